@@ -1,0 +1,62 @@
+"""Checks for the reader's own functions: each says what is right, or names the mistake.
+
+`check_softmax(my_softmax)` calls the function on a few inputs, compares it with the library's, and
+prints one account that starts with ✓, ✗ or ○ (not done yet). A module for each chapter; `account`
+is what they share.
+"""
+
+from tutorial_lib.checks.attention_weights import (
+    check_attention_weights,
+    check_causal_mask,
+    check_causal_padding_mask,
+    check_log_softmax,
+    check_scaled_dot_product_attention,
+    check_softmax,
+    check_summed_axis,
+)
+from tutorial_lib.checks.concatenation import check_concat_heads
+from tutorial_lib.checks.embeddings import (
+    check_embed,
+    check_embed_padded,
+    check_is_equivariant,
+    check_positions_from_wavelengths,
+    check_sinusoidal_positions,
+)
+from tutorial_lib.checks.heads import (
+    check_multiply_adds,
+    check_same_token_weights,
+    check_score_ranks,
+    check_split_heads,
+)
+from tutorial_lib.checks.output_projection import check_multi_head_attention
+from tutorial_lib.checks.queries_keys_values import (
+    check_count_parameters,
+    check_project_heads,
+    check_project_sliced_input,
+    check_project_with_bias,
+)
+
+__all__ = [
+    "check_attention_weights",
+    "check_causal_mask",
+    "check_causal_padding_mask",
+    "check_concat_heads",
+    "check_count_parameters",
+    "check_embed",
+    "check_embed_padded",
+    "check_is_equivariant",
+    "check_log_softmax",
+    "check_multi_head_attention",
+    "check_multiply_adds",
+    "check_positions_from_wavelengths",
+    "check_project_heads",
+    "check_project_sliced_input",
+    "check_project_with_bias",
+    "check_same_token_weights",
+    "check_scaled_dot_product_attention",
+    "check_score_ranks",
+    "check_sinusoidal_positions",
+    "check_softmax",
+    "check_split_heads",
+    "check_summed_axis",
+]

@@ -1,0 +1,179 @@
+"""Call the reader's function, compare it with the library's, and put the result into words."""
+
+import copy
+import inspect
+import textwrap
+from dataclasses import dataclass, field, is_dataclass
+
+import numpy as np
+
+from tutorial_lib.mistakes import MISTAKES
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: a label for the reader, positional arguments by name, keyword options."""
+
+    label: str
+    arguments: dict
+    options: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did: returned a value, or came to grief; `grief` says how, for the reader."""
+
+    value: object = None
+    grief: str = ""
+
+
+def _call(function, case):
+    """Call on copies of the case's inputs, and notice when they were changed."""
+    arguments, options = copy.deepcopy((case.arguments, case.options))
+    misfit = _misfit(function, case)
+    if misfit:
+        return Outcome(grief=misfit)
+    try:
+        with np.errstate(all="ignore"):
+            value = function(*arguments.values(), **options)
+    except Exception as error:
+        said = f": {error}".rstrip(".") if str(error) else ""
+        return Outcome(grief=f"it raised {type(error).__name__}{said}")
+    for name, given in {**case.arguments, **case.options}.items():
+        pairs = zip(_arrays(given), _arrays({**arguments, **options}[name]), strict=True)
+        if not all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
+            return Outcome(grief=f"it changed its input {name}; compute with a copy of it")
+    return Outcome(value=value)
+
+
+def _misfit(function, case):
+    """Say why the function cannot take the case's arguments; '' when it can."""
+    wanted = ", ".join([*case.arguments, *(f"{name}=…" for name in case.options)])
+    try:
+        inspect.signature(function).bind(*case.arguments.values(), **case.options)
+    except TypeError as error:
+        return f"it must take ({wanted}), but Python says: {error}"
+    except ValueError:
+        return ""  # some functions written in C do not tell what they take
+    return ""
+
+
+def _arrays(value):
+    """Return the arrays of an input: itself, or the fields of a record such as Params."""
+    if is_dataclass(value):
+        return [array for part in vars(value).values() for array in _arrays(part)]
+    return [value] if isinstance(value, np.ndarray) else []
+
+
+def _fault(value, expected):
+    """Say what is wrong with the kind or the shape of a value; '' when both are right."""
+    wanted = f"expected {_kind(expected)}"
+    if isinstance(expected, np.ndarray) and not isinstance(value, np.ndarray):
+        return f"it returned {_a(value)}; {wanted}"
+    if not isinstance(value, np.ndarray | np.generic | bool | int | float):
+        return f"it returned {_a(value)}; {wanted}"
+    if np.asarray(value).dtype.kind not in "biuf":
+        return f"it returned an array of {value.dtype}; {wanted}"
+    if (np.asarray(value).dtype == bool) != (np.asarray(expected).dtype == bool):
+        return f"it returned {_kind(value)}; {wanted}"
+    if np.shape(value) != np.shape(expected):
+        return f"it returned shape {np.shape(value)}; expected {np.shape(expected)}"
+    return ""
+
+
+def _a(value):
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _kind(value):
+    array = np.asarray(value)
+    words = {"b": "booleans", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}
+    if not isinstance(value, np.ndarray):
+        return {"b": "True or False"}.get(array.dtype.kind, "a number")
+    return f"an array of {words.get(array.dtype.kind, array.dtype)} of shape {array.shape}"
+
+
+def _same(value, expected):
+    """Compare two values; half and single precision are compared to the digits they hold."""
+    if _fault(value, expected):
+        return False
+    value, expected = np.asarray(value), np.asarray(expected)
+    if value.dtype.kind != "f":
+        return np.array_equal(value, expected)
+    held = {"float16": (1e-2, 1e-2), "float32": (1e-5, 1e-5)}
+    rtol, atol = held.get(value.dtype.name, (1e-10, 1e-12))
+    return bool(np.isclose(value, expected, rtol=rtol, atol=atol, equal_nan=True).all())
+
+
+def _difference(value, expected):
+    """Show the first row that differs, with as many decimals as tell the two apart."""
+    value, expected = np.atleast_1d(value), np.atleast_1d(expected)
+    index = next(i for i in np.ndindex(value.shape[:-1]) if not _same(value[i], expected[i]))
+    place = f"row [{', '.join(str(i) for i in index)}] is" if index else "it is"
+    row, right = value[index], expected[index]
+    first = next(i for i in range(len(row)) if not _same(row[i], right[i]))
+    for decimals in (3, 6, 9, 12):
+        given, wanted = _row(row, first, decimals), _row(right, first, decimals)
+        if given != wanted:
+            break
+    return f"{place} {given} and should be {wanted}"
+
+
+def _row(row, first, decimals):
+    """Print six entries: those from the start, or from the first wrong one if it lies behind."""
+    start = 0 if first < 6 else first
+    texts = [_entry(entry, decimals) for entry in row[start : start + 6].tolist()]
+    return ", ".join(["…"] * (start > 0) + texts + ["…"] * (start + 6 < len(row)))
+
+
+def _entry(entry, decimals):
+    if not isinstance(entry, float):
+        return str(entry)
+    return f"{round(entry, decimals) + 0.0:.{decimals}f}"
+
+
+def _name_mistake(mistakes, values, cases):
+    """Find the named mistake that gives these very values on every case."""
+    for mistake in mistakes:
+        outcomes = (_call(mistake.function, case) for case in cases)
+        pairs = zip(values, outcomes, strict=True)
+        if all(not outcome.grief and _same(value, outcome.value) for value, outcome in pairs):
+            return mistake
+    return None
+
+
+def account(name, function, reference, cases):
+    """Call, compare, and put the result into words."""
+    if not callable(function):
+        return f"✗ {name}: got {_a(function)}; give the function itself, not a result."
+    outcomes = [_call(function, case) for case in cases]
+    if all(outcome.value is None and not outcome.grief for outcome in outcomes):
+        return f"○ {name}: not done yet (it returns None)."
+    expected = [_call(reference, case).value for case in cases]
+    mistake = _name_mistake(MISTAKES[name], [outcome.value for outcome in outcomes], cases)
+    for case, outcome, right in zip(cases, outcomes, expected, strict=True):
+        fault = outcome.grief or _fault(outcome.value, right)
+        if not fault and _same(outcome.value, right):
+            continue
+        if mistake:
+            seen = "" if fault else f"\n  {case.label}: {_difference(outcome.value, right)}."
+            return f"✗ {name}: {mistake.says}.{seen}\n  {mistake.mend}"
+        return f"✗ {name}: {case.label}: {fault or _difference(outcome.value, right)}."
+    labels = textwrap.fill("; ".join(case.label for case in cases) + ".", 76)
+    return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
+
+
+def check(name, function, reference, cases):
+    """Print the account of a function."""
+    print(account(name, function, reference, cases))
+
+
+def normal(seed, *shape):
+    """Draw standard normal numbers; the same seed gives the same."""
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+B, T, S, H, D_MODEL, D_K, D_V = 2, 5, 6, 3, 12, 4, 7

@@ -1,0 +1,59 @@
+"""Checks for chapter 02."""
+
+from tutorial_lib import heads, projection
+from tutorial_lib.checks.account import D_K, D_MODEL, D_V, B, Case, H, T, check, normal
+
+
+def check_project_heads(function):
+    """Check `project_heads(X, W)`: X (..., T, d_model) → (..., H, T, d). Prints an account."""
+    W = normal(2, H, D_MODEL, D_K)
+    cases = (
+        Case("one sequence", {"X": normal(0, T, D_MODEL), "W": W}),
+        Case("a batch", {"X": normal(1, B, T, D_MODEL), "W": W}),
+    )
+    check("project_heads", function, projection.project_heads, cases)
+
+
+def _project_with_bias(X, W, b):
+    return projection.project_heads(X, W) + b[:, None, :]
+
+
+def check_project_with_bias(function):
+    """Check `project_with_bias(X, W, b)`, exercise of chapter 02. Prints an account."""
+    W, b = normal(2, H, D_MODEL, D_K), normal(3, H, D_K)
+    cases = (
+        Case("one sequence", {"X": normal(0, T, D_MODEL), "W": W, "b": b}),
+        Case("a batch", {"X": normal(1, B, T, D_MODEL), "W": W, "b": b}),
+    )
+    check("project_with_bias", function, _project_with_bias, cases)
+
+
+def _project_sliced_input(X, W):
+    return heads.split_heads(X, len(W)) @ W
+
+
+def check_project_sliced_input(function):
+    """Check `project_sliced_input(X, W)`, exercise of chapter 02. Prints an account."""
+    W = normal(4, H, D_MODEL // H, D_V)
+    cases = (
+        Case("one sequence", {"X": normal(0, T, D_MODEL), "W": W}),
+        Case("a batch", {"X": normal(1, B, T, D_MODEL), "W": W}),
+    )
+    check("project_sliced_input", function, _project_sliced_input, cases)
+
+
+def _count_parameters(d_model, n_heads, d_k, d_v, *, bias):
+    weights = n_heads * d_model * (2 * d_k + d_v) + n_heads * d_v * d_model
+    return weights + bias * (n_heads * (2 * d_k + d_v) + d_model)
+
+
+def check_count_parameters(function):
+    """Check `count_parameters(d_model, n_heads, d_k, d_v, *, bias)`, exercise of chapter 02."""
+    sizes = {"d_model": D_MODEL, "n_heads": H, "d_k": D_K, "d_v": D_V}
+    other = {"d_model": 10, "n_heads": 2, "d_k": 3, "d_v": 8}
+    cases = (
+        Case("without biases", sizes, {"bias": False}),
+        Case("with biases", sizes, {"bias": True}),
+        Case("H*d_k other than d_model", other, {"bias": True}),
+    )
+    check("count_parameters", function, _count_parameters, cases)

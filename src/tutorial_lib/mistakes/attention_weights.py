@@ -1,0 +1,451 @@
+"""Wrong forms of the functions of chapter 03."""
+
+import math
+
+import numpy as np
+
+from tutorial_lib.attention import softmax
+from tutorial_lib.mistakes.mistake import Mistake
+
+
+def _softmax_no_max(scores, axis=-1):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.exp(scores) / np.exp(scores).sum(axis=axis, keepdims=True)
+
+
+def _softmax_global_max(scores, axis=-1):
+    with np.errstate(over="ignore", invalid="ignore"):
+        positive = np.exp(scores - scores.max())
+        return positive / positive.sum(axis=axis, keepdims=True)
+
+
+def _softmax_mean(scores, axis=-1):
+    return _softmax_no_max(scores - scores.mean(axis=axis, keepdims=True), axis)
+
+
+_SOFTMAX = (
+    Mistake(
+        "over_everything",
+        "the whole array sums to 1, not each row",
+        "Sum along `axis` and keep it: sum(axis=axis, keepdims=True).",
+        lambda scores, axis=-1: np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum(),
+    ),
+    Mistake(
+        "wrong_axis",
+        "columns sum to 1 instead of rows",
+        "axis=-1 runs along a row, over the keys of one query.",
+        lambda scores, axis=-1: softmax(scores, axis=-2 if axis == -1 else -1),
+    ),
+    Mistake(
+        "overflow",
+        "large scores give NaN",
+        "Take each row's largest score away first: the weights stay the same, exp stays small.",
+        _softmax_no_max,
+    ),
+    Mistake(
+        "global_max",
+        "the largest score of the whole array is taken away, so rows far below it become NaN",
+        "Take each row's own maximum: scores.max(axis=axis, keepdims=True).",
+        _softmax_global_max,
+    ),
+    Mistake(
+        "not_the_largest",
+        "what is taken away from each row is not its largest score, so distant scores give NaN",
+        "Take the maximum away, not the mean or the minimum.",
+        _softmax_mean,
+    ),
+    Mistake(
+        "base_two",
+        "2 is raised to the scores instead of e",
+        "Use np.exp; the running example packs its ln 2 into W_Q.",
+        lambda scores, axis=-1: softmax(scores * np.log(2), axis=axis),
+    ),
+    Mistake(
+        "no_exponential",
+        "scores are divided by their sum without the exponential",
+        "Raise e to the scores first: weights must be positive.",
+        lambda scores, axis=-1: scores / scores.sum(axis=axis, keepdims=True),
+    ),
+)
+
+
+def _tril(T, S=None, *, k=0):
+    return np.tril(np.ones((T, T if S is None else S), dtype=bool), k=k)
+
+
+def _last(T, S):
+    return 0 if S is None else S - T
+
+
+_CAUSAL_MASK = (
+    Mistake(
+        "upside_down",
+        "the mask is upside down: it shows the future and hides the past",
+        "True on and below the diagonal: np.tril, not np.triu.",
+        lambda T, S=None: _tril(S or T, T, k=-_last(T, S)).T,
+    ),
+    Mistake(
+        "hides_the_diagonal",
+        "the mask hides the diagonal: no token may look at itself",
+        "The diagonal belongs to the past: k=S - T, not k=S - T - 1.",
+        lambda T, S=None: _tril(T, S, k=_last(T, S) - 1),
+    ),
+    Mistake(
+        "first_corner",
+        "the diagonal starts in the first corner also when S differs from T",
+        "The last query is the last token: shift the diagonal by S - T.",
+        lambda T, S=None: _tril(T, S),
+    ),
+    Mistake(
+        "true_means_hidden",
+        "True and False have changed places: here True = may look",
+        "Return the mask itself, not its negation.",
+        lambda T, S=None: ~_tril(T, S, k=_last(T, S)),
+    ),
+    Mistake(
+        "one_step_ahead",
+        "each token may look one step ahead",
+        "End at the diagonal: k=S - T.",
+        lambda T, S=None: _tril(T, S, k=_last(T, S) + 1),
+    ),
+    Mistake(
+        "shape_swapped",
+        "queries and keys have changed places: the shape is (S, T)",
+        "Rows are queries, columns are keys: (T, S).",
+        lambda T, S=None: _tril(T, S, k=_last(T, S)).T,
+    ),
+)
+
+
+def masked(scores, mask, *, fill=-np.inf, axis=-1):
+    """Weights along any axis, of scores whose hidden entries are filled with any number."""
+    if mask is None:
+        return softmax(scores, axis=axis)
+    filled = np.where(mask, scores, fill)
+    top = filled.max(axis=axis, keepdims=True)
+    positive = np.exp(filled - np.where(np.isfinite(top), top, 0))
+    total = positive.sum(axis=axis, keepdims=True)
+    return positive / np.where(total > 0, total, 1)
+
+
+def _mask_after(scores, mask):
+    return softmax(scores) if mask is None else softmax(scores) * mask
+
+
+def _nan_in_empty_row(scores, mask):
+    with np.errstate(invalid="ignore"):
+        return masked(scores, mask) if mask is None else _raw_softmax(scores, mask)
+
+
+def _raw_softmax(scores, mask):
+    filled = np.where(mask, scores, -np.inf)
+    positive = np.exp(filled - filled.max(axis=-1, keepdims=True))
+    return positive / positive.sum(axis=-1, keepdims=True)
+
+
+def _hide_diagonal(mask):
+    return None if mask is None else mask & ~np.eye(*mask.shape[-2:], dtype=bool)
+
+
+def _weights(name, says, mend, function):
+    return Mistake(name, says, mend, lambda scores, *, mask=None: function(scores, mask))
+
+
+_ATTENTION_WEIGHTS = (
+    _weights(
+        "softmax_over_queries",
+        "the softmax runs over the queries: columns sum to 1 instead of rows",
+        "Sum over the keys, axis=-1: each query shares out its attention.",
+        lambda scores, mask: masked(scores, mask, axis=-2),
+    ),
+    _weights(
+        "mask_ignored",
+        "the mask is not used",
+        "Put -inf where the mask is False, before the softmax.",
+        lambda scores, mask: softmax(scores),
+    ),
+    _weights(
+        "mask_upside_down",
+        "the mask is upside down: True is taken for hidden",
+        "True = may look: keep the scores where the mask is True.",
+        lambda scores, mask: masked(scores, None if mask is None else ~mask),
+    ),
+    _weights(
+        "mask_hides_the_diagonal",
+        "the diagonal is hidden: no query may look at its own place",
+        "Use the mask as it is given.",
+        lambda scores, mask: masked(scores, _hide_diagonal(mask)),
+    ),
+    _weights(
+        "mask_after_softmax",
+        "the mask comes after the softmax, so rows no longer sum to 1",
+        "Put -inf into the scores first; then the rest of the row shares out the whole 1.",
+        _mask_after,
+    ),
+    _weights(
+        "mask_filled_with_0",
+        "hidden scores are filled with 0 instead of -inf, so hidden keys still get weight",
+        "A score of 0 is an ordinary score: e^0 = 1. Fill with -np.inf.",
+        lambda scores, mask: masked(scores, mask, fill=0.0),
+    ),
+    _weights(
+        "empty_row_nan",
+        "a query with nothing to look at gets NaN",
+        "Give such a row zeros: find it with mask.any(axis=-1, keepdims=True).",
+        _nan_in_empty_row,
+    ),
+    _weights(
+        "empty_row_uniform",
+        "a query with nothing to look at gets the mean of all keys",
+        "A fill of -1e9 does that. Give such a row zeros.",
+        lambda scores, mask: masked(scores, mask, fill=-1e9),
+    ),
+)
+
+
+def _scores(Q, K, scale=None):
+    return Q @ np.swapaxes(K, -1, -2) / (math.sqrt(Q.shape[-1]) if scale is None else scale)
+
+
+def attend_scaled(Q, K, V, mask, scale):
+    """Attention whose scores are divided by any scale."""
+    return masked(_scores(Q, K, scale), mask) @ V
+
+
+def _attend_swapped(Q, K, V, mask):
+    scores = K @ np.swapaxes(Q, -1, -2) / math.sqrt(Q.shape[-1])
+    if scores.shape[-1] == V.shape[-2]:
+        return masked(scores, mask) @ V
+    return np.swapaxes(masked(scores, None if mask is None else mask.swapaxes(-1, -2)), -1, -2) @ V
+
+
+def _attention(name, says, mend, function):
+    return Mistake(name, says, mend, lambda Q, K, V, *, mask=None: function(Q, K, V, mask))
+
+
+_SCALES = (
+    _attention(
+        "no_scale",
+        "the scores are not divided by the square root of d_k",
+        "Divide Q Kᵀ by math.sqrt(d_k), or the softmax sharpens as heads get wider.",
+        lambda Q, K, V, mask: attend_scaled(Q, K, V, mask, 1.0),
+    ),
+    _attention(
+        "scale_d_k",
+        "the scores are divided by d_k instead of its square root",
+        "The spread of a dot product grows as the square root of d_k: divide by math.sqrt(d_k).",
+        lambda Q, K, V, mask: attend_scaled(Q, K, V, mask, Q.shape[-1]),
+    ),
+)
+
+
+SCALE_D_MODEL = _attention(
+    "scale_d_model",
+    "the scores are divided by the square root of d_model instead of d_k",
+    "One head's dot product adds up d_k products: divide by math.sqrt(d_k).",
+    lambda Q, K, V, mask: attend_scaled(Q, K, V, mask, math.sqrt(Q.shape[-1] * Q.shape[-3])),
+)
+
+
+_SWAP = _attention(
+    "q_k_swapped",
+    "queries and keys have changed places",
+    "Rows of the scores are queries: Q @ Kᵀ, not K @ Qᵀ.",
+    _attend_swapped,
+)
+
+
+def _with_weights(mistake):
+    def function(Q, K, V, mask):
+        return mistake.function(_scores(Q, K), mask=mask) @ V
+
+    return _attention(mistake.name, mistake.says, mistake.mend, function)
+
+
+SCALED_DOT_PRODUCT_ATTENTION = (
+    *_SCALES,
+    SCALE_D_MODEL,
+    _SWAP,
+    *(_with_weights(mistake) for mistake in _ATTENTION_WEIGHTS),
+)
+
+
+def _log_of_softmax(scores):
+    with np.errstate(divide="ignore"):
+        return np.log(softmax(scores))
+
+
+_LOG_SOFTMAX = (
+    Mistake(
+        "log_of_softmax",
+        "it takes the logarithm of a softmax: weights too small for a float become log 0 = -inf",
+        "Stay with logarithms: scores minus the logarithm of the sum, after taking the maximum.",
+        _log_of_softmax,
+    ),
+    Mistake(
+        "overflow",
+        "large scores give inf or NaN",
+        "Take each row's largest score away before np.exp.",
+        lambda scores: scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True)),
+    ),
+    Mistake(
+        "maximum_lost",
+        "the maximum is taken away inside the sum but not outside",
+        "Shift once, at the start, and use the shifted scores in both places.",
+        lambda scores: (
+            scores - np.log(np.exp(scores - scores.max(-1, keepdims=True)).sum(-1, keepdims=True))
+        ),
+    ),
+    Mistake(
+        "no_logarithm",
+        "it returns weights, not their logarithms",
+        "Subtract the logarithm of the sum; do not divide by the sum.",
+        softmax,
+    ),
+    Mistake(
+        "over_everything",
+        "the sum runs over the whole array, not each row",
+        "Sum along the last axis and keep it: sum(axis=-1, keepdims=True).",
+        lambda scores: scores - scores.max() - np.log(np.exp(scores - scores.max()).sum()),
+    ),
+    Mistake(
+        "sign",
+        "the sign is turned: logarithms of weights are never above 0",
+        "It is the scores minus the logarithm of the sum.",
+        lambda scores: -_log_of_softmax(np.clip(scores, scores.max(-1, keepdims=True) - 700, None)),
+    ),
+    Mistake(
+        "wrong_axis",
+        "the sum runs over the queries",
+        "Sum over the keys: axis=-1.",
+        lambda scores: _shifted(scores) - np.log(np.exp(_shifted(scores)).sum(-2, keepdims=True)),
+    ),
+)
+
+
+def _shifted(scores):
+    return scores - scores.max(axis=-2, keepdims=True)
+
+
+def _padding(is_token, combine, *, keys=True):
+    T = is_token.shape[-1]
+    padding = is_token[:, None, None, :] if keys else is_token[:, None, :, None]
+    return combine(_tril(T), padding)
+
+
+_CAUSAL_PADDING_MASK = (
+    Mistake(
+        "either",
+        "a key is allowed when either mask allows it",
+        "Both must allow it: combine with &, not |.",
+        lambda is_token: _padding(is_token, np.logical_or),
+    ),
+    Mistake(
+        "padded_queries",
+        "the rows of padded queries are hidden instead of the columns of padded keys",
+        "Padding must not be looked at, so it hides keys: is_token[:, None, None, :].",
+        lambda is_token: _padding(is_token, np.logical_and, keys=False),
+    ),
+    Mistake(
+        "no_head_axis",
+        "the head axis is missing, so the mask would not fit scores of shape (B, H, T, S)",
+        "Leave an axis of 1 for the heads: is_token[:, None, None, :].",
+        lambda is_token: _padding(is_token, np.logical_and)[:, 0],
+    ),
+    Mistake(
+        "padded_queries_too",
+        "padded queries are hidden as well; here they may look, and nobody looks at them",
+        "Hide columns only: is_token[:, None, None, :].",
+        lambda is_token: _padding(is_token, np.logical_and) & is_token[:, None, :, None],
+    ),
+    Mistake(
+        "causal_only",
+        "padding is not hidden",
+        "Combine the causal mask with is_token.",
+        lambda is_token: np.broadcast_to(_tril(is_token.shape[-1]), _full(is_token)).copy(),
+    ),
+    Mistake(
+        "padding_only",
+        "the future is not hidden",
+        "Combine is_token with causal_mask(T).",
+        lambda is_token: np.broadcast_to(is_token[:, None, None, :], _full(is_token)).copy(),
+    ),
+    Mistake(
+        "true_means_hidden",
+        "True and False have changed places: here True = may look",
+        "Return the mask itself, not its negation.",
+        lambda is_token: ~_padding(is_token, np.logical_and),
+    ),
+    Mistake(
+        "upside_down",
+        "the causal part is upside down: it shows the future and hides the past",
+        "Use causal_mask(T): True on and below the diagonal.",
+        lambda is_token: _padding(is_token, lambda causal, padding: causal.T & padding),
+    ),
+)
+
+
+def _full(is_token):
+    B, T = is_token.shape
+    return B, 1, T, T
+
+
+def _first_sum(weights, axes, close=np.isclose):
+    return next((axis for axis in axes if close(weights.sum(axis=axis), 1).all()), 0)
+
+
+def _from_the_end(weights):
+    return range(-1, -weights.ndim - 1, -1)
+
+
+_SUMMED_AXIS = (
+    Mistake(
+        "counted_from_the_front",
+        "the axis is counted from the front, so it changes when a batch axis is added",
+        "Count from the end: -1 is the last axis.",
+        lambda weights: _first_sum(weights, _from_the_end(weights)) + weights.ndim,
+    ),
+    Mistake(
+        "exactly_one",
+        "sums are compared with == 1, but 0.9999999999999999 is a sum of 1 too",
+        "Compare with np.allclose.",
+        lambda weights: _first_sum(weights, _from_the_end(weights), close=np.equal),
+    ),
+    Mistake(
+        "first_row_only",
+        "only the first sum is looked at",
+        "Every sum along the axis must be 1: np.allclose takes them all.",
+        lambda weights: next(
+            (a for a in _from_the_end(weights) if np.isclose(weights.sum(axis=a).flat[0], 1)), 0
+        ),
+    ),
+    Mistake(
+        "always_last",
+        "it answers -1 whatever the weights are",
+        "Try each axis in turn.",
+        lambda weights: -1,
+    ),
+    Mistake(
+        "largest_axis",
+        "it looks at the shape, not at the sums",
+        "The shape cannot tell: add the weights up along each axis.",
+        lambda weights: int(np.argmax(weights.shape)) - weights.ndim,
+    ),
+    Mistake(
+        "off_by_one",
+        "the count from the end starts at 0",
+        "The last axis is -1.",
+        lambda weights: _first_sum(weights, _from_the_end(weights)) + 1,
+    ),
+)
+
+
+MISTAKES = {
+    "softmax": _SOFTMAX,
+    "causal_mask": _CAUSAL_MASK,
+    "attention_weights": _ATTENTION_WEIGHTS,
+    "log_softmax": _LOG_SOFTMAX,
+    "causal_padding_mask": _CAUSAL_PADDING_MASK,
+    "summed_axis": _SUMMED_AXIS,
+    "scaled_dot_product_attention": SCALED_DOT_PRODUCT_ATTENTION,
+}

@@ -1,0 +1,208 @@
+"""Wrong forms of the functions of chapter 04."""
+
+import math
+
+import numpy as np
+
+from tutorial_lib.attention import softmax
+from tutorial_lib.mistakes.attention_weights import masked
+from tutorial_lib.mistakes.mistake import Mistake
+
+
+def _split_reshape(X, n_heads):
+    *batch, T, width = X.shape
+    return X.reshape(*batch, n_heads, T, width // n_heads)
+
+
+def _split_interleaved(X, n_heads):
+    *batch, T, width = X.shape
+    return np.moveaxis(X.reshape(*batch, T, width // n_heads, n_heads), -1, -3)
+
+
+def _split_right(X, n_heads):
+    *batch, T, width = X.shape
+    return np.swapaxes(X.reshape(*batch, T, n_heads, width // n_heads), -3, -2)
+
+
+SPLIT_HEADS = (
+    Mistake(
+        "reshape_without_transpose",
+        "reshape alone: the shape is right, but head 0 holds the features of other tokens",
+        "Cut the width, (..., T, H, d), and then swap the head and token axes.",
+        _split_reshape,
+    ),
+    Mistake(
+        "interleaved",
+        "the heads are interleaved: head 0 takes every H-th column",
+        "Head 0 takes the first d columns: reshape to (..., T, H, d), not (..., T, d, H).",
+        _split_interleaved,
+    ),
+    Mistake(
+        "heads_reversed",
+        "the heads come in reverse order",
+        "Head 0 takes the first d columns.",
+        lambda X, n_heads: _split_right(X, n_heads)[..., ::-1, :, :],
+    ),
+    Mistake(
+        "no_transpose",
+        "the head axis stands behind the token axis",
+        "Swap the head and token axes at the end: (..., H, T, d).",
+        lambda X, n_heads: np.swapaxes(_split_right(X, n_heads), -3, -2),
+    ),
+    Mistake(
+        "features_first",
+        "each head is transposed: features are rows, tokens are columns",
+        "Swap the head and token axes, not the last two.",
+        lambda X, n_heads: np.swapaxes(_split_right(X, n_heads), -2, -1),
+    ),
+    Mistake(
+        "tokens_cut",
+        "the tokens are cut into heads instead of the width",
+        "Every head sees every token: cut the last axis.",
+        lambda X, n_heads: X[..., : X.shape[-2] // n_heads * n_heads, :].reshape(
+            *X.shape[:-2], n_heads, -1, X.shape[-1]
+        ),
+    ),
+)
+
+
+def _same(ids, strength, *, k=0, future=False, shift=0):
+    same = strength * (np.roll(ids, shift)[None, :] == ids[:, None])
+    allowed = np.ones(same.shape, dtype=bool) if future else np.tril(np.ones(same.shape, bool), k=k)
+    return masked(same, allowed)
+
+
+_SAME_TOKEN_WEIGHTS = (
+    Mistake(
+        "sees_the_future",
+        "it looks at later copies too",
+        "Use causal_mask(T).",
+        lambda ids, n_tokens, strength: _same(ids, strength, future=True),
+    ),
+    Mistake(
+        "hides_the_diagonal",
+        "a token may not look at itself",
+        "The causal mask contains the diagonal.",
+        lambda ids, n_tokens, strength: _same(ids, strength, k=-1),
+    ),
+    Mistake(
+        "strength_squared",
+        "the strength is in W_Q and in W_K, so it counts squared",
+        "Put it into one of the two.",
+        lambda ids, n_tokens, strength: _same(ids, strength**2),
+    ),
+    Mistake(
+        "scaled",
+        "the scores are divided by a square root once more",
+        "Here the score of two equal tokens is `strength` itself.",
+        lambda ids, n_tokens, strength: _same(ids, strength / math.sqrt(n_tokens)),
+    ),
+    Mistake(
+        "token_before",
+        "it compares with the token before each key",
+        "Compare the ids themselves: key s scores when ids[s] == ids[t].",
+        lambda ids, n_tokens, strength: _same(ids, strength, shift=1),
+    ),
+    Mistake(
+        "places_compared",
+        "it compares places instead of tokens: each token finds itself alone",
+        "Compare ids, through their one-hot rows.",
+        lambda ids, n_tokens, strength: _same(np.arange(len(ids)), strength),
+    ),
+)
+
+
+def _work(T, d_model, H, d_k):
+    return 4 * T * d_model * H * d_k + 2 * T * T * H * d_k
+
+
+_MULTIPLY_ADDS = (
+    Mistake(
+        "flop",
+        "it counts flop, two for each multiply-add",
+        "Count each multiply-add once.",
+        lambda T, d_model, H, d_k: 2 * _work(T, d_model, H, d_k),
+    ),
+    Mistake(
+        "one_head",
+        "one head is counted instead of H",
+        "Every head scores and mixes for itself.",
+        lambda T, d_model, H, d_k: _work(T, d_model, 1, d_k),
+    ),
+    Mistake(
+        "full_width",
+        "scores and mixing are counted with d_model instead of d_k",
+        "A dot product of one head adds up d_k products.",
+        lambda T, d_model, H, d_k: _work(T, d_model, H, d_k) + 2 * T * T * H * (d_model - d_k),
+    ),
+    Mistake(
+        "out_forgotten",
+        "the output projection is not counted",
+        "Add the product of (T, H*d_k) with W_O, (H*d_k, d_model).",
+        lambda T, d_model, H, d_k: _work(T, d_model, H, d_k) - T * H * d_k * d_model,
+    ),
+    Mistake(
+        "one_projection",
+        "one projection is counted instead of three",
+        "Q, K and V are three.",
+        lambda T, d_model, H, d_k: _work(T, d_model, H, d_k) - 2 * T * d_model * H * d_k,
+    ),
+    Mistake(
+        "mixing_forgotten",
+        "mixing the values is not counted",
+        "Scores and mixing cost the same: T·T·d_k each, for each head.",
+        lambda T, d_model, H, d_k: _work(T, d_model, H, d_k) - T * T * H * d_k,
+    ),
+)
+
+
+def _ranks(M):
+    return np.linalg.matrix_rank(M)
+
+
+_SCORE_RANKS = (
+    Mistake(
+        "always_d_k",
+        "it answers d_k, which is only the most that a rank can be",
+        "Compute: np.linalg.matrix_rank of Q Kᵀ, head by head.",
+        lambda Q, K: np.full(len(Q), Q.shape[-1]),
+    ),
+    Mistake(
+        "rank_of_q",
+        "it is the rank of Q alone",
+        "Keys limit the rank too: take Q @ Kᵀ.",
+        lambda Q, K: _ranks(Q),
+    ),
+    Mistake(
+        "rank_of_weights",
+        "it is the rank of the weights; a softmax raises the rank",
+        "Stop at the scores.",
+        lambda Q, K: _ranks(softmax(Q @ np.swapaxes(K, -1, -2))),
+    ),
+    Mistake(
+        "smaller_length",
+        "it answers the smaller of T and S",
+        "The inner width d_k limits the rank as well.",
+        lambda Q, K: np.full(len(Q), min(Q.shape[-2], K.shape[-2])),
+    ),
+    Mistake(
+        "all_heads_together",
+        "the heads' scores are added up before the rank is taken",
+        "Each head has a rank of its own: keep the head axis.",
+        lambda Q, K: np.full(len(Q), _ranks((Q @ np.swapaxes(K, -1, -2)).sum(axis=0))),
+    ),
+    Mistake(
+        "rank_of_k",
+        "it is the rank of K alone",
+        "Queries limit the rank too: take Q @ Kᵀ.",
+        lambda Q, K: _ranks(K),
+    ),
+)
+
+
+MISTAKES = {
+    "split_heads": SPLIT_HEADS,
+    "same_token_weights": _SAME_TOKEN_WEIGHTS,
+    "multiply_adds": _MULTIPLY_ADDS,
+    "score_ranks": _SCORE_RANKS,
+}

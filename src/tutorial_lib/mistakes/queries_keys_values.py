@@ -1,0 +1,196 @@
+"""Wrong forms of the functions of chapter 02."""
+
+import numpy as np
+
+from tutorial_lib.mistakes.mistake import Mistake
+
+_PROJECT_HEADS = (
+    Mistake(
+        "first_head_only",
+        "every head gets the matrix of head 0",
+        "Let the matrices broadcast: X[..., None, :, :] @ W uses W[h] for head h.",
+        lambda X, W: X[..., None, :, :] @ np.broadcast_to(W[:1], W.shape),
+    ),
+    Mistake(
+        "heads_last",
+        "the head axis stands behind the token axis",
+        "Give X a head axis before its last two: X[..., None, :, :].",
+        lambda X, W: np.swapaxes(X[..., None, :, :] @ W, -3, -2),
+    ),
+    Mistake(
+        "heads_summed",
+        "the heads are added up",
+        "Each head keeps its own result: the head axis stays.",
+        lambda X, W: (X[..., None, :, :] @ W).sum(axis=-3),
+    ),
+    Mistake(
+        "heads_reversed",
+        "the heads come in reverse order",
+        "Head h is X @ W[h].",
+        lambda X, W: X[..., None, :, :] @ W[::-1],
+    ),
+    Mistake(
+        "tokens_first",
+        "each result is transposed: features are rows, tokens are columns",
+        "Rows are tokens: X @ W, not (X @ W).T.",
+        lambda X, W: np.swapaxes(X[..., None, :, :] @ W, -2, -1),
+    ),
+    Mistake(
+        "wide_reshape",
+        "the wide product is cut with reshape alone, so heads hold other tokens' numbers",
+        "Cut the width first and then swap: reshape(..., T, H, d), then swapaxes(-3, -2).",
+        lambda X, W: wide(X, W).reshape(*X.shape[:-2], len(W), X.shape[-2], W.shape[-1]),
+    ),
+)
+
+
+def wide(X, W):
+    """Multiply X by the heads' matrices side by side."""
+    return X @ np.swapaxes(W, 0, 1).reshape(W.shape[1], -1)
+
+
+def _project(X, W):
+    return X[..., None, :, :] @ W
+
+
+_PROJECT_WITH_BIAS = (
+    Mistake(
+        "no_bias",
+        "the bias is not added",
+        "Add b, with an axis of 1 for the tokens: b[:, None, :].",
+        lambda X, W, b: _project(X, W),
+    ),
+    Mistake(
+        "first_bias",
+        "every head gets the bias of head 0",
+        "Head h gets b[h]: b[:, None, :] lines up with (..., H, T, d).",
+        lambda X, W, b: _project(X, W) + b[0],
+    ),
+    Mistake(
+        "subtracted",
+        "the bias is subtracted",
+        "Add it.",
+        lambda X, W, b: _project(X, W) - b[:, None, :],
+    ),
+    Mistake(
+        "heads_reversed",
+        "the biases go to the heads in reverse order",
+        "Head h gets b[h].",
+        lambda X, W, b: _project(X, W) + b[::-1, None, :],
+    ),
+    Mistake(
+        "biases_summed",
+        "every head gets the sum of all biases",
+        "Head h gets b[h] alone.",
+        lambda X, W, b: _project(X, W) + b.sum(axis=0),
+    ),
+    Mistake(
+        "first_token_only",
+        "only the first token gets the bias",
+        "Every token gets the bias of its head: let the token axis broadcast.",
+        lambda X, W, b: _project(X, W) + b[:, None, :] * (np.arange(X.shape[-2]) == 0)[:, None],
+    ),
+)
+
+
+def _slices(X, H):
+    return np.stack(np.split(X, H, axis=-1), axis=-3)
+
+
+_PROJECT_SLICED_INPUT = (
+    Mistake(
+        "first_slice",
+        "every head gets the first slice of X",
+        "Head h gets columns h*w to (h+1)*w.",
+        lambda X, W: _project(X[..., : W.shape[1]], W),
+    ),
+    Mistake(
+        "interleaved",
+        "the slices are interleaved: head 0 takes every H-th column",
+        "Head 0 takes the first w columns.",
+        lambda X, W: np.stack([X[..., h :: len(W)] @ W[h] for h in range(len(W))], axis=-3),
+    ),
+    Mistake(
+        "slices_reversed",
+        "the slices go to the heads in reverse order",
+        "Head 0 takes the first w columns.",
+        lambda X, W: _slices(X, len(W))[..., ::-1, :, :] @ W,
+    ),
+    Mistake(
+        "reshape_alone",
+        "reshape alone: the shape is right, but head 0 holds the features of other tokens",
+        "Cut the last axis, (..., T, H, w), and then swap the head and token axes.",
+        lambda X, W: X.reshape(*X.shape[:-2], len(W), X.shape[-2], W.shape[1]) @ W,
+    ),
+    Mistake(
+        "first_matrix",
+        "every slice is multiplied by the matrix of head 0",
+        "Slice h meets W[h].",
+        lambda X, W: _slices(X, len(W)) @ W[0],
+    ),
+    Mistake(
+        "heads_last",
+        "the head axis stands behind the token axis",
+        "The result is (..., H, T, d): heads first, then tokens.",
+        lambda X, W: np.swapaxes(_slices(X, len(W)) @ W, -3, -2),
+    ),
+)
+
+
+def _count(d_model, H, d_k, d_v, bias):
+    weights = H * d_model * (2 * d_k + d_v) + H * d_v * d_model
+    return weights + bias * (H * (2 * d_k + d_v) + d_model)
+
+
+_COUNT_PARAMETERS = (
+    Mistake(
+        "w_o_forgotten",
+        "W_O is not counted",
+        "The layer has a fourth matrix, W_O, of shape (H*d_v, d_model).",
+        lambda d_model, H, d_k, d_v, *, bias: (
+            _count(d_model, H, d_k, d_v, bias) - H * d_v * d_model
+        ),
+    ),
+    Mistake(
+        "one_head",
+        "one head is counted instead of H",
+        "Each of the H heads has its own three matrices.",
+        lambda d_model, H, d_k, d_v, *, bias: _count(d_model, 1, d_k, d_v, bias),
+    ),
+    Mistake(
+        "four_squares",
+        "it is always 4·d_model², which holds only when H·d_k = H·d_v = d_model",
+        "Count the entries of each matrix from its own shape.",
+        lambda d_model, H, d_k, d_v, *, bias: 4 * d_model**2 + bias * 4 * d_model,
+    ),
+    Mistake(
+        "bias_ignored",
+        "the biases are not counted",
+        "With bias=True add H*d_k twice, H*d_v, and d_model for W_O.",
+        lambda d_model, H, d_k, d_v, *, bias: _count(d_model, H, d_k, d_v, False),
+    ),
+    Mistake(
+        "values_as_keys",
+        "values are counted with width d_k",
+        "W_V has shape (H, d_model, d_v).",
+        lambda d_model, H, d_k, d_v, *, bias: (
+            _count(d_model, H, d_k, d_v, bias) + H * d_model * (d_k - d_v)
+        ),
+    ),
+    Mistake(
+        "out_bias_wide",
+        "the bias of W_O is counted with H*d_v entries",
+        "A bias has one entry for each output: d_model of them.",
+        lambda d_model, H, d_k, d_v, *, bias: (
+            _count(d_model, H, d_k, d_v, bias) + bias * (H * d_v - d_model)
+        ),
+    ),
+)
+
+
+MISTAKES = {
+    "project_heads": _PROJECT_HEADS,
+    "project_with_bias": _PROJECT_WITH_BIAS,
+    "project_sliced_input": _PROJECT_SLICED_INPUT,
+    "count_parameters": _COUNT_PARAMETERS,
+}

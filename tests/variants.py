@@ -1,0 +1,260 @@
+"""Right answers written in other ways: a check must accept every one of them."""
+
+import math
+
+import numpy as np
+
+import tutorial_lib as tl
+from tutorial_lib.checks import heads
+
+
+def softmax_by_loop(scores, axis=-1):
+    moved = np.moveaxis(scores, axis, -1)
+    weights = np.empty(moved.shape)
+    for index in np.ndindex(moved.shape[:-1]):
+        powers = [math.exp(score - moved[index].max()) for score in moved[index]]
+        weights[index] = [power / math.fsum(powers) for power in powers]
+    return np.moveaxis(weights, -1, axis)
+
+
+def softmax_by_logarithm(scores, axis=-1):
+    top = scores.max(axis, keepdims=True)
+    return np.exp(scores - (top + np.log(np.exp(scores - top).sum(axis, keepdims=True))))
+
+
+def softmax_minus_less(scores, axis=-1):
+    positive = np.exp(scores - scores.max(axis, keepdims=True) + 3)
+    return np.divide(positive, positive.sum(axis, keepdims=True))
+
+
+def weights_by_multiplying(scores, *, mask=None):
+    mask = np.ones(scores.shape, dtype=bool) if mask is None else mask
+    positive = np.exp(scores - scores.max(axis=-1, keepdims=True)) * mask
+    total = positive.sum(axis=-1, keepdims=True)
+    return np.divide(positive, total, out=np.zeros_like(positive), where=total > 0)
+
+
+def weights_by_adding(scores, *, mask=None):
+    added = scores if mask is None else scores + np.where(mask, 0, -1e30)
+    weights = softmax_by_logarithm(added)
+    return weights if mask is None else weights * mask
+
+
+def weights_by_nan(scores, *, mask=None):
+    hidden = scores if mask is None else np.where(mask, scores, -np.inf)
+    positive = np.exp(hidden - hidden.max(axis=-1, keepdims=True))
+    return np.nan_to_num(positive / positive.sum(axis=-1, keepdims=True))
+
+
+def attention_by_einsum(Q, K, V, *, mask=None):
+    scores = np.einsum("...td,...sd->...ts", Q, K) * Q.shape[-1] ** -0.5
+    return np.einsum("...ts,...sv->...tv", weights_by_multiplying(scores, mask=mask), V)
+
+
+def attention_scaled_before(Q, K, V, *, mask=None):
+    scaled = Q / math.sqrt(Q.shape[-1])
+    return weights_by_adding(scaled @ np.swapaxes(K, -1, -2), mask=mask) @ V
+
+
+def attention_divided_after(Q, K, V, *, mask=None):
+    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(Q.shape[-1])
+    positive = np.exp(scores) * (1 if mask is None else mask)
+    total = positive.sum(axis=-1, keepdims=True)
+    return positive @ V / np.where(total == 0, 1, total)
+
+
+def project_by_stack(X, W):
+    return np.stack([X @ matrix for matrix in W], axis=-3)
+
+
+def project_by_einsum(X, W):
+    return np.einsum("...ti,hid->...htd", X, W)
+
+
+def project_wide(X, W):
+    wide = X @ np.concatenate(list(W), axis=-1)
+    return tl.split_heads(wide, len(W))
+
+
+def embed_one_hot(ids, E, P=None):
+    X = (ids[..., None] == np.arange(len(E))) @ E
+    return X if P is None else X + P[np.arange(ids.shape[-1])]
+
+
+def embed_by_take(ids, E, P=None):
+    return np.take(E, ids, axis=0) + (0 if P is None else P[: ids.shape[-1]])
+
+
+def embed_in_place(ids, E, P=None):
+    X = E[ids]
+    if P is not None:
+        X += P[: ids.shape[-1]]
+    return X
+
+
+def sinusoids_by_loop(T, d_model, *, base=10_000.0):
+    rows = [[t / base ** (2 * (i // 2) / d_model) for i in range(d_model)] for t in range(T)]
+    return np.array([[(math.sin, math.cos)[i % 2](a) for i, a in enumerate(row)] for row in rows])
+
+
+def sinusoids_complex(T, d_model, *, base=10_000.0):
+    rates = np.exp(-np.log(base) * np.arange(0, d_model, 2) / d_model)
+    turns = np.exp(1j * np.outer(np.arange(T), rates))
+    return np.stack([turns.imag, turns.real], axis=2).reshape(T, d_model)
+
+
+def layer_by_loop(X, params, *, context=None, mask=None):
+    source = X if context is None else context
+    blocks = np.split(params.W_O, params.n_heads)
+    Y = np.zeros_like(X)
+    for h, block in enumerate(blocks):
+        Q, K, V = X @ params.W_Q[h], source @ params.W_K[h], source @ params.W_V[h]
+        Y = Y + attention_by_einsum(Q, K, V, mask=mask) @ block
+    return Y
+
+
+def layer_by_einsum(X, params, *, context=None, mask=None):
+    source = X if context is None else context
+    Q, K, V = (
+        project_by_einsum(x, W)
+        for x, W in ((X, params.W_Q), (source, params.W_K), (source, params.W_V))
+    )
+    heads = attention_scaled_before(Q, K, V, mask=mask)
+    blocks = params.W_O.reshape(params.n_heads, params.d_v, -1)
+    return np.einsum("...htv,hvm->...tm", heads, blocks)
+
+
+def layer_by_sequence(X, params, *, context=None, mask=None):
+    contexts = [None] * len(X) if context is None else context
+    pairs = zip(X, contexts, strict=True)
+    return np.stack([tl.multi_head_attention(x, params, context=c, mask=mask) for x, c in pairs])
+
+
+def summed_axis_by_errors(weights):
+    errors = [abs(weights.sum(axis=axis) - 1).max() for axis in range(weights.ndim)]
+    return np.argmin(errors) - weights.ndim
+
+
+def padded_by_where(ids, E, P, pad_id):
+    return np.where((ids == pad_id)[..., None], 0, embed_by_take(ids, E, P))
+
+
+def padded_in_place(ids, E, P, pad_id):
+    X = tl.embed(ids, E, P)
+    X[ids == pad_id] = 0
+    return X
+
+
+def count_by_matrices(d_model, n_heads, d_k, d_v, *, bias):
+    inputs = [(d_model + bias) * d for d in (d_k, d_k, d_v)]
+    return n_heads * sum(inputs) + (n_heads * d_v + bias) * d_model
+
+
+def rank_by_singular_values(Q, K):
+    values = np.linalg.svd(Q @ K.transpose(0, 2, 1), compute_uv=False)
+    return [int((v > 1e-9 * v[0]).sum()) for v in values]
+
+
+def causal_mask_by_comparing(T, S=None):
+    S = S or T
+    return np.arange(S)[None, :] - (S - T) <= np.arange(T)[:, None]
+
+
+def same_token_by_loop(ids, n_tokens, strength):
+    weights = np.zeros((len(ids), len(ids)))
+    for t in range(len(ids)):
+        powers = np.exp(strength * (ids[: t + 1] == ids[t]))
+        weights[t, : t + 1] = powers / powers.sum()
+    return weights
+
+
+VARIANTS = [
+    ("softmax", "loop", softmax_by_loop),
+    ("softmax", "logarithm", softmax_by_logarithm),
+    ("softmax", "another shift", softmax_minus_less),
+    ("attention_weights", "mask multiplied in", weights_by_multiplying),
+    ("attention_weights", "mask added in", weights_by_adding),
+    ("attention_weights", "NaN to zero", weights_by_nan),
+    (
+        "attention_weights",
+        "positional mask",
+        lambda scores, mask=None: weights_by_nan(scores, mask=mask),
+    ),
+    ("scaled_dot_product_attention", "einsum", attention_by_einsum),
+    ("scaled_dot_product_attention", "scaled before", attention_scaled_before),
+    ("scaled_dot_product_attention", "divided after", attention_divided_after),
+    ("project_heads", "stack", project_by_stack),
+    ("project_heads", "einsum", project_by_einsum),
+    ("project_heads", "one wide matrix", project_wide),
+    ("project_with_bias", "stack", lambda X, W, b: project_by_stack(X, W) + b[..., None, :]),
+    (
+        "project_with_bias",
+        "a feature of ones",
+        lambda X, W, b: project_by_einsum(
+            np.concatenate([X, np.ones((*X.shape[:-1], 1))], axis=-1),
+            np.concatenate([W, b[:, None]], axis=1),
+        ),
+    ),
+    (
+        "project_sliced_input",
+        "list of heads",
+        lambda X, W: np.stack([x @ w for x, w in zip(np.split(X, len(W), -1), W, strict=True)], -3),
+    ),
+    ("count_parameters", "matrix by matrix", count_by_matrices),
+    (
+        "count_parameters",
+        "np.int64",
+        lambda *sizes, bias: np.int64(count_by_matrices(*sizes, bias=bias)),
+    ),
+    ("count_parameters", "float", lambda *sizes, bias: float(count_by_matrices(*sizes, bias=bias))),
+    ("embed", "one-hot product", embed_one_hot),
+    ("embed", "take", embed_by_take),
+    ("embed", "added in place to its own copy", embed_in_place),
+    ("embed_padded", "where", padded_by_where),
+    ("embed_padded", "in place on its own copy", padded_in_place),
+    ("sinusoidal_positions", "loop", sinusoids_by_loop),
+    ("sinusoidal_positions", "complex turns", sinusoids_complex),
+    ("is_equivariant", "np.bool_", lambda f, X, o: np.allclose(f(X[o]) - f(X)[o], 0) & np.True_),
+    ("is_equivariant", "array", lambda f, X, o: np.array(np.allclose(f(X[o]), f(X)[o]))),
+    ("causal_mask", "comparison", causal_mask_by_comparing),
+    (
+        "causal_mask",
+        "triu turned round",
+        lambda T, S=None: ~np.triu(np.ones((T, S or T)), (S or T) - T + 1).astype(bool),
+    ),
+    (
+        "causal_padding_mask",
+        "product",
+        lambda is_token: np.tril(np.ones((is_token.shape[1],) * 2, bool)) * is_token[:, None, None],
+    ),
+    ("summed_axis", "np.int64", summed_axis_by_errors),
+    ("summed_axis", "0-d array", lambda weights: np.array(summed_axis_by_errors(weights))),
+    (
+        "log_softmax",
+        "logaddexp",
+        lambda scores: scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True),
+    ),
+    ("split_heads", "list of heads", lambda X, n: np.stack(np.split(X, n, axis=-1), axis=-3)),
+    ("split_heads", "moveaxis", lambda X, n: np.moveaxis(X.reshape(*X.shape[:-1], n, -1), -2, -3)),
+    (
+        "concat_heads",
+        "list of heads",
+        lambda heads: np.concatenate(list(np.moveaxis(heads, -3, 0)), axis=-1),
+    ),
+    ("same_token_weights", "loop", same_token_by_loop),
+    (
+        "multiply_adds",
+        "head by head",
+        lambda T, d, H, k: sum(4 * T * d * k + 2 * T * T * k for _ in range(H)),
+    ),
+    (
+        "multiply_adds",
+        "np.int64",
+        lambda *sizes: np.int64(heads._multiply_adds(*sizes)),
+    ),
+    ("score_ranks", "singular values", lambda Q, K: np.array(rank_by_singular_values(Q, K))),
+    ("score_ranks", "floats", lambda Q, K: np.array(rank_by_singular_values(Q, K), dtype=float)),
+    ("multi_head_attention", "loop over heads", layer_by_loop),
+    ("multi_head_attention", "einsum", layer_by_einsum),
+    ("multi_head_attention", "sequence by sequence", layer_by_sequence),
+]

@@ -4,6 +4,7 @@
 PYTHON ?= python3
 PORT ?= 8000
 JOBS ?= 2
+BENCH ?= numpy_attention
 # Empty for the newest versions that pyproject.toml allows, as in the weekly workflow.
 CONSTRAINTS ?= requirements.txt requirements.lock
 
@@ -26,7 +27,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test test-blas notebooks lint format retarget lock clean browser
+.PHONY: help book serve test test-blas notebooks bench lint format retarget lock clean browser
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' Makefile
@@ -52,6 +53,9 @@ test-blas: $(TEST)  ## Repeat the numeric tests and chapters with two BLAS kerne
 
 notebooks: $(TEST)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python tools/run_notebooks.py $(NB)
+
+bench: $(TEST)  ## Measure again what chapters show (all, or BENCH=numpy_attention)
+	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 lint: $(TEST)  ## Check style and formatting
 	@echo "==> Checking style and formatting"

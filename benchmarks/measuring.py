@@ -1,0 +1,181 @@
+"""What the benchmarks share: interleaved rounds, medians, peak memory, and where they ran."""
+
+import gc
+import json
+import os
+import platform
+import re
+import sys
+import tempfile
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import threadpoolctl
+import torch
+
+GEMM_SIDE = 1024
+GEMM_FLOP = 2 * GEMM_SIDE**3
+RESULTS = Path(__file__).resolve().parents[1] / "src" / "tutorial_lib" / "data" / "results"
+MIB = 2**20
+
+
+def use_one_thread():
+    """Give NumPy's BLAS and torch one thread each, for the rest of the process."""
+    threadpoolctl.threadpool_limits(limits=1)
+    torch.set_num_threads(1)
+
+
+def interleave(calls, *, rounds, title=""):
+    """Time every call once a round, each round in another order, so that all meet the same noise.
+
+    Parameters
+    ----------
+    calls : dict of name -> function without arguments
+    rounds : how often each is timed, after one call that is not
+    title : what the line of progress says
+
+    Returns
+    -------
+    times_ms : dict of name -> (rounds,) milliseconds; the entries of one round belong together
+    """
+    names, rng = list(calls), np.random.default_rng(0)
+    times_ms = {name: np.empty(rounds) for name in names}
+    for number in range(-1, rounds):  # round -1 warms up
+        for place in rng.permutation(len(names)):
+            progress(f"{title}: round {max(number, 0) + 1} of {rounds}, {names[place]}")
+            spent = time_ms(calls[names[place]])
+            if number >= 0:
+                times_ms[names[place]][number] = spent
+    progress("")
+    return times_ms
+
+
+def gemm(dtype=np.float32):
+    """Return a call that multiplies two square matrices: GEMM_FLOP at the best rate there is.
+
+    In one `interleave` with other calls its times tell, round by round, how long work of a known
+    number of flop must take: `limit_ms`.
+    """
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((2, GEMM_SIDE, GEMM_SIDE)).astype(dtype)
+    product = np.empty_like(A)
+    return lambda: np.matmul(A, B, out=product)
+
+
+def limit_ms(flop, gemm_ms):
+    """Return the time of so many flop at the rate of the large product in the same round."""
+    return flop * gemm_ms / GEMM_FLOP
+
+
+def time_ms(call):
+    """Time one call, with Python's collector of garbage switched off."""
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        call()
+        return 1e3 * (time.perf_counter() - start)
+    finally:
+        gc.enable()
+
+
+def progress(line):
+    """Show on a terminal how far the run is, in one line that the next one replaces."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+
+def summary(values):
+    """Return the median and the quartiles, which say how much the rounds differ."""
+    low, median, high = np.percentile(values, [25, 50, 75]).tolist()
+    return {"median": _short(median), "low": _short(low), "high": _short(high)}
+
+
+def ratio(times_ms, reference_ms):
+    """Return the summary of the ratios of two calls, each taken within one round."""
+    return summary(times_ms / reference_ms)
+
+
+def _short(number):
+    return float(f"{number:.4g}")
+
+
+def peak_mib(call):
+    """Return the most that a call of NumPy holds at once: its result, but not its inputs."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        call()
+        return _short((tracemalloc.get_traced_memory()[1] - before) / MIB)
+    finally:
+        tracemalloc.stop()
+
+
+def torch_peak_mib(call):
+    """Return the same for a call of torch, from what torch's own profiler saw allocated."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler says that it starts and stops
+    with torch.profiler.profile(profile_memory=True) as profile:
+        call()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(path))
+        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    seen = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
+    held = np.cumsum([size for _, size in seen])
+    return _short(max(held.max(initial=0), 0) / MIB)
+
+
+def machine():
+    """Say in words where the measurements are made: device, BLAS, kernels, threads, versions."""
+    capability = torch.backends.cpu.get_cpu_capability()
+    return {
+        "device": f"one core of: {_processor()}, {os.cpu_count()} cores, {platform.system()}",
+        "threads": 1,
+        "numpy_blas": _numpy_blas(),
+        "torch_blas": f"{_torch_blas()}, {torch.get_num_threads()} thread, {capability}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+    }
+
+
+def _processor():
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = re.search(r"model name\s*: (.+)", text)
+    return named[1] if named else platform.machine()
+
+
+def _numpy_blas():
+    for library in threadpoolctl.threadpool_info():
+        if library["user_api"] == "blas" and "numpy" in library["filepath"]:
+            threads = library["num_threads"]
+            name = {"openblas": "OpenBLAS"}.get(library["internal_api"], library["internal_api"])
+            kernels = library.get("architecture", "unnamed")
+            return f"{name} {library['version']}, {kernels} kernels, {threads} thread"
+    return np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+
+
+def _torch_blas():
+    found = re.search(r"Math Kernel Library Version ([\d.]+)", torch.__config__.show())
+    return f"MKL {found[1]}" if found else "its own BLAS"
+
+
+def print_machine(record):
+    """Print where a run was made, a line each."""
+    for name, value in record.items():
+        print(f"  {name:12}{value}")
+
+
+def write(name, record):
+    """Write src/tutorial_lib/data/results/<name>.json, which the chapter reads."""
+    path = RESULTS / f"{name}.json"
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    path.write_text(re.sub(r"\n +(?=[-\d.]+[,\n])", " ", text) + "\n", encoding="utf-8")
+    print(f"wrote {path.name}")

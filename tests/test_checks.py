@@ -61,6 +61,7 @@ FLOATS = sorted(
     | {"project_heads", "project_with_bias", "project_sliced_input", "softmax", "log_softmax"}
     | {"attention_weights", "scaled_dot_product_attention", "same_token_weights"}
     | {"split_heads", "concat_heads", "multi_head_attention"}
+    | {"concat_tokens_first", "attend_packed"}
 )
 ARRAYS = sorted({*FLOATS, "causal_mask", "causal_padding_mask", "score_ranks"})
 

@@ -32,7 +32,9 @@ CHAPTERS = {
         *("log_softmax", "causal_padding_mask", "summed_axis"),
     },
     "04_heads": {"split_heads", "same_token_weights", "multiply_adds", "score_ranks"},
-    "05_concatenation": {"concat_heads"},
+    "05_concatenation": {
+        *("concat_heads", "concat_tokens_first", "passes_round_trip", "attend_packed"),
+    },
     "06_output_projection": {"multi_head_attention"},
 }
 ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]

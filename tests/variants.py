@@ -168,6 +168,39 @@ def same_token_by_loop(ids, n_tokens, strength):
     return weights
 
 
+def round_trip_by_library(split, concat, X, n_heads):
+    there = split(X, n_heads)
+    return np.array_equal(there, tl.split_heads(X, n_heads)) and np.array_equal(concat(there), X)
+
+
+def round_trip_by_changes(split, concat, X, n_heads):
+    there, fine = split(X, n_heads).copy(), np.array_equal(concat(split(X, n_heads)), X)
+    for t in range(X.shape[-2]):
+        changed = X.copy()
+        changed[..., t, :] += 1
+        moved = (split(changed, n_heads) != there).any(axis=-1)
+        fine = fine and moved[..., t].all() and moved.sum() == moved[..., t].size
+    return bool(fine)
+
+
+def packed_by_transpose(packed, n_heads):
+    B, T, width = packed.shape
+    Q, K, V = packed.reshape(B, T, 3, n_heads, -1).transpose(2, 0, 3, 1, 4)
+    mixed = attention_by_einsum(Q, K, V)
+    return mixed.transpose(0, 2, 1, 3).reshape(B, T, width // 3)
+
+
+def packed_by_slices(packed, n_heads):
+    width = packed.shape[-1] // 3
+    d = width // n_heads
+    starts = [range(i * width, (i + 1) * width, d) for i in range(3)]
+    heads = [
+        attention_scaled_before(*(packed[..., s : s + d] for s in places))
+        for places in zip(*starts, strict=True)
+    ]
+    return np.concatenate(heads, axis=-1)
+
+
 VARIANTS = [
     ("softmax", "loop", softmax_by_loop),
     ("softmax", "logarithm", softmax_by_logarithm),
@@ -241,6 +274,30 @@ VARIANTS = [
         "list of heads",
         lambda heads: np.concatenate(list(np.moveaxis(heads, -3, 0)), axis=-1),
     ),
+    (
+        "concat_heads",
+        "column by column",
+        lambda heads: np.stack(
+            [heads[..., h, :, j] for h in range(heads.shape[-3]) for j in range(heads.shape[-1])],
+            axis=-1,
+        ),
+    ),
+    ("concat_tokens_first", "minus one", lambda heads: heads.reshape(*heads.shape[:-2], -1)),
+    (
+        "concat_tokens_first",
+        "list of heads",
+        lambda heads: np.concatenate(list(np.moveaxis(heads, -2, 0)), axis=-1),
+    ),
+    (
+        "concat_tokens_first",
+        "swapped twice",
+        lambda heads: tl.concat_heads(np.swapaxes(heads, -3, -2)),
+    ),
+    ("passes_round_trip", "compared with the library", round_trip_by_library),
+    ("passes_round_trip", "one token changed at a time", round_trip_by_changes),
+    ("passes_round_trip", "NumPy's own False", lambda *a: np.bool_(round_trip_by_library(*a))),
+    ("attend_packed", "one transpose", packed_by_transpose),
+    ("attend_packed", "slices and loops", packed_by_slices),
     ("same_token_weights", "loop", same_token_by_loop),
     (
         "multiply_adds",

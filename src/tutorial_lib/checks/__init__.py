@@ -14,7 +14,12 @@ from tutorial_lib.checks.attention_weights import (
     check_softmax,
     check_summed_axis,
 )
-from tutorial_lib.checks.concatenation import check_concat_heads
+from tutorial_lib.checks.concatenation import (
+    check_attend_packed,
+    check_concat_heads,
+    check_concat_tokens_first,
+    check_passes_round_trip,
+)
 from tutorial_lib.checks.embeddings import (
     check_embed,
     check_embed_padded,
@@ -37,10 +42,12 @@ from tutorial_lib.checks.queries_keys_values import (
 )
 
 __all__ = [
+    "check_attend_packed",
     "check_attention_weights",
     "check_causal_mask",
     "check_causal_padding_mask",
     "check_concat_heads",
+    "check_concat_tokens_first",
     "check_count_parameters",
     "check_embed",
     "check_embed_padded",
@@ -48,6 +55,7 @@ __all__ = [
     "check_log_softmax",
     "check_multi_head_attention",
     "check_multiply_adds",
+    "check_passes_round_trip",
     "check_positions_from_wavelengths",
     "check_project_heads",
     "check_project_sliced_input",

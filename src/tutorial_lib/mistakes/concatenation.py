@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from tutorial_lib.heads import concat_heads
+from tutorial_lib.attention import scaled_dot_product_attention
+from tutorial_lib.heads import concat_heads, split_heads
+from tutorial_lib.mistakes.heads import SPLIT_HEADS
 from tutorial_lib.mistakes.mistake import Mistake
 
 
@@ -53,9 +55,213 @@ CONCAT_HEADS = (
         "Concatenation keeps every number: the width is H*d_v.",
         lambda heads: heads.mean(axis=-3),
     ),
+    Mistake(
+        "sentences_side_by_side",
+        "it walks along the first axis, which in a batch counts sentences, not heads",
+        "Count axes from the end: the heads are axis -3.",
+        lambda heads: np.concatenate(list(heads), axis=-1),
+    ),
+)
+
+
+def _merged(heads):
+    *lead, H, d_v = heads.shape
+    return heads.reshape(*lead, H * d_v)
+
+
+_CONCAT_TOKENS_FIRST = (
+    Mistake(
+        "concat_heads",
+        "it is concat_heads, which takes the second axis from the end for the tokens",
+        "Here that axis counts heads, and H and d_v are neighbours already: merge them.",
+        concat_heads,
+    ),
+    Mistake(
+        "swapped_first",
+        "the token and head axes are swapped first, so a row mixes tokens",
+        "H and d_v are neighbours already: merge them and swap nothing.",
+        lambda heads: np.swapaxes(heads, -3, -2).reshape(_merged(heads).shape),
+    ),
+    Mistake(
+        "interleaved",
+        "the heads are interleaved: a row takes one feature of each head in turn",
+        "Head 0 fills the first d_v columns, head 1 the next.",
+        lambda heads: _merged(np.swapaxes(heads, -1, -2)),
+    ),
+    Mistake(
+        "heads_reversed",
+        "the heads lie in reverse order",
+        "Head 0 stands first.",
+        lambda heads: _merged(heads[..., ::-1, :]),
+    ),
+    Mistake(
+        "tokens_merged",
+        "tokens and heads are merged instead of heads and features",
+        "Merge the last two axes; the token axis stays.",
+        lambda heads: heads.reshape(*heads.shape[:-3], -1, heads.shape[-1]),
+    ),
+    Mistake(
+        "summed",
+        "the heads are added instead of laid side by side",
+        "Concatenation keeps every number: the width is H*d_v.",
+        lambda heads: heads.sum(axis=-2),
+    ),
+    Mistake(
+        "averaged",
+        "the heads are averaged",
+        "Concatenation keeps every number: the width is H*d_v.",
+        lambda heads: heads.mean(axis=-2),
+    ),
+)
+
+
+def _comes_back(split, concat, X, n_heads):
+    return np.array_equal(concat(split(X, n_heads)), X)
+
+
+def _rows_stay(split, X, n_heads, axis=-2):
+    """Number the entries along an axis, and see whether each stays where that number is due."""
+    rows = split(np.indices(X.shape)[axis], n_heads)
+    return bool((rows == np.indices(rows.shape)[axis]).all())
+
+
+def _first_axis(split, concat, X, n_heads):
+    axis = 0 if X.ndim > 2 else -2  # of one sequence, the first axis does count tokens
+    return _comes_back(split, concat, X, n_heads) and _rows_stay(split, X, n_heads, axis)
+
+
+_PASSES_ROUND_TRIP = (
+    Mistake(
+        "round_trip_alone",
+        "it asks only whether X comes back; a pair by reshape brings it back too",
+        "Also require that row t of every head holds numbers of token t alone.",
+        _comes_back,
+    ),
+    Mistake(
+        "tokens_alone",
+        "it asks only whether tokens stay apart, not whether X comes back",
+        "Also compare concat(split(X, n_heads)) with X, number by number.",
+        lambda split, concat, X, n_heads: _rows_stay(split, X, n_heads),
+    ),
+    Mistake(
+        "shapes_alone",
+        "it compares shapes; a right shape may hold numbers in a wrong order",
+        "Compare the numbers: np.array_equal.",
+        lambda split, concat, X, n_heads: concat(split(X, n_heads)).shape == X.shape,
+    ),
+    Mistake(
+        "any_order",
+        "it accepts the same numbers in any order",
+        "Compare entry by entry, without sorting.",
+        lambda split, concat, X, n_heads: np.array_equal(
+            np.sort(concat(split(X, n_heads)), None), np.sort(X, None)
+        ),
+    ),
+    Mistake(
+        "first_axis_is_tokens",
+        "it takes the first axis for the tokens; in a batch that axis counts sentences",
+        "Count from the end: the tokens of X are axis -2.",
+        _first_axis,
+    ),
+    Mistake(
+        "always_true",
+        "it accepts every pair",
+        "Return False for a pair that mixes tokens or loses numbers.",
+        lambda split, concat, X, n_heads: True,
+    ),
+    Mistake(
+        "turned_round",
+        "it says True for a pair that fails, and False for one that passes",
+        "Return True when both conditions hold.",
+        lambda split, concat, X, n_heads: (
+            not (_comes_back(split, concat, X, n_heads) and _rows_stay(split, X, n_heads))
+        ),
+    ),
+)
+
+
+_split_reshape = next(m.function for m in SPLIT_HEADS if m.name == "reshape_without_transpose")
+
+
+def _parts_reshaped(packed):
+    *batch, T, width = packed.shape
+    return packed.reshape(3, *batch, T, width // 3)
+
+
+def _packed(*, parts=None, split=split_heads, concat=concat_heads):
+    def attend(packed, n_heads):
+        cut = parts(packed) if parts else np.split(packed, 3, axis=-1)
+        Q, K, V = (split(part, n_heads) for part in cut)
+        return concat(scaled_dot_product_attention(Q, K, V))
+
+    return attend
+
+
+def _head_by_head(packed, n_heads):
+    *batch, T, width = packed.shape
+    pieces = packed.reshape(*batch, T, n_heads, 3, width // (3 * n_heads))
+    Q, K, V = (np.swapaxes(pieces[..., i, :], -3, -2) for i in range(3))
+    return concat_heads(scaled_dot_product_attention(Q, K, V))
+
+
+_FIRST = "The 3 is cut out of the last axis: np.split(packed, 3, axis=-1)."
+_SECOND = "Cut the width, (B, T, H, d), and then swap the token and head axes."
+_THIRD = "Swap the token and head axes, and then merge H and d."
+_ATTEND_PACKED = (
+    Mistake(
+        "first_reshape",
+        "the first reshape is still wrong: Q, K and V hold whole sentences of each other",
+        _FIRST,
+        _packed(parts=_parts_reshaped),
+    ),
+    Mistake(
+        "second_reshape",
+        "the second reshape is still wrong: a head holds features of other tokens",
+        _SECOND,
+        _packed(split=_split_reshape),
+    ),
+    Mistake(
+        "third_reshape",
+        "the third reshape is still wrong: a row of the result mixes tokens",
+        _THIRD,
+        _packed(concat=_concat_reshape),
+    ),
+    Mistake(
+        "second_and_third",
+        "the second and the third reshape are still wrong; they undo each other, not the damage",
+        _SECOND,
+        _packed(split=_split_reshape, concat=_concat_reshape),
+    ),
+    Mistake(
+        "first_and_second",
+        "the first and the second reshape are still wrong",
+        _FIRST,
+        _packed(parts=_parts_reshaped, split=_split_reshape),
+    ),
+    Mistake(
+        "first_and_third",
+        "the first and the third reshape are still wrong",
+        _FIRST,
+        _packed(parts=_parts_reshaped, concat=_concat_reshape),
+    ),
+    Mistake(
+        "as_printed",
+        "all three reshapes are as printed",
+        _FIRST,
+        _packed(parts=_parts_reshaped, split=_split_reshape, concat=_concat_reshape),
+    ),
+    Mistake(
+        "packed_head_by_head",
+        "it reads the width as heads first, each with its query, key and value",
+        "The width is all queries, then all keys, then all values: cut it in 3, then in heads.",
+        _head_by_head,
+    ),
 )
 
 
 MISTAKES = {
     "concat_heads": CONCAT_HEADS,
+    "concat_tokens_first": _CONCAT_TOKENS_FIRST,
+    "passes_round_trip": _PASSES_ROUND_TRIP,
+    "attend_packed": _ATTEND_PACKED,
 }

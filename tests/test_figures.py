@@ -35,7 +35,9 @@ ARRAYS = {
     "split_diagram": ramp(T, 6) - 0.5,
     "line_chart": ramp(H, T),
     "planes": ramp(T, 2) - 0.5,
+    "sum_over_heads": ramp(H, T, 2) - 0.5,
 }
+OUT = np.array([[1, 0, -1, 2], [0, 3, 0, 1], [2, 0, 0, -1], [0, -1, 1, 0]])  # (H*d_v, d_model)
 
 
 def draw(kind, array):
@@ -50,6 +52,8 @@ def draw(kind, array):
     if kind == "planes":
         arrows = dict(zip(TOKENS, array, strict=True))
         return figures.planes({"head 0": arrows}, caption=caption)
+    if kind == "sum_over_heads":
+        return figures.sum_over_heads(array, OUT, TOKENS, caption=caption)
     series = {f"d_k = {4**h}": y for h, y in enumerate(array)}
     return figures.line_chart(np.arange(T), series, labels=("step", "<error>"), caption=caption)
 
@@ -241,7 +245,7 @@ def test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(figure
 
 def test_names_are_shown_as_they_are(kind, figure):
     shown = {text.text for text in texts(figure)}
-    if kind in ("attention_maps", "signed_maps", "planes"):
+    if kind in ("attention_maps", "signed_maps", "planes", "sum_over_heads"):
         assert shown >= set(TOKENS)
         assert '<th scope="row">&lt;BOS&gt;</th>' in figure.html()
         assert "tex2jax_ignore" in figure.html()  # or MathJax takes $bark$ for a formula
@@ -429,6 +433,58 @@ def test_the_split_gives_each_head_its_columns_and_its_colour():
     }
     paths = [p.get("style") for p in parsed(figure).iter(f"{SVG}path")]
     assert paths == [f"fill:{figures.HEAD_COLOURS[h]}" for h in (0, 1, 0, 1)]
+
+
+# The sum over heads.
+
+
+def titled(figure):
+    """The tables of a figure as arrays of numbers, by title."""
+    return {table.title: table.cells.astype(float) for table in figure.tables}
+
+
+def test_shares_of_the_heads_are_their_columns_of_concat_times_their_rows_of_w_o():
+    numbers = titled(drawn("sum_over_heads"))
+    concat = numbers["concat"]
+    np.testing.assert_allclose(numbers["share of head 0"], concat[:, :2] @ OUT[:2], atol=1e-9)
+    np.testing.assert_allclose(numbers["share of head 1"], concat[:, 2:] @ OUT[2:], atol=1e-9)
+    np.testing.assert_allclose(numbers["Y"], concat @ OUT, atol=1e-9)
+    np.testing.assert_array_equal(numbers["W_O"], OUT)
+
+
+def test_each_head_frames_its_columns_its_rows_and_its_share_in_its_colour():
+    paths = list(parsed(drawn("sum_over_heads")).iter(f"{SVG}path"))
+    for h in range(H):
+        frames = [p for p in paths if f"stroke:{figures.HEAD_COLOURS[h]}" in p.get("style")]
+        assert len(frames) == 5  # in concat and W_O, and its own line: head, rows, share
+    titles = {t.text: t.get("style") for t in texts(drawn("sum_over_heads"))}
+    for title in ("head 1", "rows 2 to 3", "share of head 1"):
+        assert figures.HEAD_COLOURS[1] in titles[title]
+
+
+def test_each_line_of_the_sum_stands_below_what_it_repeats():
+    place = {t.text: (float(t.get("x")), float(t.get("y"))) for t in texts(drawn("sum_over_heads"))}
+    columns = (("concat", "head 0"), ("W_O", "rows 0 to 1", "rows 2 to 3"))
+    for names in (*columns, ("Y", "share of head 0", "share of head 1")):
+        assert len({place[name][0] for name in names}) == 1
+        assert np.all(np.diff([place[name][1] for name in names]) > 0)
+    assert place["head 1"][0] > place["head 0"][0]  # below its own columns of concat
+
+
+def test_the_sum_of_two_heads_fits_a_phone_and_a_larger_one_leaves_its_names_to_the_table():
+    heads, W_O = ramp(2, 3, 4), np.eye(8)
+    figure = figures.sum_over_heads(heads, W_O, TOKENS, caption="")
+    assert int(re.search(r"max-width:(\d+)px", figure.svg)[1]) < 450
+    assert "ahh-wide" not in figure.svg
+    larger = figures.sum_over_heads(ramp(2, 3, 8), np.eye(16), TOKENS, caption="")
+    assert int(re.search(r"max-width:(\d+)px", larger.svg)[1]) < 450
+    assert not {t.text for t in texts(larger)} & set(TOKENS)
+    assert TOKENS[1] in larger.text()
+
+
+def test_the_signs_of_the_sum():
+    signs = [t.text for t in texts(drawn("sum_over_heads")) if t.text in "@=+"]
+    assert sorted(signs) == ["+", *"===", *"@@@"]
 
 
 # Curves.
@@ -636,6 +692,31 @@ def with_entry(value):
             ValueError,
             ["head 0 is {}", "at least one", "Give each a name"],
             lambda: figures.planes({"head 0": {}}, caption=""),
+        ),
+        (
+            ShapeError,
+            ["heads has shape (3, 3)", "(H, T, d_v)", "heads[None]"],
+            lambda: figures.sum_over_heads(EYE, EYE, "abc", caption=""),
+        ),
+        (
+            ShapeError,
+            ["W_O has shape (3, 3)", "H*d_v=6", "Make the two agree"],
+            lambda: figures.sum_over_heads(ramp(2, 3, 3), EYE, "abc", caption=""),
+        ),
+        (
+            ShapeError,
+            ["3 tokens", "2 names", "expected one for each", "Pass 3 names"],
+            lambda: figures.sum_over_heads(EYE[None], EYE, "ab", caption=""),
+        ),
+        (
+            ValueError,
+            ["W_O is nan at position (1, 2)", "finite", "isfinite"],
+            lambda: figures.sum_over_heads(EYE[None], with_entry(np.nan), "abc", caption=""),
+        ),
+        (
+            ValueError,
+            ["heads is nan at position (0, 1, 2)", "finite", "isfinite"],
+            lambda: figures.sum_over_heads(with_entry(np.nan)[None], EYE, "abc", caption=""),
         ),
     ],
 )

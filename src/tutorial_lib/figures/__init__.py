@@ -5,6 +5,7 @@ from tutorial_lib.figures.ink import HEAD_COLOURS
 from tutorial_lib.figures.lines import line_chart
 from tutorial_lib.figures.maps import attention_maps, signed_maps, split_diagram
 from tutorial_lib.figures.planes import planes
+from tutorial_lib.figures.sums import sum_over_heads
 
 __all__ = [
     "HEAD_COLOURS",
@@ -15,4 +16,5 @@ __all__ = [
     "planes",
     "signed_maps",
     "split_diagram",
+    "sum_over_heads",
 ]

@@ -67,10 +67,10 @@ def attention_maps(weights, tokens, *, key_tokens=None, caption, alt=None):
     drawn = zip(titles, *rounded(heads), strict=True)
     grids = [Grid(title, numbers, texts, rows, columns) for title, numbers, texts in drawn]
     side = 0 if max(heads.shape[1:]) <= 8 else _side(grids)
-    panels = [_panel(grid, _levels(grid.numbers, 0, 1), SEQUENTIAL, side=side) for grid in grids]
-    svg = side_by_side(panels) + _colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
+    panels = [_panel(grid, levels_of(grid.numbers, 0, 1), SEQUENTIAL, side=side) for grid in grids]
+    svg = side_by_side(panels) + colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
     alt = alt or "Heat map of attention weights. " + " ".join(map(_strongest_weight, grids))
-    return Figure(svg, tuple(map(_table, grids)), caption, alt)
+    return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
 def signed_maps(arrays, *, rows=None, columns=None, caption, alt=None):
@@ -96,18 +96,18 @@ def signed_maps(arrays, *, rows=None, columns=None, caption, alt=None):
     """
     require_some("arrays", arrays)
     grids = [
-        _grid(title, array, rows=_names_of(rows, title), columns=_names_of(columns, title))
+        grid_of(title, array, rows=_names_of(rows, title), columns=_names_of(columns, title))
         for title, array in arrays.items()
     ]
     limit = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
     side = 0 if all(map(_has_room, grids)) else _side(grids)
-    levels = [_levels(grid.numbers, -limit, limit) for grid in grids]
+    levels = [levels_of(grid.numbers, -limit, limit) for grid in grids]
     panels = [
         _panel(g, level, DIVERGING, side=side) for g, level in zip(grids, levels, strict=True)
     ]
-    svg = side_by_side(panels) + _colour_bar("value", DIVERGING, (-limit, 0, limit))
+    svg = side_by_side(panels) + colour_bar("value", DIVERGING, (-limit, 0, limit))
     alt = alt or "Grid of signed numbers. " + " ".join(map(_extremes, grids))
-    return Figure(svg, tuple(map(_table, grids)), caption, alt)
+    return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
 def split_diagram(array, n_heads, *, caption, alt=None):
@@ -134,9 +134,9 @@ def split_diagram(array, n_heads, *, caption, alt=None):
     require_divisible("the width of array", array.shape[1], "n_heads", n_heads)
     T, d_k = len(array), array.shape[1] // n_heads
     rows = ("token", range(T))
-    wide = _grid(f"one wide array ({T}, {array.shape[1]})", array, rows=rows)
+    wide = grid_of(f"one wide array ({T}, {array.shape[1]})", array, rows=rows)
     blocks = np.split(array, n_heads, axis=1)  # each (T, d_k)
-    heads = [_grid(f"head {h} ({T}, {d_k})", b, rows=rows) for h, b in enumerate(blocks)]
+    heads = [grid_of(f"head {h} ({T}, {d_k})", b, rows=rows) for h, b in enumerate(blocks)]
     owner = np.arange(array.shape[1]) // d_k + np.zeros((T, 1), dtype=int)
     owned = np.split(owner, n_heads, axis=1)
     cut = [_panel(*head, HEADS) for head in zip(heads, owned, strict=True)]
@@ -145,7 +145,7 @@ def split_diagram(array, n_heads, *, caption, alt=None):
         f"An array of {T} rows and {array.shape[1]} columns, cut into {n_heads} blocks of {d_k} "
         f"columns, next to the same blocks as {n_heads} matrices, one for each head."
     )
-    return Figure(svg, tuple(map(_table, [wide, *heads])), caption, alt)
+    return Figure(svg, tuple(map(table_of, [wide, *heads])), caption, alt)
 
 
 def _require_weights(weights):
@@ -173,7 +173,8 @@ def _names_of(names, title):
     return names.get(title) if isinstance(names, dict) else names
 
 
-def _grid(title, array, *, rows=None, columns=None):
+def grid_of(title, array, *, rows=None, columns=None):
+    """Return a matrix of finite numbers as a Grid; names of rows and columns as `signed_maps`."""
     require_shape(title, array, "rows columns")
     require_finite(title, array)
     numbers, texts = rounded(array)
@@ -201,7 +202,8 @@ def _named(axis, entries):
     return Names(axis, [printable(entry) for entry in entries])
 
 
-def _levels(numbers, low, high):
+def levels_of(numbers, low, high):
+    """Return the steps of a colour scale that numbers from low to high fall on."""
     steps = len(SEQUENTIAL.cells) - 1
     return np.rint(np.clip((numbers - low) / (high - low), 0, 1) * steps).astype(int)
 
@@ -220,7 +222,7 @@ def _panel(grid, levels, scale, *, side=0):
     width, height = (side, side) if side else (_cell_width(grid), 30)
 
     def draw(axes):
-        _draw_cells(axes, levels, scale, gap=0.03 if height > 9 else 0)
+        draw_cells(axes, levels, scale, gap=0.03 if height > 9 else 0)
         _draw_names(axes.xaxis, grid.columns, width)
         _draw_names(axes.yaxis, grid.rows, height)
         axes.set_title(grid.title, loc="left", size=12, weight="bold", color=title_ink(grid.title))
@@ -236,11 +238,13 @@ def _side(grids):
     return max(4, (192 if len(grids) > 1 else 330) // max(longest, 12))
 
 
-def _draw_cells(axes, levels, scale, *, gap):
+def draw_cells(axes, levels, scale, *, gap, corner=(0, 0)):
+    """Draw a matrix of steps as coloured cells of side 1, from its upper left corner (x, y)."""
     n_rows, n_columns = levels.shape
-    cells, edges = levels, [np.arange(n_columns + 1), np.arange(n_rows + 1)]
+    x, y = corner
+    cells, edges = levels, [x + np.arange(n_columns + 1), y + np.arange(n_rows + 1)]
     if gap:
-        cells = np.ma.masked_all((2 * n_rows - 1, 2 * n_columns - 1))
+        cells = np.ma.array(np.zeros((2 * n_rows - 1, 2 * n_columns - 1)), mask=True)
         cells[::2, ::2] = levels
         edges = [np.add.outer(edge[:-1], (gap, 1 - gap)).ravel() for edge in edges]
     limits = {"vmin": -0.5, "vmax": len(scale.cells) - 0.5}
@@ -275,12 +279,12 @@ def _draw_names(axis, names, room):
     axis.set_label_text(names.axis, style="italic")
 
 
-def _colour_bar(label, scale, ticks):
+def colour_bar(label, scale, ticks):
     """Return the SVG of the key to a colour scale, as eleven of its colours."""
 
     def draw(axes):
         steps = len(scale.cells) - 1
-        _draw_cells(axes, np.arange(0, steps + 1, steps // 10)[None], scale, gap=0.03)
+        draw_cells(axes, np.arange(0, steps + 1, steps // 10)[None], scale, gap=0.03)
         texts = [pretty(tick, 4) for tick in ticks]
         axes.set_xticks(np.linspace(0.5, 10.5, len(ticks)), texts)
         axes.set_yticks([0.5], [label])
@@ -288,7 +292,8 @@ def _colour_bar(label, scale, ticks):
     return draw_svg(draw, 176, 12)
 
 
-def _table(grid):
+def table_of(grid):
+    """Return a Grid as the table that stands below the picture."""
     corner = ", ".join(filter(None, (grid.rows.axis, grid.columns.axis)))
     return Table(grid.title, grid.texts, grid.rows.entries, grid.columns.entries, corner)
 

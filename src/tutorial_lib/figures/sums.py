@@ -1,0 +1,164 @@
+"""The product concat @ W_O as blocks of cells, and the same product as a sum over heads."""
+
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.patches import Rectangle
+
+from tutorial_lib.errors import ShapeError, require_finite, require_shape
+from tutorial_lib.figures.figure import Figure
+from tutorial_lib.figures.ink import DIVERGING, HEAD_INKS, INK
+from tutorial_lib.figures.maps import colour_bar, draw_cells, grid_of, levels_of, table_of
+from tutorial_lib.figures.svg import draw_svg, side_by_side
+
+
+class Block(NamedTuple):
+    """A matrix at its place in the picture; `corner` is (x, y) in cells, `head` may be None."""
+
+    title: str
+    numbers: np.ndarray
+    corner: tuple
+    head: int | None = None
+
+
+def sum_over_heads(heads, W_O, tokens, *, caption, alt=None):
+    """Draw concat @ W_O = Y, and below it each head times its own rows of W_O.
+
+    Parameters
+    ----------
+    heads : (H, T, d_v), what each head hands on
+    W_O : (H*d_v, d_model)
+    tokens : T names of the rows
+    caption : what to look for
+    alt : the picture in words
+
+    Returns
+    -------
+    figure : Figure
+
+    Raises
+    ------
+    TypeError : heads or W_O is no array of numbers
+    ShapeError : other axes, rows of W_O that do not fit the heads, or other than T tokens
+    ValueError : NaN
+    """
+    _require_parts(heads, W_O, tokens)
+    H, T, d_v = heads.shape
+    shares = heads @ W_O.reshape(H, d_v, -1)  # (H, T, d_model)
+    concat = np.concatenate(list(heads), axis=1)  # (T, H*d_v)
+    rows = ("token", tokens)
+    factors = [grid_of("concat", concat, rows=rows), grid_of("W_O", W_O)]
+    parts = [grid_of(f"share of head {h}", share, rows=rows) for h, share in enumerate(shares)]
+    grids = [*factors, *parts, grid_of("Y", shares.sum(axis=0), rows=rows)]
+    blocks = _first_line(grids) + _lines_of_heads(grids, d_v)
+    limit = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
+    svg = side_by_side([_picture(blocks, grids[0].rows.entries, d_v, limit)])
+    alt = alt or (
+        f"concat, {T} rows and {H * d_v} columns, times W_O gives Y. Below it, for each of "
+        f"{H} heads, its {d_v} columns of concat times its {d_v} rows of W_O give its share of Y; "
+        f"the shares add up to Y."
+    )
+    svg += colour_bar("value", DIVERGING, (-limit, 0, limit))
+    return Figure(svg, tuple(map(table_of, grids)), caption, alt)
+
+
+def _require_parts(heads, W_O, tokens):
+    require_shape("heads", heads, "H T d_v")
+    H, T, d_v = heads.shape
+    require_shape("W_O", W_O, "H*d_v d_model", **{"H*d_v": H * d_v})
+    require_finite("heads", heads)
+    require_finite("W_O", W_O)
+    if len(tokens) != T:
+        raise ShapeError(
+            f"heads has shape {heads.shape}, {T} tokens, but {len(tokens)} names are given; "
+            f"expected one for each. Pass {T} names."
+        )
+
+
+_APART = 2  # cells between two matrices, where the sign stands
+
+
+def _first_line(grids):
+    concat, W_O, *_, Y = (grid.numbers for grid in grids)
+    across = concat.shape[1] + _APART
+    return [
+        Block("concat", concat, (0, 0)),
+        Block("W_O", W_O, (across, 0)),
+        Block("Y", Y, (across + W_O.shape[1] + _APART, 0)),
+    ]
+
+
+def _lines_of_heads(grids, d_v):
+    """Return three blocks a head, each below the part of the first line that it repeats."""
+    concat, W_O, *parts, _ = (grid.numbers for grid in grids)
+    across, top = concat.shape[1] + _APART, max(len(concat), len(W_O)) + 4
+    blocks = []
+    for h, part in enumerate(parts):
+        own = slice(h * d_v, (h + 1) * d_v)
+        blocks += [
+            Block(f"head {h}", concat[:, own], (h * d_v, top), h),
+            Block(f"rows {own.start} to {own.stop - 1}", W_O[own], (across, top), h),
+            Block(f"share of head {h}", part, (across + W_O.shape[1] + _APART, top), h),
+        ]
+        top += max(len(concat), d_v) + 3
+    return blocks
+
+
+def _picture(blocks, tokens, d_v, limit):
+    corners = [np.add(block.corner, block.numbers.shape[::-1]) for block in blocks]
+    width, height = np.max(corners, axis=0)
+    side = max(5, min(13, 364 // width))
+
+    def draw(axes):
+        for place, block in enumerate(blocks):
+            _draw_block(axes, block, limit, side)
+            _draw_sign(axes, block, place, blocks)
+            if place % 3 == 0 and side > 11:  # smaller cells leave a name no line of its own
+                _draw_tokens(axes, block, tokens)
+        _frame_parts(axes, blocks[:2], d_v)
+        axes.set(xlim=(0, width), ylim=(height, -1), xticks=[], yticks=[])
+
+    return draw_svg(draw, width * side, (height + 1) * side)
+
+
+def _draw_block(axes, block, limit, side):
+    levels = levels_of(block.numbers, -limit, limit)
+    draw_cells(axes, levels, DIVERGING, gap=0.03 if side > 9 else 0, corner=block.corner)
+    x, y = block.corner
+    ink = INK if block.head is None else HEAD_INKS[block.head % len(HEAD_INKS)]
+    axes.text(x, y - 0.4, block.title, size=11, color=ink, ha="left", va="bottom")
+    if block.head is not None:
+        n_rows, n_columns = block.numbers.shape
+        _frame(axes, (x, y), n_columns, n_rows, block.head)
+
+
+def _draw_sign(axes, block, place, blocks):
+    """Write @ or = before a factor or a result, and what joins a line to the one above it."""
+    x, y = block.corner
+    middle = y + min(len(b.numbers) for b in blocks[:3]) / 2
+    if place % 3:
+        sign = "@" if place % 3 == 1 else "="
+        axes.text(x - _APART / 2, middle, sign, size=12, ha="center", va="center")
+    if place % 3 == 2 and place > 5:
+        axes.text(x - _APART / 2, y - 1.1, "+", size=12, ha="center", va="center")
+
+
+def _draw_tokens(axes, block, tokens):
+    x, y = block.corner
+    for row, token in enumerate(tokens):
+        axes.text(x - 0.4, y + row + 0.5, token, size=11, ha="right", va="center_baseline")
+
+
+def _frame_parts(axes, factors, d_v):
+    """Frame each head's columns of concat and its rows of W_O in the head's colour."""
+    concat, W_O = factors
+    for h in range(concat.numbers.shape[1] // d_v):
+        _frame(axes, (concat.corner[0] + h * d_v, 0), d_v, len(concat.numbers), h)
+        _frame(axes, (W_O.corner[0], h * d_v), W_O.numbers.shape[1], d_v, h)
+
+
+def _frame(axes, corner, width, height, head):
+    colour = HEAD_INKS[head % len(HEAD_INKS)]
+    frame = Rectangle(corner, width, height, fill=False, edgecolor=colour, linewidth=2)
+    axes.add_patch(frame)
+    frame.set_clip_on(False)

@@ -1,5 +1,6 @@
 """A check accepts every right implementation, and tells a learner in words what is wrong."""
 
+import dataclasses
 import importlib
 import pkgutil
 
@@ -61,7 +62,7 @@ FLOATS = sorted(
     | {"project_heads", "project_with_bias", "project_sliced_input", "softmax", "log_softmax"}
     | {"attention_weights", "scaled_dot_product_attention", "same_token_weights"}
     | {"split_heads", "concat_heads", "multi_head_attention"}
-    | {"concat_tokens_first", "attend_packed"}
+    | {"concat_tokens_first", "attend_packed", "head_shares", "fold_scores"}
 )
 ARRAYS = sorted({*FLOATS, "causal_mask", "causal_padding_mask", "score_ranks"})
 
@@ -284,6 +285,38 @@ def test_a_changed_mask_is_noticed(capsys):
         return weights
 
     assert "a causal mask: it changed its input mask" in account("attention_weights", wrong, capsys)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda record: record.Y, "no mask: it returned a ndarray; expected a Trace."),
+        (
+            lambda record: {"scores": record.scores - record.scores.mean()},
+            "no mask: in scores, row",
+        ),
+        (
+            lambda record: {"concat": record.heads},
+            "no mask: its concat is shape (2, 3, 5, 7); expected (2, 5, 21).",
+        ),
+        (lambda record: {"weights": None}, "no mask: its weights is None; expected an array "),
+        (
+            lambda record: {"Y": record.Y.tolist()},
+            "no mask: its Y is a list; expected an array of numbers of shape (2, 5, 12).",
+        ),
+        (
+            lambda record: {"context": None},
+            "a context of another length: its context is a NoneType; expected a ndarray.",
+        ),
+    ],
+)
+def test_a_wrong_part_of_a_record_is_named(change, words, capsys):
+    def wrong(X, params, *, context=None, mask=None):
+        record = tl.trace(X, params, context=context, mask=mask)
+        changed = change(record)
+        return dataclasses.replace(record, **changed) if isinstance(changed, dict) else changed
+
+    assert account("trace", wrong, capsys).startswith(f"✗ trace: {words}")
 
 
 def test_changed_params_are_noticed(capsys):

@@ -35,7 +35,9 @@ CHAPTERS = {
     "05_concatenation": {
         *("concat_heads", "concat_tokens_first", "passes_round_trip", "attend_packed"),
     },
-    "06_output_projection": {"multi_head_attention"},
+    "06_output_projection": {
+        *("trace", "multi_head_attention", "head_shares", "fold_scores", "layer_parameters"),
+    },
 }
 ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]
 

@@ -130,6 +130,33 @@ def layer_by_sequence(X, params, *, context=None, mask=None):
     return np.stack([tl.multi_head_attention(x, params, context=c, mask=mask) for x, c in pairs])
 
 
+def trace_by_einsum(X, params, *, context=None, mask=None):
+    source = X if context is None else context
+    Q = project_by_stack(X, params.W_Q)
+    K, V = project_wide(source, params.W_K), project_by_stack(source, params.W_V)
+    scores = np.einsum("...td,...sd->...ts", Q, K) * params.d_k**-0.5
+    weights = weights_by_multiplying(scores, mask=mask)
+    heads = np.einsum("...ts,...sv->...tv", weights, V)
+    concat = np.concatenate(list(np.moveaxis(heads, -3, 0)), axis=-1)
+    Y = layer_by_loop(X, params, context=context, mask=mask)
+    return tl.Trace(X, context, Q, K, V, scores, weights, heads, concat, Y)
+
+
+def shares_by_loop(heads, W_O):
+    blocks = np.split(W_O, heads.shape[-3])
+    parts = [heads[..., h, :, :] @ block for h, block in enumerate(blocks)]
+    Y = sum(parts)
+    return np.stack([np.einsum("...m,...m->...", part, Y) for part in parts], axis=-2) / (
+        np.linalg.norm(Y, axis=-1)[..., None, :] ** 2
+    )
+
+
+def shares_by_einsum(heads, W_O):
+    parts = np.einsum("...htv,hvm->...htm", heads, W_O.reshape(heads.shape[-3], -1, W_O.shape[1]))
+    along = np.einsum("...htm,...gtm->...ht", parts, parts)
+    return along / along.sum(axis=-2, keepdims=True)
+
+
 def summed_axis_by_errors(weights):
     errors = [abs(weights.sum(axis=axis) - 1).max() for axis in range(weights.ndim)]
     return np.argmin(errors) - weights.ndim
@@ -314,4 +341,26 @@ VARIANTS = [
     ("multi_head_attention", "loop over heads", layer_by_loop),
     ("multi_head_attention", "einsum", layer_by_einsum),
     ("multi_head_attention", "sequence by sequence", layer_by_sequence),
+    ("trace", "einsum", trace_by_einsum),
+    ("head_shares", "loop over heads", shares_by_loop),
+    ("head_shares", "each part with every part", shares_by_einsum),
+    (
+        "fold_scores",
+        "list of heads",
+        lambda W_Q, W_K: np.stack(
+            [q @ k.T / len(q.T) ** 0.5 for q, k in zip(W_Q, W_K, strict=True)]
+        ),
+    ),
+    (
+        "fold_scores",
+        "einsum",
+        lambda W_Q, W_K: np.einsum("hik,hjk->hij", W_Q / math.sqrt(W_K.shape[-1]), W_K),
+    ),
+    ("layer_parameters", "matrix by matrix", lambda d, H, k, kv: 2 * d * H * k + 2 * d * kv * k),
+    (
+        "layer_parameters",
+        "np.int64",
+        lambda *sizes: np.int64(sizes[0] * sizes[2]) * 2 * sum(sizes[1::2]),
+    ),
+    ("layer_parameters", "float", lambda d, H, k, kv: 2.0 * d * k * (H + kv)),
 ]

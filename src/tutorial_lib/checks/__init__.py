@@ -33,7 +33,13 @@ from tutorial_lib.checks.heads import (
     check_score_ranks,
     check_split_heads,
 )
-from tutorial_lib.checks.output_projection import check_multi_head_attention
+from tutorial_lib.checks.output_projection import (
+    check_fold_scores,
+    check_head_shares,
+    check_layer_parameters,
+    check_multi_head_attention,
+    check_trace,
+)
 from tutorial_lib.checks.queries_keys_values import (
     check_count_parameters,
     check_project_heads,
@@ -51,7 +57,10 @@ __all__ = [
     "check_count_parameters",
     "check_embed",
     "check_embed_padded",
+    "check_fold_scores",
+    "check_head_shares",
     "check_is_equivariant",
+    "check_layer_parameters",
     "check_log_softmax",
     "check_multi_head_attention",
     "check_multiply_adds",
@@ -67,4 +76,5 @@ __all__ = [
     "check_softmax",
     "check_split_heads",
     "check_summed_axis",
+    "check_trace",
 ]

@@ -65,8 +65,28 @@ def _arrays(value):
     return [value] if isinstance(value, np.ndarray) else []
 
 
+def _parts(value, expected):
+    """Return (name, part, right part) of two records of one kind, without those None in both."""
+    pairs = ((name, getattr(value, name), right) for name, right in vars(expected).items())
+    return [pair for pair in pairs if not pair[1] is pair[2] is None]
+
+
+def _fault_of_record(value, expected):
+    """Say which part of a record is of the wrong kind or shape."""
+    if type(value) is not type(expected):
+        return f"it returned {_a(value)}; expected {_a(expected)}"
+    for name, part, right in _parts(value, expected):
+        if part is None or right is None:
+            return f"its {name} is {_a(part)}; expected {_kind(right) if part is None else None}"
+        if fault := _fault(part, right):
+            return fault.replace("it returned", f"its {name} is", 1)
+    return ""
+
+
 def _fault(value, expected):
     """Say what is wrong with the kind or the shape of a value; '' when both are right."""
+    if is_dataclass(expected):
+        return _fault_of_record(value, expected)
     wanted = f"expected {_kind(expected)}"
     if isinstance(expected, np.ndarray) and not isinstance(value, np.ndarray):
         return f"it returned {_a(value)}; {wanted}"
@@ -100,6 +120,8 @@ def _same(value, expected):
     """Compare two values; half and single precision are compared to the digits they hold."""
     if _fault(value, expected):
         return False
+    if is_dataclass(expected):
+        return all(_same(part, right) for _, part, right in _parts(value, expected))
     value, expected = np.asarray(value), np.asarray(expected)
     if value.dtype.kind != "f":
         return np.array_equal(value, expected)
@@ -110,6 +132,10 @@ def _same(value, expected):
 
 def _difference(value, expected):
     """Show the first row that differs, with as many decimals as tell the two apart."""
+    if is_dataclass(expected):
+        pairs = _parts(value, expected)
+        name, part, right = next(pair for pair in pairs if not _same(*pair[1:]))
+        return f"in {name}, {_difference(part, right)}"
     value, expected = np.atleast_1d(value), np.atleast_1d(expected)
     index = next(i for i in np.ndindex(value.shape[:-1]) if not _same(value[i], expected[i]))
     place = f"row [{', '.join(str(i) for i in index)}] is" if index else "it is"

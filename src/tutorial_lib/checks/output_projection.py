@@ -1,5 +1,7 @@
 """Checks for chapter 06."""
 
+import math
+
 import numpy as np
 
 from tutorial_lib import attention, multihead, projection
@@ -12,14 +14,74 @@ def _params():
     )
 
 
-def check_multi_head_attention(function):
-    """Check `multi_head_attention(X, params, *, context=None, mask=None)`. Prints an account."""
-    params, X = _params(), 2 * normal(12, B, T, D_MODEL)
-    inputs = {"X": X, "params": params}
+def _layer_cases():
+    inputs = {"X": 2 * normal(12, B, T, D_MODEL), "params": _params()}
     context = normal(13, B, S, D_MODEL)
-    cases = (
+    hidden = attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None]  # query 2 sees nothing
+    return (
         Case("no mask", inputs),
         Case("a causal mask", inputs, {"mask": attention.causal_mask(T)}),
         Case("a context of another length", inputs, {"context": context}),
+        Case("a row with nothing to look at", inputs, {"context": context, "mask": hidden}),
     )
-    check("multi_head_attention", function, multihead.multi_head_attention, cases)
+
+
+def check_trace(function):
+    """Check `trace(X, params, *, context=None, mask=None)`, all arrays of it. Prints an account."""
+    check("trace", function, multihead.trace, _layer_cases())
+
+
+def check_multi_head_attention(function):
+    """Check `multi_head_attention(X, params, *, context=None, mask=None)`. Prints an account."""
+    check("multi_head_attention", function, multihead.multi_head_attention, _layer_cases())
+
+
+def _head_shares(heads, W_O):
+    shares = heads @ W_O.reshape(heads.shape[-3], heads.shape[-1], -1)  # (..., H, T, d_model)
+    Y = shares.sum(axis=-3, keepdims=True)
+    return (shares * Y).sum(axis=-1) / (Y * Y).sum(axis=-1)
+
+
+def check_head_shares(function):
+    """Check `head_shares(heads, W_O)`: (..., H, T, d_v) → (..., H, T), exercise of chapter 06."""
+    W_O = normal(30, H * D_V, D_MODEL)
+    silent = normal(31, H, T, D_V)
+    silent[1] = 0
+    cases = (
+        Case("3 heads", {"heads": normal(32, H, T, D_V), "W_O": W_O}),
+        Case("a batch", {"heads": normal(33, B, H, T, D_V), "W_O": W_O}),
+        Case("a head that says nothing", {"heads": silent, "W_O": W_O}),
+    )
+    check("head_shares", function, _head_shares, cases)
+
+
+def _fold_scores(W_Q, W_K):
+    return W_Q @ np.swapaxes(W_K, -1, -2) / math.sqrt(W_Q.shape[-1])
+
+
+def check_fold_scores(function):
+    """Check `fold_scores(W_Q, W_K)`: (H, d_model, d_model), exercise of chapter 06."""
+    shapes = {"3 heads": (H, D_MODEL, D_K), "2 heads wider than d_model": (2, T, D_V)}
+    cases = tuple(
+        Case(label, {"W_Q": normal(34 + n, *shape), "W_K": normal(36 + n, *shape)})
+        for n, (label, shape) in enumerate(shapes.items())
+    )
+    check("fold_scores", function, _fold_scores, cases)
+
+
+def _layer_parameters(d_model, heads, d_k, kv_heads):
+    return d_model * d_k * (2 * heads + 2 * kv_heads)
+
+
+def check_layer_parameters(function):
+    """Check `layer_parameters(d_model, heads, d_k, kv_heads)`, exercise of chapter 06."""
+    sizes = {
+        "a key head for each head": (12, 3, 4, 3),
+        "heads wider than d_model": (12, 5, 7, 5),
+        "2 key heads for 6 heads": (18, 6, 4, 2),
+    }
+    names = ("d_model", "heads", "d_k", "kv_heads")
+    cases = tuple(
+        Case(label, dict(zip(names, values, strict=True))) for label, values in sizes.items()
+    )
+    check("layer_parameters", function, _layer_parameters, cases)

@@ -1,8 +1,11 @@
 """Wrong forms of the functions of chapter 06."""
 
+import dataclasses
 import math
 
-from tutorial_lib.attention import scaled_dot_product_attention
+import numpy as np
+
+from tutorial_lib.attention import attention_weights, scaled_dot_product_attention
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.mistakes.attention_weights import (
     SCALE_D_MODEL,
@@ -13,6 +16,7 @@ from tutorial_lib.mistakes.concatenation import CONCAT_HEADS
 from tutorial_lib.mistakes.heads import SPLIT_HEADS
 from tutorial_lib.mistakes.mistake import Mistake
 from tutorial_lib.mistakes.queries_keys_values import wide
+from tutorial_lib.multihead import trace
 from tutorial_lib.projection import project_heads
 
 
@@ -83,6 +87,281 @@ _MULTI_HEAD_ATTENTION = (
 )
 
 
+def _traced(name, says, mend, change):
+    """Name a wrong trace; `change` says what is wrong in the right one: (record, params, mask)."""
+
+    def wrong(X, params, *, context=None, mask=None):
+        record = trace(X, params, context=context, mask=mask)
+        return dataclasses.replace(record, **change(record, params, mask))
+
+    return Mistake(name, says, mend, wrong)
+
+
+def _other_scale(record, params, mask):
+    scores = record.scores * math.sqrt(params.d_k / params.d_model)
+    weights = attention_weights(scores, mask=mask)
+    heads = weights @ record.V
+    concat = concat_heads(heads)
+    arrays = {"scores": scores, "weights": weights, "heads": heads, "concat": concat}
+    return arrays | {"Y": concat @ params.W_O}
+
+
+def _other_concat(name):
+    chosen = next(mistake for mistake in CONCAT_HEADS if mistake.name == name)
+
+    def change(record, params, mask):
+        concat = chosen.function(record.heads)
+        return {"concat": concat, "Y": concat @ params.W_O}
+
+    return _traced(name, chosen.says, chosen.mend, change)
+
+
+_TRACE = (
+    _traced(
+        "scores_masked",
+        "scores are recorded after the mask, so that they hold -inf",
+        "Keep the scores as they are; attention_weights(scores, mask=mask) hides keys by itself.",
+        lambda record, params, mask: {
+            "scores": record.scores if mask is None else np.where(mask, record.scores, -np.inf)
+        },
+    ),
+    _traced(
+        "scores_unscaled",
+        "scores are recorded before the division by the square root of d_k",
+        "Divide first: Q @ K.T / sqrt(d_k) is what the softmax gets.",
+        lambda record, params, mask: {"scores": record.scores * math.sqrt(params.d_k)},
+    ),
+    _traced("scale_d_model", SCALE_D_MODEL.says, SCALE_D_MODEL.mend, _other_scale),
+    _traced(
+        "weights_unmasked",
+        "weights are recorded without the mask",
+        "Record the weights that mix the values: attention_weights(scores, mask=mask).",
+        lambda record, params, mask: {"weights": attention_weights(record.scores)},
+    ),
+    _traced(
+        "context_is_x",
+        "context holds X although no context was given",
+        "Pass context on as it came; None says that X looks at itself.",
+        lambda record, params, mask: {
+            "context": record.X if record.context is None else record.context
+        },
+    ),
+    _traced(
+        "q_k_exchanged",
+        "Q and K stand in each other's place",
+        "Trace takes its arrays in the order of the data flow: X, context, Q, K, V, ….",
+        lambda record, params, mask: {"Q": record.K, "K": record.Q},
+    ),
+    _traced(
+        "heads_projected",
+        "heads are recorded after W_O",
+        "heads are weights @ V, (..., H, T, d_v); W_O comes after concat.",
+        lambda record, params, mask: {"heads": record.heads @ _blocks(record.heads, params.W_O)},
+    ),
+    _other_concat("interleaved"),
+    _other_concat("heads_reversed"),
+    _traced(
+        "w_o_forgotten",
+        "W_O is forgotten: Y is concat",
+        "Project out at the end: concat @ W_O.",
+        lambda record, params, mask: {"Y": record.concat},
+    ),
+)
+
+
+def _blocks(heads, W_O):
+    H, d_v = heads.shape[-3], heads.shape[-1]
+    return W_O.reshape(H, d_v, -1)
+
+
+def _parts(heads, W_O):
+    """Return what each head adds to Y, and Y with an axis of 1 in the place of the heads."""
+    parts = heads @ _blocks(heads, W_O)
+    return parts, parts.sum(axis=-3, keepdims=True)
+
+
+def _along(parts, Y):
+    """Return the part along Y: dot product with Y over dot product of Y with itself."""
+    return (parts * Y).sum(axis=-1) / (Y * Y).sum(axis=-1)
+
+
+def _length(array):
+    return np.sqrt((array * array).sum(axis=-1))
+
+
+def _of_parts(name, says, mend, measure):
+    return Mistake(name, says, mend, lambda heads, W_O: measure(*_parts(heads, W_O)))
+
+
+def _of_blocks(name, says, mend, cut):
+    def wrong(heads, W_O):
+        parts = heads @ cut(heads, W_O)
+        return _along(parts, parts.sum(axis=-3, keepdims=True))
+
+    return Mistake(name, says, mend, wrong)
+
+
+def _every_hth_row(heads, W_O):
+    H, d_v = heads.shape[-3], heads.shape[-1]
+    return np.swapaxes(W_O.reshape(d_v, H, -1), 0, 1)
+
+
+_HEAD_SHARES = (
+    _of_parts(
+        "lengths",
+        "it compares lengths, and lengths do not add up: parts may cancel",
+        "Take the part along Y: its dot product with Y over the dot product of Y with itself.",
+        lambda parts, Y: _length(parts) / _length(parts).sum(axis=-2, keepdims=True),
+    ),
+    _of_parts(
+        "squares",
+        "it takes the square of each part over the square of Y, which do not sum to 1",
+        "Multiply each part by Y, not by itself.",
+        lambda parts, Y: (parts * parts).sum(axis=-1) / (Y * Y).sum(axis=-1),
+    ),
+    _of_parts(
+        "not_divided",
+        "it is the dot product with Y, not yet divided",
+        "Divide by the dot product of Y with itself; then the shares of a token sum to 1.",
+        lambda parts, Y: (parts * Y).sum(axis=-1),
+    ),
+    _of_parts(
+        "divided_once",
+        "it is divided by the length of Y instead of its square",
+        "Divide by (Y * Y).sum(axis=-1), without a root.",
+        lambda parts, Y: (parts * Y).sum(axis=-1) / _length(Y),
+    ),
+    _of_parts(
+        "mean_of_ratios",
+        "it divides feature by feature and takes the mean, so features near 0 decide",
+        "Add up over the features first, then divide.",
+        lambda parts, Y: (parts / Y).mean(axis=-1),
+    ),
+    Mistake(
+        "concat_alone",
+        "W_O is left out: it is each head's share of concat",
+        "A head's part of Y is heads[h] @ rows of W_O.",
+        lambda heads, W_O: (
+            (heads * heads).sum(-1) / (heads * heads).sum(axis=(-3, -1))[..., None, :]
+        ),
+    ),
+    _of_blocks(
+        "first_rows",
+        "every head is multiplied by the rows of head 0",
+        "Head h has rows h*d_v to (h+1)*d_v: W_O.reshape(H, d_v, -1).",
+        lambda heads, W_O: W_O[: heads.shape[-1]],
+    ),
+    _of_blocks(
+        "every_hth_row",
+        "each head is multiplied by every H-th row of W_O",
+        "The rows of a head stand together: W_O.reshape(H, d_v, -1).",
+        _every_hth_row,
+    ),
+)
+
+
+def _folded(W_Q, W_K, scale=1.0):
+    return W_Q @ np.swapaxes(W_K, -1, -2) / scale
+
+
+_FOLD_SCORES = (
+    Mistake(
+        "no_scale",
+        "the square root of d_k is left out",
+        "The scores are divided by it: put it into the folded matrix.",
+        _folded,
+    ),
+    Mistake(
+        "scale_d_k",
+        "it is divided by d_k instead of its square root",
+        "Divide by math.sqrt(d_k).",
+        lambda W_Q, W_K: _folded(W_Q, W_K, W_Q.shape[-1]),
+    ),
+    Mistake(
+        "scale_d_model",
+        "it is divided by the square root of d_model instead of d_k",
+        "d_k is the width of a head: W_Q.shape[-1].",
+        lambda W_Q, W_K: _folded(W_Q, W_K, math.sqrt(W_Q.shape[-2])),
+    ),
+    Mistake(
+        "transposed",
+        "each matrix is transposed, so keys ask and queries answer",
+        "Queries are rows of the scores: W_Q comes first.",
+        lambda W_Q, W_K: _folded(W_K, W_Q, math.sqrt(W_Q.shape[-1])),
+    ),
+    Mistake(
+        "inner",
+        "it multiplies over d_model and keeps d_k",
+        "Fold what is between the two X: W_Q[h] @ W_K[h].T is (d_model, d_model).",
+        lambda W_Q, W_K: np.swapaxes(W_Q, -1, -2) @ W_K / math.sqrt(W_Q.shape[-1]),
+    ),
+    Mistake(
+        "heads_summed",
+        "the heads are added up",
+        "Each head has scores of its own: the head axis stays.",
+        lambda W_Q, W_K: _folded(W_Q, W_K, math.sqrt(W_Q.shape[-1])).sum(axis=0),
+    ),
+    Mistake(
+        "first_key",
+        "every head gets the key matrix of head 0",
+        "Swap the last two axes alone: np.swapaxes(W_K, -1, -2).",
+        lambda W_Q, W_K: _folded(W_Q, W_K[:1], math.sqrt(W_Q.shape[-1])),
+    ),
+)
+
+
+_LAYER_PARAMETERS = (
+    Mistake(
+        "one_matrix",
+        "it counts one matrix of four",
+        "W_Q, W_K, W_V and W_O are four.",
+        lambda d_model, heads, d_k, kv_heads: d_model * heads * d_k,
+    ),
+    Mistake(
+        "out_forgotten",
+        "W_O is not counted",
+        "Add heads * d_k * d_model.",
+        lambda d_model, heads, d_k, kv_heads: d_model * d_k * (heads + 2 * kv_heads),
+    ),
+    Mistake(
+        "kv_heads_ignored",
+        "W_K and W_V are counted for every head",
+        "Keys and values have kv_heads heads.",
+        lambda d_model, heads, d_k, kv_heads: 4 * d_model * heads * d_k,
+    ),
+    Mistake(
+        "keys_alone_shared",
+        "W_V is counted for every head",
+        "Values have kv_heads heads, as keys have.",
+        lambda d_model, heads, d_k, kv_heads: d_model * d_k * (3 * heads + kv_heads),
+    ),
+    Mistake(
+        "all_shared",
+        "all four matrices are counted with kv_heads",
+        "W_Q and W_O have `heads` heads.",
+        lambda d_model, heads, d_k, kv_heads: 4 * d_model * kv_heads * d_k,
+    ),
+    Mistake(
+        "four_squares",
+        "it is 4 d_model², which holds only where heads * d_k is d_model and nothing is shared",
+        "Count with heads * d_k and kv_heads * d_k.",
+        lambda d_model, heads, d_k, kv_heads: 4 * d_model**2,
+    ),
+    Mistake(
+        "biases",
+        "biases are counted too",
+        "Count the four matrices alone.",
+        lambda d_model, heads, d_k, kv_heads: (
+            (d_model + 1) * d_k * (heads + 2 * kv_heads) + (heads * d_k + 1) * d_model
+        ),
+    ),
+)
+
+
 MISTAKES = {
+    "trace": _TRACE,
     "multi_head_attention": _MULTI_HEAD_ATTENTION,
+    "head_shares": _HEAD_SHARES,
+    "fold_scores": _FOLD_SCORES,
+    "layer_parameters": _LAYER_PARAMETERS,
 }

@@ -306,7 +306,11 @@ def test_a_changed_mask_is_noticed(capsys):
         ),
         (
             lambda record: {"context": None},
-            "a context of another length: its context is a NoneType; expected a ndarray.",
+            "a context of another length: its context is None; expected an array of numbers",
+        ),
+        (
+            lambda record: {"context": 2 * record.X},
+            "no mask: its context is a ndarray; expected None.",
         ),
     ],
 )

@@ -1,8 +1,11 @@
-"""A bank that keeps every rule, for tests to draw, click and break."""
+"""Banks that keep every rule, of a chapter and of a review, for tests to draw, click and break."""
 
 import copy
 
+from pages import REVIEWS
+
 CHAPTER = "03_attention_weights"
+REVIEW = "review_part_1"
 
 
 def option(text, why, correct=False):
@@ -93,3 +96,14 @@ _BANK = {
 def sample_bank():
     """A fresh copy, to be changed at will."""
     return copy.deepcopy(_BANK)
+
+
+def sample_review():
+    """A fresh bank of a review: two questions from each of its chapters, taking turns."""
+    quiz = []
+    for i, chapter in enumerate(REVIEWS[REVIEW] * 2):
+        options = [option(f"place {n}", f"No, it is not place {n}.") for n in range(4)]
+        options[i % 4] = option("here", f"Yes, it is place {i % 4}.", True)
+        options[(i + 1) % 4]["text"] = "at" if i % 3 else "somewhere else"
+        quiz.append(question(f"Question {i}?", *options, source=chapter))
+    return {"predictions": [], "quiz": quiz, "parsons": None}

@@ -1,13 +1,16 @@
-"""What every bank keeps to: counts, sources, options that give nothing away, its own chapter."""
+"""What every bank keeps to: counts, sources, options that give nothing away, its own page."""
 
 import ast
 import json
 import re
 from collections import Counter
+from difflib import SequenceMatcher
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from sample_bank import CHAPTER, sample_bank
+from pages import REVIEWS, kind_of
+from sample_bank import CHAPTER, REVIEW, sample_bank, sample_review
 
 from tutorial_lib.elements.banks import check_bank
 
@@ -16,6 +19,9 @@ BANKS = {p.stem: p for p in sorted((ROOT / "src/tutorial_lib/data/banks").glob("
 NOTEBOOKS = {p.stem: p for p in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 FIRST = "01_embeddings"
 SHOWN = ("prediction", "parsons", "quiz")
+AT_ONE_PLACE, LONGEST = 0.4, 0.6  # the largest shares of right options
+A_CHAPTER = 2  # questions of a review from each chapter
+ALIKE = 0.8  # two questions as similar as that are one
 
 
 def read(path):
@@ -36,20 +42,27 @@ def texts(value):
 def complaints(bank, chapter):
     """Every rule of the book that a well-formed bank breaks."""
     check_bank(bank, chapter)
-    return [*count(bank), *sources(bank, chapter), *giveaways(bank), *wording(bank)]
+    from_where = review_sources if chapter in REVIEWS else sources
+    return [
+        *count(bank, kind_of(chapter)),
+        *from_where(bank, chapter),
+        *giveaways(bank),
+        *wording(bank),
+    ]
 
 
-def count(bank):
-    """Three predictions, five questions of three to five options, two bugs."""
-    found = [len(bank[key]) for key in ("predictions", "quiz")]
-    if found != [3, 5]:
-        yield f"{found} predictions and questions, not 3 and 5"
+def count(bank, kind):
+    """As many elements as a page of the kind has; three to five options, two bugs."""
+    found = [len(bank["predictions"]), int(bank["parsons"] is not None), len(bank["quiz"])]
+    expected = [kind.predictions, kind.puzzles, kind.questions]
+    if found != expected:
+        yield f"{found} predictions, puzzles and questions, not {expected}"
     for question in [*bank["predictions"], *bank["quiz"]]:
         if not 3 <= len(question.get("options", [1, 2, 3])) <= 5:
             yield f"{len(question['options'])} options: {question['question']}"
         if not question.get("near", ["one"]):
             yield f"no wrong number is named: {question['question']}"
-    if len(bank["parsons"]["distractors"]) < 2:
+    if bank["parsons"] and len(bank["parsons"]["distractors"]) < 2:
         yield "fewer than two bugs among the lines"
 
 
@@ -61,6 +74,31 @@ def sources(bank, chapter):
     yield from (f"{name} is no earlier chapter" for name in named if not FIRST <= name < chapter)
 
 
+def review_sources(bank, review):
+    """Two questions from each chapter that the review closes, in a mixed order."""
+    named = [question["from"] for question in bank["quiz"]]
+    if Counter(named) != Counter(dict.fromkeys(REVIEWS[review], A_CHAPTER)):
+        yield f"its questions are from {named}, not {A_CHAPTER} from each chapter"
+    if any(one == following for one, following in pairwise(named)):
+        yield f"two neighbours are from one chapter: {named}"
+
+
+def repeats(bank, others):
+    """Name the questions of a bank that another bank asks too, or nearly."""
+    for question in bank["quiz"]:
+        for other in others:
+            if likeness(question, other) >= ALIKE:
+                yield f"asked before: {question['question']} | {other['question']}"
+
+
+def likeness(one, other):
+    """Say from 0 to 1 how much two questions read alike: their texts, or their options."""
+    texts = [
+        (q["question"], " ".join(sorted(o["text"] for o in q["options"]))) for q in (one, other)
+    ]
+    return max(SequenceMatcher(None, *pair).ratio() for pair in zip(*texts, strict=True))
+
+
 def giveaways(bank):
     """The right option is not found by its place or its length."""
     rights = []
@@ -70,9 +108,9 @@ def giveaways(bank):
         rest = lengths[:right] + lengths[right + 1 :]
         rights.append((right, lengths[right] > max(rest), lengths[right] < min(rest)))
     places, longest, shortest = zip(*rights, strict=True)
-    if max(Counter(places).values()) > 2:
+    if max(Counter(places).values()) > AT_ONE_PLACE * len(rights):
         yield f"the right option is too often at one place: {places}"
-    if sum(longest) > 3 or sum(shortest) > 3:
+    if max(sum(longest), sum(shortest)) > LONGEST * len(rights):
         yield "the right option is too often the longest or the shortest"
 
 
@@ -117,8 +155,9 @@ def display_complaints(notebook, chapter):
     """Every way in which a chapter does not show exactly its own elements."""
     found = list(calls(notebook))
     shown = Counter((name, *arguments) for _, name, arguments, _ in found)
-    wanted = [("prediction", chapter, n) for n in (1, 2, 3)]
-    wanted += [("parsons", chapter), ("quiz", chapter)]
+    kind = kind_of(chapter)
+    wanted = [("prediction", chapter, n + 1) for n in range(kind.predictions)]
+    wanted += [("parsons", chapter)] * kind.puzzles + [("quiz", chapter)]
     if shown != Counter(wanted):
         yield f"shows {sorted(shown.elements(), key=str)}"
     order = [arguments[1] for _, name, arguments, _ in found if name == "prediction"]
@@ -152,14 +191,21 @@ def test_chapter_shows_exactly_its_own_elements(chapter):
     assert list(display_complaints(read(NOTEBOOKS[chapter]), chapter)) == []
 
 
+@pytest.mark.parametrize("review", sorted(REVIEWS.keys() & BANKS.keys()))
+def test_review_asks_nothing_that_a_chapter_asked(review):
+    asked = [q for page, path in BANKS.items() if page != review for q in read(path)["quiz"]]
+    assert list(repeats(read(BANKS[review]), asked)) == []
+
+
 def test_right_option_is_not_the_longest_in_half_of_all_questions():
     questions = [question for path in BANKS.values() for question in read(path)["quiz"]]
     longest = [max(q["options"], key=lambda o: len(o["text"]))["correct"] for q in questions]
     assert sum(longest) <= len(longest) / 2
 
 
-def test_sample_bank_keeps_the_rules():
+def test_sample_banks_keep_the_rules():
     assert complaints(sample_bank(), CHAPTER) == []
+    assert complaints(sample_review(), REVIEW) == []
 
 
 def shuffle_right_first(bank):
@@ -174,8 +220,9 @@ def make_right_longest(bank):
 
 
 BREAKS = {
-    "four questions": (lambda b: b["quiz"].pop(0), "not 3 and 5"),
-    "two predictions": (lambda b: b["predictions"].pop(), "not 3 and 5"),
+    "four questions": (lambda b: b["quiz"].pop(0), "not [3, 1, 5]"),
+    "two predictions": (lambda b: b["predictions"].pop(), "not [3, 1, 5]"),
+    "no puzzle": (lambda b: b.update(parsons=None), "not [3, 1, 5]"),
     "two options": (lambda b: b["quiz"][0]["options"].pop(), "2 options"),
     "no wrong number": (lambda b: b["predictions"][1]["near"].clear(), "no wrong number"),
     "one bug": (lambda b: b["parsons"]["distractors"].pop(), "fewer than two bugs"),
@@ -199,6 +246,47 @@ def test_broken_rule_is_told(change, complaint):
     bank = sample_bank()
     change(bank)
     assert any(complaint in told for told in complaints(bank, CHAPTER))
+
+
+REVIEW_BREAKS = {
+    "fifteen questions": (lambda b: b["quiz"].pop(), "not [0, 0, 16]"),
+    "a prediction": (
+        lambda b: b["predictions"].append(sample_bank()["predictions"][0]),
+        "not [0, 0, 16]",
+    ),
+    "a puzzle": (lambda b: b.update(parsons=sample_bank()["parsons"]), "not [0, 0, 16]"),
+    "three from one chapter": (
+        lambda b: b["quiz"][0].update({"from": "02_queries"}),
+        "2 from each",
+    ),
+    "a question from nowhere": (lambda b: b["quiz"][0].update({"from": None}), "2 from each"),
+    "chapter after chapter": (
+        lambda b: b["quiz"].sort(key=lambda question: question["from"]),
+        "two neighbours",
+    ),
+    "right comes first": (shuffle_right_first, "at one place"),
+    "right is longest": (make_right_longest, "the longest or the shortest"),
+    "an empty word": (lambda b: b["quiz"][0].update(question="Is it just 4?"), "do not use"),
+}
+
+
+@pytest.mark.parametrize(("change", "complaint"), REVIEW_BREAKS.values(), ids=REVIEW_BREAKS)
+def test_broken_rule_of_a_review_is_told(change, complaint):
+    bank = sample_review()
+    change(bank)
+    assert any(complaint in told for told in complaints(bank, REVIEW))
+
+
+def test_a_question_asked_again_is_told_even_in_other_words_or_with_other_text():
+    asked, bank = sample_bank()["quiz"], sample_bank()
+    assert len(list(repeats(bank, asked))) == len(asked)
+    bank["quiz"] = [{**asked[0], "question": "What sums to 1?"}]
+    assert len(list(repeats(bank, asked))) == 1
+    options = [{"text": text} for text in ("yes", "no", "both")]
+    bank["quiz"] = [{"question": asked[0]["question"].replace("does", "must"), "options": options}]
+    assert len(list(repeats(bank, asked))) == 1
+    bank["quiz"] = [{"question": "Which sentence is longer?", "options": options}]
+    assert list(repeats(bank, asked)) == []
 
 
 def cell(source, **metadata):
@@ -231,6 +319,14 @@ DISPLAY_BREAKS = {
 
 def test_chapter_that_shows_its_elements_has_no_complaint():
     assert list(display_complaints({"cells": chapter_cells()}, CHAPTER)) == []
+
+
+def test_review_shows_its_quiz_and_nothing_else():
+    shown = cell(f'quiz("{REVIEW}")', tags=["remove-input"])
+    puzzle = cell(f'parsons("{REVIEW}")', tags=["remove-input"])
+    end = {"cell_type": "markdown", "source": [""], "metadata": {}}
+    assert list(display_complaints({"cells": [shown, end]}, REVIEW)) == []
+    assert list(display_complaints({"cells": [shown, puzzle, end]}, REVIEW)) != []
 
 
 @pytest.mark.parametrize(("change", "complaint"), DISPLAY_BREAKS.values(), ids=DISPLAY_BREAKS)

@@ -7,7 +7,7 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
-from sample_bank import CHAPTER, option, sample_bank
+from sample_bank import CHAPTER, REVIEW, option, sample_bank, sample_review
 
 from tutorial_lib.elements import markup, parsons, prediction, quiz
 from tutorial_lib.elements.banks import as_number, check_bank, load_bank
@@ -264,6 +264,17 @@ def test_unknown_chapter_names_those_that_there_are(show, chapter):
 def test_unknown_prediction_names_those_that_there_are(number):
     with pytest.raises(ValueError, match=r"no prediction .* It has: \[1, 2, 3\]"):
         prediction("01_embeddings", number)
+
+
+def test_review_has_a_quiz_and_says_that_it_has_no_puzzle_and_no_prediction():
+    bank = check_bank(sample_review(), REVIEW)
+    drawn = draw_quiz(bank, REVIEW)
+    assert drawn.html.count("<fieldset>") == 16
+    assert "From chapter 08." in drawn.html
+    with pytest.raises(ValueError, match=r"review_part_1 has no Parsons problem"):
+        draw_parsons(bank, REVIEW)
+    with pytest.raises(ValueError, match=r"no prediction 1\. It has: \[\]"):
+        draw_prediction(bank, REVIEW, 1)
 
 
 def test_chapter_shows_its_own_bank():

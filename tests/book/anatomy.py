@@ -1,22 +1,12 @@
-"""The order of a chapter, read from the notebook."""
+"""The order of a chapter or of a review, read from the notebook."""
 
 import re
 import statistics
 from dataclasses import dataclass
 
-from chapters import CHAPTERS, REPOSITORY, STEPS, printed, tags
+from chapters import PAGES, REPOSITORY, STEPS, printed, tags
+from pages import CHAPTER, REVIEWS, kind_of
 
-HEADINGS = [
-    "Goal",
-    "Idea",
-    "Build",
-    "Check",
-    "Look",
-    "Myth and measurement",
-    "Exercises",
-    "Quiz",
-    "Recap",
-]
 VERBS = {
     *("Add", "Ask", "Attend", "Build", "Change", "Cut", "Draw", "Find", "Fold", "Follow", "Give"),
     *("Glue", "Join", "Lay", "Let", "Look", "Make", "Measure", "Mix", "Point", "Project", "Put"),
@@ -24,7 +14,7 @@ VERBS = {
     *("Turn", "Undo", "Walk", "Weigh", "Write"),
 }
 COLAB = "https://colab.research.google.com/github/{}/blob/main/notebooks/{}.ipynb"
-ROUNDS, CELLS_A_ROUND, EXERCISES, PREDICTIONS = range(1, 5), range(3, 9), range(2, 5), 3
+ROUNDS, CELLS_A_ROUND, EXERCISES = range(1, 5), range(3, 9), range(2, 5)
 MEDIAN_LINES, MOST_LINES = 5, 12
 MOST_COLUMNS = 85  # a wider line is cut off on the page
 SHOWN_FOLDED = {"hide-input", "remove-input"}
@@ -66,20 +56,21 @@ def pieces(notebook):
 
 
 def faults(name, notebook):
-    """List where a chapter departs from the order of all chapters, a sentence each."""
-    parts = pieces(notebook)
-    return [
+    """List where a page departs from the order of all pages of its kind, a sentence each."""
+    kind, parts = kind_of(name), pieces(notebook)
+    shared = [
         *_title(name, notebook),
-        *_headings(parts),
+        *_headings(kind, parts),
         *_goal(name, parts),
         *_recap(name, parts),
-        *_build(parts),
         *_predictions(name, parts),
-        *_middle(parts),
-        *_exercises(name, parts),
+        *_solutions(kind, parts),
         *_quiz(name, parts),
         *_lengths(parts),
     ]
+    if kind is CHAPTER:
+        return [*shared, *_build(parts), *_middle(parts), *_exercises(name, parts)]
+    return [*shared, *_abilities(name, parts), *_task(kind, parts)]
 
 
 def prose(parts, section):
@@ -119,7 +110,7 @@ def _levels(cell):
     return headings(cell.source) if cell.cell_type == "markdown" else []
 
 
-def _headings(parts):
+def _headings(kind, parts):
     found = [
         title
         for piece in parts
@@ -127,13 +118,13 @@ def _headings(parts):
         for level, title in headings(piece.text)
         if level == 2
     ]
-    if found != HEADINGS:
-        yield f"level-2 headings are {found}, expected {HEADINGS}"
+    if found != list(kind.headings):
+        yield f"level-2 headings are {found}, expected {list(kind.headings)}"
 
 
 def _goal(name, parts):
     top, goal = prose(parts, ""), prose(parts, "Goal")
-    expected = map_line(CHAPTERS[name].lit)
+    expected = map_line(PAGES[name].lit)
     if expected not in f"{top}\n{goal}".splitlines():
         yield f"the top does not show the map: {expected}"
     if not re.search(r"\bminutes\b.*\breading\b.*\bdoing\b", goal, re.DOTALL):
@@ -141,9 +132,9 @@ def _goal(name, parts):
 
 
 def _recap(name, parts):
-    order = list(CHAPTERS)
+    order = list(PAGES)
     following = order[order.index(name) + 1 : order.index(name) + 2]
-    expected = map_line(CHAPTERS[following[0]].lit if following else ())
+    expected = map_line(PAGES[following[0]].lit if following else ())
     if expected not in prose(parts, "Recap").splitlines():
         yield f"Recap does not show the map with the next arrow: {expected}"
 
@@ -170,7 +161,7 @@ def _build(parts):
 def _predictions(name, parts):
     shown = [place for place, piece in enumerate(parts) if piece.text.startswith("prediction(")]
     sources = [parts[place].text.strip() for place in shown]
-    expected = [f'prediction("{name}", {n})' for n in range(1, PREDICTIONS + 1)]
+    expected = [f'prediction("{name}", {n})' for n in range(1, kind_of(name).predictions + 1)]
     if sources != expected:
         yield f"predictions are {sources}, expected {expected}"
     answers = []
@@ -229,6 +220,35 @@ def exercises(parts):
     return found
 
 
+def _solutions(kind, parts):
+    for piece in parts:
+        if piece.kind == "code" and piece.section != kind.tasks and "solution" in tags(piece.cell):
+            yield f"cell {piece.cell.id} is a solution outside {kind.tasks}"
+
+
+def _abilities(name, parts):
+    table = [row for row in prose(parts, "What you can do now").splitlines() if row[:1] == "|"]
+    for chapter in REVIEWS[name]:
+        if not any(f"]({chapter}.ipynb)" in row for row in table):
+            yield f"its table of what you can do has no link to {chapter}.ipynb"
+    for step in STEPS:
+        if not any(row.startswith(f"| **{step}** |") for row in table):
+            yield f"its table of what you can do has no row for the step {step}"
+
+
+def _task(kind, parts):
+    task = [piece for piece in parts if piece.section == kind.tasks]
+    use = task[-1].cell if task else None
+    if use is None or use.cell_type != "code" or tags(use) != ["solution"]:
+        yield "the task does not end in an open cell, tagged solution, that uses what was written"
+    elif not printed(use).strip():
+        yield "the last cell of the task finds no number again"
+    before = task[:-1]
+    if before and before[-1].kind == "markdown":  # what the use is for
+        before = before[:-1]
+    yield from (f"the task: {fault}" for fault in exercise_faults(before))
+
+
 def _exercises(name, parts):
     found = exercises(parts)
     numbers = EXERCISE.findall(prose(parts, "Exercises"))
@@ -243,9 +263,6 @@ def _exercises(name, parts):
     for place, exercise in enumerate(found, start=1):
         if not any(piece in puzzles for piece in exercise):
             yield from (f"exercise {place}: {fault}" for fault in exercise_faults(exercise))
-    for piece in parts:
-        if piece.kind == "code" and piece.section != "Exercises" and "solution" in tags(piece.cell):
-            yield f"cell {piece.cell.id} is a solution outside Exercises"
 
 
 def exercise_faults(exercise):

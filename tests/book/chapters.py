@@ -1,10 +1,11 @@
-"""What the tests know about the chapters: their order, their arrows, their keepers."""
+"""What the tests know about the pages: their order, their arrows, their keepers."""
 
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from pages import REVIEWS
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
@@ -44,15 +45,25 @@ CHAPTERS = {
     "12_flash_attention": Chapter(STEPS),
     "13_many_devices": Chapter(STEPS),
 }
-NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
-REQUIRED = tuple(CHAPTERS)[:5]
+PAGES = {}  # in reading order: a review lights all steps and follows the last of its chapters
+for _name, _chapter in CHAPTERS.items():
+    PAGES[_name] = _chapter
+    PAGES |= {review: Chapter(STEPS) for review, part in REVIEWS.items() if part[-1] == _name}
+NAMES = sorted(
+    (path.stem for path in NOTEBOOKS.glob("*.ipynb")),
+    key=lambda name: list(PAGES).index(name) if name in PAGES else len(PAGES),
+)
+REQUIRED = tuple(PAGES)[:5]
 LAST_OF_PART_ONE = 8
 HOME = {keeper: name for name, chapter in CHAPTERS.items() for keeper in chapter.keepers}
 
 
 def number(name):
-    """Return the number a chapter's name starts with; 0 for a name without one."""
-    digits = name.partition("_")[0]
+    """Return the number a chapter's name starts with; a review has that of its last chapter.
+
+    A name without either has the number 0.
+    """
+    digits = REVIEWS.get(name, [name])[-1].partition("_")[0]
     return int(digits) if digits.isdigit() else 0
 
 
@@ -62,7 +73,7 @@ def read(path):
 
 
 def written():
-    """Return the chapters that exist, by name, in order."""
+    """Return the pages that exist, by name, in order."""
     return {name: read(NOTEBOOKS / f"{name}.ipynb") for name in NAMES}
 
 

@@ -1,10 +1,12 @@
-"""A notebook that keeps to the policy and a chapter in good order, to be broken on purpose."""
+"""A notebook that keeps to the policy, and a chapter and a review in good order, to be broken."""
 
 import copy
 
 import nbformat
-from anatomy import colab_address
+from anatomy import colab_address, map_line
+from chapters import STEPS
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from pages import REVIEWS
 from policy import SETUP
 
 METADATA = {
@@ -116,12 +118,51 @@ def exercises():
     return [
         text("puzzle", "## Exercises\n\n**Exercise 1: order the lines.** Of project_heads."),
         code("parsons", f'parsons("{CHAPTER}")', tags=["remove-input"]),
-        text("task", "**Exercise 2: with a bias.** Add one."),
+        *exercise("**Exercise 2: with a bias.** Add one."),
+    ]
+
+
+def exercise(task):
+    """Return the cells of a task: stub, check, hints and solution."""
+    return [
+        text("task", task),
         code("stub", "def biased(X):\n    ...  # your line"),
         code("unsolved", "check_biased(biased)", stdout("○ biased: not done yet\n")),
         text("hints", HINT),
         solution(),
     ]
+
+
+REVIEW = "review_part_1"
+REVIEW_OPENING = f"""\
+# Build the layer again
+
+[Open in Colab]({colab_address(REVIEW)})
+
+{map_line(STEPS)}
+
+## Goal
+
+All six steps. 20 minutes of reading, 40 of doing."""
+
+
+def review():
+    """Return a review in the order of all reviews; its outputs are written, not computed."""
+    rows = [f"| **{step}** | looks up |" for step in STEPS]
+    rows += [f"| in | [{name[:2]}]({name}.ipynb) |" for name in REVIEWS[REVIEW]]
+    table = "\n".join(["| step | chapter |", "|---|---|", *rows])
+    cells = [
+        text("opening", REVIEW_OPENING),
+        code("setup", SETUP, tags=["hide-input"]),
+        text("abilities", f"## What you can do now\n\n{table}"),
+        text("quiz", "## Quiz"),
+        code("questions", f'quiz("{REVIEW}")', tags=["remove-input"]),
+        *exercise("## The task\n\nWrite all of it."),
+        text("again", "The old numbers."),
+        code("use", "print(biased(0))", stdout("1\n"), tags=["solution"]),
+        text("recap", f"## Recap\n\nThree lines.\n\n{map_line(STEPS)}"),
+    ]
+    return new_notebook(cells=cells, metadata=METADATA)
 
 
 def text(name, source):

@@ -1,19 +1,20 @@
-"""Every chapter has the order that `writing.md` gives, and each departure is noticed."""
+"""Every chapter has the order of all chapters, a review that of reviews; departures are noticed."""
 
 import pytest
 from anatomy import faults
 from chapters import NAMES, listed, written
-from planted import CHAPTER, HINT, cell_of, chapter, code, text
+from planted import CHAPTER, HINT, REVIEW, cell_of, chapter, code, review, stdout, text
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_chapter_has_the_order_of_all_chapters(name):
+def test_page_has_the_order_of_its_kind(name):
     found = faults(name, written()[name])
     assert not found, listed(found)
 
 
-def test_a_good_chapter_has_no_faults():
+def test_a_good_chapter_and_a_good_review_have_no_faults():
     assert faults(CHAPTER, chapter()) == []
+    assert faults(REVIEW, review()) == []
 
 
 def edit(name, old, new):
@@ -142,6 +143,53 @@ def test_departure_is_noticed(case):
     change(notebook)
     found = faults(CHAPTER, notebook)
     assert any(expected in fault for fault in found), found
+
+
+REVIEW_CHANGES = {
+    "no verb": (edit("opening", "# Build", "# Review"), "does not start with a verb"),
+    "chapter's Colab link": (edit("opening", REVIEW, CHAPTER), "no text link"),
+    "heading of a chapter": (edit("abilities", "What you can do now", "Build"), "level-2 headings"),
+    "headings swapped": (move("recap", "quiz"), "level-2 headings"),
+    "a step unlit": (edit("opening", "**mix**", "mix"), "top does not show the map"),
+    "no minutes": (edit("opening", "20 minutes of reading, 40 of doing", "Long"), "the minutes"),
+    "recap without its map": (edit("recap", "**project out**", "out"), "the next arrow"),
+    "a chapter left out": (edit("abilities", "(04_heads.ipynb)", "(04.ipynb)"), "no link to 04_"),
+    "a step left out": (edit("abilities", "| **concat** |", "| concat |"), "no row for the step"),
+    "a prediction": (
+        add(code("asked", f'prediction("{REVIEW}", 1)', tags=["remove-input"]), "quiz"),
+        "predictions are",
+    ),
+    "no quiz": (drop("questions"), "Quiz needs one cell"),
+    "quiz of a chapter": (edit("questions", REVIEW, CHAPTER), "Quiz needs one cell"),
+    "no stub": (drop("stub"), "the task: goes t c h S"),
+    "no hints": (drop("hints"), "the task: goes t s c S"),
+    "solved already": (clear("unsolved"), "the task: the stored output"),
+    "solution not checked": (edit("solution", "check_biased(biased)", "x"), "define and check"),
+    "solution open": (unfold("solution"), "the task: its solution is not folded"),
+    "solution elsewhere": (
+        add(code("early", "x = 1", stdout("1\n"), tags=["solution"]), "quiz"),
+        "outside The task",
+    ),
+    "nothing found again": (drop("use"), "does not end in an open cell"),
+    "use that stays without the solution": (retag("use"), "does not end in an open cell"),
+    "use that is folded": (retag("use", "solution", "hide-cell"), "does not end in an open cell"),
+    "use that shows nothing": (clear("use"), "finds no number again"),
+    "13 lines": (add(long(13), "quiz"), "13 lines"),
+}
+
+
+@pytest.mark.parametrize("case", REVIEW_CHANGES)
+def test_departure_of_a_review_is_noticed(case):
+    change, expected = REVIEW_CHANGES[case]
+    notebook = review()
+    change(notebook)
+    found = faults(REVIEW, notebook)
+    assert any(expected in fault for fault in found), found
+
+
+def test_a_chapter_is_no_review_and_a_review_no_chapter():
+    assert any("level-2 headings" in fault for fault in faults(REVIEW, chapter()))
+    assert any("level-2 headings" in fault for fault in faults(CHAPTER, review()))
 
 
 def test_a_short_and_a_long_round_are_noticed():

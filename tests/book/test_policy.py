@@ -3,19 +3,33 @@
 import json
 
 import pytest
-from chapters import CHAPTERS, NAMES, NOTEBOOKS, REQUIRED, ROOT, listed, read, written
+import yaml
+from chapters import CHAPTERS, NAMES, NOTEBOOKS, PAGES, REQUIRED, ROOT, listed, read, written
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
+from pages import REVIEWS
 from planted import cell_of, code, good
 from policy import FORBIDDEN, REVIEWED, markdown_faults, violations
 from run_notebooks import dumps, normalise
 
-PAGES = [*sorted((ROOT / "book").rglob("*.md")), ROOT / "README.md"]
+MARKDOWN = [*sorted((ROOT / "book").rglob("*.md")), ROOT / "README.md"]
 BANKS = sorted((ROOT / "src" / "tutorial_lib" / "data" / "banks").glob("*.json"))
 
 
-def test_the_first_chapters_exist_and_no_notebook_is_unknown():
+def test_the_first_pages_exist_and_no_notebook_is_unknown():
     assert set(REQUIRED) <= set(NAMES)
-    assert list(CHAPTERS)[: len(NAMES)] == NAMES
+    assert list(PAGES)[: len(NAMES)] == NAMES
+
+
+def test_contents_list_the_pages_in_reading_order():
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    files = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
+    assert [f.partition("/")[2] for f in files if f.startswith("notebooks/")] == NAMES
+
+
+def test_a_review_closes_chapters_that_follow_one_another():
+    for part in REVIEWS.values():
+        first = list(CHAPTERS).index(part[0])
+        assert part == tuple(CHAPTERS)[first : first + len(part)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -37,7 +51,7 @@ def test_each_reviewed_exception_has_a_reason_and_a_cell():
         assert cell_of(notebooks[name], cell_id)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
 def test_page_avoids_the_words_we_do_not_use(path):
     assert FORBIDDEN.findall(path.read_text(encoding="utf-8")) == []
 
@@ -48,8 +62,15 @@ def test_bank_avoids_the_words_we_do_not_use(path):
     assert FORBIDDEN.findall(json.dumps(bank, ensure_ascii=False)) == []
 
 
-def test_a_good_notebook_has_no_violations():
-    assert violations(good(), "03_attention_weights") == []
+@pytest.mark.parametrize("name", ["03_attention_weights", "review_part_1"])
+def test_a_good_notebook_has_no_violations(name):
+    assert violations(good(), name) == []
+
+
+def test_after_part_one_torch_may_be_imported():
+    notebook = good()
+    run("import torch")(notebook)
+    assert violations(notebook, "09_pytorch") == []
 
 
 def add(cell):
@@ -158,8 +179,9 @@ def test_policy_rejects(case):
     change, expected = BROKEN[case]
     notebook = good()
     change(notebook)
-    found = violations(notebook, "03_attention_weights")
-    assert any(expected in violation for violation in found), found
+    for name in ("03_attention_weights", "review_part_1"):
+        found = violations(notebook, name)
+        assert any(expected in violation for violation in found), found
 
 
 @pytest.mark.parametrize("stream", ["stderr", "error"])

@@ -8,7 +8,7 @@ import re
 import tokenize
 from functools import cache
 
-from chapters import CHAPTERS, HOME, LIBRARY, code_cells, number, tags
+from chapters import HOME, LIBRARY, PAGES, code_cells, number, tags
 
 LONGEST_KEEPER = 12  # lines
 BUILT_IN = re.compile(r"\bBuilt in chapter (\d\d)\b")
@@ -67,7 +67,7 @@ def keeper_faults(name, notebook):
     for cell in cells:
         found += [f"cell {cell.id}: {fault}" for fault in _cell_faults(cell.source)]
     functions = [_function_name(cell.source) for cell in cells]
-    expected = list(CHAPTERS[name].keepers)
+    expected = list(PAGES[name].keepers)
     if sorted(map(str, functions)) != sorted(expected):
         found.append(f"keepers are {functions}, expected {expected}")
     return found

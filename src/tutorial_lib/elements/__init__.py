@@ -10,15 +10,15 @@ __all__ = ["parsons", "prediction", "quiz"]
 
 
 def quiz(chapter):
-    """Show the five questions that end a chapter.
+    """Show the questions that end a chapter, or those of a review.
 
     Parameters
     ----------
-    chapter : its name, such as "03_attention_weights"
+    chapter : name of the page, such as "03_attention_weights" or "review_part_1"
 
     Raises
     ------
-    ValueError : no such chapter, or a malformed bank
+    ValueError : no such page, or a malformed bank
     """
     return draw_quiz(load_bank(chapter), chapter)
 
@@ -47,6 +47,6 @@ def parsons(chapter):
 
     Raises
     ------
-    ValueError : no such chapter, or a malformed bank
+    ValueError : no such chapter, none in its bank, or a malformed bank
     """
     return draw_parsons(load_bank(chapter), chapter)

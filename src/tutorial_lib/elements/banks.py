@@ -1,7 +1,7 @@
-"""A chapter's bank of questions: read it, and say which key is wrong in a malformed one.
+"""The bank of questions of a page: read it, and say which key is wrong in a malformed one.
 
-The policy of the book (five questions, three predictions, …) is a test's business; here is what
-the elements need in order to be drawn.
+The policy of the book (how many questions a chapter has, how many a review, …) is a test's
+business; here is what the elements need in order to be drawn.
 """
 
 import json
@@ -12,7 +12,7 @@ _BANKS = "data/banks"
 
 
 def load_bank(chapter):
-    """Read the bank of a chapter, such as "03_attention_weights", and check it.
+    """Read the bank of a page, such as "03_attention_weights" or "review_part_1", and check it.
 
     Raises
     ------
@@ -30,6 +30,8 @@ def load_bank(chapter):
 def check_bank(bank, chapter):
     """Return a bank that can be drawn; refuse any other, naming the key that is wrong.
 
+    A page without a Parsons problem has `"parsons": null`.
+
     Raises
     ------
     ValueError : a key that is missing, unknown, or holds something else than it should
@@ -44,7 +46,8 @@ def check_bank(bank, chapter):
         if question["from"] is not None:
             _text(question, "from", here)
         _check_options(question, here)
-    _check_parsons(bank["parsons"], f"{where}.parsons")
+    if bank["parsons"] is not None:
+        _check_parsons(bank["parsons"], f"{where}.parsons")
     return bank
 
 

@@ -73,8 +73,15 @@ def draw_prediction(bank, chapter, number):
 
 
 def draw_parsons(bank, chapter):
-    """Draw the Parsons problem of a bank that `check_bank` accepts."""
+    """Draw the Parsons problem of a bank that `check_bank` accepts.
+
+    Raises
+    ------
+    ValueError : a bank without one
+    """
     problem = bank["parsons"]
+    if problem is None:
+        raise ValueError(f"{chapter} has no Parsons problem. Ask for another chapter's.")
     name = f"tl-{chapter}-parsons"
     lines = shuffled(problem)
     shown = "\n".join(f'<code data-{key}="{i}">{escape(line)}</code>' for line, key, i in lines)

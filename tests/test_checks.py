@@ -63,6 +63,7 @@ FLOATS = sorted(
     | {"attention_weights", "scaled_dot_product_attention", "same_token_weights"}
     | {"split_heads", "concat_heads", "multi_head_attention"}
     | {"concat_tokens_first", "attend_packed", "head_shares", "fold_scores"}
+    | {"attend_to_sentence"}
 )
 ARRAYS = sorted({*FLOATS, "causal_mask", "causal_padding_mask", "score_ranks"})
 

@@ -38,6 +38,7 @@ CHAPTERS = {
     "06_output_projection": {
         *("trace", "multi_head_attention", "head_shares", "fold_scores", "layer_parameters"),
     },
+    "review_part_1": {"attend_to_sentence"},
 }
 ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]
 

@@ -46,9 +46,11 @@ from tutorial_lib.checks.queries_keys_values import (
     check_project_sliced_input,
     check_project_with_bias,
 )
+from tutorial_lib.checks.review_part_1 import check_attend_to_sentence
 
 __all__ = [
     "check_attend_packed",
+    "check_attend_to_sentence",
     "check_attention_weights",
     "check_causal_mask",
     "check_causal_padding_mask",

@@ -12,6 +12,7 @@ from tutorial_lib.mistakes import (
     heads,
     output_projection,
     queries_keys_values,
+    review_part_1,
 )
 from tutorial_lib.mistakes.mistake import Mistake
 
@@ -24,5 +25,6 @@ CHAPTERS = (
     heads,
     concatenation,
     output_projection,
+    review_part_1,
 )
 MISTAKES = {name: wrong for chapter in CHAPTERS for name, wrong in chapter.MISTAKES.items()}

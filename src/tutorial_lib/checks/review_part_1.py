@@ -1,0 +1,31 @@
+"""The check for the task of Part I's review."""
+
+import numpy as np
+
+from tutorial_lib import attention, embedding, multihead, projection
+from tutorial_lib.checks.account import D_K, D_MODEL, D_V, Case, H, check, normal
+
+
+def _attend_to_sentence(ids, E, P, params):
+    mask = attention.causal_mask(ids.shape[-1])
+    return multihead.multi_head_attention(embedding.embed(ids, E, P), params, mask=mask)
+
+
+def check_attend_to_sentence(function):
+    """Check `attend_to_sentence(ids, E, P, params)`: ids (..., T) → Y (..., T, d_model).
+
+    Prints an account. The layer is causal. The tables hold multiples of 1/4, so that they are
+    the same in single precision, and the large scores leave no two keys close.
+    """
+    E, P = (np.round(4 * normal(seed, 10, D_MODEL)) / 4 for seed in (27, 28))
+    ids = np.array([[3, 1, 4, 1, 5], [8, 2, 6, 0, 7]])  # (B, T)
+    rng = np.random.default_rng(29)
+    params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
+    sharp = projection.Params(1000 * params.W_Q, params.W_K, params.W_V, params.W_O)
+    tables = {"E": E, "P": P}
+    cases = (
+        Case("one sentence", {"ids": ids[0], **tables, "params": params}),
+        Case("a batch", {"ids": ids, **tables, "params": params}),
+        Case("scores in the thousands", {"ids": ids[1], **tables, "params": sharp}),
+    )
+    check("attend_to_sentence", function, _attend_to_sentence, cases)

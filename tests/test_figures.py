@@ -443,29 +443,29 @@ def titled(figure):
     return {table.title: table.cells.astype(float) for table in figure.tables}
 
 
-def test_shares_of_the_heads_are_their_columns_of_concat_times_their_rows_of_w_o():
+def test_parts_of_the_heads_are_their_columns_of_concat_times_their_rows_of_w_o():
     numbers = titled(drawn("sum_over_heads"))
     concat = numbers["concat"]
-    np.testing.assert_allclose(numbers["share of head 0"], concat[:, :2] @ OUT[:2], atol=1e-9)
-    np.testing.assert_allclose(numbers["share of head 1"], concat[:, 2:] @ OUT[2:], atol=1e-9)
+    np.testing.assert_allclose(numbers["part of head 0"], concat[:, :2] @ OUT[:2], atol=1e-9)
+    np.testing.assert_allclose(numbers["part of head 1"], concat[:, 2:] @ OUT[2:], atol=1e-9)
     np.testing.assert_allclose(numbers["Y"], concat @ OUT, atol=1e-9)
     np.testing.assert_array_equal(numbers["W_O"], OUT)
 
 
-def test_each_head_frames_its_columns_its_rows_and_its_share_in_its_colour():
+def test_each_head_frames_its_columns_its_rows_and_its_part_in_its_colour():
     paths = list(parsed(drawn("sum_over_heads")).iter(f"{SVG}path"))
     for h in range(H):
         frames = [p for p in paths if f"stroke:{figures.HEAD_COLOURS[h]}" in p.get("style")]
-        assert len(frames) == 5  # in concat and W_O, and its own line: head, rows, share
+        assert len(frames) == 5  # in concat and W_O, and its own line: head, rows, part
     titles = {t.text: t.get("style") for t in texts(drawn("sum_over_heads"))}
-    for title in ("head 1", "rows 2 to 3", "share of head 1"):
+    for title in ("head 1", "rows 2 to 3", "part of head 1"):
         assert figures.HEAD_COLOURS[1] in titles[title]
 
 
 def test_each_line_of_the_sum_stands_below_what_it_repeats():
     place = {t.text: (float(t.get("x")), float(t.get("y"))) for t in texts(drawn("sum_over_heads"))}
     columns = (("concat", "head 0"), ("W_O", "rows 0 to 1", "rows 2 to 3"))
-    for names in (*columns, ("Y", "share of head 0", "share of head 1")):
+    for names in (*columns, ("Y", "part of head 0", "part of head 1")):
         assert len({place[name][0] for name in names}) == 1
         assert np.all(np.diff([place[name][1] for name in names]) > 0)
     assert place["head 1"][0] > place["head 0"][0]  # below its own columns of concat

@@ -44,19 +44,19 @@ def sum_over_heads(heads, W_O, tokens, *, caption, alt=None):
     """
     _require_parts(heads, W_O, tokens)
     H, T, d_v = heads.shape
-    shares = heads @ W_O.reshape(H, d_v, -1)  # (H, T, d_model)
+    parts = heads @ W_O.reshape(H, d_v, -1)  # (H, T, d_model)
     concat = np.concatenate(list(heads), axis=1)  # (T, H*d_v)
     rows = ("token", tokens)
     factors = [grid_of("concat", concat, rows=rows), grid_of("W_O", W_O)]
-    parts = [grid_of(f"share of head {h}", share, rows=rows) for h, share in enumerate(shares)]
-    grids = [*factors, *parts, grid_of("Y", shares.sum(axis=0), rows=rows)]
+    summands = [grid_of(f"part of head {h}", part, rows=rows) for h, part in enumerate(parts)]
+    grids = [*factors, *summands, grid_of("Y", parts.sum(axis=0), rows=rows)]
     blocks = _first_line(grids) + _lines_of_heads(grids, d_v)
     limit = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
     svg = side_by_side([_picture(blocks, grids[0].rows.entries, d_v, limit)])
     alt = alt or (
         f"concat, {T} rows and {H * d_v} columns, times W_O gives Y. Below it, for each of "
-        f"{H} heads, its {d_v} columns of concat times its {d_v} rows of W_O give its share of Y; "
-        f"the shares add up to Y."
+        f"{H} heads, its {d_v} columns of concat times its {d_v} rows of W_O give its part of Y; "
+        f"the parts add up to Y."
     )
     svg += colour_bar("value", DIVERGING, (-limit, 0, limit))
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
@@ -98,7 +98,7 @@ def _lines_of_heads(grids, d_v):
         blocks += [
             Block(f"head {h}", concat[:, own], (h * d_v, top), h),
             Block(f"rows {own.start} to {own.stop - 1}", W_O[own], (across, top), h),
-            Block(f"share of head {h}", part, (across + W_O.shape[1] + _APART, top), h),
+            Block(f"part of head {h}", part, (across + W_O.shape[1] + _APART, top), h),
         ]
         top += max(len(concat), d_v) + 3
     return blocks

@@ -120,6 +120,39 @@ def test_permuted_heads_with_their_rows_of_w_o_give_the_same_layer(X, params, si
     assert_close(multi_head_attention(X, permuted), multi_head_attention(X, params))
 
 
+def test_output_is_the_sum_of_each_head_times_its_own_rows_of_w_o(X, params, sizes, assert_close):
+    record = trace(X, params)
+    parts = [
+        record.heads[..., h, :, :] @ rows for h, rows in enumerate(np.split(params.W_O, sizes.H))
+    ]
+    assert_close(sum(parts), record.Y)
+
+
+def test_without_mask_and_positions_permuted_tokens_give_permuted_outputs(X, params, assert_close):
+    order = [3, 0, 4, 1, 2]
+    assert_close(
+        multi_head_attention(X[..., order, :], params),
+        multi_head_attention(X, params)[..., order, :],
+    )
+
+
+def test_order_of_a_context_does_not_matter_without_a_mask(X, params, context, assert_close):
+    shuffled = context[..., [5, 2, 0, 4, 1, 3], :]
+    assert_close(
+        multi_head_attention(X, params, context=shuffled),
+        multi_head_attention(X, params, context=context),
+    )
+
+
+def test_hidden_context_tokens_do_not_count(X, params, context, assert_close):
+    mask = np.array([True, True, False, True, False, False])
+    changed = context + 100.0 * ~mask[:, None]
+    assert_close(
+        multi_head_attention(X, params, context=changed, mask=mask),
+        multi_head_attention(X, params, context=context[..., mask, :]),
+    )
+
+
 def test_sequences_of_a_batch_do_not_meet(params, sizes, normal, assert_close):
     X = normal(1, sizes.B, sizes.T, sizes.d_model)
     alone = np.stack([multi_head_attention(one, params) for one in X])

@@ -482,6 +482,14 @@ def test_the_sum_of_two_heads_fits_a_phone_and_a_larger_one_leaves_its_names_to_
     assert TOKENS[1] in larger.text()
 
 
+def test_every_matrix_of_the_sum_has_a_place_of_its_own_and_all_share_one_scale():
+    heads, W_O = np.array([[[1.0]]]), np.array([[-2.0, 1.0]])
+    picture, _ = cell_colours(figures.sum_over_heads(heads, W_O, ["a"], caption=""))
+    colours = [ink.STAND_INS[ink.DIVERGING.cells[level]][0] for level in range(101)]
+    line = [colours[75], colours[0], colours[75], colours[0], colours[75]]  # 1 @ -2 1 = -2 1
+    assert picture == line + line
+
+
 def test_the_signs_of_the_sum():
     signs = [t.text for t in texts(drawn("sum_over_heads")) if t.text in "@=+"]
     assert sorted(signs) == ["+", *"===", *"@@@"]

@@ -490,6 +490,12 @@ def test_every_matrix_of_the_sum_has_a_place_of_its_own_and_all_share_one_scale(
     assert picture == line + line
 
 
+def test_features_are_numbered_below_y_and_below_each_part():
+    picture = next(parsed(drawn("sum_over_heads")).iter(f"{SVG}svg"))
+    labels = [t.text for t in picture.iter(f"{SVG}text")]
+    assert [labels.count(str(feature)) for feature in range(5)] == [3, 3, 3, 3, 0]
+
+
 def test_the_signs_of_the_sum():
     signs = [t.text for t in texts(drawn("sum_over_heads")) if t.text in "@=+"]
     assert sorted(signs) == ["+", *"===", *"@@@"]

@@ -115,6 +115,8 @@ def _picture(blocks, tokens, d_v, limit):
             _draw_sign(axes, block, place, blocks)
             if place % 3 == 0 and side > 11:  # smaller cells leave a name no line of its own
                 _draw_tokens(axes, block, tokens)
+            if place % 3 == 2 and side > 11:
+                _draw_features(axes, block)
         _frame_parts(axes, blocks[:2], d_v)
         axes.set(xlim=(0, width), ylim=(height, -1), xticks=[], yticks=[])
 
@@ -147,6 +149,14 @@ def _draw_tokens(axes, block, tokens):
     x, y = block.corner
     for row, token in enumerate(tokens):
         axes.text(x - 0.4, y + row + 0.5, token, size=11, ha="right", va="center_baseline")
+
+
+def _draw_features(axes, block):
+    x, y = block.corner
+    n_rows, n_columns = block.numbers.shape
+    for feature in range(n_columns):
+        place = (x + feature + 0.5, y + n_rows + 0.2)
+        axes.text(*place, str(feature), size=9, ha="center", va="top")
 
 
 def _frame_parts(axes, factors, d_v):

@@ -157,3 +157,72 @@ def trace(X, params, context=None, mask=None):
 def mha(X, params, context=None, mask=None):
     """X (..., T, d_model) → Y (..., T, d_model)."""
     return trace(X, params, context, mask)["Y"]
+
+
+def central_differences(function, array, step=1e-5):
+    """The derivative of a number, function(array), by each entry of the array."""
+    gradient = np.zeros(array.shape)
+    for index in each(array.shape):
+        above, below = array.copy(), array.copy()
+        above[index] += step
+        below[index] -= step
+        gradient[index] = (function(above) - function(below)) / (2 * step)
+    return gradient
+
+
+def softmax_backward(weights, dweights):
+    """Row by row with all derivatives: that of weight j by score i is w_j (1 - w_i) or -w_j w_i."""
+    dscores = np.zeros(weights.shape)
+    for index in each(weights.shape):
+        *at, i = index
+        row = weights[tuple(at)]
+        slopes = [w * ((j == i) - row[i]) for j, w in enumerate(row)]
+        dscores[index] = dot(np.array(slopes), dweights[tuple(at)])
+    return dscores
+
+
+def matmul_backward(A, B, dC):
+    """The product rule for C = A @ B, each product of two numbers for itself: dA, dB."""
+    dA, dB = np.zeros(A.shape), np.zeros(B.shape)
+    for i, k, j in each((*A.shape, B.shape[1])):
+        dA[i, k] += dC[i, j] * B[k, j]
+        dB[k, j] += dC[i, j] * A[i, k]
+    return dA, dB
+
+
+def mha_backward(X, params, dY, context=None, mask=None):
+    """The gradients by name, one sequence and one head after the other."""
+    source = X if context is None else context
+    batch = np.broadcast_shapes(X.shape[:-2], source.shape[:-2])
+    scores = (*batch, params.n_heads, X.shape[-2], source.shape[-2])
+    mask = np.broadcast_to(True if mask is None else mask, scores)
+    d = {name: np.zeros(getattr(params, name).shape) for name in ("W_Q", "W_K", "W_V", "W_O")}
+    d |= {"X": np.zeros(X.shape), "context": np.zeros(source.shape)}
+    for at in each(batch):
+        here, there = own_place(at, X), own_place(at, source)
+        arrays = trace(X[here], params, source[there], mask[at])
+        dconcat, dW_O = matmul_backward(arrays["concat"], params.W_O, dY[at])
+        d["W_O"] += dW_O
+        for h in range(params.n_heads):
+            dQ, dK, dV = head_backward(arrays, h, split_heads(dconcat, params.n_heads)[h])
+            for name, place, dprojected in (("Q", here, dQ), ("K", there, dK), ("V", there, dV)):
+                x, W = (X if name == "Q" else source)[place], getattr(params, f"W_{name}")[h]
+                dx, dW = matmul_backward(x, W, dprojected)
+                d["X" if name == "Q" or context is None else "context"][place] += dx
+                d[f"W_{name}"][h] += dW
+    return d | {"context": None if context is None else d["context"]}
+
+
+def own_place(at, array):
+    """Where the sequence of a batch lies in an array with fewer, or shorter, batch axes."""
+    axes = array.ndim - 2
+    return tuple(min(i, array.shape[n] - 1) for n, i in enumerate(at[len(at) - axes :]))
+
+
+def head_backward(arrays, h, dhead):
+    """One head of one sequence: dQ, dK, dV."""
+    Q, K, V, weights = (arrays[name][h] for name in ("Q", "K", "V", "weights"))
+    dweights, dV = matmul_backward(weights, V, dhead)
+    dscores = softmax_backward(weights, dweights)
+    dQ, dK_T = matmul_backward(Q, K.T, dscores / Q.shape[1] ** 0.5)
+    return dQ, dK_T.T, dV

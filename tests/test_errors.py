@@ -1,5 +1,6 @@
 """Bad input is refused at the door, in words: what was given, what was expected, how to mend it."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -221,6 +222,85 @@ HEADS_ROWS = [
     ("concat_heads", lambda: tl.concat_heads(array(3, 0, 7)), EMPTY, "heads … axis T is empty"),
     ("concat_heads", lambda: tl.concat_heads(array(0, 5, 7)), EMPTY, "heads … axis H is empty"),
 ]
+NAN_DY = NOT_FINITE, "dY is nan at position (1, 4, 11)"
+NO_FLOATS = Kind(TypeError, "expected floats", ".astype(float)")
+GRADIENT = Kind(tl.ShapeError, "one number for each number", "Take it from the loss")
+COPIES = Kind(tl.ShapeError, "does not broadcast", "Pass the shape of the array")
+NO_TRACE = Kind(TypeError, "expected a Trace", "Make it with trace(X, params, ...)")
+OTHER_PARAMS = Kind(ValueError, "expected the trace and the params of one call", "Make it anew")
+BACKWARD = [
+    ("softmax_backward", lambda: tl.softmax_backward([1.0], array(1)), NO_ARRAY, "weights is a"),
+    ("softmax_backward", lambda: tl.softmax_backward(array(5, 6), None), NO_ARRAY, "dweights is a"),
+    ("softmax_backward", lambda: soften(array(5, 0)), EMPTY, "weights … axis S is empty"),
+    ("softmax_backward", lambda: soften(array(6)), GRADIENT, "dweights has shape (6,) … (5, 6)"),
+    ("softmax_backward", lambda: soften(array(5, 6, dtype=int)), NO_FLOATS, "dweights … int64"),
+    ("softmax_backward", lambda: soften(nan_at(1, 2, shape=(5, 6))), NOT_FINITE, "dweights … nan"),
+    ("sum_copies", lambda: tl.sum_copies([[1.0]], (1,)), NO_ARRAY, "gradient is a list"),
+    ("sum_copies", lambda: tl.sum_copies(array(2, 5), (5, 5)), COPIES, "(2, 5) … of shape (5, 5)"),
+    ("sum_copies", lambda: tl.sum_copies(array(5), (2, 5)), COPIES, "(5,) … of shape (2, 5)"),
+    ("sum_copies", lambda: tl.sum_copies(array(2, 5), [5]), COPIES, "of shape [5]"),
+    ("attention_backward", lambda: attend_back(Q=[[1.0]]), NO_ARRAY, "Q is a list"),
+    ("attention_backward", lambda: attend_back(dheads=None), NO_ARRAY, "dheads is a NoneType"),
+    ("attention_backward", lambda: attend_back(Q=array(4)), TOO_FEW_AXES, "Q has shape (4,)"),
+    ("attention_backward", lambda: attend_back(V=array(0, 7)), EMPTY, "V … axis S is empty"),
+    ("attention_backward", lambda: attend_back(K=array(6, 5)), WIDTH, "K … with d_k=4"),
+    ("attention_backward", lambda: attend_back(V=array(5, 7)), WIDTH, "V … with S=6"),
+    ("attention_backward", lambda: attend_back(weights=array(5, 5)), WIDTH, "weights … with S=6"),
+    ("attention_backward", lambda: attend_back(V=array(8, 3, 6, 7)), BATCH, "V has (8, 3)"),
+    ("attention_backward", lambda: attend_back(dheads=array(5, 7)), GRADIENT, "(2, 3, 5, 7)"),
+    ("attention_backward", lambda: attend_back(dheads=array(2, 3, 5, 4)), GRADIENT, "(2, 3, 5, 7)"),
+    ("attention_backward", lambda: attend_back(dheads=array(2, 3, 5, 7, dtype=int)), NO_FLOATS, ""),
+    (
+        "attention_backward",
+        lambda: attend_back(dheads=nan_at(0, 2, 4, 6, shape=(2, 3, 5, 7))),
+        NOT_FINITE,
+        "dheads is nan at position (0, 2, 4, 6)",
+    ),
+    ("linear_backward", lambda: linear_back(X=[[1.0]]), NO_ARRAY, "X is a list"),
+    ("linear_backward", lambda: linear_back(X=array(4)), TOO_FEW_AXES, "X has shape (4,)"),
+    ("linear_backward", lambda: linear_back(W=array(3, 7)), WIDTH, "W … with d_in=4"),
+    ("linear_backward", lambda: linear_back(W=array(4, 0)), EMPTY, "W … axis d_out is empty"),
+    ("linear_backward", lambda: linear_back(dY=array(2, 5, 4)), GRADIENT, "dY … (2, 5, 7)"),
+    ("linear_backward", lambda: linear_back(dY=array(2, 5, 7, dtype=int)), NO_FLOATS, "dY … int64"),
+    ("linear_backward", lambda: linear_back(dY=rows_of(INF)), NOT_FINITE, "dY is inf … (1, 0, 0)"),
+    ("project_heads_backward", lambda: heads_back(X=None), NO_ARRAY, "X is a NoneType"),
+    ("project_heads_backward", lambda: heads_back(X=array(12)), TOO_FEW_AXES, "X has shape (12,)"),
+    ("project_heads_backward", lambda: heads_back(W=array(3, 11, 4)), WIDTH, "W … d_model=12"),
+    ("project_heads_backward", lambda: heads_back(W=array(0, 12, 4)), EMPTY, "W … axis H is empty"),
+    (
+        "project_heads_backward",
+        lambda: heads_back(dprojected=array(2, 5, 12)),
+        GRADIENT,
+        "dprojected has shape (2, 5, 12) … (2, 3, 5, 4)",
+    ),
+    (
+        "project_heads_backward",
+        lambda: heads_back(dprojected=array(2, 3, 5, 4, dtype=int)),
+        NO_FLOATS,
+        "dprojected is an array of int64",
+    ),
+    (
+        "project_heads_backward",
+        lambda: heads_back(dprojected=nan_at(1, 2, 4, 3, shape=(2, 3, 5, 4))),
+        NOT_FINITE,
+        "dprojected is nan at position (1, 2, 4, 3)",
+    ),
+    ("multi_head_attention_backward", lambda: back(record=(1, 2)), NO_TRACE, "trace is a tuple"),
+    ("multi_head_attention_backward", lambda: back(params=None), NO_PARAMS, "params is a NoneType"),
+    ("multi_head_attention_backward", lambda: back(dY=[[1.0]]), NO_ARRAY, "dY is a list"),
+    ("multi_head_attention_backward", lambda: back(dY=array(5, 12)), GRADIENT, "(2, 5, 12)"),
+    ("multi_head_attention_backward", lambda: back(dY=array(2, 5, 21)), GRADIENT, "(2, 5, 21)"),
+    ("multi_head_attention_backward", lambda: back(dY=whole(2, 5, 12)), NO_FLOATS, "dY … int64"),
+    ("multi_head_attention_backward", lambda: back(dY=nan_at(1, 4, 11, shape=(2, 5, 12))), *NAN_DY),
+    ("multi_head_attention_backward", lambda: back(X=whole(2, 5, 12)), NO_FLOATS, "X … int64"),
+    (
+        "multi_head_attention_backward",
+        lambda: back(context=whole(6, 12)),
+        NO_FLOATS,
+        "context … in",
+    ),
+    ("multi_head_attention_backward", lambda: back(params=other()), OTHER_PARAMS, "V of the trace"),
+]
 STRING = Kind(TypeError, "expected a string", "str(token)")
 NO_TOKENS = Kind(ValueError, "expected at least one token", "token")
 WORDS = [
@@ -272,7 +352,7 @@ TEXT = [
     ("describe_attention", lambda: describe(array(3, 5, 5), head=3), PLACE, "head=3"),
 ]
 TABLE = [
-    *(EMBED + POSITIONS + PROJECT + INIT + PARAMS_ROWS + WEIGHTS + SDPA + HEADS_ROWS),
+    *(EMBED + POSITIONS + PROJECT + INIT + PARAMS_ROWS + WEIGHTS + SDPA + HEADS_ROWS + BACKWARD),
     *layer_rows("trace", tl.trace),
     *layer_rows("multi_head_attention", tl.multi_head_attention),
     *(WORDS + TEXT),
@@ -321,6 +401,57 @@ def attend(*, mask=None, **changed):
     return tl.scaled_dot_product_attention(**(right | changed), mask=mask)
 
 
+def whole(*shape):
+    """Whole numbers."""
+    return np.ones(shape, dtype=np.int64)
+
+
+def rows_of(bad):
+    """(2, 5, 7) ones, sequence 1 bad throughout."""
+    return array(2, 5, 7, bad=bad, at=1)
+
+
+def soften(dweights):
+    """`softmax_backward` of T=5, S=6, or of weights as empty as dweights."""
+    weights = array(5, 6) if dweights.size else dweights
+    return tl.softmax_backward(weights, dweights)
+
+
+def attend_back(**changed):
+    """`attention_backward` of T=5, S=6, but for one array."""
+    right = {"Q": array(2, 3, 5, 4), "K": array(2, 3, 6, 4), "V": array(2, 3, 6, 7)}
+    right |= {"weights": array(2, 3, 5, 6), "dheads": array(2, 3, 5, 7)}
+    return tl.attention_backward(**(right | changed))
+
+
+def linear_back(**changed):
+    """`linear_backward` of widths 4 and 7, but for one array."""
+    return tl.linear_backward(
+        **({"X": array(2, 5, 4), "W": array(4, 7), "dY": array(2, 5, 7)} | changed)
+    )
+
+
+def heads_back(**changed):
+    """`project_heads_backward` of H=3, but for one array."""
+    right = {"X": array(2, 5, 12), "W": array(3, 12, 4), "dprojected": array(2, 3, 5, 4)}
+    return tl.project_heads_backward(**(right | changed))
+
+
+def other():
+    """Params like PARAMS, but for one entry."""
+    W_V = np.array(PARAMS.W_V)
+    W_V[1, 2, 3] = 2.0
+    return dataclasses.replace(PARAMS, W_V=W_V)
+
+
+def back(record=None, params=PARAMS, dY=None, X=None, context=None):
+    """`multi_head_attention_backward` of T=5, but for one thing."""
+    X = np.ones((2, 5, 12)) if X is None else X
+    record = tl.trace(X, PARAMS, context=context) if record is None else record
+    dY = array(2, 5, 12) if dY is None else dY
+    return tl.multi_head_attention_backward(record, params, dY)
+
+
 def describe(weights, *, query=0, head=0):
     """`describe_attention` of five tokens."""
     return tl.describe_attention(weights, "abcde", query=query, head=head)
@@ -344,6 +475,7 @@ def test_bad_input_is_refused_before_any_arithmetic(name, call, kind, given, cap
 
 def test_table_covers_every_public_name_that_takes_input():
     without_input = {"Example", "ShapeError", "Trace", "published_example", "running_example"}
+    without_input |= {"Gradients"}
     assert {row[0] for row in TABLE} == set(tl.__all__) - without_input
 
 

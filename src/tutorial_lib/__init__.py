@@ -10,6 +10,15 @@ from tutorial_lib.describe import describe_attention, show, show_fractions
 from tutorial_lib.embedding import embed, sinusoidal_positions
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.example import Example, published_example, running_example
+from tutorial_lib.gradients import (
+    Gradients,
+    attention_backward,
+    linear_backward,
+    multi_head_attention_backward,
+    project_heads_backward,
+    softmax_backward,
+    sum_copies,
+)
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.multihead import Trace, multi_head_attention, trace
 from tutorial_lib.projection import Params, init_params, project_heads
@@ -17,18 +26,23 @@ from tutorial_lib.text import Vocabulary
 
 __all__ = [
     "Example",
+    "Gradients",
     "Params",
     "ShapeError",
     "Trace",
     "Vocabulary",
+    "attention_backward",
     "attention_weights",
     "causal_mask",
     "concat_heads",
     "describe_attention",
     "embed",
     "init_params",
+    "linear_backward",
     "multi_head_attention",
+    "multi_head_attention_backward",
     "project_heads",
+    "project_heads_backward",
     "published_example",
     "running_example",
     "scaled_dot_product_attention",
@@ -36,6 +50,8 @@ __all__ = [
     "show_fractions",
     "sinusoidal_positions",
     "softmax",
+    "softmax_backward",
     "split_heads",
+    "sum_copies",
     "trace",
 ]

@@ -26,6 +26,20 @@ def require_array(name, value):
         )
 
 
+def require_floats(name, array):
+    """Require an array of floats, which small changes have room in.
+
+    Raises
+    ------
+    TypeError : whole numbers
+    """
+    if array.dtype.kind != "f":
+        raise TypeError(
+            f"{name} is an array of {array.dtype}; expected floats, since a gradient tells what "
+            f"a small change does. Convert it first: {name}.astype(float)."
+        )
+
+
 def require_shape(name, array, pattern, **sizes):
     """Require the axes that `pattern` names, none of them empty.
 

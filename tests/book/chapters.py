@@ -37,7 +37,11 @@ CHAPTERS = {
     "06_output_projection": Chapter(("project out",), ("trace", "multi_head_attention")),
     "07_vectorised": Chapter(STEPS, ("attend_block", "tiled_multi_head_attention")),
     "08_gradients": Chapter(
-        STEPS, ("softmax_backward", "attention_backward", "multi_head_attention_backward")
+        STEPS,
+        (
+            *("softmax_backward", "sum_copies", "attention_backward", "linear_backward"),
+            *("project_heads_backward", "multi_head_attention_backward"),
+        ),
     ),
     "09_pytorch": Chapter(STEPS),
     "10_masks": Chapter(STEPS),

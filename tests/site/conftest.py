@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from pages import CHAPTER, kind_of
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,14 +38,17 @@ PUBLIC_URL = CONFIG["html"]["baseurl"]
 PREFIX = urlsplit(PUBLIC_URL).path
 
 DOCUMENTS = [TOC["root"], *(c["file"] for part in TOC["parts"] for c in part["chapters"])]
+NOTEBOOKS = [Path(name).name for name in DOCUMENTS if name.startswith("notebooks/")]
 PARAMETERS = {
     "page_name": [f"{name}.html" for name in [*DOCUMENTS, "search", "genindex", "404"]],
-    "chapter": [Path(name).name for name in DOCUMENTS if name.startswith("notebooks/")],
+    "notebook": NOTEBOOKS,
+    "chapter": [name for name in NOTEBOOKS if kind_of(name) is CHAPTER],
+    "review": [name for name in NOTEBOOKS if kind_of(name) is not CHAPTER],
 }
 
 
 def pytest_generate_tests(metafunc):
-    """Run a test that asks for `page_name` or `chapter` once for each of them."""
+    """Run a test that asks for one of the PARAMETERS once for each of its values."""
     for name, values in PARAMETERS.items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, values, scope="module")

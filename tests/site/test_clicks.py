@@ -4,6 +4,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from pages import kind_of
 from sample_bank import CHAPTER, sample_bank
 
 from tutorial_lib.elements.markup import draw_parsons, draw_prediction, draw_quiz, shuffled
@@ -448,6 +449,18 @@ def test_each_prediction_of_a_chapter_opens_the_output_of_its_cell(open_page, ch
         boxes.nth(i).get_by_role("button", name="Show me").click()
         assert cell.locator("details.below-input[open]").count() == 1
     assert sum(opened(page)) == sum(before) + 3
+    assert page.problems == []
+
+
+def test_each_question_of_a_page_answers(open_page, notebook):
+    page = open_page(f"notebooks/{notebook}.html")
+    questions = page.locator("tl-quiz fieldset")
+    assert questions.count() == kind_of(notebook).questions
+    for question in questions.all():
+        question.get_by_role("radio").first.check()
+        question.get_by_role("button", name="Check").click()
+        [reason] = told(question)
+        assert re.match(r"✓ Right\. |✗ Not this one\. ", reason)
     assert page.problems == []
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
+from pages import REVIEWS
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADING_LINKS = {"stylesheet", "preload", "icon", "modulepreload", "manifest"}
@@ -119,23 +120,30 @@ def test_internal_links_and_pictures_resolve(pages, page_name, config, site_dir)
     assert broken == []
 
 
-def test_chapter_links_to_colab(pages, chapter, config):
+def test_notebook_links_to_colab(pages, notebook, config):
     repository = config["repository"]
     place = urlsplit(repository["url"]).path + "/blob/" + repository["branch"]
-    url = f"https://colab.research.google.com/github{place}/notebooks/{chapter}.ipynb"
-    links = [a["href"] for t, a in pages[f"notebooks/{chapter}.html"].tags if t == "a"]
+    url = f"https://colab.research.google.com/github{place}/notebooks/{notebook}.ipynb"
+    links = [a["href"] for t, a in pages[f"notebooks/{notebook}.html"].tags if t == "a"]
     assert links.count(url) >= 2, "one link in the text, one behind the rocket"
     assert {link for link in links if "colab" in link} == {url}
 
 
-def test_chapter_offers_its_notebook_for_download(pages, chapter, site_dir):
-    tags = pages[f"notebooks/{chapter}.html"].tags
+def test_notebook_is_offered_for_download(pages, notebook, site_dir):
+    tags = pages[f"notebooks/{notebook}.html"].tags
     links = [a["href"] for t, a in tags if t == "a" and "download" in a]
     assert len(links) == 1
     offered = (site_dir / "notebooks" / links[0]).resolve()
-    assert offered.read_bytes() == (ROOT / "notebooks" / f"{chapter}.ipynb").read_bytes()
+    assert offered.read_bytes() == (ROOT / "notebooks" / f"{notebook}.ipynb").read_bytes()
 
 
 def test_chapter_number_of_the_site_is_that_of_the_notebook(pages, chapter):
     heading = pages[f"notebooks/{chapter}.html"].texts["h1"]
     assert heading.startswith(f"{int(chapter[:2])}. "), heading
+
+
+def test_review_has_no_number_and_stands_between_the_chapters_that_it_joins(pages, review):
+    page = pages[f"notebooks/{review}.html"]
+    assert not page.texts["h1"][0].isdigit(), page.texts["h1"]
+    before = [a["href"] for t, a in page.tags if t == "a" and a.get("class") == "left-prev"]
+    assert before == [f"{REVIEWS[review][-1]}.html"]

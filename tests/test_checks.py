@@ -10,6 +10,7 @@ from variants import VARIANTS
 
 import tutorial_lib as tl
 from tutorial_lib import checks
+from tutorial_lib.checks.account import WIDTH
 from tutorial_lib.mistakes import MISTAKES
 
 MODULES = [
@@ -20,10 +21,15 @@ RIGHT = {name: value for module in (*MODULES, tl) for name, value in vars(module
 REFERENCES = {name: RIGHT.get(f"_{name}") or RIGHT.get(name) for name in MISTAKES}
 
 
-def account(name, function, capsys):
+def printed(name, function, capsys):
     """What the check of `name` prints about a function."""
     getattr(checks, f"check_{name}")(function)
     return capsys.readouterr().out
+
+
+def account(name, function, capsys):
+    """The same with every sentence on one line: where it goes on it is indented by four."""
+    return printed(name, function, capsys).replace("\n    ", " ")
 
 
 def in_type(name, kind, *, inputs=False):
@@ -73,7 +79,7 @@ def test_right_function_is_right(name, capsys):
     with np.errstate(all="raise"):
         said = account(name, REFERENCES[name], capsys)
     assert said.startswith(f"✓ {name}: right on\n")
-    assert max(map(len, said.splitlines())) <= 80
+    assert max(map(len, said.splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize(
@@ -82,6 +88,33 @@ def test_right_function_is_right(name, capsys):
 )
 def test_right_variant_is_right(name, function, capsys):
     assert account(name, function, capsys).startswith(f"✓ {name}: right on\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [(name, mistake.function) for name, mistakes in MISTAKES.items() for mistake in mistakes],
+)
+def test_account_is_no_wider_than_a_page_and_ends_each_sentence_once(name, function, capsys):
+    said = printed(name, function, capsys)
+    assert max(map(len, said.splitlines())) <= WIDTH
+    assert "…." not in said
+    for sentence in said.replace("\n    ", " ").splitlines():
+        assert sentence.strip() == " ".join(sentence.split())
+        assert sentence[-1] in ".…"
+
+
+def test_sentence_goes_on_below_itself_and_a_long_word_stays_whole(capsys):
+    word = "x" * 90
+
+    def wrong(scores, axis=-1):
+        raise ValueError(f"{word} is no number, and the shape of the scores is\nanother one")
+
+    lines = printed("softmax", wrong, capsys).splitlines()
+    assert lines == [
+        "✗ softmax: ordinary scores: it raised ValueError:",
+        f"    {word}",
+        "    is no number, and the shape of the scores is another one.",
+    ]
 
 
 @pytest.mark.parametrize("name", FLOATS)

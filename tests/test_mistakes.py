@@ -53,6 +53,11 @@ def each_mistake(pairs):
     return pytest.mark.parametrize(("name", "mistake"), pairs, ids=mistake_id)
 
 
+def sentences(said):
+    """The sentences of an account, each a line again: where one goes on it is indented by four."""
+    return said.replace("\n    ", " ").splitlines()
+
+
 def find_checks(path):
     """The calls `checks.check_<name>(...)` in a notebook's code: {name: {call: its argument}}."""
     found = {}
@@ -79,7 +84,7 @@ IN_NOTEBOOKS = [
 def test_check_names_the_mistake_first_and_says_last_how_to_mend_it(name, mistake, capsys):
     with np.errstate(all="raise"):  # no mistake warns
         getattr(checks, f"check_{name}")(mistake.function)
-    first, *_, last = capsys.readouterr().out.splitlines()
+    first, *_, last = sentences(capsys.readouterr().out)
     assert first == f"✗ {name}: {mistake.says}."
     assert last == f"  {mistake.mend}"
 
@@ -88,7 +93,7 @@ def test_check_names_the_mistake_first_and_says_last_how_to_mend_it(name, mistak
 def test_the_notebooks_own_check_names_the_mistake(chapter, name, mistake, capsys):
     for call, argument in CHECKS[chapter][name].items():
         eval(call, {"checks": checks, argument: mistake.function})
-        assert mistake.says in capsys.readouterr().out.splitlines()[0]
+        assert mistake.says in sentences(capsys.readouterr().out)[0]
 
 
 @pytest.mark.parametrize("chapter", CHECKS)

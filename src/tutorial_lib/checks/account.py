@@ -9,6 +9,8 @@ import numpy as np
 
 from tutorial_lib.mistakes import MISTAKES
 
+WIDTH = 78  # columns of an account; a page shows 85
+
 
 @dataclass(frozen=True)
 class Case:
@@ -171,6 +173,15 @@ def _name_mistake(mistakes, values, cases):
     return None
 
 
+def _told(*sentences):
+    """Lay sentences out for a page: each on a line of its own, indented where it goes on."""
+    ended = [text if text[-1] in ".…" else f"{text}." for text in sentences]
+    page = textwrap.TextWrapper(
+        WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(page.fill(text) for text in [ended[0], *(f"  {text}" for text in ended[1:])])
+
+
 def account(name, function, reference, cases):
     """Call, compare, and put the result into words."""
     if not callable(function):
@@ -184,11 +195,12 @@ def account(name, function, reference, cases):
         fault = outcome.grief or _fault(outcome.value, right)
         if not fault and _same(outcome.value, right):
             continue
-        if mistake:
-            seen = "" if fault else f"\n  {case.label}: {_difference(outcome.value, right)}."
-            return f"✗ {name}: {mistake.says}.{seen}\n  {mistake.mend}"
-        return f"✗ {name}: {case.label}: {fault or _difference(outcome.value, right)}."
-    labels = textwrap.fill("; ".join(case.label for case in cases) + ".", 76)
+        seen = f"{case.label}: {fault or _difference(outcome.value, right)}"
+        if not mistake:
+            return _told(f"✗ {name}: {seen}")
+        said = [f"✗ {name}: {mistake.says}", *([] if fault else [seen])]
+        return _told(*said, mistake.mend)
+    labels = textwrap.fill("; ".join(case.label for case in cases) + ".", WIDTH - 2)
     return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
 
 

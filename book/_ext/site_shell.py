@@ -35,6 +35,11 @@ MENDS = (
     (r'<th class="head"><p></p></th>', "<td></td>"),
     # On a phone the map scrolls in its box, which a keyboard must reach.
     (r'<p>(<img [^>]*map\.svg"[^>]*>)</p>', r'<p tabindex="0">\1</p>'),
+    # A formula could end a line, and the full stop or bracket behind it begin the next.
+    (
+        r'(<span class="math notranslate nohighlight">[^<]*</span>[.,:;?!)]+)',
+        r'<span class="unbroken">\1</span>',
+    ),
     # A notebook opened as text in a new tab; it is there to be saved.
     (r'target="_blank"(\s+class="btn btn-sm btn-download-source-button)', r"download\1"),
 )

@@ -112,12 +112,14 @@ def site_url(site_dir):
 
 @pytest.fixture(scope="session")
 def browser():
-    """One headless Chromium for the whole run."""
+    """One headless Chromium for the whole run, with scroll bars, which playwright would hide."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip(NO_CHROMIUM)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=FLAGS, ignore_default_args=["--hide-scrollbars"]
+        )
         yield browser
         browser.close()
 

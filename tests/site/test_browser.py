@@ -34,6 +34,17 @@ FAINT = """() => {
   }
   return found;
 }"""
+SCROLLING = """() => [...document.querySelectorAll('.math > mjx-container:not([display="true"])')]
+  .filter((e) => e.offsetHeight > e.clientHeight || e.scrollWidth > e.clientWidth + 2)
+  .map((e) => e.querySelector('math').textContent)"""
+TORN = """() => [...document.querySelectorAll('span.math')].filter((e) => {
+  let next = e.nextSibling || e.parentElement.nextSibling;
+  if (next?.nodeType !== 3 || !/^[.,:;?!)]/.test(next.data)) return false;
+  const sign = document.createRange();
+  sign.setStart(next, 0);
+  sign.setEnd(next, 1);
+  return sign.getBoundingClientRect().left < e.getBoundingClientRect().right - 1;
+}).map((e) => e.textContent)"""
 WIDER = """() => [...document.querySelectorAll('body *')]
   .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
   .map((e) => e.tagName + '.' + e.className).slice(0, 8)"""
@@ -80,6 +91,17 @@ def test_every_formula_is_set(visited):
     assert visited.locator("mjx-merror").count() == 0
     if "/notebooks/" in visited.url:
         assert visited.locator("mjx-container").count() > 0
+
+
+def test_no_formula_in_a_line_scrolls(visited):
+    look(visited)
+    assert visited.evaluate(SCROLLING) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390], ids=["wide", "phone"])
+def test_no_line_begins_with_the_full_stop_behind_a_formula(visited, width):
+    look(visited, width=width)
+    assert visited.evaluate(TORN) == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -70,6 +70,15 @@ def place_not_found_page(app, config):
     config.notfound_urls_prefix = urlsplit(config.html_baseurl).path
 
 
+def link_first_page(app, pagename, templatename, context, doctree):
+    """Fill in where the page for what is not there leads to."""
+    if is_site(app) and pagename == app.config.notfound_pagename:
+        first_page = app.config.notfound_urls_prefix + app.builder.get_target_uri(
+            app.config.root_doc
+        )
+        context["body"] = context["body"].format(first_page=first_page)
+
+
 def remove_thebe(app, config):
     """Disconnect thebe, which throws on every page and which no page of ours starts."""
     for listeners in app.events.listeners.values():
@@ -163,6 +172,7 @@ def setup(app):
     app.connect("config-inited", place_not_found_page, priority=400)
     app.connect("config-inited", remove_thebe)
     app.connect("builder-inited", copy_mathjax)
+    app.connect("html-page-context", link_first_page)
     app.connect("html-page-context", dress_page, priority=900)
     app.connect("build-finished", write_start_page)
     app.connect("build-finished", mend_pages)

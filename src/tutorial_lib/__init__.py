@@ -23,6 +23,7 @@ from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.multihead import Trace, multi_head_attention, trace
 from tutorial_lib.projection import Params, init_params, project_heads
 from tutorial_lib.text import Vocabulary
+from tutorial_lib.tiled import attend_block, attend_in_blocks, tiled_multi_head_attention
 
 __all__ = [
     "Example",
@@ -32,6 +33,8 @@ __all__ = [
     "Trace",
     "Vocabulary",
     "attention_backward",
+    "attend_block",
+    "attend_in_blocks",
     "attention_weights",
     "causal_mask",
     "concat_heads",
@@ -53,5 +56,6 @@ __all__ = [
     "softmax_backward",
     "split_heads",
     "sum_copies",
+    "tiled_multi_head_attention",
     "trace",
 ]

@@ -35,7 +35,9 @@ CHAPTERS = {
     "04_heads": Chapter(("project", "score", "mix"), ("split_heads",)),
     "05_concatenation": Chapter(("concat",), ("concat_heads",)),
     "06_output_projection": Chapter(("project out",), ("trace", "multi_head_attention")),
-    "07_vectorised": Chapter(STEPS, ("attend_block", "tiled_multi_head_attention")),
+    "07_vectorised": Chapter(
+        STEPS, ("attend_block", "attend_in_blocks", "tiled_multi_head_attention")
+    ),
     "08_gradients": Chapter(
         STEPS,
         (

@@ -1,0 +1,163 @@
+"""The same layer in blocks of queries: fast, and in memory that grows with T and not with T²."""
+
+import math
+from itertools import product
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.errors import ShapeError, require_length, require_shape
+from tutorial_lib.heads import concat_heads, split_heads
+from tutorial_lib.multihead import require_layer_input
+
+
+def attend_block(Q, K_T, V, *, causal=False):
+    """Let a block of queries attend; the scores are the only large array, rewritten in place.
+
+    Built in chapter 07. The sums are divided out after mixing, rows * d_v divisions instead of
+    rows * S.
+
+    Parameters
+    ----------
+    Q : (..., rows, d_k), already divided by sqrt(d_k)
+    K_T : (..., d_k, S), the keys as columns
+    V : (..., S, d_v)
+    causal : the queries are the last of the S tokens, and none sees what is behind it
+
+    Returns
+    -------
+    heads : (..., rows, d_v)
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : widths or lengths that differ, or more queries than keys in a causal block
+    """
+    require_tile(Q, K_T, V, causal)
+    scores = Q @ K_T  # (..., rows, S)
+    if causal:
+        rows = Q.shape[-2]
+        np.copyto(scores[..., -rows:], -np.inf, where=~causal_mask(rows))
+    scores -= scores.max(axis=-1, keepdims=True)  # exp cannot overflow
+    powers = np.exp(scores, out=scores)
+    ones = np.ones((scores.shape[-1], 1), dtype=V.dtype)
+    return powers @ V / (powers @ ones)  # (..., rows, d_v) / (..., rows, 1)
+
+
+def attend_in_blocks(Q, K_T, V, *, causal, block):
+    """Let all queries of a sequence attend: some heads at a time, one block of queries at a time.
+
+    Built in chapter 07.
+
+    Parameters
+    ----------
+    Q : (H, T, d_k), already divided by sqrt(d_k)
+    K_T : (H, d_k, T), the keys as columns
+    V : (H, T, d_v)
+    causal : a block is scored against the keys up to its own end, and no others
+    block : number of queries
+
+    Returns
+    -------
+    heads : (H, T, d_v)
+
+    Raises
+    ------
+    TypeError, ShapeError : as `attend_block`
+    """
+    require_shape("V", V, "H T d_v")
+    require_tile(Q, K_T, V, causal)
+    require_length("block", block)
+    H, T, _ = V.shape
+    heads = np.empty_like(V)  # lies in memory as V does
+    together = max(1, 2**19 // (block * T))  # heads whose scores stay in the cache
+    for h, start in product(range(0, H, together), range(0, T, block)):
+        some, rows = slice(h, h + together), slice(start, start + block)
+        seen = slice(0, start + block if causal else T)
+        tile = Q[some, rows], K_T[some, :, seen], V[some, seen]
+        heads[some, rows] = attend_block(*tile, causal=causal)
+    return heads
+
+
+def tiled_multi_head_attention(X, params, *, causal=False, block=128):
+    """Run the layer block by block, one sequence of the batch after the other.
+
+    Built in chapter 07. The result is that of `multi_head_attention`, for self-attention alone.
+    Beside its output it needs memory that grows with T, not with T². Float32 stays float32.
+
+    Parameters
+    ----------
+    X : (..., T, d_model), float32 or float64
+    params : Params of the same precision
+    causal : no query sees what is behind it
+    block : number of queries that are scored at once
+
+    Returns
+    -------
+    Y : (..., T, d_model), in the precision of X
+
+    Raises
+    ------
+    TypeError : integers, half precision, two precisions, a causal that is no bool; and as `trace`
+    ShapeError : another width, a 1-D X, an empty sequence
+    ValueError : a block below 1, NaN or infinity in X
+
+    Source: blocks of queries as in Rabe & Staats (2021), section 3; the layer as in Vaswani et
+    al. (2017), section 3.2.2.
+    """
+    require_tiled_input(X, params, causal, block)
+    W_Q, W_K, W_V = (concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V))
+    W_Q = W_Q / math.sqrt(params.d_k)  # (d_model, H*d_k), so no score needs dividing
+    H, T = params.n_heads, X.shape[-2]
+    Y = np.empty(X.shape, dtype=X.dtype)
+    for index in np.ndindex(X.shape[:-2]):
+        sequence = X[index]  # (T, d_model)
+        Q, V = split_heads(sequence @ W_Q, H), split_heads(sequence @ W_V, H)
+        K_T = (W_K.T @ sequence.T).reshape(H, params.d_k, T)
+        heads = attend_in_blocks(Q, K_T, V, causal=causal, block=block)
+        np.matmul(concat_heads(heads), params.W_O, out=Y[index])
+    return Y
+
+
+def require_tile(Q, K_T, V, causal):
+    """Require queries, keys as columns, and values that fit together.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : widths or lengths that differ, or more queries than keys in a causal block
+    """
+    require_shape("Q", Q, "... rows d_k")
+    require_shape("K_T", K_T, "... d_k S", d_k=Q.shape[-1])
+    require_shape("V", V, "... S d_v", S=K_T.shape[-1])
+    if causal and Q.shape[-2] > K_T.shape[-1]:
+        raise ShapeError(
+            f"Q has {Q.shape[-2]} rows and K_T has {K_T.shape[-1]} columns; expected at least as "
+            f"many keys as queries, since in a causal block the queries are the last of the "
+            f"tokens. Pass the keys of these tokens too."
+        )
+
+
+def require_tiled_input(X, params, causal, block):
+    """Require what the layer requires, one precision throughout, a bool and a positive block.
+
+    Raises
+    ------
+    TypeError : params are no Params, anything but one of float32 and float64, no bool
+    ShapeError : another width, a 1-D X, an empty sequence
+    ValueError : NaN or infinity, or a block below 1
+    """
+    require_layer_input(X, params, None, None)
+    kinds = {"X": X.dtype.name} | {name: W.dtype.name for name, W in vars(params).items()}
+    if set(kinds.values()) not in ({"float32"}, {"float64"}):
+        given = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
+        raise TypeError(
+            f"{given}; expected float32 throughout or float64 throughout. "
+            f"Convert what differs, for example X.astype(params.W_Q.dtype)."
+        )
+    if not isinstance(causal, bool | np.bool_):
+        raise TypeError(
+            f"causal is a {type(causal).__name__}; expected True or False. "
+            f"For any other mask use multi_head_attention(X, params, mask=mask)."
+        )
+    require_length("block", block)

@@ -1,0 +1,119 @@
+"""A tiny language model of attention alone, trained with gradients by hand: see chapter 08.
+
+Its sequences repeat a random block with a random period. So the next token can be known only by
+finding where the present one stood before, and looking one place further.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask, softmax
+from tutorial_lib.embedding import embed
+from tutorial_lib.gradients import linear_backward, multi_head_attention_backward
+from tutorial_lib.multihead import trace
+from tutorial_lib.projection import Params, init_params
+
+VOCABULARY = LENGTH = 32
+PERIODS, BATCH = (4, 12), 32  # shortest and longest period; sequences in a step
+
+
+@dataclass(frozen=True)
+class TinyModel:
+    """X = E[ids] + P; each layer adds its output to X; X @ U scores the next token.
+
+    Introduced in chapter 08.
+
+    Parameters
+    ----------
+    E, P : (vocabulary, d_model), (length, d_model)
+    layers : tuple of Params
+    U : (d_model, vocabulary)
+    """
+
+    E: np.ndarray
+    P: np.ndarray
+    layers: tuple
+    U: np.ndarray
+
+    @property
+    def arrays(self):
+        """All that is learned, in one list."""
+        matrices = [W for params in self.layers for W in vars(params).values()]
+        return [self.E, self.P, *matrices, self.U]
+
+    @classmethod
+    def of(cls, arrays):
+        """Make a model of such a list."""
+        E, P, *matrices, U = arrays
+        fours = [matrices[i : i + 4] for i in range(0, len(matrices), 4)]
+        return cls(E, P, tuple(Params(*four) for four in fours), U)
+
+
+def init_model(rng, *, n_layers=2, n_heads=2, d_model=64):
+    """Draw a model in which the entries of X, and the scores, begin with a variance near 1."""
+    E, P = rng.standard_normal((2, VOCABULARY, d_model)) / np.sqrt(2)
+    layers = tuple(init_params(rng, d_model=d_model, n_heads=n_heads) for _ in range(n_layers))
+    return TinyModel(E, P, layers, rng.standard_normal((d_model, VOCABULARY)) / np.sqrt(d_model))
+
+
+def draw_sequences(rng, n):
+    """Draw ids, (n, LENGTH + 1), and known, (n, LENGTH): True where a token was seen before."""
+    periods = rng.integers(PERIODS[0], PERIODS[1] + 1, (n, 1))
+    blocks = rng.permuted(np.tile(np.arange(VOCABULARY), (n, 1)), axis=1)  # no token twice
+    ids = np.take_along_axis(blocks, np.arange(LENGTH + 1) % periods, axis=1)
+    return ids, np.arange(LENGTH) >= periods
+
+
+def run(model, ids):
+    """Go forward: scores of the next token, (..., T, vocabulary), and the trace of each layer."""
+    X, records = embed(ids, model.E, model.P), []
+    for params in model.layers:
+        records.append(trace(X, params, mask=causal_mask(ids.shape[-1])))
+        X = X + records[-1].Y
+    return X @ model.U, records
+
+
+def loss_and_gradients(model, ids, known):
+    """Return the mean of -log(probability of the next token) where known, and its gradients.
+
+    The gradients are a list in the order of `model.arrays`.
+    """
+    logits, records = run(model, ids[:, :-1])
+    probabilities, one_hot = softmax(logits), np.eye(len(model.E))[ids]
+    share = known / known.sum()
+    loss = -(np.log((probabilities * one_hot[:, 1:]).sum(axis=-1)) * share).sum()
+    dlogits = (probabilities - one_hot[:, 1:]) * share[..., None]
+    dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
+    gradients = [dU]
+    for params, record in zip(model.layers[::-1], records[::-1], strict=True):
+        layer = multi_head_attention_backward(record, params, dX)
+        gradients = [layer.dW_Q, layer.dW_K, layer.dW_V, layer.dW_O, *gradients]
+        dX = dX + layer.dX  # around the layer, and through it
+    _, dE = linear_backward(one_hot[:, :-1], model.E, dX)  # a lookup is a product: chapter 01
+    dP = np.zeros(model.P.shape)
+    dP[: dX.shape[1]] = dX.sum(axis=0)
+    return loss, [dE, dP, *gradients]
+
+
+def copy_accuracy(model, ids, known):
+    """Return the share of known next tokens that have the highest score."""
+    logits, _ = run(model, ids[:, :-1])
+    return (logits.argmax(axis=-1) == ids[:, 1:])[known].mean()
+
+
+def train(model, rng, *, steps=200, rate=5e-3, watch=lambda step, model: None):
+    """Train with Adam, on new sequences in each step; return the model and the steps' losses."""
+    losses, means, squares = [], *([np.zeros(a.shape) for a in model.arrays] for _ in range(2))
+    for step in range(1, steps + 1):
+        loss, gradients = loss_and_gradients(model, *draw_sequences(rng, BATCH))
+        losses.append(loss)
+        arrays = model.arrays
+        for i, gradient in enumerate(gradients):
+            means[i] += 0.1 * (gradient - means[i])
+            squares[i] += 0.02 * (gradient**2 - squares[i])
+            size = np.sqrt(squares[i] / (1 - 0.98**step)) + 1e-8
+            arrays[i] = arrays[i] - rate * means[i] / (1 - 0.9**step) / size
+        model = TinyModel.of(arrays)
+        watch(step, model)
+    return model, np.array(losses)

@@ -1,0 +1,169 @@
+"""The tiny model: its gradients, its sequences, and that it learns what one layer cannot."""
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import oracle
+import pytest
+
+from tutorial_lib import Params, tiny_model
+from tutorial_lib.tiny_model import TinyModel, copy_accuracy, draw_sequences, init_model, train
+
+LONGEST_MODULE = 120  # lines
+
+
+@pytest.fixture
+def small(normal):
+    """Two layers with 2 and 3 heads, 7 tokens, 9 places, d_model 5."""
+    shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
+    matrices = [normal(i, *shape) / 3 for i, shape in enumerate(shapes)]
+    return TinyModel.of([normal(20, 7, 5) / 2, normal(21, 9, 5) / 2, *matrices, normal(22, 5, 7)])
+
+
+@pytest.fixture
+def sequences():
+    """Two sequences of 6 + 1 tokens, and which of the 6 next tokens count."""
+    ids = np.array([[3, 1, 3, 0, 6, 3, 2], [5, 5, 4, 2, 0, 1, 5]])
+    return ids, np.array([[0, 0, 1, 1, 0, 1], [1, 0, 0, 1, 1, 1]], dtype=bool)
+
+
+def test_loss_is_the_mean_surprise_of_the_tokens_that_count(small, sequences):
+    ids, known = sequences
+    loss, _ = tiny_model.loss_and_gradients(small, ids, known)
+    surprises = []
+    for sentence, counts in zip(ids, known, strict=True):
+        X = oracle.embed(sentence[:-1], small.E, small.P)
+        for params in small.layers:
+            X = X + oracle.mha(X, params, mask=oracle.causal_mask(6))
+        weights = oracle.softmax(oracle.project_out(X, small.U))
+        surprises += [-np.log(weights[t, sentence[t + 1]]) for t in range(6) if counts[t]]
+    np.testing.assert_allclose(loss, np.mean(surprises), rtol=1e-12)
+
+
+def test_gradients_of_all_arrays_agree_with_central_differences(small, sequences):
+    _, gradients = tiny_model.loss_and_gradients(small, *sequences)
+    largest = max(np.abs(gradient).max() for gradient in gradients)
+    assert len(gradients) == len(small.arrays) == 11
+    for place, (array, gradient) in enumerate(zip(small.arrays, gradients, strict=True)):
+
+        def loss(changed, place=place):
+            arrays = [*small.arrays[:place], changed, *small.arrays[place + 1 :]]
+            return tiny_model.loss_and_gradients(TinyModel.of(arrays), *sequences)[0]
+
+        differences = oracle.central_differences(loss, array)
+        assert gradient.shape == array.shape
+        assert np.abs(differences - gradient).max() <= 1e-8 * largest, place
+
+
+def test_sequences_repeat_blocks_of_different_tokens_with_random_periods():
+    ids, known = draw_sequences(np.random.default_rng(0), 400)
+    assert ids.shape == (400, 33)
+    assert known.shape == (400, 32)
+    periods = (~known).sum(axis=1)
+    assert set(periods) == set(range(4, 13))
+    for sentence, period in zip(ids, periods, strict=True):
+        assert len(set(sentence[:period].tolist())) == period
+        np.testing.assert_array_equal(sentence[period:], sentence[:-period])
+    assert len(np.unique(ids[:, 0])) == 32
+
+
+def test_known_next_tokens_follow_from_what_was_seen():
+    ids, known = draw_sequences(np.random.default_rng(1), 50)
+    for sentence, counts in zip(ids.tolist(), known, strict=True):
+        for t in np.flatnonzero(counts):
+            before = sentence[:t].index(sentence[t])
+            assert sentence[t + 1] == sentence[before + 1]
+
+
+def test_next_tokens_cannot_be_known_from_their_place():
+    ids, known = draw_sequences(np.random.default_rng(2), 400)
+    for back in range(1, 13):  # copying from a fixed distance
+        same = ids[:, back:-1] == ids[:, : -back - 1]
+        assert same[known[:, back:]].mean() < 0.4
+
+
+def test_model_is_its_list_of_arrays(small):
+    again = TinyModel.of(small.arrays)
+    assert [array.shape for array in again.arrays] == [array.shape for array in small.arrays]
+    assert [params.n_heads for params in again.layers] == [2, 3]
+
+
+def test_fresh_model_scores_with_a_spread_near_one():
+    rng = np.random.default_rng(0)
+    model = init_model(rng, n_heads=4)
+    assert len(model.layers) == 2
+    scores, records = tiny_model.run(model, draw_sequences(rng, 8)[0][:, :-1])
+    assert 0.8 < records[0].X.std() < 1.2
+    assert 0.8 < scores.std() < 3
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+def test_a_few_steps_lower_the_loss(n_heads):
+    rng = np.random.default_rng(n_heads)
+    model = init_model(rng, n_heads=n_heads)
+    before = [array.copy() for array in model.arrays]
+    trained, losses = train(model, rng, steps=12)
+    assert losses.shape == (12,)
+    assert losses[-3:].mean() < losses[:3].mean() - 0.3
+    for old, array, new in zip(before, model.arrays, trained.arrays, strict=True):
+        np.testing.assert_array_equal(old, array)  # the first model stays as it was
+        assert not np.array_equal(array, new)
+
+
+def test_first_step_of_adam_has_the_size_of_the_rate():
+    rng = np.random.default_rng(0)
+    model = init_model(rng)
+    trained, _ = train(model, rng, steps=1, rate=0.01)
+    moved = np.abs(trained.U - model.U)
+    np.testing.assert_allclose(moved.max(), 0.01, rtol=1e-4)
+
+
+def test_every_step_can_be_watched():
+    rng, seen = np.random.default_rng(0), []
+    trained, _ = train(
+        init_model(rng), rng, steps=3, watch=lambda step, model: seen.append((step, model))
+    )
+    assert [step for step, _ in seen] == [1, 2, 3]
+    assert seen[-1][1] is trained
+
+
+def test_two_layers_learn_to_copy_and_one_does_not():
+    fresh = draw_sequences(np.random.default_rng(1000), 128)
+    for n_layers, good in ((2, lambda found: found > 0.95), (1, lambda found: 0.25 < found < 0.6)):
+        rng = np.random.default_rng(7)
+        model, _ = train(init_model(rng, n_layers=n_layers), rng, steps=150)
+        assert good(copy_accuracy(model, *fresh)), n_layers
+
+
+def cloned(params, W_O):
+    """Params whose heads all have the matrices of head 0."""
+    W_Q, W_K, W_V = (np.repeat(W[:1], len(W), axis=0) for W in (params.W_Q, params.W_K, params.W_V))
+    return Params(W_Q, W_K, W_V, W_O)
+
+
+@pytest.mark.parametrize(("same_W_O", "apart"), [(True, False), (False, True)])
+def test_cloned_heads_stay_equal_unless_w_o_tells_them_apart(same_W_O, apart):
+    rng = np.random.default_rng(0)
+    model = init_model(rng)
+    outs = [np.tile(p.W_O[:32], (2, 1)) if same_W_O else p.W_O for p in model.layers]
+    layers = tuple(cloned(p, W_O) for p, W_O in zip(model.layers, outs, strict=True))
+    model, losses = train(TinyModel(model.E, model.P, layers, model.U), rng, steps=25)
+    assert losses[-1] < losses[0] - 0.5
+    for params in model.layers:
+        for W in (params.W_Q, params.W_K, params.W_V):
+            difference = np.abs(W[0] - W[1]).max()
+            assert difference > 0.01 if apart else difference < 1e-9
+
+
+def test_the_committed_model_copies():
+    folder = Path(inspect.getfile(tiny_model)).parent / "data" / "checkpoints"
+    with np.load(folder / "tiny_model.npz") as stored:
+        arrays = [stored[name].astype(float) for name in sorted(stored)]
+    model = TinyModel.of(arrays)
+    assert copy_accuracy(model, *draw_sequences(np.random.default_rng(5), 64)) > 0.98
+
+
+def test_module_is_short_enough_to_be_read_at_once():
+    lines = inspect.getsource(tiny_model).splitlines()
+    assert len(lines) <= LONGEST_MODULE

@@ -38,7 +38,7 @@ SCROLLING = """() => [...document.querySelectorAll('.math > mjx-container:not([d
   .filter((e) => e.offsetHeight > e.clientHeight || e.scrollWidth > e.clientWidth + 2)
   .map((e) => e.querySelector('math').textContent)"""
 TORN = """() => [...document.querySelectorAll('span.math')].filter((e) => {
-  let next = e.nextSibling || e.parentElement.nextSibling;
+  const next = e.nextSibling || e.parentElement.nextSibling;
   if (next?.nodeType !== 3 || !/^[.,:;?!)]/.test(next.data)) return false;
   const sign = document.createRange();
   sign.setStart(next, 0);

@@ -6,7 +6,7 @@ import pkgutil
 
 import numpy as np
 import pytest
-from variants import VARIANTS
+from variants import NARROW, VARIANTS
 
 import tutorial_lib as tl
 from tutorial_lib import checks
@@ -32,25 +32,33 @@ def account(name, function, capsys):
     return printed(name, function, capsys).replace("\n    ", " ")
 
 
+def in_every_part(change, value):
+    """A value with every array of it changed: itself, of a tuple, or of a record of results."""
+    if isinstance(value, tuple):
+        return tuple(in_every_part(change, part) for part in value)
+    if isinstance(value, tl.Gradients):
+        return tl.Gradients(*in_every_part(change, tuple(vars(value).values())))
+    return change(value) if isinstance(value, np.ndarray) else value
+
+
 def in_type(name, kind, *, inputs=False):
     """The right function, its result (and its inputs) converted to another type of numbers."""
     right = REFERENCES[name]
 
-    def convert(value):
-        kept = not isinstance(value, np.ndarray) or value.dtype.kind != "f"
-        return value if kept else value.astype(kind)
+    def convert(array):
+        return array.astype(kind) if array.dtype.kind == "f" else array
 
     def variant(*arguments, **options):
         if inputs:
-            arguments = [convert(argument) for argument in arguments]
-        return convert(right(*arguments, **options))
+            arguments = [in_every_part(convert, argument) for argument in arguments]
+        return in_every_part(convert, right(*arguments, **options))
 
     return variant
 
 
 def in_layout(name, lay):
     """The right function, its result laid out in memory in another way."""
-    return lambda *arguments, **options: lay(REFERENCES[name](*arguments, **options))
+    return lambda *arguments, **options: in_every_part(lay, REFERENCES[name](*arguments, **options))
 
 
 def strided(array):
@@ -69,6 +77,9 @@ FLOATS = sorted(
     | {"attention_weights", "scaled_dot_product_attention", "same_token_weights"}
     | {"split_heads", "concat_heads", "multi_head_attention"}
     | {"concat_tokens_first", "attend_packed", "head_shares", "fold_scores"}
+    | {"softmax_backward", "sum_copies", "attention_backward", "linear_backward"}
+    | {"project_heads_backward", "multi_head_attention_backward"}
+    | {"input_gradients", "scale_gradients"}
     | {"attend_to_sentence"}
 )
 ARRAYS = sorted({*FLOATS, "causal_mask", "causal_padding_mask", "score_ranks"})
@@ -88,6 +99,14 @@ def test_right_function_is_right(name, capsys):
 )
 def test_right_variant_is_right(name, function, capsys):
     assert account(name, function, capsys).startswith(f"✓ {name}: right on\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [pytest.param(name, function, id=f"{name}: {label}") for name, label, function in NARROW],
+)
+def test_function_for_some_inputs_alone_is_turned_down(name, function, capsys):
+    assert account(name, function, capsys).startswith(f"✗ {name}: ")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +169,7 @@ def test_error_of_a_millionth_is_found_and_shown(name, capsys):
 def test_last_number_alone_wrong_is_found_and_shown(name, capsys):
     def spoil(array):
         wrong = array.copy()
-        wrong[..., -1, -1] += 1
+        wrong.flat[-1] += 1
         return wrong
 
     said = account(name, in_layout(name, spoil), capsys)
@@ -369,6 +388,12 @@ def test_changed_params_are_noticed(capsys):
 @pytest.mark.parametrize(
     ("name", "function", "words"),
     [
+        ("linear_backward", lambda X, W, dY: (X, W), "row [0] is"),
+        ("linear_backward", lambda X, W, dY: [X, W, dY], "a list; expected a tuple of 2, not of 3"),
+        ("linear_backward", lambda X, W, dY: X, "it returned a ndarray; expected a tuple of 2."),
+        ("linear_backward", lambda X, W, dY: (dY, W), "its result 0 is shape (5, 7); expected (5,"),
+        ("linear_backward", lambda X, W, dY: (X, None), "its result 1 is None; expected an array"),
+        ("linear_backward", lambda X, W, dY: (dY @ W.T, W), "in result 1, row [0] is"),
         ("is_equivariant", lambda layer, X, order: 1, "returned a number; expected True or False"),
         ("is_equivariant", lambda layer, X, order: X, "expected True or False"),
         ("count_parameters", lambda *sizes, bias: "792", "returned a str; expected a number"),

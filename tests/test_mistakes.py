@@ -38,6 +38,11 @@ CHAPTERS = {
     "06_output_projection": {
         *("trace", "multi_head_attention", "head_shares", "fold_scores", "layer_parameters"),
     },
+    "08_gradients": {
+        *("softmax_backward", "sum_copies", "attention_backward", "linear_backward"),
+        *("project_heads_backward", "multi_head_attention_backward"),
+        *("input_gradients", "scale_gradients", "wrong_entries"),
+    },
     "review_part_1": {"attend_to_sentence"},
 }
 ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]

@@ -67,15 +67,31 @@ def _arrays(value):
     return [value] if isinstance(value, np.ndarray) else []
 
 
+def _is_record(expected):
+    return is_dataclass(expected) or isinstance(expected, tuple)
+
+
+def _fields(record):
+    """Return the parts of a record, or of several results, by name."""
+    if is_dataclass(record):
+        return vars(record)
+    return {f"result {place}": part for place, part in enumerate(record)}
+
+
 def _parts(value, expected):
     """Return (name, part, right part) of two records of one kind, without those None in both."""
-    pairs = ((name, getattr(value, name), right) for name, right in vars(expected).items())
+    given = _fields(value)
+    pairs = ((name, given[name], right) for name, right in _fields(expected).items())
     return [pair for pair in pairs if not pair[1] is pair[2] is None]
 
 
 def _fault_of_record(value, expected):
-    """Say which part of a record is of the wrong kind or shape."""
-    if type(value) is not type(expected):
+    """Say which part of a record, or of several results, is of the wrong kind or shape."""
+    if isinstance(expected, tuple):
+        if not isinstance(value, tuple | list) or len(value) != len(expected):
+            size = f", not of {len(value)}" if isinstance(value, tuple | list) else ""
+            return f"it returned {_a(value)}; expected a tuple of {len(expected)}{size}"
+    elif type(value) is not type(expected):
         return f"it returned {_a(value)}; expected {_a(expected)}"
     for name, part, right in _parts(value, expected):
         if part is None or right is None:
@@ -87,7 +103,7 @@ def _fault_of_record(value, expected):
 
 def _fault(value, expected):
     """Say what is wrong with the kind or the shape of a value; '' when both are right."""
-    if is_dataclass(expected):
+    if _is_record(expected):
         return _fault_of_record(value, expected)
     wanted = f"expected {_kind(expected)}"
     if isinstance(expected, np.ndarray) and not isinstance(value, np.ndarray):
@@ -122,7 +138,7 @@ def _same(value, expected):
     """Compare two values; half and single precision are compared to the digits they hold."""
     if _fault(value, expected):
         return False
-    if is_dataclass(expected):
+    if _is_record(expected):
         return all(_same(part, right) for _, part, right in _parts(value, expected))
     value, expected = np.asarray(value), np.asarray(expected)
     if value.dtype.kind != "f":
@@ -134,7 +150,7 @@ def _same(value, expected):
 
 def _difference(value, expected):
     """Show the first row that differs, with as many decimals as tell the two apart."""
-    if is_dataclass(expected):
+    if _is_record(expected):
         pairs = _parts(value, expected)
         name, part, right = next(pair for pair in pairs if not _same(*pair[1:]))
         return f"in {name}, {_difference(part, right)}"

@@ -9,6 +9,7 @@ from tutorial_lib.mistakes import (
     attention_weights,
     concatenation,
     embeddings,
+    gradients,
     heads,
     output_projection,
     queries_keys_values,
@@ -25,6 +26,7 @@ CHAPTERS = (
     heads,
     concatenation,
     output_projection,
+    gradients,
     review_part_1,
 )
 MISTAKES = {name: wrong for chapter in CHAPTERS for name, wrong in chapter.MISTAKES.items()}

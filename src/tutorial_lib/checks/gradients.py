@@ -1,0 +1,180 @@
+"""Checks for chapter 08."""
+
+import numpy as np
+
+from tutorial_lib import attention, gradients, multihead, projection
+from tutorial_lib.checks.account import D_K, D_MODEL, D_V, B, Case, H, S, T, check, normal
+
+
+def check_softmax_backward(function):
+    """Check `softmax_backward(weights, dweights)`: dL/dweights → dL/dscores. Prints an account."""
+    weights = attention.softmax(2 * normal(0, H, T, S))
+    empty = weights.copy()
+    empty[1, 2] = 0  # a query with nothing to look at
+    cases = (
+        Case("3 heads", {"weights": weights, "dweights": normal(1, H, T, S)}),
+        Case("one row", {"weights": weights[0, 0], "dweights": normal(2, S)}),
+        Case("a row of zeros", {"weights": empty, "dweights": normal(3, H, T, S)}),
+    )
+    check("softmax_backward", function, gradients.softmax_backward, cases)
+
+
+def check_sum_copies(function):
+    """Check `sum_copies(gradient, shape)`: add up what broadcasting copied. Prints an account."""
+    gradient = normal(4, B, H, T, S)
+    shapes = {
+        "leading axes": (T, S),
+        "an axis of length 1": (B, 1, T, S),
+        "both": (1, T, 1),
+        "nothing copied": (B, H, T, S),
+    }
+    cases = tuple(Case(n, {"gradient": gradient, "shape": shape}) for n, shape in shapes.items())
+    check("sum_copies", function, gradients.sum_copies, cases)
+
+
+def _attended(batch, source_batch, seed):
+    Q, K, V = normal(seed, *batch, H, T, D_K), *_sources(source_batch, seed)
+    mask = attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None]  # query 2 sees nothing
+    weights = attention.attention_weights(Q @ np.swapaxes(K, -1, -2), mask=mask)
+    dheads = normal(seed + 3, *weights.shape[:-1], D_V)
+    return {"Q": Q, "K": K, "V": V, "weights": weights, "dheads": dheads}
+
+
+def _sources(batch, seed):
+    return normal(seed + 1, *batch, H, S, D_K), normal(seed + 2, *batch, H, S, D_V)
+
+
+def check_attention_backward(function):
+    """Check `attention_backward(Q, K, V, weights, dheads)` → dQ, dK, dV. Prints an account."""
+    cases = (
+        Case("5 queries, 6 keys", _attended((), (), 5)),
+        Case("a batch", _attended((B,), (B,), 10)),
+        Case("one context for a batch", _attended((B,), (), 15)),
+    )
+    check("attention_backward", function, gradients.attention_backward, cases)
+
+
+def check_linear_backward(function):
+    """Check `linear_backward(X, W, dY)` → dX, dW. Prints an account."""
+    W = normal(20, D_MODEL, D_V)
+    cases = (
+        Case("5 tokens", {"X": normal(21, T, D_MODEL), "W": W, "dY": normal(22, T, D_V)}),
+        Case("a batch", {"X": normal(23, B, T, D_MODEL), "W": W, "dY": normal(24, B, T, D_V)}),
+    )
+    check("linear_backward", function, gradients.linear_backward, cases)
+
+
+def check_project_heads_backward(function):
+    """Check `project_heads_backward(X, W, dprojected)` → dX, dW. Prints an account."""
+    W = normal(25, H, D_MODEL, D_K)
+    inputs = {
+        "5 tokens": (normal(26, T, D_MODEL), W, normal(27, H, T, D_K)),
+        "a batch": (normal(28, B, T, D_MODEL), W, normal(29, B, H, T, D_K)),
+    }
+    names = ("X", "W", "dprojected")
+    cases = tuple(Case(n, dict(zip(names, arrays, strict=True))) for n, arrays in inputs.items())
+    check("project_heads_backward", function, gradients.project_heads_backward, cases)
+
+
+def _layer_case(label, X, context=None, mask=None):
+    rng = np.random.default_rng(1)
+    params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
+    record = multihead.trace(2 * X, params, context=context, mask=mask)
+    return Case(label, {"trace": record, "params": params, "dY": normal(40, *record.Y.shape)})
+
+
+def check_multi_head_attention_backward(function):
+    """Check `multi_head_attention_backward(trace, params, dY)` → Gradients. Prints an account."""
+    X, context = normal(41, B, T, D_MODEL), normal(42, B, S, D_MODEL)
+    hidden = attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None]
+    cases = (
+        _layer_case("no mask", X),
+        _layer_case("a causal mask", X[0], mask=attention.causal_mask(T)),
+        _layer_case("a context, and a row with nothing to look at", X, context, hidden),
+        _layer_case("one context for a batch", X, context[0]),
+    )
+    check("multi_head_attention_backward", function, gradients.multi_head_attention_backward, cases)
+
+
+def _input_gradients(params, dQ, dK, dV):
+    back = ((dQ, params.W_Q), (dK, params.W_K), (dV, params.W_V))
+    dX, by_keys, by_values = ((d @ np.swapaxes(W, -1, -2)).sum(axis=-3) for d, W in back)
+    return dX, by_keys + by_values
+
+
+def check_input_gradients(function):
+    """Check `input_gradients(params, dQ, dK, dV)` → dX, dcontext, exercise of chapter 08."""
+    rng = np.random.default_rng(2)
+    params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
+
+    def inputs(seed, *batch):
+        dQ, (dK, dV) = normal(seed, *batch, H, T, D_K), _sources(batch, seed)
+        return {"params": params, "dQ": dQ, "dK": dK, "dV": dV}
+
+    cases = (Case("5 tokens, a context of 6", inputs(43)), Case("a batch", inputs(46, B)))
+    check("input_gradients", function, _input_gradients, cases)
+
+
+def _scale_gradients(Q, K, weights, dweights):
+    products = Q @ np.swapaxes(K, -1, -2)
+    dscores = gradients.softmax_backward(weights, dweights)
+    return (dscores * products).sum(axis=(-2, -1)).reshape(-1, Q.shape[-3]).sum(axis=0)
+
+
+def check_scale_gradients(function):
+    """Check `scale_gradients(Q, K, weights, dweights)` → (H,), exercise of chapter 08."""
+
+    def inputs(seed, *batch):
+        Q, (K, _) = normal(seed, *batch, H, T, D_K), _sources(batch, seed)
+        scores = np.array([0.2, 0.5, 0.9])[:, None, None] * (Q @ np.swapaxes(K, -1, -2))
+        weights = attention.softmax(scores)
+        return {"Q": Q, "K": K, "weights": weights, "dweights": normal(seed + 3, *weights.shape)}
+
+    cases = (
+        Case("3 heads", inputs(49)),
+        Case("a batch", inputs(53, B)),
+        Case("two batch axes", inputs(57, S, B)),
+    )
+    check("scale_gradients", function, _scale_gradients, cases)
+
+
+def central_differences(function, X, step=1e-5):
+    """Return the derivative of the number function(X) by each entry of X, one after the other."""
+    found = np.zeros(X.shape)
+    for index in np.ndindex(X.shape):
+        nudge = np.zeros(X.shape)
+        nudge[index] = step
+        found[index] = (function(X + nudge) - function(X - nudge)) / (2 * step)
+    return found
+
+
+def _wrong_entries(function, X, gradient):
+    error = np.abs(central_differences(function, X) - gradient)
+    return error > 1e-6 * np.abs(gradient).max()
+
+
+def _steep(X):
+    return 1e4 * (np.exp(X).sum() + (X[0] * X[1]).sum())
+
+
+def _flat(X):
+    return 1e-5 * (X[..., 0] ** 3).sum()  # all other entries do nothing
+
+
+def check_wrong_entries(function):
+    """Check `wrong_entries(function, X, gradient)` → booleans, exercise of chapter 08."""
+    X, Z = normal(60, 2, T), normal(61, H, T, S)
+    steep, flat = 1e4 * (np.exp(X) + X[::-1]), np.zeros(Z.shape)
+    flat[..., 0] = 3e-5 * Z[..., 0] ** 2
+    bent, spoilt = steep.copy(), flat.copy()
+    bent[1] = 1e4 * np.exp(X[1])  # a path is missing
+    bent[0] *= np.array([1, -1, 1 + 1e-4, 2, 1])
+    spoilt[1, 2] += 0.01 * flat.max()
+    inputs = {
+        "a row and three entries wrong": (_steep, X, bent),
+        "all right": (_steep, X, steep),
+        "a function that is nearly flat": (_flat, Z, spoilt),
+    }
+    names = ("function", "X", "gradient")
+    cases = tuple(Case(n, dict(zip(names, values, strict=True))) for n, values in inputs.items())
+    check("wrong_entries", function, _wrong_entries, cases)

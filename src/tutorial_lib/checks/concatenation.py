@@ -12,6 +12,7 @@ def check_concat_heads(function):
     cases = (
         Case("3 heads", {"heads": normal(10, H, T, D_V)}),
         Case("a batch", {"heads": normal(11, B, H, T, D_V)}),
+        Case("two batch axes", {"heads": normal(43, 8, B, H, T, D_V)}),
     )
     check("concat_heads", function, heads.concat_heads, cases)
 
@@ -25,15 +26,16 @@ def check_concat_tokens_first(function):
     cases = (
         Case("one sequence", {"heads": normal(22, T, H, D_V)}),
         Case("a batch", {"heads": normal(23, B, T, H, D_V)}),
+        Case("two batch axes", {"heads": normal(44, 8, B, T, H, D_V)}),
     )
     check("concat_tokens_first", function, _concat_tokens_first, cases)
 
 
 def _passes_round_trip(split, concat, X, n_heads):
-    there = split(X, n_heads)
-    marks = np.broadcast_to(np.arange(X.shape[-2])[:, None], X.shape)
-    apart = split(marks, n_heads) == np.arange(X.shape[-2])[:, None]
-    return bool(np.array_equal(concat(there), X) and apart.all())
+    tokens = np.arange(X[..., 0].size).reshape(X.shape[:-1])  # (..., T), each its own number
+    marks = split(np.broadcast_to(tokens[..., None], X.shape), n_heads)  # (..., H, T, d)
+    comes_back = np.array_equal(concat(split(X, n_heads)), X)
+    return comes_back and bool((marks == tokens[..., None, :, None]).all())
 
 
 def _wrong(name, mistake):
@@ -46,26 +48,60 @@ def _without_last(array):
     return kept
 
 
-def check_passes_round_trip(function):
-    """Check `passes_round_trip(split, concat, X, n_heads)`, exercise of chapter 05."""
+def _between(there, back):
+    """Return split and concat with a step between them that is undone."""
+    return lambda X, n: there(heads.split_heads(X, n)), lambda Z: heads.concat_heads(back(Z))
+
+
+def _reversed(Z):
+    return Z[..., ::-1, :, :]
+
+
+def _exchanged(Z):
+    """Exchange two rows of the last head of the last sentence; twice gives Z again."""
+    other = Z.copy()
+    other[-1, -1, [1, 3]] = Z[-1, -1, [3, 1]]
+    return other
+
+
+def _turned(X, sign):
+    """Give each place to the next sentence, as often as the place says; the sign takes it back."""
+    b, t = np.indices(X.shape[:2])
+    return X[(b + sign * t) % len(X), t]
+
+
+def _mixed(X, n_heads):
+    return heads.split_heads(_turned(X, 1), n_heads)
+
+
+def _trips():
+    """Return (label, (split, concat), X) of right pairs and of wrong ones."""
     right = heads.split_heads, heads.concat_heads
     by_reshape = _wrong("split_heads", "reshape_without_transpose")
     wrong = by_reshape, _wrong("concat_heads", "concat_without_transpose")
+    mixed = _mixed, lambda Z: _turned(right[1](Z), -1)
     one, batch, batches = (normal(24, *lead, T, D_MODEL) for lead in ((), (B,), (8, B)))
-    trips = (
+    return (
         ("a right pair", right, one),
         ("a right pair, a batch", right, batch),
         ("a right pair, two leading axes", right, batches),
         ("a pair by reshape", wrong, one),
         ("a pair by reshape, a batch", wrong, batch),
-        ("heads reversed", (right[0], lambda Z: right[1](Z[..., ::-1, :, :])), batch),
+        ("heads reversed", (right[0], lambda Z: right[1](_reversed(Z))), batch),
+        ("heads reversed and put back", _between(_reversed, _reversed), batch),
+        ("two rows of one head exchanged and put back", _between(_exchanged, _exchanged), batch),
+        ("sentences mixed and put back", mixed, batch),
         ("only the split is wrong", (wrong[0], right[1]), batch),
         ("heads added up", (right[0], lambda Z: Z.sum(axis=-3)), batch),
         ("a column lost", (right[0], lambda Z: _without_last(right[1](Z))), batch),
     )
+
+
+def check_passes_round_trip(function):
+    """Check `passes_round_trip(split, concat, X, n_heads)`, exercise of chapter 05."""
     cases = tuple(
         Case(label, {"split": split, "concat": concat, "X": X, "n_heads": H})
-        for label, (split, concat), X in trips
+        for label, (split, concat), X in _trips()
     )
     check("passes_round_trip", function, _passes_round_trip, cases)
 

@@ -23,7 +23,15 @@ def _layer_cases():
         Case("a causal mask", inputs, {"mask": attention.causal_mask(T)}),
         Case("a context of another length", inputs, {"context": context}),
         Case("a row with nothing to look at", inputs, {"context": context, "mask": hidden}),
+        Case("a mask for each head", inputs, {"mask": _mask_for_each_head()}),
+        Case("one sentence", {**inputs, "X": 2 * normal(45, T, D_MODEL)}),
     )
+
+
+def _mask_for_each_head():
+    """Let the heads see all, the past, and the last two words of the past: (H, T, T)."""
+    past = attention.causal_mask(T)
+    return np.stack([np.ones((T, T), dtype=bool), past, past & ~np.tri(T, k=-2, dtype=bool)])
 
 
 def check_trace(function):

@@ -119,15 +119,38 @@ def _comes_back(split, concat, X, n_heads):
     return np.array_equal(concat(split(X, n_heads)), X)
 
 
-def _rows_stay(split, X, n_heads, axis=-2):
-    """Number the entries along an axis, and see whether each stays where that number is due."""
+def _cut_marks(split, X, n_heads, part=np.s_[...]):
+    """Number the tokens of all sentences and cut them: say where a number is in its own place.
+
+    `part` picks the heads and rows, (..., H, T), that are looked at.
+    """
+    tokens = np.arange(X[..., 0].size).reshape(X.shape[:-1])
+    marks = split(np.broadcast_to(tokens[..., None], X.shape), n_heads)
+    return bool((marks == tokens[..., None, :, None]).all(axis=-1)[part].all())
+
+
+def _look_at(part):
+    def passes(split, concat, X, n_heads):
+        return _comes_back(split, concat, X, n_heads) and _cut_marks(split, X, n_heads, part)
+
+    return passes
+
+
+def _numbered_along(split, concat, X, n_heads, axis=-2):
+    """Number the entries along one axis alone, and see whether each stays where it is due."""
     rows = split(np.indices(X.shape)[axis], n_heads)
-    return bool((rows == np.indices(rows.shape)[axis]).all())
+    stay = bool((rows == np.indices(rows.shape)[axis]).all())
+    return _comes_back(split, concat, X, n_heads) and stay
 
 
 def _first_axis(split, concat, X, n_heads):
     axis = 0 if X.ndim > 2 else -2  # of one sequence, the first axis does count tokens
-    return _comes_back(split, concat, X, n_heads) and _rows_stay(split, X, n_heads, axis)
+    return _numbered_along(split, concat, X, n_heads, axis)
+
+
+def _as_split_heads(split, concat, X, n_heads):
+    same = np.array_equal(split(X, n_heads), split_heads(X, n_heads))
+    return same and _comes_back(split, concat, X, n_heads)
 
 
 _PASSES_ROUND_TRIP = (
@@ -141,7 +164,7 @@ _PASSES_ROUND_TRIP = (
         "tokens_alone",
         "it asks only whether tokens stay apart, not whether X comes back",
         "Also compare concat(split(X, n_heads)) with X, number by number.",
-        lambda split, concat, X, n_heads: _rows_stay(split, X, n_heads),
+        lambda split, concat, X, n_heads: _cut_marks(split, X, n_heads),
     ),
     Mistake(
         "shapes_alone",
@@ -164,6 +187,24 @@ _PASSES_ROUND_TRIP = (
         _first_axis,
     ),
     Mistake(
+        "sentences_alike",
+        "it numbers the tokens of every sentence alike, so a pair that mixes sentences passes",
+        "Give each token of each sentence a number of its own.",
+        _numbered_along,
+    ),
+    Mistake(
+        "first_head_alone",
+        "it looks at a part of the heads and rows, and the rest may be mixed",
+        "Look at every row of every head of every sentence.",
+        _look_at(np.s_[..., 0, :]),
+    ),
+    Mistake(
+        "as_split_heads",
+        "it compares with split_heads, which is one right way to cut among several",
+        "Mark the tokens and look where the marks arrive: heads may lie in another order.",
+        _as_split_heads,
+    ),
+    Mistake(
         "always_true",
         "it accepts every pair",
         "Return False for a pair that mixes tokens or loses numbers.",
@@ -174,7 +215,7 @@ _PASSES_ROUND_TRIP = (
         "it says True for a pair that fails, and False for one that passes",
         "Return True when both conditions hold.",
         lambda split, concat, X, n_heads: (
-            not (_comes_back(split, concat, X, n_heads) and _rows_stay(split, X, n_heads))
+            not (_comes_back(split, concat, X, n_heads) and _cut_marks(split, X, n_heads))
         ),
     ),
 )
@@ -210,7 +251,8 @@ _THIRD = "Swap the token and head axes, and then merge H and d."
 _ATTEND_PACKED = (
     Mistake(
         "first_reshape",
-        "the first reshape is still wrong: Q, K and V hold whole sentences of each other",
+        "the first reshape is still wrong: Q gets the first third of the batch, keys and values "
+        "included",
         _FIRST,
         _packed(parts=_parts_reshaped),
     ),

@@ -1,6 +1,8 @@
 """The backward pass: against plain loops, central differences and torch's own gradients."""
 
 import dataclasses
+import json
+from pathlib import Path
 
 import numpy as np
 import oracle
@@ -345,3 +347,15 @@ def test_params_of_another_width_are_refused(params, normal):
     other = Params(params.W_Q[:, :11], params.W_K[:, :11], params.W_V[:, :11], params.W_O[:, :11])
     with pytest.raises(ShapeError, match="X has shape"):
         tl.multi_head_attention_backward(trace(normal(1, 5, 12), params), other, normal(2, 5, 12))
+
+
+def test_committed_measurements_show_what_the_chapter_says_of_them():
+    path = Path(tl.__file__).parent / "data" / "results" / "gradients.json"
+    measured = json.loads(path.read_text(encoding="utf-8"))
+    differences = measured["differences_from_torch_in_float64"]
+    assert set(differences) == {"X", *MATRICES}
+    assert max(differences.values()) < 1e-10
+    for way in ("chapter", "in place"):
+        assert max(measured["speed"][way]["differences_from_torch"].values()) < 1e-6
+    errors = measured["errors_of_central_differences_of_W_Q"]
+    assert min(errors, key=errors.get) in ("1e-05", "1e-06")

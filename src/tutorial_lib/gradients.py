@@ -91,9 +91,11 @@ def sum_copies(gradient, shape):
     ShapeError : a shape that does not broadcast to that of gradient
     """
     require_copies(gradient, shape)
+    if gradient.shape == shape:
+        return gradient
     once = (1,) * (gradient.ndim - len(shape)) + shape  # (1, 6, 12) for (6, 12)
-    copied = tuple(np.flatnonzero(np.not_equal(once, gradient.shape)))  # these axes
-    return gradient.sum(axis=copied, keepdims=True).reshape(shape) if copied else gradient
+    copied = tuple(np.flatnonzero(np.not_equal(once, gradient.shape)))  # axes
+    return gradient.sum(axis=copied, keepdims=True).reshape(shape)
 
 
 def attention_backward(Q, K, V, weights, dheads):
@@ -209,7 +211,8 @@ def multi_head_attention_backward(trace, params, dY):
     require_backward(trace, params, dY)
     dconcat, dW_O = linear_backward(trace.concat, params.W_O, dY)
     dheads = split_heads(dconcat, params.n_heads)  # (..., H, T, d_v)
-    dQ, dK, dV = attention_backward(trace.Q, trace.K, trace.V, trace.weights, dheads)
+    arrays = trace.Q, trace.K, trace.V, trace.weights
+    dQ, dK, dV = attention_backward(*arrays, dheads)
     source = trace.X if trace.context is None else trace.context
     from_Q, dW_Q = project_heads_backward(trace.X, params.W_Q, dQ)
     from_K, dW_K = project_heads_backward(source, params.W_K, dK)

@@ -121,8 +121,9 @@ _SUM_COPIES = (
 )
 
 
-def _attention(Q, K, V, weights, dheads, *, back=softmax_backward, scales=None):
+def _attention(*arrays, back=softmax_backward, scales=None):
     """The right way, but for what goes back through the softmax and for the two scales."""
+    Q, K, V, weights, dheads = arrays
     scale_Q, scale_K = scales or (math.sqrt(Q.shape[-1]),) * 2
     dscores = back(weights, dheads @ _swap(V))
     dQ, dK, dV = dscores @ K / scale_Q, _swap(dscores) @ Q / scale_K, _swap(weights) @ dheads

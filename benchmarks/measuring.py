@@ -30,10 +30,13 @@ def use_one_thread():
 def interleave(calls, *, rounds, title=""):
     """Time every call once a round, each round in another order, so that all meet the same noise.
 
+    Right before it is timed a call is made once untimed: what it needs is then in the caches, and
+    its memory comes from the process and not from the machine, where the price of it varies.
+
     Parameters
     ----------
     calls : dict of name -> function without arguments
-    rounds : how often each is timed, after one call that is not
+    rounds : how often each is timed
     title : what the line of progress says
 
     Returns
@@ -42,12 +45,12 @@ def interleave(calls, *, rounds, title=""):
     """
     names, rng = list(calls), np.random.default_rng(0)
     times_ms = {name: np.empty(rounds) for name in names}
-    for number in range(-1, rounds):  # round -1 warms up
+    for number in range(rounds):
         for place in rng.permutation(len(names)):
-            progress(f"{title}: round {max(number, 0) + 1} of {rounds}, {names[place]}")
-            spent = time_ms(calls[names[place]])
-            if number >= 0:
-                times_ms[names[place]][number] = spent
+            name = names[place]
+            progress(f"{title}: round {number + 1} of {rounds}, {name}")
+            calls[name]()
+            times_ms[name][number] = time_ms(calls[name])
     progress("")
     return times_ms
 

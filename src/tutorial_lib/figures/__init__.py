@@ -4,6 +4,7 @@ from tutorial_lib.figures.figure import Figure, Table
 from tutorial_lib.figures.ink import HEAD_COLOURS
 from tutorial_lib.figures.lines import line_chart
 from tutorial_lib.figures.maps import attention_maps, signed_maps, split_diagram
+from tutorial_lib.figures.networks import tensor_network
 from tutorial_lib.figures.planes import planes
 from tutorial_lib.figures.sums import sum_over_heads
 
@@ -17,4 +18,5 @@ __all__ = [
     "signed_maps",
     "split_diagram",
     "sum_over_heads",
+    "tensor_network",
 ]

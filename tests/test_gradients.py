@@ -326,6 +326,15 @@ def test_trace_of_a_single_precision_layer_fits_its_params_in_double_precision(p
     assert np.isfinite(gradients.dX).all()
 
 
+@pytest.mark.parametrize("kinds", [(np.float32, np.float64), (np.float64, np.float32)])
+def test_two_precisions_may_meet(kinds, params, normal):
+    X = 100 * normal(1, 300, 12).astype(kinds[0])
+    mixed = Params(*(array.astype(kinds[1]) for array in vars(params).values()))
+    record = trace(X, mixed, context=normal(2, 7, 12).astype(kinds[1]))
+    gradients = tl.multi_head_attention_backward(record, mixed, X)
+    assert gradients.dX.dtype == np.float64
+
+
 def test_trace_that_lost_its_numbers_is_refused(params, normal):
     record = trace(normal(1, 5, 12), params)
     for name in ("Q", "K", "V", "concat", "Y"):

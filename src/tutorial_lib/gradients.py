@@ -327,7 +327,8 @@ def _agree(projected, X, W, most=64):
     every = max(1, X[..., 0].size // most)
     projected, X = projected[..., ::every, :], X[..., ::every, :]
     difference = _combine(X[..., None, :, :]) @ W - _combine(projected)  # (H, 1, d)
-    rounding = most * np.finfo(projected.dtype).eps * np.linalg.norm(X) * np.linalg.norm(W)
+    eps = max(np.finfo(array.dtype).eps for array in (projected, X))
+    rounding = most * eps * np.linalg.norm(X) * np.linalg.norm(W)
     return bool((np.abs(difference) <= rounding).all())  # False for NaN
 
 

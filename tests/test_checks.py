@@ -80,9 +80,11 @@ FLOATS = sorted(
     | {"softmax_backward", "sum_copies", "attention_backward", "linear_backward"}
     | {"project_heads_backward", "multi_head_attention_backward"}
     | {"input_gradients", "scale_gradients"}
+    | {"attend_block", "attend_in_blocks", "tiled_multi_head_attention"}
+    | {"score_across_heads", "weighted_norms"}
     | {"attend_to_sentence"}
 )
-ARRAYS = sorted({*FLOATS, "causal_mask", "causal_padding_mask", "score_ranks"})
+ARRAYS = sorted({*FLOATS, "causal_mask", "causal_padding_mask", "score_ranks", "window_masks"})
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -38,6 +38,10 @@ CHAPTERS = {
     "06_output_projection": {
         *("trace", "multi_head_attention", "head_shares", "fold_scores", "layer_parameters"),
     },
+    "07_vectorised": {
+        *("attend_block", "attend_in_blocks", "tiled_multi_head_attention"),
+        *("score_across_heads", "window_masks", "weighted_norms"),
+    },
     "08_gradients": {
         *("softmax_backward", "sum_copies", "attention_backward", "linear_backward"),
         *("project_heads_backward", "multi_head_attention_backward"),

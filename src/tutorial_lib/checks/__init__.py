@@ -58,8 +58,18 @@ from tutorial_lib.checks.queries_keys_values import (
     check_project_with_bias,
 )
 from tutorial_lib.checks.review_part_1 import check_attend_to_sentence
+from tutorial_lib.checks.vectorised import (
+    check_attend_block,
+    check_attend_in_blocks,
+    check_score_across_heads,
+    check_tiled_multi_head_attention,
+    check_weighted_norms,
+    check_window_masks,
+)
 
 __all__ = [
+    "check_attend_block",
+    "check_attend_in_blocks",
     "check_attend_packed",
     "check_attend_to_sentence",
     "check_attention_backward",
@@ -90,6 +100,7 @@ __all__ = [
     "check_same_token_weights",
     "check_scale_gradients",
     "check_scaled_dot_product_attention",
+    "check_score_across_heads",
     "check_score_ranks",
     "check_sinusoidal_positions",
     "check_softmax",
@@ -97,6 +108,9 @@ __all__ = [
     "check_split_heads",
     "check_sum_copies",
     "check_summed_axis",
+    "check_tiled_multi_head_attention",
     "check_trace",
+    "check_weighted_norms",
+    "check_window_masks",
     "check_wrong_entries",
 ]

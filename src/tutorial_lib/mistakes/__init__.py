@@ -14,6 +14,7 @@ from tutorial_lib.mistakes import (
     output_projection,
     queries_keys_values,
     review_part_1,
+    vectorised,
 )
 from tutorial_lib.mistakes.mistake import Mistake
 
@@ -26,6 +27,7 @@ CHAPTERS = (
     heads,
     concatenation,
     output_projection,
+    vectorised,
     gradients,
     review_part_1,
 )

@@ -1,0 +1,102 @@
+"""Checks for chapter 07."""
+
+import numpy as np
+
+from tutorial_lib import attention, multihead, projection, tiled
+from tutorial_lib.checks.account import D_K, D_MODEL, D_V, B, Case, H, S, T, check, normal
+
+
+def _tile(rows, S, *lead):
+    shapes = (*lead, rows, D_K), (*lead, D_K, S), (*lead, S, D_V)
+    return {name: normal(60 + n, *shapes[n]) for n, name in enumerate(("Q", "K_T", "V"))}
+
+
+def check_attend_block(function):
+    """Check `attend_block(Q, K_T, V, *, causal=False)`: → (..., rows, d_v). Prints an account."""
+    tile = _tile(T, 8, H)
+    large = {**tile, "Q": 400 * tile["Q"]}
+    cases = (
+        Case("5 queries, 8 keys", tile),
+        Case("a causal block", tile, {"causal": True}),
+        Case("one head, as many keys as queries", _tile(T, T), {"causal": True}),
+        Case("scores in the thousands", large, {"causal": True}),
+        Case("a batch", _tile(T, S, B, H), {"causal": True}),
+    )
+    check("attend_block", function, tiled.attend_block, cases)
+
+
+def check_attend_in_blocks(function):
+    """Check `attend_in_blocks(Q, K_T, V, *, causal, block)`: → (H, T, d_v). Prints an account."""
+    tile = _tile(10, 10, H)
+    cases = (
+        Case("blocks of 4 for 10 tokens", tile, {"causal": True, "block": 4}),
+        Case("not causal", tile, {"causal": False, "block": 4}),
+        Case("one block for all", tile, {"causal": True, "block": 128}),
+        Case("blocks of 1", tile, {"causal": True, "block": 1}),
+    )
+    check("attend_in_blocks", function, tiled.attend_in_blocks, cases)
+
+
+def _tiled_multi_head_attention(X, params, *, causal=False, block=128):
+    mask = attention.causal_mask(X.shape[-2]) if causal else None
+    return multihead.multi_head_attention(X, params, mask=mask).astype(X.dtype)
+
+
+def check_tiled_multi_head_attention(function):
+    """Check `tiled_multi_head_attention(X, params, *, causal=False, block=128)`, of chapter 07."""
+    sizes = {"d_model": D_MODEL, "n_heads": H, "d_k": D_K, "d_v": D_V}
+    params = projection.init_params(np.random.default_rng(3), **sizes)
+    single = projection.Params(*(W.astype(np.float32) for W in vars(params).values()))
+    X = 2 * normal(63, B, T, D_MODEL)
+    causal = {"causal": True, "block": 2}
+    cases = (
+        Case("a batch", {"X": X, "params": params}),
+        Case("causal, blocks of 2", {"X": X, "params": params}, causal),
+        Case("one sequence", {"X": X[0], "params": params}, causal),
+        Case("two batch axes", {"X": normal(64, 8, B, T, D_MODEL), "params": params}, causal),
+        Case("single precision", {"X": X.astype(np.float32), "params": single}, causal),
+    )
+    reference = _tiled_multi_head_attention
+    check("tiled_multi_head_attention", function, reference, cases)
+
+
+def _score_across_heads(Q, K):
+    return np.einsum("...gtd,...hsd->...ghts", Q, K)
+
+
+def check_score_across_heads(function):
+    """Check `score_across_heads(Q, K)`: → (..., H, H, T, S), exercise of chapter 07."""
+    cases = (
+        Case("3 heads", {"Q": normal(65, H, T, D_K), "K": normal(66, H, S, D_K)}),
+        Case("a batch", {"Q": normal(67, B, H, T, D_K), "K": normal(68, B, H, S, D_K)}),
+    )
+    check("score_across_heads", function, _score_across_heads, cases)
+
+
+def _window_masks(T, widths):
+    age = np.arange(T)[:, None] - np.arange(T)
+    return (age >= 0) & (age < np.asarray(widths)[:, None, None])
+
+
+def check_window_masks(function):
+    """Check `window_masks(T, widths)`: → (H, T, T) booleans, exercise of chapter 07."""
+    cases = (
+        Case("three heads", {"T": T, "widths": np.array([2, 1, 4])}),
+        Case("two heads, one that sees all", {"T": S, "widths": np.array([3, 9])}),
+    )
+    check("window_masks", function, _window_masks, cases)
+
+
+def _weighted_norms(weights, V):
+    return weights * np.linalg.norm(V, axis=-1)[..., None, :]
+
+
+def check_weighted_norms(function):
+    """Check `weighted_norms(weights, V)`: → (..., H, T, S), exercise of chapter 07."""
+    weights = attention.softmax(normal(69, B, H, T, S))
+    V = normal(70, B, H, S, D_V)
+    cases = (
+        Case("3 heads", {"weights": weights[0], "V": V[0]}),
+        Case("a batch", {"weights": weights, "V": V}),
+    )
+    check("weighted_norms", function, _weighted_norms, cases)

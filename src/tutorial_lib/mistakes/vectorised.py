@@ -1,0 +1,441 @@
+"""Wrong forms of the functions of chapter 07."""
+
+import math
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.heads import concat_heads
+from tutorial_lib.mistakes.heads import SPLIT_HEADS
+from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.projection import project_heads
+from tutorial_lib.tiled import attend_block
+
+
+def _mask_at_the_end(rows, S, *, k=0):
+    return np.tril(np.ones((rows, S), dtype=bool), k=S - rows + k)
+
+
+def _share(scores):
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _block(*, fill=-np.inf, mask=_mask_at_the_end, share=_share, scale=1.0):
+    def block(Q, K_T, V, *, causal=False):
+        scores = scale * Q @ K_T
+        if causal:
+            scores = np.where(mask(*scores.shape[-2:]), scores, fill)
+        with np.errstate(all="ignore"):
+            return share(scores) @ V
+
+    return block
+
+
+def _block_scaled_again(Q, K_T, V, *, causal=False):
+    return _block(scale=1 / math.sqrt(Q.shape[-1]))(Q, K_T, V, causal=causal)
+
+
+def _share_not_shifted(scores):
+    return np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+
+
+def _share_columns(scores):
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-2, keepdims=True)
+
+
+def _share_not_divided(scores):
+    return np.exp(scores - scores.max(axis=-1, keepdims=True))
+
+
+def _mask_at_the_start(rows, S):
+    return np.tril(np.ones((rows, S), dtype=bool))
+
+
+_ATTEND_BLOCK = (
+    Mistake(
+        "sees_the_future",
+        "causal changes nothing: queries see the keys behind them",
+        "Put -inf into the scores of the future, in the last columns.",
+        _block(mask=lambda rows, S: np.ones((rows, S), dtype=bool)),
+    ),
+    Mistake(
+        "mask_in_the_first_columns",
+        "the mask lies on the first keys, but the queries are the last of the tokens",
+        "Mask scores[..., -rows:] with causal_mask(rows); all keys before are allowed.",
+        _block(mask=_mask_at_the_start),
+    ),
+    Mistake(
+        "hides_the_diagonal",
+        "a query may not look at its own key",
+        "The causal mask contains the diagonal.",
+        _block(mask=lambda rows, S: _mask_at_the_end(rows, S, k=-1)),
+    ),
+    Mistake(
+        "filled_with_0",
+        "hidden scores become 0, which still takes a share",
+        "Put -inf in place of hidden scores: e to that power is 0.",
+        _block(fill=0.0),
+    ),
+    Mistake(
+        "not_divided",
+        "the powers are not divided by their sum",
+        "Divide each row of the result by the sum of its powers.",
+        _block(share=_share_not_divided),
+    ),
+    Mistake(
+        "sum_over_queries",
+        "the powers are summed over the queries instead of the keys",
+        "Sum along the last axis: powers @ ones, or powers.sum(axis=-1, keepdims=True).",
+        _block(share=_share_columns),
+    ),
+    Mistake(
+        "overflow",
+        "large scores give NaN",
+        "Take each row's largest score away before the exponential.",
+        _block(share=_share_not_shifted),
+    ),
+    Mistake(
+        "scaled_again",
+        "the scores are divided by the square root of d_k, which Q has been already",
+        "Use Q @ K_T as it is.",
+        _block_scaled_again,
+    ),
+)
+
+
+def _in_blocks(see):
+    """Attend in blocks; `see(Q, K_T, V, causal, rows)` answers for one slice of the queries."""
+
+    def attend(Q, K_T, V, *, causal, block):
+        parts = [
+            see(Q, K_T, V, causal, slice(start, min(start + block, Q.shape[-2])))
+            for start in range(0, Q.shape[-2], block)
+        ]
+        return np.concatenate(parts, axis=-2)
+
+    return attend
+
+
+def _tile(Q, K_T, V, causal, rows):
+    stop = rows.stop if causal else None
+    return Q[..., rows, :], K_T[..., :stop], V[..., :stop, :]
+
+
+def _up_to(Q, K_T, V, causal, rows):
+    return attend_block(*_tile(Q, K_T, V, causal, rows), causal=causal)
+
+
+def _all_keys_masked_at_the_end(Q, K_T, V, causal, rows):
+    return attend_block(Q[..., rows, :], K_T, V, causal=causal)
+
+
+def _own_keys(Q, K_T, V, causal, rows):
+    return attend_block(Q[..., rows, :], K_T[..., rows], V[..., rows, :], causal=causal)
+
+
+def _last_block_left_out(Q, K_T, V, *, causal, block):
+    heads = np.zeros_like(V)
+    for start in range(0, V.shape[-2] - block + 1, block):
+        rows = slice(start, start + block)
+        heads[..., rows, :] = _up_to(Q, K_T, V, causal, rows)
+    return heads
+
+
+def _first_head_for_all(Q, K_T, V, causal, rows):
+    return np.repeat(_up_to(Q[:1], K_T[:1], V[:1], causal, rows), len(Q), axis=0)
+
+
+_ATTEND_IN_BLOCKS = (
+    Mistake(
+        "last_block_left_out",
+        "the queries behind the last full block are left out",
+        "Let start run over range(0, T, block): the last block may be shorter.",
+        _last_block_left_out,
+    ),
+    Mistake(
+        "own_keys_alone",
+        "a block sees its own keys alone, and not those before it",
+        "Let the keys begin at 0 for every block.",
+        _in_blocks(_own_keys),
+    ),
+    Mistake(
+        "all_keys_in_a_causal_block",
+        "a causal block gets all keys, so its mask hides the wrong ones",
+        "Cut the keys at the end of the block when causal is True.",
+        _in_blocks(_all_keys_masked_at_the_end),
+    ),
+    Mistake(
+        "mask_within_the_block_forgotten",
+        "a query sees the keys behind it within its own block",
+        "Hand causal on to attend_block.",
+        _in_blocks(lambda *inputs: attend_block(*_tile(*inputs))),
+    ),
+    Mistake(
+        "causal_ignored",
+        "causal=True changes nothing",
+        "Cut the keys at the end of each block, and hand causal on to attend_block.",
+        _in_blocks(lambda Q, K_T, V, causal, rows: _up_to(Q, K_T, V, False, rows)),
+    ),
+    Mistake(
+        "always_causal",
+        "causal=False changes nothing",
+        "Let all queries see all keys when causal is False.",
+        _in_blocks(lambda Q, K_T, V, causal, rows: _up_to(Q, K_T, V, True, rows)),
+    ),
+    Mistake(
+        "first_head_for_all",
+        "every head gets the answer of head 0",
+        "Cut Q, K_T and V at the same heads.",
+        _in_blocks(_first_head_for_all),
+    ),
+)
+
+
+def _keys_as_columns(x, W):
+    return np.swapaxes(project_heads(x, W), -1, -2)
+
+
+def _keys_reshaped(x, W):
+    H, _, d_k = W.shape
+    return (x @ concat_heads(W)).reshape(H, d_k, len(x))
+
+
+def _reshape_heads(heads):
+    H, T, d_v = heads.shape
+    return heads.reshape(T, H * d_v)
+
+
+def _tiled(*, power=0.5, keys=_keys_as_columns, split=project_heads, lay=concat_heads, see=None):
+    def layer(X, params, *, causal=False, block=128):
+        Y = np.empty(X.shape, dtype=X.dtype)
+        for index in np.ndindex(X.shape[:-2]):
+            x = X[index]
+            Q = split(x, params.W_Q) / params.d_k**power
+            V, K_T = split(x, params.W_V), keys(x, params.W_K)
+            heads = attend_block(Q, K_T, V, causal=causal if see is None else see)
+            Y[index] = lay(heads) @ params.W_O
+        return Y
+
+    return layer
+
+
+def _split_wrongly(name):
+    split = next(mistake.function for mistake in SPLIT_HEADS if mistake.name == name)
+    return lambda x, W: split(x @ concat_heads(W), len(W))
+
+
+def _first_sequence_for_all(X, params, *, causal=False, block=128):
+    first = X[(0,) * (X.ndim - 2)]
+    return np.broadcast_to(_tiled()(first, params, causal=causal), X.shape)
+
+
+def _in_float64(X, params, *, causal=False, block=128):
+    arrays = (W.astype(float) for W in vars(params).values())
+    return _tiled()(X.astype(float), type(params)(*arrays), causal=causal)
+
+
+_TILED_MULTI_HEAD_ATTENTION = (
+    Mistake(
+        "no_scale",
+        "the scores are not divided by sqrt(d_k)",
+        "Divide W_Q by math.sqrt(params.d_k) once, before the first product.",
+        _tiled(power=0),
+    ),
+    Mistake(
+        "scaled_twice",
+        "the scores are divided by sqrt(d_k) twice",
+        "Divide W_Q alone: the scores are then right as they are.",
+        _tiled(power=1),
+    ),
+    Mistake(
+        "keys_reshaped",
+        "the keys are reshaped into columns, which mixes tokens and features",
+        "Make them as columns, W_K.T @ X.T, and cut the rows into heads.",
+        _tiled(keys=_keys_reshaped),
+    ),
+    Mistake(
+        "interleaved",
+        "Q and V are cut into interleaved heads",
+        "Head 0 takes the first columns: split_heads(x @ W, H).",
+        _tiled(split=_split_wrongly("interleaved")),
+    ),
+    Mistake(
+        "concat_without_transpose",
+        "the heads are reshaped without swapping heads and tokens first",
+        "Lay them side by side with concat_heads.",
+        _tiled(lay=_reshape_heads),
+    ),
+    Mistake(
+        "sees_the_future",
+        "causal=True changes nothing",
+        "Hand causal on to the blocks.",
+        _tiled(see=False),
+    ),
+    Mistake(
+        "first_sequence_for_all",
+        "every sequence of the batch gets the answer of the first",
+        "Run through np.ndindex(X.shape[:-2]), and use the index on X and on Y.",
+        _first_sequence_for_all,
+    ),
+    Mistake(
+        "float64_returned",
+        "float32 goes in and float64 comes out",
+        "Give new arrays the precision of X: np.empty(X.shape, dtype=X.dtype).",
+        _in_float64,
+    ),
+)
+
+
+def _pairs(Q, K):
+    return np.einsum("...gtd,...hsd->...ghts", Q, K)
+
+
+def _same_heads(Q, K):
+    return np.einsum("...htd,...hsd->...hts", Q, K)
+
+
+_SCORE_ACROSS_HEADS = (
+    Mistake(
+        "heads_exchanged",
+        "the two head axes are exchanged: the first must be that of the queries",
+        "Write the letters of the result in the order of the task: g of Q, then h of K.",
+        lambda Q, K: np.swapaxes(_pairs(Q, K), -3, -4),
+    ),
+    Mistake(
+        "same_head_repeated",
+        "every query meets the keys of its own head alone",
+        "Give the two heads different letters: a shared letter pairs head 0 with head 0.",
+        lambda Q, K: np.repeat(_same_heads(Q, K)[..., None, :, :], Q.shape[-3], axis=-3),
+    ),
+    Mistake(
+        "keys_of_each_head_alone",
+        "the queries of all heads are the same: those of the key's head",
+        "Give the two heads different letters.",
+        lambda Q, K: np.repeat(_same_heads(Q, K)[..., None, :, :, :], Q.shape[-3], axis=-4),
+    ),
+    Mistake(
+        "divided",
+        "the scores are divided by sqrt(d_k)",
+        "Leave the dot products as they are.",
+        lambda Q, K: _pairs(Q, K) / math.sqrt(Q.shape[-1]),
+    ),
+    Mistake(
+        "other_heads_zero",
+        "scores between different heads are 0",
+        "Every query meets the keys of all heads.",
+        lambda Q, K: _pairs(Q, K) * np.eye(Q.shape[-3])[:, :, None, None],
+    ),
+    Mistake(
+        "summed_over_heads",
+        "the scores of all heads of keys are added up",
+        "Keep both head letters in the result: a letter that is missing there is summed.",
+        lambda Q, K: np.repeat(_pairs(Q, K).sum(axis=-3, keepdims=True), Q.shape[-3], axis=-3),
+    ),
+)
+
+
+def _window(T, widths, *, behind=0, shift=0):
+    age = np.arange(T)[:, None] - np.arange(T)
+    return (age >= behind) & (age < widths[:, None, None] + shift)
+
+
+_WINDOW_MASKS = (
+    Mistake(
+        "one_too_many",
+        "each window is one key too wide",
+        "A window of 1 is the token itself: t - s must be below the width.",
+        lambda T, widths: _window(T, widths, shift=1),
+    ),
+    Mistake(
+        "itself_hidden",
+        "a token may not look at itself",
+        "t - s may be 0.",
+        lambda T, widths: _window(T, widths, behind=1, shift=1),
+    ),
+    Mistake(
+        "sees_the_future",
+        "it looks as far ahead as back",
+        "t - s must not be negative.",
+        lambda T, widths: _window(T, widths) | np.swapaxes(_window(T, widths), -1, -2),
+    ),
+    Mistake(
+        "transposed",
+        "queries and keys are exchanged: it looks ahead and not back",
+        "Rows are queries: np.arange(T)[:, None] - np.arange(T).",
+        lambda T, widths: np.swapaxes(_window(T, widths), -1, -2),
+    ),
+    Mistake(
+        "first_width_for_all",
+        "all heads have the width of head 0",
+        "Give the widths axes of length 1: widths[:, None, None].",
+        lambda T, widths: _window(T, np.full_like(widths, widths[0])),
+    ),
+    Mistake(
+        "no_window",
+        "it is the causal mask in every head: the widths are not used",
+        "A key may not be older than the window: t - s < width.",
+        lambda T, widths: np.repeat(causal_mask(T)[None], len(widths), axis=0),
+    ),
+)
+
+
+def _norms(V, order=2):
+    return np.linalg.norm(V, ord=order, axis=-1)[..., None, :]  # (..., H, 1, S)
+
+
+_WEIGHTED_NORMS = (
+    Mistake(
+        "squared",
+        "the norms are squared: the root is missing",
+        "Take the square root of the sum of squares, or np.linalg.norm(V, axis=-1).",
+        lambda weights, V: weights * _norms(V) ** 2,
+    ),
+    Mistake(
+        "sum_of_sizes",
+        "the sizes of the entries are added, not their squares",
+        "Use np.linalg.norm(V, axis=-1), which takes the root of the sum of squares.",
+        lambda weights, V: weights * _norms(V, 1),
+    ),
+    Mistake(
+        "largest_entry",
+        "the largest entry of each value is taken for its norm",
+        "Use np.linalg.norm(V, axis=-1).",
+        lambda weights, V: weights * _norms(V, np.inf),
+    ),
+    Mistake(
+        "first_head_for_all",
+        "the values of head 0 are used for all heads",
+        "Keep the head axis of V.",
+        lambda weights, V: weights * _norms(V[..., :1, :, :]),
+    ),
+    Mistake(
+        "unweighted",
+        "the norms are not weighted",
+        "Multiply by the weights.",
+        lambda weights, V: np.broadcast_to(_norms(V), weights.shape),
+    ),
+    Mistake(
+        "rows_sum_to_1",
+        "the result is divided by the sum of each row",
+        "Leave the products as they are: rows need not sum to 1.",
+        lambda weights, V: weights * _norms(V) / (weights * _norms(V)).sum(-1, keepdims=True),
+    ),
+    Mistake(
+        "one_norm_a_head",
+        "one norm is taken of all values of a head together",
+        "Take a norm for each value: axis=-1 alone.",
+        lambda weights, V: weights * np.linalg.norm(V, axis=(-1, -2))[..., None, None],
+    ),
+)
+
+
+MISTAKES = {
+    "attend_block": _ATTEND_BLOCK,
+    "attend_in_blocks": _ATTEND_IN_BLOCKS,
+    "tiled_multi_head_attention": _TILED_MULTI_HEAD_ATTENTION,
+    "score_across_heads": _SCORE_ACROSS_HEADS,
+    "window_masks": _WINDOW_MASKS,
+    "weighted_norms": _WEIGHTED_NORMS,
+}

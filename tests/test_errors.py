@@ -66,6 +66,9 @@ NOT_FINITE = Kind(ValueError, "expected finite numbers", "np.argwhere(~np.isfini
 NO_LARGEST = Kind(ValueError, "expected a finite number", "attention_weights(scores, mask=mask)")
 TOO_SHORT = Kind(ValueError, "expected at least 1", "Give a positive length")
 BASE = Kind(ValueError, "expected a positive finite number", "base=10_000.0")
+TOO_FEW_KEYS = Kind(tl.ShapeError, "at least as many keys as queries", "Pass the keys of these")
+PRECISIONS = Kind(TypeError, "float32 throughout or float64 throughout", "X.astype(")
+NO_BOOL = Kind(TypeError, "expected True or False", "multi_head_attention(X, params, mask=mask)")
 
 
 def layer_rows(name, layer):
@@ -351,8 +354,49 @@ TEXT = [
     ("describe_attention", lambda: describe(array(3, 5, 5), query=-1), PLACE, "query=-1"),
     ("describe_attention", lambda: describe(array(3, 5, 5), head=3), PLACE, "head=3"),
 ]
+ATTEND_BLOCK = [
+    ("attend_block", lambda: tile(Q=[[1.0]]), NO_ARRAY, "Q is a list"),
+    ("attend_block", lambda: tile(K_T=None), NO_ARRAY, "K_T is a NoneType"),
+    ("attend_block", lambda: tile(Q=array(4)), TOO_FEW_AXES, "Q has shape (4,)"),
+    ("attend_block", lambda: tile(K_T=array(3, 6, 4)), WIDTH, "K_T … with d_k=4"),
+    ("attend_block", lambda: tile(V=array(3, 5, 7)), WIDTH, "V … with S=6"),
+    ("attend_block", lambda: tile(V=array(3, 6, 0)), EMPTY, "V … axis d_v is empty"),
+    ("attend_block", lambda: tile(Q=array(3, 8, 4), causal=True), TOO_FEW_KEYS, "8 rows … 6 co"),
+]
+ATTEND_IN_BLOCKS = [
+    ("attend_in_blocks", lambda: in_blocks(V=[[1.0]]), NO_ARRAY, "V is a list"),
+    ("attend_in_blocks", lambda: in_blocks(V=array(2, 3, 6, 7)), TOO_MANY_AXES, "V has shape (2,"),
+    ("attend_in_blocks", lambda: in_blocks(K_T=array(3, 5, 6)), WIDTH, "K_T … with d_k=4"),
+    ("attend_in_blocks", lambda: in_blocks(V=array(3, 5, 7)), WIDTH, "V … with S=6"),
+    ("attend_in_blocks", lambda: in_blocks(block=0), TOO_SHORT, "block=0"),
+    ("attend_in_blocks", lambda: in_blocks(block=2.0), NO_LENGTH, "block is 2.0"),
+]
+TILED = [
+    ("tiled_multi_head_attention", lambda: tiled([[1.0]]), NO_ARRAY, "X is a list"),
+    ("tiled_multi_head_attention", lambda: tiled(array(12)), TOO_FEW_AXES, "X has shape (12,)"),
+    ("tiled_multi_head_attention", lambda: tiled(array(0, 12)), EMPTY, "X … axis T is empty"),
+    ("tiled_multi_head_attention", lambda: tiled(array(5, 11)), WIDTH, "X … with d_model=12"),
+    ("tiled_multi_head_attention", lambda: tiled(params=None), NO_PARAMS, "params is a NoneType"),
+    ("tiled_multi_head_attention", lambda: tiled(whole(5, 12)), PRECISIONS, "X is int64"),
+    (
+        "tiled_multi_head_attention",
+        lambda: tiled(singles(5, 12)),
+        PRECISIONS,
+        "X is float32 … float64",
+    ),
+    ("tiled_multi_head_attention", lambda: tiled(causal=1), NO_BOOL, "causal is a int"),
+    ("tiled_multi_head_attention", lambda: tiled(block=0), TOO_SHORT, "block=0"),
+    ("tiled_multi_head_attention", lambda: tiled(block=True), NO_LENGTH, "block is True"),
+    (
+        "tiled_multi_head_attention",
+        lambda: tiled(nan_at(4, 11, shape=(5, 12))),
+        NOT_FINITE,
+        "X is nan",
+    ),
+]
 TABLE = [
     *(EMBED + POSITIONS + PROJECT + INIT + PARAMS_ROWS + WEIGHTS + SDPA + HEADS_ROWS + BACKWARD),
+    *(ATTEND_BLOCK + ATTEND_IN_BLOCKS + TILED),
     *layer_rows("trace", tl.trace),
     *layer_rows("multi_head_attention", tl.multi_head_attention),
     *(WORDS + TEXT),
@@ -450,6 +494,29 @@ def back(record=None, params=PARAMS, dY=None, X=None, context=None):
     record = tl.trace(X, PARAMS, context=context) if record is None else record
     dY = array(2, 5, 12) if dY is None else dY
     return tl.multi_head_attention_backward(record, params, dY)
+
+
+def tile(*, causal=False, **other):
+    """`attend_block` of three heads, 5 queries and 6 keys, but for one array."""
+    given = {"Q": array(3, 5, 4), "K_T": array(3, 4, 6), "V": array(3, 6, 7), **other}
+    return tl.attend_block(*given.values(), causal=causal)
+
+
+def in_blocks(*, block=2, **other):
+    """`attend_in_blocks` of three heads and 6 tokens, but for one thing."""
+    given = {"Q": array(3, 6, 4), "K_T": array(3, 4, 6), "V": array(3, 6, 7), **other}
+    return tl.attend_in_blocks(*given.values(), causal=True, block=block)
+
+
+def tiled(X=None, *, params=PARAMS, **options):
+    """`tiled_multi_head_attention` of 5 tokens, but for one thing."""
+    X = array(5, 12) if X is None else X
+    return tl.tiled_multi_head_attention(X, params, **options)
+
+
+def singles(*shape):
+    """Ones in single precision."""
+    return array(*shape, dtype=np.float32)
 
 
 def describe(weights, *, query=0, head=0):

@@ -18,7 +18,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from measuring import interleave, machine, print_machine, ratio, summary, use_one_thread, write
+from measuring import interleave, machine, prepare, print_machine, ratio, summary, write
 
 import tutorial_lib as tl
 
@@ -204,7 +204,7 @@ def main():
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=100)
-    use_one_thread()
+    prepare()
     where = machine()
     print_machine(where)
     speed = measure_speed(parser.parse_args().rounds)

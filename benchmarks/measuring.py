@@ -1,5 +1,6 @@
 """What the benchmarks share: interleaved rounds, medians, peak memory, and where they ran."""
 
+import ctypes
 import gc
 import json
 import os
@@ -15,23 +16,33 @@ import numpy as np
 import threadpoolctl
 import torch
 
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 GEMM_SIDE = 1024
 GEMM_FLOP = 2 * GEMM_SIDE**3
 RESULTS = Path(__file__).resolve().parents[1] / "src" / "tutorial_lib" / "data" / "results"
 MIB = 2**20
 
 
-def use_one_thread():
-    """Give NumPy's BLAS and torch one thread each, for the rest of the process."""
+def prepare():
+    """Give NumPy's BLAS and torch one thread each, and keep freed memory in the process.
+
+    What a new page of memory costs differs from machine to machine by a factor of a hundred, and
+    most of all on virtual ones; with memory kept, no timed call waits for one. Only the C library
+    of Linux can be told so; elsewhere nothing changes.
+    """
     threadpoolctl.threadpool_limits(limits=1)
     torch.set_num_threads(1)
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, -1)
 
 
 def interleave(calls, *, rounds, title=""):
     """Time every call once a round, each round in another order, so that all meet the same noise.
 
-    Right before it is timed a call is made once untimed: what it needs is then in the caches, and
-    its memory comes from the process and not from the machine, where the price of it varies.
+    Right before it is timed a call is made once untimed, so that each finds the caches as it left
+    them and not as another call did.
 
     Parameters
     ----------

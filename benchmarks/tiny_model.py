@@ -9,7 +9,7 @@ import io
 import time
 
 import numpy as np
-from measuring import RESULTS, machine, print_machine, progress, use_one_thread, write
+from measuring import RESULTS, machine, prepare, print_machine, progress, write
 
 from tutorial_lib import tiny_model
 
@@ -49,7 +49,7 @@ def save(model):
 
 def main():
     """Train, print a line for each model, and write both files."""
-    use_one_thread()
+    prepare()
     where = machine()
     print_machine(where)
     runs = []

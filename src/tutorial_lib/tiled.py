@@ -102,12 +102,12 @@ def tiled_multi_head_attention(X, params, *, causal=False, block=128):
     ShapeError : another width, a 1-D X, an empty sequence
     ValueError : a block below 1, NaN or infinity in X
 
-    Source: blocks of queries as in Rabe & Staats (2021), section 3; the layer as in Vaswani et
-    al. (2017), section 3.2.2.
+    Source: blocks of queries as in Rabe & Staats (2021); the layer as in Vaswani et al. (2017),
+    section 3.2.2.
     """
     require_tiled_input(X, params, causal, block)
     W_Q, W_K, W_V = (concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V))
-    W_Q = W_Q / math.sqrt(params.d_k)  # (d_model, H*d_k), so no score needs dividing
+    W_Q = W_Q / math.sqrt(params.d_k)  # no score needs dividing
     H, T = params.n_heads, X.shape[-2]
     Y = np.empty(X.shape, dtype=X.dtype)
     for index in np.ndindex(X.shape[:-2]):

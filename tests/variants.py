@@ -412,7 +412,7 @@ def wrong_entries_in_place(step):
             X[index] = kept - step
             found[index] = (above - function(X)) / step / 2
             X[index] = kept
-        return ~np.isclose(found, gradient, rtol=0, atol=1e-6 * np.abs(gradient).max())
+        return ~np.isclose(found, gradient, rtol=0, atol=1e-6 * np.abs(found).max())
 
     return wrong_entries
 

@@ -1,7 +1,7 @@
 """A tiny language model of attention alone, trained with gradients by hand: see chapter 08.
 
-Its sequences repeat a random block with a random period. So the next token can be known only by
-finding where the present one stood before, and looking one place further.
+Its sequences repeat a random block with a random period. One way to know the next token, for any
+period, is to find where the present one stood before and to look one place further.
 """
 
 from dataclasses import dataclass

@@ -149,8 +149,8 @@ def central_differences(function, X, step=1e-5):
 
 
 def _wrong_entries(function, X, gradient):
-    error = np.abs(central_differences(function, X) - gradient)
-    return error > 1e-6 * np.abs(gradient).max()
+    differences = central_differences(function, X)
+    return np.abs(differences - gradient) > 1e-6 * np.abs(differences).max()
 
 
 def _steep(X):
@@ -168,10 +168,10 @@ def check_wrong_entries(function):
     flat[..., 0] = 3e-5 * Z[..., 0] ** 2
     bent, spoilt = steep.copy(), flat.copy()
     bent[1] = 1e4 * np.exp(X[1])  # a path is missing
-    bent[0] *= np.array([1, -1, 1 + 1e-4, 2, 1])
+    bent[0] *= np.array([1e8, -1, 1 + 1e-4, 2, 1])
     spoilt[1, 2] += 0.01 * flat.max()
     inputs = {
-        "a row and three entries wrong": (_steep, X, bent),
+        "a row and four entries wrong": (_steep, X, bent),
         "all right": (_steep, X, steep),
         "a function that is nearly flat": (_flat, Z, spoilt),
     }

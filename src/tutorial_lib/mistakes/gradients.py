@@ -535,15 +535,18 @@ def _further(found, gradient, limit):
     return np.abs(found - gradient) > limit
 
 
-def _largest(gradient):
-    return 1e-6 * np.abs(gradient).max()
+def _millionth(array):
+    return 1e-6 * np.abs(array).max()
 
 
 def _judge(**options):
     """A wrong function that compares with difference quotients of another kind."""
-    return lambda function, X, gradient: _further(
-        _difference_quotients(function, X, **options), gradient, _largest(gradient)
-    )
+
+    def wrong_entries(function, X, gradient):
+        found = _difference_quotients(function, X, **options)
+        return _further(found, gradient, _millionth(found))
+
+    return wrong_entries
 
 
 _WRONG_ENTRIES = (
@@ -580,8 +583,16 @@ _WRONG_ENTRIES = (
     Mistake(
         "fixed_limit",
         "the limit is 1e-6 whatever the size of the gradient",
-        "Compare with 1e-6 times the largest entry of the gradient.",
+        "Compare with 1e-6 times the largest difference, in absolute value.",
         lambda function, X, gradient: _further(_difference_quotients(function, X), gradient, 1e-6),
+    ),
+    Mistake(
+        "claim_sets_limit",
+        "the claim sets its own limit, so one wild entry hides all others",
+        "The limit is 1e-6 times the largest of the central differences, not of the claim.",
+        lambda function, X, gradient: _further(
+            _difference_quotients(function, X), gradient, _millionth(gradient)
+        ),
     ),
     Mistake(
         "one_answer",

@@ -186,8 +186,21 @@ def test_a_block_that_does_not_fit_is_turned_down(shapes, options, error, words)
         (((5, 4), (4, 5), (5, 7)), 2, ShapeError, "V has shape"),
         (((2, 5, 4), (2, 5, 5), (2, 5, 7)), 2, ShapeError, "d_k=4"),
         (((2, 5, 4), (2, 4, 5), (2, 5, 7)), 0, ValueError, "block=0"),
+        (((1, 5, 4), (2, 4, 5), (2, 5, 7)), 2, ShapeError, "H=2"),
+        (((2, 1, 4), (2, 4, 5), (2, 5, 7)), 8, ShapeError, "T=5"),
+        (((2, 5, 4), (1, 4, 5), (2, 5, 7)), 2, ShapeError, "H=2"),
     ],
 )
 def test_blocks_that_do_not_fit_are_turned_down(shapes, block, error, words):
     with pytest.raises(error, match=words):
         attend_in_blocks(*(np.ones(shape) for shape in shapes), causal=True, block=block)
+
+
+@pytest.mark.parametrize("name", ["Q", "K_T", "V"])
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_blocks_of_two_precisions_are_turned_down(name, kind):
+    given = {"Q": np.ones((2, 5, 4)), "K_T": np.ones((2, 4, 5)), "V": np.ones((2, 5, 7))}
+    given[name] = given[name].astype(kind)
+    for call in (attend_block, lambda **tile: attend_in_blocks(**tile, causal=False, block=2)):
+        with pytest.raises(TypeError, match="expected float32 throughout or float64 throughout"):
+            call(**given)

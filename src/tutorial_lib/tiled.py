@@ -30,7 +30,7 @@ def attend_block(Q, K_T, V, *, causal=False):
 
     Raises
     ------
-    TypeError : no arrays of numbers
+    TypeError : anything but three arrays of float32, or three of float64
     ShapeError : widths or lengths that differ, or more queries than keys in a causal block
     """
     require_tile(Q, K_T, V, causal)
@@ -63,10 +63,14 @@ def attend_in_blocks(Q, K_T, V, *, causal, block):
 
     Raises
     ------
-    TypeError, ShapeError : as `attend_block`
+    TypeError : as `attend_block`; a block that is no whole number
+    ShapeError : widths, lengths or numbers of heads that differ
+    ValueError : a block below 1
     """
-    require_shape("V", V, "H T d_v")
     require_tile(Q, K_T, V, causal)
+    require_shape("V", V, "H T d_v")
+    require_shape("Q", Q, "H T d_k", H=V.shape[0], T=V.shape[1])
+    require_shape("K_T", K_T, "H d_k T", H=V.shape[0])
     require_length("block", block)
     H, T, _ = V.shape
     heads = np.empty_like(V)  # lies in memory as V does
@@ -124,12 +128,13 @@ def require_tile(Q, K_T, V, causal):
 
     Raises
     ------
-    TypeError : no arrays of numbers
+    TypeError : anything but three arrays of float32, or three of float64
     ShapeError : widths or lengths that differ, or more queries than keys in a causal block
     """
     require_shape("Q", Q, "... rows d_k")
     require_shape("K_T", K_T, "... d_k S", d_k=Q.shape[-1])
     require_shape("V", V, "... S d_v", S=K_T.shape[-1])
+    require_one_precision(Q=Q, K_T=K_T, V=V)
     if causal and Q.shape[-2] > K_T.shape[-1]:
         raise ShapeError(
             f"Q has {Q.shape[-2]} rows and K_T has {K_T.shape[-1]} columns; expected at least as "
@@ -148,16 +153,27 @@ def require_tiled_input(X, params, causal, block):
     ValueError : NaN or infinity, or a block below 1
     """
     require_layer_input(X, params, None, None)
-    kinds = {"X": X.dtype.name} | {name: W.dtype.name for name, W in vars(params).items()}
-    if set(kinds.values()) not in ({"float32"}, {"float64"}):
-        given = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
-        raise TypeError(
-            f"{given}; expected float32 throughout or float64 throughout. "
-            f"Convert what differs, for example X.astype(params.W_Q.dtype)."
-        )
+    require_one_precision(X=X, **vars(params))
     if not isinstance(causal, bool | np.bool_):
         raise TypeError(
             f"causal is a {type(causal).__name__}; expected True or False. "
             f"For any other mask use multi_head_attention(X, params, mask=mask)."
         )
     require_length("block", block)
+
+
+def require_one_precision(**arrays):
+    """Require that all arrays are float32, or all float64.
+
+    Raises
+    ------
+    TypeError : integers, half precision, two precisions
+    """
+    kinds = {name: array.dtype.name for name, array in arrays.items()}
+    if set(kinds.values()) not in ({"float32"}, {"float64"}):
+        given = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
+        first, second, *_ = kinds
+        raise TypeError(
+            f"{given}; expected float32 throughout or float64 throughout. "
+            f"Convert what differs, for example {first}.astype({second}.dtype)."
+        )

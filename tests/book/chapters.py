@@ -15,6 +15,7 @@ REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")
 ]["Repository"]
 
 STEPS = ("embed", "project", "score", "mix", "concat", "project out")
+LAYER = STEPS[1:]  # what a layer does with the X it is given
 
 
 @dataclass(frozen=True)
@@ -36,20 +37,20 @@ CHAPTERS = {
     "05_concatenation": Chapter(("concat",), ("concat_heads",)),
     "06_output_projection": Chapter(("project out",), ("trace", "multi_head_attention")),
     "07_vectorised": Chapter(
-        STEPS, ("attend_block", "attend_in_blocks", "tiled_multi_head_attention")
+        LAYER, ("attend_block", "attend_in_blocks", "tiled_multi_head_attention")
     ),
     "08_gradients": Chapter(
-        STEPS,
+        LAYER,
         (
             *("softmax_backward", "sum_copies", "attention_backward", "linear_backward"),
             *("project_heads_backward", "multi_head_attention_backward"),
         ),
     ),
-    "09_pytorch": Chapter(STEPS),
-    "10_masks": Chapter(STEPS),
-    "11_gpu": Chapter(STEPS),
-    "12_flash_attention": Chapter(STEPS),
-    "13_many_devices": Chapter(STEPS),
+    "09_pytorch": Chapter(LAYER),
+    "10_masks": Chapter(LAYER),
+    "11_gpu": Chapter(LAYER),
+    "12_flash_attention": Chapter(LAYER),
+    "13_many_devices": Chapter(LAYER),
 }
 PAGES = {}  # in reading order: a review lights all steps and follows the last of its chapters
 for _name, _chapter in CHAPTERS.items():

@@ -4,7 +4,7 @@ import copy
 
 import nbformat
 from anatomy import colab_address, map_line
-from chapters import STEPS
+from chapters import LAYER, STEPS
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from pages import REVIEWS
 from policy import SETUP
@@ -160,7 +160,7 @@ def review():
         *exercise("## The task\n\nWrite all of it."),
         text("again", "The old numbers."),
         code("use", "print(biased(0))", stdout("1\n"), tags=["solution"]),
-        text("recap", f"## Recap\n\nThree lines.\n\n{map_line(STEPS)}"),
+        text("recap", f"## Recap\n\nThree lines.\n\n{map_line(LAYER)}"),
     ]
     return new_notebook(cells=cells, metadata=METADATA)
 

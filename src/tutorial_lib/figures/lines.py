@@ -112,6 +112,6 @@ def _draw_scale(axes, name, values, is_log):
     elif (values == np.rint(values)).all():
         axis.set_major_locator(MaxNLocator("auto", integer=True, steps=(1, 2, 5, 10)))
     gaps = np.diff(places)
-    if name == "x" and gaps.size and gaps.min() > 0.09 * np.ptp(places):
+    if name == "x" and gaps.size and gaps.min() > 0.11 * np.ptp(places):
         axis.set_major_locator(FixedLocator(np.unique(values)))
     axis.set_major_formatter(lambda tick, _: pretty(tick))

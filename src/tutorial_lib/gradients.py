@@ -308,7 +308,7 @@ def require_projection(name, projected, X, W):
     """Require that an array of a trace is `project_heads(X, W)`, to within rounding.
 
     Computing it again would cost as much as the way forward. Instead some tokens, spread over all
-    sequences, are added up, each with a factor of its own, before and behind the product
+    sequences, are added up, each with a factor of its own, before and after the product
     (Freivalds's check): two matrices give the same sum only if they agree on these tokens.
 
     Raises

@@ -57,6 +57,7 @@ def interleave(calls, *, rounds, title=""):
     names, rng = list(calls), np.random.default_rng(0)
     times_ms = {name: np.empty(rounds) for name in names}
     for number in range(rounds):
+        gc.collect()
         for place in rng.permutation(len(names)):
             name = names[place]
             progress(f"{title}: round {number + 1} of {rounds}, {name}")
@@ -85,7 +86,6 @@ def limit_ms(flop, gemm_ms):
 
 def time_ms(call):
     """Time one call, with Python's collector of garbage switched off."""
-    gc.collect()
     gc.disable()
     try:
         start = time.perf_counter()

@@ -36,6 +36,7 @@ ARRAYS = {
     "line_chart": ramp(H, T),
     "planes": ramp(T, 2) - 0.5,
     "sum_over_heads": ramp(H, T, 2) - 0.5,
+    "bar_chart": ramp(T, H),
 }
 CHAINS = {
     "scores": ("tm,hmd,hnd,sn->hts", ["X", "W_Q", "W_K", "X"]),
@@ -58,6 +59,8 @@ def draw(kind, array):
         return figures.planes({"head 0": arrows}, caption=caption)
     if kind == "sum_over_heads":
         return figures.sum_over_heads(array, OUT, TOKENS, caption=caption)
+    if kind == "bar_chart":
+        return figures.bar_chart(array, TOKENS, ["loop", "<error>"], label="ms", caption=caption)
     series = {f"d_k = {4**h}": y for h, y in enumerate(array)}
     return figures.line_chart(np.arange(T), series, labels=("step", "<error>"), caption=caption)
 
@@ -256,7 +259,7 @@ def test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(figure
 
 def test_names_are_shown_as_they_are(kind, figure):
     shown = {text.text for text in texts(figure)}
-    if kind in ("attention_maps", "signed_maps", "planes", "sum_over_heads"):
+    if kind in ("attention_maps", "signed_maps", "planes", "sum_over_heads", "bar_chart"):
         assert shown >= set(TOKENS)
         assert '<th scope="row">&lt;BOS&gt;</th>' in figure.html()
         assert "tex2jax_ignore" in figure.html()  # or MathJax takes $bark$ for a formula
@@ -553,6 +556,46 @@ def test_a_chart_may_have_one_point_or_one_value():
     figures.line_chart(np.arange(3), {"y": np.ones(3)}, labels=("x", "y"), log=("y",), caption="")
 
 
+# Bars.
+
+
+def lengths(figure):
+    """The right ends of the bars, from left in the picture, bar after bar."""
+    ends = [[float(x) for x in re.findall(r"[MLH]([\d.]+)", p.get("d"))] for p in bars(figure)]
+    return [max(x) - min(x) for x in ends]
+
+
+def bars(figure):
+    """The bars in the order of columns, without those of the key."""
+    paths = [p for p in parsed(figure).iter(f"{SVG}path") if "color-mix" in p.get("style")]
+    return paths[: figure.tables[0].cells.size]
+
+
+def test_bars_are_as_long_as_their_numbers():
+    values = np.array([[1.0, 4.0], [2.0, 0.5], [0.0, 3.0]])
+    figure = figures.bar_chart(values, "abc", ["x", "y"], label="ms", caption="")
+    found = np.array(lengths(figure)).reshape(2, 3).T
+    np.testing.assert_allclose(found / found.max(), values / 4, atol=0.01)
+
+
+def test_bars_of_a_group_differ_in_black_and_white_too():
+    figure = figures.bar_chart(np.ones((1, 3)), "a", "xyz", label="ms", caption="")
+    fills = [re.search("fill:none|fill-opacity|$", bar.get("style"))[0] for bar in bars(figure)]
+    assert fills == ["", "fill:none", "fill-opacity"]
+
+
+def test_one_bar_in_each_group_needs_no_key():
+    one = figures.bar_chart(np.ones((2, 1)), "ab", ["only"], label="ms", caption="")
+    assert "only" not in {text.text for text in texts(one)}
+    assert "only" in one.text()
+
+
+def test_words_for_bars_name_the_longest():
+    values = np.array([[1.0, 4.0], [2.0, 0.5]])
+    alt = figures.bar_chart(values, ["mask", "mix"], ["x", "y"], label="ms", caption="").alt
+    assert alt == "Bar chart of ms. x: longest for mix, 2.0. y: longest for mask, 4.0."
+
+
 # Planes.
 
 
@@ -759,6 +802,26 @@ def with_entry(value):
             lambda: figures.line_chart(
                 X3, {"y": X3 + np.array([0, 0, np.nan])}, labels="xy", caption=""
             ),
+        ),
+        (
+            ShapeError,
+            ["values has shape (3, 3)", "2 names of columns", "expected one for each", "Pass 3"],
+            lambda: figures.bar_chart(EYE, "abc", "xy", label="", caption=""),
+        ),
+        (
+            ShapeError,
+            ["values has shape (3,)", "(rows, columns)"],
+            lambda: figures.bar_chart(X3, "abc", "x", label="", caption=""),
+        ),
+        (
+            ValueError,
+            ["values has -1", "no number below 0", "signed_maps"],
+            lambda: figures.bar_chart(-EYE, "abc", "xyz", label="", caption=""),
+        ),
+        (
+            ValueError,
+            ["values is inf at position (1, 2)", "finite", "isfinite"],
+            lambda: figures.bar_chart(with_entry(np.inf), "abc", "xyz", label="", caption=""),
         ),
         (
             ShapeError,

@@ -1,5 +1,6 @@
 """Static figures as inline SVG that carry their numbers: arrays and names in, a `Figure` out."""
 
+from tutorial_lib.figures.bars import bar_chart
 from tutorial_lib.figures.figure import Figure, Table
 from tutorial_lib.figures.ink import HEAD_COLOURS
 from tutorial_lib.figures.lines import line_chart
@@ -13,6 +14,7 @@ __all__ = [
     "Figure",
     "Table",
     "attention_maps",
+    "bar_chart",
     "line_chart",
     "planes",
     "signed_maps",

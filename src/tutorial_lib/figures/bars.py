@@ -1,0 +1,87 @@
+"""Groups of horizontal bars."""
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from tutorial_lib.errors import ShapeError, require_finite, require_shape
+from tutorial_lib.figures.figure import Figure, Table, printable, rounded, shortened
+from tutorial_lib.figures.ink import HEAD_INKS, INK
+from tutorial_lib.figures.svg import draw_svg, pretty, side_by_side
+
+_WIDTH, _THICK = 340, 9  # of the axes and of a bar, in pixels
+_APART = 0.9  # bars that would fit between two groups
+_FILLS = (1.0, 0.0, 0.35)  # full, hollow and pale bars differ without colour too
+
+
+def bar_chart(values, rows, columns, *, label, caption):
+    """Draw a group of horizontal bars for each row of a table, a bar for each of its columns.
+
+    Parameters
+    ----------
+    values : (rows, columns), none below 0
+    rows : names of the groups, from the top
+    columns : names of the bars of a group, in the key above
+    label : what the lengths mean
+    caption : what to look for
+
+    Returns
+    -------
+    figure : Figure
+
+    Raises
+    ------
+    TypeError : values is no array of numbers
+    ShapeError : other axes, or another number of names than of rows or columns
+    ValueError : NaN, infinity or a number below 0
+    """
+    rows, columns = ([printable(name) for name in names] for names in (rows, columns))
+    _require_bars(values, rows, columns)
+    numbers, texts = rounded(values)
+    height = _THICK * len(rows) * (len(columns) + _APART)
+    svg = draw_svg(lambda axes: _draw_bars(axes, numbers, rows, columns, label), _WIDTH, height)
+    alt = f"Bar chart of {label}. " + " ".join(
+        f"{name}: longest for {rows[place]}, {texts[place, column]}."
+        for column, (name, place) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
+    )
+    return Figure(side_by_side([svg]), (Table(label, texts, rows, columns),), caption, alt)
+
+
+def _require_bars(values, rows, columns):
+    require_shape("values", values, "rows columns")
+    require_finite("values", values)
+    for name, names, length in zip(("rows", "columns"), (rows, columns), values.shape, strict=True):
+        if len(names) != length:
+            raise ShapeError(
+                f"values has shape {values.shape}, but {len(names)} names of {name} are given; "
+                f"expected one for each. Pass {length} names."
+            )
+    if values.min() < 0:
+        raise ValueError(
+            f"values has {values.min()}; expected no number below 0, since a bar is a length. "
+            f"Draw differences with signed_maps."
+        )
+
+
+def _draw_bars(axes, numbers, rows, columns, label):
+    tops = np.arange(len(rows)) * (len(columns) + _APART)
+    for place, name in enumerate(columns):
+        colour = HEAD_INKS[place % len(HEAD_INKS)]
+        axes.barh(
+            tops + place + 0.5,
+            numbers[:, place],
+            height=0.75,
+            label=name,
+            facecolor=(colour, _FILLS[place % len(_FILLS)]),
+            edgecolor=colour,
+            linewidth=1.2,
+        )
+    axes.set(xlabel=label, ylim=(tops[-1] + len(columns) + _APART / 2, -_APART / 2))
+    axes.set_yticks(tops + len(columns) / 2, [shortened(name) for name in rows])
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10)))
+    axes.xaxis.set_major_formatter(lambda tick, _: pretty(tick))
+    if len(columns) > 1:
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+        axes.legend(ncols=min(3, len(columns)), frameon=False, **above)

@@ -7,14 +7,14 @@ import os
 import platform
 import re
 import sys
-import tempfile
-import time
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import threadpoolctl
 import torch
+
+from tutorial_lib.pytorch import timing
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 GEMM_SIDE = 1024
@@ -39,10 +39,7 @@ def prepare():
 
 
 def interleave(calls, *, rounds, title=""):
-    """Time every call once a round, each round in another order, so that all meet the same noise.
-
-    Right before it is timed a call is made once untimed, so that each finds the caches as it left
-    them and not as another call did.
+    """Time every call once a round on the CPU, and show on a terminal how far the run is.
 
     Parameters
     ----------
@@ -52,17 +49,11 @@ def interleave(calls, *, rounds, title=""):
 
     Returns
     -------
-    times_ms : dict of name -> (rounds,) milliseconds; the entries of one round belong together
+    times_ms : dict of name -> (rounds,), as `tutorial_lib.pytorch.interleave`
     """
-    names, rng = list(calls), np.random.default_rng(0)
-    times_ms = {name: np.empty(rounds) for name in names}
-    for number in range(rounds):
-        gc.collect()
-        for place in rng.permutation(len(names)):
-            name = names[place]
-            progress(f"{title}: round {number + 1} of {rounds}, {name}")
-            calls[name]()
-            times_ms[name][number] = time_ms(calls[name])
+    times_ms = timing.interleave(
+        calls, device="cpu", rounds=rounds, say=lambda line: progress(f"{title}: {line}")
+    )
     progress("")
     return times_ms
 
@@ -82,17 +73,6 @@ def gemm(dtype=np.float32):
 def limit_ms(flop, gemm_ms):
     """Return the time of so many flop at the rate of the large product in the same round."""
     return flop * gemm_ms / GEMM_FLOP
-
-
-def time_ms(call):
-    """Time one call, with Python's collector of garbage switched off."""
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        call()
-        return 1e3 * (time.perf_counter() - start)
-    finally:
-        gc.enable()
 
 
 def progress(line):
@@ -130,17 +110,8 @@ def peak_mib(call):
 
 
 def torch_peak_mib(call):
-    """Return the same for a call of torch, from what torch's own profiler saw allocated."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler says that it starts and stops
-    with torch.profiler.profile(profile_memory=True) as profile:
-        call()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profile.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    seen = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
-    held = np.cumsum([size for _, size in seen])
-    return _short(max(held.max(initial=0), 0) / MIB)
+    """Return the same for a call of torch on the CPU."""
+    return _short(timing.peak_mib(call, device="cpu"))
 
 
 def machine():

@@ -16,6 +16,15 @@ BATCHES = {"no batch axis": (), "one batch axis": (B,), "two batch axes": (8, B)
 MASKS = ("none", "causal", "padding", "per head", "per sequence and head", "empty rows")
 
 
+def pytest_runtest_setup(item):
+    """Skip what is marked `gpu` where there is no CUDA device."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device")
+
+
 def frozen(array):
     """The array, made read-only."""
     array.setflags(write=False)

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "checks": (NUMPY_MODULES | {"example", "tiny_model", "mistakes"}, {"numpy"}),
     "figures": ({"errors", "describe"}, {"numpy", "matplotlib"}),
     "elements": ({"errors", "describe"}, set()),
-    "pytorch": ({"errors", "projection", "multihead"}, {"numpy", "torch"}),
+    "pytorch": ({"errors", "projection", "multihead"}, {"numpy", "torch", "triton"}),
     "__init__": (NUMPY_MODULES | {"example"}, {"numpy"}),
 }
 LEFT_OUT = ("torch", "matplotlib")

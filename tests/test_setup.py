@@ -50,7 +50,8 @@ def normalised(name: str) -> str:
 def pins(file: str) -> dict[str, str]:
     """Return the versions of a requirements file, each of which must be exact."""
     lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
-    pinned = [line.split("==") for line in lines if line and not line.startswith("#")]
+    named = [line.partition(";")[0] for line in lines if line and not line.startswith("#")]
+    pinned = [line.split("==") for line in named]
     assert all(len(pin) == 2 for pin in pinned), f"{file} has a line that is no name==version"
     return {normalised(name): version for name, version in pinned}
 

@@ -1,0 +1,49 @@
+"""The layer in PyTorch. Imported explicitly: `import tutorial_lib` leaves torch alone."""
+
+from tutorial_lib.pytorch.device import (
+    available_devices,
+    best_device,
+    best_dtype,
+    capability,
+    describe_device,
+    find_device,
+    to_float64,
+)
+from tutorial_lib.pytorch.mha import (
+    MultiHeadAttention,
+    attention_trace,
+    fused_attention,
+    masked_softmax,
+    may_look,
+    project_packed,
+)
+from tutorial_lib.pytorch.timing import (
+    Measurement,
+    interleave,
+    measure,
+    peak_mib,
+    synchronize,
+    time_ms,
+)
+
+__all__ = [
+    "Measurement",
+    "MultiHeadAttention",
+    "attention_trace",
+    "available_devices",
+    "best_device",
+    "best_dtype",
+    "capability",
+    "describe_device",
+    "find_device",
+    "fused_attention",
+    "interleave",
+    "masked_softmax",
+    "may_look",
+    "measure",
+    "peak_mib",
+    "project_packed",
+    "synchronize",
+    "time_ms",
+    "to_float64",
+]

@@ -1,0 +1,161 @@
+"""Which device to compute on, what it is, and in which precision it is fast."""
+
+import os
+
+import torch
+
+VARIABLE = "TUTORIAL_LIB_DEVICE"
+GIB = 2**30
+
+
+def available_devices():
+    """List the names of this machine's devices, the best first: CUDA, then MPS, then the CPU.
+
+    Introduced in chapter 11.
+
+    Returns
+    -------
+    names : list of str, such as ``["cuda:0", "cuda:1", "cpu"]``
+    """
+    gpus = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    mps = ["mps"] if torch.backends.mps.is_available() else []
+    return [*(f"cuda:{number}" for number in gpus), *mps, "cpu"]
+
+
+def find_device(device, *, said_by="device"):
+    """Return a device of this machine by its name; "cuda" alone is the current one of several.
+
+    Introduced in chapter 11.
+
+    Parameters
+    ----------
+    device : torch.device or str, such as ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``
+    said_by : what an error calls it
+
+    Returns
+    -------
+    device : torch.device; on CUDA with its number, as the tensors there have it
+
+    Raises
+    ------
+    ValueError : no device, or none of this machine; lists those that exist
+    """
+    name, here = str(device), available_devices()
+    if name == "cuda" and "cuda:0" in here:
+        name = f"cuda:{torch.cuda.current_device()}"
+    name = {"mps:0": "mps", "cpu:0": "cpu"}.get(name, name)
+    if name not in here:
+        raise ValueError(
+            f"{said_by} is {name!r}; expected a device of this machine: {', '.join(here)}. "
+            f"Name one of these."
+        )
+    return torch.device(name)
+
+
+def best_device():
+    """Choose the device to compute on: CUDA, then MPS, then the CPU.
+
+    Introduced in chapter 11. The environment variable TUTORIAL_LIB_DEVICE overrides the choice.
+
+    Returns
+    -------
+    device : torch.device
+
+    Raises
+    ------
+    ValueError : the variable names no device of this machine
+    """
+    asked = os.environ.get(VARIABLE)
+    return find_device(asked, said_by=VARIABLE) if asked else find_device(available_devices()[0])
+
+
+def capability(device):
+    """Return CUDA's version number of the hardware: (7, 5) on a T4, (9, 0) on an H200.
+
+    Introduced in chapter 11.
+
+    Parameters
+    ----------
+    device : torch.device or str
+
+    Returns
+    -------
+    capability : (major, minor), or None on MPS and the CPU, which have none
+
+    Raises
+    ------
+    ValueError : no device of this machine
+    """
+    device = find_device(device)
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
+
+
+def best_dtype(device):
+    """Choose the precision that the device multiplies matrices fastest in.
+
+    Introduced in chapter 11. A GPU has matrix units for float16 from capability 7.0 on, and for
+    bfloat16, whose range is that of float32, from 8.0 on. Without them float32 is chosen.
+
+    Parameters
+    ----------
+    device : torch.device or str
+
+    Returns
+    -------
+    dtype : torch.bfloat16, torch.float16 or torch.float32
+
+    Raises
+    ------
+    ValueError : no device of this machine
+
+    Source: NVIDIA, CUDA C++ Programming Guide, compute capabilities.
+    """
+    version = capability(device) or (0, 0)
+    if version >= (8, 0):
+        return torch.bfloat16
+    return torch.float16 if version >= (7, 0) else torch.float32
+
+
+def describe_device(device):
+    """Say in one line what a device is, its fast precision, and what it was chosen among.
+
+    Introduced in chapter 11.
+
+    Parameters
+    ----------
+    device : torch.device or str
+
+    Returns
+    -------
+    line : such as ``"cuda:0: Tesla T4, capability 7.5, 15 GiB; fast in float16; one of
+        cuda:0, cpu"``; and TUTORIAL_LIB_DEVICE where it is set
+
+    Raises
+    ------
+    ValueError : no device of this machine
+    """
+    device, version = find_device(device), capability(device)
+    what = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)
+    if version:
+        gpu = torch.cuda.get_device_properties(device)
+        memory = f"{gpu.total_memory / GIB:.0f} GiB"
+        what = f"{gpu.name}, capability {version[0]}.{version[1]}, {memory}"
+    dtype = str(best_dtype(device)).removeprefix("torch.")
+    asked = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
+    return f"{device}: {what}; fast in {dtype}; one of {', '.join(available_devices())}{asked}"
+
+
+def to_float64(tensor):
+    """Return the tensor on the CPU in float64, where every comparison of precisions is made.
+
+    Introduced in chapter 11. MPS has no float64, and most GPUs are slow in it.
+
+    Parameters
+    ----------
+    tensor : a tensor of any shape, on any device
+
+    Returns
+    -------
+    tensor : the same numbers without their graph
+    """
+    return tensor.detach().cpu().double()  # in this order: a float64 never stands on the device

@@ -1,0 +1,344 @@
+"""Multi-head attention as a module: a fused path and an explicit one that share their weights."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tutorial_lib.errors import ShapeError, require_divisible, require_length
+from tutorial_lib.multihead import Trace
+
+
+class MultiHeadAttention(nn.Module):
+    """The layer of chapter 06 with its weights packed for PyTorch.
+
+    Built in chapter 09. `forward` is the fused path; `explicit` takes the same steps one by one,
+    and `attention_trace` keeps all of them. Without dropout the two give the same numbers.
+
+    Parameters
+    ----------
+    d_model, n_heads : width of the layer, number of heads
+    d_k, d_v : widths of a head; d_k is d_model / n_heads and d_v is d_k unless given
+    bias : whether the projections add a vector
+    dropout : share of the weights that training sets to zero, from 0 to below 1
+
+    Attributes
+    ----------
+    qkv_proj : nn.Linear, weight (H*(2*d_k + d_v), d_model): the rows of all heads' queries, then
+        of their keys, then of their values, head 0 first
+    out_proj : nn.Linear, weight (d_model, H*d_v)
+
+    Raises
+    ------
+    TypeError : a length that is no whole number
+    ShapeError : d_k is left out and d_model does not split into n_heads parts
+    ValueError : a length below 1, or a dropout outside [0, 1)
+
+    Source: Vaswani et al. (2017), section 3.2.2.
+    """
+
+    def __init__(self, d_model, n_heads, *, d_k=None, d_v=None, bias=False, dropout=0.0):
+        super().__init__()
+        if d_k is None:
+            require_divisible("d_model", d_model, "n_heads", n_heads)
+            d_k = d_model // n_heads
+        d_v = d_k if d_v is None else d_v
+        lengths = {"d_model": d_model, "n_heads": n_heads, "d_k": d_k, "d_v": d_v}
+        for name, value in lengths.items():
+            require_length(name, value)
+        require_share("dropout", dropout)
+        self.d_model, self.n_heads, self.d_k, self.d_v = map(int, lengths.values())
+        self.dropout = float(dropout)
+        self.qkv_proj = nn.Linear(d_model, n_heads * (2 * d_k + d_v), bias=bias)
+        self.out_proj = nn.Linear(n_heads * d_v, d_model, bias=bias)
+
+    def extra_repr(self):
+        """Say the sizes when the module is printed."""
+        return (
+            f"d_model={self.d_model}, n_heads={self.n_heads}, d_k={self.d_k}, d_v={self.d_v}, "
+            f"dropout={self.dropout}"
+        )
+
+    def forward(self, X, *, context=None, mask=None, is_causal=False):
+        """Run the layer through `F.scaled_dot_product_attention`.
+
+        Parameters
+        ----------
+        X : (..., T, d_model)
+        context : (..., S, d_model), another sequence to look at; None: X looks at itself
+        mask : booleans that broadcast to (..., H, T, S), True = may look; None lets all look
+        is_causal : apply `causal_mask(T, S)`, beside the mask where there is one
+
+        Returns
+        -------
+        Y : (..., T, d_model); a row with nothing to look at is out_proj's bias, or zero
+
+        Raises
+        ------
+        TypeError : no tensors of floats, another precision than the weights', a mask of no booleans
+        ShapeError : another width, an empty sequence, batch axes or a mask that do not fit
+        ValueError : tensors on another device than the weights
+        """
+        require_tensors(self, X, context, mask)
+        batch = batch_axes(X, context)
+        Q, K, V = project_packed(self, one_batch_axis(X, batch), one_batch_axis(context, batch))
+        dropout = self.dropout if self.training else 0.0
+        if is_causal and mask is None and Q.shape[-2] == K.shape[-2]:
+            heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, dropout_p=dropout)
+        else:
+            mask = may_look(four_axes(mask, batch), is_causal, Q, K)
+            heads = fused_attention(Q, K, V, mask=mask, dropout=dropout)
+        Y = self.out_proj(heads.transpose(-3, -2).flatten(-2))
+        return Y.reshape(*batch, *Y.shape[-2:])
+
+    def explicit(self, X, *, context=None, mask=None, is_causal=False):
+        """Run the layer step by step: `attention_trace(...).Y`. Arguments as `forward`."""
+        return attention_trace(self, X, context=context, mask=mask, is_causal=is_causal).Y
+
+
+def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
+    """Run the layer step by step and keep every tensor on the way.
+
+    Introduced in chapter 09.
+
+    Parameters
+    ----------
+    module : MultiHeadAttention
+    X, context, mask, is_causal : as `MultiHeadAttention.forward`
+
+    Returns
+    -------
+    trace : tutorial_lib.Trace of tensors in their graph; its weights are those before dropout,
+        and its heads, in training, come from those after
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `MultiHeadAttention.forward`, and another module
+
+    Source: Vaswani et al. (2017), section 3.2.2.
+    """
+    if not isinstance(module, MultiHeadAttention):
+        raise TypeError(
+            f"module is a {type(module).__name__}; expected a MultiHeadAttention of this library. "
+            f"Convert torch's layer: module_from_params(params_from_torch_mha(layer))."
+        )
+    require_tensors(module, X, context, mask)
+    Q, K, V = project_packed(module, X, context)
+    scores = Q @ K.transpose(-2, -1) / math.sqrt(module.d_k)  # (..., H, T, S)
+    weights = masked_softmax(scores, mask=may_look(mask, is_causal, Q, K))
+    heads = F.dropout(weights, module.dropout, module.training) @ V  # (..., H, T, d_v)
+    concat = heads.transpose(-3, -2).flatten(-2)  # (..., T, H*d_v)
+    Y = module.out_proj(concat)
+    return Trace(X, context, Q, K, V, scores, weights, heads, concat, Y)
+
+
+def project_packed(module, X, context=None):
+    """Give each head its queries, keys and values, from one product in self-attention.
+
+    Built in chapter 09.
+
+    Parameters
+    ----------
+    module : MultiHeadAttention
+    X : (..., T, d_model)
+    context : (..., S, d_model), or None
+
+    Returns
+    -------
+    Q, K, V : (..., H, T, d_k), (..., H, S, d_k), (..., H, S, d_v)
+    """
+    H, d_k, d_v = module.n_heads, module.d_k, module.d_v
+    if context is None:
+        wide = module.qkv_proj(X).split([H * d_k, H * d_k, H * d_v], dim=-1)
+    else:
+        rows = [H * d_k, H * (d_k + d_v)]  # the queries' rows read X, all others the context
+        W_Q, W_KV = module.qkv_proj.weight.split(rows)
+        bias = module.qkv_proj.bias
+        b_Q, b_KV = (None, None) if bias is None else bias.split(rows)
+        KV = F.linear(context, W_KV, b_KV).split([H * d_k, H * d_v], dim=-1)
+        wide = (F.linear(X, W_Q, b_Q), *KV)
+    return tuple(A.unflatten(-1, (H, -1)).transpose(-3, -2) for A in wide)
+
+
+def may_look(mask, is_causal, Q, K):
+    """Join a mask and causality, `causal_mask(T, S)`, into one mask: both must allow a look.
+
+    Built in chapter 10.
+
+    Parameters
+    ----------
+    mask : booleans, or None
+    is_causal : bool
+    Q, K : (..., T, d_k), (..., S, d_k)
+
+    Returns
+    -------
+    mask : booleans, or None where all may look
+    """
+    if not is_causal:
+        return mask
+    T, S = Q.shape[-2], K.shape[-2]
+    causal = torch.ones(T, S, dtype=torch.bool, device=Q.device).tril(S - T)
+    return causal if mask is None else causal & mask
+
+
+def masked_softmax(scores, *, mask=None):
+    """Turn each row of scores into weights; a row with nothing to look at gives zeros.
+
+    Built in chapter 10. What `tutorial_lib.attention_weights` is in NumPy. In an empty row all may
+    look until the softmax is done, so that no NaN arises, in a gradient either.
+
+    Parameters
+    ----------
+    scores : (..., T, S)
+    mask : booleans that broadcast to the scores, True = may look; None lets all look
+
+    Returns
+    -------
+    weights : (..., T, S)
+    """
+    if mask is None:
+        return scores.softmax(dim=-1)
+    some = mask.any(dim=-1, keepdim=True)
+    weights = scores.masked_fill(~mask & some, -math.inf).softmax(dim=-1)
+    return torch.where(some, weights, 0.0)
+
+
+def fused_attention(Q, K, V, *, mask=None, dropout=0.0):
+    """Score and mix in one call of PyTorch; a row with nothing to look at gives zeros.
+
+    Built in chapter 10.
+
+    Parameters
+    ----------
+    Q, K, V : (B, H, T, d_k), (B, H, S, d_k), (B, H, S, d_v)
+    mask : booleans that broadcast to (B, H, T, S), True = may look; None lets all look
+    dropout : share of the weights to set to zero
+
+    Returns
+    -------
+    heads : (B, H, T, d_v)
+    """
+    if mask is None:
+        return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout)
+    some = mask.any(dim=-1, keepdim=True)
+    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask | ~some, dropout_p=dropout)
+    return torch.where(some, heads, 0.0)
+
+
+def batch_axes(X, context=None):
+    """Return the batch axes of a layer's output: those of X and of the context, broadcast."""
+    return torch.broadcast_shapes(
+        X.shape[:-2], X.shape[:-2] if context is None else context.shape[:-2]
+    )
+
+
+def one_batch_axis(X, batch):
+    """Lay the batch axes into one, which PyTorch's fast kernels expect; None stays None."""
+    return None if X is None else X.expand(*batch, *X.shape[-2:]).reshape(-1, *X.shape[-2:])
+
+
+def four_axes(mask, batch):
+    """Lay a mask's batch axes into one and add those it lacks; None stays None."""
+    if mask is None:
+        return None
+    mask = mask.reshape((1,) * (3 - mask.ndim) + tuple(mask.shape))
+    if mask.ndim > 3:
+        mask = mask.expand(*batch, *mask.shape[-3:])
+    return mask.reshape(-1, *mask.shape[-3:])
+
+
+def require_share(name, value):
+    """Require a number from 0 to below 1.
+
+    Raises
+    ------
+    TypeError : no number
+    ValueError : outside
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(
+            f"{name} is {value!r}, a {type(value).__name__}; expected a number from 0 to below 1. "
+            f"Give a float, such as 0.1."
+        )
+    if not 0 <= value < 1:
+        raise ValueError(
+            f"{name}={value}; expected a number from 0 to below 1. "
+            f"It is the share of the weights that training sets to zero, such as 0.1."
+        )
+
+
+def require_tensors(module, X, context, mask):
+    """Require inputs that fit the module and each other, and a mask that fits their scores.
+
+    Whether all numbers are finite is not asked: on a GPU the answer would have to be waited for.
+
+    Raises
+    ------
+    TypeError : no tensors of floats, another precision than the weights', a mask of no booleans
+    ShapeError : another width, an empty sequence, batch axes or a mask that do not fit
+    ValueError : tensors on another device than the weights
+    """
+    _require_sequence("X", X, "T", module)
+    if context is not None:
+        _require_sequence("context", context, "S", module)
+    source = X if context is None else context
+    try:
+        batch = batch_axes(X, context)
+    except RuntimeError:
+        raise ShapeError(
+            f"the leading axes do not fit together: X has {tuple(X.shape[:-2])}, context has "
+            f"{tuple(source.shape[:-2])}. Expected equal lengths, or 1, from the right. "
+            f"Add a batch axis of 1 where one is missing: context[None]."
+        ) from None
+    if mask is not None:
+        _require_mask(mask, (*batch, module.n_heads, X.shape[-2], source.shape[-2]), X.device)
+
+
+def _require_sequence(name, value, length, module):
+    weight = module.qkv_proj.weight
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        kind = getattr(value, "dtype", type(value).__name__)
+        raise TypeError(
+            f"{name} is of type {kind}; expected a tensor of floats. "
+            f"Convert it first: torch.as_tensor({name}, dtype={weight.dtype})."
+        )
+    if value.dtype != weight.dtype and not torch.is_autocast_enabled(value.device.type):
+        raise TypeError(
+            f"{name} is in {value.dtype} and the weights are in {weight.dtype}; expected one "
+            f"precision. Convert one: {name}.to({weight.dtype}), or module.to({value.dtype})."
+        )
+    if value.ndim < 2 or value.shape[-1] != module.d_model or value.shape[-2] == 0:
+        raise ShapeError(
+            f"{name} has shape {tuple(value.shape)}; expected (..., {length}, d_model) with "
+            f"d_model={module.d_model} and at least one token. Make the two agree."
+        )
+    if value.device != weight.device:
+        raise ValueError(
+            f"{name} is on {value.device} and the weights are on {weight.device}; expected one "
+            f"device. Move one of them: {name}.to({str(weight.device)!r})."
+        )
+
+
+def _require_mask(mask, shape, device):
+    if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
+        kind = getattr(mask, "dtype", type(mask).__name__)
+        raise TypeError(
+            f"mask is of type {kind}; expected a tensor of booleans, True = may look. "
+            f"From 1 and 0 make mask == 1; from 0 and -inf make mask == 0."
+        )
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
+    except RuntimeError:
+        fits = False
+    if not fits or 0 in mask.shape:
+        raise ShapeError(
+            f"mask has shape {tuple(mask.shape)}, which does not broadcast to the scores' {shape}, "
+            f"(..., H, T, S). A mask per sequence, (B, T, S), needs a head axis: mask[:, None]."
+        )
+    if mask.device != device:
+        raise ValueError(
+            f"mask is on {mask.device} and X is on {device}; expected one device. "
+            f"Move it: mask.to({str(device)!r})."
+        )

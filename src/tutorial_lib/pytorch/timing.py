@@ -1,0 +1,250 @@
+"""How long a call takes and what it holds: warmed up, waited for, repeated."""
+
+import gc
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tutorial_lib.errors import require_length
+from tutorial_lib.pytorch.device import find_device
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The times of one call, repeated, and its peak memory.
+
+    Introduced in chapter 11.
+
+    Parameters
+    ----------
+    median_ms : half of the repeats took longer
+    low_ms, high_ms : the quartiles; half of the repeats lie between them
+    repeats : how often the call was timed
+    peak_mib : the most it held at once: its result, but not its inputs; None where unknown
+    """
+
+    median_ms: float
+    low_ms: float
+    high_ms: float
+    repeats: int
+    peak_mib: float | None
+
+    def __repr__(self):
+        peak = "unknown" if self.peak_mib is None else f"{self.peak_mib:.4g} MiB"
+        spread = f"quartiles {self.low_ms:.4g} to {self.high_ms:.4g} of {self.repeats} repeats"
+        return f"{self.median_ms:.4g} ms ({spread}), peak memory {peak}"
+
+
+def synchronize(device):
+    """Wait until the device has done all it was asked for; the CPU always has.
+
+    Introduced in chapter 11. A call that computes on a GPU returns before it has computed.
+
+    Parameters
+    ----------
+    device : torch.device or str
+
+    Raises
+    ------
+    ValueError : no device of this machine
+    """
+    _wait_for(find_device(device))
+
+
+def _wait_for(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+
+
+def time_ms(call, *, device):
+    """Time one call, from an idle device to an idle device, without Python's garbage collector.
+
+    Introduced in chapter 11. The clock is the CPU's: on a GPU the time has the asking in it, and
+    below some 50 µs little else.
+
+    Parameters
+    ----------
+    call : function without arguments
+    device : torch.device or str, where the call computes
+
+    Returns
+    -------
+    time_ms : float
+
+    Raises
+    ------
+    TypeError : nothing that can be called
+    ValueError : no device of this machine, or the call returns a tensor of another
+    """
+    require_call("call", call)
+    device, collecting = find_device(device), gc.isenabled()
+    _wait_for(device)
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        result = call()
+        _wait_for(device)
+        spent = 1e3 * (time.perf_counter() - start)
+    finally:
+        if collecting:
+            gc.enable()
+    require_result_on(device, result)
+    return spent
+
+
+def measure(call, *, device, repeats=21, warm_up=3):
+    """Run a call until it is warm, time it again and again, and look at its memory once.
+
+    Introduced in chapter 11. What a first call costs, such as compiling, is left out.
+
+    Parameters
+    ----------
+    call : function without arguments; runs `warm_up` + `repeats` times, and then for its memory
+    device : torch.device or str, where the call computes
+    repeats : how often it is timed
+    warm_up : how often it runs before, at least once
+
+    Returns
+    -------
+    measurement : Measurement
+
+    Raises
+    ------
+    TypeError : nothing that can be called, numbers that are not whole
+    ValueError : below 1, no device of this machine, or the call returns a tensor of another
+    """
+    require_length("repeats", repeats)
+    require_length("warm_up", warm_up)
+    times_ms = [time_ms(call, device=device) for _ in range(warm_up + repeats)][warm_up:]
+    low, median, high = np.percentile(times_ms, [25, 50, 75]).tolist()
+    return Measurement(median, low, high, repeats, peak_mib(call, device=device))
+
+
+def interleave(calls, *, device, rounds=21, say=None):
+    """Time every call once a round, each round in another order, so that all meet the same noise.
+
+    Introduced in chapter 11. Right before it is timed a call runs once untimed, so that each finds
+    the caches as it left them and not as another call did.
+
+    Parameters
+    ----------
+    calls : dict of name -> function without arguments
+    device : torch.device or str, where all of them compute
+    rounds : how often each is timed
+    say : told before each call, in a line, how far the run is; None: nobody is
+
+    Returns
+    -------
+    times_ms : dict of name -> (rounds,); entries of one round belong together, so ratios of two
+        calls are taken entry by entry
+
+    Raises
+    ------
+    TypeError, ValueError : as `measure`
+    """
+    require_length("rounds", rounds)
+    for name, call in calls.items():
+        require_call(f"calls[{name!r}]", call)
+    names, rng = list(calls), np.random.default_rng(0)
+    times_ms = {name: np.empty(rounds) for name in names}
+    for number in range(rounds):
+        gc.collect()
+        for place in rng.permutation(len(names)):
+            name = names[place]
+            if say:
+                say(f"round {number + 1} of {rounds}, {name}")
+            calls[name]()
+            times_ms[name][number] = time_ms(calls[name], device=device)
+    return times_ms
+
+
+def peak_mib(call, *, device):
+    """Return the most that a call's tensors hold at once: its result, but not its inputs.
+
+    Introduced in chapter 11.
+
+    Parameters
+    ----------
+    call : function without arguments
+    device : torch.device or str, where the call computes
+
+    Returns
+    -------
+    peak_mib : float; None on MPS, which keeps no record of it
+
+    Raises
+    ------
+    TypeError : nothing that can be called
+    ValueError : no device of this machine
+    """
+    require_call("call", call)
+    device = find_device(device)
+    gc.collect()
+    if device.type == "cuda":
+        return _peak_bytes_on_cuda(call, device) / MIB
+    return _peak_bytes_on_cpu(call) / MIB if device.type == "cpu" else None
+
+
+def _peak_bytes_on_cuda(call, device):
+    call()  # or the workspace that the first product asks for would count
+    torch.cuda.synchronize(device)
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    call()
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) - before
+
+
+def _peak_bytes_on_cpu(call):
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler says that it starts and stops
+    kinds = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=kinds, profile_memory=True) as profile:
+        call()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(path))
+        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    seen = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
+    return max(np.cumsum([size for _, size in seen]).max(initial=0), 0)
+
+
+def require_call(name, call):
+    """Require something that can be called.
+
+    Raises
+    ------
+    TypeError : anything else, such as the result of the call
+    """
+    if not callable(call):
+        raise TypeError(
+            f"{name} is a {type(call).__name__}; expected a function without arguments. "
+            f"Give it uncalled, for example lambda: module(X)."
+        )
+
+
+def require_result_on(device, result):
+    """Require that a tensor lies on the device that was waited for, or on the CPU.
+
+    A copy on the CPU has waited by itself; a tensor of another GPU may not be computed yet.
+
+    Raises
+    ------
+    ValueError : it lies on another device
+    """
+    if not isinstance(result, torch.Tensor) or result.device.type == "cpu":
+        return
+    if (result.device.type, result.device.index) != (device.type, device.index or 0):
+        raise ValueError(
+            f"device is {device} and the call computes on {result.device}, which nobody waited "
+            f"for; expected one device. Give the device of the inputs: device=X.device."
+        )

@@ -1,0 +1,217 @@
+"""The stopwatch waits for the device, keeps the repeats apart from the warm-up, and sees memory."""
+
+import gc
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from tutorial_lib.pytorch import device as devices
+from tutorial_lib.pytorch.timing import (
+    MIB,
+    Measurement,
+    interleave,
+    measure,
+    peak_mib,
+    require_result_on,
+    synchronize,
+    time_ms,
+)
+
+
+class StandInGPU:
+    """Plays a GPU: work asked for is done later, and only `synchronize` waits for it."""
+
+    def __init__(self):
+        self.done_at, self.waits, self.asked = 0.0, 0, 0
+        self.held = self.peak = 50 * MIB
+
+    def work(self, seconds, mib=0):
+        """Ask for so many seconds of work that holds so many MiB, and return at once."""
+        self.asked += 1
+        self.done_at = max(self.done_at, time.perf_counter()) + seconds
+        self.peak = max(self.peak, self.held + mib * MIB)
+
+    def synchronize(self, device=None):
+        """Wait until the work is done."""
+        self.waits += 1
+        time.sleep(max(0, self.done_at - time.perf_counter()))
+
+    def forget(self, device):
+        """Begin a new peak."""
+        self.peak = self.held
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A StandInGPU in the place of cuda:0."""
+    gpu = StandInGPU()
+    monkeypatch.setattr(devices, "available_devices", lambda: ["cuda:0", "mps", "cpu"])
+    stand_ins = {
+        "synchronize": gpu.synchronize,
+        "memory_allocated": lambda device: gpu.held,
+        "max_memory_allocated": lambda device: gpu.peak,
+        "reset_peak_memory_stats": gpu.forget,
+    }
+    for name, function in stand_ins.items():
+        monkeypatch.setattr(torch.cuda, name, function)
+    monkeypatch.setattr(torch.mps, "synchronize", gpu.synchronize)
+    return gpu
+
+
+def test_a_clock_that_does_not_wait_lies_and_this_one_waits(gpu):
+    start = time.perf_counter()
+    gpu.work(0.03)
+    lie_ms = 1e3 * (time.perf_counter() - start)
+    assert lie_ms < 10
+    measured = measure(lambda: gpu.work(0.03), device="cuda:0", repeats=3, warm_up=1)
+    assert 30 <= measured.low_ms <= measured.median_ms <= measured.high_ms
+    times_ms = interleave({"a": lambda: gpu.work(0.02)}, device="cuda:0", rounds=2)["a"]
+    assert (times_ms >= 20).all()
+
+
+def test_work_asked_for_earlier_is_not_counted(gpu):
+    gpu.work(0.2)
+    assert time_ms(lambda: gpu.work(0.02), device="cuda:0") < 150
+
+
+@pytest.mark.parametrize(("device", "waits"), [("cuda:0", 1), ("mps", 1), ("cpu", 0)])
+def test_the_device_is_waited_for_before_and_after_each_call(gpu, device, waits):
+    synchronize(device)
+    assert gpu.waits == waits
+    seen = []
+    time_ms(lambda: seen.append(gpu.waits), device=device)
+    assert seen == [2 * waits]
+    assert gpu.waits == 3 * waits
+
+
+def test_the_warm_up_is_not_among_the_repeats():
+    slow = iter([0.2, 0.2])
+    measured = measure(lambda: time.sleep(next(slow, 0)), device="cpu", repeats=4, warm_up=2)
+    assert measured.repeats == 4
+    assert measured.high_ms < 100
+
+
+def test_each_call_is_counted(gpu):
+    measure(lambda: gpu.work(0), device="mps", repeats=5, warm_up=2)
+    assert gpu.asked == 7, "memory is unknown on MPS"
+    measure(lambda: gpu.work(0), device="cpu", repeats=5, warm_up=2)
+    assert gpu.asked == 7 + 8
+
+
+def test_median_and_quartiles_are_those_of_the_repeats(monkeypatch):
+    times = iter([9e3, 5.0, 1.0, 2.0, 4.0, 3.0])
+    monkeypatch.setattr("tutorial_lib.pytorch.timing.time_ms", lambda call, device: next(times))
+    measured = measure(list, device="cpu", repeats=5, warm_up=1)
+    assert measured == Measurement(3.0, 2.0, 4.0, 5, 0.0)
+
+
+def test_a_measurement_is_one_line():
+    known = Measurement(1.23456, 1.1, 1.5, 21, 48.0)
+    assert repr(known) == "1.235 ms (quartiles 1.1 to 1.5 of 21 repeats), peak memory 48 MiB"
+    assert repr(Measurement(1.0, 1.0, 1.0, 1, None)).endswith("peak memory unknown")
+
+
+def test_garbage_is_not_collected_while_the_clock_runs():
+    seen = []
+    time_ms(lambda: seen.append(gc.isenabled()), device="cpu")
+    assert (seen, gc.isenabled()) == ([False], True)
+    with pytest.raises(ZeroDivisionError):
+        time_ms(lambda: 1 / 0, device="cpu")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        time_ms(list, device="cpu")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_calls_of_a_round_belong_together_and_each_runs_once_untimed():
+    log, said = [], []
+    calls = {name: lambda name=name: log.append(name) for name in "abc"}
+    times_ms = interleave(calls, device="cpu", rounds=6, say=said.append)
+    assert {name: times.shape for name, times in times_ms.items()} == dict.fromkeys("abc", (6,))
+    assert all((times > 0).all() for times in times_ms.values())
+    assert log[::2] == log[1::2], "untimed, then timed"
+    rounds = np.reshape(log[::2], (6, 3)).tolist()
+    assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
+    assert len({tuple(names) for names in rounds}) > 1, "another order"
+    assert said[0] == f"round 1 of 6, {log[0]}"
+    assert len(said) == 18
+
+
+def test_peak_memory_is_that_of_the_call():
+    X = torch.ones(2**18)  # one MiB
+    assert peak_mib(lambda: X + 1, device="cpu") == pytest.approx(1, rel=0.02)
+    assert peak_mib(lambda: (X + 1) * (X + 2), device="cpu") == pytest.approx(3, rel=0.02)
+    assert peak_mib(lambda: X.add_(1), device="cpu") == pytest.approx(0, abs=0.01)
+
+
+def test_peak_memory_on_cuda_leaves_out_the_inputs_and_an_older_peak(gpu):
+    gpu.work(0, mib=1000)
+    assert peak_mib(lambda: gpu.work(0, mib=3), device="cuda:0") == 3
+    assert peak_mib(lambda: gpu.work(0, mib=3), device="mps") is None
+
+
+def test_a_tensor_of_a_device_that_nobody_waits_for_is_noticed(gpu):
+    for device in ("cpu", "cuda:0"):
+        with pytest.raises(ValueError, match=rf"device is {device} .* on meta, which nobody"):
+            measure(lambda: torch.ones(1, device="meta"), device=device)
+    time_ms(lambda: torch.ones(1), device="cuda:0")
+
+
+@pytest.mark.parametrize(
+    ("waited_for", "computed_on", "fits"),
+    [("cuda:0", "cuda:0", True), ("mps", "mps:0", True), ("cuda:0", "cuda:1", False)],
+)
+def test_one_of_two_gpus_does_not_stand_for_the_other(waited_for, computed_on, fits):
+    class Elsewhere(torch.Tensor):
+        """A stand-in for a tensor of a GPU."""
+
+        device = property(lambda self: torch.device(computed_on))
+
+    result = torch.ones(1).as_subclass(Elsewhere)
+    if fits:
+        require_result_on(torch.device(waited_for), result)
+    else:
+        with pytest.raises(ValueError, match=f"computes on {computed_on}"):
+            require_result_on(torch.device(waited_for), result)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"repeats": 0}, ValueError, "repeats=0; expected at least 1"),
+        ({"repeats": 2.0}, TypeError, "repeats is 2.0"),
+        ({"warm_up": 0}, ValueError, "warm_up=0; expected at least 1"),
+        ({"device": "cuda:9"}, ValueError, "device is 'cuda:9'; expected a device of this"),
+    ],
+)
+def test_a_bad_option_is_turned_down_before_the_first_call(options, error, words):
+    with pytest.raises(error, match=words):
+        measure(lambda: pytest.fail("it was called"), **{"device": "cpu"} | options)
+
+
+def test_what_cannot_be_called_is_turned_down():
+    for ask in (measure, peak_mib, time_ms):
+        with pytest.raises(TypeError, match="call is a Tensor; expected a function"):
+            ask(torch.ones(1), device="cpu")
+    fails = {"good": lambda: pytest.fail("it was called"), "bad": 3}
+    with pytest.raises(TypeError, match=r"calls\['bad'\] is a int; expected a function"):
+        interleave(fails, device="cpu", rounds=1)
+    with pytest.raises(ValueError, match="rounds=0"):
+        interleave(fails, device="cpu", rounds=0)
+
+
+@pytest.mark.gpu
+def test_a_real_gpu_is_waited_for():
+    A = torch.randn(8192, 8192, device="cuda")
+    measured = measure(lambda: A @ A, device="cuda", repeats=5)
+    start = time.perf_counter()
+    A @ A
+    lie_ms = 1e3 * (time.perf_counter() - start)
+    torch.cuda.synchronize()
+    assert lie_ms < measured.median_ms / 3
+    assert measured.peak_mib == pytest.approx(256, rel=0.02)

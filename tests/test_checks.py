@@ -6,10 +6,11 @@ import pkgutil
 
 import numpy as np
 import pytest
+import torch
 from variants import NARROW, VARIANTS
 
 import tutorial_lib as tl
-from tutorial_lib import checks
+from tutorial_lib import checks, pytorch
 from tutorial_lib.checks.account import WIDTH
 from tutorial_lib.mistakes import MISTAKES
 
@@ -17,7 +18,7 @@ MODULES = [
     importlib.import_module(f"{checks.__name__}.{module.name}")
     for module in pkgutil.iter_modules(checks.__path__)
 ]
-RIGHT = {name: value for module in (*MODULES, tl) for name, value in vars(module).items()}
+RIGHT = {name: value for module in (pytorch, *MODULES, tl) for name, value in vars(module).items()}
 REFERENCES = {name: RIGHT.get(f"_{name}") or RIGHT.get(name) for name in MISTAKES}
 
 
@@ -38,6 +39,8 @@ def in_every_part(change, value):
         return tuple(in_every_part(change, part) for part in value)
     if isinstance(value, tl.Gradients):
         return tl.Gradients(*in_every_part(change, tuple(vars(value).values())))
+    if isinstance(value, torch.Tensor):
+        return torch.tensor(change(value.numpy()))
     return change(value) if isinstance(value, np.ndarray) else value
 
 
@@ -82,7 +85,8 @@ FLOATS = sorted(
     | {"input_gradients", "scale_gradients"}
     | {"attend_block", "attend_in_blocks", "tiled_multi_head_attention"}
     | {"score_across_heads", "weighted_norms"}
-    | {"attend_to_sentence"}
+    | {"attend_to_sentence", "packed_weight", "split_packed", "from_interleaved"}
+    | {"masked_softmax", "fused_attention"}
 )
 ARRAYS = sorted({*FLOATS, "causal_mask", "causal_padding_mask", "score_ranks", "window_masks"})
 
@@ -311,11 +315,22 @@ def test_every_check_survives_what_learners_give_it(name, function, words, capsy
     assert words in said
 
 
+def test_a_hook_left_behind_is_noticed(capsys):
+    def forgetful(module, X, names):
+        outputs = checks.pytorch._outputs_of(module, X, names)
+        module.get_submodule(names[0]).register_forward_hook(lambda *_: None)
+        return outputs
+
+    assert "changed its input module; take away" in account("outputs_of", forgetful, capsys)
+
+
 @pytest.mark.parametrize("name", ARRAYS)
 def test_every_check_notices_a_changed_input(name, capsys):
     def change(value):
         if isinstance(value, tl.Params):
             change(value.W_K)
+        elif isinstance(value, torch.Tensor):
+            change(value.numpy())
         elif isinstance(value, np.ndarray):
             value[...] = np.roll(value, 1) ^ True if value.dtype == bool else value[::-1].copy() + 1
 

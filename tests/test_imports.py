@@ -20,7 +20,10 @@ MAY_IMPORT = {
         ({"errors", "projection", "attention", "heads", "multihead"}, {"numpy"}),
     ),
     **dict.fromkeys(["example", "tiny_model", "mistakes"], (NUMPY_MODULES, {"numpy"})),
-    "checks": (NUMPY_MODULES | {"example", "tiny_model", "mistakes"}, {"numpy"}),
+    "checks": (
+        NUMPY_MODULES | {"example", "tiny_model", "mistakes", "pytorch"},
+        {"numpy", "torch"},  # inside its functions: see the test of what is loaded
+    ),
     "figures": ({"errors", "describe"}, {"numpy", "matplotlib"}),
     "elements": ({"errors", "describe"}, set()),
     "pytorch": ({"errors", "projection", "multihead"}, {"numpy", "torch", "triton"}),
@@ -69,8 +72,9 @@ def test_file_imports_only_what_its_row_allows(path):
     assert faults(module_of(path), path.read_text(encoding="utf-8")) == []
 
 
-def test_no_torch_and_no_matplotlib_come_with_the_library():
-    ask = f"import sys, tutorial_lib; print([m for m in {LEFT_OUT} if m in sys.modules])"
+@pytest.mark.parametrize("package", ["tutorial_lib", "tutorial_lib.checks"])
+def test_no_torch_and_no_matplotlib_come_with_the_library(package):
+    ask = f"import sys, {package}; print([m for m in {LEFT_OUT} if m in sys.modules])"
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", ask], capture_output=True, text=True, check=False
     )

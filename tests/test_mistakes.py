@@ -48,6 +48,15 @@ CHAPTERS = {
         *("input_gradients", "scale_gradients", "wrong_entries"),
     },
     "review_part_1": {"attend_to_sentence"},
+    "09_pytorch": {"packed_weight", "split_packed", "from_interleaved", "outputs_of"},
+    "10_masks": {
+        "masked_softmax",
+        "fused_attention",
+        "may_look",
+        "for_torch_layer",
+        "packed_mask",
+        "leaking_pairs",
+    },
 }
 ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]
 

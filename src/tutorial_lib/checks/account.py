@@ -1,4 +1,7 @@
-"""Call the reader's function, compare it with the library's, and put the result into words."""
+"""Call the reader's function, compare it with the library's, and put the result into words.
+
+A function may return tensors of torch where the library's returns arrays.
+"""
 
 import copy
 import inspect
@@ -44,8 +47,18 @@ def _call(function, case):
     for name, given in {**case.arguments, **case.options}.items():
         pairs = zip(_arrays(given), _arrays({**arguments, **options}[name]), strict=True)
         if not all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
-            return Outcome(grief=f"it changed its input {name}; compute with a copy of it")
-    return Outcome(value=value)
+            copied = (
+                "take away what you put there" if callable(given) else "compute with a copy of it"
+            )
+            return Outcome(grief=f"it changed its input {name}; {copied}")
+    return Outcome(value=_as_arrays(value))
+
+
+def _as_arrays(value):
+    """Turn tensors, alone or several in a tuple, into NumPy arrays; all else stays as it is."""
+    if isinstance(value, tuple | list):
+        return type(value)(_as_arrays(part) for part in value)
+    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
 
 
 def _misfit(function, case):
@@ -61,9 +74,13 @@ def _misfit(function, case):
 
 
 def _arrays(value):
-    """Return the arrays of an input: itself, or the fields of a record such as Params."""
+    """Return the arrays of an input: itself, the fields of a record, or what a module holds."""
     if is_dataclass(value):
         return [array for part in vars(value).values() for array in _arrays(part)]
+    if hasattr(value, "named_modules"):
+        hooks = [len(part._forward_hooks) for part in value.modules()]
+        return [np.array(hooks), *map(_as_arrays, value.state_dict().values())]
+    value = _as_arrays(value)
     return [value] if isinstance(value, np.ndarray) else []
 
 

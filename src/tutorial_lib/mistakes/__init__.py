@@ -11,7 +11,9 @@ from tutorial_lib.mistakes import (
     embeddings,
     gradients,
     heads,
+    masks,
     output_projection,
+    pytorch,
     queries_keys_values,
     review_part_1,
     vectorised,
@@ -30,5 +32,7 @@ CHAPTERS = (
     vectorised,
     gradients,
     review_part_1,
+    pytorch,
+    masks,
 )
 MISTAKES = {name: wrong for chapter in CHAPTERS for name, wrong in chapter.MISTAKES.items()}

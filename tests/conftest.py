@@ -4,6 +4,7 @@ All arrays are read-only: a function that writes into its input fails wherever i
 """
 
 import copy
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +24,14 @@ def pytest_runtest_setup(item):
 
         if not torch.cuda.is_available():
             pytest.skip("needs a CUDA device")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print how many cases of each grid passed: those tests record what they belong to."""
+    passed = terminalreporter.stats.get("passed", [])
+    named = [value for report in passed for name, value in report.user_properties if name == "grid"]
+    for grid, cases in Counter(named).items():
+        terminalreporter.write_line(f"{cases} cases passed: {grid}")
 
 
 def frozen(array):

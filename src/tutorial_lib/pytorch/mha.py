@@ -50,8 +50,8 @@ class MultiHeadAttention(nn.Module):
         require_share("dropout", dropout)
         self.d_model, self.n_heads, self.d_k, self.d_v = map(int, lengths.values())
         self.dropout = float(dropout)
-        self.qkv_proj = nn.Linear(d_model, n_heads * (2 * d_k + d_v), bias=bias)
-        self.out_proj = nn.Linear(n_heads * d_v, d_model, bias=bias)
+        self.qkv_proj = nn.Linear(self.d_model, self.n_heads * (2 * self.d_k + self.d_v), bias=bias)
+        self.out_proj = nn.Linear(self.n_heads * self.d_v, self.d_model, bias=bias)
 
     def extra_repr(self):
         """Say the sizes when the module is printed."""
@@ -296,15 +296,21 @@ def require_tensors(module, X, context, mask):
         _require_mask(mask, (*batch, module.n_heads, X.shape[-2], source.shape[-2]), X.device)
 
 
+def _kind(value):
+    tensor = isinstance(value, torch.Tensor)
+    return f"a tensor of {value.dtype}" if tensor else f"a {type(value).__name__}"
+
+
 def _require_sequence(name, value, length, module):
     weight = module.qkv_proj.weight
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-        kind = getattr(value, "dtype", type(value).__name__)
         raise TypeError(
-            f"{name} is of type {kind}; expected a tensor of floats. "
+            f"{name} is {_kind(value)}; expected a tensor of floats. "
             f"Convert it first: torch.as_tensor({name}, dtype={weight.dtype})."
         )
-    if value.dtype != weight.dtype and not torch.is_autocast_enabled(value.device.type):
+    precisions = {value.dtype, weight.dtype}
+    autocast = torch.is_autocast_enabled(value.device.type) and torch.float64 not in precisions
+    if len(precisions) > 1 and not autocast:
         raise TypeError(
             f"{name} is in {value.dtype} and the weights are in {weight.dtype}; expected one "
             f"precision. Convert one: {name}.to({weight.dtype}), or module.to({value.dtype})."
@@ -323,16 +329,15 @@ def _require_sequence(name, value, length, module):
 
 def _require_mask(mask, shape, device):
     if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
-        kind = getattr(mask, "dtype", type(mask).__name__)
         raise TypeError(
-            f"mask is of type {kind}; expected a tensor of booleans, True = may look. "
-            f"From 1 and 0 make mask == 1; from 0 and -inf make mask == 0."
+            f"mask is {_kind(mask)}; expected a tensor of booleans, True = may look. From NumPy "
+            f"make torch.as_tensor(mask), from 1 and 0 mask == 1, from 0 and -inf mask == 0."
         )
     try:
         fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
     except RuntimeError:
         fits = False
-    if not fits or 0 in mask.shape:
+    if not fits:
         raise ShapeError(
             f"mask has shape {tuple(mask.shape)}, which does not broadcast to the scores' {shape}, "
             f"(..., H, T, S). A mask per sequence, (B, T, S), needs a head axis: mask[:, None]."

@@ -301,6 +301,12 @@ def _kind(value):
     return f"a tensor of {value.dtype}" if tensor else f"a {type(value).__name__}"
 
 
+def _autocast_converts(*tensors):
+    device = tensors[0].device.type
+    enabled = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return enabled and all(tensor.dtype != torch.float64 for tensor in tensors)
+
+
 def _require_sequence(name, value, length, module):
     weight = module.qkv_proj.weight
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
@@ -308,9 +314,7 @@ def _require_sequence(name, value, length, module):
             f"{name} is {_kind(value)}; expected a tensor of floats. "
             f"Convert it first: torch.as_tensor({name}, dtype={weight.dtype})."
         )
-    precisions = {value.dtype, weight.dtype}
-    autocast = torch.is_autocast_enabled(value.device.type) and torch.float64 not in precisions
-    if len(precisions) > 1 and not autocast:
+    if value.dtype != weight.dtype and not _autocast_converts(value, weight):
         raise TypeError(
             f"{name} is in {value.dtype} and the weights are in {weight.dtype}; expected one "
             f"precision. Convert one: {name}.to({weight.dtype}), or module.to({value.dtype})."

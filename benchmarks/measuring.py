@@ -9,11 +9,13 @@ import re
 import sys
 import tracemalloc
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import threadpoolctl
 import torch
 
+from tutorial_lib import Params, concat_heads, init_params
 from tutorial_lib.pytorch import timing
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
@@ -21,6 +23,75 @@ GEMM_SIDE = 1024
 GEMM_FLOP = 2 * GEMM_SIDE**3
 RESULTS = Path(__file__).resolve().parents[1] / "src" / "tutorial_lib" / "data" / "results"
 MIB = 2**20
+MOST_CHARACTERS = 300  # of a reason
+
+
+class Size(NamedTuple):
+    """B sequences of T tokens, and a layer of width d with H heads of width d / H."""
+
+    B: int
+    T: int
+    d: int
+    H: int
+
+    @property
+    def flop(self):
+        """Four projections, and scores and mixing for the half of the square that is seen."""
+        return 8 * self.B * self.T * self.d**2 + 4 * self.B * self.T**2 * self.d // 2
+
+
+SIZES = {
+    "book": Size(8, 128, 256, 8),
+    "gpt2": Size(4, 1024, 768, 12),
+    "long": Size(1, 4096, 768, 12),
+}
+
+
+def inputs(size):
+    """Return X and Params of a size, in float64."""
+    rng = np.random.default_rng(0)
+    params = init_params(rng, d_model=size.d, n_heads=size.H)
+    return rng.standard_normal((size.B, size.T, size.d)), params
+
+
+def single(params):
+    """Return Params in float32."""
+    return Params(*(W.astype(np.float32) for W in vars(params).values()))
+
+
+def fused_weights(params):
+    """Return (d, 3d) and (d, d): the four matrices as torch's users store them, as tensors."""
+    wide = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
+    return torch.from_numpy(np.concatenate(wide, axis=-1)), torch.from_numpy(params.W_O)
+
+
+def attempt(calls):
+    """Make every call, and let none that fails stop the others.
+
+    Parameters
+    ----------
+    calls : dict of name -> function without arguments
+
+    Returns
+    -------
+    given : dict of name -> result
+    reasons : dict of name -> why it failed, in words, for all others
+    """
+    given, reasons = {}, {}
+    for name, call in calls.items():
+        try:
+            given[name] = call()
+        except Exception as fault:
+            reasons[name] = reason_of(fault)
+    return given, reasons
+
+
+def reason_of(fault):
+    """Say in a line why something failed: the first cause, which a compiler wraps in others."""
+    while fault.__cause__:
+        fault = fault.__cause__
+    said = str(fault).strip().partition("\n\n")[0]  # what follows a blank line is advice
+    return " ".join(f"{type(fault).__name__}: {said}".split())[:MOST_CHARACTERS]
 
 
 def prepare():
@@ -155,7 +226,7 @@ def _torch_blas():
 def print_machine(record):
     """Print where a run was made, a line each."""
     for name, value in record.items():
-        print(f"  {name:12}{value}")
+        print(f"  {name:14}{value}")
 
 
 def write(name, record):

@@ -9,19 +9,17 @@ import argparse
 import math
 import time
 from functools import partial
-from typing import NamedTuple
 from unittest import mock
 
 import measuring
 import numpy as np
 import torch
+from measuring import SIZES, Size, fused_weights, inputs, single
 
 from tutorial_lib import (
-    Params,
     attend_in_blocks,
     causal_mask,
     concat_heads,
-    init_params,
     scaled_dot_product_attention,
     softmax,
     split_heads,
@@ -29,26 +27,6 @@ from tutorial_lib import (
     tiled_multi_head_attention,
 )
 
-
-class Size(NamedTuple):
-    """B sequences of T tokens, and a layer of width d with H heads of width d / H."""
-
-    B: int
-    T: int
-    d: int
-    H: int
-
-    @property
-    def flop(self):
-        """Four projections, and scores and mixing for the half of the square that is seen."""
-        return 8 * self.B * self.T * self.d**2 + 4 * self.B * self.T**2 * self.d // 2
-
-
-SIZES = {
-    "book": Size(8, 128, 256, 8),
-    "gpt2": Size(4, 1024, 768, 12),
-    "long": Size(1, 4096, 768, 12),
-}
 ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
 SMALL = ("tiled", "online", "torch SDPA")  # beginnings of forms without a table of scores
 LENGTHS = (256, 512, 1024, 2048)
@@ -141,12 +119,6 @@ NUMPY = {
 }
 
 
-def fused_weights(params):
-    """Return (d, 3d) and (d, d): the four matrices as torch's users store them, as tensors."""
-    wide = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
-    return torch.from_numpy(np.concatenate(wide, axis=-1)), torch.from_numpy(params.W_O)
-
-
 def torch_sdpa(X, params):
     """torch's fused attention between two products."""
     W_QKV, W_O = fused_weights(params)
@@ -206,18 +178,6 @@ TORCH = {
     "nn.MultiheadAttention": torch_module,
     "the same, fast path off": partial(torch_module, fast_path=False),
 }
-
-
-def inputs(size):
-    """Return X and Params of a size, in float64."""
-    rng = np.random.default_rng(0)
-    params = init_params(rng, d_model=size.d, n_heads=size.H)
-    return rng.standard_normal((size.B, size.T, size.d)), params
-
-
-def single(params):
-    """Return Params in float32."""
-    return Params(*(W.astype(np.float32) for W in vars(params).values()))
 
 
 def timed_at(name):

@@ -111,7 +111,7 @@ def torch_module(X, params, *, fast_path):
         params.d_model, params.n_heads, bias=fast_path, batch_first=True, dtype=X.dtype
     )
     filled(module, params, ("in_proj_weight", "out_proj.weight"))
-    hidden = nn.Transformer.generate_square_subsequent_mask(X.shape[-2], dtype=X.dtype)
+    hidden = torch.ones(X.shape[-2], X.shape[-2], dtype=torch.bool).triu(1)  # True = may not look
     options = {"attn_mask": hidden, "is_causal": True, "need_weights": False}
 
     def run(X):

@@ -1,5 +1,13 @@
 """The layer in PyTorch. Imported explicitly: `import tutorial_lib` leaves torch alone."""
 
+from tutorial_lib.pytorch.bridge import (
+    module_from_params,
+    packed_weight,
+    params_from_module,
+    params_from_torch_mha,
+    state_dict_from,
+    torch_mha_from_params,
+)
 from tutorial_lib.pytorch.device import (
     available_devices,
     best_device,
@@ -41,9 +49,15 @@ __all__ = [
     "masked_softmax",
     "may_look",
     "measure",
+    "module_from_params",
+    "packed_weight",
+    "params_from_module",
+    "params_from_torch_mha",
     "peak_mib",
     "project_packed",
+    "state_dict_from",
     "synchronize",
     "time_ms",
     "to_float64",
+    "torch_mha_from_params",
 ]

@@ -9,6 +9,7 @@ from pages import CHAPTER, REVIEWS, kind_of
 
 VERBS = {
     *("Add", "Ask", "Attend", "Build", "Change", "Cut", "Draw", "Find", "Fold", "Follow", "Give"),
+    *("Hand", "Hide"),
     *("Glue", "Join", "Lay", "Let", "Look", "Make", "Measure", "Mix", "Point", "Project", "Put"),
     *("Read", "Run", "Score", "See", "Send", "Share", "Split", "Stack", "Sum", "Teach", "Train"),
     *("Turn", "Undo", "Walk", "Weigh", "Write"),

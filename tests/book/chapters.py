@@ -46,10 +46,10 @@ CHAPTERS = {
             *("project_heads_backward", "multi_head_attention_backward"),
         ),
     ),
-    "09_pytorch": Chapter(LAYER),
-    "10_masks": Chapter(LAYER),
+    "09_pytorch": Chapter(LAYER, ("packed_weight",)),
+    "10_masks": Chapter(("score", "mix"), ("masked_softmax", "fused_attention", "may_look")),
     "11_gpu": Chapter(LAYER),
-    "12_flash_attention": Chapter(LAYER),
+    "12_flash_attention": Chapter(("score", "mix")),
     "13_many_devices": Chapter(LAYER),
 }
 PAGES = {}  # in reading order: a review lights all steps and follows the last of its chapters

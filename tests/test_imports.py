@@ -26,7 +26,7 @@ MAY_IMPORT = {
     ),
     "figures": ({"errors", "describe"}, {"numpy", "matplotlib"}),
     "elements": ({"errors", "describe"}, set()),
-    "pytorch": ({"errors", "projection", "multihead"}, {"numpy", "torch", "triton"}),
+    "pytorch": ({"errors", "projection", "multihead", "tiled"}, {"numpy", "torch", "triton"}),
     "__init__": (NUMPY_MODULES | {"example"}, {"numpy"}),
 }
 LEFT_OUT = ("torch", "matplotlib")

@@ -17,6 +17,19 @@ from tutorial_lib.pytorch.device import (
     find_device,
     to_float64,
 )
+from tutorial_lib.pytorch.flash import (
+    FlashTrace,
+    attend_rows,
+    attention_kernel,
+    block_backward,
+    flash_attention,
+    flash_backward,
+    flash_forward,
+    fold_block,
+    last_keys,
+    score_tile,
+    which_flash,
+)
 from tutorial_lib.pytorch.mha import (
     MultiHeadAttention,
     attention_trace,
@@ -35,17 +48,26 @@ from tutorial_lib.pytorch.timing import (
 )
 
 __all__ = [
+    "FlashTrace",
     "Measurement",
     "MultiHeadAttention",
+    "attend_rows",
+    "attention_kernel",
     "attention_trace",
     "available_devices",
     "best_device",
     "best_dtype",
+    "block_backward",
     "capability",
     "describe_device",
     "find_device",
+    "flash_attention",
+    "flash_backward",
+    "flash_forward",
+    "fold_block",
     "fused_attention",
     "interleave",
+    "last_keys",
     "masked_softmax",
     "may_look",
     "measure",
@@ -55,9 +77,11 @@ __all__ = [
     "params_from_torch_mha",
     "peak_mib",
     "project_packed",
+    "score_tile",
     "state_dict_from",
     "synchronize",
     "time_ms",
     "to_float64",
     "torch_mha_from_params",
+    "which_flash",
 ]

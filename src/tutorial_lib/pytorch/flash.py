@@ -1,0 +1,608 @@
+"""The softmax in one pass: a kernel that never holds the scores, its NumPy twin, the way back.
+
+The kernel is written in Triton. It runs on a GPU, or without one in Triton's interpreter, and where
+there is no Triton the twin runs in its place; `which_flash` says which.
+"""
+
+from __future__ import annotations  # tl.constexpr is no name where there is no Triton
+
+import math
+import os
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.autograd.function import once_differentiable
+
+from tutorial_lib.errors import (
+    ShapeError,
+    require_finite,
+    require_length,
+    require_shape,
+)
+from tutorial_lib.pytorch.device import capability, find_device, to_float64
+from tutorial_lib.tiled import require_one_precision
+
+HAS_GPU, LOADED_BEFORE = torch.cuda.is_available(), "triton" in sys.modules
+if not HAS_GPU and not LOADED_BEFORE:
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton reads it once, when it is imported
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+
+WIDTHS = 16, 32, 64, 128
+DTYPES = torch.float32, torch.float16, torch.bfloat16
+
+
+def last_keys(T, S, *, causal):
+    """Return the last key that each query may look at: all of them see the last, or causally.
+
+    Built in chapter 12. Causal is `causal_mask(T, S)`; -1 and below is a query that sees nothing.
+
+    Parameters
+    ----------
+    T, S : number of queries, number of keys
+    causal : whether a query sees no key behind its own token
+
+    Returns
+    -------
+    last : (T, 1) whole numbers
+    """
+    last = np.arange(T) + S - T if causal else np.full(T, S - 1)
+    return last[:, None]
+
+
+def score_tile(Q, K, seen):
+    """Score some queries against some keys, -inf where a query may not look.
+
+    Built in chapter 12.
+
+    Parameters
+    ----------
+    Q : (..., rows, d_k)
+    K : (..., keys, d_k)
+    seen : booleans that broadcast to (..., rows, keys), True = may look
+
+    Returns
+    -------
+    scores : (..., rows, keys)
+    """
+    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(Q.shape[-1])
+    return np.where(seen, scores, -np.inf)
+
+
+def fold_block(state, scores, V):
+    """Add a block of keys to what a softmax and its mix know of the keys before.
+
+    Built in chapter 12. The powers that were summed so far are relative to the old maximum; to
+    shrink their sum and their mix by one factor makes them relative to the new one.
+
+    Parameters
+    ----------
+    state : (maximum, total, mixed) of the keys before: the largest score, the sum of the powers
+        exp(score - maximum), and the values mixed by these powers; (..., rows, 1) twice and
+        (..., rows, d_v), or before the first block -1e30, 0.0 and 0.0
+    scores : (..., rows, keys), -inf where a query may not look
+    V : (..., keys, d_v)
+
+    Returns
+    -------
+    state : with the block in it
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : numbers of keys that differ, an empty axis
+
+    Source: Milakov & Gimelshein (2018), algorithm 3; Dao et al. (2022), section 3.1.
+    """
+    require_shape("scores", scores, "... rows keys")
+    require_shape("V", V, "... keys d_v", keys=scores.shape[-1])
+    maximum, total, mixed = state
+    raised = np.maximum(maximum, scores.max(axis=-1, keepdims=True))
+    shrink, powers = np.exp(maximum - raised), np.exp(scores - raised)
+    total = shrink * total + powers.sum(axis=-1, keepdims=True)
+    mixed = shrink * mixed + powers @ V
+    return raised, total, mixed
+
+
+def attend_rows(Q, K, V, last, block):
+    """Let a block of queries attend, one block of keys after the other.
+
+    Built in chapter 12. What `attention_kernel` does, in NumPy. A query that sees nothing gets
+    zeros.
+
+    Parameters
+    ----------
+    Q : (..., rows, d_k)
+    K : (..., S, d_k)
+    V : (..., S, d_v)
+    last : (rows, 1), the last key that each query may look at
+    block : number of keys that are scored at once
+
+    Returns
+    -------
+    heads : (..., rows, d_v)
+    logsumexp : (..., rows, 1), the logarithm of the sum of exp(score): exp(score - logsumexp) is
+        the weight
+    """
+    state = -1e30, 0.0, 0.0  # below every score; no powers; no mix
+    for start in range(0, max(1, last.max() + 1), block):
+        keys = np.arange(start, min(start + block, K.shape[-2]))
+        scores = score_tile(Q, K[..., keys, :], keys <= last)
+        state = fold_block(state, scores, V[..., keys, :])
+    maximum, total, mixed = state
+    total = np.where(total > 0, total, 1)  # or a query that sees nothing divides by 0
+    return mixed / total, maximum + np.log(total)
+
+
+@dataclass(frozen=True)
+class FlashTrace:
+    """What the way back needs of the way forward; nothing here grows with T·S.
+
+    Introduced in chapter 12.
+
+    Parameters
+    ----------
+    Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v)
+    heads : (..., T, d_v)
+    logsumexp : (..., T, 1), the logarithm of each row's sum of exp(score)
+    causal : whether `causal_mask(T, S)` held
+    """
+
+    Q: np.ndarray
+    K: np.ndarray
+    V: np.ndarray
+    heads: np.ndarray
+    logsumexp: np.ndarray
+    causal: bool
+
+
+def flash_forward(Q, K, V, *, causal=False, block=64):
+    """Score and mix in one pass over blocks of keys, for one block of queries after the other.
+
+    Built in chapter 12. The block changes the memory and no number but by rounding.
+
+    Parameters
+    ----------
+    Q : (..., H, T, d_k), float32 or float64
+    K : (..., H, S, d_k)
+    V : (..., H, S, d_v)
+    causal : apply `causal_mask(T, S)`
+    block : number of queries, and of keys, that are scored at once
+
+    Returns
+    -------
+    trace : FlashTrace
+
+    Raises
+    ------
+    TypeError : integers, half precision, two precisions, a causal that is no bool
+    ShapeError : widths, lengths or batch axes that differ, an empty axis
+    ValueError : a block below 1, NaN or infinity
+
+    Source: Dao (2023), algorithm 1; blocks of queries and keys as in Rabe & Staats (2021).
+    """
+    require_flash_input(Q, K, V, causal, block)
+    T, S = Q.shape[-2], K.shape[-2]
+    last = last_keys(T, S, causal=causal)
+    heads = np.empty((*Q.shape[:-1], V.shape[-1]), dtype=V.dtype)
+    logsumexp = np.empty((*Q.shape[:-1], 1), dtype=V.dtype)
+    for start in range(0, T, block):
+        rows = np.s_[..., start : start + block, :]
+        heads[rows], logsumexp[rows] = attend_rows(Q[rows], K, V, last[rows], block)
+    return FlashTrace(Q, K, V, heads, logsumexp, causal)
+
+
+def block_backward(trace, dheads, keys):
+    """Go back through a block of keys, whose weights are computed again from their scores.
+
+    Built in chapter 12. The mean of a row of dweights needs no row of weights: it is the row of
+    dheads times the row of heads.
+
+    Parameters
+    ----------
+    trace : FlashTrace of the way forward
+    dheads : (..., H, T, d_v)
+    keys : (n,) whole numbers, the places of the keys
+
+    Returns
+    -------
+    dQ : (..., H, T, d_k), the share of these keys
+    dK, dV : (..., H, n, d_k), (..., H, n, d_v)
+    """
+    Q, K, V = trace.Q, trace.K[..., keys, :], trace.V[..., keys, :]
+    last = last_keys(Q.shape[-2], trace.K.shape[-2], causal=trace.causal)
+    weights = np.exp(score_tile(Q, K, keys <= last) - trace.logsumexp)  # (..., T, n)
+    dweights = dheads @ np.swapaxes(V, -1, -2)
+    mean = (dheads * trace.heads).sum(axis=-1, keepdims=True)  # of a row of dweights
+    dproducts = weights * (dweights - mean) / math.sqrt(Q.shape[-1])
+    dV = np.swapaxes(weights, -1, -2) @ dheads
+    return dproducts @ K, np.swapaxes(dproducts, -1, -2) @ Q, dV
+
+
+def flash_backward(trace, dheads, *, block=64):
+    """Go back from dL/dheads to dL/dQ, dL/dK and dL/dV, in memory that grows with T.
+
+    Built in chapter 12.
+
+    Parameters
+    ----------
+    trace : FlashTrace of the way forward
+    dheads : (..., H, T, d_v)
+    block : number of keys whose weights are held at once; need not be that of the way forward
+
+    Returns
+    -------
+    dQ, dK, dV : the shapes of Q, K and V
+
+    Raises
+    ------
+    TypeError : no FlashTrace, no array of floats of its precision
+    ShapeError : a dheads of another shape than heads
+    ValueError : a block below 1, NaN or infinity
+
+    Source: Dao et al. (2022), appendix B.2.
+    """
+    require_way_back(trace, dheads, block)
+    dQ, dK, dV = (np.zeros_like(array) for array in (trace.Q, trace.K, trace.V))
+    S = trace.K.shape[-2]
+    for start in range(0, S, block):
+        keys = np.arange(start, min(start + block, S))
+        part, dK[..., keys, :], dV[..., keys, :] = block_backward(trace, dheads, keys)
+        dQ += part
+    return dQ, dK, dV
+
+
+def _jit(function):
+    return function if triton is None else triton.jit(function)
+
+
+@_jit
+def rows_at(tensor, strides, H, rows, WIDTH: tl.constexpr):
+    """Return where rows of the program's head lie in memory: (rows, WIDTH) addresses."""
+    head = tl.program_id(1).to(tl.int64)
+    start = tensor + head // H * strides[0] + head % H * strides[1]
+    return start + rows[:, None] * strides[2] + tl.arange(0, WIDTH)[None, :] * strides[3]
+
+
+@_jit
+def fold_scores(maximum, total, mixed, scores, V):
+    """`fold_block` in Triton, with 2 ** score for exp(score)."""
+    raised = tl.maximum(maximum, tl.max(scores, axis=1))
+    shrink, powers = tl.exp2(maximum - raised), tl.exp2(scores - raised[:, None])
+    total = shrink * total + tl.sum(powers, axis=1)
+    mixed = tl.dot(powers.to(V.dtype), V, shrink[:, None] * mixed, input_precision="ieee")
+    return raised, total, mixed
+
+
+@_jit
+def divide_out(maximum, total, mixed):
+    """The last lines of `attend_rows` in Triton: heads and logsumexp."""
+    total = tl.where(total > 0, total, 1.0)
+    return mixed / total[:, None], (maximum + tl.log2(total)) * 0.6931471805599453  # ln 2
+
+
+@_jit
+def attention_kernel(inputs, outputs, strides, numbers, FIXED: tl.constexpr):
+    """`attend_rows` in Triton: a program lets one block of queries of one head attend.
+
+    Introduced in chapter 12. Scores are in units of ln 2, since a GPU raises 2 to a power and not
+    e. Blocks of keys that all rows see need no mask: they come first, where edge is 0.
+
+    Parameters
+    ----------
+    inputs : Q, K and V, (B, H, T, WIDTH), (B, H, S, WIDTH) and (B, H, S, WIDTH)
+    outputs : heads, (B, H, T, WIDTH), and logsumexp, a contiguous (B, H, T) in float32
+    strides : those of Q, K, V and heads
+    numbers : H, T, S, and what a product q · k is times to be a score in units of ln 2
+    FIXED : CAUSAL, WIDTH, BLOCK_Q and BLOCK_K, which the compiler knows
+    """
+    H, T, S, scale = numbers
+    CAUSAL: tl.constexpr = FIXED[0]
+    WIDTH: tl.constexpr = FIXED[1]
+    BLOCK_Q: tl.constexpr = FIXED[2]
+    BLOCK_K: tl.constexpr = FIXED[3]
+    rows = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK_Q + tl.arange(0, BLOCK_Q)
+    last = tl.minimum(rows + S - T, S - 1) if CAUSAL else rows * 0 + S - 1
+    Q = tl.load(rows_at(inputs[0], strides[0], H, rows, WIDTH), rows[:, None] < T, 0.0)
+    maximum, total = tl.full((BLOCK_Q,), -1e30, tl.float32), tl.zeros((BLOCK_Q,), tl.float32)
+    mixed = tl.zeros((BLOCK_Q, WIDTH), tl.float32)
+    end = tl.max(last, axis=0) + 1
+    whole = tl.maximum(tl.min(last, axis=0) + 1, 0) // BLOCK_K * BLOCK_K
+    for edge in tl.static_range(2):
+        for start in range(whole if edge else 0, end if edge else whole, BLOCK_K):
+            keys = start + tl.arange(0, BLOCK_K)
+            K = tl.load(rows_at(inputs[1], strides[1], H, keys, WIDTH), keys[:, None] < S, 0.0)
+            V = tl.load(rows_at(inputs[2], strides[2], H, keys, WIDTH), keys[:, None] < S, 0.0)
+            scores = tl.dot(Q, tl.trans(K), input_precision="ieee") * scale
+            if edge:
+                scores = tl.where(keys[None, :] <= last[:, None], scores, float("-inf"))
+            maximum, total, mixed = fold_scores(maximum, total, mixed, scores, V)
+    heads, logsumexp = divide_out(maximum, total, mixed)
+    tl.store(rows_at(outputs[0], strides[3], H, rows, WIDTH), heads.to(Q.dtype), rows[:, None] < T)
+    tl.store(outputs[1] + tl.program_id(1) * T + rows, logsumexp, rows < T)
+
+
+COMPILED = triton is not None and isinstance(attention_kernel, triton.JITFunction)
+
+
+def which_flash(device="cpu"):
+    """Say in a line what `flash_attention` runs on a device, and why.
+
+    Introduced in chapter 12.
+
+    Parameters
+    ----------
+    device : torch.device or str
+
+    Returns
+    -------
+    line : such as ``"cuda:0: the kernel, compiled by Triton 3.7.1"``
+
+    Raises
+    ------
+    ValueError : no device of this machine
+    """
+    device = find_device(device)
+    if reason := _why_no_kernel(device):
+        return f"{device}: the NumPy twin, because {reason}"
+    how = "compiled by" if COMPILED else "in the interpreter of"
+    return f"{device}: the kernel, {how} Triton {triton.__version__}"
+
+
+def _why_no_kernel(device):
+    if triton is None:
+        return "Triton is not installed"
+    if not COMPILED or device.type == "cuda":
+        return None
+    return "Triton compiles for the GPU" if HAS_GPU else "Triton was imported before the book was"
+
+
+def flash_attention(Q, K, V, *, is_causal=False, blocks=None):
+    """Score and mix without ever holding the scores, forwards and backwards.
+
+    Introduced in chapter 12. Sums are in float32. A query that sees nothing gets zeros.
+
+    Parameters
+    ----------
+    Q : (B, H, T, d), float16, bfloat16 or float32, of any strides; d is 16, 32, 64 or 128
+    K, V : (B, H, S, d)
+    is_causal : apply `causal_mask(T, S)`
+    blocks : numbers of queries and of keys that are scored at once, powers of 2 from 16 on; None
+        leaves the choice to the library
+
+    Returns
+    -------
+    heads : (B, H, T, d), in the precision of Q
+
+    Raises
+    ------
+    TypeError : no tensors of such floats, two precisions, an is_causal that is no bool
+    ShapeError : widths, lengths or batch axes that differ, an empty axis, another d
+    ValueError : two devices, other blocks, more than 65,535 heads in the batch on a GPU
+
+    Source: Dao (2023), algorithms 1 and 2.
+    """
+    require_flash_tensors(Q, K, V)
+    require_flash_options(Q, is_causal, blocks)
+    return _FlashAttention.apply(Q, K, V, (bool(is_causal), blocks))
+
+
+class _FlashAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, Q, K, V, options):
+        run = _run_twin if _why_no_kernel(Q.device) else _run_kernel
+        heads, logsumexp = run(Q, K, V, *options)
+        ctx.save_for_backward(Q, K, V, heads, logsumexp)
+        ctx.is_causal, _ = options
+        return heads
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dheads):
+        return *_recompute(ctx.saved_tensors, dheads, ctx.is_causal), None
+
+
+def _run_twin(Q, K, V, is_causal, blocks):
+    arrays = (to_float64(tensor).numpy() for tensor in (Q, K, V))
+    block, _ = blocks or (64, 64)
+    trace = flash_forward(*arrays, causal=is_causal, block=block)
+    heads, logsumexp = map(torch.from_numpy, (trace.heads, trace.logsumexp[..., 0]))
+    return heads.to(Q.dtype).to(Q.device), logsumexp.float().to(Q.device)
+
+
+def _run_kernel(Q, K, V, is_causal, blocks):
+    dtype = Q.dtype
+    if dtype == torch.bfloat16 and not COMPILED:  # NumPy, and so the interpreter, has none
+        Q, K, V = Q.float(), K.float(), V.float()
+    (B, H, T, d), S = Q.shape, K.shape[-2]
+    heads, logsumexp = torch.empty_like(Q), Q.new_empty(B, H, T, dtype=torch.float32)
+    block_q, block_k, warps, stages = _launch_options(Q)
+    block_q, block_k = blocks or (block_q, block_k)
+    strides = tuple(tensor.stride() for tensor in (Q, K, V, heads))
+    with torch.cuda.device_of(Q):
+        attention_kernel[triton.cdiv(T, block_q), B * H](
+            (Q, K, V),
+            (heads, logsumexp),
+            strides,
+            (H, T, S, 1 / (math.sqrt(d) * math.log(2))),
+            (is_causal, d, block_q, block_k),
+            num_warps=warps,
+            num_stages=stages,
+        )
+    return heads.to(dtype), logsumexp
+
+
+def _launch_options(Q):
+    """Rows of queries, rows of keys, warps of a program, blocks that are loaded ahead."""
+    if not COMPILED:
+        return 64, 64, 4, 1
+    version = capability(Q.device)
+    if Q.dtype == torch.float32 or version < (8, 0):
+        return 64, 32, 4, 1
+    return 128, 64, 8 if Q.shape[-1] == 128 else 4, 3 if version >= (9, 0) else 2
+
+
+def _recompute(saved, dheads, is_causal, block=128):
+    """`flash_backward` in PyTorch; causally, a block of keys meets only the rows that see it."""
+    Q, K, V, heads, logsumexp = saved
+    T, S = Q.shape[-2], K.shape[-2]
+    dQ, dK, dV = torch.zeros_like(Q, dtype=torch.float32), torch.empty_like(K), torch.empty_like(V)
+    for start in range(0, S, block):
+        first = max(0, start + T - S) if is_causal else 0
+        rows, keys = np.s_[..., first:, :], np.s_[..., start : start + block, :]
+        diagonal = first + S - T - start if is_causal else block
+        tile = Q[rows], K[keys], V[keys], heads[rows], logsumexp[..., None][rows], dheads[rows]
+        part, dK[keys], dV[keys] = _tile_backward([A.float() for A in tile], diagonal)
+        dQ[rows] += part
+    return dQ.to(Q.dtype), dK, dV
+
+
+def _tile_backward(tile, diagonal):
+    """`block_backward` in PyTorch: row i sees the keys up to i + diagonal."""
+    Q, K, V, heads, logsumexp, dheads = tile
+    seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device).tril(diagonal)
+    scores = Q @ K.mT * Q.shape[-1] ** -0.5
+    weights = torch.exp(scores.masked_fill(~seen, -math.inf) - logsumexp)
+    mean = (dheads * heads).sum(dim=-1, keepdim=True)
+    dproducts = weights * (dheads @ V.mT - mean) * Q.shape[-1] ** -0.5
+    return dproducts @ K, dproducts.mT @ Q, weights.mT @ dheads
+
+
+def require_flash_input(Q, K, V, causal, block):
+    """Require finite arrays of one precision that fit together, a bool and a positive block.
+
+    Raises
+    ------
+    TypeError : integers, half precision, two precisions, a causal that is no bool
+    ShapeError : widths, lengths or batch axes that differ, an empty axis
+    ValueError : a block below 1, NaN or infinity
+    """
+    require_shape("Q", Q, "... T d_k")
+    require_shape("K", K, "... S d_k", d_k=Q.shape[-1])
+    require_shape("V", V, "... S d_v", S=K.shape[-2])
+    require_one_precision(Q=Q, K=K, V=V)
+    for name, array in {"Q": Q, "K": K, "V": V}.items():
+        require_finite(name, array)
+        if array.shape[:-2] != Q.shape[:-2]:
+            raise ShapeError(
+                f"{name} has the leading axes {array.shape[:-2]}, and Q has {Q.shape[:-2]}; "
+                f"expected the same. Copy what is shared: np.broadcast_to({name}, ...)."
+            )
+    require_bool("causal", causal)
+    require_length("block", block)
+
+
+def require_way_back(trace, dheads, block):
+    """Require a FlashTrace, finite floats of the shape of its heads, and a positive block.
+
+    Raises
+    ------
+    TypeError : no FlashTrace, no array of floats of its precision
+    ShapeError : another shape
+    ValueError : a block below 1, NaN or infinity
+    """
+    if not isinstance(trace, FlashTrace):
+        raise TypeError(
+            f"trace is a {type(trace).__name__}; expected a FlashTrace, the record of the way "
+            f"forward. Make it with flash_forward(Q, K, V)."
+        )
+    require_shape("dheads", dheads, "... T d_v")
+    if dheads.shape != trace.heads.shape:
+        raise ShapeError(
+            f"dheads has shape {dheads.shape}; expected {trace.heads.shape}, the shape of heads: "
+            f"a gradient has one number for each number of its array. Take it from their loss."
+        )
+    require_one_precision(heads=trace.heads, dheads=dheads)
+    require_finite("dheads", dheads)
+    require_length("block", block)
+
+
+def require_bool(name, value):
+    """Require True or False.
+
+    Raises
+    ------
+    TypeError : anything else, such as a mask
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; expected True or False. For any other mask use "
+            f"scaled_dot_product_attention(Q, K, V, mask=mask), which holds the scores."
+        )
+
+
+def require_flash_tensors(Q, K, V):
+    """Require tensors of one precision, on one device, of shapes that the kernel takes.
+
+    Raises
+    ------
+    TypeError : no tensors of float16, bfloat16 or float32, or two precisions
+    ShapeError : no four axes, an empty one, lengths that differ, a width outside WIDTHS
+    ValueError : two devices
+    """
+    for name, tensor in {"Q": Q, "K": K, "V": V}.items():
+        kind = getattr(tensor, "dtype", type(tensor).__name__)
+        if not isinstance(tensor, torch.Tensor) or kind not in DTYPES or kind != Q.dtype:
+            raise TypeError(
+                f"{name} is of type {kind}; expected tensors of one precision: float16, bfloat16 "
+                f"or float32. Convert it, for example torch.as_tensor({name}).to(torch.float32)."
+            )
+        if tensor.ndim != 4 or 0 in tensor.shape:
+            raise ShapeError(
+                f"{name} has shape {tuple(tensor.shape)}; expected (B, H, length, d) with at least "
+                f"one entry in each. Add the missing axes, for example {name}[None]."
+            )
+        if tensor.device != Q.device:
+            raise ValueError(
+                f"{name} is on {tensor.device} and Q is on {Q.device}; expected one device. "
+                f"Move it: {name}.to({str(Q.device)!r})."
+            )
+    _require_flash_shapes(Q, K, V)
+
+
+def _require_flash_shapes(Q, K, V):
+    (B, H, _, d), S = Q.shape, K.shape[-2]
+    if d not in WIDTHS:
+        raise ShapeError(
+            f"Q has shape {tuple(Q.shape)}, d={d}; expected a width that the kernel is written "
+            f"for, one of {WIDTHS}. For others use F.scaled_dot_product_attention."
+        )
+    for name, tensor in {"K": K, "V": V}.items():
+        if tensor.shape != (B, H, S, d):
+            raise ShapeError(
+                f"{name} has shape {tuple(tensor.shape)}; expected {(B, H, S, d)}, (B, H, S, d) "
+                f"with B, H and d of Q and S of K. Make them agree, for example by expand."
+            )
+
+
+def require_flash_options(Q, is_causal, blocks):
+    """Require a bool, and blocks that the compiler can lay out.
+
+    Raises
+    ------
+    TypeError : an is_causal that is no bool
+    ValueError : other blocks, or more heads in the batch than a GPU's grid holds
+    """
+    require_bool("is_causal", is_causal)
+    if blocks is not None and not (
+        isinstance(blocks, tuple) and len(blocks) == 2 and all(map(_is_block, blocks))
+    ):
+        raise ValueError(
+            f"blocks is {blocks!r}; expected two powers of 2 from 16 on, the numbers of queries "
+            f"and of keys that are scored at once. Give for example (64, 32), or leave it out."
+        )
+    B, H = Q.shape[:2]
+    if B * H > 65_535:
+        raise ValueError(
+            f"Q has {B} * {H} = {B * H} heads in its batch; expected at most 65535, which is what "
+            f"a GPU's grid holds. Cut the batch in two."
+        )
+
+
+def _is_block(length):
+    return isinstance(length, int) and length >= 16 and length.bit_count() == 1

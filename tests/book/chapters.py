@@ -49,7 +49,13 @@ CHAPTERS = {
     "09_pytorch": Chapter(LAYER, ("packed_weight",)),
     "10_masks": Chapter(("score", "mix"), ("masked_softmax", "fused_attention", "may_look")),
     "11_gpu": Chapter(LAYER),
-    "12_flash_attention": Chapter(("score", "mix")),
+    "12_flash_attention": Chapter(
+        ("score", "mix"),
+        (
+            *("last_keys", "score_tile", "fold_block", "attend_rows", "flash_forward"),
+            *("block_backward", "flash_backward"),
+        ),
+    ),
     "13_many_devices": Chapter(LAYER),
 }
 PAGES = {}  # in reading order: a review lights all steps and follows the last of its chapters

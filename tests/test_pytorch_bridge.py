@@ -455,9 +455,10 @@ def test_a_state_dict_keeps_the_precision(layout, dtype):
 
 
 @pytest.mark.parametrize("function", [packed_weight, module_from_params, torch_mha_from_params])
-def test_only_params_are_taken_for_params(function):
-    with pytest.raises(TypeError, match="params is a MultiHeadAttention; expected Params"):
-        function(MultiHeadAttention(4, 2))
+@pytest.mark.parametrize("value", [None, {"W_Q": np.ones((2, 3, 4))}, MultiHeadAttention(4, 2)])
+def test_only_params_are_taken_for_params(function, value):
+    with pytest.raises(TypeError, match=f"params is a {type(value).__name__}; expected Params"):
+        function(value)
 
 
 @pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
@@ -606,7 +607,7 @@ def test_several_precisions_or_devices_are_refused():
 def test_every_shape_must_fit_the_others(layout):
     weights = weights_of(layout)
     for name, tensor in weights.items():
-        for wrong in (tensor[:-1], tensor[None], tensor.flatten()[:1], tensor[0]):
+        for wrong in (tensor[:-1], tensor[None], tensor[0], tensor.flatten()[:1], tensor.sum()):
             with pytest.raises(ShapeError, match=rf"in layout '{layout}' with d_model="):
                 state_dict_from(weights | {name: wrong}, layout, n_heads=H)
 

@@ -232,7 +232,7 @@ def state_dict_from(weights, layout, *, n_heads):
         *inputs, out = (_rows(weights, prefix, kind, layout) for prefix in PREFIXES[layout])
         rows = torch.cat(inputs)
         if layout == "interleaved":
-            heads = rows.unflatten(0, (int(n_heads), 3, -1))  # (H, 3, d/H) and columns
+            heads = rows.unflatten(0, (n_heads, 3, -1))  # (H, 3, d/H) and columns
             rows = heads.transpose(0, 1).flatten(0, 2)
         state[f"qkv_proj.{kind}"] = rows
         state[f"out_proj.{kind}"] = out.clone(memory_format=torch.contiguous_format)

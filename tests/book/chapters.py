@@ -48,7 +48,7 @@ CHAPTERS = {
     ),
     "09_pytorch": Chapter(LAYER, ("packed_weight",)),
     "10_masks": Chapter(("score", "mix"), ("masked_softmax", "fused_attention", "may_look")),
-    "11_gpu": Chapter(LAYER),
+    "11_gpu": Chapter(LAYER, ("attention_flop", "attention_bytes")),
     "12_flash_attention": Chapter(
         ("score", "mix"),
         (

@@ -40,6 +40,8 @@ from tutorial_lib.pytorch.mha import (
 )
 from tutorial_lib.pytorch.timing import (
     Measurement,
+    attention_bytes,
+    attention_flop,
     interleave,
     measure,
     peak_mib,
@@ -52,6 +54,8 @@ __all__ = [
     "Measurement",
     "MultiHeadAttention",
     "attend_rows",
+    "attention_bytes",
+    "attention_flop",
     "attention_kernel",
     "attention_trace",
     "available_devices",

@@ -404,17 +404,18 @@ from triton.compiler import ASTSource
 from tutorial_lib.pytorch.flash import attention_kernel
 
 def compiled(dtype, capability, fixed, **options):
-    pointer, strides = "*" + dtype, ("i32", "i32", "i32", "constexpr")
+    tensor = ("*" + dtype, ("i32", "i32", "i32", "constexpr"))
     signature = {
-        "inputs": (pointer,) * 3,
-        "outputs": (pointer, "*fp32"),
-        "strides": (strides,) * 4,
+        "inputs": (tensor,) * 3,
+        "outputs": (tensor, "*fp32"),
         "numbers": ("i32", "i32", "i32", "fp32"),
-        "FIXED": "constexpr",
+        "CAUSAL": "constexpr",
+        "SIZES": "constexpr",
     }
-    known = {(4,): fixed} | {(2, tensor, 3): 1 for tensor in range(4)}
-    places = [(0, 0), (0, 1), (0, 2), (1, 0), *((2, i, j) for i in range(4) for j in range(3))]
-    aligned = {place: [["tt.divisibility", 16]] for place in places}
+    places = (0, 0), (0, 1), (0, 2), (1, 0)
+    known = {(3,): fixed[0], (4,): fixed[1:]} | {(*place, 1, 3): 1 for place in places}
+    many = [(*place, 1, axis) for place in places for axis in range(3)]
+    aligned = {place: [["tt.divisibility", 16]] for place in [*((*p, 0) for p in places), *many]}
     source = ASTSource(attention_kernel, signature, known, aligned)
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
 

@@ -262,11 +262,26 @@ def _jit(function):
 
 
 @_jit
-def rows_at(tensor, strides, H, rows, WIDTH: tl.constexpr):
-    """Return where rows of the program's head lie in memory: (rows, WIDTH) addresses."""
+def rows_at(tensor, H, rows, WIDTH: tl.constexpr):
+    """Return where rows of the program's head lie in memory, (rows, WIDTH) addresses."""
+    start, strides = tensor
     head = tl.program_id(1).to(tl.int64)
-    start = tensor + head // H * strides[0] + head % H * strides[1]
-    return start + rows[:, None] * strides[2] + tl.arange(0, WIDTH)[None, :] * strides[3]
+    start = start + head // H * strides[0] + head % H * strides[1]
+    columns = tl.arange(0, WIDTH)
+    return start + rows[:, None] * strides[2] + columns[None, :] * strides[3]
+
+
+@_jit
+def load_rows(tensor, H, rows, length, WIDTH: tl.constexpr):
+    """Load rows of the program's head; those behind the last are 0."""
+    return tl.load(rows_at(tensor, H, rows, WIDTH), rows[:, None] < length, 0.0)
+
+
+@_jit
+def score_keys(Q, K, seen, scale):
+    """`score_tile` in Triton, with scores in units of ln 2."""
+    scores = tl.dot(Q, tl.trans(K), input_precision="ieee") * scale
+    return tl.where(seen, scores, float("-inf"))
 
 
 @_jit
@@ -275,19 +290,21 @@ def fold_scores(maximum, total, mixed, scores, V):
     raised = tl.maximum(maximum, tl.max(scores, axis=1))
     shrink, powers = tl.exp2(maximum - raised), tl.exp2(scores - raised[:, None])
     total = shrink * total + tl.sum(powers, axis=1)
-    mixed = tl.dot(powers.to(V.dtype), V, shrink[:, None] * mixed, input_precision="ieee")
+    mixed = shrink[:, None] * mixed
+    mixed = tl.dot(powers.to(V.dtype), V, mixed, input_precision="ieee")
     return raised, total, mixed
 
 
 @_jit
 def divide_out(maximum, total, mixed):
-    """The last lines of `attend_rows` in Triton: heads and logsumexp."""
+    """The end of `attend_rows` in Triton: heads and logsumexp."""
     total = tl.where(total > 0, total, 1.0)
-    return mixed / total[:, None], (maximum + tl.log2(total)) * 0.6931471805599453  # ln 2
+    logsumexp = (maximum + tl.log2(total)) * 0.6931471805599453  # ln 2
+    return mixed / total[:, None], logsumexp
 
 
 @_jit
-def attention_kernel(inputs, outputs, strides, numbers, FIXED: tl.constexpr):
+def attention_kernel(inputs, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexpr):
     """`attend_rows` in Triton: a program lets one block of queries of one head attend.
 
     Introduced in chapter 12. Scores are in units of ln 2, since a GPU raises 2 to a power and not
@@ -295,35 +312,36 @@ def attention_kernel(inputs, outputs, strides, numbers, FIXED: tl.constexpr):
 
     Parameters
     ----------
-    inputs : Q, K and V, (B, H, T, WIDTH), (B, H, S, WIDTH) and (B, H, S, WIDTH)
-    outputs : heads, (B, H, T, WIDTH), and logsumexp, a contiguous (B, H, T) in float32
-    strides : those of Q, K, V and heads
-    numbers : H, T, S, and what a product q · k is times to be a score in units of ln 2
-    FIXED : CAUSAL, WIDTH, BLOCK_Q and BLOCK_K, which the compiler knows
+    inputs : Q, K and V, (B, H, T, WIDTH), (B, H, S, WIDTH) and (B, H, S, WIDTH), each with its
+        strides
+    outputs : heads, (B, H, T, WIDTH), with its strides, and logsumexp, a contiguous (B, H, T)
+    numbers : H, T, S, and what makes a score in units of ln 2 of a product of two vectors
+    CAUSAL : apply `causal_mask(T, S)`
+    SIZES : WIDTH, BLOCK_Q and BLOCK_K, which are known when the kernel is compiled
     """
     H, T, S, scale = numbers
-    CAUSAL: tl.constexpr = FIXED[0]
-    WIDTH: tl.constexpr = FIXED[1]
-    BLOCK_Q: tl.constexpr = FIXED[2]
-    BLOCK_K: tl.constexpr = FIXED[3]
-    rows = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK_Q + tl.arange(0, BLOCK_Q)
-    last = tl.minimum(rows + S - T, S - 1) if CAUSAL else rows * 0 + S - 1
-    Q = tl.load(rows_at(inputs[0], strides[0], H, rows, WIDTH), rows[:, None] < T, 0.0)
-    maximum, total = tl.full((BLOCK_Q,), -1e30, tl.float32), tl.zeros((BLOCK_Q,), tl.float32)
+    WIDTH: tl.constexpr = SIZES[0]
+    BLOCK_Q: tl.constexpr = SIZES[1]
+    BLOCK_K: tl.constexpr = SIZES[2]
+    block = tl.num_programs(0) - 1 - tl.program_id(0)  # the longest rows first
+    rows = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
+    last = rows + S - T if CAUSAL else rows * 0 + S - 1
+    Q = load_rows(inputs[0], H, rows, T, WIDTH)
+    maximum = tl.full((BLOCK_Q,), -1e30, tl.float32)
+    total = tl.zeros((BLOCK_Q,), tl.float32)
     mixed = tl.zeros((BLOCK_Q, WIDTH), tl.float32)
-    end = tl.max(last, axis=0) + 1
     whole = tl.maximum(tl.min(last, axis=0) + 1, 0) // BLOCK_K * BLOCK_K
+    end = tl.max(last, axis=0) + 1
     for edge in tl.static_range(2):
         for start in range(whole if edge else 0, end if edge else whole, BLOCK_K):
             keys = start + tl.arange(0, BLOCK_K)
-            K = tl.load(rows_at(inputs[1], strides[1], H, keys, WIDTH), keys[:, None] < S, 0.0)
-            V = tl.load(rows_at(inputs[2], strides[2], H, keys, WIDTH), keys[:, None] < S, 0.0)
-            scores = tl.dot(Q, tl.trans(K), input_precision="ieee") * scale
-            if edge:
-                scores = tl.where(keys[None, :] <= last[:, None], scores, float("-inf"))
+            K = load_rows(inputs[1], H, keys, S, WIDTH)
+            V = load_rows(inputs[2], H, keys, S, WIDTH)
+            seen = keys[None, :] <= last[:, None] if edge else True
+            scores = score_keys(Q, K, seen, scale)
             maximum, total, mixed = fold_scores(maximum, total, mixed, scores, V)
     heads, logsumexp = divide_out(maximum, total, mixed)
-    tl.store(rows_at(outputs[0], strides[3], H, rows, WIDTH), heads.to(Q.dtype), rows[:, None] < T)
+    tl.store(rows_at(outputs[0], H, rows, WIDTH), heads, rows[:, None] < T)
     tl.store(outputs[1] + tl.program_id(1) * T + rows, logsumexp, rows < T)
 
 
@@ -423,14 +441,14 @@ def _run_kernel(Q, K, V, is_causal, blocks):
     heads, logsumexp = torch.empty_like(Q), Q.new_empty(B, H, T, dtype=torch.float32)
     block_q, block_k, warps, stages = _launch_options(Q)
     block_q, block_k = blocks or (block_q, block_k)
-    strides = tuple(tensor.stride() for tensor in (Q, K, V, heads))
-    with torch.cuda.device_of(Q):
+    Q, K, V, out = ((tensor, tensor.stride()) for tensor in (Q, K, V, heads))
+    with torch.cuda.device_of(heads):
         attention_kernel[triton.cdiv(T, block_q), B * H](
             (Q, K, V),
-            (heads, logsumexp),
-            strides,
+            (out, logsumexp),
             (H, T, S, 1 / (math.sqrt(d) * math.log(2))),
-            (is_causal, d, block_q, block_k),
+            is_causal,
+            (d, block_q, block_k),
             num_warps=warps,
             num_stages=stages,
         )

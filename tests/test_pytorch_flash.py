@@ -398,13 +398,16 @@ def test_without_a_gpu_the_kernel_runs_in_the_interpreter():
 
 
 COMPILE = """
-import triton
+import torch
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from tutorial_lib.pytorch.flash import attention_kernel
+from tutorial_lib.pytorch import flash
 
-def compiled(dtype, capability, fixed, **options):
-    tensor = ("*" + dtype, ("i32", "i32", "i32", "constexpr"))
+def compiled(dtype, major, minor, causal, d):
+    flash.COMPILED, flash.capability = True, lambda device: (major, minor)
+    block_q, block_k, warps, stages = flash._launch_options(torch.empty(1, d, dtype=dtype))
+    pointer = {torch.bfloat16: "*bf16", torch.float16: "*fp16", torch.float32: "*fp32"}[dtype]
+    tensor = (pointer, ("i32", "i32", "i32", "constexpr"))
     signature = {
         "inputs": (tensor,) * 3,
         "outputs": (tensor, "*fp32"),
@@ -413,15 +416,17 @@ def compiled(dtype, capability, fixed, **options):
         "SIZES": "constexpr",
     }
     places = (0, 0), (0, 1), (0, 2), (1, 0)
-    known = {(3,): fixed[0], (4,): fixed[1:]} | {(*place, 1, 3): 1 for place in places}
-    many = [(*place, 1, axis) for place in places for axis in range(3)]
-    aligned = {place: [["tt.divisibility", 16]] for place in [*((*p, 0) for p in places), *many]}
-    source = ASTSource(attention_kernel, signature, known, aligned)
-    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+    known = {(3,): causal, (4,): (d, block_q, block_k)} | {(*at, 1, 3): 1 for at in places}
+    even = [(*at, 0) for at in places] + [(*at, 1, axis) for at in places for axis in range(3)]
+    aligned = {place: [["tt.divisibility", 16]] for place in even}
+    target = GPUTarget("cuda", 10 * major + minor, 32)
+    source = ASTSource(flash.attention_kernel, signature, known, aligned)
+    options = {"num_warps": warps, "num_stages": stages}
+    return triton.compile(source, target=target, options=options)
 
-hopper = compiled("bf16", 90, (True, 128, 128, 64), num_warps=8, num_stages=3)
+hopper = compiled(torch.bfloat16, 9, 0, True, 128)
 print("wgmma.mma_async" in hopper.asm["ptx"], "cp.async" in hopper.asm["ptx"])
-turing = compiled("fp16", 75, (False, 64, 64, 32), num_warps=4, num_stages=1)
+turing = compiled(torch.float16, 7, 5, False, 64)
 print(hopper.metadata.shared <= 227 * 1024, turing.metadata.shared <= 64 * 1024)
 """
 

@@ -461,7 +461,7 @@ def _launch_options(Q):
         return 64, 64, 4, 1
     version = capability(Q.device)
     if Q.dtype == torch.float32 or version < (8, 0):
-        return 64, 32, 4, 1
+        return 32, 32, 8, 1  # no matrix units: larger blocks do not fit into the registers
     return 128, 64, 8 if Q.shape[-1] == 128 else 4, 3 if version >= (9, 0) else 2
 
 

@@ -27,7 +27,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test test-blas notebooks bench lint format retarget lock clean browser
+.PHONY: help book serve test test-blas test-gpu notebooks bench lint format retarget lock clean browser
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,12 @@ test: browser $(TEST) lint book  ## Check every number, figure, page and test
 test-blas: $(TEST)  ## Repeat the numeric tests and chapters with two BLAS kernels and 1 and 2 threads
 	@$(STRICT) $(BIN)/python tools/blas_matrix.py $(PYTEST) $(NBVAL) -m "not setup" \
 		$(wildcard tests/test_*.py) notebooks
+
+test-gpu: $(TEST)  ## Run the tests marked `gpu`, and Part II, on a machine with CUDA
+	@$(BIN)/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())" || { \
+		echo "make test-gpu needs a CUDA device and a CUDA build of $(TORCH)" >&2; exit 1; }
+	$(STRICT) $(PYTEST) -m gpu tests
+	$(STRICT) $(PYTEST) $(NBVAL) $(wildcard notebooks/09_* notebooks/1*_*)
 
 notebooks: $(TEST)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python tools/run_notebooks.py $(NB)

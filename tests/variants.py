@@ -494,6 +494,29 @@ def norms_by_loop(weights, V):
     return norms
 
 
+def bytes_of_arrays(Q, K, V, *, fused):
+    scores = Q @ np.swapaxes(K, -1, -2)
+    arrays = [Q, K, V, scores @ V] + [scores] * (0 if fused else 4)
+    return sum(array.nbytes for array in arrays)
+
+
+def sorted_times(gpu, call, repeats, warm_up):
+    spent = []
+    for _ in range(warm_up + repeats):
+        gpu.synchronize()
+        spent.append(-gpu.clock)
+        call()
+        gpu.synchronize()
+        spent[-1] += gpu.clock
+    return np.median(spent[warm_up:])
+
+
+def times_from_rates(Q, K, V, peak, bandwidth):
+    flop = 2 * (np.einsum("...td,...sd->...ts", Q, K).size) * (Q.shape[-1] + V.shape[-1])
+    moved = [bytes_of_arrays(Q, K, V, fused=fused) for fused in (False, True)]
+    return [flop / min(peak, bandwidth * flop / size) for size in moved]
+
+
 VARIANTS = [
     ("attend_block", "row by row", block_by_rows),
     ("attend_block", "a mask of all keys", block_by_masking),
@@ -685,7 +708,46 @@ VARIANTS += [
     ("wrong_entries", "a larger step", wrong_entries_in_place(1e-4)),
     ("wrong_entries", "a smaller step", wrong_entries_in_place(1e-6)),
 ]
+VARIANTS += [
+    ("attention_bytes", "arrays made and asked", bytes_of_arrays),
+    ("median_time", "np.median, warm-up cut off", sorted_times),
+    ("least_times", "from the rate under the roof, in a list", times_from_rates),
+    (
+        "within_rounding",
+        "np.allclose",
+        lambda result, exact, eps: np.allclose(
+            result, exact, rtol=0, atol=4 * eps * max(exact.max(), -exact.min())
+        ),
+    ),
+    (
+        "within_rounding",
+        "the largest error alone",
+        lambda result, exact, eps: (
+            np.max(np.abs(result - exact)) <= 4 * eps * np.linalg.norm(exact.ravel(), np.inf)
+        ),
+    ),
+    (
+        "attention_flop",
+        "sums over heads",
+        lambda Q, K, V: sum(
+            2 * len(q) * (k.size + v.size)
+            for q, k, v in zip(*(A.reshape(-1, *A.shape[-2:]) for A in (Q, K, V)), strict=True)
+        ),
+    ),
+]
 NARROW = [
+    (
+        "attention_flop",
+        "as many keys as queries in all heads",
+        lambda Q, K, V: 2 * Q.size * K.shape[-2] + 2 * V.size * Q.shape[-2] * (Q.ndim < 4),
+    ),
+    (
+        "attention_bytes",
+        "float32 alone",
+        lambda Q, K, V, *, fused: bytes_of_arrays(
+            *(A.astype(np.float32) for A in (Q, K, V)), fused=fused
+        ),
+    ),
     (
         "attend_block",
         "heads alone, no batch",

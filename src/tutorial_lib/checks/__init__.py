@@ -27,6 +27,13 @@ from tutorial_lib.checks.embeddings import (
     check_positions_from_wavelengths,
     check_sinusoidal_positions,
 )
+from tutorial_lib.checks.gpu import (
+    check_attention_bytes,
+    check_attention_flop,
+    check_least_times,
+    check_median_time,
+    check_within_rounding,
+)
 from tutorial_lib.checks.gradients import (
     check_attention_backward,
     check_input_gradients,
@@ -87,6 +94,8 @@ __all__ = [
     "check_attend_packed",
     "check_attend_to_sentence",
     "check_attention_backward",
+    "check_attention_bytes",
+    "check_attention_flop",
     "check_attention_weights",
     "check_causal_mask",
     "check_causal_padding_mask",
@@ -104,10 +113,12 @@ __all__ = [
     "check_is_equivariant",
     "check_layer_parameters",
     "check_leaking_pairs",
+    "check_least_times",
     "check_linear_backward",
     "check_log_softmax",
     "check_masked_softmax",
     "check_may_look",
+    "check_median_time",
     "check_multi_head_attention",
     "check_multi_head_attention_backward",
     "check_multiply_adds",
@@ -136,5 +147,6 @@ __all__ = [
     "check_trace",
     "check_weighted_norms",
     "check_window_masks",
+    "check_within_rounding",
     "check_wrong_entries",
 ]

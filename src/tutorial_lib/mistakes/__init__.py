@@ -9,6 +9,7 @@ from tutorial_lib.mistakes import (
     attention_weights,
     concatenation,
     embeddings,
+    gpu,
     gradients,
     heads,
     masks,
@@ -34,5 +35,6 @@ CHAPTERS = (
     review_part_1,
     pytorch,
     masks,
+    gpu,
 )
 MISTAKES = {name: wrong for chapter in CHAPTERS for name, wrong in chapter.MISTAKES.items()}

@@ -1,0 +1,151 @@
+"""Checks for chapter 11. Torch is loaded when a check is called."""
+
+import statistics
+
+import numpy as np
+
+from tutorial_lib.checks.account import D_K, D_V, B, Case, H, S, T, check, normal
+
+
+def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):
+    shapes = {"Q": (rows, D_K), "K": (keys, D_K), "V": (keys, D_V)}
+    return {
+        name: normal(seed + i, *batch, *shape).astype(dtype)
+        for i, (name, shape) in enumerate(shapes.items())
+    }
+
+
+def check_attention_flop(function):
+    """Check `attention_flop(Q, K, V)`: a number. Prints an account."""
+    from tutorial_lib.pytorch.timing import attention_flop
+
+    cases = (
+        Case("one head", _attention(70, float, batch=())),
+        Case("3 heads", _attention(73, float)),
+        Case("a batch", _attention(76, float, batch=(B, H))),
+        Case("one query", _attention(79, float, rows=1)),
+    )
+    check("attention_flop", function, attention_flop, cases)
+
+
+def check_attention_bytes(function):
+    """Check `attention_bytes(Q, K, V, fused=...)`: a number. Prints an account."""
+    from tutorial_lib.pytorch.timing import attention_bytes
+
+    cases = (
+        Case("fused", _attention(70, np.float32), {"fused": True}),
+        Case("step by step", _attention(70, np.float32), {"fused": False}),
+        Case("a batch in float16", _attention(73, np.float16, batch=(B, H)), {"fused": False}),
+        Case("float64, fused", _attention(76, np.float64, batch=(B, H)), {"fused": True}),
+    )
+    check("attention_bytes", function, attention_bytes, cases)
+
+
+class _StandInGPU:
+    """Plays a GPU with other work in its queue; `ask` is a call that it first has to compile."""
+
+    def __init__(self, *units, first=(900, 400), queued=5000):
+        self.clock, self.done_at = 0, queued
+        self.units = iter((*first, *units))
+
+    def ask(self):
+        """Ask for the next piece of work, and return before it is done."""
+        self.clock += 1
+        self.done_at = max(self.clock, self.done_at) + next(self.units)
+
+    def synchronize(self):
+        """Wait until all is done."""
+        self.clock = max(self.clock, self.done_at)
+
+
+def _median_time(gpu, call, repeats, warm_up):
+    for _ in range(warm_up):
+        call()
+    spent = []
+    for _ in range(repeats):
+        gpu.synchronize()
+        start = gpu.clock
+        call()
+        gpu.synchronize()
+        spent.append(gpu.clock - start)
+    return statistics.median(spent)
+
+
+def check_median_time(function):
+    """Check `median_time(gpu, call, repeats, warm_up)`, exercise of chapter 11."""
+    devices = {
+        "work left over from before, one repeat": (_StandInGPU(40), 1, 2),
+        "one repeat of five was disturbed": (_StandInGPU(43, 40, 300, 46, 41), 5, 2),
+        "three calls of warm-up": (_StandInGPU(70, 40, 47, 42), 3, 3),
+        "an even number of repeats": (_StandInGPU(50, 40, 44, 90), 4, 2),
+    }
+    cases = tuple(
+        Case(label, {"gpu": gpu, "call": gpu.ask, "repeats": repeats, "warm_up": warm_up})
+        for label, (gpu, repeats, warm_up) in devices.items()
+    )
+    check("median_time", function, _median_time, cases)
+
+
+def _least_times(Q, K, V, peak, bandwidth):
+    from tutorial_lib.pytorch.timing import attention_bytes, attention_flop
+
+    moved = [attention_bytes(Q, K, V, fused=fused) for fused in (False, True)]
+    return tuple(max(attention_flop(Q, K, V) / peak, size / bandwidth) for size in moved)
+
+
+def check_least_times(function):
+    """Check `least_times(Q, K, V, peak, bandwidth)`: two numbers, exercise of chapter 11."""
+    long = _attention(70, np.float16, rows=48, keys=50)
+    one = _attention(73, np.float16, batch=(B, H), rows=1, keys=50)
+    cases = (
+        Case("memory is the limit of both", {**one, "peak": 8e6, "bandwidth": 4e3}),
+        Case("memory is the limit of one", {**long, "peak": 2e6, "bandwidth": 1e5}),
+        Case(
+            "arithmetic is the limit of both",
+            {**_attention(76, float, batch=(B, H)), "peak": 1e4, "bandwidth": 1e6},
+        ),
+    )
+    check("least_times", function, _least_times, cases)
+
+
+def _within_rounding(result, exact, eps):
+    return bool((np.abs(result - exact) <= 4 * eps * np.abs(exact).max()).all())
+
+
+def _rounded(exact, eps):
+    """Move each number by half of eps of itself, up and down in turn."""
+    return exact * (1 + eps / 2 * (-1) ** np.arange(exact.size).reshape(exact.shape))
+
+
+def _rounding_cases():
+    """Return label -> (result, exact, eps): results that rounding explains, and others."""
+    exact, half = normal(70, B, T, D_V), 2.0**-7
+    largest, rounded = np.abs(exact).max(), _rounded(exact, half)
+    high, low, nan, infinite, tiny, third = (np.copy(rounded) for _ in range(6))
+    high[1, 2, 3] += 8 * half * largest
+    low[0, 4, 1] -= 8 * half * largest
+    nan[1, 0, 2], infinite[0, 3, 5] = np.nan, np.inf
+    tiny[0, 0, 0], third[1, 2, 3] = half * largest, exact[1, 2, 3] / 3
+    almost_0 = exact.copy()
+    almost_0[0, 0, 0] = 1e-6
+    return {
+        "rounded to eight bits": (rounded, exact, half),
+        "one entry too large": (high, exact, half),
+        "one entry too small": (low, exact, half),
+        "an entry that is almost 0": (tiny, almost_0, half),
+        "large numbers": (_rounded(1e4 * exact, half), 1e4 * exact, half),
+        "small numbers, one wrong": (1e-4 * third, 1e-4 * exact, half),
+        "too wrong for float32": (rounded, exact, 2.0**-23),
+        "NaN": (nan, exact, half),
+        "infinity": (infinite, exact, half),
+    }
+
+
+def check_within_rounding(function):
+    """Check `within_rounding(result, exact, eps)`: True or False, exercise of chapter 11."""
+    names = ("result", "exact", "eps")
+    cases = tuple(
+        Case(label, dict(zip(names, triple, strict=True)))
+        for label, triple in _rounding_cases().items()
+    )
+    check("within_rounding", function, _within_rounding, cases)

@@ -155,7 +155,7 @@ def progress(line):
 def summary(values):
     """Return the median and the quartiles, which say how much the rounds differ."""
     low, median, high = np.percentile(values, [25, 50, 75]).tolist()
-    return {"median": _short(median), "low": _short(low), "high": _short(high)}
+    return {"median": short(median), "low": short(low), "high": short(high)}
 
 
 def ratio(times_ms, reference_ms):
@@ -163,7 +163,8 @@ def ratio(times_ms, reference_ms):
     return summary(times_ms / reference_ms)
 
 
-def _short(number):
+def short(number):
+    """Return a number with four digits."""
     return float(f"{number:.4g}")
 
 
@@ -175,14 +176,14 @@ def peak_mib(call):
         before, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
         call()
-        return _short((tracemalloc.get_traced_memory()[1] - before) / MIB)
+        return short((tracemalloc.get_traced_memory()[1] - before) / MIB)
     finally:
         tracemalloc.stop()
 
 
 def torch_peak_mib(call):
     """Return the same for a call of torch on the CPU."""
-    return _short(timing.peak_mib(call, device="cpu"))
+    return short(timing.peak_mib(call, device="cpu"))
 
 
 def machine():
@@ -232,6 +233,13 @@ def print_machine(record):
 def write(name, record):
     """Write src/tutorial_lib/data/results/<name>.json, which the chapter reads."""
     path = RESULTS / f"{name}.json"
-    text = json.dumps(record, indent=1, ensure_ascii=False)
-    path.write_text(re.sub(r"\n +(?=[-\d.]+[,\n])", " ", text) + "\n", encoding="utf-8")
+    path.write_text(as_text(record) + "\n", encoding="utf-8")
     print(f"wrote {path.name}")
+
+
+def as_text(record):
+    """Return a record as JSON: numbers of a list side by side, each row of a table in a line."""
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    text = re.sub(r"\n +(?=[-\d.]+[,\n])", " ", text)
+    row = re.compile(r"(\n +)(\{[^][{}]*\})")
+    return row.sub(lambda found: found[1] + re.sub(r"\n *", " ", found[2]), text)

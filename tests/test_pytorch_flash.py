@@ -291,7 +291,7 @@ def test_large_scores_of_the_kernel_do_not_overflow(device):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize(("T", "S"), [(300, 300), (37, 200), (200, 37)])
+@pytest.mark.parametrize(("T", "S"), [(200, 200), (16, 2048), (200, 37)])
 def test_gradients_are_those_of_autograd(device, dtype, is_causal, T, S):
     Q, K, V, dheads = draw(
         device, dtype, (1, 2, T, 16), (1, 2, S, 16), (1, 2, S, 16), (1, 2, T, 16)
@@ -303,7 +303,8 @@ def test_gradients_are_those_of_autograd(device, dtype, is_causal, T, S):
     actual = torch.autograd.grad(heads, inputs, dheads)
     for one, other in zip(actual, expected, strict=True):
         assert one.dtype == dtype
-        assert error_of(one, other) <= 2 * TOLERANCE[dtype]
+        summed_in_float32 = torch.finfo(dtype).eps / 2 if dtype != torch.float32 else 1e-6
+        assert error_of(one, other) <= summed_in_float32, "and rounded once, at the end"
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -135,7 +135,7 @@ def attend_rows(Q, K, V, last, block):
         scores = score_tile(Q, K[..., keys, :], keys <= last)
         state = fold_block(state, scores, V[..., keys, :])
     maximum, total, mixed = state
-    total = np.where(total > 0, total, 1)  # or a query that sees nothing divides by 0
+    total = np.where(total > 0, total, 1)  # 0 where a query sees nothing
     return mixed / total, maximum + np.log(total)
 
 
@@ -193,7 +193,8 @@ def flash_forward(Q, K, V, *, causal=False, block=64):
     logsumexp = np.empty((*Q.shape[:-1], 1), dtype=V.dtype)
     for start in range(0, T, block):
         rows = np.s_[..., start : start + block, :]
-        heads[rows], logsumexp[rows] = attend_rows(Q[rows], K, V, last[rows], block)
+        part = attend_rows(Q[rows], K, V, last[rows], block)
+        heads[rows], logsumexp[rows] = part
     return FlashTrace(Q, K, V, heads, logsumexp, causal)
 
 
@@ -218,7 +219,7 @@ def block_backward(trace, dheads, keys):
     last = last_keys(Q.shape[-2], trace.K.shape[-2], causal=trace.causal)
     weights = np.exp(score_tile(Q, K, keys <= last) - trace.logsumexp)  # (..., T, n)
     dweights = dheads @ np.swapaxes(V, -1, -2)
-    mean = (dheads * trace.heads).sum(axis=-1, keepdims=True)  # of a row of dweights
+    mean = (dheads * trace.heads).sum(axis=-1, keepdims=True)  # of dweights
     dproducts = weights * (dweights - mean) / math.sqrt(Q.shape[-1])
     dV = np.swapaxes(weights, -1, -2) @ dheads
     return dproducts @ K, np.swapaxes(dproducts, -1, -2) @ Q, dV
@@ -248,12 +249,13 @@ def flash_backward(trace, dheads, *, block=64):
     Source: Dao et al. (2022), appendix B.2.
     """
     require_way_back(trace, dheads, block)
-    dQ, dK, dV = (np.zeros_like(array) for array in (trace.Q, trace.K, trace.V))
+    dQ, dK, dV = (np.zeros_like(A) for A in (trace.Q, trace.K, trace.V))
     S = trace.K.shape[-2]
     for start in range(0, S, block):
         keys = np.arange(start, min(start + block, S))
-        part, dK[..., keys, :], dV[..., keys, :] = block_backward(trace, dheads, keys)
-        dQ += part
+        share, *own = block_backward(trace, dheads, keys)
+        dQ += share
+        dK[..., keys, :], dV[..., keys, :] = own
     return dQ, dK, dV
 
 

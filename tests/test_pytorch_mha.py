@@ -73,6 +73,23 @@ def test_lengths_may_be_whole_numbers_of_numpy():
     assert module.out_proj.in_features == 300
 
 
+@pytest.mark.parametrize("keys", [None, S])
+def test_biases_are_those_of_torchs_layer(path, keys):
+    theirs = torch.nn.MultiheadAttention(D_MODEL, H, batch_first=True, dtype=torch.float64)
+    module = make(d_v=D_K)  # the widths that torch's layer has, and the layout of its rows
+    theirs.load_state_dict(
+        {
+            "in_proj_weight": module.qkv_proj.weight,
+            "in_proj_bias": module.qkv_proj.bias,
+            "out_proj.weight": module.out_proj.weight,
+            "out_proj.bias": module.out_proj.bias,
+        }
+    )
+    X, context = draw(B, T, D_MODEL), None if keys is None else draw(B, keys, D_MODEL, seed=2)
+    source = X if context is None else context
+    assert_close(path(module, X, context=context), theirs(X, source, source)[0])
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("keys", [None, 3, 6])
 def test_both_paths_give_the_same(batch, mask_kind, is_causal, keys, make_mask):
@@ -209,6 +226,21 @@ def test_fast_kernels_get_four_axes_and_causality_as_a_flag(monkeypatch):
         make()(draw(*batch, T, D_MODEL))
         assert calls == [(4, 4, 4, None, True), (4, 4, 4, None, None)]
         calls.clear()
+
+
+@pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": coins(H, T, 3) & False}])
+def test_no_kernel_gets_an_empty_row_which_some_turn_into_nan(monkeypatch, options):
+    def naive(Q, K, V, *, attn_mask, dropout_p):
+        scores = (Q @ K.mT / Q.shape[-1] ** 0.5).masked_fill(~attn_mask, -torch.inf)
+        return scores.softmax(dim=-1) @ V
+
+    module, X, context = make(), draw(B, T, D_MODEL), draw(B, 3, D_MODEL, seed=2)
+    expected = module(X, context=context, **options)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", naive)
+    Y = module(X.requires_grad_(), context=context, **options)
+    assert_close(Y, expected)
+    Y.sum().backward()
+    assert all(tensor.grad.isfinite().all() for tensor in (X, *module.parameters()))
 
 
 def test_self_attention_projects_once():

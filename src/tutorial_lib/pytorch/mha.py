@@ -136,7 +136,7 @@ def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
 def project_packed(module, X, context=None):
     """Give each head its queries, keys and values, from one product in self-attention.
 
-    Built in chapter 09.
+    Introduced in chapter 09.
 
     Parameters
     ----------

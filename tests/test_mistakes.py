@@ -61,6 +61,7 @@ CHAPTERS = {
         *("attention_flop", "attention_bytes", "median_time", "least_times"),
         "within_rounding",
     },
+    "13_many_devices": {"shard_params", "shard_unevenly", "bytes_sent", "pairs_seen"},
 }
 ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]
 

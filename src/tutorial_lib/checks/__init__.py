@@ -51,6 +51,12 @@ from tutorial_lib.checks.heads import (
     check_score_ranks,
     check_split_heads,
 )
+from tutorial_lib.checks.many_devices import (
+    check_bytes_sent,
+    check_pairs_seen,
+    check_shard_params,
+    check_shard_unevenly,
+)
 from tutorial_lib.checks.masks import (
     check_for_torch_layer,
     check_fused_attention,
@@ -97,6 +103,7 @@ __all__ = [
     "check_attention_bytes",
     "check_attention_flop",
     "check_attention_weights",
+    "check_bytes_sent",
     "check_causal_mask",
     "check_causal_padding_mask",
     "check_concat_heads",
@@ -125,6 +132,7 @@ __all__ = [
     "check_outputs_of",
     "check_packed_mask",
     "check_packed_weight",
+    "check_pairs_seen",
     "check_passes_round_trip",
     "check_positions_from_wavelengths",
     "check_project_heads",
@@ -136,6 +144,8 @@ __all__ = [
     "check_scaled_dot_product_attention",
     "check_score_across_heads",
     "check_score_ranks",
+    "check_shard_params",
+    "check_shard_unevenly",
     "check_sinusoidal_positions",
     "check_softmax",
     "check_softmax_backward",

@@ -12,6 +12,7 @@ from tutorial_lib.mistakes import (
     gpu,
     gradients,
     heads,
+    many_devices,
     masks,
     output_projection,
     pytorch,
@@ -36,5 +37,6 @@ CHAPTERS = (
     pytorch,
     masks,
     gpu,
+    many_devices,
 )
 MISTAKES = {name: wrong for chapter in CHAPTERS for name, wrong in chapter.MISTAKES.items()}

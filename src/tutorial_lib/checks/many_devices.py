@@ -1,0 +1,85 @@
+"""Checks for chapter 13. Torch is loaded when a check is called."""
+
+import numpy as np
+
+from tutorial_lib import projection
+from tutorial_lib.checks.account import Case, check
+
+
+def _params(seed, n_heads):
+    sizes = {"d_model": 5, "n_heads": n_heads, "d_k": 6, "d_v": 12}
+    return projection.init_params(np.random.default_rng(seed), **sizes)
+
+
+def _shards(*triples):
+    """Return a case for each (heads, processes, rank)."""
+    return tuple(
+        Case(
+            f"{heads} heads over {processes} processes, rank {rank}",
+            {"params": _params(80 + heads, heads), "rank": rank, "world_size": processes},
+        )
+        for heads, processes, rank in triples
+    )
+
+
+def _shard_params(params, rank, world_size):
+    from tutorial_lib.pytorch.parallel import shard_params
+
+    return shard_params(params, rank, world_size)
+
+
+def check_shard_params(function):
+    """Check `shard_params(params, rank, world_size)`: → Params. Prints an account."""
+    cases = _shards((4, 2, 1), (4, 2, 0), (6, 3, 1), (3, 1, 0))
+    check("shard_params", function, _shard_params, cases)
+
+
+def _shard_unevenly(params, rank, world_size):
+    fewest, left = divmod(params.n_heads, world_size)
+    first = rank * fewest + min(rank, left)
+    heads = slice(first, first + fewest + (rank < left))
+    W_O = params.W_O.reshape(params.n_heads, -1, params.d_model)[heads]
+    own = (W[heads] for W in (params.W_Q, params.W_K, params.W_V))
+    return projection.Params(*own, W_O.reshape(-1, params.d_model))
+
+
+def check_shard_unevenly(function):
+    """Check `shard_unevenly(params, rank, world_size)`: → Params, exercise of chapter 13."""
+    cases = _shards((5, 2, 1), (5, 2, 0), (8, 3, 1), (8, 3, 2), (6, 3, 1))
+    check("shard_unevenly", function, _shard_unevenly, cases)
+
+
+def _bytes_sent(shape, n_layers, world_size, itemsize):
+    B, T, d_model = shape
+    return 8 * n_layers * (world_size - 1) * B * T * d_model * itemsize / world_size
+
+
+def check_bytes_sent(function):
+    """Check `bytes_sent(shape, n_layers, world_size, itemsize)`, exercise of chapter 13."""
+    names = ("shape", "n_layers", "world_size", "itemsize")
+    given = {
+        "2 processes, bfloat16": ((2, 10, 24), 3, 2, 2),
+        "3 processes, float32": ((1, 7, 24), 1, 3, 4),
+        "8 processes": ((4, 5, 24), 12, 8, 2),
+        "one process": ((2, 10, 24), 3, 1, 2),
+    }
+    cases = tuple(
+        Case(label, dict(zip(names, values, strict=True))) for label, values in given.items()
+    )
+    check("bytes_sent", function, _bytes_sent, cases)
+
+
+def _pairs_seen(owner, n):
+    return np.bincount(owner, weights=np.arange(1, len(owner) + 1), minlength=n).astype(int)
+
+
+def check_pairs_seen(function):
+    """Check `pairs_seen(owner, n)`: → (n,), exercise of chapter 13."""
+    owners = {
+        "blocks": (np.arange(12) // 4, 3),
+        "in turn": (np.arange(12) % 3, 3),
+        "in any order": (np.array([2, 0, 2, 1, 1, 0, 2]), 3),
+        "one process has no tokens": (np.array([3, 0, 0, 1, 3]), 5),
+    }
+    cases = tuple(Case(label, {"owner": owner, "n": n}) for label, (owner, n) in owners.items())
+    check("pairs_seen", function, _pairs_seen, cases)

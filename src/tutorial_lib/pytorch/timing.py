@@ -248,7 +248,8 @@ def attention_bytes(Q, K, V, *, fused):
     """Count the bytes that attention must at least move from and to the device's large memory.
 
     Built in chapter 11. Fused, each number of Q, K, V and of the heads' output is moved once. Step
-    by step the scores are written, read by the softmax, and its weights written and read as well.
+    by step the scores are written, read by the softmax, and its weights written and read as well,
+    unless a cache keeps them.
 
     Parameters
     ----------

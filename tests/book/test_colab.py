@@ -1,5 +1,7 @@
 """A chapter's file alone, in Colab's versions, installs the library and prints what is stored.
 
+Of PyTorch it has the book's version: Colab's own would bring gigabytes of CUDA.
+
 The environment is kept in `.venv-colab` at the root and made again when its recipe changes.
 """
 
@@ -49,10 +51,12 @@ def run(*command, folder=ROOT, **settings):
 def recipe():
     """Return what goes into the environment: requirements, and the lock as constraints."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    direct = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    torch = [line for line in direct if line.startswith("torch==")]  # and no Triton
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     return {
         "python": sys.version.split()[0],
-        "packages": [*COLAB, *RUNNER, *project["build-system"]["requires"]],
+        "packages": [*COLAB, *torch, *RUNNER, *project["build-system"]["requires"]],
         "constraints": [line for line in lock if not line.startswith(("numpy=", "matplotlib="))],
     }
 

@@ -106,7 +106,7 @@ def _leaking_pairs(layer, X, mask):
     for s in range(len(X)):
         changed = X.copy()
         changed[s] = rng.standard_normal(X.shape[-1])
-        moved[:, s] = np.abs(layer(changed) - before).max(axis=-1) > 1e-9
+        moved[:, s] = ~(np.abs(layer(changed) - before).max(axis=-1) <= 1e-9)
     return moved & ~mask
 
 
@@ -133,7 +133,8 @@ def check_leaking_pairs(function):
         "a mask upside down": _layer(mask=upside_down),
         "a token less its mean, shown to all": _layer(_spread),
         "a mean over the sentence": _layer(lambda X: X - X.mean(axis=0)),
-        "a leak of a hundred-millionth": lambda X: _layer()(X) + 1e-7 * math.pi * X[-1],
+        "a leak of less than a millionth": lambda X: _layer()(X) + 1e-7 * math.pi * X[-1],
+        "a layer that gives NaN": lambda X: np.where(X[-1:] > 9, X, np.nan),
     }
     cases = tuple(
         Case(label, {"layer": layer, "X": X, "mask": causal}) for label, layer in layers.items()

@@ -351,7 +351,7 @@ def _found(*, change=None, limit=1e-9, judge=lambda moved, mask: moved & ~mask, 
             changed = X.copy() if back else changed
             noise = rng.standard_normal(X.shape[-1])
             changed[s] = noise if change is None else change(X[s])
-            moved[:, s] = np.abs(layer(changed) - before).max(axis=-1) > limit
+            moved[:, s] = ~(np.abs(layer(changed) - before).max(axis=-1) <= limit)
         return judge(moved, mask)
 
     return leaking_pairs
@@ -363,7 +363,18 @@ def _last_token_alone(layer, X, mask):
     return found
 
 
+def _nan_is_still(layer, X, mask):
+    nan = np.isnan(layer(X)).any(axis=-1)
+    return _found()(layer, X, mask) & ~nan[:, None]
+
+
 LEAKING_PAIRS = (
+    Mistake(
+        "nan_is_still",
+        "it takes an output that is NaN for one that did not move",
+        "Ask for what is still, at most 1e-9, and report all else: NaN is not above any limit.",
+        _nan_is_still,
+    ),
     Mistake(
         "plus_one",
         "it adds 1 to every number of a token, which a leak of token minus mean does not see",

@@ -14,14 +14,14 @@ class MultiHeadAttention(nn.Module):
     """The layer of chapter 06 with its weights packed for PyTorch.
 
     Built in chapter 09. `forward` is the fused path; `explicit` takes the same steps one by one,
-    and `attention_trace` keeps all of them. Without dropout the two give the same numbers.
+    and `attention_trace` keeps all of them. Without dropout the two agree to rounding.
 
     Parameters
     ----------
     d_model, n_heads : width of the layer, number of heads
     d_k, d_v : widths of a head; d_k is d_model / n_heads and d_v is d_k unless given
     bias : whether the projections add a vector
-    dropout : share of the weights that training sets to zero, from 0 to below 1
+    dropout : probability with which training sets a weight to zero, from 0 to below 1
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
         )
     require_tensors(module, X, context, mask)
     Q, K, V = project_packed(module, X, context)
-    scores = Q @ K.transpose(-2, -1) / math.sqrt(module.d_k)  # (..., H, T, S)
+    scores = Q / math.sqrt(module.d_k) @ K.transpose(-2, -1)  # (..., H, T, S)
     weights = masked_softmax(scores, mask=may_look(mask, is_causal, Q, K))
     heads = F.dropout(weights, module.dropout, module.training) @ V  # (..., H, T, d_v)
     concat = heads.transpose(-3, -2).flatten(-2)  # (..., T, H*d_v)
@@ -136,7 +136,8 @@ def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
 def project_packed(module, X, context=None):
     """Give each head its queries, keys and values, from one product in self-attention.
 
-    Introduced in chapter 09.
+    Introduced in chapter 09. With a context the rows of `qkv_proj.weight` are used apart, so its
+    hooks are not called.
 
     Parameters
     ----------

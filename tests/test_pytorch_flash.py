@@ -410,7 +410,7 @@ def compiled(dtype, major, minor, causal, d):
     pointer = {torch.bfloat16: "*bf16", torch.float16: "*fp16", torch.float32: "*fp32"}[dtype]
     tensor = (pointer, ("i32", "i32", "i32", "constexpr"))
     signature = {
-        "inputs": (tensor,) * 3,
+        "QKV": (tensor,) * 3,
         "outputs": (tensor, "*fp32"),
         "numbers": ("i32", "i32", "i32", "fp32"),
         "CAUSAL": "constexpr",
@@ -421,7 +421,7 @@ def compiled(dtype, major, minor, causal, d):
     even = [(*at, 0) for at in places] + [(*at, 1, axis) for at in places for axis in range(3)]
     aligned = {place: [["tt.divisibility", 16]] for place in even}
     target = GPUTarget("cuda", 10 * major + minor, 32)
-    source = ASTSource(flash.attention_kernel, signature, known, aligned)
+    source = ASTSource(flash.flash_kernel, signature, known, aligned)
     options = {"num_warps": warps, "num_stages": stages}
     return triton.compile(source, target=target, options=options)
 

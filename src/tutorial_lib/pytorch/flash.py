@@ -112,7 +112,7 @@ def fold_block(state, scores, V):
 def attend_rows(Q, K, V, last, block):
     """Let a block of queries attend, one block of keys after the other.
 
-    Built in chapter 12. What `attention_kernel` does, in NumPy. A query that sees nothing gets
+    Built in chapter 12. What `flash_kernel` does, in NumPy. A query that sees nothing gets
     zeros.
 
     Parameters
@@ -306,7 +306,7 @@ def divide_out(maximum, total, mixed):
 
 
 @_jit
-def attention_kernel(inputs, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexpr):
+def flash_kernel(QKV, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexpr):
     """`attend_rows` in Triton: a program lets one block of queries of one head attend.
 
     Introduced in chapter 12. Scores are in units of ln 2, since a GPU raises 2 to a power and not
@@ -314,7 +314,7 @@ def attention_kernel(inputs, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.c
 
     Parameters
     ----------
-    inputs : Q, K and V, (B, H, T, WIDTH), (B, H, S, WIDTH) and (B, H, S, WIDTH), each with its
+    QKV : Q, K and V, (B, H, T, WIDTH), (B, H, S, WIDTH) and (B, H, S, WIDTH), each with its
         strides
     outputs : heads, (B, H, T, WIDTH), with its strides, and logsumexp, a contiguous (B, H, T)
     numbers : H, T, S, and what makes a score in units of ln 2 of a product of two vectors
@@ -328,7 +328,7 @@ def attention_kernel(inputs, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.c
     block = tl.num_programs(0) - 1 - tl.program_id(0)  # the longest rows first
     rows = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
     last = rows + S - T if CAUSAL else rows * 0 + S - 1
-    Q = load_rows(inputs[0], H, rows, T, WIDTH)
+    Q = load_rows(QKV[0], H, rows, T, WIDTH)
     maximum = tl.full((BLOCK_Q,), -1e30, tl.float32)
     total = tl.zeros((BLOCK_Q,), tl.float32)
     mixed = tl.zeros((BLOCK_Q, WIDTH), tl.float32)
@@ -337,8 +337,8 @@ def attention_kernel(inputs, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.c
     for edge in tl.static_range(2):
         for start in range(whole if edge else 0, end if edge else whole, BLOCK_K):
             keys = start + tl.arange(0, BLOCK_K)
-            K = load_rows(inputs[1], H, keys, S, WIDTH)
-            V = load_rows(inputs[2], H, keys, S, WIDTH)
+            K = load_rows(QKV[1], H, keys, S, WIDTH)
+            V = load_rows(QKV[2], H, keys, S, WIDTH)
             seen = keys[None, :] <= last[:, None] if edge else True
             scores = score_keys(Q, K, seen, scale)
             maximum, total, mixed = fold_scores(maximum, total, mixed, scores, V)
@@ -347,7 +347,7 @@ def attention_kernel(inputs, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.c
     tl.store(outputs[1] + tl.program_id(1) * T + rows, logsumexp, rows < T)
 
 
-COMPILED = triton is not None and isinstance(attention_kernel, triton.JITFunction)
+COMPILED = triton is not None and isinstance(flash_kernel, triton.JITFunction)
 
 
 def which_flash(device="cpu"):
@@ -445,7 +445,7 @@ def _run_kernel(Q, K, V, is_causal, blocks):
     block_q, block_k = blocks or (block_q, block_k)
     Q, K, V, out = ((tensor, tensor.stride()) for tensor in (Q, K, V, heads))
     with torch.cuda.device_of(heads):
-        attention_kernel[triton.cdiv(T, block_q), B * H](
+        flash_kernel[triton.cdiv(T, block_q), B * H](
             (Q, K, V),
             (out, logsumexp),
             (H, T, S, 1 / (math.sqrt(d) * math.log(2))),

@@ -231,7 +231,8 @@ def ring_attention(Q, K, V, *, is_causal=False):
         passing = _pass_on(K, V) if step < n - 1 else None
         scores = Q @ K.mT / math.sqrt(Q.shape[-1])  # (..., T/n, T/n)
         if is_causal:
-            there = here + ((rank - step) % n - rank) * block  # the block's tokens, from our first
+            source = (rank - step) % n  # whose block this is
+            there = here + (source - rank) * block
             scores = scores.masked_fill(there > here[:, None], -math.inf)
         old, top = top, torch.maximum(top, scores.amax(dim=-1, keepdim=True))
         powers, shrink = (scores - top).exp(), (old - top).exp()

@@ -19,6 +19,7 @@ import oracle
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
 import tutorial_lib as tl
 from tutorial_lib.pytorch import packed_weight, parallel
@@ -48,6 +49,7 @@ def everything(mesh, params, X, dY, heads):
     found["one token"] = layer(X[0, :1]).detach().numpy()
     found["float32"] = parallelize_heads(params, mesh, dtype=torch.float32)(X.float()).dtype
     found["counts"] = counted_by_torch(lambda: layer(X))
+    found["three modules"] = backward_of_three(mesh, X)
     found["context"] = message(lambda: layer(X, context=X))
     found["device"] = mesh.device_type
     print("never shown")
@@ -61,6 +63,29 @@ def counted_by_torch(call):
     with CommDebugMode() as counter, Wire() as wire:
         call()
     return list(counter.get_comm_counts().values()), len(wire.calls)
+
+
+class ThreeModules(torch.nn.Module):
+    """Queries, keys and values from a module each, joined by something that needs all three."""
+
+    def __init__(self):
+        super().__init__()
+        for name in ("q_proj", "k_proj", "v_proj"):
+            setattr(self, name, torch.nn.Linear(D_MODEL, 2 * D_K, bias=False))
+
+    def forward(self, X):
+        """Multiply all three."""
+        return self.q_proj(X) * self.k_proj(X) * self.v_proj(X)
+
+
+def backward_of_three(mesh, X):
+    """What crosses on the way back when each of three modules is cut by itself."""
+    plan = {name: ColwiseParallel() for name in ("q_proj", "k_proj", "v_proj")}
+    layer = parallelize_module(ThreeModules().to(X), mesh, plan)
+    Y = layer(X.clone().requires_grad_())
+    with Wire() as wire:
+        Y.sum().backward()
+    return wire.calls
 
 
 def message(call):
@@ -205,6 +230,11 @@ def test_one_all_reduce_goes_forward_and_one_back(world):
             assert found[causal].backward == expected
 
 
+def test_three_modules_send_three_times_backward_what_one_sends_once(world):
+    n, results = world
+    assert all(found["three modules"] == 3 * ONE_ALL_REDUCE * (n > 1) for found in results)
+
+
 def test_the_wire_counts_as_often_as_torch_does(world):
     n, results = world
     expected = ([1], 1) if n > 1 else ([], 0)
@@ -298,8 +328,8 @@ def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, how, said):
     before = children()
     with pytest.raises(RuntimeError) as caught:
         run_parallel(end, 2, how, tmp_path)
-    assert seconds_since_the_last(tmp_path) < MOST_S
     assert said in str(caught.value)
+    assert seconds_since_the_last(tmp_path) < MOST_S
     assert ("last words" in str(caught.value)) == (how != "leave")
     assert len(list(tmp_path.iterdir())) == 4
     assert left(tmp_path) == []

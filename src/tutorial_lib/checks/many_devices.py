@@ -11,14 +11,18 @@ def _params(seed, n_heads):
     return projection.init_params(np.random.default_rng(seed), **sizes)
 
 
+def _processes(n):
+    return "1 process" if n == 1 else f"{n} processes"
+
+
 def _shards(*triples):
     """Return a case for each (heads, processes, rank)."""
     return tuple(
         Case(
-            f"{heads} heads over {processes} processes, rank {rank}",
-            {"params": _params(80 + heads, heads), "rank": rank, "world_size": processes},
+            f"{heads} heads over {_processes(n)}, rank {rank}",
+            {"params": _params(80 + heads, heads), "rank": rank, "world_size": n},
         )
-        for heads, processes, rank in triples
+        for heads, n, rank in triples
     )
 
 

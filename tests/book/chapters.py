@@ -56,7 +56,7 @@ CHAPTERS = {
             *("block_backward", "flash_backward"),
         ),
     ),
-    "13_many_devices": Chapter(LAYER),
+    "13_many_devices": Chapter(LAYER, ("shard_params",)),
 }
 PAGES = {}  # in reading order: a review lights all steps and follows the last of its chapters
 for _name, _chapter in CHAPTERS.items():

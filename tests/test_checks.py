@@ -87,6 +87,7 @@ FLOATS = sorted(
     | {"score_across_heads", "weighted_norms"}
     | {"attend_to_sentence", "packed_weight", "split_packed", "from_interleaved"}
     | {"masked_softmax", "fused_attention"}
+    | {"fold_block", "merge_parts", "weights_on"}
 )
 ARRAYS = sorted({*FLOATS, "causal_mask", "causal_padding_mask", "score_ranks", "window_masks"})
 

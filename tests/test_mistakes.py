@@ -61,6 +61,10 @@ CHAPTERS = {
         *("attention_flop", "attention_bytes", "median_time", "least_times"),
         "within_rounding",
     },
+    "12_flash_attention": {
+        *("fold_block", "attend_rows", "flash_backward"),
+        *("merge_parts", "tiles_to_score", "weights_on"),
+    },
     "13_many_devices": {"shard_params", "shard_unevenly", "bytes_sent", "pairs_seen"},
 }
 ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]

@@ -9,6 +9,7 @@ from tutorial_lib.mistakes import (
     attention_weights,
     concatenation,
     embeddings,
+    flash_attention,
     gpu,
     gradients,
     heads,
@@ -37,6 +38,7 @@ CHAPTERS = (
     pytorch,
     masks,
     gpu,
+    flash_attention,
     many_devices,
 )
 MISTAKES = {name: wrong for chapter in CHAPTERS for name, wrong in chapter.MISTAKES.items()}

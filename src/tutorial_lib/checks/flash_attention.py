@@ -1,0 +1,148 @@
+"""Checks for chapter 12. Torch is loaded when a check of a function of its twin is called."""
+
+import math
+
+import numpy as np
+
+from tutorial_lib import attention
+from tutorial_lib.checks.account import D_K, D_V, B, Case, H, S, T, check, normal
+
+NOTHING = -1e30, 0.0, 0.0
+
+
+def _quietly(function, *arguments, **options):
+    """Call where a power may be too small for a float."""
+    with np.errstate(under="ignore"):
+        return function(*arguments, **options)
+
+
+def check_fold_block(function):
+    """Check `fold_block(state, scores, V)`: → (maximum, total, mixed). Prints an account."""
+    from tutorial_lib.pytorch.flash import fold_block
+
+    scores, V = 2 * normal(70, H, T, S), normal(71, H, S, D_V)
+    low, high = scores.copy(), 3 * normal(72, H, T, S)
+    low[..., 0] -= 9  # for every row another maximum than in `high`
+    hidden = np.where(attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None], high, -np.inf)
+    before = _quietly(fold_block, NOTHING, low, V)
+    new = {"state": before, "scores": high, "V": normal(73, H, S, D_V)}
+    cases = (
+        Case("the first block", {"state": NOTHING, "scores": scores, "V": V}),
+        Case("a second block", new),
+        Case("a block of one key", {**new, "scores": high[..., :1], "V": V[:, :1]}),
+        Case("a block in which a row sees nothing", {**new, "scores": hidden}),
+        Case("scores in the thousands", {**new, "scores": 1000 * high}),
+        Case("much smaller scores than before", {**new, "scores": high - 2000}),
+    )
+    check("fold_block", function, fold_block, cases)
+
+
+def _rows(rows, keys, *lead):
+    shapes = {"Q": (*lead, rows, D_K), "K": (*lead, keys, D_K), "V": (*lead, keys, D_V)}
+    return {name: normal(74 + n, *shape) for n, (name, shape) in enumerate(shapes.items())}
+
+
+def check_attend_rows(function):
+    """Check `attend_rows(Q, K, V, last, block)`: → (heads, logsumexp). Prints an account."""
+    from tutorial_lib.pytorch.flash import attend_rows, last_keys
+
+    tile, causal = _rows(T, 8, H), last_keys(T, 8, causal=True)
+    every, large = last_keys(T, 8, causal=False), {**tile, "Q": 400 * tile["Q"]}
+    few = last_keys(T, 3, causal=True)
+    cases = (
+        Case("5 queries, 8 keys in blocks of 3", {**tile, "last": every, "block": 3}),
+        Case("causal", {**tile, "last": causal, "block": 3}),
+        Case("one block for all", {**tile, "last": causal, "block": 64}),
+        Case("blocks of 1", {**tile, "last": causal, "block": 1}),
+        Case("scores in the thousands", {**large, "last": every, "block": 3}),
+        Case("queries that see nothing", {**_rows(T, 3, B, H), "last": few, "block": 2}),
+    )
+    check("attend_rows", function, attend_rows, cases)
+
+
+def check_flash_backward(function):
+    """Check `flash_backward(trace, dheads, *, block=64)`: → (dQ, dK, dV). Prints an account."""
+    from tutorial_lib.pytorch.flash import flash_backward, flash_forward
+
+    def case(label, rows, keys, causal, block):
+        trace = _quietly(flash_forward, *_rows(rows, keys, H).values(), causal=causal)
+        arguments = {"trace": trace, "dheads": normal(77, H, rows, D_V)}
+        return Case(label, arguments, {"block": block})
+
+    cases = (
+        case("blocks of 2", T, S, False, 2),
+        case("causal", T, S, True, 2),
+        case("one block for all", T, S, True, 64),
+        case("blocks of 1", S, S, True, 1),
+        case("queries that see nothing", S, T, True, 3),
+    )
+    check("flash_backward", function, flash_backward, cases)
+
+
+def _merge_parts(heads, logsumexp):
+    top = logsumexp.max(axis=0)
+    sums = np.exp(logsumexp - top)
+    total = sums.sum(axis=0)
+    return (sums * heads).sum(axis=0) / total, top + np.log(total)
+
+
+def check_merge_parts(function):
+    """Check `merge_parts(heads, logsumexp)`, exercise of chapter 12. Prints an account."""
+    logsumexp = (
+        np.round(128 * normal(79, 3, T, 1)) / 64
+    )  # exact in single precision, and 1024 later
+    three = {"heads": normal(78, 3, T, D_V), "logsumexp": logsumexp}
+    batch = {"heads": normal(80, 2, B, H, T, D_V), "logsumexp": 2 * normal(81, 2, B, H, T, 1)}
+    without = {name: array.copy() for name, array in three.items()}
+    without["heads"][1], without["logsumexp"][1] = 0, -1e30
+    cases = (
+        Case("three parts", three),
+        Case("two parts, a batch", batch),
+        Case("scores above a thousand", {**three, "logsumexp": logsumexp + 1024}),
+        Case("a part that saw nothing", without),
+    )
+    check("merge_parts", function, _merge_parts, cases)
+
+
+def _tiles_to_score(T, window, block):
+    first = np.arange(0, T, block)
+    last = np.minimum(first + block, T) - 1
+    return (last[:, None] >= first) & (first[:, None] - last < window)
+
+
+def check_tiles_to_score(function):
+    """Check `tiles_to_score(T, window, block)`, exercise of chapter 12. Prints an account."""
+    cases = (
+        Case("12 tokens, a window of 5, blocks of 4", {"T": 12, "window": 5, "block": 4}),
+        Case("a last block of 2", {"T": 14, "window": 6, "block": 4}),
+        Case("a window of 1", {"T": 12, "window": 1, "block": 4}),
+        Case("a window that ends with a block", {"T": 24, "window": 9, "block": 4}),
+        Case("a window of all", {"T": 9, "window": 20, "block": 2}),
+        Case("blocks of 1", {"T": 5, "window": 3, "block": 1}),
+    )
+    check("tiles_to_score", function, _tiles_to_score, cases)
+
+
+def _weights_on(Q, K, logsumexp):
+    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(Q.shape[-1])
+    return np.exp(scores - logsumexp)
+
+
+def check_weights_on(function):
+    """Check `weights_on(Q, K, logsumexp)`, exercise of chapter 12. Prints an account."""
+
+    def case(label, some, more, *lead):
+        Q, K = (np.round(8 * normal(82 + n, *lead, (T, S)[n], D_K)) / 8 for n in range(2))
+        Q[..., 0], K[..., 0] = 2.0, more  # as much more in every score, and nothing in a weight
+        scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(D_K)
+        top = scores.max(axis=-1, keepdims=True)
+        logsumexp = top + np.log(np.exp(scores - top).sum(axis=-1, keepdims=True))
+        exact = np.round(64 * logsumexp) / 64  # in single precision too
+        return Case(label, {"Q": Q, "K": K[..., some, :], "logsumexp": exact})
+
+    cases = (
+        case("2 keys of 6", slice(1, 3), 1, H),
+        case("one key", slice(0, 1), -1, B, H),
+        case("scores above a thousand", slice(0, 4), 1024, H),
+    )
+    check("weights_on", function, _weights_on, cases)

@@ -48,7 +48,7 @@ MOST_ERROR = {"bf16": 0.05, "fp16": 0.01, "tf32": 0.01, "fp32": 0.01}  # of the 
 FLEX, OURS = "FlexAttention", "ours, Triton"
 PICKED = ([0, -1], [0, -1])  # the first head of the first sequence, the last of the last
 WINDOWS, MOST_CALLS = 5, 200  # of a case; fewer windows where one takes long
-SHARE = 0.95  # of the minutes after which no case begins
+SHARE = 0.9  # of the minutes after which no case begins
 AT_REST = ("name", "driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
 AT_WORK = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
 

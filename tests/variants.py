@@ -548,6 +548,45 @@ def pairs_of_equal_shares(owner, n):
     return (places + 1).sum(axis=1)
 
 
+def middle_time(gpu, call, repeats, warm_up):
+    for _ in range(warm_up):
+        call()
+    spent = []
+    for _ in range(repeats):
+        gpu.synchronize()
+        start = gpu.clock
+        call()
+        gpu.synchronize()
+        spent.append(gpu.clock - start)
+    return sorted(spent)[repeats // 2]
+
+
+def parts_of_times(Q, K, V, peak, bandwidth):
+    flop = 2 * math.prod(Q.shape[:-1]) * K.shape[-2] * (Q.shape[-1] + V.shape[-1])
+    moved = [bytes_of_arrays(Q, K, V, fused=fused) / bandwidth for fused in (False, True)]
+    return [(size, flop / peak, max(size, flop / peak)) for size in moved]
+
+
+def times_by_place(first, second):
+    def least_times(Q, K, V, peak, bandwidth):
+        step, whole = parts_of_times(Q, K, V, peak, bandwidth)
+        return step[first], whole[second]
+
+    return least_times
+
+
+def times_by_the_fused(Q, K, V, peak, bandwidth):
+    step, whole = parts_of_times(Q, K, V, peak, bandwidth)
+    place = int(whole[1] > whole[0])
+    return step[place], whole[place]
+
+
+def rounding_below(most):
+    return lambda result, exact, eps: bool(
+        (np.abs(result - exact) <= 4 * eps * min(most, np.abs(exact).max())).all()
+    )
+
+
 VARIANTS = [
     ("attend_block", "row by row", block_by_rows),
     ("attend_block", "a mask of all keys", block_by_masking),
@@ -739,6 +778,83 @@ VARIANTS += [
     ("wrong_entries", "a larger step", wrong_entries_in_place(1e-4)),
     ("wrong_entries", "a smaller step", wrong_entries_in_place(1e-6)),
 ]
+
+
+def fold_of_two_states(state, scores, V):
+    top = np.maximum(scores.max(axis=-1, keepdims=True), -1e30)
+    powers = np.exp(scores - top)
+    own = top, powers.sum(axis=-1, keepdims=True), np.einsum("...ts,...sv->...tv", powers, V)
+    raised = np.maximum(state[0], top)
+    factors = np.exp(state[0] - raised), np.exp(top - raised)
+    return [raised, *(factors[0] * state[i] + factors[1] * own[i] for i in (1, 2))]
+
+
+def fold_with_a_column_of_ones(state, scores, V):
+    raised = np.maximum(state[0], scores.max(axis=-1, keepdims=True))
+    V1 = np.concatenate([np.ones_like(V[..., :1]), V], axis=-1)
+    before = np.concatenate([state[1] + 0 * raised, state[2] + 0 * raised * V[..., :1, :]], axis=-1)
+    both = before * np.exp(state[0] - raised) + np.exp(scores - raised) @ V1
+    return raised, both[..., :1], both[..., 1:]
+
+
+def rows_at_once(Q, K, V, last, block):
+    seen = np.arange(K.shape[-2]) <= last
+    scores = np.where(seen, Q @ np.swapaxes(K, -1, -2) / math.sqrt(Q.shape[-1]), -np.inf)
+    heads = tl.scaled_dot_product_attention(Q, K, V, mask=seen)
+    return heads, np.logaddexp.reduce(scores, axis=-1, keepdims=True, initial=-1e30)
+
+
+def flash_backward_at_once(trace, dheads, block=64):
+    T, S = trace.Q.shape[-2], trace.K.shape[-2]
+    seen = np.tri(T, S, S - T, dtype=bool) if trace.causal else np.ones((T, S), dtype=bool)
+    scores = trace.Q @ np.swapaxes(trace.K, -1, -2) / math.sqrt(trace.Q.shape[-1])
+    weights = tl.attention_weights(scores, mask=seen)
+    return list(tl.attention_backward(trace.Q, trace.K, trace.V, weights, dheads))
+
+
+def parts_one_after_the_other(heads, logsumexp):
+    merged, so_far = heads[0], logsumexp[0]
+    for part, log in zip(heads[1:], logsumexp[1:], strict=True):
+        both = np.logaddexp(so_far, log)
+        merged = np.exp(so_far - both) * merged + np.exp(log - both) * part
+        so_far = both
+    return merged, so_far
+
+
+def tiles_by_pairs(T, window, block):
+    back = np.arange(T)[:, None] - np.arange(T)
+    starts = np.arange(0, T, block)
+    seen = np.logical_or.reduceat((back >= 0) & (back < window), starts, axis=0)
+    return np.logical_or.reduceat(seen, starts, axis=1)
+
+
+def two_parts(heads, logsumexp):
+    share = 1 / (1 + np.exp(logsumexp[1] - logsumexp[0]))
+    both = np.logaddexp(logsumexp[0], logsumexp[1])
+    return share * heads[0] + (1 - share) * heads[1], both
+
+
+VARIANTS += [
+    ("fold_block", "the block's own state, then both", fold_of_two_states),
+    ("fold_block", "sums from a column of ones", fold_with_a_column_of_ones),
+    ("attend_rows", "all keys at once", rows_at_once),
+    ("flash_backward", "all keys at once", flash_backward_at_once),
+    ("merge_parts", "one after the other", parts_one_after_the_other),
+    (
+        "merge_parts",
+        "a softmax over the parts",
+        lambda heads, log: (
+            (softmax_by_logarithm(log, axis=0) * heads).sum(axis=0),
+            np.logaddexp.reduce(log, axis=0),
+        ),
+    ),
+    ("tiles_to_score", "pairs, and then tiles", tiles_by_pairs),
+    (
+        "weights_on",
+        "einsum, and one power",
+        lambda Q, K, log: np.exp(np.einsum("...td,...sd->...ts", Q, K) * Q.shape[-1] ** -0.5 - log),
+    ),
+]
 VARIANTS += [
     ("attention_bytes", "arrays made and asked", bytes_of_arrays),
     ("median_time", "np.median, warm-up cut off", sorted_times),
@@ -794,6 +910,20 @@ VARIANTS += [
     ),
 ]
 NARROW = [
+    ("merge_parts", "two parts alone", two_parts),
+    (
+        "tiles_to_score",
+        "blocks that divide T",
+        lambda T, window, block: tiles_by_pairs(T // block * block, window, block),
+    ),
+    ("weights_on", "without a batch", lambda Q, K, log: np.exp(Q[-1] @ K[-1].T / 2 - log)),
+    (
+        "flash_backward",
+        "self-attention alone",
+        lambda trace, dheads, block=64: (
+            flash_backward_at_once(trace, dheads) if trace.Q.shape == trace.K.shape else None
+        ),
+    ),
     ("shard_unevenly", "one head left over", uneven_for_one_left),
     ("pairs_seen", "blocks or in turn", lambda owner, n: pairs_of_equal_shares(owner, n)),
     (
@@ -803,11 +933,22 @@ NARROW = [
     ),
     (
         "attention_bytes",
-        "float32 alone",
+        "no half precision",
         lambda Q, K, V, *, fused: bytes_of_arrays(
-            *(A.astype(np.float32) for A in (Q, K, V)), fused=fused
+            *(A.astype(np.promote_types(A.dtype, np.float32)) for A in (Q, K, V)), fused=fused
         ),
     ),
+    ("median_time", "an odd number of repeats", middle_time),
+    (
+        "median_time",
+        "two calls of warm-up",
+        lambda gpu, call, repeats, warm_up: sorted_times(gpu, call, repeats, 2),
+    ),
+    ("least_times", "memory first, arithmetic second", times_by_place(0, 1)),
+    ("least_times", "memory never holds the fused form back", times_by_place(2, 1)),
+    ("least_times", "memory always holds the first form back", times_by_place(0, 2)),
+    ("least_times", "judged by the fused form alone", times_by_the_fused),
+    ("within_rounding", "no large numbers", rounding_below(10)),
     (
         "attend_block",
         "heads alone, no batch",

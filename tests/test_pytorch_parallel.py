@@ -43,15 +43,16 @@ def everything(mesh, params, X, dY, heads):
     found = {"rank": mesh.get_local_rank(), "threads": torch.get_num_threads()}
     found |= {causal: run_layer(mesh, X, params, dY, causal) for causal in (False, True)}
     found |= {f"ring {c}": run_ring(mesh, *heads, c) for c in (False, True)}
-    layer, X = parallelize_heads(params, mesh), torch.tensor(X)
+    layer, X = parallelize_heads(params, mesh), torch.tensor(X, device=mesh.device_type)
+    mask = torch.tensor(stripes(), device=X.device)
     found["shapes"] = [tuple(layer.qkv_proj.weight.shape), tuple(layer.out_proj.weight.shape)]
-    found["mask"] = layer(X, mask=torch.tensor(stripes())).detach().numpy()
-    found["one token"] = layer(X[0, :1]).detach().numpy()
+    found["mask"] = layer(X, mask=mask).detach().cpu().numpy()
+    found["one token"] = layer(X[0, :1]).detach().cpu().numpy()
     found["float32"] = parallelize_heads(params, mesh, dtype=torch.float32)(X.float()).dtype
     found["counts"] = counted_by_torch(lambda: layer(X))
     found["three modules"] = backward_of_three(mesh, X)
     found["context"] = message(lambda: layer(X, context=X))
-    found["device"] = mesh.device_type
+    found["backend"] = dist.get_backend()
     print("never shown")
     return found
 
@@ -159,7 +160,10 @@ def world(request, params, inputs):
     """(the number of processes, what each found); two meet on a port, one at a file."""
     X, dY, heads = inputs
     port = free_port() if request.param == 2 else None
-    return request.param, run_parallel(everything, request.param, params, X, dY, heads, port=port)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "2")
+        results = run_parallel(everything, request.param, params, X, dY, heads, port=port)
+    return request.param, results
 
 
 def free_port():
@@ -262,6 +266,7 @@ def test_results_come_in_the_order_of_ranks_from_one_thread_each(world):
     n, results = world
     assert [found["rank"] for found in results] == list(range(n))
     assert {found["threads"] for found in results} == {1}
+    assert {found["backend"] for found in results} == {backend(n)}
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -455,7 +460,7 @@ def test_torchrun_ends_all_when_one_dies(tmp_path):
     assert left(tmp_path / "pids") == []
 
 
-def test_torchrun_fails_at_a_taken_port_and_not_without_one():
+def test_torchrun_fails_at_a_taken_port():
     with socket.create_server(("", 0)) as server:
         port = str(server.getsockname()[1])
         run = torchrun("--master-port", port, "-m", "tutorial_lib.pytorch.parallel")

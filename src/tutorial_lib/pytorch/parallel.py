@@ -354,8 +354,7 @@ class _Workers:
             process.stdin.close()
 
     def start(self, folder, n_processes):
-        one_thread = dict.fromkeys(["OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1")
-        environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **os.environ, **one_thread}
+        environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **os.environ}
         for rank in range(n_processes):
             command = [sys.executable, "-c", START, str(folder), str(rank), str(n_processes)]
             with (folder / f"log{rank}").open("wb") as log:

@@ -346,6 +346,11 @@ def test_the_script_runs_small_on_a_cpu_and_writes_nothing(capsys, monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     benchmark.main(["--small", "--minutes", "0"])
     assert "cases dropped after" in capsys.readouterr().out
+
+
+def test_without_a_gpu_the_script_says_what_to_ask_for(capsys, monkeypatch):
+    monkeypatch.setattr(benchmark, "best_device", lambda: CPU)
+    monkeypatch.setattr(benchmark, "measure_all", lambda *_: pytest.fail("it began"))
     with pytest.raises(SystemExit):
         benchmark.main([])
     assert "the device is cpu; expected a CUDA device" in capsys.readouterr().err

@@ -107,10 +107,14 @@ def test_what_is_compared_with_is_numpy_forward_and_back(layer):
 @pytest.mark.parametrize("fast_path", [True, False])
 def test_nn_multihead_attention_takes_the_path_it_is_named_for(fast_path, layer):
     X, params = torch.from_numpy(layer[0]), layer[1]
-    form = benchmark.torch_module(X, params, fast_path=fast_path)
+    form, allowed = benchmark.torch_module(X, params, fast_path=fast_path), []
+    form.module.register_forward_pre_hook(
+        lambda *_: allowed.append(torch.backends.mha.get_fastpath_enabled())
+    )
     with torch.inference_mode(), torch.profiler.profile() as profile:
         form.run(X)
     called = {event.key for event in profile.key_averages()}
+    assert allowed == [fast_path]
     assert ("aten::_native_multi_head_attention" in called) == fast_path
     assert ("aten::scaled_dot_product_attention" in called) != fast_path
     assert torch.backends.mha.get_fastpath_enabled()

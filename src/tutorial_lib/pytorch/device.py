@@ -70,7 +70,7 @@ def best_device():
 
 
 def capability(device):
-    """Return CUDA's version number of the hardware: (7, 5) on a T4, (9, 0) on an H200.
+    """Return NVIDIA's compute capability: (7, 5) on a T4, (9, 0) on an H200.
 
     Introduced in chapter 11.
 
@@ -91,10 +91,11 @@ def capability(device):
 
 
 def best_dtype(device):
-    """Choose the precision that the device multiplies matrices fastest in.
+    """Choose a precision that the device multiplies matrices fast in.
 
-    Introduced in chapter 11. A GPU has matrix units for float16 from capability 7.0 on, and for
-    bfloat16, whose range is that of float32, from 8.0 on. Without them float32 is chosen.
+    Introduced in chapter 11. NVIDIA's GPUs have matrix units for float16 from capability 7.0 on
+    (but for the GTX 16 series), and for bfloat16, as fast and with the range of float32, from 8.0
+    on. Without them float32 is chosen, which is safe and need not be the fastest.
 
     Parameters
     ----------

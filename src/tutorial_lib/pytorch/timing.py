@@ -268,8 +268,8 @@ def attention_bytes(Q, K, V, *, fused):
     """
     require_attention(Q, K, V)
     queries = math.prod(Q.shape[:-1])  # in all heads
-    heads, table = (queries * n * Q.itemsize for n in (V.shape[-1], K.shape[-2]))
-    once = Q.nbytes + K.nbytes + V.nbytes + heads
+    output, table = (queries * n * Q.itemsize for n in (V.shape[-1], K.shape[-2]))
+    once = Q.nbytes + K.nbytes + V.nbytes + output
     return once if fused else once + 4 * table
 
 

@@ -270,7 +270,7 @@ def rows_at(tensor, H, rows, WIDTH: tl.constexpr):
     head = tl.program_id(1).to(tl.int64)
     start = start + head // H * strides[0] + head % H * strides[1]
     columns = tl.arange(0, WIDTH)
-    return start + rows[:, None] * strides[2] + columns[None, :] * strides[3]
+    return start + rows[:, None].to(tl.int64) * strides[2] + columns[None, :] * strides[3]
 
 
 @_jit
@@ -325,7 +325,7 @@ def flash_kernel(QKV, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexp
     WIDTH: tl.constexpr = SIZES[0]
     BLOCK_Q: tl.constexpr = SIZES[1]
     BLOCK_K: tl.constexpr = SIZES[2]
-    block = tl.num_programs(0) - 1 - tl.program_id(0)  # the longest rows first
+    block = tl.num_programs(0) - 1 - tl.program_id(0)  # of each head the longest rows first
     rows = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
     last = rows + S - T if CAUSAL else rows * 0 + S - 1
     Q = load_rows(QKV[0], H, rows, T, WIDTH)
@@ -344,7 +344,8 @@ def flash_kernel(QKV, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexp
             maximum, total, mixed = fold_scores(maximum, total, mixed, scores, V)
     heads, logsumexp = divide_out(maximum, total, mixed)
     tl.store(rows_at(outputs[0], H, rows, WIDTH), heads, rows[:, None] < T)
-    tl.store(outputs[1] + tl.program_id(1) * T + rows, logsumexp, rows < T)
+    places = tl.program_id(1).to(tl.int64) * T + rows
+    tl.store(outputs[1] + places, logsumexp, rows < T)
 
 
 COMPILED = triton is not None and isinstance(flash_kernel, triton.JITFunction)
@@ -393,7 +394,7 @@ def flash_attention(Q, K, V, *, is_causal=False, blocks=None):
     K, V : (B, H, S, d)
     is_causal : apply `causal_mask(T, S)`
     blocks : numbers of queries and of keys that are scored at once, powers of 2 from 16 on; None
-        leaves the choice to the library
+        leaves the choice to the library. A GPU's registers and fast memory limit them
 
     Returns
     -------
@@ -463,7 +464,7 @@ def _launch_options(Q):
         return 64, 64, 4, 1
     version = capability(Q.device)
     if Q.dtype == torch.float32 or version < (8, 0):
-        return 32, 32, 8, 1  # no matrix units: larger blocks do not fit into the registers
+        return 32, 32, 8, 1  # Triton has no code for matrix units here: see registers
     return 128, 64, 8 if Q.shape[-1] == 128 else 4, 3 if version >= (9, 0) else 2
 
 

@@ -43,6 +43,10 @@ from tutorial_lib.pytorch.device import best_device, to_float64
 
 LOOK_EVERY_S = 0.02
 START = "from tutorial_lib.pytorch.parallel import work; work()"
+TORCHRUN = {
+    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
+    *("MASTER_ADDR", "MASTER_PORT"),
+}  # what torchrun tells a process, which is not for those that it starts itself
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
@@ -82,7 +86,9 @@ def parallelize_heads(params, mesh, *, dtype=torch.float64):
 
     Introduced in chapter 13. Every process calls this, and the layer, together. Each holds its
     weights alone. Those of `qkv_proj` are pieces along axis 0, (out, in), so columns of W_Q, W_K
-    and W_V; those of `out_proj` are pieces along axis 1, so rows of W_O.
+    and W_V; those of `out_proj` are pieces along axis 1, so rows of W_O. Joined, the pieces of
+    `qkv_proj` are not `packed_weight(params)`: each has its own queries, keys and values. There is
+    no bias and no dropout.
 
     Parameters
     ----------
@@ -210,7 +216,8 @@ def ring_attention(Q, K, V, *, is_causal=False):
 
     Introduced in chapter 13. Queries stay. Keys and values go round: while a process works on the
     block it has, it sends that block on and receives the next. Each block rescales what was summed
-    before it to the new largest score, so no process ever holds a whole row of scores.
+    before it to the new largest score, so no process ever holds a whole row of scores. This is the
+    way forward alone: a block that was received has no graph for gradients.
 
     Parameters
     ----------
@@ -222,8 +229,13 @@ def ring_attention(Q, K, V, *, is_causal=False):
     -------
     heads : (..., T/n, d_v), for this process's tokens
 
+    Raises
+    ------
+    ValueError : a tensor that asks for gradients, outside torch.no_grad()
+
     Source: Liu et al. (2023), section 3; Milakov and Gimelshein (2018), algorithm 3.
     """
+    require_no_gradients(Q, K, V)
     rank, n, block = dist.get_rank(), dist.get_world_size(), Q.shape[-2]
     here = torch.arange(block, device=Q.device)
     top, total, mixed = torch.full_like(Q[..., :1], -math.inf), 0.0, 0.0
@@ -240,6 +252,20 @@ def ring_attention(Q, K, V, *, is_causal=False):
         mixed = mixed * shrink + powers @ V
         K, V = passing() if passing else (K, V)
     return mixed / total
+
+
+def require_no_gradients(*tensors):
+    """Require tensors of which nobody wants a gradient.
+
+    Raises
+    ------
+    ValueError : one that asks for gradients, outside torch.no_grad()
+    """
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise ValueError(
+            "Q, K or V asks for gradients; expected none, since blocks that were received have no "
+            "graph, and dK and dV would be wrong. Call it under torch.no_grad()."
+        )
 
 
 def _pass_on(*tensors):
@@ -293,7 +319,8 @@ def run_parallel(worker, n_processes, *arguments, port=None, timeout_s=90):
 
     Introduced in chapter 13. Each process has one thread. They talk through NCCL where there is a
     CUDA device for each of them, else through gloo on the CPU. However this call ends, by an error,
-    an interrupt or the end of this process too, all of them are ended with it.
+    an interrupt or the end of this process too, all of them are ended with it (unless a process
+    that was forked from this one lives on).
 
     Parameters
     ----------
@@ -354,7 +381,8 @@ class _Workers:
             process.stdin.close()
 
     def start(self, folder, n_processes):
-        environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **os.environ}
+        outer = {name: text for name, text in os.environ.items() if name not in TORCHRUN}
+        environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **outer}
         for rank in range(n_processes):
             command = [sys.executable, "-c", START, str(folder), str(rank), str(n_processes)]
             with (folder / f"log{rank}").open("wb") as log:

@@ -344,8 +344,7 @@ def flash_kernel(QKV, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexp
             maximum, total, mixed = fold_scores(maximum, total, mixed, scores, V)
     heads, logsumexp = divide_out(maximum, total, mixed)
     tl.store(rows_at(outputs[0], H, rows, WIDTH), heads, rows[:, None] < T)
-    places = tl.program_id(1).to(tl.int64) * T + rows
-    tl.store(outputs[1] + places, logsumexp, rows < T)
+    tl.store(outputs[1] + tl.program_id(1).to(tl.int64) * T + rows, logsumexp, rows < T)
 
 
 COMPILED = triton is not None and isinstance(flash_kernel, triton.JITFunction)

@@ -19,7 +19,8 @@ DEPENDENCIES := pyproject.toml requirements.txt requirements.lock
 TORCH := $(shell grep '^torch==' requirements.txt)
 INSTALL = $(BIN)/python -m pip install $(addprefix --constraint ,$(CONSTRAINTS))
 
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+# In the order of collection: else the few long tests of one file begin last, and one waits.
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 NBVAL = --nbval --nbval-current-env --nbval-cell-timeout=120
 STRICT = TUTORIAL_LIB_STRICT=1
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1

@@ -73,6 +73,16 @@ def causal_mask(T, S=None):
     return np.array([[s <= S - T + t for s in range(S)] for t in range(T)])
 
 
+def drawn_masks(shape):
+    """Two boolean masks of a shape: in the first every query sees a key, in the second not all."""
+    some = np.random.default_rng(7).random(shape) < 0.5
+    some[..., 0] = True
+    empty = some.copy()
+    empty[..., -1, :] = False  # the last query of every head
+    empty[..., 0, 0, :] = False  # and the first of head 0
+    return some, empty
+
+
 def attention_weights(scores, mask=None):
     """scores (..., T, S): a softmax over the keys that a query may look at, 0 for all others."""
     mask = np.broadcast_to(True if mask is None else mask, scores.shape)

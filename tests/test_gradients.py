@@ -70,11 +70,7 @@ def make_case(layer, mask_kind, normal):
 
 def make_mask(kind, scores):
     """A mask that fits scores of this shape; only "empty rows" leaves queries without a key."""
-    some = np.random.default_rng(7).random(scores) < 0.5
-    some[..., 0] = True
-    empty = some.copy()
-    empty[..., -1, :] = False  # the last query of every head
-    empty[..., 0, 0, :] = False  # and the first of head 0
+    some, empty = oracle.drawn_masks(scores)
     causal = oracle.causal_mask(*scores[-2:])
     causal[:, 0] = True
     first = (0,) * (some.ndim - 3)

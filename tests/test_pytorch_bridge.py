@@ -549,21 +549,17 @@ def test_weights_must_be_a_dict(weights):
         state_dict_from(weights, "packed", n_heads=H)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_weight_must_be_there(layout):
+@pytest.mark.parametrize(
+    ("layout", "kind"),
+    [
+        *((layout, "weight") for layout in LAYOUTS),
+        *((layout, "bias") for layout in ("packed", "interleaved", "conv1d")),
+    ],
+)
+def test_every_weight_must_be_there_and_the_second_bias_of_two(layout, kind):
     weights = weights_of(layout)
     for name in weights:
-        if name.endswith("weight"):
-            rest = {key: tensor for key, tensor in weights.items() if key != name}
-            with pytest.raises(ValueError, match=rf"lack \['{name}'\] and hold \[\] beside"):
-                state_dict_from(rest, layout, n_heads=H)
-
-
-@pytest.mark.parametrize("layout", ["packed", "interleaved", "conv1d"])
-def test_one_bias_of_two_is_refused(layout):
-    weights = weights_of(layout)
-    for name in weights:
-        if name.endswith("bias"):
+        if name.endswith(kind):
             rest = {key: tensor for key, tensor in weights.items() if key != name}
             with pytest.raises(ValueError, match=rf"lack \['{name}'\] and hold \[\] beside"):
                 state_dict_from(rest, layout, n_heads=H)

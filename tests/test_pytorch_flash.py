@@ -278,6 +278,17 @@ def test_tensors_may_lie_in_memory_in_any_order(device):
     assert error_of(same, reference(narrow, K, V, False)) <= 1e-6
 
 
+def test_rows_may_lie_farther_apart_than_32_bits_count(tmp_path):
+    T, stride = 32, 2**27
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(2 * T * stride)  # 8 GiB of nothing, which take no room
+    wide = torch.from_file(file.name, shared=True, size=T * stride, dtype=torch.float16)
+    Q = wide.as_strided((1, 1, T, 16), (0, 0, stride, 1))
+    near, K, V = draw("cpu", torch.float16, *[(1, 1, T, 16)] * 3)
+    Q.copy_(near)
+    assert torch.equal(flash_attention(Q, K, V), flash_attention(near, K, V))
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_large_scores_of_the_kernel_do_not_overflow(device):
     Q, K, V = draw(device, torch.float32, (1, 1, 40, 64), (1, 1, 40, 64), (1, 1, 40, 64))

@@ -52,6 +52,9 @@ def everything(mesh, params, X, dY, heads):
     found["counts"] = counted_by_torch(lambda: layer(X))
     found["three modules"] = backward_of_three(mesh, X)
     found["context"] = message(lambda: layer(X, context=X))
+    wants = torch.ones(2, 3, requires_grad=True)
+    found["gradients"] = message(lambda: parallel.ring_attention(wants, wants, wants))
+    found["told by torchrun"] = sorted(parallel.TORCHRUN & os.environ.keys())
     found["backend"] = dist.get_backend()
     print("never shown")
     return found
@@ -162,6 +165,8 @@ def world(request, params, inputs):
     port = free_port() if request.param == 2 else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "2")
+        for name in parallel.TORCHRUN:
+            patch.setenv(name, "1")
         results = run_parallel(everything, request.param, params, X, dY, heads, port=port)
     return request.param, results
 
@@ -277,6 +282,14 @@ def test_ring_is_attention_over_the_whole_sequence(world, inputs, causal):
     assert_close(np.concatenate(blocks, axis=-2), expected)
 
 
+def test_ring_refuses_tensors_that_want_gradients(world):
+    assert all("dK and dV would be wrong" in found["gradients"] for found in world[1])
+
+
+def test_what_torchrun_told_the_starter_is_not_told_to_the_workers(world):
+    assert [found["told by torchrun"] for found in world[1]] == [[]] * world[0]
+
+
 def test_ring_sends_keys_and_values_to_all_others(world):
     n, results = world
     once = [("send", 2 * T // n * D_K), ("send", 2 * T // n * D_V)]
@@ -357,6 +370,13 @@ def test_an_error_that_cannot_travel_is_told_in_words(error):
     assert type(arrived) is RuntimeError
     assert str(arrived).startswith("rank 3 of 5 processes ended itself:")
     assert "far away" in str(arrived)
+
+
+def test_of_several_errors_the_first_is_told(tmp_path):
+    for rank, when in enumerate((20, 10)):
+        error = parallel._portable(ValueError(f"of rank {rank}"), rank, 2)
+        (tmp_path / f"error{rank}").write_bytes(pickle.dumps((when, error)))
+    assert str(parallel._failure(tmp_path, [0, 1], [1, 1])) == "of rank 1"
 
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path):

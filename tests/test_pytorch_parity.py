@@ -105,11 +105,7 @@ def make_case(shape, kind):
 
 def make_mask(kind, scores):
     """The boolean part of a mask; only "empty row" leaves queries without a key."""
-    some = np.random.default_rng(7).random(scores) < 0.5
-    some[..., 0] = True
-    empty = some.copy()
-    empty[..., -1, :] = False  # the last query of every head
-    empty[..., 0, 0, :] = False  # and the first of head 0
+    some, empty = oracle.drawn_masks(scores)
     return {"boolean": some, "causal and boolean": some, "empty row": empty}.get(kind)
 
 

@@ -137,7 +137,8 @@ class Wire(TorchDispatchMode):
     Attributes
     ----------
     calls : list of (name, numbers), such as ``("all_reduce", 84)``: the operation, and how many
-        numbers its tensor has; of two processes that send and receive, the sender notes it
+        numbers its tensor has. What a process sends for it is up to the library below: 2 (n - 1)/n
+        times as many in a ring. Of two processes that send and receive, the sender notes it
     """
 
     def __init__(self):
@@ -374,11 +375,21 @@ class _Workers:
 
     def __exit__(self, *_):
         for process in self.processes:
-            _kill_group(process.pid)
-            process.kill()
+            if self.look_at(process) is None:
+                _kill_group(process.pid)
+                process.kill()
         for process in self.processes:
             process.wait()
             process.stdin.close()
+
+    @staticmethod
+    def look_at(process):
+        """Return the exit code, or None; end at once what a process that has ended left behind."""
+        known = process.returncode is not None
+        code = process.poll()
+        if code is not None and not known:
+            _kill_group(process.pid)  # later the system may give its number to another
+        return code
 
     def start(self, folder, n_processes):
         outer = {name: text for name, text in os.environ.items() if name not in TORCHRUN}
@@ -399,9 +410,10 @@ class _Workers:
     def wait(self, folder, timeout_s):
         end = time.monotonic() + timeout_s
         while True:
-            codes = [process.poll() for process in self.processes]
+            codes = [self.look_at(process) for process in self.processes]
             failed = [rank for rank in self.ranks if codes[rank] not in (None, 0)]
-            failed += [r for r in self.ranks if codes[r] == 0 and not _at(folder, "result", r)]
+            done = [rank for rank in self.ranks if codes[rank] == 0]
+            failed += [rank for rank in done if not (folder / f"result{rank}").exists()]
             if failed:
                 raise _failure(folder, failed, codes)
             running = [rank for rank in self.ranks if codes[rank] is None]
@@ -416,16 +428,13 @@ class _Workers:
             time.sleep(LOOK_EVERY_S)
 
 
-def _at(folder, kind, rank):
-    path = folder / f"{kind}{rank}"
-    return path.stat().st_mtime_ns if path.exists() else 0
-
-
 def _failure(folder, failed, codes):
-    rank = min(failed, key=lambda rank: _at(folder, "error", rank))  # 0: died without a word
-    if _at(folder, "error", rank):
-        return pickle.loads((folder / f"error{rank}").read_bytes())
-    code = codes[rank]
+    paths = {rank: folder / f"error{rank}" for rank in failed}
+    errors = [pickle.loads(path.read_bytes()) for path in paths.values() if path.exists()]
+    silent = [rank for rank in failed if not paths[rank].exists()]
+    if not silent:  # the first may have made the others fail
+        return pickle.loads(min(errors)[1])
+    rank, code = silent[0], codes[silent[0]]
     by = f"was killed by {signal.Signals(-code).name}" if code < 0 else "died"
     log = (folder / f"log{rank}").read_text(encoding="utf-8", errors="replace").strip()
     return RuntimeError(
@@ -446,7 +455,8 @@ def work():
         with join(rank, n_processes, init_method=where, timeout_s=timeout_s) as mesh:
             result = pickle.dumps(worker(mesh, *arguments))
     except BaseException as error:
-        _write(folder / f"error{rank}", _portable(error, rank, n_processes))
+        when = time.monotonic_ns()  # one clock for all processes
+        _write(folder / f"error{rank}", pickle.dumps((when, _portable(error, rank, n_processes))))
         os._exit(1)  # and so without a farewell to processes that may never answer
     _write(folder / f"result{rank}", result)
 

@@ -325,7 +325,7 @@ def flash_kernel(QKV, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexp
     WIDTH: tl.constexpr = SIZES[0]
     BLOCK_Q: tl.constexpr = SIZES[1]
     BLOCK_K: tl.constexpr = SIZES[2]
-    block = tl.num_programs(0) - 1 - tl.program_id(0)  # of each head the longest rows first
+    block = tl.num_programs(0) - 1 - tl.program_id(0)  # the longest rows first
     rows = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
     last = rows + S - T if CAUSAL else rows * 0 + S - 1
     Q = load_rows(QKV[0], H, rows, T, WIDTH)

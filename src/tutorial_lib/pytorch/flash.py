@@ -453,6 +453,7 @@ def _run_kernel(Q, K, V, is_causal, blocks):
             (d, block_q, block_k),
             num_warps=warps,
             num_stages=stages,
+            enable_fp_fusion=True,  # a multiply and an add as one; Triton will change its default
         )
     return heads.to(dtype), logsumexp
 

@@ -1,6 +1,8 @@
-"""A chapter's file alone, in Colab's versions, installs the library and prints what is stored.
+"""A notebook alone, in Colab's versions, installs the library and prints what is stored.
 
-Of PyTorch it has the book's version: Colab's own would bring gigabytes of CUDA.
+Of PyTorch it has the book's version: Colab's own would bring gigabytes of CUDA. What a
+solution names is forgotten after it, so that the same run shows that the student's version, which
+has no solutions, runs from top to bottom and shows the same.
 
 The environment is kept in `.venv-colab` at the root and made again when its recipe changes.
 """
@@ -17,8 +19,19 @@ import venv
 
 import nbformat
 import pytest
-from chapters import NAMES, NOTEBOOKS, ROOT, code_cells, listed, printed, read
-from planted import cell_of, good
+from chapters import (
+    NAMES,
+    ROOT,
+    code_cells,
+    forget_solutions,
+    is_solution,
+    listed,
+    printed,
+    read,
+    written,
+)
+from planted import cell_of, code, good, stdout
+from run_notebooks import execute
 
 pytestmark = pytest.mark.setup
 
@@ -28,7 +41,7 @@ COLAB = ("numpy==2.1.3", "matplotlib==3.10.0")  # Colab's runtime, August 2026
 LIBRARY = "tutorial-lib"
 RUNNER = ("ipykernel", "nbclient", "nbformat")
 PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
-OUTER = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+OUTER = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE"}
 QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "MPLCONFIGDIR": str(ENVIRONMENT / "matplotlib")}
 
 
@@ -101,6 +114,15 @@ def versions():
     return dict(line.split() for line in run(PYTHON, "-c", ask).splitlines())
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The library's wheel; the environment has all that it needs, and not the library."""
+    environment()
+    if LIBRARY in versions():
+        run(PYTHON, "-m", "pip", "uninstall", "--quiet", "--yes", LIBRARY)
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
 def differences(stored, fresh):
     """List the cells that print, or show besides pictures, something else than is stored."""
     found = []
@@ -119,24 +141,36 @@ def _pages(cell):
     return [PICTURE.sub("", page) for page in data]
 
 
-def test_each_notebook_alone_prints_what_is_stored(tmp_path):
-    environment()
-    if LIBRARY in versions():
-        run(PYTHON, "-m", "pip", "uninstall", "--quiet", "--yes", LIBRARY)
-    before, wheel, found = versions(), build_wheel(tmp_path), []
-    for name in NAMES:
-        alone = tmp_path / name / f"{name}.ipynb"
-        alone.parent.mkdir()
-        shutil.copy(NOTEBOOKS / alone.name, alone)
-        tool = ROOT / "tools" / "run_notebooks.py"
-        run(PYTHON, tool, alone, folder=alone.parent, TUTORIAL_LIB_SOURCE=str(wheel))
-        stored = read(NOTEBOOKS / alone.name)
-        found += [f"{name}: cell {fault}" for fault in differences(stored, read(alone))]
-    after = versions()
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_alone_prints_what_is_stored_even_without_its_solutions(wheel, tmp_path, name):
+    before, stored = versions(), forget_solutions(written()[name])
+    assert any(map(is_solution, stored.cells))
+    alone = tmp_path / f"{name}.ipynb"
+    nbformat.write(stored, alone)
+    tool = ROOT / "tools" / "run_notebooks.py"
+    run(PYTHON, tool, alone, folder=tmp_path, TUTORIAL_LIB_SOURCE=str(wheel))
+    found = differences(stored, read(alone))
     assert not found, listed(found)
-    assert after.pop(LIBRARY) == wheel.name.split("-")[1]
-    assert after == before
-    assert f"numpy=={after['numpy']}" in COLAB
+    assert versions() == before | {LIBRARY: wheel.name.split("-")[1]}
+    assert f"numpy=={before['numpy']}" in COLAB
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_student_version_has_something_left_to_do(name):
+    student = [cell for cell in code_cells(written()[name]) if not is_solution(cell)]
+    assert sum("not done yet" in printed(cell) for cell in student) >= 1
+
+
+def test_a_cell_that_leans_on_a_solution_is_noticed(tmp_path):
+    notebook = good()
+    notebook.cells += [
+        code("stub", "answer = None"),
+        code("solution", "answer = 42", tags=["solution"]),
+        code("leaning", "print(answer)", stdout("42\n")),
+    ]
+    stored = forget_solutions(notebook)
+    fresh = execute(stored, tmp_path, report=lambda line: None)
+    assert [fault.split()[0] for fault in differences(stored, fresh)] == ["leaning"]
 
 
 @pytest.mark.parametrize(

@@ -165,12 +165,14 @@ def test_a_cell_that_leans_on_a_solution_is_noticed(tmp_path):
     notebook = good()
     notebook.cells += [
         code("stub", "answer = None"),
-        code("solution", "answer = 42", tags=["solution"]),
-        code("leaning", "print(answer)", stdout("42\n")),
+        code("solution", "answer = 42\nreason = 'given'", tags=["solution"]),
+        code("stub-user", "print(answer)", stdout("42\n")),
+        code("name-user", "print('reason' in globals())", stdout("True\n")),
     ]
     stored = forget_solutions(notebook)
     fresh = execute(stored, tmp_path, report=lambda line: None)
-    assert [fault.split()[0] for fault in differences(stored, fresh)] == ["leaning"]
+    found = [fault.partition(" printed")[0] for fault in differences(stored, fresh)]
+    assert found == ["stub-user", "name-user"]
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,23 @@
-"""Quiz, prediction and Parsons problem as bytes: what they hold, hide, weigh and refuse."""
+"""Quiz, prediction, Parsons problem, playground as bytes: what they hold, hide, weigh, refuse."""
 
 import os
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from sample_bank import CHAPTER, REVIEW, option, sample_bank, sample_review
 
-from tutorial_lib.elements import markup, parsons, prediction, quiz
+from tutorial_lib import running_example, trace
+from tutorial_lib.elements import markup, parsons, playground, prediction, quiz
 from tutorial_lib.elements.banks import as_number, check_bank, load_bank
 from tutorial_lib.elements.markup import draw_parsons, draw_prediction, draw_quiz, script, shuffled
 
-KINDS = ("quiz", "predict-choice", "predict-number", "parsons")
-LIMITS = dict(zip(KINDS, (2000, 2000, 2000, 3200), strict=True))
+KINDS = ("quiz", "predict-choice", "predict-number", "parsons", "playground")
+LIMITS = dict(zip(KINDS, (2000, 2000, 2000, 3200, 12_500), strict=True))
 VOID = {"input", "br", "img"}
 
 
@@ -101,15 +104,16 @@ def test_script_stays_small(kind):
     assert len(script(kind).encode()) <= LIMITS[kind]
 
 
-def test_style_stays_small():
-    assert len(markup.style().encode()) <= 4096
+@pytest.mark.parametrize("kind", KINDS)
+def test_style_stays_small(kind):
+    assert len(markup.style(kind).encode()) <= (6144 if kind == "playground" else 4096)
 
 
 def test_script_of_an_element_is_its_part_of_the_one_source():
-    source = markup._data("elements.js")
-    parts = re.findall(r"^// part: (.+)$", source, re.M)
-    assert set(parts) == {part for needs in markup._PARTS.values() for part in needs}
-    wanted = {line.strip() for line in source.splitlines()}
+    parts = markup.source_parts("elements.js")
+    assert set(parts) == {part for needs in markup.PARTS.values() for part in needs}
+    assert set(markup.source_parts("elements.css")) <= set(parts)
+    wanted = {line.strip() for part in parts.values() for line in part.splitlines()}
     for kind in KINDS:
         lines = script(kind).splitlines()
         assert (lines[0], lines[-1]) == ("{", "}")  # a block, so that a repeat declares nothing
@@ -128,17 +132,17 @@ REACHES = [
 
 @pytest.mark.parametrize("word", REACHES)
 def test_script_and_style_reach_for_nothing_and_keep_nothing(word):
-    code = markup.style() + "".join(script(kind) for kind in KINDS)
+    code = "".join(markup.style(kind) + script(kind) for kind in KINDS)
     assert word not in code.replace("</b>", "")
 
 
 def test_style_mixes_every_colour_with_that_of_the_text_and_moves_nothing():
-    style = markup.style()
+    style = "".join(map(markup.style, KINDS))
     assert re.findall(r"#[0-9a-f]{3,8}\b(?! 60%, currentColor\))", style) == []
     for property_ in ("transition", "animation", "transform"):
         assert property_ not in style
     for value in re.findall(r"(?:^|[\s;{])(?:color|background): ([^;]+);", style):
-        assert re.match(r"inherit|none|var\(--tl-tint\)|color-mix\(", value), value
+        assert re.match(r"inherit|none|var\(--tl-tint\)|color-mix\(|Canvas", value), value
 
 
 def test_form_without_a_script_holds_every_question_option_and_reason():
@@ -282,6 +286,66 @@ def test_chapter_shows_its_own_bank():
     assert quiz("01_embeddings") == draw_quiz(bank, "01_embeddings")
     assert parsons("01_embeddings") == draw_parsons(bank, "01_embeddings")
     assert prediction("01_embeddings", 2) == draw_prediction(bank, "01_embeddings", 2)
+
+
+def tables():
+    """The playground's tables without a script: caption → (names of columns, rows of text)."""
+    found = {}
+    for table in re.findall(r"<table.*?</table>", playground().html, re.S):
+        [caption] = re.findall(r"<caption>(.*?)</caption>", table)
+        rows = [re.findall(r"<t([hd])>(.*?)</t", row) for row in re.findall(r"<tr>.*?</tr>", table)]
+        found[re.sub("<.*?>", "", caption)] = [[text for _, text in row] for row in rows]
+    return found
+
+
+def test_playground_shows_every_number_of_the_layer_as_a_fraction():
+    example, unit = running_example(), np.log(2)
+    params, record = example.params, trace(example.X, example.params, mask=example.mask)
+    heads = {
+        "W_Q, head {} × 2 ln 2": params.W_Q / (2 * unit),
+        "Q, head {} × 2 ln 2": record.Q / (2 * unit),
+        "scores, head {} × ln 2": record.scores / unit,
+    }
+    heads |= {f"{name}, head {{}}": getattr(params, name) for name in ("W_K", "W_V")}
+    heads |= {
+        f"{name}, head {{}}": getattr(record, name) for name in ("K", "V", "weights", "heads")
+    }
+    expected = {title.format(h): array[h] for title, array in heads.items() for h in (0, 1)}
+    expected |= {name: getattr(record, name) for name in ("X", "concat", "Y")}
+    expected |= {"W_O": params.W_O, "mask": example.mask, "scale": np.array([[2]])}
+    assert set(tables()) == set(expected)
+    for title, (_, *rows) in tables().items():
+        words = [[{"✓": "1", "·": "0"}.get(text, text) for text in row[1:]] for row in rows]
+        numbers = [[float(Fraction(word.replace("−", "-"))) for word in row] for row in words]
+        np.testing.assert_allclose(numbers, expected[title], rtol=1e-12, atol=1e-12, err_msg=title)
+
+
+def test_playground_names_rows_and_columns():
+    shown = tables()
+    words = list(running_example().tokens)
+    for title in ("scores, head 1 × ln 2", "weights, head 0", "mask"):
+        assert shown[title][0] == ["", *words]
+        assert [row[0] for row in shown[title][1:]] == words
+    assert [row[0] for row in shown["Y"]] == ["", *words]
+    assert [row[0] for row in shown["W_V, head 0"]] == ["", *"01234567"]
+
+
+def test_playground_stays_light():
+    html = playground().html
+    form = re.sub(r"<(style|script)>.*?</\1>", "", html, flags=re.S)
+    assert len((form + script("playground")).encode()) <= 25_000
+
+
+def test_playground_is_the_same_element_every_time_and_well_formed():
+    element = playground()
+    assert playground() == element
+    tree = Tree(element.html)
+    assert (tree.open, tree.faults) == ([], [])
+    classes = " ".join(attrs.get("class", "") for _, attrs in tree.tags).split()
+    assert all(name == "tl" or name.startswith("tl-") for name in classes)
+    assert sum("aria-live" in attrs for _, attrs in tree.tags) == 1
+    assert "element.dataset.lmSuppressShortcuts" in script("playground")
+    assert "project out: Y = concat W_O" in element.text
 
 
 def set_at(bank, path, value):

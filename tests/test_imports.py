@@ -25,7 +25,7 @@ MAY_IMPORT = {
         {"numpy", "torch"},  # inside its functions: see the test of what is loaded
     ),
     "figures": ({"errors", "describe"}, {"numpy", "matplotlib"}),
-    "elements": ({"errors", "describe"}, set()),
+    "elements": ({"errors", "describe", "multihead", "example"}, set()),
     "pytorch": ({"errors", "projection", "multihead", "tiled"}, {"numpy", "torch", "triton"}),
     "__init__": (NUMPY_MODULES | {"example"}, {"numpy"}),
 }

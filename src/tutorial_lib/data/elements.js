@@ -1,4 +1,4 @@
-// Quiz, prediction and Parsons problem: what happens when a reader answers.
+// Quiz, prediction, Parsons problem and playground: what happens when a reader acts.
 //
 // Python writes each element as a form that reads without any script: the question, its options
 // and, in <details>, the answer with its reasons. Once an element is defined here, the style sheet
@@ -77,7 +77,7 @@ const prediction = (element, ask) => {
 // part: predict-choice
 define("tl-predict-choice", (element) => prediction(element, choice));
 
-// part: predict-number
+// part: readings
 // "4/7", "0.25", "0,25"; "3,072" may mean either number, so there can be two readings.
 const readings = (text) => {
   const plain = text.normalize("NFKC").replace(/\s/g, "").replace("−", "-").replace("⁄", "/");
@@ -89,6 +89,7 @@ const readings = (text) => {
     .filter(isFinite);
 };
 
+// part: predict-number
 const number = (box, answered) => {
   const input = box.querySelector("input");
   const reasons = all(box, "dd");
@@ -188,4 +189,322 @@ define("tl-parsons", (element) => {
       say("right", "✓ Right.", "Every line is in its place.");
     }
   };
+});
+
+// part: layer
+// The library's trace() of one sentence, in the units that make the running example's numbers
+// whole: W_Q and Q count 2·ln 2 and scores count ln 2, so that softmax raises 2 instead of e.
+// Every array is a list of matrices, one for each head; the mask holds 1 and 0.
+const turned = (A) => A[0].map((_, j) => A.map((row) => row[j]));
+const dot = (a, b) => a.reduce((sum, number, i) => sum + number * b[i], 0);
+const times = (A, B) => A.map((row) => turned(B).map((column) => dot(row, column)));
+const share = (scores, mask) => {
+  const top = Math.max(...scores.filter((_, s) => mask[s]));
+  const powers = scores.map((score, s) => (mask[s] ? 2 ** (score - top) : 0));
+  // A row with nothing to look at stays 0.
+  const sum = powers.reduce((a, b) => a + b) || 1;
+  return powers.map((power) => power / sum);
+};
+const layer = ({ X: [X], W_Q, W_K, W_V, W_O: [W_O], mask: [mask], scale: [[[scale]]] }) => {
+  const [Q, K, V] = [W_Q, W_K, W_V].map((heads) => heads.map((W) => times(X, W)));
+  const products = Q.map((queries, h) => times(queries, turned(K[h])));
+  const scores = products.map((head) => head.map((row) => row.map((n) => (2 * n) / scale)));
+  const weights = scores.map((head) => head.map((row, t) => share(row, mask[t])));
+  const heads = weights.map((head, h) => times(head, V[h]));
+  const concat = X.map((_, t) => heads.flatMap((head) => head[t]));
+  return { Q, K, V, scores, weights, heads, concat: [concat], Y: [times(concat, W_O)] };
+};
+
+// part: playground
+// A fraction where the number is one, with a denominator up to 1000, or else four decimals.
+const fraction = (value) => {
+  for (let bottom = 1; bottom <= 1000; bottom++) {
+    const top = Math.round(value * bottom);
+    if (Math.abs(value - top / bottom) <= 1e-13 * Math.max(1, Math.abs(value))) {
+      const written = bottom > 1 ? `${top}/${bottom}` : `${top}`;
+      return written.length < 9 && written;
+    }
+  }
+};
+const decimals = (value) => (Math.abs(value) < 1e5 ? value.toFixed(4) : value.toExponential(3));
+const written = (value) => (fraction(value) || decimals(value)).replace("-", "−");
+
+define("tl-playground", (element) => {
+  const inputs = ["X", "W_Q", "W_K", "W_V", "W_O", "mask", "scale"];
+  // By name, for each head: its rows of cells, and of numbers. The state is the inputs' numbers.
+  const tables = {};
+  let values = {};
+  let state;
+  const past = [];
+  // Where each cell stands, and which one was chosen last.
+  const places = new Map();
+  let chosen;
+  const mine = all(document, "tl-playground").indexOf(element);
+  const news = element.lastElementChild;
+  const rules = new Map(all(element, ".tl-sum").map((line) => [line, line.textContent]));
+  const [controls] = rules.keys();
+
+  all(element, "table").forEach((table) => {
+    const [title, unit] = [...table.caption.childNodes].map((node) => node.textContent.trim());
+    const [name] = title.split(",");
+    const [top, ...rows] = table.rows;
+    const lines = rows.map((line) => all(line, "td"));
+    const h = (tables[name] ??= []).push(lines) - 1;
+    table.role = "grid";
+    table.ariaReadOnly = !inputs.includes(name);
+    lines.forEach((cells, t) =>
+      cells.forEach((cell, j) => {
+        const heads = [rows[t].cells[0], top.cells[j + 1]].map((head) => head.textContent);
+        const label = [title, ...heads].join(", ");
+        places.set(cell, { table, name, h, t, j, label, unit: unit ? ` ${unit}` : "" });
+        cell.tabIndex = t + j ? -1 : 0;
+      })
+    );
+  });
+  const read = ({ textContent }) =>
+    ({ "✓": 1, "·": 0 })[textContent] ?? readings(textContent)[0];
+  const first = Object.fromEntries(
+    inputs.map((name) => [name, tables[name].map((lines) => lines.map((cells) => cells.map(read)))])
+  );
+
+  const number = (cell) => {
+    const { name, h, t, j } = places.get(cell);
+    return values[name][h][t][j];
+  };
+  const shown = (cell) =>
+    places.get(cell).name == "mask" ? "·✓"[number(cell)] : written(number(cell));
+  const grid = (name, h) => tables[name][h] || tables[name][0];
+  const row = (name, h, t) => grid(name, h)[t];
+  const column = (name, h, j) => grid(name, h).map((cells) => cells[j]);
+
+  // What made a number: the cells to light, and the sum as text.
+  const factor = (cell) => (number(cell) < 0 ? `(${shown(cell)})` : shown(cell));
+  const sum = (left, right) =>
+    left.map((cell, i) => `${factor(cell)}·${factor(right[i])}`).join(" + ");
+  const product = (A, B) => ({ h, t, j }) => {
+    const [left, right] = [row(A, h, t), column(B, h, j)];
+    return [[...left, ...right], sum(left, right)];
+  };
+  const made = {
+    Q: product("X", "W_Q"),
+    K: product("X", "W_K"),
+    V: product("X", "W_V"),
+    scores({ h, t, j }) {
+      const [query, key, [scale]] = [row("Q", h, t), row("K", h, j), row("scale", 0, 0)];
+      return [[...query, ...key, scale], `2·(${sum(query, key)}) / ${factor(scale)}`];
+    },
+    weights({ h, t, j }) {
+      const [scores, mask] = [row("scores", h, t), row("mask", 0, t)];
+      const seen = scores.filter((_, s) => number(mask[s])).map(number);
+      const top = Math.max(...seen);
+      // Less the largest score where powers of 2 are too long to read: the weights are the same.
+      const shift = Math.abs(top) > 40 ? top : 0;
+      const power = (score) => written(2 ** (score - shift));
+      const words = `${power(number(scores[j]))} / (${seen.map(power).join(" + ")})`;
+      return [[...scores, ...mask], number(mask[j]) ? words : "nothing, since the mask hides it"];
+    },
+    heads: product("weights", "V"),
+    concat({ t, j }) {
+      const width = row("heads", 0, t).length;
+      const cell = row("heads", Math.floor(j / width), t)[j % width];
+      return [[cell], places.get(cell).label];
+    },
+    Y: product("concat", "W_O"),
+  };
+
+  const say = (line, words) => {
+    rules.forEach((rule, other) => {
+      if (other == line) other.textContent = words;
+      else if (!other.parentNode.querySelector("[aria-invalid=true]")) other.textContent = rule;
+    });
+    if (news.textContent != words) news.textContent = words;
+  };
+  const lineOf = (cell) => cell.closest(".tl-step").lastElementChild;
+
+  const light = (cell, lit = []) => {
+    chosen = cell;
+    places.forEach(({ table }, other) => {
+      other.toggleAttribute("data-lit", lit.includes(other));
+      other.ariaSelected = other == cell;
+      if (table == places.get(cell)?.table) other.tabIndex = other == cell ? 0 : -1;
+    });
+  };
+  const choose = (cell) => {
+    const { name, label, unit } = places.get(cell);
+    const [lit, words] = made[name]?.(places.get(cell)) || [];
+    light(cell, lit);
+    const equals = fraction(number(cell)) ? "=" : "≈";
+    const sentence = lit
+      ? `${label} = ${words} ${equals} ${shown(cell)}${unit}`
+      : fault(cell) || `${cell.ariaLabel}. Enter changes it.`;
+    say(lineOf(cell), sentence);
+  };
+
+  // Show another state; the answer says which numbers followed.
+  const paint = (next) => {
+    const before = values;
+    state = next;
+    values = { ...next, ...layer(next) };
+    const moved = {};
+    places.forEach(({ name, h, t, j, label, unit }, cell) => {
+      const change = Math.abs(values[name][h][t][j] - (before[name]?.[h][t][j] ?? NaN));
+      cell.toggleAttribute("data-moved", change > 1e-12);
+      if (change > 1e-12 && made[name]) moved[name] = (moved[name] || 0) + 1;
+      const hidden = name == "scores" && !values.mask[0][t][j];
+      cell.toggleAttribute("data-hidden", hidden);
+      const text = shown(cell);
+      const spoken = { "✓": "may look", "·": "hidden" }[text] || text + unit;
+      cell.ariaLabel = `${label}: ${spoken}${hidden ? ", hidden by the mask" : ""}`;
+      if (!cell.firstElementChild) cell.textContent = text;
+    });
+    address();
+    const counts = Object.entries(moved).map(([name, count]) => `${count} of ${name}`);
+    return `Numbers that follow: ${counts.join(", ") || "none"}.`;
+  };
+  const sound = (next) => Object.values(layer(next)).flat(3).every(isFinite);
+  const changed = (cell, value) => {
+    const { name, h, t, j } = places.get(cell);
+    const next = structuredClone(state);
+    next[name][h][t][j] = value;
+    return next;
+  };
+
+  // What is wrong with the text in a cell that is being written.
+  const fault = (cell) => {
+    const input = cell.firstElementChild;
+    if (!input) return;
+    const [value] = readings(input.value);
+    if (value === undefined) return `“${input.value}” is not a number. Write 2, −0.5 or 1/4.`;
+    if (!sound(changed(cell, value))) return `${input.value} makes a number after it infinite.`;
+  };
+  const change = (cell, value) => {
+    past.push(state);
+    const was = shown(cell);
+    const followers = paint(changed(cell, value));
+    say(lineOf(cell), `${places.get(cell).label} was ${was}, is ${shown(cell)}. ${followers}`);
+  };
+  const edit = (cell, typed) => {
+    if (places.get(cell).name == "mask") return change(cell, 1 - number(cell));
+    if (cell.firstElementChild) return cell.firstElementChild.focus();
+    const input = document.createElement("input");
+    const exact = readings(shown(cell))[0] == number(cell);
+    Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false });
+    input.ariaLabel = `A number for ${places.get(cell).label}`;
+    input.value = typed || (exact ? shown(cell) : number(cell));
+    const close = () => {
+      input.onblur = null;
+      cell.textContent = shown(cell);
+    };
+    const commit = () => {
+      const wrong = fault(cell);
+      input.ariaInvalid = Boolean(wrong);
+      if (wrong) return say(lineOf(cell), wrong);
+      const [value] = readings(input.value);
+      close();
+      if (value != number(cell)) change(cell, value);
+    };
+    input.onblur = commit;
+    input.onkeydown = ({ key }) => {
+      if (key == "Enter") commit();
+      if (key == "Escape") close();
+      if (!input.isConnected) cell.focus();
+    };
+    cell.replaceChildren(input);
+    input.focus();
+    if (!typed) input.select();
+  };
+
+  const tell = (words) => {
+    light();
+    say(controls, words);
+  };
+  const undo = () => {
+    if (!past.length) tell("There is nothing to undo.");
+    else tell(`The last change is undone. ${paint(past.pop())}`);
+  };
+  const differs = (next) => JSON.stringify(next) != JSON.stringify(state);
+  const load = (next, words) => {
+    if (differs(next)) past.push(state);
+    tell(`${words} ${paint(next)}`);
+  };
+
+  // The link names every number that differs from the example's: #playground=0&X.0.2.1=1.5
+  const keyOf = ({ name, h, t, j }) => [name, h, t, j].join(".");
+  const editable = () => [...places].filter(([, { name }]) => inputs.includes(name));
+  const link = document.createElement("a");
+  link.textContent = "Link to these numbers";
+  const address = () => {
+    const query = new URLSearchParams({ playground: mine });
+    editable().forEach(([cell, place]) => {
+      const { name, h, t, j } = place;
+      if (number(cell) != first[name][h][t][j]) query.set(keyOf(place), number(cell));
+    });
+    link.href = `#${query}`;
+  };
+  const follow = () => {
+    const query = new URLSearchParams(location.hash.slice(1));
+    if (query.get("playground") != mine) return;
+    query.delete("playground");
+    const next = structuredClone(first);
+    const known = new Map(editable().map(([, place]) => [keyOf(place), place]));
+    const fits = [...query].every(([key, text]) => {
+      const { name, h, t, j } = known.get(key) || {};
+      if (!name || !(name == "mask" ? /^[01]$/ : /\d/).test(text) || !isFinite(text)) return false;
+      next[name][h][t][j] = Number(text);
+      return true;
+    });
+    if (!fits || !sound(next)) tell("The link does not fit this example: its numbers are left out.");
+    else if (differs(next)) load(next, "The numbers of the link are here.");
+  };
+
+  const [back, reset] = all(element, "button");
+  back.onclick = undo;
+  reset.onclick = () => load(first, "The example's own numbers are back.");
+  // JupyterLab takes a key pressed in an output for a command to the notebook, except here.
+  element.dataset.lmSuppressShortcuts = "";
+  element.onkeydown = (event) => {
+    const { target, key, ctrlKey, metaKey, altKey } = event;
+    const place = places.get(target);
+    if (!place || altKey) return;
+    const { name, h, t, j } = place;
+    const go = (down, right) => (grid(name, h)[t + down]?.[j + right] || target).focus();
+    const open = inputs.includes(name) && (() => edit(target));
+    const acts = {
+      ArrowUp: () => go(-1, 0),
+      ArrowDown: () => go(1, 0),
+      ArrowLeft: () => go(0, -1),
+      ArrowRight: () => go(0, 1),
+      Home: () => go(0, -j),
+      End: () => row(name, h, t).at(-1).focus(),
+      Enter: open,
+      " ": open,
+    };
+    const types = open && name != "mask" && /^[-−+.\d]$/.test(key) && (() => edit(target, key));
+    const act = ctrlKey || metaKey ? key == "z" && undo : acts[key] || types;
+    if (act) {
+      act();
+      event.preventDefault();
+    }
+  };
+  element.onclick = ({ target }) => {
+    if (!places.has(target)) return;
+    if (inputs.includes(places.get(target).name)) edit(target);
+    else choose(target);
+  };
+  element.addEventListener("focusin", ({ target }) => {
+    const cell = target.closest("td");
+    if (cell && cell != chosen) choose(cell);
+  });
+
+  paint(first);
+  // In Colab and JupyterLab the address of the page is not that of a state.
+  if (top == self && !element.closest(".jp-Notebook")) {
+    back.parentNode.append(link);
+    link.onclick = () => tell("The address of this page carries these numbers now: copy it.");
+    addEventListener("hashchange", follow);
+    if (location.hash.includes("playground=")) {
+      follow();
+      element.scrollIntoView();
+    }
+  }
 });

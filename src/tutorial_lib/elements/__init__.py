@@ -1,12 +1,14 @@
-"""Prediction, quiz and Parsons problem: small HTML elements that give the same bytes every time.
+"""Prediction, quiz, Parsons problem, playground: HTML elements that give the same bytes every time.
 
 A cell shows one with `quiz("03_attention_weights")`; the questions stand in the chapter's bank.
 """
 
 from tutorial_lib.elements.banks import load_bank
 from tutorial_lib.elements.markup import draw_parsons, draw_prediction, draw_quiz
+from tutorial_lib.elements.playground import draw_playground
+from tutorial_lib.example import running_example
 
-__all__ = ["parsons", "prediction", "quiz"]
+__all__ = ["parsons", "playground", "prediction", "quiz"]
 
 
 def quiz(chapter):
@@ -50,3 +52,12 @@ def parsons(chapter):
     ValueError : no such chapter, none in its bank, or a malformed bank
     """
     return draw_parsons(load_bank(chapter), chapter)
+
+
+def playground():
+    """Show the running example with every array of the layer, to be edited and asked.
+
+    A change of X, a learned matrix, the mask or the scale changes all numbers after it. Choosing
+    a number shows the row and the column that made it, and the sum.
+    """
+    return draw_playground(running_example())

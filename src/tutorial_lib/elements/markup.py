@@ -13,15 +13,17 @@ _WRONG = '<b class="tl-wrong">✗ Not this one.</b>'
 _BUG = '<b class="tl-wrong">✗ A bug.</b>'
 # Until the style sheet and the script are there: JupyterLab drops both, and the attribute
 # `hidden`, from a notebook that it does not trust.
-_HIDDEN = 'style="display:none"'
+HIDDEN = 'style="display:none"'
 # JupyterLab takes a key pressed in an output for a command to the notebook, except here.
-_KEYS = "data-lm-suppress-shortcuts"
-_REGION = '<p aria-live="polite"></p>'
-_PARTS = {
+KEYS = "data-lm-suppress-shortcuts"
+REGION = '<p aria-live="polite"></p>'
+NEWS = '<p class="tl-news" aria-live="polite"></p>'  # heard, not seen
+PARTS = {
     "quiz": ("shared", "choice", "quiz"),
     "predict-choice": ("shared", "choice", "prediction", "predict-choice"),
-    "predict-number": ("shared", "prediction", "predict-number"),
+    "predict-number": ("shared", "prediction", "readings", "predict-number"),
     "parsons": ("shared", "parsons"),
+    "playground": ("shared", "readings", "layer", "playground"),
 }
 
 
@@ -46,7 +48,7 @@ def draw_quiz(bank, chapter):
     for i, question in enumerate(bank["quiz"], start=1):
         html.append(_choice(f"{i}.", question, f"{name}-{i}", ["Check"]))
         text.append(_plain_choice(f"{i}.", question))
-    page = _page("quiz", name, "Quiz", [*html, _REGION])
+    page = wrap("quiz", name, "Quiz", [*html, REGION])
     return Element(page, "\n\n".join(text))
 
 
@@ -69,7 +71,7 @@ def draw_prediction(bank, chapter, number):
     else:
         kind, html = "predict-number", _number("Predict.", question, f"{name}-1", buttons)
         text = f"Predict. {question['question']}\n   a number: …"
-    return Element(_page(kind, name, f"Prediction {number}", [html, _REGION]), text)
+    return Element(wrap(kind, name, f"Prediction {number}", [html, REGION]), text)
 
 
 def draw_parsons(bank, chapter):
@@ -97,7 +99,7 @@ def draw_parsons(bank, chapter):
         _answer(reasons, f"<pre>{escape(solution)}</pre>"),
     ]
     text = [problem["task"], *(f"   {line}" for line, *_ in lines)]
-    return Element(_page("parsons", name, "Parsons problem", html), "\n".join(text))
+    return Element(wrap("parsons", name, "Parsons problem", html), "\n".join(text))
 
 
 def shuffled(problem):
@@ -120,30 +122,35 @@ def shuffled(problem):
 
 def script(kind):
     """The parts of the one JavaScript source that an element needs, in a block of their own."""
-    source = _data("elements.js")
-    parts = dict(re.findall(r"^// part: ([\w-]+)\n(.*?)(?=^// part: |\Z)", source, re.M | re.S))
-    lines = "".join(parts[part] for part in _PARTS[kind]).splitlines()
+    parts = source_parts("elements.js")
+    lines = "".join(parts[part] for part in PARTS[kind]).splitlines()
     kept = (line.strip() for line in lines)
     return "{\n" + "\n".join(k for k in kept if k and not k.startswith("//")) + "\n}"
 
 
-def style():
-    """The style sheet of all elements, without indentation and comments."""
-    bare = re.sub(r"/\*.*?\*/", "", _data("elements.css"), flags=re.S)
+def style(kind):
+    """The parts of the one style sheet that an element needs, without indentation and comments."""
+    parts = source_parts("elements.css")
+    source = "".join(parts.get(part, "") for part in PARTS[kind])
+    bare = re.sub(r"/\*.*?\*/", "", source, flags=re.S)
     return "\n".join(line.strip() for line in bare.splitlines() if line.strip())
 
 
-def _data(name):
-    return resources.files("tutorial_lib").joinpath(f"data/{name}").read_text(encoding="utf-8")
+def source_parts(name):
+    """Cut a source where a line says "part: name": the text of each part by its name."""
+    source = resources.files("tutorial_lib").joinpath(f"data/{name}").read_text(encoding="utf-8")
+    start = r"^(?://|/\*) part: "
+    found = re.findall(rf"{start}([\w-]+).*?\n(.*?)(?={start}|\Z)", source, re.M | re.S)
+    return dict(found)
 
 
-def _page(kind, name, label, body):
+def wrap(kind, name, label, body):
     """Wrap a form: its style before it, its script after it, so that both are in time."""
     family = kind.split("-")[0]
     attributes = f'id="{escape(name)}" class="tl tl-{family}" role="group" aria-label="{label}"'
     return "\n".join(
         [
-            f"<style>\n{style()}\n</style>",
+            f"<style>\n{style(kind)}\n</style>",
             f"<tl-{kind} {attributes}>",
             *body,
             f"</tl-{kind}>",
@@ -159,12 +166,12 @@ def _choice(mark, question, name, buttons):
     options, reasons = [], []
     for option in question["options"]:
         text = _inline(option["text"])
-        button = f'<input type="radio" name="{escape(name)}" {_KEYS}>'
-        options.append(f"<div><label>{button} <span>{text}</span></label>{_REGION}</div>")
+        button = f'<input type="radio" name="{escape(name)}" {KEYS}>'
+        options.append(f"<div><label>{button} <span>{text}</span></label>{REGION}</div>")
         verdict = _RIGHT if option["correct"] else _WRONG
         reasons.append((text, f"<dd>{verdict} {_inline(option['why'])}{note}</dd>"))
     legend = f"<legend><b>{mark}</b> {_inline(question['question'])}</legend>"
-    row = [_row(buttons), _REGION, _answer(reasons)]
+    row = [button_row(buttons), REGION, _answer(reasons)]
     return "\n".join(["<fieldset>", legend, *options, *row, "</fieldset>"])
 
 
@@ -181,14 +188,17 @@ def _number(mark, question, name, buttons):
         reasons.append((escape(str(value)), f"<dd {data}>{verdict} {_inline(why)}</dd>"))
     other = f'<b class="tl-wrong">✗ It is {escape(str(answer))}.</b>'
     reasons.append(("another number", f"<dd>{other} {_inline(question['why'])}</dd>"))
-    field = f'<input id="{escape(name)}" type="text" autocomplete="off" spellcheck="false" {_KEYS}>'
+    field = f'<input id="{escape(name)}" type="text" autocomplete="off" spellcheck="false" {KEYS}>'
     label = f'<label for="{escape(name)}"><b>{mark}</b> {_inline(question["question"])}</label>'
-    return "\n".join(["<div>", label, field, _row(buttons), _REGION, _answer(reasons), "</div>"])
+    return "\n".join(
+        ["<div>", label, field, button_row(buttons), REGION, _answer(reasons), "</div>"]
+    )
 
 
-def _row(labels):
-    buttons = "".join(f'<button type="button" {_KEYS}>{label}</button>' for label in labels)
-    return f'<div class="tl-row" {_HIDDEN}>{buttons}</div>'
+def button_row(labels):
+    """Draw the buttons that a script serves; without one they stay hidden."""
+    buttons = "".join(f'<button type="button" {KEYS}>{label}</button>' for label in labels)
+    return f'<div class="tl-row" {HIDDEN}>{buttons}</div>'
 
 
 def _lists(name):
@@ -199,9 +209,8 @@ def _lists(name):
         f'<{tag} aria-labelledby="{escape(name)}-{tag}"></{tag}>'
         for tag, title in titles.items()
     ]
-    news = '<p class="tl-news" aria-live="polite"></p>'
     return "\n".join(
-        [f'<div class="tl-lists" {_HIDDEN}>', *lists, _row(["Check"]), _REGION, news, "</div>"]
+        [f'<div class="tl-lists" {HIDDEN}>', *lists, button_row(["Check"]), REGION, NEWS, "</div>"]
     )
 
 

@@ -32,6 +32,14 @@ FLAGS = [
 ]
 
 
+# ink, paper: the site, then JupyterLab
+MODES = {
+    "light": ("#222832", "#ffffff"),
+    "dark": ("#ced6dd", "#121212"),
+    "light notebook": ("rgba(0, 0, 0, 0.87)", "#ffffff"),
+    "dark notebook": ("rgba(255, 255, 255, 0.87)", "#111111"),
+}
+
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 PUBLIC_URL = CONFIG["html"]["baseurl"]
@@ -44,6 +52,7 @@ PARAMETERS = {
     "notebook": NOTEBOOKS,
     "chapter": [name for name in NOTEBOOKS if kind_of(name) is CHAPTER],
     "review": [name for name in NOTEBOOKS if kind_of(name) is not CHAPTER],
+    "mode": list(MODES),
 }
 
 
@@ -189,6 +198,41 @@ def visited(browser, site_url, page_name):
     page = _open(browser, site_url, page_name)
     yield page
     page.context.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open a page that holds the given pieces of HTML; none may fail or ask the network."""
+    contexts = []
+
+    def show_(*pieces, mode="light", head="", width=800, **options):
+        ink, paper = MODES[mode]
+        style = f"body {{ margin: 16px; color: {ink}; background: {paper}; font: 16px sans-serif }}"
+        viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        page_html = (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8">{viewport}'
+            f"<title>Elements</title><style>{style}</style>{head}</head>"
+            f"<body><main><h1>Elements</h1>{''.join(pieces)}</main></body></html>"
+        )
+        path = tmp_path / "page.html"
+        path.write_text(page_html, encoding="utf-8")
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(5_000)
+        page.problems = []
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("console", lambda message: page.problems.append(message.text))
+        page.on("request", lambda request: page.problems.append(request.url))
+        page.goto(path.as_uri())
+        assert page.problems.pop(0) == path.as_uri()  # the only request
+        return page
+
+    yield show_
+    for context in contexts:
+        problems = [p for page in context.pages for p in page.problems]
+        context.close()
+        assert problems == []
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,0 +1,524 @@
+"""The playground in Chromium: its numbers are the library's, and it is worked by any means."""
+
+import json
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tutorial_lib import Params, running_example, trace
+from tutorial_lib.elements import playground
+from tutorial_lib.elements.markup import source_parts
+
+EXAMPLE = running_example()
+TOKENS = EXAMPLE.tokens
+LN_2 = np.log(2)
+UNITS = {"W_Q": 2 * LN_2, "Q": 2 * LN_2, "scores": LN_2}
+MADE = ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
+READ = """(box) => Object.fromEntries([...box.querySelectorAll("table")].map((table) => [
+  table.caption.firstChild.textContent.trim(),
+  [...table.rows].slice(1).map((row) => [...row.querySelectorAll("td")].map((d) => d.innerText)),
+]))"""
+ASK_EVERY_MADE_NUMBER = """(box) => {
+  const cells = [...box.querySelectorAll("[aria-readonly=true] [tabindex]")];
+  return cells.map((cell) => {
+    cell.click();
+    const lit = [...box.querySelectorAll("[data-lit]")].map((one) => one.ariaLabel.split(":")[0]);
+    return [cell.ariaLabel, box.lastElementChild.textContent, lit];
+  });
+}"""
+
+
+def example_state():
+    """The example's own inputs as the playground writes them: a list of matrices for each."""
+    params = EXAMPLE.params
+    state = {name: getattr(params, name) / UNITS.get(name, 1) for name in ("W_Q", "W_K", "W_V")}
+    state |= {"X": EXAMPLE.X[None], "W_O": params.W_O[None]}
+    return state | {"mask": EXAMPLE.mask[None].astype(float), "scale": np.array([[[2.0]]])}
+
+
+def random_states(count):
+    """States with a few or all entries changed, masks with empty rows, and scales of both signs."""
+    rng = np.random.default_rng(6)
+    states = []
+    for i in range(count):
+        state = example_state()
+        share = rng.uniform(0.02, 1)
+        for name, array in state.items():
+            replaced = rng.random(array.shape) < share
+            state[name] = np.where(replaced, rng.standard_normal(array.shape), array)
+        state["mask"] = (rng.random((1, 3, 3)) < 0.7).astype(float)
+        if i % 4 == 0:
+            state["mask"][0, rng.integers(3)] = 0
+        state["scale"] = (
+            rng.choice([-1, 1]) * rng.uniform(0.3, 5, (1, 1, 1)) if i % 3 else [[[2.0]]]
+        )
+        states.append({name: np.asarray(array).tolist() for name, array in state.items()})
+    return states
+
+
+def library(state):
+    """The arrays that `trace` makes of a state, in the playground's units."""
+    state = {name: np.array(array) for name, array in state.items()}
+    ratio = 2 / state["scale"].item()  # the library divides by 2; the rest goes into W_Q
+    W_Q = ratio * UNITS["W_Q"] * state["W_Q"]
+    params = Params(W_Q, state["W_K"], state["W_V"], state["W_O"][0])
+    record = trace(state["X"][0], params, mask=state["mask"][0] == 1)
+    made = {name: getattr(record, name) for name in MADE}
+    made |= {"Q": record.Q / (ratio * UNITS["Q"]), "scores": record.scores / UNITS["scores"]}
+    return {name: a[None] if a.ndim == 2 else a for name, a in made.items()}
+
+
+def address(state):
+    """The link to a state, written from its description and not by the script."""
+    own = example_state()
+    changed = [
+        f"{name}.{'.'.join(map(str, place))}={np.array(array)[place]:.17g}"
+        for name, array in state.items()
+        for place in zip(*np.nonzero(np.array(array) != own[name]), strict=True)
+    ]
+    return "#" + "&".join(["playground=0", *changed])
+
+
+def number(text):
+    """The number that a cell shows, and by how much it may be rounded."""
+    text = text.replace("−", "-")
+    return float(Fraction(text)), 0.5e-4 if "." in text else 1e-12
+
+
+def cell(box, title, row, column):
+    """One cell of a table, by its title, the name of its row and that of its column."""
+    return box.locator(f'td[aria-label^="{title}, {row}, {column}:"]')
+
+
+def said(box):
+    """What a screen reader is told, which must stand once in the open too."""
+    words = box.locator("[aria-live]").text_content()
+    assert box.locator(".tl-sum", has_text=re.compile(f"^{re.escape(words)}$")).count() == 1
+    return words
+
+
+def write(box, title, row, column, text):
+    """Click a number, write another, press Enter."""
+    cell(box, title, row, column).click()
+    box.page.keyboard.type(text)
+    box.page.keyboard.press("Enter")
+
+
+@pytest.fixture
+def board(show):
+    """The playground on a page of its own."""
+    return show(playground().html).locator("tl-playground")
+
+
+def test_numbers_equal_the_librarys_in_200_random_states(show):
+    page, states = show(), random_states(200)
+    arithmetic = source_parts("elements.js")["layer"]
+    results = page.evaluate(
+        f"(text) => {{ {arithmetic}; return JSON.stringify(JSON.parse(text).map(layer)); }}",
+        json.dumps(states),  # as text, which reaches the browser faster than numbers
+    )
+    for state, result in zip(states, json.loads(results), strict=True):
+        assert set(result) == set(MADE)
+        for name, expected in library(state).items():
+            np.testing.assert_allclose(result[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
+    empty = [state for state in states if not np.array(state["mask"]).any(axis=-1).all()]
+    assert len(empty) >= 50
+
+
+def test_cells_show_the_librarys_numbers_in_random_states(show):
+    for state in random_states(6):
+        page = show(playground().html)
+        page.evaluate("(hash) => { location.hash = hash; }", address(state))
+        page.get_by_text("The numbers of the link are here.").first.wait_for()
+        shown = page.locator("tl-playground").evaluate(READ)
+        for name, matrices in library(state).items():
+            for h, matrix in enumerate(matrices):
+                texts = shown[f"{name}, head {h}" if len(matrices) > 1 else name]
+                for text, value in zip(np.ravel(texts), np.ravel(matrix), strict=True):
+                    found, slack = number(text)
+                    assert abs(found - value) <= slack + 1e-12, (name, text, value)
+
+
+def test_script_changes_no_number_of_the_static_form(show):
+    static = show(playground().html, java_script_enabled=False).locator("tl-playground")
+    assert static.locator("table").count() == 24
+    texts = static.locator("td:not(tr:first-child *)").all_inner_texts()
+    awake = show(playground().html).locator("tl-playground")
+    assert awake.locator("td[tabindex]").all_inner_texts() == texts
+
+
+def sources(label):
+    """The labels of the numbers that made the one with this label, written out by hand."""
+    name, *rest = label.split(", ")
+    h = rest.pop(0) if rest[0].startswith("head") else None
+    row, column = rest
+    head = f", {h}" if h else ""
+    pairs = {"Q": "W_Q", "K": "W_K", "V": "W_V"}
+    if name in pairs:
+        return [f"X, {row}, {i}" for i in range(8)] + [
+            f"{pairs[name]}{head}, {i}, {column}" for i in range(8)
+        ]
+    if name == "scores":
+        rows = [f"Q{head}, {row}, {i}" for i in range(4)]
+        return [*rows, *(f"K{head}, {column}, {i}" for i in range(4)), "scale, scores, ÷"]
+    if name == "weights":
+        return [f"{kind}, {row}, {token}" for kind in (f"scores{head}", "mask") for token in TOKENS]
+    if name == "heads":
+        rows = [f"weights{head}, {row}, {token}" for token in TOKENS]
+        return rows + [f"V{head}, {token}, {column}" for token in TOKENS]
+    if name == "concat":
+        return [f"heads, head {int(column) // 4}, {row}, {int(column) % 4}"]
+    return [f"concat, {row}, {i}" for i in range(8)] + [f"W_O, {i}, {column}" for i in range(8)]
+
+
+def test_every_number_lights_what_made_it_and_writes_a_sum_that_gives_it(board):
+    asked = board.evaluate(ASK_EVERY_MADE_NUMBER)
+    assert len(asked) == 24 * 3 + 18 * 2 + 24 * 3
+    values = {label.split(": ")[0]: label.split(": ")[1].split(" ")[0] for label, *_ in asked}
+    for label, sentence, lit in asked:
+        name, shown = label.split(": ")[0], values[label.split(": ")[0]].rstrip(",")
+        assert sorted(lit) == sorted(sources(name)), name
+        start, middle, end = sentence.partition(" = ")[0], *sentence.split(" = ")[1:]
+        assert (start, end.split(" ")[0]) == (name, shown)
+        if name.startswith("concat"):
+            assert middle == sources(name)[0]
+        elif middle == "nothing, since the mask hides it":
+            assert shown == "0"
+        else:
+            result = eval(middle.replace("·", "*").replace("−", "-"))
+            assert abs(result - number(shown)[0]) < 1e-12, sentence
+
+
+def test_sum_of_a_number_that_is_no_fraction_says_that_it_is_rounded(board):
+    write(board, "scale", "scores", "÷", "3")
+    cell(board, "weights, head 0", "bark", "dogs").click()
+    assert said(board) == ("weights, head 0, bark, dogs = 1.5874 / (1.5874 + 0.6300 + 1) ≈ 0.4934")
+
+
+def test_edited_number_changes_all_that_follow_and_nothing_before(board):
+    before = board.evaluate(READ)
+    write(board, "W_V, head 1", "6", "2", "3/2")
+    assert said(board) == (
+        "W_V, head 1, 6, 2 was 1, is 3/2. "
+        "Numbers that follow: 1 of V, 1 of heads, 1 of concat, 4 of Y."
+    )
+    after = board.evaluate(READ)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"W_V, head 1", "V, head 1", "heads, head 1", "concat", "Y"}
+    assert cell(board, "V, head 1", "bark", "2").inner_text() == "3/2"
+    assert cell(board, "concat", "bark", "6").inner_text() == "12/13"
+    assert board.locator("[data-moved]").count() == 1 + 1 + 1 + 1 + 4
+    line = cell(board, "V, head 1", "bark", "2").evaluate(
+        "(e) => getComputedStyle(e).textDecorationLine"
+    )
+    assert line == "underline"
+
+
+def test_mask_is_turned_over_by_a_click_and_an_empty_row_gives_zeros(board):
+    own = cell(board, "mask", "dogs", "dogs")
+    assert own.get_attribute("aria-label") == "mask, dogs, dogs: may look"
+    own.click()
+    assert own.inner_text() == "·"
+    assert said(board).startswith("mask, dogs, dogs was ✓, is ·. Numbers that follow: 2 of weights")
+    for column in range(8):
+        assert cell(board, "Y", "dogs", column).inner_text() == "0"
+    hidden = cell(board, "scores, head 0", "dogs", "dogs")
+    assert hidden.get_attribute("aria-label").endswith(": 2 × ln 2, hidden by the mask")
+
+
+NO_NUMBERS = ("", "four", "1/0", "1.2.3", "NaN", "1e", "—")
+
+
+def test_what_is_no_number_is_named_and_nothing_is_lost(board):
+    before = board.evaluate(READ)
+    for text in NO_NUMBERS:
+        cell(board, "X", "dogs", "1").click()
+        field = board.get_by_role("textbox")
+        field.fill(text)
+        field.press("Enter")
+        assert said(board) == f"“{text}” is not a number. Write 2, −0.5 or 1/4."
+        assert field.input_value() == text
+        assert field.get_attribute("aria-invalid") == "true"
+        field.press("Escape")
+        assert board.evaluate(READ) == before
+
+
+def test_wrong_text_waits_in_its_cell_with_its_reason_while_others_are_used(board):
+    cell(board, "X", "dogs", "1").click()
+    board.page.keyboard.type("four")
+    write(board, "W_K, head 0", "0", "0", "2")
+    assert "W_K, head 0, 0, 0 was 0, is 2." in said(board)
+    field = board.get_by_role("textbox")
+    assert field.input_value() == "four"
+    assert board.locator(".tl-sum", has_text="“four” is not a number").is_visible()
+    field.click()
+    assert said(board).startswith("“four” is not a number.")
+    field.fill("4")
+    field.press("Enter")
+    assert said(board).startswith("X, dogs, 1 was 0, is 4.")
+
+
+@pytest.mark.parametrize(
+    ("place", "text"), [(("scale", "scores", "÷"), "0"), (("X", "bark", "0"), "9" * 300)]
+)
+def test_number_that_makes_another_infinite_is_refused(board, place, text):
+    before = board.evaluate(READ)
+    write(board, *place, text)
+    assert said(board) == f"{text} makes a number after it infinite."
+    board.page.keyboard.press("Escape")
+    assert board.evaluate(READ) == before
+
+
+def test_numbers_are_kept_as_exactly_as_they_were_written(board):
+    write(board, "X", "dogs", "0", "0.123456789")
+    assert cell(board, "X", "dogs", "0").inner_text() == "0.1235"
+    cell(board, "X", "dogs", "0").click()
+    assert board.get_by_role("textbox").input_value() == "0.123456789"
+    board.page.keyboard.press("Enter")
+    board.get_by_role("button", name="Undo").click()
+    assert cell(board, "X", "dogs", "0").inner_text() == "1"  # Enter alone was no change
+
+
+def test_undo_goes_back_step_by_step_and_reset_can_be_undone(board):
+    states = [board.evaluate(READ)]
+    write(board, "X", "bark", "6", "2")
+    states.append(board.evaluate(READ))
+    cell(board, "mask", "that", "bark").click()
+    states.append(board.evaluate(READ))
+    undo, reset = (board.get_by_role("button", name=name) for name in ("Undo", "Reset"))
+    reset.click()
+    assert board.evaluate(READ) == states[0]
+    assert said(board).startswith("The example's own numbers are back. Numbers that follow: ")
+    for state in (states[2], states[1], states[0]):
+        undo.click()
+        assert board.evaluate(READ) == state
+        assert said(board).startswith("The last change is undone. Numbers that follow: ")
+    undo.click()
+    assert said(board) == "There is nothing to undo."
+
+
+def active(page):
+    """The label of what has the focus."""
+    return page.evaluate("() => document.activeElement.ariaLabel")
+
+
+def test_worked_by_keys_alone(board):
+    page = board.page
+    for _ in range(4):  # Undo, Reset, the link, then one stop for each table
+        page.keyboard.press("Tab")
+    assert active(page) == "X, dogs, 0: 1"
+    for key, label in {
+        "ArrowDown": "X, that, 0: 0",
+        "ArrowRight": "X, that, 1: 1",
+        "End": "X, that, 7: 0",
+        "ArrowLeft": "X, that, 6: 0",
+        "ArrowUp": "X, dogs, 6: 0",
+        "Home": "X, dogs, 0: 1",
+    }.items():
+        page.keyboard.press(key)
+        assert active(page) == label
+        assert said(board) == f"{label}. Enter changes it."
+    page.keyboard.press("ArrowUp")
+    assert active(page) == "X, dogs, 0: 1"  # the edge
+    page.keyboard.press("Enter")
+    assert active(page) == "A number for X, dogs, 0"
+    page.keyboard.type("5")
+    page.keyboard.press("Escape")
+    assert active(page) == "X, dogs, 0: 1"
+    page.keyboard.type("-2")  # a digit or a sign begins a number
+    page.keyboard.press("Enter")
+    assert active(page) == "X, dogs, 0: −2"
+    assert said(board).startswith("X, dogs, 0 was 1, is −2. ")
+    page.keyboard.press("Control+z")
+    assert active(page) == "X, dogs, 0: 1"
+    page.keyboard.press("Tab")
+    assert active(page) == "W_Q, head 0, 0, 0: 1 × 2 ln 2"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    assert said(board).startswith("The example's own numbers are back.")
+    cell(board, "mask", "dogs", "that").focus()
+    page.keyboard.press("Space")
+    assert active(page) == "mask, dogs, that: may look"
+    cell(board, "Y", "bark", "4").focus()
+    page.keyboard.press("Enter")  # nobody edits a sum
+    assert board.get_by_role("textbox").count() == 0
+
+
+def test_leaving_a_field_keeps_what_was_written(board):
+    cell(board, "X", "dogs", "0").click()
+    board.page.keyboard.type("7")
+    board.page.keyboard.press("Tab")
+    assert cell(board, "X", "dogs", "0").inner_text() == "7"
+    assert active(board.page).startswith("W_Q, head 0, 0, 0")
+
+
+def test_cells_have_names_roles_and_one_stop_for_each_table(board):
+    grids = board.get_by_role("grid")
+    assert grids.count() == 24
+    assert board.locator("td[tabindex='0']").count() == 24
+    cell(board, "Y", "bark", "4").click()
+    assert board.locator("td[tabindex='0']").count() == 24
+    assert board.locator("[aria-selected=true]").count() == 1
+    read_only = [name for name in board.evaluate(READ) if name.partition(",")[0] in MADE]
+    assert board.locator("[aria-readonly=true]").count() == len(read_only) == 14
+    chosen = board.get_by_role("gridcell", name="Y, bark, 4: 106/91", exact=True)
+    assert chosen.get_attribute("aria-selected") == "true"
+
+
+def test_worked_by_touch(show):
+    page = show(playground().html, width=390, has_touch=True, is_mobile=True)
+    board = page.locator("tl-playground")
+    cell(board, "X", "bark", "0").tap()
+    field = board.get_by_role("textbox")
+    field.fill("2")
+    cell(board, "Y", "bark", "1").tap()  # anywhere else
+    assert cell(board, "X", "bark", "0").inner_text() == "2"
+    assert said(board).startswith("Y, bark, 1 = ")
+    cell(board, "mask", "dogs", "that").tap()
+    assert cell(board, "mask", "dogs", "that").inner_text() == "✓"
+    board.get_by_role("button", name="Undo").tap()
+    board.get_by_role("button", name="Undo").tap()
+    assert cell(board, "X", "bark", "0").inner_text() == "1"
+    sizes = board.locator("td[tabindex]").evaluate_all(
+        "(all) => all.map((e) => Math.min(e.offsetWidth, e.offsetHeight))"
+    )
+    assert min(sizes) >= 24
+
+
+def test_link_carries_the_state_and_a_strange_one_changes_nothing(board):
+    page = board.page
+    write(board, "X", "dogs", "0", "1/3")
+    cell(board, "mask", "dogs", "that").click()
+    link = board.get_by_role("link", name="Link to these numbers")
+    href = link.get_attribute("href")
+    assert href == "#playground=0&X.0.0.0=0.3333333333333333&mask.0.0.1=1"
+    link.click()
+    assert said(board) == "The address of this page carries these numbers now: copy it."
+    kept = board.evaluate(READ)
+    for strange in STRANGE:
+        board.get_by_role("button", name="Reset").click()
+        before = board.evaluate(READ)
+        page.evaluate("(hash) => { location.hash = hash; }", f"playground=0&{strange}")
+        page.get_by_text("The link does not fit this example").first.wait_for()
+        assert board.evaluate(READ) == before, strange
+    page.evaluate("(hash) => { location.hash = hash; }", href)
+    page.get_by_text("The numbers of the link are here.").first.wait_for()
+    assert board.evaluate(READ) == kept
+    board.get_by_role("button", name="Undo").click()
+    assert cell(board, "X", "dogs", "0").inner_text() == "1"
+
+
+STRANGE = (
+    *("X.0.0.9=1", "X.0.0.0=one", "X.0.0.0=", "X.0.0.length=2", "Y.0.0.0=1", "Z=1"),
+    *("mask.0.0.0=2", "scale.0.0.0=0", "__proto__.0.0.0=1", "X.0.0.0=Infinity"),
+)
+
+
+def test_two_on_one_page_keep_their_numbers_and_their_links_apart(show):
+    page = show(playground().html, playground().html)
+    first, second = page.locator("tl-playground").all()
+    write(second, "X", "dogs", "0", "3")
+    assert cell(first, "X", "dogs", "0").inner_text() == "1"
+    assert first.locator("[data-moved], [data-lit]").count() == 0
+    cell(first, "Y", "dogs", "0").click()
+    assert said(second).startswith("X, dogs, 0 was 1, is 3.")
+    href = second.get_by_role("link").get_attribute("href")
+    assert href == "#playground=1&X.0.0.0=3"
+    second.get_by_role("button", name="Undo").click()
+    page.evaluate("(hash) => { location.hash = hash; }", href)
+    page.get_by_text("The numbers of the link are here.").first.wait_for()
+    assert cell(second, "X", "dogs", "0").inner_text() == "3"
+    assert cell(first, "X", "dogs", "0").inner_text() == "1"
+
+
+def test_no_link_where_the_address_is_not_the_pages_own(show):
+    page = show('<div class="jp-Notebook">', playground().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-playground[data-lm-suppress-shortcuts]").count() == 1
+    inner = playground().html.replace("&", "&amp;").replace('"', "&quot;")
+    framed = show(f'<iframe title="output" srcdoc="{inner}" width="700" height="900"></iframe>')
+    output = framed.frame_locator("iframe")
+    output.locator("td[tabindex]").first.wait_for()
+    assert output.get_by_role("button", name="Undo").count() == 1
+    assert output.get_by_role("link").count() == 0
+
+
+def operate(board):
+    """Bring every kind of mark and message onto the page."""
+    write(board, "X", "dogs", "0", "1/3")
+    cell(board, "mask", "dogs", "that").click()
+    write(board, "X", "dogs", "1", "four")
+    cell(board, "scores, head 0", "bark", "dogs").click()
+    board.get_by_role("button", name="Undo").click()
+    cell(board, "Y", "bark", "4").click()
+    assert board.locator("[data-lit]").count() == 16
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), ("dark", 800)])
+def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
+    page = show(playground().html, mode=appearance, width=width)
+    operate(page.locator("tl-playground"))
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    found = Axe().run(page).response["violations"]
+    assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+
+
+def test_wide_matrices_scroll_in_a_box_of_their_own_at_320_pixels(show):
+    page = show(playground().html, width=320)
+    wide = page.locator(".tl-grids").evaluate_all(
+        "(all) => all.map((box) => box.scrollWidth > box.clientWidth)"
+    )
+    assert wide == [False] * 7 + [True, True]
+    heads = page.locator("table", has_text="W_Q, head").all()
+    tops = [head.bounding_box()["y"] for head in heads]
+    assert tops[0] == tops[1]  # two heads fit side by side
+
+
+def test_page_without_scripts_shows_tables_and_no_control(show):
+    page = show(playground().html, java_script_enabled=False)
+    assert page.locator("button:visible").count() == 0
+    assert not page.get_by_text("Click a shaded number").is_visible()
+    table = page.get_by_role("table", name="Y")
+    assert table.locator("td", has_text=re.compile("^106/91$")).is_visible()
+    assert page.get_by_text("A row of concat times a column of W_O.").is_visible()
+
+
+def test_scripts_of_a_folded_page_wake_it_too(show):
+    html = playground().html
+    [script] = re.findall(r"<script>.*?</script>", html, re.S)
+    page = show(html.replace(script, ""), head=script)
+    board = page.locator("tl-playground")
+    cell(board, "Y", "bark", "4").click()
+    assert said(board).endswith("= 106/91")
+
+
+def test_chapter_06_carries_a_link_through_a_reload(open_page):
+    path = "notebooks/06_output_projection.html"
+    page = open_page(f"{path}#playground=0&X.0.2.0=1/2")
+    board = page.locator("tl-playground")
+    assert said(board) == "The link does not fit this example: its numbers are left out."
+    page = open_page(f"{path}#playground=0&X.0.2.0=0.5")
+    board = page.locator("tl-playground")
+    assert cell(board, "X", "bark", "0").inner_text() == "1/2"
+    assert board.evaluate("(e) => e.getBoundingClientRect().top < innerHeight")
+    write(board, "scale", "scores", "÷", "4")
+    board.get_by_role("link", name="Link to these numbers").click()
+    page.reload()
+    assert cell(board, "scale", "scores", "÷").inner_text() == "4"
+    assert cell(board, "X", "bark", "0").inner_text() == "1/2"
+    assert page.problems == []
+
+
+@pytest.mark.parametrize(
+    "name", ["02_queries_keys_values", "03_attention_weights", "04_heads", "05_concatenation"]
+)
+def test_chapter_that_explains_a_step_leads_to_the_playground(open_page, name):
+    page = open_page(f"notebooks/{name}.html")
+    page.locator("article a[href$='06_output_projection.html#look']").first.click()
+    page.wait_for_url("**/06_output_projection.html#look")
+    assert page.locator("#look tl-playground").count() == 1

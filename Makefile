@@ -12,6 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 MADE := $(VENV)/.made
 BOOK := $(VENV)/.book
+PDF := $(VENV)/.pdf
 TEST := $(VENV)/.test
 LOCK_ENV := _build/lock
 DEPENDENCIES := pyproject.toml requirements.txt requirements.lock
@@ -28,7 +29,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test test-blas test-gpu notebooks bench lint format retarget lock clean browser
+.PHONY: help book serve pdf test test-blas test-gpu notebooks bench lint format retarget lock clean browser
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' Makefile
@@ -43,6 +44,10 @@ serve:  ## Serve the website on this machine (PORT=8000)
 	@test -f _build/html/index.html || $(MAKE) book
 	@echo "==> http://localhost:$(PORT) shows the book; Ctrl-C ends it"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+pdf: book $(PDF)  ## Print the whole book into _build/attention-head-by-head.pdf
+	@echo "==> Printing the book with Chromium"
+	@$(BIN)/python tools/print_book.py
 
 test: browser $(TEST) lint book  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"
@@ -131,6 +136,11 @@ $(MADE):
 $(BOOK): $(MADE) $(DEPENDENCIES)
 	@echo "==> Installing what the site needs (the first time: a minute or two)"
 	@$(INSTALL) --editable ".[book,plot]"
+	@touch $@
+
+$(PDF): $(BOOK)
+	@echo "==> Installing what printing needs"
+	@$(INSTALL) --editable ".[pdf]"
 	@touch $@
 
 $(TEST): $(BOOK)

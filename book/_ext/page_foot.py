@@ -1,0 +1,98 @@
+"""The foot of a page: its mark, its citation, a report of a mistake, its neighbours' steps.
+
+`book/_templates/page-foot.html` shows it, and `book/_static/book.js` wakes what needs a script.
+"""
+
+import re
+from html import escape
+from urllib.parse import urlencode
+
+from docutils import nodes
+from sphinx.util.nodes import clean_astext
+
+MAP = "embed · project · "  # how the line of the six steps begins
+REPORT = """\
+Page: {title}
+Address: {url}
+Section:
+
+What is wrong:
+
+What it should be:
+"""
+
+
+def arrow(doctree) -> str:
+    """Return the steps that a page lights on the map and its arrow: "concat: heads → concat"."""
+    goals = [
+        s for s in doctree.findall(nodes.section) if s.next_node(nodes.title).astext() == "Goal"
+    ]
+    if not goals:
+        return ""
+    maps = [p for p in doctree.findall(nodes.paragraph) if p.astext().startswith(MAP)]
+    lit = [step.astext() for step in maps[0].findall(nodes.strong)]
+    arrows = [text.astext() for text in goals[0].findall(nodes.literal) if "→" in text.astext()]
+    return f"{' · '.join(lit)}: {arrows[0]}"
+
+
+def name_neighbours(app, pagename, context):
+    """Put the steps and the arrow of the pages before and after below their titles."""
+    _, *names = app.builder.relations[pagename]
+    for side, name in zip(("prev", "next"), names, strict=True):
+        steps = arrow(app.env.get_doctree(name)) if name else ""
+        if steps:
+            line = f'<span class="book-arrow">{escape(steps)}</span>'
+            context[f"{side}_title"] = context[side]["title"] + line
+
+
+def report_url(repository: str, title: str, url: str) -> str:
+    """Return where GitHub opens a report with page and address filled in."""
+    fields = {"title": f"Mistake in “{title}”", "body": REPORT.format(title=title, url=url)}
+    return f"{repository}/issues/new?{urlencode(fields)}"
+
+
+def cite(config, title: str, place: str, url: str) -> dict[str, str]:
+    """Return the citation of a page as a sentence and as BibTeX."""
+    book = config.html_title
+    year = re.search(r"\d{4}", config.copyright)[0]
+    author = config.author[0].upper() + config.author[1:]
+    inside = "" if title == book else f"{place} {book}. "
+    key = re.sub(r"\W+", "-", f"{book} {url.rpartition('/')[2].removesuffix('.html')}").lower()
+    fields = {"author": f"{{{author}}}", "title": title, "year": year, "url": url}
+    fields |= {"howpublished": inside.rstrip(". ")} if inside else {}
+    tex = {name: re.sub(r"([&%#_])", r"\\\1", text) for name, text in fields.items()}
+    tex["url"] = url
+    lines = [f"  {name} = {{{text.replace('’', chr(39))}}}," for name, text in tex.items()]
+    return {
+        "text": f"{author} ({year}). {title}. {inside}{url}",
+        "bibtex": "\n".join([f"@misc{{{key},", *lines, "}"]),
+    }
+
+
+def dress_report_button(context, url: str):
+    """Let the theme's button for issues open our report."""
+    for group in context.get("header_buttons", []):
+        for button in group.get("buttons", []):
+            if button["label"] == "source-issues-button":
+                name = "Report a mistake"
+                button.update(url=escape(url), text=name, tooltip=name)
+
+
+def fill_foot(app, pagename, templatename, context, doctree):
+    """Fill in the foot of a page of the book; a page such as the index has none."""
+    if app.builder.name != "html" or doctree is None:
+        return
+    config, title = app.config, clean_astext(app.env.titles[pagename])
+    number = ".".join(map(str, app.env.toc_secnumbers.get(pagename, {}).get("", ())))
+    url = config.html_baseurl + app.builder.get_target_uri(pagename)
+    report = report_url(config.html_theme_options["repository_url"], title, url)
+    place = f"Chapter {number} of" if number else "In"
+    context["foot"] = {"report": report, **cite(config, title, place, url)}
+    dress_report_button(context, report)
+    name_neighbours(app, pagename, context)
+
+
+def setup(app):
+    """Fill in the foot after the theme has made its own buttons."""
+    app.connect("html-page-context", fill_foot, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

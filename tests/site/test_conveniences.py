@@ -1,0 +1,242 @@
+"""What each page offers beside its text: neighbours by arrow, a mark, a report, a citation."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from conftest import DOCUMENTS
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_heads.html"
+REFUSED = """Object.defineProperty(window, 'localStorage', {
+  get() { throw new DOMException('refused', 'SecurityError'); },
+});"""
+BOXES = """() => [...document.querySelectorAll('.bd-links a, .book-foot *')]
+  .map((e) => e.getBoundingClientRect()).map(({x, y, width, height}) => [x, y, width, height])"""
+AT_THE_TOP = "id => document.getElementById(id).scrollIntoView({behavior: 'instant'})"
+
+
+def arrow(document: str) -> str:
+    """Return a page's steps and arrow as its notebook has them, and nothing for other pages."""
+    path = ROOT / f"{document}.ipynb"
+    if not path.is_file():
+        return ""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    steps = re.search(r"^.*embed.* · .*project out.*$", text, re.MULTILINE)[0]
+    formula = re.search(r"`([^`]*→[^`]*)`", text.partition("## Goal")[2])[1]
+    return f"{' · '.join(re.findall(r'[*]{2}(.*?)[*]{2}', steps))}: {formula}"
+
+
+def link_in_contents(page, path: str):
+    """Return the sidebar's link to a page of the book."""
+    return page.locator(f".bd-links a[href$='{path.rpartition('/')[2]}']")
+
+
+def mark(page):
+    """Return the box of a page that says it is read."""
+    return page.get_by_role("checkbox", name="I have read this page")
+
+
+def marked(page, path: str) -> bool:
+    """Whether the contents show a page as read, to the eye and to a screen reader."""
+    link = link_in_contents(page, path)
+    tick = link.evaluate("e => getComputedStyle(e, '::before').content")
+    said = link.inner_text().rstrip().endswith("(read)")
+    assert said == ("✓" in tick)
+    return said
+
+
+def reported(link) -> dict[str, str]:
+    """Return the fields of the report that a link opens."""
+    fields = parse_qs(urlsplit(link.get_attribute("href")).query)
+    return {name: value for name, [value] in fields.items()}
+
+
+def test_neighbours_are_named_with_their_steps_and_their_arrow(open_page, notebook):
+    document = f"notebooks/{notebook}"
+    place = DOCUMENTS.index(document)
+    page = open_page(f"{document}.html", java_script_enabled=False)
+    for side, neighbour in (("left-prev", place - 1), ("right-next", place + 1)):
+        shown = page.locator(f".{side} .book-arrow").all_inner_texts()
+        assert shown == [text for text in [arrow(DOCUMENTS[neighbour])] if text]
+
+
+def test_arrow_of_a_chapter_is_what_we_read_in_it():
+    assert arrow("notebooks/05_concatenation") == "concat: heads → concat"
+    assert arrow("book/glossary") == ""
+
+
+def test_mark_is_shown_in_the_contents_of_every_page_and_survives_a_reload(open_page, site_url):
+    page = open_page(CHAPTER)
+    assert not marked(page, NEXT)
+    page.goto(site_url + NEXT)
+    assert not mark(page).is_checked()
+    mark(page).check()
+    page.reload()
+    assert mark(page).is_checked()
+    page.goto(site_url + CHAPTER)
+    assert marked(page, NEXT)
+    assert not mark(page).is_checked()
+    assert page.problems == []
+
+
+def test_page_that_is_open_bears_its_own_tick(open_page):
+    page = open_page(CHAPTER)
+    here = page.locator(".bd-links .current > a")
+    assert "(read)" not in here.inner_text()
+    mark(page).check()
+    assert "(read)" in here.inner_text()
+
+
+def test_the_end_of_a_page_marks_it_and_taking_the_mark_away_holds(open_page):
+    page = open_page(CHAPTER)
+    assert not mark(page).is_checked()
+    page.evaluate("() => scrollTo({top: document.body.scrollHeight, behavior: 'instant'})")
+    page.wait_for_function("() => document.querySelector('.book-mark input').checked")
+    mark(page).uncheck()
+    page.evaluate("() => scrollTo({top: 0, behavior: 'instant'})")
+    page.evaluate("() => scrollTo({top: document.body.scrollHeight, behavior: 'instant'})")
+    page.wait_for_timeout(200)
+    assert not mark(page).is_checked()
+    page.reload()
+    assert "(read)" not in page.locator(".bd-links .current > a").inner_text()
+
+
+def test_mark_works_while_the_browser_refuses_to_store(page, site_url):
+    page.add_init_script(REFUSED)
+    page.goto(site_url + CHAPTER)
+    mark(page).check()
+    assert mark(page).is_checked()
+    assert "(read)" in page.locator(".bd-links .current > a").inner_text()
+    assert "lasts until you leave" in page.locator(".book-kept").inner_text()
+
+
+def test_mark_survives_a_store_that_another_page_has_spoilt(page, site_url):
+    page.goto(site_url + CHAPTER)
+    mark(page).check()
+    page.evaluate("() => Object.keys(localStorage).forEach((k) => localStorage.setItem(k, '{}'))")
+    page.goto(site_url + NEXT)
+    mark(page).check()
+    assert mark(page).is_checked()
+
+
+def test_marks_are_kept_for_a_folder_opened_from_disk(browser, site_dir):
+    page = browser.new_page()
+    page.goto((site_dir / CHAPTER).as_uri())
+    mark(page).check()
+    page.locator("a.right-next").click()
+    assert page.url.endswith(NEXT)
+    assert marked(page, CHAPTER)
+    page.close()
+
+
+def test_mark_and_citation_are_operated_by_keyboard(open_page):
+    page = open_page(CHAPTER)
+    box, cited = mark(page), page.locator(".book-cite p")
+    box.focus()
+    checked = box.is_checked()
+    page.keyboard.press("Space")
+    assert box.is_checked() != checked
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "book-report"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert cited.is_visible()
+
+
+def test_marking_moves_nothing(open_page):
+    page = open_page(CHAPTER)
+    mark(page).scroll_into_view_if_needed()
+    page.wait_for_timeout(200)
+    mark(page).uncheck()
+    before = page.evaluate(BOXES)
+    mark(page).check()
+    assert [b for b in page.evaluate(BOXES) if b not in before and b[2] > 1] == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_at_the_foot_when_all_is_in_use(open_page, dark):
+    page = open_page(CHAPTER, dark=dark)
+    mark(page).check()
+    page.get_by_text("Cite this page").click()
+    for part in (".book-foot", ".bd-links"):
+        found = Axe().run(page, context=part).response
+        assert [violation["id"] for violation in found["violations"]] == []
+        assert len(found["passes"]) > 3
+
+
+def test_controls_of_the_foot_are_large_enough_for_a_finger(open_page):
+    page = open_page(CHAPTER, width=390, has_touch=True, is_mobile=True)
+    for control in page.locator(".book-mark, .book-report, .book-cite summary").all():
+        assert control.bounding_box()["height"] >= 44
+
+
+@pytest.mark.parametrize("section", ["idea", "round-2-positive-numbers-that-sum-to-1", "quiz"])
+def test_report_names_the_page_and_the_section_on_screen(open_page, config, section):
+    page = open_page(CHAPTER)
+    page.evaluate(AT_THE_TOP, section)
+    link = page.locator(".btn-source-issues-button")
+    page.locator(".dropdown-source-buttons > button").click()
+    link.hover()
+    fields = reported(link)
+    title = page.locator("article h1").inner_text().rstrip("#")
+    heading = page.locator(f"section[id='{section}'] > :is(h2, h3)").inner_text().rstrip("#")
+    assert link.get_attribute("href").startswith(f"{config['repository']['url']}/issues/new?")
+    assert fields["title"] == f"Mistake in “{title.partition('. ')[2]}”"
+    address = f"{config['html']['baseurl']}{CHAPTER}#{section}"
+    assert f"Address: {address}\nSection: {heading}\n" in fields["body"]
+
+
+def test_report_follows_the_reader_from_section_to_section_by_keyboard(open_page):
+    page = open_page(CHAPTER)
+    link = page.locator(".btn-source-issues-button")
+    for section in ("Goal", "Exercises"):
+        page.locator(".dropdown-source-buttons > button").focus()
+        page.evaluate(AT_THE_TOP, section.lower())
+        page.keyboard.press("Enter")
+        link.focus()
+        assert f"Section: {section}\n" in reported(link)["body"]
+        page.keyboard.press("Escape")
+
+
+def test_report_without_a_script_names_the_page(open_page, config):
+    page = open_page(CHAPTER, java_script_enabled=False)
+    for link in (page.locator(".book-report"), page.locator(".btn-source-issues-button")):
+        body = reported(link)["body"]
+        assert "Page: Weigh the words: scores, softmax, one head’s output\n" in body
+        assert f"Address: {config['html']['baseurl']}{CHAPTER}\nSection:\n" in body
+    assert not mark(page).is_visible()
+
+
+def test_every_page_says_how_to_cite_it(open_page, config, site_dir):
+    keys = set()
+    page = open_page(java_script_enabled=False)
+    for document in DOCUMENTS:
+        html = (site_dir / f"{document}.html").read_text(encoding="utf-8")
+        page.set_content(html)
+        url = f"{config['html']['baseurl']}{document}.html"
+        text = page.locator(".book-cite p").text_content()
+        [(key, fields)] = re.findall(
+            r"^@misc\{([\w-]+),\n(.*)\n\}$", page.locator(".book-cite pre").text_content(), re.S
+        )
+        fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", fields, re.MULTILINE))
+        assert text.endswith(f". {url}")
+        assert f"({config['copyright'][:4]})" in text
+        assert config["author"][1:] in text
+        assert fields["url"] == url
+        assert fields["year"] == config["copyright"][:4]
+        assert fields["author"][1:-1].lower() == config["author"].lower()
+        assert fields["title"].replace("'", "’") in text
+        keys.add(key)
+    assert len(keys) == len(DOCUMENTS)
+
+
+def test_pages_that_are_not_of_the_book_have_no_foot(open_page):
+    for name in ("search.html", "genindex.html"):
+        page = open_page(name)
+        assert page.locator(".book-foot").count() == 0
+        assert page.problems == []

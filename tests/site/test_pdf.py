@@ -1,0 +1,192 @@
+"""The book on paper: two pages printed by tools/print_book.py, and a page printed by a reader."""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import CHAPTER
+from print_book import CannotPrint, print_book
+from pypdf import PdfReader
+
+from tutorial_lib.elements.banks import load_bank
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "03_attention_weights"
+PRINTED = ["book/glossary.html", f"notebooks/{NAME}.html"]
+PAPER = 658  # pixels of A4 between the margins
+BEYOND_PAPER = """() => [...document.querySelectorAll('.bd-article *')]
+  .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.visually-hidden'))
+  .filter((e) => !e.closest('mjx-assistive-mml'))
+  .map((e) => `${e.tagName}.${e.className}`).slice(0, 8)"""
+
+
+def squeezed(text: str) -> str:
+    """Return a text without white space and ligatures, as lines and fonts break it anywhere."""
+    return re.sub(r"\s", "", text.replace("ﬁ", "fi").replace("ﬂ", "fl").replace("ﬀ", "ff"))
+
+
+def texts(reader: PdfReader) -> list[str]:
+    """Return the text of each page, squeezed."""
+    return [squeezed(page.extract_text()) for page in reader.pages]
+
+
+def bookmarks(reader: PdfReader, items=None, depth=0):
+    """Yield (depth, title, page counted from 0) of every bookmark, in order."""
+    for item in reader.outline if items is None else items:
+        if isinstance(item, list):
+            yield from bookmarks(reader, item, depth + 1)
+        else:
+            yield depth, item.title, reader.get_destination_page_number(item)
+
+
+def links(reader: PdfReader) -> list[dict]:
+    """Return every link of every page."""
+    return [a.get_object() for page in reader.pages for a in page.get("/Annots", [])]
+
+
+def reasons(bank) -> list[str]:
+    """Return why each option of a bank's questions is right or wrong, squeezed."""
+    questions = [q for q in [*bank["quiz"], *bank["predictions"]] if "options" in q]
+    whys = [option["why"] for question in questions for option in question["options"]]
+    return [squeezed(re.sub(r"[`*]", "", why)) for why in whys]
+
+
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    """The lines that told of the printing's progress."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def book(browser, site_dir, told) -> PdfReader:
+    """Two pages of the book, printed as `make pdf` prints all."""
+    return PdfReader(io.BytesIO(print_book(browser, site_dir, PRINTED, report=told.append)))
+
+
+def test_page_numbers_of_the_contents_are_right(book):
+    lines = re.findall(r"^(\D.*?) ?(\d+)$", book.pages[0].extract_text(), re.MULTILINE)
+    assert len(lines) == len(PRINTED)
+    shown = texts(book)
+    for title, number in lines:
+        page = shown[int(number) - 1]
+        assert squeezed(title) in page
+        assert page.startswith(number), "the number at the page's foot"
+
+
+def test_bookmarks_are_parts_chapters_and_sections_and_resolve(book):
+    found, shown = list(bookmarks(book)), texts(book)
+    for _, title, page in found:
+        assert squeezed(title) in shown[page], f"{title!r} is not on page {page + 1}"
+    named = [(depth, title) for depth, title, _ in found]
+    assert named[0] == (0, "Contents")
+    assert (0, "Part I: By hand, in NumPy") in named
+    assert (0, "Back matter") in named
+    assert (1, "Glossary") in named
+    sections = [title for depth, title in named if depth == 2]
+    assert [t for t in sections if t in CHAPTER.headings] == list(CHAPTER.headings)
+    assert sections[sections.index("Recap") + 1] == "Answers"
+
+
+def test_answers_stand_at_the_end_of_the_chapter_and_only_there(book):
+    whole = "".join(texts(book))
+    before, _, after = whole.rpartition("Answers")
+    found = reasons(load_bank(NAME))
+    assert len(found) >= 20
+    assert [why for why in found if why not in after] == []
+    assert [why for why in found if why in before] == []
+
+
+def test_every_page_has_its_number_and_is_not_blank(book):
+    for number, text in enumerate(texts(book), start=1):
+        assert text.startswith(str(number))
+        assert len(text) > 40, f"page {number} is blank"
+
+
+def test_what_a_reader_opens_is_open(book):
+    whole = "".join(texts(book))
+    assert whole.count("Hint1") >= 3
+    assert "notdoneyet" in whole
+    assert "deflog_softmax(scores):scores=" in whole, "a solution"
+    assert "Showasolution" not in whole
+
+
+def test_links_between_pages_stay_in_the_file_and_others_are_public(book, config):
+    inside = [link["/Dest"] for link in links(book) if "/Dest" in link]
+    assert "/book/glossary.html#term-mask" in inside
+    assert set(inside) <= set(book.named_destinations)
+    outside = [link["/A"]["/URI"] for link in links(book) if "/A" in link]
+    assert [url for url in outside if not url.startswith("https://")] == []
+    assert any(url.startswith(config["html"]["baseurl"]) for url in outside)
+    assert not [url for url in outside if url.endswith(tuple(PRINTED))]
+
+
+def test_file_is_tagged_and_says_its_language(book):
+    root = book.trailer["/Root"]
+    assert root["/MarkInfo"]["/Marked"]
+    assert root["/Lang"] == "en"
+    assert root["/StructTreeRoot"]["/K"]["/S"] == "/Document"
+
+
+def test_progress_is_told_page_by_page(book, told):
+    assert [line for line in told if line.startswith(" 1 of 2: ")]
+    assert [line for line in told if line.startswith(" 2 of 2: ")]
+
+
+def test_a_page_that_is_not_in_the_book_is_refused(browser, site_dir, tmp_path):
+    with pytest.raises(CannotPrint, match=r"no/such\.html"):
+        print_book(browser, site_dir, ["no/such.html"])
+    with pytest.raises(CannotPrint, match="make book"):
+        print_book(browser, tmp_path, [])
+
+
+def test_without_a_browser_the_command_says_so():
+    run = [sys.executable, ROOT / "tools" / "print_book.py"]
+    done = subprocess.run(run, env={"PATH": ""}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "There is no Chromium to print with. Debian: apt-get install chromium\n"
+
+
+def test_a_page_printed_by_a_reader_is_light_and_then_as_before(open_page):
+    page = open_page(f"notebooks/{NAME}.html", dark=True)
+    page.evaluate("""() => addEventListener('beforeprint', () => {
+        window.printed = [document.documentElement.dataset.theme,
+                          document.querySelectorAll('.book-answers dd').length];
+    })""")
+    text = squeezed("".join(p.extract_text() for p in PdfReader(io.BytesIO(page.pdf())).pages))
+    theme, answers = page.evaluate("window.printed")
+    assert theme == "light"
+    assert answers > 20
+    assert [why for why in reasons(load_bank(NAME)) if text.count(why) != 1] == []
+    for control in ("SearchCtrl", "Commit", "Showme", "Citethispage", "Haveread", "previous"):
+        assert control not in text
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    assert page.locator(".book-answers").count() == 0
+    assert page.problems == []
+
+
+def test_nothing_of_a_chapter_reaches_beyond_the_paper(open_page, notebook):
+    page = open_page(f"notebooks/{notebook}.html", width=PAPER)
+    page.emulate_media(media="print")
+    assert page.evaluate(BEYOND_PAPER) == []
+    assert page.locator("pre:visible").first.evaluate("e => getComputedStyle(e).whiteSpace") == (
+        "pre-wrap"
+    )
+    for figure in page.locator("figure").all():
+        assert figure.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
+
+
+def test_every_tab_is_printed(page):
+    tab = (
+        '<input type="radio" name="t"><label class="sd-tab-label">{0}</label>'
+        '<div class="sd-tab-content">text of {0}</div>'
+    )
+    html = f'<div class="sd-tab-set">{tab.format("one")}{tab.format("two")}</div>'
+    page.evaluate(
+        "html => document.querySelector('article').insertAdjacentHTML('beforeend', html)", html
+    )
+    page.emulate_media(media="print")
+    for name in ("one", "two"):
+        assert page.get_by_text(f"text of {name}").is_visible()

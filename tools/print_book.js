@@ -22,9 +22,9 @@
     let part = "";
     return all(document, ".bd-links :is(.caption, a.internal)").flatMap((node) => {
       const title = node.textContent.trim();
-      if (node.matches("a")) return [{ place: node.href.replace("#", "").slice(root.length), part, title }];
-      part = title;
-      return [];
+      const place = node.href?.replace("#", "").slice(root.length);
+      if (!place) part = title;
+      return place ? [{ place, part, title }] : [];
     });
   };
 
@@ -34,10 +34,12 @@
     const lines = [said(".extra_footer"), said(".copyright"), published];
     const [{ title }] = contents();
     const about = document.querySelector("meta[name=description]").content;
+    const map = document.querySelector("article img[src$='map.svg']");
     book.replaceChildren();
     const cover = make(book, "article", "bd-article book-cover", "");
     make(cover, "p", "book-title", title);
     make(cover, "p", "", about);
+    cover.append(map);
     make(cover, "h1", "", "Contents");
     let part = "";
     for (const chapter of chapters) {
@@ -56,8 +58,8 @@
   const lead = (link, base) => {
     const target = new URL(link.getAttribute("href"), base).href;
     if (!target.startsWith(root)) return target;
-    const [place] = target.slice(root.length).split("#");
-    return places.has(place) ? `#${target.slice(root.length)}` : published + target.slice(root.length);
+    const path = target.slice(root.length);
+    return (places.has(path.split("#")[0]) ? "#" : published) + path;
   };
 
   const add = ({ place, part }, html) => {
@@ -66,7 +68,8 @@
     const base = root + place;
     for (const sheet of all(source, "head link[rel=stylesheet]")) {
       sheet.href = new URL(sheet.getAttribute("href"), base);
-      if (!all(document.head, "link").some(({ href }) => href == sheet.href)) document.head.append(sheet);
+      const known = all(document.head, "link").some(({ href }) => href == sheet.href);
+      if (!known) document.head.append(sheet);
     }
     for (const image of all(article, "img")) image.src = new URL(image.getAttribute("src"), base);
     for (const link of all(article, "a[href]")) link.href = lead(link, base);
@@ -79,21 +82,19 @@
     }
     // In the bookmarks a part holds its chapters, a chapter its sections.
     if (part) {
-      for (const node of all(article, "h1, h2, h3, h4")) node.ariaLevel = Number(node.tagName[1]) + 1;
+      for (const node of all(article, "h1, h2, h3, h4")) node.ariaLevel = +node.tagName[1] + 1;
     }
     if (part && all(book, ".book-opening").at(-1)?.textContent != part) {
-      const opening = make(article, "h1", "book-opening", part);
-      article.prepend(opening);
+      article.prepend(make(article, "h1", "book-opening", part));
     }
     article.id = place;
     book.append(article);
   };
 
   const settle = async () => {
-    const script = document.createElement("script");
-    script.src = new URL("_static/mathjax/tex-chtml.js", root);
     if (!window.MathJax?.startup) {
-      document.head.append(script);
+      const script = make(document.head, "script", "", "");
+      script.src = new URL("_static/mathjax/tex-chtml.js", root);
       await new Promise((loaded) => (script.onload = loaded));
     }
     await MathJax.startup.promise;
@@ -113,10 +114,10 @@
   const style = `
     article { break-before: page; }
     .book-cover { break-before: auto; }
-    .book-title { font-size: 2.6rem; font-weight: 700; line-height: 1.2; margin: 2rem 0 0.5rem; }
+    .book-title { font-size: 2.6rem; font-weight: 700; line-height: 1.2; margin: 2rem 0 0; }
     .book-cover h1 { font-size: 1.3rem; margin: 2rem 0 0; }
     .book-part { font-weight: 600; margin: 0.9rem 0 0.1rem; }
-    .book-line { align-items: baseline; color: inherit; display: flex; gap: 0.5rem; text-decoration: none; }
+    .book-line { color: inherit; display: flex; gap: 0.5rem; text-decoration: none; }
     .book-line span:first-child { flex: 1; }
     .book-number { min-width: 2.5rem; text-align: right; }
     .book-imprint { color: #555; font-size: 0.85rem; margin-top: 2rem; white-space: pre-line; }

@@ -13,9 +13,10 @@
 
   const recall = () => {
     try {
-      read = JSON.parse(localStorage.getItem(key)) || [];
+      const kept = JSON.parse(localStorage.getItem(key));
+      if (Array.isArray(kept)) read = kept;
     } catch {
-      // Refused, or not ours: what this page has marked so far stays.
+      // Refused or spoilt: what this page has marked so far stays.
     }
   };
 

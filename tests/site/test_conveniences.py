@@ -7,7 +7,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import DOCUMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_heads.html"
@@ -29,6 +28,12 @@ def arrow(document: str) -> str:
     steps = re.search(r"^.*embed.* · .*project out.*$", text, re.MULTILINE)[0]
     formula = re.search(r"`([^`]*→[^`]*)`", text.partition("## Goal")[2])[1]
     return f"{' · '.join(re.findall(r'[*]{2}(.*?)[*]{2}', steps))}: {formula}"
+
+
+@pytest.fixture(scope="session")
+def documents(page_names) -> list[str]:
+    """The pages of the book in order; search, index and the like stand in no folder."""
+    return [name.removesuffix(".html") for name in page_names if "/" in name]
 
 
 def link_in_contents(page, path: str):
@@ -56,13 +61,13 @@ def reported(link) -> dict[str, str]:
     return {name: value for name, [value] in fields.items()}
 
 
-def test_neighbours_are_named_with_their_steps_and_their_arrow(open_page, notebook):
+def test_neighbours_are_named_with_their_steps_and_their_arrow(open_page, notebook, documents):
     document = f"notebooks/{notebook}"
-    place = DOCUMENTS.index(document)
+    place = documents.index(document)
     page = open_page(f"{document}.html", java_script_enabled=False)
     for side, neighbour in (("left-prev", place - 1), ("right-next", place + 1)):
         shown = page.locator(f".{side} .book-arrow").all_inner_texts()
-        assert shown == [text for text in [arrow(DOCUMENTS[neighbour])] if text]
+        assert shown == [text for text in [arrow(documents[neighbour])] if text]
 
 
 def test_arrow_of_a_chapter_is_what_we_read_in_it():
@@ -212,12 +217,12 @@ def test_report_without_a_script_names_the_page(open_page, config):
     assert not mark(page).is_visible()
 
 
-def test_every_page_says_how_to_cite_it(open_page, config, site_dir):
+def test_every_page_says_how_to_cite_it(browser, config, site_dir, documents):
     keys = set()
-    page = open_page(java_script_enabled=False)
-    for document in DOCUMENTS:
+    page = browser.new_page(java_script_enabled=False)
+    for document in documents:
         html = (site_dir / f"{document}.html").read_text(encoding="utf-8")
-        page.set_content(html)
+        page.set_content(html, wait_until="domcontentloaded")
         url = f"{config['html']['baseurl']}{document}.html"
         text = page.locator(".book-cite p").text_content()
         [(key, fields)] = re.findall(
@@ -232,7 +237,8 @@ def test_every_page_says_how_to_cite_it(open_page, config, site_dir):
         assert fields["author"][1:-1].lower() == config["author"].lower()
         assert fields["title"].replace("'", "’") in text
         keys.add(key)
-    assert len(keys) == len(DOCUMENTS)
+    page.close()
+    assert len(keys) == len(documents)
 
 
 def test_pages_that_are_not_of_the_book_have_no_foot(open_page):

@@ -69,15 +69,6 @@ def cite(config, title: str, place: str, url: str) -> dict[str, str]:
     }
 
 
-def dress_report_button(context, url: str):
-    """Let the theme's button for issues open our report."""
-    for group in context.get("header_buttons", []):
-        for button in group.get("buttons", []):
-            if button["label"] == "source-issues-button":
-                name = "Report a mistake"
-                button.update(url=escape(url), text=name, tooltip=name)
-
-
 def fill_foot(app, pagename, templatename, context, doctree):
     """Fill in the foot of a page of the book; a page such as the index has none."""
     if app.builder.name != "html" or doctree is None:
@@ -88,11 +79,20 @@ def fill_foot(app, pagename, templatename, context, doctree):
     report = report_url(config.html_theme_options["repository_url"], title, url)
     place = f"Chapter {number} of" if number else "In"
     context["foot"] = {"report": report, **cite(config, title, place, url)}
-    dress_report_button(context, report)
     name_neighbours(app, pagename, context)
 
 
+def dress_report_button(app, pagename, templatename, context, doctree):
+    """Let the theme's button for issues open our report."""
+    for group in context.get("header_buttons", []):
+        for button in group.get("buttons", []):
+            if "foot" in context and button.get("label") == "source-issues-button":
+                name = "Report a mistake"
+                button.update(url=escape(context["foot"]["report"]), text=name, tooltip=name)
+
+
 def setup(app):
-    """Fill in the foot after the theme has made its own buttons."""
-    app.connect("html-page-context", fill_foot, priority=900)
+    """Fill in the foot before the theme drops what is empty, the button after the theme made it."""
+    app.connect("html-page-context", fill_foot, priority=400)
+    app.connect("html-page-context", dress_report_button, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

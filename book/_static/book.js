@@ -4,72 +4,52 @@
   const all = (root, selector) => [...root.querySelectorAll(selector)];
   const page = document.documentElement;
 
-  // Read pages, by their place below the book's root; only this browser knows them.
+  // Which pages are read, by their place below the book's root; only this browser knows. A place
+  // with `false` is one whose mark the reader took away.
   const root = new URL(page.dataset.content_root, location).pathname;
   const placeOf = (url) => new URL(url, location).pathname.slice(root.length);
   const key = `read:${root}`;
   const here = placeOf("");
-  let read = [];
+  const box = document.querySelector(".book-mark input");
+  let marks = {};
 
   const recall = () => {
     try {
-      const kept = JSON.parse(localStorage.getItem(key));
-      if (Array.isArray(kept)) read = kept;
+      marks = JSON.parse(localStorage.getItem(key)) || {};
     } catch {
       // Refused or spoilt: what this page has marked so far stays.
     }
-  };
-
-  const keep = () => {
-    try {
-      localStorage.setItem(key, JSON.stringify(read));
-      return true;
-    } catch {
-      return false;
-    }
-  };
-
-  const box = document.querySelector(".book-mark input");
-
-  const show = () => {
-    if (box) box.checked = read.includes(here);
+    if (box) box.checked = marks[here];
     for (const link of all(document, ".bd-links a.internal")) {
-      const done = read.includes(placeOf(link.href));
-      link.classList.toggle("book-read", done);
+      const read = marks[placeOf(link.href)];
+      link.classList.toggle("book-read", Boolean(read));
       link.querySelector(".visually-hidden")?.remove();
-      if (done) link.insertAdjacentHTML("beforeend", '<span class="visually-hidden"> (read)</span>');
+      const said = '<span class="visually-hidden"> (read)</span>';
+      if (read) link.insertAdjacentHTML("beforeend", said);
     }
   };
 
-  const mark = (done) => {
-    recall();
-    read = read.filter((place) => place != here);
-    if (done) read.push(here);
-    if (!keep()) {
+  const mark = (read) => {
+    marks[here] = read;
+    try {
+      localStorage.setItem(key, JSON.stringify(marks));
+    } catch {
       document.querySelector(".book-kept").textContent =
         "This browser keeps nothing for the book: the mark lasts until you leave the page.";
     }
-    show();
+    recall();
   };
 
-  addEventListener("pageshow", () => {
-    recall();
-    show();
-  });
+  addEventListener("pageshow", recall);
 
   if (box) {
-    // The end marks the page once; who takes the mark away is not overruled.
+    // The end of a page marks it, unless the reader has decided or, by keyboard, is about to.
     const end = new IntersectionObserver(([{ isIntersecting }]) => {
-      if (isIntersecting) {
-        end.disconnect();
-        mark(true);
-      }
+      if (isIntersecting && !(here in marks)) mark(true);
     });
     end.observe(document.querySelector(".book-foot"));
-    box.onchange = () => {
-      end.disconnect();
-      mark(box.checked);
-    };
+    box.onfocus = () => end.disconnect();
+    box.onchange = () => mark(box.checked);
   }
 
   // A report names the section that is on the screen when its link is reached for.

@@ -34,12 +34,11 @@
     const lines = [said(".extra_footer"), said(".copyright"), published];
     const [{ title }] = contents();
     const about = document.querySelector("meta[name=description]").content;
-    const map = document.querySelector("article img[src$='map.svg']");
+    document.title = title;
     book.replaceChildren();
     const cover = make(book, "article", "bd-article book-cover", "");
     make(cover, "p", "book-title", title);
     make(cover, "p", "", about);
-    cover.append(map);
     make(cover, "h1", "", "Contents");
     let part = "";
     for (const chapter of chapters) {

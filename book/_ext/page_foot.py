@@ -32,7 +32,8 @@ def arrow(doctree) -> str:
     maps = [p for p in doctree.findall(nodes.paragraph) if p.astext().startswith(MAP)]
     lit = [step.astext() for step in maps[0].findall(nodes.strong)]
     arrows = [text.astext() for text in goals[0].findall(nodes.literal) if "→" in text.astext()]
-    return f"{' · '.join(lit)}: {arrows[0]}"
+    unbroken = arrows[0].replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{' · '.join(lit)}: {unbroken}"
 
 
 def name_neighbours(app, pagename, context):

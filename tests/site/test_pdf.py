@@ -188,8 +188,8 @@ def test_nothing_of_a_chapter_reaches_beyond_the_paper(open_page, notebook):
     assert page.locator("pre:visible").first.evaluate("e => getComputedStyle(e).whiteSpace") == (
         "pre-wrap"
     )
-    for figure in page.locator("figure").all():
-        assert figure.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
+    for picture in page.locator(".ahh-panels").all():
+        assert picture.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
 
 
 def test_every_tab_is_printed(page):

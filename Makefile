@@ -29,10 +29,10 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf test test-blas test-gpu notebooks bench lint format retarget lock clean browser
+.PHONY: help book serve pdf test test-blas test-gpu notebooks bench lint format retarget lock clean browser site-assets
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' Makefile
 
 book: $(BOOK)  ## Build the website into _build/html
 	@echo "==> Building every page of the site"
@@ -48,6 +48,9 @@ serve:  ## Serve the website on this machine (PORT=8000)
 pdf: book $(PDF)  ## Print the whole book into _build/attention-head-by-head.pdf
 	@echo "==> Printing the book with Chromium"
 	@$(BIN)/python tools/print_book.py
+
+site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no one else (FROM=address)
+	@$(BIN)/python tools/site_assets.py $(FROM)
 
 test: browser $(TEST) lint book  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"

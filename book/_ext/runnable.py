@@ -1,0 +1,102 @@
+"""Python in the page: the wheel of the library, and the button of the pages that can run.
+
+The button stands in the page as built, so that nothing moves; `run.js` answers it.
+"""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from site_shell import is_site
+from sphinx.errors import ExtensionError
+
+ROOT = Path(__file__).resolve().parents[2]
+# What Pyodide brings, and the library; torch does not run in a browser.
+PACKAGES = {"numpy", "matplotlib", "tutorial_lib", *sys.stdlib_module_names}
+OTHERS = ("tutorial_lib.pytorch",)
+# Of every file in a wheel, so that the same sources give the same bytes: the first that zip knows.
+EPOCH = "315532800"
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+
+BEFORE = '<section id="goal">'
+BAR = """\
+<div class="tl-run" data-wheel="{wheel}">
+<button type="button">Run in the browser</button>
+<button type="button" hidden>Stop</button>
+<progress hidden aria-label="Files of Python that have arrived"></progress>
+<p role="status">Python starts when you press and runs in this page alone. It is a download of more
+than 10 MB, from cdn.jsdelivr.net unless this site keeps a copy.</p>
+</div>
+"""
+
+
+def imports(source: str) -> set[str]:
+    """Return the modules that code imports, by their full names."""
+    nodes = list(ast.walk(ast.parse(source)))
+    found = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return found | {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+
+
+def runs_in_page(path: Path) -> bool:
+    """Whether a document is a notebook that imports nothing beyond what the page has."""
+    if path.suffix != ".ipynb":
+        return False
+    notebook = nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    modules = set().union(*map(imports, code))
+    known = all(module.partition(".")[0] in PACKAGES for module in modules)
+    return known and not any(module.startswith(OTHERS) for module in modules)
+
+
+def build_wheel(target: Path) -> Path:
+    """Build the library's wheel from a copy of its sources, without a network; return the file.
+
+    Raises
+    ------
+    ExtensionError : the build failed, with what it printed
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        litter = shutil.ignore_patterns("*.egg-info", "__pycache__")
+        shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=litter)
+        for path in (ROOT / "pyproject.toml", ROOT / "README.md", *ROOT.glob("LICENSE*")):
+            shutil.copyfile(path, Path(folder) / path.name)
+        command = [sys.executable, "-c", BUILD, str(target.resolve())]
+        settings = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
+        done = subprocess.run(
+            command, cwd=folder, env=settings, capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        raise ExtensionError(f"The wheel of the library was not built.\n{done.stdout}{done.stderr}")
+    return next(target.glob("tutorial_lib-*.whl"))
+
+
+def place_wheel(app):
+    """Build the wheel into the site."""
+    if not is_site(app):
+        return
+    static = Path(app.outdir) / "_static"
+    static.mkdir(parents=True, exist_ok=True)
+    for old in static.glob("tutorial_lib-*.whl"):
+        old.unlink()
+    app.wheel = build_wheel(static)
+
+
+def add_button(app, pagename, templatename, context, doctree):
+    """Place the button above the goal of a page that can run."""
+    if not is_site(app) or doctree is None or not runs_in_page(Path(app.env.doc2path(pagename))):
+        return
+    app.add_js_file("run.js", loading_method="defer")
+    bar = BAR.format(wheel=app.wheel.name)
+    context["body"] = context["body"].replace(BEFORE, bar + BEFORE, 1)
+
+
+def setup(app):
+    """Connect the steps above."""
+    app.connect("builder-inited", place_wheel)
+    app.connect("html-page-context", add_button)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

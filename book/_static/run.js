@@ -1,0 +1,282 @@
+// *Run in the browser*: the page's code cells become editable and run in order, in a worker.
+//
+// Nothing is loaded before the button is pressed. `book/_ext/runnable.py` places the button;
+// `run-worker.js` is the other side. One request goes to it at a time, and Stop ends it.
+
+(() => {
+  const bar = document.querySelector(".tl-run");
+  const [startButton, stopButton] = bar.querySelectorAll("button");
+  const meter = bar.querySelector("progress");
+  const status = bar.querySelector("[role=status]");
+  const here = document.currentScript.src;
+  const file = (name) => new URL(name, here).href;
+
+  const KEYWORDS =
+    "and as assert break class continue def del elif else except finally for from global if " +
+    "import in is lambda nonlocal not or pass raise return try while with yield None True False";
+  const QUOTED = /("""|''')[^]*?(?:\3|$)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?/.source;
+  const TOKEN = RegExp(
+    `(#.*)|([bfruBFRU]{0,2}(?:${QUOTED}))|\\b(${KEYWORDS.replaceAll(" ", "|")})\\b|\\b(\\d[\\w.]*)`,
+    "g"
+  );
+  const OUTPUTS = {
+    stdout: "stream highlight-myst-ansi",
+    stderr: "stream stderr highlight-myst-ansi",
+    text: "text_plain",
+    error: "traceback highlight-ipythontb",
+    html: "text_html",
+  };
+
+  const make = (tag, className, ...children) => {
+    const node = document.createElement(tag);
+    node.className = className;
+    node.append(...children);
+    return node;
+  };
+  const tell = (text) => (status.textContent = text);
+  const trouble = (text) =>
+    Error(`${text} To try again, press the button again. The link to Colab runs the chapter too.`);
+
+  // The worker: `ask` sends it one message and waits for its answer, `end` ends it and the wait.
+
+  let worker, giveUp;
+  const ask = (message, onNews) =>
+    new Promise((resolve, reject) => {
+      giveUp = reject;
+      worker.onmessage = ({ data }) => {
+        if ("done" in data) resolve(data.done);
+        else if ("failed" in data) reject(trouble(data.failed));
+        else onNews(data);
+      };
+      worker.onerror = () => reject(trouble("run-worker.js did not load."));
+      worker.postMessage(message);
+    });
+
+  const end = (reason) => {
+    worker?.terminate();
+    worker = null;
+    giveUp?.(Error(reason));
+  };
+
+  const start = async () => {
+    if (worker) return;
+    if (location.protocol == "file:" || !isSecureContext) {
+      throw Error(
+        "Python needs a web server, and https unless the server is this computer. Run `make " +
+          "serve` in the book’s folder and open the address that it prints."
+      );
+    }
+    worker = new Worker(file("run-worker.js"), { type: "module" });
+    tell("Python is starting.");
+    meter.hidden = false;
+    const message = { lock: file("pyodide.json"), wheel: file(bar.dataset.wheel) };
+    await ask(message, ({ host, files, of, bytes }) => {
+      meter.max = of;
+      meter.value = files;
+      const size = `${(bytes / 1e6).toFixed(1)} MB`;
+      tell(
+        files < of
+          ? `Python is loading from ${host}: ${files} of ${of} files, ${size}.`
+          : `All ${of} files are here, ${size}. Python is starting.`
+      );
+    });
+    meter.hidden = true;
+  };
+
+  // Cells: the text area lies over its own highlighted copy, which gives it its size.
+
+  const paint = (cell) => {
+    const text = cell.area.value;
+    const nodes = [];
+    let end = 0;
+    for (const { 0: token, 1: comment, 2: quoted, 4: keyword, index } of text.matchAll(TOKEN)) {
+      const kind = comment ? "c1" : quoted ? "s2" : keyword ? "k" : "mi";
+      nodes.push(text.slice(end, index), make("span", kind, token));
+      end = index + token.length;
+    }
+    cell.copy.replaceChildren(...nodes, text.slice(end) + "\n");
+  };
+
+  const newLine = (event) => {
+    const { value, selectionStart } = event.target;
+    const line = value.slice(value.lastIndexOf("\n", selectionStart - 1) + 1, selectionStart);
+    const indent = line.match(/^ */)[0] + (/:\s*$/.test(line) ? "    " : "");
+    if (indent && document.execCommand("insertText", false, "\n" + indent)) event.preventDefault();
+  };
+
+  const onKey = (cell, event) => {
+    if (event.key != "Enter") return;
+    if (event.shiftKey || event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      run([cell], cell);
+      if (event.shiftKey) cells[cell.number]?.area.focus();
+    } else newLine(event);
+  };
+
+  const button = (words, cell, onclick) => {
+    const node = make("button", "", words);
+    node.type = "button";
+    node.ariaLabel = `${words}: cell ${cell.number}`;
+    node.onclick = onclick;
+    return node;
+  };
+
+  const edit = (cell) => {
+    cell.copy = cell.input.querySelector("pre");
+    cell.copy.tabIndex = -1;
+    cell.copy.ariaHidden = true;
+    cell.area = make("textarea", "");
+    Object.assign(cell.area, { value: cell.source, spellcheck: false, autocapitalize: "off" });
+    cell.area.ariaLabel = `Code of cell ${cell.number}`;
+    cell.area.wrap = "off";
+    cell.area.oninput = () => {
+      paint(cell);
+      mark(cell, "");
+    };
+    cell.area.onkeydown = (event) => onKey(cell, event);
+    const frame = make("div", "tl-edit");
+    cell.copy.replaceWith(frame);
+    frame.append(cell.copy, cell.area);
+    cell.state = make("span", "tl-state");
+    cell.stop = button("Stop", cell, stop);
+    cell.stop.hidden = true;
+    cell.input.append(
+      make(
+        "div",
+        "tl-tools",
+        make("span", "", `Cell ${cell.number}`),
+        button("Run", cell, () => run([cell], cell)),
+        button("Run all above", cell, () => run(cells.slice(0, cell.number - 1))),
+        cell.stop,
+        cell.state
+      )
+    );
+  };
+
+  const cells = [...document.querySelectorAll("div.cell")]
+    .map((box) => ({ box, input: box.querySelector(".cell_input") }))
+    .filter(({ input }) => input)
+    .map((cell, i) => ({
+      ...cell,
+      number: i + 1,
+      source: cell.input.querySelector("pre").textContent.replace(/\n$/, ""),
+    }));
+
+  const mark = (cell, state) => {
+    cell.state.textContent = state;
+  };
+
+  const clear = (cell) => {
+    cell.output = cell.box.querySelector(".cell_output");
+    if (!cell.output) {
+      cell.output = make("div", "cell_output");
+      cell.input.after(cell.output);
+    }
+    cell.output.replaceChildren();
+  };
+
+  // What a cell shows. Scripts in it do not run: the page has those of all elements.
+  const show = (cell, { kind, text }) => {
+    let block = cell.output.lastElementChild;
+    if (kind == "html" || block?.dataset.kind != kind) {
+      block = make("div", `output ${OUTPUTS[kind]} notranslate`);
+      block.dataset.kind = kind;
+      cell.output.append(block);
+    }
+    if (kind == "html") {
+      block.innerHTML = text;
+      return;
+    }
+    const pre = block.querySelector("pre") ?? make("pre", "");
+    pre.append(text);
+    pre.tabIndex = 0; // a long line scrolls, also by keys
+    if (!pre.parentNode) block.append(make("div", "highlight", pre));
+  };
+
+  // The queue: cells run one after the other; the first error, or Stop, empties it.
+
+  let queue = [];
+  let busy = false;
+
+  const setBusy = (now) => {
+    busy = now;
+    for (const [stop, other] of [
+      [stopButton, startButton],
+      ...cells.map((cell) => [cell.stop, cell.stop?.previousElementSibling]),
+    ]) {
+      if (!stop) continue;
+      if (!now && document.activeElement == stop) other.focus();
+      stop.hidden = !now;
+    }
+  };
+
+  const runNext = async () => {
+    const cell = queue[0];
+    mark(cell, "running");
+    clear(cell);
+    tell(`Cell ${cell.number} is running.`);
+    let last = "";
+    const ended = await ask({ source: cell.area.value, name: `cell ${cell.number}` }, (news) => {
+      show(cell, news);
+      if (news.kind == "error") last = news.text.trimEnd().split("\n").at(-1);
+    });
+    queue.shift();
+    mark(cell, ended ? "done" : "error");
+    tell(ended ? `Cell ${cell.number} has run.` : `Cell ${cell.number} ended in an error: ${last}`);
+    if (!ended) emptyQueue();
+  };
+
+  const emptyQueue = () => {
+    queue.forEach((cell) => mark(cell, ""));
+    queue = [];
+  };
+
+  const fail = (error) => {
+    end();
+    emptyQueue();
+    meter.hidden = true;
+    cells.forEach((cell) => cell.state && mark(cell, ""));
+    tell(error.message);
+  };
+
+  // Run cells; the output of the cell that was asked for opens if it was closed.
+  const run = async (wanted, asked) => {
+    wanted.filter((cell) => !queue.includes(cell)).forEach((cell) => {
+      queue.push(cell);
+      mark(cell, "waiting");
+    });
+    const closed = asked?.box.querySelector("details.below-input");
+    if (closed) closed.open = true;
+    if (busy) return;
+    setBusy(true);
+    try {
+      await start();
+      if (!cells[0].area) ready();
+      while (queue.length) await runNext();
+    } catch (error) {
+      fail(error);
+    }
+    setBusy(false);
+  };
+
+  const ready = () => {
+    cells.forEach(edit);
+    startButton.textContent = "Run all cells";
+    tell(
+      "Python is ready, and every cell can be edited. Shift+Enter runs the cell you are in. " +
+        "Reload the page to have the book’s own text again."
+    );
+    setBusy(true);
+  };
+
+  const stop = () =>
+    end(
+      cells[0].area
+        ? "Stopped. Python has ended and its variables are gone. The next run starts it again; " +
+            "“Run all above” brings the variables back."
+        : "Stopped before Python was ready."
+    );
+
+  startButton.onclick = () => run(cells[0].area ? cells : []);
+  stopButton.onclick = stop;
+})();

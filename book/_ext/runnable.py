@@ -4,6 +4,7 @@ The button stands in the page as built, so that nothing moves; `run.js` answers 
 """
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import nbformat
 from site_shell import is_site
 from sphinx.errors import ExtensionError
 
@@ -46,9 +46,9 @@ def runs_in_page(path: Path) -> bool:
     """Whether a document is a notebook that imports nothing beyond what the page has."""
     if path.suffix != ".ipynb":
         return False
-    notebook = nbformat.v4.reads(path.read_text(encoding="utf-8"))
-    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    modules = set().union(*map(imports, code))
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+    modules = set().union(*(imports("".join(lines)) for lines in code))
     known = all(module.partition(".")[0] in PACKAGES for module in modules)
     return known and not any(module.startswith(OTHERS) for module in modules)
 

@@ -58,7 +58,7 @@ const importChecked = (name) =>
 const start = async ({ lock, wheel }) => {
   const url = new URL(lock);
   const [json, library, program] = await Promise.all(
-    [url, new URL(wheel), new URL("run.py", url)].map(load)
+    [url, new URL(wheel), new URL("run_cell.py", url)].map(load)
   );
   const text = (bytes) => new TextDecoder().decode(bytes);
   lock = JSON.parse(text(json));
@@ -77,7 +77,7 @@ const start = async ({ lock, wheel }) => {
   await pyodide.loadPackage(lock.packages, { messageCallback: () => {} });
   fetched.clear();
   pyodide.unpackArchive(library, "wheel");
-  const tools = pyodide.toPy({ __name__: "run" });
+  const tools = pyodide.toPy({ __name__: "run_cell" });
   pyodide.runPython(text(program), { globals: tools });
   runCell = tools.get("run_cell");
 };

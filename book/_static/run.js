@@ -128,7 +128,7 @@
     cell.area = make("textarea", "");
     Object.assign(cell.area, { value: cell.source, spellcheck: false, autocapitalize: "off" });
     cell.area.ariaLabel = `Code of cell ${cell.number}`;
-    cell.area.wrap = "off";
+    Object.assign(cell.area, { wrap: "off", rows: 1 });
     cell.area.oninput = () => {
       paint(cell);
       mark(cell, "");

@@ -1,7 +1,7 @@
 """Run one code cell as a notebook does, and hand what it shows to the page.
 
-`run-worker.js` calls `run_cell` in Pyodide; `tests/site/test_run.py` calls it in the book's own
-Python, with the cells of every chapter that runs in the page.
+`run-worker.js` calls `run_cell` in Pyodide; the tests call it in the book's own Python, with every
+cell of the chapters that run in the page.
 """
 
 import ast

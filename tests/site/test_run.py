@@ -1,0 +1,457 @@
+"""Python in the page: the button, the cells, Stop, errors and what cannot load.
+
+No network is needed. In most tests a stand-in takes the place of the worker: it has the same
+messages, and the book's own Python behind it instead of Pyodide. What Pyodide itself does is tested
+where its files lie in `_build/pyodide`, which `make site-assets` fills.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import warnings
+import zipfile
+
+import pytest
+import runnable
+from axe_playwright_python.sync_playwright import Axe
+from conftest import NOTEBOOKS, ROOT
+from pages import CHAPTER, kind_of
+from run_cell import MOST, run_cell
+
+STATIC = ROOT / "book" / "_static"
+KEPT = ROOT / "_build" / "pyodide"
+LOCK = json.loads((STATIC / "pyodide.json").read_text(encoding="utf-8"))
+CORE = {name: digest for name, digest in LOCK["files"].items() if not name.endswith(".whl")}
+PART_ONE = [n for n in NOTEBOOKS if kind_of(n) is not CHAPTER or int(n[:2]) <= 8]
+CELLS = "div.cell:has(.cell_input)"
+HOST = "python.example"
+
+STAND_IN = """// Stands in for run-worker.js: cells go to the book's own Python, by way of the test.
+onmessage = async ({ data }) => {
+  if (data.lock) {
+    for (const files of [0, 1, 2]) {
+      postMessage({ host: "HOST", files, of: 2, bytes: files * 1.5e6 });
+    }
+  }
+  const answer = await fetch("stand-in", { method: "POST", body: JSON.stringify(data) });
+  const { shown, done } = await answer.json();
+  shown.forEach(([kind, text]) => postMessage({ kind, text }));
+  postMessage({ done });
+};
+""".replace("HOST", HOST)
+
+
+@pytest.fixture
+def open_stand_in(open_page):
+    """Open a page whose worker is the stand-in; a cell with `while True` never answers."""
+
+    def open_(path="notebooks/03_attention_weights.html", **options):
+        page = open_page(path, **options)
+        page.ran, variables = [], {}
+
+        def answer(route):
+            asked, shown, done = route.request.post_data_json, [], True
+            if "lock" in asked:
+                variables.clear()
+                variables["__name__"] = "__main__"
+            elif "while True" in asked["source"]:
+                page.ran.append(asked["name"])
+                return
+            else:
+                page.ran.append(asked["name"])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("default")
+                    done = run_cell(
+                        asked["source"], asked["name"], variables, lambda *a: shown.append(a)
+                    )
+            route.fulfill(json={"shown": shown, "done": done})
+
+        page.route("**/run-worker.js", lambda route: route.fulfill(body=STAND_IN, headers=JS))
+        page.route("**/stand-in", answer)
+        return page
+
+    return open_
+
+
+JS = {"Content-Type": "text/javascript"}
+
+
+def status(page):
+    """What the page says of Python."""
+    return page.locator(".tl-run [role=status]").inner_text()
+
+
+def wait(page, words, seconds=60):
+    """Wait until the page says these words of Python."""
+    page.locator(".tl-run [role=status]", has_text=words).wait_for(timeout=seconds * 1000)
+
+
+def press(page, *, seconds=60):
+    """Start Python."""
+    page.get_by_role("button", name="Run in the browser").click()
+    wait(page, "Python is ready", seconds)
+    return page
+
+
+def area(page, number):
+    """Where the code of a cell is edited."""
+    return page.get_by_role("textbox", name=f"Code of cell {number}", exact=True)
+
+
+def push(page, words, number):
+    """Press a button of a cell."""
+    page.get_by_role("button", name=f"{words}: cell {number}", exact=True).click()
+
+
+def focused(page):
+    """The name of what has the focus."""
+    return page.evaluate(
+        """() => {
+          const { ariaLabel, dataset, textContent } = document.activeElement;
+          return ariaLabel ?? dataset.tooltip ?? textContent;
+        }"""
+    )
+
+
+def run(page, code, number=2):
+    """Write code into a cell, run it, and return what the cell shows."""
+    area(page, number).fill(code)
+    push(page, "Run", number)
+    wait(page, re.compile(f"Cell {number} (has run|ended)"))
+    return shown(page, number)
+
+
+def shown(page, number):
+    """What a cell shows, as text."""
+    return page.locator(CELLS).nth(number - 1).locator(".cell_output").inner_text().strip()
+
+
+def outputs(page):
+    """The text of every cell's output, open or closed, and how many pictures it has."""
+    return page.locator(CELLS).evaluate_all(
+        """cells => cells.map((cell) => {
+          const output = cell.querySelector('.cell_output')?.cloneNode(true);
+          output?.querySelectorAll('.copybtn').forEach((button) => button.remove());
+          return output ? [output.textContent.trim(), output.querySelectorAll('svg').length] : null;
+        })"""
+    )
+
+
+def test_button_stands_on_the_pages_of_part_one_and_no_other(site_dir):
+    pages = (site_dir / "notebooks").glob("*.html")
+    with_button = [p.stem for p in pages if 'class="tl-run"' in p.read_text(encoding="utf-8")]
+    assert sorted(with_button) == sorted(PART_ONE)
+
+
+def test_nothing_of_python_loads_before_the_press(open_page):
+    page = open_page("notebooks/03_attention_weights.html")
+    loaded = page.evaluate("() => performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [url for url in loaded if "run-worker" in url or "pyodide" in url] == []
+    assert len(gzip.compress((STATIC / "run.js").read_bytes())) <= 5_000
+    assert page.locator("textarea, .tl-tools").count() == 0
+
+
+def test_button_is_hidden_where_scripts_are_off(open_page):
+    page = open_page("notebooks/03_attention_weights.html", java_script_enabled=False)
+    assert not page.locator(".tl-run").is_visible()
+
+
+@pytest.mark.parametrize("name", ["03_attention_weights", "review_part_1"])
+def test_chapter_that_runs_in_the_page_shows_what_it_showed_before(open_stand_in, name):
+    page = open_stand_in(f"notebooks/{name}.html")
+    before = outputs(page)
+    press(page)
+    page.get_by_role("button", name="Run all cells").click()
+    wait(page, f"Cell {len(before)} has run.", seconds=240)
+    assert page.ran == [f"cell {i + 1}" for i in range(len(before))]
+    after = [found if found != ["", 0] else None for found in outputs(page)]
+    assert after == before
+    assert page.problems == []
+
+
+def test_page_tells_how_python_arrives(open_stand_in):
+    page = open_stand_in()
+    page.evaluate(
+        """() => {
+          window.told = [];
+          const status = document.querySelector('.tl-run [role=status]');
+          new MutationObserver(() => told.push(status.textContent))
+            .observe(status, { childList: true });
+        }"""
+    )
+    press(page)
+    told = page.evaluate("() => told")
+    assert told[:4] == [
+        "Python is starting.",
+        f"Python is loading from {HOST}: 0 of 2 files, 0.0 MB.",
+        f"Python is loading from {HOST}: 1 of 2 files, 1.5 MB.",
+        "All 2 files are here, 3.0 MB. Python is starting.",
+    ]
+    assert not page.locator(".tl-run progress").is_visible()
+
+
+def test_cell_can_be_edited_and_keeps_its_colours(open_stand_in):
+    page = press(open_stand_in())
+    box = page.locator(CELLS).nth(1)
+    before = box.bounding_box()["height"]
+    assert run(page, 'def double(x):  # "twice"\n    return 2 * x\n\n\ndouble("ab" * 3)') == (
+        "'abababababab'"
+    )
+    copy = box.locator("pre").first
+    kinds = copy.locator("span").evaluate_all("all => all.map((e) => [e.className, e.innerText])")
+    assert kinds == [
+        *(["k", "def"], ["c1", '# "twice"'], ["k", "return"], ["mi", "2"]),
+        *(["s2", '"ab"'], ["mi", "3"]),
+    ]
+    assert copy.inner_text().rstrip("\n") == area(page, 2).input_value()
+    area(page, 2).fill("\n" * 40)
+    assert box.bounding_box()["height"] > before + 400
+
+
+def test_text_that_is_typed_lies_on_its_copy(open_stand_in):
+    page = press(open_stand_in(width=390))
+    area(page, 2).fill("x" * 200)
+    sizes = page.locator(CELLS).nth(1).locator(".tl-edit > *")
+    boxes = [node.bounding_box() for node in sizes.all()]
+    assert boxes[0] == boxes[1]
+    assert boxes[0]["width"] > 1_000
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+
+
+def test_keys_run_cells_and_none_is_trapped(open_stand_in):
+    page = press(open_stand_in())
+    area(page, 2).fill("")
+    area(page, 2).focus()
+    page.keyboard.type("for i in (1, 2):")
+    page.keyboard.press("Enter")
+    page.keyboard.type("print(i)")
+    assert area(page, 2).input_value() == "for i in (1, 2):\n    print(i)"
+    page.keyboard.press("Shift+Enter")
+    wait(page, "Cell 2 has run")
+    assert shown(page, 2) == "1\n2"
+    assert focused(page) == "Code of cell 3"
+    for expected in ("Copy", "Run: cell 3", "Run all above: cell 3"):
+        page.keyboard.press("Tab")
+        assert focused(page) == expected
+    page.keyboard.press("Enter")
+    wait(page, "Cell 2 has run")
+    assert page.ran == ["cell 2", "cell 1", "cell 2"]
+
+
+def test_cells_pressed_while_one_runs_wait_their_turn(open_stand_in):
+    page = press(open_stand_in())
+    area(page, 2).fill("while True: pass")
+    for number in (2, 4, 3, 4):
+        push(page, "Run", number)
+    states = page.locator(".tl-state").all_text_contents()[1:5]
+    assert states == ["running", "waiting", "waiting", ""]
+
+
+def test_error_shows_as_python_shows_it_and_ends_the_queue(open_stand_in):
+    page = press(open_stand_in())
+    area(page, 2).fill("def halve(x):\n    return x / 0\n\n\nhalve(1)")
+    push(page, "Run all above", 5)
+    wait(page, "Cell 2 ended in an error: ZeroDivisionError: division by zero")
+    assert shown(page, 2).splitlines()[:3] == [
+        "Traceback (most recent call last):",
+        '  File "<cell 2>", line 5, in <module>',
+        "    halve(1)",
+    ]
+    assert shown(page, 2).splitlines()[-1] == "ZeroDivisionError: division by zero"
+    assert "run_cell" not in shown(page, 2)
+    assert page.ran == ["cell 1", "cell 2"]
+    assert page.locator(".tl-state").all_text_contents()[:5] == ["done", "error", "", "", ""]
+    found = run(page, "if True\n    1")
+    assert found.splitlines()[0] == 'File "<cell 2>", line 1'
+    assert found.splitlines()[-1] == "SyntaxError: expected ':'"
+
+
+def test_what_a_cell_shows_keeps_its_order(open_stand_in):
+    page = press(open_stand_in())
+    found = run(page, 'import sys\nprint("a")\nprint("b", file=sys.stderr)\nprint("c")\n1 + 1')
+    assert found.split() == ["a", "b", "c", "2"]
+    assert run(page, "print('<b>&</b>')") == "<b>&</b>"
+    assert run(page, "x = 1") == ""
+
+
+def test_flood_of_text_is_cut_and_says_so(open_stand_in):
+    page = press(open_stand_in())
+    found = run(page, "for i in range(10**5): print('line', i)")
+    assert found.endswith("… The rest is not shown.")
+    assert len(found) < MOST + 100
+
+
+def test_element_that_a_cell_shows_answers(open_stand_in):
+    page = press(open_stand_in())
+    run(
+        page,
+        "from tutorial_lib.elements import quiz, parsons\nparsons('04_heads')",
+    )
+    element = page.locator(CELLS).nth(1).locator("tl-parsons")
+    element.locator(".tl-add").first.click()
+    element.get_by_role("button", name="Check").click()
+    assert element.locator("[aria-live]").first.inner_text()
+
+
+def test_closed_output_opens_for_its_own_cell_and_not_for_others(open_stand_in):
+    page = press(open_stand_in())
+    number = page.locator(CELLS).evaluate_all(
+        "cells => cells.findIndex((c) => c.querySelector('details.below-input')) + 1"
+    )
+    closed = page.locator(CELLS).nth(number - 1).locator("details.below-input")
+    push(page, "Run all above", number + 1)
+    wait(page, f"Cell {number} has run.")
+    assert closed.get_attribute("open") is None
+    push(page, "Run", number)
+    assert closed.get_attribute("open") is not None
+
+
+def test_stop_ends_python_and_the_next_run_starts_it_again(open_stand_in):
+    page = press(open_stand_in())
+    run(page, "secret = 1")
+    area(page, 3).fill("while True: pass")
+    push(page, "Run", 3)
+    push(page, "Run", 4)
+    stop = page.get_by_role("button", name="Stop: cell 3", exact=True)
+    stop.focus()
+    page.keyboard.press("Enter")
+    wait(page, "Stopped. Python has ended and its variables are gone.")
+    assert focused(page) == "Run all above: cell 3"
+    assert set(page.locator(".tl-state").all_text_contents()) == {""}
+    assert page.get_by_role("button", name="Stop").count() == 0
+    assert "NameError" in run(page, "secret")
+    assert page.ran == ["cell 2", "cell 3", "cell 2"]
+    assert page.problems == []
+
+
+def test_stop_while_python_loads(open_page):
+    page = open_page("notebooks/03_attention_weights.html")
+    page.route("**/run-worker.js", lambda r: r.fulfill(body="onmessage = () => {}", headers=JS))
+    page.get_by_role("button", name="Run in the browser").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    wait(page, "Stopped before Python was ready.")
+    assert page.locator("textarea").count() == 0
+    assert focused(page) == "Run in the browser"
+
+
+def serve(page, files, content=None):
+    """Let the page's own worker load a lock of these files from `pyodide/` of the site."""
+    lock = LOCK | {"base": "pyodide/", "packages": [], "files": files}
+    page.route("**/_static/pyodide.json", lambda route: route.fulfill(json=lock))
+    if content is not None:
+        page.route("**/_static/pyodide/*", content)
+
+
+FAILURES = {
+    "it is not there": (None, "a.whl did not load: 127.0.0.1:{port} answers 404."),
+    "no answer": (
+        lambda route: route.abort(),
+        "a.whl did not load: 127.0.0.1:{port} does not answer, or something blocks it.",
+    ),
+    "another file": (
+        lambda route: route.fulfill(body="other"),
+        "a.whl is not the file that the book was tested with (its sha256 is "
+        f"{hashlib.sha256(b'other').hexdigest()}, not {hashlib.sha256(b'own').hexdigest()}), "
+        "so it was not used.",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_page_says_which_file_did_not_load_and_what_to_do(open_page, kind):
+    content, sentence = FAILURES[kind]
+    page = open_page("notebooks/03_attention_weights.html")
+    serve(page, {"a.whl": hashlib.sha256(b"own").hexdigest()}, content)
+    page.get_by_role("button", name="Run in the browser").click()
+    wait(page, "To try again, press the button again.")
+    port = re.search(r":(\d+)/", page.url)[1]
+    assert status(page).startswith(sentence.format(port=port))
+    assert "Colab" in status(page)
+    assert page.locator("textarea").count() == 0
+    assert page.get_by_role("button", name="Run in the browser").is_visible()
+    assert not page.locator(".tl-run progress").is_visible()
+
+
+def test_page_says_when_the_worker_itself_is_missing(open_page):
+    page = open_page("notebooks/03_attention_weights.html")
+    page.route("**/run-worker.js", lambda route: route.fulfill(status=404))
+    page.get_by_role("button", name="Run in the browser").click()
+    wait(page, "run-worker.js did not load.")
+
+
+def test_page_opened_from_disk_says_that_python_needs_a_server(browser, site_dir):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((site_dir / "notebooks" / "03_attention_weights.html").as_uri())
+    page.get_by_role("button", name="Run in the browser").click()
+    wait(page, "Python needs a web server")
+    assert "make serve" in status(page)
+    context.close()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_while_python_runs(open_stand_in, dark):
+    page = press(open_stand_in(width=320, dark=dark))
+    run(page, "1 / 0")
+    page.add_style_tag(content="*, *::before { transition: none !important }")
+    own = {"include": [[".tl-run"], [".tl-tools"], [".cell_output"]]}
+    for context, rules in ((None, {"color-contrast": {"enabled": False}}), (own, {})):
+        options = {"resultTypes": ["violations"], "rules": rules}
+        found = Axe().run(page, context=context, options=options).response["violations"]
+        assert [(v["id"], v["nodes"][0]["target"]) for v in found] == []
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
+
+
+def test_wheel_on_the_site_is_the_library_and_the_same_bytes_each_time(site_dir, tmp_path):
+    [placed] = (site_dir / "_static").glob("*.whl")
+    content = placed.read_bytes()
+    assert runnable.build_wheel(tmp_path).read_bytes() == content
+    files = zipfile.ZipFile(io.BytesIO(content)).namelist()
+    source = ROOT / "src"
+    own = [path for path in (source / "tutorial_lib").rglob("*") if path.is_file()]
+    expected = {p.relative_to(source).as_posix() for p in own if "__pycache__" not in p.parts}
+    assert {name for name in files if ".dist-info/" not in name} == expected
+
+
+def absent(names):
+    """The files of Pyodide that are not kept here."""
+    return sorted(name for name in names if not (KEPT / name).is_file())
+
+
+@pytest.mark.skipif(absent(CORE), reason="Pyodide is not in _build/pyodide: its core is untested.")
+def test_pyodide_itself_runs_a_cell_and_stops(open_page):
+    page = open_page("notebooks/03_attention_weights.html")
+    serve(page, CORE, lambda route: route.fulfill(path=KEPT / route.request.url.split("/")[-1]))
+    press(page, seconds=240)
+    assert run(page, "import sys\nprint(sys.platform)\nsum(range(5))").split() == [
+        "emscripten",
+        "10",
+    ]
+    assert run(page, "1 / 0").splitlines()[1] == '  File "<cell 2>", line 1, in <module>'
+    found = run(page, "import importlib.util\nbool(importlib.util.find_spec('tutorial_lib'))")
+    assert found == "True"
+    area(page, 2).fill("while True: print(1)")
+    push(page, "Run", 2)
+    page.locator(CELLS).nth(1).locator(".cell_output pre").wait_for()
+    push(page, "Stop", 2)
+    wait(page, "Stopped.")
+    assert page.problems == []
+
+
+@pytest.mark.skipif(
+    absent(LOCK["files"]), reason="`make site-assets` has not run: NumPy in Pyodide is untested."
+)
+@pytest.mark.parametrize("name", PART_ONE)
+def test_chapter_in_pyodide_shows_what_it_showed_before(open_page, name):
+    page = open_page(f"notebooks/{name}.html")
+    files = LOCK["files"]
+    serve(page, files, lambda route: route.fulfill(path=KEPT / route.request.url.split("/")[-1]))
+    page.route("**/_static/pyodide.json", lambda r: r.fulfill(json=LOCK | {"base": "pyodide/"}))
+    before = outputs(page)
+    press(page, seconds=240)
+    page.get_by_role("button", name="Run all cells").click()
+    wait(page, f"Cell {len(before)} has run.", seconds=480)
+    after = [found if found != ["", 0] else None for found in outputs(page)]
+    assert after == before

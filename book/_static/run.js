@@ -231,12 +231,15 @@
     queue = [];
   };
 
+  // The reason stands beside the button above the goal, and where the reader is.
   const fail = (error) => {
+    const [cell] = queue;
     end();
-    emptyQueue();
+    queue = [];
     meter.hidden = true;
     cells.forEach((cell) => cell.state && mark(cell, ""));
     tell(error.message);
+    if (cell) mark(cell, error.message);
   };
 
   // Run cells; the output of the cell that was asked for opens if it was closed.

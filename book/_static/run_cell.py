@@ -12,7 +12,7 @@ import time
 import traceback
 
 PAUSE = 0.1  # seconds between two portions, so that a loop that prints cannot flood the page
-MOST = 200_000  # characters that one cell may print
+MOST = 20_000  # characters that one cell may print
 
 
 class Outputs:

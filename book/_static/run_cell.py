@@ -31,7 +31,7 @@ class Outputs:
         if kind.startswith("std"):
             room = MOST - self.length
             self.length += len(text)
-            if room <= 0:
+            if room < 0:
                 return
             text = text if len(text) <= room else text[:room] + "\n… The rest is not shown.\n"
         if self.waiting and self.waiting[-1][0] == kind:

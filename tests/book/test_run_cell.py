@@ -2,7 +2,7 @@
 
 import pytest
 from chapters import REQUIRED, code_cells, written
-from run_cell import run_cell
+from run_cell import MOST, run_cell
 
 
 def shows(source, variables=None):
@@ -40,3 +40,9 @@ def test_cell_that_fails_says_so_and_does_not_end_its_caller(source):
     assert (ended, kind) == (False, "error")
     assert '"<cell 1>"' in text
     assert "run_cell.py" not in text
+
+
+@pytest.mark.parametrize("portion", [1, 7, 64, MOST, 2 * MOST])
+def test_text_beyond_the_most_is_cut_and_that_is_said_once(portion):
+    _, shown = shows(f"for _ in range({2 * MOST // portion + 1}): print('x' * {portion}, end='')")
+    assert "".join(text for _, text in shown) == "x" * MOST + "\n… The rest is not shown.\n"

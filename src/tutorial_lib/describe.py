@@ -141,6 +141,11 @@ def round_stable(value, decimals):
     return round(value, decimals) + 0.0  # -0.0 becomes 0.0
 
 
+def printable(name):
+    """Write a name in one line: a token may be a line break."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(name))
+
+
 def _is_dyadic_boundary(value, decimals):
     scaled = value * 2.0 ** (decimals + 1)
     return scaled == round(scaled) and abs(value) * 10.0**decimals % 1 == 0.5

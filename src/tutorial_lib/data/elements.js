@@ -508,3 +508,131 @@ define("tl-playground", (element) => {
     }
   }
 });
+
+// part: weights
+// The weights of one head, row by row: thousandths, NaN where a key is hidden, as Python packs them.
+const unpack = (element) => {
+  const { dataset } = element.querySelector(".tl-live");
+  const [queries, keys] = [dataset.queries, dataset.keys].map((names) => JSON.parse(names));
+  const rows = dataset.weights.split(" ");
+  const map = (h) =>
+    rows
+      .slice(h * queries.length)
+      .slice(0, queries.length)
+      .map((row) => keys.map((_, s) => parseInt(row.slice(2 * s, 2 * s + 2), 36)));
+  return { queries, keys, map, fractions: JSON.parse(dataset.fractions) };
+};
+
+// One path for each of 11 tints, and one that strikes out what is hidden. Neighbours of one kind are
+// drawn as one, or a large map would keep the reader waiting; in a small one, gaps part the cells.
+const drawMap = (cells, rows) => {
+  const paths = Array(12).fill("");
+  const kind = (weight) => (weight >= 0 ? Math.ceil(weight / 100) : 11);
+  const gap = rows.length + rows[0].length > 48 ? 0 : 0.06;
+  rows.forEach((row, t) => {
+    for (let s = 0, end; s < row.length; s = end) {
+      const here = kind(row[s]);
+      for (end = s + 1; (here == 11 || !gap) && kind(row[end]) == here && end < row.length; ) end += 1;
+      const wide = end - s - gap;
+      paths[here] +=
+        here == 11 ? `M${s + 0.15} ${t + 0.5}H${end - 0.15}` : `M${s} ${t}h${wide}v${1 - gap}h-${wide}z`;
+    }
+  });
+  const shapes = paths.map((d, i) => `<path d="${d}" fill-opacity="${0.08 + i * 0.092}"/>`);
+  cells.innerHTML = shapes.join("");
+};
+
+// part: inspector
+define("tl-inspector", (inspector) => {
+  const [head, query] = all(inspector, "select");
+  const sentence = inspector.querySelector("[aria-live]");
+  const table = inspector.querySelector("tbody");
+  const every = inspector.querySelector("button");
+  const svg = inspector.querySelector("svg");
+  const cells = svg.querySelector("g");
+  const { queries, keys, map, fractions } = unpack(inspector);
+  const list = new Intl.ListFormat("en");
+  const name = (s) => `<em>${keys[s]}</em>`;
+  const number = (weight) => fractions[weight] ?? (weight / 1000).toFixed(3);
+  let rows;
+
+  const tell = (row, order) => {
+    const top = order.filter((s) => row[s] == row[order[0]]);
+    const [most] = top.map((s) => row[s]);
+    if (!most) return "looks at nothing";
+    const names = top.slice(0, 5).map(name);
+    if (top.length > 5) names.push(`${top.length - 5} more`);
+    const each = top.length > 1 ? " each" : "";
+    const then = order.slice(top.length, top.length + 2).filter((s) => row[s]);
+    const rest = then.map((s) => `${name(s)} ${number(row[s])}`);
+    const others = rest.length ? `, then ${list.format(rest)}` : "";
+    return `gives most to ${list.format(names)}: ${number(most)}${each}${others}`;
+  };
+  const choose = () => {
+    const row = rows[query.value];
+    const seen = [...keys.keys()].filter((s) => row[s] >= 0).sort((a, b) => row[b] - row[a]);
+    const hidden = [...keys.keys()].filter((s) => !(row[s] >= 0));
+    const shown = every?.ariaPressed == "false" ? seen.slice(0, 5) : [...seen, ...hidden];
+    const place = `in <b data-head="${head.value % 4}">head ${head.value}</b>`;
+    sentence.innerHTML = `<em>${queries[query.value]}</em> ${place} ${tell(row, seen)}.`;
+    table.innerHTML = shown
+      .map((s) => {
+        const [text, share] = row[s] >= 0 ? [number(row[s]), row[s] / 10] : ["hidden", 0];
+        const bar = `<span class="tl-bar" style="width: ${share}%"></span>`;
+        return `<tr><th scope="row">${keys[s]}</th><td>${text}</td><td>${bar}</td></tr>`;
+      })
+      .join("");
+    cells.lastElementChild.setAttribute("y", query.value);
+  };
+  const change = () => {
+    rows = map(head.value);
+    drawMap(cells, rows);
+    cells.insertAdjacentHTML("beforeend", `<rect width="${keys.length}" height="1"/>`);
+    choose();
+  };
+  head.oninput = change;
+  query.oninput = choose;
+  if (every) {
+    every.onclick = () => {
+      every.ariaPressed = every.ariaPressed != "true";
+      choose();
+    };
+  }
+  svg.onclick = ({ clientX, clientY }) => {
+    const { y } = new DOMPoint(clientX, clientY).matrixTransform(cells.getScreenCTM().inverse());
+    if (queries[Math.floor(y)]) {
+      query.value = Math.floor(y);
+      choose();
+    }
+  };
+  change();
+});
+
+// part: gallery
+// Copies of a gallery on one page must not share their radio buttons.
+let galleries = 0;
+
+define("tl-gallery", (gallery) => {
+  const inputs = all(gallery, "input");
+  const [commit, show] = all(gallery, "button");
+  const notes = all(gallery, "label + p");
+  const verdict = gallery.querySelector("[aria-live]");
+  const reasons = all(gallery, "dd");
+  const best = reasons.findIndex((reason) => reason.querySelector(".tl-right"));
+  const { map } = unpack(gallery);
+  galleries += 1;
+  inputs.forEach((input) => (input.name += galleries));
+  all(gallery, "g").forEach((cells, h) => drawMap(cells, map(h)));
+
+  const open = (words) => {
+    notes.forEach((note, h) => (note.innerHTML = reasons[h].innerHTML));
+    verdict.innerHTML = `${words} Head ${best} scores highest.`;
+  };
+  commit.onclick = () => {
+    const picked = inputs.findIndex((input) => input.checked);
+    if (picked < 0) verdict.textContent = "Choose a head first.";
+    else if (picked == best) open('<b class="tl-right">✓ Right.</b>');
+    else open(`<b class="tl-wrong">✗ Not head ${picked}.</b>`);
+  };
+  show.onclick = () => open("");
+});

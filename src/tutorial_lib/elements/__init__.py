@@ -1,14 +1,17 @@
-"""Prediction, quiz, Parsons problem, playground: HTML elements that give the same bytes every time.
+"""Small HTML elements that give the same bytes every time.
 
-A cell shows one with `quiz("03_attention_weights")`; the questions stand in the chapter's bank.
+A cell shows a quiz with `quiz("03_attention_weights")`, and so a prediction and a Parsons problem:
+their questions stand in the chapter's bank. `inspector` and `gallery` take attention
+weights, and `playground` takes nothing.
 """
 
 from tutorial_lib.elements.banks import load_bank
+from tutorial_lib.elements.looks import gallery, inspector
 from tutorial_lib.elements.markup import draw_parsons, draw_prediction, draw_quiz
 from tutorial_lib.elements.playground import draw_playground
 from tutorial_lib.example import running_example
 
-__all__ = ["parsons", "playground", "prediction", "quiz"]
+__all__ = ["gallery", "inspector", "parsons", "playground", "prediction", "quiz"]
 
 
 def quiz(chapter):

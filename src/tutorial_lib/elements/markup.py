@@ -24,6 +24,8 @@ PARTS = {
     "predict-number": ("shared", "prediction", "readings", "predict-number"),
     "parsons": ("shared", "parsons"),
     "playground": ("shared", "readings", "layer", "playground"),
+    "inspector": ("shared", "weights", "inspector"),
+    "gallery": ("shared", "weights", "gallery"),
 }
 
 
@@ -88,15 +90,15 @@ def draw_parsons(bank, chapter):
     lines = shuffled(problem)
     shown = "\n".join(f'<code data-{key}="{i}">{escape(line)}</code>' for line, key, i in lines)
     reasons = [
-        (f"<code>{escape(bug['line'].strip())}</code>", f"<dd>{_BUG} {_inline(bug['why'])}</dd>")
+        (f"<code>{escape(bug['line'].strip())}</code>", f"<dd>{_BUG} {inline(bug['why'])}</dd>")
         for bug in problem["distractors"]
     ]
     solution = "\n".join(problem["lines"])
     html = [
-        f"<p>{_inline(problem['task'])}</p>",
+        f"<p>{inline(problem['task'])}</p>",
         f"<pre>{shown}</pre>",
         _lists(name),
-        _answer(reasons, f"<pre>{escape(solution)}</pre>"),
+        answer_box(reasons, f"<pre>{escape(solution)}</pre>"),
     ]
     text = [problem["task"], *(f"   {line}" for line, *_ in lines)]
     return Element(wrap("parsons", name, "Parsons problem", html), "\n".join(text))
@@ -165,13 +167,13 @@ def _choice(mark, question, name, buttons):
     note = f" <i>From chapter {escape(source[:2])}.</i>" if source else ""
     options, reasons = [], []
     for option in question["options"]:
-        text = _inline(option["text"])
+        text = inline(option["text"])
         button = f'<input type="radio" name="{escape(name)}" {KEYS}>'
         options.append(f"<div><label>{button} <span>{text}</span></label>{REGION}</div>")
         verdict = _RIGHT if option["correct"] else _WRONG
-        reasons.append((text, f"<dd>{verdict} {_inline(option['why'])}{note}</dd>"))
-    legend = f"<legend><b>{mark}</b> {_inline(question['question'])}</legend>"
-    row = [button_row(buttons), REGION, _answer(reasons)]
+        reasons.append((text, f"<dd>{verdict} {inline(option['why'])}{note}</dd>"))
+    legend = f"<legend><b>{mark}</b> {inline(question['question'])}</legend>"
+    row = [button_row(buttons), REGION, answer_box(reasons)]
     return "\n".join(["<fieldset>", legend, *options, *row, "</fieldset>"])
 
 
@@ -185,18 +187,18 @@ def _number(mark, question, name, buttons):
         number = as_number(value)
         within = tolerance + 1e-9 * max(1.0, abs(number))  # a float is not quite its decimals
         data = f'data-value="{number!r}" data-within="{within!r}"'
-        reasons.append((escape(str(value)), f"<dd {data}>{verdict} {_inline(why)}</dd>"))
+        reasons.append((escape(str(value)), f"<dd {data}>{verdict} {inline(why)}</dd>"))
     other = f'<b class="tl-wrong">✗ It is {escape(str(answer))}.</b>'
-    reasons.append(("another number", f"<dd>{other} {_inline(question['why'])}</dd>"))
+    reasons.append(("another number", f"<dd>{other} {inline(question['why'])}</dd>"))
     field = f'<input id="{escape(name)}" type="text" autocomplete="off" spellcheck="false" {KEYS}>'
-    label = f'<label for="{escape(name)}"><b>{mark}</b> {_inline(question["question"])}</label>'
+    label = f'<label for="{escape(name)}"><b>{mark}</b> {inline(question["question"])}</label>'
     return "\n".join(
-        ["<div>", label, field, button_row(buttons), REGION, _answer(reasons), "</div>"]
+        ["<div>", label, field, button_row(buttons), REGION, answer_box(reasons), "</div>"]
     )
 
 
 def button_row(labels):
-    """Draw the buttons that a script serves; without one they stay hidden."""
+    """A row of buttons, out of sight until the script of the element is there."""
     buttons = "".join(f'<button type="button" {KEYS}>{label}</button>' for label in labels)
     return f'<div class="tl-row" {HIDDEN}>{buttons}</div>'
 
@@ -214,7 +216,7 @@ def _lists(name):
     )
 
 
-def _answer(reasons, solution=""):
+def answer_box(reasons, solution=""):
     """What a reader without scripts opens; the script of the element reads it from here."""
     rows = [f"<dt>{term}</dt>\n{reason}" for term, reason in reasons]
     body = "\n".join([f"{solution}<dl>", *rows, "</dl>"])
@@ -227,7 +229,7 @@ def _plain_choice(mark, question):
     return "\n".join([f"{mark} {question['question']}", *options])
 
 
-def _inline(text):
+def inline(text):
     """Escape a text; `code` and *emphasis* are the only markup it may hold."""
     pattern = r"`([^`]+)`|(?<![\w*])\*(?=\S)([^*`]+)(?<=\S)\*(?![\w*])"
     return re.sub(pattern, _mark, escape(text))

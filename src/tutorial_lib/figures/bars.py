@@ -3,8 +3,9 @@
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError, require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, Table, printable, rounded, shortened
+from tutorial_lib.figures.figure import Figure, Table, rounded, shortened
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.svg import draw_svg, pretty, side_by_side
 

@@ -139,11 +139,6 @@ def require_some(name, panels):
         )
 
 
-def printable(name):
-    """Write a name in one line: a token may be a line break."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(name))
-
-
 def shortened(name):
     """Cut a long name for the picture; the table has it in full."""
     return name if len(name) <= 20 else name[:19] + "…"

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
+from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError, require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, Table, printable, require_some, rounded
+from tutorial_lib.figures.figure import Figure, Table, require_some, rounded
 from tutorial_lib.figures.ink import HEAD_INKS, INK, head_of
 from tutorial_lib.figures.svg import draw_svg, pretty, side_by_side
 

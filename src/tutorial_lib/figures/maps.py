@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.colors import ListedColormap
 
+from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError, require_divisible, require_finite, require_shape
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
-    printable,
     require_some,
     rounded,
     shortened,

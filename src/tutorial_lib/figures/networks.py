@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.patches import FancyBboxPatch
 
-from tutorial_lib.figures.figure import Figure, Table, printable, require_some
+from tutorial_lib.describe import printable
+from tutorial_lib.figures.figure import Figure, Table, require_some
 from tutorial_lib.figures.ink import INK
 from tutorial_lib.figures.svg import draw_svg, side_by_side
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError, require_finite
-from tutorial_lib.figures.figure import Figure, Table, printable, require_some, rounded, shortened
+from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
 from tutorial_lib.figures.ink import INK, title_ink
 from tutorial_lib.figures.svg import draw_svg, pretty, side_by_side
 

@@ -1,0 +1,181 @@
+"""Attention weights as the inspector and the gallery draw them: checked, rounded, named, packed."""
+
+import json
+from fractions import Fraction
+from html import escape
+from typing import NamedTuple
+
+from tutorial_lib.describe import printable, round_stable
+from tutorial_lib.errors import ShapeError, require_finite, require_mask, require_shape
+
+_MOST = {"H": (16, "heads"), "T": (64, "queries"), "S": (64, "keys")}
+_MOST_ROWS = 48  # of the table that needs no script
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PAIRS = [a + b for a in _DIGITS for b in _DIGITS]
+
+
+class Looks(NamedTuple):
+    """Weights as they are drawn.
+
+    Parameters
+    ----------
+    queries, keys : names; one that occurs twice has its place behind it
+    rows : (H, T, S) lists of thousandths, None where a key is hidden
+    fractions : dict of thousandths -> what is written instead, empty for decimals
+    """
+
+    queries: list
+    keys: list
+    rows: list
+    fractions: dict
+
+    def packed(self):
+        """Return what the script reads, as attributes; the names are HTML.
+
+        Two digits of base 36 are a weight in thousandths, "rs" is 1000 and "--" a hidden key; the
+        hidden keys that end a row are left out, and blanks separate the rows.
+        """
+        rows = [
+            "".join("--" if number is None else _PAIRS[number] for number in row).rstrip("-")
+            for head in self.rows
+            for row in head
+        ]
+        data = {
+            "weights": " ".join(rows),
+            "queries": _json([escape(name) for name in self.queries]),
+            "keys": _json([escape(name) for name in self.keys]),
+            "fractions": _json(dict(sorted(self.fractions.items()))),
+        }
+        return " ".join(f'data-{key}="{escape(text)}"' for key, text in data.items())
+
+    def strongest(self):
+        """Return (head, query, its three strongest keys in words) for each row of weights.
+
+        The list is empty where that would be too many rows to read.
+        """
+        if len(self.rows) * len(self.queries) > _MOST_ROWS:
+            return []
+        return [
+            (str(h), query, self._in_words(row))
+            for h, head in enumerate(self.rows)
+            for query, row in zip(self.queries, head, strict=True)
+        ]
+
+    def _in_words(self, row):
+        order = sorted((s for s, number in enumerate(row) if number), key=lambda s: -row[s])
+        texts = [self.fractions.get(row[s], f"{row[s] / 1000:.3f}") for s in order[:3]]
+        named = zip(order[:3], texts, strict=True)
+        return ", ".join(f"{self.keys[s]} {text}" for s, text in named) or "nothing"
+
+
+def read_weights(weights, tokens, keys, mask):
+    """Check weights and their names, and round the weights to thousandths.
+
+    Parameters
+    ----------
+    weights : (H, T, S)
+    tokens, keys : T and S names
+    mask : None, or True = may look, broadcastable to (H, T, S)
+
+    Returns
+    -------
+    looks : Looks
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : see `inspector`
+    """
+    require_shape("weights", weights, "H T S")
+    for axis, length in zip(_MOST, weights.shape, strict=True):
+        _require_few(axis, length, weights.shape)
+    _require_names("T", tokens, weights.shape)
+    _require_names("S", keys, weights.shape)
+    require_finite("weights", weights)
+    require_mask(mask, weights.shape)
+    _require_rows(weights)
+    seen = weights == weights
+    seen = seen if mask is None else seen & mask
+    _require_hidden(weights, seen)
+    numbers, fractions = _rounded(set(weights.ravel().tolist()))
+    rows = [
+        [
+            [numbers[weight] if may_look else None for weight, may_look in zip(*row, strict=True)]
+            for row in zip(*head, strict=True)
+        ]
+        for head in zip(weights.tolist(), seen.tolist(), strict=True)
+    ]
+    return Looks(_names(tokens), _names(keys), rows, fractions)
+
+
+def _require_few(axis, length, shape):
+    most, kind = _MOST[axis]
+    mend = "Choose some of them: weights[:16]." if axis == "H" else "Give a shorter sequence."
+    if length > most:
+        raise ShapeError(
+            f"weights has shape {shape}: its axis {axis} has {length} {kind}; expected at most "
+            f"{most}. {mend}"
+        )
+
+
+def _require_names(axis, names, shape):
+    length, kind = shape["HTS".index(axis)], _MOST[axis][1]
+    mend = "Keys that are not the queries have names of their own: keys=." * (axis == "S")
+    if len(names) != length:
+        raise ShapeError(
+            f"weights has shape {shape}: its axis {axis} has {length} {kind}, but {len(names)} "
+            f"names are given for them; expected one for each. {mend}".strip()
+        )
+
+
+def _require_rows(weights):
+    sums = weights.sum(axis=-1, dtype=float)
+    negative, wrong = weights < 0, (abs(sums - 1) > 1e-3) & (sums != 0)  # float16 has 3 digits
+    if negative.any():
+        place = _first(negative)
+        raise ValueError(
+            f"weights is {weights[place]} at position {place}; expected 0 to 1. "
+            f"If these are scores, attention_weights(scores) makes weights of them."
+        )
+    if wrong.any():
+        place = _first(wrong)
+        raise ValueError(
+            f"the row of head {place[0]}, query {place[1]} sums to {sums[place]:.4g} along axis S; "
+            f"expected 1, or 0 where a query sees nothing. Give all keys of a row, and weights "
+            f"that a softmax over the last axis made."
+        )
+
+
+def _require_hidden(weights, seen):
+    wrong = (weights > 0) & ~seen
+    if wrong.any():
+        place = _first(wrong)
+        raise ValueError(
+            f"mask hides position {place}, where the weight is {weights[place]}; expected 0. "
+            f"Give the mask that made these weights: attention_weights(scores, mask=mask)."
+        )
+
+
+def _first(marks):
+    return tuple(int(places[0]) for places in marks.nonzero())
+
+
+def _rounded(weights):
+    """Return the thousandths of each weight, and the fractions if all weights are fractions."""
+    near = {weight: Fraction(weight).limit_denominator(64) for weight in weights}
+    near = {weight: fraction for weight, fraction in near.items() if abs(fraction - weight) < 1e-6}
+    numbers = {
+        weight: round(1000 * (near[weight] if weight in near else round_stable(weight, 3)))
+        for weight in weights
+    }
+    texts = {numbers[weight]: str(fraction) for weight, fraction in near.items()}
+    exact = len(near) == len(weights) and len(texts) == len(set(near.values()))
+    return numbers, texts if exact else {}
+
+
+def _names(tokens):
+    names = [printable(token) for token in tokens]
+    return [f"{name} ({i})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+def _json(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -527,7 +527,7 @@ const unpack = (element) => {
 // drawn as one, or a large map would keep the reader waiting; in a small one, gaps part the cells.
 const drawMap = (cells, rows) => {
   const paths = Array(12).fill("");
-  const kind = (weight) => (weight >= 0 ? Math.ceil(weight / 100) : 11);
+  const kind = (weight) => (weight >= 0 ? Math.round(weight / 100) : 11);
   const gap = rows.length + rows[0].length > 48 ? 0 : 0.06;
   rows.forEach((row, t) => {
     for (let s = 0, end; s < row.length; s = end) {

@@ -1,8 +1,8 @@
 """Small HTML elements that give the same bytes every time.
 
 A cell shows a quiz with `quiz("03_attention_weights")`, and so a prediction and a Parsons problem:
-their questions stand in the chapter's bank. `inspector` and `gallery` take attention
-weights, and `playground` takes nothing.
+their questions stand in the chapter's bank. `inspector` and `gallery` take attention weights,
+and `playground` takes nothing.
 """
 
 from tutorial_lib.elements.banks import load_bank

@@ -198,7 +198,7 @@ def _number(mark, question, name, buttons):
 
 
 def button_row(labels):
-    """A row of buttons, out of sight until the script of the element is there."""
+    """Draw the buttons that a script serves; without one they stay hidden."""
     buttons = "".join(f'<button type="button" {KEYS}>{label}</button>' for label in labels)
     return f'<div class="tl-row" {HIDDEN}>{buttons}</div>'
 

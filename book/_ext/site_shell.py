@@ -1,7 +1,7 @@
 """What the website needs beyond its theme.
 
-MathJax from the site itself, a card for links that are shared, a start page, no thebe, and the
-theme's markup mended where a screen reader stumbles over it.
+MathJax from the site itself, a card for links that are shared, a start page, no thebe, the theme's
+markup mended where a screen reader stumbles over it; then every page lightened and secured.
 """
 
 import re
@@ -13,6 +13,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from docutils import nodes
+from lighten import drop_idle, embed_icons, fold_elements
+from security import secure
 from sphinx.errors import ExtensionError
 
 SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every number checked."
@@ -42,6 +44,21 @@ MENDS = (
     ),
     # A notebook opened as text in a new tab; it is there to be saved.
     (r'target="_blank"(\s+class="btn btn-sm btn-download-source-button)', r"download\1"),
+    # What a policy without inline scripts refuses; site.js answers these buttons.
+    (r'<button onclick="(?:window\.print|toggleFullScreen)\(\)"', "<button"),
+    # An icon stands beside a text or in a button with a name; its glyph is no letter.
+    (r'(<(?:i|span)) (class="[^"]*\bfa-)', r'\1 aria-hidden="true" \2'),
+)
+
+# site.js loads the first five; a formula that needs more asks for it.
+MATHJAX = (
+    "startup.js",
+    "core.js",
+    "input/tex.js",
+    "output/chtml.js",
+    "a11y/assistive-mml.js",
+    "output/chtml/fonts",
+    "input/tex/extensions",
 )
 
 START_PAGE = """\
@@ -88,7 +105,7 @@ def remove_thebe(app, config):
 
 
 def copy_mathjax(app):
-    """Copy the one script of MathJax, its fonts and its on-demand extensions into the site."""
+    """Copy into the site what MathJax needs to set TeX, without the half that is its menu."""
     if not is_site(app):
         return
     package = find_spec("sphinx-mathjax-offline")
@@ -96,9 +113,10 @@ def copy_mathjax(app):
         raise ExtensionError("sphinx-mathjax-offline is not installed; `make book` installs it.")
     source = Path(package.origin).parent / "static" / "mathjax"
     target = Path(app.outdir) / "_static" / "mathjax"
-    for folder in ("output/chtml/fonts/woff-v2", "input/tex/extensions"):
-        shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
-    shutil.copy2(source / "tex-chtml.js", target)
+    for part in MATHJAX:
+        copy = shutil.copytree if (source / part).is_dir() else shutil.copy2
+        (target / part).parent.mkdir(parents=True, exist_ok=True)
+        copy(source / part, target / part)
 
 
 def describe(doctree) -> str:
@@ -155,16 +173,29 @@ def write_start_page(app, exception):
     (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
 
 
-def mend_pages(app, exception):
-    """Rewrite the theme's faults in every page; `tests/site` finds those that come back."""
+def mend(site, pages):
+    """Rewrite the theme's faults in every page; `tests/site` finds those that come back.
+
+    Parameters
+    ----------
+    site : folder of the built site
+    pages : dict from a path to the text of that page
+    """
+    for fault, repair in MENDS:
+        pages.update({path: re.sub(fault, repair, page) for path, page in pages.items()})
+
+
+def finish_pages(app, exception):
+    """Take every page through the steps that need its final text, the policy last."""
     if exception or not is_site(app):
         return
-    for path in Path(app.outdir).rglob("*.html"):
-        before = page = path.read_text(encoding="utf-8")
-        for fault, repair in MENDS:
-            page = re.sub(fault, repair, page)
-        if page != before:
-            path.write_text(page, encoding="utf-8")
+    site = Path(app.outdir)
+    paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
+    pages = {path: path.read_text(encoding="utf-8") for path in paths}
+    for step in (mend, fold_elements, embed_icons, drop_idle, secure):
+        step(site, pages)
+    for path, page in pages.items():
+        path.write_text(page, encoding="utf-8")
 
 
 def setup(app):
@@ -175,5 +206,5 @@ def setup(app):
     app.connect("html-page-context", link_first_page)
     app.connect("html-page-context", dress_page, priority=900)
     app.connect("build-finished", write_start_page)
-    app.connect("build-finished", mend_pages)
+    app.connect("build-finished", finish_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

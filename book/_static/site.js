@@ -1,0 +1,29 @@
+// What the theme leaves undone, and what a Content-Security-Policy keeps it from doing in the page.
+
+// The theme asks the system for its mode when the page is read; until then both logos would show.
+const root = document.documentElement.dataset;
+if (root.theme == "auto") {
+  root.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+// Formulas are set a few at a time, so that the page answers in between. MathJax's menu stays out: it
+// weighs as much as the rest, and makes every formula a stop on the way of the Tab key.
+window.MathJax = {
+  ...window.MathJax,
+  loader: { load: ["input/tex", "output/chtml", "a11y/assistive-mml"] },
+  startup: {
+    async pageReady() {
+      const formulas = [...document.querySelectorAll(".math")];
+      while (formulas.length) {
+        await MathJax.typesetPromise(formulas.splice(0, 10));
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+    },
+  },
+};
+
+// Instead of `onclick` attributes.
+document.addEventListener("click", ({ target }) => {
+  if (target.closest(".btn-fullscreen-button")) toggleFullScreen();
+  if (target.closest(".btn-download-pdf-button")) print();
+});

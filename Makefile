@@ -21,6 +21,8 @@ TORCH := $(shell grep '^torch==' requirements.txt)
 INSTALL = $(BIN)/python -m pip install $(addprefix --constraint ,$(CONSTRAINTS))
 
 # In the order of collection: else the few long tests of one file begin last, and one waits.
+FETCH_CHROMIUM = PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT=10000 \
+	$(BIN)/python -m playwright install --only-shell chromium
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 NBVAL = --nbval --nbval-current-env --nbval-cell-timeout=120
 STRICT = TUTORIAL_LIB_STRICT=1
@@ -29,7 +31,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf test test-blas test-gpu notebooks bench lint format retarget lock clean browser site-assets
+.PHONY: help book serve pdf site-assets test test-site test-blas test-gpu notebooks bench lint format retarget lock clean browser
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' Makefile
@@ -52,9 +54,12 @@ pdf: book $(PDF)  ## Print the whole book into _build/attention-head-by-head.pdf
 site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no one else (FROM=address)
 	@$(BIN)/python tools/site_assets.py $(FROM)
 
-test: browser $(TEST) lint book  ## Check every number, figure, page and test
+test: browser lint book  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) tests notebooks
+
+test-site: browser $(TEST) book  ## Check the website alone, in a real browser
+	@$(PYTEST) tests/site
 
 test-blas: $(TEST)  ## Repeat the numeric tests and chapters with two BLAS kernels and 1 and 2 threads
 	@$(STRICT) $(BIN)/python tools/blas_matrix.py $(PYTEST) $(NBVAL) -m "not setup" \
@@ -103,10 +108,12 @@ clean:  ## Remove the site and the caches (.venv stays)
 	@rm -rf _build build dist .pytest_cache .ruff_cache src/*.egg-info
 	@find . -name __pycache__ -not -path './$(VENV)*' -prune -exec rm -rf {} +
 
-browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || echo "==> There is" \
-		"no Chromium here, so the tests of the site in a browser will be SKIPPED." \
-		"To run them: apt-get install chromium"
+# The system's Chromium, or else the one that playwright fetches into its own folder.
+browser: $(TEST)
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+		$(FETCH_CHROMIUM) >/dev/null 2>&1 || echo "==> There is no Chromium here and none could be" \
+		"fetched, so the tests of the site in a browser will be SKIPPED. To run them:" \
+		"apt-get install chromium"
 
 # The environment is made again when its Python has gone, when the tree has moved, or when another
 # Python is named than the one it has. A .venv that make did not make is completed, not emptied.

@@ -1,21 +1,24 @@
 """A real browser on the built site, served as it will be: from its own folder of a host.
 
-`open_page("book/intro.html", width=390, dark=True)` opens a page of its own; `visited` shares one
-page per file among the tests that only look. `page.problems` lists every console error, failed
-request and request to another host since the page was opened.
+`open_page("book/intro.html", width=390, dark=True)` opens a page of its own, `from_disk=True` from
+`file://`; `visited` shares one page per file among the tests that only look. `page.problems` lists
+every console error, failed request, breach of the page's policy and request to another host since
+the page was opened.
 """
 
+import gzip
+import mimetypes
 import shutil
 import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
 from pages import CHAPTER, kind_of
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
@@ -30,7 +33,10 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
+# Runs before a page's own scripts; the console carries it to `page.problems`.
+TELL_BREACHES = """addEventListener("securitypolicyviolation", (breach) =>
+  console.error(`policy: ${breach.effectiveDirective} ${breach.blockedURI} ${breach.sample}`))"""
+COMPRESSED = ("text/", "application/javascript", "image/svg+xml")
 
 # ink, paper: the site, then JupyterLab
 MODES = {
@@ -63,20 +69,33 @@ def pytest_generate_tests(metafunc):
             metafunc.parametrize(name, values, scope="module")
 
 
-class _Handler(SimpleHTTPRequestHandler):
-    """Serve the site below its prefix, quietly, with its own page for what is not there."""
+@cache
+def _content(path: Path) -> tuple[str, bytes]:
+    """The type of a file and its bytes, compressed where a host does so."""
+    kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    content = path.read_bytes()
+    return kind, gzip.compress(content) if kind.startswith(COMPRESSED) else content
 
-    def translate_path(self, path: str) -> str:
-        inside = path.startswith(PREFIX)
-        return super().translate_path("/" + path.removeprefix(PREFIX) if inside else "/outside")
 
-    def send_error(self, code, message=None, explain=None):
-        body = (SITE / "404.html").read_bytes() if code == 404 else b""
-        self.send_response(code)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
+class _Handler(BaseHTTPRequestHandler):
+    """Serve the site as GitHub Pages does: below its prefix, compressed, to be kept ten minutes."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        path = urlsplit(self.path).path
+        file = SITE / unquote(path.removeprefix(PREFIX))
+        file = file / "index.html" if file.is_dir() else file
+        found = path.startswith(PREFIX) and file.is_file()
+        kind, content = _content(file if found else SITE / "404.html")
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "max-age=600")
+        if kind.startswith(COMPRESSED):
+            self.send_header("Content-Encoding", "gzip")
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(content)
 
     def log_message(self, *args):
         pass
@@ -110,7 +129,7 @@ def site_dir() -> Path:
 @pytest.fixture(scope="session")
 def site_url(site_dir):
     """The address of the site on this machine, with the prefix of its public address."""
-    server = _Server(("127.0.0.1", 0), partial(_Handler, directory=str(site_dir)))
+    server = _Server(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}{PREFIX}"
@@ -122,13 +141,16 @@ def site_url(site_dir):
 @pytest.fixture(scope="session")
 def browser():
     """One headless Chromium for the whole run, with scroll bars, which playwright would hide."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip(NO_CHROMIUM)
+    own = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=FLAGS, ignore_default_args=["--hide-scrollbars"]
-        )
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=own, args=FLAGS, ignore_default_args=["--hide-scrollbars"]
+            )
+        except Error:
+            if own:
+                raise
+            pytest.skip(NO_CHROMIUM)
         yield browser
         browser.close()
 
@@ -158,14 +180,15 @@ def _watch(page, site_url: str) -> list[str]:
     return problems
 
 
-def _open(browser, site_url, path="", *, width=1280, height=900, dark=False, **options):
-    """Open a page of the site in a fresh context and wait until its formulas are set."""
+def _open(browser, site_url, path, *, width=1280, height=900, dark=False, first="", **options):
+    """Open a page in a fresh context, run `first` before its own scripts, wait for its formulas."""
     scheme = "dark" if dark else "light"
     viewport = {"width": width, "height": height}
     context = browser.new_context(viewport=viewport, color_scheme=scheme, **options)
     page = context.new_page()
     page.set_default_timeout(15_000)
     page.problems = _watch(page, site_url)
+    page.add_init_script(f"{TELL_BREACHES};\n{first}")
     page.goto(site_url + path, wait_until="load")
     if options.get("java_script_enabled", True):
         page.evaluate("() => window.MathJax?.startup?.promise")
@@ -173,12 +196,13 @@ def _open(browser, site_url, path="", *, width=1280, height=900, dark=False, **o
 
 
 @pytest.fixture
-def open_page(browser, site_url):
+def open_page(browser, site_url, site_dir):
     """Open pages: `open_page("book/intro.html", width=390, dark=True)`; each is closed again."""
     opened = []
 
-    def open_(path="", **options):
-        opened.append(_open(browser, site_url, path, **options))
+    def open_(path="", *, from_disk=False, **options):
+        base = f"{site_dir.as_uri()}/" if from_disk else site_url
+        opened.append(_open(browser, base, path, **options))
         return opened[-1]
 
     yield open_

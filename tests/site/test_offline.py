@@ -1,0 +1,54 @@
+"""The built folder, opened from disk: every page, the search, the elements, the theme's buttons."""
+
+import pytest
+
+CHAPTER = "notebooks/03_attention_weights.html"
+
+
+def test_page_opens_from_disk_and_sets_its_formulas(open_page, page_name):
+    if page_name == "404.html":
+        pytest.skip("the page for addresses that a host does not know")
+    page = open_page(page_name, from_disk=True)
+    page.wait_for_timeout(200)
+    assert page.locator("article h1").is_visible()
+    assert page.locator("mjx-container").count() == page.locator(".math").count()
+    assert page.problems == []
+
+
+def test_search_works_from_disk(open_page):
+    page = open_page(CHAPTER, from_disk=True)
+    page.keyboard.press("Control+k")
+    field = page.locator("#pst-search-dialog input[name=q]")
+    field.fill("concatenation")
+    field.press("Enter")
+    hit = page.locator("#search-results a[href*='05_concatenation']").first
+    hit.click()
+    page.wait_for_url("file://**/notebooks/05_concatenation.html**")
+    assert page.problems == []
+
+
+def test_elements_work_from_disk(open_page):
+    page = open_page(CHAPTER, from_disk=True)
+    question = page.locator("tl-quiz fieldset").first
+    question.get_by_role("radio").first.check()
+    question.get_by_role("button", name="Check").click()
+    assert question.get_by_text("Right.").or_(question.get_by_text("Not this one.")).is_visible()
+    page.locator(".tl-predict").first.get_by_role("button", name="Show me").click()
+    assert page.locator("details.below-input[open]").count() == 1
+    page.locator("tl-parsons").get_by_role("button", name="Add:").first.click()
+    assert page.locator("tl-parsons ol li").count() == 1
+    assert page.problems == []
+
+
+def test_mode_chosen_from_disk_stays_on_the_next_page(open_page):
+    page = open_page(CHAPTER, from_disk=True)
+    button = page.get_by_role("button", name="Color mode")
+    modes = []
+    for _ in range(3):
+        button.click()
+        modes.append(page.locator("html").get_attribute("data-mode"))
+    assert sorted(modes) == ["auto", "dark", "light"]
+    page.get_by_role("link", name="next").click()
+    page.wait_for_url("file://**/notebooks/04_heads.html")
+    assert page.locator("html").get_attribute("data-mode") == modes[-1]
+    assert page.problems == []

@@ -1,0 +1,114 @@
+"""A page by keys alone, by touch, and for readers who ask for less motion."""
+
+import pytest
+
+CHAPTER = "notebooks/03_attention_weights.html"
+OPEN_ALL = "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
+STOPS = """() => {
+  const reachable = "a[href], button, input, select, textarea, summary, [tabindex]";
+  const groups = new Set();
+  window.stops = [...document.querySelectorAll(reachable)].filter((e) => {
+    const here = e.checkVisibility({visibilityProperty: true});
+    if (e.tabIndex < 0 || e.disabled || !here) return false;
+    if (e.type != "radio") return true;
+    const first = !groups.has(e.name);
+    groups.add(e.name);
+    return first;
+  });
+  window.reached = new Set();
+  window.unseen = new Set();
+  const ring = ({outlineStyle, outlineWidth, boxShadow}) =>
+    (outlineStyle != "none" && parseFloat(outlineWidth) >= 1) || boxShadow != "none";
+  const name = (e) => `${e.tagName}.${e.className} ${e.textContent.trim().slice(0, 40)}`;
+  addEventListener("focusin", ({target}) => {
+    reached.add(target);
+    const {width, height} = target.getBoundingClientRect();
+    if (!ring(getComputedStyle(target)) || !width || !height) unseen.add(name(target));
+  });
+  window.left = () => stops.filter((e) => !reached.has(e)).map(name);
+  return stops.length;
+}"""
+MOVING = """() => [...document.querySelectorAll("*")].filter((e) => {
+  const style = getComputedStyle(e);
+  return style.transitionDuration.split(", ").some((time) => parseFloat(time))
+    || style.animationName != "none" || style.scrollBehavior != "auto";
+}).map((e) => `${e.tagName}.${e.className}`)"""
+
+
+def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(visited):
+    visited.evaluate(OPEN_ALL)
+    count = visited.evaluate(STOPS)
+    assert count > 15
+    for _ in range(count + 20):  # a box that scrolls is a stop, too, without being a control
+        visited.keyboard.press("Tab")
+    assert visited.evaluate("() => left()") == []
+    assert visited.evaluate("() => [...unseen]") == []
+
+
+def test_nothing_moves_for_readers_who_ask_for_less_motion(visited):
+    assert visited.evaluate(MOVING) != [], "else this test sees nothing"
+    visited.emulate_media(reduced_motion="reduce")
+    assert visited.evaluate(MOVING) == []
+
+
+def test_first_stop_skips_to_the_text(open_page):
+    page = open_page(CHAPTER)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main-content")
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.closest('main') != null")
+
+
+@pytest.fixture
+def phone(open_page):
+    """A chapter on a phone."""
+    page = open_page(CHAPTER, width=390, has_touch=True, is_mobile=True)
+    yield page
+    assert page.problems == []
+
+
+def test_contents_of_the_book_open_and_lead_on_by_touch(phone):
+    phone.locator(".primary-toggle").tap()
+    phone.locator("#pst-primary-sidebar-modal").get_by_role("link", name="4. ").tap()
+    phone.wait_for_url("**/notebooks/04_heads.html")
+
+
+def test_contents_of_the_page_open_and_lead_on_by_touch(phone):
+    phone.locator(".secondary-toggle").tap()
+    phone.locator("#pst-secondary-sidebar-modal").get_by_role("link", name="Quiz").tap()
+    phone.wait_for_url("**#quiz")
+
+
+def test_search_and_mode_by_touch(phone):
+    mode = phone.locator("html").get_attribute("data-mode")
+    phone.get_by_role("button", name="Color mode").tap()
+    assert phone.locator("html").get_attribute("data-mode") != mode
+    phone.locator(".search-button").tap()
+    assert phone.locator("#pst-search-dialog input").is_visible()
+
+
+def test_elements_of_a_chapter_by_touch(phone):
+    phone.locator(".tl-predict").first.get_by_role("button", name="Show me").tap()
+    assert phone.locator("details.below-input[open]").count() == 1
+    phone.locator("details.above-input summary").first.tap()
+    assert phone.locator("details.above-input[open]").count() == 1
+    question = phone.locator("tl-quiz fieldset").first
+    question.locator("label").first.tap()
+    question.get_by_role("button", name="Check").tap()
+    assert question.locator(".tl-right, .tl-wrong").first.is_visible()
+    phone.locator("tl-parsons ul code").first.tap()
+    assert phone.locator("tl-parsons ol li").count() == 1
+
+
+def test_buttons_without_an_attribute_of_code_still_act(open_page):
+    page = open_page(CHAPTER)
+    page.evaluate("() => { window.print = () => { window.printed = true; }; }")
+    page.get_by_role("button", name="Download this page").click()
+    page.locator(".btn-download-pdf-button").click()
+    assert page.evaluate("() => window.printed")
+    page.locator(".btn-fullscreen-button").click()
+    page.wait_for_function("() => document.fullscreenElement")
+    page.locator(".btn-fullscreen-button").click()
+    page.wait_for_function("() => !document.fullscreenElement")
+    assert page.problems == []

@@ -1,0 +1,112 @@
+"""What a page weighs and how it arrives, held to `budgets.yml`; that its icons are still there."""
+
+import json
+import re
+from base64 import b64decode
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+import yaml
+from fontTools.ttLib import TTFont
+
+ROOT = Path(__file__).resolve().parents[2]
+BUDGETS = yaml.safe_load(Path(__file__).with_name("budgets.yml").read_text(encoding="utf-8"))
+WATCH = """
+  window.moves = [];
+  const name = ({node}) => `${node?.nodeName} ${node?.className ?? node?.data ?? ""}`;
+  new PerformanceObserver((list) => list.getEntries().forEach(({value, startTime, sources}) =>
+    moves.push({value, startTime, what: sources.map(name)})
+  )).observe({type: "layout-shift", buffered: true});
+"""
+WEIGHT = """() => ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type))
+  .reduce((sum, entry) => sum + entry.transferSize, 0)"""
+THEME = "_static/styles/pydata-sphinx-theme.css"
+FACE = r"@font-face\{[^}]*(Free|Brands);[^}]*font-weight:(\d+);[^}]*base64,([^)]+)\)"
+
+
+def test_notebook_is_within_its_weight(notebook):
+    size = (ROOT / "notebooks" / f"{notebook}.ipynb").stat().st_size
+    assert size <= BUDGETS["notebook_kb"] * 1000
+
+
+@pytest.mark.parametrize("width", [1280, 390], ids=["wide", "phone"])
+def test_nothing_moves_while_a_page_loads(open_page, page_name, width):
+    page = open_page(page_name, width=width, first=WATCH)
+    page.wait_for_timeout(300)
+    moves = page.evaluate("() => moves")
+    assert sum(move["value"] for move in moves) <= BUDGETS["layout_shift"], moves
+
+
+def longest_task(events, url: str) -> float:
+    """Return the processor time of the longest task of a page's thread, in ms.
+
+    A busy machine stretches what a clock on the wall shows; it is no fault of the page.
+    """
+    page = next(
+        (event["pid"], event["tid"])
+        for event in events
+        if event["name"] == "ParseHTML" and event["args"]["beginData"]["url"] == url
+    )
+    tasks = [
+        event["tdur"] / 1000
+        for event in events
+        if event["name"].endswith("RunTask") and (event["pid"], event["tid"]) == page
+        if "tdur" in event
+    ]
+    assert len(tasks) > 50
+    return max(tasks)
+
+
+def test_page_answers_while_it_loads(browser, open_page, site_url, page_name):
+    browser.start_tracing(categories=["toplevel", "devtools.timeline"])
+    page = open_page(page_name, width=390)
+    page.wait_for_timeout(300)
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    assert longest_task(events, page.url) <= BUDGETS["long_task_ms"]
+
+
+def test_page_is_light_on_a_first_visit(open_page, page_name):
+    page = open_page(page_name)
+    assert 30_000 < page.evaluate(WEIGHT) <= BUDGETS["first_visit_kb"] * 1000
+
+
+def test_page_after_a_chapter_is_lighter(open_page, site_url, notebook, page_names):
+    chapter = f"notebooks/{notebook}.html"
+    page = open_page(chapter)
+    page.goto(site_url + page_names[page_names.index(chapter) + 1])
+    page.evaluate("() => window.MathJax?.startup?.promise")
+    assert 0 < page.evaluate(WEIGHT) <= BUDGETS["next_page_kb"] * 1000
+
+
+@pytest.fixture(scope="module")
+def theme(site_dir):
+    """The theme's style sheet, and the characters of each of its icon fonts."""
+    css = (site_dir / THEME).read_text(encoding="utf-8")
+    fonts = {
+        (name, int(weight)): set(TTFont(BytesIO(b64decode(data))).getBestCmap())
+        for name, weight, data in re.findall(FACE, css)
+    }
+    return css, fonts
+
+
+def test_every_icon_of_a_page_has_its_drawing(site_dir, theme, page_name):
+    css, fonts = theme
+    page = (site_dir / page_name).read_text(encoding="utf-8")
+    icons = re.findall(r'class="([^"]*\bfa-[^"]*)"', page)
+    assert len(icons) >= 8
+    for classes in map(str.split, icons):
+        face = ("Brands", 400) if "fab" in classes or "fa-brands" in classes else ("Free", 900)
+        rules = [re.search(rf'\.{c}:before[^{{]*\{{content:"\\(\w+)"\}}', css) for c in classes]
+        codes = [int(rule[1], 16) for rule in rules if rule]
+        assert len(codes) == 1, classes
+        assert codes[0] in fonts[face], classes
+
+
+def test_every_icon_of_the_style_sheet_has_its_drawing(theme):
+    css, fonts = theme
+    drawn = set.union(*fonts.values())
+    named = re.findall(r'--pst-[\w-]+:"([^"]*)"', css)
+    icons = {ord(char) for text in named for char in text if char >= "\ue000"}
+    assert len(icons) >= 12
+    assert icons <= drawn

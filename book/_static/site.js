@@ -1,9 +1,9 @@
 // What the theme leaves undone, and what a Content-Security-Policy keeps it from doing in the page.
 
 // The theme asks the system for its mode when the page is read; until then both logos would show.
-const root = document.documentElement.dataset;
-if (root.theme == "auto") {
-  root.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+if (document.documentElement.dataset.theme == "auto") {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
 }
 
 // Formulas are set a few at a time, so that the page answers in between. MathJax's menu stays out: it
@@ -27,3 +27,17 @@ document.addEventListener("click", ({ target }) => {
   if (target.closest(".btn-fullscreen-button")) toggleFullScreen();
   if (target.closest(".btn-download-pdf-button")) print();
 });
+
+// What scrolls must be reached by keys. A box opens, the page narrows, a formula is set: each time
+// the article changes its size.
+const reachWideFormulas = () => {
+  const formulas = [...document.querySelectorAll("mjx-container")];
+  const wide = formulas.map(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 2);
+  formulas.forEach((formula, i) => {
+    if (wide[i]) formula.tabIndex = 0;
+    else formula.removeAttribute("tabindex");
+  });
+};
+addEventListener("DOMContentLoaded", () =>
+  new ResizeObserver(reachWideFormulas).observe(document.querySelector("article"))
+);

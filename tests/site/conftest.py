@@ -195,14 +195,24 @@ def _open(browser, site_url, path, *, width=1280, height=900, dark=False, first=
     return page
 
 
+@pytest.fixture(scope="session")
+def visit(browser, site_url, site_dir):
+    """Open a page, which the caller closes: `visit("book/intro.html", from_disk=True)`."""
+
+    def visit_(path="", *, from_disk=False, **options):
+        base = f"{site_dir.as_uri()}/" if from_disk else site_url
+        return _open(browser, base, path, **options)
+
+    return visit_
+
+
 @pytest.fixture
-def open_page(browser, site_url, site_dir):
-    """Open pages: `open_page("book/intro.html", width=390, dark=True)`; each is closed again."""
+def open_page(visit):
+    """Open pages as `visit` does; each is closed after the test."""
     opened = []
 
-    def open_(path="", *, from_disk=False, **options):
-        base = f"{site_dir.as_uri()}/" if from_disk else site_url
-        opened.append(_open(browser, base, path, **options))
+    def open_(path="", **options):
+        opened.append(visit(path, **options))
         return opened[-1]
 
     yield open_
@@ -217,9 +227,9 @@ def page(open_page):
 
 
 @pytest.fixture(scope="module")
-def visited(browser, site_url, page_name):
-    """One page of the site, opened once for all tests that only look at it."""
-    page = _open(browser, site_url, page_name)
+def visited(visit, page_name):
+    """One page of the site, opened once for all tests of a module that only look at it."""
+    page = visit(page_name)
     yield page
     page.context.close()
 

@@ -23,7 +23,8 @@ STOPS = """() => {
   addEventListener("focusin", ({target}) => {
     reached.add(target);
     const {width, height} = target.getBoundingClientRect();
-    if (!ring(getComputedStyle(target)) || !width || !height) unseen.add(name(target));
+    const shown = [target, target.closest("form")].some((e) => e && ring(getComputedStyle(e)));
+    if (!shown || !width || !height) unseen.add(name(target));
   });
   window.left = () => stops.filter((e) => !reached.has(e)).map(name);
   return stops.length;

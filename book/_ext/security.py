@@ -6,7 +6,6 @@ they were built, and nothing that a link, a notebook's output or an extension's 
 
 import re
 from base64 import b64encode
-from fnmatch import fnmatch
 from hashlib import sha256
 
 # In order; `script-src` gets the hashes of the page's own scripts besides.
@@ -20,8 +19,8 @@ POLICY = {
     "base-uri": "'self'",
     "form-action": "'self'",
 }
-# Python in the page: compiled code, in a worker, with wheels from one folder of one host.
-PYTHON_PAGES = "notebooks/*.html"
+# A page that can run Python: compiled code, in a worker, with wheels from one folder of one host.
+PYTHON = '<div class="tl-run"'
 PYTHON_POLICY = {
     "script-src": "'wasm-unsafe-eval'",
     "worker-src": "'self' blob:",
@@ -41,20 +40,13 @@ def secure(site, pages):
     pages : dict from a path to the text of that page
     """
     for path, page in pages.items():
-        meta = META.format(policy(path.relative_to(site).as_posix(), page))
-        pages[path] = page.replace(FIRST, FIRST + meta, 1)
+        pages[path] = page.replace(FIRST, FIRST + META.format(policy(page)), 1)
 
 
-def policy(name, page) -> str:
-    """Return the policy of one page.
-
-    Parameters
-    ----------
-    name : its path below the site, such as "notebooks/03_attention_weights.html"
-    page : its text
-    """
+def policy(page) -> str:
+    """Return the policy of a page, by its text."""
     directives = {directive: [sources] for directive, sources in POLICY.items()}
-    if fnmatch(name, PYTHON_PAGES):
+    if PYTHON in page:
         for directive, sources in PYTHON_POLICY.items():
             directives.setdefault(directive, []).append(sources)
     directives["script-src"] += sorted(set(map(digest, re.findall(INLINE_SCRIPT, page, re.S))))

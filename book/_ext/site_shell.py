@@ -173,6 +173,11 @@ def write_start_page(app, exception):
     (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
 
 
+def renew_every_page(app, env, added, changed, removed):
+    """Have every page written anew: what is made once for all is made from all of them."""
+    return env.found_docs
+
+
 def mend(site, pages):
     """Rewrite the theme's faults in every page; `tests/site` finds those that come back.
 
@@ -203,6 +208,7 @@ def setup(app):
     app.connect("config-inited", place_not_found_page, priority=400)
     app.connect("config-inited", remove_thebe)
     app.connect("builder-inited", copy_mathjax)
+    app.connect("env-get-outdated", renew_every_page)
     app.connect("html-page-context", link_first_page)
     app.connect("html-page-context", dress_page, priority=900)
     app.connect("build-finished", write_start_page)

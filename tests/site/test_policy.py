@@ -36,7 +36,7 @@ class Head(HTMLParser):
     def __init__(self, path: Path):
         super().__init__()
         self.policies, self.before, self.scripts, self.code = [], [], [], []
-        self._script = None
+        self._script, self.runs_python = None, False
         self.feed(path.read_text(encoding="utf-8"))
         self.close()
 
@@ -48,6 +48,7 @@ class Head(HTMLParser):
             self.before.append(tag)
         if tag == "script" and "src" not in values:
             self._script = ""
+        self.runs_python |= values.get("class") == "tl-run"
         self.code += [f"{name}={value}" for name, value in values.items() if is_code(name, value)]
 
     def handle_data(self, data):
@@ -87,12 +88,11 @@ def test_policy_stands_before_everything_that_it_rules(head):
     assert head.before == ["html", "head", "meta"], "a charset, then the policy"
 
 
-def test_policy_lets_in_the_site_and_the_pages_own_scripts_alone(head, policy, page_name):
+def test_policy_lets_in_the_site_and_the_pages_own_scripts_alone(head, policy):
     scripts = set(policy.pop("script-src").split())
-    chapter = page_name.startswith("notebooks/")
-    named = {"'self'", "'wasm-unsafe-eval'"} if chapter else {"'self'"}
+    named = {"'self'", "'wasm-unsafe-eval'"} if head.runs_python else {"'self'"}
     assert scripts == named | {hash_of(script) for script in head.scripts}
-    assert policy == (FIXED | PYTHON if chapter else FIXED)
+    assert policy == (FIXED | PYTHON if head.runs_python else FIXED)
 
 
 def test_no_attribute_holds_code(head):

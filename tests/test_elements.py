@@ -17,8 +17,13 @@ from tutorial_lib.elements.banks import as_number, check_bank, load_bank
 from tutorial_lib.elements.markup import draw_parsons, draw_prediction, draw_quiz, script, shuffled
 
 LIMITS = {
-    **{"quiz": 2000, "predict-choice": 2000, "predict-number": 2000, "parsons": 3200},
-    **{"inspector": 6000, "gallery": 6000, "playground": 12_500},
+    "quiz": 2000,
+    "predict-choice": 2000,
+    "predict-number": 2000,
+    "parsons": 3200,
+    "inspector": 6000,
+    "gallery": 6000,
+    "playground": 12_500,
 }
 STYLE_LIMITS = {"inspector": 6144, "gallery": 6144, "playground": 6500}
 KINDS = tuple(LIMITS)

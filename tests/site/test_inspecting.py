@@ -154,6 +154,8 @@ def test_map_shows_every_weight_in_tenths_and_crosses_out_what_is_hidden(show):
         assert len(found) == 81
         for (t, s), tint in found.items():
             assert tint == (11 if s > t else np.floor(10 * np.round(weights[h, t, s], 3) + 0.5))
+        drawn = page.locator("g > path").evaluate_all("all => all.map(e => e.getAttribute('d'))")
+        assert "".join(drawn).count("z") == 45, "gaps part the cells of a small map"
 
 
 def test_cells_of_a_large_map_are_joined_and_all_there(show):

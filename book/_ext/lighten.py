@@ -47,12 +47,13 @@ def fold_elements(site, pages):
     site : folder of the built site
     pages : dict from a path to the text of that page
     """
-    scripts = [script(kind) for kind in PARTS]
-    contents = (style(), "\n".join(scripts))
+    styles, scripts = ([draw(kind) for kind in PARTS] for draw in (style, script))
+    contents = style(*PARTS), "\n".join(scripts)
     for name, content in zip(ELEMENTS, contents, strict=True):
         (site / "_static" / name).write_text(content + "\n", encoding="utf-8")
     digest = sha256("".join(contents).encode()).hexdigest()[:8]
-    copies = [f"<style>\n{style()}\n</style>\n", *(f"<script>\n{s}\n</script>" for s in scripts)]
+    copies = [f"<style>\n{s}\n</style>\n" for s in dict.fromkeys(styles)]
+    copies += [f"<script>\n{s}\n</script>" for s in scripts]
     for path, page in pages.items():
         if "<tl-" not in page:
             continue

@@ -130,10 +130,11 @@ def script(kind):
     return "{\n" + "\n".join(k for k in kept if k and not k.startswith("//")) + "\n}"
 
 
-def style(kind):
-    """The parts of the one style sheet that an element needs, without indentation and comments."""
+def style(*kinds):
+    """The parts of the one style sheet that elements need, without indentation and comments."""
     parts = source_parts("elements.css")
-    source = "".join(parts.get(part, "") for part in PARTS[kind])
+    needed = dict.fromkeys(part for kind in kinds for part in PARTS[kind])
+    source = "".join(parts.get(part, "") for part in needed)
     bare = re.sub(r"/\*.*?\*/", "", source, flags=re.S)
     return "\n".join(line.strip() for line in bare.splitlines() if line.strip())
 

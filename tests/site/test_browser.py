@@ -123,6 +123,7 @@ def look(page, *, width=1280, dark=False, unfolded=True):
 @pytest.mark.parametrize("width", [320, 1440])
 def test_picture_of_the_page_is_kept(visited, page_name, width):
     look(visited, width=width, unfolded=False)
+    bars = visited.add_style_tag(content="html { scrollbar-width: none; scrollbar-gutter: auto }")
     height = visited.evaluate("() => document.documentElement.scrollHeight")
     stem = page_name.removesuffix(".html").replace("/", "-")
     for i, top in enumerate(range(0, height, TALLEST), start=1):
@@ -130,6 +131,7 @@ def test_picture_of_the_page_is_kept(visited, page_name, width):
         clip = {"x": 0, "y": top, "width": width, "height": min(TALLEST, height - top)}
         visited.screenshot(path=path, quality=60, full_page=True, clip=clip)
         assert path.stat().st_size > 5_000
+    bars.evaluate("(style) => style.remove()")
 
 
 def test_every_element_answers_and_the_page_stays_quiet(visited):

@@ -29,6 +29,9 @@ STOPS = """() => {
   window.left = () => stops.filter((e) => !reached.has(e)).map(name);
   return stops.length;
 }"""
+WIDE_FORMULAS = """() => [...document.querySelectorAll("mjx-container")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 2 || e.tabIndex >= 0)
+  .map((e) => e.tabIndex == 0 && e.getBoundingClientRect().right <= innerWidth)"""
 MOVING = """() => [...document.querySelectorAll("*")].filter((e) => {
   const style = getComputedStyle(e);
   return style.transitionDuration.split(", ").some((time) => parseFloat(time))
@@ -44,6 +47,14 @@ def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(visited
         visited.keyboard.press("Tab")
     assert visited.evaluate("() => left()") == []
     assert visited.evaluate("() => [...unseen]") == []
+
+
+def test_formula_wider_than_its_line_is_a_stop_and_no_other(open_page):
+    page = open_page(CHAPTER, width=320)
+    assert page.evaluate(WIDE_FORMULAS) == [True, True]
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.wait_for_function("() => !document.querySelector('mjx-container[tabindex]')")
+    assert page.evaluate(WIDE_FORMULAS) == []
 
 
 def test_nothing_moves_for_readers_who_ask_for_less_motion(visited):

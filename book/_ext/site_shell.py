@@ -113,6 +113,7 @@ def copy_mathjax(app):
         raise ExtensionError("sphinx-mathjax-offline is not installed; `make book` installs it.")
     source = Path(package.origin).parent / "static" / "mathjax"
     target = Path(app.outdir) / "_static" / "mathjax"
+    shutil.rmtree(target, ignore_errors=True)
     for part in MATHJAX:
         copy = shutil.copytree if (source / part).is_dir() else shutil.copy2
         (target / part).parent.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,8 @@
     recall();
   };
 
-  addEventListener("pageshow", recall);
+  recall();
+  addEventListener("pageshow", recall); // a page that comes back as it was left
 
   if (box) {
     // The end of a page marks it, unless the reader has decided or, by keyboard, is about to.

@@ -51,9 +51,11 @@ def mark(page):
 
 def marked(page, path: str) -> bool:
     """Whether the contents show a page as read, to the eye and to a screen reader."""
-    link = link_in_contents(page, path)
-    tick = link.evaluate("e => getComputedStyle(e, '::before').content")
-    said = link.inner_text().rstrip().endswith("(read)")
+    page.wait_for_load_state("load")
+    text, tick = link_in_contents(page, path).evaluate(
+        "e => [e.innerText, getComputedStyle(e, '::before').content]"
+    )
+    said = text.rstrip().endswith("(read)")
     assert said == ("✓" in tick)
     return said
 

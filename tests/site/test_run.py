@@ -242,11 +242,18 @@ def test_keys_run_cells_and_none_is_trapped(open_stand_in):
 
 def test_cells_pressed_while_one_runs_wait_their_turn(open_stand_in):
     page = press(open_stand_in())
-    area(page, 2).fill("while True: pass")
-    for number in (2, 4, 3, 4):
-        push(page, "Run", number)
-    states = page.locator(".tl-state").all_text_contents()[1:5]
-    assert states == ["running", "waiting", "waiting", ""]
+    for number in (2, 3, 4):
+        area(page, number).fill(str(number))
+    states = page.evaluate(
+        """() => {
+          const named = (number) => `[aria-label="Run: cell ${number}"]`;
+          for (const number of [2, 4, 3, 4, 2]) document.querySelector(named(number)).click();
+          return [...document.querySelectorAll('.tl-state')].map((state) => state.textContent);
+        }"""
+    )
+    assert states[1:5] == ["waiting", "waiting", "waiting", ""]
+    wait(page, "Cell 3 has run.")
+    assert page.ran == ["cell 2", "cell 4", "cell 3"]
 
 
 def test_error_shows_as_python_shows_it_and_ends_the_queue(open_stand_in):
@@ -272,6 +279,9 @@ def test_what_a_cell_shows_keeps_its_order(open_stand_in):
     page = press(open_stand_in())
     found = run(page, 'import sys\nprint("a")\nprint("b", file=sys.stderr)\nprint("c")\n1 + 1')
     assert found.split() == ["a", "b", "c", "2"]
+    blocks = page.locator(CELLS).nth(1).locator(".output")
+    kinds = blocks.evaluate_all("all => all.map((block) => block.dataset.kind)")
+    assert kinds == ["stdout", "stderr", "stdout", "text"]
     assert run(page, "print('<b>&</b>')") == "<b>&</b>"
     assert run(page, "x = 1") == ""
 
@@ -318,6 +328,7 @@ def test_stop_ends_python_and_the_next_run_starts_it_again(open_stand_in):
     stop.focus()
     page.keyboard.press("Enter")
     wait(page, "Stopped. Python has ended and its variables are gone.")
+    assert page.workers == []
     assert focused(page) == "Run all above: cell 3"
     states = page.locator(".tl-state").all_text_contents()
     assert states[2] == status(page)

@@ -8,7 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tutorial_lib import causal_mask, running_example, softmax, trace
-from tutorial_lib.elements import gallery, inspector
+from tutorial_lib.elements import gallery, inspector, parsons, playground, quiz
+from tutorial_lib.elements.markup import PARTS, style
 
 EXAMPLE = running_example()
 LETTERS = list("headshead")
@@ -333,6 +334,39 @@ def test_map_and_names_follow_the_colour_of_the_page(show):
         show(letters_html(), mode=mode).locator("g").evaluate(INK) for mode in ("light", "dark")
     )
     assert sum(dark) > sum(light) + 100
+
+
+ALONE = {
+    "inspector": letters_html,
+    "gallery": gallery_html,
+    "playground": lambda: playground().html,
+    "quiz": lambda: quiz("04_heads").html,
+    "Parsons problem": lambda: parsons("04_heads").html,
+}
+CHANGES = """(sheet) => {
+  const elements = [...document.querySelectorAll(".tl, .tl *")];
+  const look = () => elements.map((element) => {
+    const style = getComputedStyle(element);
+    return [...style].map((name) => `${name}: ${style.getPropertyValue(name)}`);
+  });
+  const [before, style] = [look(), document.createElement("style")];
+  style.textContent = sheet;
+  const found = [];
+  for (const put of ["prepend", "append"]) {
+    document.body[put](style);
+    look().forEach((now, i) => now.forEach((line, j) => {
+      if (line != before[i][j]) found.push(`${elements[i].tagName} ${line}, ${before[i][j]} alone`);
+    }));
+  }
+  return {elements: elements.length, found: [...new Set(found)].slice(0, 20)};
+}"""
+
+
+@pytest.mark.parametrize("html", ALONE.values(), ids=ALONE)
+def test_style_sheet_of_all_elements_draws_each_as_its_own_does(show, html):
+    changes = show(html()).evaluate(CHANGES, style(*PARTS))
+    assert changes["elements"] > 20
+    assert changes["found"] == []
 
 
 def longest_task(trace_bytes):

@@ -20,9 +20,9 @@ DEPENDENCIES := pyproject.toml requirements.txt requirements.lock
 TORCH := $(shell grep '^torch==' requirements.txt)
 INSTALL = $(BIN)/python -m pip install $(addprefix --constraint ,$(CONSTRAINTS))
 
-# In the order of collection: else the few long tests of one file begin last, and one waits.
 FETCH_CHROMIUM = PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT=10000 \
 	$(BIN)/python -m playwright install --only-shell chromium
+# In the order of collection: else the few long tests of one file begin last, and one waits.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 NBVAL = --nbval --nbval-current-env --nbval-cell-timeout=120
 STRICT = TUTORIAL_LIB_STRICT=1
@@ -110,10 +110,11 @@ clean:  ## Remove the site and the caches (.venv stays)
 
 # The system's Chromium, or else the one that playwright fetches into its own folder.
 browser: $(TEST)
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
-		$(FETCH_CHROMIUM) >/dev/null 2>&1 || echo "==> There is no Chromium here and none could be" \
+	@for name in chromium-headless-shell chromium chromium-browser; do \
+		command -v $$name >/dev/null && exit; done; \
+	$(FETCH_CHROMIUM) >/dev/null 2>&1 || echo "==> There is no Chromium here and none could be" \
 		"fetched, so the tests of the site in a browser will be SKIPPED. To run them:" \
-		"apt-get install chromium"
+		"apt-get install chromium-headless-shell"
 
 # The environment is made again when its Python has gone, when the tree has moved, or when another
 # Python is named than the one it has. A .venv that make did not make is completed, not emptied.

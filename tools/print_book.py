@@ -8,10 +8,10 @@ contents. What a page looks like on paper is in `book/_static/book.css`.
 """
 
 import io
-import shutil
 import sys
 from pathlib import Path
 
+from chromium import NoChromium, launch
 from playwright.sync_api import sync_playwright
 from pypdf import PdfReader
 
@@ -19,13 +19,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"
 PDF = ROOT / "_build" / "attention-head-by-head.pdf"
 FIRST = "book/intro.html"
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu"]
 PATIENCE_MS = 300_000
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
 
 class CannotPrint(Exception):
-    """The site is not built, a page is not in it, or there is no browser."""
+    """The site is not built, or a page is not in it."""
 
 
 def open_site(browser, site: Path):
@@ -117,17 +116,12 @@ def print_book(browser, site: Path, wanted: list[str], *, report=print) -> bytes
 
 def main(arguments: list[str]) -> int:
     """Print the site of this tree and say where the file is."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     try:
-        if chromium is None:
-            raise CannotPrint(
-                "There is no Chromium to print with. Debian: apt-get install chromium"
-            )
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+            browser = launch(playwright)
             PDF.write_bytes(print_book(browser, SITE, arguments))
             browser.close()
-    except CannotPrint as error:
+    except (CannotPrint, NoChromium) as error:
         print(error, file=sys.stderr)
         return 1
     pages = len(PdfReader(PDF).pages)

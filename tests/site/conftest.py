@@ -8,7 +8,6 @@ the page was opened.
 
 import gzip
 import mimetypes
-import shutil
 import threading
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,22 +16,13 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
+from chromium import NoChromium, launch
 from pages import CHAPTER, kind_of
-from playwright.sync_api import Error, sync_playwright
+from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
-NO_CHROMIUM = "Chromium is missing: no test of the site in a browser has run."
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+SKIPPED = "No test of the site in a browser has run."
 # Runs before a page's own scripts; the console carries it to `page.problems`.
 TELL_BREACHES = """addEventListener("securitypolicyviolation", (breach) =>
   console.error(`policy: ${breach.effectiveDirective} ${breach.blockedURI} ${breach.sample}`))"""
@@ -140,17 +130,12 @@ def site_url(site_dir):
 
 @pytest.fixture(scope="session")
 def browser():
-    """One headless Chromium for the whole run, with scroll bars, which playwright would hide."""
-    own = shutil.which("chromium") or shutil.which("chromium-browser")
+    """One headless Chromium for the whole run."""
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(
-                executable_path=own, args=FLAGS, ignore_default_args=["--hide-scrollbars"]
-            )
-        except Error:
-            if own:
-                raise
-            pytest.skip(NO_CHROMIUM)
+            browser = launch(playwright)
+        except NoChromium as error:
+            pytest.skip(f"{SKIPPED} {error}")
         yield browser
         browser.close()
 
@@ -272,6 +257,7 @@ def show(browser, tmp_path):
 def pytest_terminal_summary(terminalreporter):
     """Say loudly when the browser was missing: a skipped site is a site nobody looked at."""
     skipped = terminalreporter.stats.get("skipped", [])
-    if any(NO_CHROMIUM in str(report.longrepr) for report in skipped):
+    reasons = [str(report.longrepr) for report in skipped if SKIPPED in str(report.longrepr)]
+    if reasons:
         terminalreporter.section("site", sep="!", red=True)
-        terminalreporter.line(f"{NO_CHROMIUM} Install it (Debian: apt install chromium).")
+        terminalreporter.line(reasons[0])

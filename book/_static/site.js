@@ -29,7 +29,7 @@ document.addEventListener("click", ({ target }) => {
 });
 
 // What scrolls must be reached by keys. A box opens, the page narrows, a formula is set: each time
-// the article changes its size.
+// the text changes its size.
 const reachWideFormulas = () => {
   const formulas = [...document.querySelectorAll("mjx-container")];
   const wide = formulas.map(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 2);
@@ -39,5 +39,5 @@ const reachWideFormulas = () => {
   });
 };
 addEventListener("DOMContentLoaded", () =>
-  new ResizeObserver(reachWideFormulas).observe(document.querySelector("article"))
+  new ResizeObserver(reachWideFormulas).observe(document.querySelector("main"))
 );

@@ -394,36 +394,53 @@ def test_focus_is_visible(show):
         assert width == "3px"
 
 
-def test_each_prediction_of_a_chapter_opens_the_output_of_its_cell(open_page, chapter):
-    page = open_page(f"notebooks/{chapter}.html")
-    boxes = page.locator(".tl-predict")
-    assert boxes.count() == 3
-    before = opened(page)
-    for i in range(3):
-        shown = page.locator("div.cell").filter(has=page.locator(f"[id$=-prediction-{i + 1}]"))
-        cell = shown.locator("xpath=following-sibling::div[1]")
+@pytest.fixture(scope="module")
+def shared(visit, notebook):
+    """One page, in turn for each of the tests below."""
+    page = visit(f"notebooks/{notebook}.html")
+    yield page
+    page.context.close()
+
+
+def test_outputs_to_be_predicted_are_closed_and_open_by_keyboard(shared, notebook):
+    hidden = shared.locator("div.cell.tag_hide-output > details")
+    assert hidden.count() >= kind_of(notebook).predictions
+    assert not any(opened(shared))
+    for details in hidden.all()[:1]:
+        details.locator("summary").first.focus()
+        for shown in (True, False):
+            shared.keyboard.press("Enter")
+            assert details.locator(".cell_output").is_visible() == shown
+
+
+def test_each_prediction_of_a_page_opens_the_output_of_its_cell(shared, notebook):
+    boxes = shared.locator(".tl-predict")
+    assert boxes.count() == kind_of(notebook).predictions
+    before = opened(shared)
+    for i, box in enumerate(boxes.all(), start=1):
+        asked = shared.locator("div.cell").filter(has=shared.locator(f"[id$=-prediction-{i}]"))
+        cell = asked.locator("xpath=following-sibling::div[1]")
         assert cell.locator("details.below-input:not([open])").count() == 1
-        boxes.nth(i).get_by_role("button", name="Show me").click()
+        box.get_by_role("button", name="Show me").click()
         assert cell.locator("details.below-input[open]").count() == 1
-    assert sum(opened(page)) == sum(before) + 3
-    assert page.problems == []
+    assert sum(opened(shared)) == sum(before) + boxes.count()
+    assert shared.problems == []
 
 
-def test_each_question_of_a_page_answers(open_page, notebook):
-    page = open_page(f"notebooks/{notebook}.html")
-    questions = page.locator("tl-quiz fieldset")
+def test_each_question_of_a_page_answers(shared, notebook):
+    questions = shared.locator("tl-quiz fieldset")
     assert questions.count() == kind_of(notebook).questions
     for question in questions.all():
         question.get_by_role("radio").first.check()
         question.get_by_role("button", name="Check").click()
         [reason] = told(question)
         assert re.match(r"✓ Right\. |✗ Not this one\. ", reason)
-    assert page.problems == []
+    assert shared.problems == []
 
 
-def test_right_order_of_a_chapters_own_problem_is_accepted(open_page, chapter):
-    page = open_page(f"notebooks/{chapter}.html", java_script_enabled=False)
-    solution = page.locator("tl-parsons details pre").text_content().split("\n")
-    page = open_page(f"notebooks/{chapter}.html")
-    take(page, *solution)
-    assert check(page) == "✓ Right. Every line is in its place."
+def test_right_order_of_a_pages_own_problem_is_accepted(shared, notebook):
+    problems = shared.locator("tl-parsons")
+    assert problems.count() == kind_of(notebook).puzzles
+    for problem in problems.all():
+        take(shared, *problem.locator("details pre").text_content().split("\n"))
+        assert check(shared) == "✓ Right. Every line is in its place."

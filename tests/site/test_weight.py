@@ -18,6 +18,10 @@ WATCH = """
   new PerformanceObserver((list) => list.getEntries().forEach(({value, startTime, sources}) =>
     moves.push({value, startTime, what: sources.map(name)})
   )).observe({type: "layout-shift", buffered: true});
+  window.tasks = [];
+  new PerformanceObserver((list) => list.getEntries().forEach(({duration}) =>
+    tasks.push(duration)
+  )).observe({type: "longtask", buffered: true});
 """
 WEIGHT = """() => ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type))
   .reduce((sum, entry) => sum + entry.transferSize, 0)"""
@@ -31,22 +35,23 @@ def test_notebook_is_within_its_weight(notebook):
 
 
 @pytest.fixture(scope="module", params=[1280, 390], ids=["wide", "phone"])
-def arrival(request, browser, visit, page_name):
-    """One first visit to a page: its weight, what moved, and every task of the browser."""
-    browser.start_tracing(categories=["toplevel", "devtools.timeline"])
+def arrival(request, visit, page_name):
+    """One first visit to a page: its width, its weight, what moved, and every task above 50 ms."""
     page = visit(page_name, width=request.param, first=WATCH)
     page.wait_for_timeout(300)
-    seen = page.evaluate(f"() => ({{weight: ({WEIGHT})(), moves}})")
-    seen["tasks"] = times_of_tasks(json.loads(browser.stop_tracing())["traceEvents"], page.url)
-    yield seen
+    seen = page.evaluate(f"() => ({{weight: ({WEIGHT})(), moves, tasks}})")
     page.context.close()
+    return seen | {"width": request.param}
 
 
-def times_of_tasks(events, url: str) -> list[float]:
-    """Return the processor time of every task of a page's thread, in ms.
-
-    A busy machine stretches what a clock on the wall shows; it is no fault of the page.
-    """
+def processor_times(browser, visit, page_name, width, first="") -> list[float]:
+    """Visit a page and return the processor time of every task of its thread, in ms."""
+    browser.start_tracing(categories=["toplevel", "devtools.timeline"])
+    page = visit(page_name, width=width, first=first)
+    page.wait_for_timeout(300)
+    url = page.url
+    page.context.close()
+    events = json.loads(browser.stop_tracing())["traceEvents"]
     thread = next(
         (event["pid"], event["tid"])
         for event in events
@@ -69,9 +74,21 @@ def test_nothing_moves_while_a_page_loads(arrival):
     assert moved <= BUDGETS["layout_shift"], arrival["moves"]
 
 
-def test_page_answers_while_it_loads(arrival):
-    assert len(arrival["tasks"]) > 50
-    assert max(arrival["tasks"]) <= BUDGETS["long_task_ms"]
+def test_page_answers_while_it_loads(arrival, browser, visit, page_name):
+    longest = max(arrival["tasks"], default=0)
+    if longest > BUDGETS["long_task_ms"]:  # a busy machine stretches what a clock shows
+        longest = max(processor_times(browser, visit, page_name, arrival["width"]))
+    assert longest <= BUDGETS["long_task_ms"]
+
+
+def test_long_tasks_are_seen_by_clock_and_by_processor_time(browser, visit):
+    busy = "{ const end = performance.now() + 300; while (performance.now() < end); }"
+    script = f"addEventListener('DOMContentLoaded', () => {busy})"
+    page = visit("book/intro.html", first=f"{WATCH};{script}")
+    page.wait_for_timeout(300)
+    assert max(page.evaluate("() => tasks")) >= 300
+    page.context.close()
+    assert max(processor_times(browser, visit, "book/intro.html", 1280, script)) >= 200
 
 
 def test_page_after_a_chapter_is_lighter(open_page, site_url, notebook, page_names):

@@ -26,6 +26,7 @@ SKIPPED = "No test of the site in a browser has run."
 # Runs before a page's own scripts; the console carries it to `page.problems`.
 TELL_BREACHES = """addEventListener("securitypolicyviolation", (breach) =>
   console.error(`policy: ${breach.effectiveDirective} ${breach.blockedURI} ${breach.sample}`))"""
+SCRIPT = {"Content-Type": "text/javascript"}
 COMPRESSED = ("text/", "application/javascript", "image/svg+xml")
 
 # ink, paper: the site, then JupyterLab
@@ -43,8 +44,15 @@ PREFIX = urlsplit(PUBLIC_URL).path
 
 DOCUMENTS = [TOC["root"], *(c["file"] for part in TOC["parts"] for c in part["chapters"])]
 NOTEBOOKS = [Path(name).name for name in DOCUMENTS if name.startswith("notebooks/")]
+# One page of each kind: plain, with tables, with each sort of element, with Python, without.
+KINDS = [
+    *("book/intro.html", "book/notation.html", "notebooks/04_heads.html"),
+    *("notebooks/06_output_projection.html", "notebooks/review_part_1.html"),
+    *("notebooks/12_flash_attention.html", "search.html", "404.html"),
+]
 PARAMETERS = {
     "page_name": [f"{name}.html" for name in [*DOCUMENTS, "search", "genindex", "404"]],
+    "kind": KINDS,
     "notebook": NOTEBOOKS,
     "chapter": [name for name in NOTEBOOKS if kind_of(name) is CHAPTER],
     "review": [name for name in NOTEBOOKS if kind_of(name) is not CHAPTER],
@@ -53,7 +61,11 @@ PARAMETERS = {
 
 
 def pytest_generate_tests(metafunc):
-    """Run a test that asks for one of the PARAMETERS once for each of its values."""
+    """Run a test that asks for one of the PARAMETERS once for each of its values.
+
+    What holds for the text of a page is asked of every `page_name`; what its frame does, which all
+    pages share, of a page of each `kind`.
+    """
     for name, values in PARAMETERS.items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, values, scope="module")
@@ -165,11 +177,16 @@ def _watch(page, site_url: str) -> list[str]:
     return problems
 
 
-def _open(browser, site_url, path, *, width=1280, height=900, dark=False, first="", **options):
-    """Open a page in a fresh context, run `first` before its own scripts, wait for its formulas."""
+def _open(browser, site_url, path, *, width=1280, dark=False, first="", formulas=True, **options):
+    """Open a page in a fresh context, run `first` before its own scripts, wait for its formulas.
+
+    With `formulas=False` an empty file stands in for MathJax: half of a page's load is its.
+    """
     scheme = "dark" if dark else "light"
-    viewport = {"width": width, "height": height}
+    viewport = {"width": width, "height": 900}
     context = browser.new_context(viewport=viewport, color_scheme=scheme, **options)
+    if not formulas:
+        context.route("**/_static/mathjax/**", lambda route: route.fulfill(body="", headers=SCRIPT))
     page = context.new_page()
     page.set_default_timeout(15_000)
     page.problems = _watch(page, site_url)
@@ -193,11 +210,11 @@ def visit(browser, site_url, site_dir):
 
 @pytest.fixture
 def open_page(visit):
-    """Open pages as `visit` does; each is closed after the test."""
+    """Open pages as `visit` does, but without formulas; each is closed after the test."""
     opened = []
 
-    def open_(path="", **options):
-        opened.append(visit(path, **options))
+    def open_(path="", *, formulas=False, **options):
+        opened.append(visit(path, formulas=formulas, **options))
         return opened[-1]
 
     yield open_

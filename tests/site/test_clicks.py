@@ -397,7 +397,7 @@ def test_focus_is_visible(show):
 @pytest.fixture(scope="module")
 def shared(visit, notebook):
     """One page, in turn for each of the tests below."""
-    page = visit(f"notebooks/{notebook}.html")
+    page = visit(f"notebooks/{notebook}.html", formulas=False)
     yield page
     page.context.close()
 

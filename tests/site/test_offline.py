@@ -1,16 +1,16 @@
-"""The built folder, opened from disk: every page, the search, the elements, the theme's buttons."""
+"""The built folder, opened from disk: pages of each kind, the search, elements and buttons."""
 
 import pytest
+from conftest import KINDS
 
 CHAPTER = "notebooks/03_attention_weights.html"
 
 
-def test_page_opens_from_disk_and_sets_its_formulas(open_page, page_name):
-    if page_name == "404.html":
-        pytest.skip("the page for addresses that a host does not know")
-    page = open_page(page_name, from_disk=True)
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "404.html"])
+def test_page_opens_from_disk_and_sets_its_formulas(open_page, name):
+    page = open_page(name, from_disk=True, formulas=True)
     page.wait_for_timeout(200)
-    assert page.locator("main h1").first.is_visible()
+    assert page.locator("main h1:visible").count() == 1
     assert page.locator("mjx-container").count() == page.locator(".math").count()
     assert page.problems == []
 

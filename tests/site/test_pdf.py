@@ -166,7 +166,7 @@ def test_without_a_browser_the_command_says_so(tmp_path):
 
 
 def test_a_page_printed_by_a_reader_is_light_and_then_as_before(open_page):
-    page = open_page(f"notebooks/{NAME}.html", dark=True)
+    page = open_page(f"notebooks/{NAME}.html", dark=True, formulas=True)
     page.evaluate("""() => addEventListener('beforeprint', () => {
         window.printed = [document.documentElement.dataset.theme,
                           document.querySelectorAll('.book-answers dd').length];
@@ -184,7 +184,7 @@ def test_a_page_printed_by_a_reader_is_light_and_then_as_before(open_page):
 
 
 def test_nothing_of_a_chapter_reaches_beyond_the_paper(open_page, notebook):
-    page = open_page(f"notebooks/{notebook}.html", width=PAPER)
+    page = open_page(f"notebooks/{notebook}.html", width=PAPER, formulas=True)
     page.emulate_media(media="print")
     assert page.evaluate(BEYOND_PAPER) == []
     assert page.locator("pre:visible").first.evaluate("e => getComputedStyle(e).whiteSpace") == (

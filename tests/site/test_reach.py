@@ -39,28 +39,36 @@ MOVING = """() => [...document.querySelectorAll("*")].filter((e) => {
 }).map((e) => `${e.tagName}.${e.className}`)"""
 
 
-def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(visited):
-    visited.evaluate(OPEN_ALL)
-    count = visited.evaluate(STOPS)
+@pytest.fixture(scope="module")
+def walked(visit, kind):
+    """A page of each kind."""
+    page = visit(kind)
+    yield page
+    page.context.close()
+
+
+def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(walked):
+    walked.evaluate(OPEN_ALL)
+    count = walked.evaluate(STOPS)
     assert count > 15
     for _ in range(count + 20):  # a box that scrolls is a stop, too, without being a control
-        visited.keyboard.press("Tab")
-    assert visited.evaluate("() => left()") == []
-    assert visited.evaluate("() => [...unseen]") == []
+        walked.keyboard.press("Tab")
+    assert walked.evaluate("() => left()") == []
+    assert walked.evaluate("() => [...unseen]") == []
 
 
 def test_formula_wider_than_its_line_is_a_stop_and_no_other(open_page):
-    page = open_page(CHAPTER, width=320)
+    page = open_page(CHAPTER, width=320, formulas=True)
     assert page.evaluate(WIDE_FORMULAS) == [True, True]
     page.set_viewport_size({"width": 1280, "height": 900})
     page.wait_for_function("() => !document.querySelector('mjx-container[tabindex]')")
     assert page.evaluate(WIDE_FORMULAS) == []
 
 
-def test_nothing_moves_for_readers_who_ask_for_less_motion(visited):
-    assert visited.evaluate(MOVING) != [], "else this test sees nothing"
-    visited.emulate_media(reduced_motion="reduce")
-    assert visited.evaluate(MOVING) == []
+def test_nothing_moves_for_readers_who_ask_for_less_motion(walked):
+    assert walked.evaluate(MOVING) != [], "else this test sees nothing"
+    walked.emulate_media(reduced_motion="reduce")
+    assert walked.evaluate(MOVING) == []
 
 
 def test_first_stop_skips_to_the_text(open_page):

@@ -16,7 +16,7 @@ import zipfile
 import pytest
 import runnable
 from axe_playwright_python.sync_playwright import Axe
-from conftest import NOTEBOOKS, ROOT
+from conftest import NOTEBOOKS, ROOT, SCRIPT
 from pages import CHAPTER, kind_of
 from run_cell import MOST, run_cell
 
@@ -68,14 +68,11 @@ def open_stand_in(open_page):
                     )
             route.fulfill(json={"shown": shown, "done": done})
 
-        page.route("**/run-worker.js", lambda route: route.fulfill(body=STAND_IN, headers=JS))
+        page.route("**/run-worker.js", lambda route: route.fulfill(body=STAND_IN, headers=SCRIPT))
         page.route("**/stand-in", answer)
         return page
 
     return open_
-
-
-JS = {"Content-Type": "text/javascript"}
 
 
 def status(page):
@@ -341,7 +338,7 @@ def test_stop_ends_python_and_the_next_run_starts_it_again(open_stand_in):
 
 def test_stop_while_python_loads(open_page):
     page = open_page("notebooks/03_attention_weights.html")
-    page.route("**/run-worker.js", lambda r: r.fulfill(body="onmessage = () => {}", headers=JS))
+    page.route("**/run-worker.js", lambda r: r.fulfill(body="onmessage = () => {}", headers=SCRIPT))
     page.get_by_role("button", name="Run in the browser").click()
     page.get_by_role("button", name="Stop", exact=True).click()
     wait(page, "Stopped before Python was ready.")

@@ -1,7 +1,7 @@
 """A real browser on the built site, served as it will be: from its own folder of a host.
 
 `open_page("book/intro.html", width=390, dark=True)` opens a page of its own, `from_disk=True` from
-`file://`; `visited` shares one page per file among the tests that only look. `page.problems` lists
+`file://`; `visit` one that a file may share among its tests. `page.problems` lists
 every console error, failed request, breach of the page's policy and request to another host since
 the page was opened.
 """
@@ -226,14 +226,6 @@ def open_page(visit):
 def page(open_page):
     """A wide, light page at the book's first page; `page.goto(site_url + path)` moves it."""
     return open_page(f"{TOC['root']}.html")
-
-
-@pytest.fixture(scope="module")
-def visited(visit, page_name):
-    """One page of the site, opened once for all tests of a module that only look at it."""
-    page = visit(page_name)
-    yield page
-    page.context.close()
 
 
 @pytest.fixture

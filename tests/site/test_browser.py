@@ -1,9 +1,11 @@
 """The built pages in Chromium: quiet, legible in both modes, on a phone, to a screen reader."""
 
 from base64 import b64decode
+from functools import partial
 from pathlib import Path
 
 import pytest
+from arrival import arrive, beyond_budget, processor_times
 from axe_playwright_python.sync_playwright import Axe
 
 OPEN_ALL = "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
@@ -89,6 +91,13 @@ FLATTEN = """() => {
   const drawn = "mjx-container > mjx-math, article svg > :not(title, desc)";
   for (const inner of document.querySelectorAll(drawn)) inner.remove();
 }"""
+PAPER = 658  # pixels of A4 between the margins
+BEYOND_PAPER = """() => [...document.querySelectorAll('.bd-article *')]
+  .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.visually-hidden'))
+  .filter((e) => !e.closest('mjx-assistive-mml'))
+  .map((e) => `${e.tagName}.${e.className}`).slice(0, 8)"""
+WRAPPED = "all => all.map((e) => getComputedStyle(e).whiteSpace == 'pre-wrap')"
+KEPT_WHOLE = "all => all.map((e) => getComputedStyle(e).breakInside == 'avoid')"
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "_build" / "screenshots"
 TALLEST = 16_000  # pixels; Chromium repeats itself beyond 16384
 
@@ -122,6 +131,20 @@ def look(page, *, width=1280, dark=False, unfolded=True):
     page.wait_for_function(f"() => document.documentElement.dataset.theme === '{mode}'")
     if unfolded:
         page.evaluate(OPEN_ALL)
+
+
+@pytest.fixture(scope="module")
+def visited(visit, page_name):
+    """One page of the site, opened once for all tests that look at it."""
+    page = arrive(visit, page_name, 1280)
+    yield page
+    page.context.close()
+
+
+def test_page_arrives_within_its_budget(visited, page_name, browser, visit):
+    again = partial(processor_times, browser, visit, page_name, 1280)
+    assert visited.arrival["weight"] > 30_000
+    assert beyond_budget(visited.arrival, again) == []
 
 
 @pytest.mark.parametrize("width", [320, 1440])
@@ -189,6 +212,18 @@ def test_every_text_is_legible(visited, dark):
     found = visited.evaluate(FAINT)
     assert found["read"] > 10
     assert found["faint"] == {}
+
+
+def test_nothing_of_a_page_reaches_beyond_the_paper(visited):
+    look(visited, width=PAPER, unfolded=False)
+    visited.emulate_media(media="print")
+    found = visited.evaluate(BEYOND_PAPER)
+    code = visited.locator("pre:visible").evaluate_all(WRAPPED)
+    pictures = visited.locator(".ahh-panels").evaluate_all(KEPT_WHOLE)
+    visited.emulate_media(media="screen")
+    assert found == []
+    assert all(code)
+    assert all(pictures)
 
 
 def test_page_does_not_scroll_sideways_at_320_pixels(visited):

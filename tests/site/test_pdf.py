@@ -18,11 +18,6 @@ from tutorial_lib.elements.banks import load_bank
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "03_attention_weights"
 PRINTED = ["book/glossary.html", f"notebooks/{NAME}.html"]
-PAPER = 658  # pixels of A4 between the margins
-BEYOND_PAPER = """() => [...document.querySelectorAll('.bd-article *')]
-  .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.visually-hidden'))
-  .filter((e) => !e.closest('mjx-assistive-mml'))
-  .map((e) => `${e.tagName}.${e.className}`).slice(0, 8)"""
 
 
 def squeezed(text: str) -> str:
@@ -181,17 +176,6 @@ def test_a_page_printed_by_a_reader_is_light_and_then_as_before(open_page):
     assert page.locator("html").get_attribute("data-theme") == "dark"
     assert page.locator(".book-answers").count() == 0
     assert page.problems == []
-
-
-def test_nothing_of_a_chapter_reaches_beyond_the_paper(open_page, notebook):
-    page = open_page(f"notebooks/{notebook}.html", width=PAPER, formulas=True)
-    page.emulate_media(media="print")
-    assert page.evaluate(BEYOND_PAPER) == []
-    assert page.locator("pre:visible").first.evaluate("e => getComputedStyle(e).whiteSpace") == (
-        "pre-wrap"
-    )
-    for picture in page.locator(".ahh-panels").all():
-        assert picture.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
 
 
 def test_every_tab_is_printed(page):

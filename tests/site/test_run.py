@@ -369,9 +369,9 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("kind", FAILURES)
-def test_page_says_which_file_did_not_load_and_what_to_do(open_page, kind):
-    content, sentence = FAILURES[kind]
+@pytest.mark.parametrize("failure", FAILURES)
+def test_page_says_which_file_did_not_load_and_what_to_do(open_page, failure):
+    content, sentence = FAILURES[failure]
     page = open_page("notebooks/03_attention_weights.html")
     serve(page, {"a.whl": hashlib.sha256(b"own").hexdigest()}, content)
     page.get_by_role("button", name="Run in the browser").click()

@@ -31,7 +31,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf site-assets test test-site test-blas test-gpu notebooks bench lint format retarget lock clean browser
+.PHONY: help book serve pdf site-assets test test-site colab-check test-blas test-gpu notebooks bench lint format retarget lock clean browser
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' Makefile
@@ -56,10 +56,13 @@ site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no 
 
 test: browser lint book  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"
-	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) tests notebooks
+	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab" tests notebooks
 
 test-site: browser $(TEST) book  ## Check the website alone, in a real browser
 	@$(PYTEST) tests/site
+
+colab-check: $(TEST)  ## Run each notebook alone, in an empty folder, with Colab's versions
+	@$(BIN)/python -m pytest -v tests/book/test_colab.py
 
 test-blas: $(TEST)  ## Repeat the numeric tests and chapters with two BLAS kernels and 1 and 2 threads
 	@$(STRICT) $(BIN)/python tools/blas_matrix.py $(PYTEST) $(NBVAL) -m "not setup" \

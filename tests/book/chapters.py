@@ -1,13 +1,10 @@
 """What the tests know about the pages: their order, their arrows, their keepers."""
 
-import copy
 import tomllib
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 import nbformat
-from nbformat.v4 import new_code_cell, new_notebook
 from pages import REVIEWS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,11 +68,6 @@ NAMES = sorted(
 )
 REQUIRED = tuple(PAGES)[:9]  # Part I and its review
 LAST_OF_PART_ONE = 8
-KEEP = "_names = dict(globals())"
-FORGET = """\
-globals().update(_names)
-for _new in globals().keys() - _names.keys():
-    del globals()[_new]"""
 HOME = {keeper: name for name, chapter in CHAPTERS.items() for keeper in chapter.keepers}
 
 
@@ -106,20 +98,6 @@ def code_cells(notebook):
 def tags(cell):
     """Return a cell's tags, none when it has none."""
     return cell.metadata.get("tags", [])
-
-
-def is_solution(cell):
-    """Whether a cell goes when a chapter is handed to students."""
-    return "solution" in tags(cell)
-
-
-def forget_solutions(notebook):
-    """Return the code cells as a notebook in which no other cell knows what a solution named."""
-    cells = []
-    for solved, group in groupby(copy.deepcopy(code_cells(notebook)), is_solution):
-        before, after = (KEEP, FORGET) if solved else ("", "")
-        cells += [new_code_cell(before), *group, new_code_cell(after)]
-    return new_notebook(cells=cells, metadata=notebook.metadata)
 
 
 def printed(cell):

@@ -29,11 +29,11 @@ def test_page_arrives_on_a_phone_within_its_budget(browser, visit, name):
 
 
 def test_long_tasks_are_seen_by_clock_and_by_processor_time(browser, visit):
-    busy = "{ const end = performance.now() + 300; while (performance.now() < end); }"
+    busy = "{ const end = performance.now() + 1000; while (performance.now() < end); }"
     script = f"addEventListener('DOMContentLoaded', () => {busy})"
     page = arrive(visit, "book/intro.html", 1280, script)
     page.context.close()
-    assert max(page.arrival["tasks"]) >= 300
+    assert max(page.arrival["tasks"]) >= 1000
     times = processor_times(browser, visit, "book/intro.html", 1280, script)
     assert max(times) >= 200
     [said] = beyond_budget(page.arrival, lambda: times)

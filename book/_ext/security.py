@@ -23,7 +23,7 @@ POLICY = {
 PYTHON = '<div class="tl-run"'
 PYTHON_POLICY = {
     "script-src": "'wasm-unsafe-eval'",
-    "worker-src": "'self' blob:",
+    "worker-src": "'self'",
     "connect-src": "'self' https://cdn.jsdelivr.net/pyodide/",
 }
 INLINE_SCRIPT = r"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>"

@@ -18,7 +18,7 @@ FIXED = {
     "form-action": "'self'",
 }
 PYTHON_HOST = "https://cdn.jsdelivr.net/pyodide/"
-PYTHON = {"worker-src": "'self' blob:", "connect-src": f"'self' {PYTHON_HOST}"}
+PYTHON = {"worker-src": "'self'", "connect-src": f"'self' {PYTHON_HOST}"}
 OUTSIDERS = """() => {
   const script = document.createElement("script");
   script.textContent = "window.stranger = 'inline'";

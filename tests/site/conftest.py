@@ -26,6 +26,7 @@ SKIPPED = "No test of the site in a browser has run."
 # Runs before a page's own scripts; the console carries it to `page.problems`.
 TELL_BREACHES = """addEventListener("securitypolicyviolation", (breach) =>
   console.error(`policy: ${breach.effectiveDirective} ${breach.blockedURI} ${breach.sample}`))"""
+OPEN_ALL = "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
 SCRIPT = {"Content-Type": "text/javascript"}
 COMPRESSED = ("text/", "application/javascript", "image/svg+xml")
 

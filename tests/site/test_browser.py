@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from arrival import arrive, beyond_budget, processor_times
 from axe_playwright_python.sync_playwright import Axe
-from conftest import KINDS
+from conftest import KINDS, OPEN_ALL
 
-OPEN_ALL = "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
 LUMINANCE = """(element) => {
   const [r, g, b] = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number);
   return (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255;
@@ -261,6 +260,15 @@ def test_search_opens_by_keyboard_on_any_page(page):
     field.press("Enter")
     page.wait_for_url("**/search.html?q=softmax**")
     assert page.locator("#search-results li").first.is_visible()
+
+
+def test_icon_of_a_search_field_leaves_its_text_free(open_page):
+    page = open_page("search.html")
+    free = """() => [...document.querySelectorAll('main .bd-search')]
+      .map((form) => [form.querySelector('i'), form.querySelector('input')])
+      .map(([icon, field]) => icon.getBoundingClientRect().right
+        <= field.getBoundingClientRect().left + parseFloat(getComputedStyle(field).paddingLeft))"""
+    assert page.evaluate(free) == [True]
 
 
 def test_root_of_the_site_leads_to_the_first_page(page, site_url):

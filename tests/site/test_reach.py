@@ -1,9 +1,9 @@
 """A page by keys alone, by touch, and for readers who ask for less motion."""
 
 import pytest
+from conftest import OPEN_ALL
 
 CHAPTER = "notebooks/03_attention_weights.html"
-OPEN_ALL = "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
 STOPS = """() => {
   const reachable = "a[href], button, input, select, textarea, summary, [tabindex]";
   const groups = new Set();

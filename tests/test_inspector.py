@@ -2,14 +2,11 @@
 
 import html as html_module
 import json
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from test_elements import Tree
+from test_elements import Tree, page_elsewhere
 
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector
@@ -124,13 +121,7 @@ def page():
 
 
 def test_bytes_are_the_same_in_another_process():
-    code = "import test_inspector as t; print(t.page())"
-    path = os.pathsep.join(p for p in sys.path if p)
-    environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": path, "PYTHONUTF8": "1"}
-    again = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, check=True
-    )
-    assert again.stdout.decode() == page() + "\n"
+    assert page_elsewhere("test_inspector") == page()
 
 
 def test_html_closes_what_it_opens_and_every_control_keeps_its_keys():

@@ -21,6 +21,7 @@ import nbformat
 import pytest
 from chapters import NAMES, NOTEBOOKS, ROOT, code_cells, listed, printed, read
 from planted import cell_of, good
+from runnable import build_wheel
 
 pytestmark = pytest.mark.setup
 
@@ -84,18 +85,6 @@ def made():
     """Return the recipe and what is installed, as text."""
     others = {name: version for name, version in versions().items() if name != LIBRARY}
     return json.dumps({"recipe": recipe(), "installed": others}, indent=1, sort_keys=True)
-
-
-def build_wheel(folder):
-    """Build the project's wheel from a copy of its sources; return the file."""
-    source = folder / "source"
-    litter = shutil.ignore_patterns("*.egg-info", "__pycache__")
-    shutil.copytree(ROOT / "src", source / "src", ignore=litter)
-    for path in [ROOT / "pyproject.toml", ROOT / "README.md", *ROOT.glob("LICENSE*")]:
-        shutil.copy(path, source)
-    build = "from setuptools import build_meta; build_meta.build_wheel('..')"
-    run(PYTHON, "-c", build, folder=source)
-    return next(folder.glob("*.whl"))
 
 
 def versions():

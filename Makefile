@@ -31,7 +31,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf site-assets test test-site colab-check test-blas test-gpu notebooks bench lint format retarget lock clean browser
+.PHONY: help book serve pdf site-assets test test-site colab-check test-blas test-gpu notebooks bench lint format retarget lock clean browser colab
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' Makefile
@@ -54,14 +54,14 @@ pdf: book $(PDF)  ## Print the whole book into _build/attention-head-by-head.pdf
 site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no one else (FROM=address)
 	@$(BIN)/python tools/site_assets.py $(FROM)
 
-test: browser lint book  ## Check every number, figure, page and test
+test: browser lint book colab  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab" tests notebooks
 
 test-site: browser $(TEST) book  ## Check the website alone, in a real browser
 	@$(PYTEST) tests/site
 
-colab-check: $(TEST)  ## Run each notebook alone, in an empty folder, with Colab's versions
+colab-check: colab  ## Run each notebook alone, in an empty folder, with Colab's versions
 	@$(BIN)/python -m pytest -v tests/book/test_colab.py
 
 test-blas: $(TEST)  ## Repeat the numeric tests and chapters with two BLAS kernels and 1 and 2 threads
@@ -110,6 +110,10 @@ lock:  ## Renew requirements.lock from requirements.txt (PYTHON=python3.11)
 clean:  ## Remove the site and the caches (.venv stays)
 	@rm -rf _build build dist .pytest_cache .ruff_cache src/*.egg-info
 	@find . -name __pycache__ -not -path './$(VENV)*' -prune -exec rm -rf {} +
+
+# A second environment, which the tests of Colab's versions need.
+colab: $(TEST)
+	@$(BIN)/python tools/colab_environment.py
 
 # The system's Chromium, or else the one that playwright fetches into its own folder.
 browser: $(TEST)

@@ -1,96 +1,25 @@
 """A chapter's file alone, in Colab's versions, installs the library and prints what is stored.
 
-Of PyTorch it has the book's version: Colab's own would bring gigabytes of CUDA. `make test` asks
-this of the SAMPLE, `make colab-check` of all.
-
-The environment is kept in `.venv-colab` at the root and made again when its recipe changes.
+`make test` asks this of the SAMPLE, `make colab-check` of all.
 """
 
 import copy
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-import tomllib
-import venv
 from pathlib import Path
 
 import nbformat
 import pytest
 from chapters import NAMES, NOTEBOOKS, ROOT, code_cells, listed, printed, read
+from colab_environment import COLAB, LIBRARY, PYTHON, environment, run, versions
 from planted import cell_of, good
 from runnable import build_wheel
 
 pytestmark = pytest.mark.setup
 
-ENVIRONMENT = ROOT / ".venv-colab"
-PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-COLAB = ("numpy==2.1.3", "matplotlib==3.10.0")  # Colab's runtime, August 2026
-LIBRARY = "tutorial-lib"
-RUNNER = ("ipykernel", "nbclient", "nbformat")
 PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
 SAMPLE = ("03_attention_weights", "08_gradients", "10_masks")  # figures, training, PyTorch
-OUTER = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE"}
-QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "MPLCONFIGDIR": str(ENVIRONMENT / "matplotlib")}
-
-
-def run(*command, folder=ROOT, **settings):
-    """Run a command; stop the test with its output when it fails."""
-    outer = {name: value for name, value in os.environ.items() if name not in OUTER}
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=folder,
-        env=outer | QUIET | settings,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        pytest.fail(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}", pytrace=False)
-    return done.stdout
-
-
-def recipe():
-    """Return what goes into the environment: requirements, and the lock as constraints."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    direct = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    torch = [line for line in direct if line.startswith("torch==")]  # and no Triton
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    return {
-        "python": sys.version.split()[0],
-        "packages": [*COLAB, *torch, *RUNNER, *project["build-system"]["requires"]],
-        "constraints": [line for line in lock if not line.startswith(("numpy=", "matplotlib="))],
-    }
-
-
-def environment():
-    """Make the environment, or keep it while its recipe and its packages are the same."""
-    key = ENVIRONMENT / "recipe.json"
-    if PYTHON.exists() and key.is_file() and key.read_text(encoding="utf-8") == made():
-        return
-    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    venv.create(ENVIRONMENT, with_pip=True)
-    (ENVIRONMENT / ".gitignore").write_text("*\n", encoding="utf-8")
-    constraints = ENVIRONMENT / "constraints.txt"
-    constraints.write_text("\n".join(recipe()["constraints"]), encoding="utf-8")
-    install = ["-m", "pip", "install", "--quiet", "--no-compile", "--constraint", constraints]
-    run(PYTHON, *install, *recipe()["packages"])
-    run(PYTHON, "-c", "import matplotlib.font_manager")  # its cache: made once, and not in a cell
-    key.write_text(made(), encoding="utf-8")
-
-
-def made():
-    """Return the recipe and what is installed, as text."""
-    others = {name: version for name, version in versions().items() if name != LIBRARY}
-    return json.dumps({"recipe": recipe(), "installed": others}, indent=1, sort_keys=True)
-
-
-def versions():
-    """Return the version of every installed package."""
-    ask = "import importlib.metadata as m\nfor d in m.distributions(): print(d.name, d.version)"
-    return dict(line.split() for line in run(PYTHON, "-c", ask).splitlines())
 
 
 @pytest.fixture(scope="module")

@@ -66,14 +66,22 @@ def reported(link) -> dict[str, str]:
     return {name: value for name, [value] in fields.items()}
 
 
-def test_neighbours_are_named_with_their_steps_and_their_arrow(open_page, notebook, documents):
+@pytest.fixture(scope="module")
+def plain(visit):
+    """One page without scripts, which the tests below move."""
+    page = visit(CHAPTER, java_script_enabled=False)
+    yield page
+    page.context.close()
+
+
+def test_neighbours_are_named_with_their_arrow(plain, site_url, notebook, documents):
     document = f"notebooks/{notebook}"
     place = documents.index(document)
-    page = open_page(f"{document}.html", java_script_enabled=False)
+    plain.goto(f"{site_url}{document}.html")
     for side, neighbour in (("left-prev", place - 1), ("right-next", place + 1)):
-        shown = page.locator(f".{side} .book-arrow").all_inner_texts()
-        plain = [text.replace("\N{NO-BREAK SPACE}", " ") for text in shown]
-        assert plain == [text for text in [arrow(documents[neighbour])] if text]
+        shown = plain.locator(f".{side} .book-arrow").all_inner_texts()
+        texts = [text.replace("\N{NO-BREAK SPACE}", " ") for text in shown]
+        assert texts == [text for text in [arrow(documents[neighbour])] if text]
 
 
 def test_arrow_of_a_chapter_is_what_we_read_in_it():
@@ -166,9 +174,8 @@ def test_marking_moves_nothing(open_page):
     assert [b for b in page.evaluate(BOXES) if b not in before and b[2] > 1] == []
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_at_the_foot_when_all_is_in_use(open_page, dark):
-    page = open_page(CHAPTER, dark=dark)
+def test_axe_finds_nothing_at_the_foot_when_all_is_in_use(open_page):
+    page = open_page(CHAPTER, dark=True)
     mark(page).check()
     page.get_by_text("Cite this page").click()
     for part in (".book-foot", ".bd-links"):

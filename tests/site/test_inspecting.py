@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from arrival import TASKS
 from axe_playwright_python.sync_playwright import Axe
 
 from tutorial_lib import causal_mask, running_example, softmax, trace
@@ -19,7 +20,6 @@ INK = """(element) => {
   canvas.fillRect(0, 0, 1, 1);
   return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
 }"""
-TASKS = ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"]
 
 
 def example_html():
@@ -318,8 +318,8 @@ def operate(page):
     choose(page, head=1, query=3)
 
 
-@pytest.mark.parametrize("width", [320, 800])
-def test_nothing_sticks_out_and_axe_finds_nothing_after_use(show, width, mode):
+def test_nothing_sticks_out_and_axe_finds_nothing_after_use(show, mode):
+    width = {"light": 320, "dark": 800, "light notebook": 800, "dark notebook": 320}[mode]
     page = show(letters_html(), gallery_html(), width=width, mode=mode)
     operate(page)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width

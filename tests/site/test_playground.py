@@ -514,11 +514,11 @@ def test_chapter_06_carries_a_link_through_a_reload(open_page):
     assert page.problems == []
 
 
-@pytest.mark.parametrize(
-    "name", ["02_queries_keys_values", "03_attention_weights", "04_heads", "05_concatenation"]
-)
-def test_chapter_that_explains_a_step_leads_to_the_playground(open_page, name):
-    page = open_page(f"notebooks/{name}.html")
-    page.locator("article a[href$='06_output_projection.html#look']").first.click()
+def test_chapters_that_explain_a_step_lead_to_the_playground(open_page, site_dir):
+    link = "06_output_projection.html#look"
+    for name in ("02_queries_keys_values", "03_attention_weights", "05_concatenation"):
+        assert f'href="{link}"' in (site_dir / f"notebooks/{name}.html").read_text("utf-8")
+    page = open_page("notebooks/04_heads.html")
+    page.locator(f"article a[href$='{link}']").first.click()
     page.wait_for_url("**/06_output_projection.html#look")
     assert page.locator("#look tl-playground").count() == 1

@@ -42,12 +42,13 @@ MOVING = """() => [...document.querySelectorAll("*")].filter((e) => {
 @pytest.fixture(scope="module")
 def walked(visit, kind):
     """A page of each kind."""
-    page = visit(kind)
+    page = visit(kind, formulas=False)
     yield page
     page.context.close()
 
 
 def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(walked):
+    walked.emulate_media(reduced_motion="reduce")
     walked.evaluate(OPEN_ALL)
     count = walked.evaluate(STOPS)
     assert count > 15
@@ -66,6 +67,7 @@ def test_formula_wider_than_its_line_is_a_stop_and_no_other(open_page):
 
 
 def test_nothing_moves_for_readers_who_ask_for_less_motion(walked):
+    walked.emulate_media(reduced_motion="no-preference")
     assert walked.evaluate(MOVING) != [], "else this test sees nothing"
     walked.emulate_media(reduced_motion="reduce")
     assert walked.evaluate(MOVING) == []

@@ -1,4 +1,5 @@
-// Quiz, prediction, Parsons problem and playground: what happens when a reader acts.
+// What happens when a reader acts on an element: quiz, prediction, puzzle, playground, inspector,
+// gallery.
 //
 // Python writes each element as a form that reads without any script: the question, its options
 // and, in <details>, the answer with its reasons. Once an element is defined here, the style sheet

@@ -31,7 +31,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf site-assets test test-site colab-check test-blas test-gpu notebooks bench lint format retarget lock clean browser colab
+.PHONY: help book serve pdf site-assets test test-site pictures colab-check test-blas test-gpu notebooks bench lint format retarget lock clean browser colab
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' Makefile
@@ -56,10 +56,13 @@ site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no 
 
 test: browser lint book colab  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"
-	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab" tests notebooks
+	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab and not picture" tests notebooks
 
 test-site: browser $(TEST) book  ## Check the website alone, in a real browser
 	@$(PYTEST) tests/site
+
+pictures: browser book  ## Keep every page as a picture, 320 and 1440 pixels wide
+	@$(PYTEST) -m picture tests/site
 
 colab-check: colab  ## Run each notebook alone, in an empty folder, with Colab's versions
 	@$(BIN)/python -m pytest -v tests/book/test_colab.py

@@ -155,6 +155,7 @@ def test_page_arrives_within_its_budget(visited, page_name, browser, visit):
     assert beyond_budget(visited.arrival, *closer) == []
 
 
+@pytest.mark.picture
 @pytest.mark.parametrize("width", [1440, 320])
 def test_picture_of_the_page_is_kept(visited, page_name, width):
     look(visited, width=width, unfolded=False)

@@ -239,7 +239,7 @@ def test_continuous_integration_calls_targets_of_the_makefile_and_nothing_else()
         called |= {run.split()[1] for run in runs if run.startswith("make ")}
         assert all(run.startswith(("make ", "command -v chromium")) for run in runs), path.name
     assert called <= targets
-    assert called == {"book", "colab-check", "site-assets", "test", "test-blas"}
+    assert called == {"book", "colab-check", "pictures", "site-assets", "test", "test-blas"}
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").split()[-1] == "test"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 

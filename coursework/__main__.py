@@ -1,0 +1,139 @@
+"""Release, check and grade assignments.
+
+    python -m coursework student 04_heads                    a chapter without its solutions
+    python -m coursework release 04_heads --out DIR          an assignment as students get it
+    python -m coursework check 04_heads                      reference 100 %, untouched 0, mistakes
+    python -m coursework grade 04_heads HANDINS --seed 2027 --jobs 2 --out RESULTS
+    python -m coursework merge RESULTS_1 RESULTS_2 --out RESULTS
+
+HANDINS is a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student. The seed
+makes the hidden cases; keep it to yourself, and choose another each term.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from coursework import assignment, batch, handins, release, reports
+from coursework.sandbox import SandboxError
+
+ERRORS = (
+    assignment.AssignmentError,
+    batch.AnotherBatch,
+    batch.ProofFailed,
+    handins.HandinsError,
+    SandboxError,
+    OSError,
+)
+
+
+def _parser():
+    described = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("coursework", description=__doc__, formatter_class=described)
+    commands = parser.add_subparsers(dest="command", required=True)
+    trusted = {"action": "store_true", "help": "without bubblewrap: for hand-ins you trust"}
+    names = {"help": f"one of {', '.join(assignment.names())}"}
+    one = commands.add_parser("release")
+    one.add_argument("name", **names)
+    one.add_argument("--out", required=True, type=Path)
+    student = commands.add_parser("student")
+    student.add_argument("name", help="a chapter, such as 04_heads")
+    student.add_argument("--out", type=Path, default=Path("student"))
+    two = commands.add_parser("check")
+    two.add_argument("name", **names)
+    two.add_argument("--seed", type=int, default=1)
+    two.add_argument("--trusted", **trusted)
+    three = commands.add_parser("grade")
+    three.add_argument("name", **names)
+    three.add_argument("handins", type=Path)
+    three.add_argument("--seed", type=int, required=True)
+    three.add_argument("--jobs", type=int, default=2, help="hand-ins at a time")
+    three.add_argument("--shard", type=_shard, default=(1, 1), help="2/3: the second of three")
+    three.add_argument("--out", required=True, type=Path)
+    three.add_argument("--trusted", **trusted)
+    four = commands.add_parser("merge")
+    four.add_argument("results", nargs="+", type=Path)
+    four.add_argument("--out", required=True, type=Path)
+    return parser
+
+
+def _shard(text):
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shard: expected 1/3, 2/3 or 3/3")
+    return int(number), int(of)
+
+
+def _release(given):
+    path = release.release(given.name, given.out)
+    print(f"Students get {path}. Their work is graded by: python -m coursework grade {given.name}")
+
+
+def _student(given):
+    notebook = release.student_version(given.name)
+    print(release.write_new(notebook, given.out / f"{given.name}.ipynb"))
+
+
+def _check(given):
+    exam = assignment.set_exam(given.name, given.seed)
+    faults = release.check(exam, trusted=given.trusted)
+    for fault in faults:
+        print(f"✗ {fault}", file=sys.stderr)
+    print("✗ not fit to be given out" if faults else "✓ fit to be given out")
+    return bool(faults)
+
+
+def _grade(given):
+    exam = assignment.set_exam(given.name, given.seed)
+    found = handins.find_handins(given.handins)
+    number, of = given.shard
+    students = sorted({handin.student for handin in found})[number - 1 :: of]
+    found = [handin for handin in found if handin.student in set(students)]
+    start = time.monotonic()
+    graded = batch.grade_batch(
+        exam, found, given.out, jobs=given.jobs, trusted=given.trusted, told=_progress(start)
+    )
+    print(file=sys.stderr)
+    _tell(graded, given.out)
+
+
+def _progress(start):
+    def told(done, of):
+        rate = 60 * done / (time.monotonic() - start)
+        print(f"\r{done} of {of} hand-ins, {rate:.0f} a minute ", end="", file=sys.stderr)
+
+    return told
+
+
+def _merge(given):
+    _tell(batch.merge(given.results, given.out), given.out)
+
+
+def _tell(graded, out):
+    rows = reports.write_reports(graded, out)
+    print(f"{len(rows)} students: {out / 'grades.csv'}, {out / 'items.csv'}, {out / 'reports'}")
+
+
+def main(arguments=None):
+    """Run a command; return its exit status."""
+    given = _parser().parse_args(arguments)
+    run = {
+        "release": _release,
+        "student": _student,
+        "check": _check,
+        "grade": _grade,
+        "merge": _merge,
+    }[given.command]
+    try:
+        return int(run(given) or 0)
+    except ERRORS as error:
+        print(f"coursework: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from here.", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""What an assignment asks, what is right, and which hidden cases and mistakes it knows.
+
+An assignment is a folder of `assignments/`: `assignment.ipynb`, which students get without its
+`solution` cells, and `grading.py`, which holds `ASSIGNMENT`.
+"""
+
+import ast
+import copy
+import hashlib
+import importlib.util
+import shutil
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import numpy as np
+
+import tutorial_lib
+from coursework.needed import needed
+from tutorial_lib.mistakes.mistake import Mistake
+
+FOLDER = Path(__file__).resolve().parent / "assignments"
+NOT_OFFERED = ("checks", "data", "elements", "figures", "mistakes", "pytorch/parallel.py")
+
+
+class AssignmentError(Exception):
+    """An assignment does not exist, or contradicts itself."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One hidden call and what it is worth.
+
+    Parameters
+    ----------
+    label : what sets the case apart, in words that give no value of it away
+    arguments : arrays and numbers, in the order of the function's parameters
+    points : for a right value
+    """
+
+    label: str
+    arguments: tuple
+    points: int = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """One function that students write.
+
+    Parameters
+    ----------
+    function : its name
+    cases : makes the hidden cases from a random generator
+    mistakes : wrong versions; their functions take what the task's takes
+    rtol, atol : how close a value is right
+    """
+
+    function: str
+    cases: Callable[[np.random.Generator], list[Case]]
+    mistakes: tuple[Mistake, ...]
+    rtol: float = 1e-7
+    atol: float = 1e-10
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The tasks of a notebook.
+
+    Parameters
+    ----------
+    tasks : in the order of the notebook
+    withheld : functions of `tutorial_lib` that raise in the sandbox, since they would be the answer
+    torch : whether hand-ins may import torch; arguments then are tensors
+    """
+
+    tasks: tuple[Task, ...]
+    withheld: tuple[str, ...] = ()
+    torch: bool = False
+
+
+@dataclass(frozen=True)
+class Test:
+    """A case with what only the grader knows.
+
+    Parameters
+    ----------
+    task : the task that it belongs to
+    case : the hidden call
+    expected : the right value
+    wrong : for each mistake of the task its value, None where it raises
+    """
+
+    task: Task
+    case: Case
+    expected: np.ndarray
+    wrong: tuple[np.ndarray | None, ...]
+
+
+@dataclass(frozen=True)
+class Exam:
+    """An assignment with the hidden cases of one seed."""
+
+    name: str
+    seed: int
+    assignment: Assignment
+    tests: tuple[Test, ...]
+    digest: str
+
+    @property
+    def functions(self):
+        """The names of the functions that students write."""
+        return [task.function for task in self.assignment.tasks]
+
+    @property
+    def out_of(self):
+        """The points of a perfect hand-in."""
+        return sum(test.case.points for test in self.tests)
+
+
+def names():
+    """Return the names of all assignments."""
+    return sorted(path.parent.name for path in FOLDER.glob("*/grading.py"))
+
+
+def folder_of(name):
+    """Return the folder of an assignment.
+
+    Raises
+    ------
+    AssignmentError : there is none of this name
+    """
+    if name not in names():
+        raise AssignmentError(
+            f"there is no assignment {name!r}. Choose one of: {', '.join(names())}."
+        )
+    return FOLDER / name
+
+
+def read_notebook(name):
+    """Return an assignment's notebook, solutions and all."""
+    return nbformat.read(folder_of(name) / "assignment.ipynb", as_version=4)
+
+
+def without_solutions(notebook):
+    """Return a copy of a notebook without its `solution` cells, the others numbered anew."""
+    notebook = copy.deepcopy(notebook)
+    notebook.cells = [c for c in notebook.cells if "solution" not in c.metadata.get("tags", [])]
+    code = (cell for cell in notebook.cells if cell.cell_type == "code")
+    for count, cell in enumerate(code, start=1):
+        for numbered in (cell, *cell.outputs):
+            if numbered.get("execution_count") is not None:
+                numbered.execution_count = count
+    return notebook
+
+
+def read_assignment(name):
+    """Return what an assignment's `grading.py` defines."""
+    path = folder_of(name) / "grading.py"
+    spec = importlib.util.spec_from_file_location(f"grading_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.ASSIGNMENT
+
+
+def _solve(name, functions):
+    """Return the right functions, from the notebook's solution cells."""
+    cells = [cell.source for cell in read_notebook(name).cells if cell.cell_type == "code"]
+    chosen, remarks = needed(cells, functions)
+    if remarks:
+        raise AssignmentError(f"{name}: a cell cannot be read: {remarks[0]}")
+    space = {"__name__": f"solution_{name}"}
+    for number, statement in chosen:
+        exec(compile(ast.Module([statement], []), f"{name}, cell {number}", "exec"), space)
+    return {function: space[function] for function in functions}
+
+
+def _value(function, case, *, torch):
+    """Call a function of ours on copies of a case's arguments."""
+    arguments = copy.deepcopy(case.arguments)
+    if torch:
+        import torch
+
+        tensors = [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        value = function(*tensors)
+        return np.asarray(value.detach().numpy() if hasattr(value, "detach") else value)
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*arguments))
+
+
+def _value_or_none(function, case, *, torch):
+    try:
+        return _value(function, case, torch=torch)
+    except Exception:
+        return None
+
+
+def set_exam(name, seed):
+    """Make the hidden cases of a seed, with their right and their known wrong values.
+
+    Raises
+    ------
+    AssignmentError : no such assignment; a right value holds what is not a finite number
+    """
+    assignment = read_assignment(name)
+    torch = assignment.torch
+    right = _solve(name, [task.function for task in assignment.tasks])
+    tests = []
+    for task in assignment.tasks:
+        rng = np.random.default_rng([seed, zlib.crc32(f"{name} {task.function}".encode())])
+        for case in task.cases(rng):
+            expected = _value(right[task.function], case, torch=torch)
+            if expected.dtype.kind not in "biufc" or not np.isfinite(expected).all():
+                raise AssignmentError(f"{name}, {case.label}: the right value is not finite")
+            wrong = [_value_or_none(m.function, case, torch=torch) for m in task.mistakes]
+            tests.append(Test(task, case, expected, tuple(wrong)))
+    return Exam(name, seed, assignment, tuple(tests), _digest(name))
+
+
+def _digest(name):
+    files = sorted(folder_of(name).glob("*.*"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def offer_library(folder, assignment):
+    """Copy `tutorial_lib` for the sandbox: without checks and mistakes, the withheld emptied.
+
+    Parameters
+    ----------
+    folder : an existing folder
+    """
+    source = Path(tutorial_lib.__file__).parent
+    target = Path(folder) / "tutorial_lib"
+    left_out = shutil.ignore_patterns("__pycache__", *NOT_OFFERED)
+    shutil.copytree(source, target, ignore=left_out)
+    found = set()
+    for path in target.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.name in assignment.withheld:
+                said = f"{node.name} is withheld in this assignment: write it yourself"
+                node.body = ast.parse(f"raise NotImplementedError({said!r})").body
+                found.add(node.name)
+        path.write_text(ast.unparse(tree), encoding="utf-8")
+    if missing := set(assignment.withheld) - found:
+        raise AssignmentError(f"tutorial_lib has no {', '.join(sorted(missing))} to withhold")
+    for path in [Path(folder), *Path(folder).rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)

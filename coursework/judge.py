@@ -1,0 +1,203 @@
+"""What a hand-in earns: each test alone, the value by its numbers, the words by what is known.
+
+Nothing that a student's code says is shown but shapes, the largest difference and names of
+exceptions that Python or NumPy has: text of its own could carry hidden inputs out.
+"""
+
+import builtins
+import re
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from coursework.sandbox import Lost
+
+RAISED = {name for name in dir(builtins) if isinstance(getattr(builtins, name), type)}
+RAISED |= {"LinAlgError", "AxisError", "ShapeError"}
+MOST_REMARKS = 20
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one test earned.
+
+    Parameters
+    ----------
+    function, label : the test
+    points, earned : what it is worth, and what it got
+    said : one clause for the report
+    mistake : name of the known mistake that gives the same value, or ""
+    """
+
+    function: str
+    label: str
+    points: int
+    earned: int
+    said: str
+    mistake: str = ""
+
+
+def grade(exam, content, open_sandbox):
+    """Grade a hand-in.
+
+    Parameters
+    ----------
+    exam : Exam
+    content : the bytes of its notebook
+    open_sandbox : function that starts a fresh `Sandbox`
+
+    Returns
+    -------
+    record : dict for JSON: `remarks` on cells, `problem` of the whole, `results` of each test
+
+    Raises
+    ------
+    SandboxError : the machine fails; nothing is known of the hand-in then
+    """
+    account, replies, sandbox = None, [], None
+    try:
+        for test in exam.tests:
+            try:
+                if sandbox is None:
+                    sandbox = open_sandbox()
+                    loaded = read_account(sandbox.load(exam.functions, content), exam.functions)
+                    account = account or loaded
+                if account["problem"]:
+                    break
+                name = test.task.function
+                missing = name in account["missing"]
+                reply = ("missing", None) if missing else sandbox.call(name, test.case.arguments)
+            except Lost as lost:
+                reply = ("lost", str(lost))
+                sandbox.close()
+                if account is None:  # not a test but the cells ended it
+                    account = {"problem": f"Its cells were run, and {lost}.", "remarks": []}
+                    break
+                sandbox = None
+            replies.append(reply)
+    finally:
+        if sandbox is not None:
+            sandbox.close()
+    replies += [("not run", None)] * (len(exam.tests) - len(replies))
+    defined = account.get("defined", [])
+    results = _results(exam, replies, defined)
+    return {
+        "problem": account["problem"],
+        "remarks": account["remarks"],
+        "results": [asdict(result) for result in results],
+    }
+
+
+def plain(text):
+    """Make text of a student harmless: one line, no control characters, 200 characters."""
+    return re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in str(text)))[:200]
+
+
+def read_account(raw, functions):
+    """Take from a sandbox's account of a hand-in what has the right form, and nothing else.
+
+    Returns
+    -------
+    account : dict with `problem` (text or ""), `remarks`, `missing`, `defined`
+    """
+    raw = raw if isinstance(raw, dict) else {}
+
+    def texts(name):
+        found = raw.get(name)
+        return [plain(t) for t in found if isinstance(t, str)] if isinstance(found, list) else []
+
+    remarks = raw.get("remarks") if isinstance(raw.get("remarks"), list) else []
+    pairs = [r for r in remarks if isinstance(r, list) and len(r) == 2 and isinstance(r[0], int)]
+    unreadable = raw.get("unreadable")
+    return {
+        "problem": f"Not graded: {plain(unreadable)}." if isinstance(unreadable, str) else "",
+        "remarks": [f"cell {n} {plain(said)}" for n, said in pairs[:MOST_REMARKS]],
+        "missing": [name for name in texts("missing") if name in functions],
+        "defined": [name for name in texts("defined") if name.isidentifier()],
+    }
+
+
+def _results(exam, replies, defined):
+    """Turn replies into results; of several fitting mistakes name the one that fits most tests."""
+    judged = [judge(test, *reply) for test, reply in zip(exam.tests, replies, strict=True)]
+    fits = {}
+    for test, (_, _, mistakes) in zip(exam.tests, judged, strict=True):
+        for name in mistakes:
+            key = (test.task.function, name)
+            fits[key] = fits.get(key, 0) + 1
+    results = []
+    for test, (right, said, mistakes) in zip(exam.tests, judged, strict=True):
+        function = test.task.function
+        if said == "missing":
+            said = _missing(function, defined)
+        best = max(mistakes, key=lambda name: fits[function, name], default="")
+        earned = test.case.points if right else 0
+        results.append(Result(function, test.case.label, test.case.points, earned, said, best))
+    return results
+
+
+def _missing(function, defined):
+    found = ", ".join(f"`{name}`" for name in defined[:10])
+    return f"there is no function `{function}`" + (f"; found: {found}" if found else "")
+
+
+def judge(test, kind, value):
+    """Say what one reply is worth.
+
+    Returns
+    -------
+    right : bool
+    said : a clause
+    mistakes : names of the known mistakes that give this value
+    """
+    if kind == "value":
+        return _judge_value(test, value)
+    said = {
+        "missing": "missing",
+        "not run": "not run",
+        "nothing": "not done yet: it returns None",
+        "no array": "it returned something that is not an array of numbers",
+        "too large": "it returned more than 32 MiB",
+        "lost": value,
+        "raised": f"it raised {value if value in RAISED else 'an exception of its own'}",
+    }
+    return False, said[kind], []
+
+
+def _judge_value(test, value):
+    task, expected = test.task, test.expected
+    if value.dtype.kind == "c" and expected.dtype.kind != "c":
+        return False, "it returned complex numbers", []
+    if _same(value, expected, task) and np.isfinite(value).all():
+        if expected.dtype.kind == "b" and value.dtype.kind != "b":
+            return False, "it returned numbers where True and False were asked for", []
+        return True, "right", []
+    mistakes = [
+        mistake.name
+        for mistake, wrong in zip(task.mistakes, test.wrong, strict=True)
+        if wrong is not None and _same(value, wrong, task) and not _same(wrong, expected, task)
+    ]
+    return False, _difference(value, expected), mistakes
+
+
+def _same(value, other, task):
+    if value.shape != other.shape:
+        return False
+    kind = complex if "c" in (value.dtype.kind, other.dtype.kind) else float
+    pair = value.astype(kind), other.astype(kind)
+    return np.allclose(*pair, rtol=task.rtol, atol=task.atol, equal_nan=True)
+
+
+def _difference(value, expected):
+    if value.shape != expected.shape:
+        return f"its shape is {_shape(value)}; expected {_shape(expected)}"
+    if not np.isfinite(value).all():
+        return "it holds NaN or infinity"
+    largest = np.abs(value.astype(float) - expected.astype(float)).max()
+    return f"the largest difference is {largest:.2g}"
+
+
+def _shape(array):
+    if array.ndim > 8:
+        return f"one of {array.ndim} axes"
+    return str(tuple(int(n) for n in array.shape)).replace(" ", "\N{NO-BREAK SPACE}")

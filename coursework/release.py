@@ -1,0 +1,101 @@
+"""Write the notebook that students get, and show that an assignment is fit to be given out."""
+
+import ast
+import tempfile
+from pathlib import Path
+
+import nbformat
+
+from coursework.assignment import AssignmentError, folder_of, read_notebook, without_solutions
+from coursework.batch import as_bytes, points, prove, set_bench
+from coursework.needed import needed
+
+CHAPTERS = Path(__file__).resolve().parents[1] / "notebooks"
+
+
+def student_version(chapter):
+    """Return a chapter without its solutions; its link to Colab leads to `student/`.
+
+    Raises
+    ------
+    AssignmentError : there is no such chapter
+    """
+    path = CHAPTERS / f"{chapter}.ipynb"
+    if not path.is_file():
+        known = ", ".join(sorted(path.stem for path in CHAPTERS.glob("*.ipynb")))
+        raise AssignmentError(f"there is no chapter {chapter!r}. Choose one of: {known}.")
+    notebook = without_solutions(nbformat.read(path, as_version=4))
+    here, there = f"/blob/main/notebooks/{chapter}.ipynb", f"/blob/main/student/{chapter}.ipynb"
+    first = notebook.cells[0]
+    first.source = first.source.replace(here, there)
+    return notebook
+
+
+def write_new(notebook, path):
+    """Write a notebook where there is none yet.
+
+    Raises
+    ------
+    FileExistsError : there is one, perhaps with somebody's work in it
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(nbformat.writes(notebook) + "\n")
+    except FileExistsError:
+        raise FileExistsError(f"{path} is there already: move it away first") from None
+    return path
+
+
+def release(name, out):
+    """Write an assignment without its solutions into a folder.
+
+    Returns
+    -------
+    path : the notebook
+    """
+    return write_new(without_solutions(read_notebook(name)), Path(out) / f"{name}.ipynb")
+
+
+def wrong_handin(name, task, mistake):
+    """Return the untouched notebook with one mistake's function as the last cell."""
+    function = mistake.function
+    source = (folder_of(name) / "grading.py").read_text(encoding="utf-8")
+    if function.__name__ == "<lambda>" or f"def {function.__name__}(" not in source:
+        raise AssignmentError(
+            f"{name}, mistake {mistake.name}: write its function with def in grading.py, "
+            "so that it can be handed in"
+        )
+    chosen, _ = needed([source], [function.__name__])
+    lines = [ast.unparse(statement) for _, statement in chosen]
+    notebook = without_solutions(read_notebook(name))
+    cell = nbformat.v4.new_code_cell("\n".join([*lines, f"{task.function} = {function.__name__}"]))
+    notebook.cells.append(cell)
+    return as_bytes(notebook)
+
+
+def check(exam, *, trusted=False, told=print):
+    """Hand in the reference, the untouched notebook and every mistake.
+
+    Returns
+    -------
+    faults : list of what is wrong with the assignment, empty when it is fit
+    """
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        bench = set_bench(exam, folder, trusted=trusted)
+        prove(bench)
+        told(f"{exam.name}: reference {exam.out_of} of {exam.out_of}, untouched 0")
+        for task in exam.assignment.tasks:
+            for mistake in task.mistakes:
+                record = bench.grade(wrong_handin(exam.name, task, mistake))
+                named = {r["mistake"] for r in record["results"]} - {""}
+                own = [r for r in record["results"] if r["function"] == task.function]
+                earned, of = points({"results": own}), sum(r["points"] for r in own)
+                told(f"  {mistake.name}: {earned} of {of}, named {', '.join(named) or 'nothing'}")
+                if earned == of:
+                    faults.append(f"{mistake.name} gets all points")
+                elif named != {mistake.name}:
+                    said = ", ".join(sorted(named)) or "nothing"
+                    faults.append(f"{mistake.name} is reported as {said}")
+    return faults

@@ -50,6 +50,7 @@ def _parser():
     three.add_argument("--seed", type=int, required=True)
     three.add_argument("--jobs", type=int, default=2, help="hand-ins at a time")
     three.add_argument("--shard", type=_shard, default=(1, 1), help="2/3: the second of three")
+    three.add_argument("--seconds", type=float, help="limit of one test: 5, with torch 20")
     three.add_argument("--out", required=True, type=Path)
     three.add_argument("--trusted", **trusted)
     four = commands.add_parser("merge")
@@ -91,9 +92,8 @@ def _grade(given):
     students = sorted({handin.student for handin in found})[number - 1 :: of]
     found = [handin for handin in found if handin.student in set(students)]
     start = time.monotonic()
-    graded = batch.grade_batch(
-        exam, found, given.out, jobs=given.jobs, trusted=given.trusted, told=_progress(start)
-    )
+    options = {"jobs": given.jobs, "trusted": given.trusted, "seconds": given.seconds}
+    graded = batch.grade_batch(exam, found, given.out, told=_progress(start), **options)
     print(file=sys.stderr)
     _tell(graded, given.out)
 

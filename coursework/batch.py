@@ -59,11 +59,19 @@ class Bench:
                     raise
 
 
-def set_bench(exam, folder, *, trusted=False):
-    """Make ready to grade; `folder` is an empty one that outlives the bench."""
+def set_bench(exam, folder, *, trusted=False, seconds=None):
+    """Make ready to grade.
+
+    Parameters
+    ----------
+    folder : an empty one that outlives the bench
+    trusted : see `Sandbox`
+    seconds : limit of one test; by default 5, and 20 with torch
+    """
     offer_library(folder, exam.assignment)
     torch = exam.assignment.torch
-    start = partial(Sandbox, Path(folder), torch=torch, trusted=trusted, seconds=20 if torch else 5)
+    seconds = seconds or (20 if torch else 5)
+    start = partial(Sandbox, Path(folder), torch=torch, trusted=trusted, seconds=seconds)
     return Bench(exam, start, trusted)
 
 
@@ -101,7 +109,7 @@ def prove(bench):
         )
 
 
-def grade_batch(exam, handins, out, *, jobs=2, trusted=False, told=lambda done, of: None):
+def grade_batch(exam, handins, out, *, jobs=2, told=lambda done, of: None, **options):
     """Grade every hand-in that has no record yet.
 
     Parameters
@@ -110,8 +118,8 @@ def grade_batch(exam, handins, out, *, jobs=2, trusted=False, told=lambda done, 
     handins : as `find_handins` returns them
     out : folder of the results, made when it is missing
     jobs : sandboxes at a time
-    trusted : see `Sandbox`
     told : called with the number of hand-ins done, and of all
+    options : `trusted` and `seconds`, see `set_bench`
 
     Returns
     -------
@@ -122,12 +130,13 @@ def grade_batch(exam, handins, out, *, jobs=2, trusted=False, told=lambda done, 
     AnotherBatch, ProofFailed, SandboxError : nothing more is graded; records stay
     """
     out = Path(out)
-    head = {"assignment": exam.name, "seed": exam.seed, "digest": exam.digest, "trusted": trusted}
+    head = {"assignment": exam.name, "seed": exam.seed, "digest": exam.digest}
+    head |= {"trusted": options.get("trusted", False)}
     require_same_batch(out, head)
     (out / "records").mkdir(parents=True, exist_ok=True)
     write(out / "batch.json", head | {"handins": []})
     with tempfile.TemporaryDirectory() as folder:
-        bench = set_bench(exam, folder, trusted=trusted)
+        bench = set_bench(exam, folder, **options)
         prove(bench)
         entries = _in_parallel(_Reader(bench, out / "records").entry, handins, jobs, told)
     batch = head | {"handins": entries}

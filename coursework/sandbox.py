@@ -24,6 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
+from coursework.seccomp import seccomp_filter
+
 HERE = Path(__file__).resolve().parent
 MIB = 2**20
 MOST_REPLY_MIB = 33
@@ -66,8 +68,14 @@ def _shown(path):
     return ["--ro-bind", path, path] if os.path.exists(path) else []
 
 
-def bubblewrap(library):
-    """Return the command, up to the program that it runs, that keeps a process in."""
+def bubblewrap(library, filter_fd):
+    """Return the command, up to the program that it runs, that keeps a process in.
+
+    Parameters
+    ----------
+    library : folder of the `tutorial_lib` that is shown inside
+    filter_fd : file descriptor from which bubblewrap reads the filter of system calls
+    """
     pythons = {os.path.realpath(path) for path in (sys.prefix, sys.base_prefix)}
     pythons = sorted(path for path in pythons if not path.startswith("/usr"))
     files = [HERE / "worker.py", HERE / "needed.py"]
@@ -88,7 +96,7 @@ def bubblewrap(library):
             for name in ("null", "urandom")
             for o in ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
         ],
-        *("--remount-ro", "/", "--chdir", "/tmp"),
+        *("--remount-ro", "/", "--chdir", "/tmp", "--seccomp", str(filter_fd)),
         *[o for pair in ENVIRONMENT.items() for o in ("--setenv", *pair)],
     ]
 
@@ -112,20 +120,8 @@ class Sandbox:
         self.seconds = seconds
         if not trusted and shutil.which("bwrap") is None:
             raise SandboxError(f"bubblewrap (bwrap) is not installed. {HOW_TO_GET}")
-        memory_mib = 16384 if torch else 2048  # of addresses: torch reserves more than it uses
-        worker = [sys.executable, "-I", str(HERE / "worker.py"), str(library), str(memory_mib)]
-        words = ["torch"] * torch + ["nobody"] * (os.geteuid() == 0 and not trusted)
         self.folder = tempfile.TemporaryDirectory() if trusted else None
-        self.process = subprocess.Popen(
-            [*([] if trusted else bubblewrap(library)), *worker, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=self.folder.name if trusted else None,
-            env={**ENVIRONMENT, "HOME": self.folder.name} if trusted else None,
-            start_new_session=True,
-        )
+        self.process = self._start(library, torch=torch, trusted=trusted)
         os.set_blocking(self.process.stdin.fileno(), False)
         try:
             self._exchange(b"", START_S)
@@ -137,6 +133,26 @@ class Sandbox:
             raise SandboxError(
                 f"the sandbox does not start: {why}. {'' if trusted else HOW_TO_GET}".strip()
             ) from None
+
+    def _start(self, library, *, torch, trusted):
+        memory_mib = 16384 if torch else 2048  # of addresses: torch reserves more than it uses
+        worker = [sys.executable, "-I", str(HERE / "worker.py"), str(library), str(memory_mib)]
+        worker += ["torch"] * torch + ["nobody"] * (os.geteuid() == 0 and not trusted)
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        options = {**pipes, "bufsize": 0, "start_new_session": True}
+        if trusted:
+            home = self.folder.name
+            return subprocess.Popen(worker, cwd=home, env=ENVIRONMENT | {"HOME": home}, **options)
+        read, write = os.pipe()
+        try:
+            os.write(write, seccomp_filter())
+            os.close(write)
+            command = [*bubblewrap(library, read), *worker]
+            return subprocess.Popen(command, pass_fds=[read], **options)
+        except ValueError as error:
+            raise SandboxError(f"{error}. {HOW_TO_GET}") from None
+        finally:
+            os.close(read)
 
     def __enter__(self):
         return self

@@ -1,0 +1,13 @@
+"""A cell that the function needs never ends.
+
+Earns: 0
+Says: Its cells were run, and it did not come back within
+"""
+
+import itertools
+
+n = sum(1 for _ in itertools.count())
+
+
+def attend_in_groups(Q, K, V):
+    return n

@@ -1,0 +1,11 @@
+"""Returns 64 MiB, and elsewhere claims to be larger than it is.
+
+Earns: 0
+Says: it returned more than 32 MiB
+"""
+
+import numpy as np
+
+
+def attend_in_groups(Q, K, V):
+    return np.zeros((8, 2**20))

@@ -1,0 +1,11 @@
+"""Returns infinity, whose tolerance is infinite.
+
+Earns: 0
+Says: it holds NaN or infinity
+"""
+
+import numpy as np
+
+
+def attend_in_groups(Q, K, V):
+    return np.full((*Q.shape[:-1], V.shape[-1]), np.inf)

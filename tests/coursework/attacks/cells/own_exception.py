@@ -1,0 +1,9 @@
+"""Says what it was given by the name of an exception of its own.
+
+Earns: 0
+Says: it raised an exception of its own
+"""
+
+
+def attend_in_groups(Q, K, V):
+    raise type(f"Q_was_{Q.flat[0]}", (Exception,), {})(Q)

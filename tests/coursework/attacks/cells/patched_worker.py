@@ -1,0 +1,17 @@
+"""Puts a function of its own where the worker calls the hand-in's.
+
+Earns: 0
+Says: it sent something that is not an array of numbers
+"""
+
+import sys
+
+frame = sys._getframe()
+while frame.f_back:
+    frame = frame.f_back
+worker = frame.f_globals
+worker["call"] = lambda function, arguments: (b"v", b"10 of 10 points")
+
+
+def attend_in_groups(Q, K, V):
+    return worker

@@ -1,0 +1,13 @@
+"""A notebook for R.
+
+Earns: 0
+Says: its kernel is for r, and the task is in Python
+"""
+
+import json
+
+
+def hand_in(folder, content):
+    notebook = json.loads(content)
+    notebook["metadata"]["kernelspec"] = {"name": "ir", "language": "R", "display_name": "R"}
+    (folder / "kernel.ipynb").write_text(json.dumps(notebook))

@@ -1,0 +1,10 @@
+"""A link to a folder, in which others have their files.
+
+Earns: 0
+Says: there is no .ipynb file
+"""
+
+
+def hand_in(folder, content):
+    (folder / "Link").mkdir()
+    (folder / "Link" / "more").symlink_to(folder)

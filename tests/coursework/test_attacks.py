@@ -1,0 +1,141 @@
+"""Hostile and broken hand-ins, all in one batch with honest ones: each gets what it earns.
+
+An attack is a file of `attacks/`. In `cells/` its text is the graded cell of a hand-in; in `files/`
+its `hand_in(folder, content)` puts a file into the class's folder, given the bytes of a right
+notebook. The docstring says what it tries, what it earns, and what the report then says.
+"""
+
+import ast
+import csv
+import importlib.util
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from coursework.assignment import read_notebook, set_exam, without_solutions
+from coursework.batch import as_bytes, grade_batch
+from coursework.handins import find_handins
+from coursework.reports import write_reports
+
+ATTACKS = Path(__file__).with_name("attacks")
+CELLS = sorted((ATTACKS / "cells").glob("*.*py"))
+FILES = sorted((ATTACKS / "files").glob("*.py"))
+NAME = "04_heads"
+HONEST = 4
+CANARY = Path("/tmp/attention-canary")  # an attack tries to delete it
+SECONDS = 3  # of one test: those that never come back shall not take the batch's time
+
+pytestmark = pytest.mark.usefixtures("bubblewrap")
+
+
+def promised(path):
+    """Return (points, words) that an attack's docstring promises."""
+    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    if doc is None:  # a cell with lines for IPython
+        doc = path.read_text(encoding="utf-8").split('"""')[1]
+    lines = dict(line.split(": ", 1) for line in doc.splitlines() if ": " in line)
+    return int(lines["Earns"]), lines["Says"]
+
+
+def put(path, folder, content):
+    """Put a file attack's hand-in into a folder of its own in the class's; return its student."""
+    before = set(os.listdir(folder))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.hand_in(folder, content)
+    return sorted(set(os.listdir(folder)) - before)
+
+
+def tree(folder):
+    """Return the bytes of all files below a folder."""
+    paths = [
+        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
+    return {path: path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """The class's results: rows of grades.csv by file, and the folder of the reports."""
+    folder, out = tmp_path_factory.mktemp("class"), tmp_path_factory.mktemp("results")
+    untouched = without_solutions(read_notebook(NAME))
+    right = as_bytes(read_notebook(NAME))
+    for i in range(HONEST):
+        content = json.loads(right)
+        content["cells"][0]["source"] += f"\n\nStudent {i}"
+        (folder / f"honest {i}.ipynb").write_text(json.dumps(content), encoding="utf-8")
+    for path in CELLS:
+        notebook = nbformat.from_dict(json.loads(as_bytes(untouched)))
+        [stub] = [c for c in notebook.cells if c.source.startswith("def attend_in_groups")]
+        stub.source = path.read_text(encoding="utf-8")
+        (folder / f"{path.stem}.ipynb").write_bytes(as_bytes(notebook))
+    placed = {path.stem: put(path, folder, right) for path in FILES}
+    CANARY.touch()
+    source = tree(Path(__file__).parents[2] / "coursework")
+    batch = grade_batch(set_exam(NAME, 2027), find_handins(folder), out, seconds=SECONDS)
+    write_reports(batch, out)
+    assert tree(Path(__file__).parents[2] / "coursework") == source
+    return batch, out, placed
+
+
+def row_of(graded, start):
+    """Return the line of grades.csv whose file begins so, and the student's report."""
+    batch, out, _ = graded
+    [entry] = [e for e in batch["handins"] if (e["file"] or e["student"]).startswith(start)][-1:]
+    with (out / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = [
+            row for row in csv.DictReader(file) if row["student"].lstrip("'") == entry["student"]
+        ]
+    assert len(rows) == 1
+    return rows[0], (out / "reports" / entry["id"] / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", CELLS, ids=lambda path: path.stem)
+def test_hostile_cell_gets_what_it_earns(graded, path):
+    points, words = promised(path)
+    row, report = row_of(graded, f"{path.stem}.ipynb")
+    assert (int(row["points"]), words in report) == (points, True), report
+
+
+FIRST = {"link_to_a_folder": "Link", "name_in_no_alphabet": " ", "two_hand_ins": "twice (1)"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_hostile_file_gets_what_it_earns(graded, path):
+    points, words = promised(path)
+    first = FIRST.get(path.stem) or graded[2][path.stem][0]
+    row, report = row_of(graded, first)
+    assert (int(row["points"]), words in report) == (points, True), report
+
+
+def test_honest_students_in_the_same_batch_have_all_their_points(graded):
+    for i in range(HONEST):
+        row, _ = row_of(graded, f"honest {i}")
+        assert row["points"] == row["of"] == "10"
+
+
+def test_nothing_is_left_running(graded):
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert "98.765" not in running.stdout
+    assert "worker.py" not in running.stdout
+
+
+def test_nothing_is_written_or_deleted_outside(graded):
+    assert CANARY.exists()
+    assert list(CANARY.parent.glob("attention-*")) == [CANARY]
+    CANARY.unlink()
+
+
+def test_no_report_holds_html_of_a_student_or_the_seed(graded):
+    _, out, _ = graded
+    reports = list((out / "reports").glob("*/*"))
+    assert len(reports) == 3 * (len(CELLS) + len(FILES) + HONEST)
+    for path in reports:
+        text = path.read_text(encoding="utf-8")
+        assert "<script" not in text
+        assert "2027" not in text

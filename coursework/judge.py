@@ -137,7 +137,7 @@ def _results(exam, replies, defined):
 
 
 def _missing(function, defined):
-    found = ", ".join(f"`{name}`" for name in defined[:10])
+    found = ", ".join(f"`{name}`" for name in defined[:10] if name != function)
     return f"there is no function `{function}`" + (f"; found: {found}" if found else "")
 
 

@@ -4,14 +4,12 @@ Earns: 10
 Says: right
 """
 
-import os
-
 import numpy as np
 
 
 def fill():
     size = 0
-    for folder in ("/tmp", "/", os.path.expanduser("~"), "/dev/shm"):
+    for folder in ("/tmp", "/", "/dev", "/dev/shm"):
         for i in range(50):
             try:
                 with open(f"{folder}/attention-filler-{i}", "wb") as file:

@@ -1,7 +1,7 @@
-"""Runs over the end of the stack where one group serves all heads.
+"""Calls itself without end where one group serves all heads: memory or time runs out.
 
 Earns: 8
-Says: it ended the process that ran it
+Says: | 0 of 2 |
 """
 
 import sys

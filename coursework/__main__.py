@@ -32,31 +32,29 @@ def _parser():
     described = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("coursework", description=__doc__, formatter_class=described)
     commands = parser.add_subparsers(dest="command", required=True)
-    trusted = {"action": "store_true", "help": "without bubblewrap: for hand-ins you trust"}
-    names = {"help": f"one of {', '.join(assignment.names())}"}
-    one = commands.add_parser("release")
-    one.add_argument("name", **names)
-    one.add_argument("--out", required=True, type=Path)
-    student = commands.add_parser("student")
-    student.add_argument("name", help="a chapter, such as 04_heads")
-    student.add_argument("--out", type=Path, default=Path("student"))
-    two = commands.add_parser("check")
-    two.add_argument("name", **names)
-    two.add_argument("--seed", type=int, default=1)
-    two.add_argument("--trusted", **trusted)
-    three = commands.add_parser("grade")
-    three.add_argument("name", **names)
-    three.add_argument("handins", type=Path)
-    three.add_argument("--seed", type=int, required=True)
-    three.add_argument("--jobs", type=int, default=2, help="hand-ins at a time")
-    three.add_argument("--shard", type=_shard, default=(1, 1), help="2/3: the second of three")
-    three.add_argument("--seconds", type=float, help="limit of one test: 5, with torch 20")
-    three.add_argument("--out", required=True, type=Path)
-    three.add_argument("--trusted", **trusted)
-    four = commands.add_parser("merge")
-    four.add_argument("results", nargs="+", type=Path)
-    four.add_argument("--out", required=True, type=Path)
+    given = {name: commands.add_parser(name) for name in COMMANDS}
+    assignments = f"one of {', '.join(assignment.names())}"
+    for name in ("release", "check", "grade"):
+        given[name].add_argument("name", help=assignments)
+    given["student"].add_argument("name", help="a chapter, such as 04_heads")
+    given["grade"].add_argument("handins", type=Path)
+    given["merge"].add_argument("results", nargs="+", type=Path)
+    given["student"].add_argument("--out", type=Path, default=Path("student"))
+    for name in ("release", "grade", "merge"):
+        given[name].add_argument("--out", required=True, type=Path)
+    given["check"].add_argument("--seed", type=int, default=1)
+    _add_options(given["grade"])
+    for name in ("check", "grade"):
+        trusted = "without bubblewrap: for hand-ins that you trust"
+        given[name].add_argument("--trusted", action="store_true", help=trusted)
     return parser
+
+
+def _add_options(grade):
+    grade.add_argument("--seed", type=int, required=True)
+    grade.add_argument("--jobs", type=int, default=2, help="hand-ins at a time")
+    grade.add_argument("--seconds", type=float, help="limit of one test: 5, with torch 20")
+    grade.add_argument("--shard", type=_shard, default=(1, 1), help="2/3: the second of three")
 
 
 def _shard(text):
@@ -115,18 +113,20 @@ def _tell(graded, out):
     print(f"{len(rows)} students: {out / 'grades.csv'}, {out / 'items.csv'}, {out / 'reports'}")
 
 
+COMMANDS = {
+    "student": _student,
+    "release": _release,
+    "check": _check,
+    "grade": _grade,
+    "merge": _merge,
+}
+
+
 def main(arguments=None):
     """Run a command; return its exit status."""
     given = _parser().parse_args(arguments)
-    run = {
-        "release": _release,
-        "student": _student,
-        "check": _check,
-        "grade": _grade,
-        "merge": _merge,
-    }[given.command]
     try:
-        return int(run(given) or 0)
+        return int(COMMANDS[given.command](given) or 0)
     except ERRORS as error:
         print(f"coursework: {error}", file=sys.stderr)
         return 1

@@ -81,7 +81,7 @@ class Assignment:
 
 
 @dataclass(frozen=True)
-class Test:
+class HiddenTest:
     """A case with what only the grader knows.
 
     Parameters
@@ -105,7 +105,7 @@ class Exam:
     name: str
     seed: int
     assignment: Assignment
-    tests: tuple[Test, ...]
+    tests: tuple[HiddenTest, ...]
     digest: str
 
     @property
@@ -214,7 +214,7 @@ def set_exam(name, seed):
             if expected.dtype.kind not in "biufc" or not np.isfinite(expected).all():
                 raise AssignmentError(f"{name}, {case.label}: the right value is not finite")
             wrong = [_value_or_none(m.function, case, torch=torch) for m in task.mistakes]
-            tests.append(Test(task, case, expected, tuple(wrong)))
+            tests.append(HiddenTest(task, case, expected, tuple(wrong)))
     return Exam(name, seed, assignment, tuple(tests), _digest(name))
 
 

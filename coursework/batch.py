@@ -182,7 +182,7 @@ class _Reader:
 def name_of(student):
     """Return a student's name as a folder's: itself, or what is left of it and a mark."""
     kept = "".join(c if c.isalnum() or c in "-_. @" else "_" for c in student)[:60].strip(". ")
-    if kept == student:
+    if kept and kept == student:
         return kept
     mark = hashlib.sha256(student.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     return f"{kept}-{mark}"

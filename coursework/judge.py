@@ -15,6 +15,13 @@ from coursework.sandbox import Lost
 RAISED = {name for name in dir(builtins) if isinstance(getattr(builtins, name), type)}
 RAISED |= {"LinAlgError", "AxisError", "ShapeError"}
 MOST_REMARKS = 20
+SAID = {
+    "missing": "missing",
+    "not run": "not run",
+    "nothing": "not done yet: it returns None",
+    "no array": "it returned something that is not an array of numbers",
+    "too large": "it returned more than 32 MiB",
+}
 
 
 @dataclass(frozen=True)
@@ -54,38 +61,48 @@ def grade(exam, content, open_sandbox):
     ------
     SandboxError : the machine fails; nothing is known of the hand-in then
     """
-    account, replies, sandbox = None, [], None
-    try:
-        for test in exam.tests:
-            try:
-                if sandbox is None:
-                    sandbox = open_sandbox()
-                    loaded = read_account(sandbox.load(exam.functions, content), exam.functions)
-                    account = account or loaded
-                if account["problem"]:
-                    break
-                name = test.task.function
-                missing = name in account["missing"]
-                reply = ("missing", None) if missing else sandbox.call(name, test.case.arguments)
-            except Lost as lost:
-                reply = ("lost", str(lost))
-                sandbox.close()
-                if account is None:  # not a test but the cells ended it
-                    account = {"problem": f"Its cells were run, and {lost}.", "remarks": []}
-                    break
-                sandbox = None
-            replies.append(reply)
-    finally:
-        if sandbox is not None:
-            sandbox.close()
+    account, replies = _ask(exam, content, open_sandbox)
     replies += [("not run", None)] * (len(exam.tests) - len(replies))
-    defined = account.get("defined", [])
-    results = _results(exam, replies, defined)
     return {
         "problem": account["problem"],
         "remarks": account["remarks"],
-        "results": [asdict(result) for result in results],
+        "results": [asdict(result) for result in _results(exam, replies, account["defined"])],
     }
+
+
+def _ask(exam, content, open_sandbox):
+    """Call every hidden case; where a call ends the sandbox, the next has a fresh one."""
+    account, replies, sandbox = None, [], None
+    try:
+        for test in exam.tests:
+            if sandbox is None:
+                sandbox = open_sandbox()
+                loaded = _load(sandbox, exam.functions, content)
+                account = account or loaded
+                if loaded["problem"]:
+                    break
+            try:
+                replies.append(_call(sandbox, test, account["missing"]))
+            except Lost as lost:
+                replies.append(("lost", str(lost)))
+                sandbox.close()
+                sandbox = None
+    finally:
+        if sandbox is not None:
+            sandbox.close()
+    return account, replies
+
+
+def _load(sandbox, functions, content):
+    try:
+        return read_account(sandbox.load(functions, content), functions)
+    except Lost as lost:
+        return read_account({}, functions) | {"problem": f"Its cells were run, and {lost}."}
+
+
+def _call(sandbox, test, missing):
+    name = test.task.function
+    return ("missing", None) if name in missing else sandbox.call(name, test.case.arguments)
 
 
 def plain(text):
@@ -152,16 +169,9 @@ def judge(test, kind, value):
     """
     if kind == "value":
         return _judge_value(test, value)
-    said = {
-        "missing": "missing",
-        "not run": "not run",
-        "nothing": "not done yet: it returns None",
-        "no array": "it returned something that is not an array of numbers",
-        "too large": "it returned more than 32 MiB",
-        "lost": value,
-        "raised": f"it raised {value if value in RAISED else 'an exception of its own'}",
-    }
-    return False, said[kind], []
+    if kind == "raised":
+        return False, f"it raised {value if value in RAISED else 'an exception of its own'}", []
+    return False, value if kind == "lost" else SAID[kind], []
 
 
 def _judge_value(test, value):

@@ -81,21 +81,22 @@ def check(exam, *, trusted=False, told=print):
     -------
     faults : list of what is wrong with the assignment, empty when it is fit
     """
-    faults = []
     with tempfile.TemporaryDirectory() as folder:
         bench = set_bench(exam, folder, trusted=trusted)
         prove(bench)
         told(f"{exam.name}: reference {exam.out_of} of {exam.out_of}, untouched 0")
-        for task in exam.assignment.tasks:
-            for mistake in task.mistakes:
-                record = bench.grade(wrong_handin(exam.name, task, mistake))
-                named = {r["mistake"] for r in record["results"]} - {""}
-                own = [r for r in record["results"] if r["function"] == task.function]
-                earned, of = points({"results": own}), sum(r["points"] for r in own)
-                told(f"  {mistake.name}: {earned} of {of}, named {', '.join(named) or 'nothing'}")
-                if earned == of:
-                    faults.append(f"{mistake.name} gets all points")
-                elif named != {mistake.name}:
-                    said = ", ".join(sorted(named)) or "nothing"
-                    faults.append(f"{mistake.name} is reported as {said}")
-    return faults
+        pairs = [(task, mistake) for task in exam.assignment.tasks for mistake in task.mistakes]
+        faults = [_try_mistake(bench, task, mistake, told) for task, mistake in pairs]
+    return [fault for fault in faults if fault]
+
+
+def _try_mistake(bench, task, mistake, told):
+    """Hand in a mistake; say what is wrong with how it is taken, or ""."""
+    record = bench.grade(wrong_handin(bench.exam.name, task, mistake))
+    own = [r for r in record["results"] if r["function"] == task.function]
+    named = ", ".join(sorted({r["mistake"] for r in own} - {""})) or "nothing"
+    earned, of = points({"results": own}), sum(r["points"] for r in own)
+    told(f"  {mistake.name}: {earned} of {of}, named {named}")
+    if earned == of:
+        return f"{mistake.name} gets all points"
+    return "" if named == mistake.name else f"{mistake.name} is reported as {named}"

@@ -31,20 +31,14 @@ def write_reports(batch, out):
     rows : list of dict, the lines of `grades.csv`
     """
     out = Path(out)
-    assignment = read_assignment(batch["assignment"])
-    tasks = {task.function: task for task in assignment.tasks}
+    tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
     counted = {entry["id"]: entry for entry in batch["handins"]}  # the last one of each
     number = Counter(entry["id"] for entry in batch["handins"])
     rows, records = [], []
     for name, entry in counted.items():
         record = _record(out, entry)
         notes = _notes(batch, entry, record, number[name])
-        folder = out / "reports" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        parts = _parts(batch["assignment"], entry, record, notes, tasks)
-        (folder / "report.md").write_text(_markdown(parts), encoding="utf-8")
-        (folder / "report.html").write_text(_html(parts), encoding="utf-8")
-        (folder / "results.json").write_text(_gradescope(record, notes, tasks), encoding="utf-8")
+        _write_report(out / "reports" / name, batch["assignment"], (entry, record, notes), tasks)
         rows.append(_row(entry, record, notes, tasks))
         records.append(record)
     _write_csv(out / "grades.csv", rows)
@@ -52,6 +46,16 @@ def write_reports(batch, out):
     _write_csv(out / "items.csv", items)
     _plot(items, len(records), out / "items.svg")
     return rows
+
+
+def _write_report(folder, title, told, tasks):
+    """Write the three files of one student; `told` is the entry, the record and the notes."""
+    entry, record, notes = told
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = _parts(title, entry, record, notes, tasks)
+    (folder / "report.md").write_text(_markdown(parts), encoding="utf-8")
+    (folder / "report.html").write_text(_html(parts), encoding="utf-8")
+    (folder / "results.json").write_text(_gradescope(record, notes, tasks), encoding="utf-8")
 
 
 def _record(out, entry):

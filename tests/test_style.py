@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("src", "tools", "benchmarks", "book/_ext")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+FILES += sorted((ROOT / "coursework").glob("*.py"))
 MOST_LINES, MEDIAN_LINES = 25, 8
 MOST_PARAMETERS, MOST_OF_A_CONSTRUCTOR = 5, 7
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef

@@ -85,7 +85,7 @@ MISTAKES = (
     Mistake(
         "one_token_early",
         "the last token of a sentence already gets the place where the next one begins",
-        "Comparing neighbours gives T - 1 answers. Each belongs to the right one of its two tokens.",
+        "Comparing neighbours gives T - 1 answers. Each belongs to the later of its two tokens.",
         one_token_early,
     ),
     Mistake(

@@ -140,6 +140,4 @@ def cases(rng):
     ]
 
 
-ASSIGNMENT = Assignment(
-    (Task("keys_from_latent", cases, MISTAKES),), withheld=("project_heads",)
-)
+ASSIGNMENT = Assignment((Task("keys_from_latent", cases, MISTAKES),), withheld=("project_heads",))

@@ -1,0 +1,209 @@
+"""A batch proves its machine, goes on where it was stopped, and grades no file twice."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from coursework import assignment, batch
+from coursework.__main__ import main
+from coursework.assignment import read_notebook, set_exam, without_solutions
+from coursework.batch import AnotherBatch, ProofFailed, as_bytes, grade_batch, name_of, prove
+from coursework.handins import find_handins
+from coursework.sandbox import SandboxError
+
+NAME = "04_heads"
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.usefixtures("bubblewrap")
+
+
+def hand_in(folder, student, *, right=True, mark=""):
+    """Put a right or an untouched notebook into the class's folder."""
+    notebook = read_notebook(NAME) if right else without_solutions(read_notebook(NAME))
+    notebook.cells[0].source += mark or student
+    (folder / f"{student}.ipynb").write_bytes(as_bytes(notebook))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three hand-ins, two of them right."""
+    path = tmp_path / "class"
+    path.mkdir()
+    for student, right in (("anna", True), ("ben", False), ("cem", True)):
+        hand_in(path, student, right=right)
+    return path
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Where results go."""
+    return tmp_path / "results"
+
+
+def command(*arguments):
+    """A command of the grader, as an instructor types it."""
+    return [sys.executable, "-m", "coursework", *map(str, arguments)]
+
+
+def grades(out):
+    """The points of each student in grades.csv."""
+    with (out / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
+        return {row["student"]: int(row["points"]) for row in csv.DictReader(file)}
+
+
+def counting(monkeypatch):
+    """Count the hand-ins that are really graded."""
+    graded = []
+    grade = batch.grade
+    monkeypatch.setattr(batch, "grade", lambda *a: graded.append(a[1]) or grade(*a))
+    return graded
+
+
+def test_class_is_graded_and_a_second_run_grades_nothing_again(folder, out, monkeypatch, capsys):
+    assert main(["grade", NAME, str(folder), "--seed", "2027", "--out", str(out)]) == 0
+    assert grades(out) == {"anna": 10, "ben": 0, "cem": 10}
+    said = capsys.readouterr()
+    assert "3 of 3 hand-ins" in said.err
+    assert "3 students" in said.out
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    graded = counting(monkeypatch)
+    hand_in(folder, "dora", mark="anna")  # the same bytes as Anna's
+    assert main(["grade", NAME, str(folder), "--seed", "2027", "--out", str(out)]) == 0
+    assert len(graded) == 2, "the reference and the untouched notebook alone"
+    assert grades(out) == {"anna": 10, "ben": 0, "cem": 10, "dora": 10}
+    for path, content in before.items():
+        assert (
+            path.suffix in (".csv", ".svg")
+            or path.name == "batch.json"
+            or (path.read_bytes() == content)
+        )
+
+
+def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out):
+    for i in range(12):
+        hand_in(folder, f"student {i}")
+    line = command("grade", NAME, folder, "--seed", "1", "--out", out)
+    run = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while len(list(out.glob("records/*.json"))) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=120)
+    assert run.returncode == 130
+    assert "The same command goes on from here" in said
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("records/*.json")}
+    assert 3 <= len(kept) < 15
+    assert not list(out.glob("records/*.part"))
+    subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(grades(out)) == 15
+
+
+def test_two_shards_merged_are_the_whole(folder, out, tmp_path):
+    hand_in(folder, "anna (1)", right=False)
+    os.utime(folder / "anna (1).ipynb", (2_000_000_000, 2_000_000_000))
+    for shard in ("1/2", "2/2"):
+        given = ["--seed", "5", "--shard", shard, "--out", str(tmp_path / shard[0])]
+        assert main(["grade", NAME, str(folder), *given]) == 0
+    assert {*grades(tmp_path / "1")} & {*grades(tmp_path / "2")} == set()
+    assert main(["merge", str(tmp_path / "1"), str(tmp_path / "2"), "--out", str(out)]) == 0
+    whole = tmp_path / "whole"
+    assert main(["grade", NAME, str(folder), "--seed", "5", "--out", str(whole)]) == 0
+    for name in ("grades.csv", "items.csv", "items.svg", "batch.json", "reports/anna/report.md"):
+        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
+    assert grades(out)["anna"] == 0, "the later of two hand-ins counts"
+
+
+def test_results_of_another_seed_are_left_alone(folder, out, tmp_path, capsys):
+    assert main(["grade", NAME, str(folder), "--seed", "1", "--out", str(out)]) == 0
+    before = (out / "grades.csv").read_bytes()
+    assert main(["grade", NAME, str(folder), "--seed", "2", "--out", str(out)]) == 1
+    assert "seed 1 there, 2 now): name another --out" in capsys.readouterr().err
+    assert (out / "grades.csv").read_bytes() == before
+    other = tmp_path / "other"
+    assert main(["grade", NAME, str(folder), "--seed", "2", "--out", str(other)]) == 0
+    with pytest.raises(AnotherBatch, match="seed"):
+        batch.merge([out, other], tmp_path / "merged")
+
+
+def test_a_reference_without_all_points_stops_the_batch(folder, out, monkeypatch):
+    exam = set_exam(NAME, 1)
+    wrong = without_solutions(read_notebook(NAME))
+    monkeypatch.setattr(batch, "read_notebook", lambda name: wrong)
+    with pytest.raises(ProofFailed, match=r"got 0 of 10 points .* not done yet"):
+        grade_batch(exam, find_handins(folder), out)
+    assert not list(out.glob("records/*"))
+
+
+def test_an_untouched_notebook_with_points_stops_the_batch(folder, out, monkeypatch):
+    monkeypatch.setattr(batch, "without_solutions", lambda notebook: notebook)
+    with pytest.raises(ProofFailed, match="untouched notebook of 04_heads got 10 points"):
+        grade_batch(set_exam(NAME, 1), find_handins(folder), out)
+
+
+def test_a_machine_that_fails_is_tried_again_and_then_told_and_is_never_a_zero(tmp_path):
+    exam = set_exam(NAME, 1)
+    fails = []
+
+    def open_sandbox():
+        fails.append(1)
+        raise SandboxError("no room")
+
+    with pytest.raises(SandboxError, match="no room"):
+        prove(batch.Bench(exam, open_sandbox, False))
+    assert len(fails) == batch.ATTEMPTS
+
+
+def test_trusted_grades_without_a_sandbox_and_every_report_says_so(folder, out, monkeypatch):
+    monkeypatch.setenv("PATH", "")  # no bubblewrap
+    given = ["grade", NAME, str(folder), "--seed", "1", "--out", str(out)]
+    assert main(given) == 1
+    assert not out.exists() or not list(out.glob("records/*"))
+    assert main([*given[:-1], str(out) + "2", "--trusted"]) == 0
+    reports = list(Path(str(out) + "2").glob("reports/*/report.md"))
+    assert len(reports) == 3
+    assert all("without a sandbox" in path.read_text(encoding="utf-8") for path in reports)
+    assert grades(Path(str(out) + "2")) == {"anna": 10, "ben": 0, "cem": 10}
+
+
+def test_name_of_a_student_makes_a_folder_that_stays_in_its_place():
+    assert name_of("Anna Weiß-2") == "Anna Weiß-2"
+    for hostile in ("..", "../../x", "a/b", "", " ", "\udcff", "x" * 300, "con\n", "."):
+        name = name_of(hostile)
+        assert len(name) < 80
+        assert "/" not in name
+        assert name.strip(". ") == name
+        assert name
+    assert len({name_of(x) for x in ("a/b", "a\\b", "a_b")}) == 3
+
+
+def test_released_notebook_holds_no_solution_and_replaces_nothing(tmp_path, capsys):
+    assert main(["release", NAME, "--out", str(tmp_path)]) == 0
+    text = (tmp_path / f"{NAME}.ipynb").read_text(encoding="utf-8")
+    assert "np.repeat(K, size" not in text
+    assert json.loads(text)["nbformat"] == 4
+    (tmp_path / f"{NAME}.ipynb").write_text("my work")
+    assert main(["release", NAME, "--out", str(tmp_path)]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert (tmp_path / f"{NAME}.ipynb").read_text() == "my work"
+
+
+def test_unknown_assignment_is_told_with_those_that_there_are(tmp_path, capsys):
+    assert main(["release", "04_head", "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "'04_head'" in said
+    assert all(name in said for name in assignment.names())
+
+
+def test_a_shard_beyond_the_last_is_refused(folder, out, capsys):
+    with pytest.raises(SystemExit):
+        main(["grade", NAME, str(folder), "--seed", "1", "--shard", "3/2", "--out", str(out)])
+    assert "'3/2' is no shard" in capsys.readouterr().err

@@ -31,7 +31,7 @@ ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf site-assets test test-site pictures colab-check test-blas test-gpu notebooks bench lint format retarget lock clean browser colab
+.PHONY: help book serve pdf site-assets test test-site pictures colab-check student coursework-check test-blas test-gpu notebooks bench lint format retarget lock clean browser colab
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,13 @@ test-gpu: $(TEST)  ## Run the tests marked `gpu`, and Part II, on a machine with
 		echo "make test-gpu needs a CUDA device and a CUDA build of $(TORCH)" >&2; exit 1; }
 	$(STRICT) $(PYTEST) -m gpu tests
 	$(STRICT) $(PYTEST) $(NBVAL) $(wildcard notebooks/09_* notebooks/1*_*)
+
+student: $(BOOK)  ## Write a chapter without its solutions into student/ (CHAPTER=04_heads)
+	@$(BIN)/python -m coursework student "$(CHAPTER)"
+
+coursework-check: $(TEST)  ## Hand in every mistake of every assignment to the grader
+	@for name in $(notdir $(patsubst %/,%,$(wildcard coursework/assignments/*/))); do \
+		$(BIN)/python -m coursework check $$name || exit 1; done
 
 notebooks: $(TEST)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python tools/run_notebooks.py $(NB)

@@ -1,9 +1,12 @@
-"""The page's own runner shows of a cell what the notebook has stored, and needs no solution."""
+"""The page's own runner shows of the student's version of a chapter what is stored."""
 
 import pytest
 from chapters import NAMES, code_cells, printed, tags, written
 from planted import code, good, stdout
 from run_cell import MOST, run_cell
+
+from coursework.assignment import without_solutions
+from coursework.release import student_version
 
 
 def shows(source, variables=None):
@@ -14,24 +17,11 @@ def shows(source, variables=None):
     return ended, shown
 
 
-def is_solution(cell):
-    """Whether a cell goes when a chapter is handed to students."""
-    return "solution" in tags(cell)
-
-
-def run_student(notebook):
-    """Run all cells; list the ids of those that fail or show something else than is stored.
-
-    What solutions name, only solutions see: all other cells run as in the student's version.
-    """
-    found, names, solved = [], {"__name__": "__main__"}, {}
+def run_through(notebook):
+    """Run all cells; list the ids of those that fail or show something else than is stored."""
+    found, names = [], {"__name__": "__main__"}
     for cell in code_cells(notebook):
-        variables = names | solved if is_solution(cell) else names
-        known = dict(variables)
-        ended, shown = shows(cell.source, variables)
-        new = {name: x for name, x in variables.items() if known.get(name) is not x}
-        kept = {name: x for name, x in solved.items() if name not in new}
-        solved = kept | new if is_solution(cell) else kept
+        ended, shown = shows(cell.source, names)
         stored = [_stored(output) for output in cell.outputs]
         if not ended or "".join(text for _, text in shown) != "".join(stored):
             found.append(cell.id)
@@ -45,15 +35,40 @@ def _stored(output):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_cell_shows_what_is_stored_and_needs_no_solution(name):
-    assert run_student(written()[name]) == []
+def test_students_version_runs_from_top_to_bottom_and_shows_what_is_stored(name):
+    assert run_through(student_version(name)) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_student_version_has_something_left_to_do(name):
-    student = [cell for cell in code_cells(written()[name]) if not is_solution(cell)]
-    assert any(is_solution(cell) for cell in written()[name].cells)
-    assert sum("not done yet" in printed(cell) for cell in student) >= 1
+def test_students_version_is_the_chapter_without_its_solutions(name):
+    chapter, student = written()[name], student_version(name)
+    kept = [cell for cell in chapter.cells if "solution" not in tags(cell)]
+    assert len(kept) < len(chapter.cells)
+    for before, after in zip(kept[1:], student.cells[1:], strict=True):
+        assert after.source == before.source
+        assert outputs_of(after) == outputs_of(before)
+    first = kept[0].source
+    assert "/blob/main/notebooks/" in first
+    assert student.cells[0].source == first.replace("/main/notebooks/", "/main/student/")
+    counts = [cell.execution_count for cell in code_cells(student)]
+    assert counts == list(range(1, len(counts) + 1))
+    assert any("not done yet" in printed(cell) for cell in code_cells(student))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_line_of_a_solution_is_left(name):
+    lines = {True: set(), False: set()}
+    for cell in written()[name].cells:
+        lines["solution" in tags(cell)] |= {line.strip() for line in cell.source.splitlines()}
+    own = {line for line in lines[True] - lines[False] if len(line) > 12}
+    assert own
+    text = "\n".join(cell.source for cell in student_version(name).cells)
+    assert [line for line in own if line in text] == []
+
+
+def outputs_of(cell):
+    """Return what a cell shows, without the number of its run."""
+    return [{**output, "execution_count": None} for output in cell.get("outputs", [])]
 
 
 def test_a_cell_that_leans_on_a_solution_is_noticed():
@@ -66,7 +81,7 @@ def test_a_cell_that_leans_on_a_solution_is_noticed():
         code("also-solution", "print(reason)", stdout("given\n"), tags=["solution"]),
         code("liar", "print(1)", stdout("2\n")),
     ]
-    assert run_student(notebook) == ["stub-user", "name-user", "liar"]
+    assert run_through(without_solutions(notebook)) == ["stub-user", "name-user", "liar"]
 
 
 def test_texts_of_one_kind_are_joined_and_kinds_keep_their_order():

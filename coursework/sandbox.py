@@ -88,7 +88,7 @@ def bubblewrap(library, filter_fd):
         *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"),
         *(as_root if os.geteuid() == 0 else as_user),
         *("--perms", "1777", "--size", str(32 * MIB), "--tmpfs", "/tmp"),
-        *_parents(*SYSTEM, *pythons, *files, library),
+        *_parents(*SYSTEM, "/dev/null", *pythons, *files, library),
         *[option for path in (*SYSTEM, *pythons, str(library)) for option in _shown(path)],
         *[option for path in files for option in ("--ro-bind", str(path), str(path))],
         *[

@@ -62,7 +62,7 @@ def test_no_line_of_a_solution_is_left(name):
         lines["solution" in tags(cell)] |= {line.strip() for line in cell.source.splitlines()}
     own = {line for line in lines[True] - lines[False] if len(line) > 12}
     assert own
-    text = "\n".join(cell.source for cell in student_version(name).cells)
+    text = "\n".join(cell.source for cell in code_cells(student_version(name)))
     assert [line for line in own if line in text] == []
 
 

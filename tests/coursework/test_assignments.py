@@ -1,0 +1,121 @@
+"""Every assignment is fit to be given out: text, points, cases and mistakes belong together.
+
+`make coursework-check` hands in every mistake of every assignment; here the reference and the
+untouched notebook go through the sandbox, and each mistake through the judge.
+"""
+
+import re
+import tempfile
+
+import numpy as np
+import pytest
+from chapters import code_cells, printed, read, tags
+from test_run_cell import run_through
+
+from coursework import assignment
+from coursework.assignment import AssignmentError, folder_of, read_notebook, set_exam
+from coursework.batch import prove, set_bench
+from coursework.judge import judge
+from coursework.release import check
+from coursework.release import wrong_handin as hand_in_mistake
+from tutorial_lib.mistakes.mistake import Mistake
+
+NAMES = assignment.names()
+LEAST_MISTAKES = 6
+PART_ONE = {name for name in NAMES if name < "09"} | {"capstone"}
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def exam(request):
+    """An assignment with the hidden cases of one seed."""
+    return set_exam(request.param, 2027)
+
+
+def test_there_is_one_for_each_chapter_of_part_one_a_capstone_and_two_of_part_two():
+    numbers = [name[:2] for name in NAMES if name[0].isdigit()]
+    assert numbers == [f"{n:02}" for n in range(1, 11)]
+    assert NAMES[-1] == "capstone"
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_reference_has_all_points_and_the_untouched_notebook_none(exam):
+    with tempfile.TemporaryDirectory() as folder:
+        prove(set_bench(exam, folder))
+
+
+def test_each_mistake_loses_points_and_is_named(exam):
+    for task in exam.assignment.tasks:
+        tests = [test for test in exam.tests if test.task is task]
+        assert len(task.mistakes) >= LEAST_MISTAKES
+        for i, mistake in enumerate(task.mistakes):
+            judged = [judge(t, "value", t.wrong[i]) for t in tests if t.wrong[i] is not None]
+            assert not all(right for right, *_ in judged), mistake.name
+            shared = [set(named) for right, _, named in judged if not right and named]
+            assert set.intersection(*shared) == {mistake.name}, mistake.name
+
+
+def test_text_says_how_many_points_there_are_and_which_functions_are_asked_for(exam):
+    text = "\n".join(cell.source for cell in read_notebook(exam.name).cells[:6])
+    said = [int(n) for n in re.findall(r"(\d+) points\b", text)]
+    assert exam.out_of in (*said, sum(said))
+    for function in exam.functions:
+        assert f"`{function}(" in text
+
+
+def test_labels_set_cases_apart_and_give_no_value_away(exam):
+    labels = [(test.task.function, test.case.label) for test in exam.tests]
+    assert len(set(labels)) == len(labels)
+    assert not re.search(r"\d\.\d", " ".join(label for _, label in labels))
+
+
+def test_another_seed_gives_other_inputs_and_the_same_seed_the_same(exam):
+    same, other = set_exam(exam.name, 2027), set_exam(exam.name, 2028)
+    pairs = list(zip(exam.tests, same.tests, strict=True))
+    assert all(np.array_equal(a.expected, b.expected) for a, b in pairs)
+    changed = [
+        not np.array_equal(a.expected, b.expected)
+        for a, b in zip(exam.tests, other.tests, strict=True)
+    ]
+    assert sum(changed) >= len(changed) / 2
+
+
+def test_public_cells_show_what_is_stored_and_solutions_come_last(exam):
+    notebook = assignment.without_solutions(read(folder_of(exam.name) / "assignment.ipynb"))
+    assert run_through(notebook) == []
+    assert any("not done yet" in printed(cell) for cell in code_cells(notebook))
+    solution = ["solution" in tags(cell) for cell in read_notebook(exam.name).cells]
+    assert solution == sorted(solution)
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_check_tells_a_mistake_that_is_not_caught_or_taken_for_another(monkeypatch):
+    exam = set_exam("04_heads", 1)
+    [task] = exam.assignment.tasks
+    first, second, *_ = task.mistakes
+    twin = Mistake("twin", first.says, first.mend, second.function)
+    object.__setattr__(task, "mistakes", (first, twin))
+    for test in exam.tests:
+        object.__setattr__(test, "wrong", (test.wrong[0], test.wrong[0]))
+    assert check(exam, told=lambda line: None) == ["twin is reported as nothing"]
+
+
+def test_a_mistake_that_cannot_be_handed_in_is_told():
+    [task] = set_exam("04_heads", 1).assignment.tasks
+    hidden = Mistake("hidden", "", "", lambda Q, K, V: Q)
+    with pytest.raises(AssignmentError, match="write its function with def"):
+        hand_in_mistake("04_heads", task, hidden)
+
+
+def test_withheld_functions_raise_and_others_work(tmp_path):
+    given = assignment.Assignment((), withheld=("causal_mask",))
+    assignment.offer_library(tmp_path, given)
+    assert not (tmp_path / "tutorial_lib" / "mistakes").exists()
+    assert not (tmp_path / "tutorial_lib" / "checks").exists()
+    source = (tmp_path / "tutorial_lib" / "attention.py").read_text(encoding="utf-8")
+    assert "causal_mask is withheld in this assignment" in source
+    assert "np.tri" not in source.partition("def causal_mask")[2].partition("def ")[0]
+
+
+def test_a_name_that_is_not_in_the_library_cannot_be_withheld(tmp_path):
+    with pytest.raises(AssignmentError, match="no causal_masks to withhold"):
+        assignment.offer_library(tmp_path, assignment.Assignment((), withheld=("causal_masks",)))

@@ -88,7 +88,7 @@ notebooks: $(TEST)  ## Run chapters and store their outputs (all, or NB=03_atten
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python tools/run_notebooks.py $(NB)
 
 bench: $(TEST)  ## Measure again what chapters show (all, or BENCH=numpy_attention)
-	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
+	@for name in $(BENCH); do PYTHONPATH=. $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 lint: $(TEST)  ## Check style and formatting
 	@echo "==> Checking style and formatting"

@@ -237,7 +237,7 @@ def test_continuous_integration_calls_targets_of_the_makefile_and_nothing_else()
         jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
         runs = [step["run"] for job in jobs for step in job["steps"] if "run" in step]
         called |= {run.split()[1] for run in runs if run.startswith("make ")}
-        assert all(run.startswith(("make ", "command -v chromium")) for run in runs), path.name
+        assert all(run.startswith(("make ", "command -v ")) for run in runs), path.name
     assert called <= targets
     assert called == {"book", "colab-check", "pictures", "site-assets", "test", "test-blas"}
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").split()[-1] == "test"

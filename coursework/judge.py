@@ -206,7 +206,7 @@ def _difference(value, expected):
     if not np.isfinite(value).all():
         return "it holds NaN or infinity"
     largest = np.abs(value.astype(float) - expected.astype(float)).max()
-    return f"the largest difference is {largest:.2g}"
+    return f"the largest difference is {float(f'{largest:.2g}'):g}"
 
 
 def _shape(array):

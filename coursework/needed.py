@@ -114,7 +114,8 @@ def needed(sources, wanted):
             body, left_out = statements(source)
             found += [(number, statement, *_names(statement)) for statement in body]
         except UNREADABLE as error:
-            remarks.append((number, f"is not Python ({type(error).__name__}), so it did not run"))
+            where = f"{error.msg}, line {error.lineno}" if isinstance(error, SyntaxError) else error
+            remarks.append((number, f"is not Python, so it did not run: {where}"))
             continue
         if left_out:
             remarks.append((number, "has lines for IPython alone; they were left out"))

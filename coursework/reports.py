@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def _parts(title, entry, record, notes, tasks):
     total = f"{earned} of {points} points" if points else "0 points"
     parts = [("title", f"{title}: {total}"), ("code", ("Student", entry["student"]))]
     parts += [("code", ("File", entry["file"] or "none"))]
-    parts += [("text", note) for note in notes]
+    parts += [("note", note) for note in notes]
     for function, results in _by_function(record["results"]).items():
         earned, points = _total(results)
         parts.append(("heading", f"{function}: {earned} of {points}"))
@@ -121,19 +122,19 @@ def _markdown(parts):
     for kind, content in parts:
         if kind == "table":
             lines += ["| test | points | what happened |", "|---|---|---|"]
-            lines += [f"| {_cell(a)} | {c} | {_cell(b)} |" for a, b, c in content] + [""]
+            lines += [f"| {a} | {c} | {b} |" for a, b, c in content] + [""]
         elif kind == "code":
             label, text = content
             lines += [f"{label}: `{text.replace('`', chr(39))}`", ""]
         else:
-            sign = {"title": "# ", "heading": "## ", "text": ""}[kind]
-            lines += [sign + _cell(content), ""]
+            sign = {"title": "# ", "heading": "## "}.get(kind, "")
+            lines += [sign + (_cell(content) if kind == "note" else content), ""]
     return "\n".join(lines)
 
 
 def _cell(text):
-    """Keep Markdown and HTML of a student's own out of a line, apart from our code marks."""
-    return html.escape(text, quote=False).replace("|", "\\|").replace("[", "\\[")
+    """Keep Markdown and HTML of a student's own out of a line."""
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", html.escape(text, quote=False))
 
 
 def _html(parts):
@@ -150,7 +151,7 @@ def _html(parts):
             label, text = content
             pieces.append(f"<p>{label}: <code>{html.escape(text)}</code></p>")
         else:
-            tag = {"title": "h1", "heading": "h2", "text": "p"}[kind]
+            tag = {"title": "h1", "heading": "h2"}.get(kind, "p")
             pieces.append(f"<{tag}>{_code(content)}</{tag}>")
     title = html.escape(parts[0][1])
     return (

@@ -4,18 +4,21 @@
 untouched notebook go through the sandbox, and each mistake through the judge.
 """
 
+import ast
 import re
 import tempfile
 
 import numpy as np
 import pytest
 from chapters import code_cells, printed, read, tags
+from run_cell import run_cell
 from test_run_cell import run_through
 
 from coursework import assignment
 from coursework.assignment import AssignmentError, folder_of, read_notebook, set_exam
 from coursework.batch import prove, set_bench
 from coursework.judge import judge
+from coursework.needed import needed
 from coursework.release import check
 from coursework.release import wrong_handin as hand_in_mistake
 from tutorial_lib.mistakes.mistake import Mistake
@@ -85,6 +88,19 @@ def test_public_cells_show_what_is_stored_and_solutions_come_last(exam):
     assert any("not done yet" in printed(cell) for cell in code_cells(notebook))
     solution = ["solution" in tags(cell) for cell in read_notebook(exam.name).cells]
     assert solution == sorted(solution)
+
+
+def test_public_cells_answer_once_the_solution_stands_in_the_stubs_place(exam):
+    cells = code_cells(read_notebook(exam.name))
+    solved, _ = needed([c.source for c in cells if "solution" in tags(c)], exam.functions)
+    public = [cell.source for cell in cells if "solution" not in tags(cell)]
+    stub = next(i for i, source in enumerate(public) if "return None" in source)
+    tried = [source for source in public[stub:] if "return None" not in source]
+    shown, names = [], {"__name__": "__main__"}
+    for source in (*public[:stub], *(ast.unparse(s) for _, s in solved), *tried):
+        assert run_cell(source, "cell", names, lambda *pair: shown.append(pair)), shown
+    assert tried
+    assert not [text for _, text in shown if "not done yet" in text]
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,8 @@ def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out):
     for i in range(12):
         hand_in(folder, f"student {i}")
     line = command("grade", NAME, folder, "--seed", "1", "--out", out)
-    run = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background does not
+    run = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     deadline = time.monotonic() + 120
     while len(list(out.glob("records/*.json"))) < 3:
         assert time.monotonic() < deadline

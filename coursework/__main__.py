@@ -86,14 +86,27 @@ def _check(given):
 def _grade(given):
     exam = assignment.set_exam(given.name, given.seed)
     found = handins.find_handins(given.handins)
+    _warn(given, found)
     number, of = given.shard
-    students = sorted({handin.student for handin in found})[number - 1 :: of]
-    found = [handin for handin in found if handin.student in set(students)]
-    start = time.monotonic()
-    options = {"jobs": given.jobs, "trusted": given.trusted, "seconds": given.seconds}
-    graded = batch.grade_batch(exam, found, given.out, told=_progress(start), **options)
+    found = [handin for handin in found if batch.in_shard(handin.student, number, of)]
+    options = {name: getattr(given, name) for name in ("shard", "jobs", "trusted", "seconds")}
+    told = _progress(time.monotonic())
+    graded = batch.grade_batch(exam, found, given.out, told=told, **options)
     print(file=sys.stderr)
     _tell(graded, given.out)
+
+
+def _warn(given, found):
+    """Say what may be a mistake of the instructor's: a folder too high up, files left aside."""
+    students = {handin.student for handin in found}
+    if given.name in students or len(students) == 1 < len(found):
+        said = ", ".join(sorted(students)[:3])
+        print(
+            f"Is this a class? Its students are: {said}. A hand-in is NAME.ipynb", file=sys.stderr
+        )
+    if others := handins.other_files(given.handins):
+        said = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+        print(f"{len(others)} files are no notebooks and were left aside: {said}", file=sys.stderr)
 
 
 def _progress(start):

@@ -96,7 +96,8 @@ def prove(bench):
     reference = bench.grade(as_bytes(notebook))
     if points(reference) != bench.exam.out_of:
         why = [f"{r['label']}: {r['said']}" for r in reference["results"] if not r["earned"]]
-        why = [w for w in (reference["problem"], *reference["remarks"], *why) if w]
+        remarks = [": ".join(remark) for remark in reference["remarks"]]
+        why = [w for w in (reference["problem"], *remarks, *why) if w]
         raise ProofFailed(
             f"the reference of {bench.exam.name} got {points(reference)} of {bench.exam.out_of} "
             f"points on this machine, so nothing was graded. {'; '.join(why[:4])}"
@@ -109,17 +110,17 @@ def prove(bench):
         )
 
 
-def grade_batch(exam, handins, out, *, jobs=2, told=lambda done, of: None, **options):
-    """Grade every hand-in that has no record yet.
+def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
+    """Grade the last hand-in of every student that has no record yet.
 
     Parameters
     ----------
     exam : Exam
     handins : as `find_handins` returns them
     out : folder of the results, made when it is missing
-    jobs : sandboxes at a time
-    told : called with the number of hand-ins done, and of all
-    options : `trusted` and `seconds`, see `set_bench`
+    told : called with the number of students done, and of all
+    options : `shard`, (number, of), the part of a class that these are; `jobs`, sandboxes at a
+        time, by default 2; `trusted` and `seconds`, see `set_bench`
 
     Returns
     -------
@@ -129,17 +130,22 @@ def grade_batch(exam, handins, out, *, jobs=2, told=lambda done, of: None, **opt
     ------
     AnotherBatch, ProofFailed, SandboxError : nothing more is graded; records stay
     """
-    out = Path(out)
+    out, shard, jobs = Path(out), options.pop("shard", (1, 1)), options.pop("jobs", 2)
     head = {"assignment": exam.name, "seed": exam.seed, "digest": exam.digest}
-    head |= {"trusted": options.get("trusted", False)}
+    head |= {"trusted": options.get("trusted", False), "seconds": options.get("seconds")}
     require_same_batch(out, head)
     (out / "records").mkdir(parents=True, exist_ok=True)
-    write(out / "batch.json", head | {"handins": []})
+    batch = head | {"shard": list(shard), "finished": False, "handins": []}
+    write(out / "batch.json", batch)
+    students = {}
+    for handin in handins:
+        students.setdefault(handin.student, []).append(handin)
     with tempfile.TemporaryDirectory() as folder:
         bench = set_bench(exam, folder, **options)
         prove(bench)
-        entries = _in_parallel(_Reader(bench, out / "records").entry, handins, jobs, told)
-    batch = head | {"handins": entries}
+        reader = _Reader(bench, out / "records")
+        entries = _in_parallel(reader.entry, students.values(), jobs, told)
+    batch |= {"finished": True, "handins": entries}
     write(out / "batch.json", batch)
     return batch
 
@@ -154,17 +160,23 @@ def require_same_batch(out, head):
             raise AnotherBatch(f"{out} holds results of another batch ({said}): name another --out")
 
 
+def in_shard(student, number, of):
+    """Whether a student belongs to a shard; it depends on the name alone, not on the class."""
+    digest = hashlib.sha256(student.encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8]) % of == number - 1
+
+
 class _Reader:
-    """Turns hand-ins into entries of a batch; the same bytes are graded once."""
+    """Turns a student's hand-ins into an entry of a batch; the same bytes are graded once."""
 
     def __init__(self, bench, records):
         self.bench, self.records = bench, records
         self.locks, self.guard = {}, threading.Lock()
 
-    def entry(self, handin):
-        entry = {"student": handin.student, "file": handin.name, "when": handin.when}
-        entry = {k: v if k == "when" else plain(v) for k, v in entry.items()}
-        entry["id"] = name_of(handin.student)
+    def entry(self, handins):
+        handin = handins[-1]
+        entry = {"student": plain(handin.student), "file": plain(handin.name)}
+        entry |= {"id": name_of(handin.student), "of": len(handins)}
         try:
             content = handin.read()
         except Unreadable as error:
@@ -215,23 +227,37 @@ def write(path, content):
 
 
 def merge(folders, out):
-    """Join the results of shards.
+    """Join the results of all shards of a class.
 
     Raises
     ------
-    AnotherBatch : they are not of one assignment, seed and version
+    AnotherBatch : they are not of one assignment, seed and version, or not all and finished
     """
     batches = [json.loads((Path(f) / "batch.json").read_text(encoding="utf-8")) for f in folders]
-    head = {name: value for name, value in batches[0].items() if name != "handins"}
+    own = ("shard", "finished", "handins")
+    head = {name: value for name, value in batches[0].items() if name not in own}
     for folder in [*folders, out]:
         require_same_batch(folder, head)
+    _require_all(folders, batches)
     out = Path(out)
     (out / "records").mkdir(parents=True, exist_ok=True)
     for folder in folders:
         for path in (Path(folder) / "records").glob("*.json"):
             write(out / "records" / path.name, json.loads(path.read_text(encoding="utf-8")))
     entries = [entry for batch in batches for entry in batch["handins"]]
-    entries.sort(key=lambda entry: (entry["student"], entry["when"], entry["file"]))
-    batch = head | {"handins": entries}
+    entries.sort(key=lambda entry: entry["student"])
+    batch = head | {"shard": [1, 1], "finished": True, "handins": entries}
     write(out / "batch.json", batch)
     return batch
+
+
+def _require_all(folders, batches):
+    """Turn down shards that were stopped, and a class of which one is missing or comes twice."""
+    for folder, batch in zip(folders, batches, strict=True):
+        if not batch["finished"]:
+            raise AnotherBatch(f"{folder} was stopped: repeat its command, then merge")
+    given = sorted(batch["shard"] for batch in batches)
+    of = given[0][1]
+    if given != [[number, of] for number in range(1, of + 1)]:
+        said = ", ".join(f"{number}/{all_}" for number, all_ in given)
+        raise AnotherBatch(f"merge takes each shard of a class once, and was given {said}")

@@ -4,15 +4,19 @@ A notebook at the top is a student's of the file's name, without the " (1)" of a
 folder at the top is a student's, with all notebooks below it. Links are never followed.
 """
 
+import lzma
 import os
 import re
 import stat
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 MOST_MB = 20
-COPY = re.compile(r"\s*\(\d+\)$")
+COPY = re.compile(r"\s*\((\d+)\)$")
+DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
+DAMAGED += (RuntimeError, NotImplementedError, OSError, ValueError)
 
 
 class HandinsError(Exception):
@@ -74,7 +78,7 @@ def _from_zip(handin):
     try:
         with zipfile.ZipFile(handin.source) as archive, archive.open(handin.name) as file:
             return file.read(MOST_MB * 1_000_000 + 1)
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError) as error:
+    except DAMAGED as error:
         raise Unreadable(f"the zip file does not give it out ({type(error).__name__})") from None
 
 
@@ -95,8 +99,27 @@ def find_handins(source):
     if not found:
         raise HandinsError(f"{source} holds no .ipynb file and no folder of a student")
     notebooks = {handin.student for handin in found if handin.name}
-    found = [handin for handin in found if handin.name or handin.student not in notebooks]
-    return sorted(found, key=lambda handin: (handin.student, handin.when, handin.name))
+    empty = {h.student: h for h in found if not h.name and h.student not in notebooks}
+    found = [*(h for h in found if h.name), *empty.values()]
+    return sorted(found, key=lambda h: (h.student, h.when, _copy(h.name), h.name))
+
+
+def _copy(name):
+    """Return the number of a repeated download, 0 for the first."""
+    number = COPY.search(PurePosixPath(name).stem)
+    return int(number[1][:9]) if number else 0
+
+
+def other_files(source):
+    """Return the names of the files that are no notebooks, in order."""
+    source = Path(source)
+    if source.is_dir():
+        names = [str(p.relative_to(source)) for p in source.rglob("*") if not p.is_dir()]
+    else:
+        with zipfile.ZipFile(source) as archive:
+            names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+    hidden = re.compile(r"(^|[/\\])[._]")  # as systems leave them: .DS_Store, __MACOSX
+    return sorted(n for n in names if not n.lower().endswith(".ipynb") and not hidden.search(n))
 
 
 def _student(parts):
@@ -129,3 +152,5 @@ def _in_zip(source):
             if parts and not entry.is_dir() and _wanted(parts):
                 when = float("".join(f"{number:02}" for number in entry.date_time))
                 yield Handin(_student(parts), entry.filename, when, source)
+            elif len(parts) > 1 or (parts and entry.is_dir()):
+                yield Handin(parts[0], "", 0, source)

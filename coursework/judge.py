@@ -1,11 +1,13 @@
 """What a hand-in earns: each test alone, the value by its numbers, the words by what is known.
 
-Nothing that a student's code says is shown but shapes, the largest difference and names of
-exceptions that Python or NumPy has: text of its own could carry hidden inputs out.
+Of a call are shown shapes, two digits of the largest difference and names of exceptions that Python
+or NumPy has: text of its own could carry hidden inputs out. What cells raise before the first call
+is shown, as the student's words.
 """
 
 import builtins
 import re
+import time
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -15,9 +17,19 @@ from coursework.sandbox import Lost
 RAISED = {name for name in dir(builtins) if isinstance(getattr(builtins, name), type)}
 RAISED |= {"LinAlgError", "AxisError", "ShapeError"}
 MOST_REMARKS = 20
+MOST_S = 120  # for one hand-in, however many of its tests never come back
+UNREADABLE = {
+    "json": "Not graded: it is not a notebook, its JSON cannot be read.",
+    "kernel": "Not graded: its kernel is for another language than Python.",
+}
+REMARKS = {
+    "magic": "has lines for IPython alone; they were left out",
+    "syntax": "is not Python, so it did not run",
+    "raised": "raised an error",
+}
 SAID = {
     "missing": "missing",
-    "not run": "not run",
+    "not run": "not run: the hand-in had used up its time, or could not be read",
     "nothing": "not done yet: it returns None",
     "no array": "it returned something that is not an array of numbers",
     "too large": "it returned more than 32 MiB",
@@ -55,7 +67,7 @@ def grade(exam, content, open_sandbox):
 
     Returns
     -------
-    record : dict for JSON: `remarks` on cells, `problem` of the whole, `results` of each test
+    record : dict for JSON: `problem` of the whole, `remarks` on cells, `results` of each test
 
     Raises
     ------
@@ -72,9 +84,11 @@ def grade(exam, content, open_sandbox):
 
 def _ask(exam, content, open_sandbox):
     """Call every hidden case; where a call ends the sandbox, the next has a fresh one."""
-    account, replies, sandbox = None, [], None
+    account, replies, sandbox, end = None, [], None, time.monotonic() + MOST_S
     try:
         for test in exam.tests:
+            if time.monotonic() > end:
+                break
             if sandbox is None:
                 sandbox = open_sandbox()
                 loaded = _load(sandbox, exam.functions, content)
@@ -115,7 +129,8 @@ def read_account(raw, functions):
 
     Returns
     -------
-    account : dict with `problem` (text or ""), `remarks`, `missing`, `defined`
+    account : dict with `problem` (text or ""), `remarks` ((our words, the student's) pairs),
+        `missing`, `defined`
     """
     raw = raw if isinstance(raw, dict) else {}
 
@@ -124,11 +139,15 @@ def read_account(raw, functions):
         return [plain(t) for t in found if isinstance(t, str)] if isinstance(found, list) else []
 
     remarks = raw.get("remarks") if isinstance(raw.get("remarks"), list) else []
-    pairs = [r for r in remarks if isinstance(r, list) and len(r) == 2 and isinstance(r[0], int)]
+    remarks = [r for r in remarks if isinstance(r, list) and len(r) == 3 and isinstance(r[0], int)]
     unreadable = raw.get("unreadable")
     return {
-        "problem": f"Not graded: {plain(unreadable)}." if isinstance(unreadable, str) else "",
-        "remarks": [f"cell {n} {plain(said)}" for n, said in pairs[:MOST_REMARKS]],
+        "problem": UNREADABLE.get(unreadable, "") if isinstance(unreadable, str) else "",
+        "remarks": [
+            [f"Cell {number} {REMARKS[kind]}", plain(detail)]
+            for number, kind, detail in remarks[:MOST_REMARKS]
+            if isinstance(kind, str) and kind in REMARKS
+        ],
         "missing": [name for name in texts("missing") if name in functions],
         "defined": [name for name in texts("defined") if name.isidentifier()],
     }
@@ -189,7 +208,7 @@ def _judge_value(test, value):
         for mistake, wrong in zip(task.mistakes, test.wrong, strict=True)
         if wrong is not None and _same(value, wrong, task) and not _same(wrong, expected, task)
     ]
-    return False, _difference(value, expected), mistakes
+    return False, _difference(value, expected, _lengths(test)), mistakes
 
 
 def _same(value, other, task):
@@ -200,16 +219,25 @@ def _same(value, other, task):
     return np.allclose(*pair, rtol=task.rtol, atol=task.atol, equal_nan=True)
 
 
-def _difference(value, expected):
+def _difference(value, expected, known):
     if value.shape != expected.shape:
-        return f"its shape is {_shape(value)}; expected {_shape(expected)}"
+        return f"its shape is {_shape(value, known)}; expected {_shape(expected, known)}"
     if not np.isfinite(value).all():
         return "it holds NaN or infinity"
     largest = np.abs(value.astype(float) - expected.astype(float)).max()
     return f"the largest difference is {float(f'{largest:.2g}'):g}"
 
 
-def _shape(array):
-    if array.ndim > 8:
-        return f"one of {array.ndim} axes"
+def _lengths(test):
+    """Return the lengths that an honest result may have: of the arrays, and their products."""
+    arrays = [test.expected, *map(np.asarray, test.case.arguments)]
+    known = {n for array in arrays for n in array.shape} | {1}
+    known |= {int(n) for n in test.case.arguments if isinstance(n, int)}
+    return known | {a * b for a in known for b in known}
+
+
+def _shape(array, known):
+    """Return a shape, but of lengths without a reason nothing: they could tell a hidden number."""
+    if array.ndim > 8 or not known.issuperset(array.shape):
+        return "another one"
     return str(tuple(int(n) for n in array.shape)).replace(" ", "\N{NO-BREAK SPACE}")

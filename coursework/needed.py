@@ -106,7 +106,7 @@ def needed(sources, wanted):
     Returns
     -------
     chosen : (number of the cell, statement) pairs in the notebook's order, cells from 1
-    remarks : (number of the cell, what is wrong with it) pairs
+    remarks : (number of the cell, "syntax" or "magic", what Python says) triples
     """
     found, remarks = [], []
     for number, source in enumerate(sources, start=1):
@@ -115,10 +115,10 @@ def needed(sources, wanted):
             found += [(number, statement, *_names(statement)) for statement in body]
         except UNREADABLE as error:
             where = f"{error.msg}, line {error.lineno}" if isinstance(error, SyntaxError) else error
-            remarks.append((number, f"is not Python, so it did not run: {where}"))
+            remarks.append((number, "syntax", str(where)))
             continue
         if left_out:
-            remarks.append((number, "has lines for IPython alone; they were left out"))
+            remarks.append((number, "magic", ""))
     chosen = _closure(found, set(wanted))
     return [(number, statement) for number, statement, *_ in chosen], remarks
 

@@ -33,13 +33,12 @@ def write_reports(batch, out):
     """
     out = Path(out)
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
-    counted = {entry["id"]: entry for entry in batch["handins"]}  # the last one of each
-    number = Counter(entry["id"] for entry in batch["handins"])
     rows, records = [], []
-    for name, entry in counted.items():
+    for entry in batch["handins"]:
         record = _record(out, entry)
-        notes = _notes(batch, entry, record, number[name])
-        _write_report(out / "reports" / name, batch["assignment"], (entry, record, notes), tasks)
+        notes = _notes(batch, entry, record)
+        folder = out / "reports" / entry["id"]
+        _write_report(folder, batch["assignment"], (entry, record, notes), tasks)
         rows.append(_row(entry, record, notes, tasks))
         records.append(record)
     _write_csv(out / "grades.csv", rows)
@@ -66,11 +65,10 @@ def _record(out, entry):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _notes(batch, entry, record, number):
+def _notes(batch, entry, record):
     notes = [record["problem"]] if record["problem"] else []
-    if number > 1:
-        notes.append(f"There were {number} hand-ins; the last one, {entry['file']}, counts.")
-    notes += [f"{remark[:1].upper()}{remark[1:]}." for remark in record["remarks"]]
+    if entry["of"] > 1:
+        notes.append(f"There were {entry['of']} hand-ins; the last one, {entry['file']}, counts.")
     if batch["trusted"]:
         notes.append("Run in a limited process without a sandbox, as the instructor chose.")
     return notes
@@ -100,6 +98,7 @@ def _parts(title, entry, record, notes, tasks):
     parts = [("title", f"{title}: {total}"), ("code", ("Student", entry["student"]))]
     parts += [("code", ("File", entry["file"] or "none"))]
     parts += [("note", note) for note in notes]
+    parts += [("code", tuple(remark)) for remark in record["remarks"]]
     for function, results in _by_function(record["results"]).items():
         earned, points = _total(results)
         parts.append(("heading", f"{function}: {earned} of {points}"))
@@ -125,7 +124,7 @@ def _markdown(parts):
             lines += [f"| {a} | {c} | {b} |" for a, b, c in content] + [""]
         elif kind == "code":
             label, text = content
-            lines += [f"{label}: `{text.replace('`', chr(39))}`", ""]
+            lines += [label + (f": `{text.replace('`', chr(39))}`" if text else ""), ""]
         else:
             sign = {"title": "# ", "heading": "## "}.get(kind, "")
             lines += [sign + (_cell(content) if kind == "note" else content), ""]
@@ -149,7 +148,8 @@ def _html(parts):
             pieces.append(f"<table><thead>{head}</thead><tbody>{body}</tbody></table>")
         elif kind == "code":
             label, text = content
-            pieces.append(f"<p>{label}: <code>{html.escape(text)}</code></p>")
+            shown = f": <code>{html.escape(text)}</code>" if text else ""
+            pieces.append(f"<p>{label}{shown}</p>")
         else:
             tag = {"title": "h1", "heading": "h2"}.get(kind, "p")
             pieces.append(f"<{tag}>{_code(content)}</{tag}>")
@@ -232,7 +232,7 @@ def _write_csv(path, rows):
 
 
 def _inert(value):
-    danger = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
+    danger = isinstance(value, str) and re.search(r"(^|[;,\t])\s*[=+@-]", value)
     return f"'{value}" if danger else value
 
 

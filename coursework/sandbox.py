@@ -81,7 +81,7 @@ def bubblewrap(library, filter_fd):
     files = [HERE / "worker.py", HERE / "needed.py"]
     # Root cannot be limited in processes, so the worker becomes nobody before it reads a hand-in.
     as_root = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    as_user = ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
+    as_user = ["--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
     return [
         "bwrap",
         *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),

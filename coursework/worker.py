@@ -91,10 +91,9 @@ def load(content, functions, space):
         notebook = json.loads(content.decode("utf-8"))
         sources = needed.code_cells(notebook)
     except (ValueError, RecursionError, AttributeError):
-        return {"unreadable": "it is not a notebook: its JSON cannot be read"}
-    language = _language(notebook)
-    if language != "python":
-        return {"unreadable": f"its kernel is for {language[:20]}, and the task is in Python"}
+        return {"unreadable": "json"}
+    if _language(notebook) != "python":
+        return {"unreadable": "kernel"}
     chosen, remarks = needed.needed(sources, functions)
     defined = {name for source in sources for name in _functions(source)}
     for number, statement in chosen:
@@ -102,7 +101,7 @@ def load(content, functions, space):
             module = ast.Module([statement], [])
             exec(compile(module, f"cell {number}", "exec"), space)
         except BaseException as error:
-            remarks.append((number, f"raised {type(error).__name__}: {error}"[:200]))
+            remarks.append((number, "raised", f"{type(error).__name__}: {error}"[:200]))
     missing = [name for name in functions if not callable(space.get(name))]
     return {"remarks": remarks[:20], "missing": missing, "defined": sorted(defined)[:50]}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from coursework.assignment import folder_of, read_notebook, set_exam, without_solutions
+from coursework.assignment import read_notebook, set_exam, without_solutions
 from coursework.batch import as_bytes, grade_batch
 from coursework.handins import find_handins
 from coursework.reports import write_reports
@@ -49,14 +49,6 @@ def put(path, folder, content):
     return sorted(set(os.listdir(folder)) - before)
 
 
-def tree(folder):
-    """Return the bytes of all files below a folder."""
-    paths = [
-        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    ]
-    return {path: path.read_bytes() for path in paths}
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder for all temporary ones, so that what runs there can be found."""
@@ -82,18 +74,16 @@ def graded(tmp_path_factory, place):
         (folder / f"{path.stem}.ipynb").write_bytes(as_bytes(notebook))
     placed = {path.stem: put(path, folder, right) for path in FILES}
     CANARY.touch()
-    source = tree(folder_of(NAME))
     with socket.create_server(("127.0.0.1", PORT)):
         batch = grade_batch(set_exam(NAME, 2027), find_handins(folder), out, seconds=SECONDS)
     write_reports(batch, out)
-    assert tree(folder_of(NAME)) == source
     return batch, out, placed
 
 
 def row_of(graded, start):
     """Return the line of grades.csv whose file begins so, and the student's report."""
     batch, out, _ = graded
-    [entry] = [e for e in batch["handins"] if (e["file"] or e["student"]).startswith(start)][-1:]
+    [entry] = [e for e in batch["handins"] if (e["file"] or e["student"]).startswith(start)]
     with (out / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = [
             row for row in csv.DictReader(file) if row["student"].lstrip("'") == entry["student"]

@@ -87,7 +87,7 @@ def test_class_is_graded_and_a_second_run_grades_nothing_again(folder, out, monk
         )
 
 
-def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out):
+def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out, capsys):
     for i in range(12):
         hand_in(folder, f"student {i}")
     line = command("grade", NAME, folder, "--seed", "1", "--out", out)
@@ -103,19 +103,23 @@ def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out):
     assert "The same command goes on from here" in said
     kept = {path: path.stat().st_mtime_ns for path in out.glob("records/*.json")}
     assert 3 <= len(kept) < 15
+    assert main(["merge", str(out), "--out", str(out) + "-merged"]) == 1
+    assert "was stopped: repeat its command" in capsys.readouterr().err
     assert not list(out.glob("records/*.part"))
     subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert len(grades(out)) == 15
 
 
-def test_two_shards_merged_are_the_whole(folder, out, tmp_path):
+def test_two_shards_merged_are_the_whole(folder, out, tmp_path, capsys):
     hand_in(folder, "anna (1)", right=False)
     os.utime(folder / "anna (1).ipynb", (2_000_000_000, 2_000_000_000))
     for shard in ("1/2", "2/2"):
         given = ["--seed", "5", "--shard", shard, "--out", str(tmp_path / shard[0])]
         assert main(["grade", NAME, str(folder), *given]) == 0
     assert {*grades(tmp_path / "1")} & {*grades(tmp_path / "2")} == set()
+    assert main(["merge", str(tmp_path / "1"), "--out", str(out)]) == 1
+    assert "each shard of a class once, and was given 1/2" in capsys.readouterr().err
     assert main(["merge", str(tmp_path / "1"), str(tmp_path / "2"), "--out", str(out)]) == 0
     whole = tmp_path / "whole"
     assert main(["grade", NAME, str(folder), "--seed", "5", "--out", str(whole)]) == 0
@@ -185,6 +189,34 @@ def test_name_of_a_student_makes_a_folder_that_stays_in_its_place():
         assert name.strip(". ") == name
         assert name
     assert len({name_of(x) for x in ("a/b", "a\\b", "a_b")}) == 3
+
+
+def test_only_the_last_hand_in_of_a_student_is_graded(folder, out, monkeypatch):
+    for i in range(1, 4):
+        hand_in(folder, f"anna ({i})")
+    graded = counting(monkeypatch)
+    grade_batch(set_exam(NAME, 1), find_handins(folder), out)
+    assert len(graded) == 2 + 3
+
+
+def test_a_folder_too_high_up_and_files_left_aside_are_told(folder, tmp_path, out, capsys):
+    (folder / "ben.py").touch()
+    assert main(["grade", NAME, str(tmp_path), "--seed", "1", "--out", str(out)]) == 0
+    said = capsys.readouterr().err
+    assert "Is this a class? Its students are: class" in said
+    assert "1 files are no notebooks and were left aside: class/ben.py" in said
+
+
+def test_a_student_belongs_to_one_shard_whoever_else_is_in_the_class():
+    for student in ("anna", "ben", "\udcff"):
+        assert [batch.in_shard(student, n, 5) for n in range(1, 6)].count(True) == 1
+
+
+def test_the_sandbox_works_for_a_user_who_is_not_root():
+    as_user = ["bwrap", "--unshare-user", "--uid", "1000", "--gid", "1000", "--dev-bind", "/", "/"]
+    line = [*as_user, *command("check", NAME)]
+    run = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.stdout.endswith("✓ fit to be given out\n"), run.stderr
 
 
 def test_released_notebook_holds_no_solution_and_replaces_nothing(tmp_path, capsys):

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from coursework.handins import HandinsError, Unreadable, find_handins
+from coursework.handins import HandinsError, Unreadable, find_handins, other_files
 
 
 def names(source):
@@ -73,6 +73,34 @@ def test_a_small_zip_that_grows_large_is_turned_down(tmp_path):
     assert path.stat().st_size < 100_000
     with pytest.raises(Unreadable, match="larger than 20 MB"):
         find_handins(path)[0].read()
+
+
+def test_zip_tells_students_without_a_notebook(tmp_path):
+    path = tmp_path / "class.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("anna/x.ipynb", "anna/notes.txt", "ben/x.ipynb.txt", "cem/", "stray.py"):
+            archive.writestr(name, "")
+    assert names(path) == [("anna", "anna/x.ipynb"), ("ben", ""), ("cem", "")]
+    assert other_files(path) == ["anna/notes.txt", "ben/x.ipynb.txt", "stray.py"]
+
+
+def test_zip_with_damaged_bytes_loses_that_hand_in_alone(tmp_path):
+    path = tmp_path / "class.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("anna.ipynb", os.urandom(2000).hex())
+    content = bytearray(path.read_bytes())
+    content[100:400] = bytes(300)
+    path.write_bytes(content)
+    with pytest.raises(Unreadable, match="does not give it out"):
+        find_handins(path)[0].read()
+
+
+def test_of_downloads_at_one_time_the_highest_number_counts(tmp_path):
+    for name in ("a", "a (2)", "a (10)", "a (1)"):
+        (tmp_path / f"{name}.ipynb").touch()
+        os.utime(tmp_path / f"{name}.ipynb", (1, 1))
+    order = ["a.ipynb", "a (1).ipynb", "a (2).ipynb", "a (10).ipynb"]
+    assert [name for _, name in names(tmp_path)] == order
 
 
 @pytest.mark.parametrize("content", [None, b"PK no zip", b""])

@@ -44,7 +44,8 @@ def test_known_mistake_is_named():
         (np.where(EXPECTED == 6, np.nan, EXPECTED), "it holds NaN or infinity"),
         (EXPECTED + np.inf, "it holds NaN or infinity"),
         (EXPECTED + 0j, "it returned complex numbers"),
-        (np.zeros([1] * 20), "its shape is one of 20 axes; expected (2,\N{NO-BREAK SPACE}3)"),
+        (np.zeros([1] * 20), "its shape is another one; expected (2,\N{NO-BREAK SPACE}3)"),
+        (np.zeros((0, 1610131033)), "its shape is another one; expected (2,\N{NO-BREAK SPACE}3)"),
     ],
 )
 def test_wrong_value_is_told_by_shape_and_largest_difference_alone(value, said):
@@ -105,7 +106,13 @@ def test_an_array_that_was_made_to_hurt_is_turned_down(payload):
 
 @pytest.mark.parametrize(
     "raw",
-    [None, 3, [], {"remarks": 3, "missing": "f", "defined": [[]]}, {"remarks": [[1], ["a", "b"]]}],
+    [
+        None,
+        3,
+        [],
+        {"remarks": 3, "missing": "f", "defined": [[]]},
+        {"remarks": [[1], ["a", "b", "c"]]},
+    ],
 )
 def test_an_account_of_no_form_says_nothing(raw):
     empty = {"problem": "", "remarks": [], "missing": [], "defined": []}
@@ -114,16 +121,23 @@ def test_an_account_of_no_form_says_nothing(raw):
 
 def test_an_account_keeps_what_has_the_right_form():
     raw = {
-        "remarks": [[3, "raised X:\n\x1b[31m" + "y" * 500]] * 90,
+        "remarks": [[3, "raised", "X:\n\x1b[31m" + "y" * 500], [1, "full points", ""]] * 90,
         "missing": ["f", "another"],
         "defined": ["g", "not a name", "<b>"],
     }
     account = read_account(raw, ["f"])
     assert account["missing"] == ["f"]
     assert account["defined"] == ["g"]
-    assert len(account["remarks"]) == 20
-    assert account["remarks"][0].startswith("cell 3 raised X: [31my")
-    assert len(account["remarks"][0]) < 220
+    assert len(account["remarks"]) == 10
+    ours, theirs = account["remarks"][0]
+    assert ours == "Cell 3 raised an error"
+    assert theirs.startswith("X: [31my")
+    assert len(theirs) == 200
+
+
+def test_an_account_cannot_speak_in_our_name():
+    assert read_account({"unreadable": "full points were agreed by mail"}, [])["problem"] == ""
+    assert "another language" in read_account({"unreadable": "kernel"}, [])["problem"]
 
 
 def test_without_bubblewrap_nothing_starts_and_the_way_to_it_is_told(monkeypatch, tmp_path):

@@ -185,7 +185,9 @@ def _open(browser, site_url, path, *, width=1280, dark=False, first="", formulas
     """
     scheme = "dark" if dark else "light"
     viewport = {"width": width, "height": 900}
-    context = browser.new_context(viewport=viewport, color_scheme=scheme, reduced_motion="reduce", **options)
+    context = browser.new_context(
+        viewport=viewport, color_scheme=scheme, reduced_motion="reduce", **options
+    )
     if not formulas:
         context.route("**/_static/mathjax/**", lambda route: route.fulfill(body="", headers=SCRIPT))
     page = context.new_page()

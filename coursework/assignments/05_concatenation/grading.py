@@ -1,4 +1,4 @@
-"""Normed heads: each head is brought to one size and multiplied by a gain before the concat."""
+"""Normed heads: each head is brought to one scale and multiplied by a gain before the concat."""
 
 import numpy as np
 

@@ -148,7 +148,7 @@ def cases(rng):
         Case("two batch axes, one query", arrays(7, 2, T=1), 1),
         Case("queries of very different lengths", arrays(lengths=lengths), 2),
         Case("a mask, and a query that saw nothing", arrays(mask=hidden), 1),
-        Case("queries of width 1", arrays(d_k=1), 1),
+        Case("queries of width 2", arrays(d_k=2), 1),
     ]
 
 

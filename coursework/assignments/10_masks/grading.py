@@ -123,22 +123,23 @@ MISTAKES = (
 def cases(rng):
     """The first two cases have two tokens or more in the prefix, and two or more behind it."""
 
-    def arguments(T, pairs):
-        prefix, lengths = np.array(pairs).T
-        return prefix.copy(), lengths.copy(), T
-
     def drawn(B, T, *, length=None):
         lengths = rng.integers(5, T, size=B) if length is None else np.full(B, length)
         return rng.integers(2, lengths - 1), lengths, T
 
+    def with_empty(prefix, lengths, T):
+        kept = np.arange(len(lengths)) != rng.integers(len(lengths))
+        return prefix * kept, lengths * kept, T
+
     short = rng.integers(3, 6, size=4)
+    single = rng.permutation([(1, 1), (0, 1), (0, 0), *rng.choice([(1, 1), (0, 1)], size=2)])
     return [
         Case("prefixes and lengths that differ", drawn(3, 8), 3),
         Case("no padding", drawn(5, 6, length=6), 2),
         Case("all real tokens are prefix", (short, short.copy(), 7), 2),
         Case("no prefix", (np.zeros(4, int), short.copy(), 6), 1),
-        Case("an empty sequence among others", arguments(5, [(2, 4), (0, 0), (1, 5)]), 1),
-        Case("one token, real or not", arguments(1, [(1, 1), (0, 1), (0, 0)]), 1),
+        Case("an empty sequence among others", with_empty(*drawn(4, 9)), 1),
+        Case("one token, real or not", (*single.T.copy(), 1), 1),
     ]
 
 

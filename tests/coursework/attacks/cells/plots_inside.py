@@ -11,7 +11,7 @@ from tutorial_lib import checks, figures
 
 
 def attend_in_groups(Q, K, V):
-    figure, axes = plt.subplots()
+    _, axes = plt.subplots()
     axes.imshow(Q[0])
     figures.heatmap(Q)
     checks.check_split_heads(attend_in_groups)

@@ -1,7 +1,7 @@
 """A notebook for R.
 
 Earns: 0
-Says: its kernel is for r, and the task is in Python
+Says: its kernel is for another language
 """
 
 import json

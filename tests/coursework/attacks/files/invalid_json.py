@@ -1,7 +1,7 @@
 """A file that a download has cut off.
 
 Earns: 0
-Says: it is not a notebook: its JSON cannot be read
+Says: it is not a notebook, its JSON cannot be read
 """
 
 

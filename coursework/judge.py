@@ -199,7 +199,7 @@ def _judge_value(test, value):
     task, expected = test.task, test.expected
     if value.dtype.kind == "c" and expected.dtype.kind != "c":
         return False, "it returned complex numbers", []
-    if _same(value, expected, task) and np.isfinite(value).all():
+    if _same(value, expected, task):
         if expected.dtype.kind == "b" and value.dtype.kind != "b":
             return False, "it returned numbers where True and False were asked for", []
         return True, "right", []

@@ -97,6 +97,4 @@ def _try_mistake(bench, task, mistake, told):
     named = ", ".join(sorted({r["mistake"] for r in own} - {""})) or "nothing"
     earned, of = points({"results": own}), sum(r["points"] for r in own)
     told(f"  {mistake.name}: {earned} of {of}, named {named}")
-    if earned == of:
-        return f"{mistake.name} gets all points"
     return "" if named == mistake.name else f"{mistake.name} is reported as {named}"

@@ -117,7 +117,9 @@ def test_honest_students_in_the_same_batch_have_all_their_points(graded):
 
 
 def test_nothing_is_left_running(graded, place):
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    running = subprocess.run(
+        ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
+    )
     assert "98.765" not in running.stdout
     assert str(place) not in running.stdout
 

@@ -93,10 +93,7 @@ def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out, capsys):
     line = command("grade", NAME, folder, "--seed", "1", "--out", out)
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background does not
     run = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
-    deadline = time.monotonic() + 120
-    while len(list(out.glob("records/*.json"))) < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: len(list(out.glob("records/*.json"))) >= 3)
     run.send_signal(signal.SIGINT)
     _, said = run.communicate(timeout=120)
     assert run.returncode == 130
@@ -109,6 +106,38 @@ def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out, capsys):
     subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert len(grades(out)) == 15
+
+
+def test_a_grader_that_is_killed_leaves_no_sandbox_behind(folder, out, tmp_path):
+    endless = read_notebook(NAME)
+    endless.cells[
+        -1
+    ].source += "\n\n\ndef attend_in_groups(Q, K, V):\n    while True:\n        pass"
+    (folder / "endless.ipynb").write_bytes(as_bytes(endless))
+    own = tmp_path / "temporary"
+    own.mkdir()
+    line = command("grade", NAME, folder, "--seed", "1", "--seconds", "60", "--out", out)
+    run = subprocess.Popen(line, cwd=ROOT, env=os.environ | {"TMPDIR": str(own)})
+    wait_until(lambda: len(list(out.glob("records/*.json"))) == 3)
+    assert str(own) in processes()
+    run.kill()
+    run.wait()
+    wait_until(lambda: str(own) not in processes())
+
+
+def processes():
+    """The command lines of all processes."""
+    return subprocess.run(
+        ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def wait_until(true):
+    """Wait for something, two minutes at the most."""
+    deadline = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_two_shards_merged_are_the_whole(folder, out, tmp_path, capsys):

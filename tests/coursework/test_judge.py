@@ -9,7 +9,7 @@ import pytest
 from coursework import sandbox
 from coursework.assignment import Case, HiddenTest, Task
 from coursework.judge import judge, read_account
-from coursework.sandbox import Lost, read_array
+from coursework.sandbox import Lost, _reply, read_array
 from tutorial_lib.mistakes.mistake import Mistake
 
 EXPECTED = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -102,6 +102,29 @@ def header(text):
 def test_an_array_that_was_made_to_hurt_is_turned_down(payload):
     with pytest.raises(Lost):
         read_array(payload)
+
+
+TOKEN = bytes(range(16))
+
+
+def frame(token=TOKEN, kind=b"v", payload=b"abc", size=None):
+    return token + kind + struct.pack(">Q", len(payload) if size is None else size) + payload
+
+
+def test_a_reply_is_read_when_all_of_it_is_there():
+    whole = frame()
+    assert all(_reply(bytearray(whole[:n]), TOKEN) is None for n in range(len(whole)))
+    assert _reply(bytearray(whole), TOKEN) == (b"v", b"abc")
+
+
+@pytest.mark.parametrize(
+    "received",
+    [frame(token=bytes(16)), b"\xff", frame() + b"x", frame(size=2**40)],
+    ids=["another token", "the first byte of one", "more than it says", "a terabyte"],
+)
+def test_a_forged_reply_is_turned_down(received):
+    with pytest.raises(Lost):
+        _reply(bytearray(received), TOKEN)
 
 
 @pytest.mark.parametrize(

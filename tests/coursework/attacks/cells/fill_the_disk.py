@@ -9,6 +9,11 @@ import numpy as np
 
 def fill():
     size = 0
+    try:
+        with open("/tmp/attention-filler", "wb") as file:
+            return file.write(bytes(2**26))  # larger than a file may be
+    except OSError:
+        pass
     for folder in ("/tmp", "/", "/dev", "/dev/shm"):
         for i in range(50):
             try:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import nbformat
 
-from coursework.assignment import offer_library, read_notebook, without_solutions
+from coursework.assignment import Exam, offer_library, read_notebook, without_solutions
 from coursework.handins import Unreadable
 from coursework.judge import grade, plain
 from coursework.sandbox import Sandbox, SandboxError
@@ -42,12 +42,10 @@ class Bench:
     ----------
     exam : Exam
     open_sandbox : starts a fresh sandbox
-    trusted : whether sandboxes are limited processes only
     """
 
-    exam: object
+    exam: Exam
     open_sandbox: Callable
-    trusted: bool
 
     def grade(self, content):
         """Grade the bytes of a notebook; a machine that fails is tried again before it is told."""
@@ -72,7 +70,7 @@ def set_bench(exam, folder, *, trusted=False, seconds=None):
     torch = exam.assignment.torch
     seconds = seconds or (20 if torch else 5)
     start = partial(Sandbox, Path(folder), torch=torch, trusted=trusted, seconds=seconds)
-    return Bench(exam, start, trusted)
+    return Bench(exam, start)
 
 
 def as_bytes(notebook):

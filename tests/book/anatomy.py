@@ -17,6 +17,7 @@ VERBS = {
 COLAB = "https://colab.research.google.com/github/{}/blob/main/notebooks/{}.ipynb"
 ROUNDS, CELLS_A_ROUND, EXERCISES = range(1, 5), range(3, 9), range(2, 5)
 MEDIAN_LINES, MOST_LINES = 5, 12
+LEAST_HINTS = 3  # a ladder
 MOST_COLUMNS = 85  # a wider line is cut off on the page
 SHOWN_FOLDED = {"hide-input", "remove-input"}
 FOLDED = {"outputs_hidden": True, "source_hidden": True}
@@ -275,6 +276,9 @@ def exercise_faults(exercise):
     check = next(piece for piece in exercise if _role(piece) == "c")
     if "not done yet" not in printed(check.cell):
         yield "the stored output of its check does not say 'not done yet'"
+    hints = sum(p.text.count("<summary>Hint") for p in exercise if _role(p) == "h")
+    if hints < LEAST_HINTS:
+        yield f"has {hints} hints, expected a ladder of {LEAST_HINTS}"
     solution = exercise[-1].cell
     folded = solution.metadata.get("jupyter", {})
     if tags(solution) != ["solution", "hide-cell"] or folded != FOLDED:

@@ -77,7 +77,10 @@ embed · **project** · score · mix · concat · project out
 ## Goal
 
 `X → Q, K, V`. 20 minutes of reading, 30 of doing."""
-HINT = "<details><summary>Hint 1</summary>\n\nCount the axes.\n\n</details>"
+HINTS = [
+    f"<details><summary>Hint {n}</summary>\n\nCount the axes.\n\n</details>" for n in (1, 2, 3)
+]
+HINT = "\n".join(HINTS)
 MYTH = (
     '## Myth and measurement\n\n> *"Half the width, half the work."*\n\n'
     "No ([Vaswani et al. 2017](https://arxiv.org/abs/1706.03762))."

@@ -3,7 +3,7 @@
 import pytest
 from anatomy import faults
 from chapters import NAMES, listed, written
-from planted import CHAPTER, HINT, REVIEW, cell_of, chapter, code, review, stdout, text
+from planted import CHAPTER, HINT, HINTS, REVIEW, cell_of, chapter, code, review, stdout, text
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -117,6 +117,7 @@ CHANGES = {
     "no stub": (drop("stub"), "goes t c h S"),
     "check after the hints": (move("hints", "unsolved"), "goes t s h c S"),
     "no hints": (edit("hints", HINT, "Think."), "goes t s c t S"),
+    "two hints": (edit("hints", HINTS[2], ""), "has 2 hints"),
     "no solution": (drop("solution"), "goes t s c h;"),
     "solution first": (move("solution", "unsolved"), "goes t s S c h"),
     "solution untagged": (retag("solution"), "goes t s c h c"),

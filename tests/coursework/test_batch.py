@@ -193,7 +193,7 @@ def test_a_machine_that_fails_is_tried_again_and_then_told_and_is_never_a_zero(t
         raise SandboxError("no room")
 
     with pytest.raises(SandboxError, match="no room"):
-        prove(batch.Bench(exam, open_sandbox, False))
+        prove(batch.Bench(exam, open_sandbox))
     assert len(fails) == batch.ATTEMPTS
 
 

@@ -8,6 +8,7 @@ import ast
 import re
 import tempfile
 
+import nbformat
 import numpy as np
 import pytest
 from chapters import code_cells, printed, read, tags
@@ -16,7 +17,7 @@ from test_run_cell import run_through
 
 from coursework import assignment
 from coursework.assignment import AssignmentError, folder_of, read_notebook, set_exam
-from coursework.batch import prove, set_bench
+from coursework.batch import as_bytes, prove, set_bench
 from coursework.judge import judge
 from coursework.needed import needed
 from coursework.release import check
@@ -25,6 +26,14 @@ from tutorial_lib.mistakes.mistake import Mistake
 
 NAMES = assignment.names()
 LEAST_MISTAKES = 6
+FINISHED = """import tutorial_lib
+
+
+def layer(X, context, W_Q, W_K, W_V, W_O, mask):
+    size = len(W_Q) // len(W_K)
+    params = tutorial_lib.Params(W_Q, W_K.repeat(size, 0), W_V.repeat(size, 0), W_O)
+    return tutorial_lib.multi_head_attention(X, params, context=context, mask=mask)
+"""
 PART_ONE = {name for name in NAMES if name < "09"} | {"capstone"}
 
 
@@ -130,6 +139,16 @@ def test_withheld_functions_raise_and_others_work(tmp_path):
     source = (tmp_path / "tutorial_lib" / "attention.py").read_text(encoding="utf-8")
     assert "causal_mask is withheld in this assignment" in source
     assert "np.tri" not in source.partition("def causal_mask")[2].partition("def ")[0]
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_the_librarys_finished_layer_earns_nothing_in_the_capstone(tmp_path):
+    notebook = assignment.without_solutions(read_notebook("capstone"))
+    notebook.cells.append(nbformat.v4.new_code_cell(FINISHED))
+    record = set_bench(set_exam("capstone", 1), tmp_path).grade(as_bytes(notebook))
+    said = {result["said"] for result in record["results"] if result["function"] == "layer"}
+    assert "it raised NotImplementedError, as do functions that are withheld here" in said
+    assert sum(result["earned"] for result in record["results"]) == 0
 
 
 def test_a_name_that_is_not_in_the_library_cannot_be_withheld(tmp_path):

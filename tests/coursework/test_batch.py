@@ -209,6 +209,21 @@ def test_trusted_grades_without_a_sandbox_and_every_report_says_so(folder, out, 
     assert grades(Path(str(out) + "2")) == {"anna": 10, "ben": 0, "cem": 10}
 
 
+def test_where_bubblewrap_is_refused_nothing_is_graded_and_why_is_told(
+    folder, out, tmp_path, monkeypatch, capsys
+):
+    refusing = tmp_path / "bin" / "bwrap"  # stands in for a system that forbids it
+    refusing.parent.mkdir()
+    refusing.write_text("#!/bin/sh\necho 'No permissions to create a new namespace' >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(refusing.parent), prepend=os.pathsep)
+    assert main(["grade", NAME, str(folder), "--seed", "1", "--out", str(out)]) == 1
+    said = capsys.readouterr().err
+    assert "No permissions to create a new namespace" in said
+    assert "--trusted" in said
+    assert not list(out.glob("records/*"))
+
+
 def test_name_of_a_student_makes_a_folder_that_stays_in_its_place():
     assert name_of("Anna Weiß-2") == "Anna Weiß-2"
     for hostile in ("..", "../../x", "a/b", "", " ", "\udcff", "x" * 300, "con\n", "."):

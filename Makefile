@@ -15,6 +15,9 @@ BOOK := $(VENV)/.book
 PDF := $(VENV)/.pdf
 TEST := $(VENV)/.test
 LOCK_ENV := _build/lock
+SITE := _build/html/.built
+SOURCES := $(shell find book notebooks src LICENSE* README.md _config.yml _toc.yml tests/site/budgets.yml \
+	-type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*' -not -path '*/.ipynb_checkpoints/*')
 DEPENDENCIES := pyproject.toml requirements.txt requirements.lock
 # The exact version, always: the newest torch may be gigabytes of another build.
 TORCH := $(shell grep '^torch==' requirements.txt)
@@ -36,10 +39,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' Makefile
 
-book: $(BOOK)  ## Build the website into _build/html
+book: $(SITE)  ## Build the website into _build/html
+
+$(SITE): $(BOOK) $(SOURCES)
 	@echo "==> Building every page of the site"
 	@rm -rf _build/html
 	@$(BIN)/jupyter-book build . -W -n --keep-going --all
+	@touch $@
 	@echo "==> The site is built. Open _build/html/index.html, or run: make serve"
 
 serve:  ## Serve the website on this machine (PORT=8000)

@@ -27,7 +27,7 @@ NAME = "04_heads"
 HONEST = 4
 CANARY = Path("/tmp/attention-canary")  # an attack tries to delete it
 PORT = 48765  # an attack tries to reach it
-SECONDS = 3  # of one test: those that never come back shall not take the batch's time
+SECONDS = 2  # of one test: those that never come back shall not take the batch's time
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 

@@ -88,7 +88,7 @@ def test_class_is_graded_and_a_second_run_grades_nothing_again(folder, out, monk
 
 
 def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out, capsys):
-    for i in range(12):
+    for i in range(6):
         hand_in(folder, f"student {i}")
     line = command("grade", NAME, folder, "--seed", "1", "--out", out)
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background does not
@@ -99,13 +99,13 @@ def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out, capsys):
     assert run.returncode == 130
     assert "The same command goes on from here" in said
     kept = {path: path.stat().st_mtime_ns for path in out.glob("records/*.json")}
-    assert 3 <= len(kept) < 15
+    assert 3 <= len(kept) < 9
     assert main(["merge", str(out), "--out", str(out) + "-merged"]) == 1
     assert "was stopped: repeat its command" in capsys.readouterr().err
     assert not list(out.glob("records/*.part"))
     subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert len(grades(out)) == 15
+    assert len(grades(out)) == 9
 
 
 def test_a_grader_that_is_killed_leaves_no_sandbox_behind(folder, out, tmp_path):
@@ -256,11 +256,11 @@ def test_a_student_belongs_to_one_shard_whoever_else_is_in_the_class():
         assert [batch.in_shard(student, n, 5) for n in range(1, 6)].count(True) == 1
 
 
-def test_the_sandbox_works_for_a_user_who_is_not_root():
+def test_the_sandbox_works_for_a_user_who_is_not_root(folder, out):
     as_user = ["bwrap", "--unshare-user", "--uid", "1000", "--gid", "1000", "--dev-bind", "/", "/"]
-    line = [*as_user, *command("check", NAME)]
-    run = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.stdout.endswith("✓ fit to be given out\n"), run.stderr
+    line = [*as_user, *command("grade", NAME, folder, "--seed", "1", "--out", out)]
+    subprocess.run(line, cwd=ROOT, check=True)
+    assert grades(out) == {"anna": 10, "ben": 0, "cem": 10}
 
 
 def test_released_notebook_holds_no_solution_and_replaces_nothing(tmp_path, capsys):

@@ -210,7 +210,7 @@ def test_every_element_answers_and_the_page_stays_quiet(visited):
     look(visited)
     visited.mouse.wheel(0, 20_000)
     assert operate(visited) == []
-    visited.wait_for_timeout(200)
+    visited.wait_for_timeout(100)
     assert visited.problems == [], "an error, a breach of the policy or a request elsewhere"
 
 

@@ -147,6 +147,7 @@ def test_marks_are_kept_for_a_folder_opened_from_disk(browser, site_dir):
     page = browser.new_page()
     page.goto((site_dir / CHAPTER).as_uri())
     mark(page).check()
+    page.wait_for_timeout(500)  # the browser stores it a moment later, and nobody leaves at once
     page.locator("a.right-next").click()
     assert page.url.endswith(NEXT)
     assert marked(page, CHAPTER)

@@ -9,7 +9,7 @@ from arrival import TASKS
 from axe_playwright_python.sync_playwright import Axe
 
 from tutorial_lib import causal_mask, running_example, softmax, trace
-from tutorial_lib.elements import gallery, inspector, parsons, playground, quiz
+from tutorial_lib.elements import gallery, inspector, playground, quiz
 from tutorial_lib.elements.markup import PARTS, style
 
 EXAMPLE = running_example()
@@ -341,7 +341,6 @@ ALONE = {
     "gallery": gallery_html,
     "playground": lambda: playground().html,
     "quiz": lambda: quiz("04_heads").html,
-    "Parsons problem": lambda: parsons("04_heads").html,
 }
 CHANGES = """(sheet) => {
   const elements = [...document.querySelectorAll(".tl, .tl *")];

@@ -17,7 +17,7 @@ TEST := $(VENV)/.test
 LOCK_ENV := _build/lock
 SITE := _build/html/.built
 SOURCES := $(shell find book notebooks src LICENSE* README.md _config.yml _toc.yml tests/site/budgets.yml \
-	-type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*' -not -path '*/.ipynb_checkpoints/*')
+	-type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null)
 DEPENDENCIES := pyproject.toml requirements.txt requirements.lock
 # The exact version, always: the newest torch may be gigabytes of another build.
 TORCH := $(shell grep '^torch==' requirements.txt)
@@ -45,7 +45,7 @@ $(SITE): $(BOOK) $(SOURCES)
 	@echo "==> Building every page of the site"
 	@rm -rf _build/html
 	@$(BIN)/jupyter-book build . -W -n --keep-going --all
-	@touch $@
+	@mkdir -p $(@D) && touch $@
 	@echo "==> The site is built. Open _build/html/index.html, or run: make serve"
 
 serve:  ## Serve the website on this machine (PORT=8000)

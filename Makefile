@@ -60,7 +60,7 @@ pdf: book $(PDF)  ## Print the whole book into _build/attention-head-by-head.pdf
 site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no one else (FROM=address)
 	@$(BIN)/python tools/site_assets.py $(FROM)
 
-test: browser lint book colab  ## Check every number, figure, page and test
+test: browser lint book  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab and not picture" tests notebooks
 
@@ -127,7 +127,7 @@ clean:  ## Remove the site and the caches (.venv stays)
 	@rm -rf _build build dist .pytest_cache .ruff_cache src/*.egg-info
 	@find . -name __pycache__ -not -path './$(VENV)*' -prune -exec rm -rf {} +
 
-# A second environment, which the tests of Colab's versions need.
+# A second environment, with Colab's versions.
 colab: $(TEST)
 	@$(BIN)/python tools/colab_environment.py
 

@@ -1,6 +1,6 @@
 """A chapter's file alone, in Colab's versions, installs the library and prints what is stored.
 
-`make test` asks this of the SAMPLE, `make colab-check` of all.
+`make colab-check` asks this, and `make test` does not.
 """
 
 import copy
@@ -19,7 +19,6 @@ from runnable import build_wheel
 pytestmark = pytest.mark.setup
 
 PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
-SAMPLE = ("08_gradients",)  # figures, elements, training
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +48,8 @@ def _pages(cell):
     return [PICTURE.sub("", page) for page in data]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n if n in SAMPLE else pytest.param(n, marks=pytest.mark.colab) for n in NAMES],
-)
+@pytest.mark.colab
+@pytest.mark.parametrize("name", NAMES)
 def test_notebook_alone_prints_what_is_stored(wheel, tmp_path, name):
     alone = Path(shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path))
     before = versions()

@@ -65,7 +65,7 @@ test: browser lint book  ## Check every number, figure, page and test
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab and not picture" tests notebooks
 
 test-site: browser $(TEST) book  ## Check the website alone, in a real browser
-	@$(PYTEST) tests/site
+	@$(PYTEST) -m "not picture" tests/site
 
 pictures: browser book  ## Keep every page as a picture, 320 and 1440 pixels wide
 	@$(PYTEST) -m picture tests/site

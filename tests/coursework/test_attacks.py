@@ -1,6 +1,7 @@
 """Hostile and broken hand-ins, all in one batch with honest ones: each gets what it earns.
 
-An attack is a file of `attacks/`. In `cells/` its text is the graded cell of a hand-in; in `files/`
+An attack is a file of `attacks/`. In `cells/` its text is the graded cell of a hand-in, which may
+call the `right` function; in `files/`
 its `hand_in(folder, content)` puts a file into the class's folder, given the bytes of a right
 notebook. The docstring says what it tries, what it earns, and what the report then says.
 """
@@ -39,6 +40,13 @@ def promised(path):
     return int(lines["Earns"]), lines["Says"]
 
 
+def right_cell():
+    """Return a cell that gives an attack the right function, for what it does besides."""
+    [cell] = [c for c in read_notebook(NAME).cells if "solution" in c.metadata.get("tags", [])]
+    cell.metadata, cell.source = {}, cell.source.replace("attend_in_groups", "right")
+    return cell
+
+
 def put(path, folder, content):
     """Put a file attack's hand-in into a folder of its own in the class's; return its student."""
     before = set(os.listdir(folder))
@@ -71,6 +79,7 @@ def graded(tmp_path_factory, place):
         notebook = without_solutions(read_notebook(NAME))
         [stub] = [c for c in notebook.cells if c.source.startswith("def attend_in_groups")]
         stub.source = path.read_text(encoding="utf-8")
+        notebook.cells.insert(0, right_cell())
         (folder / f"{path.stem}.ipynb").write_bytes(as_bytes(notebook))
     placed = {path.stem: put(path, folder, right) for path in FILES}
     CANARY.touch()

@@ -1,6 +1,7 @@
 """How a page arrives: what it weighs, what moves, how long it cannot answer; held to a budget."""
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def arrive(visit, name, width, first=""):
     page : with `arrival`: its weight in bytes, its layout shifts, its tasks above 50 ms
     """
     page = visit(name, width=width, first=f"{WATCH};{first}")
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(150)
     page.arrival = page.evaluate(f"() => ({{weight: ({WEIGHT})(), moves, tasks}})")
     return page
 
@@ -65,9 +66,10 @@ def closer_looks(browser, visit, name, width):
 
 def processor_times(browser, visit, name, width, first="") -> list[float]:
     """Visit a page and return the processor time of every task of its thread, in ms."""
+    time.sleep(0.5)  # Chromium waits ten seconds for a process that ends while tracing begins
     browser.start_tracing(categories=TASKS)
     page = visit(name, width=width, first=first)
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(150)
     url = page.url
     page.context.close()
     events = json.loads(browser.stop_tracing())["traceEvents"]

@@ -16,6 +16,7 @@ from coursework.sandbox import Lost
 
 RAISED = {name for name in dir(builtins) if isinstance(getattr(builtins, name), type)}
 RAISED |= {"LinAlgError", "AxisError", "ShapeError"}
+EXHAUSTED = (("raised", "MemoryError"), ("raised", "SystemError"))  # what follows may fail, too
 MOST_REMARKS = 20
 MOST_S = 120  # for one hand-in, however many of its tests never come back
 UNREADABLE = {
@@ -83,7 +84,7 @@ def grade(exam, content, open_sandbox):
 
 
 def _ask(exam, content, open_sandbox):
-    """Call every hidden case; where a call ends the sandbox, the next has a fresh one."""
+    """Call every hidden case; where a call ends or exhausts the sandbox, the next has a new one."""
     account, replies, sandbox, end = None, [], None, time.monotonic() + MOST_S
     try:
         for test in exam.tests:
@@ -99,6 +100,7 @@ def _ask(exam, content, open_sandbox):
                 replies.append(_call(sandbox, test, account["missing"]))
             except Lost as lost:
                 replies.append(("lost", str(lost)))
+            if replies[-1][0] == "lost" or replies[-1] in EXHAUSTED:
                 sandbox.close()
                 sandbox = None
     finally:

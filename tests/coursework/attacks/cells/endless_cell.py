@@ -5,8 +5,9 @@ Says: Its cells were run, and it did not come back within
 """
 
 import itertools
+import time
 
-n = sum(1 for _ in itertools.count())
+n = sum(time.sleep(1) or 1 for _ in itertools.count())
 
 
 def attend_in_groups(Q, K, V):

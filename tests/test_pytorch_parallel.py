@@ -193,8 +193,8 @@ def alive(pid):
 
 
 def left(folder):
-    """The processes among those noted in a folder that are alive, 2 s from now at most."""
-    end = time.monotonic() + 2
+    """The processes among those noted in a folder that stay alive, looked at for 20 s at most."""
+    end = time.monotonic() + 20
     while True:
         still = [path.name for path in folder.iterdir() if alive(path.name)]
         if not still or time.monotonic() > end:

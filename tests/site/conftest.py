@@ -192,7 +192,7 @@ def _open(browser, site_url, path, *, width=1280, dark=False, first="", formulas
     if not formulas:
         context.route("**/_static/mathjax/**", lambda route: route.fulfill(body="", headers=SCRIPT))
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     page.problems = _watch(page, site_url)
     page.add_init_script(f"{TELL_BREACHES};\n{first}")
     page.goto(site_url + path, wait_until="load")
@@ -251,7 +251,7 @@ def show(browser, tmp_path):
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(5_000)
+        page.set_default_timeout(60_000)
         page.problems = []
         page.on("pageerror", lambda error: page.problems.append(str(error)))
         page.on("console", lambda message: page.problems.append(message.text))

@@ -251,7 +251,7 @@ def test_search_finds_a_word_of_a_chapter(open_page):
     results = page.locator("#search-results a[href*='03_attention_weights']")
     results.first.wait_for()
     results.first.click()
-    assert "/notebooks/03_attention_weights.html" in page.url
+    page.wait_for_url("**/notebooks/03_attention_weights.html**")
     assert page.problems == []
 
 
@@ -285,4 +285,4 @@ def test_missing_page_is_dressed_like_the_others_and_leads_back(open_page, site_
     assert [problem for problem in own if "status of 404" not in problem] == []
     assert page.locator("article h1").is_visible()
     page.get_by_role("link", name="the first page").click()
-    assert page.url == site_url + "book/intro.html"
+    page.wait_for_url(site_url + "book/intro.html")

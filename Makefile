@@ -32,6 +32,8 @@ STRICT = TUTORIAL_LIB_STRICT=1
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Where it is set, each of the hundreds of processes of a test run compiles the library again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve pdf site-assets test test-site pictures colab-check student coursework-check test-blas test-gpu notebooks bench lint format retarget lock clean browser colab

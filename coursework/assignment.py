@@ -5,6 +5,7 @@ An assignment is a folder of `assignments/`: `assignment.ipynb`, which students 
 """
 
 import ast
+import compileall
 import copy
 import hashlib
 import importlib.util
@@ -245,5 +246,6 @@ def offer_library(folder, assignment):
         path.write_text(ast.unparse(tree), encoding="utf-8")
     if missing := set(assignment.withheld) - found:
         raise AssignmentError(f"tutorial_lib has no {', '.join(sorted(missing))} to withhold")
+    compileall.compile_dir(target, quiet=1)  # a sandbox cannot keep byte code
     for path in [Path(folder), *Path(folder).rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)

@@ -322,7 +322,7 @@ def start_and_wait(command, **environment):
         command,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         cwd=Path(__file__).parent,
         env=os.environ | environment,
         check=False,

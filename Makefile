@@ -57,10 +57,10 @@ serve:  ## Serve the website on this machine (PORT=8000)
 
 pdf: book $(PDF)  ## Print the whole book into _build/attention-head-by-head.pdf
 	@echo "==> Printing the book with Chromium"
-	@$(BIN)/python tools/print_book.py
+	@$(BIN)/python -m tools.print_book
 
 site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no one else (FROM=address)
-	@$(BIN)/python tools/site_assets.py $(FROM)
+	@$(BIN)/python -m tools.site_assets $(FROM)
 
 test: browser lint book  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"
@@ -73,11 +73,11 @@ pictures: browser book  ## Keep every page as a picture, 320 and 1440 pixels wid
 	@$(PYTEST) -m picture tests/site
 
 colab-check: colab  ## Run each notebook alone, in an empty folder, with Colab's versions
-	@$(BIN)/python -m pytest -v tests/book/test_colab.py
+	@$(BIN)/python -m pytest -v tests/chapters/test_colab.py
 
 test-blas: $(TEST)  ## Repeat the numeric tests and chapters with two BLAS kernels and 1 and 2 threads
-	@$(STRICT) $(BIN)/python tools/blas_matrix.py $(PYTEST) $(NBVAL) -m "not setup" \
-		$(wildcard tests/test_*.py) notebooks
+	@$(STRICT) $(BIN)/python -m tools.blas_matrix $(PYTEST) $(NBVAL) -m "not setup" \
+		tests/library tests/pytorch tests/practice tests/elements tests/experiments notebooks
 
 test-gpu: $(TEST)  ## Run the tests marked `gpu`, and Part II, on a machine with CUDA
 	@$(BIN)/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())" || { \
@@ -93,10 +93,10 @@ coursework-check: $(TEST)  ## Hand in every mistake of every assignment to the g
 		$(BIN)/python -m coursework check $$name || exit 1; done
 
 notebooks: $(TEST)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
-	@$(STRICT) $(ONE_THREAD) $(BIN)/python tools/run_notebooks.py $(NB)
+	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.run_notebooks $(NB)
 
 bench: $(TEST)  ## Measure again what chapters show (all, or BENCH=numpy_attention)
-	@for name in $(BENCH); do PYTHONPATH=. $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
+	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments.$$name || exit 1; done
 
 lint: $(TEST)  ## Check style and formatting
 	@echo "==> Checking style and formatting"
@@ -108,7 +108,7 @@ format: $(TEST)  ## Mend style and formatting
 	@$(BIN)/ruff format .
 
 retarget: $(MADE)  ## Point every link at a fork (REPO=https://github.com/OWNER/NAME)
-	@$(BIN)/python tools/retarget.py "$(REPO)"
+	@$(BIN)/python -m tools.retarget "$(REPO)"
 
 lock:  ## Renew requirements.lock from requirements.txt (PYTHON=python3.11)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
@@ -131,7 +131,7 @@ clean:  ## Remove the site and the caches (.venv stays)
 
 # A second environment, with Colab's versions.
 colab: $(TEST)
-	@$(BIN)/python tools/colab_environment.py
+	@$(BIN)/python -m tools.colab_environment
 
 # The system's Chromium, or else the one that playwright fetches into its own folder.
 browser: $(TEST)

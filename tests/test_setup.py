@@ -11,9 +11,10 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import blas_matrix
 import pytest
 import yaml
+
+from tools import blas_matrix
 
 pytestmark = pytest.mark.setup
 
@@ -170,7 +171,7 @@ def test_every_direct_dependency_is_pinned_and_the_lock_agrees():
 
 
 def test_every_import_is_a_direct_dependency():
-    folders = ("src", "tests", "tools", "benchmarks", "book", "coursework")
+    folders = ("src", "tests", "tools", "experiments", "book", "coursework")
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     own = {path.stem for path in files} | {"tutorial_lib", "coursework"}
     imported = set()

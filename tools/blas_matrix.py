@@ -18,7 +18,8 @@ KERNELS = {
 }
 THREADS = (1, 2)
 PROBE = """
-import json, hashlib, numpy, blas_matrix
+import json, hashlib, numpy
+from tools import blas_matrix
 rng = numpy.random.default_rng(0)
 for dtype in ("float32", "float64"):
     A, B = (rng.normal(size=shape).astype(dtype) for shape in ((97, 131), (131, 53)))
@@ -42,7 +43,7 @@ def blas_in_use() -> tuple[str, int]:
 
 def environment(kernel: str, threads: int) -> dict[str, str]:
     """Return this process's environment with a kernel, a thread count and this file as a plugin."""
-    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
     count = {f"{name}_NUM_THREADS": str(threads) for name in ("OPENBLAS", "OMP", "MKL")}
     path = os.pathsep.join(filter(None, paths))
     return {**os.environ, **count, "OPENBLAS_CORETYPE": kernel, "PYTHONPATH": path}
@@ -92,7 +93,9 @@ def main(command: list[str]) -> int:
             name = f"{kernel}, threads: {used_threads}"
             print(f"==> {name}; one product's last bits: {fingerprint}", flush=True)
             env = environment(kernel, threads)
-            results[name] = subprocess.run([*command, "-p", "blas_matrix"], env=env).returncode
+            results[name] = subprocess.run(
+                [*command, "-p", "tools.blas_matrix"], env=env
+            ).returncode
     for name, code in results.items():
         print(f"==> {name}: {'passed' if code == 0 else f'FAILED (pytest: {code})'}")
     return int(any(results.values()))

@@ -1,6 +1,6 @@
 """Make `.venv-colab`: the versions of Colab's runtime, in which chapters are tried alone.
 
-    python tools/colab_environment.py
+    python -m tools.colab_environment
 
 Of PyTorch it has the book's version: Colab's own would bring gigabytes of CUDA. The environment is
 kept, and made again when its recipe changes.

@@ -4,16 +4,17 @@ Chromium loads one page, the articles of all others are moved into it, and it is
 first time to learn on which page each chapter begins, the second time with these numbers in the
 contents. What a page looks like on paper is in `book/_static/book.css`.
 
-    python tools/print_book.py [PAGE.html ...]     the whole book, or these pages of it
+    python -m tools.print_book [PAGE.html ...]     the whole book, or these pages of it
 """
 
 import io
 import sys
 from pathlib import Path
 
-from chromium import NoChromium, launch
 from playwright.sync_api import sync_playwright
 from pypdf import PdfReader
+
+from tools.chromium import NoChromium, launch
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"

@@ -1,7 +1,7 @@
 """Run the chapters in fresh kernels and store their outputs: the only way to refresh them.
 
-    python tools/run_notebooks.py                          every chapter
-    python tools/run_notebooks.py 03_attention_weights     one of them; a path to a file works too
+    python -m tools.run_notebooks                          every chapter
+    python -m tools.run_notebooks 03_attention_weights     one of them; a path to a file works too
 
 A file is replaced when all of its cells have run, and left untouched when one fails. A second run
 leaves the bytes as they are.

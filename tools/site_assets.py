@@ -5,7 +5,7 @@ sha256, keeps it in `_build/pyodide`, and copies all of them into `_build/html/_
 `make site-assets FROM=file:///path/` takes them from a folder instead, such as an unpacked
 release of Pyodide.
 
-`python tools/site_assets.py --lock FOLDER` writes the lock anew from the unpacked npm package
+`python -m tools.site_assets --lock FOLDER` writes the lock anew from the unpacked npm package
 `pyodide`, which holds the core and names the sha256 of every wheel.
 """
 

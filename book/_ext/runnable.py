@@ -12,8 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from site_shell import is_site
 from sphinx.errors import ExtensionError
+
+from book._ext.site_shell import is_site
 
 ROOT = Path(__file__).resolve().parents[2]
 # What Pyodide brings, and the library; torch does not run in a browser.

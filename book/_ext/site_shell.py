@@ -13,9 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from docutils import nodes
-from lighten import drop_idle, embed_icons, fold_elements
-from security import FIRST, secure
 from sphinx.errors import ExtensionError
+
+from book._ext.lighten import drop_idle, embed_icons, fold_elements
+from book._ext.security import FIRST, secure
 
 SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every number checked."
 SOCIAL_IMAGE = "_static/social.png"

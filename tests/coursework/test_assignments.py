@@ -11,10 +11,8 @@ import tempfile
 import nbformat
 import numpy as np
 import pytest
-from chapters import code_cells, printed, read, tags
-from run_cell import run_cell
-from test_run_cell import run_through
 
+from book._static.run_cell import run_cell
 from coursework import assignment
 from coursework.assignment import AssignmentError, folder_of, read_notebook, set_exam
 from coursework.batch import as_bytes, prove, set_bench
@@ -22,6 +20,8 @@ from coursework.judge import judge
 from coursework.needed import needed
 from coursework.release import check
 from coursework.release import wrong_handin as hand_in_mistake
+from tests.chapters.chapters import code_cells, printed, read, tags
+from tests.chapters.test_run_cell import run_through
 from tutorial_lib.mistakes.mistake import Mistake
 
 NAMES = assignment.names()

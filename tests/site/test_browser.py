@@ -4,9 +4,10 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
-from arrival import arrive, beyond_budget, closer_looks
 from axe_playwright_python.sync_playwright import Axe
-from conftest import KINDS, OPEN_ALL
+
+from tests.site.arrival import arrive, beyond_budget, closer_looks
+from tests.site.browsing import KINDS, OPEN_ALL
 
 LUMINANCE = """(element) => {
   const [r, g, b] = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number);

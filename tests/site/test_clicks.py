@@ -4,9 +4,9 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from pages import kind_of
-from sample_bank import CHAPTER, sample_bank
 
+from tests.chapters.pages import kind_of
+from tests.elements.sample_bank import CHAPTER, sample_bank
 from tutorial_lib.elements.markup import draw_parsons, draw_prediction, draw_quiz, shuffled
 
 CONTRASTS = """() => {

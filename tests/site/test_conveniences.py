@@ -7,7 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import STORES
+
+from tests.site.browsing import STORES
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_heads.html"

@@ -4,7 +4,8 @@ import ast
 import json
 
 import pytest
-from conftest import ROOT, STORES
+
+from tests.site.browsing import ROOT, STORES
 
 CHAPTER = "notebooks/03_attention_weights.html"
 WIDTHS = {"phone": 390, "wide": 1280}

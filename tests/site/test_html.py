@@ -6,7 +6,8 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
-from pages import REVIEWS
+
+from tests.chapters.pages import REVIEWS
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADING_LINKS = {"stylesheet", "preload", "icon", "modulepreload", "manifest"}

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from arrival import do_references, largest_task, recorded
 from axe_playwright_python.sync_playwright import Axe
 
+from tests.site.arrival import do_references, largest_task, recorded
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, playground, quiz
 from tutorial_lib.elements.markup import PARTS, style

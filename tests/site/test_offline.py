@@ -1,7 +1,8 @@
 """The built folder, opened from disk: pages of each kind, the search, elements and buttons."""
 
 import pytest
-from conftest import KINDS
+
+from tests.site.browsing import KINDS
 
 CHAPTER = "notebooks/03_attention_weights.html"
 

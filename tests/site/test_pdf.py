@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import CHAPTER
-from print_book import CannotPrint, print_book
 from pypdf import PdfReader
 
+from tests.chapters.pages import CHAPTER
+from tools.print_book import CannotPrint, print_book
 from tutorial_lib.elements.banks import load_bank
 
 ROOT = Path(__file__).resolve().parents[2]

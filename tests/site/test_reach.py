@@ -1,7 +1,8 @@
 """A page by keys alone, by touch, and for readers who ask for less motion."""
 
 import pytest
-from conftest import OPEN_ALL
+
+from tests.site.browsing import OPEN_ALL
 
 CHAPTER = "notebooks/03_attention_weights.html"
 STOPS = """() => {

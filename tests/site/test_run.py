@@ -14,11 +14,12 @@ import warnings
 import zipfile
 
 import pytest
-import runnable
 from axe_playwright_python.sync_playwright import Axe
-from conftest import NOTEBOOKS, ROOT, SCRIPT
-from pages import CHAPTER, kind_of
-from run_cell import MOST, run_cell
+
+from book._ext import runnable
+from book._static.run_cell import MOST, run_cell
+from tests.chapters.pages import CHAPTER, kind_of
+from tests.site.browsing import NOTEBOOKS, ROOT, SCRIPT
 
 STATIC = ROOT / "book" / "_static"
 KEPT = ROOT / "_build" / "pyodide"

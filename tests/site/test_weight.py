@@ -6,9 +6,10 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from arrival import BUDGETS, REFERENCE, WEIGHT, arrive, beyond_budget, closer_looks
-from conftest import KINDS
 from fontTools.ttLib import TTFont
+
+from tests.site.arrival import BUDGETS, REFERENCE, WEIGHT, arrive, beyond_budget, closer_looks
+from tests.site.browsing import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 THEME = "_static/styles/pydata-sphinx-theme.css"

@@ -1,0 +1,490 @@
+"""Measure attention on a GPU: how near each way to compute it comes to what the GPU can do.
+
+Every backend of F.scaled_dot_product_attention, one allowed at a time, which proves that it ran;
+FlexAttention; the scores held whole; our Triton kernel. Work is counted as in FlashAttention's
+papers, forward 4*B*H*T*S*d_k flop, half of it when causal, backward 2.5 times that, and compared
+with a large product of matrices in the same precision; decoding, one query a sequence, is compared
+with a large copy. Before it is timed a result is compared with float64 on the CPU: some rows of two
+heads, and the gradients that those rows alone would send back.
+
+Cases run from the most to the least important until the minutes are spent; those that are left are
+named in the record, and one that fails stands there with the reason. Writes
+src/tutorial_lib/data/results/<device>.json. With --small the same code runs at small sizes, on a
+CPU too, and writes nothing.
+"""
+
+import argparse
+import gc
+import math
+import os
+import platform
+import re
+import subprocess
+import time
+import warnings
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache, partial
+from itertools import product
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from experiments import measuring
+from experiments.torch_attention import look_back
+from tutorial_lib.pytorch import best_device, describe_device, peak_mib, time_ms, to_float64
+from tutorial_lib.pytorch.flash import flash_attention, which_flash
+
+DTYPES = {
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "tf32": torch.float32,
+    "fp32": torch.float32,
+}
+FORWARD, BACKWARD, DECODE = "forward", "forward + backward", "decode"
+MOST_ERROR = {"bf16": 0.05, "fp16": 0.01, "tf32": 0.01, "fp32": 0.01}  # of the largest number
+FLEX, OURS = "FlexAttention", "ours, Triton"
+PICKED = ([0, -1], [0, -1])  # the first head of the first sequence, the last of the last
+WINDOWS, MOST_CALLS = 5, 200  # of a case; fewer windows where one takes long
+SHARE = 0.9  # of the minutes after which no case begins
+AT_REST = ("name", "driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
+AT_WORK = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
+
+
+class Plan(NamedTuple):
+    """What to measure; in each list the most important comes first."""
+
+    tokens: int  # B*T
+    width: int  # H*d_k
+    lengths: tuple  # T; where one is above the tokens, B is 1
+    widths: tuple  # d_k
+    dtypes: tuple
+    decodes: tuple  # (B, S)
+    sides: tuple  # of square matrices
+    copy_mib: int
+    window_ms: float  # that calls are timed together, so that asking for them costs nothing
+
+
+FULL = Plan(
+    tokens=16384,
+    width=2048,
+    lengths=(16384, 4096, 1024, 32768, 8192, 2048, 512),
+    widths=(128, 64),
+    dtypes=tuple(DTYPES),
+    decodes=((1, 32768), (16, 8192), (64, 8192)),
+    sides=(4096, 8192, 16384),
+    copy_mib=4096,
+    window_ms=20.0,
+)
+SMALL = Plan(
+    tokens=16,
+    width=32,
+    lengths=(16,),
+    widths=(16,),
+    dtypes=("bf16",),
+    decodes=((1, 24),),
+    sides=(64, 128),
+    copy_mib=1,
+    window_ms=0.1,
+)
+
+
+class Problem(NamedTuple):
+    """B sequences of T queries and S keys for H heads of width d_k."""
+
+    B: int
+    H: int
+    T: int
+    S: int
+    d_k: int
+    dtype: str
+    causal: bool
+
+    @property
+    def flop(self):
+        """Scoring and mixing, forward; causally half of the square."""
+        return 4 * self.B * self.H * self.T * self.S * self.d_k // (2 if self.causal else 1)
+
+    @property
+    def cache_bytes(self):
+        """The keys and values, which decoding reads once."""
+        return 2 * self.B * self.H * self.S * self.d_k * DTYPES[self.dtype].itemsize
+
+
+class Case(NamedTuple):
+    """A form of attention, what it is asked for, and on what."""
+
+    form: str
+    way: str
+    problem: Problem
+
+    def __str__(self):
+        p = self.problem
+        seen = "causal" if p.causal else "full"
+        lengths = f"B{p.B} H{p.H} T{p.T} S{p.S} d{p.d_k}"
+        return f"{self.form}, {self.way}, {p.dtype}, {seen}, {lengths}"
+
+
+def sdpa(problem, device, *, backend=None):
+    """PyTorch's fused attention with one backend allowed, or with its own choice."""
+
+    def attend(Q, K, V):
+        with sdpa_kernel(backend) if backend else nullcontext():
+            return F.scaled_dot_product_attention(Q, K, V, is_causal=problem.causal)
+
+    return attend
+
+
+def flex(problem, device):
+    """FlexAttention, compiled for these shapes."""
+    torch.compiler.reset()  # or after some shapes nothing more would be compiled
+    mask = None
+    if problem.causal:
+        mask = create_block_mask(look_back, None, None, problem.T, problem.S, device=device)
+    return partial(torch.compile(flex_attention, fullgraph=True, dynamic=False), block_mask=mask)
+
+
+def naive(problem, device):
+    """Step by step, with all scores in memory."""
+
+    def attend(Q, K, V):
+        scores = Q @ K.mT / math.sqrt(problem.d_k)
+        if problem.causal:
+            seen = torch.ones(problem.T, problem.S, dtype=torch.bool, device=device).tril()
+            scores = scores.masked_fill(~seen, -math.inf)
+        return scores.softmax(dim=-1) @ V
+
+    return attend
+
+
+def triton_kernel(problem, device):
+    """Our kernel; its twin in NumPy is no measure of a device."""
+    runs = which_flash(device)
+    if "twin" in runs:
+        raise RuntimeError(runs)
+    return partial(flash_attention, is_causal=problem.causal)
+
+
+FORMS = {
+    "SDPA": sdpa,
+    "flash": partial(sdpa, backend=SDPBackend.FLASH_ATTENTION),
+    "cuDNN": partial(sdpa, backend=SDPBackend.CUDNN_ATTENTION),
+    "mem-efficient": partial(sdpa, backend=SDPBackend.EFFICIENT_ATTENTION),
+    "math": partial(sdpa, backend=SDPBackend.MATH),
+    OURS: triton_kernel,
+    "naive": naive,
+    FLEX: flex,
+}
+
+
+def cases_of(plan):
+    """List every case, the most important first, and the forms of one problem side by side."""
+    decodes = [
+        Case(form, DECODE, Problem(B, plan.width // d_k, 1, S, d_k, plan.dtypes[0], False))
+        for (B, S), d_k, form in product(plan.decodes, plan.widths[:1], FORMS)
+    ]
+    axes = plan.dtypes, plan.widths, (True, False), (FORWARD, BACKWARD), plan.lengths, FORMS
+    others = [
+        Case(form, way, problem_of(plan, dtype, d_k, causal, T))
+        for dtype, d_k, causal, way, T, form in product(*axes)
+    ]
+    return decodes + sorted(others, key=partial(rank, plan))
+
+
+def problem_of(plan, dtype, d_k, causal, T):
+    """Return the problem of so many tokens a sequence."""
+    return Problem(max(1, plan.tokens // T), plan.width // d_k, T, T, d_k, dtype, causal)
+
+
+def rank(plan, case):
+    """Return how unimportant a case is; compiling takes FlexAttention seconds for each shape."""
+    p = case.problem
+    return (
+        2 * plan.dtypes.index(p.dtype)
+        + plan.widths.index(p.d_k)
+        + (not p.causal)
+        + (case.way == BACKWARD)
+        + 3 * (case.form == FLEX)
+    )
+
+
+@lru_cache(maxsize=1)
+def tensors(problem, device):
+    """Return random Q, K, V and the gradient of a loss by the heads."""
+    B, H, T, S, d_k = problem[:5]
+    draw = partial(torch.randn, generator=torch.Generator(device).manual_seed(0), device=device)
+    made = (draw(B, H, length, d_k) for length in (T, S, S, T))
+    return tuple(A.to(DTYPES[problem.dtype]) for A in made)
+
+
+def rows_of(problem):
+    """Return the queries whose results are compared."""
+    return torch.linspace(0, problem.T - 1, min(64, problem.T)).long()
+
+
+@lru_cache(maxsize=1)
+def expected_of(problem, device):
+    """Return some heads in float64, and by them the gradients of their Q and of all K and V."""
+    rows = rows_of(problem)
+    Q, K, V, dheads = (to_float64(A[PICKED]) for A in tensors(problem, device))
+    Q, K, V = (A.requires_grad_() for A in (Q[:, rows], K, V))
+    scores = Q @ K.mT / math.sqrt(problem.d_k)
+    if problem.causal:
+        scores = scores.masked_fill(torch.arange(problem.S) > rows[:, None], -math.inf)
+    heads = scores.softmax(dim=-1) @ V
+    return heads.detach(), *torch.autograd.grad(heads, (Q, K, V), dheads[:, rows])
+
+
+def results_of(case, attend, device):
+    """Return the same of a form: one tensor forward, four where it goes back too."""
+    Q, K, V, dheads = operands(case, device)
+    rows = rows_of(case.problem).to(device)
+    heads = attend(Q, K, V)
+    found = [heads[PICKED][:, rows]]
+    if case.way == BACKWARD:
+        alone, picked = torch.zeros_like(dheads), dheads[PICKED][:, rows]
+        for b, h, sent in zip(*PICKED, picked, strict=True):
+            alone[b, h, rows] = sent
+        dQ, dK, dV = torch.autograd.grad(heads, (Q, K, V), alone)
+        found += [dQ[PICKED][:, rows], dK[PICKED], dV[PICKED]]
+    return found
+
+
+def operands(case, device):
+    """Return the problem's tensors, with a graph to come where the case goes back."""
+    Q, K, V, dheads = tensors(case.problem, device)
+    back = case.way == BACKWARD
+    return *(A.detach().requires_grad_(back) for A in (Q, K, V)), dheads
+
+
+def error_of(case, attend, device):
+    """Return the largest difference from float64, as a share of the largest number.
+
+    Raises
+    ------
+    ValueError : more than a result of this precision can be off
+    """
+    expected = expected_of(case.problem, device)
+    errors = [
+        float((to_float64(found) - exact).abs().max() / exact.abs().max())
+        for found, exact in zip(results_of(case, attend, device), expected, strict=False)
+    ]
+    most = MOST_ERROR[case.problem.dtype]
+    if not all(error <= most for error in errors):
+        raise ValueError(f"errors {errors}; expected at most {most}: this is not attention")
+    return max(errors)
+
+
+def call_of(case, attend, device):
+    """Return what is timed, as a function without arguments."""
+    Q, K, V, dheads = operands(case, device)
+    if case.way != BACKWARD:
+        return lambda: attend(Q, K, V)
+    return lambda: torch.autograd.grad(attend(Q, K, V), (Q, K, V), dheads)[0]
+
+
+def time_calls(call, device, window_ms):
+    """Time a call among its like, without waiting in between; return the summary of windows."""
+    call()
+    once_ms = time_ms(call, device=device)
+    calls = max(1, min(MOST_CALLS, round(window_ms / once_ms)))
+    windows = max(1, min(WINDOWS, round(50 * window_ms / (calls * once_ms))))
+
+    def window():
+        for _ in range(calls):
+            result = call()
+        return result
+
+    return measuring.summary([time_ms(window, device=device) / calls for _ in range(windows)])
+
+
+def operators_of(call):
+    """Name the operators of fused attention that a call reaches: the backend that ran."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler says that it starts and stops
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        call()
+    names = {event.key for event in profile.key_averages()}
+    return ", ".join(sorted(name for name in names if name.startswith("aten::_scaled_dot")))
+
+
+@contextmanager
+def precision(dtype):
+    """Let products of float32 round their factors to TensorFloat-32, or forbid it."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def gemm_tflops(dtype, plan, device):
+    """Return the best rate of a product of two square matrices."""
+    rates = []
+    for side in plan.sides:
+        A, B = torch.randn(2, side, side, device=device, dtype=DTYPES[dtype])
+        with precision(dtype):
+            spent = time_calls(partial(torch.matmul, A, B), device, 2 * plan.window_ms)
+        rates.append(2 * side**3 / spent["median"] / 1e9)
+    return measuring.short(max(rates))
+
+
+def copy_gb_per_s(plan, device):
+    """Return the rate of a large copy, with the bytes that are read and those that are written."""
+    A = torch.randn(plan.copy_mib * measuring.MIB // 4, device=device)
+    B = torch.empty_like(A)
+    spent = time_calls(partial(B.copy_, A), device, plan.window_ms)
+    return measuring.short(2 * A.nbytes / spent["median"] / 1e6)
+
+
+def measure_limits(plan, device):
+    """Measure what the device can do: {"gemm_tflops": {dtype: rate}, "copy_gb_per_s": rate}."""
+    calls = {dtype: partial(gemm_tflops, dtype, plan, device) for dtype in plan.dtypes}
+    rates, reasons = measuring.attempt(calls)
+    for dtype, reason in reasons.items():
+        print(f"no product in {dtype}: {reason}")
+    return {"gemm_tflops": rates, "copy_gb_per_s": copy_gb_per_s(plan, device)}
+
+
+def rates_of(case, ms, limits):
+    """Return the rate of a case, and its share in percent of what the device can do."""
+    if case.way == DECODE:
+        rate, limit = case.problem.cache_bytes / ms / 1e6, limits["copy_gb_per_s"]
+        names = "gb_per_s", "percent_of_copy"
+    else:
+        flop = case.problem.flop * (3.5 if case.way == BACKWARD else 1)
+        rate, limit = flop / ms / 1e9, limits["gemm_tflops"].get(case.problem.dtype)
+        names = "tflops", "percent_of_gemm"
+    share = limit and measuring.short(100 * rate / limit)
+    return dict(zip(names, (measuring.short(rate), share), strict=True))
+
+
+def measure_case(case, plan, device, limits):
+    """Check, time and weigh one case; return its row."""
+    with precision(case.problem.dtype):
+        attend = FORMS[case.form](case.problem, device)
+        error = error_of(case, attend, device)
+        call = call_of(case, attend, device)
+        spent = time_calls(call, device, plan.window_ms)
+        ran = operators_of(call)
+        peak = peak_mib(call, device=device)
+    return {
+        "ms": spent["median"],
+        "ms_low": spent["low"],
+        "ms_high": spent["high"],
+        **rates_of(case, spent["median"], limits),
+        "peak_mib": peak if peak is None else measuring.short(peak),
+        "error": float(f"{error:.1e}"),
+        **({"ran": ran} if ran else {}),
+    }
+
+
+def row_of(case, plan, device, limits):
+    """Return the row of a case, or why there is none, with what PyTorch warned of."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        measure = partial(measure_case, case, plan, device, limits)
+        given, reasons = measuring.attempt({case: measure})
+    row = {"form": case.form, "way": case.way, **case.problem._asdict()}
+    if case in given:
+        return row | given[case]
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    said = dict.fromkeys(str(w.message).partition(" (Triggered")[0] for w in told)
+    return row | {"left_out": " ".join([reasons[case], *said])[: measuring.MOST_CHARACTERS]}
+
+
+def measure_cases(plan, device, limits, until):
+    """Run the cases until a time of the clock; return the rows, and the names of the rest."""
+    rows, cases = [], cases_of(plan)
+    for number, case in enumerate(cases):
+        if time.monotonic() > until:
+            return rows, [str(case) for case in cases[number:]]
+        rows.append(row_of(case, plan, device, limits))
+        print(f"{number + 1:5} of {len(cases)}  {case}: {words_of(rows[-1])}", flush=True)
+    return rows, []
+
+
+def words_of(row):
+    """Say in a line what a case gave."""
+    if "left_out" in row:
+        return f"left out: {row['left_out']}"
+    if row["way"] == DECODE:
+        rate = f"{row['gb_per_s']} GB/s, {row['percent_of_copy']} % of a copy"
+    else:
+        rate = f"{row['tflops']} TFLOP/s, {row['percent_of_gemm']} % of a product"
+    return f"{row['ms']} ms, {rate}, {row['peak_mib']} MiB, error {row['error']}"
+
+
+def nvidia_smi(fields, device):
+    """Return what the driver says of the device, or why it says nothing."""
+    asked = f"--query-gpu={','.join(fields)}", f"--id={device.index or 0}"
+
+    def ask():
+        command = ["nvidia-smi", *asked, "--format=csv,noheader"]
+        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+        return dict(zip(fields, run.stdout.strip().split(", "), strict=True))
+
+    given, reasons = measuring.attempt({"nvidia-smi": ask})
+    return given.get("nvidia-smi", reasons)
+
+
+def at_work(plan, device):
+    """Return the clocks while products of matrices wait in line for a second or two."""
+    A = torch.randn(max(plan.sides), max(plan.sides), device=device).to(DTYPES[plan.dtypes[0]])
+    multiply = partial(torch.matmul, A, A, out=torch.empty_like(A))
+    once_ms = time_ms(multiply, device=device)
+    for _ in range(min(500, round(100 * plan.window_ms / once_ms))):
+        multiply()
+    return nvidia_smi(AT_WORK, device)
+
+
+def where(device):
+    """Say where the run is made: device, driver, versions, and what our kernel is run by."""
+    return {
+        "device": describe_device(device),
+        **nvidia_smi(AT_REST, device),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "ours": which_flash(device),
+    }
+
+
+def measure_all(plan, device, minutes):
+    """Measure everything that the minutes allow; return the record."""
+    started = time.monotonic()
+    record = {"measured": time.strftime("%Y-%m"), "machine": where(device), "plan": plan._asdict()}
+    measuring.print_machine(record["machine"])
+    limits = measure_limits(plan, device)
+    record |= {"at_work": at_work(plan, device), "limits": limits}
+    print(f"{record['at_work']}\n{limits}")
+    until = started + 60 * SHARE * minutes
+    gc.freeze()  # or every look at memory walks all of PyTorch's objects
+    record["cases"], record["dropped"] = measure_cases(plan, device, limits, until)
+    gc.unfreeze()
+    record["limits_at_the_end"] = measure_limits(plan, device)
+    record["minutes"] = measuring.short((time.monotonic() - started) / 60)
+    print(f"{len(record['dropped'])} cases dropped after {record['minutes']} minutes")
+    return record
+
+
+def main(arguments=None):
+    """Measure, print, and write the result file unless --small."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--small", action="store_true", help="small sizes, nothing is written")
+    parser.add_argument("--minutes", type=float, default=8, help="how long it may take")
+    options, device = parser.parse_args(arguments), best_device()
+    if device.type != "cuda" and not options.small:
+        parser.error(f"the device is {device}; expected a CUDA device. Without one: --small.")
+    record = measure_all(SMALL if options.small else FULL, device, options.minutes)
+    if not options.small:
+        name = re.sub(r"\W+", "_", torch.cuda.get_device_name(device).lower())
+        measuring.write(name, record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Measure how many ordinary hand-ins the grader takes a minute, and its memory on the way.
+
+    python -m experiments.grading            1,000 hand-ins of chapter 04, 50 of chapter 09
+    python -m experiments.grading --quick    a few of each, nothing is written
+
+An ordinary class: a third has the solution, the others the known mistakes, and some nothing. No two
+files have the same bytes, so each has a sandbox of its own.
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from coursework.assignment import read_notebook, set_exam, without_solutions
+from coursework.batch import as_bytes, grade_batch
+from coursework.handins import find_handins
+from coursework.release import wrong_handin
+from experiments import measuring
+
+CLASSES = {"04_heads": 1000, "09_pytorch": 50}
+JOBS = 2
+SEED = 1
+
+
+def ordinary(exam):
+    """Return the bytes of every kind of ordinary hand-in."""
+    notebook = read_notebook(exam.name)
+    wrong = [
+        wrong_handin(exam.name, task, mistake)
+        for task in exam.assignment.tasks
+        for mistake in task.mistakes
+    ]
+    right = [as_bytes(notebook)] * (len(wrong) // 2)
+    return [*right, *wrong, as_bytes(without_solutions(notebook))]
+
+
+def hand_in(folder, exam, number):
+    """Put so many hand-ins into a folder."""
+    kinds = ordinary(exam)
+    for i in range(number):
+        mark = f'"metadata": {{"hand-in": {i},'.encode()
+        content = kinds[i % len(kinds)].replace(b'"metadata": {', mark, -1)
+        (folder / f"student {i:04}.ipynb").write_bytes(content)
+
+
+def measure(name, number):
+    """Grade a class; return hand-ins a minute and the grader's own memory as it went on."""
+    exam, memory_mib = set_exam(name, SEED), {}
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as out:
+        hand_in(Path(folder), exam, number)
+        found = find_handins(folder)
+
+        def told(done, of):
+            if done % max(of // 10, 1) == 0:
+                memory_mib[done] = resident_mib()
+                print(f"\r{name}: {done} of {of}", end="", flush=True)
+
+        start = time.monotonic()
+        batch = grade_batch(exam, found, out, jobs=JOBS, told=told)
+        seconds = time.monotonic() - start
+        assert len({entry["record"] for entry in batch["handins"]}) == number
+    print(f"\r{name}: {number} hand-ins, {60 * number / seconds:.0f} a minute")
+    rate = round(60 * number / seconds)
+    return {"hand_ins": number, "jobs": JOBS, "per_minute": rate, "memory_mib": memory_mib}
+
+
+def resident_mib():
+    """Return the memory that this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return round(pages * resource.getpagesize() / 2**20, 1)
+
+
+def main(arguments=None):
+    """Measure every class, and write the result file unless --quick."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a few hand-ins, nothing is written")
+    quick = parser.parse_args(arguments).quick
+    where = measuring.machine()
+    where["device"] = where["device"].replace("one core of", f"{JOBS} processes on")
+    record = {"measured": time.strftime("%Y-%m"), "machine": where, "classes": {}}
+    measuring.print_machine(where)
+    for name, number in CLASSES.items():
+        record["classes"][name] = measure(name, 4 if quick else number)
+    if not quick:
+        measuring.write("grading", record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""What the experiments share: interleaved rounds, medians, peak memory, and where they ran."""
+
+import ctypes
+import gc
+import json
+import os
+import platform
+import re
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import threadpoolctl
+import torch
+
+from tutorial_lib import Params, concat_heads, init_params
+from tutorial_lib.pytorch import timing
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
+GEMM_SIDE = 1024
+GEMM_FLOP = 2 * GEMM_SIDE**3
+RESULTS = Path(__file__).resolve().parents[1] / "src" / "tutorial_lib" / "data" / "results"
+MIB = 2**20
+MOST_CHARACTERS = 300  # of a reason
+
+
+class Size(NamedTuple):
+    """B sequences of T tokens, and a layer of width d with H heads of width d / H."""
+
+    B: int
+    T: int
+    d: int
+    H: int
+
+    @property
+    def flop(self):
+        """Four projections, and scores and mixing for the half of the square that is seen."""
+        return 8 * self.B * self.T * self.d**2 + 4 * self.B * self.T**2 * self.d // 2
+
+
+SIZES = {
+    "book": Size(8, 128, 256, 8),
+    "gpt2": Size(4, 1024, 768, 12),
+    "long": Size(1, 4096, 768, 12),
+}
+
+
+def inputs(size):
+    """Return X and Params of a size, in float64."""
+    rng = np.random.default_rng(0)
+    params = init_params(rng, d_model=size.d, n_heads=size.H)
+    return rng.standard_normal((size.B, size.T, size.d)), params
+
+
+def single(params):
+    """Return Params in float32."""
+    return Params(*(W.astype(np.float32) for W in vars(params).values()))
+
+
+def fused_weights(params):
+    """Return (d, 3d) and (d, d): the four matrices as torch's users store them, as tensors."""
+    wide = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
+    return torch.from_numpy(np.concatenate(wide, axis=-1)), torch.from_numpy(params.W_O)
+
+
+def attempt(calls):
+    """Make every call, and let none that fails stop the others.
+
+    Parameters
+    ----------
+    calls : dict of name -> function without arguments
+
+    Returns
+    -------
+    given : dict of name -> result
+    reasons : dict of name -> why it failed, in words, for all others
+    """
+    given, reasons = {}, {}
+    for name, call in calls.items():
+        try:
+            given[name] = call()
+        except Exception as fault:
+            reasons[name] = reason_of(fault)
+    return given, reasons
+
+
+def reason_of(fault):
+    """Say in a line why something failed: the first cause, which a compiler wraps in others."""
+    while fault.__cause__:
+        fault = fault.__cause__
+    said = str(fault).strip().partition("\n\n")[0]  # what follows a blank line is advice
+    return " ".join(f"{type(fault).__name__}: {said}".split())[:MOST_CHARACTERS]
+
+
+def prepare():
+    """Give NumPy's BLAS and torch one thread each, and keep freed memory in the process.
+
+    What a new page of memory costs differs from machine to machine by a factor of a hundred, and
+    most of all on virtual ones; with memory kept, no timed call waits for one. Only the C library
+    of Linux can be told so; elsewhere nothing changes.
+    """
+    threadpoolctl.threadpool_limits(limits=1)
+    torch.set_num_threads(1)
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, -1)
+
+
+def interleave(calls, *, rounds, title=""):
+    """Time every call once a round on the CPU, and show on a terminal how far the run is.
+
+    Parameters
+    ----------
+    calls : dict of name -> function without arguments
+    rounds : how often each is timed
+    title : what the line of progress says
+
+    Returns
+    -------
+    times_ms : dict of name -> (rounds,), as `tutorial_lib.pytorch.interleave`
+    """
+    times_ms = timing.interleave(
+        calls, device="cpu", rounds=rounds, say=lambda line: progress(f"{title}: {line}")
+    )
+    progress("")
+    return times_ms
+
+
+def gemm(dtype=np.float32):
+    """Return a call that multiplies two square matrices: GEMM_FLOP at the best rate there is.
+
+    In one `interleave` with other calls its times tell, round by round, how long work of a known
+    number of flop must take: `limit_ms`.
+    """
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((2, GEMM_SIDE, GEMM_SIDE)).astype(dtype)
+    product = np.empty_like(A)
+    return lambda: np.matmul(A, B, out=product)
+
+
+def limit_ms(flop, gemm_ms):
+    """Return the time of so many flop at the rate of the large product in the same round."""
+    return flop * gemm_ms / GEMM_FLOP
+
+
+def progress(line):
+    """Show on a terminal how far the run is, in one line that the next one replaces."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+
+def summary(values):
+    """Return the median and the quartiles, which say how much the rounds differ."""
+    low, median, high = np.percentile(values, [25, 50, 75]).tolist()
+    return {"median": short(median), "low": short(low), "high": short(high)}
+
+
+def ratio(times_ms, reference_ms):
+    """Return the summary of the ratios of two calls, each taken within one round."""
+    return summary(times_ms / reference_ms)
+
+
+def short(number):
+    """Return a number with four digits."""
+    return float(f"{number:.4g}")
+
+
+def peak_mib(call):
+    """Return the most that a call of NumPy holds at once: its result, but not its inputs."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        call()
+        return short((tracemalloc.get_traced_memory()[1] - before) / MIB)
+    finally:
+        tracemalloc.stop()
+
+
+def torch_peak_mib(call):
+    """Return the same for a call of torch on the CPU."""
+    return short(timing.peak_mib(call, device="cpu"))
+
+
+def machine():
+    """Say in words where the measurements are made: device, BLAS, kernels, threads, versions."""
+    capability = torch.backends.cpu.get_cpu_capability()
+    return {
+        "device": f"one core of: {_processor()}, {os.cpu_count()} cores, {platform.system()}",
+        "threads": 1,
+        "numpy_blas": _numpy_blas(),
+        "torch_blas": f"{_torch_blas()}, {torch.get_num_threads()} thread, {capability}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+    }
+
+
+def _processor():
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = re.search(r"model name\s*: (.+)", text)
+    return named[1] if named else platform.machine()
+
+
+def _numpy_blas():
+    for library in threadpoolctl.threadpool_info():
+        if library["user_api"] == "blas" and "numpy" in library["filepath"]:
+            threads = library["num_threads"]
+            name = {"openblas": "OpenBLAS"}.get(library["internal_api"], library["internal_api"])
+            kernels = library.get("architecture", "unnamed")
+            return f"{name} {library['version']}, {kernels} kernels, {threads} thread"
+    return np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+
+
+def _torch_blas():
+    found = re.search(r"Math Kernel Library Version ([\d.]+)", torch.__config__.show())
+    return f"MKL {found[1]}" if found else "its own BLAS"
+
+
+def print_machine(record):
+    """Print where a run was made, a line each."""
+    for name, value in record.items():
+        print(f"  {name:14}{value}")
+
+
+def write(name, record):
+    """Write src/tutorial_lib/data/results/<name>.json, which the chapter reads."""
+    path = RESULTS / f"{name}.json"
+    path.write_text(as_text(record) + "\n", encoding="utf-8")
+    print(f"wrote {path.name}")
+
+
+def as_text(record):
+    """Return a record as JSON: numbers of a list side by side, each row of a table in a line."""
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    text = re.sub(r"\n +(?=[-\d.]+[,\n])", " ", text)
+    row = re.compile(r"(\n +)(\{[^][{}]*\})")
+    return row.sub(lambda found: found[1] + re.sub(r"\n *", " ", found[2]), text)

@@ -1,0 +1,450 @@
+"""Time the rewrites of chapter 07 beside torch, and beside the rate of NumPy's own products.
+
+Forward, causal, float32, one thread. Before it is timed every form is compared in float64 with a
+loop over heads, or with the tiled layer where a table of scores takes gigabytes. Writes
+src/tutorial_lib/data/results/numpy_attention.json.
+"""
+
+import argparse
+import math
+import time
+from functools import partial
+from unittest import mock
+
+import numpy as np
+import torch
+
+from experiments import measuring
+from experiments.measuring import SIZES, Size, fused_weights, inputs, single
+from tutorial_lib import (
+    attend_in_blocks,
+    causal_mask,
+    concat_heads,
+    scaled_dot_product_attention,
+    softmax,
+    split_heads,
+    tiled,
+    tiled_multi_head_attention,
+)
+
+ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
+SMALL = ("tiled", "online", "torch SDPA")  # beginnings of forms without a table of scores
+LENGTHS = (256, 512, 1024, 2048)
+MOST_ERROR = 1e-5  # of a form in float32, whose outputs are of order 1
+FUSED = "torch SDPA, fused QKV"
+
+
+def by_loop(X, params):
+    """One head after the other."""
+    mask, heads = causal_mask(X.shape[-2]), []
+    for W_Q, W_K, W_V in zip(params.W_Q, params.W_K, params.W_V, strict=True):
+        Q, K, V = X @ W_Q, X @ W_K, X @ W_V  # (..., T, d)
+        heads.append(scaled_dot_product_attention(Q, K, V, mask=mask))
+    return np.concatenate(heads, axis=-1) @ params.W_O
+
+
+def by_broadcasting(X, params):
+    """All heads at once, a new array at every step: how textbooks write it."""
+    W_QKV = params.W_Q, params.W_K, params.W_V
+    Q, K, V = (X[..., None, :, :] @ W for W in W_QKV)  # (..., H, T, d)
+    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(params.d_k)
+    scores = np.where(causal_mask(X.shape[-2]), scores, -np.inf)
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = powers / powers.sum(axis=-1, keepdims=True)
+    return concat_heads(weights @ V) @ params.W_O
+
+
+def by_einsum(X, params):
+    """The sums as index notation writes them."""
+    einsum = partial(np.einsum, optimize=True)
+    W_QKV = params.W_Q, params.W_K, params.W_V
+    Q, K, V = (einsum("...tm,hmd->...htd", X, W) for W in W_QKV)
+    scores = einsum("...htd,...hsd->...hts", Q, K) / math.sqrt(params.d_k)
+    weights = softmax(np.where(causal_mask(X.shape[-2]), scores, -np.inf))
+    W_O = params.W_O.reshape(params.n_heads, params.d_v, -1)  # (H, d_v, d_model)
+    return einsum("...hts,...hsv,hvm->...tm", weights, V, W_O)
+
+
+def in_place(X, params):
+    """One wide product, and one array of scores that every step rewrites."""
+    H, cuts = params.n_heads, np.cumsum([params.d_k, params.d_k]) * params.n_heads
+    W_Q = params.W_Q / math.sqrt(params.d_k)
+    matrices = W_Q, params.W_K, params.W_V
+    wide = np.concatenate([concat_heads(W) for W in matrices], axis=-1)
+    Q, K, V = (split_heads(part, H) for part in np.split(X @ wide, cuts, axis=-1))
+    scores = Q @ np.swapaxes(K, -1, -2)
+    np.copyto(scores, -np.inf, where=~causal_mask(X.shape[-2]))
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return concat_heads(scores @ V) @ params.W_O
+
+
+def by_online_softmax(X, params, block=128):
+    """Blocks of keys too, with a running maximum and sum (Milakov & Gimelshein 2018)."""
+    with mock.patch.object(tiled, "attend_block", partial(attend_online, block=block)):
+        return tiled_multi_head_attention(X, params, causal=True, block=block)
+
+
+def attend_online(Q, K_T, V, *, causal, block):
+    """Do what `attend_block` does, and see the keys one block at a time."""
+    rows, S = Q.shape[-2], K_T.shape[-1]
+    top = np.full((*Q.shape[:-1], 1), -np.inf, dtype=Q.dtype)
+    total, mixed = np.zeros_like(top), np.zeros((*Q.shape[:-1], V.shape[-1]), dtype=Q.dtype)
+    for start in range(0, S, block):
+        seen = slice(start, start + block)
+        scores = Q @ K_T[..., seen]
+        if causal and start + block > S - rows:
+            np.copyto(scores, -np.inf, where=~causal_mask(rows, S)[:, seen])
+        highest = np.maximum(top, scores.max(axis=-1, keepdims=True))
+        scores -= highest
+        powers = np.exp(scores, out=scores)
+        shrink = np.exp(top - highest)
+        total = shrink * total + powers.sum(axis=-1, keepdims=True)
+        mixed = shrink * mixed + powers @ V[..., seen, :]
+        top = highest
+    return mixed / total
+
+
+NUMPY = {
+    "loop over heads": by_loop,
+    "broadcasting": by_broadcasting,
+    "einsum": by_einsum,
+    "in place": in_place,
+    **{
+        f"tiled, blocks of {block}": partial(tiled_multi_head_attention, causal=True, block=block)
+        for block in (64, 128, 256)
+    },
+    "online softmax": by_online_softmax,
+}
+
+
+def torch_sdpa(X, params):
+    """torch's fused attention between two products."""
+    W_QKV, W_O = fused_weights(params)
+    X, H = torch.from_numpy(X), params.n_heads
+
+    def call():
+        Q, K, V = (X @ W_QKV).unflatten(-1, (3, H, -1)).movedim(2, 0).transpose(-2, -3)
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(Q, K, V, is_causal=True).transpose(-2, -3).flatten(-2) @ W_O
+
+    return call
+
+
+def torch_naive(X, params):
+    """The same in torch, a new tensor at every step."""
+    W_QKV, W_O = fused_weights(params)
+    X, H = torch.from_numpy(X), params.n_heads
+    hidden = torch.from_numpy(~causal_mask(X.shape[-2]))
+
+    def call():
+        Q, K, V = (X @ W_QKV).unflatten(-1, (3, H, -1)).movedim(2, 0).transpose(-2, -3)
+        scores = Q @ K.transpose(-1, -2) / math.sqrt(params.d_k)
+        weights = torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1)
+        return (weights @ V).transpose(-2, -3).flatten(-2) @ W_O
+
+    return call
+
+
+def torch_module(X, params, *, fast_path=True):
+    """nn.MultiheadAttention in evaluation, no weights returned, with its fast path on or off."""
+    W_QKV, W_O = fused_weights(params)
+    layer = torch.nn.MultiheadAttention(params.d_model, params.n_heads, batch_first=True).eval()
+    layer.load_state_dict(
+        {
+            "in_proj_weight": W_QKV.T,
+            "in_proj_bias": torch.zeros(W_QKV.shape[1]),
+            "out_proj.weight": W_O.T,
+            "out_proj.bias": torch.zeros(W_O.shape[1]),
+        }
+    )
+    X, hidden = torch.from_numpy(X), torch.from_numpy(~causal_mask(X.shape[-2]))
+    options = {"attn_mask": hidden, "is_causal": True, "need_weights": False}
+
+    def call():
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        try:
+            return layer(X, X, X, **options)[0]
+        finally:
+            torch.backends.mha.set_fastpath_enabled(True)
+
+    return call
+
+
+TORCH = {
+    FUSED: torch_sdpa,
+    "torch, step by step": torch_naive,
+    "nn.MultiheadAttention": torch_module,
+    "the same, fast path off": partial(torch_module, fast_path=False),
+}
+
+
+def timed_at(name):
+    """Return the names of the forms that are timed at a size: at the long one, those that fit."""
+    return [form for form in (*NUMPY, *TORCH) if name != "long" or form.startswith(SMALL)]
+
+
+def calls(X, params, names):
+    """Return forms as functions without arguments: {name: call}."""
+    found = {name: partial(form, X, params) for name, form in NUMPY.items()}
+    found |= {name: make(X, params) for name, make in TORCH.items()}
+    return {name: found[name] for name in names}
+
+
+def expected_of(name, X, params):
+    """Return the layer's output in float64."""
+    reference = partial(tiled_multi_head_attention, causal=True) if name == "long" else by_loop
+    return reference(X, params)
+
+
+def errors(forms, expected):
+    """Return each form's largest difference from what is expected; none may be large."""
+    found = {name: float(np.abs(np.asarray(f()) - expected).max()) for name, f in forms.items()}
+    wrong = {form: error for form, error in found.items() if not error <= MOST_ERROR}
+    if wrong:
+        raise ValueError(f"not the same layer: {wrong}; expected at most {MOST_ERROR}.")
+    return found
+
+
+def measure_size(name, size, rounds):
+    """Check, time and weigh every form at one size."""
+    X, params = inputs(size)
+    forms = calls(X.astype(np.float32), single(params), timed_at(name))
+    found = errors(forms, expected_of(name, X, params))
+    times_ms = measuring.interleave(forms | {"gemm": measuring.gemm()}, rounds=rounds, title=name)
+    limit = measuring.limit_ms(size.flop, times_ms["gemm"])
+    table = {
+        form: {
+            "ms": measuring.summary(times_ms[form]),
+            "times_limit": measuring.ratio(times_ms[form], limit),
+            "times_sdpa": measuring.ratio(times_ms[form], times_ms[FUSED]),
+            "peak_mib": (measuring.peak_mib if form in NUMPY else measuring.torch_peak_mib)(call),
+            "error": float(f"{found[form]:.1e}"),
+        }
+        for form, call in forms.items()
+    }
+    rate = measuring.summary(measuring.GEMM_FLOP / times_ms["gemm"] / 1e6)
+    return {**size._asdict(), "flop": size.flop, "gemm_gflop_per_s": rate, "forms": table}
+
+
+class Stopwatch:
+    """Adds up the milliseconds between its calls, under the name of the step that has ended."""
+
+    def __init__(self):
+        self.ms, self.last = {}, time.perf_counter()
+
+    def __call__(self, step, value=None):
+        """Book the time since the last call on a step, and hand its value on."""
+        spent = 1e3 * (time.perf_counter() - self.last)
+        self.ms[step] = self.ms.get(step, 0.0) + spent
+        self.last = time.perf_counter()
+        return value
+
+
+def watch_broadcasting(X, params, watch):
+    """The steps of `by_broadcasting`."""
+    W_QKV = params.W_Q, params.W_K, params.W_V
+    Q, K, V = watch("project, in and out", [X[..., None, :, :] @ W for W in W_QKV])
+    scores = watch("score", Q @ np.swapaxes(K, -1, -2))
+    scores = watch("scale", scores / math.sqrt(params.d_k))
+    scores = watch("mask", np.where(causal_mask(X.shape[-2]), scores, -np.inf))
+    top = watch("maximum", scores.max(axis=-1, keepdims=True))
+    scores = watch("subtract", scores - top)
+    powers = watch("exponential", np.exp(scores))
+    total = watch("sum", powers.sum(axis=-1, keepdims=True))
+    weights = watch("divide", powers / total)
+    mixed = watch("mix", weights @ V)
+    return watch("project, in and out", concat_heads(mixed) @ params.W_O)
+
+
+def watch_in_place(X, params, watch):
+    """The steps of `in_place`."""
+    H, cuts = params.n_heads, np.cumsum([params.d_k, params.d_k]) * params.n_heads
+    W_Q = params.W_Q / math.sqrt(params.d_k)
+    wide = np.concatenate([concat_heads(W) for W in (W_Q, params.W_K, params.W_V)], axis=-1)
+    Q, K, V = (split_heads(part, H) for part in np.split(X @ wide, cuts, axis=-1))
+    watch("project, in and out")
+    scores = watch("score", Q @ np.swapaxes(K, -1, -2))
+    watch("mask", np.copyto(scores, -np.inf, where=~causal_mask(X.shape[-2])))
+    top = watch("maximum", scores.max(axis=-1, keepdims=True))
+    scores = watch("subtract", np.subtract(scores, top, out=scores))
+    powers = watch("exponential", np.exp(scores, out=scores))
+    total = watch("sum", powers.sum(axis=-1, keepdims=True))
+    weights = watch("divide", np.divide(powers, total, out=powers))
+    mixed = watch("mix", weights @ V)
+    return watch("project, in and out", concat_heads(mixed) @ params.W_O)
+
+
+def watch_block(Q, K_T, V, *, causal, watch):
+    """The steps of `attend_block`, and before them the loop that calls it."""
+    watch("loop and copy")
+    scores, rows = watch("score", Q @ K_T), Q.shape[-2]
+    if causal:
+        watch("mask", np.copyto(scores[..., -rows:], -np.inf, where=~causal_mask(rows)))
+    top = watch("maximum", scores.max(axis=-1, keepdims=True))
+    scores = watch("subtract", np.subtract(scores, top, out=scores))
+    powers = watch("exponential", np.exp(scores, out=scores))
+    total = watch("sum", powers @ np.ones((scores.shape[-1], 1), dtype=V.dtype))
+    mixed = watch("mix", powers @ V)
+    return watch("divide", mixed / total)
+
+
+def watch_tiled(X, params, watch):
+    """The steps of `tiled_multi_head_attention`."""
+
+    def watch_blocks(Q, K_T, V, **options):
+        watch("project, in and out")
+        return watch("loop and copy", attend_in_blocks(Q, K_T, V, **options))
+
+    watched = {"attend_block": partial(watch_block, watch=watch), "attend_in_blocks": watch_blocks}
+    with mock.patch.multiple(tiled, **watched):
+        Y = tiled_multi_head_attention(X, params, causal=True)
+    return watch("project, in and out", Y)
+
+
+WATCHED = {"broadcasting": watch_broadcasting, "in place": watch_in_place, "tiled": watch_tiled}
+
+
+def measure_pieces(size, rounds):
+    """Return the milliseconds of each step of three forms: {form: {step: median}}."""
+    X, params = inputs(size)
+    X, params = X.astype(np.float32), single(params)
+    runs = {name: [] for name in WATCHED}
+
+    def run(name):
+        watch = Stopwatch()
+        WATCHED[name](X, params, watch)
+        runs[name].append(watch.ms)
+
+    forms = {name: partial(run, name) for name in WATCHED}
+    measuring.interleave(forms, rounds=rounds, title="piece by piece")
+    return {name: medians(run[1::2]) for name, run in runs.items()}  # every other one is untimed
+
+
+def medians(records):
+    """Return the median of each entry of some records with the same names."""
+    return {
+        name: measuring.summary([record[name] for record in records])["median"]
+        for name in records[0]
+    }
+
+
+def measure_products(size, rounds):
+    """Time the same projection as one wide product, as three, and as three for each head."""
+    X, params = inputs(size)
+    X, params = X.astype(np.float32).reshape(-1, size.d), single(params)
+    three = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
+    one = np.concatenate(three, axis=-1)
+    heads = [W for stack in (params.W_Q, params.W_K, params.W_V) for W in stack]
+    forms = {
+        "1 wide product": lambda: X @ one,
+        "3 wide products": lambda: [X @ W for W in three],
+        f"{len(heads)} small products": lambda: [X @ W for W in heads],
+    }
+    return medians_of(measuring.interleave(forms, rounds=rounds, title="products"))
+
+
+def measure_layouts(size, rounds):
+    """Time the blocks on heads stored one after the other, and on views of (T, H, d)."""
+    X, params = inputs(size)
+    X, params = X[0].astype(np.float32), single(params)
+    wide = [X @ concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
+    views = [split_heads(rows, params.n_heads) for rows in wide]  # (H, T, d)
+
+    def attend(Q, K, V):
+        return attend_in_blocks(Q, np.swapaxes(K, -1, -2), V, causal=True, block=128)
+
+    stored = [np.ascontiguousarray(heads) for heads in views]
+    forms = {
+        "(T, H, d), seen as (H, T, d)": partial(attend, *views),
+        "(H, T, d)": partial(attend, *stored),
+        "(H, T, d), with the copying": lambda: attend(*map(np.ascontiguousarray, views)),
+    }
+    return medians_of(measuring.interleave(forms, rounds=rounds, title="layouts"))
+
+
+def medians_of(times_ms):
+    """Return the median of each call's times."""
+    return {name: measuring.summary(times)["median"] for name, times in times_ms.items()}
+
+
+def measure_memory(size, lengths):
+    """Return the peak memory in MiB of three forms for one sequence of several lengths."""
+    forms = {name: NUMPY[name] for name in ("broadcasting", "in place", "tiled, blocks of 128")}
+    peaks = {"T": list(lengths), **{name: [] for name in forms}}
+    for T in lengths:
+        X, params = inputs(size._replace(B=1, T=T))
+        X, params = X.astype(np.float32), single(params)
+        for name, form in forms.items():
+            measuring.progress(f"memory: {T} tokens, {name}")
+            peaks[name].append(measuring.peak_mib(partial(form, X, params)))
+    measuring.progress("")
+    return peaks
+
+
+def print_size(name, measured):
+    """Print one size as a table."""
+    rate = measured["gemm_gflop_per_s"]["median"]
+    print(f"\n{name}: B{measured['B']} T{measured['T']} d{measured['d']} H{measured['H']}", end="")
+    print(f", {measured['flop'] / 1e9:.2f} Gflop, products at {rate:.0f} Gflop/s")
+    print(f"  {'':26}{'ms':>9}{'x limit':>9}{'quartiles':>14}{'x SDPA':>8}{'MiB':>8}{'error':>9}")
+    for form, row in measured["forms"].items():
+        limit, sdpa = row["times_limit"], row["times_sdpa"]["median"]
+        spread = f"{limit['low']:.2f}–{limit['high']:.2f}"
+        print(f"  {form:26}{row['ms']['median']:9.1f}{limit['median']:9.2f}{spread:>14}", end="")
+        print(f"{sdpa:8.2f}{row['peak_mib']:8.1f}{row['error']:9.0e}")
+
+
+def print_columns(title, columns):
+    """Print {column: {row: number}} as a table."""
+    rows = list(dict.fromkeys(row for column in columns.values() for row in column))
+    print(f"\n{title}\n  {'':30}" + "".join(f"{name:>14}" for name in columns))
+    for row in rows:
+        cells = [f"{c[row]:14.2f}" if row in c else f"{'':14}" for c in columns.values()]
+        print(f"  {row:30}" + "".join(cells))
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing is written")
+    quick = parser.parse_args(arguments).quick
+    sizes = {"tiny": Size(2, 24, 12, 3)} if quick else SIZES
+    rounds = {"tiny": 2} if quick else ROUNDS
+    measuring.prepare()
+    record = {"measured": time.strftime("%Y-%m"), "machine": measuring.machine()}
+    measuring.print_machine(record["machine"])
+    with torch.inference_mode():
+        record["sizes"] = {}
+        for name, size in sizes.items():
+            record["sizes"][name] = measure_size(name, size, rounds[name])
+            print_size(name, record["sizes"][name])
+    record |= measure_the_rest(
+        sizes["tiny" if quick else "gpt2"], rounds["tiny" if quick else "gpt2"]
+    )
+    if not quick:
+        measuring.write("numpy_attention", record)
+
+
+def measure_the_rest(size, rounds):
+    """Measure and print pieces, products, layouts and memory at one size."""
+    record = {
+        "pieces_ms": measure_pieces(size, rounds),
+        "products_ms": measure_products(size, 3 * rounds),
+        "layouts_ms": measure_layouts(size, 3 * rounds),
+        "memory_mib": measure_memory(size, [T for T in LENGTHS if T <= 2 * size.T] or [size.T]),
+    }
+    print_columns("Where the time goes, ms", record["pieces_ms"])
+    print_columns("The same projection, ms", {"ms": record["products_ms"]})
+    print_columns(
+        "The blocks of one sequence, by how heads are stored", {"ms": record["layouts_ms"]}
+    )
+    lengths, *columns = record["memory_mib"].items()
+    table = {name: dict(zip(map(str, lengths[1]), peaks, strict=True)) for name, peaks in columns}
+    print_columns("Peak memory of one sequence, MiB, by T", table)
+    return record
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Time one product with the packed matrix beside three products, and beside one for each head.
+
+X is (B, T, d). One product makes queries, keys and values of all heads at once, with a matrix of
+3d columns; three products make them one kind at a time; 3H products one head at a time. The
+multiply-adds are the same. Timed are the projections alone, and the layer around the first two:
+SDPA, causal, and the projection out. Float32, forward, in inference, one thread. Before it is timed
+a way is compared with the products in float64. Writes
+src/tutorial_lib/data/results/packed_projection.json.
+"""
+
+import argparse
+import time
+from functools import partial
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from experiments import measuring
+from experiments.measuring import SIZES, Size, fused_weights, inputs
+
+ROUNDS = {"book": 101, "gpt2": 31, "long": 15, "token": 301}
+ONE, THREE, EACH = "one product", "three products", "one for each head"
+PARTS = ("projections", "layer")
+ONE_TOKEN = Size(1, 1, 768, 12)  # GPT-2 small writes one more token
+MOST_ERROR = 1e-5  # as a share of the largest number
+
+
+def by_one(X, packed):
+    """Return Q, K and V, each (B, T, d): a product, cut in three."""
+    return F.linear(X, packed).chunk(3, dim=-1)
+
+
+def by_matrices(X, matrices):
+    """Return what each matrix, (out, in), makes of X."""
+    return tuple(F.linear(X, W) for W in matrices)
+
+
+def attend(kinds, W_O, n_heads):
+    """Return Y from Q, K and V, each (B, T, d): heads, SDPA, concat, projection out."""
+    Q, K, V = (kind.unflatten(-1, (n_heads, -1)).transpose(1, 2) for kind in kinds)
+    heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True)
+    return F.linear(heads.transpose(1, 2).flatten(2), W_O)
+
+
+def ways(X, params):
+    """Return {part: {way: call}} for X and Params of one precision; every call gives a tuple."""
+    wide, W_O = (W.T.contiguous() for W in fused_weights(params))
+    three = [W.clone() for W in wide.chunk(3)]
+    each = [W.clone() for W in wide.chunk(3 * params.n_heads)]
+    makers = {ONE: partial(by_one, X, wide), THREE: partial(by_matrices, X, three)}
+
+    def layer(make):
+        return lambda: (attend(make(), W_O, params.n_heads),)
+
+    return {
+        "projections": makers | {EACH: partial(by_matrices, X, each)},
+        "layer": {name: layer(make) for name, make in makers.items()},
+    }
+
+
+def require_same(call, expected):
+    """Compare a call's outputs, side by side, with those in float64.
+
+    Raises
+    ------
+    ValueError : more than MOST_ERROR
+    """
+    found = torch.cat(call(), dim=-1).double()
+    error = float((found - expected).abs().max() / expected.abs().max())
+    if not error <= MOST_ERROR:
+        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: another product")
+
+
+def measure_size(name, size, rounds):
+    """Check and time every way at one size: {part: {way: row}}."""
+    X, params = inputs(size)
+    exact = ways(torch.from_numpy(X), params)
+    calls = ways(torch.from_numpy(X.astype(np.float32)), measuring.single(params))
+    found = dict(size._asdict())
+    for part in PARTS:
+        expected = torch.cat(exact[part][ONE](), dim=-1)
+        for call in calls[part].values():
+            require_same(call, expected)
+        times_ms = measuring.interleave(calls[part], rounds=rounds, title=f"{name}, {part}")
+        found[part] = {
+            way: {
+                "ms": measuring.summary(times_ms[way]),
+                "times_one": measuring.ratio(times_ms[way], times_ms[ONE]),
+            }
+            for way in calls[part]
+        }
+    return found
+
+
+def print_size(name, measured):
+    """Print one size as a table."""
+    print(f"\n{name}: " + " ".join(f"{length}{measured[length]}" for length in "BTdH"))
+    for part in PARTS:
+        for way, row in measured[part].items():
+            ratio = row["times_one"]
+            spread = f"{ratio['low']:.3f}–{ratio['high']:.3f}"
+            line = f"{row['ms']['median']:10.3f} ms{ratio['median']:8.3f} x one{spread:>14}"
+            print(f"  {part:13}{way:20}{line}")
+
+
+def main(arguments=None):
+    """Measure every size, print it, and write the result file unless --quick."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a tiny size, nothing is written")
+    quick = parser.parse_args(arguments).quick
+    sizes = {"tiny": Size(2, 5, 12, 3)} if quick else SIZES | {"token": ONE_TOKEN}
+    rounds = {"tiny": 2} if quick else ROUNDS
+    measuring.prepare()
+    record = {"measured": time.strftime("%Y-%m"), "machine": measuring.machine(), "sizes": {}}
+    measuring.print_machine(record["machine"])
+    with torch.inference_mode():
+        for name, size in sizes.items():
+            record["sizes"][name] = measure_size(name, size, rounds[name])
+            print_size(name, record["sizes"][name])
+    if not quick:
+        measuring.write("packed_projection", record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,305 @@
+"""Time our layer in PyTorch beside what others offer for the same work.
+
+Causal, float32, one thread, the same weights in all; forward in inference, and forward + backward
+to the gradients of X and of every weight. Before it is timed a layer is compared with float64: its
+output with NumPy's tiled layer, its gradient of X with autograd. One that is absent, fails or
+disagrees stands in the record with the reason.
+
+FlexAttention and torch.compile need a C++ compiler: g++, clang++, or what CXX names. transformers
+is no dependency of the project; PYTHONPATH may name a folder where it is installed. Writes
+src/tutorial_lib/data/results/torch_attention.json.
+"""
+
+import argparse
+import importlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib import metadata
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from experiments import measuring
+from experiments.measuring import SIZES, Size, fused_weights, inputs, single
+from tutorial_lib import tiled_multi_head_attention
+from tutorial_lib.pytorch import MultiHeadAttention
+
+ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
+OURS, BARE = "ours", "bare SDPA"
+FAST, FLEX = "nn.MultiheadAttention, fast path", "FlexAttention"
+FORWARD, BACKWARD = "forward", "forward + backward"
+MOST_ERROR = 1e-5  # of a layer in float32, as a share of the largest number
+
+
+class Form(NamedTuple):
+    """A way to compute the layer: Y = run(X) with the weights of the module."""
+
+    run: Callable
+    module: nn.Module
+
+
+class BareSDPA(nn.Module):
+    """What is left of the layer without checks and options: two products around SDPA."""
+
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.qkv_proj = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.out_proj = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, X):
+        """Return Y, (B, T, d_model)."""
+        B, T, d_model = X.shape
+        packed = self.qkv_proj(X).view(B, T, 3, self.n_heads, -1)
+        Q, K, V = packed.permute(2, 0, 3, 1, 4).unbind(0)
+        return self.out_proj(self.attend(Q, K, V).transpose(1, 2).reshape(B, T, d_model))
+
+    def attend(self, Q, K, V):
+        """Return the heads, (B, H, T, d_k)."""
+        return F.scaled_dot_product_attention(Q, K, V, is_causal=True)
+
+
+class FlexLayer(BareSDPA):
+    """The same around FlexAttention, which leaves out the blocks above the diagonal."""
+
+    def __init__(self, d_model, n_heads, T):
+        super().__init__(d_model, n_heads)
+        self.mask = create_block_mask(look_back, None, None, T, T, device="cpu")
+
+    def attend(self, Q, K, V):
+        """Return the heads, (B, H, T, d_k)."""
+        return flex_attention(Q, K, V, block_mask=self.mask)
+
+
+def look_back(b, h, query, key):
+    """Say which keys a query may look at."""
+    return query >= key
+
+
+def filled(module, params, names=("qkv_proj.weight", "out_proj.weight")):
+    """Copy Params into a module's two weights, (out, in) as nn.Linear stores them."""
+    module = module.to(torch.from_numpy(params.W_O).dtype).eval()
+    with torch.no_grad():
+        for name, W in zip(names, fused_weights(params), strict=True):
+            module.get_parameter(name).copy_(W.T)
+    return module
+
+
+def ours(X, params):
+    """Our module, the fused path."""
+    module = filled(MultiHeadAttention(params.d_model, params.n_heads), params)
+    return Form(partial(module, is_causal=True), module)
+
+
+def bare(X, params):
+    """The least that PyTorch needs."""
+    module = filled(BareSDPA(params.d_model, params.n_heads), params)
+    return Form(module, module)
+
+
+def torch_module(X, params, *, fast_path):
+    """nn.MultiheadAttention without returned weights; its fast path needs biases, here zeros."""
+    module = nn.MultiheadAttention(
+        params.d_model, params.n_heads, bias=fast_path, batch_first=True, dtype=X.dtype
+    )
+    filled(module, params, ("in_proj_weight", "out_proj.weight"))
+    hidden = torch.ones(X.shape[-2], X.shape[-2], dtype=torch.bool).triu(1)  # True = may not look
+    options = {"attn_mask": hidden, "is_causal": True, "need_weights": False}
+
+    def run(X):
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        try:
+            return module(X, X, X, **options)[0]
+        finally:
+            torch.backends.mha.set_fastpath_enabled(True)
+
+    return Form(run, module)
+
+
+def flex(X, params):
+    """FlexAttention between two products, compiled as a whole."""
+    module = filled(FlexLayer(params.d_model, params.n_heads, X.shape[-2]), params)
+    return Form(compiled(module), module)
+
+
+def explicit(X, params):
+    """Our module step by step, compiled as a whole."""
+    module = filled(MultiHeadAttention(params.d_model, params.n_heads), params)
+    return Form(partial(compiled(module.explicit), is_causal=True), module)
+
+
+def compiled(function):
+    """Return the function compiled for the shapes of its first call."""
+    return torch.compile(function, fullgraph=True, dynamic=False)
+
+
+def gpt2(X, params):
+    """The attention layer of GPT-2 in transformers, through SDPA; its biases are zeros."""
+    library = importlib.import_module("transformers.models.gpt2.modeling_gpt2")
+    config = library.GPT2Config(n_embd=params.d_model, n_head=params.n_heads)
+    config.attn_pdrop = config.resid_pdrop = 0.0
+    config._attn_implementation = "sdpa"  # the library sets it so when it loads a model
+    module = library.GPT2Attention(config, layer_idx=0).to(X.dtype).eval()
+    with torch.no_grad():
+        for layer, W in zip((module.c_attn, module.c_proj), fused_weights(params), strict=True):
+            layer.weight.copy_(W)
+    return Form(lambda X: module(X)[0], module)
+
+
+FORMS = {
+    OURS: ours,
+    BARE: bare,
+    FAST: partial(torch_module, fast_path=True),
+    "nn.MultiheadAttention": partial(torch_module, fast_path=False),
+    FLEX: flex,
+    "ours step by step, compiled": explicit,
+    "GPT-2 of transformers": gpt2,
+}
+WITHOUT_BACKWARD = {FAST: "PyTorch takes this path in inference alone"}
+
+
+def gradient(form, X, dY):
+    """Go forward and back to X and every weight; return the gradient of X."""
+    return torch.autograd.grad(form.run(X), [X, *form.module.parameters()], dY)[0]
+
+
+def expected_of(X, params, dY):
+    """Return the output and the gradient of X in float64: {way: array}."""
+    gradients = gradient(bare(X, params), torch.tensor(X, requires_grad=True), torch.tensor(dY))
+    return {
+        FORWARD: tiled_multi_head_attention(X, params, causal=True),
+        BACKWARD: gradients.numpy(),
+    }
+
+
+def error_of(call, expected):
+    """Return the largest difference from float64, as a share of the largest number.
+
+    Raises
+    ------
+    ValueError : more than MOST_ERROR
+    """
+    found = call().detach().double().numpy()
+    error = float(np.abs(found - expected).max() / np.abs(expected).max())
+    if not error <= MOST_ERROR:
+        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: not the same layer")
+    return error
+
+
+def measure_way(calls, expected, rounds, title):
+    """Check, time and weigh the calls of one way; return ({name: row}, {name: reason})."""
+    errors, reasons = measuring.attempt(
+        {name: partial(error_of, call, expected) for name, call in calls.items()}
+    )
+    if lost := {name: reasons[name] for name in (OURS, BARE) if name in reasons}:
+        raise ValueError(f"nothing to compare with: {lost}")
+    calls = {name: calls[name] for name in errors}
+    times_ms = measuring.interleave(calls, rounds=rounds, title=title)
+    rows = {
+        name: {
+            "ms": measuring.summary(times_ms[name]),
+            "times_bare": measuring.ratio(times_ms[name], times_ms[BARE]),
+            "times_ours": measuring.ratio(times_ms[name], times_ms[OURS]),
+            "peak_mib": measuring.torch_peak_mib(call),
+            "error": float(f"{errors[name]:.1e}"),
+        }
+        for name, call in calls.items()
+    }
+    return rows, reasons
+
+
+def measure_size(name, size, rounds):
+    """Measure every form at one size, both ways: {way: {form: row, or why there is none}}."""
+    torch.compiler.reset()  # or kernels for any shape would be made at the second size
+    X, params = inputs(size)
+    dY = np.random.default_rng(1).standard_normal(X.shape)
+    expected = expected_of(X, params, dY)
+    X = torch.tensor(X, dtype=torch.float32, requires_grad=True)
+    dY, params = torch.tensor(dY, dtype=torch.float32), single(params)
+    forms, absent = measuring.attempt({n: partial(make, X, params) for n, make in FORMS.items()})
+    ways = {
+        FORWARD: {n: partial(form.run, X) for n, form in forms.items()},
+        BACKWARD: {
+            n: partial(gradient, form, X, dY)
+            for n, form in forms.items()
+            if n not in WITHOUT_BACKWARD
+        },
+    }
+    found = {**size._asdict(), "flop": size.flop}
+    for way, calls in ways.items():
+        with torch.inference_mode(way == FORWARD):
+            rows, reasons = measure_way(calls, expected[way], rounds, f"{name}, {way}")
+        reasons |= absent | (WITHOUT_BACKWARD if way == BACKWARD else {})
+        left_out = {n: {"left_out": reason} for n, reason in reasons.items()}
+        found[way] = {n: (rows | left_out)[n] for n in FORMS}
+    return found
+
+
+def where():
+    """Say in words where the measurements are made, with what compiles and what is installed."""
+    try:
+        transformers = metadata.version("transformers")
+    except metadata.PackageNotFoundError:
+        transformers = "not installed"
+    return measuring.machine() | {"compiler": compiler(), "transformers": transformers}
+
+
+def compiler():
+    """Return the first line that the C++ compiler says of itself, or that there is none."""
+    named = os.environ.get("CXX")
+    for name in [named] if named else ["g++", "clang++"]:
+        if path := shutil.which(name):
+            told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
+            return told.stdout.splitlines()[0]
+    return "no C++ compiler"
+
+
+def print_size(name, measured):
+    """Print one size as two tables."""
+    sizes = " ".join(f"{length}{measured[length]}" for length in "BTdH")
+    for way in (FORWARD, BACKWARD):
+        print(f"\n{name}, {way}: {sizes}")
+        print(
+            f"  {'':34}{'ms':>9}{'x bare':>8}{'quartiles':>14}{'x ours':>8}{'MiB':>8}{'error':>9}"
+        )
+        for form, row in measured[way].items():
+            print(f"  {form:34}{line_of(row)}")
+
+
+def line_of(row):
+    """Return a row of a table, or the reason why there is none."""
+    if "left_out" in row:
+        return f"left out: {row['left_out']}"
+    bare, ours = row["times_bare"], row["times_ours"]["median"]
+    spread = f"{bare['low']:.2f}–{bare['high']:.2f}"
+    numbers = f"{row['ms']['median']:9.2f}{bare['median']:8.3f}{spread:>14}{ours:8.3f}"
+    return f"{numbers}{row['peak_mib']:8.1f}{row['error']:9.0e}"
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a tiny size, nothing is written")
+    quick = parser.parse_args(arguments).quick
+    sizes = {"tiny": Size(2, 24, 12, 4)} if quick else SIZES
+    rounds = {"tiny": 2} if quick else ROUNDS
+    measuring.prepare()
+    record = {"measured": time.strftime("%Y-%m"), "machine": where(), "sizes": {}}
+    measuring.print_machine(record["machine"])
+    for name, size in sizes.items():
+        record["sizes"][name] = measure_size(name, size, rounds[name])
+        print_size(name, record["sizes"][name])
+    if not quick:
+        measuring.write("torch_attention", record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+"""The order of a chapter or of a review, read from the notebook."""
+
+import re
+import statistics
+from dataclasses import dataclass
+
+from tests.chapters.chapters import PAGES, REPOSITORY, STEPS, printed, tags
+from tests.chapters.pages import CHAPTER, REVIEWS, kind_of
+
+VERBS = {
+    *("Add", "Ask", "Attend", "Build", "Change", "Cut", "Draw", "Find", "Fold", "Follow", "Give"),
+    *("Hand", "Hide"),
+    *("Glue", "Join", "Lay", "Let", "Look", "Make", "Measure", "Mix", "Point", "Project", "Put"),
+    *("Read", "Run", "Score", "See", "Send", "Share", "Split", "Stack", "Sum", "Teach", "Train"),
+    *("Turn", "Undo", "Walk", "Weigh", "Write"),
+}
+COLAB = "https://colab.research.google.com/github/{}/blob/main/notebooks/{}.ipynb"
+ROUNDS, CELLS_A_ROUND, EXERCISES = range(1, 5), range(3, 9), range(2, 5)
+MEDIAN_LINES, MOST_LINES = 5, 12
+LEAST_HINTS = 3  # a ladder
+MOST_COLUMNS = 85  # a wider line is cut off on the page
+SHOWN_FOLDED = {"hide-input", "remove-input"}
+FOLDED = {"outputs_hidden": True, "source_hidden": True}
+FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
+EXERCISE = re.compile(r"^(?:\*\*|#+ )Exercise (\d+)\b", re.MULTILINE)
+CHECK = re.compile(r"\bcheck_\w+\(")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A code cell, or the stretch of a Markdown cell below one heading; `section` is its `##`."""
+
+    section: str
+    kind: str
+    text: str
+    cell: object
+
+
+def headings(text):
+    """Return (level, title) of the headings outside fenced code."""
+    return [(len(hashes), title) for hashes, title in HEADING.findall(FENCE.sub("", text))]
+
+
+def pieces(notebook):
+    """Cut a notebook into pieces, each with the level-2 heading it stands below."""
+    section, found = "", []
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            found.append(Piece(section, "code", cell.source, cell))
+            continue
+        for stretch in re.split(r"(?m)^(?=## )", cell.source):
+            if stretch.startswith("## "):
+                section = stretch.partition("\n")[0].removeprefix("## ").strip()
+            if stretch.strip():
+                found.append(Piece(section, "markdown", stretch, cell))
+    return found
+
+
+def faults(name, notebook):
+    """List where a page departs from the order of all pages of its kind, a sentence each."""
+    kind, parts = kind_of(name), pieces(notebook)
+    shared = [
+        *_title(name, notebook),
+        *_headings(kind, parts),
+        *_goal(name, parts),
+        *_recap(name, parts),
+        *_predictions(name, parts),
+        *_solutions(kind, parts),
+        *_quiz(name, parts),
+        *_lengths(parts),
+    ]
+    if kind is CHAPTER:
+        return [*shared, *_build(parts), *_middle(parts), *_exercises(name, parts)]
+    return [*shared, *_abilities(name, parts), *_task(kind, parts)]
+
+
+def prose(parts, section):
+    """Return the Markdown of one section."""
+    return "\n\n".join(p.text for p in parts if p.section == section and p.kind == "markdown")
+
+
+def code(parts, section):
+    """Return the code pieces of one section."""
+    return [piece for piece in parts if piece.section == section and piece.kind == "code"]
+
+
+def colab_address(name):
+    """Return where Colab opens a chapter of this repository."""
+    return COLAB.format(REPOSITORY.removeprefix("https://github.com/"), name)
+
+
+def map_line(lit):
+    """Return the map with some steps in bold."""
+    return " · ".join(f"**{step}**" if step in lit else step for step in STEPS)
+
+
+def _title(name, notebook):
+    first = notebook.cells[0].source
+    title = headings(first)[0] if headings(first) else (0, "")
+    titles = [text for cell in notebook.cells for level, text in _levels(cell) if level == 1]
+    if title[0] != 1 or len(titles) != 1:
+        yield "needs one level-1 heading, and it comes first"
+    if title[1].partition(" ")[0].strip("*_:,") not in VERBS:
+        yield f"the title '{title[1]}' does not start with a verb of the list in anatomy.py"
+    address = colab_address(name)
+    if not re.search(r"(?<!!)\[[^\]!]+\]\(" + re.escape(address) + r"\)", first):
+        yield f"the first cell has no text link to {address}"
+
+
+def _levels(cell):
+    return headings(cell.source) if cell.cell_type == "markdown" else []
+
+
+def _headings(kind, parts):
+    found = [
+        title
+        for piece in parts
+        if piece.kind == "markdown"
+        for level, title in headings(piece.text)
+        if level == 2
+    ]
+    if found != list(kind.headings):
+        yield f"level-2 headings are {found}, expected {list(kind.headings)}"
+
+
+def _goal(name, parts):
+    top, goal = prose(parts, ""), prose(parts, "Goal")
+    expected = map_line(PAGES[name].lit)
+    if expected not in f"{top}\n{goal}".splitlines():
+        yield f"the top does not show the map: {expected}"
+    if not re.search(r"\bminutes\b.*\breading\b.*\bdoing\b", goal, re.DOTALL):
+        yield "Goal does not give the minutes of reading and of doing"
+
+
+def _recap(name, parts):
+    order = list(PAGES)
+    following = order[order.index(name) + 1 : order.index(name) + 2]
+    expected = map_line(PAGES[following[0]].lit if following else ())
+    if expected not in prose(parts, "Recap").splitlines():
+        yield f"Recap does not show the map with the next arrow: {expected}"
+
+
+def _build(parts):
+    rounds = []
+    for piece in parts:
+        if piece.section != "Build":
+            continue
+        if piece.kind == "markdown":
+            rounds += [0 for level, _ in headings(piece.text) if level == 3]
+        elif rounds:
+            rounds[-1] += 1
+    if len(rounds) not in ROUNDS:
+        yield f"Build has {len(rounds)} rounds (###), expected 1 to {ROUNDS[-1]}"
+    for place, cells in enumerate(rounds, start=1):
+        if cells not in CELLS_A_ROUND:
+            yield f"round {place} has {cells} code cells, expected 3 to {CELLS_A_ROUND[-1]}"
+    for piece in parts:
+        if piece.section != "Build" and piece.kind == "code" and "keeper" in tags(piece.cell):
+            yield f"cell {piece.cell.id} is a keeper outside Build"
+
+
+def _predictions(name, parts):
+    shown = [place for place, piece in enumerate(parts) if piece.text.startswith("prediction(")]
+    sources = [parts[place].text.strip() for place in shown]
+    expected = [f'prediction("{name}", {n})' for n in range(1, kind_of(name).predictions + 1)]
+    if sources != expected:
+        yield f"predictions are {sources}, expected {expected}"
+    answers = []
+    for place in shown:
+        if tags(parts[place].cell) != ["remove-input"]:
+            yield f"{parts[place].text} is not tagged remove-input"
+        answer = parts[place + 1].cell if place + 1 < len(parts) else None
+        if answer is None or not _is_closed(answer):
+            yield f"the cell after {parts[place].text} is no closed answer: tag hide-output, folded"
+        else:
+            answers.append(answer.id)
+    for piece in parts:
+        if piece.kind == "code" and _is_folded(piece.cell) and piece.cell.id not in answers:
+            yield f"cell {piece.cell.id} hides its output without a prediction before it"
+
+
+def _is_closed(cell):
+    folded = cell.metadata.get("jupyter", {}).get("outputs_hidden") is True
+    return cell.cell_type == "code" and "hide-output" in tags(cell) and folded and cell.outputs
+
+
+def _is_folded(cell):
+    folded = {"hide-output", "hide-cell"} & set(tags(cell)) or "jupyter" in cell.metadata
+    return folded and "solution" not in tags(cell)
+
+
+def _middle(parts):
+    if not any(CHECK.search(piece.text) for piece in code(parts, "Check")):
+        yield "Check calls no check_...(fn)"
+    for section in ("Idea", "Look"):
+        if not any("<figure" in _html(o) for p in code(parts, section) for o in p.cell.outputs):
+            yield f"{section} shows no figure"
+    if not any(o.output_type == "stream" for p in code(parts, "Look") for o in p.cell.outputs):
+        yield "Look prints no sentence"
+    myth = prose(parts, "Myth and measurement")
+    if not re.search(r"^> ", myth, re.MULTILINE) or "](https://" not in myth:
+        yield "Myth and measurement needs the claim as a quotation, and a link to a source"
+    if not any(printed(piece.cell).strip() for piece in code(parts, "Myth and measurement")):
+        yield "Myth and measurement measures nothing"
+
+
+def _html(output):
+    return output.get("data", {}).get("text/html", "")
+
+
+def exercises(parts):
+    """Cut the section Exercises where an exercise starts; each is a list of pieces."""
+    found = []
+    for piece in parts:
+        if piece.section != "Exercises":
+            continue
+        if piece.kind == "markdown" and EXERCISE.search(piece.text):
+            found.append([])
+        if found:
+            found[-1].append(piece)
+    return found
+
+
+def _solutions(kind, parts):
+    for piece in parts:
+        if piece.kind == "code" and piece.section != kind.tasks and "solution" in tags(piece.cell):
+            yield f"cell {piece.cell.id} is a solution outside {kind.tasks}"
+
+
+def _abilities(name, parts):
+    table = [row for row in prose(parts, "What you can do now").splitlines() if row[:1] == "|"]
+    for chapter in REVIEWS[name]:
+        if not any(f"]({chapter}.ipynb)" in row for row in table):
+            yield f"its table of what you can do has no link to {chapter}.ipynb"
+    for step in STEPS:
+        if not any(row.startswith(f"| **{step}** |") for row in table):
+            yield f"its table of what you can do has no row for the step {step}"
+
+
+def _task(kind, parts):
+    task = [piece for piece in parts if piece.section == kind.tasks]
+    use = task[-1].cell if task else None
+    if use is None or use.cell_type != "code" or tags(use) != ["solution"]:
+        yield "the task does not end in an open cell, tagged solution, that uses what was written"
+    elif not printed(use).strip():
+        yield "the last cell of the task finds no number again"
+    before = task[:-1]
+    if before and before[-1].kind == "markdown":  # what the use is for
+        before = before[:-1]
+    yield from (f"the task: {fault}" for fault in exercise_faults(before))
+
+
+def _exercises(name, parts):
+    found = exercises(parts)
+    numbers = EXERCISE.findall(prose(parts, "Exercises"))
+    if len(found) not in EXERCISES or numbers != [str(n + 1) for n in range(len(found))]:
+        yield f"exercises are numbered {numbers}, expected 2 to {EXERCISES[-1]}, from 1"
+    puzzles = [p for p in parts if p.kind == "code" and p.text.startswith("parsons(")]
+    inside = [p for p in puzzles if p.section == "Exercises"]
+    if [p.text.strip() for p in inside] != [f'parsons("{name}")'] or puzzles != inside:
+        yield f'Exercises need one parsons("{name}")'
+    if any(tags(piece.cell) != ["remove-input"] for piece in puzzles):
+        yield "the Parsons problem is not tagged remove-input"
+    for place, exercise in enumerate(found, start=1):
+        if not any(piece in puzzles for piece in exercise):
+            yield from (f"exercise {place}: {fault}" for fault in exercise_faults(exercise))
+
+
+def exercise_faults(exercise):
+    """List what is out of order in one exercise: task, stub, check, hints, solution."""
+    order = "".join(_role(piece) for piece in exercise)
+    if not re.fullmatch(r"t+s+c(?:t*h+)t*S", order):
+        yield f"goes {' '.join(order)}; expected task, stub, check, hints, solution (t s c h S)"
+        return
+    check = next(piece for piece in exercise if _role(piece) == "c")
+    if "not done yet" not in printed(check.cell):
+        yield "the stored output of its check does not say 'not done yet'"
+    hints = sum(p.text.count("<summary>Hint") for p in exercise if _role(p) == "h")
+    if hints < LEAST_HINTS:
+        yield f"has {hints} hints, expected a ladder of {LEAST_HINTS}"
+    solution = exercise[-1].cell
+    folded = solution.metadata.get("jupyter", {})
+    if tags(solution) != ["solution", "hide-cell"] or folded != FOLDED:
+        yield "its solution is not folded: tags solution and hide-cell, source and outputs hidden"
+    if not CHECK.search(solution.source) or "✓" not in printed(solution):
+        yield "its solution does not define and check, with a ✓"
+
+
+def _role(piece):
+    if piece.kind == "markdown":
+        return "h" if "<details" in piece.text else "t"
+    if "solution" in tags(piece.cell):
+        return "S"
+    return "c" if CHECK.search(piece.text) else "s"
+
+
+def _quiz(name, parts):
+    shown = [piece.cell for piece in code(parts, "Quiz")]
+    expected = f'quiz("{name}")'
+    if [cell.source.strip() for cell in shown] != [expected]:
+        yield f"Quiz needs one cell, {expected}"
+    elif tags(shown[0]) != ["remove-input"]:
+        yield "the quiz is not tagged remove-input"
+
+
+def _lengths(parts):
+    visible = [p for p in parts if p.kind == "code" and not SHOWN_FOLDED & set(tags(p.cell))]
+    lines = {p.cell.id: sum(1 for line in p.text.splitlines() if line.strip()) for p in visible}
+    for name, count in lines.items():
+        if count > MOST_LINES:
+            yield f"cell {name} has {count} lines, more than {MOST_LINES}"
+    for piece in visible:
+        widest = max(piece.text.splitlines(), key=len, default="")
+        if len(widest) > MOST_COLUMNS:
+            yield f"cell {piece.cell.id} has {len(widest)} columns, more than {MOST_COLUMNS}"
+    median = statistics.median(lines.values()) if lines else 0
+    if median > MEDIAN_LINES:
+        yield f"its code cells have {median} lines in the median, more than {MEDIAN_LINES}"

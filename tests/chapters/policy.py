@@ -1,0 +1,222 @@
+"""What every notebook must keep to, read from the file without running it.
+
+nbval alone passes over cleared outputs, ignored cells and raster images. `violations` closes those
+holes; `test_canaries.py` shows that the two together leave none of the known ones open.
+"""
+
+import ast
+import re
+import sys
+
+import nbformat
+
+from tests.chapters.chapters import LAST_OF_PART_ONE, REPOSITORY, code_cells, number, printed, tags
+
+SETUP = f"""\
+import importlib.util
+import os
+import subprocess
+import sys
+
+if importlib.util.find_spec("tutorial_lib") is None:
+    repository = "{REPOSITORY}"
+    source = os.environ.get("TUTORIAL_LIB_SOURCE", f"git+{{repository}}")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", source]
+    subprocess.run(install, check=True)
+    importlib.invalidate_caches()"""
+
+# (chapter, cell id, tag or comment of nbval) → why this cell needs it
+REVIEWED = {}
+
+KNOWN_TAGS = {"hide-input", "keeper", "remove-input", "hide-output", "solution", "hide-cell"}
+COMPARED_TYPES = {"text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml"}
+PART_ONE_PACKAGES = {"numpy", "matplotlib", "tutorial_lib"}
+CLOCKS = {"time", "timeit", "datetime"}
+LARGEST_NOTEBOOK = 600_000  # bytes
+
+NBVAL_COMMENT = re.compile(r"#[\s#]*((?:NBVAL|PYTEST_VALIDATE)_\w+)")
+REDRAWS = re.compile(r"\b(clear_output|display_id|update_display|get_ipython)\b")
+SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+ABSOLUTE_PATH = re.compile(r"(?<![\w.:/<)\]}])/[A-Za-z_][\w.-]*/[\w.-]+|\b[A-Z]:\\\w")
+RASTER = re.compile(r"data:image/(?!svg)[\w+]+|<image\b|<img\b")
+FENCE = re.compile(r"^(```+|~~~+)(.*?)\n.*?^\1\s*$", re.DOTALL | re.MULTILINE)
+MATHS = re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL)
+MYST = {
+    "a role": re.compile(r"\{[a-z][\w:+.-]*\}`"),
+    "a directive": re.compile(r"^\s*(?:```+|~~~+|:::+)\s*\{[\w:.-]+\}|^\s*:::", re.MULTILINE),
+    "a comment": re.compile(r"^%", re.MULTILINE),
+    "a target": re.compile(r"^\([\w-]+\)=\s*$", re.MULTILINE),
+    "a substitution": re.compile(r"\{\{.*?\}\}"),
+    "a block break": re.compile(r"^\+\+\+", re.MULTILINE),
+    "a link without text": re.compile(r"(?<!!)\[\]\("),
+}
+PICTURE = re.compile(r"!\[|<(?:img|iframe|script|style|video|audio|object|embed|link)\b", re.I)
+FORBIDDEN = re.compile(
+    r"\b(simply|just|obviously|of course|powerful|crucial|comprehensive|unlock(?:s|ed|ing)?"
+    r"|journeys?|div(?:e|es|ed|ing) into|delv(?:e|es|ed|ing))\b",
+    re.IGNORECASE,
+)
+
+
+def violations(notebook, name=""):
+    """List what a notebook does that it must not, a sentence each.
+
+    Parameters
+    ----------
+    notebook : NotebookNode as it is on disk, see `chapters.read`
+    name : its chapter, for the reviewed list and for what Part I may import
+    """
+    found = [*_counts(notebook), *_ids(notebook), *_setup(notebook), *_weight(notebook)]
+    for position, cell in enumerate(notebook.cells):
+        where = f"cell {cell.get('id', position)}"
+        rules = [*_words(cell.source)]
+        if cell.cell_type == "code":
+            rules += [*_tags(cell, name), *_code(cell, name), *_outputs(cell)]
+        elif cell.cell_type == "markdown":
+            rules += [*markdown_faults(cell.source)]
+            rules += ["carries an attached image"] if cell.get("attachments") else []
+        else:
+            rules += [f"is a {cell.cell_type} cell, which is neither run nor shown"]
+        found += [f"{where}: {rule}" for rule in rules]
+    return found
+
+
+def _counts(notebook):
+    cells = code_cells(notebook)
+    wrong = [
+        f"{cell.get('id')} has {cell.execution_count}, not {count}"
+        for count, cell in enumerate(cells, start=1)
+        if cell.execution_count != count
+    ]
+    if wrong:
+        yield f"execution counts: {'; '.join(wrong[:3])} ({len(wrong)} of {len(cells)} cells)"
+    if not cells:
+        yield "has no code cell"
+
+
+def _ids(notebook):
+    ids = [cell.get("id") for cell in notebook.cells]
+    if None in ids or len(set(ids)) < len(ids):
+        yield "every cell needs an id of its own"
+
+
+def _setup(notebook):
+    first = next(iter(code_cells(notebook)), None)
+    if first is not None and (first.source != SETUP or tags(first) != ["hide-input"]):
+        yield "the first code cell is not the setup cell, tagged hide-input, of policy.py"
+
+
+def _weight(notebook):
+    size = len(nbformat.v4.writes(notebook).encode())
+    if size > LARGEST_NOTEBOOK:
+        yield f"weighs {size // 1000} kB, more than {LARGEST_NOTEBOOK // 1000}"
+
+
+def _words(text):
+    for match in FORBIDDEN.finditer(text):
+        yield f"'{match[0]}' is a word we do not use"
+
+
+def _tags(cell, name):
+    markers = {tag for tag in tags(cell) if tag not in KNOWN_TAGS}
+    markers |= set(NBVAL_COMMENT.findall(cell.source))
+    for marker in sorted(markers):
+        if (name, cell.get("id"), marker) not in REVIEWED:
+            yield f"{marker} is no tag of ours; a reviewed exception needs a reason in policy.py"
+
+
+def _code(cell, name):
+    source = cell.source.rstrip()
+    if not source:
+        yield "is empty"
+    if re.search(r";\s*(#.*)?$", source):
+        yield "ends in ';', which hides its value"
+    for match in REDRAWS.finditer(source):
+        yield f"{match[0]} makes outputs that nbval cannot compare"
+    if match := ABSOLUTE_PATH.search(source):
+        yield f"names an absolute path, {match[0]}"
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        yield f"is not plain Python ({error.msg}): a magic, a shell command or a slip"
+        return
+    yield from _imports(tree, name)
+    if re.search(r"^MEASURE = (?!False\b)", source, re.MULTILINE):
+        yield "sets MEASURE to something other than False"
+
+
+def _imports(tree, name):
+    part_one = number(name) <= LAST_OF_PART_ONE
+    for module in imported_modules(_without_measurements(tree)):
+        package = module.partition(".")[0]
+        if package in CLOCKS:
+            yield f"imports {package} outside `if MEASURE:`; no cell prints a time"
+        foreign = package not in sys.stdlib_module_names and package not in PART_ONE_PACKAGES
+        if part_one and (foreign or module.startswith("tutorial_lib.pytorch")):
+            yield f"imports {module}, which Part I does without"
+
+
+def _without_measurements(tree):
+    """Leave out what stands under `if MEASURE:`, which a reader switches on."""
+    guarded = [
+        statement
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "MEASURE"
+        for statement in node.body
+    ]
+    inside = {id(node) for statement in guarded for node in ast.walk(statement)}
+    return [node for node in ast.walk(tree) if id(node) not in inside]
+
+
+def imported_modules(nodes):
+    """Name the modules that import statements among the nodes ask for."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def _outputs(cell):
+    for output in cell.outputs:
+        if output.output_type == "error":
+            yield "stored an error"
+        if output.get("name") == "stderr":
+            yield "wrote to stderr"
+        for kind, data in output.get("data", {}).items():
+            if kind not in COMPARED_TYPES:
+                yield f"has an output of type {kind}, which is not compared"
+            elif RASTER.search(data):
+                yield f"has a raster image in its {kind}"
+        if "data" in output and "text/plain" not in output.data:
+            yield "has an output without a text form"
+        yield from _output_text(output)
+    text = printed(cell)
+    if "<Figure" in text or re.fullmatch(r"\[?<.*>\]?", text.strip(), re.DOTALL):
+        yield f"shows a bare object: {text.strip()[:60]}"
+
+
+def _output_text(output):
+    texts = [output.get("text", ""), *output.get("data", {}).values()]
+    for text in (SCRIPT.sub("", str(text)) for text in texts):
+        if match := ADDRESS.search(text):
+            yield f"shows a memory address, {match[0]}"
+        if match := ABSOLUTE_PATH.search(text):
+            yield f"shows an absolute path, {match[0]}"
+
+
+def markdown_faults(text):
+    """List what Colab and JupyterLab would not show as the site does."""
+    for fence in FENCE.finditer(text):
+        if fence[2].strip().startswith("{"):
+            yield f"has a MyST directive, {fence[2].strip()}"
+    prose = MATHS.sub("", FENCE.sub("", text))
+    for kind, pattern in MYST.items():
+        if match := pattern.search(prose):
+            yield f"has {kind} of MyST: {match[0].strip()}"
+    if match := PICTURE.search(prose):
+        yield f"embeds something from outside the file: {match[0]}"
+    if match := ABSOLUTE_PATH.search(prose):
+        yield f"names an absolute path, {match[0]}"

@@ -1,0 +1,221 @@
+"""Every chapter has the order of all chapters, a review that of reviews; departures are noticed."""
+
+import pytest
+
+from tests.chapters.anatomy import faults
+from tests.chapters.chapters import NAMES, listed, written
+from tests.chapters.planted import (
+    CHAPTER,
+    HINT,
+    HINTS,
+    REVIEW,
+    cell_of,
+    chapter,
+    code,
+    review,
+    stdout,
+    text,
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_page_has_the_order_of_its_kind(name):
+    found = faults(name, written()[name])
+    assert not found, listed(found)
+
+
+def test_a_good_chapter_and_a_good_review_have_no_faults():
+    assert faults(CHAPTER, chapter()) == []
+    assert faults(REVIEW, review()) == []
+
+
+def edit(name, old, new):
+    """Return a change of the text of one cell."""
+
+    def change(notebook):
+        cell = cell_of(notebook, name)
+        assert old in cell.source
+        cell.source = cell.source.replace(old, new)
+
+    return change
+
+
+def retag(name, *tags):
+    """Return a change of the tags of one cell."""
+    return lambda notebook: cell_of(notebook, name).metadata.update(tags=list(tags))
+
+
+def clear(name):
+    """Return a change that takes away a cell's outputs."""
+    return lambda notebook: cell_of(notebook, name).update(outputs=[])
+
+
+def drop(name):
+    """Return a change that takes away a cell."""
+    return lambda notebook: notebook.cells.remove(cell_of(notebook, name))
+
+
+def move(name, before):
+    """Return a change that moves a cell in front of another."""
+
+    def change(notebook):
+        cell = cell_of(notebook, name)
+        notebook.cells.remove(cell)
+        notebook.cells.insert(notebook.cells.index(cell_of(notebook, before)), cell)
+
+    return change
+
+
+def add(cell, before):
+    """Return a change that puts a new cell in front of another."""
+
+    def change(notebook):
+        notebook.cells.insert(notebook.cells.index(cell_of(notebook, before)), cell)
+
+    return change
+
+
+def unfold(name):
+    """Return a change that leaves a cell open in Jupyter."""
+    return lambda notebook: cell_of(notebook, name).metadata.pop("jupyter")
+
+
+def long(lines):
+    """Return a cell of so many lines."""
+    return code("long", "\n".join(f"x = {n}" for n in range(lines)))
+
+
+def grow(notebook):
+    """Make half of the cells longer than the median allows."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and "tags" not in cell.metadata:
+            cell.source += "\nx = 1" * 6
+
+
+CHANGES = {
+    "no verb": (edit("opening", "# Ask and", "# Queries and"), "does not start with a verb"),
+    "second title": (edit("idea", "## Idea", "# Idea"), "one level-1 heading"),
+    "other file's Colab link": (edit("opening", CHAPTER, "03_attention_weights"), "no text link"),
+    "badge": (edit("opening", "[Open in Colab]", "[![Colab](badge.svg)]"), "no text link"),
+    "heading missing": (edit("myth", "## Myth and measurement", "### Myth"), "level-2 headings"),
+    "heading misspelt": (edit("quiz", "Quiz", "Test yourself"), "level-2 headings"),
+    "headings swapped": (move("look", "check"), "level-2 headings"),
+    "map unlit": (edit("opening", "**project**", "project"), "top does not show the map"),
+    "map lit elsewhere": (edit("opening", "· mix", "· **mix**"), "top does not show the map"),
+    "no minutes": (edit("opening", "20 minutes of reading, 30 of doing", "Long"), "the minutes"),
+    "recap with its own arrow": (edit("recap", "**score**", "score"), "the next arrow"),
+    "no rounds": (edit("build", "### Round 1: one head", ""), "0 rounds"),
+    "five rounds": (edit("build", "one head", "a" + "\n### Round" * 4), "5 rounds"),
+    "keeper outside Build": (move("keeper", "measured"), "outside Build"),
+    "prediction missing": (drop("prediction-2"), "predictions are"),
+    "prediction of another chapter": (edit("prediction-2", "02_", "03_"), "predictions are"),
+    "predictions swapped": (move("prediction-2", "prediction-1"), "predictions are"),
+    "prediction shows its code": (retag("prediction-1"), "not tagged remove-input"),
+    "answer open on the page": (retag("answer-1"), "no closed answer"),
+    "answer open in Jupyter": (unfold("answer-1"), "no closed answer"),
+    "answer empty": (clear("answer-1"), "no closed answer"),
+    "hidden without a question": (retag("sentence", "hide-output"), "without a prediction"),
+    "no check": (edit("checked", "check_project_heads(", "print("), "calls no check"),
+    "no figure": (clear("figure"), "Look shows no figure"),
+    "no picture": (clear("picture"), "Idea shows no figure"),
+    "no sentence": (clear("sentence"), "prints no sentence"),
+    "no claim": (edit("myth", "> ", ""), "the claim as a quotation"),
+    "no source": (edit("myth", "https://arxiv.org/abs/", ""), "a link to a source"),
+    "no measurement": (clear("measured"), "measures nothing"),
+    "one exercise": (edit("task", "**Exercise 2: with a bias.**", "Also:"), "numbered ['1']"),
+    "numbers out of order": (edit("task", "Exercise 2", "Exercise 3"), "numbered ['1', '3']"),
+    "no Parsons problem": (drop("parsons"), "need one parsons"),
+    "Parsons problem elsewhere": (move("parsons", "measured"), "need one parsons"),
+    "Parsons problem shows its code": (retag("parsons"), "not tagged remove-input"),
+    "no stub": (drop("stub"), "goes t c h S"),
+    "check after the hints": (move("hints", "unsolved"), "goes t s h c S"),
+    "no hints": (edit("hints", HINT, "Think."), "goes t s c t S"),
+    "two hints": (edit("hints", HINTS[2], ""), "has 2 hints"),
+    "no solution": (drop("solution"), "goes t s c h;"),
+    "solution first": (move("solution", "unsolved"), "goes t s S c h"),
+    "solution untagged": (retag("solution"), "goes t s c h c"),
+    "text after the solution": (add(text("after", "As you saw."), "quiz"), "exercise 2: goes"),
+    "solved already": (clear("unsolved"), "not done yet"),
+    "solution not checked": (edit("solution", "check_biased(biased)", "x"), "define and check"),
+    "solution fails": (clear("solution"), "define and check"),
+    "solution open on the page": (retag("solution", "solution"), "is not folded"),
+    "solution open in Jupyter": (unfold("solution"), "is not folded"),
+    "solution elsewhere": (retag("measured", "solution"), "outside Exercises"),
+    "no quiz": (drop("questions"), "Quiz needs one cell"),
+    "quiz of another chapter": (edit("questions", "02_", "03_"), "Quiz needs one cell"),
+    "quiz shows its code": (retag("questions"), "quiz is not tagged"),
+    "13 lines": (add(long(13), "check"), "13 lines"),
+    "86 columns": (add(code("wide", "x = " + "1" * 82), "check"), "86 columns"),
+    "long cells": (grow, "in the median"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_departure_is_noticed(case):
+    change, expected = CHANGES[case]
+    notebook = chapter()
+    change(notebook)
+    found = faults(CHAPTER, notebook)
+    assert any(expected in fault for fault in found), found
+
+
+REVIEW_CHANGES = {
+    "no verb": (edit("opening", "# Build", "# Review"), "does not start with a verb"),
+    "chapter's Colab link": (edit("opening", REVIEW, CHAPTER), "no text link"),
+    "heading of a chapter": (edit("abilities", "What you can do now", "Build"), "level-2 headings"),
+    "headings swapped": (move("recap", "quiz"), "level-2 headings"),
+    "a step unlit": (edit("opening", "**mix**", "mix"), "top does not show the map"),
+    "no minutes": (edit("opening", "20 minutes of reading, 40 of doing", "Long"), "the minutes"),
+    "recap without its map": (edit("recap", "**project out**", "out"), "the next arrow"),
+    "a chapter left out": (edit("abilities", "(04_heads.ipynb)", "(04.ipynb)"), "no link to 04_"),
+    "a step left out": (edit("abilities", "| **concat** |", "| concat |"), "no row for the step"),
+    "a prediction": (
+        add(code("asked", f'prediction("{REVIEW}", 1)', tags=["remove-input"]), "quiz"),
+        "predictions are",
+    ),
+    "no quiz": (drop("questions"), "Quiz needs one cell"),
+    "quiz of a chapter": (edit("questions", REVIEW, CHAPTER), "Quiz needs one cell"),
+    "no stub": (drop("stub"), "the task: goes t c h S"),
+    "no hints": (drop("hints"), "the task: goes t s c S"),
+    "solved already": (clear("unsolved"), "the task: the stored output"),
+    "solution not checked": (edit("solution", "check_biased(biased)", "x"), "define and check"),
+    "solution open": (unfold("solution"), "the task: its solution is not folded"),
+    "solution elsewhere": (
+        add(code("early", "x = 1", stdout("1\n"), tags=["solution"]), "quiz"),
+        "outside The task",
+    ),
+    "nothing found again": (drop("use"), "does not end in an open cell"),
+    "use that stays without the solution": (retag("use"), "does not end in an open cell"),
+    "use that is folded": (retag("use", "solution", "hide-cell"), "does not end in an open cell"),
+    "use that shows nothing": (clear("use"), "finds no number again"),
+    "13 lines": (add(long(13), "quiz"), "13 lines"),
+}
+
+
+@pytest.mark.parametrize("case", REVIEW_CHANGES)
+def test_departure_of_a_review_is_noticed(case):
+    change, expected = REVIEW_CHANGES[case]
+    notebook = review()
+    change(notebook)
+    found = faults(REVIEW, notebook)
+    assert any(expected in fault for fault in found), found
+
+
+def test_a_chapter_is_no_review_and_a_review_no_chapter():
+    assert any("level-2 headings" in fault for fault in faults(REVIEW, chapter()))
+    assert any("level-2 headings" in fault for fault in faults(CHAPTER, review()))
+
+
+def test_a_short_and_a_long_round_are_noticed():
+    short, long_round = chapter(), chapter()
+    edit("check", "## Check", "### Round 2\n\nNothing.\n\n## Check")(short)
+    for n in range(3):
+        add(code(f"more-{n}", "x = 1"), "keeper")(long_round)
+    assert any("round 2 has 0" in fault for fault in faults(CHAPTER, short))
+    assert any("round 1 has 10" in fault for fault in faults(CHAPTER, long_round))
+
+
+def test_twelve_lines_are_accepted():
+    notebook = chapter()
+    add(long(12), "check")(notebook)
+    assert not any("lines" in fault for fault in faults(CHAPTER, notebook))

@@ -1,0 +1,81 @@
+"""A chapter's file alone, in Colab's versions, installs the library and prints what is stored.
+
+`make colab-check` asks this, and `make test` does not.
+"""
+
+import copy
+import json
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from book._ext.runnable import build_wheel
+from tests.chapters.chapters import NAMES, NOTEBOOKS, ROOT, code_cells, listed, printed, read
+from tests.chapters.planted import cell_of, good
+from tools.colab_environment import COLAB, LIBRARY, PYTHON, environment, run, versions
+
+pytestmark = pytest.mark.setup
+
+PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The library's wheel; the environment has all that it needs, and not the library."""
+    environment()
+    if LIBRARY in versions():
+        run(PYTHON, "-m", "pip", "uninstall", "--quiet", "--yes", LIBRARY)
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def differences(stored, fresh):
+    """List the cells that print, or show besides pictures, something else than is stored."""
+    found = []
+    for before, after in zip(code_cells(stored), code_cells(fresh), strict=True):
+        if any(output.get("name") == "stderr" for output in after.outputs):
+            found.append(f"{before.id} wrote to stderr: {printed(after)}")
+        elif printed(before) != printed(after):
+            found.append(f"{before.id} printed:\n{printed(after)}\nstored:\n{printed(before)}")
+        elif _pages(before) != _pages(after):
+            found.append(f"{before.id} shows another page, apart from its picture")
+    return found
+
+
+def _pages(cell):
+    data = [output.get("data", {}).get("text/html", "") for output in cell.outputs]
+    return [PICTURE.sub("", page) for page in data]
+
+
+@pytest.mark.colab
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_alone_prints_what_is_stored(wheel, tmp_path, name):
+    alone = Path(shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path))
+    before = versions()
+    tool = ROOT / "tools" / "run_notebooks.py"
+    run(PYTHON, tool, alone, folder=tmp_path, TUTORIAL_LIB_SOURCE=str(wheel))
+    found = differences(read(NOTEBOOKS / alone.name), read(alone))
+    assert not found, listed(found)
+    assert versions() == before | {LIBRARY: wheel.name.split("-")[1]}
+    assert f"numpy=={before['numpy']}" in COLAB
+
+
+@pytest.mark.parametrize(
+    ("cell", "old", "new", "noticed"),
+    [
+        ("text", "0.571", "0.572", True),
+        ("figure", "share 0.5714", "share 0.5715", True),
+        ("figure", 'r="0.5714"', 'r="0.5715"', False),
+        ("figure", "<svg", "<b>other</b><svg", True),
+        ("text", "stdout", "stderr", True),
+    ],
+)
+def test_only_the_bytes_of_a_picture_may_differ(cell, old, new, noticed):
+    fresh = copy.deepcopy(good())
+    outputs = json.dumps(cell_of(fresh, cell).outputs)
+    changed = json.loads(outputs.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1]))
+    cell_of(fresh, cell).outputs = nbformat.from_dict(changed)
+    assert changed != json.loads(outputs)
+    assert [fault.split()[0] for fault in differences(good(), fresh)] == [cell] * noticed

@@ -1,0 +1,227 @@
+"""Every notebook keeps to the policy, and each rule of the policy rejects what it is there for."""
+
+import json
+
+import pytest
+import yaml
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
+
+from tests.chapters.chapters import (
+    CHAPTERS,
+    NAMES,
+    NOTEBOOKS,
+    PAGES,
+    REQUIRED,
+    ROOT,
+    listed,
+    read,
+    written,
+)
+from tests.chapters.pages import REVIEWS
+from tests.chapters.planted import cell_of, code, good
+from tests.chapters.policy import FORBIDDEN, REVIEWED, markdown_faults, violations
+from tools.run_notebooks import dumps, normalise
+
+MARKDOWN = [*sorted((ROOT / "book").rglob("*.md")), ROOT / "README.md"]
+BANKS = sorted((ROOT / "src" / "tutorial_lib" / "data" / "banks").glob("*.json"))
+
+
+def test_the_first_pages_exist_and_no_notebook_is_unknown():
+    assert set(REQUIRED) <= set(NAMES)
+    assert [name for name in PAGES if name in NAMES] == NAMES
+
+
+def test_no_chapter_is_left_out():
+    chapters = [name for name in NAMES if name in CHAPTERS]
+    assert list(CHAPTERS)[: len(chapters)] == chapters
+
+
+def test_contents_list_the_pages_in_reading_order():
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    files = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
+    assert [f.partition("/")[2] for f in files if f.startswith("notebooks/")] == NAMES
+
+
+def test_a_review_closes_chapters_that_follow_one_another():
+    for part in REVIEWS.values():
+        first = list(CHAPTERS).index(part[0])
+        assert part == tuple(CHAPTERS)[first : first + len(part)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_keeps_to_the_policy(name):
+    found = violations(written()[name], name)
+    assert not found, listed(found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_is_stored_as_the_tool_stores_it(name):
+    path = NOTEBOOKS / f"{name}.ipynb"
+    assert dumps(normalise(read(path))) == path.read_text(encoding="utf-8")
+
+
+def test_each_reviewed_exception_has_a_reason_and_a_cell():
+    notebooks = written()
+    for (name, cell_id, _), reason in REVIEWED.items():
+        assert reason
+        assert cell_of(notebooks[name], cell_id)
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
+def test_page_avoids_the_words_we_do_not_use(path):
+    assert FORBIDDEN.findall(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", BANKS, ids=lambda path: path.stem)
+def test_bank_avoids_the_words_we_do_not_use(path):
+    bank = json.loads(path.read_text(encoding="utf-8"))
+    assert FORBIDDEN.findall(json.dumps(bank, ensure_ascii=False)) == []
+
+
+@pytest.mark.parametrize("name", ["03_attention_weights", "review_part_1"])
+def test_a_good_notebook_has_no_violations(name):
+    assert violations(good(), name) == []
+
+
+def test_after_part_one_torch_may_be_imported():
+    notebook = good()
+    run("import torch")(notebook)
+    assert violations(notebook, "09_pytorch") == []
+
+
+def add(cell):
+    """Return a change that appends a cell."""
+
+    def change(notebook):
+        if cell.cell_type == "code":
+            cell.execution_count = len([c for c in notebook.cells if c.cell_type == "code"]) + 1
+        notebook.cells.append(cell)
+
+    return change
+
+
+def run(source):
+    """Return a change that appends a code cell."""
+    return add(new_code_cell(source, id="planted"))
+
+
+def note(text):
+    """Return a change that appends a Markdown cell."""
+    return add(new_markdown_cell(text, id="planted"))
+
+
+def output(**data):
+    """Return a change that appends a cell with one display output."""
+    kinds = {kind.replace("__", "/").replace("_xml", "+xml"): text for kind, text in data.items()}
+    return add(code("planted", "show()", new_output("display_data", data=kinds)))
+
+
+def drop_id(notebook):
+    """Take the id from one cell."""
+    del notebook.cells[0]["id"]
+
+
+def edit_setup(notebook):
+    """Change a word of the setup cell."""
+    setup = cell_of(notebook, "setup")
+    setup.source = setup.source.replace("--no-deps", "--upgrade")
+
+
+def tag(name):
+    """Return a change that tags one cell."""
+    return lambda notebook: cell_of(notebook, "text").metadata.update(tags=[name])
+
+
+BROKEN = {
+    "count missing": (lambda n: cell_of(n, "text").update(execution_count=None), "text has None"),
+    "counts swapped": (lambda n: cell_of(n, "text").update(execution_count=9), "text has 9"),
+    "id missing": (drop_id, "id of its own"),
+    "id twice": (lambda n: n.cells[0].update(id="text"), "id of its own"),
+    "setup edited": (edit_setup, "setup cell"),
+    "setup untagged": (lambda n: cell_of(n, "setup").metadata.clear(), "setup cell"),
+    "too heavy": (output(text__plain="x" * 700_000), "more than 600"),
+    "raw cell": (add(new_raw_cell("print(1)", id="planted")), "raw cell"),
+    "empty cell": (run(""), "is empty"),
+    "nbval tag": (tag("nbval-ignore-output"), "nbval-ignore-output is no tag"),
+    "skip tag": (tag("nbval-skip"), "nbval-skip is no tag"),
+    "raises tag": (tag("raises-exception"), "raises-exception is no tag"),
+    "nbclient's skip tag": (tag("skip-execution"), "skip-execution is no tag"),
+    "nbval comment": (run("x = 1\n# NBVAL_IGNORE_OUTPUT"), "NBVAL_IGNORE"),
+    "old nbval comment": (run("## PYTEST_VALIDATE_IGNORE_OUTPUT\nx = 1"), "PYTEST_VALIDATE"),
+    "magic": (run("%matplotlib inline"), "not plain Python"),
+    "cell magic": (run("%%time\nx = 1"), "not plain Python"),
+    "shell command": (run("!ls"), "not plain Python"),
+    "semicolon": (run("4 / 7;"), "hides its value"),
+    "semicolon, comment": (run("4 / 7;  # quiet"), "hides its value"),
+    "clear_output": (run("from IPython.display import clear_output"), "clear_output"),
+    "display_id": (run("display(1, display_id='a')"), "display_id"),
+    "magic by call": (run("get_ipython().run_line_magic('time', '1')"), "get_ipython"),
+    "path in code": (run("open('/srv/data/x.txt')"), "absolute path"),
+    "clock": (run("from time import perf_counter"), "no cell prints a time"),
+    "clock in else": (run("if MEASURE:\n    pass\nelse:\n    import time"), "prints a time"),
+    "measuring": (run("MEASURE = True"), "MEASURE"),
+    "torch in Part I": (run("import torch"), "imports torch"),
+    "our torch": (run("from tutorial_lib import pytorch"), "tutorial_lib.pytorch"),
+    "png": (output(text__plain="a", image__png="iVBORw0"), "image/png"),
+    "widget": (output(text__plain="a", application__x="{}"), "application/x"),
+    "png in html": (
+        output(text__plain="a", text__html='<b src="data:image/png;base64,">'),
+        "raster",
+    ),
+    "png in svg": (output(text__plain="a", image__svg_xml="<svg><image href=''/></svg>"), "raster"),
+    "no text form": (output(text__html="<b>a</b>"), "without a text form"),
+    "address": (output(text__plain="object at 0x7f3a5c001d60"), "memory address"),
+    "path": (output(text__plain="wrote /srv/data/x.txt"), "absolute path"),
+    "Windows path": (output(text__plain="wrote C:\\data"), "absolute path"),
+    "bare figure": (output(text__plain="<Figure size 640x480 with 1 Axes>"), "bare object"),
+    "bare axes": (output(text__plain="<Axes: >"), "bare object"),
+    "forbidden word": (note("It simply works."), "'simply'"),
+    "forbidden word in a comment": (run("x = 1  # Obviously"), "'Obviously'"),
+    "attachment": (add(new_markdown_cell("a", id="p", attachments={"a": {}})), "attached"),
+    "role": (note("see {doc}`intro`"), "role"),
+    "directive": (note("```{note}\nLook.\n```"), "directive"),
+    "colon directive": (note(":::{tip}\nLook.\n:::"), "directive"),
+    "myst comment": (note("% later"), "comment"),
+    "target": (note("(weights)=\n## Weights"), "target"),
+    "substitution": (note("by {{ author }}"), "substitution"),
+    "remote image": (note("![badge](https://example.org/badge.svg)"), "outside the file"),
+    "image tag": (note('<img src="https://example.org/a.png">'), "outside the file"),
+    "path in prose": (note("Open `/srv/data/x.txt`."), "absolute path"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_policy_rejects(case):
+    change, expected = BROKEN[case]
+    notebook = good()
+    change(notebook)
+    for name in ("03_attention_weights", "review_part_1"):
+        found = violations(notebook, name)
+        assert any(expected in violation for violation in found), found
+
+
+@pytest.mark.parametrize("stream", ["stderr", "error"])
+def test_policy_rejects_what_went_wrong(stream):
+    wrong = {
+        "stderr": new_output("stream", name="stderr", text="careful"),
+        "error": new_output("error", ename="ValueError", evalue="no", traceback=[]),
+    }
+    notebook = good()
+    add(code("planted", "f()", wrong[stream]))(notebook)
+    assert any(stream in violation for violation in violations(notebook))
+
+
+def test_policy_lets_ordinary_markdown_pass():
+    text = (
+        "Weights, shape `(..., H, T, S)`: $e^{a-c}$ and $$\\frac{Q K^\\top}{\\sqrt{d_k}}$$\n"
+        "<details><summary>Hint</summary>\n\n</details>\n\n"
+        "and/or [paper](https://arxiv.org/abs/1706.03762), [references](../book/references.md)\n"
+        "```python\nx = {'a': 1}\n```\n"
+    )
+    assert list(markdown_faults(text)) == []
+
+
+def test_policy_lets_a_reader_measure():
+    notebook = good()
+    run("MEASURE = False\nif MEASURE:\n    import time\n\n    print(time.perf_counter())")(notebook)
+    assert violations(notebook) == []

@@ -1,0 +1,135 @@
+"""The references hold every paper that the book and the assignments name, and no other."""
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from tests.chapters.chapters import REPOSITORY
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [
+    *sorted(ROOT.glob("notebooks/*.ipynb")),
+    *sorted(ROOT.glob("coursework/assignments/*/assignment.ipynb")),
+    *sorted(ROOT.glob("book/*.md")),
+    *sorted(ROOT.glob("src/tutorial_lib/data/banks/*.json")),
+    ROOT / "src/tutorial_lib/data/results/published_models.json",
+]
+ARXIV = re.compile(r"arxiv\.org/(?:abs|pdf|html)/(\d{4}\.\d{4,5})|arXiv:(\d{4}\.\d{4,5})")
+DOI = re.compile(r"doi\.org/(10\.\d{4,9}/[^\s)\"\\]+)")
+PAGE = re.compile(
+    r"https://(?:aclanthology\.org|proceedings\.[\w.]+|transformer-circuits\.pub|openreview\.net"
+    r"|papers\.[\w.]+|www\.jmlr\.org|jmlr\.org|dl\.acm\.org)/[^\s)\"\\]+"
+)
+LINK = re.compile(r"\[([^][]*)\]\((https?://[^)\s]+)\)")
+BARE = re.compile(r"^(?:19|20)\d\d$")
+CITED = re.compile(r"^(?P<who>[^\W\d_].*?),? (?P<year>(?:19|20)\d\d)\b")
+UNLINKED = re.compile(r"[^\W\d_][\w'’-]+ (?:et al\.|and [^\W\d_][\w'’-]+),? \(?(?:19|20)\d\d\b")
+FIELD = re.compile(r"^ *(\w+) = \{(.*)\},?$", re.MULTILINE)
+MOVING = re.compile(
+    r"https://github\.com/([\w.-]+/[\w.-]+)/(?:blob|tree|raw)/(?:main|master|HEAD)/"
+)
+OURS = REPOSITORY.removeprefix("https://github.com/")
+
+
+def text_of(path):
+    """What a file tells its readers: of a notebook, the cells' sources alone."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".ipynb":
+        return text
+    return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+
+
+def identifiers(text):
+    """Every arXiv number, DOI and page of a publisher that a text names."""
+    found = {one or other for one, other in ARXIV.findall(text)}
+    found |= {doi.rstrip(".,;").lower() for doi in DOI.findall(text)}
+    return found | {page.rstrip(".,;/") for page in PAGE.findall(text)}
+
+
+def entries():
+    """Read the bibliography: key → fields."""
+    text = (ROOT / "book/references.bib").read_text(encoding="utf-8")
+    blocks = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    return {key: dict(FIELD.findall(fields)) for key, fields in blocks}
+
+
+def own(fields):
+    """All identifiers of one entry."""
+    url = fields.get("url", "").rstrip("/")
+    return {fields.get("eprint"), fields.get("doi", "").lower(), url} - {None, ""}
+
+
+def plain(name):
+    """A name without TeX and accents: Lebr{\\'o}n and Lebrón are both Lebron."""
+    name = unicodedata.normalize("NFD", re.sub(r"[{}\\'\"`^~]", "", name))
+    return "".join(letter for letter in name if not unicodedata.combining(letter))
+
+
+def people(fields):
+    """The family names of an entry's authors, in their order."""
+    return [plain(person).split(",")[0] for person in fields["author"].split(" and ")]
+
+
+def cited_as(who, authors):
+    """Are these an entry's authors, as our links write them: one, "A and B", "A, B and C"?"""
+    if who.endswith(" et al."):
+        return len(authors) > 2 and plain(who.removesuffix(" et al.")) == authors[0]
+    return re.split(r", | and ", plain(who)) == authors
+
+
+TEXTS = {path.relative_to(ROOT).as_posix(): text_of(path) for path in SOURCES}
+ENTRIES = entries()
+HELD = {identifier: key for key, fields in ENTRIES.items() for identifier in own(fields)}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_paper_that_is_linked_is_in_the_references(name):
+    assert not identifiers(TEXTS[name]) - set(HELD)
+
+
+def test_every_reference_is_linked_somewhere():
+    linked = set().union(*map(identifiers, TEXTS.values()))
+    assert not [key for key, fields in ENTRIES.items() if not own(fields) & linked]
+
+
+def test_no_paper_is_held_twice():
+    assert sum(len(own(fields)) for fields in ENTRIES.values()) == len(HELD)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_link_names_the_authors_and_the_year_of_the_references(name):
+    wrong = []
+    for words, target in LINK.findall(TEXTS[name]):
+        cited = CITED.match(words)
+        for key in {HELD[found] for found in identifiers(target) if found in HELD}:
+            fields = ENTRIES[key]
+            if BARE.match(words):
+                right = words == fields["year"]
+            elif cited:
+                right = cited["year"] == fields["year"] and cited_as(cited["who"], people(fields))
+            else:  # other words: "its paper", "one after attention"
+                continue
+            if not right:
+                wrong.append(f"{words}: {people(fields)[:3]} {fields['year']}")
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_paper_that_is_named_with_its_year_is_linked(name):
+    named = UNLINKED.findall(LINK.sub("", TEXTS[name]))
+    assert not named
+
+
+@pytest.mark.parametrize("key", ENTRIES)
+def test_every_entry_has_an_identifier_and_a_section_that_prints_it(key):
+    page = TEXTS["book/references.md"]
+    assert own(ENTRIES[key])
+    assert f':filter: keywords % "{ENTRIES[key]["keywords"]}"' in page
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_code_of_others_is_linked_at_a_commit_or_a_version(name):
+    assert not set(MOVING.findall(TEXTS[name])) - {OURS}

@@ -1,0 +1,144 @@
+"""A chapter's keeper and the library's function of the same name, compared as syntax trees."""
+
+import ast
+import copy
+import difflib
+import io
+import re
+import tokenize
+from functools import cache
+
+from tests.chapters.chapters import HOME, LIBRARY, PAGES, code_cells, number, tags
+
+LONGEST_KEEPER = 12  # lines
+BUILT_IN = re.compile(r"\bBuilt in chapter (\d\d)\b")
+
+
+@cache
+def library():
+    """Return the functions at the top level of the library's files, by name."""
+    functions = {}
+    for path in sorted(LIBRARY.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                functions.setdefault(node.name, []).append(node)
+    return functions
+
+
+def reduced(function):
+    """Return a function's tree without docstring, type annotations and `require_*` lines."""
+    function = copy.deepcopy(function)
+    if ast.get_docstring(function, clean=False) is not None:
+        function.body = function.body[1:]
+    function.body = [node for node in function.body if not _is_door(node)] or [ast.Pass()]
+    for node in ast.walk(function):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    return _Unannotated().visit(function)
+
+
+class _Unannotated(ast.NodeTransformer):
+    def visit_AnnAssign(self, node):
+        """Turn `x: int = 1` into `x = 1`."""
+        return ast.Assign([node.target], node.value, lineno=0) if node.value else None
+
+
+def _is_door(node):
+    call = node.value if isinstance(node, ast.Expr) else None
+    is_name = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    return is_name and call.func.id.startswith("require_")
+
+
+def difference(in_cell, in_library):
+    """Return a unified diff of two functions, reduced; empty when their trees are equal."""
+    in_cell, in_library = reduced(in_cell), reduced(in_library)
+    if ast.dump(in_cell) == ast.dump(in_library):
+        return ""
+    lines = [ast.unparse(tree).splitlines() for tree in (in_library, in_cell)]
+    return "\n".join(difflib.unified_diff(*lines, "library", "chapter", lineterm="", n=1))
+
+
+def keeper_faults(name, notebook):
+    """List what is wrong with the cells of a chapter that are tagged `keeper`."""
+    found = []
+    cells = [cell for cell in code_cells(notebook) if "keeper" in tags(cell)]
+    for cell in cells:
+        found += [f"cell {cell.id}: {fault}" for fault in _cell_faults(cell.source)]
+    functions = [_function_name(cell.source) for cell in cells]
+    expected = list(PAGES[name].keepers)
+    if sorted(map(str, functions)) != sorted(expected):
+        found.append(f"keepers are {functions}, expected {expected}")
+    return found
+
+
+def _function_name(source):
+    body = ast.parse(source).body
+    return getattr(body[0], "name", None) if body else None
+
+
+def _cell_faults(source):
+    body = ast.parse(source).body
+    if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
+        yield "a keeper is one function, alone in its cell"
+        return
+    if len(source.strip().splitlines()) > LONGEST_KEEPER:
+        yield f"a keeper has at most {LONGEST_KEEPER} lines"
+    twins = library().get(body[0].name, [])
+    if len(twins) != 1:
+        yield f"the library has {len(twins)} functions {body[0].name}, expected one"
+    elif diff := difference(body[0], twins[0]):
+        yield f"differs from the library, which is right; mend the cell:\n{diff}"
+
+
+def rival_definitions(name, notebook):
+    """List the places where a chapter gives a keeper's name another meaning."""
+    found = []
+    for cell in code_cells(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            for bound in _names_bound(node):
+                own = "keeper" in tags(cell) and HOME.get(bound) == name
+                if bound in HOME and not own:
+                    found.append(f"cell {cell.id} defines {bound}, a keeper of {HOME[bound]}")
+    return found
+
+
+def _names_bound(node):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+
+
+def import_faults(name, notebook):
+    """List the imports of keepers that do not say in which chapter they were built."""
+    found = []
+    for cell in code_cells(notebook):
+        comments = _comments(cell.source)
+        for node in ast.walk(ast.parse(cell.source)):
+            if not isinstance(node, ast.ImportFrom) or node.module is None:
+                continue
+            for alias in node.names:
+                home = HOME.get(alias.name)
+                if not node.module.startswith("tutorial_lib") or home is None:
+                    continue
+                if home == name:
+                    found.append(f"cell {cell.id} imports {alias.name}, which it builds itself")
+                elif f"chapter {number(home):02}" not in comments.get(alias.lineno, ""):
+                    found.append(f"cell {cell.id}: {alias.name} was built in {home}; say so")
+    return found
+
+
+def _comments(source):
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+
+
+def claims():
+    """Return, for each library function, the chapter that its docstring says it was built in."""
+    found = {}
+    for name, functions in library().items():
+        if match := BUILT_IN.search(ast.get_docstring(functions[0]) or ""):
+            found[name] = int(match[1])
+    return found

@@ -1,0 +1,324 @@
+"""Inspector and gallery as bytes: what they carry, round, name and refuse."""
+
+import html as html_module
+import json
+import re
+
+import numpy as np
+import pytest
+
+from tests.elements.test_elements import Tree, page_elsewhere
+from tutorial_lib import causal_mask, running_example, softmax, trace
+from tutorial_lib.elements import gallery, inspector
+from tutorial_lib.elements.markup import script, style
+from tutorial_lib.errors import ShapeError
+from tutorial_lib.figures import HEAD_COLOURS
+
+H, T, S = 3, 5, 6
+QUERIES, KEYS = list("vwxyz"), list("abcdef")
+EXAMPLE = running_example()
+
+
+def some_weights(heads=H, queries=T, keys=S, seed=0):
+    """Weights of a softmax, all lengths different."""
+    return softmax(2 * np.random.default_rng(seed).standard_normal((heads, queries, keys)))
+
+
+def example_weights():
+    """(2, 3, 3), every weight a fraction."""
+    return trace(EXAMPLE.X, EXAMPLE.params, mask=EXAMPLE.mask).weights
+
+
+def asked(scores=(0.25, 0.5, 0.1)):
+    """A gallery of three heads with these scores."""
+    answers = [(score, f"reason {h}") for h, score in enumerate(scores)]
+    return gallery(some_weights(keys=T), QUERIES, "Which *head*?", answers)
+
+
+def carried(element):
+    """What the script reads: thousandths (H * T rows, NaN where hidden), names, fractions."""
+    [found] = re.findall(r'<div class="tl-live[^>]*>', element.html)
+    data = dict(re.findall(r'data-(\w+)="([^"]*)"', found))
+    data = {name: html_module.unescape(text) for name, text in data.items()}
+    keys = json.loads(data["keys"])
+    rows = [re.findall("..", row) for row in data["weights"].split(" ")]
+    numbers = [
+        [
+            np.nan if pair == "--" else int(pair, 36)
+            for pair in row + ["--"] * (len(keys) - len(row))
+        ]
+        for row in rows
+    ]
+    return np.array(numbers), json.loads(data["queries"]), keys, json.loads(data["fractions"])
+
+
+def test_weights_travel_in_thousandths():
+    weights = some_weights()
+    numbers, queries, keys, fractions = carried(inspector(weights, QUERIES, keys=KEYS))
+    np.testing.assert_allclose(numbers.reshape(H, T, S), 1000 * weights, atol=0.5 + 1e-9)
+    assert (queries, keys, fractions) == (QUERIES, KEYS, {})
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_weights_of_low_precision_are_taken(dtype):
+    weights = some_weights().astype(dtype)
+    numbers, *_ = carried(inspector(weights, QUERIES, keys=KEYS))
+    np.testing.assert_allclose(numbers.reshape(H, T, S), 1000 * some_weights(), atol=1)
+
+
+def test_hidden_keys_are_not_zeros():
+    weights = np.stack([np.tri(4) / np.arange(1, 5)[:, None]] * 2)
+    hidden, *_ = carried(inspector(weights, KEYS[:4], mask=causal_mask(4)))
+    shown, *_ = carried(inspector(weights, KEYS[:4]))
+    assert np.array_equal(np.isnan(hidden.reshape(2, 4, 4)), weights == 0)
+    assert not np.isnan(shown).any()
+
+
+def test_mask_that_hides_a_key_before_one_that_is_seen():
+    mask = np.array([[True, False, True], [False, True, True]])
+    weights = mask[None] / 2
+    numbers, *_ = carried(inspector(weights, ["q", "r"], keys=["a", "b", "c"], mask=mask))
+    np.testing.assert_array_equal(numbers, np.where(mask, 500, np.nan))
+
+
+def test_weights_that_are_all_fractions_are_written_so():
+    element = inspector(example_weights(), EXAMPLE.tokens, mask=EXAMPLE.mask)
+    *_, fractions = carried(element)
+    assert fractions["571"] == "4/7"
+    assert fractions["1000"] == "1"
+    assert "head 0, bark: dogs 4/7, bark 2/7, that 1/7" in element.text
+    assert "<td>dogs 4/7, bark 2/7, that 1/7</td>" in element.html
+
+
+def test_one_weight_that_is_no_fraction_makes_all_decimals():
+    weights = np.array([[[0.5, 0.5], [1 / np.pi, 1 - 1 / np.pi]]])
+    element = inspector(weights, ["a", "b"])
+    assert carried(element)[3] == {}
+    assert "head 0, a: a 0.500, b 0.500" in element.text
+    assert "head 0, b: b 0.682, a 0.318" in element.text
+
+
+def test_two_fractions_that_share_a_thousandth_leave_no_fraction():
+    rows = np.array([[62 / 63, 1 / 63, 0], [63 / 64, 1 / 64, 0]])
+    assert len(set(np.round(1000 * rows[:, 1]))) == 1
+    assert carried(inspector(rows[None], ["q", "r"], keys=["a", "b", "c"]))[3] == {}
+
+
+def test_noise_in_the_last_digit_changes_no_byte():
+    weights, noise = example_weights(), np.random.default_rng(1).uniform(-1e-13, 1e-13, (2, 3, 3))
+    noisy = np.where(EXAMPLE.mask, weights + noise, 0)
+    tokens, mask = EXAMPLE.tokens, EXAMPLE.mask
+    assert inspector(noisy, tokens, mask=mask) == inspector(weights, tokens, mask=mask)
+    uniform = np.full((1, 1, 16), 1 / 16)  # 62.5 thousandths each
+    up = inspector(uniform + 1e-15, ["q"], keys=range(16))
+    assert up == inspector(uniform - 1e-15, ["q"], keys=range(16))
+
+
+def page():
+    """One of each, as bytes."""
+    first = inspector(example_weights(), EXAMPLE.tokens, mask=EXAMPLE.mask)
+    return first.html + first.text + asked().html + asked().text
+
+
+def test_bytes_are_the_same_in_another_process():
+    assert page_elsewhere("test_inspector") == page()
+
+
+def test_html_closes_what_it_opens_and_every_control_keeps_its_keys():
+    for element in (inspector(some_weights(), QUERIES, keys=KEYS), asked()):
+        tree = Tree(re.sub(r"<svg.*?</svg>", "", element.html))
+        assert (tree.open, tree.faults) == ([], [])
+        controls = [attrs for tag, attrs in tree.tags if tag in ("input", "button", "select")]
+        assert len(controls) == (3 if "<tl-inspector" in element.html else H + 2)
+        assert all("data-lm-suppress-shortcuts" in attrs for attrs in controls)
+        regions = [attrs for _, attrs in tree.tags if attrs.get("aria-live") == "polite"]
+        assert len(regions) == 1
+
+
+def test_every_map_has_names_on_both_axes_and_words_for_who_cannot_see_it():
+    html = inspector(some_weights(), QUERIES, keys=KEYS).html
+    [picture] = re.findall(r"<svg.*?</svg>", html)
+    assert re.findall(r">([^<]+)</text>", picture) == ["query ↓", "key →", *QUERIES, *KEYS]
+    assert 'role="img" aria-label="The weights of the chosen head as a map"' in picture
+
+
+@pytest.mark.parametrize("length", [3, 12, 33, 64])
+def test_names_on_an_axis_do_not_touch(length):
+    html = inspector(np.full((1, length, length), 1 / length), range(length)).html
+    heights = [
+        float(y) for y in re.findall(r'<text transform="translate\(\d+ ([\d.]+)\)" .*?end', html)
+    ]
+    rows = sorted(heights)[1:-1]  # without the names of the axes
+    assert min(np.diff(rows)) >= 14
+    assert len(rows) >= min(length, 12)
+
+
+NASTY = ["</script><b>", "$x$", 'a "b" & c', "line\nbreak", "<img src=x onerror=alert(1)>"]
+
+
+def test_tokens_are_escaped_and_stay_in_one_line():
+    element = inspector(some_weights(1, 5, 5), NASTY)
+    tags = [tag for tag, _ in Tree(element.html).tags]
+    assert "img" not in tags
+    assert tags.count("b") == 0
+    assert carried(element)[1][3] == r"line\nbreak"
+    assert element.html.count("</script>") == 1
+    assert 'class="tl-live tex2jax_ignore mathjax_ignore"' in element.html
+
+
+def test_names_that_repeat_get_their_places():
+    element = inspector(some_weights(1, 3, 3), ["h", "e", "h"])
+    assert carried(element)[1] == ["h (0)", "e", "h (2)"]
+    assert "A number in brackets is a place" in element.html
+    assert "in brackets" not in inspector(some_weights(1, 3, 3), ["h", "e", "a"]).html
+
+
+def test_form_without_a_script_holds_the_strongest_keys_of_every_query():
+    weights = some_weights()
+    element = inspector(weights, QUERIES, keys=KEYS)
+    rows = re.findall(
+        r'<tr><td>(\d)</td><th scope="row">(\w)</th><td>(.*?)</td></tr>', element.html
+    )
+    assert len(rows) == H * T
+    for h, query, keys in rows:
+        row = weights[int(h), QUERIES.index(query)]
+        best = np.argsort(-row)[:3]
+        assert keys == ", ".join(f"{KEYS[s]} {row[s]:.3f}" for s in best)
+        assert f"head {h}, {query}: {keys}" in element.text
+
+
+def test_query_that_sees_nothing_looks_at_nothing():
+    weights = some_weights(1, 2, 3)
+    weights[0, 1] = 0
+    assert "head 0, r: nothing" in inspector(weights, ["q", "r"], keys=["a", "b", "c"]).text
+
+
+def test_large_array_says_that_it_is_too_large_for_a_table():
+    element = inspector(some_weights(16, 64, 64), range(64))
+    said = "16 heads with 64 queries each are too many for one table."
+    assert said in element.text
+    assert said in element.html
+    assert "<td>0</td>" not in element.html
+
+
+@pytest.mark.parametrize(("causal", "most"), [(False, 155_000), (True, 90_000)])
+def test_largest_array_stays_light(causal, most):
+    weights = some_weights(16, 64, 64)
+    if causal:
+        weights = weights * np.tri(64)
+        weights /= weights.sum(axis=-1, keepdims=True)
+    element = inspector(weights, range(64), mask=causal_mask(64) if causal else None)
+    assert len(element.html.encode()) <= most
+
+
+@pytest.mark.parametrize("kind", ["inspector", "gallery"])
+def test_heads_have_the_colours_of_the_figures(kind):
+    colours = re.findall(
+        r'\[data-head="(\d)"\] \{ color: color-mix\(in srgb, (#\w+) 60%', style(kind)
+    )
+    assert colours == [(str(h), colour) for h, colour in enumerate(HEAD_COLOURS)]
+    assert "% 4" in script("inspector")
+
+
+WRONG = {
+    "a list": ([[[1.0]]], {}, TypeError, "weights is a list"),
+    "a batch axis": (some_weights()[None], {}, ShapeError, r"expected \(H, T, S\)"),
+    "one head alone": (some_weights()[0], {}, ShapeError, r"expected \(H, T, S\)"),
+    "heads": (some_weights(17), {}, ShapeError, r"axis H has 17 heads; expected at most 16"),
+    "queries": (some_weights(1, 65), {}, ShapeError, r"axis T has 65 queries; expected at most 64"),
+    "keys": (some_weights(1, T, 65), {}, ShapeError, r"axis S has 65 keys; expected at most 64"),
+    "no query": (some_weights()[:, :0], {}, ShapeError, r"axis T is empty"),
+    "tokens": (
+        some_weights(queries=4),
+        {},
+        ShapeError,
+        r"axis T has 4 queries, but 5 names are given for them; expected one for each\.$",
+    ),
+    "names of keys": (
+        some_weights(keys=7),
+        {},
+        ShapeError,
+        r"axis S has 7 keys, but 6 .* keys=\.$",
+    ),
+    "infinite": (
+        some_weights() + np.inf,
+        {},
+        ValueError,
+        r"weights is inf at position \(0, 0, 0\)",
+    ),
+    "scores": (some_weights() - 1, {}, ValueError, r"expected 0 to 1\. If these are scores"),
+    "columns": (
+        np.swapaxes(some_weights(H, S, T), -1, -2),
+        {},
+        ValueError,
+        r"row of head 0, query 0 sums to .* along axis S; expected 1, or 0",
+    ),
+    "a mask of numbers": (some_weights(), {"mask": np.ones((T, S))}, TypeError, "mask is of type"),
+    "a mask too wide": (some_weights(), {"mask": np.ones((T, 7), dtype=bool)}, ShapeError, "mask"),
+    "another mask": (
+        some_weights(),
+        {"mask": causal_mask(T, S)},
+        ValueError,
+        r"mask hides position \(0, 0, 2\), where the weight is",
+    ),
+}
+
+
+@pytest.mark.parametrize(("weights", "options", "kind", "message"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_drawn_is_refused_by_its_axis(weights, options, kind, message):
+    with pytest.raises(kind, match=message):
+        inspector(weights, QUERIES, keys=KEYS, **options)
+
+
+def test_error_says_how_to_mend_it():
+    with pytest.raises(ShapeError, match=r"Choose some of them: weights\[:16\]\."):
+        inspector(some_weights(17), QUERIES, keys=KEYS)
+    with pytest.raises(ShapeError, match=r"names of their own: keys=\."):
+        inspector(some_weights(), QUERIES)
+
+
+def test_inputs_are_left_as_they_were(assert_untouched):
+    assert_untouched(inspector, some_weights(), QUERIES, keys=KEYS)
+
+
+def test_gallery_marks_the_highest_score_alone():
+    html = asked().html
+    assert re.findall("✓ ([^<]+)<", re.sub(r"<script>.*?</script>", "", html, flags=re.S)) == [
+        "0.50"
+    ]
+    reasons = re.findall(r"<dt>(.*?)</dt>\s*<dd><b[^>]*>(.*?)</b> (.*?)</dd>", html)
+    assert reasons == [
+        ("head 0", "0.25", "reason 0"),
+        ("head 1", "✓ 0.50", "reason 1"),
+        ("head 2", "0.10", "reason 2"),
+    ]
+
+
+def test_gallery_asks_and_its_text_does_not_answer():
+    element = asked()
+    assert "<legend>Which <em>head</em>?</legend>" in element.html
+    assert element.text.startswith("Which *head*? 3 heads, 5 queries, 5 keys")
+    assert "reason" not in element.text
+    assert "0.50" not in element.text.partition("\n")[0]
+    outside = re.sub(r"<(details|script|style)\b.*?</\1>", "", element.html, flags=re.S)
+    assert "reason" not in outside
+    assert len(re.findall(r'<svg class="tl-map"', element.html)) == H
+
+
+@pytest.mark.parametrize(
+    ("scores", "kind", "message"),
+    [
+        ((1, 2), ShapeError, r"axis H of weights has 3 heads, but 2 answers"),
+        ((1, 1, 0), ValueError, r"the scores are 1\.00, 1\.00, 0\.00; .* the highest"),
+        ((0.501, 0.5, 0), ValueError, r"the scores are 0\.50, 0\.50, 0\.00"),
+        ((np.nan, 1, 2), ValueError, r"the scores are nan, 1\.00, 2\.00"),
+    ],
+)
+def test_gallery_wants_one_best_answer(scores, kind, message):
+    with pytest.raises(kind, match=message):
+        asked(scores)
+
+
+def test_gallery_is_of_self_attention():
+    with pytest.raises(ShapeError, match="axis S has 6 keys, but 5 names"):
+        gallery(some_weights(), QUERIES, "Which?", [(h, "why") for h in range(H)])

@@ -1,0 +1,186 @@
+"""The benchmark of chapter 07: all forms are one layer, and the chapter shows what is timed."""
+
+import ast
+import inspect
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import measuring
+from experiments import numpy_attention as benchmark
+from tutorial_lib import Params, causal_mask, init_params, multi_head_attention
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "07_vectorised.ipynb"
+RESULTS = json.loads((measuring.RESULTS / "numpy_attention.json").read_text(encoding="utf-8"))
+REWRITES = ("by_loop", "by_broadcasting", "by_einsum", "in_place")
+TINY = benchmark.Size(2, 300, 12, 3)  # more tokens than two blocks of 128
+
+
+@pytest.fixture(scope="module")
+def layer():
+    """X and Params whose lengths all differ, with an axis of length 1 to be stretched wrongly."""
+    params = init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=4, d_v=7)
+    return np.random.default_rng(1).standard_normal((2, 200, 12)), params
+
+
+@pytest.mark.parametrize("name", benchmark.NUMPY)
+def test_every_form_in_numpy_is_the_layer_to_twelve_digits(name, layer):
+    X, params = layer
+    expected = multi_head_attention(X, params, mask=causal_mask(200))
+    np.testing.assert_allclose(benchmark.NUMPY[name](X, params), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", benchmark.NUMPY)
+def test_every_form_in_numpy_keeps_single_precision_and_its_inputs(name, layer):
+    X, params = layer
+    X, params = X.astype(np.float32), benchmark.single(params)
+    before = [X.copy(), *(W.copy() for W in vars(params).values())]
+    assert benchmark.NUMPY[name](X, params).dtype == np.float32
+    for old, new in zip(before, [X, *vars(params).values()], strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("name", benchmark.TORCH)
+def test_every_form_in_torch_is_the_layer(name):
+    X, params = benchmark.inputs(TINY)
+    expected = benchmark.by_loop(X, params)
+    with torch.inference_mode():
+        Y = benchmark.TORCH[name](X.astype(np.float32), benchmark.single(params))()
+    np.testing.assert_allclose(Y, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_nn_multihead_attention_takes_the_path_it_is_named_for(fast):
+    X, params = benchmark.inputs(benchmark.Size(2, 30, 16, 4))
+    with torch.inference_mode():
+        X, params = X.astype(np.float32), benchmark.single(params)
+        call = benchmark.torch_module(X, params, fast_path=fast)
+        with torch.profiler.profile() as profile:
+            call()
+    called = {event.key for event in profile.key_averages()}
+    assert ("aten::_native_multi_head_attention" in called) == fast
+    assert ("aten::scaled_dot_product_attention" in called) != fast
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.parametrize("name", benchmark.WATCHED)
+def test_the_stopwatch_runs_beside_the_same_arithmetic(name):
+    X, params = benchmark.inputs(TINY)
+    watch = benchmark.Stopwatch()
+    Y = benchmark.WATCHED[name](X, params, watch)
+    np.testing.assert_allclose(Y, benchmark.by_loop(X, params), rtol=1e-12, atol=1e-12)
+    assert {"project, in and out", "score", "exponential", "mix"} < set(watch.ms)
+    assert all(spent > 0 for spent in watch.ms.values())
+
+
+def test_a_wrong_form_is_not_timed():
+    X, params = benchmark.inputs(TINY)
+    expected = benchmark.by_loop(X, params)
+    forms = {"right": lambda: expected, "wrong": lambda: expected + 1e-4}
+    with pytest.raises(ValueError, match=r"not the same layer: .'wrong': "):
+        benchmark.errors(forms, expected)
+    with pytest.raises(ValueError, match="not the same layer"):
+        benchmark.errors({"nan": lambda: expected * np.nan}, expected)
+
+
+def test_flop_are_counted_as_chapter_07_counts_them():
+    size = benchmark.Size(2, 5, 12, 3)
+    projections = 2 * 5 * 4 * 2 * 12 * 12
+    pairs = 2 * 5 * 5 * 2 * 2 * 12
+    assert size.flop == projections + pairs / 2
+
+
+def test_the_whole_script_runs_and_writes_nothing_when_quick(capsys, monkeypatch):
+    monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
+    monkeypatch.setattr(measuring, "prepare", lambda: None)
+    benchmark.main(["--quick"])
+    said = capsys.readouterr().out
+    for word in (*benchmark.NUMPY, *benchmark.TORCH, "numpy_blas", "loop and copy", "copying"):
+        assert word in said
+
+
+def functions(source):
+    """The functions at the top level of a source, without their docstrings, by name."""
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            node.body = node.body[1:] if ast.get_docstring(node) else node.body
+            found[node.name] = ast.dump(node)
+    return found
+
+
+def test_the_chapter_shows_the_rewrites_that_are_timed():
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    shown = {}
+    for cell in cells:
+        shown |= functions("".join(cell["source"]) if cell["cell_type"] == "code" else "")
+    timed = functions(inspect.getsource(benchmark))
+    for name in REWRITES:
+        assert shown[name] == timed[name], name
+
+
+# The measuring itself.
+
+
+def test_calls_of_a_round_belong_together_and_each_is_called_once_untimed():
+    log = []
+    calls = {"a": lambda: log.append("a"), "b": lambda: log.append("b")}
+    times_ms = measuring.interleave(calls, rounds=5)
+    assert {name: times.shape for name, times in times_ms.items()} == {"a": (5,), "b": (5,)}
+    assert all((times > 0).all() for times in times_ms.values())
+    pairs = [log[i : i + 2] for i in range(0, 20, 2)]
+    assert all(first == second for first, second in pairs), "untimed, then timed"
+    rounds = [{pairs[i][0], pairs[i + 1][0]} for i in range(0, 10, 2)]
+    assert rounds == [{"a", "b"}] * 5
+
+
+def test_ratios_are_taken_within_rounds():
+    fast, slow = np.array([1.0, 10.0, 100.0]), np.array([2.0, 20.0, 300.0])
+    assert measuring.ratio(slow, fast) == {"median": 2.0, "low": 2.0, "high": 2.5}
+
+
+def test_the_limit_is_the_time_at_the_rate_of_the_product_in_the_same_round():
+    product_ms = np.array([20.0, 40.0])
+    assert measuring.limit_ms(3 * measuring.GEMM_FLOP, product_ms).tolist() == [60.0, 120.0]
+    assert measuring.gemm()().shape == (measuring.GEMM_SIDE,) * 2
+
+
+def test_peak_memory_is_that_of_the_call():
+    X = np.ones(2**17)  # one MiB
+    assert math.isclose(measuring.peak_mib(lambda: X + 1), 1, rel_tol=0.02)
+    assert math.isclose(measuring.peak_mib(lambda: [X + 1, X + 2, X + 3]), 3, rel_tol=0.02)
+    T = torch.ones(2**18)
+    assert math.isclose(measuring.torch_peak_mib(lambda: T + 1), 1, rel_tol=0.02)
+    assert math.isclose(measuring.torch_peak_mib(lambda: (T + 1) * (T + 2)), 3, rel_tol=0.02)
+
+
+def test_the_record_says_where_it_was_made():
+    where = RESULTS["machine"]
+    assert {"device", "threads", "numpy_blas", "torch_blas", "numpy", "torch"} <= set(where)
+    assert set(measuring.machine()) == set(where)
+    assert where["threads"] == 1
+    assert "1 thread" in where["numpy_blas"]
+
+
+def test_the_record_has_every_form_at_every_size():
+    for name, size in benchmark.SIZES.items():
+        record = RESULTS["sizes"][name]
+        assert record["flop"] == size.flop
+        assert list(record["forms"]) == benchmark.timed_at(name)
+        assert all(form["error"] <= benchmark.MOST_ERROR for form in record["forms"].values())
+
+
+def test_peak_of_the_tiled_layer_is_below_48_mib_and_grows_with_the_tokens():
+    tiled = "tiled, blocks of 128"
+    assert RESULTS["sizes"]["gpt2"]["forms"][tiled]["peak_mib"] <= 48
+    peaks = RESULTS["memory_mib"][tiled]
+    assert all(long < 2.1 * short for short, long in pairwise(peaks))
+    X, params = benchmark.inputs(benchmark.Size(1, 512, 96, 4))
+    X, params = X.astype(np.float32), Params(*(W.astype(np.float32) for W in vars(params).values()))
+    table_mib = 4 * 512 * 512 * 4 / 2**20
+    assert measuring.peak_mib(lambda: benchmark.NUMPY[tiled](X, params)) < table_mib

@@ -1,0 +1,218 @@
+"""The benchmark of PyTorch's layers: all are one layer, and none that fails is dropped."""
+
+import json
+import sys
+from functools import partial
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from experiments import measuring
+from experiments import torch_attention as benchmark
+from tutorial_lib import causal_mask, multi_head_attention, multi_head_attention_backward, trace
+
+TINY = measuring.Size(2, 150, 12, 4)  # more tokens than a block of FlexAttention, even heads
+WAYS = (benchmark.FORWARD, benchmark.BACKWARD)
+NUMBERS = {"ms", "times_bare", "times_ours", "peak_mib", "error"}
+RESULT = measuring.RESULTS / "torch_attention.json"
+
+
+@pytest.fixture(autouse=True)
+def _no_compiler(monkeypatch):
+    """Compile to the same steps in Python, in seconds and without a C++ compiler."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    yield
+    torch.compiler.reset()
+
+
+@pytest.fixture
+def stand_in_for_transformers(monkeypatch):
+    """A module where transformers' GPT-2 would be, with a layer of the same names."""
+
+    class Conv1D(nn.Module):
+        def __init__(self, width_out, width_in):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(width_in, width_out))
+
+    class GPT2Attention(benchmark.BareSDPA):
+        def __init__(self, config, layer_idx):
+            assert config._attn_implementation == "sdpa"
+            assert (config.attn_pdrop, config.resid_pdrop) == (0, 0)
+            nn.Module.__init__(self)
+            self.n_heads, d = config.n_head, config.n_embd
+            self.c_attn, self.c_proj = Conv1D(3 * d, d), Conv1D(d, d)
+
+        def forward(self, X):
+            self.qkv_proj = lambda X: X @ self.c_attn.weight
+            self.out_proj = lambda X: X @ self.c_proj.weight
+            return super().forward(X), None
+
+    library = ModuleType("transformers.models.gpt2.modeling_gpt2")
+    library.GPT2Config = lambda **given: SimpleNamespace(attn_pdrop=0.1, resid_pdrop=0.1, **given)
+    library.GPT2Attention = GPT2Attention
+    for name in ("transformers", "transformers.models", "transformers.models.gpt2"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+
+
+@pytest.fixture
+def no_transformers(monkeypatch):
+    """A machine without the package, whatever this one has."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+
+
+@pytest.fixture
+def layer():
+    """X and Params of a tiny size in float64, and the gradient of a loss by Y."""
+    X, params = measuring.inputs(TINY)
+    return X, params, np.random.default_rng(2).standard_normal(X.shape)
+
+
+@pytest.mark.usefixtures("stand_in_for_transformers")
+@pytest.mark.parametrize("name", benchmark.FORMS)
+def test_every_form_is_the_layer_in_float64(name, layer):
+    X, params, _ = layer
+    form = benchmark.FORMS[name](torch.from_numpy(X), params)
+    with torch.inference_mode():
+        Y = form.run(torch.from_numpy(X)).numpy()
+    expected = multi_head_attention(X, params, mask=causal_mask(TINY.T))
+    np.testing.assert_allclose(Y, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.usefixtures("stand_in_for_transformers")
+@pytest.mark.parametrize("name", sorted({*benchmark.FORMS} - {benchmark.FAST, benchmark.FLEX}))
+def test_every_form_has_the_gradient_of_the_layer(name, layer):
+    X, params, dY = layer
+    given = torch.tensor(X, requires_grad=True)
+    form = benchmark.FORMS[name](given, params)
+    record = trace(X, params, mask=causal_mask(TINY.T))
+    expected = multi_head_attention_backward(record, params, dY).dX
+    found = benchmark.gradient(form, given, torch.from_numpy(dY))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert given.grad is None, "nothing adds up from call to call"
+
+
+def test_what_is_compared_with_is_numpy_forward_and_back(layer):
+    X, params, dY = layer
+    record = trace(X, params, mask=causal_mask(TINY.T))
+    expected = benchmark.expected_of(X, params, dY)
+    np.testing.assert_allclose(expected[benchmark.FORWARD], record.Y, rtol=1e-10, atol=1e-12)
+    dX = multi_head_attention_backward(record, params, dY).dX
+    np.testing.assert_allclose(expected[benchmark.BACKWARD], dX, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("fast_path", [True, False])
+def test_nn_multihead_attention_takes_the_path_it_is_named_for(fast_path, layer):
+    X, params = torch.from_numpy(layer[0]), layer[1]
+    form, allowed = benchmark.torch_module(X, params, fast_path=fast_path), []
+    form.module.register_forward_pre_hook(
+        lambda *_: allowed.append(torch.backends.mha.get_fastpath_enabled())
+    )
+    with torch.inference_mode(), torch.profiler.profile() as profile:
+        form.run(X)
+    called = {event.key for event in profile.key_averages()}
+    assert allowed == [fast_path]
+    assert ("aten::_native_multi_head_attention" in called) == fast_path
+    assert ("aten::scaled_dot_product_attention" in called) != fast_path
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.usefixtures("no_transformers")
+def test_the_whole_script_gives_every_form_its_numbers_or_a_reason(capsys, monkeypatch):
+    monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
+    monkeypatch.setattr(measuring, "prepare", lambda: None)
+    shown, records = benchmark.print_size, []
+    monkeypatch.setattr(benchmark, "print_size", lambda *size: records.append(size) or shown(*size))
+    benchmark.main(["--quick"])
+    [(_, measured)] = records
+    said = capsys.readouterr().out
+    for word in (*benchmark.FORMS, *WAYS, "torch_blas", "compiler", "transformers", "left out: "):
+        assert word in said
+    assert measured["flop"] > 0
+    for way in WAYS:
+        assert list(measured[way]) == list(benchmark.FORMS)
+        for row in measured[way].values():
+            assert set(row) == NUMBERS or (set(row) == {"left_out"} and row["left_out"])
+    left_out = {
+        (way, name): row["left_out"]
+        for way in WAYS
+        for name, row in measured[way].items()
+        if "left_out" in row
+    }
+    absent = {name for name in benchmark.FORMS if "transformers" in name}
+    assert absent <= {name for way, name in left_out if way == benchmark.FORWARD}
+    assert "transformers" in left_out[benchmark.FORWARD, *absent]
+    assert "alone" in left_out[benchmark.BACKWARD, benchmark.FAST]
+    assert "backward" in left_out[benchmark.BACKWARD, benchmark.FLEX]
+    json.dumps(measured)
+
+
+def test_ratios_are_taken_within_rounds_over_the_bare_module_and_over_ours(monkeypatch):
+    times_ms = {
+        benchmark.OURS: np.array([2.0, 30.0, 400.0]),
+        benchmark.BARE: np.array([1.0, 10.0, 100.0]),
+    }
+    monkeypatch.setattr(measuring, "interleave", lambda calls, **options: times_ms)
+    ones = torch.ones(3)
+    rows, reasons = benchmark.measure_way(
+        dict.fromkeys(times_ms, lambda: ones), ones.numpy(), 3, ""
+    )
+    assert not reasons
+    assert rows[benchmark.OURS]["times_bare"] == {"median": 3.0, "low": 2.5, "high": 3.5}
+    assert rows[benchmark.BARE]["times_ours"]["median"] == 0.3333
+    assert rows[benchmark.BARE]["times_bare"]["median"] == 1.0
+
+
+@pytest.mark.parametrize("wrong", [1e-4, np.nan])
+def test_a_wrong_layer_is_not_timed_and_says_why(wrong):
+    right, timed = torch.ones(3), []
+    calls = {benchmark.OURS: lambda: right, benchmark.BARE: lambda: right}
+    calls |= {"wrong": lambda: timed.append(1) or right + wrong, "broken": lambda: 1 / 0}
+    rows, reasons = benchmark.measure_way(calls, right.numpy(), 2, "")
+    assert set(rows) == {benchmark.OURS, benchmark.BARE}
+    assert len(timed) == 1, "called once, to be compared"
+    assert "not the same layer" in reasons["wrong"]
+    assert reasons["broken"] == "ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize("name", [benchmark.OURS, benchmark.BARE])
+def test_nothing_is_measured_without_ours_and_the_bare_module(name):
+    right = torch.ones(3)
+    calls = {benchmark.OURS: lambda: right, benchmark.BARE: lambda: right}
+    with pytest.raises(ValueError, match=f"nothing to compare with: .*{name}"):
+        benchmark.measure_way(calls | {name: lambda: right + 1}, right.numpy(), 2, "")
+
+
+def test_a_reason_is_the_first_cause_in_a_line_without_the_advice():
+    def fails():
+        try:
+            raise OSError("no compiler:\n  none\n\nSet VERBOSE=1")
+        except OSError as cause:
+            raise RuntimeError("wrapped") from cause
+
+    given, reasons = measuring.attempt({"a": fails, "b": lambda: 3})
+    assert (given, reasons) == ({"b": 3}, {"a": "OSError: no compiler: none"})
+
+
+def test_an_absent_compiler_is_named(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert benchmark.compiler() == "no C++ compiler"
+    monkeypatch.setenv("CXX", sys.executable)
+    assert benchmark.compiler().startswith("Python 3")
+
+
+def test_the_stored_record_has_every_form_and_says_where_it_was_made():
+    record = json.loads(RESULT.read_text(encoding="utf-8"))
+    assert set(record["machine"]) == set(benchmark.where())
+    assert "1 thread" in record["machine"]["torch_blas"]
+    for name, size in measuring.SIZES.items():
+        measured = record["sizes"][name]
+        assert measured["flop"] == size.flop
+        for way in WAYS:
+            assert list(measured[way]) == list(benchmark.FORMS)
+            rows = [row for row in measured[way].values() if "left_out" not in row]
+            assert all(row["error"] <= benchmark.MOST_ERROR for row in rows)
+            assert {benchmark.OURS, benchmark.BARE} <= set(measured[way])

@@ -1,0 +1,145 @@
+"""Q, K → scores → weights → heads, against plain loops and against what must hold of them."""
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import (
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+    softmax,
+)
+
+
+@pytest.mark.parametrize("axis", [-1, -2, -3, 0])
+def test_softmax_equals_a_loop_over_rows(scores, axis, assert_close):
+    assert_close(softmax(scores, axis=axis), oracle.softmax(scores, axis))
+
+
+def test_softmax_runs_over_the_last_axis_unless_told(scores, assert_close):
+    assert_close(softmax(scores), oracle.softmax(scores, -1))
+
+
+@pytest.mark.parametrize("shift", [1e4, -1e4, 1e300])
+def test_softmax_survives_scores_far_from_zero(scores, shift):
+    moved = np.round(scores * 64) + shift
+    np.testing.assert_allclose(softmax(moved).sum(axis=-1), 1, rtol=1e-12)
+
+
+def test_softmax_does_not_change_when_a_number_is_added_to_a_row(scores, assert_close):
+    whole = np.round(scores * 64) / 64  # adding to these is exact
+    assert_close(softmax(whole + 1024), softmax(whole))
+
+
+def test_score_of_minus_infinity_gets_weight_0():
+    np.testing.assert_array_equal(softmax(np.array([1.0, -np.inf, 1.0])), [0.5, 0, 0.5])
+
+
+def test_softmax_of_whole_numbers_is_that_of_floats():
+    np.testing.assert_array_equal(softmax(np.array([1, 2, 3])), softmax(np.array([1.0, 2, 3])))
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(5, None), (5, 6), (1, 6), (6, 5), (1, 1)])
+def test_causal_mask_ends_in_the_last_corner(queries, keys):
+    mask = causal_mask(queries, keys)
+    assert mask.dtype == bool
+    np.testing.assert_array_equal(mask, oracle.causal_mask(queries, keys))
+
+
+def test_last_rows_of_a_square_causal_mask_are_the_mask_of_new_queries():
+    np.testing.assert_array_equal(causal_mask(6)[-2:], causal_mask(2, 6))
+
+
+def test_weights_equal_a_loop_over_rows_and_keys(scores, mask, assert_close):
+    assert_close(attention_weights(scores, mask=mask), oracle.attention_weights(scores, mask))
+
+
+def test_heads_equal_a_loop_over_heads_and_tokens(Q, K, V, mask, assert_close):
+    expected = oracle.scaled_dot_product_attention(Q, K, V, mask)
+    assert_close(scaled_dot_product_attention(Q, K, V, mask=mask), expected)
+
+
+def test_rows_sum_to_1_and_hidden_keys_get_exactly_0(scores, mask):
+    weights = attention_weights(scores, mask=mask)
+    seen = np.broadcast_to(True if mask is None else mask, scores.shape)
+    np.testing.assert_allclose(weights.sum(axis=-1), seen.any(axis=-1), rtol=1e-12)
+    assert (weights[~seen] == 0).all()
+    assert (weights[seen] > 0).all()
+
+
+def test_score_of_a_hidden_key_changes_nothing(scores, sizes):
+    mask = causal_mask(sizes.T, sizes.S)
+    loud = np.where(mask, scores, 1e9)
+    np.testing.assert_array_equal(
+        attention_weights(loud, mask=mask), attention_weights(scores, mask=mask)
+    )
+
+
+def test_value_of_a_later_key_does_not_reach_an_earlier_query(Q, K, V, sizes):
+    mask = causal_mask(sizes.T, sizes.S)
+    changed = V.copy()
+    changed[..., -1, :] += 1e6
+    before = scaled_dot_product_attention(Q, K, V, mask=mask)
+    after = scaled_dot_product_attention(Q, K, changed, mask=mask)
+    np.testing.assert_array_equal(after[..., :-1, :], before[..., :-1, :])
+    assert (after[..., -1, :] != before[..., -1, :]).all()
+
+
+@pytest.mark.parametrize("rows", [(2,), (0, 4), (0, 1, 2, 3, 4)])
+def test_query_with_nothing_to_look_at_gets_zero_weights(scores, sizes, rows):
+    mask = np.ones((sizes.T, sizes.S), dtype=bool)
+    mask[list(rows)] = False
+    weights = attention_weights(scores, mask=mask)
+    assert (weights[..., list(rows), :] == 0).all()
+    assert weights.sum() == pytest.approx((sizes.T - len(rows)) * scores[..., 0, 0].size)
+
+
+def test_query_with_nothing_to_look_at_gets_a_zero_output(Q, K, V, sizes):
+    mask = np.arange(sizes.T)[:, None] != 2  # (T, 1), for all keys
+    heads = scaled_dot_product_attention(Q, K, V, mask=mask)
+    assert (heads[..., 2, :] == 0).all()
+    assert (heads[..., [0, 1, 3, 4], :] != 0).all()
+
+
+def test_mask_of_all_true_is_no_mask(scores, sizes):
+    mask = np.ones((sizes.T, sizes.S), dtype=bool)
+    np.testing.assert_array_equal(attention_weights(scores, mask=mask), attention_weights(scores))
+
+
+def test_keys_and_values_without_a_batch_axis_serve_every_sequence(Q, K, V, assert_close):
+    K, V = (array.reshape(-1, *array.shape[-3:])[0] for array in (K, V))
+    expected = oracle.scaled_dot_product_attention(Q, K, V)
+    assert_close(scaled_dot_product_attention(Q, K, V), expected)
+
+
+def test_one_head_without_a_head_axis(Q, K, V, sizes, assert_close):
+    Q, K, V = (array.reshape(-1, *array.shape[-2:])[0] for array in (Q, K, V))
+    mask = causal_mask(sizes.T, sizes.S)
+    expected = oracle.scaled_dot_product_attention(Q, K, V, mask)
+    assert_close(scaled_dot_product_attention(Q, K, V, mask=mask), expected)
+
+
+def test_equal_scores_share_out_equally(sizes):
+    weights = attention_weights(np.zeros((sizes.T, sizes.T)), mask=causal_mask(sizes.T))
+    for t, row in enumerate(weights):
+        np.testing.assert_array_equal(row[: t + 1], 1 / (t + 1))
+
+
+def test_scores_are_divided_by_the_square_root_of_d_k():
+    Q, K = np.array([[2.0, 0, 0, 0]]), np.array([[np.log(3), 0, 0, 0], [0, 0, 0, 0]])
+    heads = scaled_dot_product_attention(Q, K, np.eye(2))
+    np.testing.assert_allclose(heads, [[3 / 4, 1 / 4]], rtol=1e-15)  # 2 ln 3 / sqrt(4) = ln 3
+
+
+def test_single_precision_stays(Q, K, V, scores, mask):
+    Q, K, V, scores = (array.astype(np.float32) for array in (Q, K, V, scores))
+    assert softmax(scores).dtype == np.float32
+    assert attention_weights(scores, mask=mask).dtype == np.float32
+    assert scaled_dot_product_attention(Q, K, V, mask=mask).dtype == np.float32
+
+
+def test_attention_leaves_its_inputs_alone(Q, K, V, scores, mask, assert_untouched):
+    assert_untouched(softmax, scores)
+    assert_untouched(attention_weights, scores, mask=mask)
+    assert_untouched(scaled_dot_product_attention, Q, K, V, mask=mask)

@@ -1,0 +1,217 @@
+"""The layer in blocks, against plain loops and against the layer that keeps every score."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import (
+    Params,
+    ShapeError,
+    attend_block,
+    attend_in_blocks,
+    causal_mask,
+    init_params,
+    multi_head_attention,
+    tiled_multi_head_attention,
+)
+
+BLOCKS = (1, 2, 3, 5, 7, 128)
+
+
+def mask_for(causal, T):
+    """The mask that means the same, None for no mask."""
+    return causal_mask(T) if causal else None
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("block", BLOCKS)
+def test_every_block_size_equals_the_loops(X, params, block, causal, assert_close):
+    expected = oracle.mha(X, params, mask=mask_for(causal, X.shape[-2]))
+    assert_close(tiled_multi_head_attention(X, params, causal=causal, block=block), expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("T", "block"), [(1, 4), (7, 4), (8, 4), (9, 4), (33, 16), (300, 128)])
+def test_every_length_equals_the_layer_that_keeps_all_scores(T, block, causal, normal, params):
+    X = normal(1, 2, T, 12)
+    expected = multi_head_attention(X, params, mask=mask_for(causal, T))
+    Y = tiled_multi_head_attention(X, params, causal=causal, block=block)
+    np.testing.assert_allclose(Y, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("d_model", "H", "d_k", "d_v"), [(12, 3, 4, 7), (10, 2, 8, 3), (6, 1, 1, 5)]
+)
+def test_widths_need_not_agree(d_model, H, d_k, d_v, normal, assert_close):
+    params = init_params(np.random.default_rng(3), d_model=d_model, n_heads=H, d_k=d_k, d_v=d_v)
+    X = normal(2, 3, 6, d_model)
+    expected = oracle.mha(X, params, mask=causal_mask(6))
+    assert_close(tiled_multi_head_attention(X, params, causal=True, block=4), expected)
+
+
+def test_heads_that_do_not_fit_into_the_cache_at_once_are_taken_in_groups(normal, assert_close):
+    T = 1100  # 2**19 // (256 * T) is 1: one head at a time; a block of 64 takes 7
+    params = init_params(np.random.default_rng(0), d_model=6, n_heads=3)
+    X = normal(4, T, 6)
+    one, three = (
+        tiled_multi_head_attention(X, params, causal=True, block=block) for block in (256, 64)
+    )
+    assert_close(one, multi_head_attention(X, params, mask=causal_mask(T)))
+    assert_close(three, one)
+
+
+@pytest.mark.parametrize("block", [2, 128])
+def test_float32_stays_float32_and_close_to_float64(params, params_32, normal, block):
+    X = normal(1, 2, 5, 12)
+    Y = tiled_multi_head_attention(X.astype(np.float32), params_32, causal=True, block=block)
+    assert Y.dtype == np.float32
+    expected = oracle.mha(X, params, mask=causal_mask(5))
+    np.testing.assert_allclose(Y, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_large_scores_do_not_overflow(params, normal):
+    X = 100 * normal(1, 5, 12)
+    Y = tiled_multi_head_attention(X, params, causal=True, block=2)
+    expected = oracle.mha(X, params, mask=causal_mask(5))
+    np.testing.assert_allclose(Y, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.parametrize("block", [2, 128])
+def test_scores_that_overflow_are_refused_as_by_the_layer_that_keeps_them(params, normal, block):
+    X = normal(1, 2, 5, 12) * np.array([1, 1e160])[:, None, None]
+    with pytest.raises(ValueError, match=r"\(head, query\) \(0, 0\) got NaN: a score"):
+        tiled_multi_head_attention(X, params, causal=True, block=block)
+    with pytest.raises(ValueError, match="the largest score"):
+        multi_head_attention(X, params, mask=causal_mask(5))
+
+
+def test_input_of_any_layout_gives_the_same(params, normal, assert_close):
+    X = normal(1, 2, 5, 12)
+    expected = oracle.mha(X, params)
+    for same in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1][::-1]):
+        assert_close(tiled_multi_head_attention(same, params, block=2), expected)
+
+
+def test_inputs_stay_as_they_are(X, params, assert_untouched):
+    assert_untouched(tiled_multi_head_attention, X, params, causal=True, block=2)
+
+
+def test_blocks_leave_their_inputs_as_they_are(normal, assert_untouched):
+    Q, K_T, V = normal(1, 3, 5, 4), normal(2, 3, 4, 5), normal(3, 3, 5, 7)
+    assert_untouched(attend_block, Q, K_T, V, causal=True)
+    assert_untouched(attend_in_blocks, Q, K_T, V, causal=True, block=2)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("S", [5, 6, 9])
+def test_a_block_is_the_last_rows_of_attention(S, causal, batch, normal, assert_close):
+    Q, K, V = normal(1, *batch, 5, 4), normal(2, *batch, S, 4), normal(3, *batch, S, 7)
+    mask = oracle.causal_mask(5, S) if causal else None
+    expected = oracle.scaled_dot_product_attention(Q, K, V, mask)
+    heads = attend_block(Q / math.sqrt(4), np.swapaxes(K, -1, -2), V, causal=causal)
+    assert_close(heads, expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("block", BLOCKS)
+def test_all_blocks_together_are_attention(block, causal, normal, assert_close):
+    Q, K, V = normal(1, 3, 5, 4), normal(2, 3, 5, 4), normal(3, 3, 5, 7)
+    expected = oracle.scaled_dot_product_attention(Q, K, V, mask_for(causal, 5))
+    K_T = np.swapaxes(K, -1, -2)
+    assert_close(attend_in_blocks(Q / 2, K_T, V, causal=causal, block=block), expected)
+
+
+def peak_bytes(T):
+    """The most that a call on T tokens holds at once, output included."""
+    params = init_params(np.random.default_rng(0), d_model=8, n_heads=2)
+    X = np.random.default_rng(1).standard_normal((T, 8))
+    tracemalloc.start()
+    try:
+        tiled_multi_head_attention(X, params, causal=True, block=16)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_is_linear_in_the_number_of_tokens():
+    short, long = peak_bytes(1024), peak_bytes(4096)
+    assert long < 4.2 * short
+    assert long < 4096 * 4096 * 8 / 20, "far below one (T, S) array"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"block": 0}, ValueError, "block=0; expected at least 1"),
+        ({"block": -3}, ValueError, "block=-3"),
+        ({"block": 2.0}, TypeError, "block is 2.0"),
+        ({"block": True}, TypeError, "block is True"),
+        ({"causal": 1}, TypeError, "causal is a int; expected True or False"),
+        ({"causal": causal_mask(5)}, TypeError, "causal is a ndarray"),
+        ({"X": np.ones((5, 12), dtype=int)}, TypeError, "X is int64, W_Q is float64"),
+        ({"X": np.ones((5, 12), dtype=np.float16)}, TypeError, "expected float32 throughout"),
+        ({"X": np.ones((5, 12), dtype=np.float32)}, TypeError, "X is float32, W_Q is float64"),
+        ({"X": np.full((5, 12), np.nan)}, ValueError, "X is nan at position"),
+        ({"X": np.full((5, 12), np.inf)}, ValueError, "X is inf at position"),
+        ({"X": np.ones((5, 13))}, ShapeError, "d_model=12"),
+        ({"X": np.ones(12)}, ShapeError, "X has shape"),
+        ({"X": np.ones((0, 12))}, ShapeError, "empty"),
+        ({"X": [[1.0] * 12]}, TypeError, "X is a list"),
+        ({"params": np.ones((5, 12))}, TypeError, "params is a ndarray; expected Params"),
+    ],
+)
+def test_bad_input_is_turned_down_at_the_door(params, normal, change, error, words):
+    given = {"X": normal(1, 5, 12), "params": params} | change
+    with pytest.raises(error, match=words):
+        tiled_multi_head_attention(**given)
+
+
+def test_params_of_two_precisions_are_turned_down(params, normal):
+    mixed = Params(params.W_Q, params.W_K, params.W_V.astype(np.float32), params.W_O)
+    with pytest.raises(TypeError, match="W_V is float32, W_O is float64; expected"):
+        tiled_multi_head_attention(normal(1, 5, 12), mixed)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "error", "words"),
+    [
+        (((5, 4), (5, 6), (6, 7)), {}, ShapeError, "d_k=4"),
+        (((5, 4), (4, 6), (5, 7)), {}, ShapeError, "S=6"),
+        (((5,), (4, 6), (6, 7)), {}, ShapeError, "Q has shape"),
+        (((5, 4), (4, 3), (3, 7)), {"causal": True}, ShapeError, "5 rows and K_T has 3 columns"),
+    ],
+)
+def test_a_block_that_does_not_fit_is_turned_down(shapes, options, error, words):
+    with pytest.raises(error, match=words):
+        attend_block(*(np.ones(shape) for shape in shapes), **options)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "block", "error", "words"),
+    [
+        (((5, 4), (4, 5), (5, 7)), 2, ShapeError, "V has shape"),
+        (((2, 5, 4), (2, 5, 5), (2, 5, 7)), 2, ShapeError, "d_k=4"),
+        (((2, 5, 4), (2, 4, 5), (2, 5, 7)), 0, ValueError, "block=0"),
+        (((1, 5, 4), (2, 4, 5), (2, 5, 7)), 2, ShapeError, "H=2"),
+        (((2, 1, 4), (2, 4, 5), (2, 5, 7)), 8, ShapeError, "T=5"),
+        (((2, 5, 4), (1, 4, 5), (2, 5, 7)), 2, ShapeError, "H=2"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_turned_down(shapes, block, error, words):
+    with pytest.raises(error, match=words):
+        attend_in_blocks(*(np.ones(shape) for shape in shapes), causal=True, block=block)
+
+
+@pytest.mark.parametrize("name", ["Q", "K_T", "V"])
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_blocks_of_two_precisions_are_turned_down(name, kind):
+    given = {"Q": np.ones((2, 5, 4)), "K_T": np.ones((2, 4, 5)), "V": np.ones((2, 5, 7))}
+    given[name] = given[name].astype(kind)
+    for call in (attend_block, lambda **tile: attend_in_blocks(**tile, causal=False, block=2)):
+        with pytest.raises(TypeError, match="expected float32 throughout or float64 throughout"):
+            call(**given)

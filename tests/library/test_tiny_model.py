@@ -1,0 +1,146 @@
+"""The tiny model: its gradients, its sequences, and two models of it that copy."""
+
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.tiny_model import model_of_places, place_weights
+from tests import oracle
+from tutorial_lib import tiny_model
+from tutorial_lib.tiny_model import TinyModel, copy_accuracy, draw_sequences, init_model
+
+LONGEST_MODULE = 120  # lines
+DATA = Path(inspect.getfile(tiny_model)).parent / "data"
+
+
+@pytest.fixture
+def small(normal):
+    """Two layers with 2 and 3 heads, 7 tokens, 9 places, d_model 5."""
+    shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
+    matrices = [normal(i, *shape) / 3 for i, shape in enumerate(shapes)]
+    return TinyModel.of([normal(20, 7, 5) / 2, normal(21, 9, 5) / 2, *matrices, normal(22, 5, 7)])
+
+
+@pytest.fixture
+def sequences():
+    """Two sequences of 6 + 1 tokens, and which of the 6 next tokens count."""
+    ids = np.array([[3, 1, 3, 0, 6, 3, 2], [5, 5, 4, 2, 0, 1, 5]])
+    return ids, np.array([[0, 0, 1, 1, 0, 1], [1, 0, 0, 1, 1, 1]], dtype=bool)
+
+
+def test_loss_is_the_mean_surprise_of_the_tokens_that_count(small, sequences):
+    ids, known = sequences
+    loss, _ = tiny_model.loss_and_gradients(small, ids, known)
+    surprises = []
+    for sentence, counts in zip(ids, known, strict=True):
+        X = oracle.embed(sentence[:-1], small.E, small.P)
+        for params in small.layers:
+            X = X + oracle.mha(X, params, mask=oracle.causal_mask(6))
+        weights = oracle.softmax(oracle.project_out(X, small.U))
+        surprises += [-np.log(weights[t, sentence[t + 1]]) for t in range(6) if counts[t]]
+    np.testing.assert_allclose(loss, np.mean(surprises), rtol=1e-12)
+
+
+def test_gradients_of_all_arrays_agree_with_central_differences(small, sequences):
+    _, gradients = tiny_model.loss_and_gradients(small, *sequences)
+    largest = max(np.abs(gradient).max() for gradient in gradients)
+    assert len(gradients) == len(small.arrays) == 11
+    for place, (array, gradient) in enumerate(zip(small.arrays, gradients, strict=True)):
+
+        def loss(changed, place=place):
+            arrays = [*small.arrays[:place], changed, *small.arrays[place + 1 :]]
+            return tiny_model.loss_and_gradients(TinyModel.of(arrays), *sequences)[0]
+
+        differences = oracle.central_differences(loss, array)
+        assert gradient.shape == array.shape
+        assert np.abs(differences - gradient).max() <= 1e-8 * largest, place
+
+
+def test_sequences_repeat_blocks_of_different_tokens_with_random_periods():
+    ids, known = draw_sequences(np.random.default_rng(0), 400)
+    assert ids.shape == (400, 33)
+    assert known.shape == (400, 32)
+    periods = (~known).sum(axis=1)
+    assert set(periods) == set(range(4, 13))
+    for sentence, period in zip(ids, periods, strict=True):
+        assert len(set(sentence[:period].tolist())) == period
+        np.testing.assert_array_equal(sentence[period:], sentence[:-period])
+    assert len(np.unique(ids[:, 0])) == 32
+
+
+def test_known_next_tokens_follow_from_what_was_seen():
+    ids, known = draw_sequences(np.random.default_rng(1), 50)
+    for sentence, counts in zip(ids.tolist(), known, strict=True):
+        for t in np.flatnonzero(counts):
+            before = sentence[:t].index(sentence[t])
+            assert sentence[t + 1] == sentence[before + 1]
+
+
+def test_next_tokens_cannot_be_known_from_their_place():
+    ids, known = draw_sequences(np.random.default_rng(2), 400)
+    for back in range(1, 13):  # copying from a fixed distance
+        same = ids[:, back:-1] == ids[:, : -back - 1]
+        assert same[known[:, back:]].mean() < 0.4
+
+
+def test_model_is_its_list_of_arrays(small):
+    again = TinyModel.of(small.arrays)
+    assert [array.shape for array in again.arrays] == [array.shape for array in small.arrays]
+    assert [params.n_heads for params in again.layers] == [2, 3]
+
+
+def test_fresh_model_scores_with_a_spread_near_one():
+    rng = np.random.default_rng(0)
+    model = init_model(rng, n_heads=4)
+    assert len(model.layers) == 2
+    scores, records = tiny_model.run(model, draw_sequences(rng, 8)[0][:, :-1])
+    assert 0.8 < records[0].X.std() < 1.2
+    assert 0.8 < scores.std() < 3
+
+
+def test_the_committed_model_copies():
+    with np.load(DATA / "checkpoints" / "tiny_model.npz") as stored:
+        arrays = [stored[name].astype(float) for name in sorted(stored)]
+    model = TinyModel.of(arrays)
+    assert copy_accuracy(model, *draw_sequences(np.random.default_rng(5), 64)) > 0.98
+
+
+@pytest.mark.parametrize("t", range(4, 32))
+def test_votes_of_places_are_highest_for_the_right_letter_of_every_period(t):
+    votes = place_weights(t)
+    assert abs(votes.sum()) < 1e-12
+    for period in range(4, min(t, 12) + 1):
+        sums = [votes[start::period].sum() for start in range(period)]
+        right = sums.pop((t + 1) % period)
+        assert right > max(*sums, 0) + 0.4
+
+
+def test_one_layer_copies_without_comparing_a_letter():
+    model = model_of_places()
+    ids, known = draw_sequences(np.random.default_rng(3), 300)
+    assert copy_accuracy(model, ids, known) == 1
+    (record,) = tiny_model.run(model, ids[:, :-1])[1]
+    assert (record.weights == record.weights[0]).all()  # the same for all sequences
+
+
+def test_the_record_compares_models_of_equal_size():
+    record = json.loads((DATA / "results" / "tiny_model.json").read_text(encoding="utf-8"))
+    two, *ones = [arm for arm in record["arms"] if arm["group"] == "layers"]
+    assert [arm["layers"] for arm in (two, *ones)] == [2, 1, 1]
+    assert [(arm["heads"], arm["d_k"]) for arm in ones] == [(8, 16), (4, 32)]
+    for arm in (two, *ones):
+        assert arm["numbers"] == 38912
+        assert len(arm["runs"]) == 5
+        assert all(len(run["copy_accuracy"]) == len(arm["steps"]) for run in arm["runs"])
+        assert arm["rate"] == max(arm["tried"], key=lambda t: t["copy_accuracy"])["rate"]
+    for one in ones:
+        assert one["steps"][: len(two["steps"])] == two["steps"]  # one figure shows all
+    assert record["by_places"]["copy_accuracy"] == 1
+
+
+def test_module_is_short_enough_to_be_read_at_once():
+    lines = inspect.getsource(tiny_model).splitlines()
+    assert len(lines) <= LONGEST_MODULE

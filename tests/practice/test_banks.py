@@ -1,0 +1,336 @@
+"""What every bank keeps to: counts, sources, options that give nothing away, its own page."""
+
+import ast
+import json
+import re
+from collections import Counter
+from difflib import SequenceMatcher
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.chapters.pages import REVIEWS, kind_of
+from tests.elements.sample_bank import CHAPTER, REVIEW, sample_bank, sample_review
+from tutorial_lib.elements.banks import check_bank
+
+ROOT = Path(__file__).resolve().parents[2]
+BANKS = {p.stem: p for p in sorted((ROOT / "src/tutorial_lib/data/banks").glob("*.json"))}
+NOTEBOOKS = {p.stem: p for p in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+FIRST = "01_embeddings"
+SHOWN = ("prediction", "parsons", "quiz")
+AT_ONE_PLACE, LONGEST = 0.4, 0.6  # the largest shares of right options
+A_CHAPTER = 2  # questions of a review from each chapter
+ALIKE = 0.8  # two questions as similar as that are one
+
+
+def read(path):
+    """The content of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def texts(value):
+    """Every text of a bank that a reader sees."""
+    if isinstance(value, dict):
+        hidden = ("from", "line", "lines", "answer", "value")
+        return [t for key, v in value.items() if key not in hidden for t in texts(v)]
+    if isinstance(value, list):
+        return [t for entry in value for t in texts(entry)]
+    return [value] if isinstance(value, str) else []
+
+
+def complaints(bank, chapter):
+    """Every rule of the book that a well-formed bank breaks."""
+    check_bank(bank, chapter)
+    from_where = review_sources if chapter in REVIEWS else sources
+    return [
+        *count(bank, kind_of(chapter)),
+        *from_where(bank, chapter),
+        *giveaways(bank),
+        *wording(bank),
+    ]
+
+
+def count(bank, kind):
+    """As many elements as a page of the kind has; three to five options, two bugs."""
+    found = [len(bank["predictions"]), int(bank["parsons"] is not None), len(bank["quiz"])]
+    expected = [kind.predictions, kind.puzzles, kind.questions]
+    if found != expected:
+        yield f"{found} predictions, puzzles and questions, not {expected}"
+    for question in [*bank["predictions"], *bank["quiz"]]:
+        if not 3 <= len(question.get("options", [1, 2, 3])) <= 5:
+            yield f"{len(question['options'])} options: {question['question']}"
+        if not question.get("near", ["one"]):
+            yield f"no wrong number is named: {question['question']}"
+    if bank["parsons"] and len(bank["parsons"]["distractors"]) < 2:
+        yield "fewer than two bugs among the lines"
+
+
+def sources(bank, chapter):
+    """Two questions from earlier chapters, from chapter 02 on."""
+    named = [question["from"] for question in bank["quiz"] if question["from"]]
+    if len(named) != (0 if chapter == FIRST else 2):
+        yield f"{len(named)} questions from earlier chapters"
+    yield from (f"{name} is no earlier chapter" for name in named if not FIRST <= name < chapter)
+
+
+def review_sources(bank, review):
+    """Two questions from each chapter that the review closes, in a mixed order."""
+    named = [question["from"] for question in bank["quiz"]]
+    if Counter(named) != Counter(dict.fromkeys(REVIEWS[review], A_CHAPTER)):
+        yield f"its questions are from {named}, not {A_CHAPTER} from each chapter"
+    if any(one == following for one, following in pairwise(named)):
+        yield f"two neighbours are from one chapter: {named}"
+
+
+def repeats(bank, others):
+    """Name the questions of a bank that another bank asks too, or nearly."""
+    for question in bank["quiz"]:
+        for other in others:
+            if likeness(question, other) >= ALIKE:
+                yield f"asked before: {question['question']} | {other['question']}"
+
+
+def likeness(one, other):
+    """Say from 0 to 1 how much two questions read alike: their texts, or their options."""
+    texts = [
+        (q["question"], " ".join(sorted(o["text"] for o in q["options"]))) for q in (one, other)
+    ]
+    return max(SequenceMatcher(None, *pair).ratio() for pair in zip(*texts, strict=True))
+
+
+def giveaways(bank):
+    """The right option is not found by its place or its length."""
+    rights = []
+    for question in bank["quiz"]:
+        lengths = [len(option["text"]) for option in question["options"]]
+        right = [option["correct"] for option in question["options"]].index(True)
+        rest = lengths[:right] + lengths[right + 1 :]
+        rights.append((right, lengths[right] > max(rest), lengths[right] < min(rest)))
+    places, longest, shortest = zip(*rights, strict=True)
+    if max(Counter(places).values()) > AT_ONE_PLACE * len(rights):
+        yield f"the right option is too often at one place: {places}"
+    if max(sum(longest), sum(shortest)) > LONGEST * len(rights):
+        yield "the right option is too often the longest or the shortest"
+
+
+def wording(bank):
+    """Reasons that say something, each its own, in the only markup there is."""
+    for question in [*bank["predictions"], *bank["quiz"]]:
+        whys = [r["why"] for r in [*question.get("options", []), *question.get("near", [])]]
+        if len(set(whys)) < len(whys):
+            yield f"one reason for two options: {question['question']}"
+    for text in texts(bank):
+        if (
+            re.search(r"\*\*|\$|\]\((http|#|\.)|</?(a|b|br|i|em|code|sub|sup)\b|\\", text)
+            or text.count("`") % 2
+        ):
+            yield f"markup other than `code` and *emphasis*: {text}"
+        if re.search(r"\b(simply|just|obviously|of course)\b", text, re.I):
+            yield f"a word that we do not use: {text}"
+    whys = [entry["why"] for entry in every(bank) if "why" in entry]
+    yield from (f"a reason that explains nothing: {why}" for why in whys if len(why) < 15)
+
+
+def every(value):
+    """Every object of a bank, however deep."""
+    if isinstance(value, dict):
+        yield value
+    for entry in value.values() if isinstance(value, dict) else value:
+        if isinstance(entry, (dict, list)):
+            yield from every(entry)
+
+
+def calls(notebook):
+    """Each cell that shows an element: its place, the function, its arguments, the cell."""
+    for i, cell in enumerate(notebook["cells"]):
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code" or not re.search(rf"\b({'|'.join(SHOWN)})\(", source):
+            continue
+        expression = ast.parse(source).body[-1].value
+        yield i, expression.func.id, [argument.value for argument in expression.args], cell
+
+
+def display_complaints(notebook, chapter):
+    """Every way in which a chapter does not show exactly its own elements."""
+    found = list(calls(notebook))
+    shown = Counter((name, *arguments) for _, name, arguments, _ in found)
+    kind = kind_of(chapter)
+    wanted = [("prediction", chapter, n + 1) for n in range(kind.predictions)]
+    wanted += [("parsons", chapter)] * kind.puzzles + [("quiz", chapter)]
+    if shown != Counter(wanted):
+        yield f"shows {sorted(shown.elements(), key=str)}"
+    order = [arguments[1] for _, name, arguments, _ in found if name == "prediction"]
+    if order != sorted(order):
+        yield f"predictions in the order {order}"
+    for i, name, _, cell in found:
+        if "\n" in "".join(cell["source"]).strip():
+            yield f"cell {i}: more than the line that shows the element"
+        if "remove-input" not in cell["metadata"].get("tags", []):
+            yield f"cell {i}: the call is visible on the page"
+        after = notebook["cells"][i + 1]["metadata"]
+        closed = "hide-output" in after.get("tags", []) and after.get("jupyter", {}).get(
+            "outputs_hidden"
+        )
+        if name == "prediction" and not closed:
+            yield f"cell {i + 1}: its output gives the prediction away"
+
+
+def test_every_chapter_has_a_bank_and_every_bank_a_chapter():
+    assert FIRST in BANKS
+    assert list(BANKS) == list(NOTEBOOKS)
+
+
+@pytest.mark.parametrize("chapter", BANKS)
+def test_bank_keeps_the_rules(chapter):
+    assert complaints(read(BANKS[chapter]), chapter) == []
+
+
+@pytest.mark.parametrize("chapter", NOTEBOOKS)
+def test_chapter_shows_exactly_its_own_elements(chapter):
+    assert list(display_complaints(read(NOTEBOOKS[chapter]), chapter)) == []
+
+
+@pytest.mark.parametrize("review", sorted(REVIEWS.keys() & BANKS.keys()))
+def test_review_asks_nothing_that_a_chapter_asked(review):
+    asked = [q for page, path in BANKS.items() if page != review for q in read(path)["quiz"]]
+    assert list(repeats(read(BANKS[review]), asked)) == []
+
+
+def test_right_option_is_not_the_longest_in_half_of_all_questions():
+    questions = [question for path in BANKS.values() for question in read(path)["quiz"]]
+    longest = [max(q["options"], key=lambda o: len(o["text"]))["correct"] for q in questions]
+    assert sum(longest) <= len(longest) / 2
+
+
+def test_sample_banks_keep_the_rules():
+    assert complaints(sample_bank(), CHAPTER) == []
+    assert complaints(sample_review(), REVIEW) == []
+
+
+def shuffle_right_first(bank):
+    for question in bank["quiz"]:
+        question["options"].sort(key=lambda option: not option["correct"])
+
+
+def make_right_longest(bank):
+    for question in bank["quiz"]:
+        for given in question["options"]:
+            given["text"] += ", and so on, and so on" * given["correct"]
+
+
+BREAKS = {
+    "four questions": (lambda b: b["quiz"].pop(0), "not [3, 1, 5]"),
+    "two predictions": (lambda b: b["predictions"].pop(), "not [3, 1, 5]"),
+    "no puzzle": (lambda b: b.update(parsons=None), "not [3, 1, 5]"),
+    "two options": (lambda b: b["quiz"][0]["options"].pop(), "2 options"),
+    "no wrong number": (lambda b: b["predictions"][1]["near"].clear(), "no wrong number"),
+    "one bug": (lambda b: b["parsons"]["distractors"].pop(), "fewer than two bugs"),
+    "one source": (lambda b: b["quiz"][1].update({"from": None}), "1 questions from earlier"),
+    "its own chapter": (lambda b: b["quiz"][1].update({"from": CHAPTER}), "no earlier chapter"),
+    "right comes first": (shuffle_right_first, "at one place"),
+    "right is longest": (make_right_longest, "the longest or the shortest"),
+    "one reason twice": (
+        lambda b: [o.update(why="It is the same reason.") for o in b["quiz"][0]["options"]],
+        "one reason for two",
+    ),
+    "an empty word": (lambda b: b["parsons"].update(task="You just order them."), "do not use"),
+    "a formula": (lambda b: b["quiz"][0].update(question="What is $d_k$?"), "markup other"),
+    "open code": (lambda b: b["quiz"][0].update(question="What is `d_k?"), "markup other"),
+    "no reason": (lambda b: b["predictions"][1].update(why="No."), "explains nothing"),
+}
+
+
+@pytest.mark.parametrize(("change", "complaint"), BREAKS.values(), ids=BREAKS)
+def test_broken_rule_is_told(change, complaint):
+    bank = sample_bank()
+    change(bank)
+    assert any(complaint in told for told in complaints(bank, CHAPTER))
+
+
+REVIEW_BREAKS = {
+    "fifteen questions": (lambda b: b["quiz"].pop(), "not [0, 0, 16]"),
+    "a prediction": (
+        lambda b: b["predictions"].append(sample_bank()["predictions"][0]),
+        "not [0, 0, 16]",
+    ),
+    "a puzzle": (lambda b: b.update(parsons=sample_bank()["parsons"]), "not [0, 0, 16]"),
+    "three from one chapter": (
+        lambda b: b["quiz"][0].update({"from": "02_queries"}),
+        "2 from each",
+    ),
+    "a question from nowhere": (lambda b: b["quiz"][0].update({"from": None}), "2 from each"),
+    "chapter after chapter": (
+        lambda b: b["quiz"].sort(key=lambda question: question["from"]),
+        "two neighbours",
+    ),
+    "right comes first": (shuffle_right_first, "at one place"),
+    "right is longest": (make_right_longest, "the longest or the shortest"),
+    "an empty word": (lambda b: b["quiz"][0].update(question="Is it just 4?"), "do not use"),
+}
+
+
+@pytest.mark.parametrize(("change", "complaint"), REVIEW_BREAKS.values(), ids=REVIEW_BREAKS)
+def test_broken_rule_of_a_review_is_told(change, complaint):
+    bank = sample_review()
+    change(bank)
+    assert any(complaint in told for told in complaints(bank, REVIEW))
+
+
+def test_a_question_asked_again_is_told_even_in_other_words_or_with_other_text():
+    asked, bank = sample_bank()["quiz"], sample_bank()
+    assert len(list(repeats(bank, asked))) == len(asked)
+    bank["quiz"] = [{**asked[0], "question": "What sums to 1?"}]
+    assert len(list(repeats(bank, asked))) == 1
+    options = [{"text": text} for text in ("yes", "no", "both")]
+    bank["quiz"] = [{"question": asked[0]["question"].replace("does", "must"), "options": options}]
+    assert len(list(repeats(bank, asked))) == 1
+    bank["quiz"] = [{"question": "Which sentence is longer?", "options": options}]
+    assert list(repeats(bank, asked)) == []
+
+
+def cell(source, **metadata):
+    """A code cell as a notebook file holds it."""
+    return {"cell_type": "code", "source": [source], "metadata": metadata}
+
+
+def chapter_cells():
+    """The cells of a chapter that shows its elements as it should."""
+    shown, cells = {"tags": ["remove-input"]}, []
+    closed = {"tags": ["hide-output"], "jupyter": {"outputs_hidden": True}}
+    for i in (1, 2, 3):
+        cells.append(cell(f'prediction("{CHAPTER}", {i})', **shown))
+        cells.append(cell("show(X)", **closed))
+    cells += [cell(f'{name}("{CHAPTER}")', **shown) for name in ("parsons", "quiz")]
+    return [*cells, {"cell_type": "markdown", "source": ["quiz(x)"], "metadata": {}}]
+
+
+DISPLAY_BREAKS = {
+    "one element is missing": (lambda c: c.pop(7), "shows"),
+    "one element twice": (lambda c: c.insert(7, c[7]), "shows"),
+    "another chapter's": (lambda c: c.__setitem__(6, cell('parsons("04_heads")')), "shows"),
+    "wrong order": (lambda c: c.insert(0, c.pop(4)), "order"),
+    "more than a line": (lambda c: c[7]["source"].insert(0, "x = 1\n"), "more than the line"),
+    "visible call": (lambda c: c[7]["metadata"].clear(), "visible"),
+    "open output": (lambda c: c[1]["metadata"].update(tags=[]), "gives the prediction away"),
+    "open in Jupyter": (lambda c: c[1]["metadata"].pop("jupyter"), "gives the prediction away"),
+}
+
+
+def test_chapter_that_shows_its_elements_has_no_complaint():
+    assert list(display_complaints({"cells": chapter_cells()}, CHAPTER)) == []
+
+
+def test_review_shows_its_quiz_and_nothing_else():
+    shown = cell(f'quiz("{REVIEW}")', tags=["remove-input"])
+    puzzle = cell(f'parsons("{REVIEW}")', tags=["remove-input"])
+    end = {"cell_type": "markdown", "source": [""], "metadata": {}}
+    assert list(display_complaints({"cells": [shown, end]}, REVIEW)) == []
+    assert list(display_complaints({"cells": [shown, puzzle, end]}, REVIEW)) != []
+
+
+@pytest.mark.parametrize(("change", "complaint"), DISPLAY_BREAKS.values(), ids=DISPLAY_BREAKS)
+def test_element_that_is_shown_wrongly_is_told(change, complaint):
+    cells = chapter_cells()
+    change(cells)
+    assert any(complaint in told for told in display_complaints({"cells": cells}, CHAPTER))

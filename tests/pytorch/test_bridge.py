@@ -1,0 +1,632 @@
+"""Weights across: exact copies there and back, and the outputs that the weights belong to.
+
+Each layout has a reference here, written as the codebases that use it compute: from their tensors,
+with their products, views and splits, and without the library.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests import oracle
+from tutorial_lib import Params, ShapeError, init_params
+from tutorial_lib.pytorch import (
+    MultiHeadAttention,
+    module_from_params,
+    packed_weight,
+    params_from_module,
+    params_from_torch_mha,
+    state_dict_from,
+    torch_mha_from_params,
+)
+
+B, T, S, H, D = 2, 6, 7, 4, 5  # not three heads: three are the queries, keys and values
+D_MODEL = H * D
+WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
+LAYOUTS = ("packed", "interleaved", "separate", "conv1d")
+
+
+def draw(*shape, seed=1):
+    """Standard normal numbers, float64."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def assert_equal(actual, expected):
+    """Compare to twelve digits, in shape and precision too."""
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+def assert_same_params(actual, expected):
+    """Compare Params bit by bit."""
+    for name in WEIGHTS:
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name), err_msg=name)
+
+
+def torch_params(H=H, d_model=D_MODEL):
+    """Params with the widths that torch's layer can hold."""
+    return init_params(np.random.default_rng(5), d_model=d_model, n_heads=H)
+
+
+def torch_layer(**options):
+    """PyTorch's layer in float64; its biases are there and, as PyTorch starts them, zero."""
+    torch.manual_seed(0)
+    sizes = {"embed_dim": D_MODEL, "num_heads": H, "batch_first": True, "dtype": torch.float64}
+    return nn.MultiheadAttention(**sizes | options)
+
+
+# --- packed_weight ---
+
+
+def test_each_row_is_one_feature_of_one_head(params, sizes):
+    weight = packed_weight(params)
+    assert weight.shape == (sizes.H * (2 * sizes.d_k + sizes.d_v), sizes.d_model)
+    expected = [
+        [W[h, row, column] for row in range(sizes.d_model)]
+        for W in (params.W_Q, params.W_K, params.W_V)
+        for h in range(sizes.H)
+        for column in range(W.shape[-1])
+    ]
+    np.testing.assert_array_equal(weight, np.array(expected))
+
+
+def test_packing_leaves_the_params_as_they_are(params, assert_untouched):
+    assert_untouched(packed_weight, params)
+
+
+def test_the_packed_weight_is_a_copy():
+    params = torch_params(H=1, d_model=3)
+    before = params.W_Q.copy()
+    packed_weight(params)[:] = 0
+    np.testing.assert_array_equal(params.W_Q, before)
+
+
+# --- Params and our module ---
+
+
+def test_the_module_computes_what_the_loops_compute(X, params, square_mask, assert_close):
+    module = module_from_params(params)
+    mask = None if square_mask is None else torch.tensor(square_mask)
+    expected = oracle.mha(X, params, mask=square_mask)
+    assert_close(module(torch.tensor(X), mask=mask).detach().numpy(), expected)
+
+
+def test_the_module_looks_at_a_context_as_the_loops_do(X, context, params, mask, assert_close):
+    module = module_from_params(params)
+    tensor = None if mask is None else torch.tensor(mask)
+    Y = module(torch.tensor(X), context=torch.tensor(context), mask=tensor)
+    assert_close(Y.detach().numpy(), oracle.mha(X, params, context, mask))
+
+
+@pytest.mark.parametrize("widths", [(12, 3, 4, 7), (5, 1, 2, 2), (6, 2, 8, 3), (1, 1, 1, 1)])
+def test_params_go_into_a_module_and_back_unchanged(widths):
+    d_model, H, d_k, d_v = widths
+    rng = np.random.default_rng(0)
+    params = init_params(rng, d_model=d_model, n_heads=H, d_k=d_k, d_v=d_v)
+    assert_same_params(params_from_module(module_from_params(params)), params)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_module_goes_into_params_and_back_unchanged_in_every_precision(dtype):
+    torch.manual_seed(0)
+    module = MultiHeadAttention(12, 3, d_k=4, d_v=7).to(dtype)
+    params = params_from_module(module)
+    assert {getattr(params, name).dtype for name in WEIGHTS} == {np.dtype(np.float64)}
+    again = module_from_params(params, dtype=dtype)
+    assert again.state_dict().keys() == module.state_dict().keys()
+    for name, tensor in module.state_dict().items():
+        torch.testing.assert_close(again.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+def test_the_params_of_a_module_compute_what_it_computes(batch, X, assert_close):
+    torch.manual_seed(0)
+    module = MultiHeadAttention(12, 3, d_k=4, d_v=7, dropout=0.5).double().eval()
+    Y = module(torch.tensor(X)).detach().numpy()
+    assert_close(Y, oracle.mha(X, params_from_module(module)))
+
+
+def test_a_new_module_is_as_any_new_module(params):
+    module = module_from_params(params)
+    assert module.training
+    assert module.dropout == 0.0
+    assert (module.d_model, module.n_heads, module.d_k, module.d_v) == (12, 3, 4, 7)
+    assert list(module.state_dict()) == ["qkv_proj.weight", "out_proj.weight"]
+    for weight in module.parameters():
+        assert weight.requires_grad
+        assert weight.is_leaf
+        assert weight.is_contiguous()
+        assert (weight.dtype, weight.device.type) == (torch.float64, "cpu")
+    module(draw(T, 12)).sum().backward()
+    assert all(weight.grad.abs().sum() > 0 for weight in module.parameters())
+
+
+@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
+def test_the_random_numbers_of_torch_are_left_where_they_are(make):
+    params = torch_params()
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    make(params)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_layer_is_made_in_the_precision_asked_for(make, dtype):
+    layer = make(torch_params(), dtype=dtype)
+    assert {weight.dtype for weight in layer.parameters()} == {dtype}
+
+
+def odd_layouts(array):
+    """The same numbers lying otherwise: backwards, column by column, with gaps."""
+    return (
+        np.ascontiguousarray(array[..., ::-1])[..., ::-1],
+        np.asfortranarray(array),
+        np.repeat(array, 2, axis=-1)[..., ::2],
+    )
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_arrays_of_any_memory_layout_go_across(kind):
+    params = torch_params()
+    odd = Params(*(odd_layouts(getattr(params, name))[kind] for name in WEIGHTS))
+    assert_same_params(params_from_module(module_from_params(odd)), params)
+    assert_same_params(params_from_torch_mha(torch_mha_from_params(odd)), params)
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32])
+def test_params_of_other_numbers_become_float64(number):
+    arrays = np.arange(12).reshape(2, 3, 2), np.ones((2, 3, 2)), np.ones((2, 3, 4)), np.eye(8, 3)
+    params = Params(*(array.astype(number) for array in arrays))
+    module = module_from_params(params)
+    assert module.qkv_proj.weight.dtype == module.out_proj.weight.dtype == torch.float64
+    assert_same_params(params_from_module(module), params)
+
+
+def pairs():
+    """(make a layer, take its params) for our module and for torch's."""
+    return [
+        (module_from_params, params_from_module),
+        (torch_mha_from_params, params_from_torch_mha),
+    ]
+
+
+@pytest.mark.parametrize(("make", "take"), pairs())
+@pytest.mark.parametrize("H", [1, 2])
+def test_both_sides_own_their_numbers(make, take, H):
+    params, untouched = torch_params(H, 2), torch_params(H, 2)
+    layer = make(params)
+    with torch.no_grad():
+        for weight in layer.parameters():
+            weight.add_(1)
+    assert_same_params(params, untouched)
+    state = {name: tensor.clone() for name, tensor in layer.state_dict().items()}
+    taken = take(layer)
+    for name in WEIGHTS:
+        getattr(taken, name)[:] = 0
+    for name, tensor in layer.state_dict().items():
+        assert torch.equal(tensor, state[name]), name
+
+
+# --- torch's own layer ---
+
+
+def test_torchs_layer_computes_what_the_loops_compute(normal, assert_close):
+    params = torch_params()
+    X, context = normal(1, B, T, D_MODEL), normal(2, B, S, D_MODEL)
+    source = torch.tensor(context)
+    Y, _ = torch_mha_from_params(params)(torch.tensor(X), source, source)
+    assert_close(Y.detach().numpy(), oracle.mha(X, params, context))
+
+
+def test_our_module_computes_what_torchs_layer_computes_with_the_opposite_mask():
+    layer = torch_layer()
+    module = module_from_params(params_from_torch_mha(layer))
+    X, context = draw(B, T, D_MODEL, seed=1), draw(B, S, D_MODEL, seed=2)
+    mask = draw(T, S, seed=3) < 0.5
+    mask[:, 0] = True
+    expected, _ = layer(X, context, context, attn_mask=~mask, need_weights=False)
+    assert_equal(module(X, context=context, mask=mask), expected)
+    unmasked, _ = layer(X, context, context, need_weights=False)
+    assert (unmasked - expected).abs().max() > 0.1, "without effect, the mask would prove nothing"
+
+
+def test_padding_is_the_opposite_mask_too():
+    layer = torch_layer()
+    module = module_from_params(params_from_torch_mha(layer))
+    X = draw(B, T, D_MODEL)
+    real = torch.arange(T) < torch.tensor([[T - 2], [T]])  # (B, T)
+    expected, _ = layer(X, X, X, key_padding_mask=~real, need_weights=False)
+    assert_equal(module(X, mask=real[:, None, None]), expected)
+
+
+@pytest.mark.parametrize("H", [1, 2, 4, 20])
+def test_params_go_into_torchs_layer_and_back_unchanged(H):
+    params = torch_params(H)
+    assert_same_params(params_from_torch_mha(torch_mha_from_params(params)), params)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_torchs_layer_goes_into_params_and_back_unchanged(bias, dtype):
+    layer = torch_layer(bias=bias, dtype=dtype)
+    again = torch_mha_from_params(params_from_torch_mha(layer), dtype=dtype)
+    assert list(again.state_dict()) == ["in_proj_weight", "out_proj.weight"]
+    for name, tensor in again.state_dict().items():
+        torch.testing.assert_close(tensor, layer.state_dict()[name], rtol=0, atol=0)
+
+
+def test_tokens_first_or_batch_first_is_no_property_of_the_weights():
+    first, last = torch_layer(batch_first=True), torch_layer(batch_first=False)
+    assert_same_params(params_from_torch_mha(first), params_from_torch_mha(last))
+
+
+def test_kdim_and_vdim_of_the_same_width_are_no_hindrance():
+    layer = torch_layer(kdim=D_MODEL, vdim=D_MODEL)
+    assert_same_params(params_from_torch_mha(layer), params_from_torch_mha(torch_layer()))
+
+
+def test_a_new_layer_of_torch_is_as_any_new_layer():
+    layer = torch_mha_from_params(torch_params())
+    assert layer.training
+    assert layer.batch_first
+    assert layer.dropout == 0.0
+    assert layer.in_proj_bias is None
+    assert layer.out_proj.bias is None
+    for weight in layer.parameters():
+        assert weight.requires_grad
+        assert weight.is_contiguous()
+        assert (weight.dtype, weight.device.type) == (torch.float64, "cpu")
+
+
+# --- other codebases' layouts ---
+
+
+def attend(Q, K, V):
+    """(B, H, T, D) each → (B, T, H*D); a query sees the tokens up to itself."""
+    scores = Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
+    future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    heads = scores.masked_fill(future, -math.inf).softmax(-1) @ V
+    return heads.transpose(1, 2).flatten(2)
+
+
+def packed_reference(X, weights, H):
+    """`view(B, T, 3, H, d)`, then `unbind`."""
+    rows = X @ weights["in_proj_weight"].T + weights.get("in_proj_bias", 0)
+    Q, K, V = rows.view(*X.shape[:2], 3, H, -1).permute(2, 0, 3, 1, 4).unbind(0)
+    return attend(Q, K, V) @ weights["out_proj.weight"].T + weights.get("out_proj.bias", 0)
+
+
+def interleaved_reference(X, weights, H):
+    """`view(B, T, H, 3*d)`, then `chunk`."""
+    rows = X @ weights["query_key_value.weight"].T + weights.get("query_key_value.bias", 0)
+    Q, K, V = rows.view(*X.shape[:2], H, -1).transpose(1, 2).chunk(3, dim=-1)
+    return attend(Q, K, V) @ weights["dense.weight"].T + weights.get("dense.bias", 0)
+
+
+def separate_reference(X, weights, H):
+    """One product each for queries, keys and values."""
+    Q, K, V = (
+        (X @ weights[f"{name}_proj.weight"].T + weights.get(f"{name}_proj.bias", 0))
+        .view(*X.shape[:2], H, -1)
+        .transpose(1, 2)
+        for name in "qkv"
+    )
+    return attend(Q, K, V) @ weights["out_proj.weight"].T + weights.get("out_proj.bias", 0)
+
+
+def conv1d_reference(X, weights, H):
+    """`X @ weight + bias`, nothing turned, then `split` by d_model."""
+    columns = X @ weights["c_attn.weight"] + weights.get("c_attn.bias", 0)
+    parts = columns.split(X.shape[-1], dim=2)
+    Q, K, V = (part.view(*X.shape[:2], H, -1).transpose(1, 2) for part in parts)
+    return attend(Q, K, V) @ weights["c_proj.weight"] + weights.get("c_proj.bias", 0)
+
+
+REFERENCES = {
+    "packed": packed_reference,
+    "interleaved": interleaved_reference,
+    "separate": separate_reference,
+    "conv1d": conv1d_reference,
+}
+
+
+def weights_of(layout, d=D_MODEL, bias=True):
+    """Tensors under a layout's names, every number drawn for itself."""
+    square = (d, d)
+    shapes = {
+        "packed": {"in_proj_weight": (3 * d, d), "out_proj.weight": square},
+        "interleaved": {"query_key_value.weight": (3 * d, d), "dense.weight": square},
+        "separate": {f"{name}_proj.weight": square for name in ("q", "k", "v", "out")},
+        "conv1d": {"c_attn.weight": (d, 3 * d), "c_proj.weight": square},
+    }[layout]
+    if bias:  # as wide as the output, three times d or d
+        shapes |= {name.replace("weight", "bias"): (max(shape),) for name, shape in shapes.items()}
+    return {
+        name: draw(*shape, seed=20 + seed) / math.sqrt(d)
+        for seed, (name, shape) in enumerate(shapes.items())
+    }
+
+
+def load(weights, layout, H=H, d=D_MODEL, bias=True):
+    """Our module, which takes the state dict whole or not at all."""
+    module = MultiHeadAttention(d, H, bias=bias).double()
+    module.load_state_dict(state_dict_from(weights, layout, n_heads=H), strict=True)
+    return module
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("H", "d"), [(4, 20), (2, 6), (1, 5), (5, 5), (3, 12)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_our_module_computes_what_the_other_codebase_computes(layout, H, d, bias):
+    weights, X = weights_of(layout, d, bias), draw(B, T, d)
+    module = load(weights, layout, H, d, bias)
+    expected = REFERENCES[layout](X, weights, H)
+    assert_equal(module(X, is_causal=True), expected)
+    assert_equal(module.explicit(X, is_causal=True), expected)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_tensor_matters_to_the_reference(layout):
+    weights, X = weights_of(layout), draw(B, T, D_MODEL)
+    expected = REFERENCES[layout](X, weights, H)
+    for name in weights:
+        if name != "k_proj.bias":  # it adds the same to all scores of a query
+            other = REFERENCES[layout](X, weights | {name: weights[name].flip(0)}, H)
+            assert (other - expected).abs().max() > 1e-3, name
+
+
+def test_torchs_layer_with_biases_is_the_packed_layout():
+    layer = torch_layer()
+    with torch.no_grad():
+        layer.in_proj_bias.copy_(draw(3 * D_MODEL, seed=8))
+        layer.out_proj.bias.copy_(draw(D_MODEL, seed=9))
+    module = load(layer.state_dict(), "packed")
+    X, context = draw(B, T, D_MODEL, seed=1), draw(B, S, D_MODEL, seed=2)
+    mask = draw(T, S, seed=3) < 0.5
+    mask[:, 0] = True
+    expected, _ = layer(X, context, context, attn_mask=~mask, need_weights=False)
+    assert_equal(module(X, context=context, mask=mask), expected)
+
+
+def test_the_biases_of_all_three_projections_arrive_in_order():
+    weights = weights_of("separate")
+    names = ("q_proj.bias", "k_proj.bias", "v_proj.bias")
+    state = state_dict_from(weights, "separate", n_heads=H)
+    assert torch.equal(state["qkv_proj.bias"], torch.cat([weights[name] for name in names]))
+    blocks = state_dict_from(weights_of("interleaved"), "interleaved", n_heads=H)["qkv_proj.bias"]
+    given = weights_of("interleaved")["query_key_value.bias"]
+    expected = [given[3 * D * h + D * kind :][:D] for kind in range(3) for h in range(H)]
+    assert torch.equal(blocks, torch.cat(expected))
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        ("k_proj.bias",),
+        ("out_proj.bias",),
+        ("q_proj.bias", "k_proj.bias", "v_proj.bias"),
+        ("q_proj.bias", "v_proj.bias", "out_proj.bias"),
+    ],
+    ids=lambda names: " ".join(names),
+)
+def test_a_projection_without_a_bias_adds_zeros(left_out):
+    weights = weights_of("separate")
+    some = {name: tensor for name, tensor in weights.items() if name not in left_out}
+    X = draw(B, T, D_MODEL)
+    expected = separate_reference(X, some, H)
+    assert_equal(load(some, "separate")(X, is_causal=True), expected)
+    zeros = weights | {name: torch.zeros(D_MODEL).double() for name in left_out}
+    left, right = (state_dict_from(w, "separate", n_heads=H) for w in (some, zeros))
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_a_state_dict_holds_biases_only_where_the_layout_brings_one():
+    names = {"qkv_proj.weight", "out_proj.weight"}
+    assert state_dict_from(weights_of("conv1d", bias=False), "conv1d", n_heads=H).keys() == names
+    names |= {"qkv_proj.bias", "out_proj.bias"}
+    assert state_dict_from(weights_of("conv1d"), "conv1d", n_heads=H).keys() == names
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("heads", [1, H])
+def test_a_state_dict_owns_its_tensors(layout, heads):
+    weights = {name: nn.Parameter(tensor) for name, tensor in weights_of(layout).items()}
+    before = {name: tensor.detach().clone() for name, tensor in weights.items()}
+    for tensor in state_dict_from(weights, layout, n_heads=heads).values():
+        assert not tensor.requires_grad
+        assert tensor.is_contiguous()
+        tensor.zero_()
+    assert all(torch.equal(weights[name], before[name]) for name in weights)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_state_dict_keeps_the_precision(layout, dtype):
+    weights = {name: tensor.to(dtype) for name, tensor in weights_of(layout).items()}
+    weights.pop("k_proj.bias", None)
+    state = state_dict_from(weights, layout, n_heads=np.int64(H))
+    assert {tensor.dtype for tensor in state.values()} == {dtype}
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize("function", [packed_weight, module_from_params, torch_mha_from_params])
+@pytest.mark.parametrize("value", [None, {"W_Q": np.ones((2, 3, 4))}, MultiHeadAttention(4, 2)])
+def test_only_params_are_taken_for_params(function, value):
+    with pytest.raises(TypeError, match=f"params is a {type(value).__name__}; expected Params"):
+        function(value)
+
+
+@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
+@pytest.mark.parametrize("dtype", [torch.int64, np.float32, "float32", None, torch.complex64])
+def test_only_a_precision_of_floats_is_taken_for_one(make, dtype):
+    with pytest.raises(TypeError, match="expected torch's name of a precision of floats"):
+        make(torch_params(), dtype=dtype)
+
+
+def test_each_layer_goes_through_its_own_door():
+    with pytest.raises(TypeError, match=r"call params_from_torch_mha\(layer\)"):
+        params_from_module(torch_layer())
+    with pytest.raises(TypeError, match=r"call params_from_module\(module\)"):
+        params_from_torch_mha(MultiHeadAttention(4, 2))
+
+
+@pytest.mark.parametrize("part", ["qkv_proj", "out_proj"])
+def test_a_bias_of_our_module_must_be_zero(part):
+    module = MultiHeadAttention(4, 2, bias=True)
+    with torch.no_grad():
+        module.qkv_proj.bias.zero_(), module.out_proj.bias.zero_()
+    without = MultiHeadAttention(4, 2)
+    without.load_state_dict({n: t for n, t in module.state_dict().items() if "bias" not in n})
+    assert_same_params(params_from_module(module), params_from_module(without))
+    for value in (1e-30, math.nan):
+        with torch.no_grad():
+            getattr(module, part).bias[-1] = value
+        with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
+            params_from_module(module)
+
+
+@pytest.mark.parametrize("part", ["in_proj", "out_proj"])
+def test_a_bias_of_torchs_layer_must_be_zero(part):
+    layer = torch_layer()
+    bias = layer.in_proj_bias if part == "in_proj" else layer.out_proj.bias
+    with torch.no_grad():
+        bias[-1] = 0.5
+    with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
+        params_from_torch_mha(layer)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kdim": 7}, "kdim=7, vdim=20; expected queries"),
+        ({"vdim": 9}, "kdim=20, vdim=9; expected queries"),
+        ({"add_bias_kv": True}, "and add_bias_kv=True; expected"),
+        ({"add_zero_attn": True}, "and add_zero_attn=True; expected"),
+        ({"add_bias_kv": True, "add_zero_attn": True}, "add_bias_kv=True, add_zero_attn=True"),
+    ],
+)
+def test_options_that_params_cannot_hold_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        params_from_torch_mha(torch_layer(**options))
+
+
+@pytest.mark.parametrize(
+    "sizes", [(12, 3, 4, 7), (12, 3, 2, 2), (12, 3, 4, 2), (12, 3, 2, 4), (4, 2, 3, 1)]
+)
+def test_widths_that_torchs_layer_cannot_hold_are_refused(sizes):
+    d_model, H, d_k, d_v = sizes
+    rng = np.random.default_rng(0)
+    params = init_params(rng, d_model=d_model, n_heads=H, d_k=d_k, d_v=d_v)
+    words = f"H={H}, d_model={d_model}, d_k={d_k}, d_v={d_v}; expected d_k = d_v = d_model / H"
+    with pytest.raises(ShapeError, match=words):
+        torch_mha_from_params(params)
+
+
+@pytest.mark.parametrize("make", [lambda: MultiHeadAttention(4, 2), torch_layer])
+def test_weights_that_are_no_numbers_are_refused(make):
+    layer = make()
+    with torch.no_grad():
+        layer.out_proj.weight[1, 2] = math.nan
+    take = params_from_module if isinstance(layer, MultiHeadAttention) else params_from_torch_mha
+    with pytest.raises(ValueError, match=r"W_O is nan at position \(2, 1\)"):
+        take(layer)
+
+
+@pytest.mark.parametrize("layout", ["fused", "Packed", None, ["packed"]])
+def test_an_unknown_layout_is_refused(layout):
+    with pytest.raises(ValueError, match="expected one of 'packed', 'interleaved', 'separate'"):
+        state_dict_from(weights_of("packed"), layout, n_heads=H)
+
+
+@pytest.mark.parametrize("weights", [None, [("in_proj_weight", draw(6, 2))], draw(3)])
+def test_weights_must_be_a_dict(weights):
+    with pytest.raises(TypeError, match="expected a dict of tensors by name"):
+        state_dict_from(weights, "packed", n_heads=H)
+
+
+@pytest.mark.parametrize(
+    ("layout", "kind"),
+    [
+        *((layout, "weight") for layout in LAYOUTS),
+        *((layout, "bias") for layout in ("packed", "interleaved", "conv1d")),
+    ],
+)
+def test_every_weight_must_be_there_and_the_second_bias_of_two(layout, kind):
+    weights = weights_of(layout)
+    for name in weights:
+        if name.endswith(kind):
+            rest = {key: tensor for key, tensor in weights.items() if key != name}
+            with pytest.raises(ValueError, match=rf"lack \['{name}'\] and hold \[\] beside"):
+                state_dict_from(rest, layout, n_heads=H)
+
+
+@pytest.mark.parametrize("name", ["bias", "attn.c_attn.weight", "out_proj.weight", "bias_k"])
+def test_names_of_no_meaning_in_the_layout_are_refused(name):
+    weights = weights_of("conv1d") | {name: draw(1)}
+    with pytest.raises(ValueError, match=rf"lack \[\] and hold \['{name}'\] beside"):
+        state_dict_from(weights, "conv1d", n_heads=H)
+
+
+@pytest.mark.parametrize("given", LAYOUTS)
+@pytest.mark.parametrize("named", LAYOUTS)
+def test_a_layout_under_anothers_name_is_refused(given, named):
+    if given != named:
+        with pytest.raises(ValueError, match="the weights of layout"):
+            state_dict_from(weights_of(given), named, n_heads=H)
+
+
+@pytest.mark.parametrize("value", [np.ones((20, 20)), [1.0], None, torch.ones(20, 20).int()])
+def test_only_tensors_of_floats_are_taken(value):
+    weights = weights_of("packed") | {"out_proj.weight": value}
+    with pytest.raises(
+        TypeError, match=r"out_proj.weight is of type .* expected a tensor of floats"
+    ):
+        state_dict_from(weights, "packed", n_heads=H)
+
+
+def test_several_precisions_or_devices_are_refused():
+    weights = weights_of("packed")
+    mixed = weights | {"in_proj_bias": weights["in_proj_bias"].float()}
+    with pytest.raises(TypeError, match=r"in torch.float32, torch.float64; expected one precision"):
+        state_dict_from(mixed, "packed", n_heads=H)
+    mixed = weights | {"in_proj_bias": weights["in_proj_bias"].to("meta")}
+    with pytest.raises(ValueError, match="on cpu, meta; expected one device"):
+        state_dict_from(mixed, "packed", n_heads=H)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_shape_must_fit_the_others(layout):
+    weights = weights_of(layout)
+    for name, tensor in weights.items():
+        for wrong in (tensor[:-1], tensor[None], tensor[0], tensor.flatten()[:1], tensor.sum()):
+            with pytest.raises(ShapeError, match=rf"in layout '{layout}' with d_model="):
+                state_dict_from(weights | {name: wrong}, layout, n_heads=H)
+
+
+def test_a_weight_that_is_turned_is_refused():
+    weights = weights_of("packed")
+    turned = weights | {"in_proj_weight": weights["in_proj_weight"].T}
+    words = r"in_proj_weight has shape \(20, 60\); expected \(60, 20\)"
+    with pytest.raises(ShapeError, match=words):
+        state_dict_from(turned, "packed", n_heads=H)
+    weights = weights_of("conv1d")
+    turned = weights | {"c_attn.weight": weights["c_attn.weight"].T}
+    with pytest.raises(
+        ShapeError, match=r"c_attn.weight has shape \(60, 20\); expected \(20, 60\)"
+    ):
+        state_dict_from(turned, "conv1d", n_heads=H)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_heads_that_the_width_does_not_split_into_are_refused(layout):
+    with pytest.raises(ShapeError, match="d_model=20 does not split into n_heads=3 equal parts"):
+        state_dict_from(weights_of(layout), layout, n_heads=3)
+    with pytest.raises(TypeError, match=r"n_heads is 4\.0"):
+        state_dict_from(weights_of(layout), layout, n_heads=4.0)
+    with pytest.raises(ValueError, match="n_heads=0"):
+        state_dict_from(weights_of(layout), layout, n_heads=0)

@@ -1,0 +1,592 @@
+"""What book/notation.md says of PyTorch, row by row: each makes the calls that it speaks of.
+
+Run on the CPU with the version that requirements.txt names. A row of the page without a test, or
+with other words than the test has, is red; so is a version of PyTorch that behaves otherwise.
+"""
+
+import contextlib
+import inspect
+import re
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention import SDPBackend, flex_attention, sdpa_kernel, varlen
+
+from tutorial_lib import causal_mask, init_params, multi_head_attention, trace
+from tutorial_lib.errors import ShapeError
+from tutorial_lib.pytorch import MultiHeadAttention, attention_trace, bridge
+
+PAGE = (Path(__file__).resolve().parents[2] / "book" / "notation.md").read_text(encoding="utf-8")
+TABLE, HINT = "question", "call with `is_causal=True`"  # the first heading of each table
+B, T, S, H, D = 2, 5, 6, 4, 12  # an even number of heads, which the fast path wants
+PRECISIONS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+PARAMS = init_params(np.random.default_rng(0), d_model=D, n_heads=H)
+CAUSAL = torch.ones(T, T, dtype=torch.bool).tril()
+NOTHING_HIDDEN = torch.zeros(T, T, dtype=torch.bool)
+NATIVE = "_native_multi_head_attention"  # the program of the fast path
+REFUSED = "Explicit attn_mask should not be set when is_causal=True"
+
+ROWS, SILENT = {}, {}  # (table, the row's cells) → its calls; name of a paragraph → its calls
+
+
+def row(*cells, table=TABLE):
+    """Register the calls behind a row of a table, given in the words of the page."""
+    return lambda calls: ROWS.setdefault((table, cells), calls)
+
+
+def silent(name):
+    """Register the calls behind a paragraph that begins with a bold name."""
+    return lambda calls: SILENT.setdefault(name, calls)
+
+
+def numbers(seed, *shape, dtype=torch.float64):
+    """Return a tensor of standard normal numbers."""
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
+
+
+def torch_layer(*, n_heads=H, **options):
+    """Return PyTorch's layer in float64, with the same numbers each time and biases that show."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        layer = nn.MultiheadAttention(D, n_heads, **{"batch_first": True} | options).double()
+        if layer.out_proj.bias is not None:
+            nn.init.normal_(layer.out_proj.bias)
+    return layer
+
+
+@contextlib.contextmanager
+def mode_of(layer, mode):
+    """Set "training", "evaluation" (with gradients) or "fast path" (without them)."""
+    layer.train(mode == "training")
+    watched = mock.patch.object(torch, NATIVE, wraps=getattr(torch, NATIVE))
+    with torch.set_grad_enabled(mode != "fast path"), watched as taken:
+        yield
+    assert taken.called == (mode == "fast path")
+
+
+def output(layer, X, mode, **options):
+    """Return Y of PyTorch's layer, in a mode."""
+    with mode_of(layer, mode):
+        return layer(X, X, X, **options)[0].detach()
+
+
+def ours(X, mask):
+    """Return Y of the book's layer in NumPy, as a tensor."""
+    return torch.from_numpy(multi_head_attention(X.numpy(), PARAMS, mask=mask.numpy()))
+
+
+def heads_of(X):
+    """Cut X into heads: (B, H, T, D / H)."""
+    return X.unflatten(-1, (H, -1)).transpose(1, 2)
+
+
+def looks(call, X):
+    """Return (T, T): does output t move when token s changes? `call` takes (1, T, D)."""
+    before, moved = call(X), []
+    for s in range(X.shape[1]):
+        changed = X.clone()
+        changed[:, s] = numbers(100 + s, D)
+        still = (call(changed) - before).abs().amax(dim=-1)[0] <= 1e-9
+        moved.append(~still)  # NaN is not still
+    return torch.stack(moved, dim=1)
+
+
+def layer_looks(mode, **options):
+    """Return (T, T): which tokens PyTorch's layer looks at, in a mode."""
+    layer = torch_layer()
+    return looks(lambda X: output(layer, X, mode, **options), numbers(0, 1, T, D))
+
+
+def sdpa_weights(queries, keys, **options):
+    """Return the weights of SDPA, (queries, keys), on its fused path: values are the identity."""
+    Q, K = numbers(1, 1, 1, queries, keys), numbers(2, 1, 1, keys, keys)
+    identity = torch.eye(keys, dtype=torch.float64)[None, None]
+    return F.scaled_dot_product_attention(Q, K, identity, **options)[0, 0]
+
+
+def table(heading):
+    """Return the rows of a table of the page, each a tuple of cells, by its first heading."""
+    found = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", PAGE, re.M)
+    rows = found[1].splitlines()
+    return [tuple(cell.strip() for cell in row.strip("|").split(" | ")) for row in rows]
+
+
+def paragraphs():
+    """Return the bold names that the paragraphs below the first table begin with."""
+    after = PAGE.partition("## Where PyTorch does otherwise")[2]
+    return re.findall(r"^\*\*The ([\w ]+)\.\*\*", after, re.M)
+
+
+@pytest.mark.parametrize("heading", [TABLE, HINT])
+def test_every_row_of_the_page_has_its_calls_in_the_same_words(heading):
+    assert table(heading) == [cells for name, cells in ROWS if name == heading]
+
+
+def test_every_silent_difference_of_the_page_has_its_calls():
+    assert paragraphs() == list(SILENT)
+
+
+@pytest.mark.parametrize("place", ROWS, ids=lambda place: place[1][0])
+def test_a_row_says_what_happens(place):
+    ROWS[place]()
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_silent_difference_raises_nothing_and_is_one(name):
+    SILENT[name]()
+
+
+def test_the_page_names_the_version_that_is_run():
+    assert f"torch {torch.__version__.partition('+')[0]} " in PAGE
+
+
+def test_the_page_names_what_else_torch_has():
+    assert callable(flex_attention.flex_attention)
+    ends, A = torch.tensor([0, 2, 5], dtype=torch.int32), numbers(0, T, H, 8, dtype=torch.float16)
+    with pytest.raises(NotImplementedError, match="CPU"):
+        varlen.varlen_attn(A, A, A, ends, ends, 3, 3)
+    assert {"FlexAttention", "`torch.nn.attention.varlen`"} <= set(re.split(r"[ ;,]", PAGE))
+
+
+@row("True in a boolean mask", "may look", "**may not look**, in both masks", "may look")
+def _():
+    X = numbers(0, 1, T, D)
+    assert torch.equal(looks(lambda X: ours(X, CAUSAL), X), CAUSAL)
+    assert torch.equal(layer_looks("training", attn_mask=~CAUSAL), CAUSAL)
+    last = torch.arange(T) == T - 1
+    table = layer_looks("training", key_padding_mask=last[None])
+    assert not table[:-1, -1].any(), "the key of the last token is hidden"
+    assert table[:, :-1].all()
+    assert torch.equal(sdpa_weights(T, T, attn_mask=CAUSAL) > 0, CAUSAL)
+
+
+@row(
+    "shape of the mask",
+    "fits `(..., H, T, S)`",
+    "`attn_mask`: `(L, S)` or `(N*num_heads, L, S)`; `key_padding_mask`: `(N, S)`",
+    "fits `(N, ..., Hq, L, S)`",
+)
+def _():
+    layer, X = torch_layer(), numbers(0, B, T, D)
+    heads = heads_of(X)
+    calls = {
+        "book": lambda mask: ours(X, mask),
+        "SDPA": lambda mask: F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask),
+        "layer": lambda mask: layer(X, X, X, attn_mask=~mask),
+    }
+    both = dict.fromkeys([(1, T, T), (H, T, T), (B, 1, 1, T), (B, 1, T, T), (B, H, T, T)])
+    taken_by = {shape: {"book", "SDPA"} for shape in both}
+    taken_by |= {(T, T): {"book", "SDPA", "layer"}, (B * H, T, T): {"layer"}}
+    for shape, expected in taken_by.items():
+        assert accepted(calls, torch.ones(shape, dtype=torch.bool)) == expected, shape
+    layer(X, X, X, key_padding_mask=torch.zeros(B, T, dtype=torch.bool))
+
+
+def accepted(calls, mask):
+    """Return the names of the calls that take the mask."""
+    taken = set()
+    for name, call in calls.items():
+        with contextlib.suppress(RuntimeError, AssertionError, ShapeError):
+            call(mask)
+            taken.add(name)
+    return taken
+
+
+def padding(n_texts):
+    """Return (n_texts, T, T): text b may look at its first b + 1 tokens, in every row."""
+    real = torch.arange(T) <= torch.arange(n_texts)[:, None]
+    return real[:, None].expand(n_texts, T, T)
+
+
+@row(
+    "a mask `(B, T, S)`",
+    "refused, unless B = 1, which is harmless, or B = H: then **one a head**",
+    "refused, unless it has one head",
+    "refused, unless B = 1, which is harmless, or B = H: then **one a head**",
+)
+def _():
+    X, mask = numbers(0, 1, T, D), CAUSAL[None]
+    torch.testing.assert_close(ours(X, mask), ours(X, CAUSAL))
+    heads = heads_of(X)
+    found, expected = (
+        F.scaled_dot_product_attention(heads, heads, heads, attn_mask=m) for m in (mask, CAUSAL)
+    )
+    torch.testing.assert_close(found, expected)
+    X, layer = numbers(0, 2, T, D), torch_layer(n_heads=1)
+    found = layer(X, X, X, attn_mask=~padding(2))[0]
+    for text, own in enumerate(padding(2)):
+        alone = X[text : text + 1]
+        expected = layer(alone, alone, alone, attn_mask=~own)[0][0]
+        torch.testing.assert_close(found[text], expected)
+    with pytest.raises(RuntimeError, match="3D attn_mask"):
+        torch_layer()(X[:1], X[:1], X[:1], attn_mask=~CAUSAL[None])
+    for n_texts in (2, H):
+        X, mask = numbers(0, n_texts, T, D), padding(n_texts)
+        heads = heads_of(X)
+        with pytest.raises(RuntimeError, match="3D attn_mask"):
+            torch_layer()(X, X, X, attn_mask=~mask)
+        if n_texts != H:
+            with pytest.raises(ShapeError, match="needs a head axis"):
+                ours(X, mask)
+            with pytest.raises(RuntimeError, match="must match the size"):
+                F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask)
+    record = trace(X.numpy(), PARAMS, mask=mask.numpy())
+    assert ((record.weights > 0) == mask[None].numpy()).all(), "head h has the mask of text h"
+    found = F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask)
+    per_head = F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask[None])
+    torch.testing.assert_close(found, per_head)
+
+
+@row("a mask of floats", "refused", "added to the scores", "added to the scores")
+def _():
+    X, bias = numbers(0, 1, T, D), numbers(3, T, T)
+    with pytest.raises(TypeError, match="booleans"):
+        ours(X, bias)
+    scores = numbers(1, 1, 1, T, T)
+    identity = torch.eye(T, dtype=torch.float64)[None, None]
+    found = F.scaled_dot_product_attention(scores, identity, identity, attn_mask=bias, scale=1.0)
+    torch.testing.assert_close(found, (scores + bias).softmax(dim=-1))
+    layer = torch_layer(n_heads=1)
+    plain = layer(X, X, X)[1].log()[0]
+    found = layer(X, X, X, attn_mask=bias)[1][0]
+    torch.testing.assert_close(found, (plain + bias).softmax(dim=-1))
+
+
+@row(
+    "nothing to look at",
+    "zeros",
+    "NaN; with `need_weights=False` the bias of `out_proj`, and NaN again on the fast path",
+    "zeros",
+)
+def _():
+    X, hidden = numbers(0, 1, T, D), NOTHING_HIDDEN.clone()
+    hidden[2] = True
+    layer = torch_layer()
+    assert not ours(X, ~hidden)[0, 2].any()
+    for mode in ("training", "evaluation", "fast path"):
+        assert output(layer, X, mode, attn_mask=hidden)[0, 2].isnan().all()
+    for mode in ("training", "evaluation"):
+        found = output(layer, X, mode, attn_mask=hidden, need_weights=False)[0, 2]
+        assert torch.equal(found, layer.out_proj.bias)
+        assert not output(torch_layer(bias=False), X, mode, attn_mask=hidden, need_weights=False)[
+            0, 2
+        ].any()
+    assert output(layer, X, "fast path", attn_mask=hidden, need_weights=False)[0, 2].isnan().all()
+    for backend in (None, SDPBackend.MATH):
+        for dtype in PRECISIONS:
+            with sdpa_kernel(backend) if backend else contextlib.nullcontext():
+                assert empty_rows_of_sdpa(hidden, dtype) == 0
+
+
+def empty_rows_of_sdpa(hidden, dtype):
+    """Return the largest number in what SDPA makes of row 2, with both kinds of mask."""
+    A = numbers(4, 1, 2, T, 8, dtype=dtype)
+    added = torch.zeros(T, T, dtype=dtype).masked_fill(hidden, -torch.inf)
+    rows = [
+        F.scaled_dot_product_attention(A, A, A, attn_mask=m)[..., 2, :] for m in (~hidden, added)
+    ]
+    return float(torch.stack(rows).abs().max())
+
+
+@row(
+    "causal",
+    "`causal_mask(T, S)`",
+    "`is_causal=True` is a hint beside `attn_mask`",
+    "`is_causal=True`",
+)
+def _():
+    assert torch.equal(torch.from_numpy(causal_mask(T)), CAUSAL)
+    assert torch.equal(sdpa_weights(T, T, is_causal=True) > 0, CAUSAL)
+    assert "provides a hint" in inspect.getdoc(nn.MultiheadAttention.forward)
+
+
+@row(
+    "causal beside a mask",
+    "both hold",
+    "the hint or the mask, see below",
+    "documented: an error; where the fused CPU program serves the call (four axes, last ones "
+    "contiguous, E = Ev, no dropout, a mask of two or four axes without gradients) "
+    "**both hold, from the first corner**",
+)
+def _():
+    assert "An error is thrown if both attn_mask and is_causal are set" in (
+        F.scaled_dot_product_attention.__doc__
+    )
+    mask = torch.from_numpy(np.random.default_rng(5).random((T, S)) < 0.7)
+    mask[:, 0] = True
+    for queries, keys in ((T, T), (T, S), (3, S)):
+        own = mask[:queries, :keys]
+        first = own & torch.ones(queries, keys, dtype=torch.bool).tril()
+        assert torch.equal(sdpa_weights(queries, keys, attn_mask=own, is_causal=True) > 0, first)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        sdpa_weights(T, S, attn_mask=mask, is_causal=True, dropout_p=0.1)
+    for dtype in PRECISIONS:
+        A = numbers(6, 1, 2, T, 8, dtype=dtype)
+        for fits in (CAUSAL, CAUSAL[None, None], bias := torch.zeros(T, T, dtype=dtype)):
+            F.scaled_dot_product_attention(A, A, A, attn_mask=fits, is_causal=True)
+    turned = A.mT.contiguous().mT
+    for QKV, given in (
+        ((A[0], A[0], A[0]), CAUSAL),
+        ((A[None], A[None], A[None]), CAUSAL),
+        ((turned, A, A), CAUSAL),
+        ((A, turned, A), CAUSAL),
+        ((A, A, turned), CAUSAL),
+        ((A, A, A[..., :4]), CAUSAL),
+        ((A, A, A), CAUSAL[None]),
+        ((A, A, A), bias.requires_grad_()),
+    ):
+        with pytest.raises(RuntimeError, match=REFUSED):
+            F.scaled_dot_product_attention(*QKV, attn_mask=given, is_causal=True)
+    with sdpa_kernel(SDPBackend.MATH), pytest.raises(RuntimeError, match=REFUSED):
+        sdpa_weights(T, S, attn_mask=mask, is_causal=True)
+    ours, X, context = MultiHeadAttention(D, H).double(), numbers(0, T, D), numbers(1, S, D)
+    steps = attention_trace(ours, X, context=context, mask=mask, is_causal=True)
+    assert torch.equal(steps.weights[0] > 0, mask & torch.from_numpy(causal_mask(T, S)))
+
+
+@row(
+    "causal, T ≠ S",
+    "last corner",
+    "as your `attn_mask` says; by the hint, **first** corner",
+    "**first** corner",
+)
+def _():
+    first = torch.ones(2, T, dtype=torch.bool).tril()
+    last = torch.from_numpy(causal_mask(2, T))
+    assert torch.equal(last, torch.ones(2, T, dtype=torch.bool).tril(T - 2))
+    assert torch.equal(sdpa_weights(2, T, is_causal=True) > 0, first)
+    layer, X, context = torch_layer(n_heads=1), numbers(0, 1, 2, D), numbers(1, 1, T, D)
+    weights = layer(X, context, context, attn_mask=~last)[1]
+    assert torch.equal(weights[0] > 0, last)
+    hinted = {"is_causal": True, "need_weights": False}
+    found = layer(X, context, context, attn_mask=~last, **hinted)[0]
+    torch.testing.assert_close(found, layer(X, context, context, attn_mask=~first)[0])
+
+
+@row("a stored matrix", "`(in, out)`, $XW$", "`(out, in)`, $xW^T$", "–")
+def _():
+    params = init_params(np.random.default_rng(0), d_model=D, n_heads=3)
+    layer = bridge.torch_mha_from_params(params)
+    assert layer.in_proj_weight.shape == (3 * D, D)
+    queries = torch.from_numpy(np.concatenate(params.W_Q, axis=-1).T)
+    assert torch.equal(layer.in_proj_weight[:D], queries)
+    assert torch.equal(layer.out_proj.weight, torch.from_numpy(params.W_O.T))
+    X = numbers(0, B, T, D)
+    expected = torch.from_numpy(multi_head_attention(X.numpy(), params))
+    torch.testing.assert_close(layer(X, X, X)[0], expected, rtol=1e-10, atol=1e-12)
+
+
+@row(
+    "axes of the input",
+    "`(..., T, d_model)`",
+    "`(seq, batch, feature)`; `(batch, seq, feature)` only with `batch_first=True`",
+    "`(N, ..., H, S, E)`",
+)
+def _():
+    X = numbers(0, B, T, D)
+    default, turned = torch_layer(batch_first=False), torch_layer()
+    assert not nn.MultiheadAttention(D, H).batch_first
+    found = default(X.transpose(0, 1), X.transpose(0, 1), X.transpose(0, 1))[0]
+    torch.testing.assert_close(found.transpose(0, 1), turned(X, X, X)[0])
+    shape = (B, 3, H, T, 8)
+    A = numbers(1, *shape)
+    assert F.scaled_dot_product_attention(A, A, A).shape == shape
+
+
+@row(
+    "weights returned",
+    "every head's, before dropout",
+    "their mean, unless `average_attn_weights=False`, after dropout",
+    "none",
+)
+def _():
+    X, layer = numbers(0, 1, T, D), torch_layer(dropout=0.5)
+    layer.eval()
+    mean, heads = layer(X, X, X)[1], layer(X, X, X, average_attn_weights=False)[1]
+    assert mean.shape == (1, T, T)
+    assert heads.shape == (1, H, T, T)
+    torch.testing.assert_close(mean, heads.mean(dim=1))
+    dropped = layer.train()(X, X, X, average_attn_weights=False)[1]
+    assert (dropped == 0).any()
+    ours = MultiHeadAttention(D, H, dropout=0.5).double().train()
+    sums = attention_trace(ours, X).weights.sum(dim=-1)
+    torch.testing.assert_close(sums, torch.ones_like(sums))
+    assert isinstance(F.scaled_dot_product_attention(X, X, X), torch.Tensor)
+
+
+@row("scale", r"$1/\sqrt{d_k}$", r"$1/\sqrt{d_k}$", "the same, or `scale=`")
+def _():
+    Q, K = numbers(1, 1, 1, T, 7), numbers(2, 1, 1, S, 7)
+    identity, products = torch.eye(S, dtype=torch.float64)[None, None], Q @ K.transpose(-1, -2)
+    for options, scale in (({}, 7**-0.5), ({"scale": 0.3}, 0.3)):
+        found = F.scaled_dot_product_attention(Q, K, identity, **options)
+        torch.testing.assert_close(found, (scale * products).softmax(dim=-1))
+    params = init_params(np.random.default_rng(0), d_model=D, n_heads=3)
+    X = numbers(0, T, D)
+    weights = bridge.torch_mha_from_params(params)(X, X, X, average_attn_weights=False)[1]
+    record = trace(X.numpy(), params)
+    torch.testing.assert_close(weights, torch.from_numpy(record.weights), rtol=1e-10, atol=1e-12)
+
+
+@row(
+    "dropout",
+    "our module: in training",
+    "in training",
+    "`dropout_p`, always: pass 0.0 outside training",
+)
+def _():
+    X, theirs = numbers(0, 1, T, D), torch_layer(dropout=0.5)
+    own = MultiHeadAttention(D, H, dropout=0.5).double()
+    for layer, inputs in ((theirs, (X, X, X)), (own, (X,))):
+        for training in (True, False):
+            first, second = (layer.train(training)(*inputs) for _ in range(2))
+            if layer is theirs:
+                first, second = first[0], second[0]
+            assert torch.equal(first, second) != training
+    with torch.no_grad():
+        dropped = sdpa_weights(T, T, dropout_p=0.5)
+    assert (dropped == 0).any(), "though nothing is in training"
+    assert (sdpa_weights(T, T, dropout_p=0.0) > 0).all()
+
+
+@row(
+    "`attn_mask`, `need_weights=False`, no `key_padding_mask`",
+    "it is causal and never reads `attn_mask`",
+    table=HINT,
+)
+def _():
+    for mode in ("training", "evaluation"):
+        for mask in (~CAUSAL, CAUSAL, NOTHING_HIDDEN):
+            found = layer_looks(mode, attn_mask=mask, is_causal=True, need_weights=False)
+            assert torch.equal(found, CAUSAL)
+
+
+@row("`attn_mask`, `need_weights=True`", "it reads `attn_mask` alone", table=HINT)
+def _():
+    for mode in ("training", "evaluation"):
+        assert layer_looks(mode, attn_mask=NOTHING_HIDDEN, is_causal=True).all()
+
+
+@row("`attn_mask` and `key_padding_mask`", "it reads both masks, and no hint", table=HINT)
+def _():
+    padded = torch.arange(T) == T - 1
+    options = {"attn_mask": NOTHING_HIDDEN, "key_padding_mask": padded[None], "is_causal": True}
+    for mode in ("training", "evaluation", "fast path"):
+        for need_weights in (True, False):
+            found = layer_looks(mode, need_weights=need_weights, **options)
+            assert found[:, :-1].all()
+            assert not found[:-1, -1].any()
+
+
+@row(
+    "`attn_mask`, on the fast path",
+    "it reads `attn_mask` alone, whatever `need_weights` is",
+    table=HINT,
+)
+def _():
+    for need_weights in (True, False):
+        options = {"is_causal": True, "need_weights": need_weights}
+        assert layer_looks("fast path", attn_mask=NOTHING_HIDDEN, **options).all()
+        assert torch.equal(layer_looks("fast path", attn_mask=~CAUSAL, **options), CAUSAL)
+
+
+@row("no `attn_mask`", "it raises an error", table=HINT)
+def _():
+    X, layer = numbers(0, 1, T, D), torch_layer()
+    for mode in (True, False):
+        with pytest.raises(RuntimeError, match="Need attn_mask"):
+            layer.train(mode)(X, X, X, is_causal=True, need_weights=False)
+
+
+@row("no `attn_mask`, on the fast path", "every token sees all", table=HINT)
+def _():
+    for need_weights in (True, False):
+        assert layer_looks("fast path", is_causal=True, need_weights=need_weights).all()
+
+
+@silent("mask")
+def _():
+    future = layer_looks("training", attn_mask=CAUSAL, need_weights=False)
+    assert torch.equal(future & ~torch.eye(T, dtype=torch.bool), ~CAUSAL)
+    assert torch.equal(sdpa_weights(T, T, attn_mask=~CAUSAL) > 0, ~CAUSAL)
+
+
+@silent("axis of heads")
+def _():
+    X, mask = numbers(0, H, T, D), padding(H)
+    wrong = trace(X.numpy(), PARAMS, mask=mask.numpy()).weights
+    right = trace(X.numpy(), PARAMS, mask=mask[:, None].numpy()).weights
+    assert (right[0, ..., 1:] == 0).all(), "text 0 has one token"
+    assert (wrong[0, H - 1, :, 1:H] > 0).all(), "and in the last head sees the padding behind it"
+
+
+@silent("corner")
+def _():
+    drawn = re.search(r"```text\n(.*?)```", PAGE, re.S)[1].splitlines()
+    halves = [[part.split() for part in line.split("       ")] for line in drawn]
+    left, right = (torch.tensor([[c == "✓" for c in line[i]] for line in halves]) for i in (0, 1))
+    last = torch.from_numpy(causal_mask(2, 5))
+    assert torch.equal(left, last)
+    assert torch.equal(right, sdpa_weights(2, 5, is_causal=True) > 0)
+    assert torch.equal(right, sdpa_weights(2, 5, attn_mask=last, is_causal=True) > 0)
+    assert torch.equal(left, sdpa_weights(2, 5, attn_mask=last) > 0)
+
+
+@silent("hint")
+def _():
+    options = {"attn_mask": NOTHING_HIDDEN, "is_causal": True, "need_weights": False}
+    assert torch.equal(layer_looks("training", **options), CAUSAL)
+    assert layer_looks("fast path", **options).all()
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        {"bias": False},
+        {"n_heads": 3},
+        {"batch_first": False},
+        {"attn_mask": numbers(3, T, T)},
+        {"batch": False},
+        {"cross": True},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_each_named_condition_keeps_the_layer_off_the_fast_path(leaves):
+    call = {name: leaves[name] for name in ("attn_mask",) if name in leaves}
+    made = {name: leaves[name] for name in ("bias", "n_heads", "batch_first") if name in leaves}
+    X = numbers(0, 1, T, D) if leaves.get("batch", True) else numbers(0, T, D)
+    layer, context = torch_layer(**made).eval(), X.clone() if "cross" in leaves else X
+    with torch.no_grad(), mock.patch.object(torch, NATIVE) as taken:
+        layer(X, context, context, **call)
+    assert not taken.called
+
+
+@silent("empty row")
+def _():
+    X, hidden = numbers(0, 1, T, D), ~NOTHING_HIDDEN
+    found = [
+        output(torch_layer(), X, mode, attn_mask=hidden, need_weights=need_weights).isnan().all()
+        for mode, need_weights in (("training", False), ("training", True), ("fast path", False))
+    ]
+    assert [bool(nan) for nan in found] == [False, True, True]
+
+
+@silent("dropout")
+def _():
+    with torch.no_grad():
+        assert (sdpa_weights(T, T, dropout_p=0.5) == 0).any()
+
+
+@silent("axes")
+def _():
+    X, layer = numbers(0, B, T, D), torch_layer(batch_first=False)
+    changed = X.clone()
+    changed[1] = numbers(9, T, D)
+    before, after = layer(X, X, X)[0], layer(changed, changed, changed)[0]
+    assert before.shape == X.shape
+    assert not torch.isclose(before[0], after[0]).any(), "sentence 0 sees sentence 1"

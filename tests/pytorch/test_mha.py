@@ -1,0 +1,618 @@
+"""The PyTorch layer: two paths, masks, dropout, precisions, compiling, saving, and its errors.
+
+That its numbers are right is the subject of tests/pytorch/test_parity.py.
+"""
+
+import copy
+import io
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tests import oracle
+from tutorial_lib import ShapeError
+from tutorial_lib.pytorch import MultiHeadAttention, attention_trace, masked_softmax, may_look
+
+H, T, S, D_K, D_V, D_MODEL, B = 3, 5, 6, 4, 7, 12, 2
+PATHS = {"fused": MultiHeadAttention.forward, "explicit": MultiHeadAttention.explicit}
+
+
+@pytest.fixture(params=PATHS)
+def path(request):
+    """The fused path or the explicit one: `path(module, X, ...)`."""
+    return PATHS[request.param]
+
+
+def make(dtype=torch.float64, **options):
+    """A layer with biases in which all lengths differ, always with the same weights."""
+    torch.manual_seed(0)
+    sizes = {"d_k": D_K, "d_v": D_V, "bias": True}
+    return MultiHeadAttention(D_MODEL, H, **sizes | options).to(dtype)
+
+
+def draw(*shape, seed=1, dtype=torch.float64):
+    """Standard normal numbers."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def coins(*shape):
+    """Random booleans; every row of the last axis holds a True, at different places."""
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(5)) < 0.5
+    keys = shape[-1]
+    row = torch.arange(mask.numel()).reshape(shape) // keys
+    return mask | (row % keys == torch.arange(keys))
+
+
+def assert_close(actual, expected, rtol=1e-11, atol=1e-12):
+    """Compare values, shapes and precisions."""
+    torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol)
+
+
+def test_in_float16_scores_beyond_its_range_are_right_on_the_fused_path_alone():
+    module, X = make(torch.float64).eval(), draw(B, T, D_MODEL)
+    with torch.no_grad():
+        module.qkv_proj.weight[: H * 2 * D_K] *= 500  # queries and keys
+        scores = attention_trace(module, X).scores.abs().max()
+        assert 65_504 < scores < 40 * 65_504
+        module, X = module.half(), X.half()
+        expected = copy.deepcopy(module).double()(X.double())
+        assert torch.isnan(module.explicit(X)).any()
+        assert_close(module(X).double(), expected, rtol=0, atol=0.01)
+
+
+def test_widths_are_those_of_the_paper_unless_given():
+    module = MultiHeadAttention(12, 3)
+    assert (module.d_k, module.d_v) == (4, 4)
+    assert module.qkv_proj.weight.shape == (36, 12)
+    assert module.qkv_proj.bias is None
+    assert module.out_proj.weight.shape == (12, 12)
+    assert module.dropout == 0.0
+    assert MultiHeadAttention(12, 3, d_k=2).d_v == 2
+    assert MultiHeadAttention(12, 5, d_k=2, d_v=4).out_proj.weight.shape == (12, 20)
+    assert make().qkv_proj.weight.shape == (H * (2 * D_K + D_V), D_MODEL)
+
+
+def test_lengths_may_be_whole_numbers_of_numpy():
+    module = MultiHeadAttention(np.int64(12), np.int32(3), d_v=np.int8(100))
+    sizes = (module.d_model, module.n_heads, module.d_k, module.d_v, module.qkv_proj.in_features)
+    assert sizes == (12, 3, 4, 100, 12)
+    assert {type(size) for size in sizes} == {int}
+    assert module.out_proj.in_features == 300
+
+
+@pytest.mark.parametrize("keys", [None, S])
+def test_biases_are_those_of_torchs_layer(path, keys):
+    theirs = torch.nn.MultiheadAttention(D_MODEL, H, batch_first=True, dtype=torch.float64)
+    module = make(d_v=D_K)  # the widths that torch's layer has, and the layout of its rows
+    theirs.load_state_dict(
+        {
+            "in_proj_weight": module.qkv_proj.weight,
+            "in_proj_bias": module.qkv_proj.bias,
+            "out_proj.weight": module.out_proj.weight,
+            "out_proj.bias": module.out_proj.bias,
+        }
+    )
+    X, context = draw(B, T, D_MODEL), None if keys is None else draw(B, keys, D_MODEL, seed=2)
+    source = X if context is None else context
+    assert_close(path(module, X, context=context), theirs(X, source, source)[0])
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("keys", [None, 3, 6])
+def test_both_paths_give_the_same(batch, mask_kind, is_causal, keys, make_mask):
+    mask = make_mask(mask_kind, batch, keys or T)
+    options = {
+        "context": None if keys is None else draw(*batch, keys, D_MODEL, seed=2),
+        "mask": None if mask is None else torch.tensor(mask),
+        "is_causal": is_causal,
+    }
+    module, X = make(), draw(*batch, T, D_MODEL)
+    assert_close(module(X, **options), module.explicit(X, **options))
+
+
+@pytest.mark.parametrize("keys", [1, 3, 5, 6, 11])
+def test_is_causal_ends_in_the_last_corner(path, keys):
+    module, X, context = make(), draw(B, T, D_MODEL), draw(B, keys, D_MODEL, seed=2)
+    causal = torch.tensor(oracle.causal_mask(T, keys))
+    expected = path(module, X, context=context, mask=causal)
+    assert_close(path(module, X, context=context, is_causal=True), expected)
+
+
+def test_future_tokens_do_not_reach_an_output(path):
+    module, X = make(), draw(B, T, D_MODEL)
+    changed = X.clone()
+    changed[:, 3:] += 1
+    before, after = path(module, X, is_causal=True), path(module, changed, is_causal=True)
+    assert_close(after[:, :3], before[:, :3])
+    assert (after[:, 3:] != before[:, 3:]).all()
+
+
+@pytest.mark.parametrize("keys", [None, 3, 6])
+def test_mask_and_is_causal_both_apply(path, keys):
+    module, X = make(), draw(B, T, D_MODEL)
+    context = None if keys is None else draw(B, keys, D_MODEL, seed=2)
+    mask = coins(B, H, T, keys or T)
+    causal = torch.tensor(oracle.causal_mask(T, keys or T))
+    both = path(module, X, context=context, mask=mask, is_causal=True)
+    assert_close(both, path(module, X, context=context, mask=mask & causal))
+    for alone in ({"mask": mask}, {"is_causal": True}):
+        assert not torch.allclose(both, path(module, X, context=context, **alone))
+
+
+def test_may_look_joins_mask_and_causality():
+    Q, K, mask = draw(H, T, D_K), draw(H, S, D_K), coins(H, T, S)
+    causal = torch.tensor(oracle.causal_mask(T, S))
+    assert may_look(None, False, Q, K) is None
+    assert may_look(mask, False, Q, K) is mask
+    assert torch.equal(may_look(None, True, Q, K), causal)
+    assert torch.equal(may_look(mask, True, Q, K), causal & mask)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_query_with_nothing_to_look_at_gives_the_bias_or_zeros(path, bias):
+    module, X = make(bias=bias), draw(B, T, D_MODEL)
+    mask = coins(B, H, T, T)
+    mask[1, :, 2] = False  # no head of query 2 of sequence 1
+    mask[0, 0, 4] = False  # one head alone of query 4 of sequence 0
+    Y = path(module, X, mask=mask)
+    expected = module.out_proj.bias if bias else torch.zeros(D_MODEL, dtype=X.dtype)
+    assert torch.equal(Y[1, 2], expected)
+    assert not torch.isclose(Y[0, 4], expected).any()
+    assert Y.isfinite().all()
+
+
+@pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": torch.tensor([False] * 3)}])
+def test_gradients_of_empty_rows_are_finite(path, options):
+    module = make()
+    X, context = draw(B, T, D_MODEL).requires_grad_(), draw(B, 3, D_MODEL, seed=2).requires_grad_()
+    with torch.autograd.set_detect_anomaly(True, check_nan=True):
+        path(module, X, context=context, **options).square().sum().backward()
+    for tensor in (X, context, *module.parameters()):
+        assert tensor.grad.isfinite().all()
+    assert (X.grad[:, :2] == 0).all(), "queries 0 and 1 look at nothing, so they change nothing"
+    assert (X.grad[:, 2:] != 0).any() == ("mask" not in options)
+
+
+@pytest.mark.parametrize("lengths", [(), (S,), (T, S), (H, T, S), (B, H, T, S), (8, B, H, T, S)])
+def test_mask_of_every_shape_that_broadcasts(path, lengths):
+    module, X, context = make(), draw(8, B, T, D_MODEL), draw(8, B, S, D_MODEL, seed=2)
+    for kept in itertools.product([False, True], repeat=len(lengths)):
+        shape = [n if keep else 1 for n, keep in zip(lengths, kept, strict=True)]
+        mask = torch.rand(shape, generator=torch.Generator().manual_seed(5)) < 0.6
+        expected = path(module, X, context=context, mask=mask.expand(8, B, H, T, S).clone())
+        assert_close(path(module, X, context=context, mask=mask), expected)
+
+
+@pytest.mark.parametrize(
+    "batches", [((), (2,)), ((2,), ()), ((2,), (1,)), ((1,), (2,)), ((8, 1), (2,)), ((2,), (8, 1))]
+)
+def test_batch_axes_of_a_context_broadcast(path, batches):
+    module, batch = make(), torch.broadcast_shapes(*batches)
+    X, context = draw(*batches[0], T, D_MODEL), draw(*batches[1], S, D_MODEL, seed=2)
+    wide = X.expand(*batch, T, D_MODEL).clone(), context.expand(*batch, S, D_MODEL).clone()
+    for mask in (None, coins(*batch, H, T, S), coins(H, T, S)):
+        Y = path(module, X, context=context, mask=mask)
+        assert Y.shape == (*batch, T, D_MODEL)
+        assert_close(Y, path(module, wide[0], context=wide[1], mask=mask))
+
+
+def test_sequences_of_a_batch_do_not_meet(path):
+    module, X, mask = make(), draw(8, B, T, D_MODEL), coins(8, B, H, T, T)
+    Y = path(module, X, mask=mask)
+    for at in np.ndindex(8, B):
+        assert_close(Y[at], path(module, X[at], mask=mask[at]))
+
+
+def test_empty_batch_stays_empty(path):
+    module, X = make(), draw(0, T, D_MODEL)
+    for mask in (None, coins(T, T), torch.ones(0, 1, T, T, dtype=torch.bool)):
+        assert path(module, X, mask=mask, is_causal=True).shape == (0, T, D_MODEL)
+
+
+def test_input_of_any_layout_gives_the_same(path):
+    module, X, mask = make(), draw(B, T, D_MODEL), coins(H, T, T)
+    expected = path(module, X, mask=mask)
+    turned = X.mT.contiguous().mT
+    sparse = X.repeat_interleave(2, dim=1)[:, ::2]
+    assert not turned.is_contiguous()
+    assert not sparse.is_contiguous()
+    for same in (turned, sparse):
+        assert_close(path(module, same, mask=mask.mT.contiguous().mT), expected)
+
+
+def test_fast_kernels_get_four_axes_and_causality_as_a_flag(monkeypatch):
+    calls, real = [], F.scaled_dot_product_attention
+
+    def watch(Q, K, V, **options):
+        calls.append((Q.ndim, K.ndim, V.ndim, options.get("attn_mask"), options.get("is_causal")))
+        return real(Q, K, V, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watch)
+    for batch in ((), (B,), (8, B)):
+        make()(draw(*batch, T, D_MODEL), is_causal=True)
+        make()(draw(*batch, T, D_MODEL))
+        assert calls == [(4, 4, 4, None, True), (4, 4, 4, None, None)]
+        calls.clear()
+
+
+@pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": coins(H, T, 3) & False}])
+def test_no_kernel_gets_an_empty_row_which_some_turn_into_nan(monkeypatch, options):
+    def naive(Q, K, V, *, attn_mask, dropout_p):
+        scores = (Q @ K.mT / Q.shape[-1] ** 0.5).masked_fill(~attn_mask, -torch.inf)
+        return scores.softmax(dim=-1) @ V
+
+    module, X, context = make(), draw(B, T, D_MODEL), draw(B, 3, D_MODEL, seed=2)
+    expected = module(X, context=context, **options)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", naive)
+    Y = module(X.requires_grad_(), context=context, **options)
+    assert_close(Y, expected)
+    Y.sum().backward()
+    assert all(tensor.grad.isfinite().all() for tensor in (X, *module.parameters()))
+
+
+def test_self_attention_projects_once():
+    module, calls = make(), []
+    module.qkv_proj.register_forward_hook(lambda *_: calls.append("qkv_proj"))
+    module(draw(B, T, D_MODEL))
+    assert calls == ["qkv_proj"]
+
+
+COMPILED = {
+    "nothing": {},
+    "causal": {"is_causal": True},
+    "mask": {"mask": coins(H, T, T)},
+    "mask and causal": {"mask": coins(B, 1, T, T), "is_causal": True},
+    "context": {"context": draw(B, S, D_MODEL, seed=2)},
+    "context, mask and causal": {
+        "context": draw(3, D_MODEL, seed=2),
+        "mask": coins(T, 3),
+        "is_causal": True,
+    },
+}
+
+
+@pytest.fixture
+def compiler():
+    """`compiler(function)`: traced as a whole, in a graph of its own; a break is an error."""
+    torch.compiler.reset()
+    yield lambda function: torch.compile(function, fullgraph=True, backend="eager")
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("case", COMPILED)
+def test_compiles_without_a_graph_break(path, compiler, case):
+    options, expected, found = COMPILED[case], make(), make()
+    X, again = (draw(B, T, D_MODEL).requires_grad_() for _ in range(2))
+    Y = path(expected, X, **options)
+    Y.square().sum().backward()
+    compiled = compiler(path)(found, again, **options)
+    compiled.square().sum().backward()
+    assert_close(compiled, Y)
+    assert_close(again.grad, X.grad)
+    assert_close(found.qkv_proj.weight.grad, expected.qkv_proj.weight.grad)
+
+
+def test_compiled_layer_takes_other_lengths(path, compiler):
+    module = make()
+    compiled = compiler(path)
+    for tokens in (5, 6, 9):
+        X = draw(B, tokens, D_MODEL)
+        assert_close(compiled(module, X, is_causal=True), path(module, X, is_causal=True))
+
+
+def test_compiled_layer_drops_weights_in_training_alone(path, compiler):
+    module, X = make(dropout=0.5), draw(B, T, D_MODEL)
+    assert not torch.allclose(compiler(path)(module, X), path(module.eval(), X))
+    assert_close(compiler(path)(module, X), path(module, X))
+
+
+def test_shapes_can_be_asked_for_without_numbers(path):
+    module = make().to("meta")
+    X = torch.empty(B, T, D_MODEL, dtype=torch.float64, device="meta")
+    Y = path(module, X, mask=coins(H, T, T).to("meta"), is_causal=True)
+    assert (Y.shape, Y.device.type) == ((B, T, D_MODEL), "meta")
+
+
+def test_state_dict_round_trips():
+    module, other = make(), make()
+    state = module.state_dict()
+    assert list(state) == ["qkv_proj.weight", "qkv_proj.bias", "out_proj.weight", "out_proj.bias"]
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    stored = io.BytesIO()
+    torch.save(state, stored)
+    stored.seek(0)
+    other.load_state_dict(torch.load(stored, weights_only=True))
+    X = draw(B, T, D_MODEL)
+    assert torch.equal(other(X), module(X))
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (torch.nn.MultiheadAttention(12, 3).state_dict(), "Missing key.*qkv_proj.weight"),
+        (MultiHeadAttention(12, 3).state_dict(), "Missing key.*qkv_proj.bias"),
+        (MultiHeadAttention(12, 3, bias=True).state_dict(), "size mismatch for qkv_proj.weight"),
+        (make(d_k=8, d_v=4).state_dict(), "size mismatch for qkv_proj.weight"),
+    ],
+)
+def test_weights_of_another_layout_do_not_load(state, words):
+    module = make()
+    with pytest.raises(RuntimeError, match=f"(?s){words}"):
+        module.load_state_dict(state)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copy_is_the_same_layer_with_weights_of_its_own(path, copied):
+    module, X = make(dropout=0.25).eval(), draw(B, T, D_MODEL)
+    other = copied(module)
+    assert other.dropout == 0.25
+    assert torch.equal(path(other, X), path(module, X))
+    with torch.no_grad():
+        other.qkv_proj.weight.zero_()
+    assert not torch.allclose(path(other, X), path(module, X))
+
+
+def test_printed_layer_names_its_sizes():
+    text = repr(make(dropout=0.1))
+    assert "d_model=12, n_heads=3, d_k=4, d_v=7, dropout=0.1" in text
+    assert "(qkv_proj): Linear(in_features=12, out_features=45, bias=True)" in text
+
+
+def test_trace_keeps_the_inputs_and_their_graph():
+    module, X, context = make(), draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2)
+    record = attention_trace(module, X, context=context)
+    assert record.X is X
+    assert record.context is context
+    assert attention_trace(module, X).context is None
+    names = ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
+    assert all(getattr(record, name).grad_fn is not None for name in names)
+
+
+def test_scores_are_kept_as_they_were_before_the_mask():
+    module, X = make(), draw(B, T, D_MODEL)
+    masked = attention_trace(module, X, mask=coins(H, T, T), is_causal=True)
+    assert torch.equal(masked.scores, attention_trace(module, X).scores)
+
+
+def test_explicit_path_is_the_last_step_of_the_trace():
+    module, X, mask = make(), draw(B, T, D_MODEL), coins(H, T, T)
+    Y = attention_trace(module, X, mask=mask, is_causal=True).Y
+    assert torch.equal(module.explicit(X, mask=mask, is_causal=True), Y)
+
+
+def test_masked_softmax_equals_plain_loops(mask_kind, make_mask):
+    scores, mask = draw(B, H, T, S), make_mask(mask_kind, (B,), S)
+    expected = torch.tensor(oracle.attention_weights(scores.numpy(), mask))
+    given = None if mask is None else torch.tensor(mask)
+    assert_close(masked_softmax(scores, mask=given), expected)
+
+
+@pytest.fixture
+def dropped():
+    """Keys for whose weights heads = dropped weights @ V can be solved: d_v is more than S."""
+    torch.manual_seed(3)
+    module, X, context = make(dropout=0.25), draw(200, T, D_MODEL), draw(200, S, D_MODEL, seed=2)
+    record = attention_trace(module, X, context=context, mask=coins(H, T, S))
+    return record, record.heads @ torch.linalg.pinv(record.V)
+
+
+def test_trace_shows_weights_before_dropout(dropped):
+    record, _ = dropped
+    assert_close(record.weights.sum(-1), torch.ones(200, H, T, dtype=torch.float64))
+    assert torch.equal(record.weights == 0, ~coins(H, T, S).expand(200, H, T, S))
+
+
+def test_heads_in_training_use_the_weights_that_dropout_left(dropped):
+    record, used = dropped
+    kept = used.abs() > 1e-9
+    looked = record.weights > 1e-6
+    assert_close(used[kept & looked], record.weights[kept & looked] / 0.75, rtol=1e-6, atol=1e-8)
+    share = 1 - kept[looked].double().mean().item()
+    assert share == pytest.approx(0.25, abs=0.01)
+
+
+def test_dropout_ends_with_training(path):
+    module, X = make(dropout=0.5), draw(B, T, D_MODEL)
+    expected = path(make(), X)
+    assert not torch.allclose(path(module, X), expected)
+    assert not torch.allclose(path(module, X), path(module, X))
+    assert torch.equal(path(module.eval(), X), expected)
+    assert not torch.allclose(path(module.train(), X), expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"mask": coins(H, T, T)}])
+def test_dropout_keeps_the_mean_and_spreads_both_paths_alike(options):
+    module, X = make(dropout=0.25), draw(T, D_MODEL)
+    module.eval()
+    expected = module(X, **options)
+    module.train()
+    many = X.expand(8000, T, D_MODEL)
+    spreads = []
+    for path in PATHS.values():
+        with torch.no_grad():
+            Y = path(module, many, **options)
+        spread = Y.std(dim=0)
+        assert ((Y.mean(dim=0) - expected).abs() < 5 * spread / 8000**0.5).all()
+        spreads.append(spread)
+    assert (spreads[0] > 0).all()
+    assert_close(*spreads, rtol=0.1, atol=0)
+
+
+def test_empty_row_stays_empty_under_dropout(path):
+    module, X = make(dropout=0.25, bias=False), draw(B, T, D_MODEL)
+    Y = path(module, X, mask=torch.arange(T)[:, None] != 2)
+    assert (Y[:, 2] == 0).all()
+    assert (Y[:, [0, 1, 3, 4]] != 0).any()
+
+
+MASKED = {"nothing": {}, "causal": {"is_causal": True}, "mask": {"mask": coins(H, T, T)}}
+
+
+@pytest.mark.parametrize("options", MASKED.values(), ids=MASKED)
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [(torch.float32, 1e-6), (torch.float16, 0.01), (torch.bfloat16, 0.05)],
+)
+def test_precision_of_the_module_is_that_of_the_result(path, dtype, tolerance, options):
+    expected = path(make(), draw(B, T, D_MODEL), **options)
+    Y = path(make(dtype), draw(B, T, D_MODEL).to(dtype), **options)
+    assert Y.dtype == dtype
+    assert_close(Y.double(), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("options", MASKED.values(), ids=MASKED)
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
+def test_autocast_lowers_the_precision_and_leaves_that_of_the_weights(path, given, options):
+    module, X = make(torch.float32), draw(B, T, D_MODEL).to(given)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Y = path(module, X, **options)
+    assert Y.dtype == torch.bfloat16
+    assert_close(Y.double(), path(make(), X.double(), **options), rtol=0, atol=0.05)
+    Y.sum().backward()
+    assert {parameter.grad.dtype for parameter in module.parameters()} == {torch.float32}
+
+
+def test_layer_leaves_its_inputs_alone(path):
+    module, mask = make(), coins(B, H, T, S)
+    mask[0, :, 1] = False
+    given = draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2), mask, *module.parameters()
+    before = [tensor.detach().clone() for tensor in given]
+    path(module, given[0], context=given[1], mask=given[2], is_causal=True).sum().backward()
+    for old, new in zip(before, given, strict=True):
+        assert torch.equal(old, new)
+
+
+def test_layer_prints_nothing(path, capfd):
+    path(make(), draw(B, T, D_MODEL), mask=coins(H, T, T), is_causal=True)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"n_heads": 5}, ShapeError, ("d_model=12", "n_heads=5 equal parts", "Choose n_heads")),
+        ({"d_model": 12.0}, TypeError, ("d_model is 12.0", "a whole number", "Give an int")),
+        ({"n_heads": True}, TypeError, ("n_heads is True", "a whole number", "Give an int")),
+        ({"n_heads": 0}, ValueError, ("n_heads=0", "at least 1", "positive length")),
+        ({"d_k": 0}, ValueError, ("d_k=0", "at least 1", "positive length")),
+        ({"d_k": "4"}, TypeError, ("d_k is '4'", "a whole number", "Give an int")),
+        ({"d_v": -1}, ValueError, ("d_v=-1", "at least 1", "positive length")),
+        ({"d_v": 2.5}, TypeError, ("d_v is 2.5", "a whole number", "Give an int")),
+        ({"d_k": 4, "d_model": 0}, ValueError, ("d_model=0", "at least 1", "positive length")),
+        ({"dropout": 1.0}, ValueError, ("dropout=1.0", "from 0 to below 1", "such as 0.1")),
+        ({"dropout": -0.1}, ValueError, ("dropout=-0.1", "from 0 to below 1", "such as 0.1")),
+        ({"dropout": float("nan")}, ValueError, ("dropout=nan", "from 0", "such as 0.1")),
+        ({"dropout": "0.1"}, TypeError, ("dropout is '0.1'", "a number", "Give a float")),
+        ({"dropout": True}, TypeError, ("dropout is True, a bool", "a number", "Give a float")),
+        ({"dropout": None}, TypeError, ("dropout is None", "a number", "Give a float")),
+    ],
+)
+def test_constructor_refuses_bad_sizes(change, error, words):
+    with pytest.raises(error) as caught:
+        MultiHeadAttention(**{"d_model": 12, "n_heads": 3} | change)
+    assert_said(caught, error, words)
+
+
+class NoArithmetic(TorchDispatchMode):
+    """A failure as soon as any tensor is computed with."""
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        """Fail, whatever the function is."""
+        raise AssertionError(f"computed {function} before the check")
+
+
+def assert_said(caught, error, words):
+    """Require this very class of error, with what was given, what was expected, how to mend it."""
+    assert caught.type is error
+    for word in words:
+        assert word in str(caught.value)
+
+
+def of(dtype):
+    """Ones of a batch of sequences."""
+    return torch.ones(B, T, D_MODEL).to(dtype)
+
+
+BAD_SEQUENCES = [
+    (np.ones((T, 12)), TypeError, ("is a ndarray", "a tensor of floats", "torch.as_tensor(")),
+    ([[1.0] * 12], TypeError, ("is a list", "a tensor of floats", "dtype=torch.float64)")),
+    (of(torch.int64), TypeError, ("a tensor of torch.int64", "of floats", "torch.as_tensor(")),
+    (of(torch.bool), TypeError, ("a tensor of torch.bool", "of floats", "torch.as_tensor(")),
+    (of(torch.complex64), TypeError, ("a tensor of torch.complex64", "of floats", "Convert it")),
+    (of(torch.float32), TypeError, ("is in torch.float32", "one precision", "torch.float64)")),
+    (of(torch.bfloat16), TypeError, ("is in torch.bfloat16", "one precision", "module.to(")),
+    (draw(12), ShapeError, ("has shape (12,)", "d_model=12", "Make the two agree")),
+    (draw(B, T, 13), ShapeError, ("has shape (2, 5, 13)", "d_model=12", "Make the two agree")),
+    (draw(B, 0, 12), ShapeError, ("has shape (2, 0, 12)", "at least one token", "Make the two")),
+    (draw(T, 12).float().to("meta"), TypeError, ("is in torch.float32", "one precision", ".to(")),
+    (draw(T, 12).to("meta"), ValueError, ("is on meta", "one device", ".to('cpu')")),
+]
+BAD_MASKS = [
+    (np.ones((T, T), dtype=bool), TypeError, ("mask is a ndarray", "booleans", "as_tensor(mask)")),
+    ([[True] * T] * T, TypeError, ("mask is a list", "tensor of booleans", "as_tensor(mask)")),
+    (True, TypeError, ("mask is a bool", "True = may look", "torch.as_tensor(mask)")),
+    (torch.ones(T, T), TypeError, ("a tensor of torch.float32", "booleans", "mask == 0")),
+    (torch.ones(T, T).int(), TypeError, ("a tensor of torch.int32", "booleans", "mask == 1")),
+    (coins(T, S), ShapeError, ("mask has shape (5, 6)", "(2, 3, 5, 5)", "mask[:, None]")),
+    (coins(B, T, T), ShapeError, ("mask has shape (2, 5, 5)", "(2, 3, 5, 5)", "mask[:, None]")),
+    (coins(4, B, H, T, T), ShapeError, ("has shape (4, 2, 3, 5, 5)", "scores'", "mask[:, None]")),
+    (coins(1, B, H, T, T), ShapeError, ("has shape (1, 2, 3, 5, 5)", "scores'", "mask[:, None]")),
+    (torch.ones(T, 0).bool(), ShapeError, ("has shape (5, 0)", "(2, 3, 5, 5)", "mask[:, None]")),
+    (torch.ones(0).bool(), ShapeError, ("has shape (0,)", "(2, 3, 5, 5)", "mask[:, None]")),
+    (coins(T, T).to("meta"), ValueError, ("mask is on meta", "one device", "mask.to('cpu')")),
+]
+BAD_BATCHES = (
+    draw(3, S, 12),
+    ShapeError,
+    ("X has (2,), context has (3,)", "or 1", "context[None]"),
+)
+BAD = [
+    *(("X", *row) for row in BAD_SEQUENCES),
+    *(("context", *row) for row in BAD_SEQUENCES),
+    *(("mask", *row) for row in BAD_MASKS),
+    ("context", *BAD_BATCHES),
+]
+
+
+@pytest.mark.parametrize("call", [*PATHS.values(), attention_trace])
+@pytest.mark.parametrize(("name", "value", "error", "words"), BAD)
+def test_bad_input_is_turned_down_before_any_arithmetic(call, name, value, error, words):
+    module, given = make(), {"X": draw(B, T, D_MODEL), name: value}
+    with NoArithmetic(), pytest.raises(error) as caught:
+        call(module, given.pop("X"), **given)
+    assert_said(caught, error, words)
+    assert name in str(caught.value)
+
+
+def test_mask_of_one_key_is_not_stretched_to_none(path):
+    X, empty = draw(B, 1, D_MODEL), torch.ones(0, dtype=torch.bool)
+    with pytest.raises(ShapeError, match=r"mask has shape \(0,\)"):
+        path(make(), X, mask=empty)
+
+
+@pytest.mark.parametrize(
+    ("weights", "given"), [(torch.float32, torch.float64), (torch.float64, torch.float32)]
+)
+def test_autocast_does_not_take_double_precision_along(path, weights, given):
+    X = draw(T, D_MODEL).to(given)
+    with (
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        pytest.raises(TypeError, match="expected one precision"),
+    ):
+        path(make(weights), X)
+
+
+@pytest.mark.parametrize("module", [torch.nn.MultiheadAttention(12, 3), None, make().forward])
+def test_trace_wants_a_module_of_this_library(module):
+    X = draw(T, D_MODEL)
+    with NoArithmetic(), pytest.raises(TypeError) as caught:
+        attention_trace(module, X)
+    given = f"module is a {type(module).__name__}"
+    assert_said(caught, TypeError, (given, "expected a MultiHeadAttention", "module_from_params"))

@@ -1,0 +1,600 @@
+"""Heads over processes: real processes, real deaths, and nothing left behind.
+
+A process takes seconds to import torch, so each run settles many claims. The functions that run in
+the new processes stand first: those import this file.
+"""
+
+import dataclasses
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+
+import tutorial_lib as tl
+from tests import oracle
+from tutorial_lib.pytorch import packed_weight, parallel
+from tutorial_lib.pytorch.parallel import (
+    Wire,
+    parallelize_heads,
+    require_rank,
+    run_layer,
+    run_parallel,
+    run_ring,
+    shard_params,
+)
+
+B, T, H, D_MODEL, D_K, D_V = 5, 6, 4, 9, 3, 7
+ROOT = Path(__file__).resolve().parents[2]
+MOST_S = 30
+ONE_ALL_REDUCE = [("all_reduce", B * T * D_MODEL)]
+
+
+def everything(mesh, params, X, dY, heads):
+    """Run the layer in several ways, then the ring, and tell what a test can compare."""
+    found = {"rank": mesh.get_local_rank(), "threads": torch.get_num_threads()}
+    found |= {causal: run_layer(mesh, X, params, dY, causal) for causal in (False, True)}
+    found |= {f"ring {c}": run_ring(mesh, *heads, c) for c in (False, True)}
+    layer, X = parallelize_heads(params, mesh), torch.tensor(X, device=mesh.device_type)
+    mask = torch.tensor(stripes(), device=X.device)
+    found["shapes"] = [tuple(layer.qkv_proj.weight.shape), tuple(layer.out_proj.weight.shape)]
+    found["mask"] = layer(X, mask=mask).detach().cpu().numpy()
+    found["one token"] = layer(X[0, :1]).detach().cpu().numpy()
+    found["float32"] = parallelize_heads(params, mesh, dtype=torch.float32)(X.float()).dtype
+    found["counts"] = counted_by_torch(lambda: layer(X))
+    Y = layer(X.clone().requires_grad_())
+    found["counts back"] = counted_by_torch(Y.sum().backward)
+    found["three modules"] = backward_of_three(mesh, X)
+    found["context"] = message(lambda: layer(X, context=X))
+    wants = torch.ones(2, 3, requires_grad=True)
+    found["gradients"] = message(lambda: parallel.ring_attention(wants, wants, wants))
+    found["refused"] = [message(call) for call in refused(mesh, params)]
+    found["told by torchrun"] = sorted(parallel.TORCHRUN & os.environ.keys())
+    found["backend"] = dist.get_backend()
+    print("never shown")
+    return found
+
+
+def refused(mesh, params):
+    """Calls that every process must turn down before it waits for another."""
+    X, whole = np.ones((B, T, D_MODEL)), np.ones((2, T, D_K), dtype=int)
+    Q, longer = torch.ones(2, 3, D_K), torch.ones(2, 4, D_K)
+    return [
+        lambda: run_layer(mesh, X.astype(int), params, X),
+        lambda: run_layer(mesh, X, params, X.astype(int)),
+        lambda: run_layer(mesh, X, params, X[:, 1:]),
+        lambda: run_layer(mesh, X[..., 1:], params, X),
+        lambda: run_ring(mesh, whole, whole, whole),
+        lambda: run_ring(mesh, np.ones((2, T, 3)), np.ones((2, 2 * T, 3)), np.ones((2, 2 * T, 3))),
+        lambda: run_ring(mesh, np.ones((2, T, 3)), np.ones((2, T, 3)), np.ones((2, T - 1, 3))),
+        lambda: parallel.ring_attention(Q.int(), Q.int(), Q.int()),
+        lambda: parallel.ring_attention(Q, Q.double(), Q),
+        lambda: parallel.ring_attention(Q, longer, longer),
+        lambda: parallel.ring_attention(Q, Q, longer),
+        lambda: parallel.ring_attention(Q, longer[:, :3, :2], Q),
+        lambda: parallel.ring_attention(Q[0, 0, 0], Q, Q),
+        lambda: parallel.ring_attention(Q, Q, Q[0, 0, 0]),
+        lambda: parallel.ring_attention(Q[0, 0], Q[0, 0], Q[0, 0]),
+    ]
+
+
+REFUSED = (
+    *("X is an array of int64; expected floats", "dY is an array of int64; expected floats"),
+    *("dY has shape (5, 5, 9); expected (5, 6, 9)", "X has shape (5, 6, 8); expected (..., T, d_m"),
+    *("Q is int64, K is int64, V is int64; expected float32", "K has shape (2, 12, 3); expected"),
+    *("V has shape (2, 5, 3); expected", "Q is of type torch.int32; expected tensors of floats"),
+    *("K is of type torch.float64; expected tensors of", "K has shape (2, 4, 3) and Q has (2, 3,"),
+    *("V has shape (2, 4, 3) and Q has (2, 3, 3); exp", "K has shape (2, 3, 2) and Q has (2, 3, 3"),
+    *("Q has shape () and Q has ()", "V has shape () and Q has (2, 3, 3)", "Q has shape (3,) and"),
+)
+
+
+def counted_by_torch(call):
+    """How often each collective ran in a call, by torch's own counter; and what crossed."""
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    with CommDebugMode() as counter, Wire() as wire:
+        call()
+    return list(counter.get_comm_counts().values()), wire.calls
+
+
+class ThreeModules(torch.nn.Module):
+    """Queries, keys and values from a module each, joined by something that needs all three."""
+
+    def __init__(self):
+        super().__init__()
+        for name in ("q_proj", "k_proj", "v_proj"):
+            setattr(self, name, torch.nn.Linear(D_MODEL, 2 * D_K, bias=False))
+
+    def forward(self, X):
+        """Multiply all three."""
+        return self.q_proj(X) * self.k_proj(X) * self.v_proj(X)
+
+
+def backward_of_three(mesh, X):
+    """What crosses on the way back when each of three modules is cut by itself, counted twice."""
+    plan = {name: ColwiseParallel() for name in ("q_proj", "k_proj", "v_proj")}
+    layer = parallelize_module(ThreeModules().to(X), mesh, plan)
+    return counted_by_torch(layer(X.clone().requires_grad_()).sum().backward)
+
+
+def message(call):
+    """The text of the ValueError or TypeError that a call raises."""
+    try:
+        call()
+    except (ValueError, TypeError) as error:
+        return str(error)
+
+
+def stripes():
+    """A mask with an empty row, another in each sequence."""
+    t = np.arange(T)
+    mask = (t[:, None] + t + np.arange(B)[:, None, None, None]) % 3 > 0
+    mask[:, :, 2] = False
+    return mask
+
+
+def end(mesh, how, folder):
+    """Leave a child and its number behind and end in rank 1, while rank 0 waits for it."""
+    child = subprocess.Popen(["sleep", "600"])
+    (folder / f"{os.getpid()}").touch()
+    (folder / f"{child.pid}").touch()
+    print("last words", flush=True)
+    dist.barrier()
+    if mesh.get_local_rank() == 1:
+        how_to_end(how)
+    dist.barrier()
+
+
+def how_to_end(how):
+    """End this process."""
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "leave":
+        sys.exit(3)
+    elif how != "wait":
+        os._exit(int(how))
+    time.sleep(600)
+
+
+class Unportable(Exception):
+    """An error that pickle can write and not read."""
+
+    def __init__(self, text):
+        super().__init__(text, "more")
+
+
+def give_back(mesh, what):
+    """Return what was given."""
+    return what
+
+
+@pytest.fixture(scope="module")
+def params():
+    """A layer in which all lengths differ, and four heads."""
+    return tl.init_params(np.random.default_rng(0), d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    """X, dY, and a sequence of Q, K, V for the ring."""
+    rng = np.random.default_rng(1)
+    X, dY = rng.standard_normal((2, B, T, D_MODEL))
+    heads = [rng.standard_normal((2, T, d)) * 3 for d in (D_K, D_K, D_V)]
+    return X, dY, heads
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def world(request, params, inputs):
+    """(the number of processes, what each found); two meet on a port, one at a file."""
+    X, dY, heads = inputs
+    port = free_port() if request.param == 2 else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "2")
+        for name in parallel.TORCHRUN:
+            patch.setenv(name, "1")
+        results = run_parallel(everything, request.param, params, X, dY, heads, port=port)
+    return request.param, results
+
+
+def free_port():
+    """A port that was free a moment ago."""
+    with socket.create_server(("", 0)) as server:
+        return server.getsockname()[1]
+
+
+def assert_close(actual, expected):
+    """Compare float64."""
+    assert actual.dtype == np.float64
+    np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-12)
+
+
+def alive(pid):
+    """Whether there is such a process; one that is dead and not yet waited for is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
+
+
+def left(folder):
+    """The processes among those noted in a folder that stay alive, looked at for 20 s at most."""
+    end = time.monotonic() + 20
+    while True:
+        still = [path.name for path in folder.iterdir() if alive(path.name)]
+        if not still or time.monotonic() > end:
+            return still
+        time.sleep(0.02)
+
+
+def children():
+    """The processes that this one has started and that are alive."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [pid for task in tasks for pid in task.read_text().split() if alive(pid)]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_process_has_the_whole_output(world, params, inputs, causal):
+    mask = oracle.causal_mask(T) if causal else None
+    expected = oracle.mha(inputs[0], params, mask=mask)
+    for found in world[1]:
+        assert_close(found[causal].Y, expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_are_those_of_one_process(world, params, inputs, causal):
+    X, dY, _ = inputs
+    trace = tl.trace(X, params, mask=tl.causal_mask(T) if causal else None)
+    expected = tl.multi_head_attention_backward(trace, params, dY)
+    whole = tl.Params(expected.dW_Q, expected.dW_K, expected.dW_V, expected.dW_O)
+    n, results = world
+    for rank, found in enumerate(results):
+        mine = shard_params(whole, rank, n)
+        assert_close(found[causal].dX, expected.dX)
+        assert_close(found[causal].dW_qkv, packed_weight(mine))
+        assert_close(found[causal].dW_out, mine.W_O.T)
+
+
+def test_one_all_reduce_goes_forward_and_one_back(world):
+    n, results = world
+    expected = ONE_ALL_REDUCE if n > 1 else []
+    for found in results:
+        for causal in (False, True):
+            assert found[causal].forward == expected
+            assert found[causal].backward == expected
+
+
+def test_three_modules_send_three_times_backward_what_one_sends_once(world):
+    n, results = world
+    expected = ([3], 3 * ONE_ALL_REDUCE) if n > 1 else ([], [])
+    assert all(found["three modules"] == expected for found in results)
+
+
+def test_the_wire_counts_as_often_as_torch_does(world):
+    n, results = world
+    expected = ([1], ONE_ALL_REDUCE) if n > 1 else ([], [])
+    for way in ("counts", "counts back"):
+        assert all(found[way] == expected for found in results)
+
+
+def test_masks_and_single_tokens_work_as_in_one_process(world, params, inputs):
+    X = inputs[0]
+    for found in world[1]:
+        assert_close(found["mask"], oracle.mha(X, params, mask=stripes()))
+        assert_close(found["one token"], oracle.mha(X[0, :1], params))
+        assert found["float32"] == torch.float32
+
+
+def test_weights_are_pieces_of_the_whole(world):
+    whole = [(H * (2 * D_K + D_V), D_MODEL), (D_MODEL, H * D_V)]
+    assert all(found["shapes"] == whole for found in world[1])
+
+
+def test_a_context_is_refused(world):
+    assert all("looks at X alone" in found["context"] for found in world[1])
+
+
+def test_results_come_in_the_order_of_ranks_from_one_thread_each(world):
+    n, results = world
+    assert [found["rank"] for found in results] == list(range(n))
+    assert {found["threads"] for found in results} == {1}
+    assert {found["backend"] for found in results} == {backend(n)}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_ring_is_attention_over_the_whole_sequence(world, inputs, causal):
+    mask = oracle.causal_mask(T) if causal else None
+    blocks = [found[f"ring {causal}"][0] for found in world[1]]
+    expected = oracle.scaled_dot_product_attention(*inputs[2], mask=mask)
+    assert_close(np.concatenate(blocks, axis=-2), expected)
+
+
+def test_what_does_not_fit_is_refused_before_a_process_waits_for_another(world):
+    for found in world[1]:
+        for said, words in zip(found["refused"], REFUSED, strict=True):
+            assert said.startswith(words)
+
+
+def test_ring_refuses_tensors_that_want_gradients(world):
+    assert all("dK and dV would be wrong" in found["gradients"] for found in world[1])
+
+
+def test_what_torchrun_told_the_starter_is_not_told_to_the_workers(world):
+    assert [found["told by torchrun"] for found in world[1]] == [[]] * world[0]
+
+
+def test_ring_sends_keys_and_values_to_all_others(world):
+    n, results = world
+    once = [("send", 2 * T // n * D_K), ("send", 2 * T // n * D_V)]
+    for found in results:
+        for causal in (False, True):
+            assert found[f"ring {causal}"][1] == once * (n - 1)
+
+
+def test_three_processes_started_by_the_module_say_what_they_found_and_no_more():
+    command = [sys.executable, "-W", "error", "-m", "tutorial_lib.pytorch.parallel"]
+    run = start_and_wait([*command, "--processes", "3", "--heads", "3"])
+    assert run.stderr == ""
+    assert run.stdout.splitlines() == [
+        f"3 heads over 3 processes by {backend(3)}",
+        "Y as in one process within 1e-12: True",
+        "dX as in one process within 1e-12: True",
+        "forward: all_reduce of 84 numbers",
+        "backward: all_reduce of 84 numbers",
+    ]
+
+
+def backend(n):
+    """What so many processes talk through on this machine."""
+    return "nccl" if torch.cuda.is_available() and torch.cuda.device_count() >= n else "gloo"
+
+
+def start_and_wait(command, **environment):
+    """Run a command from the root."""
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=ROOT,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def seconds_since_the_last(folder):
+    """How long ago the last file of a folder was made: the deaths come right after it."""
+    return time.time() - max(path.stat().st_mtime for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("0", "rank 1 of 2 processes died, exit code 0, before it gave a result"),
+        ("kill", "rank 1 of 2 processes was killed by SIGKILL, exit code -9, before it gave"),
+        ("leave", "rank 1 of 2 processes ended itself:\nTraceback"),
+    ],
+)
+def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, how, said):
+    before = children()
+    with pytest.raises(RuntimeError) as caught:
+        run_parallel(end, 2, how, tmp_path)
+    assert said in str(caught.value)
+    assert seconds_since_the_last(tmp_path) < MOST_S
+    assert ("last words" in str(caught.value)) == (how != "leave")
+    assert len(list(tmp_path.iterdir())) == 4
+    assert left(tmp_path) == []
+    assert children() == before
+
+
+def test_heads_that_do_not_split_give_one_clear_error(inputs):
+    (X, dY, _), before = inputs, children()
+    params = tl.init_params(np.random.default_rng(0), d_model=D_MODEL, n_heads=3)
+    with pytest.raises(tl.ShapeError, match="n_heads=3 does not split into world_size=2") as caught:
+        run_parallel(run_layer, 2, X, params, dY)
+    assert caught.value.__notes__[0].startswith("Raised in rank ")
+    assert "Traceback" in caught.value.__notes__[0]
+    assert children() == before
+
+
+@pytest.mark.parametrize("error", [Unportable("far away"), KeyboardInterrupt("far away")])
+def test_an_error_that_cannot_travel_is_told_in_words(error):
+    arrived = pickle.loads(parallel._portable(error, 3, 5))
+    assert type(arrived) is RuntimeError
+    assert str(arrived).startswith("rank 3 of 5 processes ended itself:")
+    assert "far away" in str(arrived)
+
+
+def test_of_several_errors_the_first_is_told(tmp_path):
+    for rank, when in enumerate((20, 10)):
+        error = parallel._portable(ValueError(f"of rank {rank}"), rank, 2)
+        (tmp_path / f"error{rank}").write_bytes(pickle.dumps((when, error)))
+    assert str(parallel._failure(tmp_path, [0, 1], [1, 1])) == "of rank 1"
+
+
+def test_a_run_that_takes_too_long_is_ended(tmp_path):
+    before = children()
+    with pytest.raises(TimeoutError, match=r"ranks \[0, 1\] of 2 processes gave no result"):
+        run_parallel(end, 2, "wait", tmp_path, timeout_s=0.3)
+    assert children() == before
+
+
+def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
+    sleep, before = time.sleep, children()
+
+    def interrupt(seconds):
+        if len(list(tmp_path.iterdir())) == 4:
+            raise KeyboardInterrupt
+        sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_parallel(end, 2, "wait", tmp_path)
+    monkeypatch.undo()
+    assert left(tmp_path) == []
+    assert children() == before
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
+    run = (
+        "import pathlib, sys, tests.pytorch.test_parallel as t;"
+        "t.run_parallel(t.end, 2, 'wait', pathlib.Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", run, str(tmp_path)]
+    process = subprocess.Popen(command, cwd=ROOT)
+    while len(list(tmp_path.iterdir())) < 4 and process.poll() is None:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    orphans = left(tmp_path)
+    for pid in orphans:
+        os.kill(int(pid), signal.SIGKILL)
+    assert orphans == []
+
+
+def test_a_taken_port_is_an_error_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(parallel._Workers, "start", None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(RuntimeError, match=f"port={port} cannot be had: Address already in"):
+            run_parallel(give_back, 2, 0, port=port)
+    with pytest.raises(ValueError, match="expected 1 to 65535"):
+        run_parallel(give_back, 2, 0, port=65536)
+
+
+def torchrun(*arguments):
+    """Start a module of two processes by torchrun and wait for it."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *arguments]
+    return start_and_wait(command, OMP_NUM_THREADS="1")
+
+
+def test_torchrun_gives_the_same():
+    run = torchrun("--standalone", "-m", "tutorial_lib.pytorch.parallel")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == [
+        f"4 heads over 2 processes by {backend(2)}",
+        "Y as in one process within 1e-12: True",
+        "dX as in one process within 1e-12: True",
+        "forward: all_reduce of 84 numbers",
+        "backward: all_reduce of 84 numbers",
+    ]
+
+
+def test_heads_that_do_not_split_end_the_module_with_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(dist, "is_torchelastic_launched", lambda: True)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit):
+        parallel.main(["--heads", "3"])
+    assert "error: heads=3 does not split into processes=2 equal" in capsys.readouterr().err
+
+
+def test_torchrun_ends_all_when_one_dies(tmp_path):
+    script = tmp_path / "dies.py"
+    script.write_text(
+        "import os, pathlib, tests.pytorch.test_parallel as t\n"
+        "rank = int(os.environ['RANK'])\n"
+        "with t.parallel.join(rank, 2):\n"
+        f"    pathlib.Path({str(tmp_path)!r}, 'pids', str(os.getpid())).touch()\n"
+        "    t.dist.barrier()\n"
+        "    if rank: t.how_to_end('7')\n"
+        "    t.dist.barrier()\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "pids").mkdir()
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    run = start_and_wait(
+        [*command, "--nproc-per-node", "2", str(script)],
+        OMP_NUM_THREADS="1",
+        PYTHONPATH=str(ROOT),
+    )
+    assert run.returncode == 1
+    assert "exitcode  : 7" in run.stderr
+    assert len(list((tmp_path / "pids").iterdir())) == 2
+    assert seconds_since_the_last(tmp_path / "pids") < MOST_S
+    assert left(tmp_path / "pids") == []
+
+
+def test_torchrun_fails_at_a_taken_port():
+    with socket.create_server(("", 0)) as server:
+        port = str(server.getsockname()[1])
+        run = torchrun("--master-port", port, "-m", "tutorial_lib.pytorch.parallel")
+    assert run.returncode == 1
+    assert "EADDRINUSE" in run.stderr
+    assert run.stdout == ""
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_the_shards_answers_add_up_to_the_layers(params, inputs, world_size):
+    shards = [shard_params(params, rank, world_size) for rank in range(world_size)]
+    assert {shard.n_heads for shard in shards} == {H // world_size}
+    parts = [tl.multi_head_attention(inputs[0], shard) for shard in shards]
+    assert_close(sum(parts), oracle.mha(inputs[0], params))
+
+
+def test_shards_side_by_side_are_the_layer(params):
+    shards = [shard_params(params, rank, 2) for rank in range(2)]
+    for field in dataclasses.fields(tl.Params):
+        pieces = [getattr(shard, field.name) for shard in shards]
+        np.testing.assert_array_equal(np.concatenate(pieces), getattr(params, field.name))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ((0, 3), tl.ShapeError, "n_heads=4 does not split into world_size=3 equal parts"),
+        ((0, 0), ValueError, "world_size=0; expected at least 1"),
+        ((0, 2.0), TypeError, "world_size is 2.0"),
+        ((2, 2), ValueError, "rank=2; expected 0 to 1"),
+        ((-1, 2), ValueError, "rank=-1; expected 0 to 1"),
+        (("0", 2), TypeError, "rank is '0', a str"),
+        ((True, 2), TypeError, "rank is True, a bool"),
+    ],
+)
+def test_shards_that_cannot_be_are_refused(params, arguments, error, said):
+    with pytest.raises(error, match=said):
+        shard_params(params, *arguments)
+
+
+def test_other_weights_than_params_are_refused():
+    with pytest.raises(TypeError, match="params is a dict; expected Params"):
+        shard_params({}, 0, 1)
+
+
+def test_ranks_may_be_whole_numbers_of_numpy(params):
+    require_rank(np.int64(1), 2)
+    assert shard_params(params, np.int64(1), np.int32(2)).n_heads == 2
+
+
+def in_a_notebook():
+    """A function as a notebook has it."""
+
+    def worker(mesh):
+        return 0
+
+    worker.__module__, worker.__qualname__ = "__main__", "worker"
+    return worker
+
+
+@pytest.mark.parametrize(
+    "worker", [lambda mesh: 0, in_a_notebook(), 7, "worker"], ids=["lambda", "notebook", "7", "str"]
+)
+def test_a_worker_that_no_process_can_import_is_refused(worker):
+    with pytest.raises(TypeError, match=r"stands by itself in a \.py file"):
+        run_parallel(worker, 2)
+
+
+def test_a_number_of_processes_below_one_is_refused():
+    with pytest.raises(ValueError, match="n_processes=0; expected at least 1"):
+        run_parallel(give_back, 0, 1)
+    with pytest.raises(TypeError, match=r"n_processes is 1\.5"):
+        run_parallel(give_back, 1.5, 1)

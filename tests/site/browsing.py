@@ -1,0 +1,61 @@
+"""What the tests of the site know of its pages: their names, the kinds, the reader's settings."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+from tests.chapters.pages import CHAPTER, kind_of
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "_build" / "html"
+SKIPPED = "No test of the site in a browser has run."
+# Runs before a page's own scripts; the console carries it to `page.problems`.
+TELL_BREACHES = """addEventListener("securitypolicyviolation", (breach) =>
+  console.error(`policy: ${breach.effectiveDirective} ${breach.blockedURI} ${breach.sample}`))"""
+OPEN_ALL = "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
+SCRIPT = {"Content-Type": "text/javascript"}
+# How a browser fails to store, done before a page's own scripts: as where all cookies are blocked,
+# and by filling it to the last byte.
+STORES = {
+    "refused": """for (const name of ["localStorage", "sessionStorage"]) {
+      const get = () => { throw new DOMException("refused", "SecurityError"); };
+      Object.defineProperty(window, name, {get, configurable: true});
+    }""",
+    "full": """for (const store of [localStorage, sessionStorage]) {
+      for (let size = 2 ** 23; size >= 1; size /= 2) {
+        try { store.setItem(`full ${size}`, "x".repeat(size)); } catch {}
+      }
+    }""",
+}
+COMPRESSED = ("text/", "application/javascript", "image/svg+xml")
+
+# ink, paper: the site, then JupyterLab
+MODES = {
+    "light": ("#222832", "#ffffff"),
+    "dark": ("#ced6dd", "#121212"),
+    "light notebook": ("rgba(0, 0, 0, 0.87)", "#ffffff"),
+    "dark notebook": ("rgba(255, 255, 255, 0.87)", "#111111"),
+}
+
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+PUBLIC_URL = CONFIG["html"]["baseurl"]
+PREFIX = urlsplit(PUBLIC_URL).path
+
+DOCUMENTS = [TOC["root"], *(c["file"] for part in TOC["parts"] for c in part["chapters"])]
+NOTEBOOKS = [Path(name).name for name in DOCUMENTS if name.startswith("notebooks/")]
+# One page of each kind: plain, with tables, with each sort of element, with Python, without.
+KINDS = [
+    *("book/intro.html", "book/notation.html", "notebooks/04_heads.html"),
+    *("notebooks/06_output_projection.html", "notebooks/review_part_1.html"),
+    *("notebooks/12_flash_attention.html", "search.html", "404.html"),
+]
+PARAMETERS = {
+    "page_name": [f"{name}.html" for name in [*DOCUMENTS, "search", "genindex", "404"]],
+    "kind": KINDS,
+    "notebook": NOTEBOOKS,
+    "chapter": [name for name in NOTEBOOKS if kind_of(name) is CHAPTER],
+    "review": [name for name in NOTEBOOKS if kind_of(name) is not CHAPTER],
+    "mode": list(MODES),
+}

@@ -173,7 +173,7 @@ def test_every_direct_dependency_is_pinned_and_the_lock_agrees():
 def test_every_import_is_a_direct_dependency():
     folders = ("src", "tests", "tools", "experiments", "book", "coursework")
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-    own = {path.stem for path in files} | {"tutorial_lib", "coursework"}
+    own = {*folders, "needed", "tutorial_lib"}  # the worker finds `needed` beside itself
     imported = set()
     for path in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

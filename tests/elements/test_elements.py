@@ -84,7 +84,7 @@ def page_elsewhere(module):
 
 
 def test_bytes_are_the_same_in_another_process():
-    assert page_elsewhere("test_elements") == page()
+    assert page_elsewhere(__name__) == page()
 
 
 def test_five_elements_on_a_page_share_no_id_and_no_group_of_radio_buttons():

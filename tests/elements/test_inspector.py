@@ -121,7 +121,7 @@ def page():
 
 
 def test_bytes_are_the_same_in_another_process():
-    assert page_elsewhere("test_inspector") == page()
+    assert page_elsewhere(__name__) == page()
 
 
 def test_html_closes_what_it_opens_and_every_control_keeps_its_keys():

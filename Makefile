@@ -89,7 +89,7 @@ student: $(BOOK)  ## Write a chapter without its solutions into student/ (CHAPTE
 	@$(BIN)/python -m coursework student "$(CHAPTER)"
 
 coursework-check: $(TEST)  ## Hand in every mistake of every assignment to the grader
-	@for name in $(notdir $(patsubst %/,%,$(wildcard coursework/assignments/*/))); do \
+	@for name in $(patsubst coursework/assignments/%/grading.py,%,$(wildcard coursework/assignments/*/grading.py)); do \
 		$(BIN)/python -m coursework check $$name || exit 1; done
 
 notebooks: $(TEST)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)

@@ -1,6 +1,4 @@
 """For instructors: make a chapter into an assignment, and grade a folder of hand-ins.
 
-Read in this order: `assignment` (what is asked), `needed` and `worker` (what runs in the sandbox),
-`sandbox` (how it is kept in), `judge` (what a test earns), `batch` (a folder of hand-ins),
-`reports` (what a student and an instructor read). `python -m coursework --help` starts it.
+`python -m coursework --help` starts it.
 """

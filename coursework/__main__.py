@@ -1,9 +1,9 @@
 """Release, check and grade assignments.
 
-    python -m coursework student 04_heads                    a chapter without its solutions
-    python -m coursework release 04_heads --out DIR          an assignment as students get it
-    python -m coursework check 04_heads                      reference 100 %, untouched 0, mistakes
-    python -m coursework grade 04_heads HANDINS --seed 2027 --jobs 2 --out RESULTS
+    python -m coursework student 04_heads                 a chapter without its solutions
+    python -m coursework release heads --out DIR          an assignment as students get it
+    python -m coursework check heads                      reference 100 %, untouched 0, mistakes
+    python -m coursework grade heads HANDINS --seed 2027 --jobs 2 --out RESULTS
     python -m coursework merge RESULTS_1 RESULTS_2 --out RESULTS
 
 HANDINS is a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student. The seed
@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-from coursework import assignment, batch, handins, release, reports
-from coursework.sandbox import SandboxError
+from coursework.grader import assignment, batch, handins, release, reports
+from coursework.grader.sandbox import SandboxError
 
 ERRORS = (
     assignment.AssignmentError,

@@ -1,6 +1,6 @@
 """Measure how many ordinary hand-ins the grader takes a minute, and its memory on the way.
 
-    python -m experiments.grading            1,000 hand-ins of chapter 04, 50 of chapter 09
+    python -m experiments.grading            1,000 hand-ins of `heads`, 50 of `pytorch`
     python -m experiments.grading --quick    a few of each, nothing is written
 
 An ordinary class: a third has the solution, the others the known mistakes, and some nothing. No two
@@ -13,13 +13,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from coursework.assignment import read_notebook, set_exam, without_solutions
-from coursework.batch import as_bytes, grade_batch
-from coursework.handins import find_handins
-from coursework.release import wrong_handin
+from coursework.grader.assignment import read_notebook, set_exam, without_solutions
+from coursework.grader.batch import as_bytes, grade_batch
+from coursework.grader.handins import find_handins
+from coursework.grader.release import wrong_handin
 from experiments import measuring
 
-CLASSES = {"04_heads": 1000, "09_pytorch": 50}
+CLASSES = {"heads": 1000, "pytorch": 50}
 JOBS = 2
 SEED = 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("src", "tools", "experiments", "book/_ext")
+FOLDERS = ("src", "tools", "experiments", "book/_ext", "coursework/grader")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 FILES += sorted((ROOT / "coursework").glob("*.py"))
 MOST_LINES, MEDIAN_LINES = 25, 8

@@ -1,7 +1,7 @@
 """What an assignment asks, what is right, and which hidden cases and mistakes it knows.
 
-An assignment is a folder of `assignments/`: `assignment.ipynb`, which students get without its
-`solution` cells, and `grading.py`, which holds `ASSIGNMENT`.
+An assignment is a folder of `assignments/`, named after its topic: `assignment.ipynb`, which
+students get without its `solution` cells, and `grading.py`, which holds `ASSIGNMENT`.
 """
 
 import ast
@@ -19,11 +19,11 @@ import nbformat
 import numpy as np
 
 import tutorial_lib
-from coursework.needed import needed
+from coursework.grader.needed import needed
 from tutorial_lib.mistakes.mistake import Mistake
 
-FOLDER = Path(__file__).resolve().parent / "assignments"
-NOT_OFFERED = ("checks", "data", "elements", "figures", "mistakes", "pytorch/parallel.py")
+FOLDER = Path(__file__).resolve().parents[1] / "assignments"
+NOT_OFFERED = ("checks", "data", "elements", "figures", "mistakes")
 
 
 class AssignmentError(Exception):

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import nbformat
 
-from coursework.assignment import Exam, offer_library, read_notebook, without_solutions
-from coursework.handins import Unreadable
-from coursework.judge import grade, plain
-from coursework.sandbox import Sandbox, SandboxError
+from coursework.grader.assignment import Exam, offer_library, read_notebook, without_solutions
+from coursework.grader.handins import Unreadable
+from coursework.grader.judge import grade, plain
+from coursework.grader.sandbox import Sandbox, SandboxError
 
 ATTEMPTS = 3
 

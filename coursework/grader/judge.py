@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from coursework.sandbox import Lost
+from coursework.grader.sandbox import Lost
 
 RAISED = {name for name in dir(builtins) if isinstance(getattr(builtins, name), type)}
 RAISED |= {"LinAlgError", "AxisError", "ShapeError"}

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import nbformat
 
-from coursework.assignment import AssignmentError, folder_of, read_notebook, without_solutions
-from coursework.batch import as_bytes, points, prove, set_bench
-from coursework.needed import needed
+from coursework.grader.assignment import (
+    AssignmentError,
+    folder_of,
+    read_notebook,
+    without_solutions,
+)
+from coursework.grader.batch import as_bytes, points, prove, set_bench
+from coursework.grader.needed import needed
 
-CHAPTERS = Path(__file__).resolve().parents[1] / "notebooks"
+CHAPTERS = Path(__file__).resolve().parents[2] / "notebooks"
 
 
 def student_version(chapter):

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from coursework.assignment import read_assignment
+from coursework.grader.assignment import read_assignment
 
 MARK = {True: "✓", False: "✗"}
 STYLE = """body { margin: 2rem auto; max-width: 46rem; padding: 0 1rem; font: 1rem/1.5 sans-serif }

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coursework.seccomp import seccomp_filter
+from coursework.grader.seccomp import seccomp_filter
 
 HERE = Path(__file__).resolve().parent
 MIB = 2**20

@@ -3,8 +3,8 @@
 import pytest
 
 from book._static.run_cell import MOST, run_cell
-from coursework.assignment import without_solutions
-from coursework.release import student_version
+from coursework.grader.assignment import without_solutions
+from coursework.grader.release import student_version
 from tests.chapters.chapters import NAMES, code_cells, printed, tags, written
 from tests.chapters.planted import code, good, stdout
 

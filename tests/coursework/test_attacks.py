@@ -20,15 +20,15 @@ from pathlib import Path
 
 import pytest
 
-from coursework.assignment import read_notebook, set_exam, without_solutions
-from coursework.batch import as_bytes, grade_batch
-from coursework.handins import find_handins
-from coursework.reports import write_reports
+from coursework.grader.assignment import read_notebook, set_exam, without_solutions
+from coursework.grader.batch import as_bytes, grade_batch
+from coursework.grader.handins import find_handins
+from coursework.grader.reports import write_reports
 
 ATTACKS = Path(__file__).with_name("attacks")
 CELLS = sorted((ATTACKS / "cells").glob("*.*py"))
 FILES = sorted((ATTACKS / "files").glob("*.py"))
-NAME = "04_heads"
+NAME = "heads"
 HONEST = 2  # in each batch
 CANARY = Path("/tmp/attention-canary")  # an attack tries to delete it
 PORT = 48765  # an attack tries to reach it

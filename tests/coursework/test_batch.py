@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from coursework import assignment, batch
 from coursework.__main__ import main
-from coursework.assignment import read_notebook, set_exam, without_solutions
-from coursework.batch import AnotherBatch, ProofFailed, as_bytes, grade_batch, name_of, prove
-from coursework.handins import find_handins
-from coursework.sandbox import SandboxError
+from coursework.grader import assignment, batch
+from coursework.grader.assignment import read_notebook, set_exam, without_solutions
+from coursework.grader.batch import AnotherBatch, ProofFailed, as_bytes, grade_batch, name_of, prove
+from coursework.grader.handins import find_handins
+from coursework.grader.sandbox import SandboxError
 
-NAME = "04_heads"
+NAME = "heads"
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
@@ -180,7 +180,7 @@ def test_a_reference_without_all_points_stops_the_batch(folder, out, monkeypatch
 
 def test_an_untouched_notebook_with_points_stops_the_batch(folder, out, monkeypatch):
     monkeypatch.setattr(batch, "without_solutions", lambda notebook: notebook)
-    with pytest.raises(ProofFailed, match="untouched notebook of 04_heads got 10 points"):
+    with pytest.raises(ProofFailed, match="untouched notebook of heads got 10 points"):
         grade_batch(set_exam(NAME, 1), find_handins(folder), out)
 
 
@@ -275,9 +275,9 @@ def test_released_notebook_holds_no_solution_and_replaces_nothing(tmp_path, caps
 
 
 def test_unknown_assignment_is_told_with_those_that_there_are(tmp_path, capsys):
-    assert main(["release", "04_head", "--out", str(tmp_path)]) == 1
+    assert main(["release", "04_heads", "--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert "'04_head'" in said
+    assert "'04_heads'" in said
     assert all(name in said for name in assignment.names())
 
 

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from coursework.handins import HandinsError, Unreadable, find_handins, other_files
+from coursework.grader.handins import HandinsError, Unreadable, find_handins, other_files
 
 
 def names(source):

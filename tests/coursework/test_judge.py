@@ -6,11 +6,10 @@ import struct
 import numpy as np
 import pytest
 
-from coursework import sandbox
-from coursework.assignment import Case, HiddenTest, Task
-from coursework.judge import judge, read_account
-from coursework.sandbox import Lost, _reply, read_array
-from tutorial_lib.mistakes.mistake import Mistake
+from coursework.grader import sandbox
+from coursework.grader.assignment import Case, HiddenTest, Mistake, Task
+from coursework.grader.judge import judge, read_account
+from coursework.grader.sandbox import Lost, _reply, read_array
 
 EXPECTED = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 

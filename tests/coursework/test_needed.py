@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from coursework.needed import code_cells, needed, statements
+from coursework.grader.needed import code_cells, needed, statements
 
 
 def chosen(*cells, wanted=("f",)):

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from coursework import reports
-from coursework.assignment import read_assignment
+from coursework.grader import reports
+from coursework.grader.assignment import read_assignment
 
-NAME = "04_heads"
+NAME = "heads"
 HOSTILE = "<script>x</script> [a](b) | *c* `d` & \\"
 
 

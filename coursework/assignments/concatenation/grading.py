@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from coursework.assignment import Assignment, Case, Task
-from tutorial_lib.mistakes.mistake import Mistake
+from coursework.grader.assignment import Assignment, Case, Mistake, Task
 
 
 def _side_by_side(heads):

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from coursework.assignment import Assignment, Case, Task
+from coursework.grader.assignment import Assignment, Case, Mistake, Task
 from tutorial_lib import attention_weights, causal_mask, softmax_backward
-from tutorial_lib.mistakes.mistake import Mistake
 
 
 def _lengths(vectors, axis=-1):

@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 
-from coursework.assignment import Assignment, Case, Task
-from tutorial_lib.mistakes.mistake import Mistake
+from coursework.grader.assignment import Assignment, Case, Mistake, Task
 
 
 def _below(counts, T):

@@ -3,8 +3,7 @@
 import numpy as np
 import torch.nn.functional as F
 
-from coursework.assignment import Assignment, Case, Task
-from tutorial_lib.mistakes.mistake import Mistake
+from coursework.grader.assignment import Assignment, Case, Mistake, Task
 
 
 def _kinds(wide, n_heads, n_groups):

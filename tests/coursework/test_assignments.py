@@ -7,6 +7,7 @@ untouched notebook go through the sandbox, and each mistake through the judge.
 import ast
 import re
 import tempfile
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -29,7 +30,9 @@ from coursework.grader.release import wrong_handin as hand_in_mistake
 from tests.chapters.chapters import code_cells, printed, read, tags
 from tests.chapters.test_run_cell import run_through
 
+BOOK = Path(__file__).resolve().parents[2] / "book"
 NAMES = assignment.names()
+TEACHING = "\n".join(p.read_text(encoding="utf-8") for p in sorted(BOOK.glob("teaching*.md")))
 LEAST_MISTAKES = 6
 FINISHED = """import tutorial_lib
 
@@ -45,6 +48,20 @@ def layer(X, context, W_Q, W_K, W_V, W_O, mask):
 def exam(request):
     """An assignment with the hidden cases of one seed."""
     return set_exam(request.param, 2027)
+
+
+def subject(name):
+    """The chapter or part that an assignment's text names first: the one that it is on."""
+    text = "\n".join(cell.source for cell in read_notebook(name).cells)
+    return re.search(r"chapter \d\d|Part [IVX]+", text)[0]
+
+
+def test_pages_for_teachers_list_every_assignment_and_name_no_other():
+    listed = re.findall(r"^\| `(\w+)` \| ([\w ]+) \|", TEACHING, re.MULTILINE)
+    assert sorted(listed) == [(name, subject(name)) for name in NAMES]
+    named = re.findall(r"assignment `(\w+)`|coursework (?:release|grade) (\w+)", TEACHING)
+    assert len(named) > len(NAMES)
+    assert {one or other for one, other in named} <= set(NAMES)
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -13,6 +13,7 @@ import nbformat
 import numpy as np
 import pytest
 
+import tutorial_lib
 from book._static.run_cell import run_cell
 from coursework.grader import assignment
 from coursework.grader.assignment import (
@@ -149,8 +150,9 @@ def test_a_mistake_that_cannot_be_handed_in_is_told():
 def test_withheld_functions_raise_and_others_work(tmp_path):
     given = assignment.Assignment((), withheld=("causal_mask",))
     assignment.offer_library(tmp_path, given)
-    assert not (tmp_path / "tutorial_lib" / "mistakes").exists()
-    assert not (tmp_path / "tutorial_lib" / "checks").exists()
+    for name in assignment.NOT_OFFERED:
+        assert (Path(tutorial_lib.__file__).parent / name).exists()
+        assert not (tmp_path / "tutorial_lib" / name).exists()
     source = (tmp_path / "tutorial_lib" / "attention.py").read_text(encoding="utf-8")
     assert "causal_mask is withheld in this assignment" in source
     assert "np.tri" not in source.partition("def causal_mask")[2].partition("def ")[0]

@@ -54,7 +54,7 @@ def exam(request):
 def subject(name):
     """The chapter or part that an assignment's text names first: the one that it is on."""
     text = "\n".join(cell.source for cell in read_notebook(name).cells)
-    return re.search(r"chapter \d\d|Part [IVX]+", text)[0]
+    return re.search(r"chapter \d\d|Part [IVX]+", text)[0].removeprefix("chapter ")
 
 
 def test_pages_for_teachers_list_every_assignment_and_name_no_other():

@@ -13,20 +13,22 @@ WHOLE_LAYER = {"multihead", "gradients", "tiled"}
 NUMPY_MODULES = {"errors", "describe"} | STEPS | WHOLE_LAYER
 MAY_IMPORT = {
     "errors": (set(), {"numpy"}),
+    "records": (set(), set()),
     "describe": (set(), {"numpy"}),
     **dict.fromkeys(STEPS, ({"errors"}, {"numpy"})),
     **dict.fromkeys(
         WHOLE_LAYER,
         ({"errors", "projection", "attention", "heads", "multihead"}, {"numpy"}),
     ),
-    **dict.fromkeys(["example", "tiny_model", "mistakes"], (NUMPY_MODULES, {"numpy"})),
+    **dict.fromkeys(["example", "tiny_model"], (NUMPY_MODULES, {"numpy"})),
     "training": (NUMPY_MODULES | {"tiny_model"}, {"numpy"}),
-    "checks": (
-        NUMPY_MODULES | {"example", "tiny_model", "mistakes", "pytorch"},
+    "practice": (
+        NUMPY_MODULES | {"example", "tiny_model", "pytorch"},
         {"numpy", "torch"},  # inside its functions: see the test of what is loaded
     ),
+    "checks": ({"practice"}, set()),
     "figures": ({"errors", "describe"}, {"numpy", "matplotlib"}),
-    "elements": ({"errors", "describe", "multihead", "example"}, set()),
+    "elements": ({"errors", "describe", "records", "multihead", "example"}, set()),
     "pytorch": ({"errors", "projection", "multihead", "tiled"}, {"numpy", "torch", "triton"}),
     "__init__": (NUMPY_MODULES | {"example"}, {"numpy"}),
 }
@@ -94,7 +96,7 @@ def test_no_torch_and_no_matplotlib_come_with_the_library(package):
         ("attention", "from matplotlib import pyplot", ["matplotlib"]),
         ("heads", "from tutorial_lib.attention import softmax", ["tutorial_lib.attention"]),
         ("multihead", "from tutorial_lib import softmax", ["tutorial_lib.softmax"]),
-        ("mistakes", "from tutorial_lib.checks import check_softmax", ["tutorial_lib.checks"]),
+        ("practice", "from tutorial_lib.checks import check_softmax", ["tutorial_lib.checks"]),
         ("elements", "import numpy as np", ["numpy"]),
         ("figures", "from tutorial_lib.elements import quiz", ["tutorial_lib.elements"]),
         ("__init__", "from tutorial_lib.figures import Figure", ["tutorial_lib.figures"]),

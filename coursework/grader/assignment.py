@@ -20,10 +20,10 @@ import numpy as np
 
 import tutorial_lib
 from coursework.grader.needed import needed
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake
 
 FOLDER = Path(__file__).resolve().parents[1] / "assignments"
-NOT_OFFERED = ("checks", "data", "elements", "figures", "mistakes")
+NOT_OFFERED = ("checks.py", "data", "elements", "figures", "practice")
 
 
 class AssignmentError(Exception):
@@ -225,7 +225,7 @@ def _digest(name):
 
 
 def offer_library(folder, assignment):
-    """Copy `tutorial_lib` for the sandbox: without checks and mistakes, the withheld emptied.
+    """Copy `tutorial_lib` for the sandbox: without checks and practice, the withheld emptied.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from tests.chapters.policy import FORBIDDEN, REVIEWED, markdown_faults, violatio
 from tools.run_notebooks import dumps, normalise
 
 MARKDOWN = [*sorted((ROOT / "book").rglob("*.md")), ROOT / "README.md"]
-BANKS = sorted((ROOT / "src" / "tutorial_lib" / "data" / "banks").glob("*.json"))
+BANKS = sorted((ROOT / "src/tutorial_lib/practice").glob("*/bank.json"))
 
 
 def test_the_first_pages_exist_and_no_notebook_is_unknown():
@@ -72,7 +72,7 @@ def test_page_avoids_the_words_we_do_not_use(path):
     assert FORBIDDEN.findall(path.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("path", BANKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BANKS, ids=lambda path: path.parent.name)
 def test_bank_avoids_the_words_we_do_not_use(path):
     bank = json.loads(path.read_text(encoding="utf-8"))
     assert FORBIDDEN.findall(json.dumps(bank, ensure_ascii=False)) == []

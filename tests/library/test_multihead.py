@@ -8,7 +8,7 @@ import pytest
 
 from tests import oracle
 from tutorial_lib import Params, Trace, causal_mask, multi_head_attention, trace
-from tutorial_lib.checks.attention_weights import _causal_padding_mask
+from tutorial_lib.practice.ch03_attention_weights.checks import _causal_padding_mask
 
 STEPS = ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
 

@@ -7,12 +7,12 @@ import pkgutil
 import numpy as np
 import pytest
 import torch
+from tutorial_lib.checks.account import WIDTH
+from tutorial_lib.mistakes import MISTAKES
 
 import tutorial_lib as tl
 from tests.practice.variants import NARROW, VARIANTS
 from tutorial_lib import checks, pytorch
-from tutorial_lib.checks.account import WIDTH
-from tutorial_lib.mistakes import MISTAKES
 
 MODULES = [
     importlib.import_module(f"{checks.__name__}.{module.name}")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tutorial_lib.mistakes import MISTAKES, Mistake
 
 from tests import oracle
 from tutorial_lib import Params, causal_mask, checks, multi_head_attention
-from tutorial_lib.mistakes import MISTAKES, Mistake
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 FIFTEEN = [

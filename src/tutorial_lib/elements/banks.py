@@ -4,11 +4,9 @@ The policy of the book (how many questions a chapter has, how many a review, …
 business; here is what the elements need in order to be drawn.
 """
 
-import json
 from fractions import Fraction
-from importlib import resources
 
-_BANKS = "data/banks"
+from tutorial_lib import records
 
 
 def load_bank(chapter):
@@ -18,13 +16,7 @@ def load_bank(chapter):
     ------
     ValueError : no bank of that name, or a malformed one
     """
-    folder = resources.files("tutorial_lib").joinpath(_BANKS)
-    files = [file.name for file in folder.iterdir()]
-    names = sorted(name.removesuffix(".json") for name in files if name.endswith(".json"))
-    if chapter not in names:
-        raise ValueError(f"There is no chapter {chapter!r} with questions. There are: {names}.")
-    text = folder.joinpath(f"{chapter}.json").read_text(encoding="utf-8")
-    return check_bank(json.loads(text), chapter)
+    return check_bank(records.bank(chapter), chapter)
 
 
 def check_bank(bank, chapter):

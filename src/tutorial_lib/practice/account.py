@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, is_dataclass
 
 import numpy as np
 
-from tutorial_lib.mistakes import MISTAKES
-
 WIDTH = 78  # columns of an account; a page shows 85
 
 
@@ -215,15 +213,15 @@ def _told(*sentences):
     return "\n".join(page.fill(text) for text in [ended[0], *(f"  {text}" for text in ended[1:])])
 
 
-def account(name, function, reference, cases):
-    """Call, compare, and put the result into words."""
+def account(name, function, reference, cases, mistakes=()):
+    """Call, compare, and put the result into words; name the mistake if it is one of these."""
     if not callable(function):
         return f"✗ {name}: got {_a(function)}; give the function itself, not a result."
     outcomes = [_call(function, case) for case in cases]
     if all(outcome.value is None and not outcome.grief for outcome in outcomes):
         return f"○ {name}: not done yet (it returns None)."
     expected = [_call(reference, case).value for case in cases]
-    mistake = _name_mistake(MISTAKES[name], [outcome.value for outcome in outcomes], cases)
+    mistake = _name_mistake(mistakes, [outcome.value for outcome in outcomes], cases)
     for case, outcome, right in zip(cases, outcomes, expected, strict=True):
         fault = outcome.grief or _fault(outcome.value, right)
         if not fault and _same(outcome.value, right):
@@ -237,9 +235,18 @@ def account(name, function, reference, cases):
     return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
 
 
-def check(name, function, reference, cases):
-    """Print the account of a function."""
-    print(account(name, function, reference, cases))
+def against(mistakes):
+    """Return `check(name, function, reference, cases)` of a room, which prints an account.
+
+    Parameters
+    ----------
+    mistakes : the room's wrong functions, a tuple of Mistake for each name
+    """
+
+    def check(name, function, reference, cases):
+        print(account(name, function, reference, cases, mistakes[name]))
+
+    return check
 
 
 def normal(seed, *shape):

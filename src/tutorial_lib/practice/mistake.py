@@ -1,7 +1,7 @@
-"""The record of one wrong implementation."""
+"""The record of one wrong implementation, and how a whole takes it over from a part."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -20,3 +20,13 @@ class Mistake:
     says: str
     mend: str
     function: Callable
+
+
+def named(mistakes, name):
+    """Return the mistake of that name."""
+    return next(mistake for mistake in mistakes if mistake.name == name)
+
+
+def taken_over(mistake, whole):
+    """Return a mistake of a part as one of the whole; `whole` makes its function of the part's."""
+    return replace(mistake, function=whole(mistake.function))

@@ -3,7 +3,10 @@
 import numpy as np
 
 from tutorial_lib import attention, embedding
-from tutorial_lib.checks.account import D_MODEL, Case, S, T, check, normal
+from tutorial_lib.practice.account import D_MODEL, Case, S, T, against, normal
+from tutorial_lib.practice.ch01_embeddings.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def check_embed(function):

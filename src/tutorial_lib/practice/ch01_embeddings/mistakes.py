@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake
 
 
 def _embed_one_position(ids, E, P=None):

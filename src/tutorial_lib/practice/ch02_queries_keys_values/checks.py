@@ -1,7 +1,10 @@
 """Checks for chapter 02."""
 
 from tutorial_lib import heads, projection
-from tutorial_lib.checks.account import D_K, D_MODEL, D_V, B, Case, H, T, check, normal
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, T, against, normal
+from tutorial_lib.practice.ch02_queries_keys_values.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def check_project_heads(function):

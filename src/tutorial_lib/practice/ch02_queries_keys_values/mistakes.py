@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.heads import concat_heads
+from tutorial_lib.practice.mistake import Mistake
 
 _PROJECT_HEADS = (
     Mistake(
@@ -39,14 +40,9 @@ _PROJECT_HEADS = (
         "wide_reshape",
         "the wide product is cut with reshape alone, so heads hold other tokens' numbers",
         "Cut the width first and then swap: reshape(..., T, H, d), then swapaxes(-3, -2).",
-        lambda X, W: wide(X, W).reshape(*X.shape[:-2], len(W), X.shape[-2], W.shape[-1]),
+        lambda X, W: (X @ concat_heads(W)).reshape(*X.shape[:-2], len(W), X.shape[-2], W.shape[-1]),
     ),
 )
-
-
-def wide(X, W):
-    """Multiply X by the heads' matrices side by side."""
-    return X @ np.swapaxes(W, 0, 1).reshape(W.shape[1], -1)
 
 
 def _project(X, W):

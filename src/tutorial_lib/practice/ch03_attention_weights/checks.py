@@ -3,7 +3,10 @@
 import numpy as np
 
 from tutorial_lib import attention
-from tutorial_lib.checks.account import D_K, D_V, B, Case, H, S, T, check, normal
+from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.ch03_attention_weights.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def _mask_with_empty_row():

@@ -1,11 +1,10 @@
 """Wrong forms of the functions of chapter 03."""
 
-import math
-
 import numpy as np
 
 from tutorial_lib.attention import softmax
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake
+from tutorial_lib.practice.wrong import ATTENTION_WEIGHTS, SCALED_DOT_PRODUCT_ATTENTION
 
 
 def _softmax_no_max(scores, axis=-1):
@@ -114,159 +113,6 @@ _CAUSAL_MASK = (
         "Rows are queries, columns are keys: (T, S).",
         lambda T, S=None: _tril(T, S, k=_last(T, S)).T,
     ),
-)
-
-
-def masked(scores, mask, *, fill=-np.inf, axis=-1):
-    """Weights along any axis, of scores whose hidden entries are filled with any number."""
-    if mask is None:
-        return softmax(scores, axis=axis)
-    filled = np.where(mask, scores, fill)
-    top = filled.max(axis=axis, keepdims=True)
-    positive = np.exp(filled - np.where(np.isfinite(top), top, 0))
-    total = positive.sum(axis=axis, keepdims=True)
-    return positive / np.where(total > 0, total, 1)
-
-
-def _mask_after(scores, mask):
-    return softmax(scores) if mask is None else softmax(scores) * mask
-
-
-def _nan_in_empty_row(scores, mask):
-    with np.errstate(invalid="ignore"):
-        return masked(scores, mask) if mask is None else _raw_softmax(scores, mask)
-
-
-def _raw_softmax(scores, mask):
-    filled = np.where(mask, scores, -np.inf)
-    positive = np.exp(filled - filled.max(axis=-1, keepdims=True))
-    return positive / positive.sum(axis=-1, keepdims=True)
-
-
-def _hide_diagonal(mask):
-    return None if mask is None else mask & ~np.eye(*mask.shape[-2:], dtype=bool)
-
-
-def _weights(name, says, mend, function):
-    return Mistake(name, says, mend, lambda scores, *, mask=None: function(scores, mask))
-
-
-_ATTENTION_WEIGHTS = (
-    _weights(
-        "softmax_over_queries",
-        "the softmax runs over the queries: columns sum to 1 instead of rows",
-        "Sum over the keys, axis=-1: each query shares out its attention.",
-        lambda scores, mask: masked(scores, mask, axis=-2),
-    ),
-    _weights(
-        "mask_ignored",
-        "the mask is not used",
-        "Put -inf where the mask is False, before the softmax.",
-        lambda scores, mask: softmax(scores),
-    ),
-    _weights(
-        "mask_upside_down",
-        "the mask is upside down: True is taken for hidden",
-        "True = may look: keep the scores where the mask is True.",
-        lambda scores, mask: masked(scores, None if mask is None else ~mask),
-    ),
-    _weights(
-        "mask_hides_the_diagonal",
-        "the diagonal is hidden: no query may look at its own place",
-        "Use the mask as it is given.",
-        lambda scores, mask: masked(scores, _hide_diagonal(mask)),
-    ),
-    _weights(
-        "mask_after_softmax",
-        "the mask comes after the softmax, so rows no longer sum to 1",
-        "Put -inf into the scores first; then the rest of the row shares out the whole 1.",
-        _mask_after,
-    ),
-    _weights(
-        "mask_filled_with_0",
-        "hidden scores are filled with 0 instead of -inf, so hidden keys still get weight",
-        "A score of 0 is an ordinary score: e^0 = 1. Fill with -np.inf.",
-        lambda scores, mask: masked(scores, mask, fill=0.0),
-    ),
-    _weights(
-        "empty_row_nan",
-        "a query with nothing to look at gets NaN",
-        "Give such a row zeros: find it with mask.any(axis=-1, keepdims=True).",
-        _nan_in_empty_row,
-    ),
-    _weights(
-        "empty_row_uniform",
-        "a query with nothing to look at gets the mean of all keys",
-        "A fill of -1e9 does that. Give such a row zeros.",
-        lambda scores, mask: masked(scores, mask, fill=-1e9),
-    ),
-)
-
-
-def _scores(Q, K, scale=None):
-    return Q @ np.swapaxes(K, -1, -2) / (math.sqrt(Q.shape[-1]) if scale is None else scale)
-
-
-def attend_scaled(Q, K, V, mask, scale):
-    """Attention whose scores are divided by any scale."""
-    return masked(_scores(Q, K, scale), mask) @ V
-
-
-def _attend_swapped(Q, K, V, mask):
-    scores = K @ np.swapaxes(Q, -1, -2) / math.sqrt(Q.shape[-1])
-    if scores.shape[-1] == V.shape[-2]:
-        return masked(scores, mask) @ V
-    return np.swapaxes(masked(scores, None if mask is None else mask.swapaxes(-1, -2)), -1, -2) @ V
-
-
-def _attention(name, says, mend, function):
-    return Mistake(name, says, mend, lambda Q, K, V, *, mask=None: function(Q, K, V, mask))
-
-
-_SCALES = (
-    _attention(
-        "no_scale",
-        "the scores are not divided by the square root of d_k",
-        "Divide Q Kᵀ by math.sqrt(d_k), or the softmax sharpens as heads get wider.",
-        lambda Q, K, V, mask: attend_scaled(Q, K, V, mask, 1.0),
-    ),
-    _attention(
-        "scale_d_k",
-        "the scores are divided by d_k instead of its square root",
-        "The spread of a dot product grows as the square root of d_k: divide by math.sqrt(d_k).",
-        lambda Q, K, V, mask: attend_scaled(Q, K, V, mask, Q.shape[-1]),
-    ),
-)
-
-
-SCALE_D_MODEL = _attention(
-    "scale_d_model",
-    "the scores are divided by the square root of d_model instead of d_k",
-    "One head's dot product adds up d_k products: divide by math.sqrt(d_k).",
-    lambda Q, K, V, mask: attend_scaled(Q, K, V, mask, math.sqrt(Q.shape[-1] * Q.shape[-3])),
-)
-
-
-_SWAP = _attention(
-    "q_k_swapped",
-    "queries and keys have changed places",
-    "Rows of the scores are queries: Q @ Kᵀ, not K @ Qᵀ.",
-    _attend_swapped,
-)
-
-
-def _with_weights(mistake):
-    def function(Q, K, V, mask):
-        return mistake.function(_scores(Q, K), mask=mask) @ V
-
-    return _attention(mistake.name, mistake.says, mistake.mend, function)
-
-
-SCALED_DOT_PRODUCT_ATTENTION = (
-    *_SCALES,
-    SCALE_D_MODEL,
-    _SWAP,
-    *(_with_weights(mistake) for mistake in _ATTENTION_WEIGHTS),
 )
 
 
@@ -443,7 +289,7 @@ _SUMMED_AXIS = (
 MISTAKES = {
     "softmax": _SOFTMAX,
     "causal_mask": _CAUSAL_MASK,
-    "attention_weights": _ATTENTION_WEIGHTS,
+    "attention_weights": ATTENTION_WEIGHTS,
     "log_softmax": _LOG_SOFTMAX,
     "causal_padding_mask": _CAUSAL_PADDING_MASK,
     "summed_axis": _SUMMED_AXIS,

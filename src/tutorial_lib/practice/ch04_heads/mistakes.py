@@ -5,65 +5,8 @@ import math
 import numpy as np
 
 from tutorial_lib.attention import softmax
-from tutorial_lib.mistakes.attention_weights import masked
-from tutorial_lib.mistakes.mistake import Mistake
-
-
-def _split_reshape(X, n_heads):
-    *batch, T, width = X.shape
-    return X.reshape(*batch, n_heads, T, width // n_heads)
-
-
-def _split_interleaved(X, n_heads):
-    *batch, T, width = X.shape
-    return np.moveaxis(X.reshape(*batch, T, width // n_heads, n_heads), -1, -3)
-
-
-def _split_right(X, n_heads):
-    *batch, T, width = X.shape
-    return np.swapaxes(X.reshape(*batch, T, n_heads, width // n_heads), -3, -2)
-
-
-SPLIT_HEADS = (
-    Mistake(
-        "reshape_without_transpose",
-        "reshape alone: the shape is right, but head 0 holds the features of other tokens",
-        "Cut the width, (..., T, H, d), and then swap the head and token axes.",
-        _split_reshape,
-    ),
-    Mistake(
-        "interleaved",
-        "the heads are interleaved: head 0 takes every H-th column",
-        "Head 0 takes the first d columns: reshape to (..., T, H, d), not (..., T, d, H).",
-        _split_interleaved,
-    ),
-    Mistake(
-        "heads_reversed",
-        "the heads come in reverse order",
-        "Head 0 takes the first d columns.",
-        lambda X, n_heads: _split_right(X, n_heads)[..., ::-1, :, :],
-    ),
-    Mistake(
-        "no_transpose",
-        "the head axis stands behind the token axis",
-        "Swap the head and token axes at the end: (..., H, T, d).",
-        lambda X, n_heads: np.swapaxes(_split_right(X, n_heads), -3, -2),
-    ),
-    Mistake(
-        "features_first",
-        "each head is transposed: features are rows, tokens are columns",
-        "Swap the head and token axes, not the last two.",
-        lambda X, n_heads: np.swapaxes(_split_right(X, n_heads), -2, -1),
-    ),
-    Mistake(
-        "tokens_cut",
-        "the tokens are cut into heads instead of the width",
-        "Every head sees every token: cut the last axis.",
-        lambda X, n_heads: X[..., : X.shape[-2] // n_heads * n_heads, :].reshape(
-            *X.shape[:-2], n_heads, -1, X.shape[-1]
-        ),
-    ),
-)
+from tutorial_lib.practice.mistake import Mistake
+from tutorial_lib.practice.wrong import SPLIT_HEADS, masked
 
 
 def _same(ids, strength, *, k=0, future=False, shift=0):

@@ -3,8 +3,12 @@
 import numpy as np
 
 from tutorial_lib import attention, heads
-from tutorial_lib.checks.account import D_K, D_MODEL, D_V, B, Case, H, S, T, check, normal
-from tutorial_lib.mistakes import MISTAKES
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.ch05_concatenation.mistakes import MISTAKES
+from tutorial_lib.practice.mistake import named
+from tutorial_lib.practice.wrong import CONCAT_HEADS, SPLIT_HEADS
+
+check = against(MISTAKES)
 
 
 def check_concat_heads(function):
@@ -36,10 +40,6 @@ def _passes_round_trip(split, concat, X, n_heads):
     marks = split(np.broadcast_to(tokens[..., None], X.shape), n_heads)  # (..., H, T, d)
     comes_back = np.array_equal(concat(split(X, n_heads)), X)
     return comes_back and bool((marks == tokens[..., None, :, None]).all())
-
-
-def _wrong(name, mistake):
-    return next(m.function for m in MISTAKES[name] if m.name == mistake)
 
 
 def _without_last(array):
@@ -77,8 +77,8 @@ def _mixed(X, n_heads):
 def _trips():
     """Return (label, (split, concat), X) of right pairs and of wrong ones."""
     right = heads.split_heads, heads.concat_heads
-    by_reshape = _wrong("split_heads", "reshape_without_transpose")
-    wrong = by_reshape, _wrong("concat_heads", "concat_without_transpose")
+    by_reshape = named(SPLIT_HEADS, "reshape_without_transpose").function
+    wrong = by_reshape, named(CONCAT_HEADS, "concat_without_transpose").function
     mixed = _mixed, lambda Z: _turned(right[1](Z), -1)
     one, batch, batches = (normal(24, *lead, T, D_MODEL) for lead in ((), (B,), (8, B)))
     return (

@@ -5,7 +5,10 @@ import math
 import numpy as np
 
 from tutorial_lib import attention, multihead, projection
-from tutorial_lib.checks.account import D_K, D_MODEL, D_V, B, Case, H, S, T, check, normal
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.ch06_output_projection.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def _params():

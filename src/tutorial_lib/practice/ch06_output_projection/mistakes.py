@@ -1,22 +1,20 @@
 """Wrong forms of the functions of chapter 06."""
 
-import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from tutorial_lib.attention import attention_weights, scaled_dot_product_attention
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.mistakes.attention_weights import (
-    SCALE_D_MODEL,
+from tutorial_lib.multihead import trace
+from tutorial_lib.practice.mistake import Mistake, named, taken_over
+from tutorial_lib.practice.wrong import (
+    CONCAT_HEADS,
     SCALED_DOT_PRODUCT_ATTENTION,
+    SPLIT_HEADS,
     attend_scaled,
 )
-from tutorial_lib.mistakes.concatenation import CONCAT_HEADS
-from tutorial_lib.mistakes.heads import SPLIT_HEADS
-from tutorial_lib.mistakes.mistake import Mistake
-from tutorial_lib.mistakes.queries_keys_values import wide
-from tutorial_lib.multihead import trace
 from tutorial_lib.projection import project_heads
 
 
@@ -24,7 +22,9 @@ def _layer(attend=scaled_dot_product_attention, split=None, concat=concat_heads,
     def layer(X, params, *, context=None, mask=None):
         source = X if context is None else context
         pairs = ((X, params.W_Q), (source, params.W_K), (source, params.W_V))
-        Q, K, V = (split(wide(x, W), len(W)) if split else project_heads(x, W) for x, W in pairs)
+        Q, K, V = (
+            split(x @ concat_heads(W), len(W)) if split else project_heads(x, W) for x, W in pairs
+        )
         mixed = concat(attend(Q, K, V, mask=mask))
         return mixed @ params.W_O if out is None else out(mixed, params.W_O)
 
@@ -44,24 +44,24 @@ def _layer_scaled_by_d_model(X, params, *, context=None, mask=None):
 
 
 def _from_attention(name):
-    chosen = next(mistake for mistake in SCALED_DOT_PRODUCT_ATTENTION if mistake.name == name)
-    return Mistake(name, chosen.says, chosen.mend, _layer(chosen.function))
+    return taken_over(named(SCALED_DOT_PRODUCT_ATTENTION, name), _layer)
 
 
 def _from_split(name):
-    chosen = next(mistake for mistake in SPLIT_HEADS if mistake.name == name)
-    return Mistake(name, chosen.says, chosen.mend, _layer(split=chosen.function))
+    return taken_over(named(SPLIT_HEADS, name), lambda split: _layer(split=split))
 
 
 def _from_concat(name):
-    chosen = next(mistake for mistake in CONCAT_HEADS if mistake.name == name)
-    return Mistake(name, chosen.says, chosen.mend, _layer(concat=chosen.function))
+    return taken_over(named(CONCAT_HEADS, name), lambda concat: _layer(concat=concat))
+
+
+_SCALE_D_MODEL = named(SCALED_DOT_PRODUCT_ATTENTION, "scale_d_model")
 
 
 _MULTI_HEAD_ATTENTION = (
     _from_attention("no_scale"),
     _from_attention("scale_d_k"),
-    Mistake("scale_d_model", SCALE_D_MODEL.says, SCALE_D_MODEL.mend, _layer_scaled_by_d_model),
+    replace(_SCALE_D_MODEL, function=_layer_scaled_by_d_model),
     _from_attention("softmax_over_queries"),
     _from_attention("q_k_swapped"),
     _from_split("reshape_without_transpose"),
@@ -92,7 +92,7 @@ def _traced(name, says, mend, change):
 
     def wrong(X, params, *, context=None, mask=None):
         record = trace(X, params, context=context, mask=mask)
-        return dataclasses.replace(record, **change(record, params, mask))
+        return replace(record, **change(record, params, mask))
 
     return Mistake(name, says, mend, wrong)
 
@@ -107,7 +107,7 @@ def _other_scale(record, params, mask):
 
 
 def _other_concat(name):
-    chosen = next(mistake for mistake in CONCAT_HEADS if mistake.name == name)
+    chosen = named(CONCAT_HEADS, name)
 
     def change(record, params, mask):
         concat = chosen.function(record.heads)
@@ -131,7 +131,7 @@ _TRACE = (
         "Divide first: Q @ K.T / sqrt(d_k) is what the softmax gets.",
         lambda record, params, mask: {"scores": record.scores * math.sqrt(params.d_k)},
     ),
-    _traced("scale_d_model", SCALE_D_MODEL.says, SCALE_D_MODEL.mend, _other_scale),
+    _traced("scale_d_model", _SCALE_D_MODEL.says, _SCALE_D_MODEL.mend, _other_scale),
     _traced(
         "weights_unmasked",
         "weights are recorded without the mask",

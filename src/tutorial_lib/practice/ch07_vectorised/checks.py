@@ -3,7 +3,10 @@
 import numpy as np
 
 from tutorial_lib import attention, multihead, projection, tiled
-from tutorial_lib.checks.account import D_K, D_MODEL, D_V, B, Case, H, S, T, check, normal
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.ch07_vectorised.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def _tile(rows, S, *lead):

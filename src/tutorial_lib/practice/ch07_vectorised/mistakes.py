@@ -6,8 +6,8 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.mistakes.heads import SPLIT_HEADS
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake, named
+from tutorial_lib.practice.wrong import SPLIT_HEADS
 from tutorial_lib.projection import project_heads
 from tutorial_lib.tiled import attend_block
 
@@ -222,7 +222,7 @@ def _tiled(*, power=0.5, keys=_keys_as_columns, split=project_heads, lay=concat_
 
 
 def _split_wrongly(name):
-    split = next(mistake.function for mistake in SPLIT_HEADS if mistake.name == name)
+    split = named(SPLIT_HEADS, name).function
     return lambda x, W: split(x @ concat_heads(W), len(W))
 
 

@@ -3,7 +3,10 @@
 import numpy as np
 
 from tutorial_lib import attention, gradients, multihead, projection
-from tutorial_lib.checks.account import D_K, D_MODEL, D_V, B, Case, H, S, T, check, normal
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.ch08_gradients.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def check_softmax_backward(function):

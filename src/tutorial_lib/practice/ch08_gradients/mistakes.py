@@ -9,7 +9,7 @@ from tutorial_lib import gradients
 from tutorial_lib.attention import softmax
 from tutorial_lib.gradients import Gradients, softmax_backward, sum_copies
 from tutorial_lib.heads import concat_heads, split_heads
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake
 
 
 def _swap(array):

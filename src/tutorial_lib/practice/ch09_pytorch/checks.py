@@ -3,7 +3,10 @@
 import numpy as np
 
 from tutorial_lib import projection
-from tutorial_lib.checks.account import D_K, D_MODEL, D_V, Case, H, S, T, check, normal
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, S, T, against, normal
+from tutorial_lib.practice.ch09_pytorch.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def check_packed_weight(function):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake
 
 
 def _rows(W):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake
 
 
 def _filled(value, *, hide=lambda mask: ~mask):

@@ -4,7 +4,10 @@ import statistics
 
 import numpy as np
 
-from tutorial_lib.checks.account import D_K, D_V, B, Case, H, S, T, check, normal
+from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.ch11_gpu.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):

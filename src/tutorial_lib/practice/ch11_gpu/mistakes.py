@@ -5,7 +5,7 @@ import statistics
 
 import numpy as np
 
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake
 
 
 def _pairs(Q, K):

@@ -5,7 +5,10 @@ import math
 import numpy as np
 
 from tutorial_lib import attention
-from tutorial_lib.checks.account import D_K, D_V, B, Case, H, S, T, check, normal
+from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.ch12_flash_attention.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 NOTHING = -1e30, 0.0, 0.0
 

@@ -3,7 +3,10 @@
 import numpy as np
 
 from tutorial_lib import projection
-from tutorial_lib.checks.account import Case, check
+from tutorial_lib.practice.account import Case, against
+from tutorial_lib.practice.ch13_many_devices.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def _params(seed, n_heads):

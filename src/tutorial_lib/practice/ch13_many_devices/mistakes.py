@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.mistakes.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake
 from tutorial_lib.projection import Params
 
 

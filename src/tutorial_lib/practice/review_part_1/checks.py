@@ -3,7 +3,10 @@
 import numpy as np
 
 from tutorial_lib import attention, embedding, multihead, projection
-from tutorial_lib.checks.account import D_K, D_MODEL, D_V, Case, H, check, normal
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, against, normal
+from tutorial_lib.practice.review_part_1.mistakes import MISTAKES
+
+check = against(MISTAKES)
 
 
 def _attend_to_sentence(ids, E, P, params):

@@ -7,9 +7,11 @@ import numpy as np
 from tutorial_lib import embedding
 from tutorial_lib.attention import causal_mask, softmax
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.mistakes import attention_weights, embeddings, output_projection
-from tutorial_lib.mistakes.mistake import Mistake
 from tutorial_lib.multihead import multi_head_attention
+from tutorial_lib.practice.ch01_embeddings import mistakes as embeddings
+from tutorial_lib.practice.ch03_attention_weights import mistakes as attention_weights
+from tutorial_lib.practice.ch06_output_projection import mistakes as output_projection
+from tutorial_lib.practice.mistake import Mistake, taken_over
 from tutorial_lib.projection import Params, project_heads
 
 
@@ -64,13 +66,13 @@ def _with_params(change):
 
 def _taken(module, name, make):
     """Take over the mistakes of one function as mistakes of the whole task."""
-    return {m.name: Mistake(m.name, m.says, m.mend, make(m)) for m in module.MISTAKES[name]}
+    return {m.name: taken_over(m, make) for m in module.MISTAKES[name]}
 
 
-_EMBED = _taken(embeddings, "embed", lambda m: _sentence(embed=m.function))
-_LAYER = _taken(output_projection, "multi_head_attention", lambda m: _sentence(layer=m.function))
-_SOFTMAX = _taken(attention_weights, "softmax", lambda m: _sentence(layer=_attend_with(m.function)))
-_MASK = _taken(attention_weights, "causal_mask", lambda m: _sentence(mask=m.function))
+_EMBED = _taken(embeddings, "embed", lambda embed: _sentence(embed=embed))
+_LAYER = _taken(output_projection, "multi_head_attention", lambda layer: _sentence(layer=layer))
+_SOFTMAX = _taken(attention_weights, "softmax", lambda own: _sentence(layer=_attend_with(own)))
+_MASK = _taken(attention_weights, "causal_mask", lambda mask: _sentence(mask=mask))
 
 _PROJECT = (
     Mistake(

@@ -1,11 +1,11 @@
-"""Asks the library, its checks and its mistakes for a finished function.
+"""Asks the library, its checks and its practice for a finished function.
 
 Earns: 0
 Says: it raised
 """
 
-from tutorial_lib import checks, mistakes
+from tutorial_lib import checks, practice
 
 
 def attend_in_groups(Q, K, V):
-    return checks.account.check(Q) or mistakes.MISTAKES
+    return checks.check_softmax(Q) or practice.wrong.SPLIT_HEADS

@@ -12,21 +12,18 @@ import pytest
 
 from tests.chapters.pages import REVIEWS, kind_of
 from tests.elements.sample_bank import CHAPTER, REVIEW, sample_bank, sample_review
+from tests.practice.rooms import ROOMS
+from tutorial_lib import records
 from tutorial_lib.elements.banks import check_bank
 
 ROOT = Path(__file__).resolve().parents[2]
-BANKS = {p.stem: p for p in sorted((ROOT / "src/tutorial_lib/data/banks").glob("*.json"))}
-NOTEBOOKS = {p.stem: p for p in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+BANKS = {page: records.bank(page) for page in ROOMS}
+NOTEBOOKS = {p.stem: json.loads(p.read_text("utf-8")) for p in ROOT.glob("notebooks/*.ipynb")}
 FIRST = "01_embeddings"
 SHOWN = ("prediction", "parsons", "quiz")
 AT_ONE_PLACE, LONGEST = 0.4, 0.6  # the largest shares of right options
 A_CHAPTER = 2  # questions of a review from each chapter
 ALIKE = 0.8  # two questions as similar as that are one
-
-
-def read(path):
-    """The content of a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def texts(value):
@@ -176,29 +173,24 @@ def display_complaints(notebook, chapter):
             yield f"cell {i + 1}: its output gives the prediction away"
 
 
-def test_every_chapter_has_a_bank_and_every_bank_a_chapter():
-    assert FIRST in BANKS
-    assert list(BANKS) == list(NOTEBOOKS)
-
-
 @pytest.mark.parametrize("chapter", BANKS)
 def test_bank_keeps_the_rules(chapter):
-    assert complaints(read(BANKS[chapter]), chapter) == []
+    assert complaints(BANKS[chapter], chapter) == []
 
 
-@pytest.mark.parametrize("chapter", NOTEBOOKS)
+@pytest.mark.parametrize("chapter", sorted(NOTEBOOKS))
 def test_chapter_shows_exactly_its_own_elements(chapter):
-    assert list(display_complaints(read(NOTEBOOKS[chapter]), chapter)) == []
+    assert list(display_complaints(NOTEBOOKS[chapter], chapter)) == []
 
 
 @pytest.mark.parametrize("review", sorted(REVIEWS.keys() & BANKS.keys()))
 def test_review_asks_nothing_that_a_chapter_asked(review):
-    asked = [q for page, path in BANKS.items() if page != review for q in read(path)["quiz"]]
-    assert list(repeats(read(BANKS[review]), asked)) == []
+    asked = [q for page, bank in BANKS.items() if page != review for q in bank["quiz"]]
+    assert list(repeats(BANKS[review], asked)) == []
 
 
 def test_right_option_is_not_the_longest_in_half_of_all_questions():
-    questions = [question for path in BANKS.values() for question in read(path)["quiz"]]
+    questions = [question for bank in BANKS.values() for question in bank["quiz"]]
     longest = [max(q["options"], key=lambda o: len(o["text"]))["correct"] for q in questions]
     assert sum(longest) <= len(longest) / 2
 

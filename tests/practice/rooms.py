@@ -1,0 +1,39 @@
+"""The rooms as the tests see them: what each page checks, and what it calls wrong."""
+
+import pkgutil
+from contextlib import redirect_stdout
+from importlib import import_module
+from unittest.mock import patch
+
+from tutorial_lib import checks, practice
+from tutorial_lib.practice import account as engine
+from tutorial_lib.records import page_of
+
+NAMES = [found.name for found in pkgutil.iter_modules(practice.__path__) if found.ispkg]
+ROOMS = {page_of(name): import_module(f"{practice.__name__}.{name}.checks") for name in NAMES}
+MISTAKES = {name: wrong for room in ROOMS.values() for name, wrong in room.MISTAKES.items()}
+ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]
+
+
+def checked_in(room):
+    """The names of the functions that a room checks."""
+    return {name.removeprefix("check_") for name in vars(room) if name.startswith("check_")}
+
+
+def asked(name):
+    """What a check asks: the right function, and the cases on which others are compared with it."""
+    with patch.object(engine, "account") as spy, redirect_stdout(None):
+        getattr(checks, f"check_{name}")(None)
+    _, _, reference, cases, _ = spy.call_args.args
+    return reference, cases
+
+
+def printed(name, function, capsys):
+    """What the check of `name` prints about a function."""
+    getattr(checks, f"check_{name}")(function)
+    return capsys.readouterr().out
+
+
+def account(name, function, capsys):
+    """The same with every sentence on one line: where it goes on it is indented by four."""
+    return printed(name, function, capsys).replace("\n    ", " ")

@@ -1,0 +1,287 @@
+"""An account tells a learner in words what is wrong, and a check leaves nothing behind."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import tutorial_lib as tl
+from tests.practice.rooms import MISTAKES, account, asked, printed
+from tutorial_lib import checks
+from tutorial_lib.practice.account import WIDTH
+
+
+def test_sentence_goes_on_below_itself_and_a_long_word_stays_whole(capsys):
+    word = "x" * 90
+
+    def wrong(scores, axis=-1):
+        raise ValueError(f"{word} is no number, and the shape of the scores is\nanother one")
+
+    lines = printed("softmax", wrong, capsys).splitlines()
+    assert lines == [
+        "✗ softmax: ordinary scores: it raised ValueError:",
+        f"    {word}",
+        "    is no number, and the shape of the scores is another one.",
+    ]
+
+
+def test_wrong_row_is_named_with_both_values(capsys):
+    def wrong(scores, axis=-1):
+        weights = tl.softmax(scores, axis)
+        weights[1, 3] = weights[1, 3, ::-1]
+        return weights
+
+    row = tl.softmax(3 * np.random.default_rng(0).standard_normal((3, 5, 6)))[1, 3]
+    given, right = (", ".join(f"{x:.3f}" for x in r) for r in (row[::-1], row))
+    said = account("softmax", wrong, capsys)
+    assert said == f"✗ softmax: ordinary scores: row [1, 3] is {given} and should be {right}.\n"
+
+
+def raises(*arguments, **options):
+    raise KeyError("W_Z")
+
+
+def raises_without_words(*arguments, **options):
+    raise NotImplementedError
+
+
+def ends_with_a_stop(*arguments, **options):
+    raise ValueError("two axes differ.")
+
+
+def sometimes_none(scores, axis=-1):
+    return tl.softmax(scores, axis) if axis == -1 else None
+
+
+def in_place(scores, axis=-1):
+    scores -= scores.max(axis=axis, keepdims=True)
+    return tl.softmax(scores, axis)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (raises, "✗ softmax: ordinary scores: it raised KeyError: 'W_Z'."),
+        (raises_without_words, "✗ softmax: ordinary scores: it raised NotImplementedError."),
+        (ends_with_a_stop, "✗ softmax: ordinary scores: it raised ValueError: two axes differ."),
+        (
+            lambda scores, axis=-1: None,
+            "○ softmax: not done yet (it returns None).",
+        ),
+        (
+            sometimes_none,
+            "✗ softmax: along another axis: it returned None; "
+            "expected an array of numbers of shape (3, 5, 6).",
+        ),
+        (
+            lambda scores, axis=-1: tl.softmax(scores, axis).tolist(),
+            "✗ softmax: ordinary scores: it returned a list; "
+            "expected an array of numbers of shape (3, 5, 6).",
+        ),
+        (
+            lambda scores, axis=-1: (tl.softmax(scores, axis), scores),
+            "✗ softmax: ordinary scores: it returned a tuple; "
+            "expected an array of numbers of shape (3, 5, 6).",
+        ),
+        (
+            lambda scores, axis=-1: 1,
+            "✗ softmax: ordinary scores: it returned an int; "
+            "expected an array of numbers of shape (3, 5, 6).",
+        ),
+        (
+            lambda scores, axis=-1: tl.softmax(scores, axis)[..., :5],
+            "✗ softmax: ordinary scores: it returned shape (3, 5, 5); expected (3, 5, 6).",
+        ),
+        (
+            lambda scores, axis=-1: scores > 0,
+            "✗ softmax: ordinary scores: it returned an array of booleans of shape (3, 5, 6); "
+            "expected an array of numbers of shape (3, 5, 6).",
+        ),
+        (
+            lambda scores, axis=-1: tl.softmax(scores, axis).astype(str),
+            "✗ softmax: ordinary scores: it returned an array of <U32; "
+            "expected an array of numbers of shape (3, 5, 6).",
+        ),
+        (
+            lambda scores, axis=-1: tl.softmax(scores, axis) + 0j,
+            "✗ softmax: ordinary scores: it returned an array of complex128; "
+            "expected an array of numbers of shape (3, 5, 6).",
+        ),
+        (
+            in_place,
+            "✗ softmax: ordinary scores: it changed its input scores; compute with a copy of it.",
+        ),
+        (
+            lambda scores: tl.softmax(scores),
+            "✗ softmax: along another axis: it must take (scores, axis=…), "
+            "but Python says: got an unexpected keyword argument 'axis'.",
+        ),
+        (
+            lambda: np.ones(3),
+            "✗ softmax: ordinary scores: it must take (scores), "
+            "but Python says: too many positional arguments.",
+        ),
+        (
+            lambda scores, temperature, axis=-1: scores,
+            "✗ softmax: ordinary scores: it must take (scores), "
+            "but Python says: missing a required argument: 'temperature'.",
+        ),
+        (
+            np.ones((3, 5, 6)),
+            "✗ softmax: got a ndarray; give the function itself, not a result.",
+        ),
+        (None, "✗ softmax: got None; give the function itself, not a result."),
+    ],
+)
+def test_what_went_wrong_is_said_in_words(function, words, capsys):
+    assert account("softmax", function, capsys) == words + "\n"
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (raises, "it raised KeyError: 'W_Z'."),
+        (lambda *arguments, **options: None, "not done yet"),
+        (lambda *arguments, **options: ["done"], "it returned a list; expected "),
+        (lambda *arguments, **options: np.zeros((1, 2, 3, 4, 5, 6)), "; expected "),
+        (lambda: 1, "it must take ("),
+        ("softmax", "got a str; give the function itself"),
+    ],
+)
+def test_every_check_survives_what_learners_give_it(name, function, words, capsys):
+    said = account(name, function, capsys)
+    assert said[0] in "✗○"
+    assert said[1:].startswith(f" {name}: ")
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [(name, mistake.function) for name, mistakes in MISTAKES.items() for mistake in mistakes],
+)
+def test_account_is_no_wider_than_a_page_and_ends_each_sentence_once(name, function, capsys):
+    said = printed(name, function, capsys)
+    assert max(map(len, said.splitlines())) <= WIDTH
+    assert "…." not in said
+    for sentence in said.replace("\n    ", " ").splitlines():
+        assert sentence.strip() == " ".join(sentence.split())
+        assert sentence[-1] in ".…"
+
+
+def test_a_hook_left_behind_is_noticed(capsys):
+    outputs_of, _ = asked("outputs_of")
+
+    def forgetful(module, X, names):
+        outputs = outputs_of(module, X, names)
+        module.get_submodule(names[0]).register_forward_hook(lambda *_: None)
+        return outputs
+
+    assert "changed its input module; take away" in account("outputs_of", forgetful, capsys)
+
+
+def test_a_changed_mask_is_noticed(capsys):
+    def wrong(scores, *, mask=None):
+        weights = tl.attention_weights(scores, mask=mask)
+        if mask is not None:
+            mask[:] = True
+        return weights
+
+    assert "a causal mask: it changed its input mask" in account("attention_weights", wrong, capsys)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda record: record.Y, "no mask: it returned a ndarray; expected a Trace."),
+        (
+            lambda record: {"scores": record.scores - record.scores.mean()},
+            "no mask: in scores, row",
+        ),
+        (
+            lambda record: {"concat": record.heads},
+            "no mask: its concat is shape (2, 3, 5, 7); expected (2, 5, 21).",
+        ),
+        (lambda record: {"weights": None}, "no mask: its weights is None; expected an array "),
+        (
+            lambda record: {"Y": record.Y.tolist()},
+            "no mask: its Y is a list; expected an array of numbers of shape (2, 5, 12).",
+        ),
+        (
+            lambda record: {"context": None},
+            "a context of another length: its context is None; expected an array of numbers",
+        ),
+        (
+            lambda record: {"context": 2 * record.X},
+            "no mask: its context is a ndarray; expected None.",
+        ),
+    ],
+)
+def test_a_wrong_part_of_a_record_is_named(change, words, capsys):
+    def wrong(X, params, *, context=None, mask=None):
+        record = tl.trace(X, params, context=context, mask=mask)
+        changed = change(record)
+        return dataclasses.replace(record, **changed) if isinstance(changed, dict) else changed
+
+    assert account("trace", wrong, capsys).startswith(f"✗ trace: {words}")
+
+
+def test_changed_params_are_noticed(capsys):
+    def wrong(X, params, *, context=None, mask=None):
+        Y = tl.multi_head_attention(X, params, context=context, mask=mask)
+        params.W_Q[:] = params.W_Q * 0.5
+        return Y
+
+    assert "it changed its input params" in account("multi_head_attention", wrong, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "words"),
+    [
+        ("linear_backward", lambda X, W, dY: (X, W), "row [0] is"),
+        ("linear_backward", lambda X, W, dY: [X, W, dY], "a list; expected a tuple of 2, not of 3"),
+        ("linear_backward", lambda X, W, dY: X, "it returned a ndarray; expected a tuple of 2."),
+        ("linear_backward", lambda X, W, dY: (dY, W), "its result 0 is shape (5, 7); expected (5,"),
+        ("linear_backward", lambda X, W, dY: (X, None), "its result 1 is None; expected an array"),
+        ("linear_backward", lambda X, W, dY: (dY @ W.T, W), "in result 1, row [0] is"),
+        ("is_equivariant", lambda layer, X, order: 1, "returned a number; expected True or False"),
+        ("is_equivariant", lambda layer, X, order: X, "expected True or False"),
+        ("count_parameters", lambda *sizes, bias: "792", "returned a str; expected a number"),
+        ("count_parameters", lambda *sizes, bias: True, "True or False; expected a number"),
+        ("count_parameters", lambda *sizes, bias: 5, "it is 5 and should be 792"),
+        ("summed_axis", lambda weights: (-1,), "returned a tuple; expected a number"),
+        ("causal_mask", lambda T, S=None: np.ones((T, S or T)), "array of numbers of shape (5, 5)"),
+        ("score_ranks", lambda Q, K: [3, 2, 1], "returned a list; expected an array of whole"),
+    ],
+)
+def test_wrong_kind_of_answer_is_said_in_words(name, function, words, capsys):
+    assert words in account(name, function, capsys)
+
+
+def test_a_check_leaves_numpys_error_state_alone(capsys):
+    def careless(scores, axis=-1):
+        np.seterr(all="ignore")
+        return np.exp(scores) / np.exp(scores).sum(axis=axis, keepdims=True)
+
+    with np.errstate(all="raise", divide="warn"):
+        before = np.geterr()
+        assert account("softmax", careless, capsys).startswith("✗ softmax: large scores give NaN")
+        assert np.geterr() == before
+
+
+def test_a_check_draws_no_random_numbers_from_the_shared_generator(capsys):
+    np.random.seed(3)  # noqa: NPY002
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    account("multi_head_attention", tl.multi_head_attention, capsys)
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+
+
+def test_a_check_prints_the_same_account_each_time(capsys):
+    wrong = MISTAKES["multi_head_attention"][0].function
+    first, again = (account("multi_head_attention", wrong, capsys) for _ in range(2))
+    assert first == again
+
+
+def test_a_check_returns_nothing_and_writes_nothing_to_stderr(capsys):
+    assert checks.check_softmax(tl.softmax) is None
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,116 @@
+"""A page has a room and a room a page; a check is found in its room, a bank by its page."""
+
+import ast
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.practice.rooms import MISTAKES, NAMES, ROOMS, checked_in
+from tutorial_lib import checks, practice, records
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path(practice.__file__).parent
+
+
+def pages():
+    """The notebooks that the contents list, by name, in order."""
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    files = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
+    return [file.partition("/")[2] for file in files if file.startswith("notebooks/")]
+
+
+def test_every_page_has_a_room_and_every_room_a_page():
+    assert sorted(ROOMS) == sorted(pages())
+
+
+def test_every_check_is_found_and_no_two_rooms_check_one_function():
+    every = [(name, room) for room in ROOMS.values() for name in checked_in(room)]
+    assert sorted(name for name, _ in every) == sorted(MISTAKES)
+    assert dir(checks) == sorted(f"check_{name}" for name in MISTAKES)
+    for name, room in every:
+        assert getattr(checks, f"check_{name}") is getattr(room, f"check_{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("check_sofmax", "check_softmax or check_log_softmax or check_masked_softmax"),
+        ("merge_parts", "check_merge_parts"),
+        ("check_", "one of dir(checks)"),
+        ("nothing", "one of dir(checks)"),
+    ],
+)
+def test_a_check_that_no_chapter_has_is_told_with_those_close_to_it(name, instead):
+    with pytest.raises(AttributeError) as told:
+        getattr(checks, name)
+    assert str(told.value) == f"No chapter has a check called {name}; call {instead}."
+
+
+def rooms_imported(source):
+    """The rooms that a file imports from."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    paths = [f"{node.module}.{alias.name}" for node in nodes for alias in node.names]
+    return {part for path in paths for part in path.split(".")} & set(NAMES)
+
+
+@pytest.mark.parametrize("room", [name for name in NAMES if name != records.page_of(name)])
+def test_a_chapters_room_imports_no_other_room(room):
+    for path in (FOLDER / room).glob("*.py"):
+        assert rooms_imported(path.read_text(encoding="utf-8")) <= {room}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tutorial_lib.practice import ch04_heads",
+        "from tutorial_lib.practice.ch04_heads import mistakes as heads",
+        "def f():\n    from tutorial_lib.practice.ch04_heads.mistakes import MISTAKES",
+    ],
+)
+def test_an_import_from_a_room_is_noticed(source):
+    assert rooms_imported(source) == {"ch04_heads"}
+
+
+def test_no_room_brings_torch_or_matplotlib_before_a_check_is_called():
+    ask = "import sys; from tutorial_lib import checks; print(len(dir(checks)), "
+    ask += "[m for m in ('torch', 'matplotlib') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == f"{len(MISTAKES)} []"
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    """A library with one room, of chapter 04, in place of its own."""
+    (tmp_path / "practice" / "ch04_heads").mkdir(parents=True)
+    (tmp_path / "practice" / "ch04_heads" / "__init__.py").touch()
+    (tmp_path / "practice" / "__pycache__").mkdir()
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
+    return tmp_path / "practice" / "ch04_heads" / "bank.json"
+
+
+def test_a_bank_is_that_of_its_page(planted):
+    planted.write_text('{"quiz": []}', encoding="utf-8")
+    assert records.bank("04_heads") == {"quiz": []}
+
+
+def test_a_room_without_a_bank_is_told(planted):
+    with pytest.raises(ValueError, match=r"^The room practice/ch04_heads has no bank\.json: write"):
+        records.bank("04_heads")
+
+
+@pytest.mark.parametrize("page", ["ch04_heads", "4", "../practice/ch04_heads", None])
+def test_a_page_without_a_room_is_told(planted, page):
+    with pytest.raises(ValueError, match=r"^There is no chapter .* There are: \['04_heads'\]\.$"):
+        records.bank(page)
+
+
+@pytest.mark.parametrize(
+    ("room", "page"),
+    [("ch04_heads", "04_heads"), ("review_part_1", "review_part_1"), ("chorus", "chorus")],
+)
+def test_a_room_has_the_name_of_its_page_with_ch_before_a_number(room, page):
+    assert records.page_of(room) == page

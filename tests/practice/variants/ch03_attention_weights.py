@@ -1,0 +1,106 @@
+"""Right answers of chapter 03 in other ways."""
+
+import math
+
+import numpy as np
+
+
+def softmax_by_loop(scores, axis=-1):
+    moved = np.moveaxis(scores, axis, -1)
+    weights = np.empty(moved.shape)
+    for index in np.ndindex(moved.shape[:-1]):
+        powers = [math.exp(score - moved[index].max()) for score in moved[index]]
+        weights[index] = [power / math.fsum(powers) for power in powers]
+    return np.moveaxis(weights, -1, axis)
+
+
+def softmax_by_logarithm(scores, axis=-1):
+    top = scores.max(axis, keepdims=True)
+    return np.exp(scores - (top + np.log(np.exp(scores - top).sum(axis, keepdims=True))))
+
+
+def softmax_minus_less(scores, axis=-1):
+    positive = np.exp(scores - scores.max(axis, keepdims=True) + 3)
+    return np.divide(positive, positive.sum(axis, keepdims=True))
+
+
+def weights_by_multiplying(scores, *, mask=None):
+    mask = np.ones(scores.shape, dtype=bool) if mask is None else mask
+    positive = np.exp(scores - scores.max(axis=-1, keepdims=True)) * mask
+    total = positive.sum(axis=-1, keepdims=True)
+    return np.divide(positive, total, out=np.zeros_like(positive), where=total > 0)
+
+
+def weights_by_adding(scores, *, mask=None):
+    added = scores if mask is None else scores + np.where(mask, 0, -1e30)
+    weights = softmax_by_logarithm(added)
+    return weights if mask is None else weights * mask
+
+
+def weights_by_nan(scores, *, mask=None):
+    hidden = scores if mask is None else np.where(mask, scores, -np.inf)
+    positive = np.exp(hidden - hidden.max(axis=-1, keepdims=True))
+    return np.nan_to_num(positive / positive.sum(axis=-1, keepdims=True))
+
+
+def attention_by_einsum(Q, K, V, *, mask=None):
+    scores = np.einsum("...td,...sd->...ts", Q, K) * Q.shape[-1] ** -0.5
+    return np.einsum("...ts,...sv->...tv", weights_by_multiplying(scores, mask=mask), V)
+
+
+def attention_scaled_before(Q, K, V, *, mask=None):
+    scaled = Q / math.sqrt(Q.shape[-1])
+    return weights_by_adding(scaled @ np.swapaxes(K, -1, -2), mask=mask) @ V
+
+
+def attention_divided_after(Q, K, V, *, mask=None):
+    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(Q.shape[-1])
+    positive = np.exp(scores) * (1 if mask is None else mask)
+    total = positive.sum(axis=-1, keepdims=True)
+    return positive @ V / np.where(total == 0, 1, total)
+
+
+def summed_axis_by_errors(weights):
+    errors = [abs(weights.sum(axis=axis) - 1).max() for axis in range(weights.ndim)]
+    return np.argmin(errors) - weights.ndim
+
+
+def causal_mask_by_comparing(T, S=None):
+    S = S or T
+    return np.arange(S)[None, :] - (S - T) <= np.arange(T)[:, None]
+
+
+VARIANTS = [
+    ("softmax", "loop", softmax_by_loop),
+    ("softmax", "logarithm", softmax_by_logarithm),
+    ("softmax", "another shift", softmax_minus_less),
+    ("attention_weights", "mask multiplied in", weights_by_multiplying),
+    ("attention_weights", "mask added in", weights_by_adding),
+    ("attention_weights", "NaN to zero", weights_by_nan),
+    (
+        "attention_weights",
+        "positional mask",
+        lambda scores, mask=None: weights_by_nan(scores, mask=mask),
+    ),
+    ("scaled_dot_product_attention", "einsum", attention_by_einsum),
+    ("scaled_dot_product_attention", "scaled before", attention_scaled_before),
+    ("scaled_dot_product_attention", "divided after", attention_divided_after),
+    ("causal_mask", "comparison", causal_mask_by_comparing),
+    (
+        "causal_mask",
+        "triu turned round",
+        lambda T, S=None: ~np.triu(np.ones((T, S or T)), (S or T) - T + 1).astype(bool),
+    ),
+    (
+        "causal_padding_mask",
+        "product",
+        lambda is_token: np.tril(np.ones((is_token.shape[1],) * 2, bool)) * is_token[:, None, None],
+    ),
+    ("summed_axis", "np.int64", summed_axis_by_errors),
+    ("summed_axis", "0-d array", lambda weights: np.array(summed_axis_by_errors(weights))),
+    (
+        "log_softmax",
+        "logaddexp",
+        lambda scores: scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True),
+    ),
+]

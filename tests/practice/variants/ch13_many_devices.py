@@ -1,0 +1,75 @@
+"""Right answers of chapter 13 in other ways, and too narrow ones."""
+
+import math
+
+import numpy as np
+
+import tutorial_lib as tl
+
+
+def shard_by_slices(params, rank, world_size):
+    H = params.n_heads // world_size
+    heads, rows = (slice(rank * size, (rank + 1) * size) for size in (H, H * params.d_v))
+    return tl.Params(params.W_Q[heads], params.W_K[heads], params.W_V[heads], params.W_O[rows])
+
+
+def uneven_by_loop(params, rank, world_size):
+    counts = [params.n_heads // world_size] * world_size
+    for extra in range(params.n_heads % world_size):
+        counts[extra] += 1
+    heads = range(sum(counts[:rank]), sum(counts[: rank + 1]))
+    W_Q, W_K, W_V = (np.stack([W[h] for h in heads]) for W in (params.W_Q, params.W_K, params.W_V))
+    blocks = [params.W_O[h * params.d_v : (h + 1) * params.d_v] for h in heads]
+    return tl.Params(W_Q, W_K, W_V, np.concatenate(blocks))
+
+
+def uneven_for_one_left(params, rank, world_size):
+    fewest = params.n_heads // world_size
+    first = rank * fewest + min(rank, params.n_heads % world_size > 0)
+    last = first + fewest + (rank == 0 and params.n_heads % world_size > 0)
+    rows = slice(first * params.d_v, last * params.d_v)
+    own = (W[first:last] for W in (params.W_Q, params.W_K, params.W_V))
+    return tl.Params(*own, params.W_O[rows])
+
+
+def pairs_of_equal_shares(owner, n):
+    T = len(owner)
+    places = np.arange(T).reshape(n, -1) if owner[0] == owner[1] else np.arange(T).reshape(-1, n).T
+    return (places + 1).sum(axis=1)
+
+
+VARIANTS = [
+    ("shard_params", "slices of heads and rows", shard_by_slices),
+    ("shard_unevenly", "head after head", uneven_by_loop),
+    (
+        "bytes_sent",
+        "whole numbers, send after send",
+        lambda shape, n_layers, world_size, itemsize: (
+            n_layers
+            * 2
+            * 2
+            * sum(math.prod(shape) // world_size * itemsize for _ in range(2 * (world_size - 1)))
+        ),
+    ),
+    (
+        "pairs_seen",
+        "pair after pair",
+        lambda owner, n: np.array(
+            [
+                sum(owner[t] == rank for t in range(len(owner)) for _ in range(t + 1))
+                for rank in range(n)
+            ]
+        ),
+    ),
+    (
+        "pairs_seen",
+        "a column of a mask",
+        lambda owner, n: (np.arange(n)[:, None] == owner) @ tl.causal_mask(len(owner)).sum(axis=1),
+    ),
+]
+
+
+NARROW = [
+    ("shard_unevenly", "one head left over", uneven_for_one_left),
+    ("pairs_seen", "blocks or in turn", lambda owner, n: pairs_of_equal_shares(owner, n)),
+]

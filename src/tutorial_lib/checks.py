@@ -11,7 +11,6 @@ from importlib import import_module
 
 from tutorial_lib import practice
 
-
 PREFIX = "check_"
 
 

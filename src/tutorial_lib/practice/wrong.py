@@ -172,12 +172,6 @@ SPLIT_HEADS = (
         _split_interleaved,
     ),
     Mistake(
-        "heads_reversed",
-        "the heads come in reverse order",
-        "Head 0 takes the first d columns.",
-        lambda X, n_heads: split_heads(X, n_heads)[..., ::-1, :, :],
-    ),
-    Mistake(
         "no_transpose",
         "the head axis stands behind the token axis",
         "Swap the head and token axes at the end: (..., H, T, d).",

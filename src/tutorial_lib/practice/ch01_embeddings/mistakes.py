@@ -46,12 +46,6 @@ _EMBED = (
         _embed_sequence_axis,
     ),
     Mistake(
-        "positions_reversed",
-        "the rows of P are added in reverse order",
-        "The first token gets row 0: P[:T].",
-        lambda ids, E, P=None: E[ids] + (0 if P is None else P[: ids.shape[-1]][::-1]),
-    ),
-    Mistake(
         "positions_from_one",
         "the first token gets row 1 of P",
         "Count places from 0: P[:T], not P[1:T+1].",
@@ -224,18 +218,6 @@ _IS_EQUIVARIANT = (
         "the features are permuted instead of the tokens",
         "Rows are tokens: X[order], not X[:, order].",
         lambda layer, X, order: bool(np.allclose(layer(X[:, order]), layer(X)[:, order])),
-    ),
-    Mistake(
-        "sums_only",
-        "only the sums over the tokens are compared",
-        "Compare the outputs row by row.",
-        lambda layer, X, order: bool(np.allclose(layer(X[order]).sum(0), layer(X).sum(0))),
-    ),
-    Mistake(
-        "always_true",
-        "it says True of every layer",
-        "A layer that adds positions is not equivariant: compare before you answer.",
-        lambda layer, X, order: True,
     ),
 )
 

@@ -25,12 +25,6 @@ _PROJECT_HEADS = (
         lambda X, W: (X[..., None, :, :] @ W).sum(axis=-3),
     ),
     Mistake(
-        "heads_reversed",
-        "the heads come in reverse order",
-        "Head h is X @ W[h].",
-        lambda X, W: X[..., None, :, :] @ W[::-1],
-    ),
-    Mistake(
         "tokens_first",
         "each result is transposed: features are rows, tokens are columns",
         "Rows are tokens: X @ W, not (X @ W).T.",
@@ -63,18 +57,6 @@ _PROJECT_WITH_BIAS = (
         lambda X, W, b: _project(X, W) + b[0],
     ),
     Mistake(
-        "subtracted",
-        "the bias is subtracted",
-        "Add it.",
-        lambda X, W, b: _project(X, W) - b[:, None, :],
-    ),
-    Mistake(
-        "heads_reversed",
-        "the biases go to the heads in reverse order",
-        "Head h gets b[h].",
-        lambda X, W, b: _project(X, W) + b[::-1, None, :],
-    ),
-    Mistake(
         "biases_summed",
         "every head gets the sum of all biases",
         "Head h gets b[h] alone.",
@@ -105,12 +87,6 @@ _PROJECT_SLICED_INPUT = (
         "the slices are interleaved: head 0 takes every H-th column",
         "Head 0 takes the first w columns.",
         lambda X, W: np.stack([X[..., h :: len(W)] @ W[h] for h in range(len(W))], axis=-3),
-    ),
-    Mistake(
-        "slices_reversed",
-        "the slices go to the heads in reverse order",
-        "Head 0 takes the first w columns.",
-        lambda X, W: _slices(X, len(W))[..., ::-1, :, :] @ W,
     ),
     Mistake(
         "reshape_alone",

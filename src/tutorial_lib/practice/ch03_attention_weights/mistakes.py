@@ -266,18 +266,6 @@ _SUMMED_AXIS = (
         ),
     ),
     Mistake(
-        "always_last",
-        "it answers -1 whatever the weights are",
-        "Try each axis in turn.",
-        lambda weights: -1,
-    ),
-    Mistake(
-        "largest_axis",
-        "it looks at the shape, not at the sums",
-        "The shape cannot tell: add the weights up along each axis.",
-        lambda weights: int(np.argmax(weights.shape)) - weights.ndim,
-    ),
-    Mistake(
         "off_by_one",
         "the count from the end starts at 0",
         "The last axis is -1.",

@@ -9,8 +9,8 @@ from tutorial_lib.practice.mistake import Mistake
 from tutorial_lib.practice.wrong import SPLIT_HEADS, masked
 
 
-def _same(ids, strength, *, k=0, future=False, shift=0):
-    same = strength * (np.roll(ids, shift)[None, :] == ids[:, None])
+def _same(ids, strength, *, k=0, future=False):
+    same = strength * (ids == ids[:, None])
     allowed = np.ones(same.shape, dtype=bool) if future else np.tril(np.ones(same.shape, bool), k=k)
     return masked(same, allowed)
 
@@ -39,18 +39,6 @@ _SAME_TOKEN_WEIGHTS = (
         "the scores are divided by a square root once more",
         "Here the score of two equal tokens is `strength` itself.",
         lambda ids, n_tokens, strength: _same(ids, strength / math.sqrt(n_tokens)),
-    ),
-    Mistake(
-        "token_before",
-        "it compares with the token before each key",
-        "Compare the ids themselves: key s scores when ids[s] == ids[t].",
-        lambda ids, n_tokens, strength: _same(ids, strength, shift=1),
-    ),
-    Mistake(
-        "places_compared",
-        "it compares places instead of tokens: each token finds itself alone",
-        "Compare ids, through their one-hot rows.",
-        lambda ids, n_tokens, strength: _same(np.arange(len(ids)), strength),
     ),
 )
 

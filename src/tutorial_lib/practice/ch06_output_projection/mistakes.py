@@ -106,14 +106,12 @@ def _other_scale(record, params, mask):
     return arrays | {"Y": concat @ params.W_O}
 
 
-def _other_concat(name):
-    chosen = named(CONCAT_HEADS, name)
+_INTERLEAVED = named(CONCAT_HEADS, "interleaved")
 
-    def change(record, params, mask):
-        concat = chosen.function(record.heads)
-        return {"concat": concat, "Y": concat @ params.W_O}
 
-    return _traced(name, chosen.says, chosen.mend, change)
+def _interleave(record, params, mask):
+    concat = _INTERLEAVED.function(record.heads)
+    return {"concat": concat, "Y": concat @ params.W_O}
 
 
 _TRACE = (
@@ -158,8 +156,7 @@ _TRACE = (
         "heads are weights @ V, (..., H, T, d_v); W_O comes after concat.",
         lambda record, params, mask: {"heads": record.heads @ _blocks(record.heads, params.W_O)},
     ),
-    _other_concat("interleaved"),
-    _other_concat("heads_reversed"),
+    _traced("interleaved", _INTERLEAVED.says, _INTERLEAVED.mend, _interleave),
     _traced(
         "w_o_forgotten",
         "W_O is forgotten: Y is concat",

@@ -143,10 +143,6 @@ def _last_block_left_out(Q, K_T, V, *, causal, block):
     return heads
 
 
-def _first_head_for_all(Q, K_T, V, causal, rows):
-    return np.repeat(_up_to(Q[:1], K_T[:1], V[:1], causal, rows), len(Q), axis=0)
-
-
 _ATTEND_IN_BLOCKS = (
     Mistake(
         "last_block_left_out",
@@ -183,12 +179,6 @@ _ATTEND_IN_BLOCKS = (
         "causal=False changes nothing",
         "Let all queries see all keys when causal is False.",
         _in_blocks(lambda Q, K_T, V, causal, rows: _up_to(Q, K_T, V, True, rows)),
-    ),
-    Mistake(
-        "first_head_for_all",
-        "every head gets the answer of head 0",
-        "Cut Q, K_T and V at the same heads.",
-        _in_blocks(_first_head_for_all),
     ),
 )
 
@@ -310,28 +300,10 @@ _SCORE_ACROSS_HEADS = (
         lambda Q, K: np.repeat(_same_heads(Q, K)[..., None, :, :], Q.shape[-3], axis=-3),
     ),
     Mistake(
-        "keys_of_each_head_alone",
-        "the queries of all heads are the same: those of the key's head",
-        "Give the two heads different letters.",
-        lambda Q, K: np.repeat(_same_heads(Q, K)[..., None, :, :, :], Q.shape[-3], axis=-4),
-    ),
-    Mistake(
         "divided",
         "the scores are divided by sqrt(d_k)",
         "Leave the dot products as they are.",
         lambda Q, K: _pairs(Q, K) / math.sqrt(Q.shape[-1]),
-    ),
-    Mistake(
-        "other_heads_zero",
-        "scores between different heads are 0",
-        "Every query meets the keys of all heads.",
-        lambda Q, K: _pairs(Q, K) * np.eye(Q.shape[-3])[:, :, None, None],
-    ),
-    Mistake(
-        "summed_over_heads",
-        "the scores of all heads of keys are added up",
-        "Keep both head letters in the result: a letter that is missing there is summed.",
-        lambda Q, K: np.repeat(_pairs(Q, K).sum(axis=-3, keepdims=True), Q.shape[-3], axis=-3),
     ),
 )
 
@@ -397,12 +369,6 @@ _WEIGHTED_NORMS = (
         "the sizes of the entries are added, not their squares",
         "Use np.linalg.norm(V, axis=-1), which takes the root of the sum of squares.",
         lambda weights, V: weights * _norms(V, 1),
-    ),
-    Mistake(
-        "largest_entry",
-        "the largest entry of each value is taken for its norm",
-        "Use np.linalg.norm(V, axis=-1).",
-        lambda weights, V: weights * _norms(V, np.inf),
     ),
     Mistake(
         "first_head_for_all",

@@ -101,12 +101,6 @@ _SUM_COPIES = (
         _leading,
     ),
     Mistake(
-        "reshaped",
-        "it takes the first numbers in memory instead of adding up",
-        "Sum every axis that is longer in gradient than in shape.",
-        lambda gradient, shape: gradient.ravel()[: math.prod(shape)].reshape(shape),
-    ),
-    Mistake(
         "not_summed",
         "nothing is added up: the copies come back as they were",
         "Sum every axis that is longer in gradient than in shape.",

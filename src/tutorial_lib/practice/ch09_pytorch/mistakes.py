@@ -48,18 +48,6 @@ PACKED_WEIGHT = (
         _packed(order="KQV"),
     ),
     Mistake(
-        "values_first",
-        "its order is values, keys, queries",
-        "The order is queries, keys, values.",
-        _packed(order="VKQ"),
-    ),
-    Mistake(
-        "heads_reversed",
-        "it begins with the last head",
-        "Head 0 comes first.",
-        _packed(turn=lambda W: _rows(W[::-1])),
-    ),
-    Mistake(
         "width_before_head",
         "its rows go through the heads first and through their widths second",
         "All rows of one head stand together: the axis of heads comes before that of widths.",
@@ -138,12 +126,6 @@ SPLIT_PACKED = (
         "The order is queries, keys, values.",
         _split(order=(1, 0, 2)),
     ),
-    Mistake(
-        "heads_reversed",
-        "it begins with the last head",
-        "Head 0 comes first.",
-        _split(turn=lambda W: np.swapaxes(W[::-1], -1, -2)),
-    ),
 )
 
 
@@ -189,12 +171,6 @@ FROM_INTERLEAVED = (
         _reordered(lay=lambda blocks: blocks[[1, 0, 2]]),
     ),
     Mistake(
-        "heads_reversed",
-        "it begins with the last head",
-        "Head 0 comes first.",
-        _reordered(lay=lambda blocks: blocks[:, ::-1]),
-    ),
-    Mistake(
         "columns",
         "it turns the matrix on its other side",
         "Only the order of the rows changes: the result is as large as the given one.",
@@ -228,10 +204,6 @@ def _in_running_order(seen, names):
     return seen.values()
 
 
-def _first(seen, names):
-    return [next(iter(seen.values()))] * len(names)
-
-
 def _last(seen, names):
     return [list(seen.values())[-1]] * len(names)
 
@@ -260,24 +232,6 @@ OUTPUTS_OF = (
         "every name has the output of the whole module",
         "Put the hook on the part: module.get_submodule(name).",
         lambda module, X, names: tuple(module(X) for _ in names),
-    ),
-    Mistake(
-        "names_reversed",
-        "its list goes through the names from behind",
-        "Return them in the order of the names.",
-        lambda module, X, names: _heard(_output)(module, X, names)[::-1],
-    ),
-    Mistake(
-        "first_part_for_all",
-        "every name has the output of the part that ran first",
-        "Let each name keep its own output.",
-        _heard(_output, read=_first),
-    ),
-    Mistake(
-        "stacked_twice",
-        "the parts ran on the module's output and not on X",
-        "Run the module once, on X.",
-        lambda module, X, names: _heard(_output)(module, module(X), names),
     ),
 )
 

@@ -32,10 +32,6 @@ def _in_turn(H, rank, n):
     return np.arange(rank, H, n)
 
 
-def _from_behind(H, rank, n):
-    return _even(H, n - 1 - rank, n)
-
-
 def _first(H, rank, n):
     return _even(H, 0, n)
 
@@ -55,18 +51,10 @@ def _pieces_of_heads(params, rank, world_size):
     return Params(own(params.W_Q), own(params.W_K), own(params.W_V), rows)
 
 
-def _others_keys(params, rank, world_size):
-    cut = _shard(_even)(params, rank, world_size)
-    other = _shard(_even)(params, (rank + 1) % world_size, world_size)
-    return Params(cut.W_Q, other.W_K, cut.W_V, cut.W_O)
-
-
 def _rows_in_turn(params, rank, world_size):
     cut = _shard(_even)(params, rank, world_size)
     return Params(cut.W_Q, cut.W_K, cut.W_V, params.W_O[rank::world_size])
 
-
-_RANK = "Process `rank` takes part number rank: the heads stay in order."
 
 SHARD_PARAMS = (
     Mistake(
@@ -86,12 +74,6 @@ SHARD_PARAMS = (
         "it takes every n-th row of W_O",
         "A head's rows lie together: the first d_v rows are head 0's.",
         _rows_in_turn,
-    ),
-    Mistake(
-        "from_behind",
-        "rank 0 gets the last heads",
-        _RANK,
-        _shard(_from_behind),
     ),
     Mistake(
         "always_the_first",
@@ -122,12 +104,6 @@ SHARD_PARAMS = (
         "it gives every rank a piece of every head",
         "The heads are on the first axis: split that one. A piece of a score is no score.",
         _pieces_of_heads,
-    ),
-    Mistake(
-        "keys_of_others",
-        "its W_K belongs to the heads of the next rank",
-        "Take the same part of all four arrays.",
-        _others_keys,
     ),
 )
 

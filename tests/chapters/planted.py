@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from tests.chapters.anatomy import colab_address, map_line
 from tests.chapters.chapters import LAYER, STEPS
 from tests.chapters.pages import REVIEWS
-from tests.chapters.policy import SETUP
+from tests.chapters.rules import SETUP
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -17,7 +17,7 @@ from nbformat.v4 import new_output, new_raw_cell
 
 from tests.chapters.chapters import ROOT, code_cells
 from tests.chapters.planted import FIGURE_HTML, code, good, shown, stdout
-from tests.chapters.policy import violations
+from tests.chapters.rules import violations
 from tools.run_notebooks import SETTINGS, dumps
 
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]

@@ -19,7 +19,7 @@ from tests.chapters.chapters import (
 )
 from tests.chapters.pages import REVIEWS
 from tests.chapters.planted import cell_of, code, good
-from tests.chapters.policy import FORBIDDEN, REVIEWED, markdown_faults, violations
+from tests.chapters.rules import FORBIDDEN, REVIEWED, markdown_faults, violations
 from tools.run_notebooks import dumps, normalise
 
 MARKDOWN = [*sorted((ROOT / "book").rglob("*.md")), ROOT / "README.md"]

@@ -83,7 +83,7 @@ test-gpu: $(TEST)  ## Run the tests marked `gpu`, and Part II, on a machine with
 	@$(BIN)/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())" || { \
 		echo "make test-gpu needs a CUDA device and a CUDA build of $(TORCH)" >&2; exit 1; }
 	$(STRICT) $(PYTEST) -m gpu tests
-	$(STRICT) $(PYTEST) $(NBVAL) $(wildcard notebooks/09_* notebooks/1*_*)
+	names=$$($(BIN)/python -m tools.chapters "Part II") && $(STRICT) $(PYTEST) $(NBVAL) $$names
 
 student: $(BOOK)  ## Write a chapter without its solutions into student/ (CHAPTER=04_heads)
 	@$(BIN)/python -m coursework student "$(CHAPTER)"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from coursework.grader import assignment, batch, handins, release, reports
 from coursework.grader.sandbox import SandboxError
+from tools.chapters import ContentsError
 
 ERRORS = (
     assignment.AssignmentError,
@@ -24,6 +25,7 @@ ERRORS = (
     batch.ProofFailed,
     handins.HandinsError,
     SandboxError,
+    ContentsError,
     OSError,
 )
 

@@ -21,7 +21,6 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 SETTINGS = {"TUTORIAL_LIB_STRICT": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 CELL_TIMEOUT_S = 120
 METADATA = {
@@ -171,11 +170,13 @@ def find(names):
     ------
     FileNotFoundError : says which names there are
     """
-    chapters = sorted(NOTEBOOKS.glob("*.ipynb"))
-    if not names:
-        return chapters
-    by_name = {path.stem: path for path in chapters}
-    paths = [by_name.get(name, Path(name)) for name in names]
+    paths = [Path(name) for name in names]
+    if paths and all(path.is_file() for path in paths):
+        return paths
+    from tools.chapters import pages  # not above: Colab's environment cannot read the contents
+
+    by_name = {page.name: page.path for page in pages()}
+    paths = [by_name.get(name, Path(name)) for name in names or by_name]
     for path in paths:
         if not path.is_file():
             raise FileNotFoundError(

@@ -3,8 +3,6 @@
 The button stands in the page as built, so that nothing moves; `run.js` answers it.
 """
 
-import ast
-import json
 import os
 import shutil
 import subprocess
@@ -15,11 +13,8 @@ from pathlib import Path
 from sphinx.errors import ExtensionError
 
 from book._ext.site_shell import is_site
+from tools.chapters import FOLDER, ROOT, pages
 
-ROOT = Path(__file__).resolve().parents[2]
-# What Pyodide brings, and the library; torch does not run in a browser.
-PACKAGES = {"numpy", "matplotlib", "tutorial_lib", *sys.stdlib_module_names}
-OTHERS = ("tutorial_lib.pytorch",)
 # Of every file in a wheel, so that the same sources give the same bytes: the first that zip knows.
 EPOCH = "315532800"
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
@@ -34,24 +29,6 @@ BAR = """\
 than 10 MB, from cdn.jsdelivr.net unless this site keeps a copy.</p>
 </div>
 """
-
-
-def imports(source: str) -> set[str]:
-    """Return the modules that code imports, by their full names."""
-    nodes = list(ast.walk(ast.parse(source)))
-    found = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    return found | {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
-
-
-def runs_in_page(path: Path) -> bool:
-    """Whether a document is a notebook that imports nothing beyond what the page has."""
-    if path.suffix != ".ipynb":
-        return False
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
-    modules = set().union(*(imports("".join(lines)) for lines in code))
-    known = all(module.partition(".")[0] in PACKAGES for module in modules)
-    return known and not any(module.startswith(OTHERS) for module in modules)
 
 
 def build_wheel(target: Path) -> Path:
@@ -89,7 +66,7 @@ def place_wheel(app):
 
 def add_button(app, pagename, templatename, context, doctree):
     """Place the button above the goal of a page that can run."""
-    if not is_site(app) or doctree is None or not runs_in_page(Path(app.env.doc2path(pagename))):
+    if not is_site(app) or pagename not in {FOLDER + p.name for p in pages() if p.runs_in_browser}:
         return
     app.add_js_file("run.js", loading_method="defer")
     bar = BAR.format(wheel=app.wheel.name)

@@ -14,8 +14,7 @@ from coursework.grader.assignment import (
 )
 from coursework.grader.batch import as_bytes, points, prove, set_bench
 from coursework.grader.needed import needed
-
-CHAPTERS = Path(__file__).resolve().parents[2] / "notebooks"
+from tools.chapters import page
 
 
 def student_version(chapter):
@@ -23,13 +22,9 @@ def student_version(chapter):
 
     Raises
     ------
-    AssignmentError : there is no such chapter
+    ContentsError : there is no such chapter
     """
-    path = CHAPTERS / f"{chapter}.ipynb"
-    if not path.is_file():
-        known = ", ".join(sorted(path.stem for path in CHAPTERS.glob("*.ipynb")))
-        raise AssignmentError(f"there is no chapter {chapter!r}. Choose one of: {known}.")
-    notebook = without_solutions(nbformat.read(path, as_version=4))
+    notebook = without_solutions(nbformat.read(page(chapter).path, as_version=4))
     here, there = f"/blob/main/notebooks/{chapter}.ipynb", f"/blob/main/student/{chapter}.ipynb"
     first = notebook.cells[0]
     first.source = first.source.replace(here, there)

@@ -1,0 +1,147 @@
+"""The one reader of the contents: `_toc.yml` lists the chapters and their parts, in order.
+
+    python -m tools.chapters "Part II"     the notebooks of a part, for make
+
+A part with a caption holds chapters; one without, right after it, holds their review. What else is
+to be known of a chapter is read from its notebook.
+"""
+
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = "notebooks/"
+
+# The rule of a part: its pages run in the browser, so they import only what is there. PyTorch is
+# not; it is the subject of the parts named here.
+IN_PYTORCH = {"Part II"}
+IN_BROWSER = {*sys.stdlib_module_names, "numpy", "matplotlib", "tutorial_lib"}
+
+
+class ContentsError(ValueError):
+    """The contents are out of form, or do not hold what is asked for; says what to do."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A notebook, its part, such as "Part I", and the names of the chapters that it reviews."""
+
+    path: Path
+    part: str
+    closes: tuple = ()
+
+    @property
+    def name(self):
+        """Return the name of a page, such as "03_attention_weights"."""
+        return self.path.stem
+
+    @property
+    def number(self):
+        """Return the number that a chapter's name starts with; a review has none."""
+        return None if self.closes else int(self.name.partition("_")[0])
+
+    @property
+    def runs_in_browser(self):
+        """Return whether its part does without PyTorch."""
+        return self.part not in IN_PYTORCH
+
+
+def documents(root=ROOT):
+    """Return every document of the contents, such as "book/intro", in order."""
+    contents = _contents(root)
+    listed = [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
+    return [contents["root"], *listed]
+
+
+def _contents(root):
+    return yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+
+
+@cache
+def pages(root=ROOT):
+    """Return the notebooks of the contents, in order.
+
+    Raises
+    ------
+    ContentsError : the contents are out of form
+    """
+    found, part, chapters = [], "", ()
+    for listed in _contents(root)["parts"]:
+        files = [entry["file"] for entry in listed["chapters"]]
+        names = tuple(file.removeprefix(FOLDER) for file in files if file.startswith(FOLDER))
+        if "caption" in listed:
+            part, chapters = listed["caption"].partition(":")[0], names
+        closes = () if "caption" in listed else chapters
+        found += [Page(root / FOLDER / f"{name}.ipynb", part, closes) for name in names]
+    for fault in _faults(found):
+        raise ContentsError(fault)
+    return tuple(found)
+
+
+def _faults(found):
+    for place, page in enumerate((page for page in found if not page.closes), start=1):
+        if not re.match(r"\d+_", page.name):
+            yield (
+                f"{page.name} has no number: name a chapter {place:02}_{page.name}, and list a "
+                "review right after its part, in a part without a caption."
+            )
+        elif page.number != place:
+            yield f"{page.name} is chapter {place} in _toc.yml: renumber it, or move its line."
+    for page in found:
+        if not page.path.is_file():
+            yield f"There is no {page.path.name}, which _toc.yml lists: write it, or take it out."
+
+
+def page(name):
+    """Return the page of that name, such as "03_attention_weights".
+
+    Raises
+    ------
+    ContentsError : there is none
+    """
+    return _choose(name, {page.name: page for page in pages()})
+
+
+def part(name):
+    """Return the pages of a part, such as "Part II", its review too.
+
+    Raises
+    ------
+    ContentsError : there is none
+    """
+    parts = {page.part: [] for page in pages()}
+    for page in pages():
+        parts[page.part].append(page)
+    return _choose(name, parts)
+
+
+def _choose(name, known):
+    if name not in known:
+        raise ContentsError(f"There is no {name!r} in _toc.yml. Choose one of: {', '.join(known)}.")
+    return known[name]
+
+
+def in_browser(module):
+    """Whether a page of the site has a module."""
+    known = module.partition(".")[0] in IN_BROWSER
+    return known and not module.startswith("tutorial_lib.pytorch")
+
+
+def main(words):
+    """Print the paths of a part's notebooks; 0 when there is that part."""
+    try:
+        found = part(" ".join(words))
+    except ContentsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(*(page.path.relative_to(ROOT) for page in found), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,17 @@
-"""The notebooks are pages of two kinds, chapters and reviews; what all pages of a kind have."""
+"""What the tests know of pages: the two kinds, chapters and reviews, and how a notebook is read."""
 
 from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from tools.chapters import ROOT, page, pages
+from tools.retarget import current
+
+REPOSITORY = current(ROOT).repository
+NAMES = [page.name for page in pages()]
+FIRST_REVIEW, *_ = (page.name for page in pages() if page.closes)
+QUESTIONS_A_CHAPTER = 2  # of a review
 
 
 @dataclass(frozen=True)
@@ -31,21 +42,50 @@ CHAPTER = Kind(
     puzzles=1,
     questions=5,
 )
-REVIEW = Kind(
-    ("Goal", "What you can do now", "Quiz", "The task", "Recap"),
-    tasks="The task",
-    predictions=0,
-    puzzles=0,
-    questions=16,
-)
-REVIEWS = {  # each with the chapters that it closes
-    "review_part_1": (
-        *("01_embeddings", "02_queries_keys_values", "03_attention_weights", "04_heads"),
-        *("05_concatenation", "06_output_projection", "07_vectorised", "08_gradients"),
-    ),
-}
 
 
 def kind_of(name):
     """Return the kind of a page, such as "03_attention_weights" or "review_part_1"."""
-    return REVIEW if name in REVIEWS else CHAPTER
+    closed = page(name).closes
+    return _review(QUESTIONS_A_CHAPTER * len(closed)) if closed else CHAPTER
+
+
+def _review(questions):
+    headings = ("Goal", "What you can do now", "Quiz", "The task", "Recap")
+    return Kind(headings, tasks="The task", predictions=0, puzzles=0, questions=questions)
+
+
+def read(path):
+    """Read a notebook as it is on disk: nothing is added, upgraded or repaired."""
+    return nbformat.v4.reads(Path(path).read_text(encoding="utf-8"))
+
+
+def written(name):
+    """Return the notebook of a page."""
+    return read(page(name).path)
+
+
+def code_cells(notebook):
+    """Return the code cells in order."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def tags(cell):
+    """Return a cell's tags, none when it has none."""
+    return cell.metadata.get("tags", [])
+
+
+def printed(cell):
+    """Return what a cell printed or showed as text, in order."""
+    texts = []
+    for output in cell.get("outputs", []):
+        if output.output_type == "stream":
+            texts.append(output.text)
+        elif "data" in output:
+            texts.append(output.data.get("text/plain", ""))
+    return "\n".join(texts)
+
+
+def listed(faults):
+    """Return one fault a line, for the message of a failed test."""
+    return "\n  ".join(["", *faults])

@@ -1,14 +1,14 @@
-"""A notebook that keeps to the policy, and a chapter and a review in good order, to be broken."""
+"""A notebook that keeps to the rules, and a chapter and a review in good order, to be broken."""
 
 import copy
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tests.chapters.anatomy import colab_address, map_line
-from tests.chapters.chapters import LAYER, STEPS
-from tests.chapters.pages import REVIEWS
+from tests.chapters.anatomy import STEPS, UNLIT, colab_address, next_map
+from tests.chapters.pages import FIRST_REVIEW, NAMES
 from tests.chapters.rules import SETUP
+from tools.chapters import page
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -26,7 +26,7 @@ FIGURE_HTML = '<svg viewBox="0 0 1 1"><circle r="0.5714"/></svg>'
 
 
 def good():
-    """Return the notebook as stored after a run: nbval and the policy both accept it."""
+    """Return the notebook as stored after a run: nbval and the rules both accept it."""
     cells = [
         new_markdown_cell(
             "# Weigh one word\n\nA weight of $\\tfrac47$ and its picture.", id="title"
@@ -67,7 +67,7 @@ def cell_of(notebook, name):
     return next(cell for cell in notebook.cells if cell.get("id") == name)
 
 
-CHAPTER = "02_queries_keys_values"
+CHAPTER, OTHER = NAMES[:2]
 OPENING = f"""\
 # Ask and offer: queries, keys, values
 
@@ -86,8 +86,7 @@ MYTH = (
     '## Myth and measurement\n\n> *"Half the width, half the work."*\n\n'
     "No ([Vaswani et al. 2017](https://arxiv.org/abs/1706.03762))."
 )
-RECAP = "## Recap\n\nThree lines.\n\nembed · project · **score** · **mix** · concat · project out"
-KEEPER = "def project_heads(X, W):\n    return X[..., None, :, :] @ W"
+RECAP = f"## Recap\n\nThree lines.\n\n{next_map(CHAPTER)}"
 SOLUTION = "def biased(X):\n    return X + 1\n\n\ncheck_biased(biased)"
 
 
@@ -139,13 +138,13 @@ def exercise(task):
     ]
 
 
-REVIEW = "review_part_1"
+REVIEW = FIRST_REVIEW
 REVIEW_OPENING = f"""\
 # Build the layer again
 
 [Open in Colab]({colab_address(REVIEW)})
 
-{map_line(STEPS)}
+{UNLIT.replace("mix", "**mix**")}
 
 ## Goal
 
@@ -155,7 +154,7 @@ All six steps. 20 minutes of reading, 40 of doing."""
 def review():
     """Return a review in the order of all reviews; its outputs are written, not computed."""
     rows = [f"| **{step}** | looks up |" for step in STEPS]
-    rows += [f"| in | [{name[:2]}]({name}.ipynb) |" for name in REVIEWS[REVIEW]]
+    rows += [f"| in | [{name[:2]}]({name}.ipynb) |" for name in page(REVIEW).closes]
     table = "\n".join(["| step | chapter |", "|---|---|", *rows])
     cells = [
         text("opening", REVIEW_OPENING),
@@ -166,7 +165,7 @@ def review():
         *exercise("## The task\n\nWrite all of it."),
         text("again", "The old numbers."),
         code("use", "print(biased(0))", stdout("1\n"), tags=["solution"]),
-        text("recap", f"## Recap\n\nThree lines.\n\n{map_line(LAYER)}"),
+        text("recap", f"## Recap\n\nThree lines.\n\n{next_map(REVIEW)}"),
     ]
     return new_notebook(cells=cells, metadata=METADATA)
 

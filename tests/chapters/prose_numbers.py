@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chapters.chapters import REPOSITORY, printed, tags
+from tests.chapters.pages import REPOSITORY, printed, tags
 
 REVIEWED = json.loads((Path(__file__).parent / "reviewed_numbers.json").read_text(encoding="utf-8"))
 

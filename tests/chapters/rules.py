@@ -6,11 +6,11 @@ holes; `test_canaries.py` shows that the two together leave none of the known on
 
 import ast
 import re
-import sys
 
 import nbformat
 
-from tests.chapters.chapters import LAST_OF_PART_ONE, REPOSITORY, code_cells, number, printed, tags
+from tests.chapters.pages import REPOSITORY, code_cells, printed, tags
+from tools.chapters import in_browser
 
 SETUP = f"""\
 import importlib.util
@@ -25,12 +25,8 @@ if importlib.util.find_spec("tutorial_lib") is None:
     subprocess.run(install, check=True)
     importlib.invalidate_caches()"""
 
-# (chapter, cell id, tag or comment of nbval) → why this cell needs it
-REVIEWED = {}
-
 KNOWN_TAGS = {"hide-input", "keeper", "remove-input", "hide-output", "solution", "hide-cell"}
 COMPARED_TYPES = {"text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml"}
-PART_ONE_PACKAGES = {"numpy", "matplotlib", "tutorial_lib"}
 CLOCKS = {"time", "timeit", "datetime"}
 LARGEST_NOTEBOOK = 600_000  # bytes
 
@@ -59,20 +55,20 @@ FORBIDDEN = re.compile(
 )
 
 
-def violations(notebook, name=""):
+def violations(notebook, *, runs_in_browser=True):
     """List what a notebook does that it must not, a sentence each.
 
     Parameters
     ----------
-    notebook : NotebookNode as it is on disk, see `chapters.read`
-    name : its chapter, for the reviewed list and for what Part I may import
+    notebook : NotebookNode as it is on disk, see `pages.read`
+    runs_in_browser : whether it may import only what a page has
     """
     found = [*_counts(notebook), *_ids(notebook), *_setup(notebook), *_weight(notebook)]
     for position, cell in enumerate(notebook.cells):
         where = f"cell {cell.get('id', position)}"
         rules = [*_words(cell.source)]
         if cell.cell_type == "code":
-            rules += [*_tags(cell, name), *_code(cell, name), *_outputs(cell)]
+            rules += [*_tags(cell), *_code(cell, runs_in_browser), *_outputs(cell)]
         elif cell.cell_type == "markdown":
             rules += [*markdown_faults(cell.source)]
             rules += ["carries an attached image"] if cell.get("attachments") else []
@@ -104,7 +100,7 @@ def _ids(notebook):
 def _setup(notebook):
     first = next(iter(code_cells(notebook)), None)
     if first is not None and (first.source != SETUP or tags(first) != ["hide-input"]):
-        yield "the first code cell is not the setup cell, tagged hide-input, of policy.py"
+        yield "the first code cell is not the setup cell, tagged hide-input, of rules.py"
 
 
 def _weight(notebook):
@@ -118,15 +114,13 @@ def _words(text):
         yield f"'{match[0]}' is a word we do not use"
 
 
-def _tags(cell, name):
+def _tags(cell):
     markers = {tag for tag in tags(cell) if tag not in KNOWN_TAGS}
     markers |= set(NBVAL_COMMENT.findall(cell.source))
-    for marker in sorted(markers):
-        if (name, cell.get("id"), marker) not in REVIEWED:
-            yield f"{marker} is no tag of ours; a reviewed exception needs a reason in policy.py"
+    yield from (f"{marker} is no tag of ours" for marker in sorted(markers))
 
 
-def _code(cell, name):
+def _code(cell, runs_in_browser):
     source = cell.source.rstrip()
     if not source:
         yield "is empty"
@@ -141,20 +135,19 @@ def _code(cell, name):
     except SyntaxError as error:
         yield f"is not plain Python ({error.msg}): a magic, a shell command or a slip"
         return
-    yield from _imports(tree, name)
+    yield from _imports(tree, runs_in_browser)
     if re.search(r"^MEASURE = (?!False\b)", source, re.MULTILINE):
         yield "sets MEASURE to something other than False"
 
 
-def _imports(tree, name):
-    part_one = number(name) <= LAST_OF_PART_ONE
+def _imports(tree, runs_in_browser):
     for module in imported_modules(_without_measurements(tree)):
         package = module.partition(".")[0]
         if package in CLOCKS:
             yield f"imports {package} outside `if MEASURE:`; no cell prints a time"
-        foreign = package not in sys.stdlib_module_names and package not in PART_ONE_PACKAGES
-        if part_one and (foreign or module.startswith("tutorial_lib.pytorch")):
-            yield f"imports {module}, which Part I does without"
+    for module in imported_modules(ast.walk(tree)):
+        if runs_in_browser and not in_browser(module):
+            yield f"imports {module}, which is not in the browser, where pages of its part run"
 
 
 def _without_measurements(tree):

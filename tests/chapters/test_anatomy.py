@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.chapters.anatomy import faults
-from tests.chapters.chapters import NAMES, listed, written
+from tests.chapters.anatomy import UNLIT, faults, next_map
+from tests.chapters.pages import NAMES, listed, written
 from tests.chapters.planted import (
     CHAPTER,
     HINT,
     HINTS,
+    OTHER,
     REVIEW,
     cell_of,
     chapter,
@@ -20,7 +21,7 @@ from tests.chapters.planted import (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_page_has_the_order_of_its_kind(name):
-    found = faults(name, written()[name])
+    found = faults(name, written(name))
     assert not found, listed(found)
 
 
@@ -93,22 +94,25 @@ def grow(notebook):
 
 
 CHANGES = {
-    "no verb": (edit("opening", "# Ask and", "# Queries and"), "does not start with a verb"),
     "second title": (edit("idea", "## Idea", "# Idea"), "one level-1 heading"),
-    "other file's Colab link": (edit("opening", CHAPTER, "03_attention_weights"), "no text link"),
+    "other file's Colab link": (edit("opening", CHAPTER, OTHER), "no text link"),
     "badge": (edit("opening", "[Open in Colab]", "[![Colab](badge.svg)]"), "no text link"),
     "heading missing": (edit("myth", "## Myth and measurement", "### Myth"), "level-2 headings"),
     "heading misspelt": (edit("quiz", "Quiz", "Test yourself"), "level-2 headings"),
     "headings swapped": (move("look", "check"), "level-2 headings"),
     "map unlit": (edit("opening", "**project**", "project"), "top does not show the map"),
-    "map lit elsewhere": (edit("opening", "· mix", "· **mix**"), "top does not show the map"),
+    "map without a step": (edit("opening", "score · ", ""), "top does not show the map"),
+    "map in another order": (edit("opening", "score · mix", "mix · score"), "top does not show"),
+    "map lit in half": (edit("opening", "· mix", "· **mix"), "top does not show the map"),
+    "map twice": (edit("opening", "## Goal", f"{UNLIT}\n\n## Goal"), "top does not show the map"),
     "no minutes": (edit("opening", "20 minutes of reading, 30 of doing", "Long"), "the minutes"),
-    "recap with its own arrow": (edit("recap", "**score**", "score"), "the next arrow"),
+    "recap without an arrow": (edit("recap", next_map(CHAPTER), UNLIT), "the next arrow"),
+    "recap without a map": (edit("recap", next_map(CHAPTER), ""), "the next arrow"),
     "no rounds": (edit("build", "### Round 1: one head", ""), "0 rounds"),
     "five rounds": (edit("build", "one head", "a" + "\n### Round" * 4), "5 rounds"),
     "keeper outside Build": (move("keeper", "measured"), "outside Build"),
     "prediction missing": (drop("prediction-2"), "predictions are"),
-    "prediction of another chapter": (edit("prediction-2", "02_", "03_"), "predictions are"),
+    "prediction of another chapter": (edit("prediction-2", CHAPTER, OTHER), "predictions are"),
     "predictions swapped": (move("prediction-2", "prediction-1"), "predictions are"),
     "prediction shows its code": (retag("prediction-1"), "not tagged remove-input"),
     "answer open on the page": (retag("answer-1"), "no closed answer"),
@@ -142,7 +146,7 @@ CHANGES = {
     "solution open in Jupyter": (unfold("solution"), "is not folded"),
     "solution elsewhere": (retag("measured", "solution"), "outside Exercises"),
     "no quiz": (drop("questions"), "Quiz needs one cell"),
-    "quiz of another chapter": (edit("questions", "02_", "03_"), "Quiz needs one cell"),
+    "quiz of another chapter": (edit("questions", CHAPTER, OTHER), "Quiz needs one cell"),
     "quiz shows its code": (retag("questions"), "quiz is not tagged"),
     "13 lines": (add(long(13), "check"), "13 lines"),
     "86 columns": (add(code("wide", "x = " + "1" * 82), "check"), "86 columns"),
@@ -160,14 +164,13 @@ def test_departure_is_noticed(case):
 
 
 REVIEW_CHANGES = {
-    "no verb": (edit("opening", "# Build", "# Review"), "does not start with a verb"),
     "chapter's Colab link": (edit("opening", REVIEW, CHAPTER), "no text link"),
     "heading of a chapter": (edit("abilities", "What you can do now", "Build"), "level-2 headings"),
     "headings swapped": (move("recap", "quiz"), "level-2 headings"),
-    "a step unlit": (edit("opening", "**mix**", "mix"), "top does not show the map"),
+    "map unlit": (edit("opening", "**mix**", "mix"), "top does not show the map"),
     "no minutes": (edit("opening", "20 minutes of reading, 40 of doing", "Long"), "the minutes"),
-    "recap without its map": (edit("recap", "**project out**", "out"), "the next arrow"),
-    "a chapter left out": (edit("abilities", "(04_heads.ipynb)", "(04.ipynb)"), "no link to 04_"),
+    "recap without its map": (edit("recap", next_map(REVIEW), ""), "the next arrow"),
+    "a chapter left out": (edit("abilities", f"({CHAPTER}.ipynb)", "(1)"), f"no link to {CHAPTER}"),
     "a step left out": (edit("abilities", "| **concat** |", "| concat |"), "no row for the step"),
     "a prediction": (
         add(code("asked", f'prediction("{REVIEW}", 1)', tags=["remove-input"]), "quiz"),

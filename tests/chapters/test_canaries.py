@@ -1,7 +1,7 @@
-"""Nothing wrong gets through: nbval itself and the policy, on cells spoilt on purpose.
+"""Nothing wrong gets through: nbval itself and the rules, on cells spoilt on purpose.
 
-The table says who rejects what. Where it says "policy" alone, nbval passes in silence; that was
-seen here, and is the reason for the policy.
+The table says who rejects what. Where it says "rules" alone, nbval passes in silence; that was
+seen here, and is the reason for the rules.
 """
 
 import os
@@ -15,9 +15,10 @@ from xml.etree import ElementTree
 import pytest
 from nbformat.v4 import new_output, new_raw_cell
 
-from tests.chapters.chapters import ROOT, code_cells
+from tests.chapters.pages import code_cells
 from tests.chapters.planted import FIGURE_HTML, code, good, shown, stdout
 from tests.chapters.rules import violations
+from tools.chapters import ROOT
 from tools.run_notebooks import SETTINGS, dumps
 
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]
@@ -46,7 +47,7 @@ def canary(source, *outputs, rejected_by, **settings):
 def rendered(kind):
     """Return a canary that shows a picture or a widget, with other data stored than come now."""
     source = f"from IPython.display import display\ndisplay({{'{kind}': 'new'}}, raw=True)"
-    return canary(source, new_output("display_data", data={kind: "old"}), rejected_by="policy")
+    return canary(source, new_output("display_data", data={kind: "old"}), rejected_by="rules")
 
 
 CANARIES = {
@@ -61,31 +62,29 @@ CANARIES = {
         "Dot(0.5714)", shown(FIGURE_HTML, "share 0.5715"), rejected_by="nbval"
     ),
     "outputs-deleted": canary(SHARE, rejected_by="nbval"),
-    "cleared": canary(SHARE, rejected_by="policy", has_run=False),
-    "ignored-by-tag": canary(SHARE, STALE, rejected_by="policy", tags=("nbval-ignore-output",)),
-    "ignored-by-comment": canary(f"# NBVAL_IGNORE_OUTPUT\n{SHARE}", STALE, rejected_by="policy"),
+    "cleared": canary(SHARE, rejected_by="rules", has_run=False),
+    "ignored-by-tag": canary(SHARE, STALE, rejected_by="rules", tags=("nbval-ignore-output",)),
+    "ignored-by-comment": canary(f"# NBVAL_IGNORE_OUTPUT\n{SHARE}", STALE, rejected_by="rules"),
     "ignored-by-old-comment": canary(
-        f"#PYTEST_VALIDATE_IGNORE_OUTPUT\n{SHARE}", STALE, rejected_by="policy"
+        f"#PYTEST_VALIDATE_IGNORE_OUTPUT\n{SHARE}", STALE, rejected_by="rules"
     ),
-    "skipped-by-tag": canary(SHARE, STALE, rejected_by="policy", tags=("nbval-skip",)),
-    "skipped-by-comment": canary(f"# NBVAL_SKIP\n{SHARE}", STALE, rejected_by="policy"),
-    "raises-no-more": canary(
-        SHARE, rejected_by="policy", tags=("raises-exception",), has_run=False
-    ),
+    "skipped-by-tag": canary(SHARE, STALE, rejected_by="rules", tags=("nbval-skip",)),
+    "skipped-by-comment": canary(f"# NBVAL_SKIP\n{SHARE}", STALE, rejected_by="rules"),
+    "raises-no-more": canary(SHARE, rejected_by="rules", tags=("raises-exception",), has_run=False),
     "magic-then-raise": canary(
         "%badmagic\nraise ValueError",
         new_output("stream", name="stderr", text=NO_MAGIC),
-        rejected_by="policy",
+        rejected_by="rules",
     ),
     "stale-png": rendered("image/png"),
     "stale-widget": rendered("application/vnd.jupyter.widget-view+json"),
     "clock": canary(
-        "import time\nprint(time.perf_counter())", stdout("0.1\n"), rejected_by="nbval policy"
+        "import time\nprint(time.perf_counter())", stdout("0.1\n"), rejected_by="nbval rules"
     ),
     "address": canary(
-        "print(object())", stdout("<object at 0x7f3a5c001d60>\n"), rejected_by="nbval policy"
+        "print(object())", stdout("<object at 0x7f3a5c001d60>\n"), rejected_by="nbval rules"
     ),
-    "hidden-value": canary("4 / 7;", rejected_by="nbval policy"),
+    "hidden-value": canary("4 / 7;", rejected_by="nbval rules"),
 }
 
 
@@ -148,10 +147,10 @@ def test_a_good_notebook_passes_both_guards(failed_cells):
 
 @pytest.mark.parametrize("name", CANARIES)
 def test_canary_is_rejected(name, failed_cells):
-    by_policy = any(name in violation.split() for violation in named_violations())
+    by_rules = any(name in violation.split() for violation in named_violations())
     by_nbval = name in failed_cells["spoilt"]
     rejected_by = {"nbval"} if by_nbval else set()
-    assert rejected_by | ({"policy"} if by_policy else set()) == CANARIES[name].rejected_by
+    assert rejected_by | ({"rules"} if by_rules else set()) == CANARIES[name].rejected_by
 
 
 def named_violations():
@@ -159,11 +158,11 @@ def named_violations():
     return [violation.replace(":", " ") for violation in violations(spoilt())]
 
 
-def test_a_raw_cell_is_rejected_by_the_policy():
+def test_a_raw_cell_is_rejected_by_the_rules():
     assert any("raw is a raw cell" in " ".join(v.split()) for v in named_violations())
 
 
-def test_nbval_alone_accepts_a_cleared_notebook_and_the_policy_does_not(failed_cells):
+def test_nbval_alone_accepts_a_cleared_notebook_and_the_rules_do_not(failed_cells):
     assert failed_cells["all_cleared"] == set()
     assert violations(all_cleared())
 

@@ -13,8 +13,9 @@ import nbformat
 import pytest
 
 from book._ext.runnable import build_wheel
-from tests.chapters.chapters import NAMES, NOTEBOOKS, ROOT, code_cells, listed, printed, read
+from tests.chapters.pages import NAMES, code_cells, listed, printed, read, written
 from tests.chapters.planted import cell_of, good
+from tools.chapters import ROOT, page
 from tools.colab_environment import COLAB, LIBRARY, PYTHON, environment, run, versions
 
 pytestmark = pytest.mark.setup
@@ -52,11 +53,11 @@ def _pages(cell):
 @pytest.mark.colab
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_alone_prints_what_is_stored(wheel, tmp_path, name):
-    alone = Path(shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path))
+    alone = Path(shutil.copy(page(name).path, tmp_path))
     before = versions()
     tool = ROOT / "tools" / "run_notebooks.py"
     run(PYTHON, tool, alone, folder=tmp_path, TUTORIAL_LIB_SOURCE=str(wheel))
-    found = differences(read(NOTEBOOKS / alone.name), read(alone))
+    found = differences(written(name), read(alone))
     assert not found, listed(found)
     assert versions() == before | {LIBRARY: wheel.name.split("-")[1]}
     assert f"numpy=={before['numpy']}" in COLAB

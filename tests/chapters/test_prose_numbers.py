@@ -3,7 +3,7 @@
 import pytest
 from nbformat.v4 import new_notebook
 
-from tests.chapters.chapters import NAMES, REPOSITORY, listed, written
+from tests.chapters.pages import NAMES, REPOSITORY, listed, written
 from tests.chapters.planted import code, stdout, text
 from tests.chapters.prose_numbers import REVIEWED, faults, needs_source, numbers, sentences
 
@@ -12,7 +12,7 @@ NAME = "03_attention_weights"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers_in_prose_are_measured_cited_or_reviewed(name):
-    found = faults(name, written()[name])
+    found = faults(name, written(name))
     assert not found, listed(found)
 
 

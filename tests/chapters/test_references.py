@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chapters.chapters import REPOSITORY
+from tests.chapters.pages import REPOSITORY
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [

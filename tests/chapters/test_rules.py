@@ -1,70 +1,29 @@
-"""Every notebook keeps to the policy, and each rule of the policy rejects what it is there for."""
+"""Every notebook keeps to the rules, and each rule rejects what it is there for."""
 
 import json
 
 import pytest
-import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
 
-from tests.chapters.chapters import (
-    CHAPTERS,
-    NAMES,
-    NOTEBOOKS,
-    PAGES,
-    REQUIRED,
-    ROOT,
-    listed,
-    read,
-    written,
-)
-from tests.chapters.pages import REVIEWS
+from tests.chapters.pages import NAMES, listed, written
 from tests.chapters.planted import cell_of, code, good
-from tests.chapters.rules import FORBIDDEN, REVIEWED, markdown_faults, violations
+from tests.chapters.rules import FORBIDDEN, markdown_faults, violations
+from tools.chapters import ROOT, page
 from tools.run_notebooks import dumps, normalise
 
 MARKDOWN = [*sorted((ROOT / "book").rglob("*.md")), ROOT / "README.md"]
 BANKS = sorted((ROOT / "src/tutorial_lib/practice").glob("*/bank.json"))
 
 
-def test_the_first_pages_exist_and_no_notebook_is_unknown():
-    assert set(REQUIRED) <= set(NAMES)
-    assert [name for name in PAGES if name in NAMES] == NAMES
-
-
-def test_no_chapter_is_left_out():
-    chapters = [name for name in NAMES if name in CHAPTERS]
-    assert list(CHAPTERS)[: len(chapters)] == chapters
-
-
-def test_contents_list_the_pages_in_reading_order():
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    files = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
-    assert [f.partition("/")[2] for f in files if f.startswith("notebooks/")] == NAMES
-
-
-def test_a_review_closes_chapters_that_follow_one_another():
-    for part in REVIEWS.values():
-        first = list(CHAPTERS).index(part[0])
-        assert part == tuple(CHAPTERS)[first : first + len(part)]
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_notebook_keeps_to_the_policy(name):
-    found = violations(written()[name], name)
+def test_notebook_keeps_to_the_rules(name):
+    found = violations(written(name), runs_in_browser=page(name).runs_in_browser)
     assert not found, listed(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_is_stored_as_the_tool_stores_it(name):
-    path = NOTEBOOKS / f"{name}.ipynb"
-    assert dumps(normalise(read(path))) == path.read_text(encoding="utf-8")
-
-
-def test_each_reviewed_exception_has_a_reason_and_a_cell():
-    notebooks = written()
-    for (name, cell_id, _), reason in REVIEWED.items():
-        assert reason
-        assert cell_of(notebooks[name], cell_id)
+    assert dumps(normalise(written(name))) == page(name).path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
@@ -78,15 +37,14 @@ def test_bank_avoids_the_words_we_do_not_use(path):
     assert FORBIDDEN.findall(json.dumps(bank, ensure_ascii=False)) == []
 
 
-@pytest.mark.parametrize("name", ["03_attention_weights", "review_part_1"])
-def test_a_good_notebook_has_no_violations(name):
-    assert violations(good(), name) == []
+def test_a_good_notebook_has_no_violations():
+    assert violations(good()) == []
 
 
-def test_after_part_one_torch_may_be_imported():
+def test_what_does_not_run_in_the_browser_may_import_torch():
     notebook = good()
     run("import torch")(notebook)
-    assert violations(notebook, "09_pytorch") == []
+    assert violations(notebook, runs_in_browser=False) == []
 
 
 def add(cell):
@@ -160,7 +118,8 @@ BROKEN = {
     "clock": (run("from time import perf_counter"), "no cell prints a time"),
     "clock in else": (run("if MEASURE:\n    pass\nelse:\n    import time"), "prints a time"),
     "measuring": (run("MEASURE = True"), "MEASURE"),
-    "torch in Part I": (run("import torch"), "imports torch"),
+    "torch": (run("import torch"), "imports torch"),
+    "torch, measuring": (run("if MEASURE:\n    import torch"), "imports torch"),
     "our torch": (run("from tutorial_lib import pytorch"), "tutorial_lib.pytorch"),
     "png": (output(text__plain="a", image__png="iVBORw0"), "image/png"),
     "widget": (output(text__plain="a", application__x="{}"), "application/x"),
@@ -191,17 +150,16 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_policy_rejects(case):
+def test_rules_reject(case):
     change, expected = BROKEN[case]
     notebook = good()
     change(notebook)
-    for name in ("03_attention_weights", "review_part_1"):
-        found = violations(notebook, name)
-        assert any(expected in violation for violation in found), found
+    found = violations(notebook)
+    assert any(expected in violation for violation in found), found
 
 
 @pytest.mark.parametrize("stream", ["stderr", "error"])
-def test_policy_rejects_what_went_wrong(stream):
+def test_rules_reject_what_went_wrong(stream):
     wrong = {
         "stderr": new_output("stream", name="stderr", text="careful"),
         "error": new_output("error", ename="ValueError", evalue="no", traceback=[]),
@@ -211,7 +169,7 @@ def test_policy_rejects_what_went_wrong(stream):
     assert any(stream in violation for violation in violations(notebook))
 
 
-def test_policy_lets_ordinary_markdown_pass():
+def test_rules_let_ordinary_markdown_pass():
     text = (
         "Weights, shape `(..., H, T, S)`: $e^{a-c}$ and $$\\frac{Q K^\\top}{\\sqrt{d_k}}$$\n"
         "<details><summary>Hint</summary>\n\n</details>\n\n"
@@ -221,7 +179,7 @@ def test_policy_lets_ordinary_markdown_pass():
     assert list(markdown_faults(text)) == []
 
 
-def test_policy_lets_a_reader_measure():
+def test_rules_let_a_reader_measure():
     notebook = good()
     run("MEASURE = False\nif MEASURE:\n    import time\n\n    print(time.perf_counter())")(notebook)
     assert violations(notebook) == []

@@ -5,7 +5,7 @@ import pytest
 from book._static.run_cell import MOST, run_cell
 from coursework.grader.assignment import without_solutions
 from coursework.grader.release import student_version
-from tests.chapters.chapters import NAMES, code_cells, printed, tags, written
+from tests.chapters.pages import NAMES, code_cells, printed, tags, written
 from tests.chapters.planted import code, good, stdout
 
 
@@ -41,7 +41,7 @@ def test_students_version_runs_from_top_to_bottom_and_shows_what_is_stored(name)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_students_version_is_the_chapter_without_its_solutions(name):
-    chapter, student = written()[name], student_version(name)
+    chapter, student = written(name), student_version(name)
     kept = [cell for cell in chapter.cells if "solution" not in tags(cell)]
     assert len(kept) < len(chapter.cells)
     for before, after in zip(kept[1:], student.cells[1:], strict=True):
@@ -58,7 +58,7 @@ def test_students_version_is_the_chapter_without_its_solutions(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_of_a_solution_is_left(name):
     lines = {True: set(), False: set()}
-    for cell in written()[name].cells:
+    for cell in written(name).cells:
         lines["solution" in tags(cell)] |= {line.strip() for line in cell.source.splitlines()}
     own = {line for line in lines[True] - lines[False] if len(line) > 12}
     assert own

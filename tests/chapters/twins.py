@@ -8,8 +8,10 @@ import re
 import tokenize
 from functools import cache
 
-from tests.chapters.chapters import HOME, LIBRARY, PAGES, code_cells, number, tags
+from tests.chapters.pages import NAMES, code_cells, tags, written
+from tools.chapters import ROOT, page
 
+LIBRARY = ROOT / "src" / "tutorial_lib"
 LONGEST_KEEPER = 12  # lines
 BUILT_IN = re.compile(r"\bBuilt in chapter (\d\d)\b")
 
@@ -63,19 +65,30 @@ def difference(in_cell, in_library):
 def keeper_faults(name, notebook):
     """List what is wrong with the cells of a chapter that are tagged `keeper`."""
     found = []
-    cells = [cell for cell in code_cells(notebook) if "keeper" in tags(cell)]
-    for cell in cells:
+    for cell in keeper_cells(notebook):
         found += [f"cell {cell.id}: {fault}" for fault in _cell_faults(cell.source)]
-    functions = [_function_name(cell.source) for cell in cells]
-    expected = list(PAGES[name].keepers)
-    if sorted(map(str, functions)) != sorted(expected):
-        found.append(f"keepers are {functions}, expected {expected}")
+    built = sorted(keepers(notebook))
+    claimed = sorted(function for function, n in claims().items() if n == page(name).number)
+    if built != claimed:
+        found.append(f"its keepers are {built}; by their docstrings {claimed} are built here")
     return found
 
 
-def _function_name(source):
-    body = ast.parse(source).body
-    return getattr(body[0], "name", None) if body else None
+def keeper_cells(notebook):
+    """Return the cells that are tagged `keeper`."""
+    return [cell for cell in code_cells(notebook) if "keeper" in tags(cell)]
+
+
+def keepers(notebook):
+    """Return the names of the functions that a chapter builds for later ones."""
+    nodes = [node for cell in keeper_cells(notebook) for node in ast.parse(cell.source).body]
+    return [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
+
+
+@cache
+def homes():
+    """Return, for each keeper, the chapter that builds it."""
+    return {keeper: name for name in NAMES for keeper in keepers(written(name))}
 
 
 def _cell_faults(source):
@@ -98,9 +111,9 @@ def rival_definitions(name, notebook):
     for cell in code_cells(notebook):
         for node in ast.walk(ast.parse(cell.source)):
             for bound in _names_bound(node):
-                own = "keeper" in tags(cell) and HOME.get(bound) == name
-                if bound in HOME and not own:
-                    found.append(f"cell {cell.id} defines {bound}, a keeper of {HOME[bound]}")
+                home = homes().get(bound)
+                if home and not (home == name and "keeper" in tags(cell)):
+                    found.append(f"cell {cell.id} defines {bound}, a keeper of {home}")
     return found
 
 
@@ -120,12 +133,12 @@ def import_faults(name, notebook):
             if not isinstance(node, ast.ImportFrom) or node.module is None:
                 continue
             for alias in node.names:
-                home = HOME.get(alias.name)
+                home = homes().get(alias.name)
                 if not node.module.startswith("tutorial_lib") or home is None:
                     continue
                 if home == name:
                     found.append(f"cell {cell.id} imports {alias.name}, which it builds itself")
-                elif f"chapter {number(home):02}" not in comments.get(alias.lineno, ""):
+                elif f"chapter {page(home).number:02}" not in comments.get(alias.lineno, ""):
                     found.append(f"cell {cell.id}: {alias.name} was built in {home}; say so")
     return found
 

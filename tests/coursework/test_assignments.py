@@ -28,7 +28,7 @@ from coursework.grader.judge import judge
 from coursework.grader.needed import needed
 from coursework.grader.release import check
 from coursework.grader.release import wrong_handin as hand_in_mistake
-from tests.chapters.chapters import code_cells, printed, read, tags
+from tests.chapters.pages import code_cells, printed, read, tags
 from tests.chapters.test_run_cell import run_through
 
 BOOK = Path(__file__).resolve().parents[2] / "book"

@@ -2,10 +2,11 @@
 
 import copy
 
-from tests.chapters.pages import REVIEWS
+from tests.chapters.pages import FIRST_REVIEW
+from tools.chapters import page
 
 CHAPTER = "03_attention_weights"
-REVIEW = "review_part_1"
+REVIEW = FIRST_REVIEW
 
 
 def option(text, why, correct=False):
@@ -101,7 +102,7 @@ def sample_bank():
 def sample_review():
     """A fresh bank of a review: two questions from each of its chapters, taking turns."""
     quiz = []
-    for i, chapter in enumerate(REVIEWS[REVIEW] * 2):
+    for i, chapter in enumerate(page(REVIEW).closes * 2):
         options = [option(f"place {n}", f"No, it is not place {n}.") for n in range(4)]
         options[i % 4] = option("here", f"Yes, it is place {i % 4}.", True)
         options[(i + 1) % 4]["text"] = "at" if i % 3 else "somewhere else"

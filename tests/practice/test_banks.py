@@ -1,28 +1,24 @@
 """What every bank keeps to: counts, sources, options that give nothing away, its own page."""
 
 import ast
-import json
 import re
 from collections import Counter
 from difflib import SequenceMatcher
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from tests.chapters.pages import REVIEWS, kind_of
+from tests.chapters.pages import NAMES, QUESTIONS_A_CHAPTER, kind_of, written
 from tests.elements.sample_bank import CHAPTER, REVIEW, sample_bank, sample_review
 from tests.practice.rooms import ROOMS
+from tools.chapters import page, pages
 from tutorial_lib import records
 from tutorial_lib.elements.banks import check_bank
 
-ROOT = Path(__file__).resolve().parents[2]
-BANKS = {page: records.bank(page) for page in ROOMS}
-NOTEBOOKS = {p.stem: json.loads(p.read_text("utf-8")) for p in ROOT.glob("notebooks/*.ipynb")}
-FIRST = "01_embeddings"
+BANKS = {name: records.bank(name) for name in ROOMS}
+REVIEWS = [page.name for page in pages() if page.closes]
 SHOWN = ("prediction", "parsons", "quiz")
 AT_ONE_PLACE, LONGEST = 0.4, 0.6  # the largest shares of right options
-A_CHAPTER = 2  # questions of a review from each chapter
 ALIKE = 0.8  # two questions as similar as that are one
 
 
@@ -64,18 +60,19 @@ def count(bank, kind):
 
 
 def sources(bank, chapter):
-    """Two questions from earlier chapters, from chapter 02 on."""
+    """Two questions from earlier chapters, where there are any."""
     named = [question["from"] for question in bank["quiz"] if question["from"]]
-    if len(named) != (0 if chapter == FIRST else 2):
+    earlier = NAMES[: NAMES.index(chapter)]
+    if len(named) != (2 if earlier else 0):
         yield f"{len(named)} questions from earlier chapters"
-    yield from (f"{name} is no earlier chapter" for name in named if not FIRST <= name < chapter)
+    yield from (f"{name} is no earlier chapter" for name in named if name not in earlier)
 
 
 def review_sources(bank, review):
     """Two questions from each chapter that the review closes, in a mixed order."""
     named = [question["from"] for question in bank["quiz"]]
-    if Counter(named) != Counter(dict.fromkeys(REVIEWS[review], A_CHAPTER)):
-        yield f"its questions are from {named}, not {A_CHAPTER} from each chapter"
+    if Counter(named) != Counter(dict.fromkeys(page(review).closes, QUESTIONS_A_CHAPTER)):
+        yield f"its questions are from {named}, not {QUESTIONS_A_CHAPTER} from each chapter"
     if any(one == following for one, following in pairwise(named)):
         yield f"two neighbours are from one chapter: {named}"
 
@@ -178,12 +175,12 @@ def test_bank_keeps_the_rules(chapter):
     assert complaints(BANKS[chapter], chapter) == []
 
 
-@pytest.mark.parametrize("chapter", sorted(NOTEBOOKS))
+@pytest.mark.parametrize("chapter", NAMES)
 def test_chapter_shows_exactly_its_own_elements(chapter):
-    assert list(display_complaints(NOTEBOOKS[chapter], chapter)) == []
+    assert list(display_complaints(written(chapter), chapter)) == []
 
 
-@pytest.mark.parametrize("review", sorted(REVIEWS.keys() & BANKS.keys()))
+@pytest.mark.parametrize("review", REVIEWS)
 def test_review_asks_nothing_that_a_chapter_asked(review):
     asked = [q for page, bank in BANKS.items() if page != review for q in bank["quiz"]]
     assert list(repeats(BANKS[review], asked)) == []

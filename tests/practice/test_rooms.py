@@ -7,24 +7,16 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.chapters.pages import NAMES as PAGES
 from tests.practice.rooms import MISTAKES, NAMES, ROOMS, checked_in
 from tutorial_lib import checks, practice, records
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(practice.__file__).parent
 
 
-def pages():
-    """The notebooks that the contents list, by name, in order."""
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    files = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
-    return [file.partition("/")[2] for file in files if file.startswith("notebooks/")]
-
-
 def test_every_page_has_a_room_and_every_room_a_page():
-    assert sorted(ROOMS) == sorted(pages())
+    assert sorted(ROOMS) == sorted(PAGES)
 
 
 def test_every_check_is_found_and_no_two_rooms_check_one_function():

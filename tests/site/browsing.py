@@ -1,13 +1,11 @@
 """What the tests of the site know of its pages: their names, the kinds, the reader's settings."""
 
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import yaml
 
-from tests.chapters.pages import CHAPTER, kind_of
+from tools.chapters import ROOT, documents, pages
 
-ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
 SKIPPED = "No test of the site in a browser has run."
 # Runs before a page's own scripts; the console carries it to `page.problems`.
@@ -39,12 +37,10 @@ MODES = {
 }
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 PUBLIC_URL = CONFIG["html"]["baseurl"]
 PREFIX = urlsplit(PUBLIC_URL).path
 
-DOCUMENTS = [TOC["root"], *(c["file"] for part in TOC["parts"] for c in part["chapters"])]
-NOTEBOOKS = [Path(name).name for name in DOCUMENTS if name.startswith("notebooks/")]
+DOCUMENTS = documents()
 # One page of each kind: plain, with tables, with each sort of element, with Python, without.
 KINDS = [
     *("book/intro.html", "book/notation.html", "notebooks/04_heads.html"),
@@ -54,8 +50,8 @@ KINDS = [
 PARAMETERS = {
     "page_name": [f"{name}.html" for name in [*DOCUMENTS, "search", "genindex", "404"]],
     "kind": KINDS,
-    "notebook": NOTEBOOKS,
-    "chapter": [name for name in NOTEBOOKS if kind_of(name) is CHAPTER],
-    "review": [name for name in NOTEBOOKS if kind_of(name) is not CHAPTER],
+    "notebook": [page.name for page in pages()],
+    "chapter": [page.name for page in pages() if not page.closes],
+    "review": [page.name for page in pages() if page.closes],
     "mode": list(MODES),
 }

@@ -20,6 +20,7 @@ from playwright.sync_api import sync_playwright
 from tests.site.browsing import (
     COMPRESSED,
     CONFIG,
+    DOCUMENTS,
     MODES,
     PARAMETERS,
     PREFIX,
@@ -28,7 +29,6 @@ from tests.site.browsing import (
     SITE,
     SKIPPED,
     TELL_BREACHES,
-    TOC,
 )
 from tools.chromium import NoChromium, launch
 
@@ -205,7 +205,7 @@ def open_page(visit):
 @pytest.fixture
 def page(open_page):
     """A wide, light page at the book's first page; `page.goto(site_url + path)` moves it."""
-    return open_page(f"{TOC['root']}.html")
+    return open_page(f"{DOCUMENTS[0]}.html")
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
-from tests.chapters.pages import REVIEWS
+from tools import chapters
 
-ROOT = Path(__file__).resolve().parents[2]
 LOADING_LINKS = {"stylesheet", "preload", "icon", "modulepreload", "manifest"}
 
 
@@ -135,16 +134,16 @@ def test_notebook_is_offered_for_download(pages, notebook, site_dir):
     links = [a["href"] for t, a in tags if t == "a" and "download" in a]
     assert len(links) == 1
     offered = (site_dir / "notebooks" / links[0]).resolve()
-    assert offered.read_bytes() == (ROOT / "notebooks" / f"{notebook}.ipynb").read_bytes()
+    assert offered.read_bytes() == chapters.page(notebook).path.read_bytes()
 
 
 def test_chapter_number_of_the_site_is_that_of_the_notebook(pages, chapter):
     heading = pages[f"notebooks/{chapter}.html"].texts["h1"]
-    assert heading.startswith(f"{int(chapter[:2])}. "), heading
+    assert heading.startswith(f"{chapters.page(chapter).number}. "), heading
 
 
 def test_review_has_no_number_and_stands_between_the_chapters_that_it_joins(pages, review):
     page = pages[f"notebooks/{review}.html"]
     assert not page.texts["h1"][0].isdigit(), page.texts["h1"]
     before = [a["href"] for t, a in page.tags if t == "a" and a.get("class") == "left-prev"]
-    assert before == [f"{REVIEWS[review][-1]}.html"]
+    assert before == [f"{chapters.page(review).closes[-1]}.html"]

@@ -18,14 +18,15 @@ from axe_playwright_python.sync_playwright import Axe
 
 from book._ext import runnable
 from book._static.run_cell import MOST, run_cell
-from tests.chapters.pages import CHAPTER, kind_of
-from tests.site.browsing import NOTEBOOKS, ROOT, SCRIPT
+from tests.chapters.pages import FIRST_REVIEW
+from tests.site.browsing import ROOT, SCRIPT
+from tools.chapters import pages
 
 STATIC = ROOT / "book" / "_static"
 KEPT = ROOT / "_build" / "pyodide"
 LOCK = json.loads((STATIC / "pyodide.json").read_text(encoding="utf-8"))
 CORE = {name: digest for name, digest in LOCK["files"].items() if not name.endswith(".whl")}
-PART_ONE = [n for n in NOTEBOOKS if kind_of(n) is not CHAPTER or int(n[:2]) <= 8]
+IN_BROWSER = [page.name for page in pages() if page.runs_in_browser]
 CELLS = "div.cell:has(.cell_input)"
 HOST = "python.example"
 
@@ -140,10 +141,10 @@ def outputs(page):
     )
 
 
-def test_button_stands_on_the_pages_of_part_one_and_no_other(site_dir):
-    pages = (site_dir / "notebooks").glob("*.html")
-    with_button = [p.stem for p in pages if 'class="tl-run"' in p.read_text(encoding="utf-8")]
-    assert sorted(with_button) == sorted(PART_ONE)
+def test_button_stands_on_the_pages_that_run_in_the_browser_and_no_other(site_dir):
+    built = (site_dir / "notebooks").glob("*.html")
+    with_button = [p.stem for p in built if 'class="tl-run"' in p.read_text(encoding="utf-8")]
+    assert sorted(with_button) == sorted(IN_BROWSER)
 
 
 def test_nothing_of_python_loads_before_the_press(open_page):
@@ -159,7 +160,7 @@ def test_button_is_hidden_where_scripts_are_off(open_page):
     assert not page.locator(".tl-run").is_visible()
 
 
-@pytest.mark.parametrize("name", ["03_attention_weights", "review_part_1"])
+@pytest.mark.parametrize("name", ["03_attention_weights", FIRST_REVIEW])
 def test_chapter_that_runs_in_the_page_shows_what_it_showed_before(open_stand_in, name):
     page = open_stand_in(f"notebooks/{name}.html")
     before = outputs(page)
@@ -480,7 +481,7 @@ def test_pyodide_itself_runs_a_cell_and_stops(open_page):
 @pytest.mark.skipif(
     absent(LOCK["files"]), reason="`make site-assets` has not run: NumPy in Pyodide is untested."
 )
-@pytest.mark.parametrize("name", PART_ONE)
+@pytest.mark.parametrize("name", IN_BROWSER)
 def test_chapter_in_pyodide_shows_what_it_showed_before(open_page, name):
     page = open_page(f"notebooks/{name}.html")
     files = LOCK["files"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tools.chapters import pages
 from tools.retarget import Target, current, is_made, parse, rewrite, text_files
 
 pytestmark = pytest.mark.setup
@@ -17,7 +18,6 @@ pytestmark = pytest.mark.setup
 ROOT = Path(__file__).resolve().parents[2]
 HERE = current(ROOT)
 FORK = Target("Some-Reader", "heads-for-my-class")
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 COLAB = "https://colab.research.google.com/github/"
 GITHUB = re.compile(r"(?:github\.com[/:]|/github/|githubusercontent\.com/)([\w-]+)/([\w.-]*\w)")
 PAGES = re.compile(r"https://([\w-]+)\.github\.io\b(?:/([\w.-]*\w))?")
@@ -70,7 +70,7 @@ def test_citation_agrees_with_pyproject():
     assert citation["url"] == f"https://{HERE.pages}/"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [page.path for page in pages()], ids=lambda path: path.stem)
 def test_notebook_links_to_itself_and_installs_from_this_repository(path):
     text = path.read_text(encoding="utf-8")
     colab = re.findall(rf"{re.escape(COLAB)}[^\s)\"'>\\]+", text)

@@ -154,7 +154,7 @@ All six steps. 20 minutes of reading, 40 of doing."""
 def review():
     """Return a review in the order of all reviews; its outputs are written, not computed."""
     rows = [f"| **{step}** | looks up |" for step in STEPS]
-    rows += [f"| in | [{name[:2]}]({name}.ipynb) |" for name in page(REVIEW).closes]
+    rows += [f"| in | [{name}]({name}.ipynb) |" for name in page(REVIEW).closes]
     table = "\n".join(["| step | chapter |", "|---|---|", *rows])
     cells = [
         text("opening", REVIEW_OPENING),

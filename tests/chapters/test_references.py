@@ -3,15 +3,14 @@
 import json
 import re
 import unicodedata
-from pathlib import Path
 
 import pytest
 
 from tests.chapters.pages import REPOSITORY
+from tools.chapters import ROOT, pages
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [
-    *sorted(ROOT.glob("notebooks/*.ipynb")),
+    *(page.path for page in pages()),
     *sorted(ROOT.glob("coursework/assignments/*/assignment.ipynb")),
     *sorted(ROOT.glob("book/*.md")),
     *sorted(ROOT.glob("src/tutorial_lib/practice/*/bank.json")),

@@ -1,6 +1,7 @@
 """Multi-head attention in NumPy, one arrow of the data flow at a time."""
 
 from tutorial_lib.attention import (
+    attention_scores,
     attention_weights,
     causal_mask,
     scaled_dot_product_attention,
@@ -35,6 +36,7 @@ __all__ = [
     "attend_block",
     "attend_in_blocks",
     "attention_backward",
+    "attention_scores",
     "attention_weights",
     "causal_mask",
     "concat_heads",

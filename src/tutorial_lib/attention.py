@@ -9,9 +9,41 @@ from tutorial_lib.errors import (
     require_length,
     require_mask,
     require_operand,
+    require_room,
     require_shape,
     require_softmax_rows,
 )
+
+
+def attention_scores(Q, K):
+    """Score every query against every key: their dot product, divided by the root of d_k.
+
+    Built in chapter 03. Leading axes broadcast. Whether all numbers are finite is asked by
+    `scaled_dot_product_attention` and `trace`, not here.
+
+    Parameters
+    ----------
+    Q : (..., H, T, d_k)
+    K : (..., H, S, d_k)
+
+    Returns
+    -------
+    scores : (..., H, T, S)
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or integers other than int64
+    ShapeError : widths that differ, an empty axis, leading axes that do not broadcast
+
+    Source: Vaswani et al. (2017), section 3.2.1.
+    """
+    require_shape("Q", Q, "... T d_k")
+    require_shape("K", K, "... S d_k", d_k=Q.shape[-1])
+    require_broadcast(Q=Q, K=K)
+    require_room("Q", Q)
+    require_room("K", K)
+    d_k = Q.shape[-1]
+    return Q @ np.swapaxes(K, -1, -2) / math.sqrt(d_k)  # (..., H, T, S)
 
 
 def softmax(scores, axis=-1):
@@ -119,8 +151,7 @@ def scaled_dot_product_attention(Q, K, V, *, mask=None):
     Source: Vaswani et al. (2017), section 3.2.1, equation 1.
     """
     require_heads(Q, K, V, mask)
-    d_k = Q.shape[-1]
-    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(d_k)  # (..., H, T, S)
+    scores = attention_scores(Q, K)  # (..., H, T, S)
     return attention_weights(scores, mask=mask) @ V  # (..., H, T, d_v)
 
 

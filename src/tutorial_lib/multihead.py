@@ -1,11 +1,10 @@
 """The whole layer: project, score, mix, concat, project out, and a record of every step."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from tutorial_lib.attention import attention_weights
+from tutorial_lib.attention import attention_scores, attention_weights
 from tutorial_lib.errors import require_broadcast, require_mask, require_operand, require_shape
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
@@ -70,7 +69,7 @@ def trace(X, params, *, context=None, mask=None):
     Q = project_heads(X, params.W_Q)  # (..., H, T, d_k)
     K = project_heads(source, params.W_K)  # (..., H, S, d_k)
     V = project_heads(source, params.W_V)  # (..., H, S, d_v)
-    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(params.d_k)  # (..., H, T, S)
+    scores = attention_scores(Q, K)  # (..., H, T, S)
     weights = attention_weights(scores, mask=mask)
     heads = weights @ V  # (..., H, T, d_v)
     concat = concat_heads(heads)  # (..., T, H*d_v)

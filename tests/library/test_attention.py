@@ -1,12 +1,18 @@
 """Q, K → scores → weights → heads, against plain loops and against what must hold of them."""
 
+import ast
+import inspect
+
 import numpy as np
 import pytest
 
 from tests import oracle
 from tutorial_lib import (
+    attention,
+    attention_scores,
     attention_weights,
     causal_mask,
+    multihead,
     scaled_dot_product_attention,
     softmax,
 )
@@ -49,6 +55,52 @@ def test_causal_mask_ends_in_the_last_corner(queries, keys):
 
 def test_last_rows_of_a_square_causal_mask_are_the_mask_of_new_queries():
     np.testing.assert_array_equal(causal_mask(6)[-2:], causal_mask(2, 6))
+
+
+def test_scores_equal_a_loop_over_queries_and_keys(Q, K, assert_close):
+    assert_close(attention_scores(Q, K), oracle.scores(Q, K))
+
+
+@pytest.mark.parametrize("batches", [((), (2,)), ((2,), ()), ((2,), (1,)), ((8, 1), (2,))])
+def test_scores_of_queries_and_keys_with_other_leading_axes_broadcast(
+    batches, normal, assert_close
+):
+    Q, K = normal(1, *batches[0], 3, 5, 4), normal(2, *batches[1], 3, 6, 4)
+    assert_close(attention_scores(Q, K), oracle.scores(Q, K))
+
+
+def test_one_head_of_keys_serves_all_heads_of_queries(Q, K, assert_close):
+    shared = K[..., :1, :, :]
+    assert_close(attention_scores(Q, shared), oracle.scores(Q, shared))
+
+
+def test_what_is_added_to_the_scores_goes_into_the_weights(Q, K, V, mask, sizes, assert_close):
+    bias = -np.abs(np.arange(sizes.T)[:, None] - np.arange(sizes.S)) / 4  # a slope: (T, S)
+    weights = attention_weights(attention_scores(Q, K) + bias, mask=mask)
+    assert_close(weights, oracle.attention_weights(oracle.scores(Q, K) + bias, mask))
+    assert_close(
+        attention_weights(attention_scores(Q, K), mask=mask) @ V,
+        scaled_dot_product_attention(Q, K, V, mask=mask),
+    )
+
+
+def names_with_a_root(module):
+    """The functions of a module, and other statements at its top level, that take a root."""
+    statements = ast.parse(inspect.getsource(module)).body
+    with_root = [one for one in statements if any(map(takes_root, ast.walk(one)))]
+    return [getattr(one, "name", ast.unparse(one)) for one in with_root]
+
+
+def takes_root(node):
+    """Whether a node of a syntax tree names `sqrt`, or is `... ** 0.5` or `... ** -0.5`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return ast.unparse(node.right) in ("0.5", "-0.5", "1 / 2", "-1 / 2")
+    return "sqrt" in (getattr(node, "attr", None), getattr(node, "id", None))
+
+
+def test_attention_scores_is_the_one_place_of_the_layer_that_takes_a_root():
+    assert names_with_a_root(attention) == ["attention_scores"]
+    assert names_with_a_root(multihead) == []
 
 
 def test_weights_equal_a_loop_over_rows_and_keys(scores, mask, assert_close):
@@ -134,12 +186,14 @@ def test_scores_are_divided_by_the_square_root_of_d_k():
 
 def test_single_precision_stays(Q, K, V, scores, mask):
     Q, K, V, scores = (array.astype(np.float32) for array in (Q, K, V, scores))
+    assert attention_scores(Q, K).dtype == np.float32
     assert softmax(scores).dtype == np.float32
     assert attention_weights(scores, mask=mask).dtype == np.float32
     assert scaled_dot_product_attention(Q, K, V, mask=mask).dtype == np.float32
 
 
 def test_attention_leaves_its_inputs_alone(Q, K, V, scores, mask, assert_untouched):
+    assert_untouched(attention_scores, Q, K)
     assert_untouched(softmax, scores)
     assert_untouched(attention_weights, scores, mask=mask)
     assert_untouched(scaled_dot_product_attention, Q, K, V, mask=mask)

@@ -223,6 +223,18 @@ WEIGHTS = [
     ("attention_weights", lambda: weigh(rows(INF), looks(5, 6)), TOO_LARGE, "(3,) is inf"),
     ("attention_weights", lambda: weigh(rows(-INF), looks(5, 6)), NO_LARGEST, "-inf"),
 ]
+SCORES = [
+    ("attention_scores", lambda: score(Q=[[1.0]]), NO_ARRAY, "Q is a list"),
+    ("attention_scores", lambda: score(K=hidden(6, 4)), HIDDEN, "K is a MaskedArray"),
+    ("attention_scores", lambda: score(K=array(6, 4, dtype="i1")), NARROW, "K is an array of int8"),
+    ("attention_scores", lambda: score(Q=array(5, 4, dtype="u8")), NARROW, "Q … uint64"),
+    ("attention_scores", lambda: score(Q=array(4)), TOO_FEW_AXES, "Q has shape (4,)"),
+    ("attention_scores", lambda: score(K=array(4)), TOO_FEW_AXES, "K has shape (4,)"),
+    ("attention_scores", lambda: score(Q=array(0, 4)), EMPTY, "Q … axis T is empty"),
+    ("attention_scores", lambda: score(K=array(0, 4)), EMPTY, "K … axis S is empty"),
+    ("attention_scores", lambda: score(K=array(6, 5)), WIDTH, "K … with d_k=4"),
+    ("attention_scores", lambda: score(K=array(8, 3, 6, 4)), BATCH, "Q has (2, 3), K has (8, 3)"),
+]
 SDPA = [
     ("scaled_dot_product_attention", lambda: attend(Q=[[1.0]]), NO_ARRAY, "Q is a list"),
     ("scaled_dot_product_attention", lambda: attend(V=array(6, 7, dtype="i1")), NARROW, "V … int8"),
@@ -426,8 +438,8 @@ TILED = [
     ),
 ]
 TABLE = [
-    *(EMBED + POSITIONS + PROJECT + INIT + PARAMS_ROWS + WEIGHTS + SDPA + HEADS_ROWS + BACKWARD),
-    *(ATTEND_BLOCK + ATTEND_IN_BLOCKS + TILED),
+    *(EMBED + POSITIONS + PROJECT + INIT + PARAMS_ROWS + WEIGHTS + SCORES + SDPA + HEADS_ROWS),
+    *(BACKWARD + ATTEND_BLOCK + ATTEND_IN_BLOCKS + TILED),
     *layer_rows("trace", tl.trace),
     *layer_rows("multi_head_attention", tl.multi_head_attention),
     *(WORDS + TEXT),
@@ -468,6 +480,11 @@ def matrices(**changed):
 def weigh(scores, mask=None):
     """`attention_weights`, shorter."""
     return tl.attention_weights(scores, mask=mask)
+
+
+def score(**changed):
+    """`attention_scores` of T=5, S=6, but for one array."""
+    return tl.attention_scores(**({"Q": array(2, 3, 5, 4), "K": array(2, 3, 6, 4)} | changed))
 
 
 def attend(*, mask=None, **changed):

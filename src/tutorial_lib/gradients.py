@@ -102,7 +102,8 @@ def attention_backward(Q, K, V, weights, dheads):
     """Go back through score and mix: from dL/dheads to dL/dQ, dL/dK and dL/dV.
 
     Built in chapter 08. The mask is no argument: a key that it hid has weight 0. Leading axes
-    broadcast as on the way forward, where values may have a batch axis that the weights lack.
+    broadcast as on the way forward, where values may have a batch axis that the weights lack. The
+    root of d_k is divided by here, as `attention_scores` did on the way forward.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ def last_keys(T, S, *, causal):
 def score_tile(Q, K, seen):
     """Score some queries against some keys, -inf where a query may not look.
 
-    Built in chapter 12.
+    Built in chapter 12. Divides by the root of d_k itself.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def block_backward(trace, dheads, keys):
     """Go back through a block of keys, whose weights are computed again from their scores.
 
     Built in chapter 12. The mean of a row of dweights needs no row of weights: it is the row of
-    dheads times the row of heads.
+    dheads times the row of heads. Divides by the root of d_k itself.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def load_rows(tensor, H, rows, length, WIDTH: tl.constexpr):
 
 @_jit
 def score_keys(Q, K, seen, scale):
-    """`score_tile` in Triton, with scores in units of ln 2."""
+    """`score_tile` in Triton, with scores in units of ln 2; the root of d_k is in the scale."""
     scores = tl.dot(Q, tl.trans(K), input_precision="ieee") * scale
     return tl.where(seen, scores, float("-inf"))
 
@@ -475,7 +475,7 @@ def _run_kernel(Q, K, V, is_causal, blocks):
 
 
 def _scale(d):
-    """What makes a score in units of ln 2 of a product of two vectors."""
+    """What makes a score in units of ln 2 of a product of two vectors, the root of d_k included."""
     return 1 / (math.sqrt(d) * math.log(2))
 
 
@@ -508,7 +508,7 @@ def _tile_backward(tile, diagonal):
     """`block_backward` in PyTorch: row i sees the keys up to i + diagonal.
 
     In units of ln 2 and float32, as the kernel: large scores are then rounded alike on both ways.
-    Those of the twin are not, since it scores in float64.
+    Those of the twin are not, since it scores in float64. Divides by the root of d_k itself.
     """
     Q, K, V, heads, logsumexp, dheads = tile
     seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device).tril(diagonal)

@@ -102,7 +102,7 @@ class MultiHeadAttention(nn.Module):
 def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
     """Run the layer step by step and keep every tensor on the way.
 
-    Introduced in chapter 09.
+    Introduced in chapter 09. Divides by the root of d_k itself.
 
     Parameters
     ----------

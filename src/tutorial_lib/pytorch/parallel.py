@@ -227,7 +227,8 @@ def ring_attention(Q, K, V, *, is_causal=False):
     Introduced in chapter 13. Queries stay. Keys and values go round: while a process works on the
     block it has, it sends that block on and receives the next. Each block rescales what was summed
     before it to the new largest score, so no process ever holds a whole row of scores. This is the
-    way forward alone: a block that was received has no graph for gradients.
+    way forward alone: a block that was received has no graph for gradients. Divides by the root of
+    d_k itself.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def draw(kind):
 def by_chapter(X, params, dY):
     """Return the gradients of X and of the four matrices, as the book computes them."""
     record = tl.trace(X, params, mask=tl.causal_mask(X.shape[-2]))
-    found = tl.multi_head_attention_backward(record, params, dY)
+    found = tl.multi_head_attention_backward(record, dY)
     return tuple(getattr(found, f"d{name}") for name in NAMES)
 
 
@@ -158,7 +158,7 @@ def measure_speed(rounds):
         "in place": lambda: by_hand_in_place(X, params, dY),
         "torch, forward alone": layer.forward,
         "chapter, forward alone": lambda: tl.trace(X, params, mask=mask),
-        "chapter, backward alone": lambda: tl.multi_head_attention_backward(record, params, dY),
+        "chapter, backward alone": lambda: tl.multi_head_attention_backward(record, dY),
     }
     times_ms = interleave(calls, rounds=rounds, title="gradients")
     expected = layer.gradients()
@@ -182,7 +182,7 @@ def compare_with_differences():
     params = tl.init_params(rng, d_model=12, n_heads=3, d_k=4, d_v=7)
     X, dY = rng.standard_normal((2, 5, 12))
     mask = tl.causal_mask(5)
-    exact = tl.multi_head_attention_backward(tl.trace(X, params, mask=mask), params, dY).dW_Q
+    exact = tl.multi_head_attention_backward(tl.trace(X, params, mask=mask), dY).dW_Q
 
     def loss(W_Q):
         moved = tl.Params(W_Q, params.W_K, params.W_V, params.W_O)

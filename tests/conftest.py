@@ -185,14 +185,14 @@ def assert_untouched():
 
 
 def arrays_in(inputs):
-    """All arrays among arguments and options, and those inside Params."""
+    """All arrays among arguments and options, and those inside records."""
     positional, named = inputs
     arrays = []
     for value in (*positional, *named.values()):
         if isinstance(value, np.ndarray):
             arrays.append(value)
-        elif isinstance(value, tl.Params):
-            arrays += [value.W_Q, value.W_K, value.W_V, value.W_O]
+        elif isinstance(value, tl.Params | tl.Trace):
+            arrays += arrays_in(((), vars(value)))
     return arrays
 
 

@@ -12,12 +12,13 @@ from tutorial_lib.projection import Params, project_heads
 
 @dataclass(frozen=True)
 class Trace:
-    """Every array of one pass through the layer, in the order of the data flow.
+    """What one pass was made with, and every array of it in the order of the data flow.
 
     Introduced in chapter 06.
 
     Parameters
     ----------
+    params : Params
     X : (..., T, d_model), the input
     context : (..., S, d_model), where keys and values come from; None: from X
     Q, K, V : (..., H, T, d_k), (..., H, S, d_k), (..., H, S, d_v)
@@ -28,6 +29,7 @@ class Trace:
     Y : (..., T, d_model), the output
     """
 
+    params: Params
     X: np.ndarray
     context: np.ndarray | None
     Q: np.ndarray
@@ -73,7 +75,8 @@ def trace(X, params, *, context=None, mask=None):
     weights = attention_weights(scores, mask=mask)
     heads = weights @ V  # (..., H, T, d_v)
     concat = concat_heads(heads)  # (..., T, H*d_v)
-    return Trace(X, context, Q, K, V, scores, weights, heads, concat, concat @ params.W_O)
+    Y = concat @ params.W_O
+    return Trace(params, X, context, Q, K, V, scores, weights, heads, concat, Y)
 
 
 def multi_head_attention(X, params, *, context=None, mask=None):

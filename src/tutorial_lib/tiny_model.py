@@ -90,8 +90,8 @@ def loss_and_gradients(model, ids, known):
     dlogits = (probabilities - one_hot[:, 1:]) * share[..., None]
     dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
     gradients = [dU]
-    for params, record in zip(model.layers[::-1], records[::-1], strict=True):
-        layer = multi_head_attention_backward(record, params, dX)
+    for record in records[::-1]:
+        layer = multi_head_attention_backward(record, dX)
         gradients = [layer.dW_Q, layer.dW_K, layer.dW_V, layer.dW_O, *gradients]
         dX = dX + layer.dX  # around the layer, and through it
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)  # a lookup is a product: chapter 01

@@ -89,7 +89,7 @@ def test_every_form_has_the_gradient_of_the_layer(name, layer):
     given = torch.tensor(X, requires_grad=True)
     form = benchmark.FORMS[name](given, params)
     record = trace(X, params, mask=causal_mask(TINY.T))
-    expected = multi_head_attention_backward(record, params, dY).dX
+    expected = multi_head_attention_backward(record, dY).dX
     found = benchmark.gradient(form, given, torch.from_numpy(dY))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     assert given.grad is None, "nothing adds up from call to call"
@@ -100,7 +100,7 @@ def test_what_is_compared_with_is_numpy_forward_and_back(layer):
     record = trace(X, params, mask=causal_mask(TINY.T))
     expected = benchmark.expected_of(X, params, dY)
     np.testing.assert_allclose(expected[benchmark.FORWARD], record.Y, rtol=1e-10, atol=1e-12)
-    dX = multi_head_attention_backward(record, params, dY).dX
+    dX = multi_head_attention_backward(record, dY).dX
     np.testing.assert_allclose(expected[benchmark.BACKWARD], dX, rtol=1e-10, atol=1e-12)
 
 

@@ -273,7 +273,6 @@ NO_FLOATS = Kind(TypeError, "expected floats", ".astype(float)")
 GRADIENT = Kind(tl.ShapeError, "one number for each number", "Take it from the loss")
 COPIES = Kind(tl.ShapeError, "does not broadcast", "Pass the shape of the array")
 NO_TRACE = Kind(TypeError, "expected a Trace", "Make it with trace(X, params, ...)")
-OTHER_PARAMS = Kind(ValueError, "expected the trace and the params of one call", "Make it anew")
 BACKWARD = [
     ("softmax_backward", lambda: tl.softmax_backward([1.0], array(1)), NO_ARRAY, "weights is a"),
     ("softmax_backward", lambda: tl.softmax_backward(array(5, 6), None), NO_ARRAY, "dweights is a"),
@@ -331,7 +330,12 @@ BACKWARD = [
         NOT_FINITE,
         "dprojected is nan at position (1, 2, 4, 3)",
     ),
-    ("multi_head_attention_backward", lambda: back(record=(1, 2)), NO_TRACE, "trace is a tuple"),
+    (
+        "multi_head_attention_backward",
+        lambda: tl.multi_head_attention_backward((1, 2), array(2, 5, 12)),
+        NO_TRACE,
+        "trace is a tuple",
+    ),
     ("multi_head_attention_backward", lambda: back(params=None), NO_PARAMS, "params is a NoneType"),
     ("multi_head_attention_backward", lambda: back(dY=[[1.0]]), NO_ARRAY, "dY is a list"),
     ("multi_head_attention_backward", lambda: back(dY=array(5, 12)), GRADIENT, "(2, 5, 12)"),
@@ -345,7 +349,12 @@ BACKWARD = [
         NO_FLOATS,
         "context … in",
     ),
-    ("multi_head_attention_backward", lambda: back(params=other()), OTHER_PARAMS, "V of the trace"),
+    (
+        "multi_head_attention_backward",
+        lambda: back(Y=nan_at(1, 4, 11, shape=(2, 5, 12))),
+        NOT_FINITE,
+        "trace.Y is nan at position (1, 4, 11)",
+    ),
 ]
 STRING = Kind(TypeError, "expected a string", "str(token)")
 NO_TOKENS = Kind(ValueError, "expected at least one token", "token")
@@ -529,19 +538,11 @@ def heads_back(**changed):
     return tl.project_heads_backward(**(right | changed))
 
 
-def other():
-    """Params like PARAMS, but for one entry."""
-    W_V = np.array(PARAMS.W_V)
-    W_V[1, 2, 3] = 2.0
-    return dataclasses.replace(PARAMS, W_V=W_V)
-
-
-def back(record=None, params=PARAMS, dY=None, X=None, context=None):
-    """`multi_head_attention_backward` of T=5, but for one thing."""
+def back(dY=None, X=None, context=None, **changed):
+    """`multi_head_attention_backward` of T=5, but for one thing, or one field of the trace."""
     X = np.ones((2, 5, 12)) if X is None else X
-    record = tl.trace(X, PARAMS, context=context) if record is None else record
-    dY = array(2, 5, 12) if dY is None else dY
-    return tl.multi_head_attention_backward(record, params, dY)
+    record = dataclasses.replace(tl.trace(X, PARAMS, context=context), **changed)
+    return tl.multi_head_attention_backward(record, array(2, 5, 12) if dY is None else dY)
 
 
 def tile(*, causal=False, **other):

@@ -48,7 +48,7 @@ class Case:
     def gradients(self):
         """Forward and back: gradients by the name of their array."""
         record = trace(self.X, self.params, context=self.context, mask=self.mask)
-        found = vars(tl.multi_head_attention_backward(record, self.params, self.dY))
+        found = vars(tl.multi_head_attention_backward(record, self.dY))
         return {name.removeprefix("d"): gradient for name, gradient in found.items()}
 
 
@@ -215,9 +215,9 @@ def test_copies_are_added_up(shape, expected):
 
 def test_without_context_dX_holds_all_three_paths(params, normal):
     X, dY, mask = normal(1, 2, 5, 12), normal(2, 2, 5, 12), tl.causal_mask(5)
-    alone = tl.multi_head_attention_backward(trace(X, params, mask=mask), params, dY)
+    alone = tl.multi_head_attention_backward(trace(X, params, mask=mask), dY)
     record = trace(X, params, context=X, mask=mask)
-    both = tl.multi_head_attention_backward(record, params, dY)
+    both = tl.multi_head_attention_backward(record, dY)
     np.testing.assert_allclose(alone.dX, both.dX + both.dcontext, rtol=1e-10, atol=1e-12)
     for name in MATRICES:
         np.testing.assert_array_equal(getattr(alone, f"d{name}"), getattr(both, f"d{name}"))
@@ -229,21 +229,20 @@ def test_query_with_nothing_to_look_at_gets_and_gives_no_gradient(params, normal
     mask[3] = False  # query 3 looks at nothing
     mask[:, 4] = False  # nobody looks at key 4
     record = trace(X, params, context=context, mask=mask)
-    gradients = tl.multi_head_attention_backward(record, params, normal(3, 5, 12))
+    gradients = tl.multi_head_attention_backward(record, normal(3, 5, 12))
     assert (gradients.dX[3] == 0).all()
     assert (gradients.dcontext[4] == 0).all()
     assert (gradients.dX[[0, 1, 2, 4]] != 0).all()
     blind = trace(X, params, mask=np.zeros((5, 5), dtype=bool))
-    for gradient in vars(tl.multi_head_attention_backward(blind, params, X)).values():
+    for gradient in vars(tl.multi_head_attention_backward(blind, X)).values():
         assert gradient is None or (gradient == 0).all()
 
 
 def test_cloned_heads_get_equal_gradients(params, normal):
     W_Q, W_K, W_V = (np.repeat(W[:1], 3, axis=0) for W in (params.W_Q, params.W_K, params.W_V))
     cloned = Params(W_Q, W_K, W_V, np.tile(params.W_O[:7], (3, 1)))
-    gradients = tl.multi_head_attention_backward(
-        trace(normal(1, 5, 12), cloned), cloned, normal(2, 5, 12)
-    )
+    record = trace(normal(1, 5, 12), cloned)
+    gradients = tl.multi_head_attention_backward(record, normal(2, 5, 12))
     for dW in (gradients.dW_Q, gradients.dW_K, gradients.dW_V, gradients.dW_O.reshape(3, 7, 12)):
         np.testing.assert_allclose(dW[1:], dW[:2], rtol=1e-12, atol=1e-14)
         assert np.abs(dW).max() > 0.1
@@ -255,7 +254,7 @@ def test_single_precision_stays(layer, normal):
     single = {n: None if a is None else a.astype(np.float32) for n, a in case.arrays.items()}
     params = Params(*(single[name] for name in MATRICES))
     record = trace(single["X"], params, context=single["context"], mask=case.mask)
-    found = tl.multi_head_attention_backward(record, params, case.dY.astype(np.float32))
+    found = tl.multi_head_attention_backward(record, case.dY.astype(np.float32))
     for name, right in case.gradients().items():
         gradient = getattr(found, f"d{name}")
         assert (gradient is None) == (right is None)
@@ -274,19 +273,13 @@ def test_every_part_leaves_its_inputs_alone(X, params, context, mask, assert_unt
     assert_untouched(tl.linear_backward, weights, normal(8, 6, 7), dheads)
     assert_untouched(tl.project_heads_backward, weights, normal(9, 3, 6, 4), normal(10, 3, 5, 4))
 
-    def back(X, params, context, dY):
-        record = trace(X, params, context=context, mask=mask)
-        before = [array.copy() for array in vars(record).values()]
-        tl.multi_head_attention_backward(record, params, dY)
-        for old, new in zip(before, vars(record).values(), strict=True):
-            np.testing.assert_array_equal(old, new)
-
-    assert_untouched(back, X, params, context, normal(11, *X.shape))
+    record = trace(X, params, context=context, mask=mask)
+    assert_untouched(tl.multi_head_attention_backward, record, normal(11, *X.shape))
 
 
 def test_empty_batch_is_no_error(params):
     X = np.ones((0, 5, 12))
-    gradients = tl.multi_head_attention_backward(trace(X, params), params, X)
+    gradients = tl.multi_head_attention_backward(trace(X, params), X)
     assert gradients.dX.shape == X.shape
     assert (gradients.dW_Q == 0).all()
 
@@ -298,75 +291,38 @@ def test_gradients_are_frozen_and_in_the_order_of_the_data_flow():
         Gradients(*range(6)).dX = 0
 
 
-@pytest.fixture(params=["self", "cross, a batch", "one context for a batch"])
-def honest(request, normal):
-    """A case and the trace of its way forward."""
-    case = make_case(request.param, "empty rows", normal)
-    return case, trace(case.X, case.params, context=case.context, mask=case.mask)
-
-
-@pytest.mark.parametrize("name", MATRICES)
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_trace_of_other_params_is_refused_even_if_one_entry_moved(name, kind, honest):
-    case, record = honest
-    matrix = getattr(case.params, name).copy()
-    matrix.flat[3] *= 1 + 100 * np.sqrt(np.finfo(kind).eps)
-    other = dataclasses.replace(case.params, **{name: matrix})
-    if kind == np.float32:
-        arrays = [a if a is None else a.astype(kind) for a in vars(record).values()]
-        record = tl.Trace(*arrays)
-    part = {"W_O": "Y"}.get(name, name[-1])
-    words = f"{part} of the trace is not what these params make of its input"
-    with pytest.raises(ValueError, match=words):
-        tl.multi_head_attention_backward(record, other, case.dY)
-
-
-def test_trace_of_other_params_is_refused_for_every_sequence_of_a_large_batch(params, normal):
-    X = normal(1, 40, 5, 12)
-    record = trace(X, params)
-    other = dataclasses.replace(params, W_V=params.W_V * 1.001)
-    assert tl.multi_head_attention_backward(record, params, X)
-    with pytest.raises(ValueError, match="V of the trace"):
-        tl.multi_head_attention_backward(record, other, X)
-
-
-def test_trace_of_a_single_precision_layer_fits_its_params_in_double_precision(params, normal):
-    X = 100 * normal(1, 300, 12).astype(np.float32)
-    single = Params(*(array.astype(np.float32) for array in vars(params).values()))
-    gradients = tl.multi_head_attention_backward(trace(X, single), params, X)
-    assert np.isfinite(gradients.dX).all()
-
-
 @pytest.mark.parametrize("kinds", [(np.float32, np.float64), (np.float64, np.float32)])
 def test_two_precisions_may_meet(kinds, params, normal):
     X = 100 * normal(1, 300, 12).astype(kinds[0])
     mixed = Params(*(array.astype(kinds[1]) for array in vars(params).values()))
     record = trace(X, mixed, context=normal(2, 7, 12).astype(kinds[1]))
-    gradients = tl.multi_head_attention_backward(record, mixed, X)
+    gradients = tl.multi_head_attention_backward(record, X)
     assert gradients.dX.dtype == np.float64
 
 
-def test_trace_that_lost_its_numbers_is_refused(params, normal):
-    record = trace(normal(1, 5, 12), params)
-    for name in ("Q", "K", "V", "concat", "Y"):
-        spoilt = getattr(record, name).copy()
-        spoilt.flat[7] = np.nan
-        with pytest.raises(ValueError, match="of the trace is not what these params make"):
-            tl.multi_head_attention_backward(
-                dataclasses.replace(record, **{name: spoilt}), params, record.X
-            )
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("Q", (3, 4, 4)),
+        ("K", (3, 5, 3)),
+        ("V", (3, 4, 7)),
+        ("weights", (3, 5, 4)),
+        ("concat", (5, 20)),
+        ("X", (5, 11)),
+    ],
+)
+def test_trace_with_an_array_of_another_shape_is_refused(name, shape, params, normal):
+    record = dataclasses.replace(trace(normal(1, 5, 12), params), **{name: normal(2, *shape)})
+    with pytest.raises(ShapeError):
+        tl.multi_head_attention_backward(record, normal(3, 5, 12))
 
 
-def test_params_of_another_number_of_heads_are_refused(params, normal):
-    two = Params(params.W_Q[:2], params.W_K[:2], params.W_V[:2], params.W_O[:14])
-    with pytest.raises(ValueError, match="Q of the trace"):
-        tl.multi_head_attention_backward(trace(normal(1, 5, 12), params), two, normal(2, 5, 12))
-
-
-def test_params_of_another_width_are_refused(params, normal):
-    other = Params(params.W_Q[:, :11], params.W_K[:, :11], params.W_V[:, :11], params.W_O[:, :11])
-    with pytest.raises(ShapeError, match="X has shape"):
-        tl.multi_head_attention_backward(trace(normal(1, 5, 12), params), other, normal(2, 5, 12))
+def test_layer_that_overflowed_on_the_way_forward_is_refused(params, normal):
+    loud = dataclasses.replace(params, W_V=1e200 * params.W_V, W_O=1e200 * params.W_O)
+    with np.errstate(over="ignore", invalid="ignore"):
+        record = trace(normal(1, 5, 12), loud)
+    with pytest.raises(ValueError, match=r"trace\.Y is"):
+        tl.multi_head_attention_backward(record, normal(2, 5, 12))
 
 
 def test_committed_measurements_show_what_the_chapter_says_of_them():

@@ -32,13 +32,14 @@ def test_every_step_of_a_trace_equals_the_loops(X, params, context, assert_close
         assert_close(getattr(record, step), expected[step])
 
 
-def test_trace_holds_its_arrays_in_the_order_of_the_data_flow():
+def test_trace_holds_its_params_and_its_arrays_in_the_order_of_the_data_flow():
     names = tuple(field.name for field in dataclasses.fields(Trace))
-    assert names == ("X", "context", *STEPS)
+    assert names == ("params", "X", "context", *STEPS)
 
 
 def test_trace_is_frozen_and_keeps_its_inputs(X, params, context):
     record = trace(X, params, context=context)
+    assert record.params is params
     assert record.X is X
     assert record.context is context
     with pytest.raises(dataclasses.FrozenInstanceError):

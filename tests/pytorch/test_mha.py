@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests import oracle
-from tutorial_lib import ShapeError
+from tutorial_lib import ShapeError, multi_head_attention_backward
 from tutorial_lib.pytorch import MultiHeadAttention, attention_trace, masked_softmax, may_look
 
 H, T, S, D_K, D_V, D_MODEL, B = 3, 5, 6, 4, 7, 12, 2
@@ -368,11 +368,18 @@ def test_printed_layer_names_its_sizes():
 def test_trace_keeps_the_inputs_and_their_graph():
     module, X, context = make(), draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2)
     record = attention_trace(module, X, context=context)
+    assert record.params is module
     assert record.X is X
     assert record.context is context
     assert attention_trace(module, X).context is None
     names = ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
     assert all(getattr(record, name).grad_fn is not None for name in names)
+
+
+def test_trace_of_tensors_is_refused_by_the_way_back_of_numpy():
+    record = attention_trace(make(), draw(B, T, D_MODEL))
+    with pytest.raises(TypeError, match="params is a MultiHeadAttention; expected Params"):
+        multi_head_attention_backward(record, record.Y.detach().numpy())
 
 
 def test_scores_are_kept_as_they_were_before_the_mask():

@@ -255,7 +255,7 @@ def test_every_process_has_the_whole_output(world, params, inputs, causal):
 def test_gradients_are_those_of_one_process(world, params, inputs, causal):
     X, dY, _ = inputs
     trace = tl.trace(X, params, mask=tl.causal_mask(T) if causal else None)
-    expected = tl.multi_head_attention_backward(trace, params, dY)
+    expected = tl.multi_head_attention_backward(trace, dY)
     whole = tl.Params(expected.dW_Q, expected.dW_K, expected.dW_V, expected.dW_O)
     n, results = world
     for rank, found in enumerate(results):

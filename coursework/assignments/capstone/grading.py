@@ -8,6 +8,7 @@ WITHHELD = (
     "project_heads",
     "split_heads",
     "concat_heads",
+    "attention_scores",
     "softmax",
     "attention_weights",
     "scaled_dot_product_attention",

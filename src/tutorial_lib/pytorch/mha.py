@@ -111,8 +111,8 @@ def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
 
     Returns
     -------
-    trace : tutorial_lib.Trace of tensors in their graph; its weights are those before dropout,
-        and its heads, in training, come from those after
+    trace : tutorial_lib.Trace of tensors in their graph, with the module for params; its weights
+        are those before dropout, and its heads, in training, come from those after
 
     Raises
     ------
@@ -132,7 +132,7 @@ def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
     heads = F.dropout(weights, module.dropout, module.training) @ V  # (..., H, T, d_v)
     concat = heads.transpose(-3, -2).flatten(-2)  # (..., T, H*d_v)
     Y = module.out_proj(concat)
-    return Trace(X, context, Q, K, V, scores, weights, heads, concat, Y)
+    return Trace(module, X, context, Q, K, V, scores, weights, heads, concat, Y)
 
 
 def project_packed(module, X, context=None):

@@ -78,7 +78,7 @@ def trace_by_einsum(X, params, *, context=None, mask=None):
     heads = np.einsum("...ts,...sv->...tv", weights, V)
     concat = np.concatenate(list(np.moveaxis(heads, -3, 0)), axis=-1)
     Y = layer_by_loop(X, params, context=context, mask=mask)
-    return tl.Trace(X, context, Q, K, V, scores, weights, heads, concat, Y)
+    return tl.Trace(params, X, context, Q, K, V, scores, weights, heads, concat, Y)
 
 
 def shares_by_loop(heads, W_O):

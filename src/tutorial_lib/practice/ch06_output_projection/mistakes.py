@@ -147,7 +147,7 @@ _TRACE = (
     _traced(
         "q_k_exchanged",
         "Q and K stand in each other's place",
-        "Trace takes its arrays in the order of the data flow: X, context, Q, K, V and so on.",
+        "Trace takes params, X, context, Q, K, V and so on, in the order of the data flow.",
         lambda record, params, mask: {"Q": record.K, "K": record.Q},
     ),
     _traced(

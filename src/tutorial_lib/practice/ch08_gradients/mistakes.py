@@ -309,9 +309,9 @@ _PROJECT_HEADS_BACKWARD = (
 )
 
 
-def _layer(trace, params, dY, **parts):
+def _layer(trace, dY, **parts):
     """The right gradients, with other weights, dheads or way back through the middle."""
-    attend = parts.get("attend", _attention)
+    attend, params = parts.get("attend", _attention), trace.params
     dconcat, dW_O = gradients.linear_backward(trace.concat, params.W_O, dY)
     dheads = parts.get("cut", split_heads)(dconcat, params.n_heads)
     weights = parts.get("weights", trace.weights)
@@ -338,15 +338,13 @@ def _cut_by_reshape(dconcat, n_heads):
     return dconcat.reshape(*batch, n_heads, T, width // n_heads)
 
 
-def _always_context(trace, params, dY):
+def _always_context(trace, dY):
     source = trace.X if trace.context is None else trace.context
-    return gradients.multi_head_attention_backward(
-        dataclasses.replace(trace, context=source), params, dY
-    )
+    return gradients.multi_head_attention_backward(dataclasses.replace(trace, context=source), dY)
 
 
-def _never_context(trace, params, dY):
-    right = gradients.multi_head_attention_backward(trace, params, dY)
+def _never_context(trace, dY):
+    right = gradients.multi_head_attention_backward(trace, dY)
     return dataclasses.replace(right, dcontext=None)
 
 
@@ -393,7 +391,7 @@ _LAYER_BACKWARD = (
         "mask_forgotten",
         "the weights are computed again from the scores, which know nothing of the mask",
         "Take trace.weights: a hidden key has weight 0 there.",
-        lambda trace, params, dY: _layer(trace, params, dY, weights=softmax(trace.scores)),
+        lambda trace, dY: _layer(trace, dY, weights=softmax(trace.scores)),
     ),
     Mistake(
         "paths_left_in_dcontext",

@@ -1,6 +1,7 @@
 """Right answers of chapter 08 in other ways, and too narrow ones."""
 
 import dataclasses
+
 import numpy as np
 
 import tutorial_lib as tl

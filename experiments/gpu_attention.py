@@ -17,7 +17,6 @@ import argparse
 import gc
 import math
 import os
-import platform
 import re
 import subprocess
 import time
@@ -50,6 +49,7 @@ PICKED = ([0, -1], [0, -1])  # the first head of the first sequence, the last of
 WINDOWS, MOST_CALLS = 5, 200  # of a case; fewer windows where one takes long
 SHARE = 0.9  # of the minutes after which no case begins
 AT_REST = ("name", "driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
+SEED = 0
 AT_WORK = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
 
 
@@ -214,7 +214,7 @@ def rank(plan, case):
 def tensors(problem, device):
     """Return random Q, K, V and the gradient of a loss by the heads."""
     B, H, T, S, d_k = problem[:5]
-    draw = partial(torch.randn, generator=torch.Generator(device).manual_seed(0), device=device)
+    draw = partial(torch.randn, generator=torch.Generator(device).manual_seed(SEED), device=device)
     made = (draw(B, H, length, d_k) for length in (T, S, S, T))
     return tuple(A.to(DTYPES[problem.dtype]) for A in made)
 
@@ -442,23 +442,22 @@ def at_work(plan, device):
 
 
 def where(device):
-    """Say where the run is made: device, driver, versions, and what our kernel is run by."""
-    return {
-        "device": describe_device(device),
-        **nvidia_smi(AT_REST, device),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version(),
-        "ours": which_flash(device),
-    }
+    """Say where the run is made: device, driver, and what our kernel is run by."""
+    driver = nvidia_smi(AT_REST, device)
+    return {"device": describe_device(device), **driver, "ours": which_flash(device)}
+
+
+def versions():
+    """Return the versions that the run is made with, those of CUDA among them."""
+    cuda = {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
+    return measuring.versions() | cuda
 
 
 def measure_all(plan, device, minutes):
     """Measure everything that the minutes allow; return the record."""
     started = time.monotonic()
-    record = {"measured": time.strftime("%Y-%m"), "machine": where(device), "plan": plan._asdict()}
-    measuring.print_machine(record["machine"])
+    record = measuring.new_record(__file__, seed=SEED, where=where(device), by=versions())
+    record["plan"] = plan._asdict()
     limits = measure_limits(plan, device)
     record |= {"at_work": at_work(plan, device), "limits": limits}
     print(f"{record['at_work']}\n{limits}")

@@ -79,8 +79,7 @@ def main(arguments=None):
     quick = parser.parse_args(arguments).quick
     where = measuring.machine()
     where["device"] = where["device"].replace("one core of", f"{JOBS} processes on")
-    record = {"measured": time.strftime("%Y-%m"), "machine": where, "classes": {}}
-    measuring.print_machine(where)
+    record = measuring.new_record(__file__, seed=SEED, where=where) | {"classes": {}}
     for name, number in CLASSES.items():
         record["classes"][name] = measure(name, 4 if quick else number)
     if not quick:

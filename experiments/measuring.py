@@ -1,12 +1,19 @@
-"""What the experiments share: interleaved rounds, medians, peak memory, and where they ran."""
+"""What the experiments share: interleaved rounds, medians, peak memory, and how data is written.
+
+A file of `data/` is written here, and its sha256 into `data/sha256.json`. After a change by hand,
+as of `data/facts`, `python -m experiments.measuring` writes the sha256 alone.
+"""
 
 import ctypes
 import gc
+import hashlib
+import io
 import json
 import os
 import platform
 import re
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 from typing import NamedTuple
@@ -15,13 +22,13 @@ import numpy as np
 import threadpoolctl
 import torch
 
-from tutorial_lib import Params, concat_heads, init_params
+from tutorial_lib import Params, concat_heads, init_params, records
 from tutorial_lib.pytorch import timing
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 GEMM_SIDE = 1024
 GEMM_FLOP = 2 * GEMM_SIDE**3
-RESULTS = Path(__file__).resolve().parents[1] / "src" / "tutorial_lib" / "data" / "results"
+SEED = 0  # of the inputs
 MIB = 2**20
 MOST_CHARACTERS = 300  # of a reason
 
@@ -49,7 +56,7 @@ SIZES = {
 
 def inputs(size):
     """Return X and Params of a size, in float64."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(SEED)
     params = init_params(rng, d_model=size.d, n_heads=size.H)
     return rng.standard_normal((size.B, size.T, size.d)), params
 
@@ -187,17 +194,20 @@ def torch_peak_mib(call):
 
 
 def machine():
-    """Say in words where the measurements are made: device, BLAS, kernels, threads, versions."""
+    """Say in words where the measurements are made: device, threads, BLAS, kernels."""
     capability = torch.backends.cpu.get_cpu_capability()
     return {
         "device": f"one core of: {_processor()}, {os.cpu_count()} cores, {platform.system()}",
         "threads": 1,
         "numpy_blas": _numpy_blas(),
         "torch_blas": f"{_torch_blas()}, {torch.get_num_threads()} thread, {capability}",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": torch.__version__,
     }
+
+
+def versions():
+    """Return the versions that the measurements are made with."""
+    found = {"python": platform.python_version(), "numpy": np.__version__}
+    return found | {"torch": torch.__version__}
 
 
 def _processor():
@@ -224,17 +234,60 @@ def _torch_blas():
     return f"MKL {found[1]}" if found else "its own BLAS"
 
 
-def print_machine(record):
-    """Print where a run was made, a line each."""
-    for name, value in record.items():
+def new_record(file, *, seed, where=None, by=None):
+    """Return a record that holds its head, and print where and with what it is made.
+
+    Parameters
+    ----------
+    file : of the script
+    seed : what the script draws from: a number, a list of several, or None
+    where, by : what `machine` and `versions` give, where a script says more
+    """
+    where, by = where or machine(), by or versions()
+    for name, value in (where | by).items():
         print(f"  {name:14}{value}")
+    values = f"experiments/{Path(file).name}", seed, where, by, time.strftime("%Y-%m")
+    return dict(zip(records.HEAD, values, strict=True))
 
 
 def write(name, record):
-    """Write src/tutorial_lib/data/results/<name>.json, which the chapter reads."""
-    path = RESULTS / f"{name}.json"
-    path.write_text(as_text(record) + "\n", encoding="utf-8")
-    print(f"wrote {path.name}")
+    """Write data/results/<name>.json, which the chapter reads.
+
+    Raises
+    ------
+    ValueError : the record does not begin as `new_record` makes it
+    """
+    records.require_head(name, record)
+    _put(f"results/{name}.json", (as_text(record) + "\n").encode())
+
+
+def write_checkpoint(name, arrays):
+    """Write data/checkpoints/<name>.npz, the same bytes for the same arrays.
+
+    Raises
+    ------
+    ValueError : it is larger than its budget
+    """
+    buffer = io.BytesIO()
+    np.savez(buffer, **{f"{place:02}": array for place, array in enumerate(arrays)})
+    records.require_budget(name, buffer.getvalue())
+    _put(f"checkpoints/{name}.npz", buffer.getvalue())
+
+
+def _put(path, content):
+    (records.DATA / path).write_bytes(content)
+    seal()
+    print(f"wrote {path}")
+
+
+def seal():
+    """Write data/sha256.json: what every file of data/ is when it is as it should be."""
+    paths = (path for folder in records.FOLDERS for path in (records.DATA / folder).iterdir())
+    digests = {
+        path.relative_to(records.DATA).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(paths)
+    }
+    records.MANIFEST.write_bytes((json.dumps(digests, indent=1) + "\n").encode())
 
 
 def as_text(record):
@@ -243,3 +296,7 @@ def as_text(record):
     text = re.sub(r"\n +(?=[-\d.]+[,\n])", " ", text)
     row = re.compile(r"(\n +)(\{[^][{}]*\})")
     return row.sub(lambda found: found[1] + re.sub(r"\n *", " ", found[2]), text)
+
+
+if __name__ == "__main__":
+    seal()

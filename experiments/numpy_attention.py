@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from experiments import measuring
-from experiments.measuring import SIZES, Size, fused_weights, inputs, single
+from experiments.measuring import SEED, SIZES, Size, fused_weights, inputs, single
 from tutorial_lib import (
     attend_in_blocks,
     causal_mask,
@@ -413,8 +413,7 @@ def main(arguments=None):
     sizes = {"tiny": Size(2, 24, 12, 3)} if quick else SIZES
     rounds = {"tiny": 2} if quick else ROUNDS
     measuring.prepare()
-    record = {"measured": time.strftime("%Y-%m"), "machine": measuring.machine()}
-    measuring.print_machine(record["machine"])
+    record = measuring.new_record(__file__, seed=SEED)
     with torch.inference_mode():
         record["sizes"] = {}
         for name, size in sizes.items():

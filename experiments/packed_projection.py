@@ -9,7 +9,6 @@ src/tutorial_lib/data/results/packed_projection.json.
 """
 
 import argparse
-import time
 from functools import partial
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from experiments import measuring
-from experiments.measuring import SIZES, Size, fused_weights, inputs
+from experiments.measuring import SEED, SIZES, Size, fused_weights, inputs
 
 ROUNDS = {"book": 101, "gpt2": 31, "long": 15, "token": 301}
 ONE, THREE, EACH = "one product", "three products", "one for each head"
@@ -112,8 +111,7 @@ def main(arguments=None):
     sizes = {"tiny": Size(2, 5, 12, 3)} if quick else SIZES | {"token": ONE_TOKEN}
     rounds = {"tiny": 2} if quick else ROUNDS
     measuring.prepare()
-    record = {"measured": time.strftime("%Y-%m"), "machine": measuring.machine(), "sizes": {}}
-    measuring.print_machine(record["machine"])
+    record = measuring.new_record(__file__, seed=SEED) | {"sizes": {}}
     with torch.inference_mode():
         for name, size in sizes.items():
             record["sizes"][name] = measure_size(name, size, rounds[name])

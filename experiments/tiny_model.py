@@ -8,12 +8,11 @@ is the share of copies that are right, on sequences that no step saw. The record
 of one layer whose numbers are set, not trained: it copies by places alone.
 
 Writes src/tutorial_lib/data/results/tiny_model.json and the first model of two layers after 200
-steps, rounded to single precision, to src/tutorial_lib/data/checkpoints/tiny_model.npz. An arm that
+steps, rounded to single precision, to src/tutorial_lib/data/checkpoints/copying.npz. An arm that
 is done is kept in _build/tiny_model, so a run that was stopped goes on where it was; empty that
 folder when seeds, rates or the training itself have changed.
 """
 
-import io
 import json
 import math
 from pathlib import Path
@@ -21,14 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.measuring import RESULTS, machine, prepare, print_machine, progress, write
+from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
 from tutorial_lib import Params, tiny_model
 from tutorial_lib.tiny_model import LENGTH, PERIODS, VOCABULARY, TinyModel
 from tutorial_lib.training import train
 
 SEEDS, RATES, TESTED = range(5), (1.25e-3, 2.5e-3, 5e-3, 1e-2), 512
 RATE_SEED, VALIDATION, TEST = 100, 2000, 1000  # seeds of a choice of rate, of two sets of sequences
-CHECKPOINT = RESULTS.parent / "checkpoints" / "tiny_model.npz"
+SEED = [*SEEDS, RATE_SEED, TEST, VALIDATION]
 DONE = Path("_build") / "tiny_model"
 CHECKPOINT_STEPS, CHECKPOINT_RATE = 200, 5e-3
 
@@ -141,12 +140,7 @@ def save_checkpoint():
     rng = np.random.default_rng(0)
     first = tiny_model.init_model(rng)
     *_, (_, _, model) = train(first, rng, steps=CHECKPOINT_STEPS, rate=CHECKPOINT_RATE)
-    CHECKPOINT.parent.mkdir(exist_ok=True)
-    names = [f"{n:02}" for n in range(len(model.arrays))]
-    arrays = (array.astype(np.float32) for array in model.arrays)
-    buffer = io.BytesIO()
-    np.savez(buffer, **dict(zip(names, arrays, strict=True)))
-    CHECKPOINT.write_bytes(buffer.getvalue())
+    write_checkpoint("copying", [array.astype(np.float32) for array in model.arrays])
 
 
 def place_weights(t):
@@ -201,8 +195,7 @@ def by_places():
 def main():
     """Train every arm, print a line for each, and write both files."""
     prepare()
-    where = machine()
-    print_machine(where)
+    record = new_record(__file__, seed=SEED)
     save_checkpoint()
     arms = []
     for arm in ARMS:
@@ -213,8 +206,8 @@ def main():
         arms.append(found)
     settings = {"d_model": 64, "vocabulary": VOCABULARY, "batch": tiny_model.BATCH}
     settings |= {"tested_sequences": TESTED}
-    record = {"script": "experiments/tiny_model.py", "machine": where, "settings": settings}
-    write("tiny_model", record | {"by_places": by_places(), "arms": arms})
+    record |= {"settings": settings, "by_places": by_places(), "arms": arms}
+    write("tiny_model", record)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import importlib
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from functools import partial
 from importlib import metadata
@@ -32,6 +31,7 @@ from experiments.measuring import SIZES, Size, fused_weights, inputs, single
 from tutorial_lib import tiled_multi_head_attention
 from tutorial_lib.pytorch import MultiHeadAttention
 
+SEED = [measuring.SEED, 1]  # of the inputs, of the gradient of a loss by Y
 ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
 OURS, BARE = "ours", "bare SDPA"
 FAST, FLEX = "nn.MultiheadAttention, fast path", "FlexAttention"
@@ -220,7 +220,7 @@ def measure_size(name, size, rounds):
     """Measure every form at one size, both ways: {way: {form: row, or why there is none}}."""
     torch.compiler.reset()  # or kernels for any shape would be made at the second size
     X, params = inputs(size)
-    dY = np.random.default_rng(1).standard_normal(X.shape)
+    dY = np.random.default_rng(SEED[1]).standard_normal(X.shape)
     expected = expected_of(X, params, dY)
     X = torch.tensor(X, dtype=torch.float32, requires_grad=True)
     dY, params = torch.tensor(dY, dtype=torch.float32), single(params)
@@ -243,13 +243,13 @@ def measure_size(name, size, rounds):
     return found
 
 
-def where():
-    """Say in words where the measurements are made, with what compiles and what is installed."""
+def versions():
+    """Return the versions that the layers are made with, what compiles them among them."""
     try:
         transformers = metadata.version("transformers")
     except metadata.PackageNotFoundError:
         transformers = "not installed"
-    return measuring.machine() | {"compiler": compiler(), "transformers": transformers}
+    return measuring.versions() | {"compiler": compiler(), "transformers": transformers}
 
 
 def compiler():
@@ -292,8 +292,7 @@ def main(arguments=None):
     sizes = {"tiny": Size(2, 24, 12, 4)} if quick else SIZES
     rounds = {"tiny": 2} if quick else ROUNDS
     measuring.prepare()
-    record = {"measured": time.strftime("%Y-%m"), "machine": where(), "sizes": {}}
-    measuring.print_machine(record["machine"])
+    record = measuring.new_record(__file__, seed=SEED, by=versions()) | {"sizes": {}}
     for name, size in sizes.items():
         record["sizes"][name] = measure_size(name, size, rounds[name])
         print_size(name, record["sizes"][name])

@@ -25,6 +25,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 COMES_WITH_JUPYTER_BOOK = {"docutils", "sphinx", "myst_nb"}
+COMES_WITH_PYODIDE = {"js", "pyodide"}
 
 # Stands in for Python: makes an environment of stubs, and writes down what it is asked to do.
 FAKE_PYTHON = """\
@@ -181,7 +182,8 @@ def test_every_import_is_a_direct_dependency():
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(node.module.split(".")[0])
-    foreign = imported - own - set(sys.stdlib_module_names) - COMES_WITH_JUPYTER_BOOK
+    foreign = imported - own - set(sys.stdlib_module_names)
+    foreign -= COMES_WITH_JUPYTER_BOOK | COMES_WITH_PYODIDE
     distributions = packages_distributions()
     pinned = pins("requirements.txt")
     unpinned = {

@@ -1,8 +1,77 @@
-"""The one reader of the rooms' banks."""
+"""The one reader of `data/` and of the rooms' banks: measurements, models, facts, questions.
 
+    from tutorial_lib.records import record
+    record("numpy_attention")["sizes"]
+
+Every file of `data/` is compared with its sha256 in `data/sha256.json`, which `experiments.measuring` writes
+together with the files. An installation from the repository holds all of them. The wheel of the
+page holds none: there the environment variable TUTORIAL_LIB_DATA, which `run-worker.js` sets, is
+the address of the site's copy of `data/`, with a slash at its end, and a file is fetched from it
+when a chapter reads it. Anyone else may set it too.
+"""
+
+import hashlib
 import json
+import os
 import re
+import sys
 from importlib import resources
+from io import BytesIO
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+
+DATA = Path(__file__).parent / "data"
+MANIFEST = DATA / "sha256.json"  # "results/gradients.json" -> sha256
+ADDRESS = "TUTORIAL_LIB_DATA"
+INSTALL = "pip install git+https://github.com/attention-head-by-head/attention-head-by-head"
+SEAL = "python -m experiments.measuring"
+TIMEOUT = 60  # seconds without an answer
+
+HEAD = ("script", "seed", "machine", "versions", "measured")  # of a record, in this order
+FOLDERS = {"results": ".json", "checkpoints": ".npz", "facts": ".json"}
+CHECKPOINT_KB = {"copying": 160}  # what each may weigh; 1000 together
+
+
+def record(name):
+    """Return what a script of experiments/ measured: a dict that begins with HEAD.
+
+    `seed` is a number, a list where a script draws from several, or None where nothing is drawn.
+
+    Raises
+    ------
+    ValueError : no record of this name, a file that is not the one committed, or one without a head
+    FileNotFoundError : neither installed nor to be fetched
+    """
+    found = json.loads(_read("results", name))
+    require_head(name, found)
+    return found
+
+
+def checkpoint(name):
+    """Return the arrays of a trained model, in their order, in float64.
+
+    Raises
+    ------
+    ValueError : no checkpoint of this name, a file that is not the one committed or is too large
+    FileNotFoundError : neither installed nor to be fetched
+    """
+    content = _read("checkpoints", name)
+    require_budget(name, content)
+    with np.load(BytesIO(content)) as arrays:
+        return [array.astype(float) for array in arrays.values()]
+
+
+def facts(name):
+    """Return what others published, each entry with its source and its licence.
+
+    Raises
+    ------
+    ValueError : no facts of this name, or a file that is not the one committed
+    FileNotFoundError : neither installed nor to be fetched
+    """
+    return json.loads(_read("facts", name))
 
 
 def page_of(room):
@@ -33,3 +102,93 @@ def bank(page):
             f"quiz and the Parsons problem of {page} there, with the keys of another room's bank."
         )
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def require_head(name, found):
+    """Require that a record begins with HEAD.
+
+    Raises
+    ------
+    ValueError : a key of it is missing or stands elsewhere
+    """
+    first = tuple(found)[: len(HEAD)]
+    if first != HEAD:
+        raise ValueError(
+            f"record {name!r} begins with {list(first)}; expected its head, {list(HEAD)}. "
+            f"Let its script begin it with experiments.measuring.new_record(__file__, seed=SEED)."
+        )
+
+
+def require_budget(name, content):
+    """Require that a checkpoint has a budget in CHECKPOINT_KB and keeps to it.
+
+    Raises
+    ------
+    ValueError : no budget, or more bytes
+    """
+    size_kb, budget_kb = len(content) / 1000, CHECKPOINT_KB.get(name, 0)
+    if size_kb > budget_kb:
+        raise ValueError(
+            f"checkpoint {name!r} has {size_kb:.1f} kB; expected at most {budget_kb} kB, which "
+            f"records.CHECKPOINT_KB allows. Keep fewer or shorter numbers, or allow more there."
+        )
+
+
+def _read(folder, name):
+    """Return the bytes of a file, which are those that were committed."""
+    digests, path = json.loads(MANIFEST.read_bytes()), f"{folder}/{name}{FOLDERS[folder]}"
+    if path not in digests:
+        names = [Path(known).stem for known in digests if known.startswith(f"{folder}/")]
+        raise ValueError(
+            f"There is no {name!r} in data/{folder}; expected one of {names}. "
+            f"After adding a file run: {SEAL}."
+        )
+    content = _content(path)
+    found = hashlib.sha256(content).hexdigest()
+    if found != digests[path]:
+        raise ValueError(
+            f"data/{path} has the sha256 {found}; expected {digests[path]}. Load the page again, "
+            f"or install anew: {INSTALL}. If the file was meant to change, run: {SEAL}."
+        )
+    return content
+
+
+def _content(path):
+    """Return the bytes of the installed file, or else of the one at the address."""
+    if (DATA / path).is_file():
+        return (DATA / path).read_bytes()
+    if ADDRESS not in os.environ:
+        raise FileNotFoundError(
+            f"data/{path} is not installed, and {ADDRESS} names no address to fetch it from. "
+            f"Install the library with its data: {INSTALL}."
+        )
+    address = os.environ[ADDRESS] + path
+    try:
+        return _ask_browser(address) if sys.platform == "emscripten" else _ask(address)
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(
+            f"{address} did not load: {error}. Try again, or install the library with its data: "
+            f"{INSTALL}."
+        ) from None
+
+
+def _ask(address):
+    with urlopen(address, timeout=TIMEOUT) as response:
+        return response.read()
+
+
+def _ask_browser(address):
+    """Return the same in Pyodide, whose worker may wait for an answer as urlopen does."""
+    from js import XMLHttpRequest
+    from pyodide.ffi import JsException
+
+    request = XMLHttpRequest.new()
+    request.open("GET", address, False)
+    request.responseType = "arraybuffer"
+    try:
+        request.send()
+    except JsException as error:
+        raise OSError(error.message) from None
+    if request.status != 200:
+        raise OSError(f"the answer is {request.status}")
+    return request.response.to_bytes()

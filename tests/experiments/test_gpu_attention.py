@@ -266,7 +266,8 @@ def test_percents_are_of_the_limits_of_the_same_run(record):
 
 
 def test_the_record_says_where_it_was_made(record):
-    assert {"device", "python", "torch", "cuda", "cudnn", "ours"} <= set(record["machine"])
+    assert {"device", "ours"} <= set(record["machine"])
+    assert {"python", "torch", "cuda", "cudnn"} <= set(record["versions"])
     assert record["machine"]["ours"] == which_flash(CPU)
     assert record["plan"]["window_ms"] == benchmark.SMALL.window_ms
     assert record["minutes"] >= 0
@@ -375,9 +376,6 @@ def test_each_row_of_a_table_is_a_line_of_the_file():
     assert json.loads(text) == record
     assert '\n  { "form": "flash", "ms": 1.5, "ran": "a, b" },\n' in text
     assert '"peaks": [ 1.0, 2.5\n' in text
-    for name in ("numpy_attention", "gradients", "tiny_model"):
-        stored = (measuring.RESULTS / f"{name}.json").read_text(encoding="utf-8")
-        assert measuring.as_text(json.loads(stored)) + "\n" == stored
 
 
 @pytest.mark.gpu

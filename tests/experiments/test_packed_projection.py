@@ -1,7 +1,5 @@
 """The benchmark of one product against several: all are one projection, and one layer."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -9,9 +7,9 @@ import torch
 from experiments import measuring
 from experiments import packed_projection as benchmark
 from tutorial_lib import causal_mask, trace
+from tutorial_lib.records import record
 
 TINY = measuring.Size(2, 5, 12, 3)
-RESULT = measuring.RESULTS / "packed_projection.json"
 ROW = {"ms", "times_one"}
 
 
@@ -56,7 +54,7 @@ def test_the_whole_script_gives_every_way_its_numbers(capsys, monkeypatch):
 
 
 def test_the_record_has_every_way_at_every_size():
-    sizes = json.loads(RESULT.read_text(encoding="utf-8"))["sizes"]
+    sizes = record("packed_projection")["sizes"]
     assert list(sizes) == [*measuring.SIZES, "token"]
     for measured in sizes.values():
         assert set(measured["layer"]) == {benchmark.ONE, benchmark.THREE}

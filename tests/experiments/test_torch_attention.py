@@ -13,11 +13,11 @@ from torch import nn
 from experiments import measuring
 from experiments import torch_attention as benchmark
 from tutorial_lib import causal_mask, multi_head_attention, multi_head_attention_backward, trace
+from tutorial_lib.records import record
 
 TINY = measuring.Size(2, 150, 12, 4)  # more tokens than a block of FlexAttention, even heads
 WAYS = (benchmark.FORWARD, benchmark.BACKWARD)
 NUMBERS = {"ms", "times_bare", "times_ours", "peak_mib", "error"}
-RESULT = measuring.RESULTS / "torch_attention.json"
 
 
 @pytest.fixture(autouse=True)
@@ -205,11 +205,12 @@ def test_an_absent_compiler_is_named(monkeypatch):
 
 
 def test_the_stored_record_has_every_form_and_says_where_it_was_made():
-    record = json.loads(RESULT.read_text(encoding="utf-8"))
-    assert set(record["machine"]) == set(benchmark.where())
-    assert "1 thread" in record["machine"]["torch_blas"]
+    stored = record("torch_attention")
+    assert set(stored["machine"]) == set(measuring.machine())
+    assert set(stored["versions"]) == set(benchmark.versions())
+    assert "1 thread" in stored["machine"]["torch_blas"]
     for name, size in measuring.SIZES.items():
-        measured = record["sizes"][name]
+        measured = stored["sizes"][name]
         assert measured["flop"] == size.flop
         for way in WAYS:
             assert list(measured[way]) == list(benchmark.FORMS)

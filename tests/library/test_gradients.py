@@ -1,8 +1,6 @@
 """The backward pass: against plain loops, central differences and torch's own gradients."""
 
 import dataclasses
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import torch.nn.functional as F
 import tutorial_lib as tl
 from tests import oracle
 from tutorial_lib import Gradients, Params, ShapeError, trace
+from tutorial_lib.records import record
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 # name: shape of X, shape of the context, (H, d_k, d_v); H*d_k is never d_model, d_v never d_k
@@ -326,8 +325,7 @@ def test_layer_that_overflowed_on_the_way_forward_is_refused(params, normal):
 
 
 def test_committed_measurements_show_what_the_chapter_says_of_them():
-    path = Path(tl.__file__).parent / "data" / "results" / "gradients.json"
-    measured = json.loads(path.read_text(encoding="utf-8"))
+    measured = record("gradients")
     differences = measured["differences_from_torch_in_float64"]
     assert set(differences) == {"X", *MATRICES}
     assert max(differences.values()) < 1e-10

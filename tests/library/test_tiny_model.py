@@ -1,19 +1,16 @@
 """The tiny model: its gradients, its sequences, and two models of it that copy."""
 
 import inspect
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from experiments.tiny_model import model_of_places, place_weights
 from tests import oracle
-from tutorial_lib import tiny_model
+from tutorial_lib import records, tiny_model
 from tutorial_lib.tiny_model import TinyModel, copy_accuracy, draw_sequences, init_model
 
 LONGEST_MODULE = 120  # lines
-DATA = Path(inspect.getfile(tiny_model)).parent / "data"
 
 
 @pytest.fixture
@@ -102,9 +99,7 @@ def test_fresh_model_scores_with_a_spread_near_one():
 
 
 def test_the_committed_model_copies():
-    with np.load(DATA / "checkpoints" / "tiny_model.npz") as stored:
-        arrays = [stored[name].astype(float) for name in sorted(stored)]
-    model = TinyModel.of(arrays)
+    model = TinyModel.of(records.checkpoint("copying"))
     assert copy_accuracy(model, *draw_sequences(np.random.default_rng(5), 64)) > 0.98
 
 
@@ -127,7 +122,7 @@ def test_one_layer_copies_without_comparing_a_letter():
 
 
 def test_the_record_compares_models_of_equal_size():
-    record = json.loads((DATA / "results" / "tiny_model.json").read_text(encoding="utf-8"))
+    record = records.record("tiny_model")
     two, *ones = [arm for arm in record["arms"] if arm["group"] == "layers"]
     assert [arm["layers"] for arm in (two, *ones)] == [2, 1, 1]
     assert [(arm["heads"], arm["d_k"]) for arm in ones] == [(8, 16), (4, 32)]

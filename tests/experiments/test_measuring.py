@@ -1,0 +1,89 @@
+"""What all experiments share: one head for every record, and files that are written with it."""
+
+import importlib
+import json
+import re
+import time
+
+import numpy as np
+import pytest
+
+from experiments import measuring
+from tests.chapters.chapters import ROOT
+from tutorial_lib import records
+
+RECORDS = sorted((records.DATA / "results").glob("*.json"))
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """An empty data/ to be written to."""
+    for folder in records.FOLDERS:
+        (tmp_path / folder).mkdir()
+    monkeypatch.setattr(records, "DATA", tmp_path)
+    monkeypatch.setattr(records, "MANIFEST", tmp_path / "sha256.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_every_record_says_what_made_it_from_which_seed_where_with_what_and_when(path):
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert tuple(record)[:5] == records.HEAD
+    assert record["script"].startswith("experiments/")
+    assert (ROOT / record["script"]).is_file()
+    script = importlib.import_module(record["script"].removesuffix(".py").replace("/", "."))
+    assert record["seed"] == script.SEED
+    assert {"device", "threads"} <= set(record["machine"])
+    assert {"python", "numpy"} <= set(record["versions"])
+    assert re.fullmatch(r"20\d\d-[01]\d", record["measured"])
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_every_record_stands_as_it_is_written(path):
+    stored = path.read_text(encoding="utf-8")
+    assert measuring.as_text(json.loads(stored)) + "\n" == stored
+
+
+def test_a_record_begins_with_its_head_and_shows_where_it_is_made(capsys):
+    record = measuring.new_record("/a/b/made.py", seed=3, by={"python": "3.99"})
+    assert tuple(record) == records.HEAD
+    assert (record["script"], record["seed"]) == ("experiments/made.py", 3)
+    assert record["machine"] == measuring.machine()
+    assert record["versions"] == {"python": "3.99"}
+    assert record["measured"] == time.strftime("%Y-%m")
+    shown = capsys.readouterr().out
+    assert all(str(value) in shown for value in (*record["machine"].values(), "3.99"))
+
+
+def test_a_record_that_is_written_is_read(data):
+    record = measuring.new_record(__file__, seed=None) | {"times": [1.5, 2.0]}
+    measuring.write("made", record)
+    assert records.record("made") == record
+
+
+def test_a_record_without_a_head_is_not_written(data):
+    with pytest.raises(ValueError, match="expected its head"):
+        measuring.write("made", {"times": [1.5, 2.0]})
+    assert not list(data.rglob("*.json"))
+
+
+def test_a_checkpoint_that_is_written_is_read_and_has_the_same_bytes_each_time(data, monkeypatch):
+    monkeypatch.setitem(records.CHECKPOINT_KB, "made", 1)
+    arrays = [np.arange(n, dtype=np.float16) for n in range(1, 13)]
+    contents = []
+    for _ in range(2):
+        measuring.write_checkpoint("made", arrays[:2])
+        contents.append((data / "checkpoints" / "made.npz").read_bytes())
+    assert contents[0] == contents[1]
+    found = records.checkpoint("made")
+    assert [array.tolist() for array in found] == [array.tolist() for array in arrays[:2]]
+    with pytest.raises(ValueError, match="expected at most 1 kB"):
+        measuring.write_checkpoint("made", arrays)
+    assert (data / "checkpoints" / "made.npz").read_bytes() == contents[0]
+
+
+def test_a_change_by_hand_is_sealed(data):
+    for words in ("one", "two"):
+        (data / "facts" / "made.json").write_text(json.dumps({"words": words}), encoding="utf-8")
+        measuring.seal()
+        assert records.facts("made") == {"words": words}

@@ -1,0 +1,215 @@
+"""The reader of data/: what it gives, and what it says of a file that is not as it should be."""
+
+import hashlib
+import json
+import re
+import shutil
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tutorial_lib import records
+from tutorial_lib.records import CHECKPOINT_KB, DATA, HEAD, MANIFEST, checkpoint, facts, record
+
+READ = {"results": record, "checkpoints": checkpoint, "facts": facts}
+DIGESTS = json.loads(MANIFEST.read_text(encoding="utf-8"))
+NAMES = [re.fullmatch(r"(\w+)/(\w+)\.\w+", path).groups() for path in DIGESTS]
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """An installation without a file of data/, as from the wheel of the page."""
+    monkeypatch.setattr(records, "DATA", tmp_path)
+    monkeypatch.delenv(records.ADDRESS, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def plant(empty, monkeypatch):
+    """Put a file into the installation, and its sha256 into the manifest."""
+
+    def plant_(path, content):
+        (empty / path).parent.mkdir()
+        (empty / path).write_bytes(content)
+        digests = {path: hashlib.sha256(content).hexdigest()}
+        monkeypatch.setattr(records, "MANIFEST", empty / "sha256.json")
+        records.MANIFEST.write_text(json.dumps(digests), encoding="utf-8")
+
+    return plant_
+
+
+def test_every_file_has_its_sha256_and_every_sha256_its_file():
+    files = [path for folder in records.FOLDERS for path in (DATA / folder).iterdir()]
+    found = {
+        path.relative_to(DATA).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+    assert found == DIGESTS, f"after a change by hand run: {records.SEAL}"
+
+
+@pytest.mark.parametrize(("folder", "name"), NAMES)
+def test_every_file_is_read_by_its_name(folder, name):
+    assert READ[folder](name)
+
+
+def test_a_checkpoint_is_arrays_in_float64_in_the_order_in_which_they_were_saved():
+    arrays = checkpoint("copying")
+    with np.load(DATA / "checkpoints" / "copying.npz") as stored:
+        assert list(stored) == sorted(stored)
+        assert [array.shape for array in arrays] == [stored[name].shape for name in stored]
+        assert all((a == stored[n]).all() for a, n in zip(arrays, stored, strict=True))
+    assert {array.dtype for array in arrays} == {np.dtype(float)}
+
+
+def test_what_is_read_may_be_changed_and_read_again():
+    record("gradients").clear()
+    assert tuple(record("gradients"))[:5] == HEAD
+
+
+@pytest.mark.parametrize("folder", READ)
+def test_an_unknown_name_is_told_the_known_ones(folder):
+    with pytest.raises(ValueError, match="There is no 'copyng'") as told:
+        READ[folder]("copyng")
+    assert str([name for kind, name in NAMES if kind == folder]) in str(told.value)
+    assert records.SEAL in str(told.value)
+
+
+@pytest.mark.parametrize(("folder", "name"), NAMES)
+def test_a_file_that_is_missing_and_has_no_address_says_how_to_install_it(empty, folder, name):
+    with pytest.raises(FileNotFoundError, match=f"data/{folder}/{name}.* is not installed") as told:
+        READ[folder](name)
+    assert records.ADDRESS in str(told.value)
+    assert records.INSTALL in str(told.value)
+
+
+@pytest.mark.parametrize(("folder", "name"), NAMES)
+def test_a_file_that_is_not_installed_is_fetched_from_the_address(
+    tmp_path, monkeypatch, folder, name
+):
+    expected = READ[folder](name)
+    monkeypatch.setattr(records, "DATA", tmp_path)
+    monkeypatch.setenv(records.ADDRESS, DATA.as_uri() + "/")
+    np.testing.assert_equal(READ[folder](name), expected)
+
+
+@pytest.mark.parametrize("address", ["here", "", "http://127.0.0.1:9/", "nothing"])
+def test_an_address_that_gives_nothing_is_told_with_what_to_do(empty, monkeypatch, address):
+    address = (empty / address).as_uri() + "/" if address == "nothing" else address
+    monkeypatch.setenv(records.ADDRESS, address)
+    with pytest.raises(FileNotFoundError, match="did not load: ") as told:
+        record("gradients")
+    assert f"{address}results/gradients.json" in str(told.value)
+    assert records.INSTALL in str(told.value)
+
+
+@pytest.mark.parametrize("fetched", [False, True])
+def test_another_file_is_refused_with_both_sha256_and_what_to_do(plant, monkeypatch, fetched):
+    plant("results/a.json", b"{}")
+    expected = hashlib.sha256(b"{}").hexdigest()
+    (records.DATA / "results" / "a.json").write_bytes(b"[]")
+    if fetched:
+        shutil.move(records.DATA / "results", records.DATA / "site" / "results")
+        monkeypatch.setenv(records.ADDRESS, (records.DATA / "site").as_uri() + "/")
+    with pytest.raises(ValueError, match="has the sha256") as told:
+        record("a")
+    said = str(told.value)
+    assert f"{hashlib.sha256(b'[]').hexdigest()}; expected {expected}" in said
+    assert all(words in said for words in ("Load the page again", records.INSTALL, records.SEAL))
+
+
+@pytest.mark.parametrize("head", [{}, dict.fromkeys(HEAD[:-1]), dict.fromkeys(HEAD[::-1])])
+def test_a_record_without_its_head_is_refused(plant, head):
+    plant("results/a.json", json.dumps(head | {"times": 1}).encode())
+    with pytest.raises(ValueError, match=r"record 'a' begins with .* expected its head") as told:
+        record("a")
+    assert str(list(HEAD)) in str(told.value)
+    assert "new_record(__file__, seed=SEED)" in str(told.value)
+
+
+@pytest.mark.parametrize(("name", "size"), [("copying", 160_001), ("unknown", 1)])
+def test_a_checkpoint_larger_than_its_budget_is_refused(plant, name, size):
+    plant(f"checkpoints/{name}.npz", b"0" * size)
+    allowed = f"expected at most {CHECKPOINT_KB.get(name, 0)} kB"
+    with pytest.raises(ValueError, match=allowed) as told:
+        checkpoint(name)
+    assert "records.CHECKPOINT_KB" in str(told.value)
+
+
+def test_every_checkpoint_has_a_budget_and_together_they_are_at_most_1_mb():
+    assert set(CHECKPOINT_KB) == {name for folder, name in NAMES if folder == "checkpoints"}
+    assert sum(CHECKPOINT_KB.values()) <= 1000
+
+
+@pytest.mark.parametrize("name", [name for folder, name in NAMES if folder == "facts"])
+def test_facts_say_when_they_were_checked_whose_they_are_and_under_which_licence(name):
+    found = facts(name)
+    assert re.fullmatch(r"20\d\d-[01]\d", found.pop("checked"))
+    assert "licence" in found.pop("taken")
+    [entries] = found.values()
+    assert len({entry["name"] for entry in entries}) == len(entries)
+    for entry in entries:
+        assert re.match(r"https://\S+|arXiv:\d{4}\.\d{5}", entry["source"]), entry
+        assert entry["source_kind"].strip(), entry
+        assert entry["licence"].strip(), entry
+
+
+class Request:
+    """Stands in for the browser's XMLHttpRequest; `answers` are by address."""
+
+    answers = {}  # noqa: RUF012
+    new = classmethod(lambda cls: cls())
+
+    def open(self, method, address, asynchronous):
+        """Take the address; a worker that waits asks for an answer at once."""
+        assert (method, asynchronous) == ("GET", False)
+        self.address = address
+
+    def send(self):
+        """Answer."""
+        assert self.responseType == "arraybuffer"
+        content = self.answers.get(self.address, b"")
+        if isinstance(content, Exception):
+            raise content
+        self.status = 200 if content else 404
+        self.response = SimpleNamespace(to_bytes=lambda: content)
+
+
+class BrowserError(Exception):
+    """Stands in for Pyodide's JsException."""
+
+    message = "A network error occurred."
+
+
+@pytest.fixture
+def in_page(empty, monkeypatch):
+    """Python as Pyodide has it, with the browser's modules; return the answers to fill."""
+    browser = {"js": {"XMLHttpRequest": Request}, "pyodide.ffi": {"JsException": BrowserError}}
+    for name, content in browser.items():
+        module = ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    monkeypatch.setattr(Request, "answers", {})
+    monkeypatch.setenv(records.ADDRESS, "https://book.example/_static/data/")
+    return Request.answers
+
+
+def test_in_the_page_the_browser_fetches_and_the_sha256_is_checked(in_page):
+    address = "https://book.example/_static/data/results/gradients.json"
+    in_page[address] = (DATA / "results" / "gradients.json").read_bytes()
+    assert record("gradients")["speed"]
+    in_page[address] += b"\n"
+    with pytest.raises(ValueError, match="Load the page again"):
+        record("gradients")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(b"", "the answer is 404"), (BrowserError(), "A network error occurred.")],
+)
+def test_in_the_page_a_file_that_does_not_come_is_told(in_page, answer, words):
+    in_page["https://book.example/_static/data/facts/models.json"] = answer
+    with pytest.raises(FileNotFoundError, match=f"models.json did not load: {words}"):
+        facts("models")

@@ -13,7 +13,6 @@ WHOLE_LAYER = {"multihead", "gradients", "tiled"}
 NUMPY_MODULES = {"errors", "describe"} | STEPS | WHOLE_LAYER
 MAY_IMPORT = {
     "errors": (set(), {"numpy"}),
-    "records": (set(), set()),
     "describe": (set(), {"numpy"}),
     "records": (set(), {"numpy", "js", "pyodide"}),  # the last two in a browser alone
     **dict.fromkeys(STEPS, ({"errors"}, {"numpy"})),

@@ -1,6 +1,7 @@
-"""Python in the page: the wheel of the library, and the button of the pages that can run.
+"""Python in the page: the wheel of the library, its data, and the button of the pages that run.
 
-The button stands in the page as built, so that nothing moves; `run.js` answers it.
+The wheel is code alone; `tutorial_lib.records` fetches a file of data when a chapter reads it. The
+button stands in the page as built, so that nothing moves; `run.js` answers it.
 """
 
 import os
@@ -14,7 +15,9 @@ from sphinx.errors import ExtensionError
 
 from book._ext.site_shell import is_site
 from tools.chapters import FOLDER, ROOT, pages
+from tutorial_lib.records import DATA, FOLDERS
 
+LEFT_OUT = ("pytorch", *(f"data/{folder}" for folder in FOLDERS))  # of the wheel of the page
 # Of every file in a wheel, so that the same sources give the same bytes: the first that zip knows.
 EPOCH = "315532800"
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
@@ -31,8 +34,13 @@ than 10 MB, from cdn.jsdelivr.net unless this site keeps a copy.</p>
 """
 
 
-def build_wheel(target: Path) -> Path:
+def build_wheel(target: Path, left_out=()) -> Path:
     """Build the library's wheel from a copy of its sources, without a network; return the file.
+
+    Parameters
+    ----------
+    target : folder
+    left_out : folders of the library that the wheel does without
 
     Raises
     ------
@@ -41,6 +49,8 @@ def build_wheel(target: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         litter = shutil.ignore_patterns("*.egg-info", "__pycache__")
         shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=litter)
+        for name in left_out:
+            shutil.rmtree(Path(folder) / "src" / "tutorial_lib" / name)
         for path in (ROOT / "pyproject.toml", ROOT / "README.md", *ROOT.glob("LICENSE*")):
             shutil.copyfile(path, Path(folder) / path.name)
         command = [sys.executable, "-c", BUILD, str(target.resolve())]
@@ -53,15 +63,18 @@ def build_wheel(target: Path) -> Path:
     return next(target.glob("tutorial_lib-*.whl"))
 
 
-def place_wheel(app):
-    """Build the wheel into the site."""
+def place_library(app):
+    """Build the wheel into the site, and copy the data that it leaves out."""
     if not is_site(app):
         return
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     for old in static.glob("tutorial_lib-*.whl"):
         old.unlink()
-    app.wheel = build_wheel(static)
+    app.wheel = build_wheel(static, LEFT_OUT)
+    shutil.rmtree(static / "data", ignore_errors=True)
+    for folder in FOLDERS:
+        shutil.copytree(DATA / folder, static / "data" / folder)
 
 
 def add_button(app, pagename, templatename, context, doctree):
@@ -75,6 +88,6 @@ def add_button(app, pagename, templatename, context, doctree):
 
 def setup(app):
     """Connect the steps above."""
-    app.connect("builder-inited", place_wheel)
+    app.connect("builder-inited", place_library)
     app.connect("html-page-context", add_button)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

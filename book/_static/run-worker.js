@@ -72,7 +72,7 @@ const start = async ({ lock, wheel }) => {
     packageBaseUrl: base.href,
     lockFileContents: text(fetched.get("pyodide-lock.json")),
     createPyodideModule,
-    env: { MPLBACKEND: "agg" },
+    env: { MPLBACKEND: "agg", TUTORIAL_LIB_DATA: new URL("data/", url).href },
   });
   await pyodide.loadPackage(lock.packages, { messageCallback: () => {} });
   fetched.clear();

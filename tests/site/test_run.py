@@ -5,11 +5,15 @@ messages, and the book's own Python behind it instead of Pyodide. What Pyodide i
 where its files lie in `_build/pyodide`, which `make site-assets` fills.
 """
 
+import ast
 import gzip
 import hashlib
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 import warnings
 import zipfile
 
@@ -19,14 +23,17 @@ from axe_playwright_python.sync_playwright import Axe
 from book._ext import runnable
 from book._static.run_cell import MOST, run_cell
 from tests.chapters.pages import FIRST_REVIEW
+from tests.site.arrival import BUDGETS
 from tests.site.browsing import ROOT, SCRIPT
 from tools.chapters import pages
+from tutorial_lib.records import ADDRESS, MANIFEST
 
 STATIC = ROOT / "book" / "_static"
 KEPT = ROOT / "_build" / "pyodide"
 LOCK = json.loads((STATIC / "pyodide.json").read_text(encoding="utf-8"))
 CORE = {name: digest for name, digest in LOCK["files"].items() if not name.endswith(".whl")}
 IN_BROWSER = [page.name for page in pages() if page.runs_in_browser]
+DIGESTS = json.loads(MANIFEST.read_text(encoding="utf-8"))
 CELLS = "div.cell:has(.cell_input)"
 HOST = "python.example"
 
@@ -442,15 +449,91 @@ def test_axe_finds_nothing_while_python_runs(open_stand_in, dark):
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
 
 
-def test_wheel_on_the_site_is_the_library_and_the_same_bytes_each_time(site_dir, tmp_path):
+def library():
+    """The files of the library, by their paths in it."""
+    source = ROOT / "src" / "tutorial_lib"
+    files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
+    return {path.as_posix() for path in files if "__pycache__" not in path.parts}
+
+
+def held(wheel):
+    """The same of a wheel."""
+    names = zipfile.ZipFile(io.BytesIO(wheel)).namelist()
+    return {name.removeprefix("tutorial_lib/") for name in names if ".dist-info/" not in name}
+
+
+def test_wheel_on_the_site_is_code_within_its_budget_and_the_same_bytes_each_time(
+    site_dir, tmp_path
+):
     [placed] = (site_dir / "_static").glob("*.whl")
     content = placed.read_bytes()
-    assert runnable.build_wheel(tmp_path).read_bytes() == content
-    files = zipfile.ZipFile(io.BytesIO(content)).namelist()
-    source = ROOT / "src"
-    own = [path for path in (source / "tutorial_lib").rglob("*") if path.is_file()]
-    expected = {p.relative_to(source).as_posix() for p in own if "__pycache__" not in p.parts}
-    assert {name for name in files if ".dist-info/" not in name} == expected
+    assert runnable.build_wheel(tmp_path, runnable.LEFT_OUT).read_bytes() == content
+    data = {f"data/{path}" for path in DIGESTS}
+    left_out = {n for n in library() if n.startswith("pytorch/")} | data
+    assert held(content) == library() - left_out
+    assert len(content) <= BUDGETS["wheel_kb"] * 1000
+
+
+def test_a_whole_wheel_is_the_whole_library(tmp_path):
+    assert held(runnable.build_wheel(tmp_path).read_bytes()) == library()
+
+
+def imports_of(name):
+    """The import statements of a notebook."""
+    notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    code = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    nodes = [node for source in code for node in ast.walk(ast.parse(source))]
+    return [ast.unparse(n) for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+
+
+def test_all_that_part_one_imports_and_reads_comes_with_the_wheel_and_from_the_site(
+    site_dir, tmp_path
+):
+    [placed] = (site_dir / "_static").glob("*.whl")
+    zipfile.ZipFile(placed).extractall(tmp_path)
+    readers = {"results": "record", "checkpoints": "checkpoint", "facts": "facts"}
+    files = [path.partition(".")[0].split("/") for path in DIGESTS]
+    reads = [f"records.{readers[folder]}({name!r})" for folder, name in files]
+    ask = "print(records.__file__, 'tutorial_lib.pytorch' in sys.modules)"
+    lines = [line for name in IN_BROWSER for line in imports_of(name)]
+    lines += ["import sys", "from tutorial_lib import records", *reads, ask]
+    data = (site_dir / "_static" / "data").as_uri() + "/"
+    settings = os.environ | {"PYTHONPATH": str(tmp_path), ADDRESS: data}
+    command = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+    file = str(tmp_path / "tutorial_lib" / "records.py")
+    assert done.stdout.split() == [file, "False"], done.stderr
+
+
+# Stands in for Pyodide in the page's own worker: a cell shows where the data is.
+FAKE = {
+    "pyodide.mjs": """export const loadPyodide = async ({ env }) => ({
+      loadPackage() {}, unpackArchive() {}, runPython() {},
+      toPy: () => new Map([["run_cell", (source, name, globals, send) => {
+        send("text", env.TUTORIAL_LIB_DATA);
+        return true;
+      }]]),
+    });""",
+    "pyodide.asm.mjs": "export default null;",
+    "pyodide-lock.json": "{}",
+}
+SHA256 = """async (address) => {
+  const content = await (await fetch(address)).arrayBuffer();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", content));
+  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}"""
+
+
+def test_worker_tells_python_where_the_site_has_the_data_and_the_page_may_fetch_it(
+    open_page, site_url
+):
+    page = open_page("notebooks/03_attention_weights.html")
+    files = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in FAKE.items()}
+    serve(page, files, lambda route: route.fulfill(body=FAKE[route.request.url.split("/")[-1]]))
+    address = run(press(page), "")
+    assert address == f"{site_url}_static/data/"
+    assert {path: page.evaluate(SHA256, address + path) for path in DIGESTS} == DIGESTS
+    assert page.problems == []
 
 
 def absent(names):
@@ -476,6 +559,34 @@ def test_pyodide_itself_runs_a_cell_and_stops(open_page):
     push(page, "Stop", 2)
     wait(page, "Stopped.")
     assert page.problems == []
+
+
+ONE_RECORD = """import importlib.util, os, sys, types
+sys.modules["numpy"] = types.ModuleType("numpy")  # which this reader of text does without
+[folder] = importlib.util.find_spec("tutorial_lib").submodule_search_locations
+spec = importlib.util.spec_from_file_location("records", folder + "/records.py")
+records = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(records)
+"""
+
+
+@pytest.mark.skipif(absent(CORE), reason="Pyodide is not in _build/pyodide: its core is untested.")
+def test_pyodide_itself_fetches_a_record_when_it_is_read(open_page):
+    page = open_page("notebooks/03_attention_weights.html")
+    serve(page, CORE, lambda route: route.fulfill(path=KEPT / route.request.url.split("/")[-1]))
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.partition("_static/")[2]))
+    run(press(page, seconds=240), ONE_RECORD)
+    assert "data/results/gradients.json" not in asked
+    assert run(page, 'records.record("gradients")["script"]') == "'experiments/gradients.py'"
+    assert "data/results/gradients.json" in asked
+    assert page.problems == []
+    found = run(page, "os.environ[records.ADDRESS] += 'x/'\nrecords.record('gradients')")
+    assert "x/results/gradients.json did not load: the answer is 404. Try again" in found
+    found = run(
+        page, "os.environ[records.ADDRESS] = 'http://127.0.0.1:9/'\nrecords.facts('models')"
+    )
+    assert "facts/models.json did not load: " in found.splitlines()[-1]
 
 
 @pytest.mark.skipif(

@@ -14,7 +14,7 @@ SOURCES = [
     *sorted(ROOT.glob("coursework/assignments/*/assignment.ipynb")),
     *sorted(ROOT.glob("book/*.md")),
     *sorted(ROOT.glob("src/tutorial_lib/practice/*/bank.json")),
-    ROOT / "src/tutorial_lib/data/results/published_models.json",
+    *sorted(ROOT.glob("src/tutorial_lib/data/facts/*.json")),
 ]
 ARXIV = re.compile(r"arxiv\.org/(?:abs|pdf|html)/(\d{4}\.\d{4,5})|arXiv:(\d{4}\.\d{4,5})")
 DOI = re.compile(r"doi\.org/(10\.\d{4,9}/[^\s)\"\\]+)")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import measuring
-from tests.chapters.chapters import ROOT
+from tools.chapters import ROOT
 from tutorial_lib import records
 
 RECORDS = sorted((records.DATA / "results").glob("*.json"))

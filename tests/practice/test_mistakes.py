@@ -3,17 +3,16 @@
 import ast
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests import oracle
 from tests.practice.rooms import ALL, MISTAKES, ROOMS, checked_in
+from tools.chapters import pages
 from tutorial_lib import Params, causal_mask, checks, multi_head_attention
 from tutorial_lib.practice.mistake import Mistake
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 FIFTEEN = [
     *("no_scale", "scale_d_k", "scale_d_model", "softmax_over_queries", "q_k_swapped"),
     *("reshape_without_transpose", "interleaved", "concat_without_transpose", "heads_reversed"),
@@ -50,7 +49,7 @@ def find_checks(path):
     return found
 
 
-CHECKS = {path.stem: find_checks(path) for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
+CHECKS = {page.name: find_checks(page.path) for page in pages()}
 IN_NOTEBOOKS = [
     pytest.param(chapter, name, mistake, id=f"{chapter}-{name}-{mistake.name}")
     for chapter, found in CHECKS.items()

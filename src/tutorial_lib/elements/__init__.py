@@ -6,9 +6,9 @@ and `playground` takes nothing.
 """
 
 from tutorial_lib.elements.banks import load_bank
-from tutorial_lib.elements.looks import gallery, inspector
+from tutorial_lib.elements.exhibits.playground.element import draw_playground
+from tutorial_lib.elements.maps import gallery, inspector
 from tutorial_lib.elements.markup import draw_parsons, draw_prediction, draw_quiz
-from tutorial_lib.elements.playground import draw_playground
 from tutorial_lib.example import running_example
 
 __all__ = ["gallery", "inspector", "parsons", "playground", "prediction", "quiz"]

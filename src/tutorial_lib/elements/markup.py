@@ -141,7 +141,7 @@ def style(*kinds):
 
 def source_parts(name):
     """Cut a source where a line says "part: name": the text of each part by its name."""
-    source = resources.files("tutorial_lib").joinpath(f"data/{name}").read_text(encoding="utf-8")
+    source = resources.files("tutorial_lib.elements").joinpath(name).read_text(encoding="utf-8")
     start = r"^(?://|/\*) part: "
     found = re.findall(rf"{start}([\w-]+).*?\n(.*?)(?={start}|\Z)", source, re.M | re.S)
     return dict(found)

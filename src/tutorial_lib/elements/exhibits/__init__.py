@@ -1,0 +1,1 @@
+"""Elements that know the layer."""

@@ -14,7 +14,7 @@ from io import BytesIO
 
 from fontTools import subset
 
-from tutorial_lib.elements.markup import PARTS, script, style
+from tutorial_lib.elements.sources import KINDS, script, style
 
 ELEMENTS = ("elements.css", "elements.js")
 ELEMENTS_IN_HEAD = """\
@@ -47,13 +47,12 @@ def fold_elements(site, pages):
     site : folder of the built site
     pages : dict from a path to the text of that page
     """
-    styles, scripts = ([draw(kind) for kind in PARTS] for draw in (style, script))
-    contents = style(*PARTS), "\n".join(scripts)
+    contents = style(*KINDS), script(*KINDS)
     for name, content in zip(ELEMENTS, contents, strict=True):
         (site / "_static" / name).write_text(content + "\n", encoding="utf-8")
     digest = sha256("".join(contents).encode()).hexdigest()[:8]
-    copies = [f"<style>\n{s}\n</style>\n" for s in dict.fromkeys(styles)]
-    copies += [f"<script>\n{s}\n</script>" for s in scripts]
+    copies = {f"<style>\n{style(kind)}\n</style>\n" for kind in KINDS}
+    copies |= {f"<script>\n{script(kind)}\n</script>" for kind in KINDS}
     for path, page in pages.items():
         if "<tl-" not in page:
             continue

@@ -30,7 +30,7 @@ if "torch" in sys.argv:
 NOBODY = 65534
 MIB = 2**20
 SILENT = ("matplotlib", "matplotlib.pyplot", *(f"tutorial_lib.{n}" for n in
-          ("checks", "elements", "figures")))  # fmt: skip
+          ("checks", "elements", "elements.exhibits", "figures")))  # fmt: skip
 REPLY_MIB = 32
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.elements.test_elements import Tree, page_elsewhere
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector
-from tutorial_lib.elements.markup import script, style
+from tutorial_lib.elements.sources import script, style
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.figures import HEAD_COLOURS
 

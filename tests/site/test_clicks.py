@@ -7,7 +7,9 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.chapters.pages import kind_of
 from tests.elements.sample_bank import CHAPTER, sample_bank
-from tutorial_lib.elements.markup import draw_parsons, draw_prediction, draw_quiz, shuffled
+from tutorial_lib.elements.parsons.element import draw_parsons, shuffled
+from tutorial_lib.elements.prediction.element import draw_prediction
+from tutorial_lib.elements.quiz.element import draw_quiz
 
 CONTRASTS = """() => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});

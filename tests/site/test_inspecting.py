@@ -8,8 +8,9 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.site.arrival import do_references, largest_task, recorded
 from tutorial_lib import causal_mask, running_example, softmax, trace
-from tutorial_lib.elements import gallery, inspector, playground, quiz
-from tutorial_lib.elements.markup import PARTS, style
+from tutorial_lib.elements import gallery, inspector, quiz
+from tutorial_lib.elements.exhibits import playground
+from tutorial_lib.elements.sources import KINDS, style
 
 EXAMPLE = running_example()
 LETTERS = list("headshead")
@@ -362,7 +363,7 @@ CHANGES = """(sheet) => {
 
 @pytest.mark.parametrize("html", ALONE.values(), ids=ALONE)
 def test_style_sheet_of_all_elements_draws_each_as_its_own_does(show, html):
-    changes = show(html()).evaluate(CHANGES, style(*PARTS))
+    changes = show(html()).evaluate(CHANGES, style(*KINDS))
     assert changes["elements"] > 20
     assert changes["found"] == []
 

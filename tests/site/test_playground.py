@@ -9,8 +9,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tutorial_lib import Params, running_example, trace
-from tutorial_lib.elements import playground
-from tutorial_lib.elements.markup import source_parts
+from tutorial_lib.elements.exhibits import playground
+from tutorial_lib.elements.sources import script
 
 EXAMPLE = running_example()
 TOKENS = EXAMPLE.tokens
@@ -115,9 +115,9 @@ def board(show):
 
 def test_numbers_equal_the_librarys_in_200_random_states(show):
     page, states = show(), random_states(200)
-    arithmetic = source_parts("elements.js")["layer"]
+    arithmetic = script("playground").removesuffix("}")
     results = page.evaluate(
-        f"(text) => {{ {arithmetic}; return JSON.stringify(JSON.parse(text).map(layer)); }}",
+        f"(text) => {arithmetic} return JSON.stringify(JSON.parse(text).map(layer)); }}",
         json.dumps(states),  # as text, which reaches the browser faster than numbers
     )
     for state, result in zip(states, json.loads(results), strict=True):

@@ -1,1 +1,5 @@
-"""Elements that know the layer."""
+"""Elements that know the layer, and so more than those of `tutorial_lib.elements`."""
+
+from tutorial_lib.elements.exhibits.playground.element import playground
+
+__all__ = ["playground"]

@@ -1,1 +1,1 @@
-"""Every array of the layer, to be edited and asked."""
+"""The playground."""

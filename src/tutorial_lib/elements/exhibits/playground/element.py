@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 from tutorial_lib.elements.markup import HIDDEN, NEWS, Element, button_row, wrap
+from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
 
 _HINT = (
@@ -31,13 +32,13 @@ _STEPS = (  # step, what it makes, what makes one number of it, the arrays to sh
 )
 
 
-def draw_playground(example):
-    """Draw the layer of an example whose numbers are fractions, such as the running example.
+def playground():
+    """Show the running example with every array of the layer, to be edited and asked.
 
-    Parameters
-    ----------
-    example : Example
+    A change of X, a learned matrix, the mask or the scale changes all numbers after it. Choosing
+    a number shows the row and the column that made it, and the sum.
     """
+    example = running_example()
     arrays = _arrays(example)
     steps = [_step(step, arrays, example.tokens) for step in _STEPS]
     hint = f'<p class="tl-lists" {HIDDEN}>{_HINT}</p>'

@@ -1,0 +1,63 @@
+"""The gallery: all heads of a layer behind a question."""
+
+from tutorial_lib.describe import round_stable
+from tutorial_lib.elements.maps import NO_MATH, figure, legend, picture
+from tutorial_lib.elements.markup import HIDDEN, KEYS, REGION, answer_box, button_row, inline
+from tutorial_lib.elements.weights import read_weights
+from tutorial_lib.errors import ShapeError
+
+
+def gallery(weights, tokens, question, answers, *, mask=None):
+    """Show all heads of a layer behind a question, which one of them answers best.
+
+    Parameters
+    ----------
+    weights : (H, T, T), at most 16 heads and 64 tokens
+    tokens : T names
+    question : what to look for; `code` and *emphasis* are its only markup
+    answers : for each head its score on that question and the reason, (number, text)
+    mask : True = may look, broadcastable to (H, T, T)
+
+    Returns
+    -------
+    element : Element; scores are rounded to hundredths
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `inspector`; other than H answers; a tie at the top
+    """
+    looks = read_weights(weights, tokens, tokens, mask)
+    scores = _scores(answers, len(looks.rows))
+    best = scores.index(max(scores, key=float))
+    heads, reasons = [], []
+    for h, (score, (_, why)) in enumerate(zip(scores, answers, strict=True)):
+        name = f'<input type="radio" name="tl-heads" {KEYS}> <b data-head="{h % 4}">head {h}</b>'
+        svg = picture(tokens, tokens, f"The weights of head {h} as a map")
+        heads.append(f"<div><label>{name}\n{svg}</label><p></p></div>")
+        mark = f'<b class="tl-right">✓ {score}</b>' if h == best else f"<b>{score}</b>"
+        reasons.append((f"head {h}", f"<dd>{mark} {inline(why)}</dd>"))
+    body = [
+        f"<fieldset>\n<legend>{inline(question)}</legend>",
+        f'<div class="tl-live tl-heads {NO_MATH}" {HIDDEN} {looks.packed()}>',
+        *heads,
+        f"</div>\n{legend(looks, tokens)}\n{button_row(['Commit', 'Show me'])}\n{REGION}",
+        f"{answer_box(reasons)}\n</fieldset>",
+    ]
+    return figure("gallery", question, body, looks)
+
+
+def _scores(answers, n_heads):
+    """Return the scores as they are written, one of them the highest."""
+    if len(answers) != n_heads:
+        raise ShapeError(
+            f"axis H of weights has {n_heads} heads, but {len(answers)} answers are given; "
+            f"expected one for each. Give pairs of a score and its reason."
+        )
+    scores = [f"{round_stable(float(score), 2):.2f}" for score, _ in answers]
+    top = max(map(float, scores))
+    if [float(score) for score in scores].count(top) != 1:  # NaN equals nothing
+        raise ValueError(
+            f"the scores are {', '.join(scores)}; expected numbers, one of them the highest. "
+            f"Ask what one head does best."
+        )
+    return scores

@@ -2,7 +2,7 @@
 //
 // A place is a page's path, such as "notebooks/04_heads.html". It is the id of the page's article
 // and stands before every id in it: "notebooks/04_heads.html#idea".
-(() => {
+{
   const all = (root, selector) => [...root.querySelectorAll(selector)];
   const root = new URL(document.documentElement.dataset.content_root, location).href;
   const here = location.href.slice(root.length);
@@ -123,4 +123,4 @@
     .bd-article h1.book-opening { color: #555; font-size: 1.2rem; margin: 0 0 2rem; }`;
   make(document.head, "style", "", style);
   window.printing = { contents, begin, add, settle, number };
-})();
+}

@@ -1,6 +1,6 @@
 // The foot of a page and its printing. Everything reads without this script, which adds a mark on
 // what has been read, the section to a report, and the answers to the end of what is printed.
-(() => {
+{
   const all = (root, selector) => [...root.querySelectorAll(selector)];
   const page = document.documentElement;
 
@@ -113,4 +113,4 @@
     page.dataset.theme = theme;
     all(document, ".book-answers").forEach((section) => section.remove());
   });
-})();
+}

@@ -3,7 +3,7 @@
 // Nothing is loaded before the button is pressed. `book/_ext/runnable.py` places the button;
 // `run-worker.js` is the other side. One request goes to it at a time, and Stop ends it.
 
-(() => {
+{
   const bar = document.querySelector(".tl-run");
   const [startButton, stopButton] = bar.querySelectorAll("button");
   const meter = bar.querySelector("progress");
@@ -110,7 +110,8 @@
       event.preventDefault();
       run([cell], cell);
       const later = cells.slice(cell.number).map((next) => next.area);
-      if (event.shiftKey) later.find((next) => next.checkVisibility())?.focus(); // none that is folded
+      const open = later.find((next) => next.checkVisibility()); // none that is folded
+      if (event.shiftKey) open?.focus();
     } else newLine(event);
   };
 
@@ -286,4 +287,4 @@
 
   startButton.onclick = () => run(cells[0].area ? cells : []);
   stopButton.onclick = stop;
-})();
+}

@@ -6,8 +6,8 @@ if (document.documentElement.dataset.theme == "auto") {
   document.documentElement.dataset.theme = dark ? "dark" : "light";
 }
 
-// Formulas are set a few at a time, so that the page answers in between. MathJax's menu stays out: it
-// weighs as much as the rest, and makes every formula a stop on the way of the Tab key.
+// Formulas are set a few at a time, so that the page answers in between. MathJax's menu stays out:
+// it weighs as much as the rest, and makes every formula a stop on the way of the Tab key.
 window.MathJax = {
   ...window.MathJax,
   loader: { load: ["input/tex", "output/chtml", "a11y/assistive-mml"] },

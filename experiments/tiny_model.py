@@ -21,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
-from tutorial_lib import Params, tiny_model
-from tutorial_lib.tiny_model import LENGTH, PERIODS, VOCABULARY, TinyModel
-from tutorial_lib.training import train
+from tutorial_lib import Params
+from tutorial_lib.models import copying
+from tutorial_lib.models.copying import LENGTH, PERIODS, VOCABULARY, TinyModel
+from tutorial_lib.models.training import train
 
 SEEDS, RATES, TESTED = range(5), (1.25e-3, 2.5e-3, 5e-3, 1e-2), 512
 RATE_SEED, VALIDATION, TEST = 100, 2000, 1000  # seeds of a choice of rate, of two sets of sequences
@@ -78,7 +79,7 @@ def differentiate(arm):
     """Return a function for `train`: loss and gradients where all scores have another scale."""
 
     def loss_and_gradients(model, ids, known):
-        loss, gradients = tiny_model.loss_and_gradients(scaled(model, arm.times), ids, known)
+        loss, gradients = copying.loss_and_gradients(scaled(model, arm.times), ids, known)
         for place in range(2, 2 + 4 * arm.layers, 4):  # behind E and P: W_Q, W_K, W_V, W_O a layer
             gradients[place] = gradients[place] * arm.times
         return loss, gradients
@@ -89,7 +90,7 @@ def differentiate(arm):
 def begin(arm, rng):
     """Draw the untrained model of an arm."""
     shape = {"n_layers": arm.layers, "n_heads": arm.heads, "d_k": arm.d_k, "d_v": arm.d_v}
-    return scaled(tiny_model.init_model(rng, **shape), arm.start)
+    return scaled(copying.init_model(rng, **shape), arm.start)
 
 
 def run(arm, seed, rate, sequences):
@@ -99,7 +100,7 @@ def run(arm, seed, rate, sequences):
     steps = train(model, rng, steps=arm.steps, rate=rate, differentiate=differentiate(arm))
     for step, _, trained in steps:
         if step in arm.watched:
-            right = tiny_model.copy_accuracy(scaled(trained, arm.times), *sequences)
+            right = copying.copy_accuracy(scaled(trained, arm.times), *sequences)
             accuracies.append(round(float(right), 4))
             progress(f"{arm.group}, {arm.name}, seed {seed}, rate {rate}: step {step} {right:.3f}")
     return accuracies
@@ -107,7 +108,7 @@ def run(arm, seed, rate, sequences):
 
 def held_out(seed):
     """Return sequences that no training step sees."""
-    return tiny_model.draw_sequences(np.random.default_rng(seed), TESTED)
+    return copying.draw_sequences(np.random.default_rng(seed), TESTED)
 
 
 def tried(arm):
@@ -138,7 +139,7 @@ def measure(arm):
 def save_checkpoint():
     """Train the model that chapter 08 opens, and write its arrays, the same bytes each time."""
     rng = np.random.default_rng(0)
-    first = tiny_model.init_model(rng)
+    first = copying.init_model(rng)
     *_, (_, _, model) = train(first, rng, steps=CHECKPOINT_STEPS, rate=CHECKPOINT_RATE)
     write_checkpoint("copying", [array.astype(np.float32) for array in model.arrays])
 
@@ -187,7 +188,7 @@ def by_places():
     model = model_of_places()
     return {
         "numbers": sum(array.size for array in model.arrays),
-        "copy_accuracy": round(float(tiny_model.copy_accuracy(model, *held_out(TEST))), 4),
+        "copy_accuracy": round(float(copying.copy_accuracy(model, *held_out(TEST))), 4),
         "place_weights_at_20": [round(float(w), 2) for w in place_weights(20)],
     }
 
@@ -204,7 +205,7 @@ def main():
         last = [run["copy_accuracy"][-1] for run in found["runs"]]
         print(f"{arm.group}, {arm.name}: {min(last)} to {max(last)}, rate {found['rate']}")
         arms.append(found)
-    settings = {"d_model": 64, "vocabulary": VOCABULARY, "batch": tiny_model.BATCH}
+    settings = {"d_model": 64, "vocabulary": VOCABULARY, "batch": copying.BATCH}
     settings |= {"tested_sequences": TESTED}
     record |= {"settings": settings, "by_places": by_places(), "arms": arms}
     write("tiny_model", record)

@@ -20,10 +20,9 @@ MAY_IMPORT = {
         WHOLE_LAYER,
         ({"errors", "projection", "attention", "heads", "multihead"}, {"numpy"}),
     ),
-    **dict.fromkeys(["example", "tiny_model"], (NUMPY_MODULES, {"numpy"})),
-    "training": (NUMPY_MODULES | {"tiny_model"}, {"numpy"}),
+    **dict.fromkeys(["example", "variants", "models"], (NUMPY_MODULES, {"numpy"})),
     "practice": (
-        NUMPY_MODULES | {"example", "tiny_model", "pytorch"},
+        NUMPY_MODULES | {"example", "models", "pytorch"},
         {"numpy", "torch"},  # inside its functions: see the test of what is loaded
     ),
     "checks": ({"practice"}, set()),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.tiny_model import BATCH, TinyModel, draw_sequences, loss_and_gradients
+from tutorial_lib.models.copying import BATCH, TinyModel, draw_sequences, loss_and_gradients
 
 
 def adam_step(arrays, gradients, memory, rate):
@@ -48,7 +48,7 @@ def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
     rng : numpy.random.Generator, draws the sequences
     steps : how many
     rate : how far an entry moves in a step at most, or nearly so
-    differentiate : function that returns what `tiny_model.loss_and_gradients` does
+    differentiate : function that returns what `copying.loss_and_gradients` does
 
     Yields
     ------

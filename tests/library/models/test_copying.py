@@ -7,8 +7,9 @@ import pytest
 
 from experiments.tiny_model import model_of_places, place_weights
 from tests import oracle
-from tutorial_lib import records, tiny_model
-from tutorial_lib.tiny_model import TinyModel, copy_accuracy, draw_sequences, init_model
+from tutorial_lib import records
+from tutorial_lib.models import copying
+from tutorial_lib.models.copying import TinyModel, copy_accuracy, draw_sequences, init_model
 
 LONGEST_MODULE = 120  # lines
 
@@ -30,7 +31,7 @@ def sequences():
 
 def test_loss_is_the_mean_surprise_of_the_tokens_that_count(small, sequences):
     ids, known = sequences
-    loss, _ = tiny_model.loss_and_gradients(small, ids, known)
+    loss, _ = copying.loss_and_gradients(small, ids, known)
     surprises = []
     for sentence, counts in zip(ids, known, strict=True):
         X = oracle.embed(sentence[:-1], small.E, small.P)
@@ -42,14 +43,14 @@ def test_loss_is_the_mean_surprise_of_the_tokens_that_count(small, sequences):
 
 
 def test_gradients_of_all_arrays_agree_with_central_differences(small, sequences):
-    _, gradients = tiny_model.loss_and_gradients(small, *sequences)
+    _, gradients = copying.loss_and_gradients(small, *sequences)
     largest = max(np.abs(gradient).max() for gradient in gradients)
     assert len(gradients) == len(small.arrays) == 11
     for place, (array, gradient) in enumerate(zip(small.arrays, gradients, strict=True)):
 
         def loss(changed, place=place):
             arrays = [*small.arrays[:place], changed, *small.arrays[place + 1 :]]
-            return tiny_model.loss_and_gradients(TinyModel.of(arrays), *sequences)[0]
+            return copying.loss_and_gradients(TinyModel.of(arrays), *sequences)[0]
 
         differences = oracle.central_differences(loss, array)
         assert gradient.shape == array.shape
@@ -93,7 +94,7 @@ def test_fresh_model_scores_with_a_spread_near_one():
     rng = np.random.default_rng(0)
     model = init_model(rng, n_heads=4)
     assert len(model.layers) == 2
-    scores, records = tiny_model.run(model, draw_sequences(rng, 8)[0][:, :-1])
+    scores, records = copying.run(model, draw_sequences(rng, 8)[0][:, :-1])
     assert 0.8 < records[0].X.std() < 1.2
     assert 0.8 < scores.std() < 3
 
@@ -117,7 +118,7 @@ def test_one_layer_copies_without_comparing_a_letter():
     model = model_of_places()
     ids, known = draw_sequences(np.random.default_rng(3), 300)
     assert copy_accuracy(model, ids, known) == 1
-    (record,) = tiny_model.run(model, ids[:, :-1])[1]
+    (record,) = copying.run(model, ids[:, :-1])[1]
     assert (record.weights == record.weights[0]).all()  # the same for all sequences
 
 
@@ -137,5 +138,5 @@ def test_the_record_compares_models_of_equal_size():
 
 
 def test_module_is_short_enough_to_be_read_at_once():
-    lines = inspect.getsource(tiny_model).splitlines()
+    lines = inspect.getsource(copying).splitlines()
     assert len(lines) <= LONGEST_MODULE

@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from tutorial_lib import Params, training
-from tutorial_lib.tiny_model import TinyModel, copy_accuracy, draw_sequences, init_model
-from tutorial_lib.training import adam_step, train
+from tutorial_lib import Params
+from tutorial_lib.models import training
+from tutorial_lib.models.copying import TinyModel, copy_accuracy, draw_sequences, init_model
+from tutorial_lib.models.training import adam_step, train
 
 LONGEST_MODULE = 70  # lines
 

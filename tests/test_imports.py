@@ -9,7 +9,7 @@ import pytest
 
 LIBRARY = Path(__file__).resolve().parents[1] / "src" / "tutorial_lib"
 STEPS = {"text", "embedding", "projection", "attention", "heads"}
-WHOLE_LAYER = {"multihead", "gradients", "tiled"}
+WHOLE_LAYER = {"multihead", "gradients", "tiled", "onepass", "counting"}
 NUMPY_MODULES = {"errors", "describe"} | STEPS | WHOLE_LAYER
 MAY_IMPORT = {
     "errors": (set(), {"numpy"}),
@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "checks": ({"practice"}, set()),
     "figures": ({"errors", "describe"}, {"numpy", "matplotlib"}),
     "elements": ({"errors", "describe", "records", "multihead", "example"}, set()),
-    "pytorch": ({"errors", "projection", "multihead", "tiled"}, {"numpy", "torch", "triton"}),
+    "pytorch": ({"errors", "projection", "multihead", "onepass"}, {"numpy", "torch", "triton"}),
     "__init__": (NUMPY_MODULES | {"example"}, {"numpy"}),
 }
 LEFT_OUT = ("torch", "matplotlib")
@@ -74,7 +74,14 @@ def test_file_imports_only_what_its_row_allows(path):
     assert faults(module_of(path), path.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("package", ["tutorial_lib", "tutorial_lib.checks"])
+@pytest.mark.parametrize(
+    "package",
+    [
+        "tutorial_lib",
+        *(f"tutorial_lib.{name}" for name in ("checks", "onepass", "counting", "variants")),
+        *(f"tutorial_lib.models.{name}" for name in ("copying", "training")),
+    ],
+)
 def test_no_torch_and_no_matplotlib_come_with_the_library(package):
     ask = f"import sys, {package}; print([m for m in {LEFT_OUT} if m in sys.modules])"
     run = subprocess.run(

@@ -272,3 +272,20 @@ def require_ids(ids, vocabulary_size):
             f"ids is {ids[position]} at position {position}; expected 0 to {vocabulary_size - 1}, "
             f"one of the {vocabulary_size} rows of E. Add a row to E, or map unknown tokens first."
         )
+
+
+def require_one_precision(**arrays):
+    """Require that all arrays are float32, or all float64.
+
+    Raises
+    ------
+    TypeError : integers, half precision, two precisions
+    """
+    kinds = {name: array.dtype.name for name, array in arrays.items()}
+    if set(kinds.values()) not in ({"float32"}, {"float64"}):
+        given = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
+        first, second, *_ = kinds
+        raise TypeError(
+            f"{given}; expected float32 throughout or float64 throughout. "
+            f"Convert what differs, for example {first}.astype({second}.dtype)."
+        )

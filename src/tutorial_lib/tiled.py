@@ -6,7 +6,12 @@ from itertools import product
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.errors import ShapeError, require_length, require_shape
+from tutorial_lib.errors import (
+    ShapeError,
+    require_length,
+    require_one_precision,
+    require_shape,
+)
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.multihead import require_layer_input
 
@@ -180,20 +185,3 @@ def require_tiled_input(X, params, causal, block):
             f"For any other mask use multi_head_attention(X, params, mask=mask)."
         )
     require_length("block", block)
-
-
-def require_one_precision(**arrays):
-    """Require that all arrays are float32, or all float64.
-
-    Raises
-    ------
-    TypeError : integers, half precision, two precisions
-    """
-    kinds = {name: array.dtype.name for name, array in arrays.items()}
-    if set(kinds.values()) not in ({"float32"}, {"float64"}):
-        given = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
-        first, second, *_ = kinds
-        raise TypeError(
-            f"{given}; expected float32 throughout or float64 throughout. "
-            f"Convert what differs, for example {first}.astype({second}.dtype)."
-        )

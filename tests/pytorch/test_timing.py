@@ -2,21 +2,16 @@
 
 import gc
 import time
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-import torch.utils.flop_counter
 
-from tutorial_lib.errors import ShapeError
 from tutorial_lib.pytorch import device as devices
 from tutorial_lib.pytorch.timing import (
     MIB,
     Measurement,
-    attention_bytes,
-    attention_flop,
     interleave,
     measure,
     peak_mib,
@@ -207,47 +202,6 @@ def test_what_cannot_be_called_is_turned_down():
         interleave(fails, device="cpu", rounds=1)
     with pytest.raises(ValueError, match="rounds=0"):
         interleave(fails, device="cpu", rounds=0)
-
-
-def qkv(*, make=torch.empty, batch=(2, 3), dtype=torch.float16, **options):
-    """Q, K and V with T=5, S=6, d_k=4, d_v=7."""
-    return [make((*batch, *size), dtype=dtype, **options) for size in ((5, 4), (6, 4), (6, 7))]
-
-
-def test_flop_are_those_that_torch_counts():
-    Q, K, V = qkv(device="meta")
-    with torch.utils.flop_counter.FlopCounterMode(display=False) as counter:
-        (Q @ K.transpose(-2, -1)) @ V
-    assert attention_flop(Q, K, V) == counter.get_total_flops() == 2 * 2 * 3 * 5 * 6 * (4 + 7)
-
-
-@pytest.mark.parametrize(
-    ("fused", "numbers"), [(True, 20 + 24 + 42 + 35), (False, 20 + 24 + 42 + 35 + 4 * 30)]
-)
-def test_bytes_are_counted_array_by_array(fused, numbers):
-    assert attention_bytes(*qkv(batch=()), fused=fused) == 2 * numbers
-    assert attention_bytes(*qkv(dtype=torch.float64), fused=fused) == 8 * 6 * numbers
-    assert attention_bytes(*qkv(make=np.empty, dtype=np.float32), fused=fused) == 4 * 6 * numbers
-
-
-def test_intensity_step_by_step_stays_below_a_bound_and_fused_grows_with_the_length():
-    for T, d in ((256, 64), (4096, 64), (4096, 128)):
-        tensors = torch.empty(3, T, d, dtype=torch.float16, device="meta")
-        flop = attention_flop(*tensors)
-        assert flop / attention_bytes(*tensors, fused=True) == T / 2
-        step_by_step = flop / attention_bytes(*tensors, fused=False)
-        assert step_by_step == pytest.approx(T * d / (2 * (T + d)))
-        assert step_by_step < d / 2
-
-
-@pytest.mark.parametrize("count", [attention_flop, partial(attention_bytes, fused=True)])
-def test_what_is_no_attention_is_turned_down(count):
-    Q, K, V = qkv(make=np.zeros, dtype=float)
-    with pytest.raises(TypeError, match="K is a list; expected a NumPy array or a tensor"):
-        count(Q, K.tolist(), V)
-    for wrong in ((Q, V, V), (Q, K, V[..., 1:, :]), (Q[0, 0, 0], K, V), (Q, K, V[0, 0, 0])):
-        with pytest.raises(ShapeError, match="Make the widths of queries and keys agree"):
-            count(*wrong)
 
 
 @pytest.mark.gpu

@@ -18,16 +18,8 @@ from tutorial_lib.pytorch.device import (
     to_float64,
 )
 from tutorial_lib.pytorch.flash import (
-    FlashTrace,
-    attend_rows,
-    block_backward,
     flash_attention,
-    flash_backward,
-    flash_forward,
     flash_kernel,
-    fold_block,
-    last_keys,
-    score_tile,
     which_flash,
 )
 from tutorial_lib.pytorch.mha import (
@@ -40,8 +32,6 @@ from tutorial_lib.pytorch.mha import (
 )
 from tutorial_lib.pytorch.timing import (
     Measurement,
-    attention_bytes,
-    attention_flop,
     interleave,
     measure,
     peak_mib,
@@ -50,28 +40,19 @@ from tutorial_lib.pytorch.timing import (
 )
 
 __all__ = [
-    "FlashTrace",
     "Measurement",
     "MultiHeadAttention",
-    "attend_rows",
-    "attention_bytes",
-    "attention_flop",
     "attention_trace",
     "available_devices",
     "best_device",
     "best_dtype",
-    "block_backward",
     "capability",
     "describe_device",
     "find_device",
     "flash_attention",
-    "flash_backward",
-    "flash_forward",
     "flash_kernel",
-    "fold_block",
     "fused_attention",
     "interleave",
-    "last_keys",
     "masked_softmax",
     "may_look",
     "measure",
@@ -81,7 +62,6 @@ __all__ = [
     "params_from_torch_mha",
     "peak_mib",
     "project_packed",
-    "score_tile",
     "state_dict_from",
     "synchronize",
     "time_ms",

@@ -41,12 +41,12 @@ from tutorial_lib.errors import (
     require_divisible,
     require_floats,
     require_length,
+    require_one_precision,
     require_shape,
 )
 from tutorial_lib.projection import Params, init_params
 from tutorial_lib.pytorch.bridge import module_from_params, require_params
 from tutorial_lib.pytorch.device import best_device, to_float64
-from tutorial_lib.tiled import require_one_precision
 
 LOOK_EVERY_S = 0.02
 START = "from tutorial_lib.pytorch.parallel import work; work()"

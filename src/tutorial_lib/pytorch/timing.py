@@ -1,8 +1,7 @@
-"""How long a call takes and what it holds: warmed up, waited for, repeated; and what to expect."""
+"""How long a call takes and what it holds: warmed up, waited for, repeated."""
 
 import gc
 import json
-import math
 import os
 import tempfile
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tutorial_lib.errors import ShapeError, require_length
+from tutorial_lib.errors import require_length
 from tutorial_lib.pytorch.device import find_device
 
 MIB = 2**20
@@ -217,84 +216,6 @@ def _peak_bytes_on_cpu(call):
         events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     seen = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
     return max(np.cumsum([size for _, size in seen]).max(initial=0), 0)
-
-
-def attention_flop(Q, K, V):
-    """Count the operations of the two products of attention, scoring and mixing, over all pairs.
-
-    Built in chapter 11. A multiply-add is 2. A causal mask needs about half of the pairs; scale
-    and softmax, a few operations a pair beside 2*(d_k + d_v), are left out.
-
-    Parameters
-    ----------
-    Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v); only their shapes are read, so tensors
-        on the device "meta", which hold no numbers, will do
-
-    Returns
-    -------
-    flop : int
-
-    Raises
-    ------
-    TypeError : no arrays or tensors
-    ShapeError : fewer than two axes, or lengths that do not fit
-    """
-    require_attention(Q, K, V)
-    pairs = math.prod(Q.shape[:-1]) * K.shape[-2]  # of a query and a key, in all heads
-    return 2 * pairs * (Q.shape[-1] + V.shape[-1])
-
-
-def attention_bytes(Q, K, V, *, fused):
-    """Count the bytes that attention must at least move from and to the device's large memory.
-
-    Built in chapter 11. Fused, each number of Q, K, V and of the heads' output is moved once. Step
-    by step the scores are written, read by the softmax, and its weights written and read as well,
-    unless a cache keeps them.
-
-    Parameters
-    ----------
-    Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v) of one precision; only their shapes and
-        their precision are read
-    fused : whether the table of scores stays out of the large memory
-
-    Returns
-    -------
-    bytes : int
-
-    Raises
-    ------
-    TypeError : no arrays or tensors
-    ShapeError : fewer than two axes, or lengths that do not fit
-    """
-    require_attention(Q, K, V)
-    queries = math.prod(Q.shape[:-1])  # in all heads
-    output, table = (queries * n * Q.itemsize for n in (V.shape[-1], K.shape[-2]))
-    once = Q.nbytes + K.nbytes + V.nbytes + output
-    return once if fused else once + 4 * table
-
-
-def require_attention(Q, K, V):
-    """Require queries, keys and values that fit one another.
-
-    Raises
-    ------
-    TypeError : no arrays or tensors
-    ShapeError : fewer than two axes, or lengths that do not fit
-    """
-    for name, value in {"Q": Q, "K": K, "V": V}.items():
-        if not isinstance(value, np.ndarray | torch.Tensor):
-            raise TypeError(
-                f"{name} is a {type(value).__name__}; expected a NumPy array or a tensor. "
-                f'For its shape alone make torch.empty(T, d, device="meta").'
-            )
-    shapes = [tuple(value.shape) for value in (Q, K, V)]
-    fits = min(map(len, shapes)) >= 2 and shapes[0][-1] == shapes[1][-1]
-    if not fits or shapes[1][-2] != shapes[2][-2]:
-        raise ShapeError(
-            f"Q, K and V have shapes {shapes[0]}, {shapes[1]} and {shapes[2]}; expected "
-            f"(..., T, d_k), (..., S, d_k) and (..., S, d_v). Make the widths of queries and "
-            f"keys agree, and the numbers of keys and values."
-        )
 
 
 def require_call(name, call):

@@ -1,4 +1,4 @@
-"""Checks for chapter 11. Torch is loaded when a check is called."""
+"""Checks for chapter 11."""
 
 import statistics
 
@@ -20,7 +20,7 @@ def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):
 
 def check_attention_flop(function):
     """Check `attention_flop(Q, K, V)`: a number. Prints an account."""
-    from tutorial_lib.pytorch.timing import attention_flop
+    from tutorial_lib.counting import attention_flop
 
     cases = (
         Case("one head", _attention(70, float, batch=())),
@@ -31,7 +31,7 @@ def check_attention_flop(function):
 
 def check_attention_bytes(function):
     """Check `attention_bytes(Q, K, V, fused=...)`: a number. Prints an account."""
-    from tutorial_lib.pytorch.timing import attention_bytes
+    from tutorial_lib.counting import attention_bytes
 
     cases = (
         Case("fused", _attention(70, np.float32), {"fused": True}),
@@ -87,7 +87,7 @@ def check_median_time(function):
 
 
 def _least_times(Q, K, V, peak, bandwidth):
-    from tutorial_lib.pytorch.timing import attention_bytes, attention_flop
+    from tutorial_lib.counting import attention_bytes, attention_flop
 
     moved = [attention_bytes(Q, K, V, fused=fused) for fused in (False, True)]
     return tuple(max(attention_flop(Q, K, V) / peak, size / bandwidth) for size in moved)

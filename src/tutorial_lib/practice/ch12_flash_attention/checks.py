@@ -1,4 +1,4 @@
-"""Checks for chapter 12. Torch is loaded when a check of a function of its twin is called."""
+"""Checks for chapter 12."""
 
 import math
 
@@ -21,7 +21,7 @@ def _quietly(function, *arguments, **options):
 
 def check_fold_block(function):
     """Check `fold_block(state, scores, V)`: → (maximum, total, mixed). Prints an account."""
-    from tutorial_lib.pytorch.flash import fold_block
+    from tutorial_lib.onepass import fold_block
 
     scores, V = 2 * normal(70, H, T, S), normal(71, H, S, D_V)
     low, high = scores.copy(), 3 * normal(72, H, T, S)
@@ -47,7 +47,7 @@ def _rows(rows, keys, *lead):
 
 def check_attend_rows(function):
     """Check `attend_rows(Q, K, V, last, block)`: → (heads, logsumexp). Prints an account."""
-    from tutorial_lib.pytorch.flash import attend_rows, last_keys
+    from tutorial_lib.onepass import attend_rows, last_keys
 
     tile, causal = _rows(T, 8, H), last_keys(T, 8, causal=True)
     every, large = last_keys(T, 8, causal=False), {**tile, "Q": 400 * tile["Q"]}
@@ -65,7 +65,7 @@ def check_attend_rows(function):
 
 def check_flash_backward(function):
     """Check `flash_backward(trace, dheads, *, block=64)`: → (dQ, dK, dV). Prints an account."""
-    from tutorial_lib.pytorch.flash import flash_backward, flash_forward
+    from tutorial_lib.onepass import flash_backward, flash_forward
 
     def case(label, rows, keys, causal, block):
         trace = _quietly(flash_forward, *_rows(rows, keys, H).values(), causal=causal)

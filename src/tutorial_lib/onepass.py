@@ -1,0 +1,323 @@
+"""The softmax in one pass: attention that never holds the scores, and the way back, in NumPy.
+
+What `pytorch/flash.py` runs as a kernel on a GPU.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tutorial_lib.errors import (
+    ShapeError,
+    require_finite,
+    require_length,
+    require_one_precision,
+    require_shape,
+)
+
+
+def last_keys(T, S, *, causal):
+    """Return the last key that each query may look at: all of them see the last, or causally.
+
+    Built in chapter 12. Causal is `causal_mask(T, S)`; -1 and below is a query that sees nothing.
+
+    Parameters
+    ----------
+    T, S : number of queries, number of keys
+    causal : whether a query sees no key behind its own token
+
+    Returns
+    -------
+    last : (T, 1) whole numbers
+    """
+    last = np.arange(T) + S - T if causal else np.full(T, S - 1)
+    return last[:, None]
+
+
+def score_tile(Q, K, seen):
+    """Score some queries against some keys, -inf where a query may not look.
+
+    Built in chapter 12. Divides by the root of d_k itself.
+
+    Parameters
+    ----------
+    Q : (..., rows, d_k)
+    K : (..., keys, d_k)
+    seen : booleans that broadcast to (..., rows, keys), True = may look
+
+    Returns
+    -------
+    scores : (..., rows, keys)
+    """
+    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(Q.shape[-1])
+    return np.where(seen, scores, -np.inf)
+
+
+def fold_block(state, scores, V):
+    """Add a block of keys to what a softmax and its mix know of the keys before.
+
+    Built in chapter 12. The powers that were summed so far are relative to the old maximum; to
+    shrink their sum and their mix by one factor makes them relative to the new one.
+
+    Parameters
+    ----------
+    state : (maximum, total, mixed) of the keys before: the largest score, the sum of the powers
+        exp(score - maximum), and the values mixed by these powers; (..., rows, 1) twice and
+        (..., rows, d_v), or before the first block a number below every score, 0.0 and 0.0
+    scores : (..., rows, keys), -inf where a query may not look
+    V : (..., keys, d_v)
+
+    Returns
+    -------
+    state : with the block in it
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : numbers of keys that differ, an empty axis
+
+    Source: Milakov & Gimelshein (2018), algorithm 3; Dao et al. (2022), section 3.1.
+    """
+    require_shape("scores", scores, "... rows keys")
+    require_shape("V", V, "... keys d_v", keys=scores.shape[-1])
+    maximum, total, mixed = state
+    raised = np.maximum(maximum, scores.max(axis=-1, keepdims=True))
+    shrink, powers = np.exp(maximum - raised), np.exp(scores - raised)
+    total = shrink * total + powers.sum(axis=-1, keepdims=True)
+    mixed = shrink * mixed + powers @ V
+    return raised, total, mixed
+
+
+def attend_rows(Q, K, V, last, block):
+    """Let a block of queries attend, one block of keys after the other.
+
+    Built in chapter 12. What `flash_kernel` does, in NumPy. A query that sees nothing gets
+    zeros.
+
+    Parameters
+    ----------
+    Q : (..., rows, d_k)
+    K : (..., S, d_k)
+    V : (..., S, d_v)
+    last : (rows, 1), the last key that each query may look at
+    block : number of keys that are scored at once
+
+    Returns
+    -------
+    heads : (..., rows, d_v)
+    logsumexp : (..., rows, 1), the logarithm of the sum of exp(score): exp(score - logsumexp) is
+        the weight; the lowest number of its precision for a query that sees nothing
+
+    Scores that overflow give NaN, or zeros where all of a row do so downwards; `flash_forward`
+    refuses them.
+    """
+    state = np.finfo(V.dtype).min, 0.0, 0.0  # below every score; no powers; no mix
+    for start in range(0, max(1, last.max() + 1), block):
+        keys = np.arange(start, min(start + block, K.shape[-2]))
+        scores = score_tile(Q, K[..., keys, :], keys <= last)
+        state = fold_block(state, scores, V[..., keys, :])
+    maximum, total, mixed = state
+    total = np.where(total > 0, total, 1)  # 0 where a query sees nothing
+    return mixed / total, maximum + np.log(total)
+
+
+@dataclass(frozen=True)
+class FlashTrace:
+    """What the way back needs of the way forward; nothing here grows with T·S.
+
+    Introduced in chapter 12.
+
+    Parameters
+    ----------
+    Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v)
+    heads : (..., T, d_v)
+    logsumexp : (..., T, 1), the logarithm of each row's sum of exp(score)
+    causal : whether `causal_mask(T, S)` held
+    """
+
+    Q: np.ndarray
+    K: np.ndarray
+    V: np.ndarray
+    heads: np.ndarray
+    logsumexp: np.ndarray
+    causal: bool
+
+
+def flash_forward(Q, K, V, *, causal=False, block=64):
+    """Score and mix in one pass over blocks of keys, for one block of queries after the other.
+
+    Built in chapter 12. The block changes the memory and no number but by rounding.
+
+    Parameters
+    ----------
+    Q : (..., H, T, d_k), float32 or float64
+    K : (..., H, S, d_k)
+    V : (..., H, S, d_v)
+    causal : apply `causal_mask(T, S)`
+    block : number of queries, and of keys, that are scored at once
+
+    Returns
+    -------
+    trace : FlashTrace
+
+    Raises
+    ------
+    TypeError : integers, half precision, two precisions, a causal that is no bool
+    ShapeError : widths, lengths or batch axes that differ, an empty axis
+    ValueError : a block below 1, NaN or infinity, a query all of whose scores, or the largest,
+        overflow
+
+    Source: Dao (2024), algorithm 1; blocks of queries and keys as in Rabe & Staats (2021).
+    """
+    require_flash_input(Q, K, V, causal, block)
+    T, S = Q.shape[-2], K.shape[-2]
+    last = last_keys(T, S, causal=causal)
+    heads = np.empty((*Q.shape[:-1], V.shape[-1]), dtype=V.dtype)
+    logsumexp = np.empty((*Q.shape[:-1], 1), dtype=V.dtype)
+    for start in range(0, T, block):
+        rows = np.s_[..., start : start + block, :]  # of any array (..., T, width)
+        part = attend_rows(Q[rows], K, V, last[rows], block)
+        heads[rows], logsumexp[rows] = part
+    require_scores(logsumexp, last)
+    return FlashTrace(Q, K, V, heads, logsumexp, causal)
+
+
+def block_backward(trace, dheads, keys):
+    """Go back through a block of keys, whose weights are computed again from their scores.
+
+    Built in chapter 12. The mean of a row of dweights needs no row of weights: it is the row of
+    dheads times the row of heads. Divides by the root of d_k itself.
+
+    Parameters
+    ----------
+    trace : FlashTrace of the way forward
+    dheads : (..., H, T, d_v)
+    keys : (n,) whole numbers, the places of the keys
+
+    Returns
+    -------
+    dQ : (..., H, T, d_k), the share of these keys
+    dK, dV : (..., H, n, d_k), (..., H, n, d_v)
+    """
+    Q, K, V = trace.Q, trace.K[..., keys, :], trace.V[..., keys, :]
+    last = last_keys(Q.shape[-2], trace.K.shape[-2], causal=trace.causal)
+    weights = np.exp(score_tile(Q, K, keys <= last) - trace.logsumexp)  # (..., T, n)
+    dweights = dheads @ np.swapaxes(V, -1, -2)
+    mean = (dheads * trace.heads).sum(axis=-1, keepdims=True)  # of dweights
+    dproducts = weights * (dweights - mean) / math.sqrt(Q.shape[-1])
+    dV = np.swapaxes(weights, -1, -2) @ dheads
+    return dproducts @ K, np.swapaxes(dproducts, -1, -2) @ Q, dV
+
+
+def flash_backward(trace, dheads, *, block=64):
+    """Go back from dL/dheads to dL/dQ, dL/dK and dL/dV, in memory that grows with T.
+
+    Built in chapter 12.
+
+    Parameters
+    ----------
+    trace : FlashTrace of the way forward
+    dheads : (..., H, T, d_v)
+    block : number of keys whose weights are held at once; need not be that of the way forward
+
+    Returns
+    -------
+    dQ, dK, dV : the shapes of Q, K and V
+
+    Raises
+    ------
+    TypeError : no FlashTrace, no array of floats of its precision
+    ShapeError : a dheads of another shape than heads
+    ValueError : a block below 1, NaN or infinity
+
+    Source: Dao et al. (2022), appendix B.2.
+    """
+    require_way_back(trace, dheads, block)
+    dQ, dK, dV = (np.zeros_like(A) for A in (trace.Q, trace.K, trace.V))
+    S = trace.K.shape[-2]
+    for start in range(0, S, block):
+        keys = np.arange(start, min(start + block, S))
+        share, *own = block_backward(trace, dheads, keys)
+        dQ += share
+        dK[..., keys, :], dV[..., keys, :] = own
+    return dQ, dK, dV
+
+
+def require_flash_input(Q, K, V, causal, block):
+    """Require finite arrays of one precision that fit together, a bool and a positive block.
+
+    Raises
+    ------
+    TypeError : integers, half precision, two precisions, a causal that is no bool
+    ShapeError : widths, lengths or batch axes that differ, an empty axis
+    ValueError : a block below 1, NaN or infinity
+    """
+    require_shape("Q", Q, "... T d_k")
+    require_shape("K", K, "... S d_k", d_k=Q.shape[-1])
+    require_shape("V", V, "... S d_v", S=K.shape[-2])
+    require_one_precision(Q=Q, K=K, V=V)
+    for name, array in {"Q": Q, "K": K, "V": V}.items():
+        require_finite(name, array)
+        if array.shape[:-2] != Q.shape[:-2]:
+            raise ShapeError(
+                f"{name} has the leading axes {array.shape[:-2]}, and Q has {Q.shape[:-2]}; "
+                f"expected the same. Copy what is shared: np.broadcast_to({name}, ...)."
+            )
+    require_bool("causal", causal)
+    require_length("block", block)
+
+
+def require_scores(logsumexp, last):
+    """Require that scores did not overflow: whoever sees keys has a finite logsumexp.
+
+    Raises
+    ------
+    ValueError : names the first query all of whose scores, or the largest, overflow
+    """
+    lost = (last >= 0) & ~(np.abs(logsumexp) < np.finfo(logsumexp.dtype).max)
+    if lost.any():
+        row = tuple(int(i) for i in np.argwhere(lost)[0][:-1])
+        raise ValueError(
+            f"the scores of query {row} overflow {logsumexp.dtype}; expected a finite largest one. "
+            f"Q and K are finite, but their products are not: make one of them smaller."
+        )
+
+
+def require_way_back(trace, dheads, block):
+    """Require a FlashTrace, finite floats of the shape of its heads, and a positive block.
+
+    Raises
+    ------
+    TypeError : no FlashTrace, no array of floats of its precision
+    ShapeError : another shape
+    ValueError : a block below 1, NaN or infinity
+    """
+    if not isinstance(trace, FlashTrace):
+        raise TypeError(
+            f"trace is a {type(trace).__name__}; expected a FlashTrace, the record of the way "
+            f"forward. Make it with flash_forward(Q, K, V)."
+        )
+    require_shape("dheads", dheads, "... T d_v")
+    if dheads.shape != trace.heads.shape:
+        raise ShapeError(
+            f"dheads has shape {dheads.shape}; expected {trace.heads.shape}, the shape of heads: "
+            f"a gradient has one number for each number of its array. Take it from their loss."
+        )
+    require_one_precision(heads=trace.heads, dheads=dheads)
+    require_finite("dheads", dheads)
+    require_length("block", block)
+
+
+def require_bool(name, value):
+    """Require True or False.
+
+    Raises
+    ------
+    TypeError : anything else, such as a mask
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; expected True or False. For any other mask use "
+            f"scaled_dot_product_attention(Q, K, V, mask=mask), which holds the scores."
+        )

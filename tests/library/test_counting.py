@@ -1,0 +1,67 @@
+"""What attention costs: against torch's own counter, and array by array."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tutorial_lib import ShapeError
+from tutorial_lib.counting import attention_bytes, attention_flop
+
+
+@pytest.fixture
+def torch():
+    """PyTorch, whose tensors are counted as arrays are."""
+    return pytest.importorskip("torch")
+
+
+def qkv(*, make=np.zeros, batch=(2, 3), **options):
+    """Q, K and V with T=5, S=6, d_k=4, d_v=7."""
+    return [make((*batch, *size), **options) for size in ((5, 4), (6, 4), (6, 7))]
+
+
+def test_flop_are_those_that_torch_counts(torch):
+    from torch.utils.flop_counter import FlopCounterMode
+
+    Q, K, V = qkv(make=torch.empty, dtype=torch.float16, device="meta")
+    with FlopCounterMode(display=False) as counter:
+        (Q @ K.transpose(-2, -1)) @ V
+    assert attention_flop(Q, K, V) == counter.get_total_flops() == 2 * 2 * 3 * 5 * 6 * (4 + 7)
+    assert attention_flop(*qkv()) == counter.get_total_flops()
+
+
+BYTES = [(True, 20 + 24 + 42 + 35), (False, 20 + 24 + 42 + 35 + 4 * 30)]
+
+
+@pytest.mark.parametrize(("fused", "numbers"), BYTES)
+def test_bytes_are_counted_array_by_array(fused, numbers):
+    assert attention_bytes(*qkv(batch=(), dtype=np.float16), fused=fused) == 2 * numbers
+    assert attention_bytes(*qkv(dtype=np.float32), fused=fused) == 4 * 6 * numbers
+    assert attention_bytes(*qkv(), fused=fused) == 8 * 6 * numbers
+
+
+@pytest.mark.parametrize(("fused", "numbers"), BYTES)
+def test_bytes_of_tensors_are_those_of_arrays(torch, fused, numbers):
+    for dtype, size in ((torch.bfloat16, 2), (torch.float64, 8)):
+        tensors = qkv(make=torch.empty, dtype=dtype, device="meta")
+        assert attention_bytes(*tensors, fused=fused) == size * 6 * numbers
+
+
+def test_intensity_step_by_step_stays_below_a_bound_and_fused_grows_with_the_length():
+    for T, d in ((256, 64), (4096, 64), (4096, 128)):
+        arrays = np.empty((3, T, d), dtype=np.float16)
+        flop = attention_flop(*arrays)
+        assert flop / attention_bytes(*arrays, fused=True) == T / 2
+        step_by_step = flop / attention_bytes(*arrays, fused=False)
+        assert step_by_step == pytest.approx(T * d / (2 * (T + d)))
+        assert step_by_step < d / 2
+
+
+@pytest.mark.parametrize("count", [attention_flop, partial(attention_bytes, fused=True)])
+def test_what_is_no_attention_is_turned_down(count):
+    Q, K, V = qkv()
+    with pytest.raises(TypeError, match="K is a list; expected a NumPy array or a tensor"):
+        count(Q, K.tolist(), V)
+    for wrong in ((Q, V, V), (Q, K, V[..., 1:, :]), (Q[0, 0, 0], K, V), (Q, K, V[0, 0, 0])):
+        with pytest.raises(ShapeError, match="Make the widths of queries and keys agree"):
+            count(*wrong)

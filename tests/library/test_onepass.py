@@ -1,0 +1,220 @@
+"""The softmax in one pass, forward and back: against loops, kept weights and memory."""
+
+import math
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import ShapeError, attention_backward, causal_mask
+from tutorial_lib.onepass import (
+    attend_rows,
+    flash_backward,
+    flash_forward,
+    fold_block,
+    last_keys,
+)
+
+BLOCKS = (1, 2, 3, 5, 6, 7, 128)
+LENGTHS = [(5, 6), (5, 5), (6, 5), (1, 6), (5, 1)]
+
+
+def mask_for(causal, T, S):
+    """The mask that means the same, None for no mask."""
+    return causal_mask(T, S) if causal else None
+
+
+@pytest.fixture
+def qkv(normal):
+    """`qkv(T, S)`: arrays (2, 3, T, 4), (2, 3, S, 4), (2, 3, S, 7)."""
+    return lambda T, S: (normal(1, 2, 3, T, 4), normal(2, 2, 3, S, 4), normal(3, 2, 3, S, 7))
+
+
+def test_a_row_folds_one_key_at_a_time_as_by_hand():
+    scores, V = math.log(2) * np.array([[1.0, -1.0, 0.0]]), np.array([[1.0], [7.0], [14.0]])
+    state, seen = (-1e30, 0.0, 0.0), []
+    for key in range(3):
+        state = fold_block(state, scores[:, key : key + 1], V[key : key + 1])
+        seen.append([float(part.item()) for part in state])
+    ln2 = math.log(2)
+    expected = [[ln2, 1, 1], [ln2, 1.25, 1 + 7 / 4], [ln2, 1.75, 1 + 7 / 4 + 7]]
+    np.testing.assert_allclose(seen, expected, rtol=1e-14)
+    np.testing.assert_allclose(state[2] / state[1], 4 / 7 * 1 + 1 / 7 * 7 + 2 / 7 * 14, rtol=1e-14)
+
+
+def test_a_larger_score_shrinks_what_was_summed_before(normal, assert_close):
+    scores = np.sort(normal(1, 3, 5, 6), axis=-1)  # every key raises the maximum
+    V, state = normal(2, 3, 6, 7), (-1e30, 0.0, 0.0)
+    for key in range(6):
+        state = fold_block(state, scores[..., key : key + 1], V[:, key : key + 1])
+    assert_close(state[2] / state[1], oracle.mix(oracle.attention_weights(scores), V))
+
+
+@pytest.mark.parametrize(("T", "S"), [(5, 6), (5, 5), (6, 5), (1, 6), (5, 1)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_last_key_is_that_of_the_causal_mask(T, S, causal):
+    seen = np.arange(S) <= last_keys(T, S, causal=causal)
+    np.testing.assert_array_equal(seen, causal_mask(T, S) if causal else np.ones((T, S), bool))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize(("T", "S"), LENGTHS)
+def test_every_block_size_equals_the_loops(qkv, T, S, block, causal, assert_close):
+    Q, K, V = qkv(T, S)
+    trace = flash_forward(Q, K, V, causal=causal, block=block)
+    mask = mask_for(causal, T, S)
+    assert_close(trace.heads, oracle.scaled_dot_product_attention(Q, K, V, mask))
+    seen = np.broadcast_to(True if mask is None else mask, (T, S))
+    powers = np.where(seen, np.exp(oracle.scores(Q, K)), 0).sum(axis=-1, keepdims=True)
+    logsumexp = np.where(powers > 0, trace.logsumexp, -np.inf)  # a row that sees nothing
+    np.testing.assert_allclose(np.exp(logsumexp), powers, rtol=1e-12)
+
+
+@pytest.mark.parametrize("axes", [(), (3,), (8, 2, 3)])
+def test_leading_axes_may_be_many_or_none(normal, axes, assert_close):
+    Q, K, V = normal(1, *axes, 5, 4), normal(2, *axes, 6, 4), normal(3, *axes, 6, 7)
+    heads = flash_forward(Q, K, V, causal=True, block=2).heads
+    assert_close(heads, oracle.scaled_dot_product_attention(Q, K, V, causal_mask(5, 6)))
+
+
+@pytest.mark.parametrize("block", [1, 2, 128])
+def test_large_scores_do_not_overflow(qkv, block):
+    Q, K, V = qkv(5, 6)
+    for factor in (1e4, 1e6):
+        heads = flash_forward(factor * Q, K, V, block=block).heads
+        expected = oracle.scaled_dot_product_attention(factor * Q, K, V)
+        np.testing.assert_allclose(heads, expected, rtol=1e-6, atol=1e-6)
+    for size in (1e9, 1e16, 1e150):  # scores of -2e18, -2e32 and -2e300
+        low = flash_forward(np.full((1, 4), -size), np.full((6, 4), size), V[0, 0], block=block)
+        np.testing.assert_allclose(low.heads[0], V[0, 0].mean(axis=0), rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_query_that_sees_nothing_gets_zeros_and_the_lowest_logsumexp(normal, dtype):
+    Q, K, V = (normal(seed, 3, n, 4).astype(dtype) for seed, n in ((1, 5), (2, 3), (3, 3)))
+    trace = flash_forward(Q, K, V, causal=True, block=2)
+    np.testing.assert_array_equal(trace.heads[:, :2], 0)
+    np.testing.assert_array_equal(trace.logsumexp[:, :2], np.finfo(dtype).min)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_scores_that_overflow_are_refused_and_not_returned_as_nan_or_zeros(normal, sign, causal):
+    Q, K, V = (normal(seed, 2, 5, 4).copy() for seed in (1, 2, 3))
+    Q[1, 3:], K[1] = sign * 1e200, 1e200
+    with pytest.raises(ValueError, match=r"the scores of query \(1, 3\) overflow float64"):
+        flash_forward(Q, K, V, causal=causal, block=2)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("block", [1, 7, 64, 100, 128])
+def test_float32_is_within_a_millionth_for_every_block_size(normal, block, causal):
+    Q, K, V = (normal(seed, 2, 100, 64) for seed in (1, 2, 3))
+    singles = (array.astype(np.float32) for array in (Q, K, V))
+    trace = flash_forward(*singles, causal=causal, block=block)
+    assert trace.heads.dtype == trace.logsumexp.dtype == np.float32
+    expected = flash_forward(Q, K, V, causal=causal, block=100).heads
+    assert np.linalg.norm(trace.heads - expected) <= 1e-6 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize(("T", "S"), LENGTHS)
+def test_recomputed_gradients_equal_those_of_kept_weights(qkv, normal, T, S, block, causal):
+    Q, K, V = qkv(T, S)
+    dheads = normal(4, 2, 3, T, 7)
+    weights = oracle.attention_weights(oracle.scores(Q, K), mask_for(causal, T, S))
+    trace = flash_forward(Q, K, V, causal=causal, block=3)
+    actual = flash_backward(trace, dheads, block=block)
+    expected = attention_backward(Q, K, V, weights, dheads)
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_inputs_stay_as_they_are(qkv, normal, assert_untouched):
+    Q, K, V = qkv(5, 6)
+    assert_untouched(flash_forward, Q, K, V, causal=True, block=2)
+    assert_untouched(attend_rows, Q, K, V, last_keys(5, 6, causal=True), 2)
+    trace = flash_forward(Q, K, V, causal=True, block=2)
+    before = {name: array.copy() for name, array in vars(trace).items() if name != "causal"}
+    assert_untouched(flash_backward, trace, normal(4, 2, 3, 5, 7), block=2)
+    for name, array in before.items():
+        np.testing.assert_array_equal(getattr(trace, name), array)
+
+
+def peak_bytes(call):
+    """The most that a call holds at once in NumPy arrays, its result included."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_memory_of_the_twin_is_linear_in_the_number_of_tokens(causal):
+    ways = {256: [], 1024: []}
+    for T, peaks in ways.items():
+        Q, K, V = np.random.default_rng(0).standard_normal((3, T, 8))
+        trace = flash_forward(Q, K, V, causal=causal, block=16)
+        peaks += [
+            peak_bytes(partial(flash_forward, Q, K, V, causal=causal, block=16)),
+            peak_bytes(partial(flash_backward, trace, V, block=16)),
+        ]
+    for short, long in zip(*ways.values(), strict=True):
+        assert long < 4.2 * short
+        assert long < 1024 * 1024 * 8 / 10, "far below one (T, S) array"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"Q": np.ones((3, 5, 4), dtype=int)}, TypeError, "Q is int64"),
+        ({"Q": np.ones((3, 5, 4), dtype=np.float16)}, TypeError, "expected float32 throughout"),
+        ({"Q": np.ones((3, 5, 4), dtype=np.float32)}, TypeError, "Q is float32, K is float64"),
+        ({"Q": [[[1.0]]]}, TypeError, "Q is a list; expected a NumPy array"),
+        ({"K": np.ones((3, 6, 5))}, ShapeError, "d_k=4"),
+        ({"V": np.ones((3, 5, 7))}, ShapeError, "S=6"),
+        ({"V": np.ones((1, 6, 7))}, ShapeError, r"V has the leading axes \(1,\), and Q has \(3,\)"),
+        ({"K": np.ones((3, 0, 4))}, ShapeError, "empty"),
+        ({"Q": np.full((3, 5, 4), np.nan)}, ValueError, "Q is nan at position"),
+        ({"causal": causal_mask(5, 6)}, TypeError, "causal is a ndarray; expected True or False"),
+        ({"block": 0}, ValueError, "block=0; expected at least 1"),
+        ({"block": 2.0}, TypeError, "block is 2.0"),
+    ],
+)
+def test_bad_input_of_the_twin_is_turned_down_at_the_door(normal, change, error, words):
+    given = {"Q": normal(1, 3, 5, 4), "K": normal(2, 3, 6, 4), "V": normal(3, 3, 6, 7)} | change
+    with pytest.raises(error, match=words):
+        flash_forward(**given)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"trace": np.ones(3)}, TypeError, "trace is a ndarray; expected a FlashTrace"),
+        ({"dheads": np.ones((3, 5, 4))}, ShapeError, r"expected \(3, 5, 7\), the shape of heads"),
+        ({"dheads": np.ones((3, 5, 7), dtype=np.float32)}, TypeError, "dheads is float32"),
+        ({"dheads": np.full((3, 5, 7), np.inf)}, ValueError, "dheads is inf at position"),
+        ({"block": 0}, ValueError, "block=0"),
+    ],
+)
+def test_bad_input_of_the_way_back_is_turned_down(normal, change, error, words):
+    trace = flash_forward(normal(1, 3, 5, 4), normal(2, 3, 6, 4), normal(3, 3, 6, 7))
+    with pytest.raises(error, match=words):
+        flash_backward(**{"trace": trace, "dheads": np.ones((3, 5, 7))} | change)
+
+
+@pytest.mark.parametrize(
+    ("scores", "V", "words"),
+    [((5, 6), (5, 7), "keys=6"), ((6,), (6, 7), "scores has shape"), ((5, 0), (0, 7), "empty")],
+)
+def test_a_block_that_does_not_fit_is_turned_down(scores, V, words):
+    with pytest.raises(ShapeError, match=words):
+        fold_block((-1e30, 0.0, 0.0), np.ones(scores), np.ones(V))

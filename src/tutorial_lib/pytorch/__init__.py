@@ -5,7 +5,6 @@ from tutorial_lib.pytorch.bridge import (
     packed_weight,
     params_from_module,
     params_from_torch_mha,
-    state_dict_from,
     torch_mha_from_params,
 )
 from tutorial_lib.pytorch.device import (
@@ -62,7 +61,6 @@ __all__ = [
     "params_from_torch_mha",
     "peak_mib",
     "project_packed",
-    "state_dict_from",
     "synchronize",
     "time_ms",
     "to_float64",

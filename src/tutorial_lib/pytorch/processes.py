@@ -1,0 +1,278 @@
+"""Processes of a call: started, watched, ended; or met, where somebody else started them."""
+
+import contextlib
+import datetime
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+from tutorial_lib.errors import require_length
+from tutorial_lib.pytorch.device import best_device
+
+LOOK_EVERY_S = 0.02
+START = "from tutorial_lib.pytorch.processes import work; work()"
+TORCHRUN = {
+    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
+    *("MASTER_ADDR", "MASTER_PORT"),
+}  # what torchrun tells a process, which is not for those that it starts itself
+LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+
+
+def run_parallel(worker, n_processes, *arguments, port=None, timeout_s=90):
+    """Call a function in several new processes at once, and return what each of them returns.
+
+    Introduced in chapter 13. Each process has one thread. They talk through NCCL where there is a
+    CUDA device for each of them, else through gloo on the CPU. However this call ends, by an error,
+    an interrupt or the end of this process too, all of them are ended with it (unless a process
+    that was forked from this one lives on).
+
+    Parameters
+    ----------
+    worker : function of an importable .py file, called as `worker(mesh, *arguments)`;
+        `mesh.get_local_rank()` says which process it is in, `mesh.size()` how many there are.
+        What it prints is shown only if it fails
+    n_processes : how many
+    arguments : anything that pickle can copy
+    port : TCP port on which they find each other; None: a file, so that no port can be taken
+    timeout_s : seconds for all of it
+
+    Returns
+    -------
+    results : list, that of rank 0 first
+
+    Raises
+    ------
+    TypeError : a worker that another process cannot import, or no whole number
+    ValueError : a number of processes below 1
+    RuntimeError : the port is taken; a process died, and the message names its rank and exit code
+    TimeoutError : not done in time; names the ranks that are still at work
+    Exception : what a worker raised, with a note that names its rank
+    """
+    require_worker(worker)
+    require_length("n_processes", n_processes)
+    if port is not None:
+        require_free_port(port)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, _Workers() as workers:
+        folder = Path(name)
+        where = (folder / "meet").as_uri() if port is None else f"tcp://127.0.0.1:{port}"
+        with (folder / "job").open("wb") as file:
+            pickle.dump(sys.path, file)
+            pickle.dump((worker, arguments, where, timeout_s), file)
+        workers.start(folder, n_processes)
+        workers.wait(folder, timeout_s)
+        return [pickle.loads((folder / f"result{rank}").read_bytes()) for rank in workers.ranks]
+
+
+class _Workers:
+    """Processes that end when the `with` block does. Each leads its group and reads our pipe."""
+
+    def __init__(self):
+        self.processes = []
+
+    @property
+    def ranks(self):
+        return range(len(self.processes))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            if self.look_at(process) is None:
+                _kill_group(process.pid)
+                process.kill()
+        for process in self.processes:
+            process.wait()
+            process.stdin.close()
+
+    @staticmethod
+    def look_at(process):
+        """Return the exit code, or None; end at once what a process that has ended left behind."""
+        known = process.returncode is not None
+        code = process.poll()
+        if code is not None and not known:
+            _kill_group(process.pid)  # later the system may give its number to another
+        return code
+
+    def start(self, folder, n_processes):
+        outer = {name: text for name, text in os.environ.items() if name not in TORCHRUN}
+        environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **outer}
+        for rank in range(n_processes):
+            command = [sys.executable, "-c", START, str(folder), str(rank), str(n_processes)]
+            with (folder / f"log{rank}").open("wb") as log:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    start_new_session=True,
+                )
+            self.processes.append(process)
+
+    def wait(self, folder, timeout_s):
+        end = time.monotonic() + timeout_s
+        while True:
+            codes = [self.look_at(process) for process in self.processes]
+            failed = [rank for rank in self.ranks if codes[rank] not in (None, 0)]
+            done = [rank for rank in self.ranks if codes[rank] == 0]
+            failed += [rank for rank in done if not (folder / f"result{rank}").exists()]
+            if failed:
+                raise _failure(folder, failed, codes)
+            running = [rank for rank in self.ranks if codes[rank] is None]
+            if not running:
+                return
+            if time.monotonic() > end:
+                raise TimeoutError(
+                    f"ranks {running} of {len(codes)} processes gave no result within "
+                    f"{timeout_s} s; all are ended. Give more time, timeout_s=..., or look for "
+                    f"a step that not every process takes: the others wait for it."
+                )
+            time.sleep(LOOK_EVERY_S)
+
+
+def _failure(folder, failed, codes):
+    paths = {rank: folder / f"error{rank}" for rank in failed}
+    errors = [pickle.loads(path.read_bytes()) for path in paths.values() if path.exists()]
+    silent = [rank for rank in failed if not paths[rank].exists()]
+    if not silent:  # the first may have made the others fail
+        return pickle.loads(min(errors)[1])
+    rank, code = silent[0], codes[silent[0]]
+    by = f"was killed by {signal.Signals(-code).name}" if code < 0 else "died"
+    log = (folder / f"log{rank}").read_text(encoding="utf-8", errors="replace").strip()
+    return RuntimeError(
+        f"rank {rank} of {len(codes)} processes {by}, exit code {code}, before it gave a result; "
+        f"the others are ended. Look for what ends the process, such as os._exit or a lack of "
+        f"memory. The last it printed: {log[-2000:] or 'nothing'}"
+    )
+
+
+def work():
+    """Be one of the processes of `run_parallel`: do the job, write the result or the error."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    folder, rank, n_processes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    try:
+        with (folder / "job").open("rb") as file:
+            sys.path[:] = pickle.load(file)
+            worker, arguments, where, timeout_s = pickle.load(file)
+        with join(rank, n_processes, init_method=where, timeout_s=timeout_s) as mesh:
+            result = pickle.dumps(worker(mesh, *arguments))
+    except BaseException as error:
+        when = time.monotonic_ns()  # one clock for all processes
+        _write(folder / f"error{rank}", pickle.dumps((when, _portable(error, rank, n_processes))))
+        os._exit(1)  # and so without a farewell to processes that may never answer
+    _write(folder / f"result{rank}", result)
+
+
+def _end_with_parent():
+    os.read(sys.stdin.fileno(), 1)  # nothing is ever written: it returns when the parent is gone
+    _kill_group(os.getpid())
+    os._exit(1)
+
+
+def _kill_group(pid):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _write(path, data):
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(data)
+    unfinished.replace(path)
+
+
+def _portable(error, rank, n_processes):
+    said = "".join(traceback.format_exception(error)).strip()
+    if isinstance(error, Exception):
+        error.add_note(f"Raised in rank {rank} of {n_processes} processes:\n{said}")
+        with contextlib.suppress(Exception):
+            data = pickle.dumps(error)
+            pickle.loads(data)
+            return data
+    return pickle.dumps(
+        RuntimeError(f"rank {rank} of {n_processes} processes ended itself:\n{said}")
+    )
+
+
+@contextlib.contextmanager
+def join(rank, world_size, *, init_method="env://", timeout_s=90):
+    """Meet the other processes, and part from them when all are done.
+
+    Introduced in chapter 13. After an error there is no parting: whoever started the processes
+    ends them.
+
+    Parameters
+    ----------
+    rank : which process this is, from 0
+    world_size : how many there are
+    init_method : where they meet, as `torch.distributed.init_process_group`; env:// is torchrun's
+    timeout_s : how long one waits for another
+
+    Yields
+    ------
+    mesh : DeviceMesh with one axis, of CUDA devices where each process has its own, else of CPUs
+    """
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
+    cuda = best_device().type == "cuda" and torch.cuda.device_count() >= here
+    if cuda:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "nccl" if cuda else "gloo",
+        init_method=init_method,
+        rank=rank,
+        world_size=world_size,
+        timeout=datetime.timedelta(seconds=timeout_s),
+    )
+    yield init_device_mesh("cuda" if cuda else "cpu", (world_size,))
+    dist.barrier()  # who leaves early breaks connections that others still use
+    dist.destroy_process_group()
+
+
+def require_worker(worker):
+    """Require a function that a new process finds by its name.
+
+    Raises
+    ------
+    TypeError : no function, or one of a notebook, a script, or another function
+    """
+    module, name = (getattr(worker, key, None) for key in ("__module__", "__qualname__"))
+    if not callable(worker) or module in (None, "__main__") or not name or "<" in name:
+        raise TypeError(
+            f"worker is {worker!r}; expected a function that stands by itself in a .py file, since "
+            f"the new processes import it by name. Write it to a file beside the notebook or "
+            f"script, such as my_workers.py, and import it: from my_workers import my_worker."
+        )
+
+
+def require_free_port(port):
+    """Require a TCP port that can be listened on.
+
+    Raises
+    ------
+    RuntimeError : it is taken, or the system keeps it
+    TypeError, ValueError : no whole number from 1 to 65535
+    """
+    require_length("port", port)
+    if port > 65535:
+        raise ValueError(f"port={port}; expected 1 to 65535. Leave port out, and none is needed.")
+    try:
+        socket.create_server(("", port)).close()
+    except OSError as error:
+        raise RuntimeError(
+            f"port={port} cannot be had: {error.strerror}; expected one that no program listens "
+            f"on. Leave port out, and none is needed; with torchrun, say --standalone."
+        ) from None

@@ -247,64 +247,6 @@ def ring_attention(Q, K, V, *, is_causal=False):
     return mixed / total
 
 
-def require_gradient_of(X, dY, params):
-    """Require arrays of floats of the layer's width, and a gradient of the shape of X.
-
-    Raises
-    ------
-    TypeError : no arrays of floats
-    ShapeError : another width, an empty axis, two shapes
-    """
-    for name, array in {"X": X, "dY": dY}.items():
-        require_shape(name, array, "... T d_model", d_model=params.d_model)
-        require_floats(name, array)
-    if X.shape != dY.shape:
-        raise ShapeError(
-            f"dY has shape {dY.shape}; expected {X.shape}, the shape of X and so of Y: a gradient "
-            f"has one number for each number of its array. Take it from the loss of Y."
-        )
-
-
-def require_ring_blocks(Q, K, V):
-    """Require tensors of floats of one precision: as many keys and values as queries.
-
-    Raises
-    ------
-    TypeError : no tensors of floats of one precision
-    ShapeError : other numbers of keys or values than of queries, widths that differ
-    """
-    for name, tensor in {"Q": Q, "K": K, "V": V}.items():
-        kind = getattr(tensor, "dtype", type(tensor).__name__)
-        floats = isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
-        if not floats or kind != Q.dtype:
-            raise TypeError(
-                f"{name} is of type {kind}; expected tensors of floats of one precision. "
-                f"Convert it, for example torch.as_tensor({name}).to(torch.float64)."
-            )
-        axes = slice(-1 if name == "V" else None)  # values have a width of their own
-        fits = tensor.ndim >= 2 and tensor.shape[axes] == Q.shape[axes]
-        if not fits or 0 in tensor.shape:
-            raise ShapeError(
-                f"{name} has shape {tuple(tensor.shape)} and Q has {tuple(Q.shape)}; expected as "
-                f"many keys and values as queries, (..., T/n, width), since every process holds a "
-                f"block of one sequence. Cut Q, K and V at the same tokens."
-            )
-
-
-def require_no_gradients(*tensors):
-    """Require tensors of which nobody wants a gradient.
-
-    Raises
-    ------
-    ValueError : one that asks for gradients, outside torch.no_grad()
-    """
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        raise ValueError(
-            "Q, K or V asks for gradients; expected none, since blocks that were received have no "
-            "graph, and dK and dV would be wrong. Call it under torch.no_grad()."
-        )
-
-
 def _pass_on(*tensors):
     rank, n = dist.get_rank(), dist.get_world_size()
     tensors = [tensor.contiguous() for tensor in tensors]
@@ -354,26 +296,6 @@ def run_ring(mesh, Q, K, V, is_causal=False):
             *(torch.tensor(A, device=mesh.device_type) for A in blocks), is_causal=is_causal
         )
     return to_float64(heads).numpy(), wire.calls
-
-
-def require_rank(rank, world_size):
-    """Require a whole number from 0 to below `world_size`.
-
-    Raises
-    ------
-    TypeError : no whole number
-    ValueError : outside
-    """
-    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
-        raise TypeError(
-            f"rank is {rank!r}, a {type(rank).__name__}; expected a whole number. "
-            f"Give an int, such as 0."
-        )
-    if not 0 <= rank < world_size:
-        raise ValueError(
-            f"rank={rank}; expected 0 to {world_size - 1}, one of {world_size} processes. "
-            f"The first process has rank 0."
-        )
 
 
 def compare(mesh, n_heads=4):

@@ -1,0 +1,330 @@
+"""Checks at the door of tensors, modules and Params, each sentence once: what `errors` is for arrays.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+def require_params(params):
+    """Require Params.
+
+    Raises
+    ------
+    TypeError : anything else
+    """
+    if not isinstance(params, Params):
+        raise TypeError(
+            f"params is a {type(params).__name__}; expected Params. Make them with "
+            f"Params(W_Q, W_K, W_V, W_O), init_params(rng, ...) or params_from_module(module)."
+        )
+
+
+def require_float_dtype(dtype):
+    """Require one of torch's precisions of floats.
+
+    Raises
+    ------
+    TypeError : anything else
+    """
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise TypeError(
+            f"dtype is {dtype!r}; expected torch's name of a precision of floats. "
+            f"Give torch.float64, torch.float32 or torch.bfloat16."
+        )
+
+
+def require_no_biases(**biases):
+    """Require of each bias that it is None or all zeros.
+
+    Raises
+    ------
+    ValueError : another bias
+    """
+    found = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
+    if found:
+        raise ValueError(
+            f"the bias of {' and '.join(found)} is not zero; expected none, since Params hold no "
+            f"biases. Make the layer with bias=False, or stay in PyTorch."
+        )
+
+
+def require_plain_torch_mha(layer):
+    """Require torch.nn.MultiheadAttention without the options that a Params cannot hold.
+
+    Raises
+    ------
+    TypeError : another module
+    ValueError : kdim, vdim, add_bias_kv or add_zero_attn
+    """
+    if not isinstance(layer, nn.MultiheadAttention):
+        raise TypeError(
+            f"layer is a {type(layer).__name__}; expected a torch.nn.MultiheadAttention. "
+            f"For this library's own module call params_from_module(module)."
+        )
+    options = {
+        f"kdim={layer.kdim}, vdim={layer.vdim}": layer.in_proj_weight is None,
+        "add_bias_kv=True": layer.bias_k is not None,
+        "add_zero_attn=True": layer.add_zero_attn,
+    }
+    found = [option for option, given in options.items() if given]
+    if found:
+        raise ValueError(
+            f"layer has embed_dim={layer.embed_dim} and {', '.join(found)}; expected queries, keys "
+            f"and values from one width and nothing added to them, since Params hold no more. "
+            f"Make the layer without these options."
+        )
+
+
+def require_share(name, value):
+    """Require a number from 0 to below 1.
+
+    Raises
+    ------
+    TypeError : no number
+    ValueError : outside
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(
+            f"{name} is {value!r}, a {type(value).__name__}; expected a number from 0 to below 1. "
+            f"Give a float, such as 0.1."
+        )
+    if not 0 <= value < 1:
+        raise ValueError(
+            f"{name}={value}; expected a number from 0 to below 1. "
+            f"It is the share of the weights that training sets to zero, such as 0.1."
+        )
+
+
+def require_tensors(module, X, context, mask):
+    """Require inputs that fit the module and each other, and a mask that fits their scores.
+
+    Whether all numbers are finite is not asked: on a GPU the answer would have to be waited for.
+
+    Raises
+    ------
+    TypeError : no tensors of floats, another precision than the weights', a mask of no booleans
+    ShapeError : another width, an empty sequence, batch axes or a mask that do not fit
+    ValueError : tensors on another device than the weights
+    """
+    _require_sequence("X", X, "T", module)
+    if context is not None:
+        _require_sequence("context", context, "S", module)
+    source = X if context is None else context
+    try:
+        batch = batch_axes(X, context)
+    except RuntimeError:
+        raise ShapeError(
+            f"the leading axes do not fit together: X has {tuple(X.shape[:-2])}, context has "
+            f"{tuple(source.shape[:-2])}. Expected equal lengths, or 1, from the right. "
+            f"Add a batch axis of 1 where one is missing: context[None]."
+        ) from None
+    if mask is not None:
+        _require_mask(mask, (*batch, module.n_heads, X.shape[-2], source.shape[-2]), X.device)
+
+
+def _kind(value):
+    tensor = isinstance(value, torch.Tensor)
+    return f"a tensor of {value.dtype}" if tensor else f"a {type(value).__name__}"
+
+
+def _autocast_converts(*tensors):
+    device = tensors[0].device.type
+    enabled = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return enabled and all(tensor.dtype != torch.float64 for tensor in tensors)
+
+
+def _require_sequence(name, value, length, module):
+    weight = module.qkv_proj.weight
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        raise TypeError(
+            f"{name} is {_kind(value)}; expected a tensor of floats. "
+            f"Convert it first: torch.as_tensor({name}, dtype={weight.dtype})."
+        )
+    if value.dtype != weight.dtype and not _autocast_converts(value, weight):
+        raise TypeError(
+            f"{name} is in {value.dtype} and the weights are in {weight.dtype}; expected one "
+            f"precision. Convert one: {name}.to({weight.dtype}), or module.to({value.dtype})."
+        )
+    if value.ndim < 2 or value.shape[-1] != module.d_model or value.shape[-2] == 0:
+        raise ShapeError(
+            f"{name} has shape {tuple(value.shape)}; expected (..., {length}, d_model) with "
+            f"d_model={module.d_model} and at least one token. Make the two agree."
+        )
+    if value.device != weight.device:
+        raise ValueError(
+            f"{name} is on {value.device} and the weights are on {weight.device}; expected one "
+            f"device. Move one of them: {name}.to({str(weight.device)!r})."
+        )
+
+
+def _require_mask(mask, shape, device):
+    if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
+        raise TypeError(
+            f"mask is {_kind(mask)}; expected a tensor of booleans, True = may look. From NumPy "
+            f"make torch.as_tensor(mask), from 1 and 0 mask == 1, from 0 and -inf mask == 0."
+        )
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"mask has shape {tuple(mask.shape)}, which does not broadcast to the scores' {shape}, "
+            f"(..., H, T, S). A mask per sequence, (B, T, S), needs a head axis: mask[:, None]."
+        )
+    if mask.device != device:
+        raise ValueError(
+            f"mask is on {mask.device} and X is on {device}; expected one device. "
+            f"Move it: mask.to({str(device)!r})."
+        )
+
+
+def require_flash_tensors(Q, K, V):
+    """Require tensors of one precision, on one device, of shapes that the kernel takes.
+
+    Raises
+    ------
+    TypeError : no tensors of float16, bfloat16 or float32, or two precisions
+    ShapeError : no four axes, an empty one, lengths that differ, a width outside WIDTHS
+    ValueError : two devices
+    """
+    for name, tensor in {"Q": Q, "K": K, "V": V}.items():
+        kind = getattr(tensor, "dtype", type(tensor).__name__)
+        if not isinstance(tensor, torch.Tensor) or kind not in DTYPES or kind != Q.dtype:
+            raise TypeError(
+                f"{name} is of type {kind}; expected tensors of one precision: float16, bfloat16 "
+                f"or float32. Convert it, for example torch.as_tensor({name}).to(torch.float32)."
+            )
+        if tensor.ndim != 4 or 0 in tensor.shape:
+            raise ShapeError(
+                f"{name} has shape {tuple(tensor.shape)}; expected (B, H, length, d) with at least "
+                f"one entry in each. Add the missing axes, for example {name}[None]."
+            )
+        if tensor.device != Q.device:
+            raise ValueError(
+                f"{name} is on {tensor.device} and Q is on {Q.device}; expected one device. "
+                f"Move it: {name}.to({str(Q.device)!r})."
+            )
+    _require_flash_shapes(Q, K, V)
+
+
+def _require_flash_shapes(Q, K, V):
+    (B, H, _, d), S = Q.shape, K.shape[-2]
+    if d not in WIDTHS:
+        raise ShapeError(
+            f"Q has shape {tuple(Q.shape)}, d={d}; expected a width that the kernel is written "
+            f"for, one of {WIDTHS}. For others use F.scaled_dot_product_attention."
+        )
+    for name, tensor in {"K": K, "V": V}.items():
+        if tensor.shape != (B, H, S, d):
+            raise ShapeError(
+                f"{name} has shape {tuple(tensor.shape)}; expected {(B, H, S, d)}, (B, H, S, d) "
+                f"with B, H and d of Q and S of K. Make them agree, for example by expand."
+            )
+
+
+def require_flash_options(Q, is_causal, blocks):
+    """Require a bool, and blocks that the compiler can lay out.
+
+    Raises
+    ------
+    TypeError : an is_causal that is no bool
+    ValueError : other blocks, or more heads in the batch than a GPU's grid holds
+    """
+    require_bool("is_causal", is_causal)
+    if blocks is not None and not (
+        isinstance(blocks, tuple) and len(blocks) == 2 and all(map(_is_block, blocks))
+    ):
+        raise ValueError(
+            f"blocks is {blocks!r}; expected two powers of 2 from 16 on, the numbers of queries "
+            f"and of keys that are scored at once. Give for example (64, 32), or leave it out."
+        )
+    B, H = Q.shape[:2]
+    if B * H > 65_535:
+        raise ValueError(
+            f"Q has {B} * {H} = {B * H} heads in its batch; expected at most 65535, which is what "
+            f"a GPU's grid holds. Cut the batch in two."
+        )
+
+
+def _is_block(length):
+    return isinstance(length, int) and length >= 16 and length.bit_count() == 1
+
+
+def require_gradient_of(X, dY, params):
+    """Require arrays of floats of the layer's width, and a gradient of the shape of X.
+
+    Raises
+    ------
+    TypeError : no arrays of floats
+    ShapeError : another width, an empty axis, two shapes
+    """
+    for name, array in {"X": X, "dY": dY}.items():
+        require_shape(name, array, "... T d_model", d_model=params.d_model)
+        require_floats(name, array)
+    if X.shape != dY.shape:
+        raise ShapeError(
+            f"dY has shape {dY.shape}; expected {X.shape}, the shape of X and so of Y: a gradient "
+            f"has one number for each number of its array. Take it from the loss of Y."
+        )
+
+
+def require_ring_blocks(Q, K, V):
+    """Require tensors of floats of one precision: as many keys and values as queries.
+
+    Raises
+    ------
+    TypeError : no tensors of floats of one precision
+    ShapeError : other numbers of keys or values than of queries, widths that differ
+    """
+    for name, tensor in {"Q": Q, "K": K, "V": V}.items():
+        kind = getattr(tensor, "dtype", type(tensor).__name__)
+        floats = isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
+        if not floats or kind != Q.dtype:
+            raise TypeError(
+                f"{name} is of type {kind}; expected tensors of floats of one precision. "
+                f"Convert it, for example torch.as_tensor({name}).to(torch.float64)."
+            )
+        axes = slice(-1 if name == "V" else None)  # values have a width of their own
+        fits = tensor.ndim >= 2 and tensor.shape[axes] == Q.shape[axes]
+        if not fits or 0 in tensor.shape:
+            raise ShapeError(
+                f"{name} has shape {tuple(tensor.shape)} and Q has {tuple(Q.shape)}; expected as "
+                f"many keys and values as queries, (..., T/n, width), since every process holds a "
+                f"block of one sequence. Cut Q, K and V at the same tokens."
+            )
+
+
+def require_no_gradients(*tensors):
+    """Require tensors of which nobody wants a gradient.
+
+    Raises
+    ------
+    ValueError : one that asks for gradients, outside torch.no_grad()
+    """
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise ValueError(
+            "Q, K or V asks for gradients; expected none, since blocks that were received have no "
+            "graph, and dK and dV would be wrong. Call it under torch.no_grad()."
+        )
+
+
+def require_rank(rank, world_size):
+    """Require a whole number from 0 to below `world_size`.
+
+    Raises
+    ------
+    TypeError : no whole number
+    ValueError : outside
+    """
+    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
+        raise TypeError(
+            f"rank is {rank!r}, a {type(rank).__name__}; expected a whole number. "
+            f"Give an int, such as 0."
+        )
+    if not 0 <= rank < world_size:
+        raise ValueError(
+            f"rank={rank}; expected 0 to {world_size - 1}, one of {world_size} processes. "
+            f"The first process has rank 0."
+        )

@@ -226,10 +226,16 @@ def require_mask(mask, shape):
     except ValueError:
         fits = False
     if not fits:
-        raise ShapeError(
-            f"mask has shape {mask.shape}, which does not broadcast to the scores' {tuple(shape)}, "
-            f"(..., H, T, S). A mask per sequence, (B, T, S), needs a head axis: mask[:, None]."
-        )
+        raise mask_misfit(mask, shape)
+
+
+def mask_misfit(mask, shape):
+    """Return the error of a mask, array or tensor, that does not broadcast to the scores."""
+    return ShapeError(
+        f"mask has shape {tuple(mask.shape)}, which does not broadcast to the scores' "
+        f"{tuple(shape)}, (..., H, T, S). A mask per sequence, (B, T, S), needs a head axis: "
+        f"mask[:, None]."
+    )
 
 
 def require_broadcast(**arrays):

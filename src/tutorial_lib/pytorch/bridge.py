@@ -11,6 +11,13 @@ from torch import nn
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.projection import Params
 from tutorial_lib.pytorch.device import to_float64
+from tutorial_lib.pytorch.doors import (
+    require_float_dtype,
+    require_module,
+    require_no_biases,
+    require_params,
+    require_plain_torch_mha,
+)
 from tutorial_lib.pytorch.mha import MultiHeadAttention
 
 
@@ -58,11 +65,8 @@ def params_from_module(module):
     TypeError : another module
     ValueError : a bias that is not all zeros, NaN or infinity in a weight
     """
-    if not isinstance(module, MultiHeadAttention):
-        raise TypeError(
-            f"module is a {type(module).__name__}; expected a MultiHeadAttention of this library. "
-            f"For torch's own layer call params_from_torch_mha(layer)."
-        )
+    mend = "For torch's own layer call params_from_torch_mha(layer)."
+    require_module(module, MultiHeadAttention, mend)
     require_no_biases(qkv_proj=module.qkv_proj.bias, out_proj=module.out_proj.bias)
     weights = module.qkv_proj.weight, module.out_proj.weight
     return _params(*weights, n_heads=module.n_heads, d_k=module.d_k)

@@ -1,10 +1,17 @@
-"""Checks at the door of tensors, modules and Params, each sentence once: what `errors` is for arrays.
-"""
+"""Checks at the door for tensors and modules, each sentence once: what `errors` is for arrays."""
 
-import math
-
+import numpy as np
 import torch
 from torch import nn
+
+from tutorial_lib.errors import ShapeError, mask_misfit, require_floats, require_shape
+from tutorial_lib.onepass import require_bool
+from tutorial_lib.projection import Params
+
+FLASH_WIDTHS = 16, 32, 64, 128
+FLASH_DTYPES = torch.float32, torch.float16, torch.bfloat16
+FLOATS = torch.float64, *FLASH_DTYPES
+
 
 def require_params(params):
     """Require Params.
@@ -20,32 +27,17 @@ def require_params(params):
         )
 
 
-def require_float_dtype(dtype):
-    """Require one of torch's precisions of floats.
+def require_module(module, kind, mend):
+    """Require a module of a class of this library; `mend` says what to do with another.
 
     Raises
     ------
-    TypeError : anything else
+    TypeError : another module
     """
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+    if not isinstance(module, kind):
         raise TypeError(
-            f"dtype is {dtype!r}; expected torch's name of a precision of floats. "
-            f"Give torch.float64, torch.float32 or torch.bfloat16."
-        )
-
-
-def require_no_biases(**biases):
-    """Require of each bias that it is None or all zeros.
-
-    Raises
-    ------
-    ValueError : another bias
-    """
-    found = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
-    if found:
-        raise ValueError(
-            f"the bias of {' and '.join(found)} is not zero; expected none, since Params hold no "
-            f"biases. Make the layer with bias=False, or stay in PyTorch."
+            f"module is a {type(module).__name__}; expected a {kind.__name__} of this library. "
+            f"{mend}"
         )
 
 
@@ -73,6 +65,35 @@ def require_plain_torch_mha(layer):
             f"layer has embed_dim={layer.embed_dim} and {', '.join(found)}; expected queries, keys "
             f"and values from one width and nothing added to them, since Params hold no more. "
             f"Make the layer without these options."
+        )
+
+
+def require_no_biases(**biases):
+    """Require of each bias that it is None or all zeros.
+
+    Raises
+    ------
+    ValueError : another bias
+    """
+    found = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
+    if found:
+        raise ValueError(
+            f"the bias of {' and '.join(found)} is not zero; expected none, since Params hold no "
+            f"biases. Make the layer with bias=False, or stay in PyTorch."
+        )
+
+
+def require_float_dtype(dtype):
+    """Require one of torch's precisions of floats.
+
+    Raises
+    ------
+    TypeError : anything else
+    """
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise TypeError(
+            f"dtype is {dtype!r}; expected torch's name of a precision of floats. "
+            f"Give torch.float64, torch.float32 or torch.bfloat16."
         )
 
 
@@ -112,7 +133,7 @@ def require_tensors(module, X, context, mask):
         _require_sequence("context", context, "S", module)
     source = X if context is None else context
     try:
-        batch = batch_axes(X, context)
+        batch = torch.broadcast_shapes(X.shape[:-2], source.shape[:-2])
     except RuntimeError:
         raise ShapeError(
             f"the leading axes do not fit together: X has {tuple(X.shape[:-2])}, context has "
@@ -169,14 +190,24 @@ def _require_mask(mask, shape, device):
     except RuntimeError:
         fits = False
     if not fits:
-        raise ShapeError(
-            f"mask has shape {tuple(mask.shape)}, which does not broadcast to the scores' {shape}, "
-            f"(..., H, T, S). A mask per sequence, (B, T, S), needs a head axis: mask[:, None]."
-        )
-    if mask.device != device:
+        raise mask_misfit(mask, shape)
+    _require_device("mask", mask, "X", device)
+
+
+def _require_device(name, tensor, other, device):
+    if tensor.device != device:
         raise ValueError(
-            f"mask is on {mask.device} and X is on {device}; expected one device. "
-            f"Move it: mask.to({str(device)!r})."
+            f"{name} is on {tensor.device} and {other} is on {device}; expected one device. "
+            f"Move it: {name}.to({str(device)!r})."
+        )
+
+
+def _require_dtype(name, tensor, like, dtypes, expected):
+    kind = getattr(tensor, "dtype", type(tensor).__name__)
+    if not isinstance(tensor, torch.Tensor) or kind not in dtypes or kind != like.dtype:
+        raise TypeError(
+            f"{name} is of type {kind}; expected {expected}. "
+            f"Convert it, for example torch.as_tensor({name}).to({dtypes[0]})."
         )
 
 
@@ -186,35 +217,27 @@ def require_flash_tensors(Q, K, V):
     Raises
     ------
     TypeError : no tensors of float16, bfloat16 or float32, or two precisions
-    ShapeError : no four axes, an empty one, lengths that differ, a width outside WIDTHS
+    ShapeError : no four axes, an empty one, lengths that differ, another width than its own
     ValueError : two devices
     """
+    expected = "tensors of one precision: float16, bfloat16 or float32"
     for name, tensor in {"Q": Q, "K": K, "V": V}.items():
-        kind = getattr(tensor, "dtype", type(tensor).__name__)
-        if not isinstance(tensor, torch.Tensor) or kind not in DTYPES or kind != Q.dtype:
-            raise TypeError(
-                f"{name} is of type {kind}; expected tensors of one precision: float16, bfloat16 "
-                f"or float32. Convert it, for example torch.as_tensor({name}).to(torch.float32)."
-            )
+        _require_dtype(name, tensor, Q, FLASH_DTYPES, expected)
         if tensor.ndim != 4 or 0 in tensor.shape:
             raise ShapeError(
                 f"{name} has shape {tuple(tensor.shape)}; expected (B, H, length, d) with at least "
                 f"one entry in each. Add the missing axes, for example {name}[None]."
             )
-        if tensor.device != Q.device:
-            raise ValueError(
-                f"{name} is on {tensor.device} and Q is on {Q.device}; expected one device. "
-                f"Move it: {name}.to({str(Q.device)!r})."
-            )
+        _require_device(name, tensor, "Q", Q.device)
     _require_flash_shapes(Q, K, V)
 
 
 def _require_flash_shapes(Q, K, V):
     (B, H, _, d), S = Q.shape, K.shape[-2]
-    if d not in WIDTHS:
+    if d not in FLASH_WIDTHS:
         raise ShapeError(
             f"Q has shape {tuple(Q.shape)}, d={d}; expected a width that the kernel is written "
-            f"for, one of {WIDTHS}. For others use F.scaled_dot_product_attention."
+            f"for, one of {FLASH_WIDTHS}. For others use F.scaled_dot_product_attention."
         )
     for name, tensor in {"K": K, "V": V}.items():
         if tensor.shape != (B, H, S, d):
@@ -252,6 +275,26 @@ def _is_block(length):
     return isinstance(length, int) and length >= 16 and length.bit_count() == 1
 
 
+def require_rank(rank, world_size):
+    """Require a whole number from 0 to below `world_size`.
+
+    Raises
+    ------
+    TypeError : no whole number
+    ValueError : outside
+    """
+    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
+        raise TypeError(
+            f"rank is {rank!r}, a {type(rank).__name__}; expected a whole number. "
+            f"Give an int, such as 0."
+        )
+    if not 0 <= rank < world_size:
+        raise ValueError(
+            f"rank={rank}; expected 0 to {world_size - 1}, one of {world_size} processes. "
+            f"The first process has rank 0."
+        )
+
+
 def require_gradient_of(X, dY, params):
     """Require arrays of floats of the layer's width, and a gradient of the shape of X.
 
@@ -279,13 +322,7 @@ def require_ring_blocks(Q, K, V):
     ShapeError : other numbers of keys or values than of queries, widths that differ
     """
     for name, tensor in {"Q": Q, "K": K, "V": V}.items():
-        kind = getattr(tensor, "dtype", type(tensor).__name__)
-        floats = isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
-        if not floats or kind != Q.dtype:
-            raise TypeError(
-                f"{name} is of type {kind}; expected tensors of floats of one precision. "
-                f"Convert it, for example torch.as_tensor({name}).to(torch.float64)."
-            )
+        _require_dtype(name, tensor, Q, FLOATS, "tensors of floats of one precision")
         axes = slice(-1 if name == "V" else None)  # values have a width of their own
         fits = tensor.ndim >= 2 and tensor.shape[axes] == Q.shape[axes]
         if not fits or 0 in tensor.shape:
@@ -307,24 +344,4 @@ def require_no_gradients(*tensors):
         raise ValueError(
             "Q, K or V asks for gradients; expected none, since blocks that were received have no "
             "graph, and dK and dV would be wrong. Call it under torch.no_grad()."
-        )
-
-
-def require_rank(rank, world_size):
-    """Require a whole number from 0 to below `world_size`.
-
-    Raises
-    ------
-    TypeError : no whole number
-    ValueError : outside
-    """
-    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
-        raise TypeError(
-            f"rank is {rank!r}, a {type(rank).__name__}; expected a whole number. "
-            f"Give an int, such as 0."
-        )
-    if not 0 <= rank < world_size:
-        raise ValueError(
-            f"rank={rank}; expected 0 to {world_size - 1}, one of {world_size} processes. "
-            f"The first process has rank 0."
         )

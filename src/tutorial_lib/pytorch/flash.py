@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from tutorial_lib.errors import ShapeError
-from tutorial_lib.onepass import flash_forward, require_bool
+from tutorial_lib.onepass import flash_forward
 from tutorial_lib.pytorch.device import capability, find_device, to_float64
+from tutorial_lib.pytorch.doors import require_flash_options, require_flash_tensors
 
 HAS_GPU, LOADED_BEFORE = torch.cuda.is_available(), "triton" in sys.modules
 if not HAS_GPU and not LOADED_BEFORE:
@@ -27,9 +27,6 @@ try:
     import triton.language as tl
 except ImportError:
     triton = None
-
-WIDTHS = 16, 32, 64, 128
-DTYPES = torch.float32, torch.float16, torch.bfloat16
 
 
 def _jit(function):

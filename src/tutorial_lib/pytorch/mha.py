@@ -6,8 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.errors import ShapeError, require_divisible, require_length
+from tutorial_lib.errors import require_divisible, require_length
 from tutorial_lib.multihead import Trace
+from tutorial_lib.pytorch.doors import require_module, require_share, require_tensors
 
 
 class MultiHeadAttention(nn.Module):
@@ -120,11 +121,8 @@ def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
 
     Source: Vaswani et al. (2017), section 3.2.2.
     """
-    if not isinstance(module, MultiHeadAttention):
-        raise TypeError(
-            f"module is a {type(module).__name__}; expected a MultiHeadAttention of this library. "
-            f"Convert torch's layer: module_from_params(params_from_torch_mha(layer))."
-        )
+    mend = "Convert torch's layer: module_from_params(params_from_torch_mha(layer))."
+    require_module(module, MultiHeadAttention, mend)
     require_tensors(module, X, context, mask)
     Q, K, V = project_packed(module, X, context)
     scores = Q / math.sqrt(module.d_k) @ K.transpose(-2, -1)  # (..., H, T, S)

@@ -23,16 +23,17 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tutorial_lib.errors import (
-    ShapeError,
-    require_divisible,
-    require_floats,
-    require_one_precision,
-    require_shape,
-)
+from tutorial_lib.errors import require_divisible, require_one_precision, require_shape
 from tutorial_lib.projection import Params, init_params
-from tutorial_lib.pytorch.bridge import module_from_params, require_params
+from tutorial_lib.pytorch.bridge import module_from_params
 from tutorial_lib.pytorch.device import to_float64
+from tutorial_lib.pytorch.doors import (
+    require_gradient_of,
+    require_no_gradients,
+    require_params,
+    require_rank,
+    require_ring_blocks,
+)
 from tutorial_lib.pytorch.processes import join, run_parallel
 
 

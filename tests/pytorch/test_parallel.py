@@ -1,4 +1,4 @@
-"""Heads over processes: real processes, real deaths, and nothing left behind.
+"""Heads, and a sequence, over real processes.
 
 A process takes seconds to import torch, so each run settles many claims. The functions that run in
 the new processes stand first: those import this file.
@@ -6,13 +6,8 @@ the new processes stand first: those import this file.
 
 import dataclasses
 import os
-import pickle
-import signal
 import socket
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,20 +17,19 @@ from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_modul
 
 import tutorial_lib as tl
 from tests import oracle
-from tutorial_lib.pytorch import packed_weight, parallel
+from tests.pytorch.launching import backend, children, free_port, start_and_wait, torchrun
+from tutorial_lib.pytorch import packed_weight, parallel, processes
+from tutorial_lib.pytorch.doors import require_rank
 from tutorial_lib.pytorch.parallel import (
     Wire,
     parallelize_heads,
-    require_rank,
     run_layer,
-    run_parallel,
     run_ring,
     shard_params,
 )
+from tutorial_lib.pytorch.processes import run_parallel
 
 B, T, H, D_MODEL, D_K, D_V = 5, 6, 4, 9, 3, 7
-ROOT = Path(__file__).resolve().parents[2]
-MOST_S = 30
 ONE_ALL_REDUCE = [("all_reduce", B * T * D_MODEL)]
 
 
@@ -58,7 +52,7 @@ def everything(mesh, params, X, dY, heads):
     wants = torch.ones(2, 3, requires_grad=True)
     found["gradients"] = message(lambda: parallel.ring_attention(wants, wants, wants))
     found["refused"] = [message(call) for call in refused(mesh, params)]
-    found["told by torchrun"] = sorted(parallel.TORCHRUN & os.environ.keys())
+    found["told by torchrun"] = sorted(processes.TORCHRUN & os.environ.keys())
     found["backend"] = dist.get_backend()
     print("never shown")
     return found
@@ -143,41 +137,6 @@ def stripes():
     return mask
 
 
-def end(mesh, how, folder):
-    """Leave a child and its number behind and end in rank 1, while rank 0 waits for it."""
-    child = subprocess.Popen(["sleep", "600"])
-    (folder / f"{os.getpid()}").touch()
-    (folder / f"{child.pid}").touch()
-    print("last words", flush=True)
-    dist.barrier()
-    if mesh.get_local_rank() == 1:
-        how_to_end(how)
-    dist.barrier()
-
-
-def how_to_end(how):
-    """End this process."""
-    if how == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif how == "leave":
-        sys.exit(3)
-    elif how != "wait":
-        os._exit(int(how))
-    time.sleep(600)
-
-
-class Unportable(Exception):
-    """An error that pickle can write and not read."""
-
-    def __init__(self, text):
-        super().__init__(text, "more")
-
-
-def give_back(mesh, what):
-    """Return what was given."""
-    return what
-
-
 @pytest.fixture(scope="module")
 def params():
     """A layer in which all lengths differ, and four heads."""
@@ -200,47 +159,16 @@ def world(request, params, inputs):
     port = free_port() if request.param == 2 else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "2")
-        for name in parallel.TORCHRUN:
+        for name in processes.TORCHRUN:
             patch.setenv(name, "1")
         results = run_parallel(everything, request.param, params, X, dY, heads, port=port)
     return request.param, results
-
-
-def free_port():
-    """A port that was free a moment ago."""
-    with socket.create_server(("", 0)) as server:
-        return server.getsockname()[1]
 
 
 def assert_close(actual, expected):
     """Compare float64."""
     assert actual.dtype == np.float64
     np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-12)
-
-
-def alive(pid):
-    """Whether there is such a process; one that is dead and not yet waited for is none."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return text.rpartition(")")[2].split()[0] != "Z"
-
-
-def left(folder):
-    """The processes among those noted in a folder that stay alive, looked at for 20 s at most."""
-    end = time.monotonic() + 20
-    while True:
-        still = [path.name for path in folder.iterdir() if alive(path.name)]
-        if not still or time.monotonic() > end:
-            return still
-        time.sleep(0.02)
-
-
-def children():
-    """The processes that this one has started and that are alive."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    return [pid for task in tasks for pid in task.read_text().split() if alive(pid)]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -354,49 +282,6 @@ def test_three_processes_started_by_the_module_say_what_they_found_and_no_more()
     ]
 
 
-def backend(n):
-    """What so many processes talk through on this machine."""
-    return "nccl" if torch.cuda.is_available() and torch.cuda.device_count() >= n else "gloo"
-
-
-def start_and_wait(command, **environment):
-    """Run a command from the root."""
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=ROOT,
-        env=os.environ | environment,
-        check=False,
-    )
-
-
-def seconds_since_the_last(folder):
-    """How long ago the last file of a folder was made: the deaths come right after it."""
-    return time.time() - max(path.stat().st_mtime for path in folder.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("0", "rank 1 of 2 processes died, exit code 0, before it gave a result"),
-        ("kill", "rank 1 of 2 processes was killed by SIGKILL, exit code -9, before it gave"),
-        ("leave", "rank 1 of 2 processes ended itself:\nTraceback"),
-    ],
-)
-def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, how, said):
-    before = children()
-    with pytest.raises(RuntimeError) as caught:
-        run_parallel(end, 2, how, tmp_path)
-    assert said in str(caught.value)
-    assert seconds_since_the_last(tmp_path) < MOST_S
-    assert ("last words" in str(caught.value)) == (how != "leave")
-    assert len(list(tmp_path.iterdir())) == 4
-    assert left(tmp_path) == []
-    assert children() == before
-
-
 def test_heads_that_do_not_split_give_one_clear_error(inputs):
     (X, dY, _), before = inputs, children()
     params = tl.init_params(np.random.default_rng(0), d_model=D_MODEL, n_heads=3)
@@ -405,77 +290,6 @@ def test_heads_that_do_not_split_give_one_clear_error(inputs):
     assert caught.value.__notes__[0].startswith("Raised in rank ")
     assert "Traceback" in caught.value.__notes__[0]
     assert children() == before
-
-
-@pytest.mark.parametrize("error", [Unportable("far away"), KeyboardInterrupt("far away")])
-def test_an_error_that_cannot_travel_is_told_in_words(error):
-    arrived = pickle.loads(parallel._portable(error, 3, 5))
-    assert type(arrived) is RuntimeError
-    assert str(arrived).startswith("rank 3 of 5 processes ended itself:")
-    assert "far away" in str(arrived)
-
-
-def test_of_several_errors_the_first_is_told(tmp_path):
-    for rank, when in enumerate((20, 10)):
-        error = parallel._portable(ValueError(f"of rank {rank}"), rank, 2)
-        (tmp_path / f"error{rank}").write_bytes(pickle.dumps((when, error)))
-    assert str(parallel._failure(tmp_path, [0, 1], [1, 1])) == "of rank 1"
-
-
-def test_a_run_that_takes_too_long_is_ended(tmp_path):
-    before = children()
-    with pytest.raises(TimeoutError, match=r"ranks \[0, 1\] of 2 processes gave no result"):
-        run_parallel(end, 2, "wait", tmp_path, timeout_s=0.3)
-    assert children() == before
-
-
-def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
-    sleep, before = time.sleep, children()
-
-    def interrupt(seconds):
-        if len(list(tmp_path.iterdir())) == 4:
-            raise KeyboardInterrupt
-        sleep(seconds)
-
-    monkeypatch.setattr(time, "sleep", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        run_parallel(end, 2, "wait", tmp_path)
-    monkeypatch.undo()
-    assert left(tmp_path) == []
-    assert children() == before
-
-
-def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
-    run = (
-        "import pathlib, sys, tests.pytorch.test_parallel as t;"
-        "t.run_parallel(t.end, 2, 'wait', pathlib.Path(sys.argv[1]))"
-    )
-    command = [sys.executable, "-c", run, str(tmp_path)]
-    process = subprocess.Popen(command, cwd=ROOT)
-    while len(list(tmp_path.iterdir())) < 4 and process.poll() is None:
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-    orphans = left(tmp_path)
-    for pid in orphans:
-        os.kill(int(pid), signal.SIGKILL)
-    assert orphans == []
-
-
-def test_a_taken_port_is_an_error_before_anything_starts(monkeypatch):
-    monkeypatch.setattr(parallel._Workers, "start", None)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(RuntimeError, match=f"port={port} cannot be had: Address already in"):
-            run_parallel(give_back, 2, 0, port=port)
-    with pytest.raises(ValueError, match="expected 1 to 65535"):
-        run_parallel(give_back, 2, 0, port=65536)
-
-
-def torchrun(*arguments):
-    """Start a module of two processes by torchrun and wait for it."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *arguments]
-    return start_and_wait(command, OMP_NUM_THREADS="1")
 
 
 def test_torchrun_gives_the_same():
@@ -496,32 +310,6 @@ def test_heads_that_do_not_split_end_the_module_with_one_line(monkeypatch, capsy
     with pytest.raises(SystemExit):
         parallel.main(["--heads", "3"])
     assert "error: heads=3 does not split into processes=2 equal" in capsys.readouterr().err
-
-
-def test_torchrun_ends_all_when_one_dies(tmp_path):
-    script = tmp_path / "dies.py"
-    script.write_text(
-        "import os, pathlib, tests.pytorch.test_parallel as t\n"
-        "rank = int(os.environ['RANK'])\n"
-        "with t.parallel.join(rank, 2):\n"
-        f"    pathlib.Path({str(tmp_path)!r}, 'pids', str(os.getpid())).touch()\n"
-        "    t.dist.barrier()\n"
-        "    if rank: t.how_to_end('7')\n"
-        "    t.dist.barrier()\n",
-        encoding="utf-8",
-    )
-    (tmp_path / "pids").mkdir()
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    run = start_and_wait(
-        [*command, "--nproc-per-node", "2", str(script)],
-        OMP_NUM_THREADS="1",
-        PYTHONPATH=str(ROOT),
-    )
-    assert run.returncode == 1
-    assert "exitcode  : 7" in run.stderr
-    assert len(list((tmp_path / "pids").iterdir())) == 2
-    assert seconds_since_the_last(tmp_path / "pids") < MOST_S
-    assert left(tmp_path / "pids") == []
 
 
 def test_torchrun_fails_at_a_taken_port():
@@ -573,28 +361,3 @@ def test_other_weights_than_params_are_refused():
 def test_ranks_may_be_whole_numbers_of_numpy(params):
     require_rank(np.int64(1), 2)
     assert shard_params(params, np.int64(1), np.int32(2)).n_heads == 2
-
-
-def in_a_notebook():
-    """A function as a notebook has it."""
-
-    def worker(mesh):
-        return 0
-
-    worker.__module__, worker.__qualname__ = "__main__", "worker"
-    return worker
-
-
-@pytest.mark.parametrize(
-    "worker", [lambda mesh: 0, in_a_notebook(), 7, "worker"], ids=["lambda", "notebook", "7", "str"]
-)
-def test_a_worker_that_no_process_can_import_is_refused(worker):
-    with pytest.raises(TypeError, match=r"stands by itself in a \.py file"):
-        run_parallel(worker, 2)
-
-
-def test_a_number_of_processes_below_one_is_refused():
-    with pytest.raises(ValueError, match="n_processes=0; expected at least 1"):
-        run_parallel(give_back, 0, 1)
-    with pytest.raises(TypeError, match=r"n_processes is 1\.5"):
-        run_parallel(give_back, 1.5, 1)

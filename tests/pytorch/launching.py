@@ -1,0 +1,56 @@
+"""What the tests of processes share: a free port, who is alive, and commands from the root."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def free_port():
+    """A port that was free a moment ago."""
+    with socket.create_server(("", 0)) as server:
+        return server.getsockname()[1]
+
+
+def alive(pid):
+    """Whether there is such a process; one that is dead and not yet waited for is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
+
+
+def children():
+    """The processes that this one has started and that are alive."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [pid for task in tasks for pid in task.read_text().split() if alive(pid)]
+
+
+def backend(n):
+    """What so many processes talk through on this machine."""
+    return "nccl" if torch.cuda.is_available() and torch.cuda.device_count() >= n else "gloo"
+
+
+def start_and_wait(command, **environment):
+    """Run a command from the root."""
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=ROOT,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def torchrun(*arguments):
+    """Start a module of two processes by torchrun and wait for it."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *arguments]
+    return start_and_wait(command, OMP_NUM_THREADS="1")

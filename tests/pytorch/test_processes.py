@@ -1,0 +1,207 @@
+"""The launcher: real processes, real deaths, and nothing left behind.
+
+The functions that run in the new processes stand first: those import this file.
+"""
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import torch.distributed as dist
+
+from tests.pytorch.launching import ROOT, alive, children, start_and_wait
+from tutorial_lib.pytorch import processes
+from tutorial_lib.pytorch.processes import run_parallel
+
+MOST_S = 30
+
+
+def end(mesh, how, folder):
+    """Leave a child and its number behind and end in rank 1, while rank 0 waits for it."""
+    child = subprocess.Popen(["sleep", "600"])
+    (folder / f"{os.getpid()}").touch()
+    (folder / f"{child.pid}").touch()
+    print("last words", flush=True)
+    dist.barrier()
+    if mesh.get_local_rank() == 1:
+        how_to_end(how)
+    dist.barrier()
+
+
+def how_to_end(how):
+    """End this process."""
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "leave":
+        sys.exit(3)
+    elif how != "wait":
+        os._exit(int(how))
+    time.sleep(600)
+
+
+class Unportable(Exception):
+    """An error that pickle can write and not read."""
+
+    def __init__(self, text):
+        super().__init__(text, "more")
+
+
+def give_back(mesh, what):
+    """Return what was given."""
+    return what
+
+
+def left(folder):
+    """The processes among those noted in a folder that stay alive, looked at for 20 s at most."""
+    end = time.monotonic() + 20
+    while True:
+        still = [path.name for path in folder.iterdir() if alive(path.name)]
+        if not still or time.monotonic() > end:
+            return still
+        time.sleep(0.02)
+
+
+def seconds_since_the_last(folder):
+    """How long ago the last file of a folder was made: the deaths come right after it."""
+    return time.time() - max(path.stat().st_mtime for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("0", "rank 1 of 2 processes died, exit code 0, before it gave a result"),
+        ("kill", "rank 1 of 2 processes was killed by SIGKILL, exit code -9, before it gave"),
+        ("leave", "rank 1 of 2 processes ended itself:\nTraceback"),
+    ],
+)
+def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, how, said):
+    before = children()
+    with pytest.raises(RuntimeError) as caught:
+        run_parallel(end, 2, how, tmp_path)
+    assert said in str(caught.value)
+    assert seconds_since_the_last(tmp_path) < MOST_S
+    assert ("last words" in str(caught.value)) == (how != "leave")
+    assert len(list(tmp_path.iterdir())) == 4
+    assert left(tmp_path) == []
+    assert children() == before
+
+
+@pytest.mark.parametrize("error", [Unportable("far away"), KeyboardInterrupt("far away")])
+def test_an_error_that_cannot_travel_is_told_in_words(error):
+    arrived = pickle.loads(processes._portable(error, 3, 5))
+    assert type(arrived) is RuntimeError
+    assert str(arrived).startswith("rank 3 of 5 processes ended itself:")
+    assert "far away" in str(arrived)
+
+
+def test_of_several_errors_the_first_is_told(tmp_path):
+    for rank, when in enumerate((20, 10)):
+        error = processes._portable(ValueError(f"of rank {rank}"), rank, 2)
+        (tmp_path / f"error{rank}").write_bytes(pickle.dumps((when, error)))
+    assert str(processes._failure(tmp_path, [0, 1], [1, 1])) == "of rank 1"
+
+
+def test_a_run_that_takes_too_long_is_ended(tmp_path):
+    before = children()
+    with pytest.raises(TimeoutError, match=r"ranks \[0, 1\] of 2 processes gave no result"):
+        run_parallel(end, 2, "wait", tmp_path, timeout_s=0.3)
+    assert children() == before
+
+
+def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
+    sleep, before = time.sleep, children()
+
+    def interrupt(seconds):
+        if len(list(tmp_path.iterdir())) == 4:
+            raise KeyboardInterrupt
+        sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_parallel(end, 2, "wait", tmp_path)
+    monkeypatch.undo()
+    assert left(tmp_path) == []
+    assert children() == before
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
+    run = (
+        "import pathlib, sys, tests.pytorch.test_processes as t;"
+        "t.run_parallel(t.end, 2, 'wait', pathlib.Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", run, str(tmp_path)]
+    process = subprocess.Popen(command, cwd=ROOT)
+    while len(list(tmp_path.iterdir())) < 4 and process.poll() is None:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    orphans = left(tmp_path)
+    for pid in orphans:
+        os.kill(int(pid), signal.SIGKILL)
+    assert orphans == []
+
+
+def test_a_taken_port_is_an_error_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(processes._Workers, "start", None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(RuntimeError, match=f"port={port} cannot be had: Address already in"):
+            run_parallel(give_back, 2, 0, port=port)
+    with pytest.raises(ValueError, match="expected 1 to 65535"):
+        run_parallel(give_back, 2, 0, port=65536)
+
+
+def test_torchrun_ends_all_when_one_dies(tmp_path):
+    script = tmp_path / "dies.py"
+    script.write_text(
+        "import os, pathlib, tests.pytorch.test_processes as t\n"
+        "rank = int(os.environ['RANK'])\n"
+        "with t.processes.join(rank, 2):\n"
+        f"    pathlib.Path({str(tmp_path)!r}, 'pids', str(os.getpid())).touch()\n"
+        "    t.dist.barrier()\n"
+        "    if rank: t.how_to_end('7')\n"
+        "    t.dist.barrier()\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "pids").mkdir()
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    run = start_and_wait(
+        [*command, "--nproc-per-node", "2", str(script)],
+        OMP_NUM_THREADS="1",
+        PYTHONPATH=str(ROOT),
+    )
+    assert run.returncode == 1
+    assert "exitcode  : 7" in run.stderr
+    assert len(list((tmp_path / "pids").iterdir())) == 2
+    assert seconds_since_the_last(tmp_path / "pids") < MOST_S
+    assert left(tmp_path / "pids") == []
+
+
+def in_a_notebook():
+    """A function as a notebook has it."""
+
+    def worker(mesh):
+        return 0
+
+    worker.__module__, worker.__qualname__ = "__main__", "worker"
+    return worker
+
+
+@pytest.mark.parametrize(
+    "worker", [lambda mesh: 0, in_a_notebook(), 7, "worker"], ids=["lambda", "notebook", "7", "str"]
+)
+def test_a_worker_that_no_process_can_import_is_refused(worker):
+    with pytest.raises(TypeError, match=r"stands by itself in a \.py file"):
+        run_parallel(worker, 2)
+
+
+def test_a_number_of_processes_below_one_is_refused():
+    with pytest.raises(ValueError, match="n_processes=0; expected at least 1"):
+        run_parallel(give_back, 0, 1)
+    with pytest.raises(TypeError, match=r"n_processes is 1\.5"):
+        run_parallel(give_back, 1.5, 1)

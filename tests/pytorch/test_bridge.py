@@ -276,67 +276,6 @@ def test_a_new_layer_of_torch_is_as_any_new_layer():
 # --- what is refused ---
 
 
-@pytest.mark.parametrize("function", [packed_weight, module_from_params, torch_mha_from_params])
-@pytest.mark.parametrize("value", [None, {"W_Q": np.ones((2, 3, 4))}, MultiHeadAttention(4, 2)])
-def test_only_params_are_taken_for_params(function, value):
-    with pytest.raises(TypeError, match=f"params is a {type(value).__name__}; expected Params"):
-        function(value)
-
-
-@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
-@pytest.mark.parametrize("dtype", [torch.int64, np.float32, "float32", None, torch.complex64])
-def test_only_a_precision_of_floats_is_taken_for_one(make, dtype):
-    with pytest.raises(TypeError, match="expected torch's name of a precision of floats"):
-        make(torch_params(), dtype=dtype)
-
-
-def test_each_layer_goes_through_its_own_door():
-    with pytest.raises(TypeError, match=r"call params_from_torch_mha\(layer\)"):
-        params_from_module(torch_layer())
-    with pytest.raises(TypeError, match=r"call params_from_module\(module\)"):
-        params_from_torch_mha(MultiHeadAttention(4, 2))
-
-
-@pytest.mark.parametrize("part", ["qkv_proj", "out_proj"])
-def test_a_bias_of_our_module_must_be_zero(part):
-    module = MultiHeadAttention(4, 2, bias=True)
-    with torch.no_grad():
-        module.qkv_proj.bias.zero_(), module.out_proj.bias.zero_()
-    without = MultiHeadAttention(4, 2)
-    without.load_state_dict({n: t for n, t in module.state_dict().items() if "bias" not in n})
-    assert_same_params(params_from_module(module), params_from_module(without))
-    for value in (1e-30, math.nan):
-        with torch.no_grad():
-            getattr(module, part).bias[-1] = value
-        with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
-            params_from_module(module)
-
-
-@pytest.mark.parametrize("part", ["in_proj", "out_proj"])
-def test_a_bias_of_torchs_layer_must_be_zero(part):
-    layer = torch_layer()
-    bias = layer.in_proj_bias if part == "in_proj" else layer.out_proj.bias
-    with torch.no_grad():
-        bias[-1] = 0.5
-    with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
-        params_from_torch_mha(layer)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"kdim": 7}, "kdim=7, vdim=20; expected queries"),
-        ({"vdim": 9}, "kdim=20, vdim=9; expected queries"),
-        ({"add_bias_kv": True}, "and add_bias_kv=True; expected"),
-        ({"add_zero_attn": True}, "and add_zero_attn=True; expected"),
-        ({"add_bias_kv": True, "add_zero_attn": True}, "add_bias_kv=True, add_zero_attn=True"),
-    ],
-)
-def test_options_that_params_cannot_hold_are_refused(options, words):
-    with pytest.raises(ValueError, match=words):
-        params_from_torch_mha(torch_layer(**options))
-
-
 @pytest.mark.parametrize(
     "sizes", [(12, 3, 4, 7), (12, 3, 2, 2), (12, 3, 4, 2), (12, 3, 2, 4), (4, 2, 3, 1)]
 )

@@ -1,6 +1,6 @@
-"""The PyTorch layer: two paths, masks, dropout, precisions, compiling, saving, and its errors.
+"""The PyTorch layer: two paths, masks, dropout, precisions, compiling, saving.
 
-That its numbers are right is the subject of tests/pytorch/test_parity.py.
+That its numbers are right is the subject of test_parity.py, its errors are that of test_doors.py.
 """
 
 import copy
@@ -12,40 +12,17 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests import oracle
-from tutorial_lib import ShapeError, multi_head_attention_backward
+from tests.pytorch.layers import D_K, D_MODEL, D_V, PATHS, B, H, S, T, coins, draw, make
+from tutorial_lib import multi_head_attention_backward
 from tutorial_lib.pytorch import MultiHeadAttention, attention_trace, masked_softmax, may_look
-
-H, T, S, D_K, D_V, D_MODEL, B = 3, 5, 6, 4, 7, 12, 2
-PATHS = {"fused": MultiHeadAttention.forward, "explicit": MultiHeadAttention.explicit}
 
 
 @pytest.fixture(params=PATHS)
 def path(request):
     """The fused path or the explicit one: `path(module, X, ...)`."""
     return PATHS[request.param]
-
-
-def make(dtype=torch.float64, **options):
-    """A layer with biases in which all lengths differ, always with the same weights."""
-    torch.manual_seed(0)
-    sizes = {"d_k": D_K, "d_v": D_V, "bias": True}
-    return MultiHeadAttention(D_MODEL, H, **sizes | options).to(dtype)
-
-
-def draw(*shape, seed=1, dtype=torch.float64):
-    """Standard normal numbers."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def coins(*shape):
-    """Random booleans; every row of the last axis holds a True, at different places."""
-    mask = torch.rand(shape, generator=torch.Generator().manual_seed(5)) < 0.5
-    keys = shape[-1]
-    row = torch.arange(mask.numel()).reshape(shape) // keys
-    return mask | (row % keys == torch.arange(keys))
 
 
 def assert_close(actual, expected, rtol=1e-11, atol=1e-12):
@@ -499,127 +476,3 @@ def test_layer_leaves_its_inputs_alone(path):
 def test_layer_prints_nothing(path, capfd):
     path(make(), draw(B, T, D_MODEL), mask=coins(H, T, T), is_causal=True)
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"n_heads": 5}, ShapeError, ("d_model=12", "n_heads=5 equal parts", "Choose n_heads")),
-        ({"d_model": 12.0}, TypeError, ("d_model is 12.0", "a whole number", "Give an int")),
-        ({"n_heads": True}, TypeError, ("n_heads is True", "a whole number", "Give an int")),
-        ({"n_heads": 0}, ValueError, ("n_heads=0", "at least 1", "positive length")),
-        ({"d_k": 0}, ValueError, ("d_k=0", "at least 1", "positive length")),
-        ({"d_k": "4"}, TypeError, ("d_k is '4'", "a whole number", "Give an int")),
-        ({"d_v": -1}, ValueError, ("d_v=-1", "at least 1", "positive length")),
-        ({"d_v": 2.5}, TypeError, ("d_v is 2.5", "a whole number", "Give an int")),
-        ({"d_k": 4, "d_model": 0}, ValueError, ("d_model=0", "at least 1", "positive length")),
-        ({"dropout": 1.0}, ValueError, ("dropout=1.0", "from 0 to below 1", "such as 0.1")),
-        ({"dropout": -0.1}, ValueError, ("dropout=-0.1", "from 0 to below 1", "such as 0.1")),
-        ({"dropout": float("nan")}, ValueError, ("dropout=nan", "from 0", "such as 0.1")),
-        ({"dropout": "0.1"}, TypeError, ("dropout is '0.1'", "a number", "Give a float")),
-        ({"dropout": True}, TypeError, ("dropout is True, a bool", "a number", "Give a float")),
-        ({"dropout": None}, TypeError, ("dropout is None", "a number", "Give a float")),
-    ],
-)
-def test_constructor_refuses_bad_sizes(change, error, words):
-    with pytest.raises(error) as caught:
-        MultiHeadAttention(**{"d_model": 12, "n_heads": 3} | change)
-    assert_said(caught, error, words)
-
-
-class NoArithmetic(TorchDispatchMode):
-    """A failure as soon as any tensor is computed with."""
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        """Fail, whatever the function is."""
-        raise AssertionError(f"computed {function} before the check")
-
-
-def assert_said(caught, error, words):
-    """Require this very class of error, with what was given, what was expected, how to mend it."""
-    assert caught.type is error
-    for word in words:
-        assert word in str(caught.value)
-
-
-def of(dtype):
-    """Ones of a batch of sequences."""
-    return torch.ones(B, T, D_MODEL).to(dtype)
-
-
-BAD_SEQUENCES = [
-    (np.ones((T, 12)), TypeError, ("is a ndarray", "a tensor of floats", "torch.as_tensor(")),
-    ([[1.0] * 12], TypeError, ("is a list", "a tensor of floats", "dtype=torch.float64)")),
-    (of(torch.int64), TypeError, ("a tensor of torch.int64", "of floats", "torch.as_tensor(")),
-    (of(torch.bool), TypeError, ("a tensor of torch.bool", "of floats", "torch.as_tensor(")),
-    (of(torch.complex64), TypeError, ("a tensor of torch.complex64", "of floats", "Convert it")),
-    (of(torch.float32), TypeError, ("is in torch.float32", "one precision", "torch.float64)")),
-    (of(torch.bfloat16), TypeError, ("is in torch.bfloat16", "one precision", "module.to(")),
-    (draw(12), ShapeError, ("has shape (12,)", "d_model=12", "Make the two agree")),
-    (draw(B, T, 13), ShapeError, ("has shape (2, 5, 13)", "d_model=12", "Make the two agree")),
-    (draw(B, 0, 12), ShapeError, ("has shape (2, 0, 12)", "at least one token", "Make the two")),
-    (draw(T, 12).float().to("meta"), TypeError, ("is in torch.float32", "one precision", ".to(")),
-    (draw(T, 12).to("meta"), ValueError, ("is on meta", "one device", ".to('cpu')")),
-]
-BAD_MASKS = [
-    (np.ones((T, T), dtype=bool), TypeError, ("mask is a ndarray", "booleans", "as_tensor(mask)")),
-    ([[True] * T] * T, TypeError, ("mask is a list", "tensor of booleans", "as_tensor(mask)")),
-    (True, TypeError, ("mask is a bool", "True = may look", "torch.as_tensor(mask)")),
-    (torch.ones(T, T), TypeError, ("a tensor of torch.float32", "booleans", "mask == 0")),
-    (torch.ones(T, T).int(), TypeError, ("a tensor of torch.int32", "booleans", "mask == 1")),
-    (coins(T, S), ShapeError, ("mask has shape (5, 6)", "(2, 3, 5, 5)", "mask[:, None]")),
-    (coins(B, T, T), ShapeError, ("mask has shape (2, 5, 5)", "(2, 3, 5, 5)", "mask[:, None]")),
-    (coins(4, B, H, T, T), ShapeError, ("has shape (4, 2, 3, 5, 5)", "scores'", "mask[:, None]")),
-    (coins(1, B, H, T, T), ShapeError, ("has shape (1, 2, 3, 5, 5)", "scores'", "mask[:, None]")),
-    (torch.ones(T, 0).bool(), ShapeError, ("has shape (5, 0)", "(2, 3, 5, 5)", "mask[:, None]")),
-    (torch.ones(0).bool(), ShapeError, ("has shape (0,)", "(2, 3, 5, 5)", "mask[:, None]")),
-    (coins(T, T).to("meta"), ValueError, ("mask is on meta", "one device", "mask.to('cpu')")),
-]
-BAD_BATCHES = (
-    draw(3, S, 12),
-    ShapeError,
-    ("X has (2,), context has (3,)", "or 1", "context[None]"),
-)
-BAD = [
-    *(("X", *row) for row in BAD_SEQUENCES),
-    *(("context", *row) for row in BAD_SEQUENCES),
-    *(("mask", *row) for row in BAD_MASKS),
-    ("context", *BAD_BATCHES),
-]
-
-
-@pytest.mark.parametrize("call", [*PATHS.values(), attention_trace])
-@pytest.mark.parametrize(("name", "value", "error", "words"), BAD)
-def test_bad_input_is_turned_down_before_any_arithmetic(call, name, value, error, words):
-    module, given = make(), {"X": draw(B, T, D_MODEL), name: value}
-    with NoArithmetic(), pytest.raises(error) as caught:
-        call(module, given.pop("X"), **given)
-    assert_said(caught, error, words)
-    assert name in str(caught.value)
-
-
-def test_mask_of_one_key_is_not_stretched_to_none(path):
-    X, empty = draw(B, 1, D_MODEL), torch.ones(0, dtype=torch.bool)
-    with pytest.raises(ShapeError, match=r"mask has shape \(0,\)"):
-        path(make(), X, mask=empty)
-
-
-@pytest.mark.parametrize(
-    ("weights", "given"), [(torch.float32, torch.float64), (torch.float64, torch.float32)]
-)
-def test_autocast_does_not_take_double_precision_along(path, weights, given):
-    X = draw(T, D_MODEL).to(given)
-    with (
-        torch.autocast("cpu", dtype=torch.bfloat16),
-        pytest.raises(TypeError, match="expected one precision"),
-    ):
-        path(make(weights), X)
-
-
-@pytest.mark.parametrize("module", [torch.nn.MultiheadAttention(12, 3), None, make().forward])
-def test_trace_wants_a_module_of_this_library(module):
-    X = draw(T, D_MODEL)
-    with NoArithmetic(), pytest.raises(TypeError) as caught:
-        attention_trace(module, X)
-    given = f"module is a {type(module).__name__}"
-    assert_said(caught, TypeError, (given, "expected a MultiHeadAttention", "module_from_params"))

@@ -19,7 +19,6 @@ import tutorial_lib as tl
 from tests import oracle
 from tests.pytorch.launching import backend, children, free_port, start_and_wait, torchrun
 from tutorial_lib.pytorch import packed_weight, parallel, processes
-from tutorial_lib.pytorch.doors import require_rank
 from tutorial_lib.pytorch.parallel import (
     Wire,
     parallelize_heads,
@@ -334,30 +333,3 @@ def test_shards_side_by_side_are_the_layer(params):
     for field in dataclasses.fields(tl.Params):
         pieces = [getattr(shard, field.name) for shard in shards]
         np.testing.assert_array_equal(np.concatenate(pieces), getattr(params, field.name))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "said"),
-    [
-        ((0, 3), tl.ShapeError, "n_heads=4 does not split into world_size=3 equal parts"),
-        ((0, 0), ValueError, "world_size=0; expected at least 1"),
-        ((0, 2.0), TypeError, "world_size is 2.0"),
-        ((2, 2), ValueError, "rank=2; expected 0 to 1"),
-        ((-1, 2), ValueError, "rank=-1; expected 0 to 1"),
-        (("0", 2), TypeError, "rank is '0', a str"),
-        ((True, 2), TypeError, "rank is True, a bool"),
-    ],
-)
-def test_shards_that_cannot_be_are_refused(params, arguments, error, said):
-    with pytest.raises(error, match=said):
-        shard_params(params, *arguments)
-
-
-def test_other_weights_than_params_are_refused():
-    with pytest.raises(TypeError, match="params is a dict; expected Params"):
-        shard_params({}, 0, 1)
-
-
-def test_ranks_may_be_whole_numbers_of_numpy(params):
-    require_rank(np.int64(1), 2)
-    assert shard_params(params, np.int64(1), np.int32(2)).n_heads == 2

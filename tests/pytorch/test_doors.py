@@ -1,0 +1,285 @@
+"""Bad input is refused at the door: what was given, what was expected, how to mend it."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tests.pytorch.layers import D_MODEL, PATHS, B, H, S, T, coins, draw, make
+from tutorial_lib import ShapeError, init_params
+from tutorial_lib.pytorch import (
+    MultiHeadAttention,
+    attention_trace,
+    flash_attention,
+    module_from_params,
+    packed_weight,
+    params_from_module,
+    params_from_torch_mha,
+    torch_mha_from_params,
+)
+from tutorial_lib.pytorch.doors import require_rank
+from tutorial_lib.pytorch.parallel import shard_params
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"n_heads": 5}, ShapeError, ("d_model=12", "n_heads=5 equal parts", "Choose n_heads")),
+        ({"d_model": 12.0}, TypeError, ("d_model is 12.0", "a whole number", "Give an int")),
+        ({"n_heads": True}, TypeError, ("n_heads is True", "a whole number", "Give an int")),
+        ({"n_heads": 0}, ValueError, ("n_heads=0", "at least 1", "positive length")),
+        ({"d_k": 0}, ValueError, ("d_k=0", "at least 1", "positive length")),
+        ({"d_k": "4"}, TypeError, ("d_k is '4'", "a whole number", "Give an int")),
+        ({"d_v": -1}, ValueError, ("d_v=-1", "at least 1", "positive length")),
+        ({"d_v": 2.5}, TypeError, ("d_v is 2.5", "a whole number", "Give an int")),
+        ({"d_k": 4, "d_model": 0}, ValueError, ("d_model=0", "at least 1", "positive length")),
+        ({"dropout": 1.0}, ValueError, ("dropout=1.0", "from 0 to below 1", "such as 0.1")),
+        ({"dropout": -0.1}, ValueError, ("dropout=-0.1", "from 0 to below 1", "such as 0.1")),
+        ({"dropout": float("nan")}, ValueError, ("dropout=nan", "from 0", "such as 0.1")),
+        ({"dropout": "0.1"}, TypeError, ("dropout is '0.1'", "a number", "Give a float")),
+        ({"dropout": True}, TypeError, ("dropout is True, a bool", "a number", "Give a float")),
+        ({"dropout": None}, TypeError, ("dropout is None", "a number", "Give a float")),
+    ],
+)
+def test_constructor_refuses_bad_sizes(change, error, words):
+    with pytest.raises(error) as caught:
+        MultiHeadAttention(**{"d_model": 12, "n_heads": 3} | change)
+    assert_said(caught, error, words)
+
+
+class NoArithmetic(TorchDispatchMode):
+    """A failure as soon as any tensor is computed with."""
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        """Fail, whatever the function is."""
+        raise AssertionError(f"computed {function} before the check")
+
+
+def assert_said(caught, error, words):
+    """Require this very class of error, with what was given, what was expected, how to mend it."""
+    assert caught.type is error
+    for word in words:
+        assert word in str(caught.value)
+
+
+def of(dtype):
+    """Ones of a batch of sequences."""
+    return torch.ones(B, T, D_MODEL).to(dtype)
+
+
+BAD_SEQUENCES = [
+    (np.ones((T, 12)), TypeError, ("is a ndarray", "a tensor of floats", "torch.as_tensor(")),
+    ([[1.0] * 12], TypeError, ("is a list", "a tensor of floats", "dtype=torch.float64)")),
+    (of(torch.int64), TypeError, ("a tensor of torch.int64", "of floats", "torch.as_tensor(")),
+    (of(torch.bool), TypeError, ("a tensor of torch.bool", "of floats", "torch.as_tensor(")),
+    (of(torch.complex64), TypeError, ("a tensor of torch.complex64", "of floats", "Convert it")),
+    (of(torch.float32), TypeError, ("is in torch.float32", "one precision", "torch.float64)")),
+    (of(torch.bfloat16), TypeError, ("is in torch.bfloat16", "one precision", "module.to(")),
+    (draw(12), ShapeError, ("has shape (12,)", "d_model=12", "Make the two agree")),
+    (draw(B, T, 13), ShapeError, ("has shape (2, 5, 13)", "d_model=12", "Make the two agree")),
+    (draw(B, 0, 12), ShapeError, ("has shape (2, 0, 12)", "at least one token", "Make the two")),
+    (draw(T, 12).float().to("meta"), TypeError, ("is in torch.float32", "one precision", ".to(")),
+    (draw(T, 12).to("meta"), ValueError, ("is on meta", "one device", ".to('cpu')")),
+]
+BAD_MASKS = [
+    (np.ones((T, T), dtype=bool), TypeError, ("mask is a ndarray", "booleans", "as_tensor(mask)")),
+    ([[True] * T] * T, TypeError, ("mask is a list", "tensor of booleans", "as_tensor(mask)")),
+    (True, TypeError, ("mask is a bool", "True = may look", "torch.as_tensor(mask)")),
+    (torch.ones(T, T), TypeError, ("a tensor of torch.float32", "booleans", "mask == 0")),
+    (torch.ones(T, T).int(), TypeError, ("a tensor of torch.int32", "booleans", "mask == 1")),
+    (coins(T, S), ShapeError, ("mask has shape (5, 6)", "(2, 3, 5, 5)", "mask[:, None]")),
+    (coins(B, T, T), ShapeError, ("mask has shape (2, 5, 5)", "(2, 3, 5, 5)", "mask[:, None]")),
+    (coins(4, B, H, T, T), ShapeError, ("has shape (4, 2, 3, 5, 5)", "scores'", "mask[:, None]")),
+    (coins(1, B, H, T, T), ShapeError, ("has shape (1, 2, 3, 5, 5)", "scores'", "mask[:, None]")),
+    (torch.ones(T, 0).bool(), ShapeError, ("has shape (5, 0)", "(2, 3, 5, 5)", "mask[:, None]")),
+    (torch.ones(0).bool(), ShapeError, ("has shape (0,)", "(2, 3, 5, 5)", "mask[:, None]")),
+    (coins(T, T).to("meta"), ValueError, ("mask is on meta", "one device", "mask.to('cpu')")),
+]
+BAD_BATCHES = (
+    draw(3, S, 12),
+    ShapeError,
+    ("X has (2,), context has (3,)", "or 1", "context[None]"),
+)
+BAD = [
+    *(("X", *row) for row in BAD_SEQUENCES),
+    *(("context", *row) for row in BAD_SEQUENCES),
+    *(("mask", *row) for row in BAD_MASKS),
+    ("context", *BAD_BATCHES),
+]
+
+
+@pytest.mark.parametrize("call", [*PATHS.values(), attention_trace])
+@pytest.mark.parametrize(("name", "value", "error", "words"), BAD)
+def test_bad_input_is_turned_down_before_any_arithmetic(call, name, value, error, words):
+    module, given = make(), {"X": draw(B, T, D_MODEL), name: value}
+    with NoArithmetic(), pytest.raises(error) as caught:
+        call(module, given.pop("X"), **given)
+    assert_said(caught, error, words)
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_mask_of_one_key_is_not_stretched_to_none(path):
+    X, empty = draw(B, 1, D_MODEL), torch.ones(0, dtype=torch.bool)
+    with pytest.raises(ShapeError, match=r"mask has shape \(0,\)"):
+        path(make(), X, mask=empty)
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+@pytest.mark.parametrize(
+    ("weights", "given"), [(torch.float32, torch.float64), (torch.float64, torch.float32)]
+)
+def test_autocast_does_not_take_double_precision_along(path, weights, given):
+    X = draw(T, D_MODEL).to(given)
+    with (
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        pytest.raises(TypeError, match="expected one precision"),
+    ):
+        path(make(weights), X)
+
+
+@pytest.mark.parametrize("module", [torch.nn.MultiheadAttention(12, 3), None, make().forward])
+def test_trace_wants_a_module_of_this_library(module):
+    X = draw(T, D_MODEL)
+    with NoArithmetic(), pytest.raises(TypeError) as caught:
+        attention_trace(module, X)
+    given = f"module is a {type(module).__name__}"
+    assert_said(caught, TypeError, (given, "expected a MultiHeadAttention", "module_from_params"))
+
+
+def params_of(n_heads, d_model):
+    """Params with so many heads."""
+    return init_params(np.random.default_rng(5), d_model=d_model, n_heads=n_heads)
+
+
+def torch_layer(**options):
+    """PyTorch's layer; its biases are there and, as PyTorch starts them, zero."""
+    return nn.MultiheadAttention(20, 4, **options)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        packed_weight,
+        module_from_params,
+        torch_mha_from_params,
+        partial(shard_params, rank=0, world_size=1),
+    ],
+)
+@pytest.mark.parametrize("value", [None, {"W_Q": np.ones((2, 3, 4))}, MultiHeadAttention(4, 2)])
+def test_only_params_are_taken_for_params(function, value):
+    with pytest.raises(TypeError, match=f"params is a {type(value).__name__}; expected Params"):
+        function(value)
+
+
+@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
+@pytest.mark.parametrize("dtype", [torch.int64, np.float32, "float32", None, torch.complex64])
+def test_only_a_precision_of_floats_is_taken_for_one(make, dtype):
+    with pytest.raises(TypeError, match="expected torch's name of a precision of floats"):
+        make(params_of(4, 20), dtype=dtype)
+
+
+def test_each_layer_goes_through_its_own_door():
+    with pytest.raises(TypeError, match=r"call params_from_torch_mha\(layer\)"):
+        params_from_module(torch_layer())
+    with pytest.raises(TypeError, match=r"call params_from_module\(module\)"):
+        params_from_torch_mha(MultiHeadAttention(4, 2))
+
+
+@pytest.mark.parametrize("part", ["qkv_proj", "out_proj"])
+def test_a_bias_of_our_module_must_be_zero(part):
+    module = MultiHeadAttention(4, 2, bias=True)
+    with torch.no_grad():
+        module.qkv_proj.bias.zero_(), module.out_proj.bias.zero_()
+    without = MultiHeadAttention(4, 2)
+    without.load_state_dict({n: t for n, t in module.state_dict().items() if "bias" not in n})
+    pair = (vars(params_from_module(layer)).values() for layer in (module, without))
+    for one, other in zip(*pair, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for value in (1e-30, math.nan):
+        with torch.no_grad():
+            getattr(module, part).bias[-1] = value
+        with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
+            params_from_module(module)
+
+
+@pytest.mark.parametrize("part", ["in_proj", "out_proj"])
+def test_a_bias_of_torchs_layer_must_be_zero(part):
+    layer = torch_layer()
+    bias = layer.in_proj_bias if part == "in_proj" else layer.out_proj.bias
+    with torch.no_grad():
+        bias[-1] = 0.5
+    with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
+        params_from_torch_mha(layer)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kdim": 7}, "kdim=7, vdim=20; expected queries"),
+        ({"vdim": 9}, "kdim=20, vdim=9; expected queries"),
+        ({"add_bias_kv": True}, "and add_bias_kv=True; expected"),
+        ({"add_zero_attn": True}, "and add_zero_attn=True; expected"),
+        ({"add_bias_kv": True, "add_zero_attn": True}, "add_bias_kv=True, add_zero_attn=True"),
+    ],
+)
+def test_options_that_params_cannot_hold_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        params_from_torch_mha(torch_layer(**options))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"Q": np.ones((1, 2, 5, 64))}, TypeError, "Q is of type float64; expected tensors of one"),
+        ({"Q": torch.ones(1, 2, 5, 64, dtype=torch.float64)}, TypeError, "Q is of type torch.floa"),
+        ({"K": torch.ones(1, 2, 6, 64).half()}, TypeError, "K is of type torch.float16; expected"),
+        ({"Q": [[1.0]]}, TypeError, "Q is of type list"),
+        ({"Q": torch.ones(2, 5, 64)}, ShapeError, r"Q has shape \(2, 5, 64\); expected \(B, H"),
+        ({"K": torch.ones(1, 2, 0, 64)}, ShapeError, "at least one entry in each"),
+        ({"Q": torch.ones(1, 2, 5, 48)}, ShapeError, "d=48; expected a width that the kernel"),
+        ({"V": torch.ones(1, 2, 7, 64)}, ShapeError, r"V has shape .* expected \(1, 2, 6, 64\)"),
+        ({"K": torch.ones(1, 1, 6, 64)}, ShapeError, r"K has shape .* expected \(1, 2, 6, 64\)"),
+        ({"V": torch.ones(1, 2, 6, 64, device="meta")}, ValueError, "V is on meta and Q is on cpu"),
+        ({"is_causal": torch.ones(5, 6) > 0}, TypeError, "is_causal is a Tensor; expected True or"),
+        ({"blocks": (64, 48)}, ValueError, r"blocks is \(64, 48\); expected two powers of 2"),
+        ({"blocks": (8, 16)}, ValueError, "from 16 on"),
+        ({"blocks": 64}, ValueError, "blocks is 64"),
+        (
+            {name: torch.ones(1, 1, 1, 16).expand(256, 256, 1, 16) for name in "QKV"},
+            ValueError,
+            "65536 heads",
+        ),
+    ],
+)
+def test_bad_input_of_the_kernel_is_turned_down_at_the_door(change, error, words):
+    given = {"Q": torch.ones(1, 2, 5, 64), "K": torch.ones(1, 2, 6, 64)}
+    given["V"] = torch.ones(1, 2, 6, 64)
+    with pytest.raises(error, match=words):
+        flash_attention(**given | change)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ((0, 3), ShapeError, "n_heads=4 does not split into world_size=3 equal parts"),
+        ((0, 0), ValueError, "world_size=0; expected at least 1"),
+        ((0, 2.0), TypeError, "world_size is 2.0"),
+        ((2, 2), ValueError, "rank=2; expected 0 to 1"),
+        ((-1, 2), ValueError, "rank=-1; expected 0 to 1"),
+        (("0", 2), TypeError, "rank is '0', a str"),
+        ((True, 2), TypeError, "rank is True, a bool"),
+    ],
+)
+def test_shards_that_cannot_be_are_refused(arguments, error, said):
+    with pytest.raises(error, match=said):
+        shard_params(params_of(4, 20), *arguments)
+
+
+def test_ranks_may_be_whole_numbers_of_numpy():
+    require_rank(np.int64(1), 2)
+    assert shard_params(params_of(4, 20), np.int64(1), np.int32(2)).n_heads == 2

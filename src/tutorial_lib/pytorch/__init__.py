@@ -34,7 +34,6 @@ from tutorial_lib.pytorch.timing import (
     interleave,
     measure,
     peak_mib,
-    synchronize,
     time_ms,
 )
 
@@ -61,7 +60,6 @@ __all__ = [
     "params_from_torch_mha",
     "peak_mib",
     "project_packed",
-    "synchronize",
     "time_ms",
     "to_float64",
     "torch_mha_from_params",

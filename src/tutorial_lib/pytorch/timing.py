@@ -43,23 +43,7 @@ class Measurement:
         return f"{self.median_ms:.4g} ms ({spread}), peak memory {peak}"
 
 
-def synchronize(device):
-    """Wait until the device has done all it was asked for; the CPU always has.
-
-    Introduced in chapter 11. A call that computes on a GPU returns before it has computed.
-
-    Parameters
-    ----------
-    device : torch.device or str
-
-    Raises
-    ------
-    ValueError : no device of this machine
-    """
-    _wait_for(find_device(device))
-
-
-def _wait_for(device):
+def _wait_for(device):  # until it has done all it was asked for; the CPU always has
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

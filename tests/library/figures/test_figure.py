@@ -1,0 +1,271 @@
+"""Figures carry the numbers they draw, are the same bytes everywhere, and fit into any page."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+from tests.library.figures.drawing import (
+    ARRAYS,
+    OUT,
+    SVG,
+    TOKENS,
+    diagram,
+    digest,
+    draw,
+    drawn,
+    network,
+    parsed,
+    ramp,
+    shown,
+    texts,
+)
+from tutorial_lib import figures
+from tutorial_lib.figures import Block, ink
+
+
+@pytest.fixture(params=ARRAYS)
+def kind(request):
+    """The name of a plotting function."""
+    return request.param
+
+
+@pytest.fixture
+def figure(kind):
+    """A figure of that kind."""
+    return drawn(kind)
+
+
+@pytest.fixture
+def array(kind):
+    """Its numbers."""
+    return ARRAYS[kind].copy()
+
+
+# What a figure carries.
+
+
+def test_page_and_text_carry_every_number(figure, array):
+    bundle = figure._repr_mimebundle_()
+    for number in array.ravel():
+        assert re.search(rf"(?<![-\d.]){number:.4f}\b", bundle["text/plain"])
+        assert f"<td>{number:.4f}</td>" in bundle["text/html"].partition("<details>")[2]
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_change_of_1e_4_changes_the_text_and_the_page(kind, figure, array, place):
+    array.ravel()[place] += 1e-4
+    before, after = figure._repr_mimebundle_(), draw(kind, array)._repr_mimebundle_()
+    assert after["text/plain"] != before["text/plain"]
+    assert after["text/html"] != before["text/html"]
+
+
+def test_a_change_below_the_rounding_changes_nothing_and_input_is_left_alone(kind, figure, array):
+    array += 2e-6
+    array.setflags(write=False)
+    assert shown(draw(kind, array)) == shown(figure)
+
+
+def test_colours_are_those_of_the_rounded_numbers_too():
+    exact, near = ([[0.125, 0.875]], [[0.12503, 0.87497]])  # half-way between two colours
+    svgs = {
+        figures.attention_maps(np.array(w), "a", key_tokens="ab", caption="").svg
+        for w in (exact, near)
+    }
+    assert len(svgs) == 1
+
+
+def test_a_number_on_a_rounding_boundary_is_refused_when_outputs_are_compared(monkeypatch):
+    weights = np.array([[0.12345, 0.87655]])
+    monkeypatch.setenv("TUTORIAL_LIB_STRICT", "1")
+    with pytest.raises(ValueError, match="rounding boundary"):
+        figures.attention_maps(weights, ["a"], key_tokens=["a", "b"], caption="")
+
+
+def test_caption_and_words_for_the_picture_stand_in_the_page(figure):
+    page = figure.html()
+    assert "Where does &lt;BOS&gt; look?</figcaption>" in page
+    alt = re.search(r'<div class="ahh-panels[^>]* role="img" aria-label="([^"]+)"', page)[1]
+    assert len(alt) > 40
+
+
+def test_given_words_for_the_picture_replace_the_automatic_ones():
+    given = 'A "diagonal" & <nothing> else'
+    page = figures.attention_maps(np.eye(2), "ab", caption="", alt=given).html()
+    assert 'aria-label="A &quot;diagonal&quot; &amp; &lt;nothing&gt; else"' in page
+
+
+def test_automatic_words_name_the_largest_weight_of_each_head():
+    weights = np.array([[[1, 0], [0.25, 0.75]], [[0.5, 0.5], [0.125, 0.875]]])
+    alt = figures.attention_maps(weights, ["dogs", "bark"], caption="").alt
+    assert "head 0: largest weight 1.000, from dogs to dogs." in alt
+    assert "head 1: largest weight 0.875, from bark to bark." in alt
+
+
+# The same bytes everywhere, and no trace elsewhere.
+
+
+@pytest.fixture(scope="module")
+def other_process():
+    """What another process, with other hashes, prints about figures of its own."""
+    code = (
+        "import sys, tutorial_lib.figures\n"
+        "print('matplotlib.pyplot' in sys.modules)\n"
+        "print(__import__('tests.library.figures.drawing', fromlist=['digest']).digest())"
+    )
+    path = os.pathsep.join(
+        [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": path}
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_another_process_writes_the_same_bytes(other_process):
+    assert other_process[1] == digest()
+
+
+def test_pyplot_with_its_backend_is_never_loaded(other_process):
+    assert other_process[0] == "False"
+
+
+def test_the_settings_of_the_caller_are_neither_used_nor_changed(kind, figure, array):
+    theirs = {"font.size": 30, "text.usetex": True, "axes.grid": True, "svg.fonttype": "path"}
+    with matplotlib.rc_context(theirs):
+        before = dict(matplotlib.rcParams)
+        assert shown(draw(kind, array)) == shown(figure)
+        assert dict(matplotlib.rcParams) == before
+    assert pyplot.get_fignums() == []
+
+
+# Pictures that fit into any page.
+
+
+def test_pictures_are_vectors_with_nothing_that_could_clash_with_the_page(figure):
+    for element in parsed(figure).iter():
+        assert element.tag.removeprefix(SVG) in {"div", "svg", "path", "text"}
+        assert set(element.attrib) <= {"class", "style", "viewBox", "d", "x", "y", "transform"}
+    assert "url(" not in figure.svg
+    assert "font-family:inherit" in figure.svg
+    assert " id=" not in figure.html()
+    assert "<style" not in figure.html()
+
+
+def test_no_stand_in_for_a_colour_is_left(figure):
+    assert not set(re.findall(r"#[0-9a-f]{6}\b", figure.svg)) & set(ink.STAND_INS)
+
+
+def test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(figure):
+    fills = {re.sub(r".*\bfill:", "", text.get("style")) for text in texts(figure)}
+    assert "currentColor" in fills
+    assert all("currentColor" in f or re.search(r"#(000|fff)\b", f) for f in fills)
+
+
+def test_names_are_shown_as_they_are(kind, figure):
+    shown = {text.text for text in texts(figure)}
+    if kind != "split_diagram" and kind != "line_chart":
+        assert shown >= set(TOKENS)
+        assert '<th scope="row">&lt;BOS&gt;</th>' in figure.html()
+        assert "tex2jax_ignore" in figure.html()  # or MathJax takes $bark$ for a formula
+    assert "<BOS>" not in figure.html()
+    assert "<error>" not in figure.html()
+
+
+def test_long_names_are_cut_in_the_picture_alone():
+    figure = figures.attention_maps(np.eye(2), ["antidisestablishmentarianism", "a"], caption="")
+    assert {"antidisestablishmen…"} < {text.text for text in texts(figure)}
+    assert "antidisestablishmentarianism" in figure.text()
+    assert "antidisestablishmentarianism" in figure.html()
+
+
+def test_line_breaks_and_signs_without_a_glyph_are_names_too():
+    figure = figures.attention_maps(np.eye(2), ["\n", "犬"], caption="")
+    assert {"\\n", "犬"} < {text.text for text in texts(figure)}
+
+
+def test_every_name_has_room_in_its_picture(figure):
+    for picture in parsed(figure).iter(f"{SVG}svg"):
+        _, _, width, height = map(float, picture.get("viewBox").split())
+        for text in picture.iter(f"{SVG}text"):
+            if text.get("transform"):
+                continue
+            x, y = float(text.get("x")), float(text.get("y"))
+            length = 5 * len(text.text)
+            anchor = re.search(r"text-anchor:(\w+)", text.get("style"))
+            left = x - length * {"middle": 0.5, "end": 1, None: 0}[anchor and anchor[1]]
+            assert left > -1
+            assert left + length < width + 1
+            assert 8 < y < height
+
+
+def test_pictures_shrink_to_the_page_and_no_further_than_they_are_legible():
+    narrow = figures.attention_maps(np.eye(3), "abc", caption="")
+    assert "minmax(min(100%," in narrow.svg
+    assert "tabindex" not in narrow.html().partition("<fig")[0]
+    wide = figures.split_diagram(np.ones((2, 24), dtype=int), 2, caption="")
+    assert re.search(r'<div class="ahh-grid ahh-wide"[^>]*minmax\(\d+px', wide.svg)
+    assert re.search(r'role="img"[^>]* tabindex="0"', wide.html())  # it scrolls, by keyboard too
+
+
+WIDE = {
+    "eight words": lambda: figures.attention_maps(np.full((8, 8), 0.0625), range(8), caption=""),
+    "many columns": lambda: figures.split_diagram(np.ones((2, 24), dtype=int), 2, caption=""),
+    "two heads": lambda: figures.sum_over_heads(ramp(2, 3, 4), np.eye(8), TOKENS, caption=""),
+    "ten features": lambda: figures.sum_over_heads(ramp(2, 3, 2), OUT, TOKENS, caption=""),
+    "many bars": lambda: figures.bar_panels({"s": np.arange(9)}, range(9), caption=""),
+    "long row": lambda: diagram({n: Block(1.5 * n, 0, str(n)) for n in range(6)}),
+    "five arrays": lambda: figures.tensor_network({"Y": ("ab,bc,cd,de->ae", "ABCD")}, caption=""),
+}
+
+
+def sizes_on_a_phone(figure):
+    """The size of every text in pixels where the picture may take 350: it shrinks or scrolls."""
+    found = []
+    for part in re.findall(r"<div.*?</div>|<svg.*?</svg>", figure.svg):
+        least = re.search(r"minmax\((?:min\(100%,)?(\d+)px", part)
+        for picture in ElementTree.fromstring(f"<div>{part}</div>").iter(f"{SVG}svg"):
+            width = float(picture.get("viewBox").split()[2])
+            column = max(350, float(least[1])) if least and "ahh-wide" in part else 350
+            sizes = [
+                re.search(r"font-size:([\d.]+)px", t.get("style"))
+                for t in picture.iter(f"{SVG}text")
+            ]
+            found += [float(size[1]) * min(1, column / width) for size in sizes]
+    return found
+
+
+@pytest.mark.parametrize("name", [*ARRAYS, *WIDE, "network"])
+def test_no_text_is_smaller_than_9_pixels_on_a_phone(name):
+    figure = network() if name == "network" else WIDE[name]() if name in WIDE else drawn(name)
+    assert min(sizes_on_a_phone(figure)) >= 9
+
+
+def test_columns_on_a_desk_shrink_no_further_either():
+    picture = figures.attention_maps(ramp(2, 4, 4), "abcd", caption="")
+    width = float(re.search(r"max-width:(\d+)px;height", picture.svg)[1])
+    column = float(re.search(r"minmax\(min\(100%,(\d+)px", picture.svg)[1])
+    assert 11 * column / width >= 9
+
+
+def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():
+    page = figures.attention_maps(np.eye(2), ["dogs", "bark"], caption="").html()
+    panels = re.search(r'<div class="ahh-panels.*</div>(?=<figcaption)', page)[0]
+    left = ElementTree.fromstring(re.sub(r"</?(svg|path|text|desc)\b[^>]*>", "", panels))
+    assert "font-size:0" in left.get("style")
+    assert [span.text[:26] for span in left.iter("span")] == ["Jupyter hides this picture"]
+
+
+def test_a_gallery_of_six_heads_and_a_diagram_are_light():
+    weights = np.random.default_rng(0).dirichlet(np.ones(12), size=(6, 12))
+    gallery = figures.attention_maps(weights, [f"tok{i}" for i in range(12)], caption="")
+    assert len(gallery.svg) < 110_000
+    array = np.arange(3 * 16).reshape(3, 16)
+    assert len(figures.split_diagram(array, 4, caption="").svg) < 20_000

@@ -1,0 +1,65 @@
+"""Curves."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.library.figures.drawing import coloured, texts
+from tutorial_lib import figures
+
+
+def test_curves_differ_in_black_and_white_too():
+    series = {f"curve {n}": np.arange(3) + n for n in range(8)}
+    figure = figures.line_chart(np.arange(3), series, labels=("x", "y"), caption="")
+    assert len({marker.get("d") for marker in coloured(figure, marks=True)}) == 8
+    dashes = [line.get("style") for line in coloured(figure, marks=False)]
+    assert len({re.search(r"stroke-dasharray:([^;]+)|$", dash)[1] for dash in dashes}) == 4
+
+
+def test_the_legend_stands_above_the_curves():
+    series = {"low": np.array([0.0, 1.0]), "high": np.array([5.0, 9.0])}
+    figure = figures.line_chart(np.array([0, 1]), series, labels=("x", "y"), caption="")
+    legend = max(float(t.get("y")) for t in texts(figure) if t.text in series)
+    curves = coloured(figure, marks=False)[:2]  # before the lines of the legend
+    assert legend < min(float(y) for c in curves for y in re.findall(r" ([\d.]+)", c.get("d")))
+
+
+def test_places_of_few_points_are_marked_and_logarithms_have_powers():
+    x = np.array([4, 16, 64, 512])
+    series = {"error": np.array([2e-9, 3e-7, 1e-5, 0.25])}
+    figure = figures.line_chart(x, series, labels=("d_k", "error"), log=("x", "y"), caption="")
+    labels = [t.text for t in texts(figure)]
+    assert {"4", "16", "64", "512", "10⁻⁸"} < set(labels)
+    assert "2.000e-09" in figure.text()
+    assert "3.000e-07" in figure.text()
+    assert "0.25" in figure.text()
+
+
+@pytest.mark.parametrize(
+    ("y", "written", "unwritten"),
+    [
+        ([2e9, 1e8, 3e5, 2e4], {"10⁹", "10⁸", "10⁷", "10⁶", "10⁵"}, {"1000000", "100000"}),
+        ([1e-5, 1e-3, 0.1, 1], {"10⁻⁵", "10⁻³", "10⁻¹", "10⁰"}, {"0.1", "0.001", "1"}),
+        ([1, 10, 1000, 100], {"1", "10", "100", "1000"}, {"10³"}),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis_have_one_notation(y, written, unwritten):
+    series = {"bytes": np.array(y)}
+    figure = figures.line_chart(np.arange(4) * 3, series, labels=("T", ""), log=("y",), caption="")
+    labels = {t.text for t in texts(figure)}
+    assert written < labels
+    assert not labels & unwritten
+
+
+def test_ticks_of_an_even_axis_have_one_notation_too():
+    series = {"loss": np.array([0, 0.0002, 0.0012])}
+    figure = figures.line_chart(np.arange(3), series, labels=("step", ""), caption="")
+    labels = {t.text for t in texts(figure)}
+    assert {"0", "0.0002", "0.001"} < labels
+    assert not any("10⁻" in label for label in labels)
+
+
+def test_a_chart_may_have_one_point_or_one_value():
+    figures.line_chart(np.array([3]), {"y": np.array([0.0])}, labels=("x", "y"), caption="")
+    figures.line_chart(np.arange(3), {"y": np.ones(3)}, labels=("x", "y"), log=("y",), caption="")

@@ -1,0 +1,140 @@
+"""Attention maps, signed maps and the split."""
+
+import numpy as np
+import pytest
+
+from tests.library.figures.drawing import (
+    KEYS,
+    SVG,
+    TOKENS,
+    H,
+    S,
+    T,
+    cell_colours,
+    parsed,
+    ramp,
+    texts,
+)
+from tutorial_lib import figures
+from tutorial_lib.figures import ink
+
+# Attention maps.
+
+
+def test_queries_run_down_and_keys_across():
+    figure = figures.attention_maps(ramp(T, S), TOKENS, key_tokens=KEYS, caption="")
+    place = {
+        t.text: (float(t.get("x")), float(t.get("y")), t.get("transform")) for t in texts(figure)
+    }
+    assert np.all(np.diff([place[token][1] for token in TOKENS]) > 0)
+    assert np.all(np.diff([place[key][0] for key in KEYS]) > 0)
+    assert place["query"][2].startswith("rotate(-90")
+    assert place["key"][1] > place["qui"][1]
+    assert place["query"][0] < place["dogs"][0]
+
+
+def test_colours_of_weights_run_from_0_to_1_whatever_the_largest_is():
+    weights = np.array([[0.0, 0.25], [0.5, 0.25]])
+    cells, _ = cell_colours(figures.attention_maps(weights, ["a", "b"], caption=""))
+    expected = [ink.STAND_INS[ink.SEQUENTIAL.cells[level]][0] for level in (0, 25, 50, 25)]
+    assert cells == expected
+
+
+def test_all_heads_share_one_colour_bar():
+    labels = [t.text for t in texts(figures.attention_maps(ramp(H, T, T), TOKENS, caption=""))]
+    assert labels.count("weight") == 1
+    assert labels[-4:] == ["0", "0.5", "1", "weight"]
+
+
+@pytest.mark.parametrize(("size", "written"), [(8, True), (9, False)])
+def test_small_maps_have_their_weights_written_into_the_cells(size, written):
+    figure = figures.attention_maps(np.full((size, size), 0.375), range(size), caption="")
+    assert [t.text for t in texts(figure)].count("0.375") == written * size * size
+
+
+def test_a_sole_head_may_come_without_its_axis():
+    figure = figures.attention_maps(np.eye(2), ["a", "b"], caption="Look.")
+    assert figure.text() == "Look.\nweights   (2, 2)\n   a  b\na  1  0\nb  0  1"
+
+
+# Signed maps and the split.
+
+
+def test_colours_of_signed_numbers_are_symmetric_about_0_and_mean_the_same_in_all_panels():
+    arrays = {"small": np.array([[-1.0, 0.0, 1.0]]), "large": np.array([[-1.0, 0.0, 2.0]])}
+    small, large, _ = cell_colours(figures.signed_maps(arrays, caption=""))
+    colours = [ink.STAND_INS[ink.DIVERGING.cells[level]][0] for level in range(101)]
+    assert small == [colours[25], colours[50], colours[75]]
+    assert large == [colours[25], colours[50], colours[100]]
+
+
+def keys(figure):
+    """The texts of the key to the colours, the last picture."""
+    *_, key = parsed(figure).iter(f"{SVG}svg")
+    return [text.text for text in key.iter(f"{SVG}text")]
+
+
+def test_colours_of_numbers_none_of_which_is_negative_run_from_0_to_the_largest_of_all_panels():
+    arrays = {"small": np.array([[0, 1]]), "large": np.array([[2.0, 4.0]])}
+    figure = figures.signed_maps(arrays, caption="")
+    small, large, _ = cell_colours(figure)
+    colours = [ink.STAND_INS[ink.SEQUENTIAL.cells[level]][0] for level in range(101)]
+    assert small == [colours[0], colours[25]]
+    assert large == [colours[50], colours[100]]
+    assert keys(figure) == ["0", "2", "4", "value"]
+    signed = figures.signed_maps(arrays | {"one": np.array([[-1e-3]])}, caption="")
+    assert keys(signed) == ["−4", "0", "4", "value"]
+    assert "signed" not in figure.alt
+    assert "signed" in signed.alt
+
+
+def test_booleans_are_seen_or_hidden():
+    mask = np.tri(3, dtype=bool)
+    figure = figures.signed_maps({"mask": mask}, caption="")
+    cells, key = cell_colours(figure)
+    hidden, seen = (ink.STAND_INS[ink.SEQUENTIAL.cells[level]][0] for level in (0, 100))
+    assert cells == [seen if cell else hidden for cell in mask.ravel()]
+    assert key == [hidden, seen]
+    assert keys(figure) == ["hidden ·", "seen ✓"]
+    assert figure.tables[0].cells.tolist() == [["✓", "·", "·"], ["✓", "✓", "·"], ["✓", "✓", "✓"]]
+    assert figure.alt == "Grid of cells. mask: 3 rows, 3 columns, 6 of 9 seen."
+
+
+def test_booleans_beside_numbers_are_1_and_0_on_their_scale():
+    arrays = {"mask": np.array([[True, False]]), "weights": np.array([[0.5, 0.25]])}
+    figure = figures.signed_maps(arrays, caption="")
+    mask, weights, _ = cell_colours(figure)
+    colours = [ink.STAND_INS[ink.SEQUENTIAL.cells[level]][0] for level in range(101)]
+    assert mask == [colours[100], colours[0]]
+    assert weights == [colours[50], colours[25]]
+    assert keys(figure) == ["0", "0.5", "1", "value"]
+
+
+def test_an_array_of_zeros_can_be_drawn():
+    assert "0" in figures.signed_maps({"P": np.zeros((2, 3))}, caption="").text()
+
+
+def test_axes_of_signed_maps_may_be_named_for_all_or_one_by_one():
+    pair = {"X": np.eye(2), "scores": np.eye(3)}
+    rows = {"X": ["a", "b"], "scores": ("query", ["a", "b", "c"])}
+    figure = figures.signed_maps(
+        pair, rows=rows, columns={"scores": ("key", ["a", "b", "c"])}, caption=""
+    )
+    labels = [t.text for t in texts(figure)]
+    assert labels.count("query") == labels.count("key") == 1
+    assert figure.tables[0].columns == ["0", "1"]
+    assert figure.tables[1].columns == ["a", "b", "c"]
+
+
+def test_the_split_gives_each_head_its_columns_and_its_colour():
+    array = np.arange(12).reshape(2, 6)
+    figure = figures.split_diagram(array, 2, caption="")
+    wide, *heads = figure.tables
+    assert wide.cells.tolist() == array.astype(str).tolist()
+    for h, head in enumerate(heads):
+        assert head.cells.tolist() == array[:, 3 * h : 3 * h + 3].astype(str).tolist()
+    assert {"head 0 (2, 3)", "head 1 (2, 3)", "one wide array (2, 6)"} < {
+        t.text for t in texts(figure)
+    }
+    paths = [p.get("style") for p in parsed(figure).iter(f"{SVG}path")]
+    assert paths == [f"fill:{figures.HEAD_COLOURS[h]}" for h in (0, 1, 0, 1)]

@@ -1,0 +1,70 @@
+"""Panels of bars."""
+
+import re
+
+import numpy as np
+
+from tests.library.figures.drawing import SVG, TOKENS, parsed, texts
+from tutorial_lib import figures
+
+PENCIL = {"score s": np.array([1, -1, 0]), "share": np.array([4, 1, 2]) / 7}
+
+
+def upright(figure):
+    """The top and the bottom of each bar, panel after panel."""
+    spans = []
+    for picture in parsed(figure).iter(f"{SVG}svg"):
+        boxes = [p for p in picture.iter(f"{SVG}path") if "fill-opacity" in p.get("style")]
+        ys = [[float(y) for y in re.findall(r"[ V]([\d.]+)", p.get("d"))] for p in boxes]
+        spans.append([(min(y), max(y)) for y in ys])
+    return np.array(spans)
+
+
+def test_bars_rise_and_fall_from_0_as_far_as_their_numbers_on_a_scale_of_each_panel():
+    spans = upright(figures.bar_panels(PENCIL, TOKENS, caption=""))
+    heights = spans[..., 1] - spans[..., 0]
+    np.testing.assert_allclose(heights[0] / heights[0].max(), [1, 1, 0], atol=0.02)
+    np.testing.assert_allclose(heights[1] / heights[1].max(), [1, 0.25, 0.5], atol=0.02)
+    (rising, falling, none), shares = spans
+    assert rising[1] == falling[0] == none[0] == none[1]  # they meet at 0
+    assert len(set(shares[:, 1])) == 1
+    assert heights[0].max() > 40
+    assert 80 < heights[1].max() < 120  # a scale of its own, from 0, and inside the panel
+
+
+def test_the_number_of_a_bar_stands_beyond_its_end():
+    figure = figures.bar_panels({"s": np.array([2, -3])}, "ab", caption="")
+    (rising, falling) = upright(figure)[0]
+    place = {t.text: float(t.get("y")) for t in texts(figure)}
+    assert place["s"] < place["2"] < rising[0]
+    assert falling[1] < place["−3"] < place["a"] == place["b"]
+
+
+def test_fractions_are_written_as_show_fractions_writes_them():
+    figure = figures.bar_panels(PENCIL, TOKENS, fractions=True, caption="")
+    assert figure.tables[0].cells.tolist() == [["1", "4/7"], ["-1", "1/7"], ["0", "2/7"]]
+    assert {"4/7", "1/7", "2/7", "−1"} < {t.text for t in texts(figure)}
+    assert figure.alt == (
+        "Bars. score s: <BOS> 1, dogs -1, $bark$ 0. share: <BOS> 4/7, dogs 1/7, $bark$ 2/7."
+    )
+    decimals = figures.bar_panels(PENCIL, TOKENS, caption="")
+    assert {"0.5714", "−1"} < {t.text for t in texts(decimals)}
+
+
+def test_a_panel_of_a_head_has_its_colour_and_others_the_page_s():
+    figure = figures.bar_panels({"head 2": np.ones(2), "share": np.ones(2)}, "ab", caption="")
+    styles = [
+        p.get("style") for p in parsed(figure).iter(f"{SVG}path") if "fill-" in p.get("style")
+    ]
+    assert [figures.HEAD_COLOURS[2] in style for style in styles] == [True, True, False, False]
+    assert [style.count("fill:currentColor") for style in styles] == [0, 0, 1, 1]
+    assert "head 2" in figure.text()
+
+
+def test_bars_of_zeros_and_long_names_can_be_drawn():
+    figure = figures.bar_panels(
+        {"s": np.zeros(2)}, ["antidisestablishmentarianism", ""], caption=""
+    )
+    named = next(t for t in texts(figure) if t.text == "antidisestablishmen…")
+    assert "rotate(-45" in named.get("transform")
+    assert [t.text for t in texts(figure)].count("0") == 2

@@ -4,6 +4,7 @@ import statistics
 
 import numpy as np
 
+from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
 from tutorial_lib.practice.ch11_gpu.mistakes import MISTAKES
 
@@ -20,8 +21,6 @@ def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):
 
 def check_attention_flop(function):
     """Check `attention_flop(Q, K, V)`: a number. Prints an account."""
-    from tutorial_lib.counting import attention_flop
-
     cases = (
         Case("one head", _attention(70, float, batch=())),
         Case("a batch", _attention(76, float, batch=(B, H))),
@@ -31,8 +30,6 @@ def check_attention_flop(function):
 
 def check_attention_bytes(function):
     """Check `attention_bytes(Q, K, V, fused=...)`: a number. Prints an account."""
-    from tutorial_lib.counting import attention_bytes
-
     cases = (
         Case("fused", _attention(70, np.float32), {"fused": True}),
         Case("step by step", _attention(70, np.float32), {"fused": False}),
@@ -87,8 +84,6 @@ def check_median_time(function):
 
 
 def _least_times(Q, K, V, peak, bandwidth):
-    from tutorial_lib.counting import attention_bytes, attention_flop
-
     moved = [attention_bytes(Q, K, V, fused=fused) for fused in (False, True)]
     return tuple(max(attention_flop(Q, K, V) / peak, size / bandwidth) for size in moved)
 

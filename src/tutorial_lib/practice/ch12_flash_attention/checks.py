@@ -5,6 +5,13 @@ import math
 import numpy as np
 
 from tutorial_lib import attention
+from tutorial_lib.onepass import (
+    attend_rows,
+    flash_backward,
+    flash_forward,
+    fold_block,
+    last_keys,
+)
 from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
 from tutorial_lib.practice.ch12_flash_attention.mistakes import MISTAKES
 
@@ -21,8 +28,6 @@ def _quietly(function, *arguments, **options):
 
 def check_fold_block(function):
     """Check `fold_block(state, scores, V)`: → (maximum, total, mixed). Prints an account."""
-    from tutorial_lib.onepass import fold_block
-
     scores, V = 2 * normal(70, H, T, S), normal(71, H, S, D_V)
     low, high = scores.copy(), 3 * normal(72, H, T, S)
     low[..., 0] -= 9  # for every row another maximum than in `high`
@@ -47,8 +52,6 @@ def _rows(rows, keys, *lead):
 
 def check_attend_rows(function):
     """Check `attend_rows(Q, K, V, last, block)`: → (heads, logsumexp). Prints an account."""
-    from tutorial_lib.onepass import attend_rows, last_keys
-
     tile, causal = _rows(T, 8, H), last_keys(T, 8, causal=True)
     every, large = last_keys(T, 8, causal=False), {**tile, "Q": 400 * tile["Q"]}
     few = last_keys(T, 3, causal=True)
@@ -65,7 +68,6 @@ def check_attend_rows(function):
 
 def check_flash_backward(function):
     """Check `flash_backward(trace, dheads, *, block=64)`: → (dQ, dK, dV). Prints an account."""
-    from tutorial_lib.onepass import flash_backward, flash_forward
 
     def case(label, rows, keys, causal, block):
         trace = _quietly(flash_forward, *_rows(rows, keys, H).values(), causal=causal)

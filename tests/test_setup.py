@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools import blas_matrix
+from tools import blas_matrix, environment
 
 pytestmark = pytest.mark.setup
 
@@ -22,25 +22,20 @@ ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+PYTHONS = list(environment.PYTHONS)
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 COMES_WITH_JUPYTER_BOOK = {"docutils", "sphinx", "myst_nb"}
 COMES_WITH_PYODIDE = {"js", "pyodide"}
 
-# Stands in for Python: makes an environment of stubs, and writes down what it is asked to do.
+# Stands in for Python: says which stage it is asked for, and makes it of stubs.
 FAKE_PYTHON = """\
 #!/bin/sh
 echo "$@" >> "$LOG"
-case "$*" in
-    "-c import sys; print"*) cat "${0%/bin/python}/version" 2>/dev/null || echo "$FAKE_VERSION" ;;
-    *ensurepip*) test -z "$WITHOUT_VENV" ;;
-    "-m venv"*)
-        for folder; do :; done
-        mkdir -p "$folder/bin"
-        echo "$FAKE_VERSION" > "$folder/version"
-        cp "$0" "$folder/bin/python"
-        for tool in jupyter-book ruff; do cp "$0" "$folder/bin/$tool"; done ;;
-esac
+test "$1" = tools/environment.py || exit 0
+test "$2" != "$FAILS" || { echo "One sentence." >&2; exit 1; }
+mkdir -p .venv/bin
+test -e ".venv/.$2" || touch ".venv/.$2"
+for tool in python jupyter-book ruff; do cp "$0" .venv/bin/$tool; done
 """
 
 
@@ -60,9 +55,8 @@ def pins(file: str) -> dict[str, str]:
 
 @pytest.fixture
 def tree(tmp_path):
-    """The files that make reads, with a stand-in for Python, and a call for make."""
-    for name in ("Makefile", "pyproject.toml", "requirements.txt", "requirements.lock"):
-        shutil.copy(ROOT / name, tmp_path)
+    """A folder with the Makefile, and a stand-in for Python."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
     fake = tmp_path / "fake-python"
     fake.write_text(FAKE_PYTHON, encoding="utf-8")
     fake.chmod(0o755)
@@ -82,84 +76,53 @@ def make_here(*arguments: str) -> list[str]:
     return run.stdout.splitlines()
 
 
-def make(tree: Path, target: str, *, python: str = "./fake-python", **env: str):
+def make(tree: Path, target: str, *, python: str = "./fake-python", fails: str = ""):
     """Run make and return its result, with the lines that reached the stand-in for Python."""
     log = tree / "log"
     log.write_text("", encoding="utf-8")
-    env = clean_environment() | {"LOG": str(log), "FAKE_VERSION": "3.12"} | env
+    env = clean_environment() | {"LOG": str(log), "FAILS": fails}
     command = ["make", target, f"PYTHON={python}"]
     run = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=False)
     return run, log.read_text(encoding="utf-8").splitlines()
 
 
-def installs(lines: list[str]) -> list[str]:
-    """Return the extras of each pip call, in order."""
-    return re.findall(r"pip install .*\.\[([\w,]+)\]", "\n".join(lines))
-
-
-def test_environment_is_made_once_extended_and_then_reused(tree):
-    run, lines = make(tree, "book")
-    assert run.returncode == 0, run.stderr
-    assert installs(lines) == ["book,plot"]
-    assert not any("torch" in line for line in lines)
-    assert installs(make(tree, "book")[1]) == []
-    assert installs(make(tree, "test")[1]) == ["test,torch"]
-    assert installs(make(tree, "test")[1]) == []
-
-
-@pytest.mark.parametrize("name", ["pyproject.toml", "requirements.txt", "requirements.lock"])
-def test_environment_is_renewed_when_a_dependency_file_changes(tree, name):
-    make(tree, "test")
-    newer = (tree / ".venv" / ".test").stat().st_mtime + 2
-    os.utime(tree / name, (newer, newer))
-    assert installs(make(tree, "test")[1]) == ["book,plot", "test,torch"]
-
-
-def test_environment_is_made_again_for_another_python_and_another_place(tree):
-    make(tree, "book")
-    assert "-m venv --clear .venv" in make(tree, "book", FAKE_VERSION="3.13")[1]
-    moved = tree.parent / f"{tree.name}-moved"
-    tree.rename(moved)
-    assert "-m venv --clear .venv" in make(moved, "book", FAKE_VERSION="3.13")[1]
-    assert installs(make(moved, "book", FAKE_VERSION="3.13")[1]) == []
-    (moved / ".venv" / "bin" / "python").unlink()
-    assert "-m venv --clear .venv" in make(moved, "book", FAKE_VERSION="3.13")[1]
-
-
-def test_environment_of_someone_else_is_not_emptied(tree):
-    (tree / ".venv").mkdir()
-    assert "-m venv .venv" in make(tree, "book")[1]
+def stages(lines: list[str]) -> list[str]:
+    """Return the stages of the environment that were asked for, in order."""
+    return [line.split()[1] for line in lines if line.startswith("tools/environment.py")]
 
 
 @pytest.mark.parametrize(
-    ("python", "env", "found"),
-    [
-        ("./fake-python", {"FAKE_VERSION": "3.8"}, "is Python 3.8"),
-        ("./fake-python", {"FAKE_VERSION": "3.15"}, "is Python 3.15"),
-        ("./fake-python", {"WITHOUT_VENV": "1"}, "is Python 3.12 without them"),
-        ("./missing", {}, "does not start"),
-    ],
+    ("target", "needs"), [("book", {"book"}), ("lint", {"test"}), ("test", {"torch"})]
 )
-def test_unsuitable_python_gets_one_sentence(tree, python, env, found):
-    run, lines = make(tree, "book", python=python, **env)
+def test_a_target_asks_for_what_it_needs_and_no_more(tree, target, needs):
+    run, lines = make(tree, target)
+    assert run.returncode == 0, run.stderr
+    steps = {step for stage in stages(lines) for step in environment.STAGES[stage]}
+    assert steps == {step for stage in needs for step in environment.STAGES[stage]}
+
+
+def test_site_is_built_once_and_again_when_something_was_installed(tree):
+    build = "build . -W -n --keep-going --all"
+    assert build in make(tree, "book")[1]
+    run, lines = make(tree, "book")
+    assert run.returncode == 0, run.stderr
+    assert lines == ["tools/environment.py book"]
+    (tree / ".venv" / ".book").unlink()
+    assert build in make(tree, "book")[1]
+
+
+@pytest.mark.parametrize(
+    ("python", "fails", "words"),
+    [("./missing", "", "There is no ./missing here"), ("./fake-python", "book", "One sentence.")],
+)
+def test_without_its_environment_make_stops_after_one_sentence(tree, python, fails, words):
+    run, lines = make(tree, "book", python=python, fails=fails)
     assert run.returncode != 0
     sentence, *rest = run.stderr.splitlines()
-    assert "needs Python 3.11, 3.12, 3.13 or 3.14 with venv" in sentence
-    assert f"{python} {found}" in sentence
-    assert "make book PYTHON=python3.12" in sentence
+    assert words in sentence
     assert len(rest) == 1, "the rest is make's own line"
     assert rest[0].startswith("make: ***")
-    assert not any("-m venv" in line for line in lines)
-    assert not (tree / ".venv").exists()
-
-
-def test_constraints_of_every_install_are_both_files(tree):
-    lines = make(tree, "test")[1]
-    calls = [line for line in lines if "pip install" in line]
-    both = "--constraint requirements.txt --constraint requirements.lock"
-    assert len(calls) == 2
-    assert all(both in line for line in calls)
-    assert f"torch=={pins('requirements.txt')['torch']}" in calls[1]
+    assert lines == (["tools/environment.py book"] if fails else [])
 
 
 def test_every_direct_dependency_is_pinned_and_the_lock_agrees():
@@ -195,7 +158,7 @@ def test_every_import_is_a_direct_dependency():
 def test_help_lists_every_target_in_a_line():
     targets = set(re.search(r"^\.PHONY: (help .*)$", MAKEFILE, re.MULTILINE)[1].split())
     lines = make_here()
-    assert {line.split()[1] for line in lines} == targets - {"browser", "colab"}
+    assert {line.split()[1] for line in lines} == targets - {"browser", "colab", "python"}
     assert all(len(line) < 100 for line in lines)
 
 
@@ -213,10 +176,20 @@ def test_commands_without_make_are_those_that_make_runs(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     section = text.partition("# Without make")[2].partition("```sh\n")[2].partition("```")[0]
     written = {tuple(words(line)) for line in section.replace("\\\n", " ").splitlines() if line}
-    asked = re.compile(r"pip install|jupyter-book|pytest")
+    asked = re.compile(r"jupyter-book|pytest")
     lines = [line for line in make_here("-n", "-B", "test") if asked.search(line)]
-    assert len(lines) == 4
+    assert len(lines) == 2
     assert not [line for line in lines if tuple(words(line)) not in written]
+    told = {word for line in written if "install" in line for word in line[4:]}
+    steps = map(environment.requirements_of, environment.STAGES["torch"])
+    assert single(told) == single(words(" ".join(word for step in steps for word in step)))
+
+
+def single(told) -> set[str]:
+    """Return what pip is told, each word once, and each extra as a word of its own."""
+    extras = [re.fullmatch(r"\.\[([\w,]+)\]", word) for word in told]
+    named = {extra for found in extras if found for extra in found[1].split(",")}
+    return named | {word for word, found in zip(told, extras, strict=True) if not found}
 
 
 def words(line: str) -> list[str]:
@@ -227,7 +200,6 @@ def words(line: str) -> list[str]:
 
 def test_python_versions_agree():
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
-    assert f"{'|'.join(PYTHONS)})" in MAKEFILE
     assert "3.11, 3.12, 3.13 or 3.14" in README
     tests = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))
     assert tests["jobs"]["test"]["strategy"]["matrix"]["python"] == PYTHONS

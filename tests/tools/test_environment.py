@@ -1,0 +1,223 @@
+"""The environment is made where it must be, holds what a target needs, and is left alone after."""
+
+import ast
+import importlib.util
+import re
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+import pytest
+
+from tools import environment
+from tools.environment import EXTRAS, FILES, PYTHONS, STAGES, THIS, CannotPrepare
+
+pytestmark = pytest.mark.setup
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OTHER = "3.12" if THIS != "3.12" else "3.13"
+
+
+class Tree:
+    """A copy of the files that are read, in a folder of its own, where commands are written down.
+
+    `ask("book")` prepares a stage and returns what was run for it, each command as a line.
+    """
+
+    def __init__(self, folder):
+        self.root, self.lines, self.fails = folder, [], None
+
+    def run(self, command, trouble, **options):
+        """Stand in for `environment.run`: make an environment of stubs, install nothing."""
+        line = " ".join(command[1:])
+        self.lines.append(line)
+        if self.fails and self.fails in line:
+            raise CannotPrepare(trouble)
+        if "-m venv" in line:
+            python = environment.python_of(Path(command[-1]))
+            python.parent.mkdir(parents=True, exist_ok=True)
+            python.touch(mode=0o755)
+            config = f"home = /usr/bin\nversion = {environment.THIS}.7\n"
+            (python.parents[1] / "pyvenv.cfg").write_text(config, encoding="utf-8")
+            for marker in python.parents[1].glob(".*") if "--clear" in line else ():
+                marker.unlink()
+
+    def ask(self, stage, code=0):
+        self.lines.clear()
+        assert environment.main(stage) == code
+        return list(self.lines)
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    for name in FILES:
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    for name in ("PYTHON", "CONSTRAINTS"):
+        monkeypatch.delenv(name, raising=False)
+    made = Tree(tmp_path)
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setattr(environment, "run", made.run)
+    return made
+
+
+def installed(lines):
+    """The extras of each pip call, in order."""
+    return re.findall(r"pip install .*\.\[([\w,]+)\]", "\n".join(lines))
+
+
+def venvs(lines):
+    """The calls that make an environment, without its folder."""
+    return [line.rpartition(" ")[0] for line in lines if "-m venv" in line]
+
+
+def test_environment_is_made_once_extended_and_then_reused(tree):
+    lines = tree.ask("book")
+    assert (venvs(lines), installed(lines)) == (["-m venv"], ["book,plot"])
+    assert tree.ask("book") == []
+    assert installed(tree.ask("torch")) == ["test", "torch"]
+    assert tree.ask("torch") == tree.ask("test") == tree.ask("made") == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_environment_is_renewed_when_a_file_has_changed_and_not_when_it_is_touched(tree, name):
+    tree.ask("torch")
+    (tree.root / name).touch()
+    assert tree.ask("torch") == []
+    with (tree.root / name).open("a", encoding="utf-8") as file:
+        file.write("# new")
+    assert installed(tree.ask("torch")) == ["book,plot", "test", "torch"]
+
+
+def test_environment_is_made_again_where_its_python_has_gone_or_the_tree_has_moved(tree):
+    tree.ask("book")
+    (tree.root / ".venv" / "bin" / "python").unlink()
+    assert venvs(tree.ask("book")) == ["-m venv --clear"]
+    (tree.root / ".venv" / ".made").write_text("/elsewhere", encoding="utf-8")
+    lines = tree.ask("book")
+    assert (venvs(lines), installed(lines)) == (["-m venv --clear"], ["book,plot"])
+
+
+def test_environment_is_made_again_for_another_python_that_is_named(tree, monkeypatch):
+    tree.ask("book")
+    monkeypatch.setattr(environment, "THIS", OTHER)
+    assert tree.ask("book") == []
+    monkeypatch.setenv("PYTHON", f"python{OTHER}")
+    assert venvs(tree.ask("book")) == ["-m venv --clear"]
+    assert tree.ask("book") == []
+
+
+def test_environment_that_fits_is_used_by_a_python_that_could_not_make_it(tree, monkeypatch):
+    tree.ask("book")
+    monkeypatch.setattr(environment, "THIS", "3.8")
+    assert installed(tree.ask("test")) == ["test"]
+
+
+def test_environment_of_someone_else_is_not_emptied(tree):
+    (tree.root / ".venv").mkdir()
+    assert venvs(tree.ask("book")) == ["-m venv"]
+
+
+@pytest.mark.parametrize(
+    ("this", "modules", "found"),
+    [
+        ("3.8", "complete", "python3.9 is Python 3.8:"),
+        ("3.15", "complete", "python3.9 is Python 3.15:"),
+        ("3.12", "without venv", "python3.9 is Python 3.12 without them:"),
+    ],
+)
+def test_unsuitable_python_gets_one_sentence(tree, monkeypatch, capsys, this, modules, found):
+    monkeypatch.setattr(environment, "THIS", this)
+    monkeypatch.setenv("PYTHON", "python3.9")
+    if modules != "complete":
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert tree.ask("book", code=1) == []
+    [sentence] = capsys.readouterr().err.splitlines()
+    assert "needs Python 3.11, 3.12, 3.13 or 3.14 with venv and ensurepip" in sentence
+    assert found in sentence
+    assert sentence.endswith("make book PYTHON=python3.12")
+    assert not (tree.root / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("fails", "words"),
+    [("-m venv", "remove that folder"), ("pip install", "needs the network once")],
+)
+def test_what_fails_is_told_in_one_sentence_and_tried_again(tree, capsys, fails, words):
+    tree.fails = fails
+    assert fails in tree.ask("book", code=1)[-1]
+    [sentence] = capsys.readouterr().err.splitlines()
+    assert words in sentence
+    tree.fails = None
+    assert installed(tree.ask("book")) == ["book,plot"]
+
+
+def test_a_command_that_fails_says_what_to_do():
+    environment.run([sys.executable, "-c", ""], "words")
+    with pytest.raises(CannotPrepare, match="words"):
+        environment.run([sys.executable, "-c", "raise SystemExit(3)"], "words")
+
+
+def test_constraints_of_every_install_are_both_files_or_those_that_are_named(tree, monkeypatch):
+    calls = [line for line in tree.ask("torch") if "pip install" in line]
+    both = "--constraint requirements.txt --constraint requirements.lock "
+    assert len(calls) == 3
+    assert all(both in call for call in calls)
+    monkeypatch.setenv("CONSTRAINTS", "")
+    calls = [line for line in tree.ask("torch") if "pip install" in line]
+    assert len(calls) == 3
+    assert not any("--constraint" in call for call in calls)
+    assert re.search(r" torch==[\d.]+ ", calls[-1]), "the exact version, always"
+
+
+def test_what_style_and_the_quick_check_need_leaves_pytorch_out():
+    extras = {name for step in STAGES["test"] for name in EXTRAS[step].split(",")}
+    assert "torch" not in extras
+    waiting = {line for name in extras for line in PROJECT["optional-dependencies"][name]}
+    found = set()
+    while waiting:
+        name = re.match(r"[\w.-]+", waiting.pop())[0].lower()
+        if name not in found:
+            found.add(name)
+            waiting |= {line for line in needed_by(name) if "extra ==" not in line}
+    assert "numpy" in found, "the walk has not come far"
+    assert "torch" not in found
+
+
+def needed_by(name):
+    """What an installed package requires; nothing for what this platform does without."""
+    try:
+        return requires(name) or []
+    except PackageNotFoundError:
+        return []
+
+
+def test_oldest_versions_are_the_ends_of_the_ranges(tree):
+    oldest = environment.oldest_versions(PROJECT)
+    named = {re.match(r"[\w.-]+", line)[0] for line in oldest}
+    assert named == {"numpy", "matplotlib", "torch"}
+    made = {"dependencies": ["a>=1.2"], "optional-dependencies": {"x": ["b>=3", "c", "d==4"]}}
+    assert environment.oldest_versions(made) == ["a==1.2", "b==3"]
+    [call] = [line for line in tree.ask("oldest") if "pip install" in line]
+    assert all(f" {line} " in call for line in oldest)
+    assert " pytest==" in call
+    assert "requirements.lock" not in call
+    assert tree.ask("oldest") == []
+
+
+def test_lock_wants_the_oldest_python_and_names_no_build(tree, monkeypatch, capsys):
+    monkeypatch.setattr(environment, "THIS", PYTHONS[1])
+    tree.ask("lock", code=1)
+    assert "make lock PYTHON=python3.11" in capsys.readouterr().err
+    text = environment.locked("numpy==2.4.6\ntorch==2.13.0+cpu\n")
+    assert text.splitlines()[1:] == ["numpy==2.4.6", "torch==2.13.0"]
+    assert text.splitlines()[0] == (ROOT / FILES[2]).read_text(encoding="utf-8").splitlines()[0]
+
+
+def test_an_older_python_can_read_the_file_and_has_all_it_imports():
+    source = Path(environment.__file__).read_text(encoding="utf-8")
+    nodes = list(ast.walk(ast.parse(source, feature_version=(3, 8))))
+    names = {alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in names} <= set(sys.stdlib_module_names)

@@ -1,0 +1,248 @@
+"""Make `.venv`, and put into it what a target of make needs: `python3 tools/environment.py book`.
+
+| stage | what is there afterwards |
+|---|---|
+| `made` | Python alone |
+| `book` | what the site needs |
+| `test` | the same, and what the tests need; no PyTorch |
+| `torch` | the same, and PyTorch |
+| `pdf` | what the site and its printing need |
+| `oldest` | in `_build/oldest`, the oldest versions that pyproject.toml promises |
+| `lock` | requirements.lock, renewed from an environment that is made for it and removed |
+
+What is there already, from the same requirements, is left alone. Two settings are make's own:
+PYTHON is there when the caller has named one, and then `.venv` gets that version; CONSTRAINTS
+names the files that fix versions, none of them for the newest that pyproject.toml allows.
+
+The caller's Python runs this file, whatever its version is: so the standard library alone, and
+until the version is known nothing that Python 3.8 cannot read.
+"""
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+THIS = ".".join(map(str, sys.version_info[:2]))
+FILES = ("pyproject.toml", "requirements.txt", "requirements.lock")
+STAGES = {  # the steps of each, in order
+    "made": (),
+    "book": ("book",),
+    "test": ("book", "test"),
+    "torch": ("book", "test", "torch"),
+    "pdf": ("book", "pdf"),
+}
+EXTRAS = {"book": "book,plot", "test": "test", "torch": "torch", "pdf": "pdf"}
+WHAT = {
+    "book": "what the site needs (the first time: a minute or two)",
+    "test": "what the tests need besides PyTorch",
+    "torch": "PyTorch (the first time: some minutes)",
+    "pdf": "what printing needs",
+    "oldest": "the oldest versions that pyproject.toml promises (the first time: some minutes)",
+    "lock": "everything afresh",
+}
+
+
+class CannotPrepare(Exception):
+    """Something outside is missing; the message is one sentence that says what to do."""
+
+
+def python_of(folder):
+    """Return the path of an environment's Python."""
+    return folder / "bin" / "python"
+
+
+def version_of(folder):
+    """Return the version of an environment's Python, such as "3.12", or None."""
+    config = folder / "pyvenv.cfg"
+    found = re.search(r"^version\S* *= *(\d+\.\d+)", text_of(config), re.MULTILINE)
+    return found and found[1]
+
+
+def text_of(path):
+    """Return the text of a file, without what ends its last line; none where there is no file."""
+    return path.read_text(encoding="utf-8").rstrip() if path.is_file() else ""
+
+
+def why_make(folder, named):
+    """Say why an environment must be made, with the Python that was `named` if one was, or None."""
+    if not folder.exists():
+        return "there is none yet"
+    if not os.access(str(python_of(folder)), os.X_OK):
+        return "its Python has gone"
+    if text_of(folder / ".made") != str(ROOT):
+        return "the tree has moved" if (folder / ".made").exists() else "it is not of make's making"
+    if named and version_of(folder) != THIS:
+        return f"it has Python {version_of(folder)}"
+    return None
+
+
+def require_python(name):
+    """Refuse a Python, by the name the caller knows it by, that cannot make the environment.
+
+    Raises
+    ------
+    CannotPrepare : another version, or without venv or ensurepip
+    """
+    complete = all(importlib.util.find_spec(module) for module in ("ensurepip", "venv"))
+    if THIS in PYTHONS and complete:
+        return
+    needed = f"{', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
+    found = f"Python {THIS}" + (" without them" if THIS in PYTHONS else "")
+    raise CannotPrepare(
+        f"The book needs Python {needed} with venv and ensurepip, and {name} is {found}: install "
+        "one (Debian: apt-get install python3 python3-venv) and name it, for example "
+        "make book PYTHON=python3.12"
+    )
+
+
+def make(folder, named=None):
+    """Make an environment where it is missing or does not fit; one that make did not is kept."""
+    reason = why_make(folder, named)
+    if reason is None:
+        return
+    require_python(named or "python3")
+    print(f"==> Making {folder.relative_to(ROOT)} with Python {THIS}: {reason}", flush=True)
+    clear = ["--clear"] if (folder / ".made").exists() else []
+    run(
+        [sys.executable, "-m", "venv", *clear, str(folder)],
+        f"Python's venv could not make {folder.relative_to(ROOT)}: its own words are above; "
+        "remove that folder and repeat the command.",
+    )
+    (folder / ".made").write_text(str(ROOT), encoding="utf-8")
+
+
+def run(command, trouble, **options):
+    """Run a command in the tree.
+
+    Raises
+    ------
+    CannotPrepare : it fails; the message is `trouble`
+    """
+    env = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(command, cwd=str(ROOT), env=env, check=False, **options)
+    if done.returncode:
+        raise CannotPrepare(trouble)
+    return done
+
+
+def install(folder, step, requirements):
+    """Let pip install, unless it has installed the same from the same files."""
+    marker, key = folder / f".{step}", key_of(requirements)
+    if text_of(marker) == key:
+        return
+    print(f"==> Installing {WHAT[step]}", flush=True)
+    trouble = (
+        f"pip could not install {WHAT[step].partition(' (')[0]}: its own words are above; it needs "
+        "the network once (behind a proxy set HTTPS_PROXY), then repeat the command."
+    )
+    run([str(python_of(folder)), "-m", "pip", "install", *requirements], trouble)
+    if step == "test":  # the first use of fonts prints a line, which a chapter's cell must not
+        run([str(python_of(folder)), "-c", "import matplotlib.font_manager"], trouble)
+    marker.write_text(key, encoding="utf-8")
+
+
+def key_of(requirements):
+    """Return what names an installation: what pip was told, and the files that it read."""
+    parts = [*requirements, *(text_of(ROOT / name) for name in FILES)]
+    return hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()
+
+
+def requirements_of(step):
+    """Return what pip is told for a step of `.venv`.
+
+    PyTorch has its exact version, always: the newest may be gigabytes of another build.
+    """
+    constraints = os.environ.get("CONSTRAINTS", "requirements.txt requirements.lock").split()
+    fixed = [word for name in constraints for word in ("--constraint", name)]
+    exactly = pins(["torch"]) if step == "torch" else []
+    return [*fixed, *exactly, "--editable", f".[{EXTRAS[step]}]"]
+
+
+def pins(names):
+    """Return the lines of requirements.txt for these names, such as "torch==2.13.0"."""
+    lines = text_of(ROOT / "requirements.txt").splitlines()
+    return [line for line in lines if line.partition("==")[0] in names]
+
+
+def oldest_versions(project):
+    """Return the oldest version of all that pyproject.toml gives one, as name==version.
+
+    Parameters
+    ----------
+    project : the table [project]
+    """
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    ranges = [re.fullmatch(r"([\w.-]+)>=([\d.]+)", line) for group in groups for line in group]
+    return [f"{found[1]}=={found[2]}" for found in ranges if found]
+
+
+def oldest():
+    """Make `_build/oldest`: the oldest versions of what is promised, the tests' tools as pinned."""
+    named, folder = os.environ.get("PYTHON"), ROOT / "_build" / "oldest"
+    require_python(named or "python3")
+    make(folder, named)
+    import tomllib  # which an older Python has not
+
+    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
+    tools = pins(project["optional-dependencies"]["test"])
+    wanted = [*oldest_versions(project), *tools, "--editable", ".[plot,test,torch]"]
+    install(folder, "oldest", wanted)
+
+
+def lock():
+    """Renew requirements.lock from requirements.txt.
+
+    Raises
+    ------
+    CannotPrepare : with another Python than the oldest, whose versions serve the newer ones too
+    """
+    if PYTHONS[0] != THIS:
+        raise CannotPrepare(
+            f"The lock is made with Python {PYTHONS[0]}, whose versions serve {PYTHONS[1]} to "
+            f"{PYTHONS[-1]} too: make lock PYTHON=python{PYTHONS[0]}"
+        )
+    folder = ROOT / "_build" / "lock"
+    shutil.rmtree(str(folder), ignore_errors=True)
+    make(folder)
+    fixed = ["--constraint", "requirements.txt", *pins(["torch"])]
+    install(folder, "lock", [*fixed, ".[book,plot,test,torch]"])
+    named = ["--all", "--exclude", "tutorial-lib", "--exclude", "pip"]
+    freeze = [str(python_of(folder)), "-m", "pip", "freeze", *named]
+    frozen = run(freeze, "pip could not list it.", stdout=subprocess.PIPE).stdout.decode()
+    (ROOT / "requirements.lock").write_text(locked(frozen), encoding="utf-8")
+    shutil.rmtree(str(folder))
+    print("==> requirements.lock is renewed")
+
+
+def locked(frozen):
+    """Return the text of requirements.lock for what pip lists; a build such as +cpu is left out."""
+    head = (
+        "# Every version that requirements.txt brings in. Made by `make lock`; not edited by hand."
+    )
+    return head + "\n" + re.sub(r"\+\S*$", "", frozen, flags=re.MULTILINE)
+
+
+def main(stage):
+    """Prepare a stage; return 1 where something is missing, once it is said."""
+    try:
+        if stage in ("oldest", "lock"):
+            {"oldest": oldest, "lock": lock}[stage]()
+            return 0
+        make(ROOT / ".venv", os.environ.get("PYTHON"))
+        for step in STAGES[stage]:
+            install(ROOT / ".venv", step, requirements_of(step))
+        return 0
+    except CannotPrepare as trouble:
+        print(trouble, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -15,7 +15,7 @@ PDF := $(VENV)/.pdf
 TEST := $(VENV)/.test
 TORCH := $(VENV)/.torch
 SITE := _build/html/.built
-SOURCES := $(shell find book notebooks src LICENSE* README.md _config.yml _toc.yml tests/site/budgets.yml \
+SOURCES := $(shell find book notebooks src tools/chapters.py LICENSE* README.md _config.yml _toc.yml tests/site/budgets.yml \
 	-type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null)
 
 FETCH_CHROMIUM = PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT=10000 \
@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help book serve pdf site-assets test test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget lock clean browser colab python
+.PHONY: help book serve pdf site-assets check test test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget lock clean browser colab python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,10 @@ pdf: book $(PDF)  ## Print the whole book into _build/attention-head-by-head.pdf
 
 site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no one else (FROM=address)
 	@$(BIN)/python -m tools.site_assets $(FROM)
+
+check: lint  ## Check style, library, practice and Part I in a minute, without PyTorch
+	@names=$$($(BIN)/python -m tools.chapters "Part I") && $(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) \
+		-p tools.without_torch tests/library tests/practice $$names
 
 test: lint $(TORCH) browser book  ## Check every number, figure, page and test
 	@echo "==> Running the tests and every cell of every chapter"

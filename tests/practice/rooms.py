@@ -2,6 +2,7 @@
 
 import pkgutil
 from contextlib import redirect_stdout
+from functools import cache
 from importlib import import_module
 from unittest.mock import patch
 
@@ -20,6 +21,7 @@ def checked_in(room):
     return {name.removeprefix("check_") for name in vars(room) if name.startswith("check_")}
 
 
+@cache
 def asked(name):
     """What a check asks: the right function, and the cases on which others are compared with it."""
     with patch.object(engine, "account") as spy, redirect_stdout(None):

@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help book serve pdf site-assets check test test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget lock clean browser colab python
+.PHONY: help book serve pdf site-assets check test test-all test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget lock clean browser colab python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -59,11 +59,14 @@ site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no 
 
 check: lint  ## Check style, library, practice and Part I in a minute, without PyTorch
 	@names=$$($(BIN)/python -m tools.chapters "Part I") && $(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) \
-		-p tools.without_torch tests/library tests/practice $$names
+		-p tools.without_torch -m "not long" tests/library tests/practice $$names
 
-test: lint $(TORCH) browser book  ## Check every number, figure, page and test
+test: lint $(TORCH) browser book  ## Check everything; of the tests marked `long`, samples
 	@echo "==> Running the tests and every cell of every chapter"
-	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab and not picture" tests notebooks
+	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab and not picture and not long" tests notebooks
+
+test-all: lint $(TORCH) browser book  ## Check everything and the tests marked `long`, as weekly
+	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab" tests notebooks
 
 test-site: $(TEST) browser book  ## Check every page of the website, in a real browser
 	@$(PYTEST) -m "not picture" tests/site

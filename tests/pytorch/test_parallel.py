@@ -268,6 +268,7 @@ def test_ring_sends_keys_and_values_to_all_others(world):
             assert found[f"ring {causal}"][1] == once * (n - 1)
 
 
+@pytest.mark.long
 def test_three_processes_started_by_the_module_say_what_they_found_and_no_more():
     command = [sys.executable, "-W", "error", "-m", "tutorial_lib.pytorch.parallel"]
     run = start_and_wait([*command, "--processes", "3", "--heads", "3"])
@@ -311,6 +312,7 @@ def test_heads_that_do_not_split_end_the_module_with_one_line(monkeypatch, capsy
     assert "error: heads=3 does not split into processes=2 equal" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_torchrun_fails_at_a_taken_port():
     with socket.create_server(("", 0)) as server:
         port = str(server.getsockname()[1])

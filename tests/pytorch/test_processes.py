@@ -74,9 +74,15 @@ def seconds_since_the_last(folder):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("0", "rank 1 of 2 processes died, exit code 0, before it gave a result"),
+        pytest.param(
+            "0",
+            "rank 1 of 2 processes died, exit code 0, before it gave a result",
+            marks=pytest.mark.long,
+        ),
         ("kill", "rank 1 of 2 processes was killed by SIGKILL, exit code -9, before it gave"),
-        ("leave", "rank 1 of 2 processes ended itself:\nTraceback"),
+        pytest.param(
+            "leave", "rank 1 of 2 processes ended itself:\nTraceback", marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, how, said):
@@ -156,6 +162,7 @@ def test_a_taken_port_is_an_error_before_anything_starts(monkeypatch):
         run_parallel(give_back, 2, 0, port=65536)
 
 
+@pytest.mark.long
 def test_torchrun_ends_all_when_one_dies(tmp_path):
     script = tmp_path / "dies.py"
     script.write_text(

@@ -1,7 +1,9 @@
 """What the tests of the site know of its pages: their names, the kinds, the reader's settings."""
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 import yaml
 
 from tools.chapters import ROOT, documents, pages
@@ -55,3 +57,21 @@ PARAMETERS = {
     "review": [page.name for page in pages() if page.closes],
     "mode": list(MODES),
 }
+# What a test in a browser is given of these in `make test`; `make test-all` gives it all.
+SAMPLES = {
+    "page_name": KINDS,
+    "notebook": [Path(name).stem for name in KINDS],
+    "mode": ["light", "dark notebook"],
+}
+
+
+def long(*values):
+    """Return values of a parameter for `make test-all` alone."""
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
+def sampled(name):
+    """Return the values of one of the PARAMETERS, those that are no samples marked as long."""
+    values = PARAMETERS[name]
+    rest = [value for value in values if value not in SAMPLES.get(name, values)]
+    return [value if value not in rest else long(value)[0] for value in values]

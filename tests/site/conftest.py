@@ -29,6 +29,7 @@ from tests.site.browsing import (
     SITE,
     SKIPPED,
     TELL_BREACHES,
+    sampled,
 )
 from tools.chromium import NoChromium, launch
 
@@ -37,11 +38,12 @@ def pytest_generate_tests(metafunc):
     """Run a test that asks for one of the PARAMETERS once for each of its values.
 
     What holds for the text of a page is asked of every `page_name`; what its frame does, which all
-    pages share, of a page of each `kind`.
+    pages share, of a page of each `kind`. What asks a browser is `long` but for the samples.
     """
+    slow = "browser" in metafunc.fixturenames
     for name, values in PARAMETERS.items():
         if name in metafunc.fixturenames:
-            metafunc.parametrize(name, values, scope="module")
+            metafunc.parametrize(name, sampled(name) if slow else values, scope="module")
 
 
 @cache

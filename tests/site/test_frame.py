@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.site.browsing import ROOT, STORES
+from tests.site.browsing import ROOT, STORES, long
 
 CHAPTER = "notebooks/03_attention_weights.html"
 WIDTHS = {"phone": 390, "wide": 1280}
@@ -17,7 +17,13 @@ WIDE_BOXES_ARE_STOPS = f"() => {{ const all = ({BOXES})(); return !all.includes(
 REALLY = """() => [localStorage, sessionStorage].map((store) => store instanceof Storage)"""
 
 
-@pytest.fixture(scope="module", params=[(s, w) for s in STORES for w in WIDTHS], ids=" ".join)
+FRAMES = [
+    *[("refused", "phone"), ("full", "wide")],
+    *long(("refused", "wide"), ("full", "phone")),
+]
+
+
+@pytest.fixture(scope="module", params=FRAMES, ids=" ".join)
 def framed(request, visit):
     """A chapter in a browser that stores nothing; whatever it is asked, it must not complain."""
     store, width = request.param

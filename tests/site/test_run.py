@@ -24,7 +24,7 @@ from book._ext import runnable
 from book._static.run_cell import MOST, run_cell
 from tests.chapters.pages import FIRST_REVIEW
 from tests.site.arrival import BUDGETS
-from tests.site.browsing import ROOT, SCRIPT
+from tests.site.browsing import ROOT, SCRIPT, long
 from tools.chapters import pages
 from tutorial_lib.records import ADDRESS, MANIFEST
 
@@ -167,7 +167,7 @@ def test_button_is_hidden_where_scripts_are_off(open_page):
     assert not page.locator(".tl-run").is_visible()
 
 
-@pytest.mark.parametrize("name", ["03_attention_weights", FIRST_REVIEW])
+@pytest.mark.parametrize("name", ["03_attention_weights", *long(FIRST_REVIEW)])
 def test_chapter_that_runs_in_the_page_shows_what_it_showed_before(open_stand_in, name):
     page = open_stand_in(f"notebooks/{name}.html")
     before = outputs(page)

@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help book serve pdf site-assets check test test-all test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget lock clean browser colab python
+.PHONY: help book serve pdf site-assets check test test-all test-library test-oldest test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget lock clean browser colab oldest python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,12 @@ test: lint $(TORCH) browser book  ## Check everything; of the tests marked `long
 
 test-all: lint $(TORCH) browser book  ## Check everything and the tests marked `long`, as weekly
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab" tests notebooks
+
+test-library: $(TORCH)  ## Test the library alone, without the chapters' stored outputs
+test-oldest: oldest  ## The same with the oldest versions that pyproject.toml promises
+test-oldest: BIN = _build/oldest/bin
+test-library test-oldest:
+	$(STRICT) $(ONE_THREAD) $(PYTEST) tests/library tests/pytorch tests/practice
 
 test-site: $(TEST) browser book  ## Check every page of the website, in a real browser
 	@$(PYTEST) -m "not picture" tests/site
@@ -130,6 +136,9 @@ browser: $(TEST)
 	$(FETCH_CHROMIUM) >/dev/null 2>&1 || echo "==> There is no Chromium here and none could be" \
 		"fetched, so the tests of the site in a browser will be SKIPPED. To run them:" \
 		"apt-get install chromium-headless-shell"
+
+oldest: python
+	@$(PYTHON) tools/environment.py oldest
 
 # Asks each time, and touches the stage only where something was installed.
 $(VENV)/.%: python

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.site import browsing
 from tools import blas_matrix, environment
 
 pytestmark = pytest.mark.setup
@@ -196,6 +197,14 @@ def words(line: str) -> list[str]:
     """Return a command's words, with one spelling for each option."""
     line = line.replace("--constraint", "-c").replace("--editable", "-e")
     return [w for w in shlex.split(line) if not w.startswith(("OMP_NUM", "MKL_NUM"))]
+
+
+def test_a_browser_is_given_a_page_of_each_kind_and_in_test_all_every_page():
+    given = browsing.sampled("page_name")
+    assert sorted(name for name in given if isinstance(name, str)) == sorted(browsing.KINDS)
+    assert len(given) == len(browsing.PARAMETERS["page_name"])
+    asked = {t: make_here("-n", t)[-1].split('"')[1] for t in ("test", "test-all")}
+    assert asked["test"] == f"{asked['test-all']} and not picture and not long"
 
 
 def test_python_versions_agree():

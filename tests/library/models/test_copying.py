@@ -5,7 +5,6 @@ import inspect
 import numpy as np
 import pytest
 
-from experiments.tiny_model import model_of_places, place_weights
 from tests import oracle
 from tutorial_lib import records
 from tutorial_lib.models import copying
@@ -106,6 +105,8 @@ def test_the_committed_model_copies():
 
 @pytest.mark.parametrize("t", range(4, 32))
 def test_votes_of_places_are_highest_for_the_right_letter_of_every_period(t):
+    from experiments.tiny_model import place_weights  # measures PyTorch too
+
     votes = place_weights(t)
     assert abs(votes.sum()) < 1e-12
     for period in range(4, min(t, 12) + 1):
@@ -115,6 +116,8 @@ def test_votes_of_places_are_highest_for_the_right_letter_of_every_period(t):
 
 
 def test_one_layer_copies_without_comparing_a_letter():
+    from experiments.tiny_model import model_of_places  # measures PyTorch too
+
     model = model_of_places()
     ids, known = draw_sequences(np.random.default_rng(3), 300)
     assert copy_accuracy(model, ids, known) == 1

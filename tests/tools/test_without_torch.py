@@ -1,0 +1,37 @@
+"""`make check` does without PyTorch: what asks for it is skipped there, and fails elsewhere."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.setup
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = """
+def test_that_imports_it():
+    import torch.nn.functional
+
+def test_that_reports_its_absence():
+    try:
+        import torch
+    except ImportError:
+        raise ValueError("no answer")
+
+def test_that_is_wrong():
+    assert 1 == 2
+
+def test_that_is_right():
+    pass
+"""
+
+
+def test_what_asks_for_pytorch_is_skipped_and_what_is_wrong_fails(tmp_path):
+    (tmp_path / "test_cases.py").write_text(CASES, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.without_torch", str(tmp_path)]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert "1 failed, 1 passed, 2 skipped" in run.stdout
+    assert "test_that_is_wrong" in run.stdout.splitlines()[-2]

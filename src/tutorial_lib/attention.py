@@ -36,6 +36,9 @@ def attention_scores(Q, K):
     ShapeError : widths that differ, an empty axis, leading axes that do not broadcast
 
     Source: Vaswani et al. (2017), section 3.2.1.
+
+    >>> attention_scores(np.ones((3, 5, 4)), np.ones((3, 6, 4))).shape
+    (3, 5, 6)
     """
     require_shape("Q", Q, "... T d_k")
     require_shape("K", K, "... S d_k", d_k=Q.shape[-1])
@@ -65,6 +68,9 @@ def softmax(scores, axis=-1):
     TypeError : no array of numbers
     ShapeError : no such axis, or an empty one
     ValueError : a row with NaN or +inf, or with nothing but -inf
+
+    >>> softmax(np.zeros((3, 5, 6))).shape
+    (3, 5, 6)
     """
     require_softmax_rows(scores, axis)
     scores = scores - scores.max(axis=axis, keepdims=True)  # same weights, exp cannot overflow
@@ -90,6 +96,9 @@ def causal_mask(T, S=None):
     Raises
     ------
     TypeError, ValueError : a length that is not a positive whole number
+
+    >>> causal_mask(5, 6).shape
+    (5, 6)
     """
     require_length("T", T)
     require_length("S", T if S is None else S)
@@ -116,6 +125,9 @@ def attention_weights(scores, *, mask=None):
     TypeError : no array of numbers, or a mask of anything but booleans
     ShapeError : fewer than two axes, an empty axis, or a mask that does not broadcast
     ValueError : NaN or +inf in scores, or a row of -inf
+
+    >>> attention_weights(np.zeros((3, 5, 6)), mask=causal_mask(5, 6)).shape
+    (3, 5, 6)
     """
     require_shape("scores", scores, "... T S")
     require_mask(mask, scores.shape)
@@ -149,6 +161,9 @@ def scaled_dot_product_attention(Q, K, V, *, mask=None):
     ValueError : NaN or infinity in Q, K or V, or scores that overflow
 
     Source: Vaswani et al. (2017), section 3.2.1, equation 1.
+
+    >>> scaled_dot_product_attention(np.ones((5, 4)), np.ones((6, 4)), np.ones((6, 7))).shape
+    (5, 7)
     """
     require_heads(Q, K, V, mask)
     scores = attention_scores(Q, K)  # (..., H, T, S)

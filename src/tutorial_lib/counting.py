@@ -24,6 +24,9 @@ def attention_flop(Q, K, V):
     ------
     TypeError : no arrays or tensors
     ShapeError : fewer than two axes, or lengths that do not fit
+
+    >>> attention_flop(*np.ones((3, 5, 4)))
+    400
     """
     require_attention(Q, K, V)
     pairs = math.prod(Q.shape[:-1]) * K.shape[-2]  # of a query and a key, in all heads
@@ -51,6 +54,9 @@ def attention_bytes(Q, K, V, *, fused):
     ------
     TypeError : no arrays or tensors
     ShapeError : fewer than two axes, or lengths that do not fit
+
+    >>> attention_bytes(*np.ones((3, 5, 4)), fused=True)
+    640
     """
     require_attention(Q, K, V)
     queries = math.prod(Q.shape[:-1])  # in all heads

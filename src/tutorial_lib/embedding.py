@@ -53,6 +53,9 @@ def embed(ids, E, P=None):
     ValueError : an id outside E, or NaN in a table
 
     Source: Vaswani et al. (2017), sections 3.4 and 3.5, without the factor sqrt(d_model).
+
+    >>> embed(np.array([2, 0, 1]), np.ones((4, 12))).shape
+    (3, 12)
     """
     require_shape("E", E, "vocabulary d_model")
     require_operand("E", E)
@@ -86,6 +89,9 @@ def sinusoidal_positions(T, d_model, *, base=10_000.0):
     ValueError : T or d_model below 1, or base not a positive finite number
 
     Source: Vaswani et al. (2017), section 3.5.
+
+    >>> sinusoidal_positions(5, 12).shape
+    (5, 12)
     """
     require_length("T", T)
     require_even(d_model)

@@ -64,6 +64,9 @@ def softmax_backward(weights, dweights):
     TypeError : no arrays of floats
     ShapeError : two shapes, or an empty axis
     ValueError : NaN or infinity in dweights
+
+    >>> softmax_backward(np.full((5, 6), 1 / 6), np.ones((5, 6))).shape
+    (5, 6)
     """
     require_shape("weights", weights, "... S")
     require_gradient("dweights", dweights, weights.shape)
@@ -89,6 +92,9 @@ def sum_copies(gradient, shape):
     ------
     TypeError : no array of numbers
     ShapeError : a shape that does not broadcast to that of gradient
+
+    >>> sum_copies(np.ones((2, 5, 4)), (5, 4)).shape
+    (5, 4)
     """
     require_copies(gradient, shape)
     if gradient.shape == shape:
@@ -122,6 +128,9 @@ def attention_backward(Q, K, V, weights, dheads):
     TypeError : no arrays of numbers, or a dheads of whole numbers
     ShapeError : lengths or widths that differ, an empty axis
     ValueError : NaN or infinity in dheads
+
+    >>> [d.shape for d in attention_backward(*np.ones((5, 3, 4, 4)))]
+    [(3, 4, 4), (3, 4, 4), (3, 4, 4)]
     """
     require_attention(Q, K, V, weights, dheads)
     dV = np.swapaxes(weights, -1, -2) @ dheads  # (..., H, S, d_v)
@@ -152,6 +161,9 @@ def linear_backward(X, W, dY):
     TypeError : no arrays of numbers, or a dY of whole numbers
     ShapeError : widths or lengths that differ, an empty axis
     ValueError : NaN or infinity in dY
+
+    >>> [d.shape for d in linear_backward(np.ones((5, 12)), np.ones((12, 7)), np.ones((5, 7)))]
+    [(5, 12), (12, 7)]
     """
     require_shape("X", X, "... T d_in")
     require_shape("W", W, "d_in d_out", d_in=X.shape[-1])
@@ -181,6 +193,10 @@ def project_heads_backward(X, W, dprojected):
     TypeError : no arrays of numbers, or a dprojected of whole numbers
     ShapeError : widths or lengths that differ, an empty axis
     ValueError : NaN or infinity in dprojected
+
+    >>> X, W, dprojected = np.ones((5, 12)), np.ones((3, 12, 4)), np.ones((3, 5, 4))
+    >>> [d.shape for d in project_heads_backward(X, W, dprojected)]
+    [(5, 12), (3, 12, 4)]
     """
     require_shape("X", X, "... T d_model")
     require_shape("W", W, "H d_model d", d_model=X.shape[-1])
@@ -208,6 +224,10 @@ def multi_head_attention_backward(trace, dY):
     TypeError : no Trace of arrays, whole numbers where a gradient is asked for
     ShapeError : a dY of another shape than Y
     ValueError : NaN or infinity
+
+    >>> record = trace(np.ones((5, 12)), Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12))))
+    >>> multi_head_attention_backward(record, np.ones((5, 12))).dW_O.shape
+    (12, 12)
     """
     require_backward(trace, dY)
     dconcat, dW_O = linear_backward(trace.concat, trace.params.W_O, dY)

@@ -25,6 +25,9 @@ def split_heads(X, n_heads):
     ShapeError : fewer than two axes, an empty axis, or a width that does not split
 
     Source: Vaswani et al. (2017), section 3.2.2.
+
+    >>> split_heads(np.ones((5, 12)), 3).shape
+    (3, 5, 4)
     """
     require_shape("X", X, "... T width")
     require_divisible("width", X.shape[-1], "n_heads", n_heads)
@@ -52,6 +55,9 @@ def concat_heads(heads):
     ShapeError : fewer than three axes, or an empty axis
 
     Source: Vaswani et al. (2017), section 3.2.2.
+
+    >>> concat_heads(np.ones((3, 5, 4))).shape
+    (5, 12)
     """
     require_shape("heads", heads, "... H T d_v")
     *batch, H, T, d_v = heads.shape

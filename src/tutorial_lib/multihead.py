@@ -65,6 +65,9 @@ def trace(X, params, *, context=None, mask=None):
     ValueError : NaN or infinity in X or context
 
     Source: Vaswani et al. (2017), section 3.2.2.
+
+    >>> trace(np.ones((5, 12)), Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))).scores.shape
+    (3, 5, 5)
     """
     require_layer_input(X, params, context, mask)
     source = X if context is None else context
@@ -100,6 +103,10 @@ def multi_head_attention(X, params, *, context=None, mask=None):
     TypeError, ShapeError, ValueError : as `trace`
 
     Source: Vaswani et al. (2017), section 3.2.2.
+
+    >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+    >>> multi_head_attention(np.ones((5, 12)), params).shape
+    (5, 12)
     """
     return trace(X, params, context=context, mask=mask).Y
 

@@ -30,6 +30,9 @@ def last_keys(T, S, *, causal):
     Returns
     -------
     last : (T, 1) whole numbers
+
+    >>> last_keys(5, 6, causal=True).shape
+    (5, 1)
     """
     last = np.arange(T) + S - T if causal else np.full(T, S - 1)
     return last[:, None]
@@ -49,6 +52,9 @@ def score_tile(Q, K, seen):
     Returns
     -------
     scores : (..., rows, keys)
+
+    >>> score_tile(np.ones((5, 4)), np.ones((6, 4)), True).shape
+    (5, 6)
     """
     scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(Q.shape[-1])
     return np.where(seen, scores, -np.inf)
@@ -78,6 +84,10 @@ def fold_block(state, scores, V):
     ShapeError : numbers of keys that differ, an empty axis
 
     Source: Milakov & Gimelshein (2018), algorithm 3; Dao et al. (2022), section 3.1.
+
+    >>> state = fold_block((-1e9, 0.0, 0.0), np.ones((5, 6)), np.ones((6, 7)))
+    >>> [part.shape for part in state]
+    [(5, 1), (5, 1), (5, 7)]
     """
     require_shape("scores", scores, "... rows keys")
     require_shape("V", V, "... keys d_v", keys=scores.shape[-1])
@@ -111,6 +121,10 @@ def attend_rows(Q, K, V, last, block):
 
     Scores that overflow give NaN, or zeros where all of a row do so downwards; `flash_forward`
     refuses them.
+
+    >>> found = attend_rows(np.ones((5, 4)), *np.ones((2, 6, 4)), last_keys(5, 6, causal=True), 2)
+    >>> [part.shape for part in found]
+    [(5, 4), (5, 1)]
     """
     state = np.finfo(V.dtype).min, 0.0, 0.0  # below every score; no powers; no mix
     for start in range(0, max(1, last.max() + 1), block):
@@ -169,6 +183,9 @@ def flash_forward(Q, K, V, *, causal=False, block=64):
         overflow
 
     Source: Dao (2024), algorithm 1; blocks of queries and keys as in Rabe & Staats (2021).
+
+    >>> flash_forward(*np.ones((3, 2, 5, 4))).heads.shape
+    (2, 5, 4)
     """
     require_flash_input(Q, K, V, causal, block)
     T, S = Q.shape[-2], K.shape[-2]
@@ -199,6 +216,10 @@ def block_backward(trace, dheads, keys):
     -------
     dQ : (..., H, T, d_k), the share of these keys
     dK, dV : (..., H, n, d_k), (..., H, n, d_v)
+
+    >>> record = flash_forward(*np.ones((3, 2, 5, 4)))
+    >>> [d.shape for d in block_backward(record, np.ones((2, 5, 4)), np.arange(3))]
+    [(2, 5, 4), (2, 3, 4), (2, 3, 4)]
     """
     Q, K, V = trace.Q, trace.K[..., keys, :], trace.V[..., keys, :]
     last = last_keys(Q.shape[-2], trace.K.shape[-2], causal=trace.causal)
@@ -232,6 +253,10 @@ def flash_backward(trace, dheads, *, block=64):
     ValueError : a block below 1, NaN or infinity
 
     Source: Dao et al. (2022), appendix B.2.
+
+    >>> record = flash_forward(*np.ones((3, 2, 5, 4)))
+    >>> [d.shape for d in flash_backward(record, np.ones((2, 5, 4)))]
+    [(2, 5, 4), (2, 5, 4), (2, 5, 4)]
     """
     require_way_back(trace, dheads, block)
     dQ, dK, dV = (np.zeros_like(A) for A in (trace.Q, trace.K, trace.V))

@@ -33,6 +33,9 @@ def project_heads(X, W):
     ValueError : NaN or infinity in X
 
     Source: Vaswani et al. (2017), section 3.2.2.
+
+    >>> project_heads(np.ones((5, 12)), np.ones((3, 12, 4))).shape
+    (3, 5, 4)
     """
     require_shape("X", X, "... T d_model")
     require_shape("W", W, "H d_model d", d_model=X.shape[-1])

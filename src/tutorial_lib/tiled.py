@@ -39,6 +39,9 @@ def attend_block(Q, K_T, V, *, causal=False):
     ShapeError : widths or lengths that differ, or more queries than keys in a causal block
 
     A query whose largest score overflows gets NaN; `attend_in_blocks` refuses it.
+
+    >>> attend_block(np.ones((5, 4)), np.ones((4, 6)), np.ones((6, 7))).shape
+    (5, 7)
     """
     require_tile(Q, K_T, V, causal)
     scores = Q @ K_T  # (..., rows, S)
@@ -73,6 +76,9 @@ def attend_in_blocks(Q, K_T, V, *, causal, block):
     TypeError : as `attend_block`; a block that is no whole number
     ShapeError : widths, lengths or numbers of heads that differ
     ValueError : a block below 1, scores that overflow
+
+    >>> attend_in_blocks(*np.ones((3, 3, 4, 4)), causal=True, block=2).shape
+    (3, 4, 4)
     """
     require_tile(Q, K_T, V, causal)
     require_shape("V", V, "H T d_v")
@@ -116,6 +122,10 @@ def tiled_multi_head_attention(X, params, *, causal=False, block=128):
 
     Source: blocks of queries as in Rabe & Staats (2021); the layer as in Vaswani et al. (2017),
     section 3.2.2.
+
+    >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+    >>> tiled_multi_head_attention(np.ones((5, 12)), params).shape
+    (5, 12)
     """
     require_tiled_input(X, params, causal, block)
     W_Q, W_K, W_V = (concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V))

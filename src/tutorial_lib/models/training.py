@@ -53,6 +53,11 @@ def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
     Yields
     ------
     step, loss, model : from 1; the loss before the step; the TinyModel after it
+
+    >>> from tutorial_lib.models.copying import init_model
+    >>> rng = np.random.default_rng(0)
+    >>> [model.arrays[0].shape for _, _, model in train(init_model(rng), rng, steps=1)]
+    [(32, 64)]
     """
     memory = None
     for step in range(1, steps + 1):

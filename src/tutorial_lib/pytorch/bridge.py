@@ -38,6 +38,9 @@ def packed_weight(params):
     Raises
     ------
     TypeError : no Params
+
+    >>> packed_weight(Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))).shape
+    (36, 12)
     """
     require_params(params)
     rows = []

@@ -176,6 +176,9 @@ def may_look(mask, is_causal, Q, K):
     Returns
     -------
     mask : booleans, or None where all may look
+
+    >>> may_look(None, True, torch.ones(5, 4), torch.ones(6, 4)).shape
+    torch.Size([5, 6])
     """
     if not is_causal:
         return mask
@@ -198,6 +201,9 @@ def masked_softmax(scores, *, mask=None):
     Returns
     -------
     weights : (..., T, S)
+
+    >>> masked_softmax(torch.zeros(3, 5, 6)).shape
+    torch.Size([3, 5, 6])
     """
     if mask is None:
         return scores.softmax(dim=-1)
@@ -220,6 +226,9 @@ def fused_attention(Q, K, V, *, mask=None, dropout=0.0):
     Returns
     -------
     heads : (B, H, T, d_v)
+
+    >>> fused_attention(*torch.ones(3, 2, 3, 5, 4)).shape
+    torch.Size([2, 3, 5, 4])
     """
     if mask is None:
         return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout)

@@ -60,6 +60,9 @@ def shard_params(params, rank, world_size):
     ValueError : a rank outside 0 to world_size - 1
 
     Source: Shoeybi et al. (2019), section 3.
+
+    >>> shard_params(Params(*np.ones((3, 4, 12, 3)), np.ones((12, 12))), 0, 2).W_Q.shape
+    (2, 12, 3)
     """
     require_params(params)
     require_divisible("n_heads", params.n_heads, "world_size", world_size)

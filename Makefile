@@ -102,6 +102,7 @@ coursework-check: $(TORCH)  ## Hand in every mistake of every assignment to the 
 
 notebooks: $(TORCH)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.run_notebooks $(NB)
+	@$(BIN)/python -m tools.readme
 
 bench: $(TORCH)  ## Measure again what chapters show (all, or BENCH=numpy_attention)
 	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments.$$name || exit 1; done

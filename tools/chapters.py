@@ -6,6 +6,7 @@ A part with a caption holds chapters; one without, right after it, holds their r
 to be known of a chapter is read from its notebook.
 """
 
+import json
 import re
 import sys
 from dataclasses import dataclass
@@ -29,16 +30,27 @@ class ContentsError(ValueError):
 
 @dataclass(frozen=True)
 class Page:
-    """A notebook, its part, such as "Part I", and the names of the chapters that it reviews."""
+    """A notebook, the caption of its part, and the names of the chapters that it reviews."""
 
     path: Path
-    part: str
+    caption: str
     closes: tuple = ()
+
+    @property
+    def part(self):
+        """Return the name of its part, such as "Part I", which a colon ends."""
+        return self.caption.partition(":")[0]
 
     @property
     def name(self):
         """Return the name of a page, such as "03_attention_weights"."""
         return self.path.stem
+
+    @property
+    def title(self):
+        """Return the heading that its notebook begins with."""
+        cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
+        return "".join(cells[0]["source"]).partition("\n")[0].lstrip("# ")
 
     @property
     def number(self):
@@ -70,14 +82,14 @@ def pages(root=ROOT):
     ------
     ContentsError : the contents are out of form
     """
-    found, part, chapters = [], "", ()
+    found, caption, chapters = [], "", ()
     for listed in _contents(root)["parts"]:
         files = [entry["file"] for entry in listed["chapters"]]
         names = tuple(file.removeprefix(FOLDER) for file in files if file.startswith(FOLDER))
         if "caption" in listed:
-            part, chapters = listed["caption"].partition(":")[0], names
+            caption, chapters = listed["caption"], names
         closes = () if "caption" in listed else chapters
-        found += [Page(root / FOLDER / f"{name}.ipynb", part, closes) for name in names]
+        found += [Page(root / FOLDER / f"{name}.ipynb", caption, closes) for name in names]
     for fault in _faults(found):
         raise ContentsError(fault)
     return tuple(found)

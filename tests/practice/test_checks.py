@@ -21,7 +21,9 @@ def in_every_part(change, value):
     if isinstance(value, tl.Gradients):
         return tl.Gradients(*in_every_part(change, tuple(vars(value).values())))
     if hasattr(value, "detach"):  # a tensor
-        return value.new_tensor(change(value.detach().numpy()))
+        import torch
+
+        return torch.tensor(change(value.detach().numpy()))
     return change(value) if isinstance(value, np.ndarray) else value
 
 

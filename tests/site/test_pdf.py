@@ -152,10 +152,10 @@ def test_a_page_that_is_not_in_the_book_is_refused(browser, site_dir, tmp_path):
 
 
 def test_without_a_browser_the_command_says_so(tmp_path):
-    run = [sys.executable, ROOT / "tools" / "print_book.py"]
+    run = [sys.executable, "-m", "tools.print_book"]
     nothing = {"PATH": "", "PLAYWRIGHT_BROWSERS_PATH": str(tmp_path)}
     done = subprocess.run(
-        run, env=os.environ | nothing, capture_output=True, text=True, check=False
+        run, cwd=ROOT, env=os.environ | nothing, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert done.stderr.startswith("There is no Chromium here. ")

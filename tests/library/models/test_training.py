@@ -114,6 +114,7 @@ def test_every_step_hands_out_its_own_model():
     assert len({model.U[0, 0] for model in models}) == 3
 
 
+@pytest.mark.long
 def test_two_layers_learn_to_copy_in_steps_in_which_one_does_not():
     fresh = draw_sequences(np.random.default_rng(1000), 128)
     sizes, found = [], []

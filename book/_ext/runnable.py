@@ -15,9 +15,15 @@ from sphinx.errors import ExtensionError
 
 from book._ext.site_shell import is_site
 from tools.chapters import FOLDER, ROOT, pages
-from tutorial_lib.records import DATA, FOLDERS
+from tutorial_lib.records import DATA, FOLDERS, page_of
 
-LEFT_OUT = ("pytorch", *(f"data/{folder}" for folder in FOLDERS))  # of the wheel of the page
+ROOMS = DATA.parent / "practice"
+ELSEWHERE = {page.name for page in pages() if not page.runs_in_browser}
+LEFT_OUT = (  # of the wheel of the page
+    "pytorch",
+    *(f"practice/{room.name}" for room in ROOMS.iterdir() if page_of(room.name) in ELSEWHERE),
+    *(f"data/{folder}" for folder in FOLDERS),
+)
 # Of every file in a wheel, so that the same sources give the same bytes: the first that zip knows.
 EPOCH = "315532800"
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"

@@ -132,6 +132,8 @@ def _goal(parts):
         yield f"the top does not show the map once, its own steps in bold: {UNLIT}"
     if not re.search(r"\bminutes\b.*\breading\b.*\bdoing\b", goal, re.DOTALL):
         yield "Goal does not give the minutes of reading and of doing"
+    if not re.search(r"`[^`\n]*→[^`\n]*`", goal):
+        yield "Goal does not show its arrow, such as `X → Q, K, V`"
 
 
 def _recap(name, parts):

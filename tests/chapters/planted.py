@@ -148,7 +148,7 @@ REVIEW_OPENING = f"""\
 
 ## Goal
 
-All six steps. 20 minutes of reading, 40 of doing."""
+All six steps, `ids → Y`. 20 minutes of reading, 40 of doing."""
 
 
 def review():

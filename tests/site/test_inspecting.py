@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.site.arrival import do_references, largest_task, recorded
+from tools.chapters import pages
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz
 from tutorial_lib.elements.exhibits import playground
@@ -385,7 +386,9 @@ def test_largest_array_is_operated_without_a_stutter(show, browser, causal):
     assert largest_task(events) <= 1.25
 
 
-FIGURES = {"04_heads": ("tl-gallery",), "08_gradients": ("tl-gallery", "tl-inspector")}
+SHOWN = re.compile(r"<(tl-gallery|tl-inspector)\b")
+FIGURES = {p.name: set(SHOWN.findall(p.path.read_text(encoding="utf-8"))) for p in pages()}
+FIGURES = {name: kinds for name, kinds in FIGURES.items() if kinds}
 
 
 @pytest.mark.parametrize(("name", "kinds"), FIGURES.items(), ids=FIGURES)

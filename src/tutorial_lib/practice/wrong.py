@@ -25,12 +25,7 @@ def _mask_after(scores, mask):
 
 
 def _nan_in_empty_row(scores, mask):
-    with np.errstate(invalid="ignore"):
-        return masked(scores, mask) if mask is None else _raw_softmax(scores, mask)
-
-
-def _raw_softmax(scores, mask):
-    filled = np.where(mask, scores, -np.inf)
+    filled = scores if mask is None else np.where(mask, scores, -np.inf)
     positive = np.exp(filled - filled.max(axis=-1, keepdims=True))
     return positive / positive.sum(axis=-1, keepdims=True)
 
@@ -183,14 +178,6 @@ SPLIT_HEADS = (
         "Swap the head and token axes, not the last two.",
         lambda X, n_heads: np.swapaxes(split_heads(X, n_heads), -2, -1),
     ),
-    Mistake(
-        "tokens_cut",
-        "the tokens are cut into heads instead of the width",
-        "Every head sees every token: cut the last axis.",
-        lambda X, n_heads: X[..., : X.shape[-2] // n_heads * n_heads, :].reshape(
-            *X.shape[:-2], n_heads, -1, X.shape[-1]
-        ),
-    ),
 )
 
 
@@ -234,12 +221,6 @@ CONCAT_HEADS = (
         "the heads are stacked along the tokens",
         "Lay them along the last axis: the width is H*d_v, the length stays T.",
         lambda heads: heads.reshape(*heads.shape[:-3], -1, heads.shape[-1]),
-    ),
-    Mistake(
-        "averaged",
-        "the heads are averaged",
-        "Concatenation keeps every number: the width is H*d_v.",
-        lambda heads: heads.mean(axis=-3),
     ),
     Mistake(
         "sentences_side_by_side",

@@ -5,19 +5,11 @@ import numpy as np
 from tutorial_lib.practice.mistake import Mistake
 
 
-def _embed_one_position(ids, E, P=None):
-    return E[ids] + (0 if P is None else P[0])
-
-
-def _embed_position_of_id(ids, E, P=None):
-    return E[ids] + (0 if P is None else P[ids % len(P)])
-
-
 def _embed_sequence_axis(ids, E, P=None):
-    X = E[ids]
-    if P is None or ids.ndim == 1:
-        return X if P is None else X + P[: len(ids)]
-    return X + P[np.arange(len(ids)) % len(P)][:, None]
+    if P is None:
+        return E[ids]
+    places = P[np.arange(len(ids)) % len(P)]
+    return E[ids] + (places if ids.ndim == 1 else places[:, None])
 
 
 _EMBED = (
@@ -31,13 +23,13 @@ _EMBED = (
         "one_position",
         "every token gets the first row of P",
         "Add row t of P to token t: P[:T], not P[0].",
-        _embed_one_position,
+        lambda ids, E, P=None: E[ids] + (0 if P is None else P[0]),
     ),
     Mistake(
         "position_of_id",
         "P is looked up with the ids instead of the places",
         "A place is counted from 0 along the sequence: P[:T], not P[ids].",
-        _embed_position_of_id,
+        lambda ids, E, P=None: E[ids] + (0 if P is None else P[ids % len(P)]),
     ),
     Mistake(
         "position_of_sequence",
@@ -135,22 +127,6 @@ _EMBED_PADDED = (
         "Keep the rows where ids != pad_id.",
         lambda ids, E, P, pad_id: _embed_keeping(ids, E, P, ids == pad_id),
     ),
-    Mistake(
-        "whole_sentence",
-        "one padded place sets its whole sentence to 0",
-        "Decide place by place: no any() or all() over the sentence.",
-        lambda ids, E, P, pad_id: _embed_keeping(
-            ids, E, P, np.broadcast_to((ids != pad_id).all(axis=-1, keepdims=True), ids.shape)
-        ),
-    ),
-    Mistake(
-        "after_first_padding",
-        "everything after the first padding is set to 0, so padding in front erases the sentence",
-        "Decide place by place: ids != pad_id.",
-        lambda ids, E, P, pad_id: _embed_keeping(
-            ids, E, P, np.logical_and.accumulate(ids != pad_id, axis=-1)
-        ),
-    ),
 )
 
 
@@ -178,12 +154,6 @@ _POSITIONS_FROM_WAVELENGTHS = (
         "cosine and sine have changed places",
         "Even columns hold the sine, odd columns the cosine.",
         lambda T, wavelengths: _clock(T, 2 * np.pi / wavelengths, order="cosine first"),
-    ),
-    Mistake(
-        "from_one",
-        "positions are counted from 1",
-        "The first row is position 0, with sine 0 and cosine 1.",
-        lambda T, wavelengths: _clock(T, 2 * np.pi / wavelengths, start=1),
     ),
     Mistake(
         "degrees",

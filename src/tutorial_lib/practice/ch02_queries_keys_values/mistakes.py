@@ -5,30 +5,29 @@ import numpy as np
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.practice.mistake import Mistake
 
+
+def _project(X, W):
+    return X[..., None, :, :] @ W
+
+
 _PROJECT_HEADS = (
-    Mistake(
-        "first_head_only",
-        "every head gets the matrix of head 0",
-        "Let the matrices broadcast: X[..., None, :, :] @ W uses W[h] for head h.",
-        lambda X, W: X[..., None, :, :] @ np.broadcast_to(W[:1], W.shape),
-    ),
     Mistake(
         "heads_last",
         "the head axis stands behind the token axis",
         "Give X a head axis before its last two: X[..., None, :, :].",
-        lambda X, W: np.swapaxes(X[..., None, :, :] @ W, -3, -2),
+        lambda X, W: np.swapaxes(_project(X, W), -3, -2),
     ),
     Mistake(
         "heads_summed",
         "the heads are added up",
         "Each head keeps its own result: the head axis stays.",
-        lambda X, W: (X[..., None, :, :] @ W).sum(axis=-3),
+        lambda X, W: _project(X, W).sum(axis=-3),
     ),
     Mistake(
         "tokens_first",
         "each result is transposed: features are rows, tokens are columns",
         "Rows are tokens: X @ W, not (X @ W).T.",
-        lambda X, W: np.swapaxes(X[..., None, :, :] @ W, -2, -1),
+        lambda X, W: np.swapaxes(_project(X, W), -2, -1),
     ),
     Mistake(
         "wide_reshape",
@@ -37,10 +36,6 @@ _PROJECT_HEADS = (
         lambda X, W: (X @ concat_heads(W)).reshape(*X.shape[:-2], len(W), X.shape[-2], W.shape[-1]),
     ),
 )
-
-
-def _project(X, W):
-    return X[..., None, :, :] @ W
 
 
 _PROJECT_WITH_BIAS = (
@@ -62,26 +57,10 @@ _PROJECT_WITH_BIAS = (
         "Head h gets b[h] alone.",
         lambda X, W, b: _project(X, W) + b.sum(axis=0),
     ),
-    Mistake(
-        "first_token_only",
-        "only the first token gets the bias",
-        "Every token gets the bias of its head: let the token axis broadcast.",
-        lambda X, W, b: _project(X, W) + b[:, None, :] * (np.arange(X.shape[-2]) == 0)[:, None],
-    ),
 )
 
 
-def _slices(X, H):
-    return np.stack(np.split(X, H, axis=-1), axis=-3)
-
-
 _PROJECT_SLICED_INPUT = (
-    Mistake(
-        "first_slice",
-        "every head gets the first slice of X",
-        "Head h gets columns h*w to (h+1)*w.",
-        lambda X, W: _project(X[..., : W.shape[1]], W),
-    ),
     Mistake(
         "interleaved",
         "the slices are interleaved: head 0 takes every H-th column",
@@ -95,16 +74,10 @@ _PROJECT_SLICED_INPUT = (
         lambda X, W: X.reshape(*X.shape[:-2], len(W), X.shape[-2], W.shape[1]) @ W,
     ),
     Mistake(
-        "first_matrix",
-        "every slice is multiplied by the matrix of head 0",
-        "Slice h meets W[h].",
-        lambda X, W: _slices(X, len(W)) @ W[0],
-    ),
-    Mistake(
         "heads_last",
         "the head axis stands behind the token axis",
         "The result is (..., H, T, d): heads first, then tokens.",
-        lambda X, W: np.swapaxes(_slices(X, len(W)) @ W, -3, -2),
+        lambda X, W: np.stack([x @ w for x, w in zip(np.split(X, len(W), -1), W, strict=True)], -2),
     ),
 )
 

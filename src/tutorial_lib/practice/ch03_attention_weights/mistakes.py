@@ -8,18 +8,12 @@ from tutorial_lib.practice.wrong import ATTENTION_WEIGHTS, SCALED_DOT_PRODUCT_AT
 
 
 def _softmax_no_max(scores, axis=-1):
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.exp(scores) / np.exp(scores).sum(axis=axis, keepdims=True)
+    return np.exp(scores) / np.exp(scores).sum(axis=axis, keepdims=True)
 
 
 def _softmax_global_max(scores, axis=-1):
-    with np.errstate(over="ignore", invalid="ignore"):
-        positive = np.exp(scores - scores.max())
-        return positive / positive.sum(axis=axis, keepdims=True)
-
-
-def _softmax_mean(scores, axis=-1):
-    return _softmax_no_max(scores - scores.mean(axis=axis, keepdims=True), axis)
+    positive = np.exp(scores - scores.max())
+    return positive / positive.sum(axis=axis, keepdims=True)
 
 
 _SOFTMAX = (
@@ -51,7 +45,7 @@ _SOFTMAX = (
         "not_the_largest",
         "what is taken away from each row is not its largest score, so distant scores give NaN",
         "Take the maximum away, not the mean or the minimum.",
-        _softmax_mean,
+        lambda scores, axis=-1: _softmax_no_max(scores - scores.mean(axis, keepdims=True), axis),
     ),
     Mistake(
         "base_two",
@@ -107,18 +101,7 @@ _CAUSAL_MASK = (
         "End at the diagonal: k=S - T.",
         lambda T, S=None: _tril(T, S, k=_last(T, S) + 1),
     ),
-    Mistake(
-        "shape_swapped",
-        "queries and keys have changed places: the shape is (S, T)",
-        "Rows are queries, columns are keys: (T, S).",
-        lambda T, S=None: _tril(T, S, k=_last(T, S)).T,
-    ),
 )
-
-
-def _log_of_softmax(scores):
-    with np.errstate(divide="ignore"):
-        return np.log(softmax(scores))
 
 
 _LOG_SOFTMAX = (
@@ -126,7 +109,7 @@ _LOG_SOFTMAX = (
         "log_of_softmax",
         "it takes the logarithm of a softmax: weights too small for a float become log 0 = -inf",
         "Stay with logarithms: scores minus the logarithm of the sum, after taking the maximum.",
-        _log_of_softmax,
+        lambda scores: np.log(softmax(scores)),
     ),
     Mistake(
         "overflow",
@@ -153,12 +136,6 @@ _LOG_SOFTMAX = (
         "the sum runs over the whole array, not each row",
         "Sum along the last axis and keep it: sum(axis=-1, keepdims=True).",
         lambda scores: scores - scores.max() - np.log(np.exp(scores - scores.max()).sum()),
-    ),
-    Mistake(
-        "sign",
-        "the sign is turned: logarithms of weights are never above 0",
-        "It is the scores minus the logarithm of the sum.",
-        lambda scores: -_log_of_softmax(np.clip(scores, scores.max(-1, keepdims=True) - 700, None)),
     ),
     Mistake(
         "wrong_axis",
@@ -205,16 +182,12 @@ _CAUSAL_PADDING_MASK = (
         lambda is_token: _padding(is_token, np.logical_and) & is_token[:, None, :, None],
     ),
     Mistake(
-        "causal_only",
-        "padding is not hidden",
-        "Combine the causal mask with is_token.",
-        lambda is_token: np.broadcast_to(_tril(is_token.shape[-1]), _full(is_token)).copy(),
-    ),
-    Mistake(
         "padding_only",
         "the future is not hidden",
         "Combine is_token with causal_mask(T).",
-        lambda is_token: np.broadcast_to(is_token[:, None, None, :], _full(is_token)).copy(),
+        lambda is_token: _padding(
+            is_token, lambda causal, padding: padding | np.zeros_like(causal)
+        ),
     ),
     Mistake(
         "true_means_hidden",
@@ -229,11 +202,6 @@ _CAUSAL_PADDING_MASK = (
         lambda is_token: _padding(is_token, lambda causal, padding: causal.T & padding),
     ),
 )
-
-
-def _full(is_token):
-    B, T = is_token.shape
-    return B, 1, T, T
 
 
 def _first_sum(weights, axes, close=np.isclose):

@@ -73,12 +73,6 @@ _MULTIPLY_ADDS = (
         lambda T, d_model, H, d_k: _work(T, d_model, H, d_k) - T * H * d_k * d_model,
     ),
     Mistake(
-        "one_projection",
-        "one projection is counted instead of three",
-        "Q, K and V are three.",
-        lambda T, d_model, H, d_k: _work(T, d_model, H, d_k) - 2 * T * d_model * H * d_k,
-    ),
-    Mistake(
         "mixing_forgotten",
         "mixing the values is not counted",
         "Scores and mixing cost the same: T·T·d_k each, for each head.",
@@ -99,12 +93,6 @@ _SCORE_RANKS = (
         lambda Q, K: np.full(len(Q), Q.shape[-1]),
     ),
     Mistake(
-        "rank_of_q",
-        "it is the rank of Q alone",
-        "Keys limit the rank too: take Q @ Kᵀ.",
-        lambda Q, K: _ranks(Q),
-    ),
-    Mistake(
         "rank_of_weights",
         "it is the rank of the weights; a softmax raises the rank",
         "Stop at the scores.",
@@ -115,18 +103,6 @@ _SCORE_RANKS = (
         "it answers the smaller of T and S",
         "The inner width d_k limits the rank as well.",
         lambda Q, K: np.full(len(Q), min(Q.shape[-2], K.shape[-2])),
-    ),
-    Mistake(
-        "all_heads_together",
-        "the heads' scores are added up before the rank is taken",
-        "Each head has a rank of its own: keep the head axis.",
-        lambda Q, K: np.full(len(Q), _ranks((Q @ np.swapaxes(K, -1, -2)).sum(axis=0))),
-    ),
-    Mistake(
-        "rank_of_k",
-        "it is the rank of K alone",
-        "Queries limit the rank too: take Q @ Kᵀ.",
-        lambda Q, K: _ranks(K),
     ),
 )
 

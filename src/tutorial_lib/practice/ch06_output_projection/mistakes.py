@@ -131,30 +131,12 @@ _TRACE = (
     ),
     _traced("scale_d_model", _SCALE_D_MODEL.says, _SCALE_D_MODEL.mend, _other_scale),
     _traced(
-        "weights_unmasked",
-        "weights are recorded without the mask",
-        "Record the weights that mix the values: attention_weights(scores, mask=mask).",
-        lambda record, params, mask: {"weights": attention_weights(record.scores)},
-    ),
-    _traced(
         "context_is_x",
         "context holds X although no context was given",
         "Pass context on as it came; None says that X looks at itself.",
         lambda record, params, mask: {
             "context": record.X if record.context is None else record.context
         },
-    ),
-    _traced(
-        "q_k_exchanged",
-        "Q and K stand in each other's place",
-        "Trace takes params, X, context, Q, K, V and so on, in the order of the data flow.",
-        lambda record, params, mask: {"Q": record.K, "K": record.Q},
-    ),
-    _traced(
-        "heads_projected",
-        "heads are recorded after W_O",
-        "heads are weights @ V, (..., H, T, d_v); W_O comes after concat.",
-        lambda record, params, mask: {"heads": record.heads @ _blocks(record.heads, params.W_O)},
     ),
     _traced("interleaved", _INTERLEAVED.says, _INTERLEAVED.mend, _interleave),
     _traced(
@@ -166,20 +148,11 @@ _TRACE = (
 )
 
 
-def _blocks(heads, W_O):
-    H, d_v = heads.shape[-3], heads.shape[-1]
-    return W_O.reshape(H, d_v, -1)
-
-
 def _parts(heads, W_O):
     """Return what each head adds to Y, and Y with an axis of 1 in the place of the heads."""
-    parts = heads @ _blocks(heads, W_O)
+    H, d_v = heads.shape[-3], heads.shape[-1]
+    parts = heads @ W_O.reshape(H, d_v, -1)
     return parts, parts.sum(axis=-3, keepdims=True)
-
-
-def _along(parts, Y):
-    """Return the part along Y: dot product with Y over dot product of Y with itself."""
-    return (parts * Y).sum(axis=-1) / (Y * Y).sum(axis=-1)
 
 
 def _length(array):
@@ -190,17 +163,11 @@ def _of_parts(name, says, mend, measure):
     return Mistake(name, says, mend, lambda heads, W_O: measure(*_parts(heads, W_O)))
 
 
-def _of_blocks(name, says, mend, cut):
-    def wrong(heads, W_O):
-        parts = heads @ cut(heads, W_O)
-        return _along(parts, parts.sum(axis=-3, keepdims=True))
-
-    return Mistake(name, says, mend, wrong)
-
-
 def _every_hth_row(heads, W_O):
     H, d_v = heads.shape[-3], heads.shape[-1]
-    return np.swapaxes(W_O.reshape(d_v, H, -1), 0, 1)
+    parts = heads @ np.swapaxes(W_O.reshape(d_v, H, -1), 0, 1)
+    Y = parts.sum(axis=-3, keepdims=True)
+    return (parts * Y).sum(axis=-1) / (Y * Y).sum(axis=-1)
 
 
 _HEAD_SHARES = (
@@ -235,20 +202,6 @@ _HEAD_SHARES = (
         lambda parts, Y: (parts / Y).mean(axis=-1),
     ),
     Mistake(
-        "concat_alone",
-        "W_O is left out: it is each head's share of concat",
-        "A head's part of Y is heads[h] @ rows of W_O.",
-        lambda heads, W_O: (
-            (heads * heads).sum(-1) / (heads * heads).sum(axis=(-3, -1))[..., None, :]
-        ),
-    ),
-    _of_blocks(
-        "first_rows",
-        "every head is multiplied by the rows of head 0",
-        "Head h has rows h*d_v to (h+1)*d_v: W_O.reshape(H, d_v, -1).",
-        lambda heads, W_O: W_O[: heads.shape[-1]],
-    ),
-    _of_blocks(
         "every_hth_row",
         "each head is multiplied by every H-th row of W_O",
         "The rows of a head stand together: W_O.reshape(H, d_v, -1).",
@@ -279,12 +232,6 @@ _LENGTH_FACTOR = (
         "it is the factor of the squared length",
         "Take the root.",
         lambda W: W.shape[1] * (W * W).mean(),
-    ),
-    Mistake(
-        "root_of_columns_forgotten",
-        "m is not under the root",
-        "The squared length is about m s² |x|²: take the root of m too.",
-        lambda W: W.shape[1] * _spread(W),
     ),
     Mistake(
         "norm",
@@ -325,18 +272,6 @@ _LAYER_PARAMETERS = (
         "W_K and W_V are counted for every head",
         "Keys and values have kv_heads heads.",
         lambda d_model, heads, d_k, kv_heads: 4 * d_model * heads * d_k,
-    ),
-    Mistake(
-        "keys_alone_shared",
-        "W_V is counted for every head",
-        "Values have kv_heads heads, as keys have.",
-        lambda d_model, heads, d_k, kv_heads: d_model * d_k * (3 * heads + kv_heads),
-    ),
-    Mistake(
-        "all_shared",
-        "all four matrices are counted with kv_heads",
-        "W_Q and W_O have `heads` heads.",
-        lambda d_model, heads, d_k, kv_heads: 4 * d_model * kv_heads * d_k,
     ),
     Mistake(
         "four_squares",

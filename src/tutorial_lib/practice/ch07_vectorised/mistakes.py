@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from tutorial_lib.attention import causal_mask
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.practice.mistake import Mistake, named
 from tutorial_lib.practice.wrong import SPLIT_HEADS
@@ -12,45 +11,25 @@ from tutorial_lib.projection import project_heads
 from tutorial_lib.tiled import attend_block
 
 
-def _mask_at_the_end(rows, S, *, k=0):
-    return np.tril(np.ones((rows, S), dtype=bool), k=S - rows + k)
-
-
-def _share(scores):
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
-
-
-def _block(*, fill=-np.inf, mask=_mask_at_the_end, share=_share, scale=1.0):
-    def block(Q, K_T, V, *, causal=False):
-        scores = scale * Q @ K_T
-        if causal:
-            scores = np.where(mask(*scores.shape[-2:]), scores, fill)
-        with np.errstate(all="ignore"):
-            return share(scores) @ V
-
-    return block
-
-
-def _block_scaled_again(Q, K_T, V, *, causal=False):
-    return _block(scale=1 / math.sqrt(Q.shape[-1]))(Q, K_T, V, causal=causal)
-
-
-def _share_not_shifted(scores):
-    return np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
-
-
-def _share_columns(scores):
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-2, keepdims=True)
-
-
-def _share_not_divided(scores):
+def _powers(scores):
     return np.exp(scores - scores.max(axis=-1, keepdims=True))
 
 
-def _mask_at_the_start(rows, S):
-    return np.tril(np.ones((rows, S), dtype=bool))
+def _share(scores):
+    return _powers(scores) / _powers(scores).sum(axis=-1, keepdims=True)
+
+
+def _block(*, fill=-np.inf, diagonal=lambda rows, S: S - rows, share=_share):
+    """Attend; `diagonal` is the number of the last key that the first query of a block sees."""
+
+    def block(Q, K_T, V, *, causal=False):
+        scores = Q @ K_T
+        if causal:
+            rows, S = scores.shape[-2:]
+            scores = np.where(np.tri(rows, S, diagonal(rows, S), dtype=bool), scores, fill)
+        return share(scores) @ V
+
+    return block
 
 
 _ATTEND_BLOCK = (
@@ -58,19 +37,19 @@ _ATTEND_BLOCK = (
         "sees_the_future",
         "causal changes nothing: queries see the keys behind them",
         "Put -inf into the scores of the future, in the last columns.",
-        _block(mask=lambda rows, S: np.ones((rows, S), dtype=bool)),
+        _block(diagonal=lambda rows, S: S),
     ),
     Mistake(
         "mask_in_the_first_columns",
         "the mask lies on the first keys, but the queries are the last of the tokens",
         "Mask scores[..., -rows:] with causal_mask(rows); all keys before are allowed.",
-        _block(mask=_mask_at_the_start),
+        _block(diagonal=lambda rows, S: 0),
     ),
     Mistake(
         "hides_the_diagonal",
         "a query may not look at its own key",
         "The causal mask contains the diagonal.",
-        _block(mask=lambda rows, S: _mask_at_the_end(rows, S, k=-1)),
+        _block(diagonal=lambda rows, S: S - rows - 1),
     ),
     Mistake(
         "filled_with_0",
@@ -82,25 +61,25 @@ _ATTEND_BLOCK = (
         "not_divided",
         "the powers are not divided by their sum",
         "Divide each row of the result by the sum of its powers.",
-        _block(share=_share_not_divided),
+        _block(share=_powers),
     ),
     Mistake(
         "sum_over_queries",
         "the powers are summed over the queries instead of the keys",
         "Sum along the last axis: powers @ ones, or powers.sum(axis=-1, keepdims=True).",
-        _block(share=_share_columns),
+        _block(share=lambda scores: _powers(scores) / _powers(scores).sum(-2, keepdims=True)),
     ),
     Mistake(
         "overflow",
         "large scores give NaN",
         "Take each row's largest score away before the exponential.",
-        _block(share=_share_not_shifted),
+        _block(share=lambda scores: np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)),
     ),
     Mistake(
         "scaled_again",
         "the scores are divided by the square root of d_k, which Q has been already",
         "Use Q @ K_T as it is.",
-        _block_scaled_again,
+        lambda Q, *keys, **options: _block()(Q / math.sqrt(Q.shape[-1]), *keys, **options),
     ),
 )
 
@@ -118,16 +97,7 @@ def _in_blocks(see):
     return attend
 
 
-def _tile(Q, K_T, V, causal, rows):
-    stop = rows.stop if causal else None
-    return Q[..., rows, :], K_T[..., :stop], V[..., :stop, :]
-
-
-def _up_to(Q, K_T, V, causal, rows):
-    return attend_block(*_tile(Q, K_T, V, causal, rows), causal=causal)
-
-
-def _all_keys_masked_at_the_end(Q, K_T, V, causal, rows):
+def _all_keys(Q, K_T, V, causal, rows):
     return attend_block(Q[..., rows, :], K_T, V, causal=causal)
 
 
@@ -135,11 +105,14 @@ def _own_keys(Q, K_T, V, causal, rows):
     return attend_block(Q[..., rows, :], K_T[..., rows], V[..., rows, :], causal=causal)
 
 
+def _unmasked(Q, K_T, V, causal, rows):
+    stop = rows.stop if causal else None
+    return attend_block(Q[..., rows, :], K_T[..., :stop], V[..., :stop, :])
+
+
 def _last_block_left_out(Q, K_T, V, *, causal, block):
-    heads = np.zeros_like(V)
-    for start in range(0, V.shape[-2] - block + 1, block):
-        rows = slice(start, start + block)
-        heads[..., rows, :] = _up_to(Q, K_T, V, causal, rows)
+    heads = attend_block(Q, K_T, V, causal=causal)
+    heads[..., V.shape[-2] // block * block :, :] = 0
     return heads
 
 
@@ -160,25 +133,13 @@ _ATTEND_IN_BLOCKS = (
         "all_keys_in_a_causal_block",
         "a causal block gets all keys, so its mask hides the wrong ones",
         "Cut the keys at the end of the block when causal is True.",
-        _in_blocks(_all_keys_masked_at_the_end),
+        _in_blocks(_all_keys),
     ),
     Mistake(
         "mask_within_the_block_forgotten",
         "a query sees the keys behind it within its own block",
         "Hand causal on to attend_block.",
-        _in_blocks(lambda *inputs: attend_block(*_tile(*inputs))),
-    ),
-    Mistake(
-        "causal_ignored",
-        "causal=True changes nothing",
-        "Cut the keys at the end of each block, and hand causal on to attend_block.",
-        _in_blocks(lambda Q, K_T, V, causal, rows: _up_to(Q, K_T, V, False, rows)),
-    ),
-    Mistake(
-        "always_causal",
-        "causal=False changes nothing",
-        "Let all queries see all keys when causal is False.",
-        _in_blocks(lambda Q, K_T, V, causal, rows: _up_to(Q, K_T, V, True, rows)),
+        _in_blocks(_unmasked),
     ),
 )
 
@@ -214,11 +175,6 @@ def _tiled(*, power=0.5, keys=_keys_as_columns, split=project_heads, lay=concat_
 def _split_wrongly(name):
     split = named(SPLIT_HEADS, name).function
     return lambda x, W: split(x @ concat_heads(W), len(W))
-
-
-def _first_sequence_for_all(X, params, *, causal=False, block=128):
-    first = X[(0,) * (X.ndim - 2)]
-    return np.broadcast_to(_tiled()(first, params, causal=causal), X.shape)
 
 
 def _in_float64(X, params, *, causal=False, block=128):
@@ -264,12 +220,6 @@ _TILED_MULTI_HEAD_ATTENTION = (
         _tiled(see=False),
     ),
     Mistake(
-        "first_sequence_for_all",
-        "every sequence of the batch gets the answer of the first",
-        "Run through np.ndindex(X.shape[:-2]), and use the index on X and on Y.",
-        _first_sequence_for_all,
-    ),
-    Mistake(
         "float64_returned",
         "float32 goes in and float64 comes out",
         "Give new arrays the precision of X: np.empty(X.shape, dtype=X.dtype).",
@@ -283,7 +233,8 @@ def _pairs(Q, K):
 
 
 def _same_heads(Q, K):
-    return np.einsum("...htd,...hsd->...hts", Q, K)
+    same = np.einsum("...htd,...hsd->...hts", Q, K)
+    return np.repeat(same[..., None, :, :], Q.shape[-3], axis=-3)
 
 
 _SCORE_ACROSS_HEADS = (
@@ -297,7 +248,7 @@ _SCORE_ACROSS_HEADS = (
         "same_head_repeated",
         "every query meets the keys of its own head alone",
         "Give the two heads different letters: a shared letter pairs head 0 with head 0.",
-        lambda Q, K: np.repeat(_same_heads(Q, K)[..., None, :, :], Q.shape[-3], axis=-3),
+        _same_heads,
     ),
     Mistake(
         "divided",
@@ -338,23 +289,11 @@ _WINDOW_MASKS = (
         "Rows are queries: np.arange(T)[:, None] - np.arange(T).",
         lambda T, widths: np.swapaxes(_window(T, widths), -1, -2),
     ),
-    Mistake(
-        "first_width_for_all",
-        "all heads have the width of head 0",
-        "Give the widths axes of length 1: widths[:, None, None].",
-        lambda T, widths: _window(T, np.full_like(widths, widths[0])),
-    ),
-    Mistake(
-        "no_window",
-        "it is the causal mask in every head: the widths are not used",
-        "A key may not be older than the window: t - s < width.",
-        lambda T, widths: np.repeat(causal_mask(T)[None], len(widths), axis=0),
-    ),
 )
 
 
-def _norms(V, order=2):
-    return np.linalg.norm(V, ord=order, axis=-1)[..., None, :]  # (..., H, 1, S)
+def _norms(V):
+    return np.linalg.norm(V, axis=-1)[..., None, :]  # (..., H, 1, S)
 
 
 _WEIGHTED_NORMS = (
@@ -363,24 +302,6 @@ _WEIGHTED_NORMS = (
         "the norms are squared: the root is missing",
         "Take the square root of the sum of squares, or np.linalg.norm(V, axis=-1).",
         lambda weights, V: weights * _norms(V) ** 2,
-    ),
-    Mistake(
-        "sum_of_sizes",
-        "the sizes of the entries are added, not their squares",
-        "Use np.linalg.norm(V, axis=-1), which takes the root of the sum of squares.",
-        lambda weights, V: weights * _norms(V, 1),
-    ),
-    Mistake(
-        "first_head_for_all",
-        "the values of head 0 are used for all heads",
-        "Keep the head axis of V.",
-        lambda weights, V: weights * _norms(V[..., :1, :, :]),
-    ),
-    Mistake(
-        "unweighted",
-        "the norms are not weighted",
-        "Multiply by the weights.",
-        lambda weights, V: np.broadcast_to(_norms(V), weights.shape),
     ),
     Mistake(
         "rows_sum_to_1",

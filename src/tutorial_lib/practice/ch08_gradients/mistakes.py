@@ -70,15 +70,6 @@ _SOFTMAX_BACKWARD = (
 )
 
 
-def _leading(gradient, shape):
-    return gradient.sum(axis=tuple(range(gradient.ndim - len(shape))))
-
-
-def _first_copy(gradient, shape):
-    gradient = gradient[(0,) * (gradient.ndim - len(shape))]
-    return gradient[tuple(slice(0, length) for length in shape)]
-
-
 _SUM_COPIES = (
     Mistake(
         "averaged",
@@ -89,28 +80,16 @@ _SUM_COPIES = (
         ),
     ),
     Mistake(
-        "first_copy",
-        "it is the gradient of the first copy; the others are lost",
-        "Add up all of them.",
-        _first_copy,
-    ),
-    Mistake(
         "leading_axes_only",
         "it sums the leading axes only; an axis of length 1 was copied too",
         "Sum every axis that is longer in gradient than in shape.",
-        _leading,
+        lambda gradient, shape: gradient.sum(axis=tuple(range(gradient.ndim - len(shape)))),
     ),
     Mistake(
         "not_summed",
         "nothing is added up: the copies come back as they were",
         "Sum every axis that is longer in gradient than in shape.",
         lambda gradient, shape: gradient.copy(),
-    ),
-    Mistake(
-        "everything_summed",
-        "every entry is the sum of the whole array",
-        "Sum the copied axes alone.",
-        lambda gradient, shape: np.full(shape, gradient.sum()),
     ),
 )
 
@@ -141,11 +120,6 @@ def _values_through_softmax(Q, K, V, weights, dheads):
     dQ, dK, _ = _attention(Q, K, V, weights, dheads)
     dscores = softmax_backward(weights, dheads @ _swap(V))
     return dQ, dK, sum_copies(_swap(dscores) @ dheads, V.shape)
-
-
-def _other_order(Q, K, V, weights, dheads):
-    dQ, dK, dV = _attention(Q, K, V, weights, dheads)
-    return dK, dQ, dV
 
 
 _ATTENTION_BACKWARD = (
@@ -191,17 +165,7 @@ _ATTENTION_BACKWARD = (
         "Add the copies up: sum_copies(dK, K.shape), and so for dQ and dV.",
         _copies_kept,
     ),
-    Mistake(
-        "other_order",
-        "dK comes before dQ",
-        "Return dQ, dK, dV.",
-        _other_order,
-    ),
 )
-
-
-def _first_sequence(X):
-    return X.reshape(-1, *X.shape[-2:])[0]
 
 
 _LINEAR_BACKWARD = (
@@ -218,22 +182,10 @@ _LINEAR_BACKWARD = (
         lambda X, W, dY: (dY @ W.T, _swap(X) @ dY),
     ),
     Mistake(
-        "first_sequence",
-        "dW comes from the first sequence of the batch alone",
-        "Lay all tokens of the batch below each other before the product.",
-        lambda X, W, dY: (dY @ W.T, _first_sequence(X).T @ _first_sequence(dY)),
-    ),
-    Mistake(
         "gradient_transposed",
         "dW is transposed",
         "dW has the shape of W: X, transposed, times dY.",
         lambda X, W, dY: (dY @ W.T, _rows(dY).T @ _rows(X)),
-    ),
-    Mistake(
-        "sums_first",
-        "the tokens are added up before X and dY meet",
-        "Token by token multiply first, then add: X, transposed, times dY does both.",
-        lambda X, W, dY: (dY @ W.T, np.outer(_rows(X).sum(axis=0), _rows(dY).sum(axis=0))),
     ),
     Mistake(
         "other_order",
@@ -258,11 +210,6 @@ def _right_dW(X, W, dprojected):
     return gradients.project_heads_backward(X, W, dprojected)[1]
 
 
-def _interleaved(X, W, dprojected):
-    dX, dwide = gradients.linear_backward(X, concat_heads(W), concat_heads(dprojected))
-    return dX, np.moveaxis(dwide.reshape(len(dwide), -1, len(W)), -1, 0)
-
-
 _PROJECT_HEADS_BACKWARD = (
     Mistake(
         "heads_not_summed",
@@ -277,34 +224,16 @@ _PROJECT_HEADS_BACKWARD = (
         lambda *arrays: (_head_rows(*arrays).mean(axis=-3), _right_dW(*arrays)),
     ),
     Mistake(
-        "head_0_only",
-        "dX comes from head 0 alone",
-        "All heads read X: add up their shares.",
-        lambda *arrays: (_head_rows(*arrays)[..., 0, :, :], _right_dW(*arrays)),
-    ),
-    Mistake(
         "reshape_without_transpose",
         "dprojected is reshaped without swapping tokens and heads",
         "Lay the heads side by side with concat_heads.",
         _reshaped,
     ),
     Mistake(
-        "gradient_interleaved",
-        "dW is cut so that head 0 takes every H-th column",
-        "Cut the wide gradient with split_heads: head 0 takes the first d columns.",
-        _interleaved,
-    ),
-    Mistake(
         "batch_kept",
         "dW has a batch axis; W, which all sequences share, has none",
         "Sum over all tokens of all sequences.",
         lambda X, W, d: (_head_rows(X, W, d).sum(axis=-3), _swap(X[..., None, :, :]) @ d),
-    ),
-    Mistake(
-        "other_order",
-        "dW comes before dX",
-        "Return dX, dW.",
-        lambda *arrays: gradients.project_heads_backward(*arrays)[::-1],
     ),
 )
 
@@ -324,13 +253,9 @@ def _layer(trace, dY, **parts):
         )
     ]
     (by_Q, dW_Q), (by_K, dW_K), (by_V, dW_V) = paths
-    by_Q, by_K, by_V = (
-        path * kept
-        for path, kept in zip((by_Q, by_K, by_V), parts.get("kept", (1, 1, 1)), strict=True)
-    )
-    if trace.context is None:
-        return Gradients(by_Q + by_K + by_V, None, dW_Q, dW_K, dW_V, dW_O)
-    return Gradients(by_Q, by_K + by_V, dW_Q, dW_K, dW_V, dW_O)
+    others = parts.get("others", 1) * (by_K + by_V)
+    dX, dcontext = (by_Q + others, None) if trace.context is None else (by_Q, others)
+    return Gradients(dX, dcontext, dW_Q, dW_K, dW_V, dW_O)
 
 
 def _cut_by_reshape(dconcat, n_heads):
@@ -353,19 +278,7 @@ _LAYER_BACKWARD = (
         "path_of_queries_alone",
         "only the path through the queries goes back to the input",
         "Keys and values were made from it too: add up the three paths.",
-        lambda *inputs: _layer(*inputs, kept=(1, 0, 0)),
-    ),
-    Mistake(
-        "path_of_keys_forgotten",
-        "the path through the keys is missing from the gradient of the input",
-        "Queries, keys and values were made from it: add up the three paths.",
-        lambda *inputs: _layer(*inputs, kept=(1, 0, 1)),
-    ),
-    Mistake(
-        "path_of_values_forgotten",
-        "the path through the values is missing from the gradient of the input",
-        "Queries, keys and values were made from it: add up the three paths.",
-        lambda *inputs: _layer(*inputs, kept=(1, 1, 0)),
+        lambda *inputs: _layer(*inputs, others=0),
     ),
     Mistake(
         "softmax_skipped",
@@ -432,12 +345,6 @@ _INPUT_GRADIENTS = (
         _with_inputs(lambda q, k, v: (q.sum(axis=-3), v.sum(axis=-3))),
     ),
     Mistake(
-        "paths_averaged",
-        "the two paths to the context are averaged instead of added up",
-        "Each path moves the loss on its own: add both.",
-        _with_inputs(lambda q, k, v: (q.sum(axis=-3), (k + v).sum(axis=-3) / 2)),
-    ),
-    Mistake(
         "heads_averaged",
         "the heads are averaged instead of added up",
         "All heads read one input: add up their shares.",
@@ -448,18 +355,6 @@ _INPUT_GRADIENTS = (
         "both gradients have a head axis; all heads read one input",
         "Sum over axis -3.",
         _with_inputs(lambda q, k, v: (q, k + v)),
-    ),
-    Mistake(
-        "head_0_only",
-        "only head 0 is counted",
-        "All heads read the inputs: sum over axis -3.",
-        _with_inputs(lambda q, k, v: (q[..., 0, :, :], (k + v)[..., 0, :, :])),
-    ),
-    Mistake(
-        "other_order",
-        "dcontext comes before dX",
-        "Return dX, dcontext.",
-        _with_inputs(lambda q, k, v: ((k + v).sum(axis=-3), q.sum(axis=-3))),
     ),
 )
 
@@ -513,13 +408,13 @@ _SCALE_GRADIENTS = (
 )
 
 
-def _difference_quotients(function, X, *, step=1e-5, one_sided=False, divisor=None):
+def _difference_quotients(function, X, *, step=1e-5, one_sided=False, steps=2):
     found = np.zeros(X.shape)
     for index in np.ndindex(X.shape):
         nudge = np.zeros(X.shape)
         nudge[index] = step
         low = function(X) if one_sided else function(X - nudge)
-        found[index] = (function(X + nudge) - low) / (divisor or (1 if one_sided else 2) * step)
+        found[index] = (function(X + nudge) - low) / (steps * step)
     return found
 
 
@@ -546,19 +441,13 @@ _WRONG_ENTRIES = (
         "one_sided",
         "it steps to one side only, which is off by about a step's length",
         "Go one step up and one step down, and divide by two steps.",
-        _judge(one_sided=True),
+        _judge(one_sided=True, steps=1),
     ),
     Mistake(
         "half_forgotten",
         "the difference of two steps is divided by one step",
         "From X - step to X + step are two steps: divide by 2 * step.",
-        _judge(divisor=1e-5),
-    ),
-    Mistake(
-        "sign_turned",
-        "it takes the lower value minus the higher one",
-        "function(X + nudge) comes first.",
-        _judge(divisor=-2e-5),
+        _judge(steps=1),
     ),
     Mistake(
         "step_too_small",

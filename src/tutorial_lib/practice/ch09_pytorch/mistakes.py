@@ -1,6 +1,7 @@
 """Wrong forms of the functions of chapter 09."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,12 +12,8 @@ def _rows(W):
     return np.swapaxes(W, -1, -2).reshape(-1, W.shape[1])
 
 
-def _packed(*, turn=_rows, order="QKV", scale=1.0):
-    def packed_weight(params):
-        kinds = {"Q": scale * params.W_Q, "K": params.W_K, "V": params.W_V}
-        return np.concatenate([turn(kinds[kind]) for kind in order])
-
-    return packed_weight
+def _packed(turn=_rows):
+    return lambda params: np.concatenate([turn(W) for W in (params.W_Q, params.W_K, params.W_V)])
 
 
 def _head_by_head(params):
@@ -25,7 +22,7 @@ def _head_by_head(params):
 
 
 def _scaled(params):
-    return _packed(scale=1 / math.sqrt(params.d_k))(params)
+    return _packed()(replace(params, W_Q=params.W_Q / math.sqrt(params.d_k)))
 
 
 PACKED_WEIGHT = (
@@ -33,7 +30,7 @@ PACKED_WEIGHT = (
         "reshape_for_swapaxes",
         "it reads each head's matrix in the order it lies, so rows are no longer columns",
         "Turn each matrix first: np.swapaxes(W, -1, -2), and then the reshape.",
-        _packed(turn=lambda W: W.reshape(-1, W.shape[1])),
+        _packed(lambda W: W.reshape(-1, W.shape[1])),
     ),
     Mistake(
         "head_by_head",
@@ -42,16 +39,10 @@ PACKED_WEIGHT = (
         _head_by_head,
     ),
     Mistake(
-        "keys_first",
-        "its keys come before its queries",
-        "The order is queries, keys, values.",
-        _packed(order="KQV"),
-    ),
-    Mistake(
         "width_before_head",
         "its rows go through the heads first and through their widths second",
         "All rows of one head stand together: the axis of heads comes before that of widths.",
-        _packed(turn=lambda W: W.transpose(2, 0, 1).reshape(-1, W.shape[1])),
+        _packed(lambda W: W.transpose(2, 0, 1).reshape(-1, W.shape[1])),
     ),
     Mistake(
         "columns",
@@ -68,25 +59,18 @@ PACKED_WEIGHT = (
 )
 
 
-def _split(*, read=(3, "H", "d"), order=(0, 1, 2), turn=lambda W: np.swapaxes(W, -1, -2)):
-    def split_packed(weight, n_heads):
-        d_model = weight.shape[1]
-        lengths = {"H": n_heads, "d": len(weight) // (3 * n_heads)}
-        blocks = weight.reshape(*(lengths.get(axis, axis) for axis in read), d_model)
-        places = [read.index(axis) for axis in (3, "H", "d")]
-        blocks = blocks.transpose(*places, 3)
-        return tuple(turn(blocks[kind]) for kind in order)
-
-    return split_packed
+def _cut(weight, n_heads):
+    return weight.reshape(3, n_heads, -1, weight.shape[1])  # (3, H, d, d_model)
 
 
-def _reshaped(blocks):
-    heads, d, d_model = blocks.shape
-    return blocks.reshape(heads, d_model, d)
+def _heads_first(weight, n_heads):
+    blocks = weight.reshape(n_heads, 3, -1, weight.shape[1])
+    return tuple(blocks.transpose(1, 0, 3, 2))
 
 
-def _turned_before(weight, n_heads):
-    return tuple(weight.T.reshape(3, n_heads, weight.shape[1], -1))
+def _widths_first(weight, n_heads):
+    blocks = weight.reshape(3, -1, n_heads, weight.shape[1])
+    return tuple(blocks.transpose(0, 2, 3, 1))
 
 
 SPLIT_PACKED = (
@@ -94,49 +78,38 @@ SPLIT_PACKED = (
         "not_turned",
         "it leaves the matrices on their side, (H, d, d_model)",
         "Swap the last two axes: Params wants (H, d_model, d).",
-        _split(turn=lambda W: W),
+        lambda weight, n_heads: tuple(_cut(weight, n_heads)),
     ),
     Mistake(
         "reshape_to_turn",
         "it turns the matrices by a reshape, which moves no number",
         "Swap the last two axes: np.swapaxes(blocks, -1, -2).",
-        _split(turn=_reshaped),
+        lambda weight, n_heads: tuple(weight.reshape(3, n_heads, weight.shape[1], -1)),
     ),
     Mistake(
         "turned_before_the_cut",
         "it turns the whole packed matrix first and then cuts the rows of d_model",
         "Cut the first axis apart while it is the first, and turn then.",
-        _turned_before,
+        lambda weight, n_heads: tuple(weight.T.reshape(3, n_heads, weight.shape[1], -1)),
     ),
     Mistake(
         "head_before_kind",
         "it reads the rows head by head, as in GPT-NeoX",
         "Here all queries come first: the first axis is kind, head, width.",
-        _split(read=("H", 3, "d")),
+        _heads_first,
     ),
     Mistake(
         "width_before_head",
         "it reads the rows as kind, width, head",
         "All rows of one head stand together: kind, head, width.",
-        _split(read=(3, "d", "H")),
-    ),
-    Mistake(
-        "keys_first",
-        "it takes the first rows for keys",
-        "The order is queries, keys, values.",
-        _split(order=(1, 0, 2)),
+        _widths_first,
     ),
 )
 
 
-def _reordered(*, read=("H", 3, "d"), write=(3, "H", "d"), lay=lambda blocks: blocks):
-    def from_interleaved(weight, n_heads):
-        lengths = {"H": n_heads, "d": len(weight) // (3 * n_heads)}
-        blocks = weight.reshape(*(lengths.get(axis, axis) for axis in read), weight.shape[1])
-        places = [read.index(axis) for axis in write]
-        return lay(blocks.transpose(*places, 3)).reshape(weight.shape)
-
-    return from_interleaved
+def _kinds_innermost(weight, n_heads):
+    blocks = weight.reshape(n_heads, -1, 3, weight.shape[1])
+    return blocks.transpose(2, 0, 1, 3).reshape(weight.shape)
 
 
 FROM_INTERLEAVED = (
@@ -150,31 +123,13 @@ FROM_INTERLEAVED = (
         "there_instead_of_back",
         "it reads the rows as kind, head, width, which is the order to arrive at",
         "They come as head, kind, width. With three heads both would give the same.",
-        _reordered(read=(3, "H", "d"), write=("H", 3, "d")),
+        lambda weight, n_heads: _cut(weight, n_heads).swapaxes(0, 1).reshape(weight.shape),
     ),
     Mistake(
         "width_first",
         "it reads the rows as head, width, kind",
         "Inside a head all rows of the query come first, then those of the key.",
-        _reordered(read=("H", "d", 3)),
-    ),
-    Mistake(
-        "kinds_innermost",
-        "it ends with the kinds innermost: the rows go head, width, kind",
-        "The packed order is kind, head, width.",
-        _reordered(write=("H", "d", 3)),
-    ),
-    Mistake(
-        "keys_first",
-        "its keys come before its queries",
-        "The order is queries, keys, values, in both.",
-        _reordered(lay=lambda blocks: blocks[[1, 0, 2]]),
-    ),
-    Mistake(
-        "columns",
-        "it turns the matrix on its other side",
-        "Only the order of the rows changes: the result is as large as the given one.",
-        lambda weight, n_heads: _reordered()(weight, n_heads).T,
+        _kinds_innermost,
     ),
 )
 
@@ -226,12 +181,6 @@ OUTPUTS_OF = (
         "every name has the output of the part that ran last",
         "A function made in a loop sees the loop's last name: bind it, with name=name.",
         _heard(_output, read=_last),
-    ),
-    Mistake(
-        "whole_module",
-        "every name has the output of the whole module",
-        "Put the hook on the part: module.get_submodule(name).",
-        lambda module, X, names: tuple(module(X) for _ in names),
     ),
 )
 

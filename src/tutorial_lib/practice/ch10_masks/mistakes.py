@@ -84,17 +84,11 @@ MASKED_SOFTMAX = (
 )
 
 
-def _attention(weigh, *, scale=lambda d_k: math.sqrt(d_k)):
+def _attention(weigh):
     def fused_attention(Q, K, V, *, mask=None, dropout=0.0):
-        return weigh(Q @ K.transpose(-2, -1) / scale(Q.shape[-1]), mask=mask) @ V
+        return weigh(Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1]), mask=mask) @ V
 
     return fused_attention
-
-
-def _right(scores, *, mask=None):
-    if mask is None:
-        return scores.softmax(-1)
-    return _row_left_in(scores, mask=mask) * mask.any(-1, keepdim=True)
 
 
 FUSED_ATTENTION = (
@@ -128,12 +122,6 @@ FUSED_ATTENTION = (
         "Pass the mask on: attn_mask=mask | ~some.",
         _attention(lambda scores, mask=None: scores.softmax(-1)),
     ),
-    Mistake(
-        "no_scale",
-        "its scores are not divided by sqrt(d_k)",
-        "F.scaled_dot_product_attention divides by itself; leave its scale alone.",
-        _attention(_right, scale=lambda d_k: 1.0),
-    ),
 )
 
 
@@ -147,10 +135,6 @@ def _joined(*, corner=None, join=lambda causal, mask: causal & mask, shift=0):
         return causal if mask is None else join(causal, mask)
 
     return look
-
-
-def _always(mask, is_causal, Q, K):
-    return _joined()(mask, True, Q, K)
 
 
 MAY_LOOK = (
@@ -192,20 +176,14 @@ MAY_LOOK = (
         "The diagonal belongs to what is seen: tril(S - T), not tril(S - T - 1).",
         _joined(shift=-1),
     ),
-    Mistake(
-        "always_causal",
-        "it is causal when nobody asked for it",
-        "Without is_causal return the mask as it is.",
-        _always,
-    ),
 )
 
 
-def _converted(*, turn=lambda mask: ~mask, axes=(0, 1, 2, 3), rows=None):
+def _converted(*, turn=lambda mask: ~mask, axes=(0, 1, 2, 3)):
     def for_torch_layer(mask, n_heads):
         batch, _, queries, keys = mask.shape
         full = np.broadcast_to(turn(mask), (batch, n_heads, queries, keys)).transpose(axes)
-        return full.reshape(rows or batch * n_heads, queries, keys)
+        return full.reshape(batch * n_heads, queries, keys)
 
     return for_torch_layer
 
@@ -214,21 +192,6 @@ def _tiled(mask, n_heads):
     hidden = ~mask
     batch, heads, queries, keys = hidden.shape
     return np.tile(hidden, (n_heads // heads, 1, 1, 1)).reshape(batch * n_heads, queries, keys)
-
-
-def _four_axes(mask, n_heads):
-    batch, _, queries, keys = mask.shape
-    return np.broadcast_to(~mask, (batch, n_heads, queries, keys))
-
-
-def _first_head(mask, n_heads):
-    batch, _, queries, keys = mask.shape
-    hidden = np.broadcast_to(~mask[:, :1], (batch, n_heads, queries, keys))
-    return hidden.reshape(batch * n_heads, queries, keys)
-
-
-def _not_copied(mask, n_heads):
-    return (~mask).reshape(-1, *mask.shape[-2:])
 
 
 FOR_TORCH_LAYER = (
@@ -248,7 +211,7 @@ FOR_TORCH_LAYER = (
         "four_axes",
         "it keeps batch and heads as two axes",
         "nn.MultiheadAttention wants them as one: reshape(B * n_heads, T, S).",
-        _four_axes,
+        lambda mask, n_heads: np.repeat(~mask, n_heads // mask.shape[1], axis=1),
     ),
     Mistake(
         "tiled",
@@ -260,35 +223,27 @@ FOR_TORCH_LAYER = (
         "first_head_for_all",
         "every head has the mask of head 0",
         "Broadcast the axis of heads only where it has length 1.",
-        _first_head,
+        _converted(turn=lambda mask: ~mask[:, :1]),
     ),
     Mistake(
         "not_copied",
         "one mask for all heads stays one mask",
         "Copy it for each head: np.broadcast_to(mask, (B, n_heads, T, S)).",
-        _not_copied,
+        lambda mask, n_heads: (~mask).reshape(-1, *mask.shape[-2:]),
     ),
 )
-
-
-def _packed(*, number, join=lambda same, T: same & causal_mask(T)):
-    def packed_mask(ids, end):
-        text = number(ids == end)
-        return join(text[:, None, :, None] == text[:, None, None, :], ids.shape[-1])
-
-    return packed_mask
 
 
 def _before(ends):
     return np.cumsum(ends, axis=-1) - ends
 
 
-def _no_head_axis(ids, end):
-    return _packed(number=_before)(ids, end)[:, 0]
+def _packed(*, number=_before, join=lambda same, T: same & causal_mask(T)):
+    def packed_mask(ids, end):
+        text = number(ids == end)
+        return join(text[:, None, :, None] == text[:, None, None, :], ids.shape[-1])
 
-
-def _end_hidden(ids, end):
-    return _packed(number=_before)(ids, end) & (ids != end)[:, None, None, :]
+    return packed_mask
 
 
 PACKED_MASK = (
@@ -302,19 +257,13 @@ PACKED_MASK = (
         "not_causal",
         "a query looks ahead in its text",
         "Join with causal_mask(T): never ahead.",
-        _packed(number=_before, join=lambda same, T: same),
-    ),
-    Mistake(
-        "causal_alone",
-        "a query looks into earlier texts",
-        "Compare the texts of query and key too.",
-        _packed(number=lambda ends: np.zeros(ends.shape, dtype=int)),
+        _packed(join=lambda same, T: same),
     ),
     Mistake(
         "either_allows",
         "it allows what either of the two rules allows",
         "Both must hold: same & causal_mask(T).",
-        _packed(number=_before, join=lambda same, T: same | causal_mask(T)),
+        _packed(join=lambda same, T: same | causal_mask(T)),
     ),
     Mistake(
         "counted_down_the_batch",
@@ -326,19 +275,19 @@ PACKED_MASK = (
         "no_axis_for_heads",
         "it has no axis for heads: (B, T, T)",
         "Add one, [:, None], so that it broadcasts to (B, H, T, T).",
-        _no_head_axis,
+        lambda ids, end: _packed()(ids, end)[:, 0],
     ),
     Mistake(
         "end_hidden",
         "nobody may look at an end, not even the end itself",
         "An end belongs to its text like every other token.",
-        _end_hidden,
+        lambda ids, end: _packed()(ids, end) & (ids != end)[:, None, None, :],
     ),
     Mistake(
         "opposite",
         "it has True where a query may not look",
         "True means may look, here as everywhere in this book.",
-        _packed(number=_before, join=lambda same, T: ~(same & causal_mask(T))),
+        _packed(join=lambda same, T: ~(same & causal_mask(T))),
     ),
 )
 

@@ -34,13 +34,12 @@ def _fold(*, top=_highest, shrink=_shrink_both, base=None, divide=False, kept=No
 
     def fold(state, scores, V):
         maximum, total, mixed = state
-        with np.errstate(all="ignore"):
-            raised = top(maximum, scores)
-            of_total, of_mixed = shrink(maximum, raised)
-            powers = np.exp(scores - (raised if base is None else base(maximum)))
-            shares = powers / _sum(powers) if divide else powers
-            total = of_total * total + _sum(powers)
-            mixed = of_mixed * mixed + shares @ V
+        raised = top(maximum, scores)
+        of_total, of_mixed = shrink(maximum, raised)
+        powers = np.exp(scores - (raised if base is None else base(maximum)))
+        shares = powers / _sum(powers) if divide else powers
+        total = of_total * total + _sum(powers)
+        mixed = of_mixed * mixed + shares @ V
         return raised if kept is None else kept(maximum, raised), total, mixed
 
     return fold
@@ -120,7 +119,7 @@ def _seen(keys, last):
     return keys <= last
 
 
-def _heads(maximum, total, mixed):
+def _heads(total, mixed):
     return mixed / np.where(total > 0, total, 1)
 
 
@@ -135,24 +134,15 @@ def _attend(*, seen=_seen, scale=_root, fold=_right_fold, end=lambda S, block: S
 
     def attend(Q, K, V, last, block):
         state, S = _start(V), K.shape[-2]
-        with np.errstate(all="ignore"):
-            for start in range(0, max(1, end(S, block)), block):
-                keys = np.arange(start, min(start + block, S))
-                scores = scale(Q @ np.swapaxes(K[..., keys, :], -1, -2), Q.shape[-1])
-                scores = np.where(seen(keys, last), scores, -np.inf)
-                state = fold(state, scores, V[..., keys, :])
-            maximum, total, mixed = state
-            return heads(maximum, total, mixed), logsumexp(maximum, total)
+        for start in range(0, max(1, end(S, block)), block):
+            keys = np.arange(start, min(start + block, S))
+            scores = scale(Q @ np.swapaxes(K[..., keys, :], -1, -2), Q.shape[-1])
+            scores = np.where(seen(keys, last), scores, -np.inf)
+            state = fold(state, scores, V[..., keys, :])
+        maximum, total, mixed = state
+        return heads(total, mixed), logsumexp(maximum, total)
 
     return attend
-
-
-def _begun_anew(state, scores, V):
-    return _right_fold(_start(V), scores, V)
-
-
-def _nan_in_empty_rows(maximum, total, mixed):
-    return mixed / total
 
 
 _ATTEND_ROWS = (
@@ -190,31 +180,25 @@ _ATTEND_ROWS = (
         "begun_anew",
         "each block begins anew, so only the last one counts",
         "Fold each block into the state of the blocks before.",
-        _attend(fold=_begun_anew),
+        _attend(fold=lambda state, scores, V: _right_fold(_start(V), scores, V)),
     ),
     Mistake(
         "not_divided",
         "mixed is not divided by total",
         "Divide after the last block: mixed / total.",
-        _attend(heads=lambda maximum, total, mixed: mixed),
+        _attend(heads=lambda total, mixed: mixed),
     ),
     Mistake(
         "nan_in_empty_rows",
         "a query that sees nothing gets NaN",
         "Its total is 0: divide by 1 there.",
-        _attend(heads=_nan_in_empty_rows),
+        _attend(heads=lambda total, mixed: mixed / total),
     ),
     Mistake(
         "logsumexp_without_maximum",
         "logsumexp is the logarithm of total, which is relative to the maximum",
         "Add the maximum: maximum + np.log(total).",
         _attend(logsumexp=lambda maximum, total: _logsumexp(0, total)),
-    ),
-    Mistake(
-        "maximum_for_logsumexp",
-        "it returns the maximum in place of logsumexp",
-        "Add the logarithm of total to the maximum.",
-        _attend(logsumexp=lambda maximum, total: maximum),
     ),
 )
 
@@ -248,10 +232,9 @@ def _backward(*, weigh=_by_logsumexp, compare=_compare, power=0.5, causal=None, 
             keys = np.arange(start, min(start + block, K.shape[-2]))
             K_T, V_T = (np.swapaxes(array[..., keys, :], -1, -2) for array in (K, V))
             scores = np.where(keys <= last, Q @ K_T / math.sqrt(Q.shape[-1]), -np.inf)
-            with np.errstate(all="ignore"):
-                weights = weigh(scores, trace.logsumexp)
-                dscores = compare(weights, dheads @ V_T, mean) / Q.shape[-1] ** power
-                share = dscores @ K[..., keys, :]
+            weights = weigh(scores, trace.logsumexp)
+            dscores = compare(weights, dheads @ V_T, mean) / Q.shape[-1] ** power
+            share = dscores @ K[..., keys, :]
             dQ = dQ + share if add else share
             dK[..., keys, :] = np.swapaxes(dscores, -1, -2) @ Q
             dV[..., keys, :] = np.swapaxes(weights, -1, -2) @ dheads
@@ -260,16 +243,12 @@ def _backward(*, weigh=_by_logsumexp, compare=_compare, power=0.5, causal=None, 
     return backward
 
 
-def _mean_of_this_block(weights, dweights, mean):
-    return softmax_backward(weights, dweights)
-
-
 _FLASH_BACKWARD = (
     Mistake(
         "mean_of_this_block",
         "the dweights are compared with the mean of this block's keys alone",
         "The mean of the whole row is (dheads * heads).sum(axis=-1, keepdims=True).",
-        _backward(compare=_mean_of_this_block),
+        _backward(compare=lambda weights, dweights, mean: softmax_backward(weights, dweights)),
     ),
     Mistake(
         "mean_forgotten",
@@ -320,26 +299,19 @@ def _parts(*, share=None, total=None):
     """Merge; `share` gives each part's share of the heads, `total` the logsumexp of all."""
 
     def merge(heads, logsumexp):
-        with np.errstate(all="ignore"):
-            top = logsumexp.max(axis=0)
-            right = np.exp(logsumexp - top)
-            every = top + np.log(right.sum(axis=0))
-            shares = right / right.sum(axis=0) if share is None else share(logsumexp)
-            return (shares * heads).sum(axis=0), every if total is None else total(logsumexp)
+        top = logsumexp.max(axis=0)
+        right = np.exp(logsumexp - top)
+        every = top + np.log(right.sum(axis=0))
+        shares = right / right.sum(axis=0) if share is None else share(logsumexp)
+        return (shares * heads).sum(axis=0), every if total is None else total(logsumexp)
 
     return merge
 
 
 def _overflow(heads, logsumexp):
-    with np.errstate(all="ignore"):
-        sums = np.exp(logsumexp)
-        total = sums.sum(axis=0)
-        return (sums * heads).sum(axis=0) / total, np.log(total)
-
-
-def _over_queries(logsumexp):
-    powers = np.exp(logsumexp - logsumexp.max(axis=-2, keepdims=True))
-    return powers / powers.sum(axis=-2, keepdims=True)
+    sums = np.exp(logsumexp)
+    total = sums.sum(axis=0)
+    return (sums * heads).sum(axis=0) / total, np.log(total)
 
 
 _MERGE_PARTS = (
@@ -360,18 +332,6 @@ _MERGE_PARTS = (
         "the parts are weighted by logsumexp itself",
         "That is a logarithm: raise e to it.",
         _parts(share=lambda logsumexp: logsumexp / logsumexp.sum(axis=0)),
-    ),
-    Mistake(
-        "largest_part_alone",
-        "only the part with the largest logsumexp counts",
-        "The others count too, with smaller shares.",
-        _parts(share=lambda logsumexp: (logsumexp == logsumexp.max(axis=0)).astype(float)),
-    ),
-    Mistake(
-        "shares_over_queries",
-        "the shares sum to 1 over the queries, not over the parts",
-        "The parts are the first axis: axis=0.",
-        _parts(share=_over_queries),
     ),
     Mistake(
         "overflow",
@@ -406,18 +366,6 @@ def _tiles(*, window_of=lambda window, T: window, first_query=True, ahead=False)
     return tiles
 
 
-def _transposed(T, window, block):
-    return _tiles()(T, window, block).T
-
-
-def _own_tile_alone(T, window, block):
-    return np.eye(-(-T // block), dtype=bool)
-
-
-def _full_blocks_alone(T, window, block):
-    return _tiles()(T // block * block, window, block)
-
-
 _TILES_TO_SCORE = (
     Mistake(
         "no_window",
@@ -447,19 +395,13 @@ _TILES_TO_SCORE = (
         "transposed",
         "queries and keys are exchanged",
         "Rows are blocks of queries: give their numbers an axis, first[:, None].",
-        _transposed,
-    ),
-    Mistake(
-        "own_tile_alone",
-        "only the tiles on the diagonal are True",
-        "A window reaches into the blocks of keys before.",
-        _own_tile_alone,
+        lambda *sizes: _tiles()(*sizes).T,
     ),
     Mistake(
         "last_block_left_out",
         "the tokens behind the last full block have no tiles",
         "Let the blocks begin at np.arange(0, T, block): the last may be shorter.",
-        _full_blocks_alone,
+        lambda T, window, block: _tiles()(T // block * block, window, block),
     ),
 )
 
@@ -467,8 +409,7 @@ _TILES_TO_SCORE = (
 def _weigh(share, *, power=0.5):
     def weights_on(Q, K, logsumexp):
         scores = Q @ np.swapaxes(K, -1, -2) / Q.shape[-1] ** power
-        with np.errstate(all="ignore"):
-            return share(scores, logsumexp)
+        return share(scores, logsumexp)
 
     return weights_on
 
@@ -484,12 +425,6 @@ _WEIGHTS_ON = (
         "the weights of these few keys sum to 1",
         "Divide by the sum over all keys: exp(score - logsumexp).",
         _weigh(_softmax),
-    ),
-    Mistake(
-        "not_divided",
-        "it returns powers, not weights: logsumexp is not used",
-        "Take logsumexp away from the scores before the exponential.",
-        _weigh(lambda scores, logsumexp: np.exp(scores)),
     ),
     Mistake(
         "overflow",

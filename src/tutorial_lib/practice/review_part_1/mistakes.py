@@ -39,8 +39,7 @@ def _attend_with(softmax):
 
 
 def _softmax_or_nan(scores):
-    with np.errstate(invalid="ignore"):  # -inf minus -inf, in a row with nothing to look at
-        positive = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    positive = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return positive / positive.sum(axis=-1, keepdims=True)
 
 
@@ -52,8 +51,7 @@ def _not_divided(Q, K, V, mask):
 def _max_with_hidden(Q, K, V, mask):
     scores = _scores(Q, K, True)
     positive = np.exp(scores - scores.max(axis=-1, keepdims=True)) * mask
-    with np.errstate(invalid="ignore"):  # 0/0, where every visible power is 0
-        return positive / positive.sum(axis=-1, keepdims=True) @ V
+    return positive / positive.sum(axis=-1, keepdims=True) @ V
 
 
 def _with_params(change):

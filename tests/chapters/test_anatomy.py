@@ -105,6 +105,7 @@ CHANGES = {
     "map in another order": (edit("opening", "score · mix", "mix · score"), "top does not show"),
     "map lit in half": (edit("opening", "· mix", "· **mix"), "top does not show the map"),
     "map twice": (edit("opening", "## Goal", f"{UNLIT}\n\n## Goal"), "top does not show the map"),
+    "no arrow": (edit("opening", "`X → Q, K, V`", "Q"), "Goal does not show its arrow"),
     "no minutes": (edit("opening", "20 minutes of reading, 30 of doing", "Long"), "the minutes"),
     "recap without an arrow": (edit("recap", next_map(CHAPTER), UNLIT), "the next arrow"),
     "recap without a map": (edit("recap", next_map(CHAPTER), ""), "the next arrow"),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -124,16 +125,30 @@ def values_off(device, spread):
     return error_of(dV, expected)
 
 
+ALIKE = {1: 1e-6, 900: 3e-5, 10_000: 2e-4}
+OTHERWISE = {1: 1e-6, 900: 1e-3, 10_000: 1e-2}
+
+
+def rounds_alike(device):
+    """Whether the scores of both ways have the same bits.
+
+    On a CPU the way forward is interpreted, so NumPy multiplies, and PyTorch does on the way back:
+    their bits agree with some kernels of OpenBLAS (SkylakeX) and not with others (Haswell).
+    """
+    Q, K = draw("cpu", torch.float32, (128, 64), (128, 64))
+    return device != "cpu" or np.array_equal(Q.numpy() @ K.numpy().T, (Q @ K.T).numpy())
+
+
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("spread", [1, 900, 10_000])
+@pytest.mark.parametrize("spread", ALIKE)
 def test_large_scores_are_rounded_alike_on_both_ways(device, spread):
-    assert values_off(device, spread) <= {1: 1e-6, 900: 3e-5, 10_000: 2e-4}[spread]
+    assert values_off(device, spread) <= (ALIKE if rounds_alike(device) else OTHERWISE)[spread]
 
 
-@pytest.mark.parametrize("spread", [1, 900, 10_000])
+@pytest.mark.parametrize("spread", OTHERWISE)
 def test_large_scores_of_the_twin_are_rounded_otherwise_on_the_way_back(monkeypatch, spread):
     monkeypatch.setattr(flash, "triton", None)
-    assert values_off("cpu", spread) <= {1: 1e-6, 900: 1e-3, 10_000: 1e-2}[spread]
+    assert values_off("cpu", spread) <= OTHERWISE[spread]
 
 
 @pytest.mark.parametrize("device", DEVICES)

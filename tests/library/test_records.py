@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from types import ModuleType, SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -158,7 +159,7 @@ def test_facts_say_when_they_were_checked_whose_they_are_and_under_which_licence
 class Request:
     """Stands in for the browser's XMLHttpRequest; `answers` are by address."""
 
-    answers = {}  # noqa: RUF012
+    answers: ClassVar = {}
     new = classmethod(lambda cls: cls())
 
     def open(self, method, address, asynchronous):

@@ -1,171 +1,320 @@
-"""The numbers in a chapter's prose, and where each comes from.
+"""The numbers in a text, and what proves each: an equality, a comment, or an output.
 
-A decimal, or an integer of three digits or more, is accepted when an output above it in the same
-chapter gives it by rounding, when its sentence or table row has a link to a source, or when it is
-a year of a citation. Everything else needs an entry in `reviewed_numbers.json`.
+A number that carries a measurement (a decimal, three digits or more, a power of ten, a unit), and
+one of the book's own (chapters, questions, points …), has a comment right behind it that names its
+value, `0.583<!-- "mean top weight"[0, 2] -->`, see `named.py`. Several numbers may share a
+comment, in their order: `0.31 to 0.45<!-- "low"; "high" -->`. A comment whose value is True
+states something without a number. Three kinds need none: what stands in an equality, which is
+evaluated; a setting, which stands in the code of its chapter; a fraction or a tuple of whole
+numbers that its chapter prints.
 """
 
 import ast
-import json
-import math
 import re
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from fractions import Fraction
 
-from tests.chapters.pages import REPOSITORY, printed, tags
+import numpy as np
 
-REVIEWED = json.loads((Path(__file__).parent / "reviewed_numbers.json").read_text(encoding="utf-8"))
+from tests.chapters.equalities import equalities, false_equalities
+from tests.chapters.named import Missing, value_of
+from tests.chapters.pages import printed, tags
 
+COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 POWER = r"\s*(?:·|×|\\cdot|\\times)\s*10(?:\^\{?(?P<tex>[-−]?\d+)\}?|(?P<up>[⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
+MEASURES = r"%|(?:ms|µs|s|[kKMGT]i?B(?:/s)?|[MGT]?flop(?:/s)?|million|billion|thousand)\b"
 NUMBER = re.compile(
     rf"(?<![\w./^_])(?P<sign>(?<![\d)\]}}])[-−])?"
-    rf"(?P<digits>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d*\.\d+|\d+)"
-    rf"(?:e(?P<exp>[-+]?\d+)|{POWER})?"
-    r"(?P<unit>\s?%|\s?(?:million|billion|thousand|[kKMGB])\b)?"
-    r"(?!\d|/\d|\.\d|,\d{3})"
+    rf"(?:(?P<top>\d+)/(?P<bottom>\d+)"
+    rf"|(?P<digits>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<exp>[-+]?\d+)|{POWER})?)"
+    rf"(?:\s?(?P<unit>{MEASURES}))?(?![\w/]|\.\d|,\d{{3}})"
 )
-SCALES = {"%": 0.01, "k": 1e3, "K": 1e3, "thousand": 1e3, "M": 1e6, "million": 1e6}
-SCALES |= {"G": 1e9, "B": 1e9, "billion": 1e9}
+TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+)
+WORDS = {word: n for n, word in enumerate(UNITS.split())} | {
+    word: 10 * n for n, word in enumerate(TENS, start=2)
+}
+WORD = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
+COUNTED = re.compile(
+    r"[\s[]+(?:[a-z]+ )?(?:chapters|questions|predictions|points|assignments|hand-ins)\b"
+)
+SCALES = {"%": 0.01, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+TUPLE = re.compile(r"\([-−]?\d+(?:, ?[-−]?\d+)+\)")
+AT_MOST = re.compile(r"\b(?:less than|fewer than|under|below|at most|up to|within)\s*$", re.I)
+AT_LEAST = re.compile(r"\b(?:more than|over|above|at least)\s*$", re.I)
+ROUGHLY = re.compile(r"(?:\b(?:about|around|nearly|roughly|some|almost)|≈)\s*$", re.I)
 
-FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
-INLINE_CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
-LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)[^)]*\)")
-TAG = re.compile(r"</?[a-zA-Z][^<>\n]*>")
-SENTENCE_END = re.compile(r"(?<=[.!?])[)*_\"”’]*\s+(?=[A-ZÀ-Ý*_\"“‘`$\d])")
-ABBREVIATION = re.compile(r"(?:\b(?:al|e\.g|i\.e|cf|vs|Fig|Eq|sec|ch|No|approx)|(?:^|\n)\s*\d+)\.$")
-YEAR = re.compile(r"\((?:[^()]*[\s,])?(?:19|20)\d\d[a-z]?\)|\bal\.,? (?:19|20)\d\d\b")
-BLOCK = re.compile(
-    r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.|\||#+|>) )|\n(?=\|)|(?=</?(?:summary|details)>)"
+FENCE = re.compile(
+    r"^(?P<ticks>```+|~~~+)(?P<kind>[^\n]*)\n(?P<body>.*?)^(?P=ticks)[ \t]*$",
+    re.DOTALL | re.MULTILINE,
 )
-FRACTION = re.compile(r"(?<![\w.])([-−]?)(\d+)/(\d+)(?![\w.])")
+DRAWING = re.compile(rf"{COMMENT.pattern}\s*\n(?={FENCE.pattern})", FENCE.flags)
+CODE = re.compile(r"(`+)(?P<code>.+?)\1", re.DOTALL)
+TARGET = re.compile(r"\]\((?P<target>[^)\s]+)[^)]*\)")
+TAG = re.compile(r"</?[a-zA-Z][^<>\n]*>|^\([\w-]+\)=$|^\s*\d+\.\s", re.MULTILINE)
+YEAR = re.compile(
+    r"\((?:[^()]*[\s,])?(?:19|20)\d\d[a-z]?\)|\bal\.,? (?:19|20)\d\d\b"
+    r"|(?:19|20)\d\d[a-z]?(?=\]\(https://)"
+)
+PLACE = re.compile(
+    r"\b(?:section|table|figure|theorem|chapter|round|exercise|prediction|step|token|place)s?"
+    r" \d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*",
+    re.IGNORECASE,
+)
+BLOCK = re.compile(
+    r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.|\||#+|>|:) )|\n(?=\|)|(?=</?(?:summary|details)>)"
+)
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number as written, its value, and half of the last digit's place."""
+    """A number as written, where it stands, its value, and half of the last digit's place."""
 
     text: str
+    start: int
+    end: int
     value: float
     half_place: float
-    scales: tuple = (1.0,)
-    signed: bool = False
+    scale: float = 1.0
+    needs: str = ""  # why it needs a source
 
-    def is_given_by(self, output):
-        """Whether rounding this value from an output gives the number; a sign must agree."""
-        if not self.signed:
-            output = abs(output)
-        slack = 1e-9 * max(1.0, abs(self.value))
-        return any(
-            abs(self.value * scale - output) <= self.half_place * scale + slack * scale
-            for scale in self.scales
-        )
+    def is_given_by(self, value, before=""):
+        """Whether a value gives the number, as the words before it say: about, at most …"""
+        if isinstance(value, str):
+            return value == self.text or value.startswith(f"{self.text}.")
+        value = float(value)
+        return any(self._fits(value, factor, before) for factor in {1.0, self.scale})
+
+    def _fits(self, value, scale, before):
+        number, slack = self.value * scale, 1e-9 * max(1.0, abs(self.value)) * scale
+        if AT_MOST.search(before):
+            return number / 2 <= value <= number + slack
+        if AT_LEAST.search(before):
+            return number - slack <= value <= 2 * number
+        half = self.half_place * scale
+        if ROUGHLY.search(before) and (zeros := re.search(r"(?<=[1-9]),?0[0,]*$", self.text)):
+            half *= 10 ** zeros[0].count("0")
+        return abs(number - value) <= half + slack
+
+
+@dataclass
+class Passage:
+    """A text, where it stands, and what its page gives.
+
+    Parameters
+    ----------
+    text : Markdown
+    where : such as "03_attention_weights, cell 03-47" or "book/teaching.md"
+    cells : the code cells above, whose printed values a comment may name
+    page : the chapter, None for a page of book/
+    given : the texts of code and outputs of the chapter, for settings, fractions and tuples
+    """
+
+    text: str
+    where: str
+    cells: list = field(default_factory=list)
+    page: str | None = None
+    given: str = ""
+
+
+def faults(passage):
+    """Return a sentence for each number of a passage that nothing proves, and why."""
+    text = _plain(passage.text)
+    found = [*false_equalities(COMMENT.sub("", text)), *_fences(passage, text)]
+    text, start = DRAWING.sub(" ", text), 0
+    for end in [*(match.start() for match in BLOCK.finditer(text)), len(text)]:
+        found += _block(passage, text[start:end])
+        start = end
+    return [f"{passage.where}: {fault}" for fault in found]
+
+
+def _plain(text):
+    """Return a text in which fractions of TeX and commas in numbers are plain."""
+    text = re.sub(r"\\[td]?frac\s*(\d)\s*(\d)(?!\d)", r" \1/\2", text.replace("{,}", ","))
+    return re.sub(r"\\[td]?frac\{(\d+)\}\{(\d+)\}", r" \1/\2", text)
 
 
 def numbers(text):
-    """Return every number in a text, integers and fractions among them."""
-    found = []
-    for match in NUMBER.finditer(text):
+    """Return the numbers of a text, in figures and in words, outside code, links and citations."""
+    prose = text
+    for pattern in (FENCE, COMMENT, YEAR, TARGET, CODE, TAG, PLACE):
+        prose = pattern.sub(_blank, prose)
+    figures = [_number(match, prose) for match in NUMBER.finditer(prose)]
+    words = [_word(match, prose) for match in WORD.finditer(prose)]
+    return sorted([*figures, *words], key=lambda number: number.start)
+
+
+def _blank(match):
+    """Return spaces, as many as there were signs; numbers in code stay, and what MyST reads."""
+    parts = match.groupdict()
+    if (parts.get("kind") or "").startswith("{"):
+        return parts["body"].rjust(len(match[0]))
+    code = parts.get("code") or ""
+    if TUPLE.fullmatch(code) or re.fullmatch(r"[-−]?[\d,]*\.?\d+(?:e[-+]?\d+)?", code):
+        return match[0].replace("`", " ")
+    return " " * len(match[0])
+
+
+def _number(match, prose):
+    if match["top"]:
+        digits, exponent = "", 0
+        value = int(match["top"]) / max(int(match["bottom"]), 1)
+    else:
         digits = match["digits"].replace(",", "")
-        places = len(digits.partition(".")[2])
         exponent = match["exp"] or match["tex"] or (match["up"] or "").translate(SUPERSCRIPTS)
-        factor = 10.0 ** int(exponent.replace("−", "-") or 0)
-        scale = SCALES.get((match["unit"] or "").strip())
-        found.append(
-            Number(
-                text=match[0].strip(),
-                value=float(digits) * factor * (-1 if match["sign"] else 1),
-                half_place=0.5 * 10.0**-places * factor,
-                scales=(1.0, scale) if scale else (1.0,),
-                signed=bool(match["sign"]),
-            )
-        )
-    return found
+        exponent = int(str(exponent).replace("−", "-") or 0)
+        value = float(digits) * 10.0**exponent
+    places = len(digits.partition(".")[2])
+    plain = match["top"] or (len(digits.strip("0.")) < 3 and len(digits) < 3 and not exponent)
+    needs = "a fraction" * bool(match["top"]) or "measured" * (not plain or bool(match["unit"]))
+    if not needs and value > 2 and COUNTED.match(prose, match.end()):
+        needs = "a count of the book's own"
+    return Number(
+        text=match[0].split(match["unit"])[0].strip() if match["unit"] else match[0],
+        start=match.start(),
+        end=match.end(),
+        value=-value if match["sign"] else value,
+        half_place=0 if match["top"] else 0.5 * 10.0 ** (exponent - places),
+        scale=SCALES.get(match["unit"], 1.0),
+        needs=needs,
+    )
 
 
-def needs_source(number):
-    """Whether it is a decimal, or an integer of three digits or more."""
-    mantissa = re.split(r"e|·|×|\\", number.text)[0]
-    return "." in mantissa or len(re.sub(r"\D", "", mantissa)) >= 3 or mantissa != number.text
+def _word(match, prose):
+    value = WORDS[match[0].lower()]
+    counted = value > 2 and COUNTED.match(prose, match.end())
+    needs = "a count of the book's own" if counted else ""
+    return Number(match[0], match.start(), match.end(), value, 0.5, needs=needs)
 
 
-def output_values(text):
-    """Return the values of all numbers and fractions in an output."""
-    fractions = [
-        (-1 if sign else 1) * int(top) / int(bottom)
-        for sign, top, bottom in FRACTION.findall(text)
-        if int(bottom)
-    ]
-    return [number.value for number in numbers(text) if math.isfinite(number.value)] + fractions
+def _block(passage, block):
+    """Return the faults of one paragraph, list item or row of a table."""
+    here, proved, at = numbers(block), set(), 0
+    for comment in COMMENT.finditer(block):
+        before = [number for number in here if at <= number.start < comment.start()]
+        at = comment.end()
+        try:
+            values = [v for each in comment[1].split(";") for v in _values(each.strip(), passage)]
+        except Missing as missing:
+            yield str(missing)
+            values = before[:0]
+            proved |= {number.start for number in before[-1:]}
+        bound = before[len(before) - len(values) :] if values else []
+        if len(bound) < len(values):
+            yield f"{comment[0]} names {len(values)} numbers; {len(before)} stand before it"
+        for number, value in zip(bound, values, strict=False):
+            proved.add(number.start)
+            if not number.is_given_by(value, block[: number.start]):
+                yield f"{number.text} is {_said(value)} by {comment[0]}: write that number"
+    yield from _unproved(passage, block, [n for n in here if n.start not in proved])
 
 
-def sentences(markdown):
-    """Cut Markdown into (sentence or table row, whether it has a link to a source)."""
-    text = FENCE.sub("\n\n", markdown).replace("{,}", ",")
-    for block in BLOCK.split(text):
-        for piece in [block] if block.lstrip().startswith("|") else _split(block):
-            cited = any(_is_source(target) for _, target in LINK.findall(piece))
-            yield _prose(piece), cited
+def _said(value):
+    return value if isinstance(value, str) else f"{float(value):.6g}"
 
 
-def _split(block):
-    pieces, start = [], 0
-    for match in SENTENCE_END.finditer(block):
-        if not ABBREVIATION.search(block[start : match.start()].rstrip(')*_"”’')):
-            pieces.append(block[start : match.start()])
-            start = match.end()
-    return [*pieces, block[start:]]
+def _values(reference, passage):
+    """Return the numbers that a reference names: several for a row, none for what is True."""
+    value = value_of(reference, passage.cells, passage.page)
+    if isinstance(value, dict) and "value" in value:  # quoted, so its source is linked
+        if value["source"] not in passage.text:
+            raise Missing(f"{reference} is of {value['source']}: link it beside the number")
+        value = value["value"]
+    if isinstance(value, bool | np.bool_):
+        if not value:
+            raise Missing(f"{reference} is not true: mend the sentence before it")
+        return []
+    if isinstance(value, np.ndarray | list | tuple):
+        flat = list(np.asarray(value, dtype=object).ravel())
+        if all(isinstance(each, str | int | float | Fraction | np.number) for each in flat):
+            return flat
+    return [value if np.isscalar(value) or isinstance(value, Fraction) else len(value)]
 
 
-def _is_source(target):
-    ours = target.startswith((REPOSITORY, "https://colab."))
-    return target.startswith("https://") and not ours
+def _unproved(passage, block, left):
+    """Return a sentence for each number that needs a source and has none."""
+    equal = {
+        abs(each.value) for pair in _equalities(block) for side in pair for each in numbers(side)
+    }
+    literals = settings(passage.given)
+    for number in left:
+        shown = number.needs == "measured" and abs(number.value) in literals
+        shown |= number.needs == "a fraction" and _printed(number.text, passage.given)
+        shown |= number.needs in ("measured", "a fraction") and abs(number.value) in equal
+        if number.needs and not shown:
+            yield f"{number.text} is {number.needs}, and nothing says where it comes from: {MEND}"
+    for match in TUPLE.finditer(block):
+        inner = re.findall(r"[-−]?\d+", match[0])
+        commented = re.match(r"[`$]?(?:\]\([^)]*\))?<!--", block[match.end() :])
+        known = any(match[0] in side for pair in _equalities(block) for side in pair)
+        if not (commented or known or _printed(inner, passage.given)):
+            yield f"{match[0]} is in no equality and no output of its chapter: {MEND}"
 
 
-def _prose(piece):
-    piece = LINK.sub(r"\1", piece)
-    piece = INLINE_CODE.sub(lambda match: match[2] if _is_plain_number(match[2]) else " ", piece)
-    return YEAR.sub(" ", TAG.sub(" ", piece))
+MEND = 'write <!-- "label"[i] --> or <!-- record:path --> or <!-- = expression --> right behind it'
 
 
-def _is_plain_number(code):
-    try:
-        return isinstance(ast.literal_eval(code.strip()), int | float)
-    except (ValueError, SyntaxError):
-        return False
+def _equalities(block):
+    return [(left, right) for left, _, right in equalities(COMMENT.sub("", block))]
 
 
-def unsupported(notebook):
-    """Return (cell id, number, sentence) for each number that nothing above it gives."""
-    above, found = [], []
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            if "remove-input" not in tags(cell):
-                above += output_values(printed(cell))
+def _printed(text, given):
+    """Whether a fraction, or a row of numbers, stands in the code or the outputs of a chapter."""
+    parts = [text] if isinstance(text, str) else text
+    row = r"[\s,()+]+".join("[-−]?" + re.escape(part.lstrip("-−")) for part in parts)
+    return re.search(rf"(?<![\w./]){row}(?![\w/]|\.\d)", given) is not None
+
+
+def settings(given):
+    """Return the numbers of a chapter's code, as it sets them."""
+    code = given.partition("\0")[0]
+    return {float(n.replace("_", "")) for n in re.findall(r"(?<![\w.])\d[\d_]*(?:\.\d+)?", code)}
+
+
+def _fences(passage, text):
+    """Refuse a block that looks like an output and is none."""
+    for fence in FENCE.finditer(text):
+        kind, body = fence["kind"].strip(), fence["body"]
+        if kind.startswith("{") or kind in COMMANDS or (kind == "python" and _is_code(body)):
             continue
-        for sentence, cited in sentences(cell.source):
-            for number in numbers(sentence):
-                given = cited or any(number.is_given_by(value) for value in above)
-                if needs_source(number) and not given:
-                    found.append((cell.get("id"), number.text, " ".join(sentence.split())))
-    return found
+        drawn = re.search(r"<!--\s*(=[^>]*?)-->\s*$", text[: fence.start()])
+        if drawn is None:
+            yield f"the block {body[:30]!r} looks like an output: show it by a cell, or {DRAW}"
+        elif _drawn(drawn[1].strip()) != body.split():
+            yield f"the block {body[:30]!r} is not what {drawn[1].strip()} gives: {DRAW}"
 
 
-def faults(name, notebook, reviewed=None):
-    """List the numbers of a chapter without a source, and the reviewed entries without use."""
-    entries = [e for e in (REVIEWED if reviewed is None else reviewed) if e["chapter"] == name]
-    accepted = {entry["number"] for entry in entries if entry["reason"].strip()}
-    missing = unsupported(notebook)
-    used = {number for _, number, _ in missing}
-    return [
-        *(
-            f"cell {cell}: {number} is in no output above: {sentence[:160]}"
-            for cell, number, sentence in missing
-            if number not in accepted
-        ),
-        *(
-            f"the reviewed {entry['number']} is not needed, or has no reason"
-            for entry in entries
-            if entry["number"] not in used or not entry["reason"].strip()
-        ),
-    ]
+COMMANDS = ("sh", "powershell", "yaml")
+DRAW = "write <!-- = an array --> above it"
+
+
+def _drawn(reference):
+    try:
+        return ["✓" if entry else "·" for entry in np.asarray(value_of(reference, [])).ravel()]
+    except Missing:
+        return None
+
+
+def _is_code(body):
+    """Whether a text is Python that does something, and no value."""
+    try:
+        statements = ast.parse(body).body
+    except SyntaxError:
+        return False
+    return any(not isinstance(each, ast.Expr) for each in statements)
+
+
+def chapter_passages(name, notebook):
+    """Yield each Markdown cell of a chapter with what stands above it."""
+    code = [c for c in notebook.cells if c.cell_type == "code" and "remove-input" not in tags(c)]
+    given = "\n".join(c.source for c in code) + "\0" + "\n".join(map(printed, code))
+    above = []
+    for cell in notebook.cells:
+        if cell in code:
+            above.append(cell)
+        elif cell.cell_type == "markdown":
+            yield Passage(cell.source, f"{name}, cell {cell.get('id')}", [*above], name, given)

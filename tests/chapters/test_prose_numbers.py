@@ -1,140 +1,192 @@
-"""Every number in a chapter's prose comes from an output above it or from a source."""
+"""Every number of a text is proved: by an equality, by what a comment names, or by an output."""
+
+import json
+import re
+from pathlib import Path
 
 import pytest
 from nbformat.v4 import new_notebook
 
-from tests.chapters.pages import NAMES, REPOSITORY, listed, written
+from tests.chapters.equalities import false_equalities
+from tests.chapters.pages import NAMES, code_cells, listed, written
 from tests.chapters.planted import code, stdout, text
-from tests.chapters.prose_numbers import REVIEWED, faults, needs_source, numbers, sentences
+from tests.chapters.prose_numbers import Passage, chapter_passages, faults
+from tests.practice.rooms import ROOMS
+from tools.chapters import ROOT
+from tutorial_lib import records
 
-NAME = "03_attention_weights"
+PAGES = sorted((ROOT / "book").glob("*.md"))
+ANSWERS = ROOT / "tests/practice/answers"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_numbers_in_prose_are_measured_cited_or_reviewed(name):
-    found = faults(name, written(name))
+def test_numbers_of_a_chapter_are_proved(name):
+    found = [fault for each in chapter_passages(name, written(name)) for fault in faults(each)]
     assert not found, listed(found)
 
 
-def test_each_reviewed_number_belongs_to_a_chapter():
-    assert {entry["chapter"] for entry in REVIEWED} <= set(NAMES)
-    assert all(set(entry) == {"chapter", "number", "reason"} for entry in REVIEWED)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_numbers_of_a_page_are_proved(path):
+    given = ""
+    if path.stem == "teaching_inventory":  # its numbers are those that its answers are made from
+        given = (ANSWERS / "inventory.py").read_text(encoding="utf-8")
+    passage = Passage(path.read_text(encoding="utf-8"), f"book/{path.name}", given=given)
+    assert not (found := faults(passage)), listed(found)
 
 
-def missing(prose, output="", reviewed=()):
-    """Return the faults of a chapter that prints one output and then says something."""
-    cells = [code("printed", "show()", stdout(output)), text("prose", prose)]
-    return faults(NAME, new_notebook(cells=cells), list(reviewed))
+@pytest.mark.parametrize("page", ROOMS)
+def test_numbers_of_a_bank_are_proved(page):
+    found = [fault for each in bank_passages(page) for fault in faults(each)]
+    assert not found, listed(found)
 
 
-@pytest.mark.parametrize(
-    ("prose", "output"),
-    [
-        ("The mean is 0.583.", "0.583"),
-        ("The mean is 0.58.", "0.583"),
-        ("The mean is 0.6.", "0.583"),
-        ("The mean is .58 here.", "0.583"),
-        ("A weight of 0.571.", "4/7  1/7"),
-        ("There are 3,072 parameters.", "parameters: 3072"),
-        ("There are $3{,}072$ parameters.", "parameters: 3072"),
-        ("There are 3072 of them.", "3,072"),
-        ("Scores of 6.7·10⁴.", "scores: 66,757.3"),
-        (r"Scores of $6.7 \cdot 10^{4}$.", "scores: 66757.3"),
-        ("An error of 1.1 × 10⁻¹⁶.", "1.1102e-16"),
-        ("An error of 1e-16.", "1.1102e-16"),
-        ("A change of 0.26 %.", "0.0026"),
-        ("A change of 0.26 %.", "0.26"),
-        ("About 150 million of them.", "149,947,200"),
-        ("About 150 M of them.", "149,947,200"),
-        ("It is −0.0014602.", "-0.0014602"),
-        ("It fell by 0.25.", "-0.25"),
-        ("Between 0.1 and 0.2.", "0.1 0.2"),
-        ("In code, `0.583`.", "0.583"),
-        ("Twice, 2.0x.", "2"),
-    ],
-)
-def test_a_number_is_found_by_rounding_an_output_above(prose, output):
-    assert missing(prose, output) == []
-    assert missing(prose) != []
+def bank_passages(page):
+    """Yield what a bank claims: its questions, keyed options and reasons, with their comments."""
+    room, cells = Path(ROOMS[page].__file__).parent, code_cells(written(page))
+    answers = ANSWERS / f"{room.name}.py"
+    given = "\n".join(cell.source for cell in cells)
+    given += answers.read_text(encoding="utf-8") if answers.exists() else ""
+    given += "\0" + next(iter(chapter_passages(page, written(page)))).given.partition("\0")[2]
+    bank = json.loads((room / "bank.json").read_text(encoding="utf-8"))
+    for kind in ("predictions", "quiz"):
+        for n, question in enumerate(bank.get(kind, []), start=1):
+            options = question.get("options", []) + question.get("near", [])
+            claims = [question["question"], question.get("why", "")]
+            claims += [option["why"] for option in options]
+            claims += [option["text"] for option in options if option.get("correct")]
+            for claim in claims:
+                yield Passage(claim, f"{room.name}/bank.json, {kind} {n}", cells, page, given)
 
 
-@pytest.mark.parametrize(
-    ("prose", "output"),
-    [
-        ("The mean is 0.584.", "0.583"),
-        ("The mean is 0.59.", "0.583"),
-        ("The mean is 0.583.", "0.58"),
-        ("It is −0.25.", "0.25"),
-        ("Scores of 6.8·10⁴.", "66757.3"),
-        ("There are 3,073.", "3072"),
-        ("A change of 0.27 %.", "0.0026"),
-        ("# Only 0.5\n\n", "0.6"),
-        ("<details><summary>Hint</summary>\n\nIt is 0.5.\n\n</details>", "0.6"),
-        ("| a | 0.5 |\n|---|---|\n| b | 0.6 |", "0.6"),
-        ("$$x^{0.5}$$", "0.6"),
-        ("For x < 0.5 and y > 3.", "0.6"),
-    ],
-)
-def test_another_number_is_rejected(prose, output):
-    assert len(missing(prose, output)) == 1
+@pytest.mark.parametrize("name", NAMES)
+def test_equalities_of_shapes_in_the_code_hold(name):
+    remarks = "\n".join(r for c in code_cells(written(name)) for r in re.findall("#.*", c.source))
+    assert false_equalities(remarks) == []
 
 
-def test_an_output_below_does_not_count():
-    cells = [text("prose", "It is 0.5."), code("printed", "show()", stdout("0.5"))]
-    assert faults(NAME, new_notebook(cells=cells), [])
+PRINTED = """\
+mean top weight   (2, 3)
+          d=4   d=16  d=64
+raw      0.25  0.583  -0.79
+scaled   4/7   1,234  1e-16
+
+share: 0.5714
+"""
 
 
-def test_the_text_of_a_quiz_or_prediction_does_not_count():
-    asked = code("asked", "quiz()", stdout("0.5"), tags=["remove-input"])
-    assert faults(NAME, new_notebook(cells=[asked, text("prose", "It is 0.5.")]), [])
+def missing(prose, output=PRINTED, *more):
+    """Return the faults of a chapter that prints something and then says something."""
+    cells = [code("03-11", "steps = 800\nshow()", stdout(output)), *more, text("prose", prose)]
+    chapter = new_notebook(cells=cells)
+    return [f for each in chapter_passages("03_attention_weights", chapter) for f in faults(each)]
 
 
-@pytest.mark.parametrize(
-    "prose",
-    [
-        "4/7 and 12 of 16 in 2 rows, 16/17.",
-        "Built in chapter 03 (Vaswani et al., 2017), after Raffel et al. 2020.",
-        "`rng = np.random.default_rng(12087)` and `d_model=512`.",
-        "```python\nx = 0.583\n```",
-        "[Britz et al. 2017](https://arxiv.org/abs/1703.03906) tried 512.",
-        "| GPT-2 | 768 | [config](https://huggingface.co/gpt2) |",
-        "NumPy 2.4.6 and $W_{12}$ and $h_0$",
-    ],
-)
-def test_these_need_no_output(prose):
+PROVED = [
+    'It is 0.583<!-- "mean top weight"[0, 1] -->.',
+    'It is 0.58<!-- "mean top weight"["raw", "d=16"] -->.',
+    'It is 0.25 to 0.583<!-- "mean top weight"[0, 0]; "mean top weight"[0, 1] -->.',
+    'They are 0.25, 0.583 and −0.79<!-- "mean top weight"[0] -->.',
+    "It falls by 0.79<!-- = -(-0.79) -->.",
+    'A weight of 4/7<!-- "mean top weight"["scaled", 0] -->.',
+    "A weight of 4/7, which is printed.",
+    'A weight of 0.5714<!-- 03-11 "share" -->.',
+    "A weight of −0.79<!-- 03-11[7] -->.",
+    'There are 1,234<!-- "mean top weight"[1, 1] --> of them, about 1,200<!-- = 1234 -->.',
+    "About 22,000<!-- = math.exp(10) --> to 1.",
+    "More than 10 MB<!-- = 13.2 -->, at most 20 MB<!-- = 13.2 -->.",
+    "It is 12 ms<!-- = 12.3 -->, 30 %<!-- = 0.3 -->, 150 million<!-- = 149_947_200 -->.",
+    "An error of 1.1·10⁻¹⁶<!-- = np.finfo(float).eps / 2 -->.",
+    "The largest is 65,504<!-- = np.finfo(np.float16).max -->.",
+    "Five questions<!-- bank:03_attention_weights.quiz -->.",
+    "The answers to four predictions<!-- = 4 -->.",
+    "For 800 steps, as set.",
+    "With version 2.13<!-- = version('torch') --> of PyTorch.",
+    "Its rows sum to 1.<!-- = np.allclose(softmax(np.eye(3)).sum(-1), 1) -->",
+    "6/7 + 4/13 = 106/91 and $\\sqrt{4} = 2$.",
+    "4 · 0.25 = 1.0.",
+    "In two rows of 12, see section 3.5 (Vaswani et al., 2017).",
+    "After [Britz et al. 2017](https://arxiv.org/abs/1703.03906), `d_model=512`, $W_{12}$.",
+    "```python\nx = 0.583\n```",
+    '| a | 0.583<!-- "mean top weight"[0, 1] --> |\n|---|---|\n| b | 12 |',
+    "The shape (2, 3)<!-- = np.zeros((2, 3)).shape -->.",
+]
+
+
+@pytest.mark.parametrize("prose", PROVED)
+def test_a_proved_number_passes(prose):
     assert missing(prose) == []
 
 
-def test_a_source_covers_its_own_sentence_alone():
-    source = "[Britz et al. 2017](https://arxiv.org/abs/1703.03906)"
-    assert len(missing(f"The first is 0.5. The second is 0.6, see {source}.")) == 1
-    assert len(missing(f"{source} says 0.5. We say 0.6.")) == 1
-    assert len(missing(f"{source} says 0.5.\n\n- We say 0.6.\n- and 0.7")) == 2
-    assert len(missing(f"| 0.5 | a |\n|---|---|\n| 0.6 | {source} |")) == 1
-    assert missing(f"It is 0.5 (as Vaswani et al. found, {source}).") == []
+REFUSED = {
+    "It is 0.583.": "measured, and nothing says where",
+    "It is 0.583, [they say](https://arxiv.org/abs/1703.03906).": "nothing says where",
+    'It is 0.584<!-- "mean top weight"[0, 1] -->.': "0.584 is 0.583",
+    'It is 0.583<!-- "mean top weights"[0, 1] -->.': "no cell above prints",
+    'It is 0.583<!-- "mean top weight"[2, 1] -->.': "no such entry",
+    'It is 0.583<!-- "mean top weight"["raw", "d=8"] -->.': "no such entry",
+    'It is 0.25<!-- "mean top weight"[0] -->.': "names 3 numbers",
+    'It is 0.79<!-- "mean top weight"[0, 2] -->.': "0.79 is -0.79",
+    "It is 0.583<!-- mean -->.": "names nothing",
+    "It is 0.583<!-- 03-12[1] -->.": "no code cell above",
+    'It is 0.583<!-- 99_nothing "share" -->.': "no chapter",
+    "It is 0.583<!-- numpy_attention:sizes.none -->.": "not there",
+    "It is 0.583<!-- tools.chapters:NONE -->.": "not there",
+    "It is 0.583<!-- nothing:at.all -->.": "not there",
+    "It is 0.583<!-- = 1 / 0 -->.": "raises ZeroDivisionError",
+    "About 22,000<!-- = math.exp(11) --> to 1.": "22,000 is",
+    "More than 10 MB<!-- = 9.9 -->.": "10 is 9.9",
+    "More than 10 MB<!-- = 30 -->.": "10 is 30",
+    "Six questions<!-- bank:03_attention_weights.quiz -->.": "Six is 5",
+    "There are six questions.": "a count of the book's own",
+    "It is 12 ms.": "measured",
+    "A weight of 5/7.": "a fraction",
+    "The shape (3, 2).": "in no equality and no output",
+    "For 801 steps.": "measured",
+    "Its rows sum to 2.<!-- = softmax(np.eye(3)).sum() == 2 -->": "is not true",
+    "6/7 + 4/13 = 104/91.": "does not hold",
+    "2 · 8 + 3 = 18.": "does not hold",
+    "½ · 1 + 1 = 5/2.": "does not hold",
+    "$\\sqrt 4 = 4$.": "does not hold",
+    "$(1, 2)\\begin{pmatrix} 1 & 0 \\\\ 2 & 1 \\end{pmatrix} = (5, 3)$": "does not hold",
+    "(T, d_k) @ (S, d_k) = (T, S)": "inner lengths",
+    "(2, 3, 4) @ (2, 4, 5) = (2, 4, 5)": "does not hold",
+    "2 · 8 + = 19": "cannot be read",
+    "(1, 2) = (1, 2, 3)": "does not hold",
+    "```\n0.5  0.5\n```": "looks like an output",
+    "```python\n0.5\n```": "looks like an output",
+    "<!-- = np.eye(2) -->\n```text\n✓ ·\n✓ ✓\n```": "is not what",
+    "<details><summary>Hint</summary>\n\nIt is 0.5.\n\n</details>": "measured",
+    "| a | 0.6 |\n|---|---|\n| b | 1 |": "measured",
+    "$$x^{0.6}$$": "measured",
+}
 
 
-@pytest.mark.parametrize(
-    "link",
-    [f"{REPOSITORY}/blob/main/x.py", "../book/references.md", "https://colab.research.google.com"],
-)
-def test_a_link_within_the_book_is_no_source(link):
-    assert missing(f"It is 0.5, see [here]({link}).")
+@pytest.mark.parametrize("prose", REFUSED)
+def test_an_unproved_number_is_refused(prose):
+    (found,) = missing(prose)
+    assert REFUSED[prose] in found
+    assert found.startswith("03_attention_weights, cell prose: ")
 
 
-def test_a_reviewed_number_needs_a_reason_and_a_use():
-    entry = {"chapter": NAME, "number": "0.5", "reason": "by hand, in the same paragraph"}
-    assert missing("It is 0.5.", reviewed=[entry]) == []
-    assert missing("It is 0.5.", reviewed=[{**entry, "reason": " "}]) != []
-    assert missing("It is 0.5.", reviewed=[{**entry, "chapter": "01_embeddings"}]) != []
-    assert "not needed" in missing("It is one half.", reviewed=[entry])[0]
-    assert "not needed" in missing("It is 0.5.", "0.5", reviewed=[entry])[0]
+def test_an_output_below_is_not_named():
+    below = code("below", "show()", stdout("late: 0.9\n"))
+    assert missing('It is 0.9<!-- "late" -->.', "", below) == []
+    cells = [text("prose", 'It is 0.9<!-- "late" -->.'), below]
+    (passage,) = chapter_passages("03_attention_weights", new_notebook(cells=cells))
+    assert "no cell above" in faults(passage)[0]
 
 
-def test_sentences_end_at_stops_but_not_at_abbreviations():
-    split = [sentence.strip() for sentence, _ in sentences("One is 4. Two, cf. Figure, e.g. A. B.")]
-    assert split == ["One is 4.", "Two, cf. Figure, e.g. A.", "B."]
+def test_an_ambiguous_label_asks_for_the_cell():
+    again = code("03-12", "show()", stdout("share: 0.6\n"))
+    (found,) = missing('It is 0.6<!-- "share" -->.', PRINTED, again)
+    assert "2 cells print" in found
+    assert missing('It is 0.6<!-- 03-12 "share" -->.', PRINTED, again) == []
 
 
-def test_small_integers_need_no_source():
-    assert [n.text for n in numbers("12, 99, 100 and 1.5") if needs_source(n)] == ["100", "1.5"]
+def test_a_quoted_number_has_its_source_beside_it():
+    quoted = records.facts("quoted")["numbers"][0]
+    named = f"<!-- quoted:numbers.{quoted['name']} -->"
+    link = f"[They]({quoted['source']}) say "
+    assert missing(f"{link}{quoted['value']}{named}.") == []
+    assert "link it" in missing(f"They say {quoted['value']}{named}.")[0]
+    assert missing(f"{link}{quoted['value'] + 1}{named}.") != []

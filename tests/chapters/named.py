@@ -1,0 +1,237 @@
+"""What a comment of the text names: a printed value, a record, a constant, or an expression.
+
+| in a comment | what it is |
+|---|---|
+| `"mean top weight"[0, 2]` | an entry of what a cell above prints under this label |
+| `"ms, one core"["in_place", "ms"]` | the same, by the names of row and column |
+| `03-11 "weights"[0]`, `04_heads "rank"` | the same in one cell; in another chapter |
+| `03-11[2]` | the third number that a cell prints |
+| `numpy_attention:sizes.gpt2.flop` | a value of a record, of facts; `bank:04_heads.quiz` |
+| `coursework.grader.limits:SECONDS` | a constant of a module |
+| `= 2 * causal_mask(4).sum()` | an expression; its names are in NAMESPACE |
+"""
+
+import ast
+import importlib
+import math
+import re
+from fractions import Fraction
+from functools import cache
+from importlib import metadata
+
+import numpy as np
+
+import tutorial_lib
+from tests.chapters.pages import NAMES, code_cells, printed, written
+from tools.chapters import ROOT
+from tutorial_lib import counting, records
+
+PRINTED = re.compile(
+    r"(?:(?P<page>\w+)\s+)??(?:(?P<cell>[\w-]+)\s*)??"
+    r"(?:(?P<quote>[\"'])(?P<label>.+?)(?P=quote))?\s*(?P<index>\[.*\])?"
+)
+HEADING = re.compile(r"(?P<label>.*?)   (?P<shape>\(\d*(?:, \d+)*,?\))$")
+ENTRY = re.compile(
+    r"(?<![\w.])[-−]?(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?:/\d+)?(?:e[-+]?\d+)?(?<=[\d])|[✓·]|inf|nan"
+)
+FOUND = {"✓": 1, "·": 0}
+
+
+class Missing(Exception):
+    """A comment names nothing, or more than one thing; the message says what to write."""
+
+
+def value_of(reference, cells, page=None):
+    """Return what a reference names: a number, a string, a bool, or an array or list of them.
+
+    Parameters
+    ----------
+    reference : as in the table above
+    cells : the code cells above
+    page : the chapter whose cells they are
+
+    Raises
+    ------
+    Missing : nothing of this name, or an ambiguous label
+    """
+    if reference.startswith("="):
+        return _evaluated(reference[1:].strip())
+    name, colon, path = reference.partition(":")
+    if colon and re.fullmatch(r"[\w.]+", name):
+        return _of_data(name, path)
+    match = PRINTED.fullmatch(reference)
+    if not match or not (match["label"] or match["index"]):
+        raise Missing(
+            f'{reference} names nothing: write "label"[i, j], record:path or = expression'
+        )
+    if match["page"] or match["cell"] in NAMES:
+        page = match["page"] or match["cell"]
+        if page not in NAMES:
+            raise Missing(f"{reference} names the chapter {page}: write one of _toc.yml")
+        cells = code_cells(written(page))
+    cell = None if match["cell"] in NAMES else match["cell"]
+    cells = [each for each in cells if cell in (None, each.id)]
+    if cell and not cells:
+        raise Missing(f"{cell} is no code cell above and no chapter: write the id of one")
+    if match["label"]:
+        return _at(_labelled(match["label"], cells), match["index"], reference)
+    if not cell:
+        raise Missing(f"{reference} names no cell: write its id before the place")
+    return _at((_numbers(printed(cells[0])), [], []), match["index"], reference)
+
+
+def _evaluated(expression):
+    try:
+        return eval(expression, dict(NAMESPACE))
+    except Exception as error:  # whatever a writer may have written
+        raise Missing(f"= {expression} raises {error!r}: write what Python can compute") from None
+
+
+def _of_data(name, path):
+    """Return an entry of a record, of facts, of a bank, or a constant of a module."""
+    try:
+        if name == "bank":
+            page, _, path = path.partition(".")
+            return _below(records.bank(page), path)
+        for kind in (records.record, records.facts):
+            if f"{name}.json" in _files(kind):
+                return _below(kind(name), path)
+        return getattr(importlib.import_module(name), path)
+    except (KeyError, IndexError, AttributeError, ImportError, ValueError) as error:
+        raise Missing(f"{name}:{path} is not there ({error}): write a path that is") from None
+
+
+@cache
+def _files(kind):
+    folder = {records.record: "results", records.facts: "facts"}[kind]
+    return {path.name for path in (records.DATA / folder).iterdir()}
+
+
+def _below(found, path):
+    """Follow a path of keys, in which a key may hold dots, and an entry of a list its name."""
+    if not path:
+        return found
+    if isinstance(found, list):
+        found = (
+            {entry.get("name", n): entry for n, entry in enumerate(found)}
+            if (found and isinstance(found[0], dict))
+            else dict(enumerate(found))
+        )
+    for key in sorted(map(str, found), key=len, reverse=True):
+        if path == key or path.startswith(f"{key}."):
+            keys = {str(own): own for own in found}
+            return _below(found[keys[key]], path[len(key) + 1 :])
+    raise KeyError(f"{path!r} in {[str(key) for key in found][:6]}")
+
+
+def _labelled(label, cells):
+    """Return (array, names of rows, names of columns) of what stands under a label."""
+    tables = [table for cell in cells for table in _tables(printed(cell)) if table[0] == label]
+    if len(tables) != 1:
+        count = f"{len(tables)} cells print" if tables else "no cell above prints"
+        raise Missing(
+            f'{count} "{label}": write a label that one prints, or the id of the cell before it'
+        )
+    return tables[0][1:]
+
+
+def _tables(text):
+    """Yield (label, array, names of rows, names of columns) of each value that `show` printed."""
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if match := HEADING.fullmatch(line.rstrip()):
+            yield match["label"], *_table(lines[at + 1 :], ast.literal_eval(match["shape"]))
+        elif found := re.fullmatch(r"(?P<label>[^:]+): (?P<value>\S.*)", line):
+            for number in _numbers(found["value"])[:1]:
+                yield found["label"], np.array(number, dtype=object), [], []
+
+
+def _table(lines, shape):
+    """Return (array, names of rows, names of columns) of the lines below a label."""
+    n_columns, rows, names, header = shape[-1] if shape else 1, [], [], []
+    for line in lines:
+        if len(rows) == math.prod(shape[:-1]) or HEADING.fullmatch(line.rstrip()):
+            break
+        if not line.strip() or re.fullmatch(r"\[[\d, ]+\]", line.strip()):
+            continue
+        entries, words = _numbers(line), line.split()
+        if len(words) < n_columns or any(not ENTRY.fullmatch(w) for w in words[-n_columns:]):
+            header = re.split(r"\s{2,}", line.strip()) if not rows else header
+            continue
+        rows.append(entries[-n_columns:])
+        names.append(re.split(r"\s{2,}", line.strip())[0] if len(words) > n_columns else "")
+    header = header or []
+    array = np.empty(len(rows) * n_columns, dtype=object)
+    array[:] = [entry for row in rows for entry in row]
+    whole = len(rows) == math.prod(shape[:-1])
+    return (array.reshape(shape) if whole else array.reshape(len(rows), n_columns)), names, header
+
+
+def _numbers(text):
+    """Return the numbers of a text, fractions as fractions."""
+    words = [match[0] for match in ENTRY.finditer(text) if match[0]]
+    return [FOUND[word] if word in FOUND else _number(word) for word in words]
+
+
+def _number(word):
+    word = word.replace(",", "").replace("−", "-")
+    return Fraction(word) if "/" in word else float(word) if word[-1] in "fn" else Fraction(word)
+
+
+def _at(table, index, reference):
+    """Return an entry, by places or by the names of row and column."""
+    array, rows, columns = table
+    array = np.asarray(array, dtype=object)
+    try:
+        places = ast.literal_eval(f"({index[1:-1]},)") if index else ()
+        named = (
+            [
+                names.index(place) if isinstance(place, str) else place
+                for place, names in zip(
+                    places, [rows, columns] if len(places) == 2 else [columns or rows], strict=False
+                )
+            ]
+            if any(isinstance(place, str) for place in places)
+            else places
+        )
+        found = array[tuple(named)]
+    except (IndexError, ValueError, SyntaxError, TypeError) as error:
+        raise Missing(
+            f"{reference} has no such entry ({error}): its shape is {array.shape}, rows {rows}, "
+            f"columns {columns}"
+        ) from None
+    return found
+
+
+def printed_under(page, label):
+    """Return the array that a chapter prints under a label, for an expression."""
+    return value_of(f'{page} "{label}"', [])
+
+
+def version(package):
+    """Return the version of a package that the book is built with, such as "2.13.0"."""
+    found = re.search(rf"^{package}==([\d.]+)", (ROOT / "requirements.txt").read_text(), re.M)
+    return found[1] if found else metadata.version(package)
+
+
+def read(path):
+    """Return the text of a file of the repository."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+NAMESPACE = {
+    **{name: getattr(tutorial_lib, name) for name in tutorial_lib.__all__},
+    "np": np,
+    "math": math,
+    "re": re,
+    "Fraction": Fraction,
+    "counting": counting,
+    "record": records.record,
+    "facts": records.facts,
+    "bank": records.bank,
+    "ROOT": ROOT,
+    "checkpoint": records.checkpoint,
+    "printed": printed_under,
+    "read": read,
+    "version": version,
+}

@@ -26,6 +26,16 @@ if importlib.util.find_spec("tutorial_lib") is None:
     importlib.invalidate_caches()"""
 
 KNOWN_TAGS = {"hide-input", "keeper", "remove-input", "hide-output", "solution", "hide-cell"}
+METADATA = {  # what Jupyter and the page read besides the tags, by the tag that asks for it
+    "hide-output": {"jupyter": {"outputs_hidden": True}},
+    "hide-cell": {
+        "jupyter": {"outputs_hidden": True, "source_hidden": True},
+        "mystnb": {
+            "code_prompt_show": "Show a solution",
+            "code_prompt_hide": "Hide the solution",
+        },
+    },
+}
 COMPARED_TYPES = {"text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml"}
 CLOCKS = {"time", "timeit", "datetime"}
 LARGEST_NOTEBOOK = 600_000  # bytes
@@ -66,7 +76,7 @@ def violations(notebook, *, runs_in_browser=True):
     found = [*_counts(notebook), *_ids(notebook), *_setup(notebook), *_weight(notebook)]
     for position, cell in enumerate(notebook.cells):
         where = f"cell {cell.get('id', position)}"
-        rules = [*_words(cell.source)]
+        rules = [*_words(cell.source), *_metadata(cell)]
         if cell.cell_type == "code":
             rules += [*_tags(cell), *_code(cell, runs_in_browser), *_outputs(cell)]
         elif cell.cell_type == "markdown":
@@ -118,6 +128,17 @@ def _tags(cell):
     markers = {tag for tag in tags(cell) if tag not in KNOWN_TAGS}
     markers |= set(NBVAL_COMMENT.findall(cell.source))
     yield from (f"{marker} is no tag of ours" for marker in sorted(markers))
+
+
+def _metadata(cell):
+    """Refuse what would make a page show something else than source and outputs."""
+    asked = next((METADATA[tag] for tag in tags(cell) if tag in METADATA), {})
+    found = {key: value for key, value in cell.metadata.items() if key != "tags"}
+    if found != asked:
+        yield f"has the metadata {found}; expected {asked}, as its tags ask"
+    for output in cell.get("outputs", []):
+        if output.get("metadata"):
+            yield f"has an output with the metadata {output.metadata}; expected none"
 
 
 def _code(cell, runs_in_browser):

@@ -90,6 +90,16 @@ def tag(name):
     return lambda notebook: cell_of(notebook, "text").metadata.update(tags=[name])
 
 
+def setting(name, **metadata):
+    """Return a change that gives one cell metadata."""
+    return lambda notebook: cell_of(notebook, name).metadata.update(metadata)
+
+
+def setting_of_output(notebook):
+    """Give metadata to the output of one cell."""
+    cell_of(notebook, "value").outputs[0].metadata.update({"filenames": {"image/png": "x.png"}})
+
+
 BROKEN = {
     "count missing": (lambda n: cell_of(n, "text").update(execution_count=None), "text has None"),
     "counts swapped": (lambda n: cell_of(n, "text").update(execution_count=9), "text has 9"),
@@ -106,6 +116,15 @@ BROKEN = {
     "nbclient's skip tag": (tag("skip-execution"), "skip-execution is no tag"),
     "nbval comment": (run("x = 1\n# NBVAL_IGNORE_OUTPUT"), "NBVAL_IGNORE"),
     "old nbval comment": (run("## PYTEST_VALIDATE_IGNORE_OUTPUT\nx = 1"), "PYTEST_VALIDATE"),
+    "hidden output": (setting("text", mystnb={"remove_output": True}), "remove_output"),
+    "false caption": (setting("figure", mystnb={"figure": {"caption": "a"}}), "as its tags ask"),
+    "metadata of text": (setting("title", mystnb={"a": 1}), "as its tags ask"),
+    "folded without a tag": (setting("text", jupyter={"outputs_hidden": True}), "as its tags ask"),
+    "other words": (
+        setting("text", tags=["hide-cell"], mystnb={"code_prompt_show": "7 %"}),
+        "as its tags ask",
+    ),
+    "metadata of an output": (setting_of_output, "expected none"),
     "magic": (run("%matplotlib inline"), "not plain Python"),
     "cell magic": (run("%%time\nx = 1"), "not plain Python"),
     "shell command": (run("!ls"), "not plain Python"),

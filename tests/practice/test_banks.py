@@ -25,7 +25,7 @@ ALIKE = 0.8  # two questions as similar as that are one
 def texts(value):
     """Every text of a bank that a reader sees."""
     if isinstance(value, dict):
-        hidden = ("from", "line", "lines", "answer", "value")
+        hidden = ("from", "computed", "line", "lines", "answer", "value")
         return [t for key, v in value.items() if key not in hidden for t in texts(v)]
     if isinstance(value, list):
         return [t for entry in value for t in texts(entry)]

@@ -22,7 +22,8 @@ def load_bank(chapter):
 def check_bank(bank, chapter):
     """Return a bank that can be drawn; refuse any other, naming the key that is wrong.
 
-    A page without a Parsons problem has `"parsons": null`.
+    A page without a Parsons problem has `"parsons": null`. A question may say `"computed": "name"`,
+    the function that proves its key; a test runs it, no page shows it.
 
     Raises
     ------
@@ -33,7 +34,7 @@ def check_bank(bank, chapter):
     for here, prediction in _items(bank, "predictions", where):
         _check_prediction(prediction, here)
     for here, question in _items(bank, "quiz", where):
-        _keys(question, ("question", "from", "options"), here)
+        _keys(question, ("question", "from", "options"), here, may=("computed",))
         _text(question, "question", here)
         if question["from"] is not None:
             _text(question, "from", here)
@@ -60,10 +61,11 @@ def as_number(value):
 
 def _check_prediction(prediction, where):
     if isinstance(prediction, dict) and "options" in prediction:
-        _keys(prediction, ("question", "options"), where)
+        _keys(prediction, ("question", "options"), where, may=("computed",))
         _check_options(prediction, where)
     else:
-        _keys(prediction, ("question", "answer", "tolerance", "why", "near"), where)
+        expected = ("question", "answer", "tolerance", "why", "near")
+        _keys(prediction, expected, where, may=("computed",))
         _text(prediction, "why", where)
         _check_values(prediction, where)
     _text(prediction, "question", where)
@@ -119,16 +121,16 @@ def _check_parsons(problem, where):
             raise ValueError(f"{here}.line, {distractor['line']!r}, is a line of the solution.")
 
 
-def _keys(record, expected, where):
-    """Require an object with exactly these keys."""
+def _keys(record, expected, where, *, may=()):
+    """Require an object with exactly these keys, and those that it may have."""
     if not isinstance(record, dict):
         raise ValueError(f"{where} is {record!r}; it should be an object with {list(expected)}.")
     for key in expected:
         if key not in record:
             raise ValueError(f"{where}.{key} is missing. The keys are {list(expected)}.")
     for key in record:
-        if key not in expected:
-            raise ValueError(f"{where}.{key} is not a key. The keys are {list(expected)}.")
+        if key not in (*expected, *may):
+            raise ValueError(f"{where}.{key} is not a key. The keys are {[*expected, *may]}.")
 
 
 def _text(record, key, where):

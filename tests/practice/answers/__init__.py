@@ -1,0 +1,1 @@
+"""What computes the key of a question: a module a room, and one for the inventory."""

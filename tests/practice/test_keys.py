@@ -1,0 +1,299 @@
+"""The key of a question is what a function computes: flipped, or its text changed, it is red.
+
+A question of a bank says `"computed": "name"` below its question, one of the inventory
+`<!-- computed: name -->` at the end of its line of the key. The function stands in the module of
+that room in `answers/`, takes no arguments and returns one of
+- a value, such as a number, a shape or the beginning of an option; one option alone may say it;
+- a dict of every option's text and whether a computation found it true.
+"""
+
+import ast
+import inspect
+import json
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module, util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from tests.elements.sample_bank import sample_bank
+from tests.practice.rooms import NAMES
+from tutorial_lib.elements.banks import as_number
+from tutorial_lib.records import page_of
+
+ROOT = Path(__file__).resolve().parents[2]
+BANK = "src/tutorial_lib/practice/{}/bank.json"
+INVENTORY = "book/teaching_inventory.md"
+FOLDER = "tests/practice/answers"
+
+NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+|/\d+)?"
+ROW = rf"(?:About )?[(\[]?({NUMBER}(?:,? {NUMBER})*),?[)\]]?"
+REST = r"(?: [^\W\d][^\d:;,.·×]*)?(?:[:;,.] .*)?"  # of "16 times, once for each head"
+
+
+@dataclass(frozen=True)
+class Question:
+    """Where a question stands, which option is the key, and what computes that.
+
+    A prediction of a number has that number and the wrong ones near it as its options.
+    """
+
+    where: str
+    room: str
+    options: dict
+    computed: str | None
+    tolerance: float | None = None
+
+    @property
+    def is_numeric(self):
+        """Whether it asks for a number, or half of its options are numbers, shapes or code."""
+        said = [bool(numbers_of(text)) or is_code(text) for text in self.options]
+        return self.tolerance is not None or 2 * sum(said) >= len(said)
+
+
+def bank_questions(room, text):
+    """The questions of a bank, given as the text of its file."""
+    bank = json.loads(text)
+    for kind, entries in (("prediction", bank["predictions"]), ("quiz", bank["quiz"])):
+        for i, entry in enumerate(entries, start=1):
+            before, _, _ = text.partition(json.dumps(entry["question"], ensure_ascii=False))
+            place = f"line {before.count(chr(10)) + 1} of its bank"
+            options = {option["text"]: option["correct"] for option in entry.get("options", [])}
+            if "answer" in entry:
+                options = {str(near["value"]): False for near in entry["near"]}
+                options[str(entry["answer"])] = True
+            tolerance = as_number(entry["tolerance"]) if "answer" in entry else None
+            where = f"{page_of(room)}, {kind} {i} ({place})"
+            yield Question(where, room, options, entry.get("computed"), tolerance)
+
+
+def inventory_questions(text):
+    """The questions of the inventory, given as the text of its page."""
+    keys = re.findall(r"^\*\*(\d+): ([a-z])\.\*\*(.*)$", text, re.MULTILINE)
+    for number, letter, rest in keys:
+        before, _, after = text.partition(f"\n**{number}.** ")
+        listed = re.findall(r"^\d\. (.+)$", after.partition("\n**")[0], re.MULTILINE)
+        options = {option: "abcdefgh"[i] == letter for i, option in enumerate(listed)}
+        named = re.search(r"<!-- computed: (\w+) -->$", rest)
+        where = f"{INVENTORY}, question {number} (line {before.count(chr(10)) + 2})"
+        yield Question(where, "inventory", options, named and named[1])
+
+
+def numbers_of(text):
+    """The numbers that an option begins with, each with half of its last digit; or none."""
+    found = re.fullmatch(ROW + REST, plain(text))
+    written = re.findall(NUMBER, found[1]) if found else []
+    return [(float(Fraction(n.replace(",", ""))), half_a_digit(n)) for n in written]
+
+
+def half_a_digit(number):
+    """How far a number may be from what it was rounded from; a fraction is exact."""
+    return 0 if "/" in number else 0.5 * 10.0 ** -len(number.partition(".")[2])
+
+
+def plain(text):
+    """An option without its marks of code and emphasis, with the signs that Python reads."""
+    return re.sub(r"`|(?<![\w)])\*|\*(?![\w(])", "", text).replace("−", "-")
+
+
+def is_code(text):
+    """Whether an option is an expression that does something, or a shape, or two with an arrow."""
+    try:
+        parts = [ast.parse(part.strip(), mode="eval").body for part in plain(text).split("→")]
+    except SyntaxError:
+        return False
+    return all(isinstance(p, ast.Call | ast.Subscript | ast.BinOp | ast.Tuple) for p in parts)
+
+
+def says(text, value, tolerance=None):
+    """Whether an option says a value: its first words, or its numbers as they are rounded."""
+    if isinstance(value, str | bool | np.bool_):
+        return re.match(rf"{re.escape(plain(str(value)))}(?:$|[:;,.] )", plain(text)) is not None
+    numbers, computed = numbers_of(text), np.ravel(value)
+    most = np.inf if tolerance is None else tolerance
+    return len(numbers) == len(computed) and all(
+        abs(x - number) <= min(half, most) + 1e-9 * max(1, abs(number))
+        for x, (number, half) in zip(computed, numbers, strict=True)
+    )
+
+
+def complaints(question, answers):
+    """What is wrong with the key of a question, a sentence each; `answers` is its module."""
+    file, name = f"{FOLDER}/{question.room}.py", question.computed
+    if name is None:
+        if question.is_numeric:
+            yield (
+                f"{question.where} has numbers, shapes or code to choose from and no `computed`: "
+                f"write a function in {file} that computes the answer, and name it there."
+            )
+    elif name not in functions(answers):
+        yield (
+            f"{question.where} says `computed` {name!r}, which is no function of {file}: write "
+            "it, or correct the name."
+        )
+    else:
+        function = functions(answers)[name]
+        faults = list(constants(function)) or disagreements(question, function())
+        yield from (f"{question.where}: {name} in {file} {fault}." for fault in faults)
+
+
+def functions(answers):
+    """The public functions that a module defines."""
+    return {
+        name: value
+        for name, value in vars(answers).items()
+        if inspect.isfunction(value)
+        and value.__module__ == answers.__name__
+        and not name.startswith("_")
+    }
+
+
+def constants(function):
+    """Where a function writes an answer down in place of computing it."""
+    for node in ast.walk(ast.parse(inspect.getsource(function))):
+        if isinstance(node, ast.Return) and is_bare(node.value):
+            yield f"returns a constant, {ast.unparse(node.value)}: compute it"
+        entries = node.values if isinstance(node, ast.Dict) else []
+        entries = [node.value] if isinstance(node, ast.DictComp) else entries
+        for value in filter(is_bare, entries):
+            if isinstance(eval(ast.unparse(value)), bool):
+                yield f"has a constant, {ast.unparse(value)}, in its dict: compute it"
+
+
+def is_bare(node):
+    """Whether an expression has no name in it, so that it is the same whatever is computed."""
+    return not any(isinstance(part, ast.Name) for part in ast.walk(node))
+
+
+def disagreements(question, answer):
+    """How a computed answer differs from the key, as the end of a sentence."""
+    texts = list(question.options)
+    if not isinstance(answer, dict):
+        found = [text for text in texts if says(text, answer, question.tolerance)]
+    elif set(answer) != set(texts):
+        others = sorted(set(answer) ^ set(texts))
+        yield f"does not answer the options as they are written: copy the text of {others}"
+        return
+    elif not all(isinstance(value, bool | np.bool_) for value in answer.values()):
+        yield f"returns {answer}, where each value should be a bool: compare"
+        return
+    else:
+        found = [text for text in texts if answer[text]]
+    right = [text for text in texts if question.options[text]]
+    if found != right:
+        result = "" if isinstance(answer, dict) else f" computes {answer!r}, which"
+        yield (
+            f"{result} makes {found} right, and the key is {right}: compute again by hand, then "
+            "correct the bank or the function"
+        ).strip()
+
+
+def answers_of(room):
+    """The module of a room's answers, or an empty one where there is none yet."""
+    name = f"{FOLDER.replace('/', '.')}.{room}"
+    return import_module(name) if util.find_spec(name) else ModuleType(name)
+
+
+def read(path):
+    """The text of a file of the repository."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+BANKED = {room: list(bank_questions(room, read(BANK.format(room)))) for room in NAMES}
+ALL = BANKED | {"inventory": list(inventory_questions(read(INVENTORY)))}
+ANSWERS = {room: answers_of(room) for room in ALL}
+COMPUTED = [q for questions in ALL.values() for q in questions if q.computed]
+PARTS = {
+    "the banks": [question for questions in BANKED.values() for question in questions],
+    "the inventory": ALL["inventory"],
+}
+
+
+@pytest.mark.parametrize("question", COMPUTED, ids=lambda q: f"{q.room}-{q.computed}")
+def test_computed_answer_is_the_key(question):
+    assert list(complaints(question, ANSWERS[question.room])) == []
+
+
+@pytest.mark.parametrize("room", ALL)
+def test_question_with_numbers_says_what_computes_its_key(room):
+    told = [complaints(q, ANSWERS[room]) for q in ALL[room] if not q.computed]
+    assert [fault for faults in told for fault in faults] == []
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_half_of_all_keys_are_computed(part):
+    computed = [question for question in PARTS[part] if question.computed]
+    assert len(computed) >= len(PARTS[part]) / 2
+
+
+def unnamed(questions, answers):
+    """The functions of a module that none of its questions names."""
+    return sorted(set(functions(answers)) - {question.computed for question in questions})
+
+
+@pytest.mark.parametrize("room", ALL)
+def test_every_function_computes_a_key(room):
+    left = unnamed(ALL[room], ANSWERS[room])
+    assert not left, f"{FOLDER}/{room}.py: no question names {left}; name or remove them."
+
+
+def test_every_module_of_answers_belongs_to_a_room():
+    files = {path.stem for path in (ROOT / FOLDER).glob("*.py")} - {"__init__"}
+    assert files <= set(ALL), f"{FOLDER}: no room is called {sorted(files - set(ALL))}"
+
+
+RIGHT = """
+import numpy as np
+
+
+def shape():
+    return np.zeros((2, 3, 4)).swapaxes(0, 1).swapaxes(0, 1)[:, :, :3].shape
+
+
+def share():
+    return 2 / (2 + 1 / 2 + 1)
+
+
+def parameters():
+    return sum(np.zeros((4, 16, 16)).size for _ in range(3))
+
+
+def axis():
+    weights = np.array([[0.5, 0.5], [1, 0]])
+    return {
+        "the keys, its last": np.allclose(weights.sum(-1), 1),
+        "the queries": np.allclose(weights.sum(0), 1),
+        "the heads, which compete": weights.ndim == 3,
+    }
+
+
+def holds():
+    return " ".join(["one", "head's", "matrix"])
+"""
+NAMED = {("predictions", 0): "shape", ("predictions", 1): "share", ("predictions", 2): "parameters"}
+NAMED |= {("quiz", 0): "axis", ("quiz", 1): "holds"}
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """`planted(change, source)`: the complaints about a changed sample bank and its answers."""
+
+    def tell(change=lambda bank: None, source=RIGHT):
+        bank = sample_bank()
+        for (kind, i), name in NAMED.items():
+            bank[kind][i]["computed"] = name
+        change(bank)
+        file = tmp_path / "sample.py"
+        file.write_text(source, encoding="utf-8")
+        spec = util.spec_from_file_location("sample", file)
+        answers = util.module_from_spec(spec)
+        spec.loader.exec_module(answers)
+        text = json.dumps(bank, indent=2, ensure_ascii=False)
+        questions = list(bank_questions("ch03_attention_weights", text))
+        return [fault for q in questions for fault in complaints(q, answers)], questions, answers
+
+    return tell

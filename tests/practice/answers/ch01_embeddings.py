@@ -1,0 +1,85 @@
+"""Answers of chapter 01, computed."""
+
+import numpy as np
+
+import tutorial_lib as tl
+
+EXAMPLE = tl.running_example()
+RNG = np.random.default_rng(1)
+E, P = RNG.standard_normal((6, 8)), RNG.standard_normal((4, 8))
+BATCH = np.array([[1, 2, 3], [4, 2, 5]])  # dogs that bark, cats that sleep
+
+
+def ids_of_another_sentence():
+    """Look the three words up."""
+    return EXAMPLE.vocabulary.ids(("cats", "that", "sleep"))
+
+
+def shape_of_a_batch():
+    """Index a table of 6 rows of 8 with six ids."""
+    return E[BATCH].shape
+
+
+def words_in_another_order():
+    """Give the stand-in the same words in two orders."""
+
+    def stand_in(X):
+        return X / 2 + X.mean(axis=-2, keepdims=True) / 2
+
+    order = [2, 0, 1]  # bark dogs that
+    X = EXAMPLE.E[EXAMPLE.ids]
+    before, after = stand_in(X), stand_in(X[order])
+    known = [any(np.allclose(row, old) for old in before) for row in after]
+    return {
+        "Three new rows: each word has new neighbours": not any(known),
+        "The same rows, in the new order": np.allclose(after, before[order]),
+        "The same rows in the old order": np.allclose(after, before),
+        "Three equal rows": np.allclose(after, after[0]),
+    }
+
+
+def one_hot_times_table():
+    """Multiply one-hot rows by a table and compare with what indexing gives."""
+    ids = BATCH[1, :2]
+    product = np.eye(len(E))[ids] @ E
+    return {
+        "It gives the rows that E[ids] gives": np.array_equal(product, E[ids]),
+        "It gives the columns of E that belong to the ids": product.shape == E[:, ids].shape,
+        "It adds the positions as well": np.allclose(product, tl.embed(ids, E, P)),
+        "It is an approximation of E[ids]": (product != E[ids]).any(),
+    }
+
+
+def place_in_a_batch():
+    """Find the row of P that was added to the first token of the second sentence."""
+    added = tl.embed(BATCH, E, P)[1, 0] - E[BATCH[1, 0]]
+    [row] = [place for place in range(len(P)) if np.allclose(added, P[place])]
+    return f"Row {row}"
+
+
+def shuffled_input():
+    """Shuffle the input of attention without a mask: eight tokens, and as many features."""
+    rng = np.random.default_rng(2)
+    params, X = tl.init_params(rng, d_model=8, n_heads=2), rng.standard_normal((8, 8))
+    order = np.roll(np.arange(8), 3)
+    Y, shuffled = (tl.multi_head_attention(rows, params) for rows in (X, X[order]))
+    return {
+        "It stays the same, row for row": np.allclose(shuffled, Y),
+        "Its rows are shuffled in the same way": np.allclose(shuffled, Y[order]),
+        "Its rows are shuffled back": np.allclose(shuffled, Y[np.argsort(order)]),
+        "Its columns are shuffled in the same way": np.allclose(shuffled, Y[:, order]),
+    }
+
+
+def products_of_sinusoids():
+    """Multiply every two of forty sinusoidal positions, also as two sentences get them."""
+    table = tl.sinusoidal_positions(40, 8)
+    products = table @ table.T
+    by_distance = np.allclose(products[1:, 1:], products[:-1, :-1])
+    added = [tl.embed(ids, E, table) - E[ids] for ids in BATCH]
+    return {
+        "both places, each in its own way": not by_distance,
+        "the word that stands at each place": not np.allclose(*added),
+        "the distance between them": by_distance and np.ptp(products) > 1,
+        "nothing: it is always `d_model / 2`": np.allclose(products, table.shape[1] / 2),
+    }

@@ -1,0 +1,101 @@
+"""Answers of chapter 02, computed."""
+
+import numpy as np
+
+import tutorial_lib as tl
+
+EXAMPLE = tl.running_example()
+RNG = np.random.default_rng(2)
+
+
+def key_of_bark():
+    """Multiply a row with features 0, 1 and 6 by the key matrix of head 0."""
+    row = np.zeros(8)
+    row[[0, 1, 6]] = 1
+    return row @ EXAMPLE.params.W_K[0]
+
+
+def shape_of_the_product():
+    """Give five sentences a head axis and multiply."""
+    X, W_Q = np.ones((5, 3, 8)), np.ones((2, 8, 4))
+    return (X[..., None, :, :] @ W_Q).shape
+
+
+def query_at_another_place():
+    """Make the query of *bark* at its place and at two others, from 8 columns and from 4."""
+    W_Q, word = EXAMPLE.params.W_Q[0], EXAMPLE.E[EXAMPLE.ids[2]]
+    rows = word + EXAMPLE.P[[2, 0, 1]]
+    uncut, sliced = rows @ W_Q, rows[:, :4] @ W_Q[:4]
+    in_uncut, in_sliced = (not np.allclose(queries, queries[0]) for queries in (uncut, sliced))
+    return {
+        "In both": in_uncut and in_sliced,
+        "Only in the sliced layer": in_sliced and not in_uncut,
+        "In neither: the word is the same": not in_uncut and not in_sliced,
+        "Only in the uncut layer": in_uncut and not in_sliced,
+    }
+
+
+def without_a_head_axis():
+    """Multiply two sentences by the matrices of two heads, without an axis for heads."""
+    X, W_Q = RNG.standard_normal((2, 3, 8)), RNG.standard_normal((2, 8, 4))
+    right = X[:, None] @ W_Q
+    try:
+        result = X @ W_Q
+    except ValueError:
+        result = None
+    return {
+        "An error: the shapes do not fit": result is None,
+        "The right result, (2, 2, 3, 4)": np.shape(result) == right.shape,
+        "Each sentence meets one head only": np.allclose(result, right[[0, 1], [0, 1]]),
+        "Both heads are added up": np.allclose(result, right.sum(axis=1)),
+    }
+
+
+def parameters_of_eight_heads():
+    """Count the entries of the three matrices of 8 heads of 64, and of one of 512."""
+
+    def count(n_heads, d_k):
+        params = tl.init_params(RNG, d_model=512, n_heads=n_heads, d_k=d_k)
+        return params.W_Q.size + params.W_K.size + params.W_V.size
+
+    times = count(8, 64) / count(1, 512)
+    return {
+        "8 times as many": times == 8,
+        "As many": times == 1,
+        "An eighth": times == 1 / 8,
+        "64 times as many": times == 64,
+    }
+
+
+def place_in_a_query():
+    """Make queries of words with their places, without, at one place, and with another table."""
+    words, table, W_Q = (RNG.standard_normal(shape) for shape in ((3, 8), (4, 8), (8, 4)))
+    Q = (words + table[:3]) @ W_Q
+    at_one_place, renumbered = (words + table[0]) @ W_Q, (words + table[1:]) @ W_Q
+    both = np.allclose(Q, words @ W_Q + table[:3] @ W_Q)
+    return {
+        "Nothing: only words are projected": np.allclose(Q, words @ W_Q),
+        "The place only, in the last columns": np.allclose(at_one_place, at_one_place[0]),
+        "The row number t": np.allclose(Q, renumbered),
+        "What it takes from it: word and place are both in X": both,
+    }
+
+
+def layers_that_cannot_tell():
+    """Run a random layer on two orders of three words and compare each word's output."""
+    params = tl.init_params(RNG, d_model=8, n_heads=2)
+    E, table = RNG.standard_normal((3, 8)), RNG.standard_normal((3, 8))
+    order = [2, 1, 0]  # bark that dogs
+
+    def same(P=0, mask=None):
+        here, there = (tl.multi_head_attention(X + P, params, mask=mask) for X in (E, E[order]))
+        return np.allclose(here[order], there)
+
+    before = tl.causal_mask(3)
+    sinusoids = tl.sinusoidal_positions(3, 8)
+    return {
+        "One where every word sees every other, without positions": same(),
+        "One where words see only the words before them, without positions": same(mask=before),
+        "One where every word sees every other, with positions": same(P=table),
+        "One with sinusoids instead of a table": same(P=sinusoids),
+    }

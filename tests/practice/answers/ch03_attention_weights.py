@@ -1,0 +1,103 @@
+"""Answers of chapter 03, computed."""
+
+import numpy as np
+
+import tutorial_lib as tl
+
+RNG = np.random.default_rng(3)
+
+
+def shape_of_the_scores():
+    """Multiply Q by K with its last two axes swapped."""
+    Q, K = np.ones((2, 3, 4)), np.ones((2, 3, 4))
+    return (Q @ np.swapaxes(K, -1, -2)).shape
+
+
+def powers_of_large_scores():
+    """Raise e to 1000 and to 999, and divide by the sum."""
+    scores, shares, stopped = np.array([1000.0, 999.0]), np.zeros(2), False
+    try:
+        with np.errstate(all="ignore"):  # warnings, which are no errors
+            powers = np.exp(scores)
+            shares = powers / powers.sum()
+    except ArithmeticError:
+        stopped = True
+    return {
+        "0.731 and 0.269": np.allclose(shares, (0.731, 0.269), atol=5e-4),
+        "nan and nan, with a warning at most": np.isnan(shares).all(),
+        "all for the first: 1 and 0": np.allclose(shares, (1, 0)),
+        "an error, and the program stops": stopped,
+    }
+
+
+def weight_of_dogs():
+    """Take the softmax of scores of 0 and −2 times ln 2, with the third hidden."""
+    scores = np.log(2) * np.array([[0.0, -2.0, -1.0]])
+    return tl.attention_weights(scores, mask=np.array([[True, True, False]]))[0, 0]
+
+
+def axis_of_the_softmax():
+    """Sum weights of shape (B, H, T, S) along each axis."""
+    weights = tl.attention_weights(RNG.standard_normal((2, 3, 4, 5)))
+
+    def sums_to_one(axis):
+        return np.allclose(weights.sum(axis=axis), 1)
+
+    return {
+        "H, so that the heads compete": sums_to_one(1),
+        "T, the queries, so that each key is used up once": sums_to_one(2),
+        "S, the keys, so that each query has 1 to spend": sums_to_one(3),
+        "T and S together, so that a map sums to 1": sums_to_one((2, 3)),
+    }
+
+
+def five_added():
+    """Add 5 to a row of scores and compare its weights."""
+    scores = RNG.standard_normal((1, 6))
+    before, after = tl.softmax(scores), tl.softmax(scores + 5)
+    change = after.max() - before.max()
+    return {
+        "They stay as they were, but for rounding": np.allclose(after, before),
+        "They sharpen: the largest grows": change > 1e-9,
+        "All grow, and their sum is more than 1": after.sum() > 1 + 1e-9,
+        "They even out": change < -1e-9,
+    }
+
+
+def mask_after_the_softmax():
+    """Multiply weights by a causal mask and compare with masked scores."""
+    scores, mask = RNG.standard_normal((4, 4)), tl.causal_mask(4)
+    late, right = tl.softmax(scores) * mask, tl.attention_weights(scores, mask=mask)
+    masked = ~mask.all(axis=-1)
+    return {
+        "Hidden values are still mixed in": (late[~mask] != 0).any(),
+        "Masked rows sum to less than 1": (late[masked].sum(axis=-1) < 1 - 1e-9).all(),
+        "The weights become negative": (late < 0).any(),
+        "Nothing: it is the same computation": np.allclose(late, right),
+    }
+
+
+def lookup_and_product():
+    """Look ids up in a table, and multiply one-hot rows by it."""
+    E, P, ids = RNG.standard_normal((6, 8)), RNG.standard_normal((4, 8)), np.array([1, 2, 3])
+    product = np.eye(6)[ids] @ E
+    return {
+        "E[ids] also adds the positions": np.allclose(E[ids], tl.embed(ids, E, P)),
+        "One-hot rows are learned, E[ids] is fixed": np.allclose((E + 1)[ids], E[ids]),
+        "The product is transposed": product.shape == E[ids].T.shape,
+        "Only the work: the result is the same": np.array_equal(product, E[ids]),
+    }
+
+
+def features_of_a_query():
+    """Change one feature of a token at a time and see whether its queries move."""
+    X, W_Q = RNG.standard_normal((1, 8)), RNG.standard_normal((2, 8, 4))
+    changed = X + np.eye(8)  # row i: feature i is another
+    moved = np.abs(tl.project_heads(changed, W_Q) - X @ W_Q).max(axis=-1) > 1e-9  # (H, features)
+    first_four = np.arange(8) < 4
+    return {
+        "All 8, through sums that W_Q[0] decides": moved[0].all(),
+        "The first 4, since head 0 comes first": np.array_equal(moved[0], first_four),
+        "4 that the head chooses": moved[0].sum() == 4,
+        "Those that head 1 does not use": np.array_equal(moved[0], ~moved[1]),
+    }

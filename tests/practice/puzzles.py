@@ -1,0 +1,220 @@
+"""What each Parsons problem asks for: a function a room that runs a program and judges it.
+
+Each gets the text of a program, runs it on arrays whose lengths all differ, and says whether it
+did what the task asks. A wrong program may also fail.
+"""
+
+import math
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+
+import tutorial_lib as tl
+from tutorial_lib.onepass import fold_block
+
+B, T, H, D_MODEL, D_K = 2, 5, 3, 12, 4
+
+
+def run(program, **names):
+    """The names that a program leaves behind, begun with some."""
+    exec(program, names)
+    return names
+
+
+def same(result, expected):
+    """Whether two arrays are equal in shape, and in their numbers to ten digits."""
+    return result.shape == expected.shape and np.allclose(result, expected, rtol=1e-10, atol=1e-12)
+
+
+def layer(rng):
+    """The parameters of a layer, an input of two texts, and the causal mask."""
+    params = tl.init_params(rng, d_model=D_MODEL, n_heads=H)
+    return params, rng.standard_normal((B, T, D_MODEL)), tl.causal_mask(T)
+
+
+def ch01_embeddings(program):
+    """X of a sentence with sinusoidal positions."""
+    rng = np.random.default_rng(1)
+    vocabulary, E = tl.Vocabulary(tuple("abcdefgh")), rng.standard_normal((8, D_MODEL))
+    tokens = tuple("hadda")
+    names = {"np": np, "sinusoidal_positions": tl.sinusoidal_positions}
+    left = run(program, vocabulary=vocabulary, tokens=tokens, E=E, **names)
+    ids = vocabulary.ids(tokens)
+    return same(left["X"], tl.embed(ids, E, tl.sinusoidal_positions(len(ids), D_MODEL)))
+
+
+def ch02_queries_keys_values(program):
+    """Q of all heads by one wide product, for one text and for several."""
+    rng = np.random.default_rng(2)
+    W_Q = rng.standard_normal((H, D_MODEL, D_K))
+    inputs = [rng.standard_normal((*batch, T, D_MODEL)) for batch in ((), (B,))]
+    made = [run(program, np=np, X=X, W_Q=W_Q)["Q"] for X in inputs]
+    return all(same(Q, tl.project_heads(X, W_Q)) for Q, X in zip(made, inputs, strict=True))
+
+
+def ch03_attention_weights(program):
+    """One masked head with scores too large for exp, the largest of them hidden."""
+    rng = np.random.default_rng(3)
+    Q, K = rng.standard_normal((2, T, D_K))
+    Q[:, 0], K[:, 0], K[-1, 0] = (1, -1, 1, -1, 1), 2000, 4000
+    V, mask = rng.standard_normal((T, 7)), tl.causal_mask(T)
+    left = run(program, np=np, math=math, Q=Q, K=K, V=V, mask=mask)
+    return same(left["head"], tl.scaled_dot_product_attention(Q, K, V, mask=mask))
+
+
+def ch04_heads(program):
+    """The heads of a wide matrix in another order."""
+    rng = np.random.default_rng(4)
+    W_Q, order = rng.standard_normal((H, D_MODEL, D_K)), np.array([2, 0, 1])
+    wide = np.concatenate(W_Q, axis=-1)
+    left = run(program, np=np, wide=wide.copy(), H=H, order=order)
+    return same(left["other"], np.concatenate(W_Q[order], axis=-1))
+
+
+def ch05_concatenation(program):
+    """Zeros for one head of concat, which itself stays; as the task says, before the join."""
+    d_v, h = 7, 1
+    heads = np.random.default_rng(5).standard_normal((B, H, T, d_v))
+    concat = tl.concat_heads(heads)
+    silent = heads.copy()
+    silent[:, h] = 0
+    left = run(program, np=np, concat=concat, B=B, T=T, H=H, d_v=d_v, h=h)
+    right = same(left["without"], tl.concat_heads(silent))
+    early = program.find("= 0") < program.find("without =")
+    return right and early and same(concat, tl.concat_heads(heads))
+
+
+def ch06_output_projection(program):
+    """How far the output moves without a head; the record still says what happened."""
+    params, X, mask = layer(np.random.default_rng(6))
+    d_v, h = D_MODEL // H, 1
+    names = {"np": np, "trace": tl.trace, "concat_heads": tl.concat_heads}
+    left = run(program, X=X, params=params, mask=mask, h=h, **names)
+    record = tl.trace(X, params, mask=mask)
+    moved = np.abs(record.heads[:, h] @ params.W_O[h * d_v : (h + 1) * d_v]).max()
+    return same(left["change"], moved) and same(left["record"].heads, record.heads)
+
+
+def ch07_vectorised(program):
+    """Attention of one head, a block of keys after the other, with blocks far above others."""
+    rng = np.random.default_rng(7)
+    Q, K, V = (rng.standard_normal((n, D_K)) for n in (T, 8, 8))
+    Q[:, 0], K[:, 0] = 1, np.repeat([800, 802, 801, -800], 2)
+    V1 = np.concatenate([V, np.ones((8, 1))], axis=-1)
+    names = {"np": np, "Q": Q, "K_T": K.T, "V1": V1, "top": -np.inf, "mixed": 0}
+    for start in (0, 2, 4, 6):
+        names = run(program, **names | {"seen": slice(start, start + 2)})
+    mixed = names["mixed"]
+    head = tl.scaled_dot_product_attention(Q * math.sqrt(D_K), K, V)
+    return same(mixed[:, :-1] / mixed[:, -1:], head)
+
+
+def ch08_gradients(program):
+    """One step of W_O, whose gradient is that of a linear layer."""
+    params, X, mask = layer(np.random.default_rng(8))
+    wanted, rate = np.ones_like(X), 0.1
+    names = dict(vars(tl)) | {"X": X, "params": params, "mask": mask, "wanted": wanted}
+    stepped = run(program, np=np, rate=rate, **names)["params"]
+    record = tl.trace(X, params, mask=mask)
+    slopes = np.einsum("btk,btm->km", record.concat, 2 * (record.Y - wanted) / X.size)
+    return same(stepped.W_O, params.W_O - rate * slopes) and stepped.W_Q is params.W_Q
+
+
+def ch09_pytorch(program):
+    """Causal attention of four heads through two nn.Linear."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    rng = np.random.default_rng(9)
+    X, params = layer(rng)[1], tl.init_params(rng, d_model=D_MODEL, n_heads=4)
+    packed = np.concatenate([*params.W_Q, *params.W_K, *params.W_V], axis=-1)
+    qkv, out = nn.Linear(D_MODEL, 3 * D_MODEL, bias=False), nn.Linear(D_MODEL, D_MODEL)
+    qkv.weight.data, out.weight.data = (torch.tensor(W.T.copy()) for W in (packed, params.W_O))
+    out.bias.data = torch.arange(D_MODEL, dtype=torch.float64)
+    names = {"F": F, "qkv": qkv, "out": out, "B": B, "T": T, "H": 4, "d_k": D_MODEL // 4}
+    Y = run(program, X=torch.tensor(X), **names)["Y"].detach().numpy()
+    right = tl.multi_head_attention(X, params, mask=tl.causal_mask(T))
+    return same(Y, right + np.arange(D_MODEL))
+
+
+def ch10_masks(program):
+    """What moves in three layers; begun, as the task says, with the output before the change."""
+    X, place, s = np.random.default_rng(10).standard_normal((T, D_MODEL)), np.arange(T), 2
+
+    def causal(X):
+        return np.cumsum(X, axis=0)
+
+    def leaky(X):  # sees what is left of each token without its own mean
+        return X + (X - X.mean(axis=-1, keepdims=True)).sum(axis=0)
+
+    def undefined(X):
+        return np.where(place[:, None] == 0, np.nan, X)
+
+    expected = {causal: place >= s, leaky: place >= 0, undefined: (place == s) | (place == 0)}
+    found = []
+    for layer, moved in expected.items():
+        names = {"np": np, "rng": np.random.default_rng(0), "X": X.copy(), "s": s, "layer": layer}
+        left = run(program, **names)
+        found += [same(left["moved"], moved), same(left["X"], X)]
+    return all(found) and program.startswith("before =")
+
+
+class StandInGPU:
+    """Chapter 11's device: to ask takes one unit, the work 40, and the first call 1000 more."""
+
+    def __init__(self):
+        self.clock = self.done_at = self.calls = 0
+
+    def call(self):
+        """Ask for work, and say which call it was."""
+        self.calls += 1
+        self.clock += 1
+        self.done_at = max(self.clock, self.done_at) + (40 if self.calls > 1 else 1040)
+        return self.calls
+
+    def synchronize(self):
+        """Wait until all work is done."""
+        self.clock = max(self.clock, self.done_at)
+
+
+def ch11_gpu(program):
+    """The time of one call that is warm, from asking to its end."""
+    gpu = StandInGPU()
+    left = run(program, gpu=gpu, call=gpu.call, time=SimpleNamespace(sleep=lambda seconds: None))
+    return (left["spent"], left["warm"], left["result"]) == (41, 1, 2)
+
+
+def ch12_flash_attention(program):
+    """One query over three pages of keys."""
+    rng = np.random.default_rng(12)
+    q, K, V = (rng.standard_normal((n, d)) for n, d in ((1, D_K), (6, D_K), (6, 7)))
+    pages = [(K[:1], V[:1]), (K[1:4], V[1:4]), (K[4:], V[4:])]
+    left = run(program, math=math, q=q, pages=pages, fold_block=fold_block)
+    return same(left["head"], tl.scaled_dot_product_attention(q, K, V))
+
+
+def _add_up(sums, calls, part):
+    """The sum of what all processes give to this call, where it is known already."""
+    calls.append(part)
+    return sums[len(calls) - 1] if len(calls) <= len(sums) else part
+
+
+def ch13_many_devices(program):
+    """Three processes with a head each: every one ends with the Y of the whole layer."""
+    from tutorial_lib.pytorch.parallel import shard_params
+
+    params, X, mask = layer(np.random.default_rng(13))
+    b_O, n = np.arange(D_MODEL) / 1.0, H
+    names = dict(vars(tl)) | {"shard_params": shard_params, "X": X, "params": params}
+    names |= {"mask": mask, "b_O": b_O, "n": n}
+    sums = []  # of the calls of all_reduce, in order: a round more, and one more is known
+    for _ in range(3):
+        calls, results = [[] for _ in range(n)], []
+        for rank in range(n):
+            shared = {"rank": rank, "all_reduce": partial(_add_up, sums, calls[rank])}
+            results.append(run(program, **names, **shared)["Y"])
+        sums = [sum(parts) for parts in zip(*calls, strict=True)]
+    right = tl.multi_head_attention(X, params, mask=mask) + b_O
+    return all(same(Y, right) for Y in results)

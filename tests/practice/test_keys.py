@@ -349,7 +349,7 @@ BREAKS = {
     "another number": (write("predictions", 1, "answer", "4/9"), "which makes [] right"),
     "another fraction near it": (write("predictions", 1, "answer", 0.572), "which makes [] right"),
     "a rounded number": (write("predictions", 1, "answer", 0.571), None),
-    "less than its tolerance": (write("predictions", 2, "answer", 3072.4), "makes [] right"),
+    "rounded beyond its tolerance": (write("predictions", 1, "answer", 1), "makes [] right"),
     "a near value that is right": (
         lambda bank: bank["predictions"][2]["near"][0].update(value=3072.0),
         "makes ['3072.0', '3072'] right",
@@ -380,9 +380,14 @@ CHEATS = {
     "a literal in disguise": ("weights.ndim == 3", "1 == 2", "has a constant, 1 == 2, in its dict"),
     "a number for a bool": ("weights.ndim == 3", "weights.ndim - 2", "each value should be a bool"),
     "two right": ("weights.ndim == 3", "weights.ndim == 2", "', 'the heads, which compete'] right"),
+    "an option left out": ('"the queries": np.allclose(weights.sum(0), 1),', "", "copy the text"),
     "a constant": ("powers[0] / powers.sum()", "4 / 7", "returns a constant, 4 / 7: compute it"),
     "a private helper": ("def shape", "def _shape", "'shape', which is no function of"),
-    "an imported name": ("def shape", "from math import prod as shape\n\n\ndef _", "no function"),
+    "an imported name": (
+        "def shape",
+        "from inspect import cleandoc as shape\n\n\ndef _",
+        "no function",
+    ),
 }
 
 

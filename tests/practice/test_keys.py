@@ -248,6 +248,14 @@ def test_every_module_of_answers_belongs_to_a_room():
     assert files <= set(ALL), f"{FOLDER}: no room is called {sorted(files - set(ALL))}"
 
 
+def test_every_question_of_the_inventory_has_one_key():
+    text = read(INVENTORY)
+    asked = re.findall(r"^\*\*(\d+)\.\*\* ", text, re.MULTILINE)
+    answered = re.findall(r"^\*\*(\d+): [a-z]\.\*\*", text, re.MULTILINE)
+    assert asked == answered == [str(i + 1) for i in range(len(asked))]
+    assert [sum(question.options.values()) for question in ALL["inventory"]] == [1] * len(asked)
+
+
 RIGHT = """
 import numpy as np
 
@@ -432,3 +440,37 @@ def test_option_is_read_as_its_value_and_no_other(text, value):
 @pytest.mark.parametrize("text", ["8 · d_v, one each", "0.7 and 0.3", "2 by 3", "10⁹", "T² / 2"])
 def test_option_that_is_no_plain_value_is_not_read(text):
     assert numbers_of(text) == []
+
+
+PAGE = """# An inventory
+
+**1.** How wide are two heads of 4?
+
+{style=lower-alpha}
+1. 8, side by side.
+2. 4.
+
+**2.** Which?
+
+{style=lower-alpha}
+1. This.
+2. That.
+
+## The key
+
+**1: KEY.** They are joined. <!-- computed: shape -->
+
+- b: one is thought to be all.
+
+**2: b.** So it is.
+"""
+
+
+@pytest.mark.parametrize(("key", "faults"), [("a", 0), ("b", 1)])
+def test_key_of_the_inventory_is_read_and_a_flipped_one_told(key, faults):
+    first, second = inventory_questions(PAGE.replace("KEY", key))
+    assert first.options == {"8, side by side.": key == "a", "4.": key == "b"}
+    assert first.where == f"{INVENTORY}, question 1 (line 3)"
+    assert second.options == {"This.": False, "That.": True}
+    assert (first.computed, second.computed) == ("shape", None)
+    assert len(list(disagreements(first, np.zeros((2, 4)).size))) == faults

@@ -1,0 +1,131 @@
+"""What computes the keys of chapter 05: numbers are followed to where a reshape lays them."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from tutorial_lib import (
+    attention_weights,
+    causal_mask,
+    concat_heads,
+    running_example,
+    scaled_dot_product_attention,
+    split_heads,
+    trace,
+)
+
+
+def _heads_of_the_example():
+    example = running_example()
+    return trace(example.X, example.params, mask=example.mask).heads  # (H, T, d_v)
+
+
+def _written(numbers):
+    """Numbers as the bank writes them, such as 1/17 16/17 0 0."""
+    return " ".join(str(Fraction(number).limit_denominator(100)) for number in numbers)
+
+
+def column_of_a_number():
+    """The column of concat in which the 8/13 of heads[1, 2, 2] arrives in the row of *bark*."""
+    heads = _heads_of_the_example()
+    alone = np.zeros(heads.shape)
+    alone[1, 2, 2] = heads[1, 2, 2]
+    (column,) = np.flatnonzero(np.isclose(concat_heads(alone)[2], 8 / 13))
+    return column
+
+
+def steps_of_a_cut():
+    """The strides of split_heads(product, 2), counted in numbers."""
+    cut = split_heads(np.zeros((3, 8)), 2)
+    return [stride // cut.itemsize for stride in cut.strides]
+
+
+def right_half_without_a_swap():
+    """What the right half of the row of *dogs* equals in heads.reshape(3, 8)."""
+    heads = _heads_of_the_example()
+    half = heads.reshape(3, 8)[0, 4:]
+    dogs, that = 0, 1
+    found = {
+        "What head 1 found for *dogs*": heads[1, dogs],
+        "What head 0 found for *that*": heads[0, that],
+        "What head 0 found for *dogs*, once more": heads[0, dogs],
+        "What head 1 found for *that*": heads[1, that],
+    }
+    return {f"{text}: {_written(row)}": np.array_equal(half, row) for text, row in found.items()}
+
+
+def place_in_concat():
+    """Where the number arrives that was put at heads[2, 4, 1]."""
+    heads = np.zeros((3, 5, 7))
+    heads[2, 4, 1] = 1
+    ((row, column),) = np.argwhere(concat_heads(heads))
+    return f"concat[{row}, {column}]"
+
+
+def _a_reshape_does(array, wanted):
+    return np.array_equal(array.reshape(wanted.shape), wanted)
+
+
+def what_a_reshape_can_do():
+    """Whether a reshape lays the numbers as the arrow says."""
+    B, H, T, d = 2, 3, 5, 4
+    heads = np.arange(B * H * T * d).reshape(B, H, T, d)
+    tokens_first = heads.reshape(B, T, H, d)
+    fused = np.arange(B * T * 3 * H * d).reshape(B, T, 3 * H * d)
+    three = np.stack(np.split(fused, 3, axis=-1))  # (3, B, T, H*d)
+    joined = np.concatenate([tokens_first[:, :, h] for h in range(H)], axis=-1)
+    return {
+        "(B, H, T, d) → (B, T, H*d)": _a_reshape_does(heads, concat_heads(heads)),
+        "(B, T, 3*H*d) → (3, B, T, H*d)": _a_reshape_does(fused, three),
+        "(B, H, T, d) → (B, T, H, d)": _a_reshape_does(heads, np.swapaxes(heads, 1, 2)),
+        "(B, T, H, d) → (B, T, H*d)": _a_reshape_does(tokens_first, joined),
+    }
+
+
+def reach_without_swaps():
+    """Which outputs move with token 0 in a layer of 8 heads that cuts and joins by reshape."""
+    rng = np.random.default_rng(0)
+    H, T, d_model = 8, 64, 24
+    matrices = rng.standard_normal((3, d_model, d_model)) / np.sqrt(d_model)
+
+    def layer(X):
+        Q, K, V = ((X @ W).reshape(H, T, d_model // H) for W in matrices)
+        heads = scaled_dot_product_attention(Q, K, V, mask=causal_mask(T))
+        return heads.reshape(T, d_model)
+
+    X = rng.standard_normal((T, d_model))
+    changed = X.copy()
+    changed[0] = rng.standard_normal(d_model)
+    moved = np.flatnonzero(np.abs(layer(changed) - layer(X)).max(axis=-1) > 1e-9).tolist()
+    return {
+        "All 64, as in the right layer": moved == list(range(T)),
+        "None but its own": moved == [0],
+        "Those of tokens 0 to 7": moved == list(range(8)),
+        "Every eighth: tokens 0, 8, 16 and so on": moved == list(range(0, T, 8)),
+    }
+
+
+def keys_of_a_new_token():
+    """Which keys the first row of causal_mask(2, 5) shows."""
+    seen = np.flatnonzero(causal_mask(2, 5)[0]).tolist()
+    return {
+        "Key 0 alone": seen == [0],
+        "Keys 0 to 3": seen == [0, 1, 2, 3],
+        "All five": seen == [0, 1, 2, 3, 4],
+        "Keys 3 and 4": seen == [3, 4],
+    }
+
+
+def averages_in_a_row():
+    """How many different rows of weights made the columns of one row of concat."""
+    H, T, d_v = 8, 64, 5
+    weights = attention_weights(np.random.default_rng(0).standard_normal((H, T, T)))
+    one_key = np.eye(T)[:, None, :, None] * np.ones(d_v)  # (T, 1, T, d_v): values of 0 but for one
+    columns = concat_heads(weights @ one_key)[:, -1]  # (T, H*d_v): the weight of each key
+    count = len(np.unique(columns.round(12), axis=1).T)
+    return {
+        "One, since a query gets one average": count == 1,
+        "64, one for each token that it looks at": count == T,
+        "8 · d_v, one for each column": count == H * d_v,
+        "8, one for each head": count == H,
+    }

@@ -1,0 +1,158 @@
+"""What computes the keys of chapter 07: tables are made, tiles counted, and memory is traced."""
+
+import math
+import tracemalloc
+from unittest.mock import patch
+
+import numpy as np
+
+from tests.chapters.pages import code_cells, written
+from tutorial_lib import (
+    attend_block,
+    attend_in_blocks,
+    attention_scores,
+    causal_mask,
+    concat_heads,
+    init_params,
+    softmax,
+    tiled,
+)
+
+
+def _equal(one, other):
+    """Whether two arrays have one shape and, but for rounding, the same numbers."""
+    return np.shape(one) == np.shape(other) and np.allclose(one, other)
+
+
+def table_of_scores():
+    """The MiB of the scores of four texts: those of one head of one text, 4 · 12 times."""
+    one_head = attention_scores(*np.ones((2, 1024, 1), dtype=np.float32))
+    return 4 * 12 * one_head.nbytes / (1024 * 1024)
+
+
+def letter_missing_in_the_result():
+    """What einsum returns for "hts,hsv->tv", beside what the heads hand on."""
+    rng = np.random.default_rng(0)
+    weights, V = softmax(rng.standard_normal((3, 10, 10))), rng.standard_normal((3, 10, 7))
+    try:
+        result = np.einsum("hts,hsv->tv", weights, V)
+    except ValueError as error:
+        result = error
+    heads = weights @ V
+    return {
+        "An error: h is missing after the arrow": isinstance(result, ValueError),
+        "What head 0 hands on": _equal(result, heads[0]),
+        "What the heads hand on, added up": _equal(result, heads.sum(axis=0)),
+        "What each head hands on, (3, 10, 7)": _equal(result, heads),
+    }
+
+
+def share_of_the_pairs():
+    """The share of 1024² pairs in the tiles that attend_in_blocks scores, causal, in 128s."""
+    arrays = np.ones((1, 1024, 1)), np.ones((1, 1, 1024)), np.ones((1, 1024, 1))
+    with patch.object(tiled, "attend_block", wraps=attend_block) as spy:
+        attend_in_blocks(*arrays, causal=True, block=128)
+    tiles = [call.args[:2] for call in spy.call_args_list]
+    return sum(Q.shape[-2] * K_T.shape[-1] for Q, K_T in tiles) / 1024**2
+
+
+def letters_that_are_summed():
+    """Over which letters the full table of products must be summed to give einsum's result."""
+    rng = np.random.default_rng(0)
+    Q, K = rng.standard_normal((2, 3, 5, 4)), rng.standard_normal((2, 3, 6, 4))
+    result = np.einsum("bhtd,bhsd->bhts", Q, K)
+    products = np.einsum("bhtd,bhsd->bhtsd", Q, K)
+    over_b_h_d, over_d, over_s = (products.sum(axis=axes) for axes in ((0, 1, 4), 4, 3))
+    return {
+        "b, h and d: they stand in both operands": _equal(result, over_b_h_d),
+        "d alone": _equal(result, over_d),
+        "s": _equal(result, over_s),
+        "None: einsum multiplies entry by entry": _equal(result, products),
+    }
+
+
+def why_the_division_comes_last():
+    """What each order of dividing and mixing costs and gives, S above d_v, in a causal block."""
+    rng = np.random.default_rng(0)
+    scores, V = 1000 * rng.standard_normal((5, 40)), rng.standard_normal((40, 7))
+    scores[:, -5:][~causal_mask(5)] = -np.inf
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    total = powers.sum(axis=-1, keepdims=True)  # before mixing
+    mixed = powers @ V
+    with np.errstate(all="ignore"):
+        large = np.exp(scores)
+        last = large @ V / large.sum(axis=-1, keepdims=True)
+    return {
+        "It divides fewer numbers": mixed.size < powers.size,
+        "The sum is not known before mixing": not np.allclose(powers / total @ V, mixed / total),
+        "It keeps exp from overflowing, since the sum can be large": np.isfinite(last).all(),
+        "Dividing first would give hidden keys some weight": (
+            (powers / total)[np.isneginf(scores)].any()
+        ),
+    }
+
+
+def _of_the_chapter(name):
+    """A function of the chapter, from the cell that defines it."""
+    sources = [cell.source for cell in code_cells(written("07_vectorised"))]
+    (source,) = [text for text in sources if text.startswith(f"def {name}(")]
+    names = {"math": math, "np": np, "causal_mask": causal_mask, "concat_heads": concat_heads}
+    names["attend_block"] = attend_block
+    exec(source, names)
+    return names[name]
+
+
+def _peak(layer, T):
+    """The most bytes that a layer of the chapter holds while it reads T tokens."""
+    params = init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=4, d_v=7)
+    X = np.random.default_rng(1).standard_normal((T, 12))
+    tracemalloc.start()
+    layer(X, params)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
+def growth_of_memory():
+    """How many times the peak memory of the chapter's two forms grows from T = 1024 to 2048."""
+    forms = (_of_the_chapter(name) for name in ("by_broadcasting", "by_blocks"))
+    grown = [round(_peak(form, 2048) / _peak(form, 1024)) for form in forms]
+    return {
+        "Both double": grown == [2, 2],
+        "It grows fourfold in both": grown == [4, 4],
+        "It grows fourfold in the first, and stays as it was in the second": grown == [4, 1],
+        "It grows fourfold in the first, and doubles in the second": grown == [4, 2],
+    }
+
+
+def first_row_of_a_reshape():
+    """What row 0 of heads.reshape(T, H * d_v) holds, with more tokens than heads."""
+    H, T, d_v = 3, 5, 7
+    heads = np.random.default_rng(0).standard_normal((H, T, d_v))
+    try:
+        row = heads.reshape(T, H * d_v)[0]
+    except ValueError as error:
+        row = error
+    return {
+        "What all heads found for token 0, side by side": _equal(row, concat_heads(heads)[0]),
+        "What head 0 found for token 0, H times": _equal(row, np.tile(heads[0, 0], H)),
+        "What head 0 found for the first H tokens": _equal(row, heads[0, :H].ravel()),
+        "Nothing: the reshape fails": isinstance(row, ValueError),
+    }
+
+
+def one_maximum_for_the_table():
+    """What a softmax gives that takes away the largest score of the whole table."""
+    scores = np.random.default_rng(0).standard_normal((5, 6))
+    scores[1] -= 2000
+    with np.errstate(all="ignore"):
+        powers = np.exp(scores - scores.max())
+        weights = powers / powers.sum(axis=-1, keepdims=True)
+    right = softmax(scores)
+    smaller = weights < right - 1e-9
+    return {
+        "Rows with only low scores could become 0/0": np.isnan(weights[1]).all(),
+        "Every weight would be smaller than it is": smaller.all(),
+        "exp could overflow": np.isinf(powers).any(),
+        "Nothing at all": np.allclose(weights, right),
+    }

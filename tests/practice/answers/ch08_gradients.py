@@ -1,0 +1,174 @@
+"""What computes the keys of chapter 08: ways back, and small steps on the way there."""
+
+import numpy as np
+
+from tutorial_lib import (
+    Params,
+    attention_backward,
+    attention_weights,
+    causal_mask,
+    concat_heads,
+    init_params,
+    multi_head_attention,
+    multi_head_attention_backward,
+    running_example,
+    softmax_backward,
+    split_heads,
+    trace,
+)
+
+
+def _head_0_of_the_example():
+    example = running_example()
+    record = trace(example.X, example.params, mask=example.mask)
+    return [array[0] for array in (record.Q, record.K, record.V, record.weights)]
+
+
+def derivative_by_the_score_of_that():
+    """The derivative of L by the score of *that*, in the row of *bark* in head 0."""
+    *_, weights = _head_0_of_the_example()
+    return softmax_backward(weights[2], np.array([2.0, 1.0, -1.0]))[1]
+
+
+def keys_with_a_gradient():
+    """Which keys of head 0 get one when (2, 1, −1) comes back to the weights of *bark* alone."""
+    Q, K, V, weights = _head_0_of_the_example()
+    dheads = np.zeros(V.shape)
+    dheads[2] = np.linalg.pinv(V) @ [2, 1, -1]
+    _, dK, _ = attention_backward(Q, K, V, weights, dheads)
+    reached = np.flatnonzero(np.abs(dK).max(axis=-1) > 1e-12).tolist()
+    dogs, that, bark = range(3)
+    return {
+        "The key of *bark*": reached == [bark],
+        "Those of *dogs* and *bark*": reached == [dogs, bark],
+        "All three, since all three were scored": reached == [dogs, that, bark],
+        "None: *bark* asked, so its query gets it": reached == [],
+    }
+
+
+def gap_of_equal_heads():
+    """How far apart two heads are that start alike, after each of 30 steps down the gradient."""
+    rng = np.random.default_rng(0)
+    one = init_params(rng, d_model=12, n_heads=1, d_k=4, d_v=7)
+    W_Q, W_K, W_V = (np.concatenate([W, W]) for W in (one.W_Q, one.W_K, one.W_V))
+    params, gaps = Params(W_Q, W_K, W_V, np.concatenate([one.W_O, one.W_O])), []
+    for _ in range(30):
+        X, wanted = rng.standard_normal((2, 5, 12))
+        record = trace(X, params, mask=causal_mask(5))
+        back = multi_head_attention_backward(record, (record.Y - wanted) / wanted.size)
+        params = Params(*(W - 0.05 * getattr(back, f"d{name}") for name, W in vars(params).items()))
+        gaps.append((params.W_Q[0] - params.W_Q[1]).sum())
+    gap = np.abs(params.W_Q[0] - params.W_Q[1]).max()
+    return {
+        "A little: the random sequences pull them apart": 1e-9 < gap < 0.1,
+        "Far: each finds a task of its own": gap >= 0.1,
+        "They alternate, since both cannot be right": min(gaps) < -1e-9 and max(gaps) > 1e-9,
+        "Not at all": gap <= 1e-9,
+    }
+
+
+def gradient_of_the_scores():
+    """The derivatives of softmax(scores) · (3, 1, 9) by the scores, the weights 1/2, 1/2, 0."""
+    return softmax_backward(np.array([1 / 2, 1 / 2, 0]), np.array([3.0, 1.0, 9.0])).tolist()
+
+
+def _attend_backward(Q, K, V, mask):
+    """The weights, and dK and dV, when the output of the first query alone has a gradient."""
+    weights = attention_weights(Q @ K.T / np.sqrt(Q.shape[-1]), mask=mask)
+    dheads = np.zeros((len(Q), V.shape[-1]))
+    dheads[0] = 1
+    _, dK, dV = attention_backward(Q, K, V, weights, dheads)
+    return weights, dK[1:], dV[1:]
+
+
+def why_no_mask_on_the_way_back():
+    """What comes back from the first query to the keys that a causal mask hides from it."""
+    rng = np.random.default_rng(0)
+    Q, K, V = (rng.standard_normal((5, width)) for width in (4, 4, 7))
+    weights, dK, dV = _attend_backward(Q, K, V, causal_mask(5))
+    _, dK_seen, dV_seen = _attend_backward(Q, K, V, None)
+    sent = dK.any() or dV.any()
+    dscores = softmax_backward(weights, rng.standard_normal((5, 5)))
+    X = rng.standard_normal((5, 12))
+    return {
+        "Its weight is 0, and every path to it is multiplied by that weight": (
+            not weights[0, 1:].any() and not sent and dK_seen.all() and dV_seen.all()
+        ),
+        "It does send one, but training does not use it": sent,
+        "Its score is −∞, and so is its gradient": np.isneginf(dscores[0, 1:]).all(),
+        "split_heads leaves it out": split_heads(X, 3).shape[-2] < len(X),
+    }
+
+
+def _error_of_differences(gradient, step, dtype=np.float64):
+    """How far central differences are from a gradient, over its largest entry."""
+    X, layer, dY = _small_layer()
+    X, params = X.astype(dtype), Params(*(W.astype(dtype) for W in vars(layer).values()))
+    found = np.zeros(X.shape)
+    for index in np.ndindex(X.shape):
+        nudge = np.zeros(X.shape, dtype)
+        nudge[index] = step
+        up, down = (multi_head_attention(moved, params) for moved in (X + nudge, X - nudge))
+        found[index] = ((up * dY).sum() - (down * dY).sum()) / (2 * step)
+    return np.abs(found - gradient).max() / np.abs(gradient).max()
+
+
+def _small_layer():
+    rng = np.random.default_rng(0)
+    layer = init_params(rng, d_model=6, n_heads=2, d_k=3, d_v=2)
+    X, dY = rng.standard_normal((2, 4, 6))
+    return X, layer, dY
+
+
+def three_right_digits():
+    """How well central differences agree with a right gradient and with one that lacks a term."""
+    X, layer, dY = _small_layer()
+    right = multi_head_attention_backward(trace(X, layer), dY).dX
+    lacking = right.copy()
+    lacking[0, 0] += 3e-4 * np.abs(right).max()
+    error = _error_of_differences(right, 1e-5)
+    three_digits = 1e-4 < _error_of_differences(lacking, 1e-5) < 1e-3
+    return {
+        "All is well: differences are only an approximation": error > 1e-4,
+        "There is a bug, perhaps in a small term": error < 1e-8 and three_digits,
+        "The step must be smaller": _error_of_differences(right, 1e-10) < error,
+        "The comparison needs float32": _error_of_differences(right, 1e-5, np.float32) < error,
+    }
+
+
+def way_back_of_concat():
+    """Whether each expression is the derivative of (concat * dconcat).sum() by heads."""
+    B, H, T, d_v = 2, 3, 5, 7
+    dconcat = np.random.default_rng(0).standard_normal((B, T, H * d_v))
+    names = {"np": np, "split_heads": split_heads, "dconcat": dconcat}
+    names |= {"B": B, "H": H, "T": T, "d_v": d_v}
+    dheads = np.zeros((B, H, T, d_v))
+    for index in np.ndindex(dheads.shape):
+        one = np.zeros(dheads.shape)
+        one[index] = 1
+        dheads[index] = (concat_heads(one) * dconcat).sum()
+    expressions = {
+        "dconcat.reshape(B, H, T, d_v)": "dconcat.reshape(B, H, T, d_v)",
+        "np.swapaxes(dconcat, -1, -2)": "np.swapaxes(dconcat, -1, -2)",
+        "Each head gets all of dconcat": "np.stack([dconcat] * H, axis=1)",
+        "split_heads(dconcat, H)": "split_heads(dconcat, H)",
+    }
+    return {text: np.array_equal(eval(code, names), dheads) for text, code in expressions.items()}
+
+
+def gradients_behind_rows_of_zeros():
+    """Which gradients of head 1 are 0 when its rows of W_O are."""
+    rng = np.random.default_rng(0)
+    params = init_params(rng, d_model=12, n_heads=3, d_k=4, d_v=7)
+    params.W_O[7:14] = 0
+    X, dY = rng.standard_normal((2, 5, 12))
+    back = multi_head_attention_backward(trace(X, params), dY)
+    of_head_1 = {"W_Q": back.dW_Q[1], "W_K": back.dW_K[1], "W_V": back.dW_V[1]}
+    of_head_1["W_O"] = back.dW_O[7:14]
+    zero = {name for name, gradient in of_head_1.items() if not gradient.any()}
+    return {
+        "All of them, so the head can never learn": zero == {"W_Q", "W_K", "W_V", "W_O"},
+        "None: W_O does not matter on the way back": zero == set(),
+        "Those of its rows of W_O": zero == {"W_O"},
+        "Those of its W_Q, W_K and W_V": zero == {"W_Q", "W_K", "W_V"},
+    }

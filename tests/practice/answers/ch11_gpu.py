@@ -1,0 +1,116 @@
+"""The answers of chapter 11, computed."""
+
+import numpy as np
+
+from tutorial_lib import (
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+)
+from tutorial_lib.counting import attention_bytes, attention_flop
+from tutorial_lib.practice.ch11_gpu.checks import _StandInGPU
+from tutorial_lib.tiled import attend_in_blocks
+
+
+def what_the_stopwatch_says():
+    """Ask the stand-in of a GPU for work of 40 units, and look at its clock without waiting."""
+    gpu = _StandInGPU(first=[40])
+    start = gpu.clock
+    gpu.ask()
+    return gpu.clock - start
+
+
+def _intensity(T, S, *, fused, d=64):
+    """Flop for each byte of attention in float16."""
+    Q, (K, V) = np.empty((T, d), np.float16), np.empty((2, S, d), np.float16)
+    return attention_flop(Q, K, V) / attention_bytes(Q, K, V, fused=fused)
+
+
+def flop_for_each_byte_of_a_long_text():
+    """Count flop and bytes of 16,384 tokens, step by step, by the library's two functions."""
+    return _intensity(16_384, 16_384, fused=False)
+
+
+def where_a_sum_in_bfloat16_ends():
+    """Add 1 to a number of bfloat16 a thousand times."""
+    import torch
+
+    total = torch.tensor(0, dtype=torch.bfloat16)
+    for _ in range(1000):
+        total += 1
+    return total.item()
+
+
+def what_the_memory_holds_back():
+    """Count flop for each byte of each of the three, and compare with 12."""
+    n = 4096
+    product = 2 * n**3 / (3 * n**2 * np.dtype(np.float32).itemsize)
+    fused, one_query = (_intensity(T, 2048, fused=True) for T in (2048, 1))
+    return {
+        "A product of two square matrices of width 4096, in float32": product < 12,
+        "Fused attention of 2048 tokens, in float16": fused < 12,
+        "All of them": max(product, fused, one_query) < 12,
+        "Fused attention of one query with 2048 keys, in float16": one_query < 12,
+    }
+
+
+def half_precision_for_large_scores():
+    """Store scores of 70,000 and less in both half precisions, and take the softmax."""
+    import torch
+
+    def works(dtype):
+        return bool(scores.to(dtype).softmax(dim=-1).isfinite().all())
+
+    scores = torch.tensor([70_000.0, 60_000.0, 0.0])
+    wide, fine = works(torch.bfloat16), works(torch.float16)
+    stored = scores.to(torch.bfloat16)[0].item()
+    return {
+        "bfloat16, with a score rounded to 70,144": wide and not fine and stored == 70_144,
+        "float16, since it has three digits more": fine and not wide,
+        "Neither: both end at the same number, since both have 16 bits": not (wide or fine),
+        "Both, as TF32": wide and fine,
+    }
+
+
+def why_a_block_may_be_forgotten():
+    """Spoil a block's scores when its outputs are written; look at its scores, outputs, digits."""
+    Q, K, V = np.random.default_rng(0).standard_normal((3, 3, 50, 4))  # (H, T, d)
+    exact, scores = scaled_dot_product_attention(Q, K, V), attention_scores(Q, K)
+    heads = np.empty_like(exact)
+    for start in range(0, 50, 10):
+        rows = np.s_[:, start : start + 10]
+        heads[rows] = attention_weights(scores[rows]) @ V
+        scores[rows] = 1e6  # forgotten
+    hidden = attention_scores(Q, K)[:, ~causal_mask(50)]
+    sums = np.concatenate([V[0], np.ones((50, 1))], axis=1)  # what is known of a row of weights
+    in_blocks = attend_in_blocks(Q / 2, K.swapaxes(-1, -2), V, causal=False, block=10)
+    return {
+        "Its scores are zero outside the causal mask": np.allclose(hidden, 0),
+        "No other row of the result needs its scores": np.allclose(heads, exact),
+        "The scores can be computed from the outputs again": np.linalg.matrix_rank(sums) == 50,
+        "It is stored in half precision by then": in_blocks.dtype == np.float16,
+    }
+
+
+def how_the_weights_are_read():
+    """Ask SDPA in each way, and compare with `attention_trace` of the same module."""
+    import torch
+    import torch.nn.functional as F
+
+    from tutorial_lib.pytorch import MultiHeadAttention, attention_trace
+
+    torch.manual_seed(0)
+    module, X = MultiHeadAttention(12, 3).double(), torch.randn(4, 12).double()
+    steps = attention_trace(module, X)
+    heads = F.scaled_dot_product_attention(steps.Q, steps.K, steps.V)
+    shares = (heads / steps.V).detach()  # (H, T, d_v), by chance of the shape of the weights
+    same = torch.allclose(steps.Y, module(X)) and torch.allclose(steps.weights @ steps.V, heads)
+    return {
+        "It asks the call to return them as a second result": isinstance(heads, tuple),
+        "It puts a hook on the call": hasattr(
+            F.scaled_dot_product_attention, "register_forward_hook"
+        ),
+        "It takes the steps one by one, with the same parameters": same,
+        "It divides the output by the values": torch.allclose(shares, steps.weights),
+    }

@@ -1,0 +1,182 @@
+"""The answers of chapter 12, computed."""
+
+import math
+from unittest.mock import MagicMock, patch
+
+import numpy as np
+
+from tests import oracle
+from tutorial_lib import (
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    onepass,
+    scaled_dot_product_attention,
+)
+from tutorial_lib.counting import attention_bytes, attention_flop
+from tutorial_lib.onepass import flash_forward, fold_block
+
+EMPTY = -1e30, 0.0, 0.0  # the state before the first key
+
+
+def _drawn(*shape):
+    return np.random.default_rng(0).standard_normal(shape)
+
+
+def total_of_two_keys():
+    """Fold in *dogs* with score 1 and *that* with score −1, in units of ln 2."""
+    state = EMPTY
+    for score in (1, -1):
+        state = fold_block(state, np.array([[score * math.log(2)]]), np.ones((1, 1)))
+    return state[1].item()
+
+
+def blocks_that_agree():
+    """Run 100 tokens in each size of block, and compare with attention that holds all scores."""
+    Q, K, V = _drawn(3, 2, 100, 64)
+    exact = scaled_dot_product_attention(Q, K, V)
+    sizes = [1, 7, 64, 100, 1000]
+    agree = [
+        block
+        for block in sizes
+        if np.allclose(flash_forward(Q, K, V, block=block).heads, exact, rtol=1e-12, atol=1e-12)
+    ]
+    return {
+        "Those of 1 and 100: 7 and 64 do not divide 100, and 1000 is more than there is": (
+            agree == [1, 100]
+        ),
+        "Only 100 and 1000: with them nothing has to be rescaled": agree == [100, 1000],
+        "All of them": agree == sizes,
+        "All but 1: a single key has no softmax": agree == sizes[1:],
+    }
+
+
+def programs_of_the_grid():
+    """Let the library launch its kernel, and count the programs that it asks for."""
+    import torch
+
+    from tutorial_lib.pytorch import flash
+
+    Q = torch.ones(1, 2, 100, 64)
+    division = MagicMock(cdiv=lambda length, block: -(-length // block))  # with or without Triton
+    with patch.object(flash, "triton", division), patch.object(flash, "flash_kernel") as kernel:
+        flash._run_kernel(Q, Q, Q, False, (32, 32))
+    (grid,) = kernel.__getitem__.call_args.args
+    return math.prod(grid)
+
+
+def _fold(scores, V, blocks):
+    """Fold blocks of keys in, each a list of places."""
+    state = EMPTY
+    for keys in blocks:
+        state = fold_block(state, scores[:, keys], V[keys])
+    return state
+
+
+def why_blocks_do_not_matter():
+    """Fold 90 keys in different groups and orders, into sums and into an average of softmaxes."""
+    scores, V, order = _drawn(5, 90), _drawn(90, 7), np.random.default_rng(1).permutation(90)
+    top = scores.max(axis=-1, keepdims=True)
+    powers = np.exp(scores - top)
+    sums = top, powers.sum(axis=-1, keepdims=True), powers @ V
+    even, uneven = np.split(order, 6), np.array_split(order, 7)
+
+    def same(blocks, scores=scores, exact=sums):
+        return all(map(np.allclose, _fold(scores, V, blocks), exact))
+
+    averaged = np.mean([attention_weights(scores[:, keys]) @ V[keys] for keys in even], axis=0)
+    thousands = 1000 * scores
+    return {
+        "The state is a maximum and two sums over the keys that have come, and a sum does not "
+        "depend on how its terms are grouped": same(even) and same(uneven) and same([order]),
+        "The kernel chooses block sizes that divide the number of keys": not same(uneven),
+        "Each block has a softmax of its own, and their outputs are averaged": (
+            np.allclose(averaged, sums[2] / sums[1])
+        ),
+        "The scores are small, so the maximum hardly moves": (
+            not same(even, thousands, _fold(thousands, V, [order]))
+        ),
+    }
+
+
+def what_a_higher_maximum_does():
+    """Fold in a key whose score is 3 higher, in units of ln 2, and take the key away again."""
+    value = np.array([[1.0, 2.0, 4.0]])
+    _, total, mixed = state = fold_block(EMPTY, np.array([[0.0]]), value)
+    _, new_total, new_mixed = fold_block(state, np.array([[3 * math.log(2)]]), value)
+    new_total, new_mixed = new_total - 1, new_mixed - value  # the new key has power 1
+
+    def become(total, mixed):
+        return np.allclose(new_total, total) and np.allclose(new_mixed, mixed)
+
+    return {
+        "Both are multiplied by 8": become(total * 8, mixed * 8),
+        "Both are divided by 8": become(total / 8, mixed / 8),
+        "total is divided by 8, and mixed stays": become(total / 8, mixed),
+        "3 is taken away from both": become(total - 3, mixed - 3),
+    }
+
+
+def what_is_kept_for_the_way_back():
+    """Compute a tile of weights again from its scores and from each thing that might be kept."""
+    Q, K, V = _drawn(3, 2, 12, 4)
+    scores = np.where(causal_mask(12), attention_scores(Q, K), -np.inf)
+    weights = attention_weights(attention_scores(Q, K), mask=causal_mask(12))
+    kept = flash_forward(Q, K, V, causal=True, block=4).logsumexp
+    rows, tile = np.s_[:, 4:8], np.s_[:, 4:8, :4]  # the second queries, the first keys
+
+    def gives(sums):
+        return np.allclose(np.exp(scores[tile] - sums), weights[tile])
+
+    tops = scores.reshape(2, 12, 3, 4).max(axis=-1)  # of each tile
+    with np.errstate(divide="ignore", invalid="ignore"):  # −∞ less −∞ where keys are hidden
+        from_last = scores[..., -1:] - np.log(weights[..., -1:])
+    of_the_tile = np.log(np.exp(scores[tile]).sum(axis=-1, keepdims=True))
+    return {
+        "The maximum of each tile": gives(tops.max(axis=-1, keepdims=True)[rows]),
+        "The weights of the last block": gives(from_last[rows]),
+        "Nothing": gives(of_the_tile),
+        "One number for each query, logsumexp": kept.shape == (2, 12, 1) and gives(kept[rows]),
+    }
+
+
+def what_a_dweight_is_compared_with():
+    """Run a softmax backwards, and compare with a difference from each candidate."""
+    weights, dweights = attention_weights(_drawn(5, 6)), _drawn(6, 5).T
+    found = oracle.softmax_backward(weights, dweights)
+
+    def compared_with(level):
+        return np.allclose(weights * (dweights - level), found)
+
+    return {
+        "With the mean of its row, weighted by the weights": (
+            compared_with((weights * dweights).sum(axis=-1, keepdims=True))
+        ),
+        "With the largest dweight of its row": (
+            compared_with(dweights.max(axis=-1, keepdims=True))
+        ),
+        "With the mean of its column": compared_with(dweights.mean(axis=-2)),
+        "With the weight itself": compared_with(weights),
+    }
+
+
+def what_one_fused_program_changes():
+    """Count the pairs that tiles score, and so flop, and the bytes, of a long text."""
+    T, d = 2048, 64
+    Q, K, V = np.ones((3, T, d), dtype=np.float32)
+    with patch.object(onepass, "score_tile", wraps=onepass.score_tile) as scored:
+        flash_forward(Q, K, V, block=256)
+    pairs = sum(len(call.args[0]) * len(call.args[1]) for call in scored.call_args_list)
+    flop = 2 * pairs * (d + d) / attention_flop(Q, K, V)  # fused, over step by step
+    fused, steps = (attention_bytes(Q, K, V, fused=fused) for fused in (True, False))
+    moved, tables = fused / steps, steps - fused == 4 * T * T * Q.itemsize
+    return {
+        "The flop: pairs with a small weight are left out": flop < 1,
+        "The bytes: no table goes to the large memory and back": flop == 1 and tables,
+        "Both, and by the same factor, so that flop for each byte stay as they were": (
+            flop < 1 and math.isclose(flop, moved)
+        ),
+        "Neither: it is asked for once, and each step alone is as slow as before": (
+            flop == 1 and moved == 1
+        ),
+    }

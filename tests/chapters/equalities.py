@@ -19,7 +19,7 @@ WORDS = ("sqrt", "ln", "log2", "exp")
 TOKEN = re.compile(
     rf"\s*(?:\d[\d,]*\d(?:\.\d+)?|\d*\.?\d+|{'|'.join(WORDS)}|\*\*|//|[-+*/@(),\[\]])"
 )
-SYMBOL = r"[A-Za-zα-ωΑ-Ω](?:_\w+)?(?![A-Za-z]{2})|[A-Za-z]\w*_\w|\.\.\.|[_^{}\\'\"`%|]"
+SYMBOL = r"[A-Za-zα-ωΑ-Ω](?:_\w+)?(?![A-Za-z])|[A-Za-z]\w*_\w|\.\.\.|[_^{}\\'\"`%|]"
 GLUED_BEFORE = re.compile(
     rf"(?:[\w)\]}}'\"`=<>^_%…]|[-+*/@(\[^]\s*)$|(?<![A-Za-z])(?:{SYMBOL})\s*$"
 )

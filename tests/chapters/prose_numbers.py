@@ -269,10 +269,13 @@ def _printed(text, given):
     return re.search(rf"(?<![\w./]){row}(?![\w/]|\.\d)", given) is not None
 
 
+SETTING = r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?"
+
+
 def settings(given):
     """Return the numbers of a chapter's code, as it sets them."""
     code = given.partition("\0")[0]
-    return {float(n.replace("_", "")) for n in re.findall(r"(?<![\w.])\d[\d_]*(?:\.\d+)?", code)}
+    return {float(n.replace("_", "")) for n in re.findall(SETTING, code)}
 
 
 def _fences(passage, text):

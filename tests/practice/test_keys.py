@@ -20,6 +20,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.chapters.prose_numbers import numbers, settings
 from tests.elements.sample_bank import sample_bank
 from tests.practice.rooms import NAMES
 from tutorial_lib.elements.banks import as_number
@@ -47,6 +48,7 @@ class Question:
     options: dict
     computed: str | None
     tolerance: float | None = None
+    asked: str = ""
 
     @property
     def is_numeric(self):
@@ -56,7 +58,11 @@ class Question:
 
 
 def bank_questions(room, text):
-    """The questions of a bank, given as the text of its file."""
+    """The questions of a bank, given as the text of its file; comments name its numbers."""
+    asked = [
+        entry["question"] for kind in ("predictions", "quiz") for entry in json.loads(text)[kind]
+    ]
+    text = re.sub(r"<!--.*?-->", "", text)
     bank = json.loads(text)
     for kind, entries in (("prediction", bank["predictions"]), ("quiz", bank["quiz"])):
         for i, entry in enumerate(entries, start=1):
@@ -68,7 +74,7 @@ def bank_questions(room, text):
                 options[str(entry["answer"])] = True
             tolerance = as_number(entry["tolerance"]) if "answer" in entry else None
             where = f"{page_of(room)}, {kind} {i} ({place})"
-            yield Question(where, room, options, entry.get("computed"), tolerance)
+            yield Question(where, room, options, entry.get("computed"), tolerance, asked.pop(0))
 
 
 def inventory_questions(text):
@@ -80,7 +86,8 @@ def inventory_questions(text):
         options = {option: "abcdefgh"[i] == letter for i, option in enumerate(listed)}
         named = re.search(r"<!-- computed: (\w+) -->$", rest)
         where = f"{INVENTORY}, question {number} (line {before.count(chr(10)) + 2})"
-        yield Question(where, "inventory", options, named and named[1])
+        stem = after.partition("\n\n")[0]
+        yield Question(where, "inventory", options, named and named[1], asked=stem)
 
 
 def numbers_of(text):
@@ -138,6 +145,7 @@ def complaints(question, answers):
     else:
         function = functions(answers)[name]
         faults = list(constants(function)) or disagreements(question, function())
+        faults = [*faults, *unused(question, answers)]
         yield from (f"{question.where}: {name} in {file} {fault}." for fault in faults)
 
 
@@ -162,6 +170,21 @@ def constants(function):
         for value in filter(is_bare, entries):
             if isinstance(eval(ast.unparse(value)), bool):
                 yield f"has a constant, {ast.unparse(value)}, in its dict: compute it"
+
+
+def unused(question, answers):
+    """Which numbers of a question its function does not compute with."""
+    source = inspect.getsource(answers)
+    for name, function in functions(answers).items():
+        source = (
+            source if name == question.computed else source.replace(inspect.getsource(function), "")
+        )
+    source += " ".join(re.findall(r"<!--.*?-->", question.asked))
+    known = settings(source) | {abs(number.value) for number in numbers(source)}
+    asked = re.sub(r"(?:[-−]?\d[\d./,]*(?:, | and )?)+[)`$]*(?=<!--)", "", question.asked)
+    found = [n.text for n in numbers(asked) if n.text[-1].isdigit() and abs(n.value) not in known]
+    if found:
+        yield f"does without {found} of the question: compute with them, or say by a comment whence"
 
 
 def is_bare(node):

@@ -36,6 +36,7 @@ def where_a_sum_in_bfloat16_ends():
     """Add 1 to a number of bfloat16 a thousand times."""
     import torch
 
+    assert torch.finfo(torch.bfloat16).eps == 2.0 ** (1 - 8)  # 8 significant binary digits
     total = torch.tensor(0, dtype=torch.bfloat16)
     for _ in range(1000):
         total += 1

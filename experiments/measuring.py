@@ -1,7 +1,8 @@
 """What the experiments share: interleaved rounds, medians, peak memory, and how data is written.
 
-A file of `data/` is written here, and its sha256 into `data/sha256.json`. After a change by hand,
-as of `data/facts`, `python -m experiments.measuring` writes the sha256 alone.
+A file of `data/` is written here, and its sha256 into `data/sha256.json`. After a change of
+`data/facts` by hand, `python -m experiments.measuring` writes the sha256 alone. It renews none of a
+result or a checkpoint: a measured number changes where its script writes it, and nowhere else.
 """
 
 import ctypes
@@ -276,17 +277,23 @@ def write_checkpoint(name, arrays):
 
 def _put(path, content):
     (records.DATA / path).write_bytes(content)
-    seal()
+    seal(path)
     print(f"wrote {path}")
 
 
-def seal():
-    """Write data/sha256.json: what every file of data/ is when it is as it should be."""
-    paths = (path for folder in records.FOLDERS for path in (records.DATA / folder).iterdir())
-    digests = {
-        path.relative_to(records.DATA).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(paths)
-    }
+def seal(written=None):
+    """Write data/sha256.json: what every file of data/ is when it is as it should be.
+
+    Facts may have been edited by hand, and a new file may come from another machine; every other
+    file but the one that was written keeps the sha256 that it has.
+    """
+    known = json.loads(records.MANIFEST.read_bytes()) if records.MANIFEST.is_file() else {}
+    digests = {}
+    for path in sorted(p for folder in records.FOLDERS for p in (records.DATA / folder).iterdir()):
+        name = path.relative_to(records.DATA).as_posix()
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        measured = name != written and not name.startswith("facts/")
+        digests[name] = known.get(name, found) if measured else found
     records.MANIFEST.write_bytes((json.dumps(digests, indent=1) + "\n").encode())
 
 

@@ -26,7 +26,7 @@ DATA = Path(__file__).parent / "data"
 MANIFEST = DATA / "sha256.json"  # "results/gradients.json" -> sha256
 ADDRESS = "TUTORIAL_LIB_DATA"
 INSTALL = "pip install git+https://github.com/attention-head-by-head/attention-head-by-head"
-SEAL = "python -m experiments.measuring"
+SEAL = "python -m experiments.measuring"  # of facts, and of files that are new
 TIMEOUT = 60  # seconds without an answer
 
 HEAD = ("script", "seed", "machine", "versions", "measured")  # of a record, in this order
@@ -149,7 +149,8 @@ def _read(folder, name):
     if found != digests[path]:
         raise ValueError(
             f"data/{path} has the sha256 {found}; expected {digests[path]}. Load the page again, "
-            f"or install anew: {INSTALL}. If the file was meant to change, run: {SEAL}."
+            f"or install anew: {INSTALL}. After a change of facts by hand run: {SEAL}; a result or a "
+            f"checkpoint changes where its script in experiments/ writes it."
         )
     return content
 

@@ -47,7 +47,7 @@ def test_every_file_has_its_sha256_and_every_sha256_its_file():
         path.relative_to(DATA).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files
     }
-    assert found == DIGESTS, f"after a change by hand run: {records.SEAL}"
+    assert found == DIGESTS, f"after a change of facts run: {records.SEAL}"
 
 
 @pytest.mark.parametrize(("folder", "name"), NAMES)

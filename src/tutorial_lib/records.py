@@ -149,8 +149,8 @@ def _read(folder, name):
     if found != digests[path]:
         raise ValueError(
             f"data/{path} has the sha256 {found}; expected {digests[path]}. Load the page again, "
-            f"or install anew: {INSTALL}. After a change of facts by hand run: {SEAL}; a result or a "
-            f"checkpoint changes where its script in experiments/ writes it."
+            f"or install anew: {INSTALL}. After a change of facts by hand run: {SEAL}; "
+            f"a result or a checkpoint changes where its script in experiments/ writes it."
         )
     return content
 

@@ -1,0 +1,216 @@
+"""The numbers of a record agree with one another, with its script, and with what is done again.
+
+A measured number that no other ties, such as a time that stands in no ratio, is held by its sha256
+alone: `experiments.measuring` renews it only where the script writes the record.
+"""
+
+import json
+import re
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import (
+    gradients,
+    grading,
+    measuring,
+    numpy_attention,
+    packed_projection,
+    tiny_model,
+    torch_attention,
+)
+from experiments.measuring import MIB, SIZES, Size
+from tests.experiments.test_measuring import RECORDS
+from tutorial_lib.records import facts
+
+REFERENCES = {  # ratio -> the row that it is over
+    "over_torch": "torch",
+    "times_sdpa": numpy_attention.FUSED,
+    "times_bare": torch_attention.BARE,
+    "times_ours": torch_attention.OURS,
+    "times_one": packed_projection.ONE,
+}
+NAMED = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RECORDS}
+NUMPY, TORCH = NAMED["numpy_attention"], NAMED["torch_attention"]
+TURNED = {"low": "high", "median": "median", "high": "low"}  # of one over a number
+near = partial(pytest.approx, rel=1e-3)  # four digits
+
+
+def parts(value, path=""):
+    """Yield a path and a dict for each dict within a record."""
+    children = value.items() if isinstance(value, dict) else enumerate(value)
+    if isinstance(value, dict):
+        yield path, value
+    for key, child in children:
+        if isinstance(child, dict | list):
+            yield from parts(child, f"{path}/{key}")
+
+
+PARTS = {f"{name}{path}": part for name, found in NAMED.items() for path, part in parts(found)}
+TABLES = {  # with times and ratios
+    path: {name: row for name, row in part.items() if "left_out" not in row}
+    for path, part in PARTS.items()
+    if any(isinstance(row, dict) and set(REFERENCES) & set(row) for row in part.values())
+}
+
+
+def test_a_median_lies_within_its_quartiles_and_has_four_digits():
+    summaries = {p: found for p, found in PARTS.items() if {"median", "low", "high"} & set(found)}
+    assert {tuple(found) for found in summaries.values()} == {("median", "low", "high")}
+    for path, found in summaries.items():
+        assert 0 < found["low"] <= found["median"] <= found["high"], path
+        assert all(value == measuring.short(value) for value in found.values()), path
+
+
+def require_quotient(ratio, time, reference):
+    """Require a summary of ratios that each round can have given.
+
+    Three quarters of the times are at least their low quartile, three quarters of the references
+    at most their high one; in at least half of the rounds both hold, so half of the ratios, and
+    with them the median, are at least low / high. The other bounds follow in the same way.
+    """
+    low, median, high = (ratio[name] for name in ("low", "median", "high"))
+    slack = 1.001  # for four digits
+    assert time["low"] / reference["high"] <= median * slack
+    assert median <= time["high"] / reference["low"] * slack
+    assert low <= time["median"] / reference["low"] * slack
+    assert low <= time["high"] / reference["median"] * slack
+    assert high * slack >= time["median"] / reference["high"]
+    assert high * slack >= time["low"] / reference["median"]
+
+
+@pytest.mark.parametrize("path", TABLES)
+def test_a_ratio_is_the_quotient_of_its_times(path):
+    rows = TABLES[path]
+    for row in rows.values():
+        for name in set(row) & set(REFERENCES):
+            reference = rows[REFERENCES[name]]
+            assert set(reference[name].values()) == {1.0}
+            require_quotient(row[name], time_of(row), time_of(reference))
+
+
+def time_of(row):
+    """The summary of a row's times."""
+    return row["ms"] if "ms" in row else row["time_ms"]
+
+
+def test_the_ratio_of_two_is_one_over_the_ratio_the_other_way_round():
+    for rows in TABLES.values():
+        if torch_attention.BARE in rows:
+            ours = rows[torch_attention.OURS]["times_bare"]
+            bare = rows[torch_attention.BARE]["times_ours"]
+            assert all(ours[name] == near(1 / bare[other]) for name, other in TURNED.items())
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_times_the_limit_are_over_the_time_of_as_many_flop_at_the_rate_of_a_product(name):
+    found = NUMPY["sizes"][name]
+    rates = found["gemm_gflop_per_s"]
+    limit_ms = {here: found["flop"] / rates[there] / 1e6 for here, there in TURNED.items()}
+    for row in found["forms"].values():
+        require_quotient(row["times_limit"], row["ms"], limit_ms)
+
+
+def test_sizes_and_settings_are_those_of_the_script():
+    for name in ("numpy_attention", "torch_attention", "packed_projection"):
+        more = {"token": packed_projection.ONE_TOKEN} if name == "packed_projection" else {}
+        found = NAMED[name]["sizes"]
+        assert {n: Size(*(size[k] for k in "BTdH")) for n, size in found.items()} == SIZES | more
+    for found in (NUMPY, TORCH):
+        assert all(size["flop"] == SIZES[name].flop for name, size in found["sizes"].items())
+    assert NAMED["gradients"]["size"] == gradients.SIZE
+    assert list(NAMED["gradients"]["errors_of_central_differences_of_W_Q"]) == [
+        f"1e-{n:02}" for n in range(1, 13)
+    ]
+
+
+def test_the_grader_is_measured_with_the_classes_and_the_processes_of_the_script():
+    found = NAMED["grading"]
+    assert {name: part["hand_ins"] for name, part in found["classes"].items()} == grading.CLASSES
+    assert found["machine"]["device"].startswith(f"{grading.JOBS} processes on: ")
+    for part in found["classes"].values():
+        assert part["jobs"] == grading.JOBS
+        tenths = [part["hand_ins"] * n // 10 for n in range(1, 11)]
+        assert list(map(int, part["memory_mib"])) == tenths
+
+
+def test_the_steps_of_a_form_add_up_to_its_time():
+    forms, default = NUMPY["sizes"]["gpt2"]["forms"], "tiled, blocks of 128"
+    for name, steps in NUMPY["pieces_ms"].items():
+        whole = forms[default if name == "tiled" else name]["ms"]["median"]
+        assert sum(steps.values()) == pytest.approx(whole, rel=0.1)  # medians of other rounds
+    speed = {name: row["time_ms"]["median"] for name, row in NAMED["gradients"]["speed"].items()}
+    halves = speed["chapter, forward alone"] + speed["chapter, backward alone"]
+    assert halves == pytest.approx(speed["chapter"], rel=0.1)
+
+
+def test_memory_is_that_of_the_arrays_that_a_form_holds():
+    one = [(SIZES["gpt2"]._replace(B=1, T=T), i) for i, T in enumerate(NUMPY["memory_mib"]["T"])]
+    peaks = [(size, {n: p[i] for n, p in NUMPY["memory_mib"].items()}) for size, i in one]
+    for name in ("book", "gpt2"):
+        forms = NUMPY["sizes"][name]["forms"]
+        peaks.append((SIZES[name], {n: row["peak_mib"] for n, row in forms.items()}))
+    for (B, T, d, H), found in peaks:
+        table, rows, matrices = (4 * n / MIB for n in (B * H * T * T, B * T * d, 4 * d * d))
+        assert found["broadcasting"] == near(3 * table + 5 * rows)
+        assert found["in place"] == near(table + 5 * rows + matrices)
+    assert NUMPY["memory_mib"]["T"] == list(numpy_attention.LENGTHS)
+
+
+def test_memory_and_errors_of_the_smallest_size_are_found_again():
+    size, found = SIZES["book"], NUMPY["sizes"]["book"]["forms"]
+    X, params = measuring.inputs(size)
+    calls = numpy_attention.calls(X.astype(np.float32), measuring.single(params), found)
+    exact = numpy_attention.expected_of("book", X, params)
+    with torch.inference_mode():
+        for name, error in numpy_attention.errors(calls, exact).items():
+            in_numpy = name in numpy_attention.NUMPY
+            weigh = measuring.peak_mib if in_numpy else measuring.torch_peak_mib
+            assert found[name]["peak_mib"] == pytest.approx(weigh(calls[name]), rel=0.01)
+            assert 0.5 < found[name]["error"] / error < 2  # the order of sums is the machine's
+
+
+def test_what_needs_no_clock_is_computed_again():
+    found = NAMED["gradients"]
+    stored, again = found["differences_from_torch_in_float64"], gradients.compare_with_torch()
+    assert all(0.3 < stored[name] / again[name] < 3 for name in gradients.NAMES)
+    stored = found["errors_of_central_differences_of_W_Q"]
+    again = gradients.compare_with_differences()
+    for step, error in again.items():
+        most = 1.03 if float(step) >= 1e-4 else 3  # below it is the rounding of the machine
+        assert 1 / most < stored[step] / error < most
+    assert NAMED["tiny_model"]["by_places"] == tiny_model.by_places()
+
+
+def test_a_trained_model_is_one_arm_of_the_script():
+    found = NAMED["tiny_model"]
+    for arm, row in zip(tiny_model.ARMS, found["arms"], strict=True):
+        shape = ("group", "name", "layers", "heads", "d_k", "d_v", "tried_for")
+        assert {name: row[name] for name in shape} == {n: getattr(arm, n) for n in shape}
+        drawn = tiny_model.begin(arm, np.random.default_rng(0))
+        assert row["numbers"] == sum(array.size for array in drawn.arrays)
+        assert row["steps"] == arm.watched
+        assert [one["rate"] for one in row["tried"]] == list(tiny_model.RATES)
+        assert row["rate"] == max(row["tried"], key=lambda one: one["copy_accuracy"])["rate"]
+        assert [run["seed"] for run in row["runs"]] == list(tiny_model.SEEDS)
+    for one, other in combinations(range(len(tiny_model.ARMS)), 2):
+        if tiny_model.ARMS[one][2:] == tiny_model.ARMS[other][2:]:
+            assert found["arms"][one]["runs"] == found["arms"][other]["runs"]
+            assert found["arms"][one]["tried"] == found["arms"][other]["tried"]
+
+
+def test_accuracies_are_shares_with_four_decimals():
+    found = [np.array(part["copy_accuracy"]) for part in PARTS.values() if "copy_accuracy" in part]
+    assert len(found) > len(tiny_model.ARMS)
+    assert all(((a >= 0) & (a <= 1) & (a == a.round(4))).all() for a in found)
+
+
+def test_the_facts_of_a_model_agree_with_one_another():
+    for model in facts("models")["models"]:
+        assert model["heads_times_d_k"] == model["heads"] * model["d_k"]
+        assert model["heads"] % model["kv_heads"] == 0
+        named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
+        assert {2000 + int(year) for year in named} <= {model["year"]}, model["name"]

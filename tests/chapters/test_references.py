@@ -1,5 +1,6 @@
 """The references hold every paper that the book and the assignments name, and no other."""
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -26,6 +27,7 @@ LINK = re.compile(r"\[([^][]*)\]\((https?://[^)\s]+)\)")
 BARE = re.compile(r"^(?:19|20)\d\d$")
 CITED = re.compile(r"^(?P<who>[^\W\d_].*?),? (?P<year>(?:19|20)\d\d)\b")
 UNLINKED = re.compile(r"[^\W\d_][\w'’-]+ (?:et al\.|and [^\W\d_][\w'’-]+),? \(?(?:19|20)\d\d\b")
+CODED = re.compile(r"([A-Z][\w'’-]+(?: et al\.|(?: &| and) [A-Z][\w'’-]+)?),? \(?((?:19|20)\d\d)\b")
 FIELD = re.compile(r"^ *(\w+) = \{(.*)\},?$", re.MULTILINE)
 MOVING = re.compile(
     r"https://github\.com/([\w.-]+/[\w.-]+)/(?:blob|tree|raw)/(?:main|master|HEAD)/"
@@ -59,6 +61,12 @@ def own(fields):
     """All identifiers of one entry."""
     url = fields.get("url", "").rstrip("/")
     return {fields.get("eprint"), fields.get("doi", "").lower(), url} - {None, ""}
+
+
+def seal(key, fields):
+    """Eight characters that stand for an entry as it is, but for its field `compared`."""
+    stated = {name: value for name, value in fields.items() if name != "compared"}
+    return hashlib.sha256(json.dumps([key, stated]).encode()).hexdigest()[:8]
 
 
 def plain(name):
@@ -127,6 +135,38 @@ def test_every_entry_has_an_identifier_and_a_section_that_prints_it(key):
     page = TEXTS["book/references.md"]
     assert own(ENTRIES[key])
     assert f':filter: keywords % "{ENTRIES[key]["keywords"]}"' in page
+
+
+@pytest.mark.parametrize("key", ENTRIES)
+def test_every_entry_is_the_one_that_was_compared_with_a_second_source(key):
+    found = seal(key, ENTRIES[key])
+    assert ENTRIES[key].get("compared") == found, (
+        f"{key} has changed: compare it with a second source, then write compared = {{{found}}}"
+    )
+
+
+@pytest.mark.parametrize("key", ENTRIES)
+def test_the_year_agrees_with_the_identifiers_and_the_volume(key):
+    fields, year = ENTRIES[key], int(ENTRIES[key]["year"])
+    names = " ".join(fields.get(name, "") for name in ("booktitle", "doi", "url"))
+    named = {int(found) for found in re.findall(r"(?<![\w-])(?:19|20)\d\d\b", names)}
+    named |= {
+        2000 + int(found) for found in re.findall(r"/[A-Z](\d\d)-\d{4}\b", names)
+    }  # of the ACL
+    assert named <= {year}
+    if "eprint" in fields:
+        on_arxiv = 2000 + int(fields["eprint"][:2])
+        published = {"booktitle", "journal"} & set(fields)
+        assert year >= on_arxiv if published else year == on_arxiv
+
+
+def test_a_paper_that_the_code_names_with_its_year_is_in_the_references():
+    held = {(fields["year"], *people(fields)[:1]) for fields in ENTRIES.values()}
+    held |= {(fields["year"], *people(fields)) for fields in ENTRIES.values()}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for who, year in CODED.findall(path.read_text(encoding="utf-8")):
+            names = re.split(r" & | and ", plain(who.removesuffix(" et al.")))
+            assert (year, *names) in held, f"{path.name}: {who} ({year}) is in no entry"
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -33,6 +33,7 @@ MOVING = re.compile(
     r"https://github\.com/([\w.-]+/[\w.-]+)/(?:blob|tree|raw)/(?:main|master|HEAD)/"
 )
 OURS = REPOSITORY.removeprefix("https://github.com/")
+INSIDE = re.compile(rf"{re.escape(REPOSITORY)}/(?:blob|tree)/[\w.-]+/([\w./-]*[\w-])")
 
 
 def text_of(path):
@@ -172,3 +173,8 @@ def test_a_paper_that_the_code_names_with_its_year_is_in_the_references():
 @pytest.mark.parametrize("name", TEXTS)
 def test_code_of_others_is_linked_at_a_commit_or_a_version(name):
     assert not set(MOVING.findall(TEXTS[name])) - {OURS}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_link_into_the_repository_leads_to_a_file_of_it(name):
+    assert not [path for path in INSIDE.findall(TEXTS[name]) if not (ROOT / path).exists()]

@@ -1,0 +1,221 @@
+"""Glossary and notation say what the library does: every shape, product and name on them.
+
+What the page on notation says below *Where PyTorch does otherwise* is called, word by word, in
+tests/pytorch/test_differences.py.
+"""
+
+import builtins
+import inspect
+import re
+from functools import reduce
+from math import prod, sqrt
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tutorial_lib as tl
+from tools.chapters import ROOT
+from tutorial_lib.pytorch import bridge
+
+B, T, S, H, d_k, d_v, d_model = 2, 5, 6, 3, 4, 7, 12
+SIZES = {"B": B, "T": T, "S": S, "H": H, "d_k": d_k, "d_v": d_v, "d_model": d_model, "d": d_k}
+SIZES |= {"vocabulary size": 11}
+
+GLOSSARY, NOTATION = (
+    (ROOT / "book" / name).read_text(encoding="utf-8") for name in ("glossary.md", "notation.md")
+)
+ENTRIES = dict(re.findall(r"^(\w[^\n]*)\n((?:  [^\n]*\n)+)", GLOSSARY, re.MULTILINE))
+SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", NOTATION, re.MULTILINE | re.DOTALL))
+NAME = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z_]\w{2,}")
+SHAPE = re.compile(r"(?<![\w)])\(((?:[\w.* ]+, )+[\w.* ]+)\)")
+SHAPES = {  # entry -> the arrays whose shapes it names, in their order
+    "attention weights": ["weights"],
+    "axis": ["weights"],
+    "broadcasting": ["X[:, None]", "W_Q", "Q"],
+    "causal mask": ["tl.causal_mask(T, S)"],
+    "concat": ["heads", "tl.concat_heads(heads)"],
+    "embed": ["ids", "tl.embed(ids, E, P)"],
+    "embedding": ["E"],
+    "fold": ["W_Q[0] @ W_K[0].T"],
+    "head": ["W_Q[0]", "W_K[0]", "W_V[0]"],
+    "heads": ["heads"],
+    "key": ["K"],
+    "mask": ["scores"],
+    "multi-head attention": ["X", "Y"],
+    "multiply-add": ["Q[0, 0]", "K[0, 0].T"],
+    "padding": ["np.ones((B, S))[:, None, None, :]"],
+    "part of a head": ["heads[:, 0]", "heads @ W_O.reshape(H, d_v, d_model)"],
+    "project": ["X", "W_Q[0]", "X @ W_Q[0]"],
+    "project out": ["concat", "W_O"],
+    "query": ["Q"],
+    "scores": ["scores"],
+    "shape": ["Q[0]"],
+    "sinusoidal positions": ["tl.sinusoidal_positions(T, d_model)"],
+    "stride": ["np.ones((3, 8))"],
+    "value": ["V"],
+    "X": ["X"],
+    "Y": ["Y"],
+}
+EQUAL = {  # a product of the glossary -> what it is
+    "E[ids]": "np.eye(len(E))[ids] @ E",
+    "Q @ K_T / sqrt(d_k)": "tl.attention_scores(Q, K)",
+    "weights @ V": "heads",
+    "concat @ W_O": "Y",
+}
+DRAWN = np.random.default_rng(0)
+
+
+def names_of(record, **more):
+    """Everything that code on the pages may name: the fields of a pass, the lengths, NumPy."""
+    given = vars(record) | vars(record.params) | SIZES | more
+    return given | {"np": np, "tl": tl, "sqrt": sqrt, "K_T": np.swapaxes(record.K, -1, -2)}
+
+
+def passed(d_v=d_v):
+    """A pass of X over another sequence, with all lengths different."""
+    params = tl.init_params(DRAWN, d_model=d_model, n_heads=H, d_k=d_k, d_v=d_v)
+    X, context = (DRAWN.standard_normal((B, n, d_model)) for n in (T, S))
+    return tl.trace(X, params, context=context, mask=tl.causal_mask(T, S))
+
+
+ids, E, P = DRAWN.integers(0, 11, (B, T)), *DRAWN.standard_normal((2, 11, d_model))
+ARRAYS = names_of(passed(), ids=ids, E=E, P=P, mask=tl.causal_mask(T, S))
+
+
+def codes(text):
+    """Return what stands as code in a text, without the roles, such as {term}`mask`."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"\{\w+\}`[^`]*`", "", text))
+
+
+def shapes_in(text, sizes=SIZES):
+    """Every shape that stands as code in a text, in numbers; the dots are one batch axis."""
+
+    def length(name):
+        return B if name == "..." else prod(sizes.get(n) or int(n) for n in name.split("*"))
+
+    found = SHAPE.findall(" ".join(codes(text)))
+    return [tuple(map(length, shape.split(", "))) for shape in found]
+
+
+def rows_of(section):
+    """The rows of the tables of a section, each a list of cells; the first is of headings."""
+    rows = re.findall(r"^\| (.*) \|$", SECTIONS[section], re.MULTILINE)
+    return [re.split(r" \| ", row) for row in rows]
+
+
+def named_in(section):
+    """The rows of a section by the name in their first cell."""
+    return {codes(row[0])[0]: row for row in rows_of(section) if codes(row[0])}
+
+
+@pytest.mark.parametrize("term", {**SHAPES, **{t: 1 for t in ENTRIES if shapes_in(ENTRIES[t])}})
+def test_a_shape_in_the_glossary_is_that_of_its_array(term):
+    expected = [np.shape(eval(array, ARRAYS)) for array in SHAPES.get(term, [])]
+    assert shapes_in(ENTRIES[term]) == expected, f"SHAPES[{term!r}] says what array each is"
+
+
+def test_a_product_in_the_glossary_is_what_it_is_said_to_be():
+    alone = tl.trace(ARRAYS["X"], ARRAYS["params"])  # self-attention: its keys come from X too
+    given = names_of(alone, ids=ids, E=E) | {"X": alone.X[:, None]}
+    found = [code for text in ENTRIES.values() for code in codes(text)]
+    products = [code for code in found if re.match(r"[^(]+ @ |E\[", code)]
+    assert set(EQUAL) < set(products)
+    for code in products:
+        name, _, product = code.rpartition(" = ")
+        expected = eval(name or EQUAL[code], given)
+        np.testing.assert_allclose(eval(product, given), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("section", ["Arrays", "Learned matrices"])
+def test_a_shape_in_the_notation_is_that_of_its_array(section):
+    rows = named_in(section)
+    fields = {"mask": "scores"}  # a mask fits the scores
+    for name, row in rows.items():
+        assert shapes_in(row[1]) == [np.shape(ARRAYS[fields.get(name, name)])], name
+    record = ARRAYS["params"] if section == "Learned matrices" else passed()
+    assert {name for name in vars(record) if name != "params"} <= set(rows)
+
+
+def test_the_lengths_of_the_notation_are_the_letters_of_pytorchs_documentation():
+    rows = named_in("Lengths")
+    N, L, keys, queries_H, width, value = (rows[n][4] for n in ("B", "T", "S", "H", "d_k", "d_v"))
+    Hq, heads = queries_H.split(", ")
+    told = F.scaled_dot_product_attention.__doc__
+    for shape in ((Hq, L, width), (heads, keys, width), (heads, keys, value)):
+        assert f"(N, ..., {', '.join(shape)})".replace("N", N) in told
+    told = nn.MultiheadAttention.forward.__doc__
+    assert all(f"({rows[n][3]}, {rows['B'][3]}, E" in told for n in "TS")
+    layer = nn.MultiheadAttention(d_model, H)
+    given = {"num_heads": layer.num_heads, "embed_dim": layer.embed_dim}
+    for name, length in {"H": H, "d_model": d_model, "d_k": d_k, "d_v": d_k}.items():
+        assert eval(codes(rows[name][3])[0], given) == length
+
+
+def test_the_arguments_and_results_in_the_notation_are_those_of_the_calls():
+    record, rows = passed(d_v=d_k), named_in("Arrays")
+    arrays = vars(record) | {"mask": tl.causal_mask(T, S)}
+
+    def given(column, names):
+        return {a: torch.tensor(arrays[n]) for n in names for a in codes(rows[n][column])}
+
+    heads = F.scaled_dot_product_attention(**given(4, ["Q", "K", "V", "mask"]))
+    assert rows["heads"][4] == "the result"
+    np.testing.assert_allclose(heads, record.heads, rtol=1e-10, atol=1e-12)
+    layer = bridge.torch_mha_from_params(record.params)
+    call = given(3, ["X", "context"]) | {"attn_mask": ~torch.tensor(arrays["mask"])}
+    results = dict(zip(("first result", "second result"), layer(**call), strict=True))
+    for name, expected in {"Y": record.Y, "weights": record.weights.mean(axis=1)}.items():
+        found = results[rows[name][3]].detach()
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_learned_matrices_of_the_notation_are_where_it_says():
+    params = passed(d_v=d_k).params
+    layer, rows = bridge.torch_mha_from_params(params), named_in("Learned matrices")
+    [rest] = re.findall(r"`in_proj_weight` has shape `(.*?)`, .* is `(.*?)`", NOTATION)
+    assert shapes_in(f"`{rest[0]}`", {"embed_dim": d_model}) == [tuple(layer.in_proj_weight.shape)]
+    thirds = dict(
+        zip(("first", "second", "last"), layer.in_proj_weight.detach().chunk(3), strict=True)
+    )
+    for name in ("W_Q", "W_K", "W_V"):
+        stored, place = re.match(r"`(.*)`, (\w+) third", rows[name][3]).groups()
+        expected = eval(rest[1].replace("W_Q", name), {"np": np, **vars(params)})
+        assert stored == "in_proj_weight"
+        np.testing.assert_allclose(thirds[place], expected)
+    stored, how = re.match(r"`(.*)`, (\w+)", rows["W_O"][3]).groups()
+    assert how == "transposed"
+    np.testing.assert_allclose(reduce(getattr, stored.split("."), layer).detach().T, params.W_O)
+
+
+def test_the_two_causal_masks_are_drawn_as_they_are():
+    lines = re.findall(r"^([✓·] .*[✓·])  +([✓·] .*)$", NOTATION, re.MULTILINE)
+    ours, torchs = (
+        np.array([list(row.split()) for row in rows]) == "✓" for rows in zip(*lines, strict=True)
+    )
+    assert (ours == tl.causal_mask(2, 5)).all()
+    V = torch.eye(5)[None]  # then a query's result shows the keys that it sees
+    seen = F.scaled_dot_product_attention(
+        torch.zeros(1, 2, 4), torch.zeros(1, 5, 4), V, is_causal=True
+    )
+    assert (torchs == (seen[0] > 0).numpy()).all()
+
+
+def test_every_name_in_code_is_one_of_the_library_or_of_pytorch():
+    layer, told = nn.MultiheadAttention(d_model, H), F.scaled_dot_product_attention.__doc__
+    known = {name: getattr(layer, name) for name in dir(layer)} | vars(tl) | vars(np) | ARRAYS
+    known |= vars(builtins) | {"torch": torch, "nn": nn, "F": F}
+    arguments = re.findall(r"(\w+)=", told.partition("->")[0])
+    arguments += [word for name in SIZES for word in name.split()]
+    for call in (nn.MultiheadAttention.__init__, nn.MultiheadAttention.forward, np.concatenate):
+        arguments += inspect.signature(call).parameters
+    known |= dict.fromkeys(arguments)
+    away = "Where PyTorch does otherwise"
+    pages = SECTIONS | ENTRIES | {away: re.sub(r"(?m)^\|.*$", "", SECTIONS[away])}
+    for code in codes("".join(pages.values())):
+        for name in NAME.findall(code):
+            first, *rest = name.split(".")
+            assert first in known, f"`{code}` names {first}, which neither of them has"
+            reduce(getattr, rest, known[first])

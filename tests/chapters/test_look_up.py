@@ -24,8 +24,10 @@ B, T, S, H, d_k, d_v, d_model = 2, 5, 6, 3, 4, 7, 12
 SIZES = {"B": B, "T": T, "S": S, "H": H, "d_k": d_k, "d_v": d_v, "d_model": d_model, "d": d_k}
 SIZES |= {"vocabulary size": 11}
 
+COMMENT = re.compile(r" ?<!--.*?-->", re.DOTALL)
 GLOSSARY, NOTATION = (
-    (ROOT / "book" / name).read_text(encoding="utf-8") for name in ("glossary.md", "notation.md")
+    COMMENT.sub("", (ROOT / "book" / name).read_text(encoding="utf-8"))
+    for name in ("glossary.md", "notation.md")
 )
 ENTRIES = dict(re.findall(r"^(\w[^\n]*)\n((?:  [^\n]*\n)+)", GLOSSARY, re.MULTILINE))
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", NOTATION, re.MULTILINE | re.DOTALL))

@@ -18,6 +18,7 @@ import re
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
+from itertools import zip_longest
 
 import numpy as np
 
@@ -149,22 +150,31 @@ def _tables(text):
 def _table(lines, shape):
     """Return (array, names of rows, names of columns) of the lines below a label."""
     n_columns, rows, names, header = shape[-1] if shape else 1, [], [], []
-    for line in lines:
+    height = shape[-2] if len(shape) > 1 else 1
+    for line, last in zip_longest(lines, lines[height:], fillvalue=""):
         if len(rows) == math.prod(shape[:-1]) or HEADING.fullmatch(line.rstrip()):
             break
         if not line.strip() or re.fullmatch(r"\[[\d, ]+\]", line.strip()):
             continue
-        entries, words = _numbers(line), line.split()
-        if len(words) < n_columns or any(not ENTRY.fullmatch(w) for w in words[-n_columns:]):
+        words = line.split()
+        names_columns = (
+            len(rows) % height == 0 and len(words) == n_columns and len(line) == len(last)
+        )
+        if not _is_row(line, n_columns) or (names_columns and _is_row(last, n_columns)):
             header = re.split(r"\s{2,}", line.strip()) if not rows else header
             continue
-        rows.append(entries[-n_columns:])
+        rows.append(_numbers(line)[-n_columns:])
         names.append(re.split(r"\s{2,}", line.strip())[0] if len(words) > n_columns else "")
-    header = header or []
     array = np.empty(len(rows) * n_columns, dtype=object)
     array[:] = [entry for row in rows for entry in row]
     whole = len(rows) == math.prod(shape[:-1])
     return (array.reshape(shape) if whole else array.reshape(len(rows), n_columns)), names, header
+
+
+def _is_row(line, n_columns):
+    """Whether a line ends in the entries of a row; names of columns may be numbers as well."""
+    words = line.split()[-n_columns:]
+    return len(words) == n_columns and all(ENTRY.fullmatch(word) for word in words)
 
 
 def _numbers(text):

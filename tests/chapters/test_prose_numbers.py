@@ -169,6 +169,16 @@ def test_an_unproved_number_is_refused(prose):
     assert found.startswith("03_attention_weights, cell prose: ")
 
 
+def test_numbers_that_name_columns_are_no_row():
+    shares = "share   (3,)\n   32     64    128\n0.516  0.531  0.563\n"
+    assert missing('It is 0.563<!-- "share"["128"] -->.', shares) == []
+    rows = "concat   (2, 3)\n        0    1    2\ndogs  0.1  0.2  0.3\nbark  0.4  0.5  0.6\n\n"
+    assert missing('It is 0.6<!-- "concat"["bark", "2"] -->.', rows) == []
+    blocks = "w   (2, 1, 2)\n[0]\n  0    1\n0.1  0.2\n[1]\n  0    1\n0.3  0.4\n\n"
+    assert missing('It is 0.3<!-- "w"[1, 0, 0] -->.', blocks) == []
+    assert missing('It is 0.3<!-- "x"[1, 0] -->.', "x   (2, 2)\n0.1  0.2\n0.3  0.4\n\n") == []
+
+
 def test_an_output_below_is_not_named():
     below = code("below", "show()", stdout("late: 0.9\n"))
     assert missing('It is 0.9<!-- "late" -->.', "", below) == []

@@ -247,7 +247,7 @@ def _unproved(passage, block, left):
         shown |= number.needs in ("measured", "a fraction") and abs(number.value) in equal
         if number.needs and not shown:
             yield f"{number.text} is {number.needs}, and nothing says where it comes from: {MEND}"
-    for match in TUPLE.finditer(block):
+    for match in TUPLE.finditer(COMMENT.sub(_blank, block)):
         inner = re.findall(r"[-−]?\d+", match[0])
         commented = re.match(r"[`$]?(?:\]\([^)]*\))?<!--", block[match.end() :])
         known = any(match[0] in side for pair in _equalities(block) for side in pair)

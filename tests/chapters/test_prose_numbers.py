@@ -110,6 +110,7 @@ PROVED = [
     "```python\nx = 0.583\n```",
     '| a | 0.583<!-- "mean top weight"[0, 1] --> |\n|---|---|\n| b | 12 |',
     "The shape (2, 3)<!-- = np.zeros((2, 3)).shape -->.",
+    "A row of 5<!-- = np.ones((7, 5)).sum(axis=-1)[0] -->.",
 ]
 
 

@@ -62,7 +62,7 @@ YEAR = re.compile(
 )
 PLACE = re.compile(
     r"\b(?:section|table|figure|theorem|chapter|round|exercise|prediction|step|token|place)s?"
-    r" \d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*",
+    r" (?!\d{3})\d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*",  # step 141 is measured
     re.IGNORECASE,
 )
 BLOCK = re.compile(

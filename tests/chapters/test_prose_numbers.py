@@ -144,6 +144,7 @@ REFUSED = {
     "A weight of 5/7.": "a fraction",
     "The shape (3, 2).": "in no equality and no output",
     "For 801 steps.": "measured",
+    "By step 141.": "measured",
     "Its rows sum to 2.<!-- = softmax(np.eye(3)).sum() == 2 -->": "is not true",
     "6/7 + 4/13 = 104/91.": "does not hold",
     "2 · 8 + 3 = 18.": "does not hold",

@@ -27,6 +27,7 @@ MEASURES = r"%|(?:ms|µs|s|[kKMGT]i?B(?:/s)?|[MGT]?flop(?:/s)?|million|billion|t
 NUMBER = re.compile(
     rf"(?<![\w./^_])(?P<sign>(?<![\d)\]}}])[-−])?"
     rf"(?:(?P<top>\d+)/(?P<bottom>\d+)"
+    rf"|10(?:\^\{{?(?P<power>[-−]?\d+)\}}?|(?P<high>[⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
     rf"|(?P<digits>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<exp>[-+]?\d+)|{POWER})?)"
     rf"(?:\s?(?P<unit>{MEASURES}))?(?![\w/]|\.\d|,\d{{3}})"
 )
@@ -164,8 +165,9 @@ def _number(match, prose):
         digits, exponent = "", 0
         value = int(match["top"]) / max(int(match["bottom"]), 1)
     else:
-        digits = match["digits"].replace(",", "")
-        exponent = match["exp"] or match["tex"] or (match["up"] or "").translate(SUPERSCRIPTS)
+        digits = (match["digits"] or "1").replace(",", "")
+        raised = match["up"] or match["high"] or ""
+        exponent = match["exp"] or match["tex"] or match["power"] or raised.translate(SUPERSCRIPTS)
         exponent = int(str(exponent).replace("−", "-") or 0)
         value = float(digits) * 10.0**exponent
     places = len(digits.partition(".")[2])
@@ -269,13 +271,11 @@ def _printed(text, given):
     return re.search(rf"(?<![\w./]){row}(?![\w/]|\.\d)", given) is not None
 
 
-SETTING = r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?"
-
-
 def settings(given):
-    """Return the numbers of a chapter's code, as it sets them."""
+    """Return the numbers of a chapter's code, as it sets them, with and without a power of ten."""
     code = given.partition("\0")[0]
-    return {float(n.replace("_", "")) for n in re.findall(SETTING, code)}
+    found = re.findall(r"(?<![\w.])((\d[\d_]*(?:\.\d+)?)(?:e[-+]?\d+)?)", code)
+    return {float(number.replace("_", "")) for pair in found for number in pair}
 
 
 def _fences(passage, text):

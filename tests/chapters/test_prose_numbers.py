@@ -77,7 +77,8 @@ share: 0.5714
 
 def missing(prose, output=PRINTED, *more):
     """Return the faults of a chapter that prints something and then says something."""
-    cells = [code("03-11", "steps = 800\nshow()", stdout(output)), *more, text("prose", prose)]
+    above = code("03-11", "steps, limit = 800, 1e-8\nshow()", stdout(output))
+    cells = [above, *more, text("prose", prose)]
     chapter = new_notebook(cells=cells)
     return [f for each in chapter_passages("03_attention_weights", chapter) for f in faults(each)]
 
@@ -101,6 +102,8 @@ PROVED = [
     "Five questions<!-- bank:03_attention_weights.quiz -->.",
     "The answers to four predictions<!-- = 4 -->.",
     "For 800 steps, as set.",
+    "Within 10⁻⁸, as set, or $10^{-8}$.",
+    "It has 10⁹<!-- = 1_000_000_000 --> of them.",
     "With version 2.13<!-- = version('torch') --> of PyTorch.",
     "Its rows sum to 1.<!-- = np.allclose(softmax(np.eye(3)).sum(-1), 1) -->",
     "6/7 + 4/13 = 106/91 and $\\sqrt{4} = 2$.",
@@ -144,6 +147,8 @@ REFUSED = {
     "A weight of 5/7.": "a fraction",
     "The shape (3, 2).": "in no equality and no output",
     "For 801 steps.": "measured",
+    "Within 10⁻⁹.": "measured",
+    "Within $10^{-9}$.": "measured",
     "By step 141.": "measured",
     "Its rows sum to 2.<!-- = softmax(np.eye(3)).sum() == 2 -->": "is not true",
     "6/7 + 4/13 = 104/91.": "does not hold",

@@ -272,10 +272,10 @@ def _printed(text, given):
 
 
 def settings(given):
-    """Return the numbers of a chapter's code, as it sets them, with and without a power of ten."""
-    code = given.partition("\0")[0]
-    found = re.findall(r"(?<![\w.])((\d[\d_]*(?:\.\d+)?)(?:e[-+]?\d+)?)", code)
-    return {float(number.replace("_", "")) for pair in found for number in pair}
+    """Return the numbers that stand in a chapter's code, outside strings."""
+    nodes = ast.walk(ast.parse(given.partition("\0")[0]))
+    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return {float(value) for value in values if type(value) in (int, float)}
 
 
 def _fences(passage, text):

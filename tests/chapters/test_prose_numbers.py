@@ -44,7 +44,7 @@ def bank_passages(page):
     """Yield what a bank claims: its questions, keyed options and reasons, with their comments."""
     room, cells = Path(ROOMS[page].__file__).parent, code_cells(written(page))
     answers = ANSWERS / f"{room.name}.py"
-    given = "\n".join(cell.source for cell in cells)
+    given = "\n".join(cell.source for cell in cells) + "\n"
     given += answers.read_text(encoding="utf-8") if answers.exists() else ""
     given += "\0" + next(iter(chapter_passages(page, written(page)))).given.partition("\0")[2]
     bank = json.loads((room / "bank.json").read_text(encoding="utf-8"))

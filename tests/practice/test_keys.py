@@ -179,8 +179,10 @@ def unused(question, answers):
         source = (
             source if name == question.computed else source.replace(inspect.getsource(function), "")
         )
-    source += " ".join(re.findall(r"<!--.*?-->", question.asked))
-    known = settings(source) | {abs(number.value) for number in numbers(source)}
+    known = {
+        abs(n.value) for n in numbers(source + " ".join(re.findall("<!--(.*?)-->", question.asked)))
+    }
+    known |= settings(source)
     asked = re.sub(r"(?:[-−]?\d[\d./,]*(?:, | and )?)+[)`$]*(?=<!--)", "", question.asked)
     found = [n.text for n in numbers(asked) if n.text[-1].isdigit() and abs(n.value) not in known]
     if found:

@@ -36,8 +36,9 @@ def column_of_a_number():
 
 def steps_of_a_cut():
     """The strides of split_heads(product, 2), counted in numbers."""
-    cut = split_heads(np.zeros((3, 8)), 2)
-    return [stride // cut.itemsize for stride in cut.strides]
+    product = np.zeros((3, 8))
+    assert [stride // product.itemsize for stride in product.strides] == [8, 1]
+    return [stride // product.itemsize for stride in split_heads(product, 2).strides]
 
 
 def right_half_without_a_swap():

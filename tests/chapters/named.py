@@ -156,15 +156,15 @@ def _table(lines, shape):
             break
         if not line.strip() or re.fullmatch(r"\[[\d, ]+\]", line.strip()):
             continue
-        words = line.split()
+        entries = re.split(r"\s{2,}", line.strip())
         names_columns = (
-            len(rows) % height == 0 and len(words) == n_columns and len(line) == len(last)
+            len(rows) % height == 0 and len(entries) == n_columns and len(line) == len(last)
         )
         if not _is_row(line, n_columns) or (names_columns and _is_row(last, n_columns)):
-            header = re.split(r"\s{2,}", line.strip()) if not rows else header
+            header = entries if not rows else header
             continue
         rows.append(_numbers(line)[-n_columns:])
-        names.append(re.split(r"\s{2,}", line.strip())[0] if len(words) > n_columns else "")
+        names.append(entries[0] if len(line.split()) > n_columns else "")
     array = np.empty(len(rows) * n_columns, dtype=object)
     array[:] = [entry for row in rows for entry in row]
     whole = len(rows) == math.prod(shape[:-1])

@@ -184,6 +184,8 @@ def test_numbers_that_name_columns_are_no_row():
     blocks = "w   (2, 1, 2)\n[0]\n  0    1\n0.1  0.2\n[1]\n  0    1\n0.3  0.4\n\n"
     assert missing('It is 0.3<!-- "w"[1, 0, 0] -->.', blocks) == []
     assert missing('It is 0.3<!-- "x"[1, 0] -->.', "x   (2, 2)\n0.1  0.2\n0.3  0.4\n\n") == []
+    named = "sent   (3,)\nn = 1    2   12\n0.000  1.0  1.8\n"
+    assert missing('It is 1.8<!-- "sent"["12"] -->.', named) == []
 
 
 def test_an_output_below_is_not_named():

@@ -44,7 +44,7 @@ COUNTED = re.compile(
     r"[\s[]+(?:[a-z]+ )?(?:chapters|questions|predictions|points|assignments|hand-ins)\b"
 )
 SCALES = {"%": 0.01, "thousand": 1e3, "million": 1e6, "billion": 1e9}
-TUPLE = re.compile(r"\([-−]?\d+(?:, ?[-−]?\d+)+\)")
+TUPLE = re.compile(r"\([-−]?\d+(?:,\s?[-−]?\d+)+\)")
 AT_MOST = re.compile(r"\b(?:less than|fewer than|under|below|at most|up to|within)\s*$", re.I)
 AT_LEAST = re.compile(r"\b(?:more than|over|above|at least)\s*$", re.I)
 ROUGHLY = re.compile(r"(?:\b(?:about|around|nearly|roughly|some|almost)|≈)\s*$", re.I)

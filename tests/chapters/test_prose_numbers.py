@@ -146,6 +146,7 @@ REFUSED = {
     "It is 12 ms.": "measured",
     "A weight of 5/7.": "a fraction",
     "The shape (3, 2).": "in no equality and no output",
+    "The shape (3,\u00a02).": "in no equality and no output",
     "For 801 steps.": "measured",
     "Within 10⁻⁹.": "measured",
     "Within $10^{-9}$.": "measured",

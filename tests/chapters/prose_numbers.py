@@ -210,7 +210,10 @@ def _block(passage, block):
             yield f"{comment[0]} names {len(values)} numbers; {len(before)} stand before it"
         for number, value in zip(bound, values, strict=False):
             proved.add(number.start)
-            if not number.is_given_by(value, block[: number.start]):
+            said = block[: number.start]
+            if comment[1].lstrip().startswith("quoted:") and not ROUGHLY.search(said):
+                said = ""  # a limit is quoted as its source has it
+            if not number.is_given_by(value, said):
                 yield f"{number.text} is {_said(value)} by {comment[0]}: write that number"
     yield from _unproved(passage, block, [n for n in here if n.start not in proved])
 

@@ -211,3 +211,4 @@ def test_a_quoted_number_has_its_source_beside_it():
     assert missing(f"{link}{quoted['value']}{named}.") == []
     assert "link it" in missing(f"They say {quoted['value']}{named}.")[0]
     assert missing(f"{link}{quoted['value'] + 1}{named}.") != []
+    assert missing(f"{link}at most {quoted['value'] + 1}{named}.") != []

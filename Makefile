@@ -1,6 +1,6 @@
 # `make help` lists the targets. tools/environment.py makes the environment .venv on demand, and
 # renews it when pyproject.toml, requirements.txt or requirements.lock changes; CONSTRAINTS= installs
-# the newest versions instead, as in the weekly workflow. GNU make 3.81 is enough.
+# the newest versions in place of the locked ones, as in the weekly workflow. GNU make 3.81 is enough.
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -120,7 +120,7 @@ format: $(TEST)  ## Mend style and formatting
 retarget: $(MADE)  ## Point every link at a fork (REPO=https://github.com/OWNER/NAME)
 	@$(BIN)/python -m tools.retarget "$(REPO)"
 
-lock: python  ## Renew requirements.lock from requirements.txt (PYTHON=python3.11)
+lock: python  ## Renew requirements.lock from requirements.txt
 	@$(PYTHON) tools/environment.py lock
 
 clean:  ## Remove the site and the caches (.venv stays)

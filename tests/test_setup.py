@@ -27,6 +27,8 @@ PYTHONS = list(environment.PYTHONS)
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 COMES_WITH_JUPYTER_BOOK = {"docutils", "sphinx", "myst_nb"}
 COMES_WITH_PYODIDE = {"js", "pyodide"}
+PYTORCH = ["torch", "triton"]  # without hashes: builds differ from index to index
+LOCKED = re.compile(r"[\w.-]+==[\w.]+( ; [^\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+")
 
 # Stands in for Python: says which stage it is asked for, and makes it of stubs.
 FAKE_PYTHON = """\
@@ -45,12 +47,12 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def pins(file: str) -> dict[str, str]:
-    """Return the versions of a requirements file, each of which must be exact."""
-    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+def pins() -> dict[str, str]:
+    """Return the versions of requirements.txt, each of which must be exact."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     named = [line.partition(";")[0] for line in lines if line and not line.startswith("#")]
     pinned = [line.split("==") for line in named]
-    assert all(len(pin) == 2 for pin in pinned), f"{file} has a line that is no name==version"
+    assert all(len(pin) == 2 for pin in pinned), "a line of requirements.txt is no name==version"
     return {normalised(name): version for name, version in pinned}
 
 
@@ -127,12 +129,26 @@ def test_without_its_environment_make_stops_after_one_sentence(tree, python, fai
 
 
 def test_every_direct_dependency_is_pinned_and_the_lock_agrees():
-    direct, locked = pins("requirements.txt"), pins("requirements.lock")
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
     named = {normalised(re.match(r"[\w.-]+", line)[0]) for group in groups for line in group}
-    assert named == direct.keys()
-    assert direct.items() <= locked.items(), "run make lock"
-    assert not [version for version in locked.values() if "+" in version]
+    assert named == pins().keys()
+    lines = [line.partition(" ;")[0].split("==") for line in environment.locked_versions()]
+    locked = {(normalised(name), version) for name, version in lines}
+    missing = pins().items() - locked
+    exempt = {normalised(line.partition("==")[0]) for line in environment.pins(PYTORCH)}
+    assert {name for name, _ in missing} == exempt, "run make lock"
+    assert not [version for _, version in locked if "+" in version]
+
+
+def test_every_line_of_the_lock_has_its_hashes_and_every_step_its_part():
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert lock.startswith(environment.HEAD)
+    parts = re.split(r"^# \[(\w+)\]\n", lock.removeprefix(environment.HEAD), flags=re.MULTILINE)
+    assert parts[1::2] == list(environment.EXTRAS)
+    packages = [line for part in parts[2::2] for line in re.split(r"\n(?=\w)", part.strip())]
+    wrong = [package for package in packages if not LOCKED.fullmatch(package)]
+    assert not wrong, f"no name==version with hashes below it; run make lock: {wrong}"
+    assert len(packages) == len(environment.locked_versions())
 
 
 def test_every_import_is_a_direct_dependency():
@@ -149,7 +165,7 @@ def test_every_import_is_a_direct_dependency():
     foreign = imported - own - set(sys.stdlib_module_names)
     foreign -= COMES_WITH_JUPYTER_BOOK | COMES_WITH_PYODIDE
     distributions = packages_distributions()
-    pinned = pins("requirements.txt")
+    pinned = pins()
     unpinned = {
         n for n in foreign if not any(normalised(d) in pinned for d in distributions.get(n, ()))
     }
@@ -173,7 +189,8 @@ def test_readme_opens_with_the_two_commands():
 
 
 @pytest.mark.parametrize("page", ["README.md", "book/running.md"])
-def test_commands_without_make_are_those_that_make_runs(page):
+def test_commands_without_make_are_those_that_make_runs(page, monkeypatch):
+    monkeypatch.delenv("CONSTRAINTS", raising=False)
     text = (ROOT / page).read_text(encoding="utf-8")
     section = text.partition("# Without make")[2].partition("```sh\n")[2].partition("```")[0]
     written = {tuple(words(line)) for line in section.replace("\\\n", " ").splitlines() if line}
@@ -181,21 +198,15 @@ def test_commands_without_make_are_those_that_make_runs(page):
     lines = [line for line in make_here("-n", "-B", "test") if asked.search(line)]
     assert len(lines) == 2
     assert not [line for line in lines if tuple(words(line)) not in written]
-    told = {word for line in written if "install" in line for word in line[4:]}
-    steps = map(environment.requirements_of, environment.STAGES["torch"])
-    assert single(told) == single(words(" ".join(word for step in steps for word in step)))
-
-
-def single(told) -> set[str]:
-    """Return what pip is told, each word once, and each extra as a word of its own."""
-    extras = [re.fullmatch(r"\.\[([\w,]+)\]", word) for word in told]
-    named = {extra for found in extras if found for extra in found[1].split(",")}
-    return named | {word for word, found in zip(told, extras, strict=True) if not found}
+    told = [list(line[4:]) for line in written if line[1:4] == ("-m", "pip", "install")]
+    calls = [call for step in environment.STAGES["torch"] for call, _ in environment.calls_of(step)]
+    whole = ["requirements.lock" if word == "/dev/stdin" else word for word in environment.LOCKED]
+    made = {tuple(whole if call == environment.LOCKED else call) for call in calls}
+    assert made == set(map(tuple, told))
 
 
 def words(line: str) -> list[str]:
-    """Return a command's words, with one spelling for each option."""
-    line = line.replace("--constraint", "-c").replace("--editable", "-e")
+    """Return a command's words without what sets one thread."""
     return [w for w in shlex.split(line) if not w.startswith(("OMP_NUM", "MKL_NUM"))]
 
 

@@ -15,6 +15,8 @@ import tomllib
 import venv
 from pathlib import Path
 
+from tools.environment import locked_versions
+
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = ROOT / ".venv-colab"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -55,7 +57,7 @@ def recipe():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     direct = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     torch = [line for line in direct if line.startswith("torch==")]  # and no Triton
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    lock = locked_versions()  # without hashes: Colab's own versions have none here
     return {
         "python": sys.version.split()[0],
         "packages": [*COLAB, *torch, *RUNNER, *project["build-system"]["requires"]],

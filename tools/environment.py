@@ -4,15 +4,19 @@
 |---|---|
 | `made` | Python alone |
 | `book` | what the site needs |
+| `pdf` | the same, and what its printing needs |
 | `test` | the same, and what the tests need; no PyTorch |
 | `torch` | the same, and PyTorch |
-| `pdf` | what the site and its printing need |
 | `oldest` | in `_build/oldest`, the oldest versions that pyproject.toml promises |
-| `lock` | requirements.lock, renewed from an environment that is made for it and removed |
+| `lock` | requirements.lock, renewed by uv, for which an environment is made and removed |
+
+A step installs its part of requirements.lock, files with these hashes and no others, and the
+project itself without what it depends on. PyTorch alone has no hash: its builds differ.
 
 What is there already, from the same requirements, is left alone. Two settings are make's own:
 PYTHON is there when the caller has named one, and then `.venv` gets that version; CONSTRAINTS
-names the files that fix versions, none of them for the newest that pyproject.toml allows.
+names files that fix versions, in place of the lock, and none of them asks for the newest that
+pyproject.toml allows.
 
 The caller's Python runs this file, whatever its version is: so the standard library alone, and
 until the version is known nothing that Python 3.8 cannot read.
@@ -33,21 +37,38 @@ THIS = ".".join(map(str, sys.version_info[:2]))
 FILES = ("pyproject.toml", "requirements.txt", "requirements.lock")
 STAGES = {  # the steps of each, in order
     "made": (),
-    "book": ("book",),
-    "test": ("book", "test"),
-    "torch": ("book", "test", "torch"),
-    "pdf": ("book", "pdf"),
+    "book": ("build", "book"),
+    "pdf": ("build", "book", "pdf"),
+    "test": ("build", "book", "pdf", "test"),
+    "torch": ("build", "book", "pdf", "test", "torch"),
 }
 OF_THEIR_TIME = ("pyparsing<3.3",)  # which Matplotlib 3.10 calls by names that 3.3 warns of
-EXTRAS = {"book": "book,plot", "test": "test", "torch": "torch", "pdf": "pdf"}
+EXTRAS = {  # of each step, in the order of requirements.lock
+    "build": "build",
+    "book": "book,plot",
+    "pdf": "pdf",
+    "test": "test",
+    "torch": "torch",
+    "lock": "lock",
+}
 WHAT = {
+    "build": "the pip that installs the rest",
     "book": "what the site needs (the first time: a minute or two)",
+    "pdf": "what printing needs",
     "test": "what the tests need besides PyTorch",
     "torch": "PyTorch (the first time: some minutes)",
-    "pdf": "what printing needs",
+    "lock": "uv",
     "oldest": "the oldest versions that pyproject.toml promises (the first time: some minutes)",
-    "lock": "everything afresh",
 }
+LOCKED = ["--require-hashes", "--no-deps", "--only-binary", ":all:", "--requirement", "/dev/stdin"]
+ITSELF = ["--no-deps", "--no-build-isolation", "--editable", "."]
+HEAD = """\
+# Every version that requirements.txt brings in, on every system and from the oldest Python on, with
+# the sha256 of each of its files. Made by `make lock`; not edited by hand. Without PyTorch, whose
+# builds differ from index to index: it is installed by its exact version, with what a build brings
+# along, such as triton and the libraries of CUDA. A step of tools/environment.py installs the
+# packages below its name that no step above it has.
+"""
 
 
 class CannotPrepare(Exception):
@@ -133,9 +154,14 @@ def run(command, trouble, **options):
     return done
 
 
-def install(folder, step, requirements):
-    """Let pip install, unless it has installed the same from the same files."""
-    marker, key = folder / f".{step}", key_of(requirements)
+def install(folder, step, calls):
+    """Let pip install, unless it has installed the same from the same files.
+
+    Parameters
+    ----------
+    calls : of pip, each its words and the lines that it reads
+    """
+    marker, key = folder / f".{step}", key_of(calls)
     if text_of(marker) == key:
         return
     print(f"==> Installing {WHAT[step]}", flush=True)
@@ -143,27 +169,45 @@ def install(folder, step, requirements):
         f"pip could not install {WHAT[step].partition(' (')[0]}: its own words are above; it needs "
         "the network once (behind a proxy set HTTPS_PROXY), then repeat the command."
     )
-    run([str(python_of(folder)), "-m", "pip", "install", *requirements], trouble)
+    for words, lines in calls:
+        command = [str(python_of(folder)), "-m", "pip", "install", *words]
+        run(command, trouble, input=lines.encode("utf-8"))
     if step == "test":  # the first use of fonts prints a line, which a chapter's cell must not
         run([str(python_of(folder)), "-c", "import matplotlib.font_manager"], trouble)
     marker.write_text(key, encoding="utf-8")
 
 
-def key_of(requirements):
+def key_of(calls):
     """Return what names an installation: what pip was told, and the files that it read."""
-    parts = [*requirements, *(text_of(ROOT / name) for name in FILES)]
+    words = [word for told, _ in calls for word in told]
+    parts = [*words, *(text_of(ROOT / name) for name in FILES)]
     return hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()
 
 
-def requirements_of(step):
-    """Return what pip is told for a step of `.venv`.
+def calls_of(step):
+    """Return what pip is told for a step of `.venv`, call by call.
 
     PyTorch has its exact version, always: the newest may be gigabytes of another build.
     """
-    constraints = os.environ.get("CONSTRAINTS", "requirements.txt requirements.lock").split()
-    fixed = [word for name in constraints for word in ("--constraint", name)]
-    exactly = pins(["torch"]) if step == "torch" else []
-    return [*fixed, *exactly, "--editable", f".[{EXTRAS[step]}]"]
+    exactly = pins(["torch", "triton"]) if step == "torch" else []
+    if "CONSTRAINTS" in os.environ:
+        names = os.environ["CONSTRAINTS"].split()
+        fixed = [word for name in names for word in ("--constraint", name)]
+        return [([*fixed, *exactly, "--editable", f".[{EXTRAS[step]}]"], "")]
+    after = [ITSELF] if step == "book" else [exactly] if exactly else []
+    return [(LOCKED, section(step)), *((words, "") for words in after)]
+
+
+def section(step):
+    """Return the lines of requirements.lock that belong to a step."""
+    lock = text_of(ROOT / "requirements.lock")
+    return lock.partition(f"# [{step}]\n")[2].partition("# [")[0]
+
+
+def locked_versions():
+    """Return the packages of requirements.lock without their hashes, as pip reads them."""
+    lock = text_of(ROOT / "requirements.lock")
+    return re.findall(r"^(\w.*?) \\$", lock, flags=re.MULTILINE)
 
 
 def pins(names):
@@ -194,40 +238,53 @@ def oldest():
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     tools = pins(project["optional-dependencies"]["test"])
     wanted = [*oldest_versions(project), *OF_THEIR_TIME, *tools]
-    install(folder, "oldest", [*wanted, "--editable", ".[plot,test,torch]"])
+    install(folder, "build", calls_of("build"))
+    itself = ["--no-build-isolation", "--editable", ".[plot,test,torch]"]
+    install(folder, "oldest", [([*wanted, *itself], "")])
 
 
 def lock():
-    """Renew requirements.lock from requirements.txt.
-
-    Raises
-    ------
-    CannotPrepare : with another Python than the oldest, whose versions serve the newer ones too
-    """
-    if PYTHONS[0] != THIS:
-        raise CannotPrepare(
-            f"The lock is made with Python {PYTHONS[0]}, whose versions serve {PYTHONS[1]} to "
-            f"{PYTHONS[-1]} too: make lock PYTHON=python{PYTHONS[0]}"
-        )
+    """Renew requirements.lock from requirements.txt."""
     folder = ROOT / "_build" / "lock"
     shutil.rmtree(str(folder), ignore_errors=True)
     make(folder)
-    fixed = ["--constraint", "requirements.txt", *pins(["torch"])]
-    install(folder, "lock", [*fixed, ".[book,plot,test,torch]"])
-    named = ["--all", "--exclude", "tutorial-lib", "--exclude", "pip"]
-    freeze = [str(python_of(folder)), "-m", "pip", "freeze", *named]
-    frozen = run(freeze, "pip could not list it.", stdout=subprocess.PIPE).stdout.decode()
-    (ROOT / "requirements.lock").write_text(locked(frozen), encoding="utf-8")
+    for step in ("build", "lock"):
+        install(folder, step, calls_of(step))
+    text = locked(folder)
+    (ROOT / "requirements.lock").write_text(text, encoding="utf-8")
     shutil.rmtree(str(folder))
     print("==> requirements.lock is renewed")
 
 
-def locked(frozen):
-    """Return the text of requirements.lock for what pip lists; a build such as +cpu is left out."""
-    head = (
-        "# Every version that requirements.txt brings in. Made by `make lock`; not edited by hand."
-    )
-    return head + "\n" + re.sub(r"\+\S*$", "", frozen, flags=re.MULTILINE)
+def locked(folder):
+    """Return the text of requirements.lock, resolved by the uv of an environment.
+
+    Of what PyTorch needs there is what it needs on Windows, where its build brings no CUDA.
+    """
+    every = resolved(folder, EXTRAS, "--universal", "--generate-hashes")
+    (folder / "every").write_text("\n".join(every), encoding="utf-8")
+    parts, told = [HEAD], {"torch"}
+    for step in EXTRAS:
+        where = ["--python-platform", "windows"] if step == "torch" else ["--universal"]
+        found = resolved(folder, [step], *where, "--constraint", str(folder / "every"))
+        names = {line.partition("==")[0] for line in found} - told
+        lines = [line for line in every if line.partition("==")[0] in names]
+        parts.append("\n".join([f"# [{step}]", *lines]) + "\n")
+        told |= names
+    return "\n".join(parts)
+
+
+def resolved(folder, steps, *options):
+    """Return what uv finds for the extras of some steps: a package an entry, hashes below it."""
+    names = ",".join(EXTRAS[step] for step in steps).split(",")
+    extras = [word for name in names for word in ("--extra", name)]
+    uv = [str(python_of(folder)), "-m", "uv", "pip", "compile", "--quiet", "--no-build"]
+    plain = ["--no-header", "--no-annotate", "--constraint", "requirements.txt"]
+    pythons = ["--python-version", PYTHONS[0], "--fork-strategy", "fewest"]  # one version for all
+    command = [*uv, *plain, *pythons, *extras, *options, "pyproject.toml"]
+    trouble = "uv could not resolve requirements.txt: its own words are above."
+    text = run(command, trouble, stdout=subprocess.PIPE).stdout.decode("utf-8")
+    return re.split(r"\n(?=\w)", text.strip())
 
 
 def main(stage):
@@ -238,7 +295,7 @@ def main(stage):
             return 0
         make(ROOT / ".venv", os.environ.get("PYTHON"))
         for step in STAGES[stage]:
-            install(ROOT / ".venv", step, requirements_of(step))
+            install(ROOT / ".venv", step, calls_of(step))
         return 0
     except CannotPrepare as trouble:
         print(trouble, file=sys.stderr)

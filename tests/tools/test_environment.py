@@ -2,22 +2,27 @@
 
 import ast
 import importlib.util
+import itertools
 import re
 import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tools import environment
-from tools.environment import EXTRAS, FILES, PYTHONS, STAGES, THIS, CannotPrepare
+from tools.environment import EXTRAS, FILES, STAGES, THIS, CannotPrepare
 
 pytestmark = pytest.mark.setup
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OTHER = "3.12" if THIS != "3.12" else "3.13"
+STEP_OF = {environment.section(step): step for step in EXTRAS}
+FOUND = ["build", "numpy", "book", "plot", "pdf", "test", "lock"]
+ALL = ["build", "book", ".", "pdf", "test", "torch", *environment.pins(["torch"])]
 
 
 class Tree:
@@ -32,7 +37,8 @@ class Tree:
     def run(self, command, trouble, **options):
         """Stand in for `environment.run`: make an environment of stubs, install nothing."""
         line = " ".join(command[1:])
-        self.lines.append(line)
+        step = STEP_OF.get(options.get("input", b"").decode())
+        self.lines.append(f"{line} {step}" if step else line)
         if self.fails and self.fails in line:
             raise CannotPrepare(trouble)
         if "-m venv" in line:
@@ -63,8 +69,9 @@ def tree(tmp_path, monkeypatch):
 
 
 def installed(lines):
-    """The extras of each pip call, in order."""
-    return re.findall(r"pip install .*\.\[([\w,]+)\]", "\n".join(lines))
+    """What each pip call installs, in order: a step of the lock, the project, PyTorch."""
+    told = [line.partition("pip install ")[2] for line in lines if "pip install" in line]
+    return [words.split()[0 if words.startswith("torch") else -1] for words in told]
 
 
 def venvs(lines):
@@ -74,9 +81,9 @@ def venvs(lines):
 
 def test_environment_is_made_once_extended_and_then_reused(tree):
     lines = tree.ask("book")
-    assert (venvs(lines), installed(lines)) == (["-m venv"], ["book,plot"])
+    assert (venvs(lines), installed(lines)) == (["-m venv"], ALL[:3])
     assert tree.ask("book") == []
-    assert installed(tree.ask("torch")) == ["test", "torch"]
+    assert installed(tree.ask("torch")) == ALL[3:]
     assert tree.ask("torch") == tree.ask("test") == tree.ask("made") == []
 
 
@@ -87,7 +94,7 @@ def test_environment_is_renewed_when_a_file_has_changed_and_not_when_it_is_touch
     assert tree.ask("torch") == []
     with (tree.root / name).open("a", encoding="utf-8") as file:
         file.write("# new")
-    assert installed(tree.ask("torch")) == ["book,plot", "test", "torch"]
+    assert installed(tree.ask("torch")) == ALL
 
 
 def test_environment_is_made_again_where_its_python_has_gone_or_the_tree_has_moved(tree):
@@ -96,7 +103,7 @@ def test_environment_is_made_again_where_its_python_has_gone_or_the_tree_has_mov
     assert venvs(tree.ask("book")) == ["-m venv --clear"]
     (tree.root / ".venv" / ".made").write_text("/elsewhere", encoding="utf-8")
     lines = tree.ask("book")
-    assert (venvs(lines), installed(lines)) == (["-m venv --clear"], ["book,plot"])
+    assert (venvs(lines), installed(lines)) == (["-m venv --clear"], ALL[:3])
 
 
 def test_environment_is_made_again_for_another_python_that_is_named(tree, monkeypatch):
@@ -111,7 +118,7 @@ def test_environment_is_made_again_for_another_python_that_is_named(tree, monkey
 def test_environment_that_fits_is_used_by_a_python_that_could_not_make_it(tree, monkeypatch):
     tree.ask("book")
     monkeypatch.setattr(environment, "THIS", "3.8")
-    assert installed(tree.ask("test")) == ["test"]
+    assert installed(tree.ask("test")) == ["pdf", "test"]
 
 
 def test_environment_of_someone_else_is_not_emptied(tree):
@@ -150,7 +157,7 @@ def test_what_fails_is_told_in_one_sentence_and_tried_again(tree, capsys, fails,
     [sentence] = capsys.readouterr().err.splitlines()
     assert words in sentence
     tree.fails = None
-    assert installed(tree.ask("book")) == ["book,plot"]
+    assert installed(tree.ask("book")) == ALL[:3]
 
 
 def test_a_command_that_fails_says_what_to_do():
@@ -159,15 +166,25 @@ def test_a_command_that_fails_says_what_to_do():
         environment.run([sys.executable, "-c", "raise SystemExit(3)"], "words")
 
 
-def test_constraints_of_every_install_are_both_files_or_those_that_are_named(tree, monkeypatch):
+def test_what_is_locked_is_installed_by_its_hash_without_what_it_depends_on(tree):
     calls = [line for line in tree.ask("torch") if "pip install" in line]
-    both = "--constraint requirements.txt --constraint requirements.lock "
-    assert len(calls) == 3
-    assert all(both in call for call in calls)
-    monkeypatch.setenv("CONSTRAINTS", "")
+    locked = [line for line in calls if line.rpartition(" ")[2] in EXTRAS]
+    assert len(locked) == len(STAGES["torch"])
+    assert all("--require-hashes --no-deps --only-binary :all: " in line for line in locked)
+    itself, pytorch = (line for line in calls if line not in locked)
+    assert itself.endswith(" --no-deps --no-build-isolation --editable .")
+    assert re.search(r"pip install torch==[\d.]+ triton==[\d.]+; sys_platform", pytorch)
+
+
+@pytest.mark.parametrize("names", ["", "mine.txt yours.txt"])
+def test_constraints_that_are_named_take_the_place_of_the_lock(tree, monkeypatch, names):
+    monkeypatch.setenv("CONSTRAINTS", names)
     calls = [line for line in tree.ask("torch") if "pip install" in line]
-    assert len(calls) == 3
-    assert not any("--constraint" in call for call in calls)
+    assert [call.rpartition(" ")[2] for call in calls] == [
+        f".[{EXTRAS[step]}]" for step in STAGES["torch"]
+    ]
+    assert not any("--require-hashes" in call for call in calls)
+    assert all(call.count("--constraint") == len(names.split()) for call in calls)
     assert re.search(r" torch==[\d.]+ ", calls[-1]), "the exact version, always"
 
 
@@ -199,20 +216,38 @@ def test_oldest_versions_are_the_ends_of_the_ranges(tree):
     assert named == {"numpy", "matplotlib", "torch"}
     made = {"dependencies": ["a>=1.2"], "optional-dependencies": {"x": ["b>=3", "c", "d==4"]}}
     assert environment.oldest_versions(made) == ["a==1.2", "b==3"]
-    [call] = [line for line in tree.ask("oldest") if "pip install" in line]
+    tools, call = (line for line in tree.ask("oldest") if "pip install" in line)
+    assert tools.endswith(" build")
+    assert " --no-build-isolation " in call
     assert all(f" {line} " in call for line in oldest)
     assert " pytest==" in call
     assert "requirements.lock" not in call
     assert tree.ask("oldest") == []
 
 
-def test_lock_wants_the_oldest_python_and_names_no_build(tree, monkeypatch, capsys):
-    monkeypatch.setattr(environment, "THIS", PYTHONS[1])
-    tree.ask("lock", code=1)
-    assert "make lock PYTHON=python3.11" in capsys.readouterr().err
-    text = environment.locked("numpy==2.4.6\ntorch==2.13.0+cpu\n")
-    assert text.splitlines()[1:] == ["numpy==2.4.6", "torch==2.13.0"]
-    assert text.splitlines()[0] == (ROOT / FILES[2]).read_text(encoding="utf-8").splitlines()[0]
+def test_lock_has_a_package_once_below_the_first_step_that_needs_it(tree, monkeypatch):
+    """With a uv that finds, for each extra, a package of that name, `numpy` and PyTorch."""
+
+    def uv(command, trouble, **options):
+        names = [new for old, new in itertools.pairwise(command) if old == "--extra"]
+        tree.lines.append(" ".join(command[1:]))
+        lines = [f"{name}==1 \\\n    --hash=sha256:0" for name in [*names, "numpy", "torch"]]
+        return SimpleNamespace(stdout="\n".join(lines).encode())
+
+    monkeypatch.setattr(environment, "run", uv)
+    text = environment.locked(tree.root)
+    (tree.root / "requirements.lock").write_text(text, encoding="utf-8")
+    assert environment.locked_versions() == [f"{name}==1" for name in FOUND]
+    assert {step for step in EXTRAS if "numpy" in environment.section(step)} == {"build"}
+    assert all("--constraint requirements.txt" in line for line in tree.lines)
+    assert [line for line in tree.lines if "--generate-hashes" in line] == tree.lines[:1]
+
+
+def test_lock_is_made_by_the_uv_that_is_locked_and_its_environment_is_removed(tree, monkeypatch):
+    monkeypatch.setattr(environment, "locked", lambda folder: "new")
+    assert installed(tree.ask("lock")) == ["build", "lock"]
+    assert (tree.root / "requirements.lock").read_text(encoding="utf-8") == "new"
+    assert not (tree.root / "_build" / "lock").exists()
 
 
 def test_an_older_python_can_read_the_file_and_has_all_it_imports():

@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help book serve pdf site-assets check test test-all test-library test-oldest test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget lock clean browser colab oldest python
+.PHONY: help book serve pdf site-assets check test test-all test-library test-oldest test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget release lock clean browser colab oldest python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -119,6 +119,9 @@ format: $(TEST)  ## Mend style and formatting
 
 retarget: $(MADE)  ## Point every link at a fork (REPO=https://github.com/OWNER/NAME)
 	@$(BIN)/python -m tools.retarget "$(REPO)"
+
+release: $(MADE)  ## Set the version and what the set-up cells install (VERSION=1.0.0)
+	@$(BIN)/python -m tools.release "$(VERSION)"
 
 lock: python  ## Renew requirements.lock from requirements.txt
 	@$(PYTHON) tools/environment.py lock

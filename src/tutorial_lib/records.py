@@ -25,7 +25,9 @@ import numpy as np
 DATA = Path(__file__).parent / "data"
 MANIFEST = DATA / "sha256.json"  # "results/gradients.json" -> sha256
 ADDRESS = "TUTORIAL_LIB_DATA"
-INSTALL = "pip install git+https://github.com/attention-head-by-head/attention-head-by-head"
+REPOSITORY = "https://github.com/attention-head-by-head/attention-head-by-head"
+RELEASE = "41277d590a8c300788f77f92e18fa83ae28794f6"  # as in the set-up cells: `make release`
+INSTALL = f"pip install git+{REPOSITORY}@{RELEASE}"
 SEAL = "python -m experiments.measuring"  # of facts, and of files that are new
 TIMEOUT = 60  # seconds without an answer
 

@@ -6,9 +6,11 @@ from pathlib import Path
 import nbformat
 
 from tools.chapters import ROOT, page, pages
+from tools.release import release_of
 from tools.retarget import current
 
 REPOSITORY = current(ROOT).repository
+RELEASE = release_of(ROOT)
 NAMES = [page.name for page in pages()]
 FIRST_REVIEW, *_ = (page.name for page in pages() if page.closes)
 QUESTIONS_A_CHAPTER = 2  # of a review

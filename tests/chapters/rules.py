@@ -9,7 +9,7 @@ import re
 
 import nbformat
 
-from tests.chapters.pages import REPOSITORY, code_cells, printed, tags
+from tests.chapters.pages import RELEASE, REPOSITORY, code_cells, printed, tags
 from tools.chapters import in_browser
 
 SETUP = f"""\
@@ -20,7 +20,8 @@ import sys
 
 if importlib.util.find_spec("tutorial_lib") is None:
     repository = "{REPOSITORY}"
-    source = os.environ.get("TUTORIAL_LIB_SOURCE", f"git+{{repository}}")
+    release = "{RELEASE}"
+    source = os.environ.get("TUTORIAL_LIB_SOURCE", f"git+{{repository}}@{{release}}")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", source]
     subprocess.run(install, check=True)
     importlib.invalidate_caches()"""

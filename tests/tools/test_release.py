@@ -1,0 +1,127 @@
+"""A notebook installs the library of its own version: a release's tag, before it a commit."""
+
+import json
+import re
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.chapters.pages import RELEASE, REPOSITORY
+from tests.chapters.rules import SETUP
+from tools import release
+from tools.release import git, is_development, version_of
+from tutorial_lib import records
+
+pytestmark = pytest.mark.setup
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = version_of(ROOT)
+PLACES = [
+    *("pyproject.toml", "CITATION.cff", "CHANGELOG.md", "src/tutorial_lib/records.py"),
+    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("notebooks/*.ipynb")),
+    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("coursework/assignments/*/*.ipynb")),
+]
+NOTEBOOKS = [place for place in PLACES if place.endswith(".ipynb")]
+RENEW = "run `make release VERSION=…`"
+
+
+def test_set_up_cell_names_the_tag_of_the_version_or_before_its_release_a_commit():
+    expected = "[0-9a-f]{40}" if is_development(VERSION) else re.escape(f"v{VERSION}")
+    assert re.fullmatch(expected, RELEASE), f"version {VERSION} installs {RELEASE}: {RENEW}"
+
+
+def test_a_commit_that_the_set_up_cell_names_is_in_the_history():
+    if not is_development(VERSION):
+        return
+    if git(ROOT, "rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("the history is not here (no git, or a shallow clone): its commit is UNCHECKED")
+    known = git(ROOT, "merge-base", "--is-ancestor", RELEASE, "HEAD") is not None
+    assert known, f"{RELEASE} is no commit before this one: {RENEW}"
+
+
+@pytest.mark.parametrize("place", NOTEBOOKS)
+def test_first_code_cell_of_chapters_and_assignments_is_the_set_up_cell(place):
+    cells = json.loads((ROOT / place).read_text(encoding="utf-8"))["cells"]
+    first = next(cell for cell in cells if cell["cell_type"] == "code")
+    assert "".join(first["source"]) == SETUP, f"{place}: {RENEW}"
+
+
+def test_what_repeats_version_and_release_agrees():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert str(citation["version"]) == VERSION, RENEW
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    heading = re.search(r"^## (.*)$", changes, re.MULTILINE)[1]
+    assert heading.partition(",")[0] == ("Unreleased" if is_development(VERSION) else VERSION)
+    assert f"pip install git+{REPOSITORY}@{RELEASE}" == records.INSTALL, RENEW
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A repository with the files that repeat version or release, all committed."""
+    if shutil.which("git") is None:
+        pytest.skip("there is no git here: `make release` is UNCHECKED")
+    for place in PLACES:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / place, tmp_path / place)
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
+    return tmp_path
+
+
+def commit(tree, tag=None):
+    """Commit all that is in a repository, and tag it."""
+    author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["add", "--all"], [*author, "commit", "--quiet", "--message", "x"]):
+        assert git(tree, *words) is not None, words
+    assert tag is None or git(tree, "tag", tag) is not None
+
+
+def test_a_release_is_written_to_every_place_and_changes_nothing_else(tree):
+    changed = release.release(tree, "1.2.3")
+    assert sorted(map(str, changed)) == sorted(PLACES)
+    assert (version_of(tree), release.release_of(tree)) == ("1.2.3", "v1.2.3")
+    for place in [*NOTEBOOKS, "src/tutorial_lib/records.py"]:
+        before, after = ((root / place).read_text(encoding="utf-8") for root in (ROOT, tree))
+        assert after == before.replace(RELEASE, "v1.2.3"), place
+    assert f"\n## 1.2.3, {date.today()}\n" in (tree / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "\nversion: 1.2.3\n" in (tree / "CITATION.cff").read_text(encoding="utf-8")
+    for words in ("git tag v1.2.3", "git push --atomic origin main v1.2.3"):
+        assert words in release.left_to_do("1.2.3")
+
+
+def test_what_follows_a_release_installs_the_commit_that_is_checked_out(tree):
+    release.release(tree, "1.2.3")
+    commit(tree, "v1.2.3")
+    release.release(tree, "1.3.0.dev0")
+    assert release.release_of(tree) == git(tree, "rev-parse", "v1.2.3^{commit}")
+    changes = (tree / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", changes, re.MULTILINE)[:2] == ["Unreleased", "1.2.3,"]
+    commit(tree)
+    release.release(tree, "1.3.0.dev0")
+    assert release.release_of(tree) == git(tree, "rev-parse", "HEAD"), "renewed"
+
+
+@pytest.mark.parametrize("version", ["", "1.2", "v1.2.3", "1.2.3rc1", "1.2.3.dev"])
+def test_what_is_no_version_is_refused(tree, version):
+    with pytest.raises(ValueError, match="give three numbers"):
+        release.release(tree, version)
+    assert git(tree, "status", "--porcelain") == ""
+
+
+def test_a_release_is_made_once_and_a_commit_must_have_the_library(tree):
+    git(tree, "tag", "v1.2.3")
+    with pytest.raises(ValueError, match=r"There is a release v1\.2\.3"):
+        release.release(tree, "1.2.3")
+    (tree / "src" / "tutorial_lib" / "new.py").touch()
+    with pytest.raises(ValueError, match="commit what `git status src` names"):
+        release.release(tree, "1.3.0.dev0")
+    assert git(tree, "status", "--porcelain") == "?? src/tutorial_lib/new.py"
+
+
+def test_a_word_that_is_no_version_ends_in_one_sentence(capsys):
+    assert release.main(["next"]) == 2
+    [sentence] = capsys.readouterr().err.splitlines()
+    assert "VERSION='next' is no version" in sentence

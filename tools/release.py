@@ -1,0 +1,136 @@
+"""Set the book's version, and what its set-up cells install: `make release VERSION=1.0.0`.
+
+    python -m tools.release 1.0.0
+
+Both stand in `pyproject.toml`. A release, such as 1.0.0, is installed by its tag, v1.0.0, so a
+notebook that somebody keeps meets the library of its own time; a development version, such as
+1.1.0.dev0, by the commit that is checked out. What repeats the two is rewritten: set-up cells,
+`records.RELEASE`, the citation, the heading of the changes. Nothing is committed, tagged or sent:
+the last line printed says what is left to do.
+"""
+
+import re
+import subprocess
+import sys
+import tomllib
+from datetime import date
+
+from tools.retarget import ROOT, text_files
+
+VERSION = re.compile(r"\d+\.\d+\.\d+(\.dev\d+)?")
+UNRELEASED = "## Unreleased\n"
+
+
+def version_of(root):
+    """Return the version of the book."""
+    return _pyproject(root)["project"]["version"]
+
+
+def release_of(root):
+    """Return what the set-up cells install: a tag, or the whole name of a commit."""
+    return _pyproject(root)["tool"]["tutorial-lib"]["release"]
+
+
+def _pyproject(root):
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def git(root, *words):
+    """Return what git answers, without the end of its last line; None where it fails."""
+    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+    return None if done.returncode else done.stdout.strip()
+
+
+def is_development(version):
+    """Whether a version comes before its release: 1.1.0.dev0."""
+    return ".dev" in version
+
+
+def chosen(root, version):
+    """Return what the set-up cells of a version install.
+
+    Raises
+    ------
+    ValueError : no version; a tag that is there; a library that no commit has
+    """
+    if not VERSION.fullmatch(version):
+        raise ValueError(
+            f"VERSION={version!r} is no version: give three numbers, such as 1.0.0, "
+            "or with .dev0 behind them for what comes before."
+        )
+    if not is_development(version):
+        if git(root, "tag", "--list", f"v{version}"):
+            raise ValueError(f"There is a release v{version}: give a VERSION of its own.")
+        return f"v{version}"
+    commit = git(root, "rev-parse", "HEAD")
+    if not commit or git(root, "status", "--porcelain", "src") != "":
+        raise ValueError(
+            "The set-up cells of a development version install a commit, and this library is in "
+            "none: commit what `git status src` names, then repeat the command."
+        )
+    return commit
+
+
+def release(root, version):
+    """Rewrite the tree and return the files that changed.
+
+    Raises
+    ------
+    ValueError : `version` cannot be that of the next
+    """
+    old, new = release_of(root), chosen(root, version)
+    installs = re.compile(rf'(\brelease = \\?"){re.escape(old)}(?=\\?")', re.IGNORECASE)
+    changed = []
+    for path, text in text_files(root):
+        rewritten = installs.sub(rf"\g<1>{new}", text)
+        if path.parent == root and path.name in HEADS:
+            rewritten = HEADS[path.name](rewritten, version)
+        if rewritten != text:
+            path.write_bytes(rewritten.encode("utf-8"))
+            changed.append(path.relative_to(root))
+    return changed
+
+
+def _project(text, version):
+    return re.sub(r'^version = ".*"$', f'version = "{version}"', text, count=1, flags=re.M)
+
+
+def _citation(text, version):
+    return re.sub(r"^version: .*$", f"version: {version}", text, count=1, flags=re.M)
+
+
+def _changes(text, version):
+    if not is_development(version):
+        return text.replace(UNRELEASED, f"## {version}, {date.today()}\n", 1)
+    return text if UNRELEASED in text else text.replace("\n## ", f"\n{UNRELEASED}\n## ", 1)
+
+
+HEADS = {"pyproject.toml": _project, "CITATION.cff": _citation, "CHANGELOG.md": _changes}
+
+
+def left_to_do(version):
+    """Say how what was written becomes the release."""
+    if is_development(version):
+        return f"left: make test, then git commit --all --message 'Begin {version}'"
+    return (
+        f"left: make test-all, git commit --all --message 'Release {version}', git tag v{version}, "
+        f"git push --atomic origin main v{version}, then make release of the next .dev0"
+    )
+
+
+def main(arguments):
+    """Make this tree the version that is given, and say what changed."""
+    try:
+        changed = release(ROOT, " ".join(arguments))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for path in changed:
+        print(f"rewritten: {path}")
+    print(f"{len(changed)} files changed; the set-up cells install {release_of(ROOT)}")
+    print(left_to_do(version_of(ROOT)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

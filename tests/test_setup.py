@@ -240,6 +240,73 @@ def test_continuous_integration_calls_targets_of_the_makefile_and_nothing_else()
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+def jobs() -> dict[str, dict]:
+    """Return the jobs of all workflows, each below its file and name."""
+    read = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in WORKFLOWS}
+    return {f"{file}.{job}": read[file]["jobs"][job] for file in read for job in read[file]["jobs"]}
+
+
+def steps(action: str) -> dict[str, dict]:
+    """Return the steps that use an action, each below its job and place."""
+    found = {f"{name}, step {i}": s for name, j in jobs().items() for i, s in enumerate(j["steps"])}
+    return {where: s for where, s in found.items() if s.get("uses", "").startswith(f"{action}@")}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_names_every_action_by_its_commit_and_says_the_version(path):
+    used = re.findall(r"\buses: *(.*)", path.read_text(encoding="utf-8"))
+    assert used
+    wrong = [
+        line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)
+    ]
+    assert not wrong, f"write owner/name@<commit, 40 digits> # v1.2.3: {wrong}"
+
+
+def test_a_checkout_leaves_no_credentials_behind():
+    found = steps("actions/checkout")
+    assert found
+    wrong = [
+        where
+        for where, s in found.items()
+        if s.get("with", {}).get("persist-credentials") is not False
+    ]
+    assert not wrong, f"say `persist-credentials: false`: {wrong}"
+
+
+def test_a_workflow_may_read_and_the_job_that_publishes_alone_may_write():
+    for path in WORKFLOWS:
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert workflow["permissions"] == {"contents": "read"}, path.name
+    rights = {name: job["permissions"] for name, job in jobs().items() if "permissions" in job}
+    assert rights == {"tests.publish": {"pages": "write", "id-token": "write"}}
+
+
+def test_the_site_is_published_once_every_test_of_its_commit_has_passed():
+    assert [where.partition(",")[0] for where in steps("actions/deploy-pages")] == ["tests.publish"]
+    tests = {
+        name.partition(".")[2]: job for name, job in jobs().items() if name.startswith("tests.")
+    }
+    publish = tests.pop("publish")
+    assert set(publish["needs"]) == set(tests), "the job that publishes needs all the others"
+    assert publish["if"] == "${{ github.ref == 'refs/heads/main' }}", "nor publishes a branch"
+    assert len(publish["steps"]) == 1, "and runs nothing with its right to write"
+    [where] = steps("actions/upload-pages-artifact")
+    commands = [step.get("run") for step in tests["test"]["steps"]]
+    assert where.startswith("tests.test,")
+    assert commands.index("make test") < int(where.rpartition(" ")[2]), "what was tested"
+
+
+def test_whoever_runs_every_test_has_a_browser_and_a_sandbox():
+    for name, job in jobs().items():
+        runs = [step.get("run", "") for step in job["steps"]]
+        if any(re.match(r"make test(-all)?( |$)", run) for run in runs):
+            tools = [run for run in runs if "apt-get install" in run]
+            assert [run.split("install -y ")[1] for run in tools] == ["chromium bubblewrap; }"], (
+                name
+            )
+            assert any("apparmor_restrict_unprivileged_userns=0" in run for run in runs), name
+
+
 @pytest.mark.parametrize(("kernel", "threads"), [("NoSuchKernel", "1"), (None, "64")])
 def test_a_blas_run_with_another_kernel_or_thread_count_stops(monkeypatch, kernel, threads):
     monkeypatch.setenv("OPENBLAS_CORETYPE", kernel or blas_matrix.blas_in_use()[0])

@@ -2,7 +2,9 @@
 
 `6/7 + 4/13 = 106/91`, `$\\sqrt 4 = 2$`, `(1, 2) + (3, 5) = (4, 7)` and
 `(T, d_k) @ (d_k, S) = (T, S)` are equalities; `d_k = 4` names a number and is none. Numbers are
-fractions, so that = means equal; beside a decimal, or after ≈, it means equal once rounded.
+fractions, so that = means equal; beside a decimal, or after ≈, it means equal once rounded. A
+formula with the same symbols on both sides holds for numbers in their place, after ≈ for small
+ones; one whose symbols have been given numbers before, as in x = (1, 2), holds for these.
 """
 
 import ast
@@ -31,7 +33,7 @@ MEND = "write both sides as sums, products, fractions, powers or roots of number
 PARTS = {"½": "(1/2)", "⅓": "(1/3)", "⅔": "(2/3)", "¼": "(1/4)", "¾": "(3/4)"}
 GROUP = r"\{([^{}]*)\}"
 LATEX = [
-    (r"\\(?:left|right|big|Big|displaystyle|,|;|!|:)(?![a-zA-Z])|&(?!\w)|&|~", " "),
+    (r"\\(?:left|right|big|Big|displaystyle)(?![a-zA-Z])|\\[,;!:]|&|~", " "),
     (r"\\(?:begin|end)\{(?:aligned|align\*?|gathered)\}|\\q?quad", " ; "),
     (r"\\(?:text|mathrm|operatorname)\{[^{}]*\}", " symbol_x "),
     (r"\\[td]?frac\s*(\d)\s*(\d)(?!\d)", r"((\1)/(\2))"),
@@ -39,6 +41,9 @@ LATEX = [
     (rf"\\sqrt\s*{GROUP}", r"sqrt(\1)"),
     (r"(?:\\sqrt|√)\s*(\d+)", r"sqrt(\1)"),
     (r"√\s*\(", "sqrt("),
+    (rf"(?<![A-Za-z\\_])e\s*\^\s*{GROUP}", r"exp(\1)"),
+    (r"(?<![A-Za-z\\_])e\s*\^\s*(\w)", r"exp(\1)"),
+    (rf"\^\s*{GROUP}(?!\w)", r"**(\1)"),
     (r"\\ln\s*(\d+)|\bln\s+(\d+)", r"ln(\1\2)"),
     (rf"(\d|\))\s*\^\s*{GROUP}", r"\1**(\2)"),
     (r"(\d|\))\s*\^\s*(-?\d+)", r"\1**(\2)"),
@@ -67,6 +72,7 @@ class Unreadable(Exception):
 def false_equalities(text):
     """Return a sentence for each equality of a text that does not hold, or cannot be read."""
     found = [fault for match in SHAPES.finditer(text) if (fault := _shapes(match))]
+    found += [_said(sides) for sides in formulas(text) if not _is_identity(*sides)]
     for left, relation, right in equalities(text):
         said = f"{left} {relation} {right}"
         try:
@@ -86,6 +92,95 @@ def equalities(text):
         if left:
             found.append((left, match[0], right))
     return found
+
+
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
+GREEK = r"(?:var)?(?:alpha|beta|gamma|delta|epsilon|lambda|mu|sigma|theta)"
+SIGN = re.compile(
+    r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<function>sqrt|ln|exp)(?=\()|(?P<power>\*\*|\^)"
+    rf"|(?P<name>(?:\\{GREEK}|[A-Za-z])(?![a-z])(?:_(?:\w|\{{\w+\}}))?)|(?P<sign>[-+*/@(),\[\]]))"
+)
+DRAWS = ((0.7, 1.9, 0.4), (1.3, 0.6, 2.2))
+
+
+def formulas(text):
+    """Return (left, = or ≈, right, what symbols stand for) of each formula with symbols."""
+    found, given = [], {}
+    for formula in FORMULA.finditer(text):
+        lines = re.split(r";|symbol_x|[<>]|\n\s*\n", as_python(formula[1] or formula[2]))
+        for line in lines:
+            parts = re.split(rf"({RELATION.pattern})", line.strip().rstrip(".,"))
+            sides = [_with_symbols(part.strip().lstrip("@")) for part in parts[::2]]
+            for left, relation, right in zip(sides, parts[1::2], sides[1:], strict=False):
+                if left and right:
+                    found.append((left, relation, right, dict(given)))
+                    given |= _given(left, right)
+    return found
+
+
+def _with_symbols(text):
+    """Return an expression of numbers and symbols in Python, products spelled out, or None."""
+    signs, at = [], 0
+    for match in iter(lambda: SIGN.match(text, at), None):
+        kind, sign, at = match.lastgroup, match[match.lastgroup], match.end()
+        operand = kind in ("number", "function", "name") or sign in "(["
+        if signs and operand and (signs[-1][0] in ("number", "name") or signs[-1][1] in ")]"):
+            signs.append(("sign", "@" if sign in "([" and signs[-1][1] in ")]" else "*"))
+        signs.append((kind, re.sub(r"[\\{}]", "", "**" if kind == "power" else sign)))
+    expression = "".join(sign for _, sign in signs)
+    return None if text[at:].strip() or not _parses(expression) else expression
+
+
+def _parses(expression):
+    try:
+        body = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return False
+    return not isinstance(body, ast.Tuple) or expression[:1] == "("
+
+
+def _names(expression):
+    nodes = ast.walk(ast.parse(expression, mode="eval"))
+    return {node.id for node in nodes if isinstance(node, ast.Name)} - set(WORDS)
+
+
+def _given(left, right):
+    """Return the number, row or matrix that a formula gives its symbol."""
+    if left.isidentifier() and not _names(right):
+        return {left: np.array(eval(right, dict(FUNCTIONS)), dtype=float)}
+    return {}
+
+
+def _is_identity(left, relation, right, given):
+    """Whether both sides agree; True where nothing can be put in for their symbols."""
+    names = sorted(_names(left) | _names(right))
+    if not names or left.isidentifier() or right.isidentifier():
+        return True
+    if set(names) <= set(given):
+        return np.allclose(*(_put_in(side, given) for side in (left, right)))
+    if _names(left) != _names(right):
+        return True
+    small = 1e-4 if relation == "≈" else 1
+    for draw in DRAWS:
+        values = {n: small * draw[i % 3] * (1 + i // 3) for i, n in enumerate(names)}
+        if not np.allclose(*(_put_in(side, values) for side in (left, right)), rtol=1e-7):
+            return False
+    return True
+
+
+def _put_in(side, values):
+    """Return the value of a side; the product of two rows or matrices is one of matrices."""
+    tree = ast.parse(side, mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and np.ndim(
+            values.get(getattr(node.right, "id", None), 0)
+        ) == 2:
+            node.op = ast.MatMult()
+    return eval(compile(tree, "formula", "eval"), {**FUNCTIONS, **values})
+
+
+def _said(sides):
+    return f"{sides[0]} {sides[1]} {sides[2]} does not hold: write what is equal"
 
 
 def as_python(text):

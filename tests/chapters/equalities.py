@@ -98,7 +98,7 @@ FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 GREEK = r"(?:var)?(?:alpha|beta|gamma|delta|epsilon|lambda|mu|sigma|theta)"
 SIGN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<function>sqrt|ln|exp)(?=\()|(?P<power>\*\*|\^)"
-    rf"|(?P<name>(?:\\{GREEK}|[A-Za-z])(?![a-z])(?:_(?:\w|\{{\w+\}}))?)|(?P<sign>[-+*/@(),\[\]]))"
+    rf"|(?P<name>(?:\\{GREEK}|[A-Za-z])(?:_(?:\w|\{{\w+\}}))?)|(?P<sign>[-+*/@(),\[\]]))"
 )
 DRAWS = ((0.7, 1.9, 0.4), (1.3, 0.6, 2.2))
 
@@ -121,7 +121,7 @@ def formulas(text):
 def _with_symbols(text):
     """Return an expression of numbers and symbols in Python, products spelled out, or None."""
     signs, at = [], 0
-    for match in iter(lambda: SIGN.match(text, at), None):
+    while match := SIGN.match(text, at):
         kind, sign, at = match.lastgroup, match[match.lastgroup], match.end()
         operand = kind in ("number", "function", "name") or sign in "(["
         if signs and operand and (signs[-1][0] in ("number", "name") or signs[-1][1] in ")]"):
@@ -158,7 +158,8 @@ def _is_identity(left, relation, right, given):
         return True
     if set(names) <= set(given):
         return np.allclose(*(_put_in(side, given) for side in (left, right)))
-    if _names(left) != _names(right):
+    shared = _names(left) & _names(right)
+    if not shared or shared not in (_names(left), _names(right)):
         return True
     small = 1e-4 if relation == "≈" else 1
     for draw in DRAWS:
@@ -172,9 +173,11 @@ def _put_in(side, values):
     """Return the value of a side; the product of two rows or matrices is one of matrices."""
     tree = ast.parse(side, mode="eval")
     for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and np.ndim(
-            values.get(getattr(node.right, "id", None), 0)
-        ) == 2:
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mult)
+            and np.ndim(values.get(getattr(node.right, "id", None), 0)) == 2
+        ):
             node.op = ast.MatMult()
     return eval(compile(tree, "formula", "eval"), {**FUNCTIONS, **values})
 

@@ -53,7 +53,7 @@ FENCE = re.compile(
     r"^(?P<ticks>```+|~~~+)(?P<kind>[^\n]*)\n(?P<body>.*?)^(?P=ticks)[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
-DRAWING = re.compile(rf"{COMMENT.pattern}\s*\n(?={FENCE.pattern})", FENCE.flags)
+DRAWING = re.compile(rf"<!--(?:(?!-->).)*-->\s*\n(?={FENCE.pattern})", FENCE.flags)
 CODE = re.compile(r"(`+)(?P<code>.+?)\1", re.DOTALL)
 TARGET = re.compile(r"\]\((?P<target>[^)\s]+)[^)]*\)")
 TAG = re.compile(r"</?[a-zA-Z][^<>\n]*>|^\([\w-]+\)=$|^\s*\d+\.\s", re.MULTILINE)
@@ -126,7 +126,7 @@ def faults(passage):
     """Return a sentence for each number of a passage that nothing proves, and why."""
     text = _plain(passage.text)
     found = [*false_equalities(COMMENT.sub("", text)), *_fences(passage, text)]
-    text, start = DRAWING.sub(" ", text), 0
+    text, start = FENCE.sub(_blank, DRAWING.sub(" ", text)), 0  # a fence may hold empty lines
     for end in [*(match.start() for match in BLOCK.finditer(text)), len(text)]:
         found += _block(passage, text[start:end])
         start = end

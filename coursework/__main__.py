@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from coursework.grader import assignment, batch, handins, release, reports
-from coursework.grader.sandbox import SandboxError
+from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, SandboxError
 from tools.chapters import ContentsError
 
 ERRORS = (
@@ -53,9 +53,10 @@ def _parser():
 
 
 def _add_options(grade):
+    limit = f"limit of one test: {SECONDS}, with torch {TORCH_SECONDS}"
     grade.add_argument("--seed", type=int, required=True)
-    grade.add_argument("--jobs", type=int, default=2, help="hand-ins at a time")
-    grade.add_argument("--seconds", type=float, help="limit of one test: 5, with torch 20")
+    grade.add_argument("--jobs", type=int, default=batch.JOBS, help="hand-ins at a time")
+    grade.add_argument("--seconds", type=float, help=limit)
     grade.add_argument("--shard", type=_shard, default=(1, 1), help="2/3: the second of three")
 
 

@@ -21,9 +21,10 @@ import nbformat
 from coursework.grader.assignment import Exam, offer_library, read_notebook, without_solutions
 from coursework.grader.handins import Unreadable
 from coursework.grader.judge import grade, plain
-from coursework.grader.sandbox import Sandbox, SandboxError
+from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, Sandbox, SandboxError
 
 ATTEMPTS = 3
+JOBS = 2  # sandboxes at a time
 
 
 class ProofFailed(Exception):
@@ -64,11 +65,11 @@ def set_bench(exam, folder, *, trusted=False, seconds=None):
     ----------
     folder : an empty one that outlives the bench
     trusted : see `Sandbox`
-    seconds : limit of one test; by default 5, and 20 with torch
+    seconds : limit of one test; by default SECONDS, and TORCH_SECONDS with torch
     """
     offer_library(folder, exam.assignment)
     torch = exam.assignment.torch
-    seconds = seconds or (20 if torch else 5)
+    seconds = seconds or (TORCH_SECONDS if torch else SECONDS)
     start = partial(Sandbox, Path(folder), torch=torch, trusted=trusted, seconds=seconds)
     return Bench(exam, start)
 
@@ -118,7 +119,7 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     out : folder of the results, made when it is missing
     told : called with the number of students done, and of all
     options : `shard`, (number, of), the part of a class that these are; `jobs`, sandboxes at a
-        time, by default 2; `trusted` and `seconds`, see `set_bench`
+        time, by default JOBS; `trusted` and `seconds`, see `set_bench`
 
     Returns
     -------
@@ -128,7 +129,7 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     ------
     AnotherBatch, ProofFailed, SandboxError : nothing more is graded; records stay
     """
-    out, shard, jobs = Path(out), options.pop("shard", (1, 1)), options.pop("jobs", 2)
+    out, shard, jobs = Path(out), options.pop("shard", (1, 1)), options.pop("jobs", JOBS)
     head = {"assignment": exam.name, "seed": exam.seed, "digest": exam.digest}
     head |= {"trusted": options.get("trusted", False), "seconds": options.get("seconds")}
     require_same_batch(out, head)

@@ -30,6 +30,9 @@ HERE = Path(__file__).resolve().parent
 MIB = 2**20
 MOST_REPLY_MIB = 33
 START_S = 120
+SECONDS, TORCH_SECONDS = 5, 20  # of one request
+LOADING = 4  # so many times as long for a hand-in to load
+MEMORY_GIB, TORCH_MEMORY_GIB = 2, 16  # of addresses: torch reserves more than it uses
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
 ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -116,7 +119,7 @@ class Sandbox:
     SandboxError : it does not start
     """
 
-    def __init__(self, library, *, torch=False, trusted=False, seconds=5):
+    def __init__(self, library, *, torch=False, trusted=False, seconds=SECONDS):
         self.seconds = seconds
         if not trusted and shutil.which("bwrap") is None:
             raise SandboxError(f"bubblewrap (bwrap) is not installed. {HOW_TO_GET}")
@@ -135,7 +138,7 @@ class Sandbox:
             ) from None
 
     def _start(self, library, *, torch, trusted):
-        memory_mib = 16384 if torch else 2048  # of addresses: torch reserves more than it uses
+        memory_mib = 1024 * (TORCH_MEMORY_GIB if torch else MEMORY_GIB)
         worker = [sys.executable, "-I", str(HERE / "worker.py"), str(library), str(memory_mib)]
         worker += ["torch"] * torch + ["nobody"] * (os.geteuid() == 0 and not trusted)
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
@@ -187,7 +190,7 @@ class Sandbox:
         Lost : it did not come back
         """
         self._exchange(json.dumps(list(functions)).encode(), self.seconds)
-        _, payload = self._exchange(content, 4 * self.seconds)
+        _, payload = self._exchange(content, LOADING * self.seconds)
         try:
             return json.loads(payload[:100_000])
         except (ValueError, RecursionError):

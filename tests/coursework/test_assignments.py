@@ -65,6 +65,11 @@ def test_pages_for_teachers_list_every_assignment_and_name_no_other():
     assert {one or other for one, other in named} <= set(NAMES)
 
 
+def test_pages_for_teachers_name_the_assignments_that_need_torch(exam):
+    needing = re.search(r"The assignments ([^.]*) need PyTorch", TEACHING)[1]
+    assert exam.assignment.torch == (f"`{exam.name}`" in needing)
+
+
 @pytest.mark.usefixtures("bubblewrap")
 def test_reference_has_all_points_and_the_untouched_notebook_none(exam):
     with tempfile.TemporaryDirectory() as folder:

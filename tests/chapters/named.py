@@ -7,7 +7,7 @@
 | `03-11 "weights"[0]`, `04_heads "rank"` | the same in one cell; in another chapter |
 | `03-11[2]` | the third number that a cell prints |
 | `numpy_attention:sizes.gpt2.flop` | a value of a record, of facts; `bank:04_heads.quiz` |
-| `coursework.grader.limits:SECONDS` | a constant of a module |
+| `coursework.grader.judge:MOST_S` | a constant of a module |
 | `= 2 * causal_mask(4).sum()` | an expression; its names are in NAMESPACE |
 """
 
@@ -23,6 +23,7 @@ from itertools import zip_longest
 import numpy as np
 
 import tutorial_lib
+from coursework.grader.assignment import set_exam
 from tests.chapters.pages import NAMES, code_cells, printed, written
 from tools.chapters import ROOT
 from tutorial_lib import counting, records
@@ -224,6 +225,11 @@ def version(package):
     return found[1] if found else metadata.version(package)
 
 
+def points(assignment):
+    """Return the points of a perfect hand-in."""
+    return set_exam(assignment, seed=1).out_of
+
+
 def read(path):
     """Return the text of a file of the repository."""
     return (ROOT / path).read_text(encoding="utf-8")
@@ -241,6 +247,7 @@ NAMESPACE = {
     "bank": records.bank,
     "ROOT": ROOT,
     "checkpoint": records.checkpoint,
+    "points": points,
     "printed": printed_under,
     "read": read,
     "version": version,

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.setup
 
 ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README, RUNNING = ((ROOT / p).read_text("utf-8") for p in ("README.md", "book/running.md"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PYTHONS = list(environment.PYTHONS)
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -223,6 +223,25 @@ def test_python_versions_agree():
     assert "3.11, 3.12, 3.13 or 3.14" in README
     tests = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))
     assert tests["jobs"]["test"]["strategy"]["matrix"]["python"] == PYTHONS
+
+
+def test_versions_and_port_in_the_commands_of_the_page_are_those_of_the_tools():
+    named = re.findall(r"\b(?:python|py -)(3\.\d+)", RUNNING)
+    assert named
+    assert set(named) <= set(PYTHONS)
+    assert f"http://localhost:{re.search(r'^PORT .= (.*)$', MAKEFILE, re.MULTILINE)[1]}," in RUNNING
+
+
+def test_commands_for_windows_are_those_for_linux():
+    linux, windows = (
+        RUNNING.partition(f"### {heading}\n")[2].split("```")[1].replace("\\\n    ", "")
+        for heading in ("Without make", "On Windows")
+    )
+    first, *lines = [line for line in windows.splitlines()[1:] if line]
+    assert first.startswith("py -")
+    for line in lines:
+        said = re.sub(r"\$env:(\w+) = (\w+)", r"\1=\2", line)
+        assert said.replace(".venv\\Scripts\\", ".venv/bin/") in linux
 
 
 def test_continuous_integration_calls_targets_of_the_makefile_and_nothing_else():

@@ -27,6 +27,7 @@ from coursework.grader.assignment import set_exam
 from tests.chapters.pages import NAMES, code_cells, printed, written
 from tools.chapters import ROOT
 from tutorial_lib import counting, records
+from tutorial_lib.onepass import flash_forward
 
 PRINTED = re.compile(
     r"(?:(?P<page>\w+)\s+)??(?:(?P<cell>[\w-]+)\s*)??"
@@ -242,6 +243,7 @@ NAMESPACE = {
     "re": re,
     "Fraction": Fraction,
     "counting": counting,
+    "flash_forward": flash_forward,
     "record": records.record,
     "facts": records.facts,
     "bank": records.bank,

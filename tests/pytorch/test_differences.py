@@ -437,7 +437,7 @@ def _():
     "dropout",
     "our module: in training",
     "in training",
-    "`dropout_p`, always: pass 0.0 outside training",
+    "`dropout_p`, always: pass 0 outside training",
 )
 def _():
     X, theirs = numbers(0, 1, T, D), torch_layer(dropout=0.5)

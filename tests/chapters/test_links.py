@@ -1,0 +1,23 @@
+"""A link whose words name a chapter by its number leads to that chapter."""
+
+import re
+
+import pytest
+
+from tools.chapters import ROOT, pages
+
+SOURCES = [ROOT / "README.md", *sorted(ROOT.glob("book/*.md")), *(page.path for page in pages())]
+CHAPTER = {f"{page.number:02}": page.name for page in pages() if page.number}
+LINK = re.compile(rf"\[(?:chapter )?({'|'.join(CHAPTER)})\]\([^)]*?(\w+)\.ipynb[^)]*\)", re.I)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_link_that_names_a_chapter_leads_there(path):
+    found = LINK.findall(path.read_text(encoding="utf-8"))
+    assert [(number, name) for number, name in found if name != CHAPTER[number]] == []
+
+
+def test_the_first_page_links_to_every_chapter_of_part_i_by_its_number():
+    text = (ROOT / "book" / "intro.md").read_text(encoding="utf-8")
+    first = {f"{page.number:02}" for page in pages() if page.part == "Part I" and page.number}
+    assert {number for number, _ in LINK.findall(text)} == first

@@ -7,6 +7,7 @@
 | `03-11 "weights"[0]`, `04_heads "rank"` | the same in one cell; in another chapter |
 | `03-11[2]` | the third number that a cell prints |
 | `numpy_attention:sizes.gpt2.flop` | a value of a record, of facts; `bank:04_heads.quiz` |
+| `code:steps`, `code:03-11[2]` | what a cell sets; the third number in its code, or `[2:4]` |
 | `coursework.grader.judge:MOST_S` | a constant of a module |
 | `= 2 * causal_mask(4).sum()` | an expression; its names are in NAMESPACE |
 """
@@ -44,7 +45,7 @@ class Missing(Exception):
     """A comment names nothing, or more than one thing; the message says what to write."""
 
 
-def value_of(reference, cells, page=None):
+def value_of(reference, cells, page=None, code=()):
     """Return what a reference names: a number, a string, a bool, or an array or list of them.
 
     Parameters
@@ -52,6 +53,7 @@ def value_of(reference, cells, page=None):
     reference : as in the table above
     cells : the code cells above
     page : the chapter whose cells they are
+    code : all its code cells, since a setting may stand below
 
     Raises
     ------
@@ -60,6 +62,8 @@ def value_of(reference, cells, page=None):
     if reference.startswith("="):
         return _evaluated(reference[1:].strip())
     name, colon, path = reference.partition(":")
+    if name == "code":
+        return _of_code(path, code)
     if colon and re.fullmatch(r"[\w.]+", name):
         return _of_data(name, path)
     match = PRINTED.fullmatch(reference)
@@ -102,6 +106,31 @@ def _of_data(name, path):
         return getattr(importlib.import_module(name), path)
     except (KeyError, IndexError, AttributeError, ImportError, ValueError) as error:
         raise Missing(f"{name}:{path} is not there ({error}): write a path that is") from None
+
+
+def _of_code(path, cells):
+    """Return what the last cell that sets a name gives it, or a number of a cell's code."""
+    cell, _, place = path.rstrip("]").partition("[")
+    if place:
+        found = [n for c in cells if c.id == cell for n in _literals(ast.parse(c.source))]
+        first, _, last = place.partition(":")
+        if int(last or first) <= len(found) - (not last):
+            return found[int(first) : int(last)] if last else found[int(first)]
+        raise Missing(f"code:{path} is not there: the numbers of that cell's code are {found}")
+    nodes = [node for c in cells for node in ast.walk(ast.parse(c.source))]
+    found = [n for n in nodes if isinstance(n, ast.Assign) and path in map(ast.unparse, n.targets)]
+    if not found:
+        raise Missing(f"no cell sets {path}: write a name that one sets")
+    return _evaluated(ast.unparse(found[-1].value))
+
+
+def _literals(node, sign=1):
+    """Return the numbers of code in their order, with their signs."""
+    if isinstance(node, ast.Constant):
+        return [sign * node.value] if type(node.value) in (int, float) else []
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    parts = ast.iter_child_nodes(node)
+    return [number for part in parts for number in _literals(part, -1 if negative else 1)]
 
 
 @cache

@@ -1,12 +1,11 @@
-"""The numbers in a text, and what proves each: an equality, a comment, or an output.
+"""The numbers in a text, and what proves each: an equality, or a comment.
 
-A number that carries a measurement (a decimal, three digits or more, a power of ten, a unit), and
-one of the book's own (chapters, questions, points …), has a comment right behind it that names its
-value, `0.583<!-- "mean top weight"[0, 2] -->`, see `named.py`. Several numbers may share a
-comment, in their order: `0.31 to 0.45<!-- "low"; "high" -->`. A comment whose value is True
-states something without a number. Three kinds need none: what stands in an equality, which is
-evaluated; a setting, which stands in the code of its chapter; a fraction or a tuple of whole
-numbers that its chapter prints.
+A number that carries a measurement (a decimal, three digits or more, a power, a unit), a fraction,
+a tuple of whole numbers, and a count of the book's own (chapters, questions, points …) stand in an
+equality, which is evaluated, or have a comment right behind them that names their value, as in
+`0.583<!-- "mean top weight"[0, 2] -->`, see `named.py`. Several numbers may share a comment, in
+their order: `0.31 to 0.45<!-- "low"; "high" -->`. A comment whose value is True states something
+without a number. In a bank, what its answers compute with, and a question says, needs none.
 """
 
 import ast
@@ -16,9 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tests.chapters.equalities import equalities, false_equalities
+from tests.chapters.equalities import PARTS, equalities, false_equalities, formulas
 from tests.chapters.named import Missing, value_of
-from tests.chapters.pages import printed, tags
+from tests.chapters.pages import tags
 
 COMMENT = re.compile(r"<!--(?! computed: )(.*?)-->", re.DOTALL)  # that one names a key's function
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -26,8 +25,8 @@ POWER = r"\s*(?:·|×|\\cdot|\\times)\s*10(?:\^\{?(?P<tex>[-−]?\d+)\}?|(?P<up>
 MEASURES = r"%|(?:ms|µs|s|[kKMGT]i?B(?:/s)?|[MGT]?flop(?:/s)?|million|billion|thousand)\b"
 NUMBER = re.compile(
     rf"(?<![\w./^_])(?P<sign>(?<![\d)\]}}])[-−])?"
-    rf"(?:(?P<top>\d+)/(?P<bottom>\d+)"
-    rf"|10(?:\^\{{?(?P<power>[-−]?\d+)\}}?|(?P<high>[⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
+    rf"(?:(?P<top>\d+)/(?P<bottom>\d+)|(?P<whole>\d*)(?P<part>[{''.join(PARTS)}])"
+    rf"|(?P<base>\d+)(?:\^\{{?(?P<power>[-−]?\d+)\}}?|(?P<high>[⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
     rf"|(?P<digits>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<exp>[-+]?\d+)|{POWER})?)"
     rf"(?:\s?(?P<unit>{MEASURES}))?(?![\w/]|\.\d|,\d{{3}})"
 )
@@ -36,9 +35,11 @@ UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen"
 )
-WORDS = {word: n for n, word in enumerate(UNITS.split())} | {
-    word: 10 * n for n, word in enumerate(TENS, start=2)
-}
+WORDS = (
+    {"hundred": 100}
+    | {word: n for n, word in enumerate(UNITS.split())}
+    | {word: 10 * n for n, word in enumerate(TENS, start=2)}
+)
 WORD = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 COUNTED = re.compile(
     r"[\s[]+(?:[a-z]+ )?(?:chapters|questions|predictions|points|assignments|hand-ins)\b"
@@ -91,7 +92,7 @@ class Number:
         return any(self._fits(value, factor, before) for factor in {1.0, self.scale})
 
     def _fits(self, value, scale, before):
-        number, slack = self.value * scale, 1e-9 * max(1.0, abs(self.value)) * scale
+        number, slack = self.value * scale, 1e-9 * abs(self.value) * scale
         if AT_MOST.search(before):
             return number / 2 <= value <= number + slack
         if AT_LEAST.search(before):
@@ -112,14 +113,18 @@ class Passage:
     where : such as "03_attention_weights, cell 03-47" or "book/teaching.md"
     cells : the code cells above, whose printed values a comment may name
     page : the chapter, None for a page of book/
-    given : the texts of code and outputs of the chapter, for settings, fractions and tuples
+    code : all code cells of the chapter
+    given : the code that computes the answers of a bank
+    asked : a question whose numbers that code computes with
     """
 
     text: str
     where: str
     cells: list = field(default_factory=list)
     page: str | None = None
+    code: list = field(default_factory=list)
     given: str = ""
+    asked: str = ""
 
 
 def faults(passage):
@@ -161,18 +166,10 @@ def _blank(match):
 
 
 def _number(match, prose):
-    if match["top"]:
-        digits, exponent = "", 0
-        value = int(match["top"]) / max(int(match["bottom"]), 1)
-    else:
-        digits = (match["digits"] or "1").replace(",", "")
-        raised = match["up"] or match["high"] or ""
-        exponent = match["exp"] or match["tex"] or match["power"] or raised.translate(SUPERSCRIPTS)
-        exponent = int(str(exponent).replace("−", "-") or 0)
-        value = float(digits) * 10.0**exponent
-    places = len(digits.partition(".")[2])
-    plain = match["top"] or (len(digits.strip("0.")) < 3 and len(digits) < 3 and not exponent)
-    needs = "a fraction" * bool(match["top"]) or "measured" * (not plain or bool(match["unit"]))
+    value, half_place, plain = _read(match)
+    needs = "measured" * (not plain or bool(match["unit"]))
+    if match["top"] or match["part"]:
+        needs = "a fraction"
     if not needs and value > 2 and COUNTED.match(prose, match.end()):
         needs = "a count of the book's own"
     return Number(
@@ -180,10 +177,28 @@ def _number(match, prose):
         start=match.start(),
         end=match.end(),
         value=-value if match["sign"] else value,
-        half_place=0 if match["top"] else 0.5 * 10.0 ** (exponent - places),
+        half_place=half_place,
         scale=SCALES.get(match["unit"], 1.0),
         needs=needs,
     )
+
+
+def _read(match):
+    """Return a number's value, half of its last place, and whether it has one or two digits."""
+    if match["top"]:
+        return int(match["top"]) / max(int(match["bottom"]), 1), 0, False
+    if match["part"]:
+        top, bottom = PARTS[match["part"]].strip("()").split("/")
+        return int(match["whole"] or 0) + int(top) / int(bottom), 0, False
+    raised = (match["up"] or match["high"] or "").translate(SUPERSCRIPTS)
+    exponent = match["exp"] or match["tex"] or match["power"] or raised
+    exponent = int(str(exponent).replace("−", "-") or 0)
+    if match["base"]:
+        return float(match["base"]) ** exponent, 0, False
+    digits = match["digits"].replace(",", "")
+    places = len(digits.partition(".")[2])
+    plain = len(digits.strip("0.")) < 3 and len(digits) < 3 and not exponent
+    return float(digits) * 10.0**exponent, 0.5 * 10.0 ** (exponent - places), plain
 
 
 def _word(match, prose):
@@ -215,7 +230,8 @@ def _block(passage, block):
                 said = ""  # a limit is quoted as its source has it
             if not number.is_given_by(value, said):
                 yield f"{number.text} is {_said(value)} by {comment[0]}: write that number"
-    yield from _unproved(passage, block, [n for n in here if n.start not in proved])
+    left = [number for number in here if number.start not in proved]
+    yield from _unproved(passage, block, left)
 
 
 def _said(value):
@@ -224,7 +240,7 @@ def _said(value):
 
 def _values(reference, passage):
     """Return the numbers that a reference names: several for a row, none for what is True."""
-    value = value_of(reference, passage.cells, passage.page)
+    value = value_of(reference, passage.cells, passage.page, passage.code)
     if isinstance(value, dict) and "value" in value:  # quoted, so its source is linked
         if value["source"] not in passage.text:
             raise Missing(f"{reference} is of {value['source']}: link it beside the number")
@@ -242,42 +258,38 @@ def _values(reference, passage):
 
 def _unproved(passage, block, left):
     """Return a sentence for each number that needs a source and has none."""
-    equal = {
-        abs(each.value) for pair in _equalities(block) for side in pair for each in numbers(side)
-    }
-    literals = settings(passage.given)
+    sides = _sides(block)
+    proved = {abs(each.value) for side in sides for each in numbers(side)}
+    proved |= settings(passage.given) | {abs(each.value) for each in numbers(passage.asked)}
     for number in left:
-        shown = number.needs == "measured" and abs(number.value) in literals
-        shown |= number.needs == "a fraction" and _printed(number.text, passage.given)
-        shown |= number.needs in ("measured", "a fraction") and abs(number.value) in equal
+        shown = number.needs in ("measured", "a fraction") and abs(number.value) in proved
         if number.needs and not shown:
             yield f"{number.text} is {number.needs}, and nothing says where it comes from: {MEND}"
-    for match in TUPLE.finditer(COMMENT.sub(_blank, block)):
-        inner = re.findall(r"[-−]?\d+", match[0])
-        commented = re.match(r"[`$]?(?:\]\([^)]*\))?<!--", block[match.end() :])
-        known = any(match[0] in side for pair in _equalities(block) for side in pair)
-        if not (commented or known or _printed(inner, passage.given)):
-            yield f"{match[0]} is in no equality and no output of its chapter: {MEND}"
+    known = _bare("".join(sides) + passage.given + passage.asked)
+    for match in TUPLE.finditer(CODE.sub(_blank, COMMENT.sub(_blank, block))):
+        open_ends = [n for n in left if match.start() < n.start < match.end()]
+        if open_ends and _bare(match[0]) not in known:
+            yield f"{match[0]} is in no equality, and nothing says where it comes from: {MEND}"
 
 
 MEND = 'write <!-- "label"[i] --> or <!-- record:path --> or <!-- = expression --> right behind it'
 
 
-def _equalities(block):
-    return [(left, right) for left, _, right in equalities(COMMENT.sub("", block))]
+def _bare(text):
+    return re.sub(r"\s", "", text).replace("−", "-")
 
 
-def _printed(text, given):
-    """Whether a fraction, or a row of numbers, stands in the code or the outputs of a chapter."""
-    parts = [text] if isinstance(text, str) else text
-    row = r"[\s,()+]+".join("[-−]?" + re.escape(part.lstrip("-−")) for part in parts)
-    return re.search(rf"(?<![\w./]){row}(?![\w/]|\.\d)", given) is not None
+def _sides(block):
+    """Return the sides of all equalities of a block, without spaces."""
+    text = COMMENT.sub("", block)
+    pairs = [(left, right) for left, _, right, *_ in (*equalities(text), *formulas(text))]
+    sides = [re.sub(r"\s", "", side) for pair in pairs for side in pair]
+    return [re.sub(r"\(\((\d+)\)/\((\d+)\)\)", r"\1/\2", side) + ";" for side in sides]
 
 
-def settings(given):
-    """Return the numbers that stand in a chapter's code, outside strings."""
-    nodes = ast.walk(ast.parse(given.partition("\0")[0]))
-    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+def settings(source):
+    """Return the numbers that stand in code, outside strings."""
+    values = [n.value for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Constant)]
     return {float(value) for value in values if type(value) in (int, float)}
 
 
@@ -317,10 +329,9 @@ def _is_code(body):
 def chapter_passages(name, notebook):
     """Yield each Markdown cell of a chapter with what stands above it."""
     code = [c for c in notebook.cells if c.cell_type == "code" and "remove-input" not in tags(c)]
-    given = "\n".join(c.source for c in code) + "\0" + "\n".join(map(printed, code))
     above = []
     for cell in notebook.cells:
         if cell in code:
             above.append(cell)
         elif cell.cell_type == "markdown":
-            yield Passage(cell.source, f"{name}, cell {cell.get('id')}", [*above], name, given)
+            yield Passage(cell.source, f"{name}, cell {cell.get('id')}", [*above], name, code)

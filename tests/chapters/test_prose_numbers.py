@@ -46,19 +46,20 @@ def bank_passages(page):
     """Yield what a bank claims: its questions, keyed options and reasons, with their comments."""
     room, cells = Path(ROOMS[page].__file__).parent, code_cells(written(page))
     answers = ANSWERS / f"{room.name}.py"
-    given = "\n".join(cell.source for cell in cells) + "\n"
-    given += answers.read_text(encoding="utf-8") if answers.exists() else ""
-    given += "\0" + next(iter(chapter_passages(page, written(page)))).given.partition("\0")[2]
+    given = answers.read_text(encoding="utf-8") if answers.exists() else ""
     bank = json.loads((room / "bank.json").read_text(encoding="utf-8"))
     for kind in ("predictions", "quiz"):
         for n, question in enumerate(bank.get(kind, []), start=1):
             options = question.get("options", []) + question.get("near", [])
             claims = [question["question"], question.get("why", "")]
             claims += [option["why"] for option in options]
-            if "computed" not in question:  # else a test computes the text of the key
+            asked = f"{question['question']} {question.get('answer')}"
+            if "computed" not in question:  # else tests compute with the question, and its key
                 claims += [option["text"] for option in options if option.get("correct")]
+                asked = ""
             for claim in claims:
-                yield Passage(claim, f"{room.name}/bank.json, {kind} {n}", cells, page, given)
+                where = f"{room.name}/bank.json, {kind} {n}"
+                yield Passage(claim, where, cells, page, cells, given, asked)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,7 +80,7 @@ share: 0.5714
 
 def missing(prose, output=PRINTED, *more):
     """Return the faults of a chapter that prints something and then says something."""
-    above = code("03-11", "steps, limit = 800, 1e-8\nshow()", stdout(output))
+    above = code("03-11", "steps = 800\ntop = -800", stdout(output))
     cells = [above, *more, text("prose", prose)]
     chapter = new_notebook(cells=cells)
     return [f for each in chapter_passages("03_attention_weights", chapter) for f in faults(each)]
@@ -92,7 +93,6 @@ PROVED = [
     'They are 0.25, 0.583 and −0.79<!-- "mean top weight"[0] -->.',
     "It falls by 0.79<!-- = -(-0.79) -->.",
     'A weight of 4/7<!-- "mean top weight"["scaled", 0] -->.',
-    "A weight of 4/7, which is printed.",
     'A weight of 0.5714<!-- 03-11 "share" -->.',
     "A weight of −0.79<!-- 03-11[7] -->.",
     'There are 1,234<!-- "mean top weight"[1, 1] --> of them, about 1,200<!-- = 1234 -->.',
@@ -103,8 +103,9 @@ PROVED = [
     "The largest is 65,504<!-- = np.finfo(np.float16).max -->.",
     "Five questions<!-- bank:03_attention_weights.quiz -->.",
     "The answers to four predictions<!-- = 4 -->.",
-    "For 800 steps, as set.",
-    "Within 10⁻⁸, as set, or $10^{-8}$.",
+    "For 800<!-- code:steps --> steps, or −800<!-- code:03-11[1] -->.",
+    "Both, 800 and −800<!-- code:03-11[0:2] -->.",
+    "Within 10⁻⁸<!-- = 10.0**-8 -->, or $10^{-8}$<!-- = 10.0**-8 -->.",
     "It has 10⁹<!-- = 1_000_000_000 --> of them.",
     "With version 2.13<!-- = version('torch') --> of PyTorch.",
     "Its rows sum to 1.<!-- = np.allclose(softmax(np.eye(3)).sum(-1), 1) -->",
@@ -127,6 +128,7 @@ def test_a_proved_number_passes(prose):
 
 
 REFUSED = {
+    "Near 10⁻²¹<!-- = 1 / 10**12 -->.": "10⁻²¹ is 1e-12",
     "It is 0.583.": "measured, and nothing says where",
     "It is 0.583, [they say](https://arxiv.org/abs/1703.03906).": "nothing says where",
     'It is 0.584<!-- "mean top weight"[0, 1] -->.': "0.584 is 0.583",
@@ -149,8 +151,8 @@ REFUSED = {
     "There are six questions.": "a count of the book's own",
     "It is 12 ms.": "measured",
     "A weight of 5/7.": "a fraction",
-    "The shape (3, 2).": "in no equality and no output",
-    "The shape (3,\u00a02).": "in no equality and no output",
+    "The shape (3, 2).": "in no equality",
+    "The shape (3,\u00a02).": "in no equality",
     "For 801 steps.": "measured",
     "Within 10⁻⁹.": "measured",
     "Within $10^{-9}$.": "measured",

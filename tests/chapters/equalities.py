@@ -17,7 +17,7 @@ from itertools import zip_longest
 import numpy as np
 
 RELATION = re.compile(r"(?<![<>=!:+*/-])=(?!=)|≈")
-WORDS = ("sqrt", "ln", "log2", "exp")
+WORDS = ("sqrt", "ln", "log2", "exp", "inf")
 TOKEN = re.compile(
     rf"\s*(?:\d[\d,]*\d(?:\.\d+)?|\d*\.?\d+|{'|'.join(WORDS)}|\*\*|//|[-+*/@(),\[\]])"
 )
@@ -41,6 +41,7 @@ LATEX = [
     (rf"\\sqrt\s*{GROUP}", r"sqrt(\1)"),
     (r"(?:\\sqrt|√)\s*(\d+)", r"sqrt(\1)"),
     (r"√\s*\(", "sqrt("),
+    (r"\\infty(?![a-zA-Z])|∞", "inf"),
     (rf"(?<![A-Za-z\\_])e\s*\^\s*{GROUP}", r"exp(\1)"),
     (r"(?<![A-Za-z\\_])e\s*\^\s*(\w)", r"exp(\1)"),
     (rf"\^\s*{GROUP}(?!\w)", r"**(\1)"),
@@ -63,6 +64,7 @@ OPERATORS = {
     ast.FloorDiv: operator.floordiv,
 }
 FUNCTIONS = {"sqrt": math.sqrt, "ln": math.log, "log2": math.log2, "exp": math.exp}
+FUNCTIONS |= {"inf": math.inf}
 
 
 class Unreadable(Exception):
@@ -97,7 +99,7 @@ def equalities(text):
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 GREEK = r"(?:var)?(?:alpha|beta|gamma|delta|epsilon|lambda|mu|sigma|theta)"
 SIGN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<function>sqrt|ln|exp)(?=\()|(?P<power>\*\*|\^)"
+    r"\s*(?:(?P<number>\d+(?:\.\d+)?|inf)|(?P<function>sqrt|ln|exp)(?=\()|(?P<power>\*\*|\^)"
     rf"|(?P<name>(?:\\{GREEK}|[A-Za-z])(?:_(?:\w|\{{\w+\}}))?)|(?P<sign>[-+*/@(),\[\]]))"
 )
 DRAWS = ((0.7, 1.9, 0.4), (1.3, 0.6, 2.2))
@@ -214,7 +216,9 @@ def _matrix(match):
 
 def _before(text):
     """Return the expression of numbers that ends a text, or None."""
-    spots = [m.start() for m in re.finditer(r"(?<![\w.])[\d(\[.]|\b(?:sqrt|ln|exp|log2)\(|-", text)]
+    spots = [
+        m.start() for m in re.finditer(r"(?<![\w.])[\d(\[.]|\b(?:sqrt|ln|exp|log2)\(|-|\binf", text)
+    ]
     for start in sorted(spots[-60:]):
         whole = text[start:].strip()
         if _reads(whole) and not GLUED_BEFORE.search(text[:start][-40:]):
@@ -245,7 +249,7 @@ def _after(text):
 def _reads(expression):
     """Whether an expression is one of numbers: no symbol, no comma outside brackets."""
     rest = TOKEN.sub("", expression)
-    if rest.strip() or not re.search(r"\d", expression):
+    if rest.strip() or not re.search(r"\d|inf", expression):
         return False
     try:
         body = ast.parse(_without_commas(expression), mode="eval").body
@@ -298,6 +302,8 @@ def _value(expression):
 def _node(node, text):
     if isinstance(node, ast.Constant):
         return Fraction(ast.get_source_segment(_without_commas(text), node))
+    if isinstance(node, ast.Name):
+        return FUNCTIONS[node.id]
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(_node(part, text) for part in node.elts)
     if isinstance(node, ast.UnaryOp):

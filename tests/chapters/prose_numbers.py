@@ -22,7 +22,9 @@ from tests.chapters.pages import tags
 COMMENT = re.compile(r"<!--(?! computed: )(.*?)-->", re.DOTALL)  # that one names a key's function
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 POWER = r"\s*(?:·|×|\\cdot|\\times)\s*10(?:\^\{?(?P<tex>[-−]?\d+)\}?|(?P<up>[⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
-MEASURES = r"%|(?:ms|µs|s|[kKMGT]i?B(?:/s)?|[MGT]?flop(?:/s)?|million|billion|thousand)\b"
+MEASURES = (
+    r"%|(?:ms|µs|s|bits?|bytes?|[kKMGT]i?B(?:/s)?|[MGT]?flop(?:/s)?|million|billion|thousand)\b"
+)
 NUMBER = re.compile(
     rf"(?<![\w./^_])(?P<sign>(?<![\d)\]}}])[-−])?"
     rf"(?:(?P<top>\d+)/(?P<bottom>\d+)|(?P<whole>\d*)(?P<part>[{''.join(PARTS)}])"
@@ -81,15 +83,19 @@ class Number:
     end: int
     value: float
     half_place: float
-    scale: float = 1.0
+    unit: str = ""
     needs: str = ""  # why it needs a source
 
-    def is_given_by(self, value, before=""):
-        """Whether a value gives the number, as the words before it say: about, at most …"""
+    def is_given_by(self, value, before="", named=""):
+        """Whether a value gives the number, as the words before it say: about, at most …
+
+        12 billion is given by 12 if what names it has the word billion too, and 40 % by 0.4 or 40.
+        """
         if isinstance(value, str):
             return value == self.text or value.startswith(f"{self.text}.")
-        value = float(value)
-        return any(self._fits(value, factor, before) for factor in {1.0, self.scale})
+        scale, value = SCALES.get(self.unit, 1.0), float(value)
+        plain = scale < 1 or scale == 1 or self.unit in named
+        return self._fits(value, scale, before) or (plain and self._fits(value, 1.0, before))
 
     def _fits(self, value, scale, before):
         number, slack = self.value * scale, 1e-9 * abs(self.value) * scale
@@ -178,7 +184,7 @@ def _number(match, prose):
         end=match.end(),
         value=-value if match["sign"] else value,
         half_place=half_place,
-        scale=SCALES.get(match["unit"], 1.0),
+        unit=match["unit"] or "",
         needs=needs,
     )
 
@@ -228,7 +234,7 @@ def _block(passage, block):
             said = block[: number.start]
             if comment[1].lstrip().startswith("quoted:") and not ROUGHLY.search(said):
                 said = ""  # a limit is quoted as its source has it
-            if not number.is_given_by(value, said):
+            if not number.is_given_by(value, said, comment[1]):
                 yield f"{number.text} is {_said(value)} by {comment[0]}: write that number"
     left = [number for number in here if number.start not in proved]
     yield from _unproved(passage, block, left)

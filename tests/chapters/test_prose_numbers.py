@@ -128,6 +128,11 @@ def test_a_proved_number_passes(prose):
 
 
 REFUSED = {
+    "It takes 12.88 million<!-- = 12.88e9 --> flop.": "12.88 is 1.288e+10",
+    "It takes 12.88 million<!-- = [12.88][0] --> flop.": "12.88 is 12.88",
+    "Numbers of 16<!-- = 8 * np.float32().itemsize --> bits.": "16 is 32",
+    "$e^{-\\infty} = 1$": "does not hold",
+    "$\\frac27 (1 + a) = \\frac47 + \\frac27 a$": "does not hold",
     "Near 10⁻²¹<!-- = 1 / 10**12 -->.": "10⁻²¹ is 1e-12",
     "It is 0.583.": "measured, and nothing says where",
     "It is 0.583, [they say](https://arxiv.org/abs/1703.03906).": "nothing says where",

@@ -25,6 +25,8 @@ PAGE = re.compile(
 )
 LINK = re.compile(r"\[([^][]*)\]\((https?://[^)\s]+)\)")
 BARE = re.compile(r"^(?:19|20)\d\d$")
+YEAR_ALONE = re.compile(r"([^\n]*?)\[((?:19|20)\d\d)\]\((https?://[^)\s]+)\)")
+AUTHORS = re.compile(r"[A-Z][\w'’-]+(?: et al\.| and [A-Z][\w'’-]+)")
 CITED = re.compile(r"^(?P<who>[^\W\d_].*?),? (?P<year>(?:19|20)\d\d)\b")
 UNLINKED = re.compile(r"[^\W\d_][\w'’-]+ (?:et al\.|and [^\W\d_][\w'’-]+),? \(?(?:19|20)\d\d\b")
 CODED = re.compile(r"([A-Z][\w'’-]+(?: et al\.|(?: &| and) [A-Z][\w'’-]+)?),? \(?((?:19|20)\d\d)\b")
@@ -123,6 +125,14 @@ def test_a_link_names_the_authors_and_the_year_of_the_references(name):
             if not right:
                 wrong.append(f"{words}: {people(fields)[:3]} {fields['year']}")
     assert not wrong
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_link_of_a_year_alone_follows_its_authors(name):
+    for sentence, year, target in YEAR_ALONE.findall(TEXTS[name]):
+        *_, who = AUTHORS.findall(LINK.sub(" ", sentence)) or [""]
+        for key in {HELD[found] for found in identifiers(target) if found in HELD}:
+            assert cited_as(who, people(ENTRIES[key])), f"{who!r} before [{year}]({target})"
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -214,3 +214,13 @@ def test_the_facts_of_a_model_agree_with_one_another():
         assert model["heads"] % model["kv_heads"] == 0
         named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
         assert {2000 + int(year) for year in named} <= {model["year"]}, model["name"]
+
+
+def test_facts_read_in_one_file_name_one_commit_of_it():
+    commits = {}
+    for entry in [*facts("models")["models"], *facts("quoted")["numbers"]]:
+        if found := re.match(
+            r"https://github\.com/(.+?)/blob/([0-9a-f]{40})/([^ #?]+)", entry["source"]
+        ):
+            commits.setdefault((found[1], found[3]), set()).add(found[2])
+    assert {file: names for file, names in commits.items() if len(names) > 1} == {}

@@ -184,7 +184,11 @@ def unused(question, answers):
     }
     known |= settings(source)
     asked = re.sub(r"(?:[-−]?\d[\d./,]*(?:, | and )?)+[)`$]*(?=<!--)", "", question.asked)
-    found = [n.text for n in numbers(asked) if n.text[-1].isdigit() and abs(n.value) not in known]
+    found = [
+        n.text
+        for n in numbers(asked)
+        if (n.text[-1].isdigit() or n.value > 2) and abs(n.value) not in known
+    ]
     if found:
         yield f"does without {found} of the question: compute with them, or say by a comment whence"
 

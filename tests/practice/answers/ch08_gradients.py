@@ -126,8 +126,9 @@ def three_right_digits():
     right = multi_head_attention_backward(trace(X, layer), dY).dX
     lacking = right.copy()
     lacking[0, 0] += 3e-4 * np.abs(right).max()
-    error = _error_of_differences(right, 1e-5)
-    three_digits = 1e-4 < _error_of_differences(lacking, 1e-5) < 1e-3
+    step = 1 / (100 * 1000)  # a hundred-thousandth
+    error = _error_of_differences(right, step)
+    three_digits = 1e-4 < _error_of_differences(lacking, step) < 1e-3
     return {
         "All is well: differences are only an approximation": error > 1e-4,
         "There is a bug, perhaps in a small term": error < 1e-8 and three_digits,

@@ -164,6 +164,7 @@ def _left_of_the_mean(X):
 def computed_squares_that_hide_something():
     """Cut the causal mask of six tokens into squares of two by two, and count."""
     squares = causal_mask(T).reshape(3, 2, 3, 2)
+    assert squares.shape[0] * squares.shape[2] == 9
     computed, whole = squares.any(axis=(1, 3)), squares.all(axis=(1, 3))
     return int((computed & ~whole).sum())
 

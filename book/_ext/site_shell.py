@@ -18,7 +18,7 @@ from sphinx.errors import ExtensionError
 from book._ext.lighten import drop_idle, embed_icons, fold_elements
 from book._ext.security import FIRST, secure
 
-SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every printed number checked."
+SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every output checked."
 SOCIAL_IMAGE = "_static/social.png"
 
 MENDS = (

@@ -16,14 +16,24 @@ from torch import nn
 import tutorial_lib as tl
 from tests.chapters.anatomy import STEPS
 from tests.chapters.test_look_up import ARRAYS, ENTRIES, GLOSSARY, NOTATION, S, T
-from tutorial_lib.counting import attention_flop
+from tests.pytorch import test_differences
+from tutorial_lib import onepass
+from tutorial_lib.counting import attention_bytes, attention_flop
+from tutorial_lib.models import copying
+from tutorial_lib.models.training import adam_step, train
+from tutorial_lib.records import checkpoint, facts
 
 FILE = Path(__file__).parent / "claims.txt"
 CLAIMS = [line.split(" | ") for line in FILE.read_text(encoding="utf-8").splitlines()]
 GIVEN = ARRAYS | {"torch": torch, "F": F, "nn": nn, "same": np.allclose, "flop": attention_flop}
 GIVEN |= {"SEEN": tl.causal_mask(T, S), "A": np.arange(6).reshape(2, 3)}
 GIVEN |= {"alone": tl.trace(ARRAYS["X"], ARRAYS["params"])}  # self-attention
-GIVEN |= {"rng": np.random.default_rng(1)}
+GIVEN |= {"rng": np.random.default_rng(1), "raises": pytest.raises, "pt": test_differences}
+GIVEN |= {"onepass": onepass, "attention_bytes": attention_bytes, "facts": facts}
+WORD = [7, 4, 0, 3, 18] * 2  # headsheads
+MODEL = copying.TinyModel.of(checkpoint("copying"))
+GIVEN |= {"WORD": WORD, "trained": copying.run(MODEL, np.array(WORD)), "copying": copying}
+GIVEN |= {"adam_step": adam_step, "train": train}
 
 
 @pytest.mark.parametrize(("entry", "words", "condition"), CLAIMS)

@@ -33,7 +33,7 @@ GIVEN |= {"onepass": onepass, "attention_bytes": attention_bytes, "facts": facts
 WORD = [7, 4, 0, 3, 18] * 2  # headsheads
 MODEL = copying.TinyModel.of(checkpoint("copying"))
 GIVEN |= {"WORD": WORD, "trained": copying.run(MODEL, np.array(WORD)), "copying": copying}
-GIVEN |= {"adam_step": adam_step, "train": train}
+GIVEN |= {"adam_step": adam_step, "train": train, "ENTRIES": ENTRIES}
 
 
 @pytest.mark.parametrize(("entry", "words", "condition"), CLAIMS)

@@ -125,7 +125,13 @@ def test_weights_of_the_running_example_are_shown_as_fractions(running, capsys):
     ]
 
 
-@pytest.mark.parametrize("value", [np.pi, 1 / 1001, 0.5714, 4 / 7 + 2e-9])
+@pytest.mark.parametrize("error", [-9e-10, 9e-10])
+def test_rounding_errors_below_1e_9_hide_no_fraction(error, capsys):
+    show_fractions("x", np.array([4 / 7, -2 / 3]) + error)
+    assert capsys.readouterr().out == "x   (2,)\n 4/7  -2/3\n"
+
+
+@pytest.mark.parametrize("value", [np.pi, 1 / 1001, 0.5714, 4 / 7 + 1.1e-9, 4 / 7 - 1.1e-9, np.inf])
 def test_what_is_no_small_fraction_is_refused_as_one(value):
     with pytest.raises(ValueError, match="Show it with decimals"):
         show_fractions("x", value)
@@ -252,6 +258,11 @@ def test_equal_weights_are_named_in_the_order_of_the_sentence():
     assert (
         describe_attention(third, "abc", query=0) == "Head 0: a looks at a 0.333, b 0.333, c 0.333."
     )
+
+
+def test_weights_that_are_printed_alike_are_named_in_the_order_of_the_sentence():
+    weights = np.array([[[0.3331, 0.3334, 0.3332]] * 3])
+    assert describe_attention(weights, "abc", query=0).endswith("a 0.333, b 0.333, c 0.333.")
 
 
 @STRICT

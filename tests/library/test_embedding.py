@@ -60,7 +60,7 @@ def test_result_is_no_view_of_the_table(ids, E):
     assert not np.shares_memory(embed(ids, E), E)
 
 
-@pytest.mark.parametrize("base", [10_000.0, 100.0, 7])
+@pytest.mark.parametrize("base", [10_000.0, 100.0, 7, np.float32(0.5)])
 def test_positions_are_sines_and_cosines(sizes, base, assert_close):
     expected = oracle.sinusoidal_positions(sizes.T, sizes.d_model, base)
     assert_close(sinusoidal_positions(sizes.T, sizes.d_model, base=base), expected)

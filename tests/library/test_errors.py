@@ -151,6 +151,8 @@ POSITIONS = [
     ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 7), ODD, "d_model=7"),
     ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 8, base=0.0), BASE, "base=0.0"),
     ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 8, base=INF), BASE, "base=inf"),
+    ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 8, base=NAN), BASE, "base=nan"),
+    ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 8, base="9"), BASE, "base=9"),
 ]
 PROJECT = [
     ("project_heads", lambda: tl.project_heads([[1.0]], array(3, 12, 4)), NO_ARRAY, "X is a list"),

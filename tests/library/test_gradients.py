@@ -309,6 +309,7 @@ def test_two_precisions_may_meet(kinds, params, normal):
         ("weights", (3, 5, 4)),
         ("concat", (5, 20)),
         ("X", (5, 11)),
+        ("Y", (4, 12)),
     ],
 )
 def test_trace_with_an_array_of_another_shape_is_refused(name, shape, params, normal):

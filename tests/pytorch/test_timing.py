@@ -151,6 +151,13 @@ def test_peak_memory_on_cuda_leaves_out_the_inputs_and_an_older_peak(gpu):
     assert peak_mib(lambda: gpu.work(0, mib=3), device="mps") is None
 
 
+def test_peak_memory_on_cuda_is_read_while_the_device_is_idle(gpu):
+    seen = []
+    peak_mib(lambda: seen.append(gpu.waits), device="cuda:0")
+    assert seen == [0, 1], "once for warmth, then from an idle device"
+    assert gpu.waits == 2, "and to an idle device"
+
+
 def test_a_tensor_of_a_device_that_nobody_waits_for_is_noticed(gpu):
     for device in ("cpu", "cuda:0"):
         with pytest.raises(ValueError, match=rf"device is {device} .* on meta, which nobody"):

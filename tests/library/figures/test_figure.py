@@ -186,6 +186,12 @@ def test_long_names_are_cut_in_the_picture_alone():
     assert "antidisestablishmentarianism" in figure.html()
 
 
+@pytest.mark.parametrize(("length", "shown"), [(20, "n" * 20), (21, "n" * 19 + "…")])
+def test_names_of_twenty_signs_are_whole_and_longer_ones_cut_to_twenty(length, shown):
+    figure = figures.attention_maps(np.eye(2), ["n" * length, "a"], caption="")
+    assert shown in {text.text for text in texts(figure)}
+
+
 def test_line_breaks_and_signs_without_a_glyph_are_names_too():
     figure = figures.attention_maps(np.eye(2), ["\n", "犬"], caption="")
     assert {"\\n", "犬"} < {text.text for text in texts(figure)}

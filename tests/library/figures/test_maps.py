@@ -13,6 +13,7 @@ from tests.library.figures.drawing import (
     cell_colours,
     parsed,
     ramp,
+    shown,
     texts,
 )
 from tutorial_lib import figures
@@ -55,6 +56,38 @@ def test_small_maps_have_their_weights_written_into_the_cells(size, written):
 def test_a_sole_head_may_come_without_its_axis():
     figure = figures.attention_maps(np.eye(2), ["a", "b"], caption="Look.")
     assert figure.text() == "Look.\nweights   (2, 2)\n   a  b\na  1  0\nb  0  1"
+
+
+@pytest.mark.parametrize("outside", [-9e-10, 1 + 9e-10])
+def test_a_rounding_error_outside_0_to_1_is_drawn_as_0_or_1(outside):
+    near, exact = (
+        figures.attention_maps(np.array([[weight, 0.5]]), "a", key_tokens="ab", caption="")
+        for weight in (outside, round(outside))
+    )
+    assert shown(near) == shown(exact)
+
+
+@pytest.mark.parametrize("outside", [-1.1e-9, 1 + 1.1e-9])
+def test_more_than_a_rounding_error_outside_0_to_1_is_refused(outside):
+    with pytest.raises(ValueError, match="expected 0 to 1"):
+        figures.attention_maps(np.array([[outside, 0.5]]), "a", key_tokens="ab", caption="")
+
+
+@pytest.mark.parametrize("n_keys", [9, 10, 24, 40, 60, 90, 200])
+def test_numbered_keys_are_thinned_out_by_a_round_step_and_no_more_than_they_need(n_keys):
+    keys = range(n_keys)
+    figure = figures.attention_maps(
+        np.full((9, n_keys), 0.125), "abcdefghi", key_tokens=keys, caption=""
+    )
+    picture = next(parsed(figure).iter(f"{SVG}svg"))
+    numbers = [t for t in picture.iter(f"{SVG}text") if t.text.isdigit()]
+    step = int(numbers[1].text)
+    assert [t.text for t in numbers] == [str(n) for n in keys[::step]]
+    steps = (0, 1, 2, 5, 10)
+    finer = steps[steps.index(step) - 1]
+    apart = np.diff([float(t.get("x")) for t in numbers])
+    needed = 7.5 * len(str(n_keys - 1)) + 4
+    assert apart.min() >= needed > apart.max() * finer / step
 
 
 # Signed maps and the split.

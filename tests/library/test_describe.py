@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tutorial_lib import describe_attention, running_example, show, show_fractions, trace
-from tutorial_lib.describe import format_array, round_stable
+from tutorial_lib.describe import format_array, printable, round_stable
 
 TABLES = {
     "a number": (("n", 3), {}, "n: 3\n"),
@@ -263,6 +263,20 @@ def test_equal_weights_are_named_in_the_order_of_the_sentence():
 def test_weights_that_are_printed_alike_are_named_in_the_order_of_the_sentence():
     weights = np.array([[[0.3331, 0.3334, 0.3332]] * 3])
     assert describe_attention(weights, "abc", query=0).endswith("a 0.333, b 0.333, c 0.333.")
+
+
+def test_many_equal_weights_are_named_in_the_order_of_the_sentence():
+    tokens = [f"t{n}" for n in range(40)]
+    sentence = describe_attention(np.full((1, 40, 40), 0.025), tokens, query=0)
+    assert sentence.split()[5::2] == tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("dogs", "dogs"), ("\n", "\\n"), ("a\tb", "a\\tb"), ("犬", "犬"), (7, "7")],
+)
+def test_a_name_is_written_in_one_line(name, written):
+    assert printable(name) == written
 
 
 @STRICT

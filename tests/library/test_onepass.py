@@ -111,6 +111,15 @@ def test_scores_that_overflow_are_refused_and_not_returned_as_nan_or_zeros(norma
         flash_forward(Q, K, V, causal=causal, block=2)
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_a_score_that_overflows_is_noticed_where_a_query_sees_one_key_alone(normal):
+    Q, K, V = (normal(seed, 5, 4).copy() for seed in (1, 2, 3))
+    Q[0], K[0] = -1e200, 1e200
+    with pytest.raises(ValueError, match=r"the scores of query \(0,\) overflow float64"):
+        flash_forward(Q, K, V, causal=True, block=2)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("block", [1, 7, 64, 100, 128])
 def test_float32_is_within_a_millionth_for_every_block_size(normal, block, causal):

@@ -1,5 +1,9 @@
 """A check accepts every right implementation, and turns down what is right by chance."""
 
+import re
+from dataclasses import is_dataclass
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -77,12 +81,59 @@ KINDS = {name: kinds_of(name) for name in MISTAKES}
 ARRAYS = [name for name, kinds in KINDS.items() if "no array" not in kinds]
 FLOATS = [name for name in ARRAYS if KINDS[name] == {"f"}]
 LEAST = {"attend_rows"}  # one of its numbers is the least that float64 holds
+COUNTED = (
+    r"(\d+) (?:positions|tokens|quer|keys|heads|key heads|process)"
+    r"|(?:blocks|width|window|rank|strength|context|pad_id)(?: of)? (\d+)"
+)
 KEPT = {"flash_backward", "outputs_of"}  # a record and a module, whose numbers keep their type
 
 
 def floats_but(*left_out):
     """Parametrise with the functions that return floats, but for some."""
     return pytest.mark.parametrize("name", [n for n in FLOATS if n not in set().union(*left_out)])
+
+
+def drawn_alike(one, other):
+    """Whether the shorter array is the start of the other one, up to a factor."""
+    n = min(one.size, other.size)
+    if n < 4:
+        return False
+    one, other = one.ravel()[:n].astype(float), other.ravel()[:n].astype(float)
+    with np.errstate(invalid="ignore"):  # NaN and infinity are among the cases
+        return abs(one @ other) > (1 - 1e-6) * np.linalg.norm(one) * np.linalg.norm(other)
+
+
+def lengths_and_numbers(value):
+    """The lengths and the numbers that a case gives."""
+    if hasattr(value, "shape"):
+        return set(value.shape)
+    if is_dataclass(value) or isinstance(value, tuple):
+        parts = value if isinstance(value, tuple) else vars(value).values()
+        return set().union(*map(lengths_and_numbers, parts))
+    return {value} if isinstance(value, int | float) else set()
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_no_array_of_a_case_can_stand_in_for_another(name):
+    for case in asked(name)[1]:
+        given = {**case.arguments, **case.options}.items()
+        arrays = [(n, v) for n, v in given if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+        for (one_name, one), (other_name, other) in combinations(arrays, 2):
+            assert not drawn_alike(one, other), f"{case.label}: {one_name} and {other_name}"
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_numbers_in_a_cases_label_are_its_own(name):
+    for case in asked(name)[1]:
+        said = {int(before or after) for before, after in re.findall(COUNTED, case.label)}
+        given = (*case.arguments.values(), *case.options.values())
+        assert said <= lengths_and_numbers(given), case.label
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_cases_of_a_check_have_labels_of_their_own(name):
+    labels = [case.label for case in asked(name)[1]]
+    assert len(set(labels)) == len(labels)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

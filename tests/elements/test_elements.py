@@ -409,7 +409,7 @@ FAULTS = {
         "def softmax(scores):",
         r"is a line of the solution",
     ),
-    "no lines": (["parsons", "lines"], "x = 1", r"should be a list of lines"),
+    "no lines": (["parsons", "lines"], "x=1", r"should be a list of lines"),
     "an empty line": (["parsons", "lines", 0], "", r"should be a list of lines"),
     "two lines": (["parsons", "lines"], ["a", "b"], r"3 make an order"),
     "no reason for a bug": (["parsons", "distractors", 1, "why"], "del", r"tors\[1\]\.why is miss"),

@@ -153,6 +153,37 @@ def test_names_on_an_axis_do_not_touch(length):
     assert len(rows) >= min(length, 12)
 
 
+def names_of(keys):
+    """The names below a map of one query and these keys: (x, y, is upright), and its two sizes."""
+    html = inspector(np.full((1, 1, len(keys)), 1 / len(keys)), ["q"], keys=keys).html
+    [picture] = re.findall(r"<svg.*?</svg>", html)
+    found = re.findall(r'translate\(([\d.]+) ([\d.]+)\)( rotate\(-90\))?" [^>]*>([^<]*)<', picture)
+    places = [(float(x), float(y), not turn) for x, y, turn, name in found if name in keys]
+    return places, tuple(map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', picture).groups()))
+
+
+@pytest.mark.parametrize(
+    ("n_keys", "letters", "upright"),
+    [(12, 3, True), (12, 4, False), (20, 1, True), (20, 2, False), (40, 1, True), (40, 2, False)],
+)
+def test_names_of_keys_are_upright_where_they_have_room_and_else_turned(n_keys, letters, upright):
+    keys = [chr(200 + s) * letters for s in range(n_keys)]
+    places, (width, height) = names_of(keys)
+    length = 7 * letters
+    assert {is_upright for *_, is_upright in places} == {upright}
+    apart = np.diff([x for x, *_ in places])
+    assert apart.min() >= (length + 3 if upright else 13)
+    for x, y, _ in places:
+        assert x + (length / 2 if upright else 0) <= width
+        assert 20 < y + (0 if upright else length) <= height
+
+
+def test_a_name_of_nine_letters_is_whole_and_a_longer_one_is_cut_to_nine():
+    html = inspector(np.full((1, 1, 2), 0.5), ["q"], keys=["n" * 9, "m" * 10]).html
+    names = re.findall(r">([^<]+)</text>", html)
+    assert names[-2:] == ["n" * 9, "m" * 8 + "…"]
+
+
 NASTY = ["</script><b>", "$x$", 'a "b" & c', "line\nbreak", "<img src=x onerror=alert(1)>"]
 
 

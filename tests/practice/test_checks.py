@@ -130,10 +130,33 @@ def test_numbers_in_a_cases_label_are_its_own(name):
         assert said <= lengths_and_numbers(given), case.label
 
 
+def same(one, other):
+    """Whether two calls, or parts of them, give the same: equal numbers in equal shapes."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict | tuple):
+        one, other = (v if isinstance(v, dict) else dict(enumerate(v)) for v in (one, other))
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if is_dataclass(one):
+        return same(vars(one), vars(other))
+    if hasattr(one, "shape"):
+        return np.array_equal(one, other, equal_nan=True)
+    return one is other or (not callable(one) and one == other)
+
+
 @pytest.mark.parametrize("name", MISTAKES)
-def test_cases_of_a_check_have_labels_of_their_own(name):
-    labels = [case.label for case in asked(name)[1]]
-    assert len(set(labels)) == len(labels)
+def test_every_case_of_a_check_asks_what_no_other_asks_and_says_what(name):
+    for one, other in combinations(asked(name)[1], 2):
+        assert one.label != other.label
+        assert not same(one.arguments | one.options, other.arguments | other.options), one.label
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_switch_that_a_cases_label_names_is_set_so(name):
+    for case in asked(name)[1]:
+        for switch, on in (case.arguments | case.options).items():
+            if isinstance(on, bool) and re.search(rf"\b{switch}\b", case.label):
+                assert on == (f"not {switch}" not in case.label), case.label
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -136,6 +136,11 @@ NARROW = [
         "rows that sum to 1",
         lambda w, d: w * (d - (w * d).sum(axis=-1, keepdims=True) / w.sum(axis=-1, keepdims=True)),
     ),
+    (
+        "attention_backward",
+        "queries that see a key",
+        lambda Q, K, V, w, d: tl.attention_backward(Q, K, V, w / w.sum(-1, keepdims=True), d),
+    ),
     ("sum_copies", "leading axes", lambda g, shape: g.sum(axis=tuple(range(g.ndim - len(shape))))),
     (
         "linear_backward",

@@ -345,6 +345,14 @@ def test_playground_shows_every_number_of_the_layer_as_a_fraction():
         np.testing.assert_allclose(numbers, expected[title], rtol=1e-12, atol=1e-12, err_msg=title)
 
 
+def test_playground_shows_what_makes_a_number_before_the_number():
+    names = list(dict.fromkeys(title.split(",")[0] for title in tables()))
+    assert names == [
+        *("X", "W_Q", "Q", "W_K", "K", "W_V", "V", "scale", "scores", "mask", "weights"),
+        *("heads", "concat", "W_O", "Y"),
+    ]
+
+
 def test_playground_names_rows_and_columns():
     shown = tables()
     words = list(running_example().tokens)

@@ -151,6 +151,15 @@ def test_every_case_of_a_check_asks_what_no_other_asks_and_says_what(name):
         assert not same(one.arguments | one.options, other.arguments | other.options), one.label
 
 
+def test_gradients_to_be_found_wrong_are_wrong_where_their_labels_say():
+    right, cases = asked("wrong_entries")
+    wrong = {case.label: right(*case.arguments.values()) for case in cases}
+    assert wrong["a row and four entries wrong"].sum(axis=-1).tolist() == [4, 5]
+    assert not wrong["all right"].any()
+    flat = wrong["a function that is nearly flat"]
+    assert (flat.sum(), flat[1, 2].sum()) == (6, 6)
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_switch_that_a_cases_label_names_is_set_so(name):
     for case in asked(name)[1]:

@@ -70,6 +70,17 @@ def test_literal_matrices_are_those_of_the_generator(running):
     np.testing.assert_array_equal(running.params.W_K, W_K)
 
 
+def test_words_have_the_first_four_features_places_the_last_four_and_padding_none(running):
+    words, places = np.split(running.E, 2, axis=1)[0], np.split(running.P, 2, axis=1)[1]
+    assert not running.E[0].any()
+    assert not running.E[:, 4:].any()
+    assert not running.P[:, :4].any()
+    assert set(words.ravel()) == {0, 1}
+    assert len(np.unique(words, axis=0)) == len(running.vocabulary) == 6
+    np.testing.assert_array_equal(places @ places.T, np.eye(4))  # a feature for each place
+    np.testing.assert_array_equal(np.concatenate(list(running.params.W_V), axis=1), np.eye(8))
+
+
 def test_first_head_carries_words_and_second_head_carries_places(running):
     V = traced(running).V
     words, places = running.E[running.ids], running.P[:3]

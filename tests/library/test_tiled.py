@@ -117,6 +117,11 @@ def test_a_block_is_the_last_rows_of_attention(S, causal, batch, normal, assert_
     assert_close(heads, expected)
 
 
+def test_a_block_that_is_not_causal_may_have_more_queries_than_keys(normal, assert_close):
+    Q, K, V = normal(1, 5, 4), normal(2, 3, 4), normal(3, 3, 7)
+    assert_close(attend_block(Q / 2, K.T, V), oracle.scaled_dot_product_attention(Q, K, V))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_all_blocks_together_are_attention(block, causal, normal, assert_close):

@@ -100,6 +100,7 @@ def layer_rows(name, layer):
     return [
         (name, lambda: layer([[1.0]], p), NO_ARRAY, "X is a list"),
         (name, lambda: layer(hidden(5, 12), p), HIDDEN, "X is a MaskedArray"),
+        (name, lambda: layer(np.ones((5, 12)).view(np.matrix), p), NO_ARRAY, "X is a matrix"),
         (name, lambda: layer(array(5, 12, dtype="i1"), p), NARROW, "X is an array of int8"),
         (name, lambda: layer(X, p, context=array(6, 12, dtype="i4")), NARROW, "context … int32"),
         (name, lambda: layer(None, p), NO_ARRAY, "X is a NoneType"),

@@ -208,6 +208,7 @@ def test_bad_input_of_the_twin_is_turned_down_at_the_door(normal, change, error,
     ("change", "error", "words"),
     [
         ({"trace": np.ones(3)}, TypeError, "trace is a ndarray; expected a FlashTrace"),
+        ({"dheads": [[[1.0]]]}, TypeError, "dheads is a list; expected a NumPy array"),
         ({"dheads": np.ones((3, 5, 4))}, ShapeError, r"expected \(3, 5, 7\), the shape of heads"),
         ({"dheads": np.ones((3, 5, 7), dtype=np.float32)}, TypeError, "dheads is float32"),
         ({"dheads": np.full((3, 5, 7), np.inf)}, ValueError, "dheads is inf at position"),

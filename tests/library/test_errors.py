@@ -2,12 +2,13 @@
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 
 import tutorial_lib as tl
-from tutorial_lib import errors
+from tutorial_lib import errors, onepass
 
 COMPARISONS = {
     *("isfinite", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal"),
@@ -590,6 +591,69 @@ def test_bad_input_is_refused_before_any_arithmetic(name, call, kind, given, cap
     for fragment in (*given.split(" … "), kind.expected, kind.mend):
         assert fragment in str(caught.value)
     assert capsys.readouterr().out == ""
+
+
+def plain(*shape):
+    """Ones of a plain array."""
+    return np.ones(shape)
+
+
+QKV = {"Q": plain(3, 5, 4), "K": plain(3, 6, 4), "V": plain(3, 6, 7)}
+TILE = {"Q": plain(3, 6, 4), "K_T": plain(3, 4, 6), "V": plain(3, 6, 7)}
+BACK = {"X": plain(2, 5, 12), "W": plain(12, 7), "dY": plain(2, 5, 7)}
+FOLD = onepass.fold_block, (-1e9, 0.0, 0.0)
+FLASH = onepass.flash_backward, onepass.flash_forward(**QKV)
+ARRAYS = {
+    tl.embed: {"ids": np.zeros((2, 5), dtype=int), "E": plain(9, 12), "P": plain(8, 12)},
+    tl.project_heads: {"X": plain(5, 12), "W": plain(3, 12, 4)},
+    tl.softmax: {"scores": plain(5, 6)},
+    tl.attention_weights: {"scores": plain(5, 6)},
+    tl.attention_scores: {"Q": QKV["Q"], "K": QKV["K"]},
+    tl.scaled_dot_product_attention: QKV,
+    partial(tl.split_heads, n_heads=3): {"X": plain(5, 12)},
+    tl.concat_heads: {"heads": plain(3, 5, 7)},
+    partial(tl.multi_head_attention, params=PARAMS): {"X": plain(5, 12), "context": plain(6, 12)},
+    partial(tl.tiled_multi_head_attention, params=PARAMS): {"X": plain(5, 12)},
+    tl.softmax_backward: {"weights": plain(5, 6), "dweights": plain(5, 6)},
+    partial(tl.sum_copies, shape=(5, 6)): {"gradient": plain(2, 5, 6)},
+    tl.attention_backward: QKV | {"weights": plain(3, 5, 6), "dheads": plain(3, 5, 7)},
+    tl.linear_backward: BACK,
+    tl.project_heads_backward: {
+        "X": plain(5, 12),
+        "W": plain(3, 12, 4),
+        "dprojected": plain(3, 5, 4),
+    },
+    tl.attend_block: TILE,
+    partial(tl.attend_in_blocks, causal=True, block=2): TILE,
+    partial(*FOLD): {"scores": plain(5, 6), "V": plain(6, 7)},
+    onepass.flash_forward: QKV,
+    partial(*FLASH): {"dheads": plain(3, 5, 7)},
+}
+NO_ARRAYS_OF_NUMBERS = {
+    "a list": lambda array: array.tolist(),
+    "a masked array": np.ma.asarray,
+    "an np.matrix": lambda array: array.reshape(-1, array.shape[-1]).view(np.matrix),
+    "booleans": lambda array: array.astype(bool),
+    "complex numbers": lambda array: array.astype(complex),
+    "words": lambda array: array.astype(str),
+    "objects": lambda array: array.astype(object),
+}
+
+
+@pytest.mark.parametrize("kind", NO_ARRAYS_OF_NUMBERS)
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        pytest.param(function, name, id=f"{getattr(function, 'func', function).__name__}: {name}")
+        for function, given in ARRAYS.items()
+        for name in given
+    ],
+)
+def test_every_array_of_every_function_must_be_a_plain_array_of_numbers(function, name, kind):
+    given = ARRAYS[function]
+    function(**given)
+    with pytest.raises(TypeError, match=rf"^{name} is an? .*; expected"):
+        function(**given | {name: NO_ARRAYS_OF_NUMBERS[kind](given[name])})
 
 
 def test_table_covers_every_public_name_that_takes_input():

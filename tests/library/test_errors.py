@@ -690,6 +690,17 @@ def test_empty_batch_is_no_error():
     assert tl.multi_head_attention(np.ones((0, 5, 12)), PARAMS).shape == (0, 5, 12)
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    ("width", "error"), [(0, ValueError), (-12, ValueError), (12.0, TypeError), (True, TypeError)]
+)
+def test_what_is_split_is_a_positive_whole_number(width, error, parts):
+    with pytest.raises(error, match=r"^d_model"):
+        errors.require_divisible("d_model", width, "n_heads", parts)
+    with pytest.raises(error, match=r"^n_heads"):
+        errors.require_divisible("d_model", 12, "n_heads", width)
+
+
 @pytest.mark.parametrize("pattern", ["T d_model", "... T d_model", "... d_model"])
 def test_shape_that_fits_its_pattern_passes(pattern):
     errors.require_shape("X", np.ones((5, 12)), pattern, d_model=12)

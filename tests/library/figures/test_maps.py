@@ -143,6 +143,14 @@ def test_booleans_beside_numbers_are_1_and_0_on_their_scale():
     assert keys(figure) == ["0", "0.5", "1", "value"]
 
 
+@pytest.mark.parametrize(
+    ("shape", "written"), [((12, 18), True), ((13, 18), False), ((12, 19), False)]
+)
+def test_numbers_are_written_where_twelve_rows_and_480_pixels_hold_them(shape, written):
+    figure = figures.signed_maps({"W": np.full(shape, -7)}, caption="")
+    assert [t.text for t in texts(figure)].count("−7") == written * np.prod(shape) + 1  # the key
+
+
 def test_an_array_of_zeros_can_be_drawn():
     assert "0" in figures.signed_maps({"P": np.zeros((2, 3))}, caption="").text()
 

@@ -157,6 +157,11 @@ def with_entry(value):
             lambda: figures.bar_panels({}, "ab", caption=""),
         ),
         (
+            ValueError,
+            ["panels is {}", "at least one", "Give each a name"],
+            lambda: figures.planes({}, caption=""),
+        ),
+        (
             TypeError,
             ["s is a list", "NumPy array", "asarray"],
             lambda: figures.bar_panels({"s": [1, 2]}, "ab", caption=""),

@@ -1,4 +1,4 @@
-"""Short functions, few parameters, and a docstring on every public name."""
+"""Short functions, few parameters, a docstring on every public name, records that stay."""
 
 import ast
 import statistics
@@ -56,10 +56,21 @@ def undocumented(source):
     return missing
 
 
+def changeable(source):
+    """List the dataclasses whose fields can be set after they were made."""
+    classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+    kinds = {node.name: list(map(ast.unparse, node.decorator_list)) for node in classes}
+    frozen = "dataclass(frozen=True)"
+    return [name for name, kind in kinds.items() if "dataclass" in str(kind) and frozen not in kind]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_functions_are_short_and_public_names_documented(path):
+def test_functions_are_short_public_names_documented_and_records_frozen(path):
     source = path.read_text(encoding="utf-8")
     found = [*faults(source), *(f"{name} has no docstring" for name in undocumented(source))]
+    found += [
+        f"{name} can be changed; make it a dataclass(frozen=True)" for name in changeable(source)
+    ]
     assert not found, "\n".join(found)
 
 
@@ -92,3 +103,11 @@ def test_a_missing_docstring_is_noticed():
     source = "def f():\n  pass\n\nclass A:\n  def g(self):\n    pass\n  def _h(self):\n    pass"
     assert undocumented(source) == ["the module", "f", "A", "A.g"]
     assert undocumented('"""m"""\n\ndef _f():\n  pass') == []
+
+
+def test_a_record_that_can_be_changed_is_noticed():
+    kinds = "@dataclass(frozen=True)", "@dataclass", "@dataclass(frozen=False)", "@final"
+    source = "\n".join(
+        f"{kind}\nclass {name}:\n  x: int" for kind, name in zip(kinds, "ABCD", strict=True)
+    )
+    assert changeable(source) == ["B", "C"]

@@ -640,15 +640,56 @@ NO_ARRAYS_OF_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("kind", NO_ARRAYS_OF_NUMBERS)
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        pytest.param(function, name, id=f"{getattr(function, 'func', function).__name__}: {name}")
+FINITE = {
+    "embed": "E P",
+    "project_heads": "X",
+    "scaled_dot_product_attention": "Q K V",
+    "multi_head_attention": "X context",
+    "tiled_multi_head_attention": "X",
+    "softmax_backward": "dweights",
+    "attention_backward": "dheads",
+    "linear_backward": "dY",
+    "project_heads_backward": "dprojected",
+    "flash_forward": "Q K V",
+    "flash_backward": "dheads",
+}
+
+
+def named(function):
+    """The name of a function, some of whose arguments may be given already."""
+    return getattr(function, "func", function).__name__
+
+
+def each_array(wanted=None):
+    """Parametrise with every array of every function, or with those wanted."""
+    pairs = [
+        pytest.param(function, name, id=f"{named(function)}: {name}")
         for function, given in ARRAYS.items()
         for name in given
-    ],
-)
+        if wanted is None or name in wanted.get(named(function), "").split()
+    ]
+    return pytest.mark.parametrize(("function", "name"), pairs)
+
+
+@each_array(FINITE)
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+def test_the_last_number_of_an_array_must_be_finite_too(function, name, bad):
+    spoilt = ARRAYS[function][name].copy()
+    spoilt.flat[-1] = bad
+    with pytest.raises(ValueError, match=rf"^{name} is {bad} at position .*; expected finite"):
+        function(**ARRAYS[function] | {name: spoilt})
+
+
+@each_array(FINITE)
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint64])
+def test_integers_without_room_for_sums_are_refused(function, name, kind):
+    given = ARRAYS[function]
+    with pytest.raises(TypeError, match=rf"\b{name} is (an array of )?{kind.__name__}"):
+        function(**given | {name: given[name].astype(kind)})
+
+
+@pytest.mark.parametrize("kind", NO_ARRAYS_OF_NUMBERS)
+@each_array()
 def test_every_array_of_every_function_must_be_a_plain_array_of_numbers(function, name, kind):
     given = ARRAYS[function]
     function(**given)

@@ -68,6 +68,25 @@ def test_the_kernel_is_attention(device, dtype, is_causal, d, T, S, blocks):
     assert error_of(heads, reference(Q, K, V, is_causal)) <= TOLERANCE[dtype]
 
 
+@pytest.mark.parametrize(
+    ("version", "dtype", "d", "options"),
+    [
+        ((7, 5), torch.float16, 64, (32, 32, 8, 1)),
+        ((8, 0), torch.float32, 64, (32, 32, 8, 1)),
+        ((8, 0), torch.float16, 64, (128, 64, 4, 2)),
+        ((8, 9), torch.bfloat16, 128, (128, 64, 8, 2)),
+        ((9, 0), torch.bfloat16, 64, (128, 64, 4, 3)),
+        ((9, 0), torch.float32, 128, (32, 32, 8, 1)),
+    ],
+)
+def test_blocks_are_those_that_a_device_has_matrix_units_and_memory_for(
+    monkeypatch, version, dtype, d, options
+):
+    monkeypatch.setattr(flash, "COMPILED", True)  # a stand-in for a GPU
+    monkeypatch.setattr(flash, "capability", lambda device: version)
+    assert flash._launch_options(torch.ones(1, 1, 1, d, dtype=dtype)) == options
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_block_size_of_the_kernel_gives_the_twins_numbers(device):
     Q, K, V = draw(device, torch.float32, (1, 1, 70, 64), (1, 1, 70, 64), (1, 1, 70, 64))

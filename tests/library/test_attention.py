@@ -165,6 +165,18 @@ def test_keys_and_values_without_a_batch_axis_serve_every_sequence(Q, K, V, asse
     assert_close(scaled_dot_product_attention(Q, K, V), expected)
 
 
+@pytest.mark.parametrize("batches", [((2,), ()), ((), (2,))])
+def test_a_mask_of_each_sequence_fits_where_queries_or_keys_alone_are_a_batch(
+    batches, normal, make_mask, assert_close
+):
+    for_queries, for_keys = batches
+    Q = normal(1, *for_queries, 3, 5, 4)
+    K, V = normal(2, *for_keys, 3, 6, 4), normal(3, *for_keys, 3, 6, 7)
+    mask = make_mask("per sequence and head", (2,), 6)
+    expected = oracle.scaled_dot_product_attention(Q, K, V, mask)
+    assert_close(scaled_dot_product_attention(Q, K, V, mask=mask), expected)
+
+
 def test_one_head_without_a_head_axis(Q, K, V, sizes, assert_close):
     Q, K, V = (array.reshape(-1, *array.shape[-2:])[0] for array in (Q, K, V))
     mask = causal_mask(sizes.T, sizes.S)

@@ -168,7 +168,13 @@ def test_value_away_from_a_boundary_is_printed(value, capsys):
 @STRICT
 @pytest.mark.parametrize(
     ("value", "decimals", "text"),
-    [(1 / 32, 4, "0.03125"), (-1 / 32, 4, "-0.03125"), (0.5, 0, "0.5"), (2.125, 2, "2.125")],
+    [
+        (1 / 32, 4, "0.03125"),
+        (3 / 32, 4, "0.09375"),
+        (-1 / 32, 4, "-0.03125"),
+        (0.5, 0, "0.5"),
+        (2.125, 2, "2.125"),
+    ],
 )
 def test_exact_short_decimal_prints_in_full(value, decimals, text, capsys):
     show("x", value, decimals=decimals)

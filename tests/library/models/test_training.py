@@ -54,6 +54,14 @@ def test_adam_takes_steps_of_the_rate_whatever_the_size_of_a_gradient():
     np.testing.assert_allclose(moved, [-0.01, 0.01, -0.01], rtol=1e-4)
 
 
+@pytest.mark.parametrize(("n_arrays", "n_gradients", "n_before"), [(2, 1, 1), (1, 2, 1), (1, 1, 2)])
+def test_adam_forgets_no_array_when_lists_differ_in_length(n_arrays, n_gradients, n_before):
+    one = np.ones(3)
+    memory = 1, [one] * n_before, [one] * n_before
+    with pytest.raises(ValueError, match=r"zip\(\) argument"):
+        adam_step([one] * n_arrays, [one] * n_gradients, memory, 0.1)
+
+
 def test_adam_leaves_what_it_is_given_alone(normal, assert_untouched):
     arrays, memory = adam_step([normal(0, 3, 2)], [normal(1, 3, 2)], None, 0.1)
     means, squares = memory[1][0], memory[2][0]

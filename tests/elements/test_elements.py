@@ -412,6 +412,12 @@ FAULTS = {
         0.58,
         r"keep them apart",
     ),
+    "two near values that are one": (
+        ["predictions", 1, "near"],
+        [{"value": value, "why": "No."} for value in (0.2, "1/5")],
+        r"near\[1\]\.value, 0\.2, .* keep them apart",
+    ),
+    "an option that is no text": (["quiz", 2, "options", 1, "text"], 3, r"\.text is 3; .* a text"),
     "a bug that is a line": (
         ["parsons", "distractors", 0, "line"],
         "def softmax(scores):",

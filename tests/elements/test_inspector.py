@@ -142,7 +142,7 @@ def test_every_map_has_names_on_both_axes_and_words_for_who_cannot_see_it():
     assert 'role="img" aria-label="The weights of the chosen head as a map"' in picture
 
 
-@pytest.mark.parametrize("length", [3, 12, 33, 64])
+@pytest.mark.parametrize("length", [3, 12, 24, 33, 64])
 def test_names_on_an_axis_do_not_touch(length):
     html = inspector(np.full((1, length, length), 1 / length), range(length)).html
     heights = [
@@ -278,6 +278,12 @@ WRONG = {
         r"weights is inf at position \(0, 0, 0\)",
     ),
     "scores": (some_weights() - 1, {}, ValueError, r"expected 0 to 1\. If these are scores"),
+    "one weight below 0": (
+        some_weights() - np.eye(T, S),
+        {},
+        ValueError,
+        r"weights is -0\.\d+ at position \(0, 0, 0\); expected 0 to 1",
+    ),
     "columns": (
         np.swapaxes(some_weights(H, S, T), -1, -2),
         {},

@@ -46,6 +46,12 @@ def test_blocks_stand_where_their_units_say():
     np.testing.assert_allclose(b[2:] - b[:2], (27, 77), atol=0.2)
 
 
+def test_a_unit_may_be_less_than_a_pixel():
+    wide = {"a": Block(0, 0, "a", width=120, height=80)}
+    small, large = diagram(wide, unit=(0.5, 0.5)), diagram({"a": Block(0, 0, "a")}, unit=(60, 40))
+    assert frames(small)[0].tolist() == frames(large)[0].tolist()
+
+
 def test_the_lines_of_a_text_stand_in_the_middle_of_their_block():
     figure = diagram({"dY": Block(0, 0, "dY\n(3, 4)"), "dX": Block(2, 1, "dX")})
     first, second = frames(figure)

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 from tests.library.figures.drawing import SVG, TOKENS, parsed, texts
 from tutorial_lib import figures
@@ -59,6 +60,16 @@ def test_a_panel_of_a_head_has_its_colour_and_others_the_page_s():
     assert [figures.HEAD_COLOURS[2] in style for style in styles] == [True, True, False, False]
     assert [style.count("fill:currentColor") for style in styles] == [0, 0, 1, 1]
     assert "head 2" in figure.text()
+
+
+@pytest.mark.parametrize(("letters", "turned"), [(1, False), (8, False), (11, False), (12, True)])
+def test_names_below_bars_have_room_up_to_eleven_letters_and_are_turned_beyond(letters, turned):
+    names = ["n" * letters, "m" * letters]
+    figure = figures.bar_panels({"s": np.ones(2)}, names, caption="")
+    first, second = (t for t in texts(figure) if t.text in names)
+    assert ("rotate" in first.get("transform", "")) == turned
+    if not turned:
+        assert float(second.get("x")) - float(first.get("x")) >= 7.5 * letters
 
 
 def test_bars_of_zeros_and_long_names_can_be_drawn():

@@ -88,6 +88,16 @@ def with_entry(value):
             lambda: figures.split_diagram(EYE, 2, caption=""),
         ),
         (
+            TypeError,
+            ["array is a list", "NumPy array", "asarray"],
+            lambda: figures.split_diagram([[1, 2]], 2, caption=""),
+        ),
+        (
+            ShapeError,
+            ["array has shape (1, 3, 4)", "expected (T, H*d_k)", "Drop an axis"],
+            lambda: figures.split_diagram(np.ones((1, 3, 4)), 2, caption=""),
+        ),
+        (
             ShapeError,
             ["'y' has 2 points", "x has 3", "one for each", "same length"],
             lambda: figures.line_chart(X3, {"y": X3[:2]}, labels=("x", "y"), caption=""),

@@ -11,9 +11,8 @@ from tutorial_lib import checks
 from tutorial_lib.practice.account import WIDTH
 
 
-def test_sentence_goes_on_below_itself_and_a_long_word_stays_whole(capsys):
-    word = "x" * 90
-
+@pytest.mark.parametrize("word", ["x" * 90, "x-" * 45])
+def test_sentence_goes_on_below_itself_and_a_long_word_stays_whole(word, capsys):
     def wrong(scores, axis=-1):
         raise ValueError(f"{word} is no number, and the shape of the scores is\nanother one")
 

@@ -60,6 +60,12 @@ def test_ticks_of_an_even_axis_have_one_notation_too():
     assert not any("10⁻" in label for label in labels)
 
 
+@pytest.mark.parametrize(("y", "whole"), [([0.0, 1.0, 2.0], True), ([0.0, 0.5, 1.0], False)])
+def test_ticks_are_whole_numbers_where_all_values_are(y, whole):
+    figure = figures.line_chart(np.arange(3), {"n": np.array(y)}, labels=("", ""), caption="")
+    assert whole == all("." not in t.text for t in texts(figure))
+
+
 def test_a_chart_may_have_one_point_or_one_value():
     figures.line_chart(np.array([3]), {"y": np.array([0.0])}, labels=("x", "y"), caption="")
     figures.line_chart(np.arange(3), {"y": np.ones(3)}, labels=("x", "y"), log=("y",), caption="")

@@ -1,9 +1,11 @@
 """What glossary and notation state in words and can be computed is so.
 
-Each line of claims.txt holds an entry of the glossary, or `notation`, some of its words, and a
-condition in Python that they stand for; its names are those of ARRAYS and of GIVEN.
+Each line of claims.txt holds an entry of the glossary, or `notation`, some of its words (of a
+table, a piece of a row), and a condition in Python that they stand for; its names are those of
+ARRAYS and of GIVEN.
 """
 
+import inspect
 import re
 from pathlib import Path
 
@@ -15,16 +17,29 @@ from torch import nn
 
 import tutorial_lib as tl
 from tests.chapters.anatomy import STEPS
-from tests.chapters.test_look_up import ARRAYS, ENTRIES, GLOSSARY, NOTATION, S, T
+from tests.chapters.test_look_up import (
+    ARRAYS,
+    ENTRIES,
+    GLOSSARY,
+    NOTATION,
+    SECTIONS,
+    S,
+    T,
+    d_k,
+    passed,
+)
 from tests.pytorch import test_differences
+from tools.chapters import ROOT
 from tutorial_lib import onepass
 from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.models import copying
 from tutorial_lib.models.training import adam_step, train
+from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
 
 FILE = Path(__file__).parent / "claims.txt"
-CLAIMS = [line.split(" | ") for line in FILE.read_text(encoding="utf-8").splitlines()]
+LINES = FILE.read_text(encoding="utf-8").splitlines()
+CLAIMS = [re.fullmatch(r"(.*?) \| (.*) \| (.*)", line).groups() for line in LINES]
 GIVEN = ARRAYS | {"torch": torch, "F": F, "nn": nn, "same": np.allclose, "flop": attention_flop}
 GIVEN |= {"SEEN": tl.causal_mask(T, S), "A": np.arange(6).reshape(2, 3)}
 GIVEN |= {"alone": tl.trace(ARRAYS["X"], ARRAYS["params"])}  # self-attention
@@ -34,6 +49,27 @@ WORD = [7, 4, 0, 3, 18] * 2  # headsheads
 MODEL = copying.TinyModel.of(checkpoint("copying"))
 GIVEN |= {"WORD": WORD, "trained": copying.run(MODEL, np.array(WORD)), "copying": copying}
 GIVEN |= {"adam_step": adam_step, "train": train, "ENTRIES": ENTRIES}
+GIVEN |= {"even": passed(d_v=d_k)}  # even: as PyTorch's layer
+GIVEN |= {"layer": bridge.torch_mha_from_params(GIVEN["even"].params).requires_grad_(False)}
+GIVEN |= {"bridge": bridge, "parallel": parallel}
+GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
+
+
+def refused(call, *given, **options):
+    """Return whether a call raises an error about what it was given."""
+    try:
+        call(*given, **options)
+    except (ValueError, RuntimeError):
+        return True
+    return False
+
+
+def arguments(call):
+    """Return the names of a call's arguments."""
+    return list(inspect.signature(call).parameters)
+
+
+GIVEN |= {"refused": refused, "arguments": arguments}
 
 
 @pytest.mark.parametrize(("entry", "words", "condition"), CLAIMS)

@@ -145,12 +145,25 @@ def test_the_page_names_the_version_that_is_run():
     assert f"torch {torch.__version__.partition('+')[0]} " in PAGE
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_the_page_names_what_else_torch_has():
     assert callable(flex_attention.flex_attention)
     ends, A = torch.tensor([0, 2, 5], dtype=torch.int32), numbers(0, T, H, 8, dtype=torch.float16)
     with pytest.raises(NotImplementedError, match="CPU"):
         varlen.varlen_attn(A, A, A, ends, ends, 3, 3)
     assert {"FlexAttention", "`torch.nn.attention.varlen`"} <= set(re.split(r"[ ;,]", PAGE))
+    assert "changes each score or says which keys are seen; `torch.nn.attention.varlen` (on" in PAGE
+    A = numbers(0, 1, H, T, 8)
+    functions = {
+        "score_mod": lambda score, b, h, query, key: score - 1e9 * (key > query),
+        "block_mask": flex_attention.create_block_mask(
+            lambda b, h, query, key: query >= key, 1, H, T, T, device="cpu"
+        ),
+    }
+    expected = F.scaled_dot_product_attention(A, A, A, is_causal=True)
+    for name, function in functions.items():
+        found = flex_attention.flex_attention(A, A, A, **{name: function})
+        torch.testing.assert_close(found, expected)
 
 
 @row("True in a boolean mask", "may look", "**may not look**, in both masks", "may look")
@@ -553,27 +566,37 @@ def _():
         {"attn_mask": numbers(3, T, T)},
         {"batch": False},
         {"cross": True},
+        {"training": True},
+        {"gradients": True},
     ],
     ids=lambda given: next(iter(given)),
 )
 def test_each_named_condition_keeps_the_layer_off_the_fast_path(leaves):
-    call = {name: leaves[name] for name in ("attn_mask",) if name in leaves}
-    made = {name: leaves[name] for name in ("bias", "n_heads", "batch_first") if name in leaves}
-    X = numbers(0, 1, T, D) if leaves.get("batch", True) else numbers(0, T, D)
-    layer, context = torch_layer(**made).eval(), X.clone() if "cross" in leaves else X
-    with torch.no_grad(), mock.patch.object(torch, NATIVE) as taken:
-        layer(X, context, context, **call)
-    assert not taken.called
+    assert not takes_fast_path(**leaves)
+
+
+def takes_fast_path(
+    *, attn_mask=None, batch=True, cross=False, training=False, gradients=False, **made
+):
+    """Return whether PyTorch's layer takes the fast path, by default where it may."""
+    X = numbers(0, 1, T, D) if batch else numbers(0, T, D)
+    layer, context = torch_layer(**made).train(training), X.clone() if cross else X
+    with torch.set_grad_enabled(gradients), mock.patch.object(torch, NATIVE) as taken:
+        layer(X, context, context, attn_mask=attn_mask)
+    return taken.called
 
 
 @silent("empty row")
 def _():
-    X, hidden = numbers(0, 1, T, D), ~NOTHING_HIDDEN
-    found = [
-        output(torch_layer(), X, mode, attn_mask=hidden, need_weights=need_weights).isnan().all()
-        for mode, need_weights in (("training", False), ("training", True), ("fast path", False))
-    ]
+    calls = ("training", False), ("training", True), ("fast path", False)
+    found = [empty_row(mode, need_weights=asked).isnan().all() for mode, asked in calls]
     assert [bool(nan) for nan in found] == [False, True, True]
+
+
+def empty_row(mode, *, need_weights):
+    """Return Y of PyTorch's layer where no token may look at anything."""
+    X, hidden = numbers(0, 1, T, D), ~NOTHING_HIDDEN
+    return output(torch_layer(), X, mode, attn_mask=hidden, need_weights=need_weights)
 
 
 @silent("dropout")

@@ -192,6 +192,20 @@ def test_the_learned_matrices_of_the_notation_are_where_it_says():
     np.testing.assert_allclose(reduce(getattr, stored.split("."), layer).detach().T, params.W_O)
 
 
+def test_the_column_of_the_paper_is_written_in_its_names():
+    rows = named_in("Lengths") | named_in("Arrays") | named_in("Learned matrices")
+    paper = {name: row[2] for name, row in rows.items()}
+    h = paper["H"].strip("$")
+    assert re.findall(r"\$(\w)\$", paper["X"] + paper["context"]) == ["Q", "K", "V"]
+    expected = {name: rf"${name} W_i^{name}$" for name in "QKV"}
+    expected |= {f"W_{name}": rf"$W_1^{name}, \dots, W_{h}^{name}$" for name in "QKV"}
+    expected |= {"W_O": "$W^O$", "heads": rf"$\text{{head}}_1, \dots, \text{{head}}_{h}$"}
+    expected |= {"d_k": "$d_k$", "d_v": "$d_v$", "d_model": r"$d_{\text{model}}$"}
+    assert {name: paper[name] for name in expected} == expected
+    product = paper["scores"].translate(str.maketrans("{}", "()", "$\\"))
+    assert f"`{product.replace('K^T', '@ K_T')}`" in ENTRIES["scores"]
+
+
 def test_the_two_causal_masks_are_drawn_as_they_are():
     lines = re.findall(r"^([✓·] .*[✓·])  +([✓·] .*)$", NOTATION, re.MULTILINE)
     ours, torchs = (

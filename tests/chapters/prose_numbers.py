@@ -271,17 +271,18 @@ def _unproved(passage, block, left):
         shown = number.needs in ("measured", "a fraction") and abs(number.value) in proved
         if number.needs and not shown:
             yield f"{number.text} is {number.needs}, and nothing says where it comes from: {MEND}"
-    known = _bare("".join(sides) + passage.given + passage.asked)
+    known = bare("".join(sides) + passage.given + passage.asked)
     for match in TUPLE.finditer(CODE.sub(_blank, COMMENT.sub(_blank, block))):
         open_ends = [n for n in left if match.start() < n.start < match.end()]
-        if open_ends and _bare(match[0]) not in known:
+        if open_ends and bare(match[0]) not in known:
             yield f"{match[0]} is in no equality, and nothing says where it comes from: {MEND}"
 
 
 MEND = 'write <!-- "label"[i] --> or <!-- record:path --> or <!-- = expression --> right behind it'
 
 
-def _bare(text):
+def bare(text):
+    """Return a text without spaces, its minus signs plain."""
     return re.sub(r"\s", "", text).replace("−", "-")
 
 

@@ -45,8 +45,6 @@ def test_numbers_of_a_bank_are_proved(page):
 def bank_passages(page):
     """Yield what a bank claims: its questions, keyed options and reasons, with their comments."""
     room, cells = Path(ROOMS[page].__file__).parent, code_cells(written(page))
-    answers = ANSWERS / f"{room.name}.py"
-    given = answers.read_text(encoding="utf-8") if answers.exists() else ""
     bank = json.loads((room / "bank.json").read_text(encoding="utf-8"))
     for kind in ("predictions", "quiz"):
         for n, question in enumerate(bank.get(kind, []), start=1):
@@ -59,7 +57,7 @@ def bank_passages(page):
                 asked = ""
             for claim in claims:
                 where = f"{room.name}/bank.json, {kind} {n}"
-                yield Passage(claim, where, cells, page, cells, given, asked)
+                yield Passage(claim, where, cells, page, cells, asked=asked)
 
 
 @pytest.mark.parametrize("name", NAMES)

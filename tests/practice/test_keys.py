@@ -20,7 +20,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.chapters.prose_numbers import numbers, settings
+from tests.chapters.prose_numbers import TUPLE, bare, numbers, settings
 from tests.elements.sample_bank import sample_bank
 from tests.practice.rooms import NAMES
 from tutorial_lib.elements.banks import as_number
@@ -189,6 +189,8 @@ def unused(question, answers):
         for n in numbers(asked)
         if (n.text[-1].isdigit() or n.value > 2) and abs(n.value) not in known
     ]
+    shapes = TUPLE.findall(re.sub(r"(?:\([^()]*\))?`?<!--.*?-->", "", question.asked))
+    found += [shape for shape in shapes if bare(shape) not in bare(source)]
     if found:
         yield f"does without {found} of the question: compute with them, or say by a comment whence"
 

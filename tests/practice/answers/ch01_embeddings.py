@@ -17,6 +17,7 @@ def ids_of_another_sentence():
 
 def shape_of_a_batch():
     """Index a table of 6 rows of 8 with six ids."""
+    assert E.shape == (6, 8) and BATCH.shape == (2, 3)
     return E[BATCH].shape
 
 
@@ -52,6 +53,7 @@ def one_hot_times_table():
 
 def place_in_a_batch():
     """Find the row of P that was added to the first token of the second sentence."""
+    assert BATCH.shape == (2, 3)
     added = tl.embed(BATCH, E, P)[1, 0] - E[BATCH[1, 0]]
     [row] = [place for place in range(len(P)) if np.allclose(added, P[place])]
     return f"Row {row}"

@@ -17,7 +17,8 @@ def ids_of_another_sentence():
 
 def shape_of_a_batch():
     """Index a table of 6 rows of 8 with six ids."""
-    assert E.shape == (6, 8) and BATCH.shape == (2, 3)
+    assert E.shape == (6, 8)
+    assert BATCH.shape == (2, 3)
     return E[BATCH].shape
 
 

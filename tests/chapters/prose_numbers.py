@@ -5,7 +5,7 @@ a tuple of whole numbers, and a count of the book's own (chapters, questions, po
 equality, which is evaluated, or have a comment right behind them that names their value, as in
 `0.583<!-- "mean top weight"[0, 2] -->`, see `named.py`. Several numbers may share a comment, in
 their order: `0.31 to 0.45<!-- "low"; "high" -->`. A comment whose value is True states something
-without a number. In a bank, what its answers compute with, and a question says, needs none.
+without a number. In the reasons of a bank, a number of their own question needs none.
 """
 
 import ast
@@ -120,8 +120,8 @@ class Passage:
     cells : the code cells above, whose printed values a comment may name
     page : the chapter, None for a page of book/
     code : all code cells of the chapter
-    given : the code that computes the answers of a bank
-    asked : a question whose numbers that code computes with
+    given : the code that computes the answers of the inventory
+    asked : of a bank's reason, the question with its answer, whose numbers need no second proof
     """
 
     text: str

@@ -22,3 +22,8 @@ export const define = (name, build) =>
       }
     }
   });
+
+// Tell the page what a reader has done in an element: a state, which `element.recall` puts back,
+// and how many of its questions are answered. What keeps it, if anything does, is the page's.
+export const report = (element, state, done = 0, of = 0) =>
+  element.dispatchEvent(new CustomEvent("tl-work", { bubbles: true, detail: { state, done, of } }));

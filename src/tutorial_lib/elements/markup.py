@@ -52,6 +52,12 @@ def button_row(labels):
     return f'<div class="tl-row" {HIDDEN}>{buttons}</div>'
 
 
+def ask(question):
+    """Ask before the first touch; what is said afterwards stands in the place of the question."""
+    said = '<p class="tl-said" aria-live="polite"></p>'
+    return f'<div class="tl-says">{said}<p class="tl-ask">{inline(question)}</p></div>'
+
+
 def answer_box(reasons, solution=""):
     """What a reader without scripts opens; the script of the element reads it from here."""
     rows = [f"<dt>{term}</dt>\n{reason}" for term, reason in reasons]

@@ -1,0 +1,156 @@
+// What every exhibit does: its question stands until something is said, keys move among its cells,
+// one sentence is shown and spoken, and its state is a query: a link carries it, a page keeps it.
+
+import { all, report } from "../shared.js";
+
+const STEPS = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  Home: [0, -Infinity],
+  End: [0, Infinity],
+};
+const within = (place, size) => Math.min(Math.max(place, 0), size - 1);
+
+// Where a key leads from one [row, column] of so many [rows, columns]; nowhere, if it is no arrow.
+export const arrow = (key, place, sizes) =>
+  STEPS[key]?.map((step, axis) => within(place[axis] + step, sizes[axis]));
+
+// An exhibit around an element. Each kind of exhibit gives `entries` and `put`, and, if it has
+// cells of its own, `choose` and `enter`.
+export class Exhibit {
+  spots = new Map();
+  link = document.createElement("a");
+  // Of its questions, so many are answered.
+  done = 0;
+  of = 0;
+
+  constructor(element) {
+    this.element = element;
+    this.kind = element.localName.slice(3);
+    this.news = element.querySelector("[aria-live]");
+    element.recall = (state) => this.recall(state);
+    element.addEventListener("keydown", (event) => this.press(event));
+    element.addEventListener("focusin", ({ target }) => this.stop(target));
+    // JupyterLab takes a key pressed in an output for a command to the notebook, except here.
+    element.dataset.lmSuppressShortcuts = "";
+  }
+
+  // The state: [key, value] for all in which it differs from how the exhibit began.
+  entries() {
+    return [];
+  }
+
+  // Show a state, in silence; one that cannot be changes nothing, and words say what was expected.
+  put() {}
+
+  // What is told of a cell, and what Enter or Space does in it.
+  choose() {}
+  enter() {}
+
+  // What another key does in a cell, if anything: a function.
+  keyed() {}
+
+  say(words) {
+    if (this.news.textContent != words) this.news.textContent = words;
+  }
+
+  // Give grids, each a list of rows of cells, one stop for the Tab key.
+  serve(...grids) {
+    const cells = grids.flat(2);
+    const place = (rows, t) => (cell, j) => this.spots.set(cell, { rows, t, j, cells });
+    grids.forEach((rows) => rows.forEach((row, t) => row.forEach(place(rows, t))));
+    cells.forEach((cell, i) => (cell.tabIndex = i ? -1 : 0));
+  }
+
+  stop(cell) {
+    if (!this.spots.has(cell)) return;
+    this.spots.get(cell).cells.forEach((other) => (other.tabIndex = other == cell ? 0 : -1));
+    this.choose(cell);
+  }
+
+  // The cell to which a key leads from another; at the edge of its grid, `beyond` may know one.
+  next(key, cell) {
+    const { rows, t, j } = this.spots.get(cell);
+    const [down, right] = arrow(key, [t, j], [rows.length, rows[0].length]) || [];
+    if (rows[down]?.[right] == cell) return this.beyond(key, cell);
+    return rows[down]?.[right];
+  }
+
+  beyond(key, cell) {
+    return cell;
+  }
+
+  press(event) {
+    const { target, key, altKey, ctrlKey, metaKey } = event;
+    if (!this.spots.has(target) || altKey) return;
+    const to = !ctrlKey && !metaKey && this.next(key, target);
+    const enters = [" ", "Enter"].includes(key) && (() => this.enter(target));
+    const act = this.keyed(target, event) || enters || (to && (() => to.focus()));
+    if (act) {
+      act();
+      event.preventDefault();
+    }
+  }
+
+  query() {
+    return `${new URLSearchParams(this.entries())}`;
+  }
+
+  peers() {
+    return all(document, this.element.localName);
+  }
+
+  // Bring the link up to date, and after a change by the reader tell the page too.
+  renew() {
+    const which = `${this.kind}=${this.peers().indexOf(this.element)}`;
+    this.link.href = `#${[which, this.query()].filter(Boolean).join("&")}`;
+  }
+
+  changed() {
+    this.renew();
+    report(this.element, this.query(), this.done, this.of);
+  }
+
+  // Put back what the page has kept; an address that names this exhibit goes before it.
+  recall(state) {
+    if (typeof state != "string") return false;
+    if (this.linked) return true;
+    const fits = !this.put(new URLSearchParams(state));
+    this.renew();
+    return fits;
+  }
+
+  // Offer a link to the state, and follow one. In Colab and JupyterLab the address of the page is
+  // not that of a state.
+  offer(row, words) {
+    this.renew();
+    if (top != self || this.element.closest(".jp-Notebook")) return;
+    this.link.textContent = words;
+    this.link.onclick = () => this.say("The address of this page carries it now: copy it.");
+    row.append(this.link);
+    addEventListener("hashchange", () => this.follow());
+    const arrive = () => this.follow() && this.element.scrollIntoView();
+    // How many there are is known when the page is read.
+    if (document.readyState == "loading") addEventListener("DOMContentLoaded", arrive);
+    else arrive();
+  }
+
+  // Show what the address of the page names; true if it speaks to this exhibit.
+  follow() {
+    const [[kind, which] = [], ...rest] = new URLSearchParams(location.hash.slice(1));
+    const peers = this.peers();
+    const named = /^\d+$/.test(which) && peers[which];
+    // The first answers for one that is not there.
+    if (kind != this.kind || (named || peers[0]) != this.element) return false;
+    const last = peers.length - 1;
+    const wrong = named
+      ? this.put(rest)
+      : `“${which}” is no ${kind} of this page; expected ${last ? `0 to ${last}` : 0}.`;
+    this.linked ||= !wrong;
+    this.renew();
+    this.say(wrong ? `The link does not fit: ${wrong} Nothing has changed.` : "The link is here.");
+    return true;
+  }
+}

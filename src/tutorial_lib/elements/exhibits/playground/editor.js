@@ -2,59 +2,52 @@
 
 import { readings } from "../../readings.js";
 import { all } from "../../shared.js";
-import { sound } from "./layer.js";
-import { address } from "./link.js";
-import { origin } from "./origin.js";
-import { Tables, fraction } from "./table.js";
+import { INPUTS, keyOf, sound } from "../layer.js";
+import { Tables } from "../tables.js";
 
+const list = new Intl.ListFormat("en");
 const lineOf = (cell) => cell.closest(".tl-step").lastElementChild;
 
 // The playground with its inputs now, those of the example, and those before each change.
 export class Editor extends Tables {
   past = [];
-  link = document.createElement("a");
 
   constructor(element) {
     super(element);
-    this.mine = all(document, "tl-playground").indexOf(element);
-    this.news = element.lastElementChild;
+    [this.back, this.reset] = all(element, ".tl-row > button");
+    this.back.onclick = () => this.undo();
+    this.reset.onclick = () => this.restart();
     this.rules = new Map(all(element, ".tl-sum").map((line) => [line, line.textContent]));
-    this.first = this.read();
-    this.paint(this.first);
   }
 
-  paint(inputs) {
-    this.inputs = inputs;
-    const words = super.paint(inputs);
-    this.link.href = address(this);
-    return words;
+  isGiven(cell) {
+    return INPUTS.includes(this.places.get(cell).name);
   }
 
-  // Write words into a line and speak them; the other lines say their rule again.
-  say(line, words) {
-    this.rules.forEach((rule, other) => {
-      if (other == line) other.textContent = words;
-      else if (!other.parentNode.querySelector("[aria-invalid=true]")) other.textContent = rule;
-    });
-    if (this.news.textContent != words) this.news.textContent = words;
+  sentence(cell) {
+    const ask = this.isGiven(cell) && `${cell.ariaLabel}. Enter changes it.`;
+    return this.fault(cell) || ask || super.sentence(cell);
   }
 
-  choose(cell) {
-    const { label, unit } = this.places.get(cell);
-    const [lit, words] = origin(this, cell) || [];
-    this.light(cell, lit);
-    const equals = fraction(this.number(cell)) ? "=" : "≈";
-    const sentence = lit
-      ? `${label} = ${words} ${equals} ${this.shown(cell)}${unit}`
-      : this.fault(cell) || `${cell.ariaLabel}. Enter changes it.`;
-    this.say(lineOf(cell), sentence);
+  // A cell of the mask changes at once, another given number is opened; both where they are digits.
+  enter(cell) {
+    if (this.isGiven(cell)) this.edit(this.cellBelow(cell));
   }
 
-  changed(cell, value) {
-    const { name, h, t, j } = this.places.get(cell);
-    const next = structuredClone(this.inputs);
-    next[name][h][t][j] = value;
-    return next;
+  click(target) {
+    super.click(target);
+    if (this.places.has(target) && !this.board.contains(target)) this.enter(target);
+  }
+
+  keyed(cell, { key, ctrlKey, metaKey }) {
+    if (ctrlKey || metaKey) return key == "z" && (() => this.undo());
+    const types = this.isGiven(cell) && this.places.get(cell).name != "mask";
+    if (types && /^[-−+.\d]$/.test(key)) return () => this.edit(this.cellBelow(cell), key);
+  }
+
+  // The cell of the tables that shows the number of a cell.
+  cellBelow(cell) {
+    return this.cells.get(keyOf(this.places.get(cell))).at(-1);
   }
 
   // What is wrong with the text in a cell that is being written.
@@ -63,16 +56,17 @@ export class Editor extends Tables {
     if (!input) return;
     const [value] = readings(input.value);
     if (value === undefined) return `“${input.value}” is not a number. Write 2, −0.5 or 1/4.`;
-    const fine = sound(this.changed(cell, value));
+    const fine = sound(this.changedTo(cell, value));
     if (!fine) return `${input.value} makes a number after it infinite.`;
   }
 
+  // What has changed is shown at the cell, and told to the page.
   change(cell, value) {
-    this.past.push(this.inputs);
     const was = this.shown(cell);
-    const followers = this.paint(this.changed(cell, value));
-    const { label } = this.places.get(cell);
-    this.say(lineOf(cell), `${label} was ${was}, is ${this.shown(cell)}. ${followers}`);
+    const followers = this.replace(this.changedTo(cell, value));
+    this.light(cell);
+    this.say(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${followers}`);
+    this.changed();
   }
 
   // Open a cell, with what was typed on it; a cell of the mask changes at once.
@@ -99,36 +93,48 @@ export class Editor extends Tables {
   close(cell) {
     cell.firstElementChild.onblur = null;
     cell.textContent = this.shown(cell);
+    lineOf(cell).textContent = this.rules.get(lineOf(cell));
   }
 
+  // A wrong text waits in its cell, with its reason below.
   commit(cell) {
     const input = cell.firstElementChild;
     const wrong = this.fault(cell);
     input.ariaInvalid = Boolean(wrong);
-    if (wrong) return this.say(lineOf(cell), wrong);
+    if (wrong) {
+      lineOf(cell).textContent = wrong;
+      return this.say(wrong);
+    }
     const [value] = readings(input.value);
     this.close(cell);
     if (value != this.number(cell)) this.change(cell, value);
   }
 
-  // Say what belongs to no cell, beside the buttons.
+  // Say what belongs to no cell.
   tell(words) {
-    const [controls] = this.rules.keys();
+    this.chosen = undefined;
     this.light();
-    this.say(controls, words);
+    this.say(words);
+    this.changed();
+  }
+
+  replace(next) {
+    this.past.push(this.inputs);
+    return this.paint(next);
   }
 
   undo() {
-    if (!this.past.length) this.tell("There is nothing to undo.");
-    else this.tell(`The last change is undone. ${this.paint(this.past.pop())}`);
+    if (!this.past.length) return this.say("There is nothing to undo.");
+    const before = this.inputs;
+    const followers = this.paint(this.past.pop());
+    const back = this.since(before).map(([key]) => this.cells.get(key)[0]);
+    const names = back.map((cell) => `${this.places.get(cell).label} is ${this.shown(cell)}`);
+    const words = back.length > 3 ? `${back.length} numbers are as before` : list.format(names);
+    this.tell(`${words} again. ${followers}`);
   }
 
-  differs(next) {
-    return JSON.stringify(next) != JSON.stringify(this.inputs);
-  }
-
-  load(next, words) {
-    if (this.differs(next)) this.past.push(this.inputs);
-    this.tell(`${words} ${this.paint(next)}`);
+  restart() {
+    const followers = this.differs(this.first) ? this.replace(this.first) : this.paint(this.first);
+    this.tell(`The example's own numbers are back. ${followers}`);
   }
 }

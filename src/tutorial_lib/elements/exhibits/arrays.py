@@ -1,0 +1,112 @@
+"""The arrays of the running example, as tables of numbers and as a map of tints."""
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from html import escape
+
+from tutorial_lib.example import running_example
+from tutorial_lib.multihead import trace
+
+INPUTS = ("X", "W_Q", "W_K", "W_V", "W_O", "mask", "scale")
+_MADE = ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
+_UNITS = {"W_Q": 2 * math.log(2), "Q": 2 * math.log(2), "scores": math.log(2)}
+UNIT_NAMES = {"W_Q": "× 2 ln 2", "Q": "× 2 ln 2", "scores": "× ln 2"}
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """The running example as an exhibit shows it.
+
+    Parameters
+    ----------
+    tokens : T names
+    matrices : {name: a list of matrices, one for each head}, in the units in which they are shown
+    """
+
+    tokens: tuple
+    matrices: dict
+
+    def given(self):
+        """Return the inputs as the attribute that the script reads."""
+        inputs = {name: _plain(self.matrices[name]) for name in INPUTS}
+        return f'data-given="{escape(json.dumps(inputs, separators=(",", ":")))}"'
+
+    def table(self, name, head=0):
+        """Draw a matrix as numbers, under its name."""
+        several = len(self.matrices[name]) > 1
+        title = f"{name}, head {head}" if several else name
+        unit = f" <i>{UNIT_NAMES[name]}</i>" if name in UNIT_NAMES else ""
+        kind = f' class="tl-head-{head}"' if several else ""
+        return self._drawn(name, head, f"{title}{unit}", kind)
+
+    def tints(self, name, head=0, *, dim=False):
+        """Draw a matrix as tints, which a script reads out."""
+        kind = ' class="tl-dim"' * dim
+        return self._drawn(name, head, name, f'{kind} aria-hidden="true"', tinted=True)
+
+    def row(self, name, head, t):
+        """Write a row of numbers, with commas between them."""
+        return ", ".join(entry(name, number) for number in self.matrices[name][head][t])
+
+    def _drawn(self, name, head, caption, attributes, tinted=False):
+        matrix = self.matrices[name][head]
+        rows, columns = self._names(name, matrix)
+        lines = ["<td></td>" + "".join(f"<th>{column}</th>" for column in columns)]
+        for t, (row, numbers) in enumerate(zip(rows, matrix, strict=True)):
+            hidden = [name in ("scores", "weights") and not may for may in self._mask(t)]
+            draw = partial(_tint, name) if tinted else lambda n, _: f"<td>{entry(name, n)}</td>"
+            cells = map(draw, numbers, hidden + [False] * len(numbers))
+            lines.append(f"<th>{row}</th>{''.join(cells)}")
+        body = "\n".join(f"<tr>{line}</tr>" for line in lines)
+        array = f"{name}.{head}" if len(self.matrices[name]) > 1 else name
+        unit = f' data-unit="{UNIT_NAMES[name]}"' if name in UNIT_NAMES else ""
+        opening = f'<table data-array="{array}"{unit}{attributes}>'
+        return f"{opening}\n<caption>{caption}</caption>\n{body}\n</table>"
+
+    def _mask(self, t):
+        return self.matrices["mask"][0][t % len(self.tokens)]
+
+    def _names(self, name, matrix):
+        """What the rows and the columns of a matrix are called."""
+        if name == "scale":
+            return ("scores",), ("÷",)
+        rows = range(len(matrix)) if name.startswith("W_") else self.tokens
+        named = name in ("mask", "scores", "weights")
+        return rows, self.tokens if named else range(len(matrix[0]))
+
+
+def example_arrays():
+    """Return the arrays of the running example, in units that make them whole numbers."""
+    example = running_example()
+    params = example.params
+    record = trace(example.X, params, mask=example.mask)
+    arrays = {**vars(params), **vars(record), "mask": example.mask}
+    matrices = {"scale": [[[math.sqrt(params.d_k)]]]}
+    for name in (*INPUTS[:-1], *_MADE):
+        array = arrays[name] / _UNITS.get(name, 1)
+        matrices[name] = array.tolist() if array.ndim == 3 else [array.tolist()]
+    return Arrays(example.tokens, matrices)
+
+
+def entry(name, value):
+    """Write a number as a fraction, and one of the mask as its sign."""
+    if name == "mask":
+        return "✓" if value else "·"
+    return str(Fraction(value).limit_denominator(1000)).replace("-", "−")
+
+
+def _plain(numbers):
+    """Return nested lists of numbers in which whole ones are integers."""
+    if isinstance(numbers, list):
+        return [_plain(number) for number in numbers]
+    return int(numbers) if numbers == int(numbers) else numbers
+
+
+def _tint(name, value, hidden):
+    """Draw a number as the script does, in `strength` and in the marks of its cell."""
+    size = value if name == "weights" else 1 - 2 ** (-1.5 * abs(value))
+    marks = " data-minus" * (value < -1e-12) + " data-hidden" * hidden
+    return f'<td style="--n:{math.floor(100 * size + 0.5)}%"{marks}></td>'

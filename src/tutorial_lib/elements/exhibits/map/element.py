@@ -1,0 +1,91 @@
+"""The live map: the running example's way through the layer, on one screen."""
+
+from html import escape
+
+from tutorial_lib.elements.exhibits.arrays import example_arrays
+from tutorial_lib.elements.exhibits.board import STEPS, board
+from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.markup import Element, ask, button_row, wrap
+
+_QUESTION = (
+    "Which numbers of Y change if *that* changes? Choose a number of X, in the row of *that*."
+)
+_LEGEND = (
+    "The fuller a cell, the larger its number; a ring is a number below 0, a dot a key that the "
+    "mask hides. Point at a cell, tap it or move to it by the arrow keys: the numbers it was made "
+    "from and those that it reaches light up. In X, + and − change the number; Enter takes it in "
+    "hand, so that ↑ and ↓ do."
+)
+_SHOWN = ("X", "Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
+
+
+def live_map(steps=(), *, links=None, playground=""):
+    """Show every number of the running example on its way from X to Y.
+
+    Any number shows what made it and what it reaches; those of X can be changed.
+
+    Parameters
+    ----------
+    steps : names of the six steps that are lit at first, such as ("score", "mix"); none lights all
+    links : {step: the address of its chapter}, where the page has them
+    playground : the address of the page with the playground, where there is one
+
+    Returns
+    -------
+    element : Element
+
+    Raises
+    ------
+    ValueError : a step that is none of the six
+    """
+    _require_steps(*steps, *(links or {}))
+    arrays = example_arrays()
+    controls = button_row(["− 1", "+ 1", "Reset"])
+    drawn = board(arrays, steps=steps, links=links, beside=controls)
+    onward = f'<a data-playground href="{escape(playground)}">Open in the playground</a>'
+    body = [
+        ask(_QUESTION),
+        drawn,
+        f'<p class="tl-onward">{onward}</p>' if playground else "",
+        f'<p class="tl-legend">{_LEGEND}</p>',
+        _numbers(arrays),
+    ]
+    html = wrap("map", f"tl-map-{'-'.join(steps)}", "Live map", body)
+    text = "\n".join(f"   {line}" for line in _lines(arrays))
+    return Element(html, f"Live map: {' '.join(arrays.tokens)}\n{text}")
+
+
+def _require_steps(*steps):
+    for step in steps:
+        if step not in STEPS:
+            raise ValueError(
+                f"{step!r} is no step; expected one of {', '.join(STEPS)}. "
+                f"Write the steps as the chapters do."
+            )
+
+
+def _numbers(arrays):
+    rows = [
+        f'<tr data-row="{name}.{h}.{t}"><th scope="row">{title}</th><td>{row}</td></tr>'
+        for name, h, t, title, row in _rows(arrays)
+    ]
+    table = TABLE.format(headings("row", "numbers"), "\n".join(rows))
+    units = "Q counts 2 ln 2, scores count ln 2."
+    summary = "<summary>The same numbers as a table</summary>"
+    return f'<details class="tl-numbers">{summary}\n<p>{units}</p>\n{table}</details>'
+
+
+def _lines(arrays):
+    return [f"{title}: {row}" for *_, title, row in _rows(arrays)]
+
+
+def _rows(arrays):
+    """List every row of the map: its array, head and place, what it is called, its numbers."""
+    found = []
+    for name in _SHOWN:
+        for h, matrix in enumerate(arrays.matrices[name]):
+            several = f", head {h}" * (len(arrays.matrices[name]) > 1)
+            for t in range(len(matrix)):
+                title = f"{name}{several}, {arrays.tokens[t]}"
+                found.append((name, h, t, title, arrays.row(name, h, t)))
+    return found

@@ -1,0 +1,107 @@
+// The live map: all that the layer makes of X, drawn; any cell shows what made it and what it
+// reaches, and a number of X is raised and lowered.
+
+import { all, define } from "../../shared.js";
+import { written } from "../numbers.js";
+import { sound } from "../layer.js";
+import { Tables } from "../tables.js";
+
+const RAISE = { ArrowUp: 1, ArrowDown: -1, "+": 1, "-": -1, "−": -1 };
+
+class LiveMap extends Tables {
+  constructor(element) {
+    super(element);
+    [this.minus, this.plus, this.reset] = all(element, "button");
+    this.lines = all(element, "tr[data-row]");
+    this.onward = element.querySelector("a[data-playground]");
+    this.minus.onclick = () => this.raise(-1);
+    this.plus.onclick = () => this.raise(1);
+    this.reset.onclick = () => this.back();
+    this.tabulate();
+  }
+
+  // Write the table below the map, and where the playground goes on with these numbers.
+  tabulate() {
+    this.lines.forEach((line) => {
+      const [name, h, t] = line.dataset.row.split(".");
+      line.lastElementChild.textContent = this.values[name][h][t].map(written).join(", ");
+    });
+    const given = this.entries().filter(([key]) => key != "cell");
+    const query = new URLSearchParams([["playground", 0], ...given]);
+    if (this.onward) this.onward.hash = query;
+  }
+
+  paint(inputs) {
+    const words = super.paint(inputs);
+    if (this.lines) this.tabulate();
+    return words;
+  }
+
+  isGiven(cell) {
+    return cell && this.places.get(cell).name == "X";
+  }
+
+  // A number of X says how far it reaches.
+  sentence(cell) {
+    const place = this.places.get(cell);
+    if (!this.isGiven(cell)) return super.sentence(cell);
+    const count = all(this.board, "[data-array=Y] [data-reached]").length;
+    const words = `One more would change ${count || "none"} of the numbers of Y.`;
+    const held = cell == this.hand ? " In hand: ↑ and ↓ change it, Enter lets it go." : "";
+    return `${place.label} is ${this.shown(cell)}. ${words}${held}`;
+  }
+
+  point(event) {
+    if (!this.hand) super.point(event);
+  }
+
+  choose(cell) {
+    if (cell != this.hand) this.take();
+    super.choose(cell);
+  }
+
+  // Take a cell of X in hand, or let go.
+  take(cell) {
+    this.hand?.removeAttribute("data-hand");
+    this.hand = cell;
+    cell?.setAttribute("data-hand", "");
+  }
+
+  enter(cell) {
+    if (!this.isGiven(cell)) return this.choose(cell);
+    this.take(cell == this.hand ? undefined : cell);
+    this.show(cell);
+  }
+
+  keyed(cell, { key, ctrlKey, metaKey }) {
+    if (ctrlKey || metaKey || !this.isGiven(cell)) return;
+    const free = ["+", "-", "−"].includes(key);
+    if (RAISE[key] && (free || cell == this.hand)) return () => this.raise(RAISE[key]);
+    if (key == "Escape" && this.hand) return () => this.enter(cell);
+  }
+
+  raise(by) {
+    const cell = this.chosen;
+    if (!this.isGiven(cell)) return this.say("Choose a number of X first: those can be changed.");
+    const [was, next] = [this.shown(cell), this.changedTo(cell, this.number(cell) + by)];
+    if (!sound(next)) return this.say("Further would make a number infinite.");
+    const words = this.paint(next);
+    this.light(cell);
+    this.say(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${words}`);
+    this.changed();
+  }
+
+  back() {
+    this.take();
+    this.chosen = undefined;
+    const words = this.paint(this.first);
+    this.light();
+    this.say(`The example's own numbers are back. ${words}`);
+    this.changed();
+  }
+}
+
+define("tl-map", (element) => {
+  const map = new LiveMap(element);
+  map.offer(map.reset.parentNode, "Link to this map");
+});

@@ -36,10 +36,14 @@ const atRest = (board) => {
   const panels = all(board, ".tl-panel").map((panel) => panel.getBoundingClientRect());
   // Where one head lies below the other, the way is plain without lines.
   if (panels[0].top != panels[1].top) return [];
-  return panels.flatMap((panel, h) => [
-    line([X[19].right, X[19].bottom], [middle(panel)[0], panel.top], `tl-head-${h}`),
-    line([middle(panel)[0], panel.bottom], [concat[1 + 4 * h].right, concat[0].top], `tl-head-${h}`),
-  ]);
+  return panels.flatMap((panel, h) => {
+    const [x] = middle(panel);
+    const half = concat[1 + 4 * h];
+    return [
+      line([X[19].right, X[19].bottom], [x, panel.top], `tl-head-${h}`),
+      line([x, panel.bottom], [half.right, half.top], `tl-head-${h}`),
+    ];
+  });
 };
 
 // Draw the lines of the cell of the map among those that show a number; of none, the way of all.

@@ -7,9 +7,7 @@ from tutorial_lib.elements.exhibits.board import STEPS, board
 from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import Element, ask, button_row, wrap
 
-_QUESTION = (
-    "Which numbers of Y change if *that* changes? Choose a number of X, in the row of *that*."
-)
+_QUESTION = "Which numbers of Y change if *that* changes? Choose a number in its row of X."
 _LEGEND = (
     "The fuller a cell, the larger its number; a ring is a number below 0, a dot a key that the "
     "mask hides. Point at a cell, tap it or move to it by the arrow keys: the numbers it was made "

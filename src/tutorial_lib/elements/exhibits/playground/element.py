@@ -5,7 +5,7 @@ from tutorial_lib.elements.exhibits.board import board
 from tutorial_lib.elements.markup import HIDDEN, Element, ask, button_row, wrap
 
 _QUESTION = (
-    "*bark* gives *dogs* 4/7 of its attention in head 0. Which number makes it less than half?"
+    "In head 0 *bark* gives 4/7 of its attention to *dogs*. Which number makes that less than half?"
 )
 _HINT = (
     "Click a shaded number, or move to it by the arrow keys and press Enter, and write another: "

@@ -32,7 +32,8 @@ export class Exhibit {
     this.news = element.querySelector("[aria-live]");
     element.recall = (state) => this.recall(state);
     element.addEventListener("keydown", (event) => this.press(event));
-    element.addEventListener("focusin", ({ target }) => this.stop(target));
+    // A field in a cell is in the cell.
+    element.addEventListener("focusin", ({ target }) => this.stop(target.closest("[tabindex]")));
     // JupyterLab takes a key pressed in an output for a command to the notebook, except here.
     element.dataset.lmSuppressShortcuts = "";
   }
@@ -145,12 +146,20 @@ export class Exhibit {
     // The first answers for one that is not there.
     if (kind != this.kind || (named || peers[0]) != this.element) return false;
     const last = peers.length - 1;
+    // The address that the exhibit itself wrote is no news.
+    if (named && `${new URLSearchParams(rest)}` == this.query() && this.query()) return true;
     const wrong = named
       ? this.put(rest)
       : `“${which}” is no ${kind} of this page; expected ${last ? `0 to ${last}` : 0}.`;
     this.linked ||= !wrong;
     this.renew();
-    this.say(wrong ? `The link does not fit: ${wrong} Nothing has changed.` : "The link is here.");
+    if (wrong) this.say(`The link does not fit: ${wrong} Nothing has changed.`);
+    else this.greet();
     return true;
+  }
+
+  // What is said when a link has been followed.
+  greet() {
+    this.say("What the link names is here.");
   }
 }

@@ -45,14 +45,21 @@ export const replaced = (array, { h, t, j }, value) => {
   return next;
 };
 
+// The arrays that need not be made again where another one is changed; Q, K and V do not meet.
+const before = ({ Q, K, V, scores, weights, heads, concat }, name) => {
+  if (INPUTS.includes(name)) return {};
+  const made = Object.entries({ scores, weights, heads, concat });
+  const count = 1 + made.findIndex(([one]) => one == name);
+  return { Q, K, V, ...Object.fromEntries(name == "Y" ? made : made.slice(0, count)) };
+};
+
 // The keys of all numbers that would change if the one at a place were larger by one; a cell of the
 // mask is turned over.
 export const reach = (values, place) => {
   const { name, h, t, j } = place;
   const number = values[name][h][t][j];
   const next = replaced(values[name], place, name == "mask" ? 1 - number : number + 1);
-  const fixed = INPUTS.includes(name) ? {} : { [name]: next };
-  const after = layer({ ...values, [name]: next }, fixed);
+  const after = layer({ ...values, [name]: next }, { ...before(values, name), [name]: next });
   const found = new Set();
   Object.entries(after).forEach(([made, heads]) =>
     heads.forEach((rows, i) =>

@@ -25,9 +25,9 @@ export class Tables extends Exhibit {
     this.first = JSON.parse(this.board.dataset.given);
     this.paint(this.first);
     element.addEventListener("click", ({ target }) => this.click(target));
-    this.board.addEventListener("pointerover", (event) => this.point(event));
+    this.board.addEventListener("pointermove", (event) => this.point(event));
     new ResizeObserver(() => this.wire()).observe(this.board);
-    this.board.addEventListener("pointerleave", () => this.rest());
+    this.board.addEventListener("pointerleave", () => this.point({}));
   }
 
   // Read where the cells of a table stand; the answer is its rows.
@@ -130,7 +130,7 @@ export class Tables extends Exhibit {
     const lit = new Set(from.map(keyOf));
     const reached = cell ? this.reached(key) : lit;
     this.cells.forEach((cells, other) => {
-      const before = cell && this.board.contains(cells[0]) && this.reached(other).has(key);
+      const before = from.length && this.board.contains(cells[0]) && this.reached(other).has(key);
       cells.forEach((one) => {
         one.toggleAttribute("data-lit", lit.has(other));
         one.toggleAttribute("data-reached", reached.has(other));
@@ -153,24 +153,24 @@ export class Tables extends Exhibit {
   }
 
   choose(cell) {
+    if (cell == this.chosen) return;
     this.chosen = cell;
     this.show(cell);
     this.renew();
   }
 
-  // A pointer that rests on a cell of the map shows it and chooses nothing.
+  // A mouse on a cell of the map shows it and chooses nothing; off it, the chosen one is shown.
   point({ target, pointerType }) {
-    if (pointerType == "mouse" && this.places.has(target)) this.show(target);
-  }
-
-  rest() {
-    if (this.chosen) this.show(this.chosen);
+    const cell = pointerType == "mouse" && this.places.has(target) ? target : undefined;
+    if (cell == this.pointed) return;
+    this.pointed = cell;
+    if (cell || this.chosen) this.show(cell || this.chosen);
   }
 
   click(target) {
     if (!this.places.has(target)) return;
     target.focus();
-    this.choose(target);
+    this.show(target);
   }
 
   beyond(key, cell) {
@@ -218,6 +218,11 @@ export class Tables extends Exhibit {
     if (this.differs(next)) this.replace(next);
     [this.chosen] = this.cells.get(chosen) || [];
     this.light(this.chosen);
+  }
+
+  greet() {
+    if (this.chosen) this.show(this.chosen);
+    else this.say("The numbers of the link are here.");
   }
 
   differs(next) {

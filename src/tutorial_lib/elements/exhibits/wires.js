@@ -19,7 +19,7 @@ const NEXT = {
 };
 const nameOf = (cell) => cell.closest("table").dataset.array.split(".")[0];
 
-const inkOf = (cell) => cell.closest("[class*=tl-head]")?.className || "";
+const inkOf = (cell) => /tl-head-\d/.exec(cell.closest("div").className) || "";
 
 // A line between two points of the page; one that stays level is bent past what lies between.
 const line = ([x, y], [endX, endY], ink) => {
@@ -31,7 +31,7 @@ const line = ([x, y], [endX, endY], ink) => {
 // At rest: from X to the heads, and from the heads to their halves of concat.
 const atRest = (board) => {
   const [X, concat] = ["X", "concat"].map((name) =>
-    all(board, `[data-array=${name}] td[style]`).map((cell) => cell.getBoundingClientRect())
+    all(board, `[data-array=${name}] td[tabindex]`).map((cell) => cell.getBoundingClientRect())
   );
   const panels = all(board, ".tl-panel").map((panel) => panel.getBoundingClientRect());
   // Where one head lies below the other, the way is plain without lines.

@@ -14,6 +14,7 @@ class LiveMap extends Tables {
     [this.minus, this.plus, this.reset] = all(element, "button");
     this.lines = all(element, "tr[data-row]");
     this.onward = element.querySelector("a[data-playground]");
+    this.home = this.onward?.getAttribute("href") || "";
     this.minus.onclick = () => this.raise(-1);
     this.plus.onclick = () => this.raise(1);
     this.reset.onclick = () => this.back();
@@ -27,8 +28,9 @@ class LiveMap extends Tables {
       line.lastElementChild.textContent = this.values[name][h][t].map(written).join(", ");
     });
     const given = this.entries().filter(([key]) => key != "cell");
+    const [page] = this.home.split("#");
     const query = new URLSearchParams([["playground", 0], ...given]);
-    if (this.onward) this.onward.hash = query;
+    if (this.home) this.onward.href = given.length ? `${page}#${query}` : this.home;
   }
 
   paint(inputs) {

@@ -1,0 +1,401 @@
+"""The live map in Chromium: its numbers and its lights are the library's, by any means."""
+
+import re
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.site.browsing import long
+from tutorial_lib import running_example, trace
+from tutorial_lib.elements.exhibits import live_map
+
+EXAMPLE = running_example()
+TOKENS = EXAMPLE.tokens
+LN_2 = np.log(2)
+UNITS = {"Q": 2 * LN_2, "scores": LN_2}
+MADE = ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
+# Of every cell: how it is called, what it says, its tint, and how it is marked.
+READ = """(map) => Object.fromEntries([...map.querySelectorAll("td[tabindex]")].map((d) => {
+  const [name, text] = d.ariaLabel.split(": ");
+  const marks = Object.keys(d.dataset);
+  return [name, {text: text.split(/[ ,]/)[0], n: parseInt(d.style.getPropertyValue("--n")), marks}];
+}))"""
+LIT = """(map, name) => [...map.querySelectorAll(`td[data-${name}]`)].map(
+  (d) => d.ariaLabel.split(":")[0])"""
+SET = "(hash) => { location.hash = hash; }"
+
+
+def random_inputs(count):
+    """Inputs X with few or many entries changed, whole and other numbers."""
+    rng = np.random.default_rng(18)
+    found = []
+    for i in range(count):
+        X = EXAMPLE.X.copy()
+        chosen = rng.random(X.shape) < rng.uniform(0.02, 1)
+        other = rng.integers(-3, 4, X.shape) if i % 2 else np.round(rng.normal(0, 2, X.shape), 3)
+        found.append(np.where(chosen, other, X))
+    return found
+
+
+def library(X, **fixed):
+    """The arrays of the layer in the map's units; an array in `fixed` is given, not made."""
+    record = trace(X, EXAMPLE.params, mask=EXAMPLE.mask)
+    made = {name: getattr(record, name) / UNITS.get(name, 1) for name in MADE}
+    return {"X": X[None], **{n: a[None] if a.ndim == 2 else a for n, a in made.items()}} | fixed
+
+
+def names():
+    """The name of every cell of the map, and where it stands: {label: (array, h, t, j)}."""
+    found = {}
+    for name, array in library(EXAMPLE.X).items():
+        for h, t, j in np.ndindex(array.shape):
+            head = f", head {h}" if len(array) > 1 else ""
+            column = TOKENS[j] if name in ("scores", "weights") else j
+            found[f"{name}{head}, {TOKENS[t]}, {column}"] = (name, h, t, j)
+    return found
+
+
+NAMES = names()
+
+
+def address(X, cell=None):
+    """The link to a state, written from its description and not by the script."""
+    pairs = [f"cell={cell}"] if cell else []
+    for t, j in zip(*np.nonzero(X != EXAMPLE.X), strict=True):
+        pairs.append(f"X.0.{t}.{j}={X[t, j]:.17g}")
+    return "#" + "&".join(["map=0", *pairs])
+
+
+def after(name, array):
+    """What follows an array of the layer that is given: the library's own steps from there on."""
+    arrays = library(EXAMPLE.X) | {name: array}
+    start = MADE.index(name) + 1
+    scale = np.sqrt(EXAMPLE.params.d_k) / UNITS["Q"] * LN_2
+    steps = {
+        "scores": lambda a: a["Q"] @ np.swapaxes(a["K"], -1, -2) / scale,
+        "weights": lambda a: softmax(np.where(EXAMPLE.mask, a["scores"] * LN_2, -np.inf)),
+        "heads": lambda a: a["weights"] @ a["V"],
+        "concat": lambda a: np.concatenate(list(a["heads"]), axis=-1)[None],
+        "Y": lambda a: a["concat"] @ EXAMPLE.params.W_O,
+    }
+    for step in MADE[max(start, 3) :]:
+        arrays[step] = steps[step](arrays)
+    return arrays
+
+
+def softmax(scores):
+    """Shares of each row, by the definition."""
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def followers(label):
+    """The names of all cells that change when this one is larger by one."""
+    name, *place = NAMES[label]
+    own = library(EXAMPLE.X)
+    raised = own[name].copy()
+    raised[tuple(place)] += 1
+    changed = library(raised[0]) if name == "X" else after(name, raised)
+    moved = {n for n, (a, *p) in NAMES.items() if abs(changed[a] - own[a])[tuple(p)] > 1e-9}
+    return moved - {label}
+
+
+def cell(map_, label):
+    """One cell of the map by its name."""
+    return map_.locator(f'.tl-board td[aria-label^="{label}:"]')
+
+
+def said(map_):
+    """What is spoken and shown."""
+    assert map_.locator("[aria-live]").is_visible()
+    return map_.locator("[aria-live]").text_content()
+
+
+def active(page):
+    """The name of the cell that has the focus."""
+    return page.evaluate("() => document.activeElement.ariaLabel")
+
+
+@pytest.fixture
+def map_(show):
+    """The map on a page of its own, as the first page has it."""
+    links = {"embed": "01.html", "project out": "06.html"}
+    html = live_map(links=links, playground="06.html#look").html
+    return show(html).locator("tl-map")
+
+
+def number(text):
+    """The number that a cell says, and by how much it may be rounded."""
+    top, _, bottom = text.replace("−", "-").partition("/")
+    return float(top) / float(bottom or 1), 0.5e-4 if "." in text else 1e-12
+
+
+def agrees(map_, X):
+    """Compare every cell of the map, and the table below it, with the library."""
+    shown, wanted = map_.evaluate(READ), library(X)
+    assert set(shown) == set(NAMES)
+    for label, (name, *place) in NAMES.items():
+        value = wanted[name][tuple(place)]
+        found, slack = number(shown[label]["text"])
+        assert abs(found - value) <= slack + 1e-12 * max(1, abs(value)), label
+        size = value if name == "weights" else 1 - 2 ** (-1.5 * abs(value))
+        assert abs(shown[label]["n"] - 100 * size) <= 0.5 + 1e-6, label
+        assert ("minus" in shown[label]["marks"]) == (value < -1e-12), label
+        hidden = name in ("scores", "weights") and not EXAMPLE.mask[place[1], place[2]]
+        assert ("hidden" in shown[label]["marks"]) == hidden, label
+    rows = map_.locator("tr[data-row]").all_text_contents()
+    for row in rows:
+        title, numbers = re.fullmatch(r"(.*(?:dogs|that|bark))(.*)", row).groups()
+        texts = [shown[label]["text"] for label in NAMES if label.startswith(f"{title}, ")]
+        assert numbers.split(", ") == texts, title
+    assert len(rows) == 15 * 3
+
+
+@pytest.mark.parametrize("count", [5, *long(50)])
+def test_every_cell_shows_the_librarys_number_in_random_states(map_, count):
+    for X in random_inputs(count)[-5 if count == 5 else 0 :]:
+        map_.page.evaluate(SET, address(X))
+        if (EXAMPLE.X != X).any():
+            map_.page.get_by_text("The numbers of the link are here.").wait_for()
+        agrees(map_, X)
+
+
+def test_cell_lights_all_that_change_with_it_and_those_that_changed_it(map_):
+    every = {label: followers(label) for label in NAMES}
+    labels = [label for i, label in enumerate(NAMES) if i % 11 == 0]
+    assert {NAMES[label][0] for label in labels} == {"X", *MADE}
+    for label in labels:
+        cell(map_, label).click()
+        assert set(map_.evaluate(LIT, "reached")) == every[label], label
+        before = {other for other in NAMES if label in every[other]}
+        assert set(map_.evaluate(LIT, "before")) == before, label
+
+
+def test_cell_lights_what_made_it_and_says_the_sum(map_):
+    cell(map_, "Y, bark, 4").click()
+    assert map_.evaluate(LIT, "lit") == [f"concat, bark, {i}" for i in range(8)]
+    terms = "6/7·1 + 3/7·0 + 4/7·0 + 1/7·0 + 1/13·0 + 4/13·1 + 8/13·0 + 0·(−1)"
+    assert said(map_) == f"Y, bark, 4 = {terms} = 106/91"
+    assert map_.locator(".tl-board path").count() == 8
+    cell(map_, "Q, head 1, that, 2").click()
+    assert map_.evaluate(LIT, "lit") == [f"X, that, {i}" for i in range(8)]
+    assert said(map_).endswith("× 2 ln 2")
+    cell(map_, "concat, bark, 5").click()
+    assert map_.evaluate(LIT, "lit") == ["heads, head 1, bark, 1"]
+
+
+def test_question_stands_until_the_first_touch_and_its_answer_is_there(map_):
+    question = map_.get_by_text("Which numbers of Y change if that changes?")
+    assert question.is_visible()
+    assert map_.locator("[aria-live]").text_content() == ""
+    cell(map_, "X, that, 1").click()
+    assert not question.is_visible()
+    assert said(map_) == "X, that, 1 is 1. One more would change 16 of the numbers of Y."
+    rows = {label.split(", ")[1] for label in map_.evaluate(LIT, "reached") if label[0] == "Y"}
+    assert rows == {"that", "bark"}  # never of a word before it
+
+
+def test_pointing_shows_a_cell_and_keeps_what_was_chosen(map_):
+    cell(map_, "X, that, 1").click()
+    cell(map_, "V, head 0, bark, 0").hover()
+    assert said(map_).startswith("V, head 0, bark, 0 = 1·1 + ")
+    map_.page.mouse.move(5, 5)
+    assert said(map_).startswith("X, that, 1 is 1. ")
+    map_.get_by_role("button", name="+ 1").click()
+    assert said(map_).startswith("X, that, 1 was 1, is 2. Numbers that follow: ")
+
+
+def test_number_of_x_is_changed_by_keys_and_every_tint_follows(map_):
+    page = map_.page
+    cell(map_, "X, that, 1").click()
+    page.keyboard.press("ArrowDown")
+    assert active(page) == "X, bark, 1: 1"  # arrows move, until a cell is in hand
+    page.keyboard.press("Enter")
+    assert said(map_).endswith(" In hand: ↑ and ↓ change it, Enter lets it go.")
+    X = EXAMPLE.X.copy()
+    for key, by in {"ArrowUp": 1, "ArrowDown": -1, "+": 1, "-": -1}.items():
+        page.keyboard.press(key)
+        X[2, 1] += by
+        agrees(map_, X)
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    X[2, 1] -= 3
+    agrees(map_, X)
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowUp")
+    assert active(page) == "X, that, 1: 1"
+    agrees(map_, X)
+    page.keyboard.press("-")
+    assert said(map_).startswith("X, that, 1 was 1, is 0. ")
+    map_.get_by_role("button", name="Reset").click()
+    assert said(map_).startswith("The example's own numbers are back. ")
+    agrees(map_, EXAMPLE.X)
+
+
+def test_arrows_reach_every_array_from_one_stop(map_):
+    page = map_.page
+    assert map_.locator("td[tabindex='0']").count() == 1
+    map_.locator("a").first.focus()
+    page.keyboard.press("Tab")
+    assert active(page) == "X, dogs, 0: 1"
+    seen = set()
+    for keys in ("ArrowRight " * 30, "ArrowDown " * 20, "ArrowLeft " * 40, "ArrowUp " * 20):
+        for key in keys.split():
+            page.keyboard.press(key)
+            seen.add(active(page).split(": ")[0])
+    for key in ("Home", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+        seen.add(active(page).split(": ")[0])
+    arrays = {label.rsplit(", ", 2)[0] for label in seen}
+    assert {"X", "Q, head 0", "Q, head 1", "heads, head 1", "Y"} <= arrays
+    page.keyboard.press("Tab")
+    assert map_.locator("td:focus").count() == 0
+
+
+def test_worked_by_touch_and_its_targets_are_large(show):
+    page = show(live_map().html, width=390, has_touch=True, is_mobile=True)
+    map_ = page.locator("tl-map")
+    map_.get_by_role("button", name="+ 1").tap()
+    assert said(map_) == "Choose a number of X first: those can be changed."
+    cell(map_, "X, dogs, 0").tap()
+    map_.get_by_role("button", name="− 1").tap()
+    assert said(map_).startswith("X, dogs, 0 was 1, is 0. ")
+    X = EXAMPLE.X.copy()
+    X[0, 0] = 0
+    agrees(map_, X)
+    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
+    assert map_.locator(".tl-board td[tabindex]").evaluate_all(sizes) >= 24
+    assert map_.locator("button").evaluate_all(sizes) >= 44
+
+
+def test_link_carries_the_state_to_the_map_and_to_the_playground(map_):
+    cell(map_, "X, bark, 1").click()
+    map_.get_by_role("button", name="+ 1").click()
+    link = map_.get_by_role("link", name="Link to this map").get_attribute("href")
+    assert link == "#map=0&cell=X.0.2.1&X.0.2.1=2"
+    onward = map_.get_by_role("link", name="Open in the playground")
+    assert onward.get_attribute("href") == "06.html#playground=0&X.0.2.1=2"
+    map_.get_by_role("button", name="Reset").click()
+    assert onward.get_attribute("href") == "06.html#look"
+    map_.page.evaluate(SET, link)
+    map_.page.get_by_text("X, bark, 1 is 2. One more would change").wait_for()
+    X = EXAMPLE.X.copy()
+    X[2, 1] = 2
+    agrees(map_, X)
+
+
+STRANGE = {
+    "map=5": "“5” is no map of this page; expected 0.",
+    "map=one": "“one” is no map of this page; expected 0.",
+    "map": "“” is no map of this page; expected 0.",
+    "map=0&cell=Y.0.9.9": "“Y.0.9.9” cannot be set; expected a place such as Y.0.2.4.",
+    "map=0&X.0.2.1=two": "X.0.2.1 is “two”; expected a number.",
+    "map=0&W_Q.0.0.0=1": "“W_Q.0.0.0” cannot be set; expected a place such as X.0.2.1.",
+    "map=0&X.0.0.0=1e308": "these numbers make another infinite; expected smaller ones.",
+}
+
+
+def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(map_):
+    cell(map_, "X, bark, 1").click()
+    map_.page.keyboard.press("+")
+    before = map_.evaluate(READ)
+    assert before["X, bark, 1"]["text"] == "2"
+    for strange, words in STRANGE.items():
+        map_.page.evaluate(SET, f"#{strange}")
+        sentence = f"The link does not fit: {words} Nothing has changed."
+        map_.page.get_by_text(sentence, exact=True).wait_for()
+        assert map_.evaluate(READ) == before, strange
+
+
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(map_):
+    page = map_.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    cell(map_, "X, that, 0").click()
+    page.keyboard.press("+")
+    told = page.evaluate("() => told")
+    assert told == [{"state": "cell=X.0.1.0&X.0.1.0=1", "done": 0, "of": 0}]
+    map_.get_by_role("button", name="Reset").click()
+    words = said(map_)
+    recalled = "(map, state) => map.recall(state)"
+    for nonsense in (None, 7, {}, "X.0.9.9=1", "cell=Z", "X.0.0.0=one"):
+        assert map_.evaluate(recalled, nonsense) is False
+        agrees(map_, EXAMPLE.X)
+    assert map_.evaluate(recalled, told[0]["state"]) is True
+    X = EXAMPLE.X.copy()
+    X[1, 0] = 1
+    agrees(map_, X)
+    assert said(map_) == words
+    assert len(page.evaluate("() => told")) == 2
+
+
+def test_form_without_a_script_is_drawn_with_the_same_tints_and_holds_every_number(show, map_):
+    page = show(live_map(links={"embed": "01.html"}).html, java_script_enabled=False)
+    static = page.locator("tl-map")
+    tints = [style.split(":")[1] for style in re.findall(r"--n:\d+%", live_map().html)]
+    awake = map_.evaluate(READ)
+    assert tints == [f"{one['n']}%" for one in awake.values()]
+    assert static.locator(".tl-board td[style]").first.is_visible()
+    assert static.get_by_role("button").count() == 0
+    assert static.get_by_role("link", name="embed").is_visible()
+    static.locator("summary").click()
+    assert static.get_by_role("row", name="Y, bark").get_by_text("106/91").is_visible()
+
+
+LATER = [
+    pytest.param(name, width, marks=pytest.mark.long)
+    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
+]
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
+    page = show(live_map(("score", "mix")).html, mode=appearance, width=width)
+    map_ = page.locator("tl-map")
+    for _ in range(2):
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        cell(map_, "weights, head 0, bark, dogs").click()
+        map_.locator("summary").click()
+
+
+def test_map_fits_its_screen_and_its_labels_can_be_read(map_):
+    box = map_.locator(".tl-board").bounding_box()
+    assert box["width"] <= 820
+    assert box["height"] <= 420
+    texts = map_.locator(":is(caption, th, small, a, span, button, p):visible")
+    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
+    assert min(sizes) >= 11
+
+
+def test_steps_that_are_named_are_lit_until_a_cell_is_chosen(show):
+    page = show(live_map(("score", "mix")).html)
+    faint = "(map) => [...map.querySelectorAll('table')].filter((t) => getComputedStyle(" + (
+        "t.rows[1].cells[1]).opacity < 1).map((t) => t.dataset.array)"
+    )
+    map_ = page.locator("tl-map")
+    assert set(map_.evaluate(faint)) == {"X", "concat", "Y"} | {
+        f"{name}.{h}" for name in "QKV" for h in (0, 1)
+    }
+    cell(map_, "X, dogs, 0").click()
+    assert not map_.locator(".tl-board:not([data-busy])").count()
+
+
+def test_answers_at_once_with_a_processor_slowed_four_times(map_):
+    client = map_.page.context.new_cdp_session(map_.page)
+    client.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    cell(map_, "X, that, 1").click()
+    took = map_.evaluate("""(map) => [...map.querySelectorAll("button")].slice(0, 2).map((one) => {
+      const start = performance.now();
+      one.click();
+      map.offsetHeight;
+      return performance.now() - start;
+    })""")
+    assert max(took) <= 200
+
+
+def test_no_link_where_the_address_is_not_the_pages_own(show):
+    page = show('<div class="jp-Notebook">', live_map().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-map[data-lm-suppress-shortcuts]").count() == 1

@@ -24,7 +24,7 @@ from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 LIMITS = {
     "quiz": 2000,
     "predict-choice": 2000,
-    "predict-number": 2000,
+    "predict-number": 2600,
     "parsons": 3500,
     "inspector": 6000,
     "gallery": 6000,

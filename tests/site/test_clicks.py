@@ -171,10 +171,18 @@ NUMBERS = {
     "too rough": (SHARE, "0.5", "✗ It is 4/7. 2 of 2 + ½ + 1."),
     "a known slip": (SHARE, "0,665", "✗ Not this one. You raised e instead of 2."),
     "a minus sign": (SHARE, "−0.571", "✗ It is 4/7. 2 of 2 + ½ + 1."),
+    "per cent": (SHARE, "57%", "✓ Right. 2 of 2 + ½ + 1."),
+    "per cent behind a space": (SHARE, "57,1 %", "✓ Right. 2 of 2 + ½ + 1."),
+    "a power of ten": (SHARE, "5.7e-1", "✓ Right. 2 of 2 + ½ + 1."),
+    "a power of ten with a minus sign": (SHARE, "57E−2", "✓ Right. 2 of 2 + ½ + 1."),
+    "a division sign": (SHARE, "4÷7", "✓ Right. 2 of 2 + ½ + 1."),
+    "one character": (SHARE, "½", "✗ It is 4/7. 2 of 2 + ½ + 1."),
     "two decimals are no thousands": (COUNT, "30,72", "✗ It is 3072. 4 heads of 3 matrices."),
     "thousands": (COUNT, "3072", "✓ Right. 4 heads of 3 matrices."),
     "a comma in thousands": (COUNT, "3,072", "✓ Right. 4 heads of 3 matrices."),
     "a space in thousands": (COUNT, "3 072", "✓ Right. 4 heads of 3 matrices."),
+    "thousands as a power of ten": (COUNT, "3.072e3", "✓ Right. 4 heads of 3 matrices."),
+    "a whole number and a fraction": (COUNT, "3071 2/2", "✓ Right. 4 heads of 3 matrices."),
     "a known slip in thousands": (COUNT, "768", "✗ Not this one. That is one head's share."),
 }
 
@@ -198,7 +206,8 @@ def test_what_is_no_number_is_kept_and_commits_to_nothing(show):
     page = show(bank_html(SHARE), OUTPUT.format(1))
     field = page.get_by_role("textbox")
     commit = page.get_by_role("button", name="Commit")
-    for typed in ("", " ", "four", "4/", "/7", "4/0", "57%", "1/2/3", "1.2.3", "."):
+    refused = ("", " ", "four", "4/", "/7", "4/0", "%", "57%%", "12abc", "1e", "1e400", "∞", "10²")
+    for typed in (*refused, "1/2/3", "1.2.3", "."):
         field.fill(typed)
         commit.click()
         said = told(page.locator(".tl-predict"))

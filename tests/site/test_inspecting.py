@@ -1,23 +1,27 @@
 """Inspector and gallery in Chromium: by mouse, keys, touch, with no script, and on their pages."""
 
 import re
+from io import BytesIO
 
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from matplotlib.image import imread
 
 from tests.site.arrival import do_references, largest_task, recorded
+from tests.site.browsing import MODES, long
 from tools.chapters import pages
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz
 from tutorial_lib.elements.exhibits import playground
 from tutorial_lib.elements.sources import KINDS, style
+from tutorial_lib.figures import HEAD_COLOURS
 
 EXAMPLE = running_example()
 LETTERS = list("headshead")
-INK = """(element) => {
+COLOUR = """(element) => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  canvas.fillStyle = getComputedStyle(element).fill;
+  canvas.fillStyle = getComputedStyle(element).color;
   canvas.fillRect(0, 0, 1, 1);
   return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
 }"""
@@ -48,14 +52,27 @@ def gallery_html():
 
 
 def told(page):
-    """What the live region of the only element says."""
-    return page.locator("[aria-live]").inner_text()
+    """What the only element says, of its two live regions the one that is seen."""
+    return page.locator("[aria-live]").first.inner_text()
 
 
-def listed(page):
-    """The table of keys and weights."""
-    rows = page.locator(".tl-sides tbody tr").all()
+def listed(page, name="key"):
+    """The table of keys and weights, or that of the queries that ask a key."""
+    table = page.locator(".tl-list table", has=page.get_by_role("columnheader", name=name))
+    rows = table.locator("tbody tr").all() if table.is_visible() else []
     return [tuple(row.locator("th, td").all_inner_texts()[:2]) for row in rows]
+
+
+def point(page, query, key, head=0):
+    """Where a cell of a map is on the screen; -1 is left of the map, 9 of nine is below it."""
+    ctm = """(cells, [t, s]) => {
+      const side = Number(cells.dataset.side);
+      const place = new DOMPoint((s + 0.5) * side, (t + 0.5) * side);
+      const {x, y} = place.matrixTransform(cells.getScreenCTM());
+      return [x, y];
+    }"""
+    page.locator("svg").nth(head).scroll_into_view_if_needed()
+    return page.locator("svg > g").nth(head).evaluate(ctm, [query, key])
 
 
 def menu(page, name):
@@ -63,9 +80,9 @@ def menu(page, name):
     return page.get_by_role("combobox", name=name, exact=True)
 
 
-def choose(page, *, head=None, query=None):
+def choose(page, *, head=None, query=None, key=None):
     """Choose by the menus."""
-    for name, value in (("Head", head), ("Query", query)):
+    for name, value in (("Head", head), ("Query", query), ("Key", key)):
         if value is not None:
             menu(page, name).select_option(str(value))
 
@@ -75,8 +92,15 @@ def radio(page, head):
     return page.get_by_role("radio", name=f"head {head} ")
 
 
-def test_last_query_of_the_first_head_is_told_from_the_start(show):
+def test_question_stands_until_something_is_chosen_beside_the_last_query(show):
     page = show(example_html())
+    question = page.locator(".tl-ask")
+    assert (question.inner_text(), told(page)) == ("Where does a query look?", "")
+    assert question.is_visible()
+    assert listed(page) == [("dogs", "4/7"), ("bark", "2/7"), ("that", "1/7")]
+    assert listed(page, "query") == []
+    page.locator("svg").press("ArrowDown")
+    assert not question.is_visible()
     assert told(page) == "bark in head 0 gives most to dogs: 4/7, then bark 2/7 and that 1/7."
     assert listed(page) == [("dogs", "4/7"), ("bark", "2/7"), ("that", "1/7")]
 
@@ -108,6 +132,7 @@ def test_every_sentence_and_list_is_true_of_the_weights(show):
 def test_keys_that_share_the_top_are_named_together(show):
     weights = np.stack([np.full((2, 8), 1 / 8), np.eye(8)[[2, 3]]])
     page = show(inspector(weights, ["q", "r"], keys=list("abcdefgh")).html)
+    choose(page, query=1)
     assert told(page) == "r in head 0 gives most to a, b, c, d, e, and 3 more: 1/8 each."
     choose(page, head=1)
     assert told(page) == "r in head 1 gives most to d: 1."
@@ -116,6 +141,7 @@ def test_keys_that_share_the_top_are_named_together(show):
 def test_query_without_a_key_looks_at_nothing(show):
     weights = np.array([[[0.25, 0.75], [0.0, 0.0]]])
     page = show(inspector(weights, ["q", "r"], keys=["a", "b"]).html)
+    choose(page, query=1)
     assert told(page) == "r in head 0 looks at nothing."
     hidden = np.array([[True, True], [False, False]])
     page = show(inspector(weights, ["q", "r"], keys=["a", "b"], mask=hidden).html)
@@ -137,18 +163,19 @@ def test_all_keys_of_a_query_are_a_press_away(show):
 
 
 def shapes(page):
-    """For each tint of the map of a page, 11 for what is crossed out, the cells as (query, key)."""
+    """The tint of each cell (query, key) of the map of a page, 11 for a dot alone."""
     cells = {}
-    for tint, path in enumerate(page.locator("g > path").all()):
+    paths = page.locator("[data-head] > path").all() + page.locator(".tl-dots > path").all()
+    for tint, path in enumerate(paths):
         for piece in re.findall("M[^M]+", path.get_attribute("d")):
             x, y, *rest = map(float, re.findall(r"-?[\d.]+", piece))
-            width = rest[0] - x if "H" in piece else rest[0]
-            for s in range(int(x), round(x + width + 0.3)):
+            end = rest[0] + 0.49 if "H" in piece else x + rest[0]
+            for s in range(int(x), round(end)):
                 cells[int(y), s] = tint
     return cells
 
 
-def test_map_shows_every_weight_in_tenths_and_crosses_out_what_is_hidden(show):
+def test_map_shows_every_weight_in_tenths_and_a_dot_for_what_is_hidden(show):
     page, weights = show(letters_html()), random_weights(5, 9)
     for h in (0, 3):
         choose(page, head=h)
@@ -168,29 +195,65 @@ def test_cells_of_a_large_map_are_joined_and_all_there(show):
         assert tint == (11 if s > t else np.floor(10 * np.round(weights[0, t, s], 3) + 0.5))
 
 
-def test_hidden_keys_are_drawn_as_lines_and_zeros_as_cells(show):
+def inked(page, query, key):
+    """The share of a cell's pixels, without its numbers, that are not of the page's paper."""
+    page.add_style_tag(content=".tl-weights text, .tl-frames { display: none; }")
+    (x, y), (right, below) = point(page, query, key), point(page, query + 1, key + 1)
+    width, height = right - x, below - y
+    clip = {"x": x - width / 2, "y": y - height / 2, "width": width, "height": height}
+    pixels = imread(BytesIO(page.screenshot(clip=clip)))[..., :3]
+    return (abs(pixels - 1).max(axis=-1) > 0.02).mean()
+
+
+def test_hidden_key_is_a_dot_and_a_weight_of_0_is_a_cell_with_its_number(show):
     weights = np.array([[[1.0, 0.0], [0.5, 0.5]]])
-    crossed = "g > path:nth-child(12)"
     page = show(inspector(weights, ["a", "b"]).html)
-    assert page.locator(crossed).get_attribute("d") == ""
+    assert page.locator(".tl-dots path").get_attribute("d") == ""
+    assert page.locator("g[data-numbers] > text").all_text_contents() == ["1", "0", "1/2", "1/2"]
     assert shapes(page)[0, 1] == 0
+    assert inked(page, 0, 1) > 0.8
     page = show(inspector(weights, ["a", "b"], mask=causal_mask(2)).html)
+    assert page.locator("g[data-numbers] > text").all_text_contents() == ["1", "1/2", "1/2"]
     assert shapes(page)[0, 1] == 11
-    assert page.locator(crossed).evaluate("e => getComputedStyle(e).stroke") != "none"
+    assert 0.005 < inked(page, 0, 1) < 0.06
 
 
-def row_marked(page):
-    """The query whose row of the map is framed."""
-    return int(page.locator("g > rect").get_attribute("y") or 0)
+def marked(page, head=0):
+    """The query whose row of a map is framed, and the key whose column is."""
+    row, column = page.locator(".tl-frames").nth(head).locator("rect").all()[:2]
+    places = [(row, "y"), (column, "x")]
+    return tuple(int(r.get_attribute(at)) if r.is_visible() else None for r, at in places)
 
 
-def test_click_on_the_map_chooses_its_query(show):
+def test_click_on_a_cell_a_row_and_a_column_chooses_what_it_is(show):
     page = show(letters_html())
-    box = page.locator("g").bounding_box()
-    page.mouse.click(box["x"] + 5, box["y"] + box["height"] * 4.5 / 9)
-    assert menu(page, "Query").input_value() == "4"
-    assert row_marked(page) == 4
-    assert told(page).startswith("s in head 0 gives most to ")
+    page.mouse.click(*point(page, 4, 1))
+    assert [menu(page, name).input_value() for name in ("Query", "Key")] == ["4", "1"]
+    assert marked(page) == (4, 1)
+    assert told(page).startswith("s in head 0 gives e (1) 0.007. e (1) is asked most by ")
+    page.mouse.click(*point(page, 6, -1))
+    assert marked(page) == (6, None)
+    assert told(page).startswith("e (6) in head 0 gives most to ")
+    assert listed(page, "query") == []
+    page.mouse.click(*point(page, 9, 2))
+    assert marked(page) == (6, 2)
+    assert listed(page, "query")[0] == ("d (3)", "0.842")
+    page.mouse.click(*point(page, 9, -1))
+    assert marked(page) == (6, 2), "the corner is no row and no column"
+
+
+# Pressed on the map one after the other, and what is framed then.
+ARROWS = {
+    "Escape": (0, None),
+    "ArrowUp": (0, None),
+    "ArrowDown ArrowDown": (2, None),
+    "ArrowRight": (2, 0),
+    "ArrowRight ArrowDown": (3, 1),
+    "End ArrowRight": (3, 8),
+    "ArrowLeft": (3, 7),
+    "Home": (3, 0),
+    "Enter": (3, 1),
+}
 
 
 def test_inspector_by_keys_alone(show):
@@ -201,29 +264,202 @@ def test_inspector_by_keys_alone(show):
     page.keyboard.press("Tab")
     page.keyboard.press("Home")
     assert told(page) == "h (0) in head 1 gives most to h (0): 1.000."
-    assert row_marked(page) == 0
+    assert marked(page) == (0, None)
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    assert marked(page) == (0, 0)
+    page.keyboard.press("Tab")  # the map
+    assert page.locator("svg").evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+    for keys, place in ARROWS.items():
+        for key in keys.split():
+            page.keyboard.press(key)
+        assert marked(page) == place, keys
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     assert len(listed(page)) == 9
-    page.keyboard.press("Tab")
+    for _ in range(3):  # the queries, the link
+        page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.locator(".tl-numbers").get_attribute("open") is not None
 
 
 def test_inspector_by_touch(show):
     page = show(letters_html(), width=390, has_touch=True, is_mobile=True)
-    box = page.locator("g").bounding_box()
-    page.touchscreen.tap(box["x"] + 5, box["y"] + box["height"] * 2.5 / 9)
-    assert row_marked(page) == 2
+    page.touchscreen.tap(*point(page, 2, 1))
+    assert marked(page) == (2, 1)
+    assert listed(page, "query")[0][0] == "e (1)"
     page.get_by_role("button", name="All 9 keys").tap()
     assert len(listed(page)) == 9
     for control in page.locator("button:visible, select:visible").all():
         assert control.bounding_box()["height"] >= 44
 
 
+CHOICES = np.random.default_rng(1).integers((0, 0), (5, 9), size=(50, 2)).tolist()
+
+
+@pytest.mark.parametrize("choices", [CHOICES[:5], *long(CHOICES)], ids=len)
+def test_table_of_a_key_is_what_each_query_gives_it(show, choices):
+    weights = random_weights(5, 9)
+    page = show(letters_html())
+    page.get_by_role("button", name="All 9 queries", include_hidden=True).evaluate("e => e.click()")
+    names = [f"{x} ({i})" if LETTERS.count(x) > 1 else x for i, x in enumerate(LETTERS)]
+    for h, s in choices:
+        choose(page, head=h, key=s)
+        column = np.round(weights[h, :, s], 3)
+        order = [t for t in np.argsort(-column, kind="stable") if t >= s]
+        seen = [(names[t], f"{column[t]:.3f}") for t in order]
+        assert listed(page, "query") == [*seen, *((names[t], "hidden") for t in range(s))]
+        most = f"{names[s]} is asked most by {names[order[0]]}: {column[order[0]]:.3f}"
+        none = f"No query gives {names[s]} more than 0.000."
+        assert (most if column.any() else none) in told(page)
+
+
+def test_key_that_is_hidden_or_that_nobody_asks_is_said_to_be_so(show):
+    page = show(example_html())
+    choose(page, query=0, key=2)
+    assert told(page) == ("dogs in head 0 may not look at bark. bark is asked most by bark: 2/7.")
+    assert listed(page, "query") == [("bark", "2/7"), ("dogs", "hidden"), ("that", "hidden")]
+    page = show(inspector(np.array([[[1.0, 0.0]]]), ["q"], keys=["a", "b"]).html)
+    choose(page, key=1)
+    assert told(page) == "q in head 0 gives b 0. No query gives b more than 0."
+
+
+def test_heads_are_drawn_in_their_colours(show):
+    page = show(letters_html(), gallery_html())
+    tints = page.locator("tl-gallery g[data-head]")
+    found = {tuple(tints.nth(h).evaluate(COLOUR)) for h in range(3)}
+    assert len(found) == 3
+    element = page.locator("tl-inspector")
+    for h in range(5):
+        choose(page, head=h)
+        drawn, bar, name = (
+            element.locator(place).first.evaluate(COLOUR)
+            for place in ("g[data-head] path", ".tl-bar", ".tl-said b")
+        )
+        wanted = [int(HEAD_COLOURS[h % 4][i : i + 2], 16) for i in (1, 3, 5)]
+        ink = [int(MODES["light"][0][i : i + 2], 16) for i in (1, 3, 5)]
+        mixed = [0.6 * a + 0.4 * b for a, b in zip(wanted, ink, strict=True)]
+        np.testing.assert_allclose([drawn, bar, name], [mixed] * 3, atol=1.5)
+
+
+def contrast(*colours):
+    """The contrast of two colours, as WCAG reckons it."""
+    linear = np.array(
+        [
+            [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+            for rgb in np.array(colours) / 255
+        ]
+    )
+    dark, light = sorted(linear @ [0.2126, 0.7152, 0.0722])
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_numbers_in_a_map_stand_out_from_every_tint(show, mode):
+    tenths = np.arange(11) / 10
+    rows = np.stack([tenths, 1 - tenths], axis=-1)[None].repeat(4, axis=0)
+    page = show(inspector(rows, range(11), keys=["a", "b"]).html, mode=mode)
+    paper = page.locator("body").evaluate(COLOUR.replace(".color", ".backgroundColor"))
+    fill = COLOUR.replace(".color", ".fill")
+    for h in range(4):
+        choose(page, head=h)
+        tint = np.array(page.locator("g[data-head]").evaluate(COLOUR))
+        texts = page.locator("g[data-numbers] > text")
+        inks = texts.evaluate_all(f"all => all.map({fill})")
+        assert len(inks) == 22
+        for share, ink in zip(rows[h].ravel(), inks, strict=True):
+            opacity = 0.1 + 0.9 * share
+            behind = opacity * tint + (1 - opacity) * np.array(paper)
+            assert contrast(ink, behind) >= 4.4
+
+
+def test_pointer_shows_the_cell_that_it_would_choose(show):
+    page = show(letters_html())
+    svg, hover = page.locator("svg"), page.locator(".tl-frames rect").nth(3)
+    assert svg.evaluate("e => getComputedStyle(e).cursor") == "pointer"
+    assert not hover.is_visible()
+    page.mouse.move(*point(page, 5, 3))
+    assert [hover.get_attribute(name) for name in ("x", "y", "width")] == ["3", "5", "1"]
+    page.mouse.move(*point(page, 5, -1))
+    assert [hover.get_attribute(name) for name in ("x", "y", "width")] == ["0", "5", "9"]
+    page.mouse.move(0, 0)
+    assert not hover.is_visible()
+    assert page.get_by_text("Or choose in the map, by pointer or by arrow keys").is_visible()
+
+
+def follow(page, address):
+    """Go to an address of the page that is open."""
+    page.evaluate("hash => { location.hash = hash; }", address)
+    page.wait_for_function("() => document.querySelector('[aria-live]').textContent")
+
+
+def linked(page, kind="inspector"):
+    """Where the link of the only element leads."""
+    return page.locator(f"tl-{kind}").get_by_role("link").get_attribute("href")
+
+
+def test_link_carries_a_choice(show):
+    page = show(letters_html())
+    assert linked(page) == "#inspector=0"
+    choose(page, head=3, query=6, key=2)
+    assert linked(page) == "#inspector=0&head=3&query=6&key=2"
+    choose(page, query=8)
+    assert linked(page) == "#inspector=0&head=3&key=2", "the last query is where it begins"
+    follow(page, "#inspector=0&head=1&query=4&key=0")
+    assert [menu(page, name).input_value() for name in ("Head", "Query", "Key")] == list("140")
+    assert marked(page) == (4, 0)
+    assert listed(page, "query")[0] == ("h (0)", "1.000")
+
+
+BAD_LINKS = {
+    "head=5": "head is “5”; expected 0 to 4.",
+    "head=1&query=9": "query is “9”; expected 0 to 8.",
+    "key=-1": "key is “-1”; expected 0 to 8.",
+    "key=": "key is “”; expected 0 to 8.",
+    "key=1e0": "key is “1e0”; expected 0 to 8.",
+    "row=<b>1": "“row” was given; expected head, query, key.",
+}
+
+
+def test_bad_link_says_what_was_expected_and_changes_nothing(show):
+    page = show(letters_html())
+    choose(page, head=2, query=6, key=2)
+    before, shown = linked(page), listed(page)
+    for state, words in BAD_LINKS.items():
+        follow(page, f"#inspector=0&{state}")
+        page.wait_for_function("words => document.body.innerText.includes(words)", arg=words)
+        assert told(page) == f"The link does not fit: {words} Nothing has changed."
+        assert (linked(page), listed(page)) == (before, shown)
+
+
+WORK = """() => {
+  window.work = [];
+  document.addEventListener("tl-work", ({ detail }) => work.push(detail));
+}"""
+
+
+def test_inspector_tells_what_was_done_and_takes_it_back_in_silence(show):
+    page = show(letters_html())
+    page.evaluate(WORK)
+    choose(page, head=1, key=2)
+    assert page.evaluate("() => work") == [
+        {"state": "head=1", "done": 0, "of": 0},
+        {"state": "head=1&key=2", "done": 0, "of": 0},
+    ]
+    page = show(letters_html())
+    page.evaluate(WORK)
+    recall = "state => document.querySelector('tl-inspector').recall(state)"
+    for nonsense in ("head=7", "x=1", None, 3, {"head": 1}, ["head=1"]):
+        assert page.evaluate(recall, nonsense) is False
+        assert marked(page) == (8, None)
+    assert page.evaluate(recall, "head=1&key=2") is True
+    assert (menu(page, "Head").input_value(), marked(page)) == ("1", (8, 2))
+    assert (told(page), page.evaluate("() => work")) == ("", [])
+    assert page.evaluate("() => document.activeElement.localName") == "body"
+
+
 def reasons(page):
-    """What stands below the heads of a gallery."""
-    return [text for text in page.locator(".tl-heads p").all_inner_texts() if text]
+    """What stands below the heads of a gallery, without what is said of a cell."""
+    return [text for text in page.locator(".tl-heads p:last-child").all_inner_texts() if text]
 
 
 ALL_REASONS = ["0.25 of the first", "✓ 0.75 of the second", "0.50 of the third"]
@@ -252,8 +488,65 @@ def test_gallery_asks_for_a_choice_and_shows_without_one(show):
 
 def test_gallery_by_keys_alone(show):
     page = show(gallery_html())
-    for key in ("Tab", "Space", "ArrowDown", "Tab", "Enter"):
+    for key in ("Tab", "Space", "ArrowDown", *["Tab"] * 3, "Enter"):  # by two maps
         page.keyboard.press(key)
+    assert told(page) == "✓ Right. Head 1 scores highest."
+
+
+def test_cell_of_a_gallery_is_framed_and_told_in_every_head(show):
+    page = show(gallery_html())
+    lines = page.locator(".tl-heads svg + p")
+    page.locator("svg").nth(1).focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    weights = np.round(random_weights(3, 9), 3)[:, 2, 1]
+    assert lines.all_inner_texts() == [f"a (2) gives e (1) {weight:.3f}" for weight in weights]
+    assert [marked(page, h) for h in range(3)] == [(2, 1)] * 3
+    said = page.locator(".tl-news").inner_text()
+    assert said.startswith(f"head 0: a (2) gives e (1) {weights[0]:.3f}. head 1: a (2) gives e")
+    assert not radio(page, 1).is_checked()
+    page.keyboard.press("Enter")
+    assert radio(page, 1).is_checked()
+    page.mouse.click(*point(page, 3, 6, head=2))
+    assert lines.all_inner_texts() == ["d (3) may not look at e (6)"] * 3
+    assert radio(page, 2).is_checked()
+
+
+def test_gallery_tells_what_was_done_takes_it_back_and_has_a_link(show):
+    page = show(gallery_html())
+    page.evaluate(WORK)
+    radio(page, 2).check()
+    page.mouse.click(*point(page, 3, 1, head=2))
+    page.get_by_role("button", name="Commit").click()
+    assert [work["state"] for work in page.evaluate("() => work")] == [
+        "head=2",
+        "head=2&query=3&key=1",
+        "head=2&query=3&key=1&open=2",
+    ]
+    assert linked(page, "gallery") == "#gallery=0&head=2&query=3&key=1&open=2"
+    page = show(gallery_html())
+    page.evaluate(WORK)
+    recall = "state => document.querySelector('tl-gallery').recall(state)"
+    for nonsense in ("head=3", "open=3", "open=yes", 2, None):
+        assert page.evaluate(recall, nonsense) is False
+        assert reasons(page) == []
+    assert page.evaluate(recall, "head=2&query=3&key=1&open=2") is True
+    assert (told(page), reasons(page)) == ("✗ Not head 2. Head 1 scores highest.", ALL_REASONS)
+    assert radio(page, 2).is_checked()
+    assert [marked(page, h) for h in range(3)] == [(3, 1)] * 3
+    assert page.evaluate("() => work") == []
+    follow(page, "#gallery=0&head=9")
+    page.wait_for_function("() => document.body.innerText.includes('head is “9”')")
+    assert told(page).endswith("head is “9”; expected 0 to 2. Nothing has changed.")
+
+
+def test_head_picked_after_the_scores_is_not_judged_until_committed(show):
+    page = show(gallery_html())
+    radio(page, 2).check()
+    page.get_by_role("button", name="Commit").click()
+    radio(page, 1).check()
+    assert (told(page), reasons(page)) == ("Head 1 scores highest.", ALL_REASONS)
+    page.get_by_role("button", name="Commit").click()
     assert told(page) == "✓ Right. Head 1 scores highest."
 
 
@@ -266,15 +559,15 @@ def test_gallery_by_touch_on_the_map_itself(show):
 
 def test_each_map_of_a_gallery_is_that_of_its_head(show):
     page = show(gallery_html())
-    first = page.locator("g").first.inner_html()
     assert page.locator("g path").count() == 3 * 12
-    assert page.locator("g").nth(1).inner_html() != first
+    drawn = [page.locator("svg > g").nth(h).inner_html() for h in (0, 1)]
+    assert drawn[0] != drawn[1]
     one = show(inspector(random_weights(3, 9), LETTERS, mask=causal_mask(9)).html)
     choose(one, head=2)
     same = [path.get_attribute("d") for path in one.locator("g path").all()]
     page = show(gallery_html())
     assert [
-        path.get_attribute("d") for path in page.locator("g").nth(2).locator("path").all()
+        path.get_attribute("d") for path in page.locator("svg").nth(2).locator("path").all()
     ] == same
 
 
@@ -285,8 +578,10 @@ def test_copies_on_one_page_do_not_disturb_each_other(show):
         radio(galleries.nth(i), head).check()
     for i in (0, 1):
         galleries.nth(i).get_by_role("button", name="Commit").click()
-    assert galleries.nth(0).locator("[aria-live]").inner_text().startswith("✓ Right.")
-    assert galleries.nth(1).locator("[aria-live]").inner_text().startswith("✗ Not head 2.")
+    assert galleries.nth(0).locator("[aria-live]").first.inner_text().startswith("✓ Right.")
+    assert galleries.nth(1).locator("[aria-live]").first.inner_text().startswith("✗ Not head 2.")
+    menu(inspectors.nth(0), "Head").select_option("0")
+    menu(inspectors.nth(0), "Key").select_option("0")
     menu(inspectors.nth(1), "Head").select_option("1")
     assert "head 0" in inspectors.nth(0).locator("[aria-live]").inner_text()
     assert "head 1" in inspectors.nth(1).locator("[aria-live]").inner_text()
@@ -316,7 +611,8 @@ def operate(page):
         radio(page, 2).check()
         button.click()
     page.locator("summary:visible").evaluate_all("all => all.forEach(e => e.click())")
-    choose(page, head=1, query=3)
+    choose(page, head=1, query=3, key=1)
+    page.mouse.click(*point(page.locator("tl-gallery"), 4, 2))
 
 
 def test_nothing_sticks_out_and_axe_finds_nothing_after_use(show, mode):
@@ -332,7 +628,8 @@ def test_nothing_sticks_out_and_axe_finds_nothing_after_use(show, mode):
 
 def test_map_and_names_follow_the_colour_of_the_page(show):
     light, dark = (
-        show(letters_html(), mode=mode).locator("g").evaluate(INK) for mode in ("light", "dark")
+        show(letters_html(), mode=mode).locator("g[data-head]").evaluate(COLOUR)
+        for mode in ("light", "dark")
     )
     assert sum(dark) > sum(light) + 100
 
@@ -407,7 +704,9 @@ def test_figures_of_a_chapter_answer(open_page, name, kinds):
         if kind == "tl-gallery":
             element.get_by_role("radio").first.check()
             element.get_by_role("button", name="Commit").click()
-        assert "head" in element.locator("[aria-live]").inner_text().lower()
+        else:
+            menu(element, "Query").select_option("1")
+        assert "head" in element.locator("[aria-live]").first.inner_text().lower()
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
     assert page.problems == []
 

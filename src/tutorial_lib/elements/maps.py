@@ -33,14 +33,14 @@ def figure(kind, title, body, looks):
     return Element(html, "\n".join(text if lines else [*text, too_many]))
 
 
-def legend(looks, *names):
-    """Say how to read a map: what its tints and strokes are, and a number behind a name."""
+def legend(looks, *names, more=""):
+    """Say how to read a map: its tints and dots, a number behind a name, and what is `more`."""
     hidden = any(number is None for head in looks.rows for row in head for number in row)
-    texts = ["The stronger the blue, the larger the weight."]
-    texts += ["A line crosses out keys that the query may not look at."] * hidden
+    texts = ["The stronger the colour of the head, the larger the weight."]
+    texts += ["A dot without a tint is a key that the query may not look at."] * hidden
     repeated = any(len(set(tokens)) < len(tokens) for tokens in names)
     texts += ["A number in brackets is a place, counted from 0."] * repeated
-    return f'<p class="tl-legend">{" ".join(texts)}</p>'
+    return f'<p class="tl-legend">{" ".join([*texts, more]).strip()}</p>'
 
 
 def headings(*names):
@@ -48,10 +48,18 @@ def headings(*names):
     return "".join(f'<th scope="col">{name}</th>' for name in names)
 
 
-def picture(queries, keys, alt):
-    """Draw a map without its cells, which the script draws: names along both axes, as they fit."""
+def picture(looks, queries, keys, alt, *, room):
+    """Draw a map without its cells, which the script draws: names along both axes, as they fit.
+
+    Parameters
+    ----------
+    looks : Looks
+    queries, keys : names
+    alt : what is said to who cannot see it
+    room : pixels for the cells; where they are large enough, numbers stand in them
+    """
     queries, keys = ([_short(printable(name)) for name in names] for names in (queries, keys))
-    side = max(4, min(28, 320 // max(len(queries), len(keys))))
+    side = max(4, min(44, room // max(len(queries), len(keys))))
     step = -(-14 // side)  # a line of text is 14 pixels high
     left, below = (12 + round(7.2 * max(map(len, names))) for names in (queries, keys))
     left, upright = max(left, 54), below - 8 <= side * step
@@ -62,11 +70,14 @@ def picture(queries, keys, alt):
     for s, name in list(enumerate(keys))[::step]:
         x, turn = left + s * side + half, "" if upright else " rotate(-90)"
         texts.append(_text(x, bottom + 12, name, "middle" if upright else "end", turn))
+    fits = side >= 4 + 6 * looks.digits()
+    wide = "wide" if side * len(keys) > 180 else ""  # too small to read on a narrow screen
+    numbers = f' data-numbers="{wide}"' * fits
     width, height = left + side * len(keys) + 2, bottom + (24 if upright else below)
     return (
-        f'<svg class="tl-map" role="img" aria-label="{alt}" viewBox="0 0 {width} {height}" '
+        f'<svg class="tl-weights" role="img" aria-label="{alt}" viewBox="0 0 {width} {height}" '
         f'style="max-width: {width}px">{"".join(texts)}'
-        f'<g transform="translate({left} 20) scale({side})"></g></svg>'
+        f'<g transform="translate({left} 20)" data-side="{side}"{numbers}></g></svg>'
     )
 
 

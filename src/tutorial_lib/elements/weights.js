@@ -1,36 +1,156 @@
-// Attention weights as Python packs them, and as maps: inspector and gallery.
+// Attention weights as Python packs them, and as maps that can be asked: inspector and gallery.
 
-// The names, the fractions, and `map`, which gives a head's weights row by row: thousandths, NaN
-// where a key is hidden.
-export const unpack = (element) => {
-  const { dataset } = element.querySelector(".tl-live");
-  const [queries, keys] = [dataset.queries, dataset.keys].map((names) => JSON.parse(names));
-  const rows = dataset.weights.split(" ");
-  const map = (h) =>
-    rows
-      .slice(h * queries.length)
-      .slice(0, queries.length)
-      .map((row) => keys.map((_, s) => parseInt(row.slice(2 * s, 2 * s + 2), 36)));
-  return { queries, keys, map, fractions: JSON.parse(dataset.fractions) };
-};
+import { arrow, Exhibit } from "./exhibits/exhibit.js";
+import { all } from "./shared.js";
 
-// One path for each of 11 tints, and one that strikes out what is hidden. Neighbours of one kind
-// are drawn as one, or a large map would keep the reader waiting; in a small one, gaps part the
-// cells.
-export const drawMap = (cells, rows) => {
+const HIDDEN = 11;
+const tint = (weight) => (weight >= 0 ? Math.round(weight / 100) : HIDDEN);
+
+// One path for each of 11 tints, and a row of dots for what is hidden. Neighbours of one kind are
+// drawn as one, or a large map would keep the reader waiting; in a small one, gaps part the cells.
+const tinted = (rows) => {
   const paths = Array(12).fill("");
-  const kind = (weight) => (weight >= 0 ? Math.round(weight / 100) : 11);
   const gap = rows.length + rows[0].length > 48 ? 0 : 0.06;
   rows.forEach((row, t) => {
     for (let s = 0, end; s < row.length; s = end) {
-      const here = kind(row[s]);
-      const joins = () => end < row.length && (here == 11 || !gap) && kind(row[end]) == here;
+      const here = tint(row[s]);
+      const joins = () => end < row.length && (here == HIDDEN || !gap) && tint(row[end]) == here;
       for (end = s + 1; joins(); ) end += 1;
       const wide = end - s - gap;
-      const line = `M${s + 0.15} ${t + 0.5}H${end - 0.15}`;
-      paths[here] += here == 11 ? line : `M${s} ${t}h${wide}v${1 - gap}h-${wide}z`;
+      // A dash of no length in the middle of each cell; the last needs a little of line behind it.
+      const dots = `M${s + 0.5} ${t + 0.5}H${end - 0.49}`;
+      paths[here] += here == HIDDEN ? dots : `M${s} ${t}h${wide}v${1 - gap}h-${wide}z`;
     }
   });
-  const shapes = paths.map((d, i) => `<path d="${d}" fill-opacity="${0.08 + i * 0.092}"/>`);
-  cells.innerHTML = shapes.join("");
+  return paths.map((d, i) => `<path d="${d}" fill-opacity="${0.1 + i * 0.09}"/>`);
 };
+
+// The map of one head; `choose` gets the query and the key that a reader points at.
+class WeightMap {
+  constructor(svg, { queries, keys, number }, choose) {
+    Object.assign(this, { svg, number, sizes: [queries.length, keys.length] });
+    this.cells = svg.querySelector("g");
+    this.side = Number(this.cells.dataset.side);
+    svg.role = "application";
+    svg.onclick = (event) => choose(this.place(event));
+    svg.onpointermove = (event) => event.pointerType == "touch" || this.mark(3, this.place(event));
+    svg.onpointerleave = () => this.mark(3, {});
+  }
+
+  // The weights as numbers, black or white, where they have room.
+  written(rows) {
+    const text = (weight, s, t) => {
+      const strong = tint(weight) > 7 ? ' class="tl-strong"' : "";
+      const [x, y] = [s, t].map((place) => (place + 0.5) * this.side);
+      return weight >= 0 ? `<text x="${x}" y="${y}"${strong}>${this.number(weight)}</text>` : "";
+    };
+    if (this.cells.dataset.numbers == null) return "";
+    return rows.map((row, t) => row.map((weight, s) => text(weight, s, t)).join("")).join("");
+  }
+
+  draw(rows, head) {
+    const paths = tinted(rows);
+    const group = (what, inside) => `<g ${what} transform="scale(${this.side})">${inside}</g>`;
+    this.cells.innerHTML =
+      group('class="tl-dots"', paths.pop()) +
+      group(`data-head="${head % 4}"`, paths.join("")) +
+      this.written(rows) +
+      group('class="tl-frames"', "<rect/>".repeat(4));
+    this.mark(3, {});
+  }
+
+  // Put one of the four frames around a row, a column or a cell.
+  mark(i, { query, key }) {
+    const [T, S] = this.sizes;
+    const [width, height] = [key >= 0 ? 1 : S, query >= 0 ? 1 : T];
+    const frame = this.cells.lastElementChild.children[i];
+    Object.entries({ x: key ?? 0, y: query ?? 0, width, height }).forEach(([name, size]) => frame.setAttribute(name, size));
+    frame.style.display = (query ?? key) >= 0 ? "" : "none";
+  }
+
+  frame({ query, key }) {
+    const cell = query >= 0 && key >= 0 ? { query, key } : {};
+    [{ query }, { key }, cell].forEach((place, i) => this.mark(i, place));
+  }
+
+  // What a reader means by a point on the map or on the names beside it: a query, a key, both.
+  place({ clientX, clientY }) {
+    const matrix = this.cells.getScreenCTM().inverse();
+    const { x, y } = new DOMPoint(clientX, clientY).matrixTransform(matrix);
+    const [query, key] = [y, x].map((length) => Math.floor(length / this.side));
+    const on = (place, axis) => place >= 0 && place < this.sizes[axis];
+    const [row, column] = [query, key].map(on);
+    if (row && column) return { query, key };
+    if (row && key < 0) return { query, key: undefined };
+    return column && query > 0 ? { key } : {};
+  }
+}
+
+// An exhibit of maps. Its state is a head, a query and a key, each of which may be undefined; each
+// kind gives `first`, how it begins, `show`, which draws a state, and `tell`, which speaks of it.
+export class WeightExhibit extends Exhibit {
+  constructor(element) {
+    super(element);
+    const { dataset } = element.querySelector(".tl-live");
+    [this.queries, this.keys] = [dataset.queries, dataset.keys].map((names) => JSON.parse(names));
+    this.fractions = JSON.parse(dataset.fractions);
+    this.rows = dataset.weights.split(" ");
+    const [T, S] = [this.queries.length, this.keys.length];
+    this.sizes = { head: this.rows.length / T, query: T, key: S };
+    this.number = (weight) => this.fractions[weight] ?? (weight / 1000).toFixed(3);
+    this.maps = all(element, "svg").map((svg) => {
+      this.serve([[svg]]);
+      return new WeightMap(svg, this, (place) => this.point(svg, place));
+    });
+  }
+
+  // A weight in thousandths, NaN where the key is hidden.
+  weight(h, t, s) {
+    return parseInt(this.rows[h * this.sizes.query + t].slice(2 * s, 2 * s + 2), 36);
+  }
+
+  // The weights of a head, row by row.
+  weights(h) {
+    return this.queries.map((_, t) => this.keys.map((_, s) => this.weight(h, t, s)));
+  }
+
+  entries() {
+    const { state, first, sizes } = this;
+    const differs = (name) => state[name] >= 0 && state[name] != first[name];
+    return Object.keys(sizes).filter(differs).map((name) => [name, state[name]]);
+  }
+
+  put(entries) {
+    const next = { ...this.first };
+    for (const [name, text] of entries) {
+      const size = this.sizes[name];
+      if (!size) return `“${name}” was given; expected ${Object.keys(this.sizes).join(", ")}.`;
+      const fits = /^\d+$/.test(text) && text < size;
+      if (!fits) return `${name} is “${text}”; expected 0 to ${size - 1}.`;
+      next[name] = Number(text);
+    }
+    this.state = next;
+    this.show();
+  }
+
+  // What a reader does.
+  change(part) {
+    this.state = { ...this.state, ...part };
+    this.show();
+    this.tell();
+    this.changed();
+  }
+
+  point(svg, place) {
+    this.change(place);
+  }
+
+  keyed(svg, { key, ctrlKey, metaKey }) {
+    if (ctrlKey || metaKey) return;
+    const { state, sizes } = this;
+    if (key == "Escape") return () => this.change({ key: undefined });
+    const to = arrow(key, [state.query ?? -1, state.key ?? -1], [sizes.query, sizes.key]);
+    const stays = state.query >= 0 && state.key == null && /Up|Down/.test(key);
+    return to && (() => this.change({ query: to[0], key: stays ? undefined : to[1] }));
+  }
+}

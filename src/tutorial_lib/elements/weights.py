@@ -61,9 +61,17 @@ class Looks(NamedTuple):
             for query, row in zip(self.queries, head, strict=True)
         ]
 
+    def digits(self):
+        """Return the length of the longest weight as it is written."""
+        numbers = {number for head in self.rows for row in head for number in row} - {None}
+        return max(map(len, map(self._written, numbers)), default=0)
+
+    def _written(self, number):
+        return self.fractions.get(number, f"{number / 1000:.3f}")
+
     def _in_words(self, row):
         order = sorted((s for s, number in enumerate(row) if number), key=lambda s: -row[s])
-        texts = [self.fractions.get(row[s], f"{row[s] / 1000:.3f}") for s in order[:3]]
+        texts = [self._written(row[s]) for s in order[:3]]
         named = zip(order[:3], texts, strict=True)
         return ", ".join(f"{self.keys[s]} {text}" for s, text in named) or "nothing"
 

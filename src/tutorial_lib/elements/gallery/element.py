@@ -2,9 +2,14 @@
 
 from tutorial_lib.describe import round_stable
 from tutorial_lib.elements.maps import NO_MATH, figure, legend, picture
-from tutorial_lib.elements.markup import HIDDEN, KEYS, REGION, answer_box, button_row, inline
+from tutorial_lib.elements.markup import HIDDEN, KEYS, NEWS, REGION, answer_box, button_row, inline
 from tutorial_lib.elements.weights import read_weights
 from tutorial_lib.errors import ShapeError
+
+_HINT = (
+    "Choose a cell to see its weight in every head: point, tap, or go to a map and use the arrow "
+    "keys. A point on a map picks its head, and so does Enter."
+)
 
 
 def gallery(weights, tokens, question, answers, *, mask=None):
@@ -32,15 +37,17 @@ def gallery(weights, tokens, question, answers, *, mask=None):
     heads, reasons = [], []
     for h, (score, (_, why)) in enumerate(zip(scores, answers, strict=True)):
         name = f'<input type="radio" name="tl-heads" {KEYS}> <b data-head="{h % 4}">head {h}</b>'
-        svg = picture(tokens, tokens, f"The weights of head {h} as a map")
-        heads.append(f"<div><label>{name}\n{svg}</label><p></p></div>")
+        alt = f"The weights of head {h} as a map: arrow keys choose a query and a key"
+        svg = picture(looks, tokens, tokens, alt, room=240)
+        heads.append(f"<div><label>{name}</label>\n{svg}<p></p><p></p></div>")
         mark = f'<b class="tl-right">✓ {score}</b>' if h == best else f"<b>{score}</b>"
         reasons.append((f"head {h}", f"<dd>{mark} {inline(why)}</dd>"))
     body = [
         f"<fieldset>\n<legend>{inline(question)}</legend>",
         f'<div class="tl-live tl-heads {NO_MATH}" {HIDDEN} {looks.packed()}>',
         *heads,
-        f"</div>\n{legend(looks, tokens)}\n{button_row(['Commit', 'Show me'])}\n{REGION}",
+        f'</div>\n<p class="tl-hint tl-lists" {HIDDEN}>{_HINT}</p>{legend(looks, tokens)}',
+        f"{button_row(['Commit', 'Show me'])}\n{REGION}\n{NEWS}",
         f"{answer_box(reasons)}\n</fieldset>",
     ]
     return figure("gallery", question, body, looks)

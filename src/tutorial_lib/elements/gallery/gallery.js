@@ -1,32 +1,86 @@
 // The gallery: all heads of a layer behind a question, which one of them answers best.
 
 import { all, define } from "../shared.js";
-import { drawMap, unpack } from "../weights.js";
+import { WeightExhibit } from "../weights.js";
 
 // Copies of a gallery on one page must not share their radio buttons.
 let galleries = 0;
 
-define("tl-gallery", (gallery) => {
-  const inputs = all(gallery, "input");
-  const [commit, show] = all(gallery, "button");
-  const notes = all(gallery, "label + p");
-  const verdict = gallery.querySelector("[aria-live]");
-  const reasons = all(gallery, "dd");
-  const best = reasons.findIndex((reason) => reason.querySelector(".tl-right"));
-  const { map } = unpack(gallery);
-  galleries += 1;
-  inputs.forEach((input) => (input.name += galleries));
-  all(gallery, "g").forEach((cells, h) => drawMap(cells, map(h)));
+// Its state adds `open`: 1 where the scores are shown, 2 where they judge the head that is picked.
+class Gallery extends WeightExhibit {
+  first = {};
+  state = {};
 
-  const open = (words) => {
-    notes.forEach((note, h) => (note.innerHTML = reasons[h].innerHTML));
-    verdict.innerHTML = `${words} Head ${best} scores highest.`;
-  };
+  constructor(element) {
+    super(element);
+    this.inputs = all(element, "input");
+    this.heads = all(element, ".tl-heads > div");
+    this.spoken = all(element, "[aria-live]")[1];
+    this.reasons = all(element, "dd");
+    this.best = this.reasons.findIndex((reason) => reason.querySelector(".tl-right"));
+    this.sizes.open = 3;
+    this.maps.forEach((map, h) => map.draw(this.weights(h), h));
+  }
+
+  // What the chosen query gives to the chosen key in a head.
+  gives(h) {
+    const { query, key } = this.state;
+    if (query == null || key == null) return "";
+    const weight = this.weight(h, query, key);
+    const [from, to] = [this.queries[query], this.keys[key]].map((name) => `<em>${name}</em>`);
+    return weight >= 0
+      ? `${from} gives ${to} ${this.number(weight)}`
+      : `${from} may not look at ${to}`;
+  }
+
+  verdict() {
+    const { head, open } = this.state;
+    const wrong = `<b class="tl-wrong">✗ Not head ${head}.</b>`;
+    const judged = head == this.best ? '<b class="tl-right">✓ Right.</b>' : wrong;
+    return open ? `${open == 2 ? `${judged} ` : ""}Head ${this.best} scores highest.` : "";
+  }
+
+  show() {
+    const { head, open } = this.state;
+    this.inputs.forEach((input, h) => (input.checked = h == head));
+    this.maps.forEach((map) => map.frame(this.state));
+    this.heads.forEach((box, h) => {
+      const [at, note] = all(box, "p");
+      at.innerHTML = this.gives(h);
+      note.innerHTML = open ? this.reasons[h].innerHTML : "";
+    });
+    if (this.news.innerHTML != this.verdict()) this.news.innerHTML = this.verdict();
+  }
+
+  tell() {
+    const words = this.heads.map((_, h) => this.gives(h) && `head ${h}: ${this.gives(h)}.`);
+    if (this.spoken.innerHTML != words.join(" ")) this.spoken.innerHTML = words.join(" ");
+  }
+
+  // A point on a map picks its head too.
+  point(svg, place) {
+    const head = this.maps.findIndex((map) => map.svg == svg);
+    this.change(this.state.open ? place : { ...place, head });
+  }
+
+  enter(svg) {
+    this.point(svg, {});
+  }
+}
+
+define("tl-gallery", (element) => {
+  const gallery = new Gallery(element);
+  const [commit, show] = all(element, "button");
+  galleries += 1;
+  gallery.inputs.forEach((input, head) => {
+    input.name += galleries;
+    // The scores stay open; they say nothing of a head that is picked after them.
+    input.onchange = () => gallery.change({ head, open: gallery.state.open && 1 });
+  });
   commit.onclick = () => {
-    const picked = inputs.findIndex((input) => input.checked);
-    if (picked < 0) verdict.textContent = "Choose a head first.";
-    else if (picked == best) open('<b class="tl-right">✓ Right.</b>');
-    else open(`<b class="tl-wrong">✗ Not head ${picked}.</b>`);
+    if (gallery.state.head >= 0) gallery.change({ open: 2 });
+    else gallery.say("Choose a head first.");
   };
-  show.onclick = () => open("");
+  show.onclick = () => gallery.change({ open: 1 });
+  gallery.offer(commit.parentNode, "Link to this choice");
 });

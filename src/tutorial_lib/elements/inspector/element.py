@@ -4,14 +4,21 @@ from html import escape
 
 from tutorial_lib.describe import printable
 from tutorial_lib.elements.maps import NO_MATH, TABLE, figure, headings, legend, picture
-from tutorial_lib.elements.markup import HIDDEN, KEYS, REGION
+from tutorial_lib.elements.markup import HIDDEN, KEYS, ask, button_row
 from tutorial_lib.elements.weights import read_weights
 
+_QUESTION = "Where does a query look?"
+_MAP = "The weights of the chosen head as a map: arrow keys choose a query and a key"
+_HINT = (
+    "Or choose in the map, by pointer or by arrow keys: a query by its row, a key by its column, "
+    "both by a cell."
+)
+_KEYS = "In the map, Enter goes to the strongest key of a row, Escape back to the row."
 _FIRST = 5  # keys are listed at once, without asking for all
 
 
 def inspector(weights, tokens, *, keys=None, mask=None):
-    """Show where a head lets a query look: the reader chooses the head and the query.
+    """Show where a head lets a query look, and which queries ask a key: the reader chooses them.
 
     Parameters
     ----------
@@ -36,24 +43,34 @@ def inspector(weights, tokens, *, keys=None, mask=None):
     keys = tokens if keys is None else keys
     looks = read_weights(weights, tokens, keys, mask)
     heads = [f"head {h}" for h in range(len(looks.rows))]
-    queries = [f"{t}: {printable(token)}" for t, token in enumerate(tokens)]
-    every = f'<button type="button" aria-pressed="false" {KEYS}>All {len(keys)} keys</button>'
+    placed = [
+        [f"{i}: {printable(name)}" for i, name in enumerate(names)] for names in (tokens, keys)
+    ]
+    menus = [_select("Head", heads), _select("Query", placed[0]), _select("Key", placed[1], "none")]
     body = [
         f'<div class="tl-live {NO_MATH}" {HIDDEN} {looks.packed()}>',
-        f'<div class="tl-pick">{_select("Head", heads, 0)}',
-        f"{_select('Query', queries, len(queries) - 1)}</div>",
-        f'{REGION}\n<div class="tl-sides"><div>',
-        TABLE.format(headings("key", "weight") + "<td></td>", ""),
-        every if len(keys) > _FIRST else "",
-        f"</div>{picture(tokens, keys, 'The weights of the chosen head as a map')}</div>",
-        f"{legend(looks, tokens, keys)}</div>",
+        f'<div class="tl-pick">{"".join(menus)}</div>\n<p class="tl-hint">{_HINT}</p>',
+        f'<div class="tl-sides">\n<div>{picture(looks, tokens, keys, _MAP, room=312)}</div>',
+        f"<div>{ask(_QUESTION)}",
+        _list("key", len(keys)),
+        f"{_list('query', len(tokens))}</div>\n</div>",
+        f"{legend(looks, tokens, keys, more=_KEYS)}{button_row([])}</div>",
     ]
-    return figure("inspector", "Where does a query look?", body, looks)
+    return figure("inspector", _QUESTION, body, looks)
 
 
-def _select(label, names, chosen):
-    options = "".join(
-        f'<option value="{i}"{" selected" if i == chosen else ""}>{escape(name)}</option>'
-        for i, name in enumerate(names)
+def _list(name, length):
+    """A table of weights, the strongest first, for the script to fill."""
+    several = {"key": "keys", "query": "queries"}[name]
+    every = f'<button type="button" aria-pressed="false" {KEYS}>All {length} {several}</button>'
+    table = TABLE.format(headings(name, "weight") + "<td></td>", "")
+    return f'<div class="tl-list"><p class="tl-title"></p>\n{table}\n' + (
+        f"{every if length > _FIRST else ''}</div>"
     )
-    return f'<label>{label} <select autocomplete="off" {KEYS}>{options}</select></label>'
+
+
+def _select(label, names, none=None):
+    first = f'<option value="">{none}</option>' * (none is not None)
+    options = [f'<option value="{i}">{escape(name)}</option>' for i, name in enumerate(names)]
+    menu = f'<select autocomplete="off" {KEYS}>{first}{"".join(options)}</select>'
+    return f"<label>{label} {menu}</label>"

@@ -25,7 +25,7 @@ LIMITS = {
     "quiz": 2000,
     "predict-choice": 2000,
     "predict-number": 2600,
-    "parsons": 3500,
+    "parsons": 5000,
     "inspector": 12_800,
     "gallery": 11_400,
     "playground": 14_000,

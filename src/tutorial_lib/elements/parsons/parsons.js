@@ -1,6 +1,6 @@
 // The Parsons problem: lines of code, some of them bugs, to be put in order.
 
-import { all, define } from "../shared.js";
+import { all, define, report } from "../shared.js";
 
 // One button of a line. `move` does what it says and returns what has the focus then, if another.
 const lineButton = (puzzle, node, [name, sign, label], move) => {
@@ -17,6 +17,7 @@ const lineButton = (puzzle, node, [name, sign, label], move) => {
     const { element, program, verdict, news } = puzzle;
     all(element, "[data-wrong]").forEach((marked) => delete marked.dataset.wrong);
     verdict.textContent = "";
+    puzzle.changed();
     const place = all(program, "li").indexOf(node) + 1;
     news.textContent = place ? `Line ${place} of ${program.children.length}` : "Taken out";
   };
@@ -53,7 +54,8 @@ const codeLine = (puzzle, line) => {
   return node;
 };
 
-const judge = ({ program, verdict, reasons, solution }) => {
+const judge = (puzzle) => {
+  const { program, verdict, reasons, solution } = puzzle;
   const say = (kind, start, rest) => {
     verdict.innerHTML = `<b class="tl-${kind}">${start}</b> ${rest}`;
   };
@@ -69,7 +71,32 @@ const judge = ({ program, verdict, reasons, solution }) => {
     say("more", "Not complete.", placed.length ? "Every line so far is in its place." : "");
   } else {
     say("right", "✓ Right.", "Every line is in its place.");
+    puzzle.solved = true;
   }
+};
+
+const textsOf = (list) => all(list, "li > code").map((line) => line.textContent);
+
+// Put lines back by their texts; a line that is new in this edition stays in the pool.
+const recallLines = (puzzle, state) => {
+  const { element, pool, program, verdict, solution } = puzzle;
+  const lists = [state?.program, state?.pool];
+  const left = all(element, "li");
+  const known = textsOf(element);
+  if (!lists.every(Array.isArray)) return false;
+  const texts = lists.flat();
+  if (!texts.some((text) => known.includes(text))) return false;
+  const take = (text) => {
+    const place = left.findIndex((node) => node.querySelector("code").textContent === text);
+    return place < 0 ? [] : left.splice(place, 1);
+  };
+  const [first, rest] = lists.map((list) => list.flatMap(take));
+  program.append(...first);
+  pool.append(...rest, ...left);
+  puzzle.solved = state.solved === true && solution.every((line) => texts.includes(line));
+  verdict.textContent = "";
+  if (state.checked) judge(puzzle);
+  return { done: Number(puzzle.solved), of: 1 };
 };
 
 define("tl-parsons", (element) => {
@@ -83,6 +110,16 @@ define("tl-parsons", (element) => {
     .map((line) => line.textContent);
   source.remove();
   const puzzle = { element, pool, program, verdict, news, reasons: all(element, "dd"), solution };
+  puzzle.solved = false; // once it was, it stays so
+  puzzle.changed = () => {
+    const { solved } = puzzle;
+    const checked = verdict.textContent != "";
+    report(element, { program: textsOf(program), pool: textsOf(pool), checked, solved }, +solved, 1);
+  };
   lines.forEach((line) => pool.append(codeLine(puzzle, line)));
-  element.querySelector(".tl-row button").onclick = () => judge(puzzle);
+  element.querySelector(".tl-row button").onclick = () => {
+    judge(puzzle);
+    puzzle.changed();
+  };
+  element.recall = (state) => recallLines(puzzle, state);
 });

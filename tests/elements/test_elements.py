@@ -25,12 +25,12 @@ LIMITS = {
     "quiz": 2000,
     "predict-choice": 2000,
     "predict-number": 2600,
-    "parsons": 5000,
-    "inspector": 12_800,
-    "gallery": 11_400,
+    "parsons": 7700,
+    "inspector": 12_900,
+    "gallery": 11_500,
     "playground": 14_000,
 }
-STYLE_LIMITS = {"inspector": 5500, "gallery": 5000, "playground": 5500}
+STYLE_LIMITS = {"parsons": 4100, "inspector": 5500, "gallery": 5000, "playground": 5500}
 VOID = {"input", "br", "img"}
 
 

@@ -238,6 +238,7 @@ def check(page):
     return told(page.locator("tl-parsons"))[0]
 
 
+PHONE = {"width": 390, "has_touch": True, "is_mobile": True}
 PROBLEM = sample_bank()["parsons"]
 SOLUTION = PROBLEM["lines"]
 BUG = PROBLEM["distractors"][0]["line"]
@@ -314,7 +315,7 @@ def test_first_line_stays_when_moved_up_and_last_when_moved_down(show):
 
 
 def test_parsons_by_touch(show):
-    page = show(bank_html("parsons"), width=390, has_touch=True, is_mobile=True)
+    page = show(bank_html("parsons"), **PHONE)
     for line in SOLUTION:  # a tap anywhere on the line
         page.locator("tl-parsons ul code", has_text=re.compile(f"^{re.escape(line)}$")).tap()
     page.get_by_role("button", name="Check").tap()
@@ -322,6 +323,110 @@ def test_parsons_by_touch(show):
     for button in page.locator("button:visible").all():
         box = button.bounding_box()
         assert min(box["width"], box["height"]) >= 44
+
+
+def middle(locator):
+    """The middle of what a locator finds, on the screen."""
+    box = locator.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def grip(page, line):
+    """The handle of a line."""
+    code = page.locator("code", has_text=re.compile(f"^{re.escape(line)}$"))
+    return page.locator("tl-parsons li", has=code).locator(".tl-grip")
+
+
+def drag(page, line, x, y):
+    """Take a line by its handle and hold it over a place."""
+    page.mouse.move(*middle(grip(page, line)))
+    page.mouse.down()
+    page.mouse.move(x, y, steps=4)
+
+
+def edge(page, which, number, *, below=False):
+    """A place at the upper or the lower half of a line in a list."""
+    box = page.locator(f"tl-parsons {which} li").nth(number).bounding_box()
+    return box["x"] + 40, box["y"] + box["height"] * (0.8 if below else 0.2)
+
+
+def test_line_is_dragged_to_the_place_that_a_bar_shows(show):
+    page = show(bank_html("parsons"))
+    bar = page.locator(".tl-drop")
+    take(page, SOLUTION[0], SOLUTION[2])
+    check(page)
+    drag(page, SOLUTION[1], *edge(page, "ol", 1))
+    assert bar.is_visible()
+    assert abs(middle(bar)[1] - edge(page, "ol", 1)[1]) < 16
+    assert lines(page, "ol") == [SOLUTION[0], SOLUTION[2]], "before it is dropped"
+    page.mouse.up()
+    assert not bar.is_visible()
+    assert lines(page, "ol") == SOLUTION[:3]
+    assert told(page.locator("tl-parsons")) == ["Line 2 of 3"], "the verdict is gone"
+    drag(page, SOLUTION[3], *edge(page, "ol", 2, below=True))
+    page.mouse.up()
+    assert check(page) == "✓ Right. Every line is in its place."
+    drag(page, SOLUTION[3], *edge(page, "ol", 0))
+    page.mouse.up()
+    assert lines(page, "ol") == [SOLUTION[3], *SOLUTION[:3]]
+    drag(page, SOLUTION[0], *edge(page, "ul", 0))
+    page.mouse.up()
+    assert lines(page, "ul")[0] == SOLUTION[0]
+    assert told(page.locator("tl-parsons"))[-1] == "Taken out"
+
+
+def test_line_is_dragged_into_an_empty_program(show):
+    page = show(bank_html("parsons"))
+    drag(page, SOLUTION[0], *middle(page.locator("tl-parsons ol")))
+    page.mouse.up()
+    assert lines(page, "ol") == SOLUTION[:1]
+
+
+def test_line_dropped_outside_or_where_it_was_changes_nothing(show):
+    page = show(bank_html("parsons"))
+    take(page, *SOLUTION[:2])
+    verdict = check(page)
+    page.evaluate("() => document.addEventListener('tl-work', () => { window.moved = true; })")
+    before = lines(page, "ul"), lines(page, "ol")
+    last = page.locator("tl-parsons").bounding_box()
+    for place in ((790, last["y"] + last["height"] + 90), edge(page, "ol", 1, below=True)):
+        drag(page, SOLUTION[1], *place)
+        page.mouse.up()
+        assert (lines(page, "ul"), lines(page, "ol")) == before
+        assert page.locator("[data-dragged], [data-dragging], .tl-drop:visible").count() == 0
+    page.mouse.move(*edge(page, "ol", 0))  # no button is down
+    assert not page.locator(".tl-drop").is_visible()
+    assert told(page.locator("tl-parsons"))[0] == verdict
+    assert page.evaluate("() => window.moved") is None
+
+
+def swipe(page, start, end, *, then="touchEnd"):
+    """Move a finger over the screen."""
+    touch = page.context.new_cdp_session(page)
+    places = [[a + (b - a) * i / 8 for a, b in zip(start, end, strict=True)] for i in range(9)]
+    for i, (x, y) in enumerate(places):
+        kind = "touchMove" if i else "touchStart"
+        points = [{"x": x, "y": y}]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    touch.send("Input.dispatchTouchEvent", {"type": then, "touchPoints": []})
+
+
+def test_finger_drags_a_line_by_its_handle_and_scrolls_beside_it(show):
+    page = show(bank_html("parsons"), '<div style="height: 2000px"></div>', **PHONE)
+    take(page, SOLUTION[0], SOLUTION[2])
+    page.evaluate("() => scrollTo(0, 0)")
+    swipe(page, middle(grip(page, SOLUTION[1])), edge(page, "ol", 1))
+    assert lines(page, "ol") == SOLUTION[:3]
+    before = lines(page, "ul"), lines(page, "ol")
+    code = page.locator("tl-parsons ol code").first
+    x, y = middle(code)
+    swipe(page, (x, y), (x, y - 250))
+    page.wait_for_function("() => scrollY > 100")
+    assert (lines(page, "ul"), lines(page, "ol")) == before
+    page.evaluate("() => scrollTo(0, 0)")
+    swipe(page, middle(grip(page, SOLUTION[3])), edge(page, "ol", 1), then="touchCancel")
+    assert (lines(page, "ul"), lines(page, "ol")) == before
+    assert page.locator("[data-dragged], [data-dragging], .tl-drop:visible").count() == 0
 
 
 def test_every_element_of_a_page_wakes_though_scripts_repeat(show):

@@ -64,7 +64,8 @@ class WeightMap {
     const [T, S] = this.sizes;
     const [width, height] = [key >= 0 ? 1 : S, query >= 0 ? 1 : T];
     const frame = this.cells.lastElementChild.children[i];
-    Object.entries({ x: key ?? 0, y: query ?? 0, width, height }).forEach(([name, size]) => frame.setAttribute(name, size));
+    const sizes = { x: key ?? 0, y: query ?? 0, width, height };
+    Object.entries(sizes).forEach(([name, size]) => frame.setAttribute(name, size));
     frame.style.display = (query ?? key) >= 0 ? "" : "none";
   }
 

@@ -1,6 +1,17 @@
 // The Parsons problem: lines of code, some of them bugs, to be put in order.
 
 import { all, define, report } from "../shared.js";
+import { handle } from "./drag.js";
+
+// What follows wherever a line was moved to.
+const settle = (puzzle, node) => {
+  const { element, program, verdict, news } = puzzle;
+  all(element, "[data-wrong]").forEach((marked) => delete marked.dataset.wrong);
+  verdict.textContent = "";
+  puzzle.changed();
+  const place = all(program, "li").indexOf(node) + 1;
+  news.textContent = place ? `Line ${place} of ${program.children.length}` : "Taken out";
+};
 
 // One button of a line. `move` does what it says and returns what has the focus then, if another.
 const lineButton = (puzzle, node, [name, sign, label], move) => {
@@ -14,12 +25,7 @@ const lineButton = (puzzle, node, [name, sign, label], move) => {
   control.onclick = () => {
     const focus = move() || control;
     focus.focus();
-    const { element, program, verdict, news } = puzzle;
-    all(element, "[data-wrong]").forEach((marked) => delete marked.dataset.wrong);
-    verdict.textContent = "";
-    puzzle.changed();
-    const place = all(program, "li").indexOf(node) + 1;
-    news.textContent = place ? `Line ${place} of ${program.children.length}` : "Taken out";
+    settle(puzzle, node);
   };
   return control;
 };
@@ -49,7 +55,7 @@ const codeLine = (puzzle, line) => {
   const hang = line.textContent.search(/\S/) + 2;
   line.style = `padding-left: ${hang}ch; text-indent: -${hang}ch`;
   line.onclick = () => pool.contains(line) && add.click();
-  node.prepend(add);
+  node.prepend(handle(puzzle, node, () => settle(puzzle, node)), add);
   node.append(up, down, out);
   return node;
 };
@@ -109,12 +115,16 @@ define("tl-parsons", (element) => {
     .sort((a, b) => a.dataset.place - b.dataset.place)
     .map((line) => line.textContent);
   source.remove();
-  const puzzle = { element, pool, program, verdict, news, reasons: all(element, "dd"), solution };
+  const bar = document.createElement("div");
+  bar.className = "tl-drop";
+  element.append(bar);
+  const reasons = all(element, "dd");
+  const puzzle = { element, pool, program, verdict, news, reasons, solution, bar };
   puzzle.solved = false; // once it was, it stays so
   puzzle.changed = () => {
     const { solved } = puzzle;
-    const checked = verdict.textContent != "";
-    report(element, { program: textsOf(program), pool: textsOf(pool), checked, solved }, +solved, 1);
+    const state = { program: textsOf(program), pool: textsOf(pool), solved };
+    report(element, { ...state, checked: verdict.textContent != "" }, Number(solved), 1);
   };
   lines.forEach((line) => pool.append(codeLine(puzzle, line)));
   element.querySelector(".tl-row button").onclick = () => {

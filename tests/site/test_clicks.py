@@ -375,6 +375,7 @@ def test_line_is_dragged_to_the_place_that_a_bar_shows(show):
     assert told(page.locator("tl-parsons"))[-1] == "Taken out"
 
 
+@pytest.mark.long
 def test_line_is_dragged_into_an_empty_program(show):
     page = show(bank_html("parsons"))
     drag(page, SOLUTION[0], *middle(page.locator("tl-parsons ol")))

@@ -314,6 +314,7 @@ def test_table_of_a_key_is_what_each_query_gives_it(show, choices):
         assert (most if column.any() else none) in told(page)
 
 
+@pytest.mark.long
 def test_key_that_is_hidden_or_that_nobody_asks_is_said_to_be_so(show):
     page = show(example_html())
     choose(page, query=0, key=2)
@@ -354,6 +355,7 @@ def contrast(*colours):
     return (light + 0.05) / (dark + 0.05)
 
 
+@pytest.mark.long
 def test_numbers_in_a_map_stand_out_from_every_tint(show, mode):
     tenths = np.arange(11) / 10
     rows = np.stack([tenths, 1 - tenths], axis=-1)[None].repeat(4, axis=0)
@@ -372,6 +374,7 @@ def test_numbers_in_a_map_stand_out_from_every_tint(show, mode):
             assert contrast(ink, behind) >= 4.4
 
 
+@pytest.mark.long
 def test_pointer_shows_the_cell_that_it_would_choose(show):
     page = show(letters_html())
     svg, hover = page.locator("svg"), page.locator(".tl-frames rect").nth(3)
@@ -540,6 +543,7 @@ def test_gallery_tells_what_was_done_takes_it_back_and_has_a_link(show):
     assert told(page).endswith("head is “9”; expected 0 to 2. Nothing has changed.")
 
 
+@pytest.mark.long
 def test_head_picked_after_the_scores_is_not_judged_until_committed(show):
     page = show(gallery_html())
     radio(page, 2).check()

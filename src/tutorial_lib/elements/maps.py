@@ -62,7 +62,7 @@ def picture(looks, queries, keys, alt, *, room):
     side = max(4, min(44, room // max(len(queries), len(keys))))
     step = -(-14 // side)  # a line of text is 14 pixels high
     left, below = (12 + round(7.2 * max(map(len, names))) for names in (queries, keys))
-    left, upright = max(left, 54), below - 8 <= side * step
+    left, upright = max(left, 58), below - 8 <= side * step
     bottom, half = 20 + side * len(queries), side / 2
     texts = [_text(left - 6, 10, "query ↓", "end"), _text(left - 6, bottom + 12, "key →", "end")]
     for t, name in list(enumerate(queries))[::step]:

@@ -35,10 +35,11 @@ def gallery(weights, tokens, question, answers, *, mask=None):
     scores = _scores(answers, len(looks.rows))
     best = scores.index(max(scores, key=float))
     heads, reasons = [], []
+    room = 240 if len(scores) < 3 else 168  # three stand side by side on the page
     for h, (score, (_, why)) in enumerate(zip(scores, answers, strict=True)):
         name = f'<input type="radio" name="tl-heads" {KEYS}> <b data-head="{h % 4}">head {h}</b>'
         alt = f"The weights of head {h} as a map: arrow keys choose a query and a key"
-        svg = picture(looks, tokens, tokens, alt, room=240)
+        svg = picture(looks, tokens, tokens, alt, room=room)
         heads.append(f"<div><label>{name}</label>\n{svg}<p></p><p></p></div>")
         mark = f'<b class="tl-right">✓ {score}</b>' if h == best else f"<b>{score}</b>"
         reasons.append((f"head {h}", f"<dd>{mark} {inline(why)}</dd>"))

@@ -390,8 +390,9 @@ def test_line_dropped_outside_or_where_it_was_changes_nothing(show):
     page.evaluate("() => document.addEventListener('tl-work', () => { window.moved = true; })")
     before = lines(page, "ul"), lines(page, "ol")
     last = page.locator("tl-parsons").bounding_box()
-    for place in ((790, last["y"] + last["height"] + 90), edge(page, "ol", 1, below=True)):
-        drag(page, SOLUTION[1], *place)
+    outside = 790, last["y"] + last["height"] + 90
+    for line, place in ((0, outside), (1, edge(page, "ol", 1, below=True))):
+        drag(page, SOLUTION[line], *place)
         page.mouse.up()
         assert (lines(page, "ul"), lines(page, "ol")) == before
         assert page.locator("[data-dragged], [data-dragging], .tl-drop:visible").count() == 0

@@ -22,9 +22,9 @@ from tutorial_lib.elements.quiz.element import draw_quiz
 from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 
 LIMITS = {
-    "quiz": 2000,
-    "predict-choice": 2000,
-    "predict-number": 2600,
+    "quiz": 3000,
+    "predict-choice": 3200,
+    "predict-number": 3900,
     "parsons": 7700,
     "inspector": 12_900,
     "gallery": 11_500,

@@ -16,7 +16,8 @@ def option(text, why, correct=False):
 
 def question(text, *options, source=None):
     """One question of a quiz."""
-    return {"question": text, "from": source, "options": list(options)}
+    read = "Round 1: all of it"
+    return {"question": text, "from": source, "read": read, "options": list(options)}
 
 
 _BANK = {

@@ -22,7 +22,8 @@ def load_bank(chapter):
 def check_bank(bank, chapter):
     """Return a bank that can be drawn; refuse any other, naming the key that is wrong.
 
-    A page without a Parsons problem has `"parsons": null`. A question may say `"computed": "name"`,
+    A page without a Parsons problem has `"parsons": null`. A question of a quiz names in `"read"`
+    the heading to read again, on the page that it is from. A question may say `"computed": "name"`,
     the function that proves its key; a test runs it, no page shows it.
 
     Raises
@@ -34,8 +35,9 @@ def check_bank(bank, chapter):
     for here, prediction in _items(bank, "predictions", where):
         _check_prediction(prediction, here)
     for here, question in _items(bank, "quiz", where):
-        _keys(question, ("question", "from", "options"), here, may=("computed",))
+        _keys(question, ("question", "from", "read", "options"), here, may=("computed",))
         _text(question, "question", here)
+        _text(question, "read", here)
         if question["from"] is not None:
             _text(question, "from", here)
         _check_options(question, here)

@@ -1,5 +1,6 @@
 """A question with radio buttons, as quiz and prediction ask it."""
 
+import re
 from html import escape
 
 from tutorial_lib.elements.markup import (
@@ -25,8 +26,19 @@ def choice(mark, question, name, buttons):
         verdict = RIGHT if option["correct"] else WRONG
         reasons.append((text, f"<dd>{verdict} {inline(option['why'])}{note}</dd>"))
     legend = f"<legend><b>{mark}</b> {inline(question['question'])}</legend>"
-    row = [button_row(buttons), REGION, answer_box(reasons)]
+    row = [button_row(buttons), REGION, answer_box(reasons, again=read_again(question))]
     return "\n".join(["<fieldset>", legend, *options, *row, "</fieldset>"])
+
+
+def read_again(question):
+    """Link to what a question of a quiz is about; a prediction stands where that is."""
+    heading, source = question.get("read"), question.get("from")
+    if heading is None:
+        return ""
+    where = f"chapter {source[:2]}, {heading}" if source else heading
+    page = f"{source}.ipynb" if source else ""
+    anchor = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+    return f'<div>Read again: <a href="{escape(page)}#{anchor}">{escape(where)}</a></div>\n'
 
 
 def plain_choice(mark, question):

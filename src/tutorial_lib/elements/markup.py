@@ -58,10 +58,10 @@ def ask(question):
     return f'<div class="tl-says">{said}<p class="tl-ask">{inline(question)}</p></div>'
 
 
-def answer_box(reasons, solution=""):
+def answer_box(reasons, solution="", again=""):
     """What a reader without scripts opens; the script of the element reads it from here."""
     rows = [f"<dt>{term}</dt>\n{reason}" for term, reason in reasons]
-    body = "\n".join([f"{solution}<dl>", *rows, "</dl>"])
+    body = "\n".join([f"{solution}<dl>", *rows, f"</dl>{again}"])
     return f"<details>\n<summary>Answer</summary>\n{body}\n</details>"
 
 

@@ -15,6 +15,7 @@ SOLUTION = ("Show a solution", "Hide the solution")
 PICTURE = ("Show the code of this picture", "Hide the code of this picture")
 CODE = ("Show the code", "Hide the code")
 OUTPUT = ("Show the output", "Hide the output")
+WAITS = "○ "  # how a check begins that waits for the reader
 DRAWN = ('class="ahh-figure', "<svg")
 
 
@@ -58,7 +59,7 @@ def fold_set_up(cells):
 
 
 class NameFolds(SphinxPostTransform):
-    """Name the folds that myst-nb has made, and join those of the set-up."""
+    """Name the folds that myst-nb has made, join those of the set-up, tell what waits."""
 
     default_priority = 200  # myst-nb folds at 199
     formats = ("html",)
@@ -67,6 +68,9 @@ class NameFolds(SphinxPostTransform):
         """Change the page in place."""
         cells = [node for node in self.document.findall(nodes.container) if is_cell(node)]
         for cell in cells:
+            for printed in cell.findall(nodes.literal_block):
+                if printed.astext().startswith(WAITS):
+                    printed["classes"].append("book-waits")
             for fold in cell.findall(HideCodeCellNode):
                 fold["prompt_show"], fold["prompt_hide"] = prompts(cell, fold)
         if cells and is_machinery(cells[0]):

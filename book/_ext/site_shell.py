@@ -45,6 +45,8 @@ MENDS = (
     ),
     # A notebook opened as text in a new tab; it is there to be saved.
     (r'target="_blank"(\s+class="btn btn-sm btn-download-source-button)', r"download\1"),
+    # Markdown's links to notebooks lead to pages; what an element links to is HTML already.
+    (r'(Read again: <a href="\w+)\.ipynb#', r"\1.html#"),
     # What a policy without inline scripts refuses; site.js answers these buttons.
     (r'<button onclick="(?:window\.print|toggleFullScreen)\(\)"', "<button"),
     # An icon stands beside a text or in a button with a name; its glyph is no letter.
@@ -67,13 +69,15 @@ STORES = """
           window[name].removeItem("?");
         } catch {
           const kept = new Map();
+          let store;
           try {
-            for (const entry of Object.entries(window[name])) kept.set(...entry);
+            store = window[name];
+            for (const entry of Object.entries(store)) kept.set(...entry);
           } catch {}
           const value = {
             getItem: (key) => kept.get(String(key)) ?? null,
             setItem: (key, text) => void kept.set(String(key), String(text)),
-            removeItem: (key) => void kept.delete(String(key)),
+            removeItem: (key) => void (kept.delete(String(key)), store?.removeItem(key)),
             key: (i) => [...kept.keys()][i] ?? null,
             clear: () => kept.clear(),
             get length() { return kept.size; },

@@ -1,59 +1,8 @@
-// The foot of a page and its printing. Everything reads without this script, which adds a mark on
-// what has been read, the section to a report, and the answers to the end of what is printed.
+// The foot of a page and its printing. Everything reads without this script, which adds the section
+// to a report, and the answers to the end of what is printed.
 {
   const all = (root, selector) => [...root.querySelectorAll(selector)];
   const page = document.documentElement;
-
-  // Which pages are read, by their place below the book's root; only this browser knows. A place
-  // with `false` is one whose mark the reader took away.
-  const root = new URL(page.dataset.content_root, location).pathname;
-  const placeOf = (url) => new URL(url, location).pathname.slice(root.length);
-  const key = `read:${root}`;
-  const here = placeOf("");
-  const box = document.querySelector(".book-mark input");
-  let marks = {};
-
-  const recall = () => {
-    try {
-      marks = JSON.parse(localStorage.getItem(key)) || {};
-    } catch {
-      // Refused or spoilt: what this page has marked so far stays.
-    }
-    if (box) box.checked = marks[here];
-    for (const link of all(document, ".bd-links a.internal")) {
-      const read = marks[placeOf(link.href)];
-      link.classList.toggle("book-read", Boolean(read));
-      link.querySelector(".visually-hidden")?.remove();
-      const said = '<span class="visually-hidden"> (read)</span>';
-      if (read) link.insertAdjacentHTML("beforeend", said);
-    }
-  };
-
-  const mark = (read) => {
-    marks[here] = read;
-    try {
-      localStorage.setItem(key, JSON.stringify(marks));
-      // What the head of the page has put in the place of a store lasts as long as the page.
-      if (!(localStorage instanceof Storage)) throw localStorage;
-    } catch {
-      document.querySelector(".book-kept").textContent =
-        "This browser keeps nothing for the book: the mark lasts until you leave the page.";
-    }
-    recall();
-  };
-
-  recall();
-  addEventListener("pageshow", recall); // a page that comes back as it was left
-
-  if (box) {
-    // The end of a page marks it, unless the reader has decided or, by keyboard, is about to.
-    const end = new IntersectionObserver(([{ isIntersecting }]) => {
-      if (isIntersecting && !(here in marks)) mark(true);
-    });
-    end.observe(document.querySelector(".book-foot"));
-    box.onfocus = () => end.disconnect();
-    box.onchange = () => mark(box.checked);
-  }
 
   // A report names the section that is on the screen when its link is reached for.
   const titleOf = (heading) => {

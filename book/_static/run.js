@@ -1,7 +1,8 @@
 // *Run in the browser*: the page's code cells become editable and run in order, in a worker.
 //
 // Nothing is loaded before the button is pressed. `book/_ext/runnable.py` places the button;
-// `run-worker.js` is the other side. One request goes to it at a time, and Stop ends it.
+// `run-worker.js` is the other side. One request goes to it at a time, and Stop ends it. What is
+// typed is told to the page as elements tell their work, and what the page has kept comes back.
 
 {
   const bar = document.querySelector(".tl-run");
@@ -19,6 +20,8 @@
     `(#.*)|([bfruBFRU]{0,2}(?:${QUOTED}))|\\b(${KEYWORDS.replaceAll(" ", "|")})\\b|\\b(\\d[\\w.]*)`,
     "g"
   );
+  const PATIENCE = 20_000; // ms without news from the host of Python
+  const PAUSE = 400; // ms after a key until the text is told
   const OUTPUTS = {
     stdout: "stream highlight-myst-ansi",
     stderr: "stream stderr highlight-myst-ansi",
@@ -58,6 +61,19 @@
     giveUp?.(Error(reason));
   };
 
+  let silence;
+  const expectNews = () => {
+    clearTimeout(silence);
+    silence = setTimeout(
+      () =>
+        tell(
+          `${status.textContent} Nothing new for ${PATIENCE / 1000} seconds. It may still come. ` +
+            "If not, press Stop and then the button again. The link to Colab runs the chapter too."
+        ),
+      PATIENCE
+    );
+  };
+
   const start = async () => {
     if (worker) return;
     if (location.protocol == "file:" || !isSecureContext) {
@@ -69,6 +85,7 @@
     worker = new Worker(file("run-worker.js"), { type: "module" });
     tell("Python is starting.");
     meter.hidden = false;
+    expectNews();
     const message = { lock: file("pyodide.json"), wheel: file(bar.dataset.wheel) };
     await ask(message, ({ host, files, of, bytes }) => {
       meter.max = of;
@@ -79,7 +96,9 @@
           ? `Python is loading from ${host}: ${files} of ${of} files, ${size}.`
           : `All ${of} files are here, ${size}. Python is starting.`
       );
+      expectNews();
     });
+    clearTimeout(silence);
     meter.hidden = true;
   };
 
@@ -115,12 +134,58 @@
     } else newLine(event);
   };
 
-  const button = (words, cell, onclick) => {
+  const button = (words, { number }, onclick) => {
     const node = make("button", "", words);
     node.type = "button";
-    node.ariaLabel = `${words}: cell ${cell.number}`;
+    if (number) node.ariaLabel = `${words}: cell ${number}`;
     node.onclick = onclick;
     return node;
+  };
+
+  // The reader's own text of a cell, if it differs from the book's, which may stand in its place.
+
+  const tellWork = (node, state) => {
+    const detail = { state, done: 0, of: 0 };
+    node.dispatchEvent(new CustomEvent("tl-work", { bubbles: true, detail }));
+    return detail.kept;
+  };
+
+  const tellText = (cell) => {
+    clearTimeout(cell.timer);
+    cell.timer = null;
+    const { mine, area, box } = cell;
+    const kept = tellWork(box, mine == null ? null : { text: mine, aside: area.value != mine });
+    if (mine != null && !kept) {
+      mark(cell, "This browser keeps nothing: your text lasts until you leave the page.");
+    }
+  };
+
+  const put = (cell, text) => {
+    cell.area.value = text;
+    paint(cell);
+    nameOther(cell);
+  };
+
+  const nameOther = ({ other, mine, area, source, number }) => {
+    other.hidden = mine == null;
+    other.textContent = area.value == source ? "Your text" : "The book’s text";
+    other.ariaLabel = `${other.textContent}: cell ${number}`;
+  };
+
+  const exchange = (cell) => {
+    put(cell, cell.area.value == cell.source ? cell.mine : cell.source);
+    mark(cell, "");
+    tellText(cell);
+  };
+
+  const onInput = (cell) => {
+    const { value } = cell.area;
+    cell.mine = value == cell.source ? null : value;
+    paint(cell);
+    nameOther(cell);
+    mark(cell, "");
+    clearTimeout(cell.timer);
+    cell.timer = setTimeout(() => tellText(cell), PAUSE);
   };
 
   const edit = (cell) => {
@@ -131,10 +196,7 @@
     Object.assign(cell.area, { value: cell.source, spellcheck: false, autocapitalize: "off" });
     cell.area.ariaLabel = `Code of cell ${cell.number}`;
     Object.assign(cell.area, { wrap: "off", rows: 1 });
-    cell.area.oninput = () => {
-      paint(cell);
-      mark(cell, "");
-    };
+    cell.area.oninput = () => onInput(cell);
     cell.area.onkeydown = (event) => onKey(cell, event);
     const frame = make("div", "tl-edit");
     cell.copy.replaceWith(frame);
@@ -142,6 +204,8 @@
     cell.state = make("span", "tl-state");
     cell.stop = button("Stop", cell, stop);
     cell.stop.hidden = true;
+    cell.other = button("The book’s text", cell, () => exchange(cell));
+    cell.other.hidden = true;
     cell.input.append(
       make(
         "div",
@@ -150,6 +214,7 @@
         button("Run", cell, () => run([cell], cell)),
         button("Run all above", cell, () => run(cells.slice(0, cell.number - 1))),
         cell.stop,
+        cell.other,
         cell.state
       )
     );
@@ -163,6 +228,49 @@
       number: i + 1,
       source: cell.input.querySelector("pre").textContent.replace(/\n$/, ""),
     }));
+
+  // Two cells may begin with the same text; then their order tells them apart.
+  for (const cell of cells) {
+    const before = cells.slice(0, cell.number - 1);
+    const same = before.filter(({ source }) => source == cell.source);
+    cell.box.keptAs = `code ${cell.source}${"\n".repeat(same.length)}`;
+    cell.box.recall = (state) => {
+      if (typeof state?.text != "string" || cell.timer) return false;
+      if (!cell.area) edit(cell);
+      cell.mine = state.text == cell.source ? null : state.text;
+      put(cell, state.aside === true ? cell.source : state.text);
+      mark(cell, state.aside === true ? "" : "Your text is back.");
+      return true;
+    };
+  }
+  const flush = () => cells.filter(({ timer }) => timer).forEach(tellText);
+  addEventListener("pagehide", flush);
+  document.addEventListener("visibilitychange", flush);
+
+  // Texts of the reader's whose cells read otherwise in this edition: [key, text] of each.
+  bar.recall = (left) => {
+    bar.querySelector(".tl-mine")?.remove();
+    if (!left.length) return;
+    const summary = make("summary", "", "Your code from an earlier edition");
+    const box = make("details", "tl-mine", summary);
+    for (const [key, text] of left) {
+      const was = make("code", "", key.split("\n")[0].replace("code ", ""));
+      const pre = make("pre", "", text);
+      pre.tabIndex = 0; // a long line scrolls, also by keys
+      const row = make("div", "", make("p", "", "In place of ", was, " you wrote:"), pre);
+      row.keptAs = key;
+      row.append(
+        button("Remove", {}, () => {
+          tellWork(row, null);
+          summary.focus();
+          row.remove();
+          if (!box.querySelector("pre")) box.remove();
+        })
+      );
+      box.append(row);
+    }
+    bar.append(box);
+  };
 
   const mark = (cell, state) => {
     cell.state.textContent = state;
@@ -187,6 +295,7 @@
     }
     if (kind == "html") {
       block.innerHTML = text;
+      block.dispatchEvent(new Event("tl-shown", { bubbles: true }));
       return;
     }
     const pre = block.querySelector("pre") ?? make("pre", "");
@@ -240,6 +349,7 @@
   const fail = (error) => {
     const [cell] = queue;
     end();
+    clearTimeout(silence);
     queue = [];
     meter.hidden = true;
     cells.forEach((cell) => cell.state && mark(cell, ""));
@@ -259,7 +369,7 @@
     setBusy(true);
     try {
       await start();
-      if (!cells[0].area) ready();
+      if (!isReady) ready();
       while (queue.length) await runNext();
     } catch (error) {
       fail(error);
@@ -267,24 +377,26 @@
     setBusy(false);
   };
 
+  let isReady = false;
   const ready = () => {
-    cells.forEach(edit);
+    isReady = true;
+    cells.filter(({ area }) => !area).forEach(edit);
     startButton.textContent = "Run all cells";
     tell(
       "Python is ready, and every cell can be edited. Shift+Enter runs the cell you are in. " +
-        "Reload the page to have the book’s own text again."
+        "Your text stays in this browser; a button of its cell shows the book’s again."
     );
     setBusy(true);
   };
 
   const stop = () =>
     end(
-      cells[0].area
+      isReady
         ? "Stopped. Python has ended and its variables are gone. The next run starts it again; " +
             "“Run all above” brings the variables back."
         : "Stopped before Python was ready."
     );
 
-  startButton.onclick = () => run(cells[0].area ? cells : []);
+  startButton.onclick = () => run(isReady ? cells : []);
   stopButton.onclick = stop;
 }

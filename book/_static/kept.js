@@ -1,0 +1,316 @@
+// What a reader does on a page stays in this browser: answers, what was opened, lines in order,
+// exhibits, code. The marks in the contents and the way to go on are made from it, and it can be
+// forgotten. Every page reads and answers without this script, and without a store.
+//
+// An element tells its state by the event `tl-work` and takes it back by `recall(state)`. Each page
+// has a record: { version, at, last, read, work, parts: { key: { state, done } } }. Anybody may
+// have written it, so nothing in it is believed.
+{
+  const VERSION = 1;
+  const KINDS = ["predict", "quiz", "parsons"];
+  const LOST =
+    "This browser keeps nothing for the book: what you do lasts until you leave the page.";
+  const all = (root, selector) => [...root.querySelectorAll(selector)];
+  const root = new URL(document.documentElement.dataset.content_root, location).pathname;
+  const prefix = `kept:${root}`;
+  const placeOf = (url) => new URL(url, location).pathname.slice(root.length);
+  const here = placeOf("");
+  const foot = document.querySelector(".book-foot");
+  const said = foot?.querySelector(".book-kept");
+
+  // Reading: what has another form than it should counts as nothing.
+
+  const plain = (value) => (/^\[object O/.test({}.toString.call(value)) ? value : {});
+  const count = (value) => (Number.isSafeInteger(value) && value > 0 ? value : 0);
+  const textOf = (value) => (typeof value == "string" ? value : "");
+
+  const load = (place) => {
+    let found;
+    try {
+      found = plain(JSON.parse(localStorage.getItem(prefix + place)));
+    } catch {
+      found = {}; // refused, or no JSON
+    }
+    if (found.version !== VERSION) found = {};
+    const work = plain(found.work);
+    const pair = ([done, of]) => [Math.min(count(done), count(of)), count(of)];
+    return {
+      version: VERSION,
+      at: count(found.at),
+      last: textOf(found.last),
+      read: found.read === true,
+      work: Object.fromEntries(KINDS.map((kind) => [kind, pair([work[kind]].flat())])),
+      parts: plain(found.parts),
+    };
+  };
+
+  // Keys: the place on the page may change with the next edition, what is asked or shown there does
+  // not. They are taken from the page as it came, before any script changes it.
+
+  const hash = (text) => {
+    let sum = 0;
+    for (let i = 0; i < text.length; i++) sum = Math.imul(sum ^ text.charCodeAt(i), 16777619);
+    return (sum >>> 0).toString(36);
+  };
+
+  const folds = new Map();
+  for (const fold of all(document, "article details")) {
+    if (fold.closest(".tl")) continue;
+    const words = [fold.className, fold.querySelector("summary"), fold.closest(".cell") ?? fold];
+    folds.set(fold, `fold ${hash(words.map((node) => node?.textContent ?? node).join())}`);
+  }
+
+  const asked = (element) => element.querySelector("legend, label[for]")?.textContent;
+  const keyOf = (element) =>
+    element.keptAs ?? (element.matches(".tl-predict") ? `predict ${asked(element)}` : element.id);
+
+  const questions = all(document, KINDS.map((kind) => `.tl-${kind}`).join()).map((element) => ({
+    kind: KINDS.find((kind) => element.matches(`.tl-${kind}`)),
+    key: keyOf(element),
+    of: all(element, "fieldset").length || 1,
+  }));
+
+  const workOf = (parts) => {
+    const work = Object.fromEntries(KINDS.map((kind) => [kind, [0, 0]]));
+    for (const { kind, key, of } of questions) {
+      work[kind][0] += Math.min(count(plain(parts[key]).done), of);
+      work[kind][1] += of;
+    }
+    return work;
+  };
+
+  // Writing: each time into what stands there now, which another tab may have written. What the
+  // store does not take waits for the next time.
+
+  let waiting = {};
+  let forgotten = false;
+  const merged = () => {
+    const found = load(here);
+    return { ...found, ...waiting, parts: { ...found.parts, ...waiting.parts } };
+  };
+  let record = merged();
+
+  const save = () => {
+    if (forgotten) return true;
+    record = merged();
+    record.work = workOf(record.parts);
+    try {
+      localStorage.setItem(prefix + here, JSON.stringify(record));
+      // What the head of the page has put in the place of a store lasts as long as the page.
+      if (!(localStorage instanceof Storage)) throw localStorage;
+      waiting = {};
+      return true;
+    } catch {
+      if (said) said.textContent = LOST;
+      return false;
+    } finally {
+      showMarks();
+    }
+  };
+
+  const keep = (changes) => {
+    const parts = { ...waiting.parts, ...changes.parts };
+    waiting = { ...waiting, ...changes, parts, at: Date.now() };
+    return save();
+  };
+
+  // Where a reader goes on: at an element, or else at the last exercise or section before it.
+  const anchorOf = (node) => {
+    const before = all(document, "article section[id], article [id^=exercise-]");
+    const last = before.filter((place) => place.compareDocumentPosition(node) & 4).at(-1);
+    return node.id || last?.id || "";
+  };
+
+  document.addEventListener("tl-work", ({ target, detail }) => {
+    const key = keyOf(target);
+    const { state, done } = detail;
+    const part = state == null ? undefined : { state, done };
+    if (key) detail.kept = keep({ parts: { [key]: part }, last: anchorOf(target) });
+  });
+
+  document.addEventListener(
+    "toggle",
+    ({ target }) => {
+      const key = folds.get(target);
+      const was = plain(record.parts[key]).state === true;
+      if (key && target.open != was) {
+        keep({ parts: { [key]: { state: target.open } }, last: anchorOf(target) });
+      }
+    },
+    true
+  );
+
+  // Putting back, in silence.
+
+  const recall = (element, state) => {
+    const regions = all(element, "[aria-live=polite]");
+    regions.forEach((region) => (region.ariaLive = "off"));
+    setTimeout(() => regions.forEach((region) => (region.ariaLive = "polite")), 1000);
+    try {
+      return element.recall(state);
+    } catch {
+      return false; // as if there were nothing
+    }
+  };
+
+  const putBack = (within, old) => {
+    const isNew = (key) =>
+      record.parts[key] && JSON.stringify(record.parts[key]) != JSON.stringify(old[key]);
+    for (const element of all(within, ".tl, .cell")) {
+      const key = keyOf(element);
+      if (!element.recall || !isNew(key)) continue;
+      const { state, done } = plain(record.parts[key]);
+      const found = recall(element, state);
+      // In a changed chapter fewer questions may be answered than there were.
+      record.parts[key] = { state, done: found ? count(found.done ?? done) : 0 };
+    }
+    for (const [fold, key] of folds) {
+      const { state } = plain(record.parts[key]);
+      if (isNew(key) && typeof state == "boolean") fold.open = state;
+    }
+  };
+
+  const textOfCode = (part) => textOf(plain(plain(part).state).text);
+
+  // Code whose cell reads otherwise in this edition.
+  const offerCode = () => {
+    const cells = new Set(all(document, ".cell").map(keyOf));
+    const left = Object.entries(record.parts).filter(
+      ([key, part]) => key.startsWith("code ") && !cells.has(key) && textOfCode(part)
+    );
+    document.querySelector(".tl-run")?.recall?.(left.map(([key, part]) => [key, textOfCode(part)]));
+  };
+
+  const renew = (old) => {
+    putBack(document, old);
+    offerCode();
+    const { at, work, parts } = record;
+    if (at && `${KINDS.map((kind) => work[kind])}` != `${Object.values(workOf(parts))}`) {
+      waiting.parts = { ...parts, ...waiting.parts };
+      save();
+    } else showMarks();
+  };
+
+  // What another tab has written, or happened while the page was left.
+  const renewLater = () => {
+    const old = record;
+    record = merged();
+    if (old.at && !record.at) location.reload(); // forgotten there
+    else renew(old.parts);
+  };
+
+  // The marks in the contents.
+
+  const sum = (work, i) => KINDS.reduce((total, kind) => total + work[kind][i], 0);
+  const isComplete = ({ work, read }) => (sum(work, 1) ? sum(work, 0) == sum(work, 1) : read);
+
+  const wordsOf = ({ work, read }) => {
+    const { predict, quiz, parsons } = work;
+    const words = [
+      predict[1] && `${predict.join(" of ")} predictions`,
+      quiz[1] && `quiz ${quiz.join(" of ")}`,
+      parsons[1] && (parsons[0] ? "lines in order" : "lines not yet in order"),
+    ];
+    return [...(sum(work, 0) ? words : []), read && "read"].filter(Boolean).join(", ");
+  };
+
+  const showMark = (link, page) => {
+    all(link, ".book-done, .visually-hidden").forEach((node) => node.remove());
+    const [done, of] = [0, 1].map((i) => sum(page.work, i));
+    if (!done && !page.read) return;
+    const mark = document.createElement("span");
+    mark.className = "book-done";
+    mark.ariaHidden = true;
+    mark.title = wordsOf(page);
+    mark.textContent = isComplete(page) ? "✓" : done ? `${done}/${of}` : "read";
+    const words = document.createElement("span");
+    words.className = "visually-hidden";
+    words.textContent = ` (${mark.title})`;
+    link.append(mark, words);
+  };
+
+  const links = all(document, ".bd-links a.internal");
+  const box = foot?.querySelector(".book-mark input");
+  const showMarks = () => {
+    if (box) box.checked = record.read;
+    for (const link of links) {
+      const place = placeOf(link.href);
+      showMark(link, place == here ? record : load(place));
+    }
+  };
+
+  // The way to go on, on the first page: the chapter of the last work, or the one after it.
+  const showNext = (start) => {
+    const folder = start.href.replace(/[^/]*$/, "");
+    const chapters = links
+      .filter(({ href }) => href.startsWith(folder))
+      .map((link) => ({ link, ...load(placeOf(link.href)) }));
+    const [latest] = chapters.filter(({ at }) => at).sort((a, b) => b.at - a.at);
+    const next = latest && isComplete(latest) ? chapters[chapters.indexOf(latest) + 1] : latest;
+    if (!next) return;
+    const title = next.link.firstChild.textContent.trim();
+    start.textContent = `Continue with ${title.match(/^\d+/)?.[0] ?? title.split(":")[0]}`;
+    start.title = next.link.title || title;
+    start.href = next.link.href.split("#")[0];
+    if (next.last) start.hash = next.last;
+  };
+
+  // Forgetting, once the reader has said so twice. A page that is read anew is as new.
+
+  const forget = (whole) => {
+    forgotten = true;
+    const names = Array.from({ length: localStorage.length }, (_, i) => localStorage.key(i));
+    for (const name of names) {
+      if (whole ? name.startsWith(prefix) : name == prefix + here) localStorage.removeItem(name);
+    }
+    // A browser may put back what stood in the fields of a page.
+    all(document, "article input").forEach((input) => {
+      input.checked = input.defaultChecked;
+      if (input.type == "text") input.value = input.defaultValue;
+    });
+    history.replaceState({ forgotten: whole ? "book" : "page" }, "");
+    location.reload();
+  };
+
+  const askToForget = () => {
+    const [row, question] = all(foot, ".book-forget > div");
+    const [sure, no] = all(question, "button");
+    const close = (button) => {
+      question.hidden = true;
+      row.hidden = false;
+      button.focus();
+    };
+    for (const button of all(row, "button")) {
+      button.onclick = () => {
+        question.querySelector("p").textContent = button.dataset.question;
+        question.hidden = false;
+        row.hidden = true;
+        sure.onclick = () => forget(button.dataset.forget == "book");
+        no.onclick = () => close(button);
+        question.onkeydown = ({ key }) => key == "Escape" && close(button);
+        no.focus();
+      };
+      if (history.state?.forgotten != button.dataset.forget) continue;
+      history.replaceState(null, "");
+      button.focus();
+      setTimeout(() => (said.textContent = button.dataset.done), 500);
+    }
+  };
+
+  if (foot) {
+    box.onchange = () => keep({ read: box.checked });
+    askToForget();
+  }
+  document.addEventListener("tl-shown", ({ target }) => putBack(target, {}));
+  addEventListener("storage", ({ key }) => {
+    if (key == null || key == prefix + here) renewLater();
+    else if (key.startsWith(prefix)) showMarks();
+  });
+  addEventListener("pageshow", ({ persisted }) => persisted && renewLater());
+  // The elements of a page are built when all of it is read.
+  addEventListener("DOMContentLoaded", () => {
+    renew({});
+    const start = document.querySelector("a.book-start");
+    if (start) showNext(start);
+  });
+}

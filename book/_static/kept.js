@@ -287,7 +287,9 @@
         row.hidden = true;
         sure.onclick = () => forget(button.dataset.forget == "book");
         no.onclick = () => close(button);
-        question.onkeydown = ({ key }) => key == "Escape" && close(button);
+        question.onkeydown = ({ key }) => {
+          if (key == "Escape") close(button);
+        };
         no.focus();
       };
       if (history.state?.forgotten != button.dataset.forget) continue;

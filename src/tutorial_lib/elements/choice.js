@@ -2,8 +2,8 @@
 
 import { all } from "./shared.js";
 
-// Wake a question; `changed(answered)` follows each thing its reader does. Returns its text, whether
-// it is answered, and rightly at the first try, and its state by the texts of options.
+// Wake a question; `changed(answered)` follows each thing its reader does. Returns its text,
+// whether it is answered, and rightly at the first try, and its state by the texts of options.
 export const choice = (box, changed) => {
   const inputs = all(box, "input");
   const options = inputs.map((input) => input.nextElementSibling.textContent);

@@ -20,7 +20,9 @@ const askNumber = (box, changed) => {
     } else region.textContent = "Please write a number, such as 12, 0.25 or 1/4.";
     return values.length > 0;
   };
-  const commit = () => tell(input.value) && changed(true);
+  const commit = () => {
+    if (tell(input.value)) changed(true);
+  };
   box.querySelector("button").onclick = commit;
   input.oninput = () => changed();
   input.onkeydown = ({ key }) => {

@@ -1,0 +1,449 @@
+"""What a reader does is kept by page, comes back, is counted in the contents, and is forgotten."""
+
+import gzip
+import json
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.practice.rooms import ROOMS
+from tests.site.browsing import STORES, long
+from tutorial_lib import records
+from tutorial_lib.elements.choice import read_again
+
+FIRST, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_heads.html"
+RIGHT = """() => {
+  for (const box of document.querySelectorAll("tl-quiz fieldset, tl-predict-choice fieldset")) {
+    const reasons = [...box.querySelectorAll("dd")];
+    const right = reasons.findIndex((reason) => reason.querySelector(".tl-right"));
+    box.querySelectorAll("input")[right].click();
+    box.querySelector("button").click();
+  }
+  for (const box of document.querySelectorAll("tl-predict-number")) {
+    box.querySelector("input").value = box.querySelector("dt").textContent;
+    box.querySelector("button").click();
+  }
+  for (const box of document.querySelectorAll("tl-parsons")) {
+    for (const line of box.querySelector("details pre").textContent.split("\\n")) {
+      const codes = [...box.querySelectorAll("ul code")];
+      codes.find((code) => code.textContent == line).click();
+    }
+    box.querySelector(".tl-row button").click();
+  }
+}"""
+# What a reader sees of the work: the text of elements, what is picked, typed and open.
+SEEN = """() => ({
+  texts: [...document.querySelectorAll(".tl :not(.tl-news)")].filter((e) => !e.children.length)
+    .map((e) => e.textContent),
+  picked: [...document.querySelectorAll(".tl input")]
+    .map((e) => e.type == "radio" ? e.checked : e.value),
+  open: [...document.querySelectorAll("article details")].map((e) => e.open),
+})"""
+RECORD = """() => {
+  const key = Object.keys(localStorage).find((name) => name.startsWith("kept:"));
+  const record = JSON.parse(localStorage[key]);
+  ((r) => {})(record);
+  localStorage[key] = JSON.stringify(record);
+  return record;
+}"""
+BACK_FROM_CACHE = "() => dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))"
+
+
+def commit(page, number, pick):
+    """Commit to an option of a prediction."""
+    box = page.locator(".tl-predict").nth(number - 1)
+    box.get_by_role("radio").nth(pick).check()
+    box.get_by_role("button", name="Commit").click()
+
+
+def answer(page, *picks):
+    """Answer the questions of the quiz, in order."""
+    for box, pick in zip(page.locator("tl-quiz fieldset").all(), picks, strict=False):
+        box.get_by_role("radio").nth(pick).check()
+        box.get_by_role("button").click()
+
+
+def work(page):
+    """Do something of each kind."""
+    commit(page, 1, 1)
+    page.locator(".tl-predict").nth(1).get_by_role("radio").nth(2).check()  # without committing
+    page.locator(".tl-predict").nth(2).get_by_role("textbox").fill("4/5")
+    page.locator(".tl-predict").nth(2).get_by_role("button", name="Commit").click()
+    answer(page, 0, 0, 2, 1)
+    answer(page, 2)
+    page.locator("tl-parsons ul .tl-add").nth(2).click()
+    page.locator("tl-parsons ul .tl-add").nth(4).click()
+    page.locator("tl-parsons").get_by_role("button", name="Check").click()
+    page.locator("#exercises details", has_text="Hint 1").first.locator("summary").click()
+    page.wait_for_timeout(100)  # a fold tells of itself a moment later
+
+
+def words(page, path):
+    """What the contents say of a page: to the eye, and to a screen reader."""
+    link = page.locator(f".bd-links a[href$='{path.rpartition('/')[2]}']")
+    mark = link.locator(".book-done")
+    if not mark.count():
+        return None
+    spoken = link.locator(".visually-hidden").text_content()
+    assert spoken == f" ({mark.get_attribute('title')})"
+    return mark.text_content(), mark.get_attribute("title")
+
+
+@pytest.fixture
+def kept(open_page):
+    """The page after some work: the page, what is seen of it, and the browser's state."""
+    page = open_page(FIRST)
+    work(page)
+    return page, page.evaluate(SEEN), page.context.storage_state()
+
+
+def test_what_was_done_yesterday_is_there_today(kept, open_page):
+    _, before, stored = kept
+    page = open_page(FIRST, storage_state=stored)
+    assert page.evaluate(SEEN) == before
+    assert sum(before["open"]) == 3
+    assert page.locator("tl-quiz > p").inner_text() == "4 of 5 answered."
+    assert page.evaluate("() => document.activeElement == document.body")
+    said = ("6/9", "2 of 3 predictions, quiz 4 of 5, lines not yet in order")
+    assert words(page, "#") == said
+    page.locator("a.right-next").click()
+    page.wait_for_url(f"**/{NEXT}")
+    page.wait_for_load_state("load")
+    assert words(page, FIRST) == said
+    page.go_back()
+    page.wait_for_load_state("load")
+    assert page.evaluate(SEEN) == before
+    assert page.problems == []
+
+
+def test_first_try_is_the_first_also_after_a_reload(open_page):
+    page = open_page(FIRST)
+    answer(page, 0, 0, 0, 0, 0)
+    page.reload()
+    answer(page, 2, 0, 1, 3, 0)
+    assert page.locator("tl-quiz > p").inner_text().startswith("2 of 5 right at the first try.")
+
+
+def test_nothing_is_spoken_while_work_is_put_back(kept):
+    page, *_ = kept
+    page.add_init_script(
+        """addEventListener("DOMContentLoaded", () => {
+          window.spoken = [];
+          const regions = (all) => all.map(({target}) => target.closest?.("[aria-live]"));
+          new MutationObserver((all) => {
+            spoken.push(...regions(all).filter((region) => region?.ariaLive == "polite"));
+          }).observe(document.body, {childList: true, subtree: true});
+        })"""
+    )
+    page.reload()
+    assert page.locator(".tl [aria-live]", has_text="Not this one").count() > 0
+    assert page.evaluate("() => spoken.length") == 0
+    page.wait_for_timeout(1200)
+    assert page.locator(".tl [aria-live=off]").count() == 0
+
+
+STAND_IN = """addEventListener("DOMContentLoaded", () => {
+  const node = document.createElement("div");
+  Object.assign(node, {className: "tl", id: "stand-in", recall: (state) => {
+    window.recalled = state;
+    return true;
+  }});
+  document.querySelector("#look").append(node);
+});"""
+
+
+def test_state_of_an_exhibit_is_kept(open_page):
+    page = open_page(FIRST, first=STAND_IN)
+    page.evaluate(
+        """() => document.querySelector("#stand-in").dispatchEvent(
+          new CustomEvent("tl-work", {bubbles: true, detail: {state: {a: [1]}, done: 0, of: 0}}))"""
+    )
+    assert words(page, "#") is None
+    page.reload()
+    assert page.evaluate("() => recalled") == {"a": [1]}
+    assert page.evaluate(RECORD)["last"] == "stand-in"
+
+
+SPOILT = {
+    "no JSON": "{",
+    "nothing": "",
+    "null": "null",
+    "a number": "7",
+    "a text": '"kept"',
+    "a list": "[1,2]",
+    "an empty record": "{}",
+    "another version": '{"version": 2, "parts": 3}',
+    "lists all through": '{"version": 1, "at": [], "read": [], "work": [], "parts": [1]}',
+    "texts all through": '{"version": 1, "at": "", "read": "", "work": "", "parts": "x"}',
+    "null all through": '{"version": 1, "at": null, "work": null, "parts": null, "last": null}',
+    "numbers out of range": '{"version": 1, "at": 1e400, "work": {"quiz": [-1, 1e99]}}',
+    "work of other forms": '{"version": 1, "work": {"predict": {"0": 1}, "quiz": "5/5"}}',
+    "more done than there is": '{"version": 1, "at": 1, "work": {"quiz": [9, 5]}, "parts": {}}',
+    "a prototype": '{"version": 1, "parts": {"__proto__": {"state": 1}, "constructor": 2}}',
+}
+# Written over every part of a record of real work, at each depth.
+DEEP = ["null", "[]", "{}", "7", '"x"', "true", "[[[]]]", '{"state": {"picked": 1, "text": {}}}']
+SPOIL = {
+    **{f"each part is {value}": f"for (const k in r.parts) r.parts[k] = {value}" for value in DEEP},
+    **{
+        f"each state is {value}": f"for (const k in r.parts) r.parts[k].state = {value}"
+        for value in DEEP
+    },
+    **{
+        f"all in a state is {value}": "for (const {state} of Object.values(r.parts)) "
+        f"for (const k in Object(state)) state[k] = {value}"
+        for value in DEEP
+    },
+}
+
+
+SAMPLED = ["no JSON", "lists all through", "each state is null", "all in a state is [[[]]]"]
+
+
+@pytest.fixture(scope="module")
+def worked(visit):
+    """A page with some work, in turn for each of the tests below: the page, its key, its record."""
+    page = visit(FIRST, formulas=False)
+    work(page)
+    page.record = page.evaluate(RECORD)
+    page.key = page.evaluate("() => Object.keys(localStorage).find((k) => k.startsWith('kept:'))")
+    yield page
+    page.context.close()
+
+
+@pytest.mark.parametrize(
+    "name", [*SAMPLED, *long(*(n for n in {**SPOILT, **SPOIL} if n not in SAMPLED))]
+)
+def test_page_works_whatever_its_record_holds(worked, name):
+    page = worked
+    text = SPOILT.get(name, json.dumps(page.record))
+    page.evaluate("([key, text]) => localStorage.setItem(key, text)", [page.key, text])
+    if name in SPOIL:
+        page.evaluate(RECORD.replace("(r) => {}", f"(r) => {{ {SPOIL[name]} }}"))
+    page.reload()
+    answer(page, 2)
+    assert "✓ Right." in page.locator("tl-quiz fieldset").first.inner_text()
+    assert words(page, "#")[1].startswith(("0 of", "1 of", "2 of", "3 of"))
+    page.evaluate(BACK_FROM_CACHE)
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_page_that_cannot_store_works_says_so_and_can_be_begun_anew(open_page, site_url, store):
+    page = open_page("book/intro.html")
+    page.goto(site_url + FIRST)
+    answer(page, 2)
+    page.add_init_script(STORES[store])
+    page.reload()
+    before = 0 if store == "refused" else 1  # what was kept before is read
+    assert page.locator("tl-quiz .tl-right:visible").count() == before
+    answer(page, 2, 0)
+    assert "lasts until you leave the page" in page.locator(".book-kept").inner_text()
+    assert words(page, "#")[0] == "2/9"
+    page.get_by_role("button", name="Forget what I did on this page").click()
+    page.get_by_role("button", name="Forget it").click()
+    page.wait_for_function("() => !document.querySelector('.book-done')")
+    assert page.locator("tl-quiz .tl-right:visible").count() == 0
+    assert page.problems == []
+
+
+def test_store_that_fills_up_later_loses_nothing_once_it_has_room_again(open_page):
+    page = open_page(FIRST)
+    page.evaluate(f"() => {{ {STORES['full']} }}")
+    answer(page, 2)
+    assert "lasts until you leave the page" in page.locator(".book-kept").inner_text()
+    page.evaluate("() => localStorage.clear()")
+    commit(page, 1, 2)
+    page.reload()
+    assert words(page, "#")[1].startswith("1 of 3 predictions, quiz 1 of 5")
+
+
+def test_two_tabs_write_side_by_side_and_see_each_other(open_page, site_url):
+    one = open_page(FIRST)
+    other = one.context.new_page()
+    other.goto(site_url + FIRST)
+    commit(one, 1, 2)
+    answer(other, 2)
+    commit(one, 2, 0)
+    other.locator(".tl-predict").nth(1).locator(".tl-right, .tl-wrong").first.wait_for()
+    for tab in (one, other):
+        tab.wait_for_function("() => document.querySelector('.book-done')?.textContent == '3/9'")
+    assert one.evaluate(SEEN) == other.evaluate(SEEN)
+    one.reload()
+    assert words(one, "#")[0] == "3/9"
+    assert one.problems == []
+
+
+def serve_edited(page, *edits):
+    """Serve the page of the chapter as another edition of it."""
+
+    def answer_edited(route):
+        text = route.fetch().text()
+        for old, new in edits:
+            assert old in text
+            text = text.replace(old, new)
+        route.fulfill(body=text, headers={"Content-Type": "text/html"})
+
+    page.route(f"**/{FIRST}", answer_edited)
+
+
+def test_changed_chapter_puts_no_answer_to_another_question_and_opens_no_other_output(kept):
+    page, *_ = kept
+    serve_edited(
+        page,
+        ("You add 5 to every score", "You add 6 to every score"),  # another question
+        ("What weight does <em>dogs</em> get?", "What weight does <em>bark</em> get?"),
+        ('<span class="n">products</span>', "other"),  # in the cells of two opened outputs
+        ('<span class="n">visible</span>', "other"),
+        ("<span>T, the queries, so that each key is used up once</span>", "<span>new</span>"),
+        ("The logarithm of a fraction is", "A logarithm of a fraction is"),  # an opened hint
+        ("head = weights @ V", "head = weights @ V[0]"),
+    )
+    page.reload()
+    asked = page.locator("tl-quiz fieldset")
+    said = [box.locator(".tl-right:visible, .tl-wrong:visible").count() for box in asked.all()]
+    assert said == [1, 0, 1, 1, 0]
+    assert asked.nth(1).get_by_role("radio", checked=True).count() == 0
+    number = page.locator("tl-predict-number")
+    assert number.get_by_role("textbox").input_value() == ""
+    assert page.locator(".tl-predict").first.locator(".tl-wrong:visible").count() == 1
+    assert not any(page.evaluate(SEEN)["open"])
+    assert words(page, "#") == ("4/9", "1 of 3 predictions, quiz 3 of 5, lines not yet in order")
+    texts = page.locator("tl-parsons li > code").all_inner_texts()
+    assert "head = weights @ V[0]" in texts
+    assert len(texts) == 8
+
+
+def test_page_is_done_when_all_its_questions_are(open_page):
+    page = open_page(FIRST)
+    page.evaluate(RIGHT)
+    said = "3 of 3 predictions, quiz 5 of 5, lines in order"
+    assert words(page, "#") == ("✓", said)
+    page.get_by_role("checkbox", name="I have read this page").check()
+    assert words(page, "#") == ("✓", f"{said}, read")
+    page.locator("tl-parsons ol .tl-out").first.click()
+    page.reload()
+    assert words(page, "#") == ("✓", f"{said}, read")  # what was solved stays so
+
+
+START = '<a class="book-start" href="../notebooks/01_embeddings.html">Start with chapter 1</a>'
+
+
+def serve_start(page):
+    """Serve the first page with its way to begin, if it has none."""
+
+    def place(route):
+        text = route.fetch().text()
+        if "book-start" not in text:
+            head, end, rest = text.rpartition("</h1>")
+            text = head + end + START + rest
+        route.fulfill(body=text, headers={"Content-Type": "text/html"})
+
+    page.route("**/book/intro.html", place)
+
+
+def start(page, site_url):
+    """What the first page offers: its words, and where they lead."""
+    page.goto(f"{site_url}book/intro.html")
+    link = page.locator("a.book-start")
+    return link.inner_text(), link.evaluate("e => e.href").removeprefix(site_url)
+
+
+def test_first_page_leads_on_from_the_last_work(page, site_url):
+    serve_start(page)
+    assert start(page, site_url) == ("Start with chapter 1", "notebooks/01_embeddings.html")
+    page.goto(site_url + FIRST)
+    answer(page, 1)
+    expected = ("Continue with 3", f"{FIRST}#tl-03_attention_weights-quiz")
+    assert start(page, site_url) == expected
+    assert "Weigh the words" in page.locator("a.book-start").get_attribute("title")
+    page.goto(site_url + FIRST)
+    page.evaluate(RIGHT)
+    assert start(page, site_url) == ("Continue with 4", NEXT)
+    page.locator("a.book-start").click()
+    page.wait_for_url(f"**/{NEXT}")
+    page.get_by_text("Hint 1").first.click()
+    page.wait_for_timeout(100)
+    name, place = start(page, site_url)
+    assert name == "Continue with 4"
+    assert re.fullmatch(rf"{NEXT}#exercise.*", place)
+
+
+def test_page_is_forgotten_by_keys_and_the_book_is_not(kept, site_url):
+    page, before, _ = kept
+    page.goto(site_url + NEXT)
+    page.get_by_role("checkbox", name="I have read this page").check()
+    page.goto(site_url + FIRST)
+    button = page.get_by_role("button", name="Forget what I did on this page")
+    button.focus()
+    page.keyboard.press("Enter")
+    asked = page.get_by_role("group", name=re.compile("Forget your answers"))
+    assert asked.get_by_role("button", name="Keep it").evaluate("e => e == document.activeElement")
+    page.keyboard.press("Escape")
+    assert button.evaluate("e => e == document.activeElement")
+    assert page.evaluate(SEEN) == before
+    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+Tab")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.locator(".book-kept", has_text="Forgotten: this page is as new.").wait_for()
+    assert button.evaluate("e => e == document.activeElement")
+    seen = page.evaluate(SEEN)
+    assert not any(seen["open"])
+    assert {False, ""} >= set(seen["picked"])
+    assert words(page, "#") is None
+    assert words(page, NEXT) == ("read", "read")
+    page.get_by_role("button", name="Forget what I did in the whole book").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Forget it").click()
+    page.locator(".book-kept", has_text="the whole book is as new").wait_for()
+    assert words(page, NEXT) is None
+    assert page.evaluate("() => Object.keys(localStorage).filter((k) => /kept/.test(k))") == []
+    assert page.problems == []
+
+
+def test_page_that_comes_back_as_it_was_left_is_new_if_it_was_forgotten_meanwhile(kept):
+    page, *_ = kept
+    page.evaluate("() => localStorage.clear()")
+    with page.expect_navigation():
+        page.evaluate(BACK_FROM_CACHE)
+    assert not any(page.evaluate(SEEN)["open"])
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_while_it_is_asked(open_page, dark):
+    page = open_page(FIRST, width=320, dark=dark)
+    answer(page, 0, 0, 0, 0, 0)
+    page.get_by_role("button", name="Forget what I did in the whole book").click()
+    for part in (".book-foot", ".bd-links", "tl-quiz", "div.cell:has(.book-waits)"):
+        found = Axe().run(page, context=part).response
+        assert [violation["id"] for violation in found["violations"]] == []
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
+    for button in page.locator(".book-forget button:visible").all():
+        assert button.bounding_box()["height"] >= 24
+
+
+def test_nothing_of_it_is_shown_without_scripts(open_page):
+    page = open_page(FIRST, java_script_enabled=False)
+    assert page.locator(".book-done, .tl-mine").count() == 0
+    assert not page.locator(".book-forget").is_visible()
+    assert not page.locator(".book-kept").is_visible()
+
+
+def test_script_stays_small_and_comes_with_every_page_of_the_book(site_dir, page_name):
+    assert 'defer="defer" src="' in (site_dir / page_name).read_text(encoding="utf-8")
+    script = site_dir / "_static" / "kept.js"
+    assert len(gzip.compress(script.read_bytes())) <= 6_000
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_what_is_to_be_read_again_is_on_its_page(site_dir, name):
+    for question in records.bank(name)["quiz"]:
+        page, anchor = re.search(r'href="(.*?)#(.+?)"', read_again(question)).groups()
+        assert page in ("", f"{question['from']}.ipynb")
+        html = site_dir / "notebooks" / f"{question['from'] or name}.html"
+        heading = re.search(
+            rf'<section id="{anchor}">\n<h[23]>(.*?)<', html.read_text(encoding="utf-8")
+        )
+        assert heading[1] == question["read"]

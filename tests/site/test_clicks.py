@@ -487,6 +487,61 @@ def answer_wrongly(page):
     check(page)
 
 
+RECALL = """(state) => {
+  window.heard ??= [];
+  document.addEventListener("tl-work", () => heard.push(1), { once: true });
+  const elements = [...document.querySelectorAll(".tl")];
+  return elements.map((element, i) => Boolean(element.recall(state?.[i] ?? state)));
+}"""
+WORK = """() => document.addEventListener("tl-work", ({ target, detail }) => {
+  window.work ??= {};
+  work[target.id] = detail;
+})"""
+NONSENSE = [None, 7, "x", True, [], [[1]], {}, {"picked": 0}, {"typed": 5}, {"program": [1]}]
+NONSENSE += [{"program": ["x"], "pool": [{}]}, {"Predict.": {"picked": "x"}}, {"opened": 3}]
+
+
+def test_element_takes_back_what_it_told_in_silence(show):
+    page = show(*everything())
+    page.evaluate(WORK)
+    answer_wrongly(page)
+    page.get_by_role("textbox").first.fill("0.665")
+    page.keyboard.press("Enter")
+    text = page.locator("main").inner_text()
+    told_all = page.evaluate("() => [...document.querySelectorAll('.tl')].map((e) => work[e.id])")
+    assert [(work["done"], work["of"]) for work in told_all] == [(1, 1)] * 3 + [(5, 5), (0, 1)]
+    page.reload()
+    states = [work["state"] for work in told_all]
+    assert page.evaluate(RECALL, states) == [True] * 5
+    assert page.locator("main").inner_text().split() == text.replace("Line 2 of 2", "").split()
+    assert page.evaluate("() => heard") == []
+    assert page.evaluate("() => document.activeElement == document.body")
+    page.problems.pop()  # the reload
+
+
+@pytest.mark.parametrize("state", NONSENSE, ids=str)
+def test_element_takes_no_nonsense(show, state):
+    page = show(*everything())
+    before = page.locator("main").inner_html()
+    assert page.evaluate(RECALL, state) == [False] * 5
+    assert page.locator("main").inner_html() == before
+
+
+def test_quiz_names_what_to_read_again_each_once(show):
+    page = show(bank_html("quiz"))
+    for box in page.locator("fieldset").all():
+        box.get_by_role("radio").nth(1).check()
+        box.get_by_role("button").click()
+    score = page.locator("tl-quiz > p")
+    again = "Round 1: all of it; chapter 02, Round 1: all of it; chapter 01, Round 1: all of it"
+    assert score.inner_text() == f"1 of 5 right at the first try. Read again: {again}"
+    hrefs = score.locator("a").evaluate_all("all => all.map((a) => a.getAttribute('href'))")
+    assert hrefs == [
+        *("#round-1-all-of-it", "02_queries_keys_values.ipynb#round-1-all-of-it"),
+        "01_embeddings.ipynb#round-1-all-of-it",
+    ]
+
+
 def test_text_and_buttons_stand_out_in_each_mode(show, mode):
     page = show(*everything(), mode=mode)
     answer_wrongly(page)

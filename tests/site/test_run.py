@@ -24,7 +24,7 @@ from book._ext import runnable
 from book._static.run_cell import MOST, run_cell
 from tests.chapters.pages import FIRST_REVIEW
 from tests.site.arrival import BUDGETS
-from tests.site.browsing import ROOT, SCRIPT, long
+from tests.site.browsing import ROOT, SCRIPT, STORES, long
 from tools.chapters import pages
 from tutorial_lib.records import ADDRESS, MANIFEST
 
@@ -50,6 +50,14 @@ onmessage = async ({ data }) => {
   postMessage({ done });
 };
 """.replace("HOST", HOST)
+
+# Stands in for run-worker.js where a host stops half-way.
+SILENT = f'postMessage({{ host: "{HOST}", files: 1, of: 2, bytes: 1.5e6 }});'
+# Gives the last cell of a page the text of the one before it, before any script reads them.
+TWINS = """document.addEventListener("readystatechange", () => {
+  const cells = [...document.querySelectorAll("div.cell .cell_input pre")].slice(-2);
+  if (document.readyState == "interactive") cells[1].textContent = cells[0].textContent;
+});"""
 
 
 @pytest.fixture
@@ -158,7 +166,7 @@ def test_nothing_of_python_loads_before_the_press(open_page):
     page = open_page("notebooks/03_attention_weights.html")
     loaded = page.evaluate("() => performance.getEntriesByType('resource').map((e) => e.name)")
     assert [url for url in loaded if "run-worker" in url or "pyodide" in url] == []
-    assert len(gzip.compress((STATIC / "run.js").read_bytes())) <= 5_000
+    assert len(gzip.compress((STATIC / "run.js").read_bytes())) <= 5_500
     assert page.locator("textarea, .tl-tools").count() == 0
 
 
@@ -325,6 +333,9 @@ def test_element_that_a_cell_shows_answers(open_stand_in):
     element.locator(".tl-add").first.click()
     element.get_by_role("button", name="Check").click()
     assert element.locator("[aria-live]").first.inner_text()
+    run(page, "parsons('04_heads')")  # the same again: what was done is there
+    assert element.locator("ol li").count() == 1
+    assert element.locator("[aria-live]").first.inner_text()
 
 
 def test_closed_output_opens_for_its_own_cell_and_not_for_others(open_stand_in):
@@ -381,6 +392,104 @@ def test_stop_while_python_loads(open_page):
     wait(page, "Stopped before Python was ready.")
     assert page.locator("textarea").count() == 0
     assert focused(page) == "Run in the browser"
+
+
+def cell_state(page, number):
+    """What the page says beside the buttons of a cell."""
+    return page.locator(CELLS).nth(number - 1).locator(".tl-state").inner_text()
+
+
+def test_typed_code_is_there_after_a_reload_before_python_is(open_stand_in):
+    page = press(open_stand_in())
+    book = area(page, 8).input_value()
+    area(page, 8).fill("mine = 1")
+    area(page, 9).fill("1 / 0")
+    push(page, "Run", 9)
+    wait(page, "Cell 9 ended in an error")
+    page.reload()  # the last text was told when the page was left, if not before
+    assert page.locator("textarea").count() == 2
+    assert area(page, 8).input_value() == "mine = 1"
+    assert area(page, 9).input_value() == "1 / 0"
+    assert cell_state(page, 8) == "Your text is back."
+    page.get_by_role("button", name="The book’s text: cell 8").click()
+    assert area(page, 8).input_value() == book
+    page.reload()
+    assert area(page, 8).input_value() == book
+    page.get_by_role("button", name="Your text: cell 8").click()
+    push(page, "Run", 8)
+    wait(page, "Cell 8 has run.")
+    assert page.ran[-1] == "cell 8"
+    assert area(page, 10).input_value()  # every cell can be edited now
+    area(page, 8).fill(book)
+    page.reload()
+    assert page.locator("textarea").count() == 1
+    assert page.problems == []
+
+
+def test_every_cell_is_told_from_those_with_the_same_text(open_page):
+    page = open_page("notebooks/03_attention_weights.html", first=TWINS)
+    keys = page.locator(CELLS).evaluate_all("all => all.map((cell) => cell.keptAs)")
+    assert len(set(keys)) == len(keys) > 20
+    assert len({key.rstrip() for key in keys}) == len(keys) - 1
+
+
+def test_code_whose_cell_has_changed_is_offered_and_not_put_elsewhere(open_stand_in):
+    page = press(open_stand_in())
+    first = area(page, 8).input_value().split("\n")[0]
+    area(page, 8).fill("mine = 1\nmine")
+    page.reload()
+    page.evaluate(
+        """(line) => {
+          const key = Object.keys(localStorage).find((name) => name.startsWith("kept:"));
+          localStorage[key] = localStorage[key].replace(`"code ${line}`, `"code ${line}  # old`);
+        }""",
+        first,
+    )
+    page.reload()
+    assert page.locator("textarea").count() == 0
+    page.get_by_text("Your code from an earlier edition").click()
+    offered = page.locator(".tl-mine div")
+    assert f"In place of {first} # old you wrote:" in offered.inner_text()
+    assert offered.locator("pre").inner_text() == "mine = 1\nmine"
+    offered.get_by_role("button", name="Remove").click()
+    assert page.locator(".tl-mine").count() == 0
+    page.reload()
+    assert page.locator(".tl-mine").count() == 0
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_page_that_cannot_keep_typed_code_says_so_and_loses_nothing_by_an_error(
+    open_stand_in, store
+):
+    page = press(open_stand_in(first=STORES[store]))
+    area(page, 8).fill("mine = 1 / 0")
+    page.locator(".tl-state", has_text="your text lasts until you leave the page").wait_for()
+    push(page, "Run", 8)
+    wait(page, "Cell 8 ended in an error")
+    area(page, 9).fill("while True: pass")
+    push(page, "Run", 9)
+    push(page, "Stop", 9)
+    wait(page, "Stopped. Python has ended")
+    assert area(page, 8).input_value() == "mine = 1 / 0"
+    assert area(page, 9).input_value() == "while True: pass"
+    assert page.problems == []
+
+
+def test_host_that_is_silent_for_twenty_seconds_is_told_of(open_page):
+    page = open_page("notebooks/03_attention_weights.html")
+    page.clock.install()
+    page.route("**/run-worker.js", lambda route: route.fulfill(body=SILENT, headers=SCRIPT))
+    page.get_by_role("button", name="Run in the browser").click()
+    wait(page, f"Python is loading from {HOST}: 1 of 2 files, 1.5 MB.")
+    page.clock.run_for(19_000)
+    assert "Nothing new" not in status(page)
+    page.clock.run_for(2_000)
+    said = "1 of 2 files, 1.5 MB. Nothing new for 20 seconds. It may still come. If not, press Stop"
+    assert said in status(page)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.clock.run_for(30_000)
+    assert status(page) == "Stopped before Python was ready."
 
 
 def serve(page, files, content=None):

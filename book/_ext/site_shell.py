@@ -36,8 +36,8 @@ MENDS = (
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
     # The empty corner of a table is a cell, not a heading.
     (r'<th class="head"><p></p></th>', "<td></td>"),
-    # On a phone the map scrolls in its box, which a keyboard must reach.
-    (r'<p>(<img [^>]*map\.svg"[^>]*>)</p>', r'<p tabindex="0">\1</p>'),
+    # The number of a chapter stands large, its full stop for listeners alone.
+    (r'(<h1><span class="section-number">\d+)(\. )', r"\1<span>\2</span>"),
     # A formula could end a line, and the full stop or bracket behind it begin the next.
     (
         r'(<span class="math notranslate nohighlight">[^<]*</span>[.,:;?!)]+)',
@@ -47,8 +47,8 @@ MENDS = (
     (r'target="_blank"(\s+class="btn btn-sm btn-download-source-button)', r"download\1"),
     # Markdown's links to notebooks lead to pages; what an element links to is HTML already.
     (r'(Read again: <a href="\w+)\.ipynb#', r"\1.html#"),
-    # What a policy without inline scripts refuses; site.js answers these buttons.
-    (r'<button onclick="(?:window\.print|toggleFullScreen)\(\)"', "<button"),
+    # What a policy without inline scripts refuses; site.js answers this button.
+    (r'<button onclick="window\.print\(\)"', "<button"),
     # An icon stands beside a text or in a button with a name; its glyph is no letter.
     (r'(<(?:i|span)) (class="[^"]*\bfa-)', r'\1 aria-hidden="true" \2'),
 )

@@ -22,9 +22,8 @@ window.MathJax = {
   },
 };
 
-// Instead of `onclick` attributes.
+// Instead of an `onclick` attribute.
 document.addEventListener("click", ({ target }) => {
-  if (target.closest(".btn-fullscreen-button")) toggleFullScreen();
   if (target.closest(".btn-download-pdf-button")) print();
 });
 

@@ -8,7 +8,8 @@ from tools.chapters import ROOT, pages
 
 SOURCES = [ROOT / "README.md", *sorted(ROOT.glob("book/*.md")), *(page.path for page in pages())]
 CHAPTER = {f"{page.number:02}": page.name for page in pages() if page.number}
-LINK = re.compile(rf"\[(?:chapter )?({'|'.join(CHAPTER)})\]\([^)]*?(\w+)\.ipynb[^)]*\)", re.I)
+WORDS = r"(?:chapter |\*\*[a-z ]+\*\* )?"
+LINK = re.compile(rf"\[{WORDS}({'|'.join(CHAPTER)})\]\([^)]*?(\w+)\.ipynb[^)]*\)", re.I)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

@@ -1,0 +1,36 @@
+"""The contents at the left: each title on one line, by what stands before its colon.
+
+The whole title is the entry's tooltip, which a screen reader says after its name.
+"""
+
+import re
+from html import escape, unescape
+
+ENTRY = re.compile(r'(<a class="[^"]*\binternal"[^>]*)>\s*(?:(\d+)\. )?([^<]*?)\s*</a>')
+CAPTION = re.compile(r'(<span class="caption-text">)([^<:]+:)')
+
+
+def shorten(entry) -> str:
+    """Return an entry of the contents with its number and its short title apart."""
+    opening, number, title = entry.groups()
+    short, colon, _ = title.partition(":")
+    tooltip = f' title="{escape(unescape(title))}"' if colon else ""
+    place = f'<span class="book-number">{number}<span>. </span></span>' if number else ""
+    return f'{opening}{tooltip}>{place}<span class="book-title">{short}</span></a>'
+
+
+def shorten_contents(app, pagename, templatename, context, doctree):
+    """Have the theme's function for the contents give short titles."""
+    generate = context["generate_toctree_html"]
+
+    def generate_short(*args, **kwargs):
+        contents = ENTRY.sub(shorten, str(generate(*args, **kwargs)))
+        return CAPTION.sub(r"\1<b>\2</b>", contents)
+
+    context["generate_toctree_html"] = generate_short
+
+
+def setup(app):
+    """Connect the step above, after the theme has given its function."""
+    app.connect("html-page-context", shorten_contents, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

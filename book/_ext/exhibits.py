@@ -1,0 +1,178 @@
+"""Exhibits on pages: what the first page shows, and the small map of the steps in each chapter.
+
+The line of the six steps is text in Colab and in Jupyter. Here it is a small map with the chapter's
+steps lit; in the chapters that build the layer by hand it opens the live map.
+"""
+
+import json
+import re
+from functools import cache, partial
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from tools.chapters import FOLDER, ROOT, pages
+from tutorial_lib import multihead
+from tutorial_lib.describe import as_fraction, format_array
+from tutorial_lib.elements.banks import check_bank
+from tutorial_lib.elements.exhibits import live_map
+from tutorial_lib.elements.prediction.element import draw_prediction
+from tutorial_lib.example import running_example
+
+PRACTICE = ROOT / "src" / "tutorial_lib" / "practice"
+STEPS = ("embed", "project", "score", "mix", "concat", "project out")
+MAP = " · ".join(STEPS)
+PLAYGROUND = f"{FOLDER}06_output_projection"
+COMMENT = re.compile(r"<!--(?! computed: )(.*?)-->", re.DOTALL)  # behind a number: its source
+COUNTS = {
+    "notebooks": "chapters and reviews",
+    "cells": "code cells run again",
+    "outputs": "outputs compared",
+    "sources": "numbers that name their source",
+    "functions": "functions like the library’s",
+    "answers": "answers computed",
+}
+OUTPUT = """\
+<div class="cell container"><details class="admonition hide below-input">
+<summary>
+<p class="collapsed admonition-title">Show the output</p>
+<p class="expanded admonition-title">Hide the output</p>
+</summary>
+<div class="cell_output"><div class="output text_plain"><pre>{}</pre></div></div>
+</details></div>"""
+
+
+@cache
+def cells(path):
+    """Return the cells of a notebook; a page of `book/` is one cell of Markdown."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        return json.loads(text)["cells"]
+    return [{"cell_type": "markdown", "source": text}]
+
+
+def lit_steps(page) -> list[str]:
+    """Return the steps that the line at the head of a notebook has in bold."""
+    lines = "".join(cells(page.path)[0]["source"]).splitlines()
+    return re.findall(r"\*\*(.+?)\*\*", next(li for li in lines if li.replace("*", "") == MAP))
+
+
+@cache
+def homes() -> dict[str, str]:
+    """Return, for each step, the document of the first chapter that lights it."""
+    chapters = reversed([page for page in pages() if page.number])
+    return {step: FOLDER + page.name for page in chapters for step in lit_steps(page)}
+
+
+def small_map(steps) -> str:
+    """Return the line of the six steps as a small map with some of them lit."""
+    drawn = []
+    for step in STEPS:
+        lit, said = (' data-lit=""', " (here)") if step in steps else ("", "")
+        hidden = f'<span class="visually-hidden">{said}</span>' if said else ""
+        drawn.append(f'<span class="book-step"{lit}>{step}{hidden}</span>')
+    return f'<span class="book-map">{" ".join(drawn)}</span>'
+
+
+def raw(html):
+    """Return a node that is its HTML."""
+    return nodes.raw("", html, format="html")
+
+
+class place(nodes.Element):
+    """Where a page asks for the live map, until every address is known."""
+
+
+class DrawMaps(SphinxPostTransform):
+    """Draw the live map where it is asked for, and the lines of steps as small maps."""
+
+    default_priority = 200
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        """Change the page in place; the line at the head comes right below the title."""
+        for asked in list(self.document.findall(place)):
+            asked.replace_self(raw(self.live_map()))
+        lines = [p for p in self.document.findall(nodes.paragraph) if p.astext() == MAP]
+        for line in lines:
+            steps = [step.astext() for step in line.findall(nodes.strong)]
+            if line is lines[0]:
+                line.parent.insert(1, raw(self.head(steps)))
+                line.parent.remove(line)
+            else:
+                line.replace_self(raw(f'<p class="book-steps">{small_map(steps)}</p>'))
+
+    def head(self, steps) -> str:
+        """Return the small map of a chapter; where the layer is built by hand, it opens."""
+        if self.env.docname not in {FOLDER + page.name for page in pages() if page.runs_in_browser}:
+            return f'<p class="book-steps">{small_map(steps)}</p>'
+        summary = f'{small_map(steps)} <span class="book-open">in numbers</span>'
+        opened = self.live_map(steps)
+        return f'<details class="book-steps"><summary>{summary}</summary>\n{opened}</details>'
+
+    def live_map(self, steps=()) -> str:
+        """Return the live map, its steps leading to their chapters."""
+        to = partial(self.app.builder.get_relative_uri, self.env.docname)
+        links = {step: to(home) for step, home in homes().items()}
+        return live_map(steps, links=links, playground=to(PLAYGROUND)).html
+
+
+class LiveMap(Directive):
+    """The directive `live-map`: the map with all its steps lit."""
+
+    def run(self):
+        """Return its place."""
+        return [place()]
+
+
+class Prediction(Directive):
+    """The directive `prediction`: a question as in a bank; its output is the weights of head 0."""
+
+    has_content = True
+
+    def run(self):
+        """Return the question and what stays closed until it is answered."""
+        question = json.loads(COMMENT.sub("", "\n".join(self.content)))
+        bank = check_bank({"predictions": [question], "quiz": [], "parsons": None}, "first page")
+        example = running_example()
+        weights = multihead.trace(example.X, example.params, mask=example.mask).weights[0]
+        rows = format_array(weights, as_fraction, rows=example.tokens, columns=example.tokens)
+        return [raw(draw_prediction(bank, "first-page", 1).html + OUTPUT.format(rows))]
+
+
+class Counts(Directive):
+    """The directive `counts`: how much of the book is checked, counted when the site is built."""
+
+    def run(self):
+        """Return the counts as a list of terms."""
+        counted = count()
+        rows = [f"<li><b>{counted[name]:,}</b> {said}</li>" for name, said in COUNTS.items()]
+        return [raw(f'<ul class="book-counts">{"".join(rows)}</ul>')]
+
+
+def count() -> dict[str, int]:
+    """Count what the tests check, in the notebooks, their banks and the pages of `book/`."""
+    notebooks = [page.path for page in pages()]
+    code = [c for path in notebooks for c in cells(path) if c["cell_type"] == "code"]
+    texts = [c for path in (*notebooks, *ROOT.glob("book/*.md")) for c in cells(path)]
+    said = ["".join(c["source"]) for c in texts if c["cell_type"] == "markdown"]
+    banks = [path.read_text(encoding="utf-8") for path in PRACTICE.glob("*/bank.json")]
+    return {
+        "notebooks": len(notebooks),
+        "cells": len(code),
+        "outputs": sum(len(cell["outputs"]) for cell in code),
+        "sources": sum(len(COMMENT.findall(text)) for text in (*said, *banks)),
+        "functions": sum("keeper" in cell["metadata"].get("tags", []) for cell in code),
+        "answers": sum(text.count('"computed":') for text in banks),
+    }
+
+
+def setup(app):
+    """Add the directives and the step above."""
+    app.add_node(place)
+    app.add_directive("live-map", LiveMap)
+    app.add_directive("prediction", Prediction)
+    app.add_directive("counts", Counts)
+    app.add_post_transform(DrawMaps)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

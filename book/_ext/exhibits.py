@@ -29,7 +29,7 @@ COUNTS = {
     "notebooks": "chapters and reviews",
     "cells": "code cells run again",
     "outputs": "outputs compared",
-    "sources": "numbers that name their source",
+    "sources": "numbers with their source",
     "functions": "functions like the library’s",
     "answers": "answers computed",
 }

@@ -62,7 +62,10 @@ TABLE = {
     # `needed` lies beside the worker, which runs where nothing of ours is installed.
     "coursework": Row((*LIBRARY, "tools"), ("nbformat", "needed", *TORCH), ("matplotlib",)),
     "tools": Row(("book",), ("numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED)),
-    "book": Row((*LAYER, "elements", "tools"), ("numpy", "fontTools", *SPHINX, *PRINTED)),
+    "book": Row(
+        (*LAYER, "elements", "elements.exhibits", "tools"),
+        ("numpy", "fontTools", *SPHINX, *PRINTED),
+    ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),
 }
 LEFT_OUT = ("torch", "matplotlib")

@@ -23,7 +23,6 @@ from tutorial_lib.example import running_example
 PRACTICE = ROOT / "src" / "tutorial_lib" / "practice"
 STEPS = ("embed", "project", "score", "mix", "concat", "project out")
 MAP = " · ".join(STEPS)
-PLAYGROUND = f"{FOLDER}06_output_projection"
 COMMENT = re.compile(r"<!--(?! computed: )(.*?)-->", re.DOTALL)  # behind a number: its source
 COUNTS = {
     "notebooks": "chapters and reviews",
@@ -63,6 +62,13 @@ def homes() -> dict[str, str]:
     """Return, for each step, the document of the first chapter that lights it."""
     chapters = reversed([page for page in pages() if page.number])
     return {step: FOLDER + page.name for page in chapters for step in lit_steps(page)}
+
+
+@cache
+def home_of_playground() -> str:
+    """Return the document that shows the playground."""
+    shown = ((page, cell) for page in pages() for cell in cells(page.path))
+    return next(FOLDER + p.name for p, c in shown if "playground()" in "".join(c["source"]))
 
 
 def small_map(steps) -> str:
@@ -113,9 +119,10 @@ class DrawMaps(SphinxPostTransform):
 
     def live_map(self, steps=()) -> str:
         """Return the live map, its steps leading to their chapters."""
-        to = partial(self.app.builder.get_relative_uri, self.env.docname)
-        links = {step: to(home) for step, home in homes().items()}
-        return live_map(steps, links=links, playground=to(PLAYGROUND)).html
+        here = self.env.docname
+        to = partial(self.app.builder.get_relative_uri, here)
+        links = {step: to(home) for step, home in homes().items() if home != here}
+        return live_map(steps, links=links, playground=to(home_of_playground())).html
 
 
 class LiveMap(Directive):

@@ -1,0 +1,203 @@
+"""The first page, and what goes on from it: the steps, the contents, one edge for all."""
+
+import re
+
+import pytest
+
+from tests.chapters.pages import code_cells, written
+from tests.chapters.prose_numbers import COMMENT
+from tests.chapters.twins import homes
+from tests.practice.rooms import ROOMS
+from tests.site.browsing import ROOT, long
+from tools.chapters import page as page_of
+from tools.chapters import pages
+from tutorial_lib import multihead, records
+from tutorial_lib.example import running_example
+
+FIRST = "book/intro.html"
+CHAPTER = "notebooks/03_attention_weights.html"
+STEPS = ["embed", "project", "score", "mix", "concat", "project out"]
+LINE = re.compile(r"^\**embed\** · .* · \**project out\**$", re.M)
+ROOM = 56  # pixels at the end of an entry of the contents, for its mark
+# Of each entry: its title, its lines, whether it is whole, and the room behind it.
+ENTRIES = """() => [...document.querySelectorAll(".bd-links a:has(.book-title)")].map((link) => {
+  const title = link.querySelector(".book-title");
+  const words = document.createRange();
+  words.selectNodeContents(title);
+  const text = words.getBoundingClientRect();
+  const {right, bottom} = link.getBoundingClientRect();
+  return {
+    says: title.textContent,
+    lines: text.height / parseFloat(getComputedStyle(title).lineHeight),
+    whole: title.scrollWidth <= title.clientWidth,
+    room: right - text.right,
+    bottom,
+  };
+})"""
+EDGES = """() => [
+  ["p", "section > p"], ["h2", "h2"], ["code", "div.cell_input"], ["quiz", ".tl-quiz"],
+  ["output", ".output.text_plain"], ["table", ".pst-scrollable-table-container"],
+].flatMap(([name, selector]) => [...document.querySelectorAll(`article ${selector}`)]
+  .filter((e) => e.checkVisibility() && !e.closest("details, li, .tl-quiz *"))
+  .map((e) => [name, Math.round(e.getBoundingClientRect().right)]))"""
+
+
+def lit(name):
+    """Return the steps that are in bold in the first line of steps of a notebook."""
+    text = "\n".join(cell.source for cell in written(name).cells if cell.cell_type == "markdown")
+    return re.findall(r"\*\*(.+?)\*\*", LINE.search(text)[0])
+
+
+@pytest.fixture(scope="module")
+def first(visit):
+    """The first page, wide."""
+    page = visit(FIRST, width=1440, formulas=False)
+    yield page
+    assert page.problems == []
+    page.context.close()
+
+
+@pytest.fixture(scope="module")
+def plain(visit):
+    """A page without scripts."""
+    page = visit(FIRST, java_script_enabled=False)
+    yield page
+    page.context.close()
+
+
+def test_way_to_begin_stands_under_the_first_sentence_and_needs_no_script(plain, site_url):
+    plain.goto(site_url + FIRST)
+    start = plain.locator("h1 + p + p > a.book-start")
+    assert start.inner_text() == "Start with chapter 1"
+    start.click()
+    plain.wait_for_url("**/notebooks/01_embeddings.html")
+
+
+def test_counts_of_the_first_page_are_those_of_a_recount(plain, site_url):
+    plain.goto(site_url + FIRST)
+    shown = plain.locator(".book-counts b").all_inner_texts()
+    notebooks = [written(page.name) for page in pages()]
+    cells = [cell for notebook in notebooks for cell in code_cells(notebook)]
+    prose = [c.source for n in notebooks for c in n.cells if c.cell_type == "markdown"]
+    files = [*ROOT.glob("book/*.md"), *ROOT.glob("src/tutorial_lib/practice/*/bank.json")]
+    prose += [path.read_text(encoding="utf-8") for path in files]
+    banks = [records.bank(name) for name in ROOMS]
+    asked = [question for bank in banks for question in bank["predictions"] + bank["quiz"]]
+    assert [int(text.replace(",", "")) for text in shown] == [
+        len(list(ROOT.glob("notebooks/*.ipynb"))),
+        len(cells),
+        sum(len(cell.outputs) for cell in cells),
+        sum(len(COMMENT.findall(text)) for text in prose),
+        len(homes()),
+        sum("computed" in question for question in asked),
+    ]
+
+
+def test_each_step_leads_to_the_first_chapter_that_lights_it(first):
+    cards = first.locator(".book-cards a").evaluate_all(
+        "all => all.map((a) => [a.querySelector('strong').textContent, a.href])"
+    )
+    labels = first.locator("tl-map a[href$='.html']").evaluate_all(
+        "all => all.map((a) => [a.textContent, a.href])"
+    )
+    labels = [[step, url] for step, url in labels if step in STEPS]
+    assert [step for step, _ in cards] == [step for step, _ in labels] == STEPS
+    chapters = [page.name for page in pages() if page.number]
+    for step, url in cards + labels:
+        home = next(name for name in chapters if step in lit(name))
+        assert url.endswith(f"/notebooks/{home}.html"), step
+
+
+def test_key_of_the_first_prediction_is_what_the_layer_gives(first):
+    example = running_example()
+    weights = multihead.trace(example.X, example.params, mask=example.mask).weights[0]
+    assert weights[0].tolist() == [1, 0, 0]
+    fold = first.locator(".below-input")
+    assert not fold.locator("pre").is_visible()
+    question = first.locator(".tl-predict")
+    question.get_by_label("all of it to itself").check()
+    question.get_by_role("button", name="Commit").click()
+    assert question.locator("[aria-live] .tl-right").is_visible()
+    rows = [line.split() for line in fold.locator("pre").inner_text().splitlines()]
+    assert ["dogs", "1", "0", "0"] in rows
+    assert ["bark", "4/7", "1/7", "2/7"] in rows
+
+
+def test_first_page_is_short(visit):
+    page = visit(FIRST, width=1440, formulas=False)
+    height = page.evaluate("() => document.documentElement.scrollHeight")
+    page.context.close()
+    assert height < 2000
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_titles_in_the_contents_take_a_line_and_leave_room_for_a_mark(first, width):
+    first.set_viewport_size({"width": width, "height": 900})
+    entries = first.evaluate(ENTRIES)
+    titles = [page.title.partition(":")[0] for page in pages()]
+    assert [entry["says"] for entry in entries if entry["says"] in titles] == titles
+    for entry in entries:
+        assert entry["whole"], entry
+        assert entry["lines"] <= 1.2, entry
+        assert entry["room"] >= ROOM, entry
+    [last] = [entry for entry in entries if entry["says"] == titles[-1]]
+    assert last["bottom"] <= 900, "Part II is below the fold"
+
+
+def test_entry_of_the_contents_has_its_whole_title_as_a_tooltip(first):
+    link = first.locator(".bd-links").get_by_role("link", name="3. Weigh the words")
+    assert link.get_attribute("title") == page_of("03_attention_weights").title.replace("'", "’")
+
+
+def test_small_map_lights_the_steps_that_the_notebook_has_in_bold(plain, site_url, notebook):
+    plain.goto(f"{site_url}notebooks/{notebook}.html")
+    head = plain.locator("h1 + .book-steps")
+    assert head.locator(".book-step").count() == len(STEPS)
+    shown = head.locator(".book-step[data-lit]").evaluate_all(
+        "all => all.map((e) => e.firstChild.textContent)"
+    )
+    assert shown == lit(notebook)
+    opens = page_of(notebook).part == "Part I"
+    assert head.locator("tl-map").count() == plain.locator("tl-map").count() == opens
+    if opens:
+        assert not head.locator("tl-map").is_visible()
+        head.locator("> summary").click()
+        assert head.locator("tl-map").is_visible()
+
+
+def test_map_that_a_chapter_opens_answers_and_leads_to_the_other_chapters(open_page):
+    page = open_page(CHAPTER)
+    head = page.locator("h1 + .book-steps")
+    head.locator("> summary").focus()
+    page.keyboard.press("Enter")
+    board = head.locator("tl-map")
+    links = board.locator("a[href$='.html']").all_inner_texts()
+    assert links == ["embed", "project", "concat", "project out"]
+    board.locator("td[tabindex='0']").first.press("ArrowRight")
+    assert board.locator("[aria-live]").first.inner_text().startswith("X, dogs, 1 ")
+    assert page.problems == []
+
+
+def test_head_of_a_chapter_fits_on_one_screen(open_page):
+    page = open_page(CHAPTER, width=1440)
+    assert page.locator("#goal > p").first.bounding_box()["y"] < 620
+
+
+@pytest.mark.parametrize("width", [1280, *long(1440), 1920, *long(2560)])
+def test_text_headings_code_and_tables_end_at_one_edge(open_page, width):
+    page = open_page(CHAPTER, width=width)
+    edges = page.evaluate(EDGES)
+    assert len({name for name, _ in edges}) >= 5
+    text = max(right for name, right in edges if name == "h2")
+    assert [(name, right) for name, right in edges if right > text + 1] == []
+    ends = {name: max(r for n, r in edges if n == name) for name, _ in edges}
+    assert set(ends.values()) <= {text - 1, text, text + 1}, ends
+    left = page.locator(".bd-links a").first.bounding_box()["x"]
+    beside = page.locator(".bd-sidebar-secondary").bounding_box()
+    right = page.evaluate("() => document.body.clientWidth") - beside["x"] - beside["width"]
+    assert abs(left - right) <= 40, "the block stands in the middle of the window"
+
+
+def test_nothing_of_the_first_page_names_a_person_nobody_knows(site_dir):
+    source = (site_dir / FIRST).read_text(encoding="utf-8")
+    assert "The authors of <em>Attention, Head by Head</em>" in source

@@ -196,7 +196,7 @@ def test_report_names_the_page_and_the_section_on_screen(open_page, config, sect
     page.locator(".dropdown-source-buttons > button").click()
     link.hover()
     fields = reported(link)
-    title = page.locator("article h1").inner_text().rstrip("#")
+    title = page.locator("article h1").text_content().rstrip("#")
     heading = page.locator(f"section[id='{section}'] > :is(h2, h3)").inner_text().rstrip("#")
     assert link.get_attribute("href").startswith(f"{config['repository']['url']}/issues/new?")
     assert fields["title"] == f"Mistake in “{title.partition('. ')[2]}”"

@@ -70,6 +70,16 @@ def documents(root=ROOT):
     return [contents["root"], *listed]
 
 
+def captions(root=ROOT):
+    """Return the caption below which each document of the contents stands; the first has none."""
+    contents, caption, found = _contents(root), "", {}
+    found[contents["root"]] = caption
+    for part in contents["parts"]:
+        caption = part.get("caption", caption)
+        found |= {entry["file"]: caption for entry in part["chapters"]}
+    return found
+
+
 def _contents(root):
     return yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
 

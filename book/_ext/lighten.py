@@ -32,11 +32,17 @@ IDLE = (
     "_static/locales",
     "_static/vendor",
     "_static/scripts/fontawesome.js*",
+    "_static/searchtools.js",
+    "_static/language_data.js",
+    "_static/sphinx_highlight.js",
     "_static/**/*.map",
     "_static/*webpack-macros.html",
 )
-# Asked for by the theme on every page, used on the one that searches.
-SEARCH_SCRIPT = r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>'
+# Sphinx's own search; `search.py` has another.
+SEARCH_SCRIPT = (
+    r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex|sphinx_highlight)\.js[^"]*">'
+    "</script>"
+)
 
 
 def fold_elements(site, pages):
@@ -102,7 +108,7 @@ def subset_font(path, codes) -> str:
 
 
 def drop_idle(site, pages):
-    """Remove files that no page asks for, and the search from pages that only lead to it.
+    """Remove files that no page asks for, and Sphinx's search from all pages.
 
     Parameters
     ----------
@@ -113,5 +119,4 @@ def drop_idle(site, pages):
         for path in site.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     for path, page in pages.items():
-        page = re.sub(ICON_SCRIPT, "", page)
-        pages[path] = page if path.name == "search.html" else re.sub(SEARCH_SCRIPT, "", page)
+        pages[path] = re.sub(f"{ICON_SCRIPT}|{SEARCH_SCRIPT}", "", page)

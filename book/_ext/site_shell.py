@@ -16,6 +16,7 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 
 from book._ext.lighten import drop_idle, embed_icons, fold_elements
+from book._ext.search import index_pages
 from book._ext.security import FIRST, secure
 
 SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every output checked."
@@ -127,10 +128,10 @@ def place_not_found_page(app, config):
 def link_first_page(app, pagename, templatename, context, doctree):
     """Fill in where the page for what is not there leads to."""
     if is_site(app) and pagename == app.config.notfound_pagename:
-        first_page = app.config.notfound_urls_prefix + app.builder.get_target_uri(
-            app.config.root_doc
+        prefix, address = app.config.notfound_urls_prefix, app.builder.get_target_uri
+        context["body"] = context["body"].format(
+            first_page=prefix + address(app.config.root_doc), search=prefix + address("search")
         )
-        context["body"] = context["body"].format(first_page=first_page)
 
 
 def remove_thebe(app, config):
@@ -255,7 +256,7 @@ def finish_pages(app, exception):
     site = Path(app.outdir)
     paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
-    for step in (mend, stand_in_for_stores, fold_elements, embed_icons, drop_idle, secure):
+    for step in (mend, stand_in_for_stores, fold_elements, embed_icons, drop_idle, index_pages, secure):
         step(site, pages)
     for path, page in pages.items():
         path.write_text(page, encoding="utf-8")

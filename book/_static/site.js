@@ -40,3 +40,20 @@ const reachWideFormulas = () => {
 addEventListener("DOMContentLoaded", () =>
   new ResizeObserver(reachWideFormulas).observe(document.querySelector("main"))
 );
+
+// The search and its index are loaded on use: when a field is reached for, on the pages that search
+// at once, and where a hit has words to mark.
+{
+  const address = new URL("search.js", document.currentScript.src);
+  let script;
+  const load = () => {
+    if (script) return;
+    script = document.head.appendChild(document.createElement("script"));
+    script.src = address;
+  };
+  addEventListener("focusin", ({ target }) => target.closest(".bd-search") && load());
+  addEventListener("DOMContentLoaded", () => {
+    const sought = new URLSearchParams(location.search).has("find");
+    if (sought || document.querySelector("main .bd-search")) load();
+  });
+}

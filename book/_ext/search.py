@@ -1,0 +1,298 @@
+"""The site's own search: its index, made from the finished pages, and the page that searches.
+
+Our own, since Pagefind fetches, which a folder opened from disk may not, lunr.js and MiniSearch come
+from npm alone, and none of them finds 4/7, √ or W_O or leaves out an answer.
+An entry is a section, an exercise, a term of the glossary or a paper. The index keeps of each its
+title, those sentences that say most, and the other words once; `search.js` counts and ranks them.
+"""
+
+import json
+import re
+from collections import Counter
+from math import log
+from pathlib import Path
+
+from bs4 import BeautifulSoup, SoupStrainer
+
+from book._ext.page_foot import MAP
+from tools.chapters import captions
+
+SOURCE = Path(__file__).parents[1] / "_static" / "search.js"
+LAST = "For instructors"
+
+# What a page shows only when asked, and what is no text of it. An element holds answers.
+UNREAD = "details, .tl > *, .tl-run, .ahh-panels, .headerlink, .label, script, style, svg"
+PAPER = "div.citation > p"
+# Behind a word, not an initial: it ends the authors of a paper, then its title.
+FULL_STOP = r"(?<=[^\W\d_]{2})[.?] "
+BLOCKS = "h1, h2, h3, p, dt, tr, pre, figcaption, div.math, .tl"
+ENTRY = f"h1, h2, h3, dt[id], p[id^=exercise-], {PAPER}"
+TITLES = "h1, h2, h3, dt"
+DEFINED = r"^(?:def|class) (\w+)"
+NAME = r"[A-Za-z_]\w*[a-zA-Z_]\w*|[A-Z]\b"
+
+# Measured numbers, and the checks of functions that have their own names.
+NOT_SAID = r"[\d.]+(?:e\d*)?$|\d+[^/\d].{4}|check_"
+# The room for sentences, in characters, shared by all entries.
+ROOM = 34_000
+LONGEST, LEAST = 300, 50
+SENTENCE = r"(?<=[.?!:])\s+(?=[A-Z“(√0-9])"
+WORD = r"\d+/\d+|[½⅓¼⅔¾√]|[^\W_]+(?:[_.\-][^\W_]+)*"
+# Taken from the end of a word, so that masks, masked and masking are one; `search.js` does the same.
+ENDINGS = (
+    r"(?<=.{4})(?:ations?|ating|ated?|ates|ings?|ions?|ers?|ed|ly)$|(?<=.{3})(?:ies|(?<!s)s|es|e|y)$"
+)
+MANY = 0.12  # of all entries: a word that stands in more of them, once in each, tells them not apart
+BASE = 56
+CAMEL = re.compile("[a-z][A-Z][a-z]")
+COMMON = set(
+    """a about after all also an and any are as at be been before below both but by can do does each
+    else every for from had has have here how if in into is it its itself let like may more most no
+    not now of off on one only or other our out over own say same see so some such take than that
+    the their them then there these they this those through to too two under up use very was we were
+    what when where which while who whose why will with without would you your""".split()
+)
+# Readers' words for what a page calls otherwise; each line is one meaning.
+SYNONYMS = (
+    ("gqa", "mqa", "grouped query", "multi query", "kv_heads"),
+    ("mha", "multi head attention"),
+    ("sdpa", "scaled dot product"),
+    ("kv", "keys and values"),
+    ("rope", "rotary", "rotation", "positional encoding", "position", "place"),
+    ("install", "set up", "pip", "your own computer"),
+    ("run", "launch", "start"),
+    ("overflow", "nan", "inf", "infinity"),
+    ("reshape", "view"),
+    ("concat", "concatenate", "side by side"),
+    ("gpu", "cuda"),
+    ("memory", "ram", "bytes"),
+    ("speed", "fast", "slow", "timing"),
+    ("backprop", "backpropagation", "backward", "gradient", "derivative"),
+    ("sqrt", "square root", "root"),
+    ("divide", "scale"),
+    ("matmul", "matrix multiplication", "einsum"),
+    ("residual", "skip connection"),
+    ("llm", "language model", "gpt"),
+    ("distributed", "many devices", "ranks", "processes"),
+    ("autoregressive", "causal", "look ahead", "future"),
+    ("einstein", "einsum"),
+    ("error", "shapeerror", "exception"),
+    ("matrix", "matrices"),
+    ("index", "indices"),
+    ("transpose", "swapaxes", "swap the axes"),
+    ("bibliography", "references", "papers", "citation"),
+    ("licence", "license", "copyright"),
+)
+TEX = (
+    (r"\\(?:left|right|big|Big|displaystyle|quad|qquad|,|;|!|:| )", " "),
+    (r"\\(?:mathrm|text|operatorname|mathbf|mathit|texttt)\s*\{([^{}]*)\}", r"\1"),
+    (r"\\sqrt\s*\{([^{}]*)\}", r"√\1"),
+    (r"([_^])\s*\{([^{}]*)\}", r"\1\2"),
+    (r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2"),
+    (r"\\[dt]?frac\s*(\w)\s*(\w)", r" \1/\2"),
+    (r"\^\s*\\top", "ᵀ"),
+    (r"\\(?:begin|end)\{\w+\*?\}|\\[()\[\]]|[{}&$]|\\\\", " "),
+    (r"\\(\w+)", r" \1 "),
+)
+
+
+def leave_out_sphinx(app):
+    """Leave out Sphinx's own index; its page keeps its address."""
+    if app.builder.name == "html":
+        app.builder.search = False
+
+
+def search_page(app):
+    """Yield the page that searches."""
+    if app.builder.name == "html":
+        yield "search", {}, "search.html"
+
+
+def index_pages(site, pages):
+    """Write `search.js` with the index of all pages in front of it.
+
+    Parameters
+    ----------
+    site : folder of the built site
+    pages : dict from a path to the text of that page
+    """
+    listed = captions()
+    found = {name: read(pages[site / f"{name}.html"]) for name in listed}
+    entries = [entry | {"page": i} for i, name in enumerate(listed) for entry in found[name]]
+    kept = choose([entry["texts"] for entry in entries])
+    index = {
+        "pages": [name_page(name, found[name][0], listed[name]) for name in listed],
+        "entries": [
+            [*map(entry.get, ("page", "id", "title", "above", "defined")), "\n".join(texts)]
+            for entry, texts in zip(entries, kept, strict=True)
+        ],
+        "words": post(list(map(others, entries, kept))),
+        **{"synonyms": SYNONYMS, "common": " ".join(sorted(COMMON)), "endings": ENDINGS},
+    }
+    source = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    script = SOURCE.read_text(encoding="utf-8")
+    target = site / "_static" / SOURCE.name
+    target.write_text(f"const INDEX = {source};\n{script}", encoding="utf-8")
+
+
+def name_page(name, entry, caption) -> list:
+    """Return of a page its place, what stands above a hit, its short title, whether it is last."""
+    number = entry["number"].rstrip(".")
+    label = f"Chapter {number}" if number else ""
+    short, _, rest = entry["title"].partition(": ")
+    return [name, label, short, rest, int(caption == LAST)]
+
+
+def read(page) -> list[dict]:
+    """Return the entries of a page in its order, the page itself first."""
+    article = BeautifulSoup(page, "html.parser", parse_only=SoupStrainer("article"))
+    for unread in article.select(UNREAD):
+        unread.extract()
+    for formula in article.select("span.math, div.math"):
+        formula.string = plain(formula.get_text())
+    entries, above = [], ""
+    for block in article.select(BLOCKS):
+        if block.find_parent("tr"):
+            continue
+        if block.css.match(ENTRY):
+            entries.append(begin(block, above))
+            above = entries[-1]["title"] if block.name == "h2" else above
+        if not block.css.match(TITLES):
+            add(entries[-1], block)
+    return [entry for entry in entries if entry["texts"] or entry["code"] or not entry["id"]]
+
+
+def begin(block, above) -> dict:
+    """Return the entry that a block begins: what it is called, where it stands, nothing read yet."""
+    number = block.select_one(".section-number")
+    number = number.extract().get_text(strip=True) if number else ""
+    place = block.get("id") or block.parent.get("id", "")
+    strong = block.select_one("strong")
+    words = strong.extract() if block.name == "p" and strong else block
+    title = squeeze(words.get_text()).rstrip(".")
+    if block.css.match(PAPER):
+        title = re.split(FULL_STOP, title)[1]
+    inside = above if block.name in ("h3", "p") else ""
+    return {
+        **{"id": "" if block.name == "h1" else place, "title": title, "above": inside},
+        **{"number": number, "texts": [], "defined": [], "code": []},
+    }
+
+
+def add(entry, block):
+    """Add a block to what was read of an entry: sentences, and of code the names alone."""
+    text = block.get_text(" " if block.name == "tr" else "")
+    if block.name.startswith("tl-"):
+        entry["defined"].append(block.name.removeprefix("tl-").partition("-")[0])
+    elif block.name == "pre" and block.find_parent(class_="cell_input"):
+        entry["defined"] += re.findall(DEFINED, text, re.M)
+        text = re.sub(r"([\"']).*?\1|#.*", " ", text)
+        entry["code"] += re.findall(NAME, text)
+    elif block.name == "pre":
+        entry["code"] += sorted(set(re.findall(WORD, text)))
+    elif not text.startswith(MAP):
+        entry["texts"] += re.split(SENTENCE, squeeze(text))
+
+
+def squeeze(text) -> str:
+    """Return a text with one space for any white space."""
+    return " ".join(text.split())
+
+
+def plain(tex) -> str:
+    r"""Return a formula as readers type it: `\frac{QK^\top}{\sqrt{d_k}}` as QKᵀ/√d_k."""
+    for pattern, text in TEX:
+        while (done := re.sub(pattern, text, tex)) != tex:
+            tex = done
+    return squeeze(tex)
+
+
+def words(text) -> list[str]:
+    """Return the words of a text that tell one entry from another."""
+    found = [word if CAMEL.search(word) else word.lower() for word in re.findall(WORD, text)]
+    return [word for word in found if word not in COMMON and not re.match(NOT_SAID, word)]
+
+
+def choose(entries) -> list[list[str]]:
+    """Return of each entry, in their order, the sentences that hold its rare words in little room.
+
+    Parameters
+    ----------
+    entries : list of lists of sentences
+    """
+    spread = Counter(word for texts in entries for word in set(words(" ".join(texts))))
+    worth = {word: log(1 + len(entries) / count) for word, count in spread.items()}
+    size = sum(len(text) for texts in entries for text in texts)
+    share = max(0, ROOM - LEAST * len(entries)) / size
+    rooms = [LEAST + share * sum(map(len, texts)) for texts in entries]
+    return [pick(texts, worth, room) for texts, room in zip(entries, rooms, strict=True)]
+
+
+def pick(texts, worth, room) -> list[str]:
+    """Return sentences of one entry, until the room for them is taken."""
+    left = {place: text for place, text in enumerate(texts) if 20 < len(text) <= LONGEST}
+    taken, seen = [], set()
+    while left and room > 0:
+
+        def gain(place):
+            new = set(words(left[place])) - seen
+            return sum(map(worth.get, new)) / (len(left[place]) + 40) * (1.5 if place == 0 else 1)
+
+        best = max(left, key=gain)
+        seen |= set(words(left[best]))
+        room -= len(left[best])
+        taken.append(best)
+        del left[best]
+    return [texts[place] for place in sorted(taken)]
+
+
+def others(entry, kept) -> Counter:
+    """Return how often an entry says each word besides the sentences that are kept of it."""
+    said = Counter(words(" ".join(kept)))
+    counts = Counter(words(" ".join(entry["texts"]))) - said
+    for word, count in Counter(words(" ".join(entry["code"]))).items():
+        if len(word) > 2 and (word not in said or count > 3):
+            counts[word] += (count + 3) // 4
+    return counts
+
+
+def post(counts) -> dict[str, str]:
+    """Return where each word stands: the entries that say it once, a few times, often.
+
+    Forms of one stem are one word. What is said once here and in many other entries is left out.
+
+    Parameters
+    ----------
+    counts : list of what `others` returns of each entry
+    """
+    places, forms = {}, {}
+    for place, found in enumerate(counts):
+        for word, count in found.items():
+            stem = re.sub(ENDINGS, "", word.lower())
+            forms[stem] = min(forms.get(stem, word), word, key=lambda form: (len(form), form))
+            entries = places.setdefault(stem, {})
+            entries[place] = entries.get(place, 0) + count
+    many = len(counts) * MANY
+    for stem, entries in places.items():
+        often = len(entries) > many
+        degrees = ([], [], [], [])
+        for place, count in sorted(entries.items()):
+            if count > 1 or not often:
+                degrees[min(count.bit_length(), 4) - 1].append(place)
+        places[stem] = "|".join(map(gaps, degrees)).rstrip("|")
+    return {forms[stem]: code for stem, code in sorted(places.items()) if code}
+
+
+def gaps(places) -> str:
+    """Return ascending numbers as their differences, a character or two each."""
+    steps = (place - last for last, place in zip([0, *places], places, strict=False))
+    return "".join(
+        (chr(96 + step // BASE) if step >= BASE else "") + chr(35 + step % BASE) for step in steps
+    )
+
+
+def setup(app):
+    """Connect the steps above; `site_shell` takes every page through `index_pages`."""
+    app.connect("builder-inited", leave_out_sphinx)
+    app.connect("html-collect-pages", search_page)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,544 @@
+// The site's own search: sections ranked by how much they say of what was asked. `search.py` writes
+// the INDEX in front of this file, so it works from disk too; `site.js` loads it on use.
+{
+  // Where a thing is explained, rather than used, asked or listed.
+  const EXPLAINS = { "Myth and measurement": 0.85, Goal: 0.8, Exercises: 0.9, Check: 0.7, Quiz: 0.5, Recap: 0.8 };
+  const MENTIONED = 0.5; // in what the glossary says of another term
+  const FIELDS = { title: 6, name: 4, above: 2.5, text: 1 };
+  const SYNONYM = 0.5;
+  const BEGINNING = 0.4; // of a word that is longer than what was typed
+  const [SATURATION, LENGTH, SHORT] = [1.5, 0.4, 1];
+  const PAPER = 0.2;
+  const TERM = 0.8;
+  const NAMED = 1.5; // an entry that is called as it was asked for
+  const [MOST_HITS, MOST_LAST, EXCERPT, LONGEST_QUERY] = [20, 5, 170, 200];
+  const ROOT = new URL("..", document.currentScript.src);
+
+  const ENDINGS = new RegExp(INDEX.endings);
+  const COMMON = new Set(INDEX.common.split(" "));
+
+  // What is said: words as readers type them. W_O is one word with wo, QKᵀ with Q @ K.T, ½ with 1/2.
+  const WORD = /\d+\/\d+|[\p{L}\p{N}]+(?:[_.\-][\p{L}\p{N}]+)*/gu;
+  const plainly = (text) =>
+    text
+      .replace(/[¼-¾⅐-⅞]/g, " $&")
+      .normalize("NFKC")
+      .replace(/([a-z])(?=[A-Z][a-z])/g, "$1-")
+      .toLowerCase()
+      .replace(/(\d)\s*[⁄÷/]\s*(?=\d)/g, "$1/")
+      .replace(/√/g, " sqrt ")
+      .replace(/∞/g, " inf ")
+      .replace(/@/g, " matmul ")
+      .replace(/∑/g, " sum ")
+      .replace(/['’]s\b/g, "");
+
+  const STEMS = new Map();
+  const stemOf = (word) => {
+    if (!STEMS.has(word)) {
+      const stem = word.replace(ENDINGS, "").replace(/([bdgmnprt])\1$/, "$1");
+      STEMS.set(word, /[\d/]/.test(word) ? word : stem);
+    }
+    return STEMS.get(word);
+  };
+
+  // Each word of a text as its stem, and the parts of a name such as project_heads.
+  const read = (text) =>
+    [...plainly(text).replace(/\^/g, "").matchAll(WORD)].map(([word]) => {
+      const parts = word.split(/[_.-]/);
+      const whole = stemOf(parts.join(""));
+      const inside = parts.length > 1 ? parts.filter((part) => part.length > 1).map(stemOf) : [];
+      return { word, whole, parts: inside };
+    });
+
+  const isRare = ({ word }) => !COMMON.has(word);
+
+  const decode = (code) => {
+    let place = 0;
+    return [...code.matchAll(/([a-z]?)([#-Z])/g)].map(([, high, low]) => {
+      place += (high ? high.charCodeAt() - 96 : 0) * 56 + low.charCodeAt() - 35;
+      return place;
+    });
+  };
+
+  const ENTRIES = INDEX.entries.map(([page, id, title, above, names, text], place) => {
+    const [path, label, pageTitle, rest, last] = INDEX.pages[page];
+    const crumbs = [label, id && pageTitle, above].filter(Boolean);
+    const isTerm = id.startsWith("term-");
+    const paper = /references$/.test(path) && id;
+    const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[title] ?? 1);
+    const whole = [pageTitle, rest, above, path.replace(/.*\/[\d_]*/, "")].join(" ");
+    return { place, path, id, title, crumbs, whole, names, text, worth, isTerm, last, size: 0 };
+  });
+
+  // Where each stem stands, and with what weight: a Map from an entry's place for each stem.
+  const PLACES = new Map();
+  const FORMS = new Map(); // a word for each stem, as the book writes it
+  const note = (entry, { word, whole, parts }, weight) => {
+    for (const [stem, share] of [[whole, 1], ...parts.map((part) => [part, 0.7])]) {
+      if (!PLACES.has(stem)) PLACES.set(stem, new Map());
+      const places = PLACES.get(stem);
+      places.set(entry.place, (places.get(entry.place) ?? 0) + weight * share);
+      if (stem == whole && !(FORMS.get(stem)?.length <= word.length)) FORMS.set(stem, word);
+    }
+    entry.size += 1;
+  };
+
+  const build = () => {
+    for (const entry of ENTRIES) {
+      const fields = { title: entry.title, name: entry.names.join(" "), text: entry.text };
+      fields.above = entry.whole;
+      for (const [field, text] of Object.entries(fields)) {
+        const weight = FIELDS[field] * (field == "text" && entry.isTerm ? MENTIONED : 1);
+        for (const token of read(text)) note(entry, token, weight);
+      }
+    }
+    for (const [word, code] of Object.entries(INDEX.words)) {
+      const [token] = read(word);
+      code.split("|").forEach((places, degree) =>
+        decode(places).forEach((place) => token && note(ENTRIES[place], token, 2 ** degree))
+      );
+    }
+  };
+  build();
+  const MEAN_SIZE = ENTRIES.reduce((sum, { size }) => sum + size, 0) / ENTRIES.length;
+  const SYNONYMS = INDEX.synonyms.map((line) =>
+    line.map((words) => read(words).filter(isRare).map(({ whole }) => whole))
+  );
+
+  // Each word that was asked for, with all stems that answer it and how well each does.
+  const ask = (query) => {
+    const all = read(query.slice(0, LONGEST_QUERY));
+    const rare = all.filter(isRare);
+    const asked = rare.map(({ word, whole, parts }) => {
+      const stems = new Map([[whole, 1], ...parts.map((part) => [part, 0.4])]);
+      return { word, whole, stems, synonyms: [] };
+    });
+    asked.forEach((term, i) => {
+      const joined = asked[i + 1] && term.whole + asked[i + 1].whole;
+      if (PLACES.has(joined)) for (const { stems } of [term, asked[i + 1]]) stems.set(joined, 1);
+    });
+    const last = asked.at(-1);
+    for (const term of asked) {
+      const known = PLACES.has(term.whole);
+      if ((term == last || !known) && term.word.length > 2) addLonger(term, known ? 0.25 : 1);
+    }
+    addSynonyms(asked);
+    return { asked, all };
+  };
+
+  const addLonger = ({ word, whole, stems }, share) => {
+    for (const [stem, form] of FORMS) {
+      const longer = form.startsWith(word) || stem.startsWith(whole);
+      if (longer && !stems.has(stem)) stems.set(stem, BEGINNING * share);
+    }
+  };
+
+  const addSynonyms = (asked) => {
+    const said = asked.map(({ whole }) => whole);
+    for (const line of SYNONYMS) {
+      for (const words of line) {
+        const at = said.findIndex((_, i) => words.every((word, j) => said[i + j] == word));
+        const others = at < 0 ? [] : line.filter((other) => other != words);
+        for (const term of asked.slice(at, at + words.length)) term.synonyms.push(...others);
+      }
+    }
+  };
+
+  // BM25 with weights of fields.
+  const rarity = (count) => Math.log(1 + (ENTRIES.length - count + 0.5) / (count + 0.5));
+  const scoresOfStem = (stem) => {
+    const places = PLACES.get(stem) ?? new Map();
+    const scores = new Map();
+    for (const [place, weight] of places) {
+      const size = Math.max(ENTRIES[place].size / MEAN_SIZE, SHORT);
+      const length = 1 - LENGTH + LENGTH * size;
+      const frequent = (weight * (SATURATION + 1)) / (weight + SATURATION * length);
+      scores.set(place, rarity(places.size) * frequent);
+    }
+    return scores;
+  };
+
+  // A synonym of several words is said where all of them are.
+  const scoresOfAll = (stems) => {
+    const [first, ...others] = stems.map(scoresOfStem);
+    const both = (scores, more) =>
+      new Map([...scores].flatMap(([p, n]) => (more.has(p) ? [[p, Math.min(n, more.get(p))]] : [])));
+    return others.reduce(both, first);
+  };
+
+  const scoresOf = ({ stems, synonyms }) => {
+    const scores = new Map();
+    const answers = [
+      ...[...stems].map(([stem, share]) => [scoresOfStem(stem), share]),
+      ...synonyms.map((words) => [scoresOfAll(words), SYNONYM]),
+    ];
+    for (const [found, share] of answers) {
+      for (const [place, score] of found) {
+        scores.set(place, Math.max(scores.get(place) ?? 0, score * share));
+      }
+    }
+    return scores;
+  };
+
+  const rank = ({ asked }) => {
+    const words = asked.map(scoresOf).filter((scores) => scores.size);
+    const title = asked.map(({ word }) => word).join(" ");
+    const found = new Map();
+    for (const scores of words) {
+      for (const [place, score] of scores) {
+        const { sum = 0, count = 0 } = found.get(place) ?? {};
+        found.set(place, { sum: sum + score, count: count + 1 });
+      }
+    }
+    const hits = [...found].map(([place, { sum, count }]) => {
+      const entry = ENTRIES[place];
+      const named = entry.title.toLowerCase() == title ? NAMED : 1;
+      return { entry, score: (sum * entry.worth * named * count) / words.length };
+    });
+    hits.sort((a, b) => b.score - a.score || a.entry.place - b.entry.place);
+    const first = hits.filter(({ entry }) => !entry.last).slice(0, MOST_HITS);
+    return [...first, ...hits.filter(({ entry }) => entry.last).slice(0, MOST_LAST)];
+  };
+
+  // What is shown of a text: the words that answer what was asked stand in <mark>.
+  const CHUNK = /[\p{L}\p{N}√½⅓¼⅔¾]+(?:[_.\-/^][\p{L}\p{N}√]+)*/gu;
+  const answersTo = ({ stems, synonyms }) => new Set([...stems.keys(), ...synonyms.flat()]);
+  const isSaid = (text, stems) =>
+    read(text).some(({ whole, parts }) => [whole, ...parts].some((stem) => stems.has(stem)));
+  const stemsOf = (asked) => new Set(asked.flatMap((term) => [...answersTo(term)]));
+
+  const marked = (text, stems) => {
+    const piece = document.createDocumentFragment();
+    let end = 0;
+    for (const { 0: chunk, index } of text.matchAll(CHUNK)) {
+      if (!isSaid(chunk, stems)) continue;
+      piece.append(text.slice(end, index), element("mark", "search-mark", chunk));
+      end = index + chunk.length;
+    }
+    piece.append(text.slice(end));
+    return piece;
+  };
+
+  const element = (tag, name, ...content) => {
+    const made = document.createElement(tag);
+    if (name) made.className = name;
+    made.append(...content);
+    return made;
+  };
+
+  // The sentence that answers most, begun shortly before its first answer where it is long.
+  const excerptOf = ({ text }, asked) => {
+    const sentences = text.split("\n");
+    const countOf = (sentence) => asked.filter((term) => isSaid(sentence, answersTo(term))).length;
+    const counts = sentences.map(countOf);
+    const best = sentences[counts.indexOf(Math.max(...counts))];
+    if (best.length <= EXCERPT) return best;
+    const stems = stemsOf(asked);
+    const first = [...best.matchAll(CHUNK)].find(([chunk]) => isSaid(chunk, stems))?.index ?? 0;
+    const start = first < EXCERPT - 50 ? 0 : best.lastIndexOf(" ", first - 50) + 1;
+    const end = best.indexOf(" ", start + EXCERPT);
+    return `${start ? "… " : ""}${end < 0 ? best.slice(start) : `${best.slice(start, end)} …`}`;
+  };
+
+  // Words that an entry says where its excerpt does not.
+  const elsewhere = (entry, asked, shown) =>
+    asked
+      .filter((term) => !isSaid(shown, answersTo(term)))
+      .map((term) => [...answersTo(term)].find((stem) => PLACES.get(stem)?.has(entry.place)))
+      .filter(Boolean)
+      .map((stem) => FORMS.get(stem) ?? stem);
+
+  const drawHit = ({ entry }, { asked, query }) => {
+    const stems = stemsOf(asked);
+    const excerpt = excerptOf(entry, asked);
+    const more = elsewhere(entry, asked, `${entry.crumbs.join(" ")} ${entry.title} ${excerpt}`);
+    const link = element("a", "search-hit");
+    const address = new URL(`${entry.path}.html`, ROOT);
+    address.searchParams.set("find", query.slice(0, LONGEST_QUERY));
+    address.hash = entry.id;
+    link.href = address;
+    link.append(
+      element("span", "search-path", entry.crumbs.join(" · ")),
+      element("b", "", marked(entry.title, stems)),
+      element("span", "search-excerpt", marked(excerpt, stems))
+    );
+    if (more.length) {
+      link.append(element("span", "search-also", "Also: ", marked([...new Set(more)].join(", "), stems)));
+    }
+    link.addEventListener("click", (event) => openHere(event, address, query));
+    return link;
+  };
+
+  // A word one slip away: a letter too many, too few, wrong, or two in the other order.
+  const isSlip = (a, b) => {
+    if (Math.abs(a.length - b.length) > 1) return false;
+    let [i, j] = [0, 0];
+    while (i < a.length && a[i] == b[i]) i += 1;
+    while (j < Math.min(a.length, b.length) - i && a.at(-1 - j) == b.at(-1 - j)) j += 1;
+    const [left, right] = [a.slice(i, a.length - j), b.slice(i, b.length - j)];
+    const swapped = left.length == 2 && left == [...right].reverse().join("");
+    return swapped || Math.max(left.length, right.length) <= 1;
+  };
+
+  const suggest = ({ asked }) => {
+    const unknown = asked.filter(({ stems }) => ![...stems.keys()].some((stem) => PLACES.has(stem)));
+    return unknown.flatMap(({ word }) => {
+      const near = [...FORMS].filter(([, form]) => word.length > 3 && isSlip(word, form));
+      near.sort(([a], [b]) => PLACES.get(b).size - PLACES.get(a).size);
+      return near.slice(0, 1).map(([, form]) => [word, form]);
+    });
+  };
+
+  const EXAMPLES = "a word, a symbol such as √ or W_O, or a number such as 4/7";
+  const explain = (query, { asked, all }, count) => {
+    if (count) return count == 1 ? "One place found." : `${count} places found, best first.`;
+    if (!query.trim()) return `Type ${EXAMPLES}.`;
+    if (!all.length) return `There is no word or number in this. Try ${EXAMPLES}.`;
+    if (!asked.length) return "These words stand on every page. Add one that is rarer, such as mask.";
+    const short = query.trim().slice(0, 40);
+    const shown = short.length < query.trim().length ? `${short} …` : short;
+    return `Nothing is found for “${shown}”. Try fewer words or another one, the glossary, or the index.`;
+  };
+
+  // What stands below a field: what was found in words, other spellings, the hits.
+  class Results {
+    constructor(form) {
+      this.input = form.querySelector("input");
+      this.inDialog = Boolean(form.closest("dialog"));
+      this.said = element("p", "search-said");
+      this.said.role = "status";
+      this.tips = element("p", "search-tips");
+      this.list = element(this.inDialog ? "div" : "ol", "search-hits");
+      this.list.id = this.inDialog ? "search-hits" : "search-results";
+      this.box = element("div", "search-box", this.said, this.tips, this.list);
+      form.after(this.box);
+      if (this.inDialog) this.speakAsListbox();
+      this.input.addEventListener("input", () => this.show());
+    }
+
+    speakAsListbox() {
+      this.list.role = "listbox";
+      this.list.ariaLabel = "Sections found";
+      this.input.role = "combobox";
+      this.input.setAttribute("aria-controls", this.list.id);
+      this.input.ariaAutoComplete = "list";
+      this.input.addEventListener("keydown", (event) => this.steer(event));
+    }
+
+    show() {
+      const query = this.input.value;
+      const question = { ...ask(query), query };
+      const hits = rank(question);
+      this.said.textContent = explain(query, question, hits.length);
+      this.drawTips(question, hits);
+      this.list.replaceChildren(...this.draw(hits, question));
+      this.choose();
+      this.input.ariaExpanded = this.inDialog ? String(hits.length > 0) : null;
+      if (!this.inDialog) keepAddress(query);
+      return hits.length;
+    }
+
+    draw(hits, question) {
+      const limit = this.inDialog ? 8 : MOST_HITS;
+      const first = hits.filter(({ entry }) => !entry.last).slice(0, limit);
+      const last = hits.filter(({ entry }) => entry.last).slice(0, this.inDialog ? 2 : MOST_LAST);
+      return [...first, ...last].map((hit, i) => {
+        const link = drawHit(hit, question);
+        if (i == first.length) link.classList.add("search-last");
+        if (!this.inDialog) return element("li", "", link);
+        link.role = "option";
+        link.id = `search-hit-${i + 1}`;
+        link.tabIndex = -1;
+        return link;
+      });
+    }
+
+    drawTips(question, hits) {
+      this.tips.replaceChildren();
+      for (const [word, form] of suggest(question)) {
+        const button = element("button", "", form);
+        button.type = "button";
+        button.addEventListener("click", () => {
+          this.input.value = this.input.value.toLowerCase().replace(word, form);
+          this.input.focus();
+          this.show();
+        });
+        this.tips.append("Did you mean ", button, "? ");
+      }
+      if (hits.length || !question.all.length) return;
+      this.tips.append(pageLink("book/glossary", "The glossary"), pageLink("genindex", "The index"));
+    }
+
+    steer(event) {
+      const options = [...this.list.children];
+      const at = options.findIndex(({ ariaSelected }) => ariaSelected == "true");
+      if (event.key == "Enter" && at >= 0) {
+        event.preventDefault();
+        options[at].click();
+      }
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step || !options.length) return;
+      event.preventDefault();
+      const next = at < 0 && step < 0 ? options.length - 1 : at + step;
+      this.choose(options[next]);
+    }
+
+    choose(option) {
+      for (const other of this.list.children) other.ariaSelected = String(other == option);
+      if (option) this.input.setAttribute("aria-activedescendant", option.id);
+      else this.input.removeAttribute("aria-activedescendant");
+      option?.scrollIntoView({ block: "nearest" });
+    }
+  }
+
+  const pageLink = (name, text) => {
+    const link = element("a", "", text);
+    link.href = new URL(`${name}.html`, ROOT);
+    return link;
+  };
+
+  const keepAddress = (query) => {
+    const address = new URL(location);
+    if (!address.pathname.endsWith("/search.html")) return;
+    if (query) address.searchParams.set("q", query.slice(0, LONGEST_QUERY));
+    else address.searchParams.delete("q");
+    changeAddress(address);
+  };
+
+  const changeAddress = (address) => {
+    try {
+      history.replaceState(history.state, "", address);
+    } catch {
+      // A browser may refuse it to a page from disk; the address is a convenience.
+    }
+  };
+
+  // The marks where a hit opens. What is closed, and what answers, stays as it is.
+  const UNMARKED = "details:not([open]), .tl, .math, mjx-container, svg, script, style, button";
+  let pill;
+
+  const partsOf = (id) => {
+    const place = id && document.getElementById(id);
+    if (!place) return [document.querySelector("article h1")?.parentNode].filter(Boolean);
+    if (place.matches("dt")) return [place, place.nextElementSibling];
+    if (!place.matches("[id^=exercise-]")) return [place];
+    const parts = [place];
+    for (let next = place.nextElementSibling; next && !next.id.startsWith("exercise-"); ) {
+      parts.push(next);
+      next = next.nextElementSibling;
+    }
+    return parts;
+  };
+
+  const textsOf = (part) => {
+    const texts = [];
+    const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const { parentElement } = walker.currentNode;
+      const own = part.matches("section") ? parentElement.closest("section") == part : true;
+      if (own && !parentElement.closest(UNMARKED)) texts.push(walker.currentNode);
+    }
+    return texts;
+  };
+
+  const clearMarks = () => {
+    for (const mark of document.querySelectorAll("article mark.search-mark")) {
+      const parent = mark.parentNode;
+      mark.replaceWith(...mark.childNodes);
+      parent.normalize();
+    }
+    pill?.remove();
+    pill = undefined;
+    const address = new URL(location);
+    address.searchParams.delete("find");
+    changeAddress(address);
+  };
+
+  const markPlace = (id, query) => {
+    clearMarks();
+    const stems = stemsOf(ask(query).asked);
+    const parts = partsOf(id);
+    for (const node of parts.flatMap(textsOf)) {
+      const piece = marked(node.data, stems);
+      if (piece.querySelector("mark")) node.replaceWith(piece);
+    }
+    const marks = [...document.querySelectorAll("article mark.search-mark")];
+    if (marks.length) offerMarks(marks);
+    if (id && parts.length) stayAt(parts[0]);
+  };
+
+  const offerMarks = (marks) => {
+    const next = element("button", "", "Next mark");
+    const clear = element("button", "", "Clear marks");
+    const count = element("span", "", marks.length == 1 ? "1 word marked" : `${marks.length} words marked`);
+    let at = -1;
+    next.addEventListener("click", () => {
+      marks[at]?.classList.remove("search-here");
+      at = (at + 1) % marks.length;
+      marks[at].classList.add("search-here");
+      marks[at].scrollIntoView({ block: "center" });
+      count.textContent = `${at + 1} of ${marks.length}`;
+    });
+    clear.addEventListener("click", clearMarks);
+    for (const button of [next, clear]) button.type = "button";
+    pill = element("div", "search-pill d-print-none", count, next, clear);
+    pill.role = "group";
+    pill.ariaLabel = "Marked words";
+    document.querySelector("main").append(pill);
+  };
+
+  // Formulas above are set late, and move it; until the reader does something it is brought back.
+  const stayAt = (place) => {
+    const bring = () => place.scrollIntoView({ behavior: "instant" });
+    const watch = new ResizeObserver(bring);
+    watch.observe(document.querySelector("article"));
+    bring();
+    const acts = ["wheel", "touchstart", "pointerdown", "keydown"];
+    const release = () => {
+      watch.disconnect();
+      acts.forEach((act) => removeEventListener(act, release));
+    };
+    acts.forEach((act) => addEventListener(act, release, { passive: true }));
+  };
+
+  // A hit on the page that is open is gone to without loading it again.
+  const openHere = (event, address, query) => {
+    const other = address.pathname != location.pathname;
+    if (other || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    document.querySelector("#pst-search-dialog")?.close();
+    const id = decodeURIComponent(address.hash.slice(1));
+    location.hash = id;
+    markPlace(id, query);
+  };
+
+  document.addEventListener("keydown", ({ key }) => {
+    if (key == "Escape" && pill && !document.querySelector("dialog[open]")) clearMarks();
+  });
+
+  // The words of an address that leads nowhere: those of its last part, or else of all.
+  const lostWords = () => {
+    const path = decodeURI(location.pathname).slice(ROOT.pathname.length).replace(/\.\w+$/, "");
+    const clean = (text) => text.replace(/[^\p{L}]+/gu, " ").trim();
+    const last = clean(path.split("/").filter(Boolean).at(-1) ?? "");
+    return rank(ask(last)).length ? last : clean(path);
+  };
+
+  const wake = () => {
+    const parameters = new URLSearchParams(location.search);
+    for (const form of document.querySelectorAll("form.bd-search")) {
+      const results = new Results(form);
+      if (form.matches("dialog *")) {
+        if (results.input.value) results.show();
+        continue;
+      }
+      const lost = form.matches(".search-lost");
+      results.input.value ||= lost ? lostWords() : (parameters.get("q") ?? "");
+      if (!results.show() && lost) results.said.textContent = "";
+      if (!lost) form.addEventListener("submit", (event) => event.preventDefault());
+    }
+    const sought = parameters.get("find");
+    if (sought) markPlace(decodeURIComponent(location.hash.slice(1)), sought);
+  };
+  wake();
+}

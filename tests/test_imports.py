@@ -64,7 +64,7 @@ TABLE = {
     "tools": Row(("book",), ("numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED)),
     "book": Row(
         (*LAYER, "elements", "elements.exhibits", "tools"),
-        ("numpy", "fontTools", *SPHINX, *PRINTED),
+        ("bs4", "numpy", "fontTools", *SPHINX, *PRINTED),
     ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),
 }

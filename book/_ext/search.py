@@ -1,7 +1,8 @@
 """The site's own search: its index, made from the finished pages, and the page that searches.
 
-Our own, since Pagefind fetches, which a folder opened from disk may not, lunr.js and MiniSearch come
-from npm alone, and none of them finds 4/7, √ or W_O or leaves out an answer.
+Our own, since Pagefind fetches, which a page opened from disk may not, lunr.js and MiniSearch come
+from npm alone, and none of them takes 4/7, √ or W_O for a word or leaves out an answer.
+
 An entry is a section, an exercise, a term of the glossary or a paper. The index keeps of each its
 title, those sentences that say most, and the other words once; `search.js` counts and ranks them.
 """
@@ -22,36 +23,38 @@ LAST = "For instructors"
 
 # What a page shows only when asked, and what is no text of it. An element holds answers.
 UNREAD = "details, .tl > *, .tl-run, .ahh-panels, .headerlink, .label, script, style, svg"
-PAPER = "div.citation > p"
 # Behind a word, not an initial: it ends the authors of a paper, then its title.
 FULL_STOP = r"(?<=[^\W\d_]{2})[.?] "
 BLOCKS = "h1, h2, h3, p, dt, tr, pre, figcaption, div.math, .tl"
-ENTRY = f"h1, h2, h3, dt[id], p[id^=exercise-], {PAPER}"
-TITLES = "h1, h2, h3, dt"
+ENTRY = "h1, h2, h3, dt[id], p[id^=exercise-], div.citation > p"
+TITLES = ("h1", "h2", "h3", "dt")
 DEFINED = r"^(?:def|class) (\w+)"
 NAME = r"[A-Za-z_]\w*[a-zA-Z_]\w*|[A-Z]\b"
 
 # Measured numbers, and the checks of functions that have their own names.
 NOT_SAID = r"[\d.]+(?:e\d*)?$|\d+[^/\d].{4}|check_"
 # The room for sentences, in characters, shared by all entries.
-ROOM = 34_000
+ROOM = 30_000
 LONGEST, LEAST = 300, 50
 SENTENCE = r"(?<=[.?!:])\s+(?=[A-Z“(√0-9])"
 WORD = r"\d+/\d+|[½⅓¼⅔¾√]|[^\W_]+(?:[_.\-][^\W_]+)*"
-# Taken from the end of a word, so that masks, masked and masking are one; `search.js` does the same.
+# Taken from the end of a word, so that masks, masked and masking are one; `search.js` takes it too.
 ENDINGS = (
-    r"(?<=.{4})(?:ations?|ating|ated?|ates|ings?|ions?|ers?|ed|ly)$|(?<=.{3})(?:ies|(?<!s)s|es|e|y)$"
+    r"(?<=.{4})(?:ations?|ating|ated?|ates|ings?|ions?|ers?|ed|ly)$"
+    r"|(?<=.{3})(?:ies|(?<!s)s|es|e|y)$"
 )
-MANY = 0.12  # of all entries: a word that stands in more of them, once in each, tells them not apart
-BASE = 56
+# Of all entries: what more of them say, once each, tells them not apart.
+MANY = 0.08
+BASE = 56  # of the characters that number the entries
 CAMEL = re.compile("[a-z][A-Z][a-z]")
-COMMON = set(
-    """a about after all also an and any are as at be been before below both but by can do does each
-    else every for from had has have here how if in into is it its itself let like may more most no
-    not now of off on one only or other our out over own say same see so some such take than that
-    the their them then there these they this those through to too two under up use very was we were
-    what when where which while who whose why will with without would you your""".split()
-)
+LISTED = """
+a about after all also an and any are as at be been before below both but by can do does each
+else every for from had has have here how if in into is it its itself let like may more most no
+not now of off on one only or other our out over own say same see so some such take than that
+the their them then there these they this those through to too two under up use very was we were
+what when where which while who whose why will with without would you your
+"""
+COMMON = set(LISTED.split())
 # Readers' words for what a page calls otherwise; each line is one meaning.
 SYNONYMS = (
     ("gqa", "mqa", "grouped query", "multi query", "kv_heads"),
@@ -127,18 +130,20 @@ def index_pages(site, pages):
             for entry, texts in zip(entries, kept, strict=True)
         ],
         "words": post(list(map(others, entries, kept))),
-        **{"synonyms": SYNONYMS, "common": " ".join(sorted(COMMON)), "endings": ENDINGS},
+        "synonyms": SYNONYMS,
+        "common": " ".join(sorted(COMMON)),
+        "endings": ENDINGS,
     }
     source = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
-    script = SOURCE.read_text(encoding="utf-8")
+    lines = map(str.strip, SOURCE.read_text(encoding="utf-8").splitlines())
+    script = "\n".join(line for line in lines if line and not line.startswith("//"))
     target = site / "_static" / SOURCE.name
-    target.write_text(f"const INDEX = {source};\n{script}", encoding="utf-8")
+    target.write_text(f"const INDEX = {source};\n{script}\n", encoding="utf-8")
 
 
 def name_page(name, entry, caption) -> list:
     """Return of a page its place, what stands above a hit, its short title, whether it is last."""
-    number = entry["number"].rstrip(".")
-    label = f"Chapter {number}" if number else ""
+    label = f"Chapter {entry['number']}" if entry["number"] else ""
     short, _, rest = entry["title"].partition(": ")
     return [name, label, short, rest, int(caption == LAST)]
 
@@ -150,33 +155,34 @@ def read(page) -> list[dict]:
         unread.extract()
     for formula in article.select("span.math, div.math"):
         formula.string = plain(formula.get_text())
+    titles = {id(block) for block in article.select(ENTRY)}
     entries, above = [], ""
     for block in article.select(BLOCKS):
-        if block.find_parent("tr"):
-            continue
-        if block.css.match(ENTRY):
+        if id(block) in titles:
             entries.append(begin(block, above))
             above = entries[-1]["title"] if block.name == "h2" else above
-        if not block.css.match(TITLES):
+        if block.name not in TITLES and not block.find_parent("tr"):
             add(entries[-1], block)
     return [entry for entry in entries if entry["texts"] or entry["code"] or not entry["id"]]
 
 
 def begin(block, above) -> dict:
-    """Return the entry that a block begins: what it is called, where it stands, nothing read yet."""
+    """Return the entry that a block begins: its title, its place, nothing read yet."""
     number = block.select_one(".section-number")
-    number = number.extract().get_text(strip=True) if number else ""
-    place = block.get("id") or block.parent.get("id", "")
+    number = number.extract().get_text(strip=True).rstrip(".") if number else ""
     strong = block.select_one("strong")
     words = strong.extract() if block.name == "p" and strong else block
     title = squeeze(words.get_text()).rstrip(".")
-    if block.css.match(PAPER):
-        title = re.split(FULL_STOP, title)[1]
+    title = re.split(FULL_STOP, title)[1] if is_paper(block) else title
+    place = "" if block.name == "h1" else block.get("id") or block.parent["id"]
     inside = above if block.name in ("h3", "p") else ""
-    return {
-        **{"id": "" if block.name == "h1" else place, "title": title, "above": inside},
-        **{"number": number, "texts": [], "defined": [], "code": []},
-    }
+    empty = {"texts": [], "defined": [], "code": []}
+    return {"id": place, "title": title, "above": inside, "number": number, **empty}
+
+
+def is_paper(block) -> bool:
+    """Whether a block is an entry of the references."""
+    return block.name == "p" and "citation" in block.parent.get("class", ())
 
 
 def add(entry, block):
@@ -190,6 +196,8 @@ def add(entry, block):
         entry["code"] += re.findall(NAME, text)
     elif block.name == "pre":
         entry["code"] += sorted(set(re.findall(WORD, text)))
+    elif is_paper(block):
+        entry["texts"] += re.split(FULL_STOP, squeeze(text))[:1]
     elif not text.startswith(MAP):
         entry["texts"] += re.split(SENTENCE, squeeze(text))
 
@@ -233,16 +241,15 @@ def pick(texts, worth, room) -> list[str]:
     left = {place: text for place, text in enumerate(texts) if 20 < len(text) <= LONGEST}
     taken, seen = [], set()
     while left and room > 0:
-
-        def gain(place):
-            new = set(words(left[place])) - seen
-            return sum(map(worth.get, new)) / (len(left[place]) + 40) * (1.5 if place == 0 else 1)
-
-        best = max(left, key=gain)
-        seen |= set(words(left[best]))
-        room -= len(left[best])
+        gains = {}
+        for place, text in left.items():
+            new = set(words(text)) - seen
+            gains[place] = sum(map(worth.get, new)) / (len(text) + 40)
+        best = max(left, key=gains.get)
+        text = left.pop(best)
+        seen |= set(words(text))
+        room -= len(text)
         taken.append(best)
-        del left[best]
     return [texts[place] for place in sorted(taken)]
 
 

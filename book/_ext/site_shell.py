@@ -256,7 +256,8 @@ def finish_pages(app, exception):
     site = Path(app.outdir)
     paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
-    for step in (mend, stand_in_for_stores, fold_elements, embed_icons, drop_idle, index_pages, secure):
+    steps = (mend, stand_in_for_stores, fold_elements, embed_icons, drop_idle, index_pages, secure)
+    for step in steps:
         step(site, pages)
     for path, page in pages.items():
         path.write_text(page, encoding="utf-8")

@@ -2,7 +2,10 @@
 // the INDEX in front of this file, so it works from disk too; `site.js` loads it on use.
 {
   // Where a thing is explained, rather than used, asked or listed.
-  const EXPLAINS = { "Myth and measurement": 0.85, Goal: 0.8, Exercises: 0.9, Check: 0.7, Quiz: 0.5, Recap: 0.8 };
+  const EXPLAINS = {
+    ...{ "Myth and measurement": 0.85, Goal: 0.8, Exercises: 0.9, Check: 0.7 },
+    ...{ Quiz: 0.5, Recap: 0.8 },
+  };
   const MENTIONED = 0.5; // in what the glossary says of another term
   const FIELDS = { title: 6, name: 4, above: 2.5, text: 1 };
   const SYNONYM = 0.5;
@@ -10,6 +13,7 @@
   const [SATURATION, LENGTH, SHORT] = [1.5, 0.4, 1];
   const PAPER = 0.2;
   const TERM = 0.8;
+  const PART = 0.7; // of a name, as its words
   const NAMED = 1.5; // an entry that is called as it was asked for
   const [MOST_HITS, MOST_LAST, EXCERPT, LONGEST_QUERY] = [20, 5, 170, 200];
   const ROOT = new URL("..", document.currentScript.src);
@@ -17,7 +21,7 @@
   const ENDINGS = new RegExp(INDEX.endings);
   const COMMON = new Set(INDEX.common.split(" "));
 
-  // What is said: words as readers type them. W_O is one word with wo, QKᵀ with Q @ K.T, ½ with 1/2.
+  // What is said: words as readers type them. W_O is one word with wo, ½ with 1/2.
   const WORD = /\d+\/\d+|[\p{L}\p{N}]+(?:[_.\-][\p{L}\p{N}]+)*/gu;
   const plainly = (text) =>
     text
@@ -32,23 +36,20 @@
       .replace(/∑/g, " sum ")
       .replace(/['’]s\b/g, "");
 
-  const STEMS = new Map();
-  const stemOf = (word) => {
-    if (!STEMS.has(word)) {
-      const stem = word.replace(ENDINGS, "").replace(/([bdgmnprt])\1$/, "$1");
-      STEMS.set(word, /[\d/]/.test(word) ? word : stem);
-    }
-    return STEMS.get(word);
-  };
+  const stemOf = (word) =>
+    /[\d/]/.test(word) ? word : word.replace(ENDINGS, "").replace(/([bdgmnprt])\1$/, "$1");
 
   // Each word of a text as its stem, and the parts of a name such as project_heads.
-  const read = (text) =>
-    [...plainly(text).replace(/\^/g, "").matchAll(WORD)].map(([word]) => {
+  const TOKENS = new Map();
+  const tokenOf = (word) => {
+    if (!TOKENS.has(word)) {
       const parts = word.split(/[_.-]/);
-      const whole = stemOf(parts.join(""));
       const inside = parts.length > 1 ? parts.filter((part) => part.length > 1).map(stemOf) : [];
-      return { word, whole, parts: inside };
-    });
+      TOKENS.set(word, { word, whole: stemOf(parts.join("")), parts: inside });
+    }
+    return TOKENS.get(word);
+  };
+  const read = (text) => (plainly(text).replace(/\^/g, "").match(WORD) ?? []).map(tokenOf);
 
   const isRare = ({ word }) => !COMMON.has(word);
 
@@ -73,13 +74,15 @@
   // Where each stem stands, and with what weight: a Map from an entry's place for each stem.
   const PLACES = new Map();
   const FORMS = new Map(); // a word for each stem, as the book writes it
+  const add = (stem, place, weight) => {
+    let places = PLACES.get(stem);
+    if (!places) PLACES.set(stem, (places = new Map()));
+    places.set(place, (places.get(place) ?? 0) + weight);
+  };
   const note = (entry, { word, whole, parts }, weight) => {
-    for (const [stem, share] of [[whole, 1], ...parts.map((part) => [part, 0.7])]) {
-      if (!PLACES.has(stem)) PLACES.set(stem, new Map());
-      const places = PLACES.get(stem);
-      places.set(entry.place, (places.get(entry.place) ?? 0) + weight * share);
-      if (stem == whole && !(FORMS.get(stem)?.length <= word.length)) FORMS.set(stem, word);
-    }
+    add(whole, entry.place, weight);
+    for (const part of parts) add(part, entry.place, weight * PART);
+    if (!(FORMS.get(whole)?.length <= word.length)) FORMS.set(whole, word);
     entry.size += 1;
   };
 
@@ -161,8 +164,10 @@
   // A synonym of several words is said where all of them are.
   const scoresOfAll = (stems) => {
     const [first, ...others] = stems.map(scoresOfStem);
-    const both = (scores, more) =>
-      new Map([...scores].flatMap(([p, n]) => (more.has(p) ? [[p, Math.min(n, more.get(p))]] : [])));
+    const both = (scores, more) => {
+      const common = [...scores].filter(([place]) => more.has(place));
+      return new Map(common.map(([place, n]) => [place, Math.min(n, more.get(place))]));
+    };
     return others.reduce(both, first);
   };
 
@@ -244,9 +249,11 @@
   const elsewhere = (entry, asked, shown) =>
     asked
       .filter((term) => !isSaid(shown, answersTo(term)))
-      .map((term) => [...answersTo(term)].find((stem) => PLACES.get(stem)?.has(entry.place)))
-      .filter(Boolean)
-      .map((stem) => FORMS.get(stem) ?? stem);
+      .map((term) => {
+        const said = [...answersTo(term)].find((stem) => PLACES.get(stem)?.has(entry.place));
+        return said == term.whole ? term.word : FORMS.get(said);
+      })
+      .filter(Boolean);
 
   const drawHit = ({ entry }, { asked, query }) => {
     const stems = stemsOf(asked);
@@ -263,7 +270,8 @@
       element("span", "search-excerpt", marked(excerpt, stems))
     );
     if (more.length) {
-      link.append(element("span", "search-also", "Also: ", marked([...new Set(more)].join(", "), stems)));
+      const words = [...new Set(more)].join(", ");
+      link.append(element("span", "search-also", "Also: ", marked(words, stems)));
     }
     link.addEventListener("click", (event) => openHere(event, address, query));
     return link;
@@ -281,7 +289,8 @@
   };
 
   const suggest = ({ asked }) => {
-    const unknown = asked.filter(({ stems }) => ![...stems.keys()].some((stem) => PLACES.has(stem)));
+    const isKnown = ({ stems }) => [...stems.keys()].some((stem) => PLACES.has(stem));
+    const unknown = asked.filter((term) => !isKnown(term));
     return unknown.flatMap(({ word }) => {
       const near = [...FORMS].filter(([, form]) => word.length > 3 && isSlip(word, form));
       near.sort(([a], [b]) => PLACES.get(b).size - PLACES.get(a).size);
@@ -294,10 +303,10 @@
     if (count) return count == 1 ? "One place found." : `${count} places found, best first.`;
     if (!query.trim()) return `Type ${EXAMPLES}.`;
     if (!all.length) return `There is no word or number in this. Try ${EXAMPLES}.`;
-    if (!asked.length) return "These words stand on every page. Add one that is rarer, such as mask.";
+    if (!asked.length) return "These words stand on every page. Add a rarer one, such as mask.";
     const short = query.trim().slice(0, 40);
     const shown = short.length < query.trim().length ? `${short} …` : short;
-    return `Nothing is found for “${shown}”. Try fewer words or another one, the glossary, or the index.`;
+    return `Nothing is found for “${shown}”. Try fewer words, or another one.`;
   };
 
   // What stands below a field: what was found in words, other spellings, the hits.
@@ -366,7 +375,8 @@
         this.tips.append("Did you mean ", button, "? ");
       }
       if (hits.length || !question.all.length) return;
-      this.tips.append(pageLink("book/glossary", "The glossary"), pageLink("genindex", "The index"));
+      this.tips.append(pageLink("book/glossary", "The glossary"));
+      this.tips.append(pageLink("genindex", "The index"));
     }
 
     steer(event) {
@@ -449,6 +459,10 @@
     }
     pill?.remove();
     pill = undefined;
+  };
+
+  const forgetMarks = () => {
+    clearMarks();
     const address = new URL(location);
     address.searchParams.delete("find");
     changeAddress(address);
@@ -470,7 +484,8 @@
   const offerMarks = (marks) => {
     const next = element("button", "", "Next mark");
     const clear = element("button", "", "Clear marks");
-    const count = element("span", "", marks.length == 1 ? "1 word marked" : `${marks.length} words marked`);
+    const words = marks.length == 1 ? "1 word marked" : `${marks.length} words marked`;
+    const count = element("span", "", words);
     let at = -1;
     next.addEventListener("click", () => {
       marks[at]?.classList.remove("search-here");
@@ -479,7 +494,7 @@
       marks[at].scrollIntoView({ block: "center" });
       count.textContent = `${at + 1} of ${marks.length}`;
     });
-    clear.addEventListener("click", clearMarks);
+    clear.addEventListener("click", forgetMarks);
     for (const button of [next, clear]) button.type = "button";
     pill = element("div", "search-pill d-print-none", count, next, clear);
     pill.role = "group";
@@ -513,7 +528,7 @@
   };
 
   document.addEventListener("keydown", ({ key }) => {
-    if (key == "Escape" && pill && !document.querySelector("dialog[open]")) clearMarks();
+    if (key == "Escape" && pill && !document.querySelector("dialog[open]")) forgetMarks();
   });
 
   // The words of an address that leads nowhere: those of its last part, or else of all.

@@ -1,0 +1,362 @@
+"""The search: the right section among the first, alike in the dialogue, on its page and from disk.
+
+`queries.yml` says which sections answer a query. One page of each kind is asked them all.
+"""
+
+import gzip
+import json
+import re
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from tests.site.browsing import ROOT, STORES
+from tests.site.test_browser import axe, violations  # noqa: F401, a fixture
+
+QUERIES = yaml.safe_load((ROOT / "tests" / "site" / "queries.yml").read_text(encoding="utf-8"))
+MISSES = len(QUERIES) // 20
+SCRIPT = "_static/search.js"
+MOST_KB = 60
+CHAPTER = "notebooks/03_attention_weights.html"
+SECTION = f"{CHAPTER}?find=softmax#round-2-positive-numbers-that-sum-to-1"
+MARKS = "article mark.search-mark"
+ANSWERS = ".tl-predict details, .tl-quiz details, .tl-parsons details, .tag_solution, .below-input"
+
+# The addresses of what is found for each query, typed into a field and read from its list.
+ASK = """([field, list, queries]) => queries.map((query) => {
+  const input = document.querySelector(field);
+  input.value = query;
+  input.dispatchEvent(new Event("input", {bubbles: true}));
+  return [...document.querySelectorAll(`${list} a.search-hit`)].map((link) => {
+    const {href, hash} = link;
+    return new URL(href).pathname.split("/").slice(-2).join("/") + hash;
+  });
+})"""
+DIALOGUE = ("#pst-search-dialog input", "#search-hits")
+OWN_PAGE = ("main .bd-search input", "#search-results")
+REQUESTS = """() => performance.getEntriesByType("resource")
+  .filter(({name}) => name.includes("search.js")).length"""
+
+
+def ask(page, place, *queries):
+    """Return what is found for each query: places such as book/glossary.html#term-mask."""
+    return page.evaluate(ASK, [*place, list(queries)])
+
+
+def index(site_dir):
+    """Return the index as it stands in front of the script."""
+    script = (site_dir / SCRIPT).read_text(encoding="utf-8")
+    return json.loads(script.partition("const INDEX = ")[2].partition(";\n")[0])
+
+
+def opened(page):
+    """Open the dialogue of a page and wait for the search behind it."""
+    page.keyboard.press("Control+k")
+    page.locator("#pst-search-dialog .search-said").wait_for()
+    return page
+
+
+@pytest.fixture(scope="module")
+def searching(visit):
+    """The page that searches."""
+    page = visit("search.html")
+    page.locator(".search-said").wait_for()
+    yield page
+    problems = list(page.problems)
+    page.context.close()
+    assert problems == []
+
+
+@pytest.fixture(scope="module")
+def dialogue(visit):
+    """The dialogue over a chapter, opened from disk."""
+    page = opened(visit(CHAPTER, from_disk=True, formulas=False))
+    yield page
+    problems = list(page.problems)
+    page.context.close()
+    assert problems == []
+
+
+def test_right_section_is_among_the_first_three(searching):
+    found = ask(searching, OWN_PAGE, *(query["query"] for query in QUERIES))
+    missed = {
+        query["query"]: hits[:3]
+        for query, hits in zip(QUERIES, found, strict=True)
+        if not set(hits[:3]) & set(query["right"])
+    }
+    assert len(QUERIES) >= 20
+    assert len(missed) <= MISSES, json.dumps(missed, indent=1)
+
+
+def test_sections_that_answer_a_query_are_there(site_dir):
+    for query in QUERIES:
+        for place in query["right"]:
+            name, _, section = place.partition("#")
+            assert f'id="{section}"' in (site_dir / name).read_text(encoding="utf-8"), place
+
+
+def test_dialogue_from_disk_and_the_page_find_the_same(searching, dialogue):
+    queries = [query["query"] for query in QUERIES]
+    pairs = zip(ask(searching, OWN_PAGE, *queries), ask(dialogue, DIALOGUE, *queries), strict=True)
+    for query, (page, first) in zip(queries, pairs, strict=True):
+        assert first, query
+        readers = [hit for hit in first if "/teaching" not in hit]
+        assert readers == page[: len(readers)], query
+
+
+@pytest.mark.parametrize(
+    ("spellings", "place"),
+    [
+        (("W_O", "w_o", "W^O", "WO"), "06_output_projection.html#idea"),
+        (("√d_k", "sqrt(d_k)", "sqrt d_k"), "03_attention_weights.html"),
+        (("project_heads", "project heads"), "02_queries_keys_values.html"),
+        (("QKᵀ", "QK^T", "Q K.T", "QK.T"), "03_attention_weights.html"),
+        (("½", "1/2", "1 ÷ 2"), ""),
+        (("masks", "masked", "MASK"), "10_masks.html"),
+    ],
+)
+def test_spellings_of_one_thing_find_it(searching, spellings, place):
+    found = ask(searching, OWN_PAGE, *spellings)
+    for spelling, hits in zip(spellings, found, strict=True):
+        assert any(place in hit for hit in hits[:5]), (spelling, hits[:5])
+
+
+def test_instructors_pages_come_last_under_their_name(searching):
+    for hits in ask(searching, OWN_PAGE, "mask", "exercise", "lesson plan", "softmax"):
+        last = ["/teaching" in hit or hit.startswith("book/teaching") for hit in hits]
+        assert last == sorted(last)
+        assert any(last)
+    assert searching.locator(".search-last").count() == 1
+    said = "e => getComputedStyle(e, '::before').content"
+    assert "For instructors" in searching.locator(".search-last").evaluate(said)
+
+
+def test_hit_says_where_it_stands_and_marks_the_words(searching):
+    ask(searching, OWN_PAGE, "sqrt(d_k)")
+    hit = searching.locator("a.search-hit").first
+    assert hit.locator(".search-path").inner_text().startswith("Chapter 3 · Weigh the words")
+    assert hit.locator("mark").count() >= 1
+    for link in searching.locator("a.search-hit").all():
+        assert link.locator("mark").count() >= 1, link.inner_text()
+
+
+def test_hit_opens_at_its_section_with_the_words_marked(open_page):
+    page = open_page("search.html?q=softmax overflow", formulas=True)
+    page.locator("a.search-hit[href*='round-2-positive']").click()
+    page.wait_for_url("**/03_attention_weights.html?find=**#round-2-**")
+    section = page.locator("#round-2-positive-numbers-that-sum-to-1")
+    section.locator("mark").first.wait_for()
+    page.wait_for_function("() => !document.querySelector('.math:not(:has(mjx-container))')")
+    top = section.locator("h3").evaluate("e => e.getBoundingClientRect().top")
+    assert 0 <= top <= 150, "the formulas above have moved the section"
+    words = {word.lower() for word in page.locator(MARKS).all_inner_texts()}
+    assert "softmax" in words
+    assert page.locator("article").locator("mark").count() == section.locator("mark").count()
+    assert page.problems == []
+
+
+def test_marks_go_by_their_button_and_by_escape_and_leave_the_text(open_page):
+    page = open_page(CHAPTER)
+    before = page.locator("article").evaluate("e => e.textContent")
+    for clear in ("button", "Escape"):
+        page.goto(page.url.partition("?")[0].partition("#")[0] + SECTION.removeprefix(CHAPTER))
+        page.locator(MARKS).first.wait_for()
+        count = page.locator(MARKS).count()
+        page.get_by_role("button", name="Next mark").click()
+        assert page.locator(".search-pill").inner_text().startswith(f"1 of {count}")
+        if clear == "button":
+            page.get_by_role("button", name="Clear marks").click()
+        else:
+            page.keyboard.press("Escape")
+        assert page.locator(MARKS).count() == 0
+        assert page.locator(".search-pill").count() == 0
+        assert "find=" not in page.url
+        assert page.locator("article").evaluate("e => e.textContent") == before
+    assert page.problems == []
+
+
+def test_hit_on_the_open_page_leaves_what_was_done_there(open_page):
+    page = open_page(CHAPTER)
+    page.locator(".tl-quiz input").first.check()
+    opened(page).keyboard.type("softmax overflow")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.locator(MARKS).first.wait_for()
+    assert page.locator("#pst-search-dialog").is_hidden()
+    assert page.url.endswith("#round-2-positive-numbers-that-sum-to-1")
+    assert page.locator(".tl-quiz input").first.is_checked()
+    assert page.problems == []
+
+
+def test_dialogue_is_steered_by_keys_and_says_what_is_chosen(open_page):
+    page = opened(open_page("book/intro.html"))
+    field = page.get_by_role("combobox", name="Search this book")
+    page.keyboard.type("mask")
+    options = page.get_by_role("option")
+    assert field.get_attribute("aria-expanded") == "true"
+    assert field.get_attribute("aria-activedescendant") is None
+    for key, chosen in [("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", None)]:
+        page.keyboard.press(key)
+        selected = [option.get_attribute("aria-selected") for option in options.all()]
+        assert selected.count("true") == (chosen is not None)
+        if chosen is not None:
+            assert selected[chosen] == "true"
+            named = field.get_attribute("aria-activedescendant")
+            assert named == options.nth(chosen).get_attribute("id")
+    assert re.match(r"\d+ places found", page.locator("dialog [role=status]").inner_text())
+    address = options.nth(0).get_attribute("href")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(address)
+    page.go_back()
+    opened(page).keyboard.type("mask")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=mask")
+    page.locator("#search-results a").first.wait_for()
+    assert page.problems == []
+
+
+def test_dialogue_works_by_touch_on_a_phone(open_page):
+    page = open_page(CHAPTER, width=320, has_touch=True, is_mobile=True)
+    page.locator(".search-button").tap()
+    page.locator("#pst-search-dialog input").fill("softmaxx")
+    page.get_by_role("button", name="softmax").tap()
+    hit = page.get_by_role("option").first
+    assert hit.bounding_box()["height"] >= 44
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
+    hit.tap()
+    page.locator(MARKS).first.wait_for()
+    for button in page.locator(".search-pill button").all():
+        assert button.bounding_box()["height"] >= 44
+        assert button.bounding_box()["x"] >= 0
+    assert page.problems == []
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("", "Type a word"),
+        ("   ", "Type a word"),
+        ("?!…", "There is no word"),
+        ("what is the", "These words stand on every page"),
+        ("zzyzx qqfoo", "Nothing is found for “zzyzx qqfoo”"),
+        ("q" * 10_000, "Nothing is found for “qqqq"),
+        ("<img src=x onerror=alert(1)>", "Nothing is found|places found"),
+        ("attention " * 1_000, "places found"),
+        ("__proto__ constructor toString", "Nothing is found|places? found"),
+    ],
+)
+def test_any_query_is_answered_in_plain_words(searching, query, said):
+    ask(searching, OWN_PAGE, query)
+    words = searching.locator(".search-said").inner_text()
+    assert re.search(said, words)
+    assert len(words) < 200
+    assert searching.locator("main img").count() == 0
+    assert searching.evaluate("() => document.documentElement.scrollWidth") <= 1280
+
+
+def test_word_with_a_slip_is_offered_in_its_right_spelling(searching):
+    for slip, right in [("sofmax", "softmax"), ("atention", "attention"), ("gradeint", "gradient")]:
+        ask(searching, OWN_PAGE, slip)
+        button = searching.locator(".search-tips button").first
+        assert button.inner_text().lower().startswith(right)
+        button.click()
+        assert searching.locator("a.search-hit").count() >= 3
+        assert searching.url.endswith(f"?q={button.inner_text()}") or right in searching.url
+
+
+def test_nothing_found_leads_to_glossary_and_index(searching):
+    ask(searching, OWN_PAGE, "zzyzx")
+    names = searching.locator(".search-tips a").all_inner_texts()
+    assert names == ["The glossary", "The index"]
+
+
+def test_address_of_a_search_can_be_shared(searching, site_url):
+    ask(searching, OWN_PAGE, "4/7 √")
+    assert searching.url.endswith("search.html?q=4%2F7+%E2%88%9A")
+    hits = searching.locator("a.search-hit").all_inner_texts()
+    searching.reload()
+    searching.locator("a.search-hit").first.wait_for()
+    assert searching.locator(OWN_PAGE[0]).input_value() == "4/7 √"
+    assert searching.locator("a.search-hit").all_inner_texts() == hits
+
+
+def test_answers_are_not_in_the_index(site_dir, chapter):
+    page = (site_dir / "notebooks" / f"{chapter}.html").read_text(encoding="utf-8")
+    article = BeautifulSoup(page, "html.parser").select_one("article")
+    hidden = [answer.extract().get_text() for answer in article.select(ANSWERS)]
+    lines = {" ".join(s.split()) for text in hidden for s in re.split(r"(?<=[.?!]) |\n", text)}
+    open_text = " ".join(article.get_text().split())
+    answers = {line for line in lines if len(line) > 30 and line not in open_text}
+    sentences = "\n".join(entry[5] for entry in index(site_dir)["entries"])
+    assert len(answers) > 10
+    assert [answer for answer in answers if answer in sentences] == []
+
+
+def test_index_and_script_are_light_and_come_on_use_alone(site_dir, open_page):
+    weight = len(gzip.compress((site_dir / SCRIPT).read_bytes()))
+    assert weight <= MOST_KB * 1000
+    page = open_page(CHAPTER)
+    assert page.evaluate(REQUESTS) == 0
+    opened(page)
+    assert page.evaluate(REQUESTS) == 1
+    page.keyboard.press("Escape")
+    opened(page)
+    assert page.evaluate(REQUESTS) == 1
+
+
+def test_nothing_is_left_of_the_search_of_sphinx(site_dir):
+    names = ("searchindex", "searchtools", "language_data", "sphinx_highlight")
+    assert [p.name for p in site_dir.rglob("*.js") if p.stem in names] == []
+    for path in site_dir.glob("*/*.html"):
+        assert not re.search("|".join(names), path.read_text(encoding="utf-8")), path
+
+
+def test_without_a_script_the_page_leads_to_glossary_and_index(open_page):
+    page = open_page("search.html", java_script_enabled=False)
+    said = page.locator("main noscript")
+    assert "needs JavaScript" in said.inner_text()
+    links = said.get_by_role("link").evaluate_all("all => all.map((e) => e.pathname)")
+    assert [link.rpartition("/")[2] for link in links] == ["glossary.html", "genindex.html"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "found"),
+    [
+        ("notebooks/03_weights.html", "03_attention_weights.html"),
+        ("masks/", "10_masks.html"),
+        ("book/xyzzy.html", None),
+        ("%E0%A4%A", None),
+    ],
+)
+def test_page_for_what_is_not_there_searches_for_the_words_of_its_address(open_page, lost, found):
+    page = open_page(lost)
+    page.locator("main .search-said").wait_for(state="attached")
+    hits = page.locator("#search-results a").evaluate_all("all => all.map((e) => e.href)")
+    assert any(found in hit for hit in hits[:8]) if found else hits == []
+    own = [p for p in page.problems if "404" not in p]
+    assert own == []
+    if found:
+        page.locator("#search-results a").first.click()
+        page.wait_for_url("**find=**")
+
+
+def test_search_works_where_nothing_is_stored(open_page):
+    page = opened(open_page(CHAPTER, first=STORES["refused"]))
+    page.keyboard.type("mask")
+    assert page.get_by_role("option").count() >= 5
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_in_what_was_found(open_page, axe, dark):  # noqa: F811
+    page = open_page("search.html?q=mask", dark=dark)
+    page.locator("a.search-hit").first.wait_for()
+    assert violations(axe, page) == []
+    page.goto(page.url.partition("search.html")[0] + SECTION)
+    page.locator(MARKS).first.wait_for()
+    opened(page).keyboard.type("softmaxx mask")
+    page.get_by_role("option").first.wait_for()
+    page.keyboard.press("ArrowDown")
+    assert violations(axe, page) == []

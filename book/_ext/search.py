@@ -36,7 +36,7 @@ NOT_SAID = r"[\d.]+(?:e\d*)?$|\d+[^/\d].{4}|check_"
 # The room for sentences, in characters, shared by all entries.
 ROOM = 30_000
 LONGEST, LEAST = 300, 50
-SENTENCE = r"(?<=[.?!:])\s+(?=[A-Z“(√0-9])"
+SENTENCE = r"(?<!\bal\.)(?<=[.?!:])\s+(?=[A-Z“(√0-9])"
 WORD = r"\d+/\d+|[½⅓¼⅔¾√]|[^\W_]+(?:[_.\-][^\W_]+)*"
 # Taken from the end of a word, so that masks, masked and masking are one; `search.js` takes it too.
 ENDINGS = (
@@ -59,6 +59,7 @@ COMMON = set(LISTED.split())
 SYNONYMS = (
     ("gqa", "mqa", "grouped query", "multi query", "kv_heads"),
     ("mha", "multi head attention"),
+    ("QKᵀ", "Q K.T", "attention_scores", "dot product"),
     ("sdpa", "scaled dot product"),
     ("kv", "keys and values"),
     ("rope", "rotary", "rotation", "positional encoding", "position", "place"),
@@ -96,6 +97,7 @@ TEX = (
     (r"\^\s*\\top", "ᵀ"),
     (r"\\(?:begin|end)\{\w+\*?\}|\\[()\[\]]|[{}&$]|\\\\", " "),
     (r"\\(\w+)", r" \1 "),
+    (r"\b([A-Z]) (?=[A-Z]ᵀ)", r"\1"),
 )
 
 

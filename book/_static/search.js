@@ -341,9 +341,12 @@
       this.said.textContent = explain(query, question, hits.length);
       this.drawTips(question, hits);
       this.list.replaceChildren(...this.draw(hits, question));
-      this.choose();
-      this.input.ariaExpanded = this.inDialog ? String(hits.length > 0) : null;
-      if (!this.inDialog) keepAddress(query);
+      if (this.inDialog) {
+        this.choose();
+        this.input.ariaExpanded = String(hits.length > 0);
+      } else {
+        keepAddress(query);
+      }
       return hits.length;
     }
 
@@ -531,26 +534,26 @@
     if (key == "Escape" && pill && !document.querySelector("dialog[open]")) forgetMarks();
   });
 
-  // The words of an address that leads nowhere: those of its last part, or else of all.
+  // The words of an address that leads nowhere: those of its last part that something answers.
+  const FOLDERS = new Set(INDEX.pages.flatMap(([path]) => path.split("/").slice(0, -1)));
   const lostWords = () => {
-    const path = decodeURI(location.pathname).slice(ROOT.pathname.length).replace(/\.\w+$/, "");
-    const clean = (text) => text.replace(/[^\p{L}]+/gu, " ").trim();
-    const last = clean(path.split("/").filter(Boolean).at(-1) ?? "");
-    return rank(ask(last)).length ? last : clean(path);
+    const parts = location.pathname.slice(ROOT.pathname.length).replace(/\.\w+$/, "").split("/");
+    const words = parts
+      .filter((part) => !FOLDERS.has(part))
+      .map((part) => part.replace(/%[^/]*|[^\p{L}]+/gu, " ").trim());
+    return words.findLast((text) => rank(ask(text)).length) ?? "";
   };
 
   const wake = () => {
     const parameters = new URLSearchParams(location.search);
     for (const form of document.querySelectorAll("form.bd-search")) {
       const results = new Results(form);
-      if (form.matches("dialog *")) {
-        if (results.input.value) results.show();
-        continue;
-      }
       const lost = form.matches(".search-lost");
-      results.input.value ||= lost ? lostWords() : (parameters.get("q") ?? "");
-      if (!results.show() && lost) results.said.textContent = "";
-      if (!lost) form.addEventListener("submit", (event) => event.preventDefault());
+      if (!results.inDialog) {
+        results.input.value ||= lost ? lostWords() : (parameters.get("q") ?? "");
+        if (!lost) form.addEventListener("submit", (event) => event.preventDefault());
+      }
+      results.show();
     }
     const sought = parameters.get("find");
     if (sought) markPlace(decodeURIComponent(location.hash.slice(1)), sought);

@@ -61,7 +61,7 @@ def opened(page):
 def searching(visit):
     """The page that searches."""
     page = visit("search.html")
-    page.locator(".search-said").wait_for()
+    page.locator("main .search-said").wait_for()
     yield page
     problems = list(page.problems)
     page.context.close()
@@ -249,7 +249,7 @@ def test_dialogue_works_by_touch_on_a_phone(open_page):
 )
 def test_any_query_is_answered_in_plain_words(searching, query, said):
     ask(searching, OWN_PAGE, query)
-    words = searching.locator(".search-said").inner_text()
+    words = searching.locator("main .search-said").inner_text()
     assert re.search(said, words)
     assert len(words) < 200
     assert searching.locator("main img").count() == 0
@@ -263,7 +263,7 @@ def test_word_with_a_slip_is_offered_in_its_right_spelling(searching):
         assert button.inner_text().lower().startswith(right)
         button.click()
         assert searching.locator("a.search-hit").count() >= 3
-        assert searching.url.endswith(f"?q={button.inner_text()}") or right in searching.url
+        assert right in searching.url
 
 
 def test_nothing_found_leads_to_glossary_and_index(searching):
@@ -287,10 +287,13 @@ def test_answers_are_not_in_the_index(site_dir, chapter):
     article = BeautifulSoup(page, "html.parser").select_one("article")
     hidden = [answer.extract().get_text() for answer in article.select(ANSWERS)]
     lines = {" ".join(s.split()) for text in hidden for s in re.split(r"(?<=[.?!]) |\n", text)}
-    open_text = " ".join(article.get_text().split())
-    answers = {line for line in lines if len(line) > 30 and line not in open_text}
-    sentences = "\n".join(entry[5] for entry in index(site_dir)["entries"])
+    shown = "".join(article.get_text().split())
+    answers = {line for line in lines if len(line) > 30 and line.replace(" ", "") not in shown}
+    kept = index(site_dir)
+    [place] = [i for i, page in enumerate(kept["pages"]) if page[0] == f"notebooks/{chapter}"]
+    sentences = "\n".join(entry[5] for entry in kept["entries"] if entry[0] == place)
     assert len(answers) > 10
+    assert len(sentences) > 500
     assert [answer for answer in answers if answer in sentences] == []
 
 

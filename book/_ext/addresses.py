@@ -1,0 +1,157 @@
+"""Addresses below a section: exercises, predictions, figures, tables, questions and states.
+
+The numbers come from the chapter itself. An exercise, a prediction and a question bear theirs; the
+figures and the tables of a page are counted as they stand. Each gets an id, which Markdown can link
+to like a heading's, and a link to itself, which `addresses.js` lets copy its address. A link to a
+state, such as `06_output_projection.ipynb#playground=0&X.0.2.1=1.5`, leads to its page as it is.
+"""
+
+import re
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.nodes import make_refnode
+
+from book._ext.site_shell import is_site
+from tools import chapters
+
+EXERCISE = r"Exercise (?P<number>\d+)(?=:)"
+FIGURE = r'<figure (?P<beginning>class="ahh-figure".*?<figcaption[^>]*>)'
+PREDICTION = (
+    r'(?P<box><tl-predict-[^>]*-prediction-(?P<number>\d+)"[^>]*>\s*<(?:fieldset|div))>'
+    r"(?P<beginning>\s*<(?:legend|label)[^>]*>)<b>Predict\.</b>"
+)
+QUESTION = r"<fieldset>(?P<beginning>\s*<legend>)<b>(?P<number>\d+)\.</b>"
+TITLE = "Link to this {kind}"
+LINK = '<a class="book-number" href="#{address}" title="Link to this {kind}">{text}</a>'
+SITEMAP = """\
+<?xml version="1.0" encoding="utf-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+{lines}
+</urlset>
+"""
+
+
+def self_link(address, kind, text):
+    """Return the link of a number to itself."""
+    link = nodes.reference("", text, refid=address, internal=True, classes=["book-number"])
+    link["reftitle"] = TITLE.format(kind=kind)
+    return link
+
+
+class NumberPage(SphinxTransform):
+    """Give everything of a chapter or a review that has a number its id and its link."""
+
+    default_priority = 870  # MyST resolves the links of a page to itself at 879
+
+    def apply(self, **kwargs):
+        """Change the page in place."""
+        name = self.env.docname.removeprefix(chapters.FOLDER)
+        if name not in {page.name for page in chapters.pages()}:
+            return
+        number = chapters.page(name).number
+        self.chapter = f"{number}." if number else ""
+        self.figures = self.tables = 0
+        for node in [*self.document.findall()]:
+            if isinstance(node, nodes.paragraph):
+                self.name_exercise(node)
+            elif isinstance(node, nodes.table):
+                self.count_table(node)
+            elif isinstance(node, nodes.raw) and node.get("format") == "html":
+                node[:] = [nodes.Text(self.number_html(node.astext()))]
+
+    def known(self, kind, number, text):
+        """Let Markdown link to an id as it links to a heading; return the id."""
+        address = f"{kind}-{number}"
+        self.document.myst_slugs[address] = (None, address, text)
+        return address
+
+    def name_exercise(self, paragraph):
+        """Give an exercise, a paragraph that begins in bold, its id and its link."""
+        bold = paragraph.next_node(nodes.strong)
+        found = re.match(EXERCISE, paragraph.astext())
+        if not found or bold is None:
+            return
+        address = self.known("exercise", found["number"], found[0])
+        paragraph["ids"].append(address)
+        begin = bold.next_node(nodes.Text)
+        rest = nodes.Text(begin.removeprefix(found[0]))
+        bold.replace(begin, [self_link(address, "exercise", found[0]), rest])
+
+    def count_table(self, table):
+        """Give a table a title with its id and its link."""
+        self.tables += 1
+        text = f"Table {self.chapter}{self.tables}"
+        address = self.known("table", self.tables, text)
+        table.insert(0, nodes.title("", "", self_link(address, "table", text), ids=[address]))
+
+    def number_html(self, html):
+        """Return the HTML of an output with the ids and the links of what it shows."""
+        html = re.sub(FIGURE, self.count_figure, html, flags=re.S)
+        html = re.sub(PREDICTION, self.name_prediction, html, flags=re.S)
+        if "<tl-quiz" in html:
+            html = re.sub(QUESTION, self.name_question, html)
+        return html
+
+    def link(self, kind, number, text):
+        """Return an id and the link to it, as HTML."""
+        address = self.known(kind, number, text)
+        return address, LINK.format(address=address, kind=kind, text=text)
+
+    def count_figure(self, found):
+        """Return the beginning of a figure up to its caption, which names its number."""
+        self.figures += 1
+        address, link = self.link("figure", self.figures, f"Figure {self.chapter}{self.figures}")
+        return f'<figure id="{address}" {found["beginning"]}{link} '
+
+    def name_prediction(self, found):
+        """Return the beginning of a prediction with its number in place of its first word."""
+        number = found["number"]
+        address, link = self.link("prediction", number, f"Prediction {number}")
+        return f'{found["box"]} id="{address}">{found["beginning"]}<b>{link}.</b>'
+
+    def name_question(self, found):
+        """Return the beginning of a question of the quiz, its number a link."""
+        address = self.known("quiz", found["number"], f"Question {found['number']}")
+        link = LINK.format(address=address, kind="question", text=found["number"])
+        return f'<fieldset id="{address}">{found["beginning"]}<b>{link}.</b>'
+
+
+class LinkStates(SphinxPostTransform):
+    """Resolve the links to states, which name no id: `PAGE#exhibit=0&cell=number`."""
+
+    default_priority = 8  # MyST refuses at 9 what is no id
+
+    def run(self, **kwargs):
+        """Change the page in place."""
+        for link in [*self.document.findall(pending_xref)]:
+            inside = link.get("refdomain") != "doc"
+            state = link["reftarget" if inside else "reftargetid"] if "refdoc" in link else None
+            if link.get("reftype") == "myst" and "=" in (state or ""):
+                page = link["refdoc"] if inside else link["reftarget"]
+                child = nodes.inline("", "", *link[0].children)
+                link.replace_self(
+                    make_refnode(self.app.builder, link["refdoc"], page, state, child)
+                )
+
+
+def write_sitemap(app, exception):
+    """List the pages of the book for those who search, by their public addresses."""
+    if exception or not is_site(app):
+        return
+    base = app.config.html_baseurl
+    places = sorted(base + app.builder.get_target_uri(name) for name in app.env.found_docs)
+    lines = "\n".join(f"  <url><loc>{escape(place)}</loc></url>" for place in places)
+    (Path(app.outdir) / "sitemap.xml").write_text(SITEMAP.format(lines=lines), encoding="utf-8")
+
+
+def setup(app):
+    """Connect the steps above."""
+    app.add_transform(NumberPage)
+    app.add_post_transform(LinkStates)
+    app.connect("build-finished", write_sitemap)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

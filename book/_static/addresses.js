@@ -1,0 +1,52 @@
+// The links of what has an address to itself, such as #exercise-2: each copies its full address.
+// Without this script they are ordinary links.
+{
+  const all = (root, selector) => [...root.querySelectorAll(selector)];
+  const news = document.body.appendChild(document.createElement("p"));
+  news.className = "book-news";
+  news.role = "status";
+
+  let timer;
+  const say = (text) => {
+    news.textContent = text;
+    clearTimeout(timer);
+    timer = setTimeout(() => (news.textContent = ""), 4000);
+  };
+
+  // The link is followed as any other, so the bar of the browser has the address in any case.
+  document.querySelector("article").addEventListener("click", async ({ target }) => {
+    const link = target.closest("a.headerlink, a.book-number");
+    if (!link) return;
+    try {
+      await navigator.clipboard.writeText(link.href);
+      say("The address is copied.");
+    } catch {
+      say("This browser does not let the page copy. The address of the page is now the one you want.");
+    }
+  });
+
+  // Not every browser opens the folds in which what it was sent to lies.
+  const unfold = () => {
+    const aim = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folds = all(document, "details:not([open])").filter((fold) => fold.contains(aim));
+    for (const fold of folds) fold.open = true;
+    if (folds.length) aim.scrollIntoView();
+  };
+  unfold();
+  addEventListener("hashchange", unfold);
+
+  // A cell that runs again draws its figures anew; they keep their numbers.
+  for (const output of all(document, ".cell_output:has(figure[id])")) {
+    const numbers = all(output, "figure[id]").map((figure) => [
+      figure.id,
+      figure.querySelector(".book-number"),
+    ]);
+    const number = () =>
+      all(output, "figure").forEach((figure, i) => {
+        if (figure.id || !numbers[i]) return;
+        figure.id = numbers[i][0];
+        figure.querySelector("figcaption").prepend(numbers[i][1], " ");
+      });
+    new MutationObserver(number).observe(output, { childList: true, subtree: true });
+  }
+}

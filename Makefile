@@ -50,7 +50,7 @@ serve:  ## Serve the website on this machine (PORT=8000)
 	@echo "==> http://localhost:$(PORT) shows the book; Ctrl-C ends it"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-pdf: book $(PDF)  ## Print the whole book into _build/attention-head-by-head.pdf
+pdf: book $(PDF)  ## Print the whole book into the site, attention-head-by-head.pdf
 	@echo "==> Printing the book with Chromium"
 	@$(BIN)/python -m tools.print_book
 

@@ -254,7 +254,7 @@ def test_continuous_integration_calls_targets_of_the_makefile_and_nothing_else()
         assert all(run.startswith(("make ", "command -v ")) for run in runs), path.name
     assert called <= targets
     checks = {"check", "test", "test-all", "test-blas", "test-library", "test-oldest"}
-    assert called == checks | {"book", "colab-check", "pictures", "site-assets"}
+    assert called == checks | {"book", "colab-check", "pdf", "pictures", "site-assets"}
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").split()[-1] == "test"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
@@ -312,7 +312,8 @@ def test_the_site_is_published_once_every_test_of_its_commit_has_passed():
     [where] = steps("actions/upload-pages-artifact")
     commands = [step.get("run") for step in tests["test"]["steps"]]
     assert where.startswith("tests.test,")
-    assert commands.index("make test") < int(where.rpartition(" ")[2]), "what was tested"
+    place = int(where.rpartition(" ")[2])
+    assert commands.index("make test") < commands.index("make pdf") < place, "what was tested"
 
 
 def test_whoever_runs_every_test_has_a_browser_and_a_sandbox():

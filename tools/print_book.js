@@ -53,12 +53,14 @@
     make(cover, "p", "book-imprint", lines.join("\n"));
   };
 
-  // A link to a page that is printed leads there, to any other page of the site to its address.
+  // A link to a page that is printed leads there; to any other page of the site, and to a state of
+  // an exhibit, which no paper has, to its address.
   const lead = (link, base) => {
     const target = new URL(link.getAttribute("href"), base).href;
     if (!target.startsWith(root)) return target;
     const path = target.slice(root.length);
-    return (places.has(path.split("#")[0]) ? "#" : published) + path;
+    const [place, part = ""] = path.split("#");
+    return (places.has(place) && !part.includes("=") ? "#" : published) + path;
   };
 
   const add = ({ place, part }, html) => {

@@ -18,7 +18,7 @@ from tools.chromium import NoChromium, launch
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"
-PDF = ROOT / "_build" / "attention-head-by-head.pdf"
+PDF = SITE / "attention-head-by-head.pdf"  # published with the site
 FIRST = "book/intro.html"
 PATIENCE_MS = 300_000
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")

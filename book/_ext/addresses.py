@@ -28,6 +28,7 @@ PREDICTION = (
 QUESTION = r"<fieldset>(?P<beginning>\s*<legend>)<b>(?P<number>\d+)\.</b>"
 TITLE = "Link to this {kind}"
 LINK = '<a class="book-number" href="#{address}" title="Link to this {kind}">{text}</a>'
+BOOK = "attention-head-by-head.pdf"  # tools/print_book.py prints it into the site
 SITEMAP = """\
 <?xml version="1.0" encoding="utf-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
@@ -149,9 +150,29 @@ def write_sitemap(app, exception):
     (Path(app.outdir) / "sitemap.xml").write_text(SITEMAP.format(lines=lines), encoding="utf-8")
 
 
+def offer_book(app, pagename, templatename, context, doctree):
+    """Offer the whole book as a PDF, at its public address: a local build need not have printed it.
+
+    The theme calls its own entry, which prints one page, ".pdf".
+    """
+    for group in context.get("header_buttons", []):
+        if group.get("label") == "download-buttons":
+            group["buttons"][-1]["text"] = "this page, .pdf"
+            group["buttons"].append(
+                {
+                    "type": "link",
+                    "url": app.config.html_baseurl + BOOK,
+                    "text": "whole book, .pdf",
+                    "icon": "fas fa-book",
+                    "label": "download-book-button",
+                }
+            )
+
+
 def setup(app):
     """Connect the steps above."""
     app.add_transform(NumberPage)
     app.add_post_transform(LinkStates)
+    app.connect("html-page-context", offer_book, priority=900)
     app.connect("build-finished", write_sitemap)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -32,6 +32,14 @@ MENDS = (
         r'<div id="pst-primary-sidebar" class',
         '<div id="pst-primary-sidebar" role="complementary" aria-label="Book" class',
     ),
+    # The name of the button that changes colours, in which site.js says which are on.
+    (
+        r'(<button class="[^"]*\btheme-switch-button\b[^"]*") aria-label="Color mode"'
+        r' data-bs-title="Color mode"([^>]*>)',
+        r'\1 data-bs-title="Colour mode"\2<span class="visually-hidden">Colour mode</span>',
+    ),
+    # Sphinx, docutils and the theme say the same, each in its words.
+    (r'\s*<meta name="viewport" content="width=device-width, initial-scale=1"\s*/>', ""),
     # Roles that ARIA has withdrawn, and a list whose children are no list items.
     (r' role="doc-biblioentry"', ""),
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),

@@ -27,6 +27,20 @@ document.addEventListener("click", ({ target }) => {
   if (target.closest(".btn-download-pdf-button")) print();
 });
 
+// The theme says by an icon alone which colours are on. What changes later is spoken, too.
+addEventListener("DOMContentLoaded", () => {
+  const names = document.querySelectorAll(".theme-switch-button > .visually-hidden");
+  const say = () => {
+    const { mode } = document.documentElement.dataset;
+    for (const name of names) {
+      name.textContent = `Colour mode: ${mode == "auto" ? "that of the system" : mode}`;
+    }
+  };
+  say();
+  for (const name of names) name.ariaLive = "polite";
+  new MutationObserver(say).observe(document.documentElement, { attributeFilter: ["data-mode"] });
+});
+
 // What scrolls must be reached by keys. A box opens, the page narrows, a formula is set: each time
 // the text changes its size.
 const reachWideFormulas = () => {

@@ -42,7 +42,7 @@ def test_colours_change_where_nothing_is_stored(framed):
     page = framed.locator("html")
     shown = []
     for _ in range(3):
-        framed.get_by_role("button", name="Color mode").click()
+        framed.get_by_role("button", name="Colour mode").click()
         shown.append((page.get_attribute("data-mode"), page.get_attribute("data-theme")))
     assert sorted(shown) == [("auto", "light"), ("dark", "dark"), ("light", "light")]
 

@@ -43,7 +43,7 @@ def test_elements_work_from_disk(open_page):
 
 def test_mode_chosen_from_disk_stays_on_the_next_page(open_page):
     page = open_page(CHAPTER, from_disk=True)
-    button = page.get_by_role("button", name="Color mode")
+    button = page.get_by_role("button", name="Colour mode")
     modes = []
     for _ in range(3):
         button.click()

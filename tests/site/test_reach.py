@@ -105,7 +105,7 @@ def test_contents_of_the_page_open_and_lead_on_by_touch(phone):
 
 def test_search_and_mode_by_touch(phone):
     mode = phone.locator("html").get_attribute("data-mode")
-    phone.get_by_role("button", name="Color mode").tap()
+    phone.get_by_role("button", name="Colour mode").tap()
     assert phone.locator("html").get_attribute("data-mode") != mode
     phone.locator(".search-button").tap()
     assert phone.locator("#pst-search-dialog input").is_visible()

@@ -528,13 +528,3 @@ def test_chapter_06_carries_a_link_through_a_reload(open_page):
     assert cell(board, "scale", "scores", "÷").inner_text() == "4"
     assert cell(board, "X", "bark", "0").inner_text() == "1/2"
     assert page.problems == []
-
-
-def test_chapters_that_explain_a_step_lead_to_the_playground(open_page, site_dir):
-    link = "06_output_projection.html#look"
-    for name in ("02_queries_keys_values", "03_attention_weights", "05_concatenation"):
-        assert f'href="{link}"' in (site_dir / f"notebooks/{name}.html").read_text("utf-8")
-    page = open_page("notebooks/04_heads.html")
-    page.locator(f"article a[href$='{link}']").first.click()
-    page.wait_for_url("**/06_output_projection.html#look")
-    assert page.locator("#look tl-playground").count() == 1

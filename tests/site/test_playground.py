@@ -126,7 +126,8 @@ def test_numbers_equal_the_librarys_in_200_random_states(show):
     page, states = show(), random_states(200)
     arithmetic = script("playground").removesuffix("}")
     results = page.evaluate(
-        f"(json) => {arithmetic} return JSON.stringify(JSON.parse(json).map((one) => layer(one))); }}",
+        f"(json) => {arithmetic} const made = JSON.parse(json).map((one) => layer(one));"
+        "return JSON.stringify(made); }",
         json.dumps(states),  # as text, which reaches the browser faster than numbers
     )
     for state, result in zip(states, json.loads(results), strict=True):
@@ -528,3 +529,69 @@ def test_chapter_06_carries_a_link_through_a_reload(open_page):
     assert cell(board, "scale", "scores", "÷").inner_text() == "4"
     assert cell(board, "X", "bark", "0").inner_text() == "1/2"
     assert page.problems == []
+
+
+def test_map_above_the_tables_shows_and_lights_the_same_numbers(board):
+    write(board, "X", "dogs", "0", "3")
+    assert tint(board, "X", "dogs", "0").get_attribute("aria-label") == "X, dogs, 0: 3"
+    strength = tint(board, "X", "dogs", "0").evaluate("(e) => e.style.getPropertyValue('--n')")
+    assert strength == "96%"
+    lit = "(box, [part, mark]) => [...box.querySelectorAll(`${part} [data-${mark}]`)].map(" + (
+        "(e) => e.ariaLabel)"
+    )
+    cell(board, "heads, head 0", "bark", "0").click()
+    for mark in ("lit", "reached"):
+        above, below = (board.evaluate(lit, [part, mark]) for part in (".tl-board", ".tl-grids"))
+        assert sorted(above) == sorted(below)
+        assert above
+    tint(board, "Y", "bark", "4").click()
+    assert cell(board, "Y", "bark", "4").get_attribute("aria-selected") == "true"
+    assert said(board).startswith("Y, bark, 4 = ")
+    tint(board, "X", "that", "0").press("Enter")  # opens the number where it can be written
+    assert active(board.page) == "A number for X, that, 0"
+
+
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(board):
+    page = board.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    write(board, "X", "dogs", "0", "3")
+    state = "cell=X.0.0.0&X.0.0.0=3"
+    assert page.evaluate("() => told") == [{"state": state, "done": 0, "of": 0}]
+    changed = board.evaluate(READ)
+    board.get_by_role("button", name="Reset").click()
+    words, own = said(board), board.evaluate(READ)
+    recall = "(box, state) => box.recall(state)"
+    for nonsense in (None, 3, ["X.0.0.0=3"], *STRANGE):
+        assert board.evaluate(recall, nonsense) is False
+        assert board.evaluate(READ) == own, nonsense
+    assert board.evaluate(recall, state) is True
+    assert board.evaluate(READ) == changed
+    assert said(board) == words
+    assert len(page.evaluate("() => told")) == 2
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_map_and_buttons_stay_on_the_screen_and_leave_room_for_the_tables(open_page, width):
+    page = open_page("notebooks/06_output_projection.html", width=width)
+    page.set_viewport_size({"width": width, "height": 844})
+    board = page.locator("tl-playground")
+    write(board, "W_O", "7", "0", "2")
+    bar = board.locator(".tl-bar-above").bounding_box()
+    header = page.locator(".bd-header-article").bounding_box()
+    assert abs(bar["y"] - header["height"]) <= 1
+    assert bar["height"] <= 0.4 * 844
+    assert tint(board, "Y", "bark", "0").get_attribute("data-moved") == ""
+    assert cell(board, "W_O", "7", "0").bounding_box()["y"] >= bar["y"] + bar["height"]
+    board.get_by_role("button", name="Undo").click()
+    assert said(board).startswith("W_O, 7, 0 is 1 again. ")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_chapters_that_explain_a_step_lead_to_the_playground(open_page, site_dir):
+    link = "06_output_projection.html#look"
+    for name in ("02_queries_keys_values", "03_attention_weights", "05_concatenation"):
+        assert f'href="{link}"' in (site_dir / f"notebooks/{name}.html").read_text("utf-8")
+    page = open_page("notebooks/04_heads.html")
+    page.locator(f"article a[href$='{link}']").first.click()
+    page.wait_for_url("**/06_output_projection.html#look")
+    assert page.locator("#look tl-playground").count() == 1

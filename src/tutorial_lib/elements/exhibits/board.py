@@ -10,6 +10,7 @@ _MADE_IN = {  # what each step makes, as it is written beside the map, and the a
     "project out": ("concat W<sub>O</sub>", ("Y",)),
 }
 _ROWS = (("embed",), ("project",), ("score", "mix"), ("concat", "project out"))
+_WIRES = '<svg aria-hidden="true"></svg>'  # its script draws there
 _PANEL = ("Q", "K", "V", "scores", "weights", "heads")
 
 
@@ -36,7 +37,7 @@ def board(arrays, *, steps=(), links=None, beside=""):
     ends = f'<div class="tl-ends">{tints("concat")}{tints("Y")}</div>'
     start = f'<div class="tl-start">{tints("X")}{beside}</div>'
     parts = [first, start, *between, *panels, last, ends]
-    return f'<div class="tl-board" {arrays.given()}>' + "\n".join(parts) + "</div>"
+    return f'<div class="tl-board" {arrays.given()}>' + "\n".join(parts) + f"{_WIRES}</div>"
 
 
 def _labels(row, steps, links):

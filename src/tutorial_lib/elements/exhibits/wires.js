@@ -3,7 +3,6 @@
 
 import { all } from "../shared.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const middle = ({ left, right, top, bottom }) => [(left + right) / 2, (top + bottom) / 2];
 
 // The arrays whose numbers a number goes into at once.
@@ -48,8 +47,7 @@ const atRest = (board) => {
 
 // Draw the lines of the cell of the map among those that show a number; of none, the way of all.
 export const drawWires = (board, cells = []) => {
-  const svg =
-    board.querySelector("svg") || board.appendChild(document.createElementNS(SVG, "svg"));
+  const svg = board.querySelector("svg");
   const { left, top, width, height } = board.getBoundingClientRect();
   const cell = cells.find((one) => board.contains(one));
   const next = (cell && NEXT[nameOf(cell)]) || [];
@@ -57,7 +55,6 @@ export const drawWires = (board, cells = []) => {
   const lines = all(board, "[data-lit], [data-reached]")
     .filter((end) => "lit" in end.dataset || next.includes(nameOf(end)))
     .map((end) => line(at(end), at(cell), inkOf(end) || inkOf(cell)));
-  svg.ariaHidden = true;
   svg.setAttribute("viewBox", [left, top, width, height]);
   svg.innerHTML = (cell ? lines : atRest(board)).join("");
 };

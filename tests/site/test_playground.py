@@ -575,15 +575,15 @@ def test_map_and_buttons_stay_on_the_screen_and_leave_room_for_the_tables(open_p
     page = open_page("notebooks/06_output_projection.html", width=width)
     page.set_viewport_size({"width": width, "height": 844})
     board = page.locator("tl-playground")
-    write(board, "W_O", "7", "0", "2")
+    write(board, "W_O", "5", "0", "2")
     bar = board.locator(".tl-bar-above").bounding_box()
     header = page.locator(".bd-header-article").bounding_box()
     assert abs(bar["y"] - header["height"]) <= 1
     assert bar["height"] <= 0.4 * 844
     assert tint(board, "Y", "bark", "0").get_attribute("data-moved") == ""
-    assert cell(board, "W_O", "7", "0").bounding_box()["y"] >= bar["y"] + bar["height"]
+    assert cell(board, "W_O", "5", "0").bounding_box()["y"] >= bar["y"] + bar["height"]
     board.get_by_role("button", name="Undo").click()
-    assert said(board).startswith("W_O, 7, 0 is 1 again. ")
+    assert said(board).startswith("W_O, 5, 0 is 0 again. ")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 

@@ -196,6 +196,7 @@ def test_question_stands_until_the_first_touch_and_its_answer_is_there(map_):
     assert rows == {"that", "bark"}  # never of a word before it
 
 
+@pytest.mark.long
 def test_pointing_shows_a_cell_and_keeps_what_was_chosen(map_):
     cell(map_, "X, that, 1").click()
     cell(map_, "V, head 0, bark, 0").hover()
@@ -233,6 +234,7 @@ def test_number_of_x_is_changed_by_keys_and_every_tint_follows(map_):
     agrees(map_, EXAMPLE.X)
 
 
+@pytest.mark.long
 def test_arrows_reach_every_array_from_one_stop(map_):
     page = map_.page
     assert map_.locator("td[tabindex='0']").count() == 1
@@ -369,6 +371,7 @@ def test_map_fits_its_screen_and_its_labels_can_be_read(map_):
     assert min(sizes) >= 11
 
 
+@pytest.mark.long
 def test_steps_that_are_named_are_lit_until_a_cell_is_chosen(show):
     page = show(live_map(("score", "mix")).html)
     faint = "(map) => [...map.querySelectorAll('table')].filter((t) => getComputedStyle(" + (
@@ -382,6 +385,7 @@ def test_steps_that_are_named_are_lit_until_a_cell_is_chosen(show):
     assert not map_.locator(".tl-board:not([data-busy])").count()
 
 
+@pytest.mark.long
 def test_answers_at_once_with_a_processor_slowed_four_times(map_):
     client = map_.page.context.new_cdp_session(map_.page)
     client.send("Emulation.setCPUThrottlingRate", {"rate": 4})
@@ -395,6 +399,7 @@ def test_answers_at_once_with_a_processor_slowed_four_times(map_):
     assert max(took) <= 200
 
 
+@pytest.mark.long
 def test_no_link_where_the_address_is_not_the_pages_own(show):
     page = show('<div class="jp-Notebook">', live_map().html, "</div>")
     assert page.get_by_role("link").count() == 0

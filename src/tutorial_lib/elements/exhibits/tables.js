@@ -84,7 +84,8 @@ export class Tables extends Exhibit {
       cells.forEach((cell) => this.write(cell, change));
     });
     this.renew();
-    const counts = Object.entries(moved).map(([name, count]) => `${count} of ${name}`);
+    const names = Object.keys(this.values).filter((name) => moved[name]);
+    const counts = names.map((name) => `${moved[name]} of ${name}`);
     return `Numbers that follow: ${counts.join(", ") || "none"}.`;
   }
 

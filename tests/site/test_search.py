@@ -11,7 +11,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from tests.site.browsing import ROOT, STORES
+from tests.site.browsing import ROOT, long
 from tests.site.test_browser import axe, violations  # noqa: F401, a fixture
 
 QUERIES = yaml.safe_load((ROOT / "tests" / "site" / "queries.yml").read_text(encoding="utf-8"))
@@ -328,9 +328,9 @@ def test_without_a_script_the_page_leads_to_glossary_and_index(open_page):
     ("lost", "found"),
     [
         ("notebooks/03_weights.html", "03_attention_weights.html"),
-        ("masks/", "10_masks.html"),
-        ("book/xyzzy.html", None),
-        ("%E0%A4%A", None),
+        pytest.param("masks/", "10_masks.html", marks=pytest.mark.long),
+        pytest.param("book/xyzzy.html", None, marks=pytest.mark.long),
+        pytest.param("%E0%A4%A", None, marks=pytest.mark.long),
     ],
 )
 def test_page_for_what_is_not_there_searches_for_the_words_of_its_address(open_page, lost, found):
@@ -345,14 +345,7 @@ def test_page_for_what_is_not_there_searches_for_the_words_of_its_address(open_p
         page.wait_for_url("**find=**")
 
 
-def test_search_works_where_nothing_is_stored(open_page):
-    page = opened(open_page(CHAPTER, first=STORES["refused"]))
-    page.keyboard.type("mask")
-    assert page.get_by_role("option").count() >= 5
-    assert page.problems == []
-
-
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, *long(True)])
 def test_axe_finds_nothing_in_what_was_found(open_page, axe, dark):  # noqa: F811
     page = open_page("search.html?q=mask", dark=dark)
     page.locator("a.search-hit").first.wait_for()

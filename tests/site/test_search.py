@@ -21,7 +21,11 @@ MOST_KB = 60
 CHAPTER = "notebooks/03_attention_weights.html"
 SECTION = f"{CHAPTER}?find=softmax#round-2-positive-numbers-that-sum-to-1"
 MARKS = "article mark.search-mark"
-ANSWERS = ".tl-predict details, .tl-quiz details, .tl-parsons details, .tag_solution, .below-input"
+FOLDED = "article details"  # answers, hints, solutions, outputs that wait for a prediction
+# As in a browser that does not hold the page still while something above grows.
+UNANCHORED = """addEventListener("DOMContentLoaded", () => {
+  document.documentElement.style.overflowAnchor = "none";
+})"""
 
 # The addresses of what is found for each query, typed into a field and read from its list.
 ASK = """([field, list, queries]) => queries.map((query) => {
@@ -142,7 +146,7 @@ def test_hit_says_where_it_stands_and_marks_the_words(searching):
 
 
 def test_hit_opens_at_its_section_with_the_words_marked(open_page):
-    page = open_page("search.html?q=softmax overflow", formulas=True)
+    page = open_page("search.html?q=softmax overflow", formulas=True, first=UNANCHORED)
     page.locator("a.search-hit[href*='round-2-positive']").click()
     page.wait_for_url("**/03_attention_weights.html?find=**#round-2-**")
     section = page.locator("#round-2-positive-numbers-that-sum-to-1")
@@ -284,10 +288,10 @@ def test_address_of_a_search_can_be_shared(searching, site_url):
 
 def test_answers_are_not_in_the_index(site_dir, chapter):
     page = (site_dir / "notebooks" / f"{chapter}.html").read_text(encoding="utf-8")
-    article = BeautifulSoup(page, "html.parser").select_one("article")
-    hidden = [answer.extract().get_text() for answer in article.select(ANSWERS)]
+    soup = BeautifulSoup(page, "html.parser")
+    hidden = [folded.extract().get_text() for folded in soup.select(FOLDED)]
     lines = {" ".join(s.split()) for text in hidden for s in re.split(r"(?<=[.?!]) |\n", text)}
-    shown = "".join(article.get_text().split())
+    shown = "".join(soup.select_one("article").get_text().split())
     answers = {line for line in lines if len(line) > 30 and line.replace(" ", "") not in shown}
     kept = index(site_dir)
     [place] = [i for i, page in enumerate(kept["pages"]) if page[0] == f"notebooks/{chapter}"]

@@ -20,6 +20,8 @@ SCRIPT = "_static/search.js"
 MOST_KB = 60
 CHAPTER = "notebooks/03_attention_weights.html"
 SECTION = f"{CHAPTER}?find=softmax#round-2-positive-numbers-that-sum-to-1"
+LATE = "notebooks/08_gradients.html?find=gradient#recap"
+TOP = "(e) => e.getBoundingClientRect().top"
 MARKS = "article mark.search-mark"
 FOLDED = "article details"  # answers, hints, solutions, outputs that wait for a prediction
 # As in a browser that does not hold the page still while something above grows.
@@ -146,18 +148,25 @@ def test_hit_says_where_it_stands_and_marks_the_words(searching):
 
 
 def test_hit_opens_at_its_section_with_the_words_marked(open_page):
-    page = open_page("search.html?q=softmax overflow", formulas=True, first=UNANCHORED)
+    page = open_page("search.html?q=softmax overflow")
     page.locator("a.search-hit[href*='round-2-positive']").click()
     page.wait_for_url("**/03_attention_weights.html?find=**#round-2-**")
     section = page.locator("#round-2-positive-numbers-that-sum-to-1")
     section.locator("mark").first.wait_for()
-    page.wait_for_function("() => !document.querySelector('.math:not(:has(mjx-container))')")
-    top = section.locator("h3").evaluate("e => e.getBoundingClientRect().top")
-    assert 0 <= top <= 150, "the formulas above have moved the section"
+    assert 0 <= section.locator("h3").evaluate(TOP) <= 150
     words = {word.lower() for word in page.locator(MARKS).all_inner_texts()}
     assert "softmax" in words
     assert page.locator("article").locator("mark").count() == section.locator("mark").count()
     assert page.problems == []
+
+
+def test_section_stays_in_sight_while_formulas_above_it_are_set(open_page):
+    page = open_page(LATE, formulas=True, first=UNANCHORED)
+    page.wait_for_function("() => !document.querySelector('.math:not(:has(mjx-container))')")
+    page.wait_for_timeout(100)
+    assert 0 <= page.locator("#recap h2").evaluate(TOP) <= 150
+    page.mouse.wheel(0, -900)
+    page.wait_for_function(f"() => ({TOP})(document.querySelector('#recap h2')) > 500")
 
 
 def test_marks_go_by_their_button_and_by_escape_and_leave_the_text(open_page):

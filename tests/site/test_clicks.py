@@ -509,7 +509,8 @@ def test_element_takes_back_what_it_told_in_silence(show):
     page.keyboard.press("Enter")
     text = page.locator("main").inner_text()
     told_all = page.evaluate("() => [...document.querySelectorAll('.tl')].map((e) => work[e.id])")
-    assert [(work["done"], work["of"]) for work in told_all] == [(1, 1)] * 3 + [(5, 5), (0, 1)]
+    counts = sorted((work["of"], work["done"]) for work in told_all)
+    assert counts == [(1, 0), *[(1, 1)] * 3, (5, 5)]
     page.reload()
     states = [work["state"] for work in told_all]
     assert page.evaluate(RECALL, states) == [True] * 5

@@ -53,6 +53,13 @@ onmessage = async ({ data }) => {
 
 # Stands in for run-worker.js where a host stops half-way.
 SILENT = f'postMessage({{ host: "{HOST}", files: 1, of: 2, bytes: 1.5e6 }});'
+# Types into cell 9, and leaves the page at once.
+TYPE_AND_LEAVE = """(text) => {
+  const area = document.querySelector("[aria-label='Code of cell 9']");
+  area.value = text;
+  area.dispatchEvent(new Event("input"));
+  location.reload();
+}"""
 # Gives the last cell of a page the text of the one before it, before any script reads them.
 TWINS = """document.addEventListener("readystatechange", () => {
   const cells = [...document.querySelectorAll("div.cell .cell_input pre")].slice(-2);
@@ -421,8 +428,10 @@ def test_typed_code_is_there_after_a_reload_before_python_is(open_stand_in):
     assert page.ran[-1] == "cell 8"
     assert area(page, 10).input_value()  # every cell can be edited now
     area(page, 8).fill(book)
-    page.reload()
+    with page.expect_navigation():
+        page.evaluate(TYPE_AND_LEAVE, "last = 1")
     assert page.locator("textarea").count() == 1
+    assert area(page, 9).input_value() == "last = 1"
     assert page.problems == []
 
 

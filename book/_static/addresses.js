@@ -14,7 +14,7 @@
   };
 
   // The link is followed as any other, so the bar of the browser has the address in any case.
-  document.querySelector("article").addEventListener("click", async ({ target }) => {
+  document.addEventListener("click", async ({ target }) => {
     const link = target.closest("a.headerlink, a.book-number");
     if (!link) return;
     try {

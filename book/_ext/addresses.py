@@ -88,7 +88,8 @@ class NumberPage(SphinxTransform):
         self.tables += 1
         text = f"Table {self.chapter}{self.tables}"
         address = self.known("table", self.tables, text)
-        table.insert(0, nodes.title("", "", self_link(address, "table", text), ids=[address]))
+        table["ids"].append(address)
+        table.insert(0, nodes.title("", "", self_link(address, "table", text)))
 
     def number_html(self, html):
         """Return the HTML of an output with the ids and the links of what it shows."""

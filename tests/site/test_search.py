@@ -20,7 +20,7 @@ SCRIPT = "_static/search.js"
 MOST_KB = 60
 CHAPTER = "notebooks/03_attention_weights.html"
 SECTION = f"{CHAPTER}?find=softmax#round-2-positive-numbers-that-sum-to-1"
-LATE = "notebooks/08_gradients.html?find=gradient#recap"
+LATE = "notebooks/08_gradients.html?find=gradient#exercises"
 TOP = "(e) => e.getBoundingClientRect().top"
 MARKS = "article mark.search-mark"
 FOLDED = "article details"  # answers, hints, solutions, outputs that wait for a prediction
@@ -164,9 +164,9 @@ def test_section_stays_in_sight_while_formulas_above_it_are_set(open_page):
     page = open_page(LATE, formulas=True, first=UNANCHORED)
     page.wait_for_function("() => !document.querySelector('.math:not(:has(mjx-container))')")
     page.wait_for_timeout(100)
-    assert 0 <= page.locator("#recap h2").evaluate(TOP) <= 150
+    assert 0 <= page.locator("#exercises h2").evaluate(TOP) <= 150
     page.mouse.wheel(0, -900)
-    page.wait_for_function(f"() => ({TOP})(document.querySelector('#recap h2')) > 500")
+    page.wait_for_function(f"() => ({TOP})(document.querySelector('#exercises h2')) > 500")
 
 
 def test_marks_go_by_their_button_and_by_escape_and_leave_the_text(open_page):

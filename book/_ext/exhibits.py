@@ -113,7 +113,7 @@ class DrawMaps(SphinxPostTransform):
         """Return the small map of a chapter; where the layer is built by hand, it opens."""
         if self.env.docname not in {FOLDER + page.name for page in pages() if page.runs_in_browser}:
             return f'<p class="book-steps">{small_map(steps)}</p>'
-        summary = f'{small_map(steps)} <span class="book-open">in numbers</span>'
+        summary = f'{small_map(steps)} <span class="book-open">the numbers</span>'
         opened = self.live_map(steps)
         return f'<details class="book-steps"><summary>{summary}</summary>\n{opened}</details>'
 

@@ -30,7 +30,8 @@ def board(arrays, *, steps=(), links=None, beside=""):
         return arrays.tints(name, head, dim=name not in lit)
 
     panels = [
-        f'<div class="tl-panel tl-head-{h}">{"".join(tints(name, h) for name in _PANEL)}</div>'
+        f'<div class="tl-panel tl-head-{h}"><b>head {h}</b>'
+        f"{''.join(tints(name, h) for name in _PANEL)}</div>"
         for h in range(len(arrays.matrices["Q"]))
     ]
     first, *between, last = (_labels(row, steps, links or {}) for row in _ROWS)

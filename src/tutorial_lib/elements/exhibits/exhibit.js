@@ -132,7 +132,12 @@ export class Exhibit {
     this.link.onclick = () => this.say("The address of this page carries it now: copy it.");
     row.append(this.link);
     addEventListener("hashchange", () => this.follow());
-    const arrive = () => this.follow() && this.element.scrollIntoView();
+    const arrive = () => {
+      if (!this.follow()) return;
+      const fold = this.element.closest("details");
+      if (fold) fold.open = true;
+      this.element.scrollIntoView();
+    };
     // How many there are is known when the page is read.
     if (document.readyState == "loading") addEventListener("DOMContentLoaded", arrive);
     else arrive();

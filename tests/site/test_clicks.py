@@ -99,7 +99,8 @@ def test_score_counts_first_tries(show):
             question.get_by_role("radio").nth(pick).check()
             question.get_by_role("button").click()
         score = page.locator("tl-quiz > p").inner_text()
-        assert score == (f"{i + 1} of 5 answered." if i < 4 else "4 of 5 right at the first try.")
+        said = f"{i + 1} of 5 answered." if i < 4 else "4 of 5 right at the first try. Read again: "
+        assert score.startswith(said)
 
 
 def test_question_without_a_choice_asks_for_one(show):
@@ -520,12 +521,12 @@ def test_element_takes_back_what_it_told_in_silence(show):
     page.problems.pop()  # the reload
 
 
-@pytest.mark.parametrize("state", NONSENSE, ids=str)
-def test_element_takes_no_nonsense(show, state):
+def test_element_takes_no_nonsense(show):
     page = show(*everything())
     before = page.locator("main").inner_html()
-    assert page.evaluate(RECALL, state) == [False] * 5
-    assert page.locator("main").inner_html() == before
+    for state in NONSENSE:
+        assert page.evaluate(RECALL, state) == [False] * 5, state
+        assert page.locator("main").inner_html() == before, state
 
 
 def test_quiz_names_what_to_read_again_each_once(show):

@@ -442,6 +442,7 @@ def test_every_cell_is_told_from_those_with_the_same_text(open_page):
     assert len({key.rstrip() for key in keys}) == len(keys) - 1
 
 
+@pytest.mark.long
 def test_code_whose_cell_has_changed_is_offered_and_not_put_elsewhere(open_stand_in):
     page = press(open_stand_in())
     first = area(page, 8).input_value().split("\n")[0]
@@ -467,7 +468,7 @@ def test_code_whose_cell_has_changed_is_offered_and_not_put_elsewhere(open_stand
     assert page.problems == []
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", ["refused", *long("full")])
 def test_page_that_cannot_keep_typed_code_says_so_and_loses_nothing_by_an_error(
     open_stand_in, store
 ):

@@ -165,6 +165,7 @@ def test_section_stays_in_sight_while_formulas_above_it_are_set(open_page):
     page.wait_for_function("() => !document.querySelector('.math:not(:has(mjx-container))')")
     page.wait_for_timeout(100)
     assert 0 <= page.locator("#exercises h2").evaluate(TOP) <= 150
+    page.mouse.move(640, 450)
     page.mouse.wheel(0, -900)
     page.wait_for_function(f"() => ({TOP})(document.querySelector('#exercises h2')) > 500")
 

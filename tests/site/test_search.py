@@ -20,7 +20,14 @@ SCRIPT = "_static/search.js"
 MOST_KB = 60
 CHAPTER = "notebooks/03_attention_weights.html"
 SECTION = f"{CHAPTER}?find=softmax#round-2-positive-numbers-that-sum-to-1"
-LATE = "notebooks/08_gradients.html?find=gradient#exercises"
+# A stand-in for formulas that are set late.
+GROW = """() => {
+  const goal = document.querySelector("#goal");
+  goal.style.paddingBottom = `${(parseFloat(goal.style.paddingBottom) || 0) + 300}px`;
+}"""
+AT_REST = (
+    "() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(true), 50)))"
+)
 TOP = "(e) => e.getBoundingClientRect().top"
 MARKS = "article mark.search-mark"
 FOLDED = "article details"  # answers, hints, solutions, outputs that wait for a prediction
@@ -160,14 +167,21 @@ def test_hit_opens_at_its_section_with_the_words_marked(open_page):
     assert page.problems == []
 
 
-def test_section_stays_in_sight_while_formulas_above_it_are_set(open_page):
-    page = open_page(LATE, formulas=True, first=UNANCHORED)
-    page.wait_for_function("() => !document.querySelector('.math:not(:has(mjx-container))')")
-    page.wait_for_timeout(100)
-    assert 0 <= page.locator("#exercises h2").evaluate(TOP) <= 150
+def test_section_stays_in_sight_while_something_above_it_grows(open_page):
+    page = open_page(SECTION, first=UNANCHORED)
+    title = page.locator("#round-2-positive-numbers-that-sum-to-1 h3")
+    page.locator(MARKS).first.wait_for()
+    top = title.evaluate(TOP)
+    page.evaluate(GROW)
+    page.wait_for_function(AT_REST)
+    assert abs(title.evaluate(TOP) - top) <= 2
     page.mouse.move(640, 450)
-    page.mouse.wheel(0, -900)
-    page.wait_for_function(f"() => ({TOP})(document.querySelector('#exercises h2')) > 500")
+    page.mouse.wheel(0, 200)  # from here on the reader decides
+    page.wait_for_function(f"(e) => ({TOP})(e) < {top} - 100", arg=title.element_handle())
+    top = title.evaluate(TOP)
+    page.evaluate(GROW)
+    page.wait_for_function(AT_REST)
+    assert title.evaluate(TOP) > top + 200
 
 
 def test_marks_go_by_their_button_and_by_escape_and_leave_the_text(open_page):

@@ -7,9 +7,10 @@ from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError, require_finite, require_shape
 from tutorial_lib.figures.figure import Figure, Table, rounded, shortened
 from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.svg import Ticks, draw_svg, side_by_side
+from tutorial_lib.figures.lines import legend_columns
+from tutorial_lib.figures.svg import RULE, Ticks, draw_within, side_by_side
 
-_WIDTH, _THICK = 340, 9  # of the axes and of a bar, in pixels
+_THICK = 13  # of a bar, in pixels
 _APART = 0.9  # bars that would fit between two groups
 _FILLS = (1.0, 0.0, 0.35)  # full, hollow and pale bars differ without colour too
 
@@ -39,12 +40,17 @@ def bar_chart(values, rows, columns, *, label, caption):
     _require_bars(values, rows, columns)
     numbers, texts = rounded(values)
     height = _THICK * len(rows) * (len(columns) + _APART)
-    svg = draw_svg(lambda axes: _draw_bars(axes, numbers, rows, columns, label), _WIDTH, height)
+
+    def picture(room):
+        return draw_within(
+            lambda axes: _draw_bars(axes, numbers, rows, columns, label), room, height
+        )
+
     alt = f"Bar chart of {label}. " + " ".join(
         f"{name}: longest for {rows[place]}, {texts[place, column]}."
         for column, (name, place) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
     )
-    return Figure(side_by_side([svg]), (Table(label, texts, rows, columns),), caption, alt)
+    return Figure(side_by_side([picture]), (Table(label, texts, rows, columns),), caption, alt)
 
 
 def _require_bars(values, rows, columns):
@@ -74,7 +80,7 @@ def _draw_bars(axes, numbers, rows, columns, label):
             label=name,
             facecolor=(colour, _FILLS[place % len(_FILLS)]),
             edgecolor=colour,
-            linewidth=1.2,
+            linewidth=RULE,
         )
     axes.set(xlabel=label, ylim=(tops[-1] + len(columns) + _APART / 2, -_APART / 2))
     axes.set_yticks(tops + len(columns) / 2, [shortened(name) for name in rows])
@@ -85,4 +91,4 @@ def _draw_bars(axes, numbers, rows, columns, label):
     axes.xaxis.set_major_formatter(Ticks())
     if len(columns) > 1:
         above = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-        axes.legend(ncols=min(3, len(columns)), frameon=False, **above)
+        axes.legend(ncols=legend_columns(axes, columns), frameon=False, **above)

@@ -1,5 +1,6 @@
 """Named blocks and the arrows between them: what becomes of which array, step after step."""
 
+from functools import cache
 from itertools import combinations, pairwise
 from numbers import Real
 from typing import NamedTuple
@@ -13,12 +14,11 @@ from tutorial_lib.errors import ShapeError
 from tutorial_lib.figures.figure import Figure, Table, require_some, rounded
 from tutorial_lib.figures.ink import HEAD_INKS, HEADS, INK, SEQUENTIAL, title_ink
 from tutorial_lib.figures.maps import levels_of
-from tutorial_lib.figures.svg import draw_svg, side_by_side
+from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_side
 
 _INSET = 1.5  # pixels from the place of a block to its frame, so that neighbours stay apart
-_SIZE, _LINE = 12, 14.5  # of a text and from line to line, in pixels
+_SHARES = np.arange(0.95, 0.4, -0.05)  # of the width of a block, where there is little room
 _SHORTEST = 14  # arrow with a legible head, in pixels
-_NARROW = frozenset(" ,.:;'()[]|/!fijlrtI1")
 _CORNER = 9  # pixels from a corner to the nearest arrow
 _AROUND = 18  # pixels from a block to an arrow that walks around it
 
@@ -88,19 +88,37 @@ class Arrow(NamedTuple):
 
     def box(self):
         """Return the room of the label: beside the middle of the arrow's longest part."""
-        size = np.array([_length(self.label), _LINE])
+        size = np.array([length_of(self.label), LINE])
         middle = np.mean(_longest(self.points), axis=0)
         middle = middle + self.side * (np.abs(self.side) @ size / 2 + 5)
         return Box(*(middle - size / 2), *(middle + size / 2))
 
 
-def block_diagram(panels, *, unit=(72, 34), caption, alt):
+class Layout(NamedTuple):
+    """Where the blocks and the arrows of a panel are, in pixels."""
+
+    boxes: dict
+    arrows: list
+
+    @property
+    def width(self):
+        """Return the right end of the blocks, the left one being 0."""
+        return max(box.right for box in self.boxes.values())
+
+    @property
+    def height(self):
+        """Return the lower end of the blocks."""
+        return max(box.bottom for box in self.boxes.values())
+
+
+def block_diagram(panels, *, unit=(84, 40), caption, alt):
     """Draw blocks with texts, and arrows from edge to edge, one panel after the other.
 
     Parameters
     ----------
     panels : dict of title -> Diagram
-    unit : (width, height) of a block of width and height 1, in pixels
+    unit : (width, height) of a block of width and height 1, in pixels; on a phone blocks and gaps
+        are narrower, as far as their texts leave room
     caption : what to look for
     alt : the picture in words
 
@@ -119,15 +137,31 @@ def block_diagram(panels, *, unit=(72, 34), caption, alt):
     require_some("panels", panels)
     _require_words(alt)
     _require_unit(unit)
-    svgs, tables = [], []
-    for title, diagram in panels.items():
-        _require_diagram(title, diagram)
-        boxes = _boxes(title, diagram.blocks, unit)
-        arrows = [_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
-        _require_room(title, diagram.blocks, boxes, arrows)
-        svgs.append(_picture(title, diagram.blocks, boxes, arrows))
-        tables.append(_table(title, diagram))
-    return Figure(side_by_side(svgs), tuple(tables), caption, alt)
+    widest = _width(_layouts(panels, unit))
+
+    @cache
+    def layouts(room):
+        return _squeezed(panels, unit, room)
+
+    pictures = [lambda room, t=t: _picture(t, panels[t], layouts(room)[t]) for t in panels]
+    tables = [_table(title, diagram) for title, diagram in panels.items()]
+    return Figure(side_by_side(pictures, least=widest), tuple(tables), caption, alt)
+
+
+def _layouts(panels, unit):
+    return {title: _layout(title, diagram, unit) for title, diagram in panels.items()}
+
+
+def _width(layouts):
+    return max(layout.width for layout in layouts.values())
+
+
+def _layout(title, diagram, unit):
+    _require_diagram(title, diagram)
+    boxes = _boxes(title, diagram.blocks, unit)
+    arrows = [_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
+    _require_room(title, diagram.blocks, boxes, arrows)
+    return Layout(boxes, arrows)
 
 
 def _require_words(alt):
@@ -142,12 +176,12 @@ def _require_unit(unit):
     if np.shape(unit) != (2,):
         raise ShapeError(
             f"unit has shape {np.shape(unit)}; expected two lengths in pixels. "
-            f"Give the width and the height of a block, such as (72, 34)."
+            f"Give the width and the height of a block, such as (84, 40)."
         )
     if not (np.isfinite(unit).all() and min(unit) > 0):
         raise ValueError(
             f"unit is {unit}; expected two lengths above 0, in pixels. "
-            f"Give the width and the height of a block, such as (72, 34)."
+            f"Give the width and the height of a block, such as (84, 40)."
         )
 
 
@@ -327,11 +361,6 @@ def _meets_any(points, boxes):
     return any(_crosses(part, box) for part in pairwise(points) for box in boxes)
 
 
-def _length(text):
-    """Return about the width of a line of text in pixels, whatever the page's font."""
-    return sum(4.5 if sign in _NARROW else 7.5 for sign in text)
-
-
 def _lines(block):
     return [printable(line) for line in str(block.text).split("\n")]
 
@@ -339,7 +368,7 @@ def _lines(block):
 def _require_room(title, blocks, boxes, arrows):
     for name, box in boxes.items():
         lines = _lines(blocks[name])
-        needed = max(map(_length, lines)) + 4, _LINE * len(lines) if blocks[name].text else 0
+        needed = max(map(length_of, lines)) + 8, LINE * len(lines) if blocks[name].text else 0
         room = box.right - box.left, box.bottom - box.top
         if needed[0] > room[0] or needed[1] > room[1]:
             raise ValueError(
@@ -352,24 +381,34 @@ def _require_room(title, blocks, boxes, arrows):
         if met:
             raise ValueError(
                 f"the label {arrow.label!r} of {title!r} would lie on block {met[0]!r}; expected "
-                f"{_length(arrow.label):.0f} pixels of room. Move the blocks apart, or shorten it."
+                f"{length_of(arrow.label):.0f} pixels of room. Move the blocks apart or shorten it."
             )
 
 
-def _picture(title, blocks, boxes, arrows):
-    width = max(box.right for box in boxes.values())
-    height = max(box.bottom for box in boxes.values())
-
+def _picture(title, diagram, layout):
     def draw(axes):
-        axes.set(xlim=(0, width), ylim=(height, 0))
+        axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))
         axes.set_axis_off()
-        axes.set_title(printable(title), loc="left", size=12, weight="bold", color=title_ink(title))
-        for name, block in blocks.items():
-            _draw_block(axes, block, boxes[name])
-        for arrow in arrows:
+        axes.set_title(printable(title), color=title_ink(title))
+        for name, block in diagram.blocks.items():
+            _draw_block(axes, block, layout.boxes[name])
+        for arrow in layout.arrows:
             _draw_arrow(axes, arrow)
 
-    return draw_svg(draw, width, height)
+    return draw_svg(draw, layout.width, layout.height)
+
+
+def _squeezed(panels, unit, room):
+    """Return the layouts of panels as narrow as a room, or as every text and arrow allows."""
+    layouts = _layouts(panels, unit)
+    for share in _SHARES:
+        if _width(layouts) <= room:
+            break
+        try:
+            layouts = _layouts(panels, (unit[0] * share, unit[1]))
+        except ValueError:  # no room for a text or an arrow
+            break
+    return layouts
 
 
 def _draw_block(axes, block, box):
@@ -380,7 +419,7 @@ def _draw_block(axes, block, box):
         box.bottom - box.top - 2 * _INSET,
         facecolor=face,
         edgecolor=edge,
-        linewidth=1.4,
+        linewidth=RULE,
         linestyle=(0, (4, 2.5)) if block.dashed else "-",
     )
     frame.set_clip_on(False)
@@ -388,8 +427,8 @@ def _draw_block(axes, block, box):
     lines = _lines(block)
     x, y = box.middle
     for number, line in enumerate(lines):
-        place = (x, y + _LINE * (number - (len(lines) - 1) / 2))
-        axes.text(*place, line, color=ink, size=_SIZE, ha="center", va="center_baseline")
+        place = (x, y + LINE * (number - (len(lines) - 1) / 2))
+        axes.text(*place, line, color=ink, ha="center", va="center_baseline")
 
 
 def _colours(block):
@@ -412,7 +451,7 @@ def _draw_arrow(axes, arrow):
         arrowstyle="-|>,head_length=0.5,head_width=0.28",
         mutation_scale=16,
         color=INK,
-        linewidth=1.5,
+        linewidth=RULE,
         shrinkA=0,
         shrinkB=0,
     )
@@ -420,7 +459,7 @@ def _draw_arrow(axes, arrow):
     axes.add_patch(patch)
     if arrow.label:
         box = arrow.box()
-        axes.text(*box.middle, arrow.label, size=_SIZE, ha="center", va="center_baseline")
+        axes.text(*box.middle, arrow.label, ha="center", va="center_baseline")
 
 
 def _table(title, diagram):

@@ -1,5 +1,6 @@
 """Curves over a common x."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,8 @@ from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError, require_finite, require_shape
 from tutorial_lib.figures.figure import Figure, Table, require_some, rounded
 from tutorial_lib.figures.ink import HEAD_INKS, INK, head_of
-from tutorial_lib.figures.svg import Ticks, draw_svg, side_by_side
+from tutorial_lib.figures.svg import Ticks, draw_within, length_of, pretty, side_by_side
 
-_WIDTH, _HEIGHT = 400, 240  # of the axes, in pixels
 _MARKERS = "osD^vPX*"
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (7, 2, 1, 2)))
 
@@ -48,7 +48,13 @@ def line_chart(x, series, *, labels, caption, log=()):
     require_some("series", series)
     places = _curve("x", x, np.shape(x)[:1], "x" in log)
     curves = [_curve(name, y, places.values.shape, "y" in log) for name, y in series.items()]
-    svg = draw_svg(lambda axes: _draw_chart(axes, places, curves, labels, log), _WIDTH, _HEIGHT)
+
+    def picture(room):
+        height = 130 + 0.25 * room
+        return draw_within(
+            lambda axes: _draw_chart(axes, places, curves, labels, log), room, height
+        )
+
     cells = np.stack([curve.texts for curve in curves], axis=1)
     names = [curve.name for curve in curves]
     table = Table(labels[1], cells, places.texts.tolist(), names, labels[0])
@@ -57,7 +63,7 @@ def line_chart(x, series, *, labels, caption, log=()):
         f"{curve.name}: {curve.texts[0]} at {first}, {curve.texts[-1]} at {last}."
         for curve in curves
     )
-    return Figure(side_by_side([svg]), (table,), caption, alt)
+    return Figure(side_by_side([picture]), (table,), caption, alt)
 
 
 def _curve(name, values, shape, is_log):
@@ -88,7 +94,7 @@ def _draw_chart(axes, places, curves, labels, log):
             marker=_MARKERS[number % len(_MARKERS)],
             markevery=(number * every // len(curves), every),
             linestyle=_DASHES[number % len(_DASHES)],
-            linewidth=1.8,
+            linewidth=2,
         )
     axes.set(xlabel=labels[0], ylabel=labels[1])
     axes.spines[["top", "right"]].set_visible(False)
@@ -96,10 +102,16 @@ def _draw_chart(axes, places, curves, labels, log):
     _draw_scale(axes, "x", places.values, "x" in log)
     _draw_scale(axes, "y", np.concatenate([curve.values for curve in curves]), "y" in log)
     if len(curves) > 1:
-        widest = 50 + 7.5 * max(len(curve.name) for curve in curves)
-        rows = -(-len(curves) // max(1, int(_WIDTH // widest)))
         above = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-        axes.legend(ncols=-(-len(curves) // rows), frameon=False, handlelength=3, **above)
+        ncols = legend_columns(axes, [curve.name for curve in curves])
+        axes.legend(ncols=ncols, frameon=False, handlelength=3, **above)
+
+
+def legend_columns(axes, names):
+    """Return in how many columns the names of a key stand above the axes, as even as they can."""
+    widest = 70 + max(map(length_of, names))
+    rows = -(-len(names) // max(1, int(axes.bbox.width // widest)))
+    return -(-len(names) // rows)
 
 
 def _draw_scale(axes, name, values, is_log):
@@ -112,7 +124,9 @@ def _draw_scale(axes, name, values, is_log):
         axis.set_major_locator(LogLocator(subs=(1,) if np.ptp(places) > 5 else (1, 2, 5)))
     elif (values == np.rint(values)).all():
         axis.set_major_locator(MaxNLocator("auto", integer=True, steps=(1, 2, 5, 10)))
-    gaps = np.diff(places)
-    if name == "x" and gaps.size and gaps.min() > 0.11 * np.ptp(places):
-        axis.set_major_locator(FixedLocator(np.unique(values)))
+    gaps = np.diff(places) / (np.ptp(places) or 1)
+    if name == "x" and gaps.size and gaps.min() > 0.11:
+        needed = 8 + max(length_of(pretty(value)) for value in values)
+        step = math.ceil(needed / (gaps.min() * axes.bbox.width))
+        axis.set_major_locator(FixedLocator(np.unique(values)[::step]))
     axis.set_major_formatter(Ticks(is_log=is_log))

@@ -1,22 +1,20 @@
 """Matrices as grids of coloured cells: attention weights, signed arrays, heads cut apart."""
 
 import re
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.colors import ListedColormap
 
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import as_fraction, printable
 from tutorial_lib.errors import ShapeError, require_divisible, require_finite, require_shape
-from tutorial_lib.figures.figure import (
-    Figure,
-    Table,
-    require_some,
-    rounded,
-    shortened,
-)
+from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
 from tutorial_lib.figures.ink import DIVERGING, HEADS, SEQUENTIAL, title_ink
-from tutorial_lib.figures.svg import draw_svg, pretty, side_by_side
+from tutorial_lib.figures.svg import LINE, draw_svg, length_of, pretty, side_by_side
+
+_CELL, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
+_SMALL, _LARGE = 28, 448  # widest cell without, and the longest side of such a map
 
 
 class Names(NamedTuple):
@@ -36,7 +34,7 @@ class Grid(NamedTuple):
     columns: Names
 
 
-def attention_maps(weights, tokens, *, key_tokens=None, caption, alt=None):
+def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption):
     """Draw where each query looks: one grid a head, queries down, keys across.
 
     Parameters
@@ -44,8 +42,8 @@ def attention_maps(weights, tokens, *, key_tokens=None, caption, alt=None):
     weights : (T, S) or (H, T, S), from 0 to 1
     tokens : T names of the queries
     key_tokens : S names of the keys, where they differ from the queries
+    fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
-    alt : the picture in words; by default each head's largest weight
 
     Returns
     -------
@@ -55,7 +53,7 @@ def attention_maps(weights, tokens, *, key_tokens=None, caption, alt=None):
     ------
     TypeError : weights is no array of numbers
     ShapeError : another number of axes, or of tokens
-    ValueError : NaN, or weights outside 0 to 1
+    ValueError : NaN, weights outside 0 to 1, or no such fraction
     """
     require_shape("weights", weights, "T S" if np.ndim(weights) == 2 else "H T S")
     _require_weights(weights)
@@ -64,16 +62,17 @@ def attention_maps(weights, tokens, *, key_tokens=None, caption, alt=None):
     rows, columns = _named("query", tokens), _named("key", keys)
     heads = weights.reshape(-1, *weights.shape[-2:])  # (H, T, S)
     titles = ["weights"] if weights.ndim == 2 else [f"head {h}" for h in range(len(heads))]
-    drawn = zip(titles, *rounded(heads), strict=True)
+    drawn = zip(titles, *_written(heads, fractions), strict=True)
     grids = [Grid(title, numbers, texts, rows, columns) for title, numbers, texts in drawn]
-    side = 0 if max(heads.shape[1:]) <= 8 else _side(grids)
-    panels = [_panel(grid, levels_of(grid.numbers, 0, 1), SEQUENTIAL, side=side) for grid in grids]
-    svg = side_by_side(panels) + colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
-    alt = alt or "Heat map of attention weights. " + " ".join(map(_strongest_weight, grids))
+    levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
+    key = colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
+    written = max(heads.shape[1:]) <= 8
+    svg = _side_by_side(grids, levels, SEQUENTIAL, written=written, key=key)
+    alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight, grids))
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
-def signed_maps(arrays, *, rows=None, columns=None, caption, alt=None):
+def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
     """Draw matrices, one grid each, on one scale for all.
 
     The scale is symmetric about 0 where a number is negative, and runs from 0 to the largest where
@@ -85,8 +84,8 @@ def signed_maps(arrays, *, rows=None, columns=None, caption, alt=None):
         colour
     rows, columns : names of the entries, or (name of the axis, names of the entries), such as
         ("query", tokens); or a dict of title -> such names; numbers from 0 by default
+    fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
-    alt : the picture in words; by default each array's largest and smallest entry
 
     Returns
     -------
@@ -96,23 +95,23 @@ def signed_maps(arrays, *, rows=None, columns=None, caption, alt=None):
     ------
     TypeError : an array is no array of numbers
     ShapeError : not two axes, or as many names as entries are expected
-    ValueError : no array, or NaN
+    ValueError : no array, NaN, or no such fraction
     """
     require_some("arrays", arrays)
     grids = [
-        grid_of(title, array, rows=_names_of(rows, title), columns=_names_of(columns, title))
-        for title, array in arrays.items()
+        grid_of(t, array, rows=_of(rows, t), columns=_of(columns, t), fractions=fractions)
+        for t, array in arrays.items()
     ]
     scale, low, high = _scale_of(grids)
-    side = 0 if all(map(_has_room, grids)) else _side(grids)
-    panels = [_panel(g, levels_of(g.numbers, low, high), scale, side=side) for g in grids]
+    levels = [levels_of(grid.numbers, low, high) for grid in grids]
     if all(array.dtype == bool for array in arrays.values()):
         key, in_words = _seen_bar(), " ".join(map(_seen, grids))
     else:
         key = colour_bar("value", scale, (low, (low + high) / 2, high))
         in_words = " ".join(map(_extremes, grids))
-    alt = alt or f"Grid of {'signed numbers' if low else 'cells'}. {in_words}"
-    return Figure(side_by_side(panels, key), tuple(map(table_of, grids)), caption, alt)
+    alt = f"Grid of {'signed numbers' if low else 'cells'}. {in_words}"
+    svg = _side_by_side(grids, levels, scale, written=all(map(_has_room, grids)), key=key)
+    return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
 def _scale_of(grids):
@@ -151,8 +150,7 @@ def split_diagram(array, n_heads, *, caption, alt=None):
     heads = [grid_of(f"head {h} ({T}, {d_k})", b, rows=rows) for h, b in enumerate(blocks)]
     owner = np.arange(array.shape[1]) // d_k + np.zeros((T, 1), dtype=int)
     owned = np.split(owner, n_heads, axis=1)
-    cut = [_panel(*head, HEADS) for head in zip(heads, owned, strict=True)]
-    svg = side_by_side([_panel(wide, owner, HEADS)]) + side_by_side(cut)
+    svg = _side_by_side([wide], [owner], HEADS) + _side_by_side(heads, owned, HEADS)
     alt = alt or (
         f"An array of {T} rows and {array.shape[1]} columns, cut into {n_heads} blocks of {d_k} "
         f"columns, next to the same blocks as {n_heads} matrices, one for each head."
@@ -181,12 +179,12 @@ def _require_tokens(weights, tokens, keys):
         )
 
 
-def _names_of(names, title):
+def _of(names, title):
     return names.get(title) if isinstance(names, dict) else names
 
 
-def grid_of(title, array, *, rows=None, columns=None):
-    """Return a matrix of finite numbers as a Grid; names of rows and columns as `signed_maps`.
+def grid_of(title, array, *, rows=None, columns=None, fractions=False):
+    """Return a matrix of finite numbers as a Grid; names and fractions as in `signed_maps`.
 
     Booleans are 1 and 0, and are written as `show` writes them.
     """
@@ -194,13 +192,22 @@ def grid_of(title, array, *, rows=None, columns=None):
     numbers = array.astype(int) if is_bool else array
     require_shape(title, numbers, "rows columns")
     require_finite(title, numbers)
-    numbers, texts = rounded(numbers)
+    numbers, texts = _written(numbers, fractions)
     texts = np.where(array, "✓", "·") if is_bool else texts
     names = [
         _names(title, "rows", rows, len(array)),
         _names(title, "columns", columns, len(array.T)),
     ]
     return Grid(title, numbers, texts, *names)
+
+
+def _written(array, fractions):
+    """Return what is drawn and what is written: decimals, or the fractions that the numbers are."""
+    if not fractions:
+        return rounded(array)
+    texts = np.array([as_fraction(entry) for entry in array.ravel().tolist()])
+    numbers = np.array([float(Fraction(text)) for text in texts.tolist()])
+    return numbers.reshape(array.shape), texts.reshape(array.shape)
 
 
 def _names(title, kind, names, length):
@@ -227,33 +234,59 @@ def levels_of(numbers, low, high):
 
 
 def _has_room(grid):
-    return len(grid.rows.entries) <= 12 and _cell_width(grid) * len(grid.columns.entries) <= 480
+    return len(grid.rows.entries) <= 12 and _needed(grid) * len(grid.columns.entries) <= 480
 
 
-def _cell_width(grid):
-    return max(26, 10 + 7 * max(map(len, grid.texts.ravel().tolist())))
+def _needed(grid):
+    """Return the pixels that the longest number of a grid needs."""
+    return max(26, 8.5 + max(map(length_of, grid.texts.ravel().tolist())))
 
 
-def _panel(grid, levels, scale, *, side=0):
-    """Return the SVG of one grid: squares with a side, or cells as wide as their numbers."""
-    n_rows, n_columns = levels.shape
-    width, height = (side, side) if side else (_cell_width(grid), 30)
+def _side_by_side(grids, levels, scale, *, written=True, key=""):
+    """Return the pictures of grids, with or without their numbers, and the key to their colours."""
+    draw = _draw_numbered if written else _draw_small
+    cells = [_needed(grid) if written else 12 for grid in grids]
+    least = max(_left_of(g) + len(g.columns.entries) * c for g, c in zip(grids, cells, strict=True))
+    panels = zip(grids, levels, strict=True)
+    draws = [lambda room, panel=panel: draw(*panel, scale, room) for panel in panels]
+    return side_by_side(draws, least=least, key=key)
+
+
+def _left_of(grid):
+    """Return the pixels left of a grid: the names of its rows, and of their axis."""
+    names = max(length_of(shortened(entry)) for entry in grid.rows.entries)
+    return names + 12 + (LINE + 4 if grid.rows.axis else 0)
+
+
+def _draw_numbered(grid, levels, scale, room):
+    """Return the SVG of a grid with its numbers, in cells as wide as the room allows."""
+    width = (room - _left_of(grid)) / levels.shape[1]
+    width = max(_needed(grid), min(_CELL, width))
+    height = max(_LOW, min(_HIGH, 0.7 * width))
 
     def draw(axes):
-        draw_cells(axes, levels, scale, gap=0.03 if height > 9 else 0)
-        _draw_names(axes.xaxis, grid.columns, width)
-        _draw_names(axes.yaxis, grid.rows, height)
-        axes.set_title(grid.title, loc="left", size=12, weight="bold", color=title_ink(grid.title))
-        if not side:
-            _draw_numbers(axes, grid.texts, levels, scale)
+        _draw_grid(axes, grid, levels, scale, (width, height))
+        _write_numbers(axes, grid.texts, levels, scale)
 
-    return draw_svg(draw, n_columns * width, n_rows * height)
+    return draw_svg(draw, levels.shape[1] * width, levels.shape[0] * height)
 
 
-def _side(grids):
-    """Return the side of cells too many for numbers: a picture to itself is larger."""
-    longest = max(length for grid in grids for length in grid.numbers.shape)
-    return max(4, (192 if len(grids) > 1 else 330) // max(longest, 12))
+def _draw_small(grid, levels, scale, room):
+    """Return the SVG of a grid of squares, too many for numbers."""
+    most = min(room - _left_of(grid), _LARGE) / levels.shape[1], _LARGE / levels.shape[0]
+    side = max(4, min(_SMALL, *map(int, most)))
+    return draw_svg(
+        lambda axes: _draw_grid(axes, grid, levels, scale, (side, side)),
+        levels.shape[1] * side,
+        levels.shape[0] * side,
+    )
+
+
+def _draw_grid(axes, grid, levels, scale, cell):
+    draw_cells(axes, levels, scale, gap=0.03 if cell[1] > 9 else 0)
+    _draw_names(axes.xaxis, grid.columns, cell[0])
+    _draw_names(axes.yaxis, grid.rows, cell[1])
+    axes.set_title(grid.title, color=title_ink(grid.title))
 
 
 def draw_cells(axes, levels, scale, *, gap, corner=(0, 0)):
@@ -273,21 +306,21 @@ def draw_cells(axes, levels, scale, *, gap, corner=(0, 0)):
     axes.tick_params(length=0, pad=4)
 
 
-def _draw_numbers(axes, texts, levels, scale):
+def _write_numbers(axes, texts, levels, scale):
     for (row, column), text in np.ndenumerate(texts):
         text = re.sub(r"\.0+$", "", text).replace("-", "−")  # whole numbers stand out
         ink = scale.texts[levels[row, column] % len(scale.texts)]
-        place = {"ha": "center", "va": "center_baseline", "size": 11, "in_layout": False}
+        place = {"ha": "center", "va": "center_baseline", "in_layout": False}
         axes.text(column + 0.5, row + 0.5, text, color=ink, **place)
 
 
 def _draw_names(axis, names, room):
     """Write the names along an axis, turned or thinned out where they have little room."""
     entries = [shortened(entry) for entry in names.entries]
-    widest = 7.5 * max(map(len, entries))
+    widest = max(map(length_of, entries))
     across = axis.axis_name == "x"
     numbered = all(entry.isdigit() for entry in entries)
-    needed = widest + 4 if across and numbered else 13  # a line of text is 13 pixels high
+    needed = widest + 4 if across and numbered else LINE - 2
     step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n * room >= needed)
     axis.set_ticks(np.arange(len(entries))[::step] + 0.5, entries[::step])
     if across and widest > room * step:
@@ -307,7 +340,7 @@ def colour_bar(label, scale, ticks):
         axes.set_xticks(np.linspace(0.5, 10.5, len(ticks)), texts)
         axes.set_yticks([0.5], [label])
 
-    return draw_svg(draw, 176, 12)
+    return draw_svg(draw, 220, 14)
 
 
 def _seen_bar():
@@ -318,7 +351,7 @@ def _seen_bar():
         axes.set_xticks([0.5, 1.5], ["hidden ·", "seen ✓"])
         axes.set_yticks([])
 
-    return draw_svg(draw, 128, 12)
+    return draw_svg(draw, 160, 14)
 
 
 def table_of(grid):

@@ -9,11 +9,12 @@ from matplotlib.patches import FancyBboxPatch
 from tutorial_lib.describe import printable
 from tutorial_lib.figures.figure import Figure, Table, require_some
 from tutorial_lib.figures.ink import INK
-from tutorial_lib.figures.svg import draw_svg, side_by_side
+from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
 
-_BOX, _GAP, _MARGIN = (72, 34), 30, 22  # width and height of a box, pixels between two, around all
-_TITLE, _RAIL, _OPEN, _LEG = 24, 24, 40, 26  # heights of a title, of a rail, of an open end; pitch
-_BETWEEN = 64  # height of what stands between two chains
+_BOX, _GAP, _MARGIN = (110, 40), 44, 12  # width and height of a box, pixels between two, around all
+_TITLE, _RAIL, _OPEN, _LEG = 28, 28, 46, 34  # heights of a title, of a rail, of an open end; pitch
+_BETWEEN = 68  # height of what stands between two chains
+_LEAST = 76  # pixels of a box and the gap beside it
 
 
 class Chain(NamedTuple):
@@ -75,10 +76,14 @@ def tensor_network(chains, *, between="", caption, alt=None):
     widest = max(len(chain.names) for chain in parsed)
     width = widest * _BOX[0] + (widest - 1) * _GAP + 2 * _MARGIN
     height = sum(chain.height for chain in parsed) + _BETWEEN * (len(parsed) - 1)
-    svg = draw_svg(lambda axes: _draw(axes, parsed, between, (width, height)), width, height)
+
+    def picture(room):  # boxes and lines are scaled to it, texts are not
+        wide = max(min(width, room), _LEAST * widest)
+        return draw_svg(lambda axes: _draw(axes, parsed, between, (width, height)), wide, height)
+
     then = f" Then {between}. " if between else " "
     alt = alt or "Tensor network. " + then.join(_in_words(chain) for chain in parsed)
-    return Figure(side_by_side([svg]), tuple(map(_table, parsed)), caption, alt)
+    return Figure(side_by_side([picture]), tuple(map(_table, parsed)), caption, alt)
 
 
 def _parse(title, subscripts, names):
@@ -131,36 +136,35 @@ def _draw(axes, chains, between, size):
     top = 0
     for number, chain in enumerate(chains):
         if number:
-            _draw_between(axes, between, size[0] / 2, top)
+            _draw_between(axes, between, size[0], top)
             top += _BETWEEN
         _draw_chain(axes, chain, top)
         top += chain.height
 
 
-def _draw_between(axes, text, middle, top):
-    half = 4 * len(text) + 10
+def _draw_between(axes, text, width, top):
+    middle = width / 2
+    half = (length_of(text) / 2 + 20) * width / axes.bbox.width
     if text:
-        _box(axes, (middle - half, top + 14), (2 * half, 28), round_corners=True)
-        axes.text(
-            middle, top + 28, text, ha="center", va="center_baseline", size=12, style="italic"
-        )
-    for start, end in ((4, 14), (42, 56)) if text else ((4, 56),):
+        _box(axes, (middle - half, top + 14), (2 * half, 32), round_corners=True)
+        axes.text(middle, top + 30, text, ha="center", va="center_baseline", style="italic")
+    for start, end in ((4, 14), (46, 60)) if text else ((4, 60),):
         _line(axes, (middle, middle), (top + start, top + end))
-    axes.plot(middle, top + 56, marker="v", markersize=7, color=INK, linestyle="none")
+    axes.plot(middle, top + 60, marker="v", markersize=7, color=INK, linestyle="none")
 
 
 def _draw_chain(axes, chain, top):
-    axes.text(0, top + 10, chain.title, va="center_baseline", size=12, weight="bold")
+    axes.text(0, top + 10, chain.title, va="center_baseline", weight="bold")
     roof = top + _TITLE
     for place, name in enumerate(chain.names):
         corner = _left(place), roof
         _box(axes, corner, _BOX)
         middle = _left(place) + _BOX[0] / 2, roof + _BOX[1] / 2
-        axes.text(*middle, name, ha="center", va="center_baseline", size=12)
+        axes.text(*middle, name, ha="center", va="center_baseline")
     for index in filter(chain.is_joint, chain.indices):
         start = _left(chain.owners(index)[0]) + _BOX[0]
         _line(axes, (start, start + _GAP), (roof + _BOX[1] / 2,) * 2)
-        axes.text(start + _GAP / 2, roof + _BOX[1] / 2 - 9, index, ha="center", size=12)
+        axes.text(start + _GAP / 2, roof + _BOX[1] / 2 - 9, index, ha="center")
     _draw_legs(axes, chain, roof + _BOX[1])
 
 
@@ -174,11 +178,11 @@ def _draw_legs(axes, chain, floor):
             start = floor + _RAIL * (chain.rails.index(index) + 0.75)
             _draw_rail(axes, legs, (floor, start))
         if index not in chain.result:
-            axes.text(np.mean(legs), start + 15, f"{index}, summed", ha="center", size=12)
+            axes.text(np.mean(legs), start + 15, f"{index}, summed", ha="center")
             continue
         _line(axes, (np.mean(legs),) * 2, (start, bottom - 3))
         axes.plot(np.mean(legs), bottom, "o", markersize=6, color=INK, markerfacecolor="none")
-        axes.text(np.mean(legs), bottom + 13, index, ha="center", va="center_baseline", size=12)
+        axes.text(np.mean(legs), bottom + 13, index, ha="center", va="center_baseline")
 
 
 def _draw_rail(axes, legs, heights):
@@ -202,11 +206,11 @@ def _left(place):
     return _MARGIN + place * (_BOX[0] + _GAP)
 
 
-def _line(axes, x, y, linewidth=1.6):
+def _line(axes, x, y, linewidth=RULE):
     axes.plot(x, y, color=INK, linewidth=linewidth, solid_capstyle="butt")
 
 
 def _box(axes, corner, size, *, round_corners=False):
     style = "round,pad=0,rounding_size=14" if round_corners else "square,pad=0"
-    patch = FancyBboxPatch(corner, *size, boxstyle=style, fill=False, edgecolor=INK, linewidth=1.6)
+    patch = FancyBboxPatch(corner, *size, boxstyle=style, fill=False, edgecolor=INK, linewidth=RULE)
     axes.add_patch(patch)

@@ -10,11 +10,11 @@ from tutorial_lib.describe import as_fraction, printable
 from tutorial_lib.errors import ShapeError, require_finite, require_shape
 from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
 from tutorial_lib.figures.ink import INK, title_ink
-from tutorial_lib.figures.svg import draw_svg, side_by_side
+from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_side
 
-_HEIGHT = 130  # of a panel's axes, in pixels
-_ROOM = 18  # for a number beyond the end of its bar
-_PITCH = (46, 96)  # least and largest pixels from bar to bar
+_HEIGHT = 140  # of a panel's axes, in pixels
+_ROOM = LINE + 4  # for a number beyond the end of its bar
+_PITCH = (46, 104)  # least and largest pixels from bar to bar
 
 
 class Panel(NamedTuple):
@@ -51,14 +51,12 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
     require_some("panels", panels)
     names = [printable(name) for name in names]
     drawn = [_panel(title, array, names, fractions) for title, array in panels.items()]
-    pitch = _pitch(drawn, names)
-    svgs = [
-        draw_svg(lambda axes, p=p: _draw(axes, p, names, pitch), *_size(p, pitch)) for p in drawn
-    ]
+    least = len(names) * _needed(drawn, names)
+    pictures = [lambda room, p=p: _picture(p, names, max(least, room)) for p in drawn]
     cells = np.stack([panel.texts for panel in drawn], axis=1)
     table = Table("bars", cells, names, [panel.title for panel in drawn])
     alt = alt or "Bars. " + " ".join(_in_words(panel, names) for panel in drawn)
-    return Figure(side_by_side(svgs), (table,), caption, alt)
+    return Figure(side_by_side(pictures, least=least + 8), (table,), caption, alt)
 
 
 def _panel(title, array, names, fractions):
@@ -75,15 +73,16 @@ def _panel(title, array, names, fractions):
     return Panel(printable(title), np.array([float(Fraction(text)) for text in texts]), texts)
 
 
-def _pitch(panels, names):
+def _needed(panels, names):
     """Return the pixels from bar to bar: room for every number, and for names if they are short."""
-    numbers = 10 + 7.5 * max(len(text) for panel in panels for text in panel.texts)
-    longest = 10 + 7.5 * max(len(shortened(name)) for name in names)
+    numbers = 5 + max(length_of(text) for panel in panels for text in panel.texts)
+    longest = 8 + max(length_of(shortened(name)) for name in names)
     return max(_PITCH[0], numbers, longest if longest <= _PITCH[1] else 0)
 
 
-def _size(panel, pitch):
-    return pitch * len(panel.texts), _HEIGHT
+def _picture(panel, names, room):
+    pitch = min(_PITCH[1], (room - 8) / len(names))
+    return draw_svg(lambda axes: _draw(axes, panel, names, pitch), pitch * len(names), _HEIGHT)
 
 
 def _draw(axes, panel, names, pitch):
@@ -92,22 +91,22 @@ def _draw(axes, panel, names, pitch):
     axes.bar(
         places,
         panel.numbers,
-        width=min(0.62, 40 / pitch),
+        width=min(0.62, 52 / pitch),
         facecolor=(colour, 0.35),
         edgecolor=colour,
-        linewidth=1.4,
+        linewidth=RULE,
     )
-    axes.axhline(0, color=INK, linewidth=1.2)
+    axes.axhline(0, color=INK, linewidth=RULE)
     axes.set(xlim=(0, len(names)), ylim=_limits(panel.numbers), yticks=[])
     for place, number, text in zip(places, panel.numbers, panel.texts, strict=True):
         _write(axes, (place, number), text)
     axes.set_xticks(places, [shortened(name) for name in names])
-    if 7.5 * max(len(shortened(name)) for name in names) > pitch:
+    if max(length_of(shortened(name)) for name in names) > pitch:
         for label in axes.get_xticklabels():
             label.set(rotation=45, rotation_mode="anchor", ha="right", va="center")
     axes.tick_params(length=0, pad=4)
     axes.spines[:].set_visible(False)
-    axes.set_title(panel.title, loc="left", size=12, weight="bold", color=colour)
+    axes.set_title(panel.title, color=colour)
 
 
 def _limits(numbers):
@@ -129,7 +128,6 @@ def _write(axes, end, text):
         textcoords="offset pixels",
         ha="center",
         va="top" if down else "bottom",
-        size=12,
     )
 
 

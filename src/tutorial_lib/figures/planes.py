@@ -10,10 +10,11 @@ from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError, require_finite
 from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
 from tutorial_lib.figures.ink import INK, title_ink
-from tutorial_lib.figures.svg import Ticks, draw_svg, side_by_side
+from tutorial_lib.figures.svg import LINE, RULE, Ticks, draw_svg, length_of, side_by_side
 
-_SIDE = 250  # of a plane, in pixels
-_HEAD = 9  # of an arrow, in pixels
+_SIDES = (220, 400)  # least and largest side of a plane, in pixels
+_LEFT = 44  # pixels left of it, for the numbers
+_HEAD = 10  # of an arrow, in pixels
 _KINDS = (  # line and, at its end, a full triangle, an open ring, a full diamond
     {"linestyle": "-", "marker": (3, 0)},
     {"linestyle": (0, (4, 2)), "marker": "o", "markerfacecolor": "none"},
@@ -48,10 +49,10 @@ def planes(panels, *, caption, alt=None):
     for title, (ends, texts) in drawn.items():
         labels = [printable(label) for label in panels[title]]
         plane = Plane(title, ends, labels, limits)
-        pictures.append(draw_svg(plane.draw, _SIDE, _SIDE))
+        pictures.append(plane.picture)
         tables.append(Table(title, texts, labels, ["x", "y"]))
     alt = alt or "Arrows from the origin. " + " ".join(map(_in_words, tables))
-    return Figure(side_by_side(pictures), tuple(tables), caption, alt)
+    return Figure(side_by_side(pictures, least=_SIDES[0] + _LEFT), tuple(tables), caption, alt)
 
 
 class Plane(NamedTuple):
@@ -62,29 +63,33 @@ class Plane(NamedTuple):
     labels: list
     limits: tuple
 
-    def draw(self, axes):
-        """Draw the plane on axes of _SIDE by _SIDE pixels."""
+    def picture(self, room):
+        """Return the SVG of the plane."""
+        side = max(_SIDES[0], min(_SIDES[1], room - _LEFT))
+        return draw_svg(self._draw, side, side)
+
+    def _draw(self, axes):
         self._draw_axes(axes)
-        scale = _SIDE / (self.limits[1] - self.limits[0])  # pixels for a step of 1
+        scale = axes.bbox.width / (self.limits[1] - self.limits[0])  # pixels for a step of 1
         kinds = [re.match(r"[^\W\d_]*", label)[0] for label in self.labels]
         order = list(dict.fromkeys(kinds))
         for end, kind in zip(self.ends * scale, kinds, strict=True):
             _draw_arrow(axes, end, scale, order.index(kind) % len(_KINDS), title_ink(self.title))
         texts = [shortened(label) for label in self.labels]
-        sizes = np.array([(7 * len(text) + 2, 14) for text in texts])
+        sizes = np.array([(length_of(text) + 2, LINE) for text in texts])
         bounds = np.array(self.limits) * scale
         places = _label_places(self.ends * scale, sizes, bounds) / scale
         for text, place in zip(texts, places, strict=True):
-            axes.text(*place, text, ha="center", va="center_baseline", size=11)
+            axes.text(*place, text, ha="center", va="center_baseline")
 
     def _draw_axes(self, axes):
         axes.set(xlim=self.limits, ylim=self.limits)
-        axes.set_title(self.title, loc="left", size=12, weight="bold", color=title_ink(self.title))
+        axes.set_title(self.title, color=title_ink(self.title))
         axes.spines[:].set_visible(False)
         axes.grid(color=INK, alpha=0.15, linewidth=0.8)
         axes.tick_params(length=0)
-        axes.axhline(0, color=INK, alpha=0.6, linewidth=1)
-        axes.axvline(0, color=INK, alpha=0.6, linewidth=1)
+        axes.axhline(0, color=INK, alpha=0.6, linewidth=RULE)
+        axes.axvline(0, color=INK, alpha=0.6, linewidth=RULE)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(6, steps=(1, 2, 5, 10)))
             axis.set_major_formatter(Ticks())
@@ -121,7 +126,7 @@ def _draw_arrow(axes, end, scale, kind, colour):
         marker = (*marker, np.degrees(np.arctan2(end[1], end[0])) - 90)
     stem = np.stack([np.zeros(2), neck]) / scale
     head = (neck if kind == 0 else end) / scale
-    axes.plot(*stem.T, color=colour, linestyle=line, linewidth=1.8)
+    axes.plot(*stem.T, color=colour, linestyle=line, linewidth=2)
     style |= {"linestyle": "none", "markersize": _HEAD, "markeredgewidth": 1.6}
     axes.plot(*head, color=colour, marker=marker, **style)
 

@@ -1,15 +1,16 @@
 """The product concat @ W_O as blocks of cells, and the same product as a sum over heads."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.patches import Rectangle
 
 from tutorial_lib.errors import ShapeError, require_operand, require_shape
-from tutorial_lib.figures.figure import Figure
+from tutorial_lib.figures.figure import Figure, shortened
 from tutorial_lib.figures.ink import DIVERGING, HEAD_INKS, INK
 from tutorial_lib.figures.maps import colour_bar, draw_cells, grid_of, levels_of, table_of
-from tutorial_lib.figures.svg import draw_svg, side_by_side
+from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_side
 
 
 class Matrix(NamedTuple):
@@ -21,7 +22,7 @@ class Matrix(NamedTuple):
     head: int | None = None
 
 
-def sum_over_heads(heads, W_O, tokens, *, caption, alt=None):
+def sum_over_heads(heads, W_O, tokens, *, fractions=False, caption):
     """Draw concat @ W_O = Y, and below it each head times its own rows of W_O.
 
     Parameters
@@ -29,8 +30,8 @@ def sum_over_heads(heads, W_O, tokens, *, caption, alt=None):
     heads : (H, T, d_v), what each head hands on
     W_O : (H*d_v, d_model)
     tokens : T names of the rows
+    fractions : write 4/7 instead of 0.5714 in the tables, as `show_fractions` does
     caption : what to look for
-    alt : the picture in words
 
     Returns
     -------
@@ -40,25 +41,30 @@ def sum_over_heads(heads, W_O, tokens, *, caption, alt=None):
     ------
     TypeError : heads or W_O is no array of numbers
     ShapeError : other axes, rows of W_O that do not fit the heads, or other than T tokens
-    ValueError : NaN
+    ValueError : NaN, or no such fraction
     """
     _require_parts(heads, W_O, tokens)
     H, T, d_v = heads.shape
     parts = heads @ W_O.reshape(H, d_v, -1)  # (H, T, d_model)
     concat = np.concatenate(list(heads), axis=1)  # (T, H*d_v)
-    rows = ("token", tokens)
-    factors = [grid_of("concat", concat, rows=rows), grid_of("W_O", W_O)]
-    summands = [grid_of(f"part of head {h}", part, rows=rows) for h, part in enumerate(parts)]
-    grids = [*factors, *summands, grid_of("Y", parts.sum(axis=0), rows=rows)]
+    matrices = {"concat": concat, "W_O": W_O}
+    matrices |= {f"part of head {h}": part for h, part in enumerate(parts)}
+    matrices["Y"] = parts.sum(axis=0)
+    names = {title: ("token", tokens) for title in matrices if title != "W_O"}
+    grids = [
+        grid_of(title, matrix, rows=names.get(title), fractions=fractions)
+        for title, matrix in matrices.items()
+    ]
     blocks = _first_line(grids) + _lines_of_heads(grids, d_v)
     limit = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
-    svg = side_by_side([_picture(blocks, grids[0].rows.entries, d_v, limit)])
-    alt = alt or (
+    key = colour_bar("value", DIVERGING, (-limit, 0, limit))
+    tokens = grids[0].rows.entries
+    svg = side_by_side([lambda room: _picture(blocks, tokens, d_v, limit, room)], key=key)
+    alt = (
         f"concat, {T} rows and {H * d_v} columns, times W_O gives Y. Below it, for each of "
         f"{H} heads, its {d_v} columns of concat times its {d_v} rows of W_O give its part of Y; "
         f"the parts add up to Y."
     )
-    svg += colour_bar("value", DIVERGING, (-limit, 0, limit))
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
@@ -98,29 +104,32 @@ def _lines_of_heads(grids, d_v):
         blocks += [
             Matrix(f"head {h}", concat[:, own], (h * d_v, top), h),
             Matrix(f"rows {own.start} to {own.stop - 1}", W_O[own], (across, top), h),
-            Matrix(f"part of head {h}", part, (across + W_O.shape[1] + _APART, top), h),
+            Matrix(f"part {h}", part, (across + W_O.shape[1] + _APART, top), h),
         ]
         top += max(len(concat), d_v) + 3
     return blocks
 
 
-def _picture(blocks, tokens, d_v, limit):
+def _picture(blocks, tokens, d_v, limit, room):
     corners = [np.add(block.corner, block.numbers.shape[::-1]) for block in blocks]
     width, height = np.max(corners, axis=0)
-    side = max(5, min(13, 364 // width))
+    names = max(length_of(shortened(token)) for token in tokens) + 12
+    named = width <= 40  # cells of more columns are too small for names
+    side = max(5, min(26, (room - names * named) / width))
+    line = max(side, LINE + 1) if named else side
 
     def draw(axes):
         for place, block in enumerate(blocks):
             _draw_block(axes, block, limit, side)
             _draw_sign(axes, block, place, blocks)
-            if place % 3 == 0 and side > 11:  # smaller cells leave a name no line of its own
+            if place % 3 == 0 and named:
                 _draw_tokens(axes, block, tokens)
-            if place % 3 == 2 and side > 11:
-                _draw_features(axes, block)
+            if place % 3 == 2 and named:
+                _draw_features(axes, block, side)
         _frame_parts(axes, blocks[:2], d_v)
         axes.set(xlim=(0, width), ylim=(height, -1), xticks=[], yticks=[])
 
-    return draw_svg(draw, width * side, (height + 1) * side)
+    return draw_svg(draw, width * side, (height + 1) * line)
 
 
 def _draw_block(axes, block, limit, side):
@@ -128,7 +137,7 @@ def _draw_block(axes, block, limit, side):
     draw_cells(axes, levels, DIVERGING, gap=0.03 if side > 9 else 0, corner=block.corner)
     x, y = block.corner
     ink = INK if block.head is None else HEAD_INKS[block.head % len(HEAD_INKS)]
-    axes.text(x, y - 0.4, block.title, size=11, color=ink, ha="left", va="bottom")
+    axes.text(x, y - 0.4, block.title, color=ink, ha="left", va="bottom")
     if block.head is not None:
         n_rows, n_columns = block.numbers.shape
         _frame(axes, (x, y), n_columns, n_rows, block.head)
@@ -140,23 +149,24 @@ def _draw_sign(axes, block, place, blocks):
     middle = y + min(len(b.numbers) for b in blocks[:3]) / 2
     if place % 3:
         sign = "@" if place % 3 == 1 else "="
-        axes.text(x - _APART / 2, middle, sign, size=12, ha="center", va="center")
+        axes.text(x - _APART / 2, middle, sign, ha="center", va="center")
     if place % 3 == 2 and place > 5:
-        axes.text(x - _APART / 2, y - 1.1, "+", size=12, ha="center", va="center")
+        axes.text(x - _APART / 2, y - 1.1, "+", ha="center", va="center")
 
 
 def _draw_tokens(axes, block, tokens):
     x, y = block.corner
     for row, token in enumerate(tokens):
-        axes.text(x - 0.4, y + row + 0.5, token, size=11, ha="right", va="center_baseline")
+        axes.text(x - 0.4, y + row + 0.5, shortened(token), ha="right", va="center_baseline")
 
 
-def _draw_features(axes, block):
+def _draw_features(axes, block, side):
     x, y = block.corner
     n_rows, n_columns = block.numbers.shape
-    for feature in range(0, n_columns, 1 if n_columns <= 10 else 2):  # two digits need two cells
+    needed = length_of("0" * len(str(n_columns - 1))) + 3
+    for feature in range(0, n_columns, math.ceil(needed / side)):
         place = (x + feature + 0.5, y + n_rows + 0.2)
-        axes.text(*place, str(feature), size=11, ha="center", va="top")
+        axes.text(*place, str(feature), ha="center", va="top")
 
 
 def _frame_parts(axes, factors, d_v):
@@ -169,6 +179,6 @@ def _frame_parts(axes, factors, d_v):
 
 def _frame(axes, corner, width, height, head):
     colour = HEAD_INKS[head % len(HEAD_INKS)]
-    frame = Rectangle(corner, width, height, fill=False, edgecolor=colour, linewidth=2)
+    frame = Rectangle(corner, width, height, fill=False, edgecolor=colour, linewidth=RULE)
     axes.add_patch(frame)
     frame.set_clip_on(False)

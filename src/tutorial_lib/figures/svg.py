@@ -1,4 +1,9 @@
-"""From matplotlib to SVG that can stand in any page: no ids, no fonts, no colours of its own."""
+"""From matplotlib to SVG that can stand in any page: no ids, no fonts, no colours of its own.
+
+A picture is drawn for a room, a width in pixels, with texts of one size, and never shown larger.
+As its column narrows, its texts do: first, pictures stand below each other; then a second one,
+drawn for a phone, takes the place of the first; where that cannot shrink either, it scrolls.
+"""
 
 import io
 import math
@@ -15,9 +20,21 @@ from tutorial_lib.figures.ink import INK, STAND_INS
 
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
+LINE, RULE = 17, 1.5  # pixels from line to line of a text, and of a frame or an axis
+_SIZE = 14  # pixels of a text as it is drawn
+_BELOW, _REDRAWN, _LEAST = 13, 12, 11  # of a text that shrinks: the least until each step is taken
+_COLUMN, _PHONE, _NARROWEST, _GAP = 704, 318, 256, 16  # of the page, and between two pictures
 _STYLE = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so labels measure the same everywhere
-    "font.size": 12,
+    "font.size": _SIZE,
+    "axes.labelsize": _SIZE,
+    "axes.titlesize": _SIZE,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "legend.fontsize": _SIZE,
+    "xtick.labelsize": _SIZE,
+    "ytick.labelsize": _SIZE,
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), RULE),
     "text.parse_math": False,  # a token may be a dollar sign
     "svg.fonttype": "none",
     "svg.hashsalt": "attention-head-by-head",
@@ -25,14 +42,14 @@ _STYLE = {
         ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK
     ),
 }
-_PICTURE = "overflow:visible;stroke-linejoin:round;font-family:inherit"
-_PHONE, _LEGIBLE = 350, 9  # pixels of a phone's column, and of the smallest text
+_PICTURE = f"overflow:visible;stroke-linejoin:round;font-family:inherit;font-size:{_SIZE}px"
+_NARROW = frozenset(" ,.:;'()[]|/!fijlrtI1")
 _KEPT = ("x", "y", "d", "transform")
 _RAISED = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DIGITS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹")
 _RECTANGLE = re.compile(r"M(\S+) (\S+)L(\S+) \2L\3 (\S+)L\1 \4L\1 \2$")
 _UNWANTED = ("font-family", "stroke-dashoffset", "stroke-linejoin")
-_IMPLIED = (("text-anchor", "start"), ("stroke-linecap", "butt"))
+_IMPLIED = (("text-anchor", "start"), ("stroke-linecap", "butt"), ("font-size", f"{_SIZE}px"))
 
 
 def draw_svg(draw, width, height):
@@ -60,23 +77,89 @@ def draw_svg(draw, width, height):
     return _clean(buffer.getvalue())
 
 
-def side_by_side(pictures, key=""):
+def length_of(text):
+    """Return about the width of a line of text in pixels, whatever the page's font."""
+    return sum(5.25 if sign in _NARROW else 8.75 for sign in text)
+
+
+def draw_within(draw, room, height):
+    """Draw on axes as wide as the labels around them leave of a room."""
+    labels = _width(draw_svg(draw, room, height)) - room
+    return draw_svg(draw, room - labels, height)
+
+
+def side_by_side(draws, *, least=0, key=""):
     """Lay pictures out in columns of one width, as many as fit, and a key below them.
 
-    A picture shrinks with its column while its smallest text is legible; then it scrolls.
+    Parameters
+    ----------
+    draws : functions from a room, in pixels, to a picture that takes no more of it than it needs
+    least : room that each picture needs to stand beside others
+    key : SVG of what the colours mean
+
+    Returns
+    -------
+    grid : str
     """
-    widest = max(int(re.search(r"max-width:(\d+)px", picture)[1]) for picture in pictures)
-    sizes = re.findall(r"font-size:([\d.]+)px", "".join(pictures))
-    least = math.ceil(widest * _LEGIBLE / min(map(float, sizes), default=_LEGIBLE * 2))
-    wide = least > _PHONE
-    smallest = f"{least}px" if wide else f"min(100%,{max(least, round(0.84 * widest))}px)"
+    rooms = _share(len(draws), least), _PHONE
+    wide, narrow = ([draw(room) for draw in draws] for room in rooms)
+    if _shrunk(wide, _LEAST) <= _NARROWEST or _widest(narrow) >= _widest(wide):
+        narrow, pictures = wide, _to_scale(wide)
+    else:
+        pairs = zip(_to_scale(wide), _to_scale(narrow), strict=True)
+        pictures = [_either(*pair, f"{_shrunk(wide, _REDRAWN)}px") for pair in pairs]
+    least = _shrunk(narrow, _LEAST)
+    columns = f"max({least}px,min(100%,{_shrunk(wide, _BELOW)}px))"
     style = (
         f"display:grid;gap:0.75rem 1rem;margin-bottom:0.5rem;"
-        f"grid-template-columns:repeat(auto-fit,minmax({smallest},1fr));"
-        f"max-width:{len(pictures) * (widest + 16)}px"
+        f"grid-template-columns:repeat(auto-fit,minmax({columns},1fr));"
+        f"max-width:{len(draws) * (_widest(wide) + _GAP)}px"
     )
-    name = "ahh-grid ahh-wide" if wide else "ahh-grid"
+    name = "ahh-grid ahh-wide" if least > _NARROWEST else "ahh-grid"
     return f'<div class="{name}" style="{style}">{"".join(pictures)}</div>{key}'
+
+
+def _share(count, least):
+    """Return each picture's room in a column, with as many in each line as can be."""
+    beside = max(1, min(count, int((_COLUMN + _GAP) // (least + _GAP))))
+    beside = math.ceil(count / math.ceil(count / beside))
+    return (_COLUMN + _GAP) / beside - _GAP
+
+
+def _width(picture):
+    """Return the width that a picture is drawn for."""
+    return int(re.search(r"max-width:(\d+)px", picture)[1])
+
+
+def _widest(pictures):
+    return max(map(_width, pictures))
+
+
+def _shrunk(pictures, size):
+    """Return the width of the widest of some pictures at which its texts have a size."""
+    return math.ceil(_widest(pictures) * size / _SIZE)
+
+
+def _to_scale(pictures):
+    """Give pictures in columns of one width one scale: the widest fills its column."""
+    shares = [100 * _width(picture) / _widest(pictures) for picture in pictures]
+    return [
+        picture.replace("width:100%", f"width:{share:.4g}%", 1)
+        for picture, share in zip(pictures, shares, strict=True)
+    ]
+
+
+def _either(wide, narrow, limit):
+    """Return a picture and the one that takes its place where there is less room than a limit.
+
+    No style sheet goes with a figure: what is not shown has a width of 0.
+    """
+    shown = {wide: f"100% - {limit} + 0.01px", narrow: f"{limit} - 100%"}
+    both = [
+        re.sub(r"width:([\d.]+%)", rf"width:clamp(0px,({room})*9999,\1)", picture, count=1)
+        for picture, room in shown.items()
+    ]
+    return f"<div>{''.join(both)}</div>"
 
 
 class Ticks(Formatter):

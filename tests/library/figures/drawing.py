@@ -95,14 +95,17 @@ def digest():
     return hashlib.sha256("".join(map(shown, every)).encode()).hexdigest()
 
 
-def parsed(figure):
-    """The pictures of a figure as elements."""
-    return ElementTree.fromstring(f"<div>{figure.svg}</div>")
+def parsed(figure, *, phone=False):
+    """The pictures of a figure as elements, as they are on a desk or on a phone."""
+    root = ElementTree.fromstring(f"<div>{figure.svg}</div>")
+    for pair in root.iterfind("div/div"):
+        pair.remove(pair[0 if phone else 1])
+    return root
 
 
-def texts(figure):
+def texts(figure, *, phone=False):
     """The text elements of a figure."""
-    return list(parsed(figure).iter(f"{SVG}text"))
+    return list(parsed(figure, phone=phone).iter(f"{SVG}text"))
 
 
 def luminance(colour):

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import PAIR, SVG, diagram, drawn, parsed, texts
+from tests.library.figures.drawing import PAIR, SVG, diagram, parsed, texts
 from tutorial_lib import figures
 from tutorial_lib.figures import Block, Diagram, ink
 
@@ -164,8 +164,15 @@ def test_panels_of_a_diagram_stand_side_by_side_each_with_its_table():
     assert figure.alt == "Two steps."
 
 
-def test_texts_of_a_diagram_are_large_enough():
-    sizes = [
-        re.search(r"font-size:([\d.]+)px", t.get("style"))[1] for t in texts(drawn("block_diagram"))
-    ]
-    assert min(map(float, sizes)) >= 11
+def test_a_phone_has_narrower_blocks_on_one_scale_for_all_panels_and_as_wide_as_their_texts():
+    short = {n: Block(n, 0, "1234") for n in range(3)}
+    long = {n: Block(n, 0, "1234") for n in range(9)}
+    panels = {"short": Diagram(short), "long": Diagram(long)}
+    figure = figures.block_diagram(panels, unit=(76, 40), caption="", alt="Blocks.")
+    for phone, width in ((False, 76), (True, 76 * 0.55)):
+        pictures = list(parsed(figure, phone=phone).iter(f"{SVG}svg"))
+        for picture, count in zip(pictures, (3, 9), strict=True):
+            boxes = [points_of(p) for p in picture.iter(f"{SVG}path") if is_block(p)]
+            lefts = [points[:, 0].min() for points in boxes]
+            assert len(lefts) == count
+            np.testing.assert_allclose(np.diff(lefts), width, atol=0.2)

@@ -98,7 +98,7 @@ def test_caption_and_words_for_the_picture_stand_in_the_page(figure):
 
 def test_given_words_for_the_picture_replace_the_automatic_ones():
     given = 'A "diagonal" & <nothing> else'
-    page = figures.attention_maps(np.eye(2), "ab", caption="", alt=given).html()
+    page = figures.split_diagram(np.eye(2), 2, caption="", alt=given).html()
     assert 'aria-label="A &quot;diagonal&quot; &amp; &lt;nothing&gt; else"' in page
 
 
@@ -214,10 +214,11 @@ def test_every_name_has_room_in_its_picture(figure):
 
 def test_pictures_shrink_to_the_page_and_no_further_than_they_are_legible():
     narrow = figures.attention_maps(np.eye(3), "abc", caption="")
-    assert "minmax(min(100%," in narrow.svg
+    assert re.search(r"minmax\(max\(\d+px,min\(100%,\d+px\)\),1fr\)", narrow.svg)
     assert "tabindex" not in narrow.html().partition("<fig")[0]
     wide = figures.split_diagram(np.ones((2, 24), dtype=int), 2, caption="")
-    assert re.search(r'<div class="ahh-grid ahh-wide"[^>]*minmax\(\d+px', wide.svg)
+    assert "ahh-wide" not in narrow.svg
+    assert '<div class="ahh-grid ahh-wide"' in wide.svg
     assert re.search(r'role="img"[^>]* tabindex="0"', wide.html())  # it scrolls, by keyboard too
 
 
@@ -232,33 +233,60 @@ WIDE = {
 }
 
 
-def sizes_on_a_phone(figure):
-    """The size of every text in pixels where the picture may take 350: it shrinks or scrolls."""
+def sizes(figure, column):
+    """The size in pixels of the texts of each grid of pictures that may take a column's width."""
     found = []
-    for part in re.findall(r"<div.*?</div>|<svg.*?</svg>", figure.svg):
-        least = re.search(r"minmax\((?:min\(100%,)?(\d+)px", part)
-        for picture in ElementTree.fromstring(f"<div>{part}</div>").iter(f"{SVG}svg"):
-            width = float(picture.get("viewBox").split()[2])
-            column = max(350, float(least[1])) if least and "ahh-wide" in part else 350
-            sizes = [
-                re.search(r"font-size:([\d.]+)px", t.get("style"))
-                for t in picture.iter(f"{SVG}text")
-            ]
-            found += [float(size[1]) * min(1, column / width) for size in sizes]
+    for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
+        least = int(re.search(r"minmax\(max\((\d+)px", grid.get("style"))[1])
+        widths = [
+            [float(svg.get("viewBox").split()[2]) for svg in item.iter(f"{SVG}svg")]
+            for item in grid
+        ]
+        desk, phone = (max(width[place] for width in widths) for place in (0, -1))
+        drawn_for = desk if column > desk * 12 / 14 or len(widths[0]) == 1 else phone
+        found.append(14 * min(1, max(column, least) / drawn_for))
     return found
 
 
+@pytest.mark.parametrize("column", [327, 257])
 @pytest.mark.parametrize("name", [*ARRAYS, *WIDE, "network"])
-def test_no_text_is_smaller_than_9_pixels_on_a_phone(name):
+def test_no_text_is_smaller_than_11_pixels_on_a_phone(name, column):
     figure = network() if name == "network" else WIDE[name]() if name in WIDE else drawn(name)
-    assert min(sizes_on_a_phone(figure)) >= 9
+    assert min(sizes(figure, column)) >= 11
+    assert "font-size" not in figure.svg.replace("font-family:inherit;font-size:14px", "")
 
 
-def test_columns_on_a_desk_shrink_no_further_either():
-    picture = figures.attention_maps(ramp(2, 4, 4), "abcd", caption="")
-    width = float(re.search(r"max-width:(\d+)px;height", picture.svg)[1])
-    column = float(re.search(r"minmax\(min\(100%,(\d+)px", picture.svg)[1])
-    assert 11 * column / width >= 9
+@pytest.mark.parametrize("name", [*ARRAYS, "network"])
+def test_figures_fill_a_desk_s_column_and_do_not_exceed_it(name):
+    figure = network() if name == "network" else drawn(name)
+    assert min(sizes(figure, 704)) >= 13
+    for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
+        widths = [int(svg.get("viewBox").split()[2]) for svg in grid.iter(f"{SVG}svg")]
+        assert max(widths) <= 712
+
+
+def test_what_is_drawn_for_a_phone_shows_where_the_other_would_have_texts_of_less_than_12_pixels():
+    figure = drawn("line_chart")
+    desk, phone = parsed(figure), parsed(figure, phone=True)
+    (wide,), (narrow,) = (list(picture.iter(f"{SVG}svg")) for picture in (desk, phone))
+    limit = re.search(r"width:clamp\(0px,\(100% - (\d+)px \+ 0.01px\)", wide.get("style"))[1]
+    assert f"width:clamp(0px,({limit}px - 100%)*9999,100%)" in narrow.get("style")
+    width = float(wide.get("viewBox").split()[2])
+    assert 12 <= 14 * int(limit) / width < 12.1
+    assert {t.text for t in texts(figure)} >= {"d_k = 1", "step"}
+    assert {t.text for t in texts(figure, phone=True)} >= {"d_k = 1", "step"}
+
+
+def test_panels_of_a_figure_have_one_scale_and_shrink_no_further_than_13_pixels_beside_each_other():
+    pair = {"X": np.eye(2), "a wider one": ramp(2, 6)}
+    figure = figures.signed_maps(pair, caption="")
+    first, second, _ = parsed(figure).iter(f"{SVG}svg")
+    widths = [float(svg.get("viewBox").split()[2]) for svg in (first, second)]
+    shares = [float(re.search(r"([\d.]+)%[;)]", svg.get("style"))[1]) for svg in (first, second)]
+    assert shares[1] == 100
+    assert shares[0] == pytest.approx(100 * widths[0] / widths[1], rel=1e-3)
+    column = float(re.search(r"min\(100%,(\d+)px", figure.svg)[1])
+    assert 14 * column / widths[1] >= 13
 
 
 def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():
@@ -274,4 +302,4 @@ def test_a_gallery_of_six_heads_and_a_diagram_are_light():
     gallery = figures.attention_maps(weights, [f"tok{i}" for i in range(12)], caption="")
     assert len(gallery.svg) < 110_000
     array = np.arange(3 * 16).reshape(3, 16)
-    assert len(figures.split_diagram(array, 4, caption="").svg) < 20_000
+    assert len(figures.split_diagram(array, 4, caption="").svg) < 25_000  # drawn for a phone, too

@@ -86,8 +86,23 @@ def test_numbered_keys_are_thinned_out_by_a_round_step_and_no_more_than_they_nee
     steps = (0, 1, 2, 5, 10)
     finer = steps[steps.index(step) - 1]
     apart = np.diff([float(t.get("x")) for t in numbers])
-    needed = 7.5 * len(str(n_keys - 1)) + 4
+    needed = 8.75 * len(str(n_keys - 1)) + 4
     assert apart.min() >= needed > apart.max() * finer / step
+
+
+def test_weights_that_are_fractions_are_written_as_fractions_and_others_are_refused():
+    weights = np.array([[1, 0, 0], [4 / 5, 1 / 5, 0], [4 / 7, 1 / 7, 2 / 7]])
+    figure = figures.attention_maps(weights, TOKENS, fractions=True, caption="")
+    assert figure.tables[0].cells.tolist() == [
+        ["1", "0", "0"],
+        ["4/5", "1/5", "0"],
+        ["4/7", "1/7", "2/7"],
+    ]
+    assert {"4/7", "1/7", "2/7"} < {t.text for t in texts(figure)}
+    assert "largest weight 1, from" in figure.alt
+    assert cell_colours(figure) == cell_colours(figures.attention_maps(weights, TOKENS, caption=""))
+    with pytest.raises(ValueError, match="no fraction with a denominator up to 1000"):
+        figures.attention_maps(np.array([[0.123456]]), "a", fractions=True, caption="")
 
 
 # Signed maps and the split.
@@ -149,6 +164,23 @@ def test_booleans_beside_numbers_are_1_and_0_on_their_scale():
 def test_numbers_are_written_where_twelve_rows_and_480_pixels_hold_them(shape, written):
     figure = figures.signed_maps({"W": np.full(shape, -7)}, caption="")
     assert [t.text for t in texts(figure)].count("−7") == written * np.prod(shape) + 1  # the key
+
+
+def test_signed_numbers_that_are_fractions_are_written_as_fractions():
+    figure = figures.signed_maps({"Y": np.array([[-8 / 13, 106 / 91]])}, fractions=True, caption="")
+    assert figure.tables[0].cells.tolist() == [["-8/13", "106/91"]]
+    assert {"−8/13", "106/91"} < {t.text for t in texts(figure)}
+    assert "from -8/13 to 106/91" in figure.alt
+
+
+@pytest.mark.parametrize(("n_columns", "desk", "phone"), [(2, 64, 64), (8, 64, 36), (18, 37, 26)])
+def test_cells_are_as_wide_as_the_room_allows_and_their_numbers_need(n_columns, desk, phone):
+    names = [chr(ord("a") + n) for n in range(n_columns)]
+    figure = figures.signed_maps({"W": np.full((2, n_columns), -7)}, columns=names, caption="")
+    for is_phone, width in ((False, desk), (True, phone)):
+        place = {t.text: float(t.get("x")) for t in texts(figure, phone=is_phone)}
+        assert place["b"] - place["a"] == pytest.approx(width, abs=1)
+    assert ("ahh-wide" in figure.svg) == (n_columns == 18)
 
 
 def test_an_array_of_zeros_can_be_drawn():

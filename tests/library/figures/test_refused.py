@@ -263,12 +263,12 @@ def with_entry(value):
         ),
         (
             ValueError,
-            ["text of block 'a' of 'map'", "has 72 by 34", "room", "Break its lines"],
+            ["text of block 'a' of 'map'", "has 84 by 40", "room", "Break its lines"],
             lambda: diagram({"a": Block(0, 0, "a long text for it")}),
         ),
         (
             ValueError,
-            ["text of block 'a' of 'map'", "has 72 by 34", "room", "Break its lines"],
+            ["text of block 'a' of 'map'", "has 84 by 40", "room", "Break its lines"],
             lambda: diagram({"a": Block(0, 0, "one\ntwo\nthree")}),
         ),
         (
@@ -278,12 +278,12 @@ def with_entry(value):
         ),
         (
             ShapeError,
-            ["unit has shape ()", "two lengths", "(72, 34)"],
+            ["unit has shape ()", "two lengths", "(84, 40)"],
             lambda: diagram(PAIR, unit=72),
         ),
         (
             ValueError,
-            ["unit is (72, 0)", "above 0", "(72, 34)"],
+            ["unit is (72, 0)", "above 0", "(84, 40)"],
             lambda: diagram(PAIR, unit=(72, 0)),
         ),
         (

@@ -31,20 +31,32 @@ def test_parts_of_the_heads_are_their_columns_of_concat_times_their_rows_of_w_o(
     np.testing.assert_array_equal(numbers["W_O"], OUT)
 
 
+def test_tables_of_the_sum_may_be_in_fractions():
+    heads, W_O = np.array([[[6 / 7]], [[4 / 13]]]), np.array([[1.0], [1.0]])
+    figure = figures.sum_over_heads(heads, W_O, ["bark"], fractions=True, caption="")
+    assert [table.cells.tolist() for table in figure.tables] == [
+        [["6/7", "4/13"]],
+        [["1"], ["1"]],
+        [["6/7"]],
+        [["4/13"]],
+        [["106/91"]],
+    ]
+
+
 def test_each_head_frames_its_columns_its_rows_and_its_part_in_its_colour():
     paths = list(parsed(drawn("sum_over_heads")).iter(f"{SVG}path"))
     for h in range(H):
         frames = [p for p in paths if f"stroke:{figures.HEAD_COLOURS[h]}" in p.get("style")]
         assert len(frames) == 5  # in concat and W_O, and its own line: head, rows, part
     titles = {t.text: t.get("style") for t in texts(drawn("sum_over_heads"))}
-    for title in ("head 1", "rows 2 to 3", "part of head 1"):
+    for title in ("head 1", "rows 2 to 3", "part 1"):
         assert figures.HEAD_COLOURS[1] in titles[title]
 
 
 def test_each_line_of_the_sum_stands_below_what_it_repeats():
     place = {t.text: (float(t.get("x")), float(t.get("y"))) for t in texts(drawn("sum_over_heads"))}
     columns = (("concat", "head 0"), ("W_O", "rows 0 to 1", "rows 2 to 3"))
-    for names in (*columns, ("Y", "part of head 0", "part of head 1")):
+    for names in (*columns, ("Y", "part 0", "part 1")):
         assert len({place[name][0] for name in names}) == 1
         assert np.all(np.diff([place[name][1] for name in names]) > 0)
     assert place["head 1"][0] > place["head 0"][0]  # below its own columns of concat
@@ -74,10 +86,12 @@ def test_features_are_numbered_below_y_and_below_each_part():
     assert [labels.count(str(feature)) for feature in range(5)] == [3, 3, 3, 3, 0]
 
 
-def test_features_of_two_digits_have_two_cells():
+def test_features_of_two_digits_have_room_on_a_phone_too():
     figure = figures.sum_over_heads(ramp(2, 3, 1), np.ones((2, 12)), TOKENS, caption="")
-    labels = [t.text for t in texts(figure)]
-    assert [labels.count(str(feature)) for feature in (1, 2, 9, 10, 11)] == [0, 3, 0, 3, 0]
+    for phone, seen in ((False, range(12)), (True, range(0, 12, 3))):
+        picture = next(parsed(figure, phone=phone).iter(f"{SVG}svg"))
+        labels = [t.text for t in picture.iter(f"{SVG}text") if t.text.isdigit()]
+        assert sorted(labels) == sorted(3 * [str(feature) for feature in seen])
 
 
 def test_the_signs_of_the_sum():

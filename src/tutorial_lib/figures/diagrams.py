@@ -368,7 +368,7 @@ def _lines(block):
 def _require_room(title, blocks, boxes, arrows):
     for name, box in boxes.items():
         lines = _lines(blocks[name])
-        needed = max(map(length_of, lines)) + 8, LINE * len(lines) if blocks[name].text else 0
+        needed = max(map(length_of, lines)) + 5, LINE * len(lines) if blocks[name].text else 0
         room = box.right - box.left, box.bottom - box.top
         if needed[0] > room[0] or needed[1] > room[1]:
             raise ValueError(

@@ -23,7 +23,7 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 LINE, RULE = 17, 1.5  # pixels from line to line of a text, and of a frame or an axis
 _SIZE = 14  # pixels of a text as it is drawn
 _BELOW, _REDRAWN, _LEAST = 13, 12, 11  # of a text that shrinks: the least until each step is taken
-_COLUMN, _PHONE, _NARROWEST, _GAP = 704, 318, 256, 16  # of the page, and between two pictures
+_COLUMN, _PHONE, _NARROWEST, _GAP = 692, 318, 256, 16  # of the page, and between two pictures
 _STYLE = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so labels measure the same everywhere
     "font.size": _SIZE,
@@ -156,7 +156,9 @@ def _either(wide, narrow, limit):
     """
     shown = {wide: f"100% - {limit} + 0.01px", narrow: f"{limit} - 100%"}
     both = [
-        re.sub(r"width:([\d.]+%)", rf"width:clamp(0px,({room})*9999,\1)", picture, count=1)
+        re.sub(
+            r"(?<=width:)([\d.]+%)", rf"clamp(0px,({room})*9999,\1);display:block", picture, count=1
+        )
         for picture, room in shown.items()
     ]
     return f"<div>{''.join(both)}</div>"

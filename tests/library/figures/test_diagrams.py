@@ -169,7 +169,7 @@ def test_a_phone_has_narrower_blocks_on_one_scale_for_all_panels_and_as_wide_as_
     long = {n: Block(n, 0, "1234") for n in range(9)}
     panels = {"short": Diagram(short), "long": Diagram(long)}
     figure = figures.block_diagram(panels, unit=(76, 40), caption="", alt="Blocks.")
-    for phone, width in ((False, 76), (True, 76 * 0.55)):
+    for phone, width in ((False, 76), (True, 76 * 0.5)):
         pictures = list(parsed(figure, phone=phone).iter(f"{SVG}svg"))
         for picture, count in zip(pictures, (3, 9), strict=True):
             boxes = [points_of(p) for p in picture.iter(f"{SVG}path") if is_block(p)]

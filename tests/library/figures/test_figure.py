@@ -259,10 +259,10 @@ def test_no_text_is_smaller_than_11_pixels_on_a_phone(name, column):
 @pytest.mark.parametrize("name", [*ARRAYS, "network"])
 def test_figures_fill_a_desk_s_column_and_do_not_exceed_it(name):
     figure = network() if name == "network" else drawn(name)
-    assert min(sizes(figure, 704)) >= 13
+    assert min(sizes(figure, 708)) >= 13
     for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
         widths = [int(svg.get("viewBox").split()[2]) for svg in grid.iter(f"{SVG}svg")]
-        assert max(widths) <= 712
+        assert max(widths) <= 708
 
 
 def test_what_is_drawn_for_a_phone_shows_where_the_other_would_have_texts_of_less_than_12_pixels():

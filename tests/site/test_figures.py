@@ -1,0 +1,73 @@
+"""Figures on the built site: labels that can be read on a desk and on a phone, and no torn page."""
+
+import pytest
+
+from tests.site.browsing import PARAMETERS, long
+
+SAMPLE = "06_output_projection"
+LEAST = {1280: 13, 390: 11, 320: 10.5}  # pixels of a label, by the width of the window
+PAPER = 658  # pixels of A4 between the margins
+FIGURES = """() => [...document.querySelectorAll("figure.ahh-figure")]
+  .filter((figure) => figure.checkVisibility())
+  .map((figure) => {
+    const panels = figure.querySelector(".ahh-panels");
+    const box = (node) => node.getBoundingClientRect();
+    const shown = [...panels.querySelectorAll("svg")].filter((svg) => box(svg).width > 0);
+    const scale = (node) => Math.hypot(node.getScreenCTM().a, node.getScreenCTM().b);
+    const size = (node) => parseFloat(getComputedStyle(node).fontSize) * scale(node);
+    const inside = (item) => shown.filter((svg) => item.contains(svg)).length;
+    return {
+      caption: figure.querySelector("figcaption").textContent,
+      labels: shown.flatMap((svg) => [...svg.querySelectorAll("text")].map(size)),
+      pictures: [...panels.querySelectorAll(".ahh-grid > *")].map(inside),
+      beyond: Math.max(...shown.map((svg) => box(svg).right)) - box(panels).left
+        - panels.clientWidth,
+      scrolls: panels.querySelector(".ahh-wide") !== null && panels.tabIndex === 0,
+      page: document.documentElement.scrollWidth - innerWidth,
+    };
+  })"""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[SAMPLE, *long(*(name for name in PARAMETERS["chapter"] if name != SAMPLE))],
+)
+def measured(visit, request):
+    """What is measured of each figure of a chapter, by the width of the window."""
+    page = visit(f"notebooks/{request.param}.html", formulas=False)
+    found = {}
+    for width in LEAST:
+        page.set_viewport_size({"width": width, "height": 900})
+        found[width] = page.evaluate(FIGURES)
+        assert found[width], "a chapter has figures"
+    page.context.close()
+    return found
+
+
+@pytest.mark.parametrize("width", LEAST)
+def test_labels_of_figures_can_be_read(measured, width):
+    for figure in measured[width]:
+        assert min(figure["labels"]) >= LEAST[width], figure["caption"]
+
+
+@pytest.mark.parametrize("width", LEAST)
+def test_a_figure_is_no_wider_than_its_column_unless_its_box_scrolls(measured, width):
+    for figure in measured[width]:
+        assert figure["page"] <= 0
+        assert figure["beyond"] < 1 or (figure["scrolls"] and width < 1280), figure["caption"]
+
+
+def test_paper_has_the_picture_for_a_desk(visit):
+    page = visit(f"notebooks/{SAMPLE}.html", formulas=False, width=PAPER)
+    page.emulate_media(media="print")
+    found = page.evaluate(
+        FIGURES.replace("caption:", "widths: shown.map((s) => box(s).width), caption:")
+    )
+    page.context.close()
+    assert all(max(figure["widths"]) > 590 for figure in found)
+
+
+@pytest.mark.parametrize("width", LEAST)
+def test_each_picture_is_shown_once_as_it_was_drawn_for_a_desk_or_for_a_phone(measured, width):
+    for figure in measured[width]:
+        assert set(figure["pictures"]) == {1}, figure["caption"]

@@ -38,7 +38,8 @@ LAYER = (*DOORS, *STEPS, "multihead", "example")
 FAST = (*LAYER, "gradients", "tiled", "onepass", "counting")
 MODELS = (*FAST, "variants", "models")
 LIBRARY = (*MODELS, "practice", "checks", "figures", "elements", "pytorch", "__init__")
-TORCH, SPHINX = ("numpy", "torch"), ("docutils", "sphinx", "myst_nb")
+TORCH = ("numpy", "torch")
+BUILD = ("docutils", "sphinx", "myst_nb", "fontTools", "tinycss2")
 NOTEBOOKS, PRINTED = (
     ("nbformat", "nbclient", "jupyter_client", "ipykernel"),
     ("playwright", "pypdf"),
@@ -63,8 +64,7 @@ TABLE = {
     "coursework": Row((*LIBRARY, "tools"), ("nbformat", "needed", *TORCH), ("matplotlib",)),
     "tools": Row(("book",), ("numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED)),
     "book": Row(
-        (*LAYER, "elements", "elements.exhibits", "tools"),
-        ("bs4", "numpy", "fontTools", *SPHINX, *PRINTED),
+        (*LAYER, "elements", "elements.exhibits", "tools"), ("bs4", "numpy", *BUILD, *PRINTED)
     ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),
 }

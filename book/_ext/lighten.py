@@ -17,15 +17,10 @@ from fontTools import subset
 from tutorial_lib.elements.sources import KINDS, script, style
 
 ELEMENTS = ("elements.css", "elements.js")
-ELEMENTS_IN_HEAD = """\
-    <link rel="stylesheet" href="{root}_static/elements.css?v={digest}" />
-    <script src="{root}_static/elements.js?v={digest}"></script>
-"""
-THEME_STYLE = "_static/styles/pydata-sphinx-theme.css"
+ELEMENTS_STYLE = '    <link rel="stylesheet" href="{root}_static/elements.css" />\n'
+ELEMENTS_SCRIPT = '<script src="{root}_static/elements.js?v={digest}"></script>\n    '
 ICON_FONTS = "_static/vendor/fontawesome/webfonts"
-ICON_RULE = r'(?:\.fa-[\w-]+:before,?)+\{content:"[^"]+"\}'
 ICON_SOURCE = r"src:url\(\.\./vendor/fontawesome/webfonts/([\w-]+)\.woff2\)[^}]*"
-ICON_SCRIPT = r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>'
 # An icon as a style sheet writes it: the character itself, or its number.
 ICON = r"[\ue000-\uf8ff]|\\[ef][0-9a-f]{3}"
 IDLE = (
@@ -43,6 +38,19 @@ SEARCH_SCRIPT = (
     r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex|sphinx_highlight)\.js[^"]*">'
     "</script>"
 )
+# The markup without which a script, asked for on every page, has nothing to do.
+NEEDED_BY = {
+    "clipboard.min": 'class="highlight',
+    "copybutton": 'class="highlight',
+    "design-tabs": 'class="sd-tab-',
+    "togglebutton": 'class="toggle',
+    "fontawesome": "data-fa-",
+    "bootstrap": 'data-bs-toggle="modal',  # site.js opens the menus
+}
+SCRIPT = r"\s*<(?:script|link)\b[^>]*/{}\.js[^>]*>(?:</script>)?"
+TOGGLE_OPTION = r"\s*<script>(?:let|var) toggle\w+ = '[^']*';</script>"
+# A script waits for the page, but for two: what scripts in the page add to, and the colour mode.
+BLOCKING = r"<script(?=[^>]*\ssrc=)(?![^>]*\sdefer)(?![^>]*/(?:documentation_options|site)\.js)"
 
 
 def fold_elements(site, pages):
@@ -65,34 +73,22 @@ def fold_elements(site, pages):
         for copy in copies:
             page = page.replace(copy, "")
         root = re.search(r'data-content_root="([^"]*)"', page)[1]
-        head = ELEMENTS_IN_HEAD.format(root=root, digest=digest)
-        pages[path] = page.replace("  </head>", head + "  </head>", 1)
+        page = page.replace("  </head>", ELEMENTS_STYLE.format(root=root) + "  </head>", 1)
+        # Before the others, which may ask the elements.
+        first = ELEMENTS_SCRIPT.format(root=root, digest=digest)
+        pages[path] = page.replace('<script src="', first + '<script src="', 1)
 
 
-def embed_icons(site, pages):
-    """Keep the icons that a page or a style sheet shows; their fonts go into the style sheet.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
-    used = set(re.findall(r"\bfa-[a-z0-9-]+", "".join(pages.values())))
-
-    def kept(rule):
-        return rule[0] if used & set(re.findall(r"fa-[\w-]+", rule[0])) else ""
-
-    sheet = site / THEME_STYLE
-    css = re.sub(ICON_RULE, kept, sheet.read_text(encoding="utf-8"))
-    others = set(site.glob("_static/**/*.css")) - {sheet}
-    icons = re.findall(ICON, css + "".join(p.read_text(encoding="utf-8") for p in others))
+def with_icons(site, css) -> str:
+    """Return a style sheet with the fonts of its icons inside, of which it keeps what it draws."""
+    icons = re.findall(ICON, css)
     codes = {int(i[1:], 16) if i.startswith("\\") else ord(i) for i in icons}
 
     def embedded(source):
         font = subset_font(site / ICON_FONTS / f"{source[1]}.ttf", codes)
         return f'src:url(data:font/woff;base64,{font}) format("woff")'
 
-    sheet.write_text(re.sub(ICON_SOURCE, embedded, css), encoding="utf-8")
+    return re.sub(ICON_SOURCE, embedded, css)
 
 
 def subset_font(path, codes) -> str:
@@ -107,8 +103,31 @@ def subset_font(path, codes) -> str:
     return b64encode(content.getvalue()).decode()
 
 
+def drop_scripts(site, pages):
+    """Take from each page the scripts that it has no use for, and let the others wait for it.
+
+    Parameters
+    ----------
+    site : folder of the built site
+    pages : dict from a path to the text of that page
+    """
+    for path, page in pages.items():
+        page = re.sub(SEARCH_SCRIPT, "", page)
+        for name, markup in NEEDED_BY.items():
+            if markup not in page:
+                page = re.sub(SCRIPT.format(re.escape(name)), "", page)
+        if "togglebutton.js" not in page:
+            page = re.sub(TOGGLE_OPTION, "", page)
+        pages[path] = re.sub(BLOCKING, "<script defer", page)
+    scripts = {path: path.read_text(encoding="utf-8") for path in site.glob("_static/**/*.js")}
+    for path in scripts:
+        others = (text for other, text in [*pages.items(), *scripts.items()] if other != path)
+        if "mathjax" not in path.parts and not any(path.name in text for text in others):
+            path.unlink()
+
+
 def drop_idle(site, pages):
-    """Remove files that no page asks for, and Sphinx's search from all pages.
+    """Remove the files that no page asks for.
 
     Parameters
     ----------
@@ -118,5 +137,3 @@ def drop_idle(site, pages):
     for pattern in IDLE:
         for path in site.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for path, page in pages.items():
-        pages[path] = re.sub(f"{ICON_SCRIPT}|{SEARCH_SCRIPT}", "", page)

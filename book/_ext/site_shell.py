@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.errors import ExtensionError
 
-from book._ext.lighten import drop_idle, embed_icons, fold_elements
+from book._ext.lighten import drop_idle, drop_scripts, fold_elements
 from book._ext.search import index_pages
 from book._ext.security import FIRST, secure
+from book._ext.styles import join_styles
 
 SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every output checked."
 SOCIAL_IMAGE = "_static/social.png"
@@ -58,6 +59,8 @@ MENDS = (
     (r'(Read again: <a href="\w+)\.ipynb#', r"\1.html#"),
     # What a policy without inline scripts refuses; site.js answers this button.
     (r'<button onclick="window\.print\(\)"', "<button"),
+    # A menu stands below its button; nothing computes its place.
+    (r'<ul class="dropdown-menu"', r'\g<0> data-bs-popper="static"'),
     # An icon stands beside a text or in a button with a name; its glyph is no letter.
     (r'(<(?:i|span)) (class="[^"]*\bfa-)', r'\1 aria-hidden="true" \2'),
 )
@@ -262,10 +265,10 @@ def finish_pages(app, exception):
     if exception or not is_site(app):
         return
     site = Path(app.outdir)
-    paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
+    paths = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
-    steps = (mend, stand_in_for_stores, fold_elements, embed_icons, drop_idle, index_pages, secure)
-    for step in steps:
+    steps = [mend, stand_in_for_stores, fold_elements, drop_scripts, index_pages, join_styles]
+    for step in [*steps, drop_idle, secure]:
         step(site, pages)
     for path, page in pages.items():
         path.write_text(page, encoding="utf-8")
@@ -280,5 +283,6 @@ def setup(app):
     app.connect("html-page-context", link_first_page)
     app.connect("html-page-context", dress_page, priority=900)
     app.connect("build-finished", write_start_page)
-    app.connect("build-finished", finish_pages)
+    # After the theme, which writes the colours of code at the end of a build.
+    app.connect("build-finished", finish_pages, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

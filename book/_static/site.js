@@ -41,6 +41,41 @@ addEventListener("DOMContentLoaded", () => {
   new MutationObserver(say).observe(document.documentElement, { attributeFilter: ["data-mode"] });
 });
 
+// The menus above a page: the button opens one, or an arrow; Escape, or going elsewhere, closes it.
+const MENUS = ".article-header-buttons .dropdown";
+const openMenu = (menu, open) => {
+  const [button, list] = menu.children;
+  button.setAttribute("aria-expanded", open);
+  list.classList.toggle("show", open);
+};
+const leaveMenus = (place) => {
+  for (const menu of document.querySelectorAll(MENUS)) {
+    if (!menu.contains(place)) openMenu(menu, false);
+  }
+};
+addEventListener("focusin", ({ target }) => leaveMenus(target));
+addEventListener("click", ({ target }) => {
+  const button = target.closest(`${MENUS} > button`);
+  leaveMenus(button);
+  if (button) openMenu(button.parentNode, button.ariaExpanded != "true");
+});
+addEventListener("keydown", (event) => {
+  const menu = event.target.closest(MENUS);
+  if (!menu) return;
+  const [button, ...choices] = menu.querySelectorAll("a, button");
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) {
+    openMenu(menu, true);
+    const place = choices.indexOf(event.target) + step;
+    choices[Math.max(0, Math.min(place, choices.length - 1))].focus();
+    event.preventDefault(); // else the page scrolls
+  }
+  if (event.key == "Escape" && button.ariaExpanded == "true") {
+    openMenu(menu, false);
+    button.focus();
+  }
+});
+
 // What scrolls must be reached by keys. A box opens, the page narrows, a formula is set: each time
 // the text changes its size.
 const reachWideFormulas = () => {

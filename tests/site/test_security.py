@@ -118,4 +118,4 @@ def test_elements_take_style_and_script_from_one_file(site_dir, notebook):
     assert "<tl-" in article
     assert "<script" not in article
     assert "<style" not in article
-    assert len(re.findall(r'<script src="[^"]*_static/elements\.js\?v=\w{8}">', page)) == 1
+    assert len(re.findall(r'<script defer src="[^"]*_static/elements\.js\?v=\w{8}">', page)) == 1

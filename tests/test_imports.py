@@ -39,7 +39,7 @@ FAST = (*LAYER, "gradients", "tiled", "onepass", "counting")
 MODELS = (*FAST, "variants", "models")
 LIBRARY = (*MODELS, "practice", "checks", "figures", "elements", "pytorch", "__init__")
 TORCH = ("numpy", "torch")
-BUILD = ("docutils", "sphinx", "myst_nb", "fontTools", "tinycss2")
+BUILD = ("docutils", "sphinx", "myst_nb", "fontTools", "math_core", "tinycss2")
 NOTEBOOKS, PRINTED = (
     ("nbformat", "nbclient", "jupyter_client", "ipykernel"),
     ("playwright", "pypdf"),

@@ -93,13 +93,6 @@
   };
 
   const settle = async () => {
-    if (!window.MathJax?.startup) {
-      const script = make(document.head, "script", "", "");
-      script.src = new URL("_static/mathjax/tex-chtml.js", root);
-      await new Promise((loaded) => (script.onload = loaded));
-    }
-    await MathJax.startup.promise;
-    await MathJax.typesetPromise();
     await document.fonts.ready;
     const pictures = all(book, "img");
     for (const image of pictures) image.loading = "eager";

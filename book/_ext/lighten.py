@@ -122,7 +122,7 @@ def drop_scripts(site, pages):
     scripts = {path: path.read_text(encoding="utf-8") for path in site.glob("_static/**/*.js")}
     for path in scripts:
         others = (text for other, text in [*pages.items(), *scripts.items()] if other != path)
-        if "mathjax" not in path.parts and not any(path.name in text for text in others):
+        if not any(path.name in text for text in others):
             path.unlink()
 
 

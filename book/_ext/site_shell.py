@@ -1,19 +1,16 @@
 """What the website needs beyond its theme.
 
-MathJax from the site itself, a card for links that are shared, a start page, no thebe, the theme's
-markup mended where a screen reader stumbles over it; then every page lightened and secured.
+A card for links that are shared, a start page, no thebe, the theme's markup mended where a screen
+reader stumbles over it; then every page lightened and secured.
 """
 
 import re
-import shutil
 import textwrap
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from docutils import nodes
-from sphinx.errors import ExtensionError
 
 from book._ext.lighten import drop_idle, drop_scripts, fold_elements
 from book._ext.search import index_pages
@@ -50,7 +47,8 @@ MENDS = (
     (r'(<h1><span class="section-number">\d+)(\. )', r"\1<span>\2</span>"),
     # A formula could end a line, and the full stop or bracket behind it begin the next.
     (
-        r'(<span class="math notranslate nohighlight">[^<]*</span>[.,:;?!)]+)',
+        r'(<span class="math notranslate nohighlight"><math>(?:(?!</math>).)*</math></span>'
+        r"(?:<!--(?:(?!-->).)*-->)?[.,:;?!)]+)",
         r'<span class="unbroken">\1</span>',
     ),
     # A notebook opened as text in a new tab; it is there to be saved.
@@ -99,17 +97,6 @@ STORES = """
       }
     </script>"""
 
-# site.js loads the first five; a formula that needs more asks for it.
-MATHJAX = (
-    "startup.js",
-    "core.js",
-    "input/tex.js",
-    "output/chtml.js",
-    "a11y/assistive-mml.js",
-    "output/chtml/fonts",
-    "input/tex/extensions",
-)
-
 START_PAGE = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -151,22 +138,6 @@ def remove_thebe(app, config):
         for listener in list(listeners):
             if listener.handler.__module__ == "sphinx_thebe":
                 app.disconnect(listener.id)
-
-
-def copy_mathjax(app):
-    """Copy into the site what MathJax needs to set TeX, without the half that is its menu."""
-    if not is_site(app):
-        return
-    package = find_spec("sphinx-mathjax-offline")
-    if package is None:
-        raise ExtensionError("sphinx-mathjax-offline is not installed; `make book` installs it.")
-    source = Path(package.origin).parent / "static" / "mathjax"
-    target = Path(app.outdir) / "_static" / "mathjax"
-    shutil.rmtree(target, ignore_errors=True)
-    for part in MATHJAX:
-        copy = shutil.copytree if (source / part).is_dir() else shutil.copy2
-        (target / part).parent.mkdir(parents=True, exist_ok=True)
-        copy(source / part, target / part)
 
 
 def describe(doctree) -> str:
@@ -278,7 +249,6 @@ def setup(app):
     """Connect the steps above, in the order in which they happen."""
     app.connect("config-inited", place_not_found_page, priority=400)
     app.connect("config-inited", remove_thebe)
-    app.connect("builder-inited", copy_mathjax)
     app.connect("env-get-outdated", renew_every_page)
     app.connect("html-page-context", link_first_page)
     app.connect("html-page-context", dress_page, priority=900)

@@ -39,11 +39,7 @@ def join_styles(site, pages):
     pages : dict from a path to the text of that page
     """
     sheets = dict.fromkeys(sheet for p in pages.values() for _, sheet in re.findall(LINK, p))
-    scripts = [
-        path.read_text(encoding="utf-8")
-        for path in sorted(site.glob("_static/**/*.js"))
-        if "mathjax" not in path.parts
-    ]
+    scripts = [path.read_text(encoding="utf-8") for path in sorted(site.glob("_static/**/*.js"))]
     names = Names(pages.values(), scripts)
     rules = [pair for sheet in sheets for pair in possible(read(site / sheet), names)]
     css = written(without_unread(rules, "".join([*scripts, *pages.values()])))

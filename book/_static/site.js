@@ -6,22 +6,6 @@ if (document.documentElement.dataset.theme == "auto") {
   document.documentElement.dataset.theme = dark ? "dark" : "light";
 }
 
-// Formulas are set a few at a time, so that the page answers in between. MathJax's menu stays out:
-// it weighs as much as the rest, and makes every formula a stop on the way of the Tab key.
-window.MathJax = {
-  ...window.MathJax,
-  loader: { load: ["input/tex", "output/chtml", "a11y/assistive-mml"] },
-  startup: {
-    async pageReady() {
-      const formulas = [...document.querySelectorAll(".math")];
-      while (formulas.length) {
-        await MathJax.typesetPromise(formulas.splice(0, 10));
-        await new Promise((resolve) => setTimeout(resolve));
-      }
-    },
-  },
-};
-
 // Instead of an `onclick` attribute.
 document.addEventListener("click", ({ target }) => {
   if (target.closest(".btn-download-pdf-button")) print();
@@ -79,7 +63,7 @@ addEventListener("keydown", (event) => {
 // What scrolls must be reached by keys. A box opens, the page narrows, a formula is set: each time
 // the text changes its size.
 const reachWideFormulas = () => {
-  const formulas = [...document.querySelectorAll("mjx-container")];
+  const formulas = [...document.querySelectorAll(".math")];
   const wide = formulas.map(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 2);
   formulas.forEach((formula, i) => {
     if (wide[i]) formula.tabIndex = 0;

@@ -25,7 +25,6 @@ from tests.site.browsing import (
     PARAMETERS,
     PREFIX,
     ROOT,
-    SCRIPT,
     SITE,
     SKIPPED,
     TELL_BREACHES,
@@ -157,25 +156,20 @@ def _watch(page, site_url: str) -> list[str]:
     return problems
 
 
-def _open(browser, site_url, path, *, width=1280, dark=False, first="", formulas=True, **options):
-    """Open a page in a fresh context, run `first` before its own scripts, wait for its formulas.
-
-    With `formulas=False` an empty file stands in for MathJax: half of a page's load is its.
-    """
+def _open(browser, site_url, path, *, width=1280, dark=False, first="", **options):
+    """Open a page in a fresh context, run `first` before its own scripts, wait for its fonts."""
     scheme = "dark" if dark else "light"
     viewport = {"width": width, "height": 900}
     context = browser.new_context(
         viewport=viewport, color_scheme=scheme, reduced_motion="reduce", **options
     )
-    if not formulas:
-        context.route("**/_static/mathjax/**", lambda route: route.fulfill(body="", headers=SCRIPT))
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.problems = _watch(page, site_url)
     page.add_init_script(f"{TELL_BREACHES};\n{first}")
     page.goto(site_url + path, wait_until="load")
     if options.get("java_script_enabled", True):
-        page.evaluate("() => window.MathJax?.startup?.promise")
+        page.evaluate("() => document.fonts.ready.then(() => null)")
     return page
 
 
@@ -192,11 +186,11 @@ def visit(browser, site_url, site_dir):
 
 @pytest.fixture
 def open_page(visit):
-    """Open pages as `visit` does, but without formulas; each is closed after the test."""
+    """Open pages as `visit` does; each is closed after the test."""
     opened = []
 
-    def open_(path="", *, formulas=False, **options):
-        opened.append(visit(path, formulas=formulas, **options))
+    def open_(path="", **options):
+        opened.append(visit(path, **options))
         return opened[-1]
 
     yield open_

@@ -577,7 +577,7 @@ def test_focus_is_visible(show):
 @pytest.fixture(scope="module")
 def shared(visit, notebook):
     """One page, in turn for each of the tests below."""
-    page = visit(f"notebooks/{notebook}.html", formulas=False)
+    page = visit(f"notebooks/{notebook}.html")
     yield page
     page.context.close()
 

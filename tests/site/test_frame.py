@@ -27,7 +27,7 @@ FRAMES = [
 def framed(request, visit):
     """A chapter in a browser that stores nothing; whatever it is asked, it must not complain."""
     store, width = request.param
-    options = {"width": WIDTHS[width], "has_touch": width == "phone", "formulas": False}
+    options = {"width": WIDTHS[width], "has_touch": width == "phone"}
     page = visit(CHAPTER, first=STORES[store], **options)
     page.narrow = width == "phone"
     yield page

@@ -162,7 +162,7 @@ def test_without_a_browser_the_command_says_so(tmp_path):
 
 
 def test_a_page_printed_by_a_reader_is_light_and_then_as_before(open_page):
-    page = open_page(f"notebooks/{NAME}.html", dark=True, formulas=True)
+    page = open_page(f"notebooks/{NAME}.html", dark=True)
     page.evaluate("""() => addEventListener('beforeprint', () => {
         window.printed = [document.documentElement.dataset.theme,
                           document.querySelectorAll('.book-answers dd').length];

@@ -30,7 +30,7 @@ STOPS = """() => {
   window.left = () => stops.filter((e) => !reached.has(e)).map(name);
   return stops.length;
 }"""
-WIDE_FORMULAS = """() => [...document.querySelectorAll("mjx-container")]
+WIDE_FORMULAS = """() => [...document.querySelectorAll(".math")]
   .filter((e) => e.scrollWidth > e.clientWidth + 2 || e.tabIndex >= 0)
   .map((e) => e.tabIndex == 0 && e.getBoundingClientRect().right <= innerWidth)"""
 MOVING = """() => [...document.querySelectorAll("*")].filter((e) => {
@@ -43,7 +43,7 @@ MOVING = """() => [...document.querySelectorAll("*")].filter((e) => {
 @pytest.fixture(scope="module")
 def walked(visit, kind):
     """A page of each kind."""
-    page = visit(kind, formulas=False)
+    page = visit(kind)
     yield page
     page.context.close()
 
@@ -60,10 +60,11 @@ def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(walked)
 
 
 def test_formula_wider_than_its_line_is_a_stop_and_no_other(open_page):
-    page = open_page(CHAPTER, width=320, formulas=True)
-    assert page.evaluate(WIDE_FORMULAS) == [True, True]
+    page = open_page("notebooks/08_gradients.html", width=320)
+    page.wait_for_function("() => document.querySelector('.math[tabindex]')")
+    assert page.evaluate(WIDE_FORMULAS) == [True, True, True]
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.wait_for_function("() => !document.querySelector('mjx-container[tabindex]')")
+    page.wait_for_function("() => !document.querySelector('.math[tabindex]')")
     assert page.evaluate(WIDE_FORMULAS) == []
 
 

@@ -57,10 +57,9 @@ def test_a_page_that_moves_or_weighs_too_much_is_told():
 
 def test_page_after_another_is_lighter(open_page, site_url, page_names):
     first, *later = [name for name in page_names if "notebooks/" in name]
-    page, weights = open_page(first, formulas=True), {}
+    page, weights = open_page(first), {}
     for name in later[1::4]:
         page.goto(site_url + name)
-        page.evaluate("() => window.MathJax?.startup?.promise")
         weights[name] = page.evaluate(WEIGHT)
     assert min(weights.values()) > 0
     assert max(weights.values()) <= BUDGETS["next_page_kb"] * 1000, weights

@@ -87,18 +87,15 @@ SYNONYMS = (
     ("bibliography", "references", "papers", "citation"),
     ("licence", "license", "copyright"),
 )
-TEX = (
-    (r"\\(?:left|right|big|Big|displaystyle|quad|qquad|,|;|!|:| )", " "),
-    (r"\\(?:mathrm|text|operatorname|mathbf|mathit|texttt)\s*\{([^{}]*)\}", r"\1"),
-    (r"\\sqrt\s*\{([^{}]*)\}", r"√\1"),
-    (r"([_^])\s*\{([^{}]*)\}", r"\1\2"),
-    (r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2"),
-    (r"\\[dt]?frac\s*(\w)\s*(\w)", r" \1/\2"),
-    (r"\^\s*\\top", "ᵀ"),
-    (r"\\(?:begin|end)\{\w+\*?\}|\\[()\[\]]|[{}&$]|\\\\", " "),
-    (r"\\(\w+)", r" \1 "),
-    (r"\b([A-Z]) (?=[A-Z]ᵀ)", r"\1"),
-)
+# How readers type what MathML nests, by the element around it.
+TYPED = {
+    "msqrt": "√{}",
+    "mfrac": "{}/{}",
+    "msub": "{}_{}",
+    "msup": "{}^{}",
+    "msubsup": "{}_{}^{}",
+}
+TURNED = r"\b(?:([A-Z]) (?=[A-Z]\^⊤))|\^(⊤)"
 
 
 def leave_out_sphinx(app):
@@ -155,8 +152,8 @@ def read(page) -> list[dict]:
     article = BeautifulSoup(page, "html.parser", parse_only=SoupStrainer("article"))
     for unread in article.select(UNREAD):
         unread.extract()
-    for formula in article.select("span.math, div.math"):
-        formula.string = plain(formula.get_text())
+    for formula in article.select(".math"):
+        formula.string = plain(formula)
     titles = {id(block) for block in article.select(ENTRY)}
     entries, above = [], ""
     for block in article.select(BLOCKS):
@@ -209,12 +206,19 @@ def squeeze(text) -> str:
     return " ".join(text.split())
 
 
-def plain(tex) -> str:
-    r"""Return a formula as readers type it: `\frac{QK^\top}{\sqrt{d_k}}` as QKᵀ/√d_k."""
-    for pattern, text in TEX:
-        while (done := re.sub(pattern, text, tex)) != tex:
-            tex = done
-    return squeeze(tex)
+def plain(formula) -> str:
+    """Return a formula as readers type it: QKᵀ/√d_k."""
+    parts = [typed(part) for part in formula.find_all(recursive=False)]
+    return squeeze(re.sub(TURNED, lambda found: found[1] or "ᵀ", " ".join(parts)))
+
+
+def typed(part) -> str:
+    """Return one element of MathML as readers type it."""
+    parts = [typed(child) for child in part.find_all(recursive=False)]
+    form = TYPED.get(part.name)
+    if not form:
+        return " ".join(parts) if parts else part.get_text()
+    return form.format(*parts) if form.count("{}") == len(parts) else form[0] + " ".join(parts)
 
 
 def words(text) -> list[str]:

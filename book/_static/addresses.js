@@ -21,7 +21,7 @@
       await navigator.clipboard.writeText(link.href);
       say("The address is copied.");
     } catch {
-      say("This browser does not let the page copy. The address of the page is now the one you want.");
+      say("This browser does not let the page copy. Its address is now the one you want.");
     }
   });
 

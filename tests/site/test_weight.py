@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fontTools.ttLib import TTFont
 
+from tests.site.answering import ACTIONS, work
 from tests.site.arrival import BUDGETS, REFERENCE, WEIGHT, arrive, beyond_budget, closer_looks
 from tests.site.browsing import KINDS, long
 
@@ -21,7 +22,7 @@ def test_notebook_is_within_its_weight(notebook):
     assert size <= BUDGETS["notebook_kb"] * 1000
 
 
-@pytest.mark.parametrize("name", [KINDS[3], *long(KINDS[1], KINDS[5], KINDS[7])])
+@pytest.mark.parametrize("name", [KINDS[0], KINDS[3], *long(KINDS[1], KINDS[5], KINDS[7])])
 def test_page_arrives_on_a_phone_within_its_budget(browser, visit, name):
     page = arrive(browser, visit, name, 390)
     page.context.close()
@@ -43,16 +44,34 @@ def test_a_long_task_is_seen_by_its_work_however_fast_or_busy_the_machine(browse
 
 
 def test_a_look_is_repeated_while_a_task_looks_too_large():
-    arrival = {"weight": 0, "moves": [], "work": 2 * BUDGETS["long_task"]}
+    arrival = {"name": KINDS[3], "weight": 0, "moves": [], "work": 2 * BUDGETS["long_task"]}
     looks = iter([2 * BUDGETS["long_task"], 1.0])
     assert beyond_budget(arrival, lambda: next(looks), lambda: next(looks), pytest.fail) == []
     assert beyond_budget(arrival | {"work": 1.0}, pytest.fail) == []
 
 
-def test_a_page_that_moves_or_weighs_too_much_is_told():
-    arrival = {"weight": 800_000, "moves": [{"value": 0.015}] * 2, "work": 1.0}
+@pytest.mark.parametrize(("name", "weight"), [(KINDS[0], 201_000), (KINDS[3], 281_000)])
+def test_a_page_that_moves_or_weighs_too_much_is_told(name, weight):
+    arrival = {"name": name, "weight": weight, "moves": [{"value": 0.015}] * 2, "work": 1.0}
     told = [said.partition(":")[0] for said in beyond_budget(arrival)]
     assert told == ["first_visit_kb", "layout_shift"]
+    assert beyond_budget(arrival | {"weight": weight - 2_000, "moves": []}) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ACTIONS)
+def test_page_answers_soon(browser, visit, name):
+    page = visit(name, width=390)
+    page.wait_for_timeout(1000)  # what is left of its arrival has a budget of its own
+    found = {}
+    for action, act in ACTIONS[name].items():
+        if action.startswith("("):
+            act(page)
+        else:
+            found[action] = work(browser, page, act)
+    page.context.close()
+    assert min(found.values()) > 0
+    assert max(found.values()) <= BUDGETS["answer"], found
 
 
 def test_page_after_another_is_lighter(open_page, site_url, page_names):

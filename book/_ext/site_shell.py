@@ -53,6 +53,8 @@ MENDS = (
     ),
     # A notebook opened as text in a new tab; it is there to be saved.
     (r'target="_blank"(\s+class="btn btn-sm btn-download-source-button)', r"download\1"),
+    # The number of a table is its link; Sphinx adds one of its own.
+    (r'<a class="headerlink" href="#table-\d+"[^>]*>[^<]*</a>', ""),
     # Markdown's links to notebooks lead to pages; what an element links to is HTML already.
     (r'(Read again: <a href="\w+)\.ipynb#', r"\1.html#"),
     # What a policy without inline scripts refuses; site.js answers this button.

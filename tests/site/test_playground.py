@@ -585,13 +585,3 @@ def test_map_and_buttons_stay_on_the_screen_and_leave_room_for_the_tables(open_p
     board.get_by_role("button", name="Undo").click()
     assert said(board).startswith("W_O, 5, 0 is 0 again. ")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-
-
-def test_chapters_that_explain_a_step_lead_to_the_playground(open_page, site_dir):
-    link = "06_output_projection.html#look"
-    for name in ("02_queries_keys_values", "03_attention_weights", "05_concatenation"):
-        assert f'href="{link}"' in (site_dir / f"notebooks/{name}.html").read_text("utf-8")
-    page = open_page("notebooks/04_heads.html")
-    page.locator(f"article a[href$='{link}']").first.click()
-    page.wait_for_url("**/06_output_projection.html#look")
-    assert page.locator("#look tl-playground").count() == 1

@@ -10,6 +10,7 @@ title, those sentences that say most, and the other words once; `search.js` coun
 import json
 import re
 from collections import Counter
+from itertools import takewhile
 from math import log
 from pathlib import Path
 
@@ -31,10 +32,12 @@ TITLES = ("h1", "h2", "h3", "dt")
 DEFINED = r"^(?:def|class) (\w+)"
 NAME = r"[A-Za-z_]\w*[a-zA-Z_]\w*|[A-Z]\b"
 
-# Measured numbers, and the checks of functions that have their own names.
+# Numbers, of which prose alone is searched for, and the checks of functions that have own names.
 NOT_SAID = r"[\d.]+(?:e\d*)?$|\d+[^/\d].{4}|check_"
+NUMBER = r"(?<![\w.,−-])(?:[1-9]\d+|\d+\.\d+)(?![\w/-])"
+THOUSANDS = r"(?<=\d),(?=\d{3}\b)"
 # The room for sentences, in characters, shared by all entries.
-ROOM = 30_000
+ROOM = 25_000
 LONGEST, LEAST = 300, 50
 SENTENCE = r"(?<!\bal\.)(?<=[.?!:])\s+(?=[A-Z“(√0-9])"
 WORD = r"\d+/\d+|[½⅓¼⅔¾√]|[^\W_]+(?:[_.\-][^\W_]+)*"
@@ -43,47 +46,81 @@ ENDINGS = (
     r"(?<=.{4})(?:ations?|ating|ated?|ates|ings?|ions?|ers?|ed|ly)$"
     r"|(?<=.{3})(?:ies|(?<!s)s|es|e|y)$"
 )
-# Of all entries: what more of them say, once each, tells them not apart.
-MANY = 0.08
 BASE = 56  # of the characters that number the entries
 CAMEL = re.compile("[a-z][A-Z][a-z]")
 LISTED = """
-a about after all also an and any are as at be been before below both but by can do does each
-else every for from had has have here how if in into is it its itself let like may more most no
-not now of off on one only or other our out over own say same see so some such take than that
-the their them then there these they this those through to too two under up use very was we were
-what when where which while who whose why will with without would you your
+a about after all also an and any are as at be been before below both but by can cannot could did
+do does each else every for from get got had has have here how i if in into is it its itself let
+like may me more most must my no not now of off on one only or other our out over own say same see
+should so some such take than that the their them then there these they this those through to too
+two under up use very want was we were what when where which while who whose why will with without
+work works would you your
 """
 COMMON = set(LISTED.split())
 # Readers' words for what a page calls otherwise; each line is one meaning.
 SYNONYMS = (
     ("gqa", "mqa", "grouped query", "multi query", "kv_heads"),
     ("mha", "multi head attention"),
+    ("multiple heads", "several heads", "two heads"),
     ("QKᵀ", "Q K.T", "attention_scores", "dot product"),
+    ("dot product", "inner product"),
     ("sdpa", "scaled dot product"),
     ("kv", "keys and values"),
-    ("rope", "rotary", "rotation", "positional encoding", "position", "place"),
+    ("rope", "rotary", "rotate"),
+    ("positional encoding", "position", "place"),
+    ("order of words", "position"),
+    ("sin", "sine", "cosine", "sinusoidal"),
     ("install", "set up", "pip", "your own computer"),
     ("run", "launch", "start"),
+    ("offline", "without a network"),
+    ("browser", "in the page", "pyodide"),
+    ("progress", "what you did"),
     ("overflow", "nan", "inf", "infinity"),
+    ("stable", "stability", "overflow"),
     ("reshape", "view"),
     ("concat", "concatenate", "side by side"),
-    ("gpu", "cuda"),
+    ("split", "cut"),
+    ("gpu", "cuda", "device"),
     ("memory", "ram", "bytes"),
     ("speed", "fast", "slow", "timing"),
+    ("benchmark", "measure", "stopwatch", "timing"),
+    ("latency", "milliseconds"),
+    ("fp16", "half precision", "float16"),
+    ("fp32", "single precision", "float32"),
+    ("bf16", "bfloat16"),
+    ("precision", "digits"),
+    ("quadratic", "complexity", "T²"),
     ("backprop", "backpropagation", "backward", "gradient", "derivative"),
+    ("finite difference", "gradient check", "gradcheck", "central difference"),
+    ("train", "learn", "optimizer", "adam"),
     ("sqrt", "square root", "root"),
     ("divide", "scale"),
     ("matmul", "matrix multiplication", "einsum"),
-    ("residual", "skip connection"),
-    ("llm", "language model", "gpt"),
-    ("distributed", "many devices", "ranks", "processes"),
-    ("autoregressive", "causal", "look ahead", "future"),
     ("einstein", "einsum"),
+    ("loop", "vectorised", "vectorized", "vectorize"),
+    ("residual", "skip connection"),
+    ("layernorm", "layer norm", "norm"),
+    ("ffn", "feed forward", "mlp"),
+    ("llm", "language model", "gpt"),
+    ("chatgpt", "copilot", "ai"),
+    ("cheating", "plagiarism", "solutions and ai"),
+    ("distributed", "multi gpu", "many devices", "ranks", "processes"),
+    ("autoregressive", "causal", "look ahead", "future"),
+    ("decoding", "generate", "inference", "one token at a time"),
+    ("encoder decoder", "cross attention", "context"),
+    ("local attention", "sliding window"),
+    ("bertviz", "heatmap", "visualise", "visualize", "figure"),
+    ("interpret", "explain", "explanation"),
+    ("interact", "communicate", "know of the others"),
+    ("tokenizer", "tokenise", "tokens"),
     ("error", "shapeerror", "exception"),
     ("matrix", "matrices"),
     ("index", "indices"),
     ("transpose", "swapaxes", "swap the axes"),
+    ("teacher", "instructor", "teach"),
+    ("grading", "grade", "marking", "points"),
+    ("symbols", "notation"),
+    ("misconception", "myth"),
     ("bibliography", "references", "papers", "citation"),
     ("licence", "license", "copyright"),
 )
@@ -122,13 +159,12 @@ def index_pages(site, pages):
     found = {name: read(pages[site / f"{name}.html"]) for name in listed}
     entries = [entry | {"page": i} for i, name in enumerate(listed) for entry in found[name]]
     kept = choose([entry["texts"] for entry in entries])
+    words, places = post(list(map(others, entries, kept)))
     index = {
-        "pages": [name_page(name, found[name][0], listed[name]) for name in listed],
-        "entries": [
-            [*map(entry.get, ("page", "id", "title", "above", "defined")), "\n".join(texts)]
-            for entry, texts in zip(entries, kept, strict=True)
-        ],
-        "words": post(list(map(others, entries, kept))),
+        "pages": [name_page(name, found[name], listed[name]) for name in listed],
+        "entries": columns(entries) | {"text": ["\n".join(texts) for texts in kept]},
+        "words": front(words),
+        "places": " ".join(places),
         "synonyms": SYNONYMS,
         "common": " ".join(sorted(COMMON)),
         "endings": ENDINGS,
@@ -140,11 +176,42 @@ def index_pages(site, pages):
     target.write_text(f"const INDEX = {source};\n{script}\n", encoding="utf-8")
 
 
-def name_page(name, entry, caption) -> list:
-    """Return of a page its place, what stands above a hit, its short title, whether it is last."""
+def columns(entries) -> dict[str, list]:
+    """Return what is kept of all entries, kind by kind, since like packs best with like."""
+    return {
+        "id": [shorten(entry["id"], entry["title"]) for entry in entries],
+        "title": [entry["title"] for entry in entries],
+        "inside": [int(bool(entry["above"])) for entry in entries],
+        "names": [" ".join(dict.fromkeys(entry["defined"])) for entry in entries],
+        "cited": [gaps(citing(entry, entries)) for entry in entries],
+    }
+
+
+def name_page(name, found, caption) -> list:
+    """Return of a page its place, what stands above a hit, its titles, whether last, its length."""
+    entry = found[0]
     label = f"Chapter {entry['number']}" if entry["number"] else ""
     short, _, rest = entry["title"].partition(": ")
-    return [name, label, short, rest, int(caption == LAST)]
+    return [name, label, short, rest, int(caption == LAST), len(found)]
+
+
+def shorten(place, title) -> str | int:
+    """Return an id, or the part of it that its title does not tell."""
+    dashed = re.sub("[^a-zA-Z0-9_]+", "-", title).strip("-")
+    if place == dashed.lower():
+        return 0
+    return place.removesuffix(dashed) if place == f"term-{dashed}" else place
+
+
+def citing(paper, entries) -> list[int]:
+    """Return the places of the entries that link to what a paper of the references links to."""
+    if not paper["paper"]:
+        return []
+    return [
+        place
+        for place, entry in enumerate(entries)
+        if not entry["paper"] and entry["links"] & paper["links"]
+    ]
 
 
 def read(page) -> list[dict]:
@@ -175,7 +242,7 @@ def begin(block, above) -> dict:
     title = re.split(FULL_STOP, title)[1] if is_paper(block) else title
     place = "" if block.name == "h1" else block.get("id") or block.parent["id"]
     inside = above if block.name in ("h3", "p") else ""
-    empty = {"texts": [], "defined": [], "code": []}
+    empty = {"texts": [], "defined": [], "code": [], "links": set(), "paper": is_paper(block)}
     return {"id": place, "title": title, "above": inside, "number": number, **empty}
 
 
@@ -185,7 +252,8 @@ def is_paper(block) -> bool:
 
 
 def add(entry, block):
-    """Add a block to what was read of an entry: sentences, and of code the names alone."""
+    """Add a block to what was read of an entry: sentences, terms, links; of code the names."""
+    entry["links"] |= {link["href"] for link in block.select("a[href^=http]")}
     text = block.get_text(" " if block.name == "tr" else "")
     if block.name.startswith("tl-"):
         entry["defined"].append(block.name.removeprefix("tl-").partition("-")[0])
@@ -199,6 +267,9 @@ def add(entry, block):
         entry["texts"] += re.split(FULL_STOP, squeeze(text))[:1]
     elif not text.startswith(MAP):
         entry["texts"] += re.split(SENTENCE, squeeze(text))
+        inside = block.find_parent(["dd", "blockquote"])
+        terms = block.select("em" if inside else "strong")
+        entry["defined"] += [squeeze(term.get_text()) for term in terms]
 
 
 def squeeze(text) -> str:
@@ -225,6 +296,11 @@ def words(text) -> list[str]:
     """Return the words of a text that tell one entry from another."""
     found = [word if CAMEL.search(word) else word.lower() for word in re.findall(WORD, text)]
     return [word for word in found if word not in COMMON and not re.match(NOT_SAID, word)]
+
+
+def numbers(texts) -> set[str]:
+    """Return the numbers of sentences: of two digits at least, or with a point."""
+    return set(re.findall(NUMBER, re.sub(THOUSANDS, "", " ".join(texts))))
 
 
 def choose(entries) -> list[list[str]]:
@@ -263,16 +339,17 @@ def others(entry, kept) -> Counter:
     """Return how often an entry says each word besides the sentences that are kept of it."""
     said = Counter(words(" ".join(kept)))
     counts = Counter(words(" ".join(entry["texts"]))) - said
+    counts |= Counter(numbers(entry["texts"]) - numbers(kept))
     for word, count in Counter(words(" ".join(entry["code"]))).items():
         if len(word) > 2 and (word not in said or count > 3):
             counts[word] += (count + 3) // 4
     return counts
 
 
-def post(counts) -> dict[str, str]:
-    """Return where each word stands: the entries that say it once, a few times, often.
+def post(counts):
+    """Return the words, and where each stands: the entries that say it once, a few times, often.
 
-    Forms of one stem are one word. What is said once here and in many other entries is left out.
+    Forms of one stem are one word.
 
     Parameters
     ----------
@@ -285,15 +362,23 @@ def post(counts) -> dict[str, str]:
             forms[stem] = min(forms.get(stem, word), word, key=lambda form: (len(form), form))
             entries = places.setdefault(stem, {})
             entries[place] = entries.get(place, 0) + count
-    many = len(counts) * MANY
     for stem, entries in places.items():
-        often = len(entries) > many
         degrees = ([], [], [], [])
         for place, count in sorted(entries.items()):
-            if count > 1 or not often:
-                degrees[min(count.bit_length(), 4) - 1].append(place)
+            degrees[min(count.bit_length(), 4) - 1].append(place)
         places[stem] = "|".join(map(gaps, degrees)).rstrip("|")
-    return {forms[stem]: code for stem, code in sorted(places.items()) if code}
+    return zip(*sorted((forms[stem], code) for stem, code in places.items()), strict=True)
+
+
+def front(words) -> str:
+    """Return sorted words, each behind a sign for how much of its beginning the last one has."""
+    parts, last = [], ""
+    for word in words:
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(word, last, strict=False))
+        shared = min(len(list(same)), 9)
+        parts.append(chr(35 + shared) + word[shared:])
+        last = word
+    return "".join(parts)
 
 
 def gaps(places) -> str:

@@ -3,7 +3,7 @@
 {
   // Where a thing is explained, rather than used, asked or listed.
   const EXPLAINS = {
-    ...{ "Myth and measurement": 0.85, Goal: 0.8, Exercises: 0.9, Check: 0.7 },
+    ...{ Idea: 1.1, "Myth and measurement": 0.85, Goal: 0.8, Exercises: 0.9, Check: 0.7 },
     ...{ Quiz: 0.5, Recap: 0.8 },
   };
   const MENTIONED = 0.5; // in what the glossary says of another term
@@ -12,8 +12,11 @@
   const BEGINNING = 0.4; // of a word that is longer than what was typed
   const [SATURATION, LENGTH, SHORT] = [1.5, 0.4, 1];
   const PAPER = 0.2;
+  const CITED = 0.5; // what the title of a paper says, in a section that cites it
   const TERM = 0.8;
+  const SLIP = 0.8; // of a word as it was meant
   const PART = 0.7; // of a name, as its words
+  const [TOGETHER, NEARED] = [0.4, 40]; // for words that stand together as asked; hits looked at
   const NAMED = 1.5; // an entry that is called as it was asked for
   const [MOST_HITS, MOST_LAST, EXCERPT, LONGEST_QUERY] = [20, 5, 170, 200];
   const ROOT = new URL("..", document.currentScript.src);
@@ -30,22 +33,27 @@
       .replace(/([a-z])(?=[A-Z][a-z])/g, "$1-")
       .toLowerCase()
       .replace(/(\d)\s*[⁄÷/]\s*(?=\d)/g, "$1/")
+      .replace(/(\d),(?=\d{3}\b)/g, "$1")
       .replace(/√/g, " sqrt ")
       .replace(/∞/g, " inf ")
       .replace(/@/g, " matmul ")
       .replace(/∑/g, " sum ")
-      .replace(/['’]s\b/g, "");
+      .replace(/\b\p{L}+n['’]t\b/gu, " not ")
+      .replace(/['’](s|re|ve|ll|d|m)\b/g, "");
 
   const stemOf = (word) =>
     /[\d/]/.test(word) ? word : word.replace(ENDINGS, "").replace(/([bdgmnprt])\1$/, "$1");
 
-  // Each word of a text as its stem, and the parts of a name such as project_heads.
+  // Each word of a text as its stem, and the parts of a name such as nn.functional.cross_entropy.
   const TOKENS = new Map();
   const tokenOf = (word) => {
     if (!TOKENS.has(word)) {
-      const parts = word.split(/[_.-]/);
-      const inside = parts.length > 1 ? parts.filter((part) => part.length > 1).map(stemOf) : [];
-      TOKENS.set(word, { word, whole: stemOf(parts.join("")), parts: inside });
+      const joined = (name) => stemOf(name.replace(/[_-]/g, ""));
+      const isNumber = /^[\d.]+$/.test(word);
+      const whole = isNumber ? word : joined(word.replaceAll(".", ""));
+      const pieces = isNumber ? [] : [...word.split("."), ...word.split(/[_.-]/)].map(joined);
+      const parts = [...new Set(pieces)].filter((stem) => stem.length > 1 && stem != whole);
+      TOKENS.set(word, { word, whole, parts });
     }
     return TOKENS.get(word);
   };
@@ -61,14 +69,31 @@
     });
   };
 
-  const ENTRIES = INDEX.entries.map(([page, id, title, above, names, text], place) => {
-    const [path, label, pageTitle, rest, last] = INDEX.pages[page];
-    const crumbs = [label, id && pageTitle, above].filter(Boolean);
+  const dashed = (title) => title.replace(/[^a-zA-Z0-9_]+/g, "-").replace(/^-|-$/g, "");
+  const idOf = (id, title) => {
+    if (id == "term-") return id + dashed(title);
+    return id === 0 ? dashed(title).toLowerCase() : id;
+  };
+
+  // Each entry with its page and the title of the section that it stands in.
+  const COLUMNS = INDEX.entries;
+  const PAGES = INDEX.pages.flatMap((page) => Array(page.at(-1)).fill(page));
+  let above = "";
+  const ENTRIES = PAGES.map(([path, label, pageTitle, rest, last], place) => {
+    const [title, names, text, cited] = ["title", "names", "text", "cited"].map(
+      (column) => COLUMNS[column][place]
+    );
+    const id = idOf(COLUMNS.id[place], title);
+    const section = COLUMNS.inside[place] ? above : "";
+    if (!section) above = title;
+    const crumbs = [label, id && pageTitle, section].filter(Boolean);
     const isTerm = id.startsWith("term-");
     const paper = /references$/.test(path) && id;
-    const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[title] ?? 1);
-    const whole = [pageTitle, rest, above, path.replace(/.*\/[\d_]*/, "")].join(" ");
-    return { place, path, id, title, crumbs, whole, names, text, worth, isTerm, last, size: 0 };
+    const kind = id.startsWith("exercise-") ? "Exercises" : title;
+    const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[kind] ?? 1);
+    const whole = [pageTitle, rest, section, path.replace(/.*\/[\d_]*/, "")].join(" ");
+    const said = { title, names, text, cited, whole };
+    return { place, path, id, crumbs, worth, isTerm, last, size: 0, ...said };
   });
 
   // Where each stem stands, and with what weight: a Map from an entry's place for each stem.
@@ -88,18 +113,30 @@
 
   const build = () => {
     for (const entry of ENTRIES) {
-      const fields = { title: entry.title, name: entry.names.join(" "), text: entry.text };
+      const fields = { title: entry.title, name: entry.names, text: entry.text };
       fields.above = entry.whole;
       for (const [field, text] of Object.entries(fields)) {
         const weight = FIELDS[field] * (field == "text" && entry.isTerm ? MENTIONED : 1);
         for (const token of read(text)) note(entry, token, weight);
       }
     }
-    for (const [word, code] of Object.entries(INDEX.words)) {
+    const codes = INDEX.places.split(" ");
+    let word = "";
+    for (const [, shared, rest] of INDEX.words.matchAll(/([#-,])([^#-,]+)/g)) {
+      word = word.slice(0, shared.charCodeAt() - 35) + rest;
       const [token] = read(word);
-      code.split("|").forEach((places, degree) =>
+      codes.shift().split("|").forEach((places, degree) =>
         decode(places).forEach((place) => token && note(ENTRIES[place], token, 2 ** degree))
       );
+    }
+    for (const { title, cited } of ENTRIES) {
+      for (const place of decode(cited)) {
+        for (const { whole, parts } of read(title)) {
+          for (const stem of [whole, ...parts]) {
+            if (!PLACES.get(stem)?.has(place)) add(stem, place, CITED);
+          }
+        }
+      }
     }
   };
   build();
@@ -126,6 +163,10 @@
       if ((term == last || !known) && term.word.length > 2) addLonger(term, known ? 0.25 : 1);
     }
     addSynonyms(asked);
+    const isKnown = ({ stems }) => [...stems.keys()].some((stem) => PLACES.has(stem));
+    const slips = asked.filter((term) => !isKnown(term) && !term.synonyms.length);
+    slips.forEach(mendSlip);
+    if (slips.some(({ slip }) => slip)) addSynonyms(asked);
     return { asked, all };
   };
 
@@ -136,8 +177,40 @@
     }
   };
 
+  // Slips between two words: a letter too many, too few, wrong, or two in the other order.
+  const slipsOf = (a, b) => {
+    let [before, last] = [[], [...b, ""].map((_, j) => j)];
+    for (let i = 1; i <= a.length; i += 1) {
+      const row = [i];
+      for (let j = 1; j <= b.length; j += 1) {
+        const wrong = a[i - 1] == b[j - 1] ? 0 : 1;
+        row[j] = Math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + wrong);
+        const swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+        if (swapped) row[j] = Math.min(row[j], before[j - 2] + 1);
+      }
+      [before, last] = [last, row];
+    }
+    return last.at(-1);
+  };
+
+  // A word that the book does not have is answered by the nearest that it has.
+  const mendSlip = (term) => {
+    const { word, whole } = term;
+    let least = word.length < 5 || /^[\d./]+$/.test(word) ? 0 : word.length < 10 ? 1 : 2;
+    let most = 0;
+    for (const [stem, form] of FORMS) {
+      if (stem[0] != word[0] || Math.abs(stem.length - whole.length) > 2) continue;
+      const slips = Math.min(slipsOf(word, form), slipsOf(whole, stem) || 1);
+      const places = PLACES.get(stem).size;
+      if (slips > least || (slips == least && places <= most)) continue;
+      [least, most, term.slip, term.stem] = [slips, places, form, stem];
+    }
+    if (term.slip) term.stems.set(term.stem, SLIP);
+  };
+
   const addSynonyms = (asked) => {
-    const said = asked.map(({ whole }) => whole);
+    const said = asked.map(({ whole, stem }) => stem ?? whole);
+    for (const term of asked) term.synonyms = [];
     for (const line of SYNONYMS) {
       for (const words of line) {
         const at = said.findIndex((_, i) => words.every((word, j) => said[i + j] == word));
@@ -185,6 +258,20 @@
     return scores;
   };
 
+  // The share of neighbours in a query that are neighbours in an entry too.
+  const togetherIn = (entry, asked) => {
+    entry.order ??= read(`${entry.title} ${entry.text}`).filter(isRare);
+    const answers = (token, { stems }) =>
+      [token.whole, ...token.parts].some((stem) => stems.get(stem) > BEGINNING);
+    const near = asked.slice(1).filter((term, i) =>
+      entry.order.some((token, at) => {
+        const around = entry.order.slice(Math.max(at - 1, 0), at + 2);
+        return answers(token, term) && around.some((other) => answers(other, asked[i]));
+      })
+    );
+    return near.length / Math.max(asked.length - 1, 1);
+  };
+
   const rank = ({ asked }) => {
     const words = asked.map(scoresOf).filter((scores) => scores.size);
     const title = asked.map(({ word }) => word).join(" ");
@@ -200,7 +287,12 @@
       const named = entry.title.toLowerCase() == title ? NAMED : 1;
       return { entry, score: (sum * entry.worth * named * count) / words.length };
     });
-    hits.sort((a, b) => b.score - a.score || a.entry.place - b.entry.place);
+    const better = (a, b) => b.score - a.score || a.entry.place - b.entry.place;
+    hits.sort(better);
+    for (const hit of hits.slice(0, NEARED)) {
+      hit.score *= 1 + TOGETHER * togetherIn(hit.entry, asked);
+    }
+    hits.sort(better);
     const first = hits.filter(({ entry }) => !entry.last).slice(0, MOST_HITS);
     return [...first, ...hits.filter(({ entry }) => entry.last).slice(0, MOST_LAST)];
   };
@@ -277,26 +369,8 @@
     return link;
   };
 
-  // A word one slip away: a letter too many, too few, wrong, or two in the other order.
-  const isSlip = (a, b) => {
-    if (Math.abs(a.length - b.length) > 1) return false;
-    let [i, j] = [0, 0];
-    while (i < a.length && a[i] == b[i]) i += 1;
-    while (j < Math.min(a.length, b.length) - i && a.at(-1 - j) == b.at(-1 - j)) j += 1;
-    const [left, right] = [a.slice(i, a.length - j), b.slice(i, b.length - j)];
-    const swapped = left.length == 2 && left == [...right].reverse().join("");
-    return swapped || Math.max(left.length, right.length) <= 1;
-  };
-
-  const suggest = ({ asked }) => {
-    const isKnown = ({ stems }) => [...stems.keys()].some((stem) => PLACES.has(stem));
-    const unknown = asked.filter((term) => !isKnown(term));
-    return unknown.flatMap(({ word }) => {
-      const near = [...FORMS].filter(([, form]) => word.length > 3 && isSlip(word, form));
-      near.sort(([a], [b]) => PLACES.get(b).size - PLACES.get(a).size);
-      return near.slice(0, 1).map(([, form]) => [word, form]);
-    });
-  };
+  const suggest = ({ asked }) =>
+    asked.filter(({ slip }) => slip).map(({ word, slip }) => [word, slip]);
 
   const EXAMPLES = "a word, a symbol such as √ or W_O, or a number such as 4/7";
   const explain = (query, { asked, all }, count) => {

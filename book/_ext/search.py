@@ -74,7 +74,7 @@ SYNONYMS = (
     ("run", "launch", "start"),
     ("offline", "without a network"),
     ("browser", "in the page", "pyodide"),
-    ("progress", "what you did"),
+    ("progress", "saved", "kept", "forget"),
     ("overflow", "nan", "inf", "infinity"),
     ("stable", "stability", "overflow"),
     ("reshape", "view"),

@@ -141,8 +141,11 @@
   };
   build();
   const MEAN_SIZE = ENTRIES.reduce((sum, { size }) => sum + size, 0) / ENTRIES.length;
+  // Common words alone mean nothing here.
   const SYNONYMS = INDEX.synonyms.map((line) =>
-    line.map((words) => read(words).filter(isRare).map(({ whole }) => whole))
+    line
+      .map((words) => read(words).filter(isRare).map(({ whole }) => whole))
+      .filter((words) => words.length)
   );
 
   // Each word that was asked for, with all stems that answer it and how well each does.

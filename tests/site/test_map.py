@@ -191,7 +191,10 @@ def test_question_stands_until_the_first_touch_and_its_answer_is_there(map_):
     assert map_.locator("[aria-live]").text_content() == ""
     cell(map_, "X, that, 1").click()
     assert not question.is_visible()
-    assert said(map_) == "X, that, 1 is 1. One more would change 16 of the numbers of Y."
+    assert said(map_) == (
+        "X, that, 1 is 1. One more would change 16 of the numbers of Y, "
+        "in the rows of that and bark."
+    )
     rows = {label.split(", ")[1] for label in map_.evaluate(LIT, "reached") if label[0] == "Y"}
     assert rows == {"that", "bark"}  # never of a word before it
 

@@ -30,7 +30,7 @@ class LiveMap extends Tables {
     const given = this.entries().filter(([key]) => key != "cell");
     const [page] = this.home.split("#");
     const query = new URLSearchParams([["playground", 0], ...given]);
-    if (this.home) this.onward.href = given.length ? `${page}#${query}` : this.home;
+    if (this.home) this.onward.href = `${page}#${query}`;
   }
 
   paint(inputs) {
@@ -48,9 +48,17 @@ class LiveMap extends Tables {
     const place = this.places.get(cell);
     if (!this.isGiven(cell)) return super.sentence(cell);
     const count = all(this.board, "[data-array=Y] [data-reached]").length;
-    const words = `One more would change ${count || "none"} of the numbers of Y.`;
+    const rows = this.rowsReached("Y").join(" and ");
+    const where = count ? `, in the rows of ${rows}` : "";
+    const words = `One more would change ${count || "none"} of the numbers of Y${where}.`;
     const held = cell == this.hand ? " In hand: ↑ and ↓ change it, Enter lets it go." : "";
     return `${place.label} is ${this.shown(cell)}. ${words}${held}`;
+  }
+
+  // The tokens whose rows of an array the chosen number reaches.
+  rowsReached(name) {
+    const reached = all(this.board, `[data-array=${name}] [data-reached]`);
+    return [...new Set(reached.map((cell) => cell.parentNode.cells[0].textContent))];
   }
 
   point(event) {

@@ -175,7 +175,7 @@ def test_style_mixes_every_colour_with_that_of_the_text_and_moves_nothing():
     for property_ in ("transition", "animation", "transform"):
         assert property_ not in sheet
     for value in re.findall(r"(?:^|[\s;{])(?:color|background): ([^;]+);", sheet):
-        allowed = r"inherit|none|var\(--tl-(tint|ink)\)|color-mix\(|Canvas|currentColor"
+        allowed = r"inherit|none|var\(--tl-(tint|ink|paper)\)|color-mix\(|Canvas|currentColor"
         assert re.match(allowed, value), value
 
 

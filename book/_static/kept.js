@@ -60,9 +60,7 @@
     folds.set(fold, `fold ${hash(words.map((node) => node?.textContent ?? node).join())}`);
   }
 
-  const asked = (element) => element.querySelector("legend, label[for]")?.textContent;
-  const keyOf = (element) =>
-    element.keptAs ?? (element.matches(".tl-predict") ? `predict ${asked(element)}` : element.id);
+  const keyOf = (element) => element.keptAs ?? element.id;
 
   const questions = all(document, KINDS.map((kind) => `.tl-${kind}`).join()).map((element) => ({
     kind: KINDS.find((kind) => element.matches(`.tl-${kind}`)),

@@ -1,6 +1,6 @@
 // A question with radio buttons: quiz and prediction.
 
-import { all } from "./shared.js";
+import { all, asked } from "./shared.js";
 
 // Wake a question; `changed(answered)` follows each thing its reader does. Returns its text,
 // whether it is answered, and rightly at the first try, and its state by the texts of options.
@@ -24,7 +24,7 @@ export const choice = (box, changed) => {
     else changed(true);
   };
   return {
-    name: box.querySelector("legend").textContent.replace(/^\S+ /, ""), // without its number
+    name: asked(box),
     answered: () => first >= 0,
     right: () => reasons[first]?.querySelector(".tl-right"),
     state: () => ({ picked: options[picked()], told: options[told], first: options[first] }),

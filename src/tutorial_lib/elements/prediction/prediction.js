@@ -1,6 +1,6 @@
 // What every prediction does: open the output that it keeps closed, once answered or asked.
 
-import { all, report } from "../shared.js";
+import { all, asked, report } from "../shared.js";
 
 // Give an element its two buttons: `ask` serves its question, and calls back when it is answered.
 export const prediction = (element, ask) => {
@@ -30,11 +30,12 @@ export const prediction = (element, ask) => {
   };
   const question = ask(element.firstElementChild, changed);
   all(element, "button")[1].onclick = () => changed(true);
+  element.keptAs = `predict ${asked(element)}`;
   element.recall = (state) => {
-    const asked = typeof state?.opened == "string";
-    if (!question.recall(state) && !asked) return false;
-    if (asked) opened = state.opened;
-    if (asked && opened == codeOf(output())) open(); // and not what stands there in another edition
+    const wasOpened = typeof state?.opened == "string";
+    if (!question.recall(state) && !wasOpened) return false;
+    if (wasOpened) opened = state.opened;
+    if (wasOpened && opened == codeOf(output())) open(); // and not what stands there in another edition
     return { done: done(), of: 1 };
   };
 };

@@ -45,7 +45,7 @@
   };
 
   // Keys: the place on the page may change with the next edition, what is asked or shown there does
-  // not. They are taken from the page as it came, before any script changes it.
+  // not.
 
   const hash = (text) => {
     let sum = 0;
@@ -53,11 +53,17 @@
     return (sum >>> 0).toString(36);
   };
 
+  // The text of the page as it came: what is in an element, its own script may have changed.
+  const textAround = (node) => {
+    if (node.matches?.(".tl")) return "";
+    return node.hasChildNodes() ? [...node.childNodes].map(textAround).join("") : node.textContent;
+  };
+
   const folds = new Map();
   for (const fold of all(document, "article details")) {
     if (fold.closest(".tl")) continue;
-    const words = [fold.className, fold.querySelector("summary"), fold.closest(".cell") ?? fold];
-    folds.set(fold, `fold ${hash(words.map((node) => node?.textContent ?? node).join())}`);
+    const shown = [fold.querySelector("summary"), fold.closest(".cell") ?? fold].map(textAround);
+    folds.set(fold, `fold ${hash([fold.className, ...shown].join())}`);
   }
 
   const keyOf = (element) => element.keptAs ?? element.id;

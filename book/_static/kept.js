@@ -94,22 +94,25 @@
   };
   let record = merged();
 
+  const store = (text) => {
+    try {
+      localStorage.setItem(prefix + here, text);
+    } catch {
+      return false; // refused, or full
+    }
+    // What the head of the page puts in the place of a refused store lasts as long as the page.
+    return localStorage instanceof Storage;
+  };
+
   const save = () => {
     if (forgotten) return true;
     record = merged();
     record.work = workOf(record.parts);
-    try {
-      localStorage.setItem(prefix + here, JSON.stringify(record));
-      // What the head of the page has put in the place of a store lasts as long as the page.
-      if (!(localStorage instanceof Storage)) throw localStorage;
-      waiting = {};
-      return true;
-    } catch {
-      if (said) said.textContent = LOST;
-      return false;
-    } finally {
-      showMarks();
-    }
+    const taken = store(JSON.stringify(record));
+    if (taken) waiting = {};
+    else if (said) said.textContent = LOST;
+    showMarks(here);
+    return taken;
   };
 
   const keep = (changes) => {
@@ -192,7 +195,8 @@
     if (at && `${KINDS.map((kind) => work[kind])}` != `${Object.values(workOf(parts))}`) {
       waiting.parts = { ...parts, ...waiting.parts };
       save();
-    } else showMarks();
+    }
+    showMarks();
   };
 
   // What another tab has written, or happened while the page was left.
@@ -233,22 +237,27 @@
     link.append(mark, words);
   };
 
-  const links = all(document, ".bd-links a.internal");
+  const links = all(document, ".bd-links a.internal").map((link) => ({
+    link,
+    place: placeOf(link.href),
+  }));
+  const start = document.querySelector("a.book-start");
   const box = foot?.querySelector(".book-mark input");
-  const showMarks = () => {
+  // The mark of one page, or those of all.
+  const showMarks = (only) => {
     if (box) box.checked = record.read;
-    for (const link of links) {
-      const place = placeOf(link.href);
-      showMark(link, place == here ? record : load(place));
+    for (const { link, place } of links) {
+      if ((only ?? place) == place) showMark(link, place == here ? record : load(place));
     }
+    if (start && only != here) showNext();
   };
 
   // The way to go on, on the first page: the chapter of the last work, or the one after it.
-  const showNext = (start) => {
-    const folder = start.href.replace(/[^/]*$/, "");
+  const showNext = () => {
+    const folder = placeOf(start.href).replace(/[^/]*$/, "");
     const chapters = links
-      .filter(({ href }) => href.startsWith(folder))
-      .map((link) => ({ link, ...load(placeOf(link.href)) }));
+      .filter(({ place }) => place.startsWith(folder))
+      .map(({ link, place }) => ({ link, ...load(place) }));
     const [latest] = chapters.filter(({ at }) => at).sort((a, b) => b.at - a.at);
     const next = latest && isComplete(latest) ? chapters[chapters.indexOf(latest) + 1] : latest;
     if (!next) return;
@@ -310,13 +319,11 @@
   document.addEventListener("tl-shown", ({ target }) => putBack(target, {}));
   addEventListener("storage", ({ key }) => {
     if (key == null || key == prefix + here) renewLater();
-    else if (key.startsWith(prefix)) showMarks();
+    else if (key.startsWith(prefix)) showMarks(key.slice(prefix.length));
   });
   addEventListener("pageshow", ({ persisted }) => persisted && renewLater());
   // The elements of a page are built when all of it is read.
   addEventListener("DOMContentLoaded", () => {
     renew({});
-    const start = document.querySelector("a.book-start");
-    if (start) showNext(start);
   });
 }

@@ -149,10 +149,20 @@
 
   // Putting back, in silence.
 
+  const silent = new Set();
+  let silence;
+  const speakAgain = () => {
+    silent.forEach((region) => (region.ariaLive = "polite"));
+    silent.clear();
+  };
+
   const recall = (element, state) => {
-    const regions = all(element, "[aria-live=polite]");
-    regions.forEach((region) => (region.ariaLive = "off"));
-    setTimeout(() => regions.forEach((region) => (region.ariaLive = "polite")), 1000);
+    for (const region of all(element, "[aria-live=polite]")) {
+      region.ariaLive = "off";
+      silent.add(region);
+    }
+    clearTimeout(silence);
+    silence = setTimeout(speakAgain, 1000);
     try {
       return element.recall(state);
     } catch {
@@ -173,7 +183,7 @@
     }
     for (const [fold, key] of folds) {
       const { state } = plain(record.parts[key]);
-      if (isNew(key) && typeof state == "boolean") fold.open = state;
+      if (within.contains(fold) && isNew(key) && typeof state == "boolean") fold.open = state;
     }
   };
 
@@ -203,7 +213,7 @@
   const renewLater = () => {
     const old = record;
     record = merged();
-    if (old.at && !record.at) location.reload(); // forgotten there
+    if (old.at && !record.at) beginAnew(); // forgotten there
     else renew(old.parts);
   };
 
@@ -270,19 +280,23 @@
 
   // Forgetting, once the reader has said so twice. A page that is read anew is as new.
 
-  const forget = (whole) => {
-    forgotten = true;
-    const names = Array.from({ length: localStorage.length }, (_, i) => localStorage.key(i));
-    for (const name of names) {
-      if (whole ? name.startsWith(prefix) : name == prefix + here) localStorage.removeItem(name);
-    }
+  const beginAnew = () => {
+    forgotten = true; // also what is told while the page is left
     // A browser may put back what stood in the fields of a page.
     all(document, "article input").forEach((input) => {
       input.checked = input.defaultChecked;
       if (input.type == "text") input.value = input.defaultValue;
     });
-    history.replaceState({ forgotten: whole ? "book" : "page" }, "");
     location.reload();
+  };
+
+  const forget = (whole) => {
+    const names = Array.from({ length: localStorage.length }, (_, i) => localStorage.key(i));
+    for (const name of names) {
+      if (whole ? name.startsWith(prefix) : name == prefix + here) localStorage.removeItem(name);
+    }
+    history.replaceState({ forgotten: whole ? "book" : "page" }, "");
+    beginAnew();
   };
 
   const askToForget = () => {
@@ -324,6 +338,9 @@
   addEventListener("pageshow", ({ persisted }) => persisted && renewLater());
   // The elements of a page are built when all of it is read.
   addEventListener("DOMContentLoaded", () => {
+    // What an address has opened stays open.
+    const opened = [...folds.keys()].filter((fold) => fold.open);
     renew({});
+    for (const fold of opened) fold.open = true;
   });
 }

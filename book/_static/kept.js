@@ -225,7 +225,7 @@
   const wordsOf = ({ work, read }) => {
     const { predict, quiz, parsons } = work;
     const words = [
-      predict[1] && `${predict.join(" of ")} predictions`,
+      predict[1] && `${predict.join(" of ")} prediction${predict[1] > 1 ? "s" : ""}`,
       quiz[1] && `quiz ${quiz.join(" of ")}`,
       parsons[1] && (parsons[0] ? "lines in order" : "lines not yet in order"),
     ];

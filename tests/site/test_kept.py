@@ -139,34 +139,74 @@ def test_nothing_is_spoken_while_work_is_put_back(kept):
           }).observe(document.body, {childList: true, subtree: true});
         })"""
     )
+    page.clock.install()
     page.reload()
     assert page.locator(".tl [aria-live]", has_text="Not this one").count() > 0
     assert page.evaluate("() => spoken.length") == 0
-    page.wait_for_timeout(1200)
+    page.clock.run_for(700)
+    page.evaluate("() => document.body.dispatchEvent(new Event('tl-shown', {bubbles: true}))")
+    page.clock.run_for(700)
+    assert page.locator(".tl-predict [aria-live=off]").count() > 0
+    page.clock.run_for(700)
     assert page.locator(".tl [aria-live=off]").count() == 0
 
 
-STAND_IN = """addEventListener("DOMContentLoaded", () => {
-  const node = document.createElement("div");
-  Object.assign(node, {className: "tl", id: "stand-in", recall: (state) => {
-    window.recalled = state;
-    return true;
-  }});
-  document.querySelector("#look").append(node);
-});"""
+ADDRESS = "#map=0&X.0.0.0=5"
 
 
-@pytest.mark.long
-def test_state_of_an_exhibit_is_kept(open_page):
-    page = open_page(FIRST, first=STAND_IN)
-    page.evaluate(
-        """() => document.querySelector("#stand-in").dispatchEvent(
-          new CustomEvent("tl-work", {bubbles: true, detail: {state: {a: [1]}, done: 0, of: 0}}))"""
-    )
-    assert words(page, "#") is None
+def test_what_a_reader_made_of_the_live_map_is_kept(open_page, site_url):
+    page = open_page(f"{FIRST}{ADDRESS}")  # the map has changed, and opened its fold, by now
+    live = page.locator("tl-map")
+    page.wait_for_timeout(100)
+    page.goto(f"{site_url}{NEXT}")
+    page.goto(f"{site_url}{FIRST}")
+    first = live.get_by_role("gridcell", name="X, dogs, 0")
+    assert "X, dogs, 0: 5" not in first.get_attribute("aria-label")  # an address is no work
+    first.click()  # in a fold that is open again
+    live.get_by_role("button", name="+ 1").click()
+    before = live.locator("table").all_inner_texts()
     page.reload()
-    assert page.evaluate("() => recalled") == {"a": [1]}
-    assert page.evaluate(RECORD)["last"] == "stand-in"
+    assert live.locator("table").all_inner_texts() == before
+    assert words(page, "#") is None
+    assert page.evaluate(RECORD)["last"] == live.get_attribute("id")
+    page.locator(".book-steps > summary").click()
+    page.wait_for_timeout(100)
+    page.goto(f"{site_url}{NEXT}")
+    page.goto(f"{site_url}{FIRST}{ADDRESS}")
+    assert first.is_visible()  # though the reader had closed it
+    assert "X, dogs, 0: 5" in first.get_attribute("aria-label")
+    assert page.problems == []
+
+
+def test_saving_reads_no_other_page_and_showing_an_output_leaves_the_folds_elsewhere(open_page):
+    page = open_page(FIRST)
+    hint = page.locator("#exercises details", has_text="Hint 1").first
+    for _ in range(2):  # opened, and closed again
+        hint.locator("summary").click()
+        page.wait_for_timeout(100)
+    page.evaluate(
+        """() => {
+          window.read = [];
+          const get = Storage.prototype.getItem;
+          Storage.prototype.getItem = function (key) {
+            read.push(key);
+            return get.call(this, key);
+          };
+        }"""
+    )
+    answer(page, 2)
+    assert {key.rpartition("/notebooks/")[2] for key in page.evaluate("() => read")} == {
+        FIRST.rpartition("/")[2]
+    }
+    assert words(page, "#")[0] == "1/9"
+    assert hint.evaluate(
+        """(fold) => {
+          fold.open = true;
+          const output = document.querySelector(".cell_output");
+          output.dispatchEvent(new Event("tl-shown", {bubbles: true}));
+          return fold.open;
+        }"""
+    )
 
 
 SPOILT = {
@@ -208,7 +248,7 @@ SAMPLED = ["lists all through", "each state is null"]
 @pytest.fixture(scope="module")
 def worked(visit):
     """A page with some work, in turn for each of the tests below: the page, its key, its record."""
-    page = visit(FIRST, formulas=False)
+    page = visit(FIRST)
     work(page)
     page.record = page.evaluate(RECORD)
     page.key = page.evaluate("() => Object.keys(localStorage).find((k) => k.startsWith('kept:'))")
@@ -297,10 +337,11 @@ def serve_edited(page, *edits):
     page.route(f"**/{FIRST}", answer_edited)
 
 
-def test_changed_chapter_puts_no_answer_to_another_question_and_opens_no_other_output(kept):
+def test_changed_chapter_keeps_the_answers_to_what_it_still_asks_and_opens_no_other_output(kept):
     page, *_ = kept
     serve_edited(
         page,
+        ('prediction">Prediction 1<', 'prediction">Prediction 4<'),  # one more before it
         ("You add 5 to every score", "You add 6 to every score"),  # another question
         ("What weight does <em>dogs</em> get?", "What weight does <em>bark</em> get?"),
         ('<span class="n">products</span>', "other"),  # in the cells of two opened outputs
@@ -337,22 +378,6 @@ def test_page_is_done_when_all_its_questions_are(open_page):
     assert words(page, "#") == ("✓", f"{said}, read")  # what was solved stays so
 
 
-START = '<a class="book-start" href="../notebooks/01_embeddings.html">Start with chapter 1</a>'
-
-
-def serve_start(page):
-    """Serve the first page with its way to begin, if it has none."""
-
-    def place(route):
-        text = route.fetch().text()
-        if "book-start" not in text:
-            head, end, rest = text.rpartition("</h1>")
-            text = head + end + START + rest
-        route.fulfill(body=text, headers={"Content-Type": "text/html"})
-
-    page.route("**/book/intro.html", place)
-
-
 def start(page, site_url):
     """What the first page offers: its words, and where they lead."""
     page.goto(f"{site_url}book/intro.html")
@@ -361,7 +386,6 @@ def start(page, site_url):
 
 
 def test_first_page_leads_on_from_the_last_work(page, site_url):
-    serve_start(page)
     assert start(page, site_url) == ("Start with chapter 1", "notebooks/01_embeddings.html")
     page.goto(site_url + FIRST)
     answer(page, 1)
@@ -378,6 +402,28 @@ def test_first_page_leads_on_from_the_last_work(page, site_url):
     name, place = start(page, site_url)
     assert name == "Continue with 4"
     assert re.fullmatch(rf"{NEXT}#exercise.*", place)
+
+
+def test_first_page_keeps_its_work_and_never_leads_to_itself(page, site_url):
+    first = ("Start with chapter 1", "notebooks/01_embeddings.html")
+    page.get_by_role("gridcell", name="X, dogs, 0").first.click()
+    page.get_by_role("button", name="+ 1").click()
+    before = page.locator("tl-map table").all_inner_texts()
+    assert start(page, site_url) == first
+    assert page.locator("tl-map table").all_inner_texts() == before
+    assert words(page, "#") is None
+    commit(page, 1, 1)
+    assert words(page, "#") == ("✓", "1 of 1 prediction")
+    assert start(page, site_url) == first
+    assert page.locator(".tl-predict .tl-right:visible").count() == 1
+    page.goto(site_url + FIRST)
+    answer(page, 1)
+    page.goto(f"{site_url}book/intro.html")
+    page.get_by_role("button", name="+ 1").click()
+    page.get_by_role("checkbox", name="I have read this page").check()
+    assert words(page, "#") == ("✓", "1 of 1 prediction, read")
+    assert start(page, site_url)[0] == "Continue with 3"
+    assert page.problems == []
 
 
 def test_page_is_forgotten_by_keys_and_the_book_is_not(kept, site_url):
@@ -414,12 +460,21 @@ def test_page_is_forgotten_by_keys_and_the_book_is_not(kept, site_url):
 
 
 @pytest.mark.long
-def test_page_that_comes_back_as_it_was_left_is_new_if_it_was_forgotten_meanwhile(kept):
+def test_page_that_is_forgotten_in_another_tab_is_new_also_if_a_cell_waits_to_be_kept(kept):
     page, *_ = kept
-    page.evaluate("() => localStorage.clear()")
+    page.evaluate("() => document.querySelector('div.cell:has(pre)').recall({text: 'mine'})")
     with page.expect_navigation():
-        page.evaluate(BACK_FROM_CACHE)
+        page.evaluate(
+            """() => {
+              document.querySelector(".tl-edit textarea").value = "not yet kept";
+              document.querySelector(".tl-edit textarea").dispatchEvent(new Event("input"));
+              localStorage.clear();
+              dispatchEvent(new StorageEvent("storage", {key: null}));
+            }"""
+        )
     assert not any(page.evaluate(SEEN)["open"])
+    assert page.locator(".tl-edit").count() == 0
+    assert page.evaluate("() => Object.keys(localStorage).filter((k) => /kept/.test(k))") == []
 
 
 @pytest.mark.parametrize("dark", [False, *long(True)], ids=["light", "dark"])

@@ -25,7 +25,7 @@ from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 LIMITS = {
     "quiz": 3000,
     "predict-choice": 3200,
-    "predict-number": 3700,
+    "predict-number": 3800,
     "parsons": 7700,
     "inspector": 13_300,
     "gallery": 11_800,

@@ -1,6 +1,7 @@
 // A question with radio buttons: quiz and prediction.
 
-import { all, asked } from "./shared.js";
+import { asked } from "./asked.js";
+import { all } from "./shared.js";
 
 // Wake a question; `changed(answered)` follows each thing its reader does. Returns its text,
 // whether it is answered, and rightly at the first try, and its state by the texts of options.

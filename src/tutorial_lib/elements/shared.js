@@ -8,12 +8,6 @@
 // The elements in a root that fit a selector, as an array.
 export const all = (root, selector) => [...root.querySelectorAll(selector)];
 
-// What a box asks, without the mark before it: in another edition the mark may have another number.
-export const asked = (box) => {
-  const [, ...words] = box.querySelector("legend, label").childNodes;
-  return words.map((node) => node.textContent).join("").trim();
-};
-
 // Define an element; `build` gets each of them once, when all that is inside it is there.
 export const define = (name, build) =>
   customElements.get(name) ||

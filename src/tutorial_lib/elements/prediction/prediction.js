@@ -1,6 +1,7 @@
 // What every prediction does: open the output that it keeps closed, once answered or asked.
 
-import { all, asked, report } from "../shared.js";
+import { asked } from "../asked.js";
+import { all, report } from "../shared.js";
 
 // Give an element its two buttons: `ask` serves its question, and calls back when it is answered.
 export const prediction = (element, ask) => {
@@ -32,10 +33,11 @@ export const prediction = (element, ask) => {
   all(element, "button")[1].onclick = () => changed(true);
   element.keptAs = `predict ${asked(element)}`;
   element.recall = (state) => {
-    const wasOpened = typeof state?.opened == "string";
-    if (!question.recall(state) && !wasOpened) return false;
-    if (wasOpened) opened = state.opened;
-    if (wasOpened && opened == codeOf(output())) open(); // and not what stands there in another edition
+    const known = typeof state?.opened == "string";
+    if (!question.recall(state) && !known) return false;
+    if (known) opened = state.opened;
+    // And not what stands there in another edition.
+    if (known && opened == codeOf(output())) open();
     return { done: done(), of: 1 };
   };
 };

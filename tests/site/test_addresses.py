@@ -110,7 +110,7 @@ def test_every_number_is_shown_and_links_to_itself(notebook):
 @pytest.fixture(scope="module")
 def reader(visit):
     """Chapter 03, whose clipboard keeps what is written."""
-    page = visit(CHAPTER, first=clipboard("kept"), formulas=False)
+    page = visit(CHAPTER, first=clipboard("kept"))
     yield page
     problems = list(page.problems)
     page.context.close()

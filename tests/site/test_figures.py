@@ -34,7 +34,7 @@ FIGURES = """() => [...document.querySelectorAll("figure.ahh-figure")]
 )
 def measured(visit, request):
     """What is measured of each figure of a chapter, by the width of the window."""
-    page = visit(f"notebooks/{request.param}.html", formulas=False)
+    page = visit(f"notebooks/{request.param}.html")
     found = {}
     for width in LEAST:
         page.set_viewport_size({"width": width, "height": 900})
@@ -58,7 +58,7 @@ def test_a_figure_is_no_wider_than_its_column_unless_its_box_scrolls(measured, w
 
 
 def test_paper_has_the_picture_for_a_desk(visit):
-    page = visit(f"notebooks/{SAMPLE}.html", formulas=False, width=PAPER)
+    page = visit(f"notebooks/{SAMPLE}.html", width=PAPER)
     page.emulate_media(media="print")
     found = page.evaluate(
         FIGURES.replace("caption:", "widths: shown.map((s) => box(s).width), caption:")

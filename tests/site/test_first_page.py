@@ -51,7 +51,7 @@ def lit(name):
 @pytest.fixture(scope="module")
 def first(visit):
     """The first page, wide."""
-    page = visit(FIRST, width=1440, formulas=False)
+    page = visit(FIRST, width=1440)
     yield page
     assert page.problems == []
     page.context.close()
@@ -124,7 +124,7 @@ def test_key_of_the_first_prediction_is_what_the_layer_gives(first):
 
 
 def test_first_page_is_short(visit):
-    page = visit(FIRST, width=1440, formulas=False)
+    page = visit(FIRST, width=1440)
     height = page.evaluate("() => document.documentElement.scrollHeight")
     page.context.close()
     assert height < 2000

@@ -18,16 +18,27 @@
     const link = target.closest("a.headerlink, a.book-number");
     if (!link) return;
     try {
-      await navigator.clipboard.writeText(link.href);
+      const address = new URL(link.href);
+      address.searchParams.delete("find"); // the words of a search, by which this reader came
+      await navigator.clipboard.writeText(address.href);
       say("The address is copied.");
     } catch {
       say("This browser does not let the page copy. Its address is now the one you want.");
     }
   });
 
+  // An address that is out of form names nothing.
+  const aimOf = (hash) => {
+    try {
+      return decodeURIComponent(hash.slice(1));
+    } catch {
+      return "";
+    }
+  };
+
   // Not every browser opens the folds in which what it was sent to lies.
   const unfold = () => {
-    const aim = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const aim = document.getElementById(aimOf(location.hash));
     const folds = all(document, "details:not([open])").filter((fold) => fold.contains(aim));
     for (const fold of folds) fold.open = true;
     if (folds.length) aim.scrollIntoView();
@@ -35,14 +46,15 @@
   unfold();
   addEventListener("hashchange", unfold);
 
-  // A cell that runs again draws its figures anew; they keep their numbers.
+  // A cell that runs again draws its figures anew; they keep their numbers. A figure of the reader's
+  // own may have no caption, and then takes none.
   for (const output of all(document, ".cell_output:has(figure[id])")) {
     const numbers = all(output, "figure[id]").map((figure) => [
       figure.id,
       figure.querySelector(".book-number"),
     ]);
     const number = () =>
-      all(output, "figure").forEach((figure, i) => {
+      all(output, "figure:has(figcaption)").forEach((figure, i) => {
         if (figure.id || !numbers[i]) return;
         figure.id = numbers[i][0];
         figure.querySelector("figcaption").prepend(numbers[i][1], " ");

@@ -21,7 +21,9 @@
   const contents = () => {
     let part = "";
     return all(document, ".bd-links :is(.caption, a.internal)").flatMap((node) => {
-      const title = node.textContent.trim();
+      // The sidebar shortens a title and keeps the whole one as the tooltip.
+      const number = node.querySelector(".book-number")?.textContent ?? "";
+      const title = node.title ? number + node.title : node.textContent.trim();
       const place = node.href?.replace("#", "").slice(root.length);
       if (!place) part = title;
       return place ? [{ place, part, title }] : [];
@@ -108,12 +110,12 @@
   const style = `
     article { break-before: page; }
     .book-cover { break-before: auto; }
-    .book-title { font-size: 2.6rem; font-weight: 700; line-height: 1.2; margin: 2rem 0 0; }
+    .book-cover .book-title { font-size: 2.6rem; font-weight: 700; line-height: 1.2; margin: 2rem 0 0; }
     .book-cover h1 { font-size: 1.3rem; margin: 2rem 0 0; }
     .book-part { font-weight: 600; margin: 0.9rem 0 0.1rem; }
     .book-line { color: inherit; display: flex; gap: 0.5rem; text-decoration: none; }
     .book-line span:first-child { flex: 1; }
-    .book-number { min-width: 2.5rem; text-align: right; }
+    .book-cover .book-number { min-width: 2.5rem; text-align: right; }
     .book-imprint { color: #555; font-size: 0.85rem; margin-top: 2rem; white-space: pre-line; }
     .bd-article h1.book-opening { color: #555; font-size: 1.2rem; margin: 0 0 2rem; }`;
   make(document.head, "style", "", style);

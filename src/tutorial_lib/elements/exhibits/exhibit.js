@@ -145,6 +145,8 @@ export class Exhibit {
 
   // Show what the address of the page names; true if it speaks to this exhibit.
   follow() {
+    // "#map" alone is an anchor of the page.
+    if (!location.hash.includes("=")) return false;
     const [[kind, which] = [], ...rest] = new URLSearchParams(location.hash.slice(1));
     const peers = this.peers();
     const named = /^\d+$/.test(which) && peers[which];

@@ -293,7 +293,7 @@ def test_link_carries_the_state_to_the_map_and_to_the_playground(map_):
 STRANGE = {
     "map=5": "“5” is no map of this page; expected 0.",
     "map=one": "“one” is no map of this page; expected 0.",
-    "map": "“” is no map of this page; expected 0.",
+    "map=": "“” is no map of this page; expected 0.",
     "map=0&cell=Y.0.9.9": "“Y.0.9.9” cannot be set; expected a place such as Y.0.2.4.",
     "map=0&X.0.2.1=two": "X.0.2.1 is “two”; expected a number.",
     "map=0&W_Q.0.0.0=1": "“W_Q.0.0.0” cannot be set; expected a place such as X.0.2.1.",
@@ -311,6 +311,13 @@ def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(map_):
         sentence = f"The link does not fit: {words} Nothing has changed."
         map_.page.get_by_text(sentence, exact=True).wait_for()
         assert map_.evaluate(READ) == before, strange
+
+
+def test_bare_anchor_named_as_the_map_says_nothing(map_):
+    words = map_.locator("[aria-live]").text_content()
+    map_.page.evaluate(SET, "#map")
+    map_.page.wait_for_timeout(50)
+    assert map_.locator("[aria-live]").text_content() == words
 
 
 def test_page_is_told_of_changes_and_puts_them_back_in_silence(map_):

@@ -131,13 +131,14 @@ export class Exhibit {
     this.link.textContent = words;
     this.link.onclick = () => this.say("The address of this page carries it now: copy it.");
     row.append(this.link);
-    addEventListener("hashchange", () => this.follow());
     const arrive = () => {
       if (!this.follow()) return;
       const fold = this.element.closest("details");
       if (fold) fold.open = true;
-      this.element.scrollIntoView();
+      // Who follows the exhibit's own link is there.
+      if (document.activeElement != this.link) this.element.scrollIntoView();
     };
+    addEventListener("hashchange", arrive);
     // How many there are is known when the page is read.
     if (document.readyState == "loading") addEventListener("DOMContentLoaded", arrive);
     else arrive();

@@ -226,7 +226,7 @@ def test_address_of_a_figure_in_a_closed_output_opens_it(open_page):
 def test_script_opens_folds_where_the_browser_does_not(reader):
     reader.evaluate(
         """() => {
-          const hint = document.querySelector("details:not(.hide) p");
+          const hint = document.querySelector("details:not(.hide, .book-steps) p");
           hint.id = "hint";
           history.pushState(null, "", "#hint");  // leads nowhere by itself
           dispatchEvent(new HashChangeEvent("hashchange"));
@@ -248,6 +248,26 @@ def test_figure_that_is_drawn_again_keeps_its_number(reader):
         }"""
     )
     assert found == [True, "Figure 3.1 One point more"]
+
+
+def test_figure_of_the_reader_without_a_caption_is_let_be(reader):
+    found = reader.locator("#figure-1").evaluate(
+        """async (figure) => {
+          const output = figure.closest(".cell_output");
+          const caption = "<figcaption>One point more</figcaption>";
+          output.innerHTML = `<figure></figure><figure>${caption}</figure>`;
+          await new Promise((resolve) => setTimeout(resolve));
+          return [...output.querySelectorAll("figure")].map((drawn) => drawn.id);
+        }"""
+    )
+    assert found == ["", "figure-1"]
+    assert reader.problems == []
+
+
+def test_malformed_address_leaves_the_numbers_at_work(open_page, site_url):
+    page = open_page(f"{CHAPTER}?find=softmax#%", first=clipboard("kept"))
+    copied = copy(page, "exercise-2", lambda link: link.evaluate("link => link.click()"))
+    assert copied == f"{site_url}{CHAPTER}#exercise-2", "without the words of the search"
 
 
 def test_on_paper_numbers_stand_and_nothing_is_tinted(reader):
@@ -373,6 +393,12 @@ CLAIMS = {  # in the order of their links
     "06_output_projection": [moves_no_row_before],
     "10_masks": [looks_ahead_alone, hides_dogs],
 }
+
+
+@pytest.mark.usefixtures("site_dir")
+def test_every_page_that_leads_to_a_state_of_the_playground_has_its_claims():
+    linking = {page for page, _, fragment in states() if fragment.startswith("playground=")}
+    assert linking == {f"notebooks/{name}.html" for name in CLAIMS}
 
 
 @pytest.mark.usefixtures("site_dir")

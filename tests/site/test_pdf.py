@@ -75,6 +75,8 @@ def test_page_numbers_of_the_contents_are_right(book):
     _, _, contents = book.pages[0].extract_text().rpartition("\nContents\n")
     lines = re.findall(r"^(.+?) ?(\d+)$", contents, re.MULTILINE)
     assert len(lines) == len(PRINTED)
+    chapter = chapters.page(NAME)
+    assert squeezed(lines[-1][0]) == squeezed(f"{chapter.number}. {chapter.title}")
     shown = texts(book)
     for title, number in lines:
         page = shown[int(number) - 1]

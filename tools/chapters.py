@@ -21,6 +21,10 @@ FOLDER = "notebooks/"
 # The rule of a part: its pages run in the browser, so they import only what is there. PyTorch is
 # not; it is the subject of the parts named here.
 IN_PYTORCH = {"Part II"}
+# The part that builds the layer by hand, whose arrays the live map shows.
+BY_HAND = {"Part I"}
+# The line at the head of a notebook that shows the map: names of steps, those of the page in bold.
+MAP = re.compile(r"^[^·\n]+(?: · [^·\n]+)+$", re.MULTILINE)
 IN_BROWSER = {*sys.stdlib_module_names, "numpy", "matplotlib", "tutorial_lib"}
 
 
@@ -47,10 +51,32 @@ class Page:
         return self.path.stem
 
     @property
+    def head(self):
+        """Return the text of its notebook's first cell."""
+        cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
+        return "".join(cells[0]["source"])
+
+    @property
     def title(self):
         """Return the heading that its notebook begins with."""
-        cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
-        return "".join(cells[0]["source"]).partition("\n")[0].lstrip("# ")
+        return self.head.partition("\n")[0].lstrip("# ")
+
+    @property
+    def steps(self):
+        """Return the steps of the map that its notebook has in bold, in order.
+
+        Raises
+        ------
+        ContentsError : the first cell shows no map, or none of its steps is in bold
+        """
+        shown = MAP.search(self.head)
+        lit = re.findall(r"\*\*(.+?)\*\*", shown[0]) if shown else []
+        if not lit:
+            raise ContentsError(
+                f"{self.name} does not show its steps: write the map below its title, as a line of "
+                "its own with the page's steps in bold, such as embed · **project** · score."
+            )
+        return tuple(lit)
 
     @property
     def number(self):
@@ -61,6 +87,11 @@ class Page:
     def runs_in_browser(self):
         """Return whether its part does without PyTorch."""
         return self.part not in IN_PYTORCH
+
+    @property
+    def builds_by_hand(self):
+        """Return whether its part builds the layer whose arrays the live map shows."""
+        return self.part in BY_HAND
 
 
 def documents(root=ROOT):
@@ -127,6 +158,11 @@ def page(name):
     ContentsError : there is none
     """
     return _choose(name, {page.name: page for page in pages()})
+
+
+def at(document):
+    """Return the page of a document of the contents, such as "book/intro"; None if it is none."""
+    return {FOLDER + page.name: page for page in pages()}.get(document)
 
 
 def part(name):

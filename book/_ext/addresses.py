@@ -51,11 +51,10 @@ class NumberPage(SphinxTransform):
 
     def apply(self, **kwargs):
         """Change the page in place."""
-        name = self.env.docname.removeprefix(chapters.FOLDER)
-        if name not in {page.name for page in chapters.pages()}:
+        page = chapters.at(self.env.docname)
+        if not page:
             return
-        number = chapters.page(name).number
-        self.chapter = f"{number}." if number else ""
+        self.chapter = f"{page.number}." if page.number else ""
         self.figures = self.tables = 0
         for node in [*self.document.findall()]:
             if isinstance(node, nodes.paragraph):

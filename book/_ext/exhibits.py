@@ -12,16 +12,16 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from tools.chapters import FOLDER, ROOT, pages
+from tools.chapters import FOLDER, ROOT, at, pages
 from tutorial_lib import multihead
 from tutorial_lib.describe import as_fraction, format_array
 from tutorial_lib.elements.banks import check_bank
 from tutorial_lib.elements.exhibits import live_map
+from tutorial_lib.elements.exhibits.board import STEPS
 from tutorial_lib.elements.prediction.element import draw_prediction
 from tutorial_lib.example import running_example
 
 PRACTICE = ROOT / "src" / "tutorial_lib" / "practice"
-STEPS = ("embed", "project", "score", "mix", "concat", "project out")
 MAP = " · ".join(STEPS)
 COMMENT = re.compile(r"<!--(?! computed: )(.*?)-->", re.DOTALL)  # behind a number: its source
 COUNTS = {
@@ -51,17 +51,11 @@ def cells(path):
     return [{"cell_type": "markdown", "source": text}]
 
 
-def lit_steps(page) -> list[str]:
-    """Return the steps that the line at the head of a notebook has in bold."""
-    lines = "".join(cells(page.path)[0]["source"]).splitlines()
-    return re.findall(r"\*\*(.+?)\*\*", next(li for li in lines if li.replace("*", "") == MAP))
-
-
 @cache
 def homes() -> dict[str, str]:
     """Return, for each step, the document of the first chapter that lights it."""
     chapters = reversed([page for page in pages() if page.number])
-    return {step: FOLDER + page.name for page in chapters for step in lit_steps(page)}
+    return {step: FOLDER + page.name for page in chapters for step in page.steps}
 
 
 @cache
@@ -86,8 +80,11 @@ def raw(html):
     return nodes.raw("", html, format="html")
 
 
-class place(nodes.Element):
-    """Where a page asks for the live map, until every address is known."""
+class place(nodes.raw):
+    """Where a page asks for the live map, until every address is known.
+
+    It is HTML, as what replaces it will be, so that who writes anything else passes it over.
+    """
 
 
 class DrawMaps(SphinxPostTransform):
@@ -97,13 +94,13 @@ class DrawMaps(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **kwargs):
-        """Change the page in place; the line at the head comes right below the title."""
+        """Change the page in place; a chapter's line comes right below its title."""
         for asked in list(self.document.findall(place)):
             asked.replace_self(raw(self.live_map()))
         lines = [p for p in self.document.findall(nodes.paragraph) if p.astext() == MAP]
         for line in lines:
             steps = [step.astext() for step in line.findall(nodes.strong)]
-            if line is lines[0]:
+            if isinstance(line.parent.parent, nodes.document):
                 line.parent.insert(1, raw(self.head(steps)))
                 line.parent.remove(line)
             else:
@@ -111,7 +108,8 @@ class DrawMaps(SphinxPostTransform):
 
     def head(self, steps) -> str:
         """Return the small map of a chapter; where the layer is built by hand, it opens."""
-        if self.env.docname not in {FOLDER + page.name for page in pages() if page.runs_in_browser}:
+        page = at(self.env.docname)
+        if not (page and page.builds_by_hand):
             return f'<p class="book-steps">{small_map(steps)}</p>'
         summary = f'{small_map(steps)} <span class="book-open">the numbers</span>'
         opened = self.live_map(steps)
@@ -130,7 +128,7 @@ class LiveMap(Directive):
 
     def run(self):
         """Return its place."""
-        return [place()]
+        return [place("", format="html")]
 
 
 class Prediction(Directive):

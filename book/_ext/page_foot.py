@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from docutils import nodes
 from sphinx.util.nodes import clean_astext
 
-MAP = "embed · project · "  # how the line of the six steps begins
+from tools.chapters import at
+
 REPORT = """\
 Page: {title}
 Address: {url}
@@ -22,26 +23,23 @@ What it should be:
 """
 
 
-def arrow(doctree) -> str:
-    """Return the steps that a page lights on the map and its arrow: "concat: heads → concat"."""
+def arrow(page, doctree) -> str:
+    """Return the steps that a chapter lights on the map and its arrow: "concat: heads → concat"."""
     goals = [
         s for s in doctree.findall(nodes.section) if s.next_node(nodes.title).astext() == "Goal"
     ]
-    if not goals:
-        return ""
-    maps = [p for p in doctree.findall(nodes.paragraph) if p.astext().startswith(MAP)]
-    lit = [step.astext() for step in maps[0].findall(nodes.strong)]
     arrows = [text.astext() for text in goals[0].findall(nodes.literal) if "→" in text.astext()]
     unbroken = arrows[0].replace(" ", "\N{NO-BREAK SPACE}")
-    return f"{' · '.join(lit)}: {unbroken}"
+    return f"{' · '.join(page.steps)}: {unbroken}"
 
 
 def name_neighbours(app, pagename, context):
     """Put the steps and the arrow of the pages before and after below their titles."""
     _, *names = app.builder.relations[pagename]
     for side, name in zip(("prev", "next"), names, strict=True):
-        steps = arrow(app.env.get_doctree(name)) if name else ""
-        if steps:
+        page = at(name)
+        if page:
+            steps = arrow(page, app.env.get_doctree(name))
             line = f'<span class="book-arrow">{escape(steps)}</span>'
             context[f"{side}_title"] = context[side]["title"] + line
 

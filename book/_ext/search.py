@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, SoupStrainer
 
-from book._ext.page_foot import MAP
+from book._ext.exhibits import MAP
 from tools.chapters import captions
 
 SOURCE = Path(__file__).parents[1] / "_static" / "search.js"
@@ -265,7 +265,7 @@ def add(entry, block):
         entry["code"] += sorted(set(re.findall(WORD, text)))
     elif is_paper(block):
         entry["texts"] += re.split(FULL_STOP, squeeze(text))[:1]
-    elif not text.startswith(MAP):
+    elif text != MAP:
         entry["texts"] += re.split(SENTENCE, squeeze(text))
         inside = block.find_parent(["dd", "blockquote"])
         terms = block.select("em" if inside else "strong")

@@ -4,10 +4,10 @@ import re
 import statistics
 from dataclasses import dataclass
 
-from tests.chapters.pages import CHAPTER, NAMES, REPOSITORY, kind_of, printed, tags, written
+from tests.chapters.pages import CHAPTER, NAMES, REPOSITORY, kind_of, printed, tags
 from tools.chapters import page
+from tutorial_lib.elements.exhibits.board import STEPS
 
-STEPS = ("embed", "project", "score", "mix", "concat", "project out")
 UNLIT = " · ".join(STEPS)
 _STEP = r"(?:{0}|\*\*{0}\*\*)"
 MAP = re.compile(f"^{' · '.join(_STEP.format(step) for step in STEPS)}$", re.MULTILINE)
@@ -95,8 +95,8 @@ def own_maps(parts):
 def next_map(name):
     """Return the map of the page after this one; after the last, no step is in bold."""
     following = NAMES[NAMES.index(name) + 1 :]
-    shown = own_maps(pieces(written(following[0]))) if following else [UNLIT]
-    return next(iter(shown), UNLIT)
+    lit = page(following[0]).steps if following else ()
+    return " · ".join(f"**{step}**" if step in lit else step for step in STEPS)
 
 
 def _title(name, notebook):

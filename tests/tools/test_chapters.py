@@ -1,5 +1,6 @@
 """Contents and notebooks agree; contents out of form get a sentence that says what to do."""
 
+import json
 import re
 
 import pytest
@@ -60,6 +61,26 @@ def test_pages_have_their_order_part_number_and_rule(plant):
     closed = [p.closes for p in pages(plant()) if p.closes]
     assert closed == [("01_embed", "02_score"), ("03_torch",)]
     assert documents(plant())[:3] == ["book/intro", "book/running", "notebooks/01_embed"]
+
+
+def test_a_chapter_of_another_part_lights_a_map_of_its_own_and_opens_no_live_one(plant):
+    root = plant()
+    [chapter] = [p for p in pages(root) if p.part == "Part III"]
+    head = "# Keep them: a cache\n\n[Open](x)\n\nembed · **norm** · **feed** · unembed\n\n## Goal"
+    chapter.path.write_text(json.dumps({"cells": [{"source": [head]}]}), encoding="utf-8")
+    assert chapter.steps == ("norm", "feed")
+    assert chapter.title == "Keep them: a cache"
+    assert [p.name for p in pages(root) if p.builds_by_hand] == [
+        *("01_embed", "02_score", "review_part_1"),
+    ]
+
+
+@pytest.mark.parametrize("head", ["# Keep them\n\n## Goal", "# Keep them\n\nembed · unembed"])
+def test_a_chapter_that_shows_no_steps_is_told_what_to_write(plant, head):
+    chapter = pages(plant())[-1]
+    chapter.path.write_text(json.dumps({"cells": [{"source": [head]}]}), encoding="utf-8")
+    with pytest.raises(ContentsError, match=r"04_cache does not show its steps: write the map"):
+        assert chapter.steps
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,8 @@
   const style = `
     article { break-before: page; }
     .book-cover { break-before: auto; }
-    .book-cover .book-title { font-size: 2.6rem; font-weight: 700; line-height: 1.2; margin: 2rem 0 0; }
+    .book-cover .book-title { font-size: 2.6rem; font-weight: 700; line-height: 1.2; }
+    .book-cover .book-title { margin: 2rem 0 0; }
     .book-cover h1 { font-size: 1.3rem; margin: 2rem 0 0; }
     .book-part { font-weight: 600; margin: 0.9rem 0 0.1rem; }
     .book-line { color: inherit; display: flex; gap: 0.5rem; text-decoration: none; }

@@ -46,8 +46,8 @@
   unfold();
   addEventListener("hashchange", unfold);
 
-  // A cell that runs again draws its figures anew; they keep their numbers. A figure of the reader's
-  // own may have no caption, and then takes none.
+  // A cell that runs again draws its figures anew; they keep their numbers. A figure without
+  // a caption, of the reader's own, takes none.
   for (const output of all(document, ".cell_output:has(figure[id])")) {
     const numbers = all(output, "figure[id]").map((figure) => [
       figure.id,

@@ -23,7 +23,9 @@ SOURCE = Path(__file__).parents[1] / "_static" / "search.js"
 LAST = "For instructors"
 
 # What a page shows only when asked, and what is no text of it. An element holds answers.
-UNREAD = "details, .book-steps, .tl > *, .tl-run, .ahh-panels, .headerlink, .label, script, style, svg"
+UNREAD = (
+    "details, .book-steps, .tl > *, .tl-run, .ahh-panels, .headerlink, .label, script, style, svg"
+)
 # Behind a word, not an initial: it ends the authors of a paper, then its title.
 FULL_STOP = r"(?<=[^\W\d_]{2})[.?] "
 BLOCKS = "h1, h2, h3, p, dt, tr, pre, figcaption, div.math, .tl"

@@ -171,6 +171,14 @@ def test_map_that_a_chapter_opens_answers_and_leads_to_the_other_chapters(open_p
     assert page.problems == []
 
 
+def test_link_to_the_map_of_its_own_page_opens_it_and_leads_there(open_page):
+    page = open_page("notebooks/06_output_projection.html")
+    page.locator("#idea a[href^='#map=']").click()
+    said = page.locator("tl-map [aria-live]").first
+    said.get_by_text("Y, bark, 4 = ").wait_for()
+    assert page.locator("tl-map").bounding_box()["y"] < 900
+
+
 def test_head_of_a_chapter_fits_on_one_screen(open_page):
     page = open_page(CHAPTER, width=1440)
     assert page.locator("#goal > p").first.bounding_box()["y"] < 620

@@ -124,7 +124,6 @@ SYNONYMS = (
     ("symbols", "notation"),
     ("misconception", "myth"),
     ("bibliography", "references", "papers", "citation"),
-    ("licence", "license", "copyright"),
 )
 # How readers type what MathML nests, by the element around it.
 TYPED = {

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from book._ext.search import SYNONYMS
 from tests.site.browsing import ROOT, long
 from tests.site.test_browser import axe, violations  # noqa: F401, a fixture
 
@@ -124,6 +125,13 @@ def test_right_section_is_among_the_first_three(searching, group):
 def test_section_that_says_it_otherwise_is_among_the_first_three(searching, query, place):
     [hits] = ask(searching, OWN_PAGE, query)
     assert any(hit.endswith(place) for hit in hits[:3]), hits[:5]
+
+
+def test_every_word_that_readers_say_for_another_finds_something(searching):
+    words = [word for line in SYNONYMS for word in line]
+    found = dict(zip(words, ask(searching, OWN_PAGE, *words), strict=True))
+    assert [word for word, hits in found.items() if not hits] == []
+    assert searching.problems == []
 
 
 def test_words_that_stand_together_as_asked_come_before_scattered_ones(searching):

@@ -9,10 +9,9 @@ from tutorial_lib.elements.markup import Element, ask, button_row, wrap
 
 _QUESTION = "Which numbers of Y change if *that* changes? Choose a number in its row of X."
 _LEGEND = (
-    "The fuller a cell, the larger its number; a ring is a number below 0, a dot a key that the "
-    "mask hides. Point at a cell, tap it or move to it by the arrow keys: the numbers it was made "
-    "from and those that it reaches light up. In X, + and − change the number; Enter takes it in "
-    "hand, so that ↑ and ↓ do."
+    "The fuller a cell, the larger its number; a ring is below 0, a dot is hidden by the mask. "
+    "Point, tap or use the arrow keys: what made a number and what it reaches light up. In X, "
+    "+ and − change it; Enter takes it in hand for ↑ and ↓."
 )
 _SHOWN = ("X", "Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
 

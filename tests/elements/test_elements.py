@@ -36,7 +36,7 @@ STYLE_LIMITS = {
     "parsons": 4100,
     "inspector": 5500,
     "gallery": 5000,
-    "map": 8000,
+    "map": 8100,
     "playground": 12_500,
 }
 VOID = {"input", "br", "img"}

@@ -182,7 +182,7 @@ def columns(entries) -> dict[str, list]:
     return {
         "id": [shorten(entry["id"], entry["title"]) for entry in entries],
         "title": [entry["title"] for entry in entries],
-        "inside": [int(bool(entry["above"])) for entry in entries],
+        "inside": [entry["above"] for entry in entries],
         "names": [" ".join(dict.fromkeys(entry["defined"])) for entry in entries],
         "cited": [gaps(citing(entry, entries)) for entry in entries],
     }

@@ -78,14 +78,12 @@
   // Each entry with its page and the title of the section that it stands in.
   const COLUMNS = INDEX.entries;
   const PAGES = INDEX.pages.flatMap((page) => Array(page.at(-1)).fill(page));
-  let above = "";
   const ENTRIES = PAGES.map(([path, label, pageTitle, rest, last], place) => {
     const [title, names, text, cited] = ["title", "names", "text", "cited"].map(
       (column) => COLUMNS[column][place]
     );
     const id = idOf(COLUMNS.id[place], title);
-    const section = COLUMNS.inside[place] ? above : "";
-    if (!section) above = title;
+    const section = COLUMNS.inside[place];
     const crumbs = [label, id && pageTitle, section].filter(Boolean);
     const isTerm = id.startsWith("term-");
     const paper = /references$/.test(path) && id;

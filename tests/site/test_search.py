@@ -134,6 +134,13 @@ def test_every_word_that_readers_say_for_another_finds_something(searching):
     assert searching.problems == []
 
 
+def test_hit_says_in_which_section_of_which_chapter_it_stands(searching):
+    for query, crumbs in (("a score for every pair", "Build"), ("log-softmax", "Exercises")):
+        searching.fill(OWN_PAGE[0], query)
+        first = searching.locator(f"{OWN_PAGE[1]} a.search-hit").first
+        assert f"Chapter 3 · Weigh the words · {crumbs}" in first.inner_text()
+
+
 def test_words_that_stand_together_as_asked_come_before_scattered_ones(searching):
     found = ask(searching, OWN_PAGE, "part of a head", "rank of a matrix")
     firsts = [hits[0].partition("#")[2] for hits in found]

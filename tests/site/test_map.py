@@ -282,7 +282,7 @@ def test_link_carries_the_state_to_the_map_and_to_the_playground(map_):
     onward = map_.get_by_role("link", name="Open in the playground")
     assert onward.get_attribute("href") == "06.html#playground=0&X.0.2.1=2"
     map_.get_by_role("button", name="Reset").click()
-    assert onward.get_attribute("href") == "06.html#look"
+    assert onward.get_attribute("href") == "06.html#playground=0"
     map_.page.evaluate(SET, link)
     map_.page.get_by_text("X, bark, 1 is 2. One more would change").wait_for()
     X = EXAMPLE.X.copy()

@@ -75,8 +75,8 @@ test-oldest: PINNED = --deselect tests/pytorch/test_differences.py::test_the_pag
 test-library test-oldest:
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(PINNED) tests/library tests/pytorch tests/practice
 
-test-site: $(TEST) browser book  ## Check every page of the website, in a real browser
-	@$(PYTEST) -m "not picture" tests/site
+test-site: $(TEST) browser book  ## Check the website in a real browser, of the tests marked `long` none
+	@$(PYTEST) -m "not picture and not long" tests/site
 
 pictures: $(TEST) browser book  ## Keep every page as a picture, 320 and 1440 pixels wide
 	@$(PYTEST) -m picture tests/site

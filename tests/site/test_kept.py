@@ -304,6 +304,7 @@ def test_store_that_fills_up_later_loses_nothing_once_it_has_room_again(open_pag
     assert words(page, "#")[1].startswith("1 of 3 predictions, quiz 1 of 5")
 
 
+@pytest.mark.long
 def test_two_tabs_write_side_by_side_and_see_each_other(open_page, site_url):
     one = open_page(FIRST)
     other = one.context.new_page()
@@ -477,7 +478,8 @@ def test_page_that_is_forgotten_in_another_tab_is_new_also_if_a_cell_waits_to_be
     assert page.evaluate("() => Object.keys(localStorage).filter((k) => /kept/.test(k))") == []
 
 
-@pytest.mark.parametrize("dark", [False, *long(True)], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.long
 def test_axe_finds_nothing_while_it_is_asked(open_page, dark):
     page = open_page(FIRST, width=320, dark=dark)
     answer(page, 0, 0, 0, 0, 0)

@@ -472,9 +472,8 @@ def operate(board):
     assert board.locator(".tl-grids [data-lit]").count() == 16
 
 
-@pytest.mark.parametrize(
-    ("appearance", "width"), [("light", 320), pytest.param("dark", 800, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), ("dark", 800)])
+@pytest.mark.long
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(playground().html, mode=appearance, width=width)
     operate(page.locator("tl-playground"))

@@ -12,7 +12,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from book._ext.search import SYNONYMS
-from tests.site.browsing import ROOT, long
+from tests.site.browsing import ROOT
 from tests.site.test_browser import axe, violations  # noqa: F401, a fixture
 
 GROUPS = yaml.safe_load((ROOT / "tests" / "site" / "queries.yml").read_text(encoding="utf-8"))
@@ -240,6 +240,7 @@ def test_section_stays_in_sight_while_something_above_it_grows(open_page):
     assert title.evaluate(TOP) > top + 200
 
 
+@pytest.mark.long
 def test_marks_go_by_their_button_and_by_escape_and_leave_the_text(open_page):
     page = open_page(CHAPTER)
     before = page.locator("article").evaluate("e => e.textContent")
@@ -260,6 +261,7 @@ def test_marks_go_by_their_button_and_by_escape_and_leave_the_text(open_page):
     assert page.problems == []
 
 
+@pytest.mark.long
 def test_hit_on_the_open_page_leaves_what_was_done_there(open_page):
     page = open_page(CHAPTER)
     page.locator(".tl-quiz input").first.check()
@@ -430,7 +432,8 @@ def test_page_for_what_is_not_there_searches_for_the_words_of_its_address(open_p
         page.wait_for_url("**find=**")
 
 
-@pytest.mark.parametrize("dark", [False, *long(True)])
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.long
 def test_axe_finds_nothing_in_what_was_found(open_page, axe, dark):  # noqa: F811
     page = open_page("search.html?q=mask", dark=dark)
     page.locator("a.search-hit").first.wait_for()

@@ -279,6 +279,7 @@ def test_no_vector_and_no_code_is_broken_in_a_table(visited, width, page_name):
     assert found["seen"] > 5 or "12_flash" not in page_name
 
 
+@pytest.mark.long
 def test_shade_is_seen_until_the_end_is_reached(open_page):
     page = open_page(CODE, width=390, has_touch=True, is_mobile=True)
     code = page.locator("article div.cell_input pre:visible").filter(has_text="causal_mask").first

@@ -512,6 +512,7 @@ def test_scripts_of_a_folded_page_wake_it_too(show):
     assert said(board).endswith("= 106/91")
 
 
+@pytest.mark.long
 def test_chapter_06_carries_a_link_through_a_reload(open_page):
     path = "notebooks/06_output_projection.html"
     page = open_page(f"{path}#playground=0&X.0.2.0=1/2")

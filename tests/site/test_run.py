@@ -406,6 +406,7 @@ def cell_state(page, number):
     return page.locator(CELLS).nth(number - 1).locator(".tl-state").inner_text()
 
 
+@pytest.mark.long
 def test_typed_code_is_there_after_a_reload_before_python_is(open_stand_in):
     page = press(open_stand_in())
     book = area(page, 8).input_value()

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 from tests.site.browsing import (
@@ -101,6 +102,12 @@ def site_dir() -> Path:
     if not (SITE / "index.html").is_file():
         pytest.fail(f"{SITE.relative_to(ROOT)} is not built. Run `make book` first.")
     return SITE
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The accessibility checker, which carries its own script."""
+    return Axe()
 
 
 @pytest.fixture(scope="session")

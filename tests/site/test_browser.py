@@ -4,7 +4,6 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.site.arrival import arrive, beyond_budget, closer_looks
 from tests.site.browsing import KINDS, OPEN_ALL
@@ -163,12 +162,6 @@ CODE = "notebooks/03_attention_weights.html"
 # What a phone shows otherwise is the frame, which all pages share, and wide tables.
 SEEN_ON_A_PHONE = KINDS[1:3]
 TALLEST = 16_000  # pixels of a picture; Chromium repeats itself beyond 16384
-
-
-@pytest.fixture(scope="session")
-def axe():
-    """The accessibility checker, which carries its own script."""
-    return Axe()
 
 
 def violations(axe, page, **options) -> list[str]:

@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 
 from book._ext.search import SYNONYMS
 from tests.site.browsing import ROOT
-from tests.site.test_browser import axe, violations  # noqa: F401, a fixture
+from tests.site.test_browser import violations
 
 GROUPS = yaml.safe_load((ROOT / "tests" / "site" / "queries.yml").read_text(encoding="utf-8"))
 QUERIES = [query for group in GROUPS.values() for query in group]
@@ -434,7 +434,7 @@ def test_page_for_what_is_not_there_searches_for_the_words_of_its_address(open_p
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.long
-def test_axe_finds_nothing_in_what_was_found(open_page, axe, dark):  # noqa: F811
+def test_axe_finds_nothing_in_what_was_found(open_page, axe, dark):
     page = open_page("search.html?q=mask", dark=dark)
     page.locator("a.search-hit").first.wait_for()
     assert violations(axe, page) == []

@@ -2,7 +2,7 @@
 
 import math
 
-from tutorial_lib.errors import ShapeError
+from tutorial_lib.errors import ShapeError, require_length
 
 
 def attention_flop(Q, K, V):
@@ -63,6 +63,56 @@ def attention_bytes(Q, K, V, *, fused):
     output, table = (queries * n * Q.itemsize for n in (V.shape[-1], K.shape[-2]))
     once = Q.nbytes + K.nbytes + V.nbytes + output
     return once if fused else once + 4 * table
+
+
+def cache_bytes(*, n_layers, n_kv_heads, d_k, d_v, itemsize):
+    """Count the bytes that a cache grows by with each token: its keys and values in all layers.
+
+    Built in chapter 14.
+
+    Parameters
+    ----------
+    n_layers : layers that keep keys and values of their own
+    n_kv_heads : heads of keys and values; as many as query heads where none is shared
+    d_k, d_v : widths of a key and of a value
+    itemsize : bytes of a number; 2 for 16 bits, 0.5 for 4
+
+    Returns
+    -------
+    bytes : a token
+
+    Raises
+    ------
+    TypeError : lengths that are no whole numbers, an itemsize that is no number
+    ValueError : one that is not positive
+
+    >>> cache_bytes(n_layers=2, n_kv_heads=3, d_k=4, d_v=7, itemsize=8)
+    528
+    """
+    require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize)
+    return n_layers * n_kv_heads * (d_k + d_v) * itemsize
+
+
+def require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize):
+    """Require positive whole numbers, and a positive number of bytes for each number.
+
+    Raises
+    ------
+    TypeError : lengths that are no whole numbers, an itemsize that is no number
+    ValueError : one that is not positive
+    """
+    lengths = {"n_layers": n_layers, "n_kv_heads": n_kv_heads, "d_k": d_k, "d_v": d_v}
+    for name, value in lengths.items():
+        require_length(name, value)
+    if isinstance(itemsize, bool) or not isinstance(itemsize, int | float):
+        raise TypeError(
+            f"itemsize is {itemsize!r}, a {type(itemsize).__name__}; expected bytes for each "
+            f"number. Give 2 for 16 bits, or 0.5 for 4."
+        )
+    if not 0 < itemsize < math.inf:
+        raise ValueError(
+            f"itemsize={itemsize}; expected a positive number of bytes. Divide the bits by 8."
+        )
 
 
 def require_attention(Q, K, V):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tutorial_lib import ShapeError
-from tutorial_lib.counting import attention_bytes, attention_flop
+from tutorial_lib.counting import attention_bytes, attention_flop, cache_bytes
+from tutorial_lib.variants.cache import KVCache
 
 
 @pytest.fixture
@@ -65,3 +66,24 @@ def test_what_is_no_attention_is_turned_down(count):
     for wrong in ((Q, V, V), (Q, K, V[..., 1:, :]), (Q[0, 0, 0], K, V), (Q, K, V[0, 0, 0])):
         with pytest.raises(ShapeError, match="Make the widths of queries and keys agree"):
             count(*wrong)
+
+
+def test_bytes_of_a_cache_are_those_that_a_cache_grows_by(params):
+    caches = [KVCache.empty(params, room) for room in (5, 6)]
+    grown = [sum(array.nbytes for array in cache.rooms) for cache in caches]
+    assert grown[1] - grown[0] == cache_bytes(n_layers=1, n_kv_heads=3, d_k=4, d_v=7, itemsize=8)
+    assert cache_bytes(n_layers=6, n_kv_heads=3, d_k=4, d_v=7, itemsize=0.5) == 6 * 3 * 11 / 2
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "wrong"),
+    [
+        (ValueError, "^n_layers=0", {"n_layers": 0}),
+        (TypeError, "^n_kv_heads is 1.5", {"n_kv_heads": 1.5}),
+        (TypeError, "^itemsize is 'float16'", {"itemsize": "float16"}),
+        (ValueError, "^itemsize=0", {"itemsize": 0}),
+    ],
+)
+def test_a_cache_that_cannot_be_is_not_counted(error, says, wrong):
+    with pytest.raises(error, match=says):
+        cache_bytes(**{"n_layers": 6, "n_kv_heads": 3, "d_k": 4, "d_v": 7, "itemsize": 2, **wrong})

@@ -1,0 +1,593 @@
+"""project, for new tokens alone: the keys and values of the old ones are kept."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tutorial_lib.attention import attention_scores, attention_weights, causal_mask, softmax
+from tutorial_lib.errors import (
+    ShapeError,
+    require_array,
+    require_finite,
+    require_length,
+    require_operand,
+    require_shape,
+)
+from tutorial_lib.heads import concat_heads
+from tutorial_lib.projection import Params, project_heads
+
+
+def write_rows(room, length, rows):
+    """Write rows into reserved room, behind those that stand there.
+
+    Built in chapter 14. Changes `room`; no row that stands there is touched or copied.
+
+    Parameters
+    ----------
+    room : (..., room, d)
+    length : number of rows that stand there
+    rows : (..., T, d)
+
+    Returns
+    -------
+    filled : (..., length + T, d), a view of room
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, a length that is no whole number
+    ShapeError : other axes than those of room
+    ValueError : more rows than there is room for, a length below 0
+
+    >>> write_rows(np.zeros((3, 6, 4)), 2, np.ones((3, 1, 4))).shape
+    (3, 3, 4)
+    """
+    require_rows(room, length, rows)
+    end = length + rows.shape[-2]
+    room[..., length:end, :] = rows
+    return room[..., :end, :]
+
+
+@dataclass(frozen=True)
+class KVCache:
+    """The keys and values of the tokens that a layer has read, in room reserved for more.
+
+    Introduced in chapter 14. `append` writes into the room and returns a longer view of it, so no
+    step copies what is kept; the shorter view goes on showing what it showed.
+
+    Parameters
+    ----------
+    params : the layer that it was made for
+    rooms : (..., G, room, d_k) and (..., G, room, d_v), shared by all views
+    length : number of tokens, padding included
+    pad : (...), numbers of padding tokens at the left of each sequence; None: none
+    written : (), number of tokens of the longest view, shared by all views
+
+    Source: Pope et al. (2023), section 2.1.
+    """
+
+    params: object
+    rooms: tuple
+    length: int
+    pad: np.ndarray | None
+    written: np.ndarray
+
+    @classmethod
+    def empty(cls, params, room, *, batch=(), pad=None):
+        """Reserve room for a number of tokens.
+
+        Parameters
+        ----------
+        params : Params, or a record with W_K (G, d_model, d_k) and W_V (G, d_model, d_v); a width
+            may be 0, where a layer keeps one array alone
+        room : number of tokens, padding included
+        batch : lengths of the batch axes
+        pad : (...) whole numbers, how many tokens at the left of each sequence are padding
+
+        Returns
+        -------
+        cache : KVCache, in the precision of W_K, float32 at least
+
+        Raises
+        ------
+        TypeError : params without W_K and W_V, lengths or pad that are no whole numbers
+        ShapeError : pad of another shape than batch
+        ValueError : a length below 1, more padding than room
+
+        >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+        >>> KVCache.empty(params, 6).append(*np.ones((2, 3, 5, 4))).K.shape
+        (3, 5, 4)
+        """
+        pad = None if pad is None else np.asarray(pad)
+        require_new_cache(params, room, batch, pad)
+        dtype = np.result_type(params.W_K.dtype, np.float32)
+        shapes = ((*batch, len(W), room, W.shape[-1]) for W in (params.W_K, params.W_V))
+        rooms = tuple(np.zeros(shape, dtype) for shape in shapes)
+        return cls(params, rooms, 0, pad, np.zeros((), int))
+
+    @property
+    def K(self):
+        """The keys so far: (..., G, length, d_k)."""
+        return self.rooms[0][..., : self.length, :]
+
+    @property
+    def V(self):
+        """The values so far: (..., G, length, d_v)."""
+        return self.rooms[1][..., : self.length, :]
+
+    @property
+    def batch(self):
+        """The lengths of the batch axes."""
+        return self.rooms[0].shape[:-3]
+
+    @property
+    def room(self):
+        """Number of tokens that it was made for."""
+        return self.rooms[0].shape[-2]
+
+    def append(self, K, V):
+        """Write the keys and values of new tokens behind the others.
+
+        Parameters
+        ----------
+        K, V : (..., G, T, d_k), (..., G, T, d_v)
+
+        Returns
+        -------
+        cache : KVCache, longer by T
+
+        Raises
+        ------
+        TypeError : no arrays of numbers, or of more precision than the cache
+        ShapeError : another batch, number of heads or width; K and V of different lengths
+        ValueError : NaN or infinity, no room left, a cache that was continued already
+        """
+        require_next(self, K, V)
+        for room, rows in zip(self.rooms, (K, V), strict=True):
+            if room.shape[-1]:
+                write_rows(room, self.length, rows)
+        self.written[...] = self.length + V.shape[-2]
+        return replace(self, length=int(self.written))
+
+    def mask(self, T):
+        """Say what the next T tokens may look at: all before them and themselves, no padding.
+
+        Parameters
+        ----------
+        T : number of new tokens
+
+        Returns
+        -------
+        mask : booleans, (T, length + T), or (..., 1, T, length + T) where there is padding
+        """
+        S = self.length + T
+        seen = causal_mask(T, S)  # the diagonal ends in the last corner
+        if self.pad is None:
+            return seen
+        real = np.arange(S) >= self.pad[..., None]  # (..., S)
+        return seen & real[..., None, None, :]
+
+    def positions(self, T):
+        """Count the places of the next T tokens from 0, padding left out; padding itself has 0.
+
+        Parameters
+        ----------
+        T : number of new tokens
+
+        Returns
+        -------
+        positions : whole numbers, (T,), or (..., T) where there is padding
+        """
+        places = np.arange(self.length, self.length + T)
+        return places if self.pad is None else np.maximum(places - self.pad[..., None], 0)
+
+
+def decode_step(X, params, cache):
+    """Run the layer for new tokens, which look at those in the cache and at one another, causally.
+
+    Built in chapter 14. From an empty cache, in pieces of any length, it gives the rows that the
+    layer gives in one pass under a causal mask.
+
+    Parameters
+    ----------
+    X : (..., T, d_model), the new tokens alone; one or more
+    params : Params
+    cache : KVCache of this layer, with the tokens before
+
+    Returns
+    -------
+    Y : (..., T, d_model), the new rows
+    cache : KVCache, longer by T
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, no Params, no KVCache, more precision than the cache
+    ShapeError : another width or batch
+    ValueError : a cache of another layer, one that was continued already, no room left, NaN or
+        infinity in X
+
+    Source: Pope et al. (2023), section 2.1.
+
+    >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+    >>> decode_step(np.ones((5, 12)), params, KVCache.empty(params, 6))[0].shape
+    (5, 12)
+    """
+    require_decode(X, params, cache)
+    mask = cache.mask(X.shape[-2])  # of the old tokens and the new
+    Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    cache = cache.append(K, V)
+    weights = attention_weights(attention_scores(Q, cache.K), mask=mask)
+    return concat_heads(weights @ cache.V) @ params.W_O, cache
+
+
+def gather_pages(pool, table, length):
+    """Collect the rows of one sequence from the pages that hold them.
+
+    Built in chapter 14.
+
+    Parameters
+    ----------
+    pool : (pages, ..., page, d), the pages of all sequences, each with room for `page` tokens
+    table : (n,) whole numbers, the pages of this sequence in order
+    length : number of its tokens; the last page may be filled in part
+
+    Returns
+    -------
+    rows : (..., length, d)
+
+    Raises
+    ------
+    TypeError : no array of numbers, a table of anything but whole numbers
+    ShapeError : a pool with fewer than three axes, a table with other than one
+    ValueError : a page that the pool does not have, more tokens than the pages hold
+
+    Source: Kwon et al. (2023), section 4.1.
+
+    >>> gather_pages(np.ones((9, 3, 4, 7)), np.array([5, 0]), 6).shape
+    (3, 6, 7)
+    """
+    require_table(pool, table, length)
+    pages = np.moveaxis(pool[table], 0, -3)  # (..., n, page, d)
+    *lead, n, size, d = pages.shape
+    return pages.reshape(*lead, n * size, d)[..., :length, :]
+
+
+def merge_heads(heads, logsumexp):
+    """Put together what queries found in parts of the keys, each part with a softmax of its own.
+
+    Built in chapter 14. A part counts by its sum of powers, e to its logsumexp.
+
+    Parameters
+    ----------
+    heads : (P, ..., T, d_v), an entry for each part
+    logsumexp : (P, ..., T, 1), the logarithm of each part's sum of e to the score
+
+    Returns
+    -------
+    heads : (..., T, d_v), as if all keys had been in one place
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : parts, queries or batch axes that differ
+    ValueError : NaN or infinity
+
+    Source: Ye et al. (2025), section 2.2.
+
+    >>> merge_heads(np.ones((2, 3, 5, 7)), np.zeros((2, 3, 5, 1))).shape
+    (3, 5, 7)
+    """
+    require_parts(heads, logsumexp)
+    shares = softmax(logsumexp, axis=0)  # (P, ..., T, 1)
+    return (shares * heads).sum(axis=0)
+
+
+def quantise(A, bits, *, axis=-1):
+    """Round to whole numbers of a few bits, spread evenly from the smallest entry to the largest.
+
+    Built in chapter 14. `low + step * codes` is the array again, each entry off by at most half a
+    step; an entry on one of the 2**bits levels comes back as it was.
+
+    Parameters
+    ----------
+    A : (..., S, d), such as the keys of a cache
+    bits : 1 to 8
+    axis : along which entries share their levels; -1: those of a token, -2: those of a channel
+
+    Returns
+    -------
+    codes : the shape of A, from 0 to 2**bits - 1, in bytes of their own
+    low, step : the shape of A with the length 1 along the axis
+
+    Raises
+    ------
+    TypeError : no array of floats, bits that are no whole number
+    ShapeError : no such axis, an empty array
+    ValueError : bits below 1 or above 8, NaN or infinity
+
+    Source: Liu et al. (2024), section 3.1.
+
+    >>> quantise(np.eye(5, 4), 2)[0].max()
+    np.uint8(3)
+    """
+    require_levels(A, bits, axis)
+    low = A.min(axis=axis, keepdims=True)
+    step = (A.max(axis=axis, keepdims=True) - low) / (2**bits - 1)
+    step = np.where(step > 0, step, 1)  # all entries equal
+    codes = np.rint((A - low) / step).astype(np.uint8)
+    return codes, low, step
+
+
+def require_rows(room, length, rows):
+    """Require rows that fit behind the first `length` of the room.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, a length that is no whole number
+    ShapeError : other axes than those of room
+    ValueError : more rows than there is room for, a length below 0
+    """
+    require_shape("room", room, "... room d")
+    require_shape("rows", rows, "... T d")
+    require_count("length", length)
+    if rows.shape[:-2] + rows.shape[-1:] != room.shape[:-2] + room.shape[-1:]:
+        raise ShapeError(
+            f"rows has shape {rows.shape} and room {room.shape}; expected them to agree in all "
+            f"axes but the last but one. Reserve room of the shape of the rows."
+        )
+    require_room_for(rows.shape[-2], length, room.shape[-2])
+
+
+def require_count(name, value):
+    """Require a whole number of at least 0.
+
+    Raises
+    ------
+    TypeError : not a whole number
+    ValueError : below 0
+    """
+    if value != 0 or isinstance(value, bool):
+        require_length(name, value)
+
+
+def require_room_for(T, length, room):
+    """Require room for T tokens behind the first `length`.
+
+    Raises
+    ------
+    ValueError : there is less
+    """
+    if length + T > room:
+        raise ValueError(
+            f"{T} new tokens behind {length} make {length + T}, and there is room for {room}; "
+            f"expected {room - length} at most. Reserve more: KVCache.empty(params, room)."
+        )
+
+
+def require_new_cache(params, room, batch, pad):
+    """Require a layer's W_K and W_V, lengths, and padding that leaves room.
+
+    Raises
+    ------
+    TypeError : params without W_K and W_V, lengths or pad that are no whole numbers
+    ShapeError : pad of another shape than batch
+    ValueError : a length below 1, more padding than room
+    """
+    for name in ("W_K", "W_V"):
+        W = getattr(params, name, None)
+        if not isinstance(W, np.ndarray) or W.ndim != 3:
+            raise TypeError(
+                f"params.{name} is {'missing' if W is None else type(W).__name__}; expected an "
+                f"array of three axes, (G, d_model, d). Give Params, or a record that has one."
+            )
+    require_length("room", room)
+    if not isinstance(batch, tuple):
+        raise TypeError(f"batch is {batch!r}; expected a tuple of lengths, such as (2,) or ().")
+    for length in batch:
+        require_length("a length of batch", length)
+    if pad is not None:
+        require_pad(pad, batch, room)
+
+
+def require_pad(pad, batch, room):
+    """Require a whole number for each sequence, from 0 to less than the room.
+
+    Raises
+    ------
+    TypeError : no whole numbers
+    ShapeError : another shape than batch
+    ValueError : below 0, or no room beside the padding
+    """
+    if pad.dtype.kind not in "iu":
+        raise TypeError(
+            f"pad is of type {pad.dtype}; expected whole numbers, how many tokens at the left of "
+            f"each sequence are padding. Count them: (~is_token).sum(axis=-1)."
+        )
+    if pad.shape != batch:
+        raise ShapeError(
+            f"pad has shape {pad.shape}; expected {batch}, a number for each sequence of the "
+            f"batch. Give as many, 0 where nothing is padded."
+        )
+    if pad.min(initial=0) < 0 or pad.max(initial=0) >= room:
+        raise ValueError(
+            f"pad goes from {pad.min()} to {pad.max()}; expected numbers from 0 to {room - 1}, "
+            f"since the room of {room} holds the padding too. Reserve more, or pad less."
+        )
+
+
+def require_unused(cache):
+    """Require the newest view of a cache.
+
+    Raises
+    ------
+    ValueError : it was continued already
+    """
+    if cache.length != cache.written:
+        raise ValueError(
+            f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
+            f"expected the newest, or the tokens behind it would be overwritten. Go on with the "
+            f"cache that the last step returned."
+        )
+
+
+def require_next(cache, K, V):
+    """Require keys and values that belong behind those of a cache.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or of more precision than the cache
+    ShapeError : another batch, number of heads or width; K and V of different lengths
+    ValueError : NaN or infinity, no room left, a cache that was continued already
+    """
+    require_unused(cache)
+    T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
+    for name, new, room in zip("KV", (K, V), cache.rooms, strict=True):
+        require_array(name, new)
+        *lead, _, d = room.shape
+        if T == 0 or new.shape != (*lead, T, d):
+            expected = ", ".join(map(str, (*lead, "T", d)))
+            raise ShapeError(
+                f"{name} has shape {new.shape}; expected ({expected}) with one T of at least 1 "
+                f"for K and V. Use the cache of this layer and of this batch."
+            )
+        require_precision(name, new.dtype, room.dtype)
+        require_finite(name, new)
+    require_room_for(T, cache.length, cache.room)
+
+
+def require_precision(name, given, kept):
+    """Require numbers that a cache keeps as they are.
+
+    Raises
+    ------
+    TypeError : they have more precision
+    """
+    if np.result_type(given, kept) != kept:
+        raise TypeError(
+            f"{name} is of {given}, and the cache of {kept} would round it; expected {kept} or "
+            f"less. Convert it first, {name}.astype(np.{kept}), or make the cache for params of "
+            f"{given}."
+        )
+
+
+def require_decode(X, params, cache):
+    """Require new tokens, a layer, and its cache in a state to go on.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, no Params, no KVCache, more precision than the cache
+    ShapeError : another width or batch
+    ValueError : a cache of another layer, one that was continued already, no room left, NaN or
+        infinity in X
+    """
+    for name, value, kind in (("params", params, Params), ("cache", cache, KVCache)):
+        if not isinstance(value, kind):
+            raise TypeError(
+                f"{name} is a {type(value).__name__}; expected {kind.__name__}. A step takes X, "
+                f"params and cache, in this order: decode_step(X, params, cache)."
+            )
+    require_shape("X", X, "... T d_model", d_model=params.d_model)
+    require_operand("X", X)
+    require_layer(params, cache)
+    if X.shape[:-2] != cache.batch:
+        raise ShapeError(
+            f"X has shape {X.shape}, a batch of {X.shape[:-2]}, and the cache one of "
+            f"{cache.batch}; expected the same. Make it so: KVCache.empty(params, room, batch=...)."
+        )
+    require_precision("X", np.result_type(X, params.W_K, params.W_V), cache.rooms[0].dtype)
+    require_unused(cache)
+    require_room_for(X.shape[-2], cache.length, cache.room)
+
+
+def require_layer(params, cache):
+    """Require the layer that a cache was made for.
+
+    Raises
+    ------
+    ValueError : W_K or W_V are others
+    """
+    made_for = cache.params
+    same = made_for is params or all(
+        np.array_equal(getattr(made_for, name), getattr(params, name)) for name in ("W_K", "W_V")
+    )
+    if not same:
+        raise ValueError(
+            "the cache was made for another layer: its W_K or W_V differ from those of params; "
+            "expected a cache that this layer filled. Make one for each layer: "
+            "KVCache.empty(params, room)."
+        )
+
+
+def require_table(pool, table, length):
+    """Require pages of the pool, enough of them for the tokens.
+
+    Raises
+    ------
+    TypeError : no array of numbers, a table of anything but whole numbers
+    ShapeError : a pool with fewer than three axes, a table with other than one
+    ValueError : a page that the pool does not have, more tokens than the pages hold
+    """
+    require_shape("pool", pool, "... pages page d")
+    require_array("table", table)
+    if table.ndim != 1 or table.dtype.kind not in "iu":
+        raise (TypeError if table.dtype.kind not in "iu" else ShapeError)(
+            f"table is an array of {table.dtype} of shape {table.shape}; expected whole numbers of "
+            f"shape (n,), the pages of one sequence. Gather one sequence at a time."
+        )
+    outside = table[(table < 0) | (table >= len(pool))]
+    if outside.size:
+        raise ValueError(
+            f"table points to page {outside[0]}; expected 0 to {len(pool) - 1}, one of the "
+            f"{len(pool)} pages of the pool. Was the page given back?"
+        )
+    require_length("length", length)
+    if length > len(table) * pool.shape[-2]:
+        raise ValueError(
+            f"length={length}, and {len(table)} pages of {pool.shape[-2]} hold "
+            f"{len(table) * pool.shape[-2]} tokens; expected no more. Add a page to the table."
+        )
+
+
+def require_parts(heads, logsumexp):
+    """Require as many parts, queries and batch axes in heads as in logsumexp.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : they differ
+    ValueError : NaN or infinity
+    """
+    for name, array in (("heads", heads), ("logsumexp", logsumexp)):
+        require_shape(name, array, "... T d_v")
+        require_operand(name, array)
+    if heads.ndim < 3 or logsumexp.shape != (*heads.shape[:-1], 1):
+        raise ShapeError(
+            f"heads has shape {heads.shape} and logsumexp {logsumexp.shape}; expected "
+            f"(P, ..., T, d_v) and (P, ..., T, 1). Stack the parts along a new first axis: "
+            f"np.stack."
+        )
+
+
+def require_levels(A, bits, axis):
+    """Require finite floats, 1 to 8 bits, and an axis of the array.
+
+    Raises
+    ------
+    TypeError : no array of floats, bits that are no whole number
+    ShapeError : no such axis, an empty array
+    ValueError : bits below 1 or above 8, NaN or infinity
+    """
+    require_shape("A", A, "... S d")
+    if A.dtype.kind != "f":
+        raise TypeError(
+            f"A is an array of {A.dtype}; expected floats, since whole numbers are codes already. "
+            f"Convert it first: A.astype(float)."
+        )
+    require_finite("A", A)
+    require_length("bits", bits)
+    if bits > 8:
+        raise ValueError(f"bits={bits}; expected 1 to 8, since a code has a byte. Use fewer bits.")
+    if not (isinstance(axis, int | np.integer) and -A.ndim <= axis < A.ndim):
+        raise ShapeError(
+            f"A has shape {A.shape}; expected an axis {axis} of it. Choose -1, the numbers of a "
+            f"token, or -2, the tokens of a channel."
+        )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.chapters.pages import NAMES as PAGES
-from tests.practice.rooms import MISTAKES, NAMES, ROOMS, checked_in
+from tests.practice.rooms import ALL_MISTAKES, NAMES, ROOMS, checked_in
 from tutorial_lib import checks, practice, records
 
 FOLDER = Path(practice.__file__).parent
@@ -21,8 +21,8 @@ def test_every_page_has_a_room_and_every_room_a_page():
 
 def test_every_check_is_found_and_no_two_rooms_check_one_function():
     every = [(name, room) for room in ROOMS.values() for name in checked_in(room)]
-    assert sorted(name for name, _ in every) == sorted(MISTAKES)
-    assert dir(checks) == sorted(f"check_{name}" for name in MISTAKES)
+    assert sorted(name for name, _ in every) == sorted(ALL_MISTAKES)
+    assert dir(checks) == sorted(f"check_{name}" for name in ALL_MISTAKES)
     for name, room in every:
         assert getattr(checks, f"check_{name}") is getattr(room, f"check_{name}")
 
@@ -72,7 +72,7 @@ def test_no_room_brings_torch_or_matplotlib_before_a_check_is_called():
     ask = "import sys; from tutorial_lib import checks; print(len(dir(checks)), "
     ask += "[m for m in ('torch', 'matplotlib') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == f"{len(MISTAKES)} []"
+    assert run.stdout.strip() == f"{len(ALL_MISTAKES)} []"
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def _name_mistake(mistakes, values, cases):
     return None
 
 
-def _told(*sentences):
+def told(*sentences):
     """Lay sentences out for a page: each on a line of its own, indented where it goes on."""
     ended = [text if text[-1] in ".…" else f"{text}." for text in sentences]
     page = textwrap.TextWrapper(
@@ -228,9 +228,9 @@ def account(name, function, reference, cases, mistakes=()):
             continue
         seen = f"{case.label}: {fault or _difference(outcome.value, right)}"
         if not mistake:
-            return _told(f"✗ {name}: {seen}")
+            return told(f"✗ {name}: {seen}")
         said = [f"✗ {name}: {mistake.says}", *([] if fault else [seen])]
-        return _told(*said, mistake.mend)
+        return told(*said, mistake.mend)
     labels = textwrap.fill("; ".join(case.label for case in cases) + ".", WIDTH - 2)
     return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
 

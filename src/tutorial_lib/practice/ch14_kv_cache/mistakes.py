@@ -1,0 +1,256 @@
+"""Wrong forms of the functions of chapter 14."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tutorial_lib.attention import attention_scores, causal_mask
+from tutorial_lib.heads import concat_heads
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, H, normal
+from tutorial_lib.practice.mistake import Mistake
+from tutorial_lib.practice.wrong import masked
+from tutorial_lib.projection import Params, project_heads
+from tutorial_lib.variants.cache import KVCache
+
+WINDOW = 3
+
+
+def _layer_of_the_check():
+    shapes = (H, D_MODEL, D_K), (H, D_MODEL, D_K), (H, D_MODEL, D_V), (H * D_V, D_MODEL)
+    return Params(*(normal(50 + n, *shape) / 3 for n, shape in enumerate(shapes)))
+
+
+def _right_mask(cache, T):
+    return cache.mask(T)
+
+
+def _right_places(cache, T):
+    return cache.positions(T)
+
+
+def _filled(cache):
+    return cache.K, cache.V
+
+
+def cached_layer(
+    *,
+    mask=_right_mask,
+    places=_right_places,
+    keep=KVCache.append,
+    kept=_filled,
+    empty=KVCache.empty,
+):
+    """A cached layer that adds its places itself, as (step, empty); each part can be a wrong one.
+
+    Parameters
+    ----------
+    mask, places : of (cache, T), before the new keys are kept
+    keep : of (cache, K, V), the cache with them
+    kept : of the cache, the keys and values that are looked at
+    empty : of (params, room), the empty cache
+    """
+    params, P = _layer_of_the_check(), normal(54, 40, D_MODEL)
+
+    def step(X, cache):
+        seen, X = mask(cache, X.shape[-2]), X + P[places(cache, X.shape[-2])]
+        Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        cache = keep(cache, K, V)
+        K, V = kept(cache)
+        weights = masked(attention_scores(Q, K), seen)
+        return concat_heads(weights @ V) @ params.W_O, cache
+
+    return step, lambda room, *, batch=(), pad=None: empty(params, room, batch=batch, pad=pad)
+
+
+def _wrong(name, says, mend, **parts):
+    return Mistake(name, says, mend, lambda: cached_layer(**parts))
+
+
+def _diagonal(shift):
+    """A causal mask whose diagonal is moved, padding hidden as it should be."""
+
+    def mask(cache, T):
+        S = cache.length + T
+        moved = np.tri(T, S, k=cache.length + shift, dtype=bool)
+        return cache.mask(T) | moved if shift > 0 else cache.mask(T) & moved
+
+    return mask
+
+
+def _all(cache, T):
+    return np.ones((T, cache.length + T), bool)
+
+
+def _without_offset(cache, T):
+    return np.tri(T, cache.length + T, dtype=bool)
+
+
+def _in_window(cache, T):
+    S = cache.length + T
+    width = WINDOW + (cache.length > 0)
+    return cache.mask(T) & ~np.tri(T, S, k=cache.length - width, dtype=bool)
+
+
+def _most_padding(cache, T):
+    """Hide as many keys in each sequence as the most padded one has padding."""
+    if cache.pad is None:
+        return cache.mask(T)
+    return cache.mask(T) & (np.arange(cache.length + T) >= cache.pad.max())
+
+
+def _room_too(cache, T):
+    places, seen = np.arange(cache.room), cache.mask(T)
+    wider = np.zeros((*seen.shape[:-1], cache.room), bool)
+    wider[..., : seen.shape[-1]] = seen
+    return wider | (places >= cache.length + T)
+
+
+def _unchecked(cache, K, V):
+    """Append without asking whether the cache was continued already."""
+    return replace(cache, written=np.array(cache.length)).append(K, V)
+
+
+def _one_place_early(cache, K, V):
+    """Write over the newest token that is kept."""
+    start, T = max(0, cache.length - 1), K.shape[-2]
+    longer = cache.append(K, V)
+    for room, rows in zip(longer.rooms, (K, V), strict=True):
+        room[..., start : start + T, :] = rows
+    return longer
+
+
+def _forgetful(cache, K, V):
+    """Keep the new rows alone, behind nothing."""
+    return KVCache.empty(cache.params, cache.room, batch=cache.batch).append(K, V)
+
+
+def _in_one_room():
+    """Every sequence is kept in one room, and none is ever emptied."""
+    rooms = {}
+
+    def empty(params, room, *, batch, pad):
+        made = KVCache.empty(params, 200, batch=batch, pad=pad)
+        return rooms.setdefault((batch, pad is None), [made])
+
+    def keep(caches, K, V):
+        caches.append(caches[-1].append(K, V))
+        return caches
+
+    return {
+        "empty": empty,
+        "keep": keep,
+        "mask": lambda caches, T: caches[-1].mask(T),
+        "places": lambda caches, T: caches[-1].positions(T) % 40,
+        "kept": lambda caches: _filled(caches[-1]),
+    }
+
+
+_CACHED = (
+    _wrong(
+        "no_mask",
+        "new tokens look at those behind them: there is no mask",
+        "Mask every piece, the first one too: query i of a piece sees the keys up to length + i.",
+        mask=_all,
+    ),
+    _wrong(
+        "no_mask_behind_a_cache",
+        "the mask is left out as soon as something is kept",
+        "A piece of several tokens needs it then too: causal_mask(T, length + T).",
+        mask=lambda cache, T: _all(cache, T) if cache.length else cache.mask(T),
+    ),
+    _wrong(
+        "square_mask",
+        "a piece of several tokens behind a cache fails, as with a mask of T by T",
+        "There are T queries and length + T keys: causal_mask(T, length + T).",
+        mask=lambda cache, T: causal_mask(T),
+    ),
+    _wrong(
+        "no_offset",
+        "the mask has no offset: query i of a piece sees the first i + 1 keys of all",
+        "Its own key stands at length + i: let the diagonal end in the last corner.",
+        mask=_without_offset,
+    ),
+    _wrong(
+        "one_ahead",
+        "the offset is one too large: a token looks at the next one",
+        "Query i of a piece sees the keys up to length + i, and no further.",
+        mask=_diagonal(1),
+    ),
+    _wrong(
+        "itself_hidden",
+        "the offset is one too small: a token does not look at itself",
+        "Query i of a piece sees the keys up to length + i, its own among them.",
+        mask=_diagonal(-1),
+    ),
+    _wrong(
+        "window_off_by_one",
+        "the window has one key more, or fewer, behind a cache than in one piece",
+        "Count the same way in both: a window of w keys holds the token itself and w - 1 before.",
+        mask=_in_window,
+    ),
+    _wrong(
+        "room_seen",
+        "room that nothing was written into gets weight",
+        "Look at the first `length` keys alone, or hide the others: a key of zeros scores 0.",
+        mask=_room_too,
+        kept=lambda cache: cache.rooms,
+    ),
+    _wrong(
+        "kept_unused",
+        "new tokens look at those of their own piece alone",
+        "Score against all that is kept, and hand on the longer cache.",
+        mask=lambda cache, T: causal_mask(T) & cache.mask(T)[..., -T:],
+        keep=_forgetful,
+        places=lambda cache, T: np.arange(T),
+    ),
+    _wrong(
+        "overwritten",
+        "tokens that were kept are gone: later ones are written over them",
+        "Write behind the last row: at length, up to length + T.",
+        keep=_one_place_early,
+    ),
+    _wrong(
+        "stale",
+        "a new cache is not empty: it knows what was read before",
+        "Make new room for each sequence; a default argument or a global is made once.",
+        **_in_one_room(),
+    ),
+    _wrong(
+        "used_twice",
+        "two continuations of one cache write into the same room",
+        "Refuse a cache that was continued already, or copy it first.",
+        keep=_unchecked,
+    ),
+    _wrong(
+        "places_restart",
+        "the places begin at 0 again with each piece",
+        "The first new token stands at the place behind the last kept one.",
+        places=lambda cache, T: np.arange(T),
+    ),
+    _wrong(
+        "places_shifted",
+        "the places of new tokens do not go on where those of the kept ones end",
+        "The first new token stands at the place behind the last kept one, counted from 0.",
+        places=lambda cache, T: cache.positions(T) + (cache.length > 0),
+    ),
+    _wrong(
+        "padding_seen",
+        "padding is looked at",
+        "Hide the first pad keys of each sequence, in every step.",
+        mask=lambda cache, T: causal_mask(T, cache.length + T),
+    ),
+    _wrong(
+        "words_hidden",
+        "words are hidden in padded sequences",
+        "Hide the first pad keys of each sequence, by its own number, and no others.",
+        mask=_most_padding,
+    ),
+    _wrong(
+        "places_count_padding",
+        "the places count padding",
+        "The first word stands at place 0: take the padding of its sequence away.",
+        places=lambda cache, T: np.arange(cache.length, cache.length + T),
+    ),
+)
+
+MISTAKES = {"cached": _CACHED}

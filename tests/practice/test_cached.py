@@ -1,0 +1,154 @@
+"""`check_cached` names what is wrong with a layer that keeps keys and values, and accepts the rest.
+
+Its mistakes are planted here, since they are layers and no single functions.
+"""
+
+import math
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.practice.rooms import BY_BEHAVIOUR, ROOMS
+from tutorial_lib import checks
+from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer
+from tutorial_lib.variants.cache import KVCache, decode_step
+
+[NAME] = BY_BEHAVIOUR
+PLANTED = ROOMS["14_kv_cache"].MISTAKES[NAME]
+
+
+def said(step, empty, capsys, **options):
+    """The sentences of the account, each on one line."""
+    checks.check_cached(step, empty, **options)
+    return capsys.readouterr().out.replace("\n    ", " ").splitlines()
+
+
+@pytest.mark.parametrize("mistake", PLANTED, ids=lambda mistake: mistake.name)
+def test_a_planted_mistake_is_named_and_said_how_to_mend(mistake, capsys):
+    first, seen, last = said(*mistake.function(), capsys)
+    assert first == f"✗ cached: {mistake.says}."
+    assert last == f"  {mistake.mend}"
+    assert seen.startswith("  ")
+    assert seen.endswith(".")
+
+
+def test_every_planted_mistake_is_another():
+    assert len({mistake.says for mistake in PLANTED}) == len({m.name for m in PLANTED}) == 17
+
+
+def by_lists(params):
+    """A layer of Python's own lists, a query at a time, that grows in place."""
+
+    def empty(room, *, batch=(), pad=None):
+        pads = np.zeros(batch, int) if pad is None else pad
+        index = list(np.ndindex(*batch))
+        return {at: SimpleNamespace(K=[], V=[], pad=int(pads[at])) for at in index}
+
+    def row(x, kept):
+        q, k, v = (np.einsum("m,hmd->hd", x, W) for W in (params.W_Q, params.W_K, params.W_V))
+        kept.K.append(k)
+        kept.V.append(v)
+        K, V = (np.stack(rows[kept.pad :] or [0 * rows[0]]) for rows in (kept.K, kept.V))
+        powers = np.exp(np.einsum("hd,shd->hs", q, K) / math.sqrt(q.shape[-1]))
+        return np.einsum("hs,shv->hv", powers / powers.sum(-1, keepdims=True), V).ravel()
+
+    def step(X, cache):
+        rows = [[row(x, cache[at]) for x in X[at]] for at in cache]
+        return np.reshape(rows, (*X.shape[:-1], -1)) @ params.W_O, cache
+
+    return step, empty
+
+
+def windowed(width, params, **types):
+    """The library's layer with a window of keys, rightly counted."""
+
+    def mask(cache, T):
+        S = cache.length + T
+        return cache.mask(T) & ~np.tri(T, S, k=cache.length - width, dtype=bool)
+
+    return cached_layer(mask=mask)
+
+
+def plain(params):
+    """The layer of chapter 06, which knows no places."""
+    empty = partial(KVCache.empty, params)
+    return (lambda X, cache: decode_step(X, params, cache)), empty
+
+
+def single(params_32):
+    """The same in single precision."""
+    step, empty = plain(params_32)
+    return (lambda X, cache: step(X.astype(np.float32), cache)), empty
+
+
+@pytest.mark.parametrize("make", [plain, by_lists, *(partial(windowed, n) for n in (1, 2, 4))])
+def test_a_right_layer_is_right(make, params, capsys):
+    first, second = said(*make(params), capsys)
+    assert first == "✓ cached: right on"
+    assert second == "  pieces of 1, 2, 3 and 7; room to spare; a batch; padding at the left."
+
+
+def test_a_layer_that_knows_places_is_right(capsys):
+    assert said(*cached_layer(), capsys)[0] == "✓ cached: right on"
+
+
+def test_a_layer_in_single_precision_is_right(params_32, capsys):
+    assert said(*single(params_32), capsys)[0] == "✓ cached: right on"
+
+
+def test_another_width_is_asked_with_inputs_of_that_width(capsys):
+    example = checks_example()
+    step, empty = plain(example.params)
+    assert said(step, empty, capsys, d_model=8)[0] == "✓ cached: right on"
+    assert "expected (..., T, d_model) with d_model=8" in said(step, empty, capsys)[0]
+
+
+def checks_example():
+    """The layer of Part I, whose d_model is 8."""
+    from tutorial_lib import running_example
+
+    return running_example()
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (lambda X, cache: None, "○ cached: not done yet (it returns None)."),
+        (lambda X, cache: X, "✗ cached: one piece: step returned a ndarray; expected (Y, cache)."),
+        (lambda X, cache: (X[:1], cache), "✗ cached: one piece: Y has shape (1, 12) for X of"),
+        (lambda X, cache: (X.sort() or X, cache), "✗ cached: one piece: step changed its input X"),
+        (lambda X: X, "✗ cached: one piece: step raised TypeError: "),
+    ],
+)
+def test_what_is_no_step_is_told(step, says, capsys):
+    assert said(step, lambda room, **options: None, capsys)[0].startswith(says)
+
+
+def test_a_cache_that_cannot_be_made_is_told(params, capsys):
+    step, _ = plain(params)
+    assert "one piece: empty raised TypeError: " in said(step, lambda: None, capsys)[0]
+
+
+def test_keys_kept_for_values_are_told_with_the_row(capsys):
+    def keep(cache, K, V):
+        longer = cache.append(K, V)
+        longer.rooms[1][..., : cache.length, : K.shape[-1]] = cache.K
+        return longer
+
+    step, empty = cached_layer(keep=keep, places=lambda cache, T: np.zeros(T, int))
+    [first] = said(step, empty, capsys)
+    assert first.startswith("✗ cached: pieces of 1: the row of token 1 begins ")
+    assert first.endswith("what is kept is not what one piece computes.")
+
+
+def test_a_batch_whose_sequences_are_read_as_one_is_told(params, capsys):
+    step, empty = plain(params)
+
+    def mixed(X, cache):
+        return step(X, cache) if X.ndim == 2 else step(X[::-1], cache)
+
+    assert said(mixed, empty, capsys) == [
+        "✗ cached: one piece, a batch of 2: the row of token 0 of sequence 0 differs."
+    ]

@@ -218,3 +218,11 @@ def ch13_many_devices(program):
         sums = [sum(parts) for parts in zip(*calls, strict=True)]
     right = tl.multi_head_attention(X, params, mask=mask) + b_O
     return all(same(Y, right) for Y in results)
+
+
+def ch14_kv_cache(program):
+    """The rows of a text that lie in three of nine pages, the last filled in part."""
+    rng, table, size, length = np.random.default_rng(14), [4, 1, 6], 4, 10
+    pool = rng.standard_normal((9, size, D_K))
+    left = run(program, np=np, pool=pool, table=table, size=size, length=length)
+    return same(left["K"], pool[table].reshape(-1, D_K)[:length])

@@ -1,9 +1,13 @@
 """Checks for chapter 14."""
 
-from tutorial_lib.practice.account import told
+import numpy as np
+
+from tutorial_lib.practice.account import Case, against, told
 from tutorial_lib.practice.ch14_kv_cache import feeding
 from tutorial_lib.practice.ch14_kv_cache.mistakes import MISTAKES
 from tutorial_lib.practice.mistake import named
+
+check = against(MISTAKES)
 
 
 def check_cached(step, empty, *, d_model=12):
@@ -34,3 +38,52 @@ def _told_of(found):
         return told(f"✗ cached: {found.seen}")
     mistake = named(MISTAKES["cached"], found.name)
     return told(f"✗ cached: {mistake.says}", found.seen, mistake.mend)
+
+
+def _room_mask(length, T, room):
+    return np.arange(room) <= length + np.arange(T)[:, None]
+
+
+def check_room_mask(function):
+    """Check `room_mask(length, T, room)`, exercise of chapter 14. Prints an account."""
+    cases = (
+        Case("a piece of 3 behind 4, room for 9", {"length": 4, "T": 3, "room": 9}),
+        Case("one token", {"length": 2, "T": 1, "room": 5}),
+        Case("nothing kept", {"length": 0, "T": 4, "room": 6}),
+        Case("no room to spare", {"length": 5, "T": 3, "room": 8}),
+    )
+    check("room_mask", function, _room_mask, cases)
+
+
+def _users_that_fit(free, tokens, model, bits):
+    numbers = model["layers"] * model["kv_heads"] * (model["d_k"] + model["d_v"])
+    return free * 8 // (tokens * numbers * bits)
+
+
+def check_users_that_fit(function):
+    """Check `users_that_fit(free, tokens, model, bits)`, exercise of chapter 14."""
+    shared = {"layers": 8, "d_model": 96, "heads": 12, "kv_heads": 3, "d_k": 16, "d_v": 16}
+    wider = {"layers": 5, "d_model": 64, "heads": 4, "kv_heads": 2, "d_k": 24, "d_v": 40}
+    both = {"free": 10**8, "tokens": 700, "model": wider, "bits": 8}
+    cases = (
+        Case("16 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 16}),
+        Case("4 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 4}),
+        Case("keys and values of two widths", both),
+    )
+    check("users_that_fit", function, _users_that_fit, cases)
+
+
+def _places_of_new(is_token, T):
+    return np.maximum(np.cumsum(is_token, axis=-1) - 1, 0)[..., -T:]
+
+
+def check_places_of_new(function):
+    """Check `places_of_new(is_token, T)`, exercise of chapter 14. Prints an account."""
+    padded = np.arange(6) >= np.array([2, 0, 4])[:, None]
+    cases = (
+        Case("the first piece, with padding", {"is_token": padded[:, :3], "T": 3}),
+        Case("a piece behind it", {"is_token": padded, "T": 2}),
+        Case("one word", {"is_token": padded[:2], "T": 1}),
+        Case("no padding", {"is_token": padded[1:2], "T": 4}),
+    )
+    check("places_of_new", function, _places_of_new, cases)

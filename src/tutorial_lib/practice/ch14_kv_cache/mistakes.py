@@ -253,4 +253,140 @@ _CACHED = (
     ),
 )
 
-MISTAKES = {"cached": _CACHED}
+
+def _tri(length, T, room, shift=0):
+    """The diagonal of a causal mask over the whole room, moved."""
+    return np.tri(T, room, k=length + shift, dtype=bool)
+
+
+def _places(length, T, room):
+    return np.broadcast_to(np.arange(room), (T, room))
+
+
+_ROOM_MASK = (
+    Mistake(
+        "own_piece_alone",
+        "it hides what is kept: the mask is that of the piece alone",
+        "All kept tokens come before the new ones: every query sees them.",
+        lambda length, T, room: _tri(length, T, room) & (_places(length, T, room) >= length),
+    ),
+    Mistake(
+        "no_offset",
+        "query i sees the first i + 1 keys of all: the mask has no offset",
+        "Query i is token length + i: it sees the keys up to that place.",
+        lambda length, T, room: _tri(0, T, room),
+    ),
+    Mistake(
+        "no_mask",
+        "every query sees all tokens of its piece, those behind it too",
+        "Query i sees the keys up to length + i alone.",
+        lambda length, T, room: _places(length, T, room) < length + T,
+    ),
+    Mistake(
+        "one_ahead",
+        "the offset is one too large: a query sees the token behind it",
+        "Query i sees the keys up to length + i, counted from 0.",
+        lambda length, T, room: _tri(length, T, room, 1),
+    ),
+    Mistake(
+        "itself_hidden",
+        "the offset is one too small: a query does not see its own token",
+        "Query i sees its own key too, at length + i.",
+        lambda length, T, room: _tri(length, T, room, -1),
+    ),
+    Mistake(
+        "corner_of_the_room",
+        "the diagonal ends in the last corner of the room, so empty rows are seen",
+        "It ends at length + T - 1, the last token: behind that the room is empty.",
+        lambda length, T, room: causal_mask(T, room),
+    ),
+)
+
+
+def _users(free, tokens, model, bits, numbers=None, layers=None):
+    """How many caches fit, if a token has so many numbers in each of so many layers."""
+    numbers = model["kv_heads"] * (model["d_k"] + model["d_v"]) if numbers is None else numbers
+    layers = model["layers"] if layers is None else layers
+    return int(free * 8 // (tokens * layers * numbers * bits))
+
+
+_USERS_THAT_FIT = (
+    Mistake(
+        "keys_alone",
+        "it counts the keys and forgets the values",
+        "A token leaves both in every layer: d_k + d_v numbers for each head.",
+        lambda free, tokens, model, bits: _users(
+            free, tokens, model, bits, numbers=model["kv_heads"] * model["d_k"]
+        ),
+    ),
+    Mistake(
+        "query_heads",
+        "it counts a key and a value for each query head",
+        "Kept are those of the key heads: kv_heads, which query heads share.",
+        lambda free, tokens, model, bits: _users(
+            free, tokens, model, bits, numbers=model["heads"] * (model["d_k"] + model["d_v"])
+        ),
+    ),
+    Mistake(
+        "width_of_the_model",
+        "it counts 2 · d_model numbers a layer, which holds only where no heads are shared",
+        "Count heads: kv_heads · (d_k + d_v).",
+        lambda free, tokens, model, bits: _users(
+            free, tokens, model, bits, numbers=2 * model["d_model"]
+        ),
+    ),
+    Mistake(
+        "one_layer",
+        "it counts one layer",
+        "Each layer keeps keys and values of its own: multiply by layers.",
+        lambda free, tokens, model, bits: _users(free, tokens, model, bits, layers=1),
+    ),
+    Mistake(
+        "bits_for_bytes",
+        "it takes bits for bytes",
+        "A byte has 8 bits: divide by 8.",
+        lambda free, tokens, model, bits: _users(free, tokens, model, 8 * bits),
+    ),
+)
+
+
+def _counted(is_token):
+    """How many words each sequence has, up to each place and with it."""
+    return np.cumsum(is_token, axis=-1)
+
+
+_PLACES_OF_NEW = (
+    Mistake(
+        "padding_counted",
+        "padding is counted: all sequences get the same places",
+        "Count the words of each sequence, is_token, and not its columns.",
+        lambda is_token, T: np.broadcast_to(
+            np.arange(is_token.shape[-1] - T, is_token.shape[-1]), (len(is_token), T)
+        ),
+    ),
+    Mistake(
+        "begun_anew",
+        "the places of each piece begin at 0",
+        "The words that are kept come first: count them too, and cut off the last T at the end.",
+        lambda is_token, T: np.maximum(_counted(is_token[..., -T:]) - 1, 0),
+    ),
+    Mistake(
+        "from_1",
+        "the first word stands at place 1",
+        "Take 1 away: the sum up to the first word is 1, and its place is 0.",
+        lambda is_token, T: _counted(is_token)[..., -T:],
+    ),
+    Mistake(
+        "padding_below_0",
+        "padding stands at place -1, which is the last row of a table of places",
+        "Give padding place 0: np.maximum(..., 0).",
+        lambda is_token, T: (_counted(is_token) - 1)[..., -T:],
+    ),
+)
+
+MISTAKES = {
+    "cached": _CACHED,
+    "room_mask": _ROOM_MASK,
+    "users_that_fit": _USERS_THAT_FIT,
+    "places_of_new": _PLACES_OF_NEW,
+}

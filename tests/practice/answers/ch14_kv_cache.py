@@ -1,0 +1,143 @@
+"""The answers of chapter 14, computed."""
+
+import numpy as np
+
+from tests import oracle
+from tutorial_lib import (
+    causal_mask,
+    init_params,
+    multi_head_attention,
+    projection,
+    running_example,
+    trace,
+)
+from tutorial_lib.counting import cache_bytes
+from tutorial_lib.onepass import attend_rows, last_keys
+from tutorial_lib.variants.cache import KVCache, decode_step, merge_heads
+
+
+def _drawn(*shape):
+    return np.random.default_rng(0).standard_normal(shape)
+
+
+def projections_without_a_cache():
+    """Run a layer on 1, 2, … 64 words, and count the rows that are projected to keys."""
+    params = init_params(np.random.default_rng(0), d_model=4, n_heads=1)
+    X, rows = _drawn(64, 4), 0
+    for t in range(1, 65):
+        rows += trace(X[:t], params, mask=causal_mask(t)).K.shape[-2]
+    return rows
+
+
+def rows_without_a_mask():
+    """Read the running example with its mask and without one."""
+    example = running_example()
+    right = trace(example.X, example.params, mask=example.mask).Y
+    wrong = np.abs(trace(example.X, example.params).Y - right).max(axis=-1) > 1e-9
+    words = [word for word, moved in zip(example.tokens, wrong, strict=True) if moved]
+    return {
+        "All three": words == ["dogs", "that", "bark"],
+        "Those of *dogs* and *that*": words == ["dogs", "that"],
+        "That of *bark* alone": words == ["bark"],
+        "None: a mask is needed only in training": not words,
+    }
+
+
+def tokens_that_weigh_as_much():
+    """Divide the bytes of the parameters by those that a token leaves, to hundreds."""
+    a_token = cache_bytes(n_layers=32, n_kv_heads=32, d_k=128, d_v=128, itemsize=2)
+    billion = 6.74
+    return round(billion * 10**9 * 2 / a_token, -2)
+
+
+def why_keys_may_be_kept():
+    """Add a word to a text, and compare the second layer's keys of the old words."""
+    rng, X = np.random.default_rng(0), _drawn(6, 12)
+    first, second = (init_params(rng, d_model=12, n_heads=3) for _ in range(2))
+
+    def keys(T, masked):
+        mask = causal_mask(T) if masked else None
+        return projection.project_heads(multi_head_attention(X[:T], first, mask=mask), second.W_K)
+
+    stay = {
+        masked: np.allclose(keys(6, masked)[:, :5], keys(5, masked)) for masked in (True, False)
+    }
+    weights = trace(X, first, mask=causal_mask(6)).weights[:, 5, :5]
+    return {
+        "W_K does not change while it writes, and that alone is enough": stay[False],
+        "A new word gives old keys no weight": not weights.any(),
+        "With a causal mask no old row of the first layer changes when a word is added": (
+            stay[True] and not stay[False]
+        ),
+        "It may not: only the first layer's keys stay as they are": not stay[True],
+    }
+
+
+def mask_of_a_piece():
+    """Read five words, then three with each mask, and compare with one pass."""
+    params = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
+    X = _drawn(8, 12)
+    right = oracle.mha(X, params, mask=causal_mask(8))[5:]
+    _, cache = decode_step(X[:5], params, KVCache.empty(params, 8))
+    Q, K, V = (projection.project_heads(X[5:], W) for W in (params.W_Q, params.W_K, params.W_V))
+    cache = cache.append(K, V)
+
+    def gives(mask):
+        fits = mask is None or mask.shape == (3, cache.length)
+        seen = mask if fits else causal_mask(3, cache.length)
+        heads = oracle.scaled_dot_product_attention(Q, cache.K, cache.V, seen)
+        return fits and np.allclose(
+            oracle.project_out(oracle.concat_heads(heads), params.W_O), right
+        )
+
+    return {
+        "`causal_mask(3, 8)`": gives(causal_mask(3, 8)),
+        "`causal_mask(3)`": gives(causal_mask(3)),
+        "`np.tri(3, 8, dtype=bool)`": gives(np.tri(3, 8, dtype=bool)),
+        "None: all eight words are there when the piece is read": gives(None),
+    }
+
+
+def pages_that_are_shared():
+    """Cut two texts into pages of 16 words, and count those that both have."""
+    texts = [[*range(40), *(name + str(n) for n in range(20))] for name in "ab"]
+    pages = [[tuple(text[:end]) for end in range(16, len(text) + 1, 16)] for text in texts]
+    return len(set(pages[0]) & set(pages[1]))
+
+
+def how_parts_are_merged():
+    """Let a query attend to two halves of its keys, with sums of powers 6 and 2."""
+    scores = np.log([4.0, 2.0, 0.5, 1.5])
+    Q, K, V = np.ones((1, 1)), scores[:, None], _drawn(4, 7)
+    every = last_keys(1, 2, causal=False)
+    first, second = (attend_rows(Q, K[s], V[s], every, 64) for s in np.s_[:2, 2:])
+    assert np.allclose(np.exp([first[1].item(), second[1].item()]), [6, 2])
+    right = oracle.scaled_dot_product_attention(Q, K, V)
+    assert np.allclose(merge_heads(*map(np.stack, zip(first, second, strict=True))), right)
+
+    def gives(one, other):
+        return np.allclose(one * first[0] + other * second[0], right)
+
+    return {
+        "The mean of what the two devices found": gives(1 / 2, 1 / 2),
+        "What the first found: its sum is larger": gives(1, 0),
+        "The sum of what the two found": gives(1, 1),
+        "3/4 of what the first found and 1/4 of what the second found": gives(3 / 4, 1 / 4),
+    }
+
+
+def what_a_view_shows():
+    """Cut five rows out of a room of nine, and write the sixth."""
+    room = np.zeros((2, 9, 4))
+    K = room[:, :5]
+    before = K.copy()
+    room[:, 5] = 7.0
+    shared = np.shares_memory(K, room)
+    return {
+        "K gets a sixth row": K.shape[1] == 6,
+        "Its last row becomes 7": bool((K[:, -1] == 7).all()),
+        "K shows what it showed, and is still a view of the same memory": (
+            np.array_equal(K, before) and shared
+        ),
+        "K was a copy from the start, so nothing": not shared,
+    }

@@ -1,0 +1,62 @@
+"""Right answers of chapter 14 in other ways, and too narrow ones."""
+
+import numpy as np
+
+import tutorial_lib as tl
+from tutorial_lib.counting import cache_bytes
+
+
+def mask_cut_into_the_room(length, T, room):
+    mask = np.zeros((T, room), bool)
+    mask[:, : length + T] = tl.causal_mask(T, length + T)
+    return mask
+
+
+def mask_row_by_row(length, T, room):
+    return np.array([[place <= length + i for place in range(room)] for i in range(T)])
+
+
+def users_by_bytes(free, tokens, model, bits):
+    names = {"n_layers": "layers", "n_kv_heads": "kv_heads", "d_k": "d_k", "d_v": "d_v"}
+    shape = {name: model[field] for name, field in names.items()}
+    return int(free // (tokens * cache_bytes(**shape, itemsize=bits / 8)))
+
+
+def users_of_equal_widths(free, tokens, model, bits):
+    return free * 8 // (tokens * bits * 2 * model["layers"] * model["kv_heads"] * model["d_k"])
+
+
+def places_by_padding(is_token, T):
+    pad = (~is_token).sum(axis=-1, keepdims=True)
+    S = is_token.shape[-1]
+    return np.clip(np.arange(S - T, S) - pad, 0, None)
+
+
+def places_in_loops(is_token, T):
+    rows = [[max(0, sum(row[: end + 1]) - 1) for end in range(len(row))] for row in is_token]
+    return np.array(rows)[:, -T:]
+
+
+VARIANTS = [
+    ("room_mask", "the causal mask, cut into the room", mask_cut_into_the_room),
+    ("room_mask", "a row at a time", mask_row_by_row),
+    ("room_mask", "tri", lambda length, T, room: np.tri(T, room, length, dtype=bool)),
+    ("users_that_fit", "bytes a token", users_by_bytes),
+    ("places_of_new", "columns less padding", places_by_padding),
+    ("places_of_new", "sums in loops", places_in_loops),
+]
+
+
+NARROW = [
+    (
+        "room_mask",
+        "one token alone",
+        lambda length, T, room: np.broadcast_to(np.arange(room) <= length, (T, room)),
+    ),
+    ("users_that_fit", "keys as wide as values", users_of_equal_widths),
+    (
+        "places_of_new",
+        "no padding",
+        lambda is_token, T: np.arange(is_token.shape[-1])[None, -T:] + 0 * is_token[:, -T:],
+    ),
+]

@@ -1,8 +1,18 @@
-"""What attention costs, counted from shapes alone: flop, and bytes that have to move."""
+"""What attention costs, counted from shapes alone: flop, bytes that have to move, bytes to keep."""
 
 import math
+from collections import Counter
+from itertools import cycle, islice
 
 from tutorial_lib.errors import ShapeError, require_length
+
+LAYERS = {  # what a kind of layer keeps, and the field of a model that says how much
+    "full": "kv_heads",  # a key and a value of every token
+    "window": "window",  # the same of the newest tokens
+    "latent": "latent",  # a latent of every token, and its keys' turned part
+    "state": "state",  # one table a head, however long the text is
+    "both": "kv_heads",  # nothing: a layer that reads both ways makes all keys anew
+}
 
 
 def attention_flop(Q, K, V):
@@ -115,6 +125,72 @@ def require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize):
         )
 
 
+def kept_numbers(model):
+    """Count the numbers that a model keeps of a text while it writes on.
+
+    Introduced in chapter 14.
+
+    Parameters
+    ----------
+    model : dict, an entry of facts("models") or one with the same fields: `layers`, `pattern`,
+        `kv_heads`, `d_k`, `d_v`, and `window`, `latent` or `state` where its pattern names them
+
+    Returns
+    -------
+    growing, windowed, fixed : of each token; of each token in the window; once for the whole text
+
+    Raises
+    ------
+    ValueError : no pattern, a kind of layer that is none of LAYERS, or a field that it lacks
+
+    >>> kept_numbers({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7})
+    (66, 0, 0)
+    """
+    require_model(model)
+    count = Counter(islice(cycle(model["pattern"]), model["layers"]))
+    heads = model["kv_heads"] * (model["d_k"] + model["d_v"])
+    growing, windowed, fixed = count["full"] * heads, count["window"] * heads, 0
+    if "latent" in count:
+        growing += count["latent"] * (model["latent"]["rank"] + model["latent"]["turned"])
+    if "state" in count:
+        state = model["state"]
+        tables = state["heads"] * state["d_k"] * state["d_v"]
+        fixed = count["state"] * (tables + state["channels"] * (state["convolution"] - 1))
+    return growing, windowed, fixed
+
+
+def model_cache_bytes(model, tokens, *, itemsize=2):
+    """Count the bytes that a model keeps of one text of so many tokens.
+
+    Introduced in chapter 14.
+
+    Parameters
+    ----------
+    model : dict, as `kept_numbers` reads it
+    tokens : int, 0 or more
+    itemsize : bytes of a number; half a byte for 4 bits
+
+    Returns
+    -------
+    bytes : a whole number, unless `itemsize` is a fraction
+
+    Raises
+    ------
+    ValueError : a model that `kept_numbers` refuses, tokens below 0, or no size
+
+    >>> model_cache_bytes({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}, 5)
+    660
+    """
+    growing, windowed, fixed = kept_numbers(model)
+    if tokens < 0 or itemsize <= 0:
+        raise ValueError(
+            f"tokens={tokens} and itemsize={itemsize}; expected 0 tokens or more, and a number of "
+            f"more than 0 bytes. Give 2 for 16 bits."
+        )
+    seen = min(tokens, model.get("window", 0))
+    return itemsize * (growing * tokens + windowed * seen + fixed)
+
+
 def require_attention(Q, K, V):
     """Require queries, keys and values that fit one another.
 
@@ -136,4 +212,25 @@ def require_attention(Q, K, V):
             f"Q, K and V have shapes {shapes[0]}, {shapes[1]} and {shapes[2]}; expected "
             f"(..., T, d_k), (..., S, d_k) and (..., S, d_v). Make the widths of queries and "
             f"keys agree, and the numbers of keys and values."
+        )
+
+
+def require_model(model):
+    """Require that the layers of a model say what they keep.
+
+    Raises
+    ------
+    ValueError : no pattern, a kind of layer that is none of LAYERS, or a field that it lacks
+    """
+    name, pattern = model.get("name", "the model"), model.get("pattern")
+    if not pattern or not set(pattern) <= set(LAYERS):
+        raise ValueError(
+            f"{name} has the pattern {pattern!r}; expected a list of kinds of layers out of "
+            f"{', '.join(LAYERS)}, which is repeated through its layers."
+        )
+    needed = {"layers", "kv_heads", "d_k", "d_v", *(LAYERS[kind] for kind in pattern)}
+    if missing := sorted(needed - set(model)):
+        raise ValueError(
+            f"{name} lacks {', '.join(missing)}; its pattern {pattern} needs "
+            f"{', '.join(sorted(needed))}. Add what is missing."
         )

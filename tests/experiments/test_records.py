@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from functools import partial
-from itertools import combinations
+from itertools import combinations, cycle, islice
 
 import numpy as np
 import pytest
@@ -27,6 +27,7 @@ from experiments import (
 from experiments.measuring import MIB, SIZES, Size
 from tests.experiments.test_measuring import RECORDS
 from tools.chapters import ROOT
+from tutorial_lib.counting import kept_numbers
 from tutorial_lib.records import facts
 
 REFERENCES = {  # ratio -> the row that it is over
@@ -234,17 +235,130 @@ def test_accuracies_are_shares_with_four_decimals():
     assert all(((a >= 0) & (a <= 1) & (a == a.round(4))).all() for a in found)
 
 
-def test_the_facts_of_a_model_agree_with_one_another():
-    for model in facts("models")["models"]:
-        assert model["heads_times_d_k"] == model["heads"] * model["d_k"]
-        assert model["heads"] % model["kv_heads"] == 0
-        named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
-        assert {2000 + int(year) for year in named} <= {model["year"]}, model["name"]
+MODELS = facts("models")["models"]
+SOURCE = r"https://github\.com/[^/]+/[^/]+/blob/[0-9a-f]{40}/\S+( \(.+\))?|arXiv:\d{4}\.\d{5}, .+"
+WHOLE = ("year", "layers", "d_model", "heads", "d_k", "d_v", "kv_heads", "heads_times_d_k")
+WORDS = ("name", "source", "licence", "source_kind")
+MAY = ("pattern", "window", "context", "parameters", "parameters_sum", "also", "note")
+PARTS = {  # field that an entry may have -> its parts
+    "latent": {"rank", "turned"},
+    "state": {"heads", "d_k", "d_v", "channels", "convolution"},
+    "positions": {"kind", "places", "base", "turned", "stretched"},
+}
+PARTED = ("window", "latent", "state")
+POSITIONS = {"learned", "rope", "alibi", "none"}
+
+
+def faults(model):
+    """Say what is wrong in an entry of the models, a sentence each."""
+    told = [f"no {field}" for field in (*WHOLE, *WORDS) if field not in model]
+    if told:
+        return told
+    told += [f"unknown {each}" for each in set(model) - {*WHOLE, *WORDS, *MAY, *PARTS}]
+    for field, parts in PARTS.items():
+        told += [f"unknown {field}.{part}" for part in set(model.get(field, ())) - parts]
+    told += [f"{name} is no whole number" for name in WHOLE if type(model[name]) is not int]
+    if model["heads_times_d_k"] != model["heads"] * model["d_k"]:
+        told.append("heads_times_d_k is not what its heads give")
+    if model["heads"] % model["kv_heads"]:
+        told.append("kv_heads do not share its heads evenly")
+    if model.get("parameters") != eval(model.get("parameters_sum", "None")):
+        told.append("parameters are not their sum")
+    sources = [model["source"], *([model["also"]] if "also" in model else [])]
+    told += [f"{each} names no commit" for each in sources if not re.fullmatch(SOURCE, each)]
+    return told + misfits(model)
+
+
+def misfits(model):
+    """Say what does not fit between the layers of an entry, its positions and its years."""
+    told, pattern = [], set(model.get("pattern", ()))
+    if pattern:
+        try:
+            kept_numbers(model)
+        except ValueError as error:
+            told.append(str(error))
+    told += [f"{kind} without a layer" for kind in PARTED if kind in model and kind not in pattern]
+    positions = model.get("positions", {"kind": "none"})
+    if positions["kind"] not in POSITIONS:
+        told.append(f"unknown positions {positions['kind']}")
+    if positions.get("turned", 0) > model["d_k"]:
+        told.append("more is turned than a key has")
+    named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
+    if {2000 + int(year) for year in named} - {model["year"]}:
+        told.append("its year is not its paper's")
+    return told
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model["name"])
+def test_the_facts_of_a_model_agree_with_one_another(model):
+    assert faults(model) == []
+
+
+WRONG = [
+    ("GPT-2 small", {"d_k": 96}, "heads_times_d_k is not what its heads give"),
+    ("Llama 2 70B", {"kv_heads": 7}, "kv_heads do not share its heads evenly"),
+    ("Llama 2 70B", {"kvheads": 8}, "unknown kvheads"),
+    ("Llama 2 70B", {"d_model": 8192.0}, "d_model is no whole number"),
+    ("Llama 2 7B", {"parameters": 7_000_000_000}, "parameters are not their sum"),
+    ("Llama 2 7B", {"source": "https://huggingface.co/meta-llama"}, "names no commit"),
+    ("GPT-2 small", {"also": "https://github.com/a/b/blob/main/c.py"}, "names no commit"),
+    ("GPT-2 small", {"positions": {"kind": "learnt"}}, "unknown positions learnt"),
+    ("Llama 3 8B", {"positions": {"kind": "rope", "turned": 256}}, "more is turned than a key"),
+    ("Llama 3 8B", {"positions": {"kind": "rope", "theta": 500_000}}, "unknown positions.theta"),
+    ("DeepSeek-V3", {"latent": {"rank": 512, "turned": 64, "v": 1}}, "unknown latent.v"),
+    ("Mistral 7B", {"pattern": ["full"]}, "window without a layer"),
+    ("Llama 3 8B", {"pattern": ["window"]}, "Llama 3 8B lacks window"),
+    ("PaLM 540B", {"year": 2021}, "its year is not its paper's"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "told"), WRONG)
+def test_a_wrong_entry_of_a_model_is_told_by_name(name, change, told):
+    [model] = [model for model in MODELS if model["name"] == name]
+    [found] = faults(model | change)
+    assert told in found
+
+
+def test_an_entry_that_lacks_a_width_or_a_source_is_told():
+    model = {field: value for field, value in MODELS[0].items() if field not in ("d_v", "source")}
+    assert faults(model) == ["no d_v", "no source"]
+
+
+DEFAULTS = {  # entry -> the class of transformers whose defaults name its checkpoint
+    "GPT-2 small": "GPT2LMHeadModel",
+    "Llama 2 7B": "LlamaForCausalLM",
+    "Mistral 7B": "MistralForCausalLM",
+    "Falcon 7B": "FalconForCausalLM",
+    "gpt-oss-120b": "GptOssForCausalLM",
+    "DeepSeek-V3": "DeepseekV3ForCausalLM",
+    "Qwen3-Next 80B": "Qwen3NextForCausalLM",
+}
+KINDS = {"sliding_attention": "window", "full_attention": "full", "linear_attention": "state"}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_an_entry_has_the_sizes_of_the_class_that_loads_its_checkpoint(name):
+    kind = getattr(pytest.importorskip("transformers"), DEFAULTS[name])
+    [model] = [model for model in MODELS if model["name"] == name]
+    config = kind.config_class()
+    assert model["layers"] == config.num_hidden_layers
+    assert model["d_model"] == config.hidden_size
+    assert model["heads"] == config.num_attention_heads
+    assert model.get("window") == getattr(config, "sliding_window", None)
+    if found := getattr(config, "layer_types", None):
+        assert [KINDS[each] for each in found] == pattern_of(model)
+    with torch.device("meta"):
+        numbers = sum(parameter.numel() for parameter in kind(config).parameters())
+    assert abs(numbers / model["parameters"] - 1) < 1e-6  # V3's gates: a buffer, or a parameter
+
+
+def pattern_of(model):
+    return list(islice(cycle(model["pattern"]), model["layers"]))
 
 
 def test_facts_read_in_one_file_name_one_commit_of_it():
     commits = {}
-    for entry in [*facts("models")["models"], *facts("quoted")["numbers"]]:
+    for entry in [*MODELS, *facts("quoted")["numbers"]]:
         if found := re.match(
             r"https://github\.com/(.+?)/blob/([0-9a-f]{40})/([^ #?]+)", entry["source"]
         ):

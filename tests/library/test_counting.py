@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from tutorial_lib import ShapeError
-from tutorial_lib.counting import attention_bytes, attention_flop, cache_bytes
+from tutorial_lib.counting import (
+    attention_bytes,
+    attention_flop,
+    cache_bytes,
+    kept_numbers,
+    model_cache_bytes,
+)
+from tutorial_lib.records import facts
 from tutorial_lib.variants.cache import KVCache
 
 
@@ -87,3 +94,76 @@ def test_bytes_of_a_cache_are_those_that_a_cache_grows_by(params):
 def test_a_cache_that_cannot_be_is_not_counted(error, says, wrong):
     with pytest.raises(error, match=says):
         cache_bytes(**{"n_layers": 6, "n_kv_heads": 3, "d_k": 4, "d_v": 7, "itemsize": 2, **wrong})
+
+
+HEADS = {"layers": 5, "kv_heads": 3, "d_k": 4, "d_v": 7}
+KEPT = {  # pattern of the layers -> (growing, windowed, fixed), counted token by token
+    ("full",): (5 * 3 * 11, 0, 0),
+    ("window",): (0, 5 * 3 * 11, 0),
+    ("window", "full"): (2 * 3 * 11, 3 * 3 * 11, 0),
+    ("latent",): (5 * (13 + 2), 0, 0),
+    ("state", "state", "latent"): (13 + 2, 0, 4 * (6 * 8 * 9 + 17 * 3)),
+    ("both",): (0, 0, 0),
+}
+PARTS = {
+    "window": 6,
+    "latent": {"rank": 13, "turned": 2},
+    "state": {"heads": 6, "d_k": 8, "d_v": 9, "channels": 17, "convolution": 4},
+}
+
+
+@pytest.mark.parametrize("pattern", KEPT, ids="-".join)
+def test_each_kind_of_layer_keeps_what_it_says(pattern):
+    model = HEADS | PARTS | {"pattern": list(pattern)}
+    growing, windowed, fixed = kept_numbers(model)
+    assert (growing, windowed, fixed) == KEPT[pattern]
+    for tokens in (0, 1, 6, 7, 100):
+        one_by_one = fixed + sum(growing + windowed * (t < 6) for t in range(tokens))
+        assert model_cache_bytes(model, tokens) == 2 * one_by_one
+        assert model_cache_bytes(model, tokens, itemsize=0.5) == one_by_one / 2
+
+
+PUBLISHED = {  # bytes of each token in 16 bits: without end, in the window; and once
+    "GPT-2 small": (36_864, 0, 0),
+    "PaLM 540B": (120_832, 0, 0),
+    "Llama 2 7B": (524_288, 0, 0),
+    "Llama 2 70B": (327_680, 0, 0),
+    "Mistral 7B": (0, 131_072, 0),
+    "Falcon 7B": (8_192, 0, 0),
+    "Llama 3 8B": (131_072, 0, 0),
+    "Llama 3.1 405B": (516_096, 0, 0),
+    "DeepSeek-V3": (70_272, 0, 0),
+    "gpt-oss-120b": (36_864, 36_864, 0),
+    "Qwen3-Next 80B": (24_576, 0, 2 * 36 * (32 * 128 * 128 + 3 * 8192)),
+}
+
+
+def test_published_models_keep_the_bytes_that_their_configurations_give():
+    models = {model["name"]: model for model in facts("models")["models"]}
+    for name, bytes_kept in PUBLISHED.items():
+        assert tuple(2 * n for n in kept_numbers(models[name])) == bytes_kept, name
+    llama = models["Llama 2 7B"]
+    crossing = 2 * llama["parameters"] / 524_288
+    assert round(crossing, -2) == 25_700
+    assert model_cache_bytes(llama, int(crossing) + 1) > 2 * llama["parameters"]
+
+
+LACKING = [
+    ({"pattern": None}, "the model has the pattern None"),
+    ({"pattern": []}, "expected a list of kinds of layers out of full, window, latent, state"),
+    ({"pattern": ["full", "ring"]}, "has the pattern .'full', 'ring'."),
+    ({"pattern": ["window"]}, "the model lacks window; its pattern"),
+    ({"pattern": ["full", "state"], "name": "M"}, "M lacks state; its pattern"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), LACKING)
+def test_a_model_that_does_not_say_what_it_keeps_is_refused(change, told):
+    with pytest.raises(ValueError, match=told):
+        kept_numbers(HEADS | change)
+
+
+@pytest.mark.parametrize(("tokens", "itemsize"), [(-1, 2), (5, 0)])
+def test_a_cache_of_less_than_nothing_is_refused(tokens, itemsize):
+    with pytest.raises(ValueError, match=f"tokens={tokens} and itemsize={itemsize}; expected 0"):
+        model_cache_bytes(HEADS | {"pattern": ["full"]}, tokens, itemsize=itemsize)

@@ -1,0 +1,235 @@
+// The byte calculator: a model, its users and their tokens give the bytes of a cache, and a picture
+// of them beside the weights.
+
+import { all, define } from "../../shared.js";
+import { Exhibit } from "../exhibit.js";
+
+const OWN = "my own";
+const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+const SHORT = { "": 1, k: 2 ** 10, m: 2 ** 20 };
+// The picture ends at 10 ** 3 bytes below, at 10 ** 16 above, and at 2 ** 20 tokens on the right.
+const height = (bytes) => (100 * (16 - Math.min(Math.max(Math.log10(bytes), 3), 16))) / 13;
+const along = (tokens) => (100 * Math.log2(tokens)) / 20;
+
+const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 });
+// Three digits that count, never as a power of ten.
+const rounded = (number) =>
+  Number(number.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 20 });
+const size = (bytes) => {
+  const power = Math.min(Math.max(Math.floor(Math.log10(bytes) / 3), 0), UNITS.length - 1);
+  return `${rounded(bytes / 1000 ** power)} ${UNITS[power]}`;
+};
+const refuse = (words) => {
+  throw new RangeError(words);
+};
+const several = (count, name) => `${whole(count)} ${name}${count == 1 ? "" : "s"}`;
+
+// A number as it is typed: 32768, 32,768, 1e3, 32k; nothing, if it is none.
+const typed = (text) => {
+  const [, digits, unit] =
+    text.replace(/[,\s]/g, "").match(/^(\d+\.?\d*(?:e\d+)?|\.\d+)([km]?)$/i) || [];
+  return digits && Number(digits) * SHORT[unit.toLowerCase()];
+};
+
+class ByteCalculator extends Exhibit {
+  constructor(element) {
+    super(element);
+    this.fields = new Map(all(element, "[data-key]").map((one) => [one.dataset.key, one]));
+    this.sliders = all(element, "[data-slides]");
+    this.own = element.querySelector("[data-own]");
+    this.curve = element.querySelector("polyline");
+    this.line = element.querySelector(".tl-weigh");
+    [this.name, this.dot] = all(element, ".tl-plot > b");
+    this.sums = all(element, ".tl-sums td");
+    this.title = element.querySelector(".tl-sums tr:nth-child(2) th");
+    this.models = new Map(all(element, "tr[data-kept]").map((row) => [
+      row.firstElementChild.textContent,
+      row.dataset.kept.split(" ").map(Number),
+    ]));
+    this.first = Object.fromEntries([...this.fields].map(([key, one]) => [
+      key,
+      this.read(key, one.defaultValue ?? one.querySelector("[selected]").value),
+    ]));
+    this.paint({ ...this.first });
+    this.listen();
+  }
+
+  listen() {
+    this.fields.forEach((field, key) => {
+      field.onchange = () => this.write(key, field.value);
+      field.addEventListener("keydown", (event) => {
+        if (event.key == "Escape") this.paint(this.state);
+      });
+    });
+    this.sliders.forEach((slider) => {
+      slider.oninput = () => this.write(slider.dataset.slides, `${2 ** slider.value}`);
+    });
+    this.reset = this.element.querySelector("button");
+    this.reset.onclick = () => {
+      this.paint({ ...this.first });
+      this.say(`One user of ${this.first.model} is back. ${this.sentence()}`);
+      this.changed();
+    };
+  }
+
+  // What the text of a field means; words are thrown where it cannot be.
+  read(key, text) {
+    const { tagName, options, ariaLabel: name, dataset } = this.fields.get(key);
+    if (tagName == "SELECT") {
+      const there = [...options].map((option) => option.value);
+      if (!there.includes(text)) refuse(`${name} is “${text}”; expected ${there.join(", ")}.`);
+      return key == "model" ? text : Number(text);
+    }
+    const [least, most] = [dataset.least, dataset.most].map(Number);
+    const kind = "whole" in dataset ? "a whole number" : "a number";
+    const wanted = `expected ${kind} from ${rounded(least)} to ${whole(most)}.`;
+    const number = typed(text);
+    if (number === undefined) refuse(`${name} is “${text}”, which is no number; ${wanted}`);
+    const broken = "whole" in dataset && number % 1;
+    if (broken || number < least || number > most) refuse(`${name} is ${text}; ${wanted}`);
+    return number;
+  }
+
+  // A field or slider has a new text: the state follows, or stays as it was with the reason said.
+  write(key, text) {
+    try {
+      const next = this.sound({ ...this.state, [key]: this.read(key, text) });
+      this.paint(next);
+      this.say(this.sentence());
+      this.changed();
+    } catch (wrong) {
+      if (!(wrong instanceof RangeError)) throw wrong;
+      this.fields.get(key).ariaInvalid = true;
+      this.say(`${wrong.message} Nothing has changed.`);
+    }
+  }
+
+  // The state itself, if its bytes can be counted exactly.
+  sound(state) {
+    const exact = Number.isSafeInteger(Math.ceil(this.cache(state)));
+    return exact ? state : refuse("That is more bytes than can be counted; expected fewer.");
+  }
+
+  // What the model of a state keeps: of a token, of one in the window, the window, once; and its
+  // parameters, and how many places it has learned, if it learns any.
+  kept(state) {
+    if (state.model != OWN) return this.models.get(state.model);
+    const widths = state.d_k + state.d_v;
+    const growing = state.layers * state.heads * widths;
+    return [growing, 0, 0, 0, 1e9 * state.billions, 0];
+  }
+
+  cache(state, tokens = state.tokens) {
+    const [growing, windowed, window, fixed] = this.kept(state);
+    const numbers = growing * tokens + windowed * Math.min(tokens, window) + fixed;
+    return (numbers * state.users * state.bits) / 8;
+  }
+
+  weights(state) {
+    return (this.kept(state)[4] * state.weights) / 8;
+  }
+
+  // From so many tokens on the cache is the larger; Infinity, if it never is.
+  crossing(state) {
+    const [growing, windowed, window, fixed] = this.kept(state);
+    const room = (8 * this.weights(state)) / (state.users * state.bits) - fixed;
+    if (room < 0) return 0;
+    const early = Math.floor(room / (growing + windowed)) + 1;
+    if (early <= window || !windowed) return early;
+    return growing ? Math.floor((room - windowed * window) / growing) + 1 : Infinity;
+  }
+
+  sentence() {
+    const { state } = this;
+    const times = rounded(this.cache(state) / this.weights(state));
+    const crossing = this.crossing(state);
+    const each = state.users > 1 ? " each" : "";
+    let end = `It outgrows them at ${several(crossing, "token")}${each}.`;
+    if (crossing == Infinity) end = "It never outgrows them, however long the text is.";
+    const places = this.kept(state)[5];
+    const few = places && places < Math.max(state.tokens, crossing)
+      ? ` But ${state.model} has learned ${whole(places)} places only.`
+      : "";
+    const who = `The cache of ${several(state.users, "user")} at ${several(state.tokens, "token")}`;
+    return `${who} is ${size(this.cache(state))}, ${times} × the weights. ${end}${few}`;
+  }
+
+  paint(state) {
+    this.state = state;
+    this.fields.forEach((field, key) => {
+      field.value = typeof state[key] == "number" && field.type == "text"
+        ? state[key].toLocaleString("en", { maximumFractionDigits: 20 })
+        : state[key];
+      field.removeAttribute("aria-invalid");
+    });
+    this.sliders.forEach((slider) => {
+      const name = slider.dataset.slides;
+      slider.value = Math.round(Math.log2(state[name]));
+      slider.ariaValueText = several(state[name], name.slice(0, -1));
+    });
+    this.own.hidden = state.model != OWN;
+    this.draw(state);
+    this.tabulate(state);
+  }
+
+  draw(state) {
+    const points = Array.from({ length: 81 }, (_, i) => {
+      const tokens = 2 ** (i / 4);
+      return `${along(tokens).toFixed(2)},${height(this.cache(state, tokens)).toFixed(2)}`;
+    });
+    this.curve.setAttribute("points", points.join(" "));
+    const level = height(this.weights(state)).toFixed(2);
+    this.line.setAttribute("d", `M0 ${level}H100`);
+    this.name.style.top = `${level}%`;
+    this.dot.style.left = `${along(state.tokens).toFixed(2)}%`;
+    this.dot.style.top = `${height(this.cache(state)).toFixed(2)}%`;
+    this.dot.toggleAttribute("data-end", state.tokens > 2 ** 14);
+  }
+
+  tabulate(state) {
+    const exact = (bytes) => `${whole(bytes)} bytes = ${size(bytes)}`;
+    const [growing, windowed, window, fixed] = this.kept(state);
+    const of = (numbers) => whole((numbers * state.bits) / 8);
+    const parts = [
+      growing && `${of(growing)} bytes`,
+      windowed && `${of(windowed)} of each of the last ${whole(window)}`,
+      fixed && `${of(fixed)} once`,
+    ];
+    this.sums[0].textContent = parts.filter(Boolean).join(" and ");
+    this.sums[1].textContent = exact(this.cache(state));
+    this.sums[2].textContent = exact(this.weights(state));
+    const users = several(state.users, "user");
+    this.title.textContent = `cache of ${users} at ${several(state.tokens, "token")}`;
+  }
+
+  entries() {
+    return Object.entries(this.state).filter(([key, value]) => {
+      const asked = this.state.model == OWN || !this.own.contains(this.fields.get(key));
+      return asked && value != this.first[key];
+    });
+  }
+
+  put(pairs) {
+    const next = { ...this.first };
+    try {
+      for (const [key, text] of pairs) {
+        const names = [...this.fields.keys()].join(", ");
+        if (!this.fields.has(key)) refuse(`“${key}” cannot be set; expected one of ${names}.`);
+        next[key] = this.read(key, text);
+      }
+      this.paint(this.sound(next));
+    } catch (wrong) {
+      if (!(wrong instanceof RangeError)) throw wrong;
+      return wrong.message;
+    }
+  }
+
+  greet() {
+    this.say(`The numbers of the link are here. ${this.sentence()}`);
+  }
+}
+
+define("tl-bytes", (element) => {
+  const calculator = new ByteCalculator(element);
+  calculator.offer(calculator.reset.parentNode, "Link to these numbers");
+});

@@ -36,6 +36,7 @@ from tutorial_lib.models import copying
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
+from tutorial_lib.variants import cache
 
 FILE = Path(__file__).parent / "claims.txt"
 LINES = FILE.read_text(encoding="utf-8").splitlines()
@@ -51,7 +52,9 @@ GIVEN |= {"WORD": WORD, "trained": copying.run(MODEL, np.array(WORD)), "copying"
 GIVEN |= {"adam_step": adam_step, "train": train, "ENTRIES": ENTRIES}
 GIVEN |= {"even": passed(d_v=d_k)}  # even: as PyTorch's layer
 GIVEN |= {"layer": bridge.torch_mha_from_params(GIVEN["even"].params).requires_grad_(False)}
-GIVEN |= {"bridge": bridge, "parallel": parallel}
+GIVEN |= {"bridge": bridge, "parallel": parallel, "kept": cache}
+EMPTY = cache.KVCache.empty(ARRAYS["params"], T + 1, batch=ARRAYS["X"].shape[:1])
+GIVEN |= {"read": cache.decode_step(ARRAYS["X"], ARRAYS["params"], EMPTY)[1]}
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
 
 

@@ -62,7 +62,7 @@ class KVCache:
     pad : (...), numbers of padding tokens at the left of each sequence; None: none
     written : (), number of tokens of the longest view, shared by all views
 
-    Source: Pope et al. (2023), section 2.1.
+    Source: Pope et al. (2023).
     """
 
     params: object
@@ -205,7 +205,7 @@ def decode_step(X, params, cache):
     ValueError : a cache of another layer, one that was continued already, no room left, NaN or
         infinity in X
 
-    Source: Pope et al. (2023), section 2.1.
+    Source: Pope et al. (2023).
 
     >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> decode_step(np.ones((5, 12)), params, KVCache.empty(params, 6))[0].shape
@@ -271,7 +271,7 @@ def merge_heads(heads, logsumexp):
     ShapeError : parts, queries or batch axes that differ
     ValueError : NaN or infinity
 
-    Source: Ye et al. (2025), section 2.2.
+    Source: Ye et al. (2025).
 
     >>> merge_heads(np.ones((2, 3, 5, 7)), np.zeros((2, 3, 5, 1))).shape
     (3, 5, 7)
@@ -304,7 +304,7 @@ def quantise(A, bits, *, axis=-1):
     ShapeError : no such axis, an empty array
     ValueError : bits below 1 or above 8, NaN or infinity
 
-    Source: Liu et al. (2024), section 3.1.
+    Source: Liu et al. (2024).
 
     >>> quantise(np.eye(5, 4), 2)[0].max()
     np.uint8(3)

@@ -68,7 +68,9 @@ def rules():
         found[f"more:{kind}"] = f"1 {then} | 1 that clause:{kind} {then}"
         found[f"clause:{kind}"] = f"1 rest:{verb} | 1 act:{verb} the other | 1 the inner"
         found[then] = f"2 do:{kind} | 1 round:1 do:{kind} | 1 square:1 do:{kind}"
-        found[f"do:{kind}"] = f"1 rest:{verb} . next:{kind} | 1 act:{verb} whom:{kind} . next:{kind}"
+        found[f"do:{kind}"] = (
+            f"1 rest:{verb} . next:{kind} | 1 act:{verb} whom:{kind} . next:{kind}"
+        )
         found[f"whom:{kind}"] = f"2 object | 1 {reflexive}<subject"
     for depth in range(1, DEPTH + 1):
         for shape, opening, closing in (("round", "(", ")"), ("square", "[", "]")):
@@ -115,7 +117,7 @@ def _begin(rules, parts):
 
 
 def require_unambiguous(rules):
-    """Require that no two alternatives of a rule begin with one word, so that a word tells a choice.
+    """Require that no two alternatives of a rule begin with one word: each word tells its choice.
 
     Raises
     ------
@@ -280,10 +282,10 @@ def expected_surprise(*, length=LENGTH, grammar=GRAMMAR):
 
 
 def above_floor(logits, documents):
-    """Return how many nats a word a model loses above the exact surprise, a document each, (n,)."""
+    """Return how many nats a model loses above the exact surprise, (n, length), a word each."""
     targets = documents.ids[:, 1:]
     right = np.take_along_axis(softmax(logits), targets[..., None], axis=-1)[..., 0]
-    return (-np.log(right) - documents.surprise).mean(axis=1)
+    return -np.log(right) - documents.surprise
 
 
 def accuracy(logits, documents):
@@ -292,7 +294,7 @@ def accuracy(logits, documents):
     for place, name in enumerate(TASKS):
         asked = documents.task == place
         if asked.any():
-            rivals = FORMS == FORMS[targets[asked]][:, None]
+            rivals = FORMS[targets[asked]][:, None] == FORMS
             best = np.where(rivals, logits[asked], -np.inf).argmax(axis=-1)
             found[name] = float((best == targets[asked]).mean())
     return found

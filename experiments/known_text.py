@@ -36,7 +36,7 @@ from tutorial_lib import (
     project_heads,
     records,
 )
-from tutorial_lib.models import copying, grammar
+from tutorial_lib.models import copying, floor, grammar
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import LENGTH, WORDS
 
@@ -208,8 +208,8 @@ def scores(arrays, documents, arm):
 
 def judged(logits, documents):
     """Return nats above the floor, their standard error over documents, and accuracy by task."""
-    loss = grammar.above_floor(logits, documents).mean(axis=1)
-    right = {task: round(share, 4) for task, share in grammar.accuracy(logits, documents).items()}
+    loss = floor.above_floor(logits, documents).mean(axis=1)
+    right = {task: round(share, 4) for task, share in floor.accuracy(logits, documents).items()}
     error = loss.std(ddof=1) / np.sqrt(len(loss))
     return {"above_floor": digits(loss.mean()), "standard_error": digits(error), "accuracy": right}
 
@@ -249,7 +249,7 @@ def bands(arrays, arm):
     documents = drawn(LONG, length=BANDS[-1])
     ids, surprise = documents.ids[:, : reach + 1], documents.surprise[:, :reach]
     documents = grammar.Documents(ids, surprise, documents.task[:, :reach], None)
-    loss, found = grammar.above_floor(scores(arrays, documents, arm), documents), {}
+    loss, found = floor.above_floor(scores(arrays, documents, arm), documents), {}
     for low, high in pairwise(BANDS):
         part = loss[:, low:high].mean(axis=1)
         found[f"{low} to {high - 1}"] = digits(part.mean()) if high <= reach else None
@@ -391,7 +391,7 @@ def untrained(model):
 def floors():
     """Return the exact expectation of the surprise, and what the tested documents hold of it."""
     tested, long = drawn(TEST).surprise, drawn(LONG, length=BANDS[-1]).surprise
-    found = {"expected": digits(grammar.expected_surprise().mean())}
+    found = {"expected": digits(floor.expected_surprise().mean())}
     found |= {"tested": digits(tested.mean()), "tested_long": digits(long.mean())}
     return found | {"standard_error": digits(tested.mean(axis=1).std(ddof=1) / TESTED**0.5)}
 

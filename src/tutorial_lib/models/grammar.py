@@ -57,12 +57,12 @@ def rules():
     found["inner"] = "1 noun:s>clause act:s<clause | 1 noun:p>clause act:p<clause"
     found["object"] = "1 the other | 1 given:f surname | 1 given:m surname"
     found["other"] = "1 noun:s | 1 noun:p"
+    found |= {f"called:{k}": f"1 given:{k}>subject surname aside:{k}" for k in "fm"}
     words = CLASSES["pronoun"].split(), CLASSES["reflexive"].split()
     for kind, pronoun, reflexive in zip("spfm", *words, strict=True):
         verb, on = "p<subject" if kind == "p" else "s<subject", f". next:{kind}"
         then, again = f"aside:{kind}", f"{pronoun}<subject>subject do:{kind}"
         found[f"next:{kind}"] = f"6 the head | 3 called:f | 3 called:m | 4 {again}"
-        found[f"called:{kind}"] = f"1 given:{kind}>subject surname {then}"
         found[f"more:{kind}"] = f"1 {then} | 1 that clause:{kind} {then}"
         found[f"clause:{kind}"] = f"1 rest:{verb} | 1 act:{verb} the other | 1 the inner"
         found[then] = f"2 do:{kind} | 1 round:1 do:{kind} | 1 square:1 do:{kind}"

@@ -110,10 +110,8 @@ def turned(X, base=10_000.0):
     T, d_k = X.shape[-2:]
     rates = base ** (-torch.arange(0, d_k, 2, dtype=X.dtype) / d_k)
     angles = torch.arange(T, dtype=X.dtype)[:, None] * rates
-    pairs = X.unflatten(-1, (-1, 2))
-    cos, sin = angles.cos(), angles.sin()
-    first, second = pairs.unbind(-1)
-    return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).flatten(-2)
+    pairs = torch.view_as_complex(X.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
 
 def slopes(n_heads, T, dtype):
@@ -251,8 +249,7 @@ def bands(arrays, arm):
     documents = grammar.Documents(ids, surprise, documents.task[:, :reach], None)
     loss, found = floor.above_floor(scores(arrays, documents, arm), documents), {}
     for low, high in pairwise(BANDS):
-        part = loss[:, low:high].mean(axis=1)
-        found[f"{low} to {high - 1}"] = digits(part.mean()) if high <= reach else None
+        found[f"{low} to {high - 1}"] = digits(loss[:, low:high].mean()) if high <= reach else None
     return found
 
 

@@ -393,6 +393,18 @@ def floors():
     return found | {"standard_error": digits(tested.mean(axis=1).std(ddof=1) / TESTED**0.5)}
 
 
+def guesses():
+    """Return how often a surname is right that is guessed among those said before."""
+    documents = drawn(TEST)
+    found = {"the last one said": [], "one said, evenly": []}
+    for i, t in zip(*np.nonzero(documents.task == grammar.TASKS.index("surname")), strict=True):
+        ids = documents.ids[i]
+        said = [word for word in ids[: t + 1] if grammar.SURNAME[word]]
+        found["the last one said"].append(said[-1] == ids[t + 1])
+        found["one said, evenly"].append(1 / len(set(said)))
+    return {how: round(float(np.mean(right)), 4) for how, right in found.items()}
+
+
 def settings():
     """Return what all arms share."""
     return {
@@ -413,6 +425,7 @@ def main():
     """Train every arm, print a line for each, and write both files, anew behind each arm."""
     prepare()
     record = new_record(__file__, seed=SEED) | {"settings": settings(), "floor": floors()}
+    record["guessed_surnames"] = guesses()
     for arm in ARMS:
         found = measure(arm)
         record.setdefault(arm.group, {})[arm.name] = found

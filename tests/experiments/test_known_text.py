@@ -276,3 +276,11 @@ def test_a_run_trains_resumes_and_is_read_from_what_is_kept(tmp_path, monkeypatc
     known_text.main()
     assert json.dumps(written) == first
     assert re.search(r"heads, 4 heads, 4 key heads: .*rate 0.008", capsys.readouterr().out)
+
+
+def test_guesses_of_surnames_are_counted_by_hand(monkeypatch):
+    text = "Anna Kern sees Emil Lang . Anna Kern sees Emil Lang . Emil Lang".split()
+    ids = np.array([[known_text.grammar.ID[word] for word in ("<bos>", *text)]])
+    monkeypatch.setattr(known_text, "drawn", lambda _: known_text.grammar.read_documents(ids))
+    # Kern and Lang come back behind Lang, Kern; then Lang behind Lang: one of three, and halves
+    assert known_text.guesses() == {"the last one said": 0.3333, "one said, evenly": 0.5}

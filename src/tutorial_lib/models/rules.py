@@ -58,18 +58,19 @@ def _begin(rules, parts):
 
 
 def require_words(rules, words):
-    """Require that each alternative follows its weight by symbols and words, and none is empty.
+    """Require that each alternative is a weight above 0, and symbols and words behind it.
 
     Raises
     ------
     ValueError : names the rule
     """
     for symbol, rule in rules.items():
-        for _, parts in alternatives(rule):
-            if not parts:
+        for alternative in rule.split("|"):
+            weight, *parts = alternative.split() or [""]
+            if not parts or not re.fullmatch(r"[\d.]*[1-9][\d.]*", weight):
                 raise ValueError(
-                    f"an alternative of {symbol!r} holds no word; expected one at least, since a "
-                    f"choice is told by its word. Move the choice to the rule that uses {symbol!r}."
+                    f"an alternative of {symbol!r} is {alternative.strip()!r}; expected a weight "
+                    f"above 0 and what follows, since a word tells the choice. Write '1 word'."
                 )
             unknown = {name for name, _ in map(_split, parts)} - {*rules, *words}
             if unknown:
@@ -135,14 +136,14 @@ def compile_rules(rules, words, *, start="text"):
 
     Raises
     ------
-    ValueError : two alternatives of a rule can begin with one word; an alternative without a word,
-        or with one that is not in `words`; a symbol that begins with itself; a text that ends
+    ValueError : two alternatives of a rule can begin with one word; an alternative has no weight
+        or no word, or a word that is not in `words`; a symbol begins with itself; a text ends
 
     >>> rules = {"text": "3 the dog end | 1 dogs sleep text", "end": "1 sleeps text | 1 barks text"}
     >>> compile_rules(rules, ("the", "dog", "dogs", "sleep", "sleeps", "barks")).chances.shape
     (4, 6)
     """
-    require_words(rules | {"": f"1 {start}"}, words)
+    require_words(rules | {"the start": f"1 {start}"}, words)
     require_progress(rules)
     require_unambiguous(rules)
     noted = sorted(set(re.findall(r">(\w+)", " ".join(rules.values()))))

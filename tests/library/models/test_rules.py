@@ -62,10 +62,13 @@ def test_alternatives_that_hide_their_first_word_behind_a_symbol_are_refused_too
         ({"text": "1 the unicorn text"}, "'text' holds 'unicorn', which is no symbol and no word"),
         ({"text": "1 text dog | 1 the text"}, "'text' can begin with itself"),
         ({"text": "1 end dog", "end": "1 text | 1 the text"}, "'text' can begin with itself"),
-        ({"text": "1 dog text | 1"}, "an alternative of 'text' holds no word"),
+        ({"text": "1 dog text | 1"}, "an alternative of 'text' is '1'; expected a weight"),
+        ({"text": "1 dog text | "}, "an alternative of 'text' is ''; expected a weight"),
+        ({"text": "dog text"}, "an alternative of 'text' is 'dog text'; expected a weight"),
+        ({"text": "0 dog text | 1 the text"}, "an alternative of 'text' is '0 dog text'"),
         ({"text": "1 dog<one text"}, "decided by <one, which no word notes"),
         ({"text": "1 dog text | 1 the dogs"}, "the text ends behind 'dogs'"),
-        ({"begin": "1 dog begin"}, "'text', which is no symbol"),
+        ({"begin": "1 dog begin"}, "'the start' holds 'text', which is no symbol"),
     ],
 )
 def test_what_is_no_grammar_is_refused_in_a_sentence(faulty, said):

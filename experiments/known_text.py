@@ -1,0 +1,444 @@
+"""Train models on the text whose truth is known, long enough to see which curves are flat.
+
+The text is that of `models/grammar.py`, the architecture that of `copying.TinyModel`: two layers,
+each adds its output. Arms differ in their key heads, in what they know of places, or in that keys
+and values are made of a latent. All see the same documents, none of them twice, each seed in an
+order of its own. The rate is constant behind a warm-up, and what is tested is an average of the
+weights so far, so that one run tells what half of its steps would have given. A family of arms
+takes the best of three rates, by the loss on documents kept for this choice, with a seed that is
+not used again; each arm then trains from five seeds. The loss is given in nats a word above the
+exact surprise of the same documents. The first model of all is the example: the record also says
+what it loses, without training, when its keys and values are truncated, averaged or rounded.
+
+Writes src/tutorial_lib/data/results/known_text.json, anew behind each arm, and the example in half
+precision to src/tutorial_lib/data/checkpoints/known_text.npz. What is done is kept in
+_build/known_text, so a run that was stopped goes on where it was; empty that folder when seeds,
+rates, the text or the training itself have changed.
+"""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
+from tutorial_lib import (
+    Params,
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    concat_heads,
+    embed,
+    project_heads,
+    records,
+)
+from tutorial_lib.models import copying, floor, grammar
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import LENGTH, WORDS
+
+SEEDS, RATES = range(5), (2e-3, 4e-3, 8e-3)
+STREAM, RATE_SEED, VALIDATION, TEST, LONG = 10_000, 100, 2000, 1000, 1001  # seeds
+SEED = [*SEEDS, RATE_SEED, TEST, LONG, VALIDATION, STREAM]
+BATCH, STEPS, TRIED_FOR, WARM_UP = 16, 6144, 3072, 200
+TESTED, D_MODEL, LAYERS = 600, 64, 2
+OUTER = 2.5  # times the rate, for E, P and U: their entries begin larger
+FORGETS = 4  # the average forgets what lies before a quarter of the steps, or nearly so
+BANDS = (0, 64, 96, 128)  # places of long documents
+DONE = Path("_build") / "known_text"
+
+
+class Arm(NamedTuple):
+    """One form of the model: what it is compared in, its name, its widths, its places."""
+
+    group: str
+    name: str
+    heads: int = 4
+    key_heads: int = 4
+    d_k: int = 16
+    positions: str = "learned"
+    rank: int | None = None
+
+    @property
+    def family(self):
+        """The arm whose rates are tried for this one too."""
+        family = Arm("", "", positions=self.positions)
+        return family._replace(rank=self.rank, key_heads=self.key_heads if self.rank else 4)
+
+    @property
+    def shapes(self):
+        """The shapes of what is learned; queries, keys and values side by side."""
+        wide, narrow = self.heads * self.d_k, 2 * self.key_heads * self.d_k
+        out = (wide, D_MODEL)
+        if self.rank:
+            layer = [(D_MODEL, wide), (D_MODEL, self.rank), (self.rank, narrow), out]
+        else:
+            layer = [(D_MODEL, wide + narrow), out]
+        places = [(LENGTH, D_MODEL)] * (self.positions == "learned")
+        return [(len(WORDS), D_MODEL), *places, *layer * LAYERS, (D_MODEL, len(WORDS))]
+
+
+EXAMPLE = Arm("heads", "4 heads, 4 key heads")
+PLACES = ("RoPE", "ALiBi", "none")
+ARMS = (
+    EXAMPLE,
+    EXAMPLE._replace(group="positions", name="learned"),
+    *(Arm("positions", name, positions=name) for name in PLACES),
+    *(Arm("heads", f"4 heads, {g} key head{'s' * (g > 1)}", 4, g) for g in (2, 1)),
+    *(Arm("positions", f"{name}, heads of 18", d_k=18, positions=name) for name in PLACES),
+    Arm("heads", "6 heads, 2 key heads", 6, 2),
+    Arm("heads", "7 heads, 1 key head", 7, 1),
+    Arm("latent", "rank 32", rank=32),
+)
+
+
+def begin(arm, seed):
+    """Draw the untrained arrays of an arm, with a variance near 1 in what they make."""
+    rng, shapes = np.random.default_rng(seed), arm.shapes
+    sums = 1 + (arm.positions == "learned")  # arrays that are added up to X
+    scales = [sums] * sums + [shape[0] for shape in shapes[sums:]]
+    pairs = zip(shapes, scales, strict=True)
+    arrays = [rng.standard_normal(shape) / np.sqrt(scale) for shape, scale in pairs]
+    return [torch.tensor(array, dtype=torch.float32, requires_grad=True) for array in arrays]
+
+
+def turned(X, base=10_000.0):
+    """Turn neighbours (2i, 2i + 1) of X, (..., T, d_k), by their place: RoPE."""
+    T, d_k = X.shape[-2:]
+    rates = base ** (-torch.arange(0, d_k, 2, dtype=X.dtype) / d_k)
+    angles = torch.arange(T, dtype=X.dtype)[:, None] * rates
+    pairs = torch.view_as_complex(X.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
+def slopes(n_heads, T, dtype):
+    """Return what ALiBi adds to the scores, -inf where a query may not look: (H, T, T)."""
+    slope = 2.0 ** (-8 * torch.arange(1, n_heads + 1, dtype=dtype) / n_heads)
+    steps = torch.arange(T, dtype=dtype)
+    bias = -slope[:, None, None] * (steps[:, None] - steps)
+    return bias.masked_fill(torch.ones(T, T, dtype=torch.bool).triu(1), -torch.inf)
+
+
+def projected(X, matrices, arm):
+    """Return Q, (B, H, T, d_k), and K, V, (B, G, T, d_k), of X, (B, T, d_model)."""
+    if arm.rank:
+        W_Q, W_D, W_U = matrices
+        wide = torch.cat([X @ W_Q, X @ W_D @ W_U], dim=-1)
+    else:
+        wide = X @ matrices[0]
+    heads = wide.unflatten(-1, (-1, arm.d_k)).transpose(1, 2)
+    return heads.split([arm.heads, arm.key_heads, arm.key_heads], dim=1)
+
+
+def attended(X, matrices, arm):
+    """Return the heads side by side, (B, T, H * d_k)."""
+    Q, K, V = projected(X, matrices, arm)
+    if arm.positions == "RoPE":
+        Q, K = turned(Q), turned(K)
+    if arm.key_heads < arm.heads:
+        K, V = (Z.repeat_interleave(arm.heads // arm.key_heads, dim=1) for Z in (K, V))
+    bias = slopes(arm.heads, X.shape[1], X.dtype) if arm.positions == "ALiBi" else None
+    heads = functional.scaled_dot_product_attention(Q, K, V, attn_mask=bias, is_causal=bias is None)
+    return heads.transpose(1, 2).flatten(2)
+
+
+def forward(arrays, ids, arm):
+    """Return the scores of the next word, (B, T, vocabulary): `copying.run` of any arm."""
+    E, *arrays, U = arrays
+    X = functional.embedding(ids, E)
+    if arm.positions == "learned":
+        P, *arrays = arrays
+        X = X + P[: ids.shape[1]]
+    for layer in range(LAYERS):
+        size = len(arrays) // LAYERS
+        *matrices, W_O = arrays[layer * size : (layer + 1) * size]
+        X = X + attended(X, matrices, arm) @ W_O
+    return X @ U
+
+
+def stream(seed, documents):
+    """Return the ids that every arm trains on, in the order of a seed."""
+    kept = DONE / f"stream-{documents}.npy"
+    if not kept.exists():
+        rng, parts = np.random.default_rng(STREAM), range(0, documents, 4096)
+        drawn = [grammar.draw_documents(rng, min(4096, documents - p)).ids for p in parts]
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.save(kept, np.concatenate(drawn).astype(np.int8))
+    return np.random.default_rng(seed).permutation(np.load(kept))
+
+
+def adam(arrays, arm):
+    """Return an Adam in which E, P and U move further than the layers' matrices."""
+    first = 1 + (arm.positions == "learned")
+    outer = {"params": [*arrays[:first], arrays[-1]], "times": OUTER}
+    inner = {"params": arrays[first:-1], "times": 1.0}
+    return torch.optim.Adam([outer, inner], betas=(0.9, 0.98), fused=True)
+
+
+def train(arm, seed, rate, steps):
+    """Train an arm, and hand out each step and the average of its weights so far."""
+    arrays, ids = begin(arm, seed), stream(seed, BATCH * STEPS)
+    average = [array.detach().clone() for array in arrays]
+    optimizer = adam(arrays, arm)
+    for step in range(1, steps + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = group["times"] * rate * min(1, step / WARM_UP)
+        batch = torch.from_numpy(ids[(step - 1) * BATCH : step * BATCH].astype(int))
+        logits = forward(arrays, batch[:, :-1], arm)
+        loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        now = [array.detach() for array in arrays]
+        torch._foreach_lerp_(average, now, FORGETS / (step + FORGETS - 1))
+        yield step, average
+
+
+def scores(arrays, documents, arm):
+    """Return what an arm expects behind each word, (n, T, vocabulary), in float64."""
+    ids = torch.from_numpy(documents.ids[:, :-1])
+    with torch.no_grad():
+        return forward(arrays, ids, arm).double().numpy()
+
+
+def judged(logits, documents):
+    """Return nats above the floor, their standard error over documents, and accuracy by task."""
+    loss = floor.above_floor(logits, documents).mean(axis=1)
+    right = {task: round(share, 4) for task, share in floor.accuracy(logits, documents).items()}
+    error = loss.std(ddof=1) / np.sqrt(len(loss))
+    return {"above_floor": digits(loss.mean()), "standard_error": digits(error), "accuracy": right}
+
+
+def digits(number):
+    """Round to what a standard error of 600 documents leaves to be said."""
+    return round(float(number), 5)
+
+
+def drawn(seed, *, length=LENGTH):
+    """Return documents that no training step sees."""
+    return grammar.draw_documents(np.random.default_rng(seed), TESTED, length=length)
+
+
+def watched(steps):
+    """Return the steps at which a run is judged: halvings of its steps, with one between two."""
+    found = {round(steps / 2 ** (n / 2)) for n in range(11)}
+    return sorted(found)
+
+
+def run(arm, seed, rate, steps, documents):
+    """Train one arm from one seed; return its part of the record, and its weights."""
+    found = {"seed": seed, "above_floor": [], "accuracy": {}}
+    for step, average in train(arm, seed, rate, steps):
+        if step in watched(steps):
+            now = judged(scores(average, documents, arm), documents)
+            found["above_floor"].append(now["above_floor"])
+            for task, share in now["accuracy"].items():
+                found["accuracy"].setdefault(task, []).append(share)
+            progress(f"{arm.name}, seed {seed}, rate {rate}: step {step} {now['above_floor']:.3f}")
+    return found | {"standard_error": now["standard_error"]}, average
+
+
+def bands(arrays, arm):
+    """Return nats above the floor in each band of places of long documents; learned has no rows."""
+    reach = LENGTH if arm.positions == "learned" else BANDS[-1]
+    documents = drawn(LONG, length=BANDS[-1])
+    ids, surprise = documents.ids[:, : reach + 1], documents.surprise[:, :reach]
+    documents = grammar.Documents(ids, surprise, documents.task[:, :reach], None)
+    loss, found = floor.above_floor(scores(arrays, documents, arm), documents), {}
+    for low, high in pairwise(BANDS):
+        found[f"{low} to {high - 1}"] = digits(loss[:, low:high].mean()) if high <= reach else None
+    return found
+
+
+def kept(arm, seed, rate, steps, tested):
+    """Return what a run found, of _build if it is done; its weights lie beside it."""
+    words = [arm.heads, arm.key_heads, arm.d_k, arm.positions, arm.rank, seed, rate, steps]
+    file = DONE / ("-".join(map(str, words)) + ".json")
+    if not file.exists():
+        found, average = run(arm, seed, rate, steps, drawn(tested))
+        arrays = [array.numpy() for array in average]
+        found["bands"] = bands(average, arm)
+        np.savez(file.with_suffix(".npz"), *arrays)
+        file.write_text(json.dumps(found), encoding="utf-8")
+    with np.load(file.with_suffix(".npz")) as arrays:
+        return json.loads(file.read_text(encoding="utf-8")), list(arrays.values())
+
+
+def spread(values):
+    """Return the least, the middle and the most of what the seeds give."""
+    values = sorted(values)
+    return {"least": values[0], "middle": values[len(values) // 2], "most": values[-1]}
+
+
+def measure(arm):
+    """Choose the rate of an arm's family, train it from every seed; return its part of a record."""
+    tried = {r: kept(arm.family, RATE_SEED, r, TRIED_FOR, VALIDATION)[0] for r in RATES}
+    losses = {rate: found["above_floor"][-1] for rate, found in tried.items()}
+    rate = min(losses, key=losses.get)
+    runs = [kept(arm, seed, rate, STEPS, TEST)[0] for seed in SEEDS]
+    found = {name: getattr(arm, name) for name in ("heads", "key_heads", "d_k", "positions")}
+    found |= {"rank": arm.rank, "numbers": sum(map(np.prod, arm.shapes)).item(), "rate": rate}
+    found["tried"] = [{"rate": r, "above_floor": loss} for r, loss in losses.items()]
+    found |= {"steps": watched(STEPS), **summary(runs), "runs": runs}
+    return found
+
+
+def summary(runs):
+    """Return what the seeds have in common: last figures, and what doubling the steps moved."""
+    last = [found["above_floor"][-1] for found in runs]
+    half = [found["above_floor"][-3] for found in runs]  # one is between
+    ends, moved = spread(last), spread(last)["middle"] - spread(half)["middle"]
+    tasks = {t: spread([found["accuracy"][t][-1] for found in runs]) for t in grammar.TASKS}
+    parts = {b: [found["bands"][b] for found in runs] for b in runs[0]["bands"]}
+    parts = {b: None if None in values else spread(values) for b, values in parts.items()}
+    flat = abs(moved) < ends["most"] - ends["least"]
+    return {
+        "above_floor": ends,
+        "accuracy": tasks,
+        "bands": parts,
+        "doubling_moved": digits(moved),
+        "flat": flat,
+    }
+
+
+def as_model(arrays):
+    """Return the TinyModel of the example's arrays, in float64."""
+    E, P, *matrices, U = (np.asarray(array, dtype=float) for array in arrays)
+    layers = []
+    for wide, W_O in zip(matrices[::2], matrices[1::2], strict=True):
+        heads = wide.reshape(D_MODEL, 3 * EXAMPLE.heads, EXAMPLE.d_k).swapaxes(0, 1)
+        layers.append(Params(*np.split(heads, 3), W_O))
+    return TinyModel(E, P, tuple(layers), U)
+
+
+def example():
+    """Return the first model of all, rounded to half precision, as a chapter loads it."""
+    rate = measure(EXAMPLE)["rate"]
+    model = as_model(kept(EXAMPLE, SEEDS[0], rate, STEPS, TEST)[1])
+    return [array.astype(np.float16) for array in model.arrays]
+
+
+def changed(model, change):
+    """Return the model with W_K and W_V, (H, d_model, d_k), of each layer changed together."""
+    layers = (Params(p.W_Q, *change(p.W_K, p.W_V), p.W_O) for p in model.layers)
+    return TinyModel(model.E, model.P, tuple(layers), model.U)
+
+
+def truncated(W_K, W_V, *, rank):
+    """Return both made of a latent of so many numbers: the best of its rank, by an SVD."""
+    joint = np.concatenate([concat_heads(W_K), concat_heads(W_V)], axis=-1)
+    U, sizes, V = np.linalg.svd(joint, full_matrices=False)
+    wide = (U[:, :rank] * sizes[:rank]) @ V[:rank]
+    return np.split(wide.reshape(len(wide), 2 * len(W_K), -1).swapaxes(0, 1), 2)
+
+
+def pooled(W_K, W_V, *, key_heads):
+    """Return both with the heads of each group replaced by their mean."""
+    groups = ((W.reshape(key_heads, -1, *W.shape[1:]), W.shape) for W in (W_K, W_V))
+    return [np.broadcast_to(W.mean(1, keepdims=True), W.shape).reshape(s) for W, s in groups]
+
+
+def rounded(Z, *, bits, axis):
+    """Round Z, (..., H, T, d_k), to 2**bits numbers between its least and its most along an axis.
+
+    axis = -1 rounds each token and head by itself; axis = -2 each channel, over all its tokens.
+    """
+    least, most = Z.min(axis=axis, keepdims=True), Z.max(axis=axis, keepdims=True)
+    step = (most - least) / (2**bits - 1)
+    return least + np.round((Z - least) / np.where(step > 0, step, 1)) * step
+
+
+def run_rounded(model, ids, **how):
+    """Go forward as `copying.run`, with keys and values rounded; return the scores."""
+    X, mask = embed(ids, model.E, model.P), causal_mask(ids.shape[-1])
+    for params in model.layers:
+        Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        K, V = rounded(K, **how), rounded(V, **how)
+        weights = attention_weights(attention_scores(Q, K), mask=mask)
+        X = X + concat_heads(weights @ V) @ params.W_O
+    return X @ model.U
+
+
+def untrained(model):
+    """Return the parts of the record about the example with other keys and values."""
+    documents = drawn(TEST)
+    ids = documents.ids[:, :-1]
+
+    def lost(change, **how):
+        other = changed(model, lambda *pair: change(*pair, **how))
+        return judged(copying.run(other, ids)[0], documents)
+
+    ways = {"per token": -1, "per channel": -2}
+    return {
+        "truncated": {str(r): lost(truncated, rank=r) for r in (64, 48, 32, 24, 16, 8)},
+        "pooled": {str(g): lost(pooled, key_heads=g) for g in (4, 2, 1)},
+        "quantised": {
+            way: {
+                str(b): judged(run_rounded(model, ids, bits=b, axis=axis), documents)
+                for b in (8, 4, 3, 2)
+            }
+            for way, axis in ways.items()
+        },
+    }
+
+
+def floors():
+    """Return the exact expectation of the surprise, and what the tested documents hold of it."""
+    tested, long = drawn(TEST).surprise, drawn(LONG, length=BANDS[-1]).surprise
+    found = {"expected": digits(floor.expected_surprise().mean())}
+    found |= {"tested": digits(tested.mean()), "tested_long": digits(long.mean())}
+    return found | {"standard_error": digits(tested.mean(axis=1).std(ddof=1) / TESTED**0.5)}
+
+
+def guesses():
+    """Return how often a surname is right that is guessed among those said before."""
+    documents = drawn(TEST)
+    found = {"the last one said": [], "one said, evenly": []}
+    for i, t in zip(*np.nonzero(documents.task == grammar.TASKS.index("surname")), strict=True):
+        ids = documents.ids[i]
+        said = [word for word in ids[: t + 1] if grammar.SURNAME[word]]
+        found["the last one said"].append(said[-1] == ids[t + 1])
+        found["one said, evenly"].append(1 / len(set(said)))
+    return {how: round(float(np.mean(right)), 4) for how, right in found.items()}
+
+
+def settings():
+    """Return what all arms share."""
+    return {
+        "d_model": D_MODEL,
+        "layers": LAYERS,
+        "vocabulary": len(WORDS),
+        "length": LENGTH,
+        "batch": BATCH,
+        "times_the_rate_of_E_P_U": OUTER,
+        "steps": STEPS,
+        "tried_for": TRIED_FOR,
+        "documents": BATCH * STEPS,
+        "tested_documents": TESTED,
+    }
+
+
+def main():
+    """Train every arm, print a line for each, and write both files, anew behind each arm."""
+    prepare()
+    record = new_record(__file__, seed=SEED) | {"settings": settings(), "floor": floors()}
+    record["guessed_surnames"] = guesses()
+    for arm in ARMS:
+        found = measure(arm)
+        record.setdefault(arm.group, {})[arm.name] = found
+        progress("")
+        print(f"{arm.group}, {arm.name}: {found['above_floor']}, rate {found['rate']}", flush=True)
+        if arm == EXAMPLE:
+            write_checkpoint("known_text", example())
+            model = TinyModel.of(records.checkpoint("known_text"))
+            documents = drawn(TEST)
+            record["example"] = judged(copying.run(model, documents.ids[:, :-1])[0], documents)
+            record |= untrained(model)
+        write("known_text", record)
+
+
+if __name__ == "__main__":
+    main()

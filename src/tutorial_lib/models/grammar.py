@@ -1,0 +1,216 @@
+"""A text whose truth is known: a hundred words, and rules that say which word decides which.
+
+What the rules mean stands in `models/rules.py`. They cannot say one thing: a given name takes a
+surname when it first appears, and keeps it to the end of the document.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tutorial_lib.errors import require_ids, require_length, require_shape
+from tutorial_lib.models.rules import compile_rules
+
+LENGTH = 64  # words of a document, behind <bos>
+DEPTH = 3  # of brackets within brackets
+CLASSES = {
+    "noun:s": "dog cat bird horse cow goat duck frog bear owl fox mouse",
+    "noun:p": "dogs cats birds horses cows goats ducks frogs bears owls foxes mice",
+    "rest:s": "barks sleeps sings swims waits laughs jumps dances",
+    "rest:p": "bark sleep sing swim wait laugh jump dance",
+    "act:s": "sees helps likes finds follows hears knows calls",
+    "act:p": "see help like find follow hear know call",
+    "given:f": "Anna Mira Nora",
+    "given:m": "Emil Karl Paul",
+    "surname": "Kern Adler Busch Cramer Dorn Frank Haas Lang Moser Roth Vogt Weiss",
+    "adverb": "often never always rarely still now today here soon again",
+    "pronoun": "it they she he",
+    "reflexive": "itself themselves herself himself",
+}
+WORDS = ("<bos>", ".", "the", "that", "(", "[", ")", "]", *" ".join(CLASSES.values()).split())
+ID = {word: i for i, word in enumerate(WORDS)}
+TASKS = ("agreement", "inside clause", "across clause", "across aside", "attractor", "reflexive")
+TASKS += ("pronoun", "bracket", "outer bracket", "surname")
+
+
+def _is(*classes):
+    """Say of each word whether it is one of these words, or of these classes."""
+    return np.isin(WORDS, " ".join(CLASSES.get(name, name) for name in classes).split())
+
+
+VERB, GIVEN = _is("rest:s", "rest:p", "act:s", "act:p"), _is("given:f", "given:m")
+CLOSING, SURNAME = _is(")", "]"), _is("surname")
+FORMS = np.arange(len(WORDS))  # words of one number are forms of one set: a single one is right
+FORMS[_is("rest:p", "act:p")] = FORMS[_is("rest:s", "act:s")]
+for _set in (CLOSING, SURNAME, _is("pronoun"), _is("reflexive")):
+    FORMS[_set] = FORMS[_set][0]
+
+
+def rules():
+    """Return the grammar: symbol -> alternatives; what is no symbol is a word.
+
+    A kind is s, p, f or m: what `it`, `they`, `she` and `he` stand for.
+    """
+    found = {name: " | ".join(f"1 {w}" for w in words.split()) for name, words in CLASSES.items()}
+    found["text"] = "3 the head | 1 called:f | 1 called:m"
+    found["head"] = "1 noun:s>subject more:s | 1 noun:p>subject more:p"
+    found["inner"] = "1 noun:s>clause act:s<clause | 1 noun:p>clause act:p<clause"
+    found["object"] = "1 the other | 1 given:f surname | 1 given:m surname"
+    found["other"] = "1 noun:s | 1 noun:p"
+    found |= {f"called:{k}": f"1 given:{k}>subject surname aside:{k}" for k in "fm"}
+    words = CLASSES["pronoun"].split(), CLASSES["reflexive"].split()
+    for kind, pronoun, reflexive in zip("spfm", *words, strict=True):
+        verb, on = "p<subject" if kind == "p" else "s<subject", f". next:{kind}"
+        then, again = f"aside:{kind}", f"{pronoun}<subject>subject do:{kind}"
+        found[f"next:{kind}"] = f"6 the head | 3 called:f | 3 called:m | 4 {again}"
+        found[f"more:{kind}"] = f"1 {then} | 1 that clause:{kind} {then}"
+        found[f"clause:{kind}"] = f"1 rest:{verb} | 1 act:{verb} the other | 1 the inner"
+        found[then] = f"2 do:{kind} | 1 round:1 do:{kind} | 1 square:1 do:{kind}"
+        found[f"do:{kind}"] = f"1 rest:{verb} {on} | 1 act:{verb} whom:{kind} {on}"
+        found[f"whom:{kind}"] = f"2 object | 1 {reflexive}<subject"
+    for depth in range(1, DEPTH + 1):
+        for shape, opening, closing in (("round", "(", ")"), ("square", "[", "]")):
+            end, deeper = f"{closing}<bracket{depth}", depth + 1
+            more = f" | 1 round:{deeper} {end} | 1 square:{deeper} {end}" * (depth < DEPTH)
+            found[f"{shape}:{depth}"] = f"1 {opening}>bracket{depth} adverb {shape}-end:{depth}"
+            found[f"{shape}-end:{depth}"] = f"4 {end}{more}"
+    return found
+
+
+GRAMMAR = compile_rules(rules(), WORDS)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts with their truth. Place t of the last three speaks of the word ids[:, t + 1].
+
+    Introduced in chapter 15.
+
+    Parameters
+    ----------
+    ids : (n, length + 1), each begins with <bos>
+    surprise : (n, length), nats of the choices between the word before and this one
+    task : (n, length), which of TASKS the word is, -1 for none
+    decided_by : (n, length), the place in ids of the word that decides it, -1 for none;
+        for a surname the last place where it stood
+    """
+
+    ids: np.ndarray
+    surprise: np.ndarray
+    task: np.ndarray
+    decided_by: np.ndarray
+
+
+def _walk(choose, n, length, grammar):
+    """Put documents together word by word; `choose` gets t and the chances (n, words)."""
+    rows, state = np.arange(n), np.zeros(n, dtype=int)
+    ids, surprise = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
+    decided_by, noted = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
+    family = np.full((n, len(WORDS)), -1)  # given name -> where its surname stood last
+    for t in range(length):
+        chances, before = grammar.chances[state], ids[:, t]
+        known = family[rows, before]
+        back = known >= 0
+        chances[back] = np.eye(len(WORDS))[ids[back, known[back]]]
+        word = ids[:, t + 1] = choose(t, chances)
+        surprise[:, t] = -np.log(chances[rows, word])
+        decided_by[:, t] = np.where(back, known, noted[rows, grammar.decides[state, word]])
+        noted[rows, grammar.notes[state, word]] = t + 1
+        noted[:, -1] = -1
+        family[rows[SURNAME[word]], before[SURNAME[word]]] = t + 1
+        state = grammar.follows[state, word]
+    return Documents(ids, np.abs(surprise), _tasks(ids, decided_by), decided_by)
+
+
+def _tasks(ids, decided_by):
+    """Return which of TASKS each word is, from what stands between it and what decides it."""
+    rows, word = np.arange(len(ids))[:, None], ids[:, 1:]
+    verb, closing, that = VERB[word], CLOSING[word], _is("that")
+
+    def between(flags):
+        counts = np.pad(np.cumsum(flags[ids], axis=1), ((0, 0), (1, 0)))
+        return counts[:, 1:-1] - counts[rows, decided_by + 1]
+
+    plural, nested = _is("noun:p", "they")[ids[rows, decided_by]], between(CLOSING) > 0
+    others = np.where(plural, between(_is("noun:s") | GIVEN), between(_is("noun:p")))
+    adjacent = decided_by == np.arange(ids.shape[1] - 1)
+    back = np.pad(ids, ((0, 0), (2, 0)))  # back[:, t] is ids[:, t - 2]
+    cases = [verb & (that[ids[:, :-1]] | that[back[:, :-3]] & adjacent), verb & (others > 0)]
+    cases += [verb & (between(that) > 0), verb & nested, verb, closing & nested, closing]
+    cases += [SURNAME[word], _is("reflexive")[word], _is("pronoun")[word]]  # the first that holds
+    return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)
+
+
+def draw_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
+    """Draw documents, each of which begins with <bos> and is cut off after `length` words.
+
+    Introduced in chapter 15.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n, length : how many, and of how many words
+    grammar : of the words WORDS
+
+    Returns
+    -------
+    documents : Documents
+
+    Raises
+    ------
+    TypeError, ValueError : n or length is no whole number of at least 1
+
+    >>> draw_documents(np.random.default_rng(0), 3).ids.shape
+    (3, 65)
+    """
+    require_length("n", n)
+    require_length("length", length)
+    luck = rng.random((length, n, 1))
+
+    def choose(t, chances):
+        sums = np.cumsum(chances, axis=1)
+        return (sums <= luck[t] * sums[:, -1:]).sum(axis=1)
+
+    return _walk(choose, n, length, grammar)
+
+
+def read_documents(ids, *, grammar=GRAMMAR):
+    """Return the truth of given texts: what surprises, which tasks they hold, what decides them.
+
+    Introduced in chapter 15.
+
+    Parameters
+    ----------
+    ids : (n, length + 1), each begins with <bos>
+    grammar : of the words WORDS
+
+    Returns
+    -------
+    documents : Documents
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : no array of ids, n texts of one length behind <bos>
+    ValueError : a word that cannot stand where it stands
+
+    >>> ids = np.array([[ID[word] for word in "<bos> the dogs that bark sleep .".split()]])
+    >>> [TASKS[task] for task in read_documents(ids).task[0] if task >= 0]
+    ['inside clause', 'across clause']
+    """
+    require_shape("ids", ids, "n places")
+    require_ids(ids, len(WORDS))
+    if ids[:, 0].any():
+        raise ValueError("a text does not begin with <bos>; expected id 0. Put it in front.")
+
+    def choose(t, chances):
+        word = ids[:, t + 1]
+        wrong = np.flatnonzero(chances[np.arange(len(ids)), word] == 0)
+        if len(wrong):
+            could = [WORDS[i] for i in np.flatnonzero(chances[wrong[0]])]
+            raise ValueError(
+                f"document {wrong[0]} has {WORDS[word[wrong[0]]]!r} at place {t + 1}; expected one "
+                f"of {could}. Change that word, or what stands before it."
+            )
+        return word
+
+    return _walk(choose, len(ids), ids.shape[1] - 1, grammar)

@@ -1,0 +1,286 @@
+"""The models of the known text: one architecture, its counts, its twin in NumPy, its record."""
+
+import json
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import known_text
+from experiments.known_text import ARMS, EXAMPLE, LENGTH, SEEDS, Arm
+from tests import oracle
+from tutorial_lib import records
+from tutorial_lib.models import copying
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.floor import above_floor, accuracy, expected_surprise
+from tutorial_lib.models.grammar import TASKS, WORDS, draw_documents
+
+RECORD = records.record("known_text")
+TRAINED = [(a, RECORD[a.group][a.name]) for a in ARMS if a.name in RECORD.get(a.group, {})]
+UNTRAINED = ("truncated", "pooled", "per token", "per channel")
+
+
+def part(name):
+    """A part of the record about the example with other keys and values."""
+    return RECORD["quantised"][name] if name.startswith("per ") else RECORD[name]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The committed model."""
+    return TinyModel.of(records.checkpoint("known_text"))
+
+
+@pytest.fixture(scope="module")
+def tested():
+    """The documents that the record speaks of."""
+    return known_text.drawn(known_text.TEST)
+
+
+def fused(model):
+    """The arrays of a model as the script keeps them, as tensors."""
+    arrays = [model.E, model.P]
+    for p in model.layers:
+        arrays += [np.concatenate([*p.W_Q, *p.W_K, *p.W_V], axis=-1), p.W_O]
+    return [torch.from_numpy(array) for array in (*arrays, model.U)]
+
+
+def by_loops(arrays, ids, arm):
+    """The scores of an arm for one text, by the plain loops of the oracle."""
+    E, *arrays, U = (array.detach().double().numpy() for array in arrays)
+    X = E[ids]
+    if arm.positions == "learned":
+        P, *arrays = arrays
+        X = X + P[: len(ids)]
+    size = len(arrays) // known_text.LAYERS
+    for layer in range(known_text.LAYERS):
+        *matrices, W_O = arrays[layer * size : (layer + 1) * size]
+        X = X + np.hstack(list(heads_by_loops(X, matrices, arm))) @ W_O
+    return X @ U
+
+
+def heads_by_loops(X, matrices, arm):
+    """The heads of a layer, one after the other."""
+    if arm.rank:
+        W_Q, W_D, W_U = matrices
+        wide = np.hstack([X @ W_Q, X @ W_D @ W_U])
+    else:
+        wide = X @ matrices[0]
+    parts = np.split(wide, arm.heads + 2 * arm.key_heads, axis=1)
+    for h in range(arm.heads):
+        group = arm.heads + h // (arm.heads // arm.key_heads)
+        Q, K, V = parts[h], parts[group], parts[group + arm.key_heads]
+        if arm.positions == "RoPE":
+            Q, K = turned_by_loops(Q), turned_by_loops(K)
+        slope = 2.0 ** (-8 * (h + 1) / arm.heads) if arm.positions == "ALiBi" else 0.0
+        rows = []
+        for t in range(len(X)):
+            scores = [Q[t] @ K[s] / arm.d_k**0.5 - slope * (t - s) for s in range(t + 1)]
+            rows.append(oracle.softmax(np.array([scores]))[0] @ V[: t + 1])
+        yield np.array(rows)
+
+
+def turned_by_loops(Z):
+    """Each pair of neighbours turned by an angle that grows with the place."""
+    turned, d_k = Z.copy(), Z.shape[1]
+    for t in range(len(Z)):
+        for i in range(0, d_k, 2):
+            angle = t * 10_000 ** (-i / d_k)
+            cos, sin = np.cos(angle), np.sin(angle)
+            turned[t, i] = Z[t, i] * cos - Z[t, i + 1] * sin
+            turned[t, i + 1] = Z[t, i] * sin + Z[t, i + 1] * cos
+    return turned
+
+
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: f"{arm.group}, {arm.name}")
+def test_an_arm_goes_forward_as_plain_loops_do(arm):
+    arrays = [array.detach().double() for array in known_text.begin(arm, 1)]
+    ids = draw_documents(np.random.default_rng(1), 2, length=9).ids
+    found = known_text.forward(arrays, torch.from_numpy(ids), arm).numpy()
+    for text, logits in zip(ids, found, strict=True):
+        np.testing.assert_allclose(logits, by_loops(arrays, text, arm), rtol=1e-9, atol=1e-10)
+
+
+def test_numbers_are_counted_and_equal_where_they_are_said_to_be():
+    numbers = {(a.group, a.name): sum(np.prod(s) for s in a.shapes) for a in ARMS}
+    drawn = {(a.group, a.name): sum(p.numel() for p in known_text.begin(a, 0)) for a in ARMS}
+    assert numbers == drawn
+    equal = [EXAMPLE.name, "6 heads, 2 key heads", "7 heads, 1 key head"]
+    assert {numbers["heads", name] for name in equal} == {49_664}
+    wide = [f"{places}, heads of 18" for places in known_text.PLACES]
+    assert {numbers["positions", name] for name in (*wide, "learned")} == {49_664}
+    assert {numbers["positions", name] for name in known_text.PLACES} == {49_664 - 64 * 64}
+    assert numbers["heads", "4 heads, 2 key heads"] == 41_472
+    assert numbers["heads", "4 heads, 1 key head"] == 37_376
+    assert numbers["latent", "rank 32"] == 45_568
+
+
+def test_arms_of_a_group_differ_in_what_the_group_asks():
+    changes = {"heads": {"heads", "key_heads"}, "positions": {"d_k", "positions"}}
+    changes["latent"] = {"rank"}
+    for arm in ARMS:
+        differs = {f for f in Arm._fields[2:] if getattr(arm, f) != getattr(EXAMPLE, f)}
+        assert differs <= changes[arm.group]
+        assert arm.heads % arm.key_heads == 0
+
+
+def test_torch_and_numpy_score_alike(model, tested):
+    ids = tested.ids[:20, :-1]
+    with torch.no_grad():
+        found = known_text.forward(fused(model), torch.from_numpy(ids), EXAMPLE).numpy()
+    np.testing.assert_allclose(copying.run(model, ids)[0], found, rtol=0, atol=1e-10)
+    again = known_text.as_model(fused(model))
+    for array, expected in zip(again.arrays, model.arrays, strict=True):
+        np.testing.assert_array_equal(array, expected)
+
+
+def test_the_checkpoint_is_the_example_in_half_precision(model):
+    assert model.E.shape == (len(WORDS), known_text.D_MODEL)
+    assert model.P.shape == (LENGTH, known_text.D_MODEL)
+    assert [p.n_heads for p in model.layers] == [4, 4]
+    assert sum(array.size for array in model.arrays) == 49_664
+    for array in model.arrays:
+        np.testing.assert_array_equal(array, array.astype(np.float16).astype(float))
+
+
+def test_rounding_to_half_precision_hardly_changes_the_loss():
+    single = RECORD["heads"][EXAMPLE.name]["runs"][0]
+    assert single["seed"] == SEEDS[0]
+    assert abs(RECORD["example"]["above_floor"] - single["above_floor"][-1]) <= 1e-5
+
+
+def test_the_example_loses_and_answers_what_the_record_says(model, tested):
+    logits = copying.run(model, tested.ids[:, :-1])[0]
+    assert known_text.judged(logits, tested) == RECORD["example"]
+    assert above_floor(logits, tested).mean() == pytest.approx(
+        RECORD["example"]["above_floor"], abs=1e-5
+    )
+    assert accuracy(logits, tested) == pytest.approx(RECORD["example"]["accuracy"], abs=1e-4)
+
+
+def test_what_changes_nothing_gives_the_example_back():
+    for name, whole in (("truncated", "64"), ("pooled", "4")):
+        assert part(name)[whole] == RECORD["example"]
+
+
+def test_keys_and_values_are_changed_as_is_said(model):
+    p = model.layers[0]
+    for rank in (64, 24):
+        K, V = known_text.truncated(p.W_K, p.W_V, rank=rank)
+        joint = np.hstack([*K, *V])
+        assert np.linalg.matrix_rank(joint) == rank
+        sizes = np.linalg.svd(np.hstack([*p.W_K, *p.W_V]), compute_uv=False)
+        left_out = np.hstack([*p.W_K, *p.W_V]) - joint
+        assert np.linalg.norm(left_out) == pytest.approx(np.linalg.norm(sizes[rank:]), abs=1e-9)
+    K, V = known_text.pooled(p.W_K, p.W_V, key_heads=2)
+    for pooled, W in ((K, p.W_K), (V, p.W_V)):
+        for h, mean in enumerate((W[0] + W[1], W[0] + W[1], W[2] + W[3], W[2] + W[3])):
+            np.testing.assert_allclose(pooled[h], mean / 2)
+
+
+@pytest.mark.parametrize("axis", [-1, -2])
+def test_rounding_leaves_so_many_numbers_and_both_ends(axis):
+    Z = np.random.default_rng(0).standard_normal((2, 3, 9, 6))
+    found = known_text.rounded(Z, bits=2, axis=axis)
+    rows = np.moveaxis(found, axis, -1).reshape(-1, Z.shape[axis])
+    assert all(len(np.unique(row.round(9))) <= 4 for row in rows)
+    np.testing.assert_allclose(found.max(axis=axis), Z.max(axis=axis))
+    np.testing.assert_allclose(found.min(axis=axis), Z.min(axis=axis))
+    step = (Z.max(axis=axis) - Z.min(axis=axis)) / 3
+    assert (np.abs(found - Z).max(axis=axis) <= step / 2 + 1e-12).all()
+    np.testing.assert_allclose(known_text.rounded(Z, bits=30, axis=axis), Z, atol=1e-8)
+
+
+def test_fewer_numbers_of_keys_and_values_never_help_much():
+    for name in UNTRAINED:
+        losses = [found["above_floor"] for found in part(name).values()]  # from many to few
+        errors = [found["standard_error"] for found in part(name).values()]
+        for (more, less), error in zip(pairwise(losses), errors[1:], strict=True):
+            assert less > more - 2 * error
+
+
+@pytest.mark.parametrize(("arm", "found"), TRAINED, ids=lambda x: getattr(x, "name", ""))
+def test_an_arm_of_the_record_is_one_of_the_script(arm, found):
+    named = ("heads", "key_heads", "d_k", "positions", "rank")
+    assert {name: found[name] for name in named} == {name: getattr(arm, name) for name in named}
+    assert found["numbers"] == sum(np.prod(shape) for shape in arm.shapes)
+    losses = {row["rate"]: row["above_floor"] for row in found["tried"]}
+    assert tuple(losses) == known_text.RATES
+    assert found["rate"] == min(losses, key=losses.get)
+    assert found["steps"] == known_text.watched(known_text.STEPS)
+    assert found["steps"][-3] * 2 == found["steps"][-1] == known_text.STEPS
+    assert [run["seed"] for run in found["runs"]] == list(SEEDS)
+    for run in found["runs"]:
+        assert len(run["above_floor"]) == len(found["steps"])
+        assert set(run["accuracy"]) == set(TASKS)
+        assert all(len(shares) == len(found["steps"]) for shares in run["accuracy"].values())
+        assert 0 < run["standard_error"] < 0.01
+        assert min(run["above_floor"]) > 0
+
+
+@pytest.mark.parametrize(("arm", "found"), TRAINED, ids=lambda x: getattr(x, "name", ""))
+def test_what_the_seeds_have_in_common_follows_from_the_runs(arm, found):
+    assert {n: found[n] for n in known_text.summary(found["runs"])} == known_text.summary(
+        found["runs"]
+    )
+    last = sorted(run["above_floor"][-1] for run in found["runs"])
+    assert list(found["above_floor"].values()) == [last[0], last[2], last[4]]
+    half = sorted(run["above_floor"][-3] for run in found["runs"])[2]
+    assert found["doubling_moved"] == pytest.approx(last[2] - half, abs=1e-9)
+    assert found["flat"] == (abs(last[2] - half) < last[4] - last[0])
+    reach = {band for band, values in found["bands"].items() if values}
+    assert reach == ({"0 to 63"} if arm.positions == "learned" else set(found["bands"]))
+
+
+def test_an_arm_that_answers_two_questions_is_the_same_in_both():
+    assert RECORD["heads"][EXAMPLE.name] == RECORD["positions"]["learned"]
+
+
+def test_the_floor_of_the_record_is_that_of_the_text(tested):
+    floor = RECORD["floor"]
+    assert floor["expected"] == pytest.approx(expected_surprise().mean(), abs=1e-5)
+    assert floor["tested"] == pytest.approx(tested.surprise.mean(), abs=1e-5)
+    assert abs(floor["tested"] - floor["expected"]) < 3 * floor["standard_error"]
+
+
+def test_no_document_is_seen_twice_and_orders_differ(tmp_path, monkeypatch):
+    monkeypatch.setattr(known_text, "DONE", tmp_path)
+    one, other = (known_text.stream(seed, 300) for seed in (0, 1))
+    assert one.shape == (300, LENGTH + 1)
+    assert len({text.tobytes() for text in one}) == 300
+    assert {text.tobytes() for text in one} == {text.tobytes() for text in other}
+    assert (one != other).any()
+    seen = {tuple(text) for text in one.tolist()}
+    assert not seen & {tuple(text) for text in known_text.drawn(known_text.TEST).ids.tolist()}
+    assert RECORD["settings"]["documents"] == known_text.BATCH * known_text.STEPS
+
+
+def test_a_run_trains_resumes_and_is_read_from_what_is_kept(tmp_path, monkeypatch, capsys):
+    few = {"DONE": tmp_path, "STEPS": 32, "TRIED_FOR": 16, "WARM_UP": 4, "TESTED": 40}
+    few |= {"SEEDS": range(2), "RATES": (2e-3, 8e-3), "ARMS": ARMS[:2]}
+    for name, value in few.items():
+        monkeypatch.setattr(known_text, name, value)
+    written = {}
+    monkeypatch.setattr(known_text, "write", lambda _, r: written.update(json.loads(json.dumps(r))))
+    monkeypatch.setattr(known_text, "write_checkpoint", lambda _, arrays: None)
+    known_text.main()
+    assert [len(found["runs"]) for found in written["heads"].values()] == [2]
+    run = written["heads"][EXAMPLE.name]["runs"][1]
+    assert run["above_floor"][-1] < run["above_floor"][0]
+    assert written["heads"][EXAMPLE.name] == written["positions"]["learned"]
+    monkeypatch.setattr(known_text, "train", None)  # all is kept
+    first = json.dumps(written)
+    written.clear()
+    known_text.main()
+    assert json.dumps(written) == first
+    assert re.search(r"heads, 4 heads, 4 key heads: .*rate 0.008", capsys.readouterr().out)
+
+
+def test_guesses_of_surnames_are_counted_by_hand(monkeypatch):
+    text = "Anna Kern sees Emil Lang . Anna Kern sees Emil Lang . Emil Lang".split()
+    ids = np.array([[known_text.grammar.ID[word] for word in ("<bos>", *text)]])
+    monkeypatch.setattr(known_text, "drawn", lambda _: known_text.grammar.read_documents(ids))
+    # Kern and Lang come back behind Lang, Kern; then Lang behind Lang: one of three, and halves
+    assert known_text.guesses() == {"the last one said": 0.3333, "one said, evenly": 0.5}

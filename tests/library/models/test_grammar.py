@@ -1,0 +1,200 @@
+"""The text whose truth is known: its floor, its marks, and what refuses to be a grammar."""
+
+import inspect
+import itertools
+import re
+import tokenize
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from tutorial_lib.models import grammar
+from tutorial_lib.models.grammar import (
+    CLASSES,
+    FORMS,
+    ID,
+    TASKS,
+    WORDS,
+    draw_documents,
+    read_documents,
+    rules,
+)
+from tutorial_lib.models.rules import require_unambiguous
+
+MOST_CODE = 120  # lines without docstrings, comments and blank ones
+
+
+def ids_of(sentences):
+    """Ids of a text, behind <bos>: (1, length + 1)."""
+    return np.array([[0, *(ID[word] for word in sentences.split())]])
+
+
+@pytest.fixture(scope="module")
+def documents():
+    """Six hundred documents."""
+    return draw_documents(np.random.default_rng(3), 600)
+
+
+def test_a_hundred_words_with_those_of_the_running_example():
+    assert len(WORDS) == len(set(WORDS)) == 100
+    assert {"dogs", "that", "bark", "cats", "sleep"} <= set(WORDS)
+    text = "the dogs that the cat sees ( often [ never ] ) bark . they help themselves ."
+    read_documents(ids_of(f"{text} Anna Kern sleeps ."))
+
+
+def test_a_surname_surprises_only_when_its_given_name_is_new(documents):
+    for ids, surprise in zip(documents.ids, documents.surprise, strict=True):
+        family = {}
+        for t in np.flatnonzero(grammar.SURNAME[ids]):
+            given = ids[t - 1]
+            new = given not in family
+            assert family.setdefault(given, ids[t]) == ids[t]
+            assert surprise[t - 1] == pytest.approx(np.log(12) if new else 0)
+
+
+def test_surprise_is_minus_log_of_the_choices_of_a_sentence():
+    found = read_documents(ids_of("the dogs ( often ) bark . they help themselves ."))
+    quarter = [3 / 5, 1 / 24, 1 / 2 / 4, 1 / 10, 4 / 6, 1 / 2 / 8, 1, 4 / 16, 1 / 2 / 8, 1 / 3, 1]
+    np.testing.assert_allclose(found.surprise[0], -np.log(quarter), atol=1e-12)
+
+
+def test_each_choice_of_the_text_is_told_by_its_word():
+    np.testing.assert_allclose(grammar.GRAMMAR.chances.sum(axis=1), 1)
+    require_unambiguous(rules())
+
+
+def test_drawn_text_can_be_read_again(documents):
+    again = read_documents(documents.ids)
+    for name, values in vars(documents).items():
+        np.testing.assert_array_equal(getattr(again, name), values)
+
+
+def test_text_that_the_rules_forbid_is_refused_by_word_and_place():
+    with pytest.raises(ValueError, match="document 0 has 'bark' at place 5; expected one of"):
+        read_documents(ids_of("the dog that barks bark ."))
+    with pytest.raises(ValueError, match=r"document 0 has 'Lang' at place 6; .*Kern"):
+        read_documents(ids_of("Anna Kern sleeps . Anna Lang ."))
+
+
+def rivals(word):
+    """The words that a word is one form among."""
+    return [other for other in range(100) if FORMS[other] == FORMS[word] and other != word]
+
+
+def allowed(ids):
+    """Whether the rules give this text."""
+    try:
+        read_documents(ids[None])
+    except ValueError:
+        return False
+    return True
+
+
+def test_the_right_form_is_the_only_one_of_its_set(documents):
+    counts = defaultdict(int)
+    for i, t in zip(*np.nonzero(documents.task >= 0), strict=True):
+        task = documents.task[i, t]
+        counts[task] += 1
+        if counts[task] > 12:
+            continue
+        begun = documents.ids[i, : t + 2]
+        for rival in rivals(begun[-1]):
+            assert not allowed(np.r_[begun[:-1], rival])
+    assert set(counts) == set(range(len(TASKS)))
+
+
+def swaps():
+    """Nouns of one number to the other, opening brackets, surnames: what may decide other words."""
+    found = {"(": "[", "[": "("}
+    for one, other in (("noun:s", "noun:p"), ("noun:p", "noun:s")):
+        found |= dict(zip(CLASSES[one].split(), CLASSES[other].split(), strict=True))
+    surnames = CLASSES["surname"].split()
+    found |= dict(zip(surnames, [*surnames[1:], surnames[0]], strict=True))
+    return {ID[word]: ID[other] for word, other in found.items()}
+
+
+def repaired(ids):
+    """The text, each word that the rules refuse replaced, from the left, by the right form."""
+    ids = ids.copy()
+    while not allowed(ids):
+        with pytest.raises(ValueError, match="at place") as refusal:
+            read_documents(ids[None])
+        place = int(re.search(r"at place (\d+)", str(refusal.value))[1])
+        forms = [form for form in rivals(ids[place]) if allowed(np.r_[ids[:place], form])]
+        assert len(forms) == 1
+        ids[place] = forms[0]
+    return ids
+
+
+def test_another_word_at_a_place_changes_just_what_it_is_said_to_decide(documents):
+    other, tried = swaps(), set()
+    for ids, task, decided_by in list(
+        zip(documents.ids, documents.task, documents.decided_by, strict=True)
+    )[:12]:
+        chosen = [p for p in range(1, 60) if ids[p] in other and decided_by[p - 1] < 0]
+        for place in chosen:
+            changed = ids.copy()
+            changed[place] = other[ids[place]]
+            decided = {place}
+            for t, decider in enumerate(decided_by):  # what it decides, decides others
+                decided |= {t + 1} if decider in decided else set()
+            assert set(np.flatnonzero(repaired(changed) != ids)) == decided
+            tried |= {task[t] for t in range(64) if t + 1 in decided}
+    assert tried - {-1} == set(range(len(TASKS)))
+
+
+def test_marks_of_a_sentence_are_those_of_a_reader():
+    text = "the dogs that the cat sees ( often [ never ] ) bark . they help themselves . the cat "
+    text += "that sees the owl sleeps . Anna Kern likes herself . the owl that hears the cats "
+    text += "[ now ] calls Anna Kern . it"
+    found, words = read_documents(ids_of(text)), ["<bos>", *text.split()]
+    marks = [
+        (word, TASKS[task], words[place], place)
+        for word, task, place in zip(words[1:], found.task[0], found.decided_by[0], strict=True)
+        if task >= 0
+    ]
+    assert marks == [
+        ("sees", "inside clause", "cat", 5),
+        ("]", "bracket", "[", 9),
+        (")", "outer bracket", "(", 7),
+        ("bark", "attractor", "dogs", 2),
+        ("they", "pronoun", "dogs", 2),
+        ("help", "agreement", "they", 15),
+        ("themselves", "reflexive", "they", 15),
+        ("sees", "inside clause", "cat", 20),
+        ("sleeps", "across clause", "cat", 20),
+        ("likes", "agreement", "Anna", 27),
+        ("herself", "reflexive", "Anna", 27),
+        ("hears", "inside clause", "owl", 33),
+        ("]", "bracket", "[", 38),
+        ("calls", "attractor", "owl", 33),
+        ("Kern", "surname", "Kern", 28),
+        ("it", "pronoun", "owl", 33),
+    ]
+
+
+def test_words_without_a_task_have_no_place_that_decides_them(documents):
+    np.testing.assert_array_equal(documents.task < 0, documents.decided_by < 0)
+    places = np.arange(documents.task.shape[1])
+    assert (documents.decided_by <= places).all()
+
+
+def test_text_without_its_beginning_is_refused(documents):
+    with pytest.raises(ValueError, match="does not begin with <bos>"):
+        read_documents(documents.ids[:, 1:])
+
+
+def test_code_is_short_enough_to_be_read_at_once():
+    source = inspect.getsource(grammar)
+    kinds = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    lines, statement = set(), []
+    for token in tokenize.generate_tokens(iter(source.splitlines(keepends=True)).__next__):
+        if token.type not in kinds and token.type != tokenize.ENDMARKER:
+            statement.append(token)
+        if token.type == tokenize.NEWLINE:
+            docstring = len(statement) == 1 and statement[0].type == tokenize.STRING
+            spans = [range(s.start[0], s.end[0] + 1) for s in statement]
+            lines |= set() if docstring else set(itertools.chain(*spans))
+            statement = []
+    assert len(lines) <= MOST_CODE

@@ -1,0 +1,561 @@
+"""Time one more token: with and without a cache, with fewer keys, in NumPy and in PyTorch.
+
+One layer of the width of GPT-2 small reads the cached tokens and writes one more; float32, one
+thread. A model steps through all its layers before it comes back to one, so layers take turns here:
+neither the weights nor the keys of a step wait in a cache of the processor. What reading them takes
+at the rate of `x.max()` over a large array, measured in the same round, is the limit. Times are
+fitted by a + b*T, and b is held against the limit of one cached token.
+
+Also measured: tokens a second where all forms get the same memory for their caches, what a step
+holds at its peak, and by how much a cache changes the output. Writes
+src/tutorial_lib/data/results/decode.json.
+"""
+
+import argparse
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from experiments import measuring
+from experiments.measuring import MIB, Size, inputs
+from tutorial_lib import (
+    Params,
+    causal_mask,
+    concat_heads,
+    multi_head_attention,
+    project_heads,
+    scaled_dot_product_attention,
+    tiled_multi_head_attention,
+)
+from tutorial_lib.pytorch import (
+    DecoderAttention,
+    DecoderCache,
+    decoder_from_params,
+    module_from_params,
+)
+from tutorial_lib.variants.cache import KVCache, decode_step
+from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
+from tutorial_lib.variants.latent import LatentParams, absorbed_attention
+
+SEED = 0
+MOST_ERROR = 1e-5  # of a step in float32, as a share of the largest number
+SMALL = Size(1, 64, 256, 4)  # where cached and uncached rows are compared
+PAGE = 256  # keys: the largest page whose products OpenBLAS makes without a copy
+
+
+class Plan(NamedTuple):
+    """What to measure."""
+
+    d_model: int
+    n_heads: int
+    d_k: int
+    kv_heads: dict  # kind -> G
+    rank: int  # of the latent
+    turned: int  # width of the key beside the latent that holds the place
+    lengths: tuple  # cached tokens
+    layers: int  # that take turns
+    read_mib: int  # of the array that is read
+    memory_mib: int  # for the caches of a batch
+    tokens: int  # of each sequence of the batch
+    rounds: int
+    few: int  # rounds where a call takes long
+
+
+FULL = Plan(
+    d_model=768,
+    n_heads=12,
+    d_k=64,
+    kv_heads={"MHA": 12, "GQA": 3, "MQA": 1},
+    rank=256,
+    turned=32,
+    lengths=(128, 512, 1024, 2048, 4096, 8192),
+    layers=8,
+    read_mib=256,
+    memory_mib=256,
+    tokens=4096,
+    rounds=61,
+    few=5,
+)
+QUICK = FULL._replace(
+    d_model=24,
+    n_heads=6,
+    d_k=4,
+    kv_heads={"MHA": 6, "GQA": 2, "MQA": 1},
+    rank=5,
+    turned=3,
+    lengths=(5, 300, 600),
+    layers=2,
+    read_mib=1,
+    memory_mib=1,
+    tokens=300,
+    rounds=2,
+    few=2,
+)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The weights of a layer and its full cache, in float32 and shared by NumPy and PyTorch."""
+
+    params: Params | GroupedParams | LatentParams
+    cache: KVCache
+
+    def at(self, T):
+        """Return the cache as it was after T tokens."""
+        return replace(self.cache, length=T, written=np.array(T))
+
+    @property
+    def bytes_a_token(self):
+        """What the cache keeps of a token."""
+        return sum(room[..., :1, :].nbytes for room in self.cache.rooms) // (self.batch or 1)
+
+    @property
+    def batch(self):
+        """Number of sequences, or None."""
+        return self.cache.batch[0] if self.cache.batch else None
+
+    @property
+    def weight_bytes(self):
+        """What a step reads of weights."""
+        return sum(W.nbytes for W in vars(self.params).values())
+
+
+def drawn(rng, *shape):
+    """Return normal numbers in float32."""
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def draw_layer(rng, plan, kind, *, room, batch=()):
+    """Return a layer of a kind with drawn weights and a full cache."""
+    width = plan.n_heads * plan.d_k
+    W_Q, W_O = drawn(rng, plan.n_heads, plan.d_model, plan.d_k), drawn(rng, width, plan.d_model)
+    scale = np.float32(plan.d_model**-0.5)
+    if kind == "MLA":
+        return draw_latent(rng, plan, room, batch)
+    G = plan.kv_heads[kind]
+    W_K, W_V = drawn(rng, 2, G, plan.d_model, plan.d_k)
+    make = Params if plan.n_heads == G else GroupedParams
+    params = make(*(W * scale for W in (W_Q, W_K, W_V, W_O)))
+    rows = drawn(rng, 2, *batch, G, room, plan.d_k)
+    return Layer(params, KVCache.empty(params, room, batch=batch).append(*rows))
+
+
+def draw_latent(rng, plan, room, batch):
+    """Return a layer with a latent, and beside it a key for all heads that holds the place.
+
+    Both are kept in one row. The part of W_UK that meets that key is the identity, and its part of
+    W_UV is zero, so `absorbed_attention` adds the two scores and mixes the latent alone.
+    """
+    H, d_k, kept = plan.n_heads, plan.d_k, plan.rank + plan.turned
+    up = drawn(rng, 2, H, plan.rank, d_k) * np.float32(plan.rank**-0.5)
+    W_UK = np.zeros((H, kept, d_k + plan.turned), np.float32)
+    W_UK[:, : plan.rank, :d_k] = up[0]
+    W_UK[:, plan.rank :, d_k:] = np.eye(plan.turned)
+    W_UV = np.concatenate([up[1], np.zeros((H, plan.turned, d_k), np.float32)], axis=1)
+    scale = np.float32(plan.d_model**-0.5)
+    W_Q = drawn(rng, H, plan.d_model, d_k + plan.turned) * scale
+    W_D, W_O = drawn(rng, plan.d_model, kept) * scale, drawn(rng, H * d_k, plan.d_model) * scale
+    params = LatentParams(W_Q, W_D, W_UK, W_UV, W_O)
+    shapes = SimpleNamespace(W_K=np.zeros((1, plan.d_model, 0), np.float32), W_V=W_D[None])
+    rows = drawn(rng, *batch, 1, room, kept)
+    cache = KVCache.empty(shapes, room, batch=batch)
+    return Layer(params, cache.append(rows[..., :0], rows))
+
+
+# A step in NumPy: (X, params, cache) -> (Y, longer cache), as `decode_step`.
+
+
+def project_token(X, W):
+    """`project_heads` for one token of each sequence, (B, 1, d_model) or (1, d_model).
+
+    The sequences are the rows of one matrix, so the weights are read once and not once for each.
+    """
+    heads = project_heads(X.reshape(-1, X.shape[-1]), W)  # (heads, B, d)
+    return np.swapaxes(heads, 0, 1).reshape(*X.shape[:-2], len(W), 1, -1)
+
+
+def grouped_step(X, params, cache, attend=grouped_attention):
+    """`decode_step` for one token, with fewer key heads; it looks at all that is kept."""
+    Q, K, V = (project_token(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    cache = cache.append(K, V)
+    return concat_heads(attend(Q, cache.K, cache.V)) @ params.W_O, cache
+
+
+def latent_step(X, params, cache):
+    """`decode_step` for one token, with latents in place of keys and values."""
+    Q, C = project_token(X, params.W_Q), X @ params.W_D  # (..., H, 1, d), (..., 1, rank)
+    cache = cache.append(C[..., None, :, :0], C[..., None, :, :])
+    heads = absorbed_attention(Q, cache.V[..., 0, :, :], params)
+    return concat_heads(heads) @ params.W_O, cache
+
+
+def in_pages(Q, K, V):
+    """`grouped_attention` for one new token, PAGE keys at a time.
+
+    So small, products are made on the keys where they lie; larger ones copy them first. A single
+    row of queries would go another way, which reads slower: it is there twice.
+    """
+    *batch, G, S, d_k = K.shape
+    rows = Q.reshape(*batch, G, -1, d_k) / np.float32(math.sqrt(d_k))  # (..., G, H/G, d_k)
+    if Q.shape[-3] == G:
+        rows = np.concatenate([rows, rows], axis=-2)
+    scores = np.empty((*rows.shape[:-1], S), np.float32)
+    whole = [slice(0, S - S % PAGE), slice(S - S % PAGE, S)]
+    cuts = [cut for cut in whole if cut.start < cut.stop]
+    for cut in cuts:
+        K_T = np.swapaxes(paged(K[..., cut, :]), -1, -2)  # (..., G, pages, d_k, page)
+        np.matmul(rows[..., None, :, :], K_T, out=columns(scores[..., cut]))
+    scores -= scores.max(axis=-1, keepdims=True)
+    powers = np.exp(scores, out=scores)
+    mixed = sum((columns(powers[..., cut]) @ paged(V[..., cut, :])).sum(axis=-3) for cut in cuts)
+    heads = mixed / (powers @ np.ones((S, 1), np.float32))  # (..., G, rows, d_v)
+    return heads[..., : Q.shape[-3] // G, :].reshape(*Q.shape[:-1], V.shape[-1])
+
+
+def paged(rows):
+    """See rows as pages: (..., S, d) as (..., pages, page, d), without a copy."""
+    *lead, S, d = rows.shape
+    return rows.reshape(*lead, -1, min(S, PAGE), d)
+
+
+def columns(scores):
+    """See scores as pages: (..., rows, S) as (..., pages, rows, page), without a copy."""
+    pages = scores.reshape(*scores.shape[:-1], -1, min(scores.shape[-1], PAGE))
+    return np.swapaxes(pages, -2, -3)
+
+
+def in_numpy(step, layer):
+    """Return a call that decodes one more token behind T cached ones, again and again."""
+    return lambda X, T: step(X, layer.params, layer.at(T))[0]
+
+
+# A step in PyTorch, on the same keys and values.
+
+
+class OtherDecoder(DecoderAttention):
+    """The decoder with another way to attend than SDPA on a group's queries as rows."""
+
+    def _mix(self, Q, K, V, *, mask, is_causal):
+        heads = self.attend(Q, K, V, is_causal=is_causal)
+        return self.out_proj(heads.transpose(-3, -2).flatten(-2))
+
+
+def by_option(Q, K, V, *, is_causal):
+    """SDPA with its own option for groups."""
+    Q, K, V = (A[None] if A.ndim == 3 else A for A in (Q, K, V))
+    heads = F.scaled_dot_product_attention(Q, K, V, is_causal=is_causal, enable_gqa=True)
+    return heads.squeeze(0)
+
+
+def by_products(Q, K, V, *, is_causal):
+    """Two products around a softmax; the keys stand on the left, where one query is a vector."""
+    *batch, H, T, d = Q.shape
+    rows = Q.reshape(*batch, K.shape[-3], -1, d) / d**0.5  # (..., G, H/G*T, d)
+    scores = (K @ rows.transpose(-1, -2)).transpose(-1, -2)  # (..., G, H/G*T, S)
+    return (torch.softmax(scores, dim=-1) @ V).reshape(*batch, H, T, -1)
+
+
+def as_written(Q, K, V, *, is_causal):
+    """The formula, as most tutorials write it."""
+    scores = Q @ K.transpose(-1, -2) / Q.shape[-1] ** 0.5
+    if is_causal:
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return torch.softmax(scores, dim=-1) @ V
+
+
+def decoder_of(params, attend=None, dtype=torch.float32):
+    """Return the library's decoder, or one that attends in another way."""
+    decoder = decoder_from_params(params, dtype=dtype)
+    if attend:
+        weights, sizes = decoder.state_dict(), (decoder.d_model, decoder.n_heads)
+        decoder = OtherDecoder(*sizes, n_kv_heads=decoder.n_kv_heads, d_k=decoder.d_k).to(dtype)
+        decoder.load_state_dict(weights)
+        decoder.attend = attend
+    return decoder.eval().requires_grad_(False)
+
+
+def in_torch(attend, layer):
+    """Return a call that decodes one more token behind T cached ones, again and again."""
+    decoder = decoder_of(layer.params, attend)
+    rooms = tuple(torch.from_numpy(room) for room in layer.cache.rooms)
+    return lambda X, T: decoder.step(X, DecoderCache(decoder, rooms, T, None, []))[0]
+
+
+def latent_in_torch(layer):
+    """Return the same for a latent: the up-projections go to the query and to what is mixed."""
+    params, room = layer.params, torch.from_numpy(layer.cache.rooms[1])  # (..., 1, room, rank)
+    H, width = params.n_heads, params.d_k
+    wide = np.concatenate([concat_heads(params.W_Q), params.W_D], axis=-1)
+    W_QC, W_O = (torch.from_numpy(W.T.copy()) for W in (wide, params.W_O))
+    W_UK, W_UV = (torch.from_numpy(W) for W in (params.W_UK, params.W_UV))
+
+    def call(X, T):
+        q, c = F.linear(X, W_QC).split([H * width, params.rank], dim=-1)
+        room[..., T : T + 1, :] = c[..., None, :, :]
+        seen = room[..., : T + 1, :].reshape(-1, 1, T + 1, params.rank)
+        Q = q.unflatten(-1, (H, -1)).transpose(-3, -2).reshape(-1, H, 1, width)
+        rows = (Q @ W_UK.transpose(-1, -2)).transpose(1, 2)  # (B, 1, H, rank)
+        mixed = F.scaled_dot_product_attention(rows, seen, seen, scale=width**-0.5)
+        heads = mixed.transpose(1, 2) @ W_UV  # (B, H, 1, d_v)
+        return F.linear(heads.flatten(1).view(*X.shape[:-1], -1), W_O)
+
+    return call
+
+
+def forms_of(kind):
+    """Return the ways to decode with the keys of a kind: {(library, form): make}."""
+    if kind == "MLA":
+        return {("NumPy", kind): partial(in_numpy, latent_step), ("torch", kind): latent_in_torch}
+    paged_step = partial(grouped_step, attend=in_pages)
+    found = {
+        ("NumPy", kind): partial(in_numpy, decode_step if kind == "MHA" else grouped_step),
+        ("NumPy", f"{kind}, in pages"): partial(in_numpy, paged_step),
+        ("torch", kind): partial(in_torch, None),
+        ("torch", f"{kind}, by products"): partial(in_torch, by_products),
+    }
+    if kind == "GQA":
+        found["torch", "GQA, enable_gqa"] = partial(in_torch, by_option)
+    return found
+
+
+def token_of(library, X):
+    """Return tokens as a library takes them."""
+    return X if library == "NumPy" else torch.from_numpy(X)
+
+
+def exact(layer, T, X):
+    """Return in float64 what a step gives that looks at T cached tokens."""
+    params = layer.params if isinstance(layer.params, Params) else layer.params.expanded()
+    params = type(params)(*(W.astype(float) for W in vars(params).values()))
+    old = [room.astype(float)[..., :T, :] for room in layer.cache.rooms]
+    if isinstance(layer.params, LatentParams):
+        ups = layer.params.W_UK, layer.params.W_UV
+        old = [old[1] @ W.astype(float) for W in ups]
+    heads = [np.repeat(A, params.n_heads // A.shape[-3], axis=-3) for A in old]
+    new = [project_heads(X.astype(float), W) for W in (params.W_Q, params.W_K, params.W_V)]
+    K, V = (np.concatenate(pair, axis=-2) for pair in zip(heads, new[1:], strict=True))
+    return concat_heads(scaled_dot_product_attention(new[0], K, V)) @ params.W_O
+
+
+def error_of(found, expected):
+    """Return the largest difference from float64, as a share of the largest number.
+
+    Raises
+    ------
+    ValueError : more than MOST_ERROR
+    """
+    found = np.asarray(found).reshape(expected.shape)
+    error = float(np.abs(found - expected).max() / np.abs(expected).max())
+    if not error <= MOST_ERROR:
+        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: not the same step")
+    return float(f"{error:.1e}")
+
+
+def taking_turns(steps, X, T):
+    """Return a call that makes a step behind T cached tokens with the next layer."""
+    turn = cycle(steps)
+    return lambda: next(turn)(X, T)
+
+
+def drawn_layers(plan, *, room, layers, batches=None):
+    """Return some layers of each kind: {kind: list}."""
+    rng = np.random.default_rng(SEED)
+    return {
+        kind: [
+            draw_layer(rng, plan, kind, room=room, batch=(batches[kind],) if batches else ())
+            for _ in range(layers)
+        ]
+        for kind in (*plan.kv_heads, "MLA")
+    }
+
+
+def forms(layers):
+    """Yield (library, form, kind, make) for every form of the kinds."""
+    for kind in layers:
+        for (library, form), make in forms_of(kind).items():
+            yield library, form, kind, make
+
+
+def measure_steps(plan, X):
+    """Check, time and weigh every form at every length; return the rate of reading, and rows."""
+    layers = drawn_layers(plan, room=plan.lengths[-1] + 1, layers=plan.layers)
+    calls = {}
+    for library, form, kind, make in forms(layers):
+        steps, token = [make(layer) for layer in layers[kind]], token_of(library, X)
+        calls |= {(library, form, T): taking_turns(steps, token, T) for T in plan.lengths}
+    reads = {("read", n): read_call(plan) for n in range(3)}
+    times_ms = measuring.interleave(calls | reads, rounds=plan.rounds, title="steps")
+    read_ms = np.median([times_ms[name] for name in reads], axis=0)
+    rate = plan.read_mib * MIB / read_ms  # bytes a ms
+    rows = {"NumPy": {}, "torch": {}}
+    for library, form, kind, make in forms(layers):
+        measuring.progress(f"memory: {library}, {form}")
+        layer, times = layers[kind][0], [times_ms[library, form, T] for T in plan.lengths]
+        rows[library][form] = {
+            "kind": kind,
+            **cost_of(library, make, layer, plan.lengths[-1], X),
+            **row_of(plan.lengths, np.array(times), layer, rate),
+        }
+    measuring.progress("")
+    return measuring.summary(rate / 1e6), rows
+
+
+def cost_of(library, make, layer, T, X):
+    """Check and weigh a form: bytes that it keeps and reads, its peak memory, its error."""
+    call = partial(make(layer), token_of(library, X), T)
+    weigh = measuring.peak_mib if library == "NumPy" else measuring.torch_peak_mib
+    return {
+        "bytes_a_token": layer.bytes_a_token,
+        "weight_bytes": layer.weight_bytes,
+        "cache_mib": measuring.short(T * layer.bytes_a_token / MIB),
+        "peak_mib": weigh(call),
+        "error": error_of(call(), exact(layer, T, X)),
+    }
+
+
+def row_of(lengths, times_ms, layer, rate):
+    """Return times, (lengths, rounds), as multiples of the limit, and the line through them."""
+    slope, start = np.polyfit(lengths, times_ms, 1)  # ms a token, ms
+    spent = {}
+    for T, ms in zip(lengths, times_ms, strict=True):
+        limit_ms = (layer.weight_bytes + T * layer.bytes_a_token) / rate
+        spent[str(T)] = {
+            "ms": measuring.summary(ms),
+            "times_limit": measuring.ratio(ms, limit_ms),
+        }
+    return {
+        "lengths": spent,
+        "start_ms": measuring.summary(start),
+        "us_a_thousand": measuring.summary(1e6 * slope),
+        "slope_times_limit": measuring.ratio(slope, layer.bytes_a_token / rate),
+    }
+
+
+def read_call(plan):
+    """Return a call that reads a large array: its largest number."""
+    return np.ones(plan.read_mib * MIB // 4, dtype=np.float32).max
+
+
+def measure_without(plan):
+    """Time the whole layer over all tokens, which a step without a cache must run."""
+    rng = np.random.default_rng(SEED)
+    [layer] = drawn_layers(plan._replace(kv_heads={"MHA": plan.n_heads}), room=1, layers=1)["MHA"]
+    X, params = drawn(rng, 1, plan.lengths[-1], plan.d_model), layer.params
+    module = module_from_params(params, dtype=torch.float32).eval()
+    calls = {}
+    for T in plan.lengths:
+        calls["NumPy", T] = partial(tiled_multi_head_attention, X[:, :T], params, causal=True)
+        calls["torch", T] = partial(module, torch.from_numpy(X[:, :T]), is_causal=True)
+    times_ms = measuring.interleave(calls, rounds=plan.few, title="without a cache")
+    return {
+        library: {str(T): measuring.summary(times_ms[library, T]) for T in plan.lengths}
+        for library in ("NumPy", "torch")
+    }
+
+
+def batches_of(plan):
+    """Return how many sequences fit into the memory with the keys of each kind: {kind: B}."""
+    layers = drawn_layers(plan, room=1, layers=1)
+    memory = plan.memory_mib * MIB
+    return {k: memory // (plan.tokens * one.bytes_a_token) for k, [one] in layers.items()}
+
+
+def measure_memory(plan, X):
+    """Time a step of as many sequences as fit into the same memory: {library: {form: row}}."""
+    batches = batches_of(plan)
+    layers = drawn_layers(plan, room=plan.tokens, layers=1, batches=batches)
+    calls, T = {}, plan.tokens - 1
+    for library, form, kind, make in forms(layers):
+        tokens = np.repeat(X[None], batches[kind], axis=0)
+        calls[library, form] = partial(make(layers[kind][0]), token_of(library, tokens), T)
+    times_ms = measuring.interleave(calls, rounds=plan.few, title="batches")
+    rows = {"NumPy": {}, "torch": {}}
+    for library, form, kind, _ in forms(layers):
+        ms = times_ms[library, form]
+        rows[library][form] = {
+            "batch": batches[kind],
+            "ms": measuring.summary(ms),
+            "tokens_a_second": measuring.summary(1000 * batches[kind] / ms),
+        }
+    return rows
+
+
+def by_steps(step, X, cache):
+    """Return what a cached layer gives, token by token."""
+    rows = []
+    for x in X:
+        Y, cache = step(x[None], cache)
+        rows.append(Y[0])
+    return rows
+
+
+def difference(cached, whole):
+    """Compare rows: the largest difference, and how many are the same to the last bit."""
+    pairs = [[np.asarray(A, dtype=float) for A in pair] for pair in zip(cached, whole, strict=True)]
+    return {
+        "largest": float(f"{max(np.abs(one - other).max() for one, other in pairs):.1e}"),
+        "rows": len(pairs),
+        "rows_identical": sum(np.array_equal(*pair) for pair in pairs),
+    }
+
+
+def measure_differences():
+    """Compare cached with uncached rows: {library: {precision: row}}."""
+    X, params = inputs(SMALL)
+    X, found = X[0], {"NumPy": {}, "torch": {}, "torch, as written": {}}
+    for name in ("float64", "float32"):
+        one, tokens = Params(*(W.astype(name) for W in vars(params).values())), X.astype(name)
+        whole = multi_head_attention(tokens, one, mask=causal_mask(len(X)))
+        step = partial(lambda x, cache, one: decode_step(x, one, cache), one=one)
+        cached = by_steps(step, tokens, KVCache.empty(one, len(X)))
+        found["NumPy"][name] = difference(cached, whole)
+    for name, attend in {"torch": None, "torch, as written": as_written}.items():
+        for dtype in (torch.float64, torch.float32, torch.bfloat16):
+            decoder, tokens = decoder_of(params, attend, dtype), torch.from_numpy(X).to(dtype)
+            cached = by_steps(decoder.step, tokens, DecoderCache.empty(decoder, len(X)))
+            pair = ([Y.double() for Y in rows] for rows in (cached, decoder(tokens)))
+            found[name][str(dtype).removeprefix("torch.")] = difference(*pair)
+    return found
+
+
+def print_rows(rows):
+    """Print the forms as a table."""
+    for library, table in rows.items():
+        for form, row in table.items():
+            times = "".join(f"{1e3 * at['ms']['median']:8.0f}" for at in row["lengths"].values())
+            slope = row["slope_times_limit"]
+            spread = f"{slope['median']:7.2f} ({slope['low']:.2f}–{slope['high']:.2f})"
+            print(f"  {library:6}{form:18}{times} us{spread:>22} x limit{row['peak_mib']:7.1f} MiB")
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing is written")
+    quick = parser.parse_args(arguments).quick
+    plan = QUICK if quick else FULL
+    measuring.prepare()
+    record = measuring.new_record(__file__, seed=SEED) | {"plan": plan._asdict()}
+    X = drawn(np.random.default_rng(SEED), 1, plan.d_model)
+    with torch.inference_mode():
+        record["differences"] = measure_differences()
+        record["read_gb_per_s"], record["forms"] = measure_steps(plan, X)
+        print(f"\n{record['read_gb_per_s']} GB/s")
+        print_rows(record["forms"])
+        record["without_a_cache_ms"] = measure_without(plan)
+        record["fixed_memory"] = measure_memory(plan, X)
+    print(record["without_a_cache_ms"], record["fixed_memory"], record["differences"], sep="\n")
+    if not quick:
+        measuring.write("decode", record)
+
+
+if __name__ == "__main__":
+    main()

@@ -29,6 +29,7 @@ LIMITS = {
     "parsons": 7700,
     "inspector": 13_300,
     "gallery": 11_800,
+    "bytes": 12_400,
     "map": 22_500,
     "playground": 23_800,
 }
@@ -36,6 +37,7 @@ STYLE_LIMITS = {
     "parsons": 4100,
     "inspector": 5500,
     "gallery": 5000,
+    "bytes": 6500,
     "map": 8100,
     "playground": 12_500,
 }

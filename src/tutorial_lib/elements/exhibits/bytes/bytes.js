@@ -17,7 +17,7 @@ const rounded = (number) =>
   Number(number.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 20 });
 const size = (bytes) => {
   const power = Math.min(Math.max(Math.floor(Math.log10(bytes) / 3), 0), UNITS.length - 1);
-  return `${rounded(bytes / 1000 ** power)} ${UNITS[power]}`;
+  return `${rounded(bytes / 1000 ** power)}\u00a0${UNITS[power]}`;
 };
 const refuse = (words) => {
   throw new RangeError(words);

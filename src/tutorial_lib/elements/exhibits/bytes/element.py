@@ -157,7 +157,10 @@ def _table(models):
     rows = "\n".join(_line(model) for model in models)
     table = TABLE.format(
         headings(
-            "model", "layers, and what each keeps", "together, of a token", "outgrows its weights"
+            "model",
+            "layers, and what each keeps",
+            "together, of a token",
+            "outgrows its weights at",
         ),
         rows,
     )
@@ -172,7 +175,7 @@ def _line(model):
     learned = model.get("positions", {}).get("kind") == "learned"
     data = " ".join(map(str, (*numbers, places if learned else 0)))
     rest = model["parameters"] - fixed - windowed * model.get("window", 0)
-    outgrows = f"at {rest // growing + 1:,} tokens" if growing else "never"
+    outgrows = f"{rest // growing + 1:,}" if growing else "never"
     cells = "".join(f"<td>{cell}</td>" for cell in (_layers(model), _each(model), outgrows))
     name = escape(model["name"])
     return f'<tr data-kept="{data}"><th scope="row">{name}</th>{cells}</tr>'
@@ -217,7 +220,7 @@ def _y(number):
 def _exact(number):
     power = min(int(math.log10(number)) // 3, len(_UNITS) - 1)
     size = float(f"{number / 1000**power:.3g}")
-    return f"{number:,} bytes = {size:,g} {_UNITS[power]}"
+    return f"{number:,} bytes = {size:,g}\N{NO-BREAK SPACE}{_UNITS[power]}"
 
 
 def _short(tokens):

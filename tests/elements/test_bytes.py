@@ -1,0 +1,52 @@
+"""The byte calculator as bytes: its table without a script says what the library counts."""
+
+import re
+
+import pytest
+
+from tests.elements.test_elements import Tree
+from tutorial_lib.counting import kept_numbers, model_cache_bytes
+from tutorial_lib.elements.exhibits import byte_calculator
+from tutorial_lib.elements.sources import script
+from tutorial_lib.records import facts
+
+HTML = byte_calculator().html
+ROW = r'<tr data-kept="(.*?)"><th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>'
+ROWS = {name: rest for kept, name, *rest in re.findall(ROW, HTML)}
+PATTERNED = [model for model in facts("models")["models"] if "pattern" in model]
+
+
+def test_is_the_same_element_every_time_and_well_formed():
+    assert byte_calculator().html == HTML
+    tree = Tree(HTML)
+    assert (tree.open, tree.faults) == ([], [])
+    assert sum("aria-live" in attrs for _, attrs in tree.tags) == 1
+    assert "DeepSeek-V3: 70,272 bytes" in byte_calculator().text
+
+
+def test_every_model_that_keeps_anything_is_there():
+    keeping = {model["name"] for model in PATTERNED if any(kept_numbers(model))}
+    assert set(ROWS) == keeping
+    assert {"BERT-base", "BERT-large"} == {model["name"] for model in PATTERNED} - keeping
+    assert re.findall(r"<option.*?>(.*?)</option>", HTML)[: len(ROWS) + 1] == [*ROWS, "my own"]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_row_says_what_the_library_counts(name):
+    [model] = [model for model in PATTERNED if model["name"] == name]
+    layers, each, outgrows = ROWS[name]
+    counts = [int(count) for count in re.findall(r"(\d+):", layers)]
+    assert sum(counts) == model["layers"]
+    written = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\d|\d", each)]
+    wanted = [2 * number for number in kept_numbers(model) if number]
+    assert [number for number in written if number != model.get("window")] == wanted
+    weights = 2 * model["parameters"]
+    if outgrows == "never":
+        assert model_cache_bytes(model, 2**60) <= weights
+    else:
+        tokens = int(outgrows.replace(",", ""))
+        assert model_cache_bytes(model, tokens - 1) <= weights < model_cache_bytes(model, tokens)
+
+
+def test_stays_light_without_its_script():
+    assert len(HTML.replace(script("bytes"), "").encode()) <= 18_000

@@ -37,7 +37,7 @@ STYLE_LIMITS = {
     "parsons": 4100,
     "inspector": 5500,
     "gallery": 5000,
-    "bytes": 6500,
+    "bytes": 6600,
     "map": 8100,
     "playground": 12_500,
 }

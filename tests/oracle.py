@@ -236,3 +236,35 @@ def head_backward(arrays, h, dhead):
     dscores = softmax_backward(weights, dweights)
     dQ, dK_T = matmul_backward(Q, K.T, dscores / Q.shape[1] ** 0.5)
     return dQ, dK_T.T, dV
+
+
+def rotate(X, positions, rates, half=False):
+    """X (..., T, d) as complex numbers: pair i of token t times e^(i · positions[t] · rates[i])."""
+    positions = np.broadcast_to(positions, X.shape[:-1])
+    turned = X.astype(float)
+    for index in each(X.shape[:-1]):
+        for i, rate in enumerate(rates.tolist()):
+            a, b = (i, i + len(rates)) if half else (2 * i, 2 * i + 1)
+            angle = float(positions[index]) * rate
+            product = complex(X[index][a], X[index][b]) * complex(math.cos(angle), math.sin(angle))
+            turned[index][a], turned[index][b] = product.real, product.imag
+    return turned
+
+
+def alibi_slopes(n_heads):
+    """(H,) by recursion: 2^(-8/H), its square, ...; between powers of two, from the next power."""
+    power = 1
+    while 2 * power <= n_heads:
+        power *= 2
+    slopes = [math.pow(2, -8 * h / power) for h in range(1, power + 1)]
+    if power < n_heads:
+        slopes += alibi_slopes(2 * power)[::2].tolist()[: n_heads - power]
+    return np.array(slopes)
+
+
+def alibi_bias(T, S, slopes):
+    """(H, T, S): minus slope times the distance of key s from query t, which is token S - T + t."""
+    bias = np.zeros((len(slopes), T, S))
+    for h, t, s in each(bias.shape):
+        bias[h, t, s] = -slopes[h] * abs(S - T + t - s)
+    return bias

@@ -1,0 +1,267 @@
+"""Where a token stands, said between project and score (a turn) or in the scores (a slope)."""
+
+import numpy as np
+
+from tutorial_lib.attention import attention_scores
+from tutorial_lib.embedding import require_base
+from tutorial_lib.errors import ShapeError, require_length, require_operand, require_shape
+
+
+def rope_rates(d_k, *, base=10_000.0):
+    """Return how far each pair of numbers turns a token, from one radian down to nearly nothing.
+
+    Built in chapter 16. Pair i turns by base^(-2i/d_k): the rates of `sinusoidal_positions`.
+
+    Parameters
+    ----------
+    d_k : how many numbers of a query and of a key are turned, even
+    base : the slowest rate is base^(2/d_k) / base
+
+    Returns
+    -------
+    rates : (d_k/2,), radians a token
+
+    Raises
+    ------
+    TypeError : d_k is not a whole number
+    ShapeError : d_k is odd
+    ValueError : d_k below 1, or base not a positive finite number
+
+    Source: Su et al. (2021), section 3.2.2, equation 15.
+
+    >>> rope_rates(4).shape
+    (2,)
+    """
+    require_length("d_k", d_k)
+    require_pairs("d_k", d_k)
+    require_base(base)
+    return base ** (-np.arange(0, d_k, 2) / d_k)
+
+
+def rotate(X, positions, rates, *, half=False):
+    """Turn pairs of numbers of each token by its position times the pair's rate.
+
+    Built in chapter 16. For queries and keys, so that their scores depend on how far apart two
+    tokens are. Numbers beyond the pairs that have a rate pass unchanged, a partial rotation. To
+    turn back, negate the rates: `rotate(X, positions, -rates)`.
+
+    Parameters
+    ----------
+    X : (..., T, d), queries or keys
+    positions : (T,), or (..., T) that broadcasts to the tokens of X; positions of each sequence,
+        (B, T), need an axis for the heads, positions[:, None]; never falling along a sequence
+    rates : (n,), radians a token, for n of the d/2 pairs; 0 leaves a pair as it is
+    half : False: numbers 2i and 2i+1 are a pair; True: numbers i and i + n, as in Llama's code
+
+    Returns
+    -------
+    turned : (..., T, d), in the precision of X
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or integers other than int64
+    ShapeError : an odd width, more rates than pairs, positions that do not fit the tokens
+    ValueError : NaN or infinity, or positions that go backwards
+
+    Source: Su et al. (2021), section 3.4.2, equation 34.
+
+    >>> rotate(np.ones((3, 5, 4)), np.arange(5), rope_rates(4)).shape
+    (3, 5, 4)
+    """
+    require_turn(X, positions, rates)
+    n, turned = len(rates), X * 1.0  # a copy, in floats
+    angles = positions[..., None] * rates  # (..., T, n)
+    cos, sin = np.cos(angles), np.sin(angles)
+    neighbours = np.s_[..., 0 : 2 * n : 2], np.s_[..., 1 : 2 * n : 2]
+    a, b = (np.s_[..., :n], np.s_[..., n : 2 * n]) if half else neighbours
+    turned[a] = cos * X[a] - sin * X[b]
+    turned[b] = sin * X[a] + cos * X[b]
+    return turned
+
+
+def alibi_slopes(n_heads):
+    """Return the slope of each head: a geometric series, so that some look near and some far.
+
+    Built in chapter 16. For 8 heads 1/2, 1/4, ... 1/256; any power of two ends at 1/256. For other
+    numbers of heads, the series of the power of two below, then every second slope of the next
+    power's.
+
+    Parameters
+    ----------
+    n_heads : number of heads
+
+    Returns
+    -------
+    slopes : (H,), taken from a score for each step of distance
+
+    Raises
+    ------
+    TypeError, ValueError : not a positive whole number
+
+    Source: Press et al. (2022), section 3, and the authors' code for other numbers of heads.
+
+    >>> alibi_slopes(3).shape
+    (3,)
+    """
+    require_length("n_heads", n_heads)
+    power = 2 ** int(np.log2(n_heads))  # the largest that is not above
+    series = 2.0 ** (-8 * np.arange(1, power + 1) / power)
+    between = 2.0 ** (-4 * np.arange(1, 2 * power, 2) / power)
+    return np.concatenate([series, between[: n_heads - power]])
+
+
+def alibi_bias(T, S, slopes):
+    """Return what each head takes from the score of each pair: its slope times their distance.
+
+    Built in chapter 16. The queries are the last T of S tokens, as in `causal_mask(T, S)`. A key
+    behind the query counts by its distance too, so the bias also serves without a mask.
+
+    Parameters
+    ----------
+    T, S : number of queries, number of keys
+    slopes : (H,), none below 0; all 0 is no bias
+
+    Returns
+    -------
+    bias : (H, T, S), to be added to the scores; no entry is above 0
+
+    Raises
+    ------
+    TypeError : a length that is not a whole number, or slopes that are no array of numbers
+    ShapeError : slopes of more than one axis, or none
+    ValueError : a length below 1, or a slope below 0
+
+    Source: Press et al. (2022), section 3.
+
+    >>> alibi_bias(5, 6, alibi_slopes(3)).shape
+    (3, 5, 6)
+    """
+    require_length("T", T)
+    require_length("S", S)
+    require_slopes(slopes)
+    distances = np.abs(np.arange(S - T, S)[:, None] - np.arange(S))  # (T, S)
+    return -slopes[:, None, None] * distances
+
+
+def alibi_scores(Q, K, slopes):
+    """Score every query against every key, less the slope of the head for each step between them.
+
+    Built in chapter 16. In place of `attention_scores`.
+
+    Parameters
+    ----------
+    Q : (..., H, T, d_k), the queries of the last T of S tokens
+    K : (..., H, S, d_k)
+    slopes : (H,), none below 0
+
+    Returns
+    -------
+    scores : (..., H, T, S)
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : widths that differ, or slopes for another number of heads
+    ValueError : a slope below 0
+
+    Source: Press et al. (2022), section 3.
+
+    >>> alibi_scores(np.ones((3, 5, 4)), np.ones((3, 6, 4)), alibi_slopes(3)).shape
+    (3, 5, 6)
+    """
+    require_shape("Q", Q, "... H T d_k")
+    require_shape("K", K, "... S d_k", d_k=Q.shape[-1])
+    require_slopes(slopes, n_heads=Q.shape[-3])
+    bias = alibi_bias(Q.shape[-2], K.shape[-2], slopes)  # (H, T, S)
+    return attention_scores(Q, K) + bias
+
+
+def require_pairs(name, width):
+    """Require a width that splits into pairs.
+
+    Raises
+    ------
+    ShapeError : odd
+    """
+    if width % 2:
+        raise ShapeError(
+            f"{name}={width}; expected an even width, since numbers turn in pairs. "
+            f"Choose {width - 1} or {width + 1}, or cut off what should not turn."
+        )
+
+
+def require_turn(X, positions, rates):
+    """Require pairs of numbers, a rate for each that turns, and positions that go forwards.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or integers other than int64
+    ShapeError : an odd width, more rates than pairs, positions that do not fit the tokens
+    ValueError : NaN or infinity, or positions that go backwards
+    """
+    require_shape("X", X, "... T d")
+    require_pairs("d", X.shape[-1])
+    require_operand("X", X)
+    require_shape("rates", rates, "n")
+    require_operand("rates", rates)
+    pairs = X.shape[-1] // 2
+    if len(rates) > pairs:
+        raise ShapeError(
+            f"rates has {len(rates)} entries, but X of width {2 * pairs} has {pairs} pairs; "
+            f"expected at most one for each. Make them with rope_rates({2 * pairs})."
+        )
+    require_places(positions, X.shape[:-1])
+
+
+def require_places(positions, tokens):
+    """Require a position for each token, none before the one of the token in front of it.
+
+    Raises
+    ------
+    TypeError : not an array of numbers, or integers other than int64
+    ShapeError : does not broadcast to `tokens`, the axes (..., T)
+    ValueError : NaN or infinity, or positions that go backwards
+    """
+    require_shape("positions", positions, "... T", T=tokens[-1])
+    require_operand("positions", positions)
+    try:
+        fits = np.broadcast_shapes(positions.shape, tokens) == tokens
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"positions has shape {positions.shape}, which does not broadcast to the tokens' "
+            f"{tokens}. Positions of each sequence, (B, T), need a head axis: "
+            f"positions[:, None]."
+        )
+    falls = np.argwhere(np.diff(positions) < 0)
+    if len(falls):
+        *row, t = (int(i) for i in falls[0])
+        before, after = positions[(*row, t)], positions[(*row, t + 1)]
+        raise ValueError(
+            f"positions go backwards, from {before} to {after} at token {t + 1}; expected that "
+            f"none falls along a sequence. To turn back, negate the rates instead: -rates."
+        )
+
+
+def require_slopes(slopes, *, n_heads=None):
+    """Require a finite slope of at least 0 for each head.
+
+    Raises
+    ------
+    TypeError : not an array of numbers, or integers other than int64
+    ShapeError : more than one axis, or another number of heads
+    ValueError : NaN, infinity, or a slope below 0
+    """
+    require_shape("slopes", slopes, "H")
+    require_operand("slopes", slopes)
+    if n_heads not in (None, len(slopes)):
+        raise ShapeError(
+            f"slopes has {len(slopes)} entries, but Q has {n_heads} heads; expected one for each. "
+            f"Make them with alibi_slopes({n_heads})."
+        )
+    if slopes.min() < 0:
+        raise ValueError(
+            f"slopes goes down to {slopes.min()}; expected none below 0, since the bias is minus "
+            f"slope times distance already. Drop the sign: -slopes."
+        )

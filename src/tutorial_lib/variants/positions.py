@@ -27,7 +27,7 @@ def rope_rates(d_k, *, base=10_000.0):
     ShapeError : d_k is odd
     ValueError : d_k below 1, or base not a positive finite number
 
-    Source: Su et al. (2021), section 3.2.2, equation 15.
+    Source: Su et al. (2021).
 
     >>> rope_rates(4).shape
     (2,)
@@ -63,7 +63,7 @@ def rotate(X, positions, rates, *, half=False):
     ShapeError : an odd width, more rates than pairs, positions that do not fit the tokens
     ValueError : NaN or infinity, or positions that go backwards
 
-    Source: Su et al. (2021), section 3.4.2, equation 34.
+    Source: Su et al. (2021).
 
     >>> rotate(np.ones((3, 5, 4)), np.arange(5), rope_rates(4)).shape
     (3, 5, 4)

@@ -1,7 +1,8 @@
 """Elements that know the layer, and so more than those of `tutorial_lib.elements`."""
 
 from tutorial_lib.elements.exhibits.bytes.element import byte_calculator
+from tutorial_lib.elements.exhibits.clock.element import turn_clock
 from tutorial_lib.elements.exhibits.map.element import live_map
 from tutorial_lib.elements.exhibits.playground.element import playground
 
-__all__ = ["byte_calculator", "live_map", "playground"]
+__all__ = ["byte_calculator", "live_map", "playground", "turn_clock"]

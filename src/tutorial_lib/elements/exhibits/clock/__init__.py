@@ -1,0 +1,1 @@
+"""The turn as two hands of a clock."""

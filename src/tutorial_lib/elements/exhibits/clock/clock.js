@@ -1,0 +1,285 @@
+// The turn as two hands of a clock: pairs of numbers of a query and of a key, each turned by its
+// rate times its place. The score is the sum over the pairs, divided by the root of their numbers.
+
+import { readings } from "../../readings.js";
+import { all, define } from "../../shared.js";
+import { Exhibit } from "../exhibit.js";
+
+const FARTHEST = 100_000;
+const FASTEST = 10;
+const WHOLE = "a whole number from 0 to 100,000";
+const RADIANS = "a number from 0 to 10, such as 0.1 or π/2";
+
+// A whole place, and a rate in radians, as readers write them; undefined where it is none.
+const place = (text) =>
+  readings(text).find((n) => Number.isInteger(n) && n >= 0 && n <= FARTHEST);
+const rate = (text) => {
+  const bare = text.replace(/π|pi/i, "");
+  // "π/2" is 1/2 of π, and "2π" is 2 of it.
+  const counted = bare == text ? text : bare.replace(/^\s*(?=\/|$)/, "1");
+  const unit = bare == text ? 1 : Math.PI;
+  return readings(counted).map((n) => n * unit).find((n) => n >= 0 && n <= FASTEST);
+};
+
+const four = (n) => (Math.abs(n) < 5e-5 ? 0 : n).toFixed(4).replace("-", "−");
+const short = (n) => `${Number(n.toPrecision(6))}`;
+const inner = ([a, b], [c, d]) => a * c + b * d;
+const rotated = ([a, b], angle) => {
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+  return [cos * a - sin * b, sin * a + cos * b];
+};
+// An angle as a turn of half a round at most, either way.
+const nearest = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
+const clamp = (n, least, most) => Math.min(Math.max(n, least), most);
+const set = (node, given) =>
+  Object.entries(given).forEach(([name, value]) => node.setAttribute(name, value));
+
+// The hands of all pairs at their places, their products, and the score.
+const turn = ({ Q, K }, { m, n, rates }) => {
+  const hands = rates.map((rate, i) => [rotated(Q[i], rate * m), rotated(K[i], rate * n)]);
+  const products = hands.map(([q, k]) => inner(q, k));
+  const sum = products.reduce((a, b) => a + b);
+  return { hands, products, sum, score: sum / Math.sqrt(2 * rates.length) };
+};
+
+// Draw two hands: the first number up, the second to the right.
+const draw = (svg, [q, k]) => {
+  const cast = q.map((number) => number * inner(q, k));
+  const ends = { q: [[0, 0], q], k: [[0, 0], k], cast: [[0, 0], cast], drop: [k, cast] };
+  Object.entries(ends).forEach(([part, [from, to]]) => {
+    const [y1, x1, y2, x2] = [...from, ...to].map((at, i) => (i % 2 ? 100 : -100) * at);
+    set(svg.querySelector(`[data-part=${part}]`), { x1, y1, x2, y2 });
+  });
+  all(svg, "text").forEach((letter, i) => {
+    // At their own distances from the hub, so that hands in one place keep both names.
+    const [y, x] = [q, k][i].map((at) => at * [114, 131][i]);
+    set(letter, { x, y: -y });
+  });
+};
+
+class Clock extends Exhibit {
+  constructor(element) {
+    super(element);
+    const { places, rates, ...given } = JSON.parse(
+      element.querySelector(".tl-clocks").dataset.given
+    );
+    const [m, n] = places;
+    this.given = given;
+    this.first = { m, n, pair: 0, rates };
+    this.face = element.querySelector(".tl-face > svg");
+    this.cells = all(element, ".tl-pair");
+    this.sliders = all(element, "[type=range]");
+    this.fields = all(element, "[type=text]");
+    [this.both, this.reset] = all(element, "button");
+    [this.pairs, this.scores] = all(element, "tbody").map((body) => [...body.rows]);
+    this.prepare();
+    this.restore(this.first);
+  }
+
+  // Say to keys and to screen readers what can be chosen, and listen.
+  prepare() {
+    this.serve([this.cells]);
+    set(this.cells[0].parentNode, { role: "radiogroup", "aria-label": "Pairs" });
+    this.cells.forEach((cell) => (cell.role = "radio"));
+    this.cells.forEach((cell) => (cell.onclick = () => cell.focus()));
+    ["m", "n"].forEach((name, i) => {
+      this.sliders[i].oninput = () => this.move(name, Number(this.sliders[i].value));
+      this.fields[i].onchange = () => this.write(this.fields[i], place, WHOLE, name);
+    });
+    this.fields[2].onchange = () => this.write(this.fields[2], rate, RADIANS);
+    this.both.ariaPressed = false;
+    this.both.onclick = () => (this.both.ariaPressed = this.both.ariaPressed != "true");
+    this.reset.onclick = () => this.back();
+    this.face.onpointerdown = (event) => this.take(event);
+    this.face.onpointermove = (event) => this.drag(event);
+    this.face.onpointerup = this.face.onpointercancel = () => (this.hand = undefined);
+  }
+
+  // Show a state from which what comes is compared.
+  restore(state) {
+    this.state = structuredClone(state);
+    this.paint();
+    this.best = this.made.score;
+  }
+
+  paint() {
+    const { state, first } = this;
+    const { m, n, pair, rates } = state;
+    this.made = turn(this.given, state);
+    const { hands, products } = this.made;
+    draw(this.face, hands[pair]);
+    this.face.ariaLabel = `The hands of pair ${pair}`;
+    this.cells.forEach((cell, i) => {
+      draw(cell.firstElementChild, hands[i]);
+      cell.querySelector("span").textContent = short(rates[i]);
+      cell.querySelector("b").textContent = four(products[i]);
+      cell.ariaLabel = `pair ${i}, rate ${short(rates[i])}: ${four(products[i])}`;
+      cell.ariaChecked = i == pair;
+    });
+    [m, n, short(rates[pair])].forEach((text, i) => {
+      this.fields[i].value = text;
+      this.fields[i].ariaInvalid = null;
+      if (i < 2) this.sliders[i].value = text;
+    });
+    this.fields[2].previousElementSibling.textContent = `rate of pair ${pair}, in radians`;
+    this.tabulate();
+    this.renew();
+  }
+
+  // Write the sum and the tables.
+  tabulate() {
+    const { m, n, rates } = this.state;
+    const { hands, products, sum, score } = this.made;
+    const total = this.element.querySelector(".tl-total");
+    total.querySelector("p").innerHTML =
+      `sum ${four(sum)}, ÷ √${2 * rates.length}: score <b>${four(score)}</b>`;
+    const across = { x: 25 * Math.min(sum, 0), width: 25 * Math.abs(sum) };
+    set(total.querySelector("rect"), across);
+    this.pairs.forEach((row, i) => {
+      const written = hands[i].map((hand) => `(${hand.map(four).join(", ")})`);
+      const texts = [short(rates[i]), ...written, four(products[i])];
+      texts.forEach((text, j) => (row.cells[j + 1].textContent = text));
+    });
+    this.scores.forEach((row, m) => {
+      row.cells[1].textContent = four(turn(this.given, { m, n: 0, rates }).score);
+    });
+    const told = `Query at ${m}, key at ${n}, distance ${m - n}: the score is ${four(score)}.`;
+    this.element.querySelector(".tl-numbers > p").textContent = told.replace("-", "−");
+  }
+
+  // Change the state as a reader did, and say what became of the score.
+  change(part) {
+    const was = this.made.score;
+    Object.assign(this.state, part);
+    this.paint();
+    this.tell(was);
+    this.changed();
+  }
+
+  tell(was) {
+    const { m, n } = this.state;
+    const { score } = this.made;
+    const still = Math.abs(score - was) < 1e-9 ? "still " : "";
+    const most = score > this.best + 1e-9 ? ", the largest so far" : "";
+    this.best = Math.max(score, this.best);
+    const after = n > m ? " (the key stands after the query)" : "";
+    const where = `Query at ${m}, key at ${n}, distance ${m - n}`.replace("-", "−");
+    this.say(`${where}${after}: the score is ${still}${four(score)}${most}.`);
+  }
+
+  // Move one to a place, and the other with it where they go together.
+  move(name, to) {
+    const { m, n } = this.state;
+    const together = this.both.ariaPressed == "true";
+    const moved = together ? { m, n } : { [name]: this.state[name] };
+    const places = Object.values(moved);
+    const [least, most] = [-Math.min(...places), FARTHEST - Math.max(...places)];
+    const by = clamp(to - this.state[name], least, most);
+    this.change(Object.fromEntries(Object.entries(moved).map(([one, at]) => [one, at + by])));
+  }
+
+  // Take what was written in a field; what cannot be waits there, and nothing changes.
+  write(field, read, expected, name) {
+    const value = read(field.value);
+    field.ariaInvalid = value === undefined;
+    if (value === undefined)
+      return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
+    if (name) return this.move(name, value);
+    const { pair, rates } = this.state;
+    this.best = -Infinity;
+    this.change({ rates: rates.map((rate, i) => (i == pair ? value : rate)) });
+  }
+
+  choose(cell) {
+    const pair = this.cells.indexOf(cell);
+    if (pair == this.state.pair) return;
+    this.state.pair = pair;
+    this.paint();
+    const { m, n, rates } = this.state;
+    const apart = short(rates[pair] * (m - n)).replace("-", "−");
+    const product = four(this.made.products[pair]);
+    this.say(`Pair ${pair}: the distance turns its hands by ${apart}; their product is ${product}.`);
+    this.changed();
+  }
+
+  // The angle of a point of the face, from the top and as a clock goes.
+  angle({ clientX, clientY }) {
+    const { x, y, width, height } = this.face.getBoundingClientRect();
+    return Math.atan2(clientX - x - width / 2, y + height / 2 - clientY);
+  }
+
+  // How far a hand of the chosen pair is from an angle.
+  away(name, angle) {
+    const [up, right] = this.made.hands[this.state.pair]["mn".indexOf(name)];
+    return nearest(angle - Math.atan2(right, up));
+  }
+
+  // The nearer hand is taken.
+  take(event) {
+    const angle = this.angle(event);
+    const [m, n] = [..."mn"].map((name) => Math.abs(this.away(name, angle)));
+    this.hand = n < m ? "n" : "m";
+    this.face.setPointerCapture(event.pointerId);
+    this.drag(event);
+  }
+
+  // Where a hand is dragged, it goes to the place at which it points there.
+  drag(event) {
+    if (!this.hand) return;
+    const rate = this.state.rates[this.state.pair];
+    if (!rate) return this.say("At rate 0 no place turns this hand.");
+    const by = Math.round(this.away(this.hand, this.angle(event)) / rate);
+    if (by) this.move(this.hand, this.state[this.hand] + by);
+  }
+
+  back() {
+    this.both.ariaPressed = false;
+    this.restore(this.first);
+    this.say("The clock is as it was.");
+    this.changed();
+  }
+
+  entries() {
+    const { state, first } = this;
+    const plain = ["m", "n", "pair"].filter((key) => state[key] != first[key]);
+    const turns = [...state.rates.entries()].filter(([i, rate]) => rate != first.rates[i]);
+    return [
+      ...plain.map((key) => [key, state[key]]),
+      ...turns.map(([i, rate]) => [`rate.${i}`, rate]),
+    ];
+  }
+
+  // What is wrong with an entry of a state, if anything.
+  strange(key, text) {
+    const last = this.first.rates.length - 1;
+    const at = key == "pair" ? text : key.replace("rate.", "");
+    const pair = /^\d$/.test(at) && at <= last;
+    if (key == "pair") return pair ? "" : `pair is “${text}”; expected 0 to ${last}.`;
+    const [read, expected] = { m: [place, WHOLE], n: [place, WHOLE] }[key] || [rate, RADIANS];
+    if (read == rate && !(pair && key != at))
+      return `“${key}” cannot be set; expected m, n, pair or rate.0 to rate.${last}.`;
+    if (read(text) === undefined) return `${key} is “${text}”; expected ${expected}.`;
+  }
+
+  put(entries) {
+    const given = [...entries];
+    const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
+    if (wrong) return wrong;
+    const next = structuredClone(this.first);
+    given.forEach(([key, text]) => {
+      if (key == "pair") next.pair = Number(text);
+      else if (key in next) next[key] = place(text);
+      else next.rates[key.at(-1)] = rate(text);
+    });
+    this.restore(next);
+  }
+
+  greet() {
+    this.tell(this.made.score + 1);
+  }
+}
+
+define("tl-clock", (element) => {
+  const clock = new Clock(element);
+  clock.offer(clock.reset.parentNode, "Link to this clock");
+});

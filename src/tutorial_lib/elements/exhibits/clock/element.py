@@ -1,0 +1,164 @@
+"""The turn as two hands of a clock: pairs of a query and of a key, turned by their places."""
+
+import json
+from html import escape
+
+import numpy as np
+
+from tutorial_lib.attention import attention_scores
+from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.markup import HIDDEN, Element, ask, button_row, wrap
+from tutorial_lib.variants.positions import rope_rates, rotate
+
+# Four pairs of length 1, so that a product is the cosine of the angle between two hands.
+_QUERY = np.array([1, 0, 1, 0, 1, 0, 0, 1.0])
+_KEY = np.array([1, 0, 0.8, 0.6, 1, 0, 0.6, 0.8])
+_RATES = np.round(rope_rates(len(_QUERY)), 12)  # the same bytes on every machine
+_PLACES = 9, 4  # of the query, of the key
+_NEAR, _DISTANCES = 40, range(13)  # the last place of a slider; the distances of the table
+_QUESTION = "At which distance is the score largest? And what becomes of it if both move on?"
+_LEGEND = (
+    "A pair of numbers is a hand: the first points up, the second to the right. A hand turns by "
+    "its rate times its place. The thick line is what the key's hand casts on the query's: the "
+    "product of the pair. Drag a hand or a slider, or write a number; arrow keys choose a pair. A "
+    "rate may be written as π/2."
+)
+
+
+def turn_clock():
+    """Show a query and a key as hands that turn by their places, pair by pair.
+
+    The reader moves the places and changes the rates; the score is the sum over the pairs.
+    """
+    given = {"Q": _pairs(_QUERY), "K": _pairs(_KEY), "rates": _RATES.tolist(), "places": _PLACES}
+    attribute = escape(json.dumps(given, separators=(",", ":")))
+    pairs = "".join(_pair(i) for i in range(len(_RATES)))
+    body = [
+        ask(_QUESTION),
+        f'<div class="tl-clocks" data-given="{attribute}">',
+        f'<div class="tl-face">{_face(0, letters=True)}</div>',
+        f'<div><div class="tl-pairs">{pairs}</div>\n{_total()}\n{_controls()}</div>',
+        "</div>",
+        button_row(["Move both together", "Reset"]),
+        f'<p class="tl-legend">{_LEGEND}</p>',
+        _numbers(),
+    ]
+    text = "\n".join(f"   {', '.join(row)}" for row in _rows())
+    return Element(wrap("clock", "tl-clock", "Clock", body), f"Clock: {_state()}\n{text}")
+
+
+def _hands(m, n):
+    """Return the query at place m and the key at place n."""
+    return (rotate(a[None], np.array([t]), _RATES) for a, t in ((_QUERY, m), (_KEY, n)))
+
+
+def _score(m, n):
+    return attention_scores(*_hands(m, n)).item()
+
+
+def _pairs(vector):
+    return vector.reshape(-1, 2).tolist()
+
+
+def _products():
+    query, key = _hands(*_PLACES)
+    return (query * key).reshape(-1, 2).sum(axis=-1)
+
+
+def _face(i, *, letters=False):
+    """Draw the hands of a pair: the first number up, the second to the right."""
+    query, key = (np.array(_pairs(hands)[i]) for hands in _hands(*_PLACES))
+    cast = (query @ key) * query
+    ends = {"drop": (key, cast), "cast": (0 * cast, cast), "k": (0 * key, key), "q": (0, query)}
+    lines = "".join(_line(part, *at) for part, at in ends.items())
+    texts = [_letter("q", 114 * query), _letter("k", 131 * key)] * letters
+    said = 'role="img" aria-label="The hands of pair 0"' if letters else 'aria-hidden="true"'
+    box = "-140 -140 280 280" if letters else "-112 -112 224 224"
+    dial = '<circle r="100"/><path d="M0-100v9"/>'
+    return f'<svg viewBox="{box}" {said}>{dial}{lines}{"".join(texts)}</svg>'
+
+
+def _line(part, start, end):
+    (up1, right1), (up2, right2) = (np.broadcast_to(at, 2) for at in (start, end))
+    ends = {"x1": right1, "y1": -up1, "x2": right2, "y2": -up2}
+    drawn = " ".join(f'{name}="{_plain(100 * at)}"' for name, at in ends.items())
+    return f'<line data-part="{part}" {drawn}/>'
+
+
+def _letter(name, at):
+    up, right = at
+    return f'<text data-letter="{name}" x="{_plain(right)}" y="{_plain(-up)}">{name}</text>'
+
+
+def _plain(number):
+    """Round to hundredths, with no 0 below 0."""
+    return f"{round(number, 2) + 0:g}"
+
+
+def _four(number):
+    """Write a number with four decimals, as the script does."""
+    return f"{round(number, 4) + 0:.4f}".replace("-", "−")
+
+
+def _pair(i):
+    product, rate = _four(_products()[i]), f"{_RATES[i]:.6g}"
+    words = f"pair {i}<br>rate <span>{rate}</span><br><b>{product}</b>"
+    return f'<div class="tl-pair">{_face(i)}<p>{words}</p></div>'
+
+
+def _total():
+    total, score = _products().sum(), _score(*_PLACES)
+    words = f"sum {_four(total)}, ÷ √{len(_QUERY)}: score <b>{_four(score)}</b>"
+    bar = f'<rect x="{_plain(25 * min(total, 0))}" width="{_plain(25 * abs(total))}" height="8"/>'
+    svg = f'<svg viewBox="-101 -2 202 12" aria-hidden="true">{bar}<path d="M0-2v12"/></svg>'
+    return f'<div class="tl-total"><p>{words}</p>{svg}</div>'
+
+
+def _controls():
+    """Draw a slider and a field for each place, and a field for the rate of the chosen pair."""
+    rows = []
+    for what, place in zip(("query", "key"), _PLACES, strict=True):
+        label = f"place of the {what}"
+        slider = f'<input type="range" aria-label="{label}" max="{_NEAR}" value="{place}">'
+        rows.append(f"<span>{what} at</span>{slider}{_field(f'{label}, as a number', place)}")
+    rows.append(f"<span>rate of pair 0, in radians</span>{_field('rate of the pair', 1)}")
+    lines = "".join(f'<div class="tl-turn">{row}</div>' for row in rows)
+    return f'<div class="tl-lists" {HIDDEN}>{lines}</div>'
+
+
+def _field(label, value):
+    plain = 'autocomplete="off" spellcheck="false"'
+    return f'<input type="text" {plain} aria-label="{label}" value="{value}">'
+
+
+def _rows():
+    """List of every pair its rate, its hands and their product."""
+    hands = [
+        ["({}, {})".format(*map(_four, hand)) for hand in _pairs(one)] for one in _hands(*_PLACES)
+    ]
+    products = map(_four, _products())
+    names = (f"pair {i}" for i in range(len(_RATES)))
+    return list(zip(names, (f"{rate:.6g}" for rate in _RATES), *hands, products, strict=True))
+
+
+def _state():
+    m, n = _PLACES
+    score = _four(_score(m, n))
+    return f"query at {m}, key at {n}, distance {m - n}: the score is {score}."
+
+
+def _numbers():
+    scores = [(str(distance), _four(_score(distance, 0))) for distance in _DISTANCES]
+    names = ("pair", "rate", "query", "key", "product")
+    tables = [_table(names, _rows()), _table(("distance", "score"), scores)]
+    summary = "<summary>The same numbers as a table</summary>"
+    state = f"<p>{_state().capitalize()}</p>"
+    return "\n".join([f'<details class="tl-numbers">{summary}', state, *tables, "</details>"])
+
+
+def _table(names, rows):
+    cells = [
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
+        for first, *rest in rows
+    ]
+    return TABLE.format(headings(*names), "\n".join(cells))

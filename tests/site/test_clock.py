@@ -1,0 +1,417 @@
+"""The clock in Chromium: its hands and its score are the library's, by any means."""
+
+import re
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.site.browsing import long
+from tools.chapters import FOLDER, pages
+from tutorial_lib import attention_scores
+from tutorial_lib.elements.exhibits import turn_clock
+from tutorial_lib.variants.positions import rope_rates, rotate
+
+QUERY = np.array([[1, 0, 1, 0, 1, 0, 0, 1.0]])
+KEY = np.array([[1, 0, 0.8, 0.6, 1, 0, 0.6, 0.8]])
+RATES = rope_rates(8)
+FIRST = {"m": 9, "n": 4, "pair": 0, "rates": RATES}
+PAIRS, DISTANCES = range(4), range(13)
+# What the clock shows: its tables, its lines, its menus and what a screen reader hears of a pair.
+READ = """(clock) => {
+  const ends = (line) => ["x1", "y1", "x2", "y2"].map((name) => Number(line.getAttribute(name)));
+  const lines = (svg) => Object.fromEntries(
+    [...svg.querySelectorAll("line")].map((line) => [line.dataset.part, ends(line)]));
+  const rows = [...clock.querySelectorAll("tbody tr")].map(
+    (row) => [...row.cells].map((cell) => cell.textContent));
+  return {
+    rows,
+    face: lines(clock.querySelector(".tl-face svg")),
+    small: [...clock.querySelectorAll(".tl-pair svg")].map(lines),
+    pairs: [...clock.querySelectorAll(".tl-pair")].map((cell) => cell.ariaLabel),
+    chosen: [...clock.querySelectorAll(".tl-pair")].findIndex((cell) => cell.ariaChecked == "true"),
+    total: clock.querySelector(".tl-total p").textContent,
+    fields: [...clock.querySelectorAll("input")].map((field) => field.value),
+  };
+}"""
+SET = "(hash) => { location.hash = hash; }"
+
+
+def random_states(count):
+    """States with places near and far, rates as given or others, each with a pair chosen."""
+    rng = np.random.default_rng(19)
+    found = []
+    for i in range(count):
+        m, n = (int(rng.integers(0, 10 ** int(rng.integers(1, 6)))) for _ in range(2))
+        other = rng.random(4) < 0.3
+        rates = np.where(other, np.round(rng.uniform(0, 4, 4), 3), RATES)
+        found.append({"m": m, "n": n, "pair": i % 4, "rates": rates})
+    return found
+
+
+def library(m, n, rates):
+    """The turned query and key in pairs, their products, and the score."""
+    Q, K = rotate(QUERY, np.array([m]), rates), rotate(KEY, np.array([n]), rates)
+    hands = [array.reshape(-1, 2) for array in (Q, K)]
+    return hands, (hands[0] * hands[1]).sum(axis=-1), attention_scores(Q, K).item()
+
+
+def address(m, n, pair, rates):
+    """The link to a state, written from its description and not by the script."""
+    given = [f"{name}={value}" for name, value in (("m", m), ("n", n), ("pair", pair))]
+    turns = [f"rate.{i}={rates[i]!r}" for i in PAIRS if rates[i] != RATES[i]]
+    return "#" + "&".join(["clock=0", *given, *map(str, turns)]).replace("np.float64", "")
+
+
+def number(text):
+    """The number that a text shows with four decimals."""
+    assert re.fullmatch(r"−?\d+\.\d{4}", text), text
+    return float(text.replace("−", "-"))
+
+
+def near(text, value):
+    """Whether a text is a number with four decimals; far places cost the last of its digits."""
+    return abs(number(text) - value) <= 0.5e-4 + 1e-9
+
+
+def agrees(clock, m, n, pair, rates):
+    """Compare all that the clock shows with the library."""
+    shown = clock.evaluate(READ)
+    hands, products, score = library(m, n, rates)
+    for i in PAIRS:
+        _, rate, *written, product = shown["rows"][i]
+        assert float(rate) == pytest.approx(rates[i], rel=1e-5)
+        for text, hand in zip(written, (hands[0][i], hands[1][i]), strict=True):
+            assert all(map(near, text.strip("()").split(", "), hand)), (i, text)
+        assert near(product, products[i])
+        assert shown["pairs"][i] == f"pair {i}, rate {rate}: {product}"
+        drawn(shown["small"][i], hands[0][i], hands[1][i])
+    for distance, (label, text) in zip(DISTANCES, shown["rows"][4:], strict=True):
+        assert label == str(distance)
+        assert near(text, library(distance, 0, rates)[2])
+    total, found = re.fullmatch(r"sum (\S+), ÷ √8: score (\S+)", shown["total"]).groups()
+    assert near(total, products.sum())
+    assert near(found, score)
+    assert shown["chosen"] == pair
+    drawn(shown["face"], hands[0][pair], hands[1][pair])
+    near_m, m_field, near_n, n_field, _ = shown["fields"]
+    assert [m_field, n_field] == [str(m), str(n)]
+    assert [near_m, near_n] == [str(min(m, 40)), str(min(n, 40))]
+
+
+def drawn(lines, query, key):
+    """Compare the lines of a clock with two hands: first number up, second to the right."""
+    cast = (query @ key) * query
+    ends = {"q": (0 * query, query), "k": (0 * key, key), "cast": (0 * cast, cast)}
+    for part, at in (ends | {"drop": (key, cast)}).items():
+        expected = [100 * x for up, right in at for x in (right, -up)]
+        np.testing.assert_allclose(lines[part], expected, rtol=0, atol=1e-6, err_msg=part)
+
+
+def said(clock):
+    """What is spoken and shown."""
+    assert clock.locator("[aria-live]").is_visible()
+    return clock.locator("[aria-live]").text_content()
+
+
+def score(**places):
+    """The score at two places, as it is written."""
+    return f"{library(rates=RATES, **places)[2]:.4f}".replace("-", "−")
+
+
+def field(clock, name):
+    """A field by its name."""
+    return clock.get_by_label(name, exact=True)
+
+
+QUERY_FIELD, KEY_FIELD = ("place of the query, as a number", "place of the key, as a number")
+
+
+def write(clock, name, text):
+    """Write into a field and press Enter."""
+    field(clock, name).fill(text)
+    field(clock, name).press("Enter")
+
+
+@pytest.fixture
+def clock(show):
+    """The clock on a page of its own."""
+    return show(turn_clock().html).locator("tl-clock")
+
+
+def test_the_page_that_shows_the_clock_turns_it(open_page):
+    [name] = [p.name for p in pages() if "turn_clock()" in p.path.read_text(encoding="utf-8")]
+    page = open_page(f"{FOLDER}{name}.html#clock=0&m=12&n=6")
+    clock = page.locator("tl-clock")
+    page.get_by_text("Query at 12, key at 6, distance 6: the score is").first.wait_for()
+    agrees(clock, **FIRST | {"m": 12, "n": 6})
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("count", [5, *long(60)])
+def test_every_hand_and_the_score_are_the_librarys_in_random_states(clock, count):
+    for state in random_states(count)[-5 if count == 5 else 0 :]:
+        clock.page.evaluate(SET, address(**state))
+        words = f"Query at {state['m']}, key at {state['n']}, distance "
+        clock.locator(".tl-said").get_by_text(words).wait_for()
+        agrees(clock, **state)
+
+
+def test_question_stands_until_the_first_touch_and_trying_answers_it(clock):
+    question = clock.get_by_text("At which distance is the score largest?")
+    assert question.is_visible()
+    assert clock.locator("[aria-live]").text_content() == ""
+    field(clock, "place of the key").focus()
+    for _ in range(4):
+        clock.page.keyboard.press("ArrowLeft")
+    assert not question.is_visible()
+    field(clock, "place of the query").focus()
+    largest = []
+    for _ in range(31):
+        clock.page.keyboard.press("ArrowRight")
+        if said(clock).endswith(", the largest so far."):
+            largest.append(int(re.search(r"distance (\d+)", said(clock))[1]))
+    scores = [library(distance, 0, RATES)[2] for distance in range(41)]
+    assert largest == []  # distances 10 to 40: none is above that of distance 6, passed before
+    clock.get_by_role("button", name="Reset").click()
+    field(clock, "place of the query").focus()
+    for _ in range(31):
+        clock.page.keyboard.press("ArrowRight")
+        if said(clock).endswith(", the largest so far."):
+            largest.append(int(re.search(r"distance (\d+)", said(clock))[1]))
+    assert largest == [6] == [int(np.argmax(scores))]
+
+
+def test_both_move_together_and_the_score_stays(clock):
+    clock.get_by_role("button", name="Move both together").click()
+    write(clock, QUERY_FIELD, "1009")
+    assert said(clock) == (
+        f"Query at 1009, key at 1004, distance 5: the score is still {score(m=9, n=4)}."
+    )
+    agrees(clock, **FIRST | {"m": 1009, "n": 1004})
+    write(clock, KEY_FIELD, "3")
+    agrees(clock, **FIRST | {"m": 8, "n": 3})
+    write(clock, QUERY_FIELD, "2")  # the key stops at place 0, and the query with it
+    agrees(clock, **FIRST | {"m": 5, "n": 0})
+    clock.get_by_role("button", name="Move both together").click()
+    write(clock, QUERY_FIELD, "6")
+    agrees(clock, **FIRST | {"m": 6, "n": 0})
+    assert "still" not in said(clock)
+
+
+def test_rate_is_written_and_a_rate_of_zero_leaves_a_pair_alone(clock):
+    for i, (text, rate) in enumerate({"π/2": np.pi / 2, "0": 0, "2 pi": 2 * np.pi}.items()):
+        clock.locator(".tl-pair").nth(i).click()
+        write(clock, "rate of the pair", text)
+        rates = RATES.copy()
+        rates[i] = rate
+        agrees(clock, **FIRST | {"pair": i, "rates": rates})
+        clock.get_by_role("button", name="Reset").click()
+    agrees(clock, **FIRST)
+    for i in PAIRS:
+        clock.locator(".tl-pair").nth(i).click()
+        write(clock, "rate of the pair", "0")
+    write(clock, QUERY_FIELD, "40")
+    assert " the score is still " in said(clock)  # no turn: the layer of chapter 06
+    unturned = attention_scores(QUERY, KEY).item()
+    assert said(clock).endswith(f"{unturned:.4f}.")
+
+
+STRANGE = {
+    (QUERY_FIELD, "two"): "“two” cannot be; expected a whole number from 0 to 100,000.",
+    (QUERY_FIELD, "2.5"): "“2.5” cannot be; expected a whole number from 0 to 100,000.",
+    (KEY_FIELD, "-1"): "“-1” cannot be; expected a whole number from 0 to 100,000.",
+    (KEY_FIELD, "100001"): "“100001” cannot be; expected a whole number from 0 to 100,000.",
+    ("rate of the pair", ""): "“” cannot be; expected a number from 0 to 10, such as 0.1 or π/2.",
+    ("rate of the pair", "ππ"): "“ππ” cannot be; expected a number from 0 to 10, such as 0.1 "
+    "or π/2.",
+    ("rate of the pair", "11"): "“11” cannot be; expected a number from 0 to 10, such as 0.1 "
+    "or π/2.",
+}
+
+
+def test_what_is_no_place_and_no_rate_is_refused_and_changes_nothing(clock):
+    write(clock, QUERY_FIELD, "7")
+    for (name, text), words in STRANGE.items():
+        write(clock, name, text)
+        assert said(clock) == f"{words} Nothing has changed.", text
+        assert field(clock, name).get_attribute("aria-invalid") == "true"
+        before = library(7, 4, RATES)[2]
+        assert near(clock.locator(".tl-total b").text_content(), before)
+        field(clock, name).fill({QUERY_FIELD: "7", KEY_FIELD: "4"}.get(name, "1"))
+        field(clock, name).press("Enter")
+        assert field(clock, name).get_attribute("aria-invalid") is None
+        agrees(clock, **FIRST | {"m": 7})
+
+
+def test_hand_is_dragged_to_the_place_at_which_it_points_there(clock):
+    mouse, box = clock.page.mouse, clock.locator(".tl-face svg").bounding_box()
+
+    def point(hand, more=0.0):
+        """Where the tip of a hand is, or the point that is so many radians on."""
+        angle = np.arctan2(hand[1], hand[0]) + more
+        scale = 0.9 * 100 * box["width"] / 280
+        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        return middle[0] + scale * np.sin(angle), middle[1] - scale * np.cos(angle)
+
+    (queries, keys), *_ = library(9, 4, RATES)
+    mouse.move(*point(queries[0]))
+    mouse.down()
+    agrees(clock, **FIRST)
+    for more in (1, 2, 3, 4):  # radians, and places
+        mouse.move(*point(queries[0], more), steps=3)
+    mouse.up()
+    agrees(clock, **FIRST | {"m": 13})
+    mouse.move(*point(queries[0], -2))
+    agrees(clock, **FIRST | {"m": 13})  # let go
+    mouse.move(*point(keys[0]))
+    mouse.down()
+    mouse.move(*point(keys[0], -1), steps=3)
+    mouse.up()
+    agrees(clock, **FIRST | {"m": 13, "n": 3})
+    clock.locator(".tl-pair").nth(2).click()
+    (queries, _), *_ = library(13, 3, RATES)
+    mouse.move(*point(queries[2], 0.02))
+    mouse.down()
+    mouse.move(*point(queries[2], np.pi / 2), steps=3)
+    mouse.up()
+    m = int(field(clock, QUERY_FIELD).input_value())
+    assert m == pytest.approx(13 + np.pi / 2 / 0.01, abs=1)  # a quarter of a round at rate 0.01
+    agrees(clock, **FIRST | {"m": m, "n": 3, "pair": 2})
+
+
+def test_worked_by_keys_alone(clock):
+    page = clock.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.role") == "radio"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("End")
+    assert said(clock) == "Pair 3: the distance turns its hands by 0.005; their product is 0.7970."
+    agrees(clock, **FIRST | {"pair": 3})
+    for key in ("Tab", "ArrowRight", "Tab", "Tab", "End", "Tab", "Tab"):
+        page.keyboard.press(key)
+    agrees(clock, **FIRST | {"m": 10, "n": 40, "pair": 3})
+    assert "distance −30 (the key stands after the query)" in said(clock)
+    assert page.evaluate("() => document.activeElement.ariaLabel") == "rate of the pair"
+
+
+def test_worked_by_touch_and_its_targets_are_large(show):
+    page = show(turn_clock().html, width=390, has_touch=True, is_mobile=True)
+    clock = page.locator("tl-clock")
+    clock.locator(".tl-pair").nth(1).tap()
+    agrees(clock, **FIRST | {"pair": 1})
+    box = clock.locator(".tl-face svg").bounding_box()
+    page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.85)
+    assert re.match(r"Query at \d+, key at 4, ", said(clock))
+    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
+    assert clock.locator("button, input, .tl-pair").evaluate_all(sizes) >= 44
+
+
+def test_link_carries_the_state_and_brings_it_back(clock):
+    write(clock, QUERY_FIELD, "70")
+    clock.locator(".tl-pair").nth(1).click()
+    write(clock, "rate of the pair", "1/4")
+    link = clock.get_by_role("link", name="Link to this clock").get_attribute("href")
+    assert link == "#clock=0&m=70&pair=1&rate.1=0.25"
+    clock.get_by_role("button", name="Reset").click()
+    assert said(clock) == "The clock is as it was."
+    agrees(clock, **FIRST)
+    clock.page.evaluate(SET, link)
+    clock.page.get_by_text("Query at 70, key at 4, distance 66: the score is").first.wait_for()
+    rates = np.where(np.arange(4) == 1, 0.25, RATES)
+    agrees(clock, m=70, n=4, pair=1, rates=rates)
+
+
+LINKS = {
+    "clock=5": "“5” is no clock of this page; expected 0.",
+    "clock=0&m=two": "m is “two”; expected a whole number from 0 to 100,000.",
+    "clock=0&n=-3": "n is “-3”; expected a whole number from 0 to 100,000.",
+    "clock=0&pair=4": "pair is “4”; expected 0 to 3.",
+    "clock=0&rate.1=x": "rate.1 is “x”; expected a number from 0 to 10, such as 0.1 or π/2.",
+    "clock=0&rate.9=1": "“rate.9” cannot be set; expected m, n, pair or rate.0 to rate.3.",
+    "clock=0&3=1": "“3” cannot be set; expected m, n, pair or rate.0 to rate.3.",
+    "clock=0&X.0=1": "“X.0” cannot be set; expected m, n, pair or rate.0 to rate.3.",
+}
+
+
+def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(clock):
+    write(clock, QUERY_FIELD, "7")
+    for strange, words in LINKS.items():
+        clock.page.evaluate(SET, f"#{strange}")
+        sentence = f"The link does not fit: {words} Nothing has changed."
+        clock.page.get_by_text(sentence, exact=True).wait_for()
+        agrees(clock, **FIRST | {"m": 7})
+
+
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(clock):
+    page = clock.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    write(clock, KEY_FIELD, "5")
+    told = page.evaluate("() => told")
+    assert told == [{"state": "n=5", "done": 0, "of": 0}]
+    clock.get_by_role("button", name="Reset").click()
+    words = said(clock)
+    recalled = "(clock, state) => clock.recall(state)"
+    for nonsense in (None, 7, {}, "m=-1", "pair=Z", "rate.0=one"):
+        assert clock.evaluate(recalled, nonsense) is False
+        agrees(clock, **FIRST)
+    assert clock.evaluate(recalled, told[0]["state"]) is True
+    agrees(clock, **FIRST | {"n": 5})
+    assert said(clock) == words
+    assert len(page.evaluate("() => told")) == 2
+
+
+def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, clock):
+    page = show(turn_clock().html, java_script_enabled=False)
+    static = page.locator("tl-clock")
+    awake = clock.evaluate(READ)
+    for face in ("face", "small"):
+        lines = [awake[face]] if face == "face" else awake[face]
+        for svg, expected in zip(
+            static.locator(f".tl-{face}, .tl-pair").all(), lines, strict=False
+        ):
+            for part, ends in expected.items():
+                line = svg.locator(f"[data-part={part}]").first
+                found = [float(line.get_attribute(name)) for name in ("x1", "y1", "x2", "y2")]
+                np.testing.assert_allclose(found, ends, rtol=0, atol=0.00501)
+    assert static.locator(":is(button, input):visible").count() == 0
+    static.locator("summary").click()
+    texts = static.locator("tbody tr").evaluate_all(
+        "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    assert texts == awake["rows"]
+    assert static.get_by_role("row", name="6 1.3272").is_visible()
+
+
+LATER = [
+    pytest.param(name, width, marks=pytest.mark.long)
+    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
+]
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
+    page = show(turn_clock().html, mode=appearance, width=width)
+    clock = page.locator("tl-clock")
+    for _ in range(2):
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        clock.locator(".tl-pair").nth(2).click()
+        clock.locator("summary").click()
+
+
+def test_labels_can_be_read_on_a_narrow_screen(show):
+    clock = show(turn_clock().html, width=320).locator("tl-clock")
+    texts = clock.locator(":is(p, span, b, button, input, summary):visible")
+    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
+    assert min(sizes) >= 11
+    scale = clock.locator(".tl-face svg").bounding_box()["width"] / 280
+    assert 17 * scale >= 11
+
+
+@pytest.mark.long
+def test_no_link_where_the_address_is_not_the_pages_own(show):
+    page = show('<div class="jp-Notebook">', turn_clock().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-clock[data-lm-suppress-shortcuts]").count() == 1

@@ -12,6 +12,7 @@ import numpy as np
 
 import tutorial_lib as tl
 from tutorial_lib.onepass import fold_block
+from tutorial_lib.variants.positions import rope_rates, rotate
 
 B, T, H, D_MODEL, D_K = 2, 5, 3, 12, 4
 
@@ -226,3 +227,17 @@ def ch14_kv_cache(program):
     pool = rng.standard_normal((9, size, D_K))
     left = run(program, np=np, pool=pool, table=table, size=size, length=length)
     return same(left["K"], pool[table].reshape(-1, D_K)[:length])
+
+
+def ch16_positions(program):
+    """What a new word finds in a cache of turned keys whose oldest were thrown out."""
+    rng = np.random.default_rng(16)
+    W_Q, W_K, W_V = rng.standard_normal((3, H, D_MODEL, D_K))
+    X, rates, kept = rng.standard_normal((8, D_MODEL)), rope_rates(D_K), 4
+    Q, K, V = (tl.project_heads(X, W) for W in (W_Q, W_K, W_V))
+    Q, K = (rotate(A, np.arange(8), rates) for A in (Q, K))
+    names = {"np": np, "rotate": rotate, "W_Q": W_Q, "W_K": W_K, "W_V": W_V, "rates": rates}
+    cache = {"K": K[:, 7 - kept : 7], "V": V[:, 7 - kept : 7], "seen": 7, "x": X[7:]}
+    left = run(program, **dict(vars(tl)) | names | cache)
+    right = tl.scaled_dot_product_attention(Q[:, 7:], K[:, 7 - kept :], V[:, 7 - kept :])
+    return same(left["head"], right) and same(left["K"], K[:, 7 - kept :])

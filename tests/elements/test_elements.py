@@ -1,4 +1,4 @@
-"""Quiz, prediction, Parsons problem, playground as bytes: what they hold, hide, weigh, refuse."""
+"""Quiz, prediction, Parsons problem, exhibits as bytes: what they hold, hide, weigh, refuse."""
 
 import gzip
 import os
@@ -15,7 +15,7 @@ from tests.elements.sample_bank import CHAPTER, REVIEW, option, sample_bank, sam
 from tutorial_lib import running_example, trace
 from tutorial_lib.elements import parsons, prediction, quiz
 from tutorial_lib.elements.banks import as_number, check_bank, load_bank
-from tutorial_lib.elements.exhibits import live_map, playground
+from tutorial_lib.elements.exhibits import live_map, playground, turn_clock
 from tutorial_lib.elements.markup import inline
 from tutorial_lib.elements.parsons.element import draw_parsons, shuffled
 from tutorial_lib.elements.prediction.element import draw_prediction
@@ -32,6 +32,7 @@ LIMITS = {
     "bytes": 12_400,
     "map": 22_500,
     "playground": 23_800,
+    "clock": 14_800,
 }
 STYLE_LIMITS = {
     "parsons": 4100,
@@ -40,6 +41,7 @@ STYLE_LIMITS = {
     "bytes": 6600,
     "map": 8100,
     "playground": 12_500,
+    "clock": 5800,
 }
 VOID = {"input", "br", "img"}
 
@@ -393,6 +395,18 @@ def test_map_is_the_same_element_every_time_and_well_formed():
     assert sum("aria-live" in attrs for _, attrs in tree.tags) == 1
     assert [attrs["href"] for tag, attrs in tree.tags if tag == "a"] == ["03.html", "06.html#look"]
     assert "Y, bark: −69/91, 4/7, 22/91, −69/91, 106/91, −76/91, −71/91, 115/91" in element.text
+
+
+def test_clock_stays_light_is_the_same_every_time_and_well_formed():
+    element = turn_clock()
+    assert turn_clock() == element
+    assert len(gzip.compress(element.html.replace(script("clock"), "").encode())) <= 3500
+    tree = Tree(element.html)
+    assert (tree.open, tree.faults) == ([], [])
+    classes = " ".join(attrs.get("class", "") for _, attrs in tree.tags).split()
+    assert all(name == "tl" or name.startswith("tl-") for name in classes)
+    assert sum("aria-live" in attrs for _, attrs in tree.tags) == 1
+    assert "Clock: query at 9, key at 4, distance 5: the score is 1.0851." in element.text
 
 
 @pytest.mark.parametrize("given", [{"steps": ("look",)}, {"links": {"scores": "03.html"}}])

@@ -198,7 +198,8 @@ class Clock extends Exhibit {
     const { m, n, rates } = this.state;
     const apart = short(rates[pair] * (m - n)).replace("-", "−");
     const product = four(this.made.products[pair]);
-    this.say(`Pair ${pair}: the distance turns its hands by ${apart}; their product is ${product}.`);
+    const words = `the distance turns its hands by ${apart}`;
+    this.say(`Pair ${pair}: ${words}; their product is ${product}.`);
     this.changed();
   }
 

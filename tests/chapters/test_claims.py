@@ -36,7 +36,7 @@ from tutorial_lib.models import copying
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
-from tutorial_lib.variants import cache
+from tutorial_lib.variants import cache, positions
 
 FILE = Path(__file__).parent / "claims.txt"
 LINES = FILE.read_text(encoding="utf-8").splitlines()
@@ -55,7 +55,15 @@ GIVEN |= {"layer": bridge.torch_mha_from_params(GIVEN["even"].params).requires_g
 GIVEN |= {"bridge": bridge, "parallel": parallel, "kept": cache}
 EMPTY = cache.KVCache.empty(ARRAYS["params"], T + 1, batch=ARRAYS["X"].shape[:1])
 GIVEN |= {"read": cache.decode_step(ARRAYS["X"], ARRAYS["params"], EMPTY)[1]}
+GIVEN |= {"positions": positions}
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
+
+
+def last_row(X, n_layers):
+    """Return the last word's output after some layers, each under a causal mask."""
+    for _ in range(n_layers):
+        X = tl.trace(X, GIVEN["even"].params, mask=tl.causal_mask(len(X))).Y
+    return X[-1]
 
 
 def refused(call, *given, **options):
@@ -72,7 +80,7 @@ def arguments(call):
     return list(inspect.signature(call).parameters)
 
 
-GIVEN |= {"refused": refused, "arguments": arguments}
+GIVEN |= {"refused": refused, "arguments": arguments, "last_row": last_row}
 
 
 @pytest.mark.parametrize(("entry", "words", "condition"), CLAIMS)

@@ -73,29 +73,16 @@ def _turned_back(Q, C, positions, rates, *, mask=None):
 
 def check_turned_back(function):
     """Check `turned_back(Q, C, positions, rates, *, mask=None)`, exercise of chapter 16."""
-    rates, places = rope_rates(6), np.arange(T)
-    latent = {"C": normal(79, 1, T, 6), "positions": places, "rates": rates}
+    causal = {"mask": causal_mask(T)}
     cases = (
-        Case("every word sees all", {"Q": normal(78, H, T, 6), **latent}),
-        Case("a causal mask", {"Q": normal(80, H, T, 6), **latent}, {"mask": causal_mask(T)}),
-        Case(
-            "a batch, the text begins at 40",
-            {
-                "Q": normal(81, B, H, T, 6),
-                "C": normal(82, B, 1, T, 6),
-                "positions": places + 40,
-                "rates": rates,
-            },
-            {"mask": causal_mask(T)},
-        ),
-        Case(
-            "one pair of three turns",
-            {
-                "Q": normal(83, H, T, 6),
-                "C": normal(84, 1, T, 6),
-                "positions": places,
-                "rates": rates[:1],
-            },
-        ),
+        Case("every word sees all", _latent(78)),
+        Case("a causal mask", _latent(80), causal),
+        Case("a batch, the text begins at 40", _latent(82, B, start=40), causal),
+        Case("one pair of three turns", _latent(84, pairs=1)),
     )
     check("turned_back", function, _turned_back, cases)
+
+
+def _latent(seed, *batch, start=0, pairs=3):
+    Q, C = normal(seed, *batch, H, T, 6), normal(seed + 1, *batch, 1, T, 6)
+    return {"Q": Q, "C": C, "positions": start + np.arange(T), "rates": rope_rates(6)[:pairs]}

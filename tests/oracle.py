@@ -268,3 +268,38 @@ def alibi_bias(T, S, slopes):
     for h, t, s in each(bias.shape):
         bias[h, t, s] = -slopes[h] * abs(S - T + t - s)
     return bias
+
+
+def grouped_attention(Q, K, V, mask=None):
+    """Q (..., H, T, d_k), K, V (..., G, S, ...) → heads: head h looks at key head h // (H / G)."""
+    H, G = Q.shape[-3], K.shape[-3]
+    owners = [h // (H // G) for h in range(H)]
+    each_own = [np.stack([array[..., g, :, :] for g in owners], axis=-3) for array in (K, V)]
+    return scaled_dot_product_attention(Q, *each_own, mask)
+
+
+def pooled_heads(W, n_groups):
+    """W (H, d_model, d) → (G, d_model, d): each number the mean of its group's heads."""
+    members = len(W) // n_groups
+    pooled = np.zeros((n_groups, *W.shape[1:]))
+    for g, i, j in each(pooled.shape):
+        group = [float(W[g * members + n, i, j]) for n in range(members)]
+        pooled[g, i, j] = math.fsum(group) / members
+    return pooled
+
+
+def latent_attention(Q, C, W_UK, W_UV, mask=None):
+    """Q (..., H, T, d_k), C (..., S, rank) → heads, from keys and values made for each head."""
+    return scaled_dot_product_attention(Q, project_heads(C, W_UK), project_heads(C, W_UV), mask)
+
+
+def attend_by_layer(X, layers, sources, mask=None):
+    """Layers on top of each other; layer n looks at the keys and values of layer sources[n]."""
+    outputs = [X]
+    for n, params in enumerate(layers):
+        owner = layers[sources[n]]
+        Q = project_heads(outputs[n], params.W_Q)
+        K, V = (project_heads(outputs[sources[n]], W) for W in (owner.W_K, owner.W_V))
+        heads = scaled_dot_product_attention(Q, K, V, mask)
+        outputs.append(outputs[n] + project_out(concat_heads(heads), params.W_O))
+    return outputs[-1]

@@ -39,7 +39,7 @@ class GroupedParams:
     ShapeError : the arrays disagree on G, d_model, d_k or d_v, or G does not divide H
     ValueError : NaN or infinity in one of them
 
-    Source: Ainslie et al. (2023), section 2.2; Shazeer (2019), section 3.
+    Source: Ainslie et al. (2023); Shazeer (2019).
     """
 
     W_Q: np.ndarray
@@ -109,7 +109,7 @@ def group_params(params, n_kv_heads):
     ShapeError : more key heads than heads, or a number that does not divide them
     ValueError : below 1
 
-    Source: Ainslie et al. (2023), section 2.1.
+    Source: Ainslie et al. (2023).
 
     >>> params = Params(*np.ones((3, 6, 12, 4)), np.ones((24, 12)))
     >>> group_params(params, 2).W_K.shape
@@ -165,7 +165,7 @@ def grouped_attention(Q, K, V, *, mask=None):
         divide them, an empty axis, a mask that does not broadcast
     ValueError : NaN or infinity in Q, or scores that are NaN or overflow
 
-    Source: Ainslie et al. (2023), section 2.2.
+    Source: Ainslie et al. (2023).
 
     >>> grouped_attention(np.ones((6, 5, 4)), np.ones((2, 8, 4)), np.ones((2, 8, 7))).shape
     (6, 5, 7)
@@ -242,7 +242,7 @@ def attend_by_layer(X, layers, sources, *, mask=None):
     ValueError : a source for each layer is missing, or is no earlier layer with keys of its own;
         NaN or infinity in X
 
-    Source: Brandon et al. (2024), section 3.
+    Source: Brandon et al. (2024).
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> attend_by_layer(np.ones((5, 12)), [layer, layer], (0, 0)).shape

@@ -36,7 +36,7 @@ from tutorial_lib.models import copying
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
-from tutorial_lib.variants import cache, positions
+from tutorial_lib.variants import cache, grouped, latent, positions
 
 FILE = Path(__file__).parent / "claims.txt"
 LINES = FILE.read_text(encoding="utf-8").splitlines()
@@ -56,6 +56,7 @@ GIVEN |= {"bridge": bridge, "parallel": parallel, "kept": cache}
 EMPTY = cache.KVCache.empty(ARRAYS["params"], T + 1, batch=ARRAYS["X"].shape[:1])
 GIVEN |= {"read": cache.decode_step(ARRAYS["X"], ARRAYS["params"], EMPTY)[1]}
 GIVEN |= {"positions": positions}
+GIVEN |= {"bridge": bridge, "parallel": parallel, "grouped": grouped, "latent": latent}
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
 
 

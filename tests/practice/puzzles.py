@@ -241,3 +241,14 @@ def ch16_positions(program):
     left = run(program, **dict(vars(tl)) | names | cache)
     right = tl.scaled_dot_product_attention(Q[:, 7:], K[:, 7 - kept :], V[:, 7 - kept :])
     return same(left["head"], right) and same(left["K"], K[:, 7 - kept :])
+
+
+def ch15_fewer_keys(program):
+    """One new word, whose six heads look at the keys of two groups."""
+    rng = np.random.default_rng(15)
+    n_heads, n_groups = 6, 2
+    q = rng.standard_normal((n_heads, 1, D_K))
+    K, V = rng.standard_normal((n_groups, T, D_K)), rng.standard_normal((n_groups, T, 7))
+    left = run(program, np=np, math=math, softmax=tl.softmax, q=q, K=K, V=V, H=n_heads)
+    each_own = (np.repeat(array, 3, axis=0) for array in (K, V))
+    return same(left["heads"], tl.scaled_dot_product_attention(q, *each_own)[:, 0])

@@ -1,0 +1,138 @@
+"""What computes the keys of chapter 15: layers are run, and matrices are asked for their rank."""
+
+import numpy as np
+
+from tutorial_lib import (
+    attention_scores,
+    attention_weights,
+    concat_heads,
+    project_heads,
+    running_example,
+    scaled_dot_product_attention,
+    trace,
+)
+from tutorial_lib.records import facts
+from tutorial_lib.variants.grouped import grouped_attention
+
+
+def _example():
+    example = running_example()
+    return example, trace(example.X, example.params, mask=example.mask)
+
+
+def heads_that_tiling_serves():
+    """Which of four heads get from tiled keys what they get from their group's."""
+    _, layer = _example()
+    Q, K, V = layer.Q[[0, 1, 0, 1]], layer.K, layer.V
+    right = grouped_attention(Q, K, V)
+    tiled = scaled_dot_product_attention(Q, np.tile(K, (2, 1, 1)), np.tile(V, (2, 1, 1)))
+    served = [h for h in range(4) if np.allclose(right[h], tiled[h])]
+    return {
+        "All four: two copies of each key head, whatever their order": served == [0, 1, 2, 3],
+        "Heads 0 and 1": served == [0, 1],
+        "Heads 0 and 3": served == [0, 3],
+        "None of them": served == [],
+    }
+
+
+def numbers_that_are_enough():
+    """The rank of all matrices of keys and values of the example, side by side."""
+    params = _example()[0].params
+    joint = np.concatenate([*params.W_K, *params.W_V], axis=-1)
+    assert joint.shape == (8, 16)
+    return np.linalg.matrix_rank(joint)
+
+
+def keys_that_survive_a_late_turn():
+    """The columns of the scores that do not move when the keys' turn is left out."""
+    _, layer = _example()
+    quarter = np.kron(np.eye(2), [[0, 1], [-1, 0]])
+    turns = np.stack([np.linalg.matrix_power(quarter, t) for t in range(3)])
+    Q, K = (np.einsum("htd,tde->hte", rows, turns) for rows in (layer.Q, layer.K))
+    same = np.isclose(attention_scores(Q, K), attention_scores(Q, layer.K))
+    columns = np.flatnonzero(same.all(axis=(0, 1))).tolist()
+    own = same[:, range(3), range(3)].all()
+    return {
+        "For every key: the turn is linear, and so is W_K": columns == [0, 1, 2],
+        "For each word's own key, since the distance is 0": bool(own),
+        "For no key": columns == [],
+        "For the key of *dogs*, at place 0": columns == [0],
+    }
+
+
+def key_head_of_head_13():
+    """The key head whose change moves head 13 of 32, with 8 key heads."""
+    rng = np.random.default_rng(0)
+    Q, K, V = (rng.standard_normal((heads, 5, 4)) for heads in (32, 8, 8))
+    before = grouped_attention(Q, K, V)[13]
+    for g in range(8):
+        changed = K.copy()
+        changed[g] += rng.standard_normal(changed[g].shape)
+        if not np.allclose(grouped_attention(Q, changed, V)[13], before):
+            return g
+
+
+def enough_whatever_was_learned():
+    """The largest rank of drawn matrices of keys and values, d_model 512, 16 heads of 64."""
+    rng = np.random.default_rng(0)
+    joint = rng.standard_normal((512, 16 * (64 + 64)))
+    return np.linalg.matrix_rank(joint)
+
+
+def _absorbs(change):
+    """Whether one product with the query, made beforehand, gives a head's scores."""
+    example, layer = _example()
+    asking = change(layer.Q[0], example.params.W_K[0], np.zeros(8, dtype=int))
+    return np.allclose(change(layer.Q[0], layer.K[0], np.arange(3)), asking @ example.X.T)
+
+
+def what_stops_absorption():
+    """Whether a query cannot absorb W_K under each change of the layer."""
+    quarter = np.kron(np.eye(2), [[0, 1], [-1, 0]])
+    turns = np.stack([np.linalg.matrix_power(quarter, t) for t in range(3)])
+    example, layer = _example()
+    absorbed = layer.Q[0] @ example.params.W_K[0].T @ example.X.T / 2
+    weights = attention_weights(absorbed, mask=example.mask)
+    wide = np.concatenate(example.params.W_V, axis=-1)  # values twice as wide as keys
+    mixed, made = weights @ example.X @ wide, weights @ (example.X @ wide)
+
+    def turned(Q, K, place):
+        return Q @ np.einsum("sd,sde->se", K, turns[place]).T
+
+    return {
+        "A causal mask": not np.allclose(weights, layer.weights[0]),
+        "A turn of each key by its place": not _absorbs(turned),
+        "Values wider than keys": not np.allclose(mixed, made),
+        "A root of d_k in the scores": not _absorbs(lambda Q, K, place: Q @ K.T / 2),
+    }
+
+
+def share_of_the_peak():
+    """What 4 flop for each byte reach on an H100, as a share of its peak."""
+    quoted = {entry["name"]: entry["value"] for entry in facts("quoted")["numbers"]}
+    reached = 4 * quoted["TB/s of an H100"] / quoted["Tflop/s of an H100 in float16"]
+    return {
+        "All of it, if the batch is large enough": reached >= 1,
+        "A quarter": round(reached, 2) == 1 / 4,
+        "About 30 %": round(100 * reached) == 30,
+        "About 1.4 %": round(100 * reached, 1) == 1.4,
+    }
+
+
+def why_stacking_needs_no_swap():
+    """Whether a reshape alone keeps the rows of queries, and the rows of concat."""
+    rng = np.random.default_rng(0)
+    H, G, T, d_k = 6, 2, 5, 4
+    X, W = rng.standard_normal((T, 12)), rng.standard_normal((H, 12, d_k))
+    Q = project_heads(X, W)
+    rows = Q.reshape(G, H // G * T, d_k)
+    right = [Q[g * 3 + m, t] for g in range(G) for m in range(H // G) for t in range(T)]
+    whole = np.array_equal(rows.reshape(-1, d_k), right)
+    concat_too = np.array_equal(Q.reshape(T, H * d_k), concat_heads(Q))
+    merged = "H/G and T are neighbours, so merging them keeps every row whole; H and d_v are not"
+    return {
+        "Stacking may mix words, since the softmax sorts them out": not whole,
+        merged: whole and not concat_too,
+        "NumPy notices that the result is used in a product, and swaps by itself": concat_too,
+        "Queries are never stored head by head": Q.shape[0] != H,
+    }

@@ -55,8 +55,7 @@ GIVEN |= {"layer": bridge.torch_mha_from_params(GIVEN["even"].params).requires_g
 GIVEN |= {"bridge": bridge, "parallel": parallel, "kept": cache}
 EMPTY = cache.KVCache.empty(ARRAYS["params"], T + 1, batch=ARRAYS["X"].shape[:1])
 GIVEN |= {"read": cache.decode_step(ARRAYS["X"], ARRAYS["params"], EMPTY)[1]}
-GIVEN |= {"positions": positions}
-GIVEN |= {"bridge": bridge, "parallel": parallel, "grouped": grouped, "latent": latent}
+GIVEN |= {"positions": positions, "grouped": grouped, "latent": latent}
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
 
 

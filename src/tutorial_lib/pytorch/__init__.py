@@ -1,11 +1,21 @@
 """The layer in PyTorch. Imported explicitly: `import tutorial_lib` leaves torch alone."""
 
 from tutorial_lib.pytorch.bridge import (
+    decoder_from_gpt2,
+    decoder_from_llama,
+    decoder_from_params,
     module_from_params,
     packed_weight,
+    params_from_decoder,
     params_from_module,
     params_from_torch_mha,
     torch_mha_from_params,
+)
+from tutorial_lib.pytorch.decoder import (
+    DecoderAttention,
+    DecoderCache,
+    Rotation,
+    fused_groups,
 )
 from tutorial_lib.pytorch.device import (
     available_devices,
@@ -38,24 +48,32 @@ from tutorial_lib.pytorch.timing import (
 )
 
 __all__ = [
+    "DecoderAttention",
+    "DecoderCache",
     "Measurement",
     "MultiHeadAttention",
+    "Rotation",
     "attention_trace",
     "available_devices",
     "best_device",
     "best_dtype",
     "capability",
+    "decoder_from_gpt2",
+    "decoder_from_llama",
+    "decoder_from_params",
     "describe_device",
     "find_device",
     "flash_attention",
     "flash_kernel",
     "fused_attention",
+    "fused_groups",
     "interleave",
     "masked_softmax",
     "may_look",
     "measure",
     "module_from_params",
     "packed_weight",
+    "params_from_decoder",
     "params_from_module",
     "params_from_torch_mha",
     "peak_mib",

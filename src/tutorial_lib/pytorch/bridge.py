@@ -1,4 +1,4 @@
-"""Weights across: Params ↔ our module ↔ torch.nn.MultiheadAttention.
+"""Weights across: Params ↔ our modules ↔ torch.nn.MultiheadAttention, GPT-2's and Llama's layers.
 
 The only place that transposes for torch. `X @ W` is the book's product, so its matrices are
 (in, out); nn.Linear computes `X @ weight.T` and keeps (out, in), one row a feature.
@@ -10,15 +10,19 @@ from torch import nn
 
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.projection import Params
+from tutorial_lib.pytorch.decoder import DecoderAttention, Rotation
 from tutorial_lib.pytorch.device import to_float64
 from tutorial_lib.pytorch.doors import (
     require_float_dtype,
     require_module,
     require_no_biases,
     require_params,
+    require_plain_gpt2,
+    require_plain_llama,
     require_plain_torch_mha,
 )
 from tutorial_lib.pytorch.mha import MultiHeadAttention
+from tutorial_lib.variants.grouped import GroupedParams
 
 
 def packed_weight(params):
@@ -28,7 +32,7 @@ def packed_weight(params):
 
     Parameters
     ----------
-    params : Params
+    params : Params, or GroupedParams, whose G key heads have fewer rows
 
     Returns
     -------
@@ -42,7 +46,7 @@ def packed_weight(params):
     >>> packed_weight(Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))).shape
     (36, 12)
     """
-    require_params(params)
+    require_params(params, GroupedParams)
     rows = []
     for W in (params.W_Q, params.W_K, params.W_V):
         W_T = np.swapaxes(W, -1, -2)  # (H, d, d_model): a row is now one feature of one head
@@ -72,7 +76,7 @@ def params_from_module(module):
     require_module(module, MultiHeadAttention, mend)
     require_no_biases(qkv_proj=module.qkv_proj.bias, out_proj=module.out_proj.bias)
     weights = module.qkv_proj.weight, module.out_proj.weight
-    return _params(*weights, n_heads=module.n_heads, d_k=module.d_k)
+    return Params(*_arrays(*weights, module.n_heads, module.n_heads, module.d_k))
 
 
 def module_from_params(params, *, dtype=torch.float64):
@@ -134,7 +138,7 @@ def params_from_torch_mha(layer):
     require_plain_torch_mha(layer)
     require_no_biases(in_proj=layer.in_proj_bias, out_proj=layer.out_proj.bias)
     weights = layer.in_proj_weight, layer.out_proj.weight
-    return _params(*weights, n_heads=layer.num_heads, d_k=layer.head_dim)
+    return Params(*_arrays(*weights, layer.num_heads, layer.num_heads, layer.head_dim))
 
 
 def torch_mha_from_params(params, *, dtype=torch.float64):
@@ -178,11 +182,146 @@ def torch_mha_from_params(params, *, dtype=torch.float64):
     return layer
 
 
-def _params(packed, out, *, n_heads, d_k):
+def decoder_from_params(params, *, rotation=None, dtype=torch.float64):
+    """Make a decoder that computes what `decode_step` computes, its keys shared and turned.
+
+    Introduced in chapter 15. As any new module it is on the CPU, in training mode, with weights
+    that require gradients. It has no biases.
+
+    Parameters
+    ----------
+    params : GroupedParams, or Params, in which each head has keys of its own
+    rotation : Rotation that turns queries and keys, or None
+    dtype : torch's name of a precision of floats
+
+    Returns
+    -------
+    decoder : DecoderAttention with copies of the weights
+
+    Raises
+    ------
+    TypeError : no params, no Rotation, or a dtype that is no precision of floats
+    ShapeError : an odd d_k, or fewer pairs than the rotation turns
+    """
+    require_params(params, GroupedParams)
+    require_float_dtype(dtype)
+    state = {
+        "qkv_proj.weight": _tensor(packed_weight(params), dtype),
+        "out_proj.weight": _tensor(params.W_O.T, dtype),
+    }
+    n_kv_heads = len(params.W_K)
+    return _decoder(state, params.n_heads, n_kv_heads, d_k=params.d_k, rotation=rotation)
+
+
+def params_from_decoder(decoder):
+    """Copy a decoder's weights into GroupedParams, float64; its rotation is left behind.
+
+    Introduced in chapter 15.
+
+    Parameters
+    ----------
+    decoder : DecoderAttention, in any precision, on any device
+
+    Returns
+    -------
+    params : GroupedParams, float64
+
+    Raises
+    ------
+    TypeError : another module
+    ValueError : a bias that is not all zeros, NaN or infinity in a weight
+    """
+    require_module(decoder, DecoderAttention, "For the layer of chapter 09: params_from_module.")
+    require_no_biases(qkv_proj=decoder.qkv_proj.bias, out_proj=decoder.out_proj.bias)
+    weights = decoder.qkv_proj.weight, decoder.out_proj.weight
+    return GroupedParams(*_arrays(*weights, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
+
+
+def decoder_from_gpt2(attention):
+    """Make a decoder with the weights of an attention layer of GPT-2, as transformers keeps it.
+
+    Introduced in chapter 14. Its dropout is left behind: in training the two differ.
+
+    Parameters
+    ----------
+    attention : GPT2Attention of transformers, such as `model.transformer.h[0].attn`
+
+    Returns
+    -------
+    decoder : DecoderAttention with copies of weights and biases, in their precision and place
+
+    Raises
+    ------
+    TypeError : another module
+    ValueError : cross-attention, or scores divided by anything but the root of d_k
+
+    Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D keeps (in, out).
+    """
+    require_plain_gpt2(attention)
+    parts = {"qkv_proj": attention.c_attn, "out_proj": attention.c_proj}
+    state = {f"{name}.weight": _copy(part.weight.T) for name, part in parts.items()}
+    state |= {f"{name}.bias": _copy(part.bias) for name, part in parts.items()}
+    n_heads = attention.num_heads
+    return _decoder(state, n_heads, n_heads, d_k=attention.head_dim, rotation=None)
+
+
+def decoder_from_llama(attention, rotary):
+    """Make a decoder with the weights and rates of an attention layer of Llama.
+
+    Introduced in chapter 16. Its dropout is left behind: in training the two may differ.
+
+    Parameters
+    ----------
+    attention : LlamaAttention of transformers, such as `model.model.layers[0].self_attn`
+    rotary : LlamaRotaryEmbedding of transformers, which has the rates: `model.model.rotary_emb`
+
+    Returns
+    -------
+    decoder : DecoderAttention with copies of the weights, in their precision and place
+
+    Raises
+    ------
+    TypeError : other modules
+    ValueError : rates that change with the length, or a turn that stretches too
+
+    Source: transformers, `models/llama/modeling_llama.py`.
+    """
+    require_plain_llama(attention, rotary)
+    parts = attention.q_proj, attention.k_proj, attention.v_proj
+    state = {
+        "qkv_proj.weight": torch.cat([part.weight.detach() for part in parts]),
+        "out_proj.weight": _copy(attention.o_proj.weight),
+    }
+    if attention.o_proj.bias is not None:
+        state["qkv_proj.bias"] = torch.cat([part.bias.detach() for part in parts])
+        state["out_proj.bias"] = _copy(attention.o_proj.bias)
+    d_k = attention.head_dim
+    H, G = (part.out_features // d_k for part in parts[:2])
+    rotation = Rotation(to_float64(rotary.inv_freq).numpy(), half=True).to(rotary.inv_freq.device)
+    return _decoder(state, H, G, d_k=d_k, rotation=rotation)
+
+
+def _decoder(state, H, G, *, d_k, rotation):
+    d_model, concat = state["out_proj.weight"].shape
+    sizes = {"n_kv_heads": G, "d_k": d_k, "d_v": concat // H, "bias": "out_proj.bias" in state}
+    with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
+        decoder = DecoderAttention(d_model, H, **sizes, rotation=rotation)
+    decoder.load_state_dict(state, assign=True)
+    return decoder
+
+
+def _copy(weight):
+    return weight.detach().clone(memory_format=torch.contiguous_format)
+
+
+def _arrays(packed, out, H, G, d_k):
     packed, out = (to_float64(weight).numpy() for weight in (packed, out))
-    parts = np.split(packed, [n_heads * d_k, 2 * n_heads * d_k])
-    heads = [np.swapaxes(rows.reshape(n_heads, -1, packed.shape[1]), -1, -2) for rows in parts]
-    return Params(*(np.array(W, order="C") for W in (*heads, out.T)))  # each a copy
+    parts = np.split(packed, [H * d_k, (H + G) * d_k])
+    heads = [
+        np.swapaxes(rows.reshape(n, -1, packed.shape[1]), -1, -2)
+        for rows, n in zip(parts, (H, G, G), strict=True)
+    ]
+    return [np.array(W, order="C") for W in (*heads, out.T)]  # each a copy
 
 
 def _tensor(array, dtype):

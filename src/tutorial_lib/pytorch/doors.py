@@ -4,23 +4,32 @@ import numpy as np
 import torch
 from torch import nn
 
-from tutorial_lib.errors import ShapeError, mask_misfit, require_floats, require_shape
+from tutorial_lib.errors import (
+    ShapeError,
+    mask_misfit,
+    require_finite,
+    require_floats,
+    require_length,
+    require_shape,
+)
 from tutorial_lib.onepass import require_bool
 from tutorial_lib.projection import Params
+from tutorial_lib.variants.cache import require_pad, require_room_for, require_unused
+from tutorial_lib.variants.positions import require_pairs, require_places
 
 FLASH_WIDTHS = 16, 32, 64, 128
 FLASH_DTYPES = torch.float32, torch.float16, torch.bfloat16
 FLOATS = torch.float64, *FLASH_DTYPES
 
 
-def require_params(params):
-    """Require Params.
+def require_params(params, *others):
+    """Require Params, or a record of one of the other classes.
 
     Raises
     ------
     TypeError : anything else
     """
-    if not isinstance(params, Params):
+    if not isinstance(params, (Params, *others)):
         raise TypeError(
             f"params is a {type(params).__name__}; expected Params. Make them with "
             f"Params(W_Q, W_K, W_V, W_O), init_params(rng, ...) or params_from_module(module)."
@@ -344,4 +353,212 @@ def require_no_gradients(*tensors):
         raise ValueError(
             "Q, K or V asks for gradients; expected none, since blocks that were received have no "
             "graph, and dK and dV would be wrong. Call it under torch.no_grad()."
+        )
+
+
+def require_rates(rates, half):
+    """Require a finite rate for each pair of numbers that turns, and a bool.
+
+    Raises
+    ------
+    TypeError : no array of floats, a half that is no bool
+    ShapeError : another number of axes than one, or an empty one
+    ValueError : NaN or infinity
+    """
+    require_shape("rates", rates, "n")
+    require_floats("rates", rates)
+    require_finite("rates", rates)
+    if not isinstance(half, bool):
+        raise TypeError(
+            f"half is {half!r}; expected True or False. Give True for weights of Llama, whose "
+            f"numbers i and i + n are a pair."
+        )
+
+
+def require_rotation(rotation, d_k, kind):
+    """Require None, or a rotation that turns no more pairs than a key has.
+
+    Raises
+    ------
+    TypeError : no rotation
+    ShapeError : an odd d_k, or more rates than pairs
+    """
+    if rotation is None:
+        return
+    require_module(rotation, kind, "Make one: Rotation(rope_rates(d_k)).")
+    require_turning(d_k, len(rotation.bits))
+
+
+def require_turning(width, n):
+    """Require an even width with at least n pairs.
+
+    Raises
+    ------
+    ShapeError : odd, or fewer pairs
+    """
+    require_pairs("d_k", width)
+    if 2 * n > width:
+        raise ShapeError(
+            f"the rotation turns {n} pairs, and a key of d_k={width} has {width // 2}; expected "
+            f"at most one rate for each pair. Make them with rope_rates({width})."
+        )
+
+
+def require_turned(X, positions, n):
+    """Require floats with n pairs or more, and for each token a position that goes forwards.
+
+    Raises
+    ------
+    TypeError : no tensors of floats, positions of anything but numbers
+    ShapeError : an odd width, fewer pairs, positions that do not fit the tokens
+    ValueError : positions that go backwards, where that can be asked at once
+    """
+    if not isinstance(X, torch.Tensor) or not X.is_floating_point():
+        raise TypeError(
+            f"X is {_kind(X)}; expected a tensor of floats, queries or keys. "
+            f"Convert it first: torch.as_tensor(X, dtype=torch.float64)."
+        )
+    require_turning(X.shape[-1], n)
+    if not isinstance(positions, torch.Tensor) or positions.dtype in (torch.bool, torch.complex64):
+        raise TypeError(
+            f"positions is {_kind(positions)}; expected a tensor of numbers, a place for each "
+            f"token. Count them: torch.arange(T)."
+        )
+    if positions.shape[-1:] != (1,) and _may_ask(positions):
+        require_places(positions.detach().double().numpy(), tuple(X.shape[:-1]))
+
+
+def _may_ask(tensor):
+    # The answer of a GPU would have to be waited for, and a graph holds none.
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def require_tensor_pad(pad, batch, T, device):
+    """Require None, or a whole number for each sequence, from 0 to less than T.
+
+    Raises
+    ------
+    TypeError : no tensor of whole numbers
+    ShapeError : other axes than those of the batch
+    ValueError : another device; below 0 or only padding, where that can be asked at once
+    """
+    if pad is None:
+        return
+    if not isinstance(pad, torch.Tensor):
+        raise TypeError(
+            f"pad is a {type(pad).__name__}; expected a tensor, how many tokens at the left of "
+            f"each sequence are padding. Convert it first: torch.as_tensor(pad)."
+        )
+    _require_device("pad", pad, "X", device)
+    if _may_ask(pad):
+        require_pad(pad.numpy(), tuple(batch), T)
+
+
+def require_new_room(layer, room, batch, pad, kind):
+    """Require a layer, lengths, and padding that leaves room.
+
+    Raises
+    ------
+    TypeError : another layer, lengths or pad that are no whole numbers
+    ShapeError : pad of another shape than batch
+    ValueError : a length below 1, more padding than room
+    """
+    require_module(layer, kind, "A cache belongs to a layer: DecoderCache.empty(layer, room).")
+    require_length("room", room)
+    for length in batch:
+        require_length("a length of batch", length)
+    if pad is not None:
+        require_pad(pad, tuple(batch), room)
+
+
+def require_step(layer, X, cache, kind):
+    """Require a cache of this layer and of X, in a state to go on, and nobody who wants gradients.
+
+    Raises
+    ------
+    TypeError : no cache
+    ShapeError : another batch
+    ValueError : a cache of another layer, of weights that were converted since, one that was
+        continued already, no room left, gradients that are asked for
+    """
+    if not isinstance(cache, kind):
+        raise TypeError(
+            f"cache is a {type(cache).__name__}; expected a {kind.__name__}. Make one for each "
+            f"layer: {kind.__name__}.empty(layer, room)."
+        )
+    room, weight = cache.rooms[0], layer.qkv_proj.weight
+    if cache.layer is not layer or (room.dtype, room.device) != (weight.dtype, weight.device):
+        raise ValueError(
+            f"the cache was made for another layer, or for these weights before they were moved or "
+            f"converted: it is in {room.dtype} on {room.device}. Make one for each layer: "
+            f"{kind.__name__}.empty(layer, room)."
+        )
+    if X.shape[:-2] != cache.batch:
+        raise ShapeError(
+            f"X has shape {tuple(X.shape)}, a batch of {tuple(X.shape[:-2])}, and the cache one of "
+            f"{cache.batch}; expected the same. Give batch to {kind.__name__}.empty."
+        )
+    require_unused(cache)
+    require_room_for(X.shape[-2], cache.length, cache.room)
+    wanted = X.requires_grad or any(p.requires_grad for p in layer.qkv_proj.parameters())
+    if torch.is_grad_enabled() and wanted:
+        raise ValueError(
+            "X or a weight asks for gradients; expected none, since what stands in reserved room "
+            "has no graph. Call the step under torch.inference_mode(), or train with layer(X)."
+        )
+
+
+def require_attention(attention, kind):
+    """Require an attention layer of transformers, whose class has this name.
+
+    Raises
+    ------
+    TypeError : another module
+    """
+    if kind not in [known.__name__ for known in type(attention).__mro__]:
+        raise TypeError(
+            f"attention is a {type(attention).__name__}; expected a {kind} of transformers. "
+            f"Give the attention of one layer of the model, not the model."
+        )
+
+
+def require_plain_gpt2(attention):
+    """Require GPT-2's attention over one sequence, with scores divided by the root of d_k.
+
+    Raises
+    ------
+    TypeError : another module
+    ValueError : cross-attention, or another scale
+    """
+    require_attention(attention, "GPT2Attention")
+    if attention.is_cross_attention or attention.scaling != attention.head_dim**-0.5:
+        raise ValueError(
+            f"attention has is_cross_attention={attention.is_cross_attention} and "
+            f"scaling={attention.scaling}; expected False and 1/sqrt(d_k), which is all that a "
+            f"DecoderAttention holds. Make the model without these options."
+        )
+
+
+PLAIN_TURNS = "default", "linear", "llama3"
+
+
+def require_plain_llama(attention, rotary):
+    """Require Llama's attention and its rotary embedding, of rates that stay as they are.
+
+    Raises
+    ------
+    TypeError : other modules
+    ValueError : rates that change with the length, or a turn that stretches too
+    """
+    require_attention(attention, "LlamaAttention")
+    if not isinstance(getattr(rotary, "inv_freq", None), torch.Tensor):
+        raise TypeError(
+            f"rotary is a {type(rotary).__name__}; expected a LlamaRotaryEmbedding of "
+            f"transformers, which has the rates. A model keeps it as model.rotary_emb."
+        )
+    if rotary.rope_type not in PLAIN_TURNS:
+        raise ValueError(
+            f"rotary has rope_type={rotary.rope_type!r}; expected one of {PLAIN_TURNS}, since the "
+            f"others change the rates with the length, or the scores. Choose one in the "
+            f"configuration, or stay with transformers."
         )

@@ -238,7 +238,7 @@ class DecoderCache:
     rooms : (..., G, room, d_k) and (..., G, room, d_v), shared by all views
     length : number of tokens, padding included
     pad : (...), numbers of padding tokens at the left of each sequence; None: none
-    count : list of one number, how many tokens the longest view has; shared by all views
+    continued : list, empty until a step goes on from here, then with the length of what it returned
 
     Source: Pope et al. (2023), section 2.1.
     """
@@ -247,7 +247,7 @@ class DecoderCache:
     rooms: tuple
     length: int
     pad: torch.Tensor | None
-    count: list
+    continued: list
 
     @classmethod
     def empty(cls, layer, room, *, batch=(), pad=None):
@@ -275,7 +275,7 @@ class DecoderCache:
         weight, G = layer.qkv_proj.weight, layer.n_kv_heads
         rooms = tuple(weight.new_zeros(*batch, G, room, d) for d in (layer.d_k, layer.d_v))
         pad = None if pad is None else torch.from_numpy(pad).to(weight.device)
-        return cls(layer, rooms, 0, pad, [0])
+        return cls(layer, rooms, 0, pad, [])
 
     @property
     def K(self):
@@ -299,15 +299,15 @@ class DecoderCache:
 
     @property
     def written(self):
-        """Number of tokens of the longest view."""
-        return self.count[0]
+        """Number of tokens of the view that a step made of this one, or of this one."""
+        return self.continued[0] if self.continued else self.length
 
     def _append(self, K, V):
         end = self.length + K.shape[-2]
         for room, rows in zip(self.rooms, (K, V), strict=True):
             room[..., self.length : end, :] = rows
-        self.count[0] = end
-        return replace(self, length=end)
+        self.continued.append(end)
+        return replace(self, length=end, continued=[])
 
     def mask(self, T):
         """Say what the next T tokens may look at: all before them and themselves, no padding.

@@ -1,0 +1,154 @@
+"""Layers put together from functions of the variants, each with a cache, and with plain loops.
+
+What `step` does is what chapters 14 to 16 say in pieces: `Grouped` keeps keys that groups share and
+that may be turned or sloped, `Latent` keeps one latent a word and numbers that are turned. A method
+is a place where people go wrong, so that a test can put a mistake there.
+"""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+from tests import oracle
+from tutorial_lib import attention_weights, concat_heads, project_heads
+from tutorial_lib.variants.cache import KVCache
+from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
+from tutorial_lib.variants.latent import LatentParams, absorbed_attention
+from tutorial_lib.variants.positions import alibi_scores, rotate
+
+
+class Layer:
+    """What all layers share: what new tokens may look at, their places, and the steps in order."""
+
+    def mask(self, cache, T):
+        """What the next T tokens may look at."""
+        return cache.mask(T)
+
+    def places(self, cache, T):
+        """The positions of the next T tokens, with an axis for the heads."""
+        return cache.positions(T)[..., None, :]
+
+    def step(self, X, cache):
+        """Run the layer for the next tokens: (Y, cache)."""
+        T = X.shape[-2]
+        mask, places = self.mask(cache, T), self.places(cache, T)
+        Q, kept = self.project(X, places)
+        cache = cache.append(*kept)
+        heads = self.attend(Q, cache, mask)
+        return concat_heads(heads) @ self.params.W_O, cache
+
+
+@dataclass(frozen=True)
+class Grouped(Layer):
+    """Heads in groups, their keys and values kept; keys turned or scores sloped, or neither."""
+
+    params: GroupedParams
+    rates: np.ndarray | None = None
+    half: bool = False
+    slopes: np.ndarray | None = None
+
+    def empty(self, room, *, batch=(), pad=None):
+        """An empty cache."""
+        return KVCache.empty(self.params, room, batch=batch, pad=pad)
+
+    def turn(self, A, places):
+        """Queries or keys, turned."""
+        return A if self.rates is None else rotate(A, places, self.rates, half=self.half)
+
+    def project(self, X, places):
+        """The queries, and what is kept of the new tokens."""
+        p = self.params
+        Q, K, V = (project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
+        return self.turn(Q, places), (self.turn(K, places), V)
+
+    def own(self, kept):
+        """What is kept, an entry for each head."""
+        return np.repeat(kept, self.params.n_heads // self.params.n_kv_heads, axis=-3)
+
+    def attend(self, Q, cache, mask):
+        """The heads."""
+        if self.slopes is None:
+            return grouped_attention(Q, cache.K, cache.V, mask=mask)
+        scores = alibi_scores(Q, self.own(cache.K), self.slopes)
+        return attention_weights(scores, mask=mask) @ self.own(cache.V)
+
+    def alone(self, X):
+        """The layer over one sequence without a cache, in plain loops."""
+        p, T = self.params, len(X)
+        Q, K, V = (oracle.project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
+        if self.rates is not None:
+            Q, K = (oracle.rotate(A, np.arange(T), self.rates, self.half) for A in (Q, K))
+        owners = [h // (p.n_heads // p.n_kv_heads) for h in range(p.n_heads)]
+        scores = oracle.scores(Q, np.stack([K[g] for g in owners]))
+        if self.slopes is not None:
+            scores = scores + oracle.alibi_bias(T, T, self.slopes)
+        weights = oracle.attention_weights(scores, oracle.causal_mask(T))
+        heads = oracle.mix(weights, np.stack([V[g] for g in owners]))
+        return oracle.project_out(oracle.concat_heads(heads), p.W_O)
+
+
+@dataclass(frozen=True)
+class Latent(Layer):
+    """One latent a word, kept in place of keys and values, and looked at by absorbed products.
+
+    The rotation is decoupled: the last `2 * len(rates)` numbers of a query and of what is kept are
+    turned, and belong to the latent as numbers that W_UK hands through and W_UV drops.
+    """
+
+    params: LatentParams
+    rates: np.ndarray
+
+    def empty(self, room, *, batch=(), pad=None):
+        """An empty cache of latents, in the place of the keys; there are no values."""
+        W_D = self.params.W_D[None]
+        kept = SimpleNamespace(W_K=W_D, W_V=W_D[..., :0])
+        return KVCache.empty(kept, room, batch=batch, pad=pad)
+
+    def turn(self, A, places):
+        """Queries or latents, their last numbers turned."""
+        fixed = A.shape[-1] - 2 * len(self.rates)
+        turned = A[..., fixed:]
+        turned = rotate(turned, places, self.rates) if turned.size else turned
+        return np.concatenate([A[..., :fixed], turned], axis=-1)
+
+    def project(self, X, places):
+        """The queries, and what is kept of the new tokens."""
+        Q = project_heads(X, self.params.W_Q)
+        C = (X @ self.params.W_D)[..., None, :, :]
+        return self.turn(Q, places), (self.turn(C, places), C[..., :0])
+
+    def attend(self, Q, cache, mask):
+        """The heads."""
+        return absorbed_attention(Q, cache.K[..., 0, :, :], self.params, mask=mask)
+
+    def alone(self, X):
+        """The layer over one sequence without a cache, with keys and values, in plain loops."""
+        p, T, n = self.params, len(X), 2 * len(self.rates)
+        Q = oracle.project_heads(X, p.W_Q)
+        C = oracle.project_heads(X, p.W_D[None])
+        K, V = (np.stack([oracle.mix(C[0], up) for up in W]) for W in (p.W_UK, p.W_UV))
+        if n:
+            Q, K = Q.copy(), K.copy()
+            for A in (Q, K):
+                A[..., -n:] = oracle.rotate(A[..., -n:], np.arange(T), self.rates)
+        scores = oracle.scores(Q, K)
+        weights = oracle.attention_weights(scores, oracle.causal_mask(T))
+        heads = oracle.mix(weights, V)
+        return oracle.project_out(oracle.concat_heads(heads), p.W_O)
+
+
+@dataclass(frozen=True)
+class TurnedLatent(Latent):
+    """One latent a word, and keys made of it at every step and turned: they cannot be absorbed."""
+
+    def turn(self, A, places):
+        """Queries turned; latents stay."""
+        return rotate(A, places, self.rates) if A.shape[-1] == self.params.d_k else A
+
+    def attend(self, Q, cache, mask):
+        """The heads, from keys and values made of all latents that are kept."""
+        start = KVCache.empty(self.params.expanded(), cache.room, batch=cache.batch, pad=cache.pad)
+        C = cache.K
+        K = rotate(C @ self.params.W_UK, self.places(start, cache.length), self.rates)
+        return grouped_attention(Q, K, C @ self.params.W_UV, mask=mask)

@@ -1,0 +1,292 @@
+"""Cached equals uncached under every combination of the variants that makes sense.
+
+A sequence is fed in pieces of 1, 2, 3 and all, left-padded and not; each real token must give the
+row that it gives in its sequence alone, in one pass of plain loops without a cache. A mistake is
+planted in each combination that can make it, and must be found there.
+"""
+
+from dataclasses import fields
+from functools import cache
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.library.variants.compositions import Grouped, Latent, TurnedLatent
+from tutorial_lib import attention_scores, attention_weights, causal_mask, checks
+from tutorial_lib.practice.ch14_kv_cache.mistakes import MISTAKES as KNOWN
+from tutorial_lib.practice.mistake import named
+from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
+from tutorial_lib.variants.latent import LatentParams, absorbed_attention
+from tutorial_lib.variants.positions import alibi_slopes, rope_rates, rotate
+
+B, T, H, D_MODEL, D_K, D_V, RANK, ROOM = 3, 8, 4, 12, 6, 7, 5, 10
+PADS = {"no padding": None, "padded": np.array([0, 2, 4])}
+PIECES = 1, 2, 3, T
+RATES = rope_rates(D_K)
+PLACES = {
+    "no places": {},
+    "neighbours turned": {"rates": RATES},
+    "halves turned": {"rates": RATES, "half": True},
+    "neighbours turned in part": {"rates": RATES[:2]},
+    "halves turned in part": {"rates": RATES[:2], "half": True},
+    "slopes": {"slopes": alibi_slopes(H)},
+}
+GROUPS = 1, 2, H
+
+
+def drawn(seed, *shape):
+    """Normal numbers, of variance 1 / rows."""
+    return np.random.default_rng(seed).standard_normal(shape) / np.sqrt(shape[-2])
+
+
+def grouped(G, places):
+    """A layer of G key heads."""
+    keys, values = drawn(2, G, D_MODEL, D_K), drawn(3, G, D_MODEL, D_V)
+    queries, out = 3 * drawn(1, H, D_MODEL, D_K), drawn(4, H * D_V, D_MODEL)
+    return Grouped(GroupedParams(queries, keys, values, out), **PLACES[places])
+
+
+def latent(kind, n):
+    """A layer that keeps a latent, of which n numbers of each query are turned apart."""
+    d_k, wide = D_K + n, RANK + n
+    W_UK, W_UV = np.zeros((H, wide, d_k)), np.zeros((H, wide, D_V))
+    W_UK[:, :RANK, :D_K], W_UV[:, :RANK] = drawn(2, H, RANK, D_K), drawn(3, H, RANK, D_V)
+    W_UK[:, RANK:, D_K:] = np.eye(n)  # the turned numbers are keys as they are
+    queries, down = 3 * drawn(1, H, D_MODEL, d_k), drawn(5, D_MODEL, wide)
+    params = LatentParams(queries, down, W_UK, W_UV, drawn(4, H * D_V, D_MODEL))
+    return kind(params, RATES[: n // 2] if kind is Latent else RATES)
+
+
+LAYERS = {f"{G} key heads, {places}": grouped(G, places) for G in GROUPS for places in PLACES}
+LAYERS["latent, absorbed"] = latent(Latent, 0)
+LAYERS["latent, absorbed, turned apart"] = latent(Latent, 4)
+LAYERS["latent, keys made and turned"] = latent(TurnedLatent, 0)
+X = drawn(6, B, T, D_MODEL) * np.sqrt(T)
+
+
+@cache
+def expected(name, pad):
+    """The rows of each sequence alone; zeros for its padding."""
+    rows = np.zeros(X.shape)
+    for b in range(B):
+        start = 0 if PADS[pad] is None else PADS[pad][b]
+        rows[b, start:] = LAYERS[name].alone(X[b, start:])
+    return rows
+
+
+def fed(layer, pad, n):
+    """The rows of a layer that reads n tokens at a time."""
+    kept, rows = layer.empty(ROOM, batch=(B,), pad=PADS[pad]), []
+    for start in range(0, T, n):
+        Y, kept = layer.step(X[:, start : start + n], kept)
+        rows.append(Y)
+    return np.concatenate(rows, axis=1)
+
+
+@pytest.mark.parametrize("n", PIECES)
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_piece_gives_the_rows_of_one_pass_without_a_cache(name, pad, n):
+    rows = fed(LAYERS[name], pad, n)
+    np.testing.assert_allclose(rows, expected(name, pad), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_check_of_the_chapter_finds_nothing_in_any_combination(name, capsys):
+    checks.check_cached(LAYERS[name].step, LAYERS[name].empty, d_model=D_MODEL)
+    assert capsys.readouterr().out.startswith("✓ cached: right on")
+
+
+# --- what people do instead, each in a method of the layer ---
+
+
+def real(kept, T):
+    """The mask of the padding alone: booleans that broadcast to (B, 1, T, S)."""
+    keys = np.arange(kept.length + T)
+    return True if kept.pad is None else keys >= kept.pad[:, None, None, None]
+
+
+def causal(kept, T, offset):
+    """A mask whose diagonal begins at some key of the first row, and padding hidden."""
+    return np.tri(T, kept.length + T, offset, dtype=bool) & real(kept, T)
+
+
+def all_places(self, kept):
+    """The positions of all tokens that are kept, with an axis for the heads."""
+    start = self.empty(kept.room, batch=kept.batch, pad=kept.pad)
+    return start.positions(kept.length)[..., None, :]
+
+
+def places_after_a_padded_prompt(self, kept, T):
+    """Right in the prompt; then the length of the cache, which counts the padding too."""
+    if kept.length == 0:
+        return kept.positions(T)[..., None, :]
+    return np.arange(kept.length, kept.length + T)
+
+
+def one_side(turns_queries):
+    """Turn the queries alone, or the keys alone."""
+
+    def project(self, X, places):
+        still = np.zeros_like(places)
+        Q, _ = type(self).__mro__[1].project(self, X, places if turns_queries else still)
+        _, kept = type(self).__mro__[1].project(self, X, still if turns_queries else places)
+        return Q, kept
+
+    return project
+
+
+def turned_again(self, X, kept):
+    """At each step all that is kept is turned with the new tokens, and kept so."""
+    if kept.length:
+        kept.rooms[0][..., : kept.length, :] = self.turn(kept.K, all_places(self, kept))
+    return type(self).__mro__[1].step(self, X, kept)
+
+
+def whole_room(self, Q, kept, mask):
+    """The reserved room is looked at too."""
+    mask = np.broadcast_to(mask, (*mask.shape[:-1], kept.length))
+    free = np.ones((*mask.shape[:-1], kept.room - kept.length), dtype=bool)
+    every = SimpleNamespace(K=kept.rooms[0], V=kept.rooms[1])
+    return type(self).__mro__[1].attend(self, Q, every, np.concatenate([mask, free], axis=-1))
+
+
+def slopes_of_the_piece(self, Q, kept, mask):
+    """The first query of each piece stands at place 0."""
+    T, S = Q.shape[-2], kept.length
+    distances = np.abs(np.arange(T)[:, None] - np.arange(S))
+    scores = attention_scores(Q, self.own(kept.K)) - self.slopes[:, None, None] * distances
+    return attention_weights(scores, mask=mask) @ self.own(kept.V)
+
+
+def absorbed(self, Q, kept, mask):
+    """W_UK is moved to the other side of the turn."""
+    return absorbed_attention(Q, kept.K[..., 0, :, :], self.params, mask=mask)
+
+
+def turns(layer):
+    """Whether a layer turns its queries and keys."""
+    return layer.rates is not None and len(layer.rates) > 0
+
+
+def turns_what_it_keeps(layer):
+    """Whether what stands in the cache is turned."""
+    return turns(layer) and not isinstance(layer, TurnedLatent)
+
+
+def any_layer(layer):
+    """Every layer can make this mistake."""
+    return True
+
+
+# what the check of chapter 14 calls them; it takes what is wrong in every piece alike for a layer
+NAMES = {
+    "mask without offset": "no_offset",
+    "no mask": "no_mask",
+    "no mask behind a cache": "no_mask_behind_a_cache",
+    "mask one ahead": "one_ahead",
+    "mask one behind": "itself_hidden",
+    "padding seen": "padding_seen",
+    "reserved room seen": "room_seen",
+    "positions that restart": "places_restart",
+    "positions that count padding from the first step on": "places_count_padding",
+    "keys turned again at each step": "places_shifted",
+    "slopes of the piece": "places_shifted",
+}
+# what is done: (method, what stands in its place, which layers can do so)
+MISTAKES = {
+    "mask without offset": ("mask", lambda self, kept, T: causal(kept, T, 0), any_layer),
+    "no mask": ("mask", lambda self, kept, T: causal(kept, T, ROOM), any_layer),
+    "no mask behind a cache": (
+        "mask",
+        lambda self, kept, T: causal(kept, T, ROOM if kept.length else 0),
+        any_layer,
+    ),
+    "mask one ahead": ("mask", lambda self, kept, T: causal(kept, T, kept.length + 1), any_layer),
+    "mask one behind": ("mask", lambda self, kept, T: causal(kept, T, kept.length - 1), any_layer),
+    "padding seen": ("mask", lambda self, kept, T: causal_mask(T, kept.length + T), any_layer),
+    "reserved room seen": ("attend", whole_room, lambda layer: isinstance(layer, Grouped)),
+    "positions that restart": ("places", lambda self, kept, T: np.arange(T), turns_what_it_keeps),
+    "positions that count padding from the first step on": (
+        "places",
+        places_after_a_padded_prompt,
+        turns_what_it_keeps,
+    ),
+    "queries turned alone": ("project", one_side(True), turns_what_it_keeps),
+    "keys turned alone": ("project", one_side(False), turns_what_it_keeps),
+    "keys turned again at each step": ("step", turned_again, turns_what_it_keeps),
+    "the other layout": (
+        "turn",
+        lambda self, A, places: rotate(A, places, self.rates, half=not self.half),
+        lambda layer: isinstance(layer, Grouped) and turns(layer),
+    ),
+    "group tiled": (
+        "attend",
+        lambda self, Q, kept, mask: grouped_attention(
+            Q, *(np.concatenate([A] * 2, axis=-3) for A in (kept.K, kept.V)), mask=mask
+        ),
+        lambda layer: isinstance(layer, Grouped) and 1 < layer.params.n_kv_heads < H,
+    ),
+    "slopes of the piece": (
+        "attend",
+        slopes_of_the_piece,
+        lambda layer: getattr(layer, "slopes", None) is not None,
+    ),
+    "absorbed after the turn": ("attend", absorbed, lambda layer: isinstance(layer, TurnedLatent)),
+}
+PLANTED = [
+    (mistake, name)
+    for mistake, (_, _, can) in MISTAKES.items()
+    for name, layer in LAYERS.items()
+    if can(layer)
+]
+
+
+def wrong(layer, mistake):
+    """The layer with a mistake in it."""
+    method, instead, _ = MISTAKES[mistake]
+    kind = type("Wrong", (type(layer),), {method: instead})
+    return kind(**{field.name: getattr(layer, field.name) for field in fields(layer)})
+
+
+def differs(layer, name):
+    """Whether some piece of a padded or unpadded sequence gives another row of a token."""
+    for pad, n in product(PADS, PIECES):
+        found, right = fed(layer, pad, n), expected(name, pad)
+        if np.abs(found - right)[right != 0].max() > 1e-3:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("mistake", "name"), PLANTED)
+def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistake, name):
+    assert differs(wrong(LAYERS[name], mistake), name)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name"),
+    [(m, name) for m, name in PLANTED if m in NAMES and name[0] in f"{GROUPS[1]}l"],
+)
+def test_check_of_the_chapter_names_the_mistake_in_any_combination(mistake, name, capsys):
+    layer = wrong(LAYERS[name], mistake)
+    checks.check_cached(layer.step, layer.empty, d_model=D_MODEL)
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"✗ cached: {named(KNOWN['cached'], NAMES[mistake]).says}" in told
+
+
+def test_every_mistake_is_planted_somewhere_and_every_layer_holds_some():
+    assert {mistake for mistake, _ in PLANTED} == set(MISTAKES)
+    assert {name for _, name in PLANTED} == set(LAYERS)
+
+
+@pytest.mark.parametrize("places", ["neighbours turned", "halves turned in part"])
+def test_padding_that_counts_everywhere_changes_nothing_since_a_turn_sees_distances(places):
+    layer = LAYERS[f"2 key heads, {places}"]
+    kind = type("Wrong", (Grouped,), {"places": lambda self, kept, T: kept.length + np.arange(T)})
+    counting = kind(**{field.name: getattr(layer, field.name) for field in fields(layer)})
+    for n in PIECES:
+        np.testing.assert_allclose(
+            fed(counting, "padded", n), fed(layer, "padded", n), rtol=1e-10, atol=1e-12
+        )

@@ -270,11 +270,11 @@ class DecoderCache:
         ShapeError : pad of another shape than batch
         ValueError : a length below 1, more padding than room
         """
-        pad = None if pad is None else np.array(torch.as_tensor(pad).cpu())
+        pad = None if pad is None else torch.as_tensor(pad).clone()
         require_new_room(layer, room, batch, pad, DecoderAttention)
         weight, G = layer.qkv_proj.weight, layer.n_kv_heads
         rooms = tuple(weight.new_zeros(*batch, G, room, d) for d in (layer.d_k, layer.d_v))
-        pad = None if pad is None else torch.from_numpy(pad).to(weight.device)
+        pad = None if pad is None else pad.to(weight.device)
         return cls(layer, rooms, 0, pad, [])
 
     @property

@@ -468,7 +468,7 @@ def require_new_room(layer, room, batch, pad, kind):
     for length in batch:
         require_length("a length of batch", length)
     if pad is not None:
-        require_pad(pad, tuple(batch), room)
+        require_pad(pad.numpy(force=True), tuple(batch), room)
 
 
 def require_step(layer, X, cache, kind):

@@ -6,6 +6,7 @@ is a place where people go wrong, so that a test can put a mistake there.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,21 @@ from tutorial_lib import attention_weights, concat_heads, project_heads
 from tutorial_lib.variants.cache import KVCache
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.latent import LatentParams, absorbed_attention
-from tutorial_lib.variants.positions import alibi_scores, rotate
+from tutorial_lib.variants.positions import alibi_scores, alibi_slopes, rope_rates, rotate
+
+B, T, H, D_MODEL, D_K, D_V, RANK, ROOM = 3, 8, 4, 12, 6, 7, 5, 10
+PADS = {"no padding": None, "padded": np.array([0, 2, 4])}
+PIECES = 1, 2, 3, T
+RATES = rope_rates(D_K)
+PLACES = {
+    "no places": {},
+    "neighbours turned": {"rates": RATES},
+    "halves turned": {"rates": RATES, "half": True},
+    "neighbours turned in part": {"rates": RATES[:2]},
+    "halves turned in part": {"rates": RATES[:2], "half": True},
+    "slopes": {"slopes": alibi_slopes(H)},
+}
+GROUPS = 1, 2, H
 
 
 class Layer:
@@ -152,3 +167,52 @@ class TurnedLatent(Latent):
         C = cache.K
         K = rotate(C @ self.params.W_UK, self.places(start, cache.length), self.rates)
         return grouped_attention(Q, K, C @ self.params.W_UV, mask=mask)
+
+
+def drawn(seed, *shape):
+    """Normal numbers, of variance 1 / rows."""
+    return np.random.default_rng(seed).standard_normal(shape) / np.sqrt(shape[-2])
+
+
+def grouped(G, places):
+    """A layer of G key heads."""
+    keys, values = drawn(2, G, D_MODEL, D_K), drawn(3, G, D_MODEL, D_V)
+    queries, out = 3 * drawn(1, H, D_MODEL, D_K), drawn(4, H * D_V, D_MODEL)
+    return Grouped(GroupedParams(queries, keys, values, out), **PLACES[places])
+
+
+def latent(kind, n):
+    """A layer that keeps a latent, of which n numbers of each query are turned apart."""
+    d_k, wide = D_K + n, RANK + n
+    W_UK, W_UV = np.zeros((H, wide, d_k)), np.zeros((H, wide, D_V))
+    W_UK[:, :RANK, :D_K], W_UV[:, :RANK] = drawn(2, H, RANK, D_K), drawn(3, H, RANK, D_V)
+    W_UK[:, RANK:, D_K:] = np.eye(n)  # the turned numbers are keys as they are
+    queries, down = 3 * drawn(1, H, D_MODEL, d_k), drawn(5, D_MODEL, wide)
+    params = LatentParams(queries, down, W_UK, W_UV, drawn(4, H * D_V, D_MODEL))
+    return kind(params, RATES[: n // 2] if kind is Latent else RATES)
+
+
+LAYERS = {f"{G} key heads, {places}": grouped(G, places) for G in GROUPS for places in PLACES}
+LAYERS["latent, absorbed"] = latent(Latent, 0)
+LAYERS["latent, absorbed, turned apart"] = latent(Latent, 4)
+LAYERS["latent, keys made and turned"] = latent(TurnedLatent, 0)
+X = drawn(6, B, T, D_MODEL) * np.sqrt(T)
+
+
+@cache
+def expected(name, pad):
+    """The rows of each sequence alone; zeros for its padding."""
+    rows = np.zeros(X.shape)
+    for b in range(B):
+        start = 0 if PADS[pad] is None else PADS[pad][b]
+        rows[b, start:] = LAYERS[name].alone(X[b, start:])
+    return rows
+
+
+def fed(layer, pad, n):
+    """The rows of a layer that reads n tokens at a time."""
+    kept, rows = layer.empty(ROOM, batch=(B,), pad=PADS[pad]), []
+    for start in range(0, T, n):
+        Y, kept = layer.step(X[:, start : start + n], kept)
+        rows.append(Y)
+    return np.concatenate(rows, axis=1)

@@ -1,0 +1,463 @@
+"""The decoder: equal to its NumPy twin, to loops, and to the layers of GPT-2 and Llama.
+
+Its errors are the subject of test_doors.py.
+"""
+
+import copy
+import io
+import pickle
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from experiments.torch_attention import compiler as cxx
+from tests.library.variants.compositions import (
+    D_K,
+    D_MODEL,
+    GROUPS,
+    LAYERS,
+    PADS,
+    PIECES,
+    RATES,
+    B,
+    Grouped,
+    H,
+    T,
+    X,
+    expected,
+    fed,
+)
+from tutorial_lib import causal_mask, checks, multi_head_attention_backward, trace
+from tutorial_lib.pytorch import (
+    DecoderAttention,
+    DecoderCache,
+    Rotation,
+    decoder,
+    decoder_from_params,
+    fused_groups,
+    params_from_decoder,
+)
+from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
+from tutorial_lib.variants.positions import rotate
+
+HELD = [name for name, layer in LAYERS.items() if isinstance(layer, Grouped)]
+HELD = [name for name in HELD if LAYERS[name].slopes is None]
+X_T = torch.from_numpy(X)
+
+
+def made(layer):
+    """The decoder of a composition."""
+    rotation = None if layer.rates is None else Rotation(layer.rates, half=layer.half)
+    return decoder_from_params(layer.params, rotation=rotation).requires_grad_(False)
+
+
+def narrow(layer):
+    """The composition with values as wide as its keys, which PyTorch's fast kernels expect."""
+    p = layer.params
+    W_O = p.W_O.reshape(H, -1, D_MODEL)[:, :D_K].reshape(-1, D_MODEL)
+    params = GroupedParams(p.W_Q, p.W_K, p.W_V[..., :D_K], W_O)
+    return Grouped(params, rates=layer.rates, half=layer.half)
+
+
+def cached(module):
+    """A decoder as a layer of arrays."""
+
+    def step(X, cache):
+        Y, cache = module.step(torch.from_numpy(X), cache)
+        return Y.numpy(), cache
+
+    return SimpleNamespace(empty=partial(DecoderCache.empty, module), step=step)
+
+
+def pad_of(pad):
+    """Numbers of padding tokens as a tensor."""
+    return None if PADS[pad] is None else torch.from_numpy(PADS[pad])
+
+
+def assert_equal(found, right):
+    """Compare to twelve digits."""
+    np.testing.assert_allclose(found, right, rtol=1e-12, atol=1e-12)
+
+
+# --- equal to loops and to NumPy ---
+
+
+@pytest.mark.parametrize("n", PIECES)
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("name", HELD)
+def test_every_piece_gives_what_numpy_gives(name, pad, n):
+    assert_equal(fed(cached(made(LAYERS[name])), pad, n), fed(LAYERS[name], pad, n))
+    fast = narrow(LAYERS[name])
+    assert_equal(fed(cached(made(fast)), pad, n), fed(fast, pad, n))
+
+
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("name", HELD)
+def test_whole_sequences_give_the_rows_of_plain_loops(name, pad):
+    Y = made(LAYERS[name])(X_T, pad=pad_of(pad))
+    np.testing.assert_allclose(Y.numpy(), expected(name, pad), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_check_of_the_chapter_finds_nothing(name, capsys):
+    layer = cached(made(LAYERS[name]))
+    checks.check_cached(layer.step, layer.empty, d_model=D_MODEL)
+    assert capsys.readouterr().out.startswith("✓ cached: right on")
+
+
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+@pytest.mark.parametrize("padded", [False, True])
+def test_any_batch_axes_are_those_of_numpy(batch, padded):
+    layer = LAYERS["2 key heads, halves turned"]
+    tokens = np.random.default_rng(7).standard_normal((*batch, T, D_MODEL))
+    pad = np.arange(np.prod(batch, dtype=int)).reshape(batch) % 3 if padded else None
+    ours = cached(made(layer))
+    kept, twin = (each.empty(T, batch=batch, pad=pad) for each in (ours, layer))
+    for start, end in ((0, 3), (3, 4), (4, T)):
+        Y, kept = ours.step(tokens[..., start:end, :], kept)
+        right, twin = layer.step(tokens[..., start:end, :], twin)
+        assert_equal(Y, right)
+        assert_equal(kept.K, twin.K)
+        assert_equal(kept.V, twin.V)
+        assert_equal(kept.mask(2).numpy(), twin.mask(2))
+        assert_equal(kept.positions(2).numpy(), twin.positions(2))
+    assert (kept.batch, kept.room, kept.length) == (twin.batch, twin.room, twin.length)
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_rotation_is_that_of_numpy(half, n):
+    positions = np.array([0, 1, 7, 100_000])
+    Q = np.random.default_rng(8).standard_normal((B, H, 4, D_K))
+    turned = Rotation(RATES[:n], half=half)(torch.from_numpy(Q), torch.from_numpy(positions))
+    assert_equal(turned.numpy(), rotate(Q, positions, RATES[:n], half=half))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_rates_are_not_rounded_with_the_weights(dtype):
+    module = made(LAYERS["2 key heads, halves turned"]).to(dtype)
+    Q = torch.ones(1, D_K, dtype=dtype)
+    turned = module.rotation(Q, torch.tensor([50_000]))
+    right = rotate(np.ones((1, D_K)), np.array([50_000]), RATES, half=True)
+    rounding = torch.finfo(dtype).eps
+    np.testing.assert_allclose(turned.double(), right, rtol=0, atol=2 * rounding)
+
+
+@pytest.mark.parametrize("G", GROUPS)
+@pytest.mark.parametrize("mask", [None, "causal", "per sequence"])
+def test_groups_are_those_of_numpy(G, mask):
+    rng = np.random.default_rng(9)
+    Q, K, V = (rng.standard_normal((B, n, T, d)) for n, d in ((H, D_K), (G, D_K), (G, 7)))
+    masks = {"causal": causal_mask(T), "per sequence": rng.random((B, 1, T, T)) < 0.5}
+    given = None if mask is None else torch.from_numpy(masks[mask])
+    heads = fused_groups(*map(torch.from_numpy, (Q, K, V)), mask=given)
+    assert_equal(heads.numpy(), grouped_attention(Q, K, V, mask=masks.get(mask)))
+
+
+# --- mistakes, each in a function of the module ---
+
+
+def is_causal_of_torch(Q, K, V, *, mask=None, is_causal=False):
+    """PyTorch's flag, whose diagonal begins in the first corner."""
+    return F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=True)
+
+
+def tiled(Q, K, V, *, mask=None, is_causal=False):
+    """Head h looks at key head h % G."""
+    K, V = (torch.cat([A] * (Q.shape[-3] // A.shape[-3]), dim=-3) for A in (K, V))
+    return fused_groups(Q, K, V, mask=mask, is_causal=is_causal)
+
+
+def turned_again(self, K, V):
+    """What is kept is turned at each step, and kept so."""
+    if self.length:
+        every = DecoderCache.empty(self.layer, self.room, batch=self.batch, pad=self.pad)
+        places = every.positions(self.length)[..., None, :]
+        self.K.copy_(self.layer.rotation(self.K, places))
+    return RIGHT_APPEND(self, K, V)
+
+
+def overwritten(self, K, V):
+    """New tokens are written over the last one."""
+    if not self.length:
+        return RIGHT_APPEND(self, K, V)
+    for room, rows in zip(self.rooms, (K, V), strict=True):
+        room[..., self.length - 1 : self.length - 1 + K.shape[-2], :] = rows
+    return decoder.replace(self, length=self.length + K.shape[-2], continued=[])
+
+
+def unpadded(T, S, pad, device):
+    """Padding is looked at."""
+    return RIGHT_VISIBLE(T, S, None, device)
+
+
+def other_layout(self, X, positions):
+    """Halves for neighbours, and the other way round."""
+    return Rotation.__call__(Rotation(self.rates, half=not self.half), X, positions)
+
+
+RIGHT_APPEND, RIGHT_VISIBLE, RIGHT_PLACES = (
+    DecoderCache._append,
+    decoder.visible,
+    decoder.places,
+)
+MISTAKES = {
+    "is_causal of PyTorch in every piece": (decoder, "fused_groups", is_causal_of_torch, ""),
+    "group tiled": (decoder, "fused_groups", tiled, "2 key"),
+    "mask without offset": (
+        decoder,
+        "visible",
+        lambda T, S, pad, device: RIGHT_VISIBLE(T, T, None, device).new_ones(T, S).tril(),
+        "",
+    ),
+    "mask one ahead": (
+        decoder,
+        "visible",
+        lambda T, S, pad, device: RIGHT_VISIBLE(T, S, pad, device).new_ones(T, S).tril(S - T + 1),
+        "",
+    ),
+    "padding seen": (decoder, "visible", unpadded, ""),
+    "positions that restart": (
+        decoder,
+        "places",
+        lambda start, T, pad, device: RIGHT_PLACES(0, T, None, device),
+        "turned",
+    ),
+    "positions that count padding from the first step on": (
+        decoder,
+        "places",
+        lambda start, T, pad, device: RIGHT_PLACES(start, T, None if start else pad, device),
+        "turned",
+    ),
+    "keys turned again at each step": (DecoderCache, "_append", turned_again, "turned"),
+    "what is kept is written over": (DecoderCache, "_append", overwritten, ""),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistake, monkeypatch):
+    place, attribute, instead, needs = MISTAKES[mistake]
+    monkeypatch.setattr(place, attribute, instead)
+    for name in (name for name in HELD if needs in name):
+        layer = cached(made(LAYERS[name]))
+        off = [
+            np.abs(fed(layer, pad, n) - expected(name, pad))[expected(name, pad) != 0].max()
+            for pad in PADS
+            for n in PIECES
+        ]
+        assert max(off) > 1e-3, name
+
+
+# --- the reserved room ---
+
+
+class Watch(TorchDispatchMode):
+    """Count the numbers of the largest tensor that an operation makes anew."""
+
+    def __init__(self):
+        super().__init__()
+        self.largest = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        """Run it, and look at what it makes."""
+        known = {A.untyped_storage().data_ptr() for A in tensors((arguments, options))}
+        made = function(*arguments, **(options or {}))
+        new = [A for A in tensors(made) if A.untyped_storage().data_ptr() not in known]
+        self.largest = max([self.largest, *(A.numel() for A in new)])
+        return made
+
+
+def tensors(tree):
+    """The tensors among some arguments."""
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def largest_of_a_step(module, kept, T=1):
+    """How many numbers the largest new tensor of a step has."""
+    with Watch() as watch:
+        module.step(torch.ones(T, D_MODEL, dtype=torch.float64), kept)
+    return watch.largest
+
+
+@pytest.mark.parametrize("name", [name for name in HELD if "2 key" in name])
+def test_no_step_copies_what_is_kept(name, monkeypatch):
+    module = made(narrow(LAYERS[name]))
+    kept = DecoderCache.empty(module, 2_000)
+    _, kept = module.step(torch.ones(1_900, D_MODEL, dtype=torch.float64), kept)
+    start = kept.K.data_ptr(), kept.V.data_ptr()
+    assert largest_of_a_step(module, kept) < kept.K.numel() / 10
+    _, kept = module.step(torch.ones(3, D_MODEL, dtype=torch.float64), forked(kept))
+    assert (kept.K.data_ptr(), kept.V.data_ptr()) == start
+    monkeypatch.setattr(decoder, "fused_groups", tiled)
+    assert largest_of_a_step(module, kept) > kept.K.numel() / 2, "it would have been noticed"
+
+
+def forked(kept):
+    """A view that has not been continued."""
+    return decoder.replace(kept, continued=[])
+
+
+def test_values_of_another_width_take_the_path_that_copies_the_keys():
+    module = made(LAYERS["2 key heads, no places"])
+    kept = DecoderCache.empty(module, 2_000)
+    _, kept = module.step(torch.ones(1_900, D_MODEL, dtype=torch.float64), kept)
+    assert largest_of_a_step(module, kept) >= kept.K.numel()
+
+
+def test_a_shorter_view_goes_on_showing_what_it_showed():
+    module = made(LAYERS["2 key heads, halves turned"])
+    _, short = module.step(X_T[:, :3], DecoderCache.empty(module, T, batch=(B,)))
+    shown = short.K.clone()
+    _, long = module.step(X_T[:, 3:], short)
+    assert torch.equal(short.K, shown)
+    assert torch.equal(long.K[..., :3, :], shown)
+    assert (short.length, short.written, long.length) == (3, T, T)
+
+
+# --- training ---
+
+
+def test_gradients_of_a_layer_with_all_its_keys_are_those_of_numpy():
+    layer = LAYERS["4 key heads, no places"]
+    module, given = made(layer).requires_grad_(), X_T.clone().requires_grad_()
+    dY = np.random.default_rng(10).standard_normal(X.shape)
+    module(given).backward(torch.from_numpy(dY))
+    record = trace(X, layer.params.expanded(), mask=causal_mask(T))
+    right = multi_head_attention_backward(record, dY)
+    assert_equal(given.grad.numpy(), right.dX)
+    for name, W in weights_of(module).items():
+        assert_equal(W, getattr(right, f"d{name}"))
+
+
+@pytest.mark.parametrize("name", ["2 key heads, halves turned", "1 key heads, neighbours turned"])
+@pytest.mark.parametrize("pad", PADS)
+def test_gradients_of_groups_and_turns_are_those_of_small_changes(name, pad):
+    layer = LAYERS[name]
+    module = made(layer).requires_grad_()
+    dY = np.random.default_rng(10).standard_normal(X.shape)
+    module(X_T, pad=pad_of(pad)).backward(torch.from_numpy(dY))
+    for weight, found in weights_of(module).items():
+
+        def loss(W, weight=weight):
+            params = GroupedParams(**vars(layer.params) | {weight: W})
+            changed = Grouped(params, rates=layer.rates, half=layer.half)
+            return (fed(changed, pad, T) * dY).sum()
+
+        W = getattr(layer.params, weight)
+        way = 1e-5 * np.random.default_rng(11).standard_normal(W.shape)
+        slope = (loss(W + way) - loss(W - way)) / 2
+        np.testing.assert_allclose((found * way).sum(), slope, rtol=1e-7)
+
+
+def weights_of(module):
+    """The gradients of a module, in the layout of GroupedParams."""
+    other = copy.deepcopy(module)
+    with torch.no_grad():
+        for weight, own in zip(other.parameters(), module.parameters(), strict=True):
+            weight.copy_(own.grad)
+    return vars(params_from_decoder(other))
+
+
+@pytest.mark.parametrize("pad", PADS)
+def test_it_trains(pad):
+    torch.manual_seed(0)
+    rotation = Rotation(RATES)
+    module = DecoderAttention(D_MODEL, H, n_kv_heads=2, d_k=D_K, rotation=rotation, bias=True)
+    target = X_T.float().roll(1, dims=1)  # the token before, which a turned query can find
+    optimiser, losses = torch.optim.Adam(module.parameters(), lr=0.03), []
+    for _ in range(60):
+        optimiser.zero_grad()
+        error = (module(X_T.float(), pad=pad_of(pad)) - target)[:, 5:]
+        losses.append(error.square().mean())
+        losses[-1].backward()
+        optimiser.step()
+    assert losses[-1] < 0.2 * losses[0]
+
+
+# --- compiled, saved, copied, printed ---
+
+
+@pytest.fixture
+def compiled():
+    """`compiled(function, backend)`: traced as a whole; a break is an error."""
+    torch.compiler.reset()
+    yield lambda function, backend="eager": torch.compile(function, fullgraph=True, backend=backend)
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("pad", PADS)
+def test_compiles_without_a_graph_break_for_every_length(pad, compiled):
+    layer = narrow(LAYERS["2 key heads, halves turned"])
+    module = made(layer)
+    step = compiled(module.step)
+    kept, rows, start = DecoderCache.empty(module, T, batch=(B,), pad=PADS[pad]), [], 0
+    for n in (2, 3, 1, 1, 1):
+        Y, kept = step(X_T[:, start : start + n], kept)
+        rows, start = [*rows, Y], start + n
+    assert_equal(torch.cat(rows, dim=1).numpy(), fed(layer, pad, 3))
+    assert (kept.length, kept.written) == (T, T)
+    whole = compiled(module)(X_T, pad=pad_of(pad))
+    assert_equal(whole.numpy(), fed(layer, pad, 3))
+
+
+def test_a_compiled_layer_trains_as_any(compiled):
+    grads = []
+    for compile in (lambda module: module, compiled):
+        module = made(LAYERS["2 key heads, neighbours turned"]).requires_grad_()
+        compile(module)(X_T).square().sum().backward()
+        grads.append(module.qkv_proj.weight.grad)
+    torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")
+@pytest.mark.skipif(cxx() == "no C++ compiler", reason="torch.compile needs a C++ compiler")
+def test_a_compiled_kernel_gives_the_same(compiled):
+    layer = narrow(LAYERS["2 key heads, halves turned"])
+    assert_equal(compiled(made(layer), "inductor")(X_T).numpy(), fed(layer, "no padding", T))
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")
+@pytest.mark.skipif(cxx() == "no C++ compiler", reason="torch.compile needs a C++ compiler")
+@pytest.mark.parametrize("pad", PADS)
+def test_compiled_kernels_give_the_same_step_by_step(pad, compiled):
+    layer = narrow(LAYERS["2 key heads, halves turned"])
+    module = made(layer)
+    for n in (3, 1):
+        step = compiled(module.step, "inductor")
+        each = cached(SimpleNamespace(step=step))
+        each.empty = cached(module).empty
+        assert_equal(fed(each, pad, n), fed(layer, pad, n))
+
+
+def test_state_dict_round_trips_and_holds_weights_alone():
+    module = made(LAYERS["2 key heads, halves turned"])
+    assert list(module.state_dict()) == ["qkv_proj.weight", "out_proj.weight"]
+    other = made(LAYERS["2 key heads, halves turned"])
+    with torch.no_grad():
+        for weight in other.parameters():
+            weight.zero_()
+    stored = io.BytesIO()
+    torch.save(module.state_dict(), stored)
+    stored.seek(0)
+    other.load_state_dict(torch.load(stored, weights_only=True))
+    assert torch.equal(other(X_T), module(X_T))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_copy_is_the_same_layer(copied):
+    module = made(LAYERS["2 key heads, halves turned in part"])
+    assert torch.equal(copied(module)(X_T), module(X_T))
+
+
+def test_printed_layer_names_its_sizes():
+    text = repr(made(LAYERS["2 key heads, halves turned in part"]))
+    assert "d_model=12, n_heads=4, n_kv_heads=2, d_k=6, d_v=7" in text
+    assert "(rotation): Rotation(4 numbers of each head, half=True)" in text
+    assert "(qkv_proj): Linear(in_features=12, out_features=50, bias=False)" in text

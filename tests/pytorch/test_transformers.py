@@ -1,0 +1,174 @@
+"""The decoder with the weights of transformers' layers of GPT-2 and Llama gives what they give.
+
+Each is small and random, and runs with its own cache and its own masks.
+"""
+
+import copy
+
+import pytest
+import torch
+from transformers import DynamicCache, GPT2Config, LlamaConfig
+from transformers.masking_utils import create_causal_mask
+from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
+from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
+
+from tutorial_lib.pytorch import DecoderCache, decoder_from_gpt2, decoder_from_llama
+
+B, T, H, D_MODEL, D_K = 3, 9, 6, 24, 8
+PIECES = {
+    "prefill": (9,),
+    "prefill and words": (6, 1, 1, 1),
+    "pieces": (4, 3, 2),
+    "words": (1,) * 9,
+}
+PADS = {"no padding": (0, 0, 0), "padded": (0, 2, 5)}
+TURNS = {
+    "default": {"rope_theta": 500_000.0},
+    "linear": {"rope_theta": 10_000.0, "factor": 2.0},
+    "llama3": {
+        "rope_theta": 10_000.0,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32,
+    },
+}
+
+
+class GPT2:
+    """GPT-2's attention layer, with biases that are not zero."""
+
+    def __init__(self, **options):
+        torch.manual_seed(0)
+        self.config = GPT2Config(n_embd=D_MODEL, n_head=H, attn_implementation="sdpa", **options)
+        self.attention = GPT2Attention(self.config, layer_idx=0).eval()
+        for part in (self.attention.c_attn, self.attention.c_proj):
+            torch.nn.init.normal_(part.weight, std=0.3)
+            torch.nn.init.normal_(part.bias)
+
+    def decoder(self):
+        """Ours, with these weights."""
+        return decoder_from_gpt2(self.attention)
+
+    def __call__(self, X, places, **options):
+        return self.attention(X, **options)[0]
+
+
+class Llama:
+    """Llama's attention layer, with heads in groups, and its rotation."""
+
+    def __init__(self, n_kv_heads=2, turn="default", **options):
+        torch.manual_seed(0)
+        rope = {"rope_type": turn, **TURNS.get(turn, {"rope_theta": 10_000.0, "factor": 2.0})}
+        sizes = {"hidden_size": D_MODEL, "num_attention_heads": H, "head_dim": D_K}
+        sizes |= {"num_key_value_heads": n_kv_heads, "rope_parameters": rope}
+        self.config = LlamaConfig(**sizes, attn_implementation="sdpa", **options)
+        self.attention = LlamaAttention(self.config, layer_idx=0).eval()
+        for weight in self.attention.parameters():
+            torch.nn.init.normal_(weight, std=0.3)
+        self.rotary = LlamaRotaryEmbedding(self.config)
+
+    def decoder(self):
+        """Ours, with these weights and rates."""
+        return decoder_from_llama(self.attention, self.rotary)
+
+    def __call__(self, X, places, **options):
+        return self.attention(X, position_embeddings=self.rotary(X, places), **options)[0]
+
+
+LAYERS = {
+    "GPT-2": GPT2,
+    "Llama, 2 key heads": Llama,
+    "Llama, 1 key head": lambda: Llama(1),
+    "Llama, 6 key heads": lambda: Llama(6),
+    "Llama with biases": lambda: Llama(attention_bias=True),
+    "Llama, linear": lambda: Llama(turn="linear"),
+    "Llama 3": lambda: Llama(turn="llama3"),
+}
+
+
+def drawn(*shape):
+    """Standard normal numbers, float32."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("pieces", PIECES)
+@pytest.mark.parametrize("name", LAYERS)
+def test_rows_and_keys_are_theirs_with_their_cache_and_their_masks(name, pieces, pad):
+    theirs = LAYERS[name]()
+    ours, X = theirs.decoder(), drawn(B, T, D_MODEL)
+    counts = torch.tensor(PADS[pad])
+    real = torch.arange(T) >= counts[:, None]
+    places = (real.cumsum(-1) - 1).clamp(min=0)
+    pad = counts if counts.any() else None
+    past, kept = DynamicCache(), DecoderCache.empty(ours, T, batch=(B,), pad=pad)
+    start = 0
+    for n in PIECES[pieces]:
+        now, start = slice(start, start + n), start + n
+        new = X[:, now].contiguous()  # GPT-2's Conv1D takes no other
+        mask = create_causal_mask(theirs.config, new, real[:, :start].long(), past)
+        with torch.no_grad():
+            right = theirs(new, places[:, now], attention_mask=mask, past_key_values=past)
+            found, kept = ours.step(new, kept)
+        seen = real[:, now]
+        torch.testing.assert_close(found[seen], right[seen], rtol=1e-5, atol=1e-5)
+        seen = real[:, None, :start].expand(B, ours.n_kv_heads, start)
+        torch.testing.assert_close(kept.K[seen], past.layers[0].keys[seen], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_whole_sequences_and_their_gradients_are_theirs(name):
+    theirs, X = LAYERS[name](), drawn(B, T, D_MODEL)
+    ours, grads = theirs.decoder(), []
+    for layer in (lambda X: theirs(X, torch.arange(T)[None], attention_mask=None), ours):
+        given = X.clone().requires_grad_()
+        layer(given).square().sum().backward()
+        grads.append(given.grad)
+    with torch.no_grad():
+        right = theirs(X, torch.arange(T)[None], attention_mask=None)
+        torch.testing.assert_close(ours(X), right, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, 2 key heads"])
+def test_both_sides_own_their_numbers(name):
+    theirs = LAYERS[name]()
+    ours, before = theirs.decoder(), copy.deepcopy(theirs.attention.state_dict())
+    with torch.no_grad():
+        for weight in ours.parameters():
+            assert weight.requires_grad
+            assert weight.is_contiguous()
+            weight.add_(1)
+    for weight, tensor in theirs.attention.state_dict().items():
+        assert torch.equal(tensor, before[weight])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_precision_is_theirs(dtype):
+    theirs = Llama()
+    theirs.attention.to(dtype)
+    assert {weight.dtype for weight in theirs.decoder().parameters()} == {dtype}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: decoder_from_gpt2(Llama().attention), "expected a GPT2Attention of transformers"),
+        (lambda: decoder_from_gpt2(torch.nn.Linear(3, 5)), "is a Linear; expected a GPT2Attention"),
+        (lambda: decoder_from_llama(GPT2().attention, None), "expected a LlamaAttention of"),
+        (lambda: decoder_from_llama(Llama().attention, None), "rotary is a NoneType; expected a"),
+        (GPT2(scale_attn_weights=False).decoder, "scaling=1.0; expected False and 1/sqrt"),
+        (Llama(turn="dynamic").decoder, "rope_type='dynamic'; expected one of"),
+        (Llama(turn="yarn").decoder, "rope_type='yarn'; expected one of"),
+    ],
+)
+def test_what_a_decoder_cannot_hold_is_refused(make, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()
+
+
+def test_cross_attention_is_refused():
+    attention = GPT2Attention(GPT2().config, is_cross_attention=True, layer_idx=0)
+    with pytest.raises(ValueError, match="is_cross_attention=True"):
+        decoder_from_gpt2(attention)

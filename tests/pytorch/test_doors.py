@@ -12,17 +12,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.pytorch.layers import D_MODEL, PATHS, B, H, S, T, coins, draw, make
 from tutorial_lib import ShapeError, init_params
 from tutorial_lib.pytorch import (
+    DecoderAttention,
+    DecoderCache,
     MultiHeadAttention,
+    Rotation,
     attention_trace,
+    decoder_from_params,
     flash_attention,
     module_from_params,
     packed_weight,
+    params_from_decoder,
     params_from_module,
     params_from_torch_mha,
     torch_mha_from_params,
 )
 from tutorial_lib.pytorch.doors import require_rank
 from tutorial_lib.pytorch.parallel import shard_params
+from tutorial_lib.variants.grouped import group_params
+from tutorial_lib.variants.positions import rope_rates
 
 
 @pytest.mark.parametrize(
@@ -52,10 +59,12 @@ def test_constructor_refuses_bad_sizes(change, error, words):
 
 
 class NoArithmetic(TorchDispatchMode):
-    """A failure as soon as any tensor is computed with."""
+    """A failure as soon as any tensor is computed with; its numbers may be looked at."""
 
     def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        """Fail, whatever the function is."""
+        """Fail, unless the tensor is handed to NumPy."""
+        if function is torch.ops.aten.detach.default:
+            return function(*arguments)
         raise AssertionError(f"computed {function} before the check")
 
 
@@ -167,6 +176,7 @@ def torch_layer(**options):
         packed_weight,
         module_from_params,
         torch_mha_from_params,
+        decoder_from_params,
         partial(shard_params, rank=0, world_size=1),
     ],
 )
@@ -176,7 +186,7 @@ def test_only_params_are_taken_for_params(function, value):
         function(value)
 
 
-@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
+@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params, decoder_from_params])
 @pytest.mark.parametrize("dtype", [torch.int64, np.float32, "float32", None, torch.complex64])
 def test_only_a_precision_of_floats_is_taken_for_one(make, dtype):
     with pytest.raises(TypeError, match="expected torch's name of a precision of floats"):
@@ -283,3 +293,198 @@ def test_shards_that_cannot_be_are_refused(arguments, error, said):
 def test_ranks_may_be_whole_numbers_of_numpy():
     require_rank(np.int64(1), 2)
     assert shard_params(params_of(4, 20), np.int64(1), np.int32(2)).n_heads == 2
+
+
+# --- the decoder ---
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"n_kv_heads": 12}, ShapeError, ("n_heads=6", "n_kv_heads=12 equal", "Choose n_kv_heads")),
+        ({"n_kv_heads": 4}, ShapeError, ("n_heads=6", "n_kv_heads=4 equal", "from [1, 2, 3, 6]")),
+        ({"n_kv_heads": 0}, ValueError, ("n_kv_heads=0", "at least 1", "positive length")),
+        ({"n_kv_heads": 2.0}, TypeError, ("n_kv_heads is 2.0", "whole number", "Give an int")),
+        ({"n_heads": 5}, ShapeError, ("d_model=12", "n_heads=5 equal parts", "Choose n_heads")),
+        ({"d_k": 0}, ValueError, ("d_k=0", "at least 1", "positive length")),
+        ({"d_v": 2.5}, TypeError, ("d_v is 2.5", "a whole number", "Give an int")),
+        ({"d_k": 3}, ShapeError, ("d_k=3", "expected an even width", "Choose 2 or 4")),
+        ({"d_k": 2}, ShapeError, ("turns 2 pairs", "d_k=2 has 1", "rope_rates(2)")),
+        (
+            {"rotation": rope_rates(4)},
+            TypeError,
+            ("is a ndarray", "expected a Rotation", "Make one: Rotation("),
+        ),
+    ],
+)
+def test_decoder_refuses_bad_sizes(change, error, words):
+    given = {"d_model": 12, "n_heads": 6, "d_k": 4, "rotation": Rotation(rope_rates(4))}
+    given |= {"d_k": None} if "n_heads" in change else {}
+    with pytest.raises(error) as caught:
+        DecoderAttention(**given | change)
+    assert_said(caught, error, words)
+
+
+@pytest.mark.parametrize(
+    ("rates", "half", "error", "words"),
+    [
+        ([1.0, 0.1], False, TypeError, "rates is a list; expected a NumPy array"),
+        (torch.ones(2), False, TypeError, "rates is a Tensor; expected a NumPy array"),
+        (np.ones((2, 2)), False, ShapeError, r"rates has shape \(2, 2\), 2 axes; expected \(n\)"),
+        (np.array([1, 2]), False, TypeError, "rates is an array of int64; expected floats"),
+        (np.array([1.0, np.nan]), False, ValueError, "rates is nan at position"),
+        (np.ones(2), "llama", TypeError, "half is 'llama'; expected True or False"),
+    ],
+)
+def test_rotation_refuses_bad_rates(rates, half, error, words):
+    with pytest.raises(error, match=words):
+        Rotation(rates, half=half)
+
+
+@pytest.mark.parametrize(
+    ("X", "positions", "error", "words"),
+    [
+        (
+            np.ones((T, 4)),
+            torch.arange(T),
+            TypeError,
+            "X is a ndarray; expected a tensor of floats",
+        ),
+        (torch.ones(T, 4).int(), torch.arange(T), TypeError, "X is a tensor of torch.int32"),
+        (torch.ones(T, 5), torch.arange(T), ShapeError, "d_k=5; expected an even width"),
+        (torch.ones(T, 2), torch.arange(T), ShapeError, "turns 2 pairs, and a key of d_k=2 has 1"),
+        (torch.ones(T, 4), list(range(T)), TypeError, "positions is a list; expected a tensor"),
+        (torch.ones(T, 4), torch.ones(T) > 0, TypeError, "positions is a tensor of torch.bool"),
+        (torch.ones(T, 4), torch.arange(S), ShapeError, r"positions has shape \(6,\); expected"),
+        (
+            torch.ones(T, 4),
+            torch.tensor([0, 1, 2, 0, 1]),
+            ValueError,
+            "positions go backwards, from 2 to 0 at token 3",
+        ),
+    ],
+)
+def test_rotation_refuses_bad_input_before_any_arithmetic(X, positions, error, words):
+    rotation = Rotation(rope_rates(4))
+    with NoArithmetic(), pytest.raises(error, match=words):
+        rotation(X, positions)
+
+
+def decoder(**options):
+    """A decoder of six heads that share two keys, turned."""
+    torch.manual_seed(0)
+    sizes = {"n_kv_heads": 2, "d_k": 4, "rotation": Rotation(rope_rates(4)), "bias": True}
+    return DecoderAttention(D_MODEL, 6, **sizes | options).double()
+
+
+PADS = [
+    (3, TypeError, "pad is a int; expected a tensor"),
+    (torch.ones(B), TypeError, "pad is of type float32; expected whole numbers"),
+    (torch.ones(3).long(), ShapeError, r"pad has shape \(3,\); expected \(2,\)"),
+    (torch.tensor([0, -1]), ValueError, "pad goes from -1 to 0; expected numbers from 0 to 4"),
+    (torch.tensor([0, T]), ValueError, "pad goes from 0 to 5; expected numbers from 0 to 4"),
+    (torch.zeros(B, device="meta").long(), ValueError, "pad is on meta and X is on cpu"),
+]
+
+
+@pytest.mark.parametrize(("pad", "error", "words"), PADS)
+def test_bad_padding_of_a_sequence_is_refused(pad, error, words):
+    module, X = decoder(), draw(B, T, D_MODEL)
+    with NoArithmetic(), pytest.raises(error, match=words):
+        module(X, pad=pad)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        *(({"pad": pad}, error, words) for pad, error, words in PADS[1:-1]),
+        ({"layer": make()}, TypeError, "is a MultiHeadAttention; expected a DecoderAttention"),
+        ({"room": 0}, ValueError, "room=0; expected at least 1"),
+        ({"room": 2.5}, TypeError, "room is 2.5"),
+        ({"batch": 2}, TypeError, r"batch is 2; expected the lengths of the batch axes"),
+        ({"batch": (0,)}, ValueError, "a length of batch=0; expected at least 1"),
+    ],
+)
+def test_room_that_cannot_be_reserved_is_refused(change, error, words):
+    with pytest.raises(error, match=words):
+        DecoderCache.empty(**{"layer": decoder(), "room": T, "batch": (B,)} | change)
+
+
+@pytest.mark.parametrize(("X", "error", "words"), BAD_SEQUENCES)
+@pytest.mark.parametrize("path", ["whole", "step"])
+def test_bad_sequences_of_a_decoder_are_turned_down_before_any_arithmetic(path, X, error, words):
+    module = decoder().requires_grad_(False)
+    kept = DecoderCache.empty(module, T, batch=(B,))
+    with NoArithmetic(), pytest.raises(error) as caught:
+        module(X) if path == "whole" else module.step(X, kept)
+    assert_said(caught, error, words)
+    assert kept.length == kept.written == 0
+
+
+def of_another_layer(module, kept):
+    """An equal layer with a cache of its own."""
+    return DecoderCache.empty(decoder().requires_grad_(False), kept.room, batch=kept.batch)
+
+
+def used_twice(module, kept):
+    """The view before the newest."""
+    module.step(draw(B, 1, D_MODEL), kept)
+    return kept
+
+
+def converted(module, kept):
+    """A cache from before its layer became float32."""
+    module.float()
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("change", "tokens", "error", "words"),
+    [
+        (of_another_layer, (B, 1), ValueError, "the cache was made for another layer"),
+        (converted, (B, 1), ValueError, "it is in torch.float64 on cpu. Make one for each layer"),
+        (used_twice, (B, 1), ValueError, "this cache of 3 tokens was continued already, to 4"),
+        (lambda *_: None, (B, 1), TypeError, "cache is a NoneType; expected a DecoderCache"),
+        (lambda _, kept: kept, (3, 1), ShapeError, r"a batch of \(3,\), and the cache one of \(2,"),
+        (lambda _, kept: kept, (1,), ShapeError, r"a batch of \(\), and the cache one of \(2,\)"),
+        (lambda _, kept: kept, (B, 3), ValueError, "3 new tokens behind 3 make 6, and there is"),
+    ],
+)
+def test_a_step_that_cannot_be_leaves_the_cache_as_it_was(change, tokens, error, words):
+    module = decoder().requires_grad_(False)
+    _, kept = module.step(draw(B, 3, D_MODEL), DecoderCache.empty(module, T, batch=(B,)))
+    given = change(module, kept)
+    before, X = [room.clone() for room in kept.rooms], draw(*tokens, D_MODEL)
+    written, X = kept.written, X.to(module.qkv_proj.weight)
+    with NoArithmetic(), pytest.raises(error, match=words):
+        module.step(X, given)
+    assert all(torch.equal(room, old) for room, old in zip(kept.rooms, before, strict=True))
+    assert (kept.length, kept.written) == (3, written)
+    if written == kept.length:
+        _, kept = module.double().step(draw(B, 2, D_MODEL), kept)
+        assert kept.length == T
+
+
+@pytest.mark.parametrize("wanting", ["X", "weight", "bias"])
+def test_a_step_refuses_to_lose_gradients(wanting):
+    module, X = decoder().requires_grad_(False), draw(B, 1, D_MODEL)
+    kept = DecoderCache.empty(module, T, batch=(B,))
+    asked = X if wanting == "X" else getattr(module.qkv_proj, wanting)
+    asked.requires_grad_()
+    with NoArithmetic(), pytest.raises(ValueError, match="expected none, since what stands in"):
+        module.step(X, kept)
+    assert kept.written == 0
+    with torch.no_grad():
+        module.step(X, kept)
+
+
+def test_biases_and_other_layers_do_not_become_grouped_params():
+    with pytest.raises(ValueError, match="the bias of qkv_proj and out_proj is not zero"):
+        params_from_decoder(decoder())
+    with pytest.raises(TypeError, match="expected a DecoderAttention of this library"):
+        params_from_decoder(make())
+
+
+def test_grouped_params_are_for_a_decoder_alone():
+    with pytest.raises(TypeError, match="params is a GroupedParams; expected Params"):
+        module_from_params(group_params(params_of(4, 20), 2))

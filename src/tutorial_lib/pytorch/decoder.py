@@ -38,7 +38,7 @@ class Rotation(nn.Module):
     ShapeError : rates of more axes than one
     ValueError : NaN or infinity
 
-    Source: Su et al. (2021), section 3.4.2, equation 34.
+    Source: Su et al. (2021).
     """
 
     def __init__(self, rates, *, half=False):
@@ -114,8 +114,7 @@ class DecoderAttention(nn.Module):
         left out and does not divide d_model; an odd one, or fewer pairs than the rotation turns
     ValueError : a length below 1
 
-    Source: Pope et al. (2023), section 2.1; Ainslie et al. (2023), section 2.2; Su et al. (2021),
-    section 3.4.2.
+    Source: Pope et al. (2023); Ainslie et al. (2023); Su et al. (2021).
 
     >>> layer = DecoderAttention(12, 6, n_kv_heads=2).requires_grad_(False)
     >>> cache = DecoderCache.empty(layer, 9)
@@ -240,7 +239,7 @@ class DecoderCache:
     pad : (...), numbers of padding tokens at the left of each sequence; None: none
     continued : list, empty until a step goes on from here, then with the length of what it returned
 
-    Source: Pope et al. (2023), section 2.1.
+    Source: Pope et al. (2023).
     """
 
     layer: DecoderAttention
@@ -270,11 +269,11 @@ class DecoderCache:
         ShapeError : pad of another shape than batch
         ValueError : a length below 1, more padding than room
         """
-        pad = None if pad is None else torch.as_tensor(pad).clone()
+        pad = None if pad is None else torch.as_tensor(pad)
         require_new_room(layer, room, batch, pad, DecoderAttention)
         weight, G = layer.qkv_proj.weight, layer.n_kv_heads
         rooms = tuple(weight.new_zeros(*batch, G, room, d) for d in (layer.d_k, layer.d_v))
-        pad = None if pad is None else pad.to(weight.device)
+        pad = None if pad is None else pad.to(weight.device, copy=True)
         return cls(layer, rooms, 0, pad, [])
 
     @property

@@ -425,7 +425,7 @@ def require_turned(X, positions, n):
             f"token. Count them: torch.arange(T)."
         )
     if positions.shape[-1:] != (1,) and _may_ask(positions):
-        require_places(positions.detach().double().numpy(), tuple(X.shape[:-1]))
+        require_places(positions.numpy(), tuple(X.shape[:-1]))
 
 
 def _may_ask(tensor):
@@ -465,10 +465,15 @@ def require_new_room(layer, room, batch, pad, kind):
     """
     require_module(layer, kind, "A cache belongs to a layer: DecoderCache.empty(layer, room).")
     require_length("room", room)
+    if not isinstance(batch, tuple):
+        raise TypeError(
+            f"batch is {batch!r}; expected the lengths of the batch axes. Give a tuple, such as "
+            f"(2,) or ()."
+        )
     for length in batch:
         require_length("a length of batch", length)
     if pad is not None:
-        require_pad(pad.numpy(force=True), tuple(batch), room)
+        require_pad(pad.numpy(force=True), batch, room)
 
 
 def require_step(layer, X, cache, kind):

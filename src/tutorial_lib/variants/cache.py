@@ -359,7 +359,7 @@ def require_room_for(T, length, room):
     if length + T > room:
         raise ValueError(
             f"{T} new tokens behind {length} make {length + T}, and there is room for {room}; "
-            f"expected {room - length} at most. Reserve more: KVCache.empty(params, room)."
+            f"expected {room - length} at most. Give empty a larger room."
         )
 
 

@@ -6,8 +6,7 @@ output with NumPy's tiled layer, its gradient of X with autograd. One that is ab
 disagrees stands in the record with the reason.
 
 FlexAttention and torch.compile need a C++ compiler: g++, clang++, or what CXX names. transformers
-is no dependency of the project; PYTHONPATH may name a folder where it is installed. Writes
-src/tutorial_lib/data/results/torch_attention.json.
+is one of the test packages. Writes src/tutorial_lib/data/results/torch_attention.json.
 """
 
 import argparse

@@ -10,13 +10,19 @@ from torch import nn
 from tests import oracle
 from tutorial_lib import Params, ShapeError, init_params
 from tutorial_lib.pytorch import (
+    DecoderAttention,
     MultiHeadAttention,
+    Rotation,
+    decoder_from_params,
     module_from_params,
     packed_weight,
+    params_from_decoder,
     params_from_module,
     params_from_torch_mha,
     torch_mha_from_params,
 )
+from tutorial_lib.variants.grouped import GroupedParams, group_params
+from tutorial_lib.variants.positions import rope_rates
 
 B, T, S, H, D_MODEL = 2, 6, 7, 4, 20  # not three heads: three are the queries, keys and values
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -135,7 +141,7 @@ def test_a_new_module_is_as_any_new_module(params):
     assert all(weight.grad.abs().sum() > 0 for weight in module.parameters())
 
 
-@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
+@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params, decoder_from_params])
 def test_the_random_numbers_of_torch_are_left_where_they_are(make):
     params = torch_params()
     torch.manual_seed(3)
@@ -182,6 +188,7 @@ def pairs():
     return [
         (module_from_params, params_from_module),
         (torch_mha_from_params, params_from_torch_mha),
+        (decoder_from_params, params_from_decoder),
     ]
 
 
@@ -200,6 +207,56 @@ def test_both_sides_own_their_numbers(make, take, H):
         getattr(taken, name)[:] = 0
     for name, tensor in layer.state_dict().items():
         assert torch.equal(tensor, state[name]), name
+
+
+# --- GroupedParams and the decoder ---
+
+
+def grouped_params(G):
+    """GroupedParams in which all widths differ."""
+    rng = np.random.default_rng(5)
+    params = init_params(rng, d_model=12, n_heads=6, d_k=4, d_v=7)
+    return GroupedParams(params.W_Q, params.W_K[:G], params.W_V[:G], params.W_O)
+
+
+@pytest.mark.parametrize("G", [1, 2, 3, 6])
+def test_grouped_params_go_into_a_decoder_and_back_unchanged(G):
+    params = grouped_params(G)
+    decoder = decoder_from_params(params, rotation=Rotation(rope_rates(4)))
+    assert (decoder.n_heads, decoder.n_kv_heads, decoder.d_k, decoder.d_v) == (6, G, 4, 7)
+    again = params_from_decoder(decoder)
+    assert isinstance(again, GroupedParams)
+    assert_same_params(again, params)
+
+
+def test_each_row_of_a_decoder_is_one_feature_of_one_head_or_key_head():
+    params = grouped_params(2)
+    expected = [
+        W[h, :, column]
+        for W in (params.W_Q, params.W_K, params.W_V)
+        for h in range(len(W))
+        for column in range(W.shape[-1])
+    ]
+    np.testing.assert_array_equal(packed_weight(params), np.array(expected))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_decoder_goes_into_grouped_params_and_back_unchanged(dtype):
+    torch.manual_seed(0)
+    decoder = DecoderAttention(12, 6, n_kv_heads=2, d_k=4, d_v=7).to(dtype)
+    again = decoder_from_params(params_from_decoder(decoder), dtype=dtype)
+    for name, tensor in decoder.state_dict().items():
+        torch.testing.assert_close(again.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+def test_a_decoder_of_params_is_the_layer_of_chapter_06_under_a_causal_mask(assert_close):
+    params, X = torch_params(), draw(B, T, D_MODEL)
+    found = decoder_from_params(params)(X).detach().numpy()
+    assert_close(found, oracle.mha(X.numpy(), params, mask=oracle.causal_mask(T)))
+    pooled = group_params(params, H)
+    torch.testing.assert_close(
+        decoder_from_params(pooled)(X).detach().numpy(), found, rtol=0, atol=0
+    )
 
 
 # --- torch's own layer ---

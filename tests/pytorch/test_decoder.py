@@ -4,6 +4,7 @@ Its errors are the subject of test_doors.py.
 """
 
 import copy
+import doctest
 import io
 import pickle
 from functools import partial
@@ -454,6 +455,14 @@ def test_state_dict_round_trips_and_holds_weights_alone():
 def test_a_copy_is_the_same_layer(copied):
     module = made(LAYERS["2 key heads, halves turned in part"])
     assert torch.equal(copied(module)(X_T), module(X_T))
+
+
+@pytest.mark.parametrize("name", ["DecoderAttention", "fused_groups"])
+def test_the_example_of_a_docstring_runs(name):
+    [found] = doctest.DocTestFinder(recurse=False).find(getattr(decoder, name), name, decoder)
+    said = []
+    doctest.DocTestRunner().run(found, out=said.append)
+    assert (said, bool(found.examples)) == ([], True)
 
 
 def test_printed_layer_names_its_sizes():

@@ -10,6 +10,7 @@ from torch import nn
 from tutorial_lib.errors import require_divisible, require_length
 from tutorial_lib.pytorch.doors import (
     require_new_room,
+    require_no_graph,
     require_rates,
     require_rotation,
     require_step,
@@ -201,6 +202,7 @@ class DecoderAttention(nn.Module):
         """
         require_tensors(self, X, None, None)
         require_step(self, X, cache, DecoderCache)
+        require_no_graph(X, *self.qkv_proj.parameters())
         T = X.shape[-2]
         whole = cache.length == 0 and cache.pad is None
         everything = whole or (T == 1 and cache.pad is None)

@@ -477,14 +477,14 @@ def require_new_room(layer, room, batch, pad, kind):
 
 
 def require_step(layer, X, cache, kind):
-    """Require a cache of this layer and of X, in a state to go on, and nobody who wants gradients.
+    """Require a cache of this layer and of X, in a state to go on.
 
     Raises
     ------
     TypeError : no cache
     ShapeError : another batch
     ValueError : a cache of another layer, of weights that were converted since, one that was
-        continued already, no room left, gradients that are asked for
+        continued already, no room left
     """
     if not isinstance(cache, kind):
         raise TypeError(
@@ -505,8 +505,16 @@ def require_step(layer, X, cache, kind):
         )
     require_unused(cache)
     require_room_for(X.shape[-2], cache.length, cache.room)
-    wanted = X.requires_grad or any(p.requires_grad for p in layer.qkv_proj.parameters())
-    if torch.is_grad_enabled() and wanted:
+
+
+def require_no_graph(*tensors):
+    """Require that nobody wants a gradient by what is kept for later.
+
+    Raises
+    ------
+    ValueError : a tensor that asks for gradients, outside torch.no_grad()
+    """
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise ValueError(
             "X or a weight asks for gradients; expected none, since what stands in reserved room "
             "has no graph. Call the step under torch.inference_mode(), or train with layer(X)."

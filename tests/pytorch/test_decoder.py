@@ -247,12 +247,13 @@ def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistak
     monkeypatch.setattr(place, attribute, instead)
     for name in (name for name in HELD if needs in name):
         layer = cached(made(LAYERS[name]))
-        off = [
-            np.abs(fed(layer, pad, n) - expected(name, pad))[expected(name, pad) != 0].max()
-            for pad in PADS
-            for n in PIECES
-        ]
-        assert max(off) > 1e-3, name
+        assert any(off(layer, name, pad, n) > 1e-3 for pad in PADS for n in PIECES), name
+
+
+def off(layer, name, pad, n):
+    """How far the rows of words are from those of plain loops."""
+    right = expected(name, pad)
+    return np.abs(fed(layer, pad, n) - right)[right != 0].max()
 
 
 # --- the reserved room ---
@@ -392,7 +393,7 @@ def compiled():
     torch.compiler.reset()
 
 
-@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("pad", ["no padding", pytest.param("padded", marks=pytest.mark.long)])
 def test_compiles_without_a_graph_break_for_every_length(pad, compiled):
     layer = narrow(LAYERS["2 key heads, halves turned"])
     module = made(layer)

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from experiments import (
+    decode,
     gradients,
     grading,
     measuring,
@@ -116,6 +117,28 @@ def test_times_the_limit_are_over_the_time_of_as_many_flop_at_the_rate_of_a_prod
     limit_ms = {here: found["flop"] / rates[there] / 1e6 for here, there in TURNED.items()}
     for row in found["forms"].values():
         require_quotient(row["times_limit"], row["ms"], limit_ms)
+
+
+@pytest.mark.parametrize("library", ["NumPy", "torch"])
+def test_a_step_is_held_against_its_bytes_at_the_rate_of_reading(library):
+    rates = NAMED["decode"]["read_gb_per_s"]
+    for row in NAMED["decode"]["forms"][library].values():
+        for T, found in row["lengths"].items():
+            needed = row["weight_bytes"] + int(T) * row["bytes_a_token"]
+            limit_ms = {here: needed / rates[there] / 1e6 for here, there in TURNED.items()}
+            require_quotient(found["times_limit"], found["ms"], limit_ms)
+        limit = {here: row["bytes_a_token"] / rates[there] for here, there in TURNED.items()}
+        require_quotient(row["slope_times_limit"], row["us_a_thousand"], limit)
+        kept_mib = decode.FULL.lengths[-1] * row["bytes_a_token"] / MIB
+        assert row["cache_mib"] == near(kept_mib)
+
+
+def test_tokens_a_second_are_those_of_a_batch_over_its_time():
+    for rows in NAMED["decode"]["fixed_memory"].values():
+        for row in rows.values():
+            for here, there in TURNED.items():
+                rate = 1000 * row["batch"] / row["ms"][there]
+                assert row["tokens_a_second"][here] == near(rate)
 
 
 def test_sizes_and_settings_are_those_of_the_script():

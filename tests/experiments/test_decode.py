@@ -1,0 +1,221 @@
+"""The benchmark of one more token: every form is one step, and none copies the cache."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import decode as benchmark
+from experiments import measuring
+from tests import oracle
+from tutorial_lib import Params, causal_mask, project_heads
+from tutorial_lib.records import record
+from tutorial_lib.variants.grouped import grouped_attention
+from tutorial_lib.variants.latent import LatentParams
+
+TINY = benchmark.QUICK
+FORMS = [
+    (library, form, kind, make)
+    for library, form, kind, make in benchmark.forms([*TINY.kv_heads, "MLA"])
+]
+NAMES = [f"{library}, {form}" for library, form, *_ in FORMS]
+KINDS = [*TINY.kv_heads, "MLA"]
+REACHED = [("NumPy", "MHA, in pages"), ("NumPy", "GQA, in pages")]
+
+
+@pytest.fixture(scope="module")
+def layers():
+    """A layer of each kind with a full cache, and the same for two sequences."""
+    two = dict.fromkeys(KINDS, 2)
+    return [
+        benchmark.drawn_layers(TINY, room=521, layers=1, batches=batches) for batches in (None, two)
+    ]
+
+
+# What is timed.
+
+
+def with_cache_of(layer, X):
+    """The layer, its cache filled with what it makes of tokens in place of drawn numbers."""
+    params = layer.params
+    if isinstance(params, LatentParams):
+        rows = [np.zeros((1, len(X), 0)), (X @ params.W_D)[None]]
+    else:
+        rows = [project_heads(X, W) for W in (params.W_K, params.W_V)]
+    for room, new in zip(layer.cache.rooms, rows, strict=True):
+        room[:, : len(X)] = new
+    return layer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_compared_with_is_the_last_row_of_the_layer(kind):
+    layer = benchmark.draw_layer(np.random.default_rng(1), TINY, kind, room=9)
+    X = benchmark.drawn(np.random.default_rng(2), 8, TINY.d_model)
+    found = benchmark.exact(with_cache_of(layer, X[:7]), 7, X[7:])
+    params = layer.params if isinstance(layer.params, Params) else layer.params.expanded()
+    params = Params(*(W.astype(float) for W in vars(params).values()))
+    Y = oracle.mha(X.astype(float), params, mask=causal_mask(8))
+    np.testing.assert_allclose(found, Y[7:], rtol=1e-5, atol=1e-6)  # keys are kept in float32
+
+
+@pytest.mark.parametrize("T", [1, 256, 520])
+@pytest.mark.parametrize("sequences", [1, 2])
+@pytest.mark.parametrize(("library", "form", "kind", "make"), FORMS, ids=NAMES)
+def test_every_form_is_the_step_of_its_layer(library, form, kind, make, sequences, T, layers):
+    [layer] = layers[sequences - 1][kind]
+    X = benchmark.drawn(np.random.default_rng(3), *layer.cache.batch, 1, TINY.d_model)
+    token = benchmark.token_of(library, X)
+    with torch.inference_mode():
+        step = make(layer)
+        found = [np.asarray(step(token, T)) for _ in range(2)]  # again on the same cache
+    np.testing.assert_array_equal(*found)
+    assert found[0].dtype == np.float32
+    assert benchmark.error_of(found[0], benchmark.exact(layer, T, X)) < 2e-6
+
+
+@pytest.mark.parametrize("S", [1, 255, 256, 257, 700])
+@pytest.mark.parametrize("G", [6, 2, 1])
+def test_pages_change_no_number(S, G):
+    rng = np.random.default_rng(4)
+    Q = benchmark.drawn(rng, 3, 6, 1, 4)
+    K, V = benchmark.drawn(rng, 3, G, S, 4), benchmark.drawn(rng, 3, G, S, 7)
+    expected = grouped_attention(*(A.astype(float) for A in (Q, K, V)))
+    np.testing.assert_allclose(benchmark.in_pages(Q, K, V), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [2e-5, np.nan])
+def test_another_step_is_refused(wrong):
+    right = np.ones((1, 24))
+    with pytest.raises(ValueError, match="not the same step"):
+        benchmark.error_of(right + wrong, right)
+
+
+def test_a_step_that_forgets_the_newest_token_is_refused(layers):
+    [layer] = layers[0]["GQA"]
+    X = benchmark.drawn(np.random.default_rng(3), 1, TINY.d_model)
+
+    def forgetful(Q, K, V, *, is_causal):
+        return benchmark.by_products(Q, K[:, :-1], V[:, :-1], is_causal=is_causal)
+
+    step = benchmark.in_torch(forgetful, layer)
+    with torch.inference_mode(), pytest.raises(ValueError, match="not the same step"):
+        benchmark.error_of(step(torch.from_numpy(X), 5), benchmark.exact(layer, 5, X))
+
+
+# No step copies the cache.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
+    [layer] = layers[0][kind]
+    old, X = layer.at(300), benchmark.drawn(np.random.default_rng(3), 1, TINY.d_model)
+    _, new = benchmark.forms_of(kind)["NumPy", kind].args[0](X, layer.params, old)
+    assert new.length == 301
+    for before, after, room in zip((old.K, old.V), (new.K, new.V), layer.cache.rooms, strict=True):
+        if room.size:
+            assert np.shares_memory(before, after)
+            assert np.shares_memory(after, room)
+
+
+@pytest.mark.parametrize(("library", "form", "kind", "make"), FORMS, ids=NAMES)
+def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
+    plan = TINY._replace(d_k=64, rank=250, turned=6)  # else the scores weigh as much as the keys
+    layer = benchmark.draw_layer(np.random.default_rng(5), plan, kind, room=4097)
+    X, keys_mib = benchmark.drawn(np.random.default_rng(6), 1, plan.d_model), 0
+    with torch.inference_mode():
+        row = benchmark.cost_of(library, make, layer, 4096, X)
+    keys_mib = row["cache_mib"] / (1 if kind == "MLA" else 2)
+    assert row["peak_mib"] < 0.75 * keys_mib
+    assert row["cache_mib"] == measuring.short(4096 * layer.bytes_a_token / 2**20)
+
+
+# What is counted.
+
+
+def test_bytes_are_those_of_the_arrays_by_hand():
+    plan, rng = benchmark.FULL._replace(d_model=5), np.random.default_rng(7)
+    kept = {k: benchmark.draw_layer(rng, plan, k, room=3).bytes_a_token for k in KINDS}
+    assert kept == {"MHA": 6144, "GQA": 1536, "MQA": 512, "MLA": 1152}
+    assert kept["GQA"] == 2 * 3 * 64 * 4
+    assert kept["MLA"] == (256 + 32) * 4
+    layer = benchmark.draw_layer(rng, plan, "GQA", room=3, batch=(2,))
+    assert layer.bytes_a_token == 1536, "of one sequence"
+    assert layer.weight_bytes == 4 * 5 * 64 * (12 + 3 + 3 + 12)
+
+
+def test_the_line_and_its_slope_are_held_against_reading():
+    [layer] = benchmark.drawn_layers(TINY, room=3, layers=1)["GQA"]
+    lengths, rate = (5, 300, 600), np.array([100.0, 400.0])  # bytes a ms, in two rounds
+    a_token = layer.bytes_a_token / rate
+    times_ms = np.array([7 + 1.5 * T * a_token for T in lengths])
+    row = benchmark.row_of(lengths, times_ms, layer, rate)
+    assert row["slope_times_limit"] == {"median": 1.5, "low": 1.5, "high": 1.5}
+    assert row["start_ms"] == {"median": 7.0, "low": 7.0, "high": 7.0}
+    assert row["us_a_thousand"] == measuring.summary(1e6 * 1.5 * a_token)
+    limit_ms = (layer.weight_bytes + 300 * layer.bytes_a_token) / rate
+    assert row["lengths"]["300"]["times_limit"] == measuring.summary(times_ms[1] / limit_ms)
+
+
+def test_layers_take_turns_and_each_is_asked_for_the_same_tokens():
+    asked = []
+    steps = [lambda X, T, name=name: asked.append((name, X, T)) for name in "ab"]
+    call = benchmark.taking_turns(steps, "X", 300)
+    for _ in range(3):
+        call()
+    assert asked == [("a", "X", 300), ("b", "X", 300), ("a", "X", 300)]
+
+
+def test_layers_and_caches_together_are_larger_than_caches_of_processors():
+    plan = benchmark.FULL
+    layers = {k: benchmark.draw_layer(np.random.default_rng(0), plan, k, room=1) for k in KINDS}
+    for layer in layers.values():
+        weights = plan.layers * layer.weight_bytes
+        assert weights + plan.layers * plan.lengths[-1] * layer.bytes_a_token > 2**26
+
+
+def test_as_many_sequences_as_fit_into_the_memory():
+    plan = benchmark.FULL
+    for kind, B in benchmark.batches_of(plan).items():
+        layer = benchmark.draw_layer(np.random.default_rng(0), plan, kind, room=1)
+        each = plan.tokens * layer.bytes_a_token
+        assert B * each <= plan.memory_mib * 2**20 < (B + 1) * each
+
+
+# The script, and the record.
+
+
+def test_the_whole_script_runs_and_writes_nothing_when_quick(capsys, monkeypatch):
+    monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
+    monkeypatch.setattr(measuring, "prepare", lambda: None)
+    benchmark.main(["--quick"])
+    said = capsys.readouterr().out
+    for word in (*NAMES[0].split(", "), "enable_gqa", "in pages", "MLA", "torch_blas", "bfloat16"):
+        assert word in said
+
+
+def test_the_record_is_of_the_script_as_it_is():
+    found = record("decode")
+    assert found["plan"] == json.loads(json.dumps(benchmark.FULL._asdict()))
+    assert [*found["forms"]] == ["NumPy", "torch"]
+    expected = [(library, form) for library, form, *_ in FORMS]
+    for part in ("forms", "fixed_memory"):
+        rows = found[part]
+        assert sorted((a, b) for a in rows for b in rows[a]) == sorted(expected)
+    for rows in found["without_a_cache_ms"].values():
+        assert [*rows] == [str(T) for T in benchmark.FULL.lengths]
+
+
+def test_a_step_holds_a_tenth_of_its_cache_at_most():
+    for library, rows in record("decode")["forms"].items():
+        for form in ("MHA", "GQA"):
+            assert rows[form]["peak_mib"] < rows[form]["cache_mib"] / 8, (library, form)
+
+
+def test_differences_are_found_again():
+    found, again = record("decode")["differences"], benchmark.measure_differences()
+    assert {k: [*rows] for k, rows in again.items()} == {k: [*rows] for k, rows in found.items()}
+    for name, rows in again.items():
+        for precision in ("float64", "float32"):
+            assert 0.2 < rows[precision]["largest"] / found[name][precision]["largest"] < 5
+        assert all(row["rows"] == benchmark.SMALL.T for row in rows.values())

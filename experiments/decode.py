@@ -47,7 +47,7 @@ from tutorial_lib.variants.latent import LatentParams, absorbed_attention
 SEED = 0
 MOST_ERROR = 1e-5  # of a step in float32, as a share of the largest number
 SMALL = Size(1, 64, 256, 4)  # where cached and uncached rows are compared
-PAGE = 256  # keys: the largest page whose products OpenBLAS makes without a copy
+PAGE_SCORES = 1024  # more scores of a product, and OpenBLAS copies the keys first
 
 
 class Plan(NamedTuple):
@@ -117,6 +117,13 @@ class Layer:
         return sum(room[..., :1, :].nbytes for room in self.cache.rooms) // (self.batch or 1)
 
     @property
+    def flop_a_token(self):
+        """What a step computes for a cached token: its scores, and its share of the mixing."""
+        params = self.params
+        latent = isinstance(params, LatentParams)
+        return 2 * params.n_heads * (2 * params.rank if latent else params.d_k + params.d_v)
+
+    @property
     def batch(self):
         """Number of sequences, or None."""
         return self.cache.batch[0] if self.cache.batch else None
@@ -134,15 +141,13 @@ def drawn(rng, *shape):
 
 def draw_layer(rng, plan, kind, *, room, batch=()):
     """Return a layer of a kind with drawn weights and a full cache."""
-    width = plan.n_heads * plan.d_k
-    W_Q, W_O = drawn(rng, plan.n_heads, plan.d_model, plan.d_k), drawn(rng, width, plan.d_model)
-    scale = np.float32(plan.d_model**-0.5)
     if kind == "MLA":
         return draw_latent(rng, plan, room, batch)
-    G = plan.kv_heads[kind]
-    W_K, W_V = drawn(rng, 2, G, plan.d_model, plan.d_k)
-    make = Params if plan.n_heads == G else GroupedParams
-    params = make(*(W * scale for W in (W_Q, W_K, W_V, W_O)))
+    H, G, d_model, d_k = plan.n_heads, plan.kv_heads[kind], plan.d_model, plan.d_k
+    W_Q, W_O = drawn(rng, H, d_model, d_k), drawn(rng, H * d_k, d_model)
+    W_K, W_V = drawn(rng, 2, G, d_model, d_k)
+    make = Params if G == H else GroupedParams
+    params = make(*(W * np.float32(d_model**-0.5) for W in (W_Q, W_K, W_V, W_O)))
     rows = drawn(rng, 2, *batch, G, room, plan.d_k)
     return Layer(params, KVCache.empty(params, room, batch=batch).append(*rows))
 
@@ -188,16 +193,16 @@ def grouped_step(X, params, cache, attend=grouped_attention):
     return concat_heads(attend(Q, cache.K, cache.V)) @ params.W_O, cache
 
 
-def latent_step(X, params, cache):
+def latent_step(X, params, cache, attend=absorbed_attention):
     """`decode_step` for one token, with latents in place of keys and values."""
     Q, C = project_token(X, params.W_Q), X @ params.W_D  # (..., H, 1, d), (..., 1, rank)
     cache = cache.append(C[..., None, :, :0], C[..., None, :, :])
-    heads = absorbed_attention(Q, cache.V[..., 0, :, :], params)
+    heads = attend(Q, cache.V[..., 0, :, :], params)
     return concat_heads(heads) @ params.W_O, cache
 
 
 def in_pages(Q, K, V):
-    """`grouped_attention` for one new token, PAGE keys at a time.
+    """`grouped_attention` for one new token, a page of keys at a time.
 
     So small, products are made on the keys where they lie; larger ones copy them first. A single
     row of queries would go another way, which reads slower: it is there twice.
@@ -206,29 +211,38 @@ def in_pages(Q, K, V):
     rows = Q.reshape(*batch, G, -1, d_k) / np.float32(math.sqrt(d_k))  # (..., G, H/G, d_k)
     if Q.shape[-3] == G:
         rows = np.concatenate([rows, rows], axis=-2)
-    scores = np.empty((*rows.shape[:-1], S), np.float32)
-    whole = [slice(0, S - S % PAGE), slice(S - S % PAGE, S)]
+    scores, page = np.empty((*rows.shape[:-1], S), np.float32), PAGE_SCORES // rows.shape[-2]
+    whole = slice(0, S - S % page), slice(S - S % page, S)
     cuts = [cut for cut in whole if cut.start < cut.stop]
     for cut in cuts:
-        K_T = np.swapaxes(paged(K[..., cut, :]), -1, -2)  # (..., G, pages, d_k, page)
-        np.matmul(rows[..., None, :, :], K_T, out=columns(scores[..., cut]))
+        K_T = np.swapaxes(paged(K[..., cut, :], page), -1, -2)  # (..., G, pages, d_k, page)
+        np.matmul(rows[..., None, :, :], K_T, out=columns(scores[..., cut], page))
     scores -= scores.max(axis=-1, keepdims=True)
     powers = np.exp(scores, out=scores)
-    mixed = sum((columns(powers[..., cut]) @ paged(V[..., cut, :])).sum(axis=-3) for cut in cuts)
+    parts = [columns(powers[..., cut], page) @ paged(V[..., cut, :], page) for cut in cuts]
+    mixed = sum(part.sum(axis=-3) for part in parts)
     heads = mixed / (powers @ np.ones((S, 1), np.float32))  # (..., G, rows, d_v)
     return heads[..., : Q.shape[-3] // G, :].reshape(*Q.shape[:-1], V.shape[-1])
 
 
-def paged(rows):
+def paged(rows, page):
     """See rows as pages: (..., S, d) as (..., pages, page, d), without a copy."""
     *lead, S, d = rows.shape
-    return rows.reshape(*lead, -1, min(S, PAGE), d)
+    return rows.reshape(*lead, -1, min(S, page), d)
 
 
-def columns(scores):
+def columns(scores, page):
     """See scores as pages: (..., rows, S) as (..., pages, rows, page), without a copy."""
-    pages = scores.reshape(*scores.shape[:-1], -1, min(scores.shape[-1], PAGE))
+    pages = scores.reshape(*scores.shape[:-1], -1, min(scores.shape[-1], page))
     return np.swapaxes(pages, -2, -3)
+
+
+def latent_in_pages(Q, C, latent):
+    """`absorbed_attention` for one new token: the latents are one head's keys and its values."""
+    seeking = Q @ np.swapaxes(latent.W_UK, -1, -2)  # (..., H, 1, rank)
+    seeking *= np.float32(math.sqrt(C.shape[-1] / Q.shape[-1]))  # the root is that of d_k
+    C = C[..., None, :, :]  # (..., 1, S, rank)
+    return in_pages(seeking, C, C) @ latent.W_UV
 
 
 def in_numpy(step, layer):
@@ -313,7 +327,12 @@ def latent_in_torch(layer):
 def forms_of(kind):
     """Return the ways to decode with the keys of a kind: {(library, form): make}."""
     if kind == "MLA":
-        return {("NumPy", kind): partial(in_numpy, latent_step), ("torch", kind): latent_in_torch}
+        paged_step = partial(latent_step, attend=latent_in_pages)
+        return {
+            ("NumPy", kind): partial(in_numpy, latent_step),
+            ("NumPy", f"{kind}, in pages"): partial(in_numpy, paged_step),
+            ("torch", kind): latent_in_torch,
+        }
     paged_step = partial(grouped_step, attend=in_pages)
     found = {
         ("NumPy", kind): partial(in_numpy, decode_step if kind == "MHA" else grouped_step),
@@ -385,16 +404,15 @@ def forms(layers):
 
 
 def measure_steps(plan, X):
-    """Check, time and weigh every form at every length; return the rate of reading, and rows."""
+    """Check, time and weigh every form at every length: rates of the machine, and rows."""
     layers = drawn_layers(plan, room=plan.lengths[-1] + 1, layers=plan.layers)
     calls = {}
     for library, form, kind, make in forms(layers):
         steps, token = [make(layer) for layer in layers[kind]], token_of(library, X)
         calls |= {(library, form, T): taking_turns(steps, token, T) for T in plan.lengths}
-    reads = {("read", n): read_call(plan) for n in range(3)}
-    times_ms = measuring.interleave(calls | reads, rounds=plan.rounds, title="steps")
-    read_ms = np.median([times_ms[name] for name in reads], axis=0)
-    rate = plan.read_mib * MIB / read_ms  # bytes a ms
+    limits = {"read": read_call(plan), "gemm": measuring.gemm()}
+    times_ms = measuring.interleave(calls | limits, rounds=plan.rounds, title="steps")
+    rate = plan.read_mib * MIB / times_ms["read"]  # bytes a ms
     rows = {"NumPy": {}, "torch": {}}
     for library, form, kind, make in forms(layers):
         measuring.progress(f"memory: {library}, {form}")
@@ -405,7 +423,11 @@ def measure_steps(plan, X):
             **row_of(plan.lengths, np.array(times), layer, rate),
         }
     measuring.progress("")
-    return measuring.summary(rate / 1e6), rows
+    return {
+        "read_gb_per_s": measuring.summary(rate / 1e6),
+        "gemm_gflop_per_s": measuring.summary(measuring.GEMM_FLOP / times_ms["gemm"] / 1e6),
+        "forms": rows,
+    }
 
 
 def cost_of(library, make, layer, T, X):
@@ -414,6 +436,7 @@ def cost_of(library, make, layer, T, X):
     weigh = measuring.peak_mib if library == "NumPy" else measuring.torch_peak_mib
     return {
         "bytes_a_token": layer.bytes_a_token,
+        "flop_a_token": layer.flop_a_token,
         "weight_bytes": layer.weight_bytes,
         "cache_mib": measuring.short(T * layer.bytes_a_token / MIB),
         "peak_mib": weigh(call),
@@ -547,8 +570,8 @@ def main(arguments=None):
     X = drawn(np.random.default_rng(SEED), 1, plan.d_model)
     with torch.inference_mode():
         record["differences"] = measure_differences()
-        record["read_gb_per_s"], record["forms"] = measure_steps(plan, X)
-        print(f"\n{record['read_gb_per_s']} GB/s")
+        record |= measure_steps(plan, X)
+        print(f"\nreading: {record['read_gb_per_s']} GB/s")
         print_rows(record["forms"])
         record["without_a_cache_ms"] = measure_without(plan)
         record["fixed_memory"] = measure_memory(plan, X)

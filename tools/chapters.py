@@ -23,6 +23,8 @@ FOLDER = "notebooks/"
 IN_PYTORCH = {"Part II"}
 # The part that builds the layer by hand, whose arrays the live map shows.
 BY_HAND = {"Part I"}
+# The part whose chapters replace arrows of the layer, each variant a row of a table in the Recap.
+OF_VARIANTS = {"Part III"}
 # The line at the head of a notebook that shows the map: names of steps, those of the page in bold.
 MAP = re.compile(r"^[^·\n]+(?: · [^·\n]+)+$", re.MULTILINE)
 IN_BROWSER = {*sys.stdlib_module_names, "numpy", "matplotlib", "tutorial_lib"}
@@ -92,6 +94,11 @@ class Page:
     def builds_by_hand(self):
         """Return whether its part builds the layer whose arrays the live map shows."""
         return self.part in BY_HAND
+
+    @property
+    def has_variants(self):
+        """Return whether it is a chapter that replaces arrows of the layer."""
+        return self.part in OF_VARIANTS and not self.closes
 
 
 def documents(root=ROOT):

@@ -1,0 +1,121 @@
+"""The page of the variants: its table is made of those that stand in the Recaps of the chapters."""
+
+import re
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+
+from book._ext.exhibits import cells
+from tools.chapters import FOLDER, pages
+
+HEADER = "| variant | what changes on the map | what gives the layer back |"
+SHOWN = "| variant, chapter | what changes on the map | what gives the layer back |"
+RULE = re.compile(r"\|(\s*:?-+:?\s*\|){3}")
+BUILT = re.compile(r"\[(?P<name>[^\]]+)\]\(#[^\s)]+\)")
+# A link of a chapter, to itself or to another.
+INSIDE = re.compile(r"\]\((?=#)")
+BESIDE = re.compile(r"\]\((?=\w+\.ipynb)")
+
+
+class VariantsError(ValueError):
+    """A table of variants is out of form; says in one sentence where and what is expected."""
+
+
+def rows(page) -> dict[str, list[str]]:
+    """Return the variants of a chapter, {name: its three cells}, from the table in its Recap.
+
+    Raises
+    ------
+    VariantsError : there is not one such table, or a row of it is out of form
+    """
+    told = "\n".join("".join(cell["source"]) for cell in cells(page.path) if is_text(cell))
+    _, *recap = re.split(r"^## Recap$", told, flags=re.M)
+    lines = "".join(recap).splitlines()
+    places = [place for place, line in enumerate(lines) if line.strip() == HEADER]
+    if len(places) != 1:
+        raise VariantsError(
+            f"{page.name} has {len(places)} tables of variants in its Recap; "
+            f"expected one, with the header {HEADER}."
+        )
+    rule, *below = lines[places[0] + 1 :] or [""]
+    if not RULE.fullmatch(rule.strip()):
+        raise VariantsError(f"{page.name} has {rule!r} below {HEADER}; expected |---|---|---|.")
+    return read(page.name, below)
+
+
+def is_text(cell) -> bool:
+    """Whether a cell of a notebook is one of text."""
+    return cell["cell_type"] == "markdown"
+
+
+def read(chapter, lines) -> dict[str, list[str]]:
+    """Return the rows of a table up to its end, {name: its three cells}."""
+    found = {}
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        row = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+        built = BUILT.fullmatch(row[0]) if len(row) == 3 and all(row) else None
+        if not built or built["name"] in found:
+            raise VariantsError(
+                f"{chapter} has the row {line!r} in its table of variants; expected three cells, "
+                f"the first a link such as [KV cache](#build), with a name that is not there yet."
+            )
+        found[built["name"]] = row
+    if not found:
+        raise VariantsError(f"{chapter} has no row in its table of variants; expected one or more.")
+    return found
+
+
+def every_row(chapters) -> dict:
+    """Return the variants of chapters, in order, {name: (chapter, its three cells)}.
+
+    Raises
+    ------
+    VariantsError : a table is out of form, or two chapters have a variant of one name
+    """
+    found = {}
+    for page in chapters:
+        for name, row in rows(page).items():
+            if name in found:
+                raise VariantsError(
+                    f"{found[name][0].name} and {page.name} both have the variant {name!r}; "
+                    f"expected a name of its own for each."
+                )
+            found[name] = page, row
+    return found
+
+
+def table(chapters) -> list[str]:
+    """Return the lines of the table of all variants, each row with the way to its chapter."""
+    lines = [SHOWN, "|---|---|---|"]
+    for page, (first, *rest) in every_row(chapters).values():
+        home = f"../{FOLDER}{page.name}.ipynb"
+        line = f"| {first}, [{page.number}]({home}) | {' | '.join(rest)} |"
+        line = BESIDE.sub(f"](../{FOLDER}", line)
+        lines.append(INSIDE.sub(f"]({home}", line))
+    return lines
+
+
+class Variants(Directive):
+    """The directive `variants`: the table of all variants, from the chapters."""
+
+    def run(self):
+        """Return the table; a chapter whose own is out of form ends the build."""
+        chapters = [page for page in pages() if page.has_variants]
+        for page in chapters:
+            self.state.document.settings.env.note_dependency(str(page.path))
+        try:
+            lines = table(chapters)
+        except VariantsError as error:
+            raise self.error(str(error)) from None
+        whole = nodes.container()
+        self.state.nested_parse(StringList(lines, "variants"), self.content_offset, whole)
+        return whole.children
+
+
+def setup(app):
+    """Add the directive."""
+    app.add_directive("variants", Variants)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -112,6 +112,7 @@ class Variants(Directive):
             raise self.error(str(error)) from None
         whole = nodes.container()
         self.state.nested_parse(StringList(lines, "variants"), self.content_offset, whole)
+        whole[0]["classes"].append("book-variants")
         return whole.children
 
 

@@ -4,14 +4,16 @@ Our own, since Pagefind fetches, which a page opened from disk may not, lunr.js 
 from npm alone, and none of them takes 4/7, √ or W_O for a word or leaves out an answer.
 
 An entry is a section, an exercise, a term of the glossary or a paper. The index keeps of each its
-title, those sentences that say most, and the other words once; `search.js` counts and ranks them.
+title, the words that tell most of it and, where there is room, the sentences that say most;
+`search.js` counts and ranks them.
 """
 
+import gzip
 import json
 import re
 from collections import Counter
 from itertools import takewhile
-from math import log
+from math import log, sqrt
 from pathlib import Path
 
 from bs4 import BeautifulSoup, SoupStrainer
@@ -38,9 +40,15 @@ NAME = r"[A-Za-z_]\w*[a-zA-Z_]\w*|[A-Z]\b"
 NOT_SAID = r"[\d.]+(?:e\d*)?$|\d+[^/\d].{4}|check_"
 NUMBER = r"(?<![\w.,−-])(?:[1-9]\d+|\d+\.\d+)(?![\w/-])"
 THOUSANDS = r"(?<=\d),(?=\d{3}\b)"
-# The room for sentences, in characters, shared by all entries.
-ROOM = 25_000
-LONGEST, LEAST = 300, 50
+# What the script with its index weighs at most, in bytes, packed as a host does. Words of sections
+# come first, those that tell most; sentences take what room is left, so that both become fewer a
+# section as the book grows. A letter of a sentence packs to about so many bytes.
+MOST_BYTES, LETTER = 58_500, 0.42
+MOST_WORDS = 17_000
+SHORTEST, LONGEST = 20, 300
+FIRST = 3  # times as much as the same sentence behind another one of its section
+# What a word of the code counts, against one of the text, if no other section says it.
+UNSAID = 0.3
 SENTENCE = r"(?<!\bal\.)(?<=[.?!:])\s+(?=[A-Z“(√0-9])"
 WORD = r"\d+/\d+|[½⅓¼⅔¾√]|[^\W_]+(?:[_.\-][^\W_]+)*"
 # Taken from the end of a word, so that masks, masked and masking are one; `search.js` takes it too.
@@ -159,10 +167,24 @@ def index_pages(site, pages):
     listed = captions()
     found = {name: read(pages[site / f"{name}.html"]) for name in listed}
     entries = [entry | {"page": i} for i, name in enumerate(listed) for entry in found[name]]
-    kept = choose([entry["texts"] for entry in entries])
-    words, places = post(list(map(others, entries, kept)))
-    index = {
-        "pages": [name_page(name, found[name], listed[name]) for name in listed],
+    named = [name_page(name, found[name], listed[name]) for name in listed]
+    lines = map(str.strip, SOURCE.read_text(encoding="utf-8").splitlines())
+    script = "\n".join(line for line in lines if line and not line.startswith("//"))
+
+    def written(kept):
+        index = {"pages": named, **tell(entries, kept)}
+        source = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+        return f"const INDEX = {source};\n{script}\n"
+
+    bare = len(gzip.compress(written([[] for _ in entries]).encode()))
+    kept = choose([entry["texts"] for entry in entries], (MOST_BYTES - bare) / LETTER)
+    (site / "_static" / SOURCE.name).write_text(written(kept), encoding="utf-8")
+
+
+def tell(entries, kept) -> dict:
+    """Return what the index tells of all entries, of which these sentences are kept."""
+    words, places = post(thin(entries, list(map(others, entries, kept))))
+    return {
         "entries": columns(entries) | {"text": ["\n".join(texts) for texts in kept]},
         "words": front(words),
         "places": " ".join(places),
@@ -170,11 +192,6 @@ def index_pages(site, pages):
         "common": " ".join(sorted(COMMON)),
         "endings": ENDINGS,
     }
-    source = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
-    lines = map(str.strip, SOURCE.read_text(encoding="utf-8").splitlines())
-    script = "\n".join(line for line in lines if line and not line.startswith("//"))
-    target = site / "_static" / SOURCE.name
-    target.write_text(f"const INDEX = {source};\n{script}\n", encoding="utf-8")
 
 
 def columns(entries) -> dict[str, list]:
@@ -304,36 +321,41 @@ def numbers(texts) -> set[str]:
     return set(re.findall(NUMBER, re.sub(THOUSANDS, "", " ".join(texts))))
 
 
-def choose(entries) -> list[list[str]]:
-    """Return of each entry, in their order, the sentences that hold its rare words in little room.
+def choose(entries, room) -> list[list[str]]:
+    """Return of each entry, in their order, the sentences that hold rare words in little room.
 
     Parameters
     ----------
     entries : list of lists of sentences
+    room : how many characters the sentences of all entries have
     """
     spread = Counter(word for texts in entries for word in set(words(" ".join(texts))))
     worth = {word: log(1 + len(entries) / count) for word, count in spread.items()}
-    size = sum(len(text) for texts in entries for text in texts)
-    share = max(0, ROOM - LEAST * len(entries)) / size
-    rooms = [LEAST + share * sum(map(len, texts)) for texts in entries]
-    return [pick(texts, worth, room) for texts, room in zip(entries, rooms, strict=True)]
+    found = [(*each, i) for i, texts in enumerate(entries) for each in weigh(texts, worth)]
+    kept = [set() for _ in entries]
+    for _, place, i in sorted(found, key=lambda each: (-each[0], each[2], each[1])):
+        room -= len(entries[i][place])
+        if room < 0:
+            break
+        kept[i].add(place)
+    return [
+        [texts[place] for place in sorted(few)] for texts, few in zip(entries, kept, strict=True)
+    ]
 
 
-def pick(texts, worth, room) -> list[str]:
-    """Return sentences of one entry, until the room for them is taken."""
-    left = {place: text for place, text in enumerate(texts) if 20 < len(text) <= LONGEST}
-    taken, seen = [], set()
-    while left and room > 0:
-        gains = {}
-        for place, text in left.items():
-            new = set(words(text)) - seen
-            gains[place] = sum(map(worth.get, new)) / (len(text) + 40)
+def weigh(texts, worth) -> list[tuple]:
+    """Return of the sentences of one entry what each adds to those before, and its place."""
+    left = {place: text for place, text in enumerate(texts) if SHORTEST < len(text) <= LONGEST}
+    said, seen = {place: set(words(text)) for place, text in left.items()}, set()
+    weighed = []
+    while left:
+        new = {place: sum(map(worth.get, said[place] - seen)) for place in left}
+        gains = {place: new[place] / (len(text) + 40) for place, text in left.items()}
         best = max(left, key=gains.get)
-        text = left.pop(best)
-        seen |= set(words(text))
-        room -= len(text)
-        taken.append(best)
-    return [texts[place] for place in sorted(taken)]
+        weighed.append((gains[best] * (1 if weighed else FIRST), best))
+        seen |= said[best]
+        del left[best]
+    return weighed
 
 
 def others(entry, kept) -> Counter:
@@ -345,6 +367,29 @@ def others(entry, kept) -> Counter:
         if len(word) > 2 and (word not in said or count > 3):
             counts[word] += (count + 3) // 4
     return counts
+
+
+def thin(entries, counts) -> list[Counter]:
+    """Return of each entry those words that tell most, as many as all entries may have."""
+    spread = Counter(stem for found in counts for stem in set(map(stem_of, found)))
+
+    def worth(i, word):
+        stem = stem_of(word)
+        unsaid = spread[stem] == 1 and stem not in said[i]
+        rare = log(1 + len(entries) / spread[stem])
+        return sqrt(counts[i][word]) * rare * (UNSAID if unsaid else 1)
+
+    said = [set(map(stem_of, words(" ".join(entry["texts"])))) for entry in entries]
+    told = [(-worth(i, word), i, word) for i, found in enumerate(counts) for word in found]
+    thinned = [Counter() for _ in counts]
+    for _, i, word in sorted(told)[:MOST_WORDS]:
+        thinned[i][word] = counts[i][word]
+    return thinned
+
+
+def stem_of(word) -> str:
+    """Return a word without its ending."""
+    return re.sub(ENDINGS, "", word.lower())
 
 
 def post(counts):
@@ -359,7 +404,7 @@ def post(counts):
     places, forms = {}, {}
     for place, found in enumerate(counts):
         for word, count in found.items():
-            stem = re.sub(ENDINGS, "", word.lower())
+            stem = stem_of(word)
             forms[stem] = min(forms.get(stem, word), word, key=lambda form: (len(form), form))
             entries = places.setdefault(stem, {})
             entries[place] = entries.get(place, 0) + count

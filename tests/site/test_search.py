@@ -6,12 +6,14 @@
 import gzip
 import json
 import re
+from collections import Counter
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from book._ext.search import SYNONYMS
+from book._ext import search
+from book._ext.search import SYNONYMS, choose
 from tests.site.browsing import ROOT
 from tests.site.test_browser import violations
 
@@ -394,6 +396,32 @@ def test_index_and_script_are_light_and_come_on_use_alone(site_dir, open_page):
     page.keyboard.press("Escape")
     opened(page)
     assert page.evaluate(REQUESTS) == 1
+
+
+def test_sentences_have_no_more_room_than_there_is_and_the_first_of_a_section_comes_first():
+    two = ["A head looks at dogs and at cats.", "It barks at whatever moves."]
+    one = ["Softmax shares out a whole."]
+    entries = [two, one, ["Tiny."], []]
+    for room in range(-1, 100):
+        kept = choose(entries, room)
+        assert sum(len(text) for texts in kept for text in texts) <= max(room, 0)
+    assert choose(entries, 100) == [two, one, [], []]
+    assert list(map(len, choose(entries, 75))) == [1, 1, 0, 0]
+
+
+def test_words_that_tell_least_go_first(monkeypatch):
+    entries = [{"texts": [text]} for text in ("a head of gold", "a head", "a head of tin")]
+    gold, tin = Counter(gold=1, head=1, arr=1), Counter(head=1, tin=4)  # arr is a name in code
+    for most, words in (
+        (1, "tin"),
+        (2, "tin gold"),
+        (5, "tin gold head"),
+        (6, "tin gold head arr"),
+    ):
+        monkeypatch.setattr(search, "MOST_WORDS", most)
+        thinned = search.thin(entries, [gold, Counter(head=1), tin])
+        assert {word for found in thinned for word in found} == set(words.split())
+        assert thinned[2]["tin"] == 4
 
 
 def test_nothing_is_left_of_the_search_of_sphinx(site_dir):

@@ -43,12 +43,11 @@ THOUSANDS = r"(?<=\d),(?=\d{3}\b)"
 # What the script with its index weighs at most, in bytes, packed as a host does. Words of sections
 # come first, those that tell most; sentences take what room is left, so that both become fewer a
 # section as the book grows. A letter of a sentence packs to about so many bytes.
-MOST_BYTES, LETTER = 58_500, 0.42
-MOST_WORDS = 17_000
+MOST_BYTES, LETTER = 59_000, 0.4
+MOST_WORDS = 18_000
 SHORTEST, LONGEST = 20, 300
 FIRST = 3  # times as much as the same sentence behind another one of its section
-# What a word of the code counts, against one of the text, if no other section says it.
-UNSAID = 0.3
+UNSAID = 0.3  # what a word of the code counts against one of the text
 SENTENCE = r"(?<!\bal\.)(?<=[.?!:])\s+(?=[A-Z“(√0-9])"
 WORD = r"\d+/\d+|[½⅓¼⅔¾√]|[^\W_]+(?:[_.\-][^\W_]+)*"
 # Taken from the end of a word, so that masks, masked and masking are one; `search.js` takes it too.
@@ -112,8 +111,7 @@ SYNONYMS = (
     ("layernorm", "layer norm", "norm"),
     ("ffn", "feed forward", "mlp"),
     ("llm", "language model", "gpt"),
-    ("chatgpt", "copilot", "ai"),
-    ("cheating", "plagiarism", "solutions and ai"),
+    ("chatgpt", "copilot", "cheating", "plagiarism", "solutions and ai"),
     ("distributed", "multi gpu", "many devices", "ranks", "processes"),
     ("autoregressive", "causal", "look ahead", "future"),
     ("decoding", "generate", "inference", "one token at a time"),
@@ -375,14 +373,14 @@ def thin(entries, counts) -> list[Counter]:
 
     def worth(i, word):
         stem = stem_of(word)
-        unsaid = spread[stem] == 1 and stem not in said[i]
         rare = log(1 + len(entries) / spread[stem])
-        return sqrt(counts[i][word]) * rare * (UNSAID if unsaid else 1)
+        return sqrt(counts[i][word]) * rare * (1 if stem in said[i] else UNSAID)
 
-    said = [set(map(stem_of, words(" ".join(entry["texts"])))) for entry in entries]
-    told = [(-worth(i, word), i, word) for i, found in enumerate(counts) for word in found]
+    told = [words(" ".join(entry["texts"])) + [*numbers(entry["texts"])] for entry in entries]
+    said = [set(map(stem_of, found)) for found in told]
+    ranked = sorted((-worth(i, word), i, word) for i, found in enumerate(counts) for word in found)
     thinned = [Counter() for _ in counts]
-    for _, i, word in sorted(told)[:MOST_WORDS]:
+    for _, i, word in ranked[:MOST_WORDS]:
         thinned[i][word] = counts[i][word]
     return thinned
 

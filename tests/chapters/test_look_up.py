@@ -19,6 +19,7 @@ from torch import nn
 import tutorial_lib as tl
 from tools.chapters import ROOT
 from tutorial_lib.pytorch import bridge
+from tutorial_lib.variants import cache, grouped, latent, positions
 
 B, T, S, H, d_k, d_v, d_model = 2, 5, 6, 3, 4, 7, 12
 SIZES = {"B": B, "T": T, "S": S, "H": H, "d_k": d_k, "d_v": d_v, "d_model": d_model, "d": d_k}
@@ -143,6 +144,40 @@ def test_a_shape_in_the_notation_is_that_of_its_array(section):
     assert {name for name in vars(record) if name != "params"} <= set(rows)
 
 
+def variants():
+    """The arrays of Part III by their names in the notation, with G = 2 of 6 heads and rank 8."""
+    whole = tl.init_params(DRAWN, d_model=d_model, n_heads=6, d_k=d_k, d_v=d_v)
+    X, few = DRAWN.standard_normal((B, S, d_model)), grouped.group_params(whole, 2)
+    K, V = (tl.project_heads(X, W) for W in (few.W_K, few.W_V))
+    short, slopes = latent.latent_params(whole, 8), positions.alibi_slopes(6)
+    made = {"W_K": few.W_K, "W_V": few.W_V, "K": K, "V": V, "C": X @ short.W_D, "slopes": slopes}
+    made |= {"positions": np.arange(T), "rates": positions.rope_rates(d_k)}
+    made |= {"bias": positions.alibi_bias(T, S, slopes)}
+    return made | {name: getattr(short, name) for name in ("W_D", "W_UK", "W_UV")}
+
+
+def test_a_shape_among_the_variants_is_that_of_its_array():
+    sizes = SIZES | {"H": 6, "G": 2, "rank": 8, "d_k/2": d_k // 2}
+    made, left = variants(), set()
+    for row in rows_of("Variants")[1:]:
+        one_axis = [(sizes[name],) for name in re.findall(r"`\(([\w/]+),\)`", row[2])]
+        found = shapes_in(row[2], sizes) + one_axis
+        assert found == [made[name].shape for name in codes(row[0]) if name in made]
+        left |= set(codes(row[0])) - set(made)
+    assert left == {"n_kv_heads", "rank", "room", "length"}
+
+
+@pytest.mark.long
+def test_a_variants_name_in_a_configuration_is_one_of_llama_or_deepseek():
+    from transformers import DeepseekV3Config, LlamaConfig  # takes seconds
+
+    given = LlamaConfig().to_dict() | DeepseekV3Config().to_dict()
+    given |= given["rope_parameters"]
+    names = {name for row in rows_of("Variants")[1:] for name in codes(row[4])} - {"base"}
+    assert len(names) == 3
+    assert names <= set(given)
+
+
 def test_the_lengths_of_the_notation_are_the_letters_of_pytorchs_documentation():
     rows = named_in("Lengths")
     N, L, keys, queries_H, width, value = (rows[n][4] for n in ("B", "T", "S", "H", "d_k", "d_v"))
@@ -224,14 +259,20 @@ def test_the_two_causal_masks_are_drawn_as_they_are():
 def test_every_name_in_code_is_one_of_the_library_or_of_pytorch():
     layer, told = nn.MultiheadAttention(d_model, H), F.scaled_dot_product_attention.__doc__
     known = {name: getattr(layer, name) for name in dir(layer)} | vars(tl) | vars(np) | ARRAYS
+    known |= variants()
     known |= vars(builtins) | {"torch": torch, "nn": nn, "F": F}
     arguments = re.findall(r"(\w+)=", told.partition("->")[0])
     arguments += [word for name in SIZES for word in name.split()]
-    for call in (nn.MultiheadAttention.__init__, nn.MultiheadAttention.forward, np.concatenate):
+    calls = [nn.MultiheadAttention.__init__, nn.MultiheadAttention.forward, np.concatenate]
+    calls += [grouped.group_params, latent.latent_params, positions.rope_rates]
+    calls += [cache.KVCache.empty, cache.gather_pages]
+    for call in calls:
         arguments += inspect.signature(call).parameters
     known |= dict.fromkeys(arguments)
     away = "Where PyTorch does otherwise"
     pages = SECTIONS | ENTRIES | {away: re.sub(r"(?m)^\|.*$", "", SECTIONS[away])}
+    # Names of transformers are compared with its own classes.
+    pages["Variants"] = re.sub(r"(?m)[^|]*\|$", "", SECTIONS["Variants"])
     for code in codes("".join(pages.values())):
         for name in NAME.findall(code):
             first, *rest = name.split(".")

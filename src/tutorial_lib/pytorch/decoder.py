@@ -230,7 +230,7 @@ class DecoderAttention(nn.Module):
 class DecoderCache:
     """The keys and values of the tokens that a DecoderAttention has read, in reserved room.
 
-    Introduced in chapter 14. What `tutorial_lib.variants.KVCache` is in NumPy: A step writes
+    Introduced in chapter 14. What `tutorial_lib.variants.KVCache` is in NumPy: a step writes
     into the room and returns a longer view of it, so no step copies what is kept.
 
     Parameters

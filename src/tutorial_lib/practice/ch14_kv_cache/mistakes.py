@@ -303,49 +303,46 @@ _ROOM_MASK = (
 )
 
 
-def _users(free, tokens, model, bits, numbers=None, layers=None):
-    """How many caches fit, if a token has so many numbers in each of so many layers."""
-    numbers = model["kv_heads"] * (model["d_k"] + model["d_v"]) if numbers is None else numbers
-    layers = model["layers"] if layers is None else layers
-    return int(free * 8 // (tokens * layers * numbers * bits))
+def _users(numbers):
+    """How many caches fit, if a token leaves so many numbers, a function of the model."""
+    return lambda free, tokens, model, bits: int(free * 8 // (tokens * numbers(model) * bits))
 
 
+def _both(model):
+    return model["d_k"] + model["d_v"]
+
+
+_right_users = _users(lambda model: model["layers"] * model["kv_heads"] * _both(model))
 _USERS_THAT_FIT = (
     Mistake(
         "keys_alone",
         "it counts the keys and forgets the values",
         "A token leaves both in every layer: d_k + d_v numbers for each head.",
-        lambda free, tokens, model, bits: _users(
-            free, tokens, model, bits, numbers=model["kv_heads"] * model["d_k"]
-        ),
+        _users(lambda model: model["layers"] * model["kv_heads"] * model["d_k"]),
     ),
     Mistake(
         "query_heads",
         "it counts a key and a value for each query head",
         "Kept are those of the key heads: kv_heads, which query heads share.",
-        lambda free, tokens, model, bits: _users(
-            free, tokens, model, bits, numbers=model["heads"] * (model["d_k"] + model["d_v"])
-        ),
+        _users(lambda model: model["layers"] * model["heads"] * _both(model)),
     ),
     Mistake(
         "width_of_the_model",
         "it counts 2 · d_model numbers a layer, which holds only where no heads are shared",
         "Count heads: kv_heads · (d_k + d_v).",
-        lambda free, tokens, model, bits: _users(
-            free, tokens, model, bits, numbers=2 * model["d_model"]
-        ),
+        _users(lambda model: model["layers"] * 2 * model["d_model"]),
     ),
     Mistake(
         "one_layer",
         "it counts one layer",
         "Each layer keeps keys and values of its own: multiply by layers.",
-        lambda free, tokens, model, bits: _users(free, tokens, model, bits, layers=1),
+        _users(lambda model: model["kv_heads"] * _both(model)),
     ),
     Mistake(
         "bits_for_bytes",
         "it takes bits for bytes",
         "A byte has 8 bits: divide by 8.",
-        lambda free, tokens, model, bits: _users(free, tokens, model, 8 * bits),
+        lambda free, tokens, model, bits: _right_users(free, tokens, model, 8 * bits),
     ),
 )
 

@@ -221,9 +221,13 @@ MISTAKES = (
 
 
 def _drafts(rng, accepted, N):
-    """Draw drafts, and what the model chooses: right up to `accepted`, wrong there, then either."""
+    """Draw drafts, and what the model chooses: right up to `accepted`, wrong there, then either.
+
+    Every second draft says one word again and again, so that a shifted comparison agrees too.
+    """
     B, most = len(accepted), 50
     drafted = rng.integers(most, size=(B, N))
+    drafted[::2] = drafted[::2, :1]
     chosen = np.concatenate([drafted, rng.integers(most, size=(B, 1))], axis=1)
     other = (chosen + rng.integers(1, most, size=chosen.shape)) % most
     place = np.arange(N + 1)

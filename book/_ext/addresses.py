@@ -169,8 +169,14 @@ def offer_book(app, pagename, templatename, context, doctree):
             )
 
 
+def number_alone(_app, config):
+    """Leave the numbers to this file: Jupyter Book's part for LaTeX lets Sphinx write them too."""
+    config["numfig"] = False
+
+
 def setup(app):
     """Connect the steps above."""
+    app.connect("config-inited", number_alone, priority=900)
     app.add_transform(NumberPage)
     app.add_post_transform(LinkStates)
     app.connect("html-page-context", offer_book, priority=900)

@@ -383,7 +383,7 @@ def thin(entries, counts) -> list[Counter]:
         rare = log(1 + len(entries) / spread[stem])
         return sqrt(counts[i][word]) * rare * (1 if stem in said[i] else UNSAID)
 
-    told = [words(" ".join(entry["texts"])) + [*numbers(entry["texts"])] for entry in entries]
+    told = [[*words(" ".join(entry["texts"])), *numbers(entry["texts"])] for entry in entries]
     said = [set(map(stem_of, found)) for found in told]
     ranked = sorted((-worth(i, word), i, word) for i, found in enumerate(counts) for word in found)
     thinned = [Counter() for _ in counts]

@@ -104,6 +104,15 @@ def test_everything_of_a_sort_has_its_number_in_order(notebook, sort):
 
 
 @pytest.mark.usefixtures("site_dir")
+def test_table_of_the_text_is_headed_by_its_number_alone(notebook):
+    captions = re.findall(r"<caption>(.*?)</caption>", text_of(f"notebooks/{notebook}.html"))
+    numbered = [caption for caption in captions if re.search(SELF, caption)]
+    assert len(numbered) == count(notebook, "table")
+    for caption in numbered:
+        assert re.sub("<[^>]+>", "", caption) == re.search(SELF, caption)[2]
+
+
+@pytest.mark.usefixtures("site_dir")
 def test_every_number_is_shown_and_links_to_itself(notebook):
     text = text_of(f"notebooks/{notebook}.html")
     links = re.findall(SELF, text)

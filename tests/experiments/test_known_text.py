@@ -279,8 +279,14 @@ def test_a_run_trains_resumes_and_is_read_from_what_is_kept(tmp_path, monkeypatc
 
 
 def test_guesses_of_surnames_are_counted_by_hand(monkeypatch):
-    text = "Anna Kern sees Emil Lang . Anna Kern sees Emil Lang . Emil Lang".split()
-    ids = np.array([[known_text.grammar.ID[word] for word in ("<bos>", *text)]])
+    text = "<bos> " + "Anna Kern sees Emil Lang . " * 2 + "Emil Lang"
+    ids = np.array([[known_text.grammar.ID[word] for word in text.split()]])
     monkeypatch.setattr(known_text, "drawn", lambda _: known_text.grammar.read_documents(ids))
     # Kern and Lang come back behind Lang, Kern; then Lang behind Lang: one of three, and halves
     assert known_text.guesses() == {"the last one said": 0.3333, "one said, evenly": 0.5}
+
+
+def test_the_record_holds_every_arm_and_every_guess():
+    assert [arm for arm, _ in TRAINED] == list(ARMS)
+    assert RECORD["guessed_surnames"] == known_text.guesses()
+    assert RECORD["settings"] == known_text.settings()

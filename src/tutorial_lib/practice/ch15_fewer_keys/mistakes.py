@@ -12,9 +12,9 @@ from tutorial_lib.variants.grouped import GroupedParams, attend_by_layer, group_
 from tutorial_lib.variants.latent import absorbed_attention
 
 
-def _copied(Q, K, V, mask, *, keys, values):
-    """Attention to copied key heads, whose order is a list of their numbers."""
-    K, V = K[..., keys, :, :], V[..., values, :, :]
+def _copied(Q, K, V, mask, orders):
+    """Attention to copied heads of keys and of values, in two orders of their numbers."""
+    K, V = (array[..., order, :, :] for array, order in zip((K, V), orders, strict=True))
     return scaled_dot_product_attention(Q, K, V, mask=mask)
 
 
@@ -26,39 +26,31 @@ def _orders(Q, K):
 
 def _tiled(Q, K, V, *, mask=None):
     tiled = _orders(Q, K)[1]
-    return _copied(Q, K, V, mask, keys=tiled, values=tiled)
+    return _copied(Q, K, V, mask, (tiled, tiled))
 
 
 def _values_tiled(Q, K, V, *, mask=None):
     right, tiled = _orders(Q, K)
-    return _copied(Q, K, V, mask, keys=right, values=tiled)
+    return _copied(Q, K, V, mask, (right, tiled))
 
 
 def _first_group(Q, K, V, *, mask=None):
     first = 0 * _orders(Q, K)[0]
-    return _copied(Q, K, V, mask, keys=first, values=first)
-
-
-def _stacked(Q, K, V, mask, *, stack, unstack):
-    """The keeper, whose queries are stacked, and whose scores unstacked, in another way."""
-    *batch, H, T, d_k = Q.shape
-    shape = (*batch, K.shape[-3], -1, d_k)
-    scores = stack(Q).reshape(shape) @ np.swapaxes(K, -1, -2) / math.sqrt(d_k)
-    weights = attention_weights(unstack(scores, H, T), mask=mask)
-    return (weights.reshape(scores.shape) @ V).reshape(*batch, H, T, V.shape[-1])
+    return _copied(Q, K, V, mask, (first, first))
 
 
 def _words_first(Q, K, V, *, mask=None):
-    def unstack(scores, H, T):
-        return scores.reshape(*scores.shape[:-3], H, T, scores.shape[-1])
-
-    return _stacked(Q, K, V, mask, stack=lambda Q: np.swapaxes(Q, -3, -2), unstack=unstack)
+    *batch, H, T, d_k = Q.shape
+    rows = np.swapaxes(Q, -3, -2).reshape(*batch, K.shape[-3], -1, d_k)
+    scores = rows @ np.swapaxes(K, -1, -2) / math.sqrt(d_k)
+    weights = attention_weights(scores.reshape(*batch, H, T, -1), mask=mask)
+    return (weights.reshape(scores.shape) @ V).reshape(*batch, H, T, V.shape[-1])
 
 
 def _root_of_group(Q, K, V, *, mask=None):
     right = _orders(Q, K)[0]
     members = Q.shape[-3] // K.shape[-3]
-    return _copied(Q / math.sqrt(members), K, V, mask, keys=right, values=right)
+    return _copied(Q / math.sqrt(members), K, V, mask, (right, right))
 
 
 _GROUPED_ATTENTION = (

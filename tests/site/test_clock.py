@@ -370,6 +370,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, clock
         "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
     assert texts == awake["rows"]
+    assert static.locator(".tl-total p").text_content() == awake["total"]
     assert static.get_by_role("row", name="6 1.3272").is_visible()
 
 

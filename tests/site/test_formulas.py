@@ -39,7 +39,7 @@ def test_font_has_every_sign_of_a_formula(site_dir, font, page_name):
 def test_every_formula_of_a_chapter_is_set(site_dir, chapter):
     page = (site_dir / "notebooks" / f"{chapter}.html").read_text(encoding="utf-8")
     set_ = re.findall(r'class="math [^"]*"><math', page)
-    assert len(set_) == len(re.findall(r'class="math ', page)) > 3
+    assert len(set_) == len(re.findall(r'class="math ', page)) > 0
     assert (
         re.search(
             r"\\[(\[]|\$\$|<merror", re.sub(r"<(pre|code|script).*?</\1>", "", page, flags=re.S)

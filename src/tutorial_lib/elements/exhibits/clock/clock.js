@@ -137,8 +137,8 @@ class Clock extends Exhibit {
     set(total.querySelector("rect"), across);
     this.pairs.forEach((row, i) => {
       const written = hands[i].map((hand) => `(${hand.map(four).join(", ")})`);
-      const texts = [short(rates[i]), ...written, four(products[i])];
-      texts.forEach((text, j) => (row.cells[j + 1].textContent = text));
+      const texts = [`pair ${i}, rate ${short(rates[i])}`, ...written, four(products[i])];
+      texts.forEach((text, j) => (row.cells[j].textContent = text));
     });
     this.scores.forEach((row, m) => {
       row.cells[1].textContent = four(turn(this.given, { m, n: 0, rates }).score);

@@ -132,13 +132,13 @@ def _field(label, value):
 
 
 def _rows():
-    """List of every pair its rate, its hands and their product."""
+    """List of every pair its name, its hands and their product."""
     hands = [
         ["({}, {})".format(*map(_four, hand)) for hand in _pairs(one)] for one in _hands(*_PLACES)
     ]
     products = map(_four, _products())
-    names = (f"pair {i}" for i in range(len(_RATES)))
-    return list(zip(names, (f"{rate:.6g}" for rate in _RATES), *hands, products, strict=True))
+    names = (f"pair {i}, rate {rate:.6g}" for i, rate in enumerate(_RATES))
+    return list(zip(names, *hands, products, strict=True))
 
 
 def _state():
@@ -149,7 +149,7 @@ def _state():
 
 def _numbers():
     scores = [(str(distance), _four(_score(distance, 0))) for distance in _DISTANCES]
-    names = ("pair", "rate", "query", "key", "product")
+    names = ("pair", "query", "key", "product")
     tables = [_table(names, _rows()), _table(("distance", "score"), scores)]
     summary = "<summary>The same numbers as a table</summary>"
     state = f"<p>{_state().capitalize()}</p>"

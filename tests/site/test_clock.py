@@ -159,7 +159,7 @@ def test_every_hand_and_the_score_are_the_librarys_in_random_states(clock, count
 
 
 def test_question_stands_until_the_first_touch_and_trying_answers_it(clock):
-    question = clock.get_by_text("At which distance is the score largest?")
+    question = clock.get_by_text("At which distance, up to 40 words, is the score largest?")
     assert question.is_visible()
     assert clock.locator("[aria-live]").text_content() == ""
     field(clock, "place of the query").focus()
@@ -172,7 +172,7 @@ def test_question_stands_until_the_first_touch_and_trying_answers_it(clock):
         assert f", distance {distance}".replace("-", "−") in said(clock)
         if said(clock).endswith(", the largest so far."):
             largest.append(distance)
-    assert largest[-1] == 6 == np.argmax([library(m, 0, RATES)[2] for m in range(101)])
+    assert largest[-1] == 6 == np.argmax([library(m, 0, RATES)[2] for m in range(41)])
 
 
 def test_both_move_together_and_the_score_stays(clock):
@@ -199,6 +199,7 @@ def test_rate_is_written_and_a_rate_of_zero_leaves_a_pair_alone(clock):
         rates = RATES.copy()
         rates[i] = rate
         agrees(clock, **FIRST | {"pair": i, "rates": rates})
+        assert "the largest so far" not in said(clock)  # with other rates
         clock.get_by_role("button", name="Reset").click()
     agrees(clock, **FIRST)
     for i in PAIRS:

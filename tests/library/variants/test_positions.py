@@ -5,10 +5,10 @@ import pytest
 
 from tests import oracle
 from tutorial_lib import (
+    Params,
     ShapeError,
     attention_scores,
     attention_weights,
-    causal_mask,
     concat_heads,
     embed,
     project_heads,
@@ -70,18 +70,19 @@ def test_without_a_table_of_places_the_layer_is_the_one_whose_places_are_zero():
     np.testing.assert_array_equal(trace(X, example.params, mask=example.mask).Y, Y)
 
 
-def test_without_a_turn_nothing_is_turned_back(normal):
-    Q, K = normal(1, 2, 3, 5, 4), normal(2, 2, 1, 5, 4)
-    heads = turned_back(Q, K, np.arange(5), np.zeros(2), mask=causal_mask(5))
-    expected = scaled_dot_product_attention(Q, K, K, mask=causal_mask(5))
-    np.testing.assert_array_equal(heads, expected)
+def test_without_a_turn_the_layer_is_back_whose_keys_are_its_values(X, normal, square_mask):
+    W_Q, W_K, W_O = normal(1, 3, 12, 4), normal(2, 3, 12, 4), normal(3, 12, 12)
+    Q, C = project_heads(X, W_Q), project_heads(X, W_K)
+    heads = turned_back(Q, C, np.arange(5), np.zeros(2), mask=square_mask)
+    Y = trace(X, Params(W_Q=W_Q, W_K=W_K, W_V=W_K, W_O=W_O), mask=square_mask).Y
+    np.testing.assert_array_equal(concat_heads(heads) @ W_O, Y)
 
 
 LIMITS = {
     "RoPE": test_without_a_turn_the_layer_is_back,
     "ALiBi": test_without_a_slope_the_layer_is_back,
     "No places": test_without_a_table_of_places_the_layer_is_the_one_whose_places_are_zero,
-    "Output turned back": test_without_a_turn_nothing_is_turned_back,
+    "Output turned back": test_without_a_turn_the_layer_is_back_whose_keys_are_its_values,
 }
 
 

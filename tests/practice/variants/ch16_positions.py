@@ -19,13 +19,14 @@ def rotate_by_complex_numbers(X, positions, rates, *, half=False):
 def rotate_by_matrices(X, positions, rates, *, half=False):
     n = len(rates)
     turned = X.astype(float)
-    for t, position in enumerate(positions):
+    everywhere = np.broadcast_to(positions, X.shape[:-1])
+    for token in np.ndindex(everywhere.shape):
         R = np.eye(X.shape[-1])
         for i, rate in enumerate(rates):
             a, b = (i, i + n) if half else (2 * i, 2 * i + 1)
-            cos, sin = np.cos(position * rate), np.sin(position * rate)
+            cos, sin = np.cos(everywhere[token] * rate), np.sin(everywhere[token] * rate)
             R[np.ix_([a, b], [a, b])] = [[cos, sin], [-sin, cos]]
-        turned[..., t, :] = X[..., t, :] @ R
+        turned[token] = X[token] @ R
     return turned
 
 
@@ -93,6 +94,16 @@ def for_one_sequence(function):
     return narrow
 
 
+def rotate_by_an_outer_product(X, positions, rates, *, half=False):
+    n = len(rates)
+    cos, sin = np.cos(np.outer(positions, rates)), np.sin(np.outer(positions, rates))
+    a, b = (np.s_[..., :n], np.s_[..., n : 2 * n])
+    a, b = (a, b) if half else (np.s_[..., 0 : 2 * n : 2], np.s_[..., 1 : 2 * n : 2])
+    turned = X * 1.0
+    turned[a], turned[b] = cos * X[a] - sin * X[b], sin * X[a] + cos * X[b]
+    return turned
+
+
 VARIANTS = [
     ("rotate", "complex numbers", rotate_by_complex_numbers),
     ("rotate", "a matrix for each place", rotate_by_matrices),
@@ -108,6 +119,18 @@ VARIANTS = [
 NARROW = [
     ("rotate", "without a batch", for_one_sequence(rotate)),
     ("rotate", "places from 0", lambda X, p, r, *, half=False: rotate(X, p - p[0], r, half=half)),
+    ("rotate", "places of one text", rotate_by_an_outer_product),
+    ("rotate", "places up to 15", lambda X, p, r, *, half=False: rotate(X, p % 16, r, half=half)),
+    (
+        "rotate",
+        "places up to 1,000",
+        lambda X, p, r, *, half=False: rotate(X, np.minimum(p, 1000), r, half=half),
+    ),
+    (
+        "alibi_slopes",
+        "more than two heads",
+        lambda n: tl.variants.positions.alibi_slopes(n) * (1 if n > 2 else 2),
+    ),
     ("alibi_slopes", "powers of two", lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / n)),
     (
         "halves_from_neighbours",

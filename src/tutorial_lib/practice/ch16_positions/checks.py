@@ -22,7 +22,11 @@ def check_rotate(function):
             _turn(73, places, rope_rates(8)[:2], width=8),
             {"half": True},
         ),
-        Case("a batch, the text begins at 7", _turn(74, places + 7, rope_rates(4), B, H, width=4)),
+        Case("rates of another base", _turn(86, places, rope_rates(6, base=500))),
+        Case(
+            "a batch, each text with its places, up to 1,004",
+            _turn(74, places + np.array([[[7]], [[1000]]]), rope_rates(4), B, H, width=4),
+        ),
     )
     check("rotate", function, rotate, cases)
 
@@ -33,7 +37,7 @@ def _turn(seed, positions, rates, *batch, width=6):
 
 def check_alibi_slopes(function):
     """Check `alibi_slopes(n_heads)` of chapter 16. Prints an account."""
-    cases = tuple(Case(f"{n} heads", {"n_heads": n}) for n in (8, 12, 16, 3))
+    cases = tuple(Case(f"{n} heads", {"n_heads": n}) for n in (8, 12, 16, 3, 2, 1))
     check("alibi_slopes", function, alibi_slopes, cases)
 
 

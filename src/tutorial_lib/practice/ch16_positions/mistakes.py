@@ -81,9 +81,15 @@ _ROTATE = (
     ),
     Mistake(
         "halves_of_the_whole_width",
-        "halves are half the width apart, also where only some pairs turn",
-        "The n pairs take the first 2n numbers: i and i + n.",
+        "it pairs number i with number i + d/2, also where only some pairs turn",
+        "This book pairs i and i + n: the n pairs take the first 2n numbers.",
         _half_the_width_apart,
+    ),
+    Mistake(
+        "rates_ignored",
+        "rates are not used: pairs turn at those of base 10,000",
+        "Multiply each position by the rates that are given.",
+        _with_rates(lambda X, rates: rope_rates(X.shape[-1])[: len(rates)]),
     ),
     Mistake(
         "rates_squared",

@@ -186,8 +186,9 @@ class Clock extends Exhibit {
       return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
     if (name) return this.move(name, value);
     const { pair, rates } = this.state;
-    this.best = -Infinity;
+    this.best = Infinity; // other rates, other scores: none is the largest so far
     this.change({ rates: rates.map((rate, i) => (i == pair ? value : rate)) });
+    this.best = this.made.score;
   }
 
   choose(cell) {

@@ -16,7 +16,7 @@ _KEY = np.array([1, 0, 0.8, 0.6, 1, 0, 0.6, 0.8])
 _RATES = np.round(rope_rates(len(_QUERY)), 12)  # the same bytes on every machine
 _PLACES = 9, 4  # of the query, of the key
 _NEAR, _DISTANCES = 40, range(13)  # the last place of a slider; the distances of the table
-_QUESTION = "At which distance, up to 40 words, is the score largest? And what becomes of it if both move on?"
+_QUESTION = "At which distance up to 40 is the score largest? And what if both move on?"
 _LEGEND = (
     "A pair of numbers is a hand: the first points up, the second to the right. A hand turns by "
     "its rate times its place. The thick line is what the key's hand casts on the query's: the "

@@ -37,7 +37,7 @@ def _turn(seed, positions, rates, *batch, width=6):
 
 def check_alibi_slopes(function):
     """Check `alibi_slopes(n_heads)` of chapter 16. Prints an account."""
-    cases = tuple(Case(f"{n} heads", {"n_heads": n}) for n in (8, 12, 16, 3, 2, 1))
+    cases = tuple(Case(f"{n} head" + "s" * (n > 1), {"n_heads": n}) for n in (8, 12, 16, 3, 2, 1))
     check("alibi_slopes", function, alibi_slopes, cases)
 
 

@@ -1,5 +1,7 @@
 """The table of variants: each row of a chapter has its limit, and each limit its row."""
 
+import ast
+import doctest
 import importlib
 import inspect
 import json
@@ -135,6 +137,16 @@ def test_table_out_of_form_is_told_in_one_sentence(plant, lines, words):
     assert end.rpartition(".*")[2] in str(caught.value)
     assert str(caught.value).startswith("14_kv_cache has ")
     assert "\n" not in str(caught.value)
+
+
+def test_the_page_calls_the_layer_as_its_docstring_does():
+    page = (ROOT / "book" / "variants.md").read_text(encoding="utf-8")
+    shown = page.partition("```python\n")[2].partition("```")[0].partition("\n\n")[2]
+    tree = ast.parse((ROOT / "src/tutorial_lib/pytorch/decoder.py").read_text(encoding="utf-8"))
+    [layer] = [n for n in tree.body if getattr(n, "name", "") == "DecoderAttention"]
+    examples = doctest.DocTestParser().get_examples(ast.get_docstring(layer))
+    ran = "".join(example.source for example in examples)
+    assert shown and ran.startswith(shown)
 
 
 def test_one_name_in_two_chapters_is_told(plant):

@@ -157,7 +157,7 @@ def variants():
 
 
 def test_a_shape_among_the_variants_is_that_of_its_array():
-    sizes = SIZES | {"H": 6, "G": 2, "rank": 8, "d_k/2": d_k // 2}
+    sizes = SIZES | {"H": 6, "G": 2, "rank": 8, "n": d_k // 2}
     made, left = variants(), set()
     for row in rows_of("Variants")[1:]:
         one_axis = [(sizes[name],) for name in re.findall(r"`\(([\w/]+),\)`", row[2])]

@@ -146,7 +146,8 @@ def test_the_page_calls_the_layer_as_its_docstring_does():
     [layer] = [n for n in tree.body if getattr(n, "name", "") == "DecoderAttention"]
     examples = doctest.DocTestParser().get_examples(ast.get_docstring(layer))
     ran = "".join(example.source for example in examples)
-    assert shown and ran.startswith(shown)
+    assert shown
+    assert ran.startswith(shown)
 
 
 def test_one_name_in_two_chapters_is_told(plant):

@@ -263,7 +263,7 @@ SOURCE = r"https://github\.com/[^/]+/[^/]+/blob/[0-9a-f]{40}/\S+( \(.+\))?|arXiv
 WHOLE = ("year", "layers", "d_model", "heads", "d_k", "d_v", "kv_heads", "heads_times_d_k")
 WORDS = ("name", "source", "licence", "source_kind")
 MAY = ("pattern", "window", "context", "parameters", "parameters_sum", "also", "note")
-PARTS = {  # field that an entry may have -> its parts
+FIELDS = {  # field that an entry may have -> its parts
     "latent": {"rank", "turned"},
     "state": {"heads", "d_k", "d_v", "channels", "convolution"},
     "positions": {"kind", "places", "base", "turned", "stretched"},
@@ -277,8 +277,8 @@ def faults(model):
     told = [f"no {field}" for field in (*WHOLE, *WORDS) if field not in model]
     if told:
         return told
-    told += [f"unknown {each}" for each in set(model) - {*WHOLE, *WORDS, *MAY, *PARTS}]
-    for field, parts in PARTS.items():
+    told += [f"unknown {each}" for each in set(model) - {*WHOLE, *WORDS, *MAY, *FIELDS}]
+    for field, parts in FIELDS.items():
         told += [f"unknown {field}.{part}" for part in set(model.get(field, ())) - parts]
     told += [f"{name} is no whole number" for name in WHOLE if type(model[name]) is not int]
     if model["heads_times_d_k"] != model["heads"] * model["d_k"]:

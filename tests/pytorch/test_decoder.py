@@ -41,9 +41,9 @@ from tutorial_lib.pytorch import (
     Rotation,
     decoder,
     decoder_from_params,
-    fused_groups,
     params_from_decoder,
 )
+from tutorial_lib.pytorch.decoder import fused_groups
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.positions import rotate
 
@@ -200,14 +200,12 @@ def unpadded(T, S, pad, device):
 
 def other_layout(self, X, positions):
     """Halves for neighbours, and the other way round."""
-    return Rotation.__call__(Rotation(self.rates, half=not self.half), X, positions)
+    rates = self.bits.view(torch.float64).numpy()
+    return RIGHT_TURN(Rotation(rates, half=not self.half), X, positions)
 
 
-RIGHT_APPEND, RIGHT_VISIBLE, RIGHT_PLACES = (
-    DecoderCache._append,
-    decoder.visible,
-    decoder.places,
-)
+RIGHT_APPEND, RIGHT_TURN = DecoderCache._append, Rotation.forward
+RIGHT_VISIBLE, RIGHT_PLACES = decoder.visible, decoder.places
 MISTAKES = {
     "is_causal of PyTorch in every piece": (decoder, "fused_groups", is_causal_of_torch, ""),
     "group tiled": (decoder, "fused_groups", tiled, "2 key"),
@@ -237,6 +235,7 @@ MISTAKES = {
         "turned",
     ),
     "keys turned again at each step": (DecoderCache, "_append", turned_again, "turned"),
+    "the other layout of pairs": (Rotation, "forward", other_layout, "turned"),
     "what is kept is written over": (DecoderCache, "_append", overwritten, ""),
 }
 
@@ -293,16 +292,11 @@ def test_no_step_copies_what_is_kept(name, monkeypatch):
     kept = DecoderCache.empty(module, 2_000)
     _, kept = module.step(torch.ones(1_900, D_MODEL, dtype=torch.float64), kept)
     start = kept.K.data_ptr(), kept.V.data_ptr()
-    assert largest_of_a_step(module, kept) < kept.K.numel() / 10
-    _, kept = module.step(torch.ones(3, D_MODEL, dtype=torch.float64), forked(kept))
+    assert largest_of_a_step(module, kept.fork()) < kept.K.numel() / 10
+    _, kept = module.step(torch.ones(3, D_MODEL, dtype=torch.float64), kept)
     assert (kept.K.data_ptr(), kept.V.data_ptr()) == start
     monkeypatch.setattr(decoder, "fused_groups", tiled)
     assert largest_of_a_step(module, kept) > kept.K.numel() / 2, "it would have been noticed"
-
-
-def forked(kept):
-    """A view that has not been continued."""
-    return decoder.replace(kept, continued=[])
 
 
 def test_values_of_another_width_take_the_path_that_copies_the_keys():
@@ -320,6 +314,38 @@ def test_a_shorter_view_goes_on_showing_what_it_showed():
     assert torch.equal(short.K, shown)
     assert torch.equal(long.K[..., :3, :], shown)
     assert (short.length, short.written, long.length) == (3, T, T)
+
+
+@pytest.mark.parametrize("pad", PADS)
+def test_a_step_that_fails_behind_the_keys_can_be_taken_again(pad):
+    layer = LAYERS["2 key heads, halves turned"]
+    module, Y = made(layer), []
+    kept = DecoderCache.empty(module, T, batch=(B,), pad=PADS[pad])
+    for start, end in ((0, 3), (3, 4), (4, T)):
+        broken = module.out_proj.register_forward_pre_hook(lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            module.step(X_T[:, start:end].flip(0), kept)
+        broken.remove()
+        assert (kept.length, kept.written) == (start, start)
+        rows, kept = module.step(X_T[:, start:end], kept)
+        Y.append(rows)
+    assert_equal(torch.cat(Y, dim=1).numpy(), fed(layer, pad, T))
+
+
+@pytest.mark.parametrize("pad", PADS)
+def test_a_fork_goes_on_by_itself_from_any_view(pad):
+    layer = LAYERS["2 key heads, halves turned"]
+    module, right = made(layer), fed(layer, pad, T)
+    _, short = module.step(X_T[:, :3], DecoderCache.empty(module, T, batch=(B,), pad=pad_of(pad)))
+    fork = short.fork()
+    Y, _ = module.step(X_T[:, 3:], short)
+    other, _ = module.step(-X_T[:, 3:5], fork)
+    again, _ = module.step(X_T[:, 3:], short.fork())  # behind a view that has gone on: rewound
+    for rows in (Y, again):
+        assert_equal(rows.numpy(), right[:, 3:])
+    assert (other - Y[:, :2]).abs().max() > 1e-3
+    assert torch.equal(short.fork().K, short.K)
+    assert short.written == T
 
 
 # --- training ---
@@ -456,6 +482,15 @@ def test_state_dict_round_trips_and_holds_weights_alone():
 def test_a_copy_is_the_same_layer(copied):
     module = made(LAYERS["2 key heads, halves turned in part"])
     assert torch.equal(copied(module)(X_T), module(X_T))
+
+
+def test_under_autocast_a_step_keeps_the_precision_of_the_weights():
+    module = made(LAYERS["2 key heads, halves turned"]).float()
+    kept = DecoderCache.empty(module, T, batch=(B,))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Y, kept = module.step(X_T.float(), kept)
+    assert (Y.dtype, kept.K.dtype) == (torch.bfloat16, torch.float32)
+    assert torch.equal(kept.V, kept.V.bfloat16().float()), "made in bfloat16"
 
 
 @pytest.mark.parametrize("name", ["DecoderAttention", "fused_groups"])

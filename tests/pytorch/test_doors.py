@@ -355,6 +355,12 @@ def test_rotation_refuses_bad_rates(rates, half, error, words):
         (torch.ones(T, 2), torch.arange(T), ShapeError, "turns 2 pairs, and a key of d_k=2 has 1"),
         (torch.ones(T, 4), list(range(T)), TypeError, "positions is a list; expected a tensor"),
         (torch.ones(T, 4), torch.ones(T) > 0, TypeError, "positions is a tensor of torch.bool"),
+        (torch.ones(T, 4), torch.ones(T).bfloat16(), TypeError, "is a tensor of torch.bfloat16"),
+        (torch.ones(T, 4), torch.ones(T).to(torch.uint8), TypeError, "is a tensor of torch.uint8"),
+        (torch.ones(T, 4), torch.arange(1), ShapeError, r"positions has shape \(1,\); expected"),
+        (torch.ones(1, 4), torch.ones(9, 1).int(), ShapeError, r"positions has shape \(9, 1\)"),
+        (torch.ones(B, T, 4), torch.ones(3, T), ShapeError, r"to the tokens' \(2, 5\)"),
+        (torch.ones(1, 4), torch.tensor([math.nan]), ValueError, "positions is nan at position"),
         (torch.ones(T, 4), torch.arange(S), ShapeError, r"positions has shape \(6,\); expected"),
         (
             torch.ones(T, 4),
@@ -368,6 +374,13 @@ def test_rotation_refuses_bad_input_before_any_arithmetic(X, positions, error, w
     rotation = Rotation(rope_rates(4))
     with NoArithmetic(), pytest.raises(error, match=words):
         rotation(X, positions)
+
+
+def test_rotation_takes_places_of_the_widths_that_hold_them():
+    rotation, X = Rotation(rope_rates(4)), draw(B, T, 4)
+    right = rotation(X, torch.arange(T))
+    for dtype in (torch.int32, torch.float32, torch.float64):
+        assert torch.equal(rotation(X, torch.arange(T, dtype=dtype)), right)
 
 
 def decoder(**options):
@@ -463,6 +476,18 @@ def test_a_step_that_cannot_be_leaves_the_cache_as_it_was(change, tokens, error,
     if written == kept.length:
         _, kept = module.double().step(draw(B, 2, D_MODEL), kept)
         assert kept.length == T
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_step_keeps_nothing_that_is_not_finite(number, dtype):
+    module = decoder().requires_grad_(False).to(dtype)
+    kept, X = DecoderCache.empty(module, T, batch=(B,)), draw(B, 2, D_MODEL).to(dtype)
+    X[1, 0, 3] = number
+    with pytest.raises(ValueError, match=rf"X is {number} at position \(1, 0, 3\)"):
+        module.step(X, kept)
+    assert kept.written == 0
+    assert not kept.rooms[0].any()
 
 
 @pytest.mark.parametrize("wanting", ["X", "weight", "bias"])

@@ -15,7 +15,6 @@ from tutorial_lib.pytorch.decoder import (
     DecoderAttention,
     DecoderCache,
     Rotation,
-    fused_groups,
 )
 from tutorial_lib.pytorch.device import (
     available_devices,
@@ -66,7 +65,6 @@ __all__ = [
     "flash_attention",
     "flash_kernel",
     "fused_attention",
-    "fused_groups",
     "interleave",
     "masked_softmax",
     "may_look",

@@ -282,7 +282,8 @@ def decoder_from_llama(attention, rotary):
     Raises
     ------
     TypeError : other modules
-    ValueError : rates that change with the length, or a turn that stretches too
+    ValueError : scores divided by anything but the root of d_k, rates that change with the length,
+        or a turn that stretches too
 
     Source: transformers, `models/llama/modeling_llama.py`.
     """

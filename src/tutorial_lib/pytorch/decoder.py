@@ -29,9 +29,10 @@ class Rotation(nn.Module):
 
     Parameters
     ----------
-    rates : (n,) array of floats, radians a token, such as `rope_rates(d_k)`; fewer than d_k/2 is a
-        partial rotation
-    half : False: numbers 2i and 2i+1 are a pair; True: numbers i and i + n, as in Llama's code
+    rates : (n,) array of floats, radians a token, such as `rope_rates(d_k)`, which others call
+        inv_freq; fewer than d_k/2 is a partial rotation
+    half : False: numbers 2i and 2i+1 are a pair; True: numbers i and i + n, as in Llama's code,
+        whose function is rotate_half
 
     Raises
     ------
@@ -60,7 +61,8 @@ class Rotation(nn.Module):
         Parameters
         ----------
         X : (..., T, d)
-        positions : (T,), or (..., T) that broadcasts to the tokens of X
+        positions : (T,), or (..., T) that broadcasts to the tokens of X; int64, int32, float64 or
+            float32
 
         Returns
         -------
@@ -68,9 +70,10 @@ class Rotation(nn.Module):
 
         Raises
         ------
-        TypeError : no tensors of floats, positions of anything but numbers
+        TypeError : no tensors of floats, positions of another type
         ShapeError : an odd width, fewer pairs than rates, positions that do not fit the tokens
-        ValueError : positions that go backwards, asked of tensors on the CPU alone
+        ValueError : positions that go backwards, NaN or infinity among them; asked of tensors on
+            the CPU alone
         """
         n = len(self.bits)
         require_turned(X, positions, n)
@@ -183,6 +186,10 @@ class DecoderAttention(nn.Module):
     def step(self, X, cache):
         """Run the layer for the next tokens, one or more.
 
+        A step that fails leaves the cache as it was. Rows of weights that have changed since stay
+        in it: after a change of the weights begin with an empty one. Under autocast the rows are
+        made in the lower precision and kept in that of the weights.
+
         Parameters
         ----------
         X : (..., T, d_model), the new tokens alone
@@ -198,7 +205,8 @@ class DecoderAttention(nn.Module):
         TypeError : no tensor of floats, another precision than the weights', no DecoderCache
         ShapeError : another width or batch, an empty sequence
         ValueError : a cache of another layer, one that was continued already, no room left,
-            tensors on two devices, gradients that are asked for
+            tensors on two devices, gradients that are asked for; NaN or infinity in X, asked of
+            tensors on the CPU alone
         """
         require_tensors(self, X, None, None)
         require_step(self, X, cache, DecoderCache)
@@ -208,8 +216,10 @@ class DecoderAttention(nn.Module):
         everything = whole or (T == 1 and cache.pad is None)
         mask = None if everything else cache.mask(T)
         Q, K, V = self._project(X, cache.positions(T))
-        cache = cache._append(K, V)
-        return self._mix(Q, cache.K, cache.V, mask=mask, is_causal=whole), cache
+        longer = cache._append(K, V)
+        Y = self._mix(Q, longer.K, longer.V, mask=mask, is_causal=whole)
+        cache.continued.append(longer.length)  # last: until then another step may write here
+        return Y, longer
 
     def _project(self, X, positions):
         H, G = self.n_heads, self.n_kv_heads
@@ -236,7 +246,8 @@ class DecoderCache:
     Parameters
     ----------
     layer : DecoderAttention that it was made for
-    rooms : (..., G, room, d_k) and (..., G, room, d_v), shared by all views
+    rooms : (..., G, room, d_k) and (..., G, room, d_v), shared by all views; a room's length is
+        often called its capacity
     length : number of tokens, padding included
     pad : (...), numbers of padding tokens at the left of each sequence; None: none
     continued : list, empty until a step goes on from here, then with the length of what it returned
@@ -307,8 +318,16 @@ class DecoderCache:
         end = self.length + K.shape[-2]
         for room, rows in zip(self.rooms, (K, V), strict=True):
             room[..., self.length : end, :] = rows
-        self.continued.append(end)
         return replace(self, length=end, continued=[])
+
+    def fork(self):
+        """Copy what is kept, to go on from here a second time.
+
+        Returns
+        -------
+        cache : DecoderCache of the same layer, in room of its own
+        """
+        return replace(self, rooms=tuple(room.clone() for room in self.rooms), continued=[])
 
     def mask(self, T):
         """Say what the next T tokens may look at: all before them and themselves, no padding.
@@ -350,7 +369,7 @@ def fused_groups(Q, K, V, *, mask=None, is_causal=False):
     Q : (..., H, T, d_k)
     K, V : (..., G, S, d_k), (..., G, S, d_v)
     mask : booleans, (T, S) or (..., 1, T, S), True = may look; None lets all look
-    is_causal : the T queries are the S tokens, and look at no later one; without a mask
+    is_causal : the T queries are the S tokens, and look at no later one; no mask is given then
 
     Returns
     -------

@@ -20,6 +20,7 @@ from tutorial_lib.variants.positions import require_pairs, require_places
 FLASH_WIDTHS = 16, 32, 64, 128
 FLASH_DTYPES = torch.float32, torch.float16, torch.bfloat16
 FLOATS = torch.float64, *FLASH_DTYPES
+PLACES = torch.int64, torch.int32, torch.float64, torch.float32  # bfloat16 has no 257
 
 
 def require_params(params, *others):
@@ -409,9 +410,9 @@ def require_turned(X, positions, n):
 
     Raises
     ------
-    TypeError : no tensors of floats, positions of anything but numbers
+    TypeError : no tensors of floats, positions of another type than PLACES
     ShapeError : an odd width, fewer pairs, positions that do not fit the tokens
-    ValueError : positions that go backwards, where that can be asked at once
+    ValueError : positions that go backwards, NaN or infinity, where that can be asked at once
     """
     if not isinstance(X, torch.Tensor) or not X.is_floating_point():
         raise TypeError(
@@ -419,13 +420,28 @@ def require_turned(X, positions, n):
             f"Convert it first: torch.as_tensor(X, dtype=torch.float64)."
         )
     require_turning(X.shape[-1], n)
-    if not isinstance(positions, torch.Tensor) or positions.dtype in (torch.bool, torch.complex64):
+    if not isinstance(positions, torch.Tensor) or positions.dtype not in PLACES:
         raise TypeError(
-            f"positions is {_kind(positions)}; expected a tensor of numbers, a place for each "
-            f"token. Count them: torch.arange(T)."
+            f"positions is {_kind(positions)}; expected a tensor of int64, int32, float64 or "
+            f"float32, a place for each token. Count them: torch.arange(T)."
         )
-    if positions.shape[-1:] != (1,) and _may_ask(positions):
-        require_places(positions.numpy(), tuple(X.shape[:-1]))
+    _require_places(positions, tuple(X.shape[:-1]))
+
+
+def _require_places(positions, tokens):
+    try:
+        fits = torch.broadcast_shapes(positions.shape, tokens) == tokens
+    except RuntimeError:
+        fits = False
+    if not fits or positions.shape[-1:] != tokens[-1:]:
+        raise ShapeError(
+            f"positions has shape {tuple(positions.shape)}; expected (..., T) with T={tokens[-1]} "
+            f"that broadcasts to the tokens' {tokens}. Positions of each sequence, (B, T), need a "
+            f"head axis: positions[:, None]."
+        )
+    if _may_ask(positions) and (tokens[-1] > 1 or positions.is_floating_point()):
+        wide = float if positions.is_floating_point() else np.int64
+        require_places(positions.numpy(force=True).astype(wide), tokens)
 
 
 def _may_ask(tensor):
@@ -484,7 +500,7 @@ def require_step(layer, X, cache, kind):
     TypeError : no cache
     ShapeError : another batch
     ValueError : a cache of another layer, of weights that were converted since, one that was
-        continued already, no room left
+        continued already, no room left; NaN or infinity in X, where that can be asked at once
     """
     if not isinstance(cache, kind):
         raise TypeError(
@@ -496,7 +512,7 @@ def require_step(layer, X, cache, kind):
         raise ValueError(
             f"the cache was made for another layer, or for these weights before they were moved or "
             f"converted: it is in {room.dtype} on {room.device}. Make one for each layer: "
-            f"{kind.__name__}.empty(layer, room)."
+            f"{kind.__name__}.empty(layer, room); a copy of a cache is cache.fork()."
         )
     if X.shape[:-2] != cache.batch:
         raise ShapeError(
@@ -505,6 +521,8 @@ def require_step(layer, X, cache, kind):
         )
     require_unused(cache)
     require_room_for(X.shape[-2], cache.length, cache.room)
+    if _may_ask(X):  # NumPy has no bfloat16
+        require_finite("X", (X.float() if X.dtype == torch.bfloat16 else X).numpy(force=True))
 
 
 def require_no_graph(*tensors):
@@ -561,9 +579,15 @@ def require_plain_llama(attention, rotary):
     Raises
     ------
     TypeError : other modules
-    ValueError : rates that change with the length, or a turn that stretches too
+    ValueError : scores divided by anything but the root of d_k, rates that change with the length,
+        or a turn that stretches too
     """
     require_attention(attention, "LlamaAttention")
+    if attention.scaling != attention.head_dim**-0.5:
+        raise ValueError(
+            f"attention has scaling={attention.scaling}; expected 1/sqrt(d_k), which is all that a "
+            f"DecoderAttention holds. Stay with transformers, or put the scale into q_proj.weight."
+        )
     if not isinstance(getattr(rotary, "inv_freq", None), torch.Tensor):
         raise TypeError(
             f"rotary is a {type(rotary).__name__}; expected a LlamaRotaryEmbedding of "

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from itertools import cycle, islice
+from numbers import Real
 
 from tutorial_lib.errors import ShapeError, require_length
 
@@ -114,7 +115,7 @@ def require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize):
     lengths = {"n_layers": n_layers, "n_kv_heads": n_kv_heads, "d_k": d_k, "d_v": d_v}
     for name, value in lengths.items():
         require_length(name, value)
-    if isinstance(itemsize, bool) or not isinstance(itemsize, int | float):
+    if isinstance(itemsize, bool) or not isinstance(itemsize, Real):
         raise TypeError(
             f"itemsize is {itemsize!r}, a {type(itemsize).__name__}; expected bytes for each "
             f"number. Give 2 for 16 bits, or 0.5 for 4."
@@ -133,7 +134,8 @@ def kept_numbers(model):
     Parameters
     ----------
     model : dict, an entry of facts("models") or one with the same fields: `layers`, `pattern`,
-        `kv_heads`, `d_k`, `d_v`, and `window`, `latent` or `state` where its pattern names them
+        `kv_heads`, `d_k`, `d_v`, and `window`, `latent` or `state` where its pattern names them;
+        a latent's `rank` and `turned` are kv_lora_rank and qk_rope_head_dim of a configuration
 
     Returns
     -------
@@ -141,13 +143,14 @@ def kept_numbers(model):
 
     Raises
     ------
-    ValueError : no pattern, a kind of layer that is none of LAYERS, or a field that it lacks
+    TypeError : lengths that are no whole numbers
+    ValueError : no pattern, a kind of layer that is none of LAYERS, a field that it lacks, or a
+        length below 1
 
     >>> kept_numbers({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7})
     (66, 0, 0)
     """
-    require_model(model)
-    count = Counter(islice(cycle(model["pattern"]), model["layers"]))
+    count = layers_by_kind(model)
     heads = model["kv_heads"] * (model["d_k"] + model["d_v"])
     growing, windowed, fixed = count["full"] * heads, count["window"] * heads, 0
     if "latent" in count:
@@ -159,6 +162,31 @@ def kept_numbers(model):
     return growing, windowed, fixed
 
 
+def layers_by_kind(model):
+    """Count the layers of each kind in a model: its pattern, repeated through its layers.
+
+    Introduced in chapter 14.
+
+    Parameters
+    ----------
+    model : dict, as `kept_numbers` reads it
+
+    Returns
+    -------
+    count : Counter of kind -> number of layers
+
+    Raises
+    ------
+    TypeError, ValueError : as `kept_numbers`
+
+    >>> model = {"layers": 5, "pattern": ["window", "full"], "window": 6}
+    >>> layers_by_kind(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})["window"]
+    3
+    """
+    require_model(model)
+    return Counter(islice(cycle(model["pattern"]), model["layers"]))
+
+
 def model_cache_bytes(model, tokens, *, itemsize=2):
     """Count the bytes that a model keeps of one text of so many tokens.
 
@@ -167,22 +195,27 @@ def model_cache_bytes(model, tokens, *, itemsize=2):
     Parameters
     ----------
     model : dict, as `kept_numbers` reads it
-    tokens : int, 0 or more
+    tokens : 0 or more; a curve is drawn between whole numbers too
     itemsize : bytes of a number; half a byte for 4 bits
 
     Returns
     -------
-    bytes : a whole number, unless `itemsize` is a fraction
+    bytes : a whole number, unless `tokens` or `itemsize` is a fraction
 
     Raises
     ------
-    ValueError : a model that `kept_numbers` refuses, tokens below 0, or no size
+    TypeError : tokens or an itemsize that are no numbers
+    TypeError, ValueError : a model that `kept_numbers` refuses
+    ValueError : tokens below 0, a size of 0 or less, NaN or infinity
 
     >>> model_cache_bytes({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}, 5)
     660
     """
     growing, windowed, fixed = kept_numbers(model)
-    if tokens < 0 or itemsize <= 0:
+    for name, value in {"tokens": tokens, "itemsize": itemsize}.items():
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"{name} is {value!r}; expected a number. Give one, such as 2.")
+    if not (0 <= tokens < math.inf and 0 < itemsize < math.inf):
         raise ValueError(
             f"tokens={tokens} and itemsize={itemsize}; expected 0 tokens or more, and a number of "
             f"more than 0 bytes. Give 2 for 16 bits."
@@ -220,7 +253,9 @@ def require_model(model):
 
     Raises
     ------
-    ValueError : no pattern, a kind of layer that is none of LAYERS, or a field that it lacks
+    TypeError : lengths that are no whole numbers
+    ValueError : no pattern, a kind of layer that is none of LAYERS, a field that it lacks, or a
+        length below 1
     """
     name, pattern = model.get("name", "the model"), model.get("pattern")
     if not pattern or not set(pattern) <= set(LAYERS):
@@ -234,3 +269,8 @@ def require_model(model):
             f"{name} lacks {', '.join(missing)}; its pattern {pattern} needs "
             f"{', '.join(sorted(needed))}. Add what is missing."
         )
+    for field in sorted(needed):
+        lengths = model[field] if isinstance(model[field], dict) else {field: model[field]}
+        for part, length in lengths.items():
+            if part == field or length != 0:  # nothing may be turned, or pass a convolution
+                require_length(f"{part} of {name}", length)

@@ -11,6 +11,7 @@ from tutorial_lib.counting import (
     attention_flop,
     cache_bytes,
     kept_numbers,
+    layers_by_kind,
     model_cache_bytes,
 )
 from tutorial_lib.records import facts
@@ -89,11 +90,18 @@ def test_bytes_of_a_cache_are_those_that_a_cache_grows_by(params):
         (TypeError, "^n_kv_heads is 1.5", {"n_kv_heads": 1.5}),
         (TypeError, "^itemsize is 'float16'", {"itemsize": "float16"}),
         (ValueError, "^itemsize=0", {"itemsize": 0}),
+        (TypeError, "^itemsize is True", {"itemsize": True}),
+        (ValueError, "^itemsize=nan", {"itemsize": np.nan}),
     ],
 )
 def test_a_cache_that_cannot_be_is_not_counted(error, says, wrong):
     with pytest.raises(error, match=says):
         cache_bytes(**{"n_layers": 6, "n_kv_heads": 3, "d_k": 4, "d_v": 7, "itemsize": 2, **wrong})
+
+
+@pytest.mark.parametrize("itemsize", [np.int64(2), np.float32(2), np.dtype(np.float16).itemsize])
+def test_the_size_of_a_number_may_be_of_any_type_of_number(itemsize):
+    assert cache_bytes(n_layers=6, n_kv_heads=3, d_k=4, d_v=7, itemsize=itemsize) == 6 * 3 * 11 * 2
 
 
 HEADS = {"layers": 5, "kv_heads": 3, "d_k": 4, "d_v": 7}
@@ -117,6 +125,8 @@ def test_each_kind_of_layer_keeps_what_it_says(pattern):
     model = HEADS | PARTS | {"pattern": list(pattern)}
     growing, windowed, fixed = kept_numbers(model)
     assert (growing, windowed, fixed) == KEPT[pattern]
+    count = layers_by_kind(model)
+    assert count == {kind: [*pattern * 5][:5].count(kind) for kind in pattern}
     for tokens in (0, 1, 6, 7, 100):
         one_by_one = fixed + sum(growing + windowed * (t < 6) for t in range(tokens))
         assert model_cache_bytes(model, tokens) == 2 * one_by_one
@@ -163,7 +173,40 @@ def test_a_model_that_does_not_say_what_it_keeps_is_refused(change, told):
         kept_numbers(HEADS | change)
 
 
-@pytest.mark.parametrize(("tokens", "itemsize"), [(-1, 2), (5, 0)])
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        ({"kv_heads": "3"}, TypeError, "kv_heads of the model is '3', a str"),
+        ({"layers": 2.5}, TypeError, "layers of the model is 2.5"),
+        ({"d_v": 0, "name": "M"}, ValueError, "d_v of M=0; expected at least 1"),
+        ({"latent": {"rank": 13, "turned": -2}}, ValueError, "turned of the model=-2"),
+        ({"state": PARTS["state"] | {"heads": None}}, TypeError, "heads of the model is None"),
+    ],
+)
+def test_a_model_of_lengths_that_are_none_is_refused(change, error, told):
+    model = HEADS | PARTS | {"pattern": ["full", "latent", "state"]} | change
+    with pytest.raises(error, match=told):
+        kept_numbers(model)
+
+
+def test_a_latent_needs_no_turned_part():
+    model = HEADS | {"pattern": ["latent"], "latent": {"rank": 13, "turned": 0}}
+    assert kept_numbers(model) == (5 * 13, 0, 0)
+
+
+def test_between_two_tokens_the_bytes_lie_between():
+    model = HEADS | {"pattern": ["window", "full"], "window": 6}
+    few, more = (model_cache_bytes(model, tokens) for tokens in (5, 6))
+    assert model_cache_bytes(model, 5.25) == pytest.approx(0.75 * few + 0.25 * more)
+
+
+@pytest.mark.parametrize(("tokens", "itemsize"), [("5", 2), (True, 2), (5, None)])
+def test_what_is_no_number_is_not_counted(tokens, itemsize):
+    with pytest.raises(TypeError, match="; expected a number. Give one"):
+        model_cache_bytes(HEADS | {"pattern": ["full"]}, tokens, itemsize=itemsize)
+
+
+@pytest.mark.parametrize(("tokens", "itemsize"), [(-1, 2), (5, 0), (np.nan, 2), (5, np.inf)])
 def test_a_cache_of_less_than_nothing_is_refused(tokens, itemsize):
     with pytest.raises(ValueError, match=f"tokens={tokens} and itemsize={itemsize}; expected 0"):
         model_cache_bytes(HEADS | {"pattern": ["full"]}, tokens, itemsize=itemsize)

@@ -2,9 +2,8 @@
 
 import math
 from html import escape
-from itertools import cycle, islice
 
-from tutorial_lib.counting import kept_numbers
+from tutorial_lib.counting import kept_numbers, layers_by_kind, model_cache_bytes
 from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
 from tutorial_lib.records import facts
@@ -115,7 +114,7 @@ def _field(key, name, value, least, most):
 
 def _plot(model):
     """Draw bytes against tokens, with the weights as a line; the axes never move."""
-    cache = [_bytes(model, 2 ** (i / 4)) for i in range(4 * _LOG_TOKENS + 1)]
+    cache = [model_cache_bytes(model, 2 ** (i / 4)) for i in range(4 * _LOG_TOKENS + 1)]
     points = " ".join(f"{100 * i / (len(cache) - 1):.2f},{_y(n):.2f}" for i, n in enumerate(cache))
     weights, x = _y(2 * model["parameters"]), 100 * math.log2(_TOKENS) / _LOG_TOKENS
     powers = range(_LEAST, _MOST, 3)
@@ -135,13 +134,13 @@ def _plot(model):
         f'<path class="tl-weigh" d="M0 {weights:.2f}H100"/><polyline points="{points}"/></svg>'
         f"{names}{ticks}<i>tokens</i>"
         f'<b class="tl-weighed" style="top:{weights:.2f}%">weights</b>'
-        f'<b class="tl-dot" style="left:{x:.2f}%;top:{_y(_bytes(model, _TOKENS)):.2f}%">'
+        f'<b class="tl-dot" style="left:{x:.2f}%;top:{_y(model_cache_bytes(model, _TOKENS)):.2f}%">'
         "<span>cache</span></b></div>"
     )
 
 
 def _facts(model):
-    cache, weights = _bytes(model, _TOKENS), 2 * model["parameters"]
+    cache, weights = model_cache_bytes(model, _TOKENS), 2 * model["parameters"]
     rows = {
         "each token": _each(model),
         f"cache of 1 user at {_TOKENS:,} tokens": _exact(cache),
@@ -183,7 +182,7 @@ def _line(model):
 
 def _layers(model):
     """Say of each kind of layer how many there are and what they keep."""
-    kinds = list(islice(cycle(model["pattern"]), model["layers"]))
+    count = layers_by_kind(model)
     heads = f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)} of {model['d_k']}"
     latent = model.get("latent", {"rank": 0, "turned": 0})
     state = model.get("state", {"heads": 0, "d_k": 0, "d_v": 0})
@@ -193,7 +192,7 @@ def _layers(model):
         "latent": f"a latent of {latent['rank']} and {latent['turned']} turned numbers",
         "state": f"{state['heads']} tables of {state['d_k']} × {state['d_v']}",
     }
-    return "; ".join(f"{kinds.count(kind)}: {words[kind]}" for kind in words if kind in kinds)
+    return "; ".join(f"{count[kind]}: {words[kind]}" for kind in words if count[kind])
 
 
 def _each(model):
@@ -203,12 +202,6 @@ def _each(model):
     parts += [f"{windowed:,} of each of the last {model.get('window', 0):,}"] * bool(windowed)
     parts += [f"{fixed:,} once"] * bool(fixed)
     return " and ".join(parts)
-
-
-def _bytes(model, tokens):
-    """Count the bytes of a cache in 16 bits, also between whole tokens, for the picture."""
-    growing, windowed, fixed = kept_numbers(model)
-    return 2 * (growing * tokens + windowed * min(tokens, model.get("window", 0)) + fixed)
 
 
 def _y(number):

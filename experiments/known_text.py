@@ -17,6 +17,7 @@ rates, the text or the training itself have changed.
 """
 
 import json
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -39,6 +40,10 @@ from tutorial_lib import (
 from tutorial_lib.models import copying, floor, grammar
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import LENGTH, WORDS
+from tutorial_lib.variants.cache import quantise
+from tutorial_lib.variants.grouped import group_params
+from tutorial_lib.variants.latent import latent_params
+from tutorial_lib.variants.positions import alibi_slopes
 
 SEEDS, RATES = range(5), (2e-3, 4e-3, 8e-3)
 STREAM, RATE_SEED, VALIDATION, TEST, LONG = 10_000, 100, 2000, 1000, 1001  # seeds
@@ -116,7 +121,7 @@ def turned(X, base=10_000.0):
 
 def slopes(n_heads, T, dtype):
     """Return what ALiBi adds to the scores, -inf where a query may not look: (H, T, T)."""
-    slope = 2.0 ** (-8 * torch.arange(1, n_heads + 1, dtype=dtype) / n_heads)
+    slope = torch.tensor(alibi_slopes(n_heads), dtype=dtype)
     steps = torch.arange(T, dtype=dtype)
     bias = -slope[:, None, None] * (steps[:, None] - steps)
     return bias.masked_fill(torch.ones(T, T, dtype=torch.bool).triu(1), -torch.inf)
@@ -322,33 +327,15 @@ def example():
 
 
 def changed(model, change):
-    """Return the model with W_K and W_V, (H, d_model, d_k), of each layer changed together."""
-    layers = (Params(p.W_Q, *change(p.W_K, p.W_V), p.W_O) for p in model.layers)
+    """Return the model whose layers' Params are changed into a record that expands to Params."""
+    layers = (change(params).expanded() for params in model.layers)
     return TinyModel(model.E, model.P, tuple(layers), model.U)
 
 
-def truncated(W_K, W_V, *, rank):
-    """Return both made of a latent of so many numbers: the best of its rank, by an SVD."""
-    joint = np.concatenate([concat_heads(W_K), concat_heads(W_V)], axis=-1)
-    U, sizes, V = np.linalg.svd(joint, full_matrices=False)
-    wide = (U[:, :rank] * sizes[:rank]) @ V[:rank]
-    return np.split(wide.reshape(len(wide), 2 * len(W_K), -1).swapaxes(0, 1), 2)
-
-
-def pooled(W_K, W_V, *, key_heads):
-    """Return both with the heads of each group replaced by their mean."""
-    groups = ((W.reshape(key_heads, -1, *W.shape[1:]), W.shape) for W in (W_K, W_V))
-    return [np.broadcast_to(W.mean(1, keepdims=True), W.shape).reshape(s) for W, s in groups]
-
-
-def rounded(Z, *, bits, axis):
-    """Round Z, (..., H, T, d_k), to 2**bits numbers between its least and its most along an axis.
-
-    axis = -1 rounds each token and head by itself; axis = -2 each channel, over all its tokens.
-    """
-    least, most = Z.min(axis=axis, keepdims=True), Z.max(axis=axis, keepdims=True)
-    step = (most - least) / (2**bits - 1)
-    return least + np.round((Z - least) / np.where(step > 0, step, 1)) * step
+def rounded(Z, **how):
+    """Return what is left of Z, (..., H, T, d_k), when it is kept as `quantise` says."""
+    codes, low, step = quantise(Z, **how)
+    return low + step * codes
 
 
 def run_rounded(model, ids, **how):
@@ -367,14 +354,15 @@ def untrained(model):
     documents = drawn(TEST)
     ids = documents.ids[:, :-1]
 
-    def lost(change, **how):
-        other = changed(model, lambda *pair: change(*pair, **how))
-        return judged(copying.run(other, ids)[0], documents)
+    def lost(change):
+        return judged(copying.run(changed(model, change), ids)[0], documents)
 
     ways = {"per token": -1, "per channel": -2}
     return {
-        "truncated": {str(r): lost(truncated, rank=r) for r in (64, 48, 32, 24, 16, 8)},
-        "pooled": {str(g): lost(pooled, key_heads=g) for g in (4, 2, 1)},
+        "truncated": {
+            str(r): lost(partial(latent_params, rank=r)) for r in (64, 48, 32, 24, 16, 8)
+        },
+        "pooled": {str(g): lost(partial(group_params, n_kv_heads=g)) for g in (4, 2, 1)},
         "quantised": {
             way: {
                 str(b): judged(run_rounded(model, ids, bits=b, axis=axis), documents)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,11 +12,14 @@ import torch
 from experiments import known_text
 from experiments.known_text import ARMS, EXAMPLE, LENGTH, SEEDS, Arm
 from tests import oracle
-from tutorial_lib import records
+from tutorial_lib import causal_mask, records
 from tutorial_lib.models import copying
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.floor import above_floor, accuracy, expected_surprise
 from tutorial_lib.models.grammar import TASKS, WORDS, draw_documents
+from tutorial_lib.variants.grouped import group_params
+from tutorial_lib.variants.latent import latent_params
+from tutorial_lib.variants.positions import alibi_bias, alibi_slopes, rope_rates, rotate
 
 RECORD = records.record("known_text")
 TRAINED = [(a, RECORD[a.group][a.name]) for a in ARMS if a.name in RECORD.get(a.group, {})]
@@ -165,32 +169,33 @@ def test_what_changes_nothing_gives_the_example_back():
         assert part(name)[whole] == RECORD["example"]
 
 
-def test_keys_and_values_are_changed_as_is_said(model):
-    p = model.layers[0]
-    for rank in (64, 24):
-        K, V = known_text.truncated(p.W_K, p.W_V, rank=rank)
-        joint = np.hstack([*K, *V])
-        assert np.linalg.matrix_rank(joint) == rank
-        sizes = np.linalg.svd(np.hstack([*p.W_K, *p.W_V]), compute_uv=False)
-        left_out = np.hstack([*p.W_K, *p.W_V]) - joint
-        assert np.linalg.norm(left_out) == pytest.approx(np.linalg.norm(sizes[rank:]), abs=1e-9)
-    K, V = known_text.pooled(p.W_K, p.W_V, key_heads=2)
-    for pooled, W in ((K, p.W_K), (V, p.W_V)):
-        for h, mean in enumerate((W[0] + W[1], W[0] + W[1], W[2] + W[3], W[2] + W[3])):
-            np.testing.assert_allclose(pooled[h], mean / 2)
+@pytest.mark.parametrize("n_heads", [4, 6, 8])
+def test_slopes_and_turns_are_those_of_the_chapters(n_heads):
+    X = torch.from_numpy(np.random.default_rng(2).standard_normal((2, n_heads, 9, 6)))
+    right = rotate(X.numpy(), np.arange(9), rope_rates(6))
+    np.testing.assert_allclose(known_text.turned(X), right, rtol=0, atol=1e-12)
+    bias = known_text.slopes(n_heads, 9, torch.float64).numpy()
+    right = np.where(causal_mask(9), alibi_bias(9, 9, alibi_slopes(n_heads)), -np.inf)
+    np.testing.assert_array_equal(bias, right)
 
 
-@pytest.mark.parametrize("axis", [-1, -2])
-def test_rounding_leaves_so_many_numbers_and_both_ends(axis):
-    Z = np.random.default_rng(0).standard_normal((2, 3, 9, 6))
-    found = known_text.rounded(Z, bits=2, axis=axis)
-    rows = np.moveaxis(found, axis, -1).reshape(-1, Z.shape[axis])
-    assert all(len(np.unique(row.round(9))) <= 4 for row in rows)
-    np.testing.assert_allclose(found.max(axis=axis), Z.max(axis=axis))
-    np.testing.assert_allclose(found.min(axis=axis), Z.min(axis=axis))
-    step = (Z.max(axis=axis) - Z.min(axis=axis)) / 3
-    assert (np.abs(found - Z).max(axis=axis) <= step / 2 + 1e-12).all()
-    np.testing.assert_allclose(known_text.rounded(Z, bits=30, axis=axis), Z, atol=1e-8)
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("truncated", lambda rank: partial(latent_params, rank=rank)),
+        ("pooled", lambda heads: partial(group_params, n_kv_heads=heads)),
+    ],
+)
+def test_the_record_is_what_the_functions_of_the_chapters_leave(name, change, model, tested):
+    few = list(part(name))[-2]
+    other = known_text.changed(model, change(int(few)))
+    assert known_text.judged(copying.run(other, tested.ids[:, :-1])[0], tested) == part(name)[few]
+
+
+@pytest.mark.parametrize(("way", "axis"), [("per token", -1), ("per channel", -2)])
+def test_the_record_is_what_rounded_keys_leave(way, axis, model, tested):
+    logits = known_text.run_rounded(model, tested.ids[:, :-1], bits=3, axis=axis)
+    assert known_text.judged(logits, tested) == part(way)["3"]
 
 
 def test_fewer_numbers_of_keys_and_values_never_help_much():

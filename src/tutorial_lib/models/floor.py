@@ -15,7 +15,12 @@ def expected_surprise(*, length=LENGTH, grammar=GRAMMAR):
     one. A given name is drawn evenly and apart from all before it, so that behind c others it is
     new with the chance (1 - 1/names)^c; only then does its surname surprise.
 
-    Introduced in chapter 19.
+    Introduced in chapter 15.
+
+    Parameters
+    ----------
+    length : number of words
+    grammar : of the words WORDS
 
     Returns
     -------
@@ -24,17 +29,21 @@ def expected_surprise(*, length=LENGTH, grammar=GRAMMAR):
     Raises
     ------
     TypeError, ValueError : length is no whole number of at least 1
+    ValueError : a grammar whose names come unevenly, or whose surnames stand elsewhere than behind
+        them
 
     >>> expected_surprise().shape
     (64,)
     """
     require_length("length", length)
+    require_even_names(grammar)
     chances = grammar.chances
     entropy = -(chances * np.log(np.where(chances > 0, chances, 1))).sum(axis=1)
     moves = np.zeros((len(chances), len(chances)))  # from state to state, by any word
     np.add.at(moves, (np.arange(len(chances))[:, None], grammar.follows), chances)
     surname = chances[:, SURNAME].sum(axis=1) > 0
-    new = np.where(surname[:, None], (1 - 1 / GIVEN.sum()) ** np.arange(length), 1)
+    names = max(1, (chances[:, GIVEN] > 0).any(axis=0).sum())
+    new = np.where(surname[:, None], (1 - 1 / names) ** np.arange(length), 1)
     share, nats = np.zeros((len(chances), length)), []  # of texts in a state with c names so far
     share[0, 0] = 1
     for _ in range(length):
@@ -42,6 +51,28 @@ def expected_surprise(*, length=LENGTH, grammar=GRAMMAR):
         share[surname] = np.roll(share[surname], 1, axis=1)
         share = moves.T @ share
     return np.array(nats)
+
+
+def require_even_names(grammar):
+    """Require that given names come evenly wherever they come, and surnames behind them alone.
+
+    Raises
+    ------
+    ValueError : a name is likelier than another, or a surname stands elsewhere or may be left out
+    """
+    possible = grammar.chances > 0
+    named = possible[:, GIVEN].any(axis=1)
+    chances = grammar.chances[named][:, possible.any(axis=0) & GIVEN]  # (states, names)
+    even = not named.any() or np.allclose(chances, chances[:, :1])
+    surname = possible[:, SURNAME].any(axis=1)
+    alone = not possible[surname][:, ~SURNAME].any() and not surname[0]
+    behind = (surname[grammar.follows] == GIVEN) | ~possible
+    if not (even and alone and behind.all()):
+        raise ValueError(
+            f"the grammar has {'names and surnames apart' if even else 'uneven names'}; expected "
+            f"one chance for all names, wherever a name can stand, and a surname behind each and "
+            f"nowhere else, or the chance of a new name is not known. Mend the rules."
+        )
 
 
 def above_floor(logits, documents):

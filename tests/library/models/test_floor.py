@@ -70,14 +70,35 @@ def test_expectation_is_the_sum_over_all_texts():
     np.testing.assert_allclose(expected_surprise(length=4), by_hand, rtol=1e-10)
 
 
-def test_a_given_name_comes_back_with_the_chance_of_even_draws():
+def named(text="1 given surname text", given="1 Anna | 1 Mira | 1 Nora | 1 Emil"):
     """A small text of names alone, in which every second surname can be known."""
-    rules = {"text": "1 given surname text", "given": "1 Anna | 1 Mira | 1 Nora | 1 Emil"}
-    rules["given"] += " | 1 Karl | 1 Paul"
-    rules["surname"] = "1 Kern | 1 Adler | 1 Busch"
-    found = expected_surprise(length=8, grammar=compile_rules(rules, WORDS))
-    np.testing.assert_allclose(found[::2], np.log(6), rtol=1e-12)
-    np.testing.assert_allclose(found[1::2], np.log(3) * (5 / 6) ** np.arange(4), rtol=1e-12)
+    rules = {"text": text, "given": given, "surname": "1 Kern | 1 Adler | 1 Busch"}
+    return compile_rules(rules, WORDS)
+
+
+@pytest.mark.parametrize("n", [1, 4, 6])
+def test_a_given_name_comes_back_with_the_chance_of_even_draws(n):
+    names = "Anna", "Mira", "Nora", "Emil", "Karl", "Paul"
+    given = " | ".join(f"1 {name}" for name in names[:n])
+    found = expected_surprise(length=8, grammar=named(given=given))
+    np.testing.assert_allclose(found[::2], np.log(n), rtol=1e-12)
+    share = (1 - 1 / n) ** np.arange(4)
+    np.testing.assert_allclose(found[1::2], np.log(3) * share, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("told", "rules"),
+    [
+        ("uneven names", {"given": "2 Anna | 1 Mira"}),
+        ("uneven names", {"text": "1 given surname Paul surname text"}),
+        ("names and surnames apart", {"text": "1 given surname the surname text"}),
+        ("names and surnames apart", {"text": "1 given sleeps text"}),
+        ("names and surnames apart", {"text": "1 given surname text | 1 surname text"}),
+    ],
+)
+def test_a_grammar_of_other_names_is_refused(told, rules):
+    with pytest.raises(ValueError, match=f"the grammar has {told}; expected one chance"):
+        expected_surprise(grammar=named(**rules))
 
 
 def test_a_length_that_is_none_is_refused():

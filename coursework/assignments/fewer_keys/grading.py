@@ -37,28 +37,27 @@ def _mix(weights, A, B):
     return mixed.reshape(*weights.shape[:-1], -1)
 
 
-def _attended(Q, keys, values, *, over=None, mixed_over=None, root=None):
-    """Attend; `over` and `mixed_over` are in place of R and P, `root` of the root of d_k."""
-    over = keys[1].shape[-2] if over is None else over
+def _attended(Q, keys, values, *, over=(None, None), root=None):
+    """Attend; `over` holds what stands in place of R and of P, `root` that of d_k."""
+    R, P = (n or B.shape[-2] for n, (_, B) in zip(over, (keys, values), strict=True))
     root = np.sqrt(Q.shape[-1]) if root is None else root
-    weights = softmax(_scores(Q, *keys) / (over * root))
-    return _mix(weights, *values) / (mixed_over or values[1].shape[-2])
+    return _mix(softmax(_scores(Q, *keys) / (R * root)), *values) / P
 
 
 def added(Q, A_K, B_K, A_V, B_V):
-    return _attended(Q, (A_K, B_K), (A_V, B_V), over=1, mixed_over=1)
+    return _attended(Q, (A_K, B_K), (A_V, B_V), over=(1, 1))
 
 
 def values_added(Q, A_K, B_K, A_V, B_V):
-    return _attended(Q, (A_K, B_K), (A_V, B_V), mixed_over=1)
+    return _attended(Q, (A_K, B_K), (A_V, B_V), over=(None, 1))
 
 
 def keys_added(Q, A_K, B_K, A_V, B_V):
-    return _attended(Q, (A_K, B_K), (A_V, B_V), over=1)
+    return _attended(Q, (A_K, B_K), (A_V, B_V), over=(1, None))
 
 
 def divided_by_R_twice(Q, A_K, B_K, A_V, B_V):
-    return _attended(Q, (A_K, B_K), (A_V, B_V), mixed_over=B_K.shape[-2])
+    return _attended(Q, (A_K, B_K), (A_V, B_V), over=(None, B_K.shape[-2]))
 
 
 def not_scaled(Q, A_K, B_K, A_V, B_V):
@@ -81,7 +80,7 @@ def every_pair(Q, A_K, B_K, A_V, B_V):
     """Factors added up, and rows: each factor meets each row, and the sum is divided once."""
     R, P = B_K.shape[-2], B_V.shape[-2]
     keys, values = (R * _mean(A_K), R * _mean(B_K)), (P * _mean(A_V), P * _mean(B_V))
-    return _attended(Q, keys, values, over=R, mixed_over=P)
+    return _attended(Q, keys, values, over=(R, P))
 
 
 def first_product_alone(Q, A_K, B_K, A_V, B_V):

@@ -152,3 +152,50 @@ def test_a_batch_whose_sequences_are_read_as_one_is_told(params, capsys):
     assert said(mixed, empty, capsys) == [
         "✗ cached: one piece, a batch of 2: the row of token 0 of sequence 0 differs."
     ]
+
+
+def spoilt(spoil, params):
+    """The plain layer, its rows changed on the way out."""
+    step, empty = plain(params)
+
+    def other(X, cache):
+        Y, cache = step(X, cache)
+        return spoil(Y), cache
+
+    return other, empty
+
+
+def kept_coarsely(params):
+    """The plain layer, whose old keys and values are rounded when new ones come."""
+
+    def keep(cache, K, V):
+        for room in cache.rooms:
+            room[...] = room.astype(np.float32)
+        return cache.append(K, V)
+
+    return cached_layer(keep=keep)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda Y: np.full_like(Y, np.nan), "one piece: row 0 of Y holds NaN or infinity; X holds"),
+        (lambda Y: 0 * Y, "one piece of 7: every row stays, whatever token is changed."),
+        (
+            lambda Y: np.rint(9 * Y).astype(int),
+            "one piece: Y is of type int64; expected float32 or",
+        ),
+        (
+            lambda Y: SimpleNamespace(dtype="torch.bfloat16"),
+            "one piece: Y is of type bfloat16; exp",
+        ),
+    ],
+)
+def test_rows_that_are_no_rows_of_a_layer_are_told(spoil, says, params, capsys):
+    assert said(*spoilt(spoil, params), capsys)[0].startswith(f"✗ cached: {says}")
+
+
+def test_a_cache_of_less_precision_than_its_rows_is_told_so(params, capsys):
+    [first] = said(*kept_coarsely(params), capsys)
+    assert first.startswith("✗ cached: pieces of 1: the row of token 2 differs by rounding in a")
+    assert first.endswith("keep K and V in the type of Y, float64.")

@@ -37,6 +37,15 @@ def places_in_loops(is_token, T):
     return np.array(rows)[:, -T:]
 
 
+def users_rounded(free, tokens, model, bits):
+    numbers = model["layers"] * model["kv_heads"] * (model["d_k"] + model["d_v"])
+    return round(free * 8 / (tokens * numbers * bits))
+
+
+def places_with_a_point(is_token, T):
+    return 1.0 * places_by_padding(is_token, T)
+
+
 VARIANTS = [
     ("room_mask", "the causal mask, cut into the room", mask_cut_into_the_room),
     ("room_mask", "a row at a time", mask_row_by_row),
@@ -54,6 +63,8 @@ NARROW = [
         lambda length, T, room: np.broadcast_to(np.arange(room) <= length, (T, room)),
     ),
     ("users_that_fit", "keys as wide as values", users_of_equal_widths),
+    ("users_that_fit", "users less than half of whom do not fit", users_rounded),
+    ("places_of_new", "no use as indices", places_with_a_point),
     (
         "places_of_new",
         "no padding",

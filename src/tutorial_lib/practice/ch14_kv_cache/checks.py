@@ -1,5 +1,7 @@
 """Checks for chapter 14."""
 
+import functools
+
 import numpy as np
 
 from tutorial_lib.practice.account import Case, against, told
@@ -13,7 +15,8 @@ check = against(MISTAKES)
 def check_cached(step, empty, *, d_model=12):
     """Check a layer that keeps keys and values: several pieces must give what one gives.
 
-    The layer may be any: it is asked by what it does, and compared with itself. Prints an account.
+    The layer may be any: it is asked by what it does, and compared with itself alone, so one that
+    never attends passes too. Prints an account.
 
     Parameters
     ----------
@@ -69,8 +72,26 @@ def check_users_that_fit(function):
         Case("16 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 16}),
         Case("4 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 4}),
         Case("keys and values of two widths", both),
+        Case("the last user does not fit whole", {**both, "free": 2 * 10**7}),
     )
     check("users_that_fit", function, _users_that_fit, cases)
+
+
+def _whole(function):
+    """The function; places with a point are refused, since no row can be looked up by them."""
+    if not callable(function):
+        return function
+
+    @functools.wraps(function)
+    def asked(is_token, T):
+        places = function(is_token, T)
+        if getattr(places, "dtype", None) in (np.float16, np.float32, np.float64):
+            raise TypeError(
+                f"a place is an index, and {places.dtype} is none; expected whole numbers"
+            )
+        return places
+
+    return asked
 
 
 def _places_of_new(is_token, T):
@@ -86,4 +107,4 @@ def check_places_of_new(function):
         Case("one word", {"is_token": padded[:2], "T": 1}),
         Case("no padding", {"is_token": padded[1:2], "T": 4}),
     )
-    check("places_of_new", function, _places_of_new, cases)
+    check("places_of_new", _whole(function), _places_of_new, cases)

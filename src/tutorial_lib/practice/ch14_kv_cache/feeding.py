@@ -68,12 +68,25 @@ class Layer:
             raise Found(NOT_DONE, "")
         if not isinstance(out, tuple) or len(out) != 2:
             raise Found("", f"{label}: step returned a {type(out).__name__}; expected (Y, cache)")
-        Y = out[0].detach().cpu().numpy() if hasattr(out[0], "detach") else out[0]
-        if np.shape(Y)[:-1] != X.shape[:-1]:
-            raise Found("", f"{label}: Y has shape {np.shape(Y)} for X of shape {X.shape}")
         if not np.array_equal(given, X):
             raise Found("", f"{label}: step changed its input X; compute with a copy of it")
-        return np.asarray(Y), out[1]
+        return _rows(label, out[0], X), out[1]
+
+
+def _rows(label, Y, X):
+    """The rows of a step as an array of finite floats, one for each token."""
+    kind = str(getattr(Y, "dtype", type(Y).__name__)).removeprefix("torch.")
+    if kind not in ("float16", "float32", "float64"):
+        expected = "float32 or float64, so that rounding is told from mistakes"
+        raise Found("", f"{label}: Y is of type {kind}; expected {expected}")
+    Y = Y.detach().cpu().numpy() if hasattr(Y, "detach") else np.asarray(Y)
+    if Y.shape[:-1] != X.shape[:-1]:
+        raise Found("", f"{label}: Y has shape {Y.shape} for X of shape {X.shape}")
+    finite = np.isfinite(Y).all(axis=-1)
+    if not finite.all():
+        t = int(np.argwhere(~finite)[0, -1])
+        raise Found("", f"{label}: row {t} of Y holds NaN or infinity; X holds neither")
+    return Y
 
 
 def _said(error):
@@ -128,6 +141,8 @@ def _ask_one_piece(seen):
         t, s = max(ahead, key=lambda pair: pair[1] - pair[0])
         name = "one_ahead" if s - t == 1 else "no_mask"
         raise Found(name, f"one piece of {T}: token {t} looks at token {s}, which comes later")
+    if not seen.any():
+        raise Found("", f"one piece of {T}: every row stays, whatever token is changed")
     if not seen.diagonal().all():
         t = int(np.argmin(seen.diagonal()))
         raise Found("itself_hidden", f"one piece of {T}: token {t} does not look at itself")
@@ -152,9 +167,17 @@ def _ask_pieces(layer, X, n, whole, seen):
     wrong = moved(whole, rows)
     if wrong.any():
         t = int(np.argmax(wrong))
-        _name_of_keys(layer, X, n, seen)
         label = f"pieces of {n}: the row of token {t}"
+        _ask_precision(whole, rows, label)
+        _name_of_keys(layer, X, n, seen)
         _name_of_places(layer, X, n, f"{label} begins {_pair(rows[t], whole[t])}")
+
+
+def _ask_precision(whole, rows, label):
+    """Differences of single precision's size are no mistake in which tokens are looked at."""
+    if not moved(whole.astype(np.float32), rows.astype(np.float32)).any():
+        mend = f"keep K and V in the type of Y, {rows.dtype}"
+        raise Found("", f"{label} differs by rounding in a coarser type; {mend}")
 
 
 def _name_of_keys(layer, X, n, seen):

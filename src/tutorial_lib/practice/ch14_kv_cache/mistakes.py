@@ -300,6 +300,12 @@ _ROOM_MASK = (
         "It ends at length + T - 1, the last token: behind that the room is empty.",
         lambda length, T, room: causal_mask(T, room),
     ),
+    Mistake(
+        "numbers",
+        "it returns numbers, and a mask says True or False",
+        "Compare, or give np.tri the type: dtype=bool.",
+        lambda length, T, room: np.tri(T, room, k=length),
+    ),
 )
 
 

@@ -35,6 +35,9 @@ def test_every_model_that_keeps_anything_is_there():
 def test_row_says_what_the_library_counts(name):
     [model] = [model for model in PATTERNED if model["name"] == name]
     layers, each, outgrows = ROWS[name]
+    outgrows, _, few = outgrows.partition(", but it has learned ")
+    positions = model.get("positions", {"kind": "none"})
+    assert few == (f"{positions['places']:,} places" if positions["kind"] == "learned" else "")
     counts = [int(count) for count in re.findall(r"(\d+):", layers)]
     assert sum(counts) == model["layers"]
     written = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\d|\d", each)]

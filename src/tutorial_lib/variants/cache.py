@@ -222,7 +222,8 @@ def decode_step(X, params, cache):
 def gather_pages(pool, table, length):
     """Collect the rows of one sequence from the pages that hold them.
 
-    Built in chapter 14.
+    Built in chapter 14. It copies them, to show where they lie; a kernel for paged attention reads
+    each page in its place.
 
     Parameters
     ----------
@@ -271,7 +272,7 @@ def merge_heads(heads, logsumexp):
     ShapeError : parts, queries or batch axes that differ
     ValueError : NaN or infinity
 
-    Source: Ye et al. (2025).
+    Source: Milakov & Gimelshein (2018), for the sums; of heads, Ye et al. (2025).
 
     >>> merge_heads(np.ones((2, 3, 5, 7)), np.zeros((2, 3, 5, 1))).shape
     (3, 5, 7)

@@ -17,7 +17,9 @@ _LEGEND = (
 )
 _ABSENT = (
     "BERT is not here: it reads both ways, so a new word changes the keys of all others, and none "
-    "can be kept. What a state holds is counted once a text; libraries often keep it in 32 bits."
+    "can be kept. Some are released in fewer bits than 16, which the lists above can set: "
+    "gpt-oss-120b mostly in 4, DeepSeek-V3 in 8. What a state holds is counted once a text; "
+    "libraries often keep it in 32 bits."
 )
 _BEGINS = "Llama 2 7B"
 _TOKENS, _BITS = 4096, (32, 16, 8, 4)
@@ -159,7 +161,7 @@ def _table(models):
             "model",
             "layers, and what each keeps",
             "together, of a token",
-            "outgrows its weights at",
+            "outgrows its weights, were they 16-bit, at",
         ),
         rows,
     )
@@ -171,10 +173,11 @@ def _line(model):
     growing, windowed, fixed = kept_numbers(model)
     numbers = (growing, windowed, model.get("window", 0), fixed, model["parameters"])
     places = model.get("positions", {}).get("places", 0)
-    learned = model.get("positions", {}).get("kind") == "learned"
-    data = " ".join(map(str, (*numbers, places if learned else 0)))
+    places *= model.get("positions", {}).get("kind") == "learned"
+    data = " ".join(map(str, (*numbers, places)))
     rest = model["parameters"] - fixed - windowed * model.get("window", 0)
     outgrows = f"{rest // growing + 1:,}" if growing else "never"
+    outgrows += f", but it has learned {places:,} places" * bool(places)
     cells = "".join(f"<td>{cell}</td>" for cell in (_layers(model), _each(model), outgrows))
     name = escape(model["name"])
     return f'<tr data-kept="{data}"><th scope="row">{name}</th>{cells}</tr>'

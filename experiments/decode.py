@@ -40,6 +40,7 @@ from tutorial_lib.pytorch import (
     decoder_from_params,
     module_from_params,
 )
+from tutorial_lib.pytorch.decoder import fused_groups
 from tutorial_lib.variants.cache import KVCache, decode_step
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.latent import LatentParams, absorbed_attention
@@ -66,6 +67,7 @@ class Plan(NamedTuple):
     tokens: int  # of each sequence of the batch
     rounds: int
     few: int  # rounds where a call takes long
+    groups: dict  # widths of a model -> H, G, d_k, where two ways to share keys are compared
 
 
 FULL = Plan(
@@ -82,6 +84,7 @@ FULL = Plan(
     tokens=4096,
     rounds=61,
     few=5,
+    groups={"GPT-2 small, 3 key heads": (12, 3, 64), "Llama 3 8B": (32, 8, 128)},
 )
 QUICK = FULL._replace(
     d_model=24,
@@ -97,6 +100,7 @@ QUICK = FULL._replace(
     tokens=300,
     rounds=2,
     few=2,
+    groups={"tiny": (6, 2, 4)},
 )
 
 
@@ -512,6 +516,29 @@ def measure_memory(plan, X):
     return rows
 
 
+def attending(attend, Q, kept):
+    """Return a call that lets one token attend to the next of some caches."""
+    turn = cycle(kept)
+    return lambda: attend(Q, *next(turn), is_causal=False)
+
+
+def measure_groups(plan):
+    """Time the attention alone, behind the longest cache, against SDPA's own option for groups."""
+    rng, found = np.random.default_rng(SEED), {}
+    for name, (H, G, d_k) in plan.groups.items():
+        rooms = drawn(rng, plan.layers, 2, G, plan.lengths[-1], d_k)
+        Q, kept = torch.from_numpy(drawn(rng, H, 1, d_k)), torch.from_numpy(rooms)
+        ways = {"rows": fused_groups, "products": by_products, "enable_gqa": by_option}
+        calls = {way: attending(attend, Q, kept) for way, attend in ways.items()}
+        times_ms = measuring.interleave(calls, rounds=plan.rounds, title=f"groups: {name}")
+        option = times_ms["enable_gqa"]
+        found[name] = {"heads": H, "kv_heads": G, "d_k": d_k}
+        found[name] |= {f"{way}_ms": measuring.summary(ms) for way, ms in times_ms.items()}
+        for way in ("rows", "products"):
+            found[name][f"{way}_over_enable_gqa"] = measuring.ratio(times_ms[way], option)
+    return found
+
+
 def by_steps(step, X, cache):
     """Return what a cached layer gives, token by token."""
     rows = []
@@ -574,9 +601,11 @@ def main(arguments=None):
         record |= measure_steps(plan, X)
         print(f"\nreading: {record['read_gb_per_s']} GB/s")
         print_rows(record["forms"])
+        record["groups"] = measure_groups(plan)
         record["without_a_cache_ms"] = measure_without(plan)
         record["fixed_memory"] = measure_memory(plan, X)
-    print(record["without_a_cache_ms"], record["fixed_memory"], record["differences"], sep="\n")
+    for part in ("groups", "without_a_cache_ms", "fixed_memory", "differences"):
+        print(part, record[part])
     if not quick:
         measuring.write("decode", record)
 

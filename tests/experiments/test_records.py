@@ -133,6 +133,14 @@ def test_a_step_is_held_against_its_bytes_at_the_rate_of_reading(library):
         assert row["cache_mib"] == near(kept_mib)
 
 
+def test_queries_of_a_group_as_rows_are_faster_than_the_option_of_sdpa():
+    for found in NAMED["decode"]["groups"].values():
+        for way in ("rows", "products"):
+            ratio = found[f"{way}_over_enable_gqa"]
+            require_quotient(ratio, found[f"{way}_ms"], found["enable_gqa_ms"])
+            assert ratio["high"] < 1
+
+
 def test_tokens_a_second_are_those_of_a_batch_over_its_time():
     for rows in NAMED["decode"]["fixed_memory"].values():
         for row in rows.values():

@@ -13,7 +13,8 @@ from tutorial_lib.figures.ink import HEAD_INKS, INK, head_of
 from tutorial_lib.figures.svg import Ticks, draw_within, length_of, pretty, side_by_side
 
 _MARKERS = "osD^vPX*"
-_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (7, 2, 1, 2)))
+_GAPS = (5, 2), (1, 1.5), (7, 2, 1, 2), (10, 3), (4, 1.5, 1, 1.5, 1, 1.5)
+_DASHES = ("-", *((0, gaps) for gaps in _GAPS))
 
 
 class Curve(NamedTuple):

@@ -180,7 +180,7 @@ class Ticks(Formatter):
         seen = [pretty(value) for value in values if low <= value <= high and value]
         raised = [text.endswith(_DIGITS) for text in seen]
         if all(raised) or not any(raised):
-            return [pretty(value) for value in values]
+            return [_grouped(pretty(value)) if self.is_log else pretty(value) for value in values]
         return [_power(value) if self.is_log else _decimal(value) for value in values]
 
 
@@ -190,6 +190,11 @@ def pretty(number, digits=8):
     if 0 < abs(number) < 0.001 and "e" not in text:
         return _power(number, digits)
     return _with_power(text)
+
+
+def _grouped(text):
+    """Set the thousands of a whole number apart: 1,000,000."""
+    return f"{int(text):,}" if text.isdecimal() else text
 
 
 def _power(number, digits=8):

@@ -14,7 +14,7 @@ def test_curves_differ_in_black_and_white_too():
     figure = figures.line_chart(np.arange(3), series, labels=("x", "y"), caption="")
     assert len({marker.get("d") for marker in coloured(figure, marks=True)}) == 8
     dashes = [line.get("style") for line in coloured(figure, marks=False)]
-    assert len({re.search(r"stroke-dasharray:([^;]+)|$", dash)[1] for dash in dashes}) == 4
+    assert len({re.search(r"stroke-dasharray:([^;]+)|$", dash)[1] for dash in dashes}) == 6
 
 
 def test_the_legend_stands_above_the_curves():
@@ -41,7 +41,8 @@ def test_places_of_few_points_are_marked_and_logarithms_have_powers():
     [
         ([2e9, 1e8, 3e5, 2e4], {"10⁹", "10⁸", "10⁷", "10⁶", "10⁵"}, {"1000000", "100000"}),
         ([1e-5, 1e-3, 0.1, 1], {"10⁻⁵", "10⁻³", "10⁻¹", "10⁰"}, {"0.1", "0.001", "1"}),
-        ([1, 10, 1000, 100], {"1", "10", "100", "1000"}, {"10³"}),
+        ([1, 10, 1000, 100], {"1", "10", "100", "1,000"}, {"10³", "1000"}),
+        ([1, 1000, 1e6, 2e7], {"1", "1,000", "1,000,000"}, {"1000", "10⁶"}),
     ],
 )
 def test_ticks_of_a_logarithmic_axis_have_one_notation(y, written, unwritten):

@@ -25,6 +25,17 @@ addEventListener("DOMContentLoaded", () => {
   new MutationObserver(say).observe(document.documentElement, { attributeFilter: ["data-mode"] });
 });
 
+// The theme scrolls the contents where they stood on the page before. A page reached by other ways
+// has its line out of sight; the page itself stays where it is.
+addEventListener("DOMContentLoaded", () => {
+  const contents = document.querySelector(".bd-sidebar-primary");
+  const line = contents?.querySelector(".bd-links li.current > a")?.getBoundingClientRect();
+  if (!line) return;
+  const { top, bottom } = contents.getBoundingClientRect();
+  const below = line.bottom - Math.min(bottom, innerHeight);
+  contents.scrollTop += Math.min(line.top - top, Math.max(below, 0));
+});
+
 // The menus above a page: the button opens one, or an arrow; Escape, or going elsewhere, closes it.
 const MENUS = ".article-header-buttons .dropdown";
 const openMenu = (menu, open) => {

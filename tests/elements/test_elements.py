@@ -36,12 +36,12 @@ LIMITS = {
 }
 STYLE_LIMITS = {
     "parsons": 4100,
-    "inspector": 5500,
-    "gallery": 5000,
-    "bytes": 6600,
-    "map": 8100,
-    "playground": 12_500,
-    "clock": 6000,
+    "inspector": 6200,
+    "gallery": 5800,
+    "bytes": 6700,
+    "map": 8800,
+    "playground": 13_200,
+    "clock": 6800,
 }
 VOID = {"input", "br", "img"}
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.site.browsing import OPEN_ALL
 
@@ -134,3 +135,13 @@ def test_button_without_an_attribute_of_code_still_acts(open_page):
     page.locator(".btn-download-pdf-button").click()
     assert page.evaluate("() => window.printed")
     assert page.problems == []
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_contents_show_the_line_of_the_page_wherever_they_stood_before(open_page, from_disk):
+    stood = "sessionStorage.setItem('sidebar-scroll-top', '0')"
+    page = open_page("book/references.html", first=stood, from_disk=from_disk)
+    line = page.locator(".bd-sidebar-primary .bd-links li.current > a")
+    assert page.locator(".bd-sidebar-primary").evaluate("(box) => box.scrollTop") > 0
+    expect(line).to_be_in_viewport(ratio=1)
+    assert page.evaluate("() => scrollY") == 0

@@ -38,7 +38,7 @@ STYLE_LIMITS = {
     "parsons": 4100,
     "inspector": 6200,
     "gallery": 5800,
-    "bytes": 6700,
+    "bytes": 6800,
     "map": 8800,
     "playground": 13_200,
     "clock": 6800,

@@ -227,7 +227,7 @@ def attend_by_layer(X, layers, sources, *, mask=None):
     Parameters
     ----------
     X : (..., T, d_model)
-    layers : sequence of Params, of equal widths; a borrower's W_K and W_V are not used
+    layers : list or tuple of Params, of equal widths; a borrower's W_K and W_V are not used
     sources : for each layer, the number of the layer whose keys and values it looks at
     mask : booleans that broadcast to (..., H, T, T), True = may look; None lets all look
 
@@ -237,10 +237,11 @@ def attend_by_layer(X, layers, sources, *, mask=None):
 
     Raises
     ------
-    TypeError : layers that are no Params, X no array of numbers, a mask of anything but booleans
+    TypeError : layers or sources that are no list or tuple, layers that are no Params, X no array
+        of numbers, a mask of anything but booleans
     ShapeError : widths or numbers of heads that differ, a mask that does not broadcast
-    ValueError : a source for each layer is missing, or is no earlier layer with keys of its own;
-        NaN or infinity in X
+    ValueError : no layer, a source for each is missing, or is no earlier layer with keys of its
+        own; NaN or infinity in X
 
     Source: Brandon et al. (2024).
 
@@ -264,11 +265,14 @@ def require_sources(X, layers, sources, mask):
 
     Raises
     ------
-    TypeError : layers that are no Params, X no array of numbers, a mask of no booleans
+    TypeError : layers that are no list or tuple of Params, sources that are neither, X no array
+        of numbers, a mask of no booleans
     ShapeError : widths or numbers of heads that differ, a mask that does not fit
-    ValueError : as many sources as layers are expected, each itself or an earlier one with keys of
-        its own; NaN or infinity
+    ValueError : no layer, another number of sources than of layers, a source that is no earlier
+        layer with keys of its own; NaN or infinity
     """
+    _require_list("layers", layers)
+    _require_list("sources", sources)
     for params in layers:
         require_layer_input(X, params, None, mask)
     shapes = {tuple(W.shape for W in vars(params).values()) for params in layers}
@@ -288,3 +292,13 @@ def require_sources(X, layers, sources, mask):
                 f"layer {n} takes its keys from layer {source!r}; expected itself, or an earlier "
                 f"layer with keys of its own. Its own number is {n}."
             )
+
+
+def _require_list(name, given):
+    if not isinstance(given, list | tuple | range):
+        raise TypeError(
+            f"{name} is a {type(given).__name__}; expected a list or a tuple, with an entry for "
+            f"each layer. Make a list of it first."
+        )
+    if not len(given):
+        raise ValueError(f"{name} is empty; expected one or more. Pass an entry for each layer.")

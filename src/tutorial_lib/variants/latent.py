@@ -90,9 +90,11 @@ class LatentParams:
 
 
 def latent_params(params, rank):
-    """Make the best latent of a layer: the SVD of [W_K | W_V] of all heads, cut at a rank.
+    """Give a layer a latent: the SVD of [W_K | W_V] of all heads, cut at a rank.
 
-    Built in chapter 15. A rank of min(d_model, H*(d_k + d_v)) gives the layer back.
+    Built in chapter 15. No matrix of that rank has a smaller sum of squared differences to
+    [W_K | W_V]; scores and Y may be nearer with another. A rank of min(d_model, H*(d_k + d_v))
+    gives the layer back.
 
     Parameters
     ----------

@@ -99,6 +99,15 @@ def bytes_layer_by_layer(*, n_layers, n_heads, rank, turned, itemsize):
     return sum(itemsize * rank + itemsize * turned for _ in range(n_layers))
 
 
+def batch_of_the_keys(Q, K, V, *, mask=None):
+    *batch, G, S, d_k = K.shape
+    H, T = Q.shape[-3:-1]
+    rows = Q.reshape(*batch, G, H // G * T, d_k)
+    scores = tl.attention_scores(rows, K).reshape(*batch, H, T, S)
+    weights = tl.attention_weights(scores, mask=mask).reshape(*batch, G, -1, S)
+    return (weights @ V).reshape(*batch, H, T, -1)
+
+
 def first_batch_alone(Q, K, V, *, mask=None):
     if Q.ndim > 3:
         Q, K, V = Q[0], K[0], V[0]
@@ -124,6 +133,7 @@ VARIANTS = [
 
 NARROW = [
     ("grouped_attention", "the first of a batch alone", first_batch_alone),
+    ("grouped_attention", "the batch of the keys", batch_of_the_keys),
     (
         "grouped_attention",
         "no mask",
@@ -150,5 +160,10 @@ NARROW = [
         "latent_cache_bytes",
         "16 bits alone",
         lambda *, n_layers, n_heads, rank, turned, itemsize: n_layers * (rank + turned) * 2,
+    ),
+    (
+        "latent_cache_bytes",
+        "one latent alone",
+        lambda *, n_layers, n_heads, rank, turned, itemsize: n_layers * (40 + 6) * itemsize,
     ),
 ]

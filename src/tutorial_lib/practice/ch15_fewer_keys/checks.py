@@ -45,6 +45,7 @@ def check_grouped_attention(function):
         Case("6 heads, 2 key heads", _qkv(1500)),
         Case("6 heads, 3 key heads, a causal mask", _qkv(1510, G=3), {"mask": causal_mask(T, S)}),
         Case("a batch, a mask per head", _qkv(1520, B), {"mask": per_head}),
+        Case("a batch that meets one text", _qkv(1520) | {"Q": normal(1523, B, H, T, D_K)}),
     )
     check("grouped_attention", function, grouped.grouped_attention, cases)
 
@@ -91,6 +92,10 @@ def check_attend_by_layer(function):
             {"X": X / 4, "layers": layers, "sources": (0, 0, 2, 0)},
             mask,
         ),
+        Case(
+            "four layers, one borrows from layer 1",
+            one | {"layers": layers, "sources": (0, 1, 1, 3)},
+        ),
         Case("two layers, one of which borrows", one | {"layers": layers[:2], "sources": (0, 0)}),
     )
     check("attend_by_layer", function, grouped.attend_by_layer, cases)
@@ -136,6 +141,10 @@ def check_latent_cache_bytes(function):
     small = {"n_layers": 3, "n_heads": 7, "rank": 40, "turned": 6, "itemsize": 4}
     cases = (
         Case("a small model", {}, small),
-        Case("16 bits, 27 layers", {}, small | {"n_layers": 27, "n_heads": 16, "itemsize": 2}),
+        Case(
+            "16 bits, 27 layers",
+            {},
+            {"n_layers": 27, "n_heads": 16, "rank": 72, "turned": 10, "itemsize": 2},
+        ),
     )
     check("latent_cache_bytes", function, _latent_cache_bytes, cases)

@@ -12,9 +12,9 @@ from tutorial_lib.variants.grouped import GroupedParams, attend_by_layer, group_
 from tutorial_lib.variants.latent import absorbed_attention
 
 
-def _copied(Q, K, V, mask, orders):
+def _copied(Q, kept, orders, mask):
     """Attention to copied heads of keys and of values, in two orders of their numbers."""
-    K, V = (array[..., order, :, :] for array, order in zip((K, V), orders, strict=True))
+    K, V = (array[..., order, :, :] for array, order in zip(kept, orders, strict=True))
     return scaled_dot_product_attention(Q, K, V, mask=mask)
 
 
@@ -26,17 +26,17 @@ def _orders(Q, K):
 
 def _tiled(Q, K, V, *, mask=None):
     tiled = _orders(Q, K)[1]
-    return _copied(Q, K, V, mask, (tiled, tiled))
+    return _copied(Q, (K, V), (tiled, tiled), mask)
 
 
 def _values_tiled(Q, K, V, *, mask=None):
     right, tiled = _orders(Q, K)
-    return _copied(Q, K, V, mask, (right, tiled))
+    return _copied(Q, (K, V), (right, tiled), mask)
 
 
 def _first_group(Q, K, V, *, mask=None):
     first = 0 * _orders(Q, K)[0]
-    return _copied(Q, K, V, mask, (first, first))
+    return _copied(Q, (K, V), (first, first), mask)
 
 
 def _words_first(Q, K, V, *, mask=None):
@@ -50,7 +50,7 @@ def _words_first(Q, K, V, *, mask=None):
 def _root_of_group(Q, K, V, *, mask=None):
     right = _orders(Q, K)[0]
     members = Q.shape[-3] // K.shape[-3]
-    return _copied(Q / math.sqrt(members), K, V, mask, (right, right))
+    return _copied(Q / math.sqrt(members), (K, V), (right, right), mask)
 
 
 _GROUPED_ATTENTION = (
@@ -240,6 +240,14 @@ def _keys_of_here(X, layers, sources, *, mask=None):
     return _layers_run(X, layers, sources, mask, borrow=borrow)
 
 
+def _first_layer(X, layers, sources, *, mask=None):
+    def borrow(inputs, layers, n, source):
+        source = n if source == n else 0
+        return [project_heads(inputs[source], getattr(layers[source], W)) for W in ("W_K", "W_V")]
+
+    return _layers_run(X, layers, sources, mask, borrow=borrow)
+
+
 def _keys_alone(X, layers, sources, *, mask=None):
     def borrow(inputs, layers, n, source):
         K = project_heads(inputs[source], layers[source].W_K)
@@ -281,6 +289,12 @@ _ATTEND_BY_LAYER = (
         "sources[n] is the number of the layer whose keys and values layer n looks at.",
         _layer_before,
     ),
+    Mistake(
+        "first_layer",
+        "every borrower looks at layer 0, whatever the list says",
+        "sources[n] is the number of the layer whose keys and values layer n looks at.",
+        _first_layer,
+    ),
 )
 
 
@@ -295,6 +309,11 @@ def _reordered(params, order, *, queries=True, outputs=True, cut=None):
 def _group_order(params):
     H, G = params.n_heads, params.n_kv_heads
     return np.arange(H).reshape(H // G, G).T.ravel()
+
+
+def _inside_exchanged(params):
+    table = np.arange(params.n_heads).reshape(-1, params.n_kv_heads)
+    return _reordered(params, table[::-1].T.ravel())
 
 
 def _copies_keys(params):
@@ -336,6 +355,12 @@ _FROM_TILED = (
         "nothing is moved",
         "Heads 0, G, 2G, … of the other library are group 0 here.",
         lambda params: params,
+    ),
+    Mistake(
+        "inside_exchanged",
+        "each group has its heads, but the last comes first: Y is right, the order is not kept",
+        "Inside a group keep the order of the numbers: 0, 2, 4 and then 1, 3, 5.",
+        _inside_exchanged,
     ),
     Mistake(
         "keys_copied",

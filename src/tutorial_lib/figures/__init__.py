@@ -9,6 +9,7 @@ from tutorial_lib.figures.maps import attention_maps, signed_maps, split_diagram
 from tutorial_lib.figures.networks import tensor_network
 from tutorial_lib.figures.panels import bar_panels
 from tutorial_lib.figures.planes import planes
+from tutorial_lib.figures.spreads import spread_chart
 from tutorial_lib.figures.sums import sum_over_heads
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "planes",
     "signed_maps",
     "split_diagram",
+    "spread_chart",
     "sum_over_heads",
     "tensor_network",
 ]

@@ -31,6 +31,7 @@ ARRAYS = {
     "sum_over_heads": ramp(H, T, 2) - 0.5,
     "bar_chart": ramp(T, H),
     "bar_panels": ramp(T, H) - 0.5,
+    "spread_chart": ramp(T, S),
     "block_diagram": ramp(T) - 0.5,
 }
 CHAINS = {
@@ -60,6 +61,9 @@ def draw(kind, array):
     if kind == "bar_panels":
         panels = dict(zip(("head 1", "<error>"), array.T, strict=True))
         return figures.bar_panels(panels, TOKENS, caption=caption)
+    if kind == "spread_chart":
+        runs = dict(zip(TOKENS, array, strict=True))
+        return figures.spread_chart(runs, label="<error>", caption=caption)
     if kind == "block_diagram":
         named = enumerate(zip(TOKENS, array, strict=True))
         blocks = {token: Block(2 * t, 0, f"{y:.4f}") for t, (token, y) in named}

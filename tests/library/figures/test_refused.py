@@ -141,6 +141,16 @@ def with_entry(value):
         ),
         (
             ShapeError,
+            ["'b' has 2 runs", "the first row has 3", "as many in each"],
+            lambda: figures.spread_chart({"a": X3, "b": X3[:2]}, label="", caption=""),
+        ),
+        (
+            ValueError,
+            ["'a' has 0", "logarithmic", "Leave log=True out"],
+            lambda: figures.spread_chart({"a": X3}, label="", caption="", log=True),
+        ),
+        (
+            ShapeError,
             ["'s' has 3 entries", "2 names", "one for each bar", "pass 3 names"],
             lambda: figures.bar_panels({"s": X3}, "ab", caption=""),
         ),

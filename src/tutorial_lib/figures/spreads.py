@@ -1,0 +1,86 @@
+"""Repeated measurements as points, with their range."""
+
+import numpy as np
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+from tutorial_lib.describe import printable
+from tutorial_lib.errors import ShapeError, require_finite, require_shape
+from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
+from tutorial_lib.figures.ink import HEAD_INKS, INK
+from tutorial_lib.figures.svg import RULE, Ticks, draw_within, side_by_side
+
+_ROW = 34  # pixels from row to row
+
+
+def spread_chart(runs, *, label, caption, log=False):
+    """Draw a row of points for each series of runs, on a line from the least to the most.
+
+    Parameters
+    ----------
+    runs : dict of name -> (n,) values, one for each run; the same number in each
+    label : what the values are
+    caption : what to look for
+    log : whether the axis is logarithmic
+
+    Returns
+    -------
+    figure : Figure
+
+    Raises
+    ------
+    TypeError : runs that are no array of numbers
+    ShapeError : other axes, or another number of runs than in the first row
+    ValueError : no row, NaN, infinity, or a number on a logarithmic axis that is not positive
+    """
+    _require_runs(runs, log)
+    names = [printable(name) for name in runs]
+    numbers, texts = rounded(np.stack([*runs.values()]), fine=log)
+
+    def picture(room):
+        return draw_within(
+            lambda axes: _draw_spreads(axes, numbers, names, label, log), room, _ROW * len(names)
+        )
+
+    ends = zip(names, numbers.argmin(axis=1), numbers.argmax(axis=1), texts, strict=True)
+    alt = f"Points of {label}, a row for each. " + " ".join(
+        f"{name}: {row[least]} to {row[most]}." for name, least, most, row in ends
+    )
+    table = Table(label, texts, names, [f"run {n}" for n in range(texts.shape[1])])
+    return Figure(side_by_side([picture]), (table,), caption, alt)
+
+
+def _require_runs(runs, log):
+    require_some("runs", runs)
+    first = len(next(iter(runs.values())))
+    for name, values in runs.items():
+        require_shape(name, values, "runs")
+        require_finite(name, values)
+        if len(values) != first:
+            raise ShapeError(
+                f"{name!r} has {len(values)} runs, the first row has {first}; expected as many in "
+                f"each, or a wider range would mean more runs. Cut all to the same number."
+            )
+        if log and values.min() <= 0:
+            raise ValueError(
+                f"{name!r} has {values.min()}, which has no place on a logarithmic axis; expected "
+                f"positive numbers. Leave log=True out."
+            )
+
+
+def _draw_spreads(axes, numbers, names, label, log):
+    for place, row in enumerate(numbers):
+        axes.plot([row.min(), row.max()], [place, place], color=INK, alpha=0.5, linewidth=RULE)
+        style = {"linestyle": "none", "marker": "o", "markersize": 8, "markerfacecolor": "none"}
+        axes.plot(row, np.full(len(row), place), color=HEAD_INKS[0], markeredgewidth=1.6, **style)
+    if log:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10)))
+    axes.set(xlabel=label, ylim=(len(names) - 0.4, -0.6))
+    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)
+    axes.xaxis.set_major_formatter(Ticks(is_log=log))

@@ -1,0 +1,43 @@
+"""Points of repeated runs."""
+
+import re
+
+import numpy as np
+
+from tests.library.figures.drawing import SVG, coloured, parsed, texts
+from tutorial_lib import figures
+
+RUNS = {"one": np.array([3.0, 1.0, 4.0]), "other": np.array([2.0, 2.5, 9.0])}
+
+
+def places(figure):
+    """Where the points are, (rows, runs), from the left and from the top."""
+    moved = (mark.get("transform") for mark in coloured(figure, marks=True))
+    spots = np.array([[float(n) for n in re.findall(r"[\d.]+", move)] for move in moved])
+    return spots[:, 0].reshape(len(RUNS), -1), spots[:, 1].reshape(len(RUNS), -1)
+
+
+def test_points_lie_where_their_numbers_are_each_row_at_its_own_height():
+    x, y = places(figures.spread_chart(RUNS, label="ms", caption=""))
+    values = np.stack([*RUNS.values()])
+    step = np.ptp(x) / np.ptp(values)
+    np.testing.assert_allclose(x - x.min(), (values - values.min()) * step, atol=0.1)
+    assert np.ptp(y, axis=1).tolist() == [0, 0]
+    assert y[0, 0] < y[1, 0]
+
+
+def test_a_line_goes_from_the_least_to_the_most():
+    figure = figures.spread_chart(RUNS, label="ms", caption="")
+    lines = [p for p in parsed(figure).iter(f"{SVG}path") if "opacity:0.5" in p.get("style", "")]
+    ends = [[float(n) for n in re.findall(r"[MLH]([\d.]+)", line.get("d"))] for line in lines]
+    x, _ = places(figure)
+    wanted = [[row.min(), row.max()] for row in x]
+    np.testing.assert_allclose([[min(e), max(e)] for e in ends], wanted, atol=0.1)
+        [[min(e), max(e)] for e in ends], [[r.min(), r.max()] for r in x], atol=0.1
+    )
+
+
+def test_a_logarithmic_axis_has_marks_inside_a_decade():
+    runs = {name: 10 * values for name, values in RUNS.items()}
+    figure = figures.spread_chart(runs, label="ms", caption="", log=True)
+    assert {"10", "20", "50"} <= {text.text for text in texts(figure)}

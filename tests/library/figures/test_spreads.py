@@ -33,8 +33,6 @@ def test_a_line_goes_from_the_least_to_the_most():
     x, _ = places(figure)
     wanted = [[row.min(), row.max()] for row in x]
     np.testing.assert_allclose([[min(e), max(e)] for e in ends], wanted, atol=0.1)
-        [[min(e), max(e)] for e in ends], [[r.min(), r.max()] for r in x], atol=0.1
-    )
 
 
 def test_a_logarithmic_axis_has_marks_inside_a_decade():

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from tutorial_lib import (
+    Params,
     attention_scores,
     attention_weights,
     concat_heads,
@@ -37,10 +38,10 @@ def heads_that_tiling_serves():
 
 
 def numbers_that_are_enough():
-    """The rank of all matrices of keys and values of the example, side by side."""
-    params = _example()[0].params
+    """The rank of drawn matrices of three heads with keys and values of one number, X 8 wide."""
+    params = Params(*np.random.default_rng(3).standard_normal((3, 3, 8, 1)), np.ones((3, 8)))
     joint = np.concatenate([*params.W_K, *params.W_V], axis=-1)
-    assert joint.shape == (8, 16)
+    assert joint.shape == (8, 6)
     return np.linalg.matrix_rank(joint)
 
 
@@ -73,11 +74,20 @@ def key_head_of_head_13():
             return g
 
 
-def enough_whatever_was_learned():
-    """The largest rank of drawn matrices of keys and values, d_model 512, 16 heads of 64."""
-    rng = np.random.default_rng(0)
-    joint = rng.standard_normal((512, 16 * (64 + 64)))
-    return np.linalg.matrix_rank(joint)
+def least_time_after_halving():
+    """What becomes of the least time of a step when half of its bytes are read."""
+    peak, bandwidth, read = 3.0, 1.0, 7.0  # flop and bytes a second; bytes, any
+
+    def least(read):
+        return max(12 * 7.0 / peak, read / bandwidth)
+
+    share = least(read / 2) / least(read)
+    return {
+        "It halves": share == 0.5,
+        "It stays as it is": share == 1,
+        "It falls to a quarter": share == 0.25,
+        "It doubles, since each byte now has twice the flop": share == 2,
+    }
 
 
 def _absorbs(change):

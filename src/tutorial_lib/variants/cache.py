@@ -90,15 +90,16 @@ class KVCache:
         Raises
         ------
         TypeError : params without W_K and W_V, lengths or pad that are no whole numbers
-        ShapeError : pad of another shape than batch
+        ShapeError : W_K and W_V of different numbers of heads, pad of another shape than batch
         ValueError : a length below 1, more padding than room
 
         >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
         >>> KVCache.empty(params, 6).append(*np.ones((2, 3, 5, 4))).K.shape
         (3, 5, 4)
         """
-        pad = None if pad is None else np.asarray(pad)
+        pad = None if pad is None else np.array(pad)
         require_new_cache(params, room, batch, pad)
+        pad = None if pad is None else pad.astype(int)  # places are differences, below 0 too
         dtype = np.result_type(params.W_K.dtype, np.float32)
         shapes = ((*batch, len(W), room, W.shape[-1]) for W in (params.W_K, params.W_V))
         rooms = tuple(np.zeros(shape, dtype) for shape in shapes)
@@ -106,13 +107,18 @@ class KVCache:
 
     @property
     def K(self):
-        """The keys so far: (..., G, length, d_k)."""
-        return self.rooms[0][..., : self.length, :]
+        """The keys so far, to read: (..., G, length, d_k)."""
+        return self._filled(0)
 
     @property
     def V(self):
-        """The values so far: (..., G, length, d_v)."""
-        return self.rooms[1][..., : self.length, :]
+        """The values so far, to read: (..., G, length, d_v)."""
+        return self._filled(1)
+
+    def _filled(self, n):
+        rows = self.rooms[n][..., : self.length, :]
+        rows.flags.writeable = False  # longer views show the same rows
+        return rows
 
     @property
     def batch(self):
@@ -158,7 +164,12 @@ class KVCache:
         Returns
         -------
         mask : booleans, (T, length + T), or (..., 1, T, length + T) where there is padding
+
+        Raises
+        ------
+        TypeError, ValueError : T is no positive whole number
         """
+        require_length("T", T)
         S = self.length + T
         seen = causal_mask(T, S)  # the diagonal ends in the last corner
         if self.pad is None:
@@ -176,7 +187,12 @@ class KVCache:
         Returns
         -------
         positions : whole numbers, (T,), or (..., T) where there is padding
+
+        Raises
+        ------
+        TypeError, ValueError : T is no positive whole number
         """
+        require_length("T", T)
         places = np.arange(self.length, self.length + T)
         return places if self.pad is None else np.maximum(places - self.pad[..., None], 0)
 
@@ -370,7 +386,7 @@ def require_new_cache(params, room, batch, pad):
     Raises
     ------
     TypeError : params without W_K and W_V, lengths or pad that are no whole numbers
-    ShapeError : pad of another shape than batch
+    ShapeError : W_K and W_V of different numbers of heads, pad of another shape than batch
     ValueError : a length below 1, more padding than room
     """
     for name in ("W_K", "W_V"):
@@ -380,6 +396,11 @@ def require_new_cache(params, room, batch, pad):
                 f"params.{name} is {'missing' if W is None else type(W).__name__}; expected an "
                 f"array of three axes, (G, d_model, d). Give Params, or a record that has one."
             )
+    if len(params.W_K) != len(params.W_V):
+        raise ShapeError(
+            f"params.W_K has {len(params.W_K)} heads and params.W_V {len(params.W_V)}; expected as "
+            f"many, since a token leaves a key and a value in each. Give both for the same heads."
+        )
     require_length("room", room)
     if not isinstance(batch, tuple):
         raise TypeError(f"batch is {batch!r}; expected a tuple of lengths, such as (2,) or ().")

@@ -74,6 +74,31 @@ def test_places_count_words_and_no_padding():
     np.testing.assert_array_equal(KVCache.empty(layer_of_zeros(), 5).positions(3), [0, 1, 2])
 
 
+def test_a_cache_keeps_numbers_of_padding_of_its_own():
+    pad = np.array([2, 0], np.uint64)
+    cache = KVCache.empty(layer_of_zeros(), 9, batch=(2,), pad=pad)
+    pad[:] = 7
+    np.testing.assert_array_equal(cache.positions(3), [[0, 0, 0], [0, 1, 2]])
+    assert cache.positions(3).dtype == int
+
+
+@pytest.mark.parametrize("ask", [KVCache.mask, KVCache.positions])
+@pytest.mark.parametrize(
+    ("error", "T"), [(TypeError, 2.5), (ValueError, -1), (ValueError, 0), (TypeError, True)]
+)
+def test_a_number_of_tokens_that_cannot_be_is_refused(ask, error, T):
+    with pytest.raises(error, match="^T"):
+        ask(KVCache.empty(layer_of_zeros(), 9), T)
+
+
+@pytest.mark.parametrize("name", ["K", "V"])
+def test_what_is_kept_can_be_read_alone(normal, layer, name):
+    _, cache = decode_step(normal(1, 2, 12), layer, KVCache.empty(layer, 6))
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(cache, name)[...] = 0
+    decode_step(normal(1, 2, 12), layer, cache)
+
+
 def layer_of_zeros(*, groups=3, d_k=4, d_v=7):
     """What a cache reads of a layer: the shapes of W_K and W_V."""
     return SimpleNamespace(W_K=np.zeros((groups, 12, d_k)), W_V=np.zeros((groups, 12, d_v)))
@@ -204,6 +229,11 @@ def test_a_cache_is_continued_once(normal, layer):
     ("error", "says", "arguments"),
     [
         (TypeError, "^params.W_K is missing", {"params": 3}),
+        (
+            ShapeError,
+            "^params.W_K has 3 heads and params.W_V 2",
+            {"params": SimpleNamespace(W_K=np.ones((3, 12, 4)), W_V=np.ones((2, 12, 7)))},
+        ),
         (TypeError, "^room is 2.5", {"room": 2.5}),
         (ValueError, "^room=0", {"room": 0}),
         (TypeError, "^batch is 2; expected a tuple", {"batch": 2}),

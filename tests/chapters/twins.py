@@ -28,11 +28,12 @@ def library():
 
 
 def reduced(function):
-    """Return a function's tree without docstring, type annotations and `require_*` lines."""
+    """Return a function's tree without docstring, annotations, `require_*` lines and decorators."""
     function = copy.deepcopy(function)
     if ast.get_docstring(function, clean=False) is not None:
         function.body = function.body[1:]
     function.body = [node for node in function.body if not _is_door(node)] or [ast.Pass()]
+    function.decorator_list = [node for node in function.decorator_list if not _guards(node)]
     for node in ast.walk(function):
         if isinstance(node, ast.FunctionDef):
             node.returns = None
@@ -51,6 +52,10 @@ def _is_door(node):
     call = node.value if isinstance(node, ast.Expr) else None
     is_name = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
     return is_name and call.func.id.startswith("require_")
+
+
+def _guards(decorator):
+    return isinstance(decorator, ast.Name) and decorator.id.startswith("require_")
 
 
 def difference(in_cell, in_library):

@@ -1,5 +1,6 @@
 """project, for new tokens alone: the keys and values of the old ones are kept."""
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -197,6 +198,27 @@ class KVCache:
         return places if self.pad is None else np.maximum(places - self.pad[..., None], 0)
 
 
+def require_end(step):
+    """Require that a step comes to its end, else leave the cache to be continued as before.
+
+    Rows that a failed step has written stand behind every view that was returned, so the next
+    step may write over them.
+    """
+
+    @functools.wraps(step)
+    def whole(X, params, cache):
+        written = int(cache.written) if isinstance(cache, KVCache) else None
+        try:
+            return step(X, params, cache)
+        except BaseException:
+            if written is not None:
+                cache.written[...] = written
+            raise
+
+    return whole
+
+
+@require_end
 def decode_step(X, params, cache):
     """Run the layer for new tokens, which look at those in the cache and at one another, causally.
 
@@ -219,7 +241,7 @@ def decode_step(X, params, cache):
     TypeError : no arrays of numbers, no Params, no KVCache, more precision than the cache
     ShapeError : another width or batch
     ValueError : a cache of another layer, one that was continued already, no room left, NaN or
-        infinity in X
+        infinity in X, scores too large for their type; the cache in hand can go on after each
 
     Source: Pope et al. (2023).
 

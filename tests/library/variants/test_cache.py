@@ -225,6 +225,19 @@ def test_a_cache_is_continued_once(normal, layer):
     np.testing.assert_array_equal(second.K, kept)
 
 
+def test_a_step_that_fails_behind_the_append_can_be_taken_again(normal, layer, assert_close):
+    X = normal(3, 5, 12)
+    _, first = decode_step(X[:2], layer, KVCache.empty(layer, 6))
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="inf|nan"):
+        decode_step(1e200 * X[2:], layer, first)  # finite, and its scores are not
+    assert first.written == first.length == 2
+    Y, second = decode_step(X[2:], layer, first)
+    assert_close(Y, oracle.mha(X, layer, mask=causal_mask(5))[2:])
+    with pytest.raises(ValueError, match="continued already, to 5"):
+        decode_step(X[2:], layer, first)
+    assert second.written == 5
+
+
 @pytest.mark.parametrize(
     ("error", "says", "arguments"),
     [

@@ -155,6 +155,16 @@ class KVCache:
         self.written[...] = self.length + V.shape[-2]
         return replace(self, length=int(self.written))
 
+    def fork(self):
+        """Copy what is kept, to go on from here a second time, or from a view that went on.
+
+        Returns
+        -------
+        cache : KVCache of the same layer and length, in room of its own
+        """
+        rooms = tuple(room.copy() for room in self.rooms)
+        return replace(self, rooms=rooms, written=np.array(self.length))
+
     def mask(self, T):
         """Say what the next T tokens may look at: all before them and themselves, no padding.
 
@@ -469,7 +479,7 @@ def require_unused(cache):
         raise ValueError(
             f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
             f"expected the newest, or the tokens behind it would be overwritten. Go on with the "
-            f"cache that the last step returned."
+            f"cache that the last step returned, or with a copy of this one: cache.fork()."
         )
 
 

@@ -225,6 +225,26 @@ def test_a_cache_is_continued_once(normal, layer):
     np.testing.assert_array_equal(second.K, kept)
 
 
+@pytest.mark.parametrize("pad", [None, [1, 0]])
+def test_a_fork_goes_on_by_itself_from_any_view(normal, layer, pad):
+    X, Z = normal(3, 2, 5, 12), normal(4, 2, 2, 12)
+    start = KVCache.empty(layer, 6, batch=(2,), pad=pad)
+    _, short = decode_step(X[:, :3], layer, start)
+    fork = short.fork()
+    right, long = decode_step(X[:, 3:], layer, short)
+    kept = long.K.copy()
+    other, _ = decode_step(Z, layer, fork)
+    again, _ = decode_step(X[:, 3:], layer, short.fork())  # behind a view that has gone on
+    np.testing.assert_array_equal(again, right)
+    fresh = KVCache.empty(layer, 6, batch=(2,), pad=pad)
+    alone, _ = fed(np.concatenate([X[:, :3], Z], axis=1), layer, fresh, (3, 2))
+    np.testing.assert_array_equal(other, alone[:, 3:])
+    np.testing.assert_array_equal(long.K, kept)
+    assert (fork.written, short.written, fork.room) == (5, 5, 6)
+    with pytest.raises(ValueError, match=r"or with a copy of this one: cache\.fork\(\)"):
+        decode_step(Z, layer, short)
+
+
 def test_a_step_that_fails_behind_the_append_can_be_taken_again(normal, layer, assert_close):
     X = normal(3, 5, 12)
     _, first = decode_step(X[:2], layer, KVCache.empty(layer, 6))

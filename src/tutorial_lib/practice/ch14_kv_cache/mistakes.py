@@ -218,7 +218,7 @@ _CACHED = (
     _wrong(
         "used_twice",
         "two continuations of one cache write into the same room",
-        "Refuse a cache that was continued already, or copy it first.",
+        "Refuse a cache that was continued already, or copy it first, as KVCache.fork does.",
         keep=_unchecked,
     ),
     _wrong(

@@ -35,9 +35,9 @@ def write_rows(room, length, rows):
 
     Raises
     ------
-    TypeError : no arrays of numbers, a length that is no whole number
+    TypeError : no arrays of numbers, rows of more precision, a length that is no whole number
     ShapeError : other axes than those of room
-    ValueError : more rows than there is room for, a length below 0
+    ValueError : NaN or infinity, more rows than there is room for, a length below 0
 
     >>> write_rows(np.zeros((3, 6, 4)), 2, np.ones((3, 1, 4))).shape
     (3, 3, 4)
@@ -286,7 +286,7 @@ def gather_pages(pool, table, length):
     Raises
     ------
     TypeError : no array of numbers, a table of anything but whole numbers
-    ShapeError : a pool with fewer than three axes, a table with other than one
+    ShapeError : a pool with fewer than three axes or no page, a table with other than one
     ValueError : a page that the pool does not have, more tokens than the pages hold
 
     Source: Kwon et al. (2023), section 4.1.
@@ -308,7 +308,8 @@ def merge_heads(heads, logsumexp):
     Parameters
     ----------
     heads : (P, ..., T, d_v), an entry for each part
-    logsumexp : (P, ..., T, 1), the logarithm of each part's sum of e to the score
+    logsumexp : (P, ..., T, 1), the logarithm of each part's sum of e to the score; -inf where a
+        query sees no key of a part
 
     Returns
     -------
@@ -318,7 +319,7 @@ def merge_heads(heads, logsumexp):
     ------
     TypeError : no arrays of numbers
     ShapeError : parts, queries or batch axes that differ
-    ValueError : NaN or infinity
+    ValueError : NaN or infinity in heads, NaN or +inf in logsumexp, a query that sees no key
 
     Source: Milakov & Gimelshein (2018), for the sums; of heads, Ye et al. (2025).
 
@@ -351,7 +352,7 @@ def quantise(A, bits, *, axis=-1):
     ------
     TypeError : no array of floats, bits that are no whole number
     ShapeError : no such axis, an empty array
-    ValueError : bits below 1 or above 8, NaN or infinity
+    ValueError : bits below 1 or above 8, NaN or infinity, a range too wide for the type of A
 
     Source: Liu et al. (2024).
 
@@ -371,9 +372,9 @@ def require_rows(room, length, rows):
 
     Raises
     ------
-    TypeError : no arrays of numbers, a length that is no whole number
+    TypeError : no arrays of numbers, rows of more precision, a length that is no whole number
     ShapeError : other axes than those of room
-    ValueError : more rows than there is room for, a length below 0
+    ValueError : NaN or infinity, more rows than there is room for, a length below 0
     """
     require_shape("room", room, "... room d")
     require_shape("rows", rows, "... T d")
@@ -383,6 +384,12 @@ def require_rows(room, length, rows):
             f"rows has shape {rows.shape} and room {room.shape}; expected them to agree in all "
             f"axes but the last but one. Reserve room of the shape of the rows."
         )
+    if np.result_type(rows, room) != room.dtype:
+        raise TypeError(
+            f"rows is of {rows.dtype}, and a room of {room.dtype} would change its numbers; "
+            f"expected {room.dtype} or less. Convert the rows first, or reserve other room."
+        )
+    require_finite("rows", rows)
     require_room_for(rows.shape[-2], length, room.shape[-2])
 
 
@@ -394,7 +401,7 @@ def require_count(name, value):
     TypeError : not a whole number
     ValueError : below 0
     """
-    if value != 0 or isinstance(value, bool):
+    if value != 0 or not isinstance(value, int | np.integer) or isinstance(value, bool):
         require_length(name, value)
 
 
@@ -577,7 +584,7 @@ def require_table(pool, table, length):
     Raises
     ------
     TypeError : no array of numbers, a table of anything but whole numbers
-    ShapeError : a pool with fewer than three axes, a table with other than one
+    ShapeError : a pool with fewer than three axes or no page, a table with other than one
     ValueError : a page that the pool does not have, more tokens than the pages hold
     """
     require_shape("pool", pool, "... pages page d")
@@ -586,6 +593,11 @@ def require_table(pool, table, length):
         raise (TypeError if table.dtype.kind not in "iu" else ShapeError)(
             f"table is an array of {table.dtype} of shape {table.shape}; expected whole numbers of "
             f"shape (n,), the pages of one sequence. Gather one sequence at a time."
+        )
+    if not len(pool):
+        raise ShapeError(
+            f"pool has shape {pool.shape}, and no page; expected one at least. Reserve pages "
+            f"first: np.zeros((pages, ..., page, d))."
         )
     outside = table[(table < 0) | (table >= len(pool))]
     if outside.size:
@@ -608,16 +620,23 @@ def require_parts(heads, logsumexp):
     ------
     TypeError : no arrays of numbers
     ShapeError : they differ
-    ValueError : NaN or infinity
+    ValueError : NaN or infinity in heads, NaN or +inf in logsumexp, a query that sees no key
     """
     for name, array in (("heads", heads), ("logsumexp", logsumexp)):
         require_shape(name, array, "... T d_v")
-        require_operand(name, array)
+    require_operand("heads", heads)
+    require_operand("logsumexp", np.where(logsumexp == -np.inf, 0, logsumexp))  # sees no key
     if heads.ndim < 3 or logsumexp.shape != (*heads.shape[:-1], 1):
         raise ShapeError(
             f"heads has shape {heads.shape} and logsumexp {logsumexp.shape}; expected "
             f"(P, ..., T, d_v) and (P, ..., T, 1). Stack the parts along a new first axis: "
             f"np.stack."
+        )
+    unseen = np.argwhere((logsumexp == -np.inf).all(axis=0)[..., 0])
+    if unseen.size:
+        raise ValueError(
+            f"logsumexp is -inf in all parts for the query at {tuple(map(int, unseen[0]))}; "
+            f"expected a part with a key that it sees. Leave the query out, or give it a key."
         )
 
 
@@ -628,7 +647,7 @@ def require_levels(A, bits, axis):
     ------
     TypeError : no array of floats, bits that are no whole number
     ShapeError : no such axis, an empty array
-    ValueError : bits below 1 or above 8, NaN or infinity
+    ValueError : bits below 1 or above 8, NaN or infinity, a range too wide for the type of A
     """
     require_shape("A", A, "... S d")
     if A.dtype.kind != "f":
@@ -644,4 +663,11 @@ def require_levels(A, bits, axis):
         raise ShapeError(
             f"A has shape {A.shape}; expected an axis {axis} of it. Choose -1, the numbers of a "
             f"token, or -2, the tokens of a channel."
+        )
+    with np.errstate(over="ignore"):
+        widest = np.ptp(A, axis=axis).max()
+    if not np.isfinite(widest):
+        raise ValueError(
+            f"A goes from {A.min()} to {A.max()}, a range that {A.dtype} has no number for; "
+            f"expected less. Convert it first: A.astype(float), or scale it."
         )

@@ -87,7 +87,7 @@ def test_a_cache_keeps_numbers_of_padding_of_its_own():
     ("error", "T"), [(TypeError, 2.5), (ValueError, -1), (ValueError, 0), (TypeError, True)]
 )
 def test_a_number_of_tokens_that_cannot_be_is_refused(ask, error, T):
-    with pytest.raises(error, match="^T"):
+    with pytest.raises(error, match=r"^T"):
         ask(KVCache.empty(layer_of_zeros(), 9), T)
 
 
@@ -248,7 +248,7 @@ def test_a_fork_goes_on_by_itself_from_any_view(normal, layer, pad):
 def test_a_step_that_fails_behind_the_append_can_be_taken_again(normal, layer, assert_close):
     X = normal(3, 5, 12)
     _, first = decode_step(X[:2], layer, KVCache.empty(layer, 6))
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="inf|nan"):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"inf|nan"):
         decode_step(1e200 * X[2:], layer, first)  # finite, and its scores are not
     assert first.written == first.length == 2
     Y, second = decode_step(X[2:], layer, first)
@@ -288,6 +288,7 @@ def test_a_cache_that_cannot_be_is_refused(layer, error, says, arguments):
         (ShapeError, "^rows has shape", (3, 6, 4), 2, (3, 1, 5)),
         (ValueError, "^length=-1", (3, 6, 4), -1, (3, 1, 4)),
         (TypeError, "^length is 1.5", (3, 6, 4), 1.5, (3, 1, 4)),
+        (TypeError, "^length is 0.0", (3, 6, 4), 0.0, (3, 1, 4)),
         (ValueError, "^3 new tokens behind 4 make 7", (3, 6, 4), 4, (3, 3, 4)),
     ],
 )
@@ -296,6 +297,26 @@ def test_rows_that_do_not_fit_are_refused(error, says, room, length, rows):
     with pytest.raises(error, match=says):
         write_rows(reserved, length, np.ones(rows))
     assert not reserved.any()
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "dtype", "rows"),
+    [
+        (TypeError, "^rows is of float64, and a room of int64", int, np.full((2, 4), 1.9)),
+        (TypeError, "^rows is of int64, and a room of int8", np.int8, np.full((2, 4), 300)),
+        (ValueError, "^rows is nan at position", float, np.full((2, 4), np.nan)),
+    ],
+)
+def test_rows_that_a_room_would_change_are_refused(error, says, dtype, rows):
+    reserved = np.zeros((6, 4), dtype)
+    with pytest.raises(error, match=says):
+        write_rows(reserved, 2, rows)
+    assert not reserved.any()
+
+
+def test_a_pool_without_a_page_is_refused():
+    with pytest.raises(ShapeError, match=r"^pool has shape \(0, 3, 4, 7\), and no page"):
+        gather_pages(np.ones((0, 3, 4, 7)), np.array([0]), 2)
 
 
 @pytest.mark.parametrize("length", [1, 4, 5, 6, 8])
@@ -349,6 +370,18 @@ def test_parts_that_do_not_fit_are_refused(shape):
         merge_heads(np.ones((2, 3, 5, 7)), np.ones(shape))
 
 
+def test_a_part_that_a_query_does_not_see_counts_nothing(normal, assert_close):
+    heads, sums = normal(1, 2, 3, 5, 7), normal(2, 2, 3, 5, 1).copy()
+    sums[1, 0, 4] = -np.inf
+    assert_close(merge_heads(heads, sums)[0, 4], heads[0, 0, 4])
+    for value, says in ((np.inf, "^logsumexp is inf"), (np.nan, "^logsumexp is nan")):
+        with pytest.raises(ValueError, match=says):
+            merge_heads(heads, changed(sums, (0, 0, 0, 0), value))
+    sums[0, 0, 4] = -np.inf
+    with pytest.raises(ValueError, match=r"^logsumexp is -inf in all parts for the query at"):
+        merge_heads(heads, sums)
+
+
 @pytest.mark.parametrize(("bits", "axis"), [(1, -1), (2, -2), (4, -1), (8, -2), (8, 0)])
 def test_an_entry_is_off_by_half_a_step_at_most(normal, bits, axis):
     A = normal(1, 3, 6, 4)
@@ -379,6 +412,7 @@ def test_entries_that_are_all_equal_come_back(normal):
     [
         (TypeError, "^A is an array of int64", np.ones((5, 4), int), 4, -1),
         (ValueError, "^A is nan", np.full((5, 4), np.nan), 4, -1),
+        (ValueError, "^A goes from -6", np.array([[-60000, 60000]], np.float16), 4, -1),
         (TypeError, "^bits is 1.5", np.ones((5, 4)), 1.5, -1),
         (ValueError, "^bits=0", np.ones((5, 4)), 0, -1),
         (ValueError, "^bits=9", np.ones((5, 4)), 9, -1),

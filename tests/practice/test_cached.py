@@ -4,6 +4,7 @@ Its mistakes are planted here, since they are layers and no single functions.
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -61,7 +62,7 @@ def by_lists(params):
     return step, empty
 
 
-def windowed(width, params, **types):
+def windowed(width, _params):
     """The library's layer with a window of keys, rightly counted."""
 
     def mask(cache, T):
@@ -199,3 +200,132 @@ def test_a_cache_of_less_precision_than_its_rows_is_told_so(params, capsys):
     [first] = said(*kept_coarsely(params), capsys)
     assert first.startswith("✗ cached: pieces of 1: the row of token 2 differs by rounding in a")
     assert first.endswith("keep K and V in the type of Y, float64.")
+
+
+def counting_in_the_layer():
+    """A layer that counts its tokens itself, from 0 whenever a cache is made."""
+    read = []
+
+    def empty(params, room, *, batch, pad):
+        read.clear()
+        return KVCache.empty(params, room, batch=batch, pad=pad)
+
+    def places(cache, T):
+        places = cache.positions(T) - cache.length + len(read)
+        read.extend(range(T))
+        return places
+
+    return cached_layer(empty=empty, places=places)
+
+
+def kept_in_the_module():
+    """A layer that keeps one cache for all, emptied whenever a cache is made."""
+    newest = []
+
+    def empty(params, room, *, batch, pad):
+        newest[:] = [KVCache.empty(params, room, batch=batch, pad=pad)]
+        return newest
+
+    def keep(caches, K, V):
+        newest[:] = [newest[0].append(K, V)]
+        return newest
+
+    return cached_layer(
+        empty=empty,
+        keep=keep,
+        mask=lambda caches, T: caches[0].mask(T),
+        places=lambda caches, T: caches[0].positions(T),
+        kept=lambda caches: (caches[0].K, caches[0].V),
+    )
+
+
+def padded_in_the_first_alone():
+    """A layer that knows the padding of the first sequence, and of no other."""
+
+    def empty(params, room, *, batch, pad):
+        pad = None if pad is None else pad * (np.arange(len(pad)) == 0)
+        return KVCache.empty(params, room, batch=batch, pad=pad)
+
+    return cached_layer(empty=empty)
+
+
+def forgetting_when_full():
+    """A layer that begins anew, without a word, where the room ends."""
+
+    def begun(cache, T):
+        return cache.length if cache.length + T <= cache.room else 0
+
+    def keep(cache, K, V):
+        if not begun(cache, K.shape[-2]):
+            K, V = K[..., -cache.room :, :], V[..., -cache.room :, :]
+            cache = KVCache.empty(cache.params, cache.room, batch=cache.batch, pad=cache.pad)
+        return cache.append(K, V)
+
+    def mask(cache, T):
+        if begun(cache, T) or not cache.length:
+            return cache.mask(T)[..., -cache.room :]
+        return np.tri(T, T, dtype=bool)
+
+    return cached_layer(keep=keep, mask=mask)
+
+
+def older_sees_newer():
+    """A layer whose older caches are continued in a copy, behind the newest token."""
+
+    def longest(cache):
+        return replace(cache, length=int(cache.written))
+
+    def keep(cache, K, V):
+        own = cache if cache.length == cache.written else longest(cache).fork()
+        return own.append(K, V)
+
+    return cached_layer(
+        keep=keep,
+        mask=lambda cache, T: longest(cache).mask(T),
+        places=lambda cache, T: longest(cache).positions(T),
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (counting_in_the_layer, "two caches in turns: the row of token 1 differs; keep everything"),
+        (kept_in_the_module, "two caches in turns: the row of token "),
+        (padded_in_the_first_alone, "padding is looked at"),
+        (forgetting_when_full, "a full cache: 7 tokens in room for 5 are taken, and the last row"),
+        (older_sees_newer, "two continuations of one cache write into the same room"),
+    ],
+)
+def test_what_one_cache_alone_does_not_show_is_told(make, says, capsys):
+    assert said(*make(), capsys)[0].startswith(f"✗ cached: {says}")
+
+
+def decayed(cache, K, V):
+    """Values that were kept shrink with each piece."""
+    rooms = cache.rooms[0], 0.9 * cache.rooms[1]
+    return replace(cache, rooms=rooms).append(K, V)
+
+
+def at_another_head(cache, K, V):
+    """Keys that were kept change places with those of other heads."""
+    rooms = np.roll(cache.rooms[0], 1, axis=-3), cache.rooms[1]
+    return replace(cache, rooms=rooms).append(K, V)
+
+
+@pytest.mark.parametrize("keep", [decayed, at_another_head])
+def test_places_are_named_only_where_they_explain_what_differs(keep, capsys):
+    [first] = said(*cached_layer(keep=keep), capsys)
+    assert first.startswith("✗ cached: pieces of 1: the row of token 1 begins ")
+    assert first.endswith("it looks at the right tokens, and what it makes of them differs.")
+
+
+def test_a_layer_that_does_not_do_pieces_yet_is_told_in_its_words(params, capsys):
+    step, empty = plain(params)
+
+    def one_at_a_time(X, cache):
+        if cache.length and X.shape[-2] > 1:
+            raise NotImplementedError("one token a step")
+        return step(X, cache)
+
+    [first] = said(one_at_a_time, empty, capsys)
+    assert first == "✗ cached: pieces of 2: step raised NotImplementedError: one token a step."

@@ -121,6 +121,8 @@ def ask(layer):
     _ask_room(layer, X)
     for n in PIECES:
         _ask_pieces(layer, X, n, whole, seen)
+    _ask_two(layer, X, whole)
+    _ask_full(layer, X, whole)
     _ask_branches(layer, X)
     _ask_batch(layer)
     for n in (T, *PIECES):
@@ -131,7 +133,7 @@ def _ask_state(layer, X, whole):
     """A new cache must know nothing of another sequence."""
     layer.fed(layer.drawn(92), T)
     if moved(whole, layer.fed(X, T)).any():
-        raise Found("stale", "the same sequence, read twice, gives two results")
+        raise Found("stale", "the same sequence, read twice, gives two results (is dropout on?)")
 
 
 def _ask_one_piece(seen):
@@ -161,7 +163,7 @@ def _ask_pieces(layer, X, n, whole, seen):
     try:
         rows = layer.fed(X, n)
     except Found as found:
-        if n == 1 or found.name:
+        if n == 1 or found.name or isinstance(found.__cause__, NotImplementedError):
             raise
         raise Found("square_mask", found.seen) from found
     wrong = moved(whole, rows)
@@ -226,8 +228,18 @@ def _name_of_places(layer, X, n, seen):
 
     if not moves(T):  # the layer knows no order, so places change nothing
         raise Found("", f"{seen}: what is kept is not what one piece computes")
-    restart = n == 1 and not moves(1)
-    raise Found("places_restart" if restart else "places_shifted", seen)
+    if n == 1 and not moves(1):
+        raise Found("places_restart", seen)
+    if not moved(layer.fed(X, 1), _in_two(layer, X)).any():  # the same shift behind any cache
+        raise Found("places_shifted", seen)
+    raise Found("", f"{seen}: it looks at the right tokens, and what it makes of them differs")
+
+
+def _in_two(layer, X):
+    """The rows of X, the first token read alone and all others in one piece."""
+    label = f"pieces of 1 and {T - 1}"
+    first, cache = layer.stepped(label, X[:1], layer.made(label, T, (), None))
+    return np.concatenate([first, layer.stepped(label, X[1:], cache)[0]])
 
 
 def _listed(row):
@@ -239,19 +251,55 @@ def _pair(row, right):
     return f"{texts[0]} and should begin {texts[1]}"
 
 
+def _ask_two(layer, X, whole):
+    """Two caches that are filled in turns must know nothing of one another."""
+    label, rows = "two caches in turns", []
+    mine, its = (layer.made(label, 2 * T, (), None) for _ in range(2))
+    for t, x in enumerate(layer.drawn(96)):
+        Y, mine = layer.stepped(label, X[t : t + 1], mine)
+        if t < T // 2:  # the other one is left behind
+            _, its = layer.stepped(label, x[None], its)
+        rows.append(Y)
+    wrong = moved(whole, np.concatenate(rows))
+    if wrong.any():
+        mend = "keep everything in the cache, nothing in the layer or the module"
+        raise Found("", f"{label}: the row of token {int(np.argmax(wrong))} differs; {mend}")
+
+
+def _ask_full(layer, X, whole):
+    """More tokens than there is room for are refused, or read rightly where room can grow."""
+    room = T - 2
+    for n in (1, T):
+        cache, label = layer.made("a full cache", room, (), None), "a full cache"
+        try:
+            for start in range(0, T, n):
+                Y, cache = layer.stepped(label, X[start : start + n], cache)
+        except Found as found:
+            if found.__cause__ is None:
+                raise
+        else:
+            if moved(whole[-1:], Y[-1:]).any():
+                seen = f"{label}: {T} tokens in room for {room} are taken, and the last row differs"
+                raise Found("", f"{seen}; refuse them")
+
+
 def _ask_branches(layer, X):
     """A cache that was continued is refused, or both continuations go on as if alone."""
-    right = layer.fed(X, 1)[-1:]
+    right, other = layer.fed(X, 1)[-1:], layer.drawn(93)[:1]
+    alone = layer.fed(np.concatenate([X[:-2], other]), 1)[-1:]
     cache = layer.made("two continuations", T + 2, (), None)
     _, old = layer.stepped("two continuations", X[:-2], cache)
     _, new = layer.stepped("two continuations", X[-2:-1], old)
     if new is old:  # a cache that grows in place has no older form
         return
+    again = alone
     with suppress(Found):
-        layer.stepped("two continuations", layer.drawn(93)[:1], old)
+        again, _ = layer.stepped("two continuations", other, old)
     Y, _ = layer.stepped("two continuations", X[-1:], new)
     if moved(right, Y).any():
         raise Found("used_twice", "a second token behind an older cache changes the newer one")
+    if moved(alone, again).any():
+        raise Found("used_twice", "a second token behind an older cache looks at the newer one")
 
 
 def _ask_batch(layer):
@@ -268,7 +316,7 @@ def _ask_batch(layer):
 
 def _ask_padded(layer, n):
     """Padding at the left must change no row of a word."""
-    X, pad = layer.drawn(95, 2), np.array([2, 0])
+    X, pad = layer.drawn(95, 3), np.array([2, 0, 3])  # unsorted, none equal
     rows = layer.fed(X, n, pad=pad)
     for b, left in enumerate(pad):
         words = X[b, left:]

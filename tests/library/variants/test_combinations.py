@@ -140,9 +140,8 @@ NAMES = {
     "reserved room seen": "room_seen",
     "positions that restart": "places_restart",
     "positions that count padding from the first step on": "places_count_padding",
-    "keys turned again at each step": "places_shifted",
-    "slopes of the piece": "places_shifted",
 }
+UNNAMED = "keys turned again at each step", "slopes of the piece"  # no one shift explains them
 # what is done: (method, what stands in its place, which layers can do so)
 MISTAKES = {
     "mask without offset": ("mask", lambda self, kept, T: causal(kept, T, 0), any_layer),
@@ -222,6 +221,18 @@ def test_check_of_the_chapter_names_the_mistake_in_any_combination(mistake, name
     checks.check_cached(layer.step, layer.empty, d_model=D_MODEL)
     told = " ".join(capsys.readouterr().out.split())
     assert f"✗ cached: {named(KNOWN['cached'], NAMES[mistake]).says}" in told
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name"),
+    [(m, name) for m, name in PLANTED if m in UNNAMED and name[0] in f"{GROUPS[1]}l"],
+)
+def test_check_of_the_chapter_tells_the_row_where_no_mistake_explains_it(mistake, name, capsys):
+    layer = wrong(LAYERS[name], mistake)
+    checks.check_cached(layer.step, layer.empty, d_model=D_MODEL)
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("✗ cached: pieces of 1: the row of token ")
+    assert told.endswith("it looks at the right tokens, and what it makes of them differs.")
 
 
 def test_every_mistake_is_planted_somewhere_and_every_layer_holds_some():

@@ -184,6 +184,7 @@ def test_as_many_sequences_as_fit_into_the_memory():
 # The script, and the record.
 
 
+@pytest.mark.long
 def test_the_whole_script_runs_and_writes_nothing_when_quick(capsys, monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     monkeypatch.setattr(measuring, "prepare", lambda: None)

@@ -105,6 +105,7 @@ def test_whole_sequences_give_the_rows_of_plain_loops(name, pad):
     np.testing.assert_allclose(Y.numpy(), expected(name, pad), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HELD)
 def test_check_of_the_chapter_finds_nothing(name, capsys):
     layer = cached(made(LAYERS[name]))
@@ -443,6 +444,7 @@ def test_a_compiled_layer_trains_as_any(compiled):
     torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")
 @pytest.mark.skipif(cxx() == "no C++ compiler", reason="torch.compile needs a C++ compiler")
 def test_a_compiled_kernel_gives_the_same(compiled):

@@ -180,6 +180,7 @@ def test_question_stands_until_the_first_touch_and_its_answer_is_there(calculato
     agrees(calculator, FIRST | {"tokens": 32768, "users": 8})
 
 
+@pytest.mark.long
 def test_every_model_is_chosen_from_the_list(calculator):
     for name, model in MODELS.items():
         field(calculator, "model").select_option(name)
@@ -220,6 +221,7 @@ def test_worked_by_keys_alone(calculator):
     agrees(calculator, FIRST)
 
 
+@pytest.mark.long
 def test_model_of_ones_own_is_counted(calculator):
     assert not field(calculator, "key heads").is_visible()
     field(calculator, "model").select_option("my own")
@@ -293,6 +295,7 @@ def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(calculat
         assert calculator.get_by_role("link").get_attribute("href") == "#bytes=0&users=3"
 
 
+@pytest.mark.long
 def test_page_is_told_of_changes_and_puts_them_back_in_silence(calculator):
     page = calculator.page
     page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
@@ -311,6 +314,7 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(calculator):
     assert len(page.evaluate("() => told")) == 2
 
 
+@pytest.mark.long
 def test_script_finds_the_picture_and_the_sums_as_they_stand_without_it(show, calculator):
     awake = calculator.evaluate(ALL)
     page = show(byte_calculator().html, java_script_enabled=False)
@@ -321,6 +325,7 @@ def test_script_finds_the_picture_and_the_sums_as_they_stand_without_it(show, ca
     assert static.get_by_role("row", name="DeepSeek-V3").get_by_text("70,272 bytes").is_visible()
 
 
+@pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
     page = show(byte_calculator().html, width=390, has_touch=True, is_mobile=True)
     calculator = page.locator("tl-bytes")

@@ -192,6 +192,7 @@ def test_both_move_together_and_the_score_stays(clock):
     assert "still" not in said(clock)
 
 
+@pytest.mark.long
 def test_rate_is_written_and_a_rate_of_zero_leaves_a_pair_alone(clock):
     for i, (text, rate) in enumerate({"π/2": np.pi / 2, "0": 0, "2 pi": 2 * np.pi}.items()):
         clock.locator(".tl-pair").nth(i).click()
@@ -238,6 +239,7 @@ def test_what_is_no_place_and_no_rate_is_refused_and_changes_nothing(clock):
         agrees(clock, **FIRST | {"m": 7})
 
 
+@pytest.mark.long
 def test_hand_is_dragged_to_the_place_at_which_it_points_there(clock):
     mouse, box = clock.page.mouse, clock.locator(".tl-face svg").bounding_box()
 
@@ -289,6 +291,7 @@ def test_worked_by_keys_alone(clock):
     assert page.evaluate("() => document.activeElement.ariaLabel") == "rate of the pair"
 
 
+@pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
     page = show(turn_clock().html, width=390, has_touch=True, is_mobile=True)
     clock = page.locator("tl-clock")
@@ -337,6 +340,7 @@ def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(clock):
         agrees(clock, **FIRST | {"m": 7})
 
 
+@pytest.mark.long
 def test_page_is_told_of_changes_and_puts_them_back_in_silence(clock):
     page = clock.page
     page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
@@ -355,6 +359,7 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(clock):
     assert len(page.evaluate("() => told")) == 2
 
 
+@pytest.mark.long
 def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, clock):
     page = show(turn_clock().html, java_script_enabled=False)
     static = page.locator("tl-clock")
@@ -394,6 +399,7 @@ def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
         clock.locator("summary").click()
 
 
+@pytest.mark.long
 def test_labels_can_be_read_on_a_narrow_screen(show):
     clock = show(turn_clock().html, width=320).locator("tl-clock")
     texts = clock.locator(":is(p, span, b, button, input, summary):visible")

@@ -93,8 +93,8 @@ def check_attend_by_layer(function):
             mask,
         ),
         Case(
-            "four layers, one borrows from layer 1",
-            one | {"layers": layers, "sources": (0, 1, 1, 3)},
+            "three layers, one borrows from layer 1",
+            one | {"layers": layers[:3], "sources": (0, 1, 1)},
         ),
         Case("two layers, one of which borrows", one | {"layers": layers[:2], "sources": (0, 0)}),
     )

@@ -55,10 +55,10 @@ const fetchChecked = async (url) => {
 const importChecked = (name) =>
   import(URL.createObjectURL(new Blob([fetched.get(name)], { type: "text/javascript" })));
 
-const start = async ({ lock, wheel }) => {
+const start = async ({ lock, library }) => {
   const url = new URL(lock);
-  const [json, library, program] = await Promise.all(
-    [url, new URL(wheel), new URL("run_cell.py", url)].map(load)
+  const [json, code, program] = await Promise.all(
+    [url, new URL(library), new URL("run_cell.py", url)].map(load)
   );
   const text = (bytes) => new TextDecoder().decode(bytes);
   lock = JSON.parse(text(json));
@@ -76,7 +76,8 @@ const start = async ({ lock, wheel }) => {
   });
   await pyodide.loadPackage(lock.packages, { messageCallback: () => {} });
   fetched.clear();
-  pyodide.unpackArchive(library, "wheel");
+  const extractDir = pyodide.runPython("import sysconfig; sysconfig.get_path('purelib')");
+  pyodide.unpackArchive(code, "bztar", { extractDir });
   const tools = pyodide.toPy({ __name__: "run_cell" });
   pyodide.runPython(text(program), { globals: tools });
   runCell = tools.get("run_cell");

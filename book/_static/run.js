@@ -86,7 +86,7 @@
     tell("Python is starting.");
     meter.hidden = false;
     expectNews();
-    const message = { lock: file("pyodide.json"), wheel: file(bar.dataset.wheel) };
+    const message = { lock: file("pyodide.json"), library: file(bar.dataset.library) };
     await ask(message, ({ host, files, of, bytes }) => {
       meter.max = of;
       meter.value = files;

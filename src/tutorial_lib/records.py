@@ -5,7 +5,7 @@
 
 Every file of `data/` is compared with its sha256 in `data/sha256.json`, which
 `experiments.measuring` writes together with the files. An installation from the repository holds
-all of them. The wheel of the page holds none: there the environment variable TUTORIAL_LIB_DATA,
+all of them. The copy in the page holds none: there the environment variable TUTORIAL_LIB_DATA,
 which `run-worker.js` sets, is the address of the site's copy of `data/`, with a slash at its end,
 and a file is fetched from it when a chapter reads it. Anyone else may set it too.
 """

@@ -12,9 +12,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from book._ext.runnable import build_wheel
 from tests.chapters.pages import NAMES, code_cells, listed, printed, read, written
 from tests.chapters.planted import cell_of, good
+from tests.wheel import build_wheel
 from tools.chapters import ROOT, page
 from tools.colab_environment import COLAB, LIBRARY, PYTHON, environment, run, versions
 

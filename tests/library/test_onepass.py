@@ -1,13 +1,13 @@
 """The softmax in one pass, forward and back: against loops, kept weights and memory."""
 
 import math
-import tracemalloc
 from functools import partial
 
 import numpy as np
 import pytest
 
 from tests import oracle
+from tests.memory import peak_bytes
 from tutorial_lib import ShapeError, attention_backward, causal_mask
 from tutorial_lib.onepass import (
     attend_rows,
@@ -154,16 +154,6 @@ def test_inputs_stay_as_they_are(qkv, normal, assert_untouched):
     assert_untouched(flash_backward, trace, normal(4, 2, 3, 5, 7), block=2)
     for name, array in before.items():
         np.testing.assert_array_equal(getattr(trace, name), array)
-
-
-def peak_bytes(call):
-    """The most that a call holds at once in NumPy arrays, its result included."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("causal", [False, True])

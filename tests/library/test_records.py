@@ -21,7 +21,7 @@ NAMES = [re.fullmatch(r"(\w+)/(\w+)\.\w+", path).groups() for path in DIGESTS]
 
 @pytest.fixture
 def empty(tmp_path, monkeypatch):
-    """An installation without a file of data/, as from the wheel of the page."""
+    """An installation without a file of data/, as in a page."""
     monkeypatch.setattr(records, "DATA", tmp_path)
     monkeypatch.delenv(records.ADDRESS, raising=False)
     return tmp_path

@@ -1,12 +1,12 @@
 """The layer in blocks, against plain loops and against the layer that keeps every score."""
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 
 from tests import oracle
+from tests.memory import peak_bytes
 from tutorial_lib import (
     Params,
     ShapeError,
@@ -131,20 +131,15 @@ def test_all_blocks_together_are_attention(block, causal, normal, assert_close):
     assert_close(attend_in_blocks(Q / 2, K_T, V, causal=causal, block=block), expected)
 
 
-def peak_bytes(T):
+def peak_of(T):
     """The most that a call on T tokens holds at once, output included."""
     params = init_params(np.random.default_rng(0), d_model=8, n_heads=2)
     X = np.random.default_rng(1).standard_normal((T, 8))
-    tracemalloc.start()
-    try:
-        tiled_multi_head_attention(X, params, causal=True, block=16)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return peak_bytes(lambda: tiled_multi_head_attention(X, params, causal=True, block=16))
 
 
 def test_memory_is_linear_in_the_number_of_tokens():
-    short, long = peak_bytes(1024), peak_bytes(4096)
+    short, long = peak_of(1024), peak_of(4096)
     assert long < 4.2 * short
     assert long < 4096 * 4096 * 8 / 20, "far below one (T, S) array"
 

@@ -1,13 +1,13 @@
 """Keys that heads share, and keys that layers share: against loops, and in the limit."""
 
 import dataclasses
-import tracemalloc
 
 import numpy as np
 import pytest
 
 from tests import oracle
 from tests.library.test_errors import array
+from tests.memory import peak_bytes
 from tutorial_lib import Params, ShapeError, causal_mask, multi_head_attention, project_heads
 from tutorial_lib.variants.grouped import (
     GroupedParams,
@@ -102,10 +102,7 @@ def test_single_precision_stays(qkv):
 
 def test_no_key_is_copied(normal):
     Q, K, V = normal(1, 8, 1, 64), normal(2, 2, 9_000, 64), normal(3, 2, 9_000, 64)
-    tracemalloc.start()
-    grouped_attention(Q, K, V)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = peak_bytes(lambda: grouped_attention(Q, K, V))
     assert peak < K.nbytes / 2  # a few times the scores, no copy of K and no mark for each entry
 
 

@@ -3,12 +3,12 @@
 import math
 import subprocess
 import sys
-import tracemalloc
 from unittest.mock import patch
 
 import numpy as np
 
 from tests.chapters.pages import code_cells, written
+from tests.memory import peak_bytes
 from tools.chapters import ROOT
 from tutorial_lib import (
     attend_block,
@@ -109,11 +109,7 @@ def _peak(layer, T):
     """The most bytes that a layer of the chapter holds while it reads T tokens."""
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=4, d_v=7)
     X = np.random.default_rng(1).standard_normal((T, 12))
-    tracemalloc.start()
-    layer(X, params)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return most
+    return peak_bytes(lambda: layer(X, params))
 
 
 def _peaks(*lengths):

@@ -2,95 +2,526 @@
 
 import numpy as np
 
-from tutorial_lib.attention import causal_mask, scaled_dot_product_attention, softmax
+from tutorial_lib.attention import (
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    require_heads,
+)
+from tutorial_lib.errors import (
+    ShapeError,
+    require_length,
+    require_mask,
+    require_operand,
+    require_shape,
+    require_softmax_rows,
+)
 from tutorial_lib.projection import project_heads
 
 
 def window_mask(T, S, window):
-    """Say that each query may look at the last `window` keys, itself included.
+    """Let each query look at the last `window` keys, its own among them.
 
-    Built in chapter 17. The queries are the last T of S tokens, as in `causal_mask(T, S)`.
+    Built in chapter 17. The queries are the last T of S tokens, as in `causal_mask(T, S)`: behind a
+    cache of S - T tokens the window goes on in it. A window of S or more is `causal_mask(T, S)`.
+
+    Parameters
+    ----------
+    T, S : number of queries, number of keys
+    window : number of keys, the query's own token included
+
+    Returns
+    -------
+    mask : (T, S) booleans, True = may look
+
+    Raises
+    ------
+    TypeError : a length that is no whole number
+    ValueError : a length below 1, fewer keys than queries
+
+    Source: Child et al. (2019), section 4.2; Beltagy et al. (2020), section 3.1.
+
+    >>> window_mask(5, 6, 2).sum(axis=-1)
+    array([2, 2, 2, 2, 2])
     """
-    return causal_mask(T, S) & ~np.tri(T, S, k=S - T - window, dtype=bool)
+    require_window(T, S, window)
+    too_far = np.tri(T, S, k=S - T - window, dtype=bool)
+    return causal_mask(T, S) & ~too_far
 
 
 def strided_mask(T, stride):
-    """Say that each query may look at every key a multiple of `stride` steps back.
+    """Let each query look at its own token, and from there back at every `stride`-th.
 
-    Built in chapter 17.
+    Built in chapter 17. A stride of 1 is `causal_mask(T)`.
+
+    Parameters
+    ----------
+    T : number of tokens
+    stride : number of steps from one key to the next
+
+    Returns
+    -------
+    mask : (T, T) booleans, True = may look
+
+    Raises
+    ------
+    TypeError, ValueError : a length that is not a positive whole number
+
+    Source: Child et al. (2019), section 4.2.
+
+    >>> strided_mask(5, 2)[4]
+    array([ True, False,  True, False,  True])
     """
+    require_length("T", T)
+    require_length("stride", stride)
     distances = np.arange(T)[:, None] - np.arange(T)
     return (distances >= 0) & (distances % stride == 0)
 
 
 def global_mask(T, tokens):
-    """Say that some tokens look at all, and that all look at them: a row and a column each.
+    """Let some tokens look at all, and all look at them: a row and a column each.
 
-    Built in chapter 17. Both ways; with `& causal_mask(T)` a decoder's form.
+    Built in chapter 17. It looks ahead: a decoder takes `global_mask(T, tokens) & causal_mask(T)`.
+    With all tokens global it hides nothing.
+
+    Parameters
+    ----------
+    T : number of tokens
+    tokens : the places of the global ones, from 0 to T - 1
+
+    Returns
+    -------
+    mask : (T, T) booleans, True = may look
+
+    Raises
+    ------
+    TypeError : a length or places that are no whole numbers
+    ValueError : a length below 1, a place outside the text
+
+    Source: Beltagy et al. (2020), section 3.1.
+
+    >>> global_mask(5, [0])[3]
+    array([ True, False, False, False, False])
     """
+    require_tokens(T, tokens)
     chosen = np.isin(np.arange(T), tokens)
     return chosen[:, None] | chosen
 
 
 def random_mask(rng, T, n):
-    """Say that each query may look at n keys drawn at random among all T, none twice.
+    """Let each query look at n keys drawn at random among all T, none twice.
 
-    Built in chapter 17.
+    Built in chapter 17. It looks ahead: a decoder takes `random_mask(rng, T, n) & causal_mask(T)`,
+    which leaves early tokens fewer. n = T hides nothing.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    T : number of tokens
+    n : number of keys of each query
+
+    Returns
+    -------
+    mask : (T, T) booleans, True = may look
+
+    Raises
+    ------
+    TypeError : rng is no Generator, or a length is no whole number
+    ValueError : a length below 1, more keys than tokens
+
+    Source: Zaheer et al. (2020), section 2.
+
+    >>> random_mask(np.random.default_rng(0), 5, 2).sum(axis=-1)
+    array([2, 2, 2, 2, 2])
     """
+    require_draw(rng, T, n)
     order = rng.permuted(np.tile(np.arange(T), (T, 1)), axis=-1)
     return order < n
 
 
 def reach(mask, n_layers):
-    """Say which tokens can move which rows after a number of layers, each with the same mask.
+    """Say which tokens can move which rows after some layers, each with the same mask.
 
-    Built in chapter 17. [t, s]: token s moves row t; a row keeps its own token, as a residual does.
+    Built in chapter 17. Every row keeps its own token, as the sum around a layer does.
+
+    Parameters
+    ----------
+    mask : (T, T) booleans, True = may look
+    n_layers : number of layers
+
+    Returns
+    -------
+    reached : (T, T) booleans; [t, s]: token s can move row t
+
+    Raises
+    ------
+    TypeError : a mask of anything but booleans, a number that is not whole
+    ShapeError : a mask that is not square, or has a further axis
+    ValueError : a number below 1
+
+    >>> reach(window_mask(6, 6, 2), 3).sum(axis=-1)
+    array([1, 2, 3, 4, 4, 4])
     """
+    require_steps(mask, n_layers)
     step = (mask | np.eye(len(mask), dtype=bool)).astype(float)
     reached = step
     for _ in range(n_layers - 1):
-        reached = (reached @ step > 0).astype(float)
+        reached = np.minimum(reached @ step, 1)  # ways there; whether there is one counts
     return reached > 0
 
 
 def attention_with_sink(scores, sink, *, mask=None):
-    """Turn scores into weights that may sum to less than 1: a sink takes the rest, for nobody.
+    """Share out each query's attention, of which a sink takes a part that goes to nobody.
 
-    Built in chapter 17. sink : (H,), one more score in each row's denominator.
+    Built in chapter 17. The sink is one more score in each row's sum, without a key or a value. At
+    -inf it takes nothing: the weights of the layer.
+
+    Parameters
+    ----------
+    scores : (..., H, T, S)
+    sink : (H,), a score for each head; -inf: none
+    mask : booleans that broadcast to scores, True = may look; None lets all look
+
+    Returns
+    -------
+    weights : (..., H, T, S); a row sums to 1 less what the sink takes, or is 0 throughout where it
+        has nothing to look at
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or a mask of anything but booleans
+    ShapeError : a sink of another number of heads, scores without an axis of heads, an empty axis,
+        a mask that does not broadcast
+    ValueError : NaN or +inf in sink; NaN or +inf in scores, or a row of -inf
+
+    Source: Xiao et al. (2024), for the tokens that serve as one; OpenAI (2025), for a learned one.
+
+    >>> attention_with_sink(np.zeros((3, 5, 6)), np.zeros(3)).sum(axis=-1)[0, 0].round(3)
+    np.float64(0.857)
     """
-    seen = scores if mask is None else np.where(mask, scores, -np.inf)
+    require_sink(scores, sink, mask)
     column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
-    return softmax(np.concatenate([seen, column], axis=-1))[..., :-1]
+    seen = np.broadcast_to(True if mask is None else mask, scores.shape)
+    both = np.concatenate([scores, column], axis=-1)  # (..., H, T, S + 1)
+    may_look = np.concatenate([seen, column > -np.inf], axis=-1)
+    return attention_weights(both, mask=may_look)[..., :-1]
 
 
 def gate_heads(heads, X, W_G):
-    """Multiply what each head found by a gate between 0 and 1, computed from its query's token.
+    """Multiply what each head found by gates between 0 and 1, made from the token of its query.
 
-    Built in chapter 17. W_G : (H, d_model, d_v).
+    Built in chapter 17. W_G = 0 halves everything, exactly; gates of 1 are the layer.
+
+    Parameters
+    ----------
+    heads : (..., H, T, d_v)
+    X : (..., T, d_model), the tokens of the queries
+    W_G : (H, d_model, d_v)
+
+    Returns
+    -------
+    gated : (..., H, T, d_v)
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : a gate of another width or number of heads, X of other tokens than heads
+    ValueError : NaN or infinity
+
+    Source: Qiu et al. (2025).
+
+    >>> gate_heads(np.ones((3, 5, 7)), np.ones((5, 12)), np.zeros((3, 12, 7)))[0, 0, 0]
+    np.float64(0.5)
     """
-    return heads / (1 + np.exp(-project_heads(X, W_G)))
+    require_gate(heads, X, W_G)
+    gates = (1 + np.tanh(project_heads(X, W_G) / 2)) / 2  # 1 / (1 + exp(-x)), no overflow
+    return heads * gates  # (..., H, T, d_v)
 
 
 def choose_keys(scores, k, *, mask=None):
-    """Say which k keys score best in each row, among those that the mask lets it see.
+    """Let each query look at the k keys with the largest scores, of those that it may look at.
 
-    Built in chapter 17. Equal scores: the earlier key. Returns a mask, (..., T, S).
+    Built in chapter 17. Of equal scores the earlier key is chosen. The mask comes first, so that a
+    key behind the query takes no place among the k; a query that sees fewer than k keys gets all.
+
+    Parameters
+    ----------
+    scores : (..., T, S), those of the layer, or cheaper ones of an indexer
+    k : number of keys; S: all that the mask lets see
+    mask : booleans that broadcast to scores, True = may look, at no key behind the query; None
+        where there is one query, the newest token
+
+    Returns
+    -------
+    chosen : (..., T, S) booleans, True = may look
+
+    Raises
+    ------
+    TypeError : no array of numbers, a mask of anything but booleans, a k that is no whole number
+    ShapeError : fewer than two axes, an empty axis, a mask that does not broadcast
+    ValueError : k below 1 or above S, a query that sees a later token, NaN or +inf in scores, or a
+        row of -inf
+
+    Source: DeepSeek-AI (2025).
+
+    >>> choose_keys(np.arange(6.0)[None], 2)
+    array([[False, False, False, False,  True,  True]])
     """
+    require_choice(scores, k, mask)
     seen = scores if mask is None else np.where(mask, scores, -np.inf)
-    order = np.argsort(-seen, axis=-1, kind="stable")
-    ranks = np.argsort(order, axis=-1)
-    return (ranks < k) & np.isfinite(seen)
+    order = np.argsort(-seen, axis=-1, kind="stable")  # best first
+    ranks = np.argsort(order, axis=-1)  # (..., T, S), 0: best
+    return (ranks < k) & (seen > -np.inf)
 
 
 def windowed_attention(Q, K, V, window, *, block=64):
-    """Attend within a window, a block of queries at a time, and skip the keys that none sees.
+    """Attend within a window, some queries at a time, and skip the keys that none of them sees.
 
-    Built in chapter 17. Equals `scaled_dot_product_attention` under `window_mask`.
+    Built in chapter 17. Equals `scaled_dot_product_attention` under `window_mask(T, S, window)`,
+    whatever the block. Keys and values are looked at where they lie.
+
+    Parameters
+    ----------
+    Q : (..., H, T, d_k), the last T of S tokens
+    K : (..., H, S, d_k)
+    V : (..., H, S, d_v)
+    window : number of keys, the query's own token included
+    block : number of queries at a time
+
+    Returns
+    -------
+    heads : (..., H, T, d_v)
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, a length that is no whole number
+    ShapeError : widths or lengths that differ, an empty axis
+    ValueError : a length below 1, fewer keys than queries, NaN or infinity, scores that overflow
+
+    Source: Beltagy et al. (2020), section 3.2.
+
+    >>> windowed_attention(*np.ones((3, 2, 9, 4)), 3, block=4).shape
+    (2, 9, 4)
     """
+    require_windowed(Q, K, V, window, block)
+    T, S = Q.shape[-2], K.shape[-2]
     parts = []
-    for start in range(0, Q.shape[-2], block):
+    for start in range(0, T, block):
         q = Q[..., start : start + block, :]
-        keys = slice(max(0, start + 1 - window), start + q.shape[-2])
-        mask = window_mask(q.shape[-2], keys.stop - keys.start, window)
-        parts.append(scaled_dot_product_attention(q, K[..., keys, :], V[..., keys, :], mask=mask))
+        first = max(0, S - T + start + 1 - window)  # the first query's first key
+        end = S - T + start + q.shape[-2]
+        mask = window_mask(q.shape[-2], end - first, window)
+        scores = attention_scores(q, K[..., first:end, :])
+        parts.append(attention_weights(scores, mask=mask) @ V[..., first:end, :])
     return np.concatenate(parts, axis=-2)
+
+
+def require_window(T, S, window):
+    """Require a window, and queries that are the last of the keys' tokens.
+
+    Raises
+    ------
+    TypeError : a length that is no whole number
+    ValueError : a length below 1, fewer keys than queries
+    """
+    for name, value in {"T": T, "S": S, "window": window}.items():
+        require_length(name, value)
+    require_last(T, S)
+
+
+def require_last(T, S):
+    """Require that T queries can be the last of S tokens.
+
+    Raises
+    ------
+    ValueError : there are fewer keys than queries
+    """
+    if S < T:
+        raise ValueError(
+            f"there are T={T} queries and S={S} keys; expected S of at least T, since the queries "
+            f"are the last T of the S tokens. Count the kept tokens and the new: S = length + T."
+        )
+
+
+def require_tokens(T, tokens):
+    """Require places in a text of T tokens.
+
+    Raises
+    ------
+    TypeError : T or places that are no whole numbers
+    ValueError : T below 1, a place outside the text
+    """
+    require_length("T", T)
+    places = np.asarray(tokens)
+    if places.size and places.dtype.kind not in "iu":
+        raise TypeError(
+            f"tokens is {tokens!r}; expected the places of the global tokens, whole numbers in a "
+            f"list or an array. From booleans make np.flatnonzero(tokens), from a set sorted(set)."
+        )
+    outside = places[(places < 0) | (places >= T)] if places.size else places
+    if outside.size:
+        raise ValueError(
+            f"token {outside.flat[0]} lies outside the text; expected places from 0 to {T - 1}. "
+            f"Leave it out, or give the length of the whole text as T."
+        )
+
+
+def require_draw(rng, T, n):
+    """Require a generator, and no more keys than tokens.
+
+    Raises
+    ------
+    TypeError : rng is no Generator, or a length is no whole number
+    ValueError : a length below 1, more keys than tokens
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng is a {type(rng).__name__}; expected a numpy.random.Generator. "
+            f"Make one with a seed: np.random.default_rng(0)."
+        )
+    require_length("T", T)
+    require_length("n", n)
+    if n > T:
+        raise ValueError(
+            f"n={n} keys are to be drawn among T={T} tokens; expected {T} at most, since none is "
+            f"drawn twice. Draw fewer."
+        )
+
+
+def require_steps(mask, n_layers):
+    """Require one square mask and a number of layers.
+
+    Raises
+    ------
+    TypeError : a mask of anything but booleans, a number that is not whole
+    ShapeError : a mask that is not square, or has a further axis
+    ValueError : a number below 1
+    """
+    shape = np.shape(mask)
+    if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
+        raise ShapeError(
+            f"mask has shape {shape}; expected (T, T), a row and a column for each token. Of a "
+            f"mask per head or per sequence, ask for one: mask[0], or mask.any(axis=0)."
+        )
+    require_mask(mask, shape)
+    require_length("n_layers", n_layers)
+
+
+def require_rows_seen(scores, mask):
+    """Require scores that `attention_weights` takes under this mask.
+
+    Raises
+    ------
+    TypeError : no array of numbers, or a mask of anything but booleans
+    ShapeError : fewer than two axes, an empty axis, a mask that does not broadcast
+    ValueError : NaN or +inf, or a row of -inf
+    """
+    require_shape("scores", scores, "... T S")
+    require_mask(mask, scores.shape)
+    if mask is not None:
+        hidden = ~mask & mask.any(axis=-1, keepdims=True)  # as in a row that sees something
+        scores = np.where(hidden, -np.inf, scores)
+    require_softmax_rows(scores, -1)
+
+
+def require_sink(scores, sink, mask):
+    """Require a sink for each head of the scores, and scores that the layer takes.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or a mask of anything but booleans
+    ShapeError : a sink of another number of heads, scores without an axis of heads, a mask that
+        does not broadcast
+    ValueError : NaN or +inf in sink; NaN or +inf in scores, or a row of -inf
+    """
+    require_shape("scores", scores, "... H T S")
+    require_shape("sink", sink, "H", H=scores.shape[-3])
+    wrong = np.isnan(sink) | (sink == np.inf)
+    if wrong.any():
+        h = int(np.argmax(wrong))
+        raise ValueError(
+            f"sink is {sink[h]} for head {h}; expected a finite number, or -inf for a head without "
+            f"a sink. Look at the step that made it."
+        )
+    require_rows_seen(scores, mask)
+
+
+def require_gate(heads, X, W_G):
+    """Require a gate for each number of each head, and the tokens that the heads belong to.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers
+    ShapeError : a gate of another width or number of heads, X of other tokens than heads
+    ValueError : NaN or infinity
+    """
+    require_shape("heads", heads, "... H T d_v")
+    *batch, H, T, d_v = heads.shape
+    require_shape("X", X, "... T d_model", T=T)
+    if X.shape[:-2] != tuple(batch):
+        raise ShapeError(
+            f"X has the batch axes {X.shape[:-2]}, heads has {tuple(batch)}; expected the same, "
+            f"since a gate is made from the token of its query. Give the X of these heads."
+        )
+    require_shape("W_G", W_G, "H d_model d_v", H=H, d_model=X.shape[-1], d_v=d_v)
+    for name, array in {"heads": heads, "X": X, "W_G": W_G}.items():
+        require_operand(name, array)
+
+
+def require_choice(scores, k, mask):
+    """Require scores that the layer takes, no later token among them, and as many keys as chosen.
+
+    Raises
+    ------
+    TypeError : no array of numbers, a mask of anything but booleans, a k that is no whole number
+    ShapeError : fewer than two axes, an empty axis, a mask that does not broadcast
+    ValueError : k below 1 or above S, a query that sees a later token, NaN or +inf in scores, or a
+        row of -inf
+    """
+    require_shape("scores", scores, "... T S")
+    T, S = scores.shape[-2:]
+    require_length("k", k)
+    if k > S:
+        raise ValueError(
+            f"k={k} keys are to be chosen among S={S}; expected {S} at most. "
+            f"Take min(k, S) where a text is shorter than the choice."
+        )
+    require_mask(mask, scores.shape)
+    require_past(mask, T, S)
+    require_rows_seen(scores, mask)
+
+
+def require_past(mask, T, S):
+    """Require that no query looks at a later token, the T queries being the last of S tokens.
+
+    Parameters
+    ----------
+    mask : booleans that broadcast to (..., T, S), True = may look; None lets all look
+
+    Raises
+    ------
+    ValueError : fewer keys than queries, a query that sees a later token; names the first
+    """
+    require_last(T, S)
+    ahead = ~causal_mask(T, S) & (True if mask is None else mask)
+    if ahead.any():
+        t, s = (int(i) for i in np.argwhere(ahead)[0][-2:])
+        raise ValueError(
+            f"query {t} of {T} may look at key {s}, a later token; expected a mask of the past, "
+            f"since a model chooses before it has read on. Give mask=causal_mask({T}, {S}), or "
+            f"your mask & causal_mask({T}, {S})."
+        )
+
+
+def require_windowed(Q, K, V, window, block):
+    """Require finite queries, keys and values that fit together, a window and a block.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, a length that is no whole number
+    ShapeError : widths or lengths that differ, an empty axis
+    ValueError : a length below 1, fewer keys than queries, NaN or infinity
+    """
+    require_heads(Q, K, V, None)
+    require_window(Q.shape[-2], K.shape[-2], window)
+    require_length("block", block)

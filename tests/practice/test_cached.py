@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from tests.practice.rooms import BY_BEHAVIOUR, ROOMS
-from tutorial_lib import checks
+from tutorial_lib import attention_scores, checks, concat_heads, project_heads
 from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer
+from tutorial_lib.practice.mistake import named
 from tutorial_lib.variants.cache import KVCache, decode_step
+from tutorial_lib.variants.patterns import window_mask
 
 [NAME] = BY_BEHAVIOUR
 PLANTED = ROOMS["14_kv_cache"].MISTAKES[NAME]
@@ -36,7 +38,7 @@ def test_a_planted_mistake_is_named_and_said_how_to_mend(mistake, capsys):
 
 
 def test_every_planted_mistake_is_another():
-    assert len({mistake.says for mistake in PLANTED}) == len({m.name for m in PLANTED}) == 17
+    assert len({mistake.says for mistake in PLANTED}) == len({m.name for m in PLANTED}) == 24
 
 
 def by_lists(params):
@@ -62,14 +64,57 @@ def by_lists(params):
     return step, empty
 
 
-def windowed(width, _params):
-    """The library's layer with a window of keys, rightly counted."""
+def windows(first, behind):
+    """The library's layer with a window of keys in the first piece, and one behind a cache."""
 
     def mask(cache, T):
-        S = cache.length + T
-        return cache.mask(T) & ~np.tri(T, S, k=cache.length - width, dtype=bool)
+        return cache.mask(T) & window_mask(T, cache.length + T, behind if cache.length else first)
 
     return cached_layer(mask=mask)
+
+
+def windowed(width, _params):
+    """The same with one window."""
+    return windows(width, width)
+
+
+def of_the_window(width, T, rows, length):
+    """What the last T of so many tokens see of the rows that are left of them."""
+    return window_mask(T, length, width)[:, length - rows :]
+
+
+def rolling(width, params, *, kept=None, early=lambda length: False, sees=of_the_window, none=1):
+    """A layer that keeps the last rows alone: `width` - 1, behind which a piece looks first.
+
+    Parameters
+    ----------
+    kept : number of rows that stay, if it is another
+    early : of the tokens before, whether the rows are dropped before the piece looks
+    sees : of (width, T, rows, length), the mask
+    none : what the sum of no weights counts as
+    """
+
+    def empty(room, *, batch=(), pad=None):
+        pad = np.zeros(batch, int) if pad is None else pad
+        return np.zeros((*batch, 3, 0, 4)), np.zeros((*batch, 3, 0, 7)), 0, pad
+
+    def last(A, rows):
+        return A[..., max(0, A.shape[-2] - rows) :, :]
+
+    def step(X, cache):
+        *old, length, pad = cache
+        Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        K, V = (np.concatenate(pair, axis=-2) for pair in zip(old, (K, V), strict=True))
+        K, V = (last(A, width) for A in (K, V)) if early(length) else (K, V)
+        length, rows = length + X.shape[-2], K.shape[-2]
+        real = np.arange(length - rows, length) >= pad[..., None, None, None]
+        powers = np.exp(attention_scores(Q, K)) * (sees(width, X.shape[-2], rows, length) & real)
+        total = powers.sum(axis=-1, keepdims=True)
+        heads = powers / np.where(total > 0, total, none) @ V
+        stay = width - 1 if kept is None else kept
+        return concat_heads(heads) @ params.W_O, (last(K, stay), last(V, stay), length, pad)
+
+    return step, empty
 
 
 def plain(params):
@@ -84,11 +129,84 @@ def single(params_32):
     return (lambda X, cache: step(X.astype(np.float32), cache)), empty
 
 
-@pytest.mark.parametrize("make", [plain, by_lists, *(partial(windowed, n) for n in (1, 2, 4))])
+RIGHT = plain, by_lists, *(partial(make, n) for make in (windowed, rolling) for n in (1, 2, 4, 8))
+
+
+@pytest.mark.parametrize("make", RIGHT)
 def test_a_right_layer_is_right(make, params, capsys):
     first, second = said(*make(params), capsys)
     assert first == "✓ cached: right on"
     assert second == "  pieces of 1, 2, 3 and 7; room to spare; a batch; padding at the left."
+
+
+NO_WINDOW = 99
+
+
+@pytest.mark.parametrize(
+    ("first", "behind", "name"),
+    [
+        (6, NO_WINDOW, "window_forgotten"),  # 6 of 7 looks like one fewer than all
+        (8, NO_WINDOW, "window_forgotten"),  # wider than the short text
+        (6, 7, "window_off_by_one"),
+        (7, 6, "window_off_by_one"),
+        (8, 9, "window_off_by_one"),
+        (3, 2, "window_off_by_one"),
+        (NO_WINDOW, 6, "window_behind_a_cache_alone"),
+        (NO_WINDOW, 8, "window_behind_a_cache_alone"),
+        (8, 5, "window_shorter"),
+    ],
+)
+def test_a_window_that_changes_behind_a_cache_is_named_whatever_its_width(
+    first, behind, name, capsys
+):
+    told = said(*windows(first, behind), capsys)[0]
+    assert told == f"✗ cached: {named(PLANTED, name).says}."
+
+
+def of_its_round(width, T, rows, length):
+    """Behind a cache, slots of a ring seen up to the query's own, and none of its last round."""
+    places, keys = np.arange(length - T, length)[:, None], np.arange(length - rows, length)
+    old = (length > T) & (keys < places // width * width)
+    return of_the_window(width, T, rows, length) & ~old
+
+
+def from_the_buffer(width, T, rows, length):
+    """Keys counted from the start of the buffer, queries from that of the text."""
+    places = np.arange(length - T, length)[:, None]
+    return of_the_window(width, T, rows, length) & (places - np.arange(rows) < width)
+
+
+def all_that_is_kept(width, T, rows, length):
+    """Whatever is in the buffer, causally: there is no window but what was dropped."""
+    return of_the_window(NO_WINDOW, T, rows, length)
+
+
+@pytest.mark.parametrize("width", [3, 8])
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("rows_dropped", {"early": lambda length: True}),
+        ("rows_dropped", {"early": lambda length: length > 0}),
+        ("ring_mask", {"sees": of_its_round}),
+        ("ring_mask", {"sees": from_the_buffer}),
+        ("window_behind_a_cache_alone", {"sees": all_that_is_kept}),
+    ],
+)
+def test_what_goes_wrong_where_old_rows_are_dropped_is_named(width, name, parts, params, capsys):
+    told = said(*rolling(width, params, **parts), capsys)[0]
+    assert told == f"✗ cached: {named(PLANTED, name).says}."
+
+
+def test_rows_of_nan_in_a_piece_longer_than_the_window_are_named(params, capsys):
+    first, seen, _ = said(*rolling(3, params, early=lambda length: True, none=0), capsys)
+    assert first == f"✗ cached: {named(PLANTED, 'rows_dropped').says}."
+    assert seen == "  one piece of 7: row 0 holds NaN or infinity; of 3 none does."
+
+
+def test_a_buffer_whose_ninth_row_takes_the_place_of_the_first_is_found(params, capsys):
+    first, seen, _ = said(*rolling(NO_WINDOW, params, kept=7), capsys)
+    assert first == f"✗ cached: {named(PLANTED, 'window_behind_a_cache_alone').says}."
+    assert seen.startswith("  pieces of 1: token 8 looks at 1, 2, 3, 4, 5, 6, 7, 8, in one piece")
 
 
 def test_a_layer_that_knows_places_is_right(capsys):

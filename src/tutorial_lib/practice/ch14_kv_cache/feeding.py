@@ -14,6 +14,8 @@ from tutorial_lib.practice.account import normal
 
 T = 7  # 1 + 1 + …, 2 + 2 + 2 + 1, 3 + 3 + 1, 7: each cut has another end
 PIECES = 1, 2, 3
+LONG = 19  # goes round a buffer of 8 twice; 5 + 5 + 5 + 4, and 9 + 9 + 1: longer than its window
+LONG_PIECES = 1, 5, 9
 NOT_DONE = "not done yet"
 
 
@@ -33,9 +35,9 @@ class Layer:
     empty: object
     d_model: int
 
-    def drawn(self, seed, *lead):
-        """New input, (..., T, d_model)."""
-        return normal(seed, *lead, T, self.d_model)
+    def drawn(self, seed, *lead, tokens=T):
+        """New input, (..., tokens, d_model)."""
+        return normal(seed, *lead, tokens, self.d_model)
 
     def fed(self, X, n, *, pad=None, more=0):
         """The rows of X, read n at a time; `more` is room beyond its end."""
@@ -102,22 +104,35 @@ def moved(one, other):
 
 def reach(layer, X, n, *, pad=None):
     """[..., t, s]: the row of token t moves with token s, read n at a time."""
-    before = layer.fed(X, n, pad=pad)
-    rows = []
-    for s in range(X.shape[-2]):
-        changed = X.copy()
+    texts = [X.copy() for _ in range(X.shape[-2] + 1)]
+    for s, changed in enumerate(texts[:-1]):
         changed[..., s, :] = layer.drawn(100 + s)[0]
-        rows.append(moved(before, layer.fed(changed, n, pad=pad)))
-    return np.moveaxis(np.array(rows), 0, -1)
+    rows = _together(layer, texts, n, pad)
+    if rows is None:
+        rows = [layer.fed(text, n, pad=pad) for text in texts]
+    return np.stack([moved(rows[-1], other) for other in rows[:-1]], axis=-1)
+
+
+def _together(layer, texts, n, pad):
+    """The rows of texts read as one batch, to save time; None where a batch gives other rows."""
+    batch = np.stack(texts)
+    pads = None if pad is None else np.tile(pad, len(texts))
+    with suppress(Found):
+        rows = layer.fed(batch.reshape(-1, *batch.shape[-2:]), n, pad=pads)
+        rows = rows.reshape(*batch.shape[:-1], -1)
+        alone = [layer.fed(texts[i], n, pad=pad) for i in (0, -1)]
+        if not any(moved(one, rows[i]).any() for one, i in zip(alone, (0, -1), strict=True)):
+            return rows
+    return None
 
 
 def ask(layer):
     """Ask everything, and stop at the first thing that is wrong."""
     X = layer.drawn(91)
-    whole = layer.fed(X, T)
+    whole = _ask_rows(layer, X)
     _ask_state(layer, X, whole)
     seen = reach(layer, X, T)
-    _ask_one_piece(seen)
+    _ask_one_piece(layer, X, seen)
     _ask_room(layer, X)
     for n in PIECES:
         _ask_pieces(layer, X, n, whole, seen)
@@ -126,28 +141,79 @@ def ask(layer):
     _ask_branches(layer, X)
     _ask_batch(layer)
     for n in (T, *PIECES):
-        _ask_padded(layer, n)
+        _ask_padded(layer, n, T)
+    _ask_long(layer)
+
+
+def _ask_long(layer):
+    """What a window hides, or a buffer that goes round, shows in a text that is longer than it."""
+    X = layer.drawn(97, tokens=LONG)
+    whole = _ask_rows(layer, X)
+    seen = reach(layer, X, LONG)
+    _ask_one_piece(layer, X, seen)
+    for n in LONG_PIECES:
+        _ask_pieces(layer, X, n, whole, seen)
+    _ask_padded(layer, LONG_PIECES[1], LONG)
+
+
+def _ask_rows(layer, X):
+    """The rows of one piece; not a number is told as what it comes from, if that can be found."""
+    try:
+        return layer.fed(X, LONG)
+    except Found as found:
+        if "row 0 of Y holds NaN" in found.seen:
+            for n in range(len(X) - 1, 0, -1):
+                if _reads(layer, X[:n]):
+                    seen = f"one piece of {len(X)}: row 0 holds NaN or infinity; of {n} none does"
+                    raise Found("rows_dropped", seen) from found
+        raise
+
+
+def _reads(layer, X):
+    """Whether a text is read in one piece."""
+    with suppress(Found):
+        layer.fed(X, LONG)
+        return True
+    return False
 
 
 def _ask_state(layer, X, whole):
-    """A new cache must know nothing of another sequence."""
+    """A new cache must know nothing of another sequence, and nothing may be drawn at random."""
     layer.fed(layer.drawn(92), T)
     if moved(whole, layer.fed(X, T)).any():
-        raise Found("stale", "the same sequence, read twice, gives two results (is dropout on?)")
+        name = "dropout" if _draws(layer, X) else "stale"
+        raise Found(name, "the same sequence, read twice, gives two results")
 
 
-def _ask_one_piece(seen):
+def _draws(layer, X):
+    """Whether one step gives other rows to two equal sequences of a batch."""
+    with suppress(Found):
+        one, other = layer.fed(np.stack([X, X]), LONG)
+        return moved(one, other).any()
+    return False
+
+
+def _ask_one_piece(layer, X, seen):
     """In one piece no token may look ahead, and each looks at itself."""
+    label = f"one piece of {len(X)}"
     ahead = [(t, s) for t, s in np.argwhere(seen) if s > t]
     if ahead:
         t, s = max(ahead, key=lambda pair: pair[1] - pair[0])
         name = "one_ahead" if s - t == 1 else "no_mask"
-        raise Found(name, f"one piece of {T}: token {t} looks at token {s}, which comes later")
+        raise Found(name, f"{label}: token {t} looks at token {s}, which comes later")
     if not seen.any():
-        raise Found("", f"one piece of {T}: every row stays, whatever token is changed")
+        raise Found("", f"{label}: every row stays, whatever token is changed")
     if not seen.diagonal().all():
         t = int(np.argmin(seen.diagonal()))
-        raise Found("itself_hidden", f"one piece of {T}: token {t} does not look at itself")
+        name = "rows_dropped" if _of_the_last(layer, X, seen) else "itself_hidden"
+        raise Found(name, f"{label}: token {t} does not look at itself")
+
+
+def _of_the_last(layer, X, seen):
+    """Whether all tokens see the last few alone, which as a piece of their own see themselves."""
+    first = int(np.argmax(seen.diagonal()))
+    last = np.tri(len(X), dtype=bool) & (np.arange(len(X)) >= first)
+    return np.array_equal(seen, last) and reach(layer, X[first:], LONG).diagonal().all()
 
 
 def _ask_room(layer, X):
@@ -184,7 +250,7 @@ def _ask_precision(whole, rows, label):
 
 def _name_of_keys(layer, X, n, seen):
     """Say which keys are wrong in pieces of n, if any are; `seen` is what one piece looks at."""
-    now, keys, place = reach(layer, X, n), np.arange(T), np.arange(T)[:, None]
+    now, keys, place = reach(layer, X, n), np.arange(len(X)), np.arange(len(X))[:, None]
     if np.array_equal(now, seen):
         return
     start = place // n * n  # of the piece that a token is in
@@ -197,9 +263,14 @@ def _name_of_keys(layer, X, n, seen):
         raise Found("no_offset", looks)
     if np.array_equal(now, seen & (keys >= start)):
         raise Found("kept_unused", looks)
-    if not now.diagonal().all():
-        raise Found("itself_hidden", looks)
-    raise Found(_window_or_lost(now, seen), looks)
+    windows = width_of(now), width_of(seen)
+    if None not in windows and T in windows and len(X) == T:  # one may be wider than the text
+        X = layer.drawn(97, tokens=LONG)
+        return _name_of_keys(layer, X, n, reach(layer, X, LONG))
+    name = _name_of_window(now, seen, start[:, 0], n)
+    if name:
+        raise Found(name, looks)
+    raise Found("overwritten" if now.diagonal().all() else "itself_hidden", looks)
 
 
 def _far(layer, X):
@@ -207,26 +278,48 @@ def _far(layer, X):
     return np.triu(reach(layer, X, 3), 2).any()
 
 
-def _window_or_lost(now, seen):
-    """A window that is wider or narrower by one, or else tokens that are gone."""
-    if np.array_equal(seen, np.tri(T, dtype=bool)):
-        return "overwritten"
-    widths = [int(reached.sum(axis=-1).max()) for reached in (now, seen)]
-    bands = all(
-        np.array_equal(reached, np.tri(T, dtype=bool) & ~np.tri(T, k=-width, dtype=bool))
-        for reached, width in zip((now, seen), widths, strict=True)
-    )
-    return "window_off_by_one" if bands and abs(widths[0] - widths[1]) == 1 else "overwritten"
+def band(T, width):
+    """What a window of so many keys shows."""
+    return np.tri(T, dtype=bool) & ~np.tri(T, k=-width, dtype=bool)
+
+
+def width_of(reached):
+    """How many keys a window has, as far as so few tokens tell; None if it is no window."""
+    width = int(reached.sum(axis=-1).max())
+    return width if np.array_equal(reached, band(len(reached), width)) else None
+
+
+def _name_of_window(now, seen, start, n):
+    """Name what is wrong with a window, or with a buffer of its size, if there is one."""
+    T, behind = len(now), start > 0
+    width, other = width_of(seen), width_of(now)
+    if width is None:
+        return None
+    if width == T:  # one piece shows no window
+        other = int(now[-1].sum())
+        same = np.array_equal(now[behind], band(T, other)[behind])
+        return "window_behind_a_cache_alone" if same and other < T else None
+    if other and abs(width - other) == 1 and max(width, other) < T:
+        return "window_off_by_one"
+    if (now & ~seen).any():
+        return "window_forgotten"
+    last = np.minimum(start + n, T)[:, None]  # behind the last token of the piece
+    dropped = seen & (np.arange(T) >= last - width)
+    if np.array_equal(now[behind], dropped[behind]):
+        return "rows_dropped"
+    if other:
+        return "window_shorter"
+    return "ring_mask" if np.array_equal(now[:width], seen[:width]) else None
 
 
 def _name_of_places(layer, X, n, seen):
     """All tokens look where they should: is it their places, or what is kept?"""
-    swapped = X[[1, 0, *range(2, T)]]
+    swapped = X[[1, 0, *range(2, len(X))]]
 
     def moves(pieces):
         return moved(layer.fed(X, pieces)[-1:], layer.fed(swapped, pieces)[-1:]).any()
 
-    if not moves(T):  # the layer knows no order, so places change nothing
+    if not moves(LONG):  # the layer knows no order, so places change nothing
         raise Found("", f"{seen}: what is kept is not what one piece computes")
     if n == 1 and not moves(1):
         raise Found("places_restart", seen)
@@ -237,8 +330,8 @@ def _name_of_places(layer, X, n, seen):
 
 def _in_two(layer, X):
     """The rows of X, the first token read alone and all others in one piece."""
-    label = f"pieces of 1 and {T - 1}"
-    first, cache = layer.stepped(label, X[:1], layer.made(label, T, (), None))
+    label = f"pieces of 1 and {len(X) - 1}"
+    first, cache = layer.stepped(label, X[:1], layer.made(label, len(X), (), None))
     return np.concatenate([first, layer.stepped(label, X[1:], cache)[0]])
 
 
@@ -314,16 +407,16 @@ def _ask_batch(layer):
             raise Found("", f"{label}, a batch of 2: the row of token {t} of sequence {b} differs")
 
 
-def _ask_padded(layer, n):
+def _ask_padded(layer, n, tokens):
     """Padding at the left must change no row of a word."""
-    X, pad = layer.drawn(95, 3), np.array([2, 0, 3])  # unsorted, none equal
+    X, pad = layer.drawn(95, 3, tokens=tokens), np.array([2, 0, 3])  # unsorted, none equal
     rows = layer.fed(X, n, pad=pad)
     for b, left in enumerate(pad):
         words = X[b, left:]
-        wrong = moved(layer.fed(words, T), rows[b, left:])
+        wrong = moved(layer.fed(words, LONG), rows[b, left:])
         if wrong.any():
-            now, right = reach(layer, X, n, pad=pad)[b, left:], reach(layer, words, T)
-            label = "one piece" if n == T else f"pieces of {n}"
+            now, right = reach(layer, X, n, pad=pad)[b, left:], reach(layer, words, LONG)
+            label = "one piece" if n >= tokens else f"pieces of {n}"
             _name_of_padding(now[:, :left], now[:, left:], right, wrong, f"{label}, padded")
 
 
@@ -335,6 +428,9 @@ def _name_of_padding(padding, words, right, wrong, label):
     if not np.array_equal(words, right):
         t = int(np.argmax((words != right).any(axis=-1)))
         looks = f"looks at words {_listed(words[t])}, and without padding at {_listed(right[t])}"
-        raise Found("words_hidden", f"{label}: word {t} {looks}")
+        windowed = width_of(right) not in (None, len(right))
+        other = windowed and width_of(words) is not None
+        name = "window_counts_padding" if other else "words_hidden"
+        raise Found(name, f"{label}: word {t} {looks}")
     t = int(np.argmax(wrong))
     raise Found("places_count_padding", f"{label}: word {t} looks at the right words, and differs")

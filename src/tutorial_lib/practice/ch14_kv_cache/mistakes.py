@@ -11,6 +11,7 @@ from tutorial_lib.practice.mistake import Mistake
 from tutorial_lib.practice.wrong import masked
 from tutorial_lib.projection import Params, project_heads
 from tutorial_lib.variants.cache import KVCache
+from tutorial_lib.variants.patterns import window_mask
 
 WINDOW = 3
 
@@ -85,10 +86,47 @@ def _without_offset(cache, T):
     return np.tri(T, cache.length + T, dtype=bool)
 
 
-def _in_window(cache, T):
+def _window(cache, T, width=WINDOW):
+    """A window over all that is kept, padding hidden."""
+    return cache.mask(T) & window_mask(T, cache.length + T, width)
+
+
+def _in_window(*, first=WINDOW, behind=WINDOW):
+    """A window of one width in the first piece, and of another behind a cache; None: no window."""
+
+    def mask(cache, T):
+        width = behind if cache.length else first
+        return cache.mask(T) if width is None else _window(cache, T, width)
+
+    return mask
+
+
+def _dropped_first(cache, T):
+    """The window of the piece's last token, behind which nothing is kept when its first looks."""
     S = cache.length + T
-    width = WINDOW + (cache.length > 0)
-    return cache.mask(T) & ~np.tri(T, S, k=cache.length - width, dtype=bool)
+    last = np.arange(S) >= S - WINDOW
+    return _window(cache, T) & last if cache.length else _window(cache, T)
+
+
+def _counted_from_the_buffer(cache, T):
+    """The keys of a buffer counted from its start, and the queries from that of the text."""
+    S = cache.length + T
+    start = max(0, cache.length - WINDOW + 1)
+    places, keys = cache.length + np.arange(T)[:, None], np.arange(S) - start
+    return _window(cache, T) & (places - keys < WINDOW)
+
+
+def _window_of_places(cache, T):
+    """The queries counted by their places, without padding, and the keys with it."""
+    places, keys = cache.positions(T)[..., None], np.arange(cache.length + T)
+    near = places - keys < WINDOW
+    return cache.mask(T) & (near if cache.pad is None else near[..., None, :, :])
+
+
+def _dropout():
+    """Values that are left out at random, as while a model learns."""
+    rng = np.random.default_rng(0)
+    return lambda cache: (cache.K, cache.V * (rng.random(cache.V.shape) < 0.9) / 0.9)
 
 
 def _most_padding(cache, T):
@@ -186,7 +224,43 @@ _CACHED = (
         "window_off_by_one",
         "the window has one key more, or fewer, behind a cache than in one piece",
         "Count the same way in both: a window of w keys holds the token itself and w - 1 before.",
-        mask=_in_window,
+        mask=_in_window(behind=WINDOW + 1),
+    ),
+    _wrong(
+        "window_forgotten",
+        "the window is forgotten behind a cache: tokens look further back than in one piece",
+        "Hide by the window in every step: window_mask(T, length + T, window).",
+        mask=_in_window(behind=None),
+    ),
+    _wrong(
+        "window_behind_a_cache_alone",
+        "the window holds behind a cache alone: in one piece tokens look further back",
+        "Hide in the first piece too what is too old, or, without a window, keep every row.",
+        mask=_in_window(first=None),
+    ),
+    _wrong(
+        "window_shorter",
+        "behind a cache the window is shorter than in one piece",
+        "Keep a window of w keys whole: w - 1 rows before the first new token.",
+        mask=_in_window(first=WINDOW + 2),
+    ),
+    _wrong(
+        "rows_dropped",
+        "rows are dropped before the whole piece has looked at them",
+        "Look first and drop then: its first token needs the w - 1 rows before it.",
+        mask=_dropped_first,
+    ),
+    _wrong(
+        "ring_mask",
+        "as soon as old rows are dropped, keys of the window are hidden",
+        "Count queries and keys from one start, that of the text or that of the buffer.",
+        mask=_counted_from_the_buffer,
+    ),
+    _wrong(
+        "window_counts_padding",
+        "the window counts padding: it has another width in padded sequences",
+        "Count queries and keys alike, both with the padding or both without.",
+        mask=_window_of_places,
     ),
     _wrong(
         "room_seen",
@@ -214,6 +288,12 @@ _CACHED = (
         "a new cache is not empty: it knows what was read before",
         "Make new room for each sequence; a default argument or a global is made once.",
         **_in_one_room(),
+    ),
+    _wrong(
+        "dropout",
+        "the same tokens give other rows each time: something is drawn at random",
+        "Switch dropout off before you check, and before you generate: model.eval().",
+        kept=_dropout(),
     ),
     _wrong(
         "used_twice",

@@ -129,7 +129,7 @@ def single(params_32):
     return (lambda X, cache: step(X.astype(np.float32), cache)), empty
 
 
-RIGHT = plain, by_lists, *(partial(make, n) for make in (windowed, rolling) for n in (1, 2, 4, 8))
+RIGHT = plain, by_lists, *(partial(make, n) for make in (windowed, rolling) for n in (1, 4, 8))
 
 
 @pytest.mark.parametrize("make", RIGHT)
@@ -145,13 +145,10 @@ NO_WINDOW = 99
 @pytest.mark.parametrize(
     ("first", "behind", "name"),
     [
-        (6, NO_WINDOW, "window_forgotten"),  # 6 of 7 looks like one fewer than all
-        (8, NO_WINDOW, "window_forgotten"),  # wider than the short text
+        (6, NO_WINDOW, "window_forgotten"),  # 6 of 7 look like one fewer than all
         (6, 7, "window_off_by_one"),
-        (7, 6, "window_off_by_one"),
-        (8, 9, "window_off_by_one"),
+        (8, 9, "window_off_by_one"),  # both wider than the short text
         (3, 2, "window_off_by_one"),
-        (NO_WINDOW, 6, "window_behind_a_cache_alone"),
         (NO_WINDOW, 8, "window_behind_a_cache_alone"),
         (8, 5, "window_shorter"),
     ],
@@ -181,18 +178,17 @@ def all_that_is_kept(width, T, rows, length):
     return of_the_window(NO_WINDOW, T, rows, length)
 
 
-@pytest.mark.parametrize("width", [3, 8])
 @pytest.mark.parametrize(
-    ("name", "parts"),
+    ("name", "width", "parts"),
     [
-        ("rows_dropped", {"early": lambda length: True}),
-        ("rows_dropped", {"early": lambda length: length > 0}),
-        ("ring_mask", {"sees": of_its_round}),
-        ("ring_mask", {"sees": from_the_buffer}),
-        ("window_behind_a_cache_alone", {"sees": all_that_is_kept}),
+        ("rows_dropped", 8, {"early": lambda length: True}),
+        ("rows_dropped", 3, {"early": lambda length: length > 0}),
+        ("ring_mask", 8, {"sees": of_its_round}),
+        ("ring_mask", 3, {"sees": from_the_buffer}),
+        ("window_behind_a_cache_alone", 3, {"sees": all_that_is_kept}),
     ],
 )
-def test_what_goes_wrong_where_old_rows_are_dropped_is_named(width, name, parts, params, capsys):
+def test_what_goes_wrong_where_old_rows_are_dropped_is_named(name, width, parts, params, capsys):
     told = said(*rolling(width, params, **parts), capsys)[0]
     assert told == f"✗ cached: {named(PLANTED, name).says}."
 

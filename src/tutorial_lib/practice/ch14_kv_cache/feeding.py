@@ -102,27 +102,29 @@ def moved(one, other):
     return ~(np.abs(one - other).max(axis=-1) <= small)
 
 
-def reach(layer, X, n, *, pad=None):
-    """[..., t, s]: the row of token t moves with token s, read n at a time."""
+def reach(layer, X, n, rows, *, pad=None):
+    """[..., t, s]: the row of token t, known as it is, moves with token s, read n at a time."""
     texts = [X.copy() for _ in range(X.shape[-2] + 1)]
     for s, changed in enumerate(texts[:-1]):
         changed[..., s, :] = layer.drawn(100 + s)[0]
-    rows = _together(layer, texts, n, pad)
-    if rows is None:
-        rows = [layer.fed(text, n, pad=pad) for text in texts]
-    return np.stack([moved(rows[-1], other) for other in rows[:-1]], axis=-1)
+    others = _together(layer, texts, n, rows, pad)
+    if others is None:
+        others = [layer.fed(text, n, pad=pad) for text in texts[:-1]]
+    return np.stack([moved(rows, other) for other in others], axis=-1)
 
 
-def _together(layer, texts, n, pad):
-    """The rows of texts read as one batch, to save time; None where a batch gives other rows."""
+def _together(layer, texts, n, rows, pad):
+    """The rows of changed texts, read as one batch to save time; None if it reads the last wrong.
+
+    The last text is the one whose rows are known.
+    """
     batch = np.stack(texts)
     pads = None if pad is None else np.tile(pad, len(texts))
     with suppress(Found):
-        rows = layer.fed(batch.reshape(-1, *batch.shape[-2:]), n, pad=pads)
-        rows = rows.reshape(*batch.shape[:-1], -1)
-        alone = [layer.fed(texts[i], n, pad=pad) for i in (0, -1)]
-        if not any(moved(one, rows[i]).any() for one, i in zip(alone, (0, -1), strict=True)):
-            return rows
+        found = layer.fed(batch.reshape(-1, *batch.shape[-2:]), n, pad=pads)
+        *others, same = found.reshape(*batch.shape[:-1], -1)
+        if not moved(rows, same).any():
+            return others
     return None
 
 
@@ -131,17 +133,16 @@ def ask(layer):
     X = layer.drawn(91)
     whole = _ask_rows(layer, X)
     _ask_state(layer, X, whole)
-    seen = reach(layer, X, T)
+    seen = reach(layer, X, T, whole)
     _ask_one_piece(layer, X, seen)
-    _ask_room(layer, X)
+    _ask_room(layer, X, whole)
     for n in PIECES:
         _ask_pieces(layer, X, n, whole, seen)
     _ask_two(layer, X, whole)
     _ask_full(layer, X, whole)
-    _ask_branches(layer, X)
+    _ask_branches(layer, X, whole)
     _ask_batch(layer)
-    for n in (T, *PIECES):
-        _ask_padded(layer, n, T)
+    _ask_padded(layer, layer.drawn(95, 3), (T, *PIECES))
     _ask_long(layer)
 
 
@@ -149,11 +150,11 @@ def _ask_long(layer):
     """What a window hides, or a buffer that goes round, shows in a text that is longer than it."""
     X = layer.drawn(97, tokens=LONG)
     whole = _ask_rows(layer, X)
-    seen = reach(layer, X, LONG)
+    seen = reach(layer, X, LONG, whole)
     _ask_one_piece(layer, X, seen)
     for n in LONG_PIECES:
         _ask_pieces(layer, X, n, whole, seen)
-    _ask_padded(layer, LONG_PIECES[1], LONG)
+    _ask_padded(layer, layer.drawn(98, 3, tokens=LONG), LONG_PIECES[1:2])
 
 
 def _ask_rows(layer, X):
@@ -213,15 +214,19 @@ def _of_the_last(layer, X, seen):
     """Whether all tokens see the last few alone, which as a piece of their own see themselves."""
     first = int(np.argmax(seen.diagonal()))
     last = np.tri(len(X), dtype=bool) & (np.arange(len(X)) >= first)
-    return np.array_equal(seen, last) and reach(layer, X[first:], LONG).diagonal().all()
+    if not np.array_equal(seen, last):
+        return False
+    rows = layer.fed(X[first:], LONG)
+    return reach(layer, X[first:], LONG, rows).diagonal().all()
 
 
-def _ask_room(layer, X):
+def _ask_room(layer, X, whole):
     """Room that nothing was written into must get no weight."""
-    for n in (T, 1):
-        tight, wide = layer.fed(X, n), layer.fed(X, n, more=5)
-        if moved(tight, wide).any():
-            raise Found("room_seen", f"room for {T} and for {T + 5} tokens give two results")
+    few = X[:3]
+    for text, n, tight in ((X, T, whole), (few, 1, layer.fed(few, 1))):
+        if moved(tight, layer.fed(text, n, more=5)).any():
+            room = len(text)
+            raise Found("room_seen", f"room for {room} and for {room + 5} tokens give two results")
 
 
 def _ask_pieces(layer, X, n, whole, seen):
@@ -237,7 +242,7 @@ def _ask_pieces(layer, X, n, whole, seen):
         t = int(np.argmax(wrong))
         label = f"pieces of {n}: the row of token {t}"
         _ask_precision(whole, rows, label)
-        _name_of_keys(layer, X, n, seen)
+        _name_of_keys(layer, X, n, rows, seen)
         _name_of_places(layer, X, n, f"{label} begins {_pair(rows[t], whole[t])}")
 
 
@@ -248,9 +253,9 @@ def _ask_precision(whole, rows, label):
         raise Found("", f"{label} differs by rounding in a coarser type; {mend}")
 
 
-def _name_of_keys(layer, X, n, seen):
+def _name_of_keys(layer, X, n, rows, seen):
     """Say which keys are wrong in pieces of n, if any are; `seen` is what one piece looks at."""
-    now, keys, place = reach(layer, X, n), np.arange(len(X)), np.arange(len(X))[:, None]
+    now, keys, place = reach(layer, X, n, rows), np.arange(len(X)), np.arange(len(X))[:, None]
     if np.array_equal(now, seen):
         return
     start = place // n * n  # of the piece that a token is in
@@ -266,7 +271,8 @@ def _name_of_keys(layer, X, n, seen):
     windows = width_of(now), width_of(seen)
     if None not in windows and T in windows and len(X) == T:  # one may be wider than the text
         X = layer.drawn(97, tokens=LONG)
-        return _name_of_keys(layer, X, n, reach(layer, X, LONG))
+        seen = reach(layer, X, LONG, layer.fed(X, LONG))
+        return _name_of_keys(layer, X, n, layer.fed(X, n), seen)
     name = _name_of_window(now, seen, start[:, 0], n)
     if name:
         raise Found(name, looks)
@@ -275,7 +281,7 @@ def _name_of_keys(layer, X, n, seen):
 
 def _far(layer, X):
     """Whether a token of a piece of three looks further ahead than at the next one."""
-    return np.triu(reach(layer, X, 3), 2).any()
+    return np.triu(reach(layer, X, 3, layer.fed(X, 3)), 2).any()
 
 
 def band(T, width):
@@ -376,10 +382,10 @@ def _ask_full(layer, X, whole):
                 raise Found("", f"{seen}; refuse them")
 
 
-def _ask_branches(layer, X):
+def _ask_branches(layer, X, whole):
     """A cache that was continued is refused, or both continuations go on as if alone."""
-    right, other = layer.fed(X, 1)[-1:], layer.drawn(93)[:1]
-    alone = layer.fed(np.concatenate([X[:-2], other]), 1)[-1:]
+    right, other = whole[-1:], layer.drawn(93)[:1]
+    alone = layer.fed(np.concatenate([X[:-2], other]), LONG)[-1:]
     cache = layer.made("two continuations", T + 2, (), None)
     _, old = layer.stepped("two continuations", X[:-2], cache)
     _, new = layer.stepped("two continuations", X[-2:-1], old)
@@ -407,17 +413,20 @@ def _ask_batch(layer):
             raise Found("", f"{label}, a batch of 2: the row of token {t} of sequence {b} differs")
 
 
-def _ask_padded(layer, n, tokens):
+def _ask_padded(layer, X, pieces):
     """Padding at the left must change no row of a word."""
-    X, pad = layer.drawn(95, 3, tokens=tokens), np.array([2, 0, 3])  # unsorted, none equal
-    rows = layer.fed(X, n, pad=pad)
-    for b, left in enumerate(pad):
-        words = X[b, left:]
-        wrong = moved(layer.fed(words, LONG), rows[b, left:])
-        if wrong.any():
-            now, right = reach(layer, X, n, pad=pad)[b, left:], reach(layer, words, LONG)
-            label = "one piece" if n >= tokens else f"pieces of {n}"
-            _name_of_padding(now[:, :left], now[:, left:], right, wrong, f"{label}, padded")
+    pad = np.array([2, 0, 3])  # unsorted, none equal
+    texts = [x[left:] for x, left in zip(X, pad, strict=True)]
+    alone = [layer.fed(words, LONG) for words in texts]
+    for n in pieces:
+        rows = layer.fed(X, n, pad=pad)
+        for b, left in enumerate(pad):
+            wrong = moved(alone[b], rows[b, left:])
+            if wrong.any():
+                now = reach(layer, X, n, rows, pad=pad)[b, left:]
+                right = reach(layer, texts[b], LONG, alone[b])
+                label = "one piece, padded" if n >= X.shape[-2] else f"pieces of {n}, padded"
+                _name_of_padding(now[:, :left], now[:, left:], right, wrong, label)
 
 
 def _name_of_padding(padding, words, right, wrong, label):

@@ -303,3 +303,62 @@ def attend_by_layer(X, layers, sources, mask=None):
         heads = scaled_dot_product_attention(Q, K, V, mask)
         outputs.append(outputs[n] + project_out(concat_heads(heads), params.W_O))
     return outputs[-1]
+
+
+def window_mask(T, S, window):
+    """(T, S): query t is token S - T + t; it sees itself and the window - 1 keys before."""
+    return np.array([[0 <= S - T + t - s < window for s in range(S)] for t in range(T)])
+
+
+def strided_mask(T, stride):
+    """(T, T): query t sees t, t - stride, t - 2 * stride, …"""
+    return np.array([[s in range(t, -1, -stride) for s in range(T)] for t in range(T)])
+
+
+def global_mask(T, tokens):
+    """(T, T): a pair is seen where one of the two is global."""
+    return np.array([[t in tokens or s in tokens for s in range(T)] for t in range(T)])
+
+
+def reach(mask, n_layers):
+    """(T, T): whether token s comes to row t, a step to a row that sees it, or none, a layer."""
+    T = len(mask)
+    reached = np.zeros((T, T), dtype=bool)
+    for s in range(T):
+        rows = {s}
+        for _ in range(n_layers):
+            rows |= {t for t in range(T) if any(mask[t][u] for u in rows)}
+        reached[sorted(rows), s] = True
+    return reached
+
+
+def attention_with_sink(scores, sink, mask=None):
+    """A softmax over the keys that a query sees and its head's sink, whose weight is left out."""
+    mask = np.broadcast_to(True if mask is None else mask, scores.shape)
+    weights = np.zeros(scores.shape)
+    for index in each(scores.shape[:-1]):
+        seen = [s for s in range(scores.shape[-1]) if mask[index][s]]
+        row = [*(float(scores[index][s]) for s in seen), float(sink[index[-2]])]
+        shares = softmax_row(row)[:-1] if seen else []
+        for s, share in zip(seen, shares, strict=True):
+            weights[index][s] = share
+    return weights
+
+
+def gate_heads(heads, X, W_G):
+    """heads (..., H, T, d_v), each number times 1 / (1 + e to the minus its gate)."""
+    gates = project_heads(X, W_G)
+    gated = np.zeros(heads.shape)
+    for index in each(heads.shape):
+        gated[index] = heads[index] / (1 + math.exp(-gates[index]))
+    return gated
+
+
+def choose_keys(scores, k, mask):
+    """(..., T, S): the k keys of a row with the largest scores, of those it sees, earlier first."""
+    mask, chosen = np.broadcast_to(mask, scores.shape), np.zeros(scores.shape, dtype=bool)
+    for index in each(scores.shape[:-1]):
+        seen = [s for s in range(scores.shape[-1]) if mask[index][s]]
+        best = sorted(seen, key=lambda s, row=scores[index]: (-row[s], s))
+        chosen[index][best[:k]] = True
+    return chosen

@@ -1,10 +1,12 @@
 """Layers put together from functions of the variants, each with a cache, and with plain loops.
 
-What `step` does is what chapters 14 to 16 say in pieces: `Grouped` keeps keys that groups share and
-that may be turned or sloped, `Latent` keeps one latent a word and numbers that are turned. A method
-is a place where people go wrong, so that a test can put a mistake there.
+What `step` does is what chapters 14 to 17 say in pieces: `Grouped` keeps keys that groups share and
+that may be turned or sloped, `Patterned` looks at fewer of them, `Latent` keeps one latent a word
+and numbers that are turned. A method is a place where people go wrong, so that a test can put a
+mistake there.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
@@ -12,10 +14,16 @@ from types import SimpleNamespace
 import numpy as np
 
 from tests import oracle
-from tutorial_lib import attention_weights, concat_heads, project_heads
+from tutorial_lib import attention_scores, attention_weights, concat_heads, project_heads
 from tutorial_lib.variants.cache import KVCache
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.latent import LatentParams, absorbed_attention
+from tutorial_lib.variants.patterns import (
+    attention_with_sink,
+    choose_keys,
+    gate_heads,
+    window_mask,
+)
 from tutorial_lib.variants.positions import alibi_scores, alibi_slopes, rope_rates, rotate
 
 B, T, H, D_MODEL, D_K, D_V, RANK, ROOM = 3, 8, 4, 12, 6, 7, 5, 10
@@ -50,8 +58,24 @@ class Layer:
         mask, places = self.mask(cache, T), self.places(cache, T)
         Q, kept = self.project(X, places)
         cache = cache.append(*kept)
-        heads = self.attend(Q, cache, mask)
+        heads = self.finish(self.attend(Q, cache, mask), X)
         return concat_heads(heads) @ self.params.W_O, cache
+
+    def finish(self, heads, X):
+        """What the heads found, as it is."""
+        return heads
+
+    def pattern_alone(self, scores):
+        """What the tokens of one sequence look at, in plain loops."""
+        return oracle.causal_mask(scores.shape[-1])
+
+    def weights_alone(self, scores):
+        """The weights of one sequence, in plain loops."""
+        return oracle.attention_weights(scores, self.pattern_alone(scores))
+
+    def finish_alone(self, heads, X):
+        """What the heads of one sequence found, as it is."""
+        return heads
 
 
 @dataclass(frozen=True)
@@ -98,9 +122,56 @@ class Grouped(Layer):
         scores = oracle.scores(Q, np.stack([K[g] for g in owners]))
         if self.slopes is not None:
             scores = scores + oracle.alibi_bias(T, T, self.slopes)
-        weights = oracle.attention_weights(scores, oracle.causal_mask(T))
-        heads = oracle.mix(weights, np.stack([V[g] for g in owners]))
+        heads = oracle.mix(self.weights_alone(scores), np.stack([V[g] for g in owners]))
+        heads = self.finish_alone(heads, X)
         return oracle.project_out(oracle.concat_heads(heads), p.W_O)
+
+
+@dataclass(frozen=True)
+class Patterned(Grouped):
+    """Heads in groups that look at a window, or at chosen keys of it, with sinks and gates."""
+
+    window: int = ROOM
+    k: int | None = None
+    sink: np.ndarray | None = None
+    W_G: np.ndarray | None = None
+
+    def mask(self, cache, T):
+        """What the next T tokens may look at."""
+        return cache.mask(T) & window_mask(T, cache.length + T, self.window)
+
+    def chosen(self, scores, mask):
+        """The keys that are looked at, of those that may be."""
+        return choose_keys(scores, min(self.k, scores.shape[-1]), mask=mask)
+
+    def weigh(self, scores, mask):
+        """The weights, beside a sink or without."""
+        sink = np.full(H, -np.inf) if self.sink is None else self.sink
+        return attention_with_sink(scores, sink, mask=mask)
+
+    def attend(self, Q, cache, mask):
+        """The heads."""
+        scores = attention_scores(Q, self.own(cache.K))
+        mask = mask if self.k is None else self.chosen(scores, mask)
+        return self.weigh(scores, mask) @ self.own(cache.V)
+
+    def finish(self, heads, X):
+        """The heads behind their gates."""
+        return heads if self.W_G is None else gate_heads(heads, X, self.W_G)
+
+    def pattern_alone(self, scores):
+        """What the tokens of one sequence look at, in plain loops."""
+        T = scores.shape[-1]
+        return oracle.choose_keys(scores, self.k or T, oracle.window_mask(T, T, self.window))
+
+    def weights_alone(self, scores):
+        """The weights of one sequence, in plain loops."""
+        sink = np.full(H, -math.inf) if self.sink is None else self.sink
+        return oracle.attention_with_sink(scores, sink, self.pattern_alone(scores))
+
+    def finish_alone(self, heads, X):
+        """The heads of one sequence behind their gates, in plain loops."""
+        return heads if self.W_G is None else oracle.gate_heads(heads, X, self.W_G)
 
 
 @dataclass(frozen=True)
@@ -148,9 +219,23 @@ class Latent(Layer):
             for A in (Q, K):
                 A[..., -n:] = oracle.rotate(A[..., -n:], np.arange(T), self.rates)
         scores = oracle.scores(Q, K)
-        weights = oracle.attention_weights(scores, oracle.causal_mask(T))
-        heads = oracle.mix(weights, V)
+        heads = oracle.mix(self.weights_alone(scores), V)
         return oracle.project_out(oracle.concat_heads(heads), p.W_O)
+
+
+@dataclass(frozen=True)
+class WindowedLatent(Latent):
+    """One latent a word, absorbed, and a window over what is kept."""
+
+    window: int = 3
+
+    def mask(self, cache, T):
+        """What the next T tokens may look at."""
+        return cache.mask(T) & window_mask(T, cache.length + T, self.window)
+
+    def pattern_alone(self, scores):
+        """What the tokens of one sequence look at, in plain loops."""
+        return oracle.window_mask(*scores.shape[-2:], self.window)
 
 
 @dataclass(frozen=True)
@@ -181,6 +266,11 @@ def grouped(G, places):
     return Grouped(GroupedParams(queries, keys, values, out), **PLACES[places])
 
 
+def patterned(places, **parts):
+    """A layer of two key heads that looks at less."""
+    return Patterned(grouped(2, places).params, **PLACES[places], **parts)
+
+
 def latent(kind, n):
     """A layer that keeps a latent, of which n numbers of each query are turned apart."""
     d_k, wide = D_K + n, RANK + n
@@ -189,13 +279,23 @@ def latent(kind, n):
     W_UK[:, RANK:, D_K:] = np.eye(n)  # the turned numbers are keys as they are
     queries, down = 3 * drawn(1, H, D_MODEL, d_k), drawn(5, D_MODEL, wide)
     params = LatentParams(queries, down, W_UK, W_UV, drawn(4, H * D_V, D_MODEL))
-    return kind(params, RATES[: n // 2] if kind is Latent else RATES)
+    return kind(params, RATES if kind is TurnedLatent else RATES[: n // 2])
 
 
 LAYERS = {f"{G} key heads, {places}": grouped(G, places) for G in GROUPS for places in PLACES}
 LAYERS["latent, absorbed"] = latent(Latent, 0)
 LAYERS["latent, absorbed, turned apart"] = latent(Latent, 4)
 LAYERS["latent, keys made and turned"] = latent(TurnedLatent, 0)
+SINK, W_G = drawn(7, H, 1)[:, 0], 3 * drawn(8, H, D_MODEL, D_V)
+LAYERS |= {
+    "2 key heads, a window": patterned("no places", window=3),
+    "2 key heads, a window, halves turned": patterned("halves turned", window=3),
+    "2 key heads, a sink": patterned("no places", sink=SINK),
+    "2 key heads, gates": patterned("no places", W_G=W_G),
+    "2 key heads, chosen keys": patterned("no places", k=2),
+    "2 key heads, all of it": patterned("halves turned", window=5, k=3, sink=SINK, W_G=W_G),
+    "latent, absorbed, a window": latent(WindowedLatent, 4),
+}
 X = drawn(6, B, T, D_MODEL) * np.sqrt(T)
 
 

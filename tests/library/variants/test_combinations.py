@@ -30,6 +30,7 @@ from tutorial_lib.practice.ch14_kv_cache.mistakes import MISTAKES as KNOWN
 from tutorial_lib.practice.mistake import named
 from tutorial_lib.variants.grouped import grouped_attention
 from tutorial_lib.variants.latent import absorbed_attention
+from tutorial_lib.variants.patterns import attention_with_sink, gate_heads, window_mask
 from tutorial_lib.variants.positions import rotate
 
 
@@ -124,9 +125,42 @@ def turns_what_it_keeps(layer):
     return turns(layer) and not isinstance(layer, TurnedLatent)
 
 
-def any_layer(layer):
-    """Every layer can make this mistake."""
-    return True
+def windowed(layer):
+    """Whether a layer has a window, and looks at all of its keys."""
+    return getattr(layer, "window", ROOM) < ROOM and not chooses(layer)
+
+
+def chooses(layer):
+    """Whether a layer looks at some keys alone, which refuses a mask that looks ahead."""
+    return getattr(layer, "k", None) is not None
+
+
+def has(part):
+    """Whether a layer has a part."""
+    return lambda layer: getattr(layer, part, None) is not None
+
+
+def looks_back(layer):
+    """Whether a layer looks at every key before."""
+    return not windowed(layer) and not chooses(layer)
+
+
+def in_window(self, kept, T, width):
+    """A window of another width behind a cache."""
+    width = width if kept.length else self.window
+    return kept.mask(T) & window_mask(T, kept.length + T, width)
+
+
+def window_of_places(self, kept, T):
+    """Queries counted by their places, without padding, and keys with it."""
+    near = kept.positions(T)[..., None] - np.arange(kept.length + T) < self.window
+    return kept.mask(T) & (near if kept.pad is None else near[:, None])
+
+
+def chosen_before_the_mask(self, scores, mask):
+    """The best keys of all in a piece, some of which the mask hides then."""
+    ranks = np.argsort(np.argsort(-scores, axis=-1), axis=-1)
+    return (ranks < self.k) & mask
 
 
 # what the check of chapter 14 calls them; it takes what is wrong in every piece alike for a layer
@@ -140,21 +174,28 @@ NAMES = {
     "reserved room seen": "room_seen",
     "positions that restart": "places_restart",
     "positions that count padding from the first step on": "places_count_padding",
+    "window forgotten behind a cache": "window_forgotten",
+    "window wider by one behind a cache": "window_off_by_one",
+    "window that counts padding": "window_counts_padding",
 }
 UNNAMED = "keys turned again at each step", "slopes of the piece"  # no one shift explains them
 # what is done: (method, what stands in its place, which layers can do so)
 MISTAKES = {
-    "mask without offset": ("mask", lambda self, kept, T: causal(kept, T, 0), any_layer),
-    "no mask": ("mask", lambda self, kept, T: causal(kept, T, ROOM), any_layer),
+    "mask without offset": ("mask", lambda self, kept, T: causal(kept, T, 0), looks_back),
+    "no mask": ("mask", lambda self, kept, T: causal(kept, T, ROOM), looks_back),
     "no mask behind a cache": (
         "mask",
         lambda self, kept, T: causal(kept, T, ROOM if kept.length else 0),
-        any_layer,
+        looks_back,
     ),
-    "mask one ahead": ("mask", lambda self, kept, T: causal(kept, T, kept.length + 1), any_layer),
-    "mask one behind": ("mask", lambda self, kept, T: causal(kept, T, kept.length - 1), any_layer),
-    "padding seen": ("mask", lambda self, kept, T: causal_mask(T, kept.length + T), any_layer),
-    "reserved room seen": ("attend", whole_room, lambda layer: isinstance(layer, Grouped)),
+    "mask one ahead": ("mask", lambda self, kept, T: causal(kept, T, kept.length + 1), looks_back),
+    "mask one behind": ("mask", lambda self, kept, T: causal(kept, T, kept.length - 1), looks_back),
+    "padding seen": ("mask", lambda self, kept, T: causal_mask(T, kept.length + T), looks_back),
+    "reserved room seen": (
+        "attend",
+        whole_room,
+        lambda layer: isinstance(layer, Grouped) and looks_back(layer),
+    ),
     "positions that restart": ("places", lambda self, kept, T: np.arange(T), turns_what_it_keeps),
     "positions that count padding from the first step on": (
         "places",
@@ -180,6 +221,30 @@ MISTAKES = {
         "attend",
         slopes_of_the_piece,
         lambda layer: getattr(layer, "slopes", None) is not None,
+    ),
+    "window forgotten behind a cache": (
+        "mask",
+        lambda self, kept, T: in_window(self, kept, T, ROOM),
+        windowed,
+    ),
+    "window wider by one behind a cache": (
+        "mask",
+        lambda self, kept, T: in_window(self, kept, T, self.window + 1),
+        windowed,
+    ),
+    "window that counts padding": ("mask", window_of_places, windowed),
+    "keys chosen before the mask": ("chosen", chosen_before_the_mask, chooses),
+    "a sink in single tokens alone": (
+        "weigh",
+        lambda self, scores, mask: attention_with_sink(
+            scores, np.where(scores.shape[-2] == 1, self.sink, -np.inf), mask=mask
+        ),
+        has("sink"),
+    ),
+    "gates of the piece's first token": (
+        "finish",
+        lambda self, heads, X: gate_heads(heads, X[..., :1, :] + 0 * X, self.W_G),
+        has("W_G"),
     ),
     "absorbed after the turn": ("attend", absorbed, lambda layer: isinstance(layer, TurnedLatent)),
 }

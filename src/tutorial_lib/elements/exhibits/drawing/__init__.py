@@ -1,0 +1,1 @@
+"""A mask that a reader draws, and its reach."""

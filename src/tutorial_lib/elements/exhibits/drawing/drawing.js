@@ -1,0 +1,274 @@
+// Draw a mask and read its reach: after so many layers with this mask, which tokens move which rows.
+
+import { all, define } from "../../shared.js";
+import { Pairs, packed, unpacked } from "../pairs.js";
+
+const MOST = 6;
+
+// The layer after which a token moves a row, for each pair, or 0 if none of so many brings it: a
+// layer passes on what the layers before brought. A row keeps its own token, as a residual does.
+const arrivals = (mask, layers) => {
+  const step = mask.map((row, t) => row.map((open, s) => Number(open || t == s)));
+  const first = structuredClone(step);
+  for (let layer = 2; layer <= layers; layer++) {
+    const before = structuredClone(first);
+    const brought = (t, s) => before[t].some((there, u) => there && step[u][s]);
+    first.forEach((row, t) => row.forEach((there, s) => {
+      if (!there && brought(t, s)) row[s] = layer;
+    }));
+  }
+  return first;
+};
+
+const counted = (mask) => mask.flat().filter(Boolean).length;
+const ahead = (mask) => mask.flatMap((row, t) => row.filter((open, s) => open && s > t)).length;
+const many = (count, name) => `${count} ${name}${count == 1 ? "" : "s"}`;
+const listed = (names) =>
+  names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : `${names[0]}`;
+
+// The places of a row that are not 0, those side by side as a range: "0, 12–15".
+const spans = (row) => {
+  const ends = [];
+  row.forEach((there, s) => {
+    if (there && row[s - 1]) ends.at(-1)[1] = s;
+    else if (there) ends.push([s, s]);
+  });
+  return ends.map(([from, to]) => (from == to ? from : `${from}–${to}`)).join(", ") || "nothing";
+};
+
+class Drawing extends Pairs {
+  constructor(element) {
+    super(element);
+    const { patterns, from } = JSON.parse(element.querySelector("[data-given]").dataset.given);
+    const { length } = this.rows;
+    this.patterns = patterns.map(([key, mask, says]) => ({ key, says, mask: unpacked(mask, length) }));
+    [this.sum, this.alarm] = all(element, ".tl-sum, .tl-alarm");
+    this.slider = element.querySelector("[type=range]");
+    const [, layers, lines] = all(element, "tbody").map((body) => [...body.rows]);
+    Object.assign(this, { layers, lines });
+    const buttons = all(element, "button");
+    [this.causality, this.reset] = buttons.splice(this.patterns.length);
+    this.begins = buttons;
+    this.first = { ...this.begun(from), depth: Number(this.slider.defaultValue) };
+    this.restore(this.first);
+    this.listen();
+  }
+
+  listen() {
+    this.begins.forEach((button, i) => (button.onclick = () => this.start(this.patterns[i])));
+    this.slider.oninput = () => {
+      this.depth = Number(this.slider.value);
+      this.paint();
+      this.say(this.moved());
+      this.changed();
+    };
+    this.causality.onclick = () => this.bar(!this.causal);
+    this.reset.onclick = () => {
+      this.restore(this.first);
+      this.say("The grid is as it was.");
+      this.changed();
+    };
+  }
+
+  // A pattern as a state: it is causal where none of its pairs looks at the future.
+  begun(name) {
+    const { mask } = this.patterns.find(({ key }) => key == name);
+    return { mask, causal: !ahead(mask) };
+  }
+
+  restore(state) {
+    Object.assign(this, state);
+    this.paint();
+  }
+
+  start({ key, says }) {
+    this.restore(this.begun(key));
+    this.say(`${says}: ${this.counts()}.`);
+    this.changed();
+  }
+
+  bar(causal) {
+    const count = ahead(this.mask);
+    const words = ["No drawn pair looks at the future.", "One drawn pair looks at the future"];
+    const which = words[count] ?? `${count} drawn pairs look at the future`;
+    const end = causal ? "kept out" : "open again";
+    this.causal = causal;
+    this.paint();
+    this.say(`${which}${count ? `: ${end}.` : ""} ${this.moved()}`);
+    this.changed();
+  }
+
+  barred([t, s]) {
+    const words = `Key ${s} comes after query ${t}, and causal keeps the future out.`;
+    return this.causal && s > t ? `${words} Nothing has changed.` : "";
+  }
+
+  redrawn(places, to) {
+    this.paint();
+    const [t, s] = places.at(-1) || [];
+    const future = to && s > t ? ", which is in its future" : "";
+    const verb = to ? "may look" : "may no longer look";
+    const which = `Query ${t} ${verb} at key ${s}${future}`;
+    const none = this.seen[t]?.some(Boolean) === false ? ` Row ${t} sees nothing now.` : "";
+    const told = `${which}: ${this.counts()}.${none} ${this.moved()}`;
+    this.say(places.length ? told : "The stroke became a scroll, and is taken back.");
+    this.changed();
+  }
+
+  paint() {
+    const { mask, causal, depth } = this;
+    this.seen = mask.map((row, t) => row.map((open, s) => Number(open && !(causal && s > t))));
+    this.came = arrivals(this.seen, depth);
+    this.rows.forEach((row, t) => row.forEach((cell, s) => this.write(cell, t, s)));
+    this.begins.forEach((button, i) => {
+      button.ariaPressed = packed(this.patterns[i].mask) == packed(this.seen);
+    });
+    this.causality.ariaPressed = causal;
+    this.slider.value = depth;
+    this.slider.ariaValueText = many(depth, "layer");
+    this.slider.previousElementSibling.textContent = many(depth, "layer");
+    this.tabulate();
+    this.trace();
+    this.renew();
+  }
+
+  // Write a cell, where it has changed.
+  write(cell, t, s) {
+    const [open, late, out] = [this.seen[t][s], this.came[t][s], this.causal && s > t];
+    const look = [open, late, out].join();
+    if (cell.look == look) return;
+    cell.look = look;
+    cell.textContent = late || "";
+    cell.toggleAttribute("data-on", Boolean(open));
+    cell.toggleAttribute("data-out", out);
+    if (late && !open) cell.dataset.late = late;
+    else delete cell.dataset.late;
+    const arrives = late ? `hidden, but layer ${late} brings it` : "hidden";
+    const state = open ? "may look" : out ? "kept out by causal" : arrives;
+    const own = t == s && !open ? "hidden, but the row keeps its own token" : state;
+    cell.ariaLabel = `query ${t}, key ${s}: ${own}`;
+  }
+
+  // So many pairs, of how many there could be.
+  counts(mask = this.seen) {
+    const { length } = this.rows;
+    const all = this.causal ? (length * (length + 1)) / 2 : length ** 2;
+    return `${counted(mask)} of ${all} pairs`;
+  }
+
+  // How far the last row reaches.
+  moved() {
+    const last = this.came.at(-1);
+    const first = last[0] ? "also by token 0" : "not by token 0";
+    const row = last.length - 1;
+    const words = `row ${row} is moved by ${counted([last])} of ${last.length} tokens`;
+    return `After ${many(this.depth, "layer")} ${words}, ${first}.`;
+  }
+
+  tabulate() {
+    const { seen, came, depth } = this;
+    const { length } = came;
+    const share = (100 * counted(seen)) / parseInt(this.counts().split(" of ")[1]);
+    this.sum.textContent = `${this.counts()} may be looked at: ${share.toFixed(1)} %.`;
+    const blind = [...seen.keys()].filter((t) => !seen[t].some(Boolean));
+    const who = blind.length > 1 ? `Rows ${listed(blind)} see` : `Row ${blind[0]} sees`;
+    const sight = blind.length ? `${who} nothing.` : "Every row sees something.";
+    const future = ahead(seen);
+    const looks = future == 1 ? "1 pair looks" : `${future || "No"} pairs look`;
+    this.alarm.textContent = `${sight} ${looks} at the future.`;
+    this.layers.forEach((row, i) => {
+      const by = came.map((line) => line.map((late) => late && late <= i + 1));
+      const texts = [`${counted(by.slice(-1))} of ${length}`, this.counts(by)];
+      texts.forEach((text, j) => (row.cells[j + 1].textContent = i < depth ? text : "–"));
+    });
+    this.lines.forEach((row, t) => {
+      const texts = [spans(seen[t]), `${spans(came[t])} (${counted([came[t]])})`];
+      texts.forEach((text, j) => (row.cells[j + 1].textContent = text));
+    });
+    const title = this.lines[0].closest("table").tHead.rows[0].cells[2];
+    title.textContent = `moved, after ${many(depth, "layer")}, by`;
+  }
+
+  // The way of a token to a row: each looks at the one before.
+  way(t, s) {
+    const late = this.came[t][s];
+    if (late < 2) return t == s ? [s] : [s, t];
+    const next = this.seen.findIndex((row, u) => row[s] && this.came[t][u] == late - 1);
+    return [s, ...this.way(t, next)];
+  }
+
+  // Mark the pairs by which a token comes to a row that may not look at it.
+  trace() {
+    all(this.element, "[data-hop]").forEach((cell) => cell.removeAttribute("data-hop"));
+    const [t, s] = this.chosen ? this.at(this.chosen) : [];
+    if (!(this.came[t]?.[s] > 1)) return;
+    const way = this.way(t, s);
+    way.slice(1).forEach((u, i) => this.rows[u][way[i]].toggleAttribute("data-hop", true));
+  }
+
+  choose(cell) {
+    this.chosen = cell;
+    this.trace();
+    const [t, s] = this.at(cell);
+    const late = this.came[t][s];
+    const not = `Query ${t} may not look at key ${s}`;
+    if (this.seen[t][s]) this.say(`Query ${t} may look at key ${s}.`);
+    else if (this.barred([t, s])) this.say(`${not}: it comes later, and causal keeps it out.`);
+    else if (t == s) this.say(`${not}, its own; but the row keeps its own token.`);
+    else if (late) this.say(`${not}, but layer ${late} brings it: ${this.way(t, s).join(" → ")}.`);
+    else this.say(`${not}, and ${many(this.depth, "layer")} do not bring it.`);
+  }
+
+  // The pattern that is drawn, if it is one.
+  named() {
+    return this.patterns.find(({ mask }) => packed(mask) == packed(this.mask))?.key;
+  }
+
+  entries() {
+    const name = this.named();
+    const drawn = name ? ["from", name] : ["mask", packed(this.mask)];
+    const same = packed(this.mask) == packed(this.first.mask);
+    return [
+      ...(same ? [] : [drawn]),
+      ...(this.causal == !ahead(this.mask) ? [] : [["causal", this.causal ? "yes" : "no"]]),
+      ...(this.depth == this.first.depth ? [] : [["layers", this.depth]]),
+    ];
+  }
+
+  // What is wrong with an entry of a state, if anything.
+  strange(key, text) {
+    const names = this.patterns.map((pattern) => pattern.key);
+    const { length } = packed(this.mask);
+    const forms = {
+      from: [names.includes(text), `one of ${names.join(", ")}`],
+      mask: [RegExp(`^[0-9a-f]{${length}}$`).test(text), `${length} digits, each 0 to f`],
+      causal: [["yes", "no"].includes(text), "yes or no"],
+      layers: [/^\d$/.test(text) && text > 0 && text <= MOST, `a whole number from 1 to ${MOST}`],
+    };
+    if (!Object.hasOwn(forms, key))
+      return `“${key}” cannot be set; expected one of ${Object.keys(forms).join(", ")}.`;
+    const [fits, expected] = forms[key];
+    return fits ? "" : `${key} is “${text}”; expected ${expected}.`;
+  }
+
+  put(entries) {
+    const given = [...entries];
+    const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
+    if (wrong) return wrong;
+    const { from, mask, causal, layers } = Object.fromEntries(given);
+    if (from && mask) return "it has both from and mask; expected one of the two.";
+    const next = from ? this.begun(from) : { ...this.first };
+    if (mask) next.mask = unpacked(mask, this.rows.length);
+    next.causal = causal ? causal == "yes" : !ahead(next.mask);
+    this.restore({ ...this.first, ...next, depth: Number(layers ?? this.first.depth) });
+  }
+
+  greet() {
+    this.say(`The mask of the link is here: ${this.counts()}. ${this.moved()}`);
+  }
+}
+
+define("tl-drawing", (element) => {
+  const drawing = new Drawing(element);
+  drawing.offer(drawing.reset.parentNode, "Link to this mask");
+});

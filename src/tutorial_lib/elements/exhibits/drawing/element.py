@@ -1,0 +1,167 @@
+"""Draw a mask and read its reach: the pairs that go, and what layers of them still bring."""
+
+import json
+from html import escape
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
+from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.variants.patterns import (
+    global_mask,
+    random_mask,
+    reach,
+    strided_mask,
+    window_mask,
+)
+
+_TOKENS, _LAYERS = 16, 6
+_BEGINS, _DEPTH = "window", 1
+_QUESTION = (
+    "With a window of 4: after how many layers can token 0 move row 15? "
+    "Commit to a number, then move the slider."
+)
+_LEGEND = (
+    "A full cell is a pair that may be looked at. Press it, or draw across many, to change it; with "
+    "a finger begin sideways. Arrow keys move, the space bar switches. A digit is the layer after "
+    "which the key's token moves the query's row; a row keeps its own token, as a residual does. "
+    "Choose a pair that is not full, and the way there lights up."
+)
+
+
+def mask_drawing():
+    """Show a mask on 16 tokens to draw on, and which tokens move which rows after some layers.
+
+    Introduced in chapter 17. It begins from one of four published patterns, or from all pairs.
+    """
+    patterns = _patterns()
+    given = {
+        "patterns": [[key, packed(mask), says] for key, (_, mask, says) in patterns.items()],
+        "from": _BEGINS,
+    }
+    mask = patterns[_BEGINS][1]
+    body = [
+        ask(_QUESTION),
+        button_row([name for name, *_ in patterns.values()]),
+        f'<div class="tl-draw" data-given="{escape(json.dumps(given, separators=(",", ":")))}">',
+        pair_grid(_cells(mask)),
+        f"<div>{_slider()}\n{_sums(mask)}\n{_layers(mask)}</div></div>",
+        button_row(["Causal", "Reset"]),
+        f'<p class="tl-legend">{_LEGEND}</p>',
+        _numbers(mask),
+    ]
+    text = "\n".join(f"   {_says_reach(mask, n)}" for n in range(1, _LAYERS + 1))
+    name = patterns[_BEGINS][0].lower()
+    return Element(
+        wrap("drawing", "tl-drawing", "Draw a mask", body),
+        f"Mask on {_TOKENS} tokens, {name}: {_pairs(mask)}\n{text}",
+    )
+
+
+def _patterns():
+    """Return of each pattern its name, its mask and what is said of it, by its word in a link."""
+    T = _TOKENS
+    near, wide = (window_mask(T, T, n) for n in (2, 3))
+    drawn = random_mask(np.random.default_rng(0), T, 2)
+    return {
+        "window": (
+            "Window of 4",
+            window_mask(T, T, 4),
+            "The last 4 keys, itself included, as in layers of Mistral 7B and gpt-oss",
+        ),
+        "strided": (
+            "Strided",
+            window_mask(T, T, 4) | strided_mask(T, 4),
+            "The last 4 keys and every 4th before, as in the Sparse Transformer",
+        ),
+        "longformer": (
+            "Longformer",
+            wide | wide.T | global_mask(T, [0]),
+            "Two keys on each side, and token 0 global: it looks at all, and all look at it",
+        ),
+        "bigbird": (
+            "BigBird",
+            near | near.T | global_mask(T, [0, 1]) | drawn,
+            "One key on each side, tokens 0 and 1 global, and two random keys a row",
+        ),
+        "all": ("Causal, all", causal_mask(T), "Each query looks at itself and all before"),
+    }
+
+
+def _cells(mask):
+    arrives = reach(mask, _DEPTH)
+    return [
+        [_cell(mask[t, s], arrives[t, s], s > t) for s in range(_TOKENS)] for t in range(_TOKENS)
+    ]
+
+
+def _cell(open_, arrives, out):
+    given = "data-on" if open_ else "data-out" * out
+    return given, "1" if arrives else ""
+
+
+def _pairs(mask):
+    """Count pairs of a causal mask."""
+    return f"{np.count_nonzero(mask)} of {np.count_nonzero(causal_mask(_TOKENS))} pairs"
+
+
+def _sums(mask):
+    share = 100 * np.count_nonzero(mask) / np.count_nonzero(causal_mask(_TOKENS))
+    words = "Every row sees something. No pairs look at the future."
+    return (
+        f'<p class="tl-sum">{_pairs(mask)} may be looked at: {share:.1f} %.</p>'
+        f'<p class="tl-alarm">{words}</p>'
+    )
+
+
+def _slider():
+    control = (
+        f'<input type="range" aria-label="layers" min="1" max="{_LAYERS}" value="{_DEPTH}" {KEYS}>'
+    )
+    return f'<div class="tl-lists tl-depth" {HIDDEN}><span>1 layer</span>{control}</div>'
+
+
+def _moved(mask, n_layers):
+    """Count the tokens that move the last row, and the pairs that are connected."""
+    arrives = reach(mask, n_layers)
+    return f"{np.count_nonzero(arrives[-1])} of {_TOKENS}", _pairs(arrives)
+
+
+def _says_reach(mask, n_layers):
+    layers = f"{n_layers} layer" + "s" * (n_layers > 1)
+    return f"after {layers} row {_TOKENS - 1} is moved by {_moved(mask, n_layers)[0]} tokens"
+
+
+def _layers(mask):
+    """Draw what is reached after each number of layers; the script fills it as the reader asks."""
+    shown = [_moved(mask, n) if n <= _DEPTH else ("–", "–") for n in range(1, _LAYERS + 1)]
+    rows = [(n, *texts) for n, texts in enumerate(shown, start=1)]
+    return _table(("layers", f"tokens that move row {_TOKENS - 1}", "connected"), rows)
+
+
+def _numbers(mask):
+    arrives = reach(mask, _DEPTH)
+    rows = [
+        (t, _spans(mask[t]), f"{_spans(arrives[t])} ({np.count_nonzero(arrives[t])})")
+        for t in range(_TOKENS)
+    ]
+    table = _table(("row", "may look at", "moved, after 1 layer, by"), rows)
+    summary = "<summary>The same numbers as a table</summary>"
+    return f'<details class="tl-numbers">{summary}\n{table}</details>'
+
+
+def _spans(row):
+    """Write the places of a row that has no gap as a range: 12–15."""
+    places = np.flatnonzero(row)
+    ends = dict.fromkeys((int(places[0]), int(places[-1])))
+    return "–".join(map(str, ends))
+
+
+def _table(names, rows):
+    cells = [
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
+        for first, *rest in rows
+    ]
+    return TABLE.format(headings(*names), "\n".join(cells))

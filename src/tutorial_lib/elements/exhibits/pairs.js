@@ -1,0 +1,96 @@
+// A grid of pairs, query down and key across, in which a reader draws a mask: by a click, by a
+// stroke of the pointer, by keys.
+
+import { all } from "../shared.js";
+import { Exhibit } from "./exhibit.js";
+
+// A mask is rows of 0 and 1. A link writes each row as digits of base 16, the first key foremost.
+const digitsOf = (keys) => Math.ceil(keys / 4);
+export const packed = (mask) =>
+  mask
+    .map((row) => parseInt(row.join(""), 2).toString(16).padStart(digitsOf(row.length), "0"))
+    .join("");
+export const unpacked = (text, keys) =>
+  text
+    .match(RegExp(`.{${digitsOf(keys)}}`, "g"))
+    .map((row) => [...parseInt(row, 16).toString(2).padStart(keys, "0")].map(Number));
+
+// The pairs on the straight line from one to another, both ends with it.
+const straight = ([t, s], [u, v]) => {
+  const steps = Math.max(Math.abs(u - t), Math.abs(v - s), 1);
+  const on = (from, to, i) => Math.round(from + ((to - from) * i) / steps);
+  return Array.from({ length: steps + 1 }, (_, i) => [on(t, u, i), on(s, v, i)]);
+};
+
+// An exhibit with such a grid. Each kind gives `redrawn`, and, if some pairs are not free, `barred`.
+export class Pairs extends Exhibit {
+  constructor(element) {
+    super(element);
+    const table = element.querySelector(".tl-pairs");
+    table.role = "grid";
+    this.rows = [...table.tBodies[0].rows].map((row) => all(row, "td"));
+    this.serve(this.rows);
+    table.onpointerdown = (event) => this.begin(event);
+    table.onpointermove = (event) => this.paintOn(event);
+    table.onpointercancel = () => this.give();
+    table.onclick = ({ target }) => this.click(target.closest("td"));
+  }
+
+  // Why a pair cannot be drawn, if it cannot; and what is shown and said of pairs that were.
+  barred() {}
+  redrawn() {}
+
+  at(cell) {
+    const { t, j } = this.spots.get(cell);
+    return [t, j];
+  }
+
+  enter(cell) {
+    const [t, s] = this.at(cell);
+    this.draw([[t, s]], 1 - this.mask[t][s]);
+  }
+
+  // Open or close pairs, those that are free.
+  draw(places, to) {
+    const free = places.filter((place) => !this.barred(place));
+    if (!free.length) return this.say(this.barred(places.at(-1)));
+    this.mask = structuredClone(this.mask);
+    free.forEach(([t, s]) => (this.mask[t][s] = to));
+    this.redrawn(free, to);
+  }
+
+  // A pointer that stays in one cell clicks it; one that leaves it paints, from there on.
+  begin({ target, button }) {
+    const cell = target.closest("td");
+    this.stroke = undefined;
+    if (button || !this.spots.has(cell)) return;
+    const [t, s] = this.at(cell);
+    this.stroke = { last: cell, to: 1 - this.mask[t][s] };
+  }
+
+  paintOn({ clientX, clientY, buttons }) {
+    if (!buttons || !this.stroke) return;
+    const cell = document.elementFromPoint(clientX, clientY)?.closest("td");
+    const { last, to, before = this.mask } = this.stroke;
+    if (cell == last || !this.spots.has(cell)) return;
+    this.stroke = { last: cell, to, before };
+    this.draw(straight(this.at(last), this.at(cell)), to);
+  }
+
+  // The browser took the pointer to scroll: what it painted was not meant.
+  give() {
+    const before = this.stroke?.before;
+    this.stroke = undefined;
+    if (!before) return;
+    this.mask = before;
+    this.redrawn([]);
+  }
+
+  click(cell) {
+    const painted = this.stroke?.before;
+    this.stroke = undefined;
+    if (painted || !this.spots.has(cell)) return;
+    cell.focus();
+    this.enter(cell);
+  }
+}

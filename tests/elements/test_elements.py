@@ -33,6 +33,7 @@ LIMITS = {
     "map": 22_500,
     "playground": 23_800,
     "clock": 14_800,
+    "drawing": 17_000,
 }
 STYLE_LIMITS = {
     "parsons": 4100,
@@ -42,6 +43,7 @@ STYLE_LIMITS = {
     "map": 8800,
     "playground": 13_200,
     "clock": 6900,
+    "drawing": 6900,
 }
 VOID = {"input", "br", "img"}
 

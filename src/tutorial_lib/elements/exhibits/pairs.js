@@ -4,12 +4,15 @@
 import { all } from "../shared.js";
 import { Exhibit } from "./exhibit.js";
 
-// A mask is rows of 0 and 1. A link writes each row as digits of base 16, the first key foremost.
 const digitsOf = (keys) => Math.ceil(keys / 4);
+
+// A mask is rows of 0 and 1. A link writes each row as digits of base 16, the first key foremost.
 export const packed = (mask) =>
   mask
     .map((row) => parseInt(row.join(""), 2).toString(16).padStart(digitsOf(row.length), "0"))
     .join("");
+
+// The mask that a link has written, of so many keys.
 export const unpacked = (text, keys) =>
   text
     .match(RegExp(`.{${digitsOf(keys)}}`, "g"))
@@ -22,7 +25,8 @@ const straight = ([t, s], [u, v]) => {
   return Array.from({ length: steps + 1 }, (_, i) => [on(t, u, i), on(s, v, i)]);
 };
 
-// An exhibit with such a grid. Each kind gives `redrawn`, and, if some pairs are not free, `barred`.
+// An exhibit with such a grid. Each kind gives `redrawn`; if some pairs are not free, `barred`; and
+// `point`, if it tells of what a mouse is over.
 export class Pairs extends Exhibit {
   constructor(element) {
     super(element);
@@ -31,7 +35,8 @@ export class Pairs extends Exhibit {
     this.rows = [...table.tBodies[0].rows].map((row) => all(row, "td"));
     this.serve(this.rows);
     table.onpointerdown = (event) => this.begin(event);
-    table.onpointermove = (event) => this.paintOn(event);
+    table.onpointermove = (event) => this.move(event);
+    table.onpointerleave = () => this.point();
     table.onpointercancel = () => this.give();
     table.onclick = ({ target }) => this.click(target.closest("td"));
   }
@@ -39,6 +44,7 @@ export class Pairs extends Exhibit {
   // Why a pair cannot be drawn, if it cannot; and what is shown and said of pairs that were.
   barred() {}
   redrawn() {}
+  point() {}
 
   at(cell) {
     const { t, j } = this.spots.get(cell);
@@ -68,9 +74,10 @@ export class Pairs extends Exhibit {
     this.stroke = { last: cell, to: 1 - this.mask[t][s] };
   }
 
-  paintOn({ clientX, clientY, buttons }) {
-    if (!buttons || !this.stroke) return;
+  move({ clientX, clientY, buttons, pointerType }) {
     const cell = document.elementFromPoint(clientX, clientY)?.closest("td");
+    if (pointerType == "mouse" && !buttons) this.point(this.spots.has(cell) ? cell : undefined);
+    if (!buttons || !this.stroke) return;
     const { last, to, before = this.mask } = this.stroke;
     if (cell == last || !this.spots.has(cell)) return;
     this.stroke = { last: cell, to, before };

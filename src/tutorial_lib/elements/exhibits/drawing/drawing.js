@@ -1,4 +1,4 @@
-// Draw a mask and read its reach: after so many layers with this mask, which tokens move which rows.
+// Draw a mask and read its reach: which tokens move which rows, after so many layers with it.
 
 import { all, define } from "../../shared.js";
 import { Pairs, packed, unpacked } from "../pairs.js";
@@ -23,8 +23,8 @@ const arrivals = (mask, layers) => {
 const counted = (mask) => mask.flat().filter(Boolean).length;
 const ahead = (mask) => mask.flatMap((row, t) => row.filter((open, s) => open && s > t)).length;
 const many = (count, name) => `${count} ${name}${count == 1 ? "" : "s"}`;
-const listed = (names) =>
-  names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : `${names[0]}`;
+const gazing = (count) =>
+  count == 1 ? "1 pair looks at the future" : `${count || "No"} pairs look at the future`;
 
 // The places of a row that are not 0, those side by side as a range: "0, 12–15".
 const spans = (row) => {
@@ -41,7 +41,9 @@ class Drawing extends Pairs {
     super(element);
     const { patterns, from } = JSON.parse(element.querySelector("[data-given]").dataset.given);
     const { length } = this.rows;
-    this.patterns = patterns.map(([key, mask, says]) => ({ key, says, mask: unpacked(mask, length) }));
+    this.patterns = patterns.map(([key, digits, says]) => {
+      return { key, mask: unpacked(digits, length), says };
+    });
     [this.sum, this.alarm] = all(element, ".tl-sum, .tl-alarm");
     this.slider = element.querySelector("[type=range]");
     const [, layers, lines] = all(element, "tbody").map((body) => [...body.rows]);
@@ -89,12 +91,10 @@ class Drawing extends Pairs {
 
   bar(causal) {
     const count = ahead(this.mask);
-    const words = ["No drawn pair looks at the future.", "One drawn pair looks at the future"];
-    const which = words[count] ?? `${count} drawn pairs look at the future`;
-    const end = causal ? "kept out" : "open again";
+    const kept = `Causal keeps out ${many(count, "pair")} of the drawing`;
     this.causal = causal;
     this.paint();
-    this.say(`${which}${count ? `: ${end}.` : ""} ${this.moved()}`);
+    this.say(`${causal && count ? kept : gazing(count)}: ${this.counts()}. ${this.moved()}`);
     this.changed();
   }
 
@@ -109,8 +109,10 @@ class Drawing extends Pairs {
     const future = to && s > t ? ", which is in its future" : "";
     const verb = to ? "may look" : "may no longer look";
     const which = `Query ${t} ${verb} at key ${s}${future}`;
-    const none = this.seen[t]?.some(Boolean) === false ? ` Row ${t} sees nothing now.` : "";
-    const told = `${which}: ${this.counts()}.${none} ${this.moved()}`;
+    const blind = this.seen[t]?.some(Boolean) ? "" : ` Row ${t} sees nothing now.`;
+    const late = this.came[t]?.[s];
+    const end = late > 1 ? `Layer ${late} still brings it: ${this.route(t, s)}.` : this.moved();
+    const told = `${which}: ${this.counts()}.${blind} ${end}`;
     this.say(places.length ? told : "The stroke became a scroll, and is taken back.");
     this.changed();
   }
@@ -138,7 +140,7 @@ class Drawing extends Pairs {
     const look = [open, late, out].join();
     if (cell.look == look) return;
     cell.look = look;
-    cell.textContent = late || "";
+    cell.innerHTML = open ? `<b>${late}</b>` : late || "";
     cell.toggleAttribute("data-on", Boolean(open));
     cell.toggleAttribute("data-out", out);
     if (late && !open) cell.dataset.late = late;
@@ -149,11 +151,14 @@ class Drawing extends Pairs {
     cell.ariaLabel = `query ${t}, key ${s}: ${own}`;
   }
 
-  // So many pairs, of how many there could be.
-  counts(mask = this.seen) {
+  // How many pairs there could be, and how many there are.
+  room() {
     const { length } = this.rows;
-    const all = this.causal ? (length * (length + 1)) / 2 : length ** 2;
-    return `${counted(mask)} of ${all} pairs`;
+    return this.causal ? (length * (length + 1)) / 2 : length ** 2;
+  }
+
+  counts() {
+    return `${counted(this.seen)} of ${this.room()} pairs`;
   }
 
   // How far the last row reaches.
@@ -168,17 +173,15 @@ class Drawing extends Pairs {
   tabulate() {
     const { seen, came, depth } = this;
     const { length } = came;
-    const share = (100 * counted(seen)) / parseInt(this.counts().split(" of ")[1]);
+    const share = (100 * counted(seen)) / this.room();
     this.sum.textContent = `${this.counts()} may be looked at: ${share.toFixed(1)} %.`;
-    const blind = [...seen.keys()].filter((t) => !seen[t].some(Boolean));
-    const who = blind.length > 1 ? `Rows ${listed(blind)} see` : `Row ${blind[0]} sees`;
-    const sight = blind.length ? `${who} nothing.` : "Every row sees something.";
-    const future = ahead(seen);
-    const looks = future == 1 ? "1 pair looks" : `${future || "No"} pairs look`;
-    this.alarm.textContent = `${sight} ${looks} at the future.`;
+    const blind = seen.map((row) => !row.some(Boolean));
+    const who = counted([blind]) > 1 ? `Rows ${spans(blind)} see` : `Row ${spans(blind)} sees`;
+    const sight = counted([blind]) ? `${who} nothing.` : "Every row sees something.";
+    this.alarm.textContent = `${sight} ${gazing(ahead(seen))}.`;
     this.layers.forEach((row, i) => {
       const by = came.map((line) => line.map((late) => late && late <= i + 1));
-      const texts = [`${counted(by.slice(-1))} of ${length}`, this.counts(by)];
+      const texts = [`${counted(by.slice(-1))} of ${length}`, `${counted(by)} of ${this.room()}`];
       texts.forEach((text, j) => (row.cells[j + 1].textContent = i < depth ? text : "–"));
     });
     this.lines.forEach((row, t) => {
@@ -197,26 +200,42 @@ class Drawing extends Pairs {
     return [s, ...this.way(t, next)];
   }
 
+  route(t, s) {
+    return this.way(t, s).join(" → ");
+  }
+
   // Mark the pairs by which a token comes to a row that may not look at it.
-  trace() {
-    all(this.element, "[data-hop]").forEach((cell) => cell.removeAttribute("data-hop"));
-    const [t, s] = this.chosen ? this.at(this.chosen) : [];
+  trace(cell = this.chosen) {
+    all(this.element, "[data-hop]").forEach((hop) => hop.removeAttribute("data-hop"));
+    const [t, s] = cell ? this.at(cell) : [];
     if (!(this.came[t]?.[s] > 1)) return;
     const way = this.way(t, s);
     way.slice(1).forEach((u, i) => this.rows[u][way[i]].toggleAttribute("data-hop", true));
   }
 
+  // What is told of a pair.
+  sentence(t, s) {
+    const late = this.came[t][s];
+    const not = `Query ${t} may not look at key ${s}`;
+    if (this.seen[t][s]) return `Query ${t} may look at key ${s}.`;
+    if (this.barred([t, s])) return `${not}: it comes later, and causal keeps it out.`;
+    if (t == s) return `${not}, its own; but the row keeps its own token.`;
+    if (late) return `${not}, but layer ${late} brings it: ${this.route(t, s)}.`;
+    return `${not}, and no path of ${many(this.depth, "layer")} brings it.`;
+  }
+
   choose(cell) {
     this.chosen = cell;
     this.trace();
-    const [t, s] = this.at(cell);
-    const late = this.came[t][s];
-    const not = `Query ${t} may not look at key ${s}`;
-    if (this.seen[t][s]) this.say(`Query ${t} may look at key ${s}.`);
-    else if (this.barred([t, s])) this.say(`${not}: it comes later, and causal keeps it out.`);
-    else if (t == s) this.say(`${not}, its own; but the row keeps its own token.`);
-    else if (late) this.say(`${not}, but layer ${late} brings it: ${this.way(t, s).join(" → ")}.`);
-    else this.say(`${not}, and ${many(this.depth, "layer")} do not bring it.`);
+    this.say(this.sentence(...this.at(cell)));
+  }
+
+  // A mouse over a pair shows it; the question stays until something is pressed.
+  point(cell) {
+    if (cell == this.pointed) return;
+    this.pointed = cell;
+    this.trace(cell);
+    if (cell && this.news.textContent) this.say(this.sentence(...this.at(cell)));
   }
 
   // The pattern that is drawn, if it is one.

@@ -56,7 +56,7 @@ def mask_drawing():
     name = patterns[_BEGINS][0].lower()
     return Element(
         wrap("drawing", "tl-drawing", "Draw a mask", body),
-        f"Mask on {_TOKENS} tokens, {name}: {_pairs(mask)}\n{text}",
+        f"Mask on {_TOKENS} tokens, {name}: {_counted(mask)} pairs\n{text}",
     )
 
 
@@ -86,7 +86,7 @@ def _patterns():
             near | near.T | global_mask(T, [0, 1]) | drawn,
             "One key on each side, tokens 0 and 1 global, and two random keys a row",
         ),
-        "all": ("Causal, all", causal_mask(T), "Each query looks at itself and all before"),
+        "all": ("Full, causal", causal_mask(T), "Each query looks at itself and all before"),
     }
 
 
@@ -98,20 +98,21 @@ def _cells(mask):
 
 
 def _cell(open_, arrives, out):
-    given = "data-on" if open_ else "data-out" * out
-    return given, "1" if arrives else ""
+    if open_:
+        return "data-on", "<b>1</b>"
+    return "data-out" if out else "", "1" if arrives else ""
 
 
-def _pairs(mask):
-    """Count pairs of a causal mask."""
-    return f"{np.count_nonzero(mask)} of {np.count_nonzero(causal_mask(_TOKENS))} pairs"
+def _counted(mask):
+    """Count pairs of a causal mask, of how many there could be."""
+    return f"{np.count_nonzero(mask)} of {np.count_nonzero(causal_mask(_TOKENS))}"
 
 
 def _sums(mask):
     share = 100 * np.count_nonzero(mask) / np.count_nonzero(causal_mask(_TOKENS))
     words = "Every row sees something. No pairs look at the future."
     return (
-        f'<p class="tl-sum">{_pairs(mask)} may be looked at: {share:.1f} %.</p>'
+        f'<p class="tl-sum">{_counted(mask)} pairs may be looked at: {share:.1f} %.</p>'
         f'<p class="tl-alarm">{words}</p>'
     )
 
@@ -126,7 +127,7 @@ def _slider():
 def _moved(mask, n_layers):
     """Count the tokens that move the last row, and the pairs that are connected."""
     arrives = reach(mask, n_layers)
-    return f"{np.count_nonzero(arrives[-1])} of {_TOKENS}", _pairs(arrives)
+    return f"{np.count_nonzero(arrives[-1])} of {_TOKENS}", _counted(arrives)
 
 
 def _says_reach(mask, n_layers):
@@ -138,7 +139,7 @@ def _layers(mask):
     """Draw what is reached after each number of layers; the script fills it as the reader asks."""
     shown = [_moved(mask, n) if n <= _DEPTH else ("–", "–") for n in range(1, _LAYERS + 1)]
     rows = [(n, *texts) for n, texts in enumerate(shown, start=1)]
-    return _table(("layers", f"tokens that move row {_TOKENS - 1}", "connected"), rows)
+    return _table(("layers", f"tokens in row {_TOKENS - 1}", "pairs connected"), rows)
 
 
 def _numbers(mask):

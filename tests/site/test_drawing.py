@@ -1,0 +1,453 @@
+"""The mask to draw on in Chromium: its pairs and its reach are the library's, by any means."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.elements.test_drawing import PATTERNS
+from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
+from tests.site.browsing import long
+from tools.chapters import FOLDER, pages
+from tutorial_lib import causal_mask
+from tutorial_lib.elements.exhibits import mask_drawing
+from tutorial_lib.variants.patterns import reach
+
+T, LAYERS = 16, 6
+BEFORE = causal_mask(T)
+FIRST = {"mask": PATTERNS["window"], "causal": True, "layers": 1}
+# What is shown: of each pair its digit and its marks, and all the numbers beside the grid.
+READ = """(drawing) => {
+  const rows = (table) => [...table.tBodies[0].rows].map((row) => [...row.cells]);
+  const texts = (table) => rows(table).map((row) => row.map((cell) => cell.textContent));
+  const [grid, layers, lines] = drawing.querySelectorAll("table");
+  const cells = rows(grid).map((row) => row.slice(1));
+  const of = (read) => cells.map((row) => row.map(read));
+  const pressed = (button) => button.ariaPressed == "true" ? [button.textContent] : [];
+  return {
+    came: of((cell) => Number(cell.textContent)),
+    open: of((cell) => "on" in cell.dataset),
+    out: of((cell) => "out" in cell.dataset),
+    late: of((cell) => Number(cell.dataset.late ?? 0)),
+    names: of((cell) => cell.ariaLabel),
+    sum: drawing.querySelector(".tl-sum").textContent,
+    alarm: drawing.querySelector(".tl-alarm").textContent,
+    layers: texts(layers),
+    lines: texts(lines),
+    depth: drawing.querySelector("[type=range]").value,
+    pressed: [...drawing.querySelectorAll("button")].flatMap(pressed),
+  };
+}"""
+RECALL = "(drawing, state) => drawing.recall(state)"
+SET = "(hash) => { location.hash = hash; }"
+NAMES = dict(
+    zip(PATTERNS, ["Window of 4", "Strided", "Longformer", "BigBird", "Full, causal"], strict=True)
+)
+
+
+def packed(mask):
+    """Write a mask as 64 digits of base 16, four for each row."""
+    return "".join(f"{int(''.join('01'[one] for one in row), 2):04x}" for row in mask * 1)
+
+
+def state_of(mask, causal, layers):
+    """The state of an address, written from its description and not by the script."""
+    return f"mask={packed(mask)}&causal={'yes' if causal else 'no'}&layers={layers}"
+
+
+def random_states(count):
+    """Masks of few and of many pairs, causal and not, some with rows that see nothing."""
+    rng = np.random.default_rng(17)
+    found = []
+    for i in range(count):
+        mask = rng.random((T, T)) < rng.choice([0.01, 0.05, 0.1, 0.3, 0.9])
+        mask[rng.random(T) < 0.1] = False
+        found.append({"mask": mask, "causal": i % 2 == 0, "layers": int(rng.integers(1, 7))})
+    return found
+
+
+def spans(row):
+    """The places of a row, those side by side as a range."""
+    runs = re.finditer("1+", "".join("01"[one] for one in row * 1))
+    ends = [(run.start(), run.end() - 1) for run in runs]
+    return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in ends) or "nothing"
+
+
+def agrees(drawing, mask, causal, layers):
+    """Compare all that is shown with the library."""
+    shown = drawing.evaluate(READ)
+    seen = mask & BEFORE if causal else mask
+    after = [reach(seen, n) for n in range(1, layers + 1)]
+    came = np.select(after, range(1, layers + 1), 0)
+    np.testing.assert_array_equal(shown["came"], came)
+    np.testing.assert_array_equal(shown["open"], seen)
+    np.testing.assert_array_equal(shown["out"], ~BEFORE & causal)
+    np.testing.assert_array_equal(shown["late"], np.where(seen, 0, came))
+    room = BEFORE.sum() if causal else T * T
+    share = int(1000 * seen.sum() / room + 0.5) / 10  # half a tenth goes up
+    assert shown["sum"] == f"{seen.sum()} of {room} pairs may be looked at: {share:.1f} %."
+    assert shown["alarm"] == alarm(seen)
+    unknown = [["–", "–"]] * (LAYERS - layers)
+    numbers = [[f"{moved[-1].sum()} of {T}", f"{moved.sum()} of {room}"] for moved in after]
+    assert [row[1:] for row in shown["layers"]] == [*numbers, *unknown]
+    lines = [[spans(seen[t]), f"{spans(after[-1][t])} ({after[-1][t].sum()})"] for t in range(T)]
+    assert [row[1:] for row in shown["lines"]] == lines
+    assert shown["depth"] == str(layers)
+    drawn = [name for key, name in NAMES.items() if np.array_equal(PATTERNS[key], seen)]
+    assert shown["pressed"] == drawn + ["Causal"] * causal
+    return shown
+
+
+def alarm(seen):
+    """What is said of rows that see nothing and of pairs in the future."""
+    blind, future = ~seen.any(axis=1), (seen & ~BEFORE).sum()
+    sight = f"Rows {spans(blind)} see nothing." if blind.sum() > 1 else ""
+    sight = sight or (f"Row {spans(blind)} sees nothing." if blind.any() else "")
+    looks = "1 pair looks" if future == 1 else f"{future or 'No'} pairs look"
+    return f"{sight or 'Every row sees something.'} {looks} at the future."
+
+
+def said(drawing):
+    """What is spoken and shown."""
+    return drawing.locator("[aria-live]").text_content()
+
+
+def cell(drawing, t, s):
+    """The cell of a pair."""
+    return drawing.locator(".tl-pairs tbody tr").nth(t).locator("td").nth(s)
+
+
+def middle(drawing, t, s):
+    """Where the middle of a cell is."""
+    box = cell(drawing, t, s).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def switched(mask, *places):
+    """The mask with some pairs turned over."""
+    mask = mask.copy()
+    for place in places:
+        mask[place] ^= True
+    return mask
+
+
+@pytest.fixture
+def drawing(show):
+    """The mask on a page of its own."""
+    return show(mask_drawing().html).locator("tl-drawing")
+
+
+def test_every_digit_and_number_is_the_librarys_in_sixty_random_states(drawing):
+    for state in random_states(60):
+        assert drawing.evaluate(RECALL, state_of(**state)) is True
+        agrees(drawing, **state)
+    assert said(drawing) == ""
+
+
+def test_patterns_are_the_librarys_and_decide_whether_the_future_is_open(drawing):
+    for key, name in NAMES.items():
+        drawing.get_by_role("button", name=name).click()
+        mask = PATTERNS[key]
+        agrees(drawing, mask, causal=key not in ("longformer", "bigbird"), layers=1)
+        assert f": {mask.sum()} of " in said(drawing)
+
+
+def test_question_stands_until_the_first_touch_and_the_slider_answers_it(drawing):
+    question = drawing.get_by_text("after how many layers can token 0 move row 15?")
+    drawing.page.mouse.move(*middle(drawing, 9, 2))
+    assert question.is_visible()
+    assert said(drawing) == ""
+    layers, found = 1, []
+    drawing.get_by_label("layers").focus()
+    while "also by token 0" not in said(drawing):
+        drawing.page.keyboard.press("ArrowRight")
+        layers += 1
+        agrees(drawing, **FIRST | {"layers": layers})
+        found.append(said(drawing))
+    assert not question.is_visible()
+    moved = [reach(FIRST["mask"], n)[15] for n in range(1, LAYERS)]
+    assert layers == 1 + np.argmax([row[0] for row in moved]) == 5
+    assert found[0] == "After 2 layers row 15 is moved by 7 of 16 tokens, not by token 0."
+
+
+def test_click_switches_a_pair_and_a_stroke_paints_all_on_its_way(drawing):
+    cell(drawing, 9, 2).click()
+    mask = switched(FIRST["mask"], (9, 2))
+    agrees(drawing, **FIRST | {"mask": mask})
+    moved = "After 1 layer row 15 is moved by 4 of 16 tokens, not by token 0."
+    assert said(drawing) == f"Query 9 may look at key 2: 59 of 136 pairs. {moved}"
+    mouse = drawing.page.mouse
+    mouse.move(*middle(drawing, 15, 1))
+    mouse.down()
+    mouse.move(*middle(drawing, 12, 4))  # in one leap, and between lie two
+    mouse.move(*middle(drawing, 12, 6))
+    mouse.up()
+    mouse.move(*middle(drawing, 8, 0))
+    mask = switched(mask, (15, 1), (14, 2), (13, 3), (12, 4), (12, 5), (12, 6))
+    agrees(drawing, **FIRST | {"mask": mask})
+    mouse.move(*middle(drawing, 5, 5))
+    mouse.down()
+    mouse.move(*middle(drawing, 5, 0))  # begun on a full pair, a stroke takes away
+    mouse.up()
+    mask[5] = False
+    agrees(drawing, **FIRST | {"mask": mask})
+    assert drawing.get_by_text("Row 5 sees nothing.").is_visible()
+
+
+def test_worked_by_keys_alone_and_a_hidden_pair_shows_its_way(drawing):
+    page = drawing.page
+    for key in ("Tab", "Tab", "Enter", *["Tab"] * 4):
+        page.keyboard.press(key)
+    assert page.evaluate("() => document.activeElement.ariaLabel") == "query 0, key 0: may look"
+    mask = PATTERNS["strided"]
+    for key in ("Tab", "ArrowRight", "Shift+Tab", *["ArrowDown"] * 9, "ArrowRight"):
+        page.keyboard.press(key)
+    agrees(drawing, mask, causal=True, layers=2)
+    assert not mask[9, 0]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    brought = said(drawing)
+    start = "Query 9 may not look at key 3, but layer 2 brings it: 3 → "
+    assert brought.startswith(start)
+    way = [int(stop) for stop in brought.removesuffix(".").split(": ")[1].split(" → ")]
+    assert all(mask[t, s] for s, t in pairwise(way))
+    marked = page.locator("[data-hop]").evaluate_all("(all) => all.map((one) => one.ariaLabel)")
+    assert set(marked) == {f"query {t}, key {s}: may look" for s, t in pairwise(way)}
+    page.keyboard.press("Space")
+    agrees(drawing, switched(mask, (9, 3)), causal=True, layers=2)
+    page.keyboard.press("Enter")
+    agrees(drawing, mask, causal=True, layers=2)
+    assert said(drawing).endswith(f"Layer 2 still brings it: {' → '.join(map(str, way))}.")
+
+
+def test_causal_keeps_the_future_out_and_gives_it_back(drawing):
+    cell(drawing, 3, 9).click()
+    words = "Key 9 comes after query 3, and causal keeps the future out. Nothing has changed."
+    assert said(drawing) == words
+    agrees(drawing, **FIRST)
+    causal = drawing.get_by_role("button", name="Causal", exact=True)
+    causal.click()
+    cell(drawing, 3, 9).click()
+    assert said(drawing).startswith("Query 3 may look at key 9, which is in its future: 59 of 256")
+    mask = switched(FIRST["mask"], (3, 9))
+    agrees(drawing, mask, causal=False, layers=1)
+    causal.click()
+    assert said(drawing).startswith("Causal keeps out 1 pair of the drawing: 58 of 136 pairs.")
+    agrees(drawing, mask, causal=True, layers=1)
+    causal.click()
+    agrees(drawing, mask, causal=False, layers=1)
+    drawing.get_by_role("button", name="Reset").click()
+    assert said(drawing) == "The grid is as it was."
+    agrees(drawing, **FIRST)
+
+
+SWIPE = [("touchStart", 0), *[("touchMove", i / 8) for i in range(1, 9)], ("touchEnd", 1)]
+
+
+def swipe(drawing, start, end):
+    """Draw a finger from one pair to another."""
+    session = drawing.page.context.new_cdp_session(drawing.page)
+    (x1, y1), (x2, y2) = middle(drawing, *start), middle(drawing, *end)
+    for kind, share in SWIPE:
+        point = {"x": x1 + share * (x2 - x1), "y": y1 + share * (y2 - y1)}
+        points = [] if kind == "touchEnd" else [point]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+@pytest.mark.long
+def test_finger_taps_and_paints_sideways_and_scrolls_up_and_down(show):
+    space = '<div style="height: 1200px"></div>'
+    page = show(mask_drawing().html, space, width=390, has_touch=True, is_mobile=True)
+    drawing = page.locator("tl-drawing")
+    cell(drawing, 9, 2).tap()
+    mask = switched(FIRST["mask"], (9, 2))
+    agrees(drawing, **FIRST | {"mask": mask})
+    swipe(drawing, (14, 1), (14, 9))
+    mask[14, 1:10] = True
+    agrees(drawing, **FIRST | {"mask": mask})
+    assert page.evaluate("() => scrollY") == 0
+    swipe(drawing, (15, 3), (2, 3))
+    page.wait_for_function("() => scrollY > 50")
+    agrees(drawing, **FIRST | {"mask": mask})
+    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
+    assert drawing.locator("button, input").evaluate_all(sizes) >= 44
+
+
+def test_link_carries_the_state_and_brings_it_back(drawing):
+    link = drawing.get_by_role("link", name="Link to this mask")
+    assert link.get_attribute("href") == "#drawing=0"
+    drawing.get_by_role("button", name="Longformer").click()
+    assert link.get_attribute("href") == "#drawing=0&from=longformer"
+    drawing.get_by_role("button", name="Causal", exact=True).click()
+    drawing.get_by_label("layers").fill("3")
+    assert link.get_attribute("href") == "#drawing=0&from=longformer&causal=yes&layers=3"
+    cell(drawing, 9, 2).click()
+    mask = switched(PATTERNS["longformer"], (9, 2))
+    address = link.get_attribute("href")
+    assert address == f"#drawing=0&mask={packed(mask)}&causal=yes&layers=3"
+    drawing.get_by_role("button", name="Reset").click()
+    agrees(drawing, **FIRST)
+    drawing.page.evaluate(SET, address)
+    drawing.page.get_by_text("The mask of the link is here: 59 of 136 pairs.").wait_for()
+    agrees(drawing, mask, causal=True, layers=3)
+
+
+LINKS = {
+    "drawing=5": "“5” is no drawing of this page; expected 0.",
+    "drawing=0&from=Mistral": "from is “Mistral”; expected one of window, strided, longformer, "
+    "bigbird, all.",
+    "drawing=0&mask=12": "mask is “12”; expected 64 digits, each 0 to f.",
+    f"drawing=0&mask={'g' * 64}": f"mask is “{'g' * 64}”; expected 64 digits, each 0 to f.",
+    "drawing=0&layers=7": "layers is “7”; expected a whole number from 1 to 6.",
+    "drawing=0&layers=0": "layers is “0”; expected a whole number from 1 to 6.",
+    "drawing=0&causal=1": "causal is “1”; expected yes or no.",
+    "drawing=0&window=4": "“window” cannot be set; expected one of from, mask, causal, layers.",
+    "drawing=0&toString=4": "“toString” cannot be set; expected one of from, mask, causal, layers.",
+    f"drawing=0&from=all&mask={'0' * 64}": "it has both from and mask; expected one of the two.",
+}
+
+
+def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(drawing):
+    cell(drawing, 9, 2).click()
+    for strange, words in LINKS.items():
+        drawing.page.evaluate(SET, f"#{strange}")
+        sentence = f"The link does not fit: {words} Nothing has changed."
+        drawing.page.get_by_text(sentence, exact=True).wait_for()
+        agrees(drawing, **FIRST | {"mask": switched(FIRST["mask"], (9, 2))})
+
+
+@pytest.mark.long
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(drawing):
+    page = drawing.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    drawing.get_by_role("button", name="BigBird").click()
+    told = page.evaluate("() => told")
+    assert told == [{"state": "from=bigbird", "done": 0, "of": 0}]
+    drawing.get_by_role("button", name="Reset").click()
+    words = said(drawing)
+    for nonsense in (None, 7, {}, "layers=9", "mask=Z", "from=all&from=no"):
+        assert drawing.evaluate(RECALL, nonsense) is False
+        agrees(drawing, **FIRST)
+    assert drawing.evaluate(RECALL, told[0]["state"]) is True
+    agrees(drawing, PATTERNS["bigbird"], causal=False, layers=1)
+    assert said(drawing) == words
+    assert len(page.evaluate("() => told")) == 2
+
+
+@pytest.mark.long
+def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, drawing):
+    static = show(mask_drawing().html, java_script_enabled=False).locator("tl-drawing")
+    awake = drawing.evaluate(READ)
+    assert static.locator(":is(button, input):visible").count() == 0
+    for found in (static, drawing):
+        found.locator("summary").click()
+    for selector in (".tl-sum", ".tl-alarm", "table"):
+        texts = [found.locator(selector).all_inner_texts() for found in (static, drawing)]
+        assert texts[0] == texts[1]
+    assert awake["lines"][15] == ["15", "12–15", "12–15 (4)"]
+    look = """(all) => all.map((cell) => {
+      const { backgroundColor, color, width } = getComputedStyle(cell);
+      return [backgroundColor, color, width];
+    })"""
+    cells = [found.locator(".tl-pairs td").evaluate_all(look) for found in (static, drawing)]
+    assert cells[0] == cells[1]
+
+
+LATER = [
+    pytest.param(name, width, marks=pytest.mark.long)
+    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
+]
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
+    page = show(mask_drawing().html, mode=appearance, width=width)
+    drawing = page.locator("tl-drawing")
+    drawing.evaluate(RECALL, "from=strided&causal=no&layers=6")
+    cell(drawing, 9, 3).click()
+    drawing.locator("summary").click()
+    cell(drawing, 10, 3).focus()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    found = Axe().run(page).response["violations"]
+    assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+
+
+INKS = """(all) => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const light = (...paints) => {
+    for (const paint of paints) {
+      canvas.fillStyle = paint;
+      canvas.fillRect(0, 0, 1, 1);
+    }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
+      .map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  };
+  const paper = getComputedStyle(document.body).backgroundColor;
+  return all.map((cell) => {
+    const tint = getComputedStyle(cell).backgroundColor;
+    const ink = getComputedStyle(cell.firstElementChild ?? cell).color;
+    const [most, least] = [light(paper, tint), light(paper, tint, ink)].sort((a, b) => b - a);
+    return (most + 0.05) / (least + 0.05);
+  });
+}"""
+
+
+@pytest.mark.parametrize("appearance", ["light", *long("dark", "dark notebook", "light notebook")])
+def test_every_digit_stands_out_from_its_tint(show, appearance):
+    drawing = show(mask_drawing().html, mode=appearance).locator("tl-drawing")
+    drawing.evaluate(RECALL, "layers=6")
+    cell(drawing, 15, 0).focus()
+    ratios = drawing.locator(".tl-pairs tbody td:not(:empty)").evaluate_all(INKS)
+    assert len(ratios) == reach(FIRST["mask"], 6).sum()
+    assert min(ratios) >= 4.5
+
+
+@pytest.mark.long
+def test_labels_and_cells_are_large_enough_on_a_narrow_screen(show):
+    for width, least in ((320, 15.5), (360, 18)):
+        drawing = show(mask_drawing().html, width=width).locator("tl-drawing")
+        texts = drawing.locator(":is(p, span, b, th, td, button, input, summary):visible")
+        sizes = texts.evaluate_all(
+            "(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))"
+        )
+        assert min(sizes) >= 11
+        assert cell(drawing, 7, 7).bounding_box()["width"] >= least
+        drawing.locator("summary").click()
+        held, whole = drawing.locator(".tl-numbers").evaluate(
+            "(e) => [e.clientWidth, e.scrollWidth]"
+        )
+        assert whole <= held  # nothing scrolls sideways without a sign
+
+
+@pytest.mark.long
+def test_answers_at_once_also_where_every_pair_is_painted(drawing, browser):
+    page = drawing.page
+    with recorded(browser) as events:
+        for key in NAMES:
+            drawing.evaluate(RECALL, f"from={key}&causal=no")
+            drawing.get_by_label("layers").fill("6")
+        page.mouse.move(*middle(drawing, 0, 0))
+        page.mouse.down()
+        for t in range(T):
+            page.mouse.move(*middle(drawing, t, 15 - t % 2 * 15))
+        page.mouse.up()
+        do_references(page)
+    assert largest_task(events) <= BUDGETS["answer"]
+
+
+@pytest.mark.long
+def test_no_link_where_the_address_is_not_the_pages_own(show):
+    page = show('<div class="jp-Notebook">', mask_drawing().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-drawing[data-lm-suppress-shortcuts]").count() == 1
+
+
+def test_the_page_that_shows_the_mask_reckons_it(open_page):
+    [name] = [p.name for p in pages() if "mask_drawing()" in p.path.read_text(encoding="utf-8")]
+    page = open_page(f"{FOLDER}{name}.html#drawing=0&from=bigbird&layers=2")
+    page.get_by_text("The mask of the link is here: ").first.wait_for()
+    agrees(page.locator("tl-drawing"), PATTERNS["bigbird"], causal=False, layers=2)
+    assert page.problems == []

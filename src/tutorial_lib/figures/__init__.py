@@ -6,6 +6,7 @@ from tutorial_lib.figures.figure import Figure, Table
 from tutorial_lib.figures.ink import HEAD_COLOURS
 from tutorial_lib.figures.lines import line_chart
 from tutorial_lib.figures.maps import attention_maps, signed_maps, split_diagram
+from tutorial_lib.figures.masks import mask_panels, mask_svg
 from tutorial_lib.figures.networks import tensor_network
 from tutorial_lib.figures.panels import bar_panels
 from tutorial_lib.figures.planes import planes
@@ -23,6 +24,8 @@ __all__ = [
     "bar_panels",
     "block_diagram",
     "line_chart",
+    "mask_panels",
+    "mask_svg",
     "planes",
     "signed_maps",
     "split_diagram",

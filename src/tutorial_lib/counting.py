@@ -7,12 +7,17 @@ from numbers import Real
 
 from tutorial_lib.errors import ShapeError, require_length
 
-LAYERS = {  # what a kind of layer keeps, and the field of a model that says how much
-    "full": "kv_heads",  # a key and a value of every token
-    "window": "window",  # the same of the newest tokens
-    "latent": "latent",  # a latent of every token, and its keys' turned part
-    "state": "state",  # one table a head, however long the text is
-    "both": "kv_heads",  # nothing: a layer that reads both ways makes all keys anew
+HEADS = ("kv_heads", "d_k", "d_v")
+LAYERS = {  # kind of layer -> the fields of a model that say what it keeps
+    "full": HEADS,  # a key and a value of every token
+    "window": (*HEADS, "window"),  # the same of the newest tokens
+    "latent": ("latent",),  # a latent of every token, and its keys' turned part
+    "state": ("state",),  # one table a head, however long the text is
+    "chosen": ("latent", "chosen"),  # the same, and a short key that the choice is made by
+    "pool": (*HEADS, "window", "pool"),  # a window, and one key for every so many tokens
+    "chosen pool": (*HEADS, "window", "chosen"),  # the same, and short keys for the choice
+    "both": HEADS,  # nothing: a layer that reads both ways makes all keys anew
+    "sparse": (*HEADS, "sparse"),  # nothing, as it reads both ways, some of the pairs
 }
 
 
@@ -134,8 +139,10 @@ def kept_numbers(model):
     Parameters
     ----------
     model : dict, an entry of facts("models") or one with the same fields: `layers`, `pattern`,
-        `kv_heads`, `d_k`, `d_v`, and `window`, `latent` or `state` where its pattern names them;
-        a latent's `rank` and `turned` are kv_lora_rank and qk_rope_head_dim of a configuration
+        and those that LAYERS names for the kinds in it; a latent's `rank` and `turned` are
+        kv_lora_rank and qk_rope_head_dim of a configuration; `first` and `last` are the kinds of
+        layers before and behind the pattern, `shared` how many of the last layers use the keys of
+        earlier ones, `full` the heads of full layers where they differ from the others'
 
     Returns
     -------
@@ -144,26 +151,66 @@ def kept_numbers(model):
     Raises
     ------
     TypeError : lengths that are no whole numbers
-    ValueError : no pattern, a kind of layer that is none of LAYERS, a field that it lacks, or a
-        length below 1
+    ValueError : no pattern, a kind of layer that is none of LAYERS, a field that it lacks, a
+        length below 1, or fewer layers than it names
 
     >>> kept_numbers({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7})
     (66, 0, 0)
     """
-    count = layers_by_kind(model)
-    heads = model["kv_heads"] * (model["d_k"] + model["d_v"])
-    growing, windowed, fixed = count["full"] * heads, count["window"] * heads, 0
-    if "latent" in count:
-        growing += count["latent"] * (model["latent"]["rank"] + model["latent"]["turned"])
-    if "state" in count:
+    own = layer_kinds(model)[: model["layers"] - model.get("shared", 0)]
+    kept = [_kept(model, kind) for kind in own]
+    return tuple(map(sum, zip(*kept, strict=True)))
+
+
+def _kept(model, kind):
+    """Return the same of one layer."""
+    short = model.get("chosen", {}).get("d_k", 0) if "chosen" in kind else 0
+    if kind in ("full", "window", "pool", "chosen pool"):
+        heads = model | (model.get("full", {}) if kind == "full" else {})
+        width = heads["d_k"] + (0 if model.get("keys_are_values") else heads["d_v"])
+        numbers = heads["kv_heads"] * width
+        if "pool" in kind:
+            tokens = model["chosen"]["pool"] if "chosen" in kind else model["pool"]
+            return (numbers + short) // tokens, numbers, 0
+        return (numbers, 0, 0) if kind == "full" else (0, numbers, 0)
+    if kind in ("latent", "chosen"):
+        return model["latent"]["rank"] + model["latent"]["turned"] + short, 0, 0
+    if kind == "state":
         state = model["state"]
         tables = state["heads"] * state["d_k"] * state["d_v"]
-        fixed = count["state"] * (tables + state["channels"] * (state["convolution"] - 1))
-    return growing, windowed, fixed
+        return 0, 0, tables + state["channels"] * (state["convolution"] - 1)
+    return 0, 0, 0
+
+
+def layer_kinds(model):
+    """List the kind of each layer of a model, from the first to the last.
+
+    Introduced in chapter 17.
+
+    Parameters
+    ----------
+    model : dict, as `kept_numbers` reads it
+
+    Returns
+    -------
+    kinds : list of str
+
+    Raises
+    ------
+    TypeError, ValueError : as `kept_numbers`
+
+    >>> model = {"layers": 4, "pattern": ["window", "full"], "last": ["full"], "window": 6}
+    >>> layer_kinds(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})
+    ['window', 'full', 'window', 'full']
+    """
+    require_model(model)
+    first, last = model.get("first", []), model.get("last", [])
+    between = model["layers"] - len(first) - len(last)
+    return [*first, *islice(cycle(model["pattern"]), between), *last]
 
 
 def layers_by_kind(model):
-    """Count the layers of each kind in a model: its pattern, repeated through its layers.
+    """Count the layers of each kind in a model.
 
     Introduced in chapter 14.
 
@@ -183,8 +230,7 @@ def layers_by_kind(model):
     >>> layers_by_kind(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})["window"]
     3
     """
-    require_model(model)
-    return Counter(islice(cycle(model["pattern"]), model["layers"]))
+    return Counter(layer_kinds(model))
 
 
 def model_cache_bytes(model, tokens, *, itemsize=2):
@@ -254,23 +300,34 @@ def require_model(model):
     Raises
     ------
     TypeError : lengths that are no whole numbers
-    ValueError : no pattern, a kind of layer that is none of LAYERS, a field that it lacks, or a
-        length below 1
+    ValueError : no pattern, a kind of layer that is none of LAYERS, a field that it lacks, a
+        length below 1, or fewer layers than it names
     """
     name, pattern = model.get("name", "the model"), model.get("pattern")
-    if not pattern or not set(pattern) <= set(LAYERS):
+    kinds = [*(pattern or []), *model.get("first", []), *model.get("last", [])]
+    if not pattern or not set(kinds) <= set(LAYERS):
         raise ValueError(
-            f"{name} has the pattern {pattern!r}; expected a list of kinds of layers out of "
-            f"{', '.join(LAYERS)}, which is repeated through its layers."
+            f"{name} has the pattern {kinds or pattern!r}; expected a list of kinds of layers out "
+            f"of {', '.join(LAYERS)}, which is repeated through its layers."
         )
-    needed = {"layers", "kv_heads", "d_k", "d_v", *(LAYERS[kind] for kind in pattern)}
+    needed = {"layers", *(field for kind in kinds for field in LAYERS[kind])}
     if missing := sorted(needed - set(model)):
         raise ValueError(
             f"{name} lacks {', '.join(missing)}; its pattern {pattern} needs "
             f"{', '.join(sorted(needed))}. Add what is missing."
         )
-    for field in sorted(needed):
-        lengths = model[field] if isinstance(model[field], dict) else {field: model[field]}
-        for part, length in lengths.items():
-            if part == field or length != 0:  # nothing may be turned, or pass a convolution
-                require_length(f"{part} of {name}", length)
+    for field in sorted(needed | ({"full", "shared"} & set(model))):
+        _require_lengths(name, field, model[field])
+    named = len(kinds) - len(pattern)
+    if max(named + 1, model.get("shared", 0) + 1) > model["layers"]:
+        raise ValueError(
+            f"{name} has {model['layers']} layers; expected more than the {named} that it names "
+            f"before and behind its pattern, and than the {model.get('shared', 0)} without keys."
+        )
+
+
+def _require_lengths(name, field, found):
+    lengths = found if isinstance(found, dict) else {field: found}
+    for part, length in lengths.items():
+        if part == field or length != 0:  # nothing may be turned, or pass a convolution
+            require_length(f"{part} of {name}", length)

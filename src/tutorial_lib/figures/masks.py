@@ -47,19 +47,22 @@ def mask_panels(masks, *, caption, alt=None):
     return Figure(svg, tables, caption, alt or f"Masks, queries down and keys across. {words}")
 
 
-def mask_svg(mask):
+def mask_svg(mask, *, through=None):
     """Draw one mask without words, as wide as the room it is given.
 
     Parameters
     ----------
     mask : (T, S) booleans
+    through : (T, S) booleans, drawn fainter: what is seen through something else, such as a pool
 
     Returns
     -------
     svg : str
     """
     T, S = mask.shape
-    drawn = f'<path d="{_path(mask)}" style="{_stroke(1)}"/>'
+    drawn = f'<path d="{_path(mask)}" style="{_stroke(1)}"/>' if mask.any() else ""
+    if through is not None and (faint := through & ~mask).any():
+        drawn += f'<path d="{_path(faint)}" style="{_stroke(1)};opacity:.45"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {S} {T}">'
         f'<rect width="{S}" height="{T}" style="{_HIDDEN}"/>{drawn}</svg>'

@@ -1,0 +1,373 @@
+"""The page of model cards: a table to compare and to jump, then a card for each entry."""
+
+import math
+import re
+from html import escape
+
+import numpy as np
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+
+from book._ext.models import (
+    TOKENS,
+    arrows,
+    carded,
+    faults,
+    furthest,
+    length_of,
+    masks_of,
+    reached,
+    share,
+    small,
+    steps,
+    writes,
+)
+from book._ext.variants import every_row
+from tools.chapters import FOLDER, pages
+from tutorial_lib.counting import kept_numbers, layer_kinds, layers_by_kind, model_cache_bytes
+from tutorial_lib.figures.masks import mask_svg
+from tutorial_lib.records import DATA
+
+COMPARED = {1024: "1k", 32_768: "32k", 131_072: "128k"}  # tokens
+TOLD = (1024, 8192, 32_768, 131_072, 1_048_576)
+WIDTH, HEIGHT, LEFT, BELOW = 340, 132, 48, 20  # of a curve, and of the room for its names
+LOG_TOKENS, LOG_BYTES = (8, 20), (6, 12)  # the ends of its axes, as powers of 2 and of 10
+UP = {6: "1 MB", 8: "100 MB", 10: "10 GB", 12: "1 TB"}
+ALONG = {8: "256", 12: "4k", 16: "64k", 20: "1M tokens"}
+UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+class CardError(ValueError):
+    """An entry of the models is out of form; says which, and what is wrong, in one sentence."""
+
+
+def slug(model) -> str:
+    """Return the address of a card on the page."""
+    return re.sub(r"[^a-z0-9]+", "-", model["name"].lower()).strip("-")
+
+
+def checked() -> list:
+    """Return the entries that have a card.
+
+    Raises
+    ------
+    CardError : one of them is out of form
+    """
+    for model in carded():
+        if told := faults(model):
+            raise CardError(f"{model.get('name', 'an entry')} of models.json: {'; '.join(told)}.")
+    return carded()
+
+
+def links(chapters) -> dict[str, str]:
+    """Return the way to each variant, {row of the table: link}."""
+    found = {}
+    for name, (page, (first, *_)) in every_row(chapters).items():
+        anchor = re.search(r"\]\((#[^)]+)\)", first)[1]
+        found[name] = f"../{FOLDER}{page.name}.ipynb{anchor}"
+    return found
+
+
+def arrow_lines(model, ways) -> list[str]:
+    """Return the variants of a model as a list in Markdown, each a link to where it is built.
+
+    Raises
+    ------
+    CardError : a variant that is no row of the table
+    """
+    lines = []
+    for name, words in arrows(model).items():
+        if name not in ways:
+            raise CardError(
+                f"{model['name']} of models.json has the variant {name!r}; expected one of "
+                f"the rows in the Recaps of Part III: {', '.join(ways)}."
+            )
+        lines.append(f"- [{name}]({ways[name]}): {words}")
+    return lines or [
+        "No arrow: the layer of [chapter 06](../notebooks/06_output_projection.ipynb)."
+    ]
+
+
+def table(models) -> str:
+    """Return the table that compares the models, each name the way to its card."""
+    heads = ["model", "year", "arrows", "key heads", *(f"at {name}" for name in COMPARED.values())]
+    cells = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    rows = "\n".join(_row(model) for model in models)
+    return (
+        '<div class="cards-table" tabindex="0" role="region" aria-label="All models">\n'
+        "<table><caption>kB of cache for each token of a text, 16 bits a number</caption>"
+        f"<thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _row(model):
+    cells = [model["year"], ", ".join(steps(model)) or "none", model.get("kv_heads", "none")]
+    cells += [each(model, tokens) for tokens in COMPARED]
+    told = "".join(f"<td>{cell}</td>" for cell in cells)
+    name = f'<a href="#{slug(model)}">{escape(model["name"])}</a>'
+    return f'<tr><th scope="row">{name}</th>{told}</tr>'
+
+
+def each(model, tokens) -> str:
+    """Return the kB that a model keeps for each of so many tokens; a dash where it cannot."""
+    if not writes(model) or tokens > most(model):
+        return "–"
+    return f"{model_cache_bytes(model, tokens) / tokens / 1000:,.1f}"
+
+
+def most(model) -> float:
+    """Return the tokens beyond which a model has learned no place."""
+    positions = model.get("positions", {})
+    return positions["places"] if positions.get("kind") == "learned" else math.inf
+
+
+def head(model) -> str:
+    """Return the first line of a card: its year, layers and heads."""
+    told = [f"{model['year']}", f"{model['layers']} layers", f"d_model {model['d_model']:,}"]
+    if "heads" in model:
+        told.append(f"{model['heads']} heads of {model['d_k']}")
+        if "latent" not in model:
+            told.append(key_heads(model))
+        if model["d_v"] != model["d_k"]:
+            told.append(f"values of {model['d_v']}")
+    if "full" in model:
+        full = model["full"]
+        told.append(f"in full layers heads of {full['d_k']}, {key_heads(full)}")
+    if "state" in model:
+        state = model["state"]
+        told.append(f"states: {state['heads']} tables of {state['d_k']} × {state['d_v']}")
+    return f'<p class="card-head">{" · ".join(told)}</p>'
+
+
+def key_heads(model) -> str:
+    """Return how many key heads there are, in words."""
+    return f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)}"
+
+
+def masks(model) -> str:
+    """Return the mask of every kind of layer, each with its numbers below it."""
+    drawn = "".join(_mask(model, kind, n) for kind, n in layers_by_kind(model).items())
+    return f'<div class="card-masks">{drawn}</div>'
+
+
+def _mask(model, kind, count):
+    mask, through = masks_of(small(model), kind)
+    name, drawn = named(model, kind)
+    alt = f"{name}: {(mask | through).sum()} of {mask.size} cells of the mask are filled"
+    svg = mask_svg(mask, through=through)
+    words = f"<b>{count} × {name}</b>{drawn}<br>{_pairs(model, kind, mask | through)}"
+    return (
+        f'<figure><div class="card-mask" role="img" aria-label="{alt}">{svg}</div>'
+        f"<figcaption>{words}</figcaption></figure>"
+    )
+
+
+def named(model, kind) -> tuple[str, str]:
+    """Return what a kind of layer is called, and how its mask was made small."""
+    shrunk, window = small(model), f"window of {model.get('window', 0):,}"
+    chosen = model.get("chosen", {})
+    if kind == "window":
+        return window, f", drawn as {shrunk['window']}"
+    if kind == "chosen":
+        return f"{chosen['keys']:,} chosen keys", f", drawn as {shrunk['chosen']['keys']}"
+    if kind == "pool":
+        return f"{window}, pools of {model['pool']}", f", drawn as {shrunk['pool']}"
+    if kind == "chosen pool":
+        name = f"{window}, {chosen['keys']} pools of {chosen['pool']}"
+        return name, f", drawn as {shrunk['chosen']['keys']} of {shrunk['chosen']['pool']}"
+    if kind == "sparse":
+        block = model["sparse"]["block"]
+        cell = f", a cell is a block of {block}" if block > 1 else ""
+        return "sparse", cell or f", its window drawn as {shrunk['sparse']['window']}"
+    return {"both": "both ways", "latent": "latent", "state": "state", "full": "full"}[kind], ""
+
+
+def _pairs(model, kind, mask):
+    """Say how many pairs a drawn mask has, and which share of the scores a true layer makes."""
+    if kind == "state":
+        return "no scores: a table holds every earlier token"
+    whole = mask.size if kind in ("both", "sparse") else TOKENS * (TOKENS + 1) // 2
+    drawn = f"{mask.sum()} of {whole} pairs"
+    part = 100 * share(model, kind, length_of(model))
+    return drawn if part == 100 else f"{drawn}; {part:.2g} % at {length_of(model):,} tokens"
+
+
+def curve(model) -> str:
+    """Return the bytes of a text's cache against its tokens, the fixed part filled."""
+    _, windowed, fixed = kept_numbers(model)
+    end = min(LOG_TOKENS[1], math.log2(min(most(model), model.get("context", math.inf))))
+    powers = [LOG_TOKENS[0] + i / 4 for i in range(int(4 * (end - LOG_TOKENS[0])) + 1)]
+    line = " ".join(_point(2**p, model_cache_bytes(model, 2**p)) for p in powers)
+    still = [2 * (windowed * min(2**p, model.get("window", 0)) + fixed) for p in powers]
+    filled = ""
+    if any(still):
+        top = " ".join(_point(2**p, kept) for p, kept in zip(powers, still, strict=True))
+        bottom = f"{_x(2 ** powers[-1])},{_y(1)} {_x(2 ** powers[0])},{_y(1)}"
+        filled = f'<polygon points="{top} {bottom}"/>'
+    tokens, kept = 2 ** powers[-1], model_cache_bytes(model, 2 ** powers[-1])
+    alt = f"Bytes kept against tokens: {size(kept)} at {tokens:,.0f} tokens"
+    return (
+        f'<svg class="card-curve" xmlns="http://www.w3.org/2000/svg" role="img" '
+        f'aria-label="{alt}" viewBox="0 0 {WIDTH} {HEIGHT}">{_axes()}{filled}'
+        f'<polyline points="{line}"/><circle cx="{_x(tokens)}" cy="{_y(kept)}" r="3"/></svg>'
+    )
+
+
+def _axes():
+    across = "".join(f"M{LEFT} {_y(10**p)}H{WIDTH - 4}" for p in UP)
+    names = "".join(
+        f'<text x="{LEFT - 5}" y="{_y(10**p) + 4:g}" text-anchor="end">{name}</text>'
+        for p, name in UP.items()
+    )
+    anchors = dict.fromkeys(ALONG, "middle") | {LOG_TOKENS[1]: "end"}
+    names += "".join(
+        f'<text x="{_x(2**p)}" y="{HEIGHT - 4}" text-anchor="{anchors[p]}">{name}</text>'
+        for p, name in ALONG.items()
+    )
+    return f'<path d="{across}"/>{names}'
+
+
+def _x(tokens):
+    low, high = LOG_TOKENS
+    return round(LEFT + (WIDTH - 4 - LEFT) * (math.log2(tokens) - low) / (high - low), 1)
+
+
+def _y(number):
+    low, high = LOG_BYTES
+    power = min(max(math.log10(number), low), high)
+    return round(8 + (HEIGHT - BELOW - 8) * (high - power) / (high - low), 1)
+
+
+def _point(tokens, number):
+    return f"{_x(tokens)},{_y(max(number, 1))}"
+
+
+def size(number) -> str:
+    """Write a number of bytes with three digits, in units of a thousand."""
+    power = min(int(math.log10(number)) // 3, len(UNITS) - 1)
+    return f"{float(f'{number / 1000**power:.3g}'):,g}\N{NO-BREAK SPACE}{UNITS[power]}"
+
+
+def kept_words(model) -> str:
+    """Say how many bytes are kept of each token, of the newest ones, and once."""
+    growing, windowed, fixed = (2 * number for number in kept_numbers(model))
+    parts = [f"{growing:,} bytes of each token"] * bool(growing)
+    parts += [f"{windowed:,} of each of the last {model.get('window', 0):,}"] * bool(windowed)
+    if fixed:
+        parts.append(f"{size(fixed)} once")
+    return f"Keeps {', '.join(parts)}."
+
+
+def reach_words(model) -> str:
+    """Say how far a row sees through one period of the layers, and through all."""
+    kinds, period = layer_kinds(model), model["pattern"]
+    name = "one layer" if len(period) == 1 else f"one period of {len(period)} layers"
+    first, every = _reach(model, period), _reach(model, kinds)
+    if first == every:
+        return f"Reach: {name}, {first}."
+    drawn = f"{reached(model, period)} of the {TOKENS} drawn"
+    return f"Reach: {name}, {first} ({drawn}); all {len(kinds)} layers, {every}."
+
+
+def _reach(model, kinds):
+    tokens = furthest(model, kinds)
+    if tokens is None:
+        return "the whole text"
+    whole = "the whole text, " if tokens >= length_of(model) else ""
+    return f"{whole}{tokens:,} tokens"
+
+
+def numbers(model) -> str:
+    """Return what a card draws as tables, and where its entry was read."""
+    kinds = "".join(_kind_row(model, kind, n) for kind, n in layers_by_kind(model).items())
+    names = ("layer", "layers", "pairs drawn", f"share of scores at {length_of(model):,}")
+    tables = _table(names, kinds)
+    if writes(model):
+        told = [tokens for tokens in TOLD if tokens <= most(model)]
+        rows = "".join(_bytes_row(model, tokens) for tokens in told)
+        tables += _table(("tokens", "growing", "windows and states", "together"), rows)
+    return (
+        f'<details class="card-numbers"><summary>The numbers, and where they were read</summary>'
+        f"{tables}<p>{_sources(model)}</p></details>"
+    )
+
+
+def _table(names, rows):
+    cells = "".join(f'<th scope="col">{name}</th>' for name in names)
+    return (
+        f'<div class="cards-table" tabindex="0" role="region" aria-label="{names[0]}"><table>'
+        f"<thead><tr>{cells}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _kind_row(model, kind, count):
+    mask = np.logical_or(*masks_of(small(model), kind))
+    part = "none made" if kind == "state" else f"{share(model, kind, length_of(model)):.2%}"
+    cells = f"<td>{count}</td><td>{mask.sum()}</td><td>{part}</td>"
+    return f'<tr><th scope="row">{named(model, kind)[0]}</th>{cells}</tr>'
+
+
+def _bytes_row(model, tokens):
+    growing, together = 2 * kept_numbers(model)[0] * tokens, model_cache_bytes(model, tokens)
+    cells = "".join(f"<td>{n:,}</td>" for n in (growing, together - growing, together))
+    return f'<tr><th scope="row">{tokens:,}</th>{cells}</tr>'
+
+
+def _sources(model):
+    read = " and ".join(_source(model[key]) for key in ("source", "also") if key in model)
+    note = f" {model['note'][0].upper()}{model['note'][1:]}." if "note" in model else ""
+    return f"Read in {read}: {escape(model['source_kind'])}.{escape(note)}"
+
+
+def _source(text):
+    """Return the link to a source: its file in a repository at a commit, or a paper."""
+    if text.startswith("arXiv:"):
+        number, _, place = text.removeprefix("arXiv:").partition(", ")
+        return f'<a href="https://arxiv.org/abs/{number}">arXiv:{number}</a>, {escape(place)}'
+    address, _, place = text.partition(" ")
+    owner, name, _, commit, *path = address.removeprefix("https://github.com/").split("/")
+    where = f" {escape(place)}" if place else ""
+    return f'<a href="{address}">{owner}/{name}, {path[-1]}</a>{where} at {commit[:7]}'
+
+
+class Cards(Directive):
+    """The directive `model-cards`: the table, and a section for each model."""
+
+    def run(self):
+        """Return them; an entry out of form ends the build."""
+        chapters = [page for page in pages() if page.has_variants]
+        env = self.state.document.settings.env
+        for path in (DATA / "facts" / "models.json", *(page.path for page in chapters)):
+            env.note_dependency(str(path))
+        try:
+            models, ways = checked(), links(chapters)
+            cards = [self.card(model, arrow_lines(model, ways)) for model in models]
+        except ValueError as error:
+            raise self.error(str(error)) from None
+        grid = [_raw('<div class="cards">'), *cards, _raw("</div>")]
+        return [_raw(table(models)), *grid]
+
+    def card(self, model, lines):
+        """Return one card as a section, so that it is found, listed and linked as one."""
+        section = nodes.section(ids=[slug(model)], names=[slug(model)])
+        section += nodes.title(model["name"], model["name"])
+        section += _raw(head(model))
+        self.state.nested_parse(StringList(lines, "models.json"), self.content_offset, section)
+        drawn = [masks(model), f'<p class="card-reach">{reach_words(model)}</p>']
+        if writes(model):
+            drawn.append(f'{curve(model)}<p class="card-kept">{kept_words(model)}</p>')
+        else:
+            drawn.append('<p class="card-kept">Reads both ways, and keeps nothing.</p>')
+        section += _raw("".join([*drawn, numbers(model)]))
+        return section
+
+
+def _raw(html):
+    return nodes.raw("", html, format="html")
+
+
+def setup(app):
+    """Add the directive."""
+    app.add_directive("model-cards", Cards)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,311 @@
+"""What the cards of the models say: checked entries, arrows, masks on a few tokens, reach.
+
+An entry of `data/facts/models.json` says what its configuration says. A mask is drawn on 16 tokens
+with smaller windows, from the functions of chapter 17; shares are counted at the true sizes.
+"""
+
+import re
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.counting import LAYERS, kept_numbers, layer_kinds
+from tutorial_lib.records import facts
+from tutorial_lib.variants.patterns import choose_keys, global_mask, reach, window_mask
+
+TOKENS = 16  # of a drawn mask
+LONG = 131_072  # tokens at which a model is looked at whose configuration names no length
+SMALL = {  # the sizes that a drawn mask has instead of the true ones
+    "window": 4,
+    "pool": 4,
+    "chosen": {"keys": 4, "pool": 2},
+    "sparse": {"window": 5},
+}
+POOLS_CHOSEN = 2  # of a drawn mask, where pools are chosen
+STEPS = {  # row of the variants that a card names -> the steps of the map that it changes
+    "No places": ["embed"],
+    "Shared keys (GQA, MQA)": ["project"],
+    "Latent (MLA)": ["project"],
+    "Keys of an earlier layer": ["project"],
+    "RoPE": ["score"],
+    "ALiBi": ["score"],
+    "Window": ["score"],
+    "Sparse patterns": ["score"],
+    "Sink": ["score"],
+    "Chosen keys": ["score"],
+    "Bounded scores (QK-norm, soft cap)": ["score"],
+    "Linear attention": ["score", "mix"],
+    "Delta rule": ["score", "mix"],
+    "Forget gate": ["score", "mix"],
+    "Gate": ["mix"],
+    "Output turned back": ["mix"],
+}
+SOURCE = r"https://github\.com/[^/]+/[^/]+/blob/[0-9a-f]{40}/\S+( \(.+\))?|arXiv:\d{4}\.\d{5}, .+"
+ALWAYS = ("year", "layers", "d_model")
+HEADS = ("heads", "d_k", "d_v", "kv_heads", "heads_times_d_k")
+WORDS = ("name", "source", "licence", "source_kind")
+MAY = ("pattern", "first", "last", "shared", "window", "pool", "keys_are_values", "context")
+MAY += ("parameters", "parameters_sum", "also", "note")
+FIELDS = {  # field that an entry may have -> its parts
+    "latent": {"rank", "turned"},
+    "state": {"heads", "d_k", "d_v", "channels", "convolution"},
+    "chosen": {"keys", "heads", "d_k", "pool"},
+    "sparse": {"window", "globals", "random", "block"},
+    "full": {"kv_heads", "d_k", "d_v"},
+    "positions": {"kind", "places", "base", "turned", "stretched"},
+    "variants": set(STEPS),
+}
+PARTED = ("window", "latent", "state", "chosen", "pool", "sparse", "full")
+POSITIONS = {"learned", "rope", "alibi", "none"}
+
+
+def carded():
+    """Return the entries that have a card: those that say what their layers are, by year."""
+    entries = facts("models")["models"] + facts("models")["further"]
+    return sorted((m for m in entries if "pattern" in m), key=lambda model: model["year"])
+
+
+def faults(model) -> list[str]:
+    """Say what is wrong in an entry of the models, a sentence each."""
+    whole = ALWAYS if set(model.get("pattern", ())) == {"state"} else (*ALWAYS, *HEADS)
+    told = [f"no {field}" for field in (*whole, *WORDS) if field not in model]
+    if told:
+        return told
+    told += [f"unknown {each}" for each in set(model) - {*whole, *WORDS, *MAY, *FIELDS}]
+    for field, parts in FIELDS.items():
+        told += [f"unknown {field}.{part}" for part in set(model.get(field, ())) - parts]
+    told += [f"{name} is no whole number" for name in whole if type(model[name]) is not int]
+    if "heads" in model and model["heads_times_d_k"] != model["heads"] * model["d_k"]:
+        told.append("heads_times_d_k is not what its heads give")
+    if "heads" in model and model["heads"] % model["kv_heads"]:
+        told.append("kv_heads do not share its heads evenly")
+    if model.get("parameters") != eval(model.get("parameters_sum", "None")):
+        told.append("parameters are not their sum")
+    sources = [model["source"], *([model["also"]] if "also" in model else [])]
+    told += [f"{each} names no commit" for each in sources if not re.fullmatch(SOURCE, each)]
+    return told + misfits(model)
+
+
+def misfits(model) -> list[str]:
+    """Say what does not fit between the layers of an entry, its positions and its years."""
+    told = []
+    kinds = {*model.get("pattern", ()), *model.get("first", ()), *model.get("last", ())}
+    if kinds:
+        try:
+            kept_numbers(model)
+        except (TypeError, ValueError) as error:
+            told.append(str(error))
+    used = {field for kind in kinds & set(LAYERS) for field in LAYERS[kind]} | kinds
+    told += [f"{field} without a layer" for field in PARTED if field in model and field not in used]
+    positions = model.get("positions", {"kind": "none"})
+    if positions["kind"] not in POSITIONS:
+        told.append(f"unknown positions {positions['kind']}")
+    if positions.get("turned", 0) > model.get("d_k", 0):
+        told.append("more is turned than a key has")
+    named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
+    if {2000 + int(year) for year in named} - {model["year"]}:
+        told.append("its year is not its paper's")
+    return told
+
+
+def writes(model) -> bool:
+    """Whether a model reads one way, so that it keeps something while it writes on."""
+    return any(kept_numbers(model))
+
+
+def window_words(model) -> str:
+    """Say how long windows are, and in how many of the layers one stands."""
+    kinds = layer_kinds(model)
+    count = sum("window" in LAYERS[kind] for kind in kinds)
+    layers = "every layer" if count == len(kinds) else f"{count} of {len(kinds)} layers"
+    return f"{model['window']:,} keys, in {layers}"
+
+
+def length_of(model) -> int:
+    """Return the length at which a model is looked at: the longest that its configuration names."""
+    positions = model.get("positions", {})
+    stretched = positions.get("stretched", 0) * positions.get("places", 0)
+    return model.get("context") or stretched or LONG
+
+
+def arrows(model) -> dict[str, str]:
+    """Return the variants that a model is made of, {row of the table: a few words}."""
+    found = {}
+    if "latent" in model:
+        latent = model["latent"]
+        found["Latent (MLA)"] = f"{latent['rank']} + {latent['turned']} numbers a token"
+    elif model.get("kv_heads", 0) < model.get("heads", 0):
+        shared = f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)} for {model['heads']}"
+        own = ", and its key is its value" if model.get("keys_are_values") else ""
+        found["Shared keys (GQA, MQA)"] = shared + own
+    if "shared" in model:
+        found["Keys of an earlier layer"] = f"in the last {model['shared']} layers"
+    if "window" in model:
+        found["Window"] = window_words(model)
+    if "sparse" in model:
+        found["Sparse patterns"] = sparsely(model["sparse"])
+    if "chosen" in model:
+        found["Chosen keys"] = choice_words(model["chosen"])
+    found |= placed(model) | model.get("variants", {})
+    return dict(sorted(found.items(), key=lambda item: list(STEPS).index(item[0])))
+
+
+def choice_words(chosen) -> str:
+    """Say how many keys are chosen, of what, and by how many short heads."""
+    what = f"pools of {chosen['pool']} tokens" if "pool" in chosen else "keys"
+    return f"{chosen['keys']:,} {what}, by {chosen['heads']} heads of {chosen['d_k']}"
+
+
+def placed(model) -> dict[str, str]:
+    """Return what a model does with places: nothing here where it adds them in embed."""
+    positions = model["positions"]
+    if positions["kind"] == "none":
+        return {"No places": "nothing is added, nothing turned"}
+    if positions["kind"] == "alibi":
+        return {"ALiBi": "slopes"}
+    if positions["kind"] != "rope":
+        return {}
+    words = []
+    if "base" in positions:
+        words.append(f"base {positions['base']:,}")
+    if "turned" in positions:
+        width = model.get("full", model)["d_k"]
+        words.append(f"{positions['turned']} of {width} turned")
+    if "stretched" in positions:
+        words.append(f"stretched {positions['stretched']} times")
+    return {"RoPE": ", ".join(words) or "the base is not told"}
+
+
+def sparsely(sparse) -> str:
+    """Say what the pattern of an encoder is made of."""
+    unit = "keys" if sparse["block"] == 1 else f"blocks of {sparse['block']}"
+    words = f"a window of {sparse['window']} {unit}, {sparse['globals']} global"
+    return words + (f", {sparse['random']} at random" if sparse["random"] else "")
+
+
+def steps(model) -> list[str]:
+    """Return the steps of the map that a model changes, in the order of the map."""
+    changed = {step for row in arrows(model) for step in STEPS[row]}
+    return [step for step in ("embed", "project", "score", "mix") if step in changed]
+
+
+def small(model) -> dict:
+    """Return a model with the windows, pools and choices of a drawn mask."""
+    given = {field: size for field, size in SMALL.items() if field in model}
+    shrunk = {
+        field: model[field] | size if isinstance(size, dict) else size
+        for field, size in given.items()
+    }
+    if "pool" in model.get("chosen", {}):
+        shrunk["chosen"] |= {"keys": POOLS_CHOSEN}
+    if model.get("sparse", {}).get("block", 1) > 1:  # a cell is a block
+        shrunk["sparse"] = model["sparse"] | {"block": 1}
+    return model | shrunk
+
+
+def masks_of(model, kind, T=TOKENS):
+    """Return which tokens each of T queries scores in a layer of a kind, and what it sees through.
+
+    Where keys are chosen, scores drawn at random choose them. A pool is seen once it is full, a
+    state holds every earlier token: neither scores a token itself.
+
+    Returns
+    -------
+    scored, through : (T, T) booleans
+    """
+    rng, causal = np.random.default_rng(17), causal_mask(T)
+    nothing = np.zeros_like(causal)
+    if kind == "both":
+        return ~nothing, nothing
+    if kind == "sparse":
+        return _sparse(model["sparse"], T, rng), nothing
+    if kind == "chosen":
+        return choose_keys(rng.random((T, T)), model["chosen"]["keys"], mask=causal), nothing
+    if kind == "state":
+        return nothing, causal
+    if "window" not in LAYERS[kind]:
+        return causal, nothing
+    pooled = nothing if kind == "window" else _pooled(model, kind, causal, rng)
+    return window_mask(T, T, model["window"]), pooled
+
+
+def _pooled(model, kind, causal, rng):
+    """Return the tokens of the pools that each query scores: those whose last token is there."""
+    size = model["chosen"]["pool"] if "chosen" in kind else model["pool"]
+    pools = causal[:, size - 1 :: size]  # (T, T // size)
+    if "chosen" in kind:
+        pools = choose_keys(rng.random(pools.shape), model["chosen"]["keys"], mask=pools)
+    return np.repeat(pools, size, axis=1)  # T is a multiple of the size
+
+
+def _sparse(sparse, T, rng):
+    """Return a window both ways, global tokens at both ends, and keys at random among the rest."""
+    half = sparse["window"] // 2 + 1
+    ends = [*range(T)][-(sparse["globals"] // 2) :] if sparse["globals"] > 1 else []
+    firsts = range(sparse["globals"] - len(ends))
+    near = window_mask(T, T, half) | window_mask(T, T, half).T
+    rest = near | global_mask(T, [*firsts, *ends])
+    return rest | choose_keys(rng.random((T, T)), sparse["random"], mask=~rest)
+
+
+def keys_of(model, kind, T):
+    """Count the keys that each of T queries scores in a layer of a kind; a pool is one key."""
+    places = np.arange(1, T + 1)
+    if kind == "both":
+        return np.full(T, T)
+    if kind == "sparse":
+        block = model["sparse"]["block"]
+        return np.repeat(_sparse_keys(model["sparse"], T // block) * block, block)
+    if kind == "chosen":
+        return np.minimum(places, model["chosen"]["keys"])
+    if "window" not in LAYERS[kind]:
+        return places
+    near = np.minimum(places, model["window"])
+    if kind == "window":
+        return near
+    if kind == "pool":
+        return near + places // model["pool"]
+    return near + np.minimum(places // model["chosen"]["pool"], model["chosen"]["keys"])
+
+
+def _sparse_keys(sparse, T):
+    """Count the blocks that each of T blocks looks at."""
+    half, places = sparse["window"] // 2, np.arange(T)
+    last = sparse["globals"] // 2
+    first = sparse["globals"] - last
+    low, high = np.maximum(places - half, 0), np.minimum(places + half, T - 1)
+    beside = np.minimum(low, first) + np.minimum(T - 1 - high, last)  # global ones not in it
+    counted = np.minimum(high - low + 1 + beside + sparse["random"], T)
+    return np.where((places < first) | (places >= T - last), T, counted)
+
+
+def share(model, kind, T) -> float:
+    """Return the scores that a layer makes on T tokens, of all that it could make."""
+    both_ways = kind in ("both", "sparse")
+    return keys_of(model, kind, T).sum() / (T * T if both_ways else T * (T + 1) / 2)
+
+
+def reached(model, kinds) -> int:
+    """Count the tokens that can move one of 16 rows through layers of these kinds, drawn small.
+
+    It is the last row, or one in the middle where a layer reads both ways. Each layer has its own
+    mask: `reach` of one layer, multiplied through.
+    """
+    last = TOKENS // 2 if {"both", "sparse"} & set(kinds) else TOKENS - 1
+    shrunk, row = small(model), np.eye(TOKENS)[[last]]
+    for kind in kinds:
+        row = (row @ reach(np.logical_or(*masks_of(shrunk, kind)), 1) > 0).astype(float)
+    return int(row.sum())
+
+
+def furthest(model, kinds):
+    """Count the tokens that can move a row through layers of these kinds; None where all can.
+
+    L windows of w reach L(w − 1) + 1 tokens. A full layer reaches all, and so does one that
+    chooses, since its choice may fall on any. Two sparse layers do, through a global token.
+    """
+    if set(kinds) == {"window"}:
+        return len(kinds) * (model["window"] - 1) + 1
+    if kinds == ["sparse"]:
+        return int(keys_of(model, "sparse", model["context"])[model["context"] // 2])
+    return None

@@ -95,14 +95,16 @@ def table(models) -> str:
     cells = "".join(f'<th scope="col">{head}</th>' for head in heads)
     rows = "\n".join(_row(model) for model in models)
     return (
-        '<div class="cards-table" tabindex="0" role="region" aria-label="All models">\n'
-        "<table><caption>kB of cache for each token of a text, 16 bits a number</caption>"
-        f"<thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+        "<p>The last columns say how many kB of cache are kept for each token of a text of so "
+        "many tokens, 16 bits a number.</p>\n"
+        '<div class="cards-table cards-all" tabindex="0" role="region" aria-label="All models">\n'
+        f"<table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
     )
 
 
 def _row(model):
-    cells = [model["year"], ", ".join(steps(model)) or "none", model.get("kv_heads", "none")]
+    heads = "latent" if "latent" in model else model.get("kv_heads", "none")
+    cells = [model["year"], ", ".join(steps(model)) or "none", heads]
     cells += [each(model, tokens) for tokens in COMPARED]
     told = "".join(f"<td>{cell}</td>" for cell in cells)
     name = f'<a href="#{slug(model)}">{escape(model["name"])}</a>'
@@ -194,24 +196,39 @@ def _pairs(model, kind, mask):
 
 
 def curve(model) -> str:
-    """Return the bytes of a text's cache against its tokens, the fixed part filled."""
-    _, windowed, fixed = kept_numbers(model)
-    end = min(LOG_TOKENS[1], math.log2(min(most(model), model.get("context", math.inf))))
-    powers = [LOG_TOKENS[0] + i / 4 for i in range(int(4 * (end - LOG_TOKENS[0])) + 1)]
-    line = " ".join(_point(2**p, model_cache_bytes(model, 2**p)) for p in powers)
-    still = [2 * (windowed * min(2**p, model.get("window", 0)) + fixed) for p in powers]
+    """Return the bytes of a text's cache against its tokens, the fixed part filled.
+
+    The line ends where the configuration does; dashes go on where nothing learned forbids it.
+    """
+    longest = min(most(model), model.get("context", math.inf), 2 ** LOG_TOKENS[1])
+    named, beyond = (_lengths(until) for until in (longest, min(most(model), 2 ** LOG_TOKENS[1])))
+    line, dashes = (_line(model, lengths, model_cache_bytes) for lengths in (named, beyond))
     filled = ""
-    if any(still):
-        top = " ".join(_point(2**p, kept) for p, kept in zip(powers, still, strict=True))
-        bottom = f"{_x(2 ** powers[-1])},{_y(1)} {_x(2 ** powers[0])},{_y(1)}"
-        filled = f'<polygon points="{top} {bottom}"/>'
-    tokens, kept = 2 ** powers[-1], model_cache_bytes(model, 2 ** powers[-1])
+    if any(kept_numbers(model)[1:]):
+        ground = f"{_x(beyond[-1])},{_y(1)} {_x(beyond[0])},{_y(1)}"
+        filled = f'<polygon points="{_line(model, beyond, fixed_bytes)} {ground}"/>'
+    tokens, kept = named[-1], model_cache_bytes(model, named[-1])
     alt = f"Bytes kept against tokens: {size(kept)} at {tokens:,.0f} tokens"
     return (
         f'<svg class="card-curve" xmlns="http://www.w3.org/2000/svg" role="img" '
         f'aria-label="{alt}" viewBox="0 0 {WIDTH} {HEIGHT}">{_axes()}{filled}'
-        f'<polyline points="{line}"/><circle cx="{_x(tokens)}" cy="{_y(kept)}" r="3"/></svg>'
+        f'<polyline class="card-beyond" points="{dashes}"/><polyline points="{line}"/>'
+        f'<circle cx="{_x(tokens)}" cy="{_y(kept)}" r="3"/></svg>'
     )
+
+
+def fixed_bytes(model, tokens) -> float:
+    """Count the bytes of windows and states, which stop growing."""
+    return model_cache_bytes(model, tokens) - 2 * kept_numbers(model)[0] * tokens
+
+
+def _lengths(most):
+    low = LOG_TOKENS[0]
+    return [2 ** (low + i / 2) for i in range(int(2 * (math.log2(most) - low)) + 1)]
+
+
+def _line(model, lengths, counted):
+    return " ".join(f"{_x(n)},{_y(max(counted(model, n), 1))}" for n in lengths)
 
 
 def _axes():
@@ -237,10 +254,6 @@ def _y(number):
     low, high = LOG_BYTES
     power = min(max(math.log10(number), low), high)
     return round(8 + (HEIGHT - BELOW - 8) * (high - power) / (high - low), 1)
-
-
-def _point(tokens, number):
-    return f"{_x(tokens)},{_y(max(number, 1))}"
 
 
 def size(number) -> str:
@@ -288,7 +301,7 @@ def numbers(model) -> str:
         rows = "".join(_bytes_row(model, tokens) for tokens in told)
         tables += _table(("tokens", "growing", "windows and states", "together"), rows)
     return (
-        f'<details class="card-numbers"><summary>The numbers, and where they were read</summary>'
+        f'<details class="card-numbers"><summary>Numbers and sources</summary>'
         f"{tables}<p>{_sources(model)}</p></details>"
     )
 
@@ -309,8 +322,8 @@ def _kind_row(model, kind, count):
 
 
 def _bytes_row(model, tokens):
-    growing, together = 2 * kept_numbers(model)[0] * tokens, model_cache_bytes(model, tokens)
-    cells = "".join(f"<td>{n:,}</td>" for n in (growing, together - growing, together))
+    together, fixed = model_cache_bytes(model, tokens), fixed_bytes(model, tokens)
+    cells = "".join(f"<td>{n:,}</td>" for n in (together - fixed, fixed, together))
     return f'<tr><th scope="row">{tokens:,}</th>{cells}</tr>'
 
 

@@ -72,6 +72,9 @@ def faults(model) -> list[str]:
     if told:
         return told
     told += [f"unknown {each}" for each in set(model) - {*whole, *WORDS, *MAY, *FIELDS}]
+    unnamed = [field for field in FIELDS if not isinstance(model.get(field, {}), dict)]
+    if unnamed:
+        return [f"{field} is {model[field]!r}; expected its parts by name" for field in unnamed]
     for field, parts in FIELDS.items():
         told += [f"unknown {field}.{part}" for part in set(model.get(field, ())) - parts]
     told += [f"{name} is no whole number" for name in whole if type(model[name]) is not int]

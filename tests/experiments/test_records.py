@@ -9,12 +9,13 @@ import re
 import subprocess
 import sys
 from functools import partial
-from itertools import combinations, cycle, islice
+from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
 
+from book._ext.models import faults
 from experiments import (
     decode,
     gradients,
@@ -28,7 +29,7 @@ from experiments import (
 from experiments.measuring import MIB, SIZES, Size
 from tests.experiments.test_measuring import RECORDS
 from tools.chapters import ROOT
-from tutorial_lib.counting import kept_numbers
+from tutorial_lib.counting import layer_kinds
 from tutorial_lib.records import facts
 
 REFERENCES = {  # ratio -> the row that it is over
@@ -266,58 +267,7 @@ def test_accuracies_are_shares_with_four_decimals():
     assert all(((a >= 0) & (a <= 1) & (a == a.round(4))).all() for a in found)
 
 
-MODELS = facts("models")["models"]
-SOURCE = r"https://github\.com/[^/]+/[^/]+/blob/[0-9a-f]{40}/\S+( \(.+\))?|arXiv:\d{4}\.\d{5}, .+"
-WHOLE = ("year", "layers", "d_model", "heads", "d_k", "d_v", "kv_heads", "heads_times_d_k")
-WORDS = ("name", "source", "licence", "source_kind")
-MAY = ("pattern", "window", "context", "parameters", "parameters_sum", "also", "note")
-FIELDS = {  # field that an entry may have -> its parts
-    "latent": {"rank", "turned"},
-    "state": {"heads", "d_k", "d_v", "channels", "convolution"},
-    "positions": {"kind", "places", "base", "turned", "stretched"},
-}
-PARTED = ("window", "latent", "state")
-POSITIONS = {"learned", "rope", "alibi", "none"}
-
-
-def faults(model):
-    """Say what is wrong in an entry of the models, a sentence each."""
-    told = [f"no {field}" for field in (*WHOLE, *WORDS) if field not in model]
-    if told:
-        return told
-    told += [f"unknown {each}" for each in set(model) - {*WHOLE, *WORDS, *MAY, *FIELDS}]
-    for field, parts in FIELDS.items():
-        told += [f"unknown {field}.{part}" for part in set(model.get(field, ())) - parts]
-    told += [f"{name} is no whole number" for name in WHOLE if type(model[name]) is not int]
-    if model["heads_times_d_k"] != model["heads"] * model["d_k"]:
-        told.append("heads_times_d_k is not what its heads give")
-    if model["heads"] % model["kv_heads"]:
-        told.append("kv_heads do not share its heads evenly")
-    if model.get("parameters") != eval(model.get("parameters_sum", "None")):
-        told.append("parameters are not their sum")
-    sources = [model["source"], *([model["also"]] if "also" in model else [])]
-    told += [f"{each} names no commit" for each in sources if not re.fullmatch(SOURCE, each)]
-    return told + misfits(model)
-
-
-def misfits(model):
-    """Say what does not fit between the layers of an entry, its positions and its years."""
-    told, pattern = [], set(model.get("pattern", ()))
-    if pattern:
-        try:
-            kept_numbers(model)
-        except ValueError as error:
-            told.append(str(error))
-    told += [f"{kind} without a layer" for kind in PARTED if kind in model and kind not in pattern]
-    positions = model.get("positions", {"kind": "none"})
-    if positions["kind"] not in POSITIONS:
-        told.append(f"unknown positions {positions['kind']}")
-    if positions.get("turned", 0) > model["d_k"]:
-        told.append("more is turned than a key has")
-    named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
-    if {2000 + int(year) for year in named} - {model["year"]}:
-        told.append("its year is not its paper's")
-    return told
+MODELS = facts("models")["models"] + facts("models")["further"]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["name"])
@@ -340,14 +290,25 @@ WRONG = [
     ("Mistral 7B", {"pattern": ["full"]}, "window without a layer"),
     ("Llama 3 8B", {"pattern": ["window"]}, "Llama 3 8B lacks window"),
     ("PaLM 540B", {"year": 2021}, "its year is not its paper's"),
+    ("Gemma 3 27B", {"heads": 16}, "heads_times_d_k is not what its heads give"),
+    ("BigBird base", {"source": "https://github.com/google-research/bigbird"}, "names no commit"),
+    ("gpt-oss-120b", {"variants": {"Sinks": "one"}}, "unknown variants.Sinks"),
+    ("Kimi K3", {"last": ["linear"]}, "'latent', 'linear']; expected a list of kinds of layers"),
+    ("Kimi K3", {"layers": 1}, "Kimi K3 has 1 layers; expected more than the 1"),
+    ("Gemma 4 E2B", {"shared": 35}, "and than the 35 without keys"),
+    ("GLM-5", {"chosen": {"keys": 2048, "head": 32}}, "unknown chosen.head"),
+    ("GLM-5", {"pattern": ["latent"]}, "chosen without a layer"),
+    ("DeepSeek-V4-Flash", {"pattern": ["chosen pool"]}, "pool without a layer"),
+    ("Mamba-2 2.7B", {"state": None}, "state is None; expected its parts by name"),
+    ("Mamba-2 2.7B", {"layers": "64"}, "layers is no whole number"),
+    ("Longformer base", {"sparse": {"window": 513, "wide": 1}}, "unknown sparse.wide"),
 ]
 
 
 @pytest.mark.parametrize(("name", "change", "told"), WRONG)
 def test_a_wrong_entry_of_a_model_is_told_by_name(name, change, told):
     [model] = [model for model in MODELS if model["name"] == name]
-    [found] = faults(model | change)
-    assert told in found
+    assert told in faults(model | change)[0]
 
 
 def test_an_entry_that_lacks_a_width_or_a_source_is_told():
@@ -377,14 +338,35 @@ def test_an_entry_has_the_sizes_of_the_class_that_loads_its_checkpoint(name):
     assert model["heads"] == config.num_attention_heads
     assert model.get("window") == getattr(config, "sliding_window", None)
     if found := getattr(config, "layer_types", None):
-        assert [KINDS[each] for each in found] == pattern_of(model)
+        assert [KINDS[each] for each in found] == layer_kinds(model)
     with torch.device("meta"):
         numbers = sum(parameter.numel() for parameter in kind(config).parameters())
     assert abs(numbers / model["parameters"] - 1) < 1e-6  # V3's gates: a buffer, or a parameter
 
 
-def pattern_of(model):
-    return list(islice(cycle(model["pattern"]), model["layers"]))
+CONFIGS = {  # entry -> the class of transformers that names its checkpoint, and what to compare
+    "Longformer base": ("LongformerConfig", {"sparse.window": "attention_window"}),
+    "BigBird base": ("BigBirdConfig", {"sparse.random": "num_random_blocks"}),
+    "DeepSeek-V3.2": ("DeepseekV32Config", {"chosen.keys": "index_topk"}),
+    "GLM-5": ("GlmMoeDsaConfig", {"chosen.heads": "index_n_heads"}),
+    "Kimi Linear 48B": ("KimiLinearConfig", {"state.heads": "linear_num_heads"}),
+    "DeepSeek-V4-Flash": ("DeepseekV4Config", {"window": "sliding_window"}),
+}
+SIZES_OF = {"layers": "num_hidden_layers", "d_model": "hidden_size", "heads": "num_attention_heads"}
+LATENT = {"latent.rank": "kv_lora_rank", "latent.turned": "qk_rope_head_dim", "d_v": "v_head_dim"}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_further_entry_has_the_sizes_of_the_class_that_names_its_checkpoint(name):
+    kind, more = CONFIGS[name]
+    config = getattr(pytest.importorskip("transformers"), kind)()
+    [model] = [model for model in MODELS if model["name"] == name]
+    for path, field in (SIZES_OF | more | (LATENT if "latent" in model else {})).items():
+        found = model
+        for part in path.split("."):
+            found = found[part]
+        even = path == "sparse.window"  # a class counts the neighbours, we the token too
+        assert found == getattr(config, field) + even, path
 
 
 def test_facts_read_in_one_file_name_one_commit_of_it():

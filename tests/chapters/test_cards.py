@@ -1,0 +1,221 @@
+"""The model cards: one for each entry, numbers from the data, masks as plain loops count them."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from book._ext import cards
+from book._ext.cards import CardError, arrow_lines, checked, curve, each, links, numbers, table
+from book._ext.models import (
+    STEPS,
+    arrows,
+    carded,
+    furthest,
+    keys_of,
+    masks_of,
+    reached,
+    share,
+    small,
+    writes,
+)
+from book._ext.variants import every_row
+from tools.chapters import ROOT, pages
+from tutorial_lib.counting import kept_numbers, layers_by_kind, model_cache_bytes
+from tutorial_lib.records import facts
+from tutorial_lib.variants.patterns import reach, window_mask
+
+CHAPTERS = [page for page in pages() if page.has_variants]
+BY_NAME = {model["name"]: model for model in carded()}
+NAMED = pytest.mark.parametrize("model", BY_NAME.values(), ids=BY_NAME)
+T = 16
+
+
+def pairs(model, kind):
+    """The pairs of a drawn mask, counted one by one: seen as a key of its own, or in a pool."""
+    window, pool = model.get("window", 0), model.get("pool", 0)
+    seen = 0
+    for query in range(T):
+        for key in range(T):
+            near = 0 <= query - key < window
+            whole = (key // pool + 1) * pool <= query + 1 if pool else False
+            seen += {
+                "both": True,
+                "full": key <= query,
+                "latent": key <= query,
+                "state": key <= query,
+                "window": near,
+                "pool": near or whole,
+            }[kind]
+    return seen
+
+
+@NAMED
+def test_a_drawn_mask_has_the_pairs_that_a_plain_loop_counts(model):
+    shrunk = small(model)
+    for kind in layers_by_kind(model):
+        scored, through = masks_of(shrunk, kind)
+        found = int((scored | through).sum())
+        if kind == "chosen":
+            assert found == sum(min(t + 1, shrunk["chosen"]["keys"]) for t in range(T))
+            assert not np.triu(scored, 1).any()
+        elif kind == "sparse":
+            assert found == sum(sparse_keys(shrunk["sparse"], t, T) for t in range(T))
+        elif kind != "chosen pool":
+            assert found == pairs(shrunk, kind)
+
+
+def sparse_keys(sparse, query, T):
+    """The blocks that a block of an encoder looks at: window, ends, and others at random."""
+    ends = {*range(sparse["globals"] - sparse["globals"] // 2)}
+    ends |= {T - 1 - i for i in range(sparse["globals"] // 2)}
+    if query in ends:
+        return T
+    half = sparse["window"] // 2
+    near = {key for key in range(query - half, query + half + 1) if 0 <= key < T}
+    return min(len(near | ends) + sparse["random"], T)
+
+
+def test_chosen_pools_are_whole_and_as_many_as_are_chosen():
+    model = small(BY_NAME["DeepSeek-V4-Flash"])
+    near, pooled = masks_of(model, "chosen pool")
+    size, count = model["chosen"]["pool"], model["chosen"]["keys"]
+    assert (near == window_mask(T, T, model["window"])).all()
+    for query, row in enumerate(pooled):
+        pools = row.reshape(-1, size)
+        assert (pools.all(axis=1) == pools.any(axis=1)).all()
+        assert pools.any(axis=1).sum() == min((query + 1) // size, count)
+        assert not row[(query + 1) // size * size :].any()
+
+
+def test_shares_are_those_of_masks_of_the_same_size():
+    length = 150
+    for name, kind, sizes in [
+        ("nanochat d24", "window", 33),
+        ("Longformer base", "sparse", {"window": 21, "globals": 3, "random": 2, "block": 1}),
+        ("DeepSeek-V3.2", "chosen", {"keys": 40}),
+    ]:
+        model = BY_NAME[name] | {kind: sizes}
+        scored, _ = masks_of(model, kind, length)
+        whole = length**2 if kind == "sparse" else length * (length + 1) / 2
+        assert share(model, kind, length) == pytest.approx(scored.sum() / whole)
+        assert (keys_of(model, kind, length) == scored.sum(axis=1)).all()
+    big, v4 = BY_NAME["BigBird base"], BY_NAME["DeepSeek-V4-Flash"]
+    blocks = [sparse_keys(big["sparse"], block, 64) for block in range(64)]
+    assert share(big, "sparse", 4096) == sum(blocks) / 64**2
+    for kind, scores in {
+        "pool": lambda t: min(t, 128) + t // 128,
+        "chosen pool": lambda t: min(t, 128) + min(t // 4, 512),
+    }.items():
+        assert keys_of(v4, kind, 5000).tolist() == [scores(t + 1) for t in range(5000)]
+
+
+@pytest.mark.parametrize(("layers", "window"), [(1, 4), (2, 4), (3, 4), (5, 2), (6, 8)])
+def test_the_furthest_token_is_the_one_that_reach_finds(layers, window):
+    model = BY_NAME["Mistral 7B"] | {"window": window}
+    tokens = furthest(model, ["window"] * layers)
+    mask = window_mask(64, 64, window)
+    assert tokens == reach(mask, layers)[-1].sum()
+    assert furthest(model, ["window", "full"]) is None
+
+
+@NAMED
+def test_what_a_period_reaches_is_what_changing_a_token_moves(model):
+    steps = [np.logical_or(*masks_of(small(model), kind)) for kind in model["pattern"]]
+    last = T // 2 if {"both", "sparse"} & set(model["pattern"]) else T - 1
+    moving = 0
+    for token in range(T):
+        moved = {token}
+        for mask in steps:
+            moved |= {t for t in range(T) for s in moved if mask[t, s]}
+        moving += last in moved
+    assert reached(model, model["pattern"]) == moving
+
+
+def test_every_entry_has_a_card_or_does_not_say_what_its_layers_are():
+    entries = facts("models")["models"] + facts("models")["further"]
+    assert len({cards.slug(model) for model in entries}) == len(entries)
+    without = {m["name"] for m in entries} - set(BY_NAME)
+    assert without == {"Transformer base", "Transformer big", "T5-11B", "GPT-3 175B"}
+    rows = re.findall(r'<a href="#(.*?)">(.*?)</a>', table(carded()))
+    assert rows == [(cards.slug(model), model["name"]) for model in carded()]
+    assert [model["year"] for model in carded()] == sorted(m["year"] for m in carded())
+
+
+@NAMED
+def test_every_arrow_of_a_card_leads_to_where_it_is_built(model):
+    lines = arrow_lines(model, links(CHAPTERS))
+    assert len(lines) == max(1, len(arrows(model)))
+    for name, line in zip(arrows(model), lines, strict=False):
+        page, _ = every_row(CHAPTERS)[name]
+        assert line.startswith(f"- [{name}](../notebooks/{page.name}.ipynb#")
+        assert set(STEPS[name]) <= {"embed", "project", "score", "mix"}
+
+
+@NAMED
+def test_the_numbers_of_a_card_are_those_of_its_entry(model):
+    told = numbers(model)
+    for kind, count in layers_by_kind(model).items():
+        name, _ = cards.named(model, kind)
+        assert f'<th scope="row">{name}</th><td>{count}</td>' in told
+    for tokens, *rest in re.findall(r'row">([\d,]+)</th>' + 3 * r"<td>([\d,]+)</td>", told):
+        tokens, growing, fixed, together = (int(n.replace(",", "")) for n in (tokens, *rest))
+        assert growing == 2 * kept_numbers(model)[0] * tokens
+        assert growing + fixed == together == model_cache_bytes(model, tokens)
+    for key in ("source", "also"):
+        if model.get(key, "").startswith("https"):
+            assert f'<a href="{model[key].split(" ")[0]}">' in told
+    assert str(each(model, 1024)) == (
+        f"{model_cache_bytes(model, 1024) / 1024_000:,.1f}" if writes(model) else "–"
+    )
+
+
+@pytest.mark.parametrize("name", ["GPT-2 XL", "Mistral 7B", "Kimi K3", "gpt-oss-120b"])
+def test_a_curve_goes_through_the_bytes_of_its_cache(name):
+    model, (low, high) = BY_NAME[name], cards.LOG_BYTES
+    *_, line = re.findall(r'<polyline.*? points="(.*?)"', curve(model))
+    scale = (cards.HEIGHT - cards.BELOW - 8) / (high - low)
+    for x, y in (map(float, point.split(",")) for point in line.split()):
+        along = (x - cards.LEFT) / (cards.WIDTH - 4 - cards.LEFT)
+        tokens = 2 ** (cards.LOG_TOKENS[0] + along * np.ptp(cards.LOG_TOKENS))
+        kept = 10 ** (high - (y - 8) / scale)
+        assert abs(math.log10(kept / model_cache_bytes(model, tokens))) < 0.02
+    assert ("polygon" in curve(model)) == any(kept_numbers(model)[1:])
+
+
+def test_learned_places_end_a_curve_and_a_row():
+    assert each(BY_NAME["GPT-2 small"], 1024) == "36.9"
+    assert each(BY_NAME["GPT-2 small"], 1025) == "–"
+    assert "1,048,576" not in numbers(BY_NAME["GPT-2 small"])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"d_k": 96}, "GPT-2 small of models.json: heads_times_d_k is not what its heads give."),
+        ({"pattern": ["ring"]}, "GPT-2 small of models.json: GPT-2 small has the pattern"),
+        ({"source": "openai"}, "GPT-2 small of models.json: openai names no commit."),
+        ({"pages": 3}, "GPT-2 small of models.json: unknown pages."),
+    ],
+)
+def test_an_entry_out_of_form_ends_the_build_by_name(monkeypatch, change, told):
+    wrong = BY_NAME["GPT-2 small"] | change
+    monkeypatch.setattr(cards, "carded", lambda: [wrong])
+    with pytest.raises(CardError, match=re.escape(told)):
+        checked()
+
+
+def test_a_variant_that_no_chapter_builds_is_told():
+    ways = {name: "" for name in STEPS if name != "Sink"}
+    told = "gpt-oss-120b of models.json has the variant 'Sink'; expected one of the rows"
+    with pytest.raises(CardError, match=told):
+        arrow_lines(BY_NAME["gpt-oss-120b"], ways)
+
+
+def test_the_built_page_has_a_card_for_each_entry():
+    page = ROOT / "_build" / "html" / "book" / "models.html"
+    if not page.exists():
+        pytest.skip("no site is built here")
+    found = re.findall(r'<section id="([^"]+)">\s*<h2>', page.read_text(encoding="utf-8"))
+    assert found == [cards.slug(model) for model in carded()]

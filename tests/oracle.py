@@ -362,3 +362,28 @@ def choose_keys(scores, k, mask):
         best = sorted(seen, key=lambda s, row=scores[index]: (-row[s], s))
         chosen[index][best[:k]] = True
     return chosen
+
+
+def linear_attention(Q, K, V):
+    """Q, K (..., T, d_k), V (..., T, d_v) → each value times its score, none of a later token."""
+    heads = np.zeros((*Q.shape[:-1], V.shape[-1]))
+    for index in each(heads.shape):
+        *lead, t, j = index
+        terms = [
+            math.fsum(Q[(*lead, t, i)] * K[(*lead, s, i)] for i in range(Q.shape[-1]))
+            * float(V[(*lead, s, j)])
+            for s in range(t + 1)
+        ]
+        heads[index] = math.fsum(terms)
+    return heads
+
+
+def delta_step(state, k, v, beta, decay):
+    """state (d_k, d_v), k, decay (d_k,), v (d_v,), beta a number → the state behind one write."""
+    d_k, d_v = state.shape
+    faded = np.array([[decay[i] * state[i, j] for j in range(d_v)] for i in range(d_k)])
+    written = np.zeros((d_k, d_v))
+    for i, j in each(written.shape):
+        read = math.fsum(k[n] * faded[n, j] for n in range(d_k))
+        written[i, j] = faded[i, j] + beta * k[i] * (v[j] - read)
+    return written

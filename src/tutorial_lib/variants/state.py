@@ -2,48 +2,242 @@
 
 import numpy as np
 
+from tutorial_lib.errors import (
+    ShapeError,
+    require_broadcast,
+    require_length,
+    require_operand,
+    require_shape,
+)
+
+_SLACK = 1e-5  # a key of length 1 in single precision is longer by rounding
+
 
 def linear_attention(Q, K, V):
-    """Attend without a softmax, a token at a time: add k ⊗ v to a state, read it with q.
+    """Attend without a softmax, a token at a time: add k ⊗ v to a state, then read it with q.
 
-    Built in chapter 18. Causal. Q, K : (..., H, T, d_k), V : (..., H, T, d_v).
+    Built in chapter 18. Causal, from an empty state. Nothing is divided: for the scores of
+    `attention_scores` give Q / sqrt(d_k).
+
+    Parameters
+    ----------
+    Q, K : (..., T, d_k)
+    V : (..., T, d_v)
+
+    Returns
+    -------
+    heads : (..., T, d_v)
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or integers other than int64
+    ShapeError : lengths or widths that differ, or batch axes that do not broadcast
+    ValueError : NaN or infinity
+
+    Source: Katharopoulos et al. (2020), section 3.3, without feature map and denominator.
+
+    >>> linear_attention(np.ones((3, 5, 4)), np.ones((3, 5, 4)), np.ones((3, 5, 7))).shape
+    (3, 5, 7)
     """
-    state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]))
+    require_tokens(Q, K, V)
+    state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]), K.dtype)
     rows = []
     for t in range(Q.shape[-2]):
         state = state + K[..., t, :, None] * V[..., t, None, :]
-        rows.append(Q[..., t, None, :] @ state)
+        rows.append(Q[..., t, None, :] @ state)  # (..., 1, d_v)
     return np.concatenate(rows, axis=-2)
 
 
 def linear_attention_parallel(Q, K, V):
-    """Attend without a softmax, all tokens at once: scores of later tokens are 0.
+    """Attend without a softmax, all tokens at once: the scores of later tokens become 0.
 
-    Built in chapter 18.
+    Built in chapter 18. What `linear_attention` gives, by T times T scores.
+
+    Parameters
+    ----------
+    Q, K : (..., T, d_k)
+    V : (..., T, d_v)
+
+    Returns
+    -------
+    heads : (..., T, d_v)
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `linear_attention`
+
+    Source: Yang et al. (2024), section 2.1.
+
+    >>> linear_attention_parallel(np.ones((5, 4)), np.ones((5, 4)), np.ones((5, 7))).shape
+    (5, 7)
     """
-    scores = Q @ np.swapaxes(K, -1, -2)
+    require_tokens(Q, K, V)
+    scores = Q @ np.swapaxes(K, -1, -2)  # (..., T, T)
     return np.tril(scores) @ V
 
 
 def delta_step(state, k, v, *, beta=1.0, decay=1.0):
-    """Write one key and its value: forget by `decay`, then mend what k reads towards v by beta.
+    """Write one key and its value: let the state fade, then mend what k reads towards v.
 
-    Built in chapter 18. state : (..., d_k, d_v), k : (..., d_k), v : (..., d_v).
+    Built in chapter 18. The state forgets first: the error is that of the faded state.
+
+    Parameters
+    ----------
+    state : (..., d_k, d_v), stays as it is
+    k : (..., d_k), of length 1 where beta may reach 1
+    v : (..., d_v)
+    beta : how much of the error is mended: a number, or one a head, (..., H, 1, 1)
+    decay : what stays of the state, from 0 to 1: a number, one a head, (..., H, 1, 1), or one a
+        channel of the key, (..., H, d_k, 1)
+
+    Returns
+    -------
+    state : (..., d_k, d_v), a new one; with beta 1 and k of length 1, k reads v from it
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or integers other than int64
+    ShapeError : widths that differ, or gates that do not fit k
+    ValueError : NaN or infinity, decay outside 0 to 1, or beta times the squared length of k
+        outside 0 to 2, where each write makes old readings larger
+
+    Source: Yang, Kautz and Hatamizadeh (2025), section 3; Kimi Team (2025) for channels.
+
+    >>> delta_step(np.zeros((3, 4, 7)), np.ones((3, 4)) / 2, np.ones((3, 7))).shape
+    (3, 4, 7)
     """
+    require_write(state, k, v)
+    require_decay(decay, k)
+    require_beta(beta, k)
     state = decay * state
     error = v - (k[..., None, :] @ state)[..., 0, :]
     return state + beta * k[..., :, None] * error[..., None, :]
 
 
 def chunked(Q, K, V, *, size):
-    """Attend without a softmax, a chunk of tokens at a time: within it parallel, before it a state.
+    """Attend without a softmax, a chunk at a time: in parallel within it, by a state before it.
 
-    Built in chapter 18. Any size gives what `linear_attention` gives.
+    Built in chapter 18. What `linear_attention` gives, for any size: with 1 it goes token by token,
+    with T it is `linear_attention_parallel`.
+
+    Parameters
+    ----------
+    Q, K : (..., T, d_k)
+    V : (..., T, d_v)
+    size : tokens of a chunk; the last one may be shorter
+
+    Returns
+    -------
+    heads : (..., T, d_v)
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `linear_attention`, or a size below 1
+
+    Source: Yang et al. (2024), section 2.1.
+
+    >>> chunked(np.ones((5, 4)), np.ones((5, 4)), np.ones((5, 7)), size=2).shape
+    (5, 7)
     """
-    state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]))
+    require_tokens(Q, K, V)
+    require_length("size", size)
+    state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]), K.dtype)
     parts = []
     for start in range(0, Q.shape[-2], size):
         q, k, v = (A[..., start : start + size, :] for A in (Q, K, V))
         parts.append(q @ state + linear_attention_parallel(q, k, v))
         state = state + np.swapaxes(k, -1, -2) @ v
     return np.concatenate(parts, axis=-2)
+
+
+def require_tokens(Q, K, V):
+    """Require a query, a key and a value for each token, keys as wide as queries.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or integers other than int64
+    ShapeError : lengths or widths that differ, or batch axes that do not broadcast
+    ValueError : NaN or infinity
+    """
+    require_shape("Q", Q, "... T d_k")
+    require_shape("K", K, "... T d_k", T=Q.shape[-2], d_k=Q.shape[-1])
+    require_shape("V", V, "... T d_v", T=Q.shape[-2])
+    require_broadcast(Q=Q, K=K, V=V)
+    for name, array in {"Q": Q, "K": K, "V": V}.items():
+        require_operand(name, array)
+
+
+def require_write(state, k, v):
+    """Require a key and a value as wide as the state.
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or integers other than int64
+    ShapeError : widths that differ, or batch axes that do not broadcast
+    ValueError : NaN or infinity
+    """
+    require_shape("state", state, "... d_k d_v")
+    require_shape("k", k, "... d_k", d_k=state.shape[-2])
+    require_shape("v", v, "... d_v", d_v=state.shape[-1])
+    require_broadcast(state=state, k=k[..., None], v=v[..., None])
+    for name, array in {"state": state, "k": k, "v": v}.items():
+        require_operand(name, array)
+
+
+def require_decay(decay, k):
+    """Require factors from 0 to 1: a number, one a head, or one a channel of the key.
+
+    Raises
+    ------
+    TypeError : no numbers
+    ShapeError : does not fit k
+    ValueError : NaN, below 0 or above 1
+    """
+    _require_gate("decay", decay, (*k.shape, 1))
+    outside = np.extract(~((np.asarray(decay) >= 0) & (np.asarray(decay) <= 1)), decay)
+    if len(outside):
+        raise ValueError(
+            f"decay is {outside[0]}; expected 0 to 1, the share of the state that stays: above 1 "
+            f"it grows with every token. For a logarithm give np.exp(decay)."
+        )
+
+
+def require_beta(beta, k):
+    """Require that a write makes no old reading larger: beta · |k|² from 0 to 2.
+
+    What k reads is multiplied by 1 - beta · |k|² before the new value is added.
+
+    Raises
+    ------
+    TypeError : no numbers
+    ShapeError : neither a number nor one a head
+    ValueError : NaN, below 0, or above 2 over the squared length of k
+    """
+    _require_gate("beta", beta, (*k.shape[:-1], 1, 1))
+    reach = beta * (k * k).sum(axis=-1)[..., None, None]
+    outside = np.extract(~((np.asarray(beta) >= 0) & (reach <= 2 + _SLACK)), reach)
+    if len(outside):
+        raise ValueError(
+            f"beta · |k|² is {outside[0]}; expected 0 to 2, since a write leaves 1 - beta · |k|² "
+            f"of what k read before, and beyond -1 that grows. Give keys of length 1, "
+            f"k / np.linalg.norm(k, axis=-1, keepdims=True), and beta from 0 to 2."
+        )
+
+
+def _require_gate(name, gate, shape):
+    """Require a number, or an array with the axes of `shape`, of which any may be 1."""
+    array = np.asarray(gate)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(
+            f"{name} is a {type(gate).__name__} of {array.dtype}; expected a number or an array "
+            f"of numbers. Give one for all heads, such as 0.9, or an array of shape {shape}."
+        )
+    fits = array.ndim == len(shape) and all(
+        one in (1, other) for one, other in zip(array.shape, shape, strict=True)
+    )
+    if array.ndim and not fits:
+        raise ShapeError(
+            f"{name} has shape {array.shape}; expected a number, or the axes of the state, each "
+            f"of length 1 or as in {shape}. One a head, (..., H), needs two more: "
+            f"{name}[..., None, None]."
+        )

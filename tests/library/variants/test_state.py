@@ -1,0 +1,226 @@
+"""A state in place of a cache: against loops, and in the limits in which older layers are back."""
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import (
+    ShapeError,
+    attention_scores,
+    causal_mask,
+    concat_heads,
+    running_example,
+    trace,
+)
+from tutorial_lib.variants.state import (
+    chunked,
+    delta_step,
+    linear_attention,
+    linear_attention_parallel,
+)
+
+H, T, D_K, D_V = 3, 5, 4, 7
+FORMS = {
+    "recurrent": linear_attention,
+    "parallel": linear_attention_parallel,
+    **{f"chunks of {n}": lambda Q, K, V, n=n: chunked(Q, K, V, size=n) for n in (1, 2, 3, 5, 9)},
+}
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+@pytest.fixture
+def sequence(normal, batch):
+    """Q, K and V of one length."""
+    return tuple(normal(n, *batch, H, T, width) for n, width in enumerate((D_K, D_K, D_V), 4))
+
+
+def orthonormal(normal, *batch):
+    """Keys of T = D_K tokens that are orthogonal and of length 1."""
+    return np.linalg.qr(normal(8, *batch, H, D_K, D_K))[0]
+
+
+def written(K, V, **gates):
+    """The state behind all tokens, written one by one."""
+    state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]))
+    for t in range(K.shape[-2]):
+        state = delta_step(state, K[..., t, :], V[..., t, :], **gates)
+    return state
+
+
+def test_a_channel_for_each_word_gives_the_layer_back(X, params, assert_close):
+    layer = trace(X, params, mask=causal_mask(T))
+    heads = linear_attention(layer.weights, np.eye(T), layer.V)
+    assert_close(concat_heads(heads) @ params.W_O, layer.Y)
+
+
+def test_orthonormal_keys_make_the_delta_rule_linear_attention(normal, assert_close):
+    K, V = orthonormal(normal), normal(9, H, D_K, D_V)
+    assert_close(written(K, V, beta=1.0), np.swapaxes(K, -1, -2) @ V)
+    assert np.abs(written(K, V, beta=0.5) - np.swapaxes(K, -1, -2) @ V).max() > 0.1
+
+
+@pytest.mark.parametrize("decay", [1.0, 1, np.ones((H, 1, 1)), np.ones((H, D_K, 1))])
+def test_a_decay_of_1_forgets_nothing(normal, decay):
+    K, V = orthonormal(normal), normal(9, H, D_K, D_V)
+    np.testing.assert_array_equal(written(K, V, decay=decay), written(K, V))
+
+
+LIMITS = {
+    "Linear attention": test_a_channel_for_each_word_gives_the_layer_back,
+    "Delta rule": test_orthonormal_keys_make_the_delta_rule_linear_attention,
+    "Forget gate": test_a_decay_of_1_forgets_nothing,
+}
+
+
+@every_form
+def test_every_form_equals_a_sum_over_pairs_of_words(form, sequence, assert_close):
+    assert_close(form(*sequence), oracle.linear_attention(*sequence))
+
+
+def test_linear_attention_is_the_layer_without_its_softmax(X, params, assert_close):
+    layer = trace(X, params)
+    heads = linear_attention(layer.Q / np.sqrt(layer.Q.shape[-1]), layer.K, layer.V)
+    assert_close(heads, np.tril(attention_scores(layer.Q, layer.K)) @ layer.V)
+
+
+@every_form
+def test_the_running_example_stays_in_whole_numbers(form):
+    example = running_example()
+    layer = trace(example.X, example.params)
+    unit = 2 * np.log(2)
+    heads = form(np.rint(layer.Q / unit).astype(int), layer.K.astype(int), layer.V.astype(int))
+    assert heads.dtype == np.int64
+    assert heads[0, 2].tolist() == [1, -1, 1, -1]
+
+
+@every_form
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_precision_stays(form, kind, sequence):
+    assert form(*(array.astype(kind) for array in sequence)).dtype == kind
+
+
+GATES = {
+    "numbers": (0.7, 0.9),
+    "one a head": (np.array([[[0.2]], [[1.0]], [[1.7]]]), np.array([[[0.0]], [[0.5]], [[1.0]]])),
+    "one a channel": (0.7, np.linspace(0, 1, H * D_K).reshape(H, D_K, 1)),
+}
+
+
+@pytest.mark.parametrize(("beta", "decay"), GATES.values(), ids=GATES)
+def test_a_write_equals_loops(beta, decay, normal, batch, assert_close):
+    state, v = normal(1, *batch, H, D_K, D_V), normal(3, *batch, H, D_V)
+    k = normal(2, *batch, H, D_K)
+    k = k / np.linalg.norm(k, axis=-1, keepdims=True)
+    axes = (None,) * len(batch)
+    gates = [gate[axes] if np.ndim(gate) else gate for gate in (beta, decay)]
+    new = delta_step(state, k, v, beta=gates[0], decay=gates[1])
+    betas, decays = np.broadcast_to(beta, (H, 1, 1)), np.broadcast_to(decay, (H, D_K, 1))
+    for index in np.ndindex(*batch, H):
+        h = index[-1]
+        given = state[index], k[index], v[index], betas[h, 0, 0], decays[h, :, 0]
+        assert_close(new[index], oracle.delta_step(*given))
+
+
+def test_a_key_that_is_written_again_reads_its_newest_value(normal, assert_close):
+    K, V = orthonormal(normal), normal(9, H, D_K, D_V)
+    again = delta_step(written(K, V), K[:, 0], V[:, 3])
+    assert_close(K[:, :1] @ again, V[:, 3:])
+    assert_close(K[:, 1:] @ again, V[:, 1:])  # the other words read what they read before
+
+
+def test_a_constant_decay_is_a_power_for_each_step_back(sequence, normal, assert_close):
+    (Q, K, V), a = sequence, 0.5
+    state, rows = np.zeros((*K.shape[:-2], D_K, D_V)), []
+    for t in range(T):
+        state = a * state + K[..., t, :, None] * V[..., t, None, :]
+        rows.append(Q[..., t, None, :] @ state)
+    steps = np.arange(T)[:, None] - np.arange(T)
+    scores = np.tril(oracle.scores(Q, K) * np.sqrt(D_K)) * a ** np.maximum(steps, 0)
+    assert_close(np.concatenate(rows, axis=-2), scores @ V)
+
+
+def test_inputs_are_left_alone(sequence, normal, assert_untouched):
+    for form in (linear_attention, linear_attention_parallel):
+        assert_untouched(form, *sequence)
+    assert_untouched(chunked, *sequence, size=2)
+    state, k, v = normal(1, H, D_K, D_V), normal(2, H, D_K) / 4, normal(3, H, D_V)
+    assert_untouched(delta_step, state, k, v, beta=0.5, decay=0.5)
+
+
+ONES = np.ones((H, T, D_K))
+BAD_TOKENS = [
+    ((ONES, ONES[:, :4], ONES), ShapeError, "K has shape .* with T=5"),
+    ((ONES, ONES, ONES[:, :4]), ShapeError, "V has shape .* with T=5"),
+    ((ONES, ONES[..., :3], ONES), ShapeError, "K has shape .* with d_k=4"),
+    ((ONES, ONES[:2], ONES), ShapeError, "leading axes do not fit together"),
+    ((ONES[0, 0], ONES, ONES), ShapeError, "Q has shape"),
+    ((ONES[:, :0], ONES[:, :0], ONES[:, :0]), ShapeError, "is empty"),
+    ((ONES * np.nan, ONES, ONES), ValueError, "Q is nan"),
+    ((ONES, ONES * np.inf, ONES), ValueError, "K is inf"),
+    ((ONES, ONES, ONES.astype(np.int8)), TypeError, "V is an array of int8"),
+    ((ONES.tolist(), ONES, ONES), TypeError, "Q is a list"),
+]
+
+
+@every_form
+@pytest.mark.parametrize(("given", "error", "says"), BAD_TOKENS)
+def test_tokens_that_do_not_fit_are_refused(form, given, error, says):
+    with pytest.raises(error, match=says):
+        form(*given)
+
+
+@pytest.mark.parametrize(("size", "error"), [(0, ValueError), (-2, ValueError), (2.0, TypeError)])
+def test_a_chunk_of_no_tokens_is_refused(size, error):
+    with pytest.raises(error, match="size"):
+        chunked(ONES, ONES, ONES, size=size)
+
+
+STATE, UNIT, VALUE = np.ones((H, D_K, D_V)), np.full((H, D_K), 0.5), np.ones((H, D_V))
+BAD_WRITES = [
+    ((STATE, UNIT[:, :3], VALUE), {}, ShapeError, "k has shape .* with d_k=4"),
+    ((STATE, UNIT, VALUE[:, :6]), {}, ShapeError, "v has shape .* with d_v=7"),
+    ((STATE[:2], UNIT, VALUE), {}, ShapeError, "leading axes do not fit together"),
+    ((STATE[0, 0], UNIT, VALUE), {}, ShapeError, "state has shape"),
+    ((STATE * np.nan, UNIT, VALUE), {}, ValueError, "state is nan"),
+    ((STATE, UNIT.tolist(), VALUE), {}, TypeError, "k is a list"),
+    ((STATE, UNIT, VALUE), {"decay": 1.01}, ValueError, "decay is 1.01; expected 0 to 1"),
+    ((STATE, UNIT, VALUE), {"decay": -0.1}, ValueError, "give np.exp"),
+    ((STATE, UNIT, VALUE), {"decay": np.nan}, ValueError, "decay is nan"),
+    ((STATE, UNIT, VALUE), {"decay": np.full((H, D_K, 1), 2)}, ValueError, "decay is 2"),
+    ((STATE, UNIT, VALUE), {"decay": np.ones(H)}, ShapeError, r"decay\[..., None, None\]"),
+    ((STATE, UNIT, VALUE), {"decay": np.ones((H, D_K))}, ShapeError, "decay has shape"),
+    ((STATE, UNIT, VALUE), {"decay": "half"}, TypeError, "decay is a str"),
+    ((STATE, UNIT, VALUE), {"decay": None}, TypeError, "decay is a NoneType"),
+    ((STATE, UNIT, VALUE), {"beta": -0.1}, ValueError, "beta · |k|² is -0.1; expected 0 to 2"),
+    ((STATE, UNIT, VALUE), {"beta": 2.1}, ValueError, "beta · |k|² is 2.1; expected 0 to 2"),
+    ((STATE, 4 * UNIT, VALUE), {"beta": 1}, ValueError, "is 16.0; .* Give keys of length 1"),
+    ((STATE, UNIT, VALUE), {"beta": np.nan}, ValueError, "is nan"),
+    ((STATE, UNIT, VALUE), {"beta": np.ones(H)}, ShapeError, r"beta\[..., None, None\]"),
+    ((STATE, UNIT, VALUE), {"beta": np.ones((H, D_K, 1))}, ShapeError, "beta has shape"),
+    ((STATE, UNIT, VALUE), {"beta": True}, TypeError, "beta is a bool"),
+]
+
+
+@pytest.mark.parametrize(("given", "gates", "error", "says"), BAD_WRITES)
+def test_a_write_of_bad_input_is_refused_and_changes_no_state(given, gates, error, says):
+    before = np.array(given[0])
+    with pytest.raises(error, match=says.replace("|", r"\|")):
+        delta_step(*given, **gates)
+    np.testing.assert_array_equal(given[0], before)
+
+
+def test_a_key_of_length_1_in_single_precision_may_be_turned_over(normal):
+    k = normal(2, 1000, D_K).astype(np.float32)
+    k /= np.linalg.norm(k, axis=-1, keepdims=True)
+    state, v = np.zeros((1000, D_K, D_V), np.float32), np.ones((1000, D_V), np.float32)
+    assert delta_step(state, k, v, beta=2.0).dtype == np.float32
+
+
+def test_keys_too_long_for_their_beta_would_grow_without_end():
+    """What the door of delta_step keeps out: 1 - beta · |k|² = -3 at every write."""
+    k, v, state = np.array([2.0, 0.0]), np.array([1.0]), np.zeros((2, 1))
+    reads = []
+    for _ in range(3):
+        state = oracle.delta_step(state, k, v, 1.0, np.ones(2))
+        reads.append(float(k @ state[:, 0]))
+    assert reads == [4, -8, 28]

@@ -1,0 +1,98 @@
+"""Checks for chapter 18."""
+
+import numpy as np
+
+from tutorial_lib.practice.account import D_K, D_V, B, Case, H, T, against, normal
+from tutorial_lib.practice.ch18_state.mistakes import MISTAKES
+from tutorial_lib.variants.state import chunked, delta_step, linear_attention
+
+check = against(MISTAKES)
+
+
+def _tokens(seed, *batch, length=T):
+    Q, K = normal(seed, *batch, H, length, D_K), normal(seed + 1, *batch, H, length, D_K)
+    return {"Q": Q, "K": K, "V": normal(seed + 2, *batch, H, length, D_V)}
+
+
+def check_linear_attention(function):
+    """Check `linear_attention(Q, K, V)` of chapter 18, in either form. Prints an account."""
+    cases = (Case("three heads", _tokens(90)), Case("a batch", _tokens(93, B)))
+    check("linear_attention", function, linear_attention, cases)
+
+
+def _write(seed, *batch):
+    k = normal(seed + 1, *batch, H, D_K)
+    k = k / np.linalg.norm(k, axis=-1, keepdims=True)
+    return {
+        "state": normal(seed, *batch, H, D_K, D_V),
+        "k": k,
+        "v": normal(seed + 2, *batch, H, D_V),
+    }
+
+
+def check_delta_step(function):
+    """Check `delta_step(state, k, v, *, beta, decay)` of chapter 18. Prints an account."""
+    heads = np.linspace(0.2, 0.9, H).reshape(H, 1, 1)
+    channels = np.linspace(0.1, 1, H * D_K).reshape(H, D_K, 1)
+    cases = (
+        Case("the whole error", _write(96)),
+        Case("half of the error, a decay", _write(99), {"beta": 0.5, "decay": 0.8}),
+        Case("gates of each head", _write(102, B), {"beta": heads, "decay": 1 - heads}),
+        Case("a decay of each channel", _write(105), {"beta": 0.7, "decay": channels}),
+    )
+    check("delta_step", function, delta_step, cases)
+
+
+def check_chunked(function):
+    """Check `chunked(Q, K, V, *, size)` of chapter 18. Prints an account."""
+    cases = (
+        Case("chunks of 2, the last shorter", _tokens(108), {"size": 2}),
+        Case("chunks of 3, a batch", _tokens(111, B, length=7), {"size": 3}),
+        Case("one chunk", _tokens(114), {"size": T}),
+        Case("one word a chunk", _tokens(117), {"size": 1}),
+    )
+    check("chunked", function, chunked, cases)
+
+
+def _gated_delta(Q, K, V, betas, decays):
+    K = K / np.linalg.norm(K, axis=-1, keepdims=True)
+    state, rows = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1])), []
+    for t in range(Q.shape[-2]):
+        gates = {"beta": betas[..., t, None, None], "decay": decays[..., t, None, None]}
+        state = delta_step(state, K[..., t, :], V[..., t, :], **gates)
+        rows.append(Q[..., t, None, :] @ state)
+    return np.concatenate(rows, axis=-2)
+
+
+def check_gated_delta(function):
+    """Check `gated_delta(Q, K, V, betas, decays)`, exercise of chapter 18."""
+    cases = (
+        Case("gates of each head and word", _tokens(120) | _gates(123)),
+        Case("a batch", _tokens(126, B) | _gates(129, B)),
+        Case("nothing forgotten", _tokens(132) | _gates(135) | {"decays": np.ones((H, T))}),
+    )
+    check("gated_delta", function, _gated_delta, cases)
+
+
+def _gates(seed, *batch):
+    drawn = 1 / (1 + np.exp(-normal(seed, 2, *batch, H, T)))
+    return {"betas": drawn[0], "decays": drawn[1]}
+
+
+def _chunked_decay(Q, K, V, decay, *, size):
+    del size  # any gives the same
+    state, rows = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1])), []
+    for t in range(Q.shape[-2]):
+        state = decay * state + K[..., t, :, None] * V[..., t, None, :]
+        rows.append(Q[..., t, None, :] @ state)
+    return np.concatenate(rows, axis=-2)
+
+
+def check_chunked_decay(function):
+    """Check `chunked_decay(Q, K, V, decay, *, size)`, exercise of chapter 18."""
+    cases = (
+        Case("chunks of 2", _tokens(138) | {"decay": 0.5}, {"size": 2}),
+        Case("chunks of 3, a batch", _tokens(141, B, length=8) | {"decay": 0.9}, {"size": 3}),
+        Case("one chunk", _tokens(144) | {"decay": 0.7}, {"size": T}),
+    )
+    check("chunked_decay", function, _chunked_decay, cases)

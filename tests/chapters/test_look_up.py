@@ -20,6 +20,7 @@ import tutorial_lib as tl
 from tools.chapters import ROOT
 from tutorial_lib.pytorch import bridge
 from tutorial_lib.variants import cache, grouped, latent, positions
+from tutorial_lib.variants import state as states
 
 B, T, S, H, d_k, d_v, d_model = 2, 5, 6, 3, 4, 7, 12
 SIZES = {"B": B, "T": T, "S": S, "H": H, "d_k": d_k, "d_v": d_v, "d_model": d_model, "d": d_k}
@@ -59,6 +60,7 @@ SHAPES = {  # entry -> the arrays whose shapes it names, in their order
     "scores": ["scores"],
     "shape": ["Q[0]"],
     "sinusoidal positions": ["tl.sinusoidal_positions(T, d_model)"],
+    "state": ["np.swapaxes(K, -1, -2) @ V"],
     "stride": ["np.ones((3, 8))"],
     "value": ["V"],
     "X": ["X"],
@@ -153,7 +155,15 @@ def variants():
     made = {"W_K": few.W_K, "W_V": few.W_V, "K": K, "V": V, "C": X @ short.W_D, "slopes": slopes}
     made |= {"positions": np.arange(T), "rates": positions.rope_rates(d_k)}
     made |= {"bias": positions.alibi_bias(T, S, slopes)}
+    made |= gated()
     return made | {name: getattr(short, name) for name in ("W_D", "W_UK", "W_UV")}
+
+
+def gated():
+    """A state of six heads, and gates that its writes take."""
+    gates = {"beta": np.ones((6, 1, 1)), "decay": np.ones((6, d_k, 1))}
+    k, v = np.zeros((B, 6, d_k)), np.ones((B, 6, d_v))
+    return gates | {"state": states.delta_step(np.ones((B, 6, d_k, d_v)), k, v, **gates)}
 
 
 def test_a_shape_among_the_variants_is_that_of_its_array():

@@ -13,6 +13,7 @@ import numpy as np
 import tutorial_lib as tl
 from tutorial_lib.onepass import fold_block
 from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.state import linear_attention
 
 B, T, H, D_MODEL, D_K = 2, 5, 3, 12, 4
 
@@ -241,6 +242,17 @@ def ch16_positions(program):
     left = run(program, **dict(vars(tl)) | names | cache)
     right = tl.scaled_dot_product_attention(Q[:, 7:], K[:, 7 - kept :], V[:, 7 - kept :])
     return same(left["head"], right) and same(left["K"], K[:, 7 - kept :])
+
+
+def ch18_state(program):
+    """A chunk of three words behind four that were written before it."""
+    rng = np.random.default_rng(18)
+    Q, K, V = (rng.standard_normal((H, 7, width)) for width in (D_K, D_K, 6))
+    state = np.swapaxes(K[:, :4], -1, -2) @ V[:, :4]
+    chunk = {"q": Q[:, 4:], "k": K[:, 4:], "v": V[:, 4:]}
+    left = run(program, np=np, state=state, **chunk)
+    right = linear_attention(Q, K, V)[:, 4:]
+    return same(left["heads"], right) and same(left["state"], np.swapaxes(K, -1, -2) @ V)
 
 
 def ch15_fewer_keys(program):

@@ -34,7 +34,7 @@ def linear_attention(Q, K, V):
     ShapeError : lengths or widths that differ, or batch axes that do not broadcast
     ValueError : NaN or infinity
 
-    Source: Katharopoulos et al. (2020), section 3.3, without feature map and denominator.
+    Source: Katharopoulos et al. (2020), without feature map and denominator.
 
     >>> linear_attention(np.ones((3, 5, 4)), np.ones((3, 5, 4)), np.ones((3, 5, 7))).shape
     (3, 5, 7)
@@ -66,7 +66,7 @@ def linear_attention_parallel(Q, K, V):
     ------
     TypeError, ShapeError, ValueError : as `linear_attention`
 
-    Source: Yang et al. (2024), section 2.1.
+    Source: Yang et al. (2024).
 
     >>> linear_attention_parallel(np.ones((5, 4)), np.ones((5, 4)), np.ones((5, 7))).shape
     (5, 7)
@@ -101,7 +101,7 @@ def delta_step(state, k, v, *, beta=1.0, decay=1.0):
     ValueError : NaN or infinity, decay outside 0 to 1, or beta times the squared length of k
         outside 0 to 2, where each write makes old readings larger
 
-    Source: Yang, Kautz and Hatamizadeh (2025), section 3; Kimi Team (2025) for channels.
+    Source: Yang et al. (2025), arXiv:2412.06464; arXiv:2510.26692 for a decay of each channel.
 
     >>> delta_step(np.zeros((3, 4, 7)), np.ones((3, 4)) / 2, np.ones((3, 7))).shape
     (3, 4, 7)
@@ -134,7 +134,7 @@ def chunked(Q, K, V, *, size):
     ------
     TypeError, ShapeError, ValueError : as `linear_attention`, or a size below 1
 
-    Source: Yang et al. (2024), section 2.1.
+    Source: Yang et al. (2024).
 
     >>> chunked(np.ones((5, 4)), np.ones((5, 4)), np.ones((5, 7)), size=2).shape
     (5, 7)
@@ -225,19 +225,19 @@ def require_beta(beta, k):
 
 
 def _require_gate(name, gate, shape):
-    """Require a number, or an array with the axes of `shape`, of which any may be 1."""
+    """Require a number, or an array that broadcasts to `shape`, with a head's axis where k has."""
     array = np.asarray(gate)
     if array.dtype.kind not in "iuf":
         raise TypeError(
             f"{name} is a {type(gate).__name__} of {array.dtype}; expected a number or an array "
             f"of numbers. Give one for all heads, such as 0.9, or an array of shape {shape}."
         )
-    fits = array.ndim == len(shape) and all(
-        one in (1, other) for one, other in zip(array.shape, shape, strict=True)
+    pairs = zip(array.shape[::-1], shape[::-1], strict=False)
+    fits = min(3, len(shape)) <= array.ndim <= len(shape) and all(
+        one in (1, other) for one, other in pairs
     )
     if array.ndim and not fits:
         raise ShapeError(
-            f"{name} has shape {array.shape}; expected a number, or the axes of the state, each "
-            f"of length 1 or as in {shape}. One a head, (..., H), needs two more: "
-            f"{name}[..., None, None]."
+            f"{name} has shape {array.shape}; expected a number, or an array that broadcasts to "
+            f"{shape}. One a head, (..., H), needs two axes more: {name}[..., None, None]."
         )

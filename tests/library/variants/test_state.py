@@ -111,9 +111,7 @@ def test_a_write_equals_loops(beta, decay, normal, batch, assert_close):
     state, v = normal(1, *batch, H, D_K, D_V), normal(3, *batch, H, D_V)
     k = normal(2, *batch, H, D_K)
     k = k / np.linalg.norm(k, axis=-1, keepdims=True)
-    axes = (None,) * len(batch)
-    gates = [gate[axes] if np.ndim(gate) else gate for gate in (beta, decay)]
-    new = delta_step(state, k, v, beta=gates[0], decay=gates[1])
+    new = delta_step(state, k, v, beta=beta, decay=decay)
     betas, decays = np.broadcast_to(beta, (H, 1, 1)), np.broadcast_to(decay, (H, D_K, 1))
     for index in np.ndindex(*batch, H):
         h = index[-1]
@@ -189,6 +187,8 @@ BAD_WRITES = [
     ((STATE, UNIT, VALUE), {"decay": np.full((H, D_K, 1), 2)}, ValueError, "decay is 2"),
     ((STATE, UNIT, VALUE), {"decay": np.ones(H)}, ShapeError, r"decay\[..., None, None\]"),
     ((STATE, UNIT, VALUE), {"decay": np.ones((H, D_K))}, ShapeError, "decay has shape"),
+    ((STATE, UNIT, VALUE), {"decay": np.ones((D_K, 1))}, ShapeError, "decay has shape"),
+    ((STATE, UNIT, VALUE), {"decay": np.ones((2, H, 1, 1))}, ShapeError, "decay has shape"),
     ((STATE, UNIT, VALUE), {"decay": "half"}, TypeError, "decay is a str"),
     ((STATE, UNIT, VALUE), {"decay": None}, TypeError, "decay is a NoneType"),
     ((STATE, UNIT, VALUE), {"beta": -0.1}, ValueError, "beta · |k|² is -0.1; expected 0 to 2"),

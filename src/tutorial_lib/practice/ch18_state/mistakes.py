@@ -96,22 +96,22 @@ _DELTA_STEP = (
 )
 
 
-def _by_chunks(Q, K, V, size, *, before=True, twice=False, ahead=False, all_written=True):
+def _chunks(*, before=True, twice=False, ahead=False, all_written=True):
     """Chunks, with one of the four lines changed."""
-    state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]))
-    parts = []
-    for start in range(0, Q.shape[-2], size):
-        q, k, v = (A[..., start : start + size, :] for A in (Q, K, V))
-        new = (state if all_written else 0) + _turned(k) @ v
-        scores = q @ _turned(k)
-        within = (scores if ahead else np.tril(scores)) @ v
-        parts.append(before * (q @ (new if twice else state)) + within)
-        state = new
-    return np.concatenate(parts, axis=-2)
 
+    def heads(Q, K, V, *, size):
+        state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]))
+        parts = []
+        for start in range(0, Q.shape[-2], size):
+            q, k, v = (A[..., start : start + size, :] for A in (Q, K, V))
+            new = (state if all_written else 0) + _turned(k) @ v
+            scores = q @ _turned(k)
+            within = (scores if ahead else np.tril(scores)) @ v
+            parts.append(before * (q @ (new if twice else state)) + within)
+            state = new
+        return np.concatenate(parts, axis=-2)
 
-def _chunks(**changed):
-    return lambda Q, K, V, *, size: _by_chunks(Q, K, V, size, **changed)
+    return heads
 
 
 _CHUNKED = (

@@ -1,0 +1,100 @@
+"""What computes the keys of chapter 18: states are written and read."""
+
+import numpy as np
+
+from tutorial_lib.records import facts
+from tutorial_lib.variants.positions import alibi_bias
+from tutorial_lib.variants.state import delta_step, linear_attention
+
+UNIT = np.eye(4)
+
+
+def words_as_large_as_a_state():
+    """The cache of how many words holds as many numbers as a state of 128 times 128."""
+    k, v = np.zeros(128), np.zeros(128)
+    state = k[:, None] * v
+    [words] = [n for n in range(1, 1000) if n * (k.size + v.size) == state.size]
+    return words
+
+
+def what_a_key_written_twice_reads():
+    """What the key of word 0 reads behind five words, of which the last has the same key."""
+    K = UNIT[[0, 1, 2, 3, 0]]
+    V = np.array([[3, 0, 1], [1, 1, 0], [2, 4, 1], [0, 0, 2], [0, 2, 5]])
+    read = linear_attention(np.tile(K[0], (5, 1)), K, V.astype(float))[-1].tolist()
+    return {
+        "(3, 0, 1), the first value": read == V[0].tolist(),
+        "(0, 2, 5), the newest value": read == V[4].tolist(),
+        "(3, 2, 6), the sum of both": read == (V[0] + V[4]).tolist(),
+        "(6, 7, 9), the sum of all five": read == V.sum(axis=0).tolist(),
+    }
+
+
+def share_of_the_first_of_three():
+    """What the key of the first word reads, of a value of 1, behind the third."""
+    state = np.zeros((4, 1))
+    for k in UNIT[:3]:
+        state = delta_step(state, k, np.ones(1), decay=0.5)
+    return (UNIT[0] @ state)[0]
+
+
+def what_a_long_key_reads():
+    """What a key of length 2 reads after each of three writes of 1; the library refuses it."""
+    k, state, delta, added = 2 * UNIT[0], np.zeros(4), [], []
+    for n in (1, 2, 3):
+        state = state + k * (1 - k @ state)
+        delta.append(float(k @ state))
+        added.append(float(k @ (n * k)))
+    assert added == [4, 8, 12]
+    return {
+        "v, v, v": delta == [1, 1, 1],
+        "4v, 4v, 4v": delta == [4, 4, 4],
+        "4v, −8v, 28v": delta == [4, -8, 28],
+        "4v, 8v, 12v": delta == added,
+    }
+
+
+def powers_of_a_chunk_of_four():
+    """How often an old write was halved when the first of four words reads, and behind the last."""
+    state, left = UNIT[:, :1].copy(), []
+    for _ in range(4):
+        state = delta_step(state, UNIT[1], np.zeros(1), decay=0.5)
+        left.append(int(-np.log2(state[0, 0])))
+    return f"{left[0]} and {left[-1]}"
+
+
+def what_a_small_state_cannot_do():
+    """Which of four things no state of 4 times 4 does."""
+    rng = np.random.default_rng(0)
+    Q, K, V = rng.standard_normal((3, 5, 4))
+    first = np.swapaxes(K[:3], -1, -2) @ V[:3]
+    later = Q[3:] @ first + linear_attention(Q[3:], K[3:], V[3:])
+    pieces = np.allclose(later, linear_attention(Q, K, V)[3:])
+    state = delta_step(rng.standard_normal((4, 4)), UNIT[0], V[0])
+    newest = np.allclose(UNIT[0] @ state, V[0])
+    best = np.linalg.lstsq(K, V, rcond=None)[0]  # the state that reads with the least error
+    all_five = np.allclose(K @ best, V)
+    four = np.allclose(K[:4] @ np.linalg.solve(K[:4], V[:4]), V[:4])
+    near = delta_step(np.ones((4, 1)), UNIT[0], np.ones(1), decay=0.5)[:2, 0]
+    assert four
+    return {
+        "Read a text in pieces": not pieces,
+        "Give the newest word's value back": not newest,
+        "Give each of five words' values back when its key asks": not all_five,
+        "Give more weight to near words than to far ones": not near[0] > near[1],
+    }
+
+
+def words_until_shared_keys_outgrow_a_state():
+    """In Qwen3-Next: the numbers of a state layer over those of a word in a full one."""
+    model = next(m for m in facts("models")["models"] if m["name"] == "Qwen3-Next 80B")
+    state, word = model["state"], model["kv_heads"] * (model["d_k"] + model["d_v"])
+    assert (model["kv_heads"], model["d_k"], state["heads"], state["d_k"]) == (2, 256, 32, 128)
+    return state["heads"] * state["d_k"] * state["d_v"] // word
+
+
+def slope_of_a_decay_of_a_quarter():
+    """Which slope multiplies a word's part by 1/4 for each step."""
+    slopes = {"1/4": 0.25, "ln 4": np.log(4), "4": 4.0, "ln 2": np.log(2)}
+    parts = {name: np.exp(alibi_bias(1, 3, np.array([one])))[0, 0] for name, one in slopes.items()}
+    return {name: np.allclose(part, [1 / 16, 1 / 4, 1]) for name, part in parts.items()}

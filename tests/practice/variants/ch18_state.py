@@ -1,0 +1,128 @@
+"""Right answers of chapter 18 in other ways, and too narrow ones."""
+
+import numpy as np
+
+from tests import oracle
+from tutorial_lib.variants.state import chunked, delta_step, linear_attention_parallel
+
+
+def attend_by_einsum(Q, K, V):
+    scores = np.einsum("...td,...sd->...ts", Q, K)
+    return np.einsum("...ts,...sv->...tv", scores * np.tri(Q.shape[-2]), V)
+
+
+def attend_by_running_sums(Q, K, V):
+    states = np.cumsum(K[..., :, None] * V[..., None, :], axis=-3)  # (..., T, d_k, d_v)
+    return np.einsum("...td,...tdv->...tv", Q, states)
+
+
+def step_by_a_matrix(state, k, v, *, beta=1.0, decay=1.0):
+    """What a write leaves of the old state, as a matrix: I - beta k k^T."""
+    outer = k[..., :, None] * k[..., None, :]
+    return (np.eye(k.shape[-1]) - beta * outer) @ (decay * state) + beta * (
+        k[..., :, None] * v[..., None, :]
+    )
+
+
+def chunks_by_masks(Q, K, V, *, size):
+    """The scores of a chunk and of all before it, from one table."""
+    place = np.arange(Q.shape[-2])
+    before = place // size * size
+    scores = Q @ np.swapaxes(K, -1, -2)
+    inside = scores * ((place <= place[:, None]) & (place >= before[:, None]))
+    return inside @ V + (scores * (place < before[:, None])) @ V
+
+
+def gated_by_loops(Q, K, V, betas, decays):
+    K = K / np.sqrt((K**2).sum(-1, keepdims=True))
+    heads = np.zeros((*Q.shape[:-1], V.shape[-1]))
+    for index in np.ndindex(Q.shape[:-2]):
+        state = np.zeros((K.shape[-1], V.shape[-1]))
+        for t in range(Q.shape[-2]):
+            decay = np.full(K.shape[-1], decays[index][t])
+            write = K[index][t], V[index][t], betas[index][t], decay
+            state = oracle.delta_step(state, *write)
+            heads[(*index, t)] = Q[index][t] @ state
+    return heads
+
+
+def gated_by_matrices(Q, K, V, betas, decays):
+    K = K / np.linalg.norm(K, axis=-1, keepdims=True)
+    state, rows = 0 * np.swapaxes(K[..., :1, :], -1, -2) @ V[..., :1, :], []
+    for t in range(Q.shape[-2]):
+        beta, decay = betas[..., t, None, None], decays[..., t, None, None]
+        state = step_by_a_matrix(state, K[..., t, :], V[..., t, :], beta=beta, decay=decay)
+        rows.append((Q[..., t, :, None] * state).sum(axis=-2))
+    return np.stack(rows, axis=-2)
+
+
+def fading_all_at_once(Q, K, V, decay, *, size):
+    steps = np.arange(Q.shape[-2])[:, None] - np.arange(Q.shape[-2])
+    return (Q @ np.swapaxes(K, -1, -2) * np.tril(float(decay) ** np.abs(steps))) @ V
+
+
+def fading_by_scaled_rows(Q, K, V, decay, *, size):
+    """Queries grow and keys shrink by powers, and nothing else changes."""
+    power = float(decay) ** np.arange(Q.shape[-2])[:, None]
+    return chunked(Q * power, K / power, V, size=size)
+
+
+def for_one_sequence(function):
+    """The same, for arrays without a batch."""
+
+    def narrow(*arguments, **options):
+        assert arguments[0].ndim == 3
+        return function(*arguments, **options)
+
+    return narrow
+
+
+def step_with_numbers(state, k, v, *, beta=1.0, decay=1.0):
+    return delta_step(state, k, v, beta=float(beta), decay=float(decay))
+
+
+def step_with_gates_of_heads(state, k, v, *, beta=1.0, decay=1.0):
+    return delta_step(
+        state, k, v, beta=beta, decay=np.asarray(decay)[..., :1, :] if np.ndim(decay) else decay
+    )
+
+
+def chunks_that_fit(Q, K, V, *, size):
+    whole = Q.shape[-2] // size * size
+    return chunked(*(A[..., :whole, :] for A in (Q, K, V)), size=size)
+
+
+VARIANTS = [
+    ("linear_attention", "einsum", attend_by_einsum),
+    ("linear_attention", "running sums", attend_by_running_sums),
+    ("linear_attention", "in parallel", linear_attention_parallel),
+    ("delta_step", "a matrix", step_by_a_matrix),
+    ("chunked", "two masks", chunks_by_masks),
+    ("gated_delta", "loops", gated_by_loops),
+    ("gated_delta", "matrices", gated_by_matrices),
+    ("chunked_decay", "all at once", fading_all_at_once),
+    ("chunked_decay", "scaled rows", fading_by_scaled_rows),
+]
+
+
+NARROW = [
+    ("linear_attention", "without a batch", for_one_sequence(attend_by_einsum)),
+    ("delta_step", "gates that are numbers", step_with_numbers),
+    ("delta_step", "gates of heads", step_with_gates_of_heads),
+    (
+        "delta_step",
+        "without a batch",
+        lambda S, k, v, **gates: delta_step(S, k, v, **gates) if S.ndim == 3 else S,
+    ),
+    ("chunked", "without a batch", for_one_sequence(chunks_by_masks)),
+    ("chunked", "chunks that fit", chunks_that_fit),
+    ("gated_delta", "without a batch", for_one_sequence(gated_by_loops)),
+    ("chunked_decay", "without a batch", for_one_sequence(fading_all_at_once)),
+    (
+        "chunked_decay",
+        "one chunk",
+        lambda Q, K, V, decay, *, size: fading_all_at_once(
+            *(A[..., :size, :] for A in (Q, K, V)), decay, size=size
+        ),
+    ),
+]

@@ -8,7 +8,9 @@ from tutorial_lib import (
     ShapeError,
     attention_scores,
     causal_mask,
+    checks,
     concat_heads,
+    project_heads,
     running_example,
     trace,
 )
@@ -224,3 +226,42 @@ def test_keys_too_long_for_their_beta_would_grow_without_end():
         state = oracle.delta_step(state, k, v, 1.0, np.ones(2))
         reads.append(float(k @ state[:, 0]))
     assert reads == [4, -8, 28]
+
+
+def stateful_layer(params, *, read_first=False, shared=False, padding_writes=False, lost=False):
+    """`step` and `empty` of a layer that keeps a state, as chapter 18 feeds it; or a wrong form."""
+    in_module = {}
+
+    def empty(room, *, batch=(), pad=None):
+        state = np.zeros((*batch, H, D_K, D_V))
+        return state, np.zeros(batch, int) if pad is None else pad
+
+    def step(X, kept):
+        (state, pad), n = kept, X.shape[-2]
+        state = in_module.get(state.shape, state) if shared else state
+        Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        words = np.arange(n) >= pad[..., None]
+        K = K if padding_writes else K * words[..., None, :, None]
+        heads = Q @ state + linear_attention(Q, K, V)
+        heads -= read_first * (Q * K).sum(axis=-1, keepdims=True) * V
+        state = (0 if lost else state) + np.swapaxes(K, -1, -2) @ V
+        in_module[state.shape] = state
+        return concat_heads(heads) @ params.W_O, (state, pad - n)
+
+    return step, empty
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({}, "✓ cached: right on"),
+        ({"read_first": True}, "✗ cached: the offset is one too small: a token does not look at itself"),
+        ({"shared": True}, "✗ cached: a new cache is not empty"),
+        ({"padding_writes": True}, "✗ cached: padding is looked at"),
+        ({"lost": True}, "✗ cached: tokens that were kept are gone"),
+    ],
+    ids=str,
+)
+def test_a_state_goes_on_as_a_cache_does_and_its_mistakes_are_told(wrong, says, params, capsys):
+    checks.check_cached(*stateful_layer(params, **wrong))
+    assert capsys.readouterr().out.startswith(says)

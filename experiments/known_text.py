@@ -57,7 +57,10 @@ DONE = Path("_build") / "known_text"
 
 
 class Arm(NamedTuple):
-    """One form of the model: what it is compared in, its name, its widths, its places."""
+    """One form of the model: what it is compared in, its name, its widths, its places.
+
+    A model with `feed` numbers between two matrices is a stack of blocks: norms before each part.
+    """
 
     group: str
     name: str
@@ -66,22 +69,26 @@ class Arm(NamedTuple):
     d_k: int = 16
     positions: str = "learned"
     rank: int | None = None
+    sink: bool = False
+    feed: int = 0
 
     @property
     def family(self):
         """The arm whose rates are tried for this one too."""
-        family = Arm("", "", positions=self.positions)
+        family = Arm("", "", positions=self.positions, sink=self.sink, feed=self.feed)
         return family._replace(rank=self.rank, key_heads=self.key_heads if self.rank else 4)
 
     @property
     def shapes(self):
         """The shapes of what is learned; queries, keys and values side by side."""
         wide, narrow = self.heads * self.d_k, 2 * self.key_heads * self.d_k
-        out = (wide, D_MODEL)
         if self.rank:
-            layer = [(D_MODEL, wide), (D_MODEL, self.rank), (self.rank, narrow), out]
+            layer = [(D_MODEL, wide), (D_MODEL, self.rank), (self.rank, narrow)]
         else:
-            layer = [(D_MODEL, wide + narrow), out]
+            layer = [(D_MODEL, wide + narrow)]
+        layer += [(self.heads,)] * self.sink + [(wide, D_MODEL)]
+        if self.feed:
+            layer += [(D_MODEL, self.feed), (self.feed, D_MODEL)]
         places = [(LENGTH, D_MODEL)] * (self.positions == "learned")
         return [(len(WORDS), D_MODEL), *places, *layer * LAYERS, (D_MODEL, len(WORDS))]
 
@@ -138,30 +145,60 @@ def projected(X, matrices, arm):
     return heads.split([arm.heads, arm.key_heads, arm.key_heads], dim=1)
 
 
-def attended(X, matrices, arm):
-    """Return the heads side by side, (B, T, H * d_k)."""
+def to_meet(X, matrices, arm):
+    """Return Q, K and V as they meet: turned, and keys and values for each head."""
     Q, K, V = projected(X, matrices, arm)
     if arm.positions == "RoPE":
         Q, K = turned(Q), turned(K)
     if arm.key_heads < arm.heads:
         K, V = (Z.repeat_interleave(arm.heads // arm.key_heads, dim=1) for Z in (K, V))
+    return Q, K, V
+
+
+def attended(X, matrices, arm):
+    """Return the heads side by side, (B, T, H * d_k)."""
+    Q, K, V = to_meet(X, matrices, arm)
     bias = slopes(arm.heads, X.shape[1], X.dtype) if arm.positions == "ALiBi" else None
+    if arm.sink:
+        K, V, bias = with_sink(K, V, matrices[-1], bias)
     heads = functional.scaled_dot_product_attention(Q, K, V, attn_mask=bias, is_causal=bias is None)
     return heads.transpose(1, 2).flatten(2)
 
 
-def forward(arrays, ids, arm):
+def with_sink(K, V, sink, bias=None):
+    """Put a token of zeros before K and V; return both, and what is added to scores, (H, T, 1 + T).
+
+    So each row's softmax has one more term, exp(sink) of its head, that brings no value.
+    """
+    T = K.shape[-2]
+    if bias is None:
+        hidden = torch.ones(T, T, dtype=torch.bool).triu(1)
+        bias = torch.zeros(len(sink), T, T, dtype=K.dtype).masked_fill(hidden, -torch.inf)
+    bias = torch.cat([sink[:, None, None].expand(-1, T, 1), bias], dim=-1)
+    return *(functional.pad(Z, (0, 0, 1, 0)) for Z in (K, V)), bias
+
+
+def normed(X, arm):
+    """Return X, its rows divided by their root mean square where the arm is a stack of blocks."""
+    return functional.rms_norm(X, X.shape[-1:]) if arm.feed else X
+
+
+def forward(arrays, ids, arm, attend=attended):
     """Return the scores of the next word, (B, T, vocabulary): `copying.run` of any arm."""
     E, *arrays, U = arrays
     X = functional.embedding(ids, E)
     if arm.positions == "learned":
         P, *arrays = arrays
         X = X + P[: ids.shape[1]]
+    size = len(arrays) // LAYERS
     for layer in range(LAYERS):
-        size = len(arrays) // LAYERS
-        *matrices, W_O = arrays[layer * size : (layer + 1) * size]
-        X = X + attended(X, matrices, arm) @ W_O
-    return X @ U
+        matrices = arrays[layer * size : (layer + 1) * size]
+        *matrices, W_O = matrices[:-2] if arm.feed else matrices
+        X = X + attend(normed(X, arm), matrices, arm) @ W_O
+        if arm.feed:
+            W_1, W_2 = arrays[(layer + 1) * size - 2 : (layer + 1) * size]
+            X = X + functional.relu(normed(X, arm) @ W_1) @ W_2
+    return normed(X, arm) @ U
 
 
 def stream(seed, documents):
@@ -260,7 +297,7 @@ def bands(arrays, arm):
 
 def kept(arm, seed, rate, steps, tested):
     """Return what a run found, of _build if it is done; its weights lie beside it."""
-    words = [arm.heads, arm.key_heads, arm.d_k, arm.positions, arm.rank, seed, rate, steps]
+    words = [*arm[2:], seed, rate, steps]
     file = DONE / ("-".join(map(str, words)) + ".json")
     if not file.exists():
         found, average = run(arm, seed, rate, steps, drawn(tested))
@@ -283,11 +320,16 @@ def measure(arm):
     tried = {r: kept(arm.family, RATE_SEED, r, TRIED_FOR, VALIDATION)[0] for r in RATES}
     losses = {rate: found["above_floor"][-1] for rate, found in tried.items()}
     rate = min(losses, key=losses.get)
+    tried = [{"rate": r, "above_floor": loss} for r, loss in losses.items()]
+    return trained(arm, rate, tried)
+
+
+def trained(arm, rate, tried):
+    """Train an arm from every seed at a rate; return its part of a record."""
     runs = [kept(arm, seed, rate, STEPS, TEST)[0] for seed in SEEDS]
     found = {name: getattr(arm, name) for name in ("heads", "key_heads", "d_k", "positions")}
     found |= {"rank": arm.rank, "numbers": sum(map(np.prod, arm.shapes)).item(), "rate": rate}
-    found["tried"] = [{"rate": r, "above_floor": loss} for r, loss in losses.items()]
-    found |= {"steps": watched(STEPS), **summary(runs), "runs": runs}
+    found |= {"tried": tried, "steps": watched(STEPS), **summary(runs), "runs": runs}
     return found
 
 

@@ -1,0 +1,263 @@
+"""Let trained models look at fewer keys than they were trained with, and see what it costs.
+
+Models of the known text, trained as `known_text` trains its arms, five seeds each: the example of
+the book, heads alone; the same at half its rate; the same without places; the same heads in blocks
+with norms and an MLP; and with a sink, one learned logit a head that takes weight and brings
+nothing. Nothing is trained again when keys are left out. What is reported is the difference from
+the same seed with all its keys, on the same documents. Beside it stands how much weight each head
+gives to <bos>.
+
+Writes src/tutorial_lib/data/results/look_less.json, anew behind each model. What is trained is kept
+in _build/known_text, so a run that was stopped goes on where it was.
+"""
+
+from functools import partial
+
+import numpy as np
+import torch
+
+from experiments import known_text
+from experiments.known_text import EXAMPLE, SEED, TEST, Arm, digits, spread, to_meet
+from experiments.measuring import new_record, prepare, progress, write
+from tutorial_lib import concat_heads, records
+from tutorial_lib.models import floor
+from tutorial_lib.models.copying import TinyModel
+
+MODELS = {
+    "heads alone": EXAMPLE,
+    "heads alone, half the rate": EXAMPLE,
+    "no places": Arm("less", "no places", positions="none"),
+    "norm and MLP": Arm("less", "norm and MLP", feed=256),
+    "learned sink": Arm("less", "learned sink", sink=True),
+}
+KEPT = (4, 8, 16, 32)  # keys of 64
+TASKS = ("agreement", "attractor", "pronoun", "outer bracket", "surname")
+LATE = slice(32, None)  # rows whose weights are watched
+
+
+# A choice says which keys each query keeps: (Q, K, k) -> booleans, (..., T, T), & causal later.
+
+
+def scored(Q, K):
+    """Return the scores, (B, H, T, T), and -inf where a query may not look."""
+    scores = Q @ K.transpose(-1, -2) / Q.shape[-1] ** 0.5
+    return scores.masked_fill(~causal(Q), -torch.inf)
+
+
+def causal(Q):
+    """Return the causal mask of a text."""
+    return torch.ones(Q.shape[-2], Q.shape[-2], dtype=torch.bool).tril()
+
+
+def top(scores, k):
+    """Say which k of each row are the largest."""
+    chosen = scores.topk(k, dim=-1).indices
+    return torch.zeros(scores.shape, dtype=torch.bool).scatter(-1, chosen, True)
+
+
+def last(Q, K, k):
+    """The last k keys, itself included."""
+    return causal(Q).triu(1 - k)
+
+
+def last_and(Q, K, k, *, place):
+    """One early key and the last k - 1."""
+    seen = last(Q, K, k - 1)
+    seen[:, place] = True
+    return seen
+
+
+def best(Q, K, k):
+    """Each head's own best k."""
+    return top(scored(Q, K), k)
+
+
+def best_and_first(Q, K, k):
+    """The first key and the best k - 1 of the others."""
+    scores = scored(Q, K)
+    scores[..., 0] = torch.inf
+    return top(scores, k)
+
+
+def best_without_first(Q, K, k):
+    """The best k of all keys but the first."""
+    scores = scored(Q, K)
+    scores[..., 1:, 0] = -torch.inf
+    return top(scores, k)
+
+
+def best_by_half(Q, K, k):
+    """The best k by scores of half the numbers of each query and key."""
+    half = Q.shape[-1] // 2
+    return best(Q[..., :half], K[..., :half], k)
+
+
+def best_for_all(Q, K, k):
+    """One choice for all heads of a layer: the best k by the mean of their weights."""
+    weights = torch.softmax(scored(Q, K), dim=-1)
+    return top(weights.mean(dim=-3, keepdim=True), k)
+
+
+def all_keys(Q, K):
+    """Nothing left out."""
+    return causal(Q)
+
+
+def without_first(Q, K):
+    """All keys but the first, which its own row keeps."""
+    seen = causal(Q)
+    seen[1:, 0] = False
+    return seen
+
+
+CHOICES = {
+    "last": last,
+    "last and first": partial(last_and, place=0),
+    "last and second": partial(last_and, place=1),
+    "best": best,
+    "best and first": best_and_first,
+    "best without first": best_without_first,
+    "best by half": best_by_half,
+    "best for all": best_for_all,
+}
+
+
+def attended_by(X, matrices, arm, choice, watched=None):
+    """Return the heads side by side, (B, T, H * d_k), of chosen keys, and keep what was seen."""
+    Q, K, V = to_meet(X, matrices, arm)
+    scores = scored(Q, K).masked_fill(~choice(Q, K), -torch.inf)
+    if arm.sink:
+        column = matrices[-1][:, None, None].expand(*scores.shape[:-1], 1)
+        scores = torch.cat([scores, column], dim=-1)
+    weights = torch.softmax(scores, dim=-1)[..., : K.shape[-2]]
+    if watched is not None:
+        watched.append((weights, V))
+    return (weights @ V).transpose(1, 2).flatten(2)
+
+
+def judged(arrays, arm, documents, choice, watched=None):
+    """Return nats above the floor of each document, and accuracies, with the chosen keys alone."""
+    attend = partial(attended_by, choice=choice, watched=watched)
+    ids = torch.from_numpy(documents.ids[:, :-1])
+    with torch.no_grad():
+        logits = known_text.forward(arrays, ids, arm, attend).double().numpy()
+    right = floor.accuracy(logits, documents)
+    return floor.above_floor(logits, documents).mean(axis=1), {t: round(right[t], 4) for t in TASKS}
+
+
+def compared(arrays, arm, documents, choice, whole):
+    """Return what a choice loses more than all keys, the error of this mean, and accuracies."""
+    loss, right = judged(arrays, arm, documents, choice)
+    more = loss - whole
+    error = more.std(ddof=1) / len(more) ** 0.5
+    return {"more": digits(more.mean()), "standard_error": digits(error), "accuracy": right}
+
+
+def looked_less(arrays, arm, documents):
+    """Return the part of one seed: each choice with each number of keys, and what <bos> gets."""
+    watched = []
+    whole, _ = judged(arrays, arm, documents, all_keys, watched)
+    found = {name: {} for name in CHOICES}
+    for name, choice in CHOICES.items():
+        for k in KEPT:
+            progress(f"{arm.name}: {name}, {k} keys")
+            some = partial(choice, k=k)
+            found[name][str(k)] = compared(arrays, arm, documents, some, whole)
+    first = compared(arrays, arm, documents, without_first, whole)
+    return {"less": found, "without_first": first, "sink": parked(watched)}
+
+
+def parked(watched):
+    """Return the weight on <bos> and on nobody, and the size of its value: [layer][head]."""
+    found = {"weight": [], "value": [], "nobody": []}
+    for weights, V in watched:
+        sizes = V.norm(dim=-1)  # (B, H, T)
+        late = weights[..., LATE, :]
+        given = {
+            "weight": late[..., 0].mean(dim=(0, 2)),
+            "value": sizes[..., 0].mean(dim=0) / sizes[..., 1:].mean(dim=(0, 2)),
+            "nobody": (1 - late.sum(dim=-1)).mean(dim=(0, 2)).clamp(min=0),
+        }
+        for name, heads in given.items():
+            found[name].append([round(share, 4) for share in heads.tolist()])
+    return found
+
+
+def among_seeds(rows):
+    """Return one choice over the seeds: least, middle and most of each figure."""
+    more = [row["more"] for row in rows]
+    return {
+        "more": spread(more),
+        "seeds": more,
+        "standard_error": max(row["standard_error"] for row in rows),
+        "accuracy": {t: spread([row["accuracy"][t] for row in rows]) for t in TASKS},
+    }
+
+
+def sinks(parts, seeds):
+    """Return what <bos> gets over the seeds; heads of a layer stand from most to least."""
+    weight = np.array([part["weight"] for part in parts])  # (seeds, layers, heads)
+    ordered = -np.sort(-weight, axis=-1)
+    mean = {n: np.array([p[n] for p in parts]).mean(axis=-1).round(4) for n in ("value", "nobody")}
+    return {
+        "weight": [[spread(head.tolist()) for head in layer.T] for layer in ordered.swapaxes(0, 1)],
+        "largest": spread(weight.max(axis=(1, 2)).tolist()),
+        "mean": spread(weight.mean(axis=(1, 2)).round(4).tolist()),
+        "value": [spread(layer.tolist()) for layer in mean["value"].T],
+        "nobody": [spread(layer.tolist()) for layer in mean["nobody"].T],
+        "seeds": [{"seed": seed} | part for seed, part in zip(seeds, parts, strict=True)],
+    }
+
+
+def measure(name, documents):
+    """Train a model from every seed, or read what is kept, and let it look at less."""
+    arm, parts = MODELS[name], []
+    trained = known_text.measure(arm)
+    if name.endswith("half the rate"):
+        trained = known_text.trained(arm, trained["rate"] / 2, trained["tried"])
+    for seed in known_text.SEEDS:
+        run = arm, seed, trained["rate"], known_text.STEPS, TEST
+        arrays = [torch.from_numpy(array) for array in known_text.kept(*run)[1]]
+        parts.append(looked_less(arrays, arm, documents))
+    told = ("numbers", "rate", "tried", "steps", "above_floor", "accuracy", "doubling_moved")
+    found = {name: trained[name] for name in (*told, "flat")}
+    found["less"] = {
+        name: {str(k): among_seeds([part["less"][name][str(k)] for part in parts]) for k in KEPT}
+        for name in CHOICES
+    }
+    found["without_first"] = among_seeds([part["without_first"] for part in parts])
+    found["sink"] = sinks([part["sink"] for part in parts], known_text.SEEDS)
+    return found
+
+
+def example():
+    """Return the arrays of the committed model as `known_text.forward` takes them, in float64."""
+    model = TinyModel.of(records.checkpoint("known_text"))
+    arrays = [model.E, model.P]
+    for params in model.layers:
+        wide = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
+        arrays += [np.concatenate(wide, axis=-1), params.W_O]
+    return [torch.from_numpy(array) for array in (*arrays, model.U)]
+
+
+def settings():
+    """Return what all models share."""
+    return known_text.settings() | {"keys": list(KEPT), "rows_watched": [LATE.start, 63]}
+
+
+def main():
+    """Train, let look at less, and write the record, anew behind each model."""
+    prepare()
+    record = new_record(__file__, seed=SEED) | {"settings": settings(), "models": {}}
+    documents = known_text.drawn(TEST)
+    record["example"] = looked_less(example(), EXAMPLE, documents)
+    for name in MODELS:
+        found = record["models"][name] = measure(name, documents)
+        progress("")
+        eight = found["less"]["last"]["8"]["more"], found["less"]["last and first"]["8"]["more"]
+        print(f"{name}: {found['above_floor']}, the last 8 {eight[0]}, with <bos> {eight[1]}")
+        write("look_less", record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Time attention within a window: masked, and with the keys skipped that no query of a block sees.
+
+Score, weights and mix alone, of four heads in float32, on one thread; a layer's projections cost
+the same with and without a window. The full one in NumPy multiplies all T * T pairs and masks half
+of them; SDPA of torch is told that it is causal and skips what it can. A ratio is taken within a
+round, and held against the window's share of the pairs: of the causal ones, and of all. Writes
+src/tutorial_lib/data/results/windows.json.
+"""
+
+import argparse
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from experiments import measuring
+from tutorial_lib import causal_mask, scaled_dot_product_attention
+from tutorial_lib.variants.patterns import window_mask, windowed_attention
+
+SEED = 0
+MOST_ERROR = 1e-5  # of a form in float32, as a share of the largest number
+
+
+class Plan(NamedTuple):
+    """What to measure."""
+
+    heads: int
+    d_k: int
+    lengths: tuple
+    windows: tuple
+    block: int  # queries that are attended together, in torch
+    rounds: int
+    few: int  # rounds at the greatest length
+
+
+FULL = Plan(
+    heads=4,
+    d_k=64,
+    lengths=(1024, 2048, 4096, 8192),
+    windows=(128, 512),
+    block=128,
+    rounds=15,
+    few=5,
+)
+QUICK = FULL._replace(d_k=4, lengths=(50, 90), windows=(7, 20), block=16, rounds=2, few=2)
+
+
+def by_blocks(Q, K, V, window, *, block):
+    """Attend within a window by SDPA, a block of queries at a time, on the keys that it sees."""
+    parts, T = [], Q.shape[-2]
+    for start in range(0, T, block):
+        q = Q[..., start : start + block, :]
+        keys = slice(max(0, start + 1 - window), start + q.shape[-2])
+        mask = torch.from_numpy(window_mask(q.shape[-2], keys.stop - keys.start, window))
+        seen = K[..., keys, :], V[..., keys, :]
+        parts.append(F.scaled_dot_product_attention(q, *seen, attn_mask=mask))
+    return torch.cat(parts, dim=-2)
+
+
+def computed(T, window, block):
+    """Return the pairs that are multiplied when each block of queries meets its keys."""
+    starts = range(0, T, block)
+    return sum(min(block, T - s) * (min(s + block, T) - max(0, s + 1 - window)) for s in starts)
+
+
+def shares(T, windows):
+    """Return the pairs of each form, and the share that a window has of the others'."""
+    pairs = {"all": T * T, "causal": T * (T + 1) // 2}
+    pairs |= {f"window {w}": int(window_mask(T, T, w).sum()) for w in windows}
+    share = {
+        name: {
+            "of_causal": measuring.short(n / pairs["causal"]),
+            "of_all": measuring.short(n / pairs["all"]),
+        }
+        for name, n in pairs.items()
+        if name.startswith("window")
+    }
+    return {"pairs": pairs, "share": share}
+
+
+def calls_of(plan, Q, K, V):
+    """Return {form: call} for queries, keys and values in NumPy; the masks are made before."""
+    T, tensors = Q.shape[-2], [torch.from_numpy(A)[None] for A in (Q, K, V)]
+    attend, sdpa = scaled_dot_product_attention, F.scaled_dot_product_attention
+    calls = {"NumPy, full": partial(attend, Q, K, V, mask=causal_mask(T))}
+    calls["torch, full"] = partial(sdpa, *tensors, is_causal=True)
+    for window in plan.windows:
+        mask, name = window_mask(T, T, window), f"window {window}"
+        calls[f"NumPy, {name}, masked"] = partial(attend, Q, K, V, mask=mask)
+        calls[f"NumPy, {name}, skipped"] = partial(windowed_attention, Q, K, V, window)
+        mask = torch.from_numpy(mask)
+        calls[f"torch, {name}, masked"] = partial(sdpa, *tensors, attn_mask=mask)
+        skip = partial(by_blocks, *tensors, window, block=plan.block)
+        calls[f"torch, {name}, skipped"] = skip
+    return dict(sorted(calls.items(), key=lambda pair: pair[0].partition(",")[0]))
+
+
+def exact(Q, K, V, window):
+    """Return what attention gives in float64; a window of T is the full one."""
+    mask = window_mask(Q.shape[-2], Q.shape[-2], window)
+    Q, K, V = (A.astype(float) for A in (Q, K, V))
+    heads = [
+        scaled_dot_product_attention(q, k, v, mask=mask) for q, k, v in zip(Q, K, V, strict=True)
+    ]
+    return np.stack(heads)
+
+
+def window_of(form):
+    """Return the window that a form names, or None."""
+    words = form.replace(",", "").split()
+    return int(words[2]) if "window" in words else None
+
+
+def rows_of(plan, calls, times_ms, inputs):
+    """Return times, ratios, memory and errors of every form."""
+    rows, T = {}, inputs[0].shape[-2]
+    held, expected = shares(T, plan.windows)["share"], {}
+    for form, call in calls.items():
+        library, window = form.partition(",")[0], window_of(form)
+        if window not in expected:
+            expected = {window: exact(*inputs, window or T)}  # one at a time: they are large
+        weigh = measuring.peak_mib if library == "NumPy" else measuring.torch_peak_mib
+        over = times_ms[form] / times_ms[f"{library}, full"]
+        rows[form] = {
+            "ms": measuring.summary(times_ms[form]),
+            "over_full": measuring.summary(over),
+            "peak_mib": weigh(call),
+            "error": error_of(call(), expected[window]),
+        }
+        if form.endswith("skipped"):
+            block = 64 if library == "NumPy" else plan.block
+            rows[form]["computed"] = computed(T, window, block)
+            share, median = held[f"window {window}"], np.median(over)
+            times = {of: measuring.short(median / part) for of, part in share.items()}
+            rows[form]["times_share"] = times
+    return rows
+
+
+def error_of(found, expected):
+    """Return the largest difference from float64, as a share of the largest number.
+
+    Raises
+    ------
+    ValueError : more than MOST_ERROR
+    """
+    found = np.asarray(found).reshape(expected.shape)
+    error = float(np.abs(found - expected).max() / np.abs(expected).max())
+    if not error <= MOST_ERROR:
+        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: another window")
+    return float(f"{error:.1e}")
+
+
+def measure(plan, T):
+    """Check, time and weigh every form at one length."""
+    rng = np.random.default_rng(SEED)
+    inputs = rng.standard_normal((3, plan.heads, T, plan.d_k), dtype=np.float32)
+    calls = calls_of(plan, *inputs)
+    rounds = plan.few if plan.lengths[-1] == T else plan.rounds
+    times_ms = measuring.interleave(calls, rounds=rounds, title=f"{T} tokens")
+    return shares(T, plan.windows) | {"forms": rows_of(plan, calls, times_ms, inputs)}
+
+
+def print_rows(T, found):
+    """Print the forms of a length as a table."""
+    print(f"\n{T} tokens: {found['pairs']}, {found['share']}")
+    for form, row in found["forms"].items():
+        over, share = row["over_full"], row.get("times_share", "")
+        print(f"  {form:28}{row['ms']['median']:9.2f} ms {over['median']:8.4f} x full  {share}")
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing is written")
+    quick = parser.parse_args(arguments).quick
+    plan = QUICK if quick else FULL
+    measuring.prepare()
+    record = measuring.new_record(__file__, seed=SEED) | {"plan": plan._asdict(), "lengths": {}}
+    with torch.inference_mode():
+        for T in plan.lengths:
+            found = record["lengths"][str(T)] = measure(plan, T)
+            print_rows(T, found)
+    if not quick:
+        measuring.write("windows", record)
+
+
+if __name__ == "__main__":
+    main()

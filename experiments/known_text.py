@@ -256,7 +256,7 @@ def judged(logits, documents):
 
 def digits(number):
     """Round to what a standard error of 600 documents leaves to be said."""
-    return round(float(number), 5)
+    return round(float(number), 5) + 0.0  # and never -0.0
 
 
 def drawn(seed, *, length=LENGTH):

@@ -1,16 +1,18 @@
 """Let trained models look at fewer keys than they were trained with, and see what it costs.
 
 Models of the known text, trained as `known_text` trains its arms, five seeds each: the example of
-the book, heads alone; the same at half its rate; the same without places; the same heads in blocks
-with norms and an MLP; and with a sink, one learned logit a head that takes weight and brings
-nothing. Nothing is trained again when keys are left out. What is reported is the difference from
-the same seed with all its keys, on the same documents. Beside it stands how much weight each head
-gives to <bos>.
+the book, heads alone; the same at half and at twice its rate; the same without places; the same
+heads in blocks with norms and an MLP; and with a sink, one learned logit a head that takes weight
+and brings nothing. Nothing is trained again when keys are left out. What is reported is the
+difference from the same seed with all its keys, on the same documents. Beside it stands how much
+weight each head gives to <bos>.
 
-Writes src/tutorial_lib/data/results/look_less.json, anew behind each model. What is trained is kept
-in _build/known_text, so a run that was stopped goes on where it was.
+Writes src/tutorial_lib/data/results/look_less.json, anew behind each model, and the first seed of
+half the rate, in half precision, to src/tutorial_lib/data/checkpoints/look_less.npz. What is
+trained is kept in _build/known_text, so a run that was stopped goes on where it was.
 """
 
+import json
 from functools import partial
 
 import numpy as np
@@ -18,18 +20,20 @@ import torch
 
 from experiments import known_text
 from experiments.known_text import EXAMPLE, SEED, TEST, Arm, digits, spread, to_meet
-from experiments.measuring import new_record, prepare, progress, write
+from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
 from tutorial_lib import concat_heads, records
 from tutorial_lib.models import floor
 from tutorial_lib.models.copying import TinyModel
 
-MODELS = {
-    "heads alone": EXAMPLE,
-    "heads alone, half the rate": EXAMPLE,
-    "no places": Arm("less", "no places", positions="none"),
-    "norm and MLP": Arm("less", "norm and MLP", feed=256),
-    "learned sink": Arm("less", "learned sink", sink=True),
+MODELS = {  # and times the rate that is best on validation documents
+    "heads alone": (EXAMPLE, 1),
+    "heads alone, half the rate": (EXAMPLE, 0.5),
+    "heads alone, twice the rate": (EXAMPLE, 2),
+    "no places": (Arm("less", "no places", positions="none"), 1),
+    "norm and MLP": (Arm("less", "norm and MLP", feed=256), 1),
+    "learned sink": (Arm("less", "learned sink", sink=True), 1),
 }
+SLOW = "heads alone, half the rate"
 KEPT = (4, 8, 16, 32)  # keys of 64
 TASKS = ("agreement", "attractor", "pronoun", "outer bracket", "surname")
 LATE = slice(32, None)  # rows whose weights are watched
@@ -50,9 +54,10 @@ def causal(Q):
 
 
 def top(scores, k):
-    """Say which k of each row are the largest."""
+    """Say which k of each row are the largest, of fewer all; -inf is never among them."""
     chosen = scores.topk(k, dim=-1).indices
-    return torch.zeros(scores.shape, dtype=torch.bool).scatter(-1, chosen, True)
+    mask = torch.zeros(scores.shape, dtype=torch.bool).scatter(-1, chosen, True)
+    return mask & (scores > -torch.inf)
 
 
 def last(Q, K, k):
@@ -168,14 +173,18 @@ def looked_less(arrays, arm, documents):
 
 
 def parked(watched):
-    """Return the weight on <bos> and on nobody, and the size of its value: [layer][head]."""
-    found = {"weight": [], "value": [], "nobody": []}
+    """Return the weight on <bos> and on nobody, the size of its value, and its share of what
+    a head adds up, by size: [layer][head].
+    """
+    found = {"weight": [], "value": [], "share": [], "nobody": []}
     for weights, V in watched:
         sizes = V.norm(dim=-1)  # (B, H, T)
         late = weights[..., LATE, :]
+        brought = late * sizes[..., None, :]
         given = {
             "weight": late[..., 0].mean(dim=(0, 2)),
             "value": sizes[..., 0].mean(dim=0) / sizes[..., 1:].mean(dim=(0, 2)),
+            "share": (brought[..., 0] / brought.sum(dim=-1)).mean(dim=(0, 2)),
             "nobody": (1 - late.sum(dim=-1)).mean(dim=(0, 2)).clamp(min=0),
         }
         for name, heads in given.items():
@@ -198,27 +207,38 @@ def sinks(parts, seeds):
     """Return what <bos> gets over the seeds; heads of a layer stand from most to least."""
     weight = np.array([part["weight"] for part in parts])  # (seeds, layers, heads)
     ordered = -np.sort(-weight, axis=-1)
-    mean = {n: np.array([p[n] for p in parts]).mean(axis=-1).round(4) for n in ("value", "nobody")}
+    mean = {n: np.array([p[n] for p in parts]).mean(axis=-1).round(4) for n in parts[0]}
     return {
         "weight": [[spread(head.tolist()) for head in layer.T] for layer in ordered.swapaxes(0, 1)],
         "largest": spread(weight.max(axis=(1, 2)).tolist()),
         "mean": spread(weight.mean(axis=(1, 2)).round(4).tolist()),
-        "value": [spread(layer.tolist()) for layer in mean["value"].T],
-        "nobody": [spread(layer.tolist()) for layer in mean["nobody"].T],
+        **{
+            name: [spread(layer.tolist()) for layer in mean[name].T]
+            for name in ("value", "share", "nobody")
+        },
         "seeds": [{"seed": seed} | part for seed, part in zip(seeds, parts, strict=True)],
     }
 
 
+def kept(arm, seed, rate, documents):
+    """Return the part of one seed, of _build if it is done."""
+    words = ["less", *arm[2:], seed, rate, known_text.STEPS]
+    file = known_text.DONE / ("-".join(map(str, words)) + ".json")
+    if not file.exists():
+        arrays = known_text.kept(arm, seed, rate, known_text.STEPS, TEST)[1]
+        found = looked_less([torch.from_numpy(array) for array in arrays], arm, documents)
+        file.write_text(json.dumps(found), encoding="utf-8")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
 def measure(name, documents):
     """Train a model from every seed, or read what is kept, and let it look at less."""
-    arm, parts = MODELS[name], []
+    (arm, times), parts = MODELS[name], []
     trained = known_text.measure(arm)
-    if name.endswith("half the rate"):
-        trained = known_text.trained(arm, trained["rate"] / 2, trained["tried"])
+    if times != 1:
+        trained = known_text.trained(arm, times * trained["rate"], trained["tried"])
     for seed in known_text.SEEDS:
-        run = arm, seed, trained["rate"], known_text.STEPS, TEST
-        arrays = [torch.from_numpy(array) for array in known_text.kept(*run)[1]]
-        parts.append(looked_less(arrays, arm, documents))
+        parts.append(kept(arm, seed, trained["rate"], documents))
     told = ("numbers", "rate", "tried", "steps", "above_floor", "accuracy", "doubling_moved")
     found = {name: trained[name] for name in (*told, "flat")}
     found["less"] = {
@@ -230,14 +250,29 @@ def measure(name, documents):
     return found
 
 
-def example():
-    """Return the arrays of the committed model as `known_text.forward` takes them, in float64."""
-    model = TinyModel.of(records.checkpoint("known_text"))
+def committed(name):
+    """Return the arrays of a committed model as `known_text.forward` takes them, in float64."""
+    model = TinyModel.of(records.checkpoint(name))
     arrays = [model.E, model.P]
     for params in model.layers:
         wide = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
         arrays += [np.concatenate(wide, axis=-1), params.W_O]
     return [torch.from_numpy(array) for array in (*arrays, model.U)]
+
+
+def keep_slow(rate):
+    """Write the first seed of the slow model as a chapter loads it, in half precision."""
+    arrays = known_text.kept(EXAMPLE, known_text.SEEDS[0], rate, known_text.STEPS, TEST)[1]
+    model = known_text.as_model(arrays)
+    write_checkpoint("look_less", [array.astype(np.float16) for array in model.arrays])
+
+
+def example(name, documents):
+    """Return the part of the record about a committed model, as a chapter finds it."""
+    arrays = committed(name)
+    whole, right = judged(arrays, EXAMPLE, documents, all_keys)
+    found = {"above_floor": digits(whole.mean()), "accuracy": right}
+    return found | looked_less(arrays, EXAMPLE, documents)
 
 
 def settings():
@@ -250,12 +285,16 @@ def main():
     prepare()
     record = new_record(__file__, seed=SEED) | {"settings": settings(), "models": {}}
     documents = known_text.drawn(TEST)
-    record["example"] = looked_less(example(), EXAMPLE, documents)
+    record["example"] = example("known_text", documents)
     for name in MODELS:
         found = record["models"][name] = measure(name, documents)
         progress("")
-        eight = found["less"]["last"]["8"]["more"], found["less"]["last and first"]["8"]["more"]
-        print(f"{name}: {found['above_floor']}, the last 8 {eight[0]}, with <bos> {eight[1]}")
+        for choice in ("last", "last and first", "best"):
+            rows = {k: row["more"]["middle"] for k, row in found["less"][choice].items()}
+            print(f"{name}, {found['above_floor']['middle']}: {choice} {rows}", flush=True)
+        if name == SLOW:
+            keep_slow(found["rate"])
+            record["slow_example"] = example("look_less", documents)
         write("look_less", record)
 
 

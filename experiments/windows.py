@@ -9,17 +9,20 @@ src/tutorial_lib/data/results/windows.json.
 
 import argparse
 from functools import partial
+from inspect import signature
 from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from experiments import measuring
 from tutorial_lib import causal_mask, scaled_dot_product_attention
 from tutorial_lib.variants.patterns import window_mask, windowed_attention
 
 SEED = 0
+NUMPY_BLOCK = signature(windowed_attention).parameters["block"].default  # queries
 MOST_ERROR = 1e-5  # of a form in float32, as a share of the largest number
 
 
@@ -40,7 +43,7 @@ FULL = Plan(
     d_k=64,
     lengths=(1024, 2048, 4096, 8192),
     windows=(128, 512),
-    block=128,
+    block=64,
     rounds=15,
     few=5,
 )
@@ -57,6 +60,18 @@ def by_blocks(Q, K, V, window, *, block):
         seen = K[..., keys, :], V[..., keys, :]
         parts.append(F.scaled_dot_product_attention(q, *seen, attn_mask=mask))
     return torch.cat(parts, dim=-2)
+
+
+def by_flex(Q, K, V, window):
+    """Return a call of FlexAttention, compiled, which leaves out blocks of 128 by 128 pairs."""
+
+    def seen(b, h, t, s):
+        return (s <= t) & (t - s < window)
+
+    T = Q.shape[-2]
+    mask = create_block_mask(seen, None, None, T, T, device="cpu")
+    compiled = torch.compile(flex_attention, fullgraph=True, dynamic=False)
+    return partial(compiled, Q, K, V, block_mask=mask)
 
 
 def computed(T, window, block):
@@ -94,6 +109,7 @@ def calls_of(plan, Q, K, V):
         calls[f"torch, {name}, masked"] = partial(sdpa, *tensors, attn_mask=mask)
         skip = partial(by_blocks, *tensors, window, block=plan.block)
         calls[f"torch, {name}, skipped"] = skip
+        calls[f"torch, {name}, FlexAttention"] = by_flex(*tensors, window)
     return dict(sorted(calls.items(), key=lambda pair: pair[0].partition(",")[0]))
 
 
@@ -115,8 +131,7 @@ def window_of(form):
 
 def rows_of(plan, calls, times_ms, inputs):
     """Return times, ratios, memory and errors of every form."""
-    rows, T = {}, inputs[0].shape[-2]
-    held, expected = shares(T, plan.windows)["share"], {}
+    rows, T, expected = {}, inputs[0].shape[-2], {}
     for form, call in calls.items():
         library, window = form.partition(",")[0], window_of(form)
         if window not in expected:
@@ -130,12 +145,26 @@ def rows_of(plan, calls, times_ms, inputs):
             "error": error_of(call(), expected[window]),
         }
         if form.endswith("skipped"):
-            block = 64 if library == "NumPy" else plan.block
-            rows[form]["computed"] = computed(T, window, block)
-            share, median = held[f"window {window}"], np.median(over)
-            times = {of: measuring.short(median / part) for of, part in share.items()}
-            rows[form]["times_share"] = times
+            block = NUMPY_BLOCK if library == "NumPy" else plan.block
+            rows[form] |= times_share(np.median(over), T, window, block, library)
     return rows
+
+
+def times_share(over, T, window, block, library):
+    """Return the pairs that a form multiplies, and its time over shares of the pairs.
+
+    A share is the window's of the causal pairs, the window's of all, and what is multiplied of what
+    the full form of the library multiplies: NumPy's every pair, torch's the causal ones.
+    """
+    pairs, multiplied = shares(T, [window])["pairs"], computed(T, window, block)
+    n, full = pairs[f"window {window}"], pairs["all" if library == "NumPy" else "causal"]
+    held = {
+        "of_causal": n / pairs["causal"],
+        "of_all": n / pairs["all"],
+        "of_computed": multiplied / full,
+    }
+    times = {of: measuring.short(over / share) for of, share in held.items()}
+    return {"computed": multiplied, "times_share": times}
 
 
 def error_of(found, expected):
@@ -154,6 +183,7 @@ def error_of(found, expected):
 
 def measure(plan, T):
     """Check, time and weigh every form at one length."""
+    torch.compiler.reset()  # it keeps eight forms of a function and refuses a ninth
     rng = np.random.default_rng(SEED)
     inputs = rng.standard_normal((3, plan.heads, T, plan.d_k), dtype=np.float32)
     calls = calls_of(plan, *inputs)

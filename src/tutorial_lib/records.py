@@ -33,7 +33,11 @@ TIMEOUT = 60  # seconds without an answer
 
 HEAD = ("script", "seed", "machine", "versions", "measured")  # of a record, in this order
 FOLDERS = {"results": ".json", "checkpoints": ".npz", "facts": ".json"}
-CHECKPOINT_KB = {"copying": 160, "known_text": 105}  # what each may weigh; 1000 together
+CHECKPOINT_KB = {
+    "copying": 160,
+    "known_text": 105,
+    "look_less": 105,
+}  # what each may weigh; 1000 together
 
 
 def record(name):

@@ -23,6 +23,11 @@ from tutorial_lib.variants.positions import alibi_bias, alibi_slopes, rope_rates
 
 RECORD = records.record("known_text")
 TRAINED = [(a, RECORD[a.group][a.name]) for a in ARMS if a.name in RECORD.get(a.group, {})]
+MORE = [  # forms that other records train
+    Arm("more", "a sink", sink=True),
+    Arm("more", "a sink and slopes, 2 key heads", key_heads=2, positions="ALiBi", sink=True),
+    Arm("more", "blocks", feed=24),
+]
 UNTRAINED = ("truncated", "pooled", "per token", "per channel")
 
 
@@ -60,9 +65,18 @@ def by_loops(arrays, ids, arm):
         X = X + P[: len(ids)]
     size = len(arrays) // known_text.LAYERS
     for layer in range(known_text.LAYERS):
-        *matrices, W_O = arrays[layer * size : (layer + 1) * size]
-        X = X + np.hstack(list(heads_by_loops(X, matrices, arm))) @ W_O
-    return X @ U
+        matrices = arrays[layer * size : (layer + 1) * size]
+        feed = [matrices.pop(-2), matrices.pop(-1)] if arm.feed else None
+        *matrices, W_O = matrices
+        X = X + np.hstack(list(heads_by_loops(normed(X, arm), matrices, arm))) @ W_O
+        if feed:
+            X = X + np.maximum(normed(X, arm) @ feed[0], 0) @ feed[1]
+    return normed(X, arm) @ U
+
+
+def normed(X, arm):
+    """Rows of mean square 1, in front of each part of a block."""
+    return np.array([x / (sum(x**2) / len(x)) ** 0.5 for x in X]) if arm.feed else X
 
 
 def heads_by_loops(X, matrices, arm):
@@ -82,7 +96,8 @@ def heads_by_loops(X, matrices, arm):
         rows = []
         for t in range(len(X)):
             scores = [Q[t] @ K[s] / arm.d_k**0.5 - slope * (t - s) for s in range(t + 1)]
-            rows.append(oracle.softmax(np.array([scores]))[0] @ V[: t + 1])
+            scores += [matrices[-1][h]] * arm.sink
+            rows.append(oracle.softmax(np.array([scores]))[0][: t + 1] @ V[: t + 1])
         yield np.array(rows)
 
 
@@ -98,7 +113,7 @@ def turned_by_loops(Z):
     return turned
 
 
-@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: f"{arm.group}, {arm.name}")
+@pytest.mark.parametrize("arm", [*ARMS, *MORE], ids=lambda arm: f"{arm.group}, {arm.name}")
 def test_an_arm_goes_forward_as_plain_loops_do(arm):
     arrays = [array.detach().double() for array in known_text.begin(arm, 1)]
     ids = draw_documents(np.random.default_rng(1), 2, length=9).ids

@@ -1,0 +1,191 @@
+"""Time a state of fixed size against a cache that grows: one more token, and a whole prompt.
+
+One token of one layer with eight heads, in float32 and on one thread; what projects it is left out.
+The cache takes a key and a value more and attends to all that it keeps, in the pages of `decode`,
+the fastest form there. A state takes the same key and value and is read with the same query:
+`linear` adds them, `delta` mends what the key reads. A model steps through all its layers before
+it comes back to one, so layers take turns here. A line a + b*T is drawn through the times
+of the cache. A prompt is read by linear attention in chunks of
+several sizes, from token by token to all at once, and by attention with a softmax. Writes
+src/tutorial_lib/data/results/state.json.
+"""
+
+import argparse
+from functools import partial
+from itertools import cycle
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments import measuring
+from experiments.decode import in_pages
+from experiments.measuring import MIB
+from tutorial_lib import causal_mask, scaled_dot_product_attention
+from tutorial_lib.variants.state import chunked, linear_attention_parallel
+
+SEED = 0
+
+
+class Plan(NamedTuple):
+    """What to measure."""
+
+    heads: int
+    widths: tuple  # d_k = d_v
+    lengths: tuple  # cached tokens
+    layers: int  # that take turns
+    rounds: int
+    prompt: int  # tokens
+    prompt_width: int
+    chunks: tuple
+    few: int  # rounds of a prompt
+
+
+FULL = Plan(
+    heads=8,
+    widths=(64, 128),
+    lengths=(128, 512, 2048, 8192, 32768, 65536),
+    layers=4,
+    rounds=41,
+    prompt=4096,
+    prompt_width=64,
+    chunks=(1, 16, 64, 128, 256, 1024, 4096),
+    few=7,
+)
+QUICK = FULL._replace(
+    heads=3,
+    widths=(4, 6),
+    lengths=(5, 300, 700),
+    layers=2,
+    rounds=3,
+    prompt=50,
+    prompt_width=4,
+    chunks=(1, 7, 50),
+    few=2,
+)
+
+
+def drawn(rng, *shape):
+    """Return normal numbers in float32."""
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def draw_token(rng, plan, width):
+    """Return a query, a key of length 1 and a value for each head: (H, width) each."""
+    q, k, v = drawn(rng, 3, plan.heads, width)
+    return q, k / np.linalg.norm(k, axis=-1, keepdims=True), v
+
+
+# What happens to one token. All three change what they keep, where it lies.
+
+
+def attend_cached(token, rooms, T):
+    """Write a key and a value behind T others, and return the heads, (H, 1, d_v)."""
+    q, k, v = token
+    for room, row in zip(rooms, (k, v), strict=True):
+        room[:, T] = row
+    return in_pages(q[:, None], *(room[:, : T + 1] for room in rooms))
+
+
+def read_linear(token, state):
+    """Add a key and its value to a state, (H, d_k, d_v), and return the heads."""
+    q, k, v = token
+    state += k[:, :, None] * v[:, None, :]
+    return q[:, None] @ state
+
+
+def read_delta(token, state, *, decay=1.0):
+    """Let a state fade, write a value over what its key reads, and return the heads."""
+    q, k, v = token
+    state *= decay
+    state += k[:, :, None] * (v[:, None] - k[:, None] @ state)
+    return q[:, None] @ state
+
+
+def taking_turns(step, token, layers, *more):
+    """Return a call that gives the token to the next layer."""
+    turn = cycle(layers)
+    return lambda: step(token, next(turn), *more)
+
+
+def measure_width(plan, width):
+    """Time one token with a cache of each length and with both states."""
+    rng = np.random.default_rng(SEED)
+    token, room = draw_token(rng, plan, width), plan.lengths[-1] + 1
+    caches = [drawn(rng, 2, plan.heads, room, width) for _ in range(plan.layers)]
+    calls = {T: taking_turns(attend_cached, token, caches, T) for T in plan.lengths}
+    for name, step in {"linear": read_linear, "delta": read_delta}.items():
+        states = [np.zeros((plan.heads, width, width), np.float32) for _ in range(plan.layers)]
+        calls[name] = taking_turns(step, token, states)
+    times_ms = measuring.interleave(calls, rounds=plan.rounds, title=f"width {width}")
+    a_token, state_bytes = 2 * plan.heads * width * 4, plan.heads * width * width * 4
+    found = {"cache_bytes_a_token": a_token, "state_bytes": state_bytes}
+    found |= {"state_is_tokens": state_bytes // a_token, "cache": {}}
+    for T in plan.lengths:
+        found["cache"][str(T)] = {
+            "ms": measuring.summary(times_ms[T]),
+            "mib": measuring.short(T * a_token / MIB),
+            "over_linear": measuring.ratio(times_ms[T], times_ms["linear"]),
+            "over_delta": measuring.ratio(times_ms[T], times_ms["delta"]),
+        }
+    return found | line(plan.lengths, times_ms, state_bytes)
+
+
+def line(lengths, times_ms, state_bytes):
+    """Return the line through the times of the cache, and what each state takes."""
+    slope, start = np.polyfit(lengths, np.array([times_ms[T] for T in lengths]), 1)
+    found = {"start_ms": measuring.summary(start), "us_a_thousand": measuring.summary(1e6 * slope)}
+    for name in ("linear", "delta"):
+        mib = measuring.short(state_bytes / MIB)
+        found[name] = {"ms": measuring.summary(times_ms[name]), "mib": mib}
+    return found
+
+
+def measure_prompt(plan):
+    """Time a prompt by linear attention in chunks, and by attention with a softmax."""
+    rng, T = np.random.default_rng(SEED), plan.prompt
+    Q, K, V = drawn(rng, 3, plan.heads, T, plan.prompt_width)
+    exact = linear_attention_parallel(*(A.astype(float) for A in (Q, K, V)))
+    most = np.abs(exact).max()
+    calls = {size: partial(chunked, Q, K, V, size=size) for size in plan.chunks}
+    errors = {size: np.abs(call() - exact).max() / most for size, call in calls.items()}
+    calls["softmax"] = partial(scaled_dot_product_attention, Q, K, V, mask=causal_mask(T))
+    times_ms = measuring.interleave(calls, rounds=plan.few, title="prompt")
+    chunks = {
+        str(size): {
+            "ms": measuring.summary(times_ms[size]),
+            "over_softmax": measuring.ratio(times_ms[size], times_ms["softmax"]),
+            "error": float(f"{errors[size]:.1e}"),
+        }
+        for size in plan.chunks
+    }
+    return {"T": T, "softmax": {"ms": measuring.summary(times_ms["softmax"])}, "chunks": chunks}
+
+
+def print_rows(width, found):
+    """Print the times of a width as a table."""
+    print(f"\nwidth {width}: a state is {found['state_is_tokens']} tokens")
+    rows = {f"cache, {T}": row for T, row in found["cache"].items()}
+    for name, row in (rows | {n: found[n] for n in ("linear", "delta")}).items():
+        over = f"{row['over_delta']['median']:9.2f} x delta" if "over_delta" in row else ""
+        print(f"  {name:14}{1e3 * row['ms']['median']:10.1f} us{row['mib']:10.3f} MiB{over}")
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing is written")
+    quick = parser.parse_args(arguments).quick
+    plan = QUICK if quick else FULL
+    measuring.prepare()
+    record = measuring.new_record(__file__, seed=SEED) | {"plan": plan._asdict(), "widths": {}}
+    for width in plan.widths:
+        found = record["widths"][str(width)] = measure_width(plan, width)
+        print_rows(width, found)
+    record["prefill"] = measure_prompt(plan)
+    print(record["prefill"])
+    if not quick:
+        measuring.write("state", record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Trained models that look at less: the choices are those of the chapter, and the record agrees."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import known_text, look_less
+from experiments.known_text import EXAMPLE, SEEDS, TEST
+from experiments.look_less import CHOICES, KEPT, MODELS, SLOW
+from tutorial_lib import causal_mask, records, trace
+from tutorial_lib.models import floor
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import draw_documents
+from tutorial_lib.variants.patterns import attention_with_sink, choose_keys, window_mask
+
+RECORD = records.record("look_less")
+KNOWN = records.record("known_text")
+FEW = draw_documents(np.random.default_rng(4), 30)
+SHOWN = {"example": "known_text", "slow_example": "look_less"}  # part of the record -> checkpoint
+
+
+def first_and(mask):
+    """The mask with the first key kept too."""
+    return mask | (np.arange(mask.shape[-1]) == 0)
+
+
+def by_rows(scores, k, *, first):
+    """Each row's best k, one after the other, with the first key in or out."""
+    mask = np.zeros(scores.shape, dtype=bool)
+    for *at, t in np.ndindex(scores.shape[:-1]):
+        row = scores[*at, t, : t + 1].copy()
+        row[0] = np.inf if first or t == 0 else -np.inf
+        best = [s for s in np.argsort(-row) if row[s] > -np.inf][:k]
+        mask[*at, t, best] = True
+    return mask
+
+
+def expected(name, Q, K, k):
+    """What a choice is, by the functions of the chapter or by loops."""
+    T, seen = Q.shape[-2], causal_mask(Q.shape[-2])
+    scores = Q @ np.swapaxes(K, -1, -2)
+    weights = np.exp(scores / Q.shape[-1] ** 0.5) * seen
+    weights = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=-3, keepdims=True)
+    halves = Q[..., : Q.shape[-1] // 2] @ np.swapaxes(K[..., : Q.shape[-1] // 2], -1, -2)
+    second = np.arange(T) == 1
+    return {
+        "last": lambda: window_mask(T, T, k),
+        "last and first": lambda: first_and(window_mask(T, T, k - 1)),
+        "last and second": lambda: (window_mask(T, T, k - 1) | second) & seen,
+        "best": lambda: choose_keys(scores, k, mask=seen),
+        "best and first": lambda: by_rows(scores, k, first=True),
+        "best without first": lambda: by_rows(scores, k, first=False),
+        "best by half": lambda: choose_keys(halves, k, mask=seen),
+        "best for all": lambda: choose_keys(weights, k, mask=seen),
+    }[name]()
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_choice_is_that_of_the_chapter(name, k):
+    Q, K = np.random.default_rng(k).standard_normal((2, 2, 3, 7, 4))
+    found = CHOICES[name](torch.from_numpy(Q), torch.from_numpy(K), k).numpy() & causal_mask(7)
+    right = np.broadcast_to(expected(name, Q, K, k), found.shape)
+    np.testing.assert_array_equal(found, right)
+    assert found.sum(axis=-1).max() == k
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_with_all_keys_a_model_is_the_one_that_was_trained(name):
+    arm, _ = MODELS[name]
+    arrays = [array.detach().double() for array in known_text.begin(arm, 3)]
+    logits = known_text.forward(arrays, torch.from_numpy(FEW.ids[:, :-1]), arm).numpy()
+    found, _ = look_less.judged(arrays, arm, FEW, look_less.all_keys)
+    np.testing.assert_allclose(found, floor.above_floor(logits, FEW).mean(axis=1), atol=1e-10)
+
+
+def test_a_learned_sink_is_that_of_the_chapter():
+    arm, _ = MODELS["learned sink"]
+    rng, watched = np.random.default_rng(5), []
+    X, sink = torch.from_numpy(rng.standard_normal((2, 5, 64))), rng.standard_normal(4)
+    W = torch.from_numpy(rng.standard_normal((64, 192)) / 8)
+    given = [W, torch.from_numpy(sink)]
+    look_less.attended_by(X, given, arm, look_less.all_keys, watched)
+    Q, K, _ = (A.numpy() for A in known_text.projected(X, given, arm))
+    scores = Q @ np.swapaxes(K, -1, -2) / 4
+    right = attention_with_sink(scores, sink, mask=causal_mask(5))
+    np.testing.assert_allclose(watched[0][0].numpy(), right, rtol=0, atol=1e-12)
+
+
+def run_by_chapter(model, ids, choose):
+    """The scores of a model whose layers see what `choose` makes of their scores."""
+    X = model.E[ids] + model.P
+    for params in model.layers:
+        scores = trace(X, params, mask=causal_mask(64)).scores
+        X = X + trace(X, params, mask=choose(scores)).Y
+    return X @ model.U
+
+
+CHOSEN = {
+    "last": lambda scores: window_mask(64, 64, 8),
+    "last and first": lambda scores: first_and(window_mask(64, 64, 7)),
+    "best": lambda scores: choose_keys(scores, 8, mask=causal_mask(64)),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("shown", SHOWN.values())
+def test_the_functions_of_the_chapter_lose_the_same(shown, name):
+    model = TinyModel.of(records.checkpoint(shown))
+    logits = run_by_chapter(model, FEW.ids[:, :-1], CHOSEN[name])
+    by_chapter = floor.above_floor(logits, FEW).mean(axis=1)
+    arrays = look_less.committed(shown)
+    found, _ = look_less.judged(arrays, EXAMPLE, FEW, lambda Q, K: CHOICES[name](Q, K, 8))
+    np.testing.assert_allclose(found, by_chapter, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("part", [pytest.param("example", marks=pytest.mark.long), "slow_example"])
+def test_a_committed_model_loses_what_the_record_says(part):
+    documents, arrays = known_text.drawn(TEST), look_less.committed(SHOWN[part])
+    whole, right = look_less.judged(arrays, EXAMPLE, documents, look_less.all_keys)
+    assert look_less.digits(whole.mean()) == pytest.approx(RECORD[part]["above_floor"], abs=1e-5)
+    assert right == pytest.approx(RECORD[part]["accuracy"], abs=1e-4)
+    window = look_less.compared(
+        arrays, EXAMPLE, documents, lambda Q, K: CHOICES["last"](Q, K, 16), whole
+    )
+    found = RECORD[part]["less"]["last"]["16"]
+    assert window["more"] == pytest.approx(found["more"], abs=1e-5)
+    assert window["accuracy"] == pytest.approx(found["accuracy"], abs=1e-4)
+
+
+@pytest.mark.parametrize(("part", "name"), [("example", "heads alone"), ("slow_example", SLOW)])
+def test_half_precision_changes_little(part, name):
+    for choice, rows in RECORD[part]["less"].items():
+        for k, row in rows.items():
+            single = RECORD["models"][name]["less"][choice][k]["seeds"][0]
+            assert row["more"] == pytest.approx(single, abs=2e-3, rel=0.01), (choice, k)
+
+
+def test_checkpoints_are_in_half_precision():
+    for name in SHOWN.values():
+        for array in records.checkpoint(name):
+            np.testing.assert_array_equal(array, array.astype(np.float16).astype(float))
+
+
+# What the record says agrees with itself, and with the record of the known text.
+
+
+def test_the_record_is_of_the_script_as_it_is():
+    assert RECORD["settings"] == look_less.settings()
+    assert list(RECORD["models"]) == list(MODELS)
+    for name, (arm, times) in MODELS.items():
+        found = RECORD["models"][name]
+        assert found["numbers"] == sum(np.prod(shape) for shape in arm.shapes)
+        losses = {row["rate"]: row["above_floor"] for row in found["tried"]}
+        assert tuple(losses) == known_text.RATES
+        assert found["rate"] == times * min(losses, key=losses.get)
+    numbers = [found["numbers"] for found in RECORD["models"].values()]
+    assert numbers == [49_664, 49_664, 49_664, 45_568, 115_200, 49_672]
+
+
+@pytest.mark.parametrize(
+    ("name", "arm"),
+    [("heads alone", KNOWN["heads"][EXAMPLE.name]), ("no places", KNOWN["positions"]["none"])],
+)
+def test_a_model_that_is_trained_for_two_records_is_the_same_in_both(name, arm):
+    found = RECORD["models"][name]
+    told = ("numbers", "rate", "tried", "above_floor", "accuracy", "doubling_moved", "flat")
+    assert {n: found[n] for n in told} == {n: arm[n] for n in told}
+
+
+def rows_of(found):
+    """Each choice of a model, with its name."""
+    yield "without first", found["without_first"]
+    for choice, rows in found["less"].items():
+        assert list(rows) == [str(k) for k in KEPT]
+        for k, row in rows.items():
+            yield f"{choice}, {k}", row
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_the_seeds_have_in_common_follows_from_them(name):
+    found = RECORD["models"][name]
+    assert list(found["less"]) == list(CHOICES)
+    for choice, row in rows_of(found):
+        ordered = sorted(row["seeds"])
+        assert len(ordered) == len(SEEDS)
+        assert list(row["more"].values()) == [ordered[0], ordered[2], ordered[4]], choice
+        assert 0 <= row["standard_error"] < 1
+        assert list(row["accuracy"]) == list(look_less.TASKS)
+        for share in row["accuracy"].values():
+            assert 0 <= share["least"] <= share["middle"] <= share["most"] <= 1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_the_first_word_gets_follows_from_the_seeds(name):
+    found = RECORD["models"][name]["sink"]
+    weight = np.array([part["weight"] for part in found["seeds"]])  # (seeds, layers, heads)
+    assert weight.shape == (5, 2, 4)
+    assert list(found["largest"].values()) == list(np.sort(weight.max(axis=(1, 2)))[[0, 2, 4]])
+    ordered = np.sort(np.sort(weight, axis=2)[..., ::-1], axis=0)
+    for layer, heads in enumerate(found["weight"]):
+        for head, row in enumerate(heads):
+            assert list(row.values()) == list(ordered[[0, 2, 4], layer, head])
+    nobody = np.array([part["nobody"] for part in found["seeds"]])
+    assert (nobody.max() > 0.01) == (name == "learned sink")
+    assert (weight + nobody <= 1).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_fewer_keys_never_help_much(name):
+    for choice, rows in RECORD["models"][name]["less"].items():
+        if choice.startswith("last"):
+            few = np.array([rows[str(k)]["seeds"] for k in KEPT])
+            assert (few[:-1] > few[1:] - 0.01).all(), choice
+
+
+# A run.
+
+
+def test_a_run_in_miniature_writes_every_part(tmp_path, monkeypatch):
+    few = {"DONE": tmp_path, "STEPS": 8, "TRIED_FOR": 4, "WARM_UP": 2, "TESTED": 40}
+    few |= {"SEEDS": range(2), "RATES": (8e-3,)}
+    for name, value in few.items():
+        monkeypatch.setattr(known_text, name, value)
+    chosen = {name: MODELS[name] for name in (SLOW, "learned sink")}
+    written = {}
+    monkeypatch.setattr(look_less, "MODELS", chosen)
+    monkeypatch.setattr(look_less, "KEPT", (4,))
+    monkeypatch.setattr(look_less, "write", lambda _, r: written.update(json.loads(json.dumps(r))))
+    monkeypatch.setattr(look_less, "write_checkpoint", lambda name, arrays: None)
+    look_less.main()
+    assert list(written["models"]) == list(chosen)
+    shapes = [set(RECORD[part]) for part in SHOWN]
+    assert [set(written[part]) for part in SHOWN] == shapes
+    for name, found in written["models"].items():
+        assert set(found) == set(RECORD["models"][name])
+        assert set(found["sink"]) == set(RECORD["models"][name]["sink"])
+    monkeypatch.setattr(look_less, "looked_less", lambda *_: {"sink": None, "less": None})
+    first = json.dumps(written["models"])
+    look_less.main()  # from what is kept
+    assert json.dumps(written["models"]) == first

@@ -1,0 +1,100 @@
+"""The benchmark of states: each step is that of its chapter, and bytes are those of the arrays."""
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments import measuring, state
+from tests.experiments.test_records import require_quotient
+from tutorial_lib import scaled_dot_product_attention
+from tutorial_lib.records import record
+from tutorial_lib.variants.state import delta_step, linear_attention
+
+FULL, TINY = state.FULL, state.QUICK
+RECORD = record("state")
+near = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def tokens(width, n):
+    """Some tokens with keys of length 1."""
+    rng = np.random.default_rng(width)
+    return [state.draw_token(rng, TINY, width) for _ in range(n)]
+
+
+@pytest.mark.parametrize("width", TINY.widths)
+def test_states_step_as_in_their_chapter(width):
+    drawn = tokens(width, 5)
+    Q, K, V = (np.stack(A, axis=1).astype(float) for A in zip(*drawn, strict=True))
+    right, table = linear_attention(Q, K, V), np.zeros((TINY.heads, width, width))
+    kept = {step: table.astype(np.float32) for step in (state.read_linear, state.read_delta)}
+    for t, (q, k, v) in enumerate(drawn):
+        found = state.read_linear((q, k, v), kept[state.read_linear])
+        np.testing.assert_allclose(found[:, 0], right[:, t], **near)
+        table = delta_step(table, k.astype(float), v.astype(float), decay=0.5)
+        found = state.read_delta((q, k, v), kept[state.read_delta], decay=0.5)
+        np.testing.assert_allclose(kept[state.read_delta], table, **near)
+        np.testing.assert_allclose(found[:, 0], (q[:, None] @ table)[:, 0], **near)
+
+
+@pytest.mark.parametrize("T", [0, 5, 300])
+def test_the_cached_step_is_attention_over_what_is_kept(T):
+    rng = np.random.default_rng(T)
+    rooms, [(q, k, v)] = state.drawn(rng, 2, TINY.heads, 301, 4), tokens(4, 1)
+    old = rooms[:, :, :T].astype(float)
+    found = state.attend_cached((q, k, v), rooms, T)
+    K, V = (np.concatenate([A, row[:, None]], axis=1) for A, row in zip(old, (k, v), strict=True))
+    right = scaled_dot_product_attention(q[:, None].astype(float), K, V)
+    np.testing.assert_allclose(found, right, **near)
+    np.testing.assert_array_equal(rooms[0, :, T], k)
+
+
+def test_layers_take_turns():
+    asked = []
+    call = state.taking_turns(lambda token, layer, T: asked.append((layer, T)), "x", ["a", "b"], 7)
+    for _ in range(3):
+        call()
+    assert asked == [("a", 7), ("b", 7), ("a", 7)]
+
+
+def test_bytes_are_those_of_the_arrays():
+    for width, found in RECORD["widths"].items():
+        table = np.zeros((FULL.heads, int(width), int(width)), np.float32)
+        assert found["state_bytes"] == table.nbytes
+        assert found["cache_bytes_a_token"] == 2 * table[:, 0].nbytes
+        for T, row in found["cache"].items():
+            kept_mib = int(T) * found["cache_bytes_a_token"] / measuring.MIB
+            assert row["mib"] == pytest.approx(kept_mib, rel=1e-3)
+        for name in ("linear", "delta"):
+            assert found[name]["mib"] == pytest.approx(table.nbytes / measuring.MIB, rel=1e-3)
+    assert {w: f["state_is_tokens"] for w, f in RECORD["widths"].items()} == {"64": 32, "128": 64}
+
+
+def test_the_record_is_of_the_script_as_it_is():
+    assert RECORD["plan"] == json.loads(json.dumps(FULL._asdict()))
+    assert [*RECORD["widths"]] == [str(width) for width in FULL.widths]
+    for found in RECORD["widths"].values():
+        assert [*found["cache"]] == [str(T) for T in FULL.lengths]
+    assert [*RECORD["prefill"]["chunks"]] == [str(size) for size in FULL.chunks]
+    assert RECORD["prefill"]["T"] == FULL.prompt
+
+
+def test_ratios_are_quotients_of_their_times():
+    for found in RECORD["widths"].values():
+        for row in found["cache"].values():
+            for name in ("linear", "delta"):
+                require_quotient(row[f"over_{name}"], row["ms"], found[name]["ms"])
+    prompt = RECORD["prefill"]
+    for row in prompt["chunks"].values():
+        require_quotient(row["over_softmax"], row["ms"], prompt["softmax"]["ms"])
+        assert row["error"] < 1e-5
+
+
+@pytest.mark.long
+def test_the_script_runs_and_writes_nothing_when_quick(capsys, monkeypatch):
+    monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
+    monkeypatch.setattr(measuring, "prepare", lambda: None)
+    state.main(["--quick"])
+    said = capsys.readouterr().out
+    for word in ("cache, 700", "linear", "delta", "softmax"):
+        assert word in said

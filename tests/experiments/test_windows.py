@@ -1,0 +1,105 @@
+"""The benchmark of windows: every form is one attention, and every pair is counted."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import measuring, windows
+from tests.experiments.test_records import require_quotient
+from tutorial_lib.records import record
+from tutorial_lib.variants.patterns import window_mask
+
+TINY, FULL = windows.QUICK, windows.FULL
+RECORD = record("windows")
+ROWS = [(T, form) for T, found in RECORD["lengths"].items() for form in found["forms"]]
+
+
+@pytest.fixture(autouse=True)
+def _no_compiler(monkeypatch):
+    """Compile to the same steps in Python, in seconds and without a C++ compiler."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    yield
+    torch.compiler.reset()
+
+
+def test_every_form_is_one_attention():
+    T = TINY.lengths[-1]
+    inputs = np.random.default_rng(1).standard_normal((3, TINY.heads, T, 4), dtype=np.float32)
+    with torch.inference_mode():
+        calls = windows.calls_of(TINY, *inputs)
+        for form, call in calls.items():
+            expected = windows.exact(*inputs, windows.window_of(form) or T)
+            assert windows.error_of(call(), expected) < 2e-6, form
+
+
+def test_another_window_is_refused():
+    inputs = np.random.default_rng(2).standard_normal((3, 2, 50, 4), dtype=np.float32)
+    with pytest.raises(ValueError, match="another window"):
+        windows.error_of(windows.exact(*inputs, 8), windows.exact(*inputs, 7))
+
+
+@pytest.mark.parametrize(("T", "window", "block"), [(50, 7, 16), (64, 20, 64), (9, 9, 4)])
+def test_pairs_are_those_that_a_loop_counts(T, window, block):
+    found, pairs = 0, 0
+    for start in range(0, T, block):
+        queries = range(start, min(start + block, T))
+        seen = {s for t in queries for s in range(max(0, t - window + 1), t + 1)}
+        found += len(queries) * len(seen)
+        pairs += sum(min(t + 1, window) for t in queries)
+    assert windows.computed(T, window, block) == found
+    shares = windows.shares(T, [window])
+    assert shares["pairs"] == {"all": T * T, "causal": T * (T + 1) // 2, f"window {window}": pairs}
+    assert shares["share"][f"window {window}"]["of_causal"] == measuring.short(
+        pairs / (T * (T + 1) / 2)
+    )
+
+
+def test_the_record_is_of_the_script_as_it_is():
+    assert RECORD["plan"] == json.loads(json.dumps(FULL._asdict()))
+    assert [*RECORD["lengths"]] == [str(T) for T in FULL.lengths]
+    ways = [f"window {w}, {way}" for w in FULL.windows for way in ("masked", "skipped")]
+    ways = {*ways, "full"}
+    for T, found in RECORD["lengths"].items():
+        assert found | windows.shares(int(T), FULL.windows) == found
+        numpy = {form.partition(", ")[2] for form in found["forms"] if form.startswith("NumPy")}
+        torches = {form.partition(", ")[2] for form in found["forms"] if form.startswith("torch")}
+        assert numpy == ways
+        assert torches == ways | {f"window {w}, FlexAttention" for w in FULL.windows}
+
+
+@pytest.mark.parametrize(("T", "form"), ROWS)
+def test_a_row_agrees_with_its_times_and_its_pairs(T, form):
+    forms = RECORD["lengths"][T]["forms"]
+    row, library = forms[form], form.partition(",")[0]
+    require_quotient(row["over_full"], row["ms"], forms[f"{library}, full"]["ms"])
+    assert ("times_share" in row) == form.endswith("skipped")
+    if "times_share" in row:
+        block = windows.NUMPY_BLOCK if library == "NumPy" else FULL.block
+        over = row["over_full"]["median"]
+        again = windows.times_share(over, int(T), windows.window_of(form), block, library)
+        assert again["computed"] == row["computed"]
+        assert row["times_share"] == pytest.approx(again["times_share"], rel=2e-3)
+
+
+def test_what_is_skipped_is_not_held():
+    for T, found in RECORD["lengths"].items():
+        scores_mib = FULL.heads * int(T) ** 2 * 4 / measuring.MIB
+        for form, row in found["forms"].items():
+            if form.startswith("NumPy"):
+                assert (row["peak_mib"] < scores_mib) == form.endswith("skipped"), (T, form)
+
+
+def test_a_window_mask_alone_leaves_every_pair_to_be_multiplied():
+    assert windows.computed(4096, 4096, 4096) == 4096**2
+    assert int(window_mask(4096, 4096, 128).sum()) == 128 * 4096 - 128 * 127 // 2
+
+
+@pytest.mark.long
+def test_the_whole_script_runs_and_writes_nothing_when_quick(capsys, monkeypatch):
+    monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
+    monkeypatch.setattr(measuring, "prepare", lambda: None)
+    windows.main(["--quick"])
+    assert "FlexAttention" in capsys.readouterr().out

@@ -1,0 +1,77 @@
+"""Right answers of the review of Part III in other ways."""
+
+import numpy as np
+
+import tutorial_lib as tl
+from tutorial_lib.practice.review_part_3.mistakes import step_of
+from tutorial_lib.variants.grouped import GroupedParams
+
+
+def turned_by_complex_numbers(A, places, rates):
+    """Pairs as complex numbers, (..., T, n), each times e to i times its angle."""
+    n = len(rates)
+    pairs = A[..., 0 : 2 * n : 2] + 1j * A[..., 1 : 2 * n : 2]
+    pairs = pairs * np.exp(1j * np.asarray(places)[..., None] * rates)
+    both = np.stack([pairs.real, pairs.imag], axis=-1).reshape(*pairs.shape[:-1], 2 * n)
+    return np.concatenate([both, A[..., 2 * n :]], axis=-1)
+
+
+def step_in_numpy_alone(X, params, card, kept):
+    (K, V, place), T, (H, _, d_k) = kept, X.shape[-2], params.W_Q.shape
+    Q, k, v = (X[..., None, :, :] @ W for W in (params.W_Q, params.W_K, params.W_V))
+    Q, k = (turned_by_complex_numbers(A, place + np.arange(T), card["rates"]) for A in (Q, k))
+    K, V = np.concatenate([K, k], axis=-2), np.concatenate([V, v], axis=-2)
+    of_keys = place + np.arange(T - K.shape[-2], T)
+    ago = (place + np.arange(T))[..., :, None] - of_keys[..., None, :]
+    seen = (ago >= 0) & (ago < card["window"]) & (of_keys >= 0)[..., None, :]
+    group = np.arange(H) // (H // len(params.W_K))
+    scores = Q @ np.swapaxes(K[..., group, :, :], -1, -2) / np.sqrt(d_k)
+    scores, sink = np.where(seen, scores, -np.inf), card["sink"][:, None, None]
+    top = np.maximum(scores.max(axis=-1, keepdims=True), sink)
+    powers = np.exp(scores - top)
+    weights = powers / (powers.sum(axis=-1, keepdims=True) + np.exp(sink - top))
+    heads = np.swapaxes(weights @ V[..., group, :, :], -3, -2)  # (..., T, H, d_v)
+    kept = K[..., -card["window"] :, :], V[..., -card["window"] :, :], place + T
+    return heads.reshape(*X.shape[:-1], -1) @ params.W_O, kept
+
+
+def step_token_by_token(X, params, card, kept):
+    """Each token in a step of its own."""
+    rows = []
+    for t in range(X.shape[-2]):
+        Y, kept = step_in_numpy_alone(X[..., t : t + 1, :], params, card, kept)
+        rows.append(Y)
+    return np.concatenate(rows, axis=-2), kept
+
+
+def step_with_a_gate_for_the_sink(X, params, card, kept):
+    """A sink is a gate: each head times σ(logsumexp - sink), 0 where nothing is seen."""
+
+    def weights(scores, sink, seen):
+        plain = tl.attention_weights(scores, mask=np.broadcast_to(seen, scores.shape))
+        visible = np.where(seen, scores, -np.inf)
+        top = visible.max(axis=-1, keepdims=True)
+        top = np.where(np.isfinite(top), top, 0)
+        with np.errstate(divide="ignore"):
+            logsumexp = top + np.log(np.exp(visible - top).sum(axis=-1, keepdims=True))
+        return plain * np.exp(-np.logaddexp(0, sink[:, None, None] - logsumexp))
+
+    return step_of(weights=weights)(X, params, card, kept)
+
+
+def step_of_a_layer_with_many_heads(X, params, card, kept):
+    """Keys of the expanded layer, one for each head; those that are kept belong to groups."""
+    times = params.n_heads // params.n_kv_heads
+    many = GroupedParams(*vars(params.expanded()).values())
+    K, V, place = kept
+    wide = np.repeat(K, times, axis=-3), np.repeat(V, times, axis=-3), place
+    Y, (K, V, place) = step_in_numpy_alone(X, many, card, wide)
+    return Y, (K[..., ::times, :, :], V[..., ::times, :, :], place)
+
+
+VARIANTS = [
+    ("step_by_card", "NumPy alone, turns as complex numbers", step_in_numpy_alone),
+    ("step_by_card", "token by token", step_token_by_token),
+    ("step_by_card", "a gate for the sink", step_with_a_gate_for_the_sink),
+    ("step_by_card", "a key for each head", step_of_a_layer_with_many_heads),
+]

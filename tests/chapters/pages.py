@@ -14,6 +14,7 @@ RELEASE = release_of(ROOT)
 NAMES = [page.name for page in pages()]
 FIRST_REVIEW, *_ = (page.name for page in pages() if page.closes)
 QUESTIONS_A_CHAPTER = 2  # of a review
+QUESTIONS_BACK = 4  # of a review, to earlier parts
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,10 @@ CHAPTER = Kind(
 def kind_of(name):
     """Return the kind of a page, such as "03_attention_weights" or "review_part_1"."""
     closed = page(name).closes
-    return _review(QUESTIONS_A_CHAPTER * len(closed)) if closed else CHAPTER
+    if not closed:
+        return CHAPTER
+    back = QUESTIONS_BACK if NAMES.index(closed[0]) else 0
+    return _review(QUESTIONS_A_CHAPTER * len(closed) + back)
 
 
 def _review(questions):

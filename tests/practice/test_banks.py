@@ -69,10 +69,15 @@ def sources(bank, chapter):
 
 
 def review_sources(bank, review):
-    """Two questions from each chapter that the review closes, in a mixed order."""
-    named = [question["from"] for question in bank["quiz"]]
-    if Counter(named) != Counter(dict.fromkeys(page(review).closes, QUESTIONS_A_CHAPTER)):
+    """Two questions from each chapter that the review closes, some back, in a mixed order."""
+    named, closed = [question["from"] for question in bank["quiz"]], page(review).closes
+    own = [name for name in named if name in closed]
+    if Counter(own) != Counter(dict.fromkeys(closed, QUESTIONS_A_CHAPTER)):
         yield f"its questions are from {named}, not {QUESTIONS_A_CHAPTER} from each chapter"
+    earlier = NAMES[: NAMES.index(closed[0])]
+    yield from (
+        f"{name} is no earlier chapter" for name in named if name not in [*earlier, *closed]
+    )
     if any(one == following for one, following in pairwise(named)):
         yield f"two neighbours are from one chapter: {named}"
 
@@ -247,6 +252,10 @@ REVIEW_BREAKS = {
     "three from one chapter": (
         lambda b: b["quiz"][0].update({"from": "02_queries"}),
         "2 from each",
+    ),
+    "a later chapter": (
+        lambda b: b["quiz"][0].update({"from": "09_pytorch"}),
+        "09_pytorch is no earlier chapter",
     ),
     "a question from nowhere": (lambda b: b["quiz"][0].update({"from": None}), "2 from each"),
     "chapter after chapter": (

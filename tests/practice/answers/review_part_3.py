@@ -1,0 +1,179 @@
+"""What computes the keys of the review of Part III, with the sizes of each question."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tutorial_lib import (
+    Params,
+    attention_scores,
+    init_params,
+    multi_head_attention,
+    scaled_dot_product_attention,
+)
+from tutorial_lib.variants.cache import KVCache, merge_heads
+from tutorial_lib.variants.grouped import GroupedParams, group_params
+from tutorial_lib.variants.patterns import attention_with_sink, window_mask
+from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.state import delta_step
+
+
+def size_of_W_K():
+    """The numbers of W_K, d_model 2880, 64 heads of 64, 8 key heads, as a multiple of 2880."""
+    wide = [np.broadcast_to(0.0, (heads, 2880, 64)) for heads in (64, 8, 8)]
+    params = GroupedParams(*wide, np.broadcast_to(0.0, (64 * 64, 2880)))
+    return f"2880 · {params.W_K.size // 2880}"
+
+
+def share_of_nobody():
+    """What a sink of score 0 takes of keys whose powers sum to 6, and of one more, of 5."""
+    powers = np.array([[[1.0, 2, 3, 5]]])
+    assert powers[..., :3].sum() == 6
+    return 1 - attention_with_sink(np.log(powers), np.zeros(1)).sum()
+
+
+def words_in_shared_pages():
+    """The words of all pages that 50 texts need, 1,000 shared words and 200 own, 8 a page."""
+    pages = set()
+    for user in range(50):
+        text = [("prompt", n) for n in range(1000)] + [(user, n) for n in range(200)]
+        pages |= {tuple(text[start - 8 : start]) for start in range(8, len(text) + 1, 8)}
+    return 8 * len(pages)
+
+
+def keys_without_a_copy():
+    """Which expression is right for four heads in two groups, in the memory of K."""
+    K = np.random.default_rng(0).standard_normal((2, 6, 4))
+    right = [K[0], K[0], K[1], K[1]]
+    expressions = (
+        "np.broadcast_to(K[:, None], (2, 2, 6, 4))",
+        "np.repeat(K, 2, axis=0)",
+        "np.tile(K, (2, 1, 1))",
+        "np.stack([K, K], axis=1)",
+    )
+    made = {text: eval(text, {"np": np, "K": K}) for text in expressions}
+    return {
+        text: np.shares_memory(A, K) and np.array_equal(A.reshape(4, 6, 4), right)
+        for text, A in made.items()
+    }
+
+
+def half_a_correction():
+    """What a key of length 1 reads that has written 8 and then 0, β = 1/2."""
+    state, k = np.zeros((3, 1)), np.eye(3)[1]
+    for value in (8.0, 0.0):
+        state = delta_step(state, k, np.array([value]), beta=1 / 2)
+    return (k @ state)[0]
+
+
+def words_that_move_the_last_row():
+    """How many words move the last row behind windows of 4, 8 and 4 keys."""
+    reached = np.eye(64, dtype=int)
+    for window in (4, 8, 4):
+        reached = window_mask(64, 64, window).astype(int) @ reached
+    return np.count_nonzero(reached[-1])
+
+
+def _moves(params, grouped, X):
+    return not np.allclose(
+        multi_head_attention(X, grouped.expanded()), multi_head_attention(X, params)
+    )
+
+
+def where_pooling_changes_nothing():
+    """Which layers of 4 heads compute the same with 2 key heads."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5, 12))
+    drawn = init_params(rng, d_model=12, n_heads=4)
+    pairs = {name: np.repeat(W[::2], 2, axis=0) for name, W in vars(drawn).items() if W.ndim == 3}
+    rows = np.tile(drawn.W_O[:3], (4, 1))
+    layers = {
+        "For any: a mean keeps the sum of the keys": drawn,
+        "For one whose heads have equal rows of W_O": replace(drawn, W_O=rows),
+        "For one in which both heads of a group have equal W_K and W_V": replace(
+            drawn, W_K=pairs["W_K"], W_V=pairs["W_V"]
+        ),
+        "For one in which both heads of a group have equal queries": replace(
+            drawn, W_Q=pairs["W_Q"]
+        ),
+    }
+    return {text: not _moves(made, group_params(made, 2), X) for text, made in layers.items()}
+
+
+def merged_with_an_empty_part():
+    """What two parts make, of which the second sees no key."""
+    rng = np.random.default_rng(0)
+    Q, K, V = rng.standard_normal((3, 2, 5, 4))
+    first = scaled_dot_product_attention(Q, K, V)
+    logsumexp = np.log(np.exp(attention_scores(Q, K)).sum(axis=-1, keepdims=True))
+    nothing = np.zeros_like(first), np.full_like(logsumexp, -np.inf)
+    merged = merge_heads(np.stack([first, nothing[0]]), np.stack([logsumexp, nothing[1]]))
+    return {
+        "Half of what the first device found": np.allclose(merged, first / 2),
+        "What the first device found": np.allclose(merged, first),
+        "NaN, since −inf is not a number": np.isnan(merged).any(),
+        "The mean of both": np.allclose(merged, (first + nothing[0]) / 2),
+    }
+
+
+def _score(distance, rates):
+    """The score of one query and one key at a distance."""
+    q, k = np.random.default_rng(0).standard_normal((2, 1, 2 * len(rates)))
+    turned = rotate(q, np.array([distance]), rates), rotate(k, np.array([0]), rates)
+    return attention_scores(*turned).item()
+
+
+def distance_of_a_full_turn():
+    """At which distance a pair of rate π/4 scores as at 0."""
+    quarter = np.array([np.pi / 4])
+    [first, *_] = [n for n in range(1, 33) if np.isclose(_score(n, quarter), _score(0, quarter))]
+    return first
+
+
+def what_moves_with_the_heads():
+    """What has to be reordered with heads 0 and 1, so that Y stays."""
+    rng = np.random.default_rng(0)
+    X, params = rng.standard_normal((5, 12)), init_params(rng, d_model=12, n_heads=3)
+    order = [1, 0, 2]
+    W_O = params.W_O.reshape(3, -1, 12)[order].reshape(params.W_O.shape)
+    features = [*range(4, 8), *range(4), *range(8, 12)]
+    inward = [W[order] for W in (params.W_Q, params.W_K, params.W_V)]
+    right = multi_head_attention(X, params)
+    found = {
+        "Nothing: heads are added up in any order": (X, params.W_O),
+        "The columns of W_O": (X, params.W_O[:, features]),
+        "The features of X": (X[:, features], params.W_O),
+        "The rows of W_O, d_v for each head": (X, W_O),
+    }
+    return {
+        text: np.allclose(multi_head_attention(given, Params(*inward, out)), right)
+        for text, (given, out) in found.items()
+    }
+
+
+def place_behind_padding():
+    """The next place of the text of 3 words, beside one of 5."""
+    params = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
+    words = np.array([5, 3])
+    cache = KVCache.empty(params, 9, batch=(2,), pad=words.max() - words)
+    cache = cache.append(*np.zeros((2, 2, 3, words.max(), 4)))
+    return np.broadcast_to(cache.positions(1), (2, 1))[1, 0]
+
+
+def distance_at_half_the_rates():
+    """At which distance words scored as words do 10 places apart, with rates halved."""
+    rates = rope_rates(8)
+    now = _score(10, rates / 2)
+    [before] = [n for n in range(64) if np.isclose(_score(n, rates), now)]
+    return f"Words {before} places apart"
+
+
+def keys_seen_by_the_last_query():
+    """How many of 6 keys the last of 2 queries sees under a diagonal from the first corner."""
+    return np.tri(2, 6)[-1].sum()
+
+
+def words_that_a_state_weighs():
+    """From how many words on keys of 48 and values of 96 numbers outweigh a state."""
+    state = delta_step(np.zeros((48, 96)), np.eye(48)[0], np.ones(96))
+    return min(n for n in range(1, 200) if n * (48 + 96) >= state.size)

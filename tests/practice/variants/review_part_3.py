@@ -31,7 +31,8 @@ def step_in_numpy_alone(X, params, card, kept):
     powers = np.exp(scores - top)
     weights = powers / (powers.sum(axis=-1, keepdims=True) + np.exp(sink - top))
     heads = np.swapaxes(weights @ V[..., group, :, :], -3, -2)  # (..., T, H, d_v)
-    kept = K[..., -card["window"] :, :], V[..., -card["window"] :, :], place + T
+    first = max(0, K.shape[-2] - card["window"] + 1)
+    kept = K[..., first:, :], V[..., first:, :], place + T
     return heads.reshape(*X.shape[:-1], -1) @ params.W_O, kept
 
 

@@ -18,8 +18,8 @@ def _params():
 
 
 def _kept(seed, *batch, place):
-    """Draw what a step has kept: at most a window of turned keys, and values."""
-    S = min(int(np.max(place)), WINDOW)
+    """Draw what a step has kept: a key and a value for each token but one of a window."""
+    S = min(place, WINDOW - 1)
     return normal(seed, *batch, G, S, D_K), normal(seed + 1, *batch, G, S, D_V), place
 
 
@@ -34,7 +34,10 @@ def check_step_by_card(function):
     pad = np.array([2, 0, 1]).reshape(B, 1, 1)
     empty = np.zeros((B, G, 0, D_K)), np.zeros((B, G, 0, D_V)), -pad
 
-    def case(label, X, kept, params=params):
+    alone = card | {"window": 1}
+    nothing = np.zeros((G, 0, D_K)), np.zeros((G, 0, D_V)), 6
+
+    def case(label, X, kept, *, params=params, card=card):
         return Case(label, {"X": X, "params": params, "card": card, "kept": kept})
 
     cases = (
@@ -42,6 +45,7 @@ def check_step_by_card(function):
         case("one new token", normal(68, 1, D_MODEL), _kept(69, place=9)),
         case("a piece longer than the window", normal(71, T, D_MODEL), _kept(72, place=7)),
         case("a batch, padded", normal(74, B, T, D_MODEL), empty),
-        case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=4), sharp),
+        case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=4), params=sharp),
+        case("a window of 1", normal(78, 2, D_MODEL), nothing, card=alone),
     )
     check("step_by_card", function, step_of(), cases)

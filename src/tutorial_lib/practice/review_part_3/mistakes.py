@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.attention import attention_scores, attention_weights
+from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.practice.mistake import Mistake
 from tutorial_lib.projection import project_heads
@@ -44,7 +44,8 @@ def _out(heads, params):
 
 
 def _last(K, V, place, window):
-    return K[..., -window:, :], V[..., -window:, :], place
+    first = max(0, K.shape[-2] - window + 1)
+    return K[..., first:, :], V[..., first:, :], place
 
 
 _RIGHT = {
@@ -87,7 +88,11 @@ def _wrong(name, says, mend, **parts):
 
 
 def _window_of(change):
-    return lambda T, S, place, window: _seen(T, S, place, change(window))
+    def seen(T, S, place, window):
+        too_far = np.tri(T, S, k=S - T - change(window), dtype=bool)
+        return causal_mask(T, S) & ~too_far & _real(T, S, place)
+
+    return seen
 
 
 def _both_ways(T, S, place, window):
@@ -347,14 +352,26 @@ _KEPT = (
     _wrong(
         "nothing_thrown_out",
         "more is handed on than the window needs",
-        "Hand on the last `window` tokens: K[..., -window:, :].",
+        "Hand on the last w - 1 tokens: no later token sees more.",
         last=lambda K, V, place, window: (K, V, place),
+    ),
+    _wrong(
+        "one_row_more",
+        "w tokens are handed on, and the next token sees w - 1 beside itself",
+        "Hand on the last w - 1 tokens: no later token sees more.",
+        last=lambda K, V, place, window: (K[..., -window:, :], V[..., -window:, :], place),
+    ),
+    _wrong(
+        "cut_at_minus_0",
+        "with a window of 1 everything is handed on: a slice from -0 begins at 0",
+        "Count from the front: max(0, S - w + 1).",
+        last=lambda K, V, place, window: (*(A[..., 1 - window :, :] for A in (K, V)), place),
     ),
     _wrong(
         "first_tokens_kept",
         "the first tokens are handed on, not the last",
-        "The window moves on: K[..., -window:, :].",
-        last=lambda K, V, place, window: (K[..., :window, :], V[..., :window, :], place),
+        "The window moves on: hand on the last w - 1 tokens.",
+        last=lambda K, V, place, window: (*(A[..., : window - 1, :] for A in (K, V)), place),
     ),
 )
 _OUT = (
@@ -368,15 +385,17 @@ _OUT = (
     ),
 )
 
+_STEP_BY_CARD = (
+    *_PLACES,
+    *_TURNS,
+    *_WINDOW,
+    *_GROUPS,
+    *_SCALE,
+    *_SINK,
+    *_KEPT,
+    *_OUT,
+)
+
 MISTAKES = {
-    "step_by_card": (
-        *_PLACES,
-        *_TURNS,
-        *_WINDOW,
-        *_GROUPS,
-        *_SCALE,
-        *_SINK,
-        *_KEPT,
-        *_OUT,
-    )
+    "step_by_card": _STEP_BY_CARD,
 }

@@ -46,6 +46,6 @@ def check_step_by_card(function):
         case("a piece longer than the window", normal(71, T, D_MODEL), _kept(72, place=7)),
         case("a batch, padded", normal(74, B, T, D_MODEL), empty),
         case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=4), params=sharp),
-        case("a window of 1", normal(78, 2, D_MODEL), nothing, card=alone),
+        case("nothing in the window but itself", normal(78, 2, D_MODEL), nothing, card=alone),
     )
     check("step_by_card", function, step_of(), cases)

@@ -160,6 +160,21 @@ def test_a_window_that_changes_behind_a_cache_is_named_whatever_its_width(
     assert told == f"✗ cached: {named(PLANTED, name).says}."
 
 
+def test_a_wide_window_that_counts_padding_is_named(capsys):
+    def mask(cache, T):
+        seen = window_mask(T, cache.length + T, 8)
+        if cache.pad is not None:
+            keys = np.arange(cache.length + T)
+            seen = cache.positions(T)[:, None, :, None] - keys < 8
+        return cache.mask(T) & seen
+
+    first, seen, _ = said(*cached_layer(mask=mask), capsys)
+    assert first == f"✗ cached: {named(PLANTED, 'window_counts_padding').says}."
+    assert seen.startswith(
+        "  pieces of 5, padded: word 8 looks at words 0, 1, 2, 3, 4, 5, 6, 7, 8,"
+    )
+
+
 def of_its_round(width, T, rows, length):
     """Behind a cache, slots of a ring seen up to the query's own, and none of its last round."""
     places, keys = np.arange(length - T, length)[:, None], np.arange(length - rows, length)

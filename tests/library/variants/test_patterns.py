@@ -20,6 +20,7 @@ from tutorial_lib import (
     softmax,
     trace,
 )
+from tutorial_lib.variants import patterns
 from tutorial_lib.variants.patterns import (
     attention_with_sink,
     choose_keys,
@@ -237,6 +238,22 @@ def test_blocks_of_a_window_copy_no_key(normal):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < K.nbytes / 2
+
+
+def test_blocks_of_a_window_skip_the_keys_that_none_of_them_sees(normal, monkeypatch):
+    scored = []
+
+    def counted(Q, K):
+        scored.append((Q.shape[-2], K.shape[-2]))
+        return attention_scores(Q, K)
+
+    monkeypatch.setattr(patterns, "attention_scores", counted)
+    Q, K, V = normal(1, 3, 9, 4), normal(2, 3, 20, 4), normal(3, 3, 20, 7)
+    windowed_attention(Q, K, V, 3, block=4)
+    assert scored == [(4, 6), (4, 6), (1, 3)]
+    scored.clear()
+    windowed_attention(Q, K[:, :9], V[:, :9], 3, block=4)
+    assert scored == [(4, 4), (4, 6), (1, 3)]
 
 
 def test_a_row_that_sees_nothing_gets_no_weight(scores):

@@ -59,7 +59,7 @@ def test_pattern_is_what_it_says_pair_by_pair(key):
 
 def test_form_without_a_script_is_the_librarys_mask_and_reach():
     mask = window_mask(16, 16, 4)
-    grid = HTML.split('class="tl-pairs"')[1].split("</table>")[0]
+    grid = HTML.split('class="tl-mask"')[1].split("</table>")[0]
     grid = re.sub("</?b>", "", grid.split("<tbody>")[1])
     cells = re.findall(r"<td( data-on| data-out)?>(\d?)</td>", grid)
     for (t, s), (mark, digit) in zip(PLACES, cells, strict=True):

@@ -33,7 +33,7 @@ READ = """(drawing) => {
     open: of((cell) => "on" in cell.dataset),
     out: of((cell) => "out" in cell.dataset),
     late: of((cell) => Number(cell.dataset.late ?? 0)),
-    sum: drawing.querySelector(".tl-sum").textContent,
+    sum: drawing.querySelector(".tl-share").textContent,
     alarm: drawing.querySelector(".tl-alarm").textContent,
     layers: texts(layers),
     lines: texts(lines),
@@ -116,7 +116,7 @@ def said(drawing):
 
 def cell(drawing, t, s):
     """The cell of a pair."""
-    return drawing.locator(".tl-pairs tbody tr").nth(t).locator("td").nth(s)
+    return drawing.locator(".tl-mask tbody tr").nth(t).locator("td").nth(s)
 
 
 def middle(drawing, t, s):
@@ -195,6 +195,13 @@ def test_click_switches_a_pair_and_a_stroke_paints_all_on_its_way(drawing):
     mask[5] = False
     agrees(drawing, **FIRST | {"mask": mask})
     assert drawing.get_by_text("Row 5 sees nothing.").is_visible()
+    mouse.move(*middle(drawing, 8, 0))
+    mouse.down()
+    mouse.move(*middle(drawing, 8, 1))
+    mouse.move(*middle(drawing, 8, 0))  # back where it began, it is no click
+    mouse.up()
+    mask[8, :2] = True
+    agrees(drawing, **FIRST | {"mask": mask})
 
 
 def test_worked_by_keys_alone_and_a_hidden_pair_shows_its_way(drawing):
@@ -344,7 +351,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, drawi
     assert static.locator(":is(button, input):visible").count() == 0
     for found in (static, drawing):
         found.locator("summary").click()
-    for selector in (".tl-sum", ".tl-alarm", "table"):
+    for selector in (".tl-share", ".tl-alarm", "table"):
         texts = [found.locator(selector).all_inner_texts() for found in (static, drawing)]
         assert texts[0] == texts[1]
     assert awake["lines"][15] == ["15", "12–15", "12–15 (4)"]
@@ -352,7 +359,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, drawi
       const { backgroundColor, color, width } = getComputedStyle(cell);
       return [backgroundColor, color, width];
     })"""
-    cells = [found.locator(".tl-pairs td").evaluate_all(look) for found in (static, drawing)]
+    cells = [found.locator(".tl-mask td").evaluate_all(look) for found in (static, drawing)]
     assert cells[0] == cells[1]
 
 
@@ -401,7 +408,7 @@ def test_every_digit_stands_out_from_its_tint(show, appearance):
     drawing = show(mask_drawing().html, mode=appearance).locator("tl-drawing")
     drawing.evaluate(RECALL, "layers=6")
     cell(drawing, 15, 0).focus()
-    ratios = drawing.locator(".tl-pairs tbody td:not(:empty)").evaluate_all(INKS)
+    ratios = drawing.locator(".tl-mask tbody td:not(:empty)").evaluate_all(INKS)
     assert len(ratios) == reach(FIRST["mask"], 6).sum()
     assert min(ratios) >= 4.5
 

@@ -30,7 +30,7 @@ const straight = ([t, s], [u, v]) => {
 export class Pairs extends Exhibit {
   constructor(element) {
     super(element);
-    const table = element.querySelector(".tl-pairs");
+    const table = element.querySelector(".tl-mask");
     table.role = "grid";
     this.rows = [...table.tBodies[0].rows].map((row) => all(row, "td"));
     this.serve(this.rows);

@@ -17,7 +17,7 @@ def pair_grid(cells):
         for t, row in enumerate(cells)
     )
     return (
-        f'<div class="tl-drawn"><table class="tl-pairs" style="--keys:{len(keys)}">'
+        f'<div class="tl-drawn"><table class="tl-mask" style="--keys:{len(keys)}">'
         f"<caption>query ↓ &nbsp; key →</caption><thead><tr><td></td>{names}</tr></thead>\n"
         f"<tbody>{rows}</tbody></table></div>"
     )

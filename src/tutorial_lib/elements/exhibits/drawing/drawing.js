@@ -20,6 +20,12 @@ const arrivals = (mask, layers) => {
   return first;
 };
 
+// Write texts behind the name of a row, where they differ.
+const fill = (row, texts) =>
+  texts.forEach((text, i) => {
+    const cell = row.cells[i + 1];
+    if (cell.textContent != text) cell.textContent = text;
+  });
 const counted = (mask) => mask.flat().filter(Boolean).length;
 const ahead = (mask) => mask.flatMap((row, t) => row.filter((open, s) => open && s > t)).length;
 const many = (count, name) => `${count} ${name}${count == 1 ? "" : "s"}`;
@@ -44,7 +50,7 @@ class Drawing extends Pairs {
     this.patterns = patterns.map(([key, digits, says]) => {
       return { key, mask: unpacked(digits, length), says };
     });
-    [this.sum, this.alarm] = all(element, ".tl-sum, .tl-alarm");
+    [this.sum, this.alarm] = all(element, ".tl-share, .tl-alarm");
     this.slider = element.querySelector("[type=range]");
     const [, layers, lines] = all(element, "tbody").map((body) => [...body.rows]);
     Object.assign(this, { layers, lines });
@@ -182,11 +188,10 @@ class Drawing extends Pairs {
     this.layers.forEach((row, i) => {
       const by = came.map((line) => line.map((late) => late && late <= i + 1));
       const texts = [`${counted(by.slice(-1))} of ${length}`, `${counted(by)} of ${this.room()}`];
-      texts.forEach((text, j) => (row.cells[j + 1].textContent = i < depth ? text : "–"));
+      fill(row, texts.map((text) => (i < depth ? text : "–")));
     });
     this.lines.forEach((row, t) => {
-      const texts = [spans(seen[t]), `${spans(came[t])} (${counted([came[t]])})`];
-      texts.forEach((text, j) => (row.cells[j + 1].textContent = text));
+      fill(row, [spans(seen[t]), `${spans(came[t])} (${counted([came[t]])})`]);
     });
     const title = this.lines[0].closest("table").tHead.rows[0].cells[2];
     title.textContent = `moved, after ${many(depth, "layer")}, by`;

@@ -112,7 +112,7 @@ def _sums(mask):
     share = 100 * np.count_nonzero(mask) / np.count_nonzero(causal_mask(_TOKENS))
     words = "Every row sees something. No pairs look at the future."
     return (
-        f'<p class="tl-sum">{_counted(mask)} pairs may be looked at: {share:.1f} %.</p>'
+        f'<p class="tl-share">{_counted(mask)} pairs may be looked at: {share:.1f} %.</p>'
         f'<p class="tl-alarm">{words}</p>'
     )
 

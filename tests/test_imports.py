@@ -64,7 +64,8 @@ TABLE = {
     "coursework": Row((*LIBRARY, "tools"), ("nbformat", "needed", *TORCH), ("matplotlib",)),
     "tools": Row(("book",), ("numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED)),
     "book": Row(
-        (*LAYER, "elements", "elements.exhibits", "tools"), ("bs4", "numpy", *BUILD, *PRINTED)
+        (*FAST, "variants", "figures", "elements", "elements.exhibits", "tools"),
+        ("bs4", "numpy", *BUILD, *PRINTED),
     ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),
 }

@@ -16,6 +16,7 @@ from book._ext.models import (
     faults,
     furthest,
     length_of,
+    longest,
     masks_of,
     reached,
     share,
@@ -200,8 +201,8 @@ def curve(model) -> str:
 
     The line ends where the configuration does; dashes go on where nothing learned forbids it.
     """
-    longest = min(most(model), model.get("context", math.inf), 2 ** LOG_TOKENS[1])
-    named, beyond = (_lengths(until) for until in (longest, min(most(model), 2 ** LOG_TOKENS[1])))
+    end = min(most(model), 2 ** LOG_TOKENS[1])
+    named, beyond = _lengths(min(longest(model) or end, end)), _lengths(end)
     line, dashes = (_line(model, lengths, model_cache_bytes) for lengths in (named, beyond))
     filled = ""
     if any(kept_numbers(model)[1:]):

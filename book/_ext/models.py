@@ -124,11 +124,16 @@ def window_words(model) -> str:
     return f"{model['window']:,} keys, in {layers}"
 
 
-def length_of(model) -> int:
-    """Return the length at which a model is looked at: the longest that its configuration names."""
+def longest(model):
+    """Return the longest text that a model's configuration names; None where it names none."""
     positions = model.get("positions", {})
     stretched = positions.get("stretched", 0) * positions.get("places", 0)
-    return model.get("context") or stretched or LONG
+    return model.get("context") or stretched or None
+
+
+def length_of(model) -> int:
+    """Return the length at which a model is looked at: its longest text, or else a long one."""
+    return longest(model) or LONG
 
 
 def arrows(model) -> dict[str, str]:

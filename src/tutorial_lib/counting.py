@@ -8,6 +8,7 @@ from numbers import Real
 from tutorial_lib.errors import ShapeError, require_length
 
 HEADS = ("kv_heads", "d_k", "d_v")
+MAY_BE_NONE = ("turned", "channels", "random")  # lengths within a field that may be 0
 LAYERS = {  # kind of layer -> the fields of a model that say what it keeps
     "full": HEADS,  # a key and a value of every token
     "window": (*HEADS, "window"),  # the same of the newest tokens
@@ -329,5 +330,5 @@ def require_model(model):
 def _require_lengths(name, field, found):
     lengths = found if isinstance(found, dict) else {field: found}
     for part, length in lengths.items():
-        if part == field or length != 0:  # nothing may be turned, or pass a convolution
+        if length != 0 or part not in MAY_BE_NONE:
             require_length(f"{part} of {name}", length)

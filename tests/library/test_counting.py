@@ -11,6 +11,7 @@ from tutorial_lib.counting import (
     attention_flop,
     cache_bytes,
     kept_numbers,
+    layer_kinds,
     layers_by_kind,
     model_cache_bytes,
 )
@@ -112,9 +113,16 @@ KEPT = {  # pattern of the layers -> (growing, windowed, fixed), counted token b
     ("latent",): (5 * (13 + 2), 0, 0),
     ("state", "state", "latent"): (13 + 2, 0, 4 * (6 * 8 * 9 + 17 * 3)),
     ("both",): (0, 0, 0),
+    ("sparse",): (0, 0, 0),
+    ("chosen",): (5 * (13 + 2 + 12), 0, 0),
+    ("pool", "full"): (3 * (3 * 11 // 11) + 2 * 3 * 11, 3 * 3 * 11, 0),
+    ("chosen pool",): (5 * (3 * 11 + 12) // 3, 5 * 3 * 11, 0),
 }
 PARTS = {
     "window": 6,
+    "pool": 11,
+    "chosen": {"keys": 5, "heads": 2, "d_k": 12, "pool": 3},
+    "sparse": {"window": 5, "globals": 1, "random": 0, "block": 1},
     "latent": {"rank": 13, "turned": 2},
     "state": {"heads": 6, "d_k": 8, "d_v": 9, "channels": 17, "convolution": 4},
 }
@@ -158,12 +166,32 @@ def test_published_models_keep_the_bytes_that_their_configurations_give():
     assert model_cache_bytes(llama, int(crossing) + 1) > 2 * llama["parameters"]
 
 
+def test_a_model_may_begin_and_end_otherwise_and_share_keys_between_layers():
+    model = HEADS | PARTS | {"pattern": ["window", "full"], "layers": 8}
+    model |= {"first": ["latent"], "last": ["full", "state"]}
+    every = ["latent", *["window", "full"] * 2, "window", "full", "state"]
+    assert layer_kinds(model) == every
+    own = every[:5]
+    assert kept_numbers(model | {"shared": 3}) == (15 + 2 * 33, 2 * 33, 0)
+    assert own.count("full") == own.count("window") == 2
+
+
+def test_full_layers_may_have_heads_of_their_own_and_a_key_may_be_its_value():
+    model = HEADS | PARTS | {"pattern": ["window", "full"], "layers": 2}
+    assert kept_numbers(model | {"full": {"kv_heads": 2, "d_k": 5, "d_v": 9}}) == (28, 33, 0)
+    assert kept_numbers(model | {"keys_are_values": True}) == (3 * 4, 3 * 4, 0)
+
+
 LACKING = [
     ({"pattern": None}, "the model has the pattern None"),
     ({"pattern": []}, "expected a list of kinds of layers out of full, window, latent, state"),
     ({"pattern": ["full", "ring"]}, "has the pattern .'full', 'ring'."),
     ({"pattern": ["window"]}, "the model lacks window; its pattern"),
     ({"pattern": ["full", "state"], "name": "M"}, "M lacks state; its pattern"),
+    ({"pattern": ["full"], "last": ["ring"]}, "has the pattern .'full', 'ring'."),
+    ({"pattern": ["full"], "first": ["full"] * 5}, "has 5 layers; expected more than the 5"),
+    ({"pattern": ["full"], "shared": 5}, "and than the 5 without keys"),
+    ({"pattern": ["full"], "full": {"d_k": 0}}, "d_k of the model=0; expected at least 1"),
 ]
 
 

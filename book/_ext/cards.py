@@ -36,6 +36,7 @@ WIDTH, HEIGHT, LEFT, BELOW = 340, 132, 48, 20  # of a curve, and of the room for
 LOG_TOKENS, LOG_BYTES = (8, 20), (6, 12)  # the ends of its axes, as powers of 2 and of 10
 UP = {6: "1 MB", 8: "100 MB", 10: "10 GB", 12: "1 TB"}
 ALONG = {8: "256", 12: "4k", 16: "64k", 20: "1M tokens"}
+SCROLLS = "pst-scrollable-table-container cards-table"  # a table that is wider than its card
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -98,7 +99,7 @@ def table(models) -> str:
     return (
         "<p>The last columns say how many kB of cache are kept for each token of a text of so "
         "many tokens, 16 bits a number.</p>\n"
-        '<div class="cards-table cards-all" tabindex="0" role="region" aria-label="All models">\n'
+        f'<div class="{SCROLLS} cards-all" tabindex="0" role="group" aria-label="All models">\n'
         f"<table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
     )
 
@@ -310,7 +311,7 @@ def numbers(model) -> str:
 def _table(names, rows):
     cells = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
-        f'<div class="cards-table" tabindex="0" role="region" aria-label="{names[0]}"><table>'
+        f'<div class="{SCROLLS}" tabindex="0" role="group" aria-label="{names[0]}"><table>'
         f"<thead><tr>{cells}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 

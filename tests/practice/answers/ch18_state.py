@@ -39,18 +39,25 @@ def share_of_the_first_of_three():
 
 
 def what_a_long_key_reads():
-    """What a key of length 2 reads after each of three writes of 1; the library refuses it."""
-    k, state, delta, added = 2 * UNIT[0], np.zeros(4), [], []
-    for n in (1, 2, 3):
-        state = state + k * (1 - k @ state)
-        delta.append(float(k @ state))
-        added.append(float(k @ (n * k)))
-    assert added == [4, 8, 12]
+    """What a key of length 2 reads after each of three writes of 1, with beta 1/2 and with 1."""
+    reads = {}
+    for beta in (0.5, 1.0):  # the library refuses the second
+        k, state, reads[beta] = 2 * UNIT[0], np.zeros(4), []
+        for _ in range(3):
+            state = state + beta * k * (1 - k @ state)
+            reads[beta].append(float(k @ state))
+    assert reads[1.0] == [4, -8, 28]
+    added = [float(k @ (0.5 * n * k)) for n in (1, 2, 3)]
+    assert added == [2, 4, 6]
+    state = np.zeros((4, 1))
+    for read in reads[0.5]:
+        state = delta_step(state, k, np.ones(1), beta=0.5)
+        assert (k @ state)[0] == read
     return {
-        "v, v, v": delta == [1, 1, 1],
-        "4v, 4v, 4v": delta == [4, 4, 4],
-        "4v, −8v, 28v": delta == [4, -8, 28],
-        "4v, 8v, 12v": delta == added,
+        "v, v, v": reads[0.5] == [1, 1, 1],
+        "2v, 0, 2v": reads[0.5] == [2, 0, 2],
+        "4v, −8v, 28v": reads[0.5] == reads[1.0],
+        "2v, 4v, 6v": reads[0.5] == added,
     }
 
 

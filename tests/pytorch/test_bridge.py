@@ -243,7 +243,7 @@ def test_each_row_of_a_decoder_is_one_feature_of_one_head_or_key_head():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_a_decoder_goes_into_grouped_params_and_back_unchanged(dtype):
     torch.manual_seed(0)
-    decoder = DecoderAttention(12, 6, n_kv_heads=2, d_k=4, d_v=7).to(dtype)
+    decoder = DecoderAttention(12, 6, n_kv_heads=2, sizes=(4, 7)).to(dtype)
     again = decoder_from_params(params_from_decoder(decoder), dtype=dtype)
     for name, tensor in decoder.state_dict().items():
         torch.testing.assert_close(again.state_dict()[name], tensor, rtol=0, atol=0)

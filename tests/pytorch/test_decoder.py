@@ -194,9 +194,9 @@ def overwritten(self, K, V):
     return decoder.replace(self, length=self.length + K.shape[-2], continued=[])
 
 
-def unpadded(T, S, pad, device):
+def unpadded(T, ago, *, words=None, window=None):
     """Padding is looked at."""
-    return RIGHT_VISIBLE(T, S, None, device)
+    return RIGHT_VISIBLE(T, ago, window=window)
 
 
 def other_layout(self, X, positions):
@@ -213,13 +213,13 @@ MISTAKES = {
     "mask without offset": (
         decoder,
         "visible",
-        lambda T, S, pad, device: RIGHT_VISIBLE(T, T, None, device).new_ones(T, S).tril(),
+        lambda T, ago, **_: torch.ones(T, len(ago), dtype=torch.bool).tril(),
         "",
     ),
     "mask one ahead": (
         decoder,
         "visible",
-        lambda T, S, pad, device: RIGHT_VISIBLE(T, S, pad, device).new_ones(T, S).tril(S - T + 1),
+        lambda T, ago, **_: torch.ones(T, len(ago), dtype=torch.bool).tril(len(ago) - T + 1),
         "",
     ),
     "padding seen": (decoder, "visible", unpadded, ""),
@@ -397,7 +397,8 @@ def weights_of(module):
 def test_it_trains(pad):
     torch.manual_seed(0)
     rotation = Rotation(RATES)
-    module = DecoderAttention(D_MODEL, H, n_kv_heads=2, d_k=D_K, rotation=rotation, bias=True)
+    sizes = {"n_kv_heads": 2, "sizes": (D_K, D_K), "bias": True}
+    module = DecoderAttention(D_MODEL, H, **sizes, rotation=rotation)
     target = X_T.float().roll(1, dims=1)  # the token before, which a turned query can find
     optimiser, losses = torch.optim.Adam(module.parameters(), lr=0.03), []
     for _ in range(60):
@@ -505,6 +506,6 @@ def test_the_example_of_a_docstring_runs(name):
 
 def test_printed_layer_names_its_sizes():
     text = repr(made(LAYERS["2 key heads, halves turned in part"]))
-    assert "d_model=12, n_heads=4, n_kv_heads=2, d_k=6, d_v=7" in text
+    assert "d_model=12, n_heads=4, n_kv_heads=2, d_k=6, d_v=7, window=None, sink=False" in text
     assert "(rotation): Rotation(4 numbers of each head, half=True)" in text
     assert "(qkv_proj): Linear(in_features=12, out_features=50, bias=False)" in text

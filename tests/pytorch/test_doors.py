@@ -16,6 +16,7 @@ from tutorial_lib.pytorch import (
     DecoderCache,
     MultiHeadAttention,
     Rotation,
+    Sight,
     attention_trace,
     decoder_from_params,
     flash_attention,
@@ -306,10 +307,18 @@ def test_ranks_may_be_whole_numbers_of_numpy():
         ({"n_kv_heads": 0}, ValueError, ("n_kv_heads=0", "at least 1", "positive length")),
         ({"n_kv_heads": 2.0}, TypeError, ("n_kv_heads is 2.0", "whole number", "Give an int")),
         ({"n_heads": 5}, ShapeError, ("d_model=12", "n_heads=5 equal parts", "Choose n_heads")),
-        ({"d_k": 0}, ValueError, ("d_k=0", "at least 1", "positive length")),
-        ({"d_v": 2.5}, TypeError, ("d_v is 2.5", "a whole number", "Give an int")),
-        ({"d_k": 3}, ShapeError, ("d_k=3", "expected an even width", "Choose 2 or 4")),
-        ({"d_k": 2}, ShapeError, ("turns 2 pairs", "d_k=2 has 1", "rope_rates(2)")),
+        ({"sizes": (0, 4)}, ValueError, ("d_k=0", "at least 1", "positive length")),
+        ({"sizes": (4, 2.5)}, TypeError, ("d_v is 2.5", "a whole number", "Give an int")),
+        ({"sizes": 4}, TypeError, ("sizes is 4", "expected (d_k, d_v)", "Give a pair")),
+        ({"sizes": (4, 4, 4)}, TypeError, ("sizes is (4, 4, 4)", "(d_k, d_v)", "Give a pair")),
+        ({"sizes": (3, 4)}, ShapeError, ("d_k=3", "expected an even width", "Choose 2 or 4")),
+        ({"sizes": (2, 4)}, ShapeError, ("turns 2 pairs", "d_k=2 has 1", "rope_rates(2)")),
+        ({"sight": 128}, TypeError, ("sight is a int", "expected a Sight", "Sight(window=128)")),
+        (
+            {"sight": Sight(sink=np.zeros(5))},
+            ShapeError,
+            ("sink has 5 numbers for 6 heads", "expected one for each", "np.zeros(6)"),
+        ),
         (
             {"rotation": rope_rates(4)},
             TypeError,
@@ -318,8 +327,8 @@ def test_ranks_may_be_whole_numbers_of_numpy():
     ],
 )
 def test_decoder_refuses_bad_sizes(change, error, words):
-    given = {"d_model": 12, "n_heads": 6, "d_k": 4, "rotation": Rotation(rope_rates(4))}
-    given |= {"d_k": None} if "n_heads" in change else {}
+    given = {"d_model": 12, "n_heads": 6, "sizes": (4, 4), "rotation": Rotation(rope_rates(4))}
+    given |= {"sizes": None} if "n_heads" in change else {}
     with pytest.raises(error) as caught:
         DecoderAttention(**given | change)
     assert_said(caught, error, words)
@@ -383,11 +392,32 @@ def test_rotation_takes_places_of_the_widths_that_hold_them():
         assert torch.equal(rotation(X, torch.arange(T, dtype=dtype)), right)
 
 
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"window": 0}, ValueError, "window=0; expected at least 1"),
+        ({"window": 2.0}, TypeError, "window is 2.0, a float; expected a whole number"),
+        ({"window": True}, TypeError, "window is True"),
+        ({"sink": 0.0}, TypeError, "sink is a float; expected a NumPy array"),
+        (
+            {"sink": np.zeros((2, 3))},
+            ShapeError,
+            r"sink has shape \(2, 3\), 2 axes; expected \(H\)",
+        ),
+        ({"sink": np.zeros(6, int)}, TypeError, "sink is an array of int64; expected floats"),
+        ({"sink": np.array([0, np.inf])}, ValueError, r"sink is inf at position \(1,\)"),
+    ],
+)
+def test_sight_refuses_what_no_query_can_have(change, error, words):
+    with pytest.raises(error, match=words):
+        Sight(**change)
+
+
 def decoder(**options):
     """A decoder of six heads that share two keys, turned."""
     torch.manual_seed(0)
-    sizes = {"n_kv_heads": 2, "d_k": 4, "rotation": Rotation(rope_rates(4)), "bias": True}
-    return DecoderAttention(D_MODEL, 6, **sizes | options).double()
+    given = {"n_kv_heads": 2, "sizes": (4, 4), "rotation": Rotation(rope_rates(4)), "bias": True}
+    return DecoderAttention(D_MODEL, 6, **given | options).double()
 
 
 PADS = [
@@ -476,6 +506,18 @@ def test_a_step_that_cannot_be_leaves_the_cache_as_it_was(change, tokens, error,
     if written == kept.length:
         _, kept = module.double().step(draw(B, 2, D_MODEL), kept)
         assert kept.length == T
+
+
+@pytest.mark.parametrize(
+    "look", [lambda kept: kept.fork(), lambda kept: kept.K, lambda kept: kept.V]
+)
+def test_a_view_whose_keys_may_be_gone_is_refused(look):
+    module = decoder(sight=Sight(window=2)).requires_grad_(False)
+    _, kept = module.step(draw(B, 3, D_MODEL), DecoderCache.empty(module, T, batch=(B,)))
+    copy, (_, longer) = kept.fork(), module.step(draw(B, 1, D_MODEL), kept)
+    with pytest.raises(ValueError, match=r"of 3 tokens was continued already, to 4; .*Fork before"):
+        look(kept)
+    look(copy), look(longer)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

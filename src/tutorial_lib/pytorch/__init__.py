@@ -15,6 +15,7 @@ from tutorial_lib.pytorch.decoder import (
     DecoderAttention,
     DecoderCache,
     Rotation,
+    Sight,
 )
 from tutorial_lib.pytorch.device import (
     available_devices,
@@ -52,6 +53,7 @@ __all__ = [
     "Measurement",
     "MultiHeadAttention",
     "Rotation",
+    "Sight",
     "attention_trace",
     "available_devices",
     "best_device",

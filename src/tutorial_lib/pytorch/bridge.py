@@ -10,7 +10,7 @@ from torch import nn
 
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.projection import Params
-from tutorial_lib.pytorch.decoder import DecoderAttention, Rotation
+from tutorial_lib.pytorch.decoder import ALL, DecoderAttention, Rotation, Sight
 from tutorial_lib.pytorch.device import to_float64
 from tutorial_lib.pytorch.doors import (
     require_float_dtype,
@@ -182,7 +182,7 @@ def torch_mha_from_params(params, *, dtype=torch.float64):
     return layer
 
 
-def decoder_from_params(params, *, rotation=None, dtype=torch.float64):
+def decoder_from_params(params, *, rotation=None, sight=ALL, dtype=torch.float64):
     """Make a decoder that computes what `decode_step` computes, its keys shared and turned.
 
     Introduced in chapter 15. As any new module it is on the CPU, in training mode, with weights
@@ -192,6 +192,7 @@ def decoder_from_params(params, *, rotation=None, dtype=torch.float64):
     ----------
     params : GroupedParams, or Params, in which each head has keys of its own
     rotation : Rotation that turns queries and keys, or None
+    sight : Sight, with a window, sinks, or both
     dtype : torch's name of a precision of floats
 
     Returns
@@ -200,8 +201,9 @@ def decoder_from_params(params, *, rotation=None, dtype=torch.float64):
 
     Raises
     ------
-    TypeError : no params, no Rotation, or a dtype that is no precision of floats
-    ShapeError : an odd d_k, or fewer pairs than the rotation turns
+    TypeError : no params, no Rotation, no Sight, or a dtype that is no precision of floats
+    ShapeError : an odd d_k, or fewer pairs than the rotation turns; another number of sinks than
+        of heads
     """
     require_params(params, GroupedParams)
     require_float_dtype(dtype)
@@ -209,12 +211,14 @@ def decoder_from_params(params, *, rotation=None, dtype=torch.float64):
         "qkv_proj.weight": _tensor(packed_weight(params), dtype),
         "out_proj.weight": _tensor(params.W_O.T, dtype),
     }
-    n_kv_heads = len(params.W_K)
-    return _decoder(state, params.n_heads, n_kv_heads, d_k=params.d_k, rotation=rotation)
+    options = {"rotation": rotation, "sight": sight, "n_kv_heads": len(params.W_K)}
+    return _decoder(state, params.n_heads, params.d_k, options)
 
 
 def params_from_decoder(decoder):
-    """Copy a decoder's weights into GroupedParams, float64; its rotation is left behind.
+    """Copy a decoder's matrices into GroupedParams, float64.
+
+    Its rotation, its window and its sinks are left behind; the sinks are `decoder.sink`.
 
     Introduced in chapter 15.
 
@@ -261,52 +265,67 @@ def decoder_from_gpt2(attention):
     parts = {"qkv_proj": attention.c_attn, "out_proj": attention.c_proj}
     state = {f"{name}.weight": _copy(part.weight.T) for name, part in parts.items()}
     state |= {f"{name}.bias": _copy(part.bias) for name, part in parts.items()}
-    n_heads = attention.num_heads
-    return _decoder(state, n_heads, n_heads, d_k=attention.head_dim, rotation=None)
+    return _decoder(state, attention.num_heads, attention.head_dim, {})
 
 
 def decoder_from_llama(attention, rotary):
-    """Make a decoder with the weights and rates of an attention layer of Llama.
+    """Make a decoder with the weights and rates of an attention layer of Llama, or of its family.
 
-    Introduced in chapter 16. Its dropout is left behind: in training the two may differ.
+    Introduced in chapter 16. Mistral adds a window, and gpt-oss sinks and, in every other layer, a
+    window. The dropout is left behind: in training the two may differ.
 
     Parameters
     ----------
-    attention : LlamaAttention of transformers, such as `model.model.layers[0].self_attn`
-    rotary : LlamaRotaryEmbedding of transformers, which has the rates: `model.model.rotary_emb`
+    attention : LlamaAttention, MistralAttention or GptOssAttention of transformers, such as
+        `model.model.layers[0].self_attn`
+    rotary : its rotary embedding, which has the rates: `model.model.rotary_emb`
 
     Returns
     -------
-    decoder : DecoderAttention with copies of the weights, in their precision and place
+    decoder : DecoderAttention with copies of the weights, in their precision and place; where the
+        rotation stretches too, as YaRN's, the rows of queries and keys are stretched instead
 
     Raises
     ------
     TypeError : other modules
-    ValueError : scores divided by anything but the root of d_k, rates that change with the length,
-        or a turn that stretches too
+    ValueError : scores divided by anything but the root of d_k, or rates that change with the
+        length
 
-    Source: transformers, `models/llama/modeling_llama.py`.
+    Source: transformers, `models/llama/modeling_llama.py`, and those of mistral and gpt_oss.
     """
     require_plain_llama(attention, rotary)
-    parts = attention.q_proj, attention.k_proj, attention.v_proj
-    state = {
-        "qkv_proj.weight": torch.cat([part.weight.detach() for part in parts]),
-        "out_proj.weight": _copy(attention.o_proj.weight),
+    parts, stretch = (attention.q_proj, attention.k_proj), rotary.attention_scaling
+    packed = {
+        name: torch.cat([getattr(part, name).detach() * stretch for part in parts] + [value])
+        for name, value in attention.v_proj.state_dict().items()
     }
-    if attention.o_proj.bias is not None:
-        state["qkv_proj.bias"] = torch.cat([part.bias.detach() for part in parts])
-        state["out_proj.bias"] = _copy(attention.o_proj.bias)
+    state = {f"qkv_proj.{name}": tensor for name, tensor in packed.items()}
+    state |= {f"out_proj.{k}": _copy(v) for k, v in attention.o_proj.state_dict().items()}
     d_k = attention.head_dim
-    H, G = (part.out_features // d_k for part in parts[:2])
+    H, G = (part.out_features // d_k for part in parts)
     rotation = Rotation(to_float64(rotary.inv_freq).numpy(), half=True).to(rotary.inv_freq.device)
-    return _decoder(state, H, G, d_k=d_k, rotation=rotation)
+    options = {"rotation": rotation, "sight": _sight(attention), "n_kv_heads": G}
+    return _decoder(state, H, d_k, options)
 
 
-def _decoder(state, H, G, *, d_k, rotation):
-    d_model, concat = state["out_proj.weight"].shape
-    sizes = {"n_kv_heads": G, "d_k": d_k, "d_v": concat // H, "bias": "out_proj.bias" in state}
+def _sight(attention):
+    window = getattr(attention.config, "sliding_window", None)  # Mistral: all layers, or none
+    sinks = getattr(attention, "sinks", None)
+    return Sight(
+        window=getattr(attention, "sliding_window", window),
+        sink=None if sinks is None else to_float64(sinks).numpy(),
+    )
+
+
+def _decoder(state, n_heads, d_k, options):
+    weight = state["out_proj.weight"]
+    d_model, concat = weight.shape
+    sink = options.get("sight", ALL).sink
+    if sink is not None:
+        state["sink"] = _tensor(sink, weight.dtype).to(weight.device)
+    options = options | {"sizes": (d_k, concat // n_heads), "bias": "out_proj.bias" in state}
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
-        decoder = DecoderAttention(d_model, H, **sizes, rotation=rotation)
+        decoder = DecoderAttention(d_model, n_heads, **options)
     decoder.load_state_dict(state, assign=True)
     return decoder
 

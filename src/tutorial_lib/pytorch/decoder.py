@@ -1,5 +1,6 @@
-"""A layer to decode with: its keys are kept, shared by groups of heads, and turned."""
+"""A layer to decode with: its keys are kept, shared by groups of heads, turned, and let go."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,15 +11,21 @@ from torch import nn
 from tutorial_lib.errors import require_divisible, require_length
 from tutorial_lib.pytorch.doors import (
     require_new_room,
+    require_newest,
     require_no_graph,
     require_rates,
     require_rotation,
+    require_sight,
+    require_sink,
+    require_sizes,
     require_step,
     require_tensor_pad,
     require_tensors,
     require_turned,
 )
 from tutorial_lib.pytorch.mha import fused_attention
+
+BLOCK = 64  # queries that look together, where keys are out of sight
 
 
 class Rotation(nn.Module):
@@ -88,21 +95,62 @@ class Rotation(nn.Module):
         return torch.cat((turned, rest), -1)
 
 
-class DecoderAttention(nn.Module):
-    """A causal layer that keeps its keys, shares them between heads, and turns them.
+@dataclass(frozen=True)
+class Sight:
+    """How far a query looks, and whether it may look at nobody.
 
-    Introduced in chapter 14; its groups are those of chapter 15, its rotation that of chapter 16.
-    `forward` takes whole sequences, to train; `step` takes the next tokens and a cache. Cut in any
-    way, a sequence gives the same rows.
+    Introduced in chapter 17. What `tutorial_lib.variants.window_mask` and `attention_with_sink`
+    are in NumPy.
+
+    Parameters
+    ----------
+    window : number of keys that a query looks at, itself included; None: all
+    sink : (H,) array of floats, where the learned sinks of the heads begin, such as `np.zeros(H)`;
+        -inf is a head without one; None: no head has one
+
+    Raises
+    ------
+    TypeError : a window that is no whole number, a sink that is no array of floats
+    ShapeError : a sink of more axes than one
+    ValueError : a window below 1, NaN or +infinity in sink
+
+    Source: Beltagy et al. (2020), section 3.1; OpenAI (2025), section 2.2.
+    """
+
+    window: int | None = None
+    sink: np.ndarray | None = None
+
+    def __post_init__(self):
+        if self.window is not None:
+            require_length("window", self.window)
+        require_sink(self.sink)
+
+
+ALL = Sight()
+
+
+class DecoderAttention(nn.Module):
+    """A causal layer that keeps its keys, shares them between heads, turns them, and lets them go.
+
+    Introduced in chapter 14; its groups are those of chapter 15, its rotation that of chapter 16,
+    its sight that of chapter 17. `forward` takes whole sequences, to train; `step` takes the next
+    tokens and a cache. Cut in any way, a sequence gives the same rows.
+
+    What it costs: a whole sequence without window, sink or padding, and a word without sink or
+    padding, run in PyTorch's fused call without a mask. A window goes block by block: the keys that
+    no query of a block sees are skipped, and the others masked, in the same call. A sink takes
+    explicit steps, block by block: the fused call has no place for one more term in its sum, and
+    does not return the sum.
 
     Parameters
     ----------
     d_model, n_heads : width of the layer, number of heads
     n_kv_heads : G, how many heads have keys and values; each serves n_heads / G; n_heads unless
         given
-    d_k, d_v : widths of a head; d_k is d_model / n_heads and d_v is d_k unless given; another d_v
-        takes PyTorch's slow path, which copies the keys
+    sizes : (d_k, d_v), the widths of a head; both d_model / n_heads unless given; a d_v other than
+        d_k takes PyTorch's slow path, which copies the keys
     rotation : Rotation that turns queries and keys, or None
+    sight : Sight, with a window, sinks, or both
     bias : whether the projections add a vector
 
     Attributes
@@ -110,12 +158,16 @@ class DecoderAttention(nn.Module):
     qkv_proj : nn.Linear, weight (H*d_k + G*(d_k + d_v), d_model): the rows of all heads' queries,
         then of the keys, then of the values, head 0 first
     out_proj : nn.Linear, weight (d_model, H*d_v)
+    window : number of keys, or None
+    sink : nn.Parameter (H,), or None
 
     Raises
     ------
-    TypeError : a length that is no whole number, a rotation that is no Rotation
-    ShapeError : more key heads than heads, or a number that does not divide them; a d_k that is
-        left out and does not divide d_model; an odd one, or fewer pairs than the rotation turns
+    TypeError : a length that is no whole number, sizes that are no pair, a rotation that is no
+        Rotation, a sight that is no Sight
+    ShapeError : more key heads than heads, or a number that does not divide them; sizes that are
+        left out where n_heads does not divide d_model; an odd d_k, or fewer pairs than the rotation
+        turns; another number of sinks than of heads
     ValueError : a length below 1
 
     Source: Pope et al. (2023); Ainslie et al. (2023); Su et al. (2021).
@@ -129,21 +181,23 @@ class DecoderAttention(nn.Module):
     """
 
     def __init__(
-        self, d_model, n_heads, *, n_kv_heads=None, d_k=None, d_v=None, rotation=None, bias=False
+        self, d_model, n_heads, *, n_kv_heads=None, sizes=None, rotation=None, sight=ALL, bias=False
     ):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         require_divisible("n_heads", n_heads, "n_kv_heads", n_kv_heads)
-        if d_k is None:
+        require_length("d_model", d_model)
+        if sizes is None:
             require_divisible("d_model", d_model, "n_heads", n_heads)
-            d_k = d_model // n_heads
-        d_v = d_k if d_v is None else d_v
-        for name, value in {"d_model": d_model, "d_k": d_k, "d_v": d_v}.items():
-            require_length(name, value)
-        require_rotation(rotation, d_k, Rotation)
+            sizes = d_model // n_heads, d_model // n_heads
+        require_sizes(sizes)
+        require_rotation(rotation, sizes[0], Rotation)
+        require_sight(sight, n_heads, Sight)
         self.d_model, self.n_heads, self.n_kv_heads = int(d_model), int(n_heads), int(n_kv_heads)
-        self.d_k, self.d_v = int(d_k), int(d_v)
+        self.d_k, self.d_v = map(int, sizes)
         self.rotation = rotation
+        self.window = None if sight.window is None else int(sight.window)
+        self.sink = None if sight.sink is None else nn.Parameter(torch.Tensor(sight.sink.copy()))
         width = self.n_heads * self.d_k + self.n_kv_heads * (self.d_k + self.d_v)
         self.qkv_proj = nn.Linear(self.d_model, width, bias=bias)
         self.out_proj = nn.Linear(self.n_heads * self.d_v, self.d_model, bias=bias)
@@ -152,7 +206,7 @@ class DecoderAttention(nn.Module):
         """Say the sizes when the module is printed."""
         return (
             f"d_model={self.d_model}, n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}, "
-            f"d_k={self.d_k}, d_v={self.d_v}"
+            f"d_k={self.d_k}, d_v={self.d_v}, window={self.window}, sink={self.sink is not None}"
         )
 
     def forward(self, X, *, pad=None):
@@ -180,15 +234,16 @@ class DecoderAttention(nn.Module):
         T, batch = X.shape[-2], X.shape[:-2]
         require_tensor_pad(pad, batch, T, X.device)
         Q, K, V = self._project(X, places(0, T, pad, X.device))
-        mask = None if pad is None else visible(T, T, pad, X.device)
-        return self._mix(Q, K, V, mask=mask, is_causal=pad is None)
+        return self._look(Q, K, V, ages(T, X.device), None if pad is None else T - pad)
 
     def step(self, X, cache):
         """Run the layer for the next tokens, one or more.
 
         A step that fails leaves the cache as it was. Rows of weights that have changed since stay
         in it: after a change of the weights begin with an empty one. Under autocast the rows are
-        made in the lower precision and kept in that of the weights.
+        made in the lower precision and kept in that of the weights. No step copies what is kept,
+        but for one: several tokens at once, behind more than a window holds, look at a copy of the
+        window before they take its place.
 
         Parameters
         ----------
@@ -211,13 +266,17 @@ class DecoderAttention(nn.Module):
         require_tensors(self, X, None, None)
         require_step(self, X, cache, DecoderCache)
         require_no_graph(X, *self.qkv_proj.parameters())
-        T = X.shape[-2]
-        whole = cache.length == 0 and cache.pad is None
-        everything = whole or (T == 1 and cache.pad is None)
-        mask = None if everything else cache.mask(T)
+        T, end = X.shape[-2], cache.length + X.shape[-2]
+        words = None if cache.pad is None else end - cache.pad
         Q, K, V = self._project(X, cache.positions(T))
-        longer = cache._append(K, V)
-        Y = self._mix(Q, longer.K, longer.V, mask=mask, is_causal=whole)
+        if T > 1 and end > cache.room:  # these rows still look at those that they replace
+            kept = ((cache.K, K), (cache.V, V))
+            seen = [torch.cat((old, new.to(old.dtype)), dim=-2) for old, new in kept]
+            Y = self._look(Q, *seen, ages(seen[0].shape[-2], X.device), words)
+            longer = cache._append(K, V)
+        else:
+            longer = cache._append(K, V)
+            Y = self._look(Q, *longer._rows(), longer._ages(), words)
         cache.continued.append(longer.length)  # last: until then another step may write here
         return Y, longer
 
@@ -231,9 +290,28 @@ class DecoderAttention(nn.Module):
         Q, K = QK.split([H, G], dim=-3)
         return Q, K, V
 
-    def _mix(self, Q, K, V, *, mask, is_causal):
-        heads = fused_groups(Q, K, V, mask=mask, is_causal=is_causal)  # (..., H, T, d_v)
-        return self.out_proj(heads.transpose(-3, -2).flatten(-2))
+    def _look(self, Q, K, V, ago, words):
+        """Mix for the T newest tokens; `ago`: (S,), how many tokens before the last each key is."""
+        T, S = Q.shape[-2], K.shape[-2]
+        reach = S if self.window is None else self.window
+        if self.sink is None and words is None and T in (1, S) and reach >= S:
+            return self._out(fused_groups(Q, K, V, is_causal=T > 1))
+        size, parts = T if reach == S and self.sink is None else BLOCK, []
+        for start in range(0, T, size):
+            end = min(start + size, T)
+            later = T - end  # queries behind this block
+            keys = slice(max(0, S - T + start + 1 - reach), S - later)
+            real = None if words is None else words - later
+            mask = visible(end - start, ago[keys] - later, words=real, window=self.window)
+            kept = Q[..., start:end, :], K[..., keys, :], V[..., keys, :]
+            if self.sink is None:
+                parts.append(fused_groups(*kept, mask=mask))
+            else:
+                parts.append(sunk_groups(*kept, self.sink, mask=mask))
+        return self._out(torch.cat(parts, dim=-2))
+
+    def _out(self, heads):
+        return self.out_proj(heads.transpose(-3, -2).flatten(-2))  # (..., T, d_model)
 
 
 @dataclass(frozen=True)
@@ -241,7 +319,9 @@ class DecoderCache:
     """The keys and values of the tokens that a DecoderAttention has read, in reserved room.
 
     Introduced in chapter 14. What `tutorial_lib.variants.KVCache` is in NumPy: a step writes
-    into the room and returns a longer view of it, so no step copies what is kept.
+    into the room and returns a longer view of it, so no step copies what is kept. Where the layer
+    has a window, that many tokens are kept, however many come, and a new one takes the place of the
+    oldest: token t stands in row t % window, which is often called a ring or a rolling buffer.
 
     Parameters
     ----------
@@ -268,7 +348,8 @@ class DecoderCache:
         Parameters
         ----------
         layer : DecoderAttention
-        room : number of tokens, padding included
+        room : number of tokens, padding included; a layer with a window reserves no more than
+            that, and then takes any number
         batch : lengths of the batch axes
         pad : (...) whole numbers, how many tokens at the left of each sequence are padding
 
@@ -285,19 +366,20 @@ class DecoderCache:
         pad = None if pad is None else torch.as_tensor(pad)
         require_new_room(layer, room, batch, pad, DecoderAttention)
         weight, G = layer.qkv_proj.weight, layer.n_kv_heads
+        room = room if layer.window is None else min(room, layer.window)
         rooms = tuple(weight.new_zeros(*batch, G, room, d) for d in (layer.d_k, layer.d_v))
         pad = None if pad is None else pad.to(weight.device, copy=True)
         return cls(layer, rooms, 0, pad, [])
 
     @property
     def K(self):
-        """The keys so far, turned: (..., G, length, d_k)."""
-        return self.rooms[0][..., : self.length, :]
+        """The keys so far, turned, the last `room` of them: (..., G, length, d_k)."""
+        return self._in_order(0)
 
     @property
     def V(self):
-        """The values so far: (..., G, length, d_v)."""
-        return self.rooms[1][..., : self.length, :]
+        """The values so far, the last `room` of them: (..., G, length, d_v)."""
+        return self._in_order(1)
 
     @property
     def batch(self):
@@ -306,8 +388,13 @@ class DecoderCache:
 
     @property
     def room(self):
-        """Number of tokens that it was made for."""
+        """Number of tokens that are kept."""
         return self.rooms[0].shape[-2]
+
+    @property
+    def rolls(self):
+        """Whether a new token takes the place of the oldest, once the room is full."""
+        return self.room == self.layer.window
 
     @property
     def written(self):
@@ -316,9 +403,25 @@ class DecoderCache:
 
     def _append(self, K, V):
         end = self.length + K.shape[-2]
+        start = max(self.length, end - self.room)  # of those that stay
+        places = torch.arange(start, end, device=K.device) % self.room
         for room, rows in zip(self.rooms, (K, V), strict=True):
-            room[..., self.length : end, :] = rows
+            room.index_copy_(-2, places, rows[..., start - end :, :].to(room.dtype))
         return replace(self, length=end, continued=[])
+
+    def _rows(self):
+        return tuple(room[..., : self.length, :] for room in self.rooms)
+
+    def _ages(self):
+        rows = torch.arange(min(self.length, self.room), device=self.rooms[0].device)
+        return (self.length - 1 - rows) % self.room  # how many tokens before the last
+
+    def _in_order(self, n):
+        require_newest(self)
+        rows, oldest = self._rows()[n], self.length % self.room
+        if self.length <= self.room or oldest == 0:
+            return rows
+        return torch.cat((rows[..., oldest:, :], rows[..., :oldest, :]), dim=-2)
 
     def fork(self):
         """Copy what is kept, to go on from here a second time.
@@ -326,11 +429,16 @@ class DecoderCache:
         Returns
         -------
         cache : DecoderCache of the same layer, in room of its own
+
+        Raises
+        ------
+        ValueError : the layer has a window, and a step went on from here already
         """
+        require_newest(self)
         return replace(self, rooms=tuple(room.clone() for room in self.rooms), continued=[])
 
     def mask(self, T):
-        """Say what the next T tokens may look at: all before them and themselves, no padding.
+        """Say what the next T tokens may look at: those before them and themselves, no padding.
 
         Parameters
         ----------
@@ -340,7 +448,10 @@ class DecoderCache:
         -------
         mask : booleans, (T, length + T), or (..., 1, T, length + T) where there is padding
         """
-        return visible(T, self.length + T, self.pad, self.rooms[0].device)
+        end = self.length + T
+        words = None if self.pad is None else end - self.pad
+        ago = ages(end, self.rooms[0].device)
+        return visible(T, ago, words=words, window=self.layer.window)
 
     def positions(self, T):
         """Count the places of the next T tokens from 0, padding left out; padding itself has 0.
@@ -392,13 +503,53 @@ def fused_groups(Q, K, V, *, mask=None, is_causal=False):
     return heads.reshape(*batch, H, T, V.shape[-1])
 
 
-def visible(T, S, pad, device):
-    """Say what the last T of S tokens may look at: none behind themselves, and no padding."""
-    causal = torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
-    if pad is None:
-        return causal
-    real = torch.arange(S, device=device) >= pad[..., None]  # (..., S)
-    return causal & real[..., None, None, :]  # (..., 1, T, S)
+def sunk_groups(Q, K, V, sink, *, mask):
+    """Let each group of heads attend to one head of keys and values, or to nobody.
+
+    Introduced in chapter 17. What `tutorial_lib.variants.attention_with_sink` is in NumPy, for
+    groups. Divides by the root of d_k itself.
+
+    Parameters
+    ----------
+    Q : (..., H, T, d_k)
+    K, V : (..., G, S, d_k), (..., G, S, d_v)
+    sink : (H,), one more score in each row's sum
+    mask : booleans, (T, S) or (..., 1, T, S), True = may look
+
+    Returns
+    -------
+    heads : (..., H, T, d_v)
+
+    >>> no_one = torch.ones(5, 8, dtype=torch.bool)
+    >>> sunk_groups(torch.ones(6, 5, 4), *torch.ones(2, 2, 8, 4), torch.zeros(6), mask=no_one).shape
+    torch.Size([6, 5, 4])
+    """
+    T, (G, S) = Q.shape[-2], K.shape[-3:-1]
+    rows = (Q / math.sqrt(Q.shape[-1])).unflatten(-3, (G, -1)).flatten(-3, -2)
+    scores = (rows @ K.transpose(-2, -1)).unflatten(-2, (-1, T)).flatten(-4, -3)  # (..., H, T, S)
+    scores = scores.masked_fill(~mask, -math.inf)
+    column = sink[:, None, None].expand(*scores.shape[:-1], 1)
+    weights = torch.cat((scores, column), dim=-1).softmax(dim=-1)[..., :S]
+    rows = weights.unflatten(-3, (G, -1)).flatten(-3, -2)  # (..., G, H/G*T, S)
+    return (rows @ V).unflatten(-2, (-1, T)).flatten(-4, -3)
+
+
+def ages(S, device):
+    """Say how many tokens before the last each of S tokens is."""
+    return torch.arange(S - 1, -1, -1, device=device)
+
+
+def visible(T, ago, *, words=None, window=None):
+    """Say what the T newest tokens may look at, of keys that are so many tokens before the last.
+
+    None behind themselves, no padding, and of each row the last `window`; `words`: (...), how many
+    tokens of each sequence are no padding.
+    """
+    own = ages(T, ago.device)[:, None]
+    mask = ago >= own  # (T, S)
+    if window is not None:
+        mask = mask & (ago < own + window)
+    return mask if words is None else mask & (ago < words[..., None, None, None])
 
 
 def places(start, T, pad, device):

@@ -390,6 +390,58 @@ def require_rotation(rotation, d_k, kind):
     require_turning(d_k, len(rotation.bits))
 
 
+def require_sizes(sizes):
+    """Require the lengths of a head's queries and keys, and of its values.
+
+    Raises
+    ------
+    TypeError : no pair of whole numbers
+    ValueError : a length below 1
+    """
+    if not isinstance(sizes, tuple) or len(sizes) != 2:
+        raise TypeError(
+            f"sizes is {sizes!r}; expected (d_k, d_v), the widths of a head's keys and of its "
+            f"values. Give a pair, such as (64, 64)."
+        )
+    for name, width in zip(("d_k", "d_v"), sizes, strict=True):
+        require_length(name, width)
+
+
+def require_sink(sink):
+    """Require None, or a finite number for each head.
+
+    Raises
+    ------
+    TypeError : no array of floats
+    ShapeError : another number of axes than one, or an empty one
+    ValueError : NaN or infinity
+    """
+    if sink is not None:
+        require_shape("sink", sink, "H")
+        require_floats("sink", sink)
+        require_finite("sink", sink)
+
+
+def require_sight(sight, n_heads, kind):
+    """Require a sight, with as many sinks as there are heads, or none.
+
+    Raises
+    ------
+    TypeError : no sight
+    ShapeError : another number of sinks
+    """
+    if not isinstance(sight, kind):
+        raise TypeError(
+            f"sight is a {type(sight).__name__}; expected a {kind.__name__}. Make one: "
+            f"{kind.__name__}(window=128), {kind.__name__}(sink=np.zeros({n_heads})), or both."
+        )
+    if sight.sink is not None and len(sight.sink) != n_heads:
+        raise ShapeError(
+            f"sink has {len(sight.sink)} numbers for {n_heads} heads; expected one for each. "
+            f"Give for example np.zeros({n_heads})."
+        )
+
+
 def require_turning(width, n):
     """Require an even width with at least n pairs.
 
@@ -520,9 +572,25 @@ def require_step(layer, X, cache, kind):
             f"{cache.batch}; expected the same. Give batch to {kind.__name__}.empty."
         )
     require_unused(cache)
-    require_room_for(X.shape[-2], cache.length, cache.room)
+    if not cache.rolls:
+        require_room_for(X.shape[-2], cache.length, cache.room)
     if _may_ask(X):  # NumPy has no bfloat16
         require_finite("X", (X.float() if X.dtype == torch.bfloat16 else X).numpy(force=True))
+
+
+def require_newest(cache):
+    """Require a view whose rows stand where they stood: the newest, where a window lets keys go.
+
+    Raises
+    ------
+    ValueError : a step went on from it, in a layer with a window
+    """
+    if cache.rolls and cache.continued:
+        raise ValueError(
+            f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
+            f"expected the newest, since a layer with a window writes over keys that are out of "
+            f"sight. Fork before the step: cache.fork()."
+        )
 
 
 def require_no_graph(*tensors):
@@ -539,16 +607,17 @@ def require_no_graph(*tensors):
         )
 
 
-def require_attention(attention, kind):
-    """Require an attention layer of transformers, whose class has this name.
+def require_attention(attention, *kinds):
+    """Require an attention layer of transformers, whose class has one of these names.
 
     Raises
     ------
     TypeError : another module
     """
-    if kind not in [known.__name__ for known in type(attention).__mro__]:
+    if not any(known.__name__ in kinds for known in type(attention).__mro__):
         raise TypeError(
-            f"attention is a {type(attention).__name__}; expected a {kind} of transformers. "
+            f"attention is a {type(attention).__name__}; expected a {' or '.join(kinds)} of "
+            f"transformers. "
             f"Give the attention of one layer of the model, not the model."
         )
 
@@ -570,19 +639,20 @@ def require_plain_gpt2(attention):
         )
 
 
-PLAIN_TURNS = "default", "linear", "llama3"
+LLAMAS = "LlamaAttention", "MistralAttention", "GptOssAttention"
+PLAIN_TURNS = "default", "linear", "llama3", "yarn"
 
 
 def require_plain_llama(attention, rotary):
-    """Require Llama's attention and its rotary embedding, of rates that stay as they are.
+    """Require the attention of Llama's family and its rotary embedding, of rates that stay.
 
     Raises
     ------
     TypeError : other modules
-    ValueError : scores divided by anything but the root of d_k, rates that change with the length,
-        or a turn that stretches too
+    ValueError : scores divided by anything but the root of d_k, or rates that change with the
+        length
     """
-    require_attention(attention, "LlamaAttention")
+    require_attention(attention, *LLAMAS)
     if attention.scaling != attention.head_dim**-0.5:
         raise ValueError(
             f"attention has scaling={attention.scaling}; expected 1/sqrt(d_k), which is all that a "
@@ -590,12 +660,12 @@ def require_plain_llama(attention, rotary):
         )
     if not isinstance(getattr(rotary, "inv_freq", None), torch.Tensor):
         raise TypeError(
-            f"rotary is a {type(rotary).__name__}; expected a LlamaRotaryEmbedding of "
+            f"rotary is a {type(rotary).__name__}; expected the rotary embedding of "
             f"transformers, which has the rates. A model keeps it as model.rotary_emb."
         )
     if rotary.rope_type not in PLAIN_TURNS:
         raise ValueError(
             f"rotary has rope_type={rotary.rope_type!r}; expected one of {PLAIN_TURNS}, since the "
-            f"others change the rates with the length, or the scores. Choose one in the "
-            f"configuration, or stay with transformers."
+            f"others change the rates with the length. Choose one in the configuration, or stay "
+            f"with transformers."
         )

@@ -7,6 +7,7 @@ import copy
 import doctest
 import io
 import pickle
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from experiments.torch_attention import compiler as cxx
+from tests import oracle
 from tests.library.variants.compositions import (
     D_K,
     D_MODEL,
@@ -34,28 +36,88 @@ from tests.library.variants.compositions import (
     expected,
     fed,
 )
-from tutorial_lib import causal_mask, checks, multi_head_attention_backward, trace
+from tutorial_lib import (
+    attention_scores,
+    causal_mask,
+    checks,
+    multi_head_attention_backward,
+    trace,
+)
 from tutorial_lib.pytorch import (
     DecoderAttention,
     DecoderCache,
     Rotation,
+    Sight,
     decoder,
     decoder_from_params,
     params_from_decoder,
 )
 from tutorial_lib.pytorch.decoder import fused_groups
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
+from tutorial_lib.variants.patterns import attention_with_sink, window_mask
 from tutorial_lib.variants.positions import rotate
 
 HELD = [name for name, layer in LAYERS.items() if isinstance(layer, Grouped)]
 HELD = [name for name in HELD if LAYERS[name].slopes is None]
 X_T = torch.from_numpy(X)
+NO_SINK = -1e4  # a number that takes no weight, in place of none
+SINK = np.array([0.5, -1.0, 2.0, 0.0])
+WINDOWS = 1, 3, 5, T + 9  # one alone; shorter than a piece; longer; longer than the text
+SINKS = {"no sink": None, "sinks": SINK}
+
+
+@dataclass(frozen=True)
+class Sighted(Grouped):
+    """A window and sinks for each head, on keys that are all kept, in NumPy."""
+
+    window: int = T
+    sink: np.ndarray | None = None
+
+    def mask(self, cache, T):
+        """What the next T tokens may look at."""
+        return cache.mask(T) & window_mask(T, cache.length + T, self.window)
+
+    def attend(self, Q, cache, mask):
+        """The heads."""
+        sink = np.full(H, NO_SINK) if self.sink is None else self.sink
+        scores = attention_scores(Q, self.own(cache.K))
+        return attention_with_sink(scores, sink, mask=mask) @ self.own(cache.V)
+
+    def alone(self, X):
+        """The layer over one sequence without a cache, in plain loops."""
+        p, T = self.params, len(X)
+        Q, K, V = (oracle.project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
+        if self.rates is not None:
+            Q, K = (oracle.rotate(A, np.arange(T), self.rates, self.half) for A in (Q, K))
+        heads = np.zeros((H, T, V.shape[-1]))
+        for h in range(H):
+            g = h // (H // p.n_kv_heads)
+            for t in range(T):
+                seen = range(max(0, t - self.window + 1), t + 1)
+                terms = {s: np.exp(Q[h, t] @ K[g, s] / np.sqrt(p.d_k)) for s in seen}
+                total = sum(terms.values()) + (0 if self.sink is None else np.exp(self.sink[h]))
+                for s in seen:
+                    heads[h, t] += terms[s] / total * V[g, s]
+        return oracle.project_out(oracle.concat_heads(heads), p.W_O)
+
+
+def sighted(name, window, sink):
+    """A composition with a window and sinks."""
+    return Sighted(**vars(LAYERS[name]), window=window, sink=SINKS[sink])
+
+
+SIGHTED = (
+    "2 key heads, halves turned",
+    pytest.param("4 key heads, no places", marks=pytest.mark.long),
+    pytest.param("1 key heads, neighbours turned", marks=pytest.mark.long),
+)
 
 
 def made(layer):
     """The decoder of a composition."""
     rotation = None if layer.rates is None else Rotation(layer.rates, half=layer.half)
-    return decoder_from_params(layer.params, rotation=rotation).requires_grad_(False)
+    sight = Sight(getattr(layer, "window", None), getattr(layer, "sink", None))
+    return decoder_from_params(layer.params, rotation=rotation, sight=sight).requires_grad_(False)
 
 
 def narrow(layer):
@@ -63,7 +125,7 @@ def narrow(layer):
     p = layer.params
     W_O = p.W_O.reshape(H, -1, D_MODEL)[:, :D_K].reshape(-1, D_MODEL)
     params = GroupedParams(p.W_Q, p.W_K, p.W_V[..., :D_K], W_O)
-    return Grouped(params, rates=layer.rates, half=layer.half)
+    return replace(layer, params=params)
 
 
 def cached(module):
@@ -103,6 +165,75 @@ def test_every_piece_gives_what_numpy_gives(name, pad, n):
 def test_whole_sequences_give_the_rows_of_plain_loops(name, pad):
     Y = made(LAYERS[name])(X_T, pad=pad_of(pad))
     np.testing.assert_allclose(Y.numpy(), expected(name, pad), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", SIGHTED)
+def test_windows_and_sinks_are_those_of_numpy_and_of_plain_loops(name, window, sink, monkeypatch):
+    layer = sighted(name, window, sink)
+    module = made(layer)
+    for pad in PADS:
+        right = fed(layer, pad, T)
+        alone = rows_alone(layer, pad)
+        np.testing.assert_allclose(right, alone, rtol=1e-10, atol=1e-12)
+        for block in (2, 64):
+            monkeypatch.setattr(decoder, "BLOCK", block)
+            assert_equal(module(X_T, pad=pad_of(pad)).numpy(), right)
+            for n in PIECES:
+                assert_equal(fed(cached(module), pad, n), right)
+
+
+def rows_alone(layer, pad):
+    """The rows of each sequence alone, in plain loops; zeros for its padding."""
+    rows = np.zeros(X.shape)
+    for b in range(B):
+        start = 0 if PADS[pad] is None else PADS[pad][b]
+        rows[b, start:] = layer.alone(X[b, start:])
+    return rows
+
+
+def test_a_window_of_all_keys_and_sinks_that_take_nothing_are_the_layer():
+    name = "2 key heads, halves turned"
+    layer = replace(sighted(name, T, "no sink"), sink=np.full(H, NO_SINK))
+    assert_equal(made(layer)(X_T).numpy(), expected(name, "no padding"))
+
+
+def test_blocks_of_a_long_text_are_one_mask():
+    torch.manual_seed(0)
+    long = torch.randn(200, D_MODEL, dtype=torch.float64)
+    for sink in SINKS:
+        layer = sighted("2 key heads, halves turned", 70, sink)
+        Y = made(layer)(long).numpy()
+        cache = layer.empty(200)
+        assert_equal(Y, layer.step(long.numpy(), cache)[0])
+
+
+@pytest.mark.parametrize("pad", PADS)
+def test_a_window_keeps_as_many_tokens_as_it_looks_at_however_many_come(pad):
+    layer = sighted("2 key heads, halves turned", 3, "sinks")
+    module, twin = made(layer), layer.empty(40 * T, batch=(B,), pad=PADS[pad])
+    kept = DecoderCache.empty(module, 9, batch=(B,), pad=PADS[pad])
+    start = [room.data_ptr() for room in kept.rooms]
+    for n in (2, 5, 1, 1, T, 3, 1, 2, 2) * 4:  # across the ring's end, and around it
+        Y, kept = module.step(X_T[:, -n:], kept)
+        right, twin = layer.step(X[:, -n:], twin)
+        assert_equal(Y.numpy(), right)
+        assert_equal(kept.K.numpy(), twin.K[..., -3:, :])
+        assert_equal(kept.V.numpy(), twin.V[..., -3:, :])
+        assert_equal(kept.positions(2).numpy(), twin.positions(2))
+        assert_equal(kept.mask(2).numpy(), layer.mask(twin, 2))
+    assert (kept.length, kept.room, kept.rooms[0].shape[-2]) == (100, 3, 3)
+    assert [room.data_ptr() for room in kept.rooms] == start
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_check_of_the_chapter_finds_nothing_in_a_window(window, sink, capsys):
+    layer = cached(made(sighted("2 key heads, halves turned", window, sink)))
+    checks.check_cached(layer.step, layer.empty, d_model=D_MODEL)
+    assert capsys.readouterr().out.startswith("✓ cached: right on")
 
 
 @pytest.mark.long
@@ -256,6 +387,106 @@ def off(layer, name, pad, n):
     return np.abs(fed(layer, pad, n) - right)[right != 0].max()
 
 
+# --- mistakes with windows and sinks ---
+
+
+def dropping(self, X, cache):
+    """A piece takes the place of keys that its first tokens still look at."""
+    T, end = X.shape[-2], cache.length + X.shape[-2]
+    Q, K, V = self._project(X, cache.positions(T))
+    longer = cache._append(K, V)
+    words = None if cache.pad is None else end - cache.pad
+    ago = longer._ages()
+    Q = Q[..., -len(ago) :, :]
+    Y = self._look(Q, *longer._rows(), ago, words)
+    return F.pad(Y, (0, 0, T - Y.shape[-2], 0)), longer
+
+
+def forgotten(T, ago, *, words=None, window=None):
+    """The window is asked of a whole text alone."""
+    return RIGHT_VISIBLE(T, ago, words=words, window=window if len(ago) == T else None)
+
+
+def unrolled(self, n):
+    """The ring is read from its first row, not from its oldest."""
+    return self._rows()[n]
+
+
+def in_order(self):
+    """Ages as if the ring began with the oldest."""
+    return RIGHT_AGES(self).sort(descending=True).values
+
+
+def once_a_block(Q, K, V, sink, *, mask):
+    """Each block of two keys has a sink of its own."""
+    blocks = torch.tensor(-(-K.shape[-2] // 2))
+    return RIGHT_SUNK(Q, K, V, sink + blocks.log(), mask=mask)
+
+
+def with_a_value(Q, K, V, sink, *, mask):
+    """The sink's weight goes to the first key's value, not to nobody."""
+    heads = RIGHT_SUNK(Q, K, V, sink, mask=mask)
+    share = 1 - RIGHT_SUNK(Q, K, torch.ones_like(V), sink, mask=mask)
+    return heads + share * V[..., :1, :].repeat_interleave(H // V.shape[-3], -3)
+
+
+def behind_a_cache_none(Q, K, V, sink, *, mask):
+    """New tokens behind old ones have no sink."""
+    alone = Q.shape[-2] == K.shape[-2]
+    return RIGHT_SUNK(Q, K, V, sink if alone else sink - 1e4, mask=mask)
+
+
+RIGHT_AGES, RIGHT_SUNK = DecoderCache._ages, decoder.sunk_groups
+SIGHT_MISTAKES = {
+    "window wider by one": (
+        decoder,
+        "visible",
+        lambda T, ago, words, window: RIGHT_VISIBLE(T, ago, words=words, window=window + 1),
+    ),
+    "window narrower by one": (
+        decoder,
+        "visible",
+        lambda T, ago, words, window: RIGHT_VISIBLE(T, ago, words=words, window=window - 1),
+    ),
+    "window forgotten behind a cache": (decoder, "visible", forgotten),
+    "dropped before looked at": (DecoderAttention, "step", dropping),
+    "ring read from its first row": (DecoderCache, "_in_order", unrolled),
+    "ages of a ring in order": (DecoderCache, "_ages", in_order),
+    "positions that stop at the window": (
+        DecoderCache,
+        "positions",
+        lambda self, T: RIGHT_PLACES(min(self.length, self.room), T, self.pad, "cpu"),
+    ),
+    "sink once a block of keys": (decoder, "sunk_groups", once_a_block),
+    "sink with a value": (decoder, "sunk_groups", with_a_value),
+    "sink forgotten behind a cache": (decoder, "sunk_groups", behind_a_cache_none),
+    "sinks of other heads": (
+        decoder,
+        "sunk_groups",
+        lambda Q, K, V, sink, mask: RIGHT_SUNK(Q, K, V, sink.flip(0), mask=mask),
+    ),
+    "sink divided by the root of d_k": (
+        decoder,
+        "sunk_groups",
+        lambda Q, K, V, sink, mask: RIGHT_SUNK(Q, K, V, sink / D_K**0.5, mask=mask),
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", SIGHT_MISTAKES)
+def test_a_planted_mistake_of_sight_is_found(mistake, monkeypatch):
+    place, attribute, instead = SIGHT_MISTAKES[mistake]
+    layer = sighted("2 key heads, halves turned", 3, "sinks")
+    module, right = made(layer), {pad: rows_alone(layer, pad) for pad in PADS}
+    monkeypatch.setattr(place, attribute, instead)
+    found = [
+        np.abs(fed(cached(module), pad, n) - right[pad])[right[pad] != 0].max()
+        for pad in PADS
+        for n in PIECES
+    ]
+    assert max(found) > 1e-3
+
+
 # --- the reserved room ---
 
 
@@ -300,6 +531,17 @@ def test_no_step_copies_what_is_kept(name, monkeypatch):
     assert largest_of_a_step(module, kept) > kept.K.numel() / 2, "it would have been noticed"
 
 
+@pytest.mark.parametrize("sink", SINKS)
+def test_no_word_copies_its_window(sink):
+    sight = Sight(1_000, SINKS[sink])
+    module = DecoderAttention(D_MODEL, H, n_kv_heads=2, sizes=(32, 32), sight=sight).double()
+    kept = DecoderCache.empty(module.requires_grad_(False), 5_000)
+    _, kept = module.step(torch.ones(2_345, D_MODEL, dtype=torch.float64), kept)
+    assert kept.K.shape[-2] == 1_000
+    assert largest_of_a_step(module, kept.fork()) <= H * 1_001  # the scores and the sinks
+    assert largest_of_a_step(module, kept.fork(), 2) > kept.K.numel(), "a piece copies it"
+
+
 def test_values_of_another_width_take_the_path_that_copies_the_keys():
     module = made(LAYERS["2 key heads, no places"])
     kept = DecoderCache.empty(module, 2_000)
@@ -318,8 +560,10 @@ def test_a_shorter_view_goes_on_showing_what_it_showed():
 
 
 @pytest.mark.parametrize("pad", PADS)
-def test_a_step_that_fails_behind_the_keys_can_be_taken_again(pad):
-    layer = LAYERS["2 key heads, halves turned"]
+@pytest.mark.parametrize("window", [None, 2])
+def test_a_step_that_fails_behind_the_keys_can_be_taken_again(pad, window):
+    name = "2 key heads, halves turned"
+    layer = LAYERS[name] if window is None else sighted(name, window, "sinks")
     module, Y = made(layer), []
     kept = DecoderCache.empty(module, T, batch=(B,), pad=PADS[pad])
     for start, end in ((0, 3), (3, 4), (4, T)):
@@ -349,6 +593,19 @@ def test_a_fork_goes_on_by_itself_from_any_view(pad):
     assert (short.written, fork.written) == (5, 5)
 
 
+@pytest.mark.parametrize("pad", PADS)
+def test_a_fork_of_a_window_goes_on_by_itself(pad):
+    layer = sighted("2 key heads, halves turned", 3, "sinks")
+    module, right = made(layer), fed(layer, pad, T)
+    _, short = module.step(X_T[:, :5], DecoderCache.empty(module, T, batch=(B,), pad=pad_of(pad)))
+    fork = short.fork()
+    one, _ = module.step(X_T[:, 5:], short)
+    module.step(-X_T[:, 5:6], fork.fork())
+    other, _ = module.step(X_T[:, 5:], fork)
+    for rows in (one, other):
+        assert_equal(rows.numpy(), right[:, 5:])
+
+
 # --- training ---
 
 
@@ -364,24 +621,37 @@ def test_gradients_of_a_layer_with_all_its_keys_are_those_of_numpy():
         assert_equal(W, getattr(right, f"d{name}"))
 
 
-@pytest.mark.parametrize("name", ["2 key heads, halves turned", "1 key heads, neighbours turned"])
+GRADED = {
+    "2 key heads, halves turned": LAYERS["2 key heads, halves turned"],
+    "1 key heads, neighbours turned": LAYERS["1 key heads, neighbours turned"],
+    "2 key heads, halves turned, a window": sighted("2 key heads, halves turned", 3, "no sink"),
+    "2 key heads, halves turned, sinks": sighted("2 key heads, halves turned", 3, "sinks"),
+}
+
+
+@pytest.mark.parametrize("name", GRADED)
 @pytest.mark.parametrize("pad", PADS)
-def test_gradients_of_groups_and_turns_are_those_of_small_changes(name, pad):
-    layer = LAYERS[name]
+def test_gradients_are_those_of_small_changes(name, pad, monkeypatch):
+    monkeypatch.setattr(decoder, "BLOCK", 3)
+    layer = GRADED[name]
     module = made(layer).requires_grad_()
     dY = np.random.default_rng(10).standard_normal(X.shape)
     module(X_T, pad=pad_of(pad)).backward(torch.from_numpy(dY))
-    for weight, found in weights_of(module).items():
+    grads = weights_of(module)
+    if module.sink is not None:
+        grads["sink"] = module.sink.grad.numpy()
+    for weight, found in grads.items():
 
         def loss(W, weight=weight):
+            if weight == "sink":
+                return (fed(replace(layer, sink=W), pad, T) * dY).sum()
             params = GroupedParams(**vars(layer.params) | {weight: W})
-            changed = Grouped(params, rates=layer.rates, half=layer.half)
-            return (fed(changed, pad, T) * dY).sum()
+            return (fed(replace(layer, params=params), pad, T) * dY).sum()
 
-        W = getattr(layer.params, weight)
+        W = layer.sink if weight == "sink" else getattr(layer.params, weight)
         way = 1e-5 * np.random.default_rng(11).standard_normal(W.shape)
         slope = (loss(W + way) - loss(W - way)) / 2
-        np.testing.assert_allclose((found * way).sum(), slope, rtol=1e-7)
+        np.testing.assert_allclose((found * way).sum(), slope, rtol=1e-6)
 
 
 def weights_of(module):
@@ -393,12 +663,14 @@ def weights_of(module):
     return vars(params_from_decoder(other))
 
 
-@pytest.mark.parametrize("pad", PADS)
-def test_it_trains(pad):
+@pytest.mark.parametrize(
+    ("pad", "sight"),
+    [*((pad, Sight()) for pad in PADS), ("padded", Sight(window=3, sink=np.zeros(H)))],
+)
+def test_it_trains(pad, sight):
     torch.manual_seed(0)
-    rotation = Rotation(RATES)
-    sizes = {"n_kv_heads": 2, "sizes": (D_K, D_K), "bias": True}
-    module = DecoderAttention(D_MODEL, H, **sizes, rotation=rotation)
+    options = {"n_kv_heads": 2, "sizes": (D_K, D_K), "rotation": Rotation(RATES), "bias": True}
+    module = DecoderAttention(D_MODEL, H, **options, sight=sight)
     target = X_T.float().roll(1, dims=1)  # the token before, which a turned query can find
     optimiser, losses = torch.optim.Adam(module.parameters(), lr=0.03), []
     for _ in range(60):
@@ -408,6 +680,8 @@ def test_it_trains(pad):
         losses[-1].backward()
         optimiser.step()
     assert losses[-1] < 0.2 * losses[0]
+    assert module.sink is None or (module.sink.abs() > 0.02).all()
+    assert sight.sink is None or not sight.sink.any(), "the array that was given stays"
 
 
 # --- compiled, saved, copied, printed ---
@@ -436,12 +710,26 @@ def test_compiles_without_a_graph_break_for_every_length(pad, compiled):
     assert_equal(whole.numpy(), fed(layer, pad, 3))
 
 
-def test_a_compiled_layer_trains_as_any(compiled):
-    grads = []
+@pytest.mark.long
+@pytest.mark.parametrize("pad", PADS)
+def test_a_window_and_sinks_compile_without_a_graph_break(pad, compiled):
+    layer = sighted("2 key heads, halves turned", 3, "sinks")
+    module = made(layer)
+    step, rows, start = compiled(module.step), [], 0
+    kept = DecoderCache.empty(module, T, batch=(B,), pad=PADS[pad])
+    for n in (5, 1, 1, 1):  # longer than the window; around the ring
+        Y, kept = step(X_T[:, start : start + n], kept)
+        rows, start = [*rows, Y], start + n
+    assert_equal(torch.cat(rows, dim=1).numpy(), fed(layer, pad, 1))
+
+
+@pytest.mark.parametrize("name", ["1 key heads, neighbours turned", list(GRADED)[-1]])
+def test_a_compiled_layer_trains_as_any(name, compiled):
+    layer, grads = GRADED[name], []
     for compile in (lambda module: module, compiled):
-        module = made(LAYERS["2 key heads, neighbours turned"]).requires_grad_()
+        module = made(layer).requires_grad_()
         compile(module)(X_T).square().sum().backward()
-        grads.append(module.qkv_proj.weight.grad)
+        grads.append([weight.grad for weight in module.parameters()])
     torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
 
 
@@ -470,7 +758,8 @@ def test_compiled_kernels_give_the_same_step_by_step(pad, compiled):
 def test_state_dict_round_trips_and_holds_weights_alone():
     module = made(LAYERS["2 key heads, halves turned"])
     assert list(module.state_dict()) == ["qkv_proj.weight", "out_proj.weight"]
-    other = made(LAYERS["2 key heads, halves turned"])
+    module, other = (made(sighted("2 key heads, halves turned", 3, "sinks")) for _ in range(2))
+    assert list(module.state_dict()) == ["sink", "qkv_proj.weight", "out_proj.weight"]
     with torch.no_grad():
         for weight in other.parameters():
             weight.zero_()
@@ -487,16 +776,23 @@ def test_a_copy_is_the_same_layer(copied):
     assert torch.equal(copied(module)(X_T), module(X_T))
 
 
-def test_under_autocast_a_step_keeps_the_precision_of_the_weights():
-    module = made(LAYERS["2 key heads, halves turned"]).float()
-    kept = DecoderCache.empty(module, T, batch=(B,))
+@pytest.mark.parametrize("window", [None, 3])
+def test_under_autocast_a_step_keeps_the_precision_of_the_weights(window):
+    name = "2 key heads, halves turned"
+    layer = LAYERS[name] if window is None else sighted(name, window, "sinks")
+    module, right = made(layer).float(), fed(layer, "no padding", T)
+    kept, start = DecoderCache.empty(module, T, batch=(B,)), 0
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        Y, kept = module.step(X_T.float(), kept)
+        for n in (4, 1, 3):
+            Y, kept = module.step(X_T[:, start : start + n].float(), kept)
+            close = right[:, start : start + n]
+            np.testing.assert_allclose(Y.float().numpy(), close, rtol=0, atol=0.1)
+            start += n
     assert (Y.dtype, kept.K.dtype) == (torch.bfloat16, torch.float32)
     assert torch.equal(kept.V, kept.V.bfloat16().float()), "made in bfloat16"
 
 
-@pytest.mark.parametrize("name", ["DecoderAttention", "fused_groups"])
+@pytest.mark.parametrize("name", ["DecoderAttention", "fused_groups", "sunk_groups"])
 def test_the_example_of_a_docstring_runs(name):
     [found] = doctest.DocTestFinder(recurse=False).find(getattr(decoder, name), name, decoder)
     said = []

@@ -1,18 +1,27 @@
 """The decoder with the weights of transformers' layers of GPT-2 and Llama gives what they give.
 
-Each is small and random, and runs with its own cache and its own masks.
+So it does with those of Mistral, which have a window, and of gpt-oss, which have sinks too. Each is
+small and random, and runs with its own cache and its own masks.
 """
 
 import copy
 
 import pytest
 import torch
-from transformers import DynamicCache, GPT2Config, LlamaConfig
-from transformers.masking_utils import create_causal_mask
+from transformers import DynamicCache, GPT2Config, GptOssConfig, LlamaConfig, MistralConfig
+from transformers.masking_utils import (
+    create_causal_mask,
+    create_sliding_window_causal_mask,
+    sliding_window_bidirectional_mask_function,
+    sliding_window_causal_mask_function,
+)
 from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
+from transformers.models.gpt_oss.modeling_gpt_oss import GptOssAttention, GptOssRotaryEmbedding
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
+from transformers.models.mistral.modeling_mistral import MistralAttention, MistralRotaryEmbedding
 
 from tutorial_lib.pytorch import DecoderCache, decoder_from_gpt2, decoder_from_llama
+from tutorial_lib.variants.patterns import window_mask
 
 B, T, H, D_MODEL, D_K = 3, 9, 6, 24, 8
 PIECES = {
@@ -32,7 +41,16 @@ TURNS = {
         "high_freq_factor": 4.0,
         "original_max_position_embeddings": 32,
     },
+    "yarn": {
+        "rope_theta": 150_000.0,
+        "factor": 32.0,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 64,
+    },
 }
+WINDOW = 4
 
 
 class GPT2:
@@ -46,6 +64,8 @@ class GPT2:
             torch.nn.init.normal_(part.weight, std=0.3)
             torch.nn.init.normal_(part.bias)
 
+    mask = staticmethod(create_causal_mask)
+
     def decoder(self):
         """Ours, with these weights."""
         return decoder_from_gpt2(self.attention)
@@ -57,16 +77,21 @@ class GPT2:
 class Llama:
     """Llama's attention layer, with heads in groups, and its rotation."""
 
-    def __init__(self, n_kv_heads=2, turn="default", **options):
+    kinds = LlamaConfig, LlamaAttention, LlamaRotaryEmbedding
+    implementation = "sdpa"
+    mask = staticmethod(create_causal_mask)
+
+    def __init__(self, n_kv_heads=2, turn="default", layer=0, **options):
         torch.manual_seed(0)
+        make, attention, rotary = self.kinds
         rope = {"rope_type": turn, **TURNS.get(turn, {"rope_theta": 10_000.0, "factor": 2.0})}
         sizes = {"hidden_size": D_MODEL, "num_attention_heads": H, "head_dim": D_K}
         sizes |= {"num_key_value_heads": n_kv_heads, "rope_parameters": rope}
-        self.config = LlamaConfig(**sizes, attn_implementation="sdpa", **options)
-        self.attention = LlamaAttention(self.config, layer_idx=0).eval()
+        self.config = make(**sizes, attn_implementation=self.implementation, **options)
+        self.attention = attention(self.config, layer_idx=layer).eval()
         for weight in self.attention.parameters():
             torch.nn.init.normal_(weight, std=0.3)
-        self.rotary = LlamaRotaryEmbedding(self.config)
+        self.rotary = rotary(self.config)
 
     def decoder(self):
         """Ours, with these weights and rates."""
@@ -74,6 +99,30 @@ class Llama:
 
     def __call__(self, X, places, **options):
         return self.attention(X, position_embeddings=self.rotary(X, places), **options)[0]
+
+
+class Mistral(Llama):
+    """Mistral's attention layer: Llama's, within a window."""
+
+    kinds = MistralConfig, MistralAttention, MistralRotaryEmbedding
+    implementation = "eager"
+    mask = staticmethod(create_sliding_window_causal_mask)
+
+    def __init__(self, window=WINDOW, **options):
+        super().__init__(sliding_window=window, **options)
+
+
+class GptOss(Llama):
+    """The attention layer of gpt-oss: sinks, biases, and a window in every other layer."""
+
+    kinds = GptOssConfig, GptOssAttention, GptOssRotaryEmbedding
+    implementation = "eager"
+
+    def __init__(self, layer=0, window=WINDOW, **options):
+        super().__init__(layer=layer, sliding_window=window, num_hidden_layers=2, **options)
+        torch.nn.init.normal_(self.attention.sinks)
+        kinds = {0: create_sliding_window_causal_mask, 1: create_causal_mask}
+        self.mask = kinds[layer]
 
 
 LAYERS = {
@@ -84,6 +133,11 @@ LAYERS = {
     "Llama with biases": lambda: Llama(attention_bias=True),
     "Llama, linear": lambda: Llama(turn="linear"),
     "Llama 3": lambda: Llama(turn="llama3"),
+    "Llama, YaRN": lambda: Llama(turn="yarn"),
+    "Mistral, a window": Mistral,
+    "gpt-oss, a window and sinks": GptOss,
+    "gpt-oss, sinks": lambda: GptOss(layer=1),
+    "gpt-oss, YaRN": lambda: GptOss(turn="yarn"),
 }
 
 
@@ -102,36 +156,44 @@ def test_rows_and_keys_are_theirs_with_their_cache_and_their_masks(name, pieces,
     real = torch.arange(T) >= counts[:, None]
     places = (real.cumsum(-1) - 1).clamp(min=0)
     pad = counts if counts.any() else None
-    past, kept = DynamicCache(), DecoderCache.empty(ours, T, batch=(B,), pad=pad)
+    past = DynamicCache(config=theirs.config)
+    kept = DecoderCache.empty(ours, T, batch=(B,), pad=pad)
+    layer = theirs.attention.layer_idx
     start = 0
     for n in PIECES[pieces]:
         now, start = slice(start, start + n), start + n
         new = X[:, now].contiguous()  # GPT-2's Conv1D takes no other
-        mask = create_causal_mask(theirs.config, new, real[:, :start].long(), past)
+        mask = theirs.mask(theirs.config, new, real[:, :start].long(), past)
         with torch.no_grad():
             right = theirs(new, places[:, now], attention_mask=mask, past_key_values=past)
             found, kept = ours.step(new, kept)
         seen = real[:, now]
         torch.testing.assert_close(found[seen], right[seen], rtol=1e-5, atol=1e-5)
-        seen = real[:, None, :start].expand(B, ours.n_kv_heads, start)
-        torch.testing.assert_close(kept.K[seen], past.layers[0].keys[seen], rtol=1e-5, atol=1e-5)
+        n = past.layers[layer].keys.shape[-2]  # one less than a window
+        seen = real[:, None, start - n : start].expand(B, ours.n_kv_heads, n)
+        right = past.layers[layer].keys
+        torch.testing.assert_close(kept.K[..., -n:, :][seen], right[seen], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_whole_sequences_and_their_gradients_are_theirs(name):
     theirs, X = LAYERS[name](), drawn(B, T, D_MODEL)
     ours, grads = theirs.decoder(), []
-    for layer in (lambda X: theirs(X, torch.arange(T)[None], attention_mask=None), ours):
+    mask = theirs.mask(theirs.config, X, None, None)
+
+    def right_of(X):
+        return theirs(X, torch.arange(T)[None], attention_mask=mask)
+
+    for layer in (right_of, ours):
         given = X.clone().requires_grad_()
         layer(given).square().sum().backward()
         grads.append(given.grad)
     with torch.no_grad():
-        right = theirs(X, torch.arange(T)[None], attention_mask=None)
-        torch.testing.assert_close(ours(X), right, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(*grads, rtol=1e-5, atol=1e-4)  # entries of up to 340
+        torch.testing.assert_close(ours(X), right_of(X), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(*grads, rtol=1e-5, atol=1e-6 * grads[0].abs().max().item())
 
 
-@pytest.mark.parametrize("name", ["GPT-2", "Llama, 2 key heads"])
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, 2 key heads", "gpt-oss, a window and sinks"])
 def test_both_sides_own_their_numbers(name):
     theirs = LAYERS[name]()
     ours, before = theirs.decoder(), copy.deepcopy(theirs.attention.state_dict())
@@ -179,3 +241,40 @@ def test_cross_attention_is_refused():
     attention = GPT2Attention(GPT2().config, is_cross_attention=True, layer_idx=0)
     with pytest.raises(ValueError, match="is_cross_attention=True"):
         decoder_from_gpt2(attention)
+
+
+# --- is a window of 128 128 keys? ---
+
+
+def looked_at(theirs, t, T):
+    """How many tokens move the row of token t, each changed in a text of its own."""
+    X, places = drawn(1, T, D_MODEL), torch.arange(T)[None]
+    changed = torch.cat([X, X + torch.eye(T)[..., None]])
+    mask = theirs.mask(theirs.config, changed, None, None)
+    with torch.no_grad():
+        rows = theirs(changed, places, attention_mask=mask)[:, t]
+    return int((rows[1:] != rows[0]).any(-1).sum())
+
+
+@pytest.mark.parametrize("layer", [Mistral, GptOss])
+def test_a_window_of_128_is_128_keys_itself_included(layer):
+    theirs = layer(window=128)
+    assert looked_at(theirs, 139, 140) == 128
+    assert looked_at(theirs, 100, 140) == 101, "the text begins"
+
+
+def test_the_mask_functions_of_transformers_count_in_two_ways():
+    t, s = torch.arange(300)[:, None], torch.arange(300)
+    causal = sliding_window_causal_mask_function(128)(0, 0, t, s)
+    assert torch.equal(causal, torch.from_numpy(window_mask(300, 300, 128)))
+    assert causal.sum(-1).max() == 128
+    both_ways = sliding_window_bidirectional_mask_function(128)(0, 0, t, s)
+    assert both_ways.sum(-1).max() == 128 + 1 + 128
+
+
+def test_the_cache_of_transformers_keeps_one_less_than_its_window():
+    theirs, past = Mistral(), DynamicCache(config=Mistral().config)
+    for n in (6, 1, 3):
+        past.update(*torch.ones(2, 1, 2, n, D_K), layer_idx=0)
+        assert past.layers[0].keys.shape[-2] == WINDOW - 1
+    assert theirs.decoder().window == WINDOW

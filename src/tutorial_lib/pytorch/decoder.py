@@ -106,13 +106,13 @@ class Sight:
     ----------
     window : number of keys that a query looks at, itself included; None: all
     sink : (H,) array of floats, where the learned sinks of the heads begin, such as `np.zeros(H)`;
-        -inf is a head without one; None: no head has one
+        None: no head has one
 
     Raises
     ------
     TypeError : a window that is no whole number, a sink that is no array of floats
     ShapeError : a sink of more axes than one
-    ValueError : a window below 1, NaN or +infinity in sink
+    ValueError : a window below 1, NaN or infinity in sink
 
     Source: Beltagy et al. (2020), section 3.1; OpenAI (2025), section 2.2.
     """

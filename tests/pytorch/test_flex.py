@@ -1,0 +1,121 @@
+"""FlexAttention's form of each mask, as chapter 17 prints it, is ours.
+
+The chapter's fence is text, since the page has no PyTorch: here it runs. The comment behind each
+`def` is the call of NumPy that it stands beside, and runs too.
+"""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.nn.attention.flex_attention import (
+    AuxRequest,
+    create_block_mask,
+    create_mask,
+    flex_attention,
+)
+
+from tutorial_lib import attention_scores, causal_mask
+from tutorial_lib.variants import patterns
+
+CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "17_look_at_less.ipynb"
+MARK = "# FlexAttention, in PyTorch\n"
+B, H, T, D = 2, 3, 11, 8
+pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+
+
+def drawn(seed):
+    """Queries, keys and values."""
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal((3, B, H, T, D)))
+
+
+def shown():
+    """The chapter's fence."""
+    cells = json.loads(CHAPTER.read_text("utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    fences = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [fence] = [fence for fence in fences if fence.startswith(MARK)]
+    return fence
+
+
+def pairs(fence):
+    """Each function of the fence, beside the mask that the comment behind its `def` gives."""
+    Q, K, _ = drawn(0).numpy()
+    names = vars(patterns) | {"rng": np.random.default_rng(0), "T": T, "n": 3, "k": 4}
+    names |= {"scores": attention_scores(Q, K), "mask": causal_mask(T)}
+    ours = {}
+    exec(compile(fence, "chapter 17", "exec"), ours)
+    for node in ast.parse(fence).body:
+        if isinstance(node, ast.FunctionDef):
+            comment = fence.splitlines()[node.lineno - 1].partition(":  # ")[2]
+            table, _, call = comment.rpartition(" = ") if " = " in comment else ("", "", comment)
+            right = torch.from_numpy(eval(call, names | ours))
+            ours[table] = right  # a table that the function reads, where it has a name
+            yield node.name, ours[node.name], right
+
+
+def differing(fence):
+    """The functions of the fence that are not what stands beside them."""
+    masks = ((name, of(function), right) for name, function, right in pairs(fence))
+    return [name for name, mask, right in masks if not torch.equal(mask, right.expand(B, H, T, T))]
+
+
+def of(function):
+    """The mask of a function of places, for all heads of all sequences."""
+    return create_mask(function, B, H, T, T, device="cpu")
+
+
+def test_each_mask_of_the_chapter_is_the_one_that_stands_beside_it():
+    names = [name for name, _, _ in pairs(shown())]
+    assert {"window", "strided", "global_tokens", "random_keys"} <= set(names)
+    assert differing(shown()) == []
+
+
+CHANGES = {
+    "window": ("q_idx - kv_idx < w", "q_idx - kv_idx <= w"),
+    "strided": ("% stride == 0", "% stride == 1"),
+    "global_tokens": ("(q_idx == first) | (kv_idx == first)", "kv_idx == first"),
+    "random_keys": ("drawn[q_idx, kv_idx]", "drawn[kv_idx, q_idx]"),
+    "chosen": ("best[b, h, q_idx, kv_idx]", "best[0, h, q_idx, kv_idx]"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_mask_that_is_changed_is_told(name):
+    old, new = CHANGES[name]
+    assert old in shown()
+    assert differing(shown().replace(old, new)) == [name]
+
+
+@pytest.mark.long
+def test_heads_are_those_of_the_call_with_a_table():
+    Q, K, V = drawn(1)
+    for name, function, mask in pairs(shown()):
+        seen = create_block_mask(function, B, H, T, T, device="cpu")
+        found = flex_attention(Q, K, V, block_mask=seen)
+        right = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+        # A row that sees nothing gives zeros there, and NaN here.
+        torch.testing.assert_close(found, right.nan_to_num(), rtol=1e-12, atol=1e-12, msg=name)
+
+
+def test_a_sink_is_a_gate_behind_the_kernel():
+    Q, K, V = drawn(2)
+    sink = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    seen = create_block_mask(lambda b, h, t, s: (s <= t) & (t - s < 4), None, None, T, T, "cpu")
+    heads, more = flex_attention(Q, K, V, block_mask=seen, return_aux=AuxRequest(lse=True))
+    heads = heads * torch.sigmoid(more.lse - sink[:, None])[..., None]
+    scores, mask = attention_scores(Q.numpy(), K.numpy()), patterns.window_mask(T, T, 4)
+    right = patterns.attention_with_sink(scores, sink.detach().numpy(), mask=mask) @ V.numpy()
+    np.testing.assert_allclose(heads.detach().numpy(), right, rtol=1e-12, atol=1e-12)
+
+
+def test_blocks_of_a_window_are_few():
+    seen = create_block_mask(
+        lambda b, h, t, s: (s <= t) & (t - s < 128), None, None, 4_096, 4_096, "cpu"
+    )
+    assert (int(seen.to_dense().sum()), seen.to_dense().numel()) == (63, 1_024)

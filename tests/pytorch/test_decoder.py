@@ -7,7 +7,7 @@ import copy
 import doctest
 import io
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -19,7 +19,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from experiments.torch_attention import compiler as cxx
-from tests import oracle
 from tests.library.variants.compositions import (
     D_K,
     D_MODEL,
@@ -31,18 +30,13 @@ from tests.library.variants.compositions import (
     B,
     Grouped,
     H,
+    Patterned,
     T,
     X,
     expected,
     fed,
 )
-from tutorial_lib import (
-    attention_scores,
-    causal_mask,
-    checks,
-    multi_head_attention_backward,
-    trace,
-)
+from tutorial_lib import causal_mask, checks, multi_head_attention_backward, trace
 from tutorial_lib.pytorch import (
     DecoderAttention,
     DecoderCache,
@@ -54,10 +48,9 @@ from tutorial_lib.pytorch import (
 )
 from tutorial_lib.pytorch.decoder import fused_groups
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
-from tutorial_lib.variants.patterns import attention_with_sink, window_mask
 from tutorial_lib.variants.positions import rotate
 
-HELD = [name for name, layer in LAYERS.items() if isinstance(layer, Grouped)]
+HELD = [name for name, layer in LAYERS.items() if type(layer) is Grouped]
 HELD = [name for name in HELD if LAYERS[name].slopes is None]
 X_T = torch.from_numpy(X)
 NO_SINK = -1e4  # a number that takes no weight, in place of none
@@ -66,44 +59,9 @@ WINDOWS = 1, 3, 5, T + 9  # one alone; shorter than a piece; longer; longer than
 SINKS = {"no sink": None, "sinks": SINK}
 
 
-@dataclass(frozen=True)
-class Sighted(Grouped):
-    """A window and sinks for each head, on keys that are all kept, in NumPy."""
-
-    window: int = T
-    sink: np.ndarray | None = None
-
-    def mask(self, cache, T):
-        """What the next T tokens may look at."""
-        return cache.mask(T) & window_mask(T, cache.length + T, self.window)
-
-    def attend(self, Q, cache, mask):
-        """The heads."""
-        sink = np.full(H, NO_SINK) if self.sink is None else self.sink
-        scores = attention_scores(Q, self.own(cache.K))
-        return attention_with_sink(scores, sink, mask=mask) @ self.own(cache.V)
-
-    def alone(self, X):
-        """The layer over one sequence without a cache, in plain loops."""
-        p, T = self.params, len(X)
-        Q, K, V = (oracle.project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
-        if self.rates is not None:
-            Q, K = (oracle.rotate(A, np.arange(T), self.rates, self.half) for A in (Q, K))
-        heads = np.zeros((H, T, V.shape[-1]))
-        for h in range(H):
-            g = h // (H // p.n_kv_heads)
-            for t in range(T):
-                seen = range(max(0, t - self.window + 1), t + 1)
-                terms = {s: np.exp(Q[h, t] @ K[g, s] / np.sqrt(p.d_k)) for s in seen}
-                total = sum(terms.values()) + (0 if self.sink is None else np.exp(self.sink[h]))
-                for s in seen:
-                    heads[h, t] += terms[s] / total * V[g, s]
-        return oracle.project_out(oracle.concat_heads(heads), p.W_O)
-
-
 def sighted(name, window, sink):
-    """A composition with a window and sinks."""
-    return Sighted(**vars(LAYERS[name]), window=window, sink=SINKS[sink])
+    """A composition with a window and sinks, on keys that are all kept."""
+    return Patterned(**vars(LAYERS[name]), window=window, sink=SINKS[sink])
 
 
 SIGHTED = (

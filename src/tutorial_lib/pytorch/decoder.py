@@ -114,7 +114,7 @@ class Sight:
     ShapeError : a sink of more axes than one
     ValueError : a window below 1, NaN or infinity in sink
 
-    Source: Beltagy et al. (2020), section 3.1; OpenAI (2025), section 2.2.
+    Source: Beltagy et al. (2020), section 3.1; OpenAI (2025), for learned sinks.
     """
 
     window: int | None = None

@@ -12,6 +12,7 @@ import numpy as np
 
 import tutorial_lib as tl
 from tutorial_lib.onepass import fold_block
+from tutorial_lib.variants.patterns import attention_with_sink
 from tutorial_lib.variants.positions import rope_rates, rotate
 from tutorial_lib.variants.state import linear_attention
 
@@ -264,3 +265,17 @@ def ch15_fewer_keys(program):
     left = run(program, np=np, math=math, softmax=tl.softmax, q=q, K=K, V=V, H=n_heads)
     each_own = (np.repeat(array, 3, axis=0) for array in (K, V))
     return same(left["heads"], tl.scaled_dot_product_attention(q, *each_own)[:, 0])
+
+
+def ch17_look_at_less(program):
+    """One query over three blocks of keys, with a sink above some scores and below others."""
+    rng = np.random.default_rng(17)
+    q, K, V = rng.standard_normal(D_K), rng.standard_normal((7, D_K)), rng.standard_normal((7, 7))
+    blocks = [(K[:2], V[:2]), (K[2:3], V[2:3]), (K[3:], V[3:])]
+    found = []
+    for sink in (-1.0, 900.0):
+        names = {"np": np, "math": math, "q": q, "blocks": blocks, "sink": sink}
+        scores = (K @ q / math.sqrt(D_K))[None, None]
+        weights = attention_with_sink(scores, np.array([sink]))
+        found.append(same(run(program, **names)["head"], weights[0, 0] @ V))
+    return all(found)

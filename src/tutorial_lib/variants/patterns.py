@@ -203,8 +203,8 @@ def attention_with_sink(scores, sink, *, mask=None):
     column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
     seen = np.broadcast_to(True if mask is None else mask, scores.shape)
     both = np.concatenate([scores, column], axis=-1)  # (..., H, T, S + 1)
-    may_look = np.concatenate([seen, column > -np.inf], axis=-1)
-    return attention_weights(both, mask=may_look)[..., :-1]
+    allowed = np.concatenate([seen, column > -np.inf], axis=-1)
+    return attention_weights(both, mask=allowed)[..., :-1]
 
 
 def gate_heads(heads, X, W_G):

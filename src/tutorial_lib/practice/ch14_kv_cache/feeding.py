@@ -102,7 +102,7 @@ def moved(one, other):
     return ~(np.abs(one - other).max(axis=-1) <= small)
 
 
-def reach(layer, X, n, rows, *, pad=None):
+def looked_at(layer, X, n, rows, *, pad=None):
     """[..., t, s]: the row of token t, known as it is, moves with token s, read n at a time."""
     texts = [X.copy() for _ in range(X.shape[-2] + 1)]
     for s, changed in enumerate(texts[:-1]):
@@ -133,7 +133,7 @@ def ask(layer):
     X = layer.drawn(91)
     whole = _ask_rows(layer, X)
     _ask_state(layer, X, whole)
-    seen = reach(layer, X, T, whole)
+    seen = looked_at(layer, X, T, whole)
     _ask_one_piece(layer, X, seen)
     _ask_room(layer, X, whole)
     for n in PIECES:
@@ -150,7 +150,7 @@ def _ask_long(layer):
     """What a window hides, or a buffer that goes round, shows in a text that is longer than it."""
     X = layer.drawn(97, tokens=LONG)
     whole = _ask_rows(layer, X)
-    seen = reach(layer, X, LONG, whole)
+    seen = looked_at(layer, X, LONG, whole)
     _ask_one_piece(layer, X, seen)
     for n in LONG_PIECES:
         _ask_pieces(layer, X, n, whole, seen)
@@ -217,7 +217,7 @@ def _of_the_last(layer, X, seen):
     if not np.array_equal(seen, last):
         return False
     rows = layer.fed(X[first:], LONG)
-    return reach(layer, X[first:], LONG, rows).diagonal().all()
+    return looked_at(layer, X[first:], LONG, rows).diagonal().all()
 
 
 def _ask_room(layer, X, whole):
@@ -255,7 +255,7 @@ def _ask_precision(whole, rows, label):
 
 def _name_of_keys(layer, X, n, rows, seen):
     """Say which keys are wrong in pieces of n, if any are; `seen` is what one piece looks at."""
-    now, keys, place = reach(layer, X, n, rows), np.arange(len(X)), np.arange(len(X))[:, None]
+    now, keys, place = looked_at(layer, X, n, rows), np.arange(len(X)), np.arange(len(X))[:, None]
     if np.array_equal(now, seen):
         return
     start = place // n * n  # of the piece that a token is in
@@ -272,7 +272,7 @@ def _name_of_keys(layer, X, n, rows, seen):
     windows = width_of(now), width_of(seen)
     if None not in windows and T in windows and len(X) == T:  # one may be wider than the text
         X = layer.drawn(97, tokens=LONG)
-        seen = reach(layer, X, LONG, layer.fed(X, LONG))
+        seen = looked_at(layer, X, LONG, layer.fed(X, LONG))
         return _name_of_keys(layer, X, n, layer.fed(X, n), seen)
     name = _name_of_window(now, seen, start[:, 0], n)
     if name:
@@ -282,7 +282,7 @@ def _name_of_keys(layer, X, n, rows, seen):
 
 def _far(layer, X):
     """Whether a token of a piece of three looks further ahead than at the next one."""
-    return np.triu(reach(layer, X, 3, layer.fed(X, 3)), 2).any()
+    return np.triu(looked_at(layer, X, 3, layer.fed(X, 3)), 2).any()
 
 
 def band(T, width):
@@ -424,8 +424,8 @@ def _ask_padded(layer, X, pieces):
         for b, left in enumerate(pad):
             wrong = moved(alone[b], rows[b, left:])
             if wrong.any():
-                now = reach(layer, X, n, rows, pad=pad)[b, left:]
-                right = reach(layer, texts[b], LONG, alone[b])
+                now = looked_at(layer, X, n, rows, pad=pad)[b, left:]
+                right = looked_at(layer, texts[b], LONG, alone[b])
                 label = "one piece, padded" if n >= X.shape[-2] else f"pieces of {n}, padded"
                 _name_of_padding(now[:, :left], now[:, left:], right, wrong, label)
 

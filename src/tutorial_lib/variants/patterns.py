@@ -248,8 +248,9 @@ def choose_keys(scores, k, *, mask=None):
     ----------
     scores : (..., T, S), those of the layer, or cheaper ones of an indexer
     k : number of keys; S: all that the mask lets see
-    mask : booleans that broadcast to scores, True = may look, at no key behind the query; None
-        where there is one query, the newest token
+    mask : booleans that broadcast to scores, True = may look; None for one query alone, the newest
+        token. A mask that is given is taken at its word, since keys may be pools of tokens, of
+        which its maker alone knows the places; where they are tokens, `require_past` asks it
 
     Returns
     -------
@@ -259,7 +260,7 @@ def choose_keys(scores, k, *, mask=None):
     ------
     TypeError : no array of numbers, a mask of anything but booleans, a k that is no whole number
     ShapeError : fewer than two axes, an empty axis, a mask that does not broadcast
-    ValueError : k below 1 or above S, a query that sees a later token, NaN or +inf in scores, or a
+    ValueError : k below 1 or above S, several queries without a mask, NaN or +inf in scores, or a
         row of -inf
 
     Source: DeepSeek-AI (2025).
@@ -469,13 +470,13 @@ def require_gate(heads, X, W_G):
 
 
 def require_choice(scores, k, mask):
-    """Require scores that the layer takes, no later token among them, and as many keys as chosen.
+    """Require scores that the layer takes, as many keys as chosen, and a mask for several queries.
 
     Raises
     ------
     TypeError : no array of numbers, a mask of anything but booleans, a k that is no whole number
     ShapeError : fewer than two axes, an empty axis, a mask that does not broadcast
-    ValueError : k below 1 or above S, a query that sees a later token, NaN or +inf in scores, or a
+    ValueError : k below 1 or above S, several queries without a mask, NaN or +inf in scores, or a
         row of -inf
     """
     require_shape("scores", scores, "... T S")
@@ -486,8 +487,8 @@ def require_choice(scores, k, mask):
             f"k={k} keys are to be chosen among S={S}; expected {S} at most. "
             f"Take min(k, S) where a text is shorter than the choice."
         )
-    require_mask(mask, scores.shape)
-    require_past(mask, T, S)
+    if mask is None:
+        require_past(mask, T, S)
     require_rows_seen(scores, mask)
 
 
@@ -500,9 +501,8 @@ def require_past(mask, T, S):
 
     Raises
     ------
-    ValueError : fewer keys than queries, a query that sees a later token; names the first
+    ValueError : a query that sees a later token; names the first
     """
-    require_last(T, S)
     ahead = ~causal_mask(T, S) & (True if mask is None else mask)
     if ahead.any():
         t, s = (int(i) for i in np.argwhere(ahead)[0][-2:])

@@ -131,7 +131,7 @@ def windowed(layer):
 
 
 def chooses(layer):
-    """Whether a layer looks at some keys alone, which refuses a mask that looks ahead."""
+    """Whether a layer looks at some keys alone, which no one mask tells."""
     return getattr(layer, "k", None) is not None
 
 

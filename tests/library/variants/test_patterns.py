@@ -420,12 +420,12 @@ BAD = {
     "too many keys": (lambda: choose_keys(S56, 7, mask=CAUSAL), ValueError, "k=7 keys are to be"),
     "the future": (lambda: choose_keys(S56, 2), ValueError, "query 0 of 5 may look at key 2, a la"),
     "a key ahead": (
-        lambda: choose_keys(S36, 2, mask=np.tri(5, 6, k=2, dtype=bool)),
+        lambda: patterns.require_past(np.tri(5, 6, k=2, dtype=bool), 5, 6),
         ValueError,
         "query 0 of 5 may look at key 2, a later token; expected a mask of the past",
     ),
     "padding alone": (
-        lambda: choose_keys(S36, 2, mask=np.ones((3, 1, 6), dtype=bool)),
+        lambda: patterns.require_past(np.ones((3, 1, 6), dtype=bool), 5, 6),
         ValueError,
         "Give mask=causal_mask(5, 6), or your mask & causal_mask(5, 6).",
     ),
@@ -449,6 +449,13 @@ def test_bad_input_is_refused_in_a_sentence(call, error, says):
     with pytest.raises(error) as caught:
         call()
     assert says in str(caught.value)
+
+
+def test_pools_of_tokens_are_chosen_by_their_own_mask(normal):
+    scores, full = normal(1, 3, 8, 2), causal_mask(8)[:, 3::4]  # a pool counts once it is full
+    patterns.require_past(causal_mask(5, 6), 5, 6)
+    chosen = choose_keys(scores, 1, mask=full)
+    np.testing.assert_array_equal(chosen, oracle.choose_keys(scores, 1, full))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -253,6 +253,8 @@ def _sparse(sparse, T, rng):
     firsts = range(sparse["globals"] - len(ends))
     near = window_mask(T, T, half) | window_mask(T, T, half).T
     rest = near | global_mask(T, [*firsts, *ends])
+    if not sparse["random"]:
+        return rest
     return rest | choose_keys(rng.random((T, T)), sparse["random"], mask=~rest)
 
 

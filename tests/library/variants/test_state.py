@@ -255,7 +255,10 @@ def stateful_layer(params, *, read_first=False, shared=False, padding_writes=Fal
     ("wrong", "says"),
     [
         ({}, "✓ cached: right on"),
-        ({"read_first": True}, "✗ cached: the offset is one too small: a token does not look at itself"),
+        (
+            {"read_first": True},
+            "✗ cached: the offset is one too small: a token does not look at itself",
+        ),
         ({"shared": True}, "✗ cached: a new cache is not empty"),
         ({"padding_writes": True}, "✗ cached: padding is looked at"),
         ({"lost": True}, "✗ cached: tokens that were kept are gone"),

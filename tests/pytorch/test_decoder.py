@@ -623,7 +623,7 @@ def weights_of(module):
 
 @pytest.mark.parametrize(
     ("pad", "sight"),
-    [*((pad, Sight()) for pad in PADS), ("padded", Sight(window=3, sink=np.zeros(H)))],
+    [*((pad, Sight()) for pad in PADS), ("padded", Sight(window=3, sink=np.zeros(H, np.float32)))],
 )
 def test_it_trains(pad, sight):
     torch.manual_seed(0)

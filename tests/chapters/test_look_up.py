@@ -44,6 +44,7 @@ SHAPES = {  # entry -> the arrays whose shapes it names, in their order
     "embed": ["ids", "tl.embed(ids, E, P)"],
     "embedding": ["E"],
     "fold": ["W_Q[0] @ W_K[0].T"],
+    "gate": ["heads"],
     "head": ["W_Q[0]", "W_K[0]", "W_V[0]"],
     "heads": ["heads"],
     "key": ["K"],
@@ -156,6 +157,7 @@ def variants():
     made |= {"positions": np.arange(T), "rates": positions.rope_rates(d_k)}
     made |= {"bias": positions.alibi_bias(T, S, slopes)}
     made |= gated()
+    made |= {"sink": slopes, "W_G": whole.W_V}  # as wide as these
     return made | {name: getattr(short, name) for name in ("W_D", "W_UK", "W_UV")}
 
 

@@ -36,8 +36,8 @@ from tutorial_lib.models import copying
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
-from tutorial_lib.variants import cache, grouped, latent, patterns, positions, positions
-from tutorial_lib.variants
+from tutorial_lib.variants import cache, grouped, latent, patterns, positions
+from tutorial_lib.variants import state as states
 
 FILE = Path(__file__).parent / "claims.txt"
 LINES = FILE.read_text(encoding="utf-8").splitlines()
@@ -56,9 +56,8 @@ GIVEN |= {"layer": bridge.torch_mha_from_params(GIVEN["even"].params).requires_g
 GIVEN |= {"bridge": bridge, "parallel": parallel, "kept": cache}
 EMPTY = cache.KVCache.empty(ARRAYS["params"], T + 1, batch=ARRAYS["X"].shape[:1])
 GIVEN |= {"read": cache.decode_step(ARRAYS["X"], ARRAYS["params"], EMPTY)[1]}
-GIVEN |= {"positions": positions, "grouped": grouped, "latent": latent, "states": states}
-GIVEN |= {"TABLE": np.arange(2.0 * 3 * 4 * 7).reshape(2, 3, 4, 7)}  # a state
 GIVEN |= {"positions": positions, "grouped": grouped, "latent": latent, "patterns": patterns}
+GIVEN |= {"states": states, "TABLE": np.arange(2.0 * 3 * 4 * 7).reshape(2, 3, 4, 7)}  # a state
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
 
 

@@ -24,9 +24,11 @@ from tools.chapters import captions
 SOURCE = Path(__file__).parents[1] / "_static" / "search.js"
 LAST = "For instructors"
 
-# What a page shows only when asked, and what is no text of it. An element holds answers.
+# What a page shows only when asked, and what is no text of it. An element holds answers; the cards
+# say the same of one model after another, and their table has every name.
 UNREAD = (
-    "details, .book-steps, .tl > *, .tl-run, .ahh-panels, .headerlink, .label, script, style, svg"
+    "details, .book-steps, .cards, .tl > *, .tl-run, .ahh-panels, .headerlink, .label, "
+    "script, style, svg"
 )
 # Behind a word, not an initial: it ends the authors of a paper, then its title.
 FULL_STOP = r"(?<=[^\W\d_]{2})[.?] "

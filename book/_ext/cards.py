@@ -176,10 +176,11 @@ def named(model, kind) -> tuple[str, str]:
     if kind == "chosen":
         return f"{chosen['keys']:,} chosen keys", f", drawn as {shrunk['chosen']['keys']}"
     if kind == "pool":
-        return f"{window}, pools of {model['pool']}", f", drawn as {shrunk['pool']}"
+        return f"{window}, pools of {model['pool']}", f", both drawn as {shrunk['pool']}"
     if kind == "chosen pool":
         name = f"{window}, {chosen['keys']} pools of {chosen['pool']}"
-        return name, f", drawn as {shrunk['chosen']['keys']} of {shrunk['chosen']['pool']}"
+        pools = f"{shrunk['chosen']['keys']} pools of {shrunk['chosen']['pool']}"
+        return name, f", drawn as {shrunk['window']}, {pools}"
     if kind == "sparse":
         block = model["sparse"]["block"]
         cell = f", a cell is a block of {block}" if block > 1 else ""

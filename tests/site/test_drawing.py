@@ -88,7 +88,10 @@ def agrees(drawing, mask, causal, layers):
     np.testing.assert_array_equal(shown["late"], np.where(seen, 0, came))
     room = BEFORE.sum() if causal else T * T
     share = int(1000 * seen.sum() / room + 0.5) / 10  # half a tenth goes up
-    assert shown["sum"] == f"{seen.sum()} of {room} pairs may be looked at: {share:.1f} %."
+    assert (
+        shown["sum"]
+        == f"{seen.sum()} of {room} pairs may be looked at: {share:.1f}\N{NO-BREAK SPACE}%."
+    )
     assert shown["alarm"] == alarm(seen)
     unknown = [["–", "–"]] * (LAYERS - layers)
     numbers = [[f"{moved[-1].sum()} of {T}", f"{moved.sum()} of {room}"] for moved in after]

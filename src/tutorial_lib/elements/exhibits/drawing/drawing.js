@@ -180,7 +180,7 @@ class Drawing extends Pairs {
     const { seen, came, depth } = this;
     const { length } = came;
     const share = (100 * counted(seen)) / this.room();
-    this.sum.textContent = `${this.counts()} may be looked at: ${share.toFixed(1)} %.`;
+    this.sum.textContent = `${this.counts()} may be looked at: ${share.toFixed(1)}\u00a0%.`;
     const blind = seen.map((row) => !row.some(Boolean));
     const who = counted([blind]) > 1 ? `Rows ${spans(blind)} see` : `Row ${spans(blind)} sees`;
     const sight = counted([blind]) ? `${who} nothing.` : "Every row sees something.";

@@ -110,11 +110,9 @@ def _counted(mask):
 
 def _sums(mask):
     share = 100 * np.count_nonzero(mask) / np.count_nonzero(causal_mask(_TOKENS))
+    open_ = f"{_counted(mask)} pairs may be looked at: {share:.1f}\N{NO-BREAK SPACE}%."
     words = "Every row sees something. No pairs look at the future."
-    return (
-        f'<p class="tl-share">{_counted(mask)} pairs may be looked at: {share:.1f} %.</p>'
-        f'<p class="tl-alarm">{words}</p>'
-    )
+    return f'<p class="tl-share">{open_}</p><p class="tl-alarm">{words}</p>'
 
 
 def _slider():

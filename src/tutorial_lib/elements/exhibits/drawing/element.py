@@ -19,6 +19,25 @@ from tutorial_lib.variants.patterns import (
 
 _TOKENS, _LAYERS = 16, 6
 _BEGINS, _DEPTH = "window", 1
+_NAMES = {  # of each pattern, by its word in a link: its name, and what it is
+    "window": (
+        "Window of 4",
+        "The last 4 keys, itself included, as in layers of Mistral 7B and gpt-oss",
+    ),
+    "strided": (
+        "Strided",
+        "The last 4 keys and every 4th before, as in the Sparse Transformer",
+    ),
+    "longformer": (
+        "Longformer",
+        "Two keys on each side, and token 0 global: it looks at all, and all look at it",
+    ),
+    "bigbird": (
+        "BigBird",
+        "One key on each side, tokens 0 and 1 global, and two random keys a row",
+    ),
+    "all": ("Full, causal", "Each query looks at itself and all before"),
+}
 _QUESTION = (
     "With a window of 4: after how many layers can token 0 move row 15? "
     "Commit to a number, then move the slider."
@@ -65,29 +84,14 @@ def _patterns():
     T = _TOKENS
     near, wide = (window_mask(T, T, n) for n in (2, 3))
     drawn = random_mask(np.random.default_rng(0), T, 2)
-    return {
-        "window": (
-            "Window of 4",
-            window_mask(T, T, 4),
-            "The last 4 keys, itself included, as in layers of Mistral 7B and gpt-oss",
-        ),
-        "strided": (
-            "Strided",
-            window_mask(T, T, 4) | strided_mask(T, 4),
-            "The last 4 keys and every 4th before, as in the Sparse Transformer",
-        ),
-        "longformer": (
-            "Longformer",
-            wide | wide.T | global_mask(T, [0]),
-            "Two keys on each side, and token 0 global: it looks at all, and all look at it",
-        ),
-        "bigbird": (
-            "BigBird",
-            near | near.T | global_mask(T, [0, 1]) | drawn,
-            "One key on each side, tokens 0 and 1 global, and two random keys a row",
-        ),
-        "all": ("Full, causal", causal_mask(T), "Each query looks at itself and all before"),
+    masks = {
+        "window": window_mask(T, T, 4),
+        "strided": window_mask(T, T, 4) | strided_mask(T, 4),
+        "longformer": wide | wide.T | global_mask(T, [0]),
+        "bigbird": near | near.T | global_mask(T, [0, 1]) | drawn,
+        "all": causal_mask(T),
     }
+    return {key: (_NAMES[key][0], mask, _NAMES[key][1]) for key, mask in masks.items()}
 
 
 def _cells(mask):

@@ -148,7 +148,7 @@ def test_facts_say_when_they_were_checked_whose_they_are_and_under_which_licence
     found = facts(name)
     assert re.fullmatch(r"20\d\d-[01]\d", found.pop("checked"))
     assert "licence" in found.pop("taken")
-    [entries] = found.values()
+    entries = [entry for listed in found.values() for entry in listed]
     assert len({entry["name"] for entry in entries}) == len(entries)
     for entry in entries:
         assert re.match(r"https://\S+|arXiv:\d{4}\.\d{5}", entry["source"]), entry

@@ -261,9 +261,8 @@ def in_numpy(step, layer):
 class OtherDecoder(DecoderAttention):
     """The decoder with another way to attend than SDPA on a group's queries as rows."""
 
-    def _mix(self, Q, K, V, *, mask, is_causal):
-        heads = self.attend(Q, K, V, is_causal=is_causal)
-        return self.out_proj(heads.transpose(-3, -2).flatten(-2))
+    def _look(self, Q, K, V, ago, words):
+        return self._out(self.attend(Q, K, V, is_causal=Q.shape[-2] > 1))
 
 
 def by_option(Q, K, V, *, is_causal):
@@ -294,8 +293,9 @@ def decoder_of(params, attend=None, dtype=torch.float32):
     """Return the library's decoder, or one that attends in another way."""
     decoder = decoder_from_params(params, dtype=dtype)
     if attend:
-        weights, sizes = decoder.state_dict(), (decoder.d_model, decoder.n_heads)
-        decoder = OtherDecoder(*sizes, n_kv_heads=decoder.n_kv_heads, d_k=decoder.d_k).to(dtype)
+        weights, groups = decoder.state_dict(), decoder.n_kv_heads
+        lengths, sizes = (decoder.d_model, decoder.n_heads), (decoder.d_k, decoder.d_v)
+        decoder = OtherDecoder(*lengths, n_kv_heads=groups, sizes=sizes).to(dtype)
         decoder.load_state_dict(weights)
         decoder.attend = attend
     return decoder.eval().requires_grad_(False)

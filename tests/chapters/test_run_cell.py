@@ -7,6 +7,7 @@ from coursework.grader.assignment import without_solutions
 from coursework.grader.release import student_version
 from tests.chapters.pages import NAMES, code_cells, printed, tags, written
 from tests.chapters.planted import code, good, stdout
+from tools.chapters import pages
 
 
 def shows(source, variables=None):
@@ -34,12 +35,20 @@ def _stored(output):
     return output.data.get("text/html") or output.data["text/plain"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+ELSEWHERE = {page.name for page in pages() if not page.runs_in_browser}
+VERSIONS = [pytest.param(n, marks=[pytest.mark.long] * (n in ELSEWHERE)) for n in NAMES]
+
+
+@pytest.mark.parametrize("name", VERSIONS)
 def test_students_version_runs_from_top_to_bottom_and_shows_what_is_stored(name):
     assert run_through(student_version(name)) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+ELSEWHERE = {page.name for page in pages() if not page.runs_in_browser}
+VERSIONS = [pytest.param(n, marks=[pytest.mark.long] * (n in ELSEWHERE)) for n in NAMES]
+
+
+@pytest.mark.parametrize("name", VERSIONS)
 def test_students_version_is_the_chapter_without_its_solutions(name):
     chapter, student = written(name), student_version(name)
     kept = [cell for cell in chapter.cells if "solution" not in tags(cell)]

@@ -96,6 +96,7 @@ def test_flop_are_counted_as_chapter_07_counts_them():
     assert size.flop == projections + pairs / 2
 
 
+@pytest.mark.long
 def test_the_whole_script_runs_and_writes_nothing_when_quick(capsys, monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     monkeypatch.setattr(measuring, "prepare", lambda: None)

@@ -404,6 +404,12 @@ _BIGBIRD_MASK = (
         "The window is shared by both sides: window // 2 each.",
         _bigbird(side=lambda window: window),
     ),
+    Mistake(
+        "window_each_side_with_itself",
+        "it looks `window` - 1 words to each side, as a decoder's window looks back",
+        "The window is shared by both sides: window // 2 each.",
+        _bigbird(side=lambda window: window - 1),
+    ),
 )
 
 
@@ -418,6 +424,10 @@ def _indexed(*, index=None, order="hide, choose", renormalised=True):
             chosen = _best(found, k) & mask
         if order == "choose":
             chosen = _best(np.where(mask, found, -np.inf), k)
+        if order == "never hide":
+            chosen = _best(found, k)
+        if order == "hide by 0":
+            chosen = _best(found * mask, k) & mask
         if renormalised:
             return attention_weights(scores, mask=chosen)
         return attention_weights(scores, mask=mask) * chosen
@@ -435,6 +445,18 @@ _INDEXED_WEIGHTS = (
         "it chooses among all keys, and the mask then takes some of them away",
         "Hide later keys first, then choose.",
         _indexed(order="choose, hide"),
+    ),
+    Mistake(
+        "no_mask",
+        "it chooses among all keys and hides none, so rows look at later words",
+        "Hide later keys before the choice: choose_keys(..., mask=causal_mask(T)).",
+        _indexed(order="never hide"),
+    ),
+    Mistake(
+        "hidden_by_zero",
+        "a later key counts 0 and takes the place of one with a negative index",
+        "Hide by -inf: choose_keys(..., mask=causal_mask(T)).",
+        _indexed(order="hide by 0"),
     ),
     Mistake(
         "future_chosen",

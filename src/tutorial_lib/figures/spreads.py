@@ -12,7 +12,7 @@ from tutorial_lib.figures.svg import RULE, Ticks, draw_within, side_by_side
 _ROW = 34  # pixels from row to row
 
 
-def spread_chart(runs, *, label, caption, log=False):
+def spread_chart(runs, *, label, caption, log=False, at=None):
     """Draw a row of points for each series of runs, on a line from the least to the most.
 
     Parameters
@@ -21,6 +21,7 @@ def spread_chart(runs, *, label, caption, log=False):
     label : what the values are
     caption : what to look for
     log : whether the axis is logarithmic
+    at : value at which a line stands, such as 1 for ratios; None: no line
 
     Returns
     -------
@@ -36,10 +37,13 @@ def spread_chart(runs, *, label, caption, log=False):
     names = [printable(name) for name in runs]
     numbers, texts = rounded(np.stack([*runs.values()]), fine=log)
 
+    def draw(axes):
+        _draw_spreads(axes, numbers, names, label, log)
+        if at is not None:
+            axes.axvline(at, color=INK, linewidth=1.5 * RULE)
+
     def picture(room):
-        return draw_within(
-            lambda axes: _draw_spreads(axes, numbers, names, label, log), room, _ROW * len(names)
-        )
+        return draw_within(draw, room, _ROW * len(names))
 
     ends = zip(names, numbers.argmin(axis=1), numbers.argmax(axis=1), texts, strict=True)
     alt = f"Points of {label}, a row for each. " + " ".join(

@@ -31,9 +31,12 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     ------
     TypeError : runs that are no array of numbers
     ShapeError : other axes, or another number of runs than in the first row
-    ValueError : no row, NaN, infinity, or a number on a logarithmic axis that is not positive
+    ValueError : no row, NaN, infinity, or a number on a logarithmic axis that is not positive,
+        in runs or as at
     """
     _require_runs(runs, log)
+    if at is not None:
+        _require_line(at, log)
     names = [printable(name) for name in runs]
     numbers, texts = rounded(np.stack([*runs.values()]), fine=log)
 
@@ -69,6 +72,14 @@ def _require_runs(runs, log):
                 f"{name!r} has {values.min()}, which has no place on a logarithmic axis; expected "
                 f"positive numbers. Leave log=True out."
             )
+
+
+def _require_line(at, log):
+    if not np.isfinite(at) or (log and at <= 0):
+        raise ValueError(
+            f"at is {at}, which has no place on {'a logarithmic' if log else 'the'} axis; expected "
+            f"a {'positive ' if log else ''}number. Leave at out to draw no line."
+        )
 
 
 def _draw_spreads(axes, numbers, names, label, log):

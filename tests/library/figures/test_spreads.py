@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 from tests.library.figures.drawing import SVG, coloured, parsed, texts
 from tutorial_lib import figures
@@ -39,3 +40,18 @@ def test_a_logarithmic_axis_has_marks_inside_a_decade():
     runs = {name: 10 * values for name, values in RUNS.items()}
     figure = figures.spread_chart(runs, label="ms", caption="", log=True)
     assert {"10", "20", "50"} <= {text.text for text in texts(figure)}
+
+
+def test_a_line_at_a_value_stands_where_a_point_of_that_value_stands():
+    plain, lined = (figures.spread_chart(RUNS, label="ms", caption="", at=at) for at in (None, 2.5))
+    drawn = [[p.get("d") for p in parsed(figure).iter(f"{SVG}path")] for figure in (plain, lined)]
+    [line] = [d for d in drawn[1] if d not in drawn[0]]
+    left = {float(n) for n in re.findall(r"[ML]([\d.]+)", line)}
+    x, _ = places(lined)
+    np.testing.assert_allclose(sorted(left), x[1, 1], atol=0.1)
+
+
+@pytest.mark.parametrize(("at", "log"), [(np.nan, False), (np.inf, False), (0, True)])
+def test_a_line_that_has_no_place_is_refused(at, log):
+    with pytest.raises(ValueError, match="at is"):
+        figures.spread_chart(RUNS, label="ms", caption="", log=log, at=at)

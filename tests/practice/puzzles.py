@@ -246,14 +246,14 @@ def ch16_positions(program):
 
 
 def ch18_state(program):
-    """A chunk of three words behind four that were written before it."""
+    """A fifth word, whose mix of five values is divided by the sum of its scores."""
     rng = np.random.default_rng(18)
-    Q, K, V = (rng.standard_normal((H, 7, width)) for width in (D_K, D_K, 6))
-    state = np.swapaxes(K[:, :4], -1, -2) @ V[:, :4]
-    chunk = {"q": Q[:, 4:], "k": K[:, 4:], "v": V[:, 4:]}
-    left = run(program, np=np, state=state, **chunk)
-    right = linear_attention(Q, K, V)[:, 4:]
-    return same(left["heads"], right) and same(left["state"], np.swapaxes(K, -1, -2) @ V)
+    K, V, q = rng.random((5, D_K)), rng.standard_normal((5, 6)), rng.random(D_K)
+    ones = np.column_stack([V, np.ones(5)])
+    word = {"q": q, "k": K[4], "v": V[4], "state": K[:4].T @ ones[:4]}
+    left = run(program, np=np, **word)
+    scores = K @ q
+    return same(left["head"], scores @ V / scores.sum()) and same(left["state"], K.T @ ones)
 
 
 def ch15_fewer_keys(program):

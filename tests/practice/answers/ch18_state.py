@@ -18,7 +18,7 @@ def words_as_large_as_a_state():
 
 
 def what_a_key_written_twice_reads():
-    """What the key of word 0 reads behind five words, of which the last has the same key."""
+    """What the key of word 0 reads after five words, of which the last has the same key."""
     K = UNIT[[0, 1, 2, 3, 0]]
     V = np.array([[3, 0, 1], [1, 1, 0], [2, 4, 1], [0, 0, 2], [0, 2, 5]])
     read = linear_attention(np.tile(K[0], (5, 1)), K, V.astype(float))[-1].tolist()
@@ -31,7 +31,7 @@ def what_a_key_written_twice_reads():
 
 
 def share_of_the_first_of_three():
-    """What the key of the first word reads, of a value of 1, behind the third."""
+    """What the key of the first word reads, of a value of 1, after the third."""
     state = np.zeros((4, 1))
     for k in UNIT[:3]:
         state = delta_step(state, k, np.ones(1), decay=0.5)
@@ -62,7 +62,7 @@ def what_a_long_key_reads():
 
 
 def powers_of_a_chunk_of_four():
-    """How often an old write was halved when the first of four words reads, and behind the last."""
+    """How often an old write was halved when the first of four words reads, and after the last."""
     state, left = UNIT[:, :1].copy(), []
     for _ in range(4):
         state = delta_step(state, UNIT[1], np.zeros(1), decay=0.5)
@@ -85,10 +85,10 @@ def what_a_small_state_cannot_do():
     near = delta_step(np.ones((4, 1)), UNIT[0], np.ones(1), decay=0.5)[:2, 0]
     assert four
     return {
-        "Read a text in pieces": not pieces,
-        "Give the newest word's value back": not newest,
-        "Give each of five words' values back when its key asks": not all_five,
-        "Give more weight to near words than to far ones": not near[0] > near[1],
+        "What was written before the piece that is being read": not pieces,
+        "The newest word's value, unmixed": not newest,
+        "Any five keys and values, each apart": not all_five,
+        "More of near words than of far ones": not near[0] > near[1],
     }
 
 

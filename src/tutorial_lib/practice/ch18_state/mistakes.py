@@ -33,8 +33,8 @@ _LINEAR_ATTENTION = (
     ),
     Mistake(
         "looks_ahead",
-        "every word reads the state behind the last one, and so the words after it",
-        "Row t reads the state behind word t: np.tril(scores), or a state that grows.",
+        "every word reads the state after the last one, and so the words after it",
+        "Row t reads the state after word t: np.tril(scores), or a state that grows.",
         lambda Q, K, V: Q @ (_turned(K) @ V),
     ),
     Mistake(
@@ -230,7 +230,7 @@ _CHUNKED_DECAY = (
     Mistake(
         "once_a_chunk",
         "what was written before fades once for each chunk, not once for each word",
-        "Behind a chunk of n words the old state is left with decay to the power n.",
+        "After a chunk of n words the old state is left with decay to the power n.",
         _decaying(once=True),
     ),
     Mistake(
@@ -248,7 +248,7 @@ _CHUNKED_DECAY = (
     Mistake(
         "writes_do_not_fade",
         "words of a chunk enter the state as new as its last one",
-        "Word i of n is left with decay to the power n - 1 - i behind the chunk.",
+        "Word i of n is left with decay to the power n - 1 - i after the chunk.",
         _decaying(written=None),
     ),
     Mistake(

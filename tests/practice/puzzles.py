@@ -14,7 +14,6 @@ import tutorial_lib as tl
 from tutorial_lib.onepass import fold_block
 from tutorial_lib.variants.patterns import attention_with_sink
 from tutorial_lib.variants.positions import rope_rates, rotate
-from tutorial_lib.variants.state import linear_attention
 
 B, T, H, D_MODEL, D_K = 2, 5, 3, 12, 4
 

@@ -67,7 +67,7 @@ def half_a_correction():
 
 
 def words_that_move_the_last_row():
-    """How many words move the last row behind windows of 4, 8 and 4 keys."""
+    """How many words move the last row through windows of 4, 8 and 4 keys."""
     reached = np.eye(64, dtype=int)
     for window in (4, 8, 4):
         reached = window_mask(64, 64, window).astype(int) @ reached
@@ -101,18 +101,18 @@ def where_pooling_changes_nothing():
 
 
 def merged_with_an_empty_part():
-    """What two parts make, of which the second sees no key."""
+    """What two parts make, of which the first sees no key."""
     rng = np.random.default_rng(0)
     Q, K, V = rng.standard_normal((3, 2, 5, 4))
-    first = scaled_dot_product_attention(Q, K, V)
+    second = scaled_dot_product_attention(Q, K, V)
     logsumexp = np.log(np.exp(attention_scores(Q, K)).sum(axis=-1, keepdims=True))
-    nothing = np.zeros_like(first), np.full_like(logsumexp, -np.inf)
-    merged = merge_heads(np.stack([first, nothing[0]]), np.stack([logsumexp, nothing[1]]))
+    nothing = np.zeros_like(second), np.full_like(logsumexp, -np.inf)
+    merged = merge_heads(np.stack([nothing[0], second]), np.stack([nothing[1], logsumexp]))
     return {
-        "Half of what the first device found": np.allclose(merged, first / 2),
-        "What the first device found": np.allclose(merged, first),
+        "Half of what the second device found": np.allclose(merged, second / 2),
+        "What the second device found": np.allclose(merged, second),
         "NaN, since −inf is not a number": np.isnan(merged).any(),
-        "The mean of both": np.allclose(merged, (first + nothing[0]) / 2),
+        "The mean of both": np.allclose(merged, (nothing[0] + second) / 2),
     }
 
 
@@ -151,7 +151,7 @@ def what_moves_with_the_heads():
     }
 
 
-def place_behind_padding():
+def place_after_padding():
     """The next place of the text of 3 words, beside one of 5."""
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
     words = np.array([5, 3])

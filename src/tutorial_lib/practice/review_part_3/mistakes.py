@@ -240,13 +240,13 @@ _WINDOW = (
     _wrong(
         "no_window",
         "a token sees all that is there, and not the window alone",
-        "In a piece, and behind kept keys, there are more than w of them: mask those too far back.",
+        "In a piece, and after kept keys, there are more than w of them: mask those too far back.",
         seen=_window_of(lambda window: 1000),
     ),
     _wrong(
         "sees_ahead",
-        "tokens of a piece look at those behind them",
-        "The window ends with the token itself: no key behind it.",
+        "tokens of a piece look at those after them",
+        "The window ends with the token itself: no key after it.",
         seen=_both_ways,
     ),
     _wrong(
@@ -312,7 +312,7 @@ _SINK = (
     _wrong(
         "sink_of_each_key",
         "the sink is counted once for each key",
-        "It stands once in each row's sum, behind all keys.",
+        "It stands once in each row's sum, after all keys.",
         weights=_sink_of_each_key,
     ),
     _wrong(

@@ -13,6 +13,7 @@ from book._ext.models import (
     TOKENS,
     arrows,
     carded,
+    choosing,
     faults,
     furthest,
     length_of,
@@ -78,7 +79,7 @@ def arrow_lines(model, ways) -> list[str]:
     ------
     CardError : a variant that is no row of the table
     """
-    lines = []
+    lines, other = [], model.get("other", {})
     for name, words in arrows(model).items():
         if name not in ways:
             raise CardError(
@@ -86,6 +87,7 @@ def arrow_lines(model, ways) -> list[str]:
                 f"the rows in the Recaps of Part III: {', '.join(ways)}."
             )
         lines.append(f"- [{name}]({ways[name]}): {words}")
+    lines += [f"- {step}: {words}; no chapter builds it" for step, words in other.items()]
     return lines or [
         "No arrow: the layer of [chapter 06](../notebooks/06_output_projection.ipynb)."
     ]
@@ -195,7 +197,15 @@ def _pairs(model, kind, mask):
     whole = mask.size if kind in ("both", "sparse") else TOKENS * (TOKENS + 1) // 2
     drawn = f"{mask.sum()} of {whole} pairs"
     part = 100 * share(model, kind, length_of(model))
-    return drawn if part == 100 else f"{drawn}; {part:.2g} % at {length_of(model):,} tokens"
+    told = drawn if part == 100 else f"{drawn}; {part:.2g} % at {length_of(model):,} tokens"
+    return f"{told}. {choice(model)}" if "chosen" in kind else told
+
+
+def choice(model) -> str:
+    """Say what the choice itself costs: it scores every pair, or every pool."""
+    what = "pool" if "pool" in model["chosen"] else "pair"
+    part = f"{100 * choosing(model):.2g} %"
+    return f"The choice scores every {what}, with {part} of the multiply-adds of a full layer"
 
 
 def curve(model) -> str:
@@ -272,7 +282,20 @@ def kept_words(model) -> str:
     parts += [f"{windowed:,} of each of the last {model.get('window', 0):,}"] * bool(windowed)
     if fixed:
         parts.append(f"{size(fixed)} once")
-    return f"Keeps {', '.join(parts)}."
+    return f"Keeps {', '.join(parts)}.{state_words(model, fixed)}"
+
+
+def state_words(model, fixed) -> str:
+    """Say what is kept once beside the tables, and what they weigh in 32 bits."""
+    if "state" not in model:
+        return ""
+    state, layers = model["state"], layers_by_kind(model)["state"]
+    wider = fixed + 2 * layers * state["heads"] * state["d_k"] * state["d_v"]
+    rows = state["convolution"] - 1
+    return (
+        f" What is kept once: tables, and the last {rows} inputs of a short convolution; "
+        f"{size(wider)} with tables of 32 bits."
+    )
 
 
 def reach_words(model) -> str:

@@ -40,6 +40,7 @@ STEPS = {  # row of the variants that a card names -> the steps of the map that 
     "Gate": ["mix"],
     "Output turned back": ["mix"],
 }
+MAP = ("embed", "project", "score", "mix", "concat", "project out")
 SOURCE = r"https://github\.com/[^/]+/[^/]+/blob/[0-9a-f]{40}/\S+( \(.+\))?|arXiv:\d{4}\.\d{5}, .+"
 ALWAYS = ("year", "layers", "d_model")
 HEADS = ("heads", "d_k", "d_v", "kv_heads", "heads_times_d_k")
@@ -52,8 +53,9 @@ FIELDS = {  # field that an entry may have -> its parts
     "chosen": {"keys", "heads", "d_k", "pool"},
     "sparse": {"window", "globals", "random", "block"},
     "full": {"kv_heads", "d_k", "d_v"},
-    "positions": {"kind", "places", "base", "turned", "stretched"},
+    "positions": {"kind", "places", "base", "turned", "stretched", "rule"},
     "variants": set(STEPS),
+    "other": set(MAP),  # what a step has become that no chapter builds
 }
 PARTED = ("window", "latent", "state", "chosen", "pool", "sparse", "full")
 POSITIONS = {"learned", "rope", "alibi", "none"}
@@ -103,6 +105,8 @@ def misfits(model) -> list[str]:
     positions = model.get("positions", {"kind": "none"})
     if positions["kind"] not in POSITIONS:
         told.append(f"unknown positions {positions['kind']}")
+    if ("stretched" in positions) != ("rule" in positions):
+        told.append("stretched goes with its rule")
     if positions.get("turned", 0) > model.get("d_k", 0):
         told.append("more is turned than a key has")
     named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
@@ -180,7 +184,7 @@ def placed(model) -> dict[str, str]:
         width = model.get("full", model)["d_k"]
         words.append(f"{positions['turned']} of {width} turned")
     if "stretched" in positions:
-        words.append(f"stretched {positions['stretched']} times")
+        words.append(f"stretched {positions['stretched']} times ({positions['rule']})")
     return {"RoPE": ", ".join(words) or "the base is not told"}
 
 
@@ -193,8 +197,8 @@ def sparsely(sparse) -> str:
 
 def steps(model) -> list[str]:
     """Return the steps of the map that a model changes, in the order of the map."""
-    changed = {step for row in arrows(model) for step in STEPS[row]}
-    return [step for step in ("embed", "project", "score", "mix") if step in changed]
+    changed = {step for row in arrows(model) for step in STEPS[row]} | {*model.get("other", {})}
+    return [step for step in MAP if step in changed]
 
 
 def small(model) -> dict:
@@ -276,6 +280,17 @@ def keys_of(model, kind, T):
     if kind == "pool":
         return near + places // model["pool"]
     return near + np.minimum(places // model["chosen"]["pool"], model["chosen"]["keys"])
+
+
+def choosing(model) -> float:
+    """Return what a choice multiplies, of what a full layer would over the same pairs.
+
+    Its short heads score every pair, or every pool, of a text. Where there is a latent, the full
+    layer is the absorbed one, as it decodes.
+    """
+    chosen, latent = model["chosen"], model.get("latent")
+    width = 2 * latent["rank"] + latent["turned"] if latent else model["d_k"] + model["d_v"]
+    return chosen["heads"] * chosen["d_k"] / chosen.get("pool", 1) / (model["heads"] * width)
 
 
 def _sparse_keys(sparse, T):

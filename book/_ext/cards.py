@@ -1,10 +1,9 @@
-"""The page of model cards: a table to compare and to jump, then a card for each entry."""
+"""The page of model cards: a table to compare and to jump, and a card for each entry."""
 
 import math
 import re
 from html import escape
 
-import numpy as np
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
@@ -14,6 +13,7 @@ from book._ext.models import (
     arrows,
     carded,
     choosing,
+    every_head,
     faults,
     furthest,
     length_of,
@@ -32,12 +32,16 @@ from tutorial_lib.figures.masks import mask_svg
 from tutorial_lib.records import DATA
 
 COMPARED = {1024: "1k", 32_768: "32k", 131_072: "128k"}  # tokens
+PARTS = ("growing", "windows, states")
 TOLD = (1024, 8192, 32_768, 131_072, 1_048_576)
 WIDTH, HEIGHT, LEFT, BELOW = 340, 132, 48, 20  # of a curve, and of the room for its names
 LOG_TOKENS, LOG_BYTES = (8, 20), (6, 12)  # the ends of its axes, as powers of 2 and of 10
 UP = {6: "1 MB", 8: "100 MB", 10: "10 GB", 12: "1 TB"}
 ALONG = {8: "256", 12: "4k", 16: "64k", 20: "1M tokens"}
 SCROLLS = "pst-scrollable-table-container cards-table"  # a table that is wider than its card
+D_MODEL = "<i>d</i><sub>model</sub>"
+PERCENT = "\N{NO-BREAK SPACE}%"
+WHOLE = {"full", "latent", "both"}  # layers that look at everything there is
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -100,7 +104,8 @@ def table(models) -> str:
     rows = "\n".join(_row(model) for model in models)
     return (
         "<p>The last columns say how many kB of cache are kept for each token of a text of so "
-        "many tokens, 16 bits a number.</p>\n"
+        "many tokens, 16 bits a number; pale where the text is longer than any that the "
+        "configuration names.</p>\n"
         f'<div class="{SCROLLS} cards-all" tabindex="0" role="group" aria-label="All models">\n'
         f"<table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
     )
@@ -109,8 +114,10 @@ def table(models) -> str:
 def _row(model):
     heads = "latent" if "latent" in model else model.get("kv_heads", "none")
     cells = [model["year"], ", ".join(steps(model)) or "none", heads]
-    cells += [each(model, tokens) for tokens in COMPARED]
     told = "".join(f"<td>{cell}</td>" for cell in cells)
+    for tokens in COMPARED:
+        pale = ' class="beyond"' * (tokens > (longest(model) or math.inf))
+        told += f"<td{pale}>{each(model, tokens)}</td>"
     name = f'<a href="#{slug(model)}">{escape(model["name"])}</a>'
     return f'<tr><th scope="row">{name}</th>{told}</tr>'
 
@@ -119,7 +126,8 @@ def each(model, tokens) -> str:
     """Return the kB that a model keeps for each of so many tokens; a dash where it cannot."""
     if not writes(model) or tokens > most(model):
         return "–"
-    return f"{model_cache_bytes(model, tokens) / tokens / 1000:,.1f}"
+    kept = model_cache_bytes(model, tokens) / tokens / 1000
+    return f"{kept:,.0f}" if kept >= 100 else f"{kept:.1f}"
 
 
 def most(model) -> float:
@@ -130,7 +138,7 @@ def most(model) -> float:
 
 def head(model) -> str:
     """Return the first line of a card: its year, layers and heads."""
-    told = [f"{model['year']}", f"{model['layers']} layers", f"d_model {model['d_model']:,}"]
+    told = [f"{model['year']}", f"{model['layers']} layers", f"{D_MODEL} {model['d_model']:,}"]
     if "heads" in model:
         told.append(f"{model['heads']} heads of {model['d_k']}")
         if "latent" not in model:
@@ -162,7 +170,7 @@ def _mask(model, kind, count):
     name, drawn = named(model, kind)
     alt = f"{name}: {(mask | through).sum()} of {mask.size} cells of the mask are filled"
     svg = mask_svg(mask, through=through)
-    words = f"<b>{count} × {name}</b>{drawn}<br>{_pairs(model, kind, mask | through)}"
+    words = f"<b>{count} × {name}</b>{drawn}{_pairs(model, kind, mask | through)}"
     return (
         f'<figure><div class="card-mask" role="img" aria-label="{alt}">{svg}</div>'
         f"<figcaption>{words}</figcaption></figure>"
@@ -185,49 +193,61 @@ def named(model, kind) -> tuple[str, str]:
         return name, f", drawn as {shrunk['window']}, {pools}"
     if kind == "sparse":
         block = model["sparse"]["block"]
-        cell = f", a cell is a block of {block}" if block > 1 else ""
+        cell = f", a cell is a block of {block}, not a token as in chapter 17" * (block > 1)
         return "sparse", cell or f", its window drawn as {shrunk['sparse']['window']}"
     return {"both": "both ways", "latent": "latent", "state": "state", "full": "full"}[kind], ""
 
 
 def _pairs(model, kind, mask):
     """Say how many pairs a drawn mask has, and which share of the scores a true layer makes."""
+    if kind in WHOLE:
+        return ""
     if kind == "state":
-        return "no scores: a table holds every earlier token"
-    whole = mask.size if kind in ("both", "sparse") else TOKENS * (TOKENS + 1) // 2
-    drawn = f"{mask.sum()} of {whole} pairs"
-    part = 100 * share(model, kind, length_of(model))
-    told = drawn if part == 100 else f"{drawn}; {part:.2g} % at {length_of(model):,} tokens"
+        return "<br>no scores: a table holds every earlier token"
+    whole = mask.size if kind == "sparse" else TOKENS * (TOKENS + 1) // 2
+    length = length_of(model)
+    part = f"{100 * share(model, kind, length):.2g}{PERCENT} at {length:,} tokens"
+    told = f"<br>{mask.sum()} of {whole} pairs; {part}"
     return f"{told}. {choice(model)}" if "chosen" in kind else told
 
 
 def choice(model) -> str:
     """Say what the choice itself costs: it scores every pair, or every pool."""
     what = "pool" if "pool" in model["chosen"] else "pair"
-    part = f"{100 * choosing(model):.2g} %"
+    part = f"{100 * choosing(model):.2g}{PERCENT}"
     return f"The choice scores every {what}, with {part} of the multiply-adds of a full layer"
 
 
 def curve(model) -> str:
     """Return the bytes of a text's cache against its tokens, the fixed part filled.
 
-    The line ends where the configuration does; dashes go on where nothing learned forbids it.
+    The line ends in a dot where the configuration does, and is left out where that names no
+    length; dashes go on where nothing learned forbids it. Pale above: what all heads would keep.
     """
     end = min(most(model), 2 ** LOG_TOKENS[1])
-    named, beyond = _lengths(min(longest(model) or end, end)), _lengths(end)
-    line, dashes = (_line(model, lengths, model_cache_bytes) for lengths in (named, beyond))
-    filled = ""
+    beyond, length = _lengths(end), longest(model)
+    pale = _line(model, beyond, lambda model, tokens: 2 * every_head(model) * tokens)
+    lines = f'<polyline class="card-all" points="{pale}"/>' * bool(every_head(model))
+    lines += f'<polyline class="card-beyond" points="{_line(model, beyond, model_cache_bytes)}"/>'
+    alt = "Bytes kept against tokens; no length is named"
     if any(kept_numbers(model)[1:]):
         ground = f"{_x(beyond[-1])},{_y(1)} {_x(beyond[0])},{_y(1)}"
-        filled = f'<polygon points="{_line(model, beyond, fixed_bytes)} {ground}"/>'
-    tokens, kept = named[-1], model_cache_bytes(model, named[-1])
-    alt = f"Bytes kept against tokens: {size(kept)} at {tokens:,.0f} tokens"
+        lines = f'<polygon points="{_line(model, beyond, fixed_bytes)} {ground}"/>' + lines
+    if length:
+        kept = model_cache_bytes(model, length)
+        alt = f"Bytes kept against tokens: {size(kept)} at {length:,} tokens, the longest text"
+        lines += f'<polyline points="{_line(model, _lengths(length), model_cache_bytes)}"/>'
+        lines += f'<circle cx="{_x(length)}" cy="{_y(kept)}" r="3"/>'
     return (
         f'<svg class="card-curve" xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'aria-label="{alt}" viewBox="0 0 {WIDTH} {HEIGHT}">{_axes()}{filled}'
-        f'<polyline class="card-beyond" points="{dashes}"/><polyline points="{line}"/>'
-        f'<circle cx="{_x(tokens)}" cy="{_y(kept)}" r="3"/></svg>'
+        f'aria-label="{alt}" viewBox="0 0 {WIDTH} {HEIGHT}">{_axes()}{lines}</svg>'
     )
+
+
+def plot(model) -> str:
+    """Return the curve below its title, which says how far a text is known to go."""
+    told = f"up to {longest(model):,} tokens" if longest(model) else "no longest text is named"
+    return f'<div class="card-plot"><p>Cache of one text, {told}</p>{curve(model)}</div>'
 
 
 def fixed_bytes(model, tokens) -> float:
@@ -237,7 +257,8 @@ def fixed_bytes(model, tokens) -> float:
 
 def _lengths(most):
     low = LOG_TOKENS[0]
-    return [2 ** (low + i / 2) for i in range(int(2 * (math.log2(most) - low)) + 1)]
+    halves = [2 ** (low + i / 2) for i in range(math.ceil(2 * (math.log2(most) - low)))]
+    return [*halves, most]
 
 
 def _line(model, lengths, counted):
@@ -299,14 +320,20 @@ def state_words(model, fixed) -> str:
 
 
 def reach_words(model) -> str:
-    """Say how far a row sees through one period of the layers, and through all."""
+    """Say how far a row sees through one period of the layers, and through all.
+
+    Nothing is said where every layer sees everything.
+    """
     kinds, period = layer_kinds(model), model["pattern"]
+    if set(kinds) <= WHOLE:
+        return ""
     name = "one layer" if len(period) == 1 else f"one period of {len(period)} layers"
     first, every = _reach(model, period), _reach(model, kinds)
     if first == every:
-        return f"Reach: {name}, {first}."
+        return f'<p class="card-reach">Reach: {name}, {first}.</p>'
     drawn = f"{reached(model, period)} of the {TOKENS} drawn"
-    return f"Reach: {name}, {first} ({drawn}); all {len(kinds)} layers, {every}."
+    words = f"Reach: {name}, {first} ({drawn}); all {len(kinds)} layers, {every}."
+    return f'<p class="card-reach">{words}</p>'
 
 
 def _reach(model, kinds):
@@ -320,12 +347,13 @@ def _reach(model, kinds):
 def numbers(model) -> str:
     """Return what a card draws as tables, and where its entry was read."""
     kinds = "".join(_kind_row(model, kind, n) for kind, n in layers_by_kind(model).items())
-    names = ("layer", "layers", "pairs drawn", f"share of scores at {length_of(model):,}")
+    names = ("layer", "layers", f"share of scores at {length_of(model):,}")
     tables = _table(names, kinds)
     if writes(model):
         told = [tokens for tokens in TOLD if tokens <= most(model)]
+        parts = [name for name, n in zip(PARTS, _parts(model, 1), strict=True) if n]
         rows = "".join(_bytes_row(model, tokens) for tokens in told)
-        tables += _table(("tokens", "growing", "windows and states", "together"), rows)
+        tables += _table(("tokens", "kept", *parts * (len(parts) > 1)), rows)
     return (
         f'<details class="card-numbers"><summary>Numbers and sources</summary>'
         f"{tables}<p>{_sources(model)}</p></details>"
@@ -341,15 +369,21 @@ def _table(names, rows):
 
 
 def _kind_row(model, kind, count):
-    mask = np.logical_or(*masks_of(small(model), kind))
-    part = "none made" if kind == "state" else f"{share(model, kind, length_of(model)):.2%}"
-    cells = f"<td>{count}</td><td>{mask.sum()}</td><td>{part}</td>"
+    part = f"{100 * share(model, kind, length_of(model)):.2f}{PERCENT}"
+    cells = f"<td>{count}</td><td>{'none made' if kind == 'state' else part}</td>"
     return f'<tr><th scope="row">{named(model, kind)[0]}</th>{cells}</tr>'
 
 
+def _parts(model, tokens):
+    """Return the bytes that grow with a text, and those of windows and states."""
+    fixed = fixed_bytes(model, tokens)
+    return model_cache_bytes(model, tokens) - fixed, fixed
+
+
 def _bytes_row(model, tokens):
-    together, fixed = model_cache_bytes(model, tokens), fixed_bytes(model, tokens)
-    cells = "".join(f"<td>{n:,}</td>" for n in (together - fixed, fixed, together))
+    parts = [n for n in _parts(model, tokens) if n]
+    told = [sum(parts), *parts * (len(parts) > 1)]
+    cells = "".join(f"<td>{size(n)}</td>" for n in told)
     return f'<tr><th scope="row">{tokens:,}</th>{cells}</tr>'
 
 
@@ -371,10 +405,10 @@ def _source(text):
 
 
 class Cards(Directive):
-    """The directive `model-cards`: the table, and a section for each model."""
+    """The directive `model-cards`: a section for each model."""
 
     def run(self):
-        """Return them; an entry out of form ends the build."""
+        """Return them in a grid; an entry out of form ends the build."""
         chapters = [page for page in pages() if page.has_variants]
         env = self.state.document.settings.env
         for path in (DATA / "facts" / "models.json", *(page.path for page in chapters)):
@@ -384,8 +418,7 @@ class Cards(Directive):
             cards = [self.card(model, arrow_lines(model, ways)) for model in models]
         except ValueError as error:
             raise self.error(str(error)) from None
-        grid = [_raw('<div class="cards">'), *cards, _raw("</div>")]
-        return [_raw(table(models)), *grid]
+        return [_raw('<div class="cards">'), *cards, _raw("</div>")]
 
     def card(self, model, lines):
         """Return one card as a section, so that it is found, listed and linked as one."""
@@ -393,13 +426,25 @@ class Cards(Directive):
         section += nodes.title(model["name"], model["name"])
         section += _raw(head(model))
         self.state.nested_parse(StringList(lines, "models.json"), self.content_offset, section)
-        drawn = [masks(model), f'<p class="card-reach">{reach_words(model)}</p>']
+        drawn = [masks(model), reach_words(model)]
         if writes(model):
-            drawn.append(f'{curve(model)}<p class="card-kept">{kept_words(model)}</p>')
+            drawn.append(f'{plot(model)}<p class="card-kept">{kept_words(model)}</p>')
         else:
             drawn.append('<p class="card-kept">Reads both ways, and keeps nothing.</p>')
         section += _raw("".join([*drawn, numbers(model)]))
         return section
+
+
+class Table(Directive):
+    """The directive `model-table`: all models, a row for each."""
+
+    def run(self):
+        """Return the table; an entry out of form ends the build."""
+        self.state.document.settings.env.note_dependency(str(DATA / "facts" / "models.json"))
+        try:
+            return [_raw(table(checked()))]
+        except CardError as error:
+            raise self.error(str(error)) from None
 
 
 def _raw(html):
@@ -407,6 +452,7 @@ def _raw(html):
 
 
 def setup(app):
-    """Add the directive."""
+    """Add the directives."""
+    app.add_directive("model-table", Table)
     app.add_directive("model-cards", Cards)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

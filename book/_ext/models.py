@@ -282,6 +282,12 @@ def keys_of(model, kind, T):
     return near + np.minimum(places // model["chosen"]["pool"], model["chosen"]["keys"])
 
 
+def every_head(model) -> int:
+    """Count the numbers of a token where every layer keeps the keys and values of all heads."""
+    widths = [model | model.get("full", {}) if k == "full" else model for k in layer_kinds(model)]
+    return sum(m["heads"] * (m["d_k"] + m["d_v"]) for m in widths) if "heads" in model else 0
+
+
 def choosing(model) -> float:
     """Return what a choice multiplies, of what a full layer would over the same pairs.
 

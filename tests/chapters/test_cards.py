@@ -12,12 +12,16 @@ from book._ext.models import (
     STEPS,
     arrows,
     carded,
+    choosing,
+    every_head,
     furthest,
     keys_of,
+    longest,
     masks_of,
     reached,
     share,
     small,
+    steps,
     writes,
 )
 from book._ext.variants import every_row
@@ -146,11 +150,11 @@ def test_every_entry_has_a_card_or_does_not_say_what_its_layers_are():
 @NAMED
 def test_every_arrow_of_a_card_leads_to_where_it_is_built(model):
     lines = arrow_lines(model, links(CHAPTERS))
-    assert len(lines) == max(1, len(arrows(model)))
+    assert len(lines) == max(1, len(arrows(model)) + len(model.get("other", ())))
     for name, line in zip(arrows(model), lines, strict=False):
         page, _ = every_row(CHAPTERS)[name]
         assert line.startswith(f"- [{name}](../notebooks/{page.name}.ipynb#")
-        assert set(STEPS[name]) <= {"embed", "project", "score", "mix"}
+        assert set(STEPS[name]) <= set(steps(model))
 
 
 @NAMED
@@ -159,16 +163,81 @@ def test_the_numbers_of_a_card_are_those_of_its_entry(model):
     for kind, count in layers_by_kind(model).items():
         name, _ = cards.named(model, kind)
         assert f'<th scope="row">{name}</th><td>{count}</td>' in told
-    for tokens, *rest in re.findall(r'row">([\d,]+)</th>' + 3 * r"<td>([\d,]+)</td>", told):
-        tokens, growing, fixed, together = (int(n.replace(",", "")) for n in (tokens, *rest))
-        assert growing == 2 * kept_numbers(model)[0] * tokens
-        assert growing + fixed == together == model_cache_bytes(model, tokens)
+    rows = re.findall(r'<th scope="row">([\d,]+)</th><td>(.*?)</td>', told)
+    assert len(rows) == (sum(n <= cards.most(model) for n in cards.TOLD) if writes(model) else 0)
+    for tokens, kept in rows:
+        assert kept == cards.size(model_cache_bytes(model, int(tokens.replace(",", ""))))
     for key in ("source", "also"):
         if model.get(key, "").startswith("https"):
             assert f'<a href="{model[key].split(" ")[0]}">' in told
-    assert str(each(model, 1024)) == (
-        f"{model_cache_bytes(model, 1024) / 1024_000:,.1f}" if writes(model) else "–"
-    )
+    kept = model_cache_bytes(model, 1024) / 1024_000
+    assert each(model, 1024) == (f"{kept:,.{int(kept < 100)}f}" if writes(model) else "–")
+
+
+def test_what_grows_and_what_does_not_stand_apart_where_a_model_keeps_both():
+    growing, windowed, fixed = kept_numbers(BY_NAME["Qwen3-Next 80B"])
+    assert (windowed, fixed) == (0, 36 * (32 * 128 * 128 + 3 * 8192))
+    told = numbers(BY_NAME["Qwen3-Next 80B"])
+    parts = [cards.size(2 * growing * 8192), cards.size(2 * fixed)]
+    assert f"<td>{parts[0]}</td><td>{parts[1]}</td>" in told
+    assert "windows, states" not in numbers(BY_NAME["Llama 3 8B"])
+    assert "growing" not in numbers(BY_NAME["Mamba-2 2.7B"])
+
+
+def test_a_state_says_what_its_tables_weigh_in_32_bits():
+    words = cards.kept_words(BY_NAME["Kimi K3"])
+    wider = 4 * 69 * 96 * 128 * 128 + 2 * 69 * 3 * 36_864
+    assert f"{cards.size(wider)} with tables of 32 bits" in words
+    assert "last 3 inputs of a short convolution" in words
+    assert "32 bits" not in cards.kept_words(BY_NAME["gpt-oss-120b"])
+
+
+def test_a_choice_says_what_it_scores_itself():
+    for name, what, full, short in [
+        ("DeepSeek-V3.2", "pair", 128 * (576 + 512), 64 * 128),
+        ("GLM-5", "pair", 64 * (576 + 512), 32 * 128),
+        ("DeepSeek-V4-Flash", "pool", 64 * (512 + 512), 64 * 128 / 4),
+    ]:
+        model = BY_NAME[name]
+        assert choosing(model) == short / full
+        part = f"{100 * short / full:.2g}{cards.PERCENT}"
+        words = f"The choice scores every {what}, with {part} of the multiply-adds of a full layer"
+        assert words in cards.masks(model)
+    assert "The choice" not in cards.masks(BY_NAME["Gemma 2 2B"])
+
+
+def test_a_step_that_no_chapter_builds_is_told_and_not_linked():
+    *_, line = arrow_lines(BY_NAME["DeepSeek-V4-Flash"], links(CHAPTERS))
+    assert line.startswith("- project out: in 8 groups of heads")
+    assert "](" not in line
+    assert [m["name"] for m in carded() if "project out" in steps(m)] == ["DeepSeek-V4-Flash"]
+
+
+LONG = 2**20
+
+
+def test_the_first_sentences_of_the_page_are_true_of_the_entries():
+    late = [model for model in carded() if model["year"] >= 2023]
+    all_kept = [
+        model["name"]
+        for model in late
+        if "heads" in model and model_cache_bytes(model, LONG) >= 2 * LONG * every_head(model)
+    ]
+    assert (len(late), all_kept) == (21, ["Llama 2 7B"])
+    for model in late:
+        plain = {field: value for field, value in model.items() if field != "variants"}
+        assert kept_numbers(plain) == kept_numbers(model)
+    v3, chosen = (BY_NAME[name] for name in ("DeepSeek-V3", "DeepSeek-V3.2"))
+    short = chosen["layers"] * chosen["chosen"]["d_k"]
+    assert kept_numbers(chosen)[0] == kept_numbers(v3)[0] + short
+    new = [model for model in late if model["year"] >= 2025]
+    partly = [m for m in late if m["positions"].get("turned", 0) < m.get("full", m).get("d_k", 0)]
+    assert (len(new), sum(m in new for m in partly)) == (11, 8)
+    assert [m["name"] for m in partly if m not in new] == ["DeepSeek-V3"]
+    for row in ("Sink", "Gate"):
+        having = [m for m in carded() if row in m.get("variants", ())]
+        assert len(having) == 2
+        assert all(m in new for m in having)
 
 
 @pytest.mark.parametrize("name", ["GPT-2 XL", "Mistral 7B", "Kimi K3", "gpt-oss-120b"])
@@ -182,6 +251,25 @@ def test_a_curve_goes_through_the_bytes_of_its_cache(name):
         kept = 10 ** (high - (y - 8) / scale)
         assert abs(math.log10(kept / model_cache_bytes(model, tokens))) < 0.02
     assert ("polygon" in curve(model)) == any(kept_numbers(model)[1:])
+
+
+@NAMED
+def test_a_curve_is_solid_up_to_the_longest_text_that_is_named(model):
+    if not writes(model):
+        return
+    drawn, length = curve(model), longest(model)
+    dots = re.findall(r'<circle cx="(.*?)"', drawn)
+    assert dots == ([str(cards._x(length))] if length else [])
+    assert len(re.findall(r"<polyline points", drawn)) == len(dots)
+    assert ("no length is named" in drawn) == ("no longest text" in cards.plot(model)) != len(dots)
+    pale = re.findall(r'<td class="beyond">', cards._row(model))
+    assert len(pale) == sum(tokens > (length or math.inf) for tokens in cards.COMPARED)
+
+
+def test_a_length_that_is_stretched_ends_a_curve_as_one_that_is_told():
+    assert longest(BY_NAME["DeepSeek-V3"]) == longest(BY_NAME["DeepSeek-V3.2"]) == 163_840
+    circles = [re.search(r"<circle.*?>", curve(BY_NAME["DeepSeek-V3" + v]))[0] for v in ("", ".2")]
+    assert circles[0].split()[1] == circles[1].split()[1]
 
 
 def test_learned_places_end_a_curve_and_a_row():

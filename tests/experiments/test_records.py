@@ -302,6 +302,8 @@ WRONG = [
     ("Mamba-2 2.7B", {"state": None}, "state is None; expected its parts by name"),
     ("Mamba-2 2.7B", {"layers": "64"}, "layers is no whole number"),
     ("Longformer base", {"sparse": {"window": 513, "wide": 1}}, "unknown sparse.wide"),
+    ("Gemma 3 27B", {"positions": {"kind": "rope", "stretched": 8}}, "goes with its rule"),
+    ("GPT-2 XL", {"other": {"out": "in groups"}}, "unknown other.out"),
 ]
 
 
@@ -337,6 +339,7 @@ def test_an_entry_has_the_sizes_of_the_class_that_loads_its_checkpoint(name):
     assert model["d_model"] == config.hidden_size
     assert model["heads"] == config.num_attention_heads
     assert model.get("window") == getattr(config, "sliding_window", None)
+    assert name != "Qwen3-Next 80B" or model["context"] == config.max_position_embeddings
     if found := getattr(config, "layer_types", None):
         assert [KINDS[each] for each in found] == layer_kinds(model)
     with torch.device("meta"):

@@ -104,7 +104,7 @@ def table(models) -> str:
     rows = "\n".join(_row(model) for model in models)
     return (
         "<p>The last columns say how many kB of cache are kept for each token of a text of so "
-        "many tokens, 16 bits a number; pale where the text is longer than any that the "
+        "many tokens, 16 bits a number; in italics where the text is longer than any that the "
         "configuration names.</p>\n"
         f'<div class="{SCROLLS} cards-all" tabindex="0" role="group" aria-label="All models">\n'
         f"<table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
@@ -226,8 +226,7 @@ def curve(model) -> str:
     """
     end = min(most(model), 2 ** LOG_TOKENS[1])
     beyond, length = _lengths(end), longest(model)
-    pale = _line(model, beyond, lambda model, tokens: 2 * every_head(model) * tokens)
-    lines = f'<polyline class="card-all" points="{pale}"/>' * bool(every_head(model))
+    lines = _all_heads(model, end)
     lines += f'<polyline class="card-beyond" points="{_line(model, beyond, model_cache_bytes)}"/>'
     alt = "Bytes kept against tokens; no length is named"
     if any(kept_numbers(model)[1:]):
@@ -242,6 +241,16 @@ def curve(model) -> str:
         f'<svg class="card-curve" xmlns="http://www.w3.org/2000/svg" role="img" '
         f'aria-label="{alt}" viewBox="0 0 {WIDTH} {HEIGHT}">{_axes()}{lines}</svg>'
     )
+
+
+def _all_heads(model, end):
+    """Return the line of the keys and values of all heads, up to the edge of the drawing."""
+    a_token = 2 * every_head(model)
+    if not a_token:
+        return ""
+    lengths = _lengths(min(end, 10 ** LOG_BYTES[1] / a_token))
+    points = _line(model, lengths, lambda model, tokens: a_token * tokens)
+    return f'<polyline class="card-all" points="{points}"/>'
 
 
 def plot(model) -> str:

@@ -33,6 +33,8 @@ from tutorial_lib.variants.patterns import reach, window_mask
 CHAPTERS = [page for page in pages() if page.has_variants]
 BY_NAME = {model["name"]: model for model in carded()}
 NAMED = pytest.mark.parametrize("model", BY_NAME.values(), ids=BY_NAME)
+WRITERS = [model for model in carded() if writes(model)]
+WRITING = pytest.mark.parametrize("model", WRITERS, ids=[model["name"] for model in WRITERS])
 T = 16
 
 
@@ -253,10 +255,8 @@ def test_a_curve_goes_through_the_bytes_of_its_cache(name):
     assert ("polygon" in curve(model)) == any(kept_numbers(model)[1:])
 
 
-@NAMED
+@WRITING
 def test_a_curve_is_solid_up_to_the_longest_text_that_is_named(model):
-    if not writes(model):
-        return
     drawn, length = curve(model), longest(model)
     dots = re.findall(r'<circle cx="(.*?)"', drawn)
     assert dots == ([str(cards._x(length))] if length else [])
@@ -264,6 +264,19 @@ def test_a_curve_is_solid_up_to_the_longest_text_that_is_named(model):
     assert ("no length is named" in drawn) == ("no longest text" in cards.plot(model)) != len(dots)
     pale = re.findall(r'<td class="beyond">', cards._row(model))
     assert len(pale) == sum(tokens > (length or math.inf) for tokens in cards.COMPARED)
+
+
+@WRITING
+def test_the_pale_line_has_the_keys_and_values_of_all_heads(model):
+    found = re.search(r'<polyline class="card-all" points="(.*?)"', curve(model))
+    assert bool(found) == ("heads" in model)
+    if found:
+        layers = layers_by_kind(model).items()
+        widths = [(n, model | (model.get("full", {}) if k == "full" else {})) for k, n in layers]
+        kept = 2 * sum(n * m["heads"] * (m["d_k"] + m["d_v"]) for n, m in widths)
+        points = [point.split(",") for point in found[1].split()]
+        assert points[0] == [f"{cards._x(256)}", f"{cards._y(256 * kept)}"]
+        assert len({y for _, y in points}) == len(points)  # it rises to its end
 
 
 def test_a_length_that_is_stretched_ends_a_curve_as_one_that_is_told():

@@ -32,7 +32,7 @@ from tutorial_lib.figures.masks import mask_svg
 from tutorial_lib.records import DATA
 
 COMPARED = {1024: "1k", 32_768: "32k", 131_072: "128k"}  # tokens
-PARTS = ("growing", "windows, states")
+PARTS = ("growing", "fixed")
 TOLD = (1024, 8192, 32_768, 131_072, 1_048_576)
 WIDTH, HEIGHT, LEFT, BELOW = 340, 132, 48, 20  # of a curve, and of the room for its names
 LOG_TOKENS, LOG_BYTES = (8, 20), (6, 12)  # the ends of its axes, as powers of 2 and of 10

@@ -13,8 +13,10 @@ import pytest
 
 from tests.practice.rooms import BY_BEHAVIOUR, ROOMS
 from tutorial_lib import attention_scores, checks, concat_heads, project_heads
+from tutorial_lib.practice.ch14_kv_cache import feeding
 from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer
 from tutorial_lib.practice.mistake import named
+from tutorial_lib.practice.wrong import masked
 from tutorial_lib.variants.cache import KVCache, decode_step
 from tutorial_lib.variants.patterns import window_mask
 
@@ -38,7 +40,7 @@ def test_a_planted_mistake_is_named_and_said_how_to_mend(mistake, capsys):
 
 
 def test_every_planted_mistake_is_another():
-    assert len({mistake.says for mistake in PLANTED}) == len({m.name for m in PLANTED}) == 24
+    assert len({mistake.says for mistake in PLANTED}) == len({m.name for m in PLANTED}) == 27
 
 
 def by_lists(params):
@@ -134,9 +136,11 @@ RIGHT = plain, by_lists, *(partial(make, n) for make in (windowed, rolling) for 
 
 @pytest.mark.parametrize("make", RIGHT)
 def test_a_right_layer_is_right(make, params, capsys):
-    first, second = said(*make(params), capsys)
-    assert first == "✓ cached: right on"
-    assert second == "  pieces of 1, 2, 3 and 7; room to spare; a batch; padding at the left."
+    assert said(*make(params), capsys) == [
+        "✓ cached: right on",
+        "  24 tokens in even and uneven pieces; windows of up to 20 keys;",
+        "  room to spare; a batch; padding at the left.",
+    ]
 
 
 NO_WINDOW = 99
@@ -173,6 +177,85 @@ def test_a_wide_window_that_counts_padding_is_named(capsys):
     assert seen.startswith(
         "  pieces of 5, padded: word 8 looks at words 0, 1, 2, 3, 4, 5, 6, 7, 8,"
     )
+
+
+def in_a_ring(width, params, *, first=False, rolled=False):
+    """A ring of rows, copied at each step; a word alone looks behind its writing if it is `first`.
+
+    Where it is `rolled`, a piece as long as the ring is written from row 0 on.
+    """
+
+    def empty(room, *, batch=(), pad=None):
+        rooms = np.zeros((*batch, 3, width, 4)), np.zeros((*batch, 3, width, 7))
+        return *rooms, np.full(width, -NO_WINDOW), 0, np.zeros(batch, int) if pad is None else pad
+
+    def written(old, new, rows):
+        longer = old.copy()
+        longer[..., rows, :] = new[..., -len(rows) :, :]
+        return longer
+
+    def step(X, cache):
+        *old, held, length, pad = cache
+        T, tokens = X.shape[-2], length + np.arange(X.shape[-2])
+        Q, *new = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        rows = np.arange(width) if rolled and width <= T else tokens[-width:] % width
+        kept = [written(*pair, rows) for pair in zip(old, new, strict=True)]
+        now = written(held[:, None], tokens[:, None], rows)[:, 0]
+        K, V = (np.concatenate(pair, axis=-2) for pair in zip(old, new, strict=True))
+        keys = np.concatenate([held, tokens])
+        if first and T == 1:
+            (K, V), keys = kept, now
+        seen = (keys <= tokens[:, None]) & (keys > tokens[:, None] - width)
+        weights = masked(attention_scores(Q, K), seen & (keys >= pad[..., None, None, None]))
+        return concat_heads(weights @ V) @ params.W_O, (*kept, now, length + T, pad)
+
+    return step, empty
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("width", [3, 4, 5, 7, 9, 11, 12, 16, 18, 20])
+def test_a_ring_to_which_long_pieces_are_written_from_row_0_is_named(width, first, params, capsys):
+    told = said(*in_a_ring(width, params, first=first, rolled=True), capsys)[0]
+    assert told == f"✗ cached: {named(PLANTED, 'ring_rows').says}."
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("width", [1, 2, 3, 9, 20])
+def test_a_right_ring_is_right(width, first, params, capsys):
+    assert said(*in_a_ring(width, params, first=first), capsys)[0] == "✓ cached: right on"
+
+
+def test_every_window_that_the_account_speaks_of_meets_a_long_piece_that_ends_within_a_round():
+    for width in range(3, feeding.WIDEST + 1):
+        ends = [sum(n[:-1]) for n in feeding.LONG_PIECES if not isinstance(n, int)]
+        assert any(end >= width and end % width >= 2 for end in ends if end <= feeding.LONG - 2)
+
+
+@pytest.mark.parametrize("width", [feeding.WIDEST, feeding.LONG - 1])
+def test_a_wide_window_that_is_forgotten_behind_a_cache_is_named(width, capsys):
+    told = said(*windows(width, NO_WINDOW), capsys)[0]
+    names = "window_forgotten", "window_off_by_one"  # one more is all that so few tokens show
+    assert told in {f"✗ cached: {named(PLANTED, name).says}." for name in names}
+
+
+def columns(first, from_the_words):
+    """A window of 3 keys, and the first columns, or the first words, for ever."""
+
+    def mask(cache, T):
+        keys = np.arange(cache.length + T)
+        start = 0 if cache.pad is None or not from_the_words else cache.pad[..., None, None, None]
+        return cache.mask(T) & (window_mask(T, len(keys), 3) | (keys - start < first))
+
+    return cached_layer(mask=mask)
+
+
+@pytest.mark.parametrize("first", [1, 2, 4])
+def test_first_words_that_are_kept_for_ever_are_right_and_columns_of_padding_are_named(
+    first, capsys
+):
+    assert said(*columns(first, from_the_words=True), capsys)[0] == "✓ cached: right on"
+    told = said(*columns(first, from_the_words=False), capsys)[0]
+    assert told == f"✗ cached: {named(PLANTED, 'kept_counts_padding').says}."
 
 
 def of_its_round(width, T, rows, length):

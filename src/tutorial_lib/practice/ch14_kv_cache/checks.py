@@ -16,8 +16,8 @@ def check_cached(step, empty, *, d_model=12):
     """Check a layer that keeps keys and values: several pieces must give what one gives.
 
     The layer may be any: it is asked by what it does, and compared with itself alone, so one that
-    never attends passes too. It is fed 7 tokens, and then 19, more than the windows of layers to
-    learn from. Prints an account.
+    never attends passes too. It is fed 7 tokens, and then 24, in even and in uneven pieces: what
+    goes wrong with a window of more than 20 keys need not show. Prints an account.
 
     Parameters
     ----------
@@ -31,8 +31,9 @@ def check_cached(step, empty, *, d_model=12):
     except feeding.Found as found:
         print(_told_of(found))
     else:
-        right = f"pieces of 1, 2, 3 and {feeding.T}; room to spare; a batch; padding at the left"
-        print(f"✓ cached: right on\n  {right}.")
+        tokens, widest = feeding.LONG, feeding.WIDEST
+        right = f"{tokens} tokens in even and uneven pieces; windows of up to {widest} keys"
+        print(f"✓ cached: right on\n  {right};\n  room to spare; a batch; padding at the left.")
 
 
 def _told_of(found):

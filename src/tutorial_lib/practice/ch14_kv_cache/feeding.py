@@ -7,15 +7,17 @@ with its rows alone, padded rows with unpadded ones.
 
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from tutorial_lib.practice.account import normal
 
 T = 7  # 1 + 1 + …, 2 + 2 + 2 + 1, 3 + 3 + 1, 7: each cut has another end
-PIECES = 1, 2, 3
-LONG = 19  # goes round a buffer of 8 twice; 5 + 5 + 5 + 4, and 9 + 9 + 1: longer than its window
-LONG_PIECES = 1, 5, 9
+PIECES = 1, 2, 3, (T - 2, 1)
+LONG = 24  # goes round a buffer of 8 three times
+WIDEST = 20  # of these windows w some long piece ends at 2, 3, … (mod w), with two tokens to come
+LONG_PIECES = 1, 5, 9, (17, 1), (22, 1), (1, 16, 1), (5, 17, 1)
 NOT_DONE = "not done yet"
 
 
@@ -40,13 +42,13 @@ class Layer:
         return normal(seed, *lead, tokens, self.d_model)
 
     def fed(self, X, n, *, pad=None, more=0):
-        """The rows of X, read n at a time; `more` is room beyond its end."""
-        label = "one piece" if n >= X.shape[-2] else f"pieces of {n}"
+        """The rows of X, read in `pieces` of n; `more` is room beyond its end."""
+        label = "one piece" if n == LONG or n == X.shape[-2] else said(n)
         label += ", padded" if pad is not None else ", a batch" if X.ndim > 2 else ""
         cache = self.made(label, X.shape[-2] + more, X.shape[:-2], pad)
         rows = []
-        for start in range(0, X.shape[-2], n):
-            Y, cache = self.stepped(label, X[..., start : start + n, :], cache)
+        for start, end in pieces(n, X.shape[-2]):
+            Y, cache = self.stepped(label, X[..., start:end, :], cache)
             rows.append(Y)
         return np.concatenate(rows, axis=-2)
 
@@ -73,6 +75,21 @@ class Layer:
         if not np.array_equal(given, X):
             raise Found("", f"{label}: step changed its input X; compute with a copy of it")
         return _rows(label, out[0], X), out[1]
+
+
+def pieces(n, length):
+    """Where pieces of n tokens begin and end; of (5, 2, 1): one of 5, one of 2, all others of 1."""
+    sizes = (n,) if isinstance(n, int) else n
+    ends = np.cumsum([*sizes, *length * sizes[-1:]])
+    return list(pairwise([0, *map(int, ends[ends < length]), length]))
+
+
+def said(n):
+    """Pieces of n in words."""
+    if isinstance(n, int):
+        return f"pieces of {n}"
+    *first, last = n
+    return f"pieces of {', '.join(map(str, first))}, then of {last}"
 
 
 def _rows(label, Y, X):
@@ -234,16 +251,16 @@ def _ask_pieces(layer, X, n, whole, seen):
     try:
         rows = layer.fed(X, n)
     except Found as found:
-        if n == 1 or found.name or isinstance(found.__cause__, NotImplementedError):
+        if n not in (2, 3) or found.name or isinstance(found.__cause__, NotImplementedError):
             raise
         raise Found("square_mask", found.seen) from found
     wrong = moved(whole, rows)
     if wrong.any():
         t = int(np.argmax(wrong))
-        label = f"pieces of {n}: the row of token {t}"
+        label = f"{said(n)}: the row of token {t}"
         _ask_precision(whole, rows, label)
         _name_of_keys(layer, X, n, rows, seen)
-        _name_of_places(layer, X, n, f"{label} begins {_pair(rows[t], whole[t])}")
+        _name_of_places(layer, n, t, f"{label} begins {_pair(rows[t], whole[t])}")
 
 
 def _ask_precision(whole, rows, label):
@@ -258,23 +275,24 @@ def _name_of_keys(layer, X, n, rows, seen):
     now, keys, place = looked_at(layer, X, n, rows), np.arange(len(X)), np.arange(len(X))[:, None]
     if np.array_equal(now, seen):
         return
-    start = place // n * n  # of the piece that a token is in
+    edges = pieces(n, len(X))
+    start, end = np.repeat(edges, np.diff(edges)[:, 0], axis=0).T  # of the piece of each token
     t = int(np.argmax((now != seen).any(axis=-1)))
     kept, asked = _listed(now[t]), _listed(seen[t])
-    looks = f"pieces of {n}: token {t} looks at {kept}, in one piece at {asked}"
+    looks = f"{said(n)}: token {t} looks at {kept}, in one piece at {asked}"
     if (now & (keys > place)).any():
         raise Found("no_mask_behind_a_cache" if _far(layer, X) else "one_ahead", looks)
     own = keys == place  # a row may move with its query alone, where there is a gate
-    if np.array_equal(now | own, (keys <= place - start) | own):
+    if np.array_equal(now | own, (keys <= place - start[:, None]) | own):
         raise Found("no_offset", looks)
-    if np.array_equal(now, seen & (keys >= start)):
+    if np.array_equal(now, seen & (keys >= start[:, None])):
         raise Found("kept_unused", looks)
     windows = width_of(now), width_of(seen)
     if None not in windows and T in windows and len(X) == T:  # one may be wider than the text
         X = layer.drawn(97, tokens=LONG)
         seen = looked_at(layer, X, LONG, layer.fed(X, LONG))
         return _name_of_keys(layer, X, n, layer.fed(X, n), seen)
-    name = _name_of_window(now, seen, start[:, 0], n)
+    name = _name_of_window(now, seen, start, end)
     if name:
         raise Found(name, looks)
     raise Found("overwritten" if now.diagonal().all() else "itself_hidden", looks)
@@ -296,7 +314,7 @@ def width_of(reached):
     return width if np.array_equal(reached, band(len(reached), width)) else None
 
 
-def _name_of_window(now, seen, start, n):
+def _name_of_window(now, seen, start, end):
     """Name what is wrong with a window, or with a buffer of its size, if there is one."""
     T, behind = len(now), start > 0
     width, other = width_of(seen), width_of(now)
@@ -310,18 +328,21 @@ def _name_of_window(now, seen, start, n):
         return "window_off_by_one"
     if (now & ~seen).any():
         return "window_forgotten"
-    last = np.minimum(start + n, T)[:, None]  # behind the last token of the piece
-    dropped = seen & (np.arange(T) >= last - width)
+    dropped = seen & (np.arange(T) >= end[:, None] - width)
     if np.array_equal(now[behind], dropped[behind]):
         return "rows_dropped"
     if other:
         return "window_shorter"
+    wrong = int(np.argmax((now != seen).any(axis=-1)))
+    if (end - start)[: start[wrong]].max(initial=1) > max(1, width - 1):
+        return "ring_rows"
     return "ring_mask" if np.array_equal(now[:width], seen[:width]) else None
 
 
-def _name_of_places(layer, X, n, seen):
+def _name_of_places(layer, n, t, seen):
     """All tokens look where they should: is it their places, or what is kept?"""
-    swapped = X[[*range(len(X) - 3), -2, -3, -1]]  # near the end, where a window shows them
+    X = layer.drawn(97, tokens=LONG)
+    swapped = X[[*range(LONG - 3), -2, -3, -1]]  # near the end, where a window shows them
 
     def moves(pieces):
         return moved(layer.fed(X, pieces)[-1:], layer.fed(swapped, pieces)[-1:]).any()
@@ -329,17 +350,11 @@ def _name_of_places(layer, X, n, seen):
     if not moves(LONG):  # the layer knows no order, so places change nothing
         raise Found("", f"{seen}: what is kept is not what one piece computes")
     if n == 1 and not moves(1):
-        raise Found("places_restart", seen)
-    if not moved(layer.fed(X, 1), _in_two(layer, X)).any():  # the same shift behind any cache
-        raise Found("places_shifted", seen)
+        raise Found("places_restart" if t == 1 else "places_stop", seen)
+    # The same change behind any cache: a shift looks like another scale, cap or sink.
+    if not moved(layer.fed(X, 1), layer.fed(X, (1, LONG - 1))).any():
+        raise Found("other_behind_a_cache", seen)
     raise Found("", f"{seen}: it looks at the right tokens, and what it makes of them differs")
-
-
-def _in_two(layer, X):
-    """The rows of X, the first token read alone and all others in one piece."""
-    label = f"pieces of 1 and {len(X) - 1}"
-    first, cache = layer.stepped(label, X[:1], layer.made(label, len(X), (), None))
-    return np.concatenate([first, layer.stepped(label, X[1:], cache)[0]])
 
 
 def _listed(row):
@@ -410,24 +425,32 @@ def _ask_batch(layer):
         wrong = moved(alone, layer.fed(X, n))
         if wrong.any():
             b, t = np.argwhere(wrong)[0]
-            label = "one piece" if n == T else f"pieces of {n}"
+            label = "one piece" if n == T else said(n)
             raise Found("", f"{label}, a batch of 2: the row of token {t} of sequence {b} differs")
 
 
-def _ask_padded(layer, X, pieces):
+def _ask_padded(layer, X, cuts):
     """Padding at the left must change no row of a word."""
     pad = np.array([2, 0, 3])  # unsorted, none equal
     texts = [x[left:] for x, left in zip(X, pad, strict=True)]
     alone = [layer.fed(words, LONG) for words in texts]
-    for n in pieces:
+    for n in cuts:
         rows = layer.fed(X, n, pad=pad)
         for b, left in enumerate(pad):
             wrong = moved(alone[b], rows[b, left:])
             if wrong.any():
                 now = looked_at(layer, X, n, rows, pad=pad)[b, left:]
                 right = looked_at(layer, texts[b], LONG, alone[b])
-                label = "one piece, padded" if n >= X.shape[-2] else f"pieces of {n}, padded"
+                if len(right) < T and _let_go(now[:, :left], now[:, left:], right):
+                    _ask_padded(layer, layer.drawn(98, 3, tokens=LONG), LONG_PIECES[1:2])
+                label = "one piece, padded" if n == X.shape[-2] else f"{said(n)}, padded"
                 _name_of_padding(now[:, :left], now[:, left:], right, wrong, label)
+
+
+def _let_go(padding, words, right):
+    """Whether words that saw themselves are out of sight later: a longer text tells why."""
+    missing = right & ~words
+    return not padding.any() and missing.any() and not missing.diagonal().any()
 
 
 def _name_of_padding(padding, words, right, wrong, label):
@@ -441,6 +464,9 @@ def _name_of_padding(padding, words, right, wrong, label):
         windowed = width_of(right) not in (None, len(right))
         other = windowed and width_of(words) is not None
         name = "window_counts_padding" if other else "words_hidden"
+        first = int(np.argmin(right[-1]))  # that every word looks at; 0 where there is a window
+        if first and np.array_equal(words[:, first:], right[:, first:]):
+            name = "kept_counts_padding"
         raise Found(name, f"{label}: word {t} {looks}")
     t = int(np.argmax(wrong))
     raise Found("places_count_padding", f"{label}: word {t} looks at the right words, and differs")

@@ -1,6 +1,7 @@
 """Wrong forms of the functions of chapter 14."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -121,6 +122,39 @@ def _window_of_places(cache, T):
     places, keys = cache.positions(T)[..., None], np.arange(cache.length + T)
     near = places - keys < WINDOW
     return cache.mask(T) & (near if cache.pad is None else near[..., None, :, :])
+
+
+def _first_columns(cache, T):
+    """A window, and the first two columns, which padding may stand in."""
+    return cache.mask(T) & (_window(cache, T) | (np.arange(cache.length + T) < 2))
+
+
+def _ring():
+    """Rows that a ring would have lost are hidden; a piece as long as it is written from row 0."""
+
+    def empty(params, room, *, batch, pad):
+        cache = KVCache.empty(params, room, batch=batch, pad=pad)
+        return SimpleNamespace(cache=cache, held=WINDOW * [-1])
+
+    def keep(ring, K, V):
+        start, held = ring.cache.length, [*ring.held]
+        tokens = range(start, start + K.shape[-2])
+        for t in tokens:
+            held[t % WINDOW] = t
+        held = [*tokens][-WINDOW:] if len(tokens) >= WINDOW else held
+        return SimpleNamespace(cache=ring.cache.append(K, V), held=held)
+
+    def mask(ring, T):
+        keys = np.arange(ring.cache.length + T)
+        return _window(ring.cache, T) & (np.isin(keys, ring.held) | (keys >= ring.cache.length))
+
+    return {
+        "empty": empty,
+        "keep": keep,
+        "mask": mask,
+        "places": lambda ring, T: ring.cache.positions(T),
+        "kept": lambda ring: _filled(ring.cache),
+    }
 
 
 def _dropout():
@@ -257,6 +291,12 @@ _CACHED = (
         mask=_counted_from_the_buffer,
     ),
     _wrong(
+        "ring_rows",
+        "a piece as long as the window is kept in other rows than its tokens one at a time",
+        "Token t stands in row t % w, however many come at once.",
+        **_ring(),
+    ),
+    _wrong(
         "window_counts_padding",
         "the window counts padding: it has another width in padded sequences",
         "Count queries and keys alike, both with the padding or both without.",
@@ -308,9 +348,18 @@ _CACHED = (
         places=lambda cache, T: np.arange(T),
     ),
     _wrong(
-        "places_shifted",
-        "the places of new tokens do not go on where those of the kept ones end",
-        "The first new token stands at the place behind the last kept one, counted from 0.",
+        "places_stop",
+        "the places stop where rows are dropped: they are counted from what is left",
+        "Keep the number of all tokens read beside the rows, and count on from it.",
+        places=lambda cache, T: np.minimum(cache.length, WINDOW) + np.arange(T),
+        mask=_window,
+    ),
+    _wrong(
+        "other_behind_a_cache",
+        "behind a cache new tokens get other places than in one piece, or another scale, cap or "
+        "sink",
+        "Place the first new token behind the last kept one, counted from 0; leave the rest as it "
+        "is in one piece.",
         places=lambda cache, T: cache.positions(T) + (cache.length > 0),
     ),
     _wrong(
@@ -324,6 +373,12 @@ _CACHED = (
         "words are hidden in padded sequences",
         "Hide the first pad keys of each sequence, by its own number, and no others.",
         mask=_most_padding,
+    ),
+    _wrong(
+        "kept_counts_padding",
+        "the first rows, which are kept for ever, are those of padding",
+        "Count the rows that stay from the first word of each sequence: pad, pad + 1, …",
+        mask=_first_columns,
     ),
     _wrong(
         "places_count_padding",

@@ -85,12 +85,12 @@ def require_shape(name, array, pattern, **sizes):
 
 
 def require_length(name, value):
-    """Require a whole number of at least 1.
+    """Require a whole number of at least 1, with which NumPy can count.
 
     Raises
     ------
     TypeError : not a whole number
-    ValueError : below 1
+    ValueError : below 1, or of more than 62 bits
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(
@@ -99,6 +99,11 @@ def require_length(name, value):
         )
     if value < 1:
         raise ValueError(f"{name}={value}; expected at least 1. Give a positive length.")
+    if value >= 2**62:
+        raise ValueError(
+            f"{name}={value}; expected less than 2**62, since NumPy counts with 64 bits and sums "
+            f"need room. Give the length of the text where nothing is to be left out."
+        )
 
 
 def require_divisible(width_name, width, parts_name, parts):

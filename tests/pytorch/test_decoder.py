@@ -46,14 +46,14 @@ from tutorial_lib.pytorch import (
     decoder_from_params,
     params_from_decoder,
 )
-from tutorial_lib.pytorch.decoder import fused_groups
+from tutorial_lib.pytorch.decoder import fused_groups, sunk_groups
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.positions import rotate
 
 HELD = [name for name, layer in LAYERS.items() if type(layer) is Grouped]
 HELD = [name for name in HELD if LAYERS[name].slopes is None]
 X_T = torch.from_numpy(X)
-NO_SINK = -1e4  # a number that takes no weight, in place of none
+NO_SINK = -np.inf
 SINK = np.array([0.5, -1.0, 2.0, 0.0])
 WINDOWS = 1, 3, 5, T + 9  # one alone; shorter than a piece; longer; longer than the text
 SINKS = {"no sink": None, "sinks": SINK}
@@ -155,6 +155,62 @@ def test_a_window_of_all_keys_and_sinks_that_take_nothing_are_the_layer():
     name = "2 key heads, halves turned"
     layer = replace(sighted(name, T, "no sink"), sink=np.full(H, NO_SINK))
     assert_equal(made(layer)(X_T).numpy(), expected(name, "no padding"))
+
+
+def test_a_row_of_padding_is_zero_where_no_head_has_a_sink():
+    layer = replace(sighted("2 key heads, halves turned", 3, "no sink"), sink=np.full(H, NO_SINK))
+    Y = made(layer)(X_T, pad=torch.tensor(PADS["padded"]))
+    for b, left in enumerate(PADS["padded"]):
+        assert not Y[b, :left].any()
+        assert Y[b, left:].isfinite().all()
+        assert (Y[b, left:] != 0).any()
+
+
+@pytest.mark.parametrize(("given", "single"), [(1e39, False), (1e5, True)])
+def test_a_sink_too_large_for_its_precision_takes_everything(given, single):
+    module = DecoderAttention(D_MODEL, H, sight=Sight(sink=np.full(H, given)))
+    module = (module.half() if single else module).requires_grad_(False)
+    assert module.sink.isposinf().all()
+    assert not module(torch.ones(3, D_MODEL, dtype=module.sink.dtype)).any()
+
+
+def test_a_sink_may_stay_in_single_precision_beside_halves():
+    module = DecoderAttention(D_MODEL, H, sight=Sight(sink=SINK)).requires_grad_(False)
+    X = torch.ones(3, D_MODEL, dtype=torch.bfloat16)
+    Y = module.bfloat16()(X)
+    module.sink.data = module.sink.data.float()
+    torch.testing.assert_close(module(X), Y)
+
+
+def half_error(attend, autocast):
+    """The largest error in bfloat16, of 300 tokens with 4 heads of 64."""
+    torch.manual_seed(0)
+    Q, K, V = (2 * torch.randn(3, 4, 300, 64)).bfloat16()
+    right = F.scaled_dot_product_attention(*(A.double() for A in (Q, K, V)), is_causal=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        return float((attend(Q, K, V) - right).abs().max())
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_sink_costs_no_precision_of_halves(autocast):
+    mask, none = torch.ones(300, 300, dtype=torch.bool).tril(), torch.full((4,), NO_SINK)
+
+    def sunk(Q, K, V):
+        return sunk_groups(Q, K, V, none, mask=mask)
+
+    fused = half_error(partial(fused_groups, is_causal=True), autocast)
+    assert half_error(sunk, autocast) < 2 * fused < 0.05
+
+
+def test_a_sink_is_a_key_of_zeros_under_a_mask_of_floats():
+    torch.manual_seed(0)
+    Q, K, V = torch.randn(3, 1, H, 9, D_K, dtype=torch.float64)
+    seen, sink = torch.ones(9, 9, dtype=torch.bool).tril(), torch.from_numpy(SINK)
+    scores = torch.zeros(1, H, 9, 9, dtype=torch.float64).masked_fill(~seen, -torch.inf)
+    scores = torch.cat((scores, sink[:, None, None].expand(1, H, 9, 1)), dim=-1)
+    K_0, V_0 = (F.pad(A, (0, 0, 0, 1)) for A in (K, V))
+    fused = F.scaled_dot_product_attention(Q, K_0, V_0, attn_mask=scores)
+    torch.testing.assert_close(sunk_groups(Q, K, V, sink, mask=seen), fused)
 
 
 def test_blocks_of_a_long_text_are_one_mask():

@@ -405,7 +405,9 @@ def test_rotation_takes_places_of_the_widths_that_hold_them():
             r"sink has shape \(2, 3\), 2 axes; expected \(H\)",
         ),
         ({"sink": np.zeros(6, int)}, TypeError, "sink is an array of int64; expected floats"),
-        ({"sink": np.array([0, np.inf])}, ValueError, r"sink is inf at position \(1,\)"),
+        ({"sink": np.array([0, np.inf])}, ValueError, "sink is inf for head 1; expected a finite"),
+        ({"sink": np.array([np.nan, 0])}, ValueError, "sink is nan for head 0"),
+        ({"window": 10**30}, ValueError, r"expected less than 2\*\*62"),
     ],
 )
 def test_sight_refuses_what_no_query_can_have(change, error, words):

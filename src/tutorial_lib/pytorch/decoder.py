@@ -106,13 +106,13 @@ class Sight:
     ----------
     window : number of keys that a query looks at, itself included; None: all
     sink : (H,) array of floats, where the learned sinks of the heads begin, such as `np.zeros(H)`;
-        None: no head has one
+        -inf: the head has none; None: no head has one
 
     Raises
     ------
     TypeError : a window that is no whole number, a sink that is no array of floats
     ShapeError : a sink of more axes than one
-    ValueError : a window below 1, NaN or infinity in sink
+    ValueError : a window below 1, NaN or +inf in sink
 
     Source: Beltagy et al. (2020), section 3.1; OpenAI (2025), for learned sinks.
     """
@@ -139,8 +139,8 @@ class DecoderAttention(nn.Module):
     What it costs: a whole sequence without window, sink or padding, and a word without sink or
     padding, run in PyTorch's fused call without a mask. A window goes block by block: the keys that
     no query of a block sees are skipped, and the others masked, in the same call. A sink takes
-    explicit steps, block by block: the fused call has no place for one more term in its sum, and
-    does not return the sum.
+    explicit steps, block by block: the fused call knows it only as one more key, of zeros, with its
+    score in a mask of floats for each head, (H, T, S + 1), which flash kernels do not take.
 
     Parameters
     ----------
@@ -507,13 +507,14 @@ def sunk_groups(Q, K, V, sink, *, mask):
     """Let each group of heads attend to one head of keys and values, or to nobody.
 
     Introduced in chapter 17. What `tutorial_lib.variants.attention_with_sink` is in NumPy, for
-    groups. Divides by the root of d_k itself.
+    groups. Divides by the root of d_k itself. Scores and weights are float32 where Q is of half
+    precision, under autocast too, as in the fused call; for them the keys are copied.
 
     Parameters
     ----------
     Q : (..., H, T, d_k)
     K, V : (..., G, S, d_k), (..., G, S, d_v)
-    sink : (H,), one more score in each row's sum
+    sink : (H,), one more score in each row's sum, of any precision; -inf: none
     mask : booleans, (T, S) or (..., 1, T, S), True = may look
 
     Returns
@@ -525,13 +526,17 @@ def sunk_groups(Q, K, V, sink, *, mask):
     torch.Size([6, 5, 4])
     """
     T, (G, S) = Q.shape[-2], K.shape[-3:-1]
-    rows = (Q / math.sqrt(Q.shape[-1])).unflatten(-3, (G, -1)).flatten(-3, -2)
-    scores = (rows @ K.transpose(-2, -1)).unflatten(-2, (-1, T)).flatten(-4, -3)  # (..., H, T, S)
-    scores = scores.masked_fill(~mask, -math.inf)
-    column = sink[:, None, None].expand(*scores.shape[:-1], 1)
-    weights = torch.cat((scores, column), dim=-1).softmax(dim=-1)[..., :S]
-    rows = weights.unflatten(-3, (G, -1)).flatten(-3, -2)  # (..., G, H/G*T, S)
-    return (rows @ V).unflatten(-2, (-1, T)).flatten(-4, -3)
+    wide = torch.promote_types(Q.dtype, torch.float32)
+    least = torch.finfo(wide).min  # a row that sees nobody sums to this sink's part, and not to 0
+    with torch.autocast(Q.device.type, enabled=False):
+        rows = (Q.to(wide) / math.sqrt(Q.shape[-1])).unflatten(-3, (G, -1)).flatten(-3, -2)
+        scores = rows @ K.to(wide).transpose(-2, -1)
+        scores = scores.unflatten(-2, (-1, T)).flatten(-4, -3)  # (..., H, T, S)
+        scores = scores.masked_fill(~mask, -math.inf)
+        column = sink.to(wide).clamp(least, -least)[:, None, None].expand(*scores.shape[:-1], 1)
+        weights = torch.cat((scores, column), dim=-1).softmax(dim=-1)[..., :S]
+        rows = weights.unflatten(-3, (G, -1)).flatten(-3, -2)  # (..., G, H/G*T, S)
+        return (rows.to(V.dtype) @ V).unflatten(-2, (-1, T)).flatten(-4, -3)
 
 
 def ages(S, device):

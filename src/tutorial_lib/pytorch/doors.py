@@ -15,6 +15,7 @@ from tutorial_lib.errors import (
 from tutorial_lib.onepass import require_bool
 from tutorial_lib.projection import Params
 from tutorial_lib.variants.cache import require_pad, require_room_for, require_unused
+from tutorial_lib.variants.patterns import require_part
 from tutorial_lib.variants.positions import require_pairs, require_places
 
 FLASH_WIDTHS = 16, 32, 64, 128
@@ -408,18 +409,18 @@ def require_sizes(sizes):
 
 
 def require_sink(sink):
-    """Require None, or a finite number for each head.
+    """Require None, or for each head a finite number, or -inf for none.
 
     Raises
     ------
     TypeError : no array of floats
     ShapeError : another number of axes than one, or an empty one
-    ValueError : NaN or infinity
+    ValueError : NaN or +inf
     """
     if sink is not None:
         require_shape("sink", sink, "H")
         require_floats("sink", sink)
-        require_finite("sink", sink)
+        require_part(sink)
 
 
 def require_sight(sight, n_heads, kind):

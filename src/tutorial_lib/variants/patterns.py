@@ -10,6 +10,7 @@ from tutorial_lib.attention import (
 )
 from tutorial_lib.errors import (
     ShapeError,
+    require_finite,
     require_length,
     require_mask,
     require_operand,
@@ -226,7 +227,7 @@ def gate_heads(heads, X, W_G):
     ------
     TypeError : no arrays of numbers
     ShapeError : a gate of another width or number of heads, X of other tokens than heads
-    ValueError : NaN or infinity
+    ValueError : NaN or infinity, or products of X and W_G that overflow
 
     Source: Qiu et al. (2025).
 
@@ -437,6 +438,17 @@ def require_sink(scores, sink, mask):
     """
     require_shape("scores", scores, "... H T S")
     require_shape("sink", sink, "H", H=scores.shape[-3])
+    require_part(sink)
+    require_rows_seen(scores, mask)
+
+
+def require_part(sink):
+    """Require for each head the score of its sink, or -inf for none.
+
+    Raises
+    ------
+    ValueError : NaN or +inf
+    """
     wrong = np.isnan(sink) | (sink == np.inf)
     if wrong.any():
         h = int(np.argmax(wrong))
@@ -444,7 +456,6 @@ def require_sink(scores, sink, mask):
             f"sink is {sink[h]} for head {h}; expected a finite number, or -inf for a head without "
             f"a sink. Look at the step that made it."
         )
-    require_rows_seen(scores, mask)
 
 
 def require_gate(heads, X, W_G):
@@ -454,7 +465,7 @@ def require_gate(heads, X, W_G):
     ------
     TypeError : no arrays of numbers
     ShapeError : a gate of another width or number of heads, X of other tokens than heads
-    ValueError : NaN or infinity
+    ValueError : NaN or infinity, or products of X and W_G that overflow
     """
     require_shape("heads", heads, "... H T d_v")
     *batch, H, T, d_v = heads.shape
@@ -467,6 +478,10 @@ def require_gate(heads, X, W_G):
     require_shape("W_G", W_G, "H d_model d_v", H=H, d_model=X.shape[-1], d_v=d_v)
     for name, array in {"heads": heads, "X": X, "W_G": W_G}.items():
         require_operand(name, array)
+    with np.errstate(over="ignore", invalid="ignore"):
+        most = np.abs(X).max() * np.abs(W_G).max() * X.shape[-1]
+        if not np.isfinite(most):  # no smaller ones can overflow
+            require_finite("X @ W_G", X[..., None, :, :] @ W_G)
 
 
 def require_choice(scores, k, mask):

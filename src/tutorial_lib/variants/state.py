@@ -10,7 +10,7 @@ from tutorial_lib.errors import (
     require_shape,
 )
 
-_SLACK = 1e-5  # a key of length 1 in single precision is longer by rounding
+_SLACK = 1e-5  # a share of 1, or a key of length 1, is more by rounding in single precision
 
 
 def linear_attention(Q, K, V):
@@ -194,7 +194,7 @@ def require_decay(decay, k):
     ValueError : NaN, below 0 or above 1
     """
     _require_gate("decay", decay, (*k.shape, 1))
-    outside = np.extract(~((np.asarray(decay) >= 0) & (np.asarray(decay) <= 1)), decay)
+    outside = np.extract(~((np.asarray(decay) >= 0) & (np.asarray(decay) <= 1 + _SLACK)), decay)
     if len(outside):
         raise ValueError(
             f"decay is {outside[0]}; expected 0 to 1, the share of the state that stays: above 1 "

@@ -402,6 +402,26 @@ BAD = {
         ValueError,
         "sink is inf for head 2; expected",
     ),
+    "gates that overflow": (
+        lambda: gate_heads(HEADS, 1e308 * np.ones((5, 12)), 1e308 * np.ones((3, 12, 7))),
+        ValueError,
+        "X @ W_G is inf at position (0, 0, 0)",
+    ),
+    "gates that overflow both ways": (
+        lambda: gate_heads(HEADS, 1e308 * np.ones((5, 12)), 1e3 * np.sign(GATE)),
+        ValueError,
+        "X @ W_G is ",
+    ),
+    "a window beyond all numbers": (
+        lambda: window_mask(2, 3, 10**30),
+        ValueError,
+        "expected less than 2**62",
+    ),
+    "a stride beyond all numbers": (
+        lambda: strided_mask(3, 10**30),
+        ValueError,
+        "expected less than 2**62",
+    ),
     "a gate of another width": (
         lambda: gate_heads(HEADS, X5, GATE[..., :1]),
         ShapeError,

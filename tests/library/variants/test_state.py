@@ -61,6 +61,11 @@ def test_orthonormal_keys_make_the_delta_rule_linear_attention(normal, assert_cl
     assert np.abs(written(K, V, beta=0.5) - np.swapaxes(K, -1, -2) @ V).max() > 0.1
 
 
+def test_a_decay_of_1_that_was_rounded_is_one():
+    rounded = np.nextafter(np.float32(1), np.float32(2))
+    assert np.isfinite(delta_step(STATE, UNIT, VALUE, decay=rounded)).all()
+
+
 @pytest.mark.parametrize("decay", [1.0, 1, np.ones((H, 1, 1)), np.ones((H, D_K, 1))])
 def test_a_decay_of_1_forgets_nothing(normal, decay):
     K, V = orthonormal(normal), normal(9, H, D_K, D_V)

@@ -165,7 +165,7 @@ def test_question_stands_until_the_first_touch_and_the_slider_answers_it(drawing
     assert said(drawing) == ""
     layers, found = 1, []
     drawing.get_by_label("layers").focus()
-    while "also by token 0" not in said(drawing):
+    while "for the first time by token 0" not in said(drawing):
         drawing.page.keyboard.press("ArrowRight")
         layers += 1
         agrees(drawing, **FIRST | {"layers": layers})
@@ -434,6 +434,20 @@ def test_labels_and_cells_are_large_enough_on_a_narrow_screen(show):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("width", [320, 1280])
+def test_cells_are_squares_and_the_name_of_a_key_stands_over_its_column(show, width):
+    drawing = show(mask_drawing().html, width=width).locator("tl-drawing")
+    boxes = """(drawing) => [...drawing.querySelector(".tl-mask").rows].map((row) =>
+      [...row.cells].slice(1).map((cell) => {
+        const { x, width, height } = cell.getBoundingClientRect();
+        return [x, width, height];
+      }))"""
+    head, *body = np.array(drawing.evaluate(boxes)).reshape(T + 1, T, 3)
+    for row in body:
+        np.testing.assert_allclose(row[:, 1], row[:, 2], atol=1)
+        np.testing.assert_allclose(row[:, :2], head[:, :2], atol=0.5)
+
+
 def test_answers_at_once_also_where_every_pair_is_painted(drawing, browser):
     page = drawing.page
     with recorded(browser) as events:

@@ -170,7 +170,8 @@ class Drawing extends Pairs {
   // How far the last row reaches.
   moved() {
     const last = this.came.at(-1);
-    const first = last[0] ? "also by token 0" : "not by token 0";
+    const now = last[0] == this.depth && last[0] > 1 ? "for the first time" : "also";
+    const first = last[0] ? `${now} by token 0` : "not by token 0";
     const row = last.length - 1;
     const words = `row ${row} is moved by ${counted([last])} of ${last.length} tokens`;
     return `After ${many(this.depth, "layer")} ${words}, ${first}.`;

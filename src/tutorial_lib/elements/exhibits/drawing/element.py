@@ -46,7 +46,7 @@ _LEGEND = (
     "A full cell is a pair that may be looked at. Press it, or draw across many, to change it; "
     "with a finger begin sideways. Arrow keys move, the space bar switches. A digit is the layer "
     "after which the key's token moves the query's row; a row keeps its own token, as a residual "
-    "does. Choose a pair that is not full, and the way there lights up."
+    "does. Point at a pair that is not full, or move to it by arrow keys, and its way lights up."
 )
 
 

@@ -43,7 +43,7 @@ STYLE_LIMITS = {
     "map": 8800,
     "playground": 13_200,
     "clock": 6900,
-    "drawing": 7100,
+    "drawing": 7500,
 }
 VOID = {"input", "br", "img"}
 

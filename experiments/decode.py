@@ -46,7 +46,6 @@ from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.latent import LatentParams, absorbed_attention
 
 SEED = 0
-MOST_ERROR = 1e-5  # of a step in float32, as a share of the largest number
 SMALL = Size(1, 64, 256, 4)  # where cached and uncached rows are compared
 PAGE_SCORES = 1024  # more scores of a product, and OpenBLAS copies the keys first
 
@@ -369,20 +368,6 @@ def exact(layer, T, X):
     return concat_heads(scaled_dot_product_attention(new[0], K, V)) @ params.W_O
 
 
-def error_of(found, expected):
-    """Return the largest difference from float64, as a share of the largest number.
-
-    Raises
-    ------
-    ValueError : more than MOST_ERROR
-    """
-    found = np.asarray(found).reshape(expected.shape)
-    error = float(np.abs(found - expected).max() / np.abs(expected).max())
-    if not error <= MOST_ERROR:
-        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: not the same step")
-    return float(f"{error:.1e}")
-
-
 def taking_turns(steps, X, T):
     """Return a call that makes a step behind T cached tokens with the next layer."""
     turn = cycle(steps)
@@ -445,7 +430,7 @@ def cost_of(library, make, layer, T, X):
         "weight_bytes": layer.weight_bytes,
         "cache_mib": measuring.short(T * layer.bytes_a_token / MIB),
         "peak_mib": weigh(call),
-        "error": error_of(call(), exact(layer, T, X)),
+        "error": measuring.error_of(call(), exact(layer, T, X), wrong="not the same step"),
     }
 
 

@@ -31,6 +31,7 @@ GEMM_SIDE = 1024
 GEMM_FLOP = 2 * GEMM_SIDE**3
 SEED = 0  # of the inputs
 MIB = 2**20
+MOST_ERROR = 1e-5  # of a form in float32, as a share of the largest number
 MOST_CHARACTERS = 300  # of a reason
 
 
@@ -192,6 +193,25 @@ def peak_mib(call):
 def torch_peak_mib(call):
     """Return the same for a call of torch on the CPU."""
     return short(timing.peak_mib(call, device="cpu"))
+
+
+def error_of(found, expected, *, wrong):
+    """Return the largest difference from float64, as a share of the largest number.
+
+    Parameters
+    ----------
+    found, expected : arrays or tensors, of equal shapes once the axes of length 1 are gone
+    wrong : what it would be if it were not the same, such as "another window"
+
+    Raises
+    ------
+    ValueError : more than MOST_ERROR
+    """
+    found = np.asarray(found, dtype=float).reshape(expected.shape)
+    error = float(np.abs(found - expected).max() / np.abs(expected).max())
+    if not error <= MOST_ERROR:
+        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: {wrong}")
+    return float(f"{error:.1e}")
 
 
 def machine():

@@ -22,7 +22,6 @@ ROUNDS = {"book": 101, "gpt2": 31, "long": 15, "token": 301}
 ONE, THREE, EACH = "one product", "three products", "one for each head"
 PARTS = ("projections", "layer")
 ONE_TOKEN = Size(1, 1, 768, 12)  # GPT-2 small writes one more token
-MOST_ERROR = 1e-5  # as a share of the largest number
 
 
 def by_one(X, packed):
@@ -59,16 +58,8 @@ def ways(X, params):
 
 
 def require_same(call, expected):
-    """Compare a call's outputs, side by side, with those in float64.
-
-    Raises
-    ------
-    ValueError : more than MOST_ERROR
-    """
-    found = torch.cat(call(), dim=-1).double()
-    error = float((found - expected).abs().max() / expected.abs().max())
-    if not error <= MOST_ERROR:
-        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: another product")
+    """Compare a call's outputs, side by side, with those in float64; refuse another product."""
+    measuring.error_of(torch.cat(call(), dim=-1), expected.numpy(), wrong="another product")
 
 
 def measure_size(name, size, rounds):

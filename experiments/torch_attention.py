@@ -35,7 +35,6 @@ ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
 OURS, BARE = "ours", "bare SDPA"
 FAST, FLEX = "nn.MultiheadAttention, fast path", "FlexAttention"
 FORWARD, BACKWARD = "forward", "forward + backward"
-MOST_ERROR = 1e-5  # of a layer in float32, as a share of the largest number
 
 
 class Form(NamedTuple):
@@ -180,17 +179,8 @@ def expected_of(X, params, dY):
 
 
 def error_of(call, expected):
-    """Return the largest difference from float64, as a share of the largest number.
-
-    Raises
-    ------
-    ValueError : more than MOST_ERROR
-    """
-    found = call().detach().double().numpy()
-    error = float(np.abs(found - expected).max() / np.abs(expected).max())
-    if not error <= MOST_ERROR:
-        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: not the same layer")
-    return error
+    """Return the error of a call; refuse one that is not the same layer."""
+    return measuring.error_of(call().detach(), expected, wrong="not the same layer")
 
 
 def measure_way(calls, expected, rounds, title):

@@ -23,7 +23,6 @@ from tutorial_lib.variants.patterns import window_mask, windowed_attention
 
 SEED = 0
 NUMPY_BLOCK = signature(windowed_attention).parameters["block"].default  # queries
-MOST_ERROR = 1e-5  # of a form in float32, as a share of the largest number
 
 
 class Plan(NamedTuple):
@@ -142,7 +141,7 @@ def rows_of(plan, calls, times_ms, inputs):
             "ms": measuring.summary(times_ms[form]),
             "over_full": measuring.summary(over),
             "peak_mib": weigh(call),
-            "error": error_of(call(), expected[window]),
+            "error": measuring.error_of(call(), expected[window], wrong="another window"),
         }
         if form.endswith("skipped"):
             block = NUMPY_BLOCK if library == "NumPy" else plan.block
@@ -165,20 +164,6 @@ def times_share(over, T, window, block, library):
     }
     times = {of: measuring.short(over / share) for of, share in held.items()}
     return {"computed": multiplied, "times_share": times}
-
-
-def error_of(found, expected):
-    """Return the largest difference from float64, as a share of the largest number.
-
-    Raises
-    ------
-    ValueError : more than MOST_ERROR
-    """
-    found = np.asarray(found).reshape(expected.shape)
-    error = float(np.abs(found - expected).max() / np.abs(expected).max())
-    if not error <= MOST_ERROR:
-        raise ValueError(f"error {error:.1e}; expected at most {MOST_ERROR}: another window")
-    return float(f"{error:.1e}")
 
 
 def measure(plan, T):

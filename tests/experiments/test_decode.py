@@ -1,6 +1,7 @@
 """The benchmark of one more token: every form is one step, and none copies the cache."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tutorial_lib.variants.grouped import grouped_attention
 from tutorial_lib.variants.latent import LatentParams
 
 TINY = benchmark.QUICK
+error_of = partial(measuring.error_of, wrong="not the same step")
 FORMS = [
     (library, form, kind, make)
     for library, form, kind, make in benchmark.forms([*TINY.kv_heads, "MLA"])
@@ -68,7 +70,7 @@ def test_every_form_is_the_step_of_its_layer(library, form, kind, make, sequence
         found = [np.asarray(step(token, T)) for _ in range(2)]  # again on the same cache
     np.testing.assert_array_equal(*found)
     assert found[0].dtype == np.float32
-    assert benchmark.error_of(found[0], benchmark.exact(layer, T, X)) < 2e-6
+    assert error_of(found[0], benchmark.exact(layer, T, X)) < 2e-6
 
 
 @pytest.mark.parametrize("S", [1, 255, 256, 257, 700])
@@ -85,7 +87,7 @@ def test_pages_change_no_number(S, G):
 def test_another_step_is_refused(wrong):
     right = np.ones((1, 24))
     with pytest.raises(ValueError, match="not the same step"):
-        benchmark.error_of(right + wrong, right)
+        error_of(right + wrong, right)
 
 
 def test_a_step_that_forgets_the_newest_token_is_refused(layers):
@@ -97,7 +99,7 @@ def test_a_step_that_forgets_the_newest_token_is_refused(layers):
 
     step = benchmark.in_torch(forgetful, layer)
     with torch.inference_mode(), pytest.raises(ValueError, match="not the same step"):
-        benchmark.error_of(step(torch.from_numpy(X), 5), benchmark.exact(layer, 5, X))
+        error_of(step(torch.from_numpy(X), 5), benchmark.exact(layer, 5, X))
 
 
 # No step copies the cache.

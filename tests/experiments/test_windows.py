@@ -32,13 +32,14 @@ def test_every_form_is_one_attention():
         calls = windows.calls_of(TINY, *inputs)
         for form, call in calls.items():
             expected = windows.exact(*inputs, windows.window_of(form) or T)
-            assert windows.error_of(call(), expected) < 2e-6, form
+            assert measuring.error_of(call(), expected, wrong=form) < 2e-6, form
 
 
 def test_another_window_is_refused():
     inputs = np.random.default_rng(2).standard_normal((3, 2, 50, 4), dtype=np.float32)
+    right, other = windows.exact(*inputs, 7), windows.exact(*inputs, 8)
     with pytest.raises(ValueError, match="another window"):
-        windows.error_of(windows.exact(*inputs, 8), windows.exact(*inputs, 7))
+        measuring.error_of(other, right, wrong="another window")
 
 
 @pytest.mark.parametrize(("T", "window", "block"), [(50, 7, 16), (64, 20, 64), (9, 9, 4)])

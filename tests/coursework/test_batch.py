@@ -89,6 +89,7 @@ def test_a_grader_that_is_killed_leaves_no_sandbox_behind(folder, out, tmp_path,
     wait_until(lambda: str(own) not in processes())
 
 
+@pytest.mark.long
 def test_two_shards_merged_are_the_whole(folder, out, tmp_path, capsys, seed):
     hand_in(folder, "anna (1)", right=False)
     os.utime(folder / "anna (1).ipynb", (2_000_000_000, 2_000_000_000))
@@ -124,6 +125,7 @@ def test_corrections_of_a_shard_are_never_lost_by_grading_into_what_was_merged(
     assert grades(out)["ben"] == 2
 
 
+@pytest.mark.long
 def test_results_of_another_seed_are_left_alone(folder, out, tmp_path, capsys, seed):
     assert main(["grade", NAME, str(folder), *seed(1), "--out", str(out)]) == 0
     before = (out / "grades.csv").read_bytes()
@@ -136,6 +138,7 @@ def test_results_of_another_seed_are_left_alone(folder, out, tmp_path, capsys, s
         shards.merge([out, other], tmp_path / "merged")
 
 
+@pytest.mark.long
 def test_another_class_in_the_same_place_replaces_nothing(folder, out, capsys, seed):
     given = ["grade", NAME, str(folder), *seed(1), "--out", str(out)]
     assert main(given) == 0

@@ -47,7 +47,7 @@ DOCUMENTS = documents()
 KINDS = [
     *("book/intro.html", "book/notation.html", "notebooks/04_heads.html"),
     *("notebooks/06_output_projection.html", "notebooks/review_part_1.html"),
-    *("notebooks/12_flash_attention.html", "search.html", "404.html"),
+    *("search.html", "404.html"),
 ]
 PARAMETERS = {
     "page_name": [f"{name}.html" for name in [*DOCUMENTS, "search", "genindex", "404"]],

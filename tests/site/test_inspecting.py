@@ -647,6 +647,7 @@ ALONE = {
     "drawing": lambda: mask_drawing().html,
     "quiz": lambda: quiz("04_heads").html,
 }
+SLOW = "playground", "inspector"
 CHANGES = """(sheet) => {
   const elements = [...document.querySelectorAll(".tl, .tl *")];
   const look = () => elements.map((element) => {
@@ -666,7 +667,13 @@ CHANGES = """(sheet) => {
 }"""
 
 
-@pytest.mark.parametrize("html", ALONE.values(), ids=ALONE)
+@pytest.mark.parametrize(
+    "html",
+    [
+        pytest.param(html, id=name, marks=[pytest.mark.long] * (name in SLOW))
+        for name, html in ALONE.items()
+    ],
+)
 def test_style_sheet_of_all_elements_draws_each_as_its_own_does(show, html):
     changes = show(html()).evaluate(CHANGES, style(*KINDS))
     assert changes["elements"] > 20

@@ -7,7 +7,7 @@ from tests.site.browsing import KINDS, long
 CHAPTER = "notebooks/03_attention_weights.html"
 
 
-@pytest.mark.parametrize("name", [KINDS[1], *long(KINDS[3], KINDS[5])])
+@pytest.mark.parametrize("name", [KINDS[1], *long(KINDS[3], "notebooks/12_flash_attention.html")])
 def test_page_opens_from_disk_and_sets_its_formulas(open_page, name):
     page = open_page(name, from_disk=True)
     page.wait_for_timeout(200)

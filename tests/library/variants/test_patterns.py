@@ -1,12 +1,12 @@
 """Fewer pairs, sinks, gates and chosen keys: against loops, in the limit, and at the door."""
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 
 from tests import oracle
+from tests.memory import peak_bytes
 from tutorial_lib import (
     ShapeError,
     attention_scores,
@@ -233,10 +233,7 @@ def test_blocks_of_a_window_equal_the_mask(normal, window, block, assert_close):
 
 def test_blocks_of_a_window_copy_no_key(normal):
     Q, K, V = normal(1, 8, 1, 64), normal(2, 8, 9_000, 64), normal(3, 8, 9_000, 64)
-    tracemalloc.start()
-    windowed_attention(Q, K, V, 9_000)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = peak_bytes(lambda: windowed_attention(Q, K, V, 9_000))
     assert peak < K.nbytes / 2
 
 

@@ -49,7 +49,7 @@ SEEDS, RATES = range(5), (2e-3, 4e-3, 8e-3)
 STREAM, RATE_SEED, VALIDATION, TEST, LONG = 10_000, 100, 2000, 1000, 1001  # seeds
 SEED = [*SEEDS, RATE_SEED, TEST, LONG, VALIDATION, STREAM]
 BATCH, STEPS, TRIED_FOR, WARM_UP = 16, 6144, 3072, 200
-TESTED, D_MODEL, LAYERS = 600, 64, 2
+TESTED, D_MODEL = 600, 64
 OUTER = 2.5  # times the rate, for E, P and U: their entries begin larger
 FORGETS = 4  # the average forgets what lies before a quarter of the steps, or nearly so
 BANDS = (0, 64, 96, 128)  # places of long documents
@@ -71,12 +71,15 @@ class Arm(NamedTuple):
     rank: int | None = None
     sink: bool = False
     feed: int = 0
+    layers: int = 2
 
     @property
     def family(self):
         """The arm whose rates are tried for this one too."""
-        family = Arm("", "", positions=self.positions, sink=self.sink, feed=self.feed)
-        return family._replace(rank=self.rank, key_heads=self.key_heads if self.rank else 4)
+        if self.layers == 1 or self.feed:
+            return self._replace(group="", name="")
+        family = Arm("", "", positions=self.positions, sink=self.sink, rank=self.rank)
+        return family._replace(key_heads=self.key_heads if self.rank else 4)
 
     @property
     def shapes(self):
@@ -90,7 +93,7 @@ class Arm(NamedTuple):
         if self.feed:
             layer += [(D_MODEL, self.feed), (self.feed, D_MODEL)]
         places = [(LENGTH, D_MODEL)] * (self.positions == "learned")
-        return [(len(WORDS), D_MODEL), *places, *layer * LAYERS, (D_MODEL, len(WORDS))]
+        return [(len(WORDS), D_MODEL), *places, *layer * self.layers, (D_MODEL, len(WORDS))]
 
 
 EXAMPLE = Arm("heads", "4 heads, 4 key heads")
@@ -190,8 +193,8 @@ def forward(arrays, ids, arm, attend=attended):
     if arm.positions == "learned":
         P, *arrays = arrays
         X = X + P[: ids.shape[1]]
-    size = len(arrays) // LAYERS
-    for layer in range(LAYERS):
+    size = len(arrays) // arm.layers
+    for layer in range(arm.layers):
         matrices = arrays[layer * size : (layer + 1) * size]
         *matrices, W_O = matrices[:-2] if arm.feed else matrices
         X = X + attend(normed(X, arm), matrices, arm) @ W_O
@@ -439,7 +442,7 @@ def settings():
     """Return what all arms share."""
     return {
         "d_model": D_MODEL,
-        "layers": LAYERS,
+        "layers": EXAMPLE.layers,
         "vocabulary": len(WORDS),
         "length": LENGTH,
         "batch": BATCH,

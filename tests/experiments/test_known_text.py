@@ -63,8 +63,8 @@ def by_loops(arrays, ids, arm):
     if arm.positions == "learned":
         P, *arrays = arrays
         X = X + P[: len(ids)]
-    size = len(arrays) // known_text.LAYERS
-    for layer in range(known_text.LAYERS):
+    size = len(arrays) // arm.layers
+    for layer in range(arm.layers):
         matrices = arrays[layer * size : (layer + 1) * size]
         feed = [matrices.pop(-2), matrices.pop(-1)] if arm.feed else None
         *matrices, W_O = matrices

@@ -11,6 +11,7 @@ import numpy as np
 from tutorial_lib.attention import causal_mask, softmax
 from tutorial_lib.embedding import embed
 from tutorial_lib.gradients import linear_backward, multi_head_attention_backward
+from tutorial_lib.models.doors import require_kind, require_list, require_model
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params, init_params
 
@@ -29,12 +30,19 @@ class TinyModel:
     E, P : (vocabulary, d_model), (length, d_model)
     layers : tuple of Params
     U : (d_model, vocabulary)
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : arrays that do not fit together, or NaN: a damaged file
     """
 
     E: np.ndarray
     P: np.ndarray
     layers: tuple
     U: np.ndarray
+
+    def __post_init__(self):
+        require_model(self)
 
     @property
     def arrays(self):
@@ -45,6 +53,7 @@ class TinyModel:
     @classmethod
     def of(cls, arrays):
         """Make a model of such a list."""
+        require_list(arrays, 4, "TinyModel")
         E, P, *matrices, U = arrays
         fours = [matrices[i : i + 4] for i in range(0, len(matrices), 4)]
         return cls(E, P, tuple(Params(*four) for four in fours), U)
@@ -71,6 +80,7 @@ def draw_sequences(rng, n, *, periods=PERIODS):
 
 def run(model, ids):
     """Go forward: scores of the next token, (..., T, vocabulary), and the trace of each layer."""
+    require_kind(model, TinyModel)
     X, records = embed(ids, model.E, model.P), []
     for params in model.layers:
         records.append(trace(X, params, mask=causal_mask(ids.shape[-1])))

@@ -3,26 +3,72 @@
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.embedding import embed
+from tutorial_lib.embedding import embed, require_positions
+from tutorial_lib.errors import (
+    ShapeError,
+    require_array,
+    require_finite,
+    require_ids,
+    require_operand,
+    require_shape,
+)
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.models.copying import run
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.doors import require_head, require_kind
 from tutorial_lib.multihead import trace
 
 
 def score_head(weights, truth):
-    """Return the mean weight of each head on the place that decides, (H,).
+    """Return the mean weight of each head on the place that decides.
 
-    Built in chapter 20. weights : (n, H, T, T), truth : (n, T), a place or -1 for none.
+    Built in chapter 20.
+
+    Parameters
+    ----------
+    weights : (n, H, T, T)
+    truth : (n, T) whole numbers, for each query the key place that decides, -1 for none
+
+    Returns
+    -------
+    shares : (H,), a mean over the places that ask
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, or a truth that is not of whole numbers
+    ShapeError : shapes that do not fit
+    ValueError : a truth outside the text or behind its query, no place that asks, NaN in weights
+
+    >>> weights = np.full((2, 3, 5, 5), 0.2)
+    >>> score_head(weights, np.array([[-1, 0, -1, -1, 3], [-1] * 5])).tolist()
+    [0.2, 0.2, 0.2]
     """
+    require_weights(weights, truth)
     n, t = np.nonzero(truth >= 0)
     return weights[n, :, t, truth[n, t]].mean(axis=0)
 
 
 def best_offset(truth):
-    """Return how far back the deciding word stands most often.
+    """Return how far back the deciding word stands most often; of a tie the smaller.
 
-    Built in chapter 20. truth : (n, T), a place or -1 for none.
+    Built in chapter 20. Choose it on one set of documents, and report `fixed_offset_score` on
+    another.
+
+    Parameters
+    ----------
+    truth : (n, T) whole numbers, for each query the key place that decides, -1 for none
+
+    Returns
+    -------
+    offset : 0 for the query's own place, 1 for the place before it
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `score_head`
+
+    >>> int(best_offset(np.array([[-1, 0, 1, -1, 1]])))
+    1
     """
+    require_truth(truth)
     n, t = np.nonzero(truth >= 0)
     return np.bincount(t - truth[n, t]).argmax()
 
@@ -30,34 +76,100 @@ def best_offset(truth):
 def fixed_offset_score(truth, offset):
     """Return how often the deciding word stands that far back: what a fixed look would score.
 
-    Built in chapter 20. truth : (n, T), a place or -1 for none.
+    Built in chapter 20. A head that puts all its weight that many places back has this
+    `score_head`.
+
+    Parameters
+    ----------
+    truth : (n, T) whole numbers, for each query the key place that decides, -1 for none
+    offset : 0 for the query's own place, 1 for the place before it
+
+    Returns
+    -------
+    share : of the places that ask
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `score_head`; an offset that is no whole number from 0 on
+
+    >>> float(fixed_offset_score(np.array([[-1, 0, 1, -1, 1]]), 3))
+    0.3333333333333333
     """
+    require_truth(truth)
+    require_offset(offset)
     n, t = np.nonzero(truth >= 0)
     return (t - truth[n, t] == offset).mean()
 
 
 def paths(model, ids):
-    """Return the parts of the logits, each (..., T, vocabulary): the word itself, then each head.
+    """Return the parts of the logits: what the words themselves say, then what each head adds.
 
     Built in chapter 20. They sum to the logits of `copying.run`.
+
+    Parameters
+    ----------
+    model : TinyModel
+    ids : (..., T)
+
+    Returns
+    -------
+    parts : list of 1 + layers·H arrays, each (..., T, vocabulary); layer 0 before layer 1
+
+    Raises
+    ------
+    TypeError : no TinyModel, whose logits alone are a sum; ids that are no whole numbers
+    ShapeError, ValueError : as `embed`
+
+    Source: Elhage et al. (2021), for the logits as a sum of paths.
+
+    >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+    >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
+    >>> len(paths(model, np.array([2, 0, 1])))
+    7
     """
+    require_kind(model, TinyModel)
     _, records = run(model, ids)
-    parts = [records[0].X @ model.U]
+    parts = [records[0].X @ model.U]  # (..., T, vocabulary)
     for record in records:
-        for head, W in zip(
-            np.moveaxis(record.heads, -3, 0),
-            np.split(record.params.W_O, record.heads.shape[-3]),
-            strict=True,
-        ):
-            parts.append(head @ W @ model.U)
+        H, d_v = record.params.n_heads, record.params.d_v
+        W_O = record.params.W_O.reshape(H, d_v, -1)  # each head's own rows
+        from_heads = record.heads @ W_O @ model.U  # (..., H, T, vocabulary)
+        parts += list(np.moveaxis(from_heads, -3, 0))
     return parts
 
 
 def run_with(model, ids, layer, head, output):
-    """Return the logits when one head gives `output`, broadcastable to (..., T, d_v), instead.
+    """Return the logits when one head gives `output` in place of its own; what follows adapts.
 
-    Built in chapter 20.
+    Built in chapter 20. With the mean of the head's output over other documents the head is
+    ablated by the mean; with zeros it is silenced.
+
+    Parameters
+    ----------
+    model : TinyModel
+    ids : (..., T)
+    layer, head : both counted from 0
+    output : array that broadcasts to (..., T, d_v)
+
+    Returns
+    -------
+    logits : (..., T, vocabulary)
+
+    Raises
+    ------
+    TypeError : no TinyModel, no whole numbers, an output that is no array of numbers
+    ShapeError : an output of another shape; ids as `embed`
+    ValueError : a layer or a head that is not there, NaN in output; ids as `embed`
+
+    >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+    >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
+    >>> run_with(model, np.array([2, 0, 1]), 1, 0, np.zeros(4)).shape
+    (3, 7)
     """
+    require_kind(model, TinyModel)
+    require_text("ids", ids, model)
+    require_head(model, layer, head)
+    require_output(output, (*ids.shape, model.layers[layer].d_v))
     X = embed(ids, model.E, model.P)
     for place, params in enumerate(model.layers):
         heads = trace(X, params, mask=causal_mask(ids.shape[-1])).heads.copy()
@@ -70,7 +182,145 @@ def run_with(model, ids, layer, head, output):
 def patch(model, ids, other, layer, head):
     """Return the logits of `ids` when one head gives what it gives for `other`.
 
-    Built in chapter 20. other : ids of the same shape.
+    Built in chapter 20.
+
+    Parameters
+    ----------
+    model : TinyModel
+    ids, other : (..., T), of one shape
+    layer, head : both counted from 0
+
+    Returns
+    -------
+    logits : (..., T, vocabulary)
+
+    Raises
+    ------
+    TypeError, ValueError : as `run_with`
+    ShapeError : ids and other of different lengths
+
+    Source: Vig et al. (2020), arXiv:2004.12265, for an intervention on one head.
+
+    >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+    >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
+    >>> patch(model, np.array([2, 0, 1]), np.array([3, 0, 1]), 1, 0).shape
+    (3, 7)
     """
+    require_kind(model, TinyModel)
+    require_text("ids", ids, model)
+    require_text("other", other, model)
+    require_same_length(ids, other)
+    require_head(model, layer, head)
     _, records = run(model, other)
     return run_with(model, ids, layer, head, records[layer].heads[..., head, :, :])
+
+
+def require_weights(weights, truth):
+    """Require weights of heads, (n, H, T, T), and a truth for them, (n, T).
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `score_head`
+    """
+    require_shape("weights", weights, "n H T S")
+    n, _, T, _ = weights.shape
+    require_shape("weights", weights, "n H T S", S=T)
+    require_finite("weights", weights)
+    require_truth(truth)
+    require_shape("truth", truth, "n T", n=n, T=T)
+
+
+def require_truth(truth):
+    """Require places that are not behind their query, or -1, and one place that asks at least.
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `score_head`
+    """
+    require_shape("truth", truth, "n T")
+    if truth.dtype.kind != "i":
+        raise TypeError(
+            f"truth is an array of {truth.dtype}; expected places, signed whole numbers, or -1 "
+            f"for none. Convert it first: truth.astype(int)."
+        )
+    wrong = np.argwhere((truth < -1) | (truth > np.arange(truth.shape[1])))
+    if len(wrong):
+        n, t = map(int, wrong[0])
+        raise ValueError(
+            f"truth is {truth[n, t]} at position ({n}, {t}); expected a place from 0 to {t}, which "
+            f"query {t} can see, or -1 for none."
+        )
+    if not (truth >= 0).any():
+        raise ValueError(
+            "no place asks: truth is -1 throughout; expected a place at least once. "
+            "Take more documents, or another task."
+        )
+
+
+def require_offset(offset):
+    """Require a whole number from 0 on.
+
+    Raises
+    ------
+    TypeError : no whole number
+    ValueError : below 0
+    """
+    if isinstance(offset, bool | np.bool_) or not isinstance(offset, int | np.integer):
+        raise TypeError(
+            f"offset is {offset!r}, a {type(offset).__name__}; expected a whole number, such as 1."
+        )
+    if offset < 0:
+        raise ValueError(
+            f"offset={offset}; expected 0 or more, since a query sees nothing that comes after it. "
+            f"Count backwards: 1 is the place before."
+        )
+
+
+def require_text(name, ids, model):
+    """Require ids that the model has words and places for.
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : as `embed`
+    """
+    require_array(name, ids)
+    require_ids(ids, len(model.E))
+    require_positions(model.P, ids.shape[-1], model.E.shape[-1])
+
+
+def require_same_length(ids, other):
+    """Require two texts of one shape, word for word beside each other.
+
+    Raises
+    ------
+    ShapeError : they differ
+    """
+    if ids.shape != other.shape:
+        lengths = f"{ids.shape[-1]} places and other {other.shape[-1]}"
+        shapes = f"shape {ids.shape} and other {other.shape}"
+        raise ShapeError(
+            f"ids has {lengths if ids.shape[:-1] == other.shape[:-1] else shapes}; expected as "
+            f"many. Give sentences with as many words."
+        )
+
+
+def require_output(output, shape):
+    """Require finite numbers that broadcast to the output of a head.
+
+    Raises
+    ------
+    TypeError : no array of numbers
+    ShapeError : does not broadcast to `shape`
+    ValueError : NaN or infinity
+    """
+    require_array("output", output)
+    try:
+        fits = np.broadcast_shapes(output.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"output has shape {output.shape}; expected what broadcasts to {shape}, (..., T, d_v). "
+            f"A mean over documents and places has shape ({shape[-1]},)."
+        )
+    require_operand("output", output)

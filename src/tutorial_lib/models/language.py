@@ -1,17 +1,31 @@
 """Language models of blocks, sentences as ids, weights in 8 bits, and GPT-2's layer as Params."""
 
-import difflib
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.embedding import embed
-from tutorial_lib.models.block import mlp, rms_norm
+from tutorial_lib.errors import (
+    ShapeError,
+    require_divisible,
+    require_length,
+    require_operand,
+    require_shape,
+)
+from tutorial_lib.models.block import mlp, require_feed, rms_norm
 from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.doors import require_kind, require_list, require_model
 from tutorial_lib.models.grammar import ID, LENGTH
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params
+
+KINDS = (
+    "It has nouns such as dogs, verbs such as bark, names such as Anna Kern, adverbs such as "
+    "often, pronouns such as they and themselves, and: the that . ( ) [ ]"
+)
+LONGEST_SHOWN = 20  # letters of a word that is refused
 
 
 @dataclass(frozen=True)
@@ -24,8 +38,12 @@ class BlockModel:
     ----------
     E, P : (vocabulary, d_model), (length, d_model)
     layers : tuple of Params
-    feeds : tuple of pairs W_1, W_2: (d_model, d_feed), (d_feed, d_model)
+    feeds : tuple of pairs W_1, W_2: (d_model, d_feed), (d_feed, d_model), one for each layer
     U : (d_model, vocabulary)
+
+    Raises
+    ------
+    TypeError, ShapeError, ValueError : arrays that do not fit together, or NaN: a damaged file
     """
 
     E: np.ndarray
@@ -33,6 +51,16 @@ class BlockModel:
     layers: tuple
     feeds: tuple
     U: np.ndarray
+
+    def __post_init__(self):
+        require_model(self)
+        if len(self.feeds) != len(self.layers):
+            raise ShapeError(
+                f"{len(self.feeds)} feeds are given for {len(self.layers)} layers; expected a pair "
+                f"W_1, W_2 for each."
+            )
+        for W_1, W_2 in self.feeds:
+            require_feed(self.E, W_1, W_2)
 
     @property
     def arrays(self):
@@ -44,6 +72,7 @@ class BlockModel:
     @classmethod
     def of(cls, arrays):
         """Make a model of such a list."""
+        require_list(arrays, 6, "BlockModel")
         E, P, *matrices, U = arrays
         sixes = [matrices[i : i + 6] for i in range(0, len(matrices), 6)]
         layers = tuple(Params(*six[:4]) for six in sixes)
@@ -54,7 +83,23 @@ def run_blocks(model, ids):
     """Go forward: scores of the next word, (..., T, vocabulary), and the trace of each layer.
 
     Introduced in chapter 19. Each trace is of the normed X.
+
+    Parameters
+    ----------
+    model : BlockModel
+    ids : (..., T), at most as many as P has rows
+
+    Returns
+    -------
+    logits, traces : (..., T, vocabulary), and a list of one Trace for each layer
+
+    Raises
+    ------
+    TypeError : no BlockModel, or ids that are no whole numbers
+    ShapeError : more ids than the model knows places
+    ValueError : an id outside the vocabulary
     """
+    require_kind(model, BlockModel)
     X, records = embed(ids, model.E, model.P), []
     for params, feed in zip(model.layers, model.feeds, strict=True):
         records.append(trace(rms_norm(X), params, mask=causal_mask(ids.shape[-1])))
@@ -64,36 +109,126 @@ def run_blocks(model, ids):
 
 
 def encode(sentence, *, length=LENGTH):
-    """Return the ids of a sentence of the known text behind <bos>, (words + 1,).
+    """Return the ids of a sentence of the known text, <bos> in front.
 
     Introduced in chapter 20.
 
+    Parameters
+    ----------
+    sentence : words of the text with blanks between them; `.` and brackets are words too
+    length : number of places that the model knows, <bos> among them
+
+    Returns
+    -------
+    ids : (words + 1,)
+
     Raises
     ------
-    ValueError : no word; more words than `length` - 1 places behind <bos>; an unknown word
+    TypeError : no string
+    ValueError : no word, `length` words or more, or a word that the text does not have
+
+    >>> encode("the dogs that bark").tolist()
+    [0, 2, 20, 3, 40]
     """
+    require_length("length", length)
+    if not isinstance(sentence, str):
+        raise TypeError(
+            f"sentence is a {type(sentence).__name__}; expected words in one string. "
+            f"Join a list of them: ' '.join(sentence)."
+        )
     words = sentence.split()
-    unknown = [word for word in words if word not in ID]
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], ID, n=3)
-        raise ValueError(f"{unknown[0]!r} is no word of this text; near it are {near}.")
+    if fault := _fault(words, length):
+        raise ValueError(fault)
     return np.array([0, *(ID[word] for word in words)])
+
+
+def _fault(words, length):
+    """Say what is wrong with the words of a sentence; nothing where all is right."""
+    most = length - 1
+    if not words:
+        return (
+            f"The sentence has no word; expected 1 to {most}. Write some, such as: "
+            f"the dogs that bark"
+        )
+    if len(words) > most:
+        return (
+            f"The sentence has {len(words)} words; expected at most {most}, since the model knows "
+            f"{length} places and <bos> takes the first. Leave out {len(words) - most}."
+        )
+    unknown = [word for word in words if not ID.get(word)]  # None, or 0 for <bos>
+    return _unknown(unknown[0]) if unknown else ""
+
+
+def _unknown(word):
+    """Say that the text does not have a word, and what may have been meant."""
+    if word in ID:
+        return f"'{word}' stands in front by itself. Leave it out."
+    parts = re.findall(r"[^\W_]+|[\W_]", word)
+    shown = word if len(word) <= LONGEST_SHOWN else word[:LONGEST_SHOWN] + "…"
+    refused = f"'{shown}' is no word of this text"
+    if all(part in ID for part in parts):
+        return f"{refused}, but its parts are. Put blanks between them: {' '.join(parts)}"
+    if near := _near(shown):
+        return f"{refused}; near it: {', '.join(near)}. Take one of its words."
+    return f"{refused}. {KINDS}"
+
+
+def _near(word):
+    """Return up to three words of the text that a few changed letters make of this one."""
+    changes = {known: _changes(word.lower(), known.lower()) for known in ID if ID[known]}
+    most = min(max(2, len(word) // 2), len(word) - 1)
+    return [known for known in sorted(changes, key=changes.get) if changes[known] <= most][:3]
+
+
+def _changes(a, b):
+    """Count the letters to insert, delete or replace to make b of a."""
+    row = list(range(len(b) + 1))
+    for x in a:
+        last, row = row, [row[0] + 1]
+        for j, y in enumerate(b):
+            row.append(min(row[j] + 1, last[j + 1] + 1, last[j] + (x != y)))
+    return row[-1]
 
 
 def eight_bits(W):
     """Round a matrix to whole numbers from -127 to 127, a step for each row.
 
-    Introduced in chapter 20. codes, steps: W is near codes * steps[..., None].
+    Introduced in chapter 20. A number is off by at most half a step of its row; a row of zeros
+    stays one.
+
+    Parameters
+    ----------
+    W : (..., d)
+
+    Returns
+    -------
+    codes, steps : (..., d) int8 and (...) float64; W is near codes * steps[..., None]
+
+    Raises
+    ------
+    TypeError, ShapeError : no array of numbers, integers other than int64, or an empty axis
+    ValueError : NaN or infinity
+
+    >>> codes, steps = eight_bits(np.array([[127.0, -63.6], [0.0, 0.0]]))
+    >>> codes.tolist(), steps.tolist()
+    ([[127, -64], [0, 0]], [1.0, 0.0])
     """
-    steps = np.abs(W).max(axis=-1) / 127
-    return np.rint(W / steps[..., None]).astype(np.int8), steps
+    require_shape("W", W, "... d")
+    require_operand("W", W)
+    steps = np.abs(W.astype(float)).max(axis=-1) / 127
+    return np.rint(W / np.where(steps, steps, 1)[..., None]).astype(np.int8), steps
 
 
 def in_eight_bits(model):
     """Return the TinyModel whose arrays are rounded by `eight_bits`, in float64.
 
     Introduced in chapter 20.
+
+    Raises
+    ------
+    TypeError : no TinyModel
     """
+    require_kind(model, TinyModel)
     pairs = (eight_bits(array) for array in model.arrays)
     return TinyModel.of([codes * steps[..., None] for codes, steps in pairs])
 
@@ -101,10 +236,35 @@ def in_eight_bits(model):
 def params_of_gpt2(W, b, W_O, n_heads):
     """Make Params of GPT-2's c_attn and c_proj, for an X with a column of ones behind it.
 
-    Introduced in chapter 20. W : (d_model, 3 * d_model), b : (3 * d_model,), W_O : (d_model,
-    d_model): a bias is the row of weights of a number that is always 1.
+    Introduced in chapter 20. A bias is the row of weights of a number that is always 1. The output
+    has a last column of zeros, and lacks the bias of c_proj, which is one vector for all tokens.
+
+    Parameters
+    ----------
+    W : (d_model, 3*d_model), the weight of c_attn: queries, keys and values side by side
+    b : (3*d_model,), its bias
+    W_O : (d_model, d_model), the weight of c_proj
+    n_heads : H
+
+    Returns
+    -------
+    params : Params, for an X of width d_model + 1
+
+    Raises
+    ------
+    TypeError : no arrays of numbers, such as tensors, or n_heads is no whole number
+    ShapeError : arrays that do not fit together, or a width that does not split
+    ValueError : NaN or infinity
+
+    >>> params_of_gpt2(np.ones((12, 36)), np.ones(36), np.ones((12, 12)), 3).W_Q.shape
+    (3, 13, 4)
     """
-    d_model = len(W)
+    require_shape("W_O", W_O, "d_model width")
+    d_model = len(W_O)
+    require_shape("W_O", W_O, "d_model width", width=d_model)
+    require_divisible("d_model", d_model, "n_heads", n_heads)
+    require_shape("W", W, "d_model 3*d_model", **{"d_model": d_model, "3*d_model": 3 * d_model})
+    require_shape("b", b, "3*d_model", **{"3*d_model": 3 * d_model})
     wide = np.concatenate([W, b[None]]).reshape(d_model + 1, 3, n_heads, -1)
     W_Q, W_K, W_V = np.moveaxis(wide, (1, 2), (0, 1))  # each (H, d_model + 1, d_k)
     return Params(W_Q, W_K, W_V, np.pad(W_O, ((0, 0), (0, 1))))

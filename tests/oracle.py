@@ -387,3 +387,68 @@ def delta_step(state, k, v, beta, decay):
         read = math.fsum(k[n] * faded[n, j] for n in range(d_k))
         written[i, j] = faded[i, j] + beta * k[i] * (v[j] - read)
     return written
+
+
+def rms_norm(X):
+    """X (..., d_model), each row divided by the root of the mean of its squares; zeros stay."""
+    normed = np.zeros(X.shape)
+    for index in each(X.shape[:-1]):
+        row = [float(x) for x in X[index]]
+        root = math.sqrt(math.fsum(x * x for x in row) / len(row))
+        normed[index] = [x / root if root else 0.0 for x in row]
+    return normed
+
+
+def mlp(X, W_1, W_2):
+    """X (..., T, d_model) → the same shape: what is negative between two products counts as 0."""
+    between = project_out(X, W_1)
+    for index in each(between.shape):
+        between[index] = between[index] if between[index] > 0 else 0.0
+    return project_out(between, W_2)
+
+
+def block(X, params, feed, mask=None):
+    """The residual stream behind a block: attention of the normed, then the MLP of the normed."""
+    X = X + mha(rms_norm(X), params, mask=mask)
+    return X + mlp(rms_norm(X), *feed)
+
+
+def blocks(model, ids):
+    """Scores of the next word, (..., T, vocabulary), of a model with layers and feeds."""
+    X = embed(ids, model.E, model.P)
+    for params, feed in zip(model.layers, model.feeds, strict=True):
+        X = block(X, params, feed, causal_mask(ids.shape[-1]))
+    return project_out(rms_norm(X), model.U)
+
+
+def paths(model, ids, instead=None):
+    """Parts of the logits: of the words, then of each head; `instead`: {(layer, head): output}."""
+    X = embed(ids, model.E, model.P)
+    parts = [project_out(X, model.U)]
+    for layer, params in enumerate(model.layers):
+        heads = trace(X, params, mask=causal_mask(ids.shape[-1]))["heads"]
+        for h in range(params.n_heads):
+            output = heads[..., h, :, :]
+            if instead and (layer, h) in instead:
+                output = np.broadcast_to(instead[layer, h], output.shape)
+            brought = project_out(output, params.W_O[h * params.d_v : (h + 1) * params.d_v])
+            X = X + brought
+            parts.append(project_out(brought, model.U))
+    return parts
+
+
+def asked(truth):
+    """Every query that a place decides: its document, its place, the place that decides."""
+    return [(n, t, int(truth[n, t])) for n, t in each(truth.shape) if truth[n, t] >= 0]
+
+
+def score_head(weights, truth):
+    """(H,): the mean weight of each head on the place that decides."""
+    rows = asked(truth)
+    heads = range(weights.shape[1])
+    return np.array([math.fsum(weights[n, h, t, s] for n, t, s in rows) / len(rows) for h in heads])
+
+
+def offsets(truth):
+    """How far back the deciding place stands, of every query that asks."""
+    return [t - s for _, t, s in asked(truth)]

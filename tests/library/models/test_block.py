@@ -1,0 +1,181 @@
+"""The block: its norm and its MLP against plain loops, and the layer that it becomes without."""
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import Params, ShapeError, causal_mask, multi_head_attention
+from tutorial_lib.models import block as module
+from tutorial_lib.models.block import block, mlp, rms_norm
+
+D_FEED = 9
+
+
+@pytest.fixture(scope="session")
+def feed(normal, sizes):
+    """W_1 and W_2, wider between than none of the other lengths."""
+    return normal(30, sizes.d_model, D_FEED) / 3, normal(31, D_FEED, sizes.d_model) / 3
+
+
+# --- the norm ---
+
+
+def test_norm_divides_each_row_by_the_root_of_its_mean_square(X, assert_close):
+    assert_close(rms_norm(X), oracle.rms_norm(X))
+    np.testing.assert_allclose((rms_norm(X) ** 2).mean(axis=-1), 1, rtol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e6, 1e150])
+def test_norm_does_not_see_how_long_a_row_is(X, factor):
+    np.testing.assert_allclose(rms_norm(X * factor), rms_norm(X), rtol=1e-5)
+
+
+def test_norm_does_not_subtract_the_mean():
+    np.testing.assert_allclose(rms_norm(np.full((2, 3), 5.0)), 1, rtol=1e-10)
+
+
+def test_a_row_of_zeros_stays_at_zeros_beside_others():
+    X = np.array([[0.0, 0.0, 0.0], [3.0, -3.0, 3.0]])
+    with np.errstate(all="raise"):
+        np.testing.assert_allclose(rms_norm(X), [[0, 0, 0], [1, -1, 1]], rtol=1e-10)
+        assert (rms_norm(X.astype(np.float32))[0] == 0).all()
+
+
+def test_whole_numbers_are_promoted_before_their_squares_are_shared_out():
+    X = np.array([[1, 2, 3], [2**29, 0, 2**29]])
+    np.testing.assert_allclose(rms_norm(X), oracle.rms_norm(X.astype(float)), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "says"),
+    [
+        ([[1.0, 2.0]], TypeError, "X is a list; expected a NumPy array"),
+        (np.ones((2, 3), dtype=np.int32), TypeError, "X is an array of int32; expected floats, or"),
+        (
+            np.ones((2, 3), dtype=np.float16),
+            TypeError,
+            "X is an array of float16; expected float32",
+        ),
+        (np.array(1.0), ShapeError, "X has shape \\(\\), 0 axes"),
+        (np.ones((2, 0)), ShapeError, "its axis d_model is empty"),
+        (np.array([[1.0, np.nan]]), ValueError, "X is nan at position \\(0, 1\\)"),
+        (np.array([[1.0, -np.inf]]), ValueError, "X is -inf at position \\(0, 1\\)"),
+        (np.array([[1.0, -1e154]]), ValueError, "largest number of X is 1e\\+154; expected less"),
+        (np.full((1, 3), 2e19, np.float32), ValueError, "squares overflows float32. Make X small"),
+        (np.array([[1, 2**32]]), ValueError, "squares overflows int64. Make X smaller"),
+    ],
+)
+def test_rows_that_have_no_norm_are_refused(X, error, says):
+    with pytest.raises(error, match=says):
+        rms_norm(X)
+
+
+def test_the_largest_numbers_that_pass_have_a_norm():
+    with np.errstate(all="raise"):
+        np.testing.assert_allclose(rms_norm(np.full((1, 3), 7.7e153)), 1, rtol=1e-10)
+        np.testing.assert_allclose(rms_norm(np.full((1, 3), 1.0e19, np.float32)), 1, rtol=1e-6)
+
+
+# --- the MLP ---
+
+
+def test_mlp_is_two_products_with_zeros_for_what_is_negative_between(X, feed, assert_close):
+    assert ((X @ feed[0]) < 0).any()
+    assert_close(mlp(X, *feed), oracle.mlp(X, *feed))
+
+
+def test_mlp_treats_every_token_by_itself(X, feed):
+    rows = mlp(X, *feed)
+    for index in np.ndindex(X.shape[:-1]):
+        np.testing.assert_allclose(mlp(X[index], *feed), rows[index], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "says"),
+    [
+        (((5, 12), (11, 9), (9, 12)), "W_1 has shape \\(11, 9\\).*with d_model=12"),
+        (((5, 12), (12, 9), (8, 12)), "W_2 has shape \\(8, 12\\).*with d_feed=9"),
+        (((5, 12), (12, 9), (9, 11)), "W_2 has shape \\(9, 11\\).*with d_model=12"),
+        (((5, 12), (3, 12, 9), (9, 12)), "W_1 has shape \\(3, 12, 9\\), 3 axes"),
+        (((5, 12), (12, 0), (0, 12)), "its axis d_feed is empty"),
+    ],
+)
+def test_matrices_that_do_not_lead_back_are_refused(shapes, says):
+    with pytest.raises(ShapeError, match=says):
+        mlp(*(np.ones(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_numbers_that_are_none_are_refused_wherever_they_stand(place, wrong):
+    arrays = [np.ones((5, 12)), np.ones((12, 9)), np.ones((9, 12))]
+    arrays[place][1, 2] = wrong
+    with pytest.raises(ValueError, match=f"{('X', 'W_1', 'W_2')[place]} is {wrong} at position"):
+        mlp(*arrays)
+
+
+# --- both around the residual stream ---
+
+
+def test_block_adds_attention_then_the_mlp_each_of_the_normed(X, params, feed, square_mask):
+    found = block(X, params, *feed, mask=square_mask)
+    right = oracle.block(X, params, feed, square_mask)
+    np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-12)
+
+
+def test_without_norms_and_with_a_second_matrix_of_zeros_a_block_is_a_layer_of_tiny_model(
+    X, params, feed, monkeypatch
+):
+    monkeypatch.setattr(module, "rms_norm", lambda X: X)
+    mask = causal_mask(X.shape[-2])
+    found = block(X, params, feed[0], np.zeros(feed[1].shape), mask=mask)
+    np.testing.assert_array_equal(found, X + multi_head_attention(X, params, mask=mask))
+
+
+def test_a_mask_of_a_block_means_what_it_means_in_the_layer(X, params, feed, sizes):
+    nobody = np.zeros((sizes.T, sizes.T), dtype=bool)
+    np.testing.assert_allclose(block(X, params, *feed, mask=nobody), X + mlp(rms_norm(X), *feed))
+    last = X.copy()
+    last[..., -1, :] += 1
+    mask = causal_mask(sizes.T)
+    pairs = block(X, params, *feed, mask=mask), block(last, params, *feed, mask=mask)
+    np.testing.assert_array_equal(pairs[0][..., :-1, :], pairs[1][..., :-1, :])
+
+
+def test_inputs_stay_as_they_are(X, params, feed, square_mask, assert_untouched):
+    assert_untouched(rms_norm, X)
+    assert_untouched(mlp, X, *feed)
+    assert_untouched(block, X, params, *feed, mask=square_mask)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "says"),
+    [
+        ({"params": None}, TypeError, "params is a NoneType; expected Params"),
+        ({"X": np.ones((5, 11))}, ShapeError, "X has shape \\(5, 11\\).*d_model=12"),
+        ({"X": np.ones(12)}, ShapeError, "X has shape \\(12,\\), 1 axes"),
+        ({"X": np.full((5, 12), np.nan)}, ValueError, "X is nan"),
+        ({"X": np.full((5, 12), 1e200)}, ValueError, "largest number of X is 1e\\+200"),
+        ({"W_2": np.ones((9, 11))}, ShapeError, "W_2 has shape"),
+        ({"mask": np.ones((5, 5))}, TypeError, "mask is of type float64"),
+        ({"mask": np.ones((5, 6), dtype=bool)}, ShapeError, "mask has shape \\(5, 6\\)"),
+    ],
+)
+def test_a_block_refuses_at_the_door(changed, error, says, params, monkeypatch):
+    given = {
+        "X": np.ones((5, 12)),
+        "params": params,
+        "W_1": np.ones((12, 9)),
+        "W_2": np.ones((9, 12)),
+    }
+    monkeypatch.setattr(module, "multi_head_attention", None)  # nothing is computed
+    with pytest.raises(error, match=says):
+        block(**{**given, **changed})
+
+
+def test_widths_of_a_head_need_not_be_shares_of_the_stream(normal, feed):
+    shapes = (2, 12, 3), (2, 12, 3), (2, 12, 5), (10, 12)
+    params = Params(*(normal(40 + i, *shape) for i, shape in enumerate(shapes)))
+    X = normal(50, 4, 12)
+    found = block(X, params, *feed)
+    np.testing.assert_allclose(found, oracle.block(X, params, feed), rtol=1e-10, atol=1e-12)

@@ -34,8 +34,7 @@ def rms_norm(X):
     [[1.0, 1.0], [0.0, 0.0]]
     """
     require_squares(X)
-    mean_square = (X**2).mean(axis=-1, keepdims=True)  # (..., 1)
-    return X / np.sqrt(mean_square + 1e-12)
+    return X / np.sqrt((X**2).mean(axis=-1, keepdims=True) + 1e-12)
 
 
 def mlp(X, W_1, W_2):

@@ -299,8 +299,8 @@ def require_same_length(ids, other):
         lengths = f"{ids.shape[-1]} places and other {other.shape[-1]}"
         shapes = f"shape {ids.shape} and other {other.shape}"
         raise ShapeError(
-            f"ids has {lengths if ids.shape[:-1] == other.shape[:-1] else shapes}; expected as "
-            f"many. Give sentences with as many words."
+            f"ids has {lengths if ids.shape[:-1] == other.shape[:-1] else shapes}; expected the "
+            f"same. Give sentences with as many words."
         )
 
 

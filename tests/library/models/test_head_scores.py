@@ -1,0 +1,321 @@
+"""Scores of heads, paths, ablation and patches: against plain loops, and what they refuse."""
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import ShapeError, records
+from tutorial_lib.models import copying, head_scores
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import TASKS, draw_documents
+from tutorial_lib.models.head_scores import (
+    best_offset,
+    fixed_offset_score,
+    patch,
+    paths,
+    run_with,
+    score_head,
+)
+from tutorial_lib.models.language import BlockModel, encode
+
+IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
+OTHER = np.array([[2, 1, 6, 0, 6], [5, 0, 4, 1, 3]])
+HEADS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
+TRUTH = np.array([[-1, 0, 2, 1, -1], [0, -1, 1, 3, 4], [-1, -1, -1, -1, -1]])
+
+
+@pytest.fixture
+def tiny(normal):
+    """Two layers with 2 and 3 heads, 7 words, 9 places, d_model 5."""
+    shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
+    shapes = [(7, 5), (9, 5), *shapes, (5, 7)]
+    arrays = [normal(60 + i, *shape) / shape[-2] ** 0.5 for i, shape in enumerate(shapes)]
+    return TinyModel.of(arrays)
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The committed model of the known text."""
+    return TinyModel.of(records.checkpoint("known_text"))
+
+
+@pytest.fixture
+def weights(normal, sizes):
+    """Weights of 3 documents, (3, H, 5, 5)."""
+    raw = np.exp(normal(71, 3, sizes.H, 5, 5)) * np.tri(5)
+    return raw / raw.sum(axis=-1, keepdims=True)
+
+
+# --- where heads look ---
+
+
+def test_score_of_a_head_is_its_mean_weight_on_the_place_that_decides(weights, assert_close):
+    assert_close(score_head(weights, TRUTH), oracle.score_head(weights, TRUTH))
+
+
+def test_a_document_counts_as_often_as_it_asks_and_one_that_never_asks_not_at_all(weights):
+    alone = score_head(weights[:2], TRUTH[:2])
+    np.testing.assert_allclose(score_head(weights, TRUTH), alone, rtol=1e-12)
+    parts = [score_head(weights[[n]], TRUTH[[n]]) for n in range(2)]
+    np.testing.assert_allclose(alone, (3 * parts[0] + 4 * parts[1]) / 7, rtol=1e-12)
+
+
+def test_a_head_that_looks_where_the_truth_is_scores_1_and_one_that_looks_elsewhere_0():
+    t, s = np.indices((5, 5))
+    looks = np.stack(
+        [TRUTH[:, :, None] == s, (s == 0) & (t >= 0) & (TRUTH[:, :, None] > 0)], axis=1
+    )
+    assert score_head(looks.astype(float), TRUTH).tolist() == [1.0, 0.0]
+
+
+def test_best_offset_is_the_most_frequent_distance_and_of_a_tie_the_smaller():
+    assert sorted(oracle.offsets(TRUTH)) == [0, 0, 0, 0, 1, 1, 2]
+    assert best_offset(TRUTH) == 0
+    assert best_offset(np.array([[-1, 0, -1, 0, 1]])) == 3
+    for truth in ([[-1, 0, 0]], [[-1, -1, 0], [-1, 0, -1]]):
+        assert best_offset(np.array(truth)) == 1
+    assert best_offset(np.array([[0, -1, 0]])) == 0
+
+
+def test_a_fixed_look_scores_what_a_head_would_that_always_looks_so_far_back():
+    for offset in range(5):
+        share = fixed_offset_score(TRUTH, offset)
+        assert share == oracle.offsets(TRUTH).count(offset) / 7
+        looks = np.broadcast_to(np.eye(5, k=-offset), (3, 1, 5, 5))
+        assert share == pytest.approx(score_head(looks, TRUTH)[0], abs=1e-15)
+    assert fixed_offset_score(TRUTH, 99) == 0
+
+
+def test_no_offset_scores_higher_than_the_best_on_the_same_documents():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth = np.minimum(rng.integers(-1, 6, (4, 9)), np.arange(9))
+        shares = [fixed_offset_score(truth, offset) for offset in range(9)]
+        assert best_offset(truth) == np.argmax(shares)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_truth_of_drawn_documents_passes(task):
+    documents = draw_documents(np.random.default_rng(0), 60)
+    truth = np.where(documents.task == TASKS.index(task), documents.decided_by, -1)
+    offsets = oracle.offsets(truth)
+    assert fixed_offset_score(truth, best_offset(truth)) == pytest.approx(
+        max(offsets.count(offset) for offset in set(offsets)) / len(offsets)
+    )
+
+
+WRONG_TRUTH = {
+    "a list": ([[-1, 0]], TypeError, "truth is a list"),
+    "floats": (TRUTH.astype(float), TypeError, "truth is an array of float64; expected places"),
+    "unsigned": (abs(TRUTH).astype(np.uint8) * 0, TypeError, "truth is an array of uint8"),
+    "one text": (TRUTH[0], ShapeError, "truth has shape \\(5,\\), 1 axes"),
+    "the future": (np.array([[0, 2, -1]]), ValueError, "truth is 2 at position \\(0, 1\\)"),
+    "outside": (np.array([[0, -1, 3]]), ValueError, "truth is 3 at position .* from 0 to 2"),
+    "below -1": (np.array([[0, -2, 0]]), ValueError, "truth is -2 at position \\(0, 1\\)"),
+    "nothing asked": (np.full((2, 3), -1), ValueError, "no place asks: truth is -1 throughout"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TRUTH)
+def test_a_truth_that_cannot_be_is_refused(name):
+    truth, error, says = WRONG_TRUTH[name]
+    T = np.shape(truth)[-1]
+    weights = np.broadcast_to(np.eye(T), (len(truth), 3, T, T))
+    calls = {
+        score_head: (weights, truth),
+        best_offset: (truth,),
+        fixed_offset_score: (truth, 1),
+    }
+    for function, given in calls.items():
+        with pytest.raises(error, match=says):
+            function(*given)
+
+
+@pytest.mark.parametrize(
+    ("shape", "says"),
+    [
+        ((3, 3, 5, 6), "weights has shape .*with S=5"),
+        ((3, 5, 5), "weights has shape \\(3, 5, 5\\), 3 axes"),
+        ((2, 3, 5, 5), "truth has shape \\(3, 5\\).*with n=2"),
+        ((3, 3, 4, 4), "truth has shape \\(3, 5\\).*with T=4"),
+    ],
+)
+def test_weights_of_other_documents_are_refused(shape, says):
+    with pytest.raises(ShapeError, match=says):
+        score_head(np.ones(shape), TRUTH)
+
+
+def test_weights_that_are_no_numbers_are_refused(weights):
+    with pytest.raises(ValueError, match="weights is nan at position"):
+        score_head(np.where(weights > 0.9, np.nan, weights), TRUTH)
+    with pytest.raises(TypeError, match="weights is a list"):
+        score_head(weights.tolist(), TRUTH)
+
+
+@pytest.mark.parametrize(
+    ("offset", "error", "says"),
+    [
+        (-1, ValueError, "offset=-1; expected 0 or more"),
+        (1.0, TypeError, "offset is 1.0, a float"),
+        (True, TypeError, "offset is True, a bool"),
+    ],
+)
+def test_an_offset_that_is_none_is_refused(offset, error, says):
+    with pytest.raises(error, match=says):
+        fixed_offset_score(TRUTH, offset)
+
+
+# --- what heads bring ---
+
+
+@pytest.mark.parametrize("ids", [IDS, IDS[0, :3], np.stack([IDS, OTHER])], ids=lambda ids: ids.ndim)
+def test_paths_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, assert_close):
+    found, right = paths(tiny, ids), oracle.paths(tiny, ids)
+    assert len(found) == len(right) == 1 + len(HEADS)
+    for part, expected in zip(found, right, strict=True):
+        assert_close(part, expected)
+    assert_close(sum(found), copying.run(tiny, ids)[0])
+
+
+def test_a_silenced_head_of_the_last_layer_takes_its_path_away_and_no_other(tiny):
+    logits, parts = copying.run(tiny, IDS)[0], paths(tiny, IDS)
+    for head in range(3):
+        found = run_with(tiny, IDS, 1, head, np.zeros(4))
+        np.testing.assert_allclose(found, logits - parts[3 + head], rtol=1e-10, atol=1e-12)
+    first = run_with(tiny, IDS, 0, 0, np.zeros(2))  # what the layer above reads has changed
+    assert np.abs(first - (logits - parts[1])).max() > 1e-3
+
+
+# --- what depends on them ---
+
+
+@pytest.mark.parametrize(("layer", "head"), HEADS)
+def test_a_head_gives_another_output_and_what_follows_adapts(
+    layer, head, tiny, normal, assert_close
+):
+    d_v = (2, 4)[layer]
+    for shape in [(), (d_v,), (5, d_v), (5, 1), (2, 1, d_v), (2, 5, d_v)]:
+        output = normal(80, *shape)
+        right = sum(oracle.paths(tiny, IDS, {(layer, head): output}))
+        assert_close(run_with(tiny, IDS, layer, head, output), right)
+    alone = run_with(tiny, IDS[1], layer, head, output[1])
+    np.testing.assert_allclose(alone, right[1], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("layer", "head"), HEADS)
+def test_a_head_given_its_own_output_changes_nothing(layer, head, tiny, assert_close):
+    logits, traces = copying.run(tiny, IDS)
+    assert_close(run_with(tiny, IDS, layer, head, traces[layer].heads[:, head]), logits)
+    assert_close(patch(tiny, IDS, IDS, layer, head), logits)
+
+
+@pytest.mark.parametrize(("layer", "head"), HEADS)
+def test_a_patch_gives_the_heads_output_for_the_other_text(layer, head, tiny, assert_close):
+    others = copying.run(tiny, OTHER)[1][layer].heads[:, head]
+    right = sum(oracle.paths(tiny, IDS, {(layer, head): others}))
+    assert_close(patch(tiny, IDS, OTHER, layer, head), right)
+    assert_close(patch(tiny, IDS[0], OTHER[0], layer, head), right[0])
+
+
+def test_inputs_stay_as_they_are(tiny, normal, weights, assert_untouched):
+    assert_untouched(score_head, weights, TRUTH)
+    assert_untouched(best_offset, TRUTH)
+    assert_untouched(fixed_offset_score, TRUTH, 1)
+    assert_untouched(paths, tiny, IDS)
+    assert_untouched(run_with, tiny, IDS, 1, 2, normal(80, 5, 4))
+    assert_untouched(patch, tiny, IDS, OTHER, 1, 2)
+
+
+NO_HEAD = [
+    (1, 3, ValueError, "head 3 of 3: expected 0 to 2"),
+    (0, 2, ValueError, "head 2 of 2: expected 0 to 1"),
+    (1, -1, ValueError, "head -1 of 3: expected 0 to 2"),
+    (2, 0, ValueError, "layer 2 of 2: expected 0 to 1"),
+    (-1, 0, ValueError, "layer -1 of 2: expected 0 to 1"),
+    (1, 1.0, TypeError, "head is 1.0, a float; expected a whole number, 0 to 2"),
+    (True, 0, TypeError, "layer is True, a bool"),
+    (1, [0, 1], TypeError, "head is \\[0, 1\\], a list"),
+]
+
+
+@pytest.mark.parametrize(("layer", "head", "error", "says"), NO_HEAD)
+def test_a_head_that_is_not_there_is_refused(layer, head, error, says, tiny, monkeypatch):
+    monkeypatch.setattr(head_scores, "run", None)  # nothing is computed
+    monkeypatch.setattr(head_scores, "embed", None)
+    with pytest.raises(error, match=says):
+        run_with(tiny, IDS, layer, head, np.zeros(()))
+    with pytest.raises(error, match=says):
+        patch(tiny, IDS, OTHER, layer, head)
+
+
+@pytest.mark.parametrize(
+    ("output", "error", "says"),
+    [
+        (
+            np.zeros(3),
+            ShapeError,
+            "output has shape \\(3,\\); expected what broadcasts to \\(2, 5, 4",
+        ),
+        (np.zeros((4, 4)), ShapeError, "output has shape \\(4, 4\\).*has shape \\(4,\\)"),
+        (np.zeros((3, 2, 5, 4)), ShapeError, "output has shape \\(3, 2, 5, 4\\)"),
+        (np.full(4, np.nan), ValueError, "output is nan at position \\(0,\\)"),
+        (0.0, TypeError, "output is a float; expected a NumPy array"),
+    ],
+)
+def test_an_output_that_no_head_can_give_is_refused(output, error, says, tiny):
+    with pytest.raises(error, match=says):
+        run_with(tiny, IDS, 1, 0, output)
+
+
+def test_a_patch_between_texts_of_different_lengths_is_refused(example, tiny):
+    long, short = encode("the dogs that the cats see"), encode("the dogs bark")
+    with pytest.raises(ShapeError) as caught:
+        patch(example, long, short, 1, 2)
+    assert str(caught.value) == (
+        "ids has 7 places and other 4; expected the same. Give sentences with as many words."
+    )
+    with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and other \(5,\)"):
+        patch(tiny, IDS, OTHER[0], 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "says"),
+    [
+        ([0, 1], TypeError, "is a list"),
+        (np.array([0.0]), TypeError, "is an array of float64; expected whole numbers"),
+        (np.array([7]), ValueError, "is 7 at position"),
+        (np.zeros(10, dtype=int), ShapeError, "10 tokens, but P has rows for 9"),
+    ],
+)
+def test_ids_that_are_none_are_refused(ids, error, says, tiny):
+    good = np.array([0])
+    for call in (
+        lambda: paths(tiny, ids),
+        lambda: run_with(tiny, ids, 1, 0, np.zeros(4)),
+        lambda: patch(tiny, ids, good, 1, 0),
+        lambda: patch(tiny, good, ids, 1, 0),
+    ):
+        with pytest.raises(error, match=says):
+            call()
+
+
+def test_a_model_whose_logits_are_no_sum_of_paths_is_refused(tiny):
+    feeds = ((np.ones((5, 8)), np.ones((8, 5))),) * 2
+    stack = BlockModel(tiny.E, tiny.P, tiny.layers, feeds, tiny.U)
+    for call in (
+        lambda: paths(stack, IDS),
+        lambda: run_with(stack, IDS, 1, 0, np.zeros(4)),
+        lambda: patch(stack, IDS, OTHER, 1, 0),
+    ):
+        with pytest.raises(TypeError, match="model is a BlockModel; expected a TinyModel"):
+            call()
+
+
+# --- on the example ---
+
+
+def test_paths_of_the_example_sum_to_its_logits(example):
+    ids = draw_documents(np.random.default_rng(5), 4).ids[:, :-1]
+    parts = paths(example, ids)
+    assert len(parts) == 9
+    np.testing.assert_allclose(sum(parts), copying.run(example, ids)[0], rtol=0, atol=1e-11)

@@ -1,0 +1,119 @@
+"""Models of the known text: a plain forward in torch scores words as the library does."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from tutorial_lib import records
+from tutorial_lib.models import block, copying
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.floor import above_floor
+from tutorial_lib.models.grammar import LENGTH, WORDS, draw_documents
+from tutorial_lib.models.language import BlockModel, run_blocks
+
+KINDS = {11: (TinyModel, copying.run), 15: (BlockModel, run_blocks)}  # arrays of two layers
+COMMITTED = sorted(set(records.CHECKPOINT_KB) - {"copying"})  # which is of another text
+SMALLEST = 2.0**-24  # the smallest step of float16
+
+
+def tensors(arrays):
+    """The same as tensors."""
+    return [torch.from_numpy(array) for array in arrays]
+
+
+def attended(X, params):
+    """What torch's own causal attention brings to the stream, (B, T, d_model)."""
+    W_Q, W_K, W_V, W_O = tensors(vars(params).values())
+    heads = functional.scaled_dot_product_attention(
+        *(X[:, None] @ W for W in (W_Q, W_K, W_V)), is_causal=True
+    )
+    return heads.transpose(1, 2).flatten(2) @ W_O
+
+
+def forward(model, ids):
+    """Scores of the next word, (B, T, vocabulary), by torch's calls."""
+    E, P, U = tensors((model.E, model.P, model.U))
+    feeds = getattr(model, "feeds", None)
+    X = functional.embedding(torch.from_numpy(ids), E) + P[: ids.shape[1]]
+    for layer, params in enumerate(model.layers):
+        normed = X if feeds is None else functional.rms_norm(X, X.shape[-1:])
+        X = X + attended(normed, params)
+        if feeds is not None:
+            W_1, W_2 = tensors(feeds[layer])
+            X = X + functional.relu(functional.rms_norm(X, X.shape[-1:]) @ W_1) @ W_2
+    X = X if feeds is None else functional.rms_norm(X, X.shape[-1:])
+    return (X @ U).numpy()
+
+
+def drawn_stack():
+    """A random BlockModel of the known text's words and places, its heads of two widths."""
+    rng, layers = np.random.default_rng(0), ([(4, 64, 16)] * 3, [(4, 64, 16)] * 2 + [(4, 64, 9)])
+    shapes = [(len(WORDS), 64), (LENGTH, 64)]
+    for layer in layers:
+        shapes += [*layer, (4 * layer[2][2], 64), (64, 96), (96, 64)]
+    shapes.append((64, len(WORDS)))
+    scales = [2**0.5, 2**0.5, *(shape[-2] ** 0.5 for shape in shapes[2:])]
+    pairs = zip(shapes, scales, strict=True)
+    return BlockModel.of([rng.standard_normal(shape) / scale for shape, scale in pairs])
+
+
+@pytest.fixture(scope="module", params=[*COMMITTED, "drawn"])
+def model(request):
+    """Each committed model of the known text, and a random stack of blocks."""
+    if request.param == "drawn":
+        return drawn_stack()
+    arrays = records.checkpoint(request.param)
+    return KINDS[len(arrays)][0].of(arrays)
+
+
+@pytest.fixture(scope="module")
+def documents():
+    """Documents that no model was trained on."""
+    return draw_documents(np.random.default_rng(4001), 40)
+
+
+def run(model, ids):
+    """Scores of the next word by the library."""
+    return KINDS[len(model.arrays)][1](model, ids)[0]
+
+
+def test_numpy_and_torch_score_alike(model, documents):
+    ids = documents.ids[:12, :-1]
+    np.testing.assert_allclose(run(model, ids), forward(model, ids), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(5, 12), (2, 3, 5, 12), (1, 1)])
+def test_the_norm_is_torchs(shape, normal):
+    X = normal(1, *shape).copy()
+    for eps in (None, 1e-12):
+        right = functional.rms_norm(torch.from_numpy(X), shape[-1:], eps=eps).numpy()
+        np.testing.assert_allclose(block.rms_norm(X), right, rtol=1e-10, atol=1e-10)
+
+
+def test_a_row_of_zeros_has_torchs_norm():
+    right = functional.rms_norm(torch.zeros(2, 5, dtype=torch.float64), (5,)).numpy()
+    np.testing.assert_array_equal(block.rms_norm(np.zeros((2, 5))), right)
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_a_committed_model_is_what_float16_holds(name):
+    for array in records.checkpoint(name):
+        np.testing.assert_array_equal(array.astype(np.float16).astype(float), array)
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_half_a_step_of_float16_changes_the_loss_by_less_than_1e_5(name, documents):
+    arrays = records.checkpoint(name)
+    kind, rng = KINDS[len(arrays)][0], np.random.default_rng(0)
+    steps = [np.maximum(np.spacing(abs(array.astype(np.float16))), SMALLEST) for array in arrays]
+    moved = [
+        array + step.astype(float) * rng.uniform(-0.5, 0.5, array.shape)
+        for array, step in zip(arrays, steps, strict=True)
+    ]
+    assert all((a.astype(np.float16) == b).mean() > 0.9 for a, b in zip(moved, arrays, strict=True))
+    losses = [
+        above_floor(run(model, documents.ids[:, :-1]), documents).mean()
+        for model in (kind.of(arrays), kind.of(moved))
+    ]
+    assert 0 < abs(losses[1] - losses[0]) < 1e-5

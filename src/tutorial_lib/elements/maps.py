@@ -7,6 +7,7 @@ from tutorial_lib.describe import printable
 from tutorial_lib.elements.markup import Element, wrap
 
 NO_MATH = "tex2jax_ignore mathjax_ignore"  # a token may be a dollar sign
+DECIDES = "the word that decides"
 TABLE = '<table class="tl-table"><thead><tr>{}</tr></thead>\n<tbody>{}</tbody></table>'
 _TOO_MANY = (
     "{} heads with {} queries each are too many for one table. "
@@ -19,15 +20,20 @@ def figure(kind, title, body, looks):
     size = f"{len(looks.rows)} heads, {len(looks.queries)} queries, {len(looks.keys)} keys"
     strongest = looks.strongest()
     lines = [
-        f'<tr><td>{h}</td><th scope="row">{escape(query)}</th><td>{escape(keys)}</td></tr>'
-        for h, query, keys in strongest
+        f'<tr><td>{h}</td><th scope="row">{escape(query)}</th>{_cells(said)}</tr>'
+        for h, query, *said in strongest
     ]
-    table = TABLE.format(headings("head", "query", "strongest keys"), "\n".join(lines))
+    names = headings("head", "query", "strongest keys", *[DECIDES] * bool(looks.truth))
+    table = TABLE.format(names, "\n".join(lines))
     too_many = _TOO_MANY.format(len(looks.rows), len(looks.queries))
-    summary = f"<summary>The strongest keys: {size}</summary>"
+    few = 0 < len(lines) < len(looks.rows) * len(looks.queries)
+    which = "The strongest keys" + ", where a word decides the next" * few
+    summary = f"<summary>{which}: {size}</summary>"
     shown = f"{summary}\n{table if lines else too_many}"
     numbers = f'<details class="tl-numbers {NO_MATH}">{shown}</details>'
-    text = [f"{title} {size}", *(f"head {h}, {query}: {keys}" for h, query, keys in strongest)]
+    said = [f"; {DECIDES}: ".join(said) for _, _, *said in strongest]
+    rows = zip(strongest, said, strict=True)
+    text = [f"{title} {size}", *(f"head {h}, {query}: {keys}" for (h, query, *_), keys in rows)]
     name = sha256("".join(body).encode()).hexdigest()[:8]
     html = wrap(kind, f"tl-{kind}-{name}", f"{kind.capitalize()}, {size}", [*body, numbers])
     return Element(html, "\n".join(text if lines else [*text, too_many]))
@@ -46,6 +52,10 @@ def legend(looks, *names, more=""):
 def headings(*names):
     """Draw the cells that name the columns of a table."""
     return "".join(f'<th scope="col">{name}</th>' for name in names)
+
+
+def _cells(texts):
+    return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
 
 def picture(looks, queries, keys, alt, *, room):
@@ -77,8 +87,25 @@ def picture(looks, queries, keys, alt, *, room):
     return (
         f'<svg class="tl-weights" role="img" aria-label="{alt}" viewBox="0 0 {width} {height}" '
         f'style="max-width: {width}px">{"".join(texts)}'
-        f'<g transform="translate({left} 20)" data-side="{side}"{numbers}></g></svg>'
+        f'<g transform="translate({left} 20)" data-side="{side}"{numbers}></g>'
+        f"{_rings(looks.truth, side, left)}</svg>"
     )
+
+
+def _rings(truth, side, left):
+    """Draw a ring in the cell of each word that decides, or around it where the cell is small."""
+    if not truth:
+        return ""
+    size = side - 4 if side > 28 else max(8, side + 2)
+    r, line, edge = 0.4 * size, 0.2 * size, (side - size) / 2
+    a = f"a{r:g} {r:g} 0 0 1 "
+    ring = f"h{line:g}{a}{r:g} {r:g}v{line:g}{a}{-r:g} {r:g}h{-line:g}{a}{-r:g} {-r:g}v{-line:g}"
+    path = "".join(
+        f"M{left + key * side + edge + r:g} {20 + t * side + edge:g}{ring}{a}{r:g} {-r:g}z"
+        for t, key in enumerate(truth)
+        if key >= 0
+    )
+    return f'<g class="tl-truth"><path d="{path}"/><path d="{path}"/></g>'
 
 
 def _text(x, y, text, anchor, turn=""):

@@ -22,12 +22,14 @@ class Looks(NamedTuple):
     queries, keys : names; one that occurs twice has its place behind it
     rows : (H, T, S) lists of thousandths, None where a key is hidden
     fractions : dict of thousandths -> what is written instead, empty for decimals
+    truth : for each query the place of the key that decides its next word, -1 for none; or empty
     """
 
     queries: list
     keys: list
     rows: list
     fractions: dict
+    truth: tuple = ()
 
     def packed(self):
         """Return what the script reads, as attributes; the names are HTML.
@@ -46,19 +48,22 @@ class Looks(NamedTuple):
             "keys": _json([escape(name) for name in self.keys]),
             "fractions": _json(dict(sorted(self.fractions.items()))),
         }
+        data |= {"truth": _json(self.truth)} if self.truth else {}
         return " ".join(f'data-{key}="{escape(text)}"' for key, text in data.items())
 
     def strongest(self):
         """Return (head, query, its three strongest keys in words) for each row of weights.
 
-        The list is empty where that would be too many rows to read.
+        Where a truth is known, the key that decides and its weight come as a fourth. If all rows
+        are too many to read, those stay of which it is known; if these are, the list is empty.
         """
-        if len(self.rows) * len(self.queries) > _MOST_ROWS:
-            return []
+        known = [t for t, key in enumerate(self.truth) if key >= 0]
+        every = range(len(self.queries))
+        short = next((few for few in (every, known) if len(few) * len(self.rows) <= _MOST_ROWS), ())
         return [
-            (str(h), query, self._in_words(row))
+            (str(h), self.queries[t], self._in_words(head[t]), *self._deciding(head, t))
             for h, head in enumerate(self.rows)
-            for query, row in zip(self.queries, head, strict=True)
+            for t in short
         ]
 
     def digits(self):
@@ -68,6 +73,14 @@ class Looks(NamedTuple):
 
     def _written(self, number):
         return self.fractions.get(number, f"{number / 1000:.3f}")
+
+    def _deciding(self, head, t):
+        """Return the key that decides and its weight, as the only entry of a list, if any has."""
+        key = self.truth[t] if self.truth else None
+        if key is None or key < 0:
+            return ["none"] * bool(self.truth)
+        weight = "hidden" if head[t][key] is None else self._written(head[t][key])
+        return [f"{self.keys[key]} {weight}"]
 
     def _in_words(self, row):
         order = sorted((s for s, number in enumerate(row) if number), key=lambda s: -row[s])
@@ -113,6 +126,41 @@ def read_weights(weights, tokens, keys, mask):
         for head in zip(weights.tolist(), seen.tolist(), strict=True)
     ]
     return Looks(_names(tokens), _names(keys), rows, fractions)
+
+
+def read_truth(truth, looks):
+    """Check for each query the place of the key that decides its next word, and add it to Looks.
+
+    Raises
+    ------
+    TypeError : no array of whole numbers
+    ShapeError : other than a place for each query
+    ValueError : a place that is not there, or that no head may look at
+    """
+    require_shape("truth", truth, "T")
+    if truth.dtype.kind not in "iu":
+        raise TypeError(
+            f"truth is an array of {truth.dtype}; expected whole numbers, the places of keys. "
+            f"Convert it first: truth.astype(int)."
+        )
+    T, S = len(looks.queries), len(looks.keys)
+    if len(truth) != T:
+        raise ShapeError(
+            f"truth has {len(truth)} places, but weights has {T} queries; expected one for each. "
+            f"Give -1 where no word decides the next one."
+        )
+    for t, key in enumerate(truth.tolist()):
+        if not -1 <= key < S:
+            raise ValueError(
+                f"truth is {key} at query {t}; expected -1 to {S - 1}. "
+                f"Give the place of a key, or -1 where no word decides the next one."
+            )
+        if key >= 0 and all(head[t][key] is None for head in looks.rows):
+            raise ValueError(
+                f"truth is {key} at query {t}, a key that mask hides from it in every head; "
+                f"expected a key that it may look at. Give the place of an earlier word."
+            )
+    return looks._replace(truth=truth.tolist())
 
 
 def _require_few(axis, length, shape):

@@ -1,18 +1,19 @@
 """The gallery: all heads of a layer behind a question."""
 
 from tutorial_lib.describe import round_stable
-from tutorial_lib.elements.maps import NO_MATH, figure, legend, picture
+from tutorial_lib.elements.maps import DECIDES, NO_MATH, figure, legend, picture
 from tutorial_lib.elements.markup import HIDDEN, KEYS, NEWS, REGION, answer_box, button_row, inline
-from tutorial_lib.elements.weights import read_weights
+from tutorial_lib.elements.weights import read_truth, read_weights
 from tutorial_lib.errors import ShapeError
 
 _HINT = (
     "Choose a cell to see its weight in every head: point, tap, or go to a map and use the arrow "
     "keys. A point on a map picks its head, and so does Enter."
 )
+_RING = "A ring marks the word that decides which word comes after the query."
 
 
-def gallery(weights, tokens, question, answers, *, mask=None):
+def gallery(weights, tokens, question, answers, *, mask=None, truth=None):
     """Show all heads of a layer behind a question, which one of them answers best.
 
     Parameters
@@ -22,6 +23,8 @@ def gallery(weights, tokens, question, answers, *, mask=None):
     question : what to look for; `code` and *emphasis* are its only markup
     answers : for each head its score on that question and the reason, (number, text)
     mask : True = may look, broadcastable to (H, T, T)
+    truth : (T,) whole numbers: for each query the place of the key that decides the word after
+        it, -1 where none does; a ring marks it in each map
 
     Returns
     -------
@@ -29,25 +32,29 @@ def gallery(weights, tokens, question, answers, *, mask=None):
 
     Raises
     ------
-    TypeError, ShapeError, ValueError : as `inspector`; other than H answers; a tie at the top
+    TypeError, ShapeError, ValueError : as `inspector`; other than H answers; a tie at the top;
+        truth that is no such place, or one that mask hides
     """
     looks = read_weights(weights, tokens, tokens, mask)
+    looks = looks if truth is None else read_truth(truth, looks)
     scores = _scores(answers, len(looks.rows))
     best = scores.index(max(scores, key=float))
+    ringed = "" if truth is None else f"; a ring is {DECIDES} the next one"
     heads, reasons = [], []
     room = 240 if len(scores) < 3 else 168  # three stand side by side on the page
     for h, (score, (_, why)) in enumerate(zip(scores, answers, strict=True)):
         name = f'<input type="radio" name="tl-heads" {KEYS}> <b data-head="{h % 4}">head {h}</b>'
-        alt = f"The weights of head {h} as a map: arrow keys choose a query and a key"
+        alt = f"The weights of head {h} as a map: arrow keys choose a query and a key{ringed}"
         svg = picture(looks, tokens, tokens, alt, room=room)
         heads.append(f"<div><label>{name}</label>\n{svg}<p></p><p></p></div>")
         mark = f'<b class="tl-right">✓ {score}</b>' if h == best else f"<b>{score}</b>"
         reasons.append((f"head {h}", f"<dd>{mark} {inline(why)}</dd>"))
+    key = legend(looks, tokens, more="" if truth is None else _RING)
     body = [
         f"<fieldset>\n<legend>{inline(question)}</legend>",
         f'<div class="tl-live tl-heads {NO_MATH}" {HIDDEN} {looks.packed()}>',
         *heads,
-        f'</div>\n<p class="tl-hint tl-lists" {HIDDEN}>{_HINT}</p>{legend(looks, tokens)}',
+        f'</div>\n<p class="tl-hint tl-lists" {HIDDEN}>{_HINT}</p>{key}',
         f"{button_row(['Commit', 'Show me'])}\n{REGION}\n{NEWS}",
         f"{answer_box(reasons)}\n</fieldset>",
     ]

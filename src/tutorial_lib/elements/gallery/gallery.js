@@ -19,6 +19,7 @@ class Gallery extends WeightExhibit {
     this.reasons = all(element, "dd");
     this.best = this.reasons.findIndex((reason) => reason.querySelector(".tl-right"));
     this.sizes.open = 3;
+    this.truth = JSON.parse(element.querySelector(".tl-live").dataset.truth ?? "[]");
     this.maps.forEach((map, h) => map.draw(this.weights(h), h));
   }
 
@@ -28,9 +29,10 @@ class Gallery extends WeightExhibit {
     if (query == null || key == null) return "";
     const weight = this.weight(h, query, key);
     const [from, to] = [this.queries[query], this.keys[key]].map((name) => `<em>${name}</em>`);
+    const decides = this.truth[query] == key ? ", the word that decides" : "";
     return weight >= 0
-      ? `${from} gives ${to} ${this.number(weight)}`
-      : `${from} may not look at ${to}`;
+      ? `${from} gives ${to} ${this.number(weight)}${decides}`
+      : `${from} may not look at ${to}${decides}`;
   }
 
   verdict() {

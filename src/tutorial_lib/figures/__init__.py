@@ -1,5 +1,6 @@
 """Static figures as inline SVG that carry their numbers: arrays and names in, a `Figure` out."""
 
+from tutorial_lib.figures.arcs import arcs
 from tutorial_lib.figures.bars import bar_chart
 from tutorial_lib.figures.diagrams import Block, Diagram, block_diagram
 from tutorial_lib.figures.figure import Figure, Table
@@ -11,7 +12,9 @@ from tutorial_lib.figures.networks import tensor_network
 from tutorial_lib.figures.panels import bar_panels
 from tutorial_lib.figures.planes import planes
 from tutorial_lib.figures.spreads import spread_chart
+from tutorial_lib.figures.streams import block_map
 from tutorial_lib.figures.sums import sum_over_heads
+from tutorial_lib.figures.tasks import task_maps
 
 __all__ = [
     "HEAD_COLOURS",
@@ -19,10 +22,12 @@ __all__ = [
     "Diagram",
     "Figure",
     "Table",
+    "arcs",
     "attention_maps",
     "bar_chart",
     "bar_panels",
     "block_diagram",
+    "block_map",
     "line_chart",
     "mask_panels",
     "mask_svg",
@@ -31,5 +36,6 @@ __all__ = [
     "split_diagram",
     "spread_chart",
     "sum_over_heads",
+    "task_maps",
     "tensor_network",
 ]

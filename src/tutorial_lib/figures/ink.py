@@ -65,6 +65,7 @@ _CELL_TEXT = {
 }
 
 INK = _stand_in("currentColor")
+PAPER = _CELL_TEXT[False, True]  # what INK is not: white on light pages, black on dark ones
 HEAD_INKS = tuple(  # mixed with the text colour, so legible as text on either page
     _stand_in(colour, f"color-mix(in srgb,{colour} 65%,currentColor)") for colour in HEAD_COLOURS
 )

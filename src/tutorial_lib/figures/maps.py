@@ -2,19 +2,23 @@
 
 import re
 from fractions import Fraction
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.colors import ListedColormap
+from matplotlib.patches import Rectangle
 
 from tutorial_lib.describe import as_fraction, printable
 from tutorial_lib.errors import ShapeError, require_divisible, require_finite, require_shape
 from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
-from tutorial_lib.figures.ink import DIVERGING, HEADS, SEQUENTIAL, title_ink
-from tutorial_lib.figures.svg import LINE, draw_svg, length_of, pretty, side_by_side
+from tutorial_lib.figures.ink import DIVERGING, HEADS, INK, PAPER, SEQUENTIAL, title_ink
+from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, pretty, side_by_side
 
 _CELL, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
 _SMALL, _LARGE = 28, 448  # widest cell without, and the longest side of such a map
+
+_FRAMES = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
 
 
 class Names(NamedTuple):
@@ -25,13 +29,17 @@ class Names(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A matrix with its names; `numbers` are rounded, `texts` are what is written."""
+    """A matrix with its names; `numbers` are rounded, `texts` are what is written.
+
+    `framed` are booleans: a frame stands in these cells, and a line before the last column.
+    """
 
     title: str
     numbers: np.ndarray
     texts: np.ndarray
     rows: Names
     columns: Names
+    framed: np.ndarray | None = None
 
 
 def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption):
@@ -67,7 +75,7 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
     key = colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
     written = max(heads.shape[1:]) <= 8
-    svg = _side_by_side(grids, levels, SEQUENTIAL, written=written, key=key)
+    svg = draw_grids(grids, levels, SEQUENTIAL, written=written, key=key)
     alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight, grids))
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
@@ -110,7 +118,7 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
         key = colour_bar("value", scale, (low, (low + high) / 2, high))
         in_words = " ".join(map(_extremes, grids))
     alt = f"Grid of {'signed numbers' if low else 'cells'}. {in_words}"
-    svg = _side_by_side(grids, levels, scale, written=all(map(_has_room, grids)), key=key)
+    svg = draw_grids(grids, levels, scale, written=all(map(_has_room, grids)), key=key)
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
@@ -150,7 +158,7 @@ def split_diagram(array, n_heads, *, caption, alt=None):
     heads = [grid_of(f"head {h} ({T}, {d_k})", b, rows=rows) for h, b in enumerate(blocks)]
     owner = np.arange(array.shape[1]) // d_k + np.zeros((T, 1), dtype=int)
     owned = np.split(owner, n_heads, axis=1)
-    svg = _side_by_side([wide], [owner], HEADS) + _side_by_side(heads, owned, HEADS)
+    svg = draw_grids([wide], [owner], HEADS) + draw_grids(heads, owned, HEADS)
     alt = alt or (
         f"An array of {T} rows and {array.shape[1]} columns, cut into {n_heads} blocks of {d_k} "
         f"columns, next to the same blocks as {n_heads} matrices, one for each head."
@@ -242,7 +250,7 @@ def _needed(grid):
     return max(26, 8.5 + max(map(length_of, grid.texts.ravel().tolist())))
 
 
-def _side_by_side(grids, levels, scale, *, written=True, key=""):
+def draw_grids(grids, levels, scale, *, written=True, key=""):
     """Return the pictures of grids, with or without their numbers, and the key to their colours."""
     draw = _draw_numbered if written else _draw_small
     cells = [_needed(grid) if written else 12 for grid in grids]
@@ -287,6 +295,22 @@ def _draw_grid(axes, grid, levels, scale, cell):
     _draw_names(axes.xaxis, grid.columns, cell[0])
     _draw_names(axes.yaxis, grid.rows, cell[1])
     axes.set_title(grid.title, color=title_ink(grid.title))
+    if grid.framed is not None:
+        _draw_frames(axes, grid.framed, cell)
+
+
+def _draw_frames(axes, framed, cell):
+    """Draw a frame into cells, parted from any colour by a rim, and a line before the last column.
+
+    Lengths are in pixels.
+    """
+    for (row, column), (edge, ink, width) in product(np.argwhere(framed).tolist(), _FRAMES):
+        x, y = (edge / side for side in cell)
+        place = (column + x, row + y), 1 - 2 * x, 1 - 2 * y
+        axes.add_patch(
+            Rectangle(*place, facecolor="none", edgecolor=ink, linewidth=width, clip_on=False)
+        )
+    axes.axvline(framed.shape[1] - 1, color=INK, linewidth=RULE)
 
 
 def draw_cells(axes, levels, scale, *, gap, corner=(0, 0)):

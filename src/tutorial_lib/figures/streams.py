@@ -1,0 +1,209 @@
+"""The second map: the residual stream from embed to unembed, and the branches of each block."""
+
+import numpy as np
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from matplotlib.path import Path
+
+from tutorial_lib.describe import printable
+from tutorial_lib.errors import require_length
+from tutorial_lib.figures.figure import Figure, Table, require_some
+from tutorial_lib.figures.ink import INK, title_ink
+from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
+
+PARTS = ("norm", "attend", "feed")
+_WIDTH, _STREAM, _BRANCH = 312, 54, 207  # pixels: of a panel, and x of its two columns
+_FRAME, _CHIP, _ADD = 28, 22, 11  # heights of a box and of a small one, and the radius of an add
+_CHIPS = (("project", "score", "mix"), ("concat", "project out"))
+_GAP, _WIDE, _FAINT = 26, 186, 0.6
+_HEIGHTS = {"attend": _FRAME + 2 * _CHIP + 4 + 8, "feed": _FRAME}
+_TOP = 28 + _FRAME + _GAP  # of the frame around a block
+_FIRST = _TOP + _GAP
+_ATTENDING, _FEEDING = (
+    _FRAME / 2 + _GAP + _HEIGHTS[part] + _GAP + _GAP for part in ("attend", "feed")
+)
+_HEIGHT = _FIRST + _ATTENDING + _FEEDING + 3 * _GAP + 2 * _FRAME
+_ROWS = (
+    ("embed", "ids (T,)", "(T, d_model)", "before the blocks"),
+    ("norm", "(T, d_model)", "(T, d_model)", "in each block"),
+    ("attend", "(T, d_model)", "(T, d_model)", "in each block"),
+    ("add", "(T, d_model), twice", "(T, d_model)", "in each block"),
+    ("norm", "(T, d_model)", "(T, d_model)", "in each block"),
+    ("feed", "(T, d_model)", "(T, d_model)", "in each block"),
+    ("add", "(T, d_model), twice", "(T, d_model)", "in each block"),
+    ("norm", "(T, d_model)", "(T, d_model)", "behind the blocks"),
+    ("unembed", "(T, d_model)", "(T, vocabulary)", "behind the blocks"),
+)
+
+
+def block_map(models, *, layers="L", caption):
+    """Draw the residual stream down from embed to unembed, with the two branches of each block.
+
+    Parameters
+    ----------
+    models : dict of title -> names of the parts that it lacks, of "norm", "attend" and "feed";
+        what is lacking is dashed
+    layers : how many blocks there are, a whole number or the letter of one
+    caption : what to look for
+
+    Returns
+    -------
+    figure : Figure, a panel for each model
+
+    Raises
+    ------
+    TypeError : names that are no tuple or list; layers that are no whole number
+    ValueError : no model, a part that is none of the three, fewer layers than one
+    """
+    require_some("models", models)
+    for title, lacks in models.items():
+        _require_parts(title, lacks)
+    if not isinstance(layers, str):
+        require_length("layers", layers)
+    named = [(printable(title), frozenset(lacks)) for title, lacks in models.items()]
+    draws = [lambda room, panel=panel: _picture(*panel, layers) for panel in named]
+    tables = tuple(_table(title, lacks) for title, lacks in named)
+    alt = (
+        f"A residual stream of shape (T, d_model) runs down from embed through {layers} blocks to "
+        f"unembed. In each block two branches leave it and come back at an add: one through norm "
+        f"and attend, which is project, score, mix, concat and project out, the other through "
+        f"norm and feed. {' '.join(_lacking(*panel) for panel in named)}"
+    )
+    return Figure(side_by_side(draws, least=_WIDTH), tables, caption, alt)
+
+
+def _require_parts(title, lacks):
+    if not isinstance(lacks, tuple | list):
+        raise TypeError(
+            f"{title!r} lacks {lacks!r}; expected a tuple of names. "
+            f"Give () for a whole block, or for example ('norm', 'feed')."
+        )
+    unknown = [part for part in lacks if part not in PARTS]
+    if unknown:
+        raise ValueError(
+            f"{title!r} lacks {unknown[0]!r}; expected parts of {', '.join(PARTS)}. "
+            f"Leave out what every model has, and correct the name."
+        )
+
+
+def _lacking(title, lacks):
+    there = [part for part in PARTS if part in lacks]
+    return f"{title}: without {' and '.join(there)}." if there else f"{title}: with all of it."
+
+
+def _table(title, lacks):
+    """Write down what each step takes and gives, from the first to the last."""
+    owners = [part for part, *_ in _ROWS]
+    owners[3], owners[6] = "attend", "feed"  # an add goes with its branch
+    there = [
+        "no" if owner in lacks or ("feed" in lacks and place == 4) else "yes"
+        for place, owner in enumerate(owners)
+    ]
+    cells = [[*row[1:], word] for row, word in zip(_ROWS, there, strict=True)]
+    names = [row[0] for row in _ROWS]
+    return Table(title, np.array(cells), names, ["takes", "gives", "where", "there"], "step")
+
+
+class _Pen:
+    """Draws on axes in pixels, from the top down; what is `absent` is dashed and faint."""
+
+    def __init__(self, axes):
+        self.axes = axes
+
+    def box(self, x, y, text, *, width=None, height=_FRAME, absent=False):
+        """Draw a box around x, from y down, and its name in the middle of it."""
+        width = width or length_of(text) + 16
+        style = {"linestyle": (0, (4, 2.5)), "alpha": _FAINT} if absent else {}
+        frame = Rectangle((x - width / 2, y), width, height, linewidth=RULE, **style)
+        self._add(frame.set, facecolor="none", edgecolor=INK, patch=frame)
+        self.text(x, y + height / 2, text)
+
+    def add(self, y, *, absent):
+        """Draw the add of a branch on the stream."""
+        style = {"linestyle": (0, (3, 2)), "alpha": _FAINT} if absent else {}
+        circle = Circle((_STREAM, y), _ADD, linewidth=RULE, **style)
+        self._add(circle.set, facecolor="none", edgecolor=INK, patch=circle)
+        for ends in (((-5, 0), (5, 0)), ((0, -5), (0, 5))):
+            self.line([(_STREAM + x, y + dy) for x, dy in ends], width=RULE + 0.5, absent=absent)
+        self.text(_STREAM - _ADD - 4, y, "add", ha="right")
+
+    def line(self, points, *, width=RULE, arrow=False, absent=False):
+        """Draw a line through points, with a head at its end where it leads to something."""
+        style = {"linestyle": (0, (4, 2.5)), "alpha": _FAINT} if absent else {}
+        head = "-|>,head_length=0.5,head_width=0.28" if arrow else "-"
+        ends = {"arrowstyle": head, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
+        patch = FancyArrowPatch(path=Path(points), color=INK, linewidth=width, **ends, **style)
+        self._add(patch.set, patch=patch)
+
+    def text(self, x, y, text, **options):
+        """Write a text, by default in the middle of its place."""
+        options = {"ha": "center", "va": "center_baseline"} | options
+        self.axes.text(x, y, text, color=INK, **options)
+
+    def _add(self, change, *, patch, **options):
+        change(clip_on=False, **options)
+        self.axes.add_patch(patch)
+
+
+def _picture(title, lacks, layers):
+    def draw(axes):
+        axes.set(xlim=(0, _WIDTH), ylim=(_HEIGHT, 0))
+        axes.set_axis_off()
+        axes.set_title(title, color=title_ink(title))
+        pen = _Pen(axes)
+        first, second, end = _FIRST, _FIRST + _ATTENDING, _FIRST + _ATTENDING + _FEEDING
+        _draw_ends(pen, end, absent="norm" in lacks)
+        pen.box(_WIDTH / 2, _TOP, "", width=_WIDTH - 4, height=end - _TOP)
+        pen.text(_WIDTH - 12, _TOP + 16, f"× {printable(str(layers))}", ha="right")
+        _draw_branch(pen, "attend", first, lacks)
+        _draw_branch(pen, "feed", second, lacks)
+        adds = {"attend": second - _GAP, "feed": end - _GAP}
+        _draw_stream(pen, [y for part, y in adds.items() if part not in lacks], end + _GAP)
+
+    return draw_svg(draw, _WIDTH, _HEIGHT)
+
+
+def _draw_stream(pen, adds, end):
+    """Draw the stream itself, from embed to an end, parted by the adds on it."""
+    tops = [28 + _FRAME, *(y + _ADD for y in adds)]
+    bottoms = [*(y - _ADD for y in adds), end]
+    for top, bottom in zip(tops, bottoms, strict=True):
+        pen.line([(_STREAM, top), (_STREAM, bottom)], width=4)
+
+
+def _draw_ends(pen, end, *, absent):
+    """Draw the steps before and behind the blocks."""
+    pen.line([(_STREAM, 4), (_STREAM, 28)], arrow=True)
+    pen.text(_STREAM + 14, 14, "ids (T,)", ha="left")
+    pen.box(_STREAM, 28, "embed", width=92)
+    pen.text(_STREAM + 14, 28 + _FRAME + _GAP / 2, "residual stream (T, d_model)", ha="left")
+    pen.box(_STREAM, end + _GAP, "norm", width=92, absent=absent)
+    top = end + _GAP + _FRAME + _GAP
+    pen.line([(_STREAM, top - _GAP), (_STREAM, top)], arrow=True)
+    pen.text(_STREAM + 14, top - _GAP / 2 - 2, "(T, d_model)", ha="left")
+    pen.box(_STREAM, top, "unembed", width=92)
+    pen.line([(_STREAM, top + _FRAME), (_STREAM, top + _FRAME + _GAP)], arrow=True)
+    pen.text(_STREAM + 14, top + _FRAME + _GAP / 2, "(T, vocabulary)", ha="left")
+
+
+def _draw_branch(pen, part, y, lacks):
+    """Draw a branch that leaves the stream at y, from its norm to its add."""
+    absent, height = part in lacks, _HEIGHTS[part]
+    left = _BRANCH - length_of("norm") / 2 - 8
+    pen.line([(_STREAM, y), (left, y)], arrow=True, absent=absent)
+    pen.box(_BRANCH, y - _FRAME / 2, "norm", absent=absent or "norm" in lacks)
+    top = y + _FRAME / 2 + _GAP
+    pen.line([(_BRANCH, top - _GAP), (_BRANCH, top)], arrow=True, absent=absent)
+    pen.box(_BRANCH, top, "", width=_WIDE, height=height, absent=absent)
+    pen.text(_BRANCH, top + _FRAME / 2, part)
+    for line, names in enumerate(_CHIPS if part == "attend" else ()):
+        rooms = [length_of(name) + 10 for name in names]
+        x = _BRANCH - (sum(rooms) + 6 * (len(rooms) - 1)) / 2
+        for name, room in zip(names, rooms, strict=True):
+            place = top + _FRAME + line * (_CHIP + 4)
+            pen.box(x + room / 2, place, name, width=room, height=_CHIP, absent=absent)
+            x += room + 6
+    end = top + height + _GAP
+    way = [(_BRANCH, end - _GAP), (_BRANCH, end), (_STREAM + _ADD, end)]
+    pen.line(way, arrow=True, absent=absent)
+    pen.text((_STREAM + _ADD + _BRANCH) / 2 + 4, end - 11, "(T, d_model)")
+    pen.add(end, absent=absent)

@@ -1,0 +1,84 @@
+"""Which head does better than a baseline on which task."""
+
+import numpy as np
+
+from tutorial_lib.errors import require_shape
+from tutorial_lib.figures.figure import Figure, require_some
+from tutorial_lib.figures.ink import SEQUENTIAL
+from tutorial_lib.figures.maps import colour_bar, draw_grids, grid_of, levels_of, table_of
+
+_MOST_WRITTEN = 2  # maps that carry their numbers; more are small, to be seen at once
+
+
+def task_maps(scores, baseline, *, heads, tasks, caption):
+    """Draw how well each head does on each task, and frame what is better than a baseline.
+
+    Parameters
+    ----------
+    scores : dict of title -> (heads, tasks), from 0 to 1
+    baseline : (tasks,), from 0 to 1, or a dict of title -> such an array
+    heads : names, or a dict of title -> names
+    tasks : names
+    caption : what to look for
+
+    Returns
+    -------
+    figure : Figure; tasks down, heads across, and the baseline behind them
+
+    Raises
+    ------
+    TypeError : scores or a baseline that are no arrays of numbers
+    ShapeError : other axes, other than one name or one baseline for each
+    ValueError : no map, NaN, a score outside 0 to 1
+    """
+    require_some("scores", scores)
+    grids = [
+        _grid(title, array, _of(baseline, title), (_of(heads, title), tasks))
+        for title, array in scores.items()
+    ]
+    levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
+    key = colour_bar("score", SEQUENTIAL, (0, 0.5, 1))
+    written = len(grids) <= _MOST_WRITTEN
+    svg = draw_grids(grids, levels, SEQUENTIAL, written=written, key=key)
+    alt = "Heat map of scores, framed where above the baseline. " + " ".join(map(_in_words, grids))
+    return Figure(svg, tuple(map(table_of, grids)), caption, alt)
+
+
+def _of(given, title):
+    return given[title] if isinstance(given, dict) else given
+
+
+def _grid(title, array, baseline, names):
+    """Return the scores of one map, tasks down, with the baseline behind the heads."""
+    heads, tasks = map(list, names)
+    require_shape(title, array, "heads tasks", heads=len(heads), tasks=len(tasks))
+    require_shape("baseline", baseline, "tasks", tasks=len(tasks))
+    numbers = np.vstack([array, baseline]).T  # (tasks, heads + 1)
+    rows, columns = ("", tasks), ("head", [*heads, "baseline"])
+    grid = grid_of(title, numbers, rows=rows, columns=columns)
+    _require_shares(title, grid)
+    return grid._replace(framed=grid.numbers > grid.numbers[:, -1:])
+
+
+def _require_shares(title, grid):
+    outside = np.argwhere((grid.numbers < 0) | (grid.numbers > 1))
+    if len(outside):
+        task, head = outside[0].tolist()
+        name, task = grid.columns.entries[head], grid.rows.entries[task]
+        raise ValueError(
+            f"{title!r} has {grid.numbers[tuple(outside[0])]} for {name} on {task}; expected 0 to "
+            f"1. Give mean weights or shares; draw differences with signed_maps."
+        )
+
+
+def _in_words(grid):
+    """Say of each task which head is best, and whether it is above the baseline."""
+    best = grid.numbers[:, :-1].argmax(axis=1)
+    parts = [
+        f"{task}, best head {grid.columns.entries[head]} with {row[head]}, "
+        f"{'above' if framed[head] else 'not above'} the baseline of {row[-1]}"
+        for task, head, row, framed in zip(
+            grid.rows.entries, best, grid.texts, grid.framed, strict=True
+        )
+    ]
+    return f"{grid.title}: {'; '.join(parts)}."

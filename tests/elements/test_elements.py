@@ -28,7 +28,7 @@ LIMITS = {
     "predict-number": 3800,
     "parsons": 7700,
     "inspector": 13_300,
-    "gallery": 11_800,
+    "gallery": 12_000,
     "bytes": 12_400,
     "map": 22_500,
     "playground": 23_800,

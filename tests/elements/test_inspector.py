@@ -359,3 +359,105 @@ def test_gallery_wants_one_best_answer(scores, kind, message):
 def test_gallery_is_of_self_attention():
     with pytest.raises(ShapeError, match="axis S has 6 keys, but 5 names"):
         gallery(some_weights(), QUERIES, "Which?", [(h, "why") for h in range(H)])
+
+
+# A gallery whose truth is known.
+
+TRUTH = np.array([-1, 0, 1, -1, 2])
+
+
+def known(truth=TRUTH, *, heads=H, queries=QUERIES, mask=None):
+    """A gallery of some heads, of which head 1 scores highest, with what decides."""
+    T = len(queries)
+    mask = causal_mask(T) if mask is None else mask
+    weights = softmax(np.where(mask, np.log(some_weights(heads, T, T)), -np.inf))
+    answers = [(0.9 if h == 1 else h / 100, f"reason {h}") for h in range(heads)]
+    return gallery(weights, queries, "Which?", answers, mask=mask, truth=truth), weights
+
+
+def rings(element):
+    """Query and key of the rings of each map, and how wide a ring is, in cells."""
+    maps = re.findall(r'<svg class="tl-weights".*?</svg>', element.html, re.S)
+    for svg in maps:
+        left, top, side = map(int, re.search(r"(\d+) (\d+)\)\" data-side=\"(\d+)", svg).groups())
+        (rim, line) = re.findall(r'<path d="([^"]*)"', svg)
+        assert rim == line, "a rim of the other ink below each ring"
+        found = re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)a([\d.]+)", line)
+        places = [
+            ((float(y) - top + w / 2) // side, (float(x) - left + float(h) / 2) // side)
+            for x, y, h, r in found
+            for w in [float(h) + 2 * float(r)]
+        ]
+        yield places, {(float(h) + 2 * float(r)) / side for *_, h, r in found}
+
+
+def test_a_ring_stands_in_every_map_where_a_word_decides():
+    element, _ = known()
+    for places, widths in rings(element):
+        assert places == [(1, 0), (2, 1), (4, 2)]
+        assert max(widths) < 1, "inside a cell that has room for a number"
+    small, _ = known(np.arange(40) // 2, queries=range(40))
+    for places, widths in rings(small):
+        assert places == [(t, t // 2) for t in range(40)]
+        assert min(widths) > 1, "around a cell that is small"
+    assert json.loads(html_module.unescape(re.search('data-truth="(.*?)"', element.html)[1])) == [
+        *TRUTH.tolist()
+    ]
+
+
+def test_what_decides_is_told_in_words():
+    element, weights = known()
+    lines = element.text.splitlines()
+    assert len(lines) == 1 + H * T
+    for h in range(H):
+        for t, key in enumerate(TRUTH.tolist()):
+            told = f"{QUERIES[key]} {weights[h, t, key]:.3f}" if key >= 0 else "none"
+            assert lines[1 + h * T + t].endswith(f"; the word that decides: {told}")
+            assert f"<td>{told}</td></tr>" in element.html
+    assert '<th scope="col">the word that decides</th>' in element.html
+    assert "A ring marks the word that decides which word comes after the query." in element.html
+    said = "arrow keys choose a query and a key; a ring is the word that decides the next one"
+    assert element.html.count(said) == H
+
+
+def test_a_long_table_keeps_the_queries_whose_next_word_is_decided():
+    truth = np.full(40, -1)
+    truth[[7, 31]] = 3
+    element, _ = known(truth, queries=range(40))
+    assert len(element.text.splitlines()) == 1 + 2 * H
+    assert "The strongest keys, where a word decides the next: 3 heads, 40 queries" in element.html
+    element, _ = known(np.arange(40), queries=range(40))
+    assert "too many for one table" in element.text
+
+
+def test_a_key_that_decides_and_is_hidden_from_one_head_is_told_to_be_hidden():
+    mask = np.stack([causal_mask(T), causal_mask(T) & ~causal_mask(T).T | np.eye(T, dtype=bool)])
+    mask = np.concatenate([mask, mask[:1]])
+    mask[1, 4, 2] = False
+    element, _ = known(mask=mask)
+    assert "head 1, z: " in element.text
+    assert re.search(r"head 1, z: .*; the word that decides: x hidden", element.text)
+
+
+def test_gallery_without_a_truth_says_nothing_of_it():
+    assert "decides" not in re.sub("<script>.*?</script>", "", asked().html, flags=re.S)
+    assert "data-truth" not in asked().html
+    assert "decides" not in asked().text
+
+
+@pytest.mark.parametrize(
+    ("truth", "kind", "message"),
+    [
+        (TRUTH.tolist(), TypeError, r"truth is a list; expected a NumPy array"),
+        (TRUTH > 0, TypeError, r"truth is an array of bool"),
+        (TRUTH.astype(float), TypeError, r"truth is an array of float64; expected whole numbers"),
+        (TRUTH[None], ShapeError, r"truth has shape \(1, 5\).*expected \(T\)"),
+        (TRUTH[:4], ShapeError, r"truth has 4 places, but weights has 5 queries; .* Give -1"),
+        (TRUTH * 0 + 5, ValueError, r"truth is 5 at query 0; expected -1 to 4"),
+        (TRUTH - 1, ValueError, r"truth is -2 at query 0; expected -1 to 4"),
+        (TRUTH[::-1].copy(), ValueError, r"truth is 2 at query 0, a key that mask hides"),
+    ],
+)
+def test_a_truth_that_is_no_place_is_refused(truth, kind, message):
+    with pytest.raises(kind, match=message):
+        known(truth)

@@ -72,7 +72,7 @@ def point(page, query, key, head=0):
       return [x, y];
     }"""
     page.locator("svg").nth(head).scroll_into_view_if_needed()
-    return page.locator("svg > g").nth(head).evaluate(ctm, [query, key])
+    return page.locator("svg > [data-side]").nth(head).evaluate(ctm, [query, key])
 
 
 def menu(page, name):
@@ -514,6 +514,28 @@ def test_cell_of_a_gallery_is_framed_and_told_in_every_head(show):
     page.mouse.click(*point(page, 3, 6, head=2))
     assert lines.all_inner_texts() == ["d (3) may not look at e (6)"] * 3
     assert radio(page, 2).is_checked()
+
+
+def test_the_word_that_decides_has_a_ring_and_is_told(show):
+    truth = np.array([-1, 0, 1, -1, 2, -1, 6, -1, 3])
+    answers = [(h / 4, "of one") for h in range(3)]
+    mask = causal_mask(9)
+    page = show(gallery(random_weights(3, 9), LETTERS, "?", answers, mask=mask, truth=truth).html)
+    for head in range(3):
+        ring = page.locator("svg").nth(head).locator("[fill=none] path").last
+        assert ring.evaluate("path => getComputedStyle(path).strokeWidth") == "1.5px"
+        box = ring.bounding_box()
+        low, high = point(page, 1, 0, head), point(page, 8, 6, head)
+        assert box["y"] < low[1] < high[1] < box["y"] + box["height"]
+        assert box["x"] < low[0] < high[0] < box["x"] + box["width"]
+    page.mouse.click(*point(page, 6, 6))
+    notes = [box.locator("p").first.inner_text() for box in page.locator(".tl-heads > div").all()]
+    assert all(re.fullmatch(r".* gives .* 0\.\d{3}, the word that decides", n) for n in notes)
+    assert page.locator("[aria-live]").nth(1).inner_text().count(", the word that decides.") == 3
+    page.mouse.click(*point(page, 6, 2))
+    assert "decides" not in page.locator("[aria-live]").nth(1).inner_text()
+    page.mouse.click(*point(page, 3, 3))
+    assert "decides" not in page.locator("[aria-live]").nth(1).inner_text()
 
 
 def test_gallery_tells_what_was_done_takes_it_back_and_has_a_link(show):

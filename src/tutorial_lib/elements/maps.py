@@ -8,6 +8,8 @@ from tutorial_lib.elements.markup import Element, wrap
 
 NO_MATH = "tex2jax_ignore mathjax_ignore"  # a token may be a dollar sign
 DECIDES = "the word that decides"
+# Black or white, whichever the ink of the page is not: parts a ring from any tint.
+_RIM = "oklch(from currentColor clamp(0, (.55 - l) * 1000, 1) 0 0 / 1)"
 TABLE = '<table class="tl-table"><thead><tr>{}</tr></thead>\n<tbody>{}</tbody></table>'
 _TOO_MANY = (
     "{} heads with {} queries each are too many for one table. "
@@ -105,7 +107,11 @@ def _rings(truth, side, left):
         for t, key in enumerate(truth)
         if key >= 0
     )
-    return f'<g class="tl-truth"><path d="{path}"/><path d="{path}"/></g>'
+    thin = f'd="{path}" vector-effect="non-scaling-stroke"'
+    return (
+        f'<g fill="none" pointer-events="none"><path {thin} style="stroke:{_RIM}" '
+        f'stroke-width="3.5"/><path {thin} stroke="currentColor" stroke-width="1.5"/></g>'
+    )
 
 
 def _text(x, y, text, anchor, turn=""):

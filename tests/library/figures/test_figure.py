@@ -14,6 +14,7 @@ from matplotlib import pyplot
 
 from tests.library.figures.drawing import (
     ARRAYS,
+    OTHERS,
     OUT,
     SVG,
     TOKENS,
@@ -21,7 +22,6 @@ from tests.library.figures.drawing import (
     digest,
     draw,
     drawn,
-    network,
     parsed,
     ramp,
     shown,
@@ -47,6 +47,17 @@ def figure(kind):
 def array(kind):
     """Its numbers."""
     return ARRAYS[kind].copy()
+
+
+def named(name):
+    """A figure of any kind."""
+    return drawn(name) if name in ARRAYS else (OTHERS | WIDE)[name]()
+
+
+@pytest.fixture(params=[*ARRAYS, *OTHERS])
+def any_figure(request):
+    """A figure, of an array or not."""
+    return named(request.param)
 
 
 # What a figure carries.
@@ -149,18 +160,18 @@ def test_the_settings_of_the_caller_are_neither_used_nor_changed(kind, figure, a
 # Pictures that fit into any page.
 
 
-def test_pictures_are_vectors_with_nothing_that_could_clash_with_the_page(figure):
-    for element in parsed(figure).iter():
+def test_pictures_are_vectors_with_nothing_that_could_clash_with_the_page(any_figure):
+    for element in parsed(any_figure).iter():
         assert element.tag.removeprefix(SVG) in {"div", "svg", "path", "text"}
         assert set(element.attrib) <= {"class", "style", "viewBox", "d", "x", "y", "transform"}
-    assert "url(" not in figure.svg
-    assert "font-family:inherit" in figure.svg
-    assert " id=" not in figure.html()
-    assert "<style" not in figure.html()
+    assert "url(" not in any_figure.svg
+    assert "font-family:inherit" in any_figure.svg
+    assert " id=" not in any_figure.html()
+    assert "<style" not in any_figure.html()
 
 
-def test_no_stand_in_for_a_colour_is_left(figure):
-    assert not set(re.findall(r"#[0-9a-f]{6}\b", figure.svg)) & set(ink.STAND_INS)
+def test_no_stand_in_for_a_colour_is_left(any_figure):
+    assert not set(re.findall(r"#[0-9a-f]{6}\b", any_figure.svg)) & set(ink.STAND_INS)
 
 
 def test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(figure):
@@ -197,8 +208,8 @@ def test_line_breaks_and_signs_without_a_glyph_are_names_too():
     assert {"\\n", "犬"} < {text.text for text in texts(figure)}
 
 
-def test_every_name_has_room_in_its_picture(figure):
-    for picture in parsed(figure).iter(f"{SVG}svg"):
+def test_every_name_has_room_in_its_picture(any_figure):
+    for picture in parsed(any_figure).iter(f"{SVG}svg"):
         _, _, width, height = map(float, picture.get("viewBox").split())
         for text in picture.iter(f"{SVG}text"):
             if text.get("transform"):
@@ -229,6 +240,21 @@ WIDE = {
     "ten features": lambda: figures.sum_over_heads(ramp(2, 3, 2), OUT, TOKENS, caption=""),
     "many bars": lambda: figures.bar_panels({"s": np.arange(9)}, range(9), caption=""),
     "long row": lambda: diagram({n: Block(1.5 * n, 0, str(n)) for n in range(6)}),
+    "seventeen words": lambda: figures.arcs(range(900, 917), {"far": [(16, 0)]}, caption=""),
+    "two layers of four heads": lambda: figures.task_maps(
+        {f"layer {n}": np.full((4, 10), 0.25) for n in range(2)},
+        np.full(10, 0.5),
+        heads=["1.0", "1.1", "1.2", "1.3"],
+        tasks=["across a clause"] * 10,
+        caption="",
+    ),
+    "five seeds": lambda: figures.task_maps(
+        {f"seed {n}": np.full((8, 10), 0.25) for n in range(5)},
+        np.full(10, 0.5),
+        heads=[f"{n // 4}.{n % 4}" for n in range(8)],
+        tasks=["across a clause"] * 10,
+        caption="",
+    ),
     "five arrays": lambda: figures.tensor_network({"Y": ("ab,bc,cd,de->ae", "ABCD")}, caption=""),
 }
 
@@ -249,16 +275,16 @@ def sizes(figure, column):
 
 
 @pytest.mark.parametrize("column", [327, 257])
-@pytest.mark.parametrize("name", [*ARRAYS, *WIDE, "network"])
+@pytest.mark.parametrize("name", [*ARRAYS, *WIDE, *OTHERS])
 def test_no_text_is_smaller_than_11_pixels_on_a_phone(name, column):
-    figure = network() if name == "network" else WIDE[name]() if name in WIDE else drawn(name)
+    figure = named(name)
     assert min(sizes(figure, column)) >= 11
     assert "font-size" not in figure.svg.replace("font-family:inherit;font-size:14px", "")
 
 
-@pytest.mark.parametrize("name", [*ARRAYS, "network"])
+@pytest.mark.parametrize("name", [*ARRAYS, *OTHERS])
 def test_figures_fill_a_desk_s_column_and_do_not_exceed_it(name):
-    figure = network() if name == "network" else drawn(name)
+    figure = named(name)
     assert min(sizes(figure, 708)) >= 13
     for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
         widths = [int(svg.get("viewBox").split()[2]) for svg in grid.iter(f"{SVG}svg")]

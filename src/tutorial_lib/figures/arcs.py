@@ -37,10 +37,17 @@ def arcs(tokens, kinds, *, caption):
     Raises
     ------
     ShapeError : an arc without two places
-    ValueError : no word, no kind, a place that is not there, an arc from a word to itself
+    ValueError : no word, no kind, no arc, a place that is not there, an arc from a word to itself
     """
     require_some("kinds", kinds)
     words = [printable(token) for token in tokens]
+    if not words:
+        raise ValueError("tokens is empty; expected at least one word. Give the sentence.")
+    if not any(map(len, kinds.values())):
+        raise ValueError(
+            f"kinds has no arc, only {list(kinds)}; expected pairs of two places. "
+            f"Give them: {{'agreement': [(4, 1)]}}."
+        )
     for name, pairs in kinds.items():
         for pair in pairs:
             _require_arc(name, pair, len(words))
@@ -95,7 +102,7 @@ def _height(arc):
 def _row(words, drawn):
     """Draw words in a row, and the arcs above them."""
     middles = _middles(words)
-    width, top = middles[-1] + length_of(words[-1]) / 2, max(map(_height, drawn), default=0)
+    width, top = middles[-1] + length_of(words[-1]) / 2, max(map(_height, drawn))
 
     def draw(axes):
         axes.set(xlim=(0, width), ylim=(top + LINE + 6, 0))
@@ -112,7 +119,7 @@ def _row(words, drawn):
 def _column(words, drawn):
     """Draw words down the page, and the arcs to the right of them."""
     left = max(length_of(shortened(word)) for word in words) + 8
-    far, height = max(map(_height, drawn), default=0), _LEAST * len(words)
+    far, height = max(map(_height, drawn)), _LEAST * len(words)
 
     def draw(axes):
         axes.set(xlim=(0, left + far), ylim=(height, 0))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.errors import require_shape
+from tutorial_lib.errors import require_finite, require_shape
 from tutorial_lib.figures.figure import Figure, require_some
 from tutorial_lib.figures.ink import SEQUENTIAL
 from tutorial_lib.figures.maps import colour_bar, draw_grids, grid_of, levels_of, table_of
@@ -33,7 +33,7 @@ def task_maps(scores, baseline, *, heads, tasks, caption):
     """
     require_some("scores", scores)
     grids = [
-        _grid(title, array, _of(baseline, title), (_of(heads, title), tasks))
+        _grid(title, array, _of("baseline", baseline, title), (_of("heads", heads, title), tasks))
         for title, array in scores.items()
     ]
     levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
@@ -44,8 +44,16 @@ def task_maps(scores, baseline, *, heads, tasks, caption):
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
-def _of(given, title):
-    return given[title] if isinstance(given, dict) else given
+def _of(name, given, title):
+    """Return what is given for a map, or for all maps."""
+    if not isinstance(given, dict):
+        return given
+    if title not in given:
+        raise ValueError(
+            f"{name} has no {title!r}, only {list(given)}; expected one for each map. "
+            f"Give it, or the same {name} for all."
+        )
+    return given[title]
 
 
 def _grid(title, array, baseline, names):
@@ -53,6 +61,8 @@ def _grid(title, array, baseline, names):
     heads, tasks = map(list, names)
     require_shape(title, array, "heads tasks", heads=len(heads), tasks=len(tasks))
     require_shape("baseline", baseline, "tasks", tasks=len(tasks))
+    require_finite(title, array)
+    require_finite("baseline", baseline)
     numbers = np.vstack([array, baseline]).T  # (tasks, heads + 1)
     rows, columns = ("", tasks), ("head", [*heads, "baseline"])
     grid = grid_of(title, numbers, rows=rows, columns=columns)

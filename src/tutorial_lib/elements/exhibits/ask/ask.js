@@ -1,0 +1,305 @@
+// Ask the model: a sentence of its words, where each head looks from the chosen word, which word is
+// next, and what each path adds to a logit. A head can be silenced.
+
+import { all, define } from "../../shared.js";
+import { Exhibit } from "../exhibit.js";
+import { chances, forward, paths, unpack } from "../model.js";
+import { read, spelled } from "./typed.js";
+
+const KEYS = 5; // that a head is said to look at
+
+const three = (number) => number.toFixed(3);
+const signed = (number) => {
+  const text = Math.abs(number).toFixed(2);
+  return `${number < 0 && Number(text) ? "−" : "+"}${text}`;
+};
+const set = (node, given) =>
+  Object.entries(given).forEach(([name, value]) => node.setAttribute(name, value));
+const largest = (numbers, count) =>
+  Array.from(numbers, (_, i) => i).sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
+const write = (node, text) => node.textContent != text && (node.textContent = text);
+
+// An arc from one box to another, above or below both; `lift` keeps apart those of different heads.
+const arc = (from, to, up, lift) => {
+  const [x, end] = [from, to].map((box) => (box.left + box.right) / 2);
+  const [y, last] = [from, to].map((box) => (up ? box.top : box.bottom));
+  const rise = (up ? -1 : 1) * Math.min(7 + 3 * lift + Math.abs(end - x) / 6, 30 + 2 * lift);
+  const wide = from == to ? 7 + lift : 0;
+  const bend = `${x - wide} ${y + 1.3 * rise} ${end + wide} ${last + 1.3 * rise}`;
+  return `M${x + lift} ${y}C${bend} ${end + lift} ${last}`;
+};
+
+class Ask extends Exhibit {
+  constructor(element, weights) {
+    super(element);
+    const given = JSON.parse(element.querySelector("[data-given]").dataset.given);
+    this.model = unpack(weights);
+    const { places } = this.model.sizes;
+    const { words, ids } = given;
+    this.given = { ...given, places, example: spelled(ids, words) };
+    this.line = element.querySelector(".tl-sentence");
+    this.field = element.querySelector("[type=text]");
+    this.menus = all(element, "select");
+    [this.after, this.adds] = all(element, ".tl-after, .tl-paths th:nth-child(3)");
+    const [next, rows] = all(element, "tbody").map((body) => [...body.rows]);
+    Object.assign(this, { next, rows });
+    this.chips = all(element, "details button");
+    [this.away, this.sound, this.reset] = all(element, ".tl-asked > .tl-row > button");
+    const { H } = this.model.sizes;
+    this.heads = rows.slice(1, -1).map((_, i) => `${Math.floor(i / H)}.${i % H}`);
+    this.first = { ids, query: ids.length - 1, silenced: [], word: -1, minus: -1 };
+    this.listen();
+    this.paint(this.first);
+  }
+
+  listen() {
+    const { words } = this.given;
+    this.serve([this.chips]);
+    this.chips.forEach((chip) => (chip.onclick = () => this.enter(chip)));
+    this.field.onchange = () => this.type(this.field.value);
+    this.away.onclick = () => this.take();
+    this.sound.onclick = () => this.change({ silenced: [] });
+    this.reset.onclick = () => {
+      this.paint(this.first);
+      this.say(`The sentence is as it was. ${this.sentence()}`);
+      this.changed();
+    };
+    ["word", "minus"].forEach((name, i) => {
+      const menu = this.menus[i];
+      menu.onchange = () => this.change({ [name]: words.indexOf(menu.value) }, this.split());
+    });
+    this.rows.slice(1, -1).forEach((row, i) => {
+      row.querySelector("button").onclick = () => this.silence(this.heads[i]);
+      ["pointerenter", "focusin"].forEach((event) => row.addEventListener(event, () => this.draw(i)));
+      ["pointerleave", "focusout"].forEach((event) => row.addEventListener(event, () => this.draw()));
+    });
+    new ResizeObserver(() => this.draw()).observe(this.line);
+  }
+
+  // Change the state as a reader did, and say what the model says now.
+  change(part) {
+    this.paint({ ...this.state, ...part });
+    this.say(this.sentence());
+    this.changed();
+  }
+
+  type(text) {
+    const ids = read(text, this.given);
+    this.field.ariaInvalid = typeof ids == "string" || null;
+    if (typeof ids == "string") return this.say(`${ids} Nothing has changed.`);
+    this.change({ ids, query: ids.length - 1 });
+  }
+
+  // Put a word behind the chosen one, or take the chosen one away.
+  enter(chip) {
+    if (!this.chips.includes(chip)) return;
+    const { ids, query } = this.state;
+    const { words, places } = this.given;
+    const id = words.indexOf(chip.textContent);
+    if (ids.length == places)
+      return this.say(`The model knows ${places} places, and all are taken. Nothing has changed.`);
+    this.change({ ids: ids.toSpliced(query + 1, 0, id), query: query + 1 });
+  }
+
+  take() {
+    const { ids, query } = this.state;
+    const word = this.given.words[ids[query]];
+    const held = word == "<bos>" ? `“${word}” stands in front by itself` : "It is the only word";
+    if (word == "<bos>" || ids.length == 1) return this.say(`${held}. Nothing has changed.`);
+    this.change({ ids: ids.toSpliced(query, 1), query: Math.max(query - 1, 0) });
+  }
+
+  silence(head) {
+    const { silenced } = this.state;
+    const others = silenced.filter((other) => other != head);
+    const before = this.chances;
+    const best = largest(before, 1)[0];
+    const quiet = others.length == silenced.length;
+    this.paint({ ...this.state, silenced: quiet ? [...others, head] : others });
+    const was = `“${this.given.words[best]}” ${three(before[best])}`;
+    const now = `${was} becomes ${three(this.chances[best])}`;
+    this.say(`Head ${head} ${quiet ? "is silenced" : "is heard again"}: ${now}. ${this.sentence()}`);
+    this.changed();
+  }
+
+  // Show a state. The model goes forward where its words or its heads have changed.
+  paint(state) {
+    const was = this.state;
+    this.state = state;
+    const { ids, query, silenced, word } = state;
+    if (`${was?.ids} ${was?.silenced}` != `${ids} ${silenced}`)
+      this.made = forward(this.model, ids, silenced);
+    this.parts = paths(this.model, this.made, query);
+    this.chances = chances(this.parts);
+    this.weights = this.made.heads.flat().map(({ weights }) => weights[query]);
+    this.asked = word < 0 ? largest(this.chances, 1)[0] : word;
+    if (`${was?.ids}` != `${ids}`) this.spell();
+    this.cells.forEach((cell, i) => {
+      cell.ariaChecked = i == query;
+      cell.tabIndex = i == query ? 0 : -1;
+    });
+    this.field.value = spelled(ids, this.given.words);
+    this.field.ariaInvalid = null;
+    this.tabulate();
+    this.split();
+    this.draw();
+    this.renew();
+  }
+
+  // Write the sentence anew: each word a cell, of which one is chosen.
+  spell() {
+    this.cells?.forEach((cell) => this.spots.delete(cell));
+    this.cells = this.state.ids.map((id, place) => {
+      const [cell, number] = ["span", "small"].map((name) => document.createElement(name));
+      cell.className = "tl-word";
+      cell.role = "radio";
+      cell.append(this.given.words[id], number);
+      number.textContent = place;
+      number.ariaHidden = true;
+      cell.onclick = () => cell.focus();
+      return cell;
+    });
+    this.names = this.state.ids.map((id, place, ids) => {
+      const twice = ids.indexOf(id) != ids.lastIndexOf(id);
+      return this.given.words[id] + (twice ? ` (${place})` : "");
+    });
+    const had = this.line.contains(document.activeElement);
+    this.line.replaceChildren(this.line.querySelector("svg"), ...this.cells.flatMap((c) => [c, " "]));
+    set(this.line, { role: "radiogroup", "aria-label": "Words of the sentence" });
+    this.serve([this.cells]);
+    if (had) this.cells[this.state.query].focus();
+  }
+
+  choose(cell) {
+    const query = this.cells.indexOf(cell);
+    if (query >= 0 && query != this.state.query) this.change({ query });
+  }
+
+  keyed(cell, { key }) {
+    if (this.cells.includes(cell) && /^(Backspace|Delete)$/.test(key)) return () => this.take();
+  }
+
+  // Write the next words, and what each head looks at.
+  tabulate() {
+    const { words } = this.given;
+    const { query, ids, silenced } = this.state;
+    this.after.lastElementChild.textContent = words[ids[query]];
+    largest(this.chances, this.next.length).forEach((word, i) => {
+      const [name, bar, chance] = this.next[i].cells;
+      write(name, words[word]);
+      write(chance, three(this.chances[word]));
+      bar.firstElementChild.style.width = `${100 * this.chances[word]}%`;
+    });
+    this.heads.forEach((head, i) => {
+      const row = this.rows[i + 1];
+      const quiet = silenced.includes(head);
+      write(row.cells[1], quiet ? "silenced" : this.looks(i).join(", "));
+      row.toggleAttribute("data-quiet", quiet);
+      const button = row.querySelector("button");
+      set(button, { "aria-pressed": quiet, "aria-label": `silence head ${head}` });
+    });
+    this.sound.disabled = !silenced.length;
+  }
+
+  looks(i) {
+    const row = this.weights[i];
+    const seen = largest(row, KEYS).filter((s) => row[s] >= 0.0005);
+    return seen.map((s) => `${this.names[s]} ${three(row[s])}`);
+  }
+
+  // Write what each path adds to the logit, or to the difference of two.
+  split() {
+    const { words } = this.given;
+    const { word, minus } = this.state;
+    const added = this.parts.map((part) => part[this.asked] - (minus < 0 ? 0 : part[minus]));
+    const most = Math.max(...added.map(Math.abs));
+    const sum = added.reduce((a, b) => a + b);
+    this.rows.forEach((row, i) => {
+      const [text, svg] = row.cells[2].children;
+      write(text, signed(added[i] ?? sum));
+      const width = (50 * Math.abs(added[i])) / most;
+      if (svg) set(svg.firstElementChild, { x: added[i] < 0 ? -width : 0, width });
+    });
+    const bold = (name) => Object.assign(document.createElement("b"), { textContent: name });
+    const off = minus < 0 ? [] : [" − ", bold(words[minus])];
+    this.adds.replaceChildren("adds to ", bold(words[this.asked]), ...off);
+    this.menus[0].value = words[word] ?? "";
+    this.menus[1].value = words[minus] ?? "";
+  }
+
+  // Draw the arcs of all heads, or of one.
+  draw(only) {
+    const svg = this.line.firstElementChild;
+    const { left, top, width, height } = this.line.getBoundingClientRect();
+    const boxes = this.cells.map((cell) => cell.getBoundingClientRect());
+    const { H } = this.model.sizes;
+    const above = this.heads.length - H;
+    const { query, silenced } = this.state;
+    const arcs = this.weights.flatMap((row, i) =>
+      largest(row, KEYS)
+        .filter((s) => row[s] >= 0.02 && (only ?? i) == i && !silenced.includes(this.heads[i]))
+        .map((s) => {
+          const d = arc(boxes[query], boxes[s], i >= above, (i % H) * 2);
+          const look = `stroke-width="${1 + 4 * row[s]}" stroke-opacity="${0.25 + 0.65 * row[s]}"`;
+          return `<path data-head="${i % H}" d="${d}" ${look}/>`;
+        })
+    );
+    svg.setAttribute("viewBox", [left, top, width, height]);
+    svg.innerHTML = arcs.join("");
+  }
+
+  sentence() {
+    const { words } = this.given;
+    const { ids, query } = this.state;
+    const next = largest(this.chances, 3).map((word) => `${words[word]} ${three(this.chances[word])}`);
+    return `Behind “${words[ids[query]]}” comes ${next.join(", ")}.`;
+  }
+
+  entries() {
+    const { words } = this.given;
+    const { ids, query, silenced, word, minus } = this.state;
+    return [
+      ...(`${ids}` == `${this.first.ids}` ? [] : [["text", spelled(ids, words)]]),
+      ...(query == ids.length - 1 ? [] : [["query", query]]),
+      ...(silenced.length ? [["silenced", silenced.join()]] : []),
+      ...(word < 0 ? [] : [["word", words[word]]]),
+      ...(minus < 0 ? [] : [["minus", words[minus]]]),
+    ];
+  }
+
+  put(entries) {
+    const next = { ...this.first };
+    const { words } = this.given;
+    const { text, query, silenced, word, minus, ...others } = Object.fromEntries(entries);
+    const [other] = Object.keys(others);
+    if (other) return `“${other}” cannot be set; expected text, query, silenced, word or minus.`;
+    if (text !== undefined) next.ids = read(text, this.given);
+    if (typeof next.ids == "string") return next.ids;
+    const last = next.ids.length - 1;
+    if (query && !(/^\d+$/.test(query) && query <= last))
+      return `query is “${query}”; expected a place from 0 to ${last}.`;
+    next.query = query ? Number(query) : last;
+    next.silenced = silenced ? [...new Set(silenced.split(","))] : [];
+    const strange = next.silenced.find((head) => !this.heads.includes(head));
+    if (strange !== undefined)
+      return `there is no head “${strange}”; expected ${this.heads[0]} to ${this.heads.at(-1)}.`;
+    for (const [name, value] of Object.entries({ word, minus })) {
+      next[name] = words.indexOf(value);
+      if (value !== undefined && next[name] < 0) return `${name} is “${value}”; expected a word of the model.`;
+    }
+    this.paint(next);
+  }
+
+  greet() {
+    this.say(this.sentence());
+  }
+}
+
+define("tl-ask", (element) => {
+  const { name } = JSON.parse(element.querySelector("[data-given]").dataset.given);
+  const weights = globalThis.tlModels?.[name];
+  // In an untrusted notebook, or where Python ran in the page with other weights.
+  if (!weights) return element.toggleAttribute("data-bare", true);
+  const exhibit = new Ask(element, weights);
+  exhibit.offer(exhibit.reset.parentNode, "Link to this sentence");
+});

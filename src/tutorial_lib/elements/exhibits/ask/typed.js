@@ -1,0 +1,65 @@
+// A sentence as a reader types it: its words, or what is wrong with it in the words of `encode` of
+// `models/language.py`.
+
+const FIRST = "<bos>";
+const LONGEST = 20; // letters of a strange word that are repeated
+
+// How many letters must be put in, left out or replaced to make one word of another.
+const distance = (a, b) => {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  [...a].forEach((x, i) => {
+    const left = [i + 1];
+    [...b].forEach((y, j) => left.push(Math.min(left[j] + 1, row[j + 1] + 1, row[j] + (x != y))));
+    row = left;
+  });
+  return row[b.length];
+};
+
+// Up to three words that are nearly a given one, the nearest first.
+const near = (shown, words) => {
+  const far = Math.min(Math.max(2, Math.floor(shown.length / 2)), shown.length - 1);
+  return words
+    .filter((word) => word != FIRST)
+    .map((word) => [distance(shown.toLowerCase(), word.toLowerCase()), word])
+    .filter(([steps]) => steps <= far)
+    .sort(([a], [b]) => a - b)
+    .slice(0, 3)
+    .map(([, word]) => word);
+};
+
+// Why a word is none of the words, and what to do.
+const strange = (word, words, kinds) => {
+  if (word == FIRST) return "'<bos>' stands in front by itself. Leave it out.";
+  const shown = word.length > LONGEST ? `${word.slice(0, LONGEST)}…` : word;
+  const pieces = word.match(/[\p{L}\p{N}]+|[^\p{L}\p{N}]/gu) ?? [];
+  const none = `'${shown}' is no word of this text`;
+  if (pieces.length > 1 && pieces.every((piece) => words.includes(piece)))
+    return `${none}, but its parts are. Put blanks between them: ${pieces.join(" ")}`;
+  const found = near(shown, words);
+  if (found.length) return `${none}; near it: ${found.join(", ")}. Take one of its words.`;
+  return `${none}. ${kinds}`;
+};
+
+// The ids of a sentence, or words that say what was expected.
+export const read = (text, { words, kinds, places, example }) => {
+  const letters = words.every((word) => word.length == 1);
+  const said = letters ? [...text.replace(/\s/g, "")] : text.split(/\s+/).filter(Boolean);
+  const bos = words[0] == FIRST;
+  const most = places - bos;
+  const wanted = `expected 1 to ${most}`;
+  if (!said.length) return `The sentence has no word; ${wanted}. Write some, such as: ${example}`;
+  if (said.length > most) {
+    const why = bos ? ` and ${FIRST} takes the first` : "";
+    return `The sentence has ${said.length} words; expected at most ${most}, since the model knows ` +
+      `${places} places${why}. Leave out ${said.length - most}.`;
+  }
+  const unknown = said.find((word) => word == FIRST || !words.includes(word));
+  if (unknown) return strange(unknown, words, kinds);
+  return [...(bos ? [0] : []), ...said.map((word) => words.indexOf(word))];
+};
+
+// A sentence as it is typed.
+export const spelled = (ids, words) => {
+  const said = ids.map((id) => words[id]).filter((word) => word != FIRST);
+  return said.join(words.every((word) => word.length == 1) ? "" : " ");
+};

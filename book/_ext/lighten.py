@@ -19,6 +19,8 @@ from tutorial_lib.elements.sources import KINDS, script, style
 ELEMENTS = ("elements.css", "elements.js")
 ELEMENTS_STYLE = '    <link rel="stylesheet" href="{root}_static/elements.css" />\n'
 ELEMENTS_SCRIPT = '<script src="{root}_static/elements.js?v={digest}"></script>\n    '
+MODEL = r'<script data-model="(\w+)">\n(.*?)\n</script>\n?'
+MODEL_SCRIPT = '<script src="{root}_static/model-{name}.js?v={digest}"></script>\n    '
 ICON_FONTS = "_static/vendor/fontawesome/webfonts"
 ICON_SOURCE = r"src:url\(\.\./vendor/fontawesome/webfonts/([\w-]+)\.woff2\)[^}]*"
 # An icon as a style sheet writes it: the character itself, or its number.
@@ -77,6 +79,35 @@ def fold_elements(site, pages):
         # Before the others, which may ask the elements.
         first = ELEMENTS_SCRIPT.format(root=root, digest=digest)
         pages[path] = page.replace('<script src="', first + '<script src="', 1)
+
+
+def fold_models(site, pages):
+    """Write the weights of each model into a script of its own, and take them from the pages.
+
+    A script, and not data that a script asks for: the site may be opened from a disk.
+
+    Parameters
+    ----------
+    site : folder of the built site
+    pages : dict from a path to the text of that page
+
+    Raises
+    ------
+    ValueError : two models have one name
+    """
+    written = {}
+    for path, page in pages.items():
+        root = re.search(r'data-content_root="([^"]*)"', page)
+        for name, content in re.findall(MODEL, page, re.S):
+            if written.setdefault(name, content) != content:
+                raise ValueError(f"{path.name} has another model called {name!r}; rename it.")
+            digest = sha256(content.encode()).hexdigest()[:8]
+            first = MODEL_SCRIPT.format(root=root[1], name=name, digest=digest)
+            if first not in page:
+                page = page.replace('<script src="', first + '<script src="', 1)
+        pages[path] = re.sub(MODEL, "", page, flags=re.S)
+    for name, content in written.items():
+        (site / f"_static/model-{name}.js").write_text(content + "\n", encoding="utf-8")
 
 
 def with_icons(site, css) -> str:

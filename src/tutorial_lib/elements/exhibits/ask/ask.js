@@ -220,9 +220,8 @@ class Ask extends Exhibit {
       const width = (50 * Math.abs(added[i])) / most;
       if (svg) set(svg.firstElementChild, { x: added[i] < 0 ? -width : 0, width });
     });
-    const bold = (name) => Object.assign(document.createElement("b"), { textContent: name });
-    const off = minus < 0 ? [] : [" − ", bold(words[minus])];
-    this.adds.replaceChildren("adds to ", bold(words[this.asked]), ...off);
+    const off = minus < 0 ? "" : ` − “${words[minus]}”`;
+    write(this.adds, `adds to “${words[this.asked]}”${off}`);
     this.menus[0].value = words[word] ?? "";
     this.menus[1].value = words[minus] ?? "";
   }

@@ -163,11 +163,11 @@ class _Answer:
         most = max(map(abs, self.parts))
         rows = "".join(self._row(i, *row, most) for i, row in enumerate(self.rows()))
         name = escape(self.words[self.best])
-        heads = headings("part", "looks most at", f"adds to <b>{name}</b>", "")
+        heads = headings("part", "looks most at", f"adds to “{name}”", "")
         after = f"Behind <b>{escape(self.words[self.ids[-1]])}</b> comes:"
         return (
             f'<div class="tl-answer"><div><p class="tl-after">{after}</p>'
-            f"{TABLE.format(headings('next word', '', 'probability'), words)}{_menus(self.words)}"
+            f"{TABLE.format(headings('next', '', 'probability'), words)}{_menus(self.words)}"
             f'</div><div class="tl-paths">{TABLE.format(heads, rows)}</div></div>'
         )
 
@@ -248,7 +248,7 @@ def _controls(words):
         if members
     )
     chips = f"<details><summary>Words to put behind the chosen one</summary>{lines}</details>"
-    buttons = button_row(["Take the word away", "Sound all heads", "Reset"])
+    buttons = button_row(["Take the word away", "Silence none", "Reset"])
     return f'<div class="tl-lists" {HIDDEN}>{field}{chips}</div>{buttons}'
 
 

@@ -32,9 +32,10 @@ _GROUPS = {  # of the chips: their names, and the classes of the grammar
 }
 _LEGEND = (
     "An arc leads from the chosen word to a word that a head looks at, the thicker the larger its "
-    "weight: above for the last layer, below for the first. A number in brackets is a place. The "
-    "parts add up to the logit exactly. A silenced head adds nothing, and what comes after it "
-    "changes too."
+    "weight: above for the last layer, below for the first. Head 1.2 is head 2 of layer 1, both "
+    "counted from 0; a number in brackets is a place. The parts add up to the logit. A silenced "
+    "head adds nothing, so what the layers behind it see changes too. All numbers of the model "
+    "are rounded to 8 bits."
 )
 
 

@@ -1,0 +1,765 @@
+"""Scores of heads: a score for each kind of word, a rule to beat it, heads replaced together."""
+
+import numpy as np
+
+from coursework.grader.assignment import Assignment, Case, Mistake, Task
+from tutorial_lib import Params, causal_mask, concat_heads, trace
+from tutorial_lib.models.grammar import TASKS, WORDS, draw_documents
+
+
+def _asked(truth):
+    """The documents and places that have a deciding place."""
+    return np.nonzero(truth >= 0)
+
+
+def _means(looked, kind, n_kinds):
+    """The mean of the rows of `looked`, (places, H), of each kind; 0 where there is none."""
+    of_kind = kind == np.arange(n_kinds)[:, None]  # (n_kinds, places)
+    return of_kind @ looked / np.maximum(of_kind.sum(axis=1, keepdims=True), 1)
+
+
+def _by_kind(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    return _means(weights[n, :, t, truth[n, t]], kinds[n, truth[n, t]], n_kinds)
+
+
+def kind_of_the_query(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    return _means(weights[n, :, t, truth[n, t]], kinds[n, t], n_kinds)
+
+
+def kind_of_the_next_word(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    later = np.minimum(t + 1, kinds.shape[1] - 1)
+    return _means(weights[n, :, t, truth[n, t]], kinds[n, later], n_kinds)
+
+
+def all_places_count(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    of_kind = kinds[n, truth[n, t]] == np.arange(n_kinds)[:, None]
+    return of_kind @ weights[n, :, t, truth[n, t]] / truth.size
+
+
+def all_asked_count(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    of_kind = kinds[n, truth[n, t]] == np.arange(n_kinds)[:, None]
+    return of_kind @ weights[n, :, t, truth[n, t]] / len(t)
+
+
+def no_place_is_the_last(weights, truth, kinds, n_kinds):
+    n, t = np.indices(truth.shape).reshape(2, -1)
+    return _means(weights[n, :, t, truth[n, t]], kinds[n, truth[n, t]], n_kinds)
+
+
+def no_place_is_the_first(weights, truth, kinds, n_kinds):
+    return no_place_is_the_last(weights, np.maximum(truth, 0), kinds, n_kinds)
+
+
+def documents_count_alike(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    looked, kind = weights[n, :, t, truth[n, t]], kinds[n, truth[n, t]]
+    each = np.array([_means(looked[n == d], kind[n == d], n_kinds) for d in range(len(truth))])
+    present = np.array([(kind[n == d][:, None] == np.arange(n_kinds)).any(0) for d in np.unique(n)])
+    return each.sum(axis=0) / np.maximum(present.sum(axis=0), 1)[:, None]
+
+
+def looked_at_from_there(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    return _means(weights[n, :, truth[n, t], t], kinds[n, truth[n, t]], n_kinds)
+
+
+def query_of_the_word_itself(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    later = np.minimum(t + 1, truth.shape[1] - 1)
+    return _means(weights[n, :, later, truth[n, t]], kinds[n, truth[n, t]], n_kinds)
+
+
+def deciding_place_shifted(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    return _means(weights[n, :, t, truth[n, t] - 1], kinds[n, truth[n, t]], n_kinds)
+
+
+def weight_on_all_of_the_kind(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    kind = kinds[n, truth[n, t]]
+    same = (kinds[n] == kind[:, None])[:, None]  # (places, 1, T)
+    return _means((weights[n, :, t] * same).sum(axis=-1), kind, n_kinds)
+
+
+def how_often_the_largest(weights, truth, kinds, n_kinds):
+    n, t = _asked(truth)
+    first = weights[n, :, t].argmax(axis=-1) == truth[n, t][:, None]
+    return _means(first.astype(float), kinds[n, truth[n, t]], n_kinds)
+
+
+def heads_averaged(weights, truth, kinds, n_kinds):
+    found = _by_kind(weights, truth, kinds, n_kinds)
+    return np.broadcast_to(found.mean(axis=1, keepdims=True), found.shape)
+
+
+KIND = (
+    Mistake(
+        "kind_of_the_query",
+        "the kind is that of the query's word, not of the word that decides",
+        "Split by kinds[n, truth[n, t]].",
+        kind_of_the_query,
+    ),
+    Mistake(
+        "kind_of_the_next_word",
+        "the kind is that of the word which is decided, behind the query",
+        "Split by the kind of the word that decides: kinds[n, truth[n, t]].",
+        kind_of_the_next_word,
+    ),
+    Mistake(
+        "all_places_count",
+        "the sum is divided by the number of all places, asked or not",
+        "A mean over the places of a kind divides by their number.",
+        all_places_count,
+    ),
+    Mistake(
+        "all_asked_count",
+        "the sum of each kind is divided by the number of asked places of all kinds",
+        "Divide the sum of a kind by the number of its own places.",
+        all_asked_count,
+    ),
+    Mistake(
+        "no_place_is_the_last",
+        "places without a deciding word count: -1 is read as the last place",
+        "Take the places with truth >= 0 alone.",
+        no_place_is_the_last,
+    ),
+    Mistake(
+        "no_place_is_the_first",
+        "places without a deciding word count: -1 is read as place 0",
+        "Take the places with truth >= 0 alone.",
+        no_place_is_the_first,
+    ),
+    Mistake(
+        "documents_count_alike",
+        "each document has a mean first, so that one with few places counts as much as one with "
+        "many",
+        "One mean over the places of all documents.",
+        documents_count_alike,
+    ),
+    Mistake(
+        "looked_at_from_there",
+        "query and key have changed places: the deciding word looks at the query",
+        "weights[n, :, t, s] is what query t gives key s.",
+        looked_at_from_there,
+    ),
+    Mistake(
+        "query_of_the_word_itself",
+        "the query is the word that was decided, one place too late",
+        "Place t of truth belongs to query t, which says the word behind it.",
+        query_of_the_word_itself,
+    ),
+    Mistake(
+        "deciding_place_shifted",
+        "the key is one place before the deciding word",
+        "truth holds key places as they are: read weights[n, :, t, truth[n, t]].",
+        deciding_place_shifted,
+    ),
+    Mistake(
+        "weight_on_all_of_the_kind",
+        "the weights on all words of that kind are added up, not that on the deciding one",
+        "Read one key of each query: truth[n, t].",
+        weight_on_all_of_the_kind,
+    ),
+    Mistake(
+        "how_often_the_largest",
+        "it counts how often the deciding word has the largest weight",
+        "Take the mean of the weight itself.",
+        how_often_the_largest,
+    ),
+    Mistake(
+        "heads_averaged",
+        "all heads have one score, their mean",
+        "Keep the axis of heads: the result is (n_kinds, H).",
+        heads_averaged,
+    ),
+)
+
+
+def cases_of_kinds(rng):
+    """Random weights; each case has places without a deciding word, one a kind without places."""
+
+    def arrays(n, H, T, n_kinds, share, absent=None):
+        powers = np.exp(2 * rng.standard_normal((n, H, T, T))) * causal_mask(T)
+        truth = np.array([[rng.integers(t + 1) for t in range(T)] for _ in range(n)])
+        rates = np.linspace(share / 2, min(1, 1.5 * share), n)[:, None]  # documents differ
+        truth = np.where(rng.random((n, T)) < rates, truth, -1)
+        kinds = rng.integers(n_kinds, size=(n, T))
+        if absent is not None:
+            kinds = np.where(kinds == absent, (absent + 1) % n_kinds, kinds)
+        return powers / powers.sum(axis=-1, keepdims=True), truth, kinds, n_kinds
+
+    return [
+        Case("two kinds", arrays(5, 3, 9, 2, 0.5), 1),
+        Case("four kinds, one of them without places", arrays(7, 2, 12, 4, 0.6, absent=2), 1),
+        Case("many documents with few places", arrays(40, 5, 8, 3, 0.2), 1),
+    ]
+
+
+def _pointed(marked, back):
+    """The place of the back-th last marked word up to each query, -1 for none; (n, T)."""
+    so_far = marked.cumsum(axis=1)
+    wanted = (so_far - back + 1)[..., None]  # the number of the word that is meant, from 1
+    place = (so_far[:, None] == wanted).argmax(axis=-1)
+    return np.where(wanted[..., 0] > 0, place, -1)
+
+
+def _hit(pointed, truth):
+    return (pointed == truth) & (truth >= 0)
+
+
+def _share(hit, truth):
+    return hit.sum() / (truth >= 0).sum()
+
+
+def _rule(kinds, truth, sizes, *, point=_pointed, share=_share, sets=None):
+    """Choose a rule on one set of documents and score it on another; parts may be wrong.
+
+    `sizes` are first, n_kinds, furthest; `sets` those that the rule is chosen and reported on.
+    """
+    first, n_kinds, furthest = sizes
+    chosen_on, reported = sets or (slice(first), slice(first, None))
+    found = {
+        (kind, back): _hit(point(kinds == kind, back), truth)
+        for kind in range(n_kinds)
+        for back in range(1, furthest + 1)
+    }
+    best = max(found, key=lambda rule: share(found[rule][chosen_on], truth[chosen_on]))
+    return np.array([*best, share(found[best][reported], truth[reported])])
+
+
+def chosen_on_all(kinds, truth, first, n_kinds, furthest):
+    sets = slice(None), slice(first, None)
+    return _rule(kinds, truth, (first, n_kinds, furthest), sets=sets)
+
+
+def chosen_where_reported(kinds, truth, first, n_kinds, furthest):
+    sets = slice(first, None), slice(first, None)
+    return _rule(kinds, truth, (first, n_kinds, furthest), sets=sets)
+
+
+def reported_where_chosen(kinds, truth, first, n_kinds, furthest):
+    return _rule(kinds, truth, (first, n_kinds, furthest), sets=(slice(first), slice(first)))
+
+
+def reported_on_all(kinds, truth, first, n_kinds, furthest):
+    return _rule(kinds, truth, (first, n_kinds, furthest), sets=(slice(first), slice(None)))
+
+
+def sets_exchanged(kinds, truth, first, n_kinds, furthest):
+    sets = slice(first, None), slice(first)
+    return _rule(kinds, truth, (first, n_kinds, furthest), sets=sets)
+
+
+def own_word_left_out(kinds, truth, first, n_kinds, furthest):
+    def point(marked, back):
+        return np.pad(_pointed(marked, back), ((0, 0), (1, 0)), constant_values=-1)[:, :-1]
+
+    return _rule(kinds, truth, (first, n_kinds, furthest), point=point)
+
+
+def next_word_seen(kinds, truth, first, n_kinds, furthest):
+    def point(marked, back):
+        found = _pointed(marked, back)
+        return np.concatenate([found[:, 1:], found[:, -1:]], axis=1)
+
+    return _rule(kinds, truth, (first, n_kinds, furthest), point=point)
+
+
+def counted_from_the_beginning(kinds, truth, first, n_kinds, furthest):
+    def point(marked, back):
+        so_far = marked.cumsum(axis=1)
+        place = (so_far == back).argmax(axis=1)[:, None]
+        return np.where(so_far >= back, place, -1)
+
+    return _rule(kinds, truth, (first, n_kinds, furthest), point=point)
+
+
+def counted_from_the_end(kinds, truth, first, n_kinds, furthest):
+    def point(marked, back):
+        return np.broadcast_to(_pointed(marked, back)[:, -1:], marked.shape)
+
+    return _rule(kinds, truth, (first, n_kinds, furthest), point=point)
+
+
+def all_places_in_the_share(kinds, truth, first, n_kinds, furthest):
+    def share(hit, truth):
+        return hit.mean()
+
+    return _rule(kinds, truth, (first, n_kinds, furthest), share=share)
+
+
+def minus_ones_agree(kinds, truth, first, n_kinds, furthest):
+    _, kind, back = max(
+        (_share(_hit(_pointed(kinds == kind, back), truth)[:first], truth[:first]), -kind, -back)
+        for kind in range(n_kinds)
+        for back in range(1, furthest + 1)
+    )
+    agree = _pointed(kinds == -kind, -back) == truth
+    return np.array([-kind, -back, agree[first:].mean()])
+
+
+def no_such_word_left_out(kinds, truth, first, n_kinds, furthest):
+    best = _rule(kinds, truth, (first, n_kinds, furthest))
+    pointed = _pointed(kinds == best[0], int(best[1]))[first:]
+    asked = (truth[first:] >= 0) & (pointed >= 0)
+    return np.array([*best[:2], (pointed == truth[first:])[asked].mean()])
+
+
+def shares_of_documents(kinds, truth, first, n_kinds, furthest):
+    def share(hit, truth):
+        asked = (truth >= 0).sum(axis=1)
+        return (hit.sum(axis=1)[asked > 0] / asked[asked > 0]).mean()
+
+    return _rule(kinds, truth, (first, n_kinds, furthest), share=share)
+
+
+def nearest_alone(kinds, truth, first, n_kinds, furthest):
+    return _rule(kinds, truth, (first, n_kinds, 1))
+
+
+def back_from_0(kinds, truth, first, n_kinds, furthest):
+    return _rule(kinds, truth, (first, n_kinds, furthest)) - np.array([0, 1, 0])
+
+
+RULES = (
+    Mistake(
+        "chosen_on_all",
+        "the rule is chosen on all documents, those of the report among them",
+        "Choose on the documents before `first` alone.",
+        chosen_on_all,
+    ),
+    Mistake(
+        "chosen_where_reported",
+        "the rule is chosen on the documents that it is reported on",
+        "Choose on the documents before `first`, and report on the others.",
+        chosen_where_reported,
+    ),
+    Mistake(
+        "reported_where_chosen",
+        "the share is that of the documents that the rule was chosen on",
+        "Report on the documents from `first` on.",
+        reported_where_chosen,
+    ),
+    Mistake(
+        "reported_on_all",
+        "the share is that of all documents, those of the choice among them",
+        "Report on the documents from `first` on alone.",
+        reported_on_all,
+    ),
+    Mistake(
+        "sets_exchanged",
+        "it chooses on the later documents and reports on the first",
+        "The first `first` documents are for the choice.",
+        sets_exchanged,
+    ),
+    Mistake(
+        "own_word_left_out",
+        "the query's own word is never counted",
+        "Count words up to the query's own, and that one too.",
+        own_word_left_out,
+    ),
+    Mistake(
+        "next_word_seen",
+        "the word behind the query counts, which it cannot see",
+        "Count words up to the query's own alone.",
+        next_word_seen,
+    ),
+    Mistake(
+        "counted_from_the_beginning",
+        "words of the kind are counted from the beginning of the document",
+        "Count back from the query: 1 is the nearest.",
+        counted_from_the_beginning,
+    ),
+    Mistake(
+        "counted_from_the_end",
+        "words of the kind are counted back from the end of the document",
+        "Each query counts back from its own place.",
+        counted_from_the_end,
+    ),
+    Mistake(
+        "all_places_in_the_share",
+        "the share is of all places, asked or not",
+        "Divide by the number of places with truth >= 0.",
+        all_places_in_the_share,
+    ),
+    Mistake(
+        "minus_ones_agree",
+        "a place that asks nothing counts as a hit where the rule finds no word",
+        "A hit needs truth >= 0: two -1 are no agreement.",
+        minus_ones_agree,
+    ),
+    Mistake(
+        "no_such_word_left_out",
+        "places where the rule finds no word are left out, not counted as missed",
+        "A rule that finds no word has missed: keep the place in the number you divide by.",
+        no_such_word_left_out,
+    ),
+    Mistake(
+        "shares_of_documents",
+        "each document has a share first, so that one with few places counts as much as one with "
+        "many",
+        "One share over the places of all documents.",
+        shares_of_documents,
+    ),
+    Mistake(
+        "nearest_alone",
+        "only the nearest word of each kind is tried",
+        "Try back = 1 to furthest.",
+        nearest_alone,
+    ),
+    Mistake(
+        "back_from_0",
+        "the nearest word has the number 0",
+        "The nearest word of a kind, which may be the query's own, is number 1.",
+        back_from_0,
+    ),
+)
+
+
+def _best_two(kinds, truth, n_kinds, furthest):
+    """The two rules with the most hits, and how many each has."""
+    rules = [(kind, back) for kind in range(n_kinds) for back in range(1, furthest + 1)]
+    hits = [_hit(_pointed(kinds == kind, back), truth).sum() for kind, back in rules]
+    first, second = np.argsort(hits)[::-1][:2]
+    return rules[first], hits[first], hits[second]
+
+
+def _telling(kinds, truth, first, *sizes, planted):
+    """Whether no two rules tie, and each set of documents prefers the rule planted for it."""
+    sets = slice(first), slice(first, None), slice(None)
+    found = [_best_two(kinds[each], truth[each], *sizes) for each in sets]
+    rules, most, second = zip(*found, strict=True)
+    return all(np.greater(most, second)) and (planted is None or rules == planted)
+
+
+def _until_telling(draw, planted=None):
+    """Draw arguments until they tell."""
+    while True:
+        arguments = draw()
+        if _telling(*arguments, planted=planted):
+            return arguments
+
+
+def cases_of_rules(rng):
+    """Planted: one rule is best on the first documents, one on the others, a third on all."""
+
+    def planted(n, T, n_kinds, furthest, rules):
+        def draw():
+            kinds = rng.choice(n_kinds + 1, size=(n, T))  # the last is no kind of any rule
+            rates = np.linspace(0.2, 0.9, n)[rng.permutation(n)][:, None]  # documents differ
+            luck, place = rng.random((n, T)), rng.integers(np.arange(T) + 1, size=(n, T))
+            one, other, third = (_pointed(kinds == kind, back) for kind, back in rules)
+            preferred = np.where(np.arange(n)[:, None] < n // 2, one, other)
+            truth = np.where(luck < 0.5, preferred, np.where(luck < 0.78, third, place))
+            truth = np.where(rng.random((n, T)) < rates, truth, -1)
+            return kinds, truth, n // 2, n_kinds, furthest
+
+        return _until_telling(draw, rules)
+
+    def of_the_text():
+        documents = draw_documents(rng, 200)
+        starts = [WORDS.index(word) for word in ("dog", "dogs", "barks")]
+        asked = documents.task == TASKS.index("attractor")
+        truth = np.where(asked, documents.decided_by, -1)
+        return np.digitize(documents.ids[:, :-1], starts), truth, 80, 4, 4
+
+    return [
+        Case("three kinds", planted(100, 15, 3, 3, ((1, 2), (0, 2), (2, 2))), 1),
+        Case("two kinds, far back", planted(120, 24, 2, 5, ((0, 3), (1, 4), (1, 2))), 2),
+        Case("verbs of the known text", _until_telling(of_the_text), 1),
+    ]
+
+
+def _layers(matrices):
+    """The Params of each layer."""
+    return [Params(*each) for each in zip(*matrices, strict=True)]
+
+
+def _run(X, layers, replace=None, *, seen=None):
+    """The rows behind the last layer, and the heads of each; `replace` is of (layer, heads).
+
+    `seen` are rows that the layers read in place of their own, a layer each.
+    """
+    outputs = []
+    for place, params in enumerate(layers):
+        read = X if seen is None else seen[place]
+        heads = trace(read, params, mask=causal_mask(X.shape[-2])).heads
+        outputs.append(heads)
+        if replace is not None:
+            heads = replace(place, heads)
+        X = X + concat_heads(heads) @ params.W_O
+    return X, outputs
+
+
+def _put(given):
+    """Make the function that puts the marked heads of `given` in place of a run's own."""
+
+    def of(marked):
+        def replace(place, heads):
+            return np.where(marked[place][:, None, None], given[place], heads)
+
+        return replace
+
+    return of
+
+
+def _singles(marked):
+    """The marked heads one by one: arrays of booleans like `marked`."""
+    for place, head in zip(*np.nonzero(marked), strict=True):
+        single = np.zeros_like(marked)
+        single[place, head] = True
+        yield single
+
+
+def _beyond(X, layers, marked, of, *, base=None, run=_run):
+    """Change by all marked heads together, less the sum of the changes by each of them."""
+    base = _run(X, layers)[0] if base is None else base
+    together = run(X, layers, of(marked))[0] - base
+    return together - sum(run(X, layers, of(one))[0] - base for one in _singles(marked))
+
+
+def _as(form):
+    """Make a mistake's function that puts `form(outputs of other)` in place of a head's own."""
+
+    def found(X, other, matrices, marked):
+        layers = _layers(matrices)
+        return _beyond(X, layers, marked, _put([form(h) for h in _run(other, layers)[1]]))
+
+    return found
+
+
+def silenced(X, other, W_Q, W_K, W_V, W_O, marked):
+    return _as(np.zeros_like)(X, other, (W_Q, W_K, W_V, W_O), marked)
+
+
+def mean_over_places(X, other, W_Q, W_K, W_V, W_O, marked):
+    def form(heads):
+        return np.broadcast_to(heads.mean(axis=-2, keepdims=True), heads.shape)
+
+    return _as(form)(X, other, (W_Q, W_K, W_V, W_O), marked)
+
+
+def mean_over_documents(X, other, W_Q, W_K, W_V, W_O, marked):
+    def form(heads):
+        return np.broadcast_to(heads.mean(axis=0, keepdims=True), heads.shape)
+
+    return _as(form)(X, other, (W_Q, W_K, W_V, W_O), marked)
+
+
+def last_place_alone(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    given = _run(other, layers)[1]
+
+    def of(marked):
+        def replace(place, heads):
+            heads = heads.copy()
+            heads[..., marked[place], -1, :] = given[place][..., marked[place], -1, :]
+            return heads
+
+        return replace
+
+    return _beyond(X, layers, marked, of)
+
+
+def last_place_everywhere(X, other, W_Q, W_K, W_V, W_O, marked):
+    def form(heads):
+        return np.broadcast_to(heads[..., -1:, :], heads.shape)
+
+    return _as(form)(X, other, (W_Q, W_K, W_V, W_O), marked)
+
+
+def together_alone(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    of = _put(_run(other, layers)[1])
+    return _run(X, layers, of(marked))[0] - _run(X, layers)[0]
+
+
+def sum_alone(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    of, base = _put(_run(other, layers)[1]), _run(X, layers)[0]
+    return sum(_run(X, layers, of(one))[0] - base for one in _singles(marked))
+
+
+def other_way_round(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    return -_beyond(X, layers, marked, _put(_run(other, layers)[1]))
+
+
+def rows_not_changes(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    return _beyond(X, layers, marked, _put(_run(other, layers)[1]), base=np.zeros(X.shape))
+
+
+def later_layers_do_not_hear(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    rows, outputs = [X], _run(X, layers)[1]
+    for heads, params in zip(outputs, layers, strict=True):
+        rows.append(rows[-1] + concat_heads(heads) @ params.W_O)
+
+    def run(X, layers, replace):
+        return _run(X, layers, replace, seen=rows)
+
+    return _beyond(X, layers, marked, _put(_run(other, layers)[1]), run=run)
+
+
+def first_layer_alone(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    marked = marked & (np.arange(len(marked)) == 0)[:, None]
+    return _beyond(X, layers, marked, _put(_run(other, layers)[1]))
+
+
+def whole_layers(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    of = _put(_run(other, layers)[1])
+
+    def wider(marked):
+        return of(np.broadcast_to(marked.any(axis=1, keepdims=True), marked.shape))
+
+    return _beyond(X, layers, marked, wider)
+
+
+def unmarked_replaced(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    return _beyond(X, layers, ~marked, _put(_run(other, layers)[1]))
+
+
+def layers_read_the_other(X, other, W_Q, W_K, W_V, W_O, marked):
+    """Compute a head of a later layer for `other` with the marked heads of earlier ones kept."""
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    own = _run(X, layers)[1]
+
+    def of(marked):
+        given = _run(other, layers, _put(own)(marked))[1]
+        return _put(given)(marked)
+
+    return _beyond(X, layers, marked, of)
+
+
+def texts_exchanged(X, other, W_Q, W_K, W_V, W_O, marked):
+    layers = _layers((W_Q, W_K, W_V, W_O))
+    return _beyond(other, layers, marked, _put(_run(X, layers)[1]))
+
+
+TOGETHER = (
+    Mistake(
+        "silenced",
+        "a marked head gives 0, not what it gives for the other documents",
+        "Put in the head's own output for `other`, at the same places.",
+        silenced,
+    ),
+    Mistake(
+        "mean_over_places",
+        "a marked head gives its mean over the places of the other document",
+        "Place t gets what the head gives for the other document at place t.",
+        mean_over_places,
+    ),
+    Mistake(
+        "mean_over_documents",
+        "a marked head gives its mean over the other documents",
+        "Document n gets what the head gives for document n of `other`.",
+        mean_over_documents,
+    ),
+    Mistake(
+        "last_place_alone",
+        "the heads are replaced at the last place alone",
+        "Replace a marked head's output at all places.",
+        last_place_alone,
+    ),
+    Mistake(
+        "last_place_everywhere",
+        "every place gets what the head gives for the other document at its last place",
+        "Place t gets what the head gives for the other document at place t.",
+        last_place_everywhere,
+    ),
+    Mistake(
+        "together_alone",
+        "it is the change by all marked heads; the single changes are not taken away",
+        "Subtract the change by each marked head alone.",
+        together_alone,
+    ),
+    Mistake(
+        "sum_alone",
+        "it is the sum of the single changes; the change by all together is missing",
+        "Begin with one run in which all marked heads are replaced.",
+        sum_alone,
+    ),
+    Mistake(
+        "other_way_round",
+        "the change by all is taken away from the sum, so every sign is wrong",
+        "All together first, less the sum of the single changes.",
+        other_way_round,
+    ),
+    Mistake(
+        "rows_not_changes",
+        "the rows of the runs are added and subtracted, not their changes",
+        "Subtract the rows without any replacement from those of each run first.",
+        rows_not_changes,
+    ),
+    Mistake(
+        "later_layers_do_not_hear",
+        "later layers read the rows as they were before anything was replaced",
+        "Add the replaced heads to the rows before the next layer reads them.",
+        later_layers_do_not_hear,
+    ),
+    Mistake(
+        "first_layer_alone",
+        "only marked heads of the first layer are replaced",
+        "Go through all rows of `marked`.",
+        first_layer_alone,
+    ),
+    Mistake(
+        "whole_layers",
+        "with a marked head all heads of its layer are replaced",
+        "Replace heads[:, marked[layer]] alone.",
+        whole_layers,
+    ),
+    Mistake(
+        "unmarked_replaced",
+        "the heads that are not marked are replaced",
+        "True in `marked` says: replace this head.",
+        unmarked_replaced,
+    ),
+    Mistake(
+        "layers_read_the_other",
+        "what is put in comes from a run of `other` in which marked heads were replaced too",
+        "Run `other` once, with nothing replaced, and keep its heads.",
+        layers_read_the_other,
+    ),
+    Mistake(
+        "texts_exchanged",
+        "it changes the other documents by heads of these",
+        "X is what is run; heads of `other` are put in.",
+        texts_exchanged,
+    ),
+)
+
+
+def cases_of_together(rng):
+    """Marked heads in several layers; strong weights, so that the sum is far from the whole."""
+
+    def arrays(n, T, L, H, d_model, d_k, d_v, marked):
+        X, other = rng.standard_normal((2, n, T, d_model))
+        shapes = (H, d_model, d_k), (H, d_model, d_k), (H, d_model, d_v), (H * d_v, d_model)
+        matrices = [rng.standard_normal((L, *s)) * 1.6 / np.sqrt(s[-2]) for s in shapes]
+        return X, other, *matrices, np.array(marked, dtype=bool)
+
+    three = [[1, 0], [0, 1], [1, 1]]
+    return [
+        Case("two layers of three heads", arrays(2, 5, 2, 3, 12, 4, 7, [[1, 0, 1], [0, 1, 0]]), 1),
+        Case("three layers", arrays(3, 6, 3, 2, 10, 5, 4, three), 1),
+        Case("one text, heads of neighbours", arrays(1, 8, 2, 4, 9, 3, 5, [[0, 1, 1, 0]] * 2), 1),
+    ]
+
+
+ASSIGNMENT = Assignment(
+    (
+        Task("score_by_kind", cases_of_kinds, KIND),
+        Task("best_rule", cases_of_rules, RULES),
+        Task("beyond_the_sum", cases_of_together, TOGETHER),
+    )
+)

@@ -455,7 +455,8 @@ def cases_of_rules(rng):
             luck, place = rng.random((n, T)), rng.integers(np.arange(T) + 1, size=(n, T))
             one, other, third = (_pointed(kinds == kind, back) for kind, back in rules)
             preferred = np.where(np.arange(n)[:, None] < n // 2, one, other)
-            truth = np.where(luck < 0.5, preferred, np.where(luck < 0.78, third, place))
+            parts = [luck < 0.45, luck < 0.8, luck < 0.92]
+            truth = np.select(parts, [preferred, third, one], place)
             truth = np.where(rng.random((n, T)) < rates, truth, -1)
             return kinds, truth, n // 2, n_kinds, furthest
 

@@ -1,4 +1,4 @@
-"""Scores of heads: a score for each kind of word, a rule to beat it, heads replaced together."""
+"""Scored heads: what a head has from those below, a rule to beat, heads replaced together."""
 
 import numpy as np
 
@@ -7,196 +7,197 @@ from tutorial_lib import Params, causal_mask, concat_heads, trace
 from tutorial_lib.models.grammar import TASKS, WORDS, draw_documents
 
 
-def _asked(truth):
-    """The documents and places that have a deciding place."""
-    return np.nonzero(truth >= 0)
+def _layers(matrices):
+    """The Params of each layer."""
+    return [Params(*each) for each in zip(*matrices, strict=True)]
 
 
-def _means(looked, kind, n_kinds):
-    """The mean of the rows of `looked`, (places, H), of each kind; 0 where there is none."""
-    of_kind = kind == np.arange(n_kinds)[:, None]  # (n_kinds, places)
-    return of_kind @ looked / np.maximum(of_kind.sum(axis=1, keepdims=True), 1)
+def _terms(record):
+    """What each head of a layer adds, (H, ..., T, d_model), and the rows of W_O of each."""
+    rows = np.split(record.params.W_O, record.params.n_heads)
+    heads = np.moveaxis(record.heads, -3, 0)
+    return np.array([head @ W for head, W in zip(heads, rows, strict=True)]), rows
 
 
-def _by_kind(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    return _means(weights[n, :, t, truth[n, t]], kinds[n, truth[n, t]], n_kinds)
+def _two_layers(X, matrices, *, mask=True, below=True):
+    """The traces of two layers; `below` says whether the second reads what the first adds."""
+    first, second = _layers(matrices)
+    seen = causal_mask(X.shape[-2]) if mask else None
+    one = trace(X, first, mask=seen)
+    return one, trace(X + one.Y if below else X, second, mask=seen)
 
 
-def kind_of_the_query(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    return _means(weights[n, :, t, truth[n, t]], kinds[n, t], n_kinds)
+def _handed(parts, record, *, weights=None, rows=None, values=None):
+    """What each head of the second layer makes of each part: (parts, H, ..., T, d_model)."""
+    W_V = record.params.W_V if values is None else values
+    rows = _terms(record)[1] if rows is None else rows
+    weights = record.weights if weights is None else weights
+    each = zip(np.moveaxis(weights, -3, 0), W_V, rows, strict=True)
+    return np.stack([[w @ part @ W @ row for part in parts] for w, W, row in each], axis=1)
 
 
-def kind_of_the_next_word(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    later = np.minimum(t + 1, kinds.shape[1] - 1)
-    return _means(weights[n, :, t, truth[n, t]], kinds[n, later], n_kinds)
+def _parts(X, one):
+    return [X, *_terms(one)[0]]
 
 
-def all_places_count(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    of_kind = kinds[n, truth[n, t]] == np.arange(n_kinds)[:, None]
-    return of_kind @ weights[n, :, t, truth[n, t]] / truth.size
+def weights_of_the_part(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    mask = causal_mask(X.shape[-2])
+    alone = [trace(part, two.params, mask=mask) for part in _parts(X, one)]
+    return np.array([_terms(record)[0] for record in alone])
 
 
-def all_asked_count(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    of_kind = kinds[n, truth[n, t]] == np.arange(n_kinds)[:, None]
-    return of_kind @ weights[n, :, t, truth[n, t]] / len(t)
+def weights_of_the_first_layer(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    return _handed(_parts(X, one), two, weights=one.weights)
 
 
-def no_place_is_the_last(weights, truth, kinds, n_kinds):
-    n, t = np.indices(truth.shape).reshape(2, -1)
-    return _means(weights[n, :, t, truth[n, t]], kinds[n, truth[n, t]], n_kinds)
+def weights_without_the_first_layer(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O), below=False)
+    return _handed(_parts(X, one), two)
 
 
-def no_place_is_the_first(weights, truth, kinds, n_kinds):
-    return no_place_is_the_last(weights, np.maximum(truth, 0), kinds, n_kinds)
+def each_place_by_itself(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    weights = np.broadcast_to(np.eye(X.shape[-2]), two.weights.shape)
+    return _handed(_parts(X, one), two, weights=weights)
 
 
-def documents_count_alike(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    looked, kind = weights[n, :, t, truth[n, t]], kinds[n, truth[n, t]]
-    each = np.array([_means(looked[n == d], kind[n == d], n_kinds) for d in range(len(truth))])
-    present = np.array([(kind[n == d][:, None] == np.arange(n_kinds)).any(0) for d in np.unique(n)])
-    return each.sum(axis=0) / np.maximum(present.sum(axis=0), 1)[:, None]
+def first_layer_shared_out(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    H = one.params.n_heads
+    return _handed([X, *[one.Y / H] * H], two)
 
 
-def looked_at_from_there(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    return _means(weights[n, :, truth[n, t], t], kinds[n, truth[n, t]], n_kinds)
+def rows_hold_all(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    return _handed([X + one.Y, *_terms(one)[0]], two)
 
 
-def query_of_the_word_itself(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    later = np.minimum(t + 1, truth.shape[1] - 1)
-    return _means(weights[n, :, later, truth[n, t]], kinds[n, truth[n, t]], n_kinds)
+def parts_added_up(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    return _handed(np.cumsum(_parts(X, one), axis=0), two)
 
 
-def deciding_place_shifted(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    return _means(weights[n, :, t, truth[n, t] - 1], kinds[n, truth[n, t]], n_kinds)
+def rows_come_last(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    return _handed([*_terms(one)[0], X], two)
 
 
-def weight_on_all_of_the_kind(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    kind = kinds[n, truth[n, t]]
-    same = (kinds[n] == kind[:, None])[:, None]  # (places, 1, T)
-    return _means((weights[n, :, t] * same).sum(axis=-1), kind, n_kinds)
+def values_of_the_first_layer(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    return _handed(_parts(X, one), two, values=W_V[0])
 
 
-def how_often_the_largest(weights, truth, kinds, n_kinds):
-    n, t = _asked(truth)
-    first = weights[n, :, t].argmax(axis=-1) == truth[n, t][:, None]
-    return _means(first.astype(float), kinds[n, truth[n, t]], n_kinds)
+def rows_of_another_head(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    W = two.params.W_O
+    H = two.params.n_heads
+    return _handed(_parts(X, one), two, rows=[W[h::H] for h in range(H)])
 
 
-def heads_averaged(weights, truth, kinds, n_kinds):
-    found = _by_kind(weights, truth, kinds, n_kinds)
-    return np.broadcast_to(found.mean(axis=1, keepdims=True), found.shape)
+def not_causal(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O), mask=False)
+    return _handed(_parts(X, one), two)
 
 
-KIND = (
+def from_and_to_exchanged(X, W_Q, W_K, W_V, W_O):
+    one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
+    return np.swapaxes(_handed(_parts(X, one), two), 0, 1)
+
+
+HANDED = (
     Mistake(
-        "kind_of_the_query",
-        "the kind is that of the query's word, not of the word that decides",
-        "Split by kinds[n, truth[n, t]].",
-        kind_of_the_query,
+        "weights_of_the_part",
+        "each part gets weights of its own, as if it stood alone",
+        "A head has one row of weights for a query, from all that comes in: hold it.",
+        weights_of_the_part,
     ),
     Mistake(
-        "kind_of_the_next_word",
-        "the kind is that of the word which is decided, behind the query",
-        "Split by the kind of the word that decides: kinds[n, truth[n, t]].",
-        kind_of_the_next_word,
+        "weights_of_the_first_layer",
+        "the parts are mixed by the weights of the first layer",
+        "The second layer's heads look with their own weights.",
+        weights_of_the_first_layer,
     ),
     Mistake(
-        "all_places_count",
-        "the sum is divided by the number of all places, asked or not",
-        "A mean over the places of a kind divides by their number.",
-        all_places_count,
+        "weights_without_the_first_layer",
+        "the second layer's weights are computed from X, without what the first adds",
+        "The second layer reads X + Y of the first.",
+        weights_without_the_first_layer,
     ),
     Mistake(
-        "all_asked_count",
-        "the sum of each kind is divided by the number of asked places of all kinds",
-        "Divide the sum of a kind by the number of its own places.",
-        all_asked_count,
+        "each_place_by_itself",
+        "each place takes from itself alone: the weights are left out",
+        "Mix the values of a part by the head's weights.",
+        each_place_by_itself,
     ),
     Mistake(
-        "no_place_is_the_last",
-        "places without a deciding word count: -1 is read as the last place",
-        "Take the places with truth >= 0 alone.",
-        no_place_is_the_last,
+        "first_layer_shared_out",
+        "the first layer's output is shared out evenly among its heads",
+        "Head g adds its own output times its own rows of W_O.",
+        first_layer_shared_out,
     ),
     Mistake(
-        "no_place_is_the_first",
-        "places without a deciding word count: -1 is read as place 0",
-        "Take the places with truth >= 0 alone.",
-        no_place_is_the_first,
+        "rows_hold_all",
+        "part 0 is all that comes in, what the first layer added too",
+        "Part 0 is X itself; the parts add up to what comes in.",
+        rows_hold_all,
     ),
     Mistake(
-        "documents_count_alike",
-        "each document has a mean first, so that one with few places counts as much as one with "
-        "many",
-        "One mean over the places of all documents.",
-        documents_count_alike,
+        "parts_added_up",
+        "each part holds the parts before it, too",
+        "One part at a time.",
+        parts_added_up,
     ),
     Mistake(
-        "looked_at_from_there",
-        "query and key have changed places: the deciding word looks at the query",
-        "weights[n, :, t, s] is what query t gives key s.",
-        looked_at_from_there,
+        "rows_come_last",
+        "X is the last part, not the first",
+        "Part 0 is X, part g + 1 head g.",
+        rows_come_last,
     ),
     Mistake(
-        "query_of_the_word_itself",
-        "the query is the word that was decided, one place too late",
-        "Place t of truth belongs to query t, which says the word behind it.",
-        query_of_the_word_itself,
+        "values_of_the_first_layer",
+        "the values are made by W_V of the first layer",
+        "The second layer's heads have W_V[1].",
+        values_of_the_first_layer,
     ),
     Mistake(
-        "deciding_place_shifted",
-        "the key is one place before the deciding word",
-        "truth holds key places as they are: read weights[n, :, t, truth[n, t]].",
-        deciding_place_shifted,
+        "rows_of_another_head",
+        "the rows of W_O are dealt out by turns, not in blocks",
+        "Head h has the d_v rows from h · d_v on: np.split.",
+        rows_of_another_head,
     ),
     Mistake(
-        "weight_on_all_of_the_kind",
-        "the weights on all words of that kind are added up, not that on the deciding one",
-        "Read one key of each query: truth[n, t].",
-        weight_on_all_of_the_kind,
+        "not_causal",
+        "words look ahead",
+        "Both layers are causal: mask=causal_mask(T).",
+        not_causal,
     ),
     Mistake(
-        "how_often_the_largest",
-        "it counts how often the deciding word has the largest weight",
-        "Take the mean of the weight itself.",
-        how_often_the_largest,
-    ),
-    Mistake(
-        "heads_averaged",
-        "all heads have one score, their mean",
-        "Keep the axis of heads: the result is (n_kinds, H).",
-        heads_averaged,
+        "from_and_to_exchanged",
+        "the first two axes have changed places",
+        "Parts first, then the heads that read them: (H + 1, H, ..., T, d_model).",
+        from_and_to_exchanged,
     ),
 )
 
 
-def cases_of_kinds(rng):
-    """Random weights; each case has places without a deciding word, one a kind without places."""
+def _matrices(rng, L, H, d_model, d_k, d_v):
+    """Strong weights of L layers."""
+    shapes = (H, d_model, d_k), (H, d_model, d_k), (H, d_model, d_v), (H * d_v, d_model)
+    return [rng.standard_normal((L, *s)) * 1.6 / np.sqrt(s[-2]) for s in shapes]
 
-    def arrays(n, H, T, n_kinds, share, absent=None):
-        powers = np.exp(2 * rng.standard_normal((n, H, T, T))) * causal_mask(T)
-        truth = np.array([[rng.integers(t + 1) for t in range(T)] for _ in range(n)])
-        rates = np.linspace(share / 2, min(1, 1.5 * share), n)[:, None]  # documents differ
-        truth = np.where(rng.random((n, T)) < rates, truth, -1)
-        kinds = rng.integers(n_kinds, size=(n, T))
-        if absent is not None:
-            kinds = np.where(kinds == absent, (absent + 1) % n_kinds, kinds)
-        return powers / powers.sum(axis=-1, keepdims=True), truth, kinds, n_kinds
+
+def cases_of_handed(rng):
+    """Sizes all differ: none, one and two batch axes."""
+
+    def arrays(*batch, T=5, H=3, d=(12, 4, 7)):
+        return rng.standard_normal((*batch, T, d[0])), *_matrices(rng, 2, H, *d)
 
     return [
-        Case("two kinds", arrays(5, 3, 9, 2, 0.5), 1),
-        Case("four kinds, one of them without places", arrays(7, 2, 12, 4, 0.6, absent=2), 1),
-        Case("many documents with few places", arrays(40, 5, 8, 3, 0.2), 1),
+        Case("one text", arrays(), 1),
+        Case("a batch, two heads", arrays(4, T=6, H=2, d=(10, 5, 3)), 1),
+        Case("two batch axes", arrays(2, 3, T=7, H=4, d=(9, 3, 5)), 1),
     ]
 
 
@@ -476,11 +477,6 @@ def cases_of_rules(rng):
     ]
 
 
-def _layers(matrices):
-    """The Params of each layer."""
-    return [Params(*each) for each in zip(*matrices, strict=True)]
-
-
 def _run(X, layers, replace=None, *, seen=None):
     """The rows behind the last layer, and the heads of each; `replace` is of (layer, heads).
 
@@ -745,8 +741,7 @@ def cases_of_together(rng):
 
     def arrays(n, T, L, H, d_model, d_k, d_v, marked):
         X, other = rng.standard_normal((2, n, T, d_model))
-        shapes = (H, d_model, d_k), (H, d_model, d_k), (H, d_model, d_v), (H * d_v, d_model)
-        matrices = [rng.standard_normal((L, *s)) * 1.6 / np.sqrt(s[-2]) for s in shapes]
+        matrices = _matrices(rng, L, H, d_model, d_k, d_v)
         return X, other, *matrices, np.array(marked, dtype=bool)
 
     three = [[1, 0], [0, 1], [1, 1]]
@@ -759,7 +754,7 @@ def cases_of_together(rng):
 
 ASSIGNMENT = Assignment(
     (
-        Task("score_by_kind", cases_of_kinds, KIND),
+        Task("handed_on", cases_of_handed, HANDED),
         Task("best_rule", cases_of_rules, RULES),
         Task("beyond_the_sum", cases_of_together, TOGETHER),
     )

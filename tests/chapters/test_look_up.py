@@ -18,6 +18,7 @@ from torch import nn
 
 import tutorial_lib as tl
 from tools.chapters import ROOT
+from tutorial_lib.models import block
 from tutorial_lib.pytorch import bridge
 from tutorial_lib.variants import cache, grouped, latent, positions
 from tutorial_lib.variants import state as states
@@ -179,6 +180,44 @@ def test_a_shape_among_the_variants_is_that_of_its_array():
     assert left == {"n_kv_heads", "rank", "room", "length"}
 
 
+def models():
+    """The arrays of Part IV by their names in the notation, with 20 places and 9 words of feed."""
+    rows = {"U": (d_model, 11), "W_1": (d_model, 9), "W_2": (9, d_model), "P": (20, d_model)}
+    made = {name: DRAWN.standard_normal(shape) for name, shape in rows.items()} | {"E": E}
+    X = tl.embed(ids, E, made["P"])
+    fed = block.block(X, ARRAYS["params"], made["W_1"], made["W_2"], mask=tl.causal_mask(T))
+    made |= {"rms_norm(X)": block.rms_norm(fed), "X": fed, "logits": fed @ made["U"]}
+    return made | {"truth": np.full((B, T), -1)}
+
+
+def test_a_shape_among_the_models_is_that_of_its_array():
+    sizes, made = SIZES | {"places": 20, "d_feed": 9}, models()
+    rows = rows_of("Models")[1:]
+    assert {name for row in rows for name in codes(row[0])} == set(made)
+    for row in rows:
+        expected = [made[name].shape for name in codes(row[0])]
+        assert shapes_in(row[2], sizes) == expected, row[0]
+
+
+@pytest.mark.long
+def test_a_models_name_in_gpt2_is_one_of_transformers():
+    from transformers import GPT2Config, GPT2LMHeadModel  # takes seconds
+
+    sizes = {"n_embd": d_model, "n_head": H, "n_layer": 1, "n_positions": 20, "vocab_size": 11}
+    gpt2, made, rows = GPT2LMHeadModel(GPT2Config(n_inner=9, **sizes)), models(), {}
+    parts = {n.split(".")[-1]: part for n, part in gpt2.named_modules() if "attn" not in n}
+    for row in rows_of("Models")[1:]:
+        rows |= dict.fromkeys(codes(row[0]), codes(row[4]))
+    for name, place in {"E": 0, "P": 0, "W_1": 0, "W_2": 1, "U": 0}.items():
+        shape = tuple(parts[rows[name][place]].weight.shape)
+        assert (shape[::-1] if name == "U" else shape) == made[name].shape
+    assert gpt2.lm_head.weight is getattr(gpt2.transformer, rows["U"][1]).weight
+    assert set(rows["rms_norm(X)"]) == {name for name in parts if name.startswith("ln_")}
+    inputs = inspect.signature(type(gpt2.transformer.h[0]).forward).parameters
+    assert rows["X"] == [name for name in inputs if name == "hidden_states"]
+    assert set(rows["logits"]) <= set(gpt2(torch.zeros(1, 2, dtype=int)))
+
+
 @pytest.mark.long
 def test_a_variants_name_in_a_configuration_is_one_of_llama_or_deepseek():
     from transformers import DeepseekV3Config, LlamaConfig  # takes seconds
@@ -271,10 +310,10 @@ def test_the_two_causal_masks_are_drawn_as_they_are():
 def test_every_name_in_code_is_one_of_the_library_or_of_pytorch():
     layer, told = nn.MultiheadAttention(d_model, H), F.scaled_dot_product_attention.__doc__
     known = {name: getattr(layer, name) for name in dir(layer)} | vars(tl) | vars(np) | ARRAYS
-    known |= variants()
+    known |= variants() | models() | vars(block)
     known |= vars(builtins) | {"torch": torch, "nn": nn, "F": F}
     arguments = re.findall(r"(\w+)=", told.partition("->")[0])
-    arguments += [word for name in SIZES for word in name.split()]
+    arguments += [word for name in SIZES for word in name.split()] + ["places", "d_feed"]
     calls = [nn.MultiheadAttention.__init__, nn.MultiheadAttention.forward, np.concatenate]
     calls += [grouped.group_params, latent.latent_params, positions.rope_rates]
     calls += [cache.KVCache.empty, cache.gather_pages]
@@ -284,7 +323,8 @@ def test_every_name_in_code_is_one_of_the_library_or_of_pytorch():
     away = "Where PyTorch does otherwise"
     pages = SECTIONS | ENTRIES | {away: re.sub(r"(?m)^\|.*$", "", SECTIONS[away])}
     # Names of transformers are compared with its own classes.
-    pages["Variants"] = re.sub(r"(?m)[^|]*\|$", "", SECTIONS["Variants"])
+    for section in ("Variants", "Models"):
+        pages[section] = re.sub(r"(?m)[^|]*\|$", "", SECTIONS[section])
     for code in codes("".join(pages.values())):
         for name in NAME.findall(code):
             first, *rest = name.split(".")

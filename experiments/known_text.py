@@ -40,6 +40,7 @@ from tutorial_lib import (
 from tutorial_lib.models import copying, floor, grammar
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import LENGTH, WORDS
+from tutorial_lib.models.language import BlockModel
 from tutorial_lib.variants.cache import quantise
 from tutorial_lib.variants.grouped import group_params
 from tutorial_lib.variants.latent import latent_params
@@ -225,7 +226,7 @@ def adam(arrays, arm):
 
 def train(arm, seed, rate, steps):
     """Train an arm, and hand out each step and the average of its weights so far."""
-    arrays, ids = begin(arm, seed), stream(seed, BATCH * STEPS)
+    arrays, ids = begin(arm, seed), stream(seed, BATCH * max(steps, STEPS))
     average = [array.detach().clone() for array in arrays]
     optimizer = adam(arrays, arm)
     for step in range(1, steps + 1):
@@ -318,9 +319,10 @@ def spread(values):
     return {"least": values[0], "middle": values[len(values) // 2], "most": values[-1]}
 
 
-def measure(arm):
+def measure(arm, rates=None):
     """Choose the rate of an arm's family, train it from every seed; return its part of a record."""
-    tried = {r: kept(arm.family, RATE_SEED, r, TRIED_FOR, VALIDATION)[0] for r in RATES}
+    rates = rates or RATES
+    tried = {r: kept(arm.family, RATE_SEED, r, TRIED_FOR, VALIDATION)[0] for r in rates}
     losses = {rate: found["above_floor"][-1] for rate, found in tried.items()}
     rate = min(losses, key=losses.get)
     tried = [{"rate": r, "above_floor": loss} for r, loss in losses.items()]
@@ -354,13 +356,18 @@ def summary(runs):
     }
 
 
-def as_model(arrays):
-    """Return the TinyModel of the example's arrays, in float64."""
-    E, P, *matrices, U = (np.asarray(array, dtype=float) for array in arrays)
-    layers = []
-    for wide, W_O in zip(matrices[::2], matrices[1::2], strict=True):
-        heads = wide.reshape(D_MODEL, 3 * EXAMPLE.heads, EXAMPLE.d_k).swapaxes(0, 1)
+def as_model(arrays, arm=EXAMPLE):
+    """Return the model of an arm's arrays, in float64; without places its P is zeros."""
+    E, *arrays, U = (np.asarray(array, dtype=float) for array in arrays)
+    P = arrays.pop(0) if arm.positions == "learned" else np.zeros((LENGTH, D_MODEL))
+    layers, feeds, size = [], [], len(arrays) // arm.layers
+    for first in range(0, len(arrays), size):
+        wide, W_O, *feed = arrays[first : first + size]
+        heads = wide.reshape(D_MODEL, 3 * arm.heads, arm.d_k).swapaxes(0, 1)
         layers.append(Params(*np.split(heads, 3), W_O))
+        feeds.append(tuple(feed))
+    if arm.feed:
+        return BlockModel(E, P, tuple(layers), tuple(feeds), U)
     return TinyModel(E, P, tuple(layers), U)
 
 

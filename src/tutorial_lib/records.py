@@ -36,6 +36,7 @@ FOLDERS = {"results": ".json", "checkpoints": ".npz", "facts": ".json"}
 CHECKPOINT_KB = {
     "copying": 160,
     "known_text": 105,
+    "known_block": 235,
     "look_less": 105,
 }  # what each may weigh; 1000 together
 

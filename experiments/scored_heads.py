@@ -1,0 +1,574 @@
+"""Give every head of trained models a score, against the truth of the known text.
+
+Models of the known text, trained as `known_text` trains its arms: two layers of four heads; one
+layer of eight, which has exactly as many numbers; no places; the same heads in blocks with norms
+and an MLP, at equal widths and at equal numbers. Each takes the best of three rates and trains from
+five seeds. A head is scored by four things at each task: the mean weight on the word that decides,
+what its mean in its place costs, how much of the difference between two texts its output carries
+when it is put from one into the other, and what it adds to the right word's logit. A head is chosen
+for a task on documents of its own, and reported on others; the mean of a head is of a third set.
+Beside it stands the share of places that the best fixed offset finds. Of models that stand on a
+plateau, the guesses of surnames are compared, place by place, with guesses among those said before.
+
+Writes src/tutorial_lib/data/results/scored_heads.json, anew behind each model, and the first seed
+with norm and MLP, in half precision, to src/tutorial_lib/data/checkpoints/known_block.npz. What is
+trained and scored is kept in _build/known_text, so a run that was stopped goes on where it was.
+`python -m experiments.scored_heads --seed 77` trains and scores two layers, one layer, and norm and
+MLP from a seed of your own, prints each number beside the range of the record, and writes neither
+file; in an empty folder of work it begins from nothing.
+"""
+
+import argparse
+import json
+from functools import cache
+
+import numpy as np
+
+from experiments import known_text
+from experiments.known_text import (
+    EXAMPLE,
+    SEEDS,
+    STEPS,
+    TEST,
+    VALIDATION,
+    as_model,
+    drawn,
+    kept,
+)
+from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
+from tutorial_lib import causal_mask, concat_heads, embed, records, trace
+from tutorial_lib.attention import softmax
+from tutorial_lib.models import floor, grammar
+from tutorial_lib.models.block import mlp, rms_norm
+from tutorial_lib.models.grammar import CLASSES, FORMS, ID, SURNAME, TASKS
+from tutorial_lib.models.head_scores import best_offset, fixed_offset_score, paths, score_head
+from tutorial_lib.models.language import BlockModel
+
+MEANS, PAIRED = 3000, 4000  # seeds
+SEED = [*known_text.SEED, MEANS, PAIRED]
+MLP = EXAMPLE._replace(name="norm and MLP", feed=256)
+MODELS = {
+    "two layers": EXAMPLE._replace(name="two layers"),
+    "one layer": EXAMPLE._replace(name="one layer", heads=8, key_heads=8, layers=1),
+    "norm and MLP": MLP,
+    "no places": EXAMPLE._replace(name="no places", positions="none"),
+    "norm and MLP, equal numbers": MLP._replace(name="equal numbers", d_k=8, feed=64),
+}
+SCORED = list(MODELS)[:4]
+LONGER = ("two layers", "one layer", "norm and MLP")
+BLOCK_RATES = (1e-3, 2e-3, 4e-3)
+PLATEAUS = {"one layer": STEPS, "two layers": 1086, "no places": 1536}  # watched steps
+PAIRS, BEFORE = 60, 24  # pairs of texts of each way; most words that stand before them
+FAR = ("inside clause", "across clause", "across aside", "attractor")  # verbs not next to a subject
+KNOWN = 6  # most surnames that a text can have
+
+
+def go(model, ids, instead=None):
+    """Go forward; return logits and traces. A head named in `instead` gives that output."""
+    blocks = isinstance(model, BlockModel)
+    norm = rms_norm if blocks else np.asarray
+    X, traces = embed(ids, model.E, model.P), []
+    for layer, params in enumerate(model.layers):
+        traces.append(trace(norm(X), params, mask=causal_mask(ids.shape[-1])))
+        heads = traces[-1].heads.copy()
+        for (place, head), output in (instead or {}).items():
+            if place == layer:
+                heads[:, head] = output
+        X = X + concat_heads(heads) @ params.W_O
+        if blocks:
+            X = X + mlp(norm(X), *model.feeds[layer])
+    return norm(X) @ model.U, traces
+
+
+def named(model):
+    """Return (layer, head) of each head, layer by layer."""
+    return [(i, h) for i, params in enumerate(model.layers) for h in range(len(params.W_Q))]
+
+
+def name_of(head):
+    """Return a head's name, "1.2" for the third of the second layer."""
+    return ".".join(map(str, head))
+
+
+def truth_of(documents, task):
+    """Return the deciding place of each word of a task, (n, T), -1 for all others."""
+    return np.where(documents.task == TASKS.index(task), documents.decided_by, -1)
+
+
+@cache
+def baseline():
+    """Return the best fixed offset of each task, chosen on one set and reported on another."""
+    chosen, tested, found = drawn(VALIDATION), drawn(TEST), {}
+    for task in TASKS:
+        offset, truth = int(best_offset(truth_of(chosen, task))), truth_of(tested, task)
+        share = round(float(fixed_offset_score(truth, offset)), 4)
+        found[task] = {"offset": offset, "share": share, "places": int((truth >= 0).sum())}
+    return found
+
+
+def weights_on(traces, truth):
+    """Return the mean weight of each head on the deciding place, in one list."""
+    return np.concatenate([score_head(record.weights, truth) for record in traces])
+
+
+def costs(logits, documents):
+    """Return by task accuracy and nats above the floor, and the nats of all words."""
+    nats = floor.above_floor(logits, documents)
+    by_task = {task: nats[documents.task == i].mean() for i, task in enumerate(TASKS)}
+    return floor.accuracy(logits, documents), by_task, nats.mean()
+
+
+def lost(model, documents, whole, instead):
+    """Return what a task loses, in accuracy and in nats, when heads give something else."""
+    accuracy, nats, loss = costs(go(model, documents.ids[:, :-1], instead)[0], documents)
+    fall = {task: whole[0][task] - accuracy[task] for task in TASKS}
+    return fall, {task: nats[task] - whole[1][task] for task in TASKS}, loss - whole[2]
+
+
+def means(model):
+    """Return the mean output of each head, over places and documents of a set of its own."""
+    outputs = [record.heads.mean(axis=(0, 2)) for record in go(model, drawn(MEANS).ids[:, :-1])[1]]
+    return {head: outputs[head[0]][head[1]] for head in named(model)}
+
+
+def looked(traces):
+    """Return the mean distance, in places, that each head looks back."""
+    T = traces[0].weights.shape[-1]
+    back = np.arange(T)[:, None] - np.arange(T)
+    return np.concatenate([(r.weights * back).sum(axis=-1).mean(axis=(0, 2)) for r in traces])
+
+
+def numbers(traces, documents):
+    """Return where heads look for the number of a verb that does not stand next to its subject.
+
+    Of each head the mean weight on the subject when it is a singular noun, a plural one and a name,
+    and the sum of its weights on other nouns, singular and plural.
+    """
+    n, t = np.nonzero(np.isin(documents.task, [TASKS.index(task) for task in FAR]))
+    ids, place = documents.ids[n, :-1], documents.decided_by[n, t]
+    subject, rows = ids[np.arange(len(n)), place], np.arange(len(n))
+    kinds = {"singular": "noun:s", "plural": "noun:p", "name": "surname"}
+    masks = {kind: np.isin(grammar.WORDS, CLASSES[words].split()) for kind, words in kinds.items()}
+    masks["name"] |= grammar.GIVEN
+    weights = np.concatenate([r.weights[n, :, t] for r in traces], axis=1)  # (verbs, heads, T)
+    on, found = weights[rows, :, place], {}
+    for kind, mask in masks.items():
+        found[kind] = on[mask[subject]].mean(axis=0)
+    weights[rows, :, place] = 0
+    for kind in ("singular", "plural"):
+        found[f"other {kind}"] = (weights * masks[kind][ids][:, None]).sum(axis=-1).mean(axis=0)
+    return found
+
+
+def margins(logits, documents, task):
+    """Return the right word's logit minus the mean of the other forms', for each word of a task."""
+    asked = documents.task == TASKS.index(task)
+    right, logits = documents.ids[:, 1:][asked], logits[asked]
+    rivals = (FORMS[right][:, None] == FORMS) & (right[:, None] != np.arange(len(FORMS)))
+    wrong = (logits * rivals).sum(axis=1) / rivals.sum(axis=1)
+    return logits[np.arange(len(right)), right] - wrong
+
+
+def some(rng, *names):
+    """Return a word of each class; classes of one kind give the same place of both."""
+    place = rng.integers(min(len(CLASSES[name].split()) for name in names))
+    return [CLASSES[name].split()[place] for name in names]
+
+
+def between(rng, task, number):
+    """Return the words between a subject and its verb that make a verb one of a task."""
+    if task == "inside clause":
+        return ["that"]
+    if task == "across aside":
+        opening, closing = (("(", ")"), ("[", "]"))[rng.integers(2)]
+        return [opening, *some(rng, "adverb"), closing]
+    if task in ("across clause", "attractor"):
+        other = number if task == "across clause" else {"s": "p", "p": "s"}[number]
+        return ["that", "the", *some(rng, f"noun:{other}"), *some(rng, f"act:{other}")]
+    return []
+
+
+def of_nouns(rng, task):
+    """Return a text with its right word, and its other: they differ in the subject's number."""
+    nouns, verbs = some(rng, "noun:s", "noun:p"), some(rng, "rest:s", "rest:p")
+    if task == "reflexive":
+        verbs = some(rng, "act:s", "act:p")
+    order = list(rng.permutation(2))
+    words = between(rng, task, "sp"[order[0]])
+    ends = {"reflexive": ["itself", "themselves"], "pronoun": ["it", "they"]}.get(task, verbs)
+    if task in ("reflexive", "pronoun"):  # here the verb differs too
+        behind = [[verb, *["."] * (task == "pronoun")] for verb in verbs]
+    else:
+        behind = [words, words]
+    return [(["the", nouns[i], *behind[i]], ends[i]) for i in order]
+
+
+def of_names(rng, task):
+    """Return the same of texts that differ in a given name, of a woman and of a man."""
+    (she,), (he,) = some(rng, "given:f"), some(rng, "given:m")
+    first, second = rng.choice(CLASSES["surname"].split(), 2, replace=False)
+    verb = some(rng, "rest:s" if task == "pronoun" else "act:s")
+    if task == "surname":
+        begin = [she, first, *verb, he, second, "."]
+        found = [([*begin, she], first), ([*begin, he], second)]
+    else:
+        ends = ["herself", "himself"] if task == "reflexive" else ["she", "he"]
+        verb += ["."] * (task == "pronoun")
+        found = [([name, first, *verb], end) for name, end in zip((she, he), ends, strict=True)]
+    return [found[i] for i in rng.permutation(2)]
+
+
+def of_brackets(rng, task):
+    """Return the same of texts that differ in the opening bracket that is still open."""
+    inner = [["(", *some(rng, "adverb"), ")"], ["[", *some(rng, "adverb"), "]"]]
+    inner = inner[rng.integers(2)] if task == "outer bracket" else []
+    noun, adverb = some(rng, "noun:s"), some(rng, "adverb")
+    found = [(["the", *noun, o, *adverb, *inner], c) for o, c in (("(", ")"), ("[", "]"))]
+    return [found[i] for i in rng.permutation(2)]
+
+
+def beginning(rng):
+    """Return whole sentences of the text, of at most BEFORE words."""
+    ids = grammar.draw_documents(rng, 1, length=BEFORE).ids[0]
+    ends = [0, *np.flatnonzero(ids == ID["."])]
+    return list(ids[: rng.choice(ends) + 1])
+
+
+def is_asked(text, task=None):
+    """Say whether the rules allow a text, and, given a task, whether its last word is of it."""
+    try:
+        last = grammar.read_documents(np.array([text])).task[0, -1]
+    except ValueError:
+        return False
+    return last == TASKS.index(task) if task else True
+
+
+def pair_of(rng, task, make):
+    """Return ids of a text and of its other, and the right word of each, drawn until allowed."""
+    while True:
+        begin = beginning(rng)
+        (text, right), (other, its) = (
+            ([*begin, *(ID[word] for word in words)], ID[end]) for words, end in make(rng, task)
+        )
+        if is_asked([*text, right], task) and is_asked([*other, its]):
+            return text, other, right, its
+
+
+WAYS = {task: (task, of_nouns) for task in TASKS}  # to make a pair of texts, and its task
+WAYS |= {task: (task, of_names) for task in ("reflexive", "pronoun", "surname")}
+WAYS |= {task: (task, of_brackets) for task in ("bracket", "outer bracket")}
+WAYS |= {f"{task} of a noun": (task, of_nouns) for task in ("reflexive", "pronoun")}
+
+
+@cache
+def pairs():
+    """Return ids and others, (n, T), where their last words stand, and the right words of each.
+
+    Behind the last word follows <bos>, which no earlier place sees; PAIRS rows of each way.
+    """
+    rng = np.random.default_rng(PAIRED)
+    found = [pair_of(rng, *how) for how in WAYS.values() for _ in range(PAIRS)]
+    texts, others, right, its = zip(*found, strict=True)
+    last, width = np.array([len(text) - 1 for text in texts]), max(map(len, texts))
+    padded = [
+        np.array([[*row, *[0] * (width - len(row))] for row in rows]) for rows in (texts, others)
+    ]
+    return *padded, last, np.array(right), np.array(its)
+
+
+def carried(model):
+    """Return, for each way to make a pair, the share that each head carries: a ratio of sums.
+
+    The difference is of two logits, of the other text's right word and of this one's; the head
+    gives, in this text, what it gives in the other.
+    """
+    ids, others, last, right, its = pairs()
+    rows = np.arange(len(ids))
+
+    def leaning(logits):
+        return (logits[rows, last, its] - logits[rows, last, right]).reshape(len(WAYS), PAIRS)
+
+    base, (given, traces) = leaning(go(model, ids)[0]), go(model, others)
+    whole = (leaning(given) - base).sum(axis=1)
+    shares = []
+    for layer, head in named(model):
+        output = traces[layer].heads[:, head]
+        moved = leaning(go(model, ids, {(layer, head): output})[0]) - base
+        shares.append(moved.sum(axis=1) / whole)
+    return dict(zip(WAYS, np.transpose(shares), strict=True))
+
+
+def added(model, documents):
+    """Return by task what the word itself and each head add to the right word's lead."""
+    parts = paths(model, documents.ids[:, :-1])
+    return {task: [margins(p, documents, task).mean() for p in parts] for task in TASKS}
+
+
+def chosen(scores):
+    """Return by task the number of the head with the largest score."""
+    return {task: int(np.argmax(row)) for task, row in scores.items()}
+
+
+def by_head(model, documents, whole, instead):
+    """Return by task, for each head replaced by its mean, falls and nats; and the loss."""
+    each = [lost(model, documents, whole, {head: instead[head]}) for head in named(model)]
+    falls, nats, losses = zip(*each, strict=True)
+    return (
+        {task: [row[task] for row in falls] for task in TASKS},
+        {task: [row[task] for row in nats] for task in TASKS},
+        list(losses),
+    )
+
+
+def judged(model, documents, instead):
+    """Return everything that one set of documents says of each head, in a dict."""
+    logits, traces = go(model, documents.ids[:, :-1])
+    whole = costs(logits, documents)
+    fall, nats, loss = by_head(model, documents, whole, instead)
+    weight = {task: weights_on(traces, truth_of(documents, task)) for task in TASKS}
+    found = {"weight": weight, "fall": fall, "nats": nats, "loss": loss}
+    return whole, found | {"distance": looked(traces), "number": numbers(traces, documents)}
+
+
+def together(model, documents, whole, instead, weight):
+    """Return by task what it loses without the two heads that look at its deciding word most."""
+    found, done = {}, {}
+    for task, row in weight.items():
+        two = tuple(sorted(int(h) for h in np.argsort(row)[-2:]))
+        if two not in done:
+            heads = [named(model)[h] for h in two]
+            done[two] = lost(model, documents, whole, {head: instead[head] for head in heads})
+        fall, nats, _ = done[two]
+        names = [name_of(named(model)[h]) for h in two]
+        found[task] = {"heads": names, "fall": fall[task], "nats": nats[task]}
+    return found
+
+
+def scored(model):
+    """Return every score of every head of a model: chosen on one set, reported on another."""
+    instead, documents = means(model), drawn(TEST)
+    _, first = judged(model, drawn(VALIDATION), instead)
+    whole, found = judged(model, documents, instead)
+    found["patch"] = carried(model)
+    if not isinstance(model, BlockModel):
+        found["path"] = added(model, documents)
+    for name, by in (("best", "weight"), ("needed", "nats")):
+        found[name] = {}
+        for task, head in chosen(first[by]).items():
+            row = {"head": name_of(named(model)[head])}
+            of = ("weight", "fall", "nats", "patch")
+            found[name][task] = row | {score: found[score][task][head] for score in of}
+    found["pair"] = together(model, documents, whole, instead, first["weight"])
+    return rounded(found)
+
+
+def rounded(found):
+    """Return what JSON can hold, with four digits behind the point."""
+    if isinstance(found, dict):
+        return {name: rounded(part) for name, part in found.items()}
+    if isinstance(found, list | tuple | np.ndarray):
+        return [rounded(part) for part in found]
+    return round(float(found), 4) + 0.0 if isinstance(found, float) else found
+
+
+def scores_of(name, seed, rate):
+    """Return the scores of all heads of a model, of _build if they are done; in half precision."""
+    arm, words = MODELS[name], [*MODELS[name][2:], seed, rate, STEPS]
+    file = known_text.DONE / ("heads-" + "-".join(map(str, words)) + ".json")
+    if not file.exists():
+        arrays = kept(arm, seed, rate, STEPS, TEST)[1]
+        progress(f"{name}, seed {seed}: heads")
+        found = scored(as_model([array.astype(np.float16) for array in arrays], arm))
+        file.write_text(json.dumps(found), encoding="utf-8")
+    return {"seed": seed} | json.loads(file.read_text(encoding="utf-8"))
+
+
+def said(documents, places):
+    """Return for places, (n, T), the rank of each surname, (places, 12).
+
+    The last one said has the rank 0, the last other one 1; -1 was never said.
+    """
+    n, t = np.nonzero(places)
+    ranks = np.full((len(n), len(SURNAME)), -1)
+    for row, i, end in zip(ranks, n, t, strict=True):
+        text = documents.ids[i, : end + 1]
+        latest_first = dict.fromkeys(text[SURNAME[text]][::-1].tolist())
+        row[list(latest_first)] = range(len(latest_first))
+    return ranks[:, SURNAME]
+
+
+def known_of(ranks):
+    """Return how many surnames were said."""
+    return ranks.max(axis=1) + 1
+
+
+def asked(documents):
+    """Return of the surnames that were said before: document, place, ranks, and which is right."""
+    places = documents.task == TASKS.index("surname")
+    n, t = np.nonzero(places)
+    return n, t, said(documents, places), documents.ids[n, t + 1] - np.flatnonzero(SURNAME)[0]
+
+
+@cache
+def newness():
+    """Return how often the given name before a surname is a new one, by how many were said."""
+    documents = drawn(VALIDATION)
+    places = SURNAME[documents.ids[:, 1:]]
+    new, known = documents.decided_by[places] < 0, known_of(said(documents, places))
+    return np.array([new[known == k].mean() for k in range(KNOWN + 1)])
+
+
+def evenly(ranks):
+    """Return even chances of the surnames said, (places, 12)."""
+    return (ranks >= 0) / known_of(ranks)[:, None]
+
+
+def blindly(ranks):
+    """Return what to expect when it cannot be seen which given name stands before."""
+    new = newness()[known_of(ranks)][:, None]
+    return (1 - new) * evenly(ranks) + new / ranks.shape[1]
+
+
+def guess_rules():
+    """Return what guesses are worth that know no names: how often right, and nats a surname."""
+    n, _, ranks, right = asked(drawn(TEST))
+    rows, found = np.arange(len(n)), {"places": len(n)}
+    for name, rule in (("evenly", evenly(ranks)), ("blindly", blindly(ranks))):
+        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **fallen(ranks, rule)}
+    found["truth"] = fallen(ranks, np.eye(ranks.shape[1])[right])["by_rank"]
+    return rounded(found | {"right": evenly(ranks)[rows, right].mean()})
+
+
+def with_error(values, n):
+    """Return the mean of what places give, and its standard error over their documents."""
+    apart = np.bincount(n, weights=values - values.mean())
+    return {"mean": values.mean(), "standard_error": np.sqrt((apart**2).sum()) / len(values)}
+
+
+def fallen(ranks, weights):
+    """Return how much of the weights, (places, 12), falls on each rank, and elsewhere."""
+    found = [(weights * (ranks == rank)).sum(axis=1).mean() for rank in range(KNOWN)]
+    return {"by_rank": found, "never_said": (weights * (ranks < 0)).sum(axis=1).mean()}
+
+
+def guessed(arm, seed, rate, steps):
+    """Return how a model's guesses of surnames fall, and what they know beyond who was said.
+
+    What it expects is taken among the surnames alone. `over_chance`: how often its guess is right,
+    beyond an even chance among those said. `from_evenly`, `from_blindly`: how much of the
+    expectation lies elsewhere than in those rules, a mean over the places (total variation).
+    """
+    arrays, documents = kept(arm, seed, rate, steps, TEST)[1], drawn(TEST)
+    n, t, ranks, right = asked(documents)
+    logits = go(as_model(arrays, arm), documents.ids[:, :-1])[0][n, t][:, SURNAME]
+    expected, rows = softmax(logits), np.arange(len(n))
+    guess = np.eye(expected.shape[1])[expected.argmax(axis=1)]
+    chance, known = (guess * evenly(ranks)).sum(axis=1), known_of(ranks)
+    among = expected[rows, right] / (expected * (ranks >= 0)).sum(axis=1)
+    found = {"seed": seed, "steps": steps, "right": guess[rows, right].mean()}
+    found |= {"guesses": fallen(ranks, guess), "expected": fallen(ranks, expected)}
+    found["over_chance"] = with_error(guess[rows, right] - chance, n)
+    found |= {"nats": -np.log(expected[rows, right]).mean(), "nats_among": -np.log(among).mean()}
+    for rule in (evenly, blindly):
+        apart = np.abs(expected - rule(ranks)).sum(axis=1).mean() / 2
+        found[f"from_{rule.__name__}"] = apart
+    found["right_by_known"] = [guess[rows, right][known == k].mean() for k in range(1, KNOWN + 1)]
+    return rounded(found)
+
+
+def measured(name):
+    """Train a model from every seed at its best rate; return its part of the record."""
+    arm = MODELS[name]
+    found = known_text.measure(arm, BLOCK_RATES if arm.feed else None)
+    for part in (found, *found["runs"]):
+        part.pop("bands")
+    return {"layers": arm.layers, "feed": arm.feed} | found
+
+
+def longer(name, rate):
+    """Train a model for twice the steps from every seed; return how far its curve is from flat."""
+    runs = [kept(MODELS[name], seed, rate, 2 * STEPS, TEST)[0] for seed in SEEDS]
+    found = {"steps": known_text.watched(2 * STEPS), **known_text.summary(runs)}
+    found.pop("bands")
+    rows = [{"seed": run["seed"], "above_floor": run["above_floor"]} for run in runs]
+    return found | {"runs": rows}
+
+
+def block():
+    """Return the first model with norm and MLP in half precision, as a chapter loads it."""
+    rate = known_text.measure(MLP, BLOCK_RATES)["rate"]
+    model = as_model(kept(MLP, SEEDS[0], rate, STEPS, TEST)[1], MLP)
+    return [array.astype(np.float16) for array in model.arrays]
+
+
+def settings():
+    """Return what all models share, and which documents are which."""
+    found = known_text.settings()
+    found.pop("layers")
+    found |= {"pairs": PAIRS, "pairs_made": len(pairs()[0])}
+    return found | {"seeds": {"test": TEST, "validation": VALIDATION, "means": MEANS}}
+
+
+def main():
+    """Train and score every model, and write both files, anew behind each."""
+    record = new_record(__file__, seed=SEED)
+    record |= {"settings": settings(), "floor": known_text.floors(), "baseline": baseline()}
+    record["guess_rules"] = guess_rules()
+    for name in MODELS:
+        found = record.setdefault("models", {})[name] = measured(name)
+        progress("")
+        print(f"{name}: {found['above_floor']}, rate {found['rate']}", flush=True)
+        if name in PLATEAUS:
+            runs = [guessed(MODELS[name], s, found["rate"], PLATEAUS[name]) for s in SEEDS]
+            record.setdefault("plateau", {})[name] = runs
+        if name in SCORED:
+            seeds = [scores_of(name, seed, found["rate"]) for seed in SEEDS]
+            names = [name_of((i, h)) for i in range(found["layers"]) for h in range(found["heads"])]
+            record.setdefault("heads", {})[name] = {"names": names, "seeds": seeds}
+        write("scored_heads", record)
+    write_checkpoint("known_block", block())
+    for name in LONGER:
+        found = longer(name, record["models"][name]["rate"])
+        record.setdefault("longer", {})[name] = found
+        write("scored_heads", record)
+
+
+def compared(name, seed, record):
+    """Train and score a model from a seed; yield each figure, and the least and most of five."""
+    of, heads = record["models"][name], record["heads"][name]["seeds"]
+    run = kept(MODELS[name], seed, of["rate"], STEPS, TEST)[0]
+    yield "nats above the floor", run["above_floor"][-1], list(of["above_floor"].values())
+    for task in TASKS:
+        yield f"{task}: right", run["accuracy"][task][-1], list(of["accuracy"][task].values())
+    own = scores_of(name, seed, of["rate"])
+    for task in TASKS:
+        for score in ("weight", "fall", "patch"):
+            values = [part["best"][task][score] for part in heads]
+            yield f"{task}: {score} of the head that looks", own["best"][task][score], values
+
+
+def compare(seed):
+    """Print what an unused seed gives beside the ranges of the record, and write none of it.
+
+    A sixth seed lies outside the range of five for one figure in three, if all six are alike.
+    """
+    if seed in SEED or seed < 0:
+        raise SystemExit(f"seed {seed} is used, or below 0; expected one of your own, such as 77.")
+    record, outside, figures = records.record("scored_heads"), 0, 0
+    for name in LONGER:
+        for what, value, values in compared(name, seed, record):
+            inside = min(values) <= value <= max(values)
+            outside, figures = outside + (not inside), figures + 1
+            said_so = "in" if inside else "OUT"
+            print(
+                f"{said_so:4}{name}, {what}: {value:.4f} ({min(values):.4f} to {max(values):.4f})"
+            )
+    print(f"{outside} of {figures} figures lie outside the range of five seeds.")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Score heads of models of the known text.")
+    parser.add_argument("--seed", type=int, help="an unused one, to compare with the record")
+    given = parser.parse_args().seed
+    prepare()
+    main() if given is None else compare(given)

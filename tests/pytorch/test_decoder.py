@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -211,6 +212,21 @@ def test_a_sink_is_a_key_of_zeros_under_a_mask_of_floats():
     K_0, V_0 = (F.pad(A, (0, 0, 0, 1)) for A in (K, V))
     fused = F.scaled_dot_product_attention(Q, K_0, V_0, attn_mask=scores)
     torch.testing.assert_close(sunk_groups(Q, K, V, sink, mask=seen), fused)
+
+
+@pytest.mark.filterwarnings("ignore:Flash attention:UserWarning", "ignore:Both fused:UserWarning")
+def test_a_flash_kernel_takes_no_mask_on_cuda_and_none_that_is_learned_on_the_cpu():
+    cuda = torch.ops.aten._scaled_dot_product_flash_attention.default._schema
+    assert {argument.name for argument in cuda.arguments} == {
+        *("query", "key", "value"),
+        *("dropout_p", "is_causal", "return_debug_mask", "scale"),
+    }
+    Q, K, V = torch.ones(3, 1, H, 5, D_K)
+    mask = torch.zeros(1, H, 5, 5)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        assert F.scaled_dot_product_attention(Q, K, V, attn_mask=mask).isfinite().all()
+        with pytest.raises(RuntimeError, match="No available kernel"):
+            F.scaled_dot_product_attention(Q, K, V, attn_mask=mask.requires_grad_())
 
 
 def test_blocks_of_a_long_text_are_one_mask():

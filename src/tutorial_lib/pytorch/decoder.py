@@ -140,7 +140,8 @@ class DecoderAttention(nn.Module):
     padding, run in PyTorch's fused call without a mask. A window goes block by block: the keys that
     no query of a block sees are skipped, and the others masked, in the same call. A sink takes
     explicit steps, block by block: the fused call knows it only as one more key, of zeros, with its
-    score in a mask of floats for each head, (H, T, S + 1), which flash kernels do not take.
+    score in a mask of floats for each head, (H, T, S + 1), for which CUDA's flash kernel has no
+    argument; the CPU's takes one that is not learned.
 
     Parameters
     ----------

@@ -110,6 +110,21 @@ def test_a_rival_of_a_keeper_is_rejected(source):
 @pytest.mark.parametrize(
     ("source", "accepted"),
     [
+        ("for trace in range(3):\n    pass", True),
+        ("trace = 3", True),
+        ("def trace(X):\n    return X", False),
+        ("for softmax in range(3):\n    pass", False),
+        ("for split_heads in range(3):\n    pass", False),
+    ],
+)
+def test_a_variable_may_have_the_name_of_a_keeper_that_a_later_chapter_builds(source, accepted):
+    found = rival_definitions(CHAPTER, new_notebook(cells=[code("cell", source)]))
+    assert (not found) is accepted
+
+
+@pytest.mark.parametrize(
+    ("source", "accepted"),
+    [
         ("from tutorial_lib import softmax  # built in chapter 03", True),
         ("from tutorial_lib import (\n    show,\n    softmax,  # built in chapter 03\n)", True),
         ("from tutorial_lib.attention import softmax  # built in chapter 03", True),

@@ -111,13 +111,17 @@ def _cell_faults(source):
 
 
 def rival_definitions(name, notebook):
-    """List the places where a chapter gives a keeper's name another meaning."""
-    found = []
+    """List the places where a chapter gives a keeper's name another meaning.
+
+    Before its chapter the name is a word like others, such as `block`: a variable may have it.
+    """
+    found, known = [], NAMES[: NAMES.index(name) + 1]
     for cell in code_cells(notebook):
         for node in ast.walk(ast.parse(cell.source)):
             for bound in _names_bound(node):
                 home = homes().get(bound)
-                if home and not (home == name and "keeper" in tags(cell)):
+                free = isinstance(node, ast.Name) and home not in known
+                if home and not free and not (home == name and "keeper" in tags(cell)):
                     found.append(f"cell {cell.id} defines {bound}, a keeper of {home}")
     return found
 

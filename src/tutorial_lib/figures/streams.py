@@ -14,8 +14,10 @@ PARTS = ("norm", "attend", "feed")
 _WIDTH, _STREAM, _BRANCH = 312, 54, 207  # pixels: of a panel, and x of its two columns
 _FRAME, _CHIP, _ADD = 28, 22, 11  # heights of a box and of a small one, and the radius of an add
 _CHIPS = (("project", "score", "mix"), ("concat", "project out"))
-_GAP, _WIDE, _FAINT = 26, 186, 0.6
+_GAP, _WIDE = 26, 186  # from box to box, and the width of attend and of feed
+_FAINT = 0.6  # of the ink, of what is not there
 _HEIGHTS = {"attend": _FRAME + 2 * _CHIP + 4 + 8, "feed": _FRAME}
+_END = (92, _FRAME)  # of the boxes on the stream
 _TOP = 28 + _FRAME + _GAP  # of the frame around a block
 _FIRST = _TOP + _GAP
 _ATTENDING, _FEEDING = (
@@ -109,38 +111,36 @@ class _Pen:
     def __init__(self, axes):
         self.axes = axes
 
-    def box(self, x, y, text, *, width=None, height=_FRAME, absent=False):
+    def box(self, x, y, text, *, size=None, absent=False):
         """Draw a box around x, from y down, and its name in the middle of it."""
-        width = width or length_of(text) + 16
-        style = {"linestyle": (0, (4, 2.5)), "alpha": _FAINT} if absent else {}
-        frame = Rectangle((x - width / 2, y), width, height, linewidth=RULE, **style)
-        self._add(frame.set, facecolor="none", edgecolor=INK, patch=frame)
+        width, height = size or (length_of(text) + 16, _FRAME)
+        corner = (x - width / 2, y)
+        look = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
+        self._add(Rectangle(corner, width, height, **look), absent)
         self.text(x, y + height / 2, text)
 
     def add(self, y, *, absent):
         """Draw the add of a branch on the stream."""
-        style = {"linestyle": (0, (3, 2)), "alpha": _FAINT} if absent else {}
-        circle = Circle((_STREAM, y), _ADD, linewidth=RULE, **style)
-        self._add(circle.set, facecolor="none", edgecolor=INK, patch=circle)
-        for ends in (((-5, 0), (5, 0)), ((0, -5), (0, 5))):
-            self.line([(_STREAM + x, y + dy) for x, dy in ends], width=RULE + 0.5, absent=absent)
+        look = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
+        self._add(Circle((_STREAM, y), _ADD, **look), absent)
+        self.line([(_STREAM - 5, y), (_STREAM + 5, y)], width=RULE + 0.5, absent=absent)
+        self.line([(_STREAM, y - 5), (_STREAM, y + 5)], width=RULE + 0.5, absent=absent)
         self.text(_STREAM - _ADD - 4, y, "add", ha="right")
 
     def line(self, points, *, width=RULE, arrow=False, absent=False):
         """Draw a line through points, with a head at its end where it leads to something."""
-        style = {"linestyle": (0, (4, 2.5)), "alpha": _FAINT} if absent else {}
         head = "-|>,head_length=0.5,head_width=0.28" if arrow else "-"
         ends = {"arrowstyle": head, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
-        patch = FancyArrowPatch(path=Path(points), color=INK, linewidth=width, **ends, **style)
-        self._add(patch.set, patch=patch)
+        self._add(FancyArrowPatch(path=Path(points), color=INK, linewidth=width, **ends), absent)
 
-    def text(self, x, y, text, **options):
-        """Write a text, by default in the middle of its place."""
-        options = {"ha": "center", "va": "center_baseline"} | options
-        self.axes.text(x, y, text, color=INK, **options)
+    def text(self, x, y, text, *, ha="center"):
+        """Write a text, by default around its place."""
+        self.axes.text(x, y, text, color=INK, ha=ha, va="center_baseline")
 
-    def _add(self, change, *, patch, **options):
-        change(clip_on=False, **options)
+    def _add(self, patch, absent):
+        patch.set(clip_on=False)
+        if absent:
+            patch.set(linestyle=(0, (4, 2.5)), alpha=_FAINT)
         self.axes.add_patch(patch)
 
 
@@ -152,7 +152,7 @@ def _picture(title, lacks, layers):
         pen = _Pen(axes)
         first, second, end = _FIRST, _FIRST + _ATTENDING, _FIRST + _ATTENDING + _FEEDING
         _draw_ends(pen, end, absent="norm" in lacks)
-        pen.box(_WIDTH / 2, _TOP, "", width=_WIDTH - 4, height=end - _TOP)
+        pen.box(_WIDTH / 2, _TOP, "", size=(_WIDTH - 4, end - _TOP))
         pen.text(_WIDTH - 12, _TOP + 16, f"× {printable(str(layers))}", ha="right")
         _draw_branch(pen, "attend", first, lacks)
         _draw_branch(pen, "feed", second, lacks)
@@ -174,13 +174,13 @@ def _draw_ends(pen, end, *, absent):
     """Draw the steps before and behind the blocks."""
     pen.line([(_STREAM, 4), (_STREAM, 28)], arrow=True)
     pen.text(_STREAM + 14, 14, "ids (T,)", ha="left")
-    pen.box(_STREAM, 28, "embed", width=92)
+    pen.box(_STREAM, 28, "embed", size=_END)
     pen.text(_STREAM + 14, 28 + _FRAME + _GAP / 2, "residual stream (T, d_model)", ha="left")
-    pen.box(_STREAM, end + _GAP, "norm", width=92, absent=absent)
+    pen.box(_STREAM, end + _GAP, "norm", size=_END, absent=absent)
     top = end + _GAP + _FRAME + _GAP
     pen.line([(_STREAM, top - _GAP), (_STREAM, top)], arrow=True)
     pen.text(_STREAM + 14, top - _GAP / 2 - 2, "(T, d_model)", ha="left")
-    pen.box(_STREAM, top, "unembed", width=92)
+    pen.box(_STREAM, top, "unembed", size=_END)
     pen.line([(_STREAM, top + _FRAME), (_STREAM, top + _FRAME + _GAP)], arrow=True)
     pen.text(_STREAM + 14, top + _FRAME + _GAP / 2, "(T, vocabulary)", ha="left")
 
@@ -193,14 +193,14 @@ def _draw_branch(pen, part, y, lacks):
     pen.box(_BRANCH, y - _FRAME / 2, "norm", absent=absent or "norm" in lacks)
     top = y + _FRAME / 2 + _GAP
     pen.line([(_BRANCH, top - _GAP), (_BRANCH, top)], arrow=True, absent=absent)
-    pen.box(_BRANCH, top, "", width=_WIDE, height=height, absent=absent)
+    pen.box(_BRANCH, top, "", size=(_WIDE, height), absent=absent)
     pen.text(_BRANCH, top + _FRAME / 2, part)
     for line, names in enumerate(_CHIPS if part == "attend" else ()):
         rooms = [length_of(name) + 10 for name in names]
         x = _BRANCH - (sum(rooms) + 6 * (len(rooms) - 1)) / 2
         for name, room in zip(names, rooms, strict=True):
             place = top + _FRAME + line * (_CHIP + 4)
-            pen.box(x + room / 2, place, name, width=room, height=_CHIP, absent=absent)
+            pen.box(x + room / 2, place, name, size=(room, _CHIP), absent=absent)
             x += room + 6
     end = top + height + _GAP
     way = [(_BRANCH, end - _GAP), (_BRANCH, end), (_STREAM + _ADD, end)]

@@ -9,7 +9,7 @@ export const unpack = ({ shapes, codes, steps }) => {
   let [at, row] = [0, 0];
   const arrays = shapes.map((shape) => {
     const width = shape.at(-1);
-    const part = new Float64Array(shape.reduce((product, length) => product * length));
+    const part = new Float64Array(shape.reduce((size, length) => size * length));
     for (let i = 0; i < part.length; row++)
       for (const end = i + width; i < end; i++) part[i] = whole[at++] * step[row];
     return part;
@@ -22,9 +22,9 @@ export const unpack = ({ shapes, codes, steps }) => {
   return { E, P, U, layers, sizes: { d, H, d_k, d_v, places: shapes[1][0], words: shapes[0][0] } };
 };
 
-// X, rows of n numbers, times the n × m numbers of W that begin at a place. Four columns at once are
-// three times as fast; what they write beyond a row, the next row writes over.
-const times = (X, n, W, m, from = 0) => {
+// X, rows of n numbers, times the n × m numbers of W that begin at a place. Four columns at once
+// are three times as fast; what they write beyond a row, the next row writes over.
+const multiply = (X, n, W, m, from = 0) => {
   const rows = X.length / n;
   const Y = new Float64Array(rows * m);
   for (let y = 0, t = 0; t < rows; t++, y = t * m) {
@@ -65,12 +65,12 @@ const look = (Q, K, d_k, t) => {
 
 // One head: for each query its weights, and what the head adds to X.
 const attend = ({ d, d_k, d_v }, [W_Q, W_K, W_V, W_O], X, h) => {
-  const [Q, K] = [W_Q, W_K].map((W) => times(X, d, W, d_k, h * d * d_k));
-  const V = times(X, d, W_V, d_v, h * d * d_v);
+  const [Q, K] = [W_Q, W_K].map((W) => multiply(X, d, W, d_k, h * d * d_k));
+  const V = multiply(X, d, W_V, d_v, h * d * d_v);
   const mixed = new Float64Array(V.length);
   const weights = Array.from({ length: X.length / d }, (_, t) => look(Q, K, d_k, t));
-  weights.forEach((row, t) => mixed.set(times(row, t + 1, V, d_v), t * d_v));
-  return { weights, brings: times(mixed, d_v, W_O, d, h * d_v * d) };
+  weights.forEach((row, t) => mixed.set(multiply(row, t + 1, V, d_v), t * d_v));
+  return { weights, brings: multiply(mixed, d_v, W_O, d, h * d_v * d) };
 };
 
 // Go forward: X at first, and of each layer each head. A silenced head, "layer.head", brings zeros.
@@ -95,7 +95,7 @@ export const forward = ({ E, P, layers, sizes }, ids, silenced = []) => {
 export const paths = ({ U, sizes }, { first, heads }, t) => {
   const { d, words } = sizes;
   const parts = [first, ...heads.flat().map(({ brings }) => brings)];
-  return parts.map((part) => times(part.subarray(t * d, (t + 1) * d), d, U, words));
+  return parts.map((part) => multiply(part.subarray(t * d, (t + 1) * d), d, U, words));
 };
 
 // The probability of each next word, by what the paths add.

@@ -4,7 +4,7 @@
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 import { chances, forward, paths, unpack } from "../model.js";
-import { read, spelled } from "./typed.js";
+import { linked, read, spelled } from "./typed.js";
 
 const KEYS = 5; // that a head is said to look at
 
@@ -13,8 +13,6 @@ const signed = (number) => {
   const text = Math.abs(number).toFixed(2);
   return `${number < 0 && Number(text) ? "−" : "+"}${text}`;
 };
-const set = (node, given) =>
-  Object.entries(given).forEach(([name, value]) => node.setAttribute(name, value));
 const largest = (numbers, count) =>
   Array.from(numbers, (_, i) => i).sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
 const write = (node, text) => node.textContent != text && (node.textContent = text);
@@ -54,6 +52,7 @@ class Ask extends Exhibit {
 
   listen() {
     const { words } = this.given;
+    Object.assign(this.line, { role: "radiogroup", ariaLabel: "Words of the sentence" });
     this.serve([this.chips]);
     this.chips.forEach((chip) => (chip.onclick = () => this.enter(chip)));
     this.field.onchange = () => this.type(this.field.value);
@@ -70,8 +69,8 @@ class Ask extends Exhibit {
     });
     this.rows.slice(1, -1).forEach((row, i) => {
       row.querySelector("button").onclick = () => this.silence(this.heads[i]);
-      ["pointerenter", "focusin"].forEach((event) => row.addEventListener(event, () => this.draw(i)));
-      ["pointerleave", "focusout"].forEach((event) => row.addEventListener(event, () => this.draw()));
+      row.onpointerenter = () => this.draw(i);
+      row.onpointerleave = () => this.draw();
     });
     new ResizeObserver(() => this.draw()).observe(this.line);
   }
@@ -112,13 +111,13 @@ class Ask extends Exhibit {
   silence(head) {
     const { silenced } = this.state;
     const others = silenced.filter((other) => other != head);
-    const before = this.chances;
-    const best = largest(before, 1)[0];
     const quiet = others.length == silenced.length;
+    const { asked, chances: before } = this;
     this.paint({ ...this.state, silenced: quiet ? [...others, head] : others });
-    const was = `“${this.given.words[best]}” ${three(before[best])}`;
-    const now = `${was} becomes ${three(this.chances[best])}`;
-    this.say(`Head ${head} ${quiet ? "is silenced" : "is heard again"}: ${now}. ${this.sentence()}`);
+    const [was, is] = [before, this.chances].map((all) => three(all[asked]));
+    const which = `Head ${head} ${quiet ? "is silenced" : "speaks again"}`;
+    const moved = `“${this.given.words[asked]}” goes from ${was} to ${is}`;
+    this.say(`${which}: ${moved}. ${this.sentence()}`);
     this.changed();
   }
 
@@ -164,8 +163,7 @@ class Ask extends Exhibit {
       return this.given.words[id] + (twice ? ` (${place})` : "");
     });
     const had = this.line.contains(document.activeElement);
-    this.line.replaceChildren(this.line.querySelector("svg"), ...this.cells.flatMap((c) => [c, " "]));
-    set(this.line, { role: "radiogroup", "aria-label": "Words of the sentence" });
+    this.line.replaceChildren(this.line.firstElementChild, ...this.cells);
     this.serve([this.cells]);
     if (had) this.cells[this.state.query].focus();
   }
@@ -176,7 +174,8 @@ class Ask extends Exhibit {
   }
 
   keyed(cell, { key }) {
-    if (this.cells.includes(cell) && /^(Backspace|Delete)$/.test(key)) return () => this.take();
+    const takes = this.cells.includes(cell) && ["Backspace", "Delete"].includes(key);
+    return takes && (() => this.take());
   }
 
   // Write the next words, and what each head looks at.
@@ -195,8 +194,8 @@ class Ask extends Exhibit {
       const quiet = silenced.includes(head);
       write(row.cells[1], quiet ? "silenced" : this.looks(i).join(", "));
       row.toggleAttribute("data-quiet", quiet);
-      const button = row.querySelector("button");
-      set(button, { "aria-pressed": quiet, "aria-label": `silence head ${head}` });
+      const given = { ariaPressed: quiet, ariaLabel: `silence head ${head}` };
+      Object.assign(row.querySelector("button"), given);
     });
     this.sound.disabled = !silenced.length;
   }
@@ -218,7 +217,8 @@ class Ask extends Exhibit {
       const [text, svg] = row.cells[2].children;
       write(text, signed(added[i] ?? sum));
       const width = (50 * Math.abs(added[i])) / most;
-      if (svg) set(svg.firstElementChild, { x: added[i] < 0 ? -width : 0, width });
+      svg?.firstElementChild.setAttribute("x", added[i] < 0 ? -width : 0);
+      svg?.firstElementChild.setAttribute("width", width);
     });
     const off = minus < 0 ? "" : ` − “${words[minus]}”`;
     write(this.adds, `adds to “${words[this.asked]}”${off}`);
@@ -250,8 +250,9 @@ class Ask extends Exhibit {
   sentence() {
     const { words } = this.given;
     const { ids, query } = this.state;
-    const next = largest(this.chances, 3).map((word) => `${words[word]} ${three(this.chances[word])}`);
-    return `Behind “${words[ids[query]]}” comes ${next.join(", ")}.`;
+    const told = (word) => `“${words[word]}” ${three(this.chances[word])}`;
+    const next = largest(this.chances, 3).map(told);
+    return `Next after “${words[ids[query]]}”: ${next.join(", ")}.`;
   }
 
   entries() {
@@ -267,26 +268,9 @@ class Ask extends Exhibit {
   }
 
   put(entries) {
-    const next = { ...this.first };
-    const { words } = this.given;
-    const { text, query, silenced, word, minus, ...others } = Object.fromEntries(entries);
-    const [other] = Object.keys(others);
-    if (other) return `“${other}” cannot be set; expected text, query, silenced, word or minus.`;
-    if (text !== undefined) next.ids = read(text, this.given);
-    if (typeof next.ids == "string") return next.ids;
-    const last = next.ids.length - 1;
-    if (query && !(/^\d+$/.test(query) && query <= last))
-      return `query is “${query}”; expected a place from 0 to ${last}.`;
-    next.query = query ? Number(query) : last;
-    next.silenced = silenced ? [...new Set(silenced.split(","))] : [];
-    const strange = next.silenced.find((head) => !this.heads.includes(head));
-    if (strange !== undefined)
-      return `there is no head “${strange}”; expected ${this.heads[0]} to ${this.heads.at(-1)}.`;
-    for (const [name, value] of Object.entries({ word, minus })) {
-      next[name] = words.indexOf(value);
-      if (value !== undefined && next[name] < 0) return `${name} is “${value}”; expected a word of the model.`;
-    }
-    this.paint(next);
+    const next = linked(entries, this.given, this.heads);
+    if (typeof next == "string") return next;
+    this.paint({ ...this.first, ...next });
   }
 
   greet() {

@@ -71,7 +71,7 @@ def ask_model(model, words, sentence, *, question, name):
     answer = _Answer(rounded, words, ids)
     label, weights = packed(model)
     key = f"{name}-{label}"
-    given = {"words": words, "ids": ids, "name": key}
+    given = {"words": words, "ids": ids, "name": key, "kinds": f"It has: {' '.join(words)}"}
     body = [
         ask(question),
         f'<div class="tl-asked {NO_MATH}" data-given="{_attribute(given)}">',

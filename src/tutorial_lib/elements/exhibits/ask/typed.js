@@ -50,8 +50,9 @@ export const read = (text, { words, kinds, places, example }) => {
   if (!said.length) return `The sentence has no word; ${wanted}. Write some, such as: ${example}`;
   if (said.length > most) {
     const why = bos ? ` and ${FIRST} takes the first` : "";
-    return `The sentence has ${said.length} words; expected at most ${most}, since the model knows ` +
-      `${places} places${why}. Leave out ${said.length - most}.`;
+    const known = `the model knows ${places} places${why}`;
+    return `The sentence has ${said.length} words; expected at most ${most}, since ${known}. Leave ` +
+      `out ${said.length - most}.`;
   }
   const unknown = said.find((word) => word == FIRST || !words.includes(word));
   if (unknown) return strange(unknown, words, kinds);
@@ -62,4 +63,33 @@ export const read = (text, { words, kinds, places, example }) => {
 export const spelled = (ids, words) => {
   const said = ids.map((id) => words[id]).filter((word) => word != FIRST);
   return said.join(words.every((word) => word.length == 1) ? "" : " ");
+};
+
+// A place, heads and two words as a link names them, or what is wrong with one of them.
+const parts = ({ query, silenced, ...named }, ids, words, heads) => {
+  const last = ids.length - 1;
+  if (query && !(/^\d+$/.test(query) && query <= last))
+    return `query is “${query}”; expected a place from 0 to ${last}.`;
+  const quiet = silenced ? [...new Set(silenced.split(","))] : [];
+  const none = quiet.find((head) => !heads.includes(head));
+  if (none !== undefined)
+    return `there is no head “${none}”; expected ${heads[0]} to ${heads.at(-1)}.`;
+  const wrong = Object.entries(named).find(([, word]) => word && !words.includes(word));
+  if (wrong) return `${wrong[0]} is “${wrong[1]}”; expected a word of the model.`;
+  const [word, minus] = [named.word, named.minus].map((name) => words.indexOf(name));
+  return { ids, query: Number(query || last), silenced: quiet, word, minus };
+};
+
+// The state that a link names, or what was expected.
+export const linked = (entries, given, heads) => {
+  const first = spelled(given.ids, given.words);
+  const named = { text: first, query: "", silenced: "", word: "", minus: "" };
+  for (const [name, value] of entries) {
+    if (!Object.hasOwn(named, name))
+      return `“${name}” cannot be set; expected one of ${Object.keys(named).join(", ")}.`;
+    named[name] = value;
+  }
+  const { text, ...others } = named;
+  const ids = read(text, given);
+  return typeof ids == "string" ? ids : parts(others, ids, given.words, heads);
 };

@@ -23,6 +23,7 @@ from tutorial_lib.elements.quiz.element import draw_quiz
 from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 
 LIMITS = {
+    "ask": 21_500,
     "quiz": 3000,
     "predict-choice": 3200,
     "predict-number": 3800,
@@ -36,6 +37,8 @@ LIMITS = {
     "drawing": 17_000,
 }
 STYLE_LIMITS = {
+    "ask": 8000,
+    "ask": 21_500,
     "parsons": 4100,
     "inspector": 6200,
     "gallery": 5800,

@@ -1,10 +1,12 @@
 """Ask the model in Chromium: its numbers are the library's, by any means, and nothing is dead."""
 
-
+import gzip
+import re
 from functools import cache
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from tutorial_lib import Params
 from tutorial_lib.attention import softmax
@@ -13,7 +15,7 @@ from tutorial_lib.elements.sources import FOLDER
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import ID, WORDS, draw_documents
 from tutorial_lib.models.head_scores import paths, run_with
-from tutorial_lib.models.language import in_eight_bits
+from tutorial_lib.models.language import KINDS, encode, in_eight_bits
 from tutorial_lib.records import checkpoint
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF"
@@ -44,7 +46,12 @@ TIME = """() => {{
   }});
   return passes.sort((a, b) => a - b)[7];
 }}"""
+READS = """([texts, given]) => {{
+  {source}
+  return texts.map((text) => read(text, given));
+}}"""
 SOURCE = (FOLDER / "exhibits/model.js").read_text(encoding="utf-8").replace("export ", "")
+TYPED = (FOLDER / "exhibits/ask/typed.js").read_text(encoding="utf-8").replace("export ", "")
 SET = "(hash) => { location.hash = hash; }"
 # What the exhibit shows: the sentence, the chosen place, the next words, and of each path its row.
 READ = """(ask) => {
@@ -163,3 +170,204 @@ def test_a_pass_takes_a_moment(show):
     median = page.evaluate(TIME.format(source=SOURCE))
     print(f"a pass of 64 words: {median:.1f} ms")
     assert median < 60  # ms; on a quiet machine a few
+
+
+STRANGE = [
+    *("", "  ", "the dog " * 35, "the dgos", "The dogs", "elephant", "<bos> the", "bark."),
+    *("dogs,that", "the(dog)", "x", "zz", "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww", "barking", "thx"),
+    *("Anna's", "éléphant", "[often]", "himselves", "1 2", "(never]", "dog.cat", "the é"),
+]
+
+
+def test_sentence_is_read_and_refused_as_encode_does(show):
+    page = show(element())
+    given = {"words": WORDS, "places": 64, "kinds": KINDS, "example": "the dogs that bark"}
+    good = ["the dogs that bark", " dogs\tdogs  ( ", "the " * 63]
+    found = page.evaluate(READS.format(source=TYPED), [[*good, *STRANGE], given])
+    assert found[:3] == [encode(text).tolist() for text in good]
+    for text, words in zip(STRANGE, found[3:], strict=True):
+        with pytest.raises(ValueError, match=r"^" + re.escape(words) + "$"):
+            encode(text)
+
+
+def test_question_stands_until_the_first_touch_and_what_begins_is_the_librarys(shown):
+    question = shown.locator(".tl-ask")
+    assert question.is_visible()
+    agrees(shown, BEGINS)
+    shown.locator(".tl-word").nth(3).click()
+    assert not question.is_visible()
+    assert said(shown).startswith("Next after “that”: “the” 0.")
+    agrees(shown, BEGINS, query=3)
+    drawn = shown.locator(".tl-sentence path")
+    assert drawn.count() > 8
+    assert shown.locator("tr[data-head]").nth(6).hover() is None
+    assert 1 <= drawn.count() <= 5  # of one head
+
+
+def test_words_are_typed_and_pressed_and_taken_away(shown):
+    field = shown.get_by_role("textbox")
+    field.fill("the dog that")
+    field.press("Enter")
+    agrees(shown, "the dog that")
+    shown.locator("summary").click()
+    shown.get_by_role("button", name="barks", exact=True).click()
+    agrees(shown, "the dog that barks")
+    shown.locator(".tl-word").nth(1).click()
+    shown.get_by_role("button", name="mice", exact=True).click()
+    agrees(shown, "the mice dog that barks", query=2)
+    shown.get_by_role("button", name="Take the word away").click()
+    agrees(shown, "the dog that barks", query=1)
+    field.fill("the dgos")
+    field.press("Enter")
+    assert said(shown).startswith("'dgos' is no word of this text; near it: dog, dogs.")
+    assert said(shown).endswith("Nothing has changed.")
+    assert field.get_attribute("aria-invalid") == "true"
+    agrees(shown, "the dog that barks", query=1)
+    shown.locator(".tl-word").nth(0).click()
+    shown.get_by_role("button", name="Take the word away").click()
+    assert said(shown) == "“<bos>” stands in front by itself. Nothing has changed."
+    shown.get_by_role("button", name="Reset").click()
+    agrees(shown, BEGINS)
+
+
+def test_a_head_is_silenced_and_the_probabilities_follow(shown):
+    shown.locator(".tl-word").nth(3).click()
+    switch = shown.get_by_role("button", name="silence head 1.2")
+    switch.click()
+    assert switch.get_attribute("aria-pressed") == "true"
+    assert said(shown).startswith("Head 1.2 is silenced: “the” goes from 0.")
+    agrees(shown, BEGINS, query=3, silenced=["1.2"])
+    shown.get_by_role("button", name="silence head 0.0").click()
+    agrees(shown, BEGINS, query=3, silenced=["1.2", "0.0"])
+    word, minus = shown.locator("select").all()
+    word.select_option("bark")
+    minus.select_option("barks")
+    agrees(shown, BEGINS, query=3, silenced=["1.2", "0.0"], word="bark", minus="barks")
+    shown.get_by_role("button", name="Silence none").click()
+    agrees(shown, BEGINS, query=3, word="bark", minus="barks")
+
+
+def test_worked_by_keys_alone(shown):
+    page = shown.page
+    for key in ("Tab", "Home", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    agrees(shown, BEGINS, query=2)
+    page.keyboard.press("Delete")
+    agrees(shown, BEGINS.replace("dogs ", "", 1), query=1)
+    assert page.evaluate("() => document.activeElement.textContent") == "the1"
+    for key in ("Tab", "Tab", "Enter", "Tab", "ArrowRight", "Enter"):
+        page.keyboard.press(key)  # the field, the fold, its first chip, its second
+    assert shown.evaluate(READ)["sentence"][:3] == ["<bos>", "the", "the"]
+
+
+LINKS = {
+    "ask=3": "“3” is no ask of this page; expected 0.",
+    "ask=0&text=the+dgos": "'dgos' is no word of this text; near it: ",
+    "ask=0&text=": "The sentence has no word; expected 1 to 63.",
+    "ask=0&text=the&query=2": "query is “2”; expected a place from 0 to 1.",
+    "ask=0&query=-1": "query is “-1”; expected a place from 0 to 6.",
+    "ask=0&silenced=2.0": "there is no head “2.0”; expected 0.0 to 1.3.",
+    "ask=0&word=cow,": "word is “cow,”; expected a word of the model.",
+    "ask=0&minus=x": "minus is “x”; expected a word of the model.",
+    "ask=0&head=1": "“head” cannot be set; expected one of text, query, silenced, word, minus.",
+}
+
+
+def test_link_carries_the_state_and_one_that_cannot_be_changes_nothing(shown):
+    page = shown.page
+    address = "#ask=0&text=the+dogs+that+bark&query=3&silenced=1.2%2C0.1&word=bark&minus=barks"
+    page.evaluate(SET, address)
+    page.get_by_text("Next after “that”").first.wait_for()
+    state = {"query": 3, "silenced": ["1.2", "0.1"], "word": "bark", "minus": "barks"}
+    agrees(shown, "the dogs that bark", **state)
+    link = shown.get_by_role("link", name="Link to this sentence")
+    assert link.get_attribute("href") == address
+    for strange, words in LINKS.items():
+        page.evaluate(SET, f"#{strange}")
+        page.get_by_text(f"The link does not fit: {words}").wait_for()
+        agrees(shown, "the dogs that bark", **state)
+    shown.evaluate("(ask) => ask.recall('text=the+cats')")
+    assert shown.evaluate(READ)["sentence"] == ["<bos>", "the", "dogs", "that", "bark"]  # linked
+
+
+@pytest.mark.long
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(shown):
+    page = shown.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    shown.locator(".tl-word").nth(3).click()
+    assert page.evaluate("() => told") == [{"state": "query=3", "done": 0, "of": 0}]
+    words = said(shown)
+    for nonsense in (None, 7, {}, "query=70", "text=xyz"):
+        assert shown.evaluate("(ask, state) => ask.recall(state)", nonsense) is False
+        agrees(shown, BEGINS, query=3)
+    assert shown.evaluate("(ask) => ask.recall('text=the+dogs')") is True
+    agrees(shown, "the dogs")
+    assert said(shown) == words
+
+
+@pytest.mark.long
+def test_letters_need_no_blanks(show):
+    model = TinyModel.of(checkpoint("copying"))
+    html = ask_model(model, LETTERS, "headshe", question="Where?", name="copying").html
+    shown = show(html).locator("tl-ask")
+    shown.get_by_role("textbox").fill("ab cabca")
+    shown.get_by_role("textbox").press("Enter")
+    seen = shown.evaluate(READ)
+    assert ("".join(seen["sentence"]), seen["next"][0][0]) == ("abcabca", "b")
+
+
+def test_without_its_weights_it_stays_as_python_drew_it(show):
+    bare = re.sub(r"<script data-model.*?</script>", "", element(), flags=re.S)
+    shown = show(bare).locator("tl-ask")
+    assert shown.locator(":is(button, input, select):visible").count() == 0
+    assert shown.get_by_text("head 1.2", exact=True).is_visible()
+
+
+LATER = [
+    pytest.param(name, width, marks=pytest.mark.long)
+    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
+]
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
+    page = show(element(), mode=appearance, width=width)
+    shown = page.locator("tl-ask")
+    for _ in range(2):
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        shown.locator(".tl-word").nth(2).click()
+        shown.get_by_role("button", name="silence head 1.2").click()
+        shown.locator("summary").click()
+
+
+@pytest.mark.long
+def test_targets_are_large_for_a_finger(show):
+    page = show(element(), width=390, has_touch=True, is_mobile=True)
+    shown = page.locator("tl-ask")
+    shown.locator("summary").tap()
+    shown.get_by_role("button", name="they", exact=True).tap()
+    agrees(shown, f"{BEGINS} they")
+    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
+    assert shown.locator("button, input, select, .tl-word").evaluate_all(sizes) >= 44
+
+
+@pytest.mark.usefixtures("site_dir")
+def test_site_has_the_weights_of_a_page_once_as_a_script(site_dir):
+    for path in site_dir.glob("notebooks/*.html"):
+        page = path.read_text(encoding="utf-8")
+        names = re.findall(r'<script defer src="\.\./_static/model-(\w+)\.js\?v=\w{8}">', page)
+        assert "tlModels" not in page
+        assert len(names) == len(set(names)) == len(set(re.findall(r'id="tl-ask-(\w+)"', page)))
+        for name in names:
+            script = (site_dir / f"_static/model-{name}.js").read_bytes()
+            assert len(gzip.compress(script)) <= 60_000
+
+
+def test_page_from_disk_answers(open_page):
+    page = open_page("notebooks/08_gradients.html#ask=0&text=abcabca", from_disk=True)
+    shown = page.locator("tl-ask")
+    page.get_by_text("Next after “a”: “b” 0.").first.wait_for()
+    assert shown.evaluate(READ)["next"][0][0] == "b"
+    assert page.problems == []

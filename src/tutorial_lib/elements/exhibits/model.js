@@ -16,10 +16,10 @@ export const unpack = ({ shapes, codes, steps }) => {
   });
   const [E, P, ...matrices] = arrays;
   const U = matrices.pop();
-  const [d, [H, , d_v]] = [shapes[0][1], shapes[4]];
-  const d_k = shapes[2][2];
+  const [d, [H, , dv]] = [shapes[0][1], shapes[4]];
+  const dk = shapes[2][2];
   const layers = matrices.flatMap((W_Q, i) => (i % 4 ? [] : [matrices.slice(i, i + 4)]));
-  return { E, P, U, layers, sizes: { d, H, d_k, d_v, places: shapes[1][0], words: shapes[0][0] } };
+  return { E, P, U, layers, sizes: { d, H, dk, dv, places: shapes[1][0], words: shapes[0][0] } };
 };
 
 // X, rows of n numbers, times the n × m numbers of W that begin at a place. Four columns at once
@@ -53,24 +53,24 @@ const softmax = (scores) => {
 };
 
 // The weights of one query, given with its number, on itself and on all keys before it.
-const look = (Q, K, d_k, t) => {
+const look = (Q, K, dk, t) => {
   const scores = new Float64Array(t + 1);
   for (let s = 0; s <= t; s++) {
     let sum = 0;
-    for (let i = 0, q = t * d_k, k = s * d_k; i < d_k; i++) sum += Q[q++] * K[k++];
-    scores[s] = sum / Math.sqrt(d_k);
+    for (let i = 0, q = t * dk, k = s * dk; i < dk; i++) sum += Q[q++] * K[k++];
+    scores[s] = sum / Math.sqrt(dk);
   }
   return softmax(scores);
 };
 
 // One head: for each query its weights, and what the head adds to X.
-const attend = ({ d, d_k, d_v }, [W_Q, W_K, W_V, W_O], X, h) => {
-  const [Q, K] = [W_Q, W_K].map((W) => multiply(X, d, W, d_k, h * d * d_k));
-  const V = multiply(X, d, W_V, d_v, h * d * d_v);
+const attend = ({ d, dk, dv }, [W_Q, W_K, W_V, W_O], X, h) => {
+  const [Q, K] = [W_Q, W_K].map((W) => multiply(X, d, W, dk, h * d * dk));
+  const V = multiply(X, d, W_V, dv, h * d * dv);
   const mixed = new Float64Array(V.length);
-  const weights = Array.from({ length: X.length / d }, (_, t) => look(Q, K, d_k, t));
-  weights.forEach((row, t) => mixed.set(multiply(row, t + 1, V, d_v), t * d_v));
-  return { weights, brings: multiply(mixed, d_v, W_O, d, h * d_v * d) };
+  const weights = Array.from({ length: X.length / d }, (_, t) => look(Q, K, dk, t));
+  weights.forEach((row, t) => mixed.set(multiply(row, t + 1, V, dv), t * dv));
+  return { weights, brings: multiply(mixed, dv, W_O, d, h * dv * d) };
 };
 
 // Go forward: X at first, and of each layer each head. A silenced head, "layer.head", brings zeros.

@@ -33,18 +33,17 @@ class Ask extends Exhibit {
     const given = JSON.parse(element.querySelector("[data-given]").dataset.given);
     this.model = unpack(weights);
     const { places } = this.model.sizes;
-    const { words, ids } = given;
-    this.given = { ...given, places, example: spelled(ids, words) };
+    const { ids } = given;
+    this.given = { ...given, places };
     this.line = element.querySelector(".tl-sentence");
     this.field = element.querySelector("[type=text]");
     this.menus = all(element, "select");
     [this.after, this.adds] = all(element, ".tl-after, .tl-paths th:nth-child(3)");
-    const [next, rows] = all(element, "tbody").map((body) => [...body.rows]);
-    Object.assign(this, { next, rows });
+    [this.coming, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
     this.chips = all(element, "details button");
     [this.away, this.sound, this.reset] = all(element, ".tl-asked > .tl-row > button");
     const { H } = this.model.sizes;
-    this.heads = rows.slice(1, -1).map((_, i) => `${Math.floor(i / H)}.${i % H}`);
+    this.heads = this.rows.slice(1, -1).map((_, i) => `${Math.floor(i / H)}.${i % H}`);
     this.first = { ids, query: ids.length - 1, silenced: [], word: -1, minus: -1 };
     this.listen();
     this.paint(this.first);
@@ -114,7 +113,7 @@ class Ask extends Exhibit {
     const quiet = others.length == silenced.length;
     const { asked, chances: before } = this;
     this.paint({ ...this.state, silenced: quiet ? [...others, head] : others });
-    const [was, is] = [before, this.chances].map((all) => three(all[asked]));
+    const [was, is] = [before, this.chances].map((shares) => three(shares[asked]));
     const which = `Head ${head} ${quiet ? "is silenced" : "speaks again"}`;
     const moved = `“${this.given.words[asked]}” goes from ${was} to ${is}`;
     this.say(`${which}: ${moved}. ${this.sentence()}`);
@@ -183,8 +182,8 @@ class Ask extends Exhibit {
     const { words } = this.given;
     const { query, ids, silenced } = this.state;
     this.after.lastElementChild.textContent = words[ids[query]];
-    largest(this.chances, this.next.length).forEach((word, i) => {
-      const [name, bar, chance] = this.next[i].cells;
+    largest(this.chances, this.coming.length).forEach((word, i) => {
+      const [name, bar, chance] = this.coming[i].cells;
       write(name, words[word]);
       write(chance, three(this.chances[word]));
       bar.firstElementChild.style.width = `${100 * this.chances[word]}%`;

@@ -12,11 +12,10 @@ from tutorial_lib.describe import printable, round_stable
 from tutorial_lib.elements.maps import NO_MATH, TABLE, headings
 from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
 from tutorial_lib.models.copying import run
-from tutorial_lib.models.grammar import CLASSES
+from tutorial_lib.models.grammar import CLASSES, WORDS
 from tutorial_lib.models.head_scores import paths
-from tutorial_lib.models.language import eight_bits, in_eight_bits
+from tutorial_lib.models.language import KINDS, eight_bits, encode, in_eight_bits
 
-FIRST = "<bos>"  # stands in front by itself where a model has it
 _KEYS_SHOWN, _WORDS_SHOWN = 5, 6
 _GROUPS = {  # of the chips: their names, and the classes of the grammar
     "nouns, one": ("noun:s",),
@@ -42,9 +41,8 @@ _LEGEND = (
 def ask_model(model, words, sentence, *, question, name):
     """Show a model that answers: for any sentence where its heads look, and which word is next.
 
-    Introduced in chapter 20. The model is rounded to 8 bits, which come with the element. A first
-    word `<bos>` stands in front by itself. Where every word is one letter, the letters of a
-    sentence need no blanks between them.
+    Introduced in chapter 20. The model is rounded to 8 bits, which come with the element. Where
+    every word is one letter, the letters of a sentence need no blanks between them.
 
     Parameters
     ----------
@@ -56,8 +54,8 @@ def ask_model(model, words, sentence, *, question, name):
 
     Raises
     ------
-    ValueError : names that are not one for each token; a sentence without a word, with a word that
-        the model does not know, or longer than its places
+    ValueError : names that are not one for each token, a sentence without a word, one with a word
+        that the model does not know, one longer than its places
 
     >>> from tutorial_lib.models.copying import init_model
     >>> model = init_model(np.random.default_rng(0))
@@ -71,7 +69,7 @@ def ask_model(model, words, sentence, *, question, name):
     answer = _Answer(rounded, words, ids)
     label, weights = packed(model)
     key = f"{name}-{label}"
-    given = {"words": words, "ids": ids, "name": key, "kinds": f"It has: {' '.join(words)}"}
+    given = {"words": words, "ids": ids, "name": key, **_helps(words, sentence)}
     body = [
         ask(question),
         f'<div class="tl-asked {NO_MATH}" data-given="{_attribute(given)}">',
@@ -104,21 +102,21 @@ def _base64(arrays, kind):
 
 
 def _ids(model, words, sentence):
-    """Return the ids of a sentence, behind <bos> where the words begin with it."""
+    """Return the ids of a sentence, of the known text behind <bos>."""
     if len(words) != len(model.E):
         raise ValueError(
             f"words has {len(words)} names, but the model has {len(model.E)} tokens; expected one "
             f"for each, in the order of their ids."
         )
-    said = sentence.split()
-    said = list("".join(said)) if max(map(len, words)) == 1 else said
-    said = [FIRST] * (words[0] == FIRST) + said
+    if tuple(words) == WORDS:
+        return encode(sentence, length=len(model.P)).tolist()
+    said = list("".join(sentence.split())) if max(map(len, words)) == 1 else sentence.split()
     unknown = [word for word in said if word not in words]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is no word of this model; expected words of {words}.")
-    if not (words[0] == FIRST) < len(said) <= len(model.P):
+    if not 0 < len(said) <= len(model.P):
         raise ValueError(
-            f"the sentence has {len(said)} tokens; expected 1 to {len(model.P)}, which are the "
+            f"the sentence has {len(said)} words; expected 1 to {len(model.P)}, which are the "
             f"places that the model knows. Give a sentence of that length."
         )
     return [words.index(word) for word in said]
@@ -164,11 +162,11 @@ class _Answer:
         most = max(map(abs, self.parts))
         rows = "".join(self._row(i, *row, most) for i, row in enumerate(self.rows()))
         name = escape(self.words[self.best])
-        heads = headings("part", "looks most at", f"adds to “{name}”", "")
+        heads = _columns("part", "looks most at", f"adds to “{name}”", "")
         after = f"Behind <b>{escape(self.words[self.ids[-1]])}</b> comes:"
         return (
             f'<div class="tl-answer"><div><p class="tl-after">{after}</p>'
-            f"{TABLE.format(headings('next', '', 'probability'), words)}{_menus(self.words)}"
+            f"{TABLE.format(_columns('next', '', 'probability'), words)}{_menus(self.words)}"
             f'</div><div class="tl-paths">{TABLE.format(heads, rows)}</div></div>'
         )
 
@@ -198,6 +196,13 @@ class _Answer:
         return "\n".join([title, "next word:", *lines, adds, *rows])
 
 
+def _helps(words, sentence):
+    """Return what is said to who typed no word, or a strange one."""
+    if tuple(words) == WORDS:
+        return {"kinds": KINDS, "example": "the dogs that bark"}
+    return {"kinds": f"It has: {' '.join(words)}", "example": sentence}
+
+
 def _attribute(value):
     return escape(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
@@ -217,6 +222,11 @@ def _bar(part, most):
         '<svg viewBox="-51 0 102 8" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="6"/><path d="M0 0v8"/></svg>'
     )
+
+
+def _columns(*names):
+    """Draw the cells above columns; one without a name is no heading."""
+    return headings(*names).replace('<th scope="col"></th>', "<td></td>")
 
 
 def _places(names):
@@ -241,7 +251,7 @@ def _controls(words):
         (label, [w for c in classes for w in CLASSES[c].split() if w in words])
         for label, classes in _GROUPS.items()
     ]
-    grouped = {word for _, members in groups for word in members} | {FIRST}
+    grouped = {word for _, members in groups for word in members} | {"<bos>"}
     groups.insert(0, ("words", [word for word in words if word not in grouped]))
     lines = "".join(
         f"<p><i>{label}</i> " + " ".join(map(_chip, members)) + "</p>"
@@ -261,7 +271,7 @@ def _menus(words):
     """Draw the lists of the word whose logit is split, and of the one that is taken off it."""
     options = "".join(f"<option>{escape(word)}</option>" for word in words)
     lists = [
-        f"<label>{label} <select {KEYS}><option value=\"\">{none}</option>{options}</select></label>"
+        f'<label>{label} <select {KEYS}><option value="">{none}</option>{options}</select></label>'
         for label, none in (("split the logit of", "the first"), ("minus that of", "nothing"))
     ]
     return f'<div class="tl-lists" {HIDDEN}><p class="tl-menus">{" ".join(lists)}</p></div>'

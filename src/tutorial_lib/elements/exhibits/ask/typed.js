@@ -17,7 +17,8 @@ const distance = (a, b) => {
 
 // Up to three words that are nearly a given one, the nearest first.
 const near = (shown, words) => {
-  const far = Math.min(Math.max(2, Math.floor(shown.length / 2)), shown.length - 1);
+  const { length } = [...shown];
+  const far = Math.min(Math.max(2, Math.floor(length / 2)), length - 1);
   return words
     .filter((word) => word != FIRST)
     .map((word) => [distance(shown.toLowerCase(), word.toLowerCase()), word])
@@ -30,7 +31,8 @@ const near = (shown, words) => {
 // Why a word is none of the words, and what to do.
 const strange = (word, words, kinds) => {
   if (word == FIRST) return "'<bos>' stands in front by itself. Leave it out.";
-  const shown = word.length > LONGEST ? `${word.slice(0, LONGEST)}…` : word;
+  const signs = [...word];
+  const shown = signs.length > LONGEST ? `${signs.slice(0, LONGEST).join("")}…` : word;
   const pieces = word.match(/[\p{L}\p{N}]+|[^\p{L}\p{N}]/gu) ?? [];
   const none = `'${shown}' is no word of this text`;
   if (pieces.length > 1 && pieces.every((piece) => words.includes(piece)))
@@ -50,9 +52,9 @@ export const read = (text, { words, kinds, places, example }) => {
   if (!said.length) return `The sentence has no word; ${wanted}. Write some, such as: ${example}`;
   if (said.length > most) {
     const why = bos ? ` and ${FIRST} takes the first` : "";
+    const given = `The sentence has ${said.length} words; expected at most ${most}`;
     const known = `the model knows ${places} places${why}`;
-    return `The sentence has ${said.length} words; expected at most ${most}, since ${known}. Leave ` +
-      `out ${said.length - most}.`;
+    return `${given}, since ${known}. Leave out ${said.length - most}.`;
   }
   const unknown = said.find((word) => word == FIRST || !words.includes(word));
   if (unknown) return strange(unknown, words, kinds);

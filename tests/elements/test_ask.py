@@ -1,0 +1,120 @@
+"""Ask the model, as bytes: without a script it holds what the rounded model says."""
+
+import gzip
+import json
+import re
+from base64 import b64decode
+
+import numpy as np
+import pytest
+
+from tests.elements.test_elements import Tree, page_elsewhere
+from tools.chapters import pages
+from tutorial_lib.attention import softmax
+from tutorial_lib.elements.exhibits import ask_model
+from tutorial_lib.models.copying import TinyModel, init_model, run
+from tutorial_lib.models.grammar import ID, WORDS
+from tutorial_lib.models.head_scores import paths
+from tutorial_lib.models.language import eight_bits, in_eight_bits
+from tutorial_lib.records import checkpoint
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF"
+MODEL = TinyModel.of(checkpoint("known_text"))
+ELEMENT = ask_model(
+    MODEL, WORDS, "the dogs that", question="Which head looks at *dogs*?", name="known_text"
+)
+WEIGHTS = r'<script data-model="(\w+)">\n(.*?)\n</script>'
+[(NAME, SCRIPT)] = re.findall(WEIGHTS, ELEMENT.html, re.S)
+
+
+def page():
+    """The exhibit, for another process."""
+    return ask_model(MODEL, WORDS, "the dogs that", question="Which?", name="known_text").html
+
+
+def rows():
+    """The rows of the two tables: next words, and paths."""
+    for table in re.findall(r"<tbody>(.*?)</tbody>", ELEMENT.html, re.S):
+        lines = re.findall(r"<tr.*?</tr>", table, re.S)
+        yield [[Tree(c).text for c in re.findall(r"<t[hd].*?</t[hd]>", r, re.S)] for r in lines]
+
+
+def test_form_without_a_script_holds_the_numbers_of_the_rounded_model():
+    model, ids = in_eight_bits(MODEL), np.array([0, ID["the"], ID["dogs"], ID["that"]])
+    logits, records = run(model, ids)
+    chances = softmax(logits[-1])
+    following, parts = rows()
+    order = np.argsort(-chances)[:6]
+    assert [(name, share) for name, _, share in following] == [
+        (WORDS[i], f"{chances[i]:.3f}") for i in order
+    ]
+    added = [part[-1, order[0]] for part in paths(model, ids)]
+    shown = [float(row[2].replace("−", "-")) for row in parts]
+    np.testing.assert_allclose(shown, [*added, logits[-1, order[0]]], atol=0.005)
+    weights = np.concatenate([record.weights[:, -1] for record in records])
+    names = ["<bos>", "the", "dogs", "that"]
+    for head, (name, keys, *_) in enumerate(parts[1:-1]):
+        assert name == f"head {head // 4}.{head % 4}"
+        top = [s for s in np.argsort(-weights[head]) if weights[head, s] >= 0.0005]
+        assert keys == ", ".join(f"{names[s]} {weights[head, s]:.3f}" for s in top)
+    assert "head 1.2: dogs 1.000; adds +0.16" in ELEMENT.text
+    assert ELEMENT.text.startswith("Model: <bos> the dogs that\nnext word:\n")
+
+
+def test_weights_are_the_codes_of_eight_bits_and_stay_light():
+    key, text = re.fullmatch(r"\(globalThis\.tlModels \?\?= {}\)\[(.*?)\] = (.*);", SCRIPT).groups()
+    packed = json.loads(text)
+    codes = np.frombuffer(b64decode(packed["codes"]), np.int8)
+    steps = np.frombuffer(b64decode(packed["steps"]), "<f4")
+    for shape, array in zip(packed["shapes"], MODEL.arrays, strict=True):
+        assert tuple(shape) == array.shape
+        right, step = eight_bits(array)
+        (mine, codes), (my_step, steps) = (
+            (flat[:n], flat[n:]) for flat, n in ((codes, array.size), (steps, step.size))
+        )
+        np.testing.assert_array_equal(mine.reshape(shape), right)
+        np.testing.assert_allclose(my_step.reshape(step.shape), step, rtol=1e-7)
+    assert codes.size == steps.size == 0
+    assert (NAME, json.loads(key)[:-8]) == ("known_text", "known_text-")
+    assert len(gzip.compress(SCRIPT.encode())) <= 60_000
+
+
+def test_is_the_same_element_in_another_process_and_well_formed():
+    assert page_elsewhere(__name__) == page()
+    tree = Tree(ELEMENT.html)
+    assert (tree.open, tree.faults) == ([], [])
+    ids = [attrs["id"] for _, attrs in tree.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_word_is_a_chip_once_and_bos_is_none():
+    chips = re.search(r"<details>(.*?)</details>", ELEMENT.html, re.S)[1]
+    names = [Tree(chip).text for chip in re.findall(r"<button.*?</button>", chips)]
+    assert sorted(names) == sorted(WORDS[1:])
+
+
+def test_a_notebook_holds_the_weights_of_a_model_once():
+    for chapter in pages():
+        text = chapter.path.read_text(encoding="utf-8")
+        names = re.findall(r'<script data-model=\\"(\w+)\\">', text)
+        assert len(names) == len(set(names)), chapter.name
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence", "said"),
+    [
+        (LETTERS[1:], "b", r"words has 31 names, but the model has 32 tokens; expected one for"),
+        (LETTERS, " ", r"the sentence has 0 words; expected 1 to 32, which are the places"),
+        (LETTERS, "ab" * 17, r"the sentence has 34 words; expected 1 to 32"),
+        (LETTERS, "abé", r"'é' is no word of this model; expected words of \['a', 'b'"),
+    ],
+)
+def test_sentence_that_the_model_cannot_read_is_refused(words, sentence, said):
+    model = init_model(np.random.default_rng(0))
+    with pytest.raises(ValueError, match=said):
+        ask_model(model, words, sentence, question="?", name="letters")
+
+
+def test_strange_word_of_the_known_text_is_refused_as_encode_refuses_it():
+    with pytest.raises(ValueError, match=r"'dgos' is no word of this text; near it: dog"):
+        ask_model(MODEL, WORDS, "the dgos", question="?", name="known_text")

@@ -15,10 +15,12 @@ import json
 import os
 import re
 import sys
+import zlib
 from importlib import resources
 from io import BytesIO
 from pathlib import Path
 from urllib.request import urlopen
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -30,6 +32,7 @@ RELEASE = "4bad8d4c7e7b84a12a86f233987aec5ea38aaa39"  # as in the set-up cells: 
 INSTALL = f"pip install git+{REPOSITORY}@{RELEASE}"
 SEAL = "python -m experiments.measuring"  # of facts, and of files that are new
 TIMEOUT = 60  # seconds without an answer
+UNREADABLE = (BadZipFile, zlib.error, EOFError, OSError, TypeError, ValueError)  # of np.load
 
 HEAD = ("script", "seed", "machine", "versions", "measured")  # of a record, in this order
 FOLDERS = {"results": ".json", "checkpoints": ".npz", "facts": ".json"}
@@ -61,13 +64,20 @@ def checkpoint(name):
 
     Raises
     ------
-    ValueError : no checkpoint of this name, a file that is not the one committed or is too large
+    ValueError : no checkpoint of this name, a file that is not the one committed, is too large or
+        holds no arrays of numbers
     FileNotFoundError : neither installed nor to be fetched
     """
     content = _read("checkpoints", name)
     require_budget(name, content)
-    with np.load(BytesIO(content)) as arrays:
-        return [array.astype(float) for array in arrays.values()]
+    try:
+        with np.load(BytesIO(content)) as arrays:
+            return [array.astype(float) for array in arrays.values()]
+    except UNREADABLE as error:
+        raise ValueError(
+            f"checkpoint {name!r} holds no arrays of numbers, or not whole: {error}. Expected what "
+            f"np.savez writes. Let its script in experiments/ write it again."
+        ) from error
 
 
 def facts(name):

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+from io import BytesIO
 from types import ModuleType, SimpleNamespace
 from typing import ClassVar
 
@@ -136,6 +137,36 @@ def test_a_checkpoint_larger_than_its_budget_is_refused(plant, name, size):
     with pytest.raises(ValueError, match=allowed) as told:
         checkpoint(name)
     assert "records.CHECKPOINT_KB" in str(told.value)
+
+
+SAVED = (DATA / "checkpoints" / "known_text.npz").read_bytes()
+
+
+def saved(array):
+    """What np.save writes: an array alone, not a list of them."""
+    np.save(file := BytesIO(), array)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("content", [SAVED[: len(SAVED) // 2], SAVED[:-30], SAVED[30:], b""])
+def test_a_checkpoint_that_is_not_whole_is_refused_by_its_sha256(plant, content):
+    plant("checkpoints/known_text.npz", SAVED)
+    (records.DATA / "checkpoints" / "known_text.npz").write_bytes(content)
+    with pytest.raises(ValueError, match="has the sha256") as told:
+        checkpoint("known_text")
+    assert "a checkpoint changes where its script" in str(told.value)
+
+
+HALF, MIDDLE = len(SAVED) // 2, bytes(99)
+DAMAGED = [SAVED[:HALF], SAVED[:-30], b"", b"no zip", SAVED[:HALF] + MIDDLE + SAVED[HALF + 99 :]]
+
+
+@pytest.mark.parametrize("content", [*DAMAGED, saved(np.eye(3)), saved(np.array(["a"]))])
+def test_a_checkpoint_that_was_sealed_damaged_is_refused(plant, content):
+    plant("checkpoints/known_text.npz", content)
+    with pytest.raises(ValueError, match=r"^checkpoint 'known_text' holds no arrays") as told:
+        checkpoint("known_text")
+    assert str(told.value).endswith("Let its script in experiments/ write it again.")
 
 
 def test_every_checkpoint_has_a_budget_and_together_they_are_at_most_1_mb():

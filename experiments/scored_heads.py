@@ -279,6 +279,8 @@ def pairs():
 def carried(model):
     """Return, for each way to make a pair, the share that each head carries: a ratio of sums.
 
+    And the difference itself, the mean of a pair: a share of nearly nothing says nothing.
+
     The difference is of two logits, of the other text's right word and of this one's; the head
     gives, in this text, what it gives in the other.
     """
@@ -295,7 +297,8 @@ def carried(model):
         output = traces[layer].heads[:, head]
         moved = leaning(go(model, ids, {(layer, head): output})[0]) - base
         shares.append(moved.sum(axis=1) / whole)
-    return dict(zip(WAYS, np.transpose(shares), strict=True))
+    by_way = (dict(zip(WAYS, rows, strict=True)) for rows in (np.transpose(shares), whole / PAIRS))
+    return tuple(by_way)
 
 
 def added(model, documents):
@@ -305,8 +308,14 @@ def added(model, documents):
 
 
 def chosen(scores):
-    """Return by task the number of the head with the largest score."""
-    return {task: int(np.argmax(row)) for task, row in scores.items()}
+    """Return of each task its name and the number of the head with the largest score."""
+    return [(task, int(np.argmax(row))) for task, row in scores.items()]
+
+
+def row_of(found, task, names, head):
+    """Return what one head does at a task: its name, and the scores that stand side by side."""
+    scores = {score: found[score][task][head] for score in ("weight", "fall", "nats", "patch")}
+    return {"head": names[head], **scores}
 
 
 def by_head(model, documents, whole, instead):
@@ -349,26 +358,23 @@ def scored(model):
     instead, documents = means(model), drawn(TEST)
     _, first = judged(model, drawn(VALIDATION), instead)
     whole, found = judged(model, documents, instead)
-    found["patch"] = carried(model)
+    found["patch"], found["difference"] = carried(model)
     if not isinstance(model, BlockModel):
         found["path"] = added(model, documents)
-    for name, by in (("best", "weight"), ("needed", "nats")):
-        found[name] = {}
-        for task, head in chosen(first[by]).items():
-            row = {"head": name_of(named(model)[head])}
-            of = ("weight", "fall", "nats", "patch")
-            found[name][task] = row | {score: found[score][task][head] for score in of}
+    names = [name_of(head) for head in named(model)]
+    found["best"] = {task: row_of(found, task, names, h) for task, h in chosen(first["weight"])}
+    found["needed"] = {task: names[head] for task, head in chosen(first["nats"])}
     found["pair"] = together(model, documents, whole, instead, first["weight"])
-    return rounded(found)
+    return rounded(found, 3)
 
 
-def rounded(found):
-    """Return what JSON can hold, with four digits behind the point."""
+def rounded(found, places=4):
+    """Return what JSON can hold, with so many places behind the point."""
     if isinstance(found, dict):
-        return {name: rounded(part) for name, part in found.items()}
+        return {name: rounded(part, places) for name, part in found.items()}
     if isinstance(found, list | tuple | np.ndarray):
-        return [rounded(part) for part in found]
-    return round(float(found), 4) + 0.0 if isinstance(found, float) else found
+        return [rounded(part, places) for part in found]
+    return round(float(found), places) + 0.0 if isinstance(found, float) else found
 
 
 def scores_of(name, seed, rate):
@@ -415,7 +421,7 @@ def newness():
     documents = drawn(VALIDATION)
     places = SURNAME[documents.ids[:, 1:]]
     new, known = documents.decided_by[places] < 0, known_of(said(documents, places))
-    return np.array([new[known == k].mean() for k in range(KNOWN + 1)])
+    return np.array([new[known == k].sum() / max(1, (known == k).sum()) for k in range(KNOWN + 1)])
 
 
 def evenly(ranks):
@@ -472,7 +478,8 @@ def guessed(arm, seed, rate, steps):
     for rule in (evenly, blindly):
         apart = np.abs(expected - rule(ranks)).sum(axis=1).mean() / 2
         found[f"from_{rule.__name__}"] = apart
-    found["right_by_known"] = [guess[rows, right][known == k].mean() for k in range(1, KNOWN + 1)]
+    by_known = [guess[rows, right][known == k] for k in range(1, KNOWN + 1)]
+    found["right_by_known"] = [hits.mean() if len(hits) else None for hits in by_known]
     return rounded(found)
 
 

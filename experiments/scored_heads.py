@@ -532,8 +532,9 @@ def main():
             seeds = [scores_of(name, seed, found["rate"]) for seed in SEEDS]
             names = [name_of((i, h)) for i in range(found["layers"]) for h in range(found["heads"])]
             record.setdefault("heads", {})[name] = {"names": names, "seeds": seeds}
+        if name == MLP.name:
+            write_checkpoint("known_block", block())
         write("scored_heads", record)
-    write_checkpoint("known_block", block())
     for name in LONGER:
         found = longer(name, record["models"][name]["rate"])
         record.setdefault("longer", {})[name] = found

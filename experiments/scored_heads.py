@@ -63,15 +63,20 @@ FAR = ("inside clause", "across clause", "across aside", "attractor")  # verbs n
 KNOWN = 6  # most surnames that a text can have
 
 
-def go(model, ids, instead=None):
-    """Go forward; return logits and traces. A head named in `instead` gives that output."""
-    blocks = isinstance(model, BlockModel)
+def go(model, ids, instead=None, known=None):
+    """Go forward; return logits and traces. A head named in `instead` gives that output.
+
+    `known` are the traces when nothing is replaced, which hold up to the first layer that is.
+    """
+    blocks, instead = isinstance(model, BlockModel), instead or {}
     norm = rms_norm if blocks else np.asarray
+    same = min((layer for layer, _ in instead), default=-1) if known else -1
     X, traces = embed(ids, model.E, model.P), []
     for layer, params in enumerate(model.layers):
-        traces.append(trace(norm(X), params, mask=causal_mask(ids.shape[-1])))
+        mask = causal_mask(ids.shape[-1])
+        traces.append(known[layer] if layer <= same else trace(norm(X), params, mask=mask))
         heads = traces[-1].heads.copy()
-        for (place, head), output in (instead or {}).items():
+        for (place, head), output in instead.items():
             if place == layer:
                 heads[:, head] = output
         X = X + concat_heads(heads) @ params.W_O
@@ -118,9 +123,14 @@ def costs(logits, documents):
     return floor.accuracy(logits, documents), by_task, nats.mean()
 
 
-def lost(model, documents, whole, instead):
-    """Return what a task loses, in accuracy and in nats, when heads give something else."""
-    accuracy, nats, loss = costs(go(model, documents.ids[:, :-1], instead)[0], documents)
+def lost(model, documents, before, instead):
+    """Return what a task loses, in accuracy and in nats, when heads give something else.
+
+    `before` is what there is otherwise: the costs, and the traces.
+    """
+    whole, traces = before
+    logits, _ = go(model, documents.ids[:, :-1], instead, traces)
+    accuracy, nats, loss = costs(logits, documents)
     fall = {task: whole[0][task] - accuracy[task] for task in TASKS}
     return fall, {task: nats[task] - whole[1][task] for task in TASKS}, loss - whole[2]
 
@@ -290,12 +300,13 @@ def carried(model):
     def leaning(logits):
         return (logits[rows, last, its] - logits[rows, last, right]).reshape(len(WAYS), PAIRS)
 
-    base, (given, traces) = leaning(go(model, ids)[0]), go(model, others)
+    (own, known), (given, traces) = go(model, ids), go(model, others)
+    base = leaning(own)
     whole = (leaning(given) - base).sum(axis=1)
     shares = []
     for layer, head in named(model):
         output = traces[layer].heads[:, head]
-        moved = leaning(go(model, ids, {(layer, head): output})[0]) - base
+        moved = leaning(go(model, ids, {(layer, head): output}, known)[0]) - base
         shares.append(moved.sum(axis=1) / whole)
     by_way = (dict(zip(WAYS, rows, strict=True)) for rows in (np.transpose(shares), whole / PAIRS))
     return tuple(by_way)
@@ -318,9 +329,9 @@ def row_of(found, task, names, head):
     return {"head": names[head], **scores}
 
 
-def by_head(model, documents, whole, instead):
+def by_head(model, documents, before, instead):
     """Return by task, for each head replaced by its mean, falls and nats; and the loss."""
-    each = [lost(model, documents, whole, {head: instead[head]}) for head in named(model)]
+    each = [lost(model, documents, before, {head: instead[head]}) for head in named(model)]
     falls, nats, losses = zip(*each, strict=True)
     return (
         {task: [row[task] for row in falls] for task in TASKS},
@@ -332,21 +343,21 @@ def by_head(model, documents, whole, instead):
 def judged(model, documents, instead):
     """Return everything that one set of documents says of each head, in a dict."""
     logits, traces = go(model, documents.ids[:, :-1])
-    whole = costs(logits, documents)
-    fall, nats, loss = by_head(model, documents, whole, instead)
+    before = costs(logits, documents), traces
+    fall, nats, loss = by_head(model, documents, before, instead)
     weight = {task: weights_on(traces, truth_of(documents, task)) for task in TASKS}
     found = {"weight": weight, "fall": fall, "nats": nats, "loss": loss}
-    return whole, found | {"distance": looked(traces), "number": numbers(traces, documents)}
+    return before, found | {"distance": looked(traces), "number": numbers(traces, documents)}
 
 
-def together(model, documents, whole, instead, weight):
+def together(model, documents, before, instead, weight):
     """Return by task what it loses without the two heads that look at its deciding word most."""
     found, done = {}, {}
     for task, row in weight.items():
         two = tuple(sorted(int(h) for h in np.argsort(row)[-2:]))
         if two not in done:
             heads = [named(model)[h] for h in two]
-            done[two] = lost(model, documents, whole, {head: instead[head] for head in heads})
+            done[two] = lost(model, documents, before, {head: instead[head] for head in heads})
         fall, nats, _ = done[two]
         names = [name_of(named(model)[h]) for h in two]
         found[task] = {"heads": names, "fall": fall[task], "nats": nats[task]}
@@ -357,14 +368,14 @@ def scored(model):
     """Return every score of every head of a model: chosen on one set, reported on another."""
     instead, documents = means(model), drawn(TEST)
     _, first = judged(model, drawn(VALIDATION), instead)
-    whole, found = judged(model, documents, instead)
+    before, found = judged(model, documents, instead)
     found["patch"], found["difference"] = carried(model)
     if not isinstance(model, BlockModel):
         found["path"] = added(model, documents)
     names = [name_of(head) for head in named(model)]
     found["best"] = {task: row_of(found, task, names, h) for task, h in chosen(first["weight"])}
     found["needed"] = {task: names[head] for task, head in chosen(first["nats"])}
-    found["pair"] = together(model, documents, whole, instead, first["weight"])
+    found["pair"] = together(model, documents, before, instead, first["weight"])
     return rounded(found, 3)
 
 

@@ -71,6 +71,10 @@ def test_a_head_is_replaced_as_in_the_chapter():
     output = scored_heads.go(model, other)[1][1].heads[:, 1]
     found = scored_heads.go(model, ids, {(1, 1): output})[0]
     np.testing.assert_allclose(found, patch(model, ids, other, 1, 1), rtol=1e-10, atol=1e-12)
+    known = scored_heads.go(model, ids)[1]
+    for heads in ({(0, 2): mean}, {(1, 1): output}, {(0, 0): output, (1, 2): mean}):
+        again = scored_heads.go(model, ids, heads, known)[0]
+        np.testing.assert_array_equal(again, scored_heads.go(model, ids, heads)[0])
     both = scored_heads.go(model, ids, {(1, 0): mean, (1, 1): output})[0]
     whole = scored_heads.go(model, ids)[0]
     apart = [

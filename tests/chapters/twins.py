@@ -157,6 +157,7 @@ def _comments(source):
     return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
 
 
+@cache
 def claims():
     """Return, for each library function, the chapter that its docstring says it was built in."""
     found = {}

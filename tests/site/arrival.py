@@ -47,8 +47,10 @@ def arrive(browser, visit, name, width, first=""):
     page : with `arrival`: its name, its weight in bytes, its layout shifts, its largest task in
         references
     """
+    page = visit(None, width=width, first=f"{WATCH};{first}")
     with recorded(browser) as events:
-        page = visit(name, width=width, first=f"{WATCH};{first}")
+        page.goto(name)
+        page.evaluate("() => document.fonts.ready.then(() => null)")
         page.wait_for_timeout(150)
         page.arrival = page.evaluate(f"() => ({{weight: ({WEIGHT})(), moves}})") | {"name": name}
         do_references(page)
@@ -58,7 +60,11 @@ def arrive(browser, visit, name, width, first=""):
 
 @contextmanager
 def recorded(browser):
-    """Record what the browser does meanwhile, into the list that it yields."""
+    """Record what the browser does meanwhile, into the list that it yields.
+
+    A page that is opened meanwhile begins a process, for which Chromium waits six seconds at the
+    end: have it open before, if only empty.
+    """
     events = []
     time.sleep(0.5)  # Chromium waits ten seconds for a process that ends while tracing begins
     browser.start_tracing(categories=TASKS)

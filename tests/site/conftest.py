@@ -164,16 +164,25 @@ def _watch(page, site_url: str) -> list[str]:
 
 
 def _open(browser, site_url, path, *, width=1280, dark=False, first="", **options):
-    """Open a page in a fresh context, run `first` before its own scripts, wait for its fonts."""
+    """Open a page in a fresh context, run `first` before its own scripts, wait for its fonts.
+
+    Without a path the page stays empty, and `page.goto("book/intro.html")` leads it on.
+    """
     scheme = "dark" if dark else "light"
     viewport = {"width": width, "height": 900}
     context = browser.new_context(
-        viewport=viewport, color_scheme=scheme, reduced_motion="reduce", **options
+        viewport=viewport,
+        color_scheme=scheme,
+        reduced_motion="reduce",
+        base_url=site_url,
+        **options,
     )
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.problems = _watch(page, site_url)
     page.add_init_script(f"{TELL_BREACHES};\n{first}")
+    if path is None:
+        return page
     page.goto(site_url + path, wait_until="load")
     if options.get("java_script_enabled", True):
         page.evaluate("() => document.fonts.ready.then(() => null)")

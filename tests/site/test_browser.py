@@ -344,13 +344,17 @@ def test_axe_finds_nothing_once_every_element_is_used(visited, axe, page_name):
     operate(visited)
     visited.wait_for_function(STOPS_ARE_SET)
     assert violations(axe, visited) == []
-    if page_name in KINDS:
-        look(visited, dark=True)
-        assert violations(axe, visited, runOnly=["color-contrast"]) == []
     if page_name in SEEN_ON_A_PHONE:
         look(visited, width=390, dark=True)
         visited.wait_for_function(STOPS_ARE_SET)
         assert violations(axe, visited) == []
+
+
+@pytest.mark.long
+def test_axe_finds_nothing_faint_in_the_dark_either(visited, axe):
+    look(visited, dark=True)
+    operate(visited)
+    assert violations(axe, visited, runOnly=["color-contrast"]) == []
 
 
 def test_search_finds_a_word_of_a_chapter(open_page):

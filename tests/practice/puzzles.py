@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import tutorial_lib as tl
+from tutorial_lib.models.block import block, mlp, rms_norm
 from tutorial_lib.onepass import fold_block
 from tutorial_lib.variants.patterns import attention_with_sink
 from tutorial_lib.variants.positions import rope_rates, rotate
@@ -278,3 +279,14 @@ def ch17_look_at_less(program):
         weights = attention_with_sink(scores, np.array([sink]))
         found.append(same(run(program, **names)["head"], weights[0, 0] @ V))
     return all(found)
+
+
+def ch19_known_text(program):
+    """A block on two texts, whose rows have other lengths than 1."""
+    rng = np.random.default_rng(19)
+    params, X, mask = layer(rng)
+    W_1, W_2 = rng.standard_normal((D_MODEL, 20)), rng.standard_normal((20, D_MODEL))
+    given = {"X": 3 * X, "params": params, "W_1": W_1, "W_2": W_2, "mask": mask}
+    parts = {"multi_head_attention": tl.multi_head_attention, "rms_norm": rms_norm, "mlp": mlp}
+    left = run(program, **parts, **given)
+    return same(left["X"], block(**given))

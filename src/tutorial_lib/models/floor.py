@@ -15,7 +15,7 @@ def expected_surprise(*, length=LENGTH, grammar=GRAMMAR):
     one. A given name is drawn evenly and apart from all before it, so that behind c others it is
     new with the chance (1 - 1/names)^c; only then does its surname surprise.
 
-    Introduced in chapter 15.
+    Introduced in chapter 19.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def above_floor(logits, documents):
     The mean over the words of a document says how far the model is from one that knows the rules,
     on this document; what is hard about the document itself drops out.
 
-    Introduced in chapter 15.
+    Introduced in chapter 19.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def above_floor(logits, documents):
 def accuracy(logits, documents):
     """Return how often the right form has the highest score among the forms of its set, by task.
 
-    Introduced in chapter 15.
+    Introduced in chapter 19.
 
     Parameters
     ----------

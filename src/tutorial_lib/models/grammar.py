@@ -46,6 +46,30 @@ for _set in (CLOSING, SURNAME, _is("pronoun"), _is("reflexive")):
     FORMS[_set] = FORMS[_set][0]
 
 
+def sentence(rng):
+    """Draw the words of one sentence by the smallest part of the rules, of three choices at most.
+
+    Built in chapter 19.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    words : list of str
+
+    >>> " ".join(sentence(np.random.default_rng(0)))
+    'the dog that the cats see barks .'
+    """
+    plural = rng.random() < 1 / 2
+    words = ["the", "dogs" if plural else "dog"]
+    if rng.random() < 1 / 2:
+        cats = rng.random() < 1 / 2
+        words += ["that", "the", *(["cats", "see"] if cats else ["cat", "sees"])]
+    return [*words, "bark" if plural else "barks", "."]
+
+
 def rules():
     """Return the grammar: symbol -> alternatives; what is no symbol is a word.
 
@@ -84,7 +108,7 @@ GRAMMAR = compile_rules(rules(), WORDS)
 class Documents:
     """Texts with their truth. Place t of the last three speaks of the word ids[:, t + 1].
 
-    Introduced in chapter 15.
+    Introduced in chapter 19.
 
     Parameters
     ----------
@@ -144,7 +168,7 @@ def _tasks(ids, decided_by):
 def draw_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
     """Draw documents, each of which begins with <bos> and is cut off after `length` words.
 
-    Introduced in chapter 15.
+    Introduced in chapter 19.
 
     Parameters
     ----------
@@ -177,7 +201,7 @@ def draw_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
 def read_documents(ids, *, grammar=GRAMMAR):
     """Return the truth of given texts: what surprises, which tasks they hold, what decides them.
 
-    Introduced in chapter 15.
+    Introduced in chapter 19.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ import numpy as np
 class Grammar:
     """Where a text can be, and how it goes on: a state is all that is still to come of a sentence.
 
-    Introduced in chapter 15.
+    Introduced in chapter 19.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def require_unambiguous(rules):
 def compile_rules(rules, words, *, start="text"):
     """Turn rules into the walk that they describe.
 
-    Introduced in chapter 15.
+    Introduced in chapter 19.
 
     Parameters
     ----------

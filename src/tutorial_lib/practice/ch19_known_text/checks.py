@@ -1,0 +1,99 @@
+"""Checks for chapter 19."""
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask, softmax
+from tutorial_lib.models.block import block, mlp, rms_norm
+from tutorial_lib.practice.account import D_MODEL, B, Case, H, T, against, normal
+from tutorial_lib.practice.ch19_known_text.mistakes import MISTAKES
+from tutorial_lib.projection import init_params
+
+check = against(MISTAKES)
+D_FEED = 20
+
+
+def check_rms_norm(function):
+    """Check `rms_norm(X)` of chapter 19. Prints an account."""
+    cases = (
+        Case("five rows", {"X": 3 + normal(150, T, D_MODEL)}),
+        Case("a batch", {"X": 10 * normal(151, B, T, D_MODEL)}),
+        Case("a row of zeros", {"X": np.zeros((2, D_MODEL))}),
+    )
+    check("rms_norm", function, rms_norm, cases)
+
+
+def _feed(seed):
+    return {"W_1": normal(seed, D_MODEL, D_FEED), "W_2": normal(seed + 1, D_FEED, D_MODEL)}
+
+
+def check_mlp(function):
+    """Check `mlp(X, W_1, W_2)` of chapter 19. Prints an account."""
+    cases = (
+        Case("five rows", {"X": normal(152, T, D_MODEL)} | _feed(153)),
+        Case("a batch", {"X": normal(155, B, T, D_MODEL)} | _feed(156)),
+    )
+    check("mlp", function, mlp, cases)
+
+
+def _stream(seed, *batch):
+    params = init_params(np.random.default_rng(seed), d_model=D_MODEL, n_heads=H)
+    return {"X": 2 + normal(seed + 1, *batch, T, D_MODEL), "params": params} | _feed(seed + 2)
+
+
+def check_block(function):
+    """Check `block(X, params, W_1, W_2, *, mask)` of chapter 19. Prints an account."""
+    cases = (
+        Case("five rows", _stream(158)),
+        Case("a causal mask", _stream(162), {"mask": causal_mask(T)}),
+        Case("a batch", _stream(166, B), {"mask": causal_mask(T)}),
+    )
+    check("block", function, block, cases)
+
+
+def _sentence_floor(clause, again):
+    def choice(p):
+        return -p * np.log(p) - (1 - p) * np.log(1 - p)
+
+    return np.log(2) * (1 + clause) + choice(clause) + choice(again) / (1 - again)
+
+
+def check_sentence_floor(function):
+    """Check `sentence_floor(clause, again)`, exercise of chapter 19."""
+    cases = (
+        Case("both at 1/2", {"clause": 0.5, "again": 0.5}),
+        Case("few clauses, many words", {"clause": 0.2, "again": 0.75}),
+        Case("many clauses, few words", {"clause": 0.9, "again": 0.1}),
+    )
+    check("sentence_floor", function, _sentence_floor, cases)
+
+
+def _next_words(logits, luck):
+    ends = np.cumsum(softmax(logits[:, -1]), axis=-1)
+    return (ends <= luck[:, None]).sum(axis=-1)
+
+
+def check_next_words(function):
+    """Check `next_words(logits, luck)`, exercise of chapter 19."""
+    even = np.zeros((4, T, 4))  # pieces that end at 1/4, 1/2, 3/4 and 1
+    cases = (
+        Case("six texts", {"logits": normal(170, 6, T, 9), "luck": np.linspace(0.05, 0.95, 6)}),
+        Case("large logits", {"logits": 900 + normal(171, 3, T, 7), "luck": np.full(3, 0.7)}),
+        Case("on the edge", {"logits": even, "luck": np.array([0, 0.25, 0.5, 0.75])}),
+    )
+    check("next_words", function, _next_words, cases)
+
+
+def _widest(numbers, *, words, length, layers):
+    widths = np.arange(1, 1 + numbers // (2 * words + length))
+    enough = (2 * words + length) * widths + 12 * layers * widths**2 <= numbers
+    return int(enough.sum())
+
+
+def check_widest(function):
+    """Check `widest(numbers, *, words, length, layers)`, exercise of chapter 19."""
+    cases = (
+        Case("this model", {"numbers": 49_664}, {"words": 100, "length": 64, "layers": 2}),
+        Case("many words", {"numbers": 900_000}, {"words": 5_000, "length": 600, "layers": 3}),
+        Case("it fits exactly", {"numbers": 8_300}, {"words": 10, "length": 90, "layers": 6}),
+    )
+    check("widest", function, _widest, cases)

@@ -1,0 +1,124 @@
+"""What computes the keys of chapter 19: sentences are drawn, documents read, blocks counted."""
+
+import numpy as np
+
+from tutorial_lib import init_params, softmax
+from tutorial_lib.gradients import multi_head_attention_backward
+from tutorial_lib.models.block import rms_norm
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.floor import above_floor, expected_surprise
+from tutorial_lib.models.grammar import draw_documents, sentence
+from tutorial_lib.multihead import trace
+from tutorial_lib.records import checkpoint
+
+
+def _sentences(n=4000):
+    rng = np.random.default_rng(0)
+    return [tuple(sentence(rng)) for _ in range(n)]
+
+
+def _chances(words, sentences):
+    """The share, among sentences that begin as this one, of those that go on with its next word."""
+    shares = []
+    for place in range(len(words)):
+        begun = [one for one in sentences if one[:place] == words[:place]]
+        shares.append(np.mean([one[place] == words[place] for one in begun]))
+    return np.array(shares)
+
+
+def words_that_surprise():
+    """Which words of *the dogs bark .* another word could have stood for."""
+    words = ("the", "dogs", "bark", ".")
+    free = tuple(np.array(words)[_chances(words, _sentences()) < 1].tolist())
+    return {
+        "*dogs* alone": free == ("dogs",),
+        "*dogs* and *bark*": free == ("dogs", "bark"),
+        "All but the full stop": free == words[:3],
+        "All four": free == words,
+    }
+
+
+def norm_of_ten_times_a_row():
+    """The norm of (10, 70)."""
+    found = rms_norm(np.array([10.0, 70.0]))
+    options = {"(10/5, 70/5)": (2, 14), "(1/5, 7/5)": (0.2, 1.4), "(1/50, 7/50)": (0.02, 0.14)}
+    options["(1/8, 7/8)"] = (1 / 8, 7 / 8)
+    return {name: np.allclose(found, row) for name, row in options.items()}
+
+
+def how_a_loss_can_lie_below_the_floor():
+    """What is true of the chapter's 50 documents."""
+    model = TinyModel.of(checkpoint("known_text"))
+    documents = draw_documents(np.random.default_rng(1), 50)
+    above = above_floor(run(model, documents.ids[:, :-1])[0], documents).mean()
+    own, floor = documents.surprise.mean(), expected_surprise().mean()
+    assert own + above < floor
+    again = [expected_surprise().mean() for _ in range(2)]
+    fresh = draw_documents(np.random.default_rng(2), 50)  # as far from the rules on others
+    others = above_floor(run(model, fresh.ids[:, :-1])[0], fresh).mean()
+    return {
+        "The model is better than the rules": above < 0,
+        "The documents are easy: by the rules, too, they surprise less than the floor": own < floor,
+        "The model has seen these documents in training": above < others / 2,
+        "The floor is only an estimate from 600 documents": again[0] != again[1],
+    }
+
+
+def surprise_with_a_clause_for_sure():
+    """The mean surprise of the sentences that have a clause, among one another."""
+    long = [one for one in _sentences(20_000) if "that" in one]
+    _, counts = np.unique(long, axis=0, return_counts=True)
+    shares = counts / counts.sum()
+    in_ln2 = -(shares * np.log2(shares)).sum()
+    return {
+        "3 ln 2: the long sentence, as before": abs(in_ln2 - 3) < 0.1,
+        "5/2 ln 2, as before": abs(in_ln2 - 5 / 2) < 0.1,
+        "2 ln 2": abs(in_ln2 - 2) < 0.1,
+        "ln 2": abs(in_ln2 - 1) < 0.1,
+    }
+
+
+def which_of_two_models_is_nearer():
+    """Which of two losses lies less above the surprise of its own documents."""
+    losses, surprises = np.array([1.70, 1.73]), np.array([1.69, 1.725])
+    first, second = losses - surprises
+    assert losses[0] < 1.726
+    return {
+        "The first: its loss is lower": first < second,
+        "The first: it is below the floor": first < second,
+        "The second": second < first,
+        "Both are as near": np.isclose(first, second),
+    }
+
+
+def numbers_of_a_block():
+    """All numbers of a block 32 wide with two heads of 16 and 128 columns in its MLP."""
+    params = init_params(np.random.default_rng(0), d_model=32, n_heads=2, d_k=16)
+    W_1, W_2 = np.zeros((32, 128)), np.zeros((128, 32))
+    return sum(W.size for W in (*vars(params).values(), W_1, W_2))
+
+
+def logits_with_five_more():
+    """What the surprise of each word does when all logits get 5 more."""
+    logits = np.random.default_rng(0).standard_normal(9)
+    change = -np.log(softmax(logits + 5)) + np.log(softmax(logits))
+    options = {"It stays as it is": 0, "It falls by 5 nats": -5, "It rises by 5 nats": 5}
+    options["It falls by ln 5 nats"] = -np.log(5)
+    return {name: np.allclose(change, by) for name, by in options.items()}
+
+
+def gradient_past_a_silent_layer():
+    """The gradient of X where X + Y has the gradient G and W_O is zeros."""
+    rng = np.random.default_rng(0)
+    found, G = [], rng.standard_normal((5, 12))
+    for _ in range(2):
+        params = init_params(rng, d_model=12, n_heads=3)
+        params.W_O[:] = 0
+        record = trace(rng.standard_normal((5, 12)), params)
+        found.append(G + multi_head_attention_backward(record, G).dX)
+    return {
+        "0, since the layer writes nothing": np.allclose(found, 0),
+        "G": np.allclose(found, G),
+        "2 G": np.allclose(found, 2 * G),
+        "It cannot be said without X": not np.allclose(*found),
+    }

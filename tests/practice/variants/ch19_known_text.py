@@ -1,0 +1,122 @@
+"""Right answers of chapter 19 in other ways, and too narrow ones."""
+
+import math
+
+import numpy as np
+
+from tests import oracle
+from tutorial_lib import multi_head_attention, softmax
+from tutorial_lib.models.block import block, mlp, rms_norm
+
+
+def norm_by_mean_square(X):
+    return X * (np.einsum("...d,...d->...", X, X)[..., None] / X.shape[-1] + 1e-12) ** -0.5
+
+
+def mlp_by_einsum(X, W_1, W_2):
+    wide = np.einsum("...d,df->...f", X, W_1)
+    return np.einsum("...f,fd->...d", np.where(wide > 0, wide, 0), W_2)
+
+
+def block_in_place(X, params, W_1, W_2, *, mask=None):
+    stream = X.copy()
+    stream += multi_head_attention(norm_by_mean_square(stream), params, mask=mask)
+    stream += mlp_by_einsum(norm_by_mean_square(stream), W_1, W_2)
+    return stream
+
+
+def block_by_loops(X, params, W_1, W_2, *, mask=None):
+    if X.ndim == 3:
+        return np.stack([block_by_loops(one, params, W_1, W_2, mask=mask) for one in X])
+
+    def normed(rows):
+        return np.array([row / math.sqrt(sum(row**2) / len(row)) for row in rows])
+
+    X = X + oracle.mha(normed(X), params, mask=mask)
+    return X + np.maximum(normed(X) @ W_1, 0) @ W_2
+
+
+def floor_by_series(clause, again):
+    """The choices one by one, until none is left."""
+    nats = np.log(2)
+    for p in (clause, 1 - clause):
+        nats -= p * np.log(p)
+    nats += clause * np.log(2)
+    for times in range(400):
+        asked = again**times
+        nats -= asked * (again * np.log(again) + (1 - again) * np.log(1 - again))
+    return nats
+
+
+def floor_of_the_parts(clause, again):
+    """Every number of adverbs has a chance of its own."""
+    n = np.arange(400)
+    chances = (1 - again) * again**n
+    adverbs = -(chances * (np.log(1 - again) + n * np.log(again))).sum()
+    each = np.array([clause / 4, clause / 4, clause / 4, clause / 4, (1 - clause) / 2])
+    each = np.append(each, (1 - clause) / 2)  # the sentences without adverbs
+    return adverbs - (each * np.log(each)).sum()
+
+
+def words_by_search(logits, luck):
+    found = []
+    for row, dart in zip(logits[:, -1], luck, strict=True):
+        found.append(np.searchsorted(np.cumsum(softmax(row)), dart, side="right"))
+    return np.array(found)
+
+
+def words_by_walking(logits, luck):
+    found = np.zeros(len(logits), dtype=int)
+    for text, row in enumerate(softmax(logits[:, -1])):
+        left = luck[text]
+        while left >= row[found[text]]:
+            left -= row[found[text]]
+            found[text] += 1
+    return found
+
+
+def widest_by_the_root(numbers, *, words, length, layers):
+    a, b = 12 * layers, 2 * words + length
+    guess = int((-b + math.sqrt(b * b + 4 * a * numbers)) / (2 * a)) + 2
+    while a * guess**2 + b * guess > numbers:
+        guess -= 1
+    return guess
+
+
+def widest_by_bisection(numbers, *, words, length, layers):
+    low, high = 0, numbers
+    while high - low > 1:
+        half = (low + high) // 2
+        fits = (2 * words + length) * half + 12 * layers * half * half <= numbers
+        low, high = (half, high) if fits else (low, half)
+    return low
+
+
+VARIANTS = [
+    ("rms_norm", "mean square", norm_by_mean_square),
+    ("mlp", "einsum", mlp_by_einsum),
+    ("block", "in place", block_in_place),
+    ("block", "loops", block_by_loops),
+    ("sentence_floor", "a series", floor_by_series),
+    ("sentence_floor", "every sentence", floor_of_the_parts),
+    ("next_words", "searchsorted", words_by_search),
+    ("next_words", "walking", words_by_walking),
+    ("widest", "the root", widest_by_the_root),
+    ("widest", "bisection", widest_by_bisection),
+]
+
+
+NARROW = [
+    ("rms_norm", "without a batch", lambda X: rms_norm(X) if X.ndim == 2 else X),
+    ("rms_norm", "no row of zeros", lambda X: X / np.sqrt((X**2).mean(axis=-1, keepdims=True))),
+    ("mlp", "without a batch", lambda X, *W: mlp(X, *W) if X.ndim == 2 else X),
+    ("block", "without a mask", lambda X, params, *W, mask=None: block(X, params, *W)),
+    (
+        "block",
+        "without a batch",
+        lambda X, params, *W, mask=None: block(X, params, *W, mask=mask) if X.ndim == 2 else X,
+    ),
+    ("sentence_floor", "both at 1/2", lambda clause, again: 9 / 2 * np.log(2)),
+    ("next_words", "four words", lambda logits, luck: (4 * luck).astype(int)),
+    ("widest", "this model", lambda numbers, *, words, length, layers: 40),
+]

@@ -39,8 +39,10 @@ def words_that_surprise():
 
 
 def norm_of_ten_times_a_row():
-    """The norm of (10, 70)."""
-    found = rms_norm(np.array([10.0, 70.0]))
+    """The norm of (10, 70), where that of (1, 7) is known."""
+    row = (1, 7)
+    assert np.allclose(rms_norm(np.array(row)), (1 / 5, 7 / 5))
+    found = rms_norm(np.array((10, 70)))
     options = {"(10/5, 70/5)": (2, 14), "(1/5, 7/5)": (0.2, 1.4), "(1/50, 7/50)": (0.02, 0.14)}
     options["(1/8, 7/8)"] = (1 / 8, 7 / 8)
     return {name: np.allclose(found, row) for name, row in options.items()}
@@ -60,7 +62,7 @@ def how_a_loss_can_lie_below_the_floor():
         "The model is better than the rules": above < 0,
         "The documents are easy: by the rules, too, they surprise less than the floor": own < floor,
         "The model has seen these documents in training": above < others / 2,
-        "The floor is only an estimate from 600 documents": again[0] != again[1],
+        "The floor is only an estimate from drawn documents": again[0] != again[1],
     }
 
 

@@ -12,6 +12,11 @@ import numpy as np
 
 import tutorial_lib as tl
 from tutorial_lib.models.block import block, mlp, rms_norm
+
+
+from tutorial_lib.models.copying import init_model
+from tutorial_lib.models.copying import run as run_model
+from tutorial_lib.models.head_scores import run_with
 from tutorial_lib.onepass import fold_block
 from tutorial_lib.variants.patterns import attention_with_sink
 from tutorial_lib.variants.positions import rope_rates, rotate
@@ -290,3 +295,21 @@ def ch19_known_text(program):
     parts = {"multi_head_attention": tl.multi_head_attention, "rms_norm": rms_norm, "mlp": mlp}
     left = run(program, **parts, **given)
     return same(left["X"], block(**given))
+
+
+def ch20_scored_heads(program):
+    """A head of the first layer, patched at one place of which a later head knows."""
+    rng = np.random.default_rng(20)
+    model = init_model(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=7)
+    ids, other = np.array([3, 1, 4, 1, 5]), np.array([3, 9, 4, 2, 5])
+    names = {"run": run_model, "run_with": run_with, "layer": 0, "head": 2, "place": 1}
+
+    def lead(logits):
+        return logits[-1, 0] - logits[-1, 7]
+
+    left = run(program, model=model, ids=ids, other=other, lead=lead, **names)
+    start, end = (lead(run_model(model, text)[0]) for text in (ids, other))
+    mine, theirs = (run_model(model, text)[1][0].heads[2] for text in (ids, other))
+    one_place = np.where(np.arange(T)[:, None] == 1, theirs, mine)
+    moved = lead(run_with(model, ids, 0, 2, one_place)) - start
+    return same(np.array(left["share"]), np.array(moved / (end - start)))

@@ -1,0 +1,172 @@
+"""Checks for chapter 20."""
+
+import numpy as np
+
+from tutorial_lib.attention import softmax
+from tutorial_lib.models import head_scores
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.grammar import WORDS, read_documents
+from tutorial_lib.models.language import encode
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, against, normal
+from tutorial_lib.practice.ch20_scored_heads.mistakes import MISTAKES
+from tutorial_lib.projection import Params
+
+check = against(MISTAKES)
+N, LENGTH, VOCABULARY = 4, 9, 10  # texts, words of a text, words there are
+
+
+def _truth(seed, *, n=N, length=LENGTH):
+    """Places that decide, a third of the queries; the last query asks nothing."""
+    rng = np.random.default_rng(seed)
+    place = (rng.random((n, length)) * np.arange(1, length + 1)).astype(int)
+    truth = np.where(rng.random((n, length)) < 1 / 3, place, -1)
+    truth[:, -1] = -1
+    return truth
+
+
+def _weights(seed, *, n=N, heads=H, length=LENGTH):
+    scores = 2 * normal(seed, n, heads, length, length)
+    return softmax(np.where(np.tri(length, dtype=bool), scores, -np.inf))
+
+
+def check_score_head(function):
+    """Check `score_head(weights, truth)` of chapter 20. Prints an account."""
+    cases = (
+        Case("three heads", {"weights": _weights(0), "truth": _truth(1)}),
+        Case("one text", {"weights": _weights(2, n=1), "truth": _truth(3, n=1)}),
+        Case("eight heads", {"weights": _weights(4, heads=8), "truth": _truth(5)}),
+    )
+    check("score_head", function, head_scores.score_head, cases)
+
+
+def _back(seed, *likely):
+    """Truths whose distances are mostly the likely ones."""
+    rng = np.random.default_rng(seed)
+    back = rng.choice([*likely, 0, 1, 2, 3, 4], (N, LENGTH))
+    truth = np.arange(LENGTH) - back
+    return np.where((truth >= 0) & (rng.random((N, LENGTH)) < 0.7), truth, -1)
+
+
+def check_best_offset(function):
+    """Check `best_offset(truth)` of chapter 20. Prints an account."""
+    cases = (
+        Case("mostly two back", {"truth": _back(6, 2, 2, 2)}),
+        Case("mostly itself", {"truth": _back(7, 0, 0, 0)}),
+        Case("mostly three back", {"truth": _back(8, 3, 3, 3, 3)}),
+    )
+    check("best_offset", function, head_scores.best_offset, cases)
+
+
+def check_fixed_offset_score(function):
+    """Check `fixed_offset_score(truth, offset)` of chapter 20. Prints an account."""
+    cases = (
+        Case("two back", {"truth": _back(9, 2, 2), "offset": 2}),
+        Case("itself", {"truth": _back(10, 0, 0), "offset": 0}),
+        Case("a distance that never occurs", {"truth": _back(11, 1), "offset": 7}),
+    )
+    check("fixed_offset_score", function, head_scores.fixed_offset_score, cases)
+
+
+def _model(seed, *, vocabulary=VOCABULARY, length=LENGTH):
+    """Two layers with large scores, so that the second depends on what the first gives."""
+    layers = []
+    for place in range(2):
+        wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((D_K, D_K, D_V))]
+        W_O = normal(seed + 10 * place + 3, H * D_V, D_MODEL)
+        layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
+    E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, length, D_MODEL)
+    return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, vocabulary))
+
+
+def _ids(seed, *batch, length=LENGTH):
+    return np.random.default_rng(seed).integers(0, VOCABULARY, (*batch, length))
+
+
+def check_paths(function):
+    """Check `paths(model, ids)` of chapter 20. Prints an account."""
+    cases = (
+        Case("one text", {"model": _model(20), "ids": _ids(12)}),
+        Case("four texts", {"model": _model(40), "ids": _ids(13, N, length=5)}),
+    )
+    check("paths", function, lambda model, ids: tuple(head_scores.paths(model, ids)), cases)
+
+
+def check_run_with(function):
+    """Check `run_with(model, ids, layer, head, output)` of chapter 20. Prints an account."""
+    first = {"model": _model(60), "ids": _ids(14), "layer": 0, "head": 1}
+    last = {"model": _model(80), "ids": _ids(15, N), "layer": 1, "head": 2}
+    cases = (
+        Case("one vector for all words, layer 0", first | {"output": normal(16, D_V)}),
+        Case("a vector for each word, layer 1", last | {"output": normal(17, N, LENGTH, D_V)}),
+    )
+    check("run_with", function, head_scores.run_with, cases)
+
+
+def check_patch(function):
+    """Check `patch(model, ids, other, layer, head)` of chapter 20. Prints an account."""
+    first, last = _model(100), _model(120)
+    cases = (
+        Case("layer 0", _patched(first, 18) | {"layer": 0, "head": 2}),
+        Case("layer 1, four texts", _patched(last, 21, N) | {"layer": 1, "head": 0}),
+    )
+    check("patch", function, head_scores.patch, cases)
+
+
+def _patched(model, seed, *batch):
+    return {"model": model, "ids": _ids(seed, *batch), "other": _ids(seed + 1, *batch)}
+
+
+def _score_by_kind(weights, truth, ids, kinds):
+    decides = np.take_along_axis(ids, np.maximum(truth, 0), axis=1)
+    truths = (np.where(np.isin(decides, kind), truth, -1) for kind in kinds)
+    return np.array([head_scores.score_head(weights, truth) for truth in truths])
+
+
+def check_score_by_kind(function):
+    """Check `score_by_kind(weights, truth, ids, kinds)`, exercise of chapter 20."""
+    two, three = [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [[0, 2, 4], [1, 3, 5, 7], [6, 8, 9]]
+    cases = (
+        Case("two kinds", _asked(23) | {"kinds": two}),
+        Case("three kinds", _asked(26) | {"kinds": three}),
+    )
+    check("score_by_kind", function, _score_by_kind, cases)
+
+
+def _asked(seed, n=12):
+    weights, truth = _weights(seed, n=n), _truth(seed + 1, n=n)
+    return {"weights": weights, "truth": truth, "ids": _ids(seed + 2, n)}
+
+
+def _duplicate_score(weights, ids):
+    same = (ids[:, :, None] == ids[:, None, :]) & np.tri(ids.shape[1], k=-1, dtype=bool)
+    n, t = np.nonzero(same.any(axis=-1))
+    return (weights * same[:, None]).sum(axis=-1)[n, :, t].mean(axis=0)
+
+
+def check_duplicate_score(function):
+    """Check `duplicate_score(weights, ids)`, exercise of chapter 20."""
+    twice = np.array([[0, 3, 0, 5, 3, 6, 7, 8, 0], [9, 8, 7, 6, 5, 4, 3, 2, 1]])
+    cases = (
+        Case("words come again and again", {"weights": _weights(29), "ids": _ids(30, N)}),
+        Case("a text without copies", {"weights": _weights(31, n=2), "ids": twice}),
+    )
+    check("duplicate_score", function, _duplicate_score, cases)
+
+
+def _weight_at_subject(model, sentence, layer, head):
+    words = encode(sentence)
+    place = read_documents(words[None]).decided_by[0, -1]
+    return run(model, words[:-1])[1][layer].weights[head, -1, place]
+
+
+def check_weight_at_subject(function):
+    """Check `weight_at_subject(model, sentence, layer, head)`, exercise of chapter 20."""
+    model = _model(140, vocabulary=len(WORDS), length=64)
+    asked = {
+        "a noun between": ("the dogs that the cat sees bark", 1, 2),
+        "a name and brackets": ("Anna Kern ( often ) sleeps", 0, 1),
+        "the second sentence": ("the cow sings . the frogs that dance laugh", 1, 0),
+    }
+    names = ("model", "sentence", "layer", "head")
+    cases = (Case(n, dict(zip(names, (model, *a), strict=True))) for n, a in asked.items())
+    check("weight_at_subject", function, _weight_at_subject, tuple(cases))

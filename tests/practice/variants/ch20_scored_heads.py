@@ -1,0 +1,114 @@
+"""Right answers of chapter 20, written in other ways."""
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.embedding import embed
+from tutorial_lib.models.copying import run
+from tutorial_lib.models.grammar import read_documents
+from tutorial_lib.models.language import encode
+from tutorial_lib.multihead import trace
+
+
+def score_by_loops(weights, truth):
+    found = [weights[n, :, t, truth[n, t]] for n, t in np.ndindex(truth.shape) if truth[n, t] >= 0]
+    return np.mean(found, axis=0)
+
+
+def score_by_one_hot(weights, truth):
+    hot = (truth[:, None, :, None] == np.arange(weights.shape[-1])).astype(float)
+    return (weights * hot).sum(axis=(0, 2, 3)) / (truth >= 0).sum()
+
+
+def offset_by_unique(truth):
+    n, t = np.nonzero(truth >= 0)
+    values, counts = np.unique(t - truth[n, t], return_counts=True)
+    return values[counts.argmax()]
+
+
+def offset_by_trying(truth):
+    return max(range(truth.shape[1]), key=lambda offset: share_by_masks(truth, offset))
+
+
+def share_by_masks(truth, offset):
+    asks = truth >= 0
+    hits = asks & (np.arange(truth.shape[1]) - truth == offset)
+    return hits.sum() / asks.sum()
+
+
+def paths_by_silence(model, ids):
+    """Each head alone: its part of concat, the rest zeros."""
+    _, records = run(model, ids)
+    parts = [embed(ids, model.E, model.P) @ model.U]
+    for record in records:
+        d_v = record.params.d_v
+        for head in range(record.params.n_heads):
+            alone = np.zeros_like(record.concat)
+            alone[..., head * d_v : (head + 1) * d_v] = record.heads[..., head, :, :]
+            parts.append(alone @ record.params.W_O @ model.U)
+    return tuple(parts)
+
+
+def run_with_difference(model, ids, layer, head, output):
+    """Add what the new output brings more than the old one, then go on."""
+    X = embed(ids, model.E, model.P)
+    for place, params in enumerate(model.layers):
+        record = trace(X, params, mask=causal_mask(ids.shape[-1]))
+        X = X + record.Y
+        if place == layer:
+            rows = params.W_O.reshape(params.n_heads, params.d_v, -1)[head]
+            X = X + (output - record.heads[..., head, :, :]) @ rows
+    return X @ model.U
+
+
+def patch_by_difference(model, ids, other, layer, head):
+    output = np.take(run(model, other)[1][layer].heads, head, axis=-3)
+    return run_with_difference(model, ids, layer, head, output)
+
+
+def kinds_by_truths(weights, truth, ids, kinds):
+    rows = []
+    for kind in kinds:
+        own = truth.copy()
+        for n, t in np.argwhere(truth >= 0):
+            if ids[n, truth[n, t]] not in kind:
+                own[n, t] = -1
+        rows.append(score_by_loops(weights, own))
+    return np.array(rows)
+
+
+def duplicates_by_loops(weights, ids):
+    found = []
+    for n, t in np.ndindex(ids.shape):
+        copies = [s for s in range(t) if ids[n, s] == ids[n, t]]
+        if copies:
+            found.append(weights[n, :, t, copies].sum(axis=0))
+    return np.mean(found, axis=0)
+
+
+def weight_in_a_batch(model, sentence, layer, head):
+    words = encode(sentence)[None]
+    place = read_documents(words).decided_by[0, -1]
+    _, records = run(model, words[:, :-1])
+    return float(records[layer].weights[0, head, -1, place])
+
+
+VARIANTS = [
+    ("score_head", "loops", score_by_loops),
+    ("score_head", "one-hot", score_by_one_hot),
+    ("best_offset", "unique", offset_by_unique),
+    ("best_offset", "trying", offset_by_trying),
+    ("fixed_offset_score", "masks", share_by_masks),
+    ("paths", "silence", paths_by_silence),
+    ("run_with", "difference", run_with_difference),
+    ("patch", "difference", patch_by_difference),
+    ("score_by_kind", "a truth for each kind", kinds_by_truths),
+    ("duplicate_score", "loops", duplicates_by_loops),
+    ("weight_at_subject", "a batch", weight_in_a_batch),
+]
+
+
+NARROW = [
+    ("score_head", "three heads", lambda w, t: score_by_loops(w, t) if w.shape[1] == 3 else 0 * t),
+    ("paths", "one text", lambda m, ids: paths_by_silence(m, ids) if ids.ndim == 1 else ()),
+]

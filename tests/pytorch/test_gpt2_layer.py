@@ -3,6 +3,9 @@
 The model is small and random, its biases too.
 """
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +15,7 @@ from tutorial_lib import causal_mask, trace
 from tutorial_lib.elements import gallery, inspector
 from tutorial_lib.models.language import params_of_gpt2
 
+CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "20_scored_heads.ipynb"
 CLOSE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
@@ -65,6 +69,22 @@ def test_weights_and_output_are_theirs(n_heads, layer, dtype):
     np.testing.assert_allclose(ours.weights, weights, rtol=0, atol=CLOSE[dtype])
     np.testing.assert_allclose(ours.Y[:, :-1] + bias, Y, rtol=CLOSE[dtype], atol=CLOSE[dtype])
     assert (ours.Y[:, -1] == 0).all()
+
+
+def shown():
+    """The chapter's function of a model, ids and a layer, which its cell with a network calls."""
+    sources = ["".join(cell["source"]) for cell in json.loads(CHAPTER.read_text("utf-8"))["cells"]]
+    [source] = [source for source in sources if source.startswith("def looks_of_gpt2(")]
+    names = {"np": np, "trace": trace, "causal_mask": causal_mask, "params_of_gpt2": params_of_gpt2}
+    exec(compile(source, "chapter 20", "exec"), names)
+    return names["looks_of_gpt2"]
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_the_lines_of_the_chapter_give_their_weights(layer):
+    model, ids = drawn(3), torch.randint(97, (1, 11))
+    weights = theirs(model, ids, layer)[0]
+    np.testing.assert_allclose(shown()(model, ids, layer), weights, rtol=0, atol=1e-5)
 
 
 def test_without_the_biases_the_weights_would_not_be_theirs():

@@ -64,8 +64,8 @@ def who_costs_the_surnames():
         lost[name] = accuracy(logits, documents)["surname"] - cut["surname"]
     most = max(lost, key=lost.get)
     assert lost[most] > 0.5
-    credit = "1.0, which has most of the credit"
-    return {credit: most == "1.0", "1.3": most == "1.3", "0.0": most == "0.0"} | {
+    credit = "Head 1.0, which has most of the credit"
+    return {credit: most == "1.0", "Head 1.3": most == "1.3", "Head 0.0": most == "0.0"} | {
         "None: each has a reserve": lost[most] < 0.5
     }
 

@@ -32,7 +32,7 @@ from tests.pytorch import test_differences
 from tools.chapters import ROOT
 from tutorial_lib import onepass
 from tutorial_lib.counting import attention_bytes, attention_flop
-from tutorial_lib.models import copying
+from tutorial_lib.models import copying, head_scores
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
@@ -50,6 +50,7 @@ GIVEN |= {"onepass": onepass, "attention_bytes": attention_bytes, "facts": facts
 WORD = [7, 4, 0, 3, 18] * 2  # headsheads
 MODEL = copying.TinyModel.of(checkpoint("copying"))
 GIVEN |= {"WORD": WORD, "trained": copying.run(MODEL, np.array(WORD)), "copying": copying}
+GIVEN |= {"MODEL": MODEL, "marks": head_scores}
 GIVEN |= {"adam_step": adam_step, "train": train, "ENTRIES": ENTRIES}
 GIVEN |= {"even": passed(d_v=d_k)}  # even: as PyTorch's layer
 GIVEN |= {"layer": bridge.torch_mha_from_params(GIVEN["even"].params).requires_grad_(False)}

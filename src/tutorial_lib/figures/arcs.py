@@ -1,5 +1,6 @@
 """Arcs between the words of a sentence."""
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -54,14 +55,14 @@ def arcs(tokens, kinds, *, caption):
     drawn = [
         (number, *map(int, pair)) for number, pairs in enumerate(kinds.values()) for pair in pairs
     ]
-    middles = _middles(words)
+    width = _middles(words)[-1] + length_of(words[-1]) / 2
 
-    def picture(room):
-        is_row = middles[-1] + length_of(words[-1]) / 2 <= room - 8
+    @cache
+    def way(is_row):
         return (_row if is_row else _column)(words, drawn)
 
     names = [printable(name) for name in kinds]
-    svg = side_by_side([picture], key=_key(names))
+    svg = side_by_side([lambda room: way(width <= room - 8)], key=_key(names))
     return Figure(svg, (_table(words, names, drawn),), caption, _in_words(words, names, drawn))
 
 
@@ -168,7 +169,8 @@ def _key(names):
             _add_line(axes, number, Path([(0, LINE / 2), (_KEY, LINE / 2)]))
             axes.text(_KEY + 8, LINE / 2, name, color=INK, ha="left", va="center_baseline")
 
-        return lambda room: draw_svg(draw, width, LINE)
+        picture = draw_svg(draw, width, LINE)
+        return lambda room: picture
 
     return side_by_side([piece(*kind) for kind in enumerate(names)], least=width)
 

@@ -62,7 +62,8 @@ def block_map(models, *, layers="L", caption):
     if not isinstance(layers, str):
         require_length("layers", layers)
     named = [(printable(title), frozenset(lacks)) for title, lacks in models.items()]
-    draws = [lambda room, panel=panel: _picture(*panel, layers) for panel in named]
+    pictures = [_picture(*panel, layers) for panel in named]  # narrow enough for every room
+    draws = [lambda room, picture=picture: picture for picture in pictures]
     tables = tuple(_table(title, lacks) for title, lacks in named)
     alt = (
         f"A residual stream of shape (T, d_model) runs down from embed through {layers} blocks to "

@@ -1,5 +1,6 @@
 """The second map."""
 
+import functools
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from tutorial_lib import figures
 STEPS = ["norm", "attend", "add", "norm", "feed", "add"]
 
 
+@functools.cache
 def block_map(*lacks, layers="L"):
     """The map of one model."""
     return figures.block_map({"model": lacks}, layers=layers, caption="")
@@ -99,7 +101,11 @@ def test_two_models_stand_beside_each_other_on_a_desk():
             ["'model' lacks 'add'", "norm, attend, feed", "correct the name"],
             lambda: block_map("norm", "add"),
         ),
-        (TypeError, ["layers is 2.0", "whole number"], lambda: block_map(layers=2.0)),
+        (
+            TypeError,
+            ["layers is 2.0", "whole number"],
+            lambda: figures.block_map({"a": ()}, layers=2.0, caption=""),
+        ),
         (ValueError, ["layers=0", "at least 1"], lambda: block_map(layers=0)),
     ],
 )

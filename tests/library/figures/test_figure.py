@@ -1,5 +1,6 @@
 """Figures carry the numbers they draw, are the same bytes everywhere, and fit into any page."""
 
+import functools
 import os
 import re
 import subprocess
@@ -49,8 +50,9 @@ def array(kind):
     return ARRAYS[kind].copy()
 
 
+@functools.cache
 def named(name):
-    """A figure of any kind."""
+    """A figure of any kind, drawn once."""
     return drawn(name) if name in ARRAYS else (OTHERS | WIDE)[name]()
 
 

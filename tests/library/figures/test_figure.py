@@ -250,8 +250,8 @@ WIDE = {
         tasks=["across a clause"] * 10,
         caption="",
     ),
-    "five seeds": lambda: figures.task_maps(
-        {f"seed {n}": np.full((8, 10), 0.25) for n in range(5)},
+    "three seeds": lambda: figures.task_maps(
+        {f"seed {n}": np.full((8, 10), 0.25) for n in range(3)},
         np.full(10, 0.5),
         heads=[f"{n // 4}.{n % 4}" for n in range(8)],
         tasks=["across a clause"] * 10,

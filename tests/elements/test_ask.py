@@ -79,6 +79,7 @@ def test_weights_are_the_codes_of_eight_bits_and_stay_light():
     assert len(gzip.compress(SCRIPT.encode())) <= 60_000
 
 
+@pytest.mark.long
 def test_is_the_same_element_in_another_process_and_well_formed():
     assert page_elsewhere(__name__) == page()
     tree = Tree(ELEMENT.html)

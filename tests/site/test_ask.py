@@ -1,6 +1,7 @@
 """Ask the model in Chromium: its numbers are the library's, by any means, and nothing is dead."""
 
 import gzip
+import json
 import re
 from functools import cache
 
@@ -27,24 +28,33 @@ ANSWER = """(asked) => {{
   {source}
   const [packed] = Object.values(globalThis.tlModels);
   const model = unpack(packed);
-  return asked.map(({{ ids, silenced, t }}) => {{
+  const answers = asked.map(({{ ids, silenced, t }}) => {{
     const made = forward(model, ids, silenced);
     const parts = paths(model, made, t);
-    const weights = made.heads.flat().map(({{ weights }}) => weights[t]);
-    return {{ weights, parts: parts.map((part) => [...part]), chances: chances(parts) }};
+    const weights = made.heads.flat().map(({{ weights }}) => [...weights[t]]);
+    return {{ weights, parts: parts.map((part) => [...part]), chances: [...chances(parts)] }};
   }});
+  return JSON.stringify(answers);  // 100,000 numbers: as text they are here sooner
 }}"""
 TIME = """() => {{
   {source}
   const [packed] = Object.values(globalThis.tlModels);
   const model = unpack(packed);
   const ids = Array.from({{ length: 64 }}, (_, i) => (i * 37) % 100);
-  const passes = Array.from({{ length: 15 }}, () => {{
+  const row = Float64Array.from({{ length: 64 }}, (_, i) => i);
+  const reference = () => {{
+    let sum = 0;
+    for (let i = 0; i < 3e6; i++) sum += row[i & 63] * row[(i + 1) & 63];
+    return sum;
+  }};
+  const timed = (work) => {{
     const begin = performance.now();
-    paths(model, forward(model, ids), 63);
+    work();
     return performance.now() - begin;
-  }});
-  return passes.sort((a, b) => a - b)[7];
+  }};
+  const pairs = Array.from({{ length: 15 }}, () =>
+    [reference, () => paths(model, forward(model, ids), 63)].map(timed));
+  return [0, 1].map((i) => Math.min(...pairs.map((pair) => pair[i])));
 }}"""
 READS = """([texts, given]) => {{
   {source}
@@ -55,7 +65,7 @@ TYPED = (FOLDER / "exhibits/ask/typed.js").read_text(encoding="utf-8").replace("
 SET = "(hash) => { location.hash = hash; }"
 # What the exhibit shows: the sentence, the chosen place, the next words, and of each path its row.
 READ = """(ask) => {
-  const texts = (row) => [...row.cells].map((cell) => cell.textContent);
+  const texts = (row) => [...row.cells].map((cell) => cell.textContent.replace(/\u00a0/g, " "));
   const [next, rows] = [...ask.querySelectorAll("tbody")].map((body) => [...body.rows].map(texts));
   const cells = [...ask.querySelectorAll(".tl-word")];
   return {
@@ -71,6 +81,12 @@ READ = """(ask) => {
 def known_text():
     """The model of the known text, as it is committed."""
     return TinyModel.of(checkpoint("known_text"))
+
+
+@cache
+def rounded():
+    """The same in 8 bits."""
+    return in_eight_bits(known_text())
 
 
 @cache
@@ -102,7 +118,7 @@ def sentences(count):
 
 def library(ids, silenced, t):
     """The weights at a place, what each path adds to each word, and the chances."""
-    model = without(in_eight_bits(known_text()), silenced)
+    model = without(rounded(), silenced)
     logits, records = run(model, np.array(ids))
     weights = np.concatenate([record.weights[:, t, : t + 1] for record in records])
     return weights, np.array(paths(model, np.array(ids)))[:, t], softmax(logits[t])
@@ -149,7 +165,7 @@ def agrees(shown, sentence, *, query=None, silenced=(), word=None, minus=None):
 def test_a_hundred_sentences_have_the_librarys_weights_paths_and_chances(show):
     page = show(element())
     asked = list(sentences(100))
-    answers = page.evaluate(ANSWER.format(source=SOURCE), asked)
+    answers = json.loads(page.evaluate(ANSWER.format(source=SOURCE), asked))
     assert len(answers) == 100
     assert sum(bool(one["silenced"]) for one in asked) > 30
     for one, answer in zip(asked, answers, strict=True):
@@ -159,17 +175,16 @@ def test_a_hundred_sentences_have_the_librarys_weights_paths_and_chances(show):
 
 
 def test_a_silenced_head_is_one_whose_output_is_zero():
-    model, ids = in_eight_bits(known_text()), np.array([ID[w] for w in BEGINS.split()])
+    model, ids = rounded(), np.array([ID[w] for w in BEGINS.split()])
     for i, head in enumerate(HEADS):
         logits = run_with(model, ids, i // 4, i % 4, np.zeros(16))
         np.testing.assert_allclose(logits, run(without(model, [head]), ids)[0], atol=1e-9)
 
 
-def test_a_pass_takes_a_moment(show):
-    page = show(element())
-    median = page.evaluate(TIME.format(source=SOURCE))
-    print(f"a pass of 64 words: {median:.1f} ms")
-    assert median < 60  # ms; on a quiet machine a few
+def test_a_pass_of_64_words_is_a_moment_of_work(show):
+    reference, quickest = show(element()).evaluate(TIME.format(source=SOURCE))
+    print(f"a pass of 64 words {quickest:.1f} ms, three million products {reference:.1f} ms")
+    assert quickest < 8 * reference  # about twice; both are as slow as the machine is busy
 
 
 STRANGE = [
@@ -247,6 +262,7 @@ def test_a_head_is_silenced_and_the_probabilities_follow(shown):
     agrees(shown, BEGINS, query=3, word="bark", minus="barks")
 
 
+@pytest.mark.long
 def test_worked_by_keys_alone(shown):
     page = shown.page
     for key in ("Tab", "Home", "ArrowRight", "ArrowRight"):
@@ -316,6 +332,7 @@ def test_letters_need_no_blanks(show):
     assert ("".join(seen["sentence"]), seen["next"][0][0]) == ("abcabca", "b")
 
 
+@pytest.mark.long
 def test_without_its_weights_it_stays_as_python_drew_it(show):
     bare = re.sub(r"<script data-model.*?</script>", "", element(), flags=re.S)
     shown = show(bare).locator("tl-ask")

@@ -159,7 +159,7 @@ class Ask extends Exhibit {
     });
     this.names = this.state.ids.map((id, place, ids) => {
       const twice = ids.indexOf(id) != ids.lastIndexOf(id);
-      return this.given.words[id] + (twice ? ` (${place})` : "");
+      return this.given.words[id] + (twice ? `\u00a0(${place})` : "");
     });
     const had = this.line.contains(document.activeElement);
     this.line.replaceChildren(this.line.firstElementChild, ...this.cells);
@@ -202,7 +202,7 @@ class Ask extends Exhibit {
   looks(i) {
     const row = this.weights[i];
     const seen = largest(row, KEYS).filter((s) => row[s] >= 0.0005);
-    return seen.map((s) => `${this.names[s]} ${three(row[s])}`);
+    return seen.map((s) => `${this.names[s]}\u00a0${three(row[s])}`);
   }
 
   // Write what each path adds to the logit, or to the difference of two.
@@ -250,8 +250,8 @@ class Ask extends Exhibit {
     const { words } = this.given;
     const { ids, query } = this.state;
     const told = (word) => `“${words[word]}” ${three(this.chances[word])}`;
-    const next = largest(this.chances, 3).map(told);
-    return `Next after “${words[ids[query]]}”: ${next.join(", ")}.`;
+    const next = largest(this.chances, 3).filter((word) => this.chances[word] >= 0.0005);
+    return `Next after “${words[ids[query]]}”: ${next.map(told).join(", ")}.`;
   }
 
   entries() {

@@ -176,7 +176,7 @@ class _Answer:
         bar = _bar(part, most) if i <= len(self.heads) else ""
         switch = button_row(["silence"]) if head else ""
         return (
-            f'<tr{color}><th scope="row">{name}</th><td>{escape(keys)}</td>'
+            f'<tr{color}><th scope="row">{name}</th><td>{_unbroken(keys)}</td>'
             f"<td><span>{_signed(part)}</span>{bar}</td><td>{switch}</td></tr>"
         )
 
@@ -201,6 +201,11 @@ def _helps(words, sentence):
     if tuple(words) == WORDS:
         return {"kinds": KINDS, "example": "the dogs that bark"}
     return {"kinds": f"It has: {' '.join(words)}", "example": sentence}
+
+
+def _unbroken(keys):
+    """Keep each key and its weight on one line."""
+    return escape(keys).replace(" ", "\N{NO-BREAK SPACE}").replace(",\N{NO-BREAK SPACE}", ", ")
 
 
 def _attribute(value):

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s", "", text.replace("ﬁ", "fi").replace("ﬂ", "fl").replace("ﬀ", "ff"))
 
 
+@cache
 def texts(reader: PdfReader) -> list[str]:
     """Return the text of each page, squeezed."""
     return [squeezed(page.extract_text()) for page in reader.pages]

@@ -33,6 +33,7 @@ from tools.chapters import ROOT
 from tutorial_lib import onepass
 from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.models import copying, head_scores
+from tutorial_lib.models import block, copying, floor, grammar
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
@@ -59,6 +60,7 @@ EMPTY = cache.KVCache.empty(ARRAYS["params"], T + 1, batch=ARRAYS["X"].shape[:1]
 GIVEN |= {"read": cache.decode_step(ARRAYS["X"], ARRAYS["params"], EMPTY)[1]}
 GIVEN |= {"positions": positions, "grouped": grouped, "latent": latent, "patterns": patterns}
 GIVEN |= {"states": states, "TABLE": np.arange(2.0 * 3 * 4 * 7).reshape(2, 3, 4, 7)}  # a state
+GIVEN |= {"grammar": grammar, "floor": floor, "block": block}
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
 
 

@@ -745,11 +745,3 @@ def test_figures_of_a_chapter_answer(open_page, name, kinds):
         assert "head" in element.locator("[aria-live]").first.inner_text().lower()
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
     assert page.problems == []
-
-
-def test_inspector_of_chapter_08_shows_the_letter_after_the_earlier_copy(open_page):
-    page = open_page("notebooks/08_gradients.html")
-    element = page.locator("tl-inspector")
-    menu(element, "Query").select_option("8")
-    said = element.locator("[aria-live]").inner_text()
-    assert said.startswith("d (8) in head 0 gives most to s (4)")

@@ -32,8 +32,7 @@ from tests.pytorch import test_differences
 from tools.chapters import ROOT
 from tutorial_lib import onepass
 from tutorial_lib.counting import attention_bytes, attention_flop
-from tutorial_lib.models import copying, head_scores
-from tutorial_lib.models import block, copying, floor, grammar
+from tutorial_lib.models import block, copying, floor, grammar, head_scores
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts

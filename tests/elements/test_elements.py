@@ -38,7 +38,6 @@ LIMITS = {
 }
 STYLE_LIMITS = {
     "ask": 8000,
-    "ask": 21_500,
     "parsons": 4100,
     "inspector": 6200,
     "gallery": 5800,

@@ -12,8 +12,6 @@ import numpy as np
 
 import tutorial_lib as tl
 from tutorial_lib.models.block import block, mlp, rms_norm
-
-
 from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.copying import run as run_model
 from tutorial_lib.models.head_scores import run_with

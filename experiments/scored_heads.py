@@ -523,7 +523,7 @@ def settings():
     """Return what all models share, and which documents are which."""
     found = known_text.settings()
     found.pop("layers")
-    found |= {"pairs": PAIRS, "pairs_made": len(pairs()[0])}
+    found |= {"pairs": PAIRS, "pairs_made": PAIRS * len(WAYS)}
     return found | {"seeds": {"test": TEST, "validation": VALIDATION, "means": MEANS}}
 
 

@@ -65,8 +65,9 @@ YEAR = re.compile(
     r"|(?:19|20)\d\d[a-z]?(?=\]\(https://)"
 )
 PLACE = re.compile(
-    r"\b(?:section|table|figure|theorem|chapter|round|exercise|prediction|step|token|place|head)s?"
-    r" (?!\d{3})\d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*",  # step 141 is measured
+    r"\b(?:section|table|figure|theorem|chapter|round|exercise|prediction|step|token|place)s?"
+    r" (?!\d{3})\d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*"  # step 141 is measured
+    r"|\bheads? \d\.\d\b(?:(?:,| and| to| or) \d\.\d\b)*",  # of a layer, and its number there
     re.IGNORECASE,
 )
 BLOCK = re.compile(

@@ -95,17 +95,12 @@ def name_of(head):
     return ".".join(map(str, head))
 
 
-def truth_of(documents, task):
-    """Return the deciding place of each word of a task, (n, T), -1 for all others."""
-    return np.where(documents.task == TASKS.index(task), documents.decided_by, -1)
-
-
 @cache
 def baseline():
     """Return the best fixed offset of each task, chosen on one set and reported on another."""
     chosen, tested, found = drawn(VALIDATION), drawn(TEST), {}
     for task in TASKS:
-        offset, truth = int(best_offset(truth_of(chosen, task))), truth_of(tested, task)
+        offset, truth = int(best_offset(chosen.truth_of(task))), tested.truth_of(task)
         share = round(float(fixed_offset_score(truth, offset)), 4)
         found[task] = {"offset": offset, "share": share, "places": int((truth >= 0).sum())}
     return found
@@ -345,7 +340,7 @@ def judged(model, documents, instead):
     logits, traces = go(model, documents.ids[:, :-1])
     before = costs(logits, documents), traces
     fall, nats, loss = by_head(model, documents, before, instead)
-    weight = {task: weights_on(traces, truth_of(documents, task)) for task in TASKS}
+    weight = {task: weights_on(traces, documents.truth_of(task)) for task in TASKS}
     found = {"weight": weight, "fall": fall, "nats": nats, "loss": loss}
     return before, found | {"distance": looked(traces), "number": numbers(traces, documents)}
 

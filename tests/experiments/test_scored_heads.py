@@ -170,7 +170,7 @@ def test_the_committed_model_gives_the_first_scores_of_the_record(name):
     assert loss == pytest.approx(run["above_floor"][-1], abs=1e-5)
     assert accuracy == pytest.approx({t: s[-1] for t, s in run["accuracy"].items()}, abs=1e-3)
     for task in TASKS:
-        truth = scored_heads.truth_of(documents, task)
+        truth = documents.truth_of(task)
         assert scored_heads.weights_on(traces, truth) == pytest.approx(
             found["weight"][task], abs=1e-3
         )

@@ -10,24 +10,10 @@ import numpy as np
 
 from tutorial_lib.errors import require_ids, require_length, require_shape
 from tutorial_lib.models.rules import compile_rules
+from tutorial_lib.models.words import CLASSES, WORDS
 
 LENGTH = 64  # words of a document, behind <bos>
 DEPTH = 3  # of brackets within brackets
-CLASSES = {
-    "noun:s": "dog cat bird horse cow goat duck frog bear owl fox mouse",
-    "noun:p": "dogs cats birds horses cows goats ducks frogs bears owls foxes mice",
-    "rest:s": "barks sleeps sings swims waits laughs jumps dances",
-    "rest:p": "bark sleep sing swim wait laugh jump dance",
-    "act:s": "sees helps likes finds follows hears knows calls",
-    "act:p": "see help like find follow hear know call",
-    "given:f": "Anna Mira Nora",
-    "given:m": "Emil Karl Paul",
-    "surname": "Kern Adler Busch Cramer Dorn Frank Haas Lang Moser Roth Vogt Weiss",
-    "adverb": "often never always rarely still now today here soon again",
-    "pronoun": "it they she he",
-    "reflexive": "itself themselves herself himself",
-}
-WORDS = ("<bos>", ".", "the", "that", "(", "[", ")", "]", *" ".join(CLASSES.values()).split())
 ID = {word: i for i, word in enumerate(WORDS)}
 TASKS = ("agreement", "inside clause", "across clause", "across aside", "attractor", "reflexive")
 TASKS += ("pronoun", "bracket", "outer bracket", "surname")
@@ -123,6 +109,22 @@ class Documents:
     surprise: np.ndarray
     task: np.ndarray
     decided_by: np.ndarray
+
+    def truth_of(self, task):
+        """Return for each query the place that decides its next word, (n, length), -1 for none.
+
+        Only words of one of TASKS are asked for.
+
+        Raises
+        ------
+        ValueError : no such task
+
+        >>> draw_documents(np.random.default_rng(0), 3).truth_of("surname").shape
+        (3, 64)
+        """
+        if task not in TASKS:
+            raise ValueError(f"task is {task!r}; expected one of {TASKS}. Choose one of them.")
+        return np.where(self.task == TASKS.index(task), self.decided_by, -1)
 
 
 def _walk(choose, n, length, grammar):

@@ -180,6 +180,22 @@ def test_words_without_a_task_have_no_place_that_decides_them(documents):
     assert (documents.decided_by <= places).all()
 
 
+def test_truth_of_a_task_names_the_deciding_places_of_its_words_alone(documents):
+    for task in TASKS:
+        truth = documents.truth_of(task)
+        for row, places in enumerate(truth[:40]):
+            for t, place in enumerate(places):
+                of_it = documents.task[row, t] == TASKS.index(task)
+                assert place == (documents.decided_by[row, t] if of_it else -1)
+        assert (truth >= 0).any()
+
+
+@pytest.mark.parametrize("task", ["plural", 0, None])
+def test_truth_of_an_unknown_task_is_refused(documents, task):
+    with pytest.raises(ValueError, match=r"^task is .*; expected one of \('agreement', .*Choose"):
+        documents.truth_of(task)
+
+
 def test_text_without_its_beginning_is_refused(documents):
     with pytest.raises(ValueError, match="does not begin with <bos>"):
         read_documents(documents.ids[:, 1:])

@@ -97,7 +97,7 @@ def test_no_offset_scores_higher_than_the_best_on_the_same_documents():
 @pytest.mark.parametrize("task", TASKS)
 def test_truth_of_drawn_documents_passes(task):
     documents = draw_documents(np.random.default_rng(0), 60)
-    truth = np.where(documents.task == TASKS.index(task), documents.decided_by, -1)
+    truth = documents.truth_of(task)
     offsets = oracle.offsets(truth)
     assert fixed_offset_score(truth, best_offset(truth)) == pytest.approx(
         max(offsets.count(offset) for offset in set(offsets)) / len(offsets)

@@ -84,6 +84,20 @@ def require_shape(name, array, pattern, **sizes):
             )
 
 
+def require_whole(name, value):
+    """Require a whole number, of Python or of NumPy; True and False are none.
+
+    Raises
+    ------
+    TypeError : not a whole number
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(
+            f"{name} is {value!r}, a {type(value).__name__}; expected a whole number. "
+            f"Give an int, such as 4."
+        )
+
+
 def require_length(name, value):
     """Require a whole number of at least 1, with which NumPy can count.
 
@@ -92,11 +106,7 @@ def require_length(name, value):
     TypeError : not a whole number
     ValueError : below 1, or of more than 62 bits
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(
-            f"{name} is {value!r}, a {type(value).__name__}; expected a whole number. "
-            f"Give an int, such as 4."
-        )
+    require_whole(name, value)
     if value < 1:
         raise ValueError(f"{name}={value}; expected at least 1. Give a positive length.")
     if value >= 2**62:

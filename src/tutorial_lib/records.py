@@ -32,7 +32,7 @@ RELEASE = "4bad8d4c7e7b84a12a86f233987aec5ea38aaa39"  # as in the set-up cells: 
 INSTALL = f"pip install git+{REPOSITORY}@{RELEASE}"
 SEAL = "python -m experiments.measuring"  # of facts, and of files that are new
 TIMEOUT = 60  # seconds without an answer
-UNREADABLE = (BadZipFile, zlib.error, EOFError, OSError, TypeError, ValueError)  # of np.load
+UNREADABLE = (BadZipFile, zlib.error, EOFError, OSError, RuntimeError, TypeError, ValueError)
 
 HEAD = ("script", "seed", "machine", "versions", "measured")  # of a record, in this order
 FOLDERS = {"results": ".json", "checkpoints": ".npz", "facts": ".json"}

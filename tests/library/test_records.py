@@ -169,6 +169,28 @@ def test_a_checkpoint_that_was_sealed_damaged_is_refused(plant, content):
     assert str(told.value).endswith("Let its script in experiments/ write it again.")
 
 
+def told(name):
+    """What is said of a checkpoint that cannot be read; nothing of one that can."""
+    try:
+        checkpoint(name)
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", ["copying", "known_text"])
+def test_bits_flipped_before_the_seal_are_told_in_words(name, monkeypatch):
+    whole = (DATA / "checkpoints" / f"{name}.npz").read_bytes()
+    rng, said = np.random.default_rng(11), []
+    for place in [*rng.integers(300, size=75), *-rng.integers(1, 900, size=75)]:  # first and last
+        content = bytearray(whole)
+        content[place] ^= 1 << rng.integers(8)
+        monkeypatch.setattr(records, "_read", lambda *_, content=content: bytes(content))
+        said.append(told(name))
+    refused = [words for words in said if words]
+    assert len(refused) > 50
+    assert all(words.startswith(f"checkpoint {name!r} holds no arrays") for words in refused)
+
+
 def test_every_checkpoint_has_a_budget_and_together_they_are_at_most_1_mb():
     assert set(CHECKPOINT_KB) == {name for folder, name in NAMES if folder == "checkpoints"}
     assert sum(CHECKPOINT_KB.values()) <= 1000

@@ -118,7 +118,7 @@ def require_squares(X):
         )
     kind = np.iinfo if X.dtype.kind == "i" else np.finfo
     most = math.sqrt(float(kind(X.dtype).max) / X.shape[-1])
-    largest = max(float(X.max()), -float(X.min()))
+    largest = max(float(X.max(initial=0)), -float(X.min(initial=0)))  # 0 where a batch is empty
     if largest >= most:
         raise ValueError(
             f"the largest number of X is {largest:.3g}; expected less than {most:.3g}, or the "

@@ -53,7 +53,7 @@ class TinyModel:
     @classmethod
     def of(cls, arrays):
         """Make a model of such a list."""
-        require_list(arrays, 4, "TinyModel")
+        require_list(arrays, "TinyModel")
         E, P, *matrices, U = arrays
         fours = [matrices[i : i + 4] for i in range(0, len(matrices), 4)]
         return cls(E, P, tuple(Params(*four) for four in fours), U)

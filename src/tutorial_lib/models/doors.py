@@ -1,9 +1,9 @@
 """Checks at the door of models: what is given is a model, whole, and has such a layer and head."""
 
-import numpy as np
-
-from tutorial_lib.errors import ShapeError, require_operand, require_shape
+from tutorial_lib.errors import ShapeError, require_operand, require_shape, require_whole
 from tutorial_lib.projection import Params
+
+LAYERS = {"TinyModel": (3, 3, 3, 2), "BlockModel": (3, 3, 3, 2, 2, 2)}  # axes of a layer's arrays
 
 
 def require_kind(model, kind):
@@ -20,13 +20,23 @@ def require_kind(model, kind):
         )
 
 
-def require_list(arrays, each, kind):
-    """Require E, P, `each` matrices for every layer, and U: as many arrays as a model has.
+def require_list(arrays, kind):
+    """Require a list of E, P, the arrays of every layer, and U, as a model of this kind has them.
 
     Raises
     ------
-    ShapeError : another number of arrays
+    TypeError : no list
+    ShapeError : the arrays of another kind of model, or another number of them
     """
+    require_sequence("arrays", arrays, "arrays such as checkpoint(name) returns")
+    axes = tuple(getattr(array, "ndim", None) for array in arrays[2:-1])
+    for other, layer in LAYERS.items():
+        if other != kind and axes and axes == layer * (len(axes) // len(layer)):
+            raise ShapeError(
+                f"these are the arrays of a {other}; expected those of a {kind}. "
+                f"Make the model with {other}.of(arrays), or load another checkpoint."
+            )
+    each = len(LAYERS[kind])
     if len(arrays) < 3 + each or (len(arrays) - 3) % each:
         raise ShapeError(
             f"{len(arrays)} arrays make no {kind}; expected E, P, {each} for each layer, and U: "
@@ -34,12 +44,28 @@ def require_list(arrays, each, kind):
         )
 
 
+def require_sequence(name, value, what, n=None):
+    """Require a list or a tuple, of `n` entries where that is given.
+
+    Raises
+    ------
+    TypeError : neither of them
+    ShapeError : another number of entries
+    """
+    if not isinstance(value, list | tuple):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; expected a list or a tuple of {what}."
+        )
+    if n not in (None, len(value)):
+        raise ShapeError(f"{name} has {len(value)} entries; expected {n}: {what}.")
+
+
 def require_model(model):
     """Require tables and layers of one width, a layer at least, and finite numbers in all.
 
     Raises
     ------
-    TypeError : no arrays of numbers, layers that are no Params
+    TypeError : no arrays of numbers, layers that are no list of Params
     ShapeError : arrays of other shapes, another width in a layer, no layer
     ValueError : NaN or infinity
     """
@@ -49,6 +75,7 @@ def require_model(model):
     require_shape("U", model.U, "d_model vocabulary", d_model=d_model, vocabulary=words)
     for name in "EPU":
         require_operand(name, getattr(model, name))
+    require_sequence("layers", model.layers, "Params, one for each layer")
     if not model.layers:
         raise ShapeError("layers is empty; expected at least one. Give a tuple of Params.")
     for n, params in enumerate(model.layers):
@@ -84,10 +111,7 @@ def require_place(name, value, n):
     TypeError : no whole number
     ValueError : below 0, or n and more
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(
-            f"{name} is {value!r}, a {type(value).__name__}; expected a whole number, 0 to {n - 1}."
-        )
+    require_whole(name, value)
     if not 0 <= value < n:
         raise ValueError(
             f"{name} {value} of {n}: expected 0 to {n - 1}. Choose one that is there; "

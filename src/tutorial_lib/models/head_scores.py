@@ -11,6 +11,7 @@ from tutorial_lib.errors import (
     require_ids,
     require_operand,
     require_shape,
+    require_whole,
 )
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
@@ -199,7 +200,7 @@ def patch(model, ids, other, layer, head):
     TypeError, ValueError : as `run_with`
     ShapeError : ids and other of different lengths
 
-    Source: Vig et al. (2020), arXiv:2004.12265, for an intervention on one head.
+    Source: Wang et al. (2023), who patch what heads of GPT-2 give.
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
@@ -233,6 +234,9 @@ def require_weights(weights, truth):
 def require_truth(truth):
     """Require places that are not behind their query, or -1, and one place that asks at least.
 
+    A gallery's truth passes another door: it draws a sentence in which nothing may ask, under any
+    mask, and takes unsigned places, since it does not subtract them.
+
     Raises
     ------
     TypeError, ShapeError, ValueError : as `score_head`
@@ -265,10 +269,7 @@ def require_offset(offset):
     TypeError : no whole number
     ValueError : below 0
     """
-    if isinstance(offset, bool | np.bool_) or not isinstance(offset, int | np.integer):
-        raise TypeError(
-            f"offset is {offset!r}, a {type(offset).__name__}; expected a whole number, such as 1."
-        )
+    require_whole("offset", offset)
     if offset < 0:
         raise ValueError(
             f"offset={offset}; expected 0 or more, since a query sees nothing that comes after it. "

@@ -8,7 +8,6 @@ import numpy as np
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.embedding import embed
 from tutorial_lib.errors import (
-    ShapeError,
     require_divisible,
     require_length,
     require_operand,
@@ -16,7 +15,7 @@ from tutorial_lib.errors import (
 )
 from tutorial_lib.models.block import mlp, require_feed, rms_norm
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.doors import require_kind, require_list, require_model
+from tutorial_lib.models.doors import require_kind, require_list, require_model, require_sequence
 from tutorial_lib.models.grammar import ID, LENGTH
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params
@@ -54,13 +53,12 @@ class BlockModel:
 
     def __post_init__(self):
         require_model(self)
-        if len(self.feeds) != len(self.layers):
-            raise ShapeError(
-                f"{len(self.feeds)} feeds are given for {len(self.layers)} layers; expected a pair "
-                f"W_1, W_2 for each."
-            )
-        for W_1, W_2 in self.feeds:
-            require_feed(self.E, W_1, W_2)
+        require_sequence(
+            "feeds", self.feeds, "pairs W_1, W_2, one for each layer", len(self.layers)
+        )
+        for n, feed in enumerate(self.feeds):
+            require_sequence(f"feed {n}", feed, "the matrices W_1 and W_2", 2)
+            require_feed(self.E, *feed)
 
     @property
     def arrays(self):
@@ -72,7 +70,7 @@ class BlockModel:
     @classmethod
     def of(cls, arrays):
         """Make a model of such a list."""
-        require_list(arrays, 6, "BlockModel")
+        require_list(arrays, "BlockModel")
         E, P, *matrices, U = arrays
         sixes = [matrices[i : i + 6] for i in range(0, len(matrices), 6)]
         layers = tuple(Params(*six[:4]) for six in sixes)
@@ -100,12 +98,12 @@ def run_blocks(model, ids):
     ValueError : an id outside the vocabulary
     """
     require_kind(model, BlockModel)
-    X, records = embed(ids, model.E, model.P), []
+    X, traces = embed(ids, model.E, model.P), []
     for params, feed in zip(model.layers, model.feeds, strict=True):
-        records.append(trace(rms_norm(X), params, mask=causal_mask(ids.shape[-1])))
-        X = X + records[-1].Y
+        traces.append(trace(rms_norm(X), params, mask=causal_mask(ids.shape[-1])))
+        X = X + traces[-1].Y
         X = X + mlp(rms_norm(X), *feed)
-    return rms_norm(X) @ model.U, records
+    return rms_norm(X) @ model.U, traces
 
 
 def encode(sentence, *, length=LENGTH):
@@ -124,13 +122,18 @@ def encode(sentence, *, length=LENGTH):
 
     Raises
     ------
-    TypeError : no string
-    ValueError : no word, `length` words or more, or a word that the text does not have
+    TypeError : no string, or a length that is no whole number
+    ValueError : a length below 2, no word, `length` words or more, or a word that the text does not have
 
     >>> encode("the dogs that bark").tolist()
     [0, 2, 20, 3, 40]
     """
     require_length("length", length)
+    if length < 2:
+        raise ValueError(
+            f"length={length}; expected at least 2, since <bos> takes the first place. "
+            f"Give the number of places that the model knows, such as {LENGTH}."
+        )
     if not isinstance(sentence, str):
         raise TypeError(
             f"sentence is a {type(sentence).__name__}; expected words in one string. "
@@ -265,6 +268,8 @@ def params_of_gpt2(W, b, W_O, n_heads):
     require_divisible("d_model", d_model, "n_heads", n_heads)
     require_shape("W", W, "d_model 3*d_model", **{"d_model": d_model, "3*d_model": 3 * d_model})
     require_shape("b", b, "3*d_model", **{"3*d_model": 3 * d_model})
+    for name, array in {"W": W, "b": b, "W_O": W_O}.items():
+        require_operand(name, array)
     wide = np.concatenate([W, b[None]]).reshape(d_model + 1, 3, n_heads, -1)
     W_Q, W_K, W_V = np.moveaxis(wide, (1, 2), (0, 1))  # each (H, d_model + 1, d_k)
     return Params(W_Q, W_K, W_V, np.pad(W_O, ((0, 0), (0, 1))))

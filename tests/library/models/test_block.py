@@ -41,6 +41,17 @@ def test_a_row_of_zeros_stays_at_zeros_beside_others():
         assert (rms_norm(X.astype(np.float32))[0] == 0).all()
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (0, 5, 12), (2, 0, 12)])
+def test_a_batch_of_no_rows_has_norms_of_none(shape):
+    for dtype in (float, np.float32, np.int64):
+        assert rms_norm(np.ones(shape, dtype)).shape == shape
+
+
+def test_a_batch_of_no_texts_passes_a_block_as_it_passes_the_layer(params, feed, sizes):
+    X = np.ones((0, 5, sizes.d_model))
+    assert multi_head_attention(X, params).shape == block(X, params, *feed).shape == X.shape
+
+
 def test_whole_numbers_are_promoted_before_their_squares_are_shared_out():
     X = np.array([[1, 2, 3], [2**29, 0, 2**29]])
     np.testing.assert_allclose(rms_norm(X), oracle.rms_norm(X.astype(float)), rtol=1e-10)

@@ -232,7 +232,7 @@ NO_HEAD = [
     (1, -1, ValueError, "head -1 of 3: expected 0 to 2"),
     (2, 0, ValueError, "layer 2 of 2: expected 0 to 1"),
     (-1, 0, ValueError, "layer -1 of 2: expected 0 to 1"),
-    (1, 1.0, TypeError, "head is 1.0, a float; expected a whole number, 0 to 2"),
+    (1, 1.0, TypeError, "head is 1.0, a float; expected a whole number. Give"),
     (True, 0, TypeError, "layer is True, a bool"),
     (1, [0, 1], TypeError, "head is \\[0, 1\\], a list"),
 ]

@@ -194,15 +194,44 @@ def test_layers_of_another_width_and_no_layers_are_refused(tiny, stack):
         TinyModel(tiny.E, tiny.P, (), tiny.U)
     with pytest.raises(TypeError, match="layer 0 is a tuple; expected Params"):
         TinyModel(tiny.E, tiny.P, ((1, 2),), tiny.U)
-    with pytest.raises(ShapeError, match="1 feeds are given for 2 layers"):
+    with pytest.raises(ShapeError, match="feeds has 1 entries; expected 2: pairs W_1, W_2"):
         BlockModel(stack.E, stack.P, stack.layers, stack.feeds[:1], stack.U)
 
 
 def test_arrays_of_one_kind_of_model_make_none_of_the_other(tiny, stack):
-    with pytest.raises(ShapeError, match="11 arrays make no BlockModel"):
-        BlockModel.of(tiny.arrays)
-    with pytest.raises(ShapeError, match="W_Q has shape"):  # 15 arrays may be three layers
-        TinyModel.of(stack.arrays)
+    assert (len(stack.arrays) - 3) % 4 == 0  # as many as three layers have
+    for kind, other in ((TinyModel, stack), (BlockModel, tiny)):
+        theirs = type(other).__name__
+        says = f"these are the arrays of a {theirs}; expected those of a {kind.__name__}. Make the "
+        with pytest.raises(ShapeError, match=f"^{says}model with {theirs}.of"):
+            kind.of(other.arrays)
+
+
+@pytest.mark.parametrize("kind", [TinyModel, BlockModel])
+@pytest.mark.parametrize("arrays", [None, 3, np.ones((11, 7, 5)), iter([])])
+def test_a_model_of_no_list_is_refused(kind, arrays):
+    says = f"^arrays is a {type(arrays).__name__}; expected a list or a tuple of arrays such as"
+    with pytest.raises(TypeError, match=says):
+        kind.of(arrays)
+
+
+def test_layers_and_feeds_that_are_no_lists_are_refused(stack):
+    def made(layers=stack.layers, feeds=stack.feeds):
+        return BlockModel(stack.E, stack.P, layers, feeds, stack.U)
+
+    with pytest.raises(TypeError, match="layers is a Params; expected a list or a tuple of Params"):
+        made(layers=stack.layers[0])
+    with pytest.raises(TypeError, match="layers is a Params; expected a list or a tuple of Params"):
+        TinyModel(stack.E, stack.P, stack.layers[0], stack.U)
+    with pytest.raises(TypeError, match="feeds is a NoneType; expected a list or a tuple of pairs"):
+        made(feeds=None)
+    pair, (W_1, W_2) = stack.feeds
+    with pytest.raises(ShapeError, match="feed 1 has 1 entries; expected 2: the matrices W_1 and"):
+        made(feeds=(pair, (W_1,)))
+    with pytest.raises(ShapeError, match="feed 1 has 3 entries; expected 2"):
+        made(feeds=(pair, (W_1, W_2, W_2)))
+    with pytest.raises(TypeError, match="feed 1 is a ndarray; expected a list or a tuple"):
+        made(feeds=(pair, W_1))
 
 
 # --- sentences ---
@@ -262,6 +291,10 @@ def test_a_sentence_that_is_no_string_is_refused(sentence):
 def test_a_length_that_is_none_is_refused():
     with pytest.raises(ValueError, match="length=0; expected at least 1"):
         encode("the", length=0)
+    for sentence in ("the", ""):
+        with pytest.raises(ValueError, match="^length=1; expected at least 2, since <bos> takes"):
+            encode(sentence, length=1)
+    assert encode("the", length=2).tolist() == [0, ID["the"]]
 
 
 def test_changed_letters_are_counted_as_by_trying_all_ways():
@@ -381,7 +414,10 @@ def test_params_of_gpt2_do_not_change_or_share_what_was_given(normal, assert_unt
         ({"W": [[1.0]]}, TypeError, "W is a list; expected a NumPy array"),
         ({"b": np.ones(12)}, ShapeError, "b has shape \\(12,\\).*with 3\\*d_model=36"),
         ({"b": np.ones((1, 36))}, ShapeError, "b has shape \\(1, 36\\), 2 axes"),
-        ({"b": np.full(36, np.nan)}, ValueError, "W_Q is nan"),
+        ({"W": np.full((12, 36), np.nan)}, ValueError, "^W is nan at position \\(0, 0\\)"),
+        ({"b": np.full(36, np.inf)}, ValueError, "^b is inf at position \\(0,\\)"),
+        ({"W_O": np.full((12, 12), np.nan)}, ValueError, "^W_O is nan at position"),
+        ({"b": np.ones(36, dtype=np.int8)}, TypeError, "^b is an array of int8"),
         ({"W_O": np.ones((12, 11))}, ShapeError, "W_O has shape \\(12, 11\\)"),
     ],
 )

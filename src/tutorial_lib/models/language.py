@@ -53,9 +53,8 @@ class BlockModel:
 
     def __post_init__(self):
         require_model(self)
-        require_sequence(
-            "feeds", self.feeds, "pairs W_1, W_2, one for each layer", len(self.layers)
-        )
+        pairs = "pairs W_1, W_2, one for each layer"
+        require_sequence("feeds", self.feeds, pairs, len(self.layers))
         for n, feed in enumerate(self.feeds):
             require_sequence(f"feed {n}", feed, "the matrices W_1 and W_2", 2)
             require_feed(self.E, *feed)
@@ -123,7 +122,8 @@ def encode(sentence, *, length=LENGTH):
     Raises
     ------
     TypeError : no string, or a length that is no whole number
-    ValueError : a length below 2, no word, `length` words or more, or a word that the text does not have
+    ValueError : a length below 2; no word, `length` words or more, or a word that the text does
+        not have
 
     >>> encode("the dogs that bark").tolist()
     [0, 2, 20, 3, 40]

@@ -292,7 +292,7 @@ def test_a_length_that_is_none_is_refused():
     with pytest.raises(ValueError, match="length=0; expected at least 1"):
         encode("the", length=0)
     for sentence in ("the", ""):
-        with pytest.raises(ValueError, match="^length=1; expected at least 2, since <bos> takes"):
+        with pytest.raises(ValueError, match=r"^length=1; expected at least 2, since <bos> takes"):
             encode(sentence, length=1)
     assert encode("the", length=2).tolist() == [0, ID["the"]]
 

@@ -12,14 +12,14 @@ plateau, the guesses of surnames are compared, place by place, with guesses amon
 
 Writes src/tutorial_lib/data/results/scored_heads.json, anew behind each model, and the first seed
 with norm and MLP, in half precision, to src/tutorial_lib/data/checkpoints/known_block.npz. What is
-trained and scored is kept in _build/known_text, so a run that was stopped goes on where it was.
+trained is kept in _build/known_text, so a run that was stopped goes on where it was; heads are
+scored anew in each, since what scores them may have changed.
 `python -m experiments.scored_heads --seed 77` trains and scores two layers, one layer, and norm and
 MLP from a seed of your own, prints each number beside the range of the record, and writes neither
 file; in an empty folder of work it begins from nothing.
 """
 
 import argparse
-import json
 from functools import cache
 
 import numpy as np
@@ -282,12 +282,11 @@ def pairs():
 
 
 def carried(model):
-    """Return, for each way to make a pair, the share that each head carries: a ratio of sums.
+    """Return by way to make a pair the share that each head carries, and the whole difference.
 
-    And the difference itself, the mean of a pair: a share of nearly nothing says nothing.
-
-    The difference is of two logits, of the other text's right word and of this one's; the head
-    gives, in this text, what it gives in the other.
+    In a text, a head gives what it gives in the other one. What it carries is a change of the
+    difference of two logits, of the other text's right word and of this one's; the share is a ratio
+    of sums over pairs. The whole is the mean of a pair: a share of nearly nothing says nothing.
     """
     ids, others, last, right, its = pairs()
     rows = np.arange(len(ids))
@@ -384,15 +383,11 @@ def rounded(found, places=4):
 
 
 def scores_of(name, seed, rate):
-    """Return the scores of all heads of a model, of _build if they are done; in half precision."""
-    arm, words = MODELS[name], [*MODELS[name][2:], seed, rate, STEPS]
-    file = known_text.DONE / ("heads-" + "-".join(map(str, words)) + ".json")
-    if not file.exists():
-        arrays = kept(arm, seed, rate, STEPS, TEST)[1]
-        progress(f"{name}, seed {seed}: heads")
-        found = scored(as_model([array.astype(np.float16) for array in arrays], arm))
-        file.write_text(json.dumps(found), encoding="utf-8")
-    return {"seed": seed} | json.loads(file.read_text(encoding="utf-8"))
+    """Return the scores of all heads of a model, in half precision."""
+    arrays = kept(MODELS[name], seed, rate, STEPS, TEST)[1]
+    progress(f"{name}, seed {seed}: heads")
+    halves = [array.astype(np.float16) for array in arrays]
+    return {"seed": seed} | scored(as_model(halves, MODELS[name]))
 
 
 def said(documents, places):
@@ -567,7 +562,8 @@ def compare(seed):
     A sixth seed lies outside the range of five for one figure in three, if all six are alike.
     """
     if seed in SEED or seed < 0:
-        raise SystemExit(f"seed {seed} is used, or below 0; expected one of your own, such as 77.")
+        fault = "below 0" if seed < 0 else "used by the record"
+        raise SystemExit(f"seed {seed} is {fault}; expected one of your own, such as 77.")
     record, outside, figures = records.record("scored_heads"), 0, 0
     for name in LONGER:
         for what, value, values in compared(name, seed, record):

@@ -335,7 +335,8 @@ def test_a_run_trains_scores_resumes_and_is_compared_with_another_seed(
 
 @pytest.mark.parametrize("seed", [0, 100, known_text.TEST, -1])
 def test_a_seed_that_is_used_is_no_other_seed(seed):
-    with pytest.raises(SystemExit, match="expected one of your own, such as 77"):
+    fault = "below 0" if seed < 0 else "used by the record"
+    with pytest.raises(SystemExit, match=f"^seed {seed} is {fault}; expected one of your own"):
         scored_heads.compare(seed)
 
 

@@ -87,6 +87,12 @@ def arguments(call):
 GIVEN |= {"refused": refused, "arguments": arguments, "last_row": last_row}
 
 
+def test_claims_stand_in_the_order_of_the_glossary_and_then_those_of_the_notation():
+    places = [*ENTRIES, "notation"]
+    found = [places.index(entry) for entry, _, _ in CLAIMS]
+    assert found == sorted(found)
+
+
 @pytest.mark.parametrize(("entry", "words", "condition"), CLAIMS)
 def test_what_is_said_is_so(entry, words, condition):
     text = NOTATION if entry == "notation" else ENTRIES[entry]

@@ -120,6 +120,10 @@ def named_in(section):
     return {codes(row[0])[0]: row for row in rows_of(section) if codes(row[0])}
 
 
+def test_terms_of_the_glossary_stand_in_the_order_of_their_letters():
+    assert list(ENTRIES) == sorted(ENTRIES, key=str.lower)
+
+
 @pytest.mark.parametrize("term", {**SHAPES, **{t: 1 for t in ENTRIES if shapes_in(ENTRIES[t])}})
 def test_a_shape_in_the_glossary_is_that_of_its_array(term):
     expected = [np.shape(eval(array, ARRAYS)) for array in SHAPES.get(term, [])]

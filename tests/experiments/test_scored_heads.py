@@ -12,7 +12,7 @@ from experiments.scored_heads import FAR, LONGER, MODELS, PLATEAUS, SCORED, WAYS
 from tutorial_lib import records
 from tutorial_lib.models import copying, grammar
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.grammar import ID, TASKS, WORDS
+from tutorial_lib.models.grammar import ID, TASKS, WORDS, Documents
 from tutorial_lib.models.head_scores import patch, run_with
 from tutorial_lib.models.language import BlockModel, run_blocks
 
@@ -160,20 +160,35 @@ def test_an_error_of_a_mean_counts_documents_and_not_places():
     assert scored_heads.with_error(values, n)["standard_error"] == pytest.approx(np.sqrt(2) / 4)
 
 
-@pytest.mark.parametrize("name", SHOWN)
-def test_the_committed_model_gives_the_first_scores_of_the_record(name):
-    documents, model = drawn(known_text.TEST), shown(name)
-    logits, traces = scored_heads.go(model, documents.ids[:, :-1])
+def of_the_record(name, n):
+    """Whether a committed model has the first costs and weights of the record on n documents."""
     run, found = RECORD["models"][name]["runs"][0], RECORD["heads"][name]["seeds"][0]
     assert run["seed"] == found["seed"] == SEEDS[0]
+    documents = Documents(*(values[:n] for values in vars(drawn(known_text.TEST)).values()))
+    logits, traces = scored_heads.go(shown(name), documents.ids[:, :-1])
     accuracy, _, loss = scored_heads.costs(logits, documents)
-    assert loss == pytest.approx(run["above_floor"][-1], abs=1e-5)
-    assert accuracy == pytest.approx({t: s[-1] for t, s in run["accuracy"].items()}, abs=1e-3)
-    for task in TASKS:
-        truth = documents.truth_of(task)
-        assert scored_heads.weights_on(traces, truth) == pytest.approx(
-            found["weight"][task], abs=1e-3
+    weights = {t: scored_heads.weights_on(traces, documents.truth_of(t)) for t in TASKS}
+    ends = {task: shares[-1] for task, shares in run["accuracy"].items()}
+    whole = n == known_text.TESTED  # fewer differ by chance
+    return (
+        loss == pytest.approx(run["above_floor"][-1], abs=1e-5 if whole else 1e-3)
+        and accuracy == pytest.approx(ends, abs=1e-3 if whole else 0.01)
+        and all(
+            weights[task] == pytest.approx(found["weight"][task], abs=1e-3 if whole else 0.15)
+            for task in TASKS
         )
+    )
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_committed_model_gives_the_first_scores_of_the_record(name):
+    assert of_the_record(name, 60)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SHOWN)
+def test_on_all_documents_they_are_those_of_the_record(name):
+    assert of_the_record(name, known_text.TESTED)
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ when it is put from one into the other, and what it adds to the right word's log
 for a task on documents of its own, and reported on others; the mean of a head is of a third set.
 Beside it stands the share of places that the best fixed offset finds. Of models that stand on a
 plateau, the guesses of surnames are compared, place by place, with guesses among those said before.
+Models named in LONGER train again, for twice the steps, to say how far a curve is from flat.
 
 Writes src/tutorial_lib/data/results/scored_heads.json, anew behind each model, and the first seed
 with norm and MLP, in half precision, to src/tutorial_lib/data/checkpoints/known_block.npz. What is
@@ -55,7 +56,7 @@ MODELS = {
     "norm and MLP, equal numbers": MLP._replace(name="equal numbers", d_k=8, feed=64),
 }
 SCORED = list(MODELS)[:4]
-LONGER = ("two layers", "one layer", "norm and MLP")
+LONGER = ("two layers", "one layer", "norm and MLP")  # those of a seed of your own too
 BLOCK_RATES = (1e-3, 2e-3, 4e-3)
 PLATEAUS = {"one layer": STEPS, "two layers": 1086, "no places": 1086}  # watched steps
 PAIRS, BEFORE = 60, 24  # pairs of texts of each way; most words that stand before them

@@ -292,8 +292,10 @@ def test_the_record_names_its_seeds_and_holds_every_model():
 
 
 def test_longer_runs_say_how_far_a_curve_is_from_flat():
-    for name, found in RECORD.get("longer", {}).items():  # which a run adds behind all else
-        assert name in LONGER
+    assert tuple(RECORD["longer"]) == LONGER
+    for name, found in RECORD["longer"].items():
+        assert [run["seed"] for run in found["runs"]] == list(SEEDS)
+        assert set(found) <= set(RECORD["models"][name])
         assert found["steps"] == known_text.watched(2 * STEPS)
         last, half = (sorted(run["above_floor"][at] for run in found["runs"]) for at in (-1, -3))
         assert found["doubling_moved"] == pytest.approx(last[2] - half[2], abs=1e-9)

@@ -1,7 +1,7 @@
 """Arcs between the words of a sentence."""
 
-from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.patches import FancyArrowPatch
@@ -9,14 +9,20 @@ from matplotlib.path import Path
 
 from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError
-from tutorial_lib.figures.figure import Figure, Table, require_some, shortened
+from tutorial_lib.figures.figure import Figure, Table, in_two, require_some, shortened
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.svg import LINE, draw_svg, length_of, side_by_side
 
+_INKS = (*HEAD_INKS, INK)
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
-_APART, _LEAST = 12, 30  # pixels between words, and from middle to middle of two short ones
+_APART, _LEAST = 10, 24  # pixels between words in a row, and from middle to middle of short ones
+_PITCH = 30  # pixels from word to word down the page
 _LIFT = 16  # pixels that an arc rises for each place that it spans, until it is high enough
 _HIGHEST = 130
+_SPREADS = (1, 1.2, 1.5, 1.9, 2.4)  # of all rises, until each name stands free
+_SHIFTS = sorted(range(-56, 57, 8), key=abs)  # of a name along the words, from the bend of its arc
+_BESIDE = 5  # pixels from a name to its arc
+_TALLEST, _WIDEST = 240, 310  # of the arcs above a row, and of a column with its arcs
 _KEY = 34  # pixels of a line in the key
 
 
@@ -28,7 +34,8 @@ def arcs(tokens, kinds, *, caption):
     Parameters
     ----------
     tokens : names of the words
-    kinds : dict of name -> pairs of places (from, to); kinds differ by colour and by dashes
+    kinds : dict of name -> pairs of places (from, to); kinds differ by colour and by dashes, and
+        a name stands at the bend of each of its arcs, or in a key where there is no room
     caption : what to look for
 
     Returns
@@ -52,18 +59,44 @@ def arcs(tokens, kinds, *, caption):
     for name, pairs in kinds.items():
         for pair in pairs:
             _require_arc(name, pair, len(words))
+    names = [printable(name) for name in kinds]
     drawn = [
-        (number, *map(int, pair)) for number, pairs in enumerate(kinds.values()) for pair in pairs
+        _Arc(number, *map(int, pair))
+        for number, pairs in enumerate(kinds.values())
+        for pair in pairs
     ]
+    row, column = _row(words, names, drawn), _column(words, names, drawn)
+    key = "" if row.places and column.places else _key(names)
     width = _middles(words)[-1] + length_of(words[-1]) / 2
 
-    @cache
-    def way(is_row):
-        return (_row if is_row else _column)(words, drawn)
+    def picture(room):
+        if width <= room - 8:
+            return _draw_row(words, drawn, row)
+        return _draw_column(words, drawn, column)
 
-    names = [printable(name) for name in kinds]
-    svg = side_by_side([lambda room: way(width <= room - 8)], key=_key(names))
+    svg = side_by_side([picture], key=key)
     return Figure(svg, (_table(words, names, drawn),), caption, _in_words(words, names, drawn))
+
+
+class _Arc(NamedTuple):
+    """The number of its kind, and the places of two words."""
+
+    kind: int
+    start: int
+    end: int
+
+
+class _Plan(NamedTuple):
+    """How arcs and their names lie, in pixels along the words and away from them.
+
+    `ends` are (arcs, 2) places along the words, `rises` (arcs,) lie away; `names` are as they are
+    written, and `places` (arcs, 2) are their middles, none where they do not all stand free.
+    """
+
+    ends: np.ndarray
+    rises: np.ndarray
+    names: list
+    places: list
 
 
 def _require_arc(name, pair, length):
@@ -96,60 +129,129 @@ def _middles(words):
 
 def _height(arc):
     """Return how far an arc rises from the words; two kinds between the same words lie apart."""
-    number, start, end = arc
-    return min(_HIGHEST, 10 + _LIFT * abs(start - end)) + 6 * number
+    return min(_HIGHEST, 10 + _LIFT * abs(arc.start - arc.end)) + 6 * arc.kind
 
 
-def _row(words, drawn):
+def _row(words, names, drawn):
+    """Plan arcs above words in a row."""
+    middles = _middles(words)
+    names = [names[arc.kind] for arc in drawn]
+    sizes = [(length_of(name) + 6, LINE) for name in names]
+    ends = np.array([[middles[arc.start], middles[arc.end]] for arc in drawn])
+    limits = middles[-1] + length_of(words[-1]) / 2, _TALLEST
+    return _planned(names, sizes, ends, drawn, limits)
+
+
+def _column(words, names, drawn):
+    """Plan arcs to the right of words down the page."""
+    names = [in_two(names[arc.kind], 8) for arc in drawn]
+    lines = [name.split("\n") for name in names]
+    sizes = [(LINE * len(parts), max(map(length_of, parts))) for parts in lines]
+    ends = _PITCH * (np.array([[arc.start, arc.end] for arc in drawn]) + 0.5)
+    limits = _PITCH * len(words), _WIDEST - _left(words)
+    return _planned(names, sizes, ends, drawn, limits)
+
+
+def _planned(names, sizes, ends, drawn, limits):
+    """Spread arcs until there is a free place for each name at the bend of its arc."""
+    heights = np.array([_height(arc) for arc in drawn], dtype=float)
+    for spread in _SPREADS:
+        rises = spread * heights
+        places = _free_places(ends, rises, sizes, limits)
+        if places:
+            return _Plan(ends, rises, names, places)
+    return _Plan(ends, heights, names, [])
+
+
+def _free_places(ends, rises, sizes, limits):
+    """Return the middle of each name that no arc and no other name crosses, or [] without one."""
+    lines = np.concatenate([_points(*arc) for arc in zip(ends, rises, strict=True)])
+    found = {}
+    for n in np.argsort(rises).tolist():
+        half, taken = np.array(sizes[n]) / 2, [(found[m], np.array(sizes[m]) / 2) for m in found]
+        for shift, side in product(_SHIFTS, (1, -1)):
+            place = np.array([ends[n].mean() + shift, rises[n] + side * (half[1] + _BESIDE)])
+            inside = (place - half >= (0, 8)).all() and (place + half <= limits).all()
+            crossed = (abs(lines - place) < half + 2).all(axis=1).any()
+            if (
+                inside
+                and not crossed
+                and not any((abs(other - place) < half + size).all() for other, size in taken)
+            ):
+                found[n] = place
+                break
+        else:
+            return []
+    return [found[n] for n in range(len(rises))]
+
+
+def _points(ends, rise):
+    """Return points of an arc, (64, 2), along the words and away from them."""
+    t = np.linspace(0, 1, 64)
+    along = ends[0] + (ends[1] - ends[0]) * t * t * (3 - 2 * t)
+    return np.stack([along, 4 * rise * t * (1 - t)], axis=1)
+
+
+def _left(words):
+    """Return the room of words down the page, in pixels."""
+    return max(length_of(shortened(word)) for word in words) + 8
+
+
+def _draw_row(words, drawn, plan):
     """Draw words in a row, and the arcs above them."""
     middles = _middles(words)
-    width, top = middles[-1] + length_of(words[-1]) / 2, max(map(_height, drawn))
+    width = middles[-1] + length_of(words[-1]) / 2
+    top = max([*plan.rises, *(place[1] + LINE / 2 for place in plan.places)])
 
     def draw(axes):
         axes.set(xlim=(0, width), ylim=(top + LINE + 6, 0))
         axes.set_axis_off()
         for middle, word in zip(middles, words, strict=True):
             axes.text(middle, top + 12, word, color=INK, ha="center", va="center_baseline")
-        for arc in drawn:
-            start, end = ((middles[place], top) for place in arc[1:])
-            _draw_arc(axes, arc[0], start, end, (0, -_height(arc)))
+        _draw_arcs(axes, drawn, plan, lambda along, away: (along, top - away))
 
     return draw_svg(draw, width, top + LINE + 6)
 
 
-def _column(words, drawn):
+def _draw_column(words, drawn, plan):
     """Draw words down the page, and the arcs to the right of them."""
-    left = max(length_of(shortened(word)) for word in words) + 8
-    far, height = max(map(_height, drawn)), _LEAST * len(words)
+    left, height = _left(words), _PITCH * len(words)
+    far = _WIDEST - left if plan.places else plan.rises.max()
 
     def draw(axes):
         axes.set(xlim=(0, left + far), ylim=(height, 0))
         axes.set_axis_off()
         for place, word in enumerate(words):
-            y = _LEAST * (place + 0.5)
+            y = _PITCH * (place + 0.5)
             axes.text(left - 6, y, shortened(word), color=INK, ha="right", va="center_baseline")
-        for arc in drawn:
-            start, end = ((left, _LEAST * (place + 0.5)) for place in arc[1:])
-            _draw_arc(axes, arc[0], start, end, (_height(arc), 0))
+        _draw_arcs(axes, drawn, plan, lambda along, away: (left + away, along))
 
     return draw_svg(draw, left + far, height)
 
 
-def _draw_arc(axes, number, start, end, rise):
-    """Draw an arc of a kind, whose two middle points lie away from its ends."""
-    away = np.multiply(rise, 4 / 3)
-    codes = [Path.MOVETO, *[Path.CURVE4] * 3]
-    curve = Path([start, np.add(start, away), np.add(end, away), end], codes)
-    _add_line(axes, number, curve)
+def _draw_arcs(axes, drawn, plan, at):
+    """Draw arcs and their names; `at` makes (x, y) of pixels along the words and away from them."""
+    for arc, ends, rise in zip(drawn, plan.ends, plan.rises, strict=True):
+        away = 4 / 3 * rise  # of the middle points, so that the bend lies at the rise
+        points = zip(np.repeat(ends, 2), (0, away, away, 0), strict=True)
+        codes = [Path.MOVETO, *[Path.CURVE4] * 3]
+        _add_line(axes, arc.kind, Path([at(*point) for point in points], codes))
+    for arc, name, place in zip(drawn, plan.names, plan.places, strict=bool(plan.places)):
+        ink, lines = _INKS[arc.kind % len(_INKS)], name.split("\n")
+        x, y = at(*place)
+        for n, line in enumerate(lines):
+            lower = LINE * (n - (len(lines) - 1) / 2)
+            axes.text(x, y + lower, line, color=ink, ha="center", va="center_baseline")
 
 
 def _add_line(axes, number, path):
+    """Draw a line in the look of a kind: no two of the first twenty share hue and dashes."""
     patch = FancyArrowPatch(
         path=path,
         arrowstyle="-|>,head_length=0.45,head_width=0.25",
         mutation_scale=16,
-        color=HEAD_INKS[number % len(HEAD_INKS)],
-        linestyle=_DASHES[(number + number // len(HEAD_INKS)) % len(_DASHES)],
+        color=_INKS[number % len(_INKS)],
+        linestyle=_DASHES[number % len(_DASHES)],
         linewidth=2,
         shrinkA=0,
         shrinkB=0,

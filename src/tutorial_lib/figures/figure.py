@@ -142,3 +142,12 @@ def require_some(name, panels):
 def shortened(name):
     """Cut a long name for the picture; the table has it in full."""
     return name if len(name) <= 20 else name[:19] + "…"
+
+
+def in_two(text, most):
+    """Break a text longer than so many signs over two lines, at the blank nearest its middle."""
+    blanks = [place for place, sign in enumerate(text) if sign == " "]
+    if len(text) <= most or not blanks:
+        return text
+    place = min(blanks, key=lambda blank: abs(len(text) - 1 - 2 * blank))
+    return f"{text[:place]}\n{text[place + 1 :]}"

@@ -10,18 +10,18 @@ from tutorial_lib.figures.figure import Figure, Table, require_some
 from tutorial_lib.figures.ink import INK, title_ink
 from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
 
-PARTS = ("norm", "attend", "feed")
+PARTS = ("norm", "attend", "MLP")
 _WIDTH, _STREAM, _BRANCH = 312, 54, 207  # pixels: of a panel, and x of its two columns
 _FRAME, _CHIP, _ADD = 28, 22, 11  # heights of a box and of a small one, and the radius of an add
 _CHIPS = (("project", "score", "mix"), ("concat", "project out"))
-_GAP, _WIDE = 26, 186  # from box to box, and the width of attend and of feed
-_FAINT = 0.6  # of the ink, of what is not there
-_HEIGHTS = {"attend": _FRAME + 2 * _CHIP + 4 + 8, "feed": _FRAME}
+_GAP, _WIDE = 26, 186  # from box to box, and the width of attend and of MLP
+_FAINT, _PALE = 0.6, 0.7  # of the ink, of lines and of texts of what is not there
+_HEIGHTS = {"attend": _FRAME + 2 * _CHIP + 4 + 8, "MLP": _FRAME}
 _END = (92, _FRAME)  # of the boxes on the stream
 _TOP = 28 + _FRAME + _GAP  # of the frame around a block
 _FIRST = _TOP + _GAP
 _ATTENDING, _FEEDING = (
-    _FRAME / 2 + _GAP + _HEIGHTS[part] + _GAP + _GAP for part in ("attend", "feed")
+    _FRAME / 2 + _GAP + _HEIGHTS[part] + _GAP + _GAP for part in ("attend", "MLP")
 )
 _HEIGHT = _FIRST + _ATTENDING + _FEEDING + 3 * _GAP + 2 * _FRAME
 _ROWS = (
@@ -30,10 +30,10 @@ _ROWS = (
     ("attend", "(T, d_model)", "(T, d_model)", "in each block"),
     ("add", "(T, d_model), twice", "(T, d_model)", "in each block"),
     ("norm", "(T, d_model)", "(T, d_model)", "in each block"),
-    ("feed", "(T, d_model)", "(T, d_model)", "in each block"),
+    ("MLP", "(T, d_model)", "(T, d_model)", "in each block"),
     ("add", "(T, d_model), twice", "(T, d_model)", "in each block"),
-    ("norm", "(T, d_model)", "(T, d_model)", "behind the blocks"),
-    ("unembed", "(T, d_model)", "(T, vocabulary)", "behind the blocks"),
+    ("norm", "(T, d_model)", "(T, d_model)", "after the blocks"),
+    ("unembed", "(T, d_model)", "(T, vocabulary)", "after the blocks"),
 )
 
 
@@ -42,7 +42,7 @@ def block_map(models, *, layers="L", caption):
 
     Parameters
     ----------
-    models : dict of title -> names of the parts that it lacks, of "norm", "attend" and "feed";
+    models : dict of title -> names of the parts that it lacks, of "norm", "attend" and "MLP";
         what is lacking is dashed
     layers : how many blocks there are, a whole number or the letter of one
     caption : what to look for
@@ -69,7 +69,7 @@ def block_map(models, *, layers="L", caption):
         f"A residual stream of shape (T, d_model) runs down from embed through {layers} blocks to "
         f"unembed. In each block two branches leave it and come back at an add: one through norm "
         f"and attend, which is project, score, mix, concat and project out, the other through "
-        f"norm and feed. {' '.join(_lacking(*panel) for panel in named)}"
+        f"norm and MLP. {' '.join(_lacking(*panel) for panel in named)}"
     )
     return Figure(side_by_side(draws, least=_WIDTH), tables, caption, alt)
 
@@ -78,7 +78,7 @@ def _require_parts(title, lacks):
     if not isinstance(lacks, tuple | list):
         raise TypeError(
             f"{title!r} lacks {lacks!r}; expected a tuple of names. "
-            f"Give () for a whole block, or for example ('norm', 'feed')."
+            f"Give () for a whole block, or for example ('norm', 'MLP')."
         )
     unknown = [part for part in lacks if part not in PARTS]
     if unknown:
@@ -86,6 +86,11 @@ def _require_parts(title, lacks):
             f"{title!r} lacks {unknown[0]!r}; expected parts of {', '.join(PARTS)}. "
             f"Leave out what every model has, and correct the name."
         )
+
+
+def _count(layers):
+    """Say how often a block stands in a model."""
+    return f"× {printable(str(layers))} {'block' if layers == 1 else 'blocks'}"
 
 
 def _lacking(title, lacks):
@@ -96,9 +101,9 @@ def _lacking(title, lacks):
 def _table(title, lacks):
     """Write down what each step takes and gives, from the first to the last."""
     owners = [part for part, *_ in _ROWS]
-    owners[3], owners[6] = "attend", "feed"  # an add goes with its branch
+    owners[3], owners[6] = "attend", "MLP"  # an add goes with its branch
     there = [
-        "no" if owner in lacks or ("feed" in lacks and place == 4) else "yes"
+        "no" if owner in lacks or ("MLP" in lacks and place == 4) else "yes"
         for place, owner in enumerate(owners)
     ]
     cells = [[*row[1:], word] for row, word in zip(_ROWS, there, strict=True)]
@@ -118,7 +123,7 @@ class _Pen:
         corner = (x - width / 2, y)
         look = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
         self._add(Rectangle(corner, width, height, **look), absent)
-        self.text(x, y + height / 2, text)
+        self.text(x, y + height / 2, text, absent=absent)
 
     def add(self, y, *, absent):
         """Draw the add of a branch on the stream."""
@@ -126,7 +131,7 @@ class _Pen:
         self._add(Circle((_STREAM, y), _ADD, **look), absent)
         self.line([(_STREAM - 5, y), (_STREAM + 5, y)], width=RULE + 0.5, absent=absent)
         self.line([(_STREAM, y - 5), (_STREAM, y + 5)], width=RULE + 0.5, absent=absent)
-        self.text(_STREAM - _ADD - 4, y, "add", ha="right")
+        self.text(_STREAM - _ADD - 4, y, "add", ha="right", absent=absent)
 
     def line(self, points, *, width=RULE, arrow=False, absent=False):
         """Draw a line through points, with a head at its end where it leads to something."""
@@ -134,9 +139,10 @@ class _Pen:
         ends = {"arrowstyle": head, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
         self._add(FancyArrowPatch(path=Path(points), color=INK, linewidth=width, **ends), absent)
 
-    def text(self, x, y, text, *, ha="center"):
+    def text(self, x, y, text, *, ha="center", absent=False):
         """Write a text, by default around its place."""
-        self.axes.text(x, y, text, color=INK, ha=ha, va="center_baseline")
+        alpha = _PALE if absent else None
+        self.axes.text(x, y, text, color=INK, ha=ha, va="center_baseline", alpha=alpha)
 
     def _add(self, patch, absent):
         patch.set(clip_on=False)
@@ -154,10 +160,10 @@ def _picture(title, lacks, layers):
         first, second, end = _FIRST, _FIRST + _ATTENDING, _FIRST + _ATTENDING + _FEEDING
         _draw_ends(pen, end, absent="norm" in lacks)
         pen.box(_WIDTH / 2, _TOP, "", size=(_WIDTH - 4, end - _TOP))
-        pen.text(_WIDTH - 12, _TOP + 16, f"× {printable(str(layers))}", ha="right")
+        pen.text(_WIDTH - 12, _TOP + 16, _count(layers), ha="right")
         _draw_branch(pen, "attend", first, lacks)
-        _draw_branch(pen, "feed", second, lacks)
-        adds = {"attend": second - _GAP, "feed": end - _GAP}
+        _draw_branch(pen, "MLP", second, lacks)
+        adds = {"attend": second - _GAP, "MLP": end - _GAP}
         _draw_stream(pen, [y for part, y in adds.items() if part not in lacks], end + _GAP)
 
     return draw_svg(draw, _WIDTH, _HEIGHT)
@@ -172,7 +178,7 @@ def _draw_stream(pen, adds, end):
 
 
 def _draw_ends(pen, end, *, absent):
-    """Draw the steps before and behind the blocks."""
+    """Draw the steps before and after the blocks."""
     pen.line([(_STREAM, 4), (_STREAM, 28)], arrow=True)
     pen.text(_STREAM + 14, 14, "ids (T,)", ha="left")
     pen.box(_STREAM, 28, "embed", size=_END)
@@ -195,7 +201,7 @@ def _draw_branch(pen, part, y, lacks):
     top = y + _FRAME / 2 + _GAP
     pen.line([(_BRANCH, top - _GAP), (_BRANCH, top)], arrow=True, absent=absent)
     pen.box(_BRANCH, top, "", size=(_WIDE, height), absent=absent)
-    pen.text(_BRANCH, top + _FRAME / 2, part)
+    pen.text(_BRANCH, top + _FRAME / 2, part, absent=absent)
     for line, names in enumerate(_CHIPS if part == "attend" else ()):
         rooms = [length_of(name) + 10 for name in names]
         x = _BRANCH - (sum(rooms) + 6 * (len(rooms) - 1)) / 2
@@ -206,5 +212,5 @@ def _draw_branch(pen, part, y, lacks):
     end = top + height + _GAP
     way = [(_BRANCH, end - _GAP), (_BRANCH, end), (_STREAM + _ADD, end)]
     pen.line(way, arrow=True, absent=absent)
-    pen.text((_STREAM + _ADD + _BRANCH) / 2 + 4, end - 11, "(T, d_model)")
+    pen.text((_STREAM + _ADD + _BRANCH) / 2 + 4, end - 11, "(T, d_model)", absent=absent)
     pen.add(end, absent=absent)

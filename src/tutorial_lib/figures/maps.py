@@ -18,6 +18,7 @@ from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, pretty, si
 _CELL, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
 _SMALL, _LARGE = 28, 448  # widest cell without, and the longest side of such a map
 
+FIXED = "fixed look"  # the last column of a framed grid
 _FRAMES = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
 
 
@@ -31,7 +32,8 @@ class Names(NamedTuple):
 class Grid(NamedTuple):
     """A matrix with its names; `numbers` are rounded, `texts` are what is written.
 
-    `framed` are booleans: a frame stands in these cells, and a line before the last column.
+    `framed` are booleans: a frame stands in these cells, and a line before the last column, which
+    is the fixed look's.
     """
 
     title: str
@@ -292,15 +294,18 @@ def _draw_small(grid, levels, scale, room):
 
 def _draw_grid(axes, grid, levels, scale, cell):
     draw_cells(axes, levels, scale, gap=0.03 if cell[1] > 9 else 0)
-    _draw_names(axes.xaxis, grid.columns, cell[0])
+    framed = grid.framed is not None
+    columns = grid.columns._replace(entries=grid.columns.entries[: -1 if framed else None])
+    _draw_names(axes.xaxis, columns, cell[0] - 4 * framed)
     _draw_names(axes.yaxis, grid.rows, cell[1])
-    axes.set_title(grid.title, color=title_ink(grid.title))
-    if grid.framed is not None:
+    none = ", no frame" * (framed and not grid.framed.any())
+    axes.set_title(grid.title + none, color=title_ink(grid.title))
+    if framed:
         _draw_frames(axes, grid.framed, cell)
 
 
 def _draw_frames(axes, framed, cell):
-    """Draw a frame into cells, parted from any colour by a rim, and a line before the last column.
+    """Draw a frame into cells, parted from any colour by a rim, and part the last column by a line.
 
     Lengths are in pixels.
     """
@@ -310,7 +315,10 @@ def _draw_frames(axes, framed, cell):
         axes.add_patch(
             Rectangle(*place, facecolor="none", edgecolor=ink, linewidth=width, clip_on=False)
         )
-    axes.axvline(framed.shape[1] - 1, color=INK, linewidth=RULE)
+    last = framed.shape[1] - 1
+    axes.axvline(last, color=INK, linewidth=RULE)
+    below = {"textcoords": "offset pixels", "xytext": (1, -4), "va": "top"}
+    axes.annotate(FIXED.replace(" ", "\n"), (last, len(framed)), **below)
 
 
 def draw_cells(axes, levels, scale, *, gap, corner=(0, 0)):

@@ -5,11 +5,12 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError, require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
+from tutorial_lib.figures.figure import Figure, Table, in_two, require_some, rounded, shortened
 from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.svg import RULE, Ticks, draw_within, side_by_side
+from tutorial_lib.figures.svg import RULE, Ticks, draw_within, length_of, side_by_side
 
-_ROW = 34  # pixels from row to row
+_ROW, _ROW_OF_TWO = 34, 42  # pixels from row to row, and where a name takes two lines
+_LONGEST = 20  # signs of a name on one line
 
 
 def spread_chart(runs, *, label, caption, log=False, at=None):
@@ -46,7 +47,8 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
             axes.axvline(at, color=INK, linewidth=1.5 * RULE)
 
     def picture(room):
-        return draw_within(draw, room, _ROW * len(names))
+        row = _ROW_OF_TWO if any("\n" in _written(name) for name in names) else _ROW
+        return draw_within(draw, room, row * len(names))
 
     ends = zip(names, numbers.argmin(axis=1), numbers.argmax(axis=1), texts, strict=True)
     alt = f"Points of {label}, a row for each. " + " ".join(
@@ -82,6 +84,11 @@ def _require_line(at, log):
         )
 
 
+def _written(name):
+    """Write a name on one line, or on two where it is long."""
+    return "\n".join(map(shortened, in_two(name, _LONGEST).split("\n")))
+
+
 def _draw_spreads(axes, numbers, names, label, log):
     for place, row in enumerate(numbers):
         axes.plot([row.min(), row.max()], [place, place], color=INK, alpha=0.5, linewidth=RULE)
@@ -93,8 +100,9 @@ def _draw_spreads(axes, numbers, names, label, log):
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10)))
+    label = in_two(label, 0) if length_of(label) > axes.bbox.width else label
     axes.set(xlabel=label, ylim=(len(names) - 0.4, -0.6))
-    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
+    axes.set_yticks(range(len(names)), list(map(_written, names)))
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)

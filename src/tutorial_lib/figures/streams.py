@@ -160,7 +160,7 @@ def _picture(title, lacks, layers):
         first, second, end = _FIRST, _FIRST + _ATTENDING, _FIRST + _ATTENDING + _FEEDING
         _draw_ends(pen, end, absent="norm" in lacks)
         pen.box(_WIDTH / 2, _TOP, "", size=(_WIDTH - 4, end - _TOP))
-        pen.text(_WIDTH - 12, _TOP + 16, _count(layers), ha="right")
+        pen.text(_WIDTH - 12, end - 14, _count(layers), ha="right")
         _draw_branch(pen, "attend", first, lacks)
         _draw_branch(pen, "MLP", second, lacks)
         adds = {"attend": second - _GAP, "MLP": end - _GAP}

@@ -1,29 +1,29 @@
-"""Which head does better than a baseline on which task."""
+"""Which head does better than a fixed look on which task."""
 
 import numpy as np
 
 from tutorial_lib.errors import require_finite, require_shape
 from tutorial_lib.figures.figure import Figure, require_some
 from tutorial_lib.figures.ink import SEQUENTIAL
-from tutorial_lib.figures.maps import colour_bar, draw_grids, grid_of, levels_of, table_of
+from tutorial_lib.figures.maps import FIXED, colour_bar, draw_grids, grid_of, levels_of, table_of
 
 _MOST_WRITTEN = 2  # maps that carry their numbers; more are small, to be seen at once
 
 
 def task_maps(scores, baseline, *, heads, tasks, caption):
-    """Draw how well each head does on each task, and frame what is better than a baseline.
+    """Draw how well each head does on each task, and frame what is better than a fixed look.
 
     Parameters
     ----------
     scores : dict of title -> (heads, tasks), from 0 to 1
-    baseline : (tasks,), from 0 to 1, or a dict of title -> such an array
+    baseline : (tasks,) of the best fixed look, from 0 to 1, or a dict of title -> such an array
     heads : names, or a dict of title -> names
     tasks : names
     caption : what to look for
 
     Returns
     -------
-    figure : Figure; tasks down, heads across, and the baseline behind them
+    figure : Figure; tasks down, heads across, and the fixed look after them
 
     Raises
     ------
@@ -40,7 +40,7 @@ def task_maps(scores, baseline, *, heads, tasks, caption):
     key = colour_bar("score", SEQUENTIAL, (0, 0.5, 1))
     written = len(grids) <= _MOST_WRITTEN
     svg = draw_grids(grids, levels, SEQUENTIAL, written=written, key=key)
-    alt = "Heat map of scores, framed where above the baseline. " + " ".join(map(_in_words, grids))
+    alt = "Heat map of scores, framed above the fixed look. " + " ".join(map(_in_words, grids))
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
@@ -57,14 +57,14 @@ def _of(name, given, title):
 
 
 def _grid(title, array, baseline, names):
-    """Return the scores of one map, tasks down, with the baseline behind the heads."""
+    """Return the scores of one map, tasks down, with the fixed look after the heads."""
     heads, tasks = map(list, names)
     require_shape(title, array, "heads tasks", heads=len(heads), tasks=len(tasks))
     require_shape("baseline", baseline, "tasks", tasks=len(tasks))
     require_finite(title, array)
     require_finite("baseline", baseline)
     numbers = np.vstack([array, baseline]).T  # (tasks, heads + 1)
-    rows, columns = ("", tasks), ("head", [*heads, "baseline"])
+    rows, columns = ("", tasks), ("head", [*heads, FIXED])
     grid = grid_of(title, numbers, rows=rows, columns=columns)
     _require_shares(title, grid)
     return grid._replace(framed=grid.numbers > grid.numbers[:, -1:])
@@ -86,9 +86,10 @@ def _in_words(grid):
     best = grid.numbers[:, :-1].argmax(axis=1)
     parts = [
         f"{task}, best head {grid.columns.entries[head]} with {row[head]}, "
-        f"{'above' if framed[head] else 'not above'} the baseline of {row[-1]}"
+        f"{'above' if framed[head] else 'not above'} the fixed look of {row[-1]}"
         for task, head, row, framed in zip(
             grid.rows.entries, best, grid.texts, grid.framed, strict=True
         )
     ]
-    return f"{grid.title}: {'; '.join(parts)}."
+    none = "" if grid.framed.any() else "no head is framed; "
+    return f"{grid.title}: {none}{'; '.join(parts)}."

@@ -94,7 +94,7 @@ def network():
 @functools.cache
 def streams():
     """The second map of two models, drawn once."""
-    models = {"a block": (), "<error>": ("norm", "feed")}
+    models = {"a block": (), "<error>": ("norm", "MLP")}
     return figures.block_map(models, layers=2, caption="Which parts are not there?")
 
 

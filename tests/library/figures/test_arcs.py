@@ -10,6 +10,7 @@ from tutorial_lib import figures
 from tutorial_lib.errors import ShapeError
 
 WORDS = ["the", "dogs", "that", "the", "cat", "sees", "bark"]
+INKED = "fill:currentColor"  # of the words; names of the first four kinds have hues
 KINDS = {"far": [(6, 1)], "near": [(5, 4)]}
 
 
@@ -26,10 +27,21 @@ def curves(figure, **options):
     return [points[:4] for points in found]
 
 
+def spots(figure, **options):
+    """The texts of the picture, each with its place and its colour."""
+    picture = next(parsed(figure, **options).iter(f"{SVG}svg"))
+    for t in picture.iter(f"{SVG}text"):
+        yield t.text, np.array([float(t.get("x")), float(t.get("y"))]), t.get("style")
+
+
 def places(figure, **options):
     """Where each word is written, in their order."""
-    picture = next(parsed(figure, **options).iter(f"{SVG}svg"))
-    return np.array([[float(t.get("x")), float(t.get("y"))] for t in picture.iter(f"{SVG}text")])
+    return np.array([xy for _, xy, style in spots(figure, **options) if INKED in style])
+
+
+def names(figure, **options):
+    """Where the names of kinds are written, those of colour alone, and that colour."""
+    return [spot for spot in spots(figure, **options) if INKED not in spot[2]]
 
 
 def test_an_arc_leaves_one_word_and_leads_to_the_other_above_the_row():
@@ -65,14 +77,51 @@ def test_a_phone_shows_a_column_where_a_desk_shows_a_row():
     assert len(set(places(figure, phone=True)[:, 0])) == 1
 
 
-def test_kinds_differ_by_colour_and_by_dashes_and_have_a_key():
-    kinds = {f"kind {n}": [(n + 1, n)] for n in range(6)}
-    figure = draw(kinds)
+def looks(figure):
+    """The hue and the dashes of each arc."""
     lines = [p.get("style") for p in parsed(figure).iter(f"{SVG}path") if "C" in p.get("d")]
-    looks = [re.sub("stroke-width.*?;", "", style) for style in lines]
-    assert len(set(looks)) == 6
-    assert len({"".join(re.findall("stroke-dasharray:[^;]+", style)) for style in lines}) == 4
-    assert {t.text for t in texts(figure)} >= set(kinds)
+    parts = [dict(re.findall(r"(stroke|stroke-dasharray):([^;]+)", style)) for style in lines]
+    return [(part["stroke"], part.get("stroke-dasharray", "")) for part in parts]
+
+
+def test_five_kinds_have_five_hues_and_of_eight_no_two_share_hue_and_dashes():
+    pairs = looks(draw({f"kind {n}": [(n + 1, n)] for n in range(8)}, range(900, 909)))
+    assert len(set(pairs)) == len(pairs) == 8
+    assert len({hue for hue, _ in pairs[:5]}) == 5
+    assert len({dashes for _, dashes in pairs}) == 4
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_a_name_stands_free_at_the_bend_of_each_arc_of_its_kind(phone):
+    figure = draw({"far": [(6, 1), (3, 0)], "near": [(5, 4)]}, WORDS)
+    found = names(figure, phone=phone)
+    assert sorted(name for name, *_ in found) == ["far", "far", "near"]
+    assert len(figure.svg.split("<svg")) - 1 == 2, "a picture for a desk, one for a phone, no key"
+    bends = [arc[1:3].mean(axis=0) for arc in curves(figure, phone=phone)]  # beyond by a third
+    along = 1 if phone else 0
+    for (_, place, _), bend in zip(found, bends, strict=True):
+        assert abs(place - bend)[along] <= 60
+    places_of_names = [place for _, place, _ in found]
+    for n, place in enumerate(places_of_names):
+        for other in places_of_names[:n]:
+            assert (abs(place - other) > (24, 15)).any(), "two names lie on each other"
+    t = np.linspace(0, 1, 99)[:, None]
+    for a, b, c, d in curves(figure, phone=phone):
+        arc = a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t * t * (1 - t) + d * t**3
+        for place in places_of_names:
+            assert (abs(arc - place - (0, -4)) > (6, 6)).any(axis=1).all(), "an arc crosses a name"
+
+
+def test_kinds_whose_names_have_no_room_have_a_key():
+    kinds = {f"a kind with a very long name {n}": [(6, 0), (5, 1), (4, 2)] for n in range(6)}
+    assert {t.text for t in texts(draw(kinds))} >= set(kinds)
+
+
+def test_a_sentence_of_eighteen_short_words_lies_flat_on_a_desk():
+    text = "<bos> the dogs that the cat sees bark . they help Anna Kern . Anna Kern sleeps ."
+    figure = draw({"inside clause": [(6, 5)], "attractor": [(7, 2)]}, text.split())
+    assert len(set(places(figure)[:, 1])) == 1
+    assert len(set(places(figure, phone=True)[:, 0])) == 1
 
 
 def test_two_kinds_between_the_same_words_lie_apart():

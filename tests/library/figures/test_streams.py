@@ -9,7 +9,7 @@ import pytest
 from tests.library.figures.drawing import SVG, parsed, texts
 from tutorial_lib import figures
 
-STEPS = ["norm", "attend", "add", "norm", "feed", "add"]
+STEPS = ["norm", "attend", "add", "norm", "MLP", "add"]
 
 
 @functools.cache
@@ -44,7 +44,7 @@ def test_the_steps_run_down_in_their_order():
 
 
 def test_the_stream_is_a_thick_line_from_embed_to_the_end_parted_by_each_add():
-    for lacks, parts in (((), 3), (("feed",), 2), (("norm", "feed"), 2)):
+    for lacks, parts in (((), 3), (("MLP",), 2), (("norm", "MLP"), 2)):
         paths = parsed(block_map(*lacks)).iter(f"{SVG}path")
         thick = [p.get("d") for p in paths if "stroke-width:4" in p.get("style")]
         points = np.array([re.findall(r"([\d.]+) ([\d.]+)", d) for d in thick], float)
@@ -58,15 +58,17 @@ def test_the_stream_is_a_thick_line_from_embed_to_the_end_parted_by_each_add():
 def test_lines_carry_their_shapes_and_the_block_its_count():
     shown = [text for *_, text in written(block_map(layers=2))]
     assert shown.count("(T, d_model)") == 3
-    assert {"residual stream (T, d_model)", "(T, vocabulary)", "ids (T,)", "× 2"} < set(shown)
-    assert "× L" in [text for *_, text in written(block_map())]
+    assert {"residual stream (T, d_model)", "(T, vocabulary)", "ids (T,)", "× 2 blocks"} < set(
+        shown
+    )
+    assert "× L blocks" in [text for *_, text in written(block_map())]
 
 
 def test_what_a_model_lacks_is_dashed_and_the_table_says_so():
     assert dashed(block_map()) == 0
     assert dashed(block_map("norm")) == 3
-    assert dashed(block_map("norm", "feed")) > dashed(block_map("feed")) > 3
-    (table,) = block_map("norm", "feed").tables
+    assert dashed(block_map("norm", "MLP")) > dashed(block_map("MLP")) > 3
+    (table,) = block_map("norm", "MLP").tables
     there = dict(zip(enumerate(table.rows), table.cells[:, -1].tolist(), strict=True))
     assert [name for (_, name), word in there.items() if word == "yes"] == [
         "embed",
@@ -74,15 +76,30 @@ def test_what_a_model_lacks_is_dashed_and_the_table_says_so():
         "add",
         "unembed",
     ]
-    assert block_map("norm", "feed").alt.endswith("model: without norm and feed.")
+    assert block_map("norm", "MLP").alt.endswith("model: without norm and MLP.")
     (whole,) = block_map().tables
     assert set(whole.cells[:, -1].tolist()) == {"yes"}
-    (fed,) = block_map("feed").tables
+    (fed,) = block_map("MLP").tables
     assert fed.cells[:, -1].tolist() == ["yes"] * 4 + ["no"] * 3 + ["yes"] * 2
 
 
+def test_names_of_what_a_model_lacks_are_pale_and_no_others():
+    faint = [t.text for t in texts(block_map("MLP")) if "opacity" in t.get("style")]
+    assert sorted(faint) == ["(T, d_model)", "MLP", "add", "norm"]
+    ends = [t.text for t in texts(block_map("norm")) if "opacity" in t.get("style")]
+    assert ends == ["norm"] * 3
+    assert not [t for t in texts(block_map()) if "opacity" in t.get("style")]
+
+
+def test_the_count_of_blocks_stands_free_of_their_parts():
+    [(y, x, _)] = [spot for spot in written(block_map(layers=2)) if spot[2] == "× 2 blocks"]
+    near = [text for v, u, text in written(block_map(layers=2)) if abs(v - y) < 17 and u > 120]
+    assert near == ["× 2 blocks"], "no name on its line to the right of the stream"
+    assert "× 1 block" in [text for *_, text in written(block_map(layers=1))]
+
+
 def test_two_models_stand_beside_each_other_on_a_desk():
-    figure = figures.block_map({"a block": (), "TinyModel": ("norm", "feed")}, caption="")
+    figure = figures.block_map({"a block": (), "TinyModel": ("norm", "MLP")}, caption="")
     assert 2 * int(re.search(r"min\(100%,(\d+)px", figure.svg)[1]) + 16 <= 692
     assert {"a block", "TinyModel"} < {text.text for text in texts(figure)}
 
@@ -98,7 +115,7 @@ def test_two_models_stand_beside_each_other_on_a_desk():
         ),
         (
             ValueError,
-            ["'model' lacks 'add'", "norm, attend, feed", "correct the name"],
+            ["'model' lacks 'add'", "norm, attend, MLP", "correct the name"],
             lambda: block_map("norm", "add"),
         ),
         (

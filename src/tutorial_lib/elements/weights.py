@@ -22,7 +22,8 @@ class Looks(NamedTuple):
     queries, keys : names; one that occurs twice has its place behind it
     rows : (H, T, S) lists of thousandths, None where a key is hidden
     fractions : dict of thousandths -> what is written instead, empty for decimals
-    truth : for each query the place of the key that decides its next word, -1 for none; or empty
+    truth : for each query the place of the key that decides its next word, -1 for none; empty
+        where no truth is known
     """
 
     queries: list
@@ -75,10 +76,15 @@ class Looks(NamedTuple):
         return self.fractions.get(number, f"{number / 1000:.3f}")
 
     def _deciding(self, head, t):
-        """Return the key that decides and its weight, as the only entry of a list, if any has."""
-        key = self.truth[t] if self.truth else None
-        if key is None or key < 0:
-            return ["none"] * bool(self.truth)
+        """Return the last cell of a query's line: its deciding key and the weight on it, or "none".
+
+        A list of that one text; without a truth there is no such cell, and the list is empty.
+        """
+        if not self.truth:
+            return []
+        key = self.truth[t]
+        if key < 0:
+            return ["none"]
         weight = "hidden" if head[t][key] is None else self._written(head[t][key])
         return [f"{self.keys[key]} {weight}"]
 
@@ -131,6 +137,10 @@ def read_weights(weights, tokens, keys, mask):
 def read_truth(truth, looks):
     """Check for each query the place of the key that decides its next word, and add it to Looks.
 
+    Scores of heads pass another door, `models.head_scores.require_truth`: they subtract places, so
+    these are signed and not after the query, and average over those that ask, so one does. Here
+    nothing may ask, and `mask` alone says what a query can see.
+
     Raises
     ------
     TypeError : no array of whole numbers
@@ -160,7 +170,7 @@ def read_truth(truth, looks):
                 f"truth is {key} at query {t}, a key that mask hides from it in every head; "
                 f"expected a key that it may look at. Give the place of an earlier word."
             )
-    return looks._replace(truth=truth.tolist())
+    return looks._replace(truth=tuple(truth.tolist()))
 
 
 def _require_few(axis, length, shape):

@@ -47,18 +47,8 @@ def arcs(tokens, kinds, *, caption):
     ShapeError : an arc without two places
     ValueError : no word, no kind, no arc, a place that is not there, an arc from a word to itself
     """
-    require_some("kinds", kinds)
     words = [printable(token) for token in tokens]
-    if not words:
-        raise ValueError("tokens is empty; expected at least one word. Give the sentence.")
-    if not any(map(len, kinds.values())):
-        raise ValueError(
-            f"kinds has no arc, only {list(kinds)}; expected pairs of two places. "
-            f"Give them: {{'agreement': [(4, 1)]}}."
-        )
-    for name, pairs in kinds.items():
-        for pair in pairs:
-            _require_arc(name, pair, len(words))
+    _require_arcs(words, kinds)
     names = [printable(name) for name in kinds]
     drawn = [
         _Arc(number, *map(int, pair))
@@ -97,6 +87,20 @@ class _Plan(NamedTuple):
     rises: np.ndarray
     names: list
     places: list
+
+
+def _require_arcs(words, kinds):
+    require_some("kinds", kinds)
+    if not words:
+        raise ValueError("tokens is empty; expected at least one word. Give the sentence.")
+    if not any(map(len, kinds.values())):
+        raise ValueError(
+            f"kinds has no arc, only {list(kinds)}; expected pairs of two places. "
+            f"Give them: {{'agreement': [(4, 1)]}}."
+        )
+    for name, pairs in kinds.items():
+        for pair in pairs:
+            _require_arc(name, pair, len(words))
 
 
 def _require_arc(name, pair, length):

@@ -51,6 +51,19 @@ def test_a_line_at_a_value_stands_where_a_point_of_that_value_stands():
     np.testing.assert_allclose(sorted(left), x[1, 1], atol=0.1)
 
 
+def test_a_long_name_and_a_long_title_take_two_lines_and_are_not_cut():
+    runs = {"norm and MLP, equal numbers": RUNS[next(iter(RUNS))], "short": RUNS[next(iter(RUNS))]}
+    label = "thousandths of a nat above the floor"
+    figure = figures.spread_chart(runs, label=label, caption="")
+    desk, phone = ([t.text for t in texts(figure, phone=phone)] for phone in (False, True))
+    for shown in (desk, phone):
+        assert {"norm and MLP,", "equal numbers", "short"} < set(shown)
+        assert not [text for text in shown if "…" in text]
+    assert label in desk
+    assert {"thousandths of a", "nat above the floor"} < set(phone)
+    assert "ahh-wide" not in figure.svg, "it does not scroll on a phone"
+
+
 @pytest.mark.parametrize(("at", "log"), [(np.nan, False), (np.inf, False), (0, True)])
 def test_a_line_that_has_no_place_is_refused(at, log):
     with pytest.raises(ValueError, match="at is"):

@@ -92,7 +92,7 @@ def test_names_of_what_a_model_lacks_are_pale_and_no_others():
 
 
 def test_the_count_of_blocks_stands_free_of_their_parts():
-    [(y, x, _)] = [spot for spot in written(block_map(layers=2)) if spot[2] == "× 2 blocks"]
+    [y] = [y for y, _, text in written(block_map(layers=2)) if text == "× 2 blocks"]
     near = [text for v, u, text in written(block_map(layers=2)) if abs(v - y) < 17 and u > 120]
     assert near == ["× 2 blocks"], "no name on its line to the right of the stream"
     assert "× 1 block" in [text for *_, text in written(block_map(layers=1))]

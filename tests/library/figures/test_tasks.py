@@ -1,4 +1,4 @@
-"""Heads against a baseline, task by task."""
+"""Heads against a fixed look, task by task."""
 
 import re
 
@@ -29,11 +29,12 @@ def frames(figure):
 
 
 def middles(figure):
-    """Where each number is written, by its text."""
-    return {t.text: (float(t.get("x")), float(t.get("y"))) for t in texts(figure)}
+    """Where each number and each head is written, by its text."""
+    placed = [t for t in texts(figure) if t.get("x")]  # the fixed look's name, in two lines, is not
+    return {t.text: (float(t.get("x")), float(t.get("y"))) for t in placed}
 
 
-def test_what_is_above_the_baseline_is_framed_and_what_equals_it_is_not():
+def test_what_is_above_the_fixed_look_is_framed_and_what_equals_it_is_not():
     figure = task_map()
     (found, _) = frames(figure)  # of the map, and of the key
     place = middles(figure)
@@ -44,11 +45,31 @@ def test_what_is_above_the_baseline_is_framed_and_what_equals_it_is_not():
             assert abs(middle[1] - place[number][1]) < 8
 
 
-def test_tasks_run_down_heads_across_and_the_baseline_stands_last():
+def test_tasks_run_down_heads_across_and_the_fixed_look_stands_last():
     (table,) = task_map().tables
     assert table.rows == NAMES["tasks"]
-    assert table.columns == ["1.0", "1.1", "baseline"]
+    assert table.columns == ["1.0", "1.1", "fixed look"]
     np.testing.assert_array_equal(table.cells.astype(float), np.vstack([SCORES, BASELINE]).T)
+
+
+def test_heads_and_the_fixed_look_are_named_level_below_their_columns():
+    figure = task_map()
+    turned = [t.text for t in texts(figure) if "rotate" in t.get("transform", "")]
+    assert turned == []
+    assert [t.text for t in texts(figure) if t.text in ("fixed", "look")] == ["fixed", "look"]
+    numbers = middles(figure)
+    for head, number in (("1.0", "0.7"), ("1.1", "0.9")):
+        assert abs(numbers[head][0] - numbers[number][0]) < 0.5
+
+
+def test_a_map_in_which_nothing_is_framed_says_so():
+    figure = figures.task_maps(
+        {"layer 0": SCORES / 10, "layer 1": SCORES}, BASELINE, **NAMES, caption=""
+    )
+    shown = {t.text for t in texts(figure)}
+    assert {"layer 0, no frame", "layer 1"} < shown
+    assert "layer 0: no head is framed; bracket, best head 1.1" in figure.alt
+    assert figure.alt.count("no head is framed") == 1
 
 
 def test_colours_run_from_0_to_1_whatever_the_scores_are():
@@ -89,9 +110,9 @@ def test_maps_may_have_their_own_heads_and_baselines():
 
 def test_words_say_of_each_task_which_head_is_best_and_whether_it_is_above():
     assert task_map().alt.endswith(
-        "layer 1: bracket, best head 1.1 with 0.9, above the baseline of 0.3; "
-        "pronoun, best head 1.0 with 0.7, above the baseline of 0.6; "
-        "surname, best head 1.0 with 0.5, not above the baseline of 0.5."
+        "layer 1: bracket, best head 1.1 with 0.9, above the fixed look of 0.3; "
+        "pronoun, best head 1.0 with 0.7, above the fixed look of 0.6; "
+        "surname, best head 1.0 with 0.5, not above the fixed look of 0.5."
     )
 
 
@@ -119,7 +140,7 @@ def test_words_say_of_each_task_which_head_is_best_and_whether_it_is_above():
         ),
         (
             ValueError,
-            ["-0.3 for baseline on bracket", "0 to 1"],
+            ["-0.3 for fixed look on bracket", "0 to 1"],
             lambda: task_map(baseline=-BASELINE),
         ),
         (

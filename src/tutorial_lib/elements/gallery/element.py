@@ -49,12 +49,12 @@ def gallery(weights, tokens, question, answers, *, mask=None, truth=None):
         heads.append(f"<div><label>{name}</label>\n{svg}<p></p><p></p></div>")
         mark = f'<b class="tl-right">✓ {score}</b>' if h == best else f"<b>{score}</b>"
         reasons.append((f"head {h}", f"<dd>{mark} {inline(why)}</dd>"))
-    key = legend(looks, tokens, more="" if truth is None else _RING)
+    asked = f"<fieldset>\n<legend>{inline(question)}</legend>"
     body = [
-        f"<fieldset>\n<legend>{inline(question)}</legend>",
+        asked if truth is None else f'{asked}\n<p class="tl-ring">{_RING}</p>',
         f'<div class="tl-live tl-heads {NO_MATH}" {HIDDEN} {looks.packed()}>',
         *heads,
-        f'</div>\n<p class="tl-hint tl-lists" {HIDDEN}>{_HINT}</p>{key}',
+        f'</div>\n<p class="tl-hint tl-lists" {HIDDEN}>{_HINT}</p>{legend(looks, tokens)}',
         f"{button_row(['Commit', 'Show me'])}\n{REGION}\n{NEWS}",
         f"{answer_box(reasons)}\n</fieldset>",
     ]

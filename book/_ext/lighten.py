@@ -20,7 +20,7 @@ ELEMENTS = ("elements.css", "elements.js")
 ELEMENTS_STYLE = '    <link rel="stylesheet" href="{root}_static/elements.css" />\n'
 ELEMENTS_SCRIPT = '<script src="{root}_static/elements.js?v={digest}"></script>\n    '
 MODEL = r'<script data-model="(\w+)">\n(.*?)\n</script>\n?'
-MODEL_SCRIPT = '<script src="{root}_static/model-{name}.js?v={digest}"></script>\n    '
+MODEL_SCRIPT = '<script src="{root}_static/model-{name}.js"></script>\n    '
 ICON_FONTS = "_static/vendor/fontawesome/webfonts"
 ICON_SOURCE = r"src:url\(\.\./vendor/fontawesome/webfonts/([\w-]+)\.woff2\)[^}]*"
 # An icon as a style sheet writes it: the character itself, or its number.
@@ -84,28 +84,22 @@ def fold_elements(site, pages):
 def fold_models(site, pages):
     """Write the weights of each model into a script of its own, and take them from the pages.
 
-    A script, and not data that a script asks for: the site may be opened from a disk.
+    A script, and not data that a script asks for: the site may be opened from a disk. It is named
+    by a digest of the weights.
 
     Parameters
     ----------
     site : folder of the built site
     pages : dict from a path to the text of that page
-
-    Raises
-    ------
-    ValueError : two models have one name
     """
     written = {}
     for path, page in pages.items():
+        models = dict(re.findall(MODEL, page, re.S))
         root = re.search(r'data-content_root="([^"]*)"', page)
-        for name, content in re.findall(MODEL, page, re.S):
-            if written.setdefault(name, content) != content:
-                raise ValueError(f"{path.name} has another model called {name!r}; rename it.")
-            digest = sha256(content.encode()).hexdigest()[:8]
-            first = MODEL_SCRIPT.format(root=root[1], name=name, digest=digest)
-            if first not in page:
-                page = page.replace('<script src="', first + '<script src="', 1)
-        pages[path] = re.sub(MODEL, "", page, flags=re.S)
+        scripts = (MODEL_SCRIPT.format(root=root[1] if root else "", name=name) for name in models)
+        page = re.sub(MODEL, "", page, flags=re.S)
+        pages[path] = page.replace('<script src="', "".join(scripts) + '<script src="', 1)
+        written |= models
     for name, content in written.items():
         (site / f"_static/model-{name}.js").write_text(content + "\n", encoding="utf-8")
 

@@ -33,7 +33,7 @@ class Ask extends Exhibit {
     const given = JSON.parse(element.querySelector("[data-given]").dataset.given);
     this.model = unpack(weights);
     const { places } = this.model.sizes;
-    const { ids } = given;
+    const { ids, word, minus } = given;
     this.given = { ...given, places };
     this.line = element.querySelector(".tl-sentence");
     this.field = element.querySelector("[type=text]");
@@ -44,7 +44,7 @@ class Ask extends Exhibit {
     [this.away, this.sound, this.reset] = all(element, ".tl-asked > .tl-row > button");
     const { H } = this.model.sizes;
     this.heads = this.rows.slice(1, -1).map((_, i) => `${Math.floor(i / H)}.${i % H}`);
-    this.first = { ids, query: ids.length - 1, silenced: [], word: -1, minus: -1 };
+    this.first = { ids, query: ids.length - 1, silenced: [], word, minus };
     this.listen();
     this.paint(this.first);
   }
@@ -261,8 +261,8 @@ class Ask extends Exhibit {
       ...(`${ids}` == `${this.first.ids}` ? [] : [["text", spelled(ids, words)]]),
       ...(query == ids.length - 1 ? [] : [["query", query]]),
       ...(silenced.length ? [["silenced", silenced.join()]] : []),
-      ...(word < 0 ? [] : [["word", words[word]]]),
-      ...(minus < 0 ? [] : [["minus", words[minus]]]),
+      ...(word == this.first.word ? [] : [["word", words[word] ?? ""]]),
+      ...(minus == this.first.minus ? [] : [["minus", words[minus] ?? ""]]),
     ];
   }
 

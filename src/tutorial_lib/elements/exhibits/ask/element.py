@@ -11,7 +11,8 @@ from tutorial_lib.attention import softmax
 from tutorial_lib.describe import printable, round_stable
 from tutorial_lib.elements.maps import NO_MATH, TABLE, headings
 from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
-from tutorial_lib.models.copying import run
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.doors import require_kind
 from tutorial_lib.models.grammar import CLASSES, WORDS
 from tutorial_lib.models.head_scores import paths
 from tutorial_lib.models.language import KINDS, eight_bits, encode, in_eight_bits
@@ -30,62 +31,115 @@ _GROUPS = {  # of the chips: their names, and the classes of the grammar
     "pronouns": ("pronoun", "reflexive"),
 }
 _LEGEND = (
-    "An arc leads from the chosen word to a word that a head looks at, the thicker the larger its "
-    "weight: above for the last layer, below for the first. Head 1.2 is head 2 of layer 1, both "
-    "counted from 0; a number in brackets is a place. The parts add up to the logit. A silenced "
-    "head adds nothing, so what the layers behind it see changes too. All numbers of the model "
-    "are rounded to 8 bits."
+    "An arc leads from the chosen {word} to each on which a head puts a weight of 0.05 or more, the "
+    "thicker the larger: above for the last layer, below for the one before. Point at a head’s "
+    "name, tap it, or go there by keys, and its arcs stand alone. Head {head} is head {h} of layer "
+    "{layer}, both counted from 0; a number in brackets is a place. The parts add up to the last "
+    "line. A silenced head adds nothing, so what later layers see changes too. Keys: arrows choose "
+    "a {word}, Delete takes it away, Enter on one in the list puts that after it. All numbers of "
+    "the model are rounded to 8 bits."
 )
 
 
-def ask_model(model, words, sentence, *, question, name):
+def ask_model(model, words, sentence, *, question, split=None):
     """Show a model that answers: for any sentence where its heads look, and which word is next.
 
-    Introduced in chapter 20. The model is rounded to 8 bits, which come with the element. Where
+    Introduced in chapter 08. The model is rounded to 8 bits, which come with the element. Where
     every word is one letter, the letters of a sentence need no blanks between them.
 
     Parameters
     ----------
-    model : TinyModel
+    model : TinyModel of one or two layers
     words : names of its tokens, in the order of their ids
     sentence : what it begins with
     question : what is asked before the first touch
-    name : of the weights, which stand once on a page
+    split : two of the words, the difference of whose logits is split at first; by default the
+        logit of the most probable word is
 
     Raises
     ------
-    ValueError : names that are not one for each token, a sentence without a word, one with a word
-        that the model does not know, one longer than its places
+    TypeError : no TinyModel, or a sentence that is no string
+    ValueError : more layers than can be drawn, layers with unlike heads, names that are not one
+        for each token, a sentence without a word, with a word that the model does not know, or
+        longer than its places, a split of other than two different words
 
     >>> from tutorial_lib.models.copying import init_model
     >>> model = init_model(np.random.default_rng(0))
     >>> letters = "abcdefghijklmnopqrstuvwxyzABCDEF"
-    >>> ask_model(model, letters, "abab", question="Which letter?", name="untrained").text[:11]
+    >>> ask_model(model, letters, "abab", question="Which letter?").text[:11]
     'Model: abab'
     """
+    require_kind(model, TinyModel)
+    _require_layers(model)
+    _require_names(model, words)
     words = [printable(word) for word in words]
     ids = _ids(model, words, sentence)
-    rounded = in_eight_bits(model)
-    answer = _Answer(rounded, words, ids)
-    label, weights = packed(model)
-    key = f"{name}-{label}"
-    given = {"words": words, "ids": ids, "name": key, **_helps(words, sentence)}
+    answer = _Answer(in_eight_bits(model), words, ids, _pair(words, split))
+    name, weights = packed(model)
+    first = {"word": answer.word, "minus": answer.minus}
+    given = {"words": words, "ids": ids, "name": name, **first, **_helps(words, sentence)}
     body = [
         ask(question),
         f'<div class="tl-asked {NO_MATH}" data-given="{_attribute(given)}">',
         _sentence(words, ids),
         _controls(words),
         answer.tables(),
-        f'<p class="tl-legend">{_LEGEND}</p></div>',
-        f'<script data-model="{escape(name)}">\n(globalThis.tlModels ??= {{}})'
-        f"[{json.dumps(key)}] = {weights};\n</script>",
+        f'<p class="tl-legend">{_legend(words, answer.heads[-1])}</p></div>',
+        f'<script data-model="{name}">\n(globalThis.tlModels ??= {{}})'
+        f"[{json.dumps(name)}] = {weights};\n</script>",
     ]
     html = wrap("ask", f"tl-ask-{name}", "Ask the model", body)
     return Element(html, answer.text())
 
 
+def _require_layers(model):
+    if not 1 <= len(model.layers) <= 2:
+        raise ValueError(
+            f"the model has {len(model.layers)} layers; expected 1 or 2, whose arcs are drawn "
+            f"above and below the sentence. Give a model of so many."
+        )
+    counts = [len(params.W_Q) for params in model.layers]
+    if len(set(counts)) > 1:
+        raise ValueError(
+            f"the layers have {' and '.join(map(str, counts))} heads; expected as many in each, "
+            f"since a colour is a head of either layer. Give a model with equal layers."
+        )
+
+
+def _require_names(model, words):
+    if len(words) != len(model.E):
+        raise ValueError(
+            f"words has {len(words)} names, but the model has {len(model.E)} tokens; expected one "
+            f"for each, in the order of their ids."
+        )
+    for i, word in enumerate(words):
+        if not isinstance(word, str) or word.split() != [word]:
+            raise ValueError(
+                f"words[{i}] is {word!r}; expected a name without a blank, since blanks part the "
+                f"words of a sentence. Rename it."
+            )
+        if word in words[:i]:
+            raise ValueError(
+                f"words[{i}] is {word!r}, as words[{words.index(word)}] is; expected a name of "
+                f"its own for each token. Rename one."
+            )
+
+
+def _pair(words, split):
+    """Return the ids of the words whose logits are compared; -1 for none."""
+    if split is None:
+        return -1, -1
+    pair = [split] if isinstance(split, str) else list(split)
+    if len(set(pair)) != 2 or len(pair) != 2 or not set(pair) <= set(words):
+        raise ValueError(
+            f"split is {split!r}; expected two different words of the model, such as "
+            f"{tuple(words[-2:])}. Name both."
+        )
+    return words.index(pair[0]), words.index(pair[1])
+
+
 def packed(model):
-    """Return the arrays of a model in 8 bits as JSON, and the beginning of its sha256."""
+    """Return the name of a model, which is a digest of its numbers, and those in 8 bits as JSON."""
     codes, steps = zip(*map(eight_bits, model.arrays), strict=True)
     parts = {
         "shapes": [array.shape for array in codes],
@@ -93,7 +147,7 @@ def packed(model):
         "steps": _base64(steps, "<f4"),
     }
     text = json.dumps(parts, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()[:8], text
+    return sha256(text.encode()).hexdigest()[:12], text
 
 
 def _base64(arrays, kind):
@@ -102,21 +156,20 @@ def _base64(arrays, kind):
 
 
 def _ids(model, words, sentence):
-    """Return the ids of a sentence, of the known text behind <bos>."""
-    if len(words) != len(model.E):
-        raise ValueError(
-            f"words has {len(words)} names, but the model has {len(model.E)} tokens; expected one "
-            f"for each, in the order of their ids."
-        )
+    """Return the ids of a sentence, of the known text after <bos>."""
     if tuple(words) == WORDS:
         return encode(sentence, length=len(model.P)).tolist()
-    said = list("".join(sentence.split())) if max(map(len, words)) == 1 else sentence.split()
+    if not isinstance(sentence, str):
+        raise TypeError(
+            f"sentence is a {type(sentence).__name__}; expected one string. Join a list of words."
+        )
+    said = list("".join(sentence.split())) if _noun(words) == "letter" else sentence.split()
     unknown = [word for word in said if word not in words]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is no word of this model; expected words of {words}.")
     if not 0 < len(said) <= len(model.P):
         raise ValueError(
-            f"the sentence has {len(said)} words; expected 1 to {len(model.P)}, which are the "
+            f"the sentence has {len(said)} {_noun(words)}s; expected 1 to {len(model.P)}, the "
             f"places that the model knows. Give a sentence of that length."
         )
     return [words.index(word) for word in said]
@@ -125,14 +178,17 @@ def _ids(model, words, sentence):
 class _Answer:
     """What a model says of the last word of a sentence, as tables and as text."""
 
-    def __init__(self, model, words, ids):
+    def __init__(self, model, words, ids, split):
         logits, records = run(model, np.array(ids))
         self.words, self.ids = words, ids
         self.weights = np.concatenate([record.weights[:, -1] for record in records])
         self.heads = [f"{i}.{h}" for i, r in enumerate(records) for h in range(len(r.weights))]
         self.chances = softmax(logits[-1])
-        self.best = int(self.chances.argmax())
-        self.parts = [part[-1, self.best] for part in paths(model, np.array(ids))]
+        self.word, self.minus = split
+        word = int(self.chances.argmax()) if self.word < 0 else self.word
+        added = [part[-1] for part in paths(model, np.array(ids))]
+        self.parts = [part[word] - (part[self.minus] if self.minus >= 0 else 0) for part in added]
+        self.split = [words[i] for i in (word, self.minus) if i >= 0]
 
     def keys(self, weights):
         """Say of a head's weights which five are the largest."""
@@ -144,26 +200,30 @@ class _Answer:
     def next_words(self):
         """Return the most probable words, the first foremost."""
         order = np.argsort(-self.chances, kind="stable")[:_WORDS_SHOWN]
-        return [(self.words[i], _three(self.chances[i])) for i in order]
+        return [(self.words[i], self.chances[i]) for i in order]
 
     def rows(self):
         """Return of each path its name, the keys of its head, and what it adds."""
         keys = ["", *map(self.keys, self.weights), ""]
-        names = ["the word itself", *(f"head {head}" for head in self.heads), "together"]
+        names = [
+            f"the {_noun(self.words)} itself",
+            *(f"head {head}" for head in self.heads),
+            "together",
+        ]
         return list(zip(names, keys, [*self.parts, sum(self.parts)], strict=True))
 
     def tables(self):
         """Draw the next words, and below them the paths."""
         words = "".join(
             f'<tr><th scope="row">{escape(word)}</th><td><span class="tl-bar" '
-            f'style="width:{100 * float(chance):.1f}%"></span></td><td>{chance}</td></tr>'
+            f'style="width:{100 * chance:.1f}%"></span></td><td>{escape(_chance(chance))}</td></tr>'
             for word, chance in self.next_words()
         )
         most = max(map(abs, self.parts))
         rows = "".join(self._row(i, *row, most) for i, row in enumerate(self.rows()))
-        name = escape(self.words[self.best])
-        heads = _columns("part", "looks most at", f"adds to “{name}”", "")
-        after = f"Behind <b>{escape(self.words[self.ids[-1]])}</b> comes:"
+        adds = " − ".join(f"“{escape(word)}”" for word in self.split)
+        heads = _columns("part", "looks most at", f"adds to {adds}", "")
+        after = f"After <b>{escape(self.words[self.ids[-1]])}</b> comes:"
         return (
             f'<div class="tl-answer"><div><p class="tl-after">{after}</p>'
             f"{TABLE.format(_columns('next', '', 'probability'), words)}{_menus(self.words)}"
@@ -185,22 +245,32 @@ class _Answer:
 
     def text(self):
         """Write the answer for terminals."""
-        said = "".join if max(map(len, self.words)) == 1 else " ".join
-        lines = [f"   {word} {chance}" for word, chance in self.next_words()]
+        said = ("" if _noun(self.words) == "letter" else " ").join
+        lines = [f"   {word} {_chance(chance)}" for word, chance in self.next_words()]
         rows = [
             f"   {name}: " + "; ".join(filter(None, [keys, f"adds {_signed(part)}"]))
             for name, keys, part in self.rows()
         ]
         title = f"Model: {said([self.words[i] for i in self.ids])}"
-        adds = f"what adds to the logit of {self.words[self.best]}, and where heads look:"
-        return "\n".join([title, "next word:", *lines, adds, *rows])
+        adds = f"what adds to the logit of {' − '.join(self.split)}, and where heads look:"
+        return "\n".join([title, f"next {_noun(self.words)}:", *lines, adds, *rows])
 
 
 def _helps(words, sentence):
     """Return what is said to who typed no word, or a strange one."""
     if tuple(words) == WORDS:
         return {"kinds": KINDS, "example": "the dogs that bark"}
-    return {"kinds": f"It has: {' '.join(words)}", "example": sentence}
+    return {"kinds": f"It has: {' '.join(words)}.", "example": sentence}
+
+
+def _noun(words):
+    """Return what the tokens are called."""
+    return "letter" if max(map(len, words)) == 1 else "word"
+
+
+def _legend(words, head):
+    layer, h = head.split(".")
+    return _LEGEND.format(word=_noun(words), head=head, layer=layer, h=h)
 
 
 def _unbroken(keys):
@@ -216,13 +286,19 @@ def _three(number):
     return f"{round_stable(float(number), 3):.3f}"
 
 
+def _chance(number):
+    """Write a probability, which never is 0."""
+    return _three(number) if number >= 0.0005 else "< 0.001"
+
+
 def _signed(number):
     return f"{round_stable(float(number), 2):+.2f}".replace("-", "−")
 
 
 def _bar(part, most):
     """Draw a signed number as a bar to the left or to the right of a line."""
-    x, width = 50 * min(part / most, 0), 50 * abs(part) / most
+    share = part / most if most else 0
+    x, width = 50 * min(share, 0), 50 * abs(share)
     return (
         '<svg viewBox="-51 0 102 8" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="6"/><path d="M0 0v8"/></svg>'
@@ -257,14 +333,18 @@ def _controls(words):
         for label, classes in _GROUPS.items()
     ]
     grouped = {word for _, members in groups for word in members} | {"<bos>"}
-    groups.insert(0, ("words", [word for word in words if word not in grouped]))
+    groups.insert(0, (f"{_noun(words)}s", [word for word in words if word not in grouped]))
     lines = "".join(
         f"<p><i>{label}</i> " + " ".join(map(_chip, members)) + "</p>"
         for label, members in groups
         if members
     )
-    chips = f"<details><summary>Words to put behind the chosen one</summary>{lines}</details>"
-    buttons = button_row(["Take the word away", "Silence none", "Reset"])
+    noun = _noun(words)
+    title = f"{noun.capitalize()}s to put after the chosen one"
+    named = f'role="region" tabindex="0" aria-label="{title}" {KEYS}'
+    box = f'<div class="tl-chips" {named}>{lines}</div>'
+    chips = f"<details><summary>{title}</summary>{box}</details>"
+    buttons = button_row([f"Take the {noun} away", "Silence none", "Reset"])
     return f'<div class="tl-lists" {HIDDEN}>{field}{chips}</div>{buttons}'
 
 

@@ -85,7 +85,8 @@ const parts = ({ query, silenced, ...named }, ids, words, heads) => {
 // The state that a link names, or what was expected.
 export const linked = (entries, given, heads) => {
   const first = spelled(given.ids, given.words);
-  const named = { text: first, query: "", silenced: "", word: "", minus: "" };
+  const [word, minus] = [given.word, given.minus].map((id) => given.words[id] ?? "");
+  const named = { text: first, query: "", silenced: "", word, minus };
   for (const [name, value] of entries) {
     if (!Object.hasOwn(named, name))
       return `“${name}” cannot be set; expected one of ${Object.keys(named).join(", ")}.`;

@@ -104,9 +104,9 @@ def test_a_notebook_holds_the_weights_of_a_model_once():
     ("words", "sentence", "said"),
     [
         (LETTERS[1:], "b", r"words has 31 names, but the model has 32 tokens; expected one for"),
-        (LETTERS, " ", r"the sentence has 0 words; expected 1 to 32, which are the places"),
-        (LETTERS, "ab" * 17, r"the sentence has 34 words; expected 1 to 32"),
-        (LETTERS, "abé", r"'é' is no word of this model; expected words of \['a', 'b'"),
+        (LETTERS, " ", r"the sentence has 0 letters; expected 1 to 32, the places"),
+        (LETTERS, "ab" * 17, r"the sentence has 34 letters; expected 1 to 32"),
+        (LETTERS, "abé", r"'é' is no letter of this model; expected letters of \['a', 'b'"),
     ],
 )
 def test_sentence_that_the_model_cannot_read_is_refused(words, sentence, said):

@@ -31,8 +31,8 @@ _GROUPS = {  # of the chips: their names, and the classes of the grammar
     "pronouns": ("pronoun", "reflexive"),
 }
 _LEGEND = (
-    "An arc leads from the chosen {word} to each on which a head puts a weight of 0.05 or more, the "
-    "thicker the larger: above for the last layer, below for the one before. Point at a head’s "
+    "An arc leads from the chosen {word} to each on which a head puts a weight of 0.05 or more, "
+    "the thicker the larger: above for the last layer, below for the one before. Point at a head’s "
     "name, tap it, or go there by keys, and its arcs stand alone. Head {head} is head {h} of layer "
     "{layer}, both counted from 0; a number in brackets is a place. The parts add up to the last "
     "line. A silenced head adds nothing, so what later layers see changes too. Keys: arrows choose "
@@ -166,7 +166,8 @@ def _ids(model, words, sentence):
     said = list("".join(sentence.split())) if _noun(words) == "letter" else sentence.split()
     unknown = [word for word in said if word not in words]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no word of this model; expected words of {words}.")
+        noun = _noun(words)
+        raise ValueError(f"{unknown[0]!r} is no {noun} of this model; expected {noun}s of {words}.")
     if not 0 < len(said) <= len(model.P):
         raise ValueError(
             f"the sentence has {len(said)} {_noun(words)}s; expected 1 to {len(model.P)}, the "

@@ -22,7 +22,7 @@ from tutorial_lib.projection import Params
 
 KINDS = (
     "It has nouns such as dogs, verbs such as bark, names such as Anna Kern, adverbs such as "
-    "often, pronouns such as they and themselves, and: the that . ( ) [ ]"
+    "often, pronouns such as they and themselves, and “the that . ( ) [ ]”."
 )
 LONGEST_SHOWN = 20  # letters of a word that is refused
 
@@ -150,8 +150,8 @@ def _fault(words, length):
     most = length - 1
     if not words:
         return (
-            f"The sentence has no word; expected 1 to {most}. Write some, such as: "
-            f"the dogs that bark"
+            f"The sentence has no word; expected 1 to {most}. Write some, such as "
+            f"“the dogs that bark”."
         )
     if len(words) > most:
         return (
@@ -170,7 +170,7 @@ def _unknown(word):
     shown = word if len(word) <= LONGEST_SHOWN else word[:LONGEST_SHOWN] + "…"
     refused = f"'{shown}' is no word of this text"
     if all(part in ID for part in parts):
-        return f"{refused}, but its parts are. Put blanks between them: {' '.join(parts)}"
+        return f"{refused}, but its parts are. Put blanks between them: “{' '.join(parts)}”."
     if near := _near(shown):
         return f"{refused}; near it: {', '.join(near)}. Take one of its words."
     return f"{refused}. {KINDS}"

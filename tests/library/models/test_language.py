@@ -256,15 +256,18 @@ def test_a_sentence_has_as_many_words_as_the_model_knows_places_but_one(example)
 
 
 REFUSED = {
-    "": "The sentence has no word; expected 1 to 63. Write some, such as: the dogs that bark",
-    " \t\n": "The sentence has no word; expected 1 to 63. Write some, such as: the dogs that bark",
+    "": (
+        nothing := "The sentence has no word; expected 1 to 63. Write some, such as "
+        "“the dogs that bark”."
+    ),
+    " \t\n": nothing,
     "dogs " * 70: "The sentence has 70 words; expected at most 63, since the model knows 64 places "
     "and <bos> takes the first. Leave out 7.",
     "<bos> the dogs": "'<bos>' stands in front by itself. Leave it out.",
     "dogs bark.": "'bark.' is no word of this text, but its parts are. Put blanks between them: "
-    "bark .",
+    "“bark .”.",
     "(never)": "'(never)' is no word of this text, but its parts are. Put blanks between them: "
-    "( never )",
+    "“( never )”.",
     "The dogs": "'The' is no word of this text; near it: the, they, she. Take one of its words.",
     "Anna, Kern": "'Anna,' is no word of this text; near it: Anna. Take one of its words.",
     "dogs barking": "'barking' is no word of this text; near it: barks, bark. "

@@ -91,7 +91,7 @@ export const forward = ({ E, P, layers, sizes }, ids, silenced = []) => {
   return { first, heads };
 };
 
-// What the word itself and each head add to the scores of the next word behind place t.
+// What the word itself and each head add to the scores of the next word after place t.
 export const paths = ({ U, sizes }, { first, heads }, t) => {
   const { d, words } = sizes;
   const parts = [first, ...heads.flat().map(({ brings }) => brings)];

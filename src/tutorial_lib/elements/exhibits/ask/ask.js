@@ -4,35 +4,28 @@
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 import { chances, forward, paths, unpack } from "../model.js";
-import { linked, read, spelled } from "./typed.js";
+import { drawArcs } from "./arcs.js";
+import { linked, nounOf, read, spelled } from "./typed.js";
 
 const KEYS = 5; // that a head is said to look at
 
 const three = (number) => number.toFixed(3);
+const share = (number) => (number < 0.0005 ? "< 0.001" : three(number));
 const signed = (number) => {
   const text = Math.abs(number).toFixed(2);
   return `${number < 0 && Number(text) ? "−" : "+"}${text}`;
 };
 const largest = (numbers, count) =>
   Array.from(numbers, (_, i) => i).sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
+const add = (a, b) => a + b;
 const write = (node, text) => node.textContent != text && (node.textContent = text);
-
-// An arc from one box to another, above or below both; `lift` keeps apart those of different heads.
-const arc = (from, to, up, lift) => {
-  const [x, end] = [from, to].map((box) => (box.left + box.right) / 2);
-  const [y, last] = [from, to].map((box) => (up ? box.top : box.bottom));
-  const rise = (up ? -1 : 1) * Math.min(7 + 3 * lift + Math.abs(end - x) / 6, 30 + 2 * lift);
-  const wide = from == to ? 7 + lift : 0;
-  const bend = `${x - wide} ${y + 1.3 * rise} ${end + wide} ${last + 1.3 * rise}`;
-  return `M${x + lift} ${y}C${bend} ${end + lift} ${last}`;
-};
 
 class Ask extends Exhibit {
   constructor(element, weights) {
     super(element);
     const given = JSON.parse(element.querySelector("[data-given]").dataset.given);
     this.model = unpack(weights);
-    const { places } = this.model.sizes;
+    const { places, H } = this.model.sizes;
     const { ids, word, minus } = given;
     this.given = { ...given, places };
     this.line = element.querySelector(".tl-sentence");
@@ -42,7 +35,6 @@ class Ask extends Exhibit {
     [this.coming, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
     this.chips = all(element, "details button");
     [this.away, this.sound, this.reset] = all(element, ".tl-asked > .tl-row > button");
-    const { H } = this.model.sizes;
     this.heads = this.rows.slice(1, -1).map((_, i) => `${Math.floor(i / H)}.${i % H}`);
     this.first = { ids, query: ids.length - 1, silenced: [], word, minus };
     this.listen();
@@ -51,8 +43,11 @@ class Ask extends Exhibit {
 
   listen() {
     const { words } = this.given;
-    Object.assign(this.line, { role: "radiogroup", ariaLabel: "Words of the sentence" });
+    const ariaLabel = `${nounOf(words)}s of the sentence`;
+    Object.assign(this.line, { role: "radiogroup", ariaLabel });
+    this.news.id = `${this.element.id}-said`;
     this.serve([this.chips]);
+    this.serve(this.rows.slice(1, -1).map((row) => [row.cells[0]]));
     this.chips.forEach((chip) => (chip.onclick = () => this.enter(chip)));
     this.field.onchange = () => this.type(this.field.value);
     this.away.onclick = () => this.take();
@@ -64,31 +59,38 @@ class Ask extends Exhibit {
     };
     ["word", "minus"].forEach((name, i) => {
       const menu = this.menus[i];
-      menu.onchange = () => this.change({ [name]: words.indexOf(menu.value) }, this.split());
+      menu.onchange = () => this.change({ [name]: words.indexOf(menu.value) }, () => this.most());
     });
     this.rows.slice(1, -1).forEach((row, i) => {
       row.querySelector("button").onclick = () => this.silence(this.heads[i]);
-      row.onpointerenter = () => this.draw(i);
-      row.onpointerleave = () => this.draw();
+      row.onpointerenter = row.onfocusin = () => this.draw(i);
+      row.onpointerleave = row.onfocusout = () => this.draw();
     });
     new ResizeObserver(() => this.draw()).observe(this.line);
   }
 
   // Change the state as a reader did, and say what the model says now.
-  change(part) {
+  change(part, told = () => this.sentence()) {
     this.paint({ ...this.state, ...part });
-    this.say(this.sentence());
+    this.say(told());
     this.changed();
   }
 
   type(text) {
     const ids = read(text, this.given);
-    this.field.ariaInvalid = typeof ids == "string" || null;
-    if (typeof ids == "string") return this.say(`${ids} Nothing has changed.`);
-    this.change({ ids, query: ids.length - 1 });
+    if (typeof ids != "string") return this.change({ ids, query: ids.length - 1 });
+    this.mark(true);
+    this.say(`${ids} Nothing has changed.`);
   }
 
-  // Put a word behind the chosen one, or take the chosen one away.
+  // Mark the field as wrong, and tie it to what is said of it.
+  mark(wrong) {
+    this.field.ariaInvalid = wrong || null;
+    if (wrong) this.field.setAttribute("aria-describedby", this.news.id);
+    else this.field.removeAttribute("aria-describedby");
+  }
+
+  // Put a word after the chosen one, or take the chosen one away.
   enter(chip) {
     if (!this.chips.includes(chip)) return;
     const { ids, query } = this.state;
@@ -101,9 +103,11 @@ class Ask extends Exhibit {
 
   take() {
     const { ids, query } = this.state;
-    const word = this.given.words[ids[query]];
-    const held = word == "<bos>" ? `“${word}” stands in front by itself` : "It is the only word";
-    if (word == "<bos>" || ids.length == 1) return this.say(`${held}. Nothing has changed.`);
+    const { words } = this.given;
+    const bos = words[ids[query]] == "<bos>";
+    const held = bos ? "“<bos>” stands in front by itself" : `It is the only ${nounOf(words)}`;
+    if (bos || ids.filter((id) => words[id] != "<bos>").length == 1)
+      return this.say(`${held}. Nothing has changed.`);
     this.change({ ids: ids.toSpliced(query, 1), query: Math.max(query - 1, 0) });
   }
 
@@ -111,12 +115,13 @@ class Ask extends Exhibit {
     const { silenced } = this.state;
     const others = silenced.filter((other) => other != head);
     const quiet = others.length == silenced.length;
-    const { asked, chances: before } = this;
+    const { asked } = this;
+    const told = () =>
+      this.state.minus < 0 ? share(this.chances[asked]) : signed(this.added.reduce(add));
+    const [was, what] = [told(), this.named(asked)];
     this.paint({ ...this.state, silenced: quiet ? [...others, head] : others });
-    const [was, is] = [before, this.chances].map((shares) => three(shares[asked]));
     const which = `Head ${head} ${quiet ? "is silenced" : "speaks again"}`;
-    const moved = `“${this.given.words[asked]}” goes from ${was} to ${is}`;
-    this.say(`${which}: ${moved}. ${this.sentence()}`);
+    this.say(`${which}: ${what} goes from ${was} to ${told()}. ${this.sentence()}`);
     this.changed();
   }
 
@@ -137,7 +142,7 @@ class Ask extends Exhibit {
       cell.tabIndex = i == query ? 0 : -1;
     });
     this.field.value = spelled(ids, this.given.words);
-    this.field.ariaInvalid = null;
+    this.mark(false);
     this.tabulate();
     this.split();
     this.draw();
@@ -154,11 +159,15 @@ class Ask extends Exhibit {
       cell.append(this.given.words[id], number);
       number.textContent = place;
       number.ariaHidden = true;
-      cell.onclick = () => cell.focus();
+      cell.onclick = () => {
+        cell.focus();
+        this.choose(cell);
+      };
       return cell;
     });
     this.names = this.state.ids.map((id, place, ids) => {
       const twice = ids.indexOf(id) != ids.lastIndexOf(id);
+      if (twice) this.cells[place].ariaLabel = `${this.given.words[id]}, place ${place}`;
       return this.given.words[id] + (twice ? `\u00a0(${place})` : "");
     });
     const had = this.line.contains(document.activeElement);
@@ -169,7 +178,8 @@ class Ask extends Exhibit {
 
   choose(cell) {
     const query = this.cells.indexOf(cell);
-    if (query >= 0 && query != this.state.query) this.change({ query });
+    if (query == this.state.query) this.say(this.sentence());
+    else if (query >= 0) this.change({ query });
   }
 
   keyed(cell, { key }) {
@@ -185,7 +195,7 @@ class Ask extends Exhibit {
     largest(this.chances, this.coming.length).forEach((word, i) => {
       const [name, bar, chance] = this.coming[i].cells;
       write(name, words[word]);
-      write(chance, three(this.chances[word]));
+      write(chance, share(this.chances[word]));
       bar.firstElementChild.style.width = `${100 * this.chances[word]}%`;
     });
     this.heads.forEach((head, i) => {
@@ -209,41 +219,43 @@ class Ask extends Exhibit {
   split() {
     const { words } = this.given;
     const { word, minus } = this.state;
-    const added = this.parts.map((part) => part[this.asked] - (minus < 0 ? 0 : part[minus]));
-    const most = Math.max(...added.map(Math.abs));
-    const sum = added.reduce((a, b) => a + b);
+    this.added = this.parts.map((part) => part[this.asked] - (minus < 0 ? 0 : part[minus]));
+    const most = Math.max(...this.added.map(Math.abs)) || 1;
     this.rows.forEach((row, i) => {
       const [text, svg] = row.cells[2].children;
-      write(text, signed(added[i] ?? sum));
-      const width = (50 * Math.abs(added[i])) / most;
-      svg?.firstElementChild.setAttribute("x", added[i] < 0 ? -width : 0);
+      write(text, signed(this.added[i] ?? this.added.reduce(add)));
+      const width = (50 * Math.abs(this.added[i])) / most;
+      svg?.firstElementChild.setAttribute("x", this.added[i] < 0 ? -width : 0);
       svg?.firstElementChild.setAttribute("width", width);
     });
-    const off = minus < 0 ? "" : ` − “${words[minus]}”`;
-    write(this.adds, `adds to “${words[this.asked]}”${off}`);
-    this.menus[0].value = words[word] ?? "";
-    this.menus[1].value = words[minus] ?? "";
+    write(this.adds, `adds to ${this.named(this.asked)}`);
+    [word, minus].forEach((id, i) => {
+      const other = [minus, this.asked][i];
+      this.menus[i].value = words[id] ?? "";
+      [...this.menus[i].options].forEach((option, j) => (option.disabled = j > 0 && j - 1 == other));
+    });
+  }
+
+  // What is split: a word, or it and the one that is taken off it.
+  named(word) {
+    const off = this.given.words[this.state.minus];
+    return `“${this.given.words[word]}”${off ? ` − “${off}”` : ""}`;
+  }
+
+  // Say which path adds most to it.
+  most() {
+    const [top] = largest(this.added, 1);
+    const which = top ? `Head ${this.heads[top - 1]}` : `The ${nounOf(this.given.words)} itself`;
+    const [part, sum] = [this.added[top], this.added.reduce(add)].map(signed);
+    return `${which} adds most to ${this.named(this.asked)}: ${part} of ${sum}.`;
   }
 
   // Draw the arcs of all heads, or of one.
   draw(only) {
-    const svg = this.line.firstElementChild;
-    const { left, top, width, height } = this.line.getBoundingClientRect();
-    const boxes = this.cells.map((cell) => cell.getBoundingClientRect());
-    const { H } = this.model.sizes;
-    const above = this.heads.length - H;
     const { query, silenced } = this.state;
-    const arcs = this.weights.flatMap((row, i) =>
-      largest(row, KEYS)
-        .filter((s) => row[s] >= 0.02 && (only ?? i) == i && !silenced.includes(this.heads[i]))
-        .map((s) => {
-          const d = arc(boxes[query], boxes[s], i >= above, (i % H) * 2);
-          const look = `stroke-width="${1 + 4 * row[s]}" stroke-opacity="${0.25 + 0.65 * row[s]}"`;
-          return `<path data-head="${i % H}" d="${d}" ${look}/>`;
-        })
-    );
-    svg.setAttribute("viewBox", [left, top, width, height]);
-    svg.innerHTML = arcs.join("");
+    const hidden = (i) => (only ?? i) != i || silenced.includes(this.heads[i]);
+    const heads = this.weights.map((row, i) => (hidden(i) ? null : row));
+    drawArcs(this.line.firstElementChild, this.cells, query, heads, this.model.sizes.H);
   }
 
   sentence() {
@@ -251,7 +263,8 @@ class Ask extends Exhibit {
     const { ids, query } = this.state;
     const told = (word) => `“${words[word]}” ${three(this.chances[word])}`;
     const next = largest(this.chances, 3).filter((word) => this.chances[word] >= 0.0005);
-    return `Next after “${words[ids[query]]}”: ${next.map(told).join(", ")}.`;
+    const place = this.cells[query].ariaLabel ? `, place ${query}` : "";
+    return `Next after “${words[ids[query]]}”${place}: ${next.map(told).join(", ")}.`;
   }
 
   entries() {
@@ -273,7 +286,9 @@ class Ask extends Exhibit {
   }
 
   greet() {
-    this.say(this.sentence());
+    const { silenced } = this.state;
+    const which = silenced.length > 1 ? `Heads ${silenced.join(", ")} are` : `Head ${silenced} is`;
+    this.say(`${silenced.length ? `${which} silenced. ` : ""}${this.sentence()}`);
   }
 }
 

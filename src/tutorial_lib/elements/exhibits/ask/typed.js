@@ -4,6 +4,9 @@
 const FIRST = "<bos>";
 const LONGEST = 20; // letters of a strange word that are repeated
 
+// What the tokens are called.
+export const nounOf = (words) => (words.every((word) => word.length == 1) ? "letter" : "word");
+
 // How many letters must be put in, left out or replaced to make one word of another.
 const distance = (a, b) => {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -30,29 +33,30 @@ const near = (shown, words) => {
 
 // Why a word is none of the words, and what to do.
 const strange = (word, words, kinds) => {
+  const noun = nounOf(words);
   if (word == FIRST) return "'<bos>' stands in front by itself. Leave it out.";
   const signs = [...word];
   const shown = signs.length > LONGEST ? `${signs.slice(0, LONGEST).join("")}…` : word;
   const pieces = word.match(/[\p{L}\p{N}]+|[^\p{L}\p{N}]/gu) ?? [];
-  const none = `'${shown}' is no word of this text`;
+  const none = `'${shown}' is no ${noun} of this text`;
   if (pieces.length > 1 && pieces.every((piece) => words.includes(piece)))
-    return `${none}, but its parts are. Put blanks between them: ${pieces.join(" ")}`;
+    return `${none}, but its parts are. Put blanks between them: “${pieces.join(" ")}”.`;
   const found = near(shown, words);
-  if (found.length) return `${none}; near it: ${found.join(", ")}. Take one of its words.`;
+  if (found.length) return `${none}; near it: ${found.join(", ")}. Take one of its ${noun}s.`;
   return `${none}. ${kinds}`;
 };
 
 // The ids of a sentence, or words that say what was expected.
 export const read = (text, { words, kinds, places, example }) => {
-  const letters = words.every((word) => word.length == 1);
-  const said = letters ? [...text.replace(/\s/g, "")] : text.split(/\s+/).filter(Boolean);
+  const noun = nounOf(words);
+  const said = noun == "letter" ? [...text.replace(/\s/g, "")] : text.split(/\s+/).filter(Boolean);
   const bos = words[0] == FIRST;
   const most = places - bos;
   const wanted = `expected 1 to ${most}`;
-  if (!said.length) return `The sentence has no word; ${wanted}. Write some, such as: ${example}`;
+  if (!said.length) return `The sentence has no ${noun}; ${wanted}. Write some, such as “${example}”.`;
   if (said.length > most) {
     const why = bos ? ` and ${FIRST} takes the first` : "";
-    const given = `The sentence has ${said.length} words; expected at most ${most}`;
+    const given = `The sentence has ${said.length} ${noun}s; expected at most ${most}`;
     const known = `the model knows ${places} places${why}`;
     return `${given}, since ${known}. Leave out ${said.length - most}.`;
   }
@@ -64,7 +68,7 @@ export const read = (text, { words, kinds, places, example }) => {
 // A sentence as it is typed.
 export const spelled = (ids, words) => {
   const said = ids.map((id) => words[id]).filter((word) => word != FIRST);
-  return said.join(words.every((word) => word.length == 1) ? "" : " ");
+  return said.join(nounOf(words) == "letter" ? "" : " ");
 };
 
 // A place, heads and two words as a link names them, or what is wrong with one of them.
@@ -77,7 +81,7 @@ const parts = ({ query, silenced, ...named }, ids, words, heads) => {
   if (none !== undefined)
     return `there is no head “${none}”; expected ${heads[0]} to ${heads.at(-1)}.`;
   const wrong = Object.entries(named).find(([, word]) => word && !words.includes(word));
-  if (wrong) return `${wrong[0]} is “${wrong[1]}”; expected a word of the model.`;
+  if (wrong) return `${wrong[0]} is “${wrong[1]}”; expected a ${nounOf(words)} of the model.`;
   const [word, minus] = [named.word, named.minus].map((name) => words.indexOf(name));
   return { ids, query: Number(query || last), silenced: quiet, word, minus };
 };

@@ -272,8 +272,8 @@ def test_worked_by_keys_alone(shown):
     page.keyboard.press("Delete")
     agrees(shown, BEGINS.replace("dogs ", "", 1), query=1)
     assert page.evaluate("() => document.activeElement.textContent") == "the1"
-    for key in ("Tab", "Tab", "Enter", "Tab", "ArrowRight", "Enter"):
-        page.keyboard.press(key)  # the field, the fold, its first chip, its second
+    for key in ("Tab", "Tab", "Enter", "Tab", "Tab", "ArrowRight", "Enter"):
+        page.keyboard.press(key)  # the field, the fold, its box, its first chip, its second
     assert shown.evaluate(READ)["sentence"][:3] == ["<bos>", "the", "the"]
 
 

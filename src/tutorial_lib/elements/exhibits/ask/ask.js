@@ -1,5 +1,5 @@
-// Ask the model: a sentence of its words, where each head looks from the chosen word, which word is
-// next, and what each path adds to a logit. A head can be silenced.
+// Ask the model: a sentence of its words, where each head looks from the chosen one, which is next,
+// and what each path adds to a logit. A head can be silenced.
 
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
@@ -43,8 +43,8 @@ class Ask extends Exhibit {
 
   listen() {
     const { words } = this.given;
-    const ariaLabel = `${nounOf(words)}s of the sentence`;
-    Object.assign(this.line, { role: "radiogroup", ariaLabel });
+    this.line.role = "radiogroup";
+    this.line.ariaLabel = `${nounOf(words)}s of the sentence`;
     this.news.id = `${this.element.id}-said`;
     this.serve([this.chips]);
     this.serve(this.rows.slice(1, -1).map((row) => [row.cells[0]]));
@@ -62,7 +62,9 @@ class Ask extends Exhibit {
       menu.onchange = () => this.change({ [name]: words.indexOf(menu.value) }, () => this.most());
     });
     this.rows.slice(1, -1).forEach((row, i) => {
-      row.querySelector("button").onclick = () => this.silence(this.heads[i]);
+      const button = row.querySelector("button");
+      button.ariaLabel = `silence head ${this.heads[i]}`;
+      button.onclick = () => this.silence(this.heads[i]);
       row.onpointerenter = row.onfocusin = () => this.draw(i);
       row.onpointerleave = row.onfocusout = () => this.draw();
     });
@@ -92,6 +94,7 @@ class Ask extends Exhibit {
 
   // Put a word after the chosen one, or take the chosen one away.
   enter(chip) {
+    if (this.cells.includes(chip)) this.say(this.sentence());
     if (!this.chips.includes(chip)) return;
     const { ids, query } = this.state;
     const { words, places } = this.given;
@@ -116,8 +119,8 @@ class Ask extends Exhibit {
     const others = silenced.filter((other) => other != head);
     const quiet = others.length == silenced.length;
     const { asked } = this;
-    const told = () =>
-      this.state.minus < 0 ? share(this.chances[asked]) : signed(this.added.reduce(add));
+    const sum = () => signed(this.added.reduce(add));
+    const told = () => (this.state.minus < 0 ? share(this.chances[asked]) : sum());
     const [was, what] = [told(), this.named(asked)];
     this.paint({ ...this.state, silenced: quiet ? [...others, head] : others });
     const which = `Head ${head} ${quiet ? "is silenced" : "speaks again"}`;
@@ -159,10 +162,7 @@ class Ask extends Exhibit {
       cell.append(this.given.words[id], number);
       number.textContent = place;
       number.ariaHidden = true;
-      cell.onclick = () => {
-        cell.focus();
-        this.choose(cell);
-      };
+      cell.onclick = () => (cell.focus(), this.enter(cell));
       return cell;
     });
     this.names = this.state.ids.map((id, place, ids) => {
@@ -178,8 +178,7 @@ class Ask extends Exhibit {
 
   choose(cell) {
     const query = this.cells.indexOf(cell);
-    if (query == this.state.query) this.say(this.sentence());
-    else if (query >= 0) this.change({ query });
+    if (query >= 0 && query != this.state.query) this.change({ query });
   }
 
   keyed(cell, { key }) {
@@ -203,8 +202,7 @@ class Ask extends Exhibit {
       const quiet = silenced.includes(head);
       write(row.cells[1], quiet ? "silenced" : this.looks(i).join(", "));
       row.toggleAttribute("data-quiet", quiet);
-      const given = { ariaPressed: quiet, ariaLabel: `silence head ${head}` };
-      Object.assign(row.querySelector("button"), given);
+      row.querySelector("button").ariaPressed = quiet;
     });
     this.sound.disabled = !silenced.length;
   }
@@ -230,13 +228,13 @@ class Ask extends Exhibit {
     });
     write(this.adds, `adds to ${this.named(this.asked)}`);
     [word, minus].forEach((id, i) => {
-      const other = [minus, this.asked][i];
+      const not = words[[minus, this.asked][i]];
       this.menus[i].value = words[id] ?? "";
-      [...this.menus[i].options].forEach((option, j) => (option.disabled = j > 0 && j - 1 == other));
+      for (const option of this.menus[i].options) option.disabled = option.value == not;
     });
   }
 
-  // What is split: a word, or it and the one that is taken off it.
+  // What is split.
   named(word) {
     const off = this.given.words[this.state.minus];
     return `“${this.given.words[word]}”${off ? ` − “${off}”` : ""}`;
@@ -287,8 +285,8 @@ class Ask extends Exhibit {
 
   greet() {
     const { silenced } = this.state;
-    const which = silenced.length > 1 ? `Heads ${silenced.join(", ")} are` : `Head ${silenced} is`;
-    this.say(`${silenced.length ? `${which} silenced. ` : ""}${this.sentence()}`);
+    const quiet = silenced.length ? `Silenced: ${silenced.join(", ")}. ` : "";
+    this.say(quiet + this.sentence());
   }
 }
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
+from book._ext.lighten import fold_models
 from tests.elements.test_elements import Tree, page_elsewhere
 from tools.chapters import pages
 from tutorial_lib.attention import softmax
@@ -118,3 +119,87 @@ def test_sentence_that_the_model_cannot_read_is_refused(words, sentence, said):
 def test_strange_word_of_the_known_text_is_refused_as_encode_refuses_it():
     with pytest.raises(ValueError, match=r"'dgos' is no word of this text; near it: dog"):
         ask_model(MODEL, WORDS, "the dgos", question="?")
+
+
+SMALL = init_model(np.random.default_rng(0))
+TALL = init_model(np.random.default_rng(0), n_layers=3)
+UNLIKE = TinyModel(
+    SMALL.E,
+    SMALL.P,
+    (SMALL.layers[0], init_model(np.random.default_rng(1), n_heads=4).layers[0]),
+    SMALL.U,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "given"),
+    [
+        (TypeError, r"^model is a NoneType; expected a TinyModel", {"model": None}),
+        (TypeError, r"^sentence is a list; expected one string", {"sentence": ["a", "b"]}),
+        (ValueError, r"^the model has 3 layers; expected 1 or 2", {"model": TALL}),
+        (ValueError, r"^the layers have 2 and 4 heads; expected as many", {"model": UNLIKE}),
+        (ValueError, r"^words\[31\] is 'a', as words\[0\] is", {"words": LETTERS[:-1] + "a"}),
+        (
+            ValueError,
+            r"^words\[0\] is 'a b'; expected a name without",
+            {"words": ["a b", *LETTERS[1:]]},
+        ),
+        (ValueError, r"^words\[1\] is 7; expected a name", {"words": ["a", 7, *LETTERS[2:]]}),
+        (ValueError, r"^split is 'a'; expected two different words", {"split": "a"}),
+        (ValueError, r"^split is \('a', 'a'\); expected two different", {"split": ("a", "a")}),
+        (ValueError, r"^split is \('a', 'ö'\); expected two different", {"split": ("a", "ö")}),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_a_sentence(kind, said, given):
+    whole = {"model": SMALL, "words": LETTERS, "sentence": "abab", **given}
+    with pytest.raises(kind, match=said):
+        ask_model(**whole, question="?")
+
+
+def test_a_split_begins_with_the_difference_of_two_logits():
+    element = ask_model(SMALL, LETTERS, "abab", question="?", split=("c", "d"))
+    model, ids = in_eight_bits(SMALL), np.array([0, 1, 0, 1])
+    added = [part[-1, 2] - part[-1, 3] for part in paths(model, ids)]
+    said = [float(n.replace("−", "-")) for n in re.findall(r"adds ([+−][\d.]+)", element.text)]
+    np.testing.assert_allclose(said, [*added, sum(added)], atol=0.005)
+    assert "adds to “c” − “d”" in element.html
+    assert "what adds to the logit of c − d," in element.text
+
+
+def test_a_model_that_scores_no_word_has_bars_of_no_width():
+    silent = TinyModel(SMALL.E, SMALL.P, SMALL.layers, np.zeros_like(SMALL.U))
+    with np.errstate(all="raise"):
+        html = ask_model(silent, LETTERS, "abab", question="?").html
+    assert set(re.findall(r'<rect x="[-.0]+" y="1" width="(.*?)"', html)) == {"0.0"}
+
+
+def test_letters_are_called_letters_and_the_legend_names_a_head_that_is_there():
+    html = ask_model(SMALL, LETTERS, "abab", question="?").html.split("<script")[0]
+    shown = Tree(re.sub(r"<style>.*?</style>", "", html, flags=re.S)).text
+    assert "Head 1.1 is head 1 of layer 1" in shown
+    assert "the letter itself" in shown
+    assert " word" not in shown.replace("word-", "")
+    assert "Head 1.3 is head 3 of layer 1" in ELEMENT.html
+
+
+def test_weights_of_two_models_become_two_files_and_two_scripts_of_a_page(tmp_path):
+    (tmp_path / "_static").mkdir()
+    other = ask_model(SMALL, LETTERS, "abab", question="?").html
+    head = '<html{}><script src="a.js"></script>'
+    pages_ = {
+        tmp_path / "a": head.format(' data-content_root="../"') + ELEMENT.html + other,
+        tmp_path / "b": head.format("") + ELEMENT.html,  # a page that names no root
+        tmp_path / "c": head.format(""),
+    }
+    fold_models(tmp_path, pages_)
+    [(second, _)] = re.findall(WEIGHTS, other, re.S)
+    a, b, c = pages_.values()
+    files = {path.name for path in tmp_path.glob("_static/*")}
+    assert files == {f"model-{NAME}.js", f"model-{second}.js"}
+    assert (tmp_path / f"_static/model-{NAME}.js").read_text(encoding="utf-8") == SCRIPT + "\n"
+    for name in (NAME, second):
+        assert a.count(f'<script src="../_static/model-{name}.js"></script>') == 1
+    assert b.count(f'<script src="_static/model-{NAME}.js"></script>') == 1
+    assert a.index("model-") < a.index('src="a.js"')
+    assert "tlModels ??=" not in a + b + c
+    assert c == head.format("")

@@ -263,6 +263,79 @@ def test_a_head_is_silenced_and_the_probabilities_follow(shown):
     agrees(shown, BEGINS, query=3, word="bark", minus="barks")
 
 
+def test_two_words_are_split_and_what_adds_most_is_said(show):
+    html = ask_model(known_text(), WORDS, BEGINS, question="?", split=("bark", "barks")).html
+    shown = show(html).locator("tl-ask")
+    agrees(shown, BEGINS, word="bark", minus="barks")
+    link = shown.get_by_role("link", name="Link to this sentence")
+    assert link.get_attribute("href") == "#ask=0"
+    shown.locator("select").first.select_option("sleep")
+    assert re.fullmatch(
+        r"Head 1\.2 adds most to “sleep” − “barks”: \+\d\.\d\d of \+\d\.\d\d\.", said(shown)
+    )
+    off = "(select) => [...select.options].filter((o) => o.disabled).map((o) => o.value)"
+    assert [menu.evaluate(off) for menu in shown.locator("select").all()] == [["barks"], ["sleep"]]
+    shown.get_by_role("button", name="silence head 1.2").click()
+    assert said(shown).startswith("Head 1.2 is silenced: “sleep” − “barks” goes from +")
+    for menu in shown.locator("select").all():
+        menu.select_option("")
+    agrees(shown, BEGINS, silenced=["1.2"])
+    shown.page.evaluate(SET, link.get_attribute("href").replace("1.2", "1.1"))
+    shown.page.get_by_text("Silenced: 1.1. Next after “see”").wait_for()
+    agrees(shown, BEGINS, silenced=["1.1"])
+
+
+def test_a_word_split_against_itself_has_bars_of_no_width(shown):
+    shown.page.evaluate(SET, "#ask=0&word=bark&minus=bark")
+    shown.page.get_by_text("Next after “see”").wait_for()
+    widths = "(all) => all.map((rect) => rect.getAttribute('width'))"
+    assert set(shown.locator(".tl-paths rect").evaluate_all(widths)) == {"0"}
+
+
+def test_the_chosen_word_speaks_too_and_the_only_word_stays(shown):
+    shown.locator(".tl-word").nth(6).click()
+    assert said(shown).startswith("Next after “see”: ")
+    shown.locator(".tl-word").nth(4).click()
+    assert said(shown).startswith("Next after “the”, place 4: ")
+    assert shown.get_by_role("radio", name="the, place 1").count() == 1
+    field = shown.get_by_role("textbox")
+    for text, ending in (("", "such as “the dogs that bark”."), ("Anna's", "“Anna ' s”.")):
+        field.fill(text)
+        field.press("Enter")
+        assert said(shown).endswith(f"{ending} Nothing has changed.") or text
+        assert field.get_attribute("aria-describedby") == shown.locator(".tl-said").get_attribute(
+            "id"
+        )
+    field.fill("dogs")
+    field.press("Enter")
+    assert field.get_attribute("aria-describedby") is None
+    shown.get_by_role("button", name="Take the word away").click()
+    assert said(shown) == "It is the only word. Nothing has changed."
+    agrees(shown, "dogs")
+
+
+def test_keys_and_fingers_ask_for_the_arcs_of_one_head(shown):
+    drawn = shown.locator(".tl-sentence path")
+    every = drawn.count()
+    shown.locator(".tl-paths tbody th").nth(1).focus()
+    shown.page.keyboard.press("ArrowDown")
+    heads = drawn.evaluate_all("(paths) => [...new Set(paths.map((p) => p.dataset.head))]")
+    assert heads == ["1"]
+    assert 0 < drawn.count() < every
+    shown.page.keyboard.press("Tab")
+    shown.locator(".tl-word").nth(6).focus()
+    assert drawn.count() == every
+
+
+def test_what_is_said_stands_in_sight_of_what_is_pressed(show):
+    page = show(element(), width=390, has_touch=True, is_mobile=True)
+    shown = page.locator("tl-ask")
+    for head in ("0.0", "1.3"):
+        shown.get_by_role("button", name=f"silence head {head}").tap()
+        box = shown.locator(".tl-said").bounding_box()
+        assert 0 <= box["y"] < 900 - box["height"], head
+
+
 @pytest.mark.long
 def test_worked_by_keys_alone(shown):
     page = shown.page
@@ -371,21 +444,25 @@ def test_targets_are_large_for_a_finger(show):
     assert shown.locator("button, input, select, .tl-word").evaluate_all(sizes) >= 44
 
 
-@pytest.mark.usefixtures("site_dir")
 def test_site_has_the_weights_of_a_page_once_as_a_script(site_dir):
+    asking = set()
     for path in site_dir.glob("notebooks/*.html"):
         page = path.read_text(encoding="utf-8")
         names = re.findall(r'<script defer src="\.\./_static/model-(\w+)\.js">', page)
         assert "tlModels" not in page
         assert len(names) == len(set(names)) == len(set(re.findall(r'id="tl-ask-(\w+)"', page)))
+        asking |= {path.stem} if names else set()
         for name in names:
             script = (site_dir / f"_static/model-{name}.js").read_bytes()
             assert len(gzip.compress(script)) <= 60_000
+    assert asking == {"08_gradients", "20_scored_heads"}
 
 
 def test_chapter_08_from_disk_shows_the_letter_after_the_earlier_copy(open_page):
     page = open_page("notebooks/08_gradients.html#ask=0&query=8", from_disk=True)
-    page.get_by_text("Next after “d”: “s” 0.").or_(page.get_by_text("“s” 1.")).first.wait_for()
+    page.get_by_text("Next after “d”, place 8: “s” 0.").or_(
+        page.get_by_text("“s” 1.")
+    ).first.wait_for()
     looks = [row[1] for row in page.locator("tl-ask").evaluate(READ)["rows"][3:5]]
     assert [text.rpartition(" ")[0] for text in looks] == ["s (4)", "s (4)"]
     assert page.problems == []

@@ -65,8 +65,8 @@ class Ask extends Exhibit {
       const button = row.querySelector("button");
       button.ariaLabel = `silence head ${this.heads[i]}`;
       button.onclick = () => this.silence(this.heads[i]);
-      row.onpointerenter = row.onfocusin = () => this.draw(i);
-      row.onpointerleave = row.onfocusout = () => this.draw();
+      row.onpointerenter = row.cells[0].onfocus = () => this.draw(i);
+      row.onpointerleave = row.cells[0].onblur = () => this.draw();
     });
     new ResizeObserver(() => this.draw()).observe(this.line);
   }

@@ -78,7 +78,7 @@ def _no_stream(X, params, W_1, W_2, *, mask=None):
     return mlp(rms_norm(multi_head_attention(rms_norm(X), params, mask=mask)), W_1, W_2)
 
 
-def _norm_behind(X, params, W_1, W_2, *, mask=None):
+def _norm_after(X, params, W_1, W_2, *, mask=None):
     X = rms_norm(X + multi_head_attention(X, params, mask=mask))
     return rms_norm(X + mlp(X, W_1, W_2))
 
@@ -107,10 +107,10 @@ _BLOCK = (
         _no_stream,
     ),
     Mistake(
-        "norm_behind",
-        "the stream is normed behind each addition, as in the first Transformer",
+        "norm_after",
+        "the stream is normed after each addition, as in the first Transformer",
         "Norm what a part reads: X + part(rms_norm(X)).",
-        _norm_behind,
+        _norm_after,
     ),
     Mistake(
         "normed_stream",
@@ -157,7 +157,7 @@ _SENTENCE_FLOOR = (
     Mistake(
         "too_early",
         "the choice of cat or cats is counted in every sentence, before a clause is there",
-        "It is made only behind that, so it counts `clause` times.",
+        "It is made only after that, so it counts `clause` times.",
         _floor(inner=1),
     ),
     Mistake(
@@ -175,7 +175,7 @@ _SENTENCE_FLOOR = (
     Mistake(
         "asked_once",
         "once more or stop is asked only once",
-        "Behind each often it is asked again: 1 / (1 - again) times on average.",
+        "After each often it is asked again: 1 / (1 - again) times on average.",
         _floor(asked=1),
     ),
 )

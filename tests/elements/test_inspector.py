@@ -415,7 +415,9 @@ def test_what_decides_is_told_in_words():
             assert lines[1 + h * T + t].endswith(f"; the word that decides: {told}")
             assert f"<td>{told}</td></tr>" in element.html
     assert '<th scope="col">the word that decides</th>' in element.html
-    assert "A ring marks the word that decides which word comes after the query." in element.html
+    ring = "A ring marks the word that decides which word comes after the query."
+    assert f'</legend>\n<p class="tl-ring">{ring}</p>' in element.html, "before the maps"
+    assert element.html.count(ring) == 1
     said = "arrow keys choose a query and a key; a ring is the word that decides the next one"
     assert element.html.count(said) == H
 

@@ -490,6 +490,18 @@ def test_gallery_asks_for_a_choice_and_shows_without_one(show):
     assert (told(page), reasons(page)) == ("Head 1 scores highest.", ALL_REASONS)
 
 
+def test_four_heads_of_a_gallery_stand_two_by_two_and_three_in_a_line(show):
+    answers = [(h, "why") for h in range(4)]
+    page = show(gallery(random_weights(4, 9), LETTERS, "?", answers).html, gallery_html())
+    tops = [
+        [round(box.bounding_box()["y"]) for box in one.locator(".tl-heads > div").all()]
+        for one in page.locator("tl-gallery").all()
+    ]
+    assert tops[0][0] == tops[0][1] < tops[0][2] == tops[0][3]
+    assert len(tops[1]) == 3
+    assert len(set(tops[1])) == 1
+
+
 def test_gallery_by_keys_alone(show):
     page = show(gallery_html())
     for key in ("Tab", "Space", "ArrowDown", *["Tab"] * 3, "Enter"):  # by two maps

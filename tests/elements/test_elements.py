@@ -23,7 +23,7 @@ from tutorial_lib.elements.quiz.element import draw_quiz
 from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 
 LIMITS = {
-    "ask": 21_500,
+    "ask": 23_200,
     "quiz": 3000,
     "predict-choice": 3200,
     "predict-number": 3800,
@@ -37,7 +37,7 @@ LIMITS = {
     "drawing": 17_000,
 }
 STYLE_LIMITS = {
-    "ask": 8000,
+    "ask": 8900,
     "parsons": 4100,
     "inspector": 6200,
     "gallery": 5800,

@@ -10,7 +10,7 @@ import { linked, nounOf, read, spelled } from "./typed.js";
 const KEYS = 5; // that a head is said to look at
 
 const three = (number) => number.toFixed(3);
-const share = (number) => (number < 0.0005 ? "< 0.001" : three(number));
+const chanceOf = (number) => (number < 0.0005 ? "< 0.001" : three(number));
 const signed = (number) => {
   const text = Math.abs(number).toFixed(2);
   return `${number < 0 && Number(text) ? "−" : "+"}${text}`;
@@ -120,7 +120,7 @@ class Ask extends Exhibit {
     const quiet = others.length == silenced.length;
     const { asked } = this;
     const sum = () => signed(this.added.reduce(add));
-    const told = () => (this.state.minus < 0 ? share(this.chances[asked]) : sum());
+    const told = () => (this.state.minus < 0 ? chanceOf(this.chances[asked]) : sum());
     const [was, what] = [told(), this.named(asked)];
     this.paint({ ...this.state, silenced: quiet ? [...others, head] : others });
     const which = `Head ${head} ${quiet ? "is silenced" : "speaks again"}`;
@@ -194,7 +194,7 @@ class Ask extends Exhibit {
     largest(this.chances, this.coming.length).forEach((word, i) => {
       const [name, bar, chance] = this.coming[i].cells;
       write(name, words[word]);
-      write(chance, share(this.chances[word]));
+      write(chance, chanceOf(this.chances[word]));
       bar.firstElementChild.style.width = `${100 * this.chances[word]}%`;
     });
     this.heads.forEach((head, i) => {

@@ -8,7 +8,7 @@ import numpy as np
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.floor import accuracy
-from tutorial_lib.models.grammar import TASKS, draw_documents
+from tutorial_lib.models.grammar import draw_documents
 from tutorial_lib.models.head_scores import (
     fixed_offset_score,
     paths,
@@ -24,13 +24,9 @@ def asked():
     return TinyModel.of(checkpoint("known_text")), draw_documents(np.random.default_rng(7), 60)
 
 
-def _truth(documents, task):
-    return np.where(documents.task == TASKS.index(task), documents.decided_by, -1)
-
-
 def one_back_at_brackets():
     """How often the opening bracket stands one place before the word that asks."""
-    return fixed_offset_score(_truth(asked()[1], "bracket"), 1)
+    return fixed_offset_score(asked()[1].truth_of("bracket"), 1)
 
 
 def how_near_the_paths_come():
@@ -54,7 +50,7 @@ def who_costs_the_surnames():
     ids, names = documents.ids[:, :-1], {"1.0": (1, 0), "1.3": (1, 3), "0.0": (0, 0)}
     logits, records = run(model, ids)
     weights = np.concatenate([record.weights for record in records], axis=1)
-    scores = score_head(weights, _truth(documents, "surname"))
+    scores = score_head(weights, documents.truth_of("surname"))
     assert set(scores.argsort()[-2:]) == {4, 7}
     assert scores[0] < 0.01
     lost = {}
@@ -64,9 +60,11 @@ def who_costs_the_surnames():
         lost[name] = accuracy(logits, documents)["surname"] - cut["surname"]
     most = max(lost, key=lost.get)
     assert lost[most] > 0.5
-    credit = "Head 1.0, which has most of the credit"
-    return {credit: most == "1.0", "Head 1.3": most == "1.3", "Head 0.0": most == "0.0"} | {
-        "None: each has a reserve": lost[most] < 0.5
+    return {
+        "Head 1.0, which looks at it and has most of the credit": most == "1.0",
+        "Head 1.3, which looks at it too": most == "1.3",
+        "Head 0.0, which never looks at it": most == "0.0",
+        "None: another always brings it": lost[most] < 0.5,
     }
 
 
@@ -78,7 +76,7 @@ def fixed_look_of_a_quiz():
         truth[n, words.index("bark") - 1] = words.index("dogs")
     weights = np.tile(np.eye(12, k=-3), (4, 1, 1, 1))
     score = score_head(weights, truth)[0]
-    right = {"3/4": 0.75, "1/4": 0.25, "0: the verb is four places behind the subject": 0, "1": 1}
+    right = {"3/4": 0.75, "1/4": 0.25, "0: the verb is four places after the subject": 0, "1": 1}
     return {text: bool(score == value) for text, value in right.items()}
 
 

@@ -1,0 +1,48 @@
+"""What chapter 20 computes in its cells is what the script of its record computes."""
+
+import numpy as np
+import pytest
+
+from experiments import scored_heads
+from tests.chapters.pages import code_cells, written
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.grammar import CLASSES, FORMS, ID, draw_documents
+from tutorial_lib.models.head_scores import patch
+from tutorial_lib.models.language import encode
+from tutorial_lib.records import checkpoint
+
+MODEL = TinyModel.of(checkpoint("known_text"))
+PLACES = [(layer, head) for layer in range(2) for head in range(4)]
+
+
+def in_the_chapter(name):
+    """The function of this name, as a cell of the chapter defines it."""
+    cells = code_cells(written("20_scored_heads"))
+    [source] = [c.source for c in cells if c.source.startswith(f"def {name}(")]
+    known = {"np": np, "FORMS": FORMS, "ID": ID, "encode": encode, "run": run, "patch": patch}
+    known |= {"model": MODEL, "places": PLACES}
+    exec(source, known)
+    return known[name]
+
+
+@pytest.mark.parametrize("task", ["attractor", "surname"])
+def test_the_chapter_is_as_far_ahead_as_the_script(task):
+    documents = draw_documents(np.random.default_rng(5), 20)
+    logits = run(MODEL, documents.ids[:, :-1])[0]
+    ours = in_the_chapter("ahead")(logits, documents, documents.truth_of(task))
+    np.testing.assert_allclose(ours, scored_heads.margins(logits, documents, task), rtol=1e-10)
+
+
+def test_the_chapter_moves_what_the_script_moves(monkeypatch):
+    one, many = (CLASSES[kind].split()[:3] for kind in ("noun:s", "noun:p"))
+    texts = [[f"the {noun} that the cats see" for noun in nouns] for nouns in (one, many)]
+    ids = [np.stack([encode(text) for text in side]) for side in texts]
+    ends = [np.full(len(one), ID[verb]) for verb in ("barks", "bark")]
+    last = np.full(len(one), ids[0].shape[1] - 1)
+    monkeypatch.setattr(scored_heads, "pairs", lambda: (*ids, last, *ends))
+    monkeypatch.setattr(scored_heads, "WAYS", {"attractor": None})
+    monkeypatch.setattr(scored_heads, "PAIRS", len(one))
+    ours = in_the_chapter("carried")(*texts, ["bark"], ["barks"])
+    theirs = scored_heads.carried(MODEL)[0]["attractor"]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    assert ours.max() > 0.5

@@ -207,7 +207,7 @@ def _added(model, ids, layer, head, output):
 
 
 def _nothing_follows(model, ids, layer, head, output):
-    """What comes behind the head is left as it was, except for the sum."""
+    """What comes after the head is left as it was, except for the sum."""
     _, records = run(model, ids)
     params, own = model.layers[layer], records[layer].heads[..., head, :, :]
     rows = params.W_O[head * params.d_v : (head + 1) * params.d_v]
@@ -235,7 +235,7 @@ _RUN_WITH = (
     ),
     Mistake(
         "nothing_follows",
-        "the layers behind it still see the old output",
+        "the layers after it still see the old output",
         "Let the rest run on: compute the next layer from the changed X.",
         _nothing_follows,
     ),
@@ -288,7 +288,7 @@ _PATCH = (
     ),
     Mistake(
         "nothing_follows",
-        "the layers behind it still see the old output",
+        "the layers after it still see the old output",
         "Let the rest run on: that is what run_with does.",
         _nothing_follows_a_patch,
     ),

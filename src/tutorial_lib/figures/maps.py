@@ -50,7 +50,7 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     Parameters
     ----------
     weights : (T, S) or (H, T, S), from 0 to 1
-    tokens : T names of the queries
+    tokens : T names of the queries; of other rows ("head", T names)
     key_tokens : S names of the keys, where they differ from the queries
     fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
@@ -67,9 +67,10 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     """
     require_shape("weights", weights, "T S" if np.ndim(weights) == 2 else "H T S")
     _require_weights(weights)
+    axis, tokens = _axis(tokens, "query")
     keys = tokens if key_tokens is None else key_tokens
     _require_tokens(weights, tokens, keys)
-    rows, columns = _named("query", tokens), _named("key", keys)
+    rows, columns = _named(axis, tokens), _named("key", keys)
     heads = weights.reshape(-1, *weights.shape[-2:])  # (H, T, S)
     titles = ["weights"] if weights.ndim == 2 else [f"head {h}" for h in range(len(heads))]
     drawn = zip(titles, *_written(heads, fractions), strict=True)
@@ -222,8 +223,7 @@ def _written(array, fractions):
 
 def _names(title, kind, names, length):
     """Return Names from what the caller may give: nothing, names, or a pair with the axis."""
-    pair = isinstance(names, tuple) and len(names) == 2 and not isinstance(names[1], str)
-    axis, entries = names if pair else ("", names)
+    axis, entries = _axis(names)
     entries = range(length) if entries is None else list(entries)
     if len(entries) != length:
         raise ShapeError(
@@ -231,6 +231,12 @@ def _names(title, kind, names, length):
             f"{entries}. Expected one name for each of the {kind}; pass {length} names."
         )
     return _named(axis, entries)
+
+
+def _axis(names, axis=""):
+    """Return the name of an axis and those of its entries, of which the first may be left out."""
+    pair = isinstance(names, tuple) and len(names) == 2 and not isinstance(names[1], str)
+    return names if pair else (axis, names)
 
 
 def _named(axis, entries):

@@ -34,6 +34,12 @@ def test_queries_run_down_and_keys_across():
     assert place["query"][0] < place["dogs"][0]
 
 
+def test_rows_that_are_no_queries_say_what_they_are():
+    figure = figures.attention_maps(ramp(T, S), ("head", TOKENS), key_tokens=KEYS, caption="")
+    assert {"head", *TOKENS} <= {t.text for t in texts(figure)}
+    assert "query" not in {t.text for t in texts(figure)}
+
+
 def test_colours_of_weights_run_from_0_to_1_whatever_the_largest_is():
     weights = np.array([[0.0, 0.25], [0.5, 0.25]])
     cells, _ = cell_colours(figures.attention_maps(weights, ["a", "b"], caption=""))

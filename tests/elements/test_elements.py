@@ -37,10 +37,10 @@ LIMITS = {
     "drawing": 17_000,
 }
 STYLE_LIMITS = {
-    "ask": 8900,
+    "ask": 9100,
     "parsons": 4100,
     "inspector": 6200,
-    "gallery": 5800,
+    "gallery": 6000,
     "bytes": 6800,
     "map": 8800,
     "playground": 13_200,

@@ -53,7 +53,8 @@ export const read = (text, { words, kinds, places, example }) => {
   const bos = words[0] == FIRST;
   const most = places - bos;
   const wanted = `expected 1 to ${most}`;
-  if (!said.length) return `The sentence has no ${noun}; ${wanted}. Write some, such as “${example}”.`;
+  const empty = `The sentence has no ${noun}; ${wanted}. Write some, such as “${example}”.`;
+  if (!said.length) return empty;
   if (said.length > most) {
     const why = bos ? ` and ${FIRST} takes the first` : "";
     const given = `The sentence has ${said.length} ${noun}s; expected at most ${most}`;

@@ -44,10 +44,6 @@ def test_students_version_runs_from_top_to_bottom_and_shows_what_is_stored(name)
     assert run_through(student_version(name)) == []
 
 
-ELSEWHERE = {page.name for page in pages() if not page.runs_in_browser}
-VERSIONS = [pytest.param(n, marks=[pytest.mark.long] * (n in ELSEWHERE)) for n in NAMES]
-
-
 @pytest.mark.parametrize("name", VERSIONS)
 def test_students_version_is_the_chapter_without_its_solutions(name):
     chapter, student = written(name), student_version(name)

@@ -37,7 +37,7 @@ LIMITS = {
     "drawing": 17_000,
 }
 STYLE_LIMITS = {
-    "ask": 9100,
+    "ask": 9200,
     "parsons": 4100,
     "inspector": 6200,
     "gallery": 6000,

@@ -61,6 +61,8 @@ class Arm(NamedTuple):
     """One form of the model: what it is compared in, its name, its widths, its places.
 
     A model with `feed` numbers between two matrices is a stack of blocks: norms before each part.
+    `output` says what W_O is: learned; "frozen" as drawn; "none", heads side by side are the
+    output; "folded" into values of width d_model, one matrix a head, so that heads add up.
     """
 
     group: str
@@ -73,11 +75,24 @@ class Arm(NamedTuple):
     sink: bool = False
     feed: int = 0
     layers: int = 2
+    d_v: int | None = None
+    output: str = "learned"
+
+    @property
+    def values(self):
+        """The width of a head's values: as that of its keys, where none is given."""
+        return self.d_v or self.d_k
+
+    @property
+    def has_output(self):
+        """Whether there is a W_O."""
+        return self.output in ("learned", "frozen")
 
     @property
     def family(self):
         """The arm whose rates are tried for this one too."""
-        if self.layers == 1 or self.feed:
+        split = self.key_heads == self.heads != EXAMPLE.heads  # its width otherwise
+        if self.layers == 1 or self.feed or self.output != "learned" or split:
             return self._replace(group="", name="")
         family = Arm("", "", positions=self.positions, sink=self.sink, rank=self.rank)
         return family._replace(key_heads=self.key_heads if self.rank else 4)
@@ -85,12 +100,13 @@ class Arm(NamedTuple):
     @property
     def shapes(self):
         """The shapes of what is learned; queries, keys and values side by side."""
-        wide, narrow = self.heads * self.d_k, 2 * self.key_heads * self.d_k
+        wide, narrow = self.heads * self.d_k, self.key_heads * (self.d_k + self.values)
         if self.rank:
             layer = [(D_MODEL, wide), (D_MODEL, self.rank), (self.rank, narrow)]
         else:
             layer = [(D_MODEL, wide + narrow)]
-        layer += [(self.heads,)] * self.sink + [(wide, D_MODEL)]
+        layer += [(self.heads,)] * self.sink
+        layer += [(self.heads * self.values, D_MODEL)] * self.has_output
         if self.feed:
             layer += [(D_MODEL, self.feed), (self.feed, D_MODEL)]
         places = [(LENGTH, D_MODEL)] * (self.positions == "learned")
@@ -118,7 +134,13 @@ def begin(arm, seed):
     scales = [sums] * sums + [shape[0] for shape in shapes[sums:]]
     pairs = zip(shapes, scales, strict=True)
     arrays = [rng.standard_normal(shape) / np.sqrt(scale) for shape, scale in pairs]
-    return [torch.tensor(array, dtype=torch.float32, requires_grad=True) for array in arrays]
+    if arm.output == "folded":  # its heads are added up, and begin with the variance of a sum
+        for array in arrays[sums:-1]:
+            array[:, 2 * arm.heads * arm.d_k :] /= np.sqrt(arm.heads)
+    arrays = [torch.tensor(array, dtype=torch.float32, requires_grad=True) for array in arrays]
+    for array in arrays[sums + 1 : -1 : 2] if arm.output == "frozen" else ():
+        array.requires_grad_(False)
+    return arrays
 
 
 def turned(X, base=10_000.0):
@@ -145,8 +167,9 @@ def projected(X, matrices, arm):
         wide = torch.cat([X @ W_Q, X @ W_D @ W_U], dim=-1)
     else:
         wide = X @ matrices[0]
-    heads = wide.unflatten(-1, (-1, arm.d_k)).transpose(1, 2)
-    return heads.split([arm.heads, arm.key_heads, arm.key_heads], dim=1)
+    widths = [arm.heads * arm.d_k, arm.key_heads * arm.d_k, arm.key_heads * arm.values]
+    parts = zip(wide.split(widths, dim=-1), (arm.heads, arm.key_heads, arm.key_heads), strict=True)
+    return [part.unflatten(-1, (n, -1)).transpose(1, 2) for part, n in parts]
 
 
 def to_meet(X, matrices, arm):
@@ -182,6 +205,13 @@ def with_sink(K, V, sink, bias=None):
     return *(functional.pad(Z, (0, 0, 1, 0)) for Z in (K, V)), bias
 
 
+def merged(heads, W_O, arm):
+    """Return what heads side by side, (B, T, H * d_v), add to X."""
+    if arm.output == "folded":
+        return heads.unflatten(-1, (arm.heads, -1)).sum(dim=-2)
+    return heads @ W_O if arm.has_output else heads
+
+
 def normed(X, arm):
     """Return X, its rows divided by their root mean square where the arm is a stack of blocks."""
     return functional.rms_norm(X, X.shape[-1:]) if arm.feed else X
@@ -197,8 +227,9 @@ def forward(arrays, ids, arm, attend=attended):
     size = len(arrays) // arm.layers
     for layer in range(arm.layers):
         matrices = arrays[layer * size : (layer + 1) * size]
-        *matrices, W_O = matrices[:-2] if arm.feed else matrices
-        X = X + attend(normed(X, arm), matrices, arm) @ W_O
+        matrices = matrices[:-2] if arm.feed else matrices
+        W_O = matrices.pop() if arm.has_output else None
+        X = X + merged(attend(normed(X, arm), matrices, arm), W_O, arm)
         if arm.feed:
             W_1, W_2 = arrays[(layer + 1) * size - 2 : (layer + 1) * size]
             X = X + functional.relu(normed(X, arm) @ W_1) @ W_2
@@ -220,12 +251,15 @@ def adam(arrays, arm):
     """Return an Adam in which E, P and U move further than the layers' matrices."""
     first = 1 + (arm.positions == "learned")
     outer = {"params": [*arrays[:first], arrays[-1]], "times": OUTER}
-    inner = {"params": arrays[first:-1], "times": 1.0}
+    inner = {"params": [W for W in arrays[first:-1] if W.requires_grad], "times": 1.0}
     return torch.optim.Adam([outer, inner], betas=(0.9, 0.98), fused=True)
 
 
-def train(arm, seed, rate, steps):
-    """Train an arm, and hand out each step and the average of its weights so far."""
+def train(arm, seed, rate, steps, attend=attended):
+    """Train an arm, and hand out each step and the average of its weights so far.
+
+    `attend` is what its layers do between X and W_O.
+    """
     arrays, ids = begin(arm, seed), stream(seed, BATCH * max(steps, STEPS))
     average = [array.detach().clone() for array in arrays]
     optimizer = adam(arrays, arm)
@@ -233,7 +267,7 @@ def train(arm, seed, rate, steps):
         for group in optimizer.param_groups:
             group["lr"] = group["times"] * rate * min(1, step / WARM_UP)
         batch = torch.from_numpy(ids[(step - 1) * BATCH : step * BATCH].astype(int))
-        logits = forward(arrays, batch[:, :-1], arm)
+        logits = forward(arrays, batch[:, :-1], arm, attend)
         loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -362,9 +396,12 @@ def as_model(arrays, arm=EXAMPLE):
     P = arrays.pop(0) if arm.positions == "learned" else np.zeros((LENGTH, D_MODEL))
     layers, feeds, size = [], [], len(arrays) // arm.layers
     for first in range(0, len(arrays), size):
-        wide, W_O, *feed = arrays[first : first + size]
-        heads = wide.reshape(D_MODEL, 3 * arm.heads, arm.d_k).swapaxes(0, 1)
-        layers.append(Params(*np.split(heads, 3), W_O))
+        wide, *feed = arrays[first : first + size]
+        W_O = feed.pop(0) if arm.has_output else np.tile(np.eye(arm.values), (arm.heads, 1))
+        W_O = np.eye(D_MODEL) if arm.output == "none" else W_O
+        parts = np.split(wide, [arm.heads * arm.d_k, 2 * arm.heads * arm.d_k], axis=1)
+        heads = (W.reshape(D_MODEL, arm.heads, -1).swapaxes(0, 1) for W in parts)
+        layers.append(Params(*heads, W_O))
         feeds.append(tuple(feed))
     if arm.feed:
         return BlockModel(E, P, tuple(layers), tuple(feeds), U)

@@ -27,6 +27,10 @@ MORE = [  # forms that other records train
     Arm("more", "a sink", sink=True),
     Arm("more", "a sink and slopes, 2 key heads", key_heads=2, positions="ALiBi", sink=True),
     Arm("more", "blocks", feed=24),
+    Arm("more", "wide values", d_k=6, d_v=10),
+    Arm("more", "no W_O", d_k=6, d_v=16, output="none"),
+    Arm("more", "a frozen W_O", output="frozen"),
+    Arm("more", "folded", heads=2, key_heads=2, d_v=64, output="folded"),
 ]
 UNTRAINED = ("truncated", "pooled", "per token", "per channel")
 
@@ -67,8 +71,12 @@ def by_loops(arrays, ids, arm):
     for layer in range(arm.layers):
         matrices = arrays[layer * size : (layer + 1) * size]
         feed = [matrices.pop(-2), matrices.pop(-1)] if arm.feed else None
-        *matrices, W_O = matrices
-        X = X + np.hstack(list(heads_by_loops(normed(X, arm), matrices, arm))) @ W_O
+        W_O = matrices.pop() if arm.output in ("learned", "frozen") else None
+        heads = list(heads_by_loops(normed(X, arm), matrices, arm))
+        if arm.output == "folded":
+            X = X + sum(heads)
+        else:
+            X = X + (np.hstack(heads) if W_O is None else np.hstack(heads) @ W_O)
         if feed:
             X = X + np.maximum(normed(X, arm) @ feed[0], 0) @ feed[1]
     return normed(X, arm) @ U
@@ -86,7 +94,9 @@ def heads_by_loops(X, matrices, arm):
         wide = np.hstack([X @ W_Q, X @ W_D @ W_U])
     else:
         wide = X @ matrices[0]
-    parts = np.split(wide, arm.heads + 2 * arm.key_heads, axis=1)
+    d_v = arm.d_v or arm.d_k
+    widths = [arm.d_k] * (arm.heads + arm.key_heads) + [d_v] * arm.key_heads
+    parts = np.split(wide, np.cumsum(widths)[:-1], axis=1)
     for h in range(arm.heads):
         group = arm.heads + h // (arm.heads // arm.key_heads)
         Q, K, V = parts[h], parts[group], parts[group + arm.key_heads]

@@ -67,7 +67,7 @@ def test_a_head_is_replaced_as_in_the_chapter():
     model, _ = small(SMALL[1])
     ids, other, mean = drawn(7).ids[:2, :7], drawn(8).ids[:2, :7], np.arange(4.0)
     found = scored_heads.go(model, ids, {(0, 2): mean})[0]
-    np.testing.assert_allclose(found, run_with(model, ids, 0, 2, mean), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found, run_with(model, ids, {(0, 2): mean}), rtol=1e-10, atol=1e-12)
     output = scored_heads.go(model, other)[1][1].heads[:, 1]
     found = scored_heads.go(model, ids, {(1, 1): output})[0]
     np.testing.assert_allclose(found, patch(model, ids, other, 1, 1), rtol=1e-10, atol=1e-12)

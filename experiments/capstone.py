@@ -1,0 +1,99 @@
+"""Train layers of chapter 23 on the known text, right ones and wrong ones, for a few hundred steps.
+
+The model, the text, the rate, the average of the weights and the documents that are tested are
+those of `known_text`; its first model is the plain layer here, so the two records agree where they
+meet. Right layers differ in an option that the chapter's layer has: key heads, rotation, a window,
+a sink. Wrong ones have a mistake that its check names. No rate is chosen anew: all take that of
+`known_text`, and all train as long as a reader does on a laptop.
+
+Writes src/tutorial_lib/data/results/capstone.json.
+"""
+
+from functools import partial
+
+import torch
+from torch.nn import functional
+
+from experiments import known_text
+from experiments.known_text import EXAMPLE, LENGTH, SEEDS, TEST, drawn, forward, judged, with_sink
+from experiments.measuring import new_record, prepare, progress, write
+
+RATE, STEPS = 4e-3, 768
+WATCHED = [48, 96, 192, 384, 768]
+WINDOW = 16
+SEED = [*SEEDS, TEST, known_text.STREAM]
+
+
+def seen(T, *, window=LENGTH, ahead=0):
+    """Return what each query may see: `window` keys, the last of them `ahead` of it."""
+    behind = torch.ones(T, T, dtype=torch.bool).tril(ahead)
+    return behind & ~torch.ones(T, T, dtype=torch.bool).tril(ahead - window)
+
+
+def met(X, matrices, arm, *, tiled):
+    """Return Q, K and V as they meet; tiled key heads go round, where others repeat."""
+    if not tiled:
+        return known_text.to_meet(X, matrices, arm)
+    Q, K, V = known_text.projected(X, matrices, arm)
+    return Q, *(Z.repeat(1, arm.heads // arm.key_heads, 1, 1) for Z in (K, V))
+
+
+def attended(X, matrices, arm, *, scale=None, tiled=False, **sees):
+    """Return the heads side by side, (B, T, H * d_v), of a layer with options or a mistake."""
+    Q, K, V = met(X, matrices, arm, tiled=tiled)
+    T = X.shape[1]
+    bias = torch.zeros(T, T, dtype=X.dtype).masked_fill(~seen(T, **sees), -torch.inf)
+    if arm.sink:
+        K, V, bias = with_sink(K, V, matrices[-1], bias.expand(arm.heads, T, T))
+    heads = functional.scaled_dot_product_attention(Q, K, V, attn_mask=bias, scale=scale)
+    return heads.transpose(1, 2).flatten(2)
+
+
+FORMS = {
+    "right": {
+        "plain": (EXAMPLE, {}),
+        "two key heads": (EXAMPLE._replace(key_heads=2), {}),
+        "rotated": (EXAMPLE._replace(positions="RoPE"), {}),
+        "window of 16": (EXAMPLE, {"window": WINDOW}),
+        "sink": (EXAMPLE._replace(sink=True), {}),
+    },
+    "wrong": {
+        "not scaled": (EXAMPLE, {"scale": 1.0}),
+        "key heads tiled": (EXAMPLE._replace(key_heads=2), {"tiled": True}),
+        "one key ahead": (EXAMPLE, {"ahead": 1, "window": LENGTH + 1}),
+    },
+}
+
+
+def run(arm, seed, how, documents):
+    """Train one layer from one seed; return its part of the record."""
+    attend, found, ids = partial(attended, **how), [], torch.from_numpy(documents.ids[:, :-1])
+    for step, average in known_text.train(arm, seed, RATE, STEPS, attend):
+        if step in WATCHED:
+            with torch.no_grad():
+                logits = forward(average, ids, arm, attend).double().numpy()
+            now = judged(logits, documents)
+            found.append(now["above_floor"])
+    last = {task: round(share, 4) for task, share in now["accuracy"].items()}
+    return {"seed": seed, "above_floor": found, "accuracy": last}
+
+
+def main():
+    """Train every layer from every seed, print a line for each, and write the record."""
+    prepare()
+    record = new_record(__file__, seed=SEED) | {"steps": WATCHED, "rate": RATE, "window": WINDOW}
+    documents = drawn(TEST)
+    for kind, forms in FORMS.items():
+        for name, (arm, how) in forms.items():
+            runs = [run(arm, seed, how, documents) for seed in SEEDS]
+            ends = known_text.spread([found["above_floor"][-1] for found in runs])
+            numbers = sum(torch.Size(shape).numel() for shape in arm.shapes)
+            found = {"numbers": numbers, "above_floor": ends, "runs": runs}
+            record.setdefault(kind, {})[name] = found
+            progress("")
+            print(f"{name}: {ends}", flush=True)
+    write("capstone", record)
+
+
+if __name__ == "__main__":
+    main()

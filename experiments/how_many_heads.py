@@ -1,0 +1,202 @@
+"""Take heads away, and train models with other numbers of heads, and with other W_O.
+
+Models of the known text, trained as `known_text` trains its arms: two layers of 1, 2, 4, 8 and 16
+heads, which all have exactly as many numbers; and without W_O, with one that stays as it was drawn,
+or folded into the values, each at equal widths and at equal numbers of what is learned. Each takes
+the best of three rates and trains from five seeds. Then heads of the five models of four heads are
+taken away: each by zero, by its mean and by what it gives for other documents; each pair, each
+layer, all; one after the other, always the one that costs least; and by gates that are learned,
+for each of five tasks, to keep it with few heads open, or to ruin it with few closed. Greedy
+pruning chooses on documents of its own, gates are learned on others, and all is reported on a third
+set; the mean of a head is of a fourth.
+
+Writes src/tutorial_lib/data/results/how_many_heads.json, anew behind each model. What is trained is
+kept in _build/known_text, so a run that was stopped goes on where it was.
+"""
+
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from experiments import known_text
+from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, as_model, drawn, kept
+from experiments.measuring import new_record, prepare, progress, write
+from experiments.scored_heads import MEANS, costs, go, lost, name_of, named, rounded
+from tutorial_lib.models import floor, grammar
+from tutorial_lib.models.ablation import gate_slopes, gated, learn_gates, prune_greedily, stand_ins
+from tutorial_lib.models.grammar import TASKS
+
+GATED = 8000  # seed of the documents on which gates are learned
+SEED = [*known_text.SEED, MEANS, GATED]
+FOUR = EXAMPLE._replace(name="4 heads")
+NO_OUTPUT = FOUR._replace(name="no W_O", output="none")
+FROZEN = FOUR._replace(name="frozen W_O", output="frozen")
+FOLDED = FOUR._replace(name="folded W_O", output="folded", d_v=64)
+WIDER = {"d_k": 24, "d_v": 16}  # queries and keys get the numbers that W_O had
+MODELS = {
+    **{
+        f"{h} head{'s' * (h > 1)}": FOUR._replace(heads=h, key_heads=h, d_k=64 // h)
+        for h in (1, 2, 4, 8, 16)
+    },
+    "no W_O, equal numbers": NO_OUTPUT._replace(**WIDER),
+    "frozen W_O, equal numbers": FROZEN._replace(**WIDER),
+    "folded W_O, equal numbers": FOLDED._replace(heads=2, key_heads=2, d_k=32),
+    "no W_O": NO_OUTPUT,
+    "frozen W_O": FROZEN,
+    "folded W_O": FOLDED,
+}
+WAYS = ("zero", "mean", "resample")
+JOBS = ("attractor", "reflexive", "pronoun", "bracket", "surname")  # of which gates are learned
+PRICE, LEARNED_ON = 0.3, 40  # nats of a gate that is open; documents
+
+
+def learned(arm):
+    """Return how many numbers of an arm are learned."""
+    return sum(array.numel() for array in known_text.begin(arm, 0) if array.requires_grad)
+
+
+def measured(name):
+    """Train a model from every seed at its best rate; return its part of the record."""
+    arm = MODELS[name]
+    found = known_text.measure(arm)
+    for part in (found, *found["runs"]):
+        part.pop("bands")
+    widths = {"d_v": arm.values, "learned": learned(arm), "output": arm.output}
+    return {name: found[name] for name in ("heads", "d_k")} | widths | found
+
+
+def rate_of(name):
+    """Return the rate that is best for a model, which its record also says."""
+    return known_text.measure(MODELS[name])["rate"]
+
+
+def loaded(seed):
+    """Return the model of four heads of a seed, in half precision."""
+    arrays = kept(MODELS["4 heads"], seed, rate_of("4 heads"), STEPS, TEST)[1]
+    return as_model([array.astype(np.float16) for array in arrays])
+
+
+def prepared(model, seed):
+    """Return documents of a seed with what there is before heads go: costs, and traces."""
+    documents = drawn(seed)
+    logits, traces = go(model, documents.ids[:, :-1])
+    return documents, (costs(logits, documents), traces)
+
+
+def without(model, given, outputs):
+    """Return what is lost without heads that give `outputs`: loss, and nats and falls by task."""
+    fall, nats, loss = lost(model, *given, outputs)
+    return {"loss": loss, "nats": nats, "fall": fall}
+
+
+def by_task(rows):
+    """Turn what rows of heads lose into lists by task."""
+    found = {"loss": [row["loss"] for row in rows]}
+    for part in ("nats", "fall"):
+        found[part] = {task: [row[part][task] for row in rows] for task in TASKS}
+    return found
+
+
+def singles(model, given, others):
+    """Return by way what each head alone costs."""
+    found = {}
+    for how in WAYS:
+        outputs = stand_ins(model, named(model), others, how)
+        rows = [without(model, given, {head: outputs[head]}) for head in named(model)]
+        found[how] = by_task(rows)
+    return found
+
+
+def together(model, given, outputs):
+    """Return what pairs, layers and all heads cost, by the mean."""
+    pairs = list(combinations(named(model), 2))
+    groups = {"layer 0": [h for h in outputs if not h[0]], "layer 1": [h for h in outputs if h[0]]}
+    groups["all"] = list(outputs)
+    sets = {" ".join(map(name_of, pair)): pair for pair in pairs} | groups
+    rows = [without(model, given, {head: outputs[head] for head in part}) for part in sets.values()]
+    return {"sets": list(sets)} | by_task(rows)
+
+
+def pruned(model, chosen_on, given, outputs):
+    """Return the greedy order with its losses where it was chosen, and what is left elsewhere."""
+
+    def loss(gone):
+        logits, _ = go(model, chosen_on.ids[:, :-1], {head: outputs[head] for head in gone})
+        return floor.above_floor(logits, chosen_on).mean()
+
+    order, losses = prune_greedily(named(model), loss)
+    steps = [order[: n + 1] for n in range(len(order))]
+    rows = [without(model, given, {head: outputs[head] for head in gone}) for gone in steps]
+    return {"order": list(map(name_of, order)), "chosen": losses} | by_task(rows)
+
+
+def gates_of(model, few, outputs, task, sign):
+    """Learn gates: sign 1 to keep a task with few open, -1 to ruin it with few closed."""
+
+    def slopes(gates):
+        found = gate_slopes(model, few, task, gates, outputs)[1]
+        return {head: sign * (slope + PRICE) for head, slope in found.items()}
+
+    return learn_gates(dict.fromkeys(outputs, float(sign > 0)), slopes, price=PRICE)
+
+
+def by_gates(model, given, outputs):
+    """Return by task the learned gates, and what the task loses with them, in nats."""
+    few = grammar.draw_documents(np.random.default_rng(GATED), LEARNED_ON)
+    documents, ((_, nats, _), _) = given
+    found = {}
+    for task, (name, sign) in ((t, w) for t in JOBS for w in (("keep", 1), ("ruin", -1))):
+        gates = gates_of(model, few, outputs, task, sign)
+        logits = gated(model, documents.ids[:, :-1], gates, outputs)
+        row = {
+            "gates": list(gates.values()),
+            "nats": costs(logits, documents)[1][task] - nats[task],
+        }
+        found.setdefault(task, {})[name] = row
+        progress(f"gates, {task}, {name}")
+    return found
+
+
+def heads_of(seed):
+    """Return everything that is found when heads of one model are taken away."""
+    model = loaded(seed)
+    given, others = prepared(model, TEST), drawn(MEANS).ids[:, :-1]
+    outputs = stand_ins(model, named(model), others)
+    parts = {
+        "single": partial(singles, model, given, others),
+        "together": partial(together, model, given, outputs),
+        "greedy": partial(pruned, model, drawn(VALIDATION), given, outputs),
+        "gates": partial(by_gates, model, given, outputs),
+    }
+    found = {"seed": seed}
+    for name, part in parts.items():
+        progress(f"seed {seed}: {name}")
+        found[name] = part()
+    return rounded(found)
+
+
+def settings():
+    """Return what all models share, and which documents are which."""
+    found = known_text.settings() | {"price": PRICE, "learned_on": LEARNED_ON}
+    seeds = {"test": TEST, "validation": VALIDATION, "means": MEANS, "gates": GATED}
+    names = [name_of((layer, head)) for layer in range(2) for head in range(4)]
+    return found | {"seeds": seeds, "heads": names}
+
+
+def main():
+    """Train every model and take heads away, and write the record anew behind each."""
+    prepare()
+    record = new_record(__file__, seed=SEED) | {"settings": settings()}
+    for name in MODELS:
+        found = record.setdefault("models", {})[name] = measured(name)
+        progress("")
+        print(f"{name}: {found['above_floor']}, rate {found['rate']}", flush=True)
+        write("how_many_heads", record)
+    for seed in SEEDS:
+        record.setdefault("seeds", []).append(heads_of(seed))
+        write("how_many_heads", record)
+
+
+if __name__ == "__main__":
+    main()

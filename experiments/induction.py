@@ -1,0 +1,288 @@
+"""Read circuits of two heads off trained models: who hands on, who matches, who copies.
+
+The models are those of `scored_heads`, in half precision: two layers, no places, one layer, five
+seeds each. Of every pair of a head of layer 0 and one of layer 1 the record says how strongly a
+given name, as a query, matches itself as the first head hands it on; of every head that reaches the
+logits, whether a surname raises itself; and how much of what one writes the other reads, beside
+the largest of sixteen random pairs: of Gaussian factors, and of the trained matrices with their
+singular values kept and their directions drawn. The pair that matches most is then cut: the first
+head's output is left out of the keys of layer 1 alone, of its queries, of its values, of all.
+The usual induction score is taken where it belongs, on a block of random tokens that stands twice,
+of these models and of chapter 08's model, trained on one period alone, whose heads can match
+nothing and look back by places.
+
+Writes src/tutorial_lib/data/results/induction.json. What `known_text` and `scored_heads` have
+trained in _build/known_text is read there, and trained where it is missing.
+"""
+
+import numpy as np
+
+from experiments.known_text import RATES, SEEDS, STEPS, TEST, as_model, drawn, kept
+from experiments.measuring import new_record, prepare, progress, write
+from experiments.scored_heads import MEANS, MODELS, go, rounded
+from tutorial_lib import (
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    concat_heads,
+    project_heads,
+)
+from tutorial_lib.models import copying, floor
+from tutorial_lib.models.circuits import composition, match_scores, ov_circuit, qk_circuit
+from tutorial_lib.models.copying import BATCH, LENGTH, VOCABULARY, draw_sequences, init_model
+from tutorial_lib.models.grammar import CLASSES, GIVEN, ID, SURNAME
+from tutorial_lib.models.head_scores import score_head
+from tutorial_lib.models.training import adam_step
+
+REPEATED, TURNED, GAUSSIAN = 5000, 6000, 7000  # seeds
+SEED = [*SEEDS, TEST, MEANS, REPEATED, TURNED, GAUSSIAN]
+RATE, DRAWS, TURNS, TEXTS = RATES[1], 1000, 200, 256
+PERIOD, PERIODS, PERIOD_STEPS, PERIOD_RATE = 6, (4, 5, 6, 7, 8, 12), 80, 5e-3
+BLOCK, NAMED = 8, 3  # random words, or given names with surnames, in a block that stands twice
+PATHS = ("keys", "queries", "values")
+READ = ("two layers", "one layer", "no places")
+
+
+def circuits(model):
+    """Return the OV circuits of layer 0, and the QK and OV circuits of layer 1."""
+    first, last = model.layers[0], model.layers[-1]
+    return (
+        [ov_circuit(first, head) for head in range(first.n_heads)],
+        [qk_circuit(last, head) for head in range(last.n_heads)],
+        [ov_circuit(last, head) for head in range(last.n_heads)],
+    )
+
+
+def diagonal(table):
+    """Return the mean of a table's diagonal, of all else, and rows whose largest is on it."""
+    n, trace_ = len(table), np.trace(table)
+    own = int((table.argmax(axis=1) == np.arange(n)).sum())
+    return {"own": own, "diagonal": trace_ / n, "rest": (table.sum() - trace_) / (n * (n - 1))}
+
+
+def matches(model):
+    """Return tables, (4, 4): how given names match themselves, for each pair of heads.
+
+    Row: the head of layer 0 that hands on; column: the head of layer 1 that asks. Scores are
+    divided by the root of d_k. Of the pair with the largest diagonal, also what its table is.
+    """
+    handed, asking, _ = circuits(model)
+    names, root = model.E[GIVEN], model.layers[-1].d_k ** 0.5
+    tables = [[match_scores(names, W_QK, W_OV) / root for W_QK in asking] for W_OV in handed]
+    found = [[diagonal(table) for table in row] for row in tables]
+    parts = {name: [[cell[name] for cell in row] for row in found] for name in found[0][0]}
+    pair = np.unravel_index(np.argmax(parts["diagonal"]), (len(handed), len(asking)))
+    table = tables[pair[0]][pair[1]]
+    return {
+        "match": parts,
+        "pair": [int(head) for head in pair],
+        "singular_values": np.linalg.svd(table, compute_uv=False),
+        "opposite": [int(i) for i in table.argmin(axis=1)],
+    }
+
+
+def copies(model):
+    """Return for each head of the last layer how surnames raise themselves among surnames."""
+    params, rows = model.layers[-1], []
+    for head in range(params.n_heads):
+        table = model.E[SURNAME] @ ov_circuit(params, head) @ model.U[:, SURNAME]
+        rows.append(diagonal(table))
+    return {"copied": {name: [row[name] for row in rows] for name in rows[0]}}
+
+
+def compositions(handed, asking, giving):
+    """Return the shares, (first heads, last heads), through keys, queries and values."""
+    through = {"keys": [W.T for W in asking], "queries": asking, "values": giving}
+    return {
+        path: [[composition(W_OV, W) for W in read] for W_OV in handed]
+        for path, read in through.items()
+    }
+
+
+def quantiles(values):
+    """Return the middle, the 95th of a hundred and the most of a random draw."""
+    return dict(zip(("middle", "95 %", "most"), np.quantile(values, [0.5, 0.95, 1]), strict=True))
+
+
+def largest_random(rng, d_model=64, width=16, heads=4):
+    """Return how large the largest composition of sixteen random pairs is, factors Gaussian."""
+    found = []
+    for _ in range(DRAWS):
+        one, other = rng.standard_normal((2, 2, heads, d_model, width))
+        first, last = (A @ B.swapaxes(-1, -2) for A, B in (one, other))
+        found.append(max(composition(A, B) for A in first for B in last))
+    return quantiles(found)
+
+
+def turned(rng, matrix, rank):
+    """Return the matrix's singular values in random directions, as two factors."""
+    values = np.linalg.svd(matrix, compute_uv=False)[:rank]
+    left, right = (np.linalg.qr(rng.standard_normal((len(matrix), rank)))[0] for _ in range(2))
+    return left * values, right
+
+
+def largest_turned(rng, firsts, lasts, rank=16):
+    """Return the same of trained matrices whose directions are drawn anew."""
+    found = []
+    for _ in range(TURNS):
+        first = [turned(rng, W, rank) for W in firsts]
+        last = [turned(rng, W, rank) for W in lasts]
+        found.append(max(_share(A, B) for A in first for B in last))
+    return quantiles(found)
+
+
+def _share(A, B):
+    """Return the composition of two matrices given by factors, the right ones orthonormal."""
+    norms = np.linalg.norm(A[0]) * np.linalg.norm(B[0])
+    return np.linalg.norm(A[0] @ (A[1].T @ B[0])) / norms
+
+
+def cut(model, ids, pair, mean, paths):
+    """Go forward with the mean in place of the pair's first head, in some paths of layer 1 alone.
+
+    The residual stream keeps the head's own output, so no word itself says anything else.
+
+    Returns
+    -------
+    logits, weights : (n, T, words), (n, H, T, T) of layer 1
+    """
+    first, last = model.layers
+    _, traces = copying.run(model, ids)
+    head, d_v = pair[0], first.d_v
+    own, rows = traces[0].heads[:, head], first.W_O[head * d_v : (head + 1) * d_v]
+    X = traces[1].X
+    without = X + (mean - own) @ rows
+    Q, K, V = (
+        project_heads(without if path in paths else X, W)
+        for path, W in zip(
+            ("queries", "keys", "values"), (last.W_Q, last.W_K, last.W_V), strict=True
+        )
+    )
+    weights = attention_weights(attention_scores(Q, K), mask=causal_mask(ids.shape[-1]))
+    return (X + concat_heads(weights @ V) @ last.W_O) @ model.U, weights
+
+
+def cuts(model, pair):
+    """Return the weights on the surname and how often it is right, with paths of a pair cut."""
+    documents, usual = drawn(TEST), go(model, drawn(MEANS).ids[:, :-1])[1]
+    mean = usual[0].heads[:, pair[0]].mean(axis=(0, 1))
+    truth, found = documents.truth_of("surname"), {}
+    for paths in ((), *((path,) for path in PATHS), PATHS):
+        logits, weights = cut(model, documents.ids[:, :-1], pair, mean, paths)
+        name = {0: "none", len(PATHS): "all"}.get(len(paths)) or paths[0]
+        right = floor.accuracy(logits, documents)["surname"]
+        found[name] = {"weight": score_head(weights, truth), "right": right}
+    return found
+
+
+def twice(blocks, begin):
+    """Return texts in which a block stands twice after ids `begin`, and where its second looks.
+
+    A query of the second copy should find the place right after its first one.
+    """
+    p = blocks.shape[1]
+    first = np.tile(np.array(begin, dtype=int), (len(blocks), 1))
+    ids = np.concatenate([first, blocks, blocks], axis=1)
+    truth = np.full(ids.shape, -1)
+    truth[:, -p:] = np.arange(p) + len(begin) + 1
+    return ids, truth
+
+
+def induction_scores(weights, truth):
+    """Return the usual score of each head of all layers, in one list."""
+    return np.concatenate([score_head(part, truth) for part in weights])
+
+
+def on_words(model):
+    """Return the usual score of each head on random words, and at given names of random names."""
+    rng, texts = np.random.default_rng(REPEATED), range(TEXTS)
+    words = np.array([rng.permutation(np.arange(1, len(GIVEN)))[:BLOCK] for _ in texts])
+    given, surnames = np.flatnonzero(GIVEN), np.flatnonzero(SURNAME)
+    pairs = [(rng.permutation(given)[:NAMED], rng.permutation(surnames)[:NAMED]) for _ in texts]
+    names = np.array([np.stack(pair, axis=1).ravel() for pair in pairs])
+    found = {}
+    for name, blocks in (("words", words), ("names", names)):
+        ids, truth = twice(blocks, [ID["<bos>"]])
+        if name == "names":
+            truth = np.where(GIVEN[ids], truth, -1)
+        found[name] = induction_scores([part.weights for part in go(model, ids)[1]], truth)
+    return found
+
+
+def read(name, seed):
+    """Return what the weights of one model say, and what its pair does."""
+    arm = MODELS[name]
+    arrays = kept(arm, seed, RATE, STEPS, TEST)[1]
+    model = as_model([array.astype(np.float16) for array in arrays], arm)
+    progress(f"{name}, seed {seed}")
+    found = {"seed": seed} | copies(model) | {"induction": on_words(model)}
+    if len(model.layers) == 1:
+        return rounded(found)
+    found |= matches(model)
+    handed, asking, giving = circuits(model)
+    found["composition"] = compositions(handed, asking, giving)
+    rng = np.random.default_rng(TURNED)
+    found["largest_turned"] = largest_turned(rng, handed, [W.T for W in asking])
+    return rounded(found | {"cut": cuts(model, found["pair"])})
+
+
+def trained_on_one_period(layers, seed):
+    """Train chapter 08's model on sequences of one period alone."""
+    rng, memory = np.random.default_rng(seed), None
+    model = init_model(rng, n_layers=layers)
+    for _ in range(PERIOD_STEPS):
+        ids, known = draw_sequences(rng, BATCH, periods=(PERIOD, PERIOD))
+        _, gradients = copying.loss_and_gradients(model, ids, known)
+        arrays, memory = adam_step(model.arrays, gradients, memory, PERIOD_RATE)
+        model = copying.TinyModel.of(arrays)
+    return model
+
+
+def fixed_period(layers, seed):
+    """Return the usual score by head and by the length of the block, (heads, PERIODS)."""
+    progress(f"one period, {layers} layers, seed {seed}")
+    model, rng = trained_on_one_period(layers, seed), np.random.default_rng(REPEATED)
+    ids, known = draw_sequences(rng, TEXTS, periods=(PERIOD, PERIOD))
+    found = {"seed": seed, "right": copying.copy_accuracy(model, ids, known)}
+    columns = []
+    for period in PERIODS:
+        blocks = np.array([rng.permutation(VOCABULARY)[:period] for _ in range(TEXTS)])
+        ids, truth = twice(blocks, [])
+        weights = [part.weights for part in copying.run(model, ids)[1]]
+        columns.append(induction_scores(weights, truth))
+    return rounded(found | {"scores": np.transpose(columns)})
+
+
+def settings():
+    """Return what is drawn and how much of it."""
+    found = {
+        "draws": DRAWS,
+        "turns": TURNS,
+        "texts": TEXTS,
+        "block": BLOCK,
+        "names": NAMED,
+        "length": LENGTH,
+    }
+    found |= {"period": PERIOD, "periods": list(PERIODS), "period_steps": PERIOD_STEPS}
+    words = {"given": CLASSES["given:f"].split() + CLASSES["given:m"].split()}
+    return found | words
+
+
+def main():
+    """Read every model and write the record, anew after each kind."""
+    prepare()
+    record = new_record(__file__, seed=SEED) | {"settings": settings()}
+    rng = np.random.default_rng(GAUSSIAN)
+    record["largest_random"] = rounded(largest_random(rng))
+    for layers in (1, 2):
+        runs = [fixed_period(layers, seed) for seed in SEEDS]
+        record.setdefault("one_period", {})[f"{layers} layer{'s' * (layers > 1)}"] = runs
+    for name in READ:
+        record.setdefault("models", {})[name] = [read(name, seed) for seed in SEEDS]
+        progress("")
+        print(name, flush=True)
+        write("induction", record)
+
+
+if __name__ == "__main__":
+    main()

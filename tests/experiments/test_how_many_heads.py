@@ -1,0 +1,130 @@
+"""How many heads: the arms are what they are called, and the record does not contradict itself."""
+
+import numpy as np
+import pytest
+
+from experiments import how_many_heads, known_text, scored_heads
+from experiments.how_many_heads import JOBS, MODELS, WAYS
+from experiments.known_text import SEEDS, STEPS, as_model
+from experiments.scored_heads import named
+from tutorial_lib import records
+from tutorial_lib.models import grammar
+from tutorial_lib.models.ablation import stand_ins
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import TASKS
+
+RECORD = records.record("how_many_heads")
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The committed model."""
+    return TinyModel.of(records.checkpoint("known_text"))
+
+
+def small_documents(seed, *, length=known_text.LENGTH):
+    """Few documents in place of those of the script."""
+    return grammar.draw_documents(np.random.default_rng(seed), 12, length=length)
+
+
+def test_models_that_are_compared_learn_equally_many_numbers():
+    counts = {name: how_many_heads.learned(arm) for name, arm in MODELS.items()}
+    equal = [name for name in MODELS if "equal" in name or "head" in name]
+    assert {counts[name] for name in equal} == {49_664}
+    layer = 2 * 64 * 64  # numbers of W_O in two layers
+    assert counts["no W_O"] == counts["frozen W_O"] == 49_664 - layer
+    assert counts["folded W_O"] == 49_664 - 2 * layer + 2 * 4 * 64 * 64
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("frozen")])
+def test_a_frozen_output_stays_as_it_was_drawn(name, monkeypatch):
+    def few(seed, documents):
+        return small_documents(seed).ids
+
+    monkeypatch.setattr(known_text, "stream", few)
+    arm = MODELS[name]
+    began = [array.detach().clone() for array in known_text.begin(arm, 3)]
+    *_, (_, ended) = known_text.train(arm, 3, 4e-3, 1)
+    outputs = [i for i, shape in enumerate(arm.shapes) if shape == (64, 64) and i > 1]
+    same = [i for i, (a, b) in enumerate(zip(began, ended, strict=True)) if (a == b).all()]
+    assert same == outputs
+    assert len(outputs) == 2
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("folded")])
+def test_a_folded_head_may_write_anything_of_rank_d_model(name):
+    arrays = [array.detach().numpy() for array in known_text.begin(MODELS[name], 1)]
+    params = as_model(arrays, MODELS[name]).layers[0]
+    assert params.W_V.shape == (MODELS[name].heads, 64, 64)
+    np.testing.assert_array_equal(params.W_O, np.tile(np.eye(64), (MODELS[name].heads, 1)))
+
+
+def test_what_stands_in_is_the_mean_of_the_other_record(example):
+    others = scored_heads.drawn(scored_heads.MEANS).ids[:, :-1]
+    right = scored_heads.means(example)
+    for head, output in stand_ins(example, named(example), others).items():
+        np.testing.assert_allclose(output, right[head], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", RECORD["models"])
+def test_a_model_of_the_record_is_one_of_the_script(name):
+    found, arm = RECORD["models"][name], MODELS[name]
+    widths = (found["heads"], found["d_k"], found["d_v"], found["output"])
+    assert widths == (arm.heads, arm.d_k, arm.values, arm.output)
+    assert found["learned"] == how_many_heads.learned(arm)
+    tried = {row["rate"]: row["above_floor"] for row in found["tried"]}
+    assert tuple(tried) == known_text.RATES
+    assert found["rate"] == min(tried, key=tried.get)
+    assert found["steps"] == known_text.watched(STEPS)
+    last = sorted(run["above_floor"][-1] for run in found["runs"])
+    assert list(found["above_floor"].values()) == [last[0], last[2], last[4]]
+    assert [run["seed"] for run in found["runs"]] == list(SEEDS)
+
+
+def test_four_heads_are_the_two_layers_of_the_other_record():
+    other = records.record("scored_heads")["models"]["two layers"]
+    found = RECORD["models"]["4 heads"]
+    assert found["rate"] == other["rate"]
+    ends = [[run["above_floor"][-1] for run in part["runs"]] for part in (found, other)]
+    np.testing.assert_allclose(*ends, rtol=0, atol=2e-5)
+
+
+def test_single_heads_cost_what_the_other_record_says():
+    others = records.record("scored_heads")["heads"]["two layers"]["seeds"]
+    for part, other in zip(RECORD["seeds"], others, strict=True):
+        assert list(part["single"]) == list(WAYS)
+        np.testing.assert_allclose(part["single"]["mean"]["loss"], other["loss"], atol=2e-3)
+        for task in TASKS:
+            nats = part["single"]["mean"]["nats"][task]
+            np.testing.assert_allclose(nats, other["nats"][task], atol=2e-3)
+
+
+def test_sets_of_heads_agree_with_each_other():
+    names = RECORD["settings"]["heads"]
+    for part in RECORD["seeds"]:
+        sets, greedy = part["together"]["sets"], part["greedy"]
+        assert len(sets) == 28 + 3
+        assert sorted(greedy["order"]) == names
+        loss = dict(zip(sets, part["together"]["loss"], strict=True))
+        assert greedy["loss"][-1] == pytest.approx(loss["all"], abs=1e-3)
+        pair = " ".join(sorted(greedy["order"][:2]))
+        assert greedy["loss"][1] == pytest.approx(loss[pair], abs=1e-3)
+        single = dict(zip(names, part["single"]["mean"]["loss"], strict=True))
+        assert greedy["loss"][0] == pytest.approx(single[greedy["order"][0]], abs=1e-3)
+
+
+def test_gates_lie_from_zero_to_one():
+    for part in RECORD["seeds"]:
+        assert list(part["gates"]) == list(JOBS)
+        for row in part["gates"].values():
+            for ways in row.values():
+                assert len(ways["gates"]) == 8
+                assert all(0 <= gate <= 1 for gate in ways["gates"])
+
+
+@pytest.mark.long
+def test_the_committed_model_gives_the_first_single_costs_again(example):
+    given = how_many_heads.prepared(example, known_text.TEST)
+    others = scored_heads.drawn(scored_heads.MEANS).ids[:, :-1]
+    found = scored_heads.rounded(how_many_heads.singles(example, given, others))
+    assert found == RECORD["seeds"][0]["single"]

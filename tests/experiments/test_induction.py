@@ -1,0 +1,157 @@
+"""Circuits read off weights: the script's tables by hand, and its record against the example."""
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments import induction, known_text
+from experiments.induction import DRAWS, PATHS, PERIODS
+from experiments.known_text import SEEDS
+from tests import oracle
+from tutorial_lib import records
+from tutorial_lib.models import copying, grammar
+from tutorial_lib.models.copying import TinyModel, init_model
+from tutorial_lib.models.grammar import GIVEN, SURNAME
+
+RECORD = records.record("induction")
+IDS = np.random.default_rng(1).integers(0, 32, (3, 9))
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The committed model."""
+    return TinyModel.of(records.checkpoint("known_text"))
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """An untrained model whose layers have heads of four different widths."""
+    return init_model(np.random.default_rng(2), d_model=12, n_heads=3, d_k=4, d_v=5)
+
+
+def test_a_diagonal_counts_its_rows_and_the_rest_by_hand():
+    found = induction.diagonal(np.array([[3.0, 1, 0], [2, 1, 0], [0, 0, 5]]))
+    assert found == {"own": 2, "diagonal": 3.0, "rest": 0.5}
+
+
+def test_a_block_stands_twice_and_its_second_copy_looks_after_the_first():
+    ids, truth = induction.twice(np.array([[7, 8, 9]]), [0])
+    assert ids.tolist() == [[0, 7, 8, 9, 7, 8, 9]]
+    assert truth.tolist() == [[-1, -1, -1, -1, 2, 3, 4]]
+    assert ids[0, truth[0, 4]] == 8
+    ids, truth = induction.twice(np.array([[7, 8, 9]]), [])
+    assert truth.tolist() == [[-1, -1, -1, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("paths", [(), ("keys",), ("queries",), ("values",), PATHS])
+def test_a_path_is_cut_as_by_loops(paths, tiny):
+    first, last = tiny.layers
+    mean, pair = np.arange(5.0), [1, 2]
+    heads = oracle.trace(oracle.embed(IDS, tiny.E, tiny.P), first, mask=causal(9))["heads"]
+    X = oracle.embed(IDS, tiny.E, tiny.P)
+    rows = [first.W_O[h * 5 : h * 5 + 5] for h in range(3)]
+    X = X + sum(heads[:, h] @ rows[h] for h in range(3))
+    without = X - heads[:, 1] @ rows[1] + mean @ rows[1]
+    found, weights = induction.cut(tiny, IDS, pair, mean, paths)
+    Y = np.zeros(X.shape)
+    into = {path: without if path in paths else X for path in PATHS}
+    for h in range(3):
+        Q, K, V = (
+            into["queries"] @ last.W_Q[h],
+            into["keys"] @ last.W_K[h],
+            into["values"] @ last.W_V[h],
+        )
+        scores = np.where(causal(9), Q @ K.swapaxes(-1, -2) / 2.0, -np.inf)
+        shares = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+        np.testing.assert_allclose(weights[:, h], shares, rtol=1e-9, atol=1e-12)
+        Y = Y + shares @ V @ last.W_O[h * 5 : h * 5 + 5]
+    np.testing.assert_allclose(found, (X + Y) @ tiny.U, rtol=1e-9, atol=1e-9)
+
+
+def causal(T):
+    """Which key a query may look at."""
+    return np.tri(T, dtype=bool)
+
+
+def test_nothing_cut_is_the_model_itself(tiny):
+    found, weights = induction.cut(tiny, IDS, [0, 0], np.zeros(5), ())
+    logits, traces = copying.run(tiny, IDS)
+    np.testing.assert_allclose(found, logits, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(weights, traces[1].weights, rtol=1e-10, atol=1e-12)
+
+
+def test_a_turned_matrix_keeps_its_singular_values():
+    matrix = np.random.default_rng(3).standard_normal((9, 4)) @ np.ones((4, 9))
+    left, right = induction.turned(np.random.default_rng(4), matrix, 4)
+    values = [np.linalg.svd(W, compute_uv=False)[:4] for W in (matrix, left @ right.T)]
+    np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-9)
+    other = induction.turned(np.random.default_rng(5), np.diag(np.arange(9.0)), 9)
+    product = left @ right.T @ other[0] @ other[1].T
+    norms = np.linalg.norm(left @ right.T) * np.linalg.norm(other[0])
+    share = induction._share((left, right), other)
+    assert share == pytest.approx(np.linalg.norm(product) / norms)
+
+
+def test_the_committed_model_is_the_first_seed_of_the_record(example):
+    found = induction.rounded(
+        induction.matches(example)
+        | induction.copies(example)
+        | {"induction": induction.on_words(example)}
+    )
+    first = RECORD["models"]["two layers"][0]
+    for name, part in json.loads(json.dumps(found)).items():
+        assert part == first[name], name
+    handed, asking, giving = induction.circuits(example)
+    assert induction.rounded(induction.compositions(handed, asking, giving)) == first["composition"]
+
+
+def test_the_committed_model_loses_its_surnames_as_the_record_says(example, monkeypatch):
+    monkeypatch.setattr(known_text, "TESTED", 60)  # fewer documents differ by chance
+    first = RECORD["models"]["two layers"][0]
+    found = induction.cuts(example, first["pair"])
+    for name, part in first["cut"].items():
+        assert found[name]["weight"] == pytest.approx(part["weight"], abs=0.1)
+        assert found[name]["right"] == pytest.approx(part["right"], abs=0.1)
+
+
+@pytest.mark.parametrize("name", RECORD["models"])
+def test_parts_of_the_record_do_not_contradict_each_other(name):
+    runs = RECORD["models"][name]
+    assert [run["seed"] for run in runs] == list(SEEDS)
+    for run in runs:
+        heads = 8 if name == "one layer" else 4
+        assert [len(part) for part in run["copied"].values()] == [heads] * 3
+        assert all(0 <= own <= SURNAME.sum() for own in run["copied"]["own"])
+        assert all(0 <= s <= 1 for scores in run["induction"].values() for s in scores)
+        if name == "one layer":
+            continue
+        diagonal = np.array(run["match"]["diagonal"])
+        assert run["pair"] == list(np.unravel_index(diagonal.argmax(), diagonal.shape))
+        assert len(run["opposite"]) == len(run["singular_values"]) == GIVEN.sum()
+        assert run["singular_values"] == sorted(run["singular_values"], reverse=True)
+        assert list(run["cut"]) == ["none", *PATHS, "all"]
+        for part in run["composition"].values():
+            assert np.all((np.array(part) > 0) & (np.array(part) < 1))
+
+
+def test_one_period_is_scored_at_its_own_and_at_others():
+    for layers, (name, runs) in enumerate(RECORD["one_period"].items(), start=1):
+        assert name.startswith(str(layers))
+        for run in runs:
+            assert np.shape(run["scores"]) == (2 * layers, len(PERIODS))
+            assert run["right"] > 0.9
+
+
+def test_the_largest_of_random_pairs_lie_in_order():
+    for part in (
+        RECORD["largest_random"],
+        *(r["largest_turned"] for r in RECORD["models"]["two layers"]),
+    ):
+        assert part["middle"] < part["95 %"] <= part["most"]
+    assert RECORD["settings"]["draws"] == DRAWS
+
+
+def test_names_are_those_of_the_text():
+    words = RECORD["settings"]["given"]
+    assert words == [grammar.WORDS[i] for i in np.flatnonzero(GIVEN)]

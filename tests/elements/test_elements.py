@@ -25,6 +25,7 @@ from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 LIMITS = {
     "ask": 23_200,
     "quiz": 3000,
+    "certificate": 1600,
     "predict-choice": 3200,
     "predict-number": 3800,
     "parsons": 7700,

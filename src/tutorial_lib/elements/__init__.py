@@ -5,10 +5,11 @@ their questions stand in the chapter's bank. `inspector` and `gallery` take atte
 Each has a folder with its Python, its script and its style; what knows the layer is in `exhibits`.
 """
 
+from tutorial_lib.elements.certificate.element import certificate
 from tutorial_lib.elements.gallery.element import gallery
 from tutorial_lib.elements.inspector.element import inspector
 from tutorial_lib.elements.parsons.element import parsons
 from tutorial_lib.elements.prediction.element import prediction
 from tutorial_lib.elements.quiz.element import quiz
 
-__all__ = ["gallery", "inspector", "parsons", "prediction", "quiz"]
+__all__ = ["certificate", "gallery", "inspector", "parsons", "prediction", "quiz"]

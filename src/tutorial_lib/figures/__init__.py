@@ -4,6 +4,7 @@ from tutorial_lib.figures.arcs import arcs
 from tutorial_lib.figures.bars import bar_chart
 from tutorial_lib.figures.diagrams import Block, Diagram, block_diagram
 from tutorial_lib.figures.figure import Figure, Table
+from tutorial_lib.figures.growing import watch
 from tutorial_lib.figures.ink import HEAD_COLOURS
 from tutorial_lib.figures.lines import line_chart
 from tutorial_lib.figures.maps import attention_maps, signed_maps, split_diagram
@@ -38,4 +39,5 @@ __all__ = [
     "sum_over_heads",
     "task_maps",
     "tensor_network",
+    "watch",
 ]

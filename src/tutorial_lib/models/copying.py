@@ -11,7 +11,7 @@ import numpy as np
 from tutorial_lib.attention import causal_mask, softmax
 from tutorial_lib.embedding import embed
 from tutorial_lib.gradients import linear_backward, multi_head_attention_backward
-from tutorial_lib.models.doors import require_kind, require_list, require_model
+from tutorial_lib.models.doors import require_kind, require_list, require_model, require_periods
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params, init_params
 
@@ -72,6 +72,7 @@ def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
 
 def draw_sequences(rng, n, *, periods=PERIODS):
     """Draw ids, (n, LENGTH + 1), and known, (n, LENGTH): True where a token was seen before."""
+    require_periods(periods, LENGTH)
     periods = rng.integers(periods[0], periods[1] + 1, (n, 1))
     blocks = rng.permuted(np.tile(np.arange(VOCABULARY), (n, 1)), axis=1)  # no token twice
     ids = np.take_along_axis(blocks, np.arange(LENGTH + 1) % periods, axis=1)

@@ -1,5 +1,7 @@
 """Checks at the door of models: what is given is a model, whole, and has such a layer and head."""
 
+import numpy as np
+
 from tutorial_lib.errors import ShapeError, require_operand, require_shape, require_whole
 from tutorial_lib.projection import Params
 
@@ -41,6 +43,58 @@ def require_list(arrays, kind):
         raise ShapeError(
             f"{len(arrays)} arrays make no {kind}; expected E, P, {each} for each layer, and U: "
             f"{3 + each}, {3 + 2 * each} or more. Is the checkpoint whole, and of this kind?"
+        )
+
+
+def require_steps(steps):
+    """Require how often to step: a whole number, 0 or more.
+
+    Raises
+    ------
+    TypeError : not a whole number
+    ValueError : below 0
+    """
+    require_whole("steps", steps)
+    if steps < 0:
+        raise ValueError(f"steps={steps}; expected 0 or more. Give a number such as 300.")
+
+
+def require_rate(rate):
+    """Require how far an entry moves in a step at most: above 0, and no further than 1.
+
+    Raises
+    ------
+    TypeError : not a number
+    ValueError : 0, negative, above 1, or NaN
+    """
+    if isinstance(rate, bool | np.bool_) or not isinstance(rate, int | float | np.number):
+        raise TypeError(
+            f"rate is {rate!r}, a {type(rate).__name__}; expected a number. Give one such as 5e-3."
+        )
+    if not 0 < rate <= 1:
+        raise ValueError(
+            f"rate={rate}; expected a number above 0, at most 1: so far an entry moves in a step, "
+            f"and all begin near 0. Give one such as 5e-3."
+        )
+
+
+def require_periods(periods, length):
+    """Require the shortest and the longest period of sequences so long that a block repeats.
+
+    Raises
+    ------
+    TypeError : no pair of whole numbers
+    ShapeError : another number of entries
+    ValueError : below 1, the longest first, or so long that nothing repeats
+    """
+    require_sequence("periods", periods, "the shortest and the longest", 2)
+    for period in periods:
+        require_whole("a period", period)
+    shortest, longest = periods
+    if not 1 <= shortest <= longest < length:
+        raise ValueError(
+            f"periods={tuple(periods)}; expected the shortest, at least 1, and then the longest, "
+            f"below {length}, so that a block repeats. Give a pair such as (4, 12), or (6, 6)."
         )
 
 
@@ -101,6 +155,21 @@ def require_head(model, layer, head):
     """
     require_place("layer", layer, len(model.layers))
     require_place("head", head, model.layers[layer].n_heads)
+
+
+def require_pair(model, pair):
+    """Require the name of a head that is there: the tuple (layer, head), both counted from 0.
+
+    Raises
+    ------
+    TypeError : no tuple of two whole numbers
+    ValueError : a layer or a head that is not there
+    """
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise TypeError(
+            f"a head is named {pair!r}; expected a tuple (layer, head). Head 1.2 is (1, 2)."
+        )
+    require_head(model, *pair)
 
 
 def require_place(name, value, n):

@@ -15,7 +15,7 @@ from tutorial_lib.errors import (
 )
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
-from tutorial_lib.models.doors import require_head, require_kind
+from tutorial_lib.models.doors import require_head, require_kind, require_pair
 from tutorial_lib.multihead import trace
 
 
@@ -139,18 +139,18 @@ def paths(model, ids):
     return parts
 
 
-def run_with(model, ids, layer, head, output):
-    """Return the logits when one head gives `output` in place of its own; what follows adapts.
+def run_with(model, ids, outputs):
+    """Return the logits when some heads give what stands in `outputs`; what follows adapts.
 
-    Built in chapter 20. With the mean of the head's output over other documents the head is
-    ablated by the mean; with zeros it is silenced.
+    Built in chapter 20. With the means of heads' outputs over other documents these heads are
+    ablated by the mean; with zeros they are silenced.
 
     Parameters
     ----------
     model : TinyModel
     ids : (..., T)
-    layer, head : both counted from 0
-    output : array that broadcasts to (..., T, d_v)
+    outputs : dict from (layer, head), both counted from 0, to an array that broadcasts to
+        (..., T, d_v)
 
     Returns
     -------
@@ -158,24 +158,24 @@ def run_with(model, ids, layer, head, output):
 
     Raises
     ------
-    TypeError : no TinyModel, no whole numbers, an output that is no array of numbers
+    TypeError : no TinyModel, no whole numbers, no dict, an output that is no array of numbers
     ShapeError : an output of another shape; ids as `embed`
-    ValueError : a layer or a head that is not there, NaN in output; ids as `embed`
+    ValueError : a layer or a head that is not there, NaN in an output; ids as `embed`
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
-    >>> run_with(model, np.array([2, 0, 1]), 1, 0, np.zeros(4)).shape
+    >>> run_with(model, np.array([2, 0, 1]), {(1, 0): np.zeros(4), (1, 2): np.ones(4)}).shape
     (3, 7)
     """
     require_kind(model, TinyModel)
     require_text("ids", ids, model)
-    require_head(model, layer, head)
-    require_output(output, (*ids.shape, model.layers[layer].d_v))
+    require_outputs(model, ids, outputs)
     X = embed(ids, model.E, model.P)
-    for place, params in enumerate(model.layers):
+    for layer, params in enumerate(model.layers):
         heads = trace(X, params, mask=causal_mask(ids.shape[-1])).heads.copy()
-        if place == layer:
-            heads[..., head, :, :] = output
+        for (place, head), output in outputs.items():
+            if place == layer:
+                heads[..., head, :, :] = output
         X = X + concat_heads(heads) @ params.W_O
     return X @ model.U
 
@@ -213,7 +213,8 @@ def patch(model, ids, other, layer, head):
     require_same_length(ids, other)
     require_head(model, layer, head)
     _, records = run(model, other)
-    return run_with(model, ids, layer, head, records[layer].heads[..., head, :, :])
+    output = records[layer].heads[..., head, :, :]
+    return run_with(model, ids, {(layer, head): output})
 
 
 def require_weights(weights, truth):
@@ -303,6 +304,25 @@ def require_same_length(ids, other):
             f"ids has {lengths if ids.shape[:-1] == other.shape[:-1] else shapes}; expected the "
             f"same. Give sentences with as many words."
         )
+
+
+def require_outputs(model, ids, outputs):
+    """Require a dict from heads that are there to what each can give.
+
+    Raises
+    ------
+    TypeError : no dict, a head that is no pair, an output that is no array of numbers
+    ShapeError : an output of another shape
+    ValueError : a layer or a head that is not there, NaN or infinity
+    """
+    if not isinstance(outputs, dict):
+        raise TypeError(
+            f"outputs is a {type(outputs).__name__}; expected a dict from (layer, head) to what "
+            f"that head gives. Write {{(1, 0): output}}."
+        )
+    for place, output in outputs.items():
+        require_pair(model, place)
+        require_output(output, (*ids.shape, model.layers[place[0]].d_v))
 
 
 def require_output(output, shape):

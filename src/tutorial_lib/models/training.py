@@ -3,6 +3,7 @@
 import numpy as np
 
 from tutorial_lib.models.copying import BATCH, TinyModel, draw_sequences, loss_and_gradients
+from tutorial_lib.models.doors import require_rate, require_steps
 
 
 def adam_step(arrays, gradients, memory, rate):
@@ -54,15 +55,26 @@ def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
     ------
     step, loss, model : from 1; the loss before the step; the TinyModel after it
 
+    Raises
+    ------
+    TypeError, ValueError : steps is no whole number from 0 on; rate is no number above 0,
+        at most 1
+    FloatingPointError : the loss is NaN or infinite
+
     >>> from tutorial_lib.models.copying import init_model
     >>> rng = np.random.default_rng(0)
     >>> [model.arrays[0].shape for _, _, model in train(init_model(rng), rng, steps=1)]
     [(32, 64)]
     """
+    require_steps(steps)
+    require_rate(rate)
     memory = None
     for step in range(1, steps + 1):
         ids, known = draw_sequences(rng, BATCH)
         loss, gradients = differentiate(model, ids, known)
+        if not np.isfinite(loss):
+            said = f"The loss of step {step} is {loss}. Lower the rate."
+            raise FloatingPointError(said)
         arrays, memory = adam_step(model.arrays, gradients, memory, rate)
         model = TinyModel.of(arrays)
         yield step, loss, model

@@ -180,9 +180,9 @@ def test_paths_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, ass
 def test_a_silenced_head_of_the_last_layer_takes_its_path_away_and_no_other(tiny):
     logits, parts = copying.run(tiny, IDS)[0], paths(tiny, IDS)
     for head in range(3):
-        found = run_with(tiny, IDS, 1, head, np.zeros(4))
+        found = run_with(tiny, IDS, {(1, head): np.zeros(4)})
         np.testing.assert_allclose(found, logits - parts[3 + head], rtol=1e-10, atol=1e-12)
-    first = run_with(tiny, IDS, 0, 0, np.zeros(2))  # what the layer above reads has changed
+    first = run_with(tiny, IDS, {(0, 0): np.zeros(2)})  # what the layer above reads has changed
     assert np.abs(first - (logits - parts[1])).max() > 1e-3
 
 
@@ -197,15 +197,16 @@ def test_a_head_gives_another_output_and_what_follows_adapts(
     for shape in [(), (d_v,), (5, d_v), (5, 1), (2, 1, d_v), (2, 5, d_v)]:
         output = normal(80, *shape)
         right = sum(oracle.paths(tiny, IDS, {(layer, head): output}))
-        assert_close(run_with(tiny, IDS, layer, head, output), right)
-    alone = run_with(tiny, IDS[1], layer, head, output[1])
+        assert_close(run_with(tiny, IDS, {(layer, head): output}), right)
+    alone = run_with(tiny, IDS[1], {(layer, head): output[1]})
     np.testing.assert_allclose(alone, right[1], rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
 def test_a_head_given_its_own_output_changes_nothing(layer, head, tiny, assert_close):
     logits, traces = copying.run(tiny, IDS)
-    assert_close(run_with(tiny, IDS, layer, head, traces[layer].heads[:, head]), logits)
+    own = {(layer, head): traces[layer].heads[:, head]}
+    assert_close(run_with(tiny, IDS, own), logits)
     assert_close(patch(tiny, IDS, IDS, layer, head), logits)
 
 
@@ -222,7 +223,7 @@ def test_inputs_stay_as_they_are(tiny, normal, weights, assert_untouched):
     assert_untouched(best_offset, TRUTH)
     assert_untouched(fixed_offset_score, TRUTH, 1)
     assert_untouched(paths, tiny, IDS)
-    assert_untouched(run_with, tiny, IDS, 1, 2, normal(80, 5, 4))
+    assert_untouched(run_with, tiny, IDS, {(1, 2): normal(80, 5, 4)})
     assert_untouched(patch, tiny, IDS, OTHER, 1, 2)
 
 
@@ -234,7 +235,7 @@ NO_HEAD = [
     (-1, 0, ValueError, "layer -1 of 2: expected 0 to 1"),
     (1, 1.0, TypeError, "head is 1.0, a float; expected a whole number. Give"),
     (True, 0, TypeError, "layer is True, a bool"),
-    (1, [0, 1], TypeError, "head is \\[0, 1\\], a list"),
+    (1, (0, 1), TypeError, "head is \\(0, 1\\), a tuple"),
 ]
 
 
@@ -243,9 +244,34 @@ def test_a_head_that_is_not_there_is_refused(layer, head, error, says, tiny, mon
     monkeypatch.setattr(head_scores, "run", None)  # nothing is computed
     monkeypatch.setattr(head_scores, "embed", None)
     with pytest.raises(error, match=says):
-        run_with(tiny, IDS, layer, head, np.zeros(()))
+        run_with(tiny, IDS, {(layer, head): np.zeros(())})
     with pytest.raises(error, match=says):
         patch(tiny, IDS, OTHER, layer, head)
+
+
+def test_several_heads_give_other_outputs_at_once(tiny, normal, assert_close):
+    outputs = {(1, 0): normal(90, 5, 4), (0, 1): normal(91, 2), (1, 2): normal(92, 2, 5, 4)}
+    right = sum(oracle.paths(tiny, IDS, outputs))
+    assert_close(run_with(tiny, IDS, outputs), right)
+    assert_close(run_with(tiny, IDS, dict(reversed(outputs.items()))), right)
+    assert_close(run_with(tiny, IDS, {}), copying.run(tiny, IDS)[0])
+
+
+@pytest.mark.parametrize(
+    ("outputs", "says"),
+    [
+        (
+            [((1, 0), np.zeros(4))],
+            r"outputs is a list; expected a dict .* Write \{\(1, 0\): output",
+        ),
+        ({1: np.zeros(4)}, r"a head is named 1; expected a tuple \(layer, head\). Head 1.2 is"),
+        ({"1.0": np.zeros(4)}, "a head is named '1.0'; expected a tuple"),
+        ({(1, 0, 2): np.zeros(4)}, r"a head is named \(1, 0, 2\); expected a tuple"),
+    ],
+)
+def test_outputs_that_name_no_heads_are_refused(outputs, says, tiny):
+    with pytest.raises(TypeError, match=says):
+        run_with(tiny, IDS, outputs)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +290,7 @@ def test_a_head_that_is_not_there_is_refused(layer, head, error, says, tiny, mon
 )
 def test_an_output_that_no_head_can_give_is_refused(output, error, says, tiny):
     with pytest.raises(error, match=says):
-        run_with(tiny, IDS, 1, 0, output)
+        run_with(tiny, IDS, {(1, 0): output})
 
 
 def test_a_patch_between_texts_of_different_lengths_is_refused(example, tiny):
@@ -291,7 +317,7 @@ def test_ids_that_are_none_are_refused(ids, error, says, tiny):
     good = np.array([0])
     for call in (
         lambda: paths(tiny, ids),
-        lambda: run_with(tiny, ids, 1, 0, np.zeros(4)),
+        lambda: run_with(tiny, ids, {(1, 0): np.zeros(4)}),
         lambda: patch(tiny, ids, good, 1, 0),
         lambda: patch(tiny, good, ids, 1, 0),
     ):
@@ -304,7 +330,7 @@ def test_a_model_whose_logits_are_no_sum_of_paths_is_refused(tiny):
     stack = BlockModel(tiny.E, tiny.P, tiny.layers, feeds, tiny.U)
     for call in (
         lambda: paths(stack, IDS),
-        lambda: run_with(stack, IDS, 1, 0, np.zeros(4)),
+        lambda: run_with(stack, IDS, {(1, 0): np.zeros(4)}),
         lambda: patch(stack, IDS, OTHER, 1, 0),
     ):
         with pytest.raises(TypeError, match="model is a BlockModel; expected a TinyModel"):

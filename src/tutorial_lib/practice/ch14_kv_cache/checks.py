@@ -4,8 +4,8 @@ import functools
 
 import numpy as np
 
+from tutorial_lib.practice import feeding
 from tutorial_lib.practice.account import Case, against, told
-from tutorial_lib.practice.ch14_kv_cache import feeding
 from tutorial_lib.practice.ch14_kv_cache.mistakes import MISTAKES
 from tutorial_lib.practice.mistake import named
 
@@ -52,7 +52,7 @@ def _room_mask(length, T, room):
 def check_room_mask(function):
     """Check `room_mask(length, T, room)`, exercise of chapter 14. Prints an account."""
     cases = (
-        Case("a piece of 3 behind 4, room for 9", {"length": 4, "T": 3, "room": 9}),
+        Case("a piece of 3 after 4, room for 9", {"length": 4, "T": 3, "room": 9}),
         Case("one token", {"length": 2, "T": 1, "room": 5}),
         Case("nothing kept", {"length": 0, "T": 4, "room": 6}),
         Case("no room to spare", {"length": 5, "T": 3, "room": 8}),
@@ -105,7 +105,7 @@ def check_places_of_new(function):
     padded = np.arange(6) >= np.array([2, 0, 4])[:, None]
     cases = (
         Case("the first piece, with padding", {"is_token": padded[:, :3], "T": 3}),
-        Case("a piece behind it", {"is_token": padded, "T": 2}),
+        Case("a piece after it", {"is_token": padded, "T": 2}),
         Case("one word", {"is_token": padded[:2], "T": 1}),
         Case("no padding", {"is_token": padded[1:2], "T": 4}),
     )

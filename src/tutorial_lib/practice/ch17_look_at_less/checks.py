@@ -16,7 +16,7 @@ def check_window_mask(function):
     """Check `window_mask(T, S, window)` of chapter 17. Prints an account."""
     cases = (
         Case("a square, window of 3", {"T": 5, "S": 5, "window": 3}),
-        Case("2 new words behind 4", {"T": 2, "S": 6, "window": 3}),
+        Case("2 new words after 4", {"T": 2, "S": 6, "window": 3}),
         Case("a window of 1", {"T": 4, "S": 5, "window": 1}),
         Case("a window that holds all", {"T": 3, "S": 5, "window": 9}),
     )
@@ -57,7 +57,7 @@ def check_choose_keys(function):
     cases = (
         Case("2 keys, a causal mask", {"scores": normal(175, H, T, T), "k": 2}, causal),
         Case("more keys than a row sees", {"scores": normal(176, T, T), "k": 4}, causal),
-        Case("2 new words behind 4", {"scores": normal(177, B, H, 2, S), "k": 3}, behind),
+        Case("2 new words after 4", {"scores": normal(177, B, H, 2, S), "k": 3}, behind),
         Case("one query, no mask", {"scores": normal(178, H, 1, S), "k": 2}),
         Case("equal scores", {"scores": ties, "k": 2}),
     )
@@ -79,10 +79,10 @@ def _windowed_step(X, params, K, V, window):
 def check_windowed_step(function):
     """Check `windowed_step(X, params, K, V, window)`, exercise of chapter 17."""
     cases = (
-        Case("a word behind 3, window of 4", _piece(179, T=1, kept=3, window=4)),
-        Case("a piece of 2 behind 3, window of 4", _piece(180, T=2, kept=3, window=4)),
+        Case("a word after 3, window of 4", _piece(179, T=1, kept=3, window=4)),
+        Case("a piece of 2 after 3, window of 4", _piece(180, T=2, kept=3, window=4)),
         Case("the first piece, longer than the window", _piece(181, T=7, kept=0, window=3)),
-        Case("a piece longer than the window, behind 2", _piece(182, T=5, kept=2, window=3)),
+        Case("a piece longer than the window, after 2", _piece(182, T=5, kept=2, window=3)),
         Case("a window of 1", _piece(183, T=2, kept=0, window=1)),
         Case("a text shorter than the window", _piece(184, T=2, kept=1, window=9)),
     )

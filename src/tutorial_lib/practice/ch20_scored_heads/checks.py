@@ -92,12 +92,14 @@ def check_paths(function):
 
 
 def check_run_with(function):
-    """Check `run_with(model, ids, layer, head, output)` of chapter 20. Prints an account."""
-    first = {"model": _model(60), "ids": _ids(14), "layer": 0, "head": 1}
-    last = {"model": _model(80), "ids": _ids(15, N), "layer": 1, "head": 2}
+    """Check `run_with(model, ids, outputs)` of chapter 20. Prints an account."""
+    first, last = ({"model": _model(seed)} for seed in (60, 80))
+    one, each = {(0, 1): normal(16, D_V)}, {(1, 2): normal(17, N, LENGTH, D_V)}
+    two = each | {(0, 0): normal(18, D_V)}
     cases = (
-        Case("one vector for all words, layer 0", first | {"output": normal(16, D_V)}),
-        Case("a vector for each word, layer 1", last | {"output": normal(17, N, LENGTH, D_V)}),
+        Case("one vector for all words, layer 0", first | {"ids": _ids(14), "outputs": one}),
+        Case("a vector for each word, layer 1", last | {"ids": _ids(15, N), "outputs": each}),
+        Case("a head of each layer", last | {"ids": _ids(15, N), "outputs": two}),
     )
     check("run_with", function, head_scores.run_with, cases)
 

@@ -181,37 +181,55 @@ def _changed(model, ids, change):
     return X @ model.U
 
 
-def _all_heads(model, ids, layer, head, output):
+def _set(model, ids, outputs, put):
+    """Run with what `put(heads, place, layer, head, output)` changes for each output."""
+
     def change(place, heads):
+        for (layer, head), output in outputs.items():
+            put(heads, place, layer, head, output)
+        return heads
+
+    return _changed(model, ids, change)
+
+
+def _all_heads(model, ids, outputs):
+    def put(heads, place, layer, head, output):
         if place == layer:
             heads[:] = np.expand_dims(output, -3) if output.ndim > 1 else output
-        return heads
 
-    return _changed(model, ids, change)
+    return _set(model, ids, outputs, put)
 
 
-def _every_layer(model, ids, layer, head, output):
-    def change(place, heads):
+def _every_layer(model, ids, outputs):
+    def put(heads, place, layer, head, output):
         heads[..., head, :, :] = output
-        return heads
 
-    return _changed(model, ids, change)
+    return _set(model, ids, outputs, put)
 
 
-def _added(model, ids, layer, head, output):
-    def change(place, heads):
+def _added(model, ids, outputs):
+    def put(heads, place, layer, head, output):
         heads[..., head, :, :] += output * (place == layer)
-        return heads
 
-    return _changed(model, ids, change)
+    return _set(model, ids, outputs, put)
 
 
-def _nothing_follows(model, ids, layer, head, output):
+def _head_alone(model, ids, layer, head, output):
     """What comes after the head is left as it was, except for the sum."""
     _, records = run(model, ids)
     params, own = model.layers[layer], records[layer].heads[..., head, :, :]
     rows = params.W_O[head * params.d_v : (head + 1) * params.d_v]
-    return run(model, ids)[0] + (output - own) @ rows @ model.U
+    return (output - own) @ rows @ model.U
+
+
+def _nothing_follows(model, ids, outputs):
+    added = (_head_alone(model, ids, *head, output) for head, output in outputs.items())
+    return run(model, ids)[0] + sum(added)
+
+
+def _last_alone(model, ids, outputs):
+    head = list(outputs)[-1]
+    return run_with(model, ids, {head: outputs[head]})
 
 
 _RUN_WITH = (
@@ -239,6 +257,12 @@ _RUN_WITH = (
         "Let the rest run on: compute the next layer from the changed X.",
         _nothing_follows,
     ),
+    Mistake(
+        "last_alone",
+        "of several heads only the last one named gives its output",
+        "Go through all of outputs in each layer: for (place, head), output in outputs.items().",
+        _last_alone,
+    ),
 )
 
 
@@ -253,18 +277,18 @@ def _whole_layer(model, ids, other, layer, head):
 
 def _exchanged(model, ids, other, layer, head):
     own = _given_by(model, ids, layer)[..., head, :, :]
-    return run_with(model, other, layer, head, own)
+    return run_with(model, other, {(layer, head): own})
 
 
 def _last_word_alone(model, ids, other, layer, head):
     output = _given_by(model, ids, layer)[..., head, :, :].copy()
     output[..., -1, :] = _given_by(model, other, layer)[..., head, -1, :]
-    return run_with(model, ids, layer, head, output)
+    return run_with(model, ids, {(layer, head): output})
 
 
 def _nothing_follows_a_patch(model, ids, other, layer, head):
     output = _given_by(model, other, layer)[..., head, :, :]
-    return _nothing_follows(model, ids, layer, head, output)
+    return _nothing_follows(model, ids, {(layer, head): output})
 
 
 _PATCH = (

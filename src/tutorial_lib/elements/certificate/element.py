@@ -1,0 +1,106 @@
+"""The certificate: what the checks of chapter 23 have found, on one page that can be printed."""
+
+from hashlib import sha256
+from html import escape
+
+from tutorial_lib.describe import printable
+from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, inline, wrap
+
+LONGEST_NAME = 60
+TITLE = "Attention, Head by Head: what was shown"
+NOTHING = "Nothing has been shown yet: no promise is kept and no claim is answered."
+LIMITS = (
+    "This does not prove who wrote the layer, nor that it is right on inputs that nobody asked for."
+    " A layer that was copied passes the same checks."
+)
+
+
+def certificate(name, shown=None):
+    """Draw what was shown, and nothing that was not.
+
+    Parameters
+    ----------
+    name : who shows it, at most 60 signs
+    shown : what `show_results` of chapter 23's room returns; None: nothing yet
+
+    Raises
+    ------
+    TypeError : a name that is no string, something else than results
+    ValueError : a name that is too long
+    """
+    _require_name(name)
+    _require_shown(shown)
+    blocks = _blocks(shown)
+    text = "\n\n".join([_heading(name), *("\n".join(_plain(block)) for block in blocks), LIMITS])
+    body = [
+        f'<p class="tl-title">{escape(TITLE)}</p>',
+        f"<p>{escape(_by(name))}</p>",
+        *("\n".join(_html(block)) for block in blocks),
+        f"<p>{LIMITS}</p>",
+        f'<div class="tl-row" {HIDDEN}>',
+        f'<button type="button" {KEYS}>Print this page alone</button></div>',
+    ]
+    place = f"tl-certificate-{sha256(text.encode()).hexdigest()[:8]}"
+    return Element(wrap("certificate", place, "Certificate", body), text)
+
+
+def _by(name):
+    return f"Shown by {printable(name)}" if name.strip() else "Shown by nobody yet"
+
+
+def _heading(name):
+    return f"{TITLE}\n{_by(name)}"
+
+
+def _blocks(shown):
+    """Return (title, lines) of each part that there is something to say of."""
+    if shown is None or not (any(kept for *_, kept in shown.promises) or shown.claims):
+        return [(NOTHING, [])]
+    kept = [kept for *_, kept in shown.promises]
+    title = f"One layer, {shown.lines} lines of code: {sum(kept)} of {len(kept)} promises kept"
+    marks = [f"{'✓' if kept else '✗'} {name}: {says}" for name, says, kept in shown.promises]
+    blocks = [(title, marks)]
+    claims = [
+        f"{number}. {says} It {'holds' if holds else 'fails'}: {_written(value)}"
+        for number, says, holds, value in shown.claims
+    ]
+    if claims:
+        blocks.append((f"{len(claims)} claims answered with own numbers", claims))
+    if shown.nats is not None:
+        line = f"{shown.nats:.3f} nats a word above the floor, on documents it never saw"
+        after = f"after {shown.steps:,} steps, as the training counted; {shown.numbers:,} numbers"
+        blocks.append(("Trained on the known text, and run with this layer", [f"{line}, {after}"]))
+    return blocks
+
+
+def _written(value):
+    return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def _plain(block):
+    title, lines = block
+    return [title, *(f"  {line}" for line in lines)]
+
+
+def _html(block):
+    title, lines = block
+    items = [f"<li>{inline(line)}</li>" for line in lines]
+    return [f'<p class="tl-title">{inline(title)}</p>', *(["<ul>", *items, "</ul>"] * bool(items))]
+
+
+def _require_name(name):
+    if not isinstance(name, str):
+        raise TypeError(f"name is a {type(name).__name__}; expected a string. Write your name.")
+    if len(name) > LONGEST_NAME:
+        raise ValueError(
+            f"name has {len(name)} signs; expected {LONGEST_NAME} at most, which one line holds. "
+            f"Shorten it."
+        )
+
+
+def _require_shown(shown):
+    if shown is not None and not hasattr(shown, "promises"):
+        raise TypeError(
+            f"shown is a {type(shown).__name__}; expected what show_results(...) returns, since "
+            f"a certificate says what checks have found. Let them run."
+        )

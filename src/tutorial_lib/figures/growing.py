@@ -1,0 +1,143 @@
+"""A curve that grows while a model is trained: in a page that runs, and in Jupyter."""
+
+import builtins
+import contextlib
+import time
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from tutorial_lib.errors import require_whole
+from tutorial_lib.figures.ink import HEAD_INKS
+from tutorial_lib.figures.lines import line_chart
+
+PAUSE = 0.25  # seconds between two pictures, which is when a page hears its Stop
+MOST = 60  # points of a curve: of more steps, each point is a mean
+
+
+def watch(training, start, steps):
+    """Train, draw the loss as it falls, and return the last model, also when it is stopped.
+
+    Stop in the page, or an interrupt in Jupyter, ends the training and keeps what it has learned.
+    So does a loss that is no finite number; then the model is the last whose loss was one.
+
+    Parameters
+    ----------
+    training : iterable of (step, loss, model), such as `train(start, rng, steps=300)`: the loss
+        before the step, the model after it
+    start : the model before the first step
+    steps : how many are expected
+
+    Returns
+    -------
+    model : that of the last step, or `start`
+
+    Raises
+    ------
+    TypeError : steps is no whole number
+    """
+    require_whole("steps", steps)
+    before, model, losses, screen = start, start, [], _Screen()
+    end = ""
+    with np.errstate(all="ignore"):  # what overflows is told once, at the end
+        try:
+            screen.show(_Sketch(losses, steps))
+            for _, loss, reached in training:
+                _require_finite_loss(loss, len(losses) + 1)
+                losses.append(float(loss))
+                before, model = model, reached
+                screen.show_seldom(_Sketch(losses, steps))
+        except KeyboardInterrupt:
+            end = " Stopped; the model is kept."
+        except FloatingPointError as error:
+            kept = f" Kept is the model before step {len(losses)}." if losses else ""
+            model, end = before, f" {error}{kept}"
+    with contextlib.suppress(KeyboardInterrupt):  # Stop was pressed as the last step ended
+        screen.show(_picture(losses, _tell(losses, steps) + end))
+    return model
+
+
+def _require_finite_loss(loss, step):
+    if not np.isfinite(loss):
+        raise FloatingPointError(f"The loss of step {step} is {loss}.")
+
+
+def _tell(losses, steps):
+    if not losses:
+        return f"No step of {steps} is done: the model is as it was."
+    return f"Step {len(losses)} of {steps}: the loss is {losses[-1]:.3f}."
+
+
+class _Screen:
+    """The place below a cell where one picture follows the other."""
+
+    def __init__(self):
+        self.place, self.drawn = None, time.monotonic()
+
+    def show(self, picture):
+        """Put a picture in the place of the last; without a notebook, print the last alone."""
+        display = getattr(builtins, "display", None)  # as in IPython; a page that runs has its like
+        self.drawn = time.monotonic()
+        if self.place is not None:
+            self.place.update(picture)
+        elif display is not None:
+            self.place = display(picture, display_id=True)
+        elif not isinstance(picture, _Sketch):
+            print(picture.caption)
+
+    def show_seldom(self, picture):
+        """Do so where the last has stood for a while."""
+        if time.monotonic() - self.drawn > PAUSE:
+            self.show(picture)
+
+
+def _means(losses, steps):
+    """Return the places and heights of at most MOST points, and how many steps each one is of."""
+    each = -(-max(steps, len(losses), 1) // MOST)
+    heights = [np.mean(losses[i : i + each]) for i in range(0, len(losses), each)]
+    ends = [min(i + each, len(losses)) for i in range(0, len(losses), each)]
+    return np.array(ends, dtype=float), np.array(heights), each
+
+
+@dataclass(frozen=True)
+class _Sketch:
+    """The curve so far, drawn in no time, without its table."""
+
+    losses: list
+    steps: int
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        said = _tell(self.losses, self.steps)
+        ends, heights, _ = _means(self.losses, self.steps)
+        top = max(heights, default=1.0) or 1.0
+        across, down = 10 + 380 * ends / max(self.steps, *ends, 1), 180 - 160 * heights / top
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
+        html = (
+            f'<figure class="ahh-figure" style="margin:1rem 0"><svg viewBox="0 0 400 200" '
+            f'role="img" aria-label="{escape(f"A curve of the loss from 0 to {top:.3g}. {said}")}" '
+            f'style="width:100%;max-width:30rem"><path d="M10 15V180H390" fill="none" '
+            f'stroke="currentColor"/><polyline points="{points}" fill="none" '
+            f'stroke="{HEAD_INKS[0]}" stroke-width="2"/></svg>'
+            f'<figcaption style="margin:0.5rem 0">{escape(said)}</figcaption></figure>'
+        )
+        return {"text/plain": said, "text/html": html}
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A sentence where there is no curve."""
+
+    caption: str
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": self.caption, "text/html": f"<p>{escape(self.caption)}</p>"}
+
+
+def _picture(losses, caption):
+    """Return the figure that stays, with its table."""
+    if not losses:
+        return _Words(caption)
+    ends, heights, each = _means(losses, len(losses))
+    name = "loss" if each == 1 else f"loss, mean of {each} steps"
+    return line_chart(ends, {"loss": heights}, labels=("step", name), caption=caption)

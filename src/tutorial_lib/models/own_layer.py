@@ -1,0 +1,403 @@
+"""The layer of chapter 23 forwards and backwards, and a model of such layers on the known text.
+
+Turn back what was turned, add up what was copied: groups, rotation, window and sink need no new
+derivative. A sink's column has no value, so its weight times the mean of a row is all there is.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tutorial_lib.attention import attention_scores, softmax
+from tutorial_lib.embedding import embed
+from tutorial_lib.errors import require_floats, require_length, require_operand, require_shape
+from tutorial_lib.gradients import attention_backward, linear_backward, project_heads_backward
+from tutorial_lib.heads import concat_heads, split_heads
+from tutorial_lib.models.doors import require_kind
+from tutorial_lib.models.grammar import LENGTH, WORDS, draw_documents
+from tutorial_lib.models.training import adam_step
+from tutorial_lib.projection import project_heads
+from tutorial_lib.variants.grouped import GroupedParams
+from tutorial_lib.variants.patterns import attention_with_sink, require_part, window_mask
+from tutorial_lib.variants.positions import rope_rates, rotate
+
+D_MODEL, HEADS = 64, 4
+BATCH, WARM_UP, OUTER, FORGETS = 16, 200, 2.5, 4  # as experiments/known_text.py trains
+
+
+@dataclass(frozen=True)
+class OwnLayer:
+    """What the layer of chapter 23 is given: its arrays and its options.
+
+    Introduced in chapter 23.
+
+    Parameters
+    ----------
+    params : GroupedParams
+    rates : (n,), radians a token; None: nothing is turned
+    window : number of keys that a query sees; None: all before it
+    sink : (H,), a score for each head; None: no sink
+    """
+
+    params: GroupedParams
+    rates: np.ndarray | None = None
+    window: int | None = None
+    sink: np.ndarray | None = None
+
+    def __post_init__(self):
+        require_kind_of_params(self.params)
+        if self.sink is not None:
+            require_shape("sink", self.sink, "H", H=self.params.n_heads)
+            require_part(self.sink)
+
+    @property
+    def arrays(self):
+        """All that is learned, in one list: four matrices, and the sink where there is one."""
+        return [*vars(self.params).values(), *([] if self.sink is None else [self.sink])]
+
+    @property
+    def options(self):
+        """The options by name, without those that are not set."""
+        named = {"rates": self.rates, "window": self.window, "sink": self.sink}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def of(self, arrays):
+        """Return the layer with other arrays."""
+        sink = None if self.sink is None else arrays[4]
+        return replace(self, params=GroupedParams(*arrays[:4]), sink=sink)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The arrays of one way forward, which the way back needs.
+
+    Introduced in chapter 23.
+
+    Parameters
+    ----------
+    layer : OwnLayer
+    X : (..., T, d_model)
+    Q, K, V : (..., H, T, d_k) twice, turned, and (..., H, T, d_v); copies of a group's
+    weights : (..., H, T, T)
+    concat : (..., T, H*d_v)
+    Y : (..., T, d_model)
+    """
+
+    layer: OwnLayer
+    X: np.ndarray
+    Q: np.ndarray
+    K: np.ndarray
+    V: np.ndarray
+    weights: np.ndarray
+    concat: np.ndarray
+    Y: np.ndarray
+
+
+def go_forward(X, layer):
+    """Run one layer, causally.
+
+    Introduced in chapter 23.
+
+    Parameters
+    ----------
+    X : (..., T, d_model)
+    layer : OwnLayer
+
+    Returns
+    -------
+    record : Pass
+
+    Raises
+    ------
+    TypeError : no OwnLayer, no array of numbers
+    ShapeError : another width
+    ValueError : NaN or infinity
+
+    >>> layer = OwnLayer(GroupedParams(*np.ones((3, 2, 6, 4)), np.ones((8, 6))), window=3)
+    >>> go_forward(np.ones((5, 6)), layer).weights.shape
+    (2, 5, 5)
+    """
+    require_kind_of_layer(layer)
+    params, T = layer.params, X.shape[-2]
+    require_shape("X", X, "... T d_model", d_model=params.d_model)
+    require_operand("X", X)
+    Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    if layer.rates is not None:
+        Q, K = (rotate(Z, np.arange(T), layer.rates) for Z in (Q, K))
+    K, V = (np.repeat(Z, params.n_heads // params.n_kv_heads, axis=-3) for Z in (K, V))
+    sink = np.full(params.n_heads, -np.inf) if layer.sink is None else layer.sink
+    seen = window_mask(T, T, T if layer.window is None else layer.window)
+    weights = attention_with_sink(attention_scores(Q, K), sink, mask=seen)
+    concat = concat_heads(weights @ V)
+    return Pass(layer, X, Q, K, V, weights, concat, concat @ params.W_O)
+
+
+def go_back(record, dY):
+    """Go back through one layer, from dL/dY.
+
+    Introduced in chapter 23.
+
+    Parameters
+    ----------
+    record : Pass of the way forward, of floats
+    dY : the shape of Y
+
+    Returns
+    -------
+    dX : the shape of X
+    gradients : list in the order of `layer.arrays`
+
+    Raises
+    ------
+    TypeError : no Pass, no floats
+    ShapeError, ValueError : a dY of another shape than Y, NaN or infinity
+
+    >>> layer = OwnLayer(GroupedParams(*np.ones((3, 2, 6, 4)), np.ones((8, 6))), sink=np.zeros(2))
+    >>> dX, gradients = go_back(go_forward(np.ones((5, 6)), layer), np.ones((5, 6)))
+    >>> len(gradients)
+    5
+    """
+    require_kind(record, Pass)
+    layer, params = record.layer, record.layer.params
+    require_floats("X", record.X)
+    dconcat, dW_O = linear_backward(record.concat, params.W_O, dY)
+    dheads = split_heads(dconcat, params.n_heads)
+    dQ, dK, dV = attention_backward(record.Q, record.K, record.V, record.weights, dheads)
+    dK, dV = (_sum_groups(dZ, params.n_kv_heads) for dZ in (dK, dV))
+    if layer.rates is not None:
+        dQ, dK = (rotate(dZ, np.arange(dZ.shape[-2]), -layer.rates) for dZ in (dQ, dK))
+    pairs = zip((params.W_Q, params.W_K, params.W_V), (dQ, dK, dV), strict=True)
+    dX, matrices = zip(*(project_heads_backward(record.X, W, dZ) for W, dZ in pairs), strict=True)
+    sinks = [] if layer.sink is None else [_dsink(record, dheads)]
+    return sum(dX), [*matrices, dW_O, *sinks]
+
+
+def _sum_groups(dZ, n_kv_heads):
+    """Add up the gradients of the copies of each key head: (..., H, T, d) to (..., G, T, d)."""
+    *batch, H, T, d = dZ.shape
+    return dZ.reshape(*batch, n_kv_heads, H // n_kv_heads, T, d).sum(axis=-3)
+
+
+def _dsink(record, dheads):
+    """What a sink takes from its row, times the mean that it takes it from."""
+    dweights = dheads @ np.swapaxes(record.V, -1, -2)
+    mean = (record.weights * dweights).sum(axis=-1)  # (..., H, T)
+    taken = 1 - record.weights.sum(axis=-1)
+    per_row = -(taken * mean).sum(axis=-1)  # (..., H)
+    return per_row.reshape(-1, per_row.shape[-1]).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class OwnModel:
+    """X = E[ids] + P; each layer adds its output to X; X @ U scores the next word.
+
+    Introduced in chapter 23. A model whose layers turn queries and keys has zeros for P, and does
+    not learn it.
+
+    Parameters
+    ----------
+    E, P : (words, d_model), (length, d_model)
+    layers : tuple of OwnLayer
+    U : (d_model, words)
+    steps : how many steps of training made it
+    """
+
+    E: np.ndarray
+    P: np.ndarray
+    layers: tuple
+    U: np.ndarray
+    steps: int = 0
+
+    @property
+    def arrays(self):
+        """All that is learned, in one list; the first and the last are E, P and U."""
+        inner = [array for layer in self.layers for array in layer.arrays]
+        return [self.E, *([self.P] if self.has_places else []), *inner, self.U]
+
+    @property
+    def has_places(self):
+        """Whether it learns a row for each place."""
+        return self.layers[0].rates is None
+
+    @property
+    def numbers(self):
+        """How many numbers it learns."""
+        return sum(array.size for array in self.arrays)
+
+    def of(self, arrays):
+        """Return the model with other arrays, in the order of `arrays`."""
+        E, *inner, U = arrays
+        P = inner.pop(0) if self.has_places else self.P
+        layers, size = [], len(inner) // len(self.layers)
+        for n, layer in enumerate(self.layers):
+            layers.append(layer.of(inner[n * size : (n + 1) * size]))
+        return OwnModel(E, P, tuple(layers), U, self.steps)
+
+
+def draw_own(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=False):
+    """Draw an untrained model of two layers, of the widths of chapter 19's model.
+
+    Introduced in chapter 23.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_kv_heads : key heads of each layer, a divisor of 4
+    rotated : whether queries and keys are turned; P is zeros then, and not learned
+    window : number of keys that a query sees; None: all before it
+    sink : whether each head has one
+
+    Returns
+    -------
+    model : OwnModel
+
+    Raises
+    ------
+    TypeError, ValueError : lengths that are no whole numbers of at least 1
+    ShapeError : a number of key heads that does not divide 4
+
+    >>> draw_own(np.random.default_rng(0)).numbers
+    49664
+    """
+    require_length("n_kv_heads", n_kv_heads)
+    if window is not None:
+        require_length("window", window)
+    d_k, sums = D_MODEL // HEADS, 1 if rotated else 2
+    E = rng.standard_normal((len(WORDS), D_MODEL)) / np.sqrt(sums)
+    P = np.zeros((LENGTH, D_MODEL)) if rotated else rng.standard_normal((LENGTH, D_MODEL)) / 2**0.5
+    rates, layers = rope_rates(d_k) if rotated else None, []
+    for _ in range(2):
+        shapes = (HEADS, D_MODEL, d_k), *2 * [(n_kv_heads, D_MODEL, d_k)], (D_MODEL, D_MODEL)
+        params = GroupedParams(*(rng.standard_normal(s) / np.sqrt(D_MODEL) for s in shapes))
+        own = rng.standard_normal(HEADS) / 2 if sink else None
+        layers.append(OwnLayer(params, rates, window, own))
+    return OwnModel(E, P, tuple(layers), rng.standard_normal((D_MODEL, len(WORDS))) / D_MODEL**0.5)
+
+
+def run_own(model, ids):
+    """Go forward: scores of the next word, (..., T, words), and the Pass of each layer.
+
+    Introduced in chapter 23.
+    """
+    require_kind(model, OwnModel)
+    X, records = embed(ids, model.E, model.P), []
+    for layer in model.layers:
+        records.append(go_forward(X, layer))
+        X = X + records[-1].Y
+    return X @ model.U, records
+
+
+def loss_and_gradients(model, ids):
+    """Return the mean of -log(probability of the next word), and its gradients.
+
+    Introduced in chapter 23. The gradients are a list in the order of `model.arrays`.
+    """
+    logits, records = run_own(model, ids[:, :-1])
+    probabilities, one_hot = softmax(logits), np.eye(len(model.E))[ids]
+    loss = -np.log((probabilities * one_hot[:, 1:]).sum(axis=-1)).mean()
+    dlogits = (probabilities - one_hot[:, 1:]) / ids[:, 1:].size
+    dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
+    gradients = [dU]
+    for record in records[::-1]:
+        through, own = go_back(record, dX)
+        dX, gradients = dX + through, [*own, *gradients]  # around the layer, and through it
+    _, dE = linear_backward(one_hot[:, :-1], model.E, dX)
+    dP = np.zeros(model.P.shape)
+    dP[: dX.shape[1]] = dX.sum(axis=0)
+    return loss, [dE, *([dP] if model.has_places else []), *gradients]
+
+
+def train_own(model, rng, *, steps, rate=4e-3):
+    """Train on new documents in each step, and hand out its number, loss and the model so far.
+
+    Introduced in chapter 23. It trains as chapter 19's models were trained: a warm-up, a larger
+    rate for E, P and U, and what is handed out is an average of the weights so far.
+
+    Parameters
+    ----------
+    model : OwnModel
+    rng : numpy.random.Generator, draws the documents
+    steps : how many
+    rate : how far an entry of a layer moves in a step at most, or nearly so
+
+    Yields
+    ------
+    step, loss, model : from 1; the loss of the newest weights before the step; the average after it
+
+    Raises
+    ------
+    TypeError : no OwnModel; steps that are no whole number
+    ValueError : steps below 1, a rate that is no positive number
+
+    >>> rng = np.random.default_rng(0)
+    >>> [step for step, _, _ in train_own(draw_own(rng), rng, steps=1)]
+    [1]
+    """
+    require_training(model, steps, rate)
+    arrays, average, memories = model.arrays, model.arrays, (None, None)
+    for step in range(1, steps + 1):
+        loss, gradients = loss_and_gradients(model.of(arrays), draw_documents(rng, BATCH).ids)
+        rises = rate * min(1, step / WARM_UP)
+        arrays, memories = _moved(model, arrays, gradients, memories, rises)
+        share = FORGETS / (step + FORGETS - 1)
+        average = [mean + share * (W - mean) for mean, W in zip(average, arrays, strict=True)]
+        yield step, loss, replace(model.of(average), steps=model.steps + step)
+
+
+def _moved(model, arrays, gradients, memories, rate):
+    """One step of Adam, in which E, P and U move further; return arrays and both memories."""
+    outer = {0, len(arrays) - 1, *([1] if model.has_places else [])}
+    now, after = [*arrays], []
+    for is_outer, memory in zip((True, False), memories, strict=True):
+        part = [n for n in range(len(arrays)) if (n in outer) == is_outer]
+        chosen = ([Z[n] for n in part] for Z in (arrays, gradients))
+        moved, memory = adam_step(*chosen, memory, rate * (OUTER if is_outer else 1))
+        after.append(memory)
+        for n, array in zip(part, moved, strict=True):
+            now[n] = array
+    return now, tuple(after)
+
+
+def require_kind_of_params(params):
+    """Require the arrays of a layer with groups.
+
+    Raises
+    ------
+    TypeError : others
+    """
+    if not isinstance(params, GroupedParams):
+        raise TypeError(
+            f"params is a {type(params).__name__}; expected GroupedParams, in which G = H is the "
+            f"layer of chapter 06. Make them: GroupedParams(W_Q, W_K, W_V, W_O)."
+        )
+
+
+def require_kind_of_layer(layer):
+    """Require an OwnLayer.
+
+    Raises
+    ------
+    TypeError : something else
+    """
+    if not isinstance(layer, OwnLayer):
+        raise TypeError(
+            f"layer is a {type(layer).__name__}; expected an OwnLayer. "
+            f"Make it with OwnLayer(params, rates, window, sink)."
+        )
+
+
+def require_training(model, steps, rate):
+    """Require a model, steps and a rate to train with.
+
+    Raises
+    ------
+    TypeError : no OwnModel; steps that are no whole number
+    ValueError : steps below 1, a rate that is no positive number
+    """
+    require_kind(model, OwnModel)
+    require_length("steps", steps)
+    if not (np.isfinite(rate) and rate > 0):
+        raise ValueError(
+            f"rate={rate}; expected a positive number, by which entries move in a step. "
+            f"Begin with 4e-3."
+        )

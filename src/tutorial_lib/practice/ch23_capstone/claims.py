@@ -1,0 +1,477 @@
+"""Twelve claims of the book, each with the number that settles it and the numbers of mistakes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask, softmax
+from tutorial_lib.counting import cache_bytes
+from tutorial_lib.example import running_example
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.floor import above_floor, accuracy
+from tutorial_lib.models.grammar import ID, draw_documents
+from tutorial_lib.models.head_scores import patch, run_with
+from tutorial_lib.models.language import encode
+from tutorial_lib.multihead import multi_head_attention
+from tutorial_lib.projection import init_params
+from tutorial_lib.records import checkpoint
+from tutorial_lib.variants.grouped import group_params
+from tutorial_lib.variants.patterns import reach, window_mask
+from tutorial_lib.variants.positions import rope_rates, rotate
+
+SEED = 23
+WEIGHTS, TOKENS, WIDTH, BYTES = 8_000_000_000, 8192, 128, 2  # of the model in claim 4
+STEPS = 255  # of distance, in claim 6
+SENTENCES = "the dog", "the dog that", "the cow that the birds hear", "the frog ( often )"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A number that a mistake gives, with its sentence and how to mend it."""
+
+    name: str
+    says: str
+    mend: str
+    function: Callable
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, the number that is asked for, whether the claim holds, and what goes wrong."""
+
+    number: int
+    says: str
+    asks: str
+    holds: bool
+    function: Callable
+    wrong: tuple
+
+    @property
+    def value(self):
+        """The right number."""
+        return float(self.function())
+
+
+def _products():
+    Q, K = np.random.default_rng(SEED).standard_normal((2, 64, 64))
+    return Q @ K.T
+
+
+def _top(weights):
+    return weights.max(axis=-1)
+
+
+def _numbers(n_heads, d_k, *, output=True):
+    return 3 * n_heads * 64 * d_k + output * n_heads * d_k * 64
+
+
+def _moved_rows(*, mask=None, back=True):
+    example, order = running_example(), [2, 0, 1]
+    Y = multi_head_attention(example.X, example.params, mask=mask)
+    moved = multi_head_attention(example.X[order], example.params, mask=mask)
+    return np.abs(moved - (Y[order] if back else Y)).max()
+
+
+def _cache_share(*, n_kv_heads=8, layers=32):
+    kept = {"n_layers": layers, "n_kv_heads": n_kv_heads, "d_k": WIDTH, "d_v": WIDTH}
+    return TOKENS * cache_bytes(itemsize=BYTES, **kept) / (BYTES * WEIGHTS)
+
+
+@cache
+def _layers():
+    whole = init_params(np.random.default_rng(SEED), d_model=64, n_heads=4)
+    return whole, group_params(whole, 2)
+
+
+def _share_left(names):
+    whole, grouped = _layers()
+    sizes = [sum(getattr(params, W).size for W in names) for params in (grouped, whole)]
+    return sizes[0] / sizes[1]
+
+
+def _scores_by_distance():
+    queries = rotate(np.ones((STEPS + 1, 64)), np.arange(STEPS + 1), rope_rates(64))
+    return queries @ np.ones(64) / 8
+
+
+def _steps_up(scores):
+    return (np.diff(scores) > 0).sum()
+
+
+@cache
+def example_model():
+    """The example of the known text, and documents of a seed of this chapter."""
+    texts = draw_documents(np.random.default_rng(SEED), 100)
+    return TinyModel.of(checkpoint("known_text")), texts
+
+
+@cache
+def _nats():
+    model, texts = example_model()
+    return above_floor(run(model, texts.ids[:, :-1])[0], texts), texts.surprise
+
+
+def _lead(logits):
+    return logits[-1, ID["bark"]] - logits[-1, ID["barks"]]
+
+
+@cache
+def _patched(head):
+    """What a patch moves, and the whole difference, of each pair of sentences."""
+    model, moved, whole = example_model()[0], [], []
+    for one in SENTENCES:
+        words = one.split()
+        ids, other = encode(one), encode(" ".join([words[0], f"{words[1]}s", *words[2:]]))
+        start = _lead(run(model, ids)[0])
+        moved.append(_lead(patch(model, ids, other, 1, head)) - start)
+        whole.append(_lead(run(model, other)[0]) - start)
+    return np.array(moved), np.array(whole)
+
+
+def _composed(*, through="K", order=None, divide=True):
+    first, second = example_model()[0].layers
+    d_v = first.d_v
+    W_OV = first.W_V[0] @ first.W_O[:d_v]
+    norm, found = (lambda A: np.linalg.norm(A, order)), []
+    for W_Q, W_K in zip(second.W_Q, second.W_K, strict=True):
+        W_QK = W_Q @ W_K.T if through == "Q" else W_K @ W_Q.T
+        found.append(norm(W_OV @ W_QK) / (norm(W_OV) * norm(W_QK) if divide else 1))
+    return max(found)
+
+
+@cache
+def _fall(*heads):
+    """What surnames lose when heads of layer 1 give zeros."""
+    model, texts = example_model()
+    ids, zeros = texts.ids[:, :-1], np.zeros(model.layers[1].d_v)
+    cut = run_with(model, ids, {(1, head): zeros for head in heads})
+    return accuracy(run(model, ids)[0], texts)["surname"] - accuracy(cut, texts)["surname"]
+
+
+CLAIMS = (
+    Claim(
+        1,
+        "Without the root of d_k a softmax puts more than .9 of each row, in the mean, on one key.",
+        "`Q, K = np.random.default_rng(23).standard_normal((2, 64, 64))`: the mean over the rows "
+        "of the largest weight, the scores not divided",
+        False,
+        lambda: _top(softmax(_products())).mean(),
+        (
+            Wrong(
+                "divided",
+                "the scores are divided by the root of d_k",
+                "The claim is about what happens without it: softmax(Q @ K.T).",
+                lambda: _top(softmax(_products() / 8)).mean(),
+            ),
+            Wrong(
+                "over_queries",
+                "the softmax runs over the queries",
+                "Each query shares out its attention: axis=-1.",
+                lambda: _top(softmax(_products(), axis=-2)).mean(),
+            ),
+            Wrong(
+                "median",
+                "it is the median of the rows",
+                "The claim says in the mean: .mean().",
+                lambda: np.median(_top(softmax(_products()))),
+            ),
+        ),
+    ),
+    Claim(
+        2,
+        "Eight heads have as many learned numbers as one.",
+        "d_model = 64, d_k = d_v = d_model / H: the numbers of W_Q, W_K, W_V and W_O of 8 heads",
+        True,
+        lambda: _numbers(8, 8),
+        (
+            Wrong(
+                "full_width",
+                "each head has the full width",
+                "A head has the width d_model / H, here 8.",
+                lambda: _numbers(8, 64),
+            ),
+            Wrong(
+                "without_output",
+                "W_O is left out",
+                "W_O has H · d_v rows of d_model numbers: count it too.",
+                lambda: _numbers(8, 8, output=False),
+            ),
+            Wrong(
+                "one_head_of_eight",
+                "it is one head of the eight",
+                "Count all heads.",
+                lambda: _numbers(1, 8),
+            ),
+        ),
+    ),
+    Claim(
+        3,
+        "Without a mask and without places, a layer does not know in which order its tokens come.",
+        "the running example, no mask, `order = [2, 0, 1]`: the largest difference between "
+        "`Y[order]` and what the layer gives for `X[order]`",
+        True,
+        _moved_rows,
+        (
+            Wrong(
+                "not_put_back",
+                "the rows are compared place by place, and other tokens stand there",
+                "Put the rows of Y into the new order too: Y[order].",
+                lambda: _moved_rows(back=False),
+            ),
+            Wrong(
+                "causal",
+                "the layer has a causal mask, which is a way to know the order",
+                "The claim speaks of a layer without a mask.",
+                lambda: _moved_rows(mask=causal_mask(3)),
+            ),
+        ),
+    ),
+    Claim(
+        4,
+        "After 8,192 tokens the cache of one text is larger than the model.",
+        "32 layers, 32 heads that ask, 8 key heads, d_k = d_v = 128, 8 thousand million weights, "
+        "2 bytes a number: the bytes of the cache over those of the weights",
+        False,
+        _cache_share,
+        (
+            Wrong(
+                "keys_alone",
+                "the keys alone are counted",
+                "A token leaves a key and a value.",
+                lambda: _cache_share() / 2,
+            ),
+            Wrong(
+                "all_heads",
+                "every head that asks has a key head of its own",
+                "8 key heads are kept, whatever number of heads asks.",
+                lambda: _cache_share(n_kv_heads=32),
+            ),
+            Wrong(
+                "one_layer",
+                "one layer is counted",
+                "Every layer keeps keys and values of its own.",
+                lambda: _cache_share(layers=1),
+            ),
+        ),
+    ),
+    Claim(
+        5,
+        "With half as many key heads a layer has half as many learned numbers.",
+        "d_model = 64, H = 4 heads of 16, G = 2: the layer's numbers over those with G = 4",
+        False,
+        lambda: _share_left(("W_Q", "W_K", "W_V", "W_O")),
+        (
+            Wrong(
+                "keys_and_values_alone",
+                "W_K and W_V alone are counted",
+                "W_Q and W_O are learned too, and stay as they are.",
+                lambda: _share_left(("W_K", "W_V")),
+            ),
+            Wrong(
+                "without_output",
+                "W_O is left out",
+                "W_O is learned too, and stays as it is.",
+                lambda: _share_left(("W_Q", "W_K", "W_V")),
+            ),
+        ),
+    ),
+    Claim(
+        6,
+        "A turned score falls with every step of distance.",
+        "q = k = `np.ones(64)`, `rope_rates(64)`, distances 0 to 255: at how many of the 255 "
+        "steps the score rises",
+        False,
+        lambda: _steps_up(_scores_by_distance()),
+        (
+            Wrong(
+                "falls",
+                "it counts the steps at which the score falls",
+                "A rise is what the claim denies: np.diff(scores) > 0.",
+                lambda: _steps_up(-_scores_by_distance()),
+            ),
+            Wrong(
+                "first_quarter",
+                "it counts the first 64 distances alone",
+                "Go on to distance 255: np.arange(256).",
+                lambda: _steps_up(_scores_by_distance()[:64]),
+            ),
+            Wrong(
+                "twice_the_distance",
+                "both are turned, one forwards and one back, so distances count twice",
+                "Turn the query by the distance, and leave the key at place 0.",
+                lambda: _steps_up(
+                    rotate(np.ones((256, 64)), 2.0 * np.arange(256), rope_rates(64)).sum(axis=-1)
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        7,
+        "Two layers with a window of 16 see 32 tokens.",
+        "64 tokens: how many of them can move the last row after two layers",
+        False,
+        lambda: reach(window_mask(64, 64, 16), 2)[-1].sum(),
+        (
+            Wrong(
+                "window_times_layers",
+                "it is the window times the layers, and the last token of one is the first of the "
+                "next",
+                "Each layer reaches 15 further: 1 + 2 · 15.",
+                lambda: 32,
+            ),
+            Wrong(
+                "itself_forgotten",
+                "the row's own token is missing",
+                "A token moves its own row: 1 + 2 · 15.",
+                lambda: 30,
+            ),
+            Wrong(
+                "one_layer",
+                "it is the reach of one layer",
+                "The second layer reads rows that have read others.",
+                lambda: 16,
+            ),
+        ),
+    ),
+    Claim(
+        8,
+        "A state has fewer numbers than a cache, whatever the length of the text.",
+        "one head, d_k = d_v = 64: the smallest number of tokens whose keys and values are more "
+        "numbers than the table of d_k × d_v",
+        False,
+        lambda: 64 * 64 // (64 + 64) + 1,
+        (
+            Wrong(
+                "as_many",
+                "there both are of one size",
+                "More numbers are asked for, so one token more.",
+                lambda: 32,
+            ),
+            Wrong(
+                "keys_alone",
+                "the keys alone are counted",
+                "A token leaves a key and a value, 128 numbers.",
+                lambda: 65,
+            ),
+        ),
+    ),
+    Claim(
+        9,
+        "The example of chapter 19 loses less than a hundredth of a nat a word to the best model.",
+        "`model` on `texts`: the mean over all words of the nats above the floor",
+        True,
+        lambda: _nats()[0].mean(),
+        (
+            Wrong(
+                "floor_forgotten",
+                "it is the loss itself, with the floor in it",
+                "Take the surprise of each word away: above_floor does.",
+                lambda: sum(_nats()).mean(),
+            ),
+            Wrong(
+                "in_bits",
+                "it is in bits",
+                "A nat is a natural logarithm: do not divide by np.log(2).",
+                lambda: _nats()[0].mean() / np.log(2),
+            ),
+            Wrong(
+                "median",
+                "it is the median of the words",
+                "A few words cost much: take the mean.",
+                lambda: np.median(_nats()[0]),
+            ),
+            Wrong(
+                "by_document",
+                "it is the sum over a document, averaged",
+                "Take the mean over words too.",
+                lambda: _nats()[0].sum(axis=1).mean(),
+            ),
+        ),
+    ),
+    Claim(
+        10,
+        "Where a noun becomes plural, head 1.2 carries more than nine tenths of the change.",
+        "the four sentences below, each with its first noun in the plural as the other one, lead "
+        "= logit of *bark* minus that of *barks* at the last word: the sum of what a patch of "
+        "head 1.2 moves over the sum of the differences",
+        True,
+        lambda: np.divide(*(part.sum() for part in _patched(2))),
+        (
+            Wrong(
+                "mean_of_ratios",
+                "it is a mean of ratios, in which a small difference counts as much as a large one",
+                "Add first, then divide: sum of what moved over sum of the differences.",
+                lambda: np.divide(*_patched(2)).mean(),
+            ),
+            Wrong(
+                "another_head",
+                "another head is patched",
+                "Head 1.2 is head 2 of layer 1, both counted from 0.",
+                lambda: np.divide(*(part.sum() for part in _patched(1))),
+            ),
+            Wrong(
+                "one_sentence",
+                "it is the first sentence alone",
+                "Take all four.",
+                lambda: np.divide(*_patched(2))[0],
+            ),
+        ),
+    ),
+    Claim(
+        11,
+        "What head 0.0 writes is read by a key of layer 1: composition of .3 and more.",
+        "the largest of four numbers: ‖W_OV W_QKᵀ‖ / (‖W_OV‖ ‖W_QK‖), W_OV of head 0.0, "
+        "W_QK = W_Q W_Kᵀ of each head of layer 1, all norms the root of the sum of squares",
+        True,
+        _composed,
+        (
+            Wrong(
+                "by_the_query",
+                "it goes through the queries of layer 1",
+                "Keys stand on the right of W_QK: turn it, W_QK.T.",
+                lambda: _composed(through="Q"),
+            ),
+            Wrong(
+                "largest_stretch",
+                "the norms are the largest stretch, not the root of the sum of squares",
+                "np.linalg.norm(A), without a second argument.",
+                lambda: _composed(order=2),
+            ),
+            Wrong(
+                "not_divided",
+                "it is not divided by the norms of the two",
+                "Divide by both norms, or large matrices compose with everything.",
+                lambda: _composed(divide=False),
+            ),
+        ),
+    ),
+    Claim(
+        12,
+        "What two heads cost together is what each costs alone, added up.",
+        "`model` on `texts`, zeros for heads 1.0 and 1.3: the fall of the accuracy at *surname* "
+        "with both replaced, minus the two falls with one replaced",
+        False,
+        lambda: _fall(0, 3) - _fall(0) - _fall(3),
+        (
+            Wrong(
+                "alone",
+                "the falls of the single heads stand alone, and the pair is missing",
+                "Replace both in one run: run_with(model, ids, {(1, 0): zeros, (1, 3): zeros}).",
+                lambda: _fall(0) + _fall(3),
+            ),
+            Wrong(
+                "the_other_way",
+                "its sign is turned",
+                "Both together minus the two alone.",
+                lambda: _fall(0) + _fall(3) - _fall(0, 3),
+            ),
+        ),
+    ),
+)
+
+
+def near(value, right):
+    """Whether a number is right, to half a thousandth."""
+    return abs(value - right) <= max(5e-4, 5e-4 * abs(right))

@@ -1,0 +1,69 @@
+"""What a reader has shown in chapter 23: what its checks find when they are run once more."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tutorial_lib.models.grammar import draw_documents
+from tutorial_lib.models.own_layer import OwnModel
+from tutorial_lib.practice.ch23_capstone.checks import judged
+from tutorial_lib.practice.ch23_capstone.claims import CLAIMS
+from tutorial_lib.practice.ch23_capstone.mistakes import nats_above
+from tutorial_lib.practice.ch23_capstone.promises import PROMISES, NotDone, broken, lines_of
+
+SEED, TESTED = 1000, 100  # of the documents, and how many
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the checks of chapter 23 have found, as a certificate says it.
+
+    Parameters
+    ----------
+    promises : tuple of (name, what it says, whether it is kept)
+    lines : number of lines of the layer
+    claims : tuple of (number, claim, whether it holds, number)
+    nats : above the floor, of a trained model with this layer; None: no model
+    steps : that it was trained for
+    numbers : that it learns
+    """
+
+    promises: tuple = ()
+    lines: int = 0
+    claims: tuple = ()
+    nats: float | None = None
+    steps: int = 0
+    numbers: int = 0
+
+
+def show_results(attention, claims=None, model=None):
+    """Run the checks of chapter 23 once more, in silence, and return what they find.
+
+    Parameters
+    ----------
+    attention : the reader's layer
+    claims : {number: (whether it holds, the number)}
+    model : OwnModel, trained; None: none
+
+    Returns
+    -------
+    shown : Shown
+    """
+    try:
+        found = broken(attention)
+    except NotDone:
+        found = dict.fromkeys(PROMISES, "not done yet")
+    promises = tuple((name, says, not found[name]) for name, (_, says) in PROMISES.items())
+    kept = all(is_kept for *_, is_kept in promises)
+    right = {} if not isinstance(claims, dict) else claims
+    answered = tuple(
+        (claim.number, claim.says, claim.holds, float(right[claim.number][1]))
+        for claim in CLAIMS
+        if claim.number in right and not judged(claim.number, right[claim.number])
+    )
+    lines = lines_of(attention)
+    if not kept or not isinstance(model, OwnModel):
+        return Shown(promises, lines, answered)
+    documents = draw_documents(np.random.default_rng(SEED), TESTED)
+    nats = float(nats_above(model, documents, attention))
+    return Shown(promises, lines, answered, nats, model.steps, model.numbers)

@@ -1,0 +1,1 @@
+"""What the review of Part IV asks, what is right, and what is wrong."""

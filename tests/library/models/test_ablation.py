@@ -1,0 +1,298 @@
+"""Ablation, gates, pruning and ranges of seeds: against plain loops, and what they refuse."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import ShapeError, records
+from tutorial_lib.models import copying
+from tutorial_lib.models.ablation import (
+    ablate,
+    gate_slopes,
+    gated,
+    interval,
+    learn_gates,
+    prune_greedily,
+    stand_ins,
+)
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import TASKS, draw_documents
+from tutorial_lib.models.head_scores import run_with
+from tutorial_lib.models.language import BlockModel
+
+IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
+OTHERS = np.array([[2, 1, 6, 0, 6], [5, 0, 4, 1, 3]])
+HEADS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
+
+
+@pytest.fixture
+def tiny(normal):
+    """Two layers with 2 and 3 heads, 7 words, 9 places, d_model 5."""
+    shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
+    shapes = [(7, 5), (9, 5), *shapes, (5, 7)]
+    return TinyModel.of([normal(60 + i, *s) / s[-2] ** 0.5 for i, s in enumerate(shapes)])
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The committed model of the known text."""
+    return TinyModel.of(records.checkpoint("known_text"))
+
+
+def own_output(model, ids, layer, head):
+    """What a head gives for each document, from plain loops over the runs of one text."""
+    return np.stack([copying.run(model, text)[1][layer].heads[head] for text in ids])
+
+
+def oracle_heads(X, params):
+    """The heads of one layer on one text, (H, T, d_v), by plain loops."""
+    parts = (oracle.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    return oracle.scaled_dot_product_attention(*parts, oracle.causal_mask(len(X)))
+
+
+# --- what stands in ---
+
+
+@pytest.mark.parametrize(("layer", "head"), HEADS)
+def test_zero_mean_and_resampling_put_what_they_say(tiny, layer, head, assert_close):
+    there = own_output(tiny, OTHERS, layer, head)
+    found = {h: stand_ins(tiny, [(layer, head)], OTHERS, h) for h in ("zero", "mean", "resample")}
+    assert found["zero"][layer, head].tolist() == [0] * there.shape[-1]
+    mean = sum(there[n, t] for n, t in np.ndindex(2, 5)) / 10
+    assert_close(found["mean"][layer, head], mean)
+    assert_close(found["resample"][layer, head], there)
+
+
+def test_the_mean_stands_in_unless_something_else_is_asked_for(tiny, assert_close):
+    found, mean = stand_ins(tiny, [(1, 2)], OTHERS), stand_ins(tiny, [(1, 2)], OTHERS, "mean")
+    assert_close(found[1, 2], mean[1, 2])
+
+
+@pytest.mark.parametrize("how", ["zero", "mean", "resample"])
+def test_ablated_heads_are_those_and_no_others_whatever_their_order(tiny, how, assert_close):
+    for heads in combinations(HEADS, 2):
+        right = run_with(tiny, IDS, stand_ins(tiny, list(heads), OTHERS, how))
+        for order in (heads, heads[::-1]):
+            assert_close(ablate(tiny, IDS, list(order), OTHERS, how=how), right)
+
+
+def test_resampled_by_the_same_texts_nothing_changes(tiny, assert_close):
+    whole, _ = copying.run(tiny, IDS)
+    assert_close(ablate(tiny, IDS, [(0, 1), (1, 2)], IDS, how="resample"), whole)
+
+
+def test_heads_of_the_last_layer_add_and_heads_of_the_first_do_not(tiny):
+    whole, _ = copying.run(tiny, IDS)
+
+    def miss(pair):
+        one, two = (ablate(tiny, IDS, [head], OTHERS) for head in pair)
+        return abs(ablate(tiny, IDS, list(pair), OTHERS) - (one + two - whole)).max()
+
+    assert miss([(1, 0), (1, 2)]) < 1e-12
+    assert miss([(0, 0), (0, 1)]) > 1e-3
+    assert miss([(0, 0), (1, 1)]) > 1e-3
+
+
+WRONG_HEADS = {
+    "none": ([], ValueError, "heads is empty: nothing is taken away"),
+    "twice": ([(0, 1), (0, 1)], ValueError, r"head \(0, 1\) stands in heads twice"),
+    "not there": ([(0, 2)], ValueError, "head 2 of 2: expected 0 to 1"),
+    "no layer": ([(2, 0)], ValueError, "layer 2 of 2: expected 0 to 1"),
+    "no pair": ([1], TypeError, "a head is named 1; expected a tuple"),
+    "a set": ({(0, 1)}, TypeError, "heads is a set; expected a list or a tuple"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_HEADS)
+def test_heads_that_cannot_go_are_refused(tiny, name):
+    heads, error, says = WRONG_HEADS[name]
+    for call in (
+        lambda: ablate(tiny, IDS, heads, OTHERS),
+        lambda: stand_ins(tiny, heads, OTHERS),
+    ):
+        with pytest.raises(error, match=says):
+            call()
+
+
+def test_all_heads_at_once_are_refused_and_all_but_one_pass(tiny):
+    with pytest.raises(ValueError, match=r"all 5 heads are gone.*4 at most.*run_with"):
+        ablate(tiny, IDS, HEADS, OTHERS)
+    assert ablate(tiny, IDS, HEADS[1:], OTHERS).shape == (2, 5, 7)
+    assert len(stand_ins(tiny, HEADS, OTHERS)) == 5
+
+
+def test_texts_and_words_that_do_not_fit_are_refused(tiny):
+    with pytest.raises(ShapeError, match=r"others has shape \(2, 4\) and ids \(2, 5\)"):
+        ablate(tiny, IDS, [(0, 1)], OTHERS[:, :4], how="resample")
+    with pytest.raises(ShapeError, match=r"others has shape \(1, 5\)"):
+        ablate(tiny, IDS, [(0, 1)], OTHERS[:1], how="resample")
+    assert ablate(tiny, IDS, [(0, 1)], OTHERS[:1, :4]).shape == (2, 5, 7)
+    with pytest.raises(ShapeError, match="others has shape"):
+        stand_ins(tiny, [(0, 1)], OTHERS[0])
+    with pytest.raises(ValueError, match="how is 'median'; expected one of"):
+        stand_ins(tiny, [(0, 1)], OTHERS, "median")
+    with pytest.raises(TypeError, match="expected a TinyModel"):
+        ablate(BlockModel, IDS, [(0, 1)], OTHERS)
+
+
+# --- pruning ---
+
+
+def test_greedy_pruning_takes_what_is_missed_least_by_then_not_what_costs_least_alone():
+    alone = {"a": 0.1, "b": 0.2, "c": 0.3}
+
+    def loss(gone):
+        return sum(alone[head] for head in gone) + ({"a", "b"} <= set(gone))
+
+    order, losses = prune_greedily(["a", "b", "c"], loss)
+    assert order == ["a", "c", "b"]
+    np.testing.assert_allclose(losses, [0.1, 0.4, 1.6])
+
+
+def test_each_loss_is_that_of_all_heads_gone_by_then():
+    rng = np.random.default_rng(0)
+    table = {frozenset(s): rng.random() for n in range(6) for s in combinations(HEADS, n)}
+    order, losses = prune_greedily(HEADS, lambda gone: table[frozenset(gone)])
+    assert sorted(order) == HEADS
+    for n, (head, found) in enumerate(zip(order, losses, strict=True)):
+        assert found == table[frozenset(order[: n + 1])]
+        left = set(HEADS) - set(order[:n])
+        assert head in left
+        assert found == min(table[frozenset([*order[:n], other])] for other in left)
+
+
+def test_pruning_refuses_no_head_a_head_twice_and_a_number_as_loss():
+    for heads, says in (([], "heads is empty"), ([(0, 0), (0, 0)], "twice")):
+        with pytest.raises(ValueError, match=says):
+            prune_greedily(heads, len)
+    with pytest.raises(TypeError, match="loss is a float; expected a function"):
+        prune_greedily(HEADS, 0.5)
+
+
+# --- gates ---
+
+
+def test_gates_of_1_change_nothing_and_gates_of_0_ablate(tiny, assert_close):
+    outputs = stand_ins(tiny, HEADS, OTHERS)
+    whole, _ = copying.run(tiny, IDS)
+    assert_close(gated(tiny, IDS, dict.fromkeys(HEADS, 1.0), outputs), whole)
+    some = [(0, 1), (1, 2)]
+    closed = gated(tiny, IDS, dict.fromkeys(some, 0), outputs)
+    assert_close(closed, ablate(tiny, IDS, some, OTHERS))
+
+
+def test_a_gate_mixes_a_heads_own_output_with_what_stands_in(tiny, normal, assert_close):
+    outputs = {(0, 1): normal(80, 2), (1, 0): normal(81, 5, 4)}
+    gates = {(0, 1): 0.3, (1, 0): 0.8}
+    _, (low, _) = copying.run(tiny, IDS)
+    mixed = {(0, 1): 0.3 * low.heads[:, 1] + 0.7 * outputs[0, 1]}
+    X = low.X + np.concatenate([low.heads[:, 0], mixed[0, 1]], axis=-1) @ tiny.layers[0].W_O
+    above = np.stack([oracle_heads(x, tiny.layers[1]) for x in X])
+    mixed[1, 0] = 0.8 * above[:, 0] + 0.2 * outputs[1, 0]
+    assert_close(gated(tiny, IDS, gates, outputs), run_with(tiny, IDS, mixed))
+
+
+WRONG_GATES = {
+    "above 1": ({(0, 1): 1.01}, ValueError, r"the gate of \(0, 1\) is 1.01; expected 0, closed"),
+    "below 0": ({(0, 1): -0.1}, ValueError, "is -0.1"),
+    "NaN": ({(0, 1): float("nan")}, ValueError, "is nan"),
+    "a word": ({(0, 1): "half"}, TypeError, "is a str; expected a number"),
+    "True": ({(0, 1): True}, TypeError, "is a bool"),
+    "a list": ([1, 0], TypeError, "gates is a list; expected a dict"),
+    "none": ({}, ValueError, "gates is empty"),
+    "not there": ({(0, 5): 0.5}, ValueError, "head 5 of 2"),
+    "no output": ({(1, 1): 0.5}, ValueError, r"head \(1, 1\) has a gate and no output"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_GATES)
+def test_gates_that_cannot_be_are_refused(tiny, name):
+    gates, error, says = WRONG_GATES[name]
+    outputs = {(0, 1): np.zeros(2), (0, 0): np.zeros(2)}
+    with pytest.raises(error, match=says):
+        gated(tiny, IDS, gates, outputs)
+
+
+def test_slopes_of_gates_are_those_of_differences_and_the_loss_is_that_of_the_task(example):
+    documents = draw_documents(np.random.default_rng(5), 8)
+    others = draw_documents(np.random.default_rng(6), 8).ids[:, :-1]
+    heads = [(layer, head) for layer in range(2) for head in range(4)]
+    outputs = stand_ins(example, heads, others)
+    places = np.random.default_rng(7).uniform(0.2, 0.9, 7)
+    gates = dict(zip(heads[:7], places.tolist(), strict=True))  # the eighth stays whole
+    truth = documents.truth_of("surname")
+
+    def loss(changed):
+        logits, total, count = gated(example, documents.ids[:, :-1], changed, outputs), 0, 0
+        for n, t in np.argwhere(truth >= 0):
+            scores = logits[n, t] - logits[n, t].max()
+            total -= scores[documents.ids[n, t + 1]] - np.log(np.exp(scores).sum())
+            count += 1
+        return total / count
+
+    found, slopes = gate_slopes(example, documents, "surname", gates, outputs)
+    assert found == pytest.approx(loss(gates), rel=1e-9)
+    assert list(slopes) == heads[:7]
+    for head in heads[:7]:
+        up, down = (loss(gates | {head: gates[head] + step}) for step in (1e-5, -1e-5))
+        assert slopes[head] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-7)
+
+
+def test_slopes_want_a_task_that_the_documents_hold(example):
+    documents = draw_documents(np.random.default_rng(0), 1, length=2)
+    outputs = {(1, 0): np.zeros(16)}
+    with pytest.raises(ValueError, match="no word of the documents belongs to 'surname'"):
+        gate_slopes(example, documents, "surname", {(1, 0): 0.5}, outputs)
+    with pytest.raises(ValueError, match="task is 'verbs'; expected one of"):
+        gate_slopes(example, documents, "verbs", {(1, 0): 0.5}, outputs)
+    assert "surname" in TASKS
+
+
+def test_learned_gates_stop_where_the_price_meets_the_slope_and_within_0_and_1():
+    start = {"free": 1.0, "needed": 1.0, "between": 1.0}
+
+    def slopes(gates):  # what is between is least at 0.4
+        return {"free": 0.3, "needed": -5.0, "between": 2 * (gates["between"] - 0.4)}
+
+    found = learn_gates(start, slopes, price=0.3, steps=60)
+    assert found["free"] == 0
+    assert found["needed"] == 1
+    assert found["between"] == pytest.approx(0.4, abs=0.05)
+    assert start == {"free": 1.0, "needed": 1.0, "between": 1.0}
+
+
+def test_learning_refuses_what_cannot_be_learned():
+    gates = {(0, 0): 0.5}
+    nan = float("nan")
+    for price, error in ((0, ValueError), (-1, ValueError), (nan, ValueError), ("1", TypeError)):
+        with pytest.raises(error, match="price is"):
+            learn_gates(gates, dict, price=price)
+    with pytest.raises(TypeError, match="slopes is a dict; expected a function"):
+        learn_gates(gates, {}, price=0.3)
+    with pytest.raises(ValueError, match=r"the gate of .* is 2"):
+        learn_gates({(0, 0): 2}, dict, price=0.3)
+
+
+# --- seeds ---
+
+
+def test_the_range_holds_the_median_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    draws = rng.exponential(size=(20000, 4))  # whatever the distribution; its median is log 2
+    held = [least < np.log(2) < most for least, most, _ in map(interval, draws)]
+    assert interval(draws[0])[2] == 1 - 2 / 16
+    assert np.mean(held) == pytest.approx(0.875, abs=0.01)
+
+
+def test_a_range_wants_two_seeds_and_numbers():
+    for few in ([], [0.1], np.array([0.1])):
+        with pytest.raises(ValueError, match="expected one for each of two seeds or more"):
+            interval(few)
+    with pytest.raises(ShapeError, match="values has shape"):
+        interval(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="values is nan at position"):
+        interval([0.1, np.nan])
+    with pytest.raises(TypeError, match="values is an array of"):
+        interval(["a", "b"])

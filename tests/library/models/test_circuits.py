@@ -1,0 +1,235 @@
+"""Circuits of two heads: against plain loops, on the example, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import ShapeError, init_params, records, trace
+from tutorial_lib.models import circuits
+from tutorial_lib.models.circuits import (
+    compose,
+    composition,
+    match_scores,
+    ov_circuit,
+    qk_circuit,
+)
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import CLASSES
+from tutorial_lib.models.language import BlockModel, encode
+
+NAMES = f"{CLASSES['given:f']} {CLASSES['given:m']}"
+
+
+@pytest.fixture
+def tiny(normal):
+    """Two layers with 2 and 3 heads, 7 words, 9 places, d_model 5; widths of heads all differ."""
+    shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
+    shapes = [(7, 5), (9, 5), *shapes, (5, 7)]
+    return TinyModel.of([normal(80 + i, *shape) for i, shape in enumerate(shapes)])
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The committed model of the known text."""
+    return TinyModel.of(records.checkpoint("known_text"))
+
+
+def by_loops(*matrices):
+    """The product of matrices, by sums over pairs."""
+    product, *rest = matrices
+    for matrix in rest:
+        product = oracle.project_out(product, matrix)
+    return product
+
+
+# --- against the layer, and plain loops ---
+
+
+def test_the_qk_circuit_gives_a_heads_scores_of_two_rows(X, params, sizes, assert_close):
+    scores = trace(X, params).scores
+    for head in range(sizes.H):
+        products = X @ qk_circuit(params, head) @ np.swapaxes(X, -1, -2)
+        assert_close(products / math.sqrt(sizes.d_k), scores[..., head, :, :])
+
+
+def test_the_ov_circuits_of_all_heads_give_the_output_of_the_layer(X, params, sizes, assert_close):
+    record = trace(X, params)
+    parts = [record.weights[..., h, :, :] @ X @ ov_circuit(params, h) for h in range(sizes.H)]
+    assert_close(sum(parts), record.Y)
+
+
+def test_circuits_have_the_ranks_of_their_narrow_matrices(tiny):
+    for params in tiny.layers:
+        for head in range(params.n_heads):
+            assert np.linalg.matrix_rank(qk_circuit(params, head)) == params.d_k
+            assert np.linalg.matrix_rank(ov_circuit(params, head)) == params.d_v
+
+
+def test_composition_is_the_length_of_the_product_by_the_lengths(normal, assert_close):
+    first, second = normal(90, 5, 3), normal(91, 3, 4)
+    product = by_loops(first, second)
+    length = math.sqrt(math.fsum(float(x) ** 2 for x in product.ravel()))
+    for matrix in (first, second):
+        length /= math.sqrt(math.fsum(float(x) ** 2 for x in matrix.ravel()))
+    assert_close(np.array(composition(first, second)), np.array(length))
+
+
+def test_composition_is_0_where_nothing_is_read_and_1_along_one_direction():
+    write, read, other = (np.outer(row, row) for row in np.eye(3))
+    assert composition(write, read) == composition(read, other) == 0
+    assert composition(3 * write, -2 * write) == 1
+
+
+def test_composition_ignores_scale_and_minds_the_order(normal, assert_close):
+    first, second = normal(92, 5, 5), normal(93, 5, 5)
+    share = composition(first, second)
+    assert_close(composition(-7 * first, second / 3), share)
+    assert abs(composition(second, first) - share) > 1e-3
+
+
+def test_match_scores_are_products_of_the_word_that_asks_and_the_word_handed_on(normal):
+    E, W_QK, W_OV = normal(94, 4, 5), normal(95, 5, 5), normal(96, 5, 5)
+    found = match_scores(E, W_QK, W_OV)
+    for a, b in np.ndindex(4, 4):
+        handed_on = by_loops(E[b : b + 1], W_OV)
+        product = by_loops(E[a : a + 1], W_QK, np.swapaxes(handed_on, 0, 1))
+        np.testing.assert_allclose(found[a, b], product[0, 0], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("through", ["keys", "queries", "values"])
+def test_compose_is_what_reaches_the_keys_the_queries_and_the_values(through, tiny, assert_close):
+    first, second = tiny.layers
+    for a, b in np.ndindex(2, 3):
+        written = by_loops(first.W_V[a], first.W_O[2 * a : 2 * a + 2])
+        W_Q, W_K, rows = second.W_Q[b], second.W_K[b], second.W_O[4 * b : 4 * b + 4]
+        read = {
+            "keys": by_loops(W_K, W_Q.T),
+            "queries": by_loops(W_Q, W_K.T),
+            "values": by_loops(second.W_V[b], rows),
+        }[through]
+        share = compose(tiny, (0, a), (1, b), through=through)
+        assert_close(np.array(share), np.array(composition(written, read)))
+
+
+def test_keys_are_what_is_meant_where_no_way_is_named(tiny):
+    assert compose(tiny, (0, 1), (1, 2)) == compose(tiny, (0, 1), (1, 2), through="keys")
+    assert compose(tiny, (0, 1), (1, 2)) != compose(tiny, (0, 1), (1, 2), through="queries")
+
+
+def test_inputs_stay_as_they_were(tiny, assert_untouched, normal):
+    assert_untouched(composition, normal(97, 5, 3), normal(98, 3, 4))
+    assert_untouched(match_scores, normal(97, 4, 5), normal(98, 5, 5), normal(99, 5, 5))
+    assert_untouched(lambda *arrays: compose(TinyModel.of([*arrays]), (0, 0), (1, 2)), *tiny.arrays)
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "error", "says"),
+    [
+        ((1, 0), (0, 0), ValueError, "head 0.0 reads nothing of head 1.0.*Exchange them"),
+        ((0, 1), (0, 0), ValueError, "head 0.0 reads nothing of head 0.1.*Take heads of two"),
+        ((1, 2), (1, 2), ValueError, "head 1.2 reads nothing of head 1.2"),
+        ((0, 2), (1, 0), ValueError, "head 2 of 2: expected 0 to 1"),
+        ((0, 0), (1, 3), ValueError, "head 3 of 3: expected 0 to 2"),
+        ((0, 0), (2, 0), ValueError, "layer 2 of 2: expected 0 to 1"),
+        ((-1, 0), (1, 0), ValueError, "layer -1 of 2: expected 0 to 1"),
+        (0, (1, 0), TypeError, "a head is named 0; expected a tuple"),
+        ("0.0", "1.0", TypeError, "a head is named '0.0'"),
+        ((0, 0.0), (1, 0), TypeError, "head is 0.0, a float"),
+    ],
+)
+def test_a_pair_that_does_not_fit_is_refused(first, second, error, says, tiny, monkeypatch):
+    monkeypatch.setattr(circuits, "ov_circuit", None)  # nothing is computed
+    with pytest.raises(error, match=says):
+        compose(tiny, first, second)
+
+
+def test_the_wrong_order_is_told_in_one_sentence_with_its_mend(tiny):
+    with pytest.raises(ValueError, match="Exchange") as caught:
+        compose(tiny, (1, 0), (0, 1))
+    assert str(caught.value) == (
+        "head 0.1 reads nothing of head 1.0: expected the second head in a later layer, since a "
+        "layer reads what earlier ones have added. Exchange them."
+    )
+
+
+def test_another_way_or_another_model_is_refused(tiny):
+    with pytest.raises(ValueError, match="through='key'; expected one of"):
+        compose(tiny, (0, 0), (1, 0), through="key")
+    feeds = ((np.ones((5, 8)), np.ones((8, 5))),) * 2
+    stack = BlockModel(tiny.E, tiny.P, tiny.layers, feeds, tiny.U)
+    with pytest.raises(TypeError, match="model is a BlockModel; expected a TinyModel"):
+        compose(stack, (0, 0), (1, 0))
+
+
+@pytest.mark.parametrize("circuit", [qk_circuit, ov_circuit])
+def test_a_head_that_is_not_there_is_refused(circuit, tiny):
+    for head, error, says in (
+        (2, ValueError, "head 2 of 2: expected 0 to 1"),
+        (-1, ValueError, "head -1 of 2"),
+        (0.0, TypeError, "head is 0.0, a float"),
+        (True, TypeError, "head is True, a bool"),
+    ):
+        with pytest.raises(error, match=says):
+            circuit(tiny.layers[0], head)
+    with pytest.raises(TypeError, match="params is a TinyModel; expected Params"):
+        circuit(tiny, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "error", "says"),
+    [
+        (np.ones((5, 3)), np.ones((4, 5)), ShapeError, "second has shape.*width=3"),
+        (np.ones(5), np.ones((5, 5)), ShapeError, "first has shape \\(5,\\)"),
+        (np.zeros((5, 5)), np.ones((5, 5)), ValueError, "first is all zeros"),
+        (np.ones((5, 5)), np.zeros((5, 5)), ValueError, "second is all zeros"),
+        (np.full((5, 5), np.nan), np.ones((5, 5)), ValueError, "first is nan"),
+        ([[1.0]], np.ones((1, 1)), TypeError, "first is a list"),
+    ],
+)
+def test_matrices_that_do_not_chain_are_refused(first, second, error, says):
+    with pytest.raises(error, match=says):
+        composition(first, second)
+
+
+def test_words_and_circuits_of_different_widths_are_refused():
+    E, W = np.ones((4, 5)), np.ones((5, 5))
+    for words, W_QK, W_OV, says in (
+        (E, np.ones((6, 6)), W, "W_QK has shape \\(6, 6\\)"),
+        (E, W, np.ones((5, 3)), "W_OV has shape \\(5, 3\\)"),
+        (np.ones(5), W, W, "E has shape \\(5,\\)"),
+    ):
+        with pytest.raises(ShapeError, match=says):
+            match_scores(words, W_QK, W_OV)
+    with pytest.raises(ValueError, match="W_OV is nan"):
+        match_scores(E, W, W * np.nan)
+
+
+def test_one_layer_has_no_pair():
+    rng = np.random.default_rng(3)
+    E, P, U = rng.standard_normal((3, 12, 12))
+    model = TinyModel(E, P, (init_params(rng, d_model=12, n_heads=3),), U)
+    with pytest.raises(ValueError, match="layer 1 of 1: expected 0 to 0"):
+        compose(model, (0, 0), (1, 0))
+
+
+# --- on the example ---
+
+
+def test_in_the_example_each_name_handed_on_by_head_0_0_is_found_by_two_heads(example):
+    names = example.E[encode(NAMES)[1:]]
+    handed_on = ov_circuit(example.layers[0], 0)
+    found = {}
+    for head in range(4):
+        table = match_scores(names, qk_circuit(example.layers[1], head), handed_on)
+        found[head] = int((table.argmax(axis=1) == np.arange(len(names))).sum())
+    assert found[0] == found[3] == len(names) > max(found[1], found[2])
+
+
+def test_in_the_example_the_strongest_composition_through_keys_is_that_pairs(example):
+    shares = {(a, b): compose(example, (0, a), (1, b)) for a, b in np.ndindex(4, 4)}
+    assert sorted(shares, key=shares.get)[-2:] == [(0, 3), (0, 0)]

@@ -1,0 +1,99 @@
+"""Promises: what they find in layers whose leak, slope, drift and pieces are known beforehand."""
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tutorial_lib import causal_mask, multi_head_attention
+from tutorial_lib.models.promises import drift, in_pieces, leak, slope
+
+T, D_MODEL = 5, 12
+
+
+def running_sum(X):
+    """A causal layer whose rows remember everything before them."""
+    return np.cumsum(X, axis=-2)
+
+
+def mean_of_all(X):
+    """A layer whose rows all know all tokens."""
+    return X + X.mean(axis=-2, keepdims=True)
+
+
+def test_a_causal_layer_has_no_leak_and_one_that_sees_all_has(params, normal):
+    X, other = normal(1, 2, T, D_MODEL), normal(2, 2, T, D_MODEL)
+    assert leak(lambda X: multi_head_attention(X, params, mask=causal_mask(T)), X, other) == 0
+    assert leak(lambda X: multi_head_attention(X, params), X, other) > 0.01
+    assert leak(running_sum, X, other) == 0
+
+
+def test_a_leak_is_as_large_as_the_row_that_moves_most():
+    X, other = np.zeros((4, 2)), np.zeros((4, 2))
+    other[2] = 3  # a quarter of it reaches every row
+    assert leak(mean_of_all, X, other) == 0.75
+    assert leak(lambda X: X + np.roll(X, -1, axis=0) * [[0], [1], [0], [0]], X, other) == 3
+
+
+def test_a_layer_that_turns_to_nan_is_not_still():
+    X = np.zeros((4, 2))
+    assert np.isnan(leak(lambda X: np.where(X[-1] == 0, X, np.nan), X, X + 1))
+
+
+def test_a_slope_is_the_sum_of_all_differences_along_a_direction(params, normal):
+    X, dY, along = normal(3, T, D_MODEL), normal(4, T, D_MODEL), normal(5, T, D_MODEL)
+
+    def loss(X):
+        return (multi_head_attention(X, params) * dY).sum()
+
+    expected = (oracle.central_differences(loss, X) * along).sum()
+    assert slope(loss, X, along) == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_layer_that_counts_places_drifts_and_one_that_sees_a_window_does_not(normal):
+    X, before = normal(6, T, D_MODEL), normal(7, 9, D_MODEL)
+
+    def near(X):
+        return sum(np.pad(X, ((n, 0), (0, 0)))[: len(X)] for n in range(3))
+
+    assert drift(near, X, before, 3) < 1e-12
+    assert drift(near, X, before, 2) > 0.1  # the second row sees one of them
+    assert drift(lambda X: X + np.arange(len(X))[:, None], X, before, 3) == pytest.approx(9)
+
+
+@pytest.mark.parametrize("sizes", [(5,), (1, 1, 1, 1, 1), (2, 3), (4, 1)])
+def test_pieces_get_the_cache_that_the_one_before_left(sizes, normal):
+    X = normal(8, 2, T, D_MODEL)
+
+    def step(X, total):
+        Y = running_sum(X) + total
+        return Y, Y[..., -1:, :]
+
+    Y = in_pieces(step, X, np.zeros((2, 1, D_MODEL)), sizes)
+    np.testing.assert_allclose(Y, running_sum(X), rtol=1e-12)
+
+
+GIVEN = np.ones((5, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: leak(GIVEN, GIVEN, GIVEN), TypeError, "layer is a ndarray; expected a function"),
+        (lambda: leak(abs, GIVEN, GIVEN[:3]), ValueError, r"other \(3, 2\); expected one shape"),
+        (lambda: leak(abs, GIVEN[:1], GIVEN[:1]), ValueError, "two tokens at least"),
+        (lambda: leak(abs, GIVEN, GIVEN * np.nan), ValueError, "other is nan"),
+        (lambda: slope(3, GIVEN, GIVEN), TypeError, "loss is a int; expected a function"),
+        (lambda: slope(np.sum, GIVEN, GIVEN[0]), ValueError, r"along has shape \(2,\); expected"),
+        (lambda: slope(np.sum, GIVEN, [1]), TypeError, "along"),
+        (lambda: drift(abs, GIVEN, GIVEN[:, :1], 2), ValueError, "number of tokens alone"),
+        (lambda: drift(abs, GIVEN, GIVEN, 6), ValueError, "window=6 and X has 5 tokens"),
+        (lambda: drift(abs, GIVEN, GIVEN, 0), ValueError, "window"),
+        (lambda: in_pieces(abs, GIVEN, None, (3, 1)), ValueError, "make 4 tokens; expected pieces"),
+        (lambda: in_pieces(abs, GIVEN, None, (5, 0)), ValueError, "pieces of 1 at least"),
+        (lambda: in_pieces(abs, GIVEN, None, ()), ValueError, "make 0 tokens"),
+        (lambda: in_pieces(None, GIVEN, None, (5,)), TypeError, "step is a NoneType"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(call, error, says):
+    with pytest.raises(error, match=says):
+        call()

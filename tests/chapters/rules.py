@@ -42,6 +42,7 @@ CLOCKS = {"time", "timeit", "datetime"}
 LARGEST_NOTEBOOK = 600_000  # bytes
 
 NBVAL_COMMENT = re.compile(r"#[\s#]*((?:NBVAL|PYTEST_VALIDATE)_\w+)")
+SWITCHES = ("MEASURE", "TRAIN")
 REDRAWS = re.compile(r"\b(clear_output|display_id|update_display|get_ipython)\b")
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
@@ -158,8 +159,8 @@ def _code(cell, runs_in_browser):
         yield f"is not plain Python ({error.msg}): a magic, a shell command or a slip"
         return
     yield from _imports(tree, runs_in_browser)
-    if re.search(r"^MEASURE = (?!False\b)", source, re.MULTILINE):
-        yield "sets MEASURE to something other than False"
+    for match in re.finditer(rf"^({'|'.join(SWITCHES)}) = (?!False\b)", source, re.MULTILINE):
+        yield f"sets {match[1]} to something other than False"
 
 
 def _imports(tree, runs_in_browser):

@@ -32,7 +32,7 @@ from tests.pytorch import test_differences
 from tools.chapters import ROOT
 from tutorial_lib import onepass
 from tutorial_lib.counting import attention_bytes, attention_flop
-from tutorial_lib.models import block, copying, floor, grammar, head_scores
+from tutorial_lib.models import ablation, block, circuits, copying, floor, grammar, head_scores
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
@@ -50,7 +50,7 @@ GIVEN |= {"onepass": onepass, "attention_bytes": attention_bytes, "facts": facts
 WORD = [7, 4, 0, 3, 18] * 2  # headsheads
 MODEL = copying.TinyModel.of(checkpoint("copying"))
 GIVEN |= {"WORD": WORD, "trained": copying.run(MODEL, np.array(WORD)), "copying": copying}
-GIVEN |= {"MODEL": MODEL, "marks": head_scores}
+GIVEN |= {"MODEL": MODEL, "marks": head_scores, "ablation": ablation}
 GIVEN |= {"adam_step": adam_step, "train": train, "ENTRIES": ENTRIES}
 GIVEN |= {"even": passed(d_v=d_k)}  # even: as PyTorch's layer
 GIVEN |= {"layer": bridge.torch_mha_from_params(GIVEN["even"].params).requires_grad_(False)}
@@ -59,7 +59,7 @@ EMPTY = cache.KVCache.empty(ARRAYS["params"], T + 1, batch=ARRAYS["X"].shape[:1]
 GIVEN |= {"read": cache.decode_step(ARRAYS["X"], ARRAYS["params"], EMPTY)[1]}
 GIVEN |= {"positions": positions, "grouped": grouped, "latent": latent, "patterns": patterns}
 GIVEN |= {"states": states, "TABLE": np.arange(2.0 * 3 * 4 * 7).reshape(2, 3, 4, 7)}  # a state
-GIVEN |= {"grammar": grammar, "floor": floor, "block": block}
+GIVEN |= {"grammar": grammar, "floor": floor, "block": block, "circuits": circuits}
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
 
 

@@ -137,6 +137,7 @@ BROKEN = {
     "clock": (run("from time import perf_counter"), "no cell prints a time"),
     "clock in else": (run("if MEASURE:\n    pass\nelse:\n    import time"), "prints a time"),
     "measuring": (run("MEASURE = True"), "MEASURE"),
+    "training": (run("steps = 3\nTRAIN = True"), "TRAIN"),
     "torch": (run("import torch"), "imports torch"),
     "torch, measuring": (run("if MEASURE:\n    import torch"), "imports torch"),
     "our torch": (run("from tutorial_lib import pytorch"), "tutorial_lib.pytorch"),

@@ -1,5 +1,7 @@
 """The page's own runner shows of the student's version of a chapter what is stored."""
 
+import builtins
+
 import pytest
 
 from book._static.run_cell import MOST, run_cell
@@ -113,3 +115,113 @@ def test_cell_that_fails_says_so_and_does_not_end_its_caller(source):
 def test_text_beyond_the_most_is_cut_and_that_is_said_once(portion):
     _, shown = shows(f"for _ in range({2 * MOST // portion + 1}): print('x' * {portion}, end='')")
     assert "".join(text for _, text in shown) == "x" * MOST + "\n… The rest is not shown.\n"
+
+
+def test_text_is_cut_and_shown_at_once_where_the_cell_goes_on_printing_for_ever():
+    shown = []
+    source = f"print('x' * {MOST - 1})\nfor _ in range(9): print('y')\nseen = len(shown)"
+    variables = {"shown": shown}
+    assert run_cell(source, "cell 1", variables, lambda *pair: shown.append(pair))
+    assert variables["seen"] == len(shown) == 1
+
+
+def test_display_shows_a_value_and_gives_a_place_that_shows_the_next():
+    source = "display(1, 'a')\nplace = display('<b>', display_id=True)\nplace.update(3)\nprint(4)"
+    assert shows(source) == (
+        True,
+        [
+            ("text", "1'a'"),
+            ("live 1", "<pre>&#x27;&lt;b&gt;&#x27;</pre>"),
+            ("live 1", "<pre>3</pre>"),
+            ("stdout", "4\n"),
+        ],
+    )
+    assert not hasattr(builtins, "display")
+
+
+def test_two_places_of_a_cell_are_told_apart_and_html_is_shown_as_it_is():
+    source = """class Bold:
+    def _repr_mimebundle_(self):
+        return {"text/html": "<b>x</b>"}
+one, two = display(Bold(), display_id=True), display(2, display_id=True)
+one.update(Bold())"""
+    kinds = [("live 1", "<b>x</b>"), ("live 2", "<pre>2</pre>"), ("live 1", "<b>x</b>")]
+    assert shows(source) == (True, kinds)
+
+
+def test_cell_that_is_to_stop_is_interrupted_where_it_shows_the_next_and_keeps_its_variables():
+    shown, variables = [], {}
+    source = "place = display(0, display_id=True)\ni = 1\nplace.update(i)\ni = 2"
+
+    def send(kind, text):
+        shown.append(kind)
+        return kind == "live 1"
+
+    assert not run_cell(source, "cell 1", variables, send)
+    assert shown == ["live 1", "live 1", "error"]
+    assert variables["i"] == 1
+
+
+def test_display_of_a_notebook_is_there_again_after_a_cell(monkeypatch):
+    monkeypatch.setattr(builtins, "display", print, raising=False)
+    assert shows("display(1)") == (True, [("text", "1")])
+    assert builtins.display is print
+
+
+BEFORE = ["08-own-task", "08-own-training", "08-own-right", "08-own-heads"]
+SHORT = {"TRAIN = False": "TRAIN = True", "5e-3, 300": "5e-3, 2"}
+CHANGES = {
+    "as it stands": {},
+    "one layer, four heads, narrow": {"= 2, 2, 64": "= 1, 4, 32"},
+    "three layers, one head": {"= 2, 2, 64": "= 3, 1, 16"},
+    "one period": {"(4, 12), 5e-3": "(6, 6), 5e-3"},
+    "no step": {"5e-3, 2": "5e-3, 0"},
+}
+
+
+def own_training(changes):
+    """Run chapter 08's cells of an own training with these changes; return what they show."""
+    cells = {cell.id: cell.source for cell in code_cells(written("08_gradients"))}
+    [imports] = [source for source in cells.values() if "from tutorial_lib.elements" in source]
+    shares = [s for s in cells.values() if "after_copies =" in s or "def share_after_copies" in s]
+    assert len(shares) == 2
+    variables = {"__name__": "__main__"}
+    given = "trained = TinyModel.of(checkpoint('copying'))\n"
+    given += "fresh = draw_sequences(np.random.default_rng(99), 128)\ngiven = fresh[0][:, :-1]"
+    found = []
+    for source in [imports, given, *shares, *(cells[name] for name in BEFORE)]:
+        for old, new in (SHORT | changes).items():
+            source = source.replace(old, new)
+        found.append(shows(source, variables))
+    return found[-4:], variables
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_own_training_of_chapter_08_runs_with_what_a_reader_changes(change):
+    found, variables = own_training(CHANGES[change])
+    assert [ended for ended, _ in found] == [True] * 4
+    assert {kind for kind, _ in found[1][1]} == {"live 1"}
+    steps = 0 if change == "no step" else 2
+    assert f"tep {steps} of 2" in found[1][1][-1][1] or steps == 0
+    assert (
+        len(variables["mine"].layers)
+        == {"= 2": 2, "= 1": 1, "= 3": 3}[CHANGES[change].get("= 2, 2, 64", "= 2")[:3]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"(4, 12), 5e-3": "(4, 12), float('nan')"}, "rate=nan; expected a number above 0"),
+        ({"5e-3, 2": "5e-3, -2"}, "steps=-2; expected 0 or more"),
+        ({"(4, 12), 5e-3": "(12, 4), 5e-3"}, "expected the shortest, at least 1, and then"),
+        ({"(4, 12), 5e-3": "(4, 40), 5e-3"}, "below 32, so that a block repeats"),
+        ({"= 2, 2, 64": "= 2, 3, 64"}, "does not split into n_heads=3"),
+        ({"= 2, 2, 64": "= 0, 2, 64"}, "layer"),
+    ],
+)
+def test_own_training_that_cannot_be_says_why_and_leaves_a_model(change, says):
+    (_, (ended, shown), *_), variables = own_training(change)
+    assert not ended
+    assert says in shown[-1][1]
+    assert variables["mine"] is variables["trained"]

@@ -11,11 +11,14 @@ from types import SimpleNamespace
 import numpy as np
 
 import tutorial_lib as tl
+from tutorial_lib.gradients import project_heads_backward
 from tutorial_lib.models.block import block, mlp, rms_norm
 from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.copying import run as run_model
 from tutorial_lib.models.head_scores import run_with
+from tutorial_lib.models.own_layer import OwnLayer, go_back, go_forward
 from tutorial_lib.onepass import fold_block
+from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import attention_with_sink
 from tutorial_lib.variants.positions import rope_rates, rotate
 
@@ -309,5 +312,51 @@ def ch20_scored_heads(program):
     start, end = (lead(run_model(model, text)[0]) for text in (ids, other))
     mine, theirs = (run_model(model, text)[1][0].heads[2] for text in (ids, other))
     one_place = np.where(np.arange(T)[:, None] == 1, theirs, mine)
-    moved = lead(run_with(model, ids, 0, 2, one_place)) - start
+    moved = lead(run_with(model, ids, {(0, 2): one_place})) - start
     return same(np.array(left["share"]), np.array(moved / (end - start)))
+
+
+def ch22_how_many_heads(program):
+    """Four heads, two of them spares: which two stay gone when the others come back."""
+    heads = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    costs = dict(zip(heads, (0.2, 0.3, 0.1, 0.7), strict=True))
+
+    def loss(gone):
+        spares = {(0, 0), (1, 0)} <= set(gone)
+        return sum(costs[head] for head in gone) + spares * 1.0
+
+    left = [run(program, heads=list(heads), loss=loss, n=n)["gone"] for n in (3, 2, 1)]
+    return [set(gone) for gone in left] == [{(0, 1), (1, 0), (1, 1)}, {(0, 1), (1, 0)}, {(1, 0)}]
+
+
+def ch23_capstone(program):
+    """The gradient of W_K, back through the copies of a group and through the turn."""
+    rng, heads, G, T_, d_k = np.random.default_rng(23), 6, 3, 5, 4
+    shapes = (heads, D_MODEL, d_k), (G, D_MODEL, d_k), (G, D_MODEL, 7), (heads * 7, D_MODEL)
+    params = GroupedParams(*(rng.standard_normal(shape) for shape in shapes))
+    X, dY = rng.standard_normal((2, T_, D_MODEL))
+    record = go_forward(X, OwnLayer(params, rates=rope_rates(d_k)))
+    dheads = tl.split_heads(dY @ params.W_O.T, heads)
+    dweights = dheads @ np.swapaxes(record.V, -1, -2)
+    mean = (record.weights * dweights).sum(axis=-1, keepdims=True)
+    dproducts = record.weights * (dweights - mean) / math.sqrt(d_k)
+    names = {"np": np, "rotate": rotate, "project_heads_backward": project_heads_backward}
+    names |= {"H": heads, "G": G, "T": T_, "d_k": d_k, "rates": rope_rates(d_k)}
+    left = run(program, dproducts=dproducts, Q=record.Q, X=X, W_K=params.W_K, **names)
+    return same(left["dW_K"], go_back(record, dY)[1][1])
+
+
+def ch21_induction(program):
+    """The share of words that a head of several copies, where some are copied and some not."""
+    return all(_copied_as_judged(program, np.random.default_rng(seed)) for seed in range(21, 25))
+
+
+def _copied_as_judged(program, rng):
+    params = tl.init_params(rng, d_model=D_MODEL, n_heads=H, d_v=7)
+    E, words, h = rng.standard_normal((9, D_MODEL)), np.array([7, 2, 5, 0, 8]), 1
+    W_OV = params.W_V[h] @ params.W_O[7 * h : 7 * h + 7]
+    U = 3 * (E @ W_OV).T + 12 * rng.standard_normal((D_MODEL, 9))
+    left = run(program, np=np, params=params, E=E, U=U, words=words, h=h)
+    raised = [[E[i] @ W_OV @ U[:, j] for j in words] for i in words]
+    copied = [int(np.argmax(row)) == n for n, row in enumerate(raised)]
+    return same(np.array(left["share"]), np.array(sum(copied) / len(words)))

@@ -11,16 +11,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.practice.rooms import BY_BEHAVIOUR, ROOMS
+from tests.practice.rooms import ROOMS
 from tutorial_lib import attention_scores, checks, concat_heads, project_heads
-from tutorial_lib.practice.ch14_kv_cache import feeding
+from tutorial_lib.practice import feeding
 from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer
 from tutorial_lib.practice.mistake import named
 from tutorial_lib.practice.wrong import masked
 from tutorial_lib.variants.cache import KVCache, decode_step
 from tutorial_lib.variants.patterns import window_mask
 
-[NAME] = BY_BEHAVIOUR
+NAME = "cached"
 PLANTED = ROOMS["14_kv_cache"].MISTAKES[NAME]
 
 

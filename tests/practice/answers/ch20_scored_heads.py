@@ -56,7 +56,7 @@ def who_costs_the_surnames():
     lost = {}
     for name, (layer, head) in names.items():
         mean = records[layer].heads[:, head].mean(axis=(0, 1))
-        cut = accuracy(run_with(model, ids, layer, head, mean), documents)
+        cut = accuracy(run_with(model, ids, {(layer, head): mean}), documents)
         lost[name] = accuracy(logits, documents)["surname"] - cut["surname"]
     most = max(lost, key=lost.get)
     assert lost[most] > 0.5

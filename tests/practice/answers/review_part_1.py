@@ -109,13 +109,12 @@ def price_of_a_narrow_head():
     scores = 60_000 * keys @ keys.T
     weights = softmax(scores)
     V = np.random.default_rng(0).standard_normal((512, 7))
-    coarse = scores.astype(np.float16)
-    neighbours = np.diagonal(coarse, 1) == np.diagonal(coarse)[1:]
+    shared = np.diagonal(softmax(scores / 60)).max()  # what a place keeps with scores of 1,000
     return {
         "A rank above 2": np.linalg.matrix_rank(scores) > 2,
         "Weight that always spreads over the neighbours": np.diagonal(weights).min() < 0.9,
         "A value of 512 numbers for each place": not np.allclose(weights @ V, V, atol=0.2),
-        "Scores so large that 16 bits blur neighbours": neighbours.any(),
+        "Scores in the tens of thousands, or neighbours share the weight": shared < 0.5,
     }
 
 

@@ -49,21 +49,21 @@ def paths_by_silence(model, ids):
     return tuple(parts)
 
 
-def run_with_difference(model, ids, layer, head, output):
-    """Add what the new output brings more than the old one, then go on."""
+def run_with_difference(model, ids, outputs):
+    """Add what the new outputs bring more than the old ones, then go on."""
     X = embed(ids, model.E, model.P)
     for place, params in enumerate(model.layers):
         record = trace(X, params, mask=causal_mask(ids.shape[-1]))
         X = X + record.Y
-        if place == layer:
+        for head in [head for layer, head in outputs if layer == place]:
             rows = params.W_O.reshape(params.n_heads, params.d_v, -1)[head]
-            X = X + (output - record.heads[..., head, :, :]) @ rows
+            X = X + (outputs[place, head] - record.heads[..., head, :, :]) @ rows
     return X @ model.U
 
 
 def patch_by_difference(model, ids, other, layer, head):
     output = np.take(run(model, other)[1][layer].heads, head, axis=-3)
-    return run_with_difference(model, ids, layer, head, output)
+    return run_with_difference(model, ids, {(layer, head): output})
 
 
 def kinds_by_truths(weights, truth, ids, kinds):

@@ -1,0 +1,61 @@
+"""What computes the keys of chapter 21: from the weights, and small sums."""
+
+import numpy as np
+
+from tutorial_lib import init_params
+from tutorial_lib.models.circuits import composition, match_scores, ov_circuit, qk_circuit
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import CLASSES
+from tutorial_lib.models.language import encode
+from tutorial_lib.projection import Params
+from tutorial_lib.records import checkpoint
+
+
+def rank_of_a_qk_circuit():
+    """The rank of a head's matrix, of four heads in a width of 64."""
+    params = init_params(np.random.default_rng(0), d_model=64, n_heads=4)
+    assert params.W_Q.shape[1:] == params.W_K.shape[1:] == (64, 16)
+    assert qk_circuit(params, 0).shape == (64, 64)
+    return int(np.linalg.matrix_rank(qk_circuit(params, 0)))
+
+
+def directions_of_the_names():
+    """How many singular values of the table of six names are more than a tenth of the largest."""
+    model = TinyModel.of(checkpoint("known_text"))
+    names = model.E[encode(f"{CLASSES['given:f']} {CLASSES['given:m']}")[1:]]
+    first, second = model.layers
+    table = match_scores(names, qk_circuit(second, 0), ov_circuit(first, 0))
+    assert table.shape == (6, 6)
+    assert (table.argmax(axis=1) == np.arange(6)).all()
+    sizes = np.linalg.svd(table, compute_uv=False)
+    large = int((sizes > 0.1 * sizes[0]).sum())
+    assert large == (sizes > 0.02 * sizes[0]).sum()  # wherever the line is drawn
+    return {
+        "6: each name needs a direction of its own": large == 6,
+        "5: six points can lie apart in five dimensions": large == 5,
+        "3": large == 3,
+        "1: name or no name": large == 1,
+    }
+
+
+def composition_by_chance():
+    """The mean composition of random products of 64 × 16 and 16 × 64."""
+    rng = np.random.default_rng(3)
+    drawn = rng.standard_normal((2, 300, 64, 16)) @ rng.standard_normal((2, 300, 16, 64))
+    mean = np.mean([composition(A, B) for A, B in zip(*drawn, strict=True)])
+    return {text: bool(abs(mean - eval(text)) < 0.01) for text in ("0", "1/8", "1/4", "1/2")}
+
+
+def a_product_by_hand():
+    """Two rows of ones through matrices of one column."""
+    W_Q, W_K = np.array([[[2.0], [1.0]]]), np.array([[[0.0], [3.0]]])
+    params = Params(W_Q, W_K, np.ones((1, 2, 1)), np.ones((1, 2)))
+    row = np.array((1, 1))
+    return str(int(row @ qk_circuit(params, 0) @ row))
+
+
+def a_composition_by_hand():
+    """What writes along one axis, and what reads both."""
+    share = composition(np.diag((2, 0)), np.diag((1, 1)))
+    values = {"1": 1, "√2": 2**0.5, "1/√2": 0.5**0.5, "0": 0}
+    return {text: bool(np.isclose(share, value)) for text, value in values.items()}

@@ -1,0 +1,109 @@
+"""What computes the keys of chapter 23: from layers that are asked, a record, and small sums."""
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.models.own_layer import OwnLayer, go_forward
+from tutorial_lib.models.promises import drift, leak
+from tutorial_lib.practice.ch23_capstone.mistakes import MISTAKES
+from tutorial_lib.practice.mistake import named
+from tutorial_lib.records import record
+from tutorial_lib.variants.grouped import GroupedParams
+from tutorial_lib.variants.patterns import window_mask
+from tutorial_lib.variants.positions import rope_rates, rotate
+
+
+def _drawn():
+    """A layer with two key heads for four heads, and two texts of six tokens."""
+    rng = np.random.default_rng(23)
+    shapes = (4, 12, 6), (2, 12, 6), (2, 12, 6), (24, 12)
+    params = GroupedParams(*(rng.standard_normal(shape) / 3 for shape in shapes))
+    return params, *rng.standard_normal((2, 6, 12)), rng.standard_normal((1000, 12))
+
+
+def _leak_of(name, **options):
+    """How much a layer with a known mistake leaks."""
+    params, X, other, _ = _drawn()
+    wrong = named(MISTAKES["attention"], name).function
+    return leak(lambda X: wrong(X, params, **options)[0], X, other)
+
+
+def leak_after_the_softmax():
+    """Whether rows move, by how much, and which."""
+    moved = _leak_of("hidden_after_softmax")
+    params, X, other, _ = _drawn()
+    wrong = named(MISTAKES["attention"], "hidden_after_softmax").function
+    mixed = np.concatenate([X[:4], other[4:]])
+    rows = np.abs(wrong(mixed, params)[0] - wrong(X, params)[0])[:4].max(axis=-1) > 1e-6
+    return {
+        "Not at all: later values get weight 0": bool(moved == 0),
+        "They move: the later scores have been counted in each row's sum": bool(rows.all()),
+        "Only the last row before it moves": rows.tolist() == [False, False, False, True],
+        "They become NaN": bool(np.isnan(moved)),
+    }
+
+
+def drift_of_the_turned():
+    """How far the rows of a turned layer with a window of 3 move behind a thousand tokens."""
+    params, X, _, before = _drawn()
+    layer = OwnLayer(params, rates=rope_rates(6), window=3)
+
+    def rows(X):
+        return go_forward(X, layer).Y
+
+    moved = drift(rows, X, before, 3)
+    third = np.abs(rows(np.concatenate([before, X]))[-6:] - rows(X))[2].max()
+    return {
+        "Not at all, but for rounding": bool(moved < 1e-9),
+        "A little: the angles have grown a thousandfold": bool(1e-9 < moved < 0.1),
+        "Much: each token stands at another place": bool(moved >= 0.1),
+        "The third row alone moves, whose window ends where the others begin": bool(third > 1e-9),
+    }
+
+
+def where_the_leak_ends():
+    """The record's layer with one key ahead, against the floor and against the plain one."""
+    found = record("capstone")
+    plain, ahead = (
+        found[kind][name]["above_floor"]
+        for kind, name in (("right", "plain"), ("wrong", "one key ahead"))
+    )
+    above = "Above that of the right layer: what it learns is of no use on new documents"
+    return {
+        above: ahead["least"] > plain["most"],
+        "Where the right layer ends": plain["least"] <= ahead["middle"] <= plain["most"],
+        "At the floor": abs(ahead["middle"]) < 0.05,
+        "Far below the floor": ahead["most"] < -1,
+    }
+
+
+def mistake_without_a_leak():
+    """Which of four mistakes leaves the leak at 0."""
+    wrong = {
+        "Hidden keys are put to 0 after the softmax": ("hidden_after_softmax", {}),
+        "The softmax runs over the queries": ("softmax_over_queries", {}),
+        "The scores are not divided by the root of d_k": ("not_scaled", {}),
+        "A window reaches three keys to both sides": ("window_beside", {"window": 3}),
+    }
+    return {text: bool(_leak_of(name, **o) < 1e-9) for text, (name, o) in wrong.items()}
+
+
+def gradients_of_groups():
+    """Sums over neighbours of the gradients 1, 2, 3 and 4, two heads a group."""
+    first, second = np.array([1, 2, 3, 4]).reshape(2, 2).sum(axis=1)
+    return f"{first} and {second}"
+
+
+def angle_between():
+    """The angle between a query at 9 and a key at 4, turned from one vector by a rate of 0.5."""
+    one = np.array([[1.0, 0.0]])
+    query, key = (rotate(one, np.array([place]), np.array([0.5]))[0] for place in (9, 4))
+    angle = np.arctan2(*query[::-1]) - np.arctan2(*key[::-1])
+    return f"{round(angle % (2 * np.pi), 6):g}"
+
+
+def mask_behind_a_cache():
+    """The mask of a piece of 3 behind a cache of 5."""
+    mask = window_mask(3, 5 + 3, 8)
+    assert np.array_equal(mask, causal_mask(3, 8))
+    return f"{mask.shape}, and {mask[0].sum()}"

@@ -1,0 +1,249 @@
+"""What computes the keys of the review of Part IV, with the sizes of each question."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from tutorial_lib import (
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    init_params,
+    multi_head_attention,
+    project_heads,
+    trace,
+)
+from tutorial_lib.models.ablation import interval, prune_greedily
+from tutorial_lib.models.block import block, rms_norm
+from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
+from tutorial_lib.variants.grouped import GroupedParams
+from tutorial_lib.variants.patterns import window_mask
+from tutorial_lib.variants.positions import rope_rates, rotate
+
+
+def _draw(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def _layer(seed=0):
+    """Rows (6, 12) and the params of three heads with d_v = 4."""
+    return _draw(seed, 6, 12), init_params(np.random.default_rng(seed + 1), d_model=12, n_heads=3)
+
+
+def share_of_a_patch():
+    """The way from a lead of 6 to -2, of that from 6 to -10."""
+    return Fraction(-2 - 6, -10 - 6)
+
+
+def one_vector_for_all_keys():
+    """How weights change when one vector is added to all keys."""
+    Q, K, v = _draw(0, 2, 5, 4), _draw(1, 2, 5, 4), _draw(2, 4)
+    before, after = (attention_weights(attention_scores(Q, keys)) for keys in (K, K + v))
+    entropy = [-(w * np.log(w)).sum(axis=-1) for w in (before, after)]
+    changed = ~np.isclose(before, after).all(axis=-1)
+    return {
+        "Not at all": not changed.any(),
+        "They become more even, since the keys are more alike": (
+            entropy[1] > entropy[0] + 1e-9
+        ).all(),
+        "The largest weight of each row grows": (after.max(-1) > before.max(-1) + 1e-9).all(),
+        "They change where the vector and a query point the same way": changed[Q @ v > 0].any(),
+    }
+
+
+def confidence_of_four_seeds():
+    """How sure the range of four seeds holds the median; counted over all sides they can lie on."""
+    *_, sure = interval([0.1, 0.2, 0.3, 0.4])
+    sides = np.array(np.unravel_index(range(16), (2, 2, 2, 2))).sum(axis=0)
+    assert sure == np.mean((sides > 0) & (sides < 4))
+    return Fraction(sure)
+
+
+def above_the_floor_at_one_place():
+    """The mean of ln(p / q) over p, for p = 3/4, 1/4 and q = 1/2, 1/2."""
+    p, q, ln = np.array([3 / 4, 1 / 4]), np.array([1 / 2, 1 / 2]), np.log
+    options = {
+        "3/4 ln 3 − ln 2": 3 / 4 * ln(3) - ln(2),
+        "ln 2": ln(2),
+        "ln 2 − 1/2 ln 3": ln(2) - 1 / 2 * ln(3),
+        "0, since it knows both words": 0,
+    }
+    assert np.isclose((q * ln(q / p)).sum(), options["ln 2 − 1/2 ln 3"])  # the two exchanged
+    return {text: bool(np.isclose((p * ln(p / q)).sum(), n)) for text, n in options.items()}
+
+
+def what_a_rescaled_head_shows():
+    """What differs in a head whose W_Q is doubled and whose W_K is halved."""
+    X, params = _layer()
+    W_Q, W_K = params.W_Q.copy(), params.W_K.copy()
+    W_Q[1], W_K[1] = 2 * W_Q[1], W_K[1] / 2
+    other = type(params)(W_Q, W_K, params.W_V, params.W_O)
+    scores = [trace(X, p).scores[1] for p in (params, other)]
+    circuits = [qk_circuit(p, 1) for p in (params, other)]
+    earlier = ov_circuit(init_params(np.random.default_rng(7), d_model=12, n_heads=3), 0)
+    read = [composition(earlier, circuit.T) for circuit in circuits]
+    ranks = [np.linalg.matrix_rank(circuit) for circuit in circuits]
+    return {
+        "Its scores are doubled": np.allclose(2 * scores[0], scores[1]),
+        "Its composition with earlier heads through the keys is halved": np.isclose(
+            read[0], 2 * read[1]
+        ),
+        "Its rank is another": ranks[0] != ranks[1],
+        "Nothing: its QK circuit is the same": np.allclose(*circuits) and np.allclose(*scores),
+    }
+
+
+def _seen(window, X, params):
+    return multi_head_attention(X, params, mask=window_mask(6, 6, window))
+
+
+def what_finds_a_wide_window():
+    """Which comparison tells a window of w + 1 keys from one of w, and no fault in that of w."""
+    X, params = _layer()
+    first, last = X.copy(), X.copy()
+    first[0], last[-1] = _draw(8, 2, 12)
+    whole = multi_head_attention(X, params, mask=causal_mask(6))
+
+    def sums(extra):
+        return trace(X, params, mask=window_mask(6, 6, 3 + extra)).weights.sum(axis=-1)
+
+    def stay(window, other, rows):
+        return np.allclose(_seen(window, X, params)[rows], _seen(window, other, params)[rows])
+
+    holds = {
+        "With a window of 6: the layer of chapter 06": [
+            np.allclose(_seen(6 + extra, X, params), whole) for extra in (0, 1)
+        ],
+        "Another last word: the rows before it stay": [
+            stay(3 + extra, last, slice(5)) for extra in (0, 1)
+        ],
+        "With a window of 3: another first word, and the last three rows stay": [
+            stay(3 + extra, first, slice(3, 6)) for extra in (0, 1)
+        ],
+        "The weights of each row sum to 1": [np.allclose(sums(extra), 1) for extra in (0, 1)],
+    }
+    assert all(right for right, _ in holds.values())
+    return {text: not wide for text, (_, wide) in holds.items()}
+
+
+def rows_that_silence_a_head():
+    """What of W_O goes, so that Y is what heads 0 and 1 add."""
+    X, params = _layer()
+    concat = trace(X, params).concat
+    wanted = concat[:, :8] @ params.W_O[:8]
+    cuts = {
+        "Rows 8 to 11 of W_O": np.s_[8:12],
+        "Rows 4 to 7 of W_O": np.s_[4:8],
+        "Rows 2, 5, 8 and 11 of W_O": np.s_[2::3],
+        "Columns 8 to 11 of W_O": np.s_[:, 8:12],
+    }
+    found = {}
+    for text, cut in cuts.items():
+        W_O = params.W_O.copy()
+        W_O[cut] = 0
+        found[text] = np.allclose(concat @ W_O, wanted)
+    return found
+
+
+def when_two_heads_are_missed():
+    """Whether a lead of 3 is left without one head, and without both, that bring 2 each."""
+    word, first, second = -1, 2, 2
+    one, other, both = word + second, word + first, word
+    return {
+        "Never: each can do without the other": min(one, other, both) > 0,
+        "Only when both are taken away": one > 0 and other > 0 and both < 0,
+        "As soon as either is taken away": one < 0 or other < 0,
+        "When the first of them is taken away, for the second only helps it": one < 0 < other,
+    }
+
+
+def order_of_greedy_pruning():
+    """The order in which heads of these losses go."""
+    losses = {"A": 1, "B": 2, "C": 3, "AB": 9, "AC": 5, "BC": 4, "ABC": 10}
+    order, _ = prune_greedily([*"ABC"], lambda gone: losses["".join(sorted(gone))])
+    return ", ".join(order)
+
+
+def block_that_writes_nothing():
+    """What a block makes of X when W_O and W_2 are zeros."""
+    X, params = _layer()
+    nothing = type(params)(params.W_Q, params.W_K, params.W_V, 0 * params.W_O)
+    made = block(X, nothing, _draw(5, 12, 9), np.zeros((9, 12)))
+    options = {"Zeros": 0 * X, "The normed X": rms_norm(X), "Twice X, since it adds twice": 2 * X}
+    return {text: np.allclose(made, A) for text, A in {**options, "X": X}.items()}
+
+
+def word_before_without_places():
+    """What a text in which a word comes twice shows of weights without places."""
+    rows, params = _layer()
+    X = rows[[0, 1, 2, 1, 3]]  # word 1 at places 1 and 3; place 4 asks
+    sharp = type(params)(50 * params.W_Q, params.W_K, params.W_V, params.W_O)
+    weights = [trace(X, p, mask=causal_mask(5)).weights[:, 4] for p in (params, sharp)]
+    alike = all(np.allclose(w[:, 1], w[:, 3]) for w in weights)
+    even = np.allclose(weights[0], 1 / 5)
+    return {
+        "Yes: the causal mask tells the order": not alike,
+        "No: copies of one word share the weight, wherever they stand": alike and not even,
+        "Yes, if its scores are large enough": (weights[1][:, 3] > 0.5 + 1e-9).any(),
+        "No: without places all weights are even": even,
+    }
+
+
+def composition_through_the_keys():
+    """Which composition sees that an earlier head hands on what a later one reads as keys."""
+    part = np.eye(12)
+    reads, writes, asks = part[:4], part[4:8], part[8:]
+    A = reads.T @ writes  # what is handed on
+    B = asks.T @ writes  # a query's last part meets the handed part of a key
+    expressions = ("composition(A, B.T)", "composition(A, B)", "composition(B, A)")
+    expressions += ("composition(A.T, B)",)
+    names = {"composition": composition, "A": A, "B": B}
+    assert (
+        ov_circuit(init_params(np.random.default_rng(0), d_model=12, n_heads=3), 1).shape == A.shape
+    )
+    return {text: bool(eval(text, names) > 0) for text in expressions}
+
+
+def _turned(X, params, places, rates, *, values):
+    Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    Q, K, turned = (rotate(A, places, rates) for A in (Q, K, V))
+    weights = attention_weights(attention_scores(Q, K), mask=causal_mask(6))
+    heads = weights @ (turned if values else V)
+    return np.swapaxes(heads, 0, 1).reshape(6, -1) @ params.W_O, weights
+
+
+def promise_that_turned_values_break():
+    """Which promise fails where values are turned too, and holds where they are not."""
+    X, params = _layer()
+    last, places, rates = X.copy(), np.arange(6), rope_rates(4)
+    last[-1] = _draw(8, 12)
+    plain = multi_head_attention(X, params, mask=causal_mask(6))
+
+    def kept(values):
+        Y, weights = _turned(X, params, places, rates, values=values)
+        other, _ = _turned(last, params, places, rates, values=values)
+        shifted, _ = _turned(X, params, places + 1000, rates, values=values)
+        still, _ = _turned(X, params, places, 0 * rates, values=values)
+        return {
+            "At rates of 0 it is the layer of chapter 06": np.allclose(still, plain),
+            "Later words change no earlier row": np.allclose(other[:5], Y[:5]),
+            "All places shifted by 1,000: Y stays": np.allclose(shifted, Y),
+            "No weight is negative": (weights >= 0).all(),
+        }
+
+    assert all(kept(False).values())
+    return {text: not held for text, held in kept(True).items()}
+
+
+def heads_of_a_key_head():
+    """How many of 8 heads no longer say anything of the text, their key head's values being one."""
+    rng = np.random.default_rng(0)
+    shapes = (8, 24, 4), (2, 24, 4), (2, 24, 3), (24, 24)
+    params = GroupedParams(*(rng.standard_normal(shape) for shape in shapes))
+    X = rng.standard_normal((6, 24))
+    whole = params.expanded()
+    weights = trace(X, whole).weights
+    values = project_heads(X, params.W_V)  # (2, 6, 3)
+    values[0] = values[0].mean(axis=0)
+    heads = weights @ values.repeat(4, axis=0)
+    return sum(np.allclose(head, head[0]) for head in heads)

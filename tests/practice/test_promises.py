@@ -1,0 +1,255 @@
+"""`check_attention` and `check_claims` say which promise is broken, and which claim goes wrong.
+
+Their mistakes are asked by what they do, so they are planted here; the certificate is made of what
+the same checks find.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.practice.rooms import ROOMS
+from tutorial_lib import checks
+from tutorial_lib.elements import certificate
+from tutorial_lib.models.own_layer import draw_own
+from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
+from tutorial_lib.practice.ch23_capstone.mistakes import layer_of
+from tutorial_lib.practice.ch23_capstone.promises import (
+    MOST_LINES,
+    PROMISES,
+    alike,
+    answers,
+    first_broken,
+)
+from tutorial_lib.practice.ch23_capstone.shown import show_results
+from tutorial_lib.projection import project_heads
+from tutorial_lib.variants.cache import KVCache
+
+MISTAKES = ROOMS["23_capstone"].MISTAKES
+BROKEN = {
+    "no_mask": "no leak",
+    "upside_down": "no leak",
+    "one_ahead": "no leak",
+    "hidden_after_softmax": "no leak",
+    "window_beside": "no leak",
+    "softmax_over_queries": "no leak",
+    "joined_without_a_swap": "no leak",
+    "not_scaled": "parity",
+    "width_by_division": "parity",
+    "itself_hidden": "parity",
+    "tiled": "groups",
+    "first_key_head_alone": "groups",
+    "no_window": "window",
+    "one_key_more": "window",
+    "one_key_fewer": "window",
+    "not_turned": "shift",
+    "queries_alone": "shift",
+    "opposite_ways": "shift",
+    "values_turned": "shift",
+    "halves_for_neighbours": "shift",
+    "no_sink": "sink",
+    "sink_is_no_power": "sink",
+    "sink_of_each_key": "sink",
+    "sink_of_head_0": "sink",
+    "places_restart": "cache",
+    "first_corner": "cache",
+    "padding_seen": "cache",
+    "cache_as_it_was": "cache",
+}
+RIGHT = layer_of()
+
+
+def said(function, capsys):
+    """The sentences of the account, each on one line."""
+    checks.check_attention(function)
+    return capsys.readouterr().out.replace("\n    ", " ").splitlines()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES["attention"], ids=lambda mistake: mistake.name)
+def test_a_wrong_layer_breaks_its_promise_and_is_named(mistake, capsys):
+    first, *_, says, mend = said(mistake.function, capsys)
+    assert first.startswith(f"✗ attention: the promise of {BROKEN[mistake.name]} is broken: ")
+    assert says == f"  {mistake.says[0].upper()}{mistake.says[1:]}."
+    assert mend == f"  {mistake.mend}"
+
+
+def test_every_wrong_layer_answers_in_a_way_of_its_own():
+    wrong = [*MISTAKES["attention"], replace(MISTAKES["attention"][0], function=RIGHT)]
+    found = [answers(mistake.function) for mistake in wrong]
+    for n, one in enumerate(found):
+        assert not any(alike(one, other) for other in found[n + 1 :]), wrong[n].name
+    assert set(BROKEN) == {mistake.name for mistake in MISTAKES["attention"]}
+
+
+def by_loops(X, params, *, rates=None, window=None, sink=-np.inf, cache=None):
+    """A right layer, query by query, with places that count padding too."""
+    T, H = X.shape[-2], len(params.W_Q)
+    kept = cache or KVCache.empty(params, T, batch=X.shape[:-2])
+    Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    places = kept.length + np.arange(T)
+    for n, rate in enumerate(() if rates is None else rates):
+        turn = np.exp(1j * places * rate)
+        for Z in (Q, K):
+            pair = (Z[..., 2 * n] + 1j * Z[..., 2 * n + 1]) * turn
+            Z[..., 2 * n], Z[..., 2 * n + 1] = pair.real, pair.imag
+    seen, now = np.broadcast_to(kept.mask(T), (*X.shape[:-2], 1, T, kept.length + T)), None
+    now, heads = kept.append(K, V), np.zeros((*X.shape[:-2], T, H, V.shape[-1]))
+    for *at, t, h in np.ndindex(heads.shape[:-1]):
+        keys, values = (Z[(*at, h * len(params.W_K) // H)] for Z in (now.K, now.V))
+        looks = np.flatnonzero(seen[(*at, 0, t)])
+        looks = looks[looks > places[t] - (window or np.inf)]
+        if len(looks):
+            scores = keys[looks] @ Q[(*at, h, t)] / np.sqrt(Q.shape[-1])
+            own = np.broadcast_to(sink, H)[h]
+            powers = np.exp(scores - max(scores.max(), own))
+            rest = np.exp(own - max(scores.max(), own))
+            heads[(*at, t, h)] = powers / (powers.sum() + rest) @ values[looks]
+    return heads.reshape(*X.shape[:-1], -1) @ params.W_O, now if cache else None
+
+
+def test_right_layers_keep_every_promise(capsys):
+    for layer in (RIGHT, by_loops):
+        first, *rest = said(layer, capsys)
+        assert first.startswith("✓ attention: keeps every promise, in ")
+        assert all(name in " ".join(rest) for name in PROMISES)
+
+
+def spoilt(spoil):
+    """The right layer, what it returns changed on the way out."""
+    return lambda X, params, **options: spoil(*RIGHT(X, params, **options))
+
+
+def changes_input(X, params, **options):
+    """The right layer, which empties its input afterwards."""
+    out = RIGHT(X, params, **options)
+    X[...] = 0
+    return out
+
+
+def changes_params(X, params, **options):
+    """The right layer, which doubles a matrix afterwards."""
+    out = RIGHT(X, params, **options)
+    params.W_O[...] *= 2
+    return out
+
+
+@pytest.mark.parametrize(
+    ("layer", "says"),
+    [
+        (lambda X, params, **options: None, "○ attention: not done yet (it returns None)."),
+        (3, "✗ attention: got a int; give the function itself."),
+        (spoilt(lambda Y, cache: Y), "returned an array; expected the pair"),
+        (spoilt(lambda Y, cache: (Y, cache, 0)), "returned a tuple of 3; expected the pair"),
+        (spoilt(lambda Y, cache: (None, cache)), "its Y is None; expected an array of floats"),
+        (
+            spoilt(lambda Y, cache: (Y[..., 0], cache)),
+            "its Y has shape (7,) for X of shape (7, 12)",
+        ),
+        (spoilt(lambda Y, cache: (Y.astype(int), cache)), "its Y is an array of int64; expected"),
+        (spoilt(lambda Y, cache: (Y * np.nan, cache)), "its Y holds NaN or infinity"),
+        (spoilt(lambda Y, cache: (Y, None)), "was given a cache and returned None for it"),
+        (lambda X, params: RIGHT(X, params), "raised TypeError"),
+        (changes_input, "changed its input X"),
+        (changes_params, "changed an array of params"),
+    ],
+)
+def test_what_is_no_layer_is_told_in_the_first_sentence(layer, says, capsys):
+    first = said(layer, capsys)[0]
+    assert says in first
+    assert first[0] in "○✗"
+    assert first[0] == "○" or layer == 3 or "the promise of form is broken" in first
+
+
+def test_a_layer_that_rounds_breaks_parity_and_one_that_remembers_breaks_the_gradient():
+    seen = {}
+
+    def remembers(X, params, **options):
+        key = X.shape, round(float(X.sum()), 2)
+        return RIGHT(X, params, **options) if options else seen.setdefault(key, RIGHT(X, params))
+
+    assert first_broken(spoilt(lambda Y, c: (np.round(Y, 6), c)))[0] == "parity"
+    assert first_broken(remembers)[0] == "gradient"
+
+
+def test_a_layer_of_too_many_lines_is_told():
+    body = "\n".join(f"    n{i} = {i}" for i in range(MOST_LINES))
+    names = {"RIGHT": RIGHT}
+    exec(f"def long(X, params, **o):\n{body}\n    return RIGHT(X, params, **o)", names)
+    name, seen, kept = first_broken(names["long"])
+    assert name == "forty lines"
+    assert seen == "it has 42 lines of code; expected 40 at most"
+    assert len(kept) == len(PROMISES) - 1
+
+
+def account_of(claims, capsys):
+    """What the check says of answers."""
+    checks.check_claims(claims)
+    return capsys.readouterr().out.replace("\n    ", " ")
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
+def test_each_claim_has_a_number_and_mistakes_that_are_told(claim, capsys):
+    assert len(claim.wrong) >= 2
+    others = [c for c in CLAIMS if c is not claim][:2]
+    answers = {c.number: (c.holds, c.value) for c in (claim, *others)}
+    assert account_of(answers, capsys).startswith("✓ claims: right on")
+    for wrong in claim.wrong:
+        value = float(wrong.function())
+        assert abs(value - claim.value) > 4 * max(5e-4, 5e-4 * abs(claim.value)), wrong.name
+        told = account_of({**answers, claim.number: (claim.holds, value)}, capsys)
+        assert told.splitlines()[0] == f"✗ claims: claim {claim.number}: {wrong.says}."
+        assert told.splitlines()[1] == f"  {wrong.mend}"
+    told = account_of({**answers, claim.number: (not claim.holds, claim.value)}, capsys)
+    assert "the number is right, and by it the claim" in told
+
+
+def test_the_numbers_of_a_claims_mistakes_differ():
+    for claim in CLAIMS:
+        values = [float(wrong.function()) for wrong in claim.wrong]
+        for n, one in enumerate(values):
+            assert not any(near(one, other) for other in values[n + 1 :]), claim.number
+    assert [claim.number for claim in CLAIMS] == list(range(1, 13))
+    assert 3 <= sum(claim.holds for claim in CLAIMS) <= 9
+
+
+@pytest.mark.parametrize(
+    ("claims", "says"),
+    [
+        (None, "○ claims: not done yet"),
+        ({}, "○ claims: not done yet"),
+        ([(7, False)], "✗ claims: got a list; give {number: (holds, value)}."),
+        ({13: (True, 1)}, "✗ claims: there is no claim 13; choose from 1 to 12."),
+        ({7: 31}, "✗ claims: claim 7 has 31; expected a pair such as (False, 0.5)."),
+        ({7: ("no", 31)}, "✗ claims: claim 7 begins with 'no'; expected True or False"),
+        ({7: (False, "31")}, "✗ claims: claim 7 ends with '31'; expected a number."),
+        ({7: (False, np.nan)}, "✗ claims: claim 7 ends with nan; expected a finite number."),
+        ({7: (False, 33)}, "✗ claims: claim 7: 33 is not the number that is asked for."),
+        ({7: (False, 31)}, "○ claims: 1 of 3 answered, and right so far."),
+    ],
+)
+def test_what_is_no_answer_is_told(claims, says, capsys):
+    assert account_of(claims, capsys).startswith(says)
+
+
+def test_a_certificate_says_what_was_shown_and_nothing_else():
+    claims = {7: (False, 31), 2: (True, 16384), 12: (True, 0.9), 5: None}
+    model = draw_own(np.random.default_rng(0))
+    page = str(certificate("Ada", show_results(RIGHT, claims, model)))
+    assert "10 of 10 promises kept" in page
+    assert "2 claims answered" in page  # of 12 the verdict is wrong, and 5 is no answer
+    assert "after 0 steps, as the training counted; 49,664 numbers" in page
+    wrong = show_results(MISTAKES["attention"][0].function, claims, model)
+    assert wrong.nats is None
+    page = str(certificate("Ada", wrong))
+    assert "above the floor" not in page
+    assert "✗ no leak" in page
+
+
+def test_a_certificate_of_nothing_is_empty_and_says_so():
+    nothing = show_results(lambda X, params, **options: None)
+    for shown in (None, nothing):
+        page = str(certificate("", shown))
+        assert "Nothing has been shown yet" in page
+        assert "✓" not in page
+        assert "Shown by nobody yet" in page

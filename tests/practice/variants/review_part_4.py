@@ -1,0 +1,94 @@
+"""Right answers of the review of Part IV in other ways."""
+
+import numpy as np
+
+import tutorial_lib as tl
+from tutorial_lib.models.circuits import match_scores, ov_circuit, qk_circuit
+from tutorial_lib.models.copying import run
+from tutorial_lib.models.head_scores import paths
+from tutorial_lib.practice.review_part_4.mistakes import circuit_of
+
+
+def places(ids):
+    """For each text the place after the earlier copy of its last word, by a loop."""
+    return [list(text[:-1]).index(text[-1]) + 1 for text in ids]
+
+
+def log_chances(logits):
+    return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
+
+
+def rerun(model, ids, outputs):
+    """Run with some heads' outputs replaced, layer after layer, head after head."""
+    X = tl.embed(ids, model.E, model.P)
+    for layer, params in enumerate(model.layers):
+        heads = tl.trace(X, params, mask=tl.causal_mask(ids.shape[1])).heads
+        rows = params.W_O.reshape(params.n_heads, params.d_v, -1)
+        given = [outputs.get((layer, h), heads[:, h]) for h in range(params.n_heads)]
+        X = X + sum(output @ W for output, W in zip(given, rows, strict=True))
+    return X @ model.U
+
+
+def evidence(model, ids, other, pair):
+    """What a pair loses and moves, text by text."""
+    _, records = run(model, other)
+    theirs = {(layer, h): records[layer].heads[:, h] for layer, h in enumerate(pair)}
+    usual = {head: output.reshape(-1, output.shape[-1]).mean(0) for head, output in theirs.items()}
+    last, s = range(len(ids)), places(ids)
+
+    def nats(logits):
+        return np.mean([-log_chances(logits[n, -1])[ids[n, s[n]]] for n in last])
+
+    def lead(logits):
+        return sum(logits[n, -1, ids[n, s[n]]] - logits[n, -1, other[n, s[n]]] for n in last)
+
+    whole, end = run(model, ids)[0], run(model, other)[0]
+    lost = [nats(rerun(model, ids, {head: mean})) - nats(whole) for head, mean in usual.items()]
+    second = 1, pair[1]
+    way = lead(rerun(model, ids, {second: theirs[second]})) - lead(whole)
+    return np.array(pair), np.array(lost), way / (lead(end) - lead(whole))
+
+
+def from_the_weights_alone(model, ids, other):
+    """The pair that matches every word and copies it, read off the matrices."""
+    (low, high), words = model.layers, model.E[np.unique(ids)]
+    marks = {}
+    for b in range(high.n_heads):
+        copied = words @ ov_circuit(high, b) @ model.U[:, np.unique(ids)]
+        for a in range(low.n_heads):
+            scores = match_scores(words, qk_circuit(high, b), ov_circuit(low, a))
+            found, kept = (np.argmax(M, axis=1) == np.arange(len(M)) for M in (scores, copied))
+            marks[a, b] = found.mean() * kept.mean()
+    return evidence(model, ids, other, max(marks, key=marks.get))
+
+
+def by_credit_and_joint_change(model, ids, other):
+    """The second by its credit; the first by what the second's weight loses."""
+    (low, _), s = model.layers, places(ids)
+    parts = paths(model, ids)[1 + low.n_heads :]
+    apart = [
+        sum(p[n, -1, ids[n, s[n]]] - p[n, -1, other[n, s[n]]] for n in range(len(ids)))
+        for p in parts
+    ]
+    b, left = int(np.argmax(apart)), []
+    for a in range(low.n_heads):
+        record = run(model, ids)[1][0]
+        heads = record.heads.copy()
+        heads[:, a] = run(model, other)[1][0].heads[:, a].mean(axis=(0, 1))
+        X = record.X + tl.concat_heads(heads) @ low.W_O
+        weights = tl.trace(X, model.layers[1], mask=tl.causal_mask(ids.shape[1])).weights
+        left.append(sum(weights[n, b, -1, s[n]] for n in range(len(ids))))
+    return evidence(model, ids, other, (int(np.argmin(left)), b))
+
+
+def with_other_types(model, ids, other):
+    """The reference, its pair as whole numbers of another width."""
+    pair, lost, moved = circuit_of()(model, ids, other)
+    return pair.astype(np.int32), lost, float(moved)
+
+
+VARIANTS = [
+    ("find_circuit", "from the weights alone", from_the_weights_alone),
+    ("find_circuit", "by credit, with own loops", by_credit_and_joint_change),
+    ("find_circuit", "other types of numbers", with_other_types),
+]

@@ -203,24 +203,57 @@ def test_withheld_functions_raise_and_others_work(tmp_path):
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_the_librarys_finished_layer_earns_nothing_in_the_capstone(tmp_path):
-    notebook = assignment.without_solutions(read_notebook("capstone"))
+def test_the_librarys_finished_layer_earns_nothing_as_the_whole_layer(tmp_path):
+    notebook = assignment.without_solutions(read_notebook("whole_layer"))
     notebook.cells.append(nbformat.v4.new_code_cell(FINISHED))
-    record = set_bench(set_exam("capstone", 1), tmp_path).grade(as_bytes(notebook))
+    record = set_bench(set_exam("whole_layer", 1), tmp_path).grade(as_bytes(notebook))
     said = {result["said"] for result in record["results"] if result["function"] == "layer"}
     assert "as do functions that are withheld here" in " ".join(said)
     assert sum(result["earned"] for result in record["results"]) == 0
 
 
-def test_differences_of_the_capstones_layer_would_take_1e12_flop_in_each_case():
+def test_differences_of_the_whole_layer_would_take_1e12_flop_in_each_case():
     arguments = [
-        t.case.arguments for t in set_exam("capstone", 1).tests if len(t.case.arguments) > 7
+        t.case.arguments for t in set_exam("whole_layer", 1).tests if len(t.case.arguments) > 7
     ]
     assert arguments
     for _, _, context, _, W_K, W_V, _, _ in arguments:
         one_sequence = context.shape[-2] * context.shape[-1]  # all of a batch can be nudged at once
         columns = sum(len(W) * W.shape[-1] for W in (W_K, W_V))
         assert one_sequence * 2 * context.size * columns >= 1e12
+
+
+COMBINED = {"far into a text", "all together"}
+LOSSES = {  # what a layer loses beside what is combined, when it breaks one promise
+    "groups_in_turn": {"key heads that are shared"},
+    "window_left_out": {"a window", "a ring that has gone round"},  # nothing else makes it short
+    "kept_rows_escape_the_window": {"a ring that has gone round"},
+    "slopes_added": {"slopes"},
+    "sink_left_out": {"sinks, and heads without one", "scores in the thousands"},
+    "padding_of_the_first_text": {"padding at the left"},
+    "ring_oldest_first": {"a ring that is not full", "a ring that has gone round"},
+    "ring_of_the_first_round": {"a ring that has gone round"},
+    "kept_forgotten": {"a ring that is not full", "a ring that has gone round"},
+}
+
+
+@pytest.mark.parametrize("broken", LOSSES)
+def test_a_layer_that_breaks_a_promise_keeps_the_points_of_the_others(broken):
+    tests = set_exam("promises", 2027).tests
+    [mistake] = [m for m in tests[0].task.mistakes if m.name == broken]
+    replies = [(test.case, mistake.function(*test.case.arguments)) for test in tests]
+    right = [judge(test, "value", Y)[0] for test, (_, Y) in zip(tests, replies, strict=True)]
+    lost = {case.label for (case, _), kept in zip(replies, right, strict=True) if not kept}
+    assert lost - COMBINED == LOSSES[broken]
+
+
+def test_the_promises_of_the_text_are_the_hidden_cases_with_their_points():
+    [text] = [c.source for c in read_notebook("promises").cells if "| promise |" in c.source]
+    rows = re.findall(r"^\| (.+) \| (\d+) \|$", text, re.M)
+    cases = [test.case for test in set_exam("promises", 1).tests]
+    assert [int(points) for _, points in rows] == [case.points for case in cases]
+    for (said, _), case in zip(rows, cases, strict=True):
+        assert said.startswith(case.label)
 
 
 def test_a_name_that_is_not_in_the_library_cannot_be_withheld(tmp_path):

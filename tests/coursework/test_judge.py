@@ -180,7 +180,7 @@ def test_every_way_to_be_lost_is_counted():
     assert {clause for clause in said if not clause.startswith(LOST)} == set()
 
 
-@pytest.mark.parametrize("name", ["heads", "capstone"])
+@pytest.mark.parametrize("name", ["heads", "whole_layer"])
 def test_a_whole_report_carries_less_than_seven_bits_a_test_and_fourteen_a_function(name):
     exam = set_exam(name, 1)
     least, most = 4 * len(exam.tests), 7 * len(exam.tests)

@@ -245,6 +245,15 @@ def test_no_case_of_a_gradient_can_be_paid_for_in_passes_forward(function):
         assert cheapest > (TOO_SLOW * SECONDS, ""), test.case.label
 
 
+def test_one_wide_product_for_each_pair_of_heads_does_not_come_back_in_time():
+    """The thin factors first, and only the last product wide: the cheapest that is wide at all."""
+    test = subject("circuits").tests("compositions")[-1]
+    W_Q, W_K, W_V, W_O = test.case.arguments
+    first, second = W_V[0, 0], W_O[0, : W_V.shape[-1]] @ W_Q[1, 0]
+    a_pair = clock(lambda: np.linalg.norm(first @ second @ W_K[1, 0].T))
+    assert test.expected.size * a_pair > TOO_SLOW * SECONDS
+
+
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_a_right_function_is_far_from_every_limit(name):
     given = subject(name)
@@ -429,10 +438,10 @@ def test_the_shortcut_is_right_where_it_can_be_paid_for(shortcut):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("bubblewrap")
-def test_the_witness_of_the_capstone_earns_nothing_as_its_gradient(tmp_path):
-    notebook = read_notebook("capstone")
+def test_the_witness_of_the_whole_layer_earns_nothing_as_its_gradient(tmp_path):
+    notebook = read_notebook("whole_layer")
     notebook.cells.append(nbformat.v4.new_code_cell(SLOPES))
-    record = set_bench(subject("capstone").exam, tmp_path).grade(as_bytes(notebook))
+    record = set_bench(subject("whole_layer").exam, tmp_path).grade(as_bytes(notebook))
     got = {r["function"]: 0 for r in record["results"]}
     for result in record["results"]:
         got[result["function"]] += result["earned"]

@@ -5,11 +5,13 @@ cell of the chapters that run in the page.
 """
 
 import ast
+import builtins
 import contextlib
 import io
 import linecache
 import time
 import traceback
+from html import escape
 
 PAUSE = 0.1  # seconds between two portions, so that a loop that prints cannot flood the page
 MOST = 20_000  # characters that one cell may print
@@ -20,25 +22,29 @@ class Outputs:
 
     Parameters
     ----------
-    send : function of a kind, "stdout", "stderr", "html", "text" or "error", and a text
+    send : function of a kind, "stdout", "stderr", "html", "text", "error" or "live 1", "live 2"
+        and so on, and a text; of a live kind it returns whether the cell is to stop
     """
 
     def __init__(self, send):
         self.send, self.waiting, self.sent, self.length = send, [], time.monotonic(), 0
+        self.places = 0
 
     def put(self, kind, text):
         """Take a text; what a cell prints beyond MOST characters is left out, and that is said."""
+        is_last = False
         if kind.startswith("std"):
             room = MOST - self.length
             self.length += len(text)
             if room < 0:
                 return
-            text = text if len(text) <= room else text[:room] + "\n… The rest is not shown.\n"
+            is_last = len(text) > room
+            text = text[:room] + "\n… The rest is not shown.\n" if is_last else text
         if self.waiting and self.waiting[-1][0] == kind:
             self.waiting[-1][1].append(text)
         else:
             self.waiting.append((kind, [text]))
-        if time.monotonic() - self.sent > PAUSE:
+        if is_last or time.monotonic() - self.sent > PAUSE:  # after the last nothing comes
             self.flush()
 
     def flush(self):
@@ -46,6 +52,27 @@ class Outputs:
         for kind, texts in self.waiting:
             self.send(kind, "".join(texts))
         self.waiting, self.sent = [], time.monotonic()
+
+
+class Place:
+    """Where one value is shown after the other, as IPython's `display` returns it."""
+
+    def __init__(self, outputs):
+        outputs.places += 1
+        self.outputs, self.kind = outputs, f"live {outputs.places}"
+
+    def put(self, value):
+        """Show a value in place of the last; return whether the cell is to stop."""
+        kind, text = _written(value)
+        self.outputs.flush()
+        return self.outputs.send(
+            self.kind, text if kind == "html" else f"<pre>{escape(text)}</pre>"
+        )
+
+    def update(self, value):
+        """Show a value in place of the last, and stop here if that was asked."""
+        if self.put(value):
+            raise KeyboardInterrupt
 
 
 class Stream(io.TextIOBase):
@@ -75,7 +102,11 @@ def run_cell(source, name, namespace, send):
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     outputs = Outputs(send)
     printed, warned = Stream("stdout", outputs), Stream("stderr", outputs)
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(warned):
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(warned),
+        _displaying(outputs),
+    ):
         try:
             _show(_run(source, file, namespace), outputs)
         except BaseException as error:
@@ -98,14 +129,38 @@ def _run(source, file, namespace):
 
 
 def _show(value, outputs):
-    """Show a value: as HTML if it has that form, or else as Python writes it."""
-    if value is None:
-        return
+    """Show a value, unless it is None."""
+    if value is not None:
+        outputs.put(*_written(value))
+
+
+def _written(value):
+    """Write a value: as HTML if it has that form, or else as Python does."""
     bundle = getattr(value, "_repr_mimebundle_", dict)()
     if "text/html" in bundle:
-        outputs.put("html", bundle["text/html"])
-    else:
-        outputs.put("text", repr(value))
+        return "html", bundle["text/html"]
+    return "text", repr(value)
+
+
+@contextlib.contextmanager
+def _displaying(outputs):
+    """Give Python the `display` that notebooks have, while a cell runs."""
+
+    def display(*values, display_id=None):
+        places = [Place(outputs) for _ in values if display_id]
+        for place, value in zip(places, values, strict=False):
+            place.put(value)
+        for value in values[len(places) :]:
+            _show(value, outputs)
+        return places[0] if places else None
+
+    before = {name: value for name, value in vars(builtins).items() if name == "display"}
+    builtins.display = display
+    try:
+        yield
+    finally:
+        vars(builtins).pop("display", None)
+        vars(builtins).update(before)
 
 
 def _explain(error, file):

@@ -178,7 +178,7 @@ def test_a_hundred_sentences_have_the_librarys_weights_paths_and_chances(show):
 def test_a_silenced_head_is_one_whose_output_is_zero():
     model, ids = rounded(), np.array([ID[w] for w in BEGINS.split()])
     for i, head in enumerate(HEADS):
-        logits = run_with(model, ids, i // 4, i % 4, np.zeros(16))
+        logits = run_with(model, ids, {(i // 4, i % 4): np.zeros(16)})
         np.testing.assert_allclose(logits, run(without(model, [head]), ids)[0], atol=1e-9)
 
 

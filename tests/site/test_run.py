@@ -10,10 +10,12 @@ import gzip
 import hashlib
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
 import tarfile
+import threading
 import warnings
 import zipfile
 
@@ -45,10 +47,18 @@ onmessage = async ({ data }) => {
       postMessage({ host: "HOST", files, of: 2, bytes: files * 1.5e6 });
     }
   }
-  const answer = await fetch("stand-in", { method: "POST", body: JSON.stringify(data) });
-  const { shown, done } = await answer.json();
-  shown.forEach(([kind, text]) => postMessage({ kind, text }));
-  postMessage({ done });
+  const ask = async (data) => {
+    const answer = await fetch("stand-in", { method: "POST", body: JSON.stringify(data) });
+    return answer.json();
+  };
+  let answer = await ask(data);
+  while (!("done" in answer)) {  // a picture that changes: does the page want an end?
+    for (const [kind, text] of answer.shown) postMessage({ kind, text, hears: true });
+    const isThere = await fetch(data.address).then(() => true, () => false);
+    answer = await ask({ isThere });
+  }
+  answer.shown.forEach(([kind, text]) => postMessage({ kind, text }));
+  postMessage({ done: answer.done });
 };
 """.replace("HOST", HOST)
 
@@ -68,36 +78,82 @@ TWINS = """document.addEventListener("readystatechange", () => {
 });"""
 
 
+class BookPython:
+    """Runs a cell in a thread, which waits at each picture that changes for what the page says."""
+
+    def __init__(self):
+        self.variables, self.told, self.heard = {}, queue.Queue(), queue.Queue()
+        self.thread = None
+
+    def run(self, source, name):
+        """Begin a cell; return its first picture that changes, or all that it shows."""
+        shown = []
+
+        def send(kind, text):
+            shown.append((kind, text))
+            if not kind.startswith("live"):
+                return False
+            self.told.put({"shown": [*shown]})
+            shown.clear()
+            is_there = self.heard.get(timeout=60)
+            if is_there is None:
+                raise SystemExit
+            return not is_there
+
+        def work():
+            with warnings.catch_warnings():
+                warnings.simplefilter("default")
+                done = run_cell(source, name, self.variables, send)
+            self.told.put({"shown": shown, "done": done})
+
+        self.thread = threading.Thread(target=work, daemon=True)
+        self.thread.start()
+        return self.told.get(timeout=240)
+
+    def end(self):
+        """End a cell that still waits, as when its worker is ended."""
+        if self.thread is not None and self.thread.is_alive():
+            self.heard.put(None)
+            self.thread.join(timeout=10)
+        self.told, self.heard = queue.Queue(), queue.Queue()
+
+    def go_on(self, is_there):
+        """Let the cell go on, or end; return what it shows next."""
+        self.heard.put(is_there)
+        return self.told.get(timeout=240)
+
+
 @pytest.fixture
 def open_stand_in(open_page):
     """Open a page whose worker is the stand-in; a cell with `while True` never answers."""
+    begun = []
 
     def open_(path="notebooks/03_attention_weights.html", **options):
         page = open_page(path, **options)
-        page.ran, variables = [], {}
+        page.ran, python = [], BookPython()
+        begun.append(python)
 
         def answer(route):
-            asked, shown, done = route.request.post_data_json, [], True
+            asked = route.request.post_data_json
             if "lock" in asked:
-                variables.clear()
-                variables["__name__"] = "__main__"
-            elif "while True" in asked["source"]:
-                page.ran.append(asked["name"])
-                return
+                python.end()
+                python.variables.clear()
+                python.variables["__name__"] = "__main__"
+                route.fulfill(json={"shown": [], "done": True})
+            elif "isThere" in asked:
+                route.fulfill(json=python.go_on(asked["isThere"]))
             else:
                 page.ran.append(asked["name"])
-                with warnings.catch_warnings():
-                    warnings.simplefilter("default")
-                    done = run_cell(
-                        asked["source"], asked["name"], variables, lambda *a: shown.append(a)
-                    )
-            route.fulfill(json={"shown": shown, "done": done})
+                if "while True" not in asked["source"]:
+                    route.fulfill(json=python.run(asked["source"], asked["name"]))
 
         page.route("**/run-worker.js", lambda route: route.fulfill(body=STAND_IN, headers=SCRIPT))
         page.route("**/stand-in", answer)
         return page
 
-    return open_
+    yield open_
+    for python in begun:
+        python.end()
 
 
 def status(page):
@@ -174,7 +230,7 @@ def test_nothing_of_python_loads_before_the_press(open_page):
     page = open_page("notebooks/03_attention_weights.html")
     loaded = page.evaluate("() => performance.getEntriesByType('resource').map((e) => e.name)")
     assert [url for url in loaded if "run-worker" in url or "pyodide" in url] == []
-    assert len(gzip.compress((STATIC / "run.js").read_bytes())) <= 5_500
+    assert len(gzip.compress((STATIC / "run.js").read_bytes())) <= 5_900
     assert page.locator("textarea, .tl-tools").count() == 0
 
 
@@ -389,6 +445,116 @@ def test_stop_ends_python_and_the_next_run_starts_it_again(open_stand_in):
     assert page.get_by_role("button", name="Stop").count() == 0
     assert "NameError" in run(page, "secret")
     assert page.ran == ["cell 2", "cell 3", "cell 2"]
+    assert page.problems == []
+
+
+TRAINS = """from tutorial_lib import figures
+
+def training():
+    for step in range(1, 10_000):
+        time.sleep(0.02)
+        yield step, 4 / step, f"model {step}"
+
+import time
+model = figures.watch(training(), "start", 10_000)"""
+
+
+DEAF = """place = display("round 0", display_id=True)
+for i in range(10_000):
+    try:
+        place.update(f"round {i}")
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+def unasked(page):
+    """What went wrong, but for the address of a stopped cell: it is gone, as it must be."""
+    return [p for p in page.problems if "blob:" not in p and "ERR_FILE_NOT_FOUND" not in p]
+
+
+def live(page, number):
+    """The pictures of a cell, and their captions."""
+    return page.locator(CELLS).nth(number - 1).locator(".cell_output figure figcaption")
+
+
+def test_stop_of_a_training_keeps_its_model_and_the_next_cells_have_it(open_stand_in):
+    page = press(open_stand_in(width=320))
+    page.emulate_media(reduced_motion="no-preference")
+    area(page, 2).fill(TRAINS)
+    push(page, "Run", 2)
+    push(page, "Run", 3)
+    live(page, 2).get_by_text(re.compile(r"Step \d+ of 10000: the loss is 0")).wait_for()
+    assert page.locator(CELLS).nth(1).locator("svg polyline").count() == 1
+    own = {"include": [["div.cell:has(polyline)"], [".tl-run"]]}
+    found = Axe().run(page, own, {"resultTypes": ["violations"]}).response["violations"]
+    assert [(v["id"], v["nodes"][0]["target"]) for v in found] == []
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
+    stop = page.get_by_role("button", name="Stop: cell 2", exact=True)
+    stop.focus()
+    page.keyboard.press("Enter")
+    wait(page, "Stopped. Cell 2 has ended, and Python has all variables.")
+    caption = live(page, 2).inner_text()
+    step = int(re.fullmatch(r"Step (\d+) of 10000: .* Stopped; the model is kept\.", caption)[1])
+    assert live(page, 2).count() == 1
+    assert page.locator(CELLS).nth(1).get_by_text("The numbers").count() == 1
+    assert focused(page) == "Run all above: cell 2"
+    assert page.ran == ["cell 2"]
+    assert len(page.workers) == 1
+    assert run(page, "model", 4) == f"'model {step}'"
+    assert unasked(page) == []
+
+
+def test_curve_is_drawn_and_told_of_seldom_for_readers_who_want_less_motion(open_stand_in):
+    page = press(open_stand_in())
+    page.clock.install()
+    page.evaluate(
+        """() => {
+          window.told = [];
+          window.drawn = 0;
+          const status = document.querySelector(".tl-run [role=status]");
+          new MutationObserver(() => told.push(status.textContent))
+            .observe(status, { childList: true });
+          const cell = document.querySelectorAll("div.cell:has(.cell_input)")[1];
+          const figure = (node) => node.tagName == "FIGURE";
+          const isDrawn = (change) => [...change.addedNodes].some(figure);
+          new MutationObserver((changes) => { drawn += changes.some(isDrawn); })
+            .observe(cell, { childList: true, subtree: true });
+        }"""
+    )
+    area(page, 2).fill(TRAINS)
+    push(page, "Run", 2)
+    page.wait_for_timeout(2_000)
+    assert page.evaluate("() => told") == ["Cell 2 is running."]
+    assert page.evaluate("() => drawn") == 1
+    page.clock.fast_forward(11_000)
+    wait(page, re.compile(r"Cell 2: Step \d+ of 10000: the loss is "))
+    assert page.evaluate("() => drawn") == 2
+    assert live(page, 2).inner_text() == status(page).removeprefix("Cell 2: ")
+
+
+def test_second_stop_ends_a_cell_that_will_not_end(open_stand_in):
+    page = press(open_stand_in())
+    area(page, 2).fill(DEAF)
+    push(page, "Run", 2)
+    page.locator(CELLS).nth(1).get_by_text("round 1").first.wait_for()
+    push(page, "Stop", 2)
+    wait(page, "The cell ends after this step.")
+    push(page, "Stop", 2)
+    wait(page, "Stopped. Python has ended and its variables are gone.")
+    assert page.workers == []
+    assert "NameError" in run(page, "place", 3)
+    assert unasked(page) == []
+
+
+def test_training_that_was_run_twice_has_one_curve_and_its_last_model(open_stand_in):
+    page = press(open_stand_in())
+    short = TRAINS.replace("10_000", "4")
+    for _ in range(2):
+        run(page, short + "\nprint(model)")
+        assert live(page, 2).all_inner_texts() == ["Step 3 of 4: the loss is 1.333."]
+    assert shown(page, 2).endswith("model 3")
+    assert run(page, "display(1)\nplace = display('<b>', display_id=True)\n2") == "1\n'<b>'\n2"
     assert page.problems == []
 
 
@@ -657,6 +823,38 @@ def test_worker_tells_python_where_the_site_has_the_data_and_the_page_may_fetch_
     assert page.problems == []
 
 
+# Stands in for Pyodide in the page's own worker: a cell that shows how often it was not stopped.
+FAKE_LOOP = FAKE | {
+    "pyodide.mjs": """export const loadPyodide = async () => ({
+      loadPackage() {}, unpackArchive() {}, runPython() {},
+      toPy: () => new Map([["run_cell", (source, name, globals, send) => {
+        if (source == "after") send("text", "still " + self.shown);
+        self.shown ??= 0;
+        const begun = Date.now();
+        const picture = () => `<figure><figcaption>picture ${++self.shown}</figcaption></figure>`;
+        while (source == "loop" && !send("live 1", picture()) && Date.now() - begun < 30_000);
+        if (source == "loop") send("live 1", "the last");
+        return true;
+      }]]),
+    });"""
+}
+
+
+def test_a_loop_in_the_pages_own_worker_hears_stop_and_its_variables_stay(open_page):
+    page = open_page("notebooks/03_attention_weights.html")
+    files = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in FAKE_LOOP.items()}
+    serve(page, files, lambda r: r.fulfill(body=FAKE_LOOP[r.request.url.split("/")[-1]]))
+    press(page)
+    area(page, 2).fill("loop")
+    push(page, "Run", 2)
+    live(page, 2).get_by_text(re.compile(r"picture \d+")).wait_for()
+    push(page, "Stop", 2)
+    wait(page, "Stopped. Cell 2 has ended, and Python has all variables.", 10)
+    assert shown(page, 2) == "the last"
+    assert re.fullmatch(r"still [1-9]\d*", run(page, "after", 3))
+    assert unasked(page) == []
+
+
 def absent(names):
     """The files of Pyodide that are not kept here."""
     return sorted(name for name in names if not (KEPT / name).is_file())
@@ -674,12 +872,31 @@ def test_pyodide_itself_runs_a_cell_and_stops(open_page):
     assert run(page, "1 / 0").splitlines()[1] == '  File "<cell 2>", line 1, in <module>'
     found = run(page, "import importlib.util\nbool(importlib.util.find_spec('tutorial_lib'))")
     assert found == "True"
+    area(page, 2).fill(LOOP)
+    push(page, "Run", 2)
+    page.locator(CELLS).nth(1).get_by_text("'round 1").wait_for()
+    push(page, "Stop", 2)
+    wait(page, "Stopped. Cell 2 has ended, and Python has all variables.")
+    assert (
+        run(page, "i > 10, ended, 'display' in dir(__builtins__)", 3) == "(True, 'by Stop', True)"
+    )
     area(page, 2).fill("while True: print(1)")
     push(page, "Run", 2)
     page.locator(CELLS).nth(1).locator(".cell_output pre").wait_for()
     push(page, "Stop", 2)
-    wait(page, "Stopped.")
-    assert page.problems == []
+    wait(page, "Stopped. Python has ended")
+    assert unasked(page) == []
+
+
+LOOP = """place = display("round 0", display_id=True)
+i, ended = 0, "by itself"
+try:
+    while True:
+        i += 1
+        place.update(f"round {i}")
+except KeyboardInterrupt:
+    ended = "by Stop"
+"""
 
 
 ONE_RECORD = """import importlib.util, os, sys, types

@@ -1,0 +1,178 @@
+"""The calendars for courses: weeks are given, and what they cost and leave out is computed."""
+
+import json
+import re
+from itertools import chain
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+
+from tools.chapters import FOLDER, ROOT, pages
+
+HEADER = "| week | chapters | reading | doing | assignments |"
+WEEK = re.compile(r"(\d+): (\S.*)")
+TIMES = re.compile(
+    r"(?P<reading>\w+) (?P<unit>minutes|hours?) of reading and "
+    r"(?P<doing>\w+)(?: (?P<other>minutes|hours?))? of doing"
+)
+BUILT = re.compile(r"# built in chapter (\d\d)")
+ASSIGNMENT = re.compile(r"^\| `(\w+)` \| ([^|]+?) \|", re.MULTILINE)
+WORDS = ("one", "two", "three", "four", "five", "six")
+TEACHING = ROOT / "book" / "teaching.md"
+
+
+class CourseError(ValueError):
+    """A calendar is out of form; says in one sentence what is wrong and what is expected."""
+
+
+def short(page) -> str:
+    """Return what a calendar calls a page: 03, or review 1."""
+    return f"{page.number:02}" if page.number else page.name.replace("_part_", " ")
+
+
+def by_name() -> dict:
+    """Return every page by its short name, in order."""
+    return {short(page): page for page in pages()}
+
+
+def minutes(page) -> tuple[int, int]:
+    """Return the minutes of reading and of doing that a page's Goal gives.
+
+    Raises
+    ------
+    CourseError : it gives none
+    """
+    found = TIMES.search(page.head)
+    if not found:
+        raise CourseError(
+            f"{page.name} does not say how long it takes; expected "
+            f"“20 minutes of reading and 35 of doing” in its Goal."
+        )
+    unit = found["unit"]
+    reading, doing = _number(found["reading"]), _number(found["doing"])
+    return reading * _minutes_of(unit), doing * _minutes_of(found["other"] or unit)
+
+
+def _number(word):
+    return WORDS.index(word) + 1 if word in WORDS else int(word)
+
+
+def _minutes_of(unit):
+    return 60 if unit.startswith("hour") else 1
+
+
+def weeks(lines) -> list:
+    """Return the pages of each week.
+
+    Raises
+    ------
+    CourseError : a line out of form, a page that is not there, comes twice or too early
+    """
+    known, found = by_name(), []
+    for line in lines:
+        match = WEEK.fullmatch(line.strip())
+        if not match or int(match[1]) != len(found) + 1:
+            raise CourseError(
+                f"{line!r} is no week {len(found) + 1}; expected its number, a colon and pages, "
+                f"such as “{len(found) + 1}: 01, 02”."
+            )
+        names = match[2].split(", ")
+        if unknown := [name for name in names if name not in known]:
+            raise CourseError(f"{unknown[0]!r} is no page; expected one of {', '.join(known)}.")
+        found.append([known[name] for name in names])
+    order, planned = list(known.values()), list(chain(*found))
+    places = [order.index(page) for page in planned]
+    if places != sorted(set(places)):
+        raise CourseError("A page stands twice or before an earlier one; expected them in order.")
+    return found
+
+
+def left_out(planned) -> list:
+    """Return the pages of the book that a course does without."""
+    named = {page.name for page in chain(*planned)}
+    return [page for page in pages() if page.name not in named]
+
+
+def borrowed(planned) -> dict:
+    """Return for each planned page the chapters left out whose functions it imports."""
+    absent = {page.number for page in left_out(planned)}
+    needs = {page.name: {int(n) for n in BUILT.findall(_code(page))} for page in chain(*planned)}
+    return {name: sorted(n & absent) for name, n in needs.items() if n & absent}
+
+
+def _code(page):
+    read = json.loads(page.path.read_text(encoding="utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in read if cell["cell_type"] == "code")
+
+
+def assignments(planned) -> list[list[str]]:
+    """Return the assignments of each week: of its chapters, or of a part that ends in it."""
+    last = {page.part: page.name for page in chain(*planned)}
+    table = ASSIGNMENT.findall(TEACHING.read_text(encoding="utf-8"))
+    given = []
+    for week in planned:
+        ends = {page.part for page in week if last[page.part] == page.name}
+        names = {short(page) for page in week} | ends
+        given.append([name for name, chapter in table if chapter in names])
+    return given
+
+
+def total(planned) -> int:
+    """Return the minutes of reading and doing of a course."""
+    return sum(sum(minutes(page)) for page in chain(*planned))
+
+
+def _links(found):
+    return ", ".join(f"[{short(page)}](../{FOLDER}{page.name}.ipynb)" for page in found)
+
+
+def table(planned) -> list[str]:
+    """Return the lines of a calendar: a row for each week, then what is left out."""
+    lines = [HEADER, "|---|---|---|---|---|"]
+    for number, (week, given) in enumerate(zip(planned, assignments(planned), strict=True), 1):
+        reading, doing = map(sum, zip(*map(minutes, week), strict=True))
+        tasks = ", ".join(f"`{name}`" for name in given) or "–"
+        lines.append(f"| {number} | {_links(week)} | {reading} | {doing} | {tasks} |")
+    hours = f"{total(planned) / 60:.0f} hours of reading and doing in all, assignments apart."
+    return [*lines, "", f"{hours} {_without(planned)}"]
+
+
+def _without(planned):
+    absent = left_out(planned)
+    if not absent:
+        return "Nothing is left out."
+    said = f"Left out: {_links(absent)}."
+    if taken := borrowed(planned):
+        known = by_name()
+        lent = sorted({n for numbers in taken.values() for n in numbers})
+        users = [page for page in known.values() if page.name in taken]
+        said += (
+            f" Of these, functions of {_links([known[f'{n:02}'] for n in lent])} are imported, "
+            f"unread, by {_links(users)}."
+        )
+    return said
+
+
+class Course(Directive):
+    """The directive `course`: a calendar, of the weeks that its content lists."""
+
+    has_content = True
+
+    def run(self):
+        """Return the table; a calendar out of form ends the build."""
+        for page in pages():
+            self.state.document.settings.env.note_dependency(str(page.path))
+        try:
+            lines = table(weeks([line for line in self.content if line.strip()]))
+        except CourseError as error:
+            raise self.error(str(error)) from None
+        whole = nodes.container()
+        self.state.nested_parse(StringList(lines, "course"), self.content_offset, whole)
+        return whole.children
+
+
+def setup(app):
+    """Add the directive."""
+    app.add_directive("course", Course)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -762,6 +762,31 @@ def test_library_on_the_site_is_code_within_its_budget_and_the_same_bytes_each_t
     assert placed.stat().st_size <= BUDGETS["library_kb"] * 1000
 
 
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef
+
+
+def without_docstrings(source):
+    """The docstrings of a module; and the rest of its tree, with the line of each node."""
+    tree, docstrings = ast.parse(source), []
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            docstrings.append(ast.literal_eval(node.body.pop(0).value))
+    lines = [node.lineno for node in ast.walk(tree) if hasattr(node, "lineno")]
+    return "".join(docstrings), (ast.dump(tree), lines)
+
+
+def test_library_on_the_site_is_the_library_line_by_line_but_for_docstrings(site_dir):
+    [placed] = (site_dir / "_static").glob("tutorial_lib-*")
+    with tarfile.open(placed) as archive:
+        packed = {n: archive.extractfile(n).read() for n in archive.getnames()}
+    for name, content in packed.items():
+        source = (ROOT / "src" / name).read_bytes()
+        if name.endswith(".py"):
+            assert without_docstrings(content) == ("", without_docstrings(source)[1]), name
+        else:
+            assert content == source, name
+
+
 def test_a_whole_wheel_is_the_whole_library(tmp_path):
     assert held(zipfile.ZipFile(build_wheel(tmp_path)).namelist()) == library()
 

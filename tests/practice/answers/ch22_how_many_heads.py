@@ -32,7 +32,7 @@ def nats(gone):
     return above_floor(logits, documents)
 
 
-def cost(gone, task=None):
+def _cost(gone, task=None):
     """What heads cost, over all words or at one task."""
     task_of = asked()[1].task
     words = task_of == task_of if task is None else task_of == TASKS.index(task)
@@ -41,8 +41,8 @@ def cost(gone, task=None):
 
 def cost_of_a_chain():
     """Whether 0.0 and 1.0 cost their sum, about as much as 0.0, more, or as little as 1.0."""
-    first, second = cost([(0, 0)], "surname"), cost([(1, 0)], "surname")
-    both = cost([(0, 0), (1, 0)], "surname")
+    first, second = _cost([(0, 0)], "surname"), _cost([(1, 0)], "surname")
+    both = _cost([(0, 0), (1, 0)], "surname")
     assert abs(first - 2.47) < 0.2
     assert abs(second - 0.58) < 0.2
     right = {
@@ -56,8 +56,8 @@ def cost_of_a_chain():
 
 def gone_within_a_twentieth():
     """How many heads greedy pruning takes before 0.05 nats are lost."""
-    assert abs(cost([(1, 2)]) - 0.15) < 0.02
-    _, losses = prune_greedily(HEADS, lambda gone: cost(gone))
+    assert abs(_cost([(1, 2)]) - 0.15) < 0.02
+    _, losses = prune_greedily(HEADS, lambda gone: _cost(gone))
     return sum(loss < 0.05 for loss in losses)
 
 
@@ -65,9 +65,10 @@ def who_ruins_outer_brackets():
     """Which set has the largest cost when each closed gate has a price of 0.3 nats."""
     hopeful = [(0, 2), (0, 3), (1, 0), (1, 3), (0, 0)]  # the others cost nothing with anything
     sets = [s for n in range(1, 5) for s in combinations(hopeful, n)] + [tuple(HEADS)]
-    best = max(sets, key=lambda gone: cost(gone, "outer bracket") - 0.3 * len(gone))
-    alone = sorted(HEADS, key=lambda head: cost([head], "outer bracket"))
+    best = max(sets, key=lambda gone: _cost(gone, "outer bracket") - 0.3 * len(gone))
+    alone = sorted(HEADS, key=lambda head: _cost([head], "outer bracket"))
     assert alone[-2:] == [(1, 3), (0, 3)]
+    assert abs(_cost([(0, 2)], "outer bracket") - 0.02) < 0.05
     return {
         "0.3, which costs most alone": best == ((0, 3),),
         "0.3 and 1.3, the two that cost most alone": best == ((0, 3), (1, 3)),
@@ -77,8 +78,10 @@ def who_ruins_outer_brackets():
 
 
 def beyond_the_sum():
-    """2.5 - 1.0, less 1.1 - 1.0 and 1.2 - 1.0."""
-    return f"{(2.5 - 1.0) - (1.1 - 1.0) - (1.2 - 1.0):.1f}"
+    """What the loss without both exceeds, beyond what it exceeds without each."""
+    whole, a, b, both = 1.0, 1.1, 1.2, 2.5
+    costs = [loss - whole for loss in (a, b, both)]
+    return f"{costs[2] - costs[0] - costs[1]:.1f}"
 
 
 def lead_of_a_half_open_gate():
@@ -99,7 +102,7 @@ def rows_that_silence_a_head():
     concat = trace(X, params).concat.copy()
     concat[:, 6:9] = 0
     right = concat @ params.W_O
-    rows, columns, W_Q, W_K = params.W_O.copy(), params.W_O.copy(), *map(np.copy, vars_of(params))
+    rows, columns, W_Q, W_K = map(np.copy, (params.W_O, params.W_O, params.W_Q, params.W_K))
     rows[6:9], columns[:, 6:9], W_Q[2], W_K[2] = 0, 0, 0, 0
     changes = {
         "Zeros in the rows of W_O that belong to head 2": {"W_O": rows},
@@ -111,11 +114,6 @@ def rows_that_silence_a_head():
         text: np.allclose(multi_head_attention(X, type(params)(**vars(params) | change)), right)
         for text, change in changes.items()
     }
-
-
-def vars_of(params):
-    """W_Q and W_K."""
-    return params.W_Q, params.W_K
 
 
 def more_and_narrower():

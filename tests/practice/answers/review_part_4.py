@@ -227,7 +227,7 @@ def promise_that_turned_values_break():
         return {
             "At rates of 0 it is the layer of chapter 06": np.allclose(still, plain),
             "Later words change no earlier row": np.allclose(other[:5], Y[:5]),
-            "All places shifted by 1,000: Y stays": np.allclose(shifted, Y),
+            "The same text 1,000 places further on: Y stays": np.allclose(shifted, Y),
             "No weight is negative": (weights >= 0).all(),
         }
 

@@ -4,11 +4,14 @@ Their mistakes are asked by what they do, so they are planted here; the certific
 the same checks find.
 """
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.chapters.pages import written
+from tests.chapters.prose_numbers import COMMENT
 from tests.practice.rooms import ROOMS
 from tutorial_lib import checks
 from tutorial_lib.elements import certificate
@@ -202,6 +205,21 @@ def test_each_claim_has_a_number_and_mistakes_that_are_told(claim, capsys):
         assert told.splitlines()[1] == f"  {wrong.mend}"
     told = account_of({**answers, claim.number: (not claim.holds, claim.value)}, capsys)
     assert "the number is right, and by it the claim" in told
+
+
+def listed_in_the_chapter():
+    """Number, claim and what to compute, of each entry of the chapter's list."""
+    cells = [COMMENT.sub("", cell.source) for cell in written("23_capstone").cells]
+    [exercise] = [text for text in cells if text.startswith("**Exercise 3: ")]
+    return re.findall(r"^(\d+)\. \*\*(.+?)\*\* (.+)\.$", exercise, re.MULTILINE)
+
+
+def test_the_claims_of_the_chapter_are_those_that_are_checked():
+    listed = listed_in_the_chapter()
+    assert [(int(number), says) for number, says, _ in listed] == [
+        (claim.number, claim.says) for claim in CLAIMS
+    ]
+    assert len({computed for *_, computed in listed}) == len(CLAIMS)
 
 
 def test_the_numbers_of_a_claims_mistakes_differ():

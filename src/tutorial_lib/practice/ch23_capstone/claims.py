@@ -380,7 +380,8 @@ CLAIMS = (
     ),
     Claim(
         10,
-        "Where a noun becomes plural, head 1.2 carries more than nine tenths of the change.",
+        "Over the four sentences below, head 1.2 carries more than nine tenths of the change from "
+        "singular to plural.",
         True,
         lambda: np.divide(*(part.sum() for part in _patched(2))),
         (
@@ -406,7 +407,7 @@ CLAIMS = (
     ),
     Claim(
         11,
-        "What head 0.0 writes is read by a key of layer 1: composition of .3 and more.",
+        "What head 0.0 writes composes with a key of layer 1 by .3 and more.",
         True,
         _composed,
         (

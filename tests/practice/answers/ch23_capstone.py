@@ -83,7 +83,7 @@ def mistake_without_a_leak():
         "Hidden keys are put to 0 after the softmax": ("hidden_after_softmax", {}),
         "The softmax runs over the queries": ("softmax_over_queries", {}),
         "The scores are not divided by the root of d_k": ("not_scaled", {}),
-        "A window reaches three keys to both sides": ("window_beside", {"window": 3}),
+        "A window of three keys reaches to both sides": ("window_beside", {"window": 3}),
     }
     return {text: bool(_leak_of(name, **o) < 1e-9) for text, (name, o) in wrong.items()}
 

@@ -1,1 +1,1 @@
-"""The quiz."""
+"""The certificate."""

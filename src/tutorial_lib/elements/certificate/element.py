@@ -57,7 +57,8 @@ def _blocks(shown):
     if shown is None or not (any(kept for *_, kept in shown.promises) or shown.claims):
         return [(NOTHING, [])]
     kept = [kept for *_, kept in shown.promises]
-    title = f"One layer, {shown.lines} lines of code: {sum(kept)} of {len(kept)} promises kept"
+    layer = f"One layer, {_counted(shown.lines, 'line')} of code" if shown.lines else "One layer"
+    title = f"{layer}: {sum(kept)} of {len(kept)} promises kept"
     marks = [f"{'✓' if kept else '✗'} {name}: {says}" for name, says, kept in shown.promises]
     blocks = [(title, marks)]
     claims = [
@@ -65,12 +66,17 @@ def _blocks(shown):
         for number, says, holds, value in shown.claims
     ]
     if claims:
-        blocks.append((f"{len(claims)} claims answered with own numbers", claims))
+        blocks.append((f"{_counted(len(claims), 'claim')} answered with own numbers", claims))
     if shown.nats is not None:
         line = f"{shown.nats:.3f} nats a word above the floor, on documents it never saw"
-        after = f"after {shown.steps:,} steps, as the training counted; {shown.numbers:,} numbers"
+        steps = _counted(shown.steps, "step")
+        after = f"after {steps}, as the training counted; {shown.numbers:,} numbers"
         blocks.append(("Trained on the known text, and run with this layer", [f"{line}, {after}"]))
     return blocks
+
+
+def _counted(number, noun):
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _written(value):

@@ -39,11 +39,13 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, the number that is asked for, whether the claim holds, and what goes wrong."""
+    """A claim, whether it holds, the number that settles it, and what goes wrong.
+
+    What to compute stands in the chapter.
+    """
 
     number: int
     says: str
-    asks: str
     holds: bool
     function: Callable
     wrong: tuple
@@ -154,8 +156,6 @@ CLAIMS = (
     Claim(
         1,
         "Without the root of d_k a softmax puts more than .9 of each row, in the mean, on one key.",
-        "`Q, K = np.random.default_rng(23).standard_normal((2, 64, 64))`: the mean over the rows "
-        "of the largest weight, the scores not divided",
         False,
         lambda: _top(softmax(_products())).mean(),
         (
@@ -182,7 +182,6 @@ CLAIMS = (
     Claim(
         2,
         "Eight heads have as many learned numbers as one.",
-        "d_model = 64, d_k = d_v = d_model / H: the numbers of W_Q, W_K, W_V and W_O of 8 heads",
         True,
         lambda: _numbers(8, 8),
         (
@@ -209,8 +208,6 @@ CLAIMS = (
     Claim(
         3,
         "Without a mask and without places, a layer does not know in which order its tokens come.",
-        "the running example, no mask, `order = [2, 0, 1]`: the largest difference between "
-        "`Y[order]` and what the layer gives for `X[order]`",
         True,
         _moved_rows,
         (
@@ -231,8 +228,6 @@ CLAIMS = (
     Claim(
         4,
         "After 8,192 tokens the cache of one text is larger than the model.",
-        "32 layers, 32 heads that ask, 8 key heads, d_k = d_v = 128, 8 thousand million weights, "
-        "2 bytes a number: the bytes of the cache over those of the weights",
         False,
         _cache_share,
         (
@@ -259,7 +254,6 @@ CLAIMS = (
     Claim(
         5,
         "With half as many key heads a layer has half as many learned numbers.",
-        "d_model = 64, H = 4 heads of 16, G = 2: the layer's numbers over those with G = 4",
         False,
         lambda: _share_left(("W_Q", "W_K", "W_V", "W_O")),
         (
@@ -280,8 +274,6 @@ CLAIMS = (
     Claim(
         6,
         "A turned score falls with every step of distance.",
-        "q = k = `np.ones(64)`, `rope_rates(64)`, distances 0 to 255: at how many of the 255 "
-        "steps the score rises",
         False,
         lambda: _steps_up(_scores_by_distance()),
         (
@@ -310,7 +302,6 @@ CLAIMS = (
     Claim(
         7,
         "Two layers with a window of 16 see 32 tokens.",
-        "64 tokens: how many of them can move the last row after two layers",
         False,
         lambda: reach(window_mask(64, 64, 16), 2)[-1].sum(),
         (
@@ -338,8 +329,6 @@ CLAIMS = (
     Claim(
         8,
         "A state has fewer numbers than a cache, whatever the length of the text.",
-        "one head, d_k = d_v = 64: the smallest number of tokens whose keys and values are more "
-        "numbers than the table of d_k × d_v",
         False,
         lambda: 64 * 64 // (64 + 64) + 1,
         (
@@ -360,7 +349,6 @@ CLAIMS = (
     Claim(
         9,
         "The example of chapter 19 loses less than a hundredth of a nat a word to the best model.",
-        "`model` on `texts`: the mean over all words of the nats above the floor",
         True,
         lambda: _nats()[0].mean(),
         (
@@ -392,10 +380,8 @@ CLAIMS = (
     ),
     Claim(
         10,
-        "Where a noun becomes plural, head 1.2 carries more than nine tenths of the change.",
-        "the four sentences below, each with its first noun in the plural as the other one, lead "
-        "= logit of *bark* minus that of *barks* at the last word: the sum of what a patch of "
-        "head 1.2 moves over the sum of the differences",
+        "Over the four sentences below, head 1.2 carries more than nine tenths of the change from "
+        "singular to plural.",
         True,
         lambda: np.divide(*(part.sum() for part in _patched(2))),
         (
@@ -421,9 +407,7 @@ CLAIMS = (
     ),
     Claim(
         11,
-        "What head 0.0 writes is read by a key of layer 1: composition of .3 and more.",
-        "the largest of four numbers: ‖W_OV W_QKᵀ‖ / (‖W_OV‖ ‖W_QK‖), W_OV of head 0.0, "
-        "W_QK = W_Q W_Kᵀ of each head of layer 1, all norms the root of the sum of squares",
+        "What head 0.0 writes composes with a key of layer 1 by .3 and more.",
         True,
         _composed,
         (
@@ -450,8 +434,6 @@ CLAIMS = (
     Claim(
         12,
         "What two heads cost together is what each costs alone, added up.",
-        "`model` on `texts`, zeros for heads 1.0 and 1.3: the fall of the accuracy at *surname* "
-        "with both replaced, minus the two falls with one replaced",
         False,
         lambda: _fall(0, 3) - _fall(0) - _fall(3),
         (

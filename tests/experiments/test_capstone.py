@@ -1,0 +1,217 @@
+"""Layers of chapter 23 in training: right ones, wrong ones, and what the record says of them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import capstone, known_text
+from experiments.capstone import FORMS, STEPS, WATCHED, WINDOW
+from experiments.known_text import LENGTH, SEEDS
+from tests.practice.rooms import ROOMS
+from tutorial_lib import records
+from tutorial_lib.models import own_layer
+from tutorial_lib.models.grammar import TASKS, draw_documents
+from tutorial_lib.models.own_layer import OwnLayer, OwnModel, draw_own, run_own, train_own
+from tutorial_lib.variants.grouped import GroupedParams
+from tutorial_lib.variants.positions import rope_rates
+
+RECORD = records.record("capstone")
+KNOWN = records.record("known_text")
+ALL = {name: form for forms in FORMS.values() for name, form in forms.items()}
+FOUND = {name: found for kind in FORMS for name, found in RECORD[kind].items()}
+OPTIONS = {  # of a right layer, as a reader gives them to draw_own
+    "plain": {},
+    "two key heads": {"n_kv_heads": 2},
+    "rotated": {"rotated": True},
+    "window of 16": {"window": 16},
+    "sink": {"sink": True},
+}
+MISTAKES = {"not scaled": "not_scaled", "key heads tiled": "tiled", "one key ahead": "one_ahead"}
+MET = {  # forms of the longer training that are trained here too, and how near they must come
+    "plain": (KNOWN["heads"]["4 heads, 4 key heads"], 2e-5),
+    "two key heads": (KNOWN["heads"]["4 heads, 2 key heads"], 2e-5),
+    "rotated": (KNOWN["positions"]["RoPE"], 5e-4),  # turned, it is rounded in another order
+}
+FEW = draw_documents(np.random.default_rng(6), 3)
+
+
+def as_own(arrays, arm, window=None):
+    """The model of the library that has the arrays of an arm."""
+    E, *inner, U = (array.detach().double().numpy() for array in arrays)
+    learned = arm.positions == "learned"
+    P = inner.pop(0) if learned else np.zeros((LENGTH, known_text.D_MODEL))
+    layers, size = [], len(inner) // arm.layers
+    for first in range(0, len(inner), size):
+        wide, *sink, W_O = inner[first : first + size]
+        heads = np.swapaxes(wide.reshape(len(wide), -1, arm.d_k), 0, 1)
+        parts = np.split(heads, [arm.heads, arm.heads + arm.key_heads])
+        rates = None if learned else rope_rates(arm.d_k)
+        layers.append(OwnLayer(GroupedParams(*parts, W_O), rates, window, *sink))
+    return OwnModel(E, P, tuple(layers), U)
+
+
+def torch_logits(name, arrays, ids):
+    """What a form of the script makes of texts."""
+    arm, how = ALL[name]
+    doubles = [array.detach().double() for array in arrays]
+
+    def attend(*given):
+        return capstone.attended(*given, **how)
+
+    return known_text.forward(doubles, torch.from_numpy(ids), arm, attend).numpy()
+
+
+def with_layer(model, ids, layer):
+    """The scores of the next word, with `layer` in every layer."""
+    X = model.E[ids] + model.P[: ids.shape[-1]]
+    for own in model.layers:
+        X = X + layer(X, own.params, **own.options)[0]
+    return X @ model.U
+
+
+@pytest.mark.parametrize("T", [7, 20, LENGTH])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_right_form_is_the_layer_of_the_chapter(name, T):
+    arm, how = FORMS["right"][name]
+    arrays, ids = known_text.begin(arm, 3), FEW.ids[:, :T]
+    own = as_own(arrays, arm, how.get("window"))
+    found = torch_logits(name, arrays, ids)
+    np.testing.assert_allclose(found, run_own(own, ids)[0], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("T", [7, LENGTH])
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_wrong_form_has_the_mistake_that_the_check_names(name, T):
+    arm, _ = FORMS["wrong"][name]
+    arrays, ids = known_text.begin(arm, 3), FEW.ids[:, :T]
+    wrong = {m.name: m.function for m in ROOMS["23_capstone"].MISTAKES["attention"]}
+    own, found = as_own(arrays, arm), torch_logits(name, arrays, ids)
+    expected = with_layer(own, ids, wrong[MISTAKES[name]])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+    assert np.abs(found - run_own(own, ids)[0]).max() > 0.1, "it is no mistake"
+
+
+def test_a_reader_trains_as_the_script_does(monkeypatch):
+    rng = np.random.default_rng(8)
+    ids = np.concatenate([draw_documents(rng, known_text.BATCH).ids for _ in range(4)])
+    monkeypatch.setattr(known_text, "stream", lambda seed, documents: ids)
+    for module in (known_text, own_layer):
+        monkeypatch.setattr(module, "WARM_UP", 3)
+    arm, _ = FORMS["right"]["sink"]
+    start = as_own(known_text.begin(arm, 5), arm)
+    *_, (_, average) = known_text.train(arm, 5, capstone.RATE, 4, capstone.attended)
+    *_, (_, _, own) = train_own(start, np.random.default_rng(8), steps=4, rate=capstone.RATE)
+    for array, found in zip(own.arrays, as_own(average, arm).arrays, strict=True):
+        np.testing.assert_allclose(found, array, rtol=0, atol=1e-4)  # float32 beside float64
+
+
+# What the record says agrees with the script, with itself, and with the longer training.
+
+
+def test_the_record_is_of_the_script_as_it_is():
+    assert list(RECORD) == [*records.HEAD, "steps", "rate", "window", *FORMS]
+    assert {kind: list(RECORD[kind]) for kind in FORMS} == {k: list(f) for k, f in FORMS.items()}
+    assert (RECORD["steps"], RECORD["rate"], RECORD["window"]) == (WATCHED, capstone.RATE, WINDOW)
+    assert WATCHED[-1] == STEPS
+    assert list(OPTIONS) == list(FORMS["right"])
+    assert list(MISTAKES) == list(FORMS["wrong"])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_form_learns_as_many_numbers_as_the_record_says(name):
+    arm, _ = ALL[name]
+    begun = sum(array.numel() for array in known_text.begin(arm, 0))
+    options = OPTIONS.get(name, {"n_kv_heads": arm.key_heads})
+    readers = draw_own(np.random.default_rng(0), **options).numbers
+    assert FOUND[name]["numbers"] == begun == readers
+
+
+def test_no_rate_is_chosen_anew():
+    assert {part["rate"] for part, _ in MET.values()} == {RECORD["rate"]}
+    assert train_own.__kwdefaults__["rate"] == RECORD["rate"]
+
+
+@pytest.mark.parametrize("name", MET)
+def test_a_layer_of_the_longer_training_loses_the_same_here(name):
+    other, near = MET[name]
+    places = {step: n for n, step in enumerate(other["steps"])}
+    shared = [step for step in WATCHED if step in places]
+    assert shared == [192, 384, 768]
+    for run, longer in zip(FOUND[name]["runs"], other["runs"], strict=True):
+        assert run["seed"] == longer["seed"]
+        found = [run["above_floor"][WATCHED.index(step)] for step in shared]
+        expected = [longer["above_floor"][places[step]] for step in shared]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=near)
+        for task, share in run["accuracy"].items():
+            assert share == pytest.approx(longer["accuracy"][task][places[STEPS]], abs=0.01)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_the_seeds_have_in_common_follows_from_the_runs(name):
+    found = FOUND[name]
+    assert set(found) == {"numbers", "above_floor", "runs"}
+    assert [run["seed"] for run in found["runs"]] == list(SEEDS)
+    last = sorted(run["above_floor"][-1] for run in found["runs"])
+    assert found["above_floor"] == {"least": last[0], "middle": last[2], "most": last[4]}
+    for run in found["runs"]:
+        assert set(run) == {"seed", "above_floor", "accuracy"}
+        assert len(run["above_floor"]) == len(WATCHED)
+        assert run["above_floor"] == sorted(run["above_floor"], reverse=True)
+        assert list(run["accuracy"]) == list(TASKS)
+        assert all(0 <= share <= 1 for share in run["accuracy"].values())
+
+
+def test_only_the_layer_that_sees_the_next_word_is_below_the_floor():
+    below = [name for name in ALL if FOUND[name]["above_floor"]["least"] < 0]
+    assert below == ["one key ahead"]
+    best = FOUND["one key ahead"]["above_floor"]["least"]
+    assert best > -KNOWN["floor"]["tested"], "below the floor, and still a loss"
+
+
+# Runs.
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder for the documents that are trained on, so that they are drawn once."""
+    return tmp_path_factory.mktemp("kept")
+
+
+def sampled():
+    """Each form, all but one of them for `make test-all`."""
+    return [n if n == "key heads tiled" else pytest.param(n, marks=pytest.mark.long) for n in ALL]
+
+
+@pytest.mark.parametrize("name", sampled())
+def test_the_first_steps_give_the_first_number_of_the_record_again(name, kept, monkeypatch):
+    monkeypatch.setattr(known_text, "DONE", kept)
+    monkeypatch.setattr(capstone, "STEPS", WATCHED[0])
+    arm, how = ALL[name]
+    found = capstone.run(arm, SEEDS[0], how, known_text.drawn(known_text.TEST))
+    right = FOUND[name]["runs"][0]["above_floor"][0]
+    # another machine rounds otherwise; any two forms are 0.02 apart here
+    assert found["above_floor"] == [pytest.approx(right, abs=1e-3)]
+
+
+def test_a_run_in_miniature_writes_every_part(tmp_path, monkeypatch, capsys):
+    few = {"DONE": tmp_path, "STEPS": 8, "WARM_UP": 2, "TESTED": 40}
+    for name, value in few.items():
+        monkeypatch.setattr(known_text, name, value)
+    for name, value in {"STEPS": 8, "WATCHED": [4, 8], "SEEDS": range(2)}.items():
+        monkeypatch.setattr(capstone, name, value)
+    written = {}
+    monkeypatch.setattr(capstone, "write", lambda _, r: written.update(json.loads(json.dumps(r))))
+    capstone.main()
+    told, ends = capsys.readouterr().out, []
+    assert (list(written), written["steps"]) == (list(RECORD), [4, 8])
+    for kind, forms in FORMS.items():
+        assert list(written[kind]) == list(forms)
+        for name, found in written[kind].items():
+            assert f"\n{name}: {found['above_floor']}\n" in told
+            assert list(found) == list(FOUND[name])
+            assert [run["seed"] for run in found["runs"]] == [0, 1]
+            assert all(np.diff(run["above_floor"]) < 0 for run in found["runs"])
+            ends += [run["above_floor"][-1] for run in found["runs"]]
+    assert len(set(ends)) == 2 * len(ALL), "two of them were trained alike"

@@ -5,7 +5,9 @@ did what the task asks. A wrong program may also fail.
 """
 
 import math
+import sys
 from functools import partial
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,11 +25,25 @@ from tutorial_lib.variants.patterns import attention_with_sink
 from tutorial_lib.variants.positions import rope_rates, rotate
 
 B, T, H, D_MODEL, D_K = 2, 5, 3, 12, 4
+MOST_STEPS = 10_000  # lines that a program may run; an order of lines may loop for ever
 
 
 def run(program, **names):
-    """The names that a program leaves behind, begun with some."""
-    exec(program, names)
+    """The names that a program leaves behind, begun with some; one without an end is stopped."""
+    steps, before = count(), sys.gettrace()
+
+    def watch(frame, event, _):
+        if frame.f_code.co_filename != "<program>":
+            return None
+        if next(steps) > MOST_STEPS:
+            raise RuntimeError(f"the program is not at its end after {MOST_STEPS} lines")
+        return watch
+
+    sys.settrace(watch)
+    try:
+        exec(compile(program, "<program>", "exec"), names)
+    finally:
+        sys.settrace(before)
     return names
 
 

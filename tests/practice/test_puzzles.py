@@ -95,3 +95,11 @@ def test_puzzle_with_a_wrong_solution_or_two_is_told(change, complaint):
     problem = sample_bank()["parsons"]
     change(problem)
     assert any(complaint in told for told in complaints(problem, softmax_of_far_rows))
+
+
+def test_a_program_without_an_end_is_not_right():
+    def judge(program):
+        return puzzles.run(program)["done"]
+
+    assert is_right(judge, ["done = True", "for _ in range(9):", "    pass"])
+    assert not is_right(judge, ["done = True", "while done:", "    pass"])

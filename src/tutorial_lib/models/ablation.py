@@ -50,8 +50,8 @@ def stand_ins(model, heads, others, how="mean"):
     own = {(layer, head): traces[layer].heads[:, head] for layer, head in heads}  # (n, T, d_v)
     if how == "resample":
         return own
-    used = how == "mean"
-    return {head: used * gives.mean(axis=(0, 1)) for head, gives in own.items()}
+    share = 1 if how == "mean" else 0
+    return {head: share * gives.mean(axis=(0, 1)) for head, gives in own.items()}
 
 
 def ablate(model, ids, heads, others, *, how="mean"):

@@ -127,7 +127,7 @@ def check_seeds_apart(function):
     pairs = {
         "the first is lower": (low, high),
         "the second is lower": (high, low),
-        "each a little above its number's other": (mixed, above),
+        "each seed a little above its partner": (mixed, above),
         "far apart but for one seed": (low, far),
     }
     cases = tuple(Case(n, {"first": a, "second": b}) for n, (a, b) in pairs.items())

@@ -39,18 +39,18 @@ const byLn2 = (n) => {
   if (!times) return sixDigits(n);
   return minus(`${times} ln 2`.replace(/^(-?)1 /, "$1"));
 };
-const fourPlaces = (n) =>
+const toFour = (n) =>
   isNaN(n) ? "nan" : minus((Math.abs(n) < 5e-5 ? 0 : n).toFixed(4));
 // What is near 0 or near 1 is no fraction.
 const asFraction = (n) => {
   const text = fraction(n);
   return text && (text.includes("/") || n == Math.round(n)) && minus(text);
 };
-const shareText = (n) => asFraction(n) || fourPlaces(n);
+const shareText = (n) => asFraction(n) || toFour(n);
 const powerText = (n) => {
   if (n == Infinity) return "inf";
   const far = n < 1e-3 || n >= 1e5;
-  return asFraction(n) || (far ? minus(n.toExponential(2)) : fourPlaces(n));
+  return asFraction(n) || (far ? minus(n.toExponential(2)) : toFour(n));
 };
 
 // What becomes of products: scores, powers, shares, and the slopes of each share in all scores.
@@ -162,7 +162,7 @@ class Bench extends Exhibit {
       if (this.slope) names[2].textContent = `slope by ${this.words[by]}`;
     });
     const [two, state] = all(this.element, ".tl-two, .tl-numbers > p");
-    all(two, "b").forEach((number, i) => (number.textContent = fourPlaces(sums[i])));
+    all(two, "b").forEach((number, i) => (number.textContent = toFour(sums[i])));
     state.textContent = `q · k is divided by ${sixDigits(divide)}: ${two.textContent}.`;
   }
 
@@ -180,7 +180,7 @@ class Bench extends Exhibit {
     const { shares, powers, scores, sums } = this.made;
     if (this.state.hidden.every(Boolean))
       return "Every key is hidden: the row has nothing to look at, and all shares are 0.";
-    const [largest, entropy] = sums.map(fourPlaces);
+    const [largest, entropy] = sums.map(toFour);
     const listed = this.words.map((word, i) => `${word} ${shareText(shares[i])}`).join(", ");
     const over = powers.indexOf(Infinity);
     if (over >= 0)

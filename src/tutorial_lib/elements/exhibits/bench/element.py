@@ -59,7 +59,7 @@ class _Row:
 
     @property
     def title(self):
-        return f"q · k of <i>{self.word}</i> with each word"
+        return f"q · k of <em>{self.word}</em> with each word"
 
     def names(self):
         return ("score", "e to the score", "share", *[f"slope by {self.words[0]}"] * self.slope)

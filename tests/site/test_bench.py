@@ -298,6 +298,8 @@ def test_what_is_no_number_is_refused_and_what_is_one_is_read(bench):
     for text, times in WRITTEN.items():
         write(bench, FIELDS[2], text)
         agrees(bench, FIRST | {"products": UNIT * np.array([2, -2, times])})
+    write(bench, FIELDS[2], "8 ln 2")
+    assert bench.evaluate(READ)["lines"][2][2] == "256"  # though its last digits are rounded
 
 
 def test_worked_by_keys_alone(sloped):

@@ -44,7 +44,7 @@ const toFour = (n) =>
 // What is near 0 or near 1 is no fraction.
 const asFraction = (n) => {
   const text = fraction(n);
-  return text && (text.includes("/") || n == Math.round(n)) && minus(text);
+  return text && (text.includes("/") || Math.abs(text) > 1 || n == text) && minus(text);
 };
 const shareText = (n) => asFraction(n) || toFour(n);
 const powerText = (n) => {

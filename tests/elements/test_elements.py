@@ -24,6 +24,7 @@ from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 
 LIMITS = {
     "ask": 23_200,
+    "bench": 17_200,
     "quiz": 3000,
     "certificate": 1600,
     "predict-choice": 3200,
@@ -39,6 +40,7 @@ LIMITS = {
 }
 STYLE_LIMITS = {
     "ask": 9200,
+    "bench": 8400,
     "parsons": 4100,
     "inspector": 6200,
     "gallery": 6000,

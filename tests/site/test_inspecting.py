@@ -13,7 +13,7 @@ from tests.site.browsing import MODES, long
 from tools.chapters import pages
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz
-from tutorial_lib.elements.exhibits import mask_drawing, playground, turn_clock
+from tutorial_lib.elements.exhibits import mask_drawing, playground, softmax_bench, turn_clock
 from tutorial_lib.elements.sources import KINDS, style
 from tutorial_lib.figures import HEAD_COLOURS
 
@@ -677,6 +677,7 @@ ALONE = {
     "inspector": letters_html,
     "gallery": gallery_html,
     "playground": lambda: playground().html,
+    "bench": lambda: softmax_bench(slope=True).html,
     "clock": lambda: turn_clock().html,
     "drawing": lambda: mask_drawing().html,
     "quiz": lambda: quiz("04_heads").html,

@@ -1,6 +1,7 @@
 """Elements that know the layer, and so more than those of `tutorial_lib.elements`."""
 
 from tutorial_lib.elements.exhibits.ask.element import ask_model
+from tutorial_lib.elements.exhibits.bench.element import softmax_bench
 from tutorial_lib.elements.exhibits.bytes.element import byte_calculator
 from tutorial_lib.elements.exhibits.clock.element import turn_clock
 from tutorial_lib.elements.exhibits.drawing.element import mask_drawing
@@ -13,5 +14,6 @@ __all__ = [
     "live_map",
     "mask_drawing",
     "playground",
+    "softmax_bench",
     "turn_clock",
 ]

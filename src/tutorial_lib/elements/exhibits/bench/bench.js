@@ -1,0 +1,298 @@
+// The softmax on a bench: three products of a query with keys are divided, raised and shared out.
+
+import { readings } from "../../readings.js";
+import { all, define } from "../../shared.js";
+import { Exhibit } from "../exhibit.js";
+import { fraction } from "../numbers.js";
+
+const HIGHEST = 1000;
+const BAR_END = 7; // of the picture
+const STARING = 0.99;
+const PRODUCTS = "a number from −1000 to 1000, such as 0.5 or 2 ln 2";
+const DIVISORS = "a number from 1 to 16";
+const LIFTS = { ArrowUp: 1, ArrowDown: -1, PageUp: 4, PageDown: -4 };
+
+// How many times ln 2 a number is, if that is a whole number of quarters.
+const timesLn2 = (n) => {
+  const times = Math.round((4 * n) / Math.LN2) / 4;
+  const off = Math.abs(n - times * Math.LN2);
+  return times && off < 1e-12 * Math.max(1, Math.abs(n)) ? times : undefined;
+};
+// Such a number without what adding has rounded, and any other as it is.
+const unrounded = (n) => (timesLn2(n) ? timesLn2(n) * Math.LN2 : n);
+
+// The one number that a text means, "2 ln 2" too; undefined where it is none, or could be two.
+const logarithmic = (text) => {
+  const [written, base] = /[·*×]?\s*ln\s*(\d+)/i.exec(text) || [];
+  // "ln 2" is once, "−ln 2" is minus once, "ln 2/2" is one half of it.
+  const times = text.replace(written, "").trim().replace(/^([-+−–]?)(?=\/|$)/, "$11");
+  const read = base ? readings(times).map((n) => n * Math.log(base)) : readings(text);
+  return new Set(read).size == 1 ? unrounded(read[0]) : undefined;
+};
+const productOf = (text) => [logarithmic(text)].find((n) => Math.abs(n) <= HIGHEST);
+const divisorOf = (text) => [logarithmic(text)].find((n) => n >= 1 && n <= 16);
+
+const minus = (text) => text.replace("-", "−");
+const sixDigits = (n) => minus(`${Number(n.toPrecision(6))}`);
+const byLn2 = (n) => {
+  const times = timesLn2(n);
+  if (!times) return sixDigits(n);
+  return minus(`${times} ln 2`.replace(/^(-?)1 /, "$1"));
+};
+const toFour = (n) =>
+  isNaN(n) ? "nan" : minus((Math.abs(n) < 5e-5 ? 0 : n).toFixed(4));
+// What is near 0 or near 1 is no fraction.
+const asFraction = (n) => {
+  const text = fraction(n);
+  return text && (text.includes("/") || Math.abs(text) > 1 || n == text) && minus(text);
+};
+const shareText = (n) => asFraction(n) || toFour(n);
+const powerText = (n) => {
+  if (n == Infinity) return "inf";
+  const far = n < 1e-3 || n >= 1e5;
+  return asFraction(n) || (far ? minus(n.toExponential(2)) : toFour(n));
+};
+
+// What becomes of products: scores, powers, shares, and the slopes of each share in all scores.
+const sharedOut = ({ products, divide, hidden, away }) => {
+  const scores = products.map((n) => n / divide);
+  const seen = scores.filter((_, i) => !hidden[i]);
+  const most = away && seen.length ? Math.max(...seen) : 0;
+  const powers = scores.map((n, i) => (hidden[i] ? 0 : Math.exp(n - most)));
+  const sum = powers.reduce((a, b) => a + b);
+  const shares = powers.map((n) => (seen.length ? n / sum : 0));
+  const slopes = shares.map((p, i) => shares.map((q, j) => p * ((i == j) - q)));
+  const bits = shares.map((p) => (p == 0 ? 0 : -p * Math.log2(p)));
+  const entropy = bits.reduce((a, b) => a + b);
+  return { scores, most, powers, shares, slopes, sums: [Math.max(...shares), entropy] };
+};
+
+class Bench extends Exhibit {
+  constructor(element) {
+    super(element);
+    const { words, products, divide, slope } = JSON.parse(
+      element.querySelector("[data-given]").dataset.given
+    );
+    Object.assign(this, { words, slope });
+    const start = { products: products.map((n) => n * Math.LN2), divide };
+    this.first = { ...start, hidden: words.map(() => false), away: false, by: 0 };
+    const kinds = [".tl-lane", "[type=checkbox]", "[type=text]"];
+    [this.lanes, this.boxes, this.fields] = kinds.map((kind) => all(element, kind));
+    this.slider = element.querySelector("[type=range]");
+    this.stack = [...element.querySelector(".tl-stack").children];
+    [this.lines, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
+    [this.five, this.away, this.reset] = all(element, "button");
+    this.prepare();
+    this.restore(this.first);
+  }
+
+  // Say to keys and to screen readers what can be moved, and listen.
+  prepare() {
+    this.serve([this.lanes]);
+    this.lanes.forEach((lane, i) => {
+      const ends = { ariaValueMin: -HIGHEST, ariaValueMax: HIGHEST, ariaOrientation: "vertical" };
+      Object.assign(lane, { role: "slider", ariaLabel: `q · k of ${this.words[i]}`, ...ends });
+      lane.onpointerdown = lane.onpointermove = (event) => this.lift(i, event);
+      this.boxes[i].onchange = () => this.change({ hidden: this.boxes.map((b) => b.checked) });
+    });
+    this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
+    this.slider.oninput = () =>
+      this.change({ divide: Number((2 ** this.slider.value).toFixed(2)) });
+    this.five.onclick = () => this.add();
+    this.away.onclick = () => this.change({ away: !this.state.away });
+    this.reset.onclick = () => {
+      this.restore(this.first);
+      this.say("The bench is as it was.");
+      this.changed();
+    };
+  }
+
+  restore(state) {
+    this.state = structuredClone(state);
+    this.paint();
+  }
+
+  paint() {
+    const { products, divide, hidden, away, by } = this.state;
+    this.made = sharedOut(this.state);
+    this.lanes.forEach((lane, i) => {
+      const end = Math.min(Math.max(products[i], -BAR_END), BAR_END);
+      const [above, size] = [Math.max(end, 0), Math.abs(end)].map((n) => (50 * n) / BAR_END);
+      lane.firstElementChild.style.cssText = `top:${50 - above}%;height:${size}%`;
+      const looks = { minus: end < 0, beyond: end != products[i], hidden: hidden[i] };
+      Object.entries({ ...looks, by: this.slope && i == by }).forEach(([look, has]) =>
+        lane.toggleAttribute(`data-${look}`, has)
+      );
+      const told = byLn2(products[i]) + (hidden[i] ? ", hidden" : "");
+      Object.assign(lane, { ariaValueNow: products[i], ariaValueText: told });
+      this.boxes[i].checked = hidden[i];
+    });
+    [...products.map(byLn2), sixDigits(divide)].forEach((text, i) => {
+      this.fields[i].value = text;
+      this.fields[i].ariaInvalid = null;
+    });
+    this.slider.value = Math.log2(divide);
+    this.slider.ariaValueText = sixDigits(divide);
+    this.away.ariaPressed = away;
+    this.tabulate();
+    this.renew();
+  }
+
+  // Write both tables, the stack and the two numbers.
+  tabulate() {
+    const { products, divide, hidden, away, by } = this.state;
+    const { scores, most, powers, shares, slopes, sums } = this.made;
+    this.lines.forEach((line, i) => {
+      const score = hidden[i] ? "−∞" : byLn2(scores[i]);
+      const slope = this.slope ? [shareText(slopes[by][i])] : [];
+      const texts = [score, powerText(powers[i]), shareText(shares[i]), ...slope];
+      [byLn2(products[i]), ...texts].forEach((text, j) => {
+        this.rows[i].cells[j + 1].textContent = text;
+        if (j) line.cells[j].firstChild.textContent = text;
+      });
+      const part = powers[i] / Math.max(...powers);
+      line.querySelector("i").style.width = `${100 * part || 0}%`;
+      this.stack[i].style.width = `${100 * shares[i] || 0}%`;
+      this.stack[i].toggleAttribute("data-small", !(shares[i] > 0.13));
+    });
+    const raised = away ? `e to the score less ${byLn2(most)}` : "e to the score";
+    all(this.element, "thead tr").forEach(({ cells }) => {
+      const names = [...cells].slice(this.slope ? -3 : -2);
+      names[0].textContent = raised;
+      if (this.slope) names[2].textContent = `slope by ${this.words[by]}`;
+    });
+    const [two, state] = all(this.element, ".tl-two, .tl-numbers > p");
+    all(two, "b").forEach((number, i) => (number.textContent = toFour(sums[i])));
+    state.textContent = `q · k is divided by ${sixDigits(divide)}: ${two.textContent}.`;
+  }
+
+  // Change the state as a reader did, and say what became of the shares.
+  change(part) {
+    const was = this.made;
+    Object.assign(this.state, part);
+    this.paint();
+    this.say(this.sentence(was));
+    this.changed();
+  }
+
+  // What there is to say of the shares, before which there were others.
+  sentence(was) {
+    const { shares, powers, scores, sums } = this.made;
+    if (this.state.hidden.every(Boolean))
+      return "Every key is hidden: the row has nothing to look at, and all shares are 0.";
+    const [largest, entropy] = sums.map(toFour);
+    const listed = this.words.map((word, i) => `${word} ${shareText(shares[i])}`).join(", ");
+    const over = powers.indexOf(Infinity);
+    if (over >= 0)
+      return `e to the ${sixDigits(scores[over])} is inf, beyond the largest float64, and ` +
+        `inf / inf is nan: the shares are ${listed}.`;
+    if (shares.some(isNaN)) return "Every power is 0, too small for a float64, and 0 / 0 is nan.";
+    const still = was && shares.every((n, i) => Math.abs(n - was.shares[i]) < 1e-12);
+    const past = sums[0] > STARING ? `, past ${STARING}` : "";
+    const slopes = this.made.slopes[this.state.by].map(shareText).join(", ");
+    const more = this.slope
+      ? `their slopes by ${this.words[this.state.by]} are ${slopes}`
+      : `the largest is ${largest}${past}, the entropy ${entropy} bits`;
+    return `The shares are ${still ? "still " : ""}${listed}; ${more}.`;
+  }
+
+  // A product is moved to where the pointer is, by halves of ln 2.
+  lift(i, { type, pointerId, clientY }) {
+    const lane = this.lanes[i];
+    if (type == "pointerdown") lane.setPointerCapture(pointerId);
+    if (!lane.hasPointerCapture(pointerId)) return;
+    const { y, height } = lane.getBoundingClientRect();
+    const at = BAR_END * (1 - (2 * (clientY - y)) / height);
+    const end = Math.min(Math.max(at, -BAR_END), BAR_END);
+    this.move(i, (Math.trunc((2 * end) / Math.LN2) / 2) * Math.LN2);
+  }
+
+  move(i, to) {
+    const product = unrounded(Math.min(Math.max(to, -HIGHEST), HIGHEST));
+    const products = this.state.products.with(i, product);
+    if (product != this.state.products[i]) this.change({ products });
+  }
+
+  keyed(lane, { key }) {
+    const i = this.lanes.indexOf(lane);
+    return LIFTS[key] && (() => this.move(i, this.state.products[i] + LIFTS[key] * Math.LN2));
+  }
+
+  // Take what was written in a field; what cannot be waits there, and nothing changes.
+  write(field, i) {
+    const { products } = this.state;
+    const [read, expected] = i in products ? [productOf, PRODUCTS] : [divisorOf, DIVISORS];
+    const value = read(field.value);
+    field.ariaInvalid = value === undefined;
+    if (value === undefined)
+      return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
+    this.change(i in products ? { products: products.with(i, value) } : { divide: value });
+  }
+
+  add() {
+    const products = this.state.products.map((n) => unrounded(n + 5));
+    if (Math.max(...products) <= HIGHEST) return this.change({ products });
+    this.say(`With 5 more a number would be past ${HIGHEST}. Nothing has changed.`);
+  }
+
+  choose(lane) {
+    const by = this.lanes.indexOf(lane);
+    if (this.slope && by != this.state.by) this.change({ by });
+  }
+
+  entries() {
+    const { first, words } = this;
+    const { products, divide, hidden, away, by } = this.state;
+    const plain = (n) => (timesLn2(n) ? byLn2(n).replace("−", "-") : `${n}`);
+    return [
+      ...words.map((word, i) => [word, products[i] != first.products[i] && plain(products[i])]),
+      ["divide", divide != first.divide && divide],
+      ["hide", words.filter((_, i) => hidden[i]).join(" ")],
+      ["largest", away && "away"],
+      ["by", by && words[by]],
+    ].filter(([, value]) => value);
+  }
+
+  // What is wrong with an entry of a state, if anything.
+  strange(key, text) {
+    const { words } = this;
+    const names = words.join(", ");
+    const known = (list) => list.every((word) => words.includes(word)) || undefined;
+    const forms = {
+      ...Object.fromEntries(words.map((word) => [word, [productOf, PRODUCTS]])),
+      divide: [divisorOf, DIVISORS],
+      hide: [(list) => known(list.split(" ")), `some of ${names}, with spaces between`],
+      largest: [(text) => ["away"].find((word) => word == text), "away"],
+      ...(this.slope && { by: [(word) => known([word]), `one of ${names}`] }),
+    };
+    if (!Object.hasOwn(forms, key))
+      return `“${key}” cannot be set; expected one of ${Object.keys(forms).join(", ")}.`;
+    const [read, expected] = forms[key];
+    return read(text) === undefined ? `${key} is “${text}”; expected ${expected}.` : "";
+  }
+
+  put(entries) {
+    const given = [...entries];
+    const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
+    if (wrong) return wrong;
+    const { words, first } = this;
+    const { divide, hide = "", largest, by = words[0], ...moved } = Object.fromEntries(given);
+    const product = (word, i) => (word in moved ? productOf(moved[word]) : first.products[i]);
+    this.restore({
+      products: words.map(product),
+      divide: divide ? divisorOf(divide) : first.divide,
+      hidden: words.map((word) => hide.split(" ").includes(word)),
+      away: Boolean(largest),
+      by: words.indexOf(by),
+    });
+  }
+
+  greet() {
+    this.say(this.sentence());
+  }
+}
+
+define("tl-bench", (element) => {
+  const bench = new Bench(element);
+  bench.offer(bench.reset.parentNode, "Link to this bench");
+});

@@ -1,0 +1,217 @@
+"""The softmax on a bench: three products of a query with keys, their powers and their shares."""
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+
+import numpy as np
+
+from tutorial_lib.attention import softmax
+from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.markup import HIDDEN, Element, ask, button_row, inline, wrap
+from tutorial_lib.example import running_example
+from tutorial_lib.gradients import softmax_backward
+from tutorial_lib.projection import project_heads
+
+_EDGE = 7  # where the picture of a bar ends, above and below
+_MARKS = {1: "1", 2: "2 = √d<sub>k</sub>", 4: "4", 8: "8", 16: "16"}  # along the slider
+_QUESTION = (
+    "Add 5 to all three: whose share grows? And which divisor makes the shares 4/7, 1/7 and 2/7?"
+)
+_SLOPE_QUESTION = "Lift and lower *dogs*: at which share is its own slope largest?"
+_TASK = (
+    "To find: with 12 for *dogs*, the divisor below which one share is past 0.99; with 1000, what "
+    "it helps to take the largest score away. "
+)
+_SLOPE = "The slopes are those of all shares in the score of the bar that was chosen last. "
+_LEGEND = (
+    "Drag a bar, or write a number such as 3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one "
+    "beyond the picture. Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which "
+    "doubles a power where nothing is divided. {}The entropy is 0 bits where one key has all, "
+    "and 1.585 where three have the same."
+)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A query's products with its keys, in units of ln 2, and what divides them."""
+
+    word: str
+    words: tuple
+    products: tuple
+    divide: int
+    slope: bool
+
+    @property
+    def scores(self):
+        return np.log(2) * np.array(self.products) / self.divide
+
+    @property
+    def shares(self):
+        return softmax(self.scores)
+
+    @property
+    def slopes(self):
+        """The slopes of all shares in the first score, which are those of its share in all."""
+        return softmax_backward(self.shares, np.eye(len(self.words))[0])
+
+    @property
+    def title(self):
+        return f"q · k of <em>{self.word}</em> with each word"
+
+    def names(self):
+        return ("score", "e to the score", "share", *[f"slope by {self.words[0]}"] * self.slope)
+
+    def lines(self):
+        """List of every key its score, its power, its share and, if asked for, the slope."""
+        scores = [_units(product / self.divide) for product in self.products]
+        columns = [map(_simple, np.exp(self.scores)), map(_simple, self.shares)]
+        columns += [map(_simple, self.slopes)] * self.slope
+        return list(zip(scores, *columns, strict=True))
+
+    def sums(self):
+        entropy = -(self.shares * np.log2(self.shares)).sum()
+        return f"{self.shares.max():.4f}", f"{entropy:.4f}"
+
+    def told(self):
+        largest, entropy = self.sums()
+        summed = f"largest share {largest}, entropy {entropy} bits"
+        return f"q · k is divided by {self.divide}: {summed}."
+
+
+def softmax_bench(*, slope=False):
+    """Show a softmax of three scores: what is divided, raised to a power and shared out.
+
+    The numbers are those of the last word of the running example, in head 0.
+
+    Parameters
+    ----------
+    slope : bool, show the slopes of the shares in a chosen score too
+    """
+    row = _row_of_example(slope)
+    given = json.dumps(
+        {"words": row.words, "products": row.products, "divide": row.divide, "slope": slope},
+        separators=(",", ":"),
+    )
+    right = "\n".join([_divisor(row), _shown(row), _stack(row)])
+    body = [
+        ask(_SLOPE_QUESTION if slope else _QUESTION),
+        f'<div class="tl-rig" data-given="{escape(given)}">',
+        f"<figure>{_bars(row)}</figure>",
+        f"<div>{right}</div></div>",
+        button_row(["Add 5 to all", "Take the largest away", "Reset"]),
+        f'<p class="tl-legend">{inline(_LEGEND.format(_SLOPE if slope else _TASK))}</p>',
+        _numbers(row),
+    ]
+    lines = [", ".join(line) for line in _rows(row)]
+    text = "\n   ".join([f"Softmax bench: {row.told()}", *lines])
+    return Element(wrap("bench", "tl-bench", "Softmax bench", body), text)
+
+
+def _row_of_example(slope):
+    example = running_example()
+    W_Q, W_K = example.params.W_Q, example.params.W_K
+    q, K = project_heads(example.X[-1:], W_Q)[0, 0], project_heads(example.X, W_K)[0]
+    products = tuple(np.round(K @ q / np.log(2)).astype(int).tolist())
+    root = math.isqrt(example.params.d_k)
+    return _Row(example.tokens[-1], example.tokens, products, root if slope else 1, slope)
+
+
+def _simple(number):
+    """Write a number of the example, which is a fraction."""
+    return str(Fraction(number).limit_denominator(1000)).replace("-", "−")
+
+
+def _units(count):
+    """Write so many times ln 2."""
+    if count in (0, 1, -1):
+        return ("0", "ln 2", "−ln 2")[int(count)]
+    return f"{count:g} ln 2".replace("-", "−")
+
+
+def _bars(row):
+    """Draw a bar for each product, up or down from 0, with what moves it."""
+    axis = "".join(f"<span>{n}</span>" for n in (_EDGE, 0, f"−{_EDGE}"))
+    bars = "".join(map(_bar, row.words, row.products))
+    title = f'<p class="tl-title">{row.title}</p>'
+    return f'{title}<div class="tl-bars"><div class="tl-axis">{axis}</div>{bars}</div>'
+
+
+def _bar(word, count):
+    height = 50 * abs(count) * np.log(2) / _EDGE
+    top = 50 - height * (count > 0)
+    bar = f'<i style="top:{top:.2f}%;height:{height:.2f}%"></i>'
+    lane = f'<div class="tl-lane"{" data-minus" * (count < 0)}>{bar}</div>'
+    label = f"q · k of {word}, as a number"
+    hide = f'<label><input type="checkbox" aria-label="hide {word}">hide</label>'
+    served = f'<div class="tl-lists" {HIDDEN}>{_field(label, _units(count))}{hide}</div>'
+    return f"<div><b>{word}</b>{lane}<span>{_units(count)}</span>{served}</div>"
+
+
+def _field(label, value):
+    plain = 'autocomplete="off" spellcheck="false"'
+    return f'<input type="text" {plain} aria-label="{label}" value="{value}">'
+
+
+def _divisor(row):
+    """Draw what divides the products: a slider by powers of 2, and a field."""
+    marks = "".join(
+        f'<span style="left:{25 * math.log2(n):g}%">{mark}</span>' for n, mark in _MARKS.items()
+    )
+    slider = (
+        '<input type="range" aria-label="divide by" min="0" max="4" step="0.05" '
+        f'value="{math.log2(row.divide):g}">'
+    )
+    field = _field("divide by, as a number", row.divide)
+    return (
+        f'<div class="tl-lists" {HIDDEN}><div class="tl-divide"><span>divide by</span>'
+        f'<div>{slider}<p aria-hidden="true">{marks}</p></div>{field}</div></div>'
+    )
+
+
+def _shown(row):
+    """Draw the way of each product to its share; a bar shows its power beside the largest."""
+    powers = np.exp(row.scores)
+    lines = []
+    for word, (score, power, *rest), part in zip(
+        row.words, row.lines(), powers / powers.max(), strict=True
+    ):
+        bar = f'<span>{power}</span><i style="width:{100 * part:.2f}%"></i>'
+        lines.append((word, score, bar, *rest))
+    return _table(row, ("key",), lines)
+
+
+def _stack(row):
+    """Draw the shares side by side, 1 together, and the two numbers that sum them up."""
+    parts = []
+    for word, share in zip(row.words, row.shares, strict=True):
+        small = "" if share > 0.13 else " data-small"
+        parts.append(f'<span style="width:{100 * share:.2f}%"{small}>{word}</span>')
+    largest, entropy = (f"<b>{number}</b>" for number in row.sums())
+    return (
+        f'<div class="tl-stack" aria-hidden="true">{"".join(parts)}</div>'
+        f'<p class="tl-two">largest share {largest}, entropy {entropy} bits</p>'
+    )
+
+
+def _rows(row):
+    return [
+        (word, _units(product), *line)
+        for word, product, line in zip(row.words, row.products, row.lines(), strict=True)
+    ]
+
+
+def _numbers(row):
+    summary = "<summary>The same numbers as a table</summary>"
+    table = _table(row, ("key", "q · k"), _rows(row))
+    return f'<details class="tl-numbers">{summary}\n<p>{row.told()}</p>\n{table}</details>'
+
+
+def _table(row, first, lines):
+    cells = [
+        f'<tr><th scope="row">{word}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
+        for word, *rest in lines
+    ]
+    return TABLE.format(headings(*first, *row.names()), "\n".join(cells))

@@ -1,0 +1,471 @@
+"""The softmax bench in Chromium: its shares and slopes are the library's, by any means."""
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.site.browsing import long
+from tools.chapters import FOLDER, pages
+from tutorial_lib import attention_weights
+from tutorial_lib.elements.exhibits import softmax_bench
+from tutorial_lib.gradients import softmax_backward
+
+WORDS, UNIT = ("dogs", "that", "bark"), np.log(2)
+FIRST = {
+    "products": UNIT * np.array([2.0, -2.0, 0.0]),
+    "divide": 1.0,
+    "hidden": np.zeros(3, dtype=bool),
+    "away": False,
+    "by": 0,
+}
+SLOPED = FIRST | {"divide": 2.0}  # as the bench with slopes begins
+# What the bench shows: tables, bars, stack, controls and what a screen reader hears of a bar.
+READ = """(bench) => {
+  const all = (what, give) => [...bench.querySelectorAll(what)].map(give);
+  const [lines, rows] = all("tbody", (body) => [...body.rows].map(
+    (row) => [...row.cells].map((cell) => cell.textContent)));
+  return {
+    lines, rows,
+    heads: all("thead tr", (row) => [...row.cells].slice(1).map((cell) => cell.textContent)),
+    lanes: all(".tl-lane", (lane) => ({
+      ...lane.dataset, value: lane.ariaValueNow, told: lane.ariaValueText, name: lane.ariaLabel,
+      top: parseFloat(lane.firstElementChild.style.top),
+      height: parseFloat(lane.firstElementChild.style.height),
+    })),
+    powers: all("td > i", (bar) => parseFloat(bar.style.width)),
+    stack: all(".tl-stack > span", (part) => parseFloat(part.style.width)),
+    fields: all("[type=text]", (field) => field.value),
+    hidden: all("[type=checkbox]", (box) => box.checked),
+    slider: bench.querySelector("[type=range]").value,
+    pressed: bench.querySelector("[aria-pressed]").ariaPressed,
+    two: all(".tl-two b", (number) => number.textContent),
+    state: bench.querySelector(".tl-numbers > p").textContent,
+  };
+}"""
+# Lead to an address, and wait until the bench has heard of it.
+SET = """(hash) => new Promise((done) => {
+  addEventListener("hashchange", () => done(), {once: true});
+  location.hash = hash;
+})"""
+
+
+def random_states(count):
+    """States with multiples of ln 2 and other numbers, near and far, keys hidden, each switch."""
+    rng = np.random.default_rng(3)
+    found = []
+    for i in range(count):
+        size = 10.0 ** rng.integers(-1, 4)
+        numbers = np.round(rng.uniform(-size, size, 3), 3)
+        whole = UNIT * rng.integers(-32, 33, 3) / 4
+        state = {"products": np.where(rng.random(3) < 0.5, whole, numbers), "by": i % 3}
+        state["divide"] = rng.choice([1.0, 2.0, 16.0, round(rng.uniform(1, 16), 2)]).item()
+        state |= {"hidden": rng.random(3) < 0.25, "away": bool(rng.random() < 0.5)}
+        found.append(state)
+    return found
+
+
+def library(products, divide, hidden, away, by):
+    """The scores, powers, shares of a row, and the slopes in the score of a key."""
+    scores = products / divide
+    powers = np.where(hidden, -np.inf, scores)
+    if away and not hidden.all():
+        powers = powers - powers.max()
+    with np.errstate(over="ignore", invalid="ignore"):
+        powers = np.exp(powers)
+        shares = powers / powers.sum()
+    stable = attention_weights(scores[None], mask=~hidden[None])[0]
+    if away or hidden.all():
+        shares = stable
+    elif np.isfinite(shares).all():
+        np.testing.assert_allclose(shares, stable, rtol=0, atol=1e-12)
+    slopes = softmax_backward(shares, np.eye(3)[by]) if np.isfinite(shares).all() else None
+    return scores, powers, shares, slopes
+
+
+def address(products, divide, hidden, away, by, *, slope):
+    """The link to a state, written from its description and not by the script."""
+    given = [f"{word}={number!r}" for word, number in zip(WORDS, products.tolist(), strict=True)]
+    given += [f"divide={divide!r}"] + ["largest=away"] * away + [f"by={WORDS[by]}"] * slope
+    names = "+".join(word for word, out in zip(WORDS, hidden, strict=True) if out)
+    return "#" + "&".join(["bench=0", *given, *[f"hide={names}"] * bool(names)])
+
+
+def number(text):
+    """The number that a text shows, and how far it may be from what it stands for."""
+    text = text.replace("−", "-")
+    if text in ("inf", "nan", "-∞"):
+        return float(text.replace("∞", "inf")), 0.0
+    times = re.fullmatch(r"(-?[\d.]*) ?ln 2", text)
+    if times:
+        return float({"": 1, "-": -1}.get(times[1], times[1] or 1)) * UNIT, 1e-9
+    value = float(Fraction(text)) if "/" in text else float(text)
+    if "e" in text:
+        return value, 0.0051 * abs(value)
+    off = 0.5000001e-4 if re.search(r"\.\d{4}$", text) else 1e-11
+    return value, max(off, 6e-6 * abs(value))
+
+
+def same(texts, values):
+    """Compare texts with numbers; a fraction stands for no other number."""
+    for text, value in zip(texts, values, strict=True):
+        shown, off = number(text)
+        if "/" in text:
+            off = 1e-12
+        np.testing.assert_allclose(shown, value, rtol=0, atol=off, err_msg=text)
+
+
+def agrees(bench, state, *, slope=False):
+    """Compare all that the bench shows with the library."""
+    shown = bench.evaluate(READ)
+    products, hidden, by = state["products"], state["hidden"], state["by"]
+    scores, powers, shares, slopes = library(**state)
+    columns = [products, np.where(hidden, -np.inf, scores), powers, shares]
+    if slope:
+        columns.append(np.full(3, np.nan) if slopes is None else slopes)
+    for row, line, word, *values in zip(
+        shown["rows"], shown["lines"], WORDS, *columns, strict=True
+    ):
+        assert row[0] == line[0] == word
+        assert row[2:] == line[1:]
+        same(row[1:], values)
+    highest = powers.max()
+    parts = powers / highest if 0 < highest < np.inf else np.zeros(3)
+    np.testing.assert_allclose(shown["powers"], 100 * parts, rtol=0, atol=0.006)
+    np.testing.assert_allclose(shown["stack"], 100 * np.nan_to_num(shares), rtol=0, atol=0.006)
+    entropy = -(shares * np.log2(np.where(shares == 0, 1, shares))).sum()
+    same(shown["two"], [shares.max(), entropy])
+    assert shown["state"].endswith(
+        f": largest share {shown['two'][0]}, entropy {shown['two'][1]} bits."
+    )
+    controls(shown, state, slope=slope)
+    top = np.where(hidden, -np.inf, scores).max() if state["away"] and not hidden.all() else 0
+    for heads in shown["heads"]:
+        _, _, less = heads[-3 if slope else -2].partition("e to the score less ")
+        assert bool(less) == state["away"]
+        same([less or "0"], [top])
+        assert not slope or heads[-1] == f"slope by {WORDS[by]}"
+
+
+def controls(shown, state, *, slope):
+    """Compare bars, fields and switches with a state."""
+    products, divide = state["products"], state["divide"]
+    same(shown["fields"], [*products, divide])
+    assert shown["hidden"] == state["hidden"].tolist()
+    assert shown["pressed"] == str(state["away"]).lower()
+    assert float(shown["slider"]) == pytest.approx(np.log2(divide), abs=0.026)
+    ends = np.clip(products, -7, 7)
+    for i, (lane, product, end) in enumerate(zip(shown["lanes"], products, ends, strict=True)):
+        assert float(lane["value"]) == pytest.approx(product, rel=1e-12, abs=1e-12)
+        assert lane["name"] == f"q · k of {WORDS[i]}"
+        same([lane["told"].removesuffix(", hidden")], [product])
+        assert lane["told"].endswith(", hidden") == ("hidden" in lane) == state["hidden"][i]
+        assert ("minus" in lane, "beyond" in lane) == (product < 0, abs(product) > 7)
+        assert ("by" in lane) == (slope and i == state["by"])
+        drawn = lane["top"], lane["top"] + lane["height"]
+        expected = 50 - 50 * max(end, 0) / 7, 50 - 50 * min(end, 0) / 7
+        np.testing.assert_allclose(drawn, expected, rtol=0, atol=0.006)
+
+
+def said(bench):
+    """What is spoken and shown."""
+    return bench.locator("[aria-live]").text_content()
+
+
+def write(bench, name, text):
+    """Write into a field and press Enter."""
+    field = bench.get_by_label(name, exact=True)
+    field.fill(text)
+    field.press("Enter")
+
+
+FIELDS = [f"q · k of {word}, as a number" for word in WORDS]
+DIVISOR = "divide by, as a number"
+
+
+@pytest.fixture
+def bench(show):
+    """The bench on a page of its own."""
+    return show(softmax_bench().html).locator("tl-bench")
+
+
+@pytest.fixture
+def sloped(show):
+    """The bench with slopes."""
+    return show(softmax_bench(slope=True).html).locator("tl-bench")
+
+
+@pytest.mark.parametrize("call", ["softmax_bench()", *long("softmax_bench(slope=True)")])
+def test_page_that_shows_the_bench_weighs_with_it(open_page, call):
+    [name] = [p.name for p in pages() if call in p.path.read_text(encoding="utf-8")]
+    page = open_page(f"{FOLDER}{name}.html#bench=0&dogs=ln2&that=-ln2&divide=1")
+    page.get_by_text("The shares are dogs 4/7, that 1/7, bark 2/7; ").first.wait_for()
+    state = FIRST | {"products": UNIT * np.array([1, -1, 0])}
+    agrees(page.locator("tl-bench"), state, slope="slope" in call)
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("count", [5, *long(60)])
+def test_every_share_and_slope_is_the_librarys_in_random_states(show, count):
+    for slope in (False, True):
+        bench = show(softmax_bench(slope=slope).html).locator("tl-bench")
+        for state in random_states(count)[-5 if count == 5 else 0 :]:
+            bench.page.evaluate(SET, address(**state, slope=slope))
+            agrees(bench, state if slope else state | {"by": 0}, slope=slope)
+
+
+def test_question_stands_until_the_first_touch_and_trying_answers_it(bench):
+    question = bench.get_by_text("Add 5 to all three: whose share grows?")
+    assert question.is_visible()
+    assert said(bench) == ""
+    bench.get_by_role("button", name="Add 5 to all").click()
+    assert not question.is_visible()
+    assert said(bench).startswith("The shares are still dogs 16/21, that 1/21, bark 4/21; ")
+    agrees(bench, FIRST | {"products": FIRST["products"] + 5})
+    bench.get_by_label("divide by", exact=True).focus()
+    for _ in range(20):  # from 1 to 2
+        bench.page.keyboard.press("ArrowRight")
+    assert said(bench) == (
+        "The shares are dogs 4/7, that 1/7, bark 2/7; the largest is 0.5714, "
+        "the entropy 1.3788 bits."
+    )
+    write(bench, FIELDS[0], "12")
+    write(bench, FIELDS[1], "-2 ln 2")
+    write(bench, FIELDS[2], "0")
+    for divide, past in ((2.38, True), (2.39, False)):  # where one share passes 0.99
+        write(bench, DIVISOR, str(divide))
+        state = FIRST | {"products": np.array([12, -2 * UNIT, 0]), "divide": divide}
+        assert (library(**state)[2].max() > 0.99) == past == (", past 0.99" in said(bench))
+        agrees(bench, state)
+
+
+def test_1000_overflows_unless_the_largest_is_taken_away(bench):
+    write(bench, FIELDS[0], "1000")
+    state = FIRST | {"products": np.array([1000, -2 * UNIT, 0])}
+    agrees(bench, state)
+    assert said(bench) == (
+        "e to the 1000 is inf, beyond the largest float64, and inf / inf is nan: "
+        "the shares are dogs nan, that 0, bark 0."
+    )
+    bench.get_by_role("button", name="Take the largest away").click()
+    agrees(bench, state | {"away": True})
+    assert said(bench).startswith("The shares are dogs 1, that 0, bark 0; ")
+    bench.get_by_role("button", name="Add 5 to all").click()
+    assert said(bench) == "With 5 more a number would be past 1000. Nothing has changed."
+    for name in FIELDS:
+        write(bench, name, "-1000")
+    bench.get_by_role("button", name="Take the largest away").click()
+    assert said(bench) == "Every power is 0, too small for a float64, and 0 / 0 is nan."
+    agrees(bench, FIRST | {"products": np.full(3, -1000.0)})
+    for word in WORDS:
+        bench.get_by_label(f"hide {word}").check()
+    assert said(bench).startswith("Every key is hidden: ")
+    agrees(bench, FIRST | {"products": np.full(3, -1000.0), "hidden": np.ones(3, dtype=bool)})
+
+
+STRANGE = {
+    (FIELDS[0], "two"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
+    (FIELDS[0], ""): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
+    (FIELDS[1], "1,000"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",  # or 1?
+    (FIELDS[1], "ln ln 2"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
+    (FIELDS[2], "-1000.1"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
+    (FIELDS[2], "ln 0"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
+    (DIVISOR, "0"): "a number from 1 to 16",
+    (DIVISOR, "16.5"): "a number from 1 to 16",
+}
+WRITTEN = {
+    "ln 2": 1,
+    "−ln 2": -1,
+    "ln 2/2": 1 / 2,
+    "3/2 ln 2": 3 / 2,
+    "2·ln 4": 4,
+    "-.5ln2": -1 / 2,
+}
+
+
+def test_what_is_no_number_is_refused_and_what_is_one_is_read(bench):
+    for (name, text), expected in STRANGE.items():
+        write(bench, name, text)
+        assert said(bench) == f"“{text}” cannot be; expected {expected}. Nothing has changed."
+        field = bench.get_by_label(name, exact=True)
+        assert field.get_attribute("aria-invalid") == "true"
+        field.fill(["2 ln 2", "-2 ln 2", "0", "1"][[*FIELDS, DIVISOR].index(name)])
+        field.press("Enter")
+        assert field.get_attribute("aria-invalid") is None
+        agrees(bench, FIRST)
+    for text, times in WRITTEN.items():
+        write(bench, FIELDS[2], text)
+        agrees(bench, FIRST | {"products": UNIT * np.array([2, -2, times])})
+    write(bench, FIELDS[2], "8 ln 2")
+    assert bench.evaluate(READ)["lines"][2][2] == "256"  # though its last digits are rounded
+
+
+def test_worked_by_keys_alone(sloped):
+    page = sloped.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.ariaLabel") == "q · k of dogs"
+    for key in ("ArrowUp", "PageUp", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp"):
+        page.keyboard.press(key)
+    state = SLOPED | {"products": UNIT * np.array([5, -1, 0]), "by": 1}
+    agrees(sloped, state, slope=True)
+    *_, slopes = library(**state)
+    texts = re.search(r"their slopes by that are (.*)\.$", said(sloped))[1].split(", ")
+    same(texts, slopes)
+    page.keyboard.press("End")
+    agrees(sloped, state | {"by": 2}, slope=True)
+    for key in ("Tab", "Tab", "Space"):  # to the box of bark
+        page.keyboard.press(key)
+    hidden = np.array([False, False, True])
+    agrees(sloped, state | {"by": 2, "hidden": hidden}, slope=True)
+
+
+@pytest.mark.long
+def test_bars_are_dragged_by_halves_of_ln_2(bench):
+    mouse, lanes = bench.page.mouse, bench.locator(".tl-lane")
+
+    def to(i, number):
+        """Move the mouse to where a bar ends that is so high."""
+        box = lanes.nth(i).bounding_box()
+        mouse.move(box["x"] + 20, box["y"] + box["height"] * (7 - number) / 14, steps=4)
+
+    to(2, 0)
+    mouse.down()
+    agrees(bench, FIRST)
+    to(2, 1.55 * UNIT)
+    agrees(bench, FIRST | {"products": UNIT * np.array([2, -2, 1.5])})
+    to(2, 9)  # beyond the picture
+    agrees(bench, FIRST | {"products": UNIT * np.array([2, -2, 10])})
+    mouse.up()
+    to(2, 1)
+    agrees(bench, FIRST | {"products": UNIT * np.array([2, -2, 10])})  # let go
+    to(0, -3.05 * UNIT)
+    mouse.down()
+    mouse.up()
+    agrees(bench, FIRST | {"products": UNIT * np.array([-3, -2, 10])})
+
+
+@pytest.mark.long
+def test_worked_by_touch_and_its_targets_are_large(show):
+    page = show(softmax_bench(slope=True).html, width=390, has_touch=True, is_mobile=True)
+    bench = page.locator("tl-bench")
+    box = bench.locator(".tl-lane").nth(1).bounding_box()
+    page.touchscreen.tap(box["x"] + 20, box["y"] + box["height"] * (7 - 2.05 * UNIT) / 14)
+    state = SLOPED | {"products": UNIT * np.array([2, 2, 0]), "by": 1}
+    agrees(bench, state, slope=True)
+    bench.get_by_text("hide").nth(0).tap()
+    agrees(bench, state | {"hidden": np.array([True, False, False])}, slope=True)
+    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
+    targets = bench.locator("button, [type=text], [type=range], label, .tl-lane, .tl-row a")
+    assert targets.evaluate_all(sizes) >= 44
+
+
+def test_link_carries_the_state_and_one_that_cannot_be_changes_nothing(bench):
+    write(bench, FIELDS[0], "1000")
+    write(bench, FIELDS[1], "-3 ln 2")
+    write(bench, DIVISOR, "2")
+    bench.get_by_label("hide that").check()
+    bench.get_by_label("hide bark").check()
+    bench.get_by_role("button", name="Take the largest away").click()
+    link = bench.get_by_role("link", name="Link to this bench").get_attribute("href")
+    assert link == "#bench=0&dogs=1000&that=-3+ln+2&divide=2&hide=that+bark&largest=away"
+    state = {"products": np.array([1000, -3 * UNIT, 0]), "divide": 2.0, "away": True, "by": 0}
+    state["hidden"] = np.array([False, True, True])
+    bench.get_by_role("button", name="Reset").click()
+    assert said(bench) == "The bench is as it was."
+    agrees(bench, FIRST)
+    bench.page.evaluate(SET, link)
+    agrees(bench, state)
+    for strange, words in LINKS.items():
+        bench.page.evaluate(SET, f"#{strange}")
+        assert said(bench) == f"The link does not fit: {words} Nothing has changed."
+        agrees(bench, state)
+
+
+KEYS = "dogs, that, bark, divide, hide, largest"
+LINKS = {
+    "bench=5": "“5” is no bench of this page; expected 0.",
+    "bench=0&dogs=x": "dogs is “x”; expected a number from −1000 to 1000, such as 0.5 or 2 ln 2.",
+    "bench=0&divide=17": "divide is “17”; expected a number from 1 to 16.",
+    "bench=0&hide=dogs+cats": "hide is “dogs cats”; expected some of dogs, that, bark, "
+    "with spaces between.",
+    "bench=0&largest=gone": "largest is “gone”; expected away.",
+    "bench=0&by=that": f"“by” cannot be set; expected one of {KEYS}.",
+    "bench=0&toString=1": f"“toString” cannot be set; expected one of {KEYS}.",
+}
+
+
+@pytest.mark.long
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(sloped):
+    page = sloped.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    write(sloped, FIELDS[1], "1/2")
+    told = page.evaluate("() => told")
+    assert told == [{"state": "that=0.5", "done": 0, "of": 0}]
+    sloped.get_by_role("button", name="Reset").click()
+    words = said(sloped)
+    recalled = "(bench, state) => bench.recall(state)"
+    for nonsense in (None, 7, {}, "that=many", "by=cats", "divide=-1"):
+        assert sloped.evaluate(recalled, nonsense) is False
+        agrees(sloped, SLOPED, slope=True)
+    assert sloped.evaluate(recalled, told[0]["state"]) is True
+    agrees(sloped, SLOPED | {"products": np.array([2 * UNIT, 0.5, 0])}, slope=True)
+    assert said(sloped) == words
+    assert len(page.evaluate("() => told")) == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("slope", [False, True])
+def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, slope):
+    html = softmax_bench(slope=slope).html
+    awake = show(html).locator("tl-bench").evaluate(READ)
+    static = show(html, java_script_enabled=False).locator("tl-bench")
+    assert static.locator(":is(button, input):visible").count() == 0
+    bars = static.locator(".tl-lane > i").evaluate_all("(all) => all.map((i) => i.style.cssText)")
+    for style, lane in zip(bars, awake["lanes"], strict=True):
+        top, height = map(float, re.findall(r"[\d.]+", style))
+        assert (top, height) == pytest.approx((lane["top"], lane["height"]), abs=0.006)
+    assert static.locator(".tl-lane + span").all_text_contents() == awake["fields"][:3]
+    static.locator("summary").click()
+    for name in ("lines", "rows"):
+        table = static.locator("tbody").nth(("lines", "rows").index(name))
+        assert (
+            table.locator("tr").evaluate_all(
+                "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+            )
+            == awake[name]
+        )
+    assert static.locator(".tl-two b").all_text_contents() == awake["two"]
+    assert static.locator(".tl-numbers > p").text_content() == awake["state"]
+
+
+LATER = [
+    pytest.param(name, width, marks=pytest.mark.long)
+    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
+]
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+def test_nothing_sticks_out_is_too_small_or_found_by_axe(show, appearance, width):
+    page = show(softmax_bench(slope=True).html, mode=appearance, width=width)
+    bench = page.locator("tl-bench")
+    sizes = "(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))"
+    for text in ("ln 2", "1000"):
+        write(bench, FIELDS[0], text)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        bench.locator("summary").click()
+    texts = bench.locator(":is(p, span, b, th, td, button, input, label, summary):visible")
+    assert min(texts.evaluate_all(sizes)) >= 11
+    bench.locator("summary").click()
+    held, whole = bench.locator(".tl-numbers").evaluate("(e) => [e.clientWidth, e.scrollWidth]")
+    assert whole <= held  # nothing scrolls sideways without a sign
+
+
+@pytest.mark.long
+def test_no_link_where_the_address_is_not_the_pages_own(show):
+    page = show('<div class="jp-Notebook">', softmax_bench().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-bench[data-lm-suppress-shortcuts]").count() == 1

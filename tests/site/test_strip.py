@@ -11,7 +11,7 @@ from tests.elements.test_strip import PRODUCT, STARTS, steps
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import long
 from tools.chapters import FOLDER, pages
-from tutorial_lib import concat_heads, split_heads
+from tutorial_lib import split_heads
 from tutorial_lib.elements.exhibits import memory_strip
 
 PRESSES = {  # as a link calls them, and as a button does
@@ -53,6 +53,9 @@ PLAY = f"""(strip, labels) => labels.map((label) => {{
   return ({READ})(strip);
 }})"""
 SET = "(hash) => { location.hash = hash; }"
+
+
+SEQUENCES = [("heads", 5), *(pytest.param(s, 60, marks=pytest.mark.long) for s in STARTS)]
 
 
 def allowed(array):
@@ -158,7 +161,7 @@ def plain(strip):
     return strip
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", ["heads", *long("concat")])
 def test_page_that_shows_it_follows_a_link(open_page, start):
     call = f'memory_strip("{start}")'
     [name] = [p.name for p in pages() if call in p.path.read_text(encoding="utf-8")]
@@ -168,15 +171,17 @@ def test_page_that_shows_it_follows_a_link(open_page, start):
     assert page.problems == []
 
 
-@pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("count", [5, *long(60)])
+@pytest.mark.parametrize(("start", "count"), SEQUENCES)
 def test_every_sequence_of_presses_gives_what_numpy_gives(show, start, count):
     strip = show(memory_strip(start).html).locator("tl-strip")
     press(strip, "Guess first")
+    came = set()
     for keys in list(random_presses(start, 60))[-count:]:
         shown = strip.evaluate(PLAY, ["Reset", *(PRESSES[key] for key in keys)])
         for n, state in enumerate(shown):
             compare(state, start, keys[:n])
+            came.add(numpys(start, keys[:n])[1])
+    assert came == {"–", "view", "copy"}
 
 
 def test_question_stands_until_the_first_touch_and_a_press_asks_where_the_number_goes(strip):
@@ -202,6 +207,7 @@ def test_question_stands_until_the_first_touch_and_a_press_asks_where_the_number
     agrees(strip, "r2-3-4", "r3-2-4")
 
 
+@pytest.mark.long
 def test_guess_is_never_owed(strip):
     press(strip, "r3-2-4", "s0-1")  # the second goes before an answer to the first
     press(strip, "Show")
@@ -218,38 +224,31 @@ def test_guess_is_never_owed(strip):
     agrees(strip)
 
 
-ENDS = {  # of a start: presses, what the last slice of them is said to be
-    ("heads", "r2-3-4"): "block [0] mixes tokens 0, 1 of both heads",
-    ("heads", "r3-2-4.s0-1"): "each block keeps to one head",
-    ("heads", "s0-1.r2-3-4"): "each block keeps to one head, out of order",
-    ("heads", "r3-2-4.s1-2.r3-8"): "each row keeps to one token, out of order",
-    ("concat", "r3-8"): "row [0] mixes tokens 0, 1",
-    ("concat", "s0-1.r3-8"): "each row keeps to one token",
-    ("concat", "r24.r2-3-4.s0-1.r3-8"): "each row keeps to one token",
+ENDS = {  # of a start: presses, what is said of their end, whether it is the right one
+    ("heads", "r2-3-4"): ("block [0] mixes tokens 0, 1 of both heads", False),
+    ("heads", "r3-2-4.s0-1"): ("each block keeps to one head", True),
+    ("heads", "s0-1.r2-3-4"): ("each block keeps to one head, out of order", False),
+    ("heads", "r3-2-4.s1-2.r3-8"): ("each row keeps to one token, out of order", False),
+    ("concat", "r3-8"): ("row [0] mixes tokens 0, 1", False),
+    ("concat", "s0-1.r3-8"): ("each row keeps to one token", True),
+    ("concat", "r24.r2-3-4.s0-1.r3-8"): ("each row keeps to one token", True),
 }
+RIGHT = {str(array.shape): array for array in (PRODUCT, split_heads(PRODUCT, 2))}
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", ["heads", *long("concat")])
 def test_right_end_and_the_wrong_ones_are_reached_and_told_apart(show, start):
     strip = show(memory_strip(start).html).locator("tl-strip")
     press(strip, "Guess first")
-    for (begun, keys), words in ENDS.items():
-        if begun != start:
-            continue
+    for keys, (words, right) in {k: v for (s, k), v in ENDS.items() if s == start}.items():
         press(strip, "Reset", *keys.split("."))
         assert said(strip).endswith(f", and {words}."), keys
         shown = json.loads(strip.evaluate(READ))
-        numbers = np.array(shown["cells"], int)
-        right = (split_heads(PRODUCT, 2), concat_heads(split_heads(PRODUCT, 2)))
-        ordered = any(np.array_equal(numbers, one.ravel()) for one in right)
-        assert (
-            ordered == (words.startswith("each") and not words.endswith("order")) or keys == "r3-8"
-        )
-        heads = np.array([h for _, h in shown["colours"][0]]).reshape(
-            -1, 12 if start == "heads" else 4
-        )
-        if start == "heads" and shown["facts"][0] == "(2, 3, 4)":
-            assert (len(set(heads[0])) == 1) == words.startswith("each")  # one colour, or stripes
+        array = RIGHT[shown["facts"][0]]
+        assert (shown["cells"] == [str(n) for n in array.flat]) == right, keys
+        if array.ndim == 3:  # one colour, or stripes
+            colours = np.array([h for _, h in shown["colours"][0]]).reshape(2, 12)
+            assert (len(set(colours[0])) == 1) == words.startswith("each"), keys
 
 
 def test_chosen_number_shows_its_place_by_click_and_by_keys(plain):
@@ -267,6 +266,7 @@ def test_chosen_number_shows_its_place_by_click_and_by_keys(plain):
     assert said(plain).startswith("reshape(24) is a copy with steps [1]; 13 is at [7], ")
 
 
+@pytest.mark.long
 def test_operation_that_numpy_refuses_is_not_offered_and_says_why(plain):
     for label, keys in {"swapaxes(1, 2)": (), "swapaxes(0, 1)": ("r24",)}.items():
         press(plain, *keys)
@@ -424,10 +424,9 @@ LATER = [
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(memory_strip().html, mode=appearance, width=width)
     strip = page.locator("tl-strip")
-    for presses in ((), ("r2-3-4",), ("Show", "r3-2-4", "s1-2", "r24", "Show")):
+    for presses in (("r2-3-4",), ("r3-2-4", "s1-2", "r24", "Show")):
         press(strip, *presses)
-        if presses:
-            strip.locator("summary").click()
+        strip.locator("summary").click()
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
         found = Axe().run(page).response["violations"]
         assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []

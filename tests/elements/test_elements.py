@@ -48,7 +48,7 @@ STYLE_LIMITS = {
     "playground": 13_200,
     "clock": 6900,
     "drawing": 7500,
-    "strip": 7900,
+    "strip": 8100,
 }
 VOID = {"input", "br", "img"}
 

@@ -59,7 +59,7 @@ def test_array_and_memory_are_drawn_by_token_and_head(start):
     html = memory_strip(start).html
     drawn = re.findall(r'<td data-t="(\d)" data-h="(\d)"( data-on)?>(\d+)</td>', html)
     assert [int(n) for *_, n in drawn] == STARTS[start][1].ravel().tolist()
-    lies = re.findall(r'<li data-t="(\d)" data-h="(\d)"( data-on)?><b>(\d+)</b>', html)
+    lies = re.findall(r'<div data-t="(\d)" data-h="(\d)"( data-on)?><b>(\d+)</b>', html)
     assert [int(n) for *_, n in lies] == PRODUCT.ravel().tolist()
     for t, h, on, number in [*drawn, *lies]:
         assert (int(t), int(h)) == (int(number) // 10, int(number) % 10 // 4)

@@ -29,7 +29,7 @@ READ = """(strip) => {
   const blocks = [...strip.querySelectorAll(".tl-blocks table")];
   const rows = [...strip.querySelector(".tl-numbers tbody").rows];
   const coloured = (one) => [one.dataset.t, one.dataset.h];
-  const line = [...strip.querySelectorAll(".tl-places li")];
+  const line = [...strip.querySelectorAll(".tl-memory > div")];
   const barred = [...strip.querySelectorAll("[aria-disabled=true]")];
   return JSON.stringify({
     made: texts(".tl-made")[0],
@@ -41,7 +41,7 @@ READ = """(strip) => {
     named: cells.map((cell) => cell.ariaLabel),
     colours: [cells.map(coloured), line.map(coloured)],
     chosen: cells.findIndex((cell) => cell.ariaSelected == "true"),
-    line: texts(".tl-places b"),
+    line: texts(".tl-memory b"),
     lies: line.findIndex((one) => one.hasAttribute("data-on")),
     rows: rows.map((row) => [...row.cells].map((cell) => cell.textContent)),
     barred: barred.map((button) => button.textContent),
@@ -443,7 +443,7 @@ def test_labels_can_be_read_and_nothing_is_cut_on_a_narrow_screen(show):
     press(strip, "Guess first")
     for key in ("r3-8", "r24", "r3-2-4", "s1-2"):
         press(strip, key)
-        assert strip.locator(".tl-blocks, .tl-blocks td, .tl-places b").evaluate_all(cut) == []
+        assert strip.locator(".tl-blocks, .tl-blocks td, .tl-memory b").evaluate_all(cut) == []
         assert strip.locator(".tl-numbers, .tl-made").evaluate_all(cut) == []
 
 

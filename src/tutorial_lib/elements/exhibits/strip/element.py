@@ -139,10 +139,10 @@ def _sum(array):
 def _places(memory, array):
     chosen = _place(array, _index(array))[1]
     cells = "".join(
-        _cell("li", number, place == chosen, f"<b>{number}</b><small>{place}</small>")
+        _cell("div", number, place == chosen, f"<b>{number}</b><small>{place}</small>")
         for place, number in enumerate(memory)
     )
-    return f'<ol class="tl-places">{cells}</ol>'
+    return f'<div class="tl-memory">{cells}</div>'
 
 
 def _numbers(start):

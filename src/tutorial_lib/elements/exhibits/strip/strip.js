@@ -57,7 +57,7 @@ class Strip extends Exhibit {
     this.blocks = element.querySelector(".tl-blocks");
     this.facts = all(element, "dd");
     this.sum = element.querySelector(".tl-facts + p");
-    this.line = all(element, ".tl-places > li");
+    this.line = all(element, ".tl-memory > div");
     this.table = all(element.querySelector("tbody:has(th)"), "tr");
     this.put([]);
     this.listen();
@@ -162,9 +162,9 @@ class Strip extends Exhibit {
     const [index, terms, place] = this.find();
     const sum = `${terms} = place <b>${place}</b> in memory.`;
     this.sum.innerHTML = `<b>${number}</b> is at ${index}: ${sum}`;
-    this.line.forEach((li, i) => {
-      this.mark(li, memory[i], i == place);
-      li.firstElementChild.textContent = memory[i];
+    this.line.forEach((one, i) => {
+      this.mark(one, memory[i], i == place);
+      one.firstElementChild.textContent = memory[i];
     });
   }
 

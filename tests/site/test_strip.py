@@ -161,14 +161,34 @@ def plain(strip):
     return strip
 
 
+def home(start):
+    """The page that shows a start, and its source."""
+    sources = {page.name: page.path.read_text(encoding="utf-8") for page in pages()}
+    [found] = [(n, s) for n, s in sources.items() if f'memory_strip(\\"{start}\\")' in s]
+    return found
+
+
 @pytest.mark.parametrize("start", ["heads", *long("concat")])
 def test_page_that_shows_it_follows_a_link(open_page, start):
-    call = f'memory_strip("{start}")'
-    [name] = [p.name for p in pages() if call in p.path.read_text(encoding="utf-8")]
+    name, _ = home(start)
     page = open_page(f"{FOLDER}{name}.html#strip=0&do=s0-1.r24&number=23")
-    page.get_by_text("reshape(24) is a copy with steps [1]; 23 is at").first.wait_for()
+    came = numpys(start, ["s0-1", "r24"])[1]
+    page.get_by_text(f"reshape(24) is a {came} with steps [1]; 23 is at").first.wait_for()
     agrees(page.locator("tl-strip"), "s0-1", "r24", start=start, number=23)
     assert page.problems == []
+
+
+@pytest.mark.long
+def test_links_of_the_chapter_name_states_that_can_be(show):
+    strip = show(memory_strip("concat").html).locator("tl-strip")
+    links = re.findall(r"\(#strip=0&do=([^)]*)\)", home("concat")[1])
+    assert links
+    for keys in links:
+        press(strip, "Reset")
+        strip.page.evaluate(SET, f"#strip=0&do={keys}")
+        label = PRESSES[keys.split(".")[-1]]
+        strip.page.get_by_text(f"{label} is a copy with steps").first.wait_for()
+        agrees(strip, *keys.split("."), start="concat")
 
 
 @pytest.mark.parametrize(("start", "count"), SEQUENCES)

@@ -37,6 +37,7 @@ LIMITS = {
     "playground": 23_800,
     "clock": 14_800,
     "drawing": 17_000,
+    "strip": 14_800,
 }
 STYLE_LIMITS = {
     "ask": 9200,
@@ -49,6 +50,7 @@ STYLE_LIMITS = {
     "playground": 13_200,
     "clock": 6900,
     "drawing": 7500,
+    "strip": 8100,
 }
 VOID = {"input", "br", "img"}
 

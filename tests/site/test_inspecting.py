@@ -13,7 +13,13 @@ from tests.site.browsing import MODES, long
 from tools.chapters import pages
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz
-from tutorial_lib.elements.exhibits import mask_drawing, playground, softmax_bench, turn_clock
+from tutorial_lib.elements.exhibits import (
+    mask_drawing,
+    memory_strip,
+    playground,
+    softmax_bench,
+    turn_clock,
+)
 from tutorial_lib.elements.sources import KINDS, style
 from tutorial_lib.figures import HEAD_COLOURS
 
@@ -680,6 +686,7 @@ ALONE = {
     "bench": lambda: softmax_bench(slope=True).html,
     "clock": lambda: turn_clock().html,
     "drawing": lambda: mask_drawing().html,
+    "strip": lambda: memory_strip().html,
     "quiz": lambda: quiz("04_heads").html,
 }
 SLOW = "playground", "inspector"

@@ -7,12 +7,14 @@ from tutorial_lib.elements.exhibits.clock.element import turn_clock
 from tutorial_lib.elements.exhibits.drawing.element import mask_drawing
 from tutorial_lib.elements.exhibits.map.element import live_map
 from tutorial_lib.elements.exhibits.playground.element import playground
+from tutorial_lib.elements.exhibits.strip.element import memory_strip
 
 __all__ = [
     "ask_model",
     "byte_calculator",
     "live_map",
     "mask_drawing",
+    "memory_strip",
     "playground",
     "softmax_bench",
     "turn_clock",

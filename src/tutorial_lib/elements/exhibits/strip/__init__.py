@@ -1,0 +1,1 @@
+"""An array and the strip of memory in which it lies."""

@@ -1,0 +1,109 @@
+"""The strip of memory as bytes: without a script it says what NumPy says."""
+
+import gzip
+import re
+
+import numpy as np
+import pytest
+
+from tests.elements.test_elements import Tree
+from tutorial_lib import split_heads
+from tutorial_lib.elements.exhibits import memory_strip
+from tutorial_lib.elements.sources import script
+
+PRODUCT = 10 * np.arange(3)[:, None] + np.arange(8)
+STARTS = {"heads": ("product", PRODUCT), "concat": ("cut", split_heads(PRODUCT, 2))}
+
+
+@pytest.fixture(params=STARTS)
+def start(request):
+    """The word of a start."""
+    return request.param
+
+
+def steps(array):
+    """The strides, counted in numbers."""
+    return [stride // array.itemsize for stride in array.strides]
+
+
+def cells(html):
+    """The cells of the tables in the form, row by row, without markup."""
+    rows = re.findall(r'<tr>(<th scope="row".*?)</tr>', html.split("</summary>")[1], re.S)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_is_the_same_element_every_time_and_well_formed(start):
+    element = memory_strip(start)
+    assert memory_strip(start) == element
+    tree = Tree(element.html)
+    assert (tree.open, tree.faults) == ([], [])
+    classes = " ".join(attrs.get("class", "") for _, attrs in tree.tags).split()
+    assert all(name == "tl" or name.startswith("tl-") for name in classes)
+    assert sum("aria-live" in attrs for _, attrs in tree.tags) == 1
+
+
+def test_two_on_a_page_share_no_id():
+    ids = re.findall(r'id="(.*?)"', "".join(memory_strip(start).html for start in STARTS))
+    assert len(ids) == len(set(ids)) == 2
+
+
+def test_text_says_the_state(start):
+    name, array = STARTS[start]
+    lines = memory_strip(start).text.splitlines()
+    assert lines[0] == f"Strip of memory: {name}, shape {array.shape}, steps {steps(array)}"
+    assert [int(n) for n in re.findall(r"\d+", " ".join(lines[1:-1]))] == array.ravel().tolist()
+    assert lines[-1] == f"   in memory: {' '.join(map(str, PRODUCT.ravel()))}"
+
+
+def test_array_and_memory_are_drawn_by_token_and_head(start):
+    html = memory_strip(start).html
+    drawn = re.findall(r'<td data-t="(\d)" data-h="(\d)"( data-on)?>(\d+)</td>', html)
+    assert [int(n) for *_, n in drawn] == STARTS[start][1].ravel().tolist()
+    lies = re.findall(r'<div data-t="(\d)" data-h="(\d)"( data-on)?><b>(\d+)</b>', html)
+    assert [int(n) for *_, n in lies] == PRODUCT.ravel().tolist()
+    for t, h, on, number in [*drawn, *lies]:
+        assert (int(t), int(h)) == (int(number) // 10, int(number) % 10 // 4)
+        assert bool(on) == (number == "10")
+
+
+def test_table_leads_from_every_index_to_its_place(start):
+    _, array = STARTS[start]
+    rows = cells(memory_strip(start).html)[:24]
+    for index, (where, number, place) in zip(np.ndindex(array.shape), rows, strict=True):
+        assert where == str(list(index))
+        assert int(number) == array[index]
+        terms, found = place.split(" = ")
+        pairs = [[int(n) for n in term.split(" · ")] for term in terms.split(" + ")]
+        assert pairs == [list(pair) for pair in zip(index, steps(array), strict=True)]
+        assert int(found) == sum(i * step for i, step in pairs)
+        assert PRODUCT.ravel()[int(found)] == array[index]
+
+
+def test_ways_of_the_table_are_numpys(start):
+    name, array = STARTS[start]
+    ways = cells(memory_strip(start).html)[24:]
+    assert len(ways) == 3
+    for way, gives in ways:
+        before = eval(way.rpartition(".")[0], {name: array})
+        after = eval(way, {name: array})
+        came, *parts = re.fullmatch(
+            r"a (view|copy), shape (.*), steps (.*); 10 is at (.*); \[0\] holds (.*)", gives
+        ).groups()
+        assert came == ("view" if np.shares_memory(before, after) else "copy")
+        shape, strides, index, holds = parts
+        assert (shape, strides) == (str(after.shape), str(steps(after)))
+        assert after[tuple(eval(index))] == 10
+        assert holds.split() == [str(n) for n in after[0].ravel()]
+    right = {"heads": split_heads(PRODUCT, 2), "concat": PRODUCT}[start]
+    assert np.array_equal(after, right)  # the last way is the right one
+
+
+def test_stays_light_without_its_script(start):
+    form = memory_strip(start).html.replace(script("strip"), "").encode()
+    assert len(form) <= 16_000
+    assert len(gzip.compress(form)) <= 3900
+
+
+def test_another_start_is_refused():
+    with pytest.raises(ValueError, match="start is 'head'; expected one of heads, concat"):
+        memory_strip("head")

@@ -5,6 +5,7 @@ from tutorial_lib.elements.exhibits.bytes.element import byte_calculator
 from tutorial_lib.elements.exhibits.clock.element import turn_clock
 from tutorial_lib.elements.exhibits.drawing.element import mask_drawing
 from tutorial_lib.elements.exhibits.map.element import live_map
+from tutorial_lib.elements.exhibits.plane.element import query_plane
 from tutorial_lib.elements.exhibits.playground.element import playground
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "live_map",
     "mask_drawing",
     "playground",
+    "query_plane",
     "turn_clock",
 ]

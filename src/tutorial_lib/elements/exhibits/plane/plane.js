@@ -109,20 +109,20 @@ class Plane extends Exhibit {
     return h ? ["angle.1", "length.1"] : ["angle", "length"];
   }
 
-  query(h) {
+  asks(h) {
     return this.names(h).map((name) => this.state[name]);
   }
 
   paint() {
     const { keys, values } = this.given;
     const { heads, head } = this.state;
-    this.made = keys.map((own, h) => mixed(own, values, this.query(h)));
+    this.made = keys.map((own, h) => mixed(own, values, this.asks(h)));
     this.draw();
     this.made.forEach((made, h) => this.share(made, h));
     this.blocks.forEach((block, h) => (block.ariaChecked = h == head));
     this.second.ariaPressed = heads == 2;
     this.fields.forEach((field, i) => {
-      field.value = this.query()[i];
+      field.value = this.asks()[i];
       field.ariaInvalid = null;
     });
     const outputs = this.outputs().map((output, h) => `head ${h} ${output}`);
@@ -153,7 +153,7 @@ class Plane extends Exhibit {
       `Head ${head}. Left and right turn its query, up and down change its length`;
     between(line, ...[-UTMOST, UTMOST].map((n) => inPlane(way.map((part) => n * part))));
     between(arrow, [0, 0], [x, y]);
-    moveTo(tip, [x, y], ` rotate(${-this.query()[0]})`);
+    moveTo(tip, [x, y], ` rotate(${-this.asks()[0]})`);
     moveTo(name, [x - 11 * way[1], y - 11 * way[0]]);
     all(svg, "g").forEach((group, i) => this.cast(group, this.given.keys[head][i], way));
   }
@@ -188,7 +188,7 @@ class Plane extends Exhibit {
     });
     moveTo(mark.querySelector("[data-part=output]"), end);
     mark.querySelector("text").textContent = pointText(output);
-    const [angle, length] = this.query(h).map(withMinus);
+    const [angle, length] = this.asks(h).map(withMinus);
     const query = `angle ${angle}°, length ${length}, query ${pointText(q)}`;
     this.lines[h].textContent = `Head ${h}: ${query}, output ${pointText(output)}.`;
     this.rows[h].forEach((row, i) =>
@@ -212,7 +212,7 @@ class Plane extends Exhibit {
 
   tell() {
     const { head, heads } = this.state;
-    const [angle, length] = this.query().map(withMinus);
+    const [angle, length] = this.asks().map(withMinus);
     const { weights, output } = this.made[head];
     const who = heads == 2 ? `Head ${head} at` : "At";
     const end = `the output ${pointText(output)} is ${this.where(weights)}`;
@@ -245,7 +245,7 @@ class Plane extends Exhibit {
     field.ariaInvalid = value === undefined;
     if (value === undefined)
       return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
-    this.ask(this.query().map((old, j) => (j == i ? value : old)));
+    this.ask(this.asks().map((old, j) => (j == i ? value : old)));
   }
 
   choose(cell) {
@@ -256,7 +256,7 @@ class Plane extends Exhibit {
   keyed(cell, { key, shiftKey, ctrlKey, metaKey }) {
     const step = cell == this.plane && !ctrlKey && !metaKey && TURNS[key];
     const fine = shiftKey ? 5 : 1;
-    return step && (() => this.ask(this.query().map((n, i) => n + step[i] / fine)));
+    return step && (() => this.ask(this.asks().map((n, i) => n + step[i] / fine)));
   }
 
   // The tip of the query goes where the pointer is: whole degrees, twentieths of a length.
@@ -268,7 +268,7 @@ class Plane extends Exhibit {
     const y = (box.y + box.height / 2 - clientY) / unit;
     const long = Math.round(20 * Math.hypot(x, y)) / 20;
     const degrees = Math.round((180 * Math.atan2(y, x)) / Math.PI);
-    this.ask([long ? degrees : this.query()[0], long]);
+    this.ask([long ? degrees : this.asks()[0], long]);
   }
 
   entries() {

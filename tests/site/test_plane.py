@@ -351,18 +351,21 @@ LINKS = {
 def test_what_cannot_be_is_refused_in_words_and_changes_nothing(plane):
     write(plane, ANGLE, "−765/3°")
     agrees(plane, angle=105)
+    alt = plane.locator(".tl-mix").get_attribute("aria-label")
     for (name, text), words in STRANGE.items():
         write(plane, name, text)
         assert said(plane) == f"{words} Nothing has changed."
+        assert plane.locator(".tl-mix").get_attribute("aria-label") == alt
         assert plane.get_by_label(name).get_attribute("aria-invalid") == "true"
         write(plane, name, {ANGLE: "105", LENGTH: "1"}[name])
         assert plane.locator("[aria-invalid]").count() == 0
-        agrees(plane, angle=105)
+    agrees(plane, angle=105)
     for strange, words in LINKS.items():
         plane.page.evaluate(SET, f"#{strange}")
         sentence = f"The link does not fit: {words} Nothing has changed."
         plane.page.get_by_text(sentence, exact=True).wait_for()
-        agrees(plane, angle=105)
+        assert plane.locator(".tl-mix").get_attribute("aria-label") == alt
+    agrees(plane, angle=105)
 
 
 @pytest.mark.long

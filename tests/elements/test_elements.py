@@ -38,6 +38,7 @@ LIMITS = {
     "clock": 14_800,
     "drawing": 17_000,
     "strip": 14_800,
+    "plane": 16_000,
 }
 STYLE_LIMITS = {
     "ask": 9200,
@@ -51,6 +52,7 @@ STYLE_LIMITS = {
     "clock": 6900,
     "drawing": 7500,
     "strip": 8100,
+    "plane": 7500,
 }
 VOID = {"input", "br", "img"}
 

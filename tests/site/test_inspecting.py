@@ -17,6 +17,7 @@ from tutorial_lib.elements.exhibits import (
     mask_drawing,
     memory_strip,
     playground,
+    query_plane,
     softmax_bench,
     turn_clock,
 )
@@ -687,6 +688,7 @@ ALONE = {
     "clock": lambda: turn_clock().html,
     "drawing": lambda: mask_drawing().html,
     "strip": lambda: memory_strip().html,
+    "plane": lambda: query_plane().html,
     "quiz": lambda: quiz("04_heads").html,
 }
 SLOW = "playground", "inspector"

@@ -1,0 +1,1 @@
+"""The plane of queries and keys."""

@@ -1,0 +1,231 @@
+"""The plane of queries and keys: a query to turn, and its output in the triangle of the values."""
+
+import json
+from html import escape
+from math import cos, hypot, radians, sin
+
+import numpy as np
+
+from tutorial_lib.attention import attention_scores, attention_weights
+from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.example import running_example
+from tutorial_lib.multihead import project_heads
+
+_COLUMNS = ([0, 1], [0, 2])  # of four, those of the keys of head 0 and of head 1
+_QUERIES = ((0, 1), (110, 2))  # angle in degrees and length, of each head, as they begin
+_LONGEST = 4
+_FIELDS = (("angle", "angle of the query, in degrees", "°"), ("length", "length of the query", ""))
+_UNIT, _SIDE = 25, 120  # pixels of a length of 1 in the plane, and of the triangle's square
+_QUESTION = (
+    "Turn the query until its output lies on an edge of the triangle. "
+    "Can the output leave the triangle?"
+)
+_LEGEND = (
+    "Drag the query q; or left and right turn it, up and down change its length, with Shift in "
+    "smaller steps. A dot on its line is a key's shadow: from the middle to the dot, times the "
+    "length of q, is their dot product. A score is that over √2. A weight is <i>e</i> to the "
+    "score, over the sum of three such powers; chapter 03 builds it. A second head has keys of its "
+    "own, and here the same values, so that one triangle holds both outputs."
+)
+
+
+def query_plane():
+    """Show keys of the running example in two dimensions, and a query that is the reader's own.
+
+    Introduced in chapter 02. The reader turns and lengthens the query; scores, weights and the
+    output follow. A second head can be switched on.
+    """
+    heads = _heads()
+    askers = "".join(map(_asker, heads))
+    body = [
+        ask(_QUESTION),
+        f'<div class="tl-sheet" {_given()}>',
+        f"<div>{_arrows(heads[0])}\n{_fields()}</div>",
+        f'<div><div class="tl-askers">{askers}</div>\n{_triangle(heads)}</div>',
+        "</div>",
+        button_row(["Second head", "Reset"]),
+        f'<p class="tl-legend">{_LEGEND}</p>',
+        _numbers(heads),
+    ]
+    text = "\n".join(f"   {word}: {', '.join(rest)}" for word, *rest in heads[0]["rows"])
+    html = wrap("plane", "tl-plane", "Plane of queries and keys", body)
+    return Element(html, f"Plane of queries and keys\n{heads[0]['says']}\n{text}")
+
+
+def _example():
+    """Return words, two columns of the keys of each head, and two of the values of head 0."""
+    example = running_example()
+    K = project_heads(example.X, example.params.W_K)
+    V = project_heads(example.X, example.params.W_V)
+    keys = [K[h][:, columns] for h, columns in enumerate(_COLUMNS)]
+    return example.tokens, keys, V[0][:, :2]
+
+
+def _given():
+    words, keys, values = _example()
+    arrays = {"keys": [one.tolist() for one in keys], "values": values.tolist()}
+    (angle, length), (angle_1, length_1) = _QUERIES
+    first = {"heads": 1, "head": 0, "angle": angle, "length": length}
+    first |= {"angle.1": angle_1, "length.1": length_1}
+    given = json.dumps({"words": words, **arrays, "first": first}, separators=(",", ":"))
+    return f'data-given="{escape(given)}"'
+
+
+def _heads():
+    """List of each head all that is drawn and written of it."""
+    words, keys, values = _example()
+    found = []
+    for h, (angle, length) in enumerate(_QUERIES):
+        way = np.array([cos(radians(angle)), sin(radians(angle))])
+        query = length * way
+        scores = attention_scores(query[None], keys[h])  # (1, S)
+        weights = attention_weights(scores)
+        output = (weights @ values)[0]
+        columns = zip(keys[h] @ query, scores[0], weights[0], strict=True)
+        rows = [
+            (word, _whole(key), *map(_four, numbers))
+            for word, key, numbers in zip(words, keys[h], columns, strict=True)
+        ]
+        where = f"query {_point(query)}, output {_point(output)}"
+        says = f"Head {h}: angle {angle}°, length {length}, {where}."
+        drawn = {"query": query, "way": way, "keys": keys[h], "values": values, "words": words}
+        found.append(drawn | {"h": h, "rows": rows, "says": says, "weights": weights[0]})
+        found[-1] |= {"output": output, "angle": angle}
+    return found
+
+
+def _four(number):
+    """Write a number with four decimals, as the script does."""
+    return f"{round(number, 4) + 0:.4f}".replace("-", "−")
+
+
+def _point(numbers):
+    return f"({', '.join(map(_four, numbers))})"
+
+
+def _whole(numbers):
+    return "({})".format(", ".join(f"{number:g}".replace("-", "−") for number in numbers))
+
+
+def _at(x, y):
+    """Write a place in pixels, with no 0 below 0."""
+    return f"{round(x, 2) + 0:g} {round(y, 2) + 0:g}"
+
+
+def _line(start, end, more=""):
+    ends = zip(("x1", "y1", "x2", "y2"), (*start, *end), strict=True)
+    drawn = " ".join(f'{name}="{round(float(at), 2) + 0:g}"' for name, at in ends)
+    return f"<line {more}{drawn}/>"
+
+
+def _in_plane(vector):
+    return _UNIT * vector[0], -_UNIT * vector[1]
+
+
+def _in_square(value):
+    return _SIDE * value[0], _SIDE * (1 - value[1])
+
+
+def _arrows(head):
+    """Draw the query on its line, its keys, and what they cast on that line."""
+    query, way = head["query"], head["way"]
+    line = _line(_in_plane(-_LONGEST * way), _in_plane(_LONGEST * way), 'data-part="way" ')
+    keys = "".join(map(_key, head["words"], head["keys"], [way] * len(head["keys"])))
+    x, y = _in_plane(query)
+    arrow = _line((0, 0), (x, y), 'data-part="q" ')
+    tip = f'transform="translate({_at(x, y)}) rotate({-head["angle"]})"'
+    name = f'transform="translate({_at(x - 11 * way[1], y - 11 * way[0])})"'
+    rim = '<path d="M-100 0h200M0-100v200"/><circle r="100"/>'
+    said = f'role="img" aria-label="The query of head {head["h"]} and its keys"'
+    return (
+        f'<div class="tl-arrows"><svg viewBox="-112 -112 224 224" data-head="0" {said}>{rim}{line}'
+        f'{keys}{arrow}<path data-part="tip" d="M1 0l-10-5v10z" {tip}/>'
+        f'<text data-part="name" {name}>q</text></svg></div>'
+    )
+
+
+def _key(word, key, way):
+    end, foot = _in_plane(key), _in_plane((key @ way) * way)
+    x, y = _in_plane(key * (1 + 9 / (_UNIT * hypot(*key))))
+    beside = x + (0 if key[0] else 6), y + (0 if key[1] else 11)  # the axes
+    lines = _line(end, foot, 'data-part="drop" ') + _line((0, 0), end)
+    circles = "".join(
+        f'<circle {more}r="{r}" transform="translate({_at(*at)})"/>'
+        for more, r, at in (("", 3.5, end), ('data-part="foot" ', 2.8, foot))
+    )
+    text = f'<text transform="translate({_at(*beside)})">{word}</text>'
+    return f'<g data-side="{np.sign(key[0]) or 1:g}">{lines}{circles}{text}</g>'
+
+
+def _fields():
+    cells = [
+        f'<label>{name}<input type="text" autocomplete="off" spellcheck="false" {KEYS} '
+        f'aria-label="{label}" value="{value}">{unit}</label>'
+        for (name, label, unit), value in zip(_FIELDS, _QUERIES[0], strict=True)
+    ]
+    return f'<div class="tl-lists tl-polar" {HIDDEN}><div>{"".join(cells)}</div></div>'
+
+
+def _off(head):
+    """Hide what belongs to the second head until it is switched on."""
+    return f" {HIDDEN}" * head["h"]
+
+
+def _asker(head):
+    """Draw the weights of a head as bars."""
+    bars = "".join(
+        f'<span>{word}</span><i style="--share:{weight:.4f}"></i><span>{_four(weight)}</span>'
+        for word, weight in zip(head["words"], head["weights"], strict=True)
+    )
+    opening = f'<div class="tl-asker" data-head="{head["h"]}"{_off(head)}>'
+    return f"{opening}<b>head {head['h']}, weights</b><div>{bars}</div></div>"
+
+
+def _triangle(heads):
+    """Draw the values as corners, and in them the output of each head, held by its weights."""
+    words, values = heads[0]["words"], heads[0]["values"]
+    edges = " ".join(_at(*_in_square(value)).replace(" ", ",") for value in values)
+    names = "".join(
+        f'<text data-side="{1 - 2 * value[0]:g}" transform="translate({_at(*_corner(value))})">'
+        f"{word} {_whole(value)}</text>"
+        for word, value in zip(words, values, strict=True)
+    )
+    said = f"Triangle of the values. Output of head 0 {_point(heads[0]['output'])}"
+    box = 'viewBox="-14 -26 148 170" role="img"'
+    marks = "".join(map(_mark, heads))
+    return (
+        f'<svg class="tl-mix" {box} aria-label="{said}"><polygon points="{edges}"/>'
+        f'<text data-side="1" x="-12" y="94">output</text>{names}{marks}</svg>'
+    )
+
+
+def _corner(value):
+    """Where the name of a value stands: outside the square, over or under its corner."""
+    x, y = _in_square(value)
+    return x + (12 if value[0] else -12), y + (17 if y else -13)
+
+
+def _mark(head):
+    end = _in_square(head["output"])
+    strings = "".join(
+        _line(_in_square(value), end, f'stroke-width="{8 * weight:.2f}" ')
+        for value, weight in zip(head["values"], head["weights"], strict=True)
+    )
+    shape = '<rect x="-5" y="-5" width="10" height="10"/>' if head["h"] else '<circle r="6"/>'
+    point = f'<g data-part="output" transform="translate({_at(*end)})">{shape}</g>'
+    text = f'<text x="-12" y="{108 + 14 * head["h"]}">{_point(head["output"])}</text>'
+    return f'<g data-head="{head["h"]}"{_off(head)}>{strings}{point}{text}</g>'
+
+
+def _numbers(heads):
+    parts = []
+    for head in heads:
+        names = headings("word", "key", "q · k", "score", "weight")
+        rows = [
+            f'<tr><th scope="row">{word}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
+            for word, *rest in head["rows"]
+        ]
+        parts += [f"<p>{head['says']}</p>", TABLE.format(names, "\n".join(rows))]
+    summary = "<summary>The same numbers as a table</summary>"
+    return "\n".join([f'<details class="tl-numbers">{summary}', *parts, "</details>"])

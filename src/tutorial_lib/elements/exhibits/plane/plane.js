@@ -1,0 +1,299 @@
+// The plane of queries and keys: a query to turn and to lengthen, the keys that it meets, and its
+// output in the triangle of the values. A second head has a query and keys of its own.
+
+import { readings } from "../../readings.js";
+import { all, define } from "../../shared.js";
+import { Exhibit } from "../exhibit.js";
+
+const UTMOST = 4; // the length of the longest query
+const PLANE_UNIT = 25; // pixels of a plane that a length of 1 takes
+const SQUARE = 120; // pixels of the square that holds the triangle
+const BESIDE = 0.025; // a weight this close to 0 puts the output beside an edge
+const TURNS = { ArrowLeft: [5, 0], ArrowRight: [-5, 0], ArrowUp: [0, 0.25], ArrowDown: [0, -0.25] };
+
+const trimmed = (n) => Number(n.toFixed(6));
+// An angle in degrees, above −180 and up to 180.
+const halfTurn = (n) => trimmed(n - 360 * Math.ceil(n / 360 - 0.5));
+const angleOf = (text) =>
+  readings(text.replace("°", "")).filter((n) => Math.abs(n) <= 360).map(halfTurn)[0];
+const lengthOf = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(trimmed)[0];
+const oneOf = (...counts) => [
+  (text) => counts.find((count) => `${count}` == text),
+  counts.join(" or "),
+];
+const ANGLES = [angleOf, "a number from −360 to 360"];
+const LENGTHS = [lengthOf, `a number from 0 to ${UTMOST}`];
+// Of every part of a state: how it is read from a text, and what is expected.
+const STATED = {
+  ...{ heads: oneOf(1, 2), head: oneOf(0, 1), angle: ANGLES, length: LENGTHS },
+  ...{ "angle.1": ANGLES, "length.1": LENGTHS },
+};
+
+const withMinus = (text) => `${text}`.replace("-", "−");
+const fourPlaces = (n) => withMinus((Math.abs(n) < 5e-5 ? 0 : n).toFixed(4));
+const pointText = (numbers) => `(${numbers.map(fourPlaces).join(", ")})`;
+const innerOf = (a, b) => a.reduce((sum, n, i) => sum + n * b[i], 0);
+const between = (line, ...ends) =>
+  ends.flat().forEach((at, i) => line.setAttribute(["x1", "y1", "x2", "y2"][i], at));
+const moveTo = (node, [x, y], more = "") =>
+  node.setAttribute("transform", `translate(${x} ${y})${more}`);
+// Where a vector ends in a plane, and where values lie in the square.
+const inPlane = ([x, y]) => [PLANE_UNIT * x, -PLANE_UNIT * y];
+const inSquare = ([x, y]) => [SQUARE * x, SQUARE * (1 - y)];
+
+// All that one head makes of its query.
+const mixed = (keys, values, [degrees, long]) => {
+  const turn = (degrees * Math.PI) / 180;
+  const way = [Math.cos(turn), Math.sin(turn)];
+  const q = way.map((n) => long * n);
+  const products = keys.map((key) => innerOf(q, key));
+  const scores = products.map((product) => product / Math.SQRT2);
+  const most = Math.max(...scores);
+  const powers = scores.map((score) => Math.exp(score - most));
+  const total = powers.reduce((a, b) => a + b);
+  const weights = powers.map((power) => power / total);
+  const output = [0, 1].map((i) => innerOf(weights, values.map((value) => value[i])));
+  return { way, q, products, scores, weights, output };
+};
+
+class Plane extends Exhibit {
+  constructor(element) {
+    super(element);
+    const { first, ...given } = JSON.parse(element.querySelector(".tl-sheet").dataset.given);
+    Object.assign(this, { first, given });
+    this.plane = element.querySelector(".tl-arrows");
+    this.triangle = element.querySelector(".tl-mix");
+    this.marks = all(this.triangle, "[data-head]");
+    this.blocks = all(element, ".tl-asker");
+    this.fields = all(element, "[type=text]");
+    [this.second, this.reset] = all(element, "button");
+    this.lines = all(element, ".tl-numbers > p");
+    this.rows = all(element, "tbody").map((body) => [...body.rows]);
+    this.prepare();
+    this.restore(first);
+  }
+
+  // Say to keys and to screen readers what can be done, and listen.
+  prepare() {
+    this.serve([[this.plane]]);
+    this.serve([this.blocks]);
+    this.plane.role = "application";
+    Object.assign(this.blocks[0].parentNode, { role: "radiogroup", ariaLabel: "Heads" });
+    this.blocks.forEach((block) => {
+      block.role = "radio";
+      block.onclick = () => block.focus();
+    });
+    this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
+    this.second.onclick = () => this.show(3 - this.state.heads);
+    this.reset.onclick = () => {
+      this.restore(this.first);
+      this.say("The plane is as it was.");
+      this.changed();
+    };
+    this.plane.onpointerdown = (event) => {
+      if (event.button) return;
+      this.plane.setPointerCapture(event.pointerId);
+      this.drag(event);
+    };
+    this.plane.onpointermove = (event) =>
+      this.plane.hasPointerCapture(event.pointerId) && this.drag(event);
+  }
+
+  restore(state) {
+    this.state = { ...state };
+    this.paint();
+  }
+
+  // How a state calls the angle and the length of a head's query, and these.
+  names(h = this.state.head) {
+    return h ? ["angle.1", "length.1"] : ["angle", "length"];
+  }
+
+  asks(h) {
+    return this.names(h).map((name) => this.state[name]);
+  }
+
+  paint() {
+    const { keys, values } = this.given;
+    const { heads, head } = this.state;
+    this.made = keys.map((own, h) => mixed(own, values, this.asks(h)));
+    this.draw();
+    this.made.forEach((made, h) => this.share(made, h));
+    this.blocks.forEach((block, h) => (block.ariaChecked = h == head));
+    this.second.ariaPressed = heads == 2;
+    this.fields.forEach((field, i) => {
+      field.value = this.asks()[i];
+      field.ariaInvalid = null;
+    });
+    const outputs = this.outputs().map((output, h) => `head ${h} ${output}`);
+    this.triangle.ariaLabel = `Triangle of the values. Output of ${outputs.join(", of ")}`;
+    this.renew();
+  }
+
+  // The weights of a head, and the outputs of those that are on.
+  told(h) {
+    const { weights } = this.made[h];
+    return this.given.words.map((word, i) => `${word} ${fourPlaces(weights[i])}`).join(", ");
+  }
+
+  outputs() {
+    return this.made.slice(0, this.state.heads).map(({ output }) => pointText(output));
+  }
+
+  // Draw the query of the chosen head, its keys, and their shadows on its direction.
+  draw() {
+    const { head } = this.state;
+    const { way, q } = this.made[head];
+    const svg = this.plane.firstElementChild;
+    const [line, arrow, tip, name] = ["way", "q", "tip", "name"].map((part) =>
+      svg.querySelector(`[data-part=${part}]`));
+    const [x, y] = inPlane(q);
+    svg.dataset.head = head;
+    this.plane.ariaLabel =
+      `Head ${head}. Left and right turn its query, up and down change its length`;
+    between(line, ...[-UTMOST, UTMOST].map((n) => inPlane(way.map((part) => n * part))));
+    between(arrow, [0, 0], [x, y]);
+    moveTo(tip, [x, y], ` rotate(${-this.asks()[0]})`);
+    moveTo(name, [x - 11 * way[1], y - 11 * way[0]]);
+    all(svg, "g").forEach((group, i) => this.cast(group, this.given.keys[head][i], way));
+  }
+
+  // Draw a key, and the dot at which it stands over the line of the query.
+  cast(group, key, way) {
+    const [drop, arrow, end, dot, word] = group.children;
+    const foot = inPlane(way.map((part) => part * innerOf(way, key)));
+    between(drop, inPlane(key), foot);
+    between(arrow, [0, 0], inPlane(key));
+    moveTo(end, inPlane(key));
+    moveTo(dot, foot);
+    const far = 1 + 9 / (PLANE_UNIT * Math.hypot(...key));
+    const [x, y] = inPlane(key.map((n) => far * n));
+    moveTo(word, [x + (key[0] ? 0 : 6), y + (key[1] ? 0 : 11)]); // beside the axes
+    group.dataset.side = Math.sign(key[0]) || 1;
+  }
+
+  // Write what a head shares out and what comes of it, in bars, in the triangle, in the tables.
+  share({ q, products, scores, weights, output }, h) {
+    const [block, mark, end] = [this.blocks[h], this.marks[h], inSquare(output)];
+    const shown = h < this.state.heads ? "" : "none";
+    [block, mark].forEach((part) => (part.style.display = shown));
+    block.ariaLabel = `head ${h}: ${this.told(h)}`;
+    all(block, "i").forEach((bar, i) => {
+      bar.style.setProperty("--share", weights[i]);
+      bar.nextElementSibling.textContent = fourPlaces(weights[i]);
+    });
+    all(mark, "line").forEach((string, i) => {
+      between(string, inSquare(this.given.values[i]), end);
+      string.setAttribute("stroke-width", 8 * weights[i]);
+    });
+    moveTo(mark.querySelector("[data-part=output]"), end);
+    mark.querySelector("text").textContent = pointText(output);
+    const [angle, length] = this.asks(h).map(withMinus);
+    const query = `angle ${angle}°, length ${length}, query ${pointText(q)}`;
+    this.lines[h].textContent = `Head ${h}: ${query}, output ${pointText(output)}.`;
+    this.rows[h].forEach((row, i) =>
+      [products[i], scores[i], weights[i]].forEach((n, j) => {
+        row.cells[j + 2].textContent = fourPlaces(n);
+      }));
+  }
+
+  // Give the chosen head another query, as a reader did, and say what comes of it.
+  ask([degrees, long]) {
+    const [angle, length] = this.names();
+    const held = Math.min(Math.max(trimmed(long), 0), UTMOST);
+    this.act({ ...this.state, [angle]: halfTurn(degrees), [length]: held });
+  }
+
+  act(state) {
+    this.restore(state);
+    this.tell();
+    this.changed();
+  }
+
+  tell() {
+    const { head, heads } = this.state;
+    const [angle, length] = this.asks().map(withMinus);
+    const { weights, output } = this.made[head];
+    const who = heads == 2 ? `Head ${head} at` : "At";
+    const end = `the output ${pointText(output)} is ${this.where(weights)}`;
+    this.say(`${who} ${angle}°, length ${length}: ${this.told(head)}; ${end}.`);
+  }
+
+  // Where in the triangle an output lies.
+  where(weights) {
+    const [most, least] = [Math.max(...weights), Math.min(...weights)];
+    const named = this.given.words.map((word) => `“${word}”`);
+    if (least >= BESIDE) return "inside the triangle";
+    if (1 - most < BESIDE) return `close to the corner of ${named[weights.indexOf(most)]}`;
+    const [without] = named.splice(weights.indexOf(least), 1);
+    const edge = `close to the edge between ${named.join(" and ")}`;
+    return `${edge}: on it ${without} would weigh 0, outside less than 0`;
+  }
+
+  // Show one head or two.
+  show(heads) {
+    this.restore({ ...this.state, heads, head: heads - 1 });
+    const counted = heads == 2 ? "Two heads, two queries, two outputs" : "One head, one output";
+    this.say(`${counted}: ${this.outputs().join(" and ")}.`);
+    this.changed();
+  }
+
+  // Take what was written in a field; what cannot be waits there, and nothing changes.
+  write(field, i) {
+    const [read, expected] = [ANGLES, LENGTHS][i];
+    const value = read(field.value);
+    field.ariaInvalid = value === undefined;
+    if (value === undefined)
+      return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
+    this.ask(this.asks().map((old, j) => (j == i ? value : old)));
+  }
+
+  choose(cell) {
+    const head = this.blocks.indexOf(cell);
+    if (head >= 0 && head != this.state.head) this.act({ ...this.state, head });
+  }
+
+  keyed(cell, { key, shiftKey, ctrlKey, metaKey }) {
+    const step = cell == this.plane && !ctrlKey && !metaKey && TURNS[key];
+    const fine = shiftKey ? 5 : 1;
+    return step && (() => this.ask(this.asks().map((n, i) => n + step[i] / fine)));
+  }
+
+  // The tip of the query goes where the pointer is: whole degrees, twentieths of a length.
+  drag({ clientX, clientY }) {
+    const svg = this.plane.firstElementChild;
+    const box = svg.getBoundingClientRect();
+    const unit = (PLANE_UNIT * box.width) / svg.viewBox.baseVal.width;
+    const x = (clientX - box.x - box.width / 2) / unit;
+    const y = (box.y + box.height / 2 - clientY) / unit;
+    const long = Math.round(20 * Math.hypot(x, y)) / 20;
+    const degrees = Math.round((180 * Math.atan2(y, x)) / Math.PI);
+    this.ask([long ? degrees : this.asks()[0], long]);
+  }
+
+  entries() {
+    return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
+  }
+
+  put(entries) {
+    const next = { ...this.first };
+    const names = Object.keys(STATED).join(", ");
+    for (const [key, text] of entries) {
+      if (!Object.hasOwn(STATED, key)) return `“${key}” cannot be set; expected one of ${names}.`;
+      const [read, expected] = STATED[key];
+      next[key] = read(text);
+      if (next[key] === undefined) return `${key} is “${text}”; expected ${expected}.`;
+    }
+    if (next.head >= next.heads) return "head is “1”; expected 0, or heads=2 with it.";
+    this.restore(next);
+  }
+
+  greet() {
+    this.tell();
+  }
+}
+
+define("tl-plane", (element) => {
+  const plane = new Plane(element);
+  plane.offer(plane.reset.parentNode, "Link to this query");
+});

@@ -1,0 +1,71 @@
+"""The plane as bytes: its form without a script says what the library makes of its queries."""
+
+import gzip
+import re
+from html import unescape
+
+import numpy as np
+
+from tests.elements.test_elements import Tree
+from tutorial_lib import attention_scores, attention_weights, project_heads, running_example
+from tutorial_lib.elements.exhibits import query_plane
+from tutorial_lib.elements.sources import script
+
+HTML = query_plane().html
+TEXT = unescape(re.sub("<[^>]+>", "\n", HTML.split("<details")[1]))
+
+
+def written(*numbers):
+    """Numbers as the exhibit writes them."""
+    return [f"{number:.4f}".replace("-", "−") for number in numbers]
+
+
+def test_is_the_same_element_every_time_and_well_formed():
+    assert query_plane().html == HTML
+    tree = Tree(HTML)
+    assert (tree.open, tree.faults) == ([], [])
+    classes = " ".join(attrs.get("class", "") for _, attrs in tree.tags).split()
+    assert all(name == "tl" or name.startswith("tl-") for name in classes)
+    assert sum("aria-live" in attrs for _, attrs in tree.tags) == 1
+    assert "dogs: (2, 0), 2.0000, 1.4142, 0.7337" in query_plane().text
+    assert "Head 0: angle 0°, length 1, query (1.0000, 0.0000), output" in query_plane().text
+
+
+def test_table_without_a_script_is_complete_and_the_librarys():
+    example = running_example()
+    K = project_heads(example.X, example.params.W_K)
+    values = project_heads(example.X, example.params.W_V)[0][:, :2]
+    rows = re.findall(r'<th scope="row">(\w+)</th><td>(.*?)</td><td>(.*?)</td>', HTML)
+    turns = {0: (0, 1, [0, 1]), 1: (np.radians(110), 2, [0, 2])}
+    for h, (angle, length, columns) in turns.items():
+        query = length * np.array([[np.cos(angle), np.sin(angle)]])
+        keys = K[h][:, columns]
+        scores = attention_scores(query, keys)
+        weights = attention_weights(scores)
+        for s, word in enumerate(example.tokens):
+            name, key, product = rows[3 * h + s]
+            assert (name, key) == (word, "({:g}, {:g})".format(*keys[s]).replace("-", "−"))
+            cells = written((keys @ query[0])[s], scores[0, s], weights[0, s])
+            assert product == cells[0]
+            assert "\n\n".join(cells) in TEXT
+        place = "({}, {})".format(*written(*(weights @ values)[0]))
+        assert f"output {place}." in TEXT
+        assert f'y="{108 + 14 * h}">{place}</text>' in HTML
+
+
+def test_corners_are_the_values_of_head_0():
+    example = running_example()
+    values = project_heads(example.X, example.params.W_V)[0][:, :2]
+    for word, value in zip(example.tokens, values, strict=True):
+        assert ">{} ({:g}, {:g})</text>".format(word, *value) in HTML
+
+
+def test_second_head_is_not_drawn_before_it_is_switched_on():
+    hidden = re.findall(r'data-head="(\d)" style="display:none"', HTML)
+    assert hidden == ["1", "1"]
+
+
+def test_stays_light_without_its_script():
+    form = HTML.replace(script("plane"), "").encode()
+    assert len(form) <= 14_500
+    assert len(gzip.compress(form)) <= 4300

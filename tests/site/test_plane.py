@@ -1,0 +1,519 @@
+"""The plane in Chromium: shadows, weights and outputs are the library's, by any means."""
+
+import re
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
+from tests.site.browsing import long
+from tools.chapters import FOLDER, pages
+from tutorial_lib import attention_scores, attention_weights, project_heads, running_example
+from tutorial_lib.elements.exhibits import query_plane
+
+EXAMPLE = running_example()
+K = project_heads(EXAMPLE.X, EXAMPLE.params.W_K)
+KEYS = K[0][:, [0, 1]], K[1][:, [0, 2]]
+VALUES = project_heads(EXAMPLE.X, EXAMPLE.params.W_V)[0][:, :2]
+WORDS = EXAMPLE.tokens
+FIRST = {"heads": 1, "head": 0, "angle": 0, "length": 1, "angle.1": 110, "length.1": 2}
+PARTS = ("angle", "length"), ("angle.1", "length.1")
+ANGLE, LENGTH = "angle of the query, in degrees", "length of the query"
+SET = "(hash) => { location.hash = hash; }"
+# What is drawn and written: numbers of lines and of places, texts of bars and tables.
+READ = """(element) => {
+  const all = (root, what) => [...root.querySelectorAll(what)];
+  const ends = (line) => ["x1", "y1", "x2", "y2"].map((name) => Number(line.getAttribute(name)));
+  const place = (node) => node.getAttribute("transform").match(/-?[\\d.]+(e-\\d+)?/g).map(Number);
+  const [arrows, mix] = [".tl-arrows svg", ".tl-mix"].map((name) => element.querySelector(name));
+  const shown = (node) => getComputedStyle(node).display != "none";
+  return {
+    head: Number(arrows.dataset.head),
+    way: ends(arrows.querySelector("[data-part=way]")),
+    query: ends(arrows.querySelector("[data-part=q]")),
+    tip: place(arrows.querySelector("[data-part=tip]")),
+    keys: all(arrows, "g").map((key) => ({
+      lines: all(key, "line").map(ends), dots: all(key, "circle").map(place),
+      word: key.textContent,
+    })),
+    bars: all(element, ".tl-asker").filter(shown).map((block) => all(block, "i").map((bar) => [
+      bar.previousElementSibling.textContent, bar.style.getPropertyValue("--share"),
+      bar.nextElementSibling.textContent,
+      parseFloat(getComputedStyle(bar, "::before").width) / bar.clientWidth])),
+    spoken: all(element, ".tl-asker").filter(shown).map((block) => block.ariaLabel),
+    chosen: all(element, ".tl-asker").findIndex((block) => block.ariaChecked == "true"),
+    marks: all(mix, "[data-head]").filter(shown).map((mark) => ({
+      lines: all(mark, "line").map(ends), at: place(mark.querySelector("[data-part=output]")),
+      widths: all(mark, "line").map((line) => Number(line.getAttribute("stroke-width"))),
+      text: mark.querySelector("text").textContent,
+    })),
+    alt: mix.ariaLabel,
+    lines: all(element, ".tl-numbers > p").map((line) => line.textContent),
+    rows: all(element, "tbody tr").map((row) => [...row.cells].map((cell) => cell.textContent)),
+    fields: all(element, "input").map((field) => Number(field.value)),
+  };
+}"""
+
+
+def random_states(count):
+    """States of one head and of two, with queries of every direction and of length 0 too."""
+    rng = np.random.default_rng(23)
+    found = []
+    for i in range(count):
+        heads = 1 + i % 2
+        angles = np.round(rng.uniform(-179.9, 180, 2), int(rng.integers(3)))
+        lengths = np.round(rng.uniform(0, 4, 2), 2) * (rng.random(2) > 0.1)
+        head = int(rng.integers(heads))
+        queries = dict(zip(PARTS[0], (angles[0], lengths[0]), strict=True))
+        queries |= dict(zip(PARTS[1], (angles[1], lengths[1]), strict=True))
+        found.append({"heads": heads, "head": head} | {k: float(n) for k, n in queries.items()})
+    return found
+
+
+def library(state, h):
+    """Direction, query, products, scores, weights and output of a head, and its keys."""
+    angle, length = (state[part] for part in PARTS[h])
+    way = np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
+    scores = attention_scores(length * way[None], KEYS[h])
+    weights = attention_weights(scores)
+    return way, length * way, KEYS[h] @ way * length, scores[0], weights[0], (weights @ VALUES)[0]
+
+
+def number(text):
+    """The number that a text shows with four decimals."""
+    assert re.fullmatch(r"−?\d\.\d{4}", text), text
+    assert text != "−0.0000"
+    return float(text.replace("−", "-"))
+
+
+def near(texts, values):
+    """Compare numbers with four decimals to those that they show."""
+    np.testing.assert_allclose([*map(number, texts)], values, rtol=0, atol=0.5e-4 + 1e-9)
+
+
+def pair(text):
+    """The two numbers of a text such as (0.1000, −0.2000)."""
+    return re.fullmatch(r"\((\S+), (\S+)\)", text).groups()
+
+
+def in_plane(vector):
+    """Where a vector ends in the picture."""
+    return 25 * vector * [1, -1]
+
+
+def in_square(value):
+    """Where a value lies in the picture."""
+    return np.array([120 * value[0], 120 * (1 - value[1])])
+
+
+def agrees(plane, **state):
+    """Compare all that the plane shows with the library."""
+    state = FIRST | state
+    shown = plane.evaluate(READ)
+    assert shown["head"] == shown["chosen"] == state["head"]
+    assert shown["fields"] == [state[part] for part in PARTS[state["head"]]]
+    drawn(shown, state)
+    heads = range(state["heads"])
+    assert len(shown["bars"]) == len(shown["marks"]) == len(heads)
+    for h in heads:
+        mixes(shown["marks"][h], shown["bars"][h], state, h)
+        told = ", ".join(f"{word} {text}" for word, _, text, _ in shown["bars"][h])
+        assert shown["spoken"][h] == f"head {h}: {told}"
+    said_of = ", of ".join(f"head {h} {shown['marks'][h]['text']}" for h in heads)
+    assert shown["alt"] == f"Triangle of the values. Output of {said_of}"
+    for h in range(2):
+        tabled(shown, state, h)
+
+
+def drawn(shown, state):
+    """Compare the plane with the query of its head, its keys and their shadows."""
+    head = state["head"]
+    way, query, *_ = library(state, head)
+    reach = in_plane(4 * way)
+    np.testing.assert_allclose(shown["way"], [*-reach, *reach], atol=1e-6)
+    np.testing.assert_allclose(shown["query"], [0, 0, *in_plane(query)], atol=1e-6)
+    np.testing.assert_allclose(shown["tip"][:2], in_plane(query), atol=1e-6)
+    assert shown["tip"][2] == -state[PARTS[head][0]]
+    assert [key["word"] for key in shown["keys"]] == list(WORDS)
+    for key, picture in zip(KEYS[head], shown["keys"], strict=True):
+        foot = in_plane((key @ way) * way)
+        drop, arrow = picture["lines"]
+        np.testing.assert_allclose(drop, [*in_plane(key), *foot], atol=1e-6)
+        np.testing.assert_allclose(arrow, [0, 0, *in_plane(key)], atol=1e-6)
+        np.testing.assert_allclose(picture["dots"], [in_plane(key), foot], atol=1e-6)
+
+
+def mixes(mark, bars, state, h):
+    """Compare bars, and the point in the triangle with its strings."""
+    *_, weights, output = library(state, h)
+    names, shares, texts, lengths = zip(*bars, strict=True)
+    assert names == tuple(WORDS)
+    np.testing.assert_allclose([*map(float, shares)], weights, atol=1e-9)
+    np.testing.assert_allclose(lengths, weights, atol=0.01)
+    near(texts, weights)
+    near(pair(mark["text"]), output)
+    np.testing.assert_allclose(mark["at"], in_square(output), atol=1e-6)
+    np.testing.assert_allclose(mark["widths"], 8 * weights, atol=1e-6)
+    for value, ends in zip(VALUES, mark["lines"], strict=True):
+        np.testing.assert_allclose(ends, [*in_square(value), *in_square(output)], atol=1e-6)
+
+
+def tabled(shown, state, h):
+    """Compare the table of a head."""
+    _, query, products, scores, weights, output = library(state, h)
+    form = r"Head (\d): angle (\S+)°, length (\S+), query (\(.*\)), output (\(.*\))\."
+    which, angle, length, *points = re.fullmatch(form, shown["lines"][h]).groups()
+    assert int(which) == h
+    written = [float(text.replace("−", "-")) for text in (angle, length)]
+    assert written == [state[part] for part in PARTS[h]]
+    for text, vector in zip(points, (query, output), strict=True):
+        near(pair(text), vector)
+    rows = shown["rows"][3 * h : 3 * h + 3]
+    for s, (word, key, *cells) in enumerate(rows):
+        assert word == WORDS[s]
+        assert key == "({:g}, {:g})".format(*KEYS[h][s]).replace("-", "−")
+        near(cells, [products[s], scores[s], weights[s]])
+
+
+def tells(sentence, **state):
+    """Compare a sentence with the library: the weights, the output, where it lies."""
+    state = FIRST | state
+    *_, weights, output = library(state, state["head"])
+    angle, length = (f"{state[part]:g}".replace("-", "−") for part in PARTS[state["head"]])
+    who = f"Head {state['head']} at" if state["heads"] == 2 else "At"
+    form = r"(.*): dogs (\S+), that (\S+), bark (\S+); the output (\(\S+ \S+\)) is (.*)\."
+    begins, *texts, place, where = re.fullmatch(form, sentence).groups()
+    assert begins == f"{who} {angle}°, length {length}"
+    near(texts, weights)
+    near(pair(place), output)
+    assert where.startswith(lies(weights))
+
+
+def lies(weights):
+    """Where an output lies in the triangle."""
+    few = [word for word, weight in zip(WORDS, weights, strict=True) if weight < 0.025]
+    others = [f"“{word}”" for word, weight in zip(WORDS, weights, strict=True)]
+    if len(few) == 2 and weights.max() > 0.975:
+        return f"close to the corner of {others[weights.argmax()]}"
+    if few:
+        without = others.pop(weights.argmin())
+        return f"close to the edge between {' and '.join(others)}: on it {without} would weigh 0"
+    return "inside the triangle"
+
+
+def address(state):
+    """The link to a state, written from its description and not by the script."""
+    return "#" + urlencode({"plane": 0} | state)
+
+
+def said(plane):
+    """What is spoken and shown."""
+    assert plane.locator("[aria-live]").is_visible()
+    return plane.locator("[aria-live]").text_content()
+
+
+def write(plane, name, text):
+    """Write into a field and press Enter."""
+    plane.get_by_label(name).fill(text)
+    plane.get_by_label(name).press("Enter")
+
+
+def press(plane, name):
+    """Press a button."""
+    plane.get_by_role("button", name=name).click()
+
+
+def tip(plane, angle, length):
+    """The pixels at which a query ends."""
+    box = plane.locator(".tl-arrows svg").bounding_box()
+    unit = 25 * box["width"] / 224
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    turn = np.radians(angle)
+    return middle[0] + unit * length * np.cos(turn), middle[1] - unit * length * np.sin(turn)
+
+
+@pytest.fixture
+def plane(show):
+    """The plane on a page of its own."""
+    return show(query_plane().html).locator("tl-plane")
+
+
+def test_the_page_that_shows_the_plane_follows_a_link(open_page):
+    [name] = [p.name for p in pages() if "query_plane()" in p.path.read_text(encoding="utf-8")]
+    page = open_page(f"{FOLDER}{name}.html#plane=0&angle=45&length=4")
+    page.get_by_text("At 45°, length 4: dogs 0.4955, that 0.0091").first.wait_for()
+    agrees(page.locator("tl-plane"), angle=45, length=4)
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("count", [5, *long(60)])
+def test_every_arrow_weight_and_output_is_the_librarys_in_random_states(plane, count):
+    agrees(plane)
+    for state in random_states(count):
+        plane.page.evaluate(SET, address(state))
+        angle, length = (f"{state[part]:g}" for part in PARTS[state["head"]])
+        words = f"at {angle.replace('-', '−')}°, length {length}: "
+        plane.locator(".tl-said").get_by_text(re.compile(words, re.IGNORECASE)).wait_for()
+        agrees(plane, **state)
+        tells(said(plane), **state)
+
+
+def test_question_stands_until_the_first_touch_and_turning_answers_it(plane):
+    question = plane.get_by_text("Turn the query until its output lies on an edge")
+    assert question.is_visible()
+    assert plane.locator("[aria-live]").text_content() == ""
+    plane.locator(".tl-arrows").focus()
+    assert question.is_visible()
+    plane.page.keyboard.press("ArrowLeft")
+    assert not question.is_visible()
+    write(plane, LENGTH, "4")
+    edges = set()
+    for angle in (45, -45, 135, -108):
+        write(plane, ANGLE, str(angle))
+        tells(said(plane), angle=angle, length=4)
+        edges |= set(re.findall("edge between “(.*)” and “(.*)”: on it", said(plane)))
+    assert edges == {("dogs", "bark"), ("that", "bark"), ("dogs", "that")}
+
+
+def test_worked_by_keys_alone(plane):
+    page = plane.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.role") == "application"
+    for key in ("ArrowLeft", "ArrowLeft", "Shift+ArrowLeft", "ArrowUp", "Shift+ArrowUp"):
+        page.keyboard.press(key)
+    agrees(plane, angle=11, length=1.3)
+    for _ in range(12):
+        page.keyboard.press("ArrowUp")
+    agrees(plane, angle=11, length=4)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Control+ArrowRight")
+    for _ in range(17):
+        page.keyboard.press("ArrowDown")
+    agrees(plane, angle=6, length=0)
+    assert "dogs 0.3333, that 0.3333, bark 0.3333;" in said(plane)
+    press(plane, "Second head")
+    page.locator(".tl-asker").nth(1).focus()
+    page.keyboard.press("ArrowLeft")
+    tells(said(plane), heads=2, angle=6, length=0)
+    agrees(plane, heads=2, angle=6, length=0)
+
+
+def test_query_is_dragged_and_both_heads_have_their_own(plane):
+    mouse = plane.page.mouse
+    mouse.move(*tip(plane, 0, 1))
+    mouse.down()
+    for angle in (40, 80, 120):
+        mouse.move(*tip(plane, angle, 3))
+    mouse.up()
+    agrees(plane, angle=120, length=3)
+    tells(said(plane), angle=120, length=3)
+    mouse.move(*tip(plane, 10, 2))
+    agrees(plane, angle=120, length=3)  # let go
+    press(plane, "Second head")
+    outputs = [library(FIRST | {"angle": 120, "length": 3}, h)[5] for h in range(2)]
+    places = re.findall(r"\(\S+ \S+\)", said(plane))
+    for text, output in zip(places, outputs, strict=True):
+        near(pair(text), output)
+    mouse.click(*tip(plane, -90, 4.3))  # beyond the rim
+    state = {"heads": 2, "angle": 120, "length": 3, "angle.1": -90, "length.1": 4}
+    agrees(plane, **state, head=1)
+    plane.locator(".tl-asker").first.click()
+    agrees(plane, **state)
+    press(plane, "Second head")
+    agrees(plane, **state | {"heads": 1})
+    assert said(plane).startswith("One head, one output: (")
+    press(plane, "Reset")
+    assert said(plane) == "The plane is as it was."
+    agrees(plane)
+
+
+STRANGE = {
+    (ANGLE, "north"): "“north” cannot be; expected a number from −360 to 360.",
+    (ANGLE, "361"): "“361” cannot be; expected a number from −360 to 360.",
+    (ANGLE, ""): "“” cannot be; expected a number from −360 to 360.",
+    (LENGTH, "-1"): "“-1” cannot be; expected a number from 0 to 4.",
+    (LENGTH, "4.1"): "“4.1” cannot be; expected a number from 0 to 4.",
+    (LENGTH, "1/0"): "“1/0” cannot be; expected a number from 0 to 4.",
+}
+LINKS = {
+    "plane=5": "“5” is no plane of this page; expected 0.",
+    "plane=0&angle=x": "angle is “x”; expected a number from −360 to 360.",
+    "plane=0&length.1=5": "length.1 is “5”; expected a number from 0 to 4.",
+    "plane=0&heads=3": "heads is “3”; expected 1 or 2.",
+    "plane=0&head=1": "head is “1”; expected 0, or heads=2 with it.",
+    "plane=0&toString=1": "“toString” cannot be set; expected one of heads, head, angle, length, "
+    "angle.1, length.1.",
+}
+
+
+def test_what_cannot_be_is_refused_in_words_and_changes_nothing(plane):
+    write(plane, ANGLE, "−765/3°")
+    agrees(plane, angle=105)
+    alt = plane.locator(".tl-mix").get_attribute("aria-label")
+    for (name, text), words in STRANGE.items():
+        write(plane, name, text)
+        assert said(plane) == f"{words} Nothing has changed."
+        assert plane.locator(".tl-mix").get_attribute("aria-label") == alt
+        assert plane.get_by_label(name).get_attribute("aria-invalid") == "true"
+        write(plane, name, {ANGLE: "105", LENGTH: "1"}[name])
+        assert plane.locator("[aria-invalid]").count() == 0
+    agrees(plane, angle=105)
+    for strange, words in LINKS.items():
+        plane.page.evaluate(SET, f"#{strange}")
+        sentence = f"The link does not fit: {words} Nothing has changed."
+        plane.page.get_by_text(sentence, exact=True).wait_for()
+        assert plane.locator(".tl-mix").get_attribute("aria-label") == alt
+    agrees(plane, angle=105)
+
+
+@pytest.mark.long
+def test_link_carries_the_state_and_brings_it_back(plane):
+    press(plane, "Second head")
+    write(plane, ANGLE, "150")
+    write(plane, LENGTH, "7/2")
+    link = plane.get_by_role("link", name="Link to this query").get_attribute("href")
+    assert link == "#plane=0&heads=2&head=1&angle.1=150&length.1=3.5"
+    press(plane, "Reset")
+    agrees(plane)
+    plane.page.evaluate(SET, link)
+    plane.page.get_by_text("Head 1 at 150°, length 3.5: ").first.wait_for()
+    agrees(plane, heads=2, head=1, **{"angle.1": 150, "length.1": 3.5})
+
+
+@pytest.mark.long
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(plane):
+    page = plane.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    write(plane, LENGTH, "2")
+    told = page.evaluate("() => told")
+    assert told == [{"state": "length=2", "done": 0, "of": 0}]
+    press(plane, "Reset")
+    words = said(plane)
+    recalled = "(plane, state) => plane.recall(state)"
+    for nonsense in (None, 7, {}, "length=-1", "heads=0", "Q=1"):
+        assert plane.evaluate(recalled, nonsense) is False
+        agrees(plane)
+    assert plane.evaluate(recalled, told[0]["state"]) is True
+    agrees(plane, length=2)
+    assert said(plane) == words
+    assert len(page.evaluate("() => told")) == 2
+
+
+@pytest.mark.long
+def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, plane):
+    awake = plane.evaluate(READ)
+    page = show(query_plane().html, java_script_enabled=False)
+    static = page.locator("tl-plane")
+    assert static.locator(":is(button, input):visible").count() == 0
+    static.locator("summary").click()
+    shown = static.evaluate(READ)
+    same = ("rows", "lines", "head", "alt")
+    assert {name: shown[name] for name in same} == {name: awake[name] for name in same}
+    for name in ("way", "query", "tip"):
+        np.testing.assert_allclose(shown[name], awake[name], atol=0.00501)
+    for still, moved in zip(shown["keys"], awake["keys"], strict=True):
+        np.testing.assert_allclose(still["lines"], moved["lines"], atol=0.00501)
+        np.testing.assert_allclose(still["dots"], moved["dots"], atol=0.00501)
+    [mark], [other] = shown["marks"], awake["marks"]
+    assert mark["text"] == other["text"]
+    np.testing.assert_allclose(mark["at"], other["at"], atol=0.00501)
+    words = "all => all.map((e) => [e.textContent, e.getAttribute('transform')])"
+    texts = [one.locator(".tl-sheet text").evaluate_all(words) for one in (static, plane)]
+    for (word, at), (again, there) in zip(*texts, strict=True):
+        assert word == again
+        places = [[*map(float, re.findall(r"-?[\d.]+", place or ""))] for place in (at, there)]
+        np.testing.assert_allclose(*places, atol=0.00501)
+
+
+@pytest.mark.long
+def test_worked_by_touch_and_its_targets_are_large(show):
+    page = show(query_plane().html, width=390, has_touch=True, is_mobile=True)
+    plane = page.locator("tl-plane")
+    page.touchscreen.tap(*tip(plane, -120, 2))
+    agrees(plane, angle=-120, length=2)
+    plane.get_by_role("button", name="Second head").tap()
+    plane.locator(".tl-asker").first.tap()
+    agrees(plane, heads=2, angle=-120, length=2)
+    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
+    assert plane.locator("button, input, .tl-asker, .tl-arrows").evaluate_all(sizes) >= 44
+
+
+# What sticks out of the room within the frame, also where a reader has wider letters.
+OUTSIDE = """(element) => {
+  element.style.fontFamily = "DejaVu Sans";
+  const { left, right } = element.getBoundingClientRect();
+  const nodes = [...element.querySelectorAll(":is(label, input, svg, button, .tl-asker)")];
+  return nodes.filter((node) => node.checkVisibility()).filter((node) => {
+    const box = node.getBoundingClientRect();
+    return box.left < left + 8 || box.right > right - 8;
+  }).map((node) => node.outerHTML);
+}"""
+LATER = [
+    pytest.param(name, width, marks=pytest.mark.long)
+    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
+]
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
+    page = show(query_plane().html, mode=appearance, width=width)
+    plane = page.locator("tl-plane")
+    for _ in range(2):
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        assert plane.evaluate(OUTSIDE) == []
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        press(plane, "Second head")
+        write(plane, LENGTH, "none")
+        plane.locator("summary").click()
+    texts = plane.locator(":is(p, span, b, button, input, label, summary, th, td):visible")
+    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
+    assert min(sizes) >= 11
+    drawn_sizes = plane.locator("svg text:visible").evaluate_all(
+        """(all) => all.map((text) => parseFloat(getComputedStyle(text).fontSize)
+          * text.ownerSVGElement.getBoundingClientRect().width
+          / text.ownerSVGElement.viewBox.baseVal.width)"""
+    )
+    assert min(drawn_sizes) >= 11
+    held, whole = plane.locator(".tl-numbers").evaluate("(e) => [e.clientWidth, e.scrollWidth]")
+    assert whole <= held  # nothing scrolls sideways without a sign
+
+
+INSIDE = """(all) => all.filter((text) => {
+  const [inner, outer] = [text, text.ownerSVGElement].map((node) => node.getBoundingClientRect());
+  return inner.left < outer.left - 1 || inner.right > outer.right + 1
+    || inner.top < outer.top - 1 || inner.bottom > outer.bottom + 1;
+}).map((text) => text.textContent)"""
+
+
+@pytest.mark.long
+def test_every_name_stays_in_its_picture(plane):
+    plane.page.evaluate(SET, "#plane=0&heads=2&length=4&length.1=4")
+    for head in range(2):
+        plane.locator(".tl-asker").nth(head).focus()
+        for angle in range(-180, 180, 20):
+            write(plane, ANGLE, str(angle))
+            assert plane.locator("svg text").evaluate_all(INSIDE) == []
+
+
+@pytest.mark.long
+def test_answers_at_once(plane, browser):
+    page = plane.page
+    press(plane, "Second head")
+    page.mouse.move(*tip(plane, 0, 2))
+    with recorded(browser) as events:
+        page.mouse.down()
+        for angle in range(0, 360, 20):
+            page.mouse.move(*tip(plane, angle, 3))
+        page.mouse.up()
+        do_references(page)
+    assert largest_task(events) <= BUDGETS["answer"]
+
+
+@pytest.mark.long
+def test_no_link_where_the_address_is_not_the_pages_own(show):
+    page = show('<div class="jp-Notebook">', query_plane().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-plane[data-lm-suppress-shortcuts]").count() == 1

@@ -5,6 +5,7 @@ from tutorial_lib.elements.exhibits.bytes.element import byte_calculator
 from tutorial_lib.elements.exhibits.clock.element import turn_clock
 from tutorial_lib.elements.exhibits.drawing.element import mask_drawing
 from tutorial_lib.elements.exhibits.map.element import live_map
+from tutorial_lib.elements.exhibits.paint.element import paint_mask
 from tutorial_lib.elements.exhibits.playground.element import playground
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "byte_calculator",
     "live_map",
     "mask_drawing",
+    "paint_mask",
     "playground",
     "turn_clock",
 ]

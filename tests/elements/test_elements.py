@@ -36,7 +36,7 @@ LIMITS = {
     "playground": 23_800,
     "clock": 14_800,
     "drawing": 17_000,
-    "paint": 23_000,
+    "paint": 23_500,
 }
 STYLE_LIMITS = {
     "ask": 9200,
@@ -47,7 +47,7 @@ STYLE_LIMITS = {
     "map": 8800,
     "playground": 13_200,
     "clock": 6900,
-    "drawing": 7500,
+    "drawing": 7700,
     "paint": 9400,
 }
 VOID = {"input", "br", "img"}

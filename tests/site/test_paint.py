@@ -1,6 +1,7 @@
 """The mask to paint in Chromium: weights and moves are the library's, by any means."""
 
 import json
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -460,8 +461,26 @@ def test_no_link_where_the_address_is_not_the_pages_own(show):
     assert page.locator("tl-paint[data-lm-suppress-shortcuts]").count() == 1
 
 
+SHOWING = [page for page in pages() if "paint_mask()" in page.path.read_text(encoding="utf-8")]
+CLAIMS = {  # what the sentence around a link says of what may be looked at
+    "looks at the future alone": lambda looks: (looks == np.triu(np.ones((5, 5)), k=1)).all(),
+    "may look at nothing": lambda looks: not looks[:2].any() and looks[2:].any(axis=1).all(),
+}
+
+
+def test_mask_of_a_link_in_the_chapter_is_what_its_sentence_says(paint):
+    source = "".join(page.path.read_text(encoding="utf-8") for page in SHOWING)
+    links = dict(re.findall(r"\[([^\]]+)\]\(#paint=0&([^)]+)\)", source))
+    assert set(links) == set(CLAIMS)
+    for words, state in links.items():
+        [found] = shown(paint, state)
+        looks = np.array(found["mask"]) ^ ("true=hide" in state)
+        assert found["accepted"] is True
+        assert CLAIMS[words](looks), words
+
+
 def test_the_page_that_shows_the_mask_runs_the_layer(open_page):
-    [name] = [p.name for p in pages() if "paint_mask()" in p.path.read_text(encoding="utf-8")]
+    [name] = [page.name for page in SHOWING]
     page = open_page(f"{FOLDER}{name}.html#paint=0&make=window&queries=3")
     page.get_by_text("The mask of the link is here. ").first.wait_for()
     agrees(shown(page.locator("tl-paint"))[0], mask_of("window", 3, "last"))

@@ -48,7 +48,7 @@ STYLE_LIMITS = {
     "playground": 13_200,
     "clock": 6900,
     "drawing": 7700,
-    "paint": 9400,
+    "paint": 9600,
 }
 VOID = {"input", "br", "img"}
 

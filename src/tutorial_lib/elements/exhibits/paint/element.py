@@ -184,12 +184,11 @@ def _grids(mask):
     captions = "mask: query ↓ &nbsp; key →", "moves: output ↓ &nbsp; changed token →"
     drawn = [
         pair_grid(full, names=_tokens(), caption=captions[0]),
-        pair_grid(moved, names=_tokens(), caption=captions[1], kind="tl-moves"),
+        pair_grid(moved, names=_tokens(), caption=captions[1]),
     ]
     for h, cells in enumerate(heads):
         title = f"weights of head {h}: query ↓ &nbsp; key →"
-        kind = f"tl-shares tl-head-{h}"
-        drawn.append(pair_grid(cells, names=_tokens(), caption=title, kind=kind))
+        drawn.append(pair_grid(cells, names=_tokens(), caption=title, kind="tl-shares"))
     return "\n".join(drawn)
 
 

@@ -39,6 +39,7 @@ LIMITS = {
     "drawing": 17_000,
     "strip": 14_800,
     "plane": 16_000,
+    "paint": 23_500,
 }
 STYLE_LIMITS = {
     "ask": 9200,
@@ -50,9 +51,10 @@ STYLE_LIMITS = {
     "map": 8800,
     "playground": 13_200,
     "clock": 6900,
-    "drawing": 7500,
     "strip": 8100,
     "plane": 7500,
+    "drawing": 7700,
+    "paint": 9600,
 }
 VOID = {"input", "br", "img"}
 

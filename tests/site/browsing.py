@@ -75,3 +75,58 @@ def sampled(name):
     values = PARAMETERS[name]
     rest = [value for value in values if value not in SAMPLES.get(name, values)]
     return [value if value not in rest else long(value)[0] for value in values]
+
+
+# An exhibit, and a grid of pairs in it.
+RECALL = "(exhibit, state) => exhibit.recall(state)"
+SET = "(hash) => { location.hash = hash; }"
+# How strongly the ink of each cell stands out from its tint on the paper of the page.
+INKS = """(all) => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const light = (...paints) => {
+    for (const paint of paints) {
+      canvas.fillStyle = paint;
+      canvas.fillRect(0, 0, 1, 1);
+    }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
+      .map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  };
+  const paper = getComputedStyle(document.body).backgroundColor;
+  return all.map((cell) => {
+    const tint = getComputedStyle(cell).backgroundColor;
+    const ink = getComputedStyle(cell.firstElementChild ?? cell).color;
+    const [most, least] = [light(paper, tint), light(paper, tint, ink)].sort((a, b) => b - a);
+    return (most + 0.05) / (least + 0.05);
+  });
+}"""
+
+
+def said(exhibit):
+    """Return what is spoken and shown."""
+    return exhibit.locator("[aria-live]").text_content()
+
+
+def cell(exhibit, t, s):
+    """Return the cell of a pair in the first grid."""
+    grid = exhibit.locator(".tl-mask").first
+    return grid.locator("tbody tr").nth(t).locator("td").nth(s)
+
+
+def middle(exhibit, t, s):
+    """Return where the middle of a cell is."""
+    box = cell(exhibit, t, s).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+SWIPE = [("touchStart", 0), *[("touchMove", i / 8) for i in range(1, 9)], ("touchEnd", 1)]
+
+
+def swipe(exhibit, start, end):
+    """Draw a finger from one pair to another."""
+    session = exhibit.page.context.new_cdp_session(exhibit.page)
+    (x1, y1), (x2, y2) = middle(exhibit, *start), middle(exhibit, *end)
+    for kind, share in SWIPE:
+        point = {"x": x1 + share * (x2 - x1), "y": y1 + share * (y2 - y1)}
+        points = [] if kind == "touchEnd" else [point]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})

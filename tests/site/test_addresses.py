@@ -395,10 +395,6 @@ def moves_no_row_before(was, now):
     return moved.tolist() == [False, True, True]
 
 
-def looks_ahead_alone(was, now):
-    return equal(np.tril(now.weights), 0) and equal(now.weights[:, :2].sum(axis=-1), 1)
-
-
 CLAIMS = {  # in the order of their links
     "05_concatenation": [drops_column_0],
     "06_output_projection": [
@@ -410,7 +406,6 @@ CLAIMS = {  # in the order of their links
         leaves_head_1,
         swaps_heads,
     ],
-    "10_masks": [looks_ahead_alone, hides_dogs],
 }
 
 

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_drawing import PATTERNS
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import long
+from tests.site.browsing import INKS, RECALL, SET, cell, long, middle, said, swipe
 from tools.chapters import FOLDER, pages
 from tutorial_lib import causal_mask
 from tutorial_lib.elements.exhibits import mask_drawing
@@ -41,8 +41,6 @@ READ = """(drawing) => {
     pressed: [...drawing.querySelectorAll("button")].flatMap(pressed),
   });
 }"""
-RECALL = "(drawing, state) => drawing.recall(state)"
-SET = "(hash) => { location.hash = hash; }"
 NAMES = dict(
     zip(PATTERNS, ["Window of 4", "Strided", "Longformer", "BigBird", "Full, causal"], strict=True)
 )
@@ -110,22 +108,6 @@ def alarm(seen):
     sight = sight or (f"Row {spans(blind)} sees nothing." if blind.any() else "")
     looks = "1 pair looks" if future == 1 else f"{future or 'No'} pairs look"
     return f"{sight or 'Every row sees something.'} {looks} at the future."
-
-
-def said(drawing):
-    """What is spoken and shown."""
-    return drawing.locator("[aria-live]").text_content()
-
-
-def cell(drawing, t, s):
-    """The cell of a pair."""
-    return drawing.locator(".tl-mask tbody tr").nth(t).locator("td").nth(s)
-
-
-def middle(drawing, t, s):
-    """Where the middle of a cell is."""
-    box = cell(drawing, t, s).bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def switched(mask, *places):
@@ -254,19 +236,6 @@ def test_causal_keeps_the_future_out_and_gives_it_back(drawing):
     agrees(drawing, **FIRST)
 
 
-SWIPE = [("touchStart", 0), *[("touchMove", i / 8) for i in range(1, 9)], ("touchEnd", 1)]
-
-
-def swipe(drawing, start, end):
-    """Draw a finger from one pair to another."""
-    session = drawing.page.context.new_cdp_session(drawing.page)
-    (x1, y1), (x2, y2) = middle(drawing, *start), middle(drawing, *end)
-    for kind, share in SWIPE:
-        point = {"x": x1 + share * (x2 - x1), "y": y1 + share * (y2 - y1)}
-        points = [] if kind == "touchEnd" else [point]
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-
 @pytest.mark.long
 def test_finger_taps_and_paints_sideways_and_scrolls_up_and_down(show):
     space = '<div style="height: 1200px"></div>'
@@ -383,27 +352,6 @@ def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     found = Axe().run(page).response["violations"]
     assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-
-
-INKS = """(all) => {
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const light = (...paints) => {
-    for (const paint of paints) {
-      canvas.fillStyle = paint;
-      canvas.fillRect(0, 0, 1, 1);
-    }
-    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
-      .map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-      .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  };
-  const paper = getComputedStyle(document.body).backgroundColor;
-  return all.map((cell) => {
-    const tint = getComputedStyle(cell).backgroundColor;
-    const ink = getComputedStyle(cell.firstElementChild ?? cell).color;
-    const [most, least] = [light(paper, tint), light(paper, tint, ink)].sort((a, b) => b - a);
-    return (most + 0.05) / (least + 0.05);
-  });
-}"""
 
 
 @pytest.mark.parametrize("appearance", ["light", *long("dark", "dark notebook", "light notebook")])

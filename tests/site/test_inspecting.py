@@ -16,6 +16,7 @@ from tutorial_lib.elements import gallery, inspector, quiz
 from tutorial_lib.elements.exhibits import (
     mask_drawing,
     memory_strip,
+    paint_mask,
     playground,
     query_plane,
     softmax_bench,
@@ -689,6 +690,7 @@ ALONE = {
     "drawing": lambda: mask_drawing().html,
     "strip": lambda: memory_strip().html,
     "plane": lambda: query_plane().html,
+    "paint": lambda: paint_mask().html,
     "quiz": lambda: quiz("04_heads").html,
 }
 SLOW = "playground", "inspector"

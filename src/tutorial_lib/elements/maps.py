@@ -56,6 +56,15 @@ def headings(*names):
     return "".join(f'<th scope="col">{name}</th>' for name in names)
 
 
+def table(names, rows):
+    """Draw a table of texts: the names of its columns, and rows that each begin with a name."""
+    lines = [
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
+        for first, *rest in rows
+    ]
+    return TABLE.format(headings(*names), "\n".join(lines))
+
+
 def _cells(texts):
     return "".join(f"<td>{escape(text)}</td>" for text in texts)
 

@@ -6,6 +6,7 @@ from tutorial_lib.elements.exhibits.bytes.element import byte_calculator
 from tutorial_lib.elements.exhibits.clock.element import turn_clock
 from tutorial_lib.elements.exhibits.drawing.element import mask_drawing
 from tutorial_lib.elements.exhibits.map.element import live_map
+from tutorial_lib.elements.exhibits.paint.element import paint_mask
 from tutorial_lib.elements.exhibits.plane.element import query_plane
 from tutorial_lib.elements.exhibits.playground.element import playground
 from tutorial_lib.elements.exhibits.strip.element import memory_strip
@@ -16,6 +17,7 @@ __all__ = [
     "live_map",
     "mask_drawing",
     "memory_strip",
+    "paint_mask",
     "playground",
     "query_plane",
     "softmax_bench",

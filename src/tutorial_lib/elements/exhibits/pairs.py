@@ -1,24 +1,28 @@
 """A grid of pairs, query down and key across, as it stands before its script takes it over."""
 
 
-def pair_grid(cells):
+def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", kind=""):
     """Draw a row for each query, a cell for each key.
 
     Parameters
     ----------
     cells : for each query, of each key the attributes of its cell and the text in it
+    names : what queries and keys are called; their places unless given
+    caption : HTML that stands above
+    kind : a class of the frame around the grid
     """
-    keys = range(len(cells[0]))
-    names = "".join(f'<th scope="col">{s}</th>' for s in keys)
+    names = names or range(len(cells[0]))
+    columns = "".join(f'<th scope="col">{name}</th>' for name in names)
     rows = "\n".join(
-        f'<tr><th scope="row">{t}</th>'
+        f'<tr><th scope="row">{name}</th>'
         + "".join(f"<td{f' {given}' * bool(given)}>{text}</td>" for given, text in row)
         + "</tr>"
-        for t, row in enumerate(cells)
+        for name, row in zip(names, cells, strict=True)
     )
     return (
-        f'<div class="tl-drawn"><table class="tl-mask" style="--keys:{len(keys)}">'
-        f"<caption>query ↓ &nbsp; key →</caption><thead><tr><td></td>{names}</tr></thead>\n"
+        f'<div class="{f"tl-drawn {kind}".strip()}">'
+        f'<table class="tl-mask" style="--keys:{len(names)}">'
+        f"<caption>{caption}</caption><thead><tr><td></td>{columns}</tr></thead>\n"
         f"<tbody>{rows}</tbody></table></div>"
     )
 

@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.attention import attention_scores
-from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import HIDDEN, Element, ask, button_row, wrap
 from tutorial_lib.variants.positions import rope_rates, rotate
 
@@ -150,15 +150,7 @@ def _state():
 def _numbers():
     scores = [(str(distance), _four(_score(distance, 0))) for distance in _DISTANCES]
     names = ("pair", "query", "key", "product")
-    tables = [_table(names, _rows()), _table(("distance", "score"), scores)]
+    tables = [table(names, _rows()), table(("distance", "score"), scores)]
     summary = "<summary>The same numbers as a table</summary>"
     state = f"<p>{_state().capitalize()}</p>"
     return "\n".join([f'<details class="tl-numbers">{summary}', state, *tables, "</details>"])
-
-
-def _table(names, rows):
-    cells = [
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
-        for first, *rest in rows
-    ]
-    return TABLE.format(headings(*names), "\n".join(cells))

@@ -260,25 +260,20 @@ class Drawing extends Pairs {
     ];
   }
 
-  // What is wrong with an entry of a state, if anything.
-  strange(key, text) {
+  forms(text) {
     const names = this.patterns.map((pattern) => pattern.key);
     const { length } = packed(this.mask);
-    const forms = {
+    return {
       from: [names.includes(text), `one of ${names.join(", ")}`],
       mask: [RegExp(`^[0-9a-f]{${length}}$`).test(text), `${length} digits, each 0 to f`],
       causal: [["yes", "no"].includes(text), "yes or no"],
       layers: [/^\d$/.test(text) && text > 0 && text <= MOST, `a whole number from 1 to ${MOST}`],
     };
-    if (!Object.hasOwn(forms, key))
-      return `“${key}” cannot be set; expected one of ${Object.keys(forms).join(", ")}.`;
-    const [fits, expected] = forms[key];
-    return fits ? "" : `${key} is “${text}”; expected ${expected}.`;
   }
 
   put(entries) {
     const given = [...entries];
-    const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
+    const wrong = this.wrong(given);
     if (wrong) return wrong;
     const { from, mask, causal, layers } = Object.fromEntries(given);
     if (from && mask) return "it has both from and mask; expected one of the two.";

@@ -7,7 +7,7 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
-from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
 from tutorial_lib.variants.patterns import (
     global_mask,
@@ -141,7 +141,7 @@ def _layers(mask):
     """Draw what is reached after each number of layers; the script fills it as the reader asks."""
     shown = [_moved(mask, n) if n <= _DEPTH else ("–", "–") for n in range(1, _LAYERS + 1)]
     rows = [(n, *texts) for n, texts in enumerate(shown, start=1)]
-    return _table(("layers", f"tokens in row {_TOKENS - 1}", "pairs connected"), rows)
+    return table(("layers", f"tokens in row {_TOKENS - 1}", "pairs connected"), rows)
 
 
 def _numbers(mask):
@@ -150,9 +150,9 @@ def _numbers(mask):
         (t, _spans(mask[t]), f"{_spans(arrives[t])} ({np.count_nonzero(arrives[t])})")
         for t in range(_TOKENS)
     ]
-    table = _table(("row", "may look at", "moved, after 1 layer, by"), rows)
+    shown = table(("row", "may look at", "moved, after 1 layer, by"), rows)
     summary = "<summary>The same numbers as a table</summary>"
-    return f'<details class="tl-numbers">{summary}\n{table}</details>'
+    return f'<details class="tl-numbers">{summary}\n{shown}</details>'
 
 
 def _spans(row):
@@ -160,11 +160,3 @@ def _spans(row):
     places = np.flatnonzero(row)
     ends = dict.fromkeys((int(places[0]), int(places[-1])))
     return "–".join(map(str, ends))
-
-
-def _table(names, rows):
-    cells = [
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
-        for first, *rest in rows
-    ]
-    return TABLE.format(headings(*names), "\n".join(cells))

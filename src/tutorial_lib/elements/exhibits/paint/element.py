@@ -1,0 +1,253 @@
+"""Paint a mask: booleans in two readings, the weights they leave, and which outputs move."""
+
+import json
+from dataclasses import replace
+from html import escape
+
+import numpy as np
+
+from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
+from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
+from tutorial_lib.elements.maps import table
+from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.embedding import embed
+from tutorial_lib.example import running_example
+from tutorial_lib.multihead import trace
+
+_MORE = ("cats", "sleep")  # a second text behind the running example's
+_KEYS, _REAL, _FEW, _WINDOW = 5, 3, 3, 2  # keys, those that are no filler, few queries, a window
+_OTHER = np.array([0.7, -1.3, 0.2, 1.9, -0.6, 1.1, -2.1, 0.4])  # what takes a token's place
+_READS = ("look", "hide")
+_KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": "Window"}
+_QUESTION = "Which of these four masks leaks? Commit to one, then press it."
+_LEGEND = (
+    "Click a cell, draw across many, or use arrow keys and the space bar. A mask leaks if an "
+    "output moves when a later token changes: each token in turn is replaced by other numbers, and "
+    "the layer runs again. The texts are <i>dogs that bark</i> and <i>cats sleep</i>; three "
+    "queries are the last three of the five tokens. Padded takes the last two for filler, Packed "
+    "keeps the texts apart, Window shows a token and the one before."
+)
+
+
+def paint_mask():
+    """Show a mask to paint on, the weights that it leaves, and which outputs move with which token.
+
+    The array is read as *True means look* or as *True means hide*, and written as a line of NumPy
+    and of PyTorch.
+    """
+    arrays, made = _arrays(), _made()
+    mask = np.array(arrays.matrices["mask"][0], dtype=bool)
+    data = escape(json.dumps([made, _given(), _OTHER.tolist()], separators=(",", ":")))
+    grids = f'<div class="tl-paints" {arrays.given()} data-made="{data}">{_grids(mask)}</div>'
+    body = [
+        ask(_QUESTION),
+        _four(),
+        button_row(_KINDS.values()),
+        button_row(["True means look", "last corner", "5 queries", "empty rows: zeros"]),
+        grids,
+        _code(made[0][4:]),
+        button_row(["Reset"]),
+        f'<p class="tl-legend">{_LEGEND}</p>',
+        _numbers(mask),
+    ]
+    html = wrap("paint", "tl-paint", "Paint a mask", body)
+    rows = "\n".join(f"   {': '.join(row[:2])}; moved by {row[-1]}" for row in _rows(mask))
+    return Element(html, f"Mask of {_KEYS} tokens, causal, True means look\n{rows}")
+
+
+def _tokens():
+    return (*running_example().tokens, *_MORE)
+
+
+def _inputs():
+    """Return X of two texts in one row, each with places of its own: (5, d_model)."""
+    example = running_example()
+    more = embed(example.vocabulary.ids(_MORE), example.E, example.P)
+    return np.concatenate([example.X, more])
+
+
+def _arrays():
+    """Return the example's arrays with that X and the causal mask."""
+    arrays = example_arrays()
+    inputs = {"X": [_inputs().tolist()], "mask": [np.tri(_KEYS, dtype=bool).tolist()]}
+    return replace(arrays, tokens=_tokens(), matrices=arrays.matrices | inputs)
+
+
+def _made():
+    """List every mask with a name: kind, corner, queries, digits and its lines of code."""
+    sizes = [(_KEYS, "last"), (_FEW, "last"), (_FEW, "first")]
+    return [
+        [kind, corner, T, packed(_mask(kind, T, corner)), *_lines(kind, T, corner)]
+        for T, corner in sizes
+        for kind in _KINDS
+    ]
+
+
+def _shift(T, corner):
+    return 0 if corner == "first" else _KEYS - T
+
+
+def _mask(kind, T, corner):
+    """Make a causal mask, and what a kind hides beside: (T, 5), True = may look."""
+    k = _shift(T, corner)
+    keys = np.arange(_KEYS)
+    text = keys // _REAL
+    more = {
+        "causal": keys >= 0,
+        "padded": keys < _REAL,
+        "packed": text[-T:, None] == text,
+        "window": ~np.tri(T, _KEYS, k - _WINDOW, dtype=bool),
+    }
+    return np.tri(T, _KEYS, k, dtype=bool) & more[kind]
+
+
+def _lines(kind, T, corner):
+    """Write a mask in NumPy and in PyTorch."""
+    k = _shift(T, corner)
+    size, shift = (f"{T}" if T == _KEYS else f"{T}, {_KEYS}"), f", k={k}" * bool(k)
+    lower = f"np.tri({size}{shift}, dtype=bool)", f"torch.ones({T}, {_KEYS}, dtype=torch.bool)"
+    lower = lower[0], f"{lower[1]}.tril({k or ''})"
+    if kind == "window":
+        above = k - _WINDOW + 1
+        return [f"np.triu({lower[0]}, k={above})", f"{lower[1]}.triu({above})"]
+    rows = f"{_KEYS - T}, {_KEYS}" if T < _KEYS else f"{_KEYS}"
+    more = {
+        "causal": "",
+        "padded": f" & (LIB.arange({_KEYS}) < {_REAL})",
+        "packed": f" & (LIB.arange({rows})[:, None] // {_REAL} == LIB.arange({_KEYS}) // {_REAL})",
+    }[kind]
+    names = ("np", "torch")
+    return [line + more.replace("LIB", name) for line, name in zip(lower, names, strict=True)]
+
+
+def _given():
+    """List the four masks of the question: digits, reading, queries."""
+    lower, few = _mask("causal", _KEYS, "last"), _mask("causal", _FEW, "last")
+    four = ((lower, "look"), (~lower, "hide"), (lower, "hide"), (few, "look"))
+    return [[packed(mask), reads, len(mask)] for mask, reads in four]
+
+
+def _unpacked(digits):
+    rows = [f"{int(digits[i : i + 2], 16):0{_KEYS}b}" for i in range(0, len(digits), 2)]
+    return np.array([[digit == "1" for digit in row] for row in rows])
+
+
+def _four():
+    """Draw the masks of the question, which the script lets press."""
+    drawn = [
+        f'<div class="tl-gave">{_thumb(_unpacked(digits))}'
+        f"<span><b>{name}</b> True means {reads}</span></div>"
+        for name, (digits, reads, _) in zip("ABCD", _given(), strict=True)
+    ]
+    words = "Full cells are True; queries go down, keys across."
+    return (
+        f'<figure class="tl-four"><div>{"".join(drawn)}</div><figcaption>{words}</figcaption>'
+        "</figure>"
+    )
+
+
+def _thumb(mask):
+    T, S = mask.shape
+    full = "".join(f"M{s} {t}h.9v.9h-.9z" for t, s in np.argwhere(mask))
+    rest = "".join(f"M{s} {t}h.9v.9h-.9z" for t, s in np.argwhere(~mask))
+    alt = f"{np.count_nonzero(mask)} of {T} × {S} cells are True"
+    paths = f'<path class="tl-none" d="{rest}"/><path d="{full}"/>'
+    return f'<svg viewBox="0 0 {S} {S}" role="img" aria-label="{alt}">{paths}</svg>'
+
+
+def _run(looks, changed=None):
+    """Run the layer, with other numbers in the place of one token if one is given."""
+    X = _inputs()
+    if changed is not None:
+        X[changed] = _OTHER
+    return trace(X, running_example().params, mask=looks)
+
+
+def _moves(looks):
+    """Return how far each output moves when each token changes: (T, S)."""
+    before = _run(looks).Y
+    after = [_run(looks, s).Y for s in range(_KEYS)]
+    return np.stack([np.abs(Y - before).max(axis=-1) for Y in after], axis=-1)
+
+
+def _grids(mask):
+    weights, moves = _run(mask).weights, _moves(mask)
+    full = [[("data-on", "<b>True</b>") if on else ("", "") for on in row] for row in mask]
+    heads = [
+        [
+            [_weight(*pair) for pair in zip(*row, strict=True)]
+            for row in zip(head, mask, strict=True)
+        ]
+        for head in weights
+    ]
+    moved = [[_moved(*cell) for cell in enumerate(row, -t)] for t, row in enumerate(moves)]
+    captions = "mask: query ↓ &nbsp; key →", "moves: output ↓ &nbsp; changed token →"
+    drawn = [
+        pair_grid(full, names=_tokens(), caption=captions[0]),
+        pair_grid(moved, names=_tokens(), caption=captions[1]),
+    ]
+    for h, cells in enumerate(heads):
+        title = f"weights of head {h}: query ↓ &nbsp; key →"
+        drawn.append(pair_grid(cells, names=_tokens(), caption=title, kind="tl-shares"))
+    return "\n".join(drawn)
+
+
+def _weight(weight, look):
+    text = entry("weights", weight)
+    short = text if len(text) <= 5 else f"{weight:.2f}"
+    return (f'style="--n:{round(100 * weight)}%"', short) if look else ("data-out", "·")
+
+
+def _moved(ahead, by):
+    """Draw how far an output moves, with a token so many places ahead of its own."""
+    if by <= 1e-9:
+        return "data-out", "·"
+    return ("data-leak", f"<b>{by:.2f}</b>") if ahead > 0 else ("", f"{by:.2f}")
+
+
+def _code(lines):
+    """Write the two lines of code, each with a button that copies it."""
+    rows = [
+        f"<div><span>{name}</span><code>mask = {escape(line)}</code>"
+        f'<button type="button" {KEYS} {HIDDEN}>Copy</button></div>'
+        for name, line in zip(("NumPy", "PyTorch"), lines, strict=True)
+    ]
+    return f'<div class="tl-code">{"".join(rows)}</div>'
+
+
+def _rows(mask):
+    """List of each query what it sees, its weights in each head, and what moves its output."""
+    weights, moves = _run(mask).weights, _moves(mask)
+    tokens = _tokens()
+    return [
+        (
+            query,
+            _listed(tokens, mask[t]),
+            *(", ".join(entry("weights", w) for w in head[t]) for head in weights),
+            _listed(tokens, moves[t] > 1e-9),
+        )
+        for t, query in enumerate(tokens)
+    ]
+
+
+def _listed(tokens, chosen):
+    return ", ".join(np.array(tokens)[chosen]) or "nothing"
+
+
+def _numbers(mask):
+    names = ("query", "may look at", "weights, head 0", "weights, head 1", "moved by")
+    four = [
+        (f"mask {name}", *_judged(*given)) for name, given in zip("ABCD", _given(), strict=True)
+    ]
+    tables = [table(names, _rows(mask)), table(("given", "pairs that may look", "leaks"), four)]
+    summary = "<summary>The same numbers as a table, and the four masks judged</summary>"
+    return "\n".join([f'<details class="tl-numbers">{summary}', *tables, "</details>"])
+
+
+def _judged(digits, reads, T):
+    """Say of a given mask how many pairs may look, and how many outputs move with a later token."""
+    looks = _unpacked(digits) ^ (reads == "hide")
+    whole = np.concatenate([np.tri(_KEYS, dtype=bool)[: _KEYS - T], looks])
+    ahead = np.triu(_moves(whole) > 1e-9, k=1)[-T:]
+    leaks = f"yes, {np.count_nonzero(ahead)} pairs" if ahead.any() else "no"
+    return f"{np.count_nonzero(looks)} of {T * _KEYS}", leaks

@@ -1,0 +1,300 @@
+// Paint a mask: an array of booleans, read one way or the other; the weights that it leaves, and
+// which outputs of the layer move when a token changes.
+
+import { all, define } from "../../shared.js";
+import { written } from "../numbers.js";
+import { Pairs, packed, unpacked } from "../pairs.js";
+import { STILL, linesOf, movesOf, seenThrough, turnedOver, verdictOf } from "./through.js";
+
+const READS = { look: "True means look", hide: "True means hide" };
+const CORNERS = { last: "last corner", first: "first corner" };
+const EMPTY = { zeros: "empty rows: zeros", nan: "empty rows: NaN" };
+const other = (names, name) => Object.keys(names).find((one) => one != name);
+
+class Painting extends Pairs {
+  constructor(element) {
+    super(element);
+    const { dataset } = element.querySelector("[data-made]");
+    const [made, four, replacement] = JSON.parse(dataset.made);
+    this.given = JSON.parse(dataset.given);
+    this.replacement = replacement;
+    this.every = this.rows;
+    this.tokens = this.rows.map((row) => row[0].parentNode.cells[0].textContent);
+    this.top = unpacked(made[0][3], this.tokens.length);
+    this.made = made.map(([kind, corner, queries, digits, ...lines]) => {
+      return { kind, corner, queries, mask: this.whole(digits), lines };
+    });
+    this.four = four.map(([digits, reads, queries]) => {
+      return { reads, queries, mask: this.whole(digits) };
+    });
+    this.grids = all(element, ".tl-mask").map((table) => [...table.tBodies[0].rows]);
+    this.lines = [...element.querySelector(".tl-numbers tbody").rows];
+    this.first = { ...this.four[0], corner: "last", empty: "zeros" };
+    this.listen();
+    this.restore(this.first);
+  }
+
+  // A mask with rows for all tokens; a link may write those of the last alone.
+  whole(digits) {
+    const rows = unpacked(digits, this.tokens.length);
+    return [...this.top.slice(0, this.tokens.length - rows.length), ...rows];
+  }
+
+  listen() {
+    const { element } = this;
+    const buttons = all(element, ".tl-row button");
+    this.kinds = buttons.splice(0, 4);
+    [this.reading, this.cornering, this.counting, this.emptying, this.reset] = buttons;
+    this.kinds.forEach((button, i) => (button.onclick = () => this.make(this.made[i].kind)));
+    this.gave = all(element, ".tl-gave");
+    this.serve([this.gave]);
+    this.gave.forEach((cell, i) => {
+      cell.role = "button";
+      cell.onclick = () => this.take(i);
+    });
+    this.reading.onclick = () => this.read();
+    this.cornering.onclick = () => this.turn({ corner: other(CORNERS, this.corner) });
+    this.counting.onclick = () => this.turn({ queries: 8 - this.queries });
+    this.emptying.onclick = () => this.fill();
+    this.reset.onclick = () => this.show(this.first, "The mask is as it was");
+    this.codes = all(element, ".tl-code code");
+    this.codes.forEach((code) => (code.nextElementSibling.onclick = () => this.copy(code)));
+  }
+
+  restore(state) {
+    Object.assign(this, state);
+    this.paint();
+  }
+
+  // Show a state as a reader asked, and say what became of it.
+  show(state, words) {
+    this.restore(state);
+    this.say(`${words}. ${verdictOf(this)}`);
+    this.changed();
+  }
+
+  take(i) {
+    const { reads, queries } = this.four[i];
+    const size = `${queries} queries and ${this.tokens.length} keys`;
+    const state = { ...this.four[i], corner: "last" };
+    this.show(state, `Mask ${"ABCD"[i]}, ${size}, ${READS[reads]}`);
+  }
+
+  // The rows of a mask that are asked.
+  asked(mask) {
+    return mask.slice(-this.queries);
+  }
+
+  // The mask of a kind, in the reading, the corner and the size that are set.
+  find(kind, { reads, corner, queries }) {
+    const found = this.made.filter((one) => one.kind == kind && one.queries == queries);
+    const { mask } = found.find((one) => one.corner == corner) || found[0];
+    return reads == "hide" ? turnedOver(mask) : mask;
+  }
+
+  make(kind) {
+    const name = kind[0].toUpperCase() + kind.slice(1);
+    this.show({ mask: this.find(kind, this) }, `${name}, for ${READS[this.reads]}`);
+  }
+
+  // The kinds that the mask is, in the reading, the corner and the size that are set.
+  named() {
+    const rows = packed(this.asked(this.mask));
+    const same = (kind) => packed(this.asked(this.find(kind, this))) == rows;
+    return this.kinds.map((_, i) => this.made[i].kind).filter(same);
+  }
+
+  read() {
+    const reads = other(READS, this.reads);
+    this.show({ reads }, `The same array, and now ${READS[reads]}`);
+  }
+
+  // Another corner or size: a mask with a name is made anew, one without keeps its cells.
+  turn(part) {
+    const { reads, corner, queries } = this;
+    const [kind] = this.named();
+    const next = { reads, corner, queries, ...part };
+    const mask = kind ? this.find(kind, next) : this.mask;
+    const ends = kind ? CORNERS[next.corner] : "a painted mask has no corner";
+    const square = "with as many queries as keys both corners are one";
+    const where = this.tokens.length == next.queries ? square : ends;
+    const size = `${next.queries} queries over ${this.tokens.length} keys`;
+    this.show({ ...part, mask }, `${size}: ${where}`);
+  }
+
+  fill() {
+    const empty = other(EMPTY, this.empty);
+    const whose = { zeros: "as in this library", nan: "as by PyTorch's own steps" }[empty];
+    this.show({ empty }, `A row that sees nothing gives ${EMPTY[empty].slice(12)}, ${whose}`);
+  }
+
+  redrawn(places, to) {
+    this.paint();
+    const [t, s] = places.at(-1) || [];
+    const { tokens } = this;
+    const verb = this.looks[t]?.[s] ? "may look" : "may no longer look";
+    const which = `${to ? "True" : "False"}: ${tokens[t]} ${verb} at ${tokens[s]}`;
+    const words = places.length ? which : "The stroke became a scroll, and is taken back";
+    this.say(`${words}. ${verdictOf(this)}`);
+    this.changed();
+  }
+
+  paint() {
+    const { queries, reads, empty, given, tokens } = this;
+    const hidden = tokens.length - queries;
+    if (this.rows.length != queries) this.serve((this.rows = this.every.slice(hidden)));
+    this.looks = reads == "hide" ? turnedOver(this.mask) : this.mask;
+    this.weights = seenThrough(given, this.looks, empty).weights;
+    this.moves = movesOf(given, this.looks, empty, this.replacement);
+    this.every.forEach((row, t) => row.forEach((cell, s) => this.write(cell, t, s)));
+    this.grids.slice(1).forEach((rows, i) => {
+      const draw = (cell, t, s) => this.tint(cell, i - 1, [t, s]);
+      rows.forEach((row, t) => all(row, "td").forEach((cell, s) => draw(cell, t, s)));
+    });
+    const upper = [...this.grids, this.lines].flatMap((rows) => rows.slice(0, tokens.length - 3));
+    upper.forEach((row) => (row.hidden = hidden > 0));
+    this.label();
+    this.tabulate();
+    this.renew();
+  }
+
+  write(cell, t, s) {
+    const on = this.mask[t][s];
+    cell.innerHTML = on ? "<b>True</b>" : "";
+    cell.toggleAttribute("data-on", Boolean(on));
+    const look = this.looks[t][s] ? "may look" : "may not look";
+    cell.ariaLabel = `${this.tokens[t]} at ${this.tokens[s]}: ${on ? "True" : "False"}, ${look}`;
+  }
+
+  // Write a weight of a head, or how far an output moves.
+  tint(cell, head, [t, s]) {
+    const value = head < 0 ? this.moves[t][s] : this.weights[head][t][s];
+    const leak = head < 0 && s > t && value > STILL;
+    const none = head < 0 ? value <= STILL : !this.looks[t][s] && value == 0;
+    const share = value && written(value);
+    const short = head < 0 || share.length > 5 ? value.toFixed(2) : share;
+    const text = isNaN(value) ? "NaN" : none ? "·" : short;
+    cell.innerHTML = leak ? `<b>${text}</b>` : text;
+    cell.toggleAttribute("data-out", none);
+    cell.toggleAttribute("data-leak", leak);
+    if (head >= 0) cell.style.setProperty("--n", `${Math.round(100 * (value || 0))}%`);
+  }
+
+  // What the buttons say, and the lines of code.
+  label() {
+    const { mask, reads, corner, queries, empty } = this;
+    const named = this.named();
+    this.kinds.forEach((button, i) => {
+      button.ariaPressed = named.includes(this.made[i].kind);
+    });
+    const texts = [READS[reads], CORNERS[corner], `${queries} queries`, EMPTY[empty]];
+    [this.reading, this.cornering, this.counting, this.emptying].forEach((button, i) => {
+      button.textContent = texts[i];
+    });
+    const rows = packed(this.asked(mask));
+    this.gave.forEach((cell, i) => {
+      const one = this.four[i];
+      const same = one.queries == queries && one.reads == reads;
+      cell.ariaPressed = same && packed(this.asked(one.mask)) == rows;
+    });
+    this.code().forEach((line, i) => (this.codes[i].textContent = `mask = ${line}`));
+  }
+
+  // The lines that make the array, with the corner that is set before the other.
+  code() {
+    const { corner, queries } = this;
+    const late = (one) => Number(one.corner != corner);
+    const fits = this.made.filter((one) => one.queries == queries);
+    const made = fits.sort((a, b) => late(a) - late(b));
+    return linesOf(
+      this.asked(this.mask),
+      made.map(({ mask, lines }) => [this.asked(mask), lines])
+    );
+  }
+
+  tabulate() {
+    const { tokens, looks, moves } = this;
+    const some = (row, at) => tokens.filter((_, s) => at(row[s])).join(", ") || "nothing";
+    this.lines.forEach((line, t) => {
+      const shares = this.weights.map((head) => head[t].map(written).join(", "));
+      const moved = some(moves[t], (by) => !(by <= STILL));
+      const texts = [some(looks[t], Boolean), ...shares, moved];
+      texts.forEach((text, i) => (line.cells[i + 1].textContent = text));
+    });
+  }
+
+  choose(cell) {
+    if (this.gave.includes(cell)) return;
+    const [t, s] = this.at(cell);
+    const shares = this.weights.map((head) => written(head[t][s])).join(" and ");
+    const by = this.moves[t][s];
+    const moves = by <= STILL ? "stays" : isNaN(by) ? "is NaN" : `moves by ${by.toFixed(2)}`;
+    const words = `weights ${shares}; the output of ${this.tokens[t]} ${moves} when`;
+    this.say(`${cell.ariaLabel}; ${words} ${this.tokens[s]} changes.`);
+  }
+
+  enter(cell) {
+    const i = this.gave.indexOf(cell);
+    if (i < 0) super.enter(cell);
+    else this.take(i);
+  }
+
+  copy(code) {
+    const refused = () => {
+      getSelection().selectAllChildren(code);
+      this.say("The line is selected: copy it.");
+    };
+    const copied = navigator.clipboard?.writeText(code.textContent) || Promise.reject();
+    copied.then(() => this.say("The line is copied."), refused);
+  }
+
+  entries() {
+    const { mask, first } = this;
+    const [kind] = this.named();
+    const drawn = kind ? ["make", kind] : ["mask", packed(this.asked(mask))];
+    const differ = ["corner", "queries", "empty"].filter((key) => this[key] != first[key]);
+    return [
+      ...(kind == this.made[0].kind ? [] : [drawn]),
+      ...(this.reads == first.reads ? [] : [["true", this.reads]]),
+      ...differ.map((key) => [key, this[key]]),
+    ];
+  }
+
+  forms(text) {
+    const either = (...names) => [names.includes(text), names.join(" or ")];
+    const kinds = this.kinds.map((_, i) => this.made[i].kind);
+    const digits = "6 or 10 digits, 00 to 1f for each query";
+    return {
+      make: [kinds.includes(text), `one of ${kinds.join(", ")}`],
+      mask: [/^([01][0-9a-f]){3}(([01][0-9a-f]){2})?$/.test(text), digits],
+      true: either("look", "hide"),
+      corner: either("last", "first"),
+      queries: either("5", "3"),
+      empty: either("zeros", "nan"),
+    };
+  }
+
+  put(entries) {
+    const given = [...entries];
+    const wrong = this.wrong(given);
+    if (wrong) return wrong;
+    const { make, mask, true: reads = "look", ...rest } = Object.fromEntries(given);
+    if (make && mask) return "it has both make and mask; expected one of the two.";
+    const queries = Number(rest.queries ?? 5);
+    const digits = 2 * queries;
+    if (mask && mask.length != digits)
+      return `mask has ${mask.length} digits; expected ${digits}, for ${queries} queries.`;
+    const state = { ...this.first, ...rest, reads, queries };
+    const made = () => this.find(make ?? this.made[0].kind, state);
+    this.restore({ ...state, mask: mask ? this.whole(mask) : made() });
+  }
+
+  greet() {
+    this.say(`The mask of the link is here. ${verdictOf(this)}`);
+  }
+}
+
+define("tl-paint", (element) => {
+  const painting = new Painting(element);
+  painting.offer(painting.reset.parentNode, "Link to this mask");
+});

@@ -1,0 +1,69 @@
+// What a mask lets through: the layer's weights and outputs, which outputs move when a token
+// changes, what that says of the mask, and the mask as lines of code.
+
+import { layer } from "../layer.js";
+import { packed } from "../pairs.js";
+
+// An output that moves by no more than this has stayed.
+export const STILL = 1e-9;
+
+// A mask read the other way.
+export const turnedOver = (rows) => rows.map((row) => row.map((on) => 1 - on));
+
+// A mask without a name as code: its rows of 0 and 1.
+const spelledOut = (rows) => {
+  const text = `[${rows.map((row) => `[${row.join(", ")}]`).join(", ")}]`;
+  return [`np.array(${text}, dtype=bool)`, `torch.tensor(${text}, dtype=torch.bool)`];
+};
+const negated = (line) => (line.includes(" & ") ? `~(${line})` : `~${line}`);
+
+// The lines that make a mask: those of its name if it or its opposite has one among [rows, lines].
+export const linesOf = (rows, made) => {
+  const of = (some) => made.find(([one]) => packed(one) == packed(some))?.[1];
+  return of(rows) || of(turnedOver(rows))?.map(negated) || spelledOut(rows);
+};
+
+// What the layer makes where some pairs may be looked at: its weights and Y. A row that sees
+// nothing is zeros, or NaN.
+export const seenThrough = (given, looks, empty) => {
+  const { weights, Y } = layer({ ...given, mask: [looks] });
+  const blind = (t) => empty == "nan" && !looks[t].some(Boolean);
+  const blank = (rows) => rows.map((row, t) => (blind(t) ? row.map(() => NaN) : row));
+  return { weights: weights.map(blank), Y: blank(Y[0]) };
+};
+
+// How far each output moves when each token is replaced by other numbers: [output][token].
+export const movesOf = (given, looks, empty, replacement) => {
+  const before = seenThrough(given, looks, empty).Y;
+  const after = before.map((_, s) => {
+    const X = given.X[0].map((row, t) => (t == s ? replacement : row));
+    return seenThrough({ ...given, X: [X] }, looks, empty).Y;
+  });
+  const apart = (a, b) => Math.max(...a.map((number, j) => Math.abs(number - b[j])));
+  return before.map((row, t) => after.map((Y) => apart(row, Y[t])));
+};
+
+const told = (names, one, many) => {
+  const listed = names.join(", ").replace(/, (?=[^,]*$)/, " and ");
+  return names.length ? ` ${listed} ${names.length == 1 ? one : many}.` : "";
+};
+
+// Whether an output moves with a later token, and what else is odd about the rows that are asked.
+export const verdictOf = ({ tokens, queries, looks, moves, empty }) => {
+  const asked = tokens.map((_, t) => t).slice(-queries);
+  const later = (t) => tokens.map((_, s) => [t, s]).slice(t + 1);
+  const leaks = asked.flatMap(later).filter(([t, s]) => moves[t][s] > STILL);
+  const sees = (t) => looks[t].some(Boolean);
+  const names = (fits) => asked.filter(fits).map((t) => tokens[t]);
+  const gives = empty == "nan" ? "NaN, which never counts as having stayed" : "zeros";
+  const blind = names((t) => !sees(t));
+  const lost = names((t) => !leaks.length && sees(t) && !looks[t][t]);
+  const odd =
+    told(blind, `sees nothing: ${gives}`, `see nothing: ${gives}`) +
+    told(lost, "does not see itself", "do not see themselves");
+  if (!leaks.length) return `No leak: no output moves when a later token changes.${odd}`;
+  const [[t, s]] = leaks;
+  const count = leaks.length == 1 ? "1 pair" : `${leaks.length} pairs`;
+  const by = `${tokens[t]} moves by ${moves[t][s].toFixed(2)}`;
+  return `It leaks, in ${count}: ${by} when ${tokens[s]}, a later token, changes.${odd}`;
+};

@@ -1,0 +1,136 @@
+"""The mask to paint, as bytes: without a script it is the layer under a causal mask."""
+
+import gzip
+import json
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.elements.test_elements import Tree
+from tutorial_lib import causal_mask, embed, running_example, trace
+from tutorial_lib.elements.exhibits import paint_mask
+from tutorial_lib.elements.sources import script
+from tutorial_lib.variants.patterns import window_mask
+
+HTML = paint_mask().html
+[DATA] = [attrs for _, attrs in Tree(HTML).tags if "data-made" in attrs]
+MADE, FOUR, OTHER = json.loads(DATA["data-made"])
+EXAMPLE = running_example()
+TOKENS = ["dogs", "that", "bark", "cats", "sleep"]
+# Two texts in one row, the places of each counted from 0.
+X = np.concatenate(
+    [embed(EXAMPLE.vocabulary.ids(text), EXAMPLE.E, EXAMPLE.P) for text in (TOKENS[:3], TOKENS[3:])]
+)
+
+
+def unpacked(digits):
+    """The mask that two digits of base 16 write for each row."""
+    assert re.fullmatch("([01][0-9a-f])+", digits)
+    rows = [f"{int(digits[i : i + 2], 16):05b}" for i in range(0, len(digits), 2)]
+    return np.array([[digit == "1" for digit in row] for row in rows])
+
+
+def library(looks):
+    """Weights and Y of the last tokens as queries, all five as keys."""
+    made = trace(X[-len(looks) :], EXAMPLE.params, context=X, mask=looks)
+    return made.weights, made.Y
+
+
+def moves(looks):
+    """How far each output moves when each token is replaced: (T, 5)."""
+    before, found = library(looks)[1], []
+    for s in range(5):
+        changed = X.copy()
+        changed[s] = OTHER
+        after = trace(changed[-len(looks) :], EXAMPLE.params, context=changed, mask=looks).Y
+        found.append(np.abs(after - before).max(axis=-1))
+    return np.stack(found, axis=-1)
+
+
+def mask_of(kind, T, corner):
+    """What each kind says, pair by pair."""
+    shift = 0 if corner == "first" else 5 - T
+    own, here = range(shift, shift + T), range(5 - T, 5)
+    texts = [0, 0, 0, 1, 1]
+    fits = {
+        "causal": lambda t, s: True,
+        "padded": lambda t, s: s < 3,
+        "packed": lambda t, s: texts[here[t]] == texts[s],
+        "window": lambda t, s: own[t] - s < 2,
+    }[kind]
+    return np.array([[s <= own[t] and fits(t, s) for s in range(5)] for t in range(T)])
+
+
+def test_is_the_same_element_every_time_and_well_formed():
+    assert paint_mask().html == HTML
+    tree = Tree(HTML)
+    assert (tree.open, tree.faults) == ([], [])
+    classes = " ".join(attrs.get("class", "") for _, attrs in tree.tags).split()
+    assert all(name == "tl" or name.startswith("tl-") for name in classes)
+    assert sum("aria-live" in attrs for _, attrs in tree.tags) == 1
+    assert "bark: dogs, that, bark; moved by dogs, that, bark" in paint_mask().text
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda made: "-".join(map(str, made[:3])))
+def test_mask_with_a_name_is_what_it_says_and_both_its_lines_make_it(made):
+    kind, corner, T, digits, numpy_line, torch_line = made
+    mask = unpacked(digits)
+    np.testing.assert_array_equal(mask, mask_of(kind, T, corner))
+    if corner == "last" and kind in ("causal", "window"):
+        named = causal_mask(T, 5) if kind == "causal" else window_mask(T, 5, 2)
+        np.testing.assert_array_equal(mask, named)
+    found = eval(numpy_line, {"np": np})
+    assert found.dtype == bool
+    np.testing.assert_array_equal(found, mask)
+    torch = pytest.importorskip("torch")
+    found = eval(torch_line, {"torch": torch})
+    assert found.dtype == torch.bool
+    np.testing.assert_array_equal(found.numpy(), mask)
+
+
+def test_names_are_four_in_both_sizes_and_both_corners():
+    sizes = [(5, "last"), (3, "last"), (3, "first")]
+    kinds = ["causal", "padded", "packed", "window"]
+    assert [made[:3] for made in MADE] == [[k, c, T] for T, c in sizes for k in kinds]
+
+
+def test_one_of_the_four_masks_leaks_and_two_of_them_are_one_array():
+    found = []
+    for digits, reads, T in FOUR:
+        looks = unpacked(digits) ^ (reads == "hide")
+        assert len(looks) == T
+        later = np.triu(np.ones((5, 5), dtype=bool), k=1)[-T:]
+        found.append(int(((moves(looks) > 1e-9) & later).sum()))
+    assert found == [0, 0, 10, 0]
+    assert FOUR[0][0] == FOUR[2][0]
+    verdicts = re.findall(r">mask \w</th><td>[^<]*</td><td>(\w+)", HTML)
+    assert verdicts == ["yes" if count else "no" for count in found]
+
+
+def test_form_without_a_script_holds_every_weight_and_every_move():
+    mask = causal_mask(5)
+    weights, moved = library(mask)[0], moves(mask)
+    grids = [grid.split("</table>")[0] for grid in HTML.split('class="tl-mask"')[1:]]
+    cells = [re.findall(r"<td[^>]*>([^<]*)</td>", re.sub("</?b>", "", g))[1:] for g in grids]
+    assert cells[0] == ["True" if look else "" for look in mask.ravel()]
+    assert cells[1] == [f"{by:.2f}" if by > 1e-9 else "·" for by in moved.ravel()]
+    for head, texts in zip(weights, cells[2:], strict=True):
+        for weight, look, text in zip(head.ravel(), mask.ravel(), texts, strict=True):
+            assert (text == "·") == (not look)
+            near = 0.005 if "." in text else 1e-12
+            assert not look or abs(Fraction(text) - weight) <= near
+    row = re.search(r'scope="row">bark</th>((?:<td>[^<]*</td>){4})', HTML)[1]
+    shares = [
+        ", ".join(str(Fraction(w).limit_denominator(99)) for w in head[2]) for head in weights
+    ]
+    assert shares[0] == "4/7, 1/7, 2/7, 0, 0"
+    seen = "dogs, that, bark"
+    assert re.findall("<td>([^<]*)", row) == [seen, *shares, seen]
+
+
+def test_stays_light_without_its_script():
+    form = HTML.replace(script("paint"), "").encode()
+    assert len(form) <= 25_000
+    assert len(gzip.compress(form)) <= 6500

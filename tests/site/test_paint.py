@@ -1,0 +1,490 @@
+"""The mask to paint in Chromium: weights and moves are the library's, by any means."""
+
+import json
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.elements.test_paint import EXAMPLE, FOUR, TOKENS, X, library, mask_of, moves, unpacked
+from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
+from tests.site.browsing import INKS, RECALL, SET, cell, long, middle, said, swipe
+from tools.chapters import FOLDER, pages
+from tutorial_lib import causal_mask, trace
+from tutorial_lib.elements.exhibits import paint_mask
+
+WAYS = ("look", "hide"), ("last", "first"), ("zeros", "nan")
+KINDS = ["causal", "padded", "packed", "window"]
+FIRST = {"mask": causal_mask(5), "reads": "look", "corner": "last", "empty": "zeros"}
+# What each state shows, of all in one text: the four grids, the table, the lines, the buttons.
+READ = """(paint, states) => JSON.stringify(states.map((state) => {
+  const accepted = state == null || paint.recall(state);
+  const seen = (row) => !row.hidden;
+  const rows = (table) => [...table.tBodies[0].rows].filter(seen).map((row) => [...row.cells]);
+  const [mask, moves, ...weights] = [...paint.querySelectorAll(".tl-mask")].map((table) =>
+    rows(table).map((row) => row.slice(1)));
+  const texts = (grid) => grid.map((row) => row.map((cell) => cell.textContent));
+  const marks = (grid, mark) => grid.map((row) => row.map((cell) => mark in cell.dataset));
+  const pressed = (button) => button.ariaPressed == "true" ? [button.textContent] : [];
+  return {
+    accepted,
+    mask: marks(mask, "on"),
+    words: texts(mask),
+    heard: mask.map((row) => row.map((cell) => cell.ariaLabel)),
+    moves: texts(moves),
+    leaks: marks(moves, "leak"),
+    weights: weights.map(texts),
+    tints: weights.map((grid) => grid.map((row) => row.map(
+      (cell) => parseInt(cell.style.getPropertyValue("--n"))))),
+    table: rows(paint.querySelector(".tl-numbers table")).map(
+      (row) => row.map((cell) => cell.textContent)),
+    code: [...paint.querySelectorAll("code")].map((code) => code.textContent),
+    kinds: [...paint.querySelectorAll(".tl-row button")].slice(0, 4).flatMap(pressed),
+    four: [...paint.querySelectorAll(".tl-gave")].map((cell) => cell.ariaPressed == "true"),
+  };
+}))"""
+
+
+def packed(mask):
+    """Write a mask as two digits of base 16 for each row."""
+    return "".join(f"{int(''.join('01'[one] for one in row), 2):02x}" for row in mask * 1)
+
+
+def state_of(mask, reads="look", corner="last", empty="zeros"):
+    """The state of an address, written from its description and not by the script."""
+    return f"mask={packed(mask)}&true={reads}&corner={corner}&queries={len(mask)}&empty={empty}"
+
+
+def random_states(count):
+    """Masks of few and of many pairs, in both readings, sizes and corners, with empty rows."""
+    rng = np.random.default_rng(10)
+    found = []
+    for i in range(count):
+        looks = rng.random((5 if i % 3 else 3, 5)) < rng.choice([0.1, 0.3, 0.5, 0.7, 0.9])
+        looks[rng.random(len(looks)) < 0.2] = False
+        reads, corner, empty = (ways[rng.integers(2)] for ways in WAYS)
+        mask = looks ^ (reads == "hide")
+        found.append({"mask": mask, "reads": reads, "corner": corner, "empty": empty})
+    return found
+
+
+def shown(paint, *states):
+    """What is shown in each of some states, or now."""
+    return json.loads(paint.evaluate(READ, list(states) or [None]))
+
+
+def agrees(found, mask, reads="look", corner="last", empty="zeros"):
+    """Compare all that is shown with the library."""
+    looks = mask ^ (reads == "hide")
+    blind = ~looks.any(axis=1) & (empty == "nan")
+    weights, moved = library(looks)[0], moves(looks)
+    weights[:, blind], moved[blind] = np.nan, np.nan
+    tokens, later = TOKENS[-len(mask) :], np.triu(np.ones((5, 5), dtype=bool), k=1)[-len(mask) :]
+    np.testing.assert_array_equal(found["mask"], mask)
+    assert found["words"] == [["True" if on else "" for on in row] for row in mask]
+    verbs = np.where(looks, "may look", "may not look")
+    assert found["heard"] == [
+        [f"{t} at {s}: {on}, {verb}" for s, on, verb in zip(TOKENS, row, verbs[i], strict=True)]
+        for i, (t, row) in enumerate(zip(tokens, mask, strict=True))
+    ]
+    np.testing.assert_array_equal(found["leaks"], later & (moved > 1e-9))
+    assert found["moves"] == [
+        [decimals(by) if not by <= 1e-9 else "·" for by in row] for row in moved
+    ]
+    for head, texts, tints in zip(weights, found["weights"], found["tints"], strict=True):
+        for place in np.ndindex(mask.shape):
+            text, weight = texts[place[0]][place[1]], head[place]
+            assert near(text, weight, looks[place]), (text, weight)
+            assert abs(tints[place[0]][place[1]] - 100 * np.nan_to_num(weight)) <= 0.5001
+    for t, row in enumerate(found["table"]):
+        assert row[:2] == [tokens[t], listed(looks[t])]
+        assert row[4] == listed(~(moved[t] <= 1e-9))
+        for texts, head in zip(row[2:4], weights, strict=True):
+            exact = [value(text) for text in texts.split(", ")]
+            np.testing.assert_allclose(exact, head[t], rtol=0, atol=1e-12)
+
+
+def listed(chosen):
+    """The names of some tokens."""
+    return ", ".join(np.array(TOKENS)[chosen]) or "nothing"
+
+
+def value(text):
+    """The number that a table shows: a fraction, or NaN."""
+    return np.nan if text == "NaN" else float(Fraction(text))
+
+
+def decimals(number):
+    """A number with two decimals."""
+    return "NaN" if np.isnan(number) else f"{number:.2f}"
+
+
+def near(text, weight, look):
+    """Whether a cell shows a weight: as a fraction, or with two decimals if that is long."""
+    if np.isnan(weight) or not look:
+        return text == ("NaN" if np.isnan(weight) else "·")
+    return abs(Fraction(text) - weight) <= (0.005 + 1e-9 if "." in text else 1e-12)
+
+
+@pytest.fixture
+def paint(show):
+    """The mask on a page of its own."""
+    return show(paint_mask().html).locator("tl-paint")
+
+
+def press(paint, name):
+    """Press a button by its name."""
+    paint.get_by_role("button", name=name, exact=True).click()
+
+
+@pytest.mark.parametrize("count", [8, *long(60)])
+def test_every_number_is_the_librarys_in_random_states(paint, count):
+    states = random_states(count)
+    shows = shown(paint, *(state_of(**state) for state in states))
+    for state, found in zip(states, shows, strict=True):
+        assert found["accepted"] is True
+        agrees(found, **state)
+    assert said(paint) == ""
+    assert any("NaN" in row for found in shows for row in found["moves"])
+
+
+NAMED = [
+    (kind, reads, corner, T)
+    for kind in KINDS
+    for reads in ("look", "hide")
+    for corner in ("last", "first")
+    for T in (5, 3)
+]
+LINKED = [f"make={k}&true={r}&corner={c}&queries={T}" for k, r, c, T in NAMED]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "short"),
+    [(0, "numpy", "np"), pytest.param(1, "torch", "torch", marks=pytest.mark.long)],
+)
+def test_line_of_code_makes_each_named_mask_and_random_ones(paint, place, name, short):
+    module = pytest.importorskip(name)
+    random = random_states(60)
+    arrays = [mask_of(kind, T, corner) ^ (reads == "hide") for kind, reads, corner, T in NAMED]
+    arrays += [state["mask"] for state in random]
+    links = LINKED + [state_of(**state) for state in random]
+    for mask, found in zip(arrays, shown(paint, *links), strict=True):
+        np.testing.assert_array_equal(found["mask"], mask)
+        line = found["code"][place].removeprefix("mask = ")
+        made = eval(line, {short: module})
+        assert str(made.dtype).endswith("bool")
+        np.testing.assert_array_equal(np.asarray(made), mask)
+
+
+@pytest.mark.long
+def test_mask_with_a_name_is_shown_as_one_and_written_by_it(paint):
+    for (kind, reads, corner, T), found in zip(NAMED, shown(paint, *LINKED), strict=True):
+        agrees(found, mask=mask_of(kind, T, corner) ^ (reads == "hide"), reads=reads)
+        assert kind.capitalize() in found["kinds"]
+        assert not any("[[" in line for line in found["code"])  # by its name, not by its numbers
+
+
+@pytest.mark.long
+def test_rows_that_see_nothing_are_nan_as_by_pytorchs_own_steps(paint):
+    torch = pytest.importorskip("torch")
+    mask = causal_mask(5) & (np.arange(5) >= 2)
+    [found] = shown(paint, state_of(mask, empty="nan"))
+    agrees(found, mask, empty="nan")
+    scores = torch.from_numpy(trace(X, EXAMPLE.params).scores)
+    own = scores.masked_fill(~torch.from_numpy(mask), -torch.inf).softmax(dim=-1).numpy()
+    for texts, head in zip(found["weights"], own, strict=True):
+        np.testing.assert_array_equal(np.array(texts) == "NaN", np.isnan(head))
+    assert np.isnan(own).any()
+
+
+def test_question_stands_until_a_mask_is_pressed_and_one_of_the_four_leaks(paint):
+    question = paint.get_by_text("Which of these four masks leaks?")
+    paint.page.mouse.move(*middle(paint, 3, 1))
+    assert question.is_visible()
+    assert said(paint) == ""
+    verdicts = []
+    for i, (digits, reads, _) in enumerate(FOUR):
+        paint.locator(".tl-gave").nth(i).click()
+        [found] = shown(paint)
+        agrees(found, unpacked(digits), reads)
+        assert found["four"] == [i == j for j in range(4)]
+        assert said(paint).startswith(f"Mask {'ABCD'[i]}, ")
+        verdicts.append("It leaks, in 10 pairs: dogs moves by" in said(paint))
+        assert verdicts[-1] != ("No leak: no output moves" in said(paint))
+    assert verdicts == [False, False, True, False]
+    assert not question.is_visible()
+
+
+@pytest.mark.long
+def test_same_array_read_the_other_way_and_corners_sizes_and_empty_rows(paint):
+    press(paint, "True means look")
+    [found] = shown(paint)
+    agrees(found, causal_mask(5), "hide")
+    assert said(paint).startswith("The same array, and now True means hide. It leaks, in 10 pairs")
+    assert said(paint).endswith("sleep sees nothing: zeros.")
+    press(paint, "empty rows: zeros")
+    agrees(shown(paint)[0], causal_mask(5), "hide", empty="nan")
+    assert said(paint).endswith("sleep sees nothing: NaN, which never counts as having stayed.")
+    press(paint, "Reset")
+    agrees(shown(paint)[0], causal_mask(5))
+    press(paint, "last corner")
+    assert "both corners are one" in said(paint)
+    press(paint, "5 queries")
+    agrees(shown(paint)[0], mask_of("causal", 3, "first"))
+    assert said(paint).endswith("bark, cats and sleep do not see themselves.")
+    press(paint, "first corner")
+    agrees(shown(paint)[0], causal_mask(3, 5))
+    press(paint, "Window")
+    agrees(shown(paint)[0], mask_of("window", 3, "last"))
+    cell(paint, 2, 4).click()  # a painted mask keeps its cells
+    press(paint, "last corner")
+    mask = mask_of("window", 3, "last")
+    mask[0, 4] = True
+    agrees(shown(paint)[0], mask)
+    assert "a painted mask has no corner" in said(paint)
+
+
+def test_click_stroke_and_keys_paint_and_a_cell_tells_its_numbers(paint):
+    page, mask = paint.page, causal_mask(5)
+    cell(paint, 2, 4).click()
+    mask[2, 4] = True
+    agrees(shown(paint)[0], mask)
+    by = moves(mask)[2, 4]
+    leak = f"It leaks, in 1 pair: bark moves by {by:.2f} when sleep, a later token, changes."
+    assert said(paint) == f"True: bark may look at sleep. {leak}"
+    page.mouse.move(*middle(paint, 4, 0))
+    page.mouse.down()
+    page.mouse.move(*middle(paint, 4, 4))  # begun on a full pair, a stroke takes away
+    page.mouse.up()
+    mask[4] = False
+    agrees(shown(paint)[0], mask)
+    cell(paint, 2, 4).focus()
+    page.keyboard.press("Space")
+    mask[2, 4] = False
+    agrees(shown(paint)[0], mask)
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    weights, by = library(mask)[0][:, 2, 2], moves(mask)[2, 2]
+    texts = " and ".join(str(Fraction(w).limit_denominator(99)) for w in weights)
+    assert said(paint) == (
+        f"bark at bark: True, may look; weights {texts}; the output of bark moves by {by:.2f} "
+        "when bark changes."
+    )
+
+
+def test_worked_by_keys_alone(paint):
+    keyboard = paint.page.keyboard
+    for key in ("Tab", "ArrowRight", "ArrowRight", "Enter"):
+        keyboard.press(key)
+    agrees(shown(paint)[0], causal_mask(5), "hide")
+    for key in ("ArrowRight", "Space", *["Tab"] * 9):
+        keyboard.press(key)
+    label = paint.page.evaluate("() => document.activeElement.ariaLabel")
+    assert label == "bark at dogs: True, may look"  # the first row that is shown
+    keyboard.press("ArrowUp")
+    keyboard.press("Enter")
+    mask = causal_mask(3, 5)
+    mask[0, 0] = False
+    agrees(shown(paint)[0], mask)
+
+
+@pytest.mark.long
+def test_lines_are_copied_and_where_that_is_refused_selected(paint):
+    page = paint.page
+    page.evaluate("() => { navigator.clipboard.writeText = async (text) => { kept = text; }; }")
+    paint.get_by_role("button", name="Copy").first.click()
+    page.get_by_text("The line is copied.").wait_for()
+    assert page.evaluate("() => kept") == "mask = np.tri(5, dtype=bool)"
+    page.evaluate("() => { navigator.clipboard.writeText = async () => { throw new Error(); }; }")
+    paint.get_by_role("button", name="Copy").last.click()
+    page.get_by_text("The line is selected: copy it.").wait_for()
+    line = "mask = torch.ones(5, 5, dtype=torch.bool).tril()"
+    assert page.evaluate("() => `${getSelection()}`") == line
+
+
+@pytest.mark.long
+def test_finger_taps_and_paints_sideways_and_scrolls_up_and_down(show):
+    space = '<div style="height: 1200px"></div>'
+    page = show(paint_mask().html, space, width=390, has_touch=True, is_mobile=True)
+    paint = page.locator("tl-paint")
+    cell(paint, 1, 3).scroll_into_view_if_needed()
+    cell(paint, 1, 3).tap()
+    mask = causal_mask(5)
+    mask[1, 3] = True
+    agrees(shown(paint)[0], mask)
+    top = page.evaluate("() => scrollY")
+    swipe(paint, (0, 1), (0, 4))
+    mask[0, 1:] = True
+    agrees(shown(paint)[0], mask)
+    assert page.evaluate("() => scrollY") == top
+    swipe(paint, (4, 0), (0, 0))
+    page.wait_for_function(f"() => scrollY > {top} + 50")
+    agrees(shown(paint)[0], mask)
+    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
+    targets = "button:visible, .tl-gave, [role=grid] tbody td"
+    assert paint.locator(targets).evaluate_all(sizes) >= 44
+
+
+def test_link_carries_the_state_and_brings_it_back(paint):
+    link = paint.get_by_role("link", name="Link to this mask")
+    assert link.get_attribute("href") == "#paint=0"
+    press(paint, "Packed")
+    assert link.get_attribute("href") == "#paint=0&make=packed"
+    press(paint, "True means look")
+    press(paint, "5 queries")
+    press(paint, "empty rows: zeros")
+    mask = mask_of("packed", 3, "last")
+    address = f"#paint=0&mask={packed(mask)}&true=hide&queries=3&empty=nan"
+    assert (
+        link.get_attribute("href")
+        == f"#paint=0&mask={packed(mask_of('packed', 5, 'last')[2:])}&true=hide&queries=3&empty=nan"
+    )
+    press(paint, "Reset")
+    agrees(shown(paint)[0], causal_mask(5))
+    paint.page.evaluate(SET, address)
+    paint.page.get_by_text("The mask of the link is here. ").wait_for()
+    agrees(shown(paint)[0], mask, "hide", empty="nan")
+
+
+DIGITS = "6 or 10 digits, 00 to 1f for each query"
+LINKS = {
+    "paint=5": "“5” is no paint of this page; expected 0.",
+    "paint=0&make=future": "make is “future”; expected one of causal, padded, packed, window.",
+    "paint=0&mask=12": f"mask is “12”; expected {DIGITS}.",
+    "paint=0&mask=2010101010": f"mask is “2010101010”; expected {DIGITS}.",
+    "paint=0&mask=10181c": "mask has 6 digits; expected 10, for 5 queries.",
+    "paint=0&mask=10181c1e1f&queries=3": "mask has 10 digits; expected 6, for 3 queries.",
+    "paint=0&true=yes": "true is “yes”; expected look or hide.",
+    "paint=0&corner=left": "corner is “left”; expected last or first.",
+    "paint=0&queries=4": "queries is “4”; expected 5 or 3.",
+    "paint=0&empty=0": "empty is “0”; expected zeros or nan.",
+    "paint=0&toString=1": "“toString” cannot be set; expected one of make, mask, true, corner, "
+    "queries, empty.",
+    "paint=0&make=causal&mask=10181c1e1f": "it has both make and mask; expected one of the two.",
+}
+
+
+def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(paint):
+    cell(paint, 2, 4).click()
+    mask = causal_mask(5)
+    mask[2, 4] = True
+    for strange, words in LINKS.items():
+        paint.page.evaluate(SET, f"#{strange}")
+        sentence = f"The link does not fit: {words} Nothing has changed."
+        paint.page.get_by_text(sentence, exact=True).wait_for()
+        agrees(shown(paint)[0], mask)
+
+
+@pytest.mark.long
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(paint):
+    page = paint.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    press(paint, "Window")
+    told = page.evaluate("() => told")
+    assert told == [{"state": "make=window", "done": 0, "of": 0}]
+    press(paint, "Reset")
+    words = said(paint)
+    for nonsense in (None, 7, {}, "queries=9", "mask=Z", "make=causal&mask=10181c1e1f"):
+        assert paint.evaluate(RECALL, nonsense) is False
+        agrees(shown(paint)[0], causal_mask(5))
+    assert paint.evaluate(RECALL, told[0]["state"]) is True
+    agrees(shown(paint)[0], mask_of("window", 5, "last"))
+    assert said(paint) == words
+    assert len(page.evaluate("() => told")) == 2
+
+
+@pytest.mark.long
+def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, paint):
+    static = show(paint_mask().html, java_script_enabled=False).locator("tl-paint")
+    assert static.locator("button:visible").count() == 0
+    for found in (static, paint):
+        found.locator("summary").click()
+    for selector in ("table", "code", ".tl-gave"):
+        texts = [found.locator(selector).all_inner_texts() for found in (static, paint)]
+        assert texts[0] == texts[1]
+    look = """(all) => all.map((cell) => {
+      const { backgroundColor, color, width } = getComputedStyle(cell);
+      return [backgroundColor, color, width];
+    })"""
+    cells = [found.locator(".tl-mask td").evaluate_all(look) for found in (static, paint)]
+    assert cells[0] == cells[1]
+
+
+LATER = [
+    pytest.param(name, width, marks=pytest.mark.long)
+    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
+]
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+def test_nothing_sticks_out_all_can_be_read_and_axe_finds_nothing(show, appearance, width):
+    page = show(paint_mask().html, mode=appearance, width=width)
+    paint = page.locator("tl-paint")
+    paint.evaluate(RECALL, "mask=1f03150a1f&true=hide&empty=nan")
+    paint.locator("summary").click()
+    ratios = paint.locator(".tl-mask tbody td:not(:empty)").evaluate_all(INKS)
+    assert min(ratios) >= 4.5
+    cell(paint, 3, 3).click()
+    cell(paint, 2, 3).focus()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    texts = paint.locator(":is(p, span, b, th, td, button, code, summary, figcaption):visible")
+    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
+    assert min(sizes) >= 11
+    for part in (".tl-numbers", ".tl-code code", ".tl-mask td"):
+        wide = paint.locator(part).evaluate_all(
+            "(all) => all.map((e) => e.scrollWidth - e.clientWidth)"
+        )
+        assert max(wide) <= 1, part
+    found = Axe().run(page).response["violations"]
+    assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+
+
+@pytest.mark.long
+def test_answers_at_once(paint, browser):
+    page = paint.page
+    with recorded(browser) as events:
+        for i in range(4):
+            paint.locator(".tl-gave").nth(i).click()
+        press(paint, "Packed")
+        page.mouse.move(*middle(paint, 2, 0))
+        page.mouse.down()
+        for t in (2, 3, 4):
+            page.mouse.move(*middle(paint, t, 4 - t % 2 * 4))
+        page.mouse.up()
+        do_references(page)
+    assert largest_task(events) <= BUDGETS["answer"]
+
+
+@pytest.mark.long
+def test_no_link_where_the_address_is_not_the_pages_own(show):
+    page = show('<div class="jp-Notebook">', paint_mask().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-paint[data-lm-suppress-shortcuts]").count() == 1
+
+
+SHOWING = [page for page in pages() if "paint_mask()" in page.path.read_text(encoding="utf-8")]
+CLAIMS = {  # what the sentence around a link says of what may be looked at
+    "looks at the future alone": lambda looks: (looks == np.triu(np.ones((5, 5)), k=1)).all(),
+    "may look at nothing": lambda looks: not looks[:2].any() and looks[2:].any(axis=1).all(),
+}
+
+
+def test_mask_of_a_link_in_the_chapter_is_what_its_sentence_says(paint):
+    source = "".join(page.path.read_text(encoding="utf-8") for page in SHOWING)
+    links = dict(re.findall(r"\[([^][]+)\]\(#paint=0&([^)]+)\)", source))
+    assert set(links) == set(CLAIMS)
+    for words, state in links.items():
+        [found] = shown(paint, state)
+        looks = np.array(found["mask"]) ^ ("true=hide" in state)
+        assert found["accepted"] is True
+        assert CLAIMS[words](looks), words
+
+
+def test_the_page_that_shows_the_mask_runs_the_layer(open_page):
+    [name] = [page.name for page in SHOWING]
+    page = open_page(f"{FOLDER}{name}.html#paint=0&make=window&queries=3")
+    page.get_by_text("The mask of the link is here. ").first.wait_for()
+    agrees(shown(page.locator("tl-paint"))[0], mask_of("window", 3, "last"))
+    assert page.problems == []

@@ -43,7 +43,7 @@ LIMITS = {
 }
 STYLE_LIMITS = {
     "ask": 9200,
-    "bench": 8400,
+    "bench": 8500,
     "parsons": 4100,
     "inspector": 6200,
     "gallery": 6000,

@@ -16,13 +16,13 @@ const trimmed = (n) => Number(n.toFixed(6));
 const halfTurn = (n) => trimmed(n - 360 * Math.ceil(n / 360 - 0.5));
 const angleOf = (text) =>
   readings(text.replace("°", "")).filter((n) => Math.abs(n) <= 360).map(halfTurn)[0];
-const lengthOf = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(trimmed)[0];
+const queryLengthOf = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(trimmed)[0];
 const oneOf = (...counts) => [
   (text) => counts.find((count) => `${count}` == text),
   counts.join(" or "),
 ];
 const ANGLES = [angleOf, "a number from −360 to 360"];
-const LENGTHS = [lengthOf, `a number from 0 to ${UTMOST}`];
+const LENGTHS = [queryLengthOf, `a number from 0 to ${UTMOST}`];
 // Of every part of a state: how it is read from a text, and what is expected.
 const STATED = {
   ...{ heads: oneOf(1, 2), head: oneOf(0, 1), angle: ANGLES, length: LENGTHS },

@@ -58,10 +58,9 @@ def fold_tiles(*, owners=1):
         ask(_RING_QUESTION if ring else _QUESTION),
         _controls(ring),
         button_row(["Next step" if ring else "Next tile", "All the rest", "Start over"]),
-        f'<div class="tl-fold" data-given="{escape(_given(owners))}">',
-        f"{_grid(owners)}\n{_states()}</div>",
-        _meter(owners),
-        f'<p class="tl-legend">{inline(" ".join((_LEGEND, *rest)))}</p>',
+        f'<figure class="tl-fold" data-given="{escape(_given(owners))}">',
+        f"{_grid(owners)}\n{_states()}\n{_meter(owners)}",
+        f"<figcaption>{inline(' '.join((_LEGEND, *rest)))}</figcaption></figure>",
         _numbers(owners),
     ]
     lines = [": ".join((row[0], f"query {row[1]}", "; ".join(row[2:]))) for row in _rows(owners)]

@@ -48,7 +48,7 @@ STYLE_LIMITS = {
     "playground": 13_200,
     "clock": 6900,
     "drawing": 7500,
-    "tiles": 7500,
+    "tiles": 7800,
 }
 VOID = {"input", "br", "img"}
 

@@ -60,7 +60,8 @@ def fold_tiles(*, owners=1):
         button_row(["Next step" if ring else "Next tile", "All the rest", "Start over"]),
         f'<figure class="tl-fold" data-given="{escape(_given(owners))}">',
         f"{_grid(owners)}\n{_states()}\n{_meter(owners)}",
-        f"<figcaption>{inline(' '.join((_LEGEND, *rest)))}</figcaption></figure>",
+        "</figure>",
+        f'<p class="tl-legend">{inline(" ".join((_LEGEND, *rest)))}</p>',
         _numbers(owners),
     ]
     lines = [": ".join((row[0], f"query {row[1]}", "; ".join(row[2:]))) for row in _rows(owners)]

@@ -37,7 +37,7 @@ export const chosenText = ({ state, tiles, ring }) => {
   const size = `${howMany(rows, "query", "queries")} by ${howMany(keys, "key")}`;
   const lost = factor == "no" ? ", and what is old will not be shrunk" : "";
   const count = `${howMany(tiles.length, "tile")} of ${size}, ${BY_ORDER[order]}`;
-  return `${count}: ${beyond} of them wholly beyond the mask${lost}.`;
+  return `${count}: ${beyond || "none"} of them wholly beyond the mask${lost}.`;
 };
 
 // What the last tile did.

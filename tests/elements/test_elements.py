@@ -40,6 +40,7 @@ LIMITS = {
     "strip": 14_800,
     "plane": 16_000,
     "paint": 23_500,
+    "tiles": 19_600,
 }
 STYLE_LIMITS = {
     "ask": 9200,
@@ -55,6 +56,8 @@ STYLE_LIMITS = {
     "plane": 7500,
     "drawing": 7700,
     "paint": 9600,
+    "drawing": 7500,
+    "tiles": 7800,
 }
 VOID = {"input", "br", "img"}
 

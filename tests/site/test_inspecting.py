@@ -14,6 +14,7 @@ from tools.chapters import pages
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz
 from tutorial_lib.elements.exhibits import (
+    fold_tiles,
     mask_drawing,
     memory_strip,
     paint_mask,
@@ -691,6 +692,7 @@ ALONE = {
     "strip": lambda: memory_strip().html,
     "plane": lambda: query_plane().html,
     "paint": lambda: paint_mask().html,
+    "tiles": lambda: fold_tiles().html,
     "quiz": lambda: quiz("04_heads").html,
 }
 SLOW = "playground", "inspector"

@@ -1,0 +1,203 @@
+"""The softmax tile by tile: a table of scores that is folded in, and what is held of it."""
+
+import json
+from fractions import Fraction
+from html import escape
+from itertools import product
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, inline, wrap
+from tutorial_lib.example import running_example
+from tutorial_lib.multihead import trace
+from tutorial_lib.onepass import fold_block
+
+_WORDS = ("dogs", "that", "bark", "cats", "that", "sleep")
+_PLACES = (0, 1, 2, 0, 1, 2)  # each of the two phrases counts from 0
+_SIZE = 2  # queries, and keys, of a tile at the start
+_QUESTION = (
+    "Choose the size of a tile and the order, by the buttons or tile by tile: can you make *bark* "
+    "end anywhere but at (6/7, 3/7, 4/7, 1/7)?"
+)
+_RING_QUESTION = (
+    "Each process folds in the keys at hand and passes them on. Which one waits, and what if the "
+    "words are dealt in turn?"
+)
+_LEGEND = (
+    "Head 0 of *dogs that bark*, and of three words more; scores in units of ln 2, so the powers "
+    "are powers of 2. Dark cells are the tile just folded in, striped ones lie in tiles that are "
+    "skipped. × is the factor that shrank the old total and mixed; below mixed stands the output, "
+    "once a query has all its keys."
+)
+_CHOOSE = "Press a tile, or go to it by arrow keys and press Enter, to fold it in next."
+_HELD = "Held are the scores of the tile, and maximum, total and mixed of the queries at work."
+_HOLDS = "Above a key stands the process that has it now; queries stay where they are."
+
+
+def fold_tiles(*, owners=1):
+    """Show a softmax tile by tile: the maximum, total and mix of each query, and the factor.
+
+    Introduced in chapter 12. The reader chooses the sizes of the tiles and their order.
+
+    Parameters
+    ----------
+    owners : processes in a ring, of which each holds some queries while keys and values travel
+
+    Raises
+    ------
+    ValueError : a number of owners that is not 1, 2 or 3
+    """
+    if owners not in (1, 2, 3):
+        raise ValueError(f"owners is {owners!r}; expected 1, 2 or 3, as six words divide.")
+    ring = owners > 1
+    label = "A ring, step by step" if ring else "Tiles, one step at a time"
+    rest = (_HOLDS,) if ring else (_CHOOSE, _HELD)
+    body = [
+        ask(_RING_QUESTION if ring else _QUESTION),
+        _controls(ring),
+        button_row(["Next step" if ring else "Next tile", "All the rest", "Start over"]),
+        f'<figure class="tl-fold" data-given="{escape(_given(owners))}">',
+        f"{_grid(owners)}\n{_states()}\n{_meter(owners)}",
+        "</figure>",
+        f'<p class="tl-legend">{inline(" ".join((_LEGEND, *rest)))}</p>',
+        _numbers(owners),
+    ]
+    lines = [": ".join((row[0], f"query {row[1]}", "; ".join(row[2:]))) for row in _rows(owners)]
+    text = "\n".join((f"{label}: {', '.join(_WORDS)}", *lines))
+    return Element(wrap("tiles", "tl-tiles", label, body), text)
+
+
+def _record():
+    """Run the layer on the six words."""
+    example = running_example()
+    X = example.E[example.vocabulary.ids(_WORDS)] + example.P[list(_PLACES)]
+    return trace(X, example.params, mask=causal_mask(len(_WORDS)))
+
+
+def _given(owners):
+    """Write what the script starts from."""
+    record, params = _record(), running_example().params
+    given = {
+        "owners": owners,
+        "words": _WORDS,
+        "S": np.rint(record.scores[0] / np.log(2)).astype(int).tolist(),
+        "V": record.V[0].astype(int).tolist(),
+        "heads": [[float(_exact(n)) for n in row] for row in record.heads[0]],
+        "width": params.d_k + params.d_v,
+    }
+    return json.dumps(given, separators=(",", ":"))
+
+
+def _controls(ring):
+    """Draw the choices: sizes, order and factor of the tiles, or who has which words."""
+    if ring:
+        return button_row(["Halves", "In turn"])
+    sliders = "".join(
+        f'<label><span>{_SIZE} {what}</span><input type="range" aria-label="{what} of a tile" '
+        f'min="1" max="{len(_WORDS)}" value="{_SIZE}" {KEYS}></label>'
+        for what in ("queries", "keys")
+    )
+    orders = button_row(["By rows", "By columns", "Last keys first", "No factor"])
+    return f'<div class="tl-lists tl-sizes" {HIDDEN}>{sliders}</div>\n{orders}'
+
+
+def _grid(owners):
+    """Draw the scores, query down and key across, hidden ones empty."""
+    scores = np.rint(_record().scores[0] / np.log(2)).astype(int)
+    T = len(_WORDS)
+    held = [f"rank {t * owners // T}" if owners > 1 else f"{t}" for t in range(T)]
+    names = list(zip(_WORDS, held, strict=True))
+    keys = [f'<th scope="col">{word}<small>{at}</small></th>' for word, at in names]
+    rows = [
+        f'<tr><th scope="row">{word}<small>{at}</small></th>'
+        + "".join(f"<td><b>{_fraction(n)}</b></td>" for n in scores[t, : t + 1])
+        + "<td data-out></td>" * (T - 1 - t)
+        + "</tr>"
+        for t, (word, at) in enumerate(names)
+    ]
+    head = f"<thead><tr><td></td>{''.join(keys)}</tr></thead>"
+    caption = "<caption>query ↓ &nbsp; key →</caption>"
+    body = "\n".join(rows)
+    return f'<table class="tl-scores">{caption}{head}\n<tbody>{body}</tbody></table>'
+
+
+def _states():
+    """Draw what is held of each query, nothing yet."""
+    rows = "".join(
+        f'<tr><th scope="row">{word}<small>{t}</small></th>'
+        "<td>–</td><td></td><td>–</td><td>–<b></b></td></tr>"
+        for t, word in enumerate(_WORDS)
+    )
+    names = headings("max.", "×", "total", "mixed<br>and output")
+    caption = "<caption>what each query has</caption>"
+    head = f"<thead><tr><td></td>{names}</tr></thead>"
+    return f'<table class="tl-held">{caption}{head}<tbody>{rows}</tbody></table>'
+
+
+def _meter(owners):
+    """Draw the numbers that are held beside those of the table, or the pairs of each process."""
+    names = [f"rank {rank}" for rank in range(owners)] if owners > 1 else ["held", "table"]
+    lines = "".join(f"<p><span>{name}</span><i></i></p>" for name in names)
+    return f'<div class="tl-lists tl-meter" {HIDDEN}>{lines}</div>'
+
+
+def _exact(number):
+    """Return the fraction that a float stands for, the same on every machine."""
+    return Fraction(float(number)).limit_denominator(1000)
+
+
+def _fraction(number):
+    return str(_exact(number)).replace("-", "−")
+
+
+def _vector(numbers):
+    return f"({', '.join(map(_fraction, numbers))})"
+
+
+def _span(places):
+    """Write places that follow each other by their ends."""
+    ends = dict.fromkeys((places[0], places[-1]))
+    return "–".join(map(str, ends))
+
+
+def _steps(owners):
+    """List (queries, keys) of each tile that is folded in, in order; a ring starts at home."""
+    T = len(_WORDS)
+    size = T // owners if owners > 1 else _SIZE
+    blocks = [range(start, start + size) for start in range(0, T, size)]
+    pairs = list(product(range(len(blocks)), repeat=2))
+    if owners > 1:
+        pairs.sort(key=lambda pair: ((pair[0] - pair[1]) % owners, pair[0]))
+    return [(blocks[i], blocks[j]) for i, j in pairs if j <= i]
+
+
+def _rows(owners):
+    """List of each tile, and each of its queries, the state afterwards, by `fold_block`."""
+    record, T = _record(), len(_WORDS)
+    scores = np.where(causal_mask(T), record.scores[0], -np.inf)
+    states, rows, came = {}, [], np.zeros(T, int)  # keys that each query has seen
+    for queries, keys in _steps(owners):
+        state = states.get(queries, (np.finfo(float).min, 0.0, 0.0))
+        tile = np.ix_(queries, keys)
+        states[queries] = maximum, total, mixed = fold_block(state, scores[tile], record.V[0][keys])
+        name = f"queries {_span(queries)}, keys {_span(keys)}"
+        came[queries] += (scores[tile] > -np.inf).sum(axis=1)
+        for i, t in enumerate(queries):
+            output = _vector(mixed[i] / total[i]) if came[t] == t + 1 else "–"
+            numbers = _fraction(maximum[i, 0] / np.log(2)), _fraction(total[i, 0])
+            rows.append((name, f"{t} {_WORDS[t]}", *numbers, _vector(mixed[i]), output))
+    return rows
+
+
+def _numbers(owners):
+    names = ("tile", "query", "maximum", "total", "mixed", "output")
+    rows = [
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
+        for first, *rest in _rows(owners)
+    ]
+    how = "words in halves" if owners > 1 else f"{_SIZE} queries by {_SIZE} keys, row by row"
+    summary = f"<summary>All steps as a table: {how}</summary>"
+    table = TABLE.format(headings(*names), "\n".join(rows))
+    return f'<details class="tl-numbers">{summary}\n{table}</details>'

@@ -1,0 +1,38 @@
+// A table of scores in tiles, and what folding them in leaves of each query.
+
+// Places from 0 up to a number.
+export const upTo = (n) => Array.from({ length: n }, (_, i) => i);
+
+// Places in blocks of a size.
+export const inBlocks = (T, size) =>
+  upTo(Math.ceil(T / size)).map((i) => upTo(T).slice(i * size, (i + 1) * size));
+
+// Places dealt to so many in turn.
+export const inTurn = (T, n) => upTo(n).map((i) => upTo(T).filter((t) => t % n == i));
+
+// Blocks of queries by blocks of keys, each with how many pairs the causal mask leaves.
+export const tilesOf = (down, across) =>
+  down.flatMap((queries, i) => across.map((keys, j) => {
+    const pairs = queries.flatMap((t) => keys.filter((s) => s <= t)).length;
+    return { n: i * across.length + j, i, j, queries, keys, pairs };
+  }));
+
+// What a query has before its first key.
+export const NOTHING = { maximum: -Infinity, total: 0, mixed: [0, 0, 0, 0], came: 0 };
+
+// Fold keys into what a query has, as fold_block of chapter 12 does, but with powers of 2. What is
+// old is shrunk by the factor, unless that is left out.
+export const foldInto = (row, scores, values, shrinks) => {
+  if (!scores.length) return row;
+  const maximum = Math.max(row.maximum, ...scores);
+  const factor = 2 ** (row.maximum - maximum);
+  const kept = shrinks ? factor : 1;
+  const powers = scores.map((score) => 2 ** (score - maximum));
+  const add = (old, numbers) =>
+    powers.reduce((sum, power, i) => sum + power * numbers[i], kept * old);
+  const total = add(row.total, powers.map(() => 1));
+  const mixed = row.mixed.map((old, c) => add(old, values.map((value) => value[c])));
+  // Before the first key there was nothing to shrink.
+  const shown = row.came ? factor : undefined;
+  return { maximum, total, mixed, came: row.came + scores.length, factor: shown };
+};

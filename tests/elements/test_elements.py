@@ -56,7 +56,6 @@ STYLE_LIMITS = {
     "plane": 7500,
     "drawing": 7700,
     "paint": 9600,
-    "drawing": 7500,
     "tiles": 7800,
 }
 VOID = {"input", "br", "img"}

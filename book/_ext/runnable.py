@@ -7,13 +7,14 @@ The button stands in the page as built, so that nothing moves; `run.js` answers 
 import ast
 import hashlib
 import io
+import json
 import shutil
 import tarfile
 from pathlib import Path
 
 from book._ext.site_shell import is_site
 from tools.chapters import FOLDER, pages
-from tutorial_lib.records import DATA, FOLDERS, page_of
+from tutorial_lib.records import DATA, FOLDERS, MANIFEST, page_of
 
 LIBRARY = DATA.parent
 ROOMS = LIBRARY / "practice"
@@ -23,6 +24,11 @@ LEFT_OUT = (  # folders that no page that runs reads
     *(f"practice/{room.name}" for room in ROOMS.iterdir() if page_of(room.name) in ELSEWHERE),
     *(f"data/{folder}" for folder in FOLDERS),
 )
+BANKS = {  # of the rooms that the archive holds; they are fetched as data is
+    f"banks/{page_of(path.parent.name)}.json": path
+    for path in sorted(ROOMS.glob("*/bank.json"))
+    if page_of(path.parent.name) not in ELSEWHERE
+}
 BEFORE = '<section id="goal">'
 BAR = """\
 <div class="tl-run" data-library="{library}">
@@ -51,8 +57,7 @@ def pack_library(target: Path) -> Path:
         for path in sorted(LIBRARY.rglob("*")):
             name = path.relative_to(LIBRARY).as_posix()
             if path.is_file() and "__pycache__" not in path.parts and not left_out(name):
-                content = path.read_bytes()
-                content = without_docstrings(content) if path.suffix == ".py" else content
+                content = packed_form(path)
                 member = tarfile.TarInfo(f"tutorial_lib/{name}")
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
@@ -60,6 +65,15 @@ def pack_library(target: Path) -> Path:
     file = target / f"tutorial_lib-{digest[:8]}.tar.bz2"
     file.write_bytes(packed.getvalue())
     return file
+
+
+def packed_form(path: Path) -> bytes:
+    """The bytes of a file as the archive has them: its list of data names the banks too."""
+    content = path.read_bytes()
+    if path == MANIFEST:
+        digests = {name: hashlib.sha256(p.read_bytes()).hexdigest() for name, p in BANKS.items()}
+        return json.dumps(json.loads(content) | digests).encode()
+    return without_docstrings(content) if path.suffix == ".py" else content
 
 
 def without_docstrings(source: bytes) -> bytes:
@@ -74,8 +88,8 @@ def without_docstrings(source: bytes) -> bytes:
 
 
 def left_out(name) -> bool:
-    """Whether the page does without a file of the library."""
-    return name.startswith(tuple(f"{folder}/" for folder in LEFT_OUT))
+    """Whether the archive does without a file of the library."""
+    return name.endswith("/bank.json") or name.startswith(tuple(f"{folder}/" for folder in LEFT_OUT))
 
 
 def place_library(app):
@@ -90,6 +104,9 @@ def place_library(app):
     shutil.rmtree(static / "data", ignore_errors=True)
     for folder in FOLDERS:
         shutil.copytree(DATA / folder, static / "data" / folder)
+    (static / "data" / "banks").mkdir()
+    for name, path in BANKS.items():
+        shutil.copy(path, static / "data" / name)
 
 
 def add_button(app, pagename, templatename, context, doctree):

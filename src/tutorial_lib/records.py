@@ -7,7 +7,8 @@ Every file of `data/` is compared with its sha256 in `data/sha256.json`, which
 `experiments.measuring` writes together with the files. An installation from the repository holds
 all of them. The copy in the page holds none: there the environment variable TUTORIAL_LIB_DATA,
 which `run-worker.js` sets, is the address of the site's copy of `data/`, with a slash at its end,
-and a file is fetched from it when a chapter reads it. Anyone else may set it too.
+and a file is fetched from it when a chapter reads it, the bank of a room too, which lies there
+below `banks/`. Anyone else may set it too.
 """
 
 import hashlib
@@ -109,13 +110,7 @@ def bank(page):
         raise ValueError(
             f"There is no chapter {page!r} with questions. There are: {sorted(rooms)}."
         )
-    file = rooms[page].joinpath("bank.json")
-    if not file.is_file():
-        raise ValueError(
-            f"The room practice/{rooms[page].name} has no bank.json: write the predictions, the "
-            f"quiz and the Parsons problem of {page} there, with the keys of another room's bank."
-        )
-    text = file.read_text(encoding="utf-8")
+    text = _bank_of(rooms[page], page).decode("utf-8")
     return json.loads(re.sub(r"<!--.*?-->", "", text))  # which tell tests where a number comes from
 
 
@@ -149,9 +144,23 @@ def require_budget(name, content):
         )
 
 
+def _bank_of(room, page):
+    """Return the bytes of a bank, which the page's copy of the library fetches as it does data."""
+    file = room.joinpath("bank.json")
+    if file.is_file():
+        return file.read_bytes()
+    if f"banks/{page}.json" in json.loads(MANIFEST.read_bytes()):
+        return _read("banks", page)
+    raise ValueError(
+        f"The room practice/{room.name} has no bank.json: write the predictions, the quiz and the "
+        f"Parsons problem of {page} there, with the keys of another room's bank."
+    )
+
+
 def _read(folder, name):
     """Return the bytes of a file, which are those that were committed."""
-    digests, path = json.loads(MANIFEST.read_bytes()), f"{folder}/{name}{FOLDERS[folder]}"
+    digests = json.loads(MANIFEST.read_bytes())
+    path = f"{folder}/{name}{FOLDERS.get(folder, '.json')}"
     if path not in digests:
         names = [Path(known).stem for known in digests if known.startswith(f"{folder}/")]
         raise ValueError(

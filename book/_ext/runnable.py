@@ -89,7 +89,9 @@ def without_docstrings(source: bytes) -> bytes:
 
 def left_out(name) -> bool:
     """Whether the archive does without a file of the library."""
-    return name.endswith("/bank.json") or name.startswith(tuple(f"{folder}/" for folder in LEFT_OUT))
+    return name.endswith("/bank.json") or name.startswith(
+        tuple(f"{folder}/" for folder in LEFT_OUT)
+    )
 
 
 def place_library(app):

@@ -36,6 +36,7 @@ LIMITS = {
     "playground": 23_800,
     "clock": 14_800,
     "drawing": 17_000,
+    "sum": 17_900,
 }
 STYLE_LIMITS = {
     "ask": 9200,
@@ -47,6 +48,7 @@ STYLE_LIMITS = {
     "playground": 13_200,
     "clock": 6900,
     "drawing": 7500,
+    "sum": 8200,
 }
 VOID = {"input", "br", "img"}
 

@@ -13,7 +13,7 @@ from tests.site.browsing import MODES, long
 from tools.chapters import pages
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz
-from tutorial_lib.elements.exhibits import mask_drawing, playground, turn_clock
+from tutorial_lib.elements.exhibits import heads_sum, mask_drawing, playground, turn_clock
 from tutorial_lib.elements.sources import KINDS, style
 from tutorial_lib.figures import HEAD_COLOURS
 
@@ -679,6 +679,7 @@ ALONE = {
     "playground": lambda: playground().html,
     "clock": lambda: turn_clock().html,
     "drawing": lambda: mask_drawing().html,
+    "sum": lambda: heads_sum().html,
     "quiz": lambda: quiz("04_heads").html,
 }
 SLOW = "playground", "inspector"

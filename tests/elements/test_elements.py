@@ -41,6 +41,7 @@ LIMITS = {
     "plane": 16_000,
     "paint": 23_500,
     "tiles": 19_600,
+    "sum": 17_900,
 }
 STYLE_LIMITS = {
     "ask": 9200,
@@ -57,6 +58,8 @@ STYLE_LIMITS = {
     "drawing": 7700,
     "paint": 9600,
     "tiles": 7800,
+    "drawing": 7500,
+    "sum": 8200,
 }
 VOID = {"input", "br", "img"}
 

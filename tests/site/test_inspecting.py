@@ -15,6 +15,7 @@ from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz
 from tutorial_lib.elements.exhibits import (
     fold_tiles,
+    heads_sum,
     mask_drawing,
     memory_strip,
     paint_mask,
@@ -693,6 +694,7 @@ ALONE = {
     "plane": lambda: query_plane().html,
     "paint": lambda: paint_mask().html,
     "tiles": lambda: fold_tiles().html,
+    "sum": lambda: heads_sum().html,
     "quiz": lambda: quiz("04_heads").html,
 }
 SLOW = "playground", "inspector"

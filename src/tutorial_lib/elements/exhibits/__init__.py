@@ -10,12 +10,14 @@ from tutorial_lib.elements.exhibits.paint.element import paint_mask
 from tutorial_lib.elements.exhibits.plane.element import query_plane
 from tutorial_lib.elements.exhibits.playground.element import playground
 from tutorial_lib.elements.exhibits.strip.element import memory_strip
+from tutorial_lib.elements.exhibits.sum.element import heads_sum
 from tutorial_lib.elements.exhibits.tiles.element import fold_tiles
 
 __all__ = [
     "ask_model",
     "byte_calculator",
     "fold_tiles",
+    "heads_sum",
     "live_map",
     "mask_drawing",
     "memory_strip",

@@ -1,0 +1,1 @@
+"""Y as a sum over the heads."""

@@ -1,0 +1,275 @@
+// Y as a sum: what each head writes into the features of a word, stacked up and down from zero.
+// A head can be silenced, the heads swapped, a row of W_O scaled.
+
+import { readings } from "../../readings.js";
+import { all, define } from "../../shared.js";
+import { Exhibit } from "../exhibit.js";
+import { layer } from "../layer.js";
+import { written } from "../numbers.js";
+
+const AXIS_END = 3;
+const ONE_HEAD_WIDTH = 4; // d_v
+const FACTORS = [-1, -0.5, 0, 0.5, 1, 1.5, 2];
+const SWAPS = {
+  no: "Heads in their own places",
+  with: "Heads swapped, and their rows of W_O with them",
+  without: "Heads swapped, their rows of W_O left behind",
+};
+
+const inPercent = (n) => `${(100 * n) / (2 * AXIS_END)}%`;
+const fromTop = (n) => inPercent(AXIS_END - n);
+const listing = (names) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
+const featuresOf = (found) => `${found.length == 1 ? "feature" : "features"} ${listing(found)}`;
+const differing = (a, b) => [...a.keys()].filter((i) => Math.abs(a[i] - b[i]) > 1e-12);
+// A fraction may break behind its stroke, where it is narrow.
+const writeIn = (node, value) => (node.innerHTML = written(value).replace("/", "/<wbr>"));
+
+class HeadsSum extends Exhibit {
+  constructor(element) {
+    super(element);
+    this.inputs = JSON.parse(element.querySelector("[data-given]").dataset.given);
+    this.base = layer(this.inputs);
+    const [words, switches] = all(element, ".tl-row").map((row) => all(row, "button"));
+    this.wordButtons = words;
+    this.words = words.map((button) => button.textContent);
+    [this.reset] = switches.splice(-1);
+    this.switches = switches;
+    this.heaps = all(element, ".tl-heap");
+    this.met = all(element, ".tl-meets div > span");
+    this.slider = element.querySelector("[type=range]");
+    const [shown, listed] = all(element, "tbody").map((body) => [...body.rows]);
+    Object.assign(this, { shown: shown.slice(1), listed });
+    this.first = { word: this.words.at(-1), off: "", swap: "no", row: 0, times: 1 };
+    this.prepare();
+    this.restore(this.first);
+  }
+
+  // Say to keys and to screen readers what can be chosen, and listen.
+  prepare() {
+    this.serve([this.heaps]);
+    this.serve([this.met]);
+    const group = { role: "radiogroup", ariaLabel: "Numbers of concat and their rows of W_O" };
+    Object.assign(this.met[0].parentNode, group);
+    this.met.forEach((cell) => (cell.role = "radio"));
+    this.heaps.forEach((heap) => {
+      heap.removeAttribute("aria-hidden");
+      heap.role = "button";
+    });
+    [...this.heaps, ...this.met].forEach((cell) => {
+      cell.onclick = () => {
+        if (document.activeElement == cell) this.choose(cell);
+        else cell.focus();
+      };
+    });
+    this.wordButtons.forEach((button, t) => {
+      button.onclick = () => this.act({ word: this.words[t] }, () => this.pulls());
+    });
+    this.switches.forEach((button, i) => {
+      button.onclick = () => (i < 2 ? this.silence(`${i}`) : this.swap(["with", "without"][i - 2]));
+    });
+    this.slider.oninput = () =>
+      this.act({ times: Number(this.slider.value) }, () => this.scaled());
+    this.reset.onclick = () => this.act(this.first, () => "The sum is as it was.");
+  }
+
+  restore(state) {
+    this.state = { ...this.state, ...state };
+    this.made = this.sums();
+    this.paint();
+    this.renew();
+  }
+
+  act(state, words) {
+    this.restore(state);
+    this.say(words());
+    this.changed();
+  }
+
+  // Which head stands in each place of concat, and whose rows of W_O stand there.
+  places() {
+    const { swap } = this.state;
+    return [swap == "no" ? [0, 1] : [1, 0], swap == "with" ? [1, 0] : [0, 1]];
+  }
+
+  // What the layer makes of the heads that are named, as they stand, with W_O as it stands.
+  run(speaking) {
+    const { row, times } = this.state;
+    const [order, owners] = this.places();
+    const W_O = this.inputs.W_O[0].map((numbers, r) =>
+      numbers.map((n) => (r == row ? times * n : n)));
+    const blocks = owners.map((h) => W_O.slice(ONE_HEAD_WIDTH * h, ONE_HEAD_WIDTH * (h + 1)));
+    const { concat, Y, ...kept } = this.base;
+    const silent = (rows) => rows.map((numbers) => numbers.map(() => 0));
+    const heads = order.map((h) => (speaking.includes(h) ? kept.heads[h] : silent(kept.heads[h])));
+    return layer({ ...this.inputs, W_O: [blocks.flat()] }, { ...kept, heads });
+  }
+
+  // The part of each head and Y, of every word; of the chosen one, concat too.
+  sums() {
+    const on = [0, 1].filter((h) => !this.state.off.includes(h));
+    const whole = this.run(on);
+    const t = this.words.indexOf(this.state.word);
+    const parts = [0, 1].map((h) => this.run(on.filter((one) => one == h)).Y[0]);
+    const rows = this.words.map((_, s) => [...parts.map((part) => part[s]), whole.Y[0][s]]);
+    return { rows, own: rows[t], concat: whole.concat[0][t], before: this.base.Y[0][t] };
+  }
+
+  paint() {
+    const { word, off, swap } = this.state;
+    const { rows, own } = this.made;
+    this.wordButtons.forEach((button, t) => (button.ariaPressed = this.words[t] == word));
+    const pressed = [off.includes(0), off.includes(1), swap == "with", swap == "without"];
+    this.switches.forEach((button, i) => (button.ariaPressed = pressed[i]));
+    this.heaps.forEach((heap, i) => this.pile(heap, i));
+    this.meet();
+    const put = (line, numbers) => numbers.forEach((n, i) => writeIn(line.cells[i + 1], n));
+    own.forEach((numbers, h) => put(this.shown[h], numbers));
+    rows.flat().forEach((numbers, i) => put(this.listed[i], numbers));
+  }
+
+  // Draw the bars of a feature, each from where the one before it ends, and both lines.
+  pile(heap, i) {
+    const [one, two, sum] = this.made.own.map((numbers) => numbers[i]);
+    const ends = { true: 0, false: 0 };
+    [one, two].forEach((number, h) => {
+      const start = ends[number > 0];
+      ends[number > 0] = start + number;
+      const [bar, top] = [heap.children[h], Math.max(start, start + number)];
+      Object.assign(bar.style, { top: fromTop(top), height: inPercent(Math.abs(number)) });
+    });
+    heap.children[2].style.top = fromTop(this.made.before[i]);
+    heap.children[3].style.top = fromTop(sum);
+    const [a, b, c] = [one, two, sum].map(written);
+    heap.ariaLabel = `feature ${i}: head 0 ${a}, head 1 ${b}, Y ${c}`;
+  }
+
+  // Show concat over the rows of W_O, and the row that is scaled.
+  meet() {
+    const { row, times } = this.state;
+    const [order, owners] = this.places();
+    this.met.forEach((cell, j) => {
+      const [slot, place] = [Math.floor(j / ONE_HEAD_WIDTH), j % ONE_HEAD_WIDTH];
+      const r = ONE_HEAD_WIDTH * owners[slot] + place;
+      const [number, name] = cell.children;
+      writeIn(number, this.made.concat[j]);
+      name.textContent = r;
+      number.dataset.head = order[slot];
+      name.dataset.head = owners[slot];
+      const chosen = r == row;
+      const whose = `${written(this.made.concat[j])} of head ${order[slot]}`;
+      Object.assign(cell, { ariaLabel: `${whose}, meets row ${r}`, ariaChecked: chosen });
+      cell.tabIndex = chosen ? 0 : -1;
+    });
+    const [line, factor] = [this.shown.at(-1), written(times)];
+    const [label, , shown] = this.slider.parentNode.children;
+    line.cells[0].textContent = `row ${row}`;
+    this.inputs.W_O[0][row].forEach((n, i) => writeIn(line.cells[i + 1], times * n));
+    label.firstChild.data = `row ${row} of W`;
+    shown.textContent = `× ${factor}`;
+    Object.assign(this.slider, { value: times, ariaValueText: `row ${row} times ${factor}` });
+  }
+
+  // What has moved, against the layer as it was.
+  moved() {
+    const found = differing(this.made.own[2], this.made.before);
+    if (!found.length) return `no feature of Y of “${this.state.word}” has moved`;
+    const count = found.length == 8 ? "all 8 features" : featuresOf(found);
+    return `${count} of Y of “${this.state.word}” ${found.length == 1 ? "has" : "have"} moved`;
+  }
+
+  pulls() {
+    const [one, two] = this.made.own;
+    const found = [...one.keys()].filter((i) => one[i] * two[i] < 0);
+    const where = found.length ? featuresOf(found) : "no feature";
+    return `“${this.state.word}”: the heads pull against each other in ${where}.`;
+  }
+
+  silence(h) {
+    const { off } = this.state;
+    const next = off.includes(h) ? off.replace(h, "") : [...off, h].sort().join("");
+    const says = ["Both heads speak", "Head 0 is silent", "Head 1 is silent", "Both are silent"];
+    const which = ["", "0", "1", "01"].indexOf(next);
+    this.act({ off: next }, () => `${says[which]}: ${this.moved()}.`);
+  }
+
+  swap(way) {
+    const next = this.state.swap == way ? "no" : way;
+    this.act({ swap: next }, () => `${SWAPS[next]}: ${this.moved()}.`);
+  }
+
+  scaled() {
+    const { row, times } = this.state;
+    const whose = this.met.find((cell) => cell.ariaChecked == "true").ariaLabel.split(",")[0];
+    return `Row ${row} of W_O times ${written(times)} meets ${whose}: ${this.moved()}.`;
+  }
+
+  // The sum of a feature in words.
+  feature(i) {
+    const [one, two, sum] = this.made.own.map((numbers) => numbers[i]);
+    const [a, b, c] = [one, two, sum].map(written);
+    const against = one * two < 0 ? "pull against each other" : "pull the same way";
+    const who = ["neither head writes here", "head 0 alone writes here", "head 1 alone writes here"];
+    const how = one * two ? `the heads ${against}` : who[one ? 1 : two ? 2 : 0];
+    const plus = two < 0 ? `− ${b.slice(1)}` : `+ ${b}`;
+    return `Feature ${i} of “${this.state.word}”: ${a} ${plus} = ${c}, ${how}.`;
+  }
+
+  choose(cell) {
+    const feature = this.heaps.indexOf(cell);
+    if (feature >= 0) return this.say(this.feature(feature));
+    const row = Number(cell.lastElementChild.textContent);
+    if (row != this.state.row) this.act({ row }, () => this.scaled());
+    else this.say(this.scaled());
+  }
+
+  enter(cell) {
+    this.choose(cell);
+  }
+
+  entries() {
+    return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
+  }
+
+  // What each part of a state may be: how it is read, and what is expected.
+  forms() {
+    const oneOf = (...texts) => [
+      (text) => texts.find((one) => one == text),
+      `one of ${texts.join(", ")}`,
+    ];
+    return {
+      word: oneOf(...this.words),
+      off: oneOf("0", "1", "01"),
+      swap: oneOf("no", "with", "without"),
+      row: [(text) => (/^[0-7]$/.test(text) ? Number(text) : undefined), "a whole number, 0 to 7"],
+      times: [
+        (text) => readings(text).find((n) => FACTORS.includes(n)),
+        `one of ${FACTORS.map(written).join(", ")}`,
+      ],
+    };
+  }
+
+  put(entries) {
+    const next = { ...this.first };
+    const forms = this.forms();
+    for (const [key, text] of entries) {
+      if (!Object.hasOwn(forms, key))
+        return `“${key}” cannot be set; expected one of ${Object.keys(forms).join(", ")}.`;
+      const [read, expected] = forms[key];
+      next[key] = read(text);
+      if (next[key] === undefined) return `${key} is “${text}”; expected ${expected}.`;
+    }
+    this.restore(next);
+  }
+
+  // Of a link, what its heads do, or where they pull apart.
+  greet() {
+    const { off, swap, times } = this.state;
+    const plain = !off && swap == "no" && times == 1;
+    this.say(plain ? this.pulls() : `The sum of the link is here: ${this.moved()}.`);
+  }
+}
+
+define("tl-sum", (element) => {
+  const sum = new HeadsSum(element);
+  sum.offer(sum.reset.parentNode, "Link to this sum");
+});

@@ -1,0 +1,416 @@
+"""Y as a sum in Chromium: every bar and fraction is the library's, by any means."""
+
+import json
+import re
+from fractions import Fraction
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
+from tests.site.browsing import long
+from tools.chapters import FOLDER, pages
+from tutorial_lib import concat_heads, running_example, trace
+from tutorial_lib.elements.exhibits import heads_sum
+
+EXAMPLE = running_example()
+RECORD = trace(EXAMPLE.X, EXAMPLE.params, mask=EXAMPLE.mask)
+WORDS = EXAMPLE.tokens
+FIRST = {"word": "bark", "off": "", "swap": "no", "row": 0, "times": 1}
+FACTORS = [-1, -0.5, 0, 0.5, 1, 1.5, 2]
+SET = "(hash) => { location.hash = hash; }"
+RECALL = "(sum, state) => sum.recall(state)"
+# What is drawn and written, in each of some states or as it is.
+READ = """(sum, states) => JSON.stringify(states.map((state) => {
+  const accepted = state == null || sum.recall(state);
+  const all = (root, what) => [...root.querySelectorAll(what)];
+  const texts = (row) => [...row.cells].map((cell) => cell.textContent);
+  const ends = (bar) => [bar.style.top, bar.style.height].map(parseFloat);
+  const [shown, listed] = all(sum, "tbody").map((body) => [...body.rows]);
+  return {
+    accepted,
+    bars: all(sum, ".tl-heap").map((heap) => all(heap, "i").map(ends)),
+    heads: all(sum, ".tl-heap").map((heap) => all(heap, "i").map((bar) => bar.dataset.head)),
+    lines: all(sum, ".tl-heap").map((heap) =>
+      ["b", "s"].map((line) => parseFloat(heap.querySelector(line).style.top))),
+    heard: all(sum, ".tl-heap").map((heap) => heap.ariaLabel),
+    shown: shown.slice(1).map(texts),
+    listed: listed.map(texts),
+    met: all(sum, ".tl-meets div > span").map((cell) => {
+      const [number, row] = cell.children;
+      return [number.textContent, number.dataset.head, row.textContent, row.dataset.head];
+    }),
+    chosen: all(sum, ".tl-meets div > span").flatMap((cell, i) =>
+      cell.ariaChecked == "true" ? [i] : []),
+    pressed: all(sum, "button").flatMap((b) => b.ariaPressed == "true" ? [b.textContent] : []),
+    slider: sum.querySelector("[type=range]").value,
+    factor: sum.querySelector(".tl-times").textContent,
+  };
+}))"""
+SWITCHES = {
+    "Silence head 0": lambda state: "0" in state["off"],
+    "Silence head 1": lambda state: "1" in state["off"],
+    "Swap heads and rows": lambda state: state["swap"] == "with",
+    "Swap heads alone": lambda state: state["swap"] == "without",
+}
+
+
+def library(state):
+    """Parts of both heads of every word, Y, the row of concat, whose numbers and which rows."""
+    W_O = EXAMPLE.params.W_O.copy()
+    W_O[state["row"]] *= state["times"]
+    rows = W_O.reshape(2, 4, 8)
+    heads = RECORD.heads * [[["0" not in state["off"]]], [["1" not in state["off"]]]]
+    order = [0, 1] if state["swap"] == "no" else [1, 0]
+    owners = [1, 0] if state["swap"] == "with" else [0, 1]
+    concat = concat_heads(heads[order])
+    Y = concat @ rows[owners].reshape(8, 8)
+    parts = [heads[h] @ rows[owners[order.index(h)]] for h in range(2)]
+    np.testing.assert_allclose(sum(parts), Y, rtol=1e-12, atol=1e-12)
+    return parts, Y, concat, order, owners
+
+
+def random_states(count):
+    """States of every word, with heads silent and swapped, and a row scaled."""
+    rng = np.random.default_rng(8)
+    kinds = (WORDS, ["", "0", "1", "01"], ["no", "with", "without"], range(8), FACTORS)
+    return [
+        {key: kind[rng.integers(len(kind))] for key, kind in zip(FIRST, kinds, strict=True)}
+        for _ in range(count)
+    ]
+
+
+def query(state):
+    """The query of a state, written from its description and not by the script."""
+    return urlencode({key: value for key, value in state.items() if value != ""})
+
+
+def seen(exhibit, *states):
+    """What is shown in each of some states, or now."""
+    return json.loads(exhibit.evaluate(READ, list(states) or [None]))
+
+
+def near(texts, numbers):
+    """Compare fractions, or four decimals where those are long, to numbers."""
+    for text, number in zip(texts, numbers, strict=True):
+        assert text != "−0"
+        value = text.replace("−", "-")
+        assert abs(Fraction(value) - number) <= (0.5e-4 + 1e-9 if "." in text else 1e-12), text
+
+
+def agrees(found, **state):
+    """Compare all that is shown with the library."""
+    state = FIRST | state
+    assert found["accepted"] is True
+    t = WORDS.index(state["word"])
+    parts, Y, concat, order, owners = library(state)
+    numbers = [part[t] for part in parts] + [Y[t]]
+    drawn(found, numbers, RECORD.Y[t])
+    row = EXAMPLE.params.W_O[state["row"]] * state["times"]
+    for line, values in zip(found["shown"], [*numbers, row], strict=True):
+        near(line[1:], values)
+    names = ["head 0", "head 1", "Y", f"row {state['row']}"]
+    assert [line[0] for line in found["shown"]] == names
+    every = [(f"{word}, {name}", s) for s, word in enumerate(WORDS) for name in names[:3]]
+    for i, (name, s) in enumerate(every):
+        assert found["listed"][i][0] == name
+        near(found["listed"][i][1:], [*parts, Y][i % 3][s])
+    near([cell[0] for cell in found["met"]], concat[t])
+    rows = [4 * owners[j // 4] + j % 4 for j in range(8)]
+    places = [[str(order[j // 4]), str(rows[j]), str(owners[j // 4])] for j in range(8)]
+    assert [cell[1:] for cell in found["met"]] == places
+    assert found["chosen"] == [rows.index(state["row"])]
+    pressed = [state["word"], *(name for name, on in SWITCHES.items() if on(state))]
+    assert sorted(found["pressed"]) == sorted(pressed)
+    factor = found["factor"].rsplit("× ")[1]
+    near([factor], [state["times"]])
+    assert float(found["slider"]) == state["times"]
+
+
+def drawn(found, numbers, before):
+    """Compare bars and lines: an axis from 3 at the top to −3, each bar on the one below it."""
+    for i, (one, two, total) in enumerate(zip(*numbers, strict=True)):
+        start = one if one * two > 0 else 0
+        tops = [100 * (3 - max(0, one)) / 6, 100 * (3 - max(start, start + two)) / 6]
+        heights = [100 * abs(one) / 6, 100 * abs(two) / 6]
+        ends = np.transpose([tops, heights])
+        there = ends[:, 1] > 0
+        np.testing.assert_allclose(np.array(found["bars"][i])[there], ends[there], atol=0.00501)
+        assert np.all(np.array(found["bars"][i])[~there, 1] == 0)
+        assert np.all(ends[:, 0] >= -1e-9)
+        assert np.all(ends.sum(axis=1) <= 100 + 1e-9)
+        lines = [100 * (3 - total) / 6, 100 * (3 - before[i]) / 6]
+        np.testing.assert_allclose(found["lines"][i], lines, atol=0.00501)
+        assert found["heads"][i] == ["0", "1"]
+        if found["heard"][i] is not None:
+            form = rf"feature {i}: head 0 (\S+), head 1 (\S+), Y (\S+)"
+            near(re.fullmatch(form, found["heard"][i]).groups(), [one, two, total])
+
+
+def said(exhibit):
+    """What is spoken and shown."""
+    return exhibit.locator("[aria-live]").text_content()
+
+
+def moved(**state):
+    """The features of Y that have moved, as the exhibit says it."""
+    state = FIRST | state
+    t = WORDS.index(state["word"])
+    found = np.flatnonzero(np.abs(library(state)[1][t] - RECORD.Y[t]) > 1e-12)
+    return f"{counted(found)} of Y of “{state['word']}” {'has' if len(found) < 2 else 'have'} moved"
+
+
+def counted(found):
+    """Features, in words."""
+    if len(found) in (0, 8):
+        return "all 8 features" if len(found) else "no feature"
+    *most, last = map(str, found)
+    return f"features {', '.join(most)} and {last}" if most else f"feature {last}"
+
+
+def press(exhibit, name):
+    """Press a button by its name."""
+    exhibit.get_by_role("button", name=name, exact=True).click()
+
+
+@pytest.fixture
+def exhibit(show):
+    """The sum on a page of its own."""
+    return show(heads_sum().html).locator("tl-sum")
+
+
+def test_the_page_that_shows_the_sum_follows_a_link(open_page):
+    [name] = [p.name for p in pages() if "heads_sum()" in p.path.read_text(encoding="utf-8")]
+    page = open_page(f"{FOLDER}{name}.html#sum=0&word=that&swap=without")
+    words = f"The sum of the link is here: {moved(word='that', swap='without')}."
+    page.get_by_text(words).first.wait_for()
+    [found] = seen(page.locator("tl-sum"))
+    agrees(found, word="that", swap="without")
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("count", [8, *long(90)])
+def test_every_bar_and_fraction_is_the_librarys_in_random_states(exhibit, count):
+    [found] = seen(exhibit)
+    agrees(found)
+    states = random_states(count)
+    for state, found in zip(states, seen(exhibit, *map(query, states)), strict=True):
+        agrees(found, **state)
+    assert said(exhibit) == ""
+
+
+def test_question_stands_until_the_first_touch_and_the_words_answer_it(exhibit):
+    question = exhibit.get_by_text("In which features do the heads pull against each other?")
+    assert question.is_visible()
+    for t, word in enumerate(WORDS):
+        press(exhibit, word)
+        assert not question.is_visible()
+        one, two = library(FIRST)[0]
+        against = counted(np.flatnonzero(one[t] * two[t] < 0))
+        assert said(exhibit) == f"“{word}”: the heads pull against each other in {against}."
+        [found] = seen(exhibit)
+        agrees(found, word=word)
+
+
+FEATURES = [  # of bark, by hand
+    "−1/7 − 8/13 = −69/91, the heads pull the same way",
+    "4/7 + 0 = 4/7, head 0 alone writes here",
+    "6/7 − 8/13 = 22/91, the heads pull against each other",
+    "−1/7 − 8/13 = −69/91, the heads pull the same way",
+    "6/7 + 4/13 = 106/91, the heads pull the same way",
+    "−8/7 + 4/13 = −76/91, the heads pull against each other",
+    "−6/7 + 1/13 = −71/91, the heads pull against each other",
+    "4/7 + 9/13 = 115/91, the heads pull the same way",
+]
+
+
+def test_worked_by_keys_alone(exhibit):
+    keys = exhibit.page.keyboard
+    for _ in range(4):
+        keys.press("Tab")  # three words, then concat
+    for _ in range(5):
+        keys.press("ArrowRight")
+    words = f"Row 5 of W_O times 1 meets 4/13 of head 1: {moved()}."
+    assert said(exhibit) == words
+    keys.press("Tab")
+    keys.press("ArrowRight")
+    keys.press("End")
+    state = {"row": 5, "times": 2}
+    assert said(exhibit) == f"Row 5 of W_O times 2 meets 4/13 of head 1: {moved(**state)}."
+    assert "features 4 and 5 of Y" in said(exhibit)
+    agrees(*seen(exhibit), **state)
+    keys.press("Home")
+    agrees(*seen(exhibit), row=5, times=-1)
+    for _ in range(4):
+        keys.press("ArrowRight")
+    agrees(*seen(exhibit), row=5)
+    keys.press("Tab")
+    for i, words in enumerate(FEATURES):
+        assert said(exhibit) == f"Feature {i} of “bark”: {words}."
+        keys.press("ArrowRight")
+    for _ in range(3):
+        keys.press("Tab")
+    keys.press("Space")  # swap heads and rows
+    agrees(*seen(exhibit), row=5, swap="with")
+    assert said(exhibit).endswith("W_O with them: no feature of Y of “bark” has moved.")
+
+
+def test_heads_are_silenced_and_swapped_and_come_back(exhibit):
+    ways = {
+        "Silence head 1": ("Head 1 is silent", {"off": "1"}),
+        "Silence head 0": ("Both are silent", {"off": "01"}),
+        "Reset": ("The sum is as it was", {}),
+        "Swap heads alone": (
+            "Heads swapped, their rows of W_O left behind",
+            {"swap": "without"},
+        ),
+        "Swap heads and rows": (
+            "Heads swapped, and their rows of W_O with them",
+            {"swap": "with"},
+        ),
+    }
+    for name, (words, state) in ways.items():
+        press(exhibit, name)
+        agrees(*seen(exhibit), **state)
+        assert said(exhibit) == (f"{words}: {moved(**state)}." if state else f"{words}.")
+    press(exhibit, "Swap heads and rows")
+    agrees(*seen(exhibit))
+    assert said(exhibit) == "Heads in their own places: no feature of Y of “bark” has moved."
+    exhibit.locator(".tl-heap").nth(2).click()
+    assert said(exhibit) == f"Feature 2 of “bark”: {FEATURES[2]}."
+    press(exhibit, "Silence head 0")
+    exhibit.locator(".tl-heap").nth(2).click()
+    assert "0 − 8/13 = −8/13, head 1 alone writes here." in said(exhibit)
+    exhibit.locator(".tl-meets div > span").nth(6).click()
+    agrees(*seen(exhibit), off="0", row=6)
+
+
+LINKS = {
+    "sum=5": "“5” is no sum of this page; expected 0.",
+    "sum=0&word=cats": "word is “cats”; expected one of dogs, that, bark.",
+    "sum=0&off=2": "off is “2”; expected one of 0, 1, 01.",
+    "sum=0&swap=maybe": "swap is “maybe”; expected one of no, with, without.",
+    "sum=0&row=8": "row is “8”; expected a whole number, 0 to 7.",
+    "sum=0&times=3": "times is “3”; expected one of −1, −1/2, 0, 1/2, 1, 3/2, 2.",
+    "sum=0&times=": "times is “”; expected one of −1, −1/2, 0, 1/2, 1, 3/2, 2.",
+    "sum=0&toString=1": "“toString” cannot be set; expected one of word, off, swap, row, times.",
+}
+
+
+def test_links_that_cannot_be_are_refused_in_words_and_change_nothing(exhibit):
+    press(exhibit, "that")
+    for strange, words in LINKS.items():
+        exhibit.page.evaluate(SET, f"#{strange}")
+        sentence = f"The link does not fit: {words} Nothing has changed."
+        exhibit.page.get_by_text(sentence, exact=True).wait_for()
+        agrees(*seen(exhibit), word="that")
+
+
+@pytest.mark.long
+def test_link_carries_the_state_and_brings_it_back(exhibit):
+    press(exhibit, "that")
+    press(exhibit, "Swap heads alone")
+    press(exhibit, "Silence head 1")
+    exhibit.locator(".tl-meets div > span").nth(3).click()
+    exhibit.get_by_role("slider").press("ArrowRight")
+    state = {"word": "that", "off": "1", "swap": "without", "row": 3, "times": 1.5}
+    link = exhibit.get_by_role("link", name="Link to this sum").get_attribute("href")
+    assert link == "#sum=0&word=that&off=1&swap=without&row=3&times=1.5"
+    press(exhibit, "Reset")
+    agrees(*seen(exhibit))
+    exhibit.page.evaluate(SET, link)
+    exhibit.page.get_by_text(f"The sum of the link is here: {moved(**state)}.").wait_for()
+    agrees(*seen(exhibit), **state)
+    exhibit.page.evaluate(SET, "#sum=0&word=dogs")
+    exhibit.page.get_by_text("“dogs”: the heads pull against each other in feature 5.").wait_for()
+
+
+@pytest.mark.long
+def test_page_is_told_of_changes_and_puts_them_back_in_silence(exhibit):
+    page = exhibit.page
+    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
+    press(exhibit, "Silence head 0")
+    told = page.evaluate("() => told")
+    assert told == [{"state": "off=0", "done": 0, "of": 0}]
+    press(exhibit, "Reset")
+    words = said(exhibit)
+    for nonsense in (None, 7, {}, "row=-1", "swap=2", "Q=1"):
+        assert exhibit.evaluate(RECALL, nonsense) is False
+        agrees(*seen(exhibit))
+    assert exhibit.evaluate(RECALL, told[0]["state"]) is True
+    agrees(*seen(exhibit), off="0")
+    assert said(exhibit) == words
+    assert len(page.evaluate("() => told")) == 2
+
+
+@pytest.mark.long
+def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, exhibit):
+    [awake] = seen(exhibit)
+    page = show(heads_sum().html, java_script_enabled=False)
+    static = page.locator("tl-sum")
+    assert static.locator(":is(button, input):visible").count() == 0
+    static.locator("summary").click()
+    found = json.loads(static.evaluate(READ, [None]))[0]
+    same = ("shown", "listed", "met", "heads", "factor", "slider")
+    assert {name: found[name] for name in same} == {name: awake[name] for name in same}
+    for name in ("bars", "lines"):
+        np.testing.assert_allclose(found[name], awake[name], atol=0.00501)
+
+
+@pytest.mark.long
+def test_worked_by_touch_and_its_targets_are_large(show):
+    page = show(heads_sum().html, width=390, has_touch=True, is_mobile=True)
+    exhibit = page.locator("tl-sum")
+    exhibit.get_by_role("button", name="dogs").tap()
+    exhibit.get_by_role("button", name="Swap heads alone").tap()
+    exhibit.locator(".tl-meets div > span").nth(1).tap()
+    agrees(*seen(exhibit), word="dogs", swap="without", row=1)
+    exhibit.locator(".tl-heap").nth(5).tap()
+    assert said(exhibit).startswith("Feature 5 of “dogs”: ")
+    high = "(all) => Math.min(...all.map((e) => e.offsetHeight))"
+    assert exhibit.locator("button, input, .tl-heap, .tl-meets div > span").evaluate_all(high) >= 44
+
+
+LATER = [
+    pytest.param(name, width, marks=pytest.mark.long)
+    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
+]
+
+
+@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
+    page = show(heads_sum().html, mode=appearance, width=width)
+    exhibit = page.locator("tl-sum")
+    for _ in range(2):
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        page.evaluate(SET, "#sum=0&word=that&swap=without&row=5&times=1.5")
+        exhibit.get_by_text("The sum of the link is here").wait_for()
+        exhibit.locator("summary").click()
+    texts = exhibit.locator(":is(p, span, b, i, button, label, summary, th, td):visible")
+    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
+    assert min(sizes) >= 11
+    wide = "(all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)"
+    assert exhibit.locator(":is(th, td, .tl-numbers, .tl-meets span)").evaluate_all(wide) == []
+
+
+@pytest.mark.long
+def test_answers_at_once(exhibit, browser):
+    page = exhibit.page
+    with recorded(browser) as events:
+        for name in (*WORDS, *SWITCHES):
+            press(exhibit, name)
+        for _ in range(4):
+            exhibit.get_by_role("slider").press("ArrowLeft")
+        do_references(page)
+    assert largest_task(events) <= BUDGETS["answer"]
+
+
+@pytest.mark.long
+def test_no_link_where_the_address_is_not_the_pages_own(show):
+    page = show('<div class="jp-Notebook">', heads_sum().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-sum[data-lm-suppress-shortcuts]").count() == 1

@@ -58,7 +58,6 @@ STYLE_LIMITS = {
     "drawing": 7700,
     "paint": 9600,
     "tiles": 7800,
-    "drawing": 7500,
     "sum": 8200,
 }
 VOID = {"input", "br", "img"}

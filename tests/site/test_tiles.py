@@ -10,8 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_tiles import given
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import long
-from tests.site.test_drawing import INKS
+from tests.site.browsing import INKS, long
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_weights, causal_mask
 from tutorial_lib.elements.exhibits import fold_tiles

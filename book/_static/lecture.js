@@ -30,7 +30,8 @@
 
   // The heading that was read last, or the first.
   const first = () => {
-    const above = slides.filter(([heading]) => heading.getBoundingClientRect().top < innerHeight / 2);
+    const isAbove = ([heading]) => heading.getBoundingClientRect().top < innerHeight / 2;
+    const above = slides.filter(isAbove);
     return Math.max(slides.indexOf(above.at(-1)), 0);
   };
 

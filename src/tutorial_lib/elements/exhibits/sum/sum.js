@@ -208,8 +208,8 @@ class HeadsSum extends Exhibit {
     const [one, two, sum] = this.made.own.map((numbers) => numbers[i]);
     const [a, b, c] = [one, two, sum].map(written);
     const against = one * two < 0 ? "pull against each other" : "pull the same way";
-    const who = ["neither head writes here", "head 0 alone writes here", "head 1 alone writes here"];
-    const how = one * two ? `the heads ${against}` : who[one ? 1 : two ? 2 : 0];
+    const who = ["neither head writes", "head 0 alone writes", "head 1 alone writes"];
+    const how = one * two ? `the heads ${against}` : `${who[one ? 1 : two ? 2 : 0]} here`;
     const plus = two < 0 ? `− ${b.slice(1)}` : `+ ${b}`;
     return `Feature ${i} of “${this.state.word}”: ${a} ${plus} = ${c}, ${how}.`;
   }

@@ -19,6 +19,7 @@ from torch import nn
 import tutorial_lib as tl
 from tools.chapters import ROOT
 from tutorial_lib.models import block
+from tutorial_lib.models.circuits import ov_circuit, qk_circuit
 from tutorial_lib.pytorch import bridge
 from tutorial_lib.variants import cache, grouped, latent, positions
 from tutorial_lib.variants import state as states
@@ -193,7 +194,8 @@ def models():
     X = tl.embed(ids, E, made["P"])
     fed = block.block(X, ARRAYS["params"], made["W_1"], made["W_2"], mask=tl.causal_mask(T))
     made |= {"rms_norm(X)": block.rms_norm(fed), "X": fed, "logits": fed @ made["U"]}
-    return made | {"truth": np.full((B, T), -1)}
+    circuits = {"W_QK": qk_circuit(ARRAYS["params"], 1), "W_OV": ov_circuit(ARRAYS["params"], 1)}
+    return made | circuits | {"truth": np.full((B, T), -1)}
 
 
 def test_a_shape_among_the_models_is_that_of_its_array():

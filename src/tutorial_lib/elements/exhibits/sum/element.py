@@ -11,10 +11,9 @@ _END = 3  # of the axis, up and down
 _QUESTION = "In which features do the heads pull against each other?"
 _BUTTONS = ["Silence head 0", "Silence head 1", "Swap heads and rows", "Swap heads alone", "Reset"]
 _LEGEND = (
-    "Full bars are head 0, hatched ones head 1; the thick line is Y, their sum, and a dashed one Y "
-    "as it was. Choose a feature to read its sum, or a number of concat to scale the row of "
-    "W<sub>O</sub> that it meets. To swap heads is to exchange their places in concat: together "
-    "with their rows of W<sub>O</sub>, or alone, so that each meets the rows of the other."
+    "Full bars are head 0, hatched ones head 1; the thick line is Y, a dashed one Y as it was. "
+    "Choose a feature to read its sum, or a number of concat to scale the row of W<sub>O</sub> "
+    "that it meets. Heads swap their places in concat, and their rows of W<sub>O</sub> or not."
 )
 
 
@@ -59,7 +58,7 @@ def _text(number):
 
 def _cell(number):
     """Write a fraction that may break where it is narrow."""
-    return f"<td>{_text(number).replace('/', '/<wbr>')}</td>"
+    return f"<td>{_text(number).replace('/', '<wbr>/')}</td>"
 
 
 def _concat(arrays):
@@ -67,7 +66,7 @@ def _concat(arrays):
     numbers = arrays.matrices["concat"][0][_WORD]
     d_v = len(arrays.matrices["heads"][0][0])
     cells = "".join(
-        f'<span><b data-head="{i // d_v}">{_text(number).replace("/", "/<wbr>")}</b>'
+        f'<span><b data-head="{i // d_v}">{_text(number).replace("/", "<wbr>/")}</b>'
         f'<i data-head="{i // d_v}">{i}</i></span>'
         for i, number in enumerate(numbers)
     )

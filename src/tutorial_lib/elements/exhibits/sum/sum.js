@@ -21,8 +21,11 @@ const fromTop = (n) => inPercent(AXIS_END - n);
 const listing = (names) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
 const featuresOf = (found) => `${found.length == 1 ? "feature" : "features"} ${listing(found)}`;
 const differing = (a, b) => [...a.keys()].filter((i) => Math.abs(a[i] - b[i]) > 1e-12);
-// A fraction may break behind its stroke, where it is narrow.
-const writeIn = (node, value) => (node.innerHTML = written(value).replace("/", "/<wbr>"));
+// A fraction may break before its stroke, where it is narrow.
+const writeIn = (node, value) => {
+  const text = written(value);
+  if (node.textContent != text) node.innerHTML = text.replace("/", "<wbr>/");
+};
 
 class HeadsSum extends Exhibit {
   constructor(element) {

@@ -1,6 +1,6 @@
 // A chapter as slides, one for each heading, for who teaches: F8 begins and ends, arrows turn.
 // Nothing is copied: all else of the page is put away, so elements and exhibits stay as they are.
-{
+for (const start of document.querySelectorAll(".book-slides")) {
   const article = document.querySelector("article");
   const page = document.documentElement;
   const headings = [...article.querySelectorAll(":is(h1, h2, h3)")];
@@ -86,6 +86,11 @@
   news.role = "status";
   bar.append(news);
   document.body.append(bar);
-  const start = document.querySelector(".book-slides");
-  if (start) start.onclick = begin;
+  // The title of the chapter stays, and with it a heading of the first level.
+  const title = document.createElement("b");
+  title.role = "heading";
+  title.ariaLevel = 1;
+  title.textContent = titleOf(slides[0]);
+  bar.prepend(title);
+  start.onclick = begin;
 }

@@ -8,7 +8,7 @@ for (const start of document.querySelectorAll(".book-slides")) {
   const slides = headings
     .filter((heading) => heading.parentNode.matches("section[id]"))
     .map(({ parentNode }) => [...parentNode.children].filter((node) => !node.matches("section")));
-  const bar = document.createElement("div");
+  const bar = document.createElement("section");
   const news = document.createElement("p");
   let at = 0;
 
@@ -80,6 +80,7 @@ for (const start of document.querySelectorAll(".book-slides")) {
     made.onclick = act;
   };
   bar.className = "book-lecture d-print-none";
+  bar.ariaLabel = "Slides";
   button("← Back", () => show(at - 1));
   button("On →", () => show(at + 1));
   button("End", end);

@@ -104,6 +104,7 @@ INKS = """(all) => {
 
 def said(exhibit):
     """Return what is spoken and shown."""
+    assert exhibit.locator("[aria-live]").is_visible()
     return exhibit.locator("[aria-live]").text_content()
 
 

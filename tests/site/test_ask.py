@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from tests.site.browsing import SET
 from tutorial_lib import Params
 from tutorial_lib.attention import softmax
 from tutorial_lib.elements.exhibits import ask_model
@@ -62,7 +63,6 @@ READS = """([texts, given]) => {{
 }}"""
 SOURCE = (FOLDER / "exhibits/model.js").read_text(encoding="utf-8").replace("export ", "")
 TYPED = (FOLDER / "exhibits/ask/typed.js").read_text(encoding="utf-8").replace("export ", "")
-SET = "(hash) => { location.hash = hash; }"
 # What the exhibit shows: the sentence, the chosen place, the next words, and of each path its row.
 READ = """(ask) => {
   const texts = (row) => [...row.cells].map((cell) => cell.textContent.replace(/\u00a0/g, " "));

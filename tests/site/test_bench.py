@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import long
+from tests.site.browsing import long, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_weights
 from tutorial_lib.elements.exhibits import softmax_bench
@@ -167,11 +167,6 @@ def controls(shown, state, *, slope):
         drawn = lane["top"], lane["top"] + lane["height"]
         expected = 50 - 50 * max(end, 0) / 7, 50 - 50 * min(end, 0) / 7
         np.testing.assert_allclose(drawn, expected, rtol=0, atol=0.006)
-
-
-def said(bench):
-    """What is spoken and shown."""
-    return bench.locator("[aria-live]").text_content()
 
 
 def write(bench, name, text):

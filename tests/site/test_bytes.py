@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import long
+from tests.site.browsing import SET, long, said
 from tools.chapters import pages
 from tutorial_lib.counting import kept_numbers, model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
@@ -18,7 +18,6 @@ PATTERNED = [m for m in facts("models")["models"] if m.get("pattern", ["both"]) 
 MODELS = {model["name"]: model for model in PATTERNED}
 FIRST = {"model": "Llama 2 7B", "tokens": 4096, "users": 1, "bits": 16, "weights": 16}
 OWN = {"layers": 32, "heads": 32, "d_k": 128, "d_v": 128, "billions": 7}
-SET = "(hash) => { location.hash = hash; }"
 # What is drawn, in percent from the left and from the top.
 DRAWN = """(b) => ({
   points: b.querySelector("polyline").getAttribute("points").split(" ").map(
@@ -82,12 +81,6 @@ def numbers(text):
 def sums(calculator):
     """What stands in the table below the picture."""
     return calculator.locator(".tl-sums td").all_text_contents()
-
-
-def said(calculator):
-    """What is spoken and shown."""
-    assert calculator.locator("[aria-live]").is_visible()
-    return calculator.locator("[aria-live]").text_content()
 
 
 def field(calculator, name):

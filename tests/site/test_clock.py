@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import long
+from tests.site.browsing import SET, long, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_scores
 from tutorial_lib.elements.exhibits import turn_clock
@@ -34,7 +34,6 @@ READ = """(clock) => {
     fields: [...clock.querySelectorAll("input")].map((field) => field.value),
   };
 }"""
-SET = "(hash) => { location.hash = hash; }"
 
 
 def random_states(count):
@@ -107,12 +106,6 @@ def drawn(lines, query, key):
     for part, at in (ends | {"drop": (key, cast)}).items():
         expected = [100 * x for up, right in at for x in (right, -up)]
         np.testing.assert_allclose(lines[part], expected, rtol=0, atol=1e-6, err_msg=part)
-
-
-def said(clock):
-    """What is spoken and shown."""
-    assert clock.locator("[aria-live]").is_visible()
-    return clock.locator("[aria-live]").text_content()
 
 
 def score(**places):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import long
+from tests.site.browsing import SET, long, said
 from tutorial_lib import running_example, trace
 from tutorial_lib.elements.exhibits import live_map
 
@@ -23,7 +23,6 @@ READ = """(map) => Object.fromEntries([...map.querySelectorAll("td[tabindex]")].
 }))"""
 LIT = """(map, name) => [...map.querySelectorAll(`td[data-${name}]`)].map(
   (d) => d.ariaLabel.split(":")[0])"""
-SET = "(hash) => { location.hash = hash; }"
 
 
 def random_inputs(count):
@@ -104,12 +103,6 @@ def followers(label):
 def cell(map_, label):
     """One cell of the map by its name."""
     return map_.locator(f'.tl-board td[aria-label^="{label}:"]')
-
-
-def said(map_):
-    """What is spoken and shown."""
-    assert map_.locator("[aria-live]").is_visible()
-    return map_.locator("[aria-live]").text_content()
 
 
 def active(page):

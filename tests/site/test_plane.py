@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import long
+from tests.site.browsing import SET, long, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_scores, attention_weights, project_heads, running_example
 from tutorial_lib.elements.exhibits import query_plane
@@ -21,7 +21,6 @@ WORDS = EXAMPLE.tokens
 FIRST = {"heads": 1, "head": 0, "angle": 0, "length": 1, "angle.1": 110, "length.1": 2}
 PARTS = ("angle", "length"), ("angle.1", "length.1")
 ANGLE, LENGTH = "angle of the query, in degrees", "length of the query"
-SET = "(hash) => { location.hash = hash; }"
 # What is drawn and written: numbers of lines and of places, texts of bars and tables.
 READ = """(element) => {
   const all = (root, what) => [...root.querySelectorAll(what)];
@@ -206,12 +205,6 @@ def lies(weights):
 def address(state):
     """The link to a state, written from its description and not by the script."""
     return "#" + urlencode({"plane": 0} | state)
-
-
-def said(plane):
-    """What is spoken and shown."""
-    assert plane.locator("[aria-live]").is_visible()
-    return plane.locator("[aria-live]").text_content()
 
 
 def write(plane, name, text):

@@ -141,7 +141,7 @@ def test_numbers_equal_the_librarys_in_200_random_states(show):
 def test_cells_show_the_librarys_numbers_in_random_states(show):
     for state in random_states(2):
         page = show(playground().html)
-        page.evaluate("(hash) => { location.hash = hash; }", address(state))
+        page.evaluate(SET, address(state))
         page.get_by_text("The numbers of the link are here.").first.wait_for()
         shown = page.locator("tl-playground").evaluate(READ)
         for name, matrices in library(state).items():
@@ -415,10 +415,10 @@ def test_link_carries_the_state_and_a_strange_one_changes_nothing(board):
     for strange in STRANGE:
         board.get_by_role("button", name="Reset").click()
         before = board.evaluate(READ)
-        page.evaluate("(hash) => { location.hash = hash; }", f"playground=0&{strange}")
+        page.evaluate(SET, f"playground=0&{strange}")
         page.get_by_text("The link does not fit: ").first.wait_for()
         assert board.evaluate(READ) == before, strange
-    page.evaluate("(hash) => { location.hash = hash; }", href)
+    page.evaluate(SET, href)
     page.get_by_text("mask, dogs, that: may look. Enter changes it.").first.wait_for()
     assert board.evaluate(READ) == kept
     board.get_by_role("button", name="Undo").click()
@@ -443,7 +443,7 @@ def test_two_on_one_page_keep_their_numbers_and_their_links_apart(show):
     href = second.get_by_role("link").get_attribute("href")
     assert href == "#playground=1&cell=X.0.0.0&X.0.0.0=3"
     second.get_by_role("button", name="Undo").click()
-    page.evaluate("(hash) => { location.hash = hash; }", href)
+    page.evaluate(SET, href)
     page.get_by_text("X, dogs, 0: 3. Enter changes it.").first.wait_for()
     assert cell(second, "X", "dogs", "0").inner_text() == "3"
     assert cell(first, "X", "dogs", "0").inner_text() == "1"

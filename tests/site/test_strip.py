@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_strip import PRODUCT, STARTS, steps
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import long
+from tests.site.browsing import SET, long, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import split_heads
 from tutorial_lib.elements.exhibits import memory_strip
@@ -52,7 +52,6 @@ PLAY = f"""(strip, labels) => labels.map((label) => {{
   [...strip.querySelectorAll("button")].find((one) => one.textContent == label).click();
   return ({READ})(strip);
 }})"""
-SET = "(hash) => { location.hash = hash; }"
 
 
 SEQUENCES = [("heads", 5), *(pytest.param(s, 60, marks=pytest.mark.long) for s in STARTS)]
@@ -129,12 +128,6 @@ def compare(shown, start, keys, number=10):
 def agrees(strip, *presses, start="heads", number=10):
     """Compare what stands there with NumPy."""
     compare(strip.evaluate(READ), start, presses, number)
-
-
-def said(strip):
-    """What is spoken and shown."""
-    assert strip.locator("[aria-live]").is_visible()
-    return strip.locator("[aria-live]").text_content()
 
 
 def press(strip, *names):

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import long
+from tests.site.browsing import RECALL, SET, long, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import concat_heads, running_example, trace
 from tutorial_lib.elements.exhibits import heads_sum
@@ -20,8 +20,6 @@ RECORD = trace(EXAMPLE.X, EXAMPLE.params, mask=EXAMPLE.mask)
 WORDS = EXAMPLE.tokens
 FIRST = {"word": "bark", "off": "", "swap": "no", "row": 0, "times": 1}
 FACTORS = [-1, -0.5, 0, 0.5, 1, 1.5, 2]
-SET = "(hash) => { location.hash = hash; }"
-RECALL = "(sum, state) => sum.recall(state)"
 # What is drawn and written, in each of some states or as it is.
 READ = """(sum, states) => JSON.stringify(states.map((state) => {
   const accepted = state == null || sum.recall(state);
@@ -147,11 +145,6 @@ def drawn(found, numbers, before):
         if found["heard"][i] is not None:
             form = rf"feature {i}: head 0 (\S+), head 1 (\S+), Y (\S+)"
             near(re.fullmatch(form, found["heard"][i]).groups(), [one, two, total])
-
-
-def said(exhibit):
-    """What is spoken and shown."""
-    return exhibit.locator("[aria-live]").text_content()
 
 
 def moved(**state):

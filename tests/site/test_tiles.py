@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_tiles import given
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import INKS, long
+from tests.site.browsing import INKS, RECALL, SET, long, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_weights, causal_mask
 from tutorial_lib.elements.exhibits import fold_tiles
@@ -47,8 +47,6 @@ READ = """(tiles) => {
     pressed: [...tiles.querySelectorAll("button")].flatMap(pressed),
   });
 }"""
-RECALL = "(tiles, state) => tiles.recall(state)"
-SET = "(hash) => { location.hash = hash; }"
 
 
 def number(text):
@@ -196,11 +194,6 @@ def state_of(tiles_in, **rest):
     """The state of an address, written from its description and not by the script."""
     entries = [f"{key}={value}" for key, value in rest.items()]
     return "&".join([*entries, *[f"tiles={'.'.join(map(str, tiles_in))}"] * bool(tiles_in)])
-
-
-def said(tiles):
-    """What is spoken and shown."""
-    return tiles.locator("[aria-live]").text_content()
 
 
 def button(tiles, name):

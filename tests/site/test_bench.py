@@ -244,14 +244,14 @@ def test_1000_overflows_unless_the_largest_is_taken_away(bench):
         "e to the 1000 is inf, beyond the largest float64, and inf / inf is nan: "
         "the shares are dogs nan, that 0, bark 0."
     )
-    bench.get_by_role("button", name="Take the largest away").click()
+    bench.get_by_role("button", name="Subtract the largest score").click()
     agrees(bench, state | {"away": True})
     assert said(bench).startswith("The shares are dogs 1, that 0, bark 0; ")
     bench.get_by_role("button", name="Add 5 to all").click()
     assert said(bench) == "With 5 more a number would be past 1000. Nothing has changed."
     for name in FIELDS:
         write(bench, name, "-1000")
-    bench.get_by_role("button", name="Take the largest away").click()
+    bench.get_by_role("button", name="Subtract the largest score").click()
     assert said(bench) == "Every power is 0, too small for a float64, and 0 / 0 is nan."
     agrees(bench, FIRST | {"products": np.full(3, -1000.0)})
     for word in WORDS:
@@ -362,7 +362,7 @@ def test_link_carries_the_state_and_one_that_cannot_be_changes_nothing(bench):
     write(bench, DIVISOR, "2")
     bench.get_by_label("hide that").check()
     bench.get_by_label("hide bark").check()
-    bench.get_by_role("button", name="Take the largest away").click()
+    bench.get_by_role("button", name="Subtract the largest score").click()
     link = bench.get_by_role("link", name="Link to this bench").get_attribute("href")
     assert link == "#bench=0&dogs=1000&that=-3+ln+2&divide=2&hide=that+bark&largest=away"
     state = {"products": np.array([1000, -3 * UNIT, 0]), "divide": 2.0, "away": True, "by": 0}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from tests.site.browsing import SET
 from tutorial_lib import Params, running_example, trace
 from tutorial_lib.elements.exhibits import playground
 from tutorial_lib.elements.sources import script

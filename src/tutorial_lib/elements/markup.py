@@ -14,6 +14,7 @@ HIDDEN = 'style="display:none"'
 # JupyterLab takes a key pressed in an output for a command to the notebook, except here.
 KEYS = "data-lm-suppress-shortcuts"
 REGION = '<p aria-live="polite"></p>'
+SAID = '<p class="tl-said" aria-live="polite"></p>'  # what the last touch did
 NEWS = '<p class="tl-news" aria-live="polite"></p>'  # heard, not seen
 
 
@@ -53,9 +54,8 @@ def button_row(labels):
 
 
 def ask(question):
-    """Ask before the first touch; what is said afterwards stands in the place of the question."""
-    said = '<p class="tl-said" aria-live="polite"></p>'
-    return f'<div class="tl-says">{said}<p class="tl-ask">{inline(question)}</p></div>'
+    """Ask what a reader is to find out."""
+    return f'<p class="tl-ask">{inline(question)}</p>'
 
 
 def answer_box(reasons, solution="", again=""):

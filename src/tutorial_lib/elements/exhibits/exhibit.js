@@ -1,5 +1,5 @@
-// What every exhibit does: its question stands until something is said, keys move among its cells,
-// one sentence is shown and spoken, and its state is a query: a link carries it, a page keeps it.
+// What every exhibit does: keys move among its cells, one sentence is shown and spoken beneath its
+// question, and its state is a query: a link carries it, a page keeps it.
 
 import { all, report } from "../shared.js";
 

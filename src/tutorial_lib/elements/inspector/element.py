@@ -4,7 +4,7 @@ from html import escape
 
 from tutorial_lib.describe import printable
 from tutorial_lib.elements.maps import NO_MATH, TABLE, figure, headings, legend, picture
-from tutorial_lib.elements.markup import HIDDEN, KEYS, ask, button_row
+from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, ask, button_row
 from tutorial_lib.elements.weights import read_weights
 
 _QUESTION = "Where does a query look?"
@@ -51,7 +51,7 @@ def inspector(weights, tokens, *, keys=None, mask=None):
         f'<div class="tl-live {NO_MATH}" {HIDDEN} {looks.packed()}>',
         f'<div class="tl-pick">{"".join(menus)}</div>\n<p class="tl-hint">{_HINT}</p>',
         f'<div class="tl-sides">\n<div>{picture(looks, tokens, keys, _MAP, room=312)}</div>',
-        f"<div>{ask(_QUESTION)}",
+        f"<div>{ask(_QUESTION)}{SAID}",
         _list("key", len(keys)),
         f"{_list('query', len(tokens))}</div>\n</div>",
         f"{legend(looks, tokens, keys, more=_KEYS)}{button_row([])}</div>",

@@ -10,7 +10,7 @@ import numpy as np
 from tutorial_lib.attention import softmax
 from tutorial_lib.describe import printable, round_stable
 from tutorial_lib.elements.maps import NO_MATH, TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.doors import require_kind
 from tutorial_lib.models.grammar import CLASSES, WORDS
@@ -80,6 +80,7 @@ def ask_model(model, words, sentence, *, question, split=None):
     given = {"words": words, "ids": ids, "name": name, **first, **_helps(words, sentence)}
     body = [
         ask(question),
+        SAID,
         f'<div class="tl-asked {NO_MATH}" data-given="{_attribute(given)}">',
         _sentence(words, ids),
         _controls(words),

@@ -3,7 +3,7 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
-import { fraction } from "../numbers.js";
+import { fourPlaces, fraction, withMinus } from "../numbers.js";
 
 const HIGHEST = 1000;
 const BAR_END = 7; // of the picture
@@ -31,26 +31,23 @@ const logarithmic = (text) => {
 };
 const productOf = (text) => [logarithmic(text)].find((n) => Math.abs(n) <= HIGHEST);
 const divisorOf = (text) => [logarithmic(text)].find((n) => n >= 1 && n <= 16);
-
-const minus = (text) => text.replace("-", "−");
-const sixDigits = (n) => minus(`${Number(n.toPrecision(6))}`);
+const sixDigits = (n) => withMinus(Number(n.toPrecision(6)));
 const byLn2 = (n) => {
   const times = timesLn2(n);
   if (!times) return sixDigits(n);
-  return minus(`${times} ln 2`.replace(/^(-?)1 /, "$1"));
+  return withMinus(`${times} ln 2`.replace(/^(-?)1 /, "$1"));
 };
-const toFour = (n) =>
-  isNaN(n) ? "nan" : minus((Math.abs(n) < 5e-5 ? 0 : n).toFixed(4));
+const toFour = (n) => (isNaN(n) ? "nan" : fourPlaces(n));
 // What is near 0 or near 1 is no fraction.
 const asFraction = (n) => {
   const text = fraction(n);
-  return text && (text.includes("/") || Math.abs(text) > 1 || n == text) && minus(text);
+  return text && (text.includes("/") || Math.abs(text) > 1 || n == text) && withMinus(text);
 };
 const shareText = (n) => asFraction(n) || toFour(n);
 const powerText = (n) => {
   if (n == Infinity) return "inf";
   const far = n < 1e-3 || n >= 1e5;
-  return asFraction(n) || (far ? minus(n.toExponential(2)) : toFour(n));
+  return asFraction(n) || (far ? withMinus(n.toExponential(2)) : toFour(n));
 };
 
 // What becomes of products: scores, powers, shares, and the slopes of each share in all scores.
@@ -70,15 +67,15 @@ const sharedOut = ({ products, divide, hidden, away }) => {
 class Bench extends Exhibit {
   constructor(element) {
     super(element);
-    const { words, products, divide, slope } = JSON.parse(
-      element.querySelector("[data-given]").dataset.given
-    );
+    const { dataset } = element.querySelector("[data-given]");
+    const { words, products, divide, slope } = JSON.parse(dataset.given);
     Object.assign(this, { words, slope });
     const start = { products: products.map((n) => n * Math.LN2), divide };
     this.first = { ...start, hidden: words.map(() => false), away: false, by: 0 };
     const kinds = [".tl-lane", "[type=checkbox]", "[type=text]"];
     [this.lanes, this.boxes, this.fields] = kinds.map((kind) => all(element, kind));
     this.slider = element.querySelector("[type=range]");
+    this.dot = element.querySelector("circle");
     this.stack = [...element.querySelector(".tl-stack").children];
     [this.lines, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
     [this.five, this.away, this.reset] = all(element, "button");
@@ -121,8 +118,7 @@ class Bench extends Exhibit {
       lane.firstElementChild.style.cssText = `top:${50 - above}%;height:${size}%`;
       const looks = { minus: end < 0, beyond: end != products[i], hidden: hidden[i] };
       Object.entries({ ...looks, by: this.slope && i == by }).forEach(([look, has]) =>
-        lane.toggleAttribute(`data-${look}`, has)
-      );
+        lane.toggleAttribute(`data-${look}`, has));
       const told = byLn2(products[i]) + (hidden[i] ? ", hidden" : "");
       Object.assign(lane, { ariaValueNow: products[i], ariaValueText: told });
       this.boxes[i].checked = hidden[i];
@@ -161,6 +157,8 @@ class Bench extends Exhibit {
       names[0].textContent = raised;
       if (this.slope) names[2].textContent = `slope by ${this.words[by]}`;
     });
+    const [x, y] = [160 * shares[by], -240 * slopes[by][by]].map((n) => n || 0);
+    this.dot?.setAttribute("transform", `translate(${x} ${y})`);
     const [two, state] = all(this.element, ".tl-two, .tl-numbers > p");
     all(two, "b").forEach((number, i) => (number.textContent = toFour(sums[i])));
     state.textContent = `q · k is divided by ${sixDigits(divide)}: ${two.textContent}.`;
@@ -191,7 +189,7 @@ class Bench extends Exhibit {
     const past = sums[0] > STARING ? `, past ${STARING}` : "";
     const slopes = this.made.slopes[this.state.by].map(shareText).join(", ");
     const more = this.slope
-      ? `their slopes by ${this.words[this.state.by]} are ${slopes}`
+      ? `their slopes in the score of ${this.words[this.state.by]} are ${slopes}`
       : `the largest is ${largest}${past}, the entropy ${entropy} bits`;
     return `The shares are ${still ? "still " : ""}${listed}; ${more}.`;
   }
@@ -199,7 +197,10 @@ class Bench extends Exhibit {
   // A product is moved to where the pointer is, by halves of ln 2.
   lift(i, { type, pointerId, clientY }) {
     const lane = this.lanes[i];
-    if (type == "pointerdown") lane.setPointerCapture(pointerId);
+    if (type == "pointerdown") {
+      if (this.slope && i != this.state.by) return this.choose(lane); // and leave it as it is
+      lane.setPointerCapture(pointerId);
+    }
     if (!lane.hasPointerCapture(pointerId)) return;
     const { y, height } = lane.getBoundingClientRect();
     const at = BAR_END * (1 - (2 * (clientY - y)) / height);
@@ -226,7 +227,8 @@ class Bench extends Exhibit {
     field.ariaInvalid = value === undefined;
     if (value === undefined)
       return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
-    this.change(i in products ? { products: products.with(i, value) } : { divide: value });
+    const by = this.slope ? i : 0;
+    this.change(i in products ? { products: products.with(i, value), by } : { divide: value });
   }
 
   add() {

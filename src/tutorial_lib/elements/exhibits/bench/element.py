@@ -10,7 +10,7 @@ import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, Element, ask, button_row, inline, wrap
+from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, inline, wrap
 from tutorial_lib.example import running_example
 from tutorial_lib.gradients import softmax_backward
 from tutorial_lib.projection import project_heads
@@ -18,19 +18,22 @@ from tutorial_lib.projection import project_heads
 _EDGE = 7  # where the picture of a bar ends, above and below
 _MARKS = {1: "1", 2: "2 = √d<sub>k</sub>", 4: "4", 8: "8", 16: "16"}  # along the slider
 _QUESTION = (
-    "Add 5 to all three: whose share grows? And which divisor makes the shares 4/7, 1/7 and 2/7?"
+    "Add 5 to all three: whose share grows? Then write 1000 for *dogs*: what breaks, what mends it?"
 )
 _SLOPE_QUESTION = "Lift and lower *dogs*: at which share is its own slope largest?"
 _TASK = (
-    "To find: with 12 for *dogs*, the divisor below which one share is past 0.99; with 1000, what "
-    "it helps to take the largest score away. "
+    "To find: the divisor that makes the shares 4/7, 1/7 and 2/7; and, with 12 for *dogs*, the one "
+    "below which a share is past 0.99. "
 )
-_SLOPE = "The slopes are those of all shares in the score of the bar that was chosen last. "
+_SLOPE = (
+    "The slopes are those of all shares in the score of the bar that is chosen, with a frame: one "
+    "press chooses a bar, the next ones move it. The curve is a share's slope in its own score. "
+)
 _LEGEND = (
     "Drag a bar, or write a number such as 3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one "
     "beyond the picture. Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which "
-    "doubles a power where nothing is divided. {}The entropy is 0 bits where one key has all, "
-    "and 1.585 where three have the same."
+    "doubles a power where nothing is divided. {}The entropy says how evenly a row is shared: 0 "
+    "bits where one key has all, 1.585 where three have the same."
 )
 
 
@@ -95,13 +98,14 @@ def softmax_bench(*, slope=False):
         {"words": row.words, "products": row.products, "divide": row.divide, "slope": slope},
         separators=(",", ":"),
     )
-    right = "\n".join([_divisor(row), _shown(row), _stack(row)])
+    right = "\n".join([_divisor(row), _shown(row), _stack(row), _curve(row) * slope])
     body = [
         ask(_SLOPE_QUESTION if slope else _QUESTION),
+        SAID,
         f'<div class="tl-rig" data-given="{escape(given)}">',
         f"<figure>{_bars(row)}</figure>",
         f"<div>{right}</div></div>",
-        button_row(["Add 5 to all", "Take the largest away", "Reset"]),
+        button_row(["Add 5 to all", "Subtract the largest score", "Reset"]),
         f'<p class="tl-legend">{inline(_LEGEND.format(_SLOPE if slope else _TASK))}</p>',
         _numbers(row),
     ]
@@ -193,6 +197,24 @@ def _stack(row):
     return (
         f'<div class="tl-stack" aria-hidden="true">{"".join(parts)}</div>'
         f'<p class="tl-two">largest share {largest}, entropy {entropy} bits</p>'
+    )
+
+
+def _curve(row):
+    """Draw the slope of a share in its own score over the share, with a dot for the first word."""
+    share = row.shares[0]
+    at = f"{160 * share:.2f} {-240 * share * (1 - share):.2f}"
+    names = (("start", 166, 4, "share"), ("middle", 80, 15, "1/2"), ("middle", 160, 15, "1"))
+    names += (("end", -6, -56, "1/4"), ("end", -6, 4, "0"), ("start", -30, -74, "its own slope"))
+    texts = "".join(
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
+        for anchor, x, y, text in names
+    )
+    said = 'role="img" aria-label="The slope of a share in its own score: largest, 1/4, at 1/2"'
+    return (
+        f'<svg class="tl-curve" viewBox="-32 -90 240 112" {said}>{texts}'
+        f'<path d="M0 0h160M0-60h-4M80 0v4M160 0v4"/><path d="M0 0Q80-120 160 0"/>'
+        f'<circle r="5" transform="translate({at})"/></svg>'
     )
 
 

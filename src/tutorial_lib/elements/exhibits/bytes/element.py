@@ -5,7 +5,7 @@ from html import escape
 
 from tutorial_lib.counting import kept_numbers, layers_by_kind, model_cache_bytes
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
 from tutorial_lib.records import facts
 
 _QUESTION = (
@@ -45,6 +45,7 @@ def byte_calculator():
     begins = next(model for model in models if model["name"] == _BEGINS)
     body = [
         ask(_QUESTION),
+        SAID,
         _controls([model["name"] for model in models]),
         _plot(begins),
         _facts(begins),

@@ -4,6 +4,7 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { fourPlaces, withMinus } from "../numbers.js";
 
 const FARTHEST = 100_000;
 const FASTEST = 10;
@@ -21,7 +22,6 @@ const rate = (text) => {
   return readings(counted).map((n) => n * unit).find((n) => n >= 0 && n <= FASTEST);
 };
 
-const four = (n) => (Math.abs(n) < 5e-5 ? 0 : n).toFixed(4).replace("-", "−");
 const short = (n) => `${Number(n.toPrecision(6))}`;
 const inner = ([a, b], [c, d]) => a * c + b * d;
 const rotated = ([a, b], angle) => {
@@ -112,8 +112,8 @@ class Clock extends Exhibit {
     this.cells.forEach((cell, i) => {
       draw(cell.firstElementChild, hands[i]);
       cell.querySelector("span").textContent = short(rates[i]);
-      cell.querySelector("b").textContent = four(products[i]);
-      cell.ariaLabel = `pair ${i}, rate ${short(rates[i])}: ${four(products[i])}`;
+      cell.querySelector("b").textContent = fourPlaces(products[i]);
+      cell.ariaLabel = `pair ${i}, rate ${short(rates[i])}: ${fourPlaces(products[i])}`;
       cell.ariaChecked = i == pair;
     });
     [m, n, short(rates[pair])].forEach((text, i) => {
@@ -132,19 +132,19 @@ class Clock extends Exhibit {
     const { hands, products, sum, score } = this.made;
     const total = this.element.querySelector(".tl-total");
     total.querySelector("p").innerHTML =
-      `sum ${four(sum)}, ÷ √${2 * rates.length}: score <b>${four(score)}</b>`;
+      `sum ${fourPlaces(sum)}, ÷ √${2 * rates.length}: score <b>${fourPlaces(score)}</b>`;
     const across = { x: 25 * Math.min(sum, 0), width: 25 * Math.abs(sum) };
     set(total.querySelector("rect"), across);
     this.pairs.forEach((row, i) => {
-      const written = hands[i].map((hand) => `(${hand.map(four).join(", ")})`);
-      const texts = [`pair ${i}, rate ${short(rates[i])}`, ...written, four(products[i])];
+      const written = hands[i].map((hand) => `(${hand.map(fourPlaces).join(", ")})`);
+      const texts = [`pair ${i}, rate ${short(rates[i])}`, ...written, fourPlaces(products[i])];
       texts.forEach((text, j) => (row.cells[j].textContent = text));
     });
     this.scores.forEach((row, m) => {
-      row.cells[1].textContent = four(turn(this.given, { m, n: 0, rates }).score);
+      row.cells[1].textContent = fourPlaces(turn(this.given, { m, n: 0, rates }).score);
     });
-    const told = `Query at ${m}, key at ${n}, distance ${m - n}: the score is ${four(score)}.`;
-    this.element.querySelector(".tl-numbers > p").textContent = told.replace("-", "−");
+    const told = `Query at ${m}, key at ${n}, distance ${m - n}: the score is ${fourPlaces(score)}.`;
+    this.element.querySelector(".tl-numbers > p").textContent = withMinus(told);
   }
 
   // Change the state as a reader did, and say what became of the score.
@@ -163,8 +163,8 @@ class Clock extends Exhibit {
     const most = score > this.best + 1e-9 ? ", the largest so far" : "";
     this.best = Math.max(score, this.best);
     const after = n > m ? " (the key stands after the query)" : "";
-    const where = `Query at ${m}, key at ${n}, distance ${m - n}`.replace("-", "−");
-    this.say(`${where}${after}: the score is ${still}${four(score)}${most}.`);
+    const where = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
+    this.say(`${where}${after}: the score is ${still}${fourPlaces(score)}${most}.`);
   }
 
   // Move one to a place, and the other with it where they go together.
@@ -197,8 +197,8 @@ class Clock extends Exhibit {
     this.state.pair = pair;
     this.paint();
     const { m, n, rates } = this.state;
-    const apart = short(rates[pair] * (m - n)).replace("-", "−");
-    const product = four(this.made.products[pair]);
+    const apart = withMinus(short(rates[pair] * (m - n)));
+    const product = fourPlaces(this.made.products[pair]);
     const words = `the distance turns its hands by ${apart}`;
     this.say(`Pair ${pair}: ${words}; their product is ${product}.`);
     this.changed();

@@ -7,7 +7,7 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import HIDDEN, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, wrap
 from tutorial_lib.variants.positions import rope_rates, rotate
 
 # Four pairs of length 1, so that a product is the cosine of the angle between two hands.
@@ -35,6 +35,7 @@ def turn_clock():
     pairs = "".join(_pair(i) for i in range(len(_RATES)))
     body = [
         ask(_QUESTION),
+        SAID,
         f'<div class="tl-clocks" data-given="{attribute}">',
         f'<div class="tl-face">{_face(0, letters=True)}</div>',
         f'<div><div class="tl-pairs">{pairs}</div>\n{_total()}\n{_controls()}</div>',

@@ -8,7 +8,7 @@ import numpy as np
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
 from tutorial_lib.variants.patterns import (
     global_mask,
     random_mask,
@@ -63,6 +63,7 @@ def mask_drawing():
     mask = patterns[_BEGINS][1]
     body = [
         ask(_QUESTION),
+        SAID,
         button_row([name for name, *_ in patterns.values()]),
         f'<div class="tl-draw" data-given="{escape(json.dumps(given, separators=(",", ":")))}">',
         pair_grid(_cells(mask)),

@@ -5,7 +5,7 @@ from html import escape
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import STEPS, board
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import SAID, Element, ask, button_row, wrap
 
 _QUESTION = "Which numbers of Y change if *that* changes? Choose a number in its row of X."
 _LEGEND = (
@@ -42,6 +42,7 @@ def live_map(steps=(), *, links=None, playground=""):
     onward = f'<a data-playground href="{escape(playground)}">Open in the playground</a>'
     body = [
         ask(_QUESTION),
+        SAID,
         drawn,
         f'<p class="tl-onward">{onward}</p>' if playground else "",
         f'<p class="tl-legend">{_LEGEND}</p>',

@@ -9,7 +9,7 @@ import numpy as np
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
 from tutorial_lib.embedding import embed
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
@@ -41,6 +41,7 @@ def paint_mask():
     grids = f'<div class="tl-paints" {arrays.given()} data-made="{data}">{_grids(mask)}</div>'
     body = [
         ask(_QUESTION),
+        SAID,
         _four(),
         button_row(_KINDS.values()),
         button_row(["True means look", "last corner", "5 queries", "empty rows: zeros"]),

@@ -8,7 +8,7 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import project_heads
 
@@ -18,15 +18,16 @@ _LONGEST = 4
 _FIELDS = (("angle", "angle of the query, in degrees", "°"), ("length", "length of the query", ""))
 _UNIT, _SIDE = 25, 120  # pixels of a length of 1 in the plane, and of the triangle's square
 _QUESTION = (
-    "Turn the query until its output lies on an edge of the triangle. "
-    "Can the output leave the triangle?"
+    "Turn the query and make it longer, until its output comes close to an edge of the triangle. "
+    "Can it reach the edge, or leave the triangle?"
 )
 _LEGEND = (
-    "Drag the query q; or left and right turn it, up and down change its length, with Shift in "
-    "smaller steps. A dot on its line is a key's shadow: from the middle to the dot, times the "
-    "length of q, is their dot product. A score is that over √2. A weight is <i>e</i> to the "
-    "score, over the sum of three such powers; chapter 03 builds it. A second head has keys of its "
-    "own, and here the same values, so that one triangle holds both outputs."
+    "Drag the query q, or turn it by the arrow keys left and right and change its length by up and "
+    "down, with Shift in smaller steps. A dot on its line is a key's shadow: from the middle to "
+    "the dot, times the length of q, is their dot product. A score is that over √2, the root of "
+    "the width. A weight is <i>e</i> to the score, over the sum of three such powers; chapter 03 "
+    "builds both. A second head has keys of its own, and here the same values, so that one "
+    "triangle holds both outputs."
 )
 
 
@@ -40,6 +41,7 @@ def query_plane():
     askers = "".join(map(_asker, heads))
     body = [
         ask(_QUESTION),
+        SAID,
         f'<div class="tl-sheet" {_given()}>',
         f"<div>{_arrows(heads[0])}\n{_fields()}</div>",
         f'<div><div class="tl-askers">{askers}</div>\n{_triangle(heads)}</div>',
@@ -226,6 +228,7 @@ def _numbers(heads):
             f'<tr><th scope="row">{word}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
             for word, *rest in head["rows"]
         ]
-        parts += [f"<p>{head['says']}</p>", TABLE.format(names, "\n".join(rows))]
+        table = f"<p>{head['says']}</p>\n{TABLE.format(names, chr(10).join(rows))}"
+        parts.append(f"<div{_off(head)}>{table}</div>")
     summary = "<summary>The same numbers as a table</summary>"
     return "\n".join([f'<details class="tl-numbers">{summary}', *parts, "</details>"])

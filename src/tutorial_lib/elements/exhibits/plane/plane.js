@@ -4,6 +4,7 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { fourPlaces, withMinus } from "../numbers.js";
 
 const UTMOST = 4; // the length of the longest query
 const PLANE_UNIT = 25; // pixels of a plane that a length of 1 takes
@@ -29,8 +30,6 @@ const STATED = {
   ...{ "angle.1": ANGLES, "length.1": LENGTHS },
 };
 
-const withMinus = (text) => `${text}`.replace("-", "−");
-const fourPlaces = (n) => withMinus((Math.abs(n) < 5e-5 ? 0 : n).toFixed(4));
 const pointText = (numbers) => `(${numbers.map(fourPlaces).join(", ")})`;
 const innerOf = (a, b) => a.reduce((sum, n, i) => sum + n * b[i], 0);
 const between = (line, ...ends) =>
@@ -67,7 +66,7 @@ class Plane extends Exhibit {
     this.blocks = all(element, ".tl-asker");
     this.fields = all(element, "[type=text]");
     [this.second, this.reset] = all(element, "button");
-    this.lines = all(element, ".tl-numbers > p");
+    this.lines = all(element, ".tl-numbers p");
     this.rows = all(element, "tbody").map((body) => [...body.rows]);
     this.prepare();
     this.restore(first);
@@ -154,6 +153,7 @@ class Plane extends Exhibit {
     between(line, ...[-UTMOST, UTMOST].map((n) => inPlane(way.map((part) => n * part))));
     between(arrow, [0, 0], [x, y]);
     moveTo(tip, [x, y], ` rotate(${-this.asks()[0]})`);
+    tip.style.display = x || y ? "" : "none";
     moveTo(name, [x - 11 * way[1], y - 11 * way[0]]);
     all(svg, "g").forEach((group, i) => this.cast(group, this.given.keys[head][i], way));
   }
@@ -175,8 +175,8 @@ class Plane extends Exhibit {
   // Write what a head shares out and what comes of it, in bars, in the triangle, in the tables.
   share({ q, products, scores, weights, output }, h) {
     const [block, mark, end] = [this.blocks[h], this.marks[h], inSquare(output)];
-    const shown = h < this.state.heads ? "" : "none";
-    [block, mark].forEach((part) => (part.style.display = shown));
+    const parts = [block, mark, this.lines[h].parentNode];
+    parts.forEach((part) => (part.style.display = h < this.state.heads ? "" : "none"));
     block.ariaLabel = `head ${h}: ${this.told(h)}`;
     all(block, "i").forEach((bar, i) => {
       bar.style.setProperty("--share", weights[i]);
@@ -213,9 +213,8 @@ class Plane extends Exhibit {
   tell() {
     const { head, heads } = this.state;
     const [angle, length] = this.asks().map(withMinus);
-    const { weights, output } = this.made[head];
     const who = heads == 2 ? `Head ${head} at` : "At";
-    const end = `the output ${pointText(output)} is ${this.where(weights)}`;
+    const end = `the output is ${this.where(this.made[head].weights)}`;
     this.say(`${who} ${angle}°, length ${length}: ${this.told(head)}; ${end}.`);
   }
 
@@ -226,15 +225,16 @@ class Plane extends Exhibit {
     if (least >= BESIDE) return "inside the triangle";
     if (1 - most < BESIDE) return `close to the corner of ${named[weights.indexOf(most)]}`;
     const [without] = named.splice(weights.indexOf(least), 1);
-    const edge = `close to the edge between ${named.join(" and ")}`;
-    return `${edge}: on it ${without} would weigh 0, outside less than 0`;
+    const beyond = `On it ${without} would weigh 0, beyond it less, and no power of e does`;
+    return `close to the edge between ${named.join(" and ")}. ${beyond}`;
   }
 
   // Show one head or two.
   show(heads) {
     this.restore({ ...this.state, heads, head: heads - 1 });
     const counted = heads == 2 ? "Two heads, two queries, two outputs" : "One head, one output";
-    this.say(`${counted}: ${this.outputs().join(" and ")}.`);
+    const how = heads == 2 ? ". Choose whose query you turn by its weights" : "";
+    this.say(`${counted}: ${this.outputs().join(" and ")}${how}.`);
     this.changed();
   }
 

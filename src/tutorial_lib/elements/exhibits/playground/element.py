@@ -2,7 +2,7 @@
 
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import board
-from tutorial_lib.elements.markup import HIDDEN, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, wrap
 
 _QUESTION = (
     "In head 0 *bark* gives 4/7 of its attention to *dogs*. Which number makes that less than half?"
@@ -41,8 +41,8 @@ def playground():
     steps = [_step(step, arrays) for step in _STEPS]
     hint = f'<p class="tl-lists" {HIDDEN}>{_HINT}</p>'
     drawn = board(arrays, beside=button_row(["Undo", "Reset"]))
-    bar = f'<div class="tl-bar-above">{ask(_QUESTION)}\n{drawn}</div>'
-    html = wrap("playground", "tl-playground", "Playground", [hint, bar, *steps])
+    bar = f'<div class="tl-bar-above">{SAID}\n{drawn}</div>'
+    html = wrap("playground", "tl-playground", "Playground", [ask(_QUESTION), hint, bar, *steps])
     text = "\n".join(f"   {step}: {makes}" for step, makes, *_ in _STEPS)
     return Element(html, f"Playground: {' '.join(arrays.tokens)}\n{text}")
 

@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import Element, ask, button_row, inline, wrap
+from tutorial_lib.elements.markup import SAID, Element, ask, button_row, inline, wrap
 from tutorial_lib.heads import split_heads
 
 _TOKENS, _HEADS, _WIDTH = 3, 2, 4  # T, H, d
@@ -50,6 +50,7 @@ def memory_strip(start="heads"):
     attribute = escape(json.dumps(given, separators=(",", ":")))
     body = [
         ask(_QUESTIONS[start]),
+        SAID,
         button_row([f"reshape{_plain(shape)}" for shape in _RESHAPES] + _swap_labels()),
         f'<div class="tl-array" data-given="{attribute}">',
         f'<p class="tl-made"><code>{name}</code></p>\n{_blocks(array)}\n{_facts(array)}',

@@ -4,16 +4,17 @@ import numpy as np
 
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
 
 _WORD = 2  # the word that stands there first
 _END = 3  # of the axis, up and down
-_QUESTION = "In which features do the heads pull against each other?"
+_QUESTION = "In which features do the heads pull against each other? Choose one to read its sum."
 _BUTTONS = ["Silence head 0", "Silence head 1", "Swap heads and rows", "Swap heads alone", "Reset"]
 _LEGEND = (
-    "Full bars are head 0, hatched ones head 1; the thick line is Y, a dashed one Y as it was. "
-    "Choose a feature to read its sum, or a number of concat to scale the row of W<sub>O</sub> "
-    "that it meets. Heads swap their places in concat, and their rows of W<sub>O</sub> or not."
+    "Full bars and the row head 0 are what head 0 writes into Y, hatched ones what head 1 does; "
+    "the thick line is Y, a dashed one Y as it was. Choose a number of concat to scale the row of "
+    "W<sub>O</sub> that it meets. Heads swap their places in concat, and their rows of "
+    "W<sub>O</sub> or not."
 )
 
 
@@ -27,6 +28,7 @@ def heads_sum():
     drawn = f"<figure>{_features(arrays, parts[:, _WORD])}</figure>"
     body = [
         ask(_QUESTION),
+        SAID,
         button_row(arrays.tokens),
         f'<div class="tl-adds" {arrays.given()}>{_concat(arrays)}\n{_slider()}\n{drawn}</div>',
         button_row(_BUTTONS),
@@ -85,7 +87,9 @@ def _slider():
 def _features(arrays, parts):
     """Draw the bars of each feature, and under them their numbers."""
     bars = "".join(f"<td>{_bars(column)}</td>" for column in parts.T)
-    marks = "".join(f"<i>{_text(n)}</i>" for n in range(_END - 1, -_END, -1))
+    marks = "".join(
+        f'<i style="top:{_place(n)}">{_text(n)}</i>' for n in range(_END - 1, -_END, -1)
+    )
     lines = [f'<tr><td><div class="tl-marks" aria-hidden="true">{marks}</div></td>{bars}</tr>']
     rows = [*_rows(parts), ("row 0", np.array(arrays.matrices["W_O"][0][0]))]
     for h, (name, numbers) in enumerate(rows):

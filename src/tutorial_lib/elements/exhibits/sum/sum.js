@@ -182,9 +182,8 @@ class HeadsSum extends Exhibit {
 
   pulls() {
     const [one, two] = this.made.own;
-    const found = [...one.keys()].filter((i) => one[i] * two[i] < 0);
-    const where = found.length ? featuresOf(found) : "no feature";
-    return `“${this.state.word}”: the heads pull against each other in ${where}.`;
+    const count = one.filter((n, i) => n * two[i] < 0).length;
+    return `“${this.state.word}”: the heads pull against each other in ${count} of 8 features.`;
   }
 
   silence(h) {
@@ -202,8 +201,9 @@ class HeadsSum extends Exhibit {
 
   scaled() {
     const { row, times } = this.state;
-    const whose = this.met.find((cell) => cell.ariaChecked == "true").ariaLabel.split(",")[0];
-    return `Row ${row} of W_O times ${written(times)} meets ${whose}: ${this.moved()}.`;
+    const met = this.met.find((cell) => cell.ariaChecked == "true");
+    const number = `${met.firstChild.textContent}, of head ${met.firstChild.dataset.head}`;
+    return `Row ${row} of W_O times ${written(times)} meets the number ${number}: ${this.moved()}.`;
   }
 
   // The sum of a feature in words.

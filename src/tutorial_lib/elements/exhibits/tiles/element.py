@@ -9,7 +9,7 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, ask, button_row, inline, wrap
+from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, inline, wrap
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
 from tutorial_lib.onepass import fold_block
@@ -56,6 +56,7 @@ def fold_tiles(*, owners=1):
     rest = (_HOLDS,) if ring else (_CHOOSE, _HELD)
     body = [
         ask(_RING_QUESTION if ring else _QUESTION),
+        SAID,
         _controls(ring),
         button_row(["Next step" if ring else "Next tile", "All the rest", "Start over"]),
         f'<figure class="tl-fold" data-given="{escape(_given(owners))}">',

@@ -102,7 +102,7 @@ def compare(shown, start, keys, number=10):
     shown = json.loads(shown)
     array, came, memory = numpys(start, keys)
     name, first = STARTS[start]
-    same = "yes" if np.shares_memory(array, first) else "no"
+    same = "product’s line" if np.shares_memory(array, first) else "a new line"
     assert shown["made"] == ".".join([name, *(PRESSES[key] for key in keys)])
     assert shown["facts"] == [str(array.shape), str(steps(array)), came, same]
     blocks, rows, columns = (1, 1, *array.shape)[-3:]
@@ -225,7 +225,7 @@ def test_guess_is_never_owed(strip):
     press(strip, "r3-2-4", "s0-1")  # the second goes before an answer to the first
     press(strip, "Show")
     agrees(strip, "r3-2-4", "s0-1")
-    assert said(strip).endswith("10 is at [0, 1, 0], and each block keeps to one head.")
+    assert said(strip).endswith("10 is at [0, 1, 0], and each block keeps to one head: as asked.")
     press(strip, "r24", "Undo")
     assert said(strip).startswith("Undone: swapaxes(0, 1) is a view")
     agrees(strip, "r3-2-4", "s0-1")
@@ -255,7 +255,7 @@ def test_right_end_and_the_wrong_ones_are_reached_and_told_apart(show, start):
     press(strip, "Guess first")
     for keys, (words, right) in {k: v for (s, k), v in ENDS.items() if s == start}.items():
         press(strip, "Reset", *keys.split("."))
-        assert said(strip).endswith(f", and {words}."), keys
+        assert said(strip).endswith(f", and {words}{': as asked' * right}."), keys
         shown = json.loads(strip.evaluate(READ))
         array = RIGHT[shown["facts"][0]]
         assert (shown["cells"] == [str(n) for n in array.flat]) == right, keys
@@ -349,7 +349,9 @@ def test_link_carries_the_state_and_brings_it_back(plain):
     assert said(plain) == "product is as it was."
     agrees(plain)
     plain.page.evaluate(SET, link)
-    plain.page.get_by_text("4 is at [1, 0, 0], and each block keeps to one head.").first.wait_for()
+    plain.page.get_by_text(
+        "4 is at [1, 0, 0], and each block keeps to one head: as asked."
+    ).first.wait_for()
     agrees(plain, "r3-2-4", "s0-1", number=4)
 
 

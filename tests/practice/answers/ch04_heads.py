@@ -19,7 +19,7 @@ def age_of_an_uneven_query():
 def second_row_of_a_block():
     """Reshape the numbers whose digits are token and column."""
     product = 10 * np.arange(3)[:, None] + np.arange(8)
-    return product.reshape(2, 3, 4)[0, 1]
+    return product.reshape(4, 3, 2)[0, 1]
 
 
 def place_zero_of_the_previous_token_head():

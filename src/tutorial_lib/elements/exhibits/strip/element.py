@@ -21,13 +21,14 @@ _QUESTIONS = {
     "heads": "Which presses give each head a block, (2, 3, 4), in one colour? "
     "And at each of them: where does 10 go?",
     "concat": "Which presses give each token its row back, (3, 8)? "
-    "And at each of them: where does 10 go, and does NumPy copy?",
+    "At each of them: where does 10 go? And after which must NumPy copy?",
 }
 _LEGEND = (
-    "The tens are the token, and a later one has more colour; the last digit is the column, 0 to 3 "
-    "of head 0 (blue), 4 to 7 of head 1 (red). Choose a number, by a click or by arrow keys, and "
-    "its place in memory shows. Steps are strides, counted in numbers. *Guess first* covers the "
-    "numbers after a press until you have chosen where the one in hand went; *Show* uncovers them."
+    "The tens are the token: the later, the stronger its colour. The last digit is the column, 0 to "
+    "3 of head 0 (blue), 4 to 7 of head 1 (red). Choose a number, by a click or by arrow keys, and "
+    "its place in memory shows. A step is how many places of memory an index moves by. A view "
+    "reads the line that was there, a copy writes a new one. *Guess first* covers the numbers after "
+    "a press until you have chosen where the one with the ring went; *Show* uncovers them."
 )
 
 
@@ -114,7 +115,7 @@ def _facts(array):
         "shape": array.shape,
         "steps": _steps(array),
         "last press": "–",
-        "in the memory of product": "yes",
+        "in memory": "product’s line",
     }
     pairs = "".join(f"<div><dt>{name}</dt><dd>{fact}</dd></div>" for name, fact in facts.items())
     return f'<dl class="tl-facts">{pairs}</dl>'

@@ -6,6 +6,7 @@ import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 
 const MOST_PRESSES = 12;
+const GOALS = { product: "2,3,4 block keeps to one head", cut: "3,8 row keeps to one token" };
 
 const lengthOf = (shape) => shape.reduce((a, b) => a * b, 1);
 const countsBehind = (shape) => shape.map((_, axis) => lengthOf(shape.slice(axis + 1)));
@@ -17,11 +18,9 @@ const itsHead = (number) => Math.floor((number % 10) / 4);
 
 // The places of an array's numbers, in the order of its indices: the last index runs fastest.
 const placesOf = ({ shape, steps }) =>
-  shape.reduce(
-    (found, length, axis) =>
-      found.flatMap((place) => Array.from({ length }, (_, i) => place + i * steps[axis])),
-    [0]
-  );
+  shape.reduce((found, length, axis) => {
+    return found.flatMap((place) => Array.from({ length }, (_, i) => place + i * steps[axis]));
+  }, [0]);
 
 const reshapedArray = (array, shape) => {
   const order = placesOf(array);
@@ -153,7 +152,7 @@ class Strip extends Exhibit {
     this.cells.forEach((cell, k) => this.write(cell, k, memory[this.order[k]]));
     const labels = keys.map((key) => this.presses.get(key).label);
     this.code.textContent = [this.begins.name, ...labels].join(".");
-    const facts = [tupled(shape), bracketed(steps), came, own ? "no" : "yes"];
+    const facts = [tupled(shape), bracketed(steps), came, own ? "a new line" : "product’s line"];
     this.facts.forEach((dd, i) => (dd.textContent = this.covered && i ? "?" : facts[i]));
     const bar = ({ button }, key) => (button.ariaDisabled = this.refused(key, keys) ? true : null);
     this.presses.forEach(bar);
@@ -207,7 +206,7 @@ class Strip extends Exhibit {
   // What the entries along the first axis hold: one head, one token, or a mixture.
   holds() {
     const { shape, memory } = this.made;
-    if (shape.length == 1) return "all 24 stand in one line";
+    if (shape.length == 1) return "all 24 are one row, drawn as two";
     const numbers = this.order.map((place) => memory[place]);
     const count = lengthOf(shape.slice(1));
     const parts = Array.from({ length: shape[0] }, () => numbers.splice(0, count));
@@ -226,11 +225,12 @@ class Strip extends Exhibit {
   // What the last press has made of the array.
   told() {
     const { keys, number } = this.state;
-    const { came, steps } = this.made;
+    const { came, shape, steps } = this.made;
     const [index] = this.find();
     if (!keys.length) return `${number} of ${this.begins.name} is at ${index}.`;
-    const { label } = this.presses.get(keys.at(-1));
-    const now = `${number} is at ${index}, and ${this.holds()}`;
+    const [{ label }, holds] = [this.presses.get(keys.at(-1)), this.holds()];
+    const there = GOALS[this.begins.name] == `${shape}${holds.slice(4)}` ? ": as asked" : "";
+    const now = `${number} is at ${index}, and ${holds}${there}`;
     return `${label} is a ${came} with steps ${bracketed(steps)}; ${now}.`;
   }
 

@@ -211,7 +211,7 @@ def test_question_stands_until_a_mask_is_pressed_and_one_of_the_four_leaks(paint
         agrees(found, unpacked(digits), reads)
         assert found["four"] == [i == j for j in range(4)]
         assert said(paint).startswith(f"Mask {'ABCD'[i]}, ")
-        verdicts.append("It leaks, in 10 pairs: dogs moves by" in said(paint))
+        verdicts.append("It leaks, in 10 pairs: “dogs” moves by" in said(paint))
         assert verdicts[-1] != ("No leak: no output moves" in said(paint))
     assert verdicts == [False, False, True, False]
     assert not question.is_visible()
@@ -223,17 +223,17 @@ def test_same_array_read_the_other_way_and_corners_sizes_and_empty_rows(paint):
     [found] = shown(paint)
     agrees(found, causal_mask(5), "hide")
     assert said(paint).startswith("The same array, and now True means hide. It leaks, in 10 pairs")
-    assert said(paint).endswith("sleep sees nothing: zeros.")
+    assert said(paint).endswith("“sleep” sees nothing: zeros.")
     press(paint, "empty rows: zeros")
     agrees(shown(paint)[0], causal_mask(5), "hide", empty="nan")
-    assert said(paint).endswith("sleep sees nothing: NaN, which never counts as having stayed.")
+    assert said(paint).endswith("“sleep” sees nothing: NaN.")
     press(paint, "Reset")
     agrees(shown(paint)[0], causal_mask(5))
     press(paint, "last corner")
     assert "both corners are one" in said(paint)
     press(paint, "5 queries")
     agrees(shown(paint)[0], mask_of("causal", 3, "first"))
-    assert said(paint).endswith("bark, cats and sleep do not see themselves.")
+    assert said(paint).endswith("“bark”, “cats” and “sleep” do not see themselves.")
     press(paint, "first corner")
     agrees(shown(paint)[0], causal_mask(3, 5))
     press(paint, "Window")
@@ -252,7 +252,7 @@ def test_click_stroke_and_keys_paint_and_a_cell_tells_its_numbers(paint):
     mask[2, 4] = True
     agrees(shown(paint)[0], mask)
     by = moves(mask)[2, 4]
-    leak = f"It leaks, in 1 pair: bark moves by {by:.2f} when sleep, a later token, changes."
+    leak = f"It leaks, in 1 pair: “bark” moves by {by:.2f} when a later token, “sleep”, changes."
     assert said(paint) == f"True: bark may look at sleep. {leak}"
     page.mouse.move(*middle(paint, 4, 0))
     page.mouse.down()

@@ -19,13 +19,14 @@ _KEYS, _REAL, _FEW, _WINDOW = 5, 3, 3, 2  # keys, those that are no filler, few 
 _OTHER = np.array([0.7, -1.3, 0.2, 1.9, -0.6, 1.1, -2.1, 0.4])  # what takes a token's place
 _READS = ("look", "hide")
 _KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": "Window"}
-_QUESTION = "Which of these four masks leaks? Commit to one, then press it."
+_QUESTION = "Which of these four masks leaks? Settle on one before you press any."
 _LEGEND = (
     "Click a cell, draw across many, or use arrow keys and the space bar. A mask leaks if an "
     "output moves when a later token changes: each token in turn is replaced by other numbers, and "
-    "the layer runs again. The texts are <i>dogs that bark</i> and <i>cats sleep</i>; three "
-    "queries are the last three of the five tokens. Padded takes the last two for filler, Packed "
-    "keeps the texts apart, Window shows a token and the one before."
+    "the layer runs again; <i>moves</i> holds the largest change among an output's numbers. The "
+    "texts are <i>dogs that bark</i> and <i>cats sleep</i>; three queries are the last three of "
+    "the five tokens. Padded takes the last two for filler, Packed keeps the texts apart, Window "
+    "shows a token and the one before."
 )
 
 

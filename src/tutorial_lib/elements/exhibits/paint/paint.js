@@ -188,9 +188,9 @@ class Painting extends Pairs {
       button.ariaPressed = named.includes(this.made[i].kind);
     });
     const texts = [READS[reads], CORNERS[corner], `${queries} queries`, EMPTY[empty]];
-    [this.reading, this.cornering, this.counting, this.emptying].forEach((button, i) => {
-      button.textContent = texts[i];
-    });
+    const switches = [this.reading, this.cornering, this.counting, this.emptying];
+    switches.forEach((button, i) => (button.textContent = texts[i]));
+    this.element.dataset.reads = reads;
     const rows = packed(this.asked(mask));
     this.gave.forEach((cell, i) => {
       const one = this.four[i];

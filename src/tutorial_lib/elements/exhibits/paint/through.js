@@ -54,8 +54,8 @@ export const verdictOf = ({ tokens, queries, looks, moves, empty }) => {
   const later = (t) => tokens.map((_, s) => [t, s]).slice(t + 1);
   const leaks = asked.flatMap(later).filter(([t, s]) => moves[t][s] > STILL);
   const sees = (t) => looks[t].some(Boolean);
-  const names = (fits) => asked.filter(fits).map((t) => tokens[t]);
-  const gives = empty == "nan" ? "NaN, which never counts as having stayed" : "zeros";
+  const names = (fits) => asked.filter(fits).map((t) => `“${tokens[t]}”`);
+  const gives = empty == "nan" ? "NaN" : "zeros";
   const blind = names((t) => !sees(t));
   const lost = names((t) => !leaks.length && sees(t) && !looks[t][t]);
   const odd =
@@ -64,6 +64,6 @@ export const verdictOf = ({ tokens, queries, looks, moves, empty }) => {
   if (!leaks.length) return `No leak: no output moves when a later token changes.${odd}`;
   const [[t, s]] = leaks;
   const count = leaks.length == 1 ? "1 pair" : `${leaks.length} pairs`;
-  const by = `${tokens[t]} moves by ${moves[t][s].toFixed(2)}`;
-  return `It leaks, in ${count}: ${by} when ${tokens[s]}, a later token, changes.${odd}`;
+  const by = `“${tokens[t]}” moves by ${moves[t][s].toFixed(2)}`;
+  return `It leaks, in ${count}: ${by} when a later token, “${tokens[s]}”, changes.${odd}`;
 };

@@ -24,11 +24,11 @@ _QUESTIONS = {
     "At each of them: where does 10 go? And after which must NumPy copy?",
 }
 _LEGEND = (
-    "The tens are the token: the later, the stronger its colour. The last digit is the column, 0 to "
-    "3 of head 0 (blue), 4 to 7 of head 1 (red). Choose a number, by a click or by arrow keys, and "
-    "its place in memory shows. A step is how many places of memory an index moves by. A view "
-    "reads the line that was there, a copy writes a new one. *Guess first* covers the numbers after "
-    "a press until you have chosen where the one with the ring went; *Show* uncovers them."
+    "The tens are the token: the later, the stronger its colour. The last digit is the column, 0 "
+    "to 3 of head 0 (blue), 4 to 7 of head 1 (red). Choose a number, by a click or by arrow keys, "
+    "and its place in memory shows. A step is how many places of memory an index moves by. A view "
+    "reads the line that was there, a copy writes a new one. *Guess first* covers the numbers "
+    "after a press until you have chosen where the one with the ring went; *Show* uncovers them."
 )
 
 

@@ -18,8 +18,8 @@ _WORDS = ("dogs", "that", "bark", "cats", "that", "sleep")
 _PLACES = (0, 1, 2, 0, 1, 2)  # each of the two phrases counts from 0
 _SIZE = 2  # queries, and keys, of a tile at the start
 _QUESTION = (
-    "Choose the size of a tile and the order, by the buttons or tile by tile: can you make *bark* "
-    "end anywhere but at (6/7, 3/7, 4/7, 1/7)?"
+    "Choose the size of a tile and the order, by the buttons or tile by tile: can you make any "
+    "output wrong? And without the factor?"
 )
 _RING_QUESTION = (
     "Each process folds in the keys at hand and passes them on. Which one waits, and what if the "
@@ -28,12 +28,15 @@ _RING_QUESTION = (
 _LEGEND = (
     "Head 0 of *dogs that bark*, and of three words more; scores in units of ln 2, so the powers "
     "are powers of 2. Dark cells are the tile just folded in, striped ones lie in tiles that are "
-    "skipped. × is the factor that shrank the old total and mixed; below mixed stands the output, "
-    "once a query has all its keys."
+    "skipped. × old is the factor that shrank the old total and mixed; below mixed stands the "
+    "output, once a query has all its keys."
 )
 _CHOOSE = "Press a tile, or go to it by arrow keys and press Enter, to fold it in next."
-_HELD = "Held are the scores of the tile, and maximum, total and mixed of the queries at work."
-_HOLDS = "Above a key stands the process that has it now; queries stay where they are."
+_HELD = (
+    "Held are the scores of the tile, and maximum, total and mixed of the queries at work: no more "
+    "for a longer text, whose table grows with its square."
+)
+_HOLDS = "Above a key stands the process that folds it in; queries stay where they are."
 
 
 def fold_tiles(*, owners=1):
@@ -131,7 +134,7 @@ def _states():
         "<td>–</td><td></td><td>–</td><td>–<b></b></td></tr>"
         for t, word in enumerate(_WORDS)
     )
-    names = headings("max.", "×", "total", "mixed<br>and output")
+    names = headings("max.", "× old", "total", "mixed<br>and output")
     caption = "<caption>what each query has</caption>"
     head = f"<thead><tr><td></td>{names}</tr></thead>"
     return f'<table class="tl-held">{caption}{head}<tbody>{rows}</tbody></table>'

@@ -44,7 +44,7 @@ export const chosenText = ({ state, tiles, ring }) => {
 const folded = (it) => {
   const [tile] = it.now;
   const rose = tile.queries.filter((t) => it.made[t].factor < 1);
-  const names = inWords(rose.map((t) => `${it.given.words[t]} (${t})`));
+  const names = inWords(rose.map((t) => `query ${t}`));
   const factors = inWords(rose.map((t) => written(it.made[t].factor)));
   const kept = it.state.factor == "no";
   const done = kept ? "and nothing shrinks" : `so old total and mixed are multiplied by ${factors}`;
@@ -56,35 +56,36 @@ const folded = (it) => {
   return `${tileText(tile).replace("q", "Q")}: ${rise}; ${held}${skips}.`;
 };
 
-// What the last step of a ring did.
-const passed = ({ now, state, given: { owners, words, width } }) => {
+// What each process did in the last step of a ring, and how much one sends in a step.
+const ringText = ({ now, state }) => {
   const did = now.map(({ i, keys, pairs }) =>
     pairs
       ? `rank ${i} folds in ${keysText(keys)} (${howMany(pairs, "pair")})`
       : `rank ${i} waits, for ${keysText(keys)} are wholly beyond its queries`);
-  const sent = (words.length / owners) * width;
-  const then = `each sends these keys and values on, ${sent} numbers`;
-  return `Step ${state.steps}: ${inWords(did)}; then ${then}.`;
+  return `Step ${state.steps}: ${inWords(did)}`;
 };
+const sentBy = ({ owners, words, width }) => (words.length / owners) * width;
+const passed = (it) =>
+  `${ringText(it)}; then each sends these keys and values on, ${sentBy(it.given)} numbers.`;
 
 // What the last step did.
 export const stepText = (it) => (it.ring ? passed(it) : folded(it));
 
 // How it ended.
 export const endText = (it) => {
-  const { words, heads, owners, width } = it.given;
+  const { words, heads, owners } = it.given;
   const wrong = upTo(it.T).filter((t) => !it.right(t));
   if (wrong.length) {
     const t = wrong.includes(2) ? 2 : wrong[0];
     const lands = `${vectorText(it.output(t))} in place of ${vectorText(heads[t])}`;
     const count = `${wrong.length} of ${it.T} outputs are wrong`;
-    return `All pairs are in, but ${count}: ${words[t]} (${t}) ends at ${lands}.`;
+    return `All pairs are in, but ${count}: query ${t}, ${words[t]}, ends at ${lands}.`;
   }
   const same = `bark ends at ${vectorText(it.output(2))}, and all outputs are plain attention's`;
   if (it.ring) {
     const work = inWords(it.scored.map((n, i) => `rank ${i} scored ${howMany(n, "pair")}`));
-    const sent = (owners - 1) * (it.T / owners) * width;
-    return `After ${owners} steps ${same}: ${work}, and each sent ${sent} numbers.`;
+    const sent = (owners - 1) * sentBy(it.given);
+    return `${ringText(it)}. In all ${work}, and each sent ${sent} numbers; ${same}.`;
   }
   const skipped = it.tiles.length - it.come.size;
   const count = `${howMany(it.come.size, "tile")}, ${skipped} more skipped`;

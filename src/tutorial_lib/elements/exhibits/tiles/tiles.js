@@ -55,11 +55,10 @@ class Tiles extends Exhibit {
     };
   }
 
-  // An order may change on the way; what else is chosen begins anew.
   pick(i) {
     const order = Object.keys(TILE_ORDERS)[i];
     if (this.ring) this.begin({ deal: TILE_DEALS[i] });
-    else if (order) this.change({ order }, chosenText);
+    else if (order) this.begin({ order });
     else this.begin({ factor: this.state.factor == "yes" ? "no" : "yes" });
   }
 
@@ -232,8 +231,8 @@ class Tiles extends Exhibit {
     upTo(T).forEach((t) => {
       const { i } = this.tile(t, t);
       this.sides[t].textContent = `rank ${i}`;
-      // A block is passed on after each step but the last.
-      this.tops[t].textContent = `at ${(i + Math.min(state.steps, owners - 1)) % owners}`;
+      // Where it is in this step; it is passed on before the next one.
+      this.tops[t].textContent = `at ${(i + Math.max(state.steps - 1, 0)) % owners}`;
     });
   }
 

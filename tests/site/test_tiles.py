@@ -312,8 +312,8 @@ def test_without_the_factor_outputs_are_wrong_and_it_is_said(tiles):
     assert all(came == np.arange(1, T + 1))
     assert len(wrong) == 5
     assert said(tiles) == (
-        f"All pairs are in, but 5 of 6 outputs are wrong: query 2, bark, ends at (4/5, 3/5, 2/5, 1/5) "
-        f"in place of {BARK}."
+        "All pairs are in, but 5 of 6 outputs are wrong: query 2, bark, ends at "
+        f"(4/5, 3/5, 2/5, 1/5) in place of {BARK}."
     )
     assert tiles.locator(".tl-wrong:visible:not(:empty)").count() == 5
 

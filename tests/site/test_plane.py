@@ -252,7 +252,7 @@ def test_every_arrow_weight_and_output_is_the_librarys_in_random_states(plane, c
         tells(said(plane), **state)
 
 
-def test_question_stands_until_the_first_touch_and_turning_answers_it(plane):
+def test_question_stays_and_turning_answers_it(plane):
     question = plane.get_by_text("Turn the query until its output lies on an edge")
     assert question.is_visible()
     assert plane.locator("[aria-live]").text_content() == ""

@@ -269,7 +269,7 @@ def test_no_size_and_no_order_ends_elsewhere_than_the_layers_that_fold_or_hold_a
         assert f"bark ends at {BARK}, and all outputs are plain attention's" in said(tiles)
 
 
-def test_question_stands_until_the_first_tile_and_the_end_answers_it(tiles):
+def test_question_stays_and_the_end_answers_it(tiles):
     question = tiles.get_by_text("can you make any output wrong? And without the factor?")
     assert question.is_visible()
     assert said(tiles) == ""

@@ -183,7 +183,8 @@ class HeadsSum extends Exhibit {
   pulls() {
     const [one, two] = this.made.own;
     const count = one.filter((n, i) => n * two[i] < 0).length;
-    return `“${this.state.word}”: the heads pull against each other in ${count} of 8 features.`;
+    const who = this.plain() ? "the heads" : "the heads, as they are now,";
+    return `“${this.state.word}”: ${who} pull against each other in ${count} of 8 features.`;
   }
 
   silence(h) {
@@ -264,11 +265,15 @@ class HeadsSum extends Exhibit {
     this.restore(next);
   }
 
-  // Of a link, what its heads do, or where they pull apart.
-  greet() {
+  // Whether nothing is silent, swapped or scaled.
+  plain() {
     const { off, swap, times } = this.state;
-    const plain = !off && swap == "no" && times == 1;
-    this.say(plain ? this.pulls() : `The sum of the link is here: ${this.moved()}.`);
+    return !off && swap == "no" && times == 1;
+  }
+
+  // Of a link, what its heads do, or how often they pull apart.
+  greet() {
+    this.say(this.plain() ? this.pulls() : `The sum of the link is here: ${this.moved()}.`);
   }
 }
 

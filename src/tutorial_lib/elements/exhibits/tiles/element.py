@@ -27,9 +27,9 @@ _RING_QUESTION = (
 )
 _LEGEND = (
     "Head 0 of *dogs that bark*, and of three words more; scores in units of ln 2, so the powers "
-    "are powers of 2. Dark cells are the tile just folded in, striped ones lie in tiles that are "
-    "skipped. × old is the factor that shrank the old total and mixed; below mixed stands the "
-    "output, once a query has all its keys."
+    "are powers of 2. The strongest cells are the tile just folded in, striped ones lie in tiles "
+    "that are skipped. × old is the factor that shrank the old total and mixed; below mixed "
+    "stands the output, once a query has all its keys."
 )
 _CHOOSE = "Press a tile, or go to it by arrow keys and press Enter, to fold it in next."
 _HELD = (

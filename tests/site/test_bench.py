@@ -306,7 +306,7 @@ def test_worked_by_keys_alone(sloped):
     state = SLOPED | {"products": UNIT * np.array([5, -1, 0]), "by": 1}
     agrees(sloped, state, slope=True)
     *_, slopes = library(**state)
-    texts = re.search(r"their slopes by that are (.*)\.$", said(sloped))[1].split(", ")
+    texts = re.search(r"their slopes in the score of that are (.*)\.$", said(sloped))[1].split(", ")
     same(texts, slopes)
     page.keyboard.press("End")
     agrees(sloped, state | {"by": 2}, slope=True)

@@ -43,6 +43,7 @@ READ = """(bench) => {
     pressed: bench.querySelector("[aria-pressed]").ariaPressed,
     two: all(".tl-two b", (number) => number.textContent),
     state: bench.querySelector(".tl-numbers > p").textContent,
+    dot: bench.querySelector("circle")?.getAttribute("transform").match(/-?[\\d.]+/g).map(Number),
   };
 }"""
 # Lead to an address, and wait until the bench has heard of it.
@@ -147,6 +148,8 @@ def agrees(bench, state, *, slope=False):
         assert bool(less) == state["away"]
         same([less or "0"], [top])
         assert not slope or heads[-1] == f"slope by {WORDS[by]}"
+    if slope and slopes is not None:  # on the curve: the slope of the chosen bar's share in it
+        np.testing.assert_allclose(shown["dot"], [160 * shares[by], -240 * slopes[by]], atol=1e-9)
 
 
 def controls(shown, state, *, slope):
@@ -346,7 +349,10 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     page = show(softmax_bench(slope=True).html, width=390, has_touch=True, is_mobile=True)
     bench = page.locator("tl-bench")
     box = bench.locator(".tl-lane").nth(1).bounding_box()
-    page.touchscreen.tap(box["x"] + 20, box["y"] + box["height"] * (7 - 2.05 * UNIT) / 14)
+    place = box["x"] + 20, box["y"] + box["height"] * (7 - 2.05 * UNIT) / 14
+    page.touchscreen.tap(*place)
+    agrees(bench, SLOPED | {"by": 1}, slope=True)  # chosen, and left as it is
+    page.touchscreen.tap(*place)
     state = SLOPED | {"products": UNIT * np.array([2, 2, 0]), "by": 1}
     agrees(bench, state, slope=True)
     bench.get_by_text("hide").nth(0).tap()

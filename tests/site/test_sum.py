@@ -147,6 +147,21 @@ def drawn(found, numbers, before):
             near(re.fullmatch(form, found["heard"][i]).groups(), [one, two, total])
 
 
+def test_marks_of_the_axis_are_in_the_scale_of_the_bars(exhibit):
+    press(exhibit, "dogs")
+    middles = """(all) => all.map((one) => {
+      const { y, height } = one.getBoundingClientRect();
+      return y + height / 2;
+    })"""
+    lines = exhibit.locator(".tl-heap > b").evaluate_all(middles)
+    marks = exhibit.locator(".tl-marks > i")
+    places = dict(zip(marks.all_text_contents(), marks.evaluate_all(middles), strict=True))
+    Y = [f"{number:g}".replace("-", "−") for number in np.round(RECORD.Y[0], 12) + 0]
+    assert {"−1", "0", "1", "2"} == set(Y) < set(places)
+    for number, line in zip(Y, lines, strict=True):
+        assert abs(places[number] - line) < 1, number
+
+
 def moved(**state):
     """The features of Y that have moved, as the exhibit says it."""
     state = FIRST | state

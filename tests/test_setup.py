@@ -212,7 +212,7 @@ def words(line: str) -> list[str]:
 
 def test_a_browser_is_given_a_page_of_each_kind_and_in_test_all_every_page():
     given = browsing.sampled("page_name")
-    assert sorted(name for name in given if isinstance(name, str)) == sorted(browsing.KINDS)
+    assert sorted(name for name in given if isinstance(name, str)) == sorted(browsing.LIGHT)
     assert len(given) == len(browsing.PARAMETERS["page_name"])
     asked = {t: make_here("-n", t)[-1].split('"')[1] for t in ("test", "test-all")}
     assert asked["test"] == f"{asked['test-all']} and not picture and not long"

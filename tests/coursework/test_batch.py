@@ -108,6 +108,7 @@ def test_two_shards_merged_are_the_whole(folder, out, tmp_path, capsys, seed):
     assert grades(out)["anna"] == 0, "the later of two hand-ins counts"
 
 
+@pytest.mark.long
 def test_corrections_of_a_shard_are_never_lost_by_grading_into_what_was_merged(
     folder, out, tmp_path, capsys, seed
 ):

@@ -148,6 +148,7 @@ def test_what_stands_for_a_seed_tells_two_apart_and_not_what_they_are():
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_names_keep_their_letters_where_the_locale_has_none(folder, out, seed):
     hand_in(folder, "Müller Ağa")
     old = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

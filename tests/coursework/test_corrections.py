@@ -62,6 +62,7 @@ def test_points_and_remarks_by_hand_are_in_everything_and_outlive_every_run(
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_a_remark_without_points_leaves_the_graders_points(graded, out, capsys):
     lines = f"anna,{FUNCTION},,see me\ncem,,,well done\n"
     (out / "corrections.csv").write_text(HEAD + lines)
@@ -74,6 +75,7 @@ def test_a_remark_without_points_leaves_the_graders_points(graded, out, capsys):
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_a_newer_hand_in_under_a_correction_and_who_is_gone_are_told(folder, graded, out, capsys):
     (out / "corrections.csv").write_text(f"{HEAD}ben,,4,\nanna,,9,\n")
     assert main(graded) == 0
@@ -95,6 +97,7 @@ def test_a_newer_hand_in_under_a_correction_and_who_is_gone_are_told(folder, gra
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_a_correction_is_for_the_report_that_its_instructor_saw(folder, graded, out, capsys):
     (out / "corrections.csv").write_text(f"{HEAD}ben,,4,\n")
     hand_in(folder, "ben")
@@ -187,6 +190,7 @@ def test_a_table_that_was_changed_by_hand_is_kept_and_told(graded, out, capsys):
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_another_class_shard_or_seed_into_the_same_place_writes_nothing(
     graded, out, seed, tmp_path, capsys, folder
 ):
@@ -212,6 +216,7 @@ def test_another_class_shard_or_seed_into_the_same_place_writes_nothing(
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_one_student_is_graded_again_and_all_others_stay_as_they_were(
     graded, folder, out, capsys, monkeypatch
 ):

@@ -113,7 +113,10 @@ def measuring_ends():
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", ASSIGNMENTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.long] * (i % 4 > 0)) for i, n in enumerate(ASSIGNMENTS)],
+)
 def test_nothing_that_is_printed_earns_points_under_a_graded_name(name):
     again = set(keepers_of_all()) | set(UNLIKELY)  # a keeper is its twin without the checks
     others = {w: f for w, f in of_library().items() if again.isdisjoint(w.split("."))}
@@ -255,6 +258,7 @@ def test_one_wide_product_for_each_pair_of_heads_does_not_come_back_in_time():
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
+@pytest.mark.long
 def test_a_right_function_is_far_from_every_limit(name):
     given = subject(name)
     for test in given.exam.tests if not given.exam.assignment.torch else ():

@@ -43,6 +43,7 @@ def kill_when(line, true):
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_a_hand_in_that_took_the_grader_down_twice_is_skipped_and_its_neighbour_is_not(
     tmp_path, out, seed, capsys
 ):
@@ -116,6 +117,7 @@ def test_a_record_without_all_of_its_parts_is_damaged(left, tmp_path):
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_an_empty_or_cut_record_is_named_and_graded_again(folder, out, seed, capsys, monkeypatch):
     given = ["grade", NAME, str(folder), *seed(1), "--out", str(out)]
     assert main(given) == 0

@@ -325,6 +325,7 @@ def test_who_handed_in_nothing_has_a_row_a_report_and_points_by_hand_under_the_i
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_graded_in_shards_or_at_once_canvas_takes_back_every_student(tmp_path, seed):
     (tmp_path / "gradebook.csv").write_text(CANVAS, encoding="utf-8")
     (tmp_path / "class").mkdir()

@@ -23,6 +23,7 @@ FORMS = [
 ]
 NAMES = [f"{library}, {form}" for library, form, *_ in FORMS]
 KINDS = [*TINY.kv_heads, "MLA"]
+SOME = [pytest.param(*f, marks=[pytest.mark.long] * (i % 3 > 0)) for i, f in enumerate(FORMS)]
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,7 @@ def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
             assert np.shares_memory(after, room)
 
 
-@pytest.mark.parametrize(("library", "form", "kind", "make"), FORMS, ids=NAMES)
+@pytest.mark.parametrize(("library", "form", "kind", "make"), SOME, ids=NAMES)
 def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
     plan = TINY._replace(d_k=64, rank=250, turned=6)  # else the scores weigh as much as the keys
     layer = benchmark.draw_layer(np.random.default_rng(5), plan, kind, room=4097)

@@ -177,7 +177,9 @@ def test_the_plants_are_wrong_in_their_part_alone(monkeypatch):
     assert row_of("wrong", benchmark.BACKWARD)["error"] < 1e-5
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [benchmark.FORWARD, pytest.param(benchmark.BACKWARD, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("form", sorted({*benchmark.FORMS} - ABSENT))
 def test_every_form_gives_what_attention_gives(form, way):
     problem = CAUSAL._replace(H=1, d_k=16)  # the least that our kernel takes

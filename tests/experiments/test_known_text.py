@@ -287,6 +287,7 @@ def test_no_document_is_seen_twice_and_orders_differ(tmp_path, monkeypatch):
     assert RECORD["settings"]["documents"] == known_text.BATCH * known_text.STEPS
 
 
+@pytest.mark.long
 def test_a_run_trains_resumes_and_is_read_from_what_is_kept(tmp_path, monkeypatch, capsys):
     few = {"DONE": tmp_path, "STEPS": 32, "TRIED_FOR": 16, "WARM_UP": 4, "TESTED": 40}
     few |= {"SEEDS": range(2), "RATES": (2e-3, 8e-3), "ARMS": ARMS[:2]}

@@ -129,6 +129,7 @@ def test_the_chapter_shows_the_rewrites_that_are_timed():
 # The measuring itself.
 
 
+@pytest.mark.long
 def test_calls_of_a_round_belong_together_and_each_is_called_once_untimed():
     log = []
     calls = {"a": lambda: log.append("a"), "b": lambda: log.append("b")}

@@ -44,6 +44,7 @@ def test_another_product_is_refused(wrong):
         benchmark.require_same(lambda: (right + wrong,), right)
 
 
+@pytest.mark.long
 def test_the_whole_script_gives_every_way_its_numbers(capsys, monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     monkeypatch.setattr(measuring, "prepare", lambda: None)

@@ -216,6 +216,7 @@ def peaks():
         print(json.dumps({name: weigh[name](call) for name, call in calls.items()}))
 
 
+@pytest.mark.long
 def test_memory_of_the_smallest_size_is_found_again():
     # In a process of its own: what other tests have imported and cached is weighed too.
     command = "from tests.experiments.test_records import peaks; peaks()"

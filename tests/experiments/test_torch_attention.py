@@ -134,7 +134,7 @@ def test_ratios_are_taken_within_rounds_over_the_bare_module_and_over_ours(monke
     assert rows[benchmark.BARE]["times_bare"]["median"] == 1.0
 
 
-@pytest.mark.parametrize("wrong", [1e-4, np.nan])
+@pytest.mark.parametrize("wrong", [1e-4, pytest.param(np.nan, marks=pytest.mark.long)])
 def test_a_wrong_layer_is_not_timed_and_says_why(wrong):
     right, timed = torch.ones(3), []
     calls = {benchmark.OURS: lambda: right, benchmark.BARE: lambda: right}

@@ -238,6 +238,7 @@ needs_triton = pytest.mark.skipif(flash.triton is None, reason="Triton is not in
 
 
 @needs_triton
+@pytest.mark.long
 def test_a_triton_that_was_imported_to_compile_is_left_alone_and_the_twin_runs():
     line, gradients, values = run_afresh("import triton", CUDA_VISIBLE_DEVICES="")
     assert line == "cpu: the NumPy twin, because Triton was imported before the book was"
@@ -282,6 +283,7 @@ print(hopper.metadata.shared <= 227 * 1024, turing.metadata.shared <= 64 * 1024)
 
 
 @needs_triton
+@pytest.mark.long
 def test_the_kernel_compiles_for_a_gpu_that_is_not_there(tmp_path):
     """For an H200 with its matrix units and loads that run ahead, and for a T4."""
     lines = run_afresh(

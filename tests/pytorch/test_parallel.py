@@ -284,6 +284,7 @@ def test_three_processes_started_by_the_module_say_what_they_found_and_no_more()
     ]
 
 
+@pytest.mark.long
 def test_heads_that_do_not_split_give_one_clear_error(inputs):
     (X, dY, _), before = inputs, children()
     params = tl.init_params(np.random.default_rng(0), d_model=D_MODEL, n_heads=3)
@@ -294,6 +295,7 @@ def test_heads_that_do_not_split_give_one_clear_error(inputs):
     assert children() == before
 
 
+@pytest.mark.long
 def test_torchrun_gives_the_same():
     run = torchrun("--standalone", "-m", "tutorial_lib.pytorch.parallel")
     assert run.returncode == 0, run.stderr

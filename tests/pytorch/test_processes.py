@@ -119,6 +119,7 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path):
     assert children() == before
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
     sleep, before = time.sleep, children()
 

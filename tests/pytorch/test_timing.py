@@ -124,6 +124,7 @@ def test_garbage_is_not_collected_while_the_clock_runs():
         gc.enable()
 
 
+@pytest.mark.long
 def test_calls_of_a_round_belong_together_and_each_runs_once_untimed():
     log, said = [], []
     calls = {name: lambda name=name: log.append(name) for name in "abc"}

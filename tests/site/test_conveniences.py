@@ -125,6 +125,7 @@ def test_mark_works_while_the_browser_stores_nothing(page, site_url, store):
     assert "lasts until you leave" in page.locator(".book-kept").inner_text()
 
 
+@pytest.mark.long
 def test_mark_survives_a_store_that_another_page_has_spoilt(page, site_url):
     page.goto(site_url + CHAPTER)
     mark(page).check()
@@ -134,6 +135,7 @@ def test_mark_survives_a_store_that_another_page_has_spoilt(page, site_url):
     assert mark(page).is_checked()
 
 
+@pytest.mark.long
 def test_marks_are_kept_for_a_folder_opened_from_disk(browser, site_dir):
     page = browser.new_page()
     for _ in range(60):
@@ -226,6 +228,7 @@ def test_report_without_a_script_names_the_page(open_page, config):
     assert not page.locator(".book-mark").is_visible()
 
 
+@pytest.mark.long
 def test_every_page_says_how_to_cite_it(browser, config, site_dir, documents):
     keys = set()
     page = browser.new_page(java_script_enabled=False)

@@ -396,6 +396,7 @@ def test_cells_are_squares_and_the_name_of_a_key_stands_over_its_column(show, wi
         np.testing.assert_allclose(row[:, :2], head[:, :2], atol=0.5)
 
 
+@pytest.mark.long
 def test_answers_at_once_also_where_every_pair_is_painted(drawing, browser):
     page = drawing.page
     with recorded(browser) as events:

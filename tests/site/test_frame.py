@@ -108,6 +108,7 @@ def test_menu_leads_on_where_nothing_is_stored(framed):
     framed.wait_for_url("**/notebooks/04_heads.html")
 
 
+@pytest.mark.long
 def test_what_was_stored_before_a_store_was_full_is_read(open_page):
     page = open_page(CHAPTER)
     page.evaluate("() => localStorage.setItem('mode', 'dark')")

@@ -697,7 +697,7 @@ ALONE = {
     "sum": lambda: heads_sum().html,
     "quiz": lambda: quiz("04_heads").html,
 }
-SLOW = "playground", "inspector"
+DRAWN = "parsons", "quiz", "gallery", "sum"  # the others are as many alike
 CHANGES = """(sheet) => {
   const elements = [...document.querySelectorAll(".tl, .tl *")];
   const look = () => elements.map((element) => {
@@ -720,7 +720,7 @@ CHANGES = """(sheet) => {
 @pytest.mark.parametrize(
     "html",
     [
-        pytest.param(html, id=name, marks=[pytest.mark.long] * (name in SLOW))
+        pytest.param(html, id=name, marks=[pytest.mark.long] * (name not in DRAWN))
         for name, html in ALONE.items()
     ],
 )
@@ -745,7 +745,10 @@ def work_of_operating(page, browser):
     return largest_task(events)
 
 
-@pytest.mark.parametrize("causal", [False, True], ids=["all keys", "causal"])
+@pytest.mark.parametrize(
+    "causal",
+    [pytest.param(False, id="all keys"), pytest.param(True, id="causal", marks=pytest.mark.long)],
+)
 def test_largest_array_is_operated_without_a_stutter(show, browser, causal):
     weights = random_weights(16, 64, causal=causal)
     mask = causal_mask(64) if causal else None

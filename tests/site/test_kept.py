@@ -154,6 +154,7 @@ def test_nothing_is_spoken_while_work_is_put_back(kept):
 ADDRESS = "#map=0&X.0.0.0=5"
 
 
+@pytest.mark.long
 def test_what_a_reader_made_of_the_live_map_is_kept(open_page, site_url):
     page = open_page(f"{FIRST}{ADDRESS}")  # the map has changed, and opened its fold, by now
     live = page.locator("tl-map")
@@ -386,6 +387,7 @@ def start(page, site_url):
     return link.inner_text(), link.evaluate("e => e.href").removeprefix(site_url)
 
 
+@pytest.mark.long
 def test_first_page_leads_on_from_the_last_work(page, site_url):
     assert start(page, site_url) == ("Start with chapter 1", "notebooks/01_embeddings.html")
     page.goto(site_url + FIRST)
@@ -405,6 +407,7 @@ def test_first_page_leads_on_from_the_last_work(page, site_url):
     assert re.fullmatch(rf"{NEXT}#exercise.*", place)
 
 
+@pytest.mark.long
 def test_first_page_keeps_its_work_and_never_leads_to_itself(page, site_url):
     first = ("Start with chapter 1", "notebooks/01_embeddings.html")
     page.get_by_role("gridcell", name="X, dogs, 0").first.click()
@@ -427,6 +430,7 @@ def test_first_page_keeps_its_work_and_never_leads_to_itself(page, site_url):
     assert page.problems == []
 
 
+@pytest.mark.long
 def test_page_is_forgotten_by_keys_and_the_book_is_not(kept, site_url, browser):
     page, before, _ = kept
     new = browser.new_context().new_page()

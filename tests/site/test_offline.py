@@ -41,6 +41,7 @@ def test_elements_work_from_disk(open_page):
     assert page.problems == []
 
 
+@pytest.mark.long
 def test_mode_chosen_from_disk_stays_on_the_next_page(open_page):
     page = open_page(CHAPTER, from_disk=True)
     button = page.get_by_role("button", name="Colour mode")

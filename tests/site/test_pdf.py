@@ -73,6 +73,7 @@ def book(browser, site_dir, told) -> PdfReader:
     return PdfReader(io.BytesIO(print_book(browser, site_dir, PRINTED, report=told.append)))
 
 
+@pytest.mark.long
 def test_page_numbers_of_the_contents_are_right(book):
     _, _, contents = book.pages[0].extract_text().rpartition("\nContents\n")
     lines = re.findall(r"^(.+?) ?(\d+)$", contents, re.MULTILINE)

@@ -186,6 +186,7 @@ def sources(label):
     return [f"concat, {row}, {i}" for i in range(8)] + [f"W_O, {i}, {column}" for i in range(8)]
 
 
+@pytest.mark.long
 def test_every_number_lights_what_made_it_and_writes_a_sum_that_gives_it(board):
     asked = board.evaluate(ASK_EVERY_MADE_NUMBER)
     assert len(asked) == 24 * 3 + 18 * 2 + 24 * 3
@@ -274,7 +275,11 @@ def test_wrong_text_waits_in_its_cell_with_its_reason_while_others_are_used(boar
 
 
 @pytest.mark.parametrize(
-    ("place", "text"), [(("scale", "scores", "÷"), "0"), (("X", "bark", "0"), "9" * 300)]
+    ("place", "text"),
+    [
+        (("scale", "scores", "÷"), "0"),
+        pytest.param(("X", "bark", "0"), "9" * 300, marks=pytest.mark.long),
+    ],
 )
 def test_number_that_makes_another_infinite_is_refused(board, place, text):
     before = board.evaluate(READ)
@@ -294,6 +299,7 @@ def test_numbers_are_kept_as_exactly_as_they_were_written(board):
     assert cell(board, "X", "dogs", "0").inner_text() == "1"  # Enter alone was no change
 
 
+@pytest.mark.long
 def test_undo_goes_back_step_by_step_and_reset_can_be_undone(board):
     states = [board.evaluate(READ)]
     write(board, "X", "bark", "6", "2")
@@ -572,6 +578,7 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(board):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.long
 def test_map_and_buttons_stay_on_the_screen_and_leave_room_for_the_tables(open_page, width):
     page = open_page("notebooks/06_output_projection.html", width=width)
     page.set_viewport_size({"width": width, "height": 844})

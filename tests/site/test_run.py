@@ -369,6 +369,7 @@ def test_error_shows_as_python_shows_it_and_ends_the_queue(open_stand_in):
     assert found.splitlines()[-1] == "SyntaxError: expected ':'"
 
 
+@pytest.mark.long
 def test_what_a_cell_shows_keeps_its_order(open_stand_in):
     page = press(open_stand_in())
     found = run(page, 'import sys\nprint("a")\nprint("b", file=sys.stderr)\nprint("c")\n1 + 1')
@@ -380,6 +381,7 @@ def test_what_a_cell_shows_keeps_its_order(open_stand_in):
     assert run(page, "x = 1") == ""
 
 
+@pytest.mark.long
 def test_flood_of_text_is_cut_and_says_so(open_stand_in):
     page = press(open_stand_in())
     found = run(page, "for i in range(10**5): print('line', i)")
@@ -402,6 +404,7 @@ def test_element_that_a_cell_shows_answers(open_stand_in):
     assert element.locator("[aria-live]").first.inner_text()
 
 
+@pytest.mark.long
 def test_closed_output_opens_for_its_own_cell_and_not_for_others(open_stand_in):
     page = press(open_stand_in())
     number = page.locator(CELLS).evaluate_all(
@@ -415,6 +418,7 @@ def test_closed_output_opens_for_its_own_cell_and_not_for_others(open_stand_in):
     assert closed.get_attribute("open") is not None
 
 
+@pytest.mark.long
 def test_error_in_the_set_up_opens_it(open_stand_in):
     page = press(open_stand_in())
     area(page, 2).fill("import no_such_module")
@@ -505,6 +509,7 @@ def test_stop_of_a_training_keeps_its_model_and_the_next_cells_have_it(open_stan
     assert unasked(page) == []
 
 
+@pytest.mark.long
 def test_curve_is_drawn_and_told_of_seldom_for_readers_who_want_less_motion(open_stand_in):
     page = press(open_stand_in())
     page.clock.install()
@@ -533,6 +538,7 @@ def test_curve_is_drawn_and_told_of_seldom_for_readers_who_want_less_motion(open
     assert live(page, 2).inner_text() == status(page).removeprefix("Cell 2: ")
 
 
+@pytest.mark.long
 def test_second_stop_ends_a_cell_that_will_not_end(open_stand_in):
     page = press(open_stand_in())
     area(page, 2).fill(DEAF)
@@ -547,6 +553,7 @@ def test_second_stop_ends_a_cell_that_will_not_end(open_stand_in):
     assert unasked(page) == []
 
 
+@pytest.mark.long
 def test_training_that_was_run_twice_has_one_curve_and_its_last_model(open_stand_in):
     page = press(open_stand_in())
     short = TRAINS.replace("10_000", "4")
@@ -637,6 +644,7 @@ def test_code_whose_cell_has_changed_is_offered_and_not_put_elsewhere(open_stand
 
 
 @pytest.mark.parametrize("store", ["refused", *long("full")])
+@pytest.mark.long
 def test_page_that_cannot_keep_typed_code_says_so_and_loses_nothing_by_an_error(
     open_stand_in, store
 ):
@@ -654,6 +662,7 @@ def test_page_that_cannot_keep_typed_code_says_so_and_loses_nothing_by_an_error(
     assert page.problems == []
 
 
+@pytest.mark.long
 def test_host_that_is_silent_for_twenty_seconds_is_told_of(open_page):
     page = open_page("notebooks/03_attention_weights.html")
     page.clock.install()
@@ -725,7 +734,7 @@ def test_page_opened_from_disk_says_that_python_needs_a_server(browser, site_dir
     context.close()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [False, *long(True)], ids=["light", "dark"])
 def test_axe_finds_nothing_while_python_runs(open_stand_in, dark):
     page = press(open_stand_in(width=320, dark=dark))
     run(page, "1 / 0")
@@ -869,6 +878,7 @@ FAKE_LOOP = FAKE | {
 }
 
 
+@pytest.mark.long
 def test_a_loop_in_the_pages_own_worker_hears_stop_and_its_variables_stay(open_page):
     page = open_page("notebooks/03_attention_weights.html")
     files = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in FAKE_LOOP.items()}

@@ -129,6 +129,7 @@ def test_section_that_says_it_otherwise_is_among_the_first_three(searching, quer
     assert any(hit.endswith(place) for hit in hits[:3]), hits[:5]
 
 
+@pytest.mark.long
 def test_every_word_that_readers_say_for_another_finds_something(searching):
     words = [word for line in SYNONYMS for word in line]
     found = dict(zip(words, ask(searching, OWN_PAGE, *words), strict=True))
@@ -306,6 +307,7 @@ def test_dialogue_is_steered_by_keys_and_says_what_is_chosen(open_page):
     assert page.problems == []
 
 
+@pytest.mark.long
 def test_dialogue_works_by_touch_on_a_phone(open_page):
     page = open_page(CHAPTER, width=320, has_touch=True, is_mobile=True)
     page.locator(".search-button").tap()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from book._ext.styles import Names, possible, read, without_unread, written
-from tests.site.browsing import KINDS, ROOT, long
+from tests.site.browsing import KINDS, LIGHT, ROOT, long
 from tutorial_lib.elements.sources import KINDS as ELEMENTS
 from tutorial_lib.elements.sources import style
 
@@ -69,7 +69,7 @@ def originals() -> list[str]:
 
 
 @pytest.mark.parametrize("width", [390, *long(1280)])
-@pytest.mark.parametrize("name", [KINDS[3], *long(*[name for name in KINDS if name != KINDS[3]])])
+@pytest.mark.parametrize("name", [LIGHT[3], *long(*[name for name in KINDS if name != LIGHT[3]])])
 def test_no_rule_that_matches_something_is_lost(open_page, originals, name, width):
     page = open_page(name, width=width)
     page.evaluate(USE)

@@ -78,6 +78,7 @@ def test_page_answers_soon(browser, visit, name):
     assert max(found.values()) <= BUDGETS["answer"], found
 
 
+@pytest.mark.long
 def test_page_after_another_is_lighter(open_page, site_url, page_names):
     first, *later = [name for name in page_names if "notebooks/" in name]
     page, weights = open_page(first), {}

@@ -11,6 +11,7 @@ export const fraction = (value) => {
   }
 };
 
+// With a sign of minus as it is printed.
 export const withMinus = (text) => `${text}`.replace("-", "−");
 // A number with four decimals, and no 0 below 0.
 export const fourPlaces = (n) => withMinus((Math.abs(n) < 5e-5 ? 0 : n).toFixed(4));

@@ -143,8 +143,9 @@ class Clock extends Exhibit {
     this.scores.forEach((row, m) => {
       row.cells[1].textContent = fourPlaces(turn(this.given, { m, n: 0, rates }).score);
     });
-    const told = `Query at ${m}, key at ${n}, distance ${m - n}: the score is ${fourPlaces(score)}.`;
-    this.element.querySelector(".tl-numbers > p").textContent = withMinus(told);
+    const told = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
+    const state = `${told}: the score is ${fourPlaces(score)}.`;
+    this.element.querySelector(".tl-numbers > p").textContent = state;
   }
 
   // Change the state as a reader did, and say what became of the score.

@@ -151,6 +151,17 @@ def test_script_stays_small(kind):
     assert len(script(kind).encode()) <= LIMITS[kind]
 
 
+def test_no_style_asks_what_a_box_holds_to_draw_what_is_in_it():
+    """After such a rule a browser draws the whole page anew whenever anything changes."""
+    asks = re.compile(r":has\((?:[^()]|\([^()]*\))*\)\)*[^\s,{>+~]*\s*[>+~ ]\s*[^\s,{]")
+    for sheet in FOLDER.rglob("*.css"):
+        rules = [line.partition("{")[0] for line in sheet.read_text(encoding="utf-8").splitlines()]
+        ours = [rule for rule in rules if not rule.startswith(".jp-")]  # of JupyterLab's own page
+        assert [rule for rule in ours if asks.search(rule)] == [], sheet.name
+    assert asks.search(".tl:has(> p) > td")
+    assert asks.search(".a:not(:has(> [b])) > c")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_style_stays_small(kind):
     assert len(style(kind).encode()) <= STYLE_LIMITS.get(kind, 3500)

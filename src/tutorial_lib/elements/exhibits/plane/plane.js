@@ -120,6 +120,7 @@ class Plane extends Exhibit {
     this.made.forEach((made, h) => this.share(made, h));
     this.blocks.forEach((block, h) => (block.ariaChecked = h == head));
     this.second.ariaPressed = heads == 2;
+    this.blocks[0].parentNode.dataset.heads = heads;
     this.fields.forEach((field, i) => {
       field.value = this.asks()[i];
       field.ariaInvalid = null;

@@ -52,5 +52,6 @@ def _step(step, arrays):
     name, makes, rule, shown = step
     tables = [arrays.table(one, h) for one in shown for h in range(len(arrays.matrices[one]))]
     title = f'<p class="tl-title"><i>{name}</i> {makes}</p>'
-    grids = "\n".join([title, '<div class="tl-grids">', *tables, "</div>"])
+    many = " tl-many" * (len(tables) > 3)
+    grids = "\n".join([title, f'<div class="tl-grids{many}">', *tables, "</div>"])
     return f'<div class="tl-step">\n{grids}\n<p class="tl-sum">{rule}</p>\n</div>'

@@ -32,6 +32,7 @@ from coursework.grader.release import wrong_handin as hand_in_mistake
 from tests.chapters.pages import code_cells, printed, read, tags
 from tests.chapters.test_run_cell import run_through
 from tests.coursework.printed import size
+from tests.sampling import every
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 NAMES = assignment.names()
@@ -77,6 +78,7 @@ def test_pages_for_teachers_name_the_assignments_that_need_torch(exam):
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize("exam", every(4, NAMES), indirect=True)
 def test_reference_has_all_points_and_the_untouched_notebook_none(exam):
     with tempfile.TemporaryDirectory() as folder:
         prove(set_bench(exam, folder))

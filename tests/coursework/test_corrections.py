@@ -175,6 +175,7 @@ def test_a_file_of_corrections_that_is_there_is_left_alone(tmp_path):
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_a_table_that_was_changed_by_hand_is_kept_and_told(graded, out, capsys):
     changed = (out / "grades.csv").read_bytes().replace(b"ben,0", b"ben,9")
     (out / "grades.csv").write_bytes(changed)

@@ -48,6 +48,7 @@ def run(root, *words):
     return done.stdout
 
 
+@pytest.mark.long
 def test_it_is_checked_released_and_graded(tmp_path):
     root = tmp_path / "copy"
     for part in PARTS:

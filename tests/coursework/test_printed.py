@@ -35,6 +35,7 @@ from tests.coursework.printed import (
     size,
     ways,
 )
+from tests.sampling import every
 
 ASSIGNMENTS = assignment.names()
 QUICK = {"seconds": 0.1, "share": 0.5}  # all cases, and all of the time, in `make test-all`
@@ -113,10 +114,7 @@ def measuring_ends():
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.long] * (i % 4 > 0)) for i, n in enumerate(ASSIGNMENTS)],
-)
+@pytest.mark.parametrize("name", every(4, ASSIGNMENTS))
 def test_nothing_that_is_printed_earns_points_under_a_graded_name(name):
     again = set(keepers_of_all()) | set(UNLIKELY)  # a keeper is its twin without the checks
     others = {w: f for w, f in of_library().items() if again.isdisjoint(w.split("."))}
@@ -139,7 +137,7 @@ def test_all_that_is_printed_is_tried():
         assert stubs >= set(subject(name).exam.functions)
 
 
-@pytest.mark.parametrize("name", ASSIGNMENTS)
+@pytest.mark.parametrize("name", every(4, ASSIGNMENTS))
 def test_a_copy_of_the_solution_would_be_found(name):
     given = subject(name)
     copies = {f"a copy of {f}": given.space[f] for f in given.exam.functions}

@@ -10,6 +10,7 @@ import torch
 from experiments import decode as benchmark
 from experiments import measuring
 from tests import oracle
+from tests.sampling import every
 from tutorial_lib import Params, causal_mask, project_heads
 from tutorial_lib.records import record
 from tutorial_lib.variants.grouped import grouped_attention
@@ -23,7 +24,6 @@ FORMS = [
 ]
 NAMES = [f"{library}, {form}" for library, form, *_ in FORMS]
 KINDS = [*TINY.kv_heads, "MLA"]
-SOME = [pytest.param(*f, marks=[pytest.mark.long] * (i % 3 > 0)) for i, f in enumerate(FORMS)]
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
             assert np.shares_memory(after, room)
 
 
-@pytest.mark.parametrize(("library", "form", "kind", "make"), SOME, ids=NAMES)
+@pytest.mark.parametrize(("library", "form", "kind", "make"), every(3, FORMS), ids=NAMES)
 def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
     plan = TINY._replace(d_k=64, rank=250, turned=6)  # else the scores weigh as much as the keys
     layer = benchmark.draw_layer(np.random.default_rng(5), plan, kind, room=4097)

@@ -59,6 +59,7 @@ def test_a_folded_head_may_write_anything_of_rank_d_model(name):
     np.testing.assert_array_equal(params.W_O, np.tile(np.eye(64), (MODELS[name].heads, 1)))
 
 
+@pytest.mark.long
 def test_what_stands_in_is_the_mean_of_the_other_record(example):
     others = scored_heads.drawn(scored_heads.MEANS).ids[:, :-1]
     right = scored_heads.means(example)

@@ -9,6 +9,7 @@ import pytest
 
 from tests import oracle
 from tests.practice.rooms import ALL, MISTAKES, ROOMS, checked_in
+from tests.sampling import every
 from tools.chapters import pages
 from tutorial_lib import Params, causal_mask, checks, multi_head_attention
 from tutorial_lib.practice.mistake import Mistake
@@ -67,7 +68,7 @@ def test_check_names_the_mistake_first_and_says_last_how_to_mend_it(name, mistak
     assert last == f"  {mistake.mend}"
 
 
-@pytest.mark.parametrize(("chapter", "name", "mistake"), IN_NOTEBOOKS)
+@pytest.mark.parametrize(("chapter", "name", "mistake"), every(4, IN_NOTEBOOKS))
 def test_the_notebooks_own_check_names_the_mistake(chapter, name, mistake, capsys):
     for call, argument in CHECKS[chapter][name].items():
         eval(call, {"checks": checks, argument: mistake.function})

@@ -228,6 +228,7 @@ def run_afresh(before, script=RUN, **environment):
     return run.stdout.splitlines()
 
 
+@pytest.mark.long
 def test_without_triton_the_twin_runs_and_says_so():
     line, gradients, values = run_afresh("sys.modules['triton'] = None")
     assert line == "cpu: the NumPy twin, because Triton is not installed"

@@ -745,10 +745,8 @@ def work_of_operating(page, browser):
     return largest_task(events)
 
 
-@pytest.mark.parametrize(
-    "causal",
-    [pytest.param(False, id="all keys"), pytest.param(True, id="causal", marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("causal", [False, True], ids=["all keys", "causal"])
 def test_largest_array_is_operated_without_a_stutter(show, browser, causal):
     weights = random_weights(16, 64, causal=causal)
     mask = causal_mask(64) if causal else None

@@ -88,6 +88,7 @@ def test_page_numbers_of_the_contents_are_right(book):
         assert page.startswith(number), "the number at the page's foot"
 
 
+@pytest.mark.long
 def test_bookmarks_are_parts_chapters_and_sections_and_resolve(book):
     found, shown = list(bookmarks(book)), texts(book)
     for _, title, page in found:

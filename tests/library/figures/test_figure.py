@@ -28,6 +28,7 @@ from tests.library.figures.drawing import (
     shown,
     texts,
 )
+from tests.sampling import every
 from tutorial_lib import figures
 from tutorial_lib.figures import Block, ink
 
@@ -277,7 +278,7 @@ def sizes(figure, column):
 
 
 @pytest.mark.parametrize("column", [327, 257])
-@pytest.mark.parametrize("name", [*ARRAYS, *WIDE, *OTHERS])
+@pytest.mark.parametrize("name", every(3, [*ARRAYS, *WIDE, *OTHERS]))
 def test_no_text_is_smaller_than_11_pixels_on_a_phone(name, column):
     figure = named(name)
     assert min(sizes(figure, column)) >= 11
@@ -325,6 +326,7 @@ def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():
     assert [span.text[:26] for span in left.iter("span")] == ["Jupyter hides this picture"]
 
 
+@pytest.mark.long
 def test_a_gallery_of_six_heads_and_a_diagram_are_light():
     weights = np.random.default_rng(0).dirichlet(np.ones(12), size=(6, 12))
     gallery = figures.attention_maps(weights, [f"tok{i}" for i in range(12)], caption="")

@@ -45,7 +45,7 @@ LIMITS = {
 }
 STYLE_LIMITS = {
     "ask": 9200,
-    "bench": 8900,
+    "bench": 9000,
     "parsons": 4500,
     "inspector": 6900,
     "gallery": 6600,

@@ -319,6 +319,13 @@ def test_worked_by_keys_alone(sloped):
     agrees(sloped, state | {"by": 2, "hidden": hidden}, slope=True)
 
 
+def test_curve_of_slopes_is_drawn_from_the_first_touch_on(sloped):
+    curve = sloped.locator("[data-part=curve]")
+    assert curve.evaluate("(one) => getComputedStyle(one).visibility") == "hidden"
+    write(sloped, FIELDS[0], "4 ln 2")
+    assert curve.evaluate("(one) => getComputedStyle(one).visibility") == "visible"
+
+
 @pytest.mark.long
 def test_bars_are_dragged_by_halves_of_ln_2(bench):
     mouse, lanes = bench.page.mouse, bench.locator(".tl-lane")

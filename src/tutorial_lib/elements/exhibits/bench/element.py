@@ -27,7 +27,8 @@ _TASK = (
 )
 _SLOPE = (
     "The slopes are those of all shares in the score of the bar that is chosen, with a frame: one "
-    "press chooses a bar, the next ones move it. The curve is a share's slope in its own score. "
+    "press chooses a bar, the next ones move it. The curve, from the first touch on, is a share's "
+    "slope in its own score. "
 )
 _LEGEND = (
     "Drag a bar, or write a number such as 3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one "
@@ -210,10 +211,11 @@ def _curve(row):
         f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
         for anchor, x, y, text in names
     )
-    said = 'role="img" aria-label="The slope of a share in its own score: largest, 1/4, at 1/2"'
+    said = 'role="img" aria-label="The slope of a share in its own score, over the share"'
     return (
         f'<svg class="tl-curve" viewBox="-32 -90 240 112" {said}>{texts}'
-        f'<path d="M0 0h160M0-60h-4M80 0v4M160 0v4"/><path d="M0 0Q80-120 160 0"/>'
+        '<path d="M0 0h160M0-60h-4M80 0v4M160 0v4"/>'
+        '<path data-part="curve" d="M0 0Q80-120 160 0"/>'
         f'<circle r="5" transform="translate({at})"/></svg>'
     )
 

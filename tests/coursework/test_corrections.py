@@ -39,6 +39,7 @@ def graded(folder, out, seed):
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
 def test_points_and_remarks_by_hand_are_in_everything_and_outlive_every_run(
     graded, out, capsys, monkeypatch
 ):

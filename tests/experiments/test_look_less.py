@@ -219,6 +219,7 @@ def test_fewer_keys_never_help_much(name):
 # A run.
 
 
+@pytest.mark.long
 def test_a_run_in_miniature_writes_every_part(tmp_path, monkeypatch):
     few = {"DONE": tmp_path, "STEPS": 8, "TRIED_FOR": 4, "WARM_UP": 2, "TESTED": 40}
     few |= {"SEEDS": range(2), "RATES": (8e-3,)}

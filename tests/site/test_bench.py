@@ -43,7 +43,8 @@ READ = """(bench) => {
     pressed: bench.querySelector("[aria-pressed]").ariaPressed,
     two: all(".tl-two b", (number) => number.textContent),
     state: bench.querySelector(".tl-numbers > p").textContent,
-    dot: bench.querySelector("circle")?.getAttribute("transform").match(/-?[\\d.]+/g).map(Number),
+    dot: bench.querySelector("circle")?.getAttribute("transform")
+      .match(/-?[\\d.]+(e-\\d+)?/g).map(Number),
   };
 }"""
 # Lead to an address, and wait until the bench has heard of it.
@@ -410,7 +411,7 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(sloped):
     page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
     write(sloped, FIELDS[1], "1/2")
     told = page.evaluate("() => told")
-    assert told == [{"state": "that=0.5", "done": 0, "of": 0}]
+    assert told == [{"state": "that=0.5&by=that", "done": 0, "of": 0}]
     sloped.get_by_role("button", name="Reset").click()
     words = said(sloped)
     recalled = "(bench, state) => bench.recall(state)"
@@ -418,7 +419,7 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(sloped):
         assert sloped.evaluate(recalled, nonsense) is False
         agrees(sloped, SLOPED, slope=True)
     assert sloped.evaluate(recalled, told[0]["state"]) is True
-    agrees(sloped, SLOPED | {"products": np.array([2 * UNIT, 0.5, 0])}, slope=True)
+    agrees(sloped, SLOPED | {"products": np.array([2 * UNIT, 0.5, 0]), "by": 1}, slope=True)
     assert said(sloped) == words
     assert len(page.evaluate("() => told")) == 2
 

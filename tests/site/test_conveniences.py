@@ -173,6 +173,7 @@ def test_marking_moves_nothing(open_page):
     assert [b for b in page.evaluate(BOXES) if b not in before] == []
 
 
+@pytest.mark.long
 def test_axe_finds_nothing_at_the_foot_when_all_is_in_use(open_page):
     page = open_page(CHAPTER, dark=True)
     mark(page).check()

@@ -339,6 +339,7 @@ def serve_edited(page, *edits):
     page.route(f"**/{FIRST}", answer_edited)
 
 
+@pytest.mark.long
 def test_changed_chapter_keeps_the_answers_to_what_it_still_asks_and_opens_no_other_output(kept):
     page, *_ = kept
     serve_edited(

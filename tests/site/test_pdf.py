@@ -168,6 +168,7 @@ def test_without_a_browser_the_command_says_so(tmp_path):
     assert done.stderr.startswith("There is no Chromium here. ")
 
 
+@pytest.mark.long
 def test_a_page_printed_by_a_reader_is_light_and_then_as_before(open_page):
     page = open_page(f"notebooks/{NAME}.html", dark=True)
     page.evaluate("""() => addEventListener('beforeprint', () => {

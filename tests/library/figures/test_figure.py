@@ -74,6 +74,7 @@ def test_page_and_text_carry_every_number(figure, array):
 
 
 @pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.long
 def test_a_change_of_1e_4_changes_the_text_and_the_page(kind, figure, array, place):
     array.ravel()[place] += 1e-4
     before, after = figure._repr_mimebundle_(), draw(kind, array)._repr_mimebundle_()

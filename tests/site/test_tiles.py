@@ -300,6 +300,12 @@ def test_question_stays_and_the_end_answers_it(tiles):
     agrees(tiles, **FIRST | {"tiles_in": []})
 
 
+def test_another_order_begins_anew(tiles):
+    for name in ("All the rest", "By columns"):
+        button(tiles, name).click()
+    agrees(tiles, **FIRST | {"order": "columns", "tiles_in": []})
+
+
 def test_without_the_factor_outputs_are_wrong_and_it_is_said(tiles):
     for name in ("Last keys first", "No factor"):
         button(tiles, name).click()

@@ -10,6 +10,8 @@ const READS = { look: "True means look", hide: "True means hide" };
 const CORNERS = { last: "last corner", first: "first corner" };
 const EMPTY = { zeros: "empty rows: zeros", nan: "empty rows: NaN" };
 const other = (names, name) => Object.keys(names).find((one) => one != name);
+// To write into a cell what it shows already would draw it anew.
+const rewrite = (cell, html) => cell.innerHTML == html || (cell.innerHTML = html);
 
 class Painting extends Pairs {
   constructor(element) {
@@ -45,7 +47,8 @@ class Painting extends Pairs {
     const buttons = all(element, ".tl-row button");
     this.kinds = buttons.splice(0, 4);
     [this.reading, this.cornering, this.counting, this.emptying, this.reset] = buttons;
-    this.kinds.forEach((button, i) => (button.onclick = () => this.make(this.made[i].kind)));
+    this.names = this.kinds.map((_, i) => this.made[i].kind);
+    this.kinds.forEach((button, i) => (button.onclick = () => this.make(this.names[i])));
     this.gave = all(element, ".tl-gave");
     this.serve([this.gave]);
     this.gave.forEach((cell, i) => {
@@ -101,7 +104,7 @@ class Painting extends Pairs {
   named() {
     const rows = packed(this.asked(this.mask));
     const same = (kind) => packed(this.asked(this.find(kind, this))) == rows;
-    return this.kinds.map((_, i) => this.made[i].kind).filter(same);
+    return this.names.filter(same);
   }
 
   read() {
@@ -160,8 +163,8 @@ class Painting extends Pairs {
 
   write(cell, t, s) {
     const on = this.mask[t][s];
-    cell.innerHTML = on ? "<b>True</b>" : "";
-    cell.toggleAttribute("data-on", Boolean(on));
+    rewrite(cell, on ? "<b>True</b>" : "");
+    cell.toggleAttribute("data-on", on > 0);
     const look = this.looks[t][s] ? "may look" : "may not look";
     cell.ariaLabel = `${this.tokens[t]} at ${this.tokens[s]}: ${on ? "True" : "False"}, ${look}`;
   }
@@ -174,7 +177,7 @@ class Painting extends Pairs {
     const share = value && written(value);
     const short = head < 0 || share.length > 5 ? value.toFixed(2) : share;
     const text = isNaN(value) ? "NaN" : none ? "·" : short;
-    cell.innerHTML = leak ? `<b>${text}</b>` : text;
+    rewrite(cell, leak ? `<b>${text}</b>` : text);
     cell.toggleAttribute("data-out", none);
     cell.toggleAttribute("data-leak", leak);
     if (head >= 0) cell.style.setProperty("--n", `${Math.round(100 * (value || 0))}%`);
@@ -184,9 +187,7 @@ class Painting extends Pairs {
   label() {
     const { mask, reads, corner, queries, empty } = this;
     const named = this.named();
-    this.kinds.forEach((button, i) => {
-      button.ariaPressed = named.includes(this.made[i].kind);
-    });
+    this.kinds.forEach((button, i) => (button.ariaPressed = named.includes(this.names[i])));
     const texts = [READS[reads], CORNERS[corner], `${queries} queries`, EMPTY[empty]];
     const switches = [this.reading, this.cornering, this.counting, this.emptying];
     switches.forEach((button, i) => (button.textContent = texts[i]));
@@ -205,10 +206,10 @@ class Painting extends Pairs {
     const { corner, queries } = this;
     const late = (one) => Number(one.corner != corner);
     const fits = this.made.filter((one) => one.queries == queries);
-    const made = fits.sort((a, b) => late(a) - late(b));
+    fits.sort((a, b) => late(a) - late(b));
     return linesOf(
       this.asked(this.mask),
-      made.map(({ mask, lines }) => [this.asked(mask), lines])
+      fits.map(({ mask, lines }) => [this.asked(mask), lines])
     );
   }
 
@@ -254,7 +255,7 @@ class Painting extends Pairs {
     const drawn = kind ? ["make", kind] : ["mask", packed(this.asked(mask))];
     const differ = ["corner", "queries", "empty"].filter((key) => this[key] != first[key]);
     return [
-      ...(kind == this.made[0].kind ? [] : [drawn]),
+      ...(kind == this.names[0] ? [] : [drawn]),
       ...(this.reads == first.reads ? [] : [["true", this.reads]]),
       ...differ.map((key) => [key, this[key]]),
     ];
@@ -262,10 +263,9 @@ class Painting extends Pairs {
 
   forms(text) {
     const either = (...names) => [names.includes(text), names.join(" or ")];
-    const kinds = this.kinds.map((_, i) => this.made[i].kind);
     const digits = "6 or 10 digits, 00 to 1f for each query";
     return {
-      make: [kinds.includes(text), `one of ${kinds.join(", ")}`],
+      make: [this.names.includes(text), `one of ${this.names.join(", ")}`],
       mask: [/^([01][0-9a-f]){3}(([01][0-9a-f]){2})?$/.test(text), digits],
       true: either("look", "hide"),
       corner: either("last", "first"),
@@ -285,7 +285,7 @@ class Painting extends Pairs {
     if (mask && mask.length != digits)
       return `mask has ${mask.length} digits; expected ${digits}, for ${queries} queries.`;
     const state = { ...this.first, ...rest, reads, queries };
-    const made = () => this.find(make ?? this.made[0].kind, state);
+    const made = () => this.find(make ?? this.names[0], state);
     this.restore({ ...state, mask: mask ? this.whole(mask) : made() });
   }
 

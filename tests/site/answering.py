@@ -40,8 +40,40 @@ def key(*keys):
     return act
 
 
+def focus(selector):
+    """Return the action of going to the first thing that a selector finds."""
+    return lambda page: page.locator(selector).first.focus()
+
+
+def named(exhibit, name):
+    """Return the action of pressing a button of an exhibit."""
+    return press(f"tl-{exhibit} button:text-is('{name}')")
+
+
+# Of the bench, in chapters 03 and 08.
+BENCH = {
+    "bench, all scores": named("bench", "Add 5 to all"),
+    "bench, the largest": named("bench", "Subtract the largest score"),
+    "(a bar)": focus("tl-bench [tabindex='0']"),
+    "bench, a bar": key("ArrowUp"),
+}
 # Pages, and what is done on each in order; a name in brackets prepares and is not counted.
 ACTIONS = {
+    "book/intro.html": {
+        "map, a cell": press("tl-map td[tabindex]"),
+        "map, one more": named("map", "+ 1"),
+    },
+    "notebooks/02_queries_keys_values.html": {
+        "plane, another head": named("plane", "Second head"),
+        "(a query)": focus("tl-plane [tabindex='0']"),
+        "plane, a turn": key("ArrowRight"),
+    },
+    "notebooks/03_attention_weights.html": BENCH,
+    "notebooks/04_heads.html": {
+        "strip, a reshape": named("strip", "reshape(3, 2, 4)"),
+        "strip, a guess": press("tl-strip td[tabindex]"),
+        "strip, a swap": named("strip", "swapaxes(0, 1)"),
+    },
     "notebooks/06_output_projection.html": {
         "menu": press(".primary-toggle"),
         "(close)": key("Escape"),
@@ -55,11 +87,30 @@ ACTIONS = {
         "playground, a cell": press("tl-playground td[tabindex]"),
         "(type)": key("5"),
         "playground, an edit": key("Enter"),
+        "sum, a word": named("sum", "that"),
+        "sum, a head": named("sum", "Silence head 0"),
+        "sum, a swap": named("sum", "Swap heads alone"),
     },
     "notebooks/08_gradients.html": {
+        **BENCH,
         "menu": press(".primary-toggle"),
         "(close)": key("Escape"),
         "gallery, a pick": press("tl-gallery button"),
+    },
+    "notebooks/10_masks.html": {
+        "paint, a mask": press("tl-paint .tl-gave >> nth=1"),
+        "paint, a kind": named("paint", "Padded"),
+        "paint, a reading": named("paint", "True means hide"),
+        "paint, a cell": press("tl-paint .tl-mask td[tabindex]"),
+    },
+    "notebooks/12_flash_attention.html": {
+        "tiles, an order": named("tiles", "Last keys first"),
+        "tiles, the next": named("tiles", "Next tile"),
+        "tiles, all": named("tiles", "All the rest"),
+    },
+    "notebooks/13_many_devices.html": {
+        "ring, a step": named("tiles", "Next step"),
+        "ring, all": named("tiles", "All the rest"),
     },
 }
 

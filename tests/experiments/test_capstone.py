@@ -10,6 +10,7 @@ from experiments import capstone, known_text
 from experiments.capstone import FORMS, STEPS, WATCHED, WINDOW
 from experiments.known_text import LENGTH, SEEDS
 from tests.practice.rooms import ROOMS
+from tests.sampling import long
 from tutorial_lib import records
 from tutorial_lib.models import own_layer
 from tutorial_lib.models.grammar import TASKS, draw_documents
@@ -179,12 +180,7 @@ def kept(tmp_path_factory):
     return tmp_path_factory.mktemp("kept")
 
 
-def sampled():
-    """Each form, all but one of them for `make test-all`."""
-    return [n if n == "key heads tiled" else pytest.param(n, marks=pytest.mark.long) for n in ALL]
-
-
-@pytest.mark.parametrize("name", sampled())
+@pytest.mark.parametrize("name", [n if n == "key heads tiled" else long(n)[0] for n in ALL])
 def test_the_first_steps_give_the_first_number_of_the_record_again(name, kept, monkeypatch):
     monkeypatch.setattr(known_text, "DONE", kept)
     monkeypatch.setattr(capstone, "STEPS", WATCHED[0])

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 from experiments import gpu_attention as benchmark
 from experiments import measuring
+from tests.sampling import long
 from tutorial_lib.pytorch.flash import which_flash
 
 CPU = torch.device("cpu")
@@ -177,9 +178,7 @@ def test_the_plants_are_wrong_in_their_part_alone(monkeypatch):
     assert row_of("wrong", benchmark.BACKWARD)["error"] < 1e-5
 
 
-@pytest.mark.parametrize(
-    "way", [benchmark.FORWARD, pytest.param(benchmark.BACKWARD, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("way", [benchmark.FORWARD, *long(benchmark.BACKWARD)])
 @pytest.mark.parametrize("form", sorted({*benchmark.FORMS} - ABSENT))
 def test_every_form_gives_what_attention_gives(form, way):
     problem = CAUSAL._replace(H=1, d_k=16)  # the least that our kernel takes

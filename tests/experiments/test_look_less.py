@@ -9,6 +9,7 @@ import torch
 from experiments import known_text, look_less
 from experiments.known_text import EXAMPLE, SEEDS, TEST
 from experiments.look_less import CHOICES, KEPT, MODELS, SLOW
+from tests.sampling import long
 from tutorial_lib import causal_mask, records, trace
 from tutorial_lib.models import floor
 from tutorial_lib.models.copying import TinyModel
@@ -116,7 +117,7 @@ def test_the_functions_of_the_chapter_lose_the_same(shown, name):
     np.testing.assert_allclose(found, by_chapter, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("part", [pytest.param("example", marks=pytest.mark.long), "slow_example"])
+@pytest.mark.parametrize("part", [*long("example"), "slow_example"])
 def test_a_committed_model_loses_what_the_record_says(part):
     documents, arrays = known_text.drawn(TEST), look_less.committed(SHOWN[part])
     whole, right = look_less.judged(arrays, EXAMPLE, documents, look_less.all_keys)

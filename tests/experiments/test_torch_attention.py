@@ -10,6 +10,7 @@ import torch
 
 from experiments import measuring
 from experiments import torch_attention as benchmark
+from tests.sampling import long
 from tutorial_lib import causal_mask, multi_head_attention, multi_head_attention_backward, trace
 from tutorial_lib.records import record
 
@@ -134,7 +135,7 @@ def test_ratios_are_taken_within_rounds_over_the_bare_module_and_over_ours(monke
     assert rows[benchmark.BARE]["times_bare"]["median"] == 1.0
 
 
-@pytest.mark.parametrize("wrong", [1e-4, pytest.param(np.nan, marks=pytest.mark.long)])
+@pytest.mark.parametrize("wrong", [1e-4, *long(np.nan)])
 def test_a_wrong_layer_is_not_timed_and_says_why(wrong):
     right, timed = torch.ones(3), []
     calls = {benchmark.OURS: lambda: right, benchmark.BARE: lambda: right}

@@ -8,6 +8,7 @@ import pytest
 
 from tests import oracle
 from tests.memory import peak_bytes
+from tests.sampling import long
 from tutorial_lib import ShapeError, attention_backward, causal_mask
 from tutorial_lib.onepass import (
     attend_rows,
@@ -156,7 +157,7 @@ def test_inputs_stay_as_they_are(qkv, normal, assert_untouched):
         np.testing.assert_array_equal(getattr(trace, name), array)
 
 
-@pytest.mark.parametrize("causal", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.parametrize("causal", [True, *long(False)])
 def test_memory_of_the_twin_is_linear_in_the_number_of_tokens(causal):
     ways = {256: [], 1024: []}
     for T, peaks in ways.items():
@@ -166,9 +167,9 @@ def test_memory_of_the_twin_is_linear_in_the_number_of_tokens(causal):
             peak_bytes(partial(flash_forward, Q, K, V, causal=causal, block=16)),
             peak_bytes(partial(flash_backward, trace, V, block=16)),
         ]
-    for short, long in zip(*ways.values(), strict=True):
-        assert long < 4.2 * short
-        assert long < 1024 * 1024 * 8 / 10, "far below one (T, S) array"
+    for few, many in zip(*ways.values(), strict=True):
+        assert many < 4.2 * few
+        assert many < 1024 * 1024 * 8 / 10, "far below one (T, S) array"
 
 
 @pytest.mark.parametrize(

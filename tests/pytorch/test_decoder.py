@@ -37,6 +37,7 @@ from tests.library.variants.compositions import (
     expected,
     fed,
 )
+from tests.sampling import long
 from tutorial_lib import causal_mask, checks, multi_head_attention_backward, trace
 from tutorial_lib.pytorch import (
     DecoderAttention,
@@ -67,8 +68,7 @@ def sighted(name, window, sink):
 
 SIGHTED = (
     "2 key heads, halves turned",
-    pytest.param("4 key heads, no places", marks=pytest.mark.long),
-    pytest.param("1 key heads, neighbours turned", marks=pytest.mark.long),
+    *long("4 key heads, no places", "1 key heads, neighbours turned"),
 )
 
 
@@ -725,7 +725,7 @@ def compiled():
     torch.compiler.reset()
 
 
-@pytest.mark.parametrize("pad", ["no padding", pytest.param("padded", marks=pytest.mark.long)])
+@pytest.mark.parametrize("pad", ["no padding", *long("padded")])
 def test_compiles_without_a_graph_break_for_every_length(pad, compiled):
     layer = narrow(LAYERS["2 key heads, halves turned"])
     module = made(layer)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
 import yaml
 
+from tests.sampling import long
 from tools.chapters import ROOT, documents, pages
 
 SITE = ROOT / "_build" / "html"
@@ -68,9 +68,8 @@ SAMPLES = {
 }
 
 
-def long(*values):
-    """Return values of a parameter for `make test-all` alone."""
-    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+# How an exhibit is looked at: the colours, and the width of the page.
+LOOKS = [("light", 320), *long(("dark", 800), ("dark notebook", 390), ("light notebook", 800))]
 
 
 def sampled(name):

@@ -12,7 +12,8 @@ from axe_playwright_python.sync_playwright import Axe
 
 from book._ext.addresses import BOOK, EXERCISE
 from tests.chapters.pages import written
-from tests.site.browsing import DOCUMENTS, SITE, long
+from tests.sampling import long
+from tests.site.browsing import DOCUMENTS, SITE
 from tools import chapters
 from tools.print_book import PDF
 from tutorial_lib import Params, running_example, trace

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import SET
+from tests.site.browsing import LOOKS, SET
 from tutorial_lib import Params
 from tutorial_lib.attention import softmax
 from tutorial_lib.elements.exhibits import ask_model
@@ -415,13 +415,7 @@ def test_without_its_weights_it_stays_as_python_drew_it(show):
     assert shown.get_by_text("head 1.2", exact=True).is_visible()
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(element(), mode=appearance, width=width)
     shown = page.locator("tl-ask")

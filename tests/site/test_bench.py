@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import long, said
+from tests.sampling import long
+from tests.site.browsing import LOOKS, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_weights
 from tutorial_lib.elements.exhibits import softmax_bench
@@ -449,13 +450,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, slope
     assert static.locator(".tl-numbers > p").text_content() == awake["state"]
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_is_too_small_or_found_by_axe(show, appearance, width):
     page = show(softmax_bench(slope=True).html, mode=appearance, width=width)
     bench = page.locator("tl-bench")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import SET, long, said
+from tests.sampling import long
+from tests.site.browsing import LOOKS, SET, said
 from tools.chapters import pages
 from tutorial_lib.counting import kept_numbers, model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
@@ -331,13 +332,7 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     assert calculator.locator("button, select, input:visible").evaluate_all(sizes) >= 44
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(byte_calculator().html, mode=appearance, width=width)
     calculator = page.locator("tl-bytes")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import SET, long, said
+from tests.sampling import long
+from tests.site.browsing import LOOKS, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_scores
 from tutorial_lib.elements.exhibits import turn_clock
@@ -374,13 +375,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, clock
     assert static.get_by_role("row", name="6 1.3272").is_visible()
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(turn_clock().html, mode=appearance, width=width)
     clock = page.locator("tl-clock")

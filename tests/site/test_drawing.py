@@ -9,8 +9,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_drawing import PATTERNS
+from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import INKS, RECALL, SET, cell, long, middle, said, swipe
+from tests.site.browsing import INKS, LOOKS, RECALL, SET, cell, middle, said, swipe
 from tools.chapters import FOLDER, pages
 from tutorial_lib import causal_mask
 from tutorial_lib.elements.exhibits import mask_drawing
@@ -335,13 +336,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, drawi
     assert cells[0] == cells[1]
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(mask_drawing().html, mode=appearance, width=width)
     drawing = page.locator("tl-drawing")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.site.browsing import PARAMETERS, long
+from tests.sampling import long
+from tests.site.browsing import PARAMETERS
 
 SAMPLE = "06_output_projection"
 LEAST = {1280: 13, 390: 11, 320: 10.5}  # pixels of a label, by the width of the window

@@ -6,7 +6,8 @@ from tests.chapters.pages import code_cells, written
 from tests.chapters.prose_numbers import COMMENT
 from tests.chapters.twins import homes
 from tests.practice.rooms import ROOMS
-from tests.site.browsing import ROOT, long
+from tests.sampling import long
+from tests.site.browsing import ROOT
 from tools.chapters import page as page_of
 from tools.chapters import pages
 from tutorial_lib import multihead, records

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from tests.site.browsing import ROOT, STORES, long
+from tests.sampling import long
+from tests.site.browsing import ROOT, STORES
 
 CHAPTER = "notebooks/03_attention_weights.html"
 WIDTHS = {"phone": 390, "wide": 1280}
@@ -17,16 +18,13 @@ WIDE_BOXES_ARE_STOPS = f"() => {{ const all = ({BOXES})(); return !all.includes(
 REALLY = """() => [localStorage, sessionStorage].map((store) => store instanceof Storage)"""
 
 
-FRAMES = [
-    *[("refused", "phone"), ("full", "wide")],
-    *long(("refused", "wide"), ("full", "phone")),
-]
+FRAMES = ["refused phone", "full wide", *long("refused wide", "full phone")]
 
 
-@pytest.fixture(scope="module", params=FRAMES, ids=" ".join)
+@pytest.fixture(scope="module", params=FRAMES)
 def framed(request, visit):
     """A chapter in a browser that stores nothing; whatever it is asked, it must not complain."""
-    store, width = request.param
+    store, width = request.param.split()
     options = {"width": WIDTHS[width], "has_touch": width == "phone"}
     page = visit(CHAPTER, first=STORES[store], **options)
     page.narrow = width == "phone"

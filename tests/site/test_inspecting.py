@@ -8,8 +8,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from matplotlib.image import imread
 
+from tests.sampling import long
 from tests.site.arrival import do_references, largest_task, recorded
-from tests.site.browsing import MODES, long
+from tests.site.browsing import MODES
 from tools.chapters import pages
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz

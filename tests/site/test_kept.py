@@ -8,7 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.practice.rooms import ROOMS
-from tests.site.browsing import STORES, long
+from tests.sampling import long
+from tests.site.browsing import STORES
 from tutorial_lib import records
 from tutorial_lib.elements.choice import read_again
 

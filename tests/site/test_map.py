@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import SET, long, said
+from tests.sampling import long
+from tests.site.browsing import LOOKS, SET, said
 from tutorial_lib import running_example, trace
 from tutorial_lib.elements.exhibits import live_map
 
@@ -347,13 +348,7 @@ def test_form_without_a_script_is_drawn_with_the_same_tints_and_holds_every_numb
     assert static.get_by_role("row", name="Y, bark").get_by_text("106/91").is_visible()
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(live_map(("score", "mix")).html, mode=appearance, width=width)
     map_ = page.locator("tl-map")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.site.browsing import KINDS, long
+from tests.sampling import long
+from tests.site.browsing import KINDS
 
 CHAPTER = "notebooks/03_attention_weights.html"
 

@@ -9,8 +9,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_paint import EXAMPLE, FOUR, TOKENS, X, library, mask_of, moves, unpacked
+from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import INKS, RECALL, SET, cell, long, middle, said, swipe
+from tests.site.browsing import INKS, LOOKS, RECALL, SET, cell, middle, said, swipe
 from tools.chapters import FOLDER, pages
 from tutorial_lib import causal_mask, trace
 from tutorial_lib.elements.exhibits import paint_mask
@@ -162,7 +163,7 @@ LINKED = [f"make={k}&true={r}&corner={c}&queries={T}" for k, r, c, T in NAMED]
 
 @pytest.mark.parametrize(
     ("place", "name", "short"),
-    [(0, "numpy", "np"), pytest.param(1, "torch", "torch", marks=pytest.mark.long)],
+    [(0, "numpy", "np"), *long((1, "torch", "torch"))],
 )
 def test_line_of_code_makes_each_named_mask_and_random_ones(paint, place, name, short):
     module = pytest.importorskip(name)
@@ -412,13 +413,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, paint
     assert cells[0] == cells[1]
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_all_can_be_read_and_axe_finds_nothing(show, appearance, width):
     page = show(paint_mask().html, mode=appearance, width=width)
     paint = page.locator("tl-paint")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import SET, long, said
+from tests.site.browsing import LOOKS, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_scores, attention_weights, project_heads, running_example
 from tutorial_lib.elements.exhibits import query_plane
@@ -442,13 +443,9 @@ OUTSIDE = """(element) => {
     return box.left < left + 8 || box.right > right - 8;
   }).map((node) => node.outerHTML);
 }"""
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
 
 
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(query_plane().html, mode=appearance, width=width)
     plane = page.locator("tl-plane")

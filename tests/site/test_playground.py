@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from tests.sampling import long
 from tests.site.browsing import SET
 from tutorial_lib import Params, running_example, trace
 from tutorial_lib.elements.exhibits import playground
@@ -278,7 +279,7 @@ def test_wrong_text_waits_in_its_cell_with_its_reason_while_others_are_used(boar
     ("place", "text"),
     [
         (("scale", "scores", "÷"), "0"),
-        pytest.param(("X", "bark", "0"), "9" * 300, marks=pytest.mark.long),
+        *long((("X", "bark", "0"), "9" * 300)),
     ],
 )
 def test_number_that_makes_another_infinite_is_refused(board, place, text):

@@ -25,8 +25,9 @@ from axe_playwright_python.sync_playwright import Axe
 from book._ext import runnable
 from book._static.run_cell import MOST, run_cell
 from tests.chapters.pages import FIRST_REVIEW
+from tests.sampling import long
 from tests.site.arrival import BUDGETS
-from tests.site.browsing import ROOT, SCRIPT, STORES, long
+from tests.site.browsing import ROOT, SCRIPT, STORES
 from tests.wheel import build_wheel
 from tools.chapters import pages
 from tutorial_lib.records import ADDRESS, MANIFEST

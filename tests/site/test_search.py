@@ -14,6 +14,7 @@ from bs4 import BeautifulSoup
 
 from book._ext import search
 from book._ext.search import SYNONYMS, choose
+from tests.sampling import long
 from tests.site.browsing import ROOT
 from tests.site.test_browser import violations
 
@@ -446,9 +447,7 @@ def test_without_a_script_the_page_leads_to_glossary_and_index(open_page):
     ("lost", "found"),
     [
         ("notebooks/03_weights.html", "03_attention_weights.html"),
-        pytest.param("masks/", "10_masks.html", marks=pytest.mark.long),
-        pytest.param("book/xyzzy.html", None, marks=pytest.mark.long),
-        pytest.param("%E0%A4%A", None, marks=pytest.mark.long),
+        *long(("masks/", "10_masks.html"), ("book/xyzzy.html", None), ("%E0%A4%A", None)),
     ],
 )
 def test_page_for_what_is_not_there_searches_for_the_words_of_its_address(open_page, lost, found):

@@ -8,8 +8,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_strip import PRODUCT, STARTS, steps
+from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import SET, long, said
+from tests.site.browsing import LOOKS, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import split_heads
 from tutorial_lib.elements.exhibits import memory_strip
@@ -429,13 +430,7 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     assert strip.locator("[role=gridcell]").evaluate_all(widths) >= 36
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(memory_strip().html, mode=appearance, width=width)
     strip = page.locator("tl-strip")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import RECALL, SET, long, said
+from tests.site.browsing import LOOKS, RECALL, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import concat_heads, running_example, trace
 from tutorial_lib.elements.exhibits import heads_sum
@@ -386,13 +387,7 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     assert exhibit.locator("button, input, .tl-heap, .tl-meets div > span").evaluate_all(high) >= 44
 
 
-LATER = [
-    pytest.param(name, width, marks=pytest.mark.long)
-    for name, width in (("dark", 800), ("dark notebook", 390), ("light notebook", 800))
-]
-
-
-@pytest.mark.parametrize(("appearance", "width"), [("light", 320), *LATER])
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
     page = show(heads_sum().html, mode=appearance, width=width)
     exhibit = page.locator("tl-sum")

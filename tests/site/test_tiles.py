@@ -9,8 +9,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_tiles import given
+from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import INKS, RECALL, SET, long, said
+from tests.site.browsing import INKS, RECALL, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_weights, causal_mask
 from tutorial_lib.elements.exhibits import fold_tiles
@@ -471,18 +472,10 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     assert tiles.locator("button, input, .tl-scores tbody td").evaluate_all(sizes) >= 44
 
 
-LATER = [
-    pytest.param(name, width, owners, marks=pytest.mark.long)
-    for name, width, owners in (
-        ("dark", 800, 1),
-        ("dark notebook", 390, 2),
-        ("light notebook", 800, 2),
-        ("dark", 320, 2),
-    )
-]
+LATER = [("dark", 800, 1), ("dark notebook", 390, 2), ("light notebook", 800, 2), ("dark", 320, 2)]
 
 
-@pytest.mark.parametrize(("appearance", "width", "owners"), [("light", 320, 1), *LATER])
+@pytest.mark.parametrize(("appearance", "width", "owners"), [("light", 320, 1), *long(*LATER)])
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width, owners):
     page = show(fold_tiles(owners=owners).html, mode=appearance, width=width)
     tiles = page.locator("tl-tiles")

@@ -38,9 +38,9 @@ LIMITS = {
     "clock": 15_500,
     "drawing": 17_000,
     "strip": 15_000,
-    "plane": 16_200,
+    "plane": 16_300,
     "paint": 23_500,
-    "tiles": 19_700,
+    "tiles": 19_800,
     "sum": 18_000,
 }
 STYLE_LIMITS = {

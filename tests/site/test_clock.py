@@ -313,15 +313,16 @@ def test_link_carries_the_state_and_brings_it_back(clock):
     agrees(clock, m=70, n=4, pair=1, rates=rates)
 
 
+PARTS = "m, n, pair, rate.0, rate.1, rate.2, rate.3"
 LINKS = {
     "clock=5": "“5” is no clock of this page; expected 0.",
     "clock=0&m=two": "m is “two”; expected a whole number from 0 to 100,000.",
     "clock=0&n=-3": "n is “-3”; expected a whole number from 0 to 100,000.",
-    "clock=0&pair=4": "pair is “4”; expected 0 to 3.",
+    "clock=0&pair=4": "pair is “4”; expected one of 0, 1, 2, 3.",
     "clock=0&rate.1=x": "rate.1 is “x”; expected a number from 0 to 10, such as 0.1 or π/2.",
-    "clock=0&rate.9=1": "“rate.9” cannot be set; expected m, n, pair or rate.0 to rate.3.",
-    "clock=0&3=1": "“3” cannot be set; expected m, n, pair or rate.0 to rate.3.",
-    "clock=0&X.0=1": "“X.0” cannot be set; expected m, n, pair or rate.0 to rate.3.",
+    "clock=0&rate.9=1": f"“rate.9” cannot be set; expected one of {PARTS}.",
+    "clock=0&3=1": f"“3” cannot be set; expected one of {PARTS}.",
+    "clock=0&X.0=1": f"“X.0” cannot be set; expected one of {PARTS}.",
 }
 
 

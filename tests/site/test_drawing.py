@@ -283,7 +283,7 @@ LINKS = {
     f"drawing=0&mask={'g' * 64}": f"mask is “{'g' * 64}”; expected 64 digits, each 0 to f.",
     "drawing=0&layers=7": "layers is “7”; expected a whole number from 1 to 6.",
     "drawing=0&layers=0": "layers is “0”; expected a whole number from 1 to 6.",
-    "drawing=0&causal=1": "causal is “1”; expected yes or no.",
+    "drawing=0&causal=1": "causal is “1”; expected one of yes, no.",
     "drawing=0&window=4": "“window” cannot be set; expected one of from, mask, causal, layers.",
     "drawing=0&toString=4": "“toString” cannot be set; expected one of from, mask, causal, layers.",
     f"drawing=0&from=all&mask={'0' * 64}": "it has both from and mask; expected one of the two.",

@@ -334,7 +334,7 @@ LINKS = {
     "plane=5": "“5” is no plane of this page; expected 0.",
     "plane=0&angle=x": "angle is “x”; expected a number from −360 to 360.",
     "plane=0&length.1=5": "length.1 is “5”; expected a number from 0 to 4.",
-    "plane=0&heads=3": "heads is “3”; expected 1 or 2.",
+    "plane=0&heads=3": "heads is “3”; expected one of 1, 2.",
     "plane=0&head=1": "head is “1”; expected 0, or heads=2 with it.",
     "plane=0&toString=1": "“toString” cannot be set; expected one of heads, head, angle, length, "
     "angle.1, length.1.",

@@ -304,7 +304,7 @@ LINKS = {
     "sum=0&word=cats": "word is “cats”; expected one of dogs, that, bark.",
     "sum=0&off=2": "off is “2”; expected one of 0, 1, 01.",
     "sum=0&swap=maybe": "swap is “maybe”; expected one of no, with, without.",
-    "sum=0&row=8": "row is “8”; expected a whole number, 0 to 7.",
+    "sum=0&row=8": "row is “8”; expected one of 0, 1, 2, 3, 4, 5, 6, 7.",
     "sum=0&times=3": "times is “3”; expected one of −1, −1/2, 0, 1/2, 1, 3/2, 2.",
     "sum=0&times=": "times is “”; expected one of −1, −1/2, 0, 1/2, 1, 3/2, 2.",
     "sum=0&toString=1": "“toString” cannot be set; expected one of word, off, swap, row, times.",

@@ -25,8 +25,8 @@ const straight = ([t, s], [u, v]) => {
   return Array.from({ length: steps + 1 }, (_, i) => [on(t, u, i), on(s, v, i)]);
 };
 
-// An exhibit with such a grid. Each kind gives `redrawn` and `forms`, by which it reads a state; if
-// some pairs are not free, `barred`; and `point`, if it tells of what a mouse is over.
+// An exhibit with such a grid. Each kind gives `redrawn`; if some pairs are not free, `barred`; and
+// `point`, if it tells of what a mouse is over.
 export class Pairs extends Exhibit {
   constructor(element) {
     super(element);
@@ -45,23 +45,6 @@ export class Pairs extends Exhibit {
   barred() {}
   redrawn() {}
   point() {}
-
-  // What each key of a state may be: whether a text fits, and what was expected.
-  forms() {
-    return {};
-  }
-
-  // What is wrong with the entries of a state, if anything.
-  wrong(given) {
-    const strange = ([key, text]) => {
-      const forms = this.forms(text);
-      if (!Object.hasOwn(forms, key))
-        return `“${key}” cannot be set; expected one of ${Object.keys(forms).join(", ")}.`;
-      const [fits, expected] = forms[key];
-      return fits ? "" : `${key} is “${text}”; expected ${expected}.`;
-    };
-    return given.map(strange).find(Boolean);
-  }
 
   // The place of a pair in its table, of which rows may be out of sight.
   at(cell) {

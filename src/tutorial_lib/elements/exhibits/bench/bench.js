@@ -3,6 +3,7 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { oneOf, readBy } from "../forms.js";
 import { fourPlaces, fraction, withMinus } from "../numbers.js";
 
 const HIGHEST = 1000;
@@ -255,35 +256,27 @@ class Bench extends Exhibit {
     ].filter(([, value]) => value);
   }
 
-  // What is wrong with an entry of a state, if anything.
-  strange(key, text) {
+  forms() {
     const { words } = this;
-    const names = words.join(", ");
-    const known = (list) => list.every((word) => words.includes(word)) || undefined;
-    const forms = {
+    const known = (list) => (list.every((word) => words.includes(word)) ? list : undefined);
+    return {
       ...Object.fromEntries(words.map((word) => [word, [productOf, PRODUCTS]])),
       divide: [divisorOf, DIVISORS],
-      hide: [(list) => known(list.split(" ")), `some of ${names}, with spaces between`],
-      largest: [(text) => ["away"].find((word) => word == text), "away"],
-      ...(this.slope && { by: [(word) => known([word]), `one of ${names}`] }),
+      hide: [(text) => known(text.split(" ")), `some of ${words.join(", ")}, with spaces between`],
+      largest: [(text) => (text == "away" ? text : undefined), "away"],
+      ...(this.slope && { by: oneOf(...words) }),
     };
-    if (!Object.hasOwn(forms, key))
-      return `“${key}” cannot be set; expected one of ${Object.keys(forms).join(", ")}.`;
-    const [read, expected] = forms[key];
-    return read(text) === undefined ? `${key} is “${text}”; expected ${expected}.` : "";
   }
 
   put(entries) {
-    const given = [...entries];
-    const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
+    const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const { words, first } = this;
-    const { divide, hide = "", largest, by = words[0], ...moved } = Object.fromEntries(given);
-    const product = (word, i) => (word in moved ? productOf(moved[word]) : first.products[i]);
+    const { divide = first.divide, hide = [], largest, by = words[0], ...moved } = given;
     this.restore({
-      products: words.map(product),
-      divide: divide ? divisorOf(divide) : first.divide,
-      hidden: words.map((word) => hide.split(" ").includes(word)),
+      products: words.map((word, i) => moved[word] ?? first.products[i]),
+      divide,
+      hidden: words.map((word) => hide.includes(word)),
       away: Boolean(largest),
       by: words.indexOf(by),
     });

@@ -4,6 +4,7 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { oneOf, readBy } from "../forms.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
 const FARTHEST = 100_000;
@@ -252,27 +253,20 @@ class Clock extends Exhibit {
     ];
   }
 
-  // What is wrong with an entry of a state, if anything.
-  strange(key, text) {
-    const last = this.first.rates.length - 1;
-    const at = key == "pair" ? text : key.replace("rate.", "");
-    const pair = /^\d$/.test(at) && at <= last;
-    if (key == "pair") return pair ? "" : `pair is “${text}”; expected 0 to ${last}.`;
-    const [read, expected] = { m: [place, WHOLE], n: [place, WHOLE] }[key] || [rate, RADIANS];
-    if (read == rate && !(pair && key != at))
-      return `“${key}” cannot be set; expected m, n, pair or rate.0 to rate.${last}.`;
-    if (read(text) === undefined) return `${key} is “${text}”; expected ${expected}.`;
+  forms() {
+    const { rates } = this.first;
+    const turns = rates.map((_, i) => [`rate.${i}`, [rate, RADIANS]]);
+    const pair = oneOf(...rates.keys());
+    return { m: [place, WHOLE], n: [place, WHOLE], pair, ...Object.fromEntries(turns) };
   }
 
   put(entries) {
-    const given = [...entries];
-    const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
+    const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const next = structuredClone(this.first);
-    given.forEach(([key, text]) => {
-      if (key == "pair") next.pair = Number(text);
-      else if (key in next) next[key] = place(text);
-      else next.rates[key.at(-1)] = rate(text);
+    Object.entries(given).forEach(([key, value]) => {
+      if (key in next) next[key] = value;
+      else next.rates[key.at(-1)] = value;
     });
     this.restore(next);
   }

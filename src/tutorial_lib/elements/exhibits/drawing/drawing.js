@@ -1,6 +1,7 @@
 // Draw a mask and read its reach: which tokens move which rows, after so many layers with it.
 
 import { all, define } from "../../shared.js";
+import { oneOf, readBy } from "../forms.js";
 import { Pairs, packed, unpacked } from "../pairs.js";
 
 const MOST = 6;
@@ -260,27 +261,27 @@ class Drawing extends Pairs {
     ];
   }
 
-  forms(text) {
-    const names = this.patterns.map((pattern) => pattern.key);
+  forms() {
     const { length } = packed(this.mask);
+    const mask = RegExp(`^[0-9a-f]{${length}}$`);
+    const depths = Array.from({ length: MOST }, (_, i) => i + 1);
     return {
-      from: [names.includes(text), `one of ${names.join(", ")}`],
-      mask: [RegExp(`^[0-9a-f]{${length}}$`).test(text), `${length} digits, each 0 to f`],
-      causal: [["yes", "no"].includes(text), "yes or no"],
-      layers: [/^\d$/.test(text) && text > 0 && text <= MOST, `a whole number from 1 to ${MOST}`],
+      from: oneOf(...this.patterns.map((pattern) => pattern.key)),
+      mask: [(text) => mask.exec(text)?.[0], `${length} digits, each 0 to f`],
+      causal: oneOf("yes", "no"),
+      layers: [oneOf(...depths)[0], `a whole number from 1 to ${MOST}`],
     };
   }
 
   put(entries) {
-    const given = [...entries];
-    const wrong = this.wrong(given);
+    const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
-    const { from, mask, causal, layers } = Object.fromEntries(given);
+    const { from, mask, causal, layers = this.first.depth } = given;
     if (from && mask) return "it has both from and mask; expected one of the two.";
     const next = from ? this.begun(from) : { ...this.first };
     if (mask) next.mask = unpacked(mask, this.rows.length);
     next.causal = causal ? causal == "yes" : !ahead(next.mask);
-    this.restore({ ...this.first, ...next, depth: Number(layers ?? this.first.depth) });
+    this.restore({ ...this.first, ...next, depth: layers });
   }
 
   greet() {

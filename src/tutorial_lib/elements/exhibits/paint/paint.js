@@ -2,6 +2,7 @@
 // which outputs of the layer move when a token changes.
 
 import { all, define } from "../../shared.js";
+import { oneOf, readBy } from "../forms.js";
 import { written } from "../numbers.js";
 import { Pairs, packed, unpacked } from "../pairs.js";
 import { STILL, linesOf, movesOf, seenThrough, turnedOver, verdictOf } from "./through.js";
@@ -261,26 +262,23 @@ class Painting extends Pairs {
     ];
   }
 
-  forms(text) {
-    const either = (...names) => [names.includes(text), names.join(" or ")];
-    const digits = "6 or 10 digits, 00 to 1f for each query";
+  forms() {
+    const mask = /^([01][0-9a-f]){3}(([01][0-9a-f]){2})?$/;
     return {
-      make: [this.names.includes(text), `one of ${this.names.join(", ")}`],
-      mask: [/^([01][0-9a-f]){3}(([01][0-9a-f]){2})?$/.test(text), digits],
-      true: either("look", "hide"),
-      corner: either("last", "first"),
-      queries: either("5", "3"),
-      empty: either("zeros", "nan"),
+      make: oneOf(...this.names),
+      mask: [(text) => mask.exec(text)?.[0], "6 or 10 digits, 00 to 1f for each query"],
+      true: oneOf(...Object.keys(READS)),
+      corner: oneOf(...Object.keys(CORNERS)),
+      queries: oneOf(5, 3),
+      empty: oneOf(...Object.keys(EMPTY)),
     };
   }
 
   put(entries) {
-    const given = [...entries];
-    const wrong = this.wrong(given);
+    const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
-    const { make, mask, true: reads = "look", ...rest } = Object.fromEntries(given);
+    const { make, mask, true: reads = "look", queries = 5, ...rest } = given;
     if (make && mask) return "it has both make and mask; expected one of the two.";
-    const queries = Number(rest.queries ?? 5);
     const digits = 2 * queries;
     if (mask && mask.length != digits)
       return `mask has ${mask.length} digits; expected ${digits}, for ${queries} queries.`;

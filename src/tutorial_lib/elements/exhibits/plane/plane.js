@@ -4,6 +4,7 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { oneOf, readBy } from "../forms.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
 const UTMOST = 4; // the length of the longest query
@@ -18,13 +19,8 @@ const halfTurn = (n) => trimmed(n - 360 * Math.ceil(n / 360 - 0.5));
 const angleOf = (text) =>
   readings(text.replace("°", "")).filter((n) => Math.abs(n) <= 360).map(halfTurn)[0];
 const queryLengthOf = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(trimmed)[0];
-const oneOf = (...counts) => [
-  (text) => counts.find((count) => `${count}` == text),
-  counts.join(" or "),
-];
 const ANGLES = [angleOf, "a number from −360 to 360"];
 const LENGTHS = [queryLengthOf, `a number from 0 to ${UTMOST}`];
-// Of every part of a state: how it is read from a text, and what is expected.
 const STATED = {
   ...{ heads: oneOf(1, 2), head: oneOf(0, 1), angle: ANGLES, length: LENGTHS },
   ...{ "angle.1": ANGLES, "length.1": LENGTHS },
@@ -277,14 +273,9 @@ class Plane extends Exhibit {
   }
 
   put(entries) {
-    const next = { ...this.first };
-    const names = Object.keys(STATED).join(", ");
-    for (const [key, text] of entries) {
-      if (!Object.hasOwn(STATED, key)) return `“${key}” cannot be set; expected one of ${names}.`;
-      const [read, expected] = STATED[key];
-      next[key] = read(text);
-      if (next[key] === undefined) return `${key} is “${text}”; expected ${expected}.`;
-    }
+    const [given, wrong] = readBy(STATED, entries);
+    if (wrong) return wrong;
+    const next = { ...this.first, ...given };
     if (next.head >= next.heads) return "head is “1”; expected 0, or heads=2 with it.";
     this.restore(next);
   }

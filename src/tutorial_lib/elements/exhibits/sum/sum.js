@@ -4,11 +4,12 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { oneOf, readBy } from "../forms.js";
 import { layer } from "../layer.js";
 import { written } from "../numbers.js";
 
 const AXIS_END = 3;
-const ONE_HEAD_WIDTH = 4; // d_v
+const OWN_WIDTH = 4; // d_v
 const FACTORS = [-1, -0.5, 0, 0.5, 1, 1.5, 2];
 const SWAPS = {
   no: "Heads in their own places",
@@ -100,7 +101,7 @@ class HeadsSum extends Exhibit {
     const [order, owners] = this.places();
     const W_O = this.inputs.W_O[0].map((numbers, r) =>
       numbers.map((n) => (r == row ? times * n : n)));
-    const blocks = owners.map((h) => W_O.slice(ONE_HEAD_WIDTH * h, ONE_HEAD_WIDTH * (h + 1)));
+    const blocks = owners.map((h) => W_O.slice(OWN_WIDTH * h, OWN_WIDTH * (h + 1)));
     const { concat, Y, ...kept } = this.base;
     const silent = (rows) => rows.map((numbers) => numbers.map(() => 0));
     const heads = order.map((h) => (speaking.includes(h) ? kept.heads[h] : silent(kept.heads[h])));
@@ -151,8 +152,8 @@ class HeadsSum extends Exhibit {
     const { row, times } = this.state;
     const [order, owners] = this.places();
     this.met.forEach((cell, j) => {
-      const [slot, place] = [Math.floor(j / ONE_HEAD_WIDTH), j % ONE_HEAD_WIDTH];
-      const r = ONE_HEAD_WIDTH * owners[slot] + place;
+      const [slot, place] = [Math.floor(j / OWN_WIDTH), j % OWN_WIDTH];
+      const r = OWN_WIDTH * owners[slot] + place;
       const [number, name] = cell.children;
       writeIn(number, this.made.concat[j]);
       name.textContent = r;
@@ -234,35 +235,23 @@ class HeadsSum extends Exhibit {
     return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
   }
 
-  // What each part of a state may be: how it is read, and what is expected.
   forms() {
-    const oneOf = (...texts) => [
-      (text) => texts.find((one) => one == text),
-      `one of ${texts.join(", ")}`,
-    ];
     return {
       word: oneOf(...this.words),
       off: oneOf("0", "1", "01"),
       swap: oneOf("no", "with", "without"),
-      row: [(text) => (/^[0-7]$/.test(text) ? Number(text) : undefined), "a whole number, 0 to 7"],
+      row: oneOf(0, 1, 2, 3, 4, 5, 6, 7),
       times: [
         (text) => readings(text).find((n) => FACTORS.includes(n)),
-        `one of ${FACTORS.map(written).join(", ")}`,
+        oneOf(...FACTORS.map(written))[1],
       ],
     };
   }
 
   put(entries) {
-    const next = { ...this.first };
-    const forms = this.forms();
-    for (const [key, text] of entries) {
-      if (!Object.hasOwn(forms, key))
-        return `“${key}” cannot be set; expected one of ${Object.keys(forms).join(", ")}.`;
-      const [read, expected] = forms[key];
-      next[key] = read(text);
-      if (next[key] === undefined) return `${key} is “${text}”; expected ${expected}.`;
-    }
-    this.restore(next);
+    const [given, wrong] = readBy(this.forms(), entries);
+    if (wrong) return wrong;
+    this.restore({ ...this.first, ...given });
   }
 
   // Whether nothing is silent, swapped or scaled.

@@ -3,6 +3,7 @@
 
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { oneOf, readBy } from "../forms.js";
 import { written } from "../numbers.js";
 import { NOTHING, foldInto, inBlocks, inTurn, tilesOf, upTo } from "./folding.js";
 import { chosenText, endText, howMany, stepText, tileText, vectorText } from "./telling.js";
@@ -242,32 +243,19 @@ class Tiles extends Exhibit {
     return Object.entries(this.state).filter(differs).map(texts);
   }
 
-  // What is wrong with an entry of a state, if anything.
-  strange(key, text) {
-    const { first, T, given: { owners } } = this;
-    const allowed = {
-      order: Object.keys(TILE_ORDERS),
-      factor: ["yes", "no"],
-      deal: TILE_DEALS,
-      steps: upTo(owners + 1).map(String),
-      rows: upTo(T).map((n) => `${n + 1}`),
-      keys: upTo(T).map((n) => `${n + 1}`),
-    };
-    if (!Object.hasOwn(first, key))
-      return `“${key}” cannot be set; expected one of ${Object.keys(first).join(", ")}.`;
-    if (key == "tiles" || allowed[key].includes(text)) return;
-    return `${key} is “${text}”; expected one of ${allowed[key].join(", ")}.`;
+  forms() {
+    const { T, given: { owners } } = this;
+    if (this.ring) return { deal: oneOf(...TILE_DEALS), steps: oneOf(...upTo(owners + 1)) };
+    const size = oneOf(...upTo(T).map((n) => n + 1));
+    const order = oneOf(...Object.keys(TILE_ORDERS));
+    return { rows: size, keys: size, order, factor: oneOf("yes", "no"), tiles: [(text) => text] };
   }
 
   put(entries) {
-    const given = [...entries];
-    const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
+    const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
-    const next = { ...this.first };
-    given.forEach(([key, text]) => {
-      next[key] = typeof next[key] == "number" ? Number(text) : text;
-    });
-    if (typeof next.tiles == "string") {
+    const next = { ...this.first, ...given };
+    if (given.tiles !== undefined) {
       const [cut, numbers] = [this.cut(next), next.tiles.split(".")];
       const fits = (n, i) => /^\d+$/.test(n) && cut[n]?.pairs && numbers.indexOf(n) == i;
       if (!numbers.every(fits))
@@ -281,7 +269,6 @@ class Tiles extends Exhibit {
     this.say(this.told());
   }
 }
-
 
 define("tl-tiles", (element) => {
   const tiles = new Tiles(element);

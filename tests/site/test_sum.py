@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import LOOKS, RECALL, SET, said
+from tests.site.browsing import LOOKS, PHONE, RECALL, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import concat_heads, running_example, trace
 from tutorial_lib.elements.exhibits import heads_sum
@@ -163,12 +163,13 @@ def test_marks_of_the_axis_are_in_the_scale_of_the_bars(exhibit):
         assert abs(places[number] - line) < 1, number
 
 
-def moved(**state):
-    """The features of Y that have moved, as the exhibit says it."""
+def moves(*parts, **state):
+    """The features of Y that parts of a state move, as the exhibit says it."""
     state = FIRST | state
     t = WORDS.index(state["word"])
-    found = np.flatnonzero(np.abs(library(state)[1][t] - RECORD.Y[t]) > 1e-12)
-    return f"{counted(found)} of Y of “{state['word']}” {'has' if len(found) < 2 else 'have'} moved"
+    without = state | {part: FIRST[part] for part in parts}
+    found = np.flatnonzero(np.abs(library(state)[1][t] - library(without)[1][t]) > 1e-12)
+    return f"moves {counted(found)} of Y of “{state['word']}”."
 
 
 def counted(found):
@@ -193,7 +194,7 @@ def exhibit(show):
 def test_the_page_that_shows_the_sum_follows_a_link(open_page):
     [name] = [p.name for p in pages() if "heads_sum()" in p.path.read_text(encoding="utf-8")]
     page = open_page(f"{FOLDER}{name}.html#sum=0&word=that&swap=without")
-    words = f"The sum of the link is here: {moved(word='that', swap='without')}."
+    words = f"The sum of the link is here: it {moves('swap', word='that', swap='without')}"
     page.get_by_text(words).first.wait_for()
     [found] = seen(page.locator("tl-sum"))
     agrees(found, word="that", swap="without")
@@ -242,16 +243,14 @@ def test_worked_by_keys_alone(exhibit):
         keys.press("Tab")  # three words, then concat
     for _ in range(5):
         keys.press("ArrowRight")
-    words = f"Row 5 of W_O times 1 meets the number 4/13, of head 1: {moved()}."
-    assert said(exhibit) == words
+    assert said(exhibit) == "Row 5 of W_O times 1 meets the number 4/13, of head 1."
     keys.press("Tab")
     keys.press("ArrowRight")
     keys.press("End")
     state = {"row": 5, "times": 2}
-    assert (
-        said(exhibit) == f"Row 5 of W_O times 2 meets the number 4/13, of head 1: {moved(**state)}."
-    )
-    assert "features 4 and 5 of Y" in said(exhibit)
+    words = f"Row 5 of W_O times 2 meets the number 4/13, of head 1: that {moves('times', **state)}"
+    assert said(exhibit) == words
+    assert "features 4 and 5 of Y" in words
     agrees(*seen(exhibit), **state)
     keys.press("Home")
     agrees(*seen(exhibit), row=5, times=-1)
@@ -266,7 +265,20 @@ def test_worked_by_keys_alone(exhibit):
         keys.press("Tab")
     keys.press("Space")  # swap heads and rows
     agrees(*seen(exhibit), row=5, swap="with")
-    assert said(exhibit).endswith("W_O with them: no feature of Y of “bark” has moved.")
+    assert said(exhibit).endswith("W_O with them: that moves no feature of Y of “bark”.")
+
+
+def test_a_press_is_told_by_what_it_moves_itself(exhibit):
+    for name in ("Silence head 0", "Swap heads and rows"):
+        press(exhibit, name)
+    assert said(exhibit).endswith("W_O with them: that moves no feature of Y of “bark”.")
+    press(exhibit, "Swap heads alone")
+    state = {"off": "0", "swap": "without"}
+    assert said(exhibit).endswith(f"W_O left behind: that {moves('swap', **state)}")
+    press(exhibit, "Silence head 1")
+    state["off"] = "01"
+    assert said(exhibit) == f"Both are silent: that {moves('off', **state)}"
+    agrees(*seen(exhibit), **state)
 
 
 def test_heads_are_silenced_and_swapped_and_come_back(exhibit):
@@ -286,10 +298,11 @@ def test_heads_are_silenced_and_swapped_and_come_back(exhibit):
     for name, (words, state) in ways.items():
         press(exhibit, name)
         agrees(*seen(exhibit), **state)
-        assert said(exhibit) == (f"{words}: {moved(**state)}." if state else f"{words}.")
+        moved = f": that {moves(*state, **state)}" if state else "."
+        assert said(exhibit) == f"{words}{moved}"
     press(exhibit, "Swap heads and rows")
     agrees(*seen(exhibit))
-    assert said(exhibit) == "Heads in their own places: no feature of Y of “bark” has moved."
+    assert said(exhibit) == "Heads in their own places."
     exhibit.locator(".tl-heap").nth(2).click()
     assert said(exhibit) == f"Feature 2 of “bark”: {FEATURES[2]}."
     press(exhibit, "Silence head 0")
@@ -333,7 +346,8 @@ def test_link_carries_the_state_and_brings_it_back(exhibit):
     press(exhibit, "Reset")
     agrees(*seen(exhibit))
     exhibit.page.evaluate(SET, link)
-    exhibit.page.get_by_text(f"The sum of the link is here: {moved(**state)}.").wait_for()
+    words = f"The sum of the link is here: it {moves('off', 'swap', 'times', **state)}"
+    exhibit.page.get_by_text(words).wait_for()
     agrees(*seen(exhibit), **state)
     exhibit.page.evaluate(SET, "#sum=0&word=dogs")
     exhibit.page.get_by_text(
@@ -375,7 +389,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, exhib
 
 @pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(heads_sum().html, width=390, has_touch=True, is_mobile=True)
+    page = show(heads_sum().html, **PHONE)
     exhibit = page.locator("tl-sum")
     exhibit.get_by_role("button", name="dogs").tap()
     exhibit.get_by_role("button", name="Swap heads alone").tap()

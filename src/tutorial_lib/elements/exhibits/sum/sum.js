@@ -90,15 +90,14 @@ class HeadsSum extends Exhibit {
   }
 
   // Which head stands in each place of concat, and whose rows of W_O stand there.
-  places() {
-    const { swap } = this.state;
+  places({ swap } = this.state) {
     return [swap == "no" ? [0, 1] : [1, 0], swap == "with" ? [1, 0] : [0, 1]];
   }
 
   // What the layer makes of the heads that are named, as they stand, with W_O as it stands.
-  run(speaking) {
-    const { row, times } = this.state;
-    const [order, owners] = this.places();
+  run(speaking, state) {
+    const { row, times } = state;
+    const [order, owners] = this.places(state);
     const W_O = this.inputs.W_O[0].map((numbers, r) =>
       numbers.map((n) => (r == row ? times * n : n)));
     const blocks = owners.map((h) => W_O.slice(OWN_WIDTH * h, OWN_WIDTH * (h + 1)));
@@ -109,11 +108,11 @@ class HeadsSum extends Exhibit {
   }
 
   // The part of each head and Y, of every word; of the chosen one, concat too.
-  sums() {
-    const on = [0, 1].filter((h) => !this.state.off.includes(h));
-    const whole = this.run(on);
-    const t = this.words.indexOf(this.state.word);
-    const parts = [0, 1].map((h) => this.run(on.filter((one) => one == h)).Y[0]);
+  sums(state = this.state) {
+    const on = [0, 1].filter((h) => !state.off.includes(h));
+    const whole = this.run(on, state);
+    const t = this.words.indexOf(state.word);
+    const parts = [0, 1].map((h) => this.run(on.filter((one) => one == h), state).Y[0]);
     const rows = this.words.map((_, s) => [...parts.map((part) => part[s]), whole.Y[0][s]]);
     return { rows, own: rows[t], concat: whole.concat[0][t], before: this.base.Y[0][t] };
   }
@@ -173,12 +172,18 @@ class HeadsSum extends Exhibit {
     Object.assign(this.slider, { value: times, ariaValueText: `row ${row} times ${factor}` });
   }
 
-  // What has moved, against the layer as it was.
-  moved() {
-    const found = differing(this.made.own[2], this.made.before);
-    if (!found.length) return `no feature of Y of “${this.state.word}” has moved`;
+  // What differs in Y from what it was.
+  moves(was) {
+    const found = differing(this.made.own[2], was);
     const count = found.length == 8 ? "all 8 features" : featuresOf(found);
-    return `${count} of Y of “${this.state.word}” ${found.length == 1 ? "has" : "have"} moved`;
+    return `moves ${found.length ? count : "no feature"} of Y of “${this.state.word}”.`;
+  }
+
+  // What a part of the state is, and what it moves, against the sum without it.
+  effect(words, part) {
+    const { state, first } = this;
+    if (state[part] == first[part]) return `${words}.`;
+    return `${words}: that ${this.moves(this.sums({ ...state, [part]: first[part] }).own[2])}`;
   }
 
   pulls() {
@@ -193,19 +198,19 @@ class HeadsSum extends Exhibit {
     const next = off.includes(h) ? off.replace(h, "") : [...off, h].sort().join("");
     const says = ["Both heads speak", "Head 0 is silent", "Head 1 is silent", "Both are silent"];
     const which = ["", "0", "1", "01"].indexOf(next);
-    this.act({ off: next }, () => `${says[which]}: ${this.moved()}.`);
+    this.act({ off: next }, () => this.effect(says[which], "off"));
   }
 
   swap(way) {
     const next = this.state.swap == way ? "no" : way;
-    this.act({ swap: next }, () => `${SWAPS[next]}: ${this.moved()}.`);
+    this.act({ swap: next }, () => this.effect(SWAPS[next], "swap"));
   }
 
   scaled() {
     const { row, times } = this.state;
     const met = this.met.find((cell) => cell.ariaChecked == "true");
     const number = `${met.firstChild.textContent}, of head ${met.firstChild.dataset.head}`;
-    return `Row ${row} of W_O times ${written(times)} meets the number ${number}: ${this.moved()}.`;
+    return this.effect(`Row ${row} of W_O times ${written(times)} meets the number ${number}`, "times");
   }
 
   // The sum of a feature in words.
@@ -262,7 +267,8 @@ class HeadsSum extends Exhibit {
 
   // Of a link, what its heads do, or how often they pull apart.
   greet() {
-    this.say(this.plain() ? this.pulls() : `The sum of the link is here: ${this.moved()}.`);
+    const here = `The sum of the link is here: it ${this.moves(this.made.before)}`;
+    this.say(this.plain() ? this.pulls() : here);
   }
 }
 

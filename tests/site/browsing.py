@@ -68,6 +68,7 @@ SAMPLES = {
 }
 
 
+PHONE = {"width": 390, "has_touch": True, "is_mobile": True}
 # How an exhibit is looked at: the colours, and the width of the page.
 LOOKS = [("light", 320), *long(("dark", 800), ("dark notebook", 390), ("light notebook", 800))]
 
@@ -127,8 +128,13 @@ SWIPE = [("touchStart", 0), *[("touchMove", i / 8) for i in range(1, 9)], ("touc
 
 def swipe(exhibit, start, end):
     """Draw a finger from one pair to another."""
-    session = exhibit.page.context.new_cdp_session(exhibit.page)
-    (x1, y1), (x2, y2) = middle(exhibit, *start), middle(exhibit, *end)
+    draw_finger(exhibit.page, middle(exhibit, *start), middle(exhibit, *end))
+
+
+def draw_finger(page, start, end):
+    """Draw a finger from one point of the window to another."""
+    session = page.context.new_cdp_session(page)
+    (x1, y1), (x2, y2) = start, end
     for kind, share in SWIPE:
         point = {"x": x1 + share * (x2 - x1), "y": y1 + share * (y2 - y1)}
         points = [] if kind == "touchEnd" else [point]

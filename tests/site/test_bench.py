@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import LOOKS, said
+from tests.site.browsing import LOOKS, PHONE, draw_finger, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_weights
 from tutorial_lib.elements.exhibits import softmax_bench
@@ -272,6 +272,7 @@ STRANGE = {
     (FIELDS[1], "ln ln 2"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
     (FIELDS[2], "-1000.1"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
     (FIELDS[2], "ln 0"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
+    (FIELDS[2], "ln 1,000"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
     (DIVISOR, "0"): "a number from 1 to 16",
     (DIVISOR, "16.5"): "a number from 1 to 16",
 }
@@ -281,6 +282,8 @@ WRITTEN = {
     "ln 2/2": 1 / 2,
     "3/2 ln 2": 3 / 2,
     "2·ln 4": 4,
+    "2 ln 1.5": 2 * np.log2(1.5),
+    "3 ln 2,5": 3 * np.log2(2.5),
     "-.5ln2": -1 / 2,
 }
 
@@ -354,8 +357,21 @@ def test_bars_are_dragged_by_halves_of_ln_2(bench):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("slope", [False, True])
+def test_a_swipe_that_begins_on_a_bar_scrolls_the_page(show, slope):
+    html = softmax_bench(slope=slope).html
+    page = show("<p style='height: 400px'></p>", html, *["<br>"] * 60, **PHONE)
+    bench = page.locator("tl-bench")
+    box = bench.locator(".tl-lane").nth(1).bounding_box()
+    x = box["x"] + 20
+    draw_finger(page, (x, box["y"] + 150), (x, box["y"] + 10))
+    page.wait_for_function("() => scrollY > 40")
+    agrees(bench, SLOPED if slope else FIRST, slope=slope)
+
+
+@pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(softmax_bench(slope=True).html, width=390, has_touch=True, is_mobile=True)
+    page = show(softmax_bench(slope=True).html, **PHONE)
     bench = page.locator("tl-bench")
     box = bench.locator(".tl-lane").nth(1).bounding_box()
     place = box["x"] + 20, box["y"] + box["height"] * (7 - 2.05 * UNIT) / 14
@@ -363,6 +379,10 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     agrees(bench, SLOPED | {"by": 1}, slope=True)  # chosen, and left as it is
     page.touchscreen.tap(*place)
     state = SLOPED | {"products": UNIT * np.array([2, 2, 0]), "by": 1}
+    agrees(bench, state, slope=True)
+    there = box["x"] + 20, box["y"] + box["height"] * (7 - 4.05 * UNIT) / 14
+    draw_finger(page, place, there)
+    state["products"][1] = 4 * UNIT
     agrees(bench, state, slope=True)
     bench.get_by_text("hide").nth(0).tap()
     agrees(bench, state | {"hidden": np.array([True, False, False])}, slope=True)

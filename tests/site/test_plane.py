@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import LOOKS, SET, said
+from tests.site.browsing import LOOKS, PHONE, SET, draw_finger, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_scores, attention_weights, project_heads, running_example
 from tutorial_lib.elements.exhibits import query_plane
@@ -422,15 +422,27 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, plane
 
 @pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(query_plane().html, width=390, has_touch=True, is_mobile=True)
+    page = show(query_plane().html, **PHONE)
     plane = page.locator("tl-plane")
     page.touchscreen.tap(*tip(plane, -120, 2))
     agrees(plane, angle=-120, length=2)
+    draw_finger(page, tip(plane, 90, 1), tip(plane, 90, 3))  # taken in hand by the tap
+    agrees(plane, angle=90, length=3)
+    page.wait_for_timeout(500)  # a tap that follows a quick finger at once stops what it threw
     plane.get_by_role("button", name="Second head").tap()
     plane.locator(".tl-asker").first.tap()
-    agrees(plane, heads=2, angle=-120, length=2)
+    agrees(plane, heads=2, angle=90, length=3)
     sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
     assert plane.locator("button, input, .tl-asker, .tl-arrows").evaluate_all(sizes) >= 44
+
+
+@pytest.mark.long
+def test_a_swipe_that_begins_on_the_circle_scrolls_the_page(show):
+    page = show("<p style='height: 400px'></p>", query_plane().html, *["<br>"] * 60, **PHONE)
+    plane = page.locator("tl-plane")
+    draw_finger(page, tip(plane, 0, 2), tip(plane, 90, 4))
+    page.wait_for_function("() => scrollY > 40")
+    agrees(plane)
 
 
 # What sticks out of the room within the frame, also where a reader has wider letters.

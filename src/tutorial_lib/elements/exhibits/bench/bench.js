@@ -4,6 +4,7 @@ import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 import { oneOf, readBy } from "../forms.js";
+import { hold } from "../hold.js";
 import { fourPlaces, fraction, withMinus } from "../numbers.js";
 
 const HIGHEST = 1000;
@@ -24,10 +25,11 @@ const unrounded = (n) => (timesLn2(n) ? timesLn2(n) * Math.LN2 : n);
 
 // The one number that a text means, "2 ln 2" too; undefined where it is none, or could be two.
 const logarithmic = (text) => {
-  const [written, base] = /[·*×]?\s*ln\s*(\d+)/i.exec(text) || [];
+  const [written, of] = /[·*×]?\s*ln\s*([\d.,]+)/i.exec(text) || [];
   // "ln 2" is once, "−ln 2" is minus once, "ln 2/2" is one half of it.
   const times = text.replace(written, "").trim().replace(/^([-+−–]?)(?=\/|$)/, "$11");
-  const read = base ? readings(times).map((n) => n * Math.log(base)) : readings(text);
+  const logs = of && readings(of).map(Math.log);
+  const read = of ? readings(times).flatMap((n) => logs.map((log) => n * log)) : readings(text);
   return new Set(read).size == 1 ? unrounded(read[0]) : undefined;
 };
 const productOf = (text) => [logarithmic(text)].find((n) => Math.abs(n) <= HIGHEST);
@@ -90,7 +92,9 @@ class Bench extends Exhibit {
     this.lanes.forEach((lane, i) => {
       const ends = { ariaValueMin: -HIGHEST, ariaValueMax: HIGHEST, ariaOrientation: "vertical" };
       Object.assign(lane, { role: "slider", ariaLabel: `q · k of ${this.words[i]}`, ...ends });
-      lane.onpointerdown = lane.onpointermove = (event) => this.lift(i, event);
+      // With slopes the first press chooses the lane, by the focus, and moves nothing.
+      const may = () => !this.slope || i == this.state.by;
+      hold(this, lane, (event) => this.lift(i, event), may);
       this.boxes[i].onchange = () => this.change({ hidden: this.boxes.map((b) => b.checked) });
     });
     this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
@@ -160,6 +164,7 @@ class Bench extends Exhibit {
     });
     const [x, y] = [160 * shares[by], -240 * slopes[by][by]].map((n) => n || 0);
     this.dot?.setAttribute("transform", `translate(${x} ${y})`);
+    this.dot?.setAttribute("visibility", isNaN(shares[by]) ? "hidden" : "visible");
     const [two, state] = all(this.element, ".tl-two, .tl-numbers > p");
     all(two, "b").forEach((number, i) => (number.textContent = toFour(sums[i])));
     state.textContent = `q · k is divided by ${sixDigits(divide)}: ${two.textContent}.`;
@@ -196,14 +201,8 @@ class Bench extends Exhibit {
   }
 
   // A product is moved to where the pointer is, by halves of ln 2.
-  lift(i, { type, pointerId, clientY }) {
-    const lane = this.lanes[i];
-    if (type == "pointerdown") {
-      if (this.slope && i != this.state.by) return this.choose(lane); // and leave it as it is
-      lane.setPointerCapture(pointerId);
-    }
-    if (!lane.hasPointerCapture(pointerId)) return;
-    const { y, height } = lane.getBoundingClientRect();
+  lift(i, { clientY }) {
+    const { y, height } = this.lanes[i].getBoundingClientRect();
     const at = BAR_END * (1 - (2 * (clientY - y)) / height);
     const end = Math.min(Math.max(at, -BAR_END), BAR_END);
     this.move(i, (Math.trunc((2 * end) / Math.LN2) / 2) * Math.LN2);

@@ -22,12 +22,12 @@ _QUESTION = (
     "Can it reach the edge, or leave the triangle?"
 )
 _LEGEND = (
-    "Drag the query q, or turn it by the arrow keys left and right and change its length by up and "
-    "down, with Shift in smaller steps. A dot on its line is a key's shadow: from the middle to "
-    "the dot, times the length of q, is their dot product. A score is that over √2, the root of "
-    "the width. A weight is <i>e</i> to the score, over the sum of three such powers; chapter 03 "
-    "builds both. A second head has keys of its own, and here the same values, so that one "
-    "triangle holds both outputs."
+    "Drag the query q (by touch: tap it first), or turn it by the arrow keys left and right and "
+    "change its length by up and down, with Shift in smaller steps. A dot on its line is a key's "
+    "shadow: from the middle to the dot, times the length of q, is their dot product. A score is "
+    "that over √2, the root of the width. A weight is <i>e</i> to the score, over the sum of three "
+    "such powers; chapter 03 builds both. A second head has keys of its own, and here the same "
+    "values, so that one triangle holds both outputs."
 )
 
 

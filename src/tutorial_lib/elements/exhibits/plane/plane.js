@@ -5,6 +5,7 @@ import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 import { oneOf, readBy } from "../forms.js";
+import { hold } from "../hold.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
 const UTMOST = 4; // the length of the longest query
@@ -85,13 +86,7 @@ class Plane extends Exhibit {
       this.say("The plane is as it was.");
       this.changed();
     };
-    this.plane.onpointerdown = (event) => {
-      if (event.button) return;
-      this.plane.setPointerCapture(event.pointerId);
-      this.drag(event);
-    };
-    this.plane.onpointermove = (event) =>
-      this.plane.hasPointerCapture(event.pointerId) && this.drag(event);
+    hold(this, this.plane, (event) => this.drag(event));
   }
 
   restore(state) {

@@ -24,7 +24,7 @@ from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 
 LIMITS = {
     "ask": 23_200,
-    "bench": 17_300,
+    "bench": 17_900,
     "quiz": 3000,
     "certificate": 1600,
     "predict-choice": 3200,
@@ -38,27 +38,27 @@ LIMITS = {
     "clock": 15_500,
     "drawing": 17_000,
     "strip": 15_000,
-    "plane": 16_300,
+    "plane": 16_700,
     "paint": 23_500,
     "tiles": 19_800,
-    "sum": 18_000,
+    "sum": 18_200,
 }
 STYLE_LIMITS = {
     "ask": 9200,
-    "bench": 9000,
+    "bench": 9300,
     "parsons": 4500,
     "inspector": 6900,
-    "gallery": 6600,
+    "gallery": 6700,
     "bytes": 7200,
     "map": 9300,
     "playground": 13_900,
     "clock": 7200,
     "strip": 8400,
-    "plane": 7800,
-    "drawing": 8100,
-    "paint": 10_000,
-    "tiles": 8000,
-    "sum": 8600,
+    "plane": 7900,
+    "drawing": 8200,
+    "paint": 10_200,
+    "tiles": 8100,
+    "sum": 8700,
 }
 VOID = {"input", "br", "img"}
 

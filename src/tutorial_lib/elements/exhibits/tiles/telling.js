@@ -62,7 +62,7 @@ const ringText = ({ now, state }) => {
     pairs
       ? `rank ${i} folds in ${keysText(keys)} (${howMany(pairs, "pair")})`
       : `rank ${i} waits, for ${keysText(keys)} are wholly beyond its queries`);
-  return `Step ${state.steps}: ${inWords(did)}`;
+  return `Step ${state.steps}: ${did.join("; ")}`;
 };
 const sentBy = ({ owners, words, width }) => (words.length / owners) * width;
 const passed = (it) =>
@@ -78,15 +78,15 @@ export const endText = (it) => {
   if (wrong.length) {
     const t = wrong.includes(2) ? 2 : wrong[0];
     const lands = `${vectorText(it.output(t))} in place of ${vectorText(heads[t])}`;
-    const count = `${wrong.length} of ${it.T} outputs are wrong`;
+    const count = `${wrong.length} of ${it.T} outputs ${wrong.length == 1 ? "is" : "are"} wrong`;
     return `All pairs are in, but ${count}: query ${t}, ${words[t]}, ends at ${lands}.`;
   }
-  const same = `bark ends at ${vectorText(it.output(2))}, and all outputs are plain attention's`;
   if (it.ring) {
-    const work = inWords(it.scored.map((n, i) => `rank ${i} scored ${howMany(n, "pair")}`));
     const sent = (owners - 1) * sentBy(it.given);
-    return `${ringText(it)}. In all ${work}, and each sent ${sent} numbers; ${same}.`;
+    const work = `In all they scored ${inWords(it.scored)} pairs and sent ${sent} numbers each`;
+    return `${ringText(it)}. ${work}; all outputs are plain attention's.`;
   }
+  const same = `bark ends at ${vectorText(it.output(2))}, and all outputs are plain attention's`;
   const skipped = it.tiles.length - it.come.size;
   const count = `${howMany(it.come.size, "tile")}, ${skipped} more skipped`;
   const most = `at most ${it.most} numbers were held, the table has ${it.T ** 2}`;

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import LOOKS, SET
+from tests.site.browsing import LOOKS, PHONE, SET
 from tutorial_lib import Params
 from tutorial_lib.attention import softmax
 from tutorial_lib.elements.exhibits import ask_model
@@ -430,7 +430,7 @@ def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
 
 @pytest.mark.long
 def test_targets_are_large_for_a_finger(show):
-    page = show(element(), width=390, has_touch=True, is_mobile=True)
+    page = show(element(), **PHONE)
     shown = page.locator("tl-ask")
     shown.locator("summary").tap()
     shown.get_by_role("button", name="they", exact=True).tap()

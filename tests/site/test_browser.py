@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.site.arrival import arrive, beyond_budget, closer_looks
-from tests.site.browsing import KINDS, OPEN_ALL
+from tests.site.browsing import KINDS, OPEN_ALL, PHONE
 
 LUMINANCE = """(element) => {
   const [r, g, b] = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number);
@@ -274,7 +274,7 @@ def test_no_vector_and_no_code_is_broken_in_a_table(visited, width, page_name):
 
 @pytest.mark.long
 def test_shade_is_seen_until_the_end_is_reached(open_page):
-    page = open_page(CODE, width=390, has_touch=True, is_mobile=True)
+    page = open_page(CODE, **PHONE)
     code = page.locator("article div.cell_input pre:visible").filter(has_text="causal_mask").first
     shots = {}
     for place in ("start", "end"):

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import LOOKS, SET, said
+from tests.site.browsing import LOOKS, PHONE, SET, said
 from tools.chapters import pages
 from tutorial_lib.counting import kept_numbers, model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
@@ -321,7 +321,7 @@ def test_script_finds_the_picture_and_the_sums_as_they_stand_without_it(show, ca
 
 @pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(byte_calculator().html, width=390, has_touch=True, is_mobile=True)
+    page = show(byte_calculator().html, **PHONE)
     calculator = page.locator("tl-bytes")
     slider = calculator.get_by_label("users, by powers of 2")
     box = slider.bounding_box()

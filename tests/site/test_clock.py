@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import LOOKS, SET, said
+from tests.site.browsing import LOOKS, PHONE, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_scores
 from tutorial_lib.elements.exhibits import turn_clock
@@ -287,7 +287,7 @@ def test_worked_by_keys_alone(clock):
 
 @pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(turn_clock().html, width=390, has_touch=True, is_mobile=True)
+    page = show(turn_clock().html, **PHONE)
     clock = page.locator("tl-clock")
     clock.locator(".tl-pair").nth(1).tap()
     agrees(clock, **FIRST | {"pair": 1})

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import STORES
+from tests.site.browsing import PHONE, STORES
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_heads.html"
@@ -185,7 +185,7 @@ def test_axe_finds_nothing_at_the_foot_when_all_is_in_use(open_page):
 
 
 def test_controls_of_the_foot_are_large_enough_for_a_finger(open_page):
-    page = open_page(CHAPTER, width=390, has_touch=True, is_mobile=True)
+    page = open_page(CHAPTER, **PHONE)
     controls = ".book-mark, .book-report, .book-cite summary, .book-forget button:visible"
     for control in page.locator(controls).all():
         assert control.bounding_box()["height"] >= 44

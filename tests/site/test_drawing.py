@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.elements.test_drawing import PATTERNS
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import INKS, LOOKS, RECALL, SET, cell, middle, said, swipe
+from tests.site.browsing import INKS, LOOKS, PHONE, RECALL, SET, cell, middle, said, swipe
 from tools.chapters import FOLDER, pages
 from tutorial_lib import causal_mask
 from tutorial_lib.elements.exhibits import mask_drawing
@@ -240,7 +240,7 @@ def test_causal_keeps_the_future_out_and_gives_it_back(drawing):
 @pytest.mark.long
 def test_finger_taps_and_paints_sideways_and_scrolls_up_and_down(show):
     space = '<div style="height: 1200px"></div>'
-    page = show(mask_drawing().html, space, width=390, has_touch=True, is_mobile=True)
+    page = show(mask_drawing().html, space, **PHONE)
     drawing = page.locator("tl-drawing")
     cell(drawing, 9, 2).tap()
     mask = switched(FIRST["mask"], (9, 2))

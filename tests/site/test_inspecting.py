@@ -10,7 +10,7 @@ from matplotlib.image import imread
 
 from tests.sampling import long
 from tests.site.arrival import do_references, largest_task, recorded
-from tests.site.browsing import MODES
+from tests.site.browsing import MODES, PHONE
 from tools.chapters import pages
 from tutorial_lib import causal_mask, running_example, softmax, trace
 from tutorial_lib.elements import gallery, inspector, quiz
@@ -295,7 +295,7 @@ def test_inspector_by_keys_alone(show):
 
 
 def test_inspector_by_touch(show):
-    page = show(letters_html(), width=390, has_touch=True, is_mobile=True)
+    page = show(letters_html(), **PHONE)
     page.touchscreen.tap(*point(page, 2, 1))
     assert marked(page) == (2, 1)
     assert listed(page, "query")[0][0] == "e (1)"
@@ -601,7 +601,7 @@ def test_head_picked_after_the_scores_is_not_judged_until_committed(show):
 
 
 def test_gallery_by_touch_on_the_map_itself(show):
-    page = show(gallery_html(), width=390, has_touch=True, is_mobile=True)
+    page = show(gallery_html(), **PHONE)
     page.locator("svg").nth(2).tap()
     page.get_by_role("button", name="Commit").tap()
     assert told(page) == "✗ Not head 2. Head 1 scores highest."

@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import LOOKS, SET, said
+from tests.site.browsing import LOOKS, PHONE, SET, said
 from tutorial_lib import running_example, trace
 from tutorial_lib.elements.exhibits import live_map
 
@@ -253,7 +253,7 @@ def test_arrows_reach_every_array_from_one_stop(map_):
 
 
 def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(live_map().html, width=390, has_touch=True, is_mobile=True)
+    page = show(live_map().html, **PHONE)
     map_ = page.locator("tl-map")
     map_.get_by_role("button", name="+ 1").tap()
     assert said(map_) == "Choose a number of X first: those can be changed."

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.elements.test_paint import EXAMPLE, FOUR, TOKENS, X, library, mask_of, moves, unpacked
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import INKS, LOOKS, RECALL, SET, cell, middle, said, swipe
+from tests.site.browsing import INKS, LOOKS, PHONE, RECALL, SET, cell, middle, said, swipe
 from tools.chapters import FOLDER, pages
 from tutorial_lib import causal_mask, trace
 from tutorial_lib.elements.exhibits import paint_mask
@@ -308,7 +308,7 @@ def test_lines_are_copied_and_where_that_is_refused_selected(paint):
 @pytest.mark.long
 def test_finger_taps_and_paints_sideways_and_scrolls_up_and_down(show):
     space = '<div style="height: 1200px"></div>'
-    page = show(paint_mask().html, space, width=390, has_touch=True, is_mobile=True)
+    page = show(paint_mask().html, space, **PHONE)
     paint = page.locator("tl-paint")
     cell(paint, 1, 3).scroll_into_view_if_needed()
     cell(paint, 1, 3).tap()

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import SET
+from tests.site.browsing import PHONE, SET
 from tutorial_lib import Params, running_example, trace
 from tutorial_lib.elements.exhibits import playground
 from tutorial_lib.elements.sources import script
@@ -391,7 +391,7 @@ def test_cells_have_names_roles_and_one_stop_for_each_table(board):
 
 
 def test_worked_by_touch(show):
-    page = show(playground().html, width=390, has_touch=True, is_mobile=True)
+    page = show(playground().html, **PHONE)
     board = page.locator("tl-playground")
     cell(board, "X", "bark", "0").tap()
     field = board.get_by_role("textbox")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.browsing import OPEN_ALL
+from tests.site.browsing import OPEN_ALL, PHONE
 from tools.chapters import FOLDER, part
 
 CHAPTER = "notebooks/03_attention_weights.html"
@@ -109,7 +109,7 @@ def test_first_stop_skips_to_the_text(open_page):
 @pytest.fixture
 def phone(open_page):
     """A chapter on a phone."""
-    page = open_page(CHAPTER, width=390, has_touch=True, is_mobile=True)
+    page = open_page(CHAPTER, **PHONE)
     yield page
     assert page.problems == []
 

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.elements.test_strip import PRODUCT, STARTS, steps
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import LOOKS, SET, said
+from tests.site.browsing import LOOKS, PHONE, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import split_heads
 from tutorial_lib.elements.exhibits import memory_strip
@@ -416,7 +416,7 @@ def test_script_finds_the_form_as_it_stands_without_it(show, start):
 
 @pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(memory_strip().html, width=390, has_touch=True, is_mobile=True)
+    page = show(memory_strip().html, **PHONE)
     strip = page.locator("tl-strip")
     strip.get_by_role("button", name="reshape(2, 3, 4)").tap()
     strip.get_by_role("gridcell", name="[0, 2, 0]: covered").tap()

@@ -44,11 +44,10 @@ def paint_mask():
         ask(_QUESTION),
         SAID,
         _four(),
-        button_row(_KINDS.values()),
+        button_row([*_KINDS.values(), "Reset"]),
         button_row(["True means look", "last corner", "5 queries", "empty rows: zeros"]),
         grids,
         _code(made[0][4:]),
-        button_row(["Reset"]),
         f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers(mask),
     ]

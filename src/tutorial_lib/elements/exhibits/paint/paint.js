@@ -47,7 +47,7 @@ class Painting extends Pairs {
     const { element } = this;
     const buttons = all(element, ".tl-row button");
     this.kinds = buttons.splice(0, 4);
-    [this.reading, this.cornering, this.counting, this.emptying, this.reset] = buttons;
+    [this.reset, this.reading, this.cornering, this.counting, this.emptying] = buttons;
     this.names = this.kinds.map((_, i) => this.made[i].kind);
     this.kinds.forEach((button, i) => (button.onclick = () => this.make(this.names[i])));
     this.gave = all(element, ".tl-gave");

@@ -360,7 +360,7 @@ def test_bars_are_dragged_by_halves_of_ln_2(bench):
 @pytest.mark.parametrize("slope", [False, True])
 def test_a_swipe_that_begins_on_a_bar_scrolls_the_page(show, slope):
     html = softmax_bench(slope=slope).html
-    page = show("<p style='height: 400px'></p>", html, *["<br>"] * 60, **PHONE)
+    page = show("<p style='height: 100px'></p>", html, *["<br>"] * 60, **PHONE)
     bench = page.locator("tl-bench")
     box = bench.locator(".tl-lane").nth(1).bounding_box()
     x = box["x"] + 20

@@ -438,7 +438,7 @@ def test_worked_by_touch_and_its_targets_are_large(show):
 
 @pytest.mark.long
 def test_a_swipe_that_begins_on_the_circle_scrolls_the_page(show):
-    page = show("<p style='height: 400px'></p>", query_plane().html, *["<br>"] * 60, **PHONE)
+    page = show("<p style='height: 100px'></p>", query_plane().html, *["<br>"] * 60, **PHONE)
     plane = page.locator("tl-plane")
     draw_finger(page, tip(plane, 0, 2), tip(plane, 90, 4))
     page.wait_for_function("() => scrollY > 40")

@@ -210,7 +210,8 @@ class HeadsSum extends Exhibit {
     const { row, times } = this.state;
     const met = this.met.find((cell) => cell.ariaChecked == "true");
     const number = `${met.firstChild.textContent}, of head ${met.firstChild.dataset.head}`;
-    return this.effect(`Row ${row} of W_O times ${written(times)} meets the number ${number}`, "times");
+    const words = `Row ${row} of W_O times ${written(times)} meets the number ${number}`;
+    return this.effect(words, "times");
   }
 
   // The sum of a feature in words.

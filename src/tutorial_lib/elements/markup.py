@@ -58,6 +58,14 @@ def ask(question):
     return f'<p class="tl-ask">{inline(question)}</p>'
 
 
+def fold_numbers(*parts, summary="The same numbers as a table", how=""):
+    """Fold away the tables of an exhibit, and how its numbers are reckoned."""
+    if how:
+        summary, parts = f"{summary}, and how", (*parts, f'<div class="tl-legend">{how}</div>')
+    opened = f'<details class="tl-numbers"><summary>{summary}</summary>'
+    return "\n".join([opened, *parts, "</details>"])
+
+
 def answer_box(reasons, solution="", again=""):
     """What a reader without scripts opens; the script of the element reads it from here."""
     rows = [f"<dt>{term}</dt>\n{reason}" for term, reason in reasons]

@@ -10,7 +10,16 @@ import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, inline, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    SAID,
+    Element,
+    ask,
+    button_row,
+    fold_numbers,
+    inline,
+    wrap,
+)
 from tutorial_lib.example import running_example
 from tutorial_lib.gradients import softmax_backward
 from tutorial_lib.projection import project_heads
@@ -26,16 +35,18 @@ _TASK = (
     "below which a share is past 0.99. "
 )
 _SLOPE = (
-    "The slopes are those of all shares in the score of the bar that is chosen, with a frame: one "
-    "press chooses a bar, the next ones move it. The curve, from the first touch on, is a share's "
-    "slope in its own score. "
+    "The slopes are those of all shares in the score of the bar with a frame: one press chooses a "
+    "bar, the next ones move it. "
 )
+_CURVE = "The curve, from the first touch on, is a share's slope in its own score. "
 _LEGEND = (
     "Drag a bar (by touch: tap it first), or write a number such as "
-    "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture. Arrow keys "
-    "choose a bar and move it by ln\N{NO-BREAK SPACE}2, which doubles a power where nothing is "
-    "divided. {}The entropy says how evenly a row is shared: 0 bits where one key has all, 1.585 "
-    "where three have the same."
+    "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture. {}"
+)
+_HOW = (
+    "{}Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which doubles a power where "
+    "nothing is divided. The entropy says how evenly a row is shared: 0 bits where one key has "
+    "all, 1.585 where three have the same."
 )
 
 
@@ -229,9 +240,10 @@ def _rows(row):
 
 
 def _numbers(row):
-    summary = "<summary>The same numbers as a table</summary>"
     table = _table(row, ("key", "q · k"), _rows(row))
-    return f'<details class="tl-numbers">{summary}\n<p>{row.told()}</p>\n{table}</details>'
+    return fold_numbers(
+        f"<p>{row.told()}</p>", table, how=inline(_HOW.format(_CURVE if row.slope else ""))
+    )
 
 
 def _table(row, first, lines):

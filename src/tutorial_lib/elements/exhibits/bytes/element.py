@@ -5,7 +5,16 @@ from html import escape
 
 from tutorial_lib.counting import kept_numbers, layers_by_kind, model_cache_bytes
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    KEYS,
+    SAID,
+    Element,
+    ask,
+    button_row,
+    fold_numbers,
+    wrap,
+)
 from tutorial_lib.records import facts
 
 _QUESTION = (
@@ -166,8 +175,8 @@ def _table(models):
         ),
         rows,
     )
-    summary = "<summary>Every model, 16 bits a number, one user</summary>"
-    return f'<details class="tl-numbers">{summary}\n{table}\n<p>{_ABSENT}</p></details>'
+    summary = "Every model, 16 bits a number, one user"
+    return fold_numbers(table, f"<p>{_ABSENT}</p>", summary=summary)
 
 
 def _line(model):

@@ -7,7 +7,7 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, fold_numbers, wrap
 from tutorial_lib.variants.positions import rope_rates, rotate
 
 # Four pairs of length 1, so that a product is the cosine of the angle between two hands.
@@ -152,6 +152,5 @@ def _numbers():
     scores = [(str(distance), _four(_score(distance, 0))) for distance in _DISTANCES]
     names = ("pair", "query", "key", "product")
     tables = [table(names, _rows()), table(("distance", "score"), scores)]
-    summary = "<summary>The same numbers as a table</summary>"
     state = f"<p>{_state().capitalize()}</p>"
-    return "\n".join([f'<details class="tl-numbers">{summary}', state, *tables, "</details>"])
+    return fold_numbers(state, *tables)

@@ -8,7 +8,16 @@ import numpy as np
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    KEYS,
+    SAID,
+    Element,
+    ask,
+    button_row,
+    fold_numbers,
+    wrap,
+)
 from tutorial_lib.variants.patterns import (
     global_mask,
     random_mask,
@@ -152,8 +161,7 @@ def _numbers(mask):
         for t in range(_TOKENS)
     ]
     shown = table(("row", "may look at", "moved, after 1 layer, by"), rows)
-    summary = "<summary>The same numbers as a table</summary>"
-    return f'<details class="tl-numbers">{summary}\n{shown}</details>'
+    return fold_numbers(shown)
 
 
 def _spans(row):

@@ -5,7 +5,7 @@ from html import escape
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import STEPS, board
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import SAID, Element, ask, button_row, fold_numbers, wrap
 
 _QUESTION = "Which numbers of Y change if *that* changes? Choose a number in its row of X."
 _LEGEND = (
@@ -69,8 +69,7 @@ def _numbers(arrays):
     ]
     table = TABLE.format(headings("row", "numbers"), "\n".join(rows))
     units = "Q counts 2 ln 2, scores count ln 2."
-    summary = "<summary>The same numbers as a table</summary>"
-    return f'<details class="tl-numbers">{summary}\n<p>{units}</p>\n{table}</details>'
+    return fold_numbers(f"<p>{units}</p>", table)
 
 
 def _lines(arrays):

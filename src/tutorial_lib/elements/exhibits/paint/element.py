@@ -9,7 +9,16 @@ import numpy as np
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    KEYS,
+    SAID,
+    Element,
+    ask,
+    button_row,
+    fold_numbers,
+    wrap,
+)
 from tutorial_lib.embedding import embed
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
@@ -22,11 +31,13 @@ _KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": 
 _QUESTION = "Which of these four masks leaks? Settle on one before you press any."
 _LEGEND = (
     "Click a cell, draw across many, or use arrow keys and the space bar. A mask leaks if an "
-    "output moves when a later token changes: each token in turn is replaced by other numbers, and "
-    "the layer runs again; <i>moves</i> holds the largest change among an output's numbers. The "
-    "texts are <i>dogs that bark</i> and <i>cats sleep</i>; three queries are the last three of "
-    "the five tokens. Padded takes the last two for filler, Packed keeps the texts apart, Window "
-    "shows a token and the one before."
+    "output moves when a later token changes; <i>moves</i> holds the largest change among an "
+    "output's numbers. Padded takes the last two tokens for filler, Packed keeps <i>dogs that "
+    "bark</i> and <i>cats sleep</i> apart, Window shows a token and the one before."
+)
+_HOW = (
+    "Each token in turn is replaced by other numbers, and the layer runs again. Three queries are "
+    "the last three of the five tokens."
 )
 
 
@@ -241,8 +252,8 @@ def _numbers(mask):
         (f"mask {name}", *_judged(*given)) for name, given in zip("ABCD", _given(), strict=True)
     ]
     tables = [table(names, _rows(mask)), table(("given", "pairs that may look", "leaks"), four)]
-    summary = "<summary>The same numbers as a table, and the four masks judged</summary>"
-    return "\n".join([f'<details class="tl-numbers">{summary}', *tables, "</details>"])
+    summary = "The same numbers as a table, the four masks judged"
+    return fold_numbers(*tables, summary=summary, how=_HOW)
 
 
 def _judged(digits, reads, T):

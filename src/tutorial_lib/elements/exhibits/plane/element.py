@@ -8,7 +8,16 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    KEYS,
+    SAID,
+    Element,
+    ask,
+    button_row,
+    fold_numbers,
+    wrap,
+)
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import project_heads
 
@@ -22,12 +31,15 @@ _QUESTION = (
     "Can it reach the edge, or leave the triangle?"
 )
 _LEGEND = (
-    "Drag the query q (by touch: tap it first), or turn it by the arrow keys left and right and "
-    "change its length by up and down, with Shift in smaller steps. A dot on its line is a key's "
-    "shadow: from the middle to the dot, times the length of q, is their dot product. A score is "
-    "that over √2, the root of the width. A weight is <i>e</i> to the score, over the sum of three "
-    "such powers; chapter 03 builds both. A second head has keys of its own, and here the same "
-    "values, so that one triangle holds both outputs."
+    "Drag the query q (by touch: tap it first), or turn and lengthen it by the arrow keys. A dot "
+    "on its line is a key's shadow: from the middle to the dot, times the length of q, is their "
+    "dot product."
+)
+_HOW = (
+    "A score is the dot product over √2, the root of the width. A weight is <i>e</i> to the score, "
+    "over the sum of three such powers; chapter 03 builds both. A second head has keys of its own, "
+    "and here the same values, so that one triangle holds both outputs. With Shift the arrow keys "
+    "take smaller steps."
 )
 
 
@@ -230,5 +242,4 @@ def _numbers(heads):
         ]
         table = f"<p>{head['says']}</p>\n{TABLE.format(names, chr(10).join(rows))}"
         parts.append(f"<div{_off(head)}>{table}</div>")
-    summary = "<summary>The same numbers as a table</summary>"
-    return "\n".join([f'<details class="tl-numbers">{summary}', *parts, "</details>"])
+    return fold_numbers(*parts, how=_HOW)

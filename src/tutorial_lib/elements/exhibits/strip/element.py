@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import SAID, Element, ask, button_row, inline, wrap
+from tutorial_lib.elements.markup import SAID, Element, ask, button_row, fold_numbers, inline, wrap
 from tutorial_lib.heads import split_heads
 
 _TOKENS, _HEADS, _WIDTH = 3, 2, 4  # T, H, d
@@ -25,10 +25,13 @@ _QUESTIONS = {
 }
 _LEGEND = (
     "The tens are the token: the later, the stronger its colour. The last digit is the column, 0 "
-    "to 3 of head 0 (blue), 4 to 7 of head 1 (red). Choose a number, by a click or by arrow keys, "
-    "and its place in memory shows. A step is how many places of memory an index moves by. A view "
-    "reads the line that was there, a copy writes a new one. *Guess first* covers the numbers "
-    "after a press until you have chosen where the one with the ring went; *Show* uncovers them."
+    "to 3 of head 0 (blue), 4 to 7 of head 1 (red). Choose a number, and its place in memory "
+    "shows. *Guess first* covers the numbers after a press until you have chosen where the one "
+    "with the ring went."
+)
+_HOW = (
+    "A step is how many places of memory an index moves by. A view reads the line that was there, "
+    "a copy writes a new one. Arrow keys choose a number too; *Show* uncovers a guess."
 )
 
 
@@ -154,9 +157,8 @@ def _numbers(start):
         terms, place = _place(array, index)
         rows.append((list(index), array[index], f"{terms}{place}"))
     ways = [(f"{name}.{route}", _after(array, route)) for route in _ROUTES[start]]
-    summary = "<summary>The same numbers as a table</summary>"
     tables = [_table(("index", "number", "place"), rows), _table(("pressed", "gives"), ways)]
-    return "\n".join([f'<details class="tl-numbers">{summary}', *tables, "</details>"])
+    return fold_numbers(*tables, how=inline(_HOW))
 
 
 def _after(array, route):

@@ -4,17 +4,25 @@ import numpy as np
 
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    KEYS,
+    SAID,
+    Element,
+    ask,
+    button_row,
+    fold_numbers,
+    wrap,
+)
 
 _WORD = 2  # the word that stands there first
 _END = 3  # of the axis, up and down
 _QUESTION = "In which features do the heads pull against each other? Choose one to read its sum."
 _BUTTONS = ["Silence head 0", "Silence head 1", "Swap heads and rows", "Swap heads alone", "Reset"]
 _LEGEND = (
-    "Full bars and the row head 0 are what head 0 writes into Y, hatched ones what head 1 does; "
-    "the thick line is Y, a dashed one Y as it was. Choose a number of concat to scale the row of "
-    "W<sub>O</sub> that it meets. Heads swap their places in concat, and their rows of "
-    "W<sub>O</sub> or not."
+    "Full bars are what head 0 writes into Y, hatched ones what head 1 does; the thick line is Y, "
+    "a dashed one Y as it was. Choose a number of concat to scale the row of W<sub>O</sub> that it "
+    "meets. Heads swap their places in concat."
 )
 
 
@@ -127,6 +135,5 @@ def _numbers(arrays, parts):
         for name, numbers in _rows(parts[:, t])
     ]
     names = headings("feature", *range(parts.shape[2]))
-    summary = "<summary>The same numbers as a table, for all words</summary>"
     table = TABLE.format(names, "\n".join(lines))
-    return f'<details class="tl-numbers">{summary}\n{table}</details>'
+    return fold_numbers(table, summary="The same numbers as a table, for all words")

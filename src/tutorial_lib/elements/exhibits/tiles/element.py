@@ -9,7 +9,17 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, inline, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    KEYS,
+    SAID,
+    Element,
+    ask,
+    button_row,
+    fold_numbers,
+    inline,
+    wrap,
+)
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
 from tutorial_lib.onepass import fold_block
@@ -26,10 +36,13 @@ _RING_QUESTION = (
     "words are dealt in turn?"
 )
 _LEGEND = (
-    "Head 0 of *dogs that bark*, and of three words more; scores in units of ln 2, so the powers "
-    "are powers of 2. The strongest cells are the tile just folded in, striped ones lie in tiles "
-    "that are skipped. × old is the factor that shrank the old total and mixed; below mixed "
-    "stands the output, once a query has all its keys."
+    "The strongest cells are the tile just folded in, striped ones lie in tiles that are skipped. "
+    "× old is the factor that shrank the old total and mixed; below mixed stands the output, once "
+    "a query has all its keys."
+)
+_HOW = (
+    "The words go through head 0 of *dogs that bark*; scores are in units of ln 2, so the powers "
+    "are powers of 2."
 )
 _CHOOSE = "Press a tile, or go to it by arrow keys and press Enter, to fold it in next."
 _HELD = (
@@ -56,7 +69,7 @@ def fold_tiles(*, owners=1):
         raise ValueError(f"owners is {owners!r}; expected 1, 2 or 3, as six words divide.")
     ring = owners > 1
     label = "A ring, step by step" if ring else "Tiles, one step at a time"
-    rest = (_HOLDS,) if ring else (_CHOOSE, _HELD)
+    rest = _HOLDS if ring else _CHOOSE
     body = [
         ask(_RING_QUESTION if ring else _QUESTION),
         SAID,
@@ -65,7 +78,7 @@ def fold_tiles(*, owners=1):
         f'<figure class="tl-fold" data-given="{escape(_given(owners))}">',
         f"{_grid(owners)}\n{_states()}\n{_meter(owners)}",
         "</figure>",
-        f'<p class="tl-legend">{inline(" ".join((_LEGEND, *rest)))}</p>',
+        f'<p class="tl-legend">{inline(f"{_LEGEND} {rest}")}</p>',
         _numbers(owners),
     ]
     lines = [": ".join((row[0], f"query {row[1]}", "; ".join(row[2:]))) for row in _rows(owners)]
@@ -201,7 +214,7 @@ def _numbers(owners):
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
         for first, *rest in _rows(owners)
     ]
-    how = "words in halves" if owners > 1 else f"{_SIZE} queries by {_SIZE} keys, row by row"
-    summary = f"<summary>All steps as a table: {how}</summary>"
+    sizes = "words in halves" if owners > 1 else f"{_SIZE} queries by {_SIZE} keys, row by row"
     table = TABLE.format(headings(*names), "\n".join(rows))
-    return f'<details class="tl-numbers">{summary}\n{table}</details>'
+    how = inline(" ".join((_HOW,) if owners > 1 else (_HOW, _HELD)))
+    return fold_numbers(table, summary=f"All steps as a table, {sizes}", how=how)

@@ -22,6 +22,8 @@ FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
 EXERCISE = re.compile(r"^(?:\*\*|#+ )Exercise (\d+)\b", re.MULTILINE)
 CHECK = re.compile(r"\bcheck_\w+\(")
+# A figure, or an exhibit; where the exhibit stands in Idea, Look may ask for a state of it.
+SEEN = {"Idea": "<figure|<tl-", "Look": r"<figure|<tl-|\]\(#\w+="}
 
 
 @dataclass(frozen=True)
@@ -193,9 +195,10 @@ def _is_folded(cell):
 def _middle(parts):
     if not any(CHECK.search(piece.text) for piece in code(parts, "Check")):
         yield "Check calls no check_...(fn)"
-    for section in ("Idea", "Look"):
-        if not any("<figure" in _html(o) for p in code(parts, section) for o in p.cell.outputs):
-            yield f"{section} shows no figure"
+    for section, seen in SEEN.items():
+        shown = [_html(output) for p in code(parts, section) for output in p.cell.outputs]
+        if not re.search(seen, "".join([*shown, prose(parts, section)])):
+            yield f"{section} shows neither a figure nor an exhibit"
     if not any(o.output_type == "stream" for p in code(parts, "Look") for o in p.cell.outputs):
         yield "Look prints no sentence"
     myth = prose(parts, "Myth and measurement")

@@ -61,7 +61,8 @@ def ask(question):
 def fold_numbers(*parts, summary="The same numbers as a table", how=""):
     """Fold away the tables of an exhibit, and how its numbers are reckoned."""
     if how:
-        summary, parts = f"{summary}, and how", (*parts, f'<div class="tl-legend">{how}</div>')
+        summary = f"More, and {summary[0].lower()}{summary[1:]}"
+        parts = (*parts, f'<div class="tl-legend">{how}</div>')
     opened = f'<details class="tl-numbers"><summary>{summary}</summary>'
     return "\n".join([opened, *parts, "</details>"])
 

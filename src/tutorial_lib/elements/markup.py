@@ -58,7 +58,7 @@ def ask(question):
     return f'<p class="tl-ask">{inline(question)}</p>'
 
 
-def fold_numbers(*parts, summary="The same numbers as a table", how=""):
+def fold_numbers(*parts, summary="The numbers as a table", how=""):
     """Fold away the tables of an exhibit, and how its numbers are reckoned."""
     if how:
         summary = f"More, and {summary[0].lower()}{summary[1:]}"

@@ -252,7 +252,7 @@ def _numbers(mask):
         (f"mask {name}", *_judged(*given)) for name, given in zip("ABCD", _given(), strict=True)
     ]
     tables = [table(names, _rows(mask)), table(("given", "pairs that may look", "leaks"), four)]
-    summary = "The same numbers as a table, the four masks judged"
+    summary = "The numbers as a table, the four masks judged"
     return fold_numbers(*tables, summary=summary, how=_HOW)
 
 

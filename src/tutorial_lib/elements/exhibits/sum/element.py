@@ -136,4 +136,4 @@ def _numbers(arrays, parts):
     ]
     names = headings("feature", *range(parts.shape[2]))
     table = TABLE.format(names, "\n".join(lines))
-    return fold_numbers(table, summary="The same numbers as a table, for all words")
+    return fold_numbers(table, summary="The numbers as a table, for all words")

@@ -7,14 +7,12 @@ from tutorial_lib.figures.figure import Figure, Table
 from tutorial_lib.figures.growing import watch
 from tutorial_lib.figures.ink import HEAD_COLOURS
 from tutorial_lib.figures.lines import line_chart
-from tutorial_lib.figures.maps import attention_maps, signed_maps, split_diagram
+from tutorial_lib.figures.maps import attention_maps, signed_maps
 from tutorial_lib.figures.masks import mask_panels, mask_svg
 from tutorial_lib.figures.networks import tensor_network
 from tutorial_lib.figures.panels import bar_panels
-from tutorial_lib.figures.planes import planes
 from tutorial_lib.figures.spreads import spread_chart
 from tutorial_lib.figures.streams import block_map
-from tutorial_lib.figures.sums import sum_over_heads
 from tutorial_lib.figures.tasks import task_maps
 
 __all__ = [
@@ -32,11 +30,8 @@ __all__ = [
     "line_chart",
     "mask_panels",
     "mask_svg",
-    "planes",
     "signed_maps",
-    "split_diagram",
     "spread_chart",
-    "sum_over_heads",
     "task_maps",
     "tensor_network",
     "watch",

@@ -82,7 +82,7 @@ HEADS = Scale(HEAD_COLOURS, (_CELL_TEXT[False, False],) * len(HEAD_COLOURS))
 
 
 def head_of(title):
-    """Return the number in a title such as "head 1" or "head 1 (3, 4)", or None."""
+    """Return the number in a title such as "head 1" or "head 1: Bob", or None."""
     found = re.match(r"head (\d+)\b", title)
     return int(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""Matrices as grids of coloured cells: attention weights, signed arrays, heads cut apart."""
+"""Matrices as grids of coloured cells: attention weights, signed arrays."""
 
 import re
 from fractions import Fraction
@@ -10,9 +10,9 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
 from tutorial_lib.describe import as_fraction, printable
-from tutorial_lib.errors import ShapeError, require_divisible, require_finite, require_shape
+from tutorial_lib.errors import ShapeError, require_finite, require_shape
 from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
-from tutorial_lib.figures.ink import DIVERGING, HEADS, INK, PAPER, SEQUENTIAL, title_ink
+from tutorial_lib.figures.ink import DIVERGING, INK, PAPER, SEQUENTIAL, title_ink
 from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, pretty, side_by_side
 
 _CELL, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
@@ -132,43 +132,6 @@ def _scale_of(grids):
     return (DIVERGING, -limit, limit) if is_signed else (SEQUENTIAL, 0.0, limit)
 
 
-def split_diagram(array, n_heads, *, caption, alt=None):
-    """Draw one wide array cut into blocks of columns, and the same numbers as one matrix a head.
-
-    Parameters
-    ----------
-    array : (T, H*d_k), small enough to write its numbers
-    n_heads : H
-    caption : what to look for
-    alt : the picture in words
-
-    Returns
-    -------
-    figure : Figure
-
-    Raises
-    ------
-    TypeError : array is no array of numbers
-    ShapeError : not two axes, or a width that does not split into n_heads equal parts
-    ValueError : NaN
-    """
-    require_shape("array", array, "T H*d_k")
-    require_divisible("the width of array", array.shape[1], "n_heads", n_heads)
-    T, d_k = len(array), array.shape[1] // n_heads
-    rows = ("token", range(T))
-    wide = grid_of(f"one wide array ({T}, {array.shape[1]})", array, rows=rows)
-    blocks = np.split(array, n_heads, axis=1)  # each (T, d_k)
-    heads = [grid_of(f"head {h} ({T}, {d_k})", b, rows=rows) for h, b in enumerate(blocks)]
-    owner = np.arange(array.shape[1]) // d_k + np.zeros((T, 1), dtype=int)
-    owned = np.split(owner, n_heads, axis=1)
-    svg = draw_grids([wide], [owner], HEADS) + draw_grids(heads, owned, HEADS)
-    alt = alt or (
-        f"An array of {T} rows and {array.shape[1]} columns, cut into {n_heads} blocks of {d_k} "
-        f"columns, next to the same blocks as {n_heads} matrices, one for each head."
-    )
-    return Figure(svg, tuple(map(table_of, [wide, *heads])), caption, alt)
-
-
 def _require_weights(weights):
     require_finite("weights", weights)
     outside = np.argwhere((weights < -1e-9) | (weights > 1 + 1e-9))
@@ -194,7 +157,7 @@ def _of(names, title):
     return names.get(title) if isinstance(names, dict) else names
 
 
-def grid_of(title, array, *, rows=None, columns=None, fractions=False):
+def grid_of(title, array, *, rows, columns, fractions=False):
     """Return a matrix of finite numbers as a Grid; names and fractions as in `signed_maps`.
 
     Booleans are 1 and 0, and are written as `show` writes them.
@@ -258,7 +221,7 @@ def _needed(grid):
     return max(26, 8.5 + max(map(length_of, grid.texts.ravel().tolist())))
 
 
-def draw_grids(grids, levels, scale, *, written=True, key=""):
+def draw_grids(grids, levels, scale, *, written, key):
     """Return the pictures of grids, with or without their numbers, and the key to their colours."""
     draw = _draw_numbered if written else _draw_small
     cells = [_needed(grid) if written else 12 for grid in grids]
@@ -299,7 +262,7 @@ def _draw_small(grid, levels, scale, room):
 
 
 def _draw_grid(axes, grid, levels, scale, cell):
-    draw_cells(axes, levels, scale, gap=0.03 if cell[1] > 9 else 0)
+    _draw_cells(axes, levels, scale, gap=0.03 if cell[1] > 9 else 0)
     framed = grid.framed is not None
     columns = grid.columns._replace(entries=grid.columns.entries[: -1 if framed else None])
     _draw_names(axes.xaxis, columns, cell[0] - 4 * framed)
@@ -327,11 +290,10 @@ def _draw_frames(axes, framed, cell):
     axes.annotate(FIXED.replace(" ", "\n"), (last, len(framed)), **below)
 
 
-def draw_cells(axes, levels, scale, *, gap, corner=(0, 0)):
-    """Draw a matrix of steps as coloured cells of side 1, from its upper left corner (x, y)."""
+def _draw_cells(axes, levels, scale, *, gap):
+    """Draw a matrix of steps as coloured cells of side 1."""
     n_rows, n_columns = levels.shape
-    x, y = corner
-    cells, edges = levels, [x + np.arange(n_columns + 1), y + np.arange(n_rows + 1)]
+    cells, edges = levels, [np.arange(n_columns + 1), np.arange(n_rows + 1)]
     if gap:
         cells = np.ma.array(np.zeros((2 * n_rows - 1, 2 * n_columns - 1)), mask=True)
         cells[::2, ::2] = levels
@@ -347,7 +309,7 @@ def draw_cells(axes, levels, scale, *, gap, corner=(0, 0)):
 def _write_numbers(axes, texts, levels, scale):
     for (row, column), text in np.ndenumerate(texts):
         text = re.sub(r"\.0+$", "", text).replace("-", "−")  # whole numbers stand out
-        ink = scale.texts[levels[row, column] % len(scale.texts)]
+        ink = scale.texts[levels[row, column]]
         place = {"ha": "center", "va": "center_baseline", "in_layout": False}
         axes.text(column + 0.5, row + 0.5, text, color=ink, **place)
 
@@ -373,7 +335,7 @@ def colour_bar(label, scale, ticks):
 
     def draw(axes):
         steps = len(scale.cells) - 1
-        draw_cells(axes, np.arange(0, steps + 1, steps // 10)[None], scale, gap=0.03)
+        _draw_cells(axes, np.arange(0, steps + 1, steps // 10)[None], scale, gap=0.03)
         texts = [pretty(tick, 4) for tick in ticks]
         axes.set_xticks(np.linspace(0.5, 10.5, len(ticks)), texts)
         axes.set_yticks([0.5], [label])
@@ -385,7 +347,7 @@ def _seen_bar():
     """Return the SVG of the key to booleans: the colours of False and of True."""
 
     def draw(axes):
-        draw_cells(axes, np.array([[0, len(SEQUENTIAL.cells) - 1]]), SEQUENTIAL, gap=0.03)
+        _draw_cells(axes, np.array([[0, len(SEQUENTIAL.cells) - 1]]), SEQUENTIAL, gap=0.03)
         axes.set_xticks([0.5, 1.5], ["hidden ·", "seen ✓"])
         axes.set_yticks([])
 

@@ -25,10 +25,7 @@ def ramp(*shape):
 ARRAYS = {
     "attention_maps": ramp(H, T, S),
     "signed_maps": ramp(T, S) - 0.5,
-    "split_diagram": ramp(T, 6) - 0.5,
     "line_chart": ramp(H, T),
-    "planes": ramp(T, 2) - 0.5,
-    "sum_over_heads": ramp(H, T, 2) - 0.5,
     "bar_chart": ramp(T, H),
     "bar_panels": ramp(T, H) - 0.5,
     "spread_chart": ramp(T, S),
@@ -39,7 +36,6 @@ CHAINS = {
     "scores": ("tm,hmd,hnd,sn->hts", ["X", "W_Q", "W_K", "X"]),
     "Y": ("hts,sm,hmv,hvn->tn", ["weights", "X", "W_V", "W_O"]),
 }
-OUT = np.array([[1, 0, -1, 2], [0, 3, 0, 1], [2, 0, 0, -1], [0, -1, 1, 0]])  # (H*d_v, d_model)
 PAIR = {"a": Block(0, 0, "a"), "b": Block(2, 0, "b", width=0.5, height=2)}
 
 
@@ -50,13 +46,6 @@ def draw(kind, array):
         return figures.attention_maps(array, TOKENS, key_tokens=KEYS, caption=caption)
     if kind == "signed_maps":
         return figures.signed_maps({"head 1": array}, rows=TOKENS, columns=KEYS, caption=caption)
-    if kind == "split_diagram":
-        return figures.split_diagram(array, H, caption=caption)
-    if kind == "planes":
-        arrows = dict(zip(TOKENS, array, strict=True))
-        return figures.planes({"head 0": arrows}, caption=caption)
-    if kind == "sum_over_heads":
-        return figures.sum_over_heads(array, OUT, TOKENS, caption=caption)
     if kind == "bar_chart":
         return figures.bar_chart(array, TOKENS, ["loop", "<error>"], label="ms", caption=caption)
     if kind == "bar_panels":

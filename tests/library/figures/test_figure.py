@@ -16,7 +16,6 @@ from matplotlib import pyplot
 from tests.library.figures.drawing import (
     ARRAYS,
     OTHERS,
-    OUT,
     SVG,
     TOKENS,
     diagram,
@@ -113,7 +112,7 @@ def test_caption_and_words_for_the_picture_stand_in_the_page(figure):
 
 def test_given_words_for_the_picture_replace_the_automatic_ones():
     given = 'A "diagonal" & <nothing> else'
-    page = figures.split_diagram(np.eye(2), 2, caption="", alt=given).html()
+    page = figures.bar_panels({"s": np.eye(2)[0]}, "ab", caption="", alt=given).html()
     assert 'aria-label="A &quot;diagonal&quot; &amp; &lt;nothing&gt; else"' in page
 
 
@@ -186,7 +185,7 @@ def test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(figure
 
 def test_names_are_shown_as_they_are(kind, figure):
     shown = {text.text for text in texts(figure)}
-    if kind != "split_diagram" and kind != "line_chart":
+    if kind != "line_chart":
         assert shown >= set(TOKENS)
         assert '<th scope="row">&lt;BOS&gt;</th>' in figure.html()
         assert "tex2jax_ignore" in figure.html()  # or MathJax takes $bark$ for a formula
@@ -231,7 +230,7 @@ def test_pictures_shrink_to_the_page_and_no_further_than_they_are_legible():
     narrow = figures.attention_maps(np.eye(3), "abc", caption="")
     assert re.search(r"minmax\(max\(\d+px,min\(100%,\d+px\)\),1fr\)", narrow.svg)
     assert "tabindex" not in narrow.html().partition("<fig")[0]
-    wide = figures.split_diagram(np.ones((2, 24), dtype=int), 2, caption="")
+    wide = figures.signed_maps({"W": np.ones((2, 18), dtype=int)}, caption="")
     assert "ahh-wide" not in narrow.svg
     assert '<div class="ahh-grid ahh-wide"' in wide.svg
     assert re.search(r'role="img"[^>]* tabindex="0"', wide.html())  # it scrolls, by keyboard too
@@ -239,9 +238,8 @@ def test_pictures_shrink_to_the_page_and_no_further_than_they_are_legible():
 
 WIDE = {
     "eight words": lambda: figures.attention_maps(np.full((8, 8), 0.0625), range(8), caption=""),
-    "many columns": lambda: figures.split_diagram(np.ones((2, 24), dtype=int), 2, caption=""),
-    "two heads": lambda: figures.sum_over_heads(ramp(2, 3, 4), np.eye(8), TOKENS, caption=""),
-    "ten features": lambda: figures.sum_over_heads(ramp(2, 3, 2), OUT, TOKENS, caption=""),
+    "many columns": lambda: figures.signed_maps({"W": np.ones((2, 18), dtype=int)}, caption=""),
+    "small cells": lambda: figures.signed_maps({"W": np.ones((2, 40), dtype=int)}, caption=""),
     "many bars": lambda: figures.bar_panels({"s": np.arange(9)}, range(9), caption=""),
     "long row": lambda: diagram({n: Block(1.5 * n, 0, str(n)) for n in range(6)}),
     "seventeen words": lambda: figures.arcs(range(900, 917), {"far": [(16, 0)]}, caption=""),
@@ -328,9 +326,9 @@ def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():
 
 
 @pytest.mark.long
-def test_a_gallery_of_six_heads_and_a_diagram_are_light():
+def test_a_gallery_of_six_heads_and_a_matrix_with_its_numbers_are_light():
     weights = np.random.default_rng(0).dirichlet(np.ones(12), size=(6, 12))
     gallery = figures.attention_maps(weights, [f"tok{i}" for i in range(12)], caption="")
     assert len(gallery.svg) < 110_000
-    array = np.arange(3 * 16).reshape(3, 16)
-    assert len(figures.split_diagram(array, 4, caption="").svg) < 25_000  # drawn for a phone, too
+    matrix = figures.signed_maps({"W": np.arange(3 * 16).reshape(3, 16)}, caption="")
+    assert len(matrix.svg) < 25_000  # drawn for a phone, too

@@ -1,4 +1,4 @@
-"""Attention maps, signed maps and the split."""
+"""Attention maps and signed maps."""
 
 import numpy as np
 import pytest
@@ -111,7 +111,7 @@ def test_weights_that_are_fractions_are_written_as_fractions_and_others_are_refu
         figures.attention_maps(np.array([[0.123456]]), "a", fractions=True, caption="")
 
 
-# Signed maps and the split.
+# Signed maps.
 
 
 def test_colours_of_signed_numbers_are_symmetric_about_0_and_mean_the_same_in_all_panels():
@@ -203,17 +203,3 @@ def test_axes_of_signed_maps_may_be_named_for_all_or_one_by_one():
     assert labels.count("query") == labels.count("key") == 1
     assert figure.tables[0].columns == ["0", "1"]
     assert figure.tables[1].columns == ["a", "b", "c"]
-
-
-def test_the_split_gives_each_head_its_columns_and_its_colour():
-    array = np.arange(12).reshape(2, 6)
-    figure = figures.split_diagram(array, 2, caption="")
-    wide, *heads = figure.tables
-    assert wide.cells.tolist() == array.astype(str).tolist()
-    for h, head in enumerate(heads):
-        assert head.cells.tolist() == array[:, 3 * h : 3 * h + 3].astype(str).tolist()
-    assert {"head 0 (2, 3)", "head 1 (2, 3)", "one wide array (2, 6)"} < {
-        t.text for t in texts(figure)
-    }
-    paths = [p.get("style") for p in parsed(figure).iter(f"{SVG}path")]
-    assert paths == [f"fill:{figures.HEAD_COLOURS[h]}" for h in (0, 1, 0, 1)]

@@ -462,7 +462,9 @@ def test_no_link_where_the_address_is_not_the_pages_own(show):
 SHOWING = [page for page in pages() if "paint_mask()" in page.path.read_text(encoding="utf-8")]
 CLAIMS = {  # what the sentence around a link says of what may be looked at
     "looks at the future alone": lambda looks: (looks == np.triu(np.ones((5, 5)), k=1)).all(),
-    "may look at nothing": lambda looks: not looks[:2].any() and looks[2:].any(axis=1).all(),
+    "two tokens of padding, then three of text": lambda looks: (
+        not looks[:2].any() and looks[2:].any(axis=1).all()
+    ),
 }
 
 

@@ -239,7 +239,6 @@ def test_pictures_shrink_to_the_page_and_no_further_than_they_are_legible():
 WIDE = {
     "eight words": lambda: figures.attention_maps(np.full((8, 8), 0.0625), range(8), caption=""),
     "many columns": lambda: figures.signed_maps({"W": np.ones((2, 18), dtype=int)}, caption=""),
-    "small cells": lambda: figures.signed_maps({"W": np.ones((2, 40), dtype=int)}, caption=""),
     "many bars": lambda: figures.bar_panels({"s": np.arange(9)}, range(9), caption=""),
     "long row": lambda: diagram({n: Block(1.5 * n, 0, str(n)) for n in range(6)}),
     "seventeen words": lambda: figures.arcs(range(900, 917), {"far": [(16, 0)]}, caption=""),

@@ -172,6 +172,12 @@ def test_numbers_are_written_where_twelve_rows_and_480_pixels_hold_them(shape, w
     assert [t.text for t in texts(figure)].count("−7") == written * np.prod(shape) + 1  # the key
 
 
+@pytest.mark.parametrize("n_columns", [19, 40, 70])
+def test_a_map_without_numbers_fits_a_phone(n_columns):
+    figure = figures.signed_maps({"W": np.ones((2, n_columns))}, caption="")
+    assert "ahh-wide" not in figure.svg
+
+
 def test_signed_numbers_that_are_fractions_are_written_as_fractions():
     figure = figures.signed_maps({"Y": np.array([[-8 / 13, 106 / 91]])}, fractions=True, caption="")
     assert figure.tables[0].cells.tolist() == [["-8/13", "106/91"]]

@@ -42,11 +42,11 @@ _CURVE = "The curve, from the first touch on, is a share's slope in its own scor
 _LEGEND = (
     "Drag a bar (by touch: tap it first), or write a number such as "
     "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture. {}"
+    "The entropy says how evenly a row is shared: 0 bits where one key has all."
 )
 _HOW = (
     "{}Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which doubles a power where "
-    "nothing is divided. The entropy says how evenly a row is shared: 0 bits where one key has "
-    "all, 1.585 where three have the same."
+    "nothing is divided. Three equal shares have an entropy of 1.585 bits."
 )
 
 

@@ -33,7 +33,8 @@ _QUESTION = (
 _LEGEND = (
     "Drag the query q (by touch: tap it first), or turn and lengthen it by the arrow keys. A dot "
     "on its line is a key's shadow: from the middle to the dot, times the length of q, is their "
-    "dot product."
+    "dot product: the larger, the larger the weight. The output is the sum of the values, each "
+    "times its weight."
 )
 _HOW = (
     "A score is the dot product over √2, the root of the width. A weight is <i>e</i> to the score, "

@@ -428,6 +428,12 @@ def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
         shown.locator("summary").click()
 
 
+@pytest.mark.parametrize("width", [360, 500, 660])
+def test_what_a_head_looks_at_has_room(show, width):
+    seen = show(element(), width=width).locator("tl-ask .tl-paths tbody tr > :nth-child(2)")
+    assert min(seen.evaluate_all("(all) => all.map((cell) => cell.offsetWidth)")) > 100
+
+
 @pytest.mark.long
 def test_targets_are_large_for_a_finger(show):
     page = show(element(), **PHONE)

@@ -95,7 +95,6 @@ ACTIONS = {
         **BENCH,
         "menu": press(".primary-toggle"),
         "(close)": key("Escape"),
-        "gallery, a pick": press("tl-gallery button"),
     },
     "notebooks/10_masks.html": {
         "paint, a mask": press("tl-paint .tl-gave >> nth=1"),

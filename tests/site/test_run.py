@@ -627,7 +627,8 @@ def test_code_whose_cell_has_changed_is_offered_and_not_put_elsewhere(open_stand
     page.evaluate(
         """(line) => {
           const key = Object.keys(localStorage).find((name) => name.startsWith("kept:"));
-          localStorage[key] = localStorage[key].replace(`"code ${line}`, `"code ${line}  # old`);
+          const was = `"code ${JSON.stringify(line).slice(1, -1)}`;
+          localStorage[key] = localStorage[key].replace(was, `${was}  # old`);
         }""",
         first,
     )

@@ -44,7 +44,7 @@ LIMITS = {
     "sum": 18_200,
 }
 STYLE_LIMITS = {
-    "ask": 9200,
+    "ask": 9300,
     "bench": 9300,
     "parsons": 4500,
     "inspector": 7000,
@@ -54,8 +54,8 @@ STYLE_LIMITS = {
     "playground": 13_900,
     "clock": 7300,
     "strip": 8500,
-    "plane": 7900,
-    "drawing": 8200,
+    "plane": 8000,
+    "drawing": 8300,
     "paint": 10_300,
     "tiles": 8200,
     "sum": 8700,

@@ -84,9 +84,9 @@ pictures: $(TEST) browser book  ## Keep every page as a picture, 320 and 1440 pi
 colab-check: colab  ## Run each notebook alone, in an empty folder, with Colab's versions
 	@$(BIN)/python -m pytest -v tests/chapters/test_colab.py
 
-test-blas: $(TORCH)  ## Repeat numeric tests and chapters with two BLAS kernels and 1 and 2 threads
-	@$(STRICT) $(BIN)/python -m tools.blas_matrix $(PYTEST) $(NBVAL) -m "not setup" \
-		tests/library tests/pytorch tests/practice tests/elements tests/experiments notebooks
+test-blas: $(TORCH) book  ## Repeat tests and chapters as eight other processors would run them
+	@$(STRICT) $(BIN)/python -m tools.blas_matrix $(PYTEST) $(NBVAL) -q --ignore tests/site \
+		-m "not colab and not picture and not long" tests notebooks
 
 test-gpu: $(TORCH)  ## Run the tests marked `gpu`, and Part II, on a machine with CUDA
 	@$(BIN)/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())" || { \

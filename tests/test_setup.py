@@ -17,8 +17,6 @@ import yaml
 from tests.site import browsing
 from tools import blas_matrix, environment
 
-pytestmark = pytest.mark.setup
-
 ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 README, RUNNING = ((ROOT / p).read_text("utf-8") for p in ("README.md", "book/running.md"))
@@ -335,7 +333,53 @@ def test_a_blas_run_with_another_kernel_or_thread_count_stops(monkeypatch, kerne
         blas_matrix.pytest_sessionstart(None)
 
 
-def test_a_blas_lane_without_two_kernels_fails(monkeypatch, capsys):
-    monkeypatch.setattr(blas_matrix, "usable_kernels", lambda: ["Haswell"])
+def test_a_blas_lane_without_two_kernels_fails(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(blas_matrix, "LOG", tmp_path / "log")
+    monkeypatch.setattr(
+        blas_matrix, "why_left_out", lambda kernel: "" if kernel == "Haswell" else "x"
+    )
     assert blas_matrix.main(["true"]) == 1
-    assert "At least two are needed" in capsys.readouterr().out
+    assert "At least two kernels are needed" in capsys.readouterr().out
+
+
+def test_the_runs_of_the_blas_lane_hold_every_setting_and_every_pair_that_eight_runs_can():
+    kernels = blas_matrix.KERNELS["x86_64"]
+    factors = {
+        "kernel": kernels,
+        "torch": ("c", "b", "a"),
+        "mkl": ("2", "1"),
+        "threads": ("1", "2"),
+    }
+    runs = blas_matrix.covering(factors)
+    assert len(runs) == blas_matrix.MOST_RUNS
+    for name, values in factors.items():
+        assert {run[name] for run in runs} == set(values), f"{name} lacks a value"
+    small = {name: values for name, values in factors.items() if name != "kernel"}
+    pairs = {(run["torch"], run["mkl"]) for run in blas_matrix.covering(small)}
+    assert len(pairs) == 6, "where eight runs are enough, every pair of two settings is there"
+
+
+def test_a_kernel_whose_products_are_wrong_or_that_is_not_used_is_left_out(monkeypatch):
+    answers = {"A": None, "B": ["C", 1, "avx2", True, ""], "D": ["D", 1, "avx2", False, ""]}
+    answers["E"] = ["E", 1, "avx2", True, ""]
+    monkeypatch.setattr(blas_matrix, "probe", lambda run: answers[run["OPENBLAS_CORETYPE"]])
+    reasons = {kernel: blas_matrix.why_left_out(kernel) for kernel in answers}
+    assert reasons == {
+        "A": "it crashes",
+        "B": "NumPy uses C in its place",
+        "D": "it gives wrong products",
+        "E": "",
+    }
+
+
+def test_the_blas_lane_logs_each_run_and_fails_with_the_first_that_fails(monkeypatch, tmp_path):
+    factors = dict(zip(blas_matrix.OPTIONS, (("A", "B"), ("c",), ("d",), ("1",)), strict=True))
+    monkeypatch.setattr(blas_matrix, "LOG", tmp_path / "log")
+    monkeypatch.setattr(blas_matrix, "factors_here", lambda: factors)
+    monkeypatch.setattr(blas_matrix, "probe", lambda run: [run["OPENBLAS_CORETYPE"], 1, "c", True])
+    only_b = 'import os, sys; sys.exit(os.environ["OPENBLAS_CORETYPE"] == "A")'
+    script = tmp_path / "script.py"
+    script.write_text(only_b, encoding="utf-8")
+    assert blas_matrix.main([sys.executable, str(script)]) == 1
+    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert ["FAILED (pytest: 1)" in lines[0], "passed" in lines[1]] == [True, True]

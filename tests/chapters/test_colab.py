@@ -18,8 +18,6 @@ from tests.wheel import build_wheel
 from tools.chapters import ROOT, page
 from tools.colab_environment import COLAB, LIBRARY, PYTHON, environment, run, versions
 
-pytestmark = pytest.mark.setup
-
 PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
 
 

@@ -9,8 +9,6 @@ import yaml
 from coursework.__main__ import main as coursework
 from tools.chapters import FOLDER, ROOT, ContentsError, documents, in_browser, main, page, pages
 
-pytestmark = pytest.mark.setup
-
 PARTS = [
     {"caption": "Before you start", "chapters": ["book/running"]},
     {"caption": "Part I: By hand", "chapters": ["notebooks/01_embed", "notebooks/02_score"]},

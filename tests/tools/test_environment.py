@@ -15,8 +15,6 @@ import pytest
 from tools import environment
 from tools.environment import EXTRAS, FILES, STAGES, THIS, CannotPrepare
 
-pytestmark = pytest.mark.setup
-
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OTHER = "3.12" if THIS != "3.12" else "3.13"

@@ -15,8 +15,6 @@ from tools import release
 from tools.release import git, is_development, version_of
 from tutorial_lib import records
 
-pytestmark = pytest.mark.setup
-
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = version_of(ROOT)
 PLACES = [

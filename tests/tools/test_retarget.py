@@ -13,8 +13,6 @@ import yaml
 from tools.chapters import pages
 from tools.retarget import Target, current, is_made, parse, rewrite, text_files
 
-pytestmark = pytest.mark.setup
-
 ROOT = Path(__file__).resolve().parents[2]
 HERE = current(ROOT)
 FORK = Target("Some-Reader", "heads-for-my-class")

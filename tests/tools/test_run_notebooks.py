@@ -9,8 +9,6 @@ from nbformat.v4 import new_notebook
 from tests.chapters.planted import METADATA, code, good, stdout, text
 from tools.run_notebooks import SETTINGS, dumps, main, normalise
 
-pytestmark = pytest.mark.setup
-
 SOURCES = {
     "streams": "import sys\n\nprint('a', flush=True)\nprint('b')\nsys.stdout.write('c\\n');",
     "settings": f"import os\n\n{{name: os.environ[name] for name in {sorted(SETTINGS)}}}",

@@ -8,8 +8,6 @@ import pytest
 
 from tools import site_assets
 
-pytestmark = pytest.mark.setup
-
 LOCK = json.loads(site_assets.LOCK.read_text(encoding="utf-8"))
 
 

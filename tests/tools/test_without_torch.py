@@ -5,10 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.setup
-
 ROOT = Path(__file__).resolve().parents[2]
 CASES = """
 def test_that_imports_it():

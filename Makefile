@@ -1,13 +1,13 @@
 # `make help` lists the targets. tools/environment.py makes the environment .venv on demand, and
-# renews it when pyproject.toml, requirements.txt or requirements.lock changes; CONSTRAINTS= installs
-# the newest versions in place of the locked ones, as in the weekly workflow. GNU make 3.81 is enough.
+# renews it when pyproject.toml, requirements.txt or requirements.lock changes; CONSTRAINTS= takes the
+# newest versions in place of the locked ones, in _build/newest, as weekly. GNU make 3.81 is enough.
 
 PYTHON ?= python3
 PORT ?= 8000
 JOBS ?= 2
 BENCH ?= numpy_attention gradients tiny_model torch_attention packed_projection decode windows state
 
-VENV := .venv
+VENV := $(if $(filter undefined,$(origin CONSTRAINTS)),.venv,_build/newest)
 BIN := $(VENV)/bin
 MADE := $(VENV)/.made
 BOOK := $(VENV)/.book

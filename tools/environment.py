@@ -16,7 +16,7 @@ project itself without what it depends on. PyTorch alone has no hash: its builds
 What is there already, from the same requirements, is left alone. Two settings are make's own:
 PYTHON is there when the caller has named one, and then `.venv` gets that version; CONSTRAINTS
 names files that fix versions, in place of the lock, and none of them asks for the newest that
-pyproject.toml allows.
+pyproject.toml allows, PyTorch's too. These go into `_build/newest`, and `.venv` stays as it is.
 
 The caller's Python runs this file, whatever its version is: so the standard library alone, and
 until the version is known nothing that Python 3.8 cannot read.
@@ -185,15 +185,12 @@ def key_of(calls):
 
 
 def calls_of(step):
-    """Return what pip is told for a step of `.venv`, call by call.
-
-    PyTorch has its exact version, always: the newest may be gigabytes of another build.
-    """
-    exactly = pins(["torch", "triton"]) if step == "torch" else []
+    """Return what pip is told for a step of an environment, call by call."""
     if "CONSTRAINTS" in os.environ:
         names = os.environ["CONSTRAINTS"].split()
         fixed = [word for name in names for word in ("--constraint", name)]
-        return [([*fixed, *exactly, "--editable", f".[{EXTRAS[step]}]"], "")]
+        return [([*fixed, "--editable", f".[{EXTRAS[step]}]"], "")]
+    exactly = pins(["torch", "triton"]) if step == "torch" else []
     after = [ITSELF] if step == "book" else [exactly] if exactly else []
     return [(LOCKED, section(step)), *((words, "") for words in after)]
 
@@ -293,9 +290,10 @@ def main(stage):
         if stage in ("oldest", "lock"):
             {"oldest": oldest, "lock": lock}[stage]()
             return 0
-        make(ROOT / ".venv", os.environ.get("PYTHON"))
+        folder = ROOT / ("_build/newest" if "CONSTRAINTS" in os.environ else ".venv")
+        make(folder, os.environ.get("PYTHON"))
         for step in STAGES[stage]:
-            install(ROOT / ".venv", step, calls_of(step))
+            install(folder, step, calls_of(step))
         return 0
     except CannotPrepare as trouble:
         print(trouble, file=sys.stderr)

@@ -1,25 +1,27 @@
-"""What a comment of the text names: a printed value, a record, a constant, or an expression.
+"""What a comment of the text names: a printed value, a record, a name in code, or a function.
 
 | in a comment | what it is |
 |---|---|
 | `"mean top weight"[0, 2]` | an entry of what a cell above prints under this label |
 | `"ms, one core"["in_place", "ms"]` | the same, by the names of row and column |
 | `03-11 "weights"[0]`, `04_heads "rank"` | the same in one cell; in another chapter |
-| `03-11[2]` | the third number that a cell prints |
 | `numpy_attention:sizes.gpt2.flop` | a value of a record, of facts; `bank:04_heads.quiz` |
-| `code:steps`, `code:03-11[2]` | what a cell sets; the third number in its code, or `[2:4]` |
+| `code:widths[2]`, `code:03-09 widths` | what the code sets a name to; in one cell |
+| `code:draw_documents.n` | what the code gives a function as this argument, or its default |
 | `coursework.grader.judge:MOST_S` | a constant of a module |
 | `= 2 * causal_mask(4).sum()` | an expression; its names are in NAMESPACE |
+| `= fraction_of_verbs()` | a function of the page's module in `values/` |
 """
 
 import ast
 import importlib
+import inspect
 import math
 import re
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 import numpy as np
 
@@ -31,14 +33,17 @@ from tools.chapters import ROOT
 from tutorial_lib import counting, records
 from tutorial_lib.onepass import flash_forward
 
-PRINTED = re.compile(
-    r"(?:(?P<page>\w+)\s+)??(?:(?P<cell>[\w-]+)\s*)??"
-    r"(?:(?P<quote>[\"'])(?P<label>.+?)(?P=quote))?\s*(?P<index>\[.*\])?"
-)
+VALUES = "tests/chapters/values"
+WHERE = r"(?P<where>(?:[\w-]+\s+)*)"  # a chapter, a cell, or both
+PRINTED = re.compile(WHERE + r"(?P<quote>[\"'])(?P<label>.+?)(?P=quote)(?P<index>\[.*\])?")
+SET = re.compile(rf"code:{WHERE}(?P<name>[A-Za-z_][\w.]*)(?P<index>\[.*\])?")
+DATA = re.compile(r"(?P<name>[\w.]+):(?P<path>.*)", re.DOTALL)
+OLD = re.compile(r"code:[\w-]*-[\w-]+\[.*\]|(?:\w+\s+)?[\w-]+\[.*\]")
 HEADING = re.compile(r"(?P<label>.*?)   (?P<shape>\(\d*(?:, \d+)*,?\))$")
 ENTRY = re.compile(
     r"(?<![\w.])[-−]?(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?:/\d+)?(?:e[-+]?\d+)?(?<=[\d])|[✓·]|inf|nan"
 )
+LIST = re.compile(rf"[(\[]?(?:{ENTRY.pattern})(?:,? (?:{ENTRY.pattern}))+[)\]]?")
 FOUND = {"✓": 1, "·": 0}
 
 
@@ -53,21 +58,51 @@ def value_of(reference, cells, page=None, code=()):
     ----------
     reference : as in the table above
     cells : the code cells above
-    page : the chapter whose cells they are
+    page : the page that has the comment, whose module of values is asked first
     code : all its code cells, since a setting may stand below
 
     Raises
     ------
-    Missing : nothing of this name, or an ambiguous label
+    Missing : nothing of this name, or an ambiguous one
     """
+    if OLD.fullmatch(reference):
+        return _old_value_of(reference, cells, page, code)
+    if reference.startswith("="):
+        return _evaluated(reference[1:].strip(), values_of(page))
+    if match := SET.fullmatch(reference):
+        return _of_code(match, code)
+    if match := PRINTED.fullmatch(reference):
+        table = _labelled(match["label"], _narrowed(cells, match["where"]))
+        return _at(table, match["index"], reference)
+    if match := DATA.fullmatch(reference):
+        return _of_data(match["name"], match["path"])
+    raise Missing(f'{reference} names nothing: write "label"[i, j], record:path or = function()')
+
+
+OLD_PRINTED = re.compile(
+    r"(?:(?P<page>\w+)\s+)??(?:(?P<cell>[\w-]+)\s*)??"
+    r"(?:(?P<quote>[\"'])(?P<label>.+?)(?P=quote))?\s*(?P<index>\[.*\])?"
+)
+
+
+def _old_of_code(path, cells):
+    cell, _, place = path.rstrip("]").partition("[")
+    found = [n for c in cells if c.id == cell for n in _literals(ast.parse(c.source))]
+    first, _, last = place.partition(":")
+    if int(last or first) <= len(found) - (not last):
+        return found[int(first) : int(last)] if last else found[int(first)]
+    raise Missing(f"code:{path} is not there: the numbers of that cell's code are {found}")
+
+
+def _old_value_of(reference, cells, page=None, code=()):
     if reference.startswith("="):
         return _evaluated(reference[1:].strip())
     name, colon, path = reference.partition(":")
     if name == "code":
-        return _of_code(path, code)
+        return _old_of_code(path, code)
     if colon and re.fullmatch(r"[\w.]+", name):
         return _of_data(name, path)
-    match = PRINTED.fullmatch(reference)
+    match = OLD_PRINTED.fullmatch(reference)
     if not match or not (match["label"] or match["index"]):
         raise Missing(
             f'{reference} names nothing: write "label"[i, j], record:path or = expression'
@@ -88,11 +123,47 @@ def value_of(reference, cells, page=None, code=()):
     return _at((_numbers(printed(cells[0])), [], []), match["index"], reference)
 
 
-def _evaluated(expression):
+def is_settled(reference):
+    """Return whether a reference is printed, recorded or quoted, so that the text follows it."""
+    match = DATA.fullmatch(reference)
+    of_data = match and match["name"] != "code" and "." not in match["name"]
+    return bool(PRINTED.fullmatch(reference) or of_data)
+
+
+@cache
+def values_of(page):
+    """Return the public functions of a page's module of values, by name; without one, none."""
+    name = f"{VALUES.replace('/', '.')}.{module_of(page or '')}"
+    if not page or importlib.util.find_spec(name) is None:
+        return {}
+    found = inspect.getmembers(importlib.import_module(name), inspect.isfunction)
+    return {own: f for own, f in found if f.__module__ == name and not own.startswith("_")}
+
+
+def module_of(page):
+    """Return a page's name as Python can import it: "ch04_heads" of "04_heads"."""
+    return re.sub(r"^(?=\d)", "ch", page)
+
+
+def _narrowed(cells, where):
+    """Return the cells of the chapter, and of the id, that the words of a reference name."""
+    for word in where.split():
+        cells = _cells(word) if word in NAMES else [cell for cell in cells if cell.id == word]
+        if not cells:
+            raise Missing(f"{word} is no chapter of _toc.yml and no code cell above: write one")
+    return cells
+
+
+@cache
+def _cells(page):
+    return code_cells(written(page))
+
+
+def _evaluated(expression, names=()):
     try:
-        return eval(expression, dict(NAMESPACE))
+        return eval(expression, NAMESPACE | dict(names))
     except Exception as error:  # whatever a writer may have written
-        raise Missing(f"= {expression} raises {error!r}: write what Python can compute") from None
+        raise Missing(f"{expression} raises {error!r}: write what Python can compute") from None
 
 
 def _of_data(name, path):
@@ -109,20 +180,83 @@ def _of_data(name, path):
         raise Missing(f"{name}:{path} is not there ({error}): write a path that is") from None
 
 
-def _of_code(path, cells):
-    """Return what the last cell that sets a name gives it, or a number of a cell's code."""
-    cell, _, place = path.rstrip("]").partition("[")
-    if place:
-        found = [n for c in cells if c.id == cell for n in _literals(ast.parse(c.source))]
-        first, _, last = place.partition(":")
-        if int(last or first) <= len(found) - (not last):
-            return found[int(first) : int(last)] if last else found[int(first)]
-        raise Missing(f"code:{path} is not there: the numbers of that cell's code are {found}")
-    nodes = [node for c in cells for node in ast.walk(ast.parse(c.source))]
-    found = [n for n in nodes if isinstance(n, ast.Assign) and path in map(ast.unparse, n.targets)]
-    if not found:
-        raise Missing(f"no cell sets {path}: write a name that one sets")
-    return _evaluated(ast.unparse(found[-1].value))
+def _of_code(match, code):
+    """Return what code sets a name to, or gives a function as an argument."""
+    page = _narrowed(code, " ".join(word for word in match["where"].split() if word in NAMES))
+    known = [node for cell in page for node in ast.walk(ast.parse(cell.source))]
+    cells = _narrowed(code, match["where"])
+    nodes = [node for cell in cells for node in ast.walk(ast.parse(cell.source))]
+    named, index = list(_named(match["name"], nodes, known)), match["index"] or ""
+    for name, rest in ((match["name"] + index, ""), (match["name"], index)):
+        found = {value for own, value in named if own == name}
+        if len(found) > 1:
+            raise Missing(
+                f"{name} is ambiguous, it is {' and '.join(sorted(found))}: write the id of the "
+                f"cell before it, or give the number a name of its own in the code"
+            )
+        if found:
+            expression = f"({found.pop()}){rest}"
+            return _evaluated(expression, _imported(expression, known))
+    raise Missing(f"no cell sets {match['name']}: write a name that one sets, or function.argument")
+
+
+def _named(wanted, nodes, known):
+    """Yield (name, value) of what is set, run through by a loop, or given to a function."""
+    for node in nodes:
+        pairs = []
+        if isinstance(node, ast.Assign):
+            pairs = [(ast.unparse(target), node.value) for target in node.targets]
+            for target in node.targets:
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs += zip(map(ast.unparse, target.elts), node.value.elts, strict=False)
+        elif isinstance(node, ast.For | ast.comprehension):
+            pairs = [(ast.unparse(node.target), node.iter)]
+        elif isinstance(node, ast.FunctionDef):
+            pairs = _defaults(node)
+        elif isinstance(node, ast.Call) and wanted.startswith(f"{ast.unparse(node.func)}."):
+            pairs = _arguments(node, known)
+        yield from ((name, ast.unparse(value)) for name, value in pairs)
+
+
+def _defaults(function):
+    """Return (function.parameter, value) of the defaults of a function."""
+    args = function.args
+    with_default = args.args[len(args.args) - len(args.defaults) :]
+    pairs = [*zip(with_default, args.defaults, strict=True)]
+    pairs += [(arg, d) for arg, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d]
+    return [(f"{function.name}.{arg.arg}", value) for arg, value in pairs]
+
+
+def _arguments(call, known):
+    """Return (function.parameter, value) of what a call gives."""
+    name = ast.unparse(call.func)
+    given = [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
+    plain = takewhile(lambda arg: not isinstance(arg, ast.Starred), call.args)
+    given += zip(_parameters(name, known), plain, strict=False)
+    return [(f"{name}.{parameter}", value) for parameter, value in given]
+
+
+def _parameters(name, known):
+    """Return the names of a function's parameters; none where neither page nor import has it."""
+    for node in known:
+        if isinstance(node, ast.FunctionDef) and node.name == name.split(".")[-1]:
+            return [arg.arg for arg in node.args.args if arg.arg != "self"]
+    try:
+        return list(inspect.signature(eval(name, _imported(name, known))).parameters)
+    except (NameError, AttributeError, ValueError, TypeError):
+        return []
+
+
+def _imported(expression, known):
+    """Return what the imports of a page bind of the names in an expression."""
+    names = {node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)}
+    found = {}
+    for node in known:
+        if isinstance(node, ast.Import | ast.ImportFrom) and names & {
+            alias.asname or alias.name for alias in node.names
+        }:
+            exec(ast.unparse(node), found)
+    return found
 
 
 def _literals(node, sign=1):
@@ -175,8 +309,11 @@ def _tables(text):
         if match := HEADING.fullmatch(line.rstrip()):
             yield match["label"], *_table(lines[at + 1 :], ast.literal_eval(match["shape"]))
         elif found := re.fullmatch(r"(?P<label>[^:]+): (?P<value>\S.*)", line):
-            for number in _numbers(found["value"])[:1]:
-                yield found["label"], np.array(number, dtype=object), [], []
+            numbers = _numbers(found["value"])
+            if LIST.fullmatch(found["value"]):
+                yield found["label"], np.array(numbers, dtype=object), [], []
+            elif numbers:
+                yield found["label"], np.array(numbers[0], dtype=object), [], []
 
 
 def _table(lines, shape):

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from tests.chapters.equalities import PARTS, equalities, false_equalities, formulas
-from tests.chapters.named import Missing, value_of
+from tests.chapters.named import Missing, is_settled, value_of
 from tests.chapters.pages import tags
 
 COMMENT = re.compile(r"<!--(?! computed: )(.*?)-->", re.DOTALL)  # that one names a key's function
@@ -119,7 +119,7 @@ class Passage:
     text : Markdown
     where : such as "03_attention_weights, cell 03-47" or "book/teaching.md"
     cells : the code cells above, whose printed values a comment may name
-    page : the chapter, None for a page of book/
+    page : its name, such as "03_attention_weights" or "teaching", whose module of values is asked
     code : all code cells of the chapter
     given : the code that computes the answers of the inventory
     asked : of a bank's reason, the question with its answer, whose numbers need no second proof
@@ -222,7 +222,11 @@ def _block(passage, block):
         before = [number for number in here if at <= number.start < comment.start()]
         at = comment.end()
         try:
-            values = [v for each in comment[1].split(";") for v in _values(each.strip(), passage)]
+            values = [
+                (value, reference)
+                for reference in map(str.strip, comment[1].split(";"))
+                for value in _values(reference, passage, block[: comment.start()])
+            ]
         except Missing as missing:
             yield str(missing)
             values = before[:0]
@@ -230,22 +234,29 @@ def _block(passage, block):
         bound = before[len(before) - len(values) :] if values else []
         if len(bound) < len(values):
             yield f"{comment[0]} names {len(values)} numbers; {len(before)} stand before it"
-        for number, value in zip(bound, values, strict=False):
+        for number, (value, reference) in zip(bound, values, strict=False):
             proved.add(number.start)
             said = block[: number.start]
-            if comment[1].lstrip().startswith("quoted:") and not ROUGHLY.search(said):
+            if reference.startswith("quoted:") and not ROUGHLY.search(said):
                 said = ""  # a limit is quoted as its source has it
             if not number.is_given_by(value, said, comment[1]):
-                yield f"{number.text} is {_said(value)} by {comment[0]}: write that number"
+                yield _differs(number, value, reference)
     left = [number for number in here if number.start not in proved]
     yield from _unproved(passage, block, left)
 
 
-def _said(value):
-    return value if isinstance(value, str) else f"{float(value):.6g}"
+def _differs(number, value, reference):
+    """Return a sentence on a number that is another one by its reference, and how to mend it."""
+    value = value if isinstance(value, str) else f"{float(value):.6g}"
+    mend = (
+        "write that number"
+        if is_settled(reference)
+        else "correct the number or the reference, whichever is wrong"
+    )
+    return f"the text says {number.text}, but <!-- {reference} --> gives {value}: {mend}"
 
 
-def _values(reference, passage):
+def _values(reference, passage, before):
     """Return the numbers that a reference names: several for a row, none for what is True."""
     value = value_of(reference, passage.cells, passage.page, passage.code)
     if isinstance(value, dict) and "value" in value:  # quoted, so its source is linked
@@ -254,7 +265,11 @@ def _values(reference, passage):
         value = value["value"]
     if isinstance(value, bool | np.bool_):
         if not value:
-            raise Missing(f"{reference} is not true: mend the sentence before it")
+            sentence = re.split(r"(?<=[.:;!?])\s+", COMMENT.sub("", before).strip())[-1]
+            raise Missing(
+                f"the text says {sentence!r}, but <!-- {reference} --> is not true: correct "
+                f"the sentence or the reference, whichever is wrong"
+            )
         return []
     if isinstance(value, np.ndarray | list | tuple):
         flat = list(np.asarray(value, dtype=object).ravel())
@@ -279,7 +294,7 @@ def _unproved(passage, block, left):
             yield f"{match[0]} is in no equality, and nothing says where it comes from: {MEND}"
 
 
-MEND = 'write <!-- "label"[i] --> or <!-- record:path --> or <!-- = expression --> right behind it'
+MEND = 'write <!-- "label"[i] -->, <!-- record:path --> or <!-- = expression --> right behind it'
 
 
 def bare(text):
@@ -310,7 +325,7 @@ def _fences(passage, text):
         drawn = re.search(r"<!--\s*(=[^>]*?)-->\s*$", text[: fence.start()])
         if drawn is None:
             yield f"the block {body[:30]!r} looks like an output: show it by a cell, or {DRAW}"
-        elif _drawn(drawn[1].strip()) != body.split():
+        elif _drawn(drawn[1].strip(), passage.page) != body.split():
             yield f"the block {body[:30]!r} is not what {drawn[1].strip()} gives: {DRAW}"
 
 
@@ -318,9 +333,10 @@ COMMANDS = ("sh", "powershell", "yaml")
 DRAW = "write <!-- = an array --> above it"
 
 
-def _drawn(reference):
+def _drawn(reference, page):
     try:
-        return ["✓" if entry else "·" for entry in np.asarray(value_of(reference, [])).ravel()]
+        drawn = np.asarray(value_of(reference, [], page)).ravel()
+        return ["✓" if entry else "·" for entry in drawn]
     except Missing:
         return None
 

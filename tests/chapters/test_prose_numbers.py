@@ -1,5 +1,6 @@
 """Every number of a text is proved: by an equality, by what a comment names, or by an output."""
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -7,10 +8,12 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_notebook
 
+from tests.chapters import named
 from tests.chapters.equalities import false_equalities
+from tests.chapters.named import NAMESPACE, VALUES, module_of, values_of
 from tests.chapters.pages import NAMES, code_cells, listed, written
 from tests.chapters.planted import code, stdout, text
-from tests.chapters.prose_numbers import Passage, chapter_passages, faults
+from tests.chapters.prose_numbers import COMMENT, Passage, chapter_passages, faults
 from tests.practice.rooms import ROOMS
 from tools.chapters import ROOT
 from tutorial_lib import records
@@ -32,7 +35,7 @@ def test_numbers_of_a_page_are_proved(path):
         given = (ANSWERS / "inventory.py").read_text(encoding="utf-8")
         before, asked, key = re.split(r"^(?=## The (?:questions|key)$)", said, flags=re.MULTILINE)
         said = before + re.sub(r"(?m)^\d\. .*", "", asked) + key  # a test computes the options
-    passage = Passage(said, f"book/{path.name}", given=given)
+    passage = Passage(said, f"book/{path.name}", page=path.stem, given=given)
     assert not (found := faults(passage)), listed(found)
 
 
@@ -73,12 +76,33 @@ raw      0.25  0.583  -0.79
 scaled   4/7   1,234  1e-16
 
 share: 0.5714
+three: (4, 5, 6)
+of all: 700 in 3 lines
+"""
+
+
+SOURCE = """\
+import numpy as np
+from tutorial_lib.variants.positions import rope_rates  # built in chapter 16
+steps = 800
+top = -800
+a, b = 12, np.array([steps])
+widths = np.array([4, 16, 64, 512])
+gradient[0, 2] = [0, -1]
+allowed = {np.float16: 4}
+shifted = [a for draws in range(100)]
+for size in (30, 90):
+    attend(widths, 16, n=3)
+def attend(X, T, *, block=64, n):
+    rates = rope_rates(128, base=10_000)
+def work(self, ms):
+    gpu.work(64)
 """
 
 
 def missing(prose, output=PRINTED, *more):
     """Return the faults of a chapter that prints something and then says something."""
-    above = code("03-11", "steps = 800\ntop = -800", stdout(output))
+    above = code("03-11", SOURCE, stdout(output))
     cells = [above, *more, text("prose", prose)]
     chapter = new_notebook(cells=cells)
     return [f for each in chapter_passages("03_attention_weights", chapter) for f in faults(each)]
@@ -92,7 +116,7 @@ PROVED = [
     "It falls by 0.79<!-- = -(-0.79) -->.",
     'A weight of 4/7<!-- "mean top weight"["scaled", 0] -->.',
     'A weight of 0.5714<!-- 03-11 "share" -->.',
-    "A weight of −0.79<!-- 03-11[7] -->.",
+    'A share of 4, 5 and 6 in 700<!-- "three"; "of all" -->.',
     'There are 1,234<!-- "mean top weight"[1, 1] --> of them, about 1,200<!-- = 1234 -->.',
     "About 22,000<!-- = math.exp(10) --> to 1.",
     "More than 10 MB<!-- = 13.2 -->, at most 20 MB<!-- = 13.2 -->.",
@@ -101,8 +125,14 @@ PROVED = [
     "The largest is 65,504<!-- = np.finfo(np.float16).max -->.",
     "Five questions<!-- bank:03_attention_weights.quiz -->.",
     "The answers to four predictions<!-- = 4 -->.",
-    "For 800<!-- code:steps --> steps, or −800<!-- code:03-11[1] -->.",
-    "Both, 800 and −800<!-- code:03-11[0:2] -->.",
+    "For 800<!-- code:steps --> steps, or −800<!-- code:top -->, or 12<!-- code:a -->.",
+    "Of 4, 16 and 64<!-- code:widths[:3] --> it is 16<!-- code:03-11 widths[1] -->.",
+    "The gradient is (0, −1)<!-- code:gradient[0, 2] -->.",
+    "For 100<!-- code:draws --> draws; for 30<!-- code:size[0] -->, then 90<!-- code:size[1] -->.",
+    "It has 64<!-- code:attend.block --> keys, 16<!-- code:attend.T --> words.",
+    "A base of 10,000<!-- code:rope_rates.base --> for 128<!-- code:rope_rates.d_k --> numbers.",
+    "A rate of 64<!-- code:gpu.work.ms --> and 4<!-- code:allowed[np.float16] --> units.",
+    "In chapter 04 it is 11<!-- code:04_heads 04-18 product[1, 1] -->.",
     "Within 10⁻⁸<!-- = 10.0**-8 -->, or $10^{-8}$<!-- = 10.0**-8 -->.",
     "It has 10⁹<!-- = 1_000_000_000 --> of them.",
     "With version 2.13<!-- = version('torch') --> of PyTorch.",
@@ -126,31 +156,39 @@ def test_a_proved_number_passes(prose):
 
 
 REFUSED = {
-    "It takes 12.88 million<!-- = 12.88e9 --> flop.": "12.88 is 1.288e+10",
-    "It takes 12.88 million<!-- = [12.88][0] --> flop.": "12.88 is 12.88",
-    "Numbers of 16<!-- = 8 * np.float32().itemsize --> bits.": "16 is 32",
+    "It takes 12.88 million<!-- = 12.88e9 --> flop.": "says 12.88, but <!-- = 12.88e9 --> gives",
+    "It takes 12.88 million<!-- = [12.88][0] --> flop.": "gives 12.88: correct the number",
+    "Numbers of 16<!-- = 8 * np.float32().itemsize --> bits.": "gives 32: correct the number or",
     "$e^{-\\infty} = 1$": "does not hold",
     "$\\frac27 (1 + a) = \\frac47 + \\frac27 a$": "does not hold",
-    "Near 10⁻²¹<!-- = 1 / 10**12 -->.": "10⁻²¹ is 1e-12",
+    "Near 10⁻²¹<!-- = 1 / 10**12 -->.": "says 10⁻²¹, but <!-- = 1 / 10**12 --> gives",
     "It is 0.583.": "measured, and nothing says where",
     "It is 0.583, [they say](https://arxiv.org/abs/1703.03906).": "nothing says where",
-    'It is 0.584<!-- "mean top weight"[0, 1] -->.': "0.584 is 0.583",
+    'It is 0.584<!-- "mean top weight"[0, 1] -->.': "gives 0.583: write that number",
     'It is 0.583<!-- "mean top weights"[0, 1] -->.': "no cell above prints",
     'It is 0.583<!-- "mean top weight"[2, 1] -->.': "no such entry",
     'It is 0.583<!-- "mean top weight"["raw", "d=8"] -->.': "no such entry",
     'It is 0.25<!-- "mean top weight"[0] -->.': "names 3 numbers",
-    'It is 0.79<!-- "mean top weight"[0, 2] -->.': "0.79 is -0.79",
+    'It is 0.79<!-- "mean top weight"[0, 2] -->.': "gives -0.79: write that number",
     "It is 0.583<!-- mean -->.": "names nothing",
-    "It is 0.583<!-- 03-12[1] -->.": "no code cell above",
-    'It is 0.583<!-- 99_nothing "share" -->.': "no chapter",
+    'It is 0.583<!-- 03-12 "share" -->.': "03-12 is no chapter of _toc.yml and no code cell above",
+    'It is 0.583<!-- 99_nothing "share" -->.': "99_nothing is no chapter of _toc.yml",
+    "For 801<!-- code:steps --> of them.": "gives 800: correct the number or the reference",
+    "For 800<!-- code:04-11 steps --> of them.": "04-11 is no chapter",
+    "For 800<!-- code:pace --> of them.": "no cell sets pace: write a name that one sets",
+    "For 800<!-- code:widths[4] --> of them.": "raises IndexError",
+    "For 800<!-- code:b --> of them.": "raises NameError",
+    "For 800<!-- code:attend.X --> of them.": "raises NameError",
+    "For 800<!-- code:attend.pace --> of them.": "no cell sets attend.pace",
+    "At most 61 s<!-- coursework.grader.judge:MOST_S -->.": "gives 120: correct the number or",
     "It is 0.583<!-- numpy_attention:sizes.none -->.": "not there",
     "It is 0.583<!-- tools.chapters:NONE -->.": "not there",
     "It is 0.583<!-- nothing:at.all -->.": "not there",
     "It is 0.583<!-- = 1 / 0 -->.": "raises ZeroDivisionError",
-    "About 22,000<!-- = math.exp(11) --> to 1.": "22,000 is",
-    "More than 10 MB<!-- = 9.9 -->.": "10 is 9.9",
-    "More than 10 MB<!-- = 30 -->.": "10 is 30",
-    "Six questions<!-- bank:03_attention_weights.quiz -->.": "Six is 5",
+    "About 22,000<!-- = math.exp(11) --> to 1.": "gives 59874.1: correct the number",
+    "More than 10 MB<!-- = 9.9 -->.": "gives 9.9",
+    "More than 10 MB<!-- = 30 -->.": "gives 30",
+    "Six questions<!-- bank:03_attention_weights.quiz -->.": "gives 5: write that number",
     "There are six questions.": "a count of the book's own",
     "It is 12 ms.": "measured",
     "A weight of 5/7.": "a fraction",
@@ -160,7 +198,7 @@ REFUSED = {
     "Within 10⁻⁹.": "measured",
     "Within $10^{-9}$.": "measured",
     "By step 141.": "measured",
-    "Its rows sum to 2.<!-- = softmax(np.eye(3)).sum() == 2 -->": "is not true",
+    "Its rows sum to 2.<!-- = softmax(np.eye(3)).sum() == 2 -->": "'Its rows sum to 2.', but <!--",
     "6/7 + 4/13 = 104/91.": "does not hold",
     "2 · 8 + 3 = 18.": "does not hold",
     "½ · 1 + 1 = 5/2.": "does not hold",
@@ -213,6 +251,76 @@ def test_an_ambiguous_label_asks_for_the_cell():
     (found,) = missing('It is 0.6<!-- "share" -->.', PRINTED, again)
     assert "2 cells print" in found
     assert missing('It is 0.6<!-- 03-12 "share" -->.', PRINTED, again) == []
+
+
+def test_an_ambiguous_name_in_code_asks_for_the_cell():
+    again = code("03-12", "steps = 90")
+    (found,) = missing("In 800<!-- code:steps --> steps.", PRINTED, again)
+    assert "steps is ambiguous, it is 800 and 90: write the id of the cell before it" in found
+    assert missing("In 800<!-- code:03-11 steps --> steps.", PRINTED, again) == []
+    again = code("03-12", "attend(widths, 32, n=3)")
+    (found,) = missing("In 16<!-- code:attend.T --> steps.", PRINTED, again)
+    assert "attend.T is ambiguous, it is 16 and 32" in found
+
+
+def test_a_function_of_the_page_is_asked_by_its_name(monkeypatch):
+    monkeypatch.setattr(named, "values_of", lambda page: {"share": lambda: [0.25, len(page)]})
+    assert missing("From 0.25 to 20<!-- = share() -->.") == []
+    assert missing("It is 0.25<!-- = share()[0] -->.") == []
+    assert "whichever is wrong" in missing("It is 0.26<!-- = share()[0] -->.")[0]
+    assert "raises NameError" in missing("It is 0.25<!-- = shares()[0] -->.")[0]
+
+
+WITH_VALUES = {module_of(page): page for page in (*NAMES, *(path.stem for path in PAGES))}
+MODULES = sorted({path.stem for path in (ROOT / VALUES).glob("*.py")} - {"__init__"})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_named_value_is_used_documented_and_not_ambiguous(module):
+    page = WITH_VALUES[module]
+    functions = values_of(page)
+    told = list(misnamed(functions, " ".join(comments(page))))
+    assert not told, f"{VALUES}/{module}.py: {listed(told)}"
+
+
+def comments(page):
+    """Return the comments of a chapter, or page, and of its bank."""
+    if page in NAMES:
+        texts = [cell.source for cell in written(page).cells if cell.cell_type == "markdown"]
+        texts.append((Path(ROOMS[page].__file__).parent / "bank.json").read_text(encoding="utf-8"))
+    else:
+        texts = [(ROOT / f"book/{page}.md").read_text(encoding="utf-8")]
+    return [comment for text in texts for comment in COMMENT.findall(text)]
+
+
+def misnamed(functions, used):
+    """Yield a sentence for each function that is not what a reference needs."""
+    for name, function in functions.items():
+        if not re.search(rf"\b{name}\(\)", used):
+            yield f"no comment says {name}(): use it or remove it"
+        if name in NAMESPACE:
+            yield f"{name} is ambiguous, every expression has that name: choose another"
+        if not re.fullmatch(r"[A-Z`][^\n]*\.", function.__doc__ or ""):
+            yield f"the docstring of {name} is no single sentence: say the claim in one line"
+        if inspect.signature(function).parameters:
+            yield f"{name} takes arguments: a reference gives none"
+
+
+def test_a_named_value_that_no_reference_can_use_is_told():
+    def share():
+        """Return a share."""
+
+    def record(kind):
+        pass
+
+    assert list(misnamed({"share": share}, "= share()[0]")) == []
+    assert list(misnamed({"share": share}, "= shares()")) == [
+        "no comment says share(): use it or remove it"
+    ]
+    told = " ".join(misnamed({"record": record}, "= record()"))
+    assert "record is ambiguous" in told
+    assert "no single sentence" in told
+    assert "takes arguments" in told
 
 
 def test_a_quoted_number_has_its_source_beside_it():

@@ -1,1 +1,1 @@
-"""What the text of a page says and an expression of one line does not hold: a module a page."""
+"""What computes the numbers of a text where one short line does not: a module a page."""

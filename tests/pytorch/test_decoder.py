@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+import tutorial_lib.pytorch
 from experiments.torch_attention import compiler as cxx
 from tests.library.variants.compositions import (
     D_K,
@@ -42,6 +44,7 @@ from tutorial_lib import causal_mask, checks, multi_head_attention_backward, tra
 from tutorial_lib.pytorch import (
     DecoderAttention,
     DecoderCache,
+    MultiHeadAttention,
     Rotation,
     Sight,
     decoder,
@@ -57,6 +60,7 @@ HELD = [name for name in HELD if LAYERS[name].slopes is None]
 X_T = torch.from_numpy(X)
 NO_SINK = -np.inf
 SINK = np.array([0.5, -1.0, 2.0, 0.0])
+HALVES = torch.float32, torch.bfloat16, torch.float16
 WINDOWS = 1, 3, 5, T + 9  # one alone; shorter than a piece; longer; longer than the text
 SINKS = {"no sink": None, "sinks": SINK}
 
@@ -302,9 +306,20 @@ def test_rotation_is_that_of_numpy(half, n):
     assert_equal(turned.numpy(), rotate(Q, positions, RATES[:n], half=half))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_rates_are_not_rounded_with_the_weights(dtype):
-    module = made(LAYERS["2 key heads, halves turned"]).to(dtype)
+CONVERSIONS = {
+    "half": (torch.float16, lambda module, _: module.half()),
+    "bfloat16": (torch.bfloat16, lambda module, _: module.bfloat16()),
+    **{f"to {dtype}": (dtype, lambda module, dtype: module.to(dtype)) for dtype in HALVES},
+    **{f"type {dtype}": (dtype, lambda module, dtype: module.type(dtype)) for dtype in HALVES},
+    "half and back": (torch.float64, lambda module, _: module.half().double()),
+}
+
+
+@pytest.mark.parametrize("conversion", CONVERSIONS)
+def test_frequencies_are_not_rounded_with_the_weights(conversion):
+    dtype, convert = CONVERSIONS[conversion]
+    module = convert(made(LAYERS["2 key heads, halves turned"]), dtype)
+    assert module.qkv_proj.weight.dtype == dtype
     Q = torch.ones(1, D_K, dtype=dtype)
     turned = module.rotation(Q, torch.tensor([50_000]))
     right = rotate(np.ones((1, D_K)), np.array([50_000]), RATES, half=True)
@@ -798,6 +813,54 @@ def test_state_dict_round_trips_and_holds_weights_alone():
     stored.seek(0)
     other.load_state_dict(torch.load(stored, weights_only=True))
     assert torch.equal(other(X_T), module(X_T))
+
+
+def everything():
+    """A decoder with groups, a rotation, a window, sinks and biases."""
+    sight, options = Sight(window=3, sink=SINK), {"n_kv_heads": 2, "sizes": (D_K, 7), "bias": True}
+    return DecoderAttention(D_MODEL, H, rotation=Rotation(RATES), sight=sight, **options)
+
+
+MODULES = {
+    MultiHeadAttention: lambda: MultiHeadAttention(D_MODEL, H, bias=True),
+    DecoderAttention: everything,
+    Rotation: lambda: Rotation(RATES, half=True),
+}
+
+
+def on_meta(make):
+    """A module whose parameters have no numbers."""
+    with torch.device("meta"):
+        return make()
+
+
+DEFERRED = {
+    "emptied": (lambda make: make().to_empty(device="cpu"), False),
+    "made on meta": (lambda make: on_meta(make).to_empty(device="cpu"), False),
+    "moved to meta": (lambda make: make().to("meta").to_empty(device="cpu"), False),
+    "made on meta, assigned": (on_meta, True),
+    "moved to meta, assigned": (lambda make: make().to("meta"), True),
+    "copied on meta": (lambda make: copy.deepcopy(on_meta(make)).to_empty(device="cpu"), False),
+}
+
+
+def test_every_module_of_the_library_is_made_without_numbers_below():
+    library = tutorial_lib.pytorch
+    exported = (getattr(library, name) for name in library.__all__)
+    modules = {kind for kind in exported if isinstance(kind, type) and issubclass(kind, nn.Module)}
+    assert modules == set(MODULES)
+
+
+@pytest.mark.parametrize("kind", MODULES)
+@pytest.mark.parametrize("way", DEFERRED)
+def test_a_module_made_without_numbers_is_whole_once_its_state_is_loaded(kind, way):
+    torch.manual_seed(0)
+    defer, assign = DEFERRED[way]
+    module, other = MODULES[kind](), defer(MODULES[kind])
+    other.load_state_dict(module.state_dict(), strict=True, assign=assign)
+    X = torch.randn(B, T, D_K if kind is Rotation else D_MODEL)
+    positions = (torch.arange(T),) if kind is Rotation else ()
+    assert torch.equal(other(X, *positions), module(X, *positions))
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])

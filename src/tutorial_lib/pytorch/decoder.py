@@ -31,8 +31,9 @@ BLOCK = 64  # queries that look together, where keys are out of sight
 class Rotation(nn.Module):
     """Turn pairs of numbers of each token by its position times the pair's rate.
 
-    Introduced in chapter 16. What `tutorial_lib.variants.rotate` is in NumPy. It has no weights,
-    and its rates are no part of a state_dict.
+    Introduced in chapter 16. What `tutorial_lib.variants.rotate` is in NumPy. It has no weights.
+    Its frequencies are no part of a state_dict; they stay the same float64 numbers when the module
+    is converted, copied, emptied by `to_empty` or moved to the meta device.
 
     Parameters
     ----------
@@ -53,10 +54,19 @@ class Rotation(nn.Module):
     def __init__(self, rates, *, half=False):
         super().__init__()
         require_rates(rates, half)
-        self.half = half
-        # As bits: module.half() and module.bfloat16() would round the rates with the weights.
-        bits = torch.from_numpy(np.array(rates, dtype=np.float64)).view(torch.int64)
-        self.register_buffer("bits", bits, persistent=False)
+        self.half, self._rates = half, np.array(rates, dtype=np.float64)
+        self.register_buffer("bits", self._bits_on("cpu"), persistent=False)
+
+    def _bits_on(self, device):
+        # As bits, because MPS has no float64.
+        return torch.from_numpy(self._rates).view(torch.int64).to(device, copy=True)
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn, recurse)
+        # On the new device, but with the old numbers: `fn` may have rounded them, as in half(), or
+        # dropped them, as in to_empty().
+        self.bits = self._bits_on("cpu" if self.bits.is_meta else self.bits.device)
+        return self
 
     def extra_repr(self):
         """Say what turns when the module is printed."""

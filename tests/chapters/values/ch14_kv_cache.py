@@ -1,0 +1,16 @@
+"""What chapter 14 says of its check and of the time that a cache takes, computed."""
+
+from tutorial_lib.practice.ch14_kv_cache.mistakes import MISTAKES
+from tutorial_lib.records import record
+
+
+def mistakes_of_the_check_beside_the_three_of_the_text():
+    """The check of the cached layer names this many mistakes beside the three of the text."""
+    return len(MISTAKES["cached"]) - 3
+
+
+def microseconds_to_read_a_thousand_cached_tokens():
+    """Reading alone takes so long: bytes by GB/s is ns a token, so µs for a thousand tokens."""
+    decode = record("decode")
+    bytes_per_token = decode["forms"]["NumPy"]["MHA"]["bytes_a_token"]
+    return bytes_per_token / decode["read_gb_per_s"]["median"]

@@ -52,6 +52,7 @@ from tutorial_lib.pytorch import (
     params_from_decoder,
 )
 from tutorial_lib.pytorch.decoder import fused_groups, sunk_groups
+from tutorial_lib.pytorch.doors import INTEGERS
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.positions import rotate
 
@@ -128,6 +129,25 @@ def test_every_piece_gives_what_numpy_gives(name, pad, n):
 def test_whole_sequences_give_the_rows_of_plain_loops(name, pad):
     Y = made(LAYERS[name])(X_T, pad=pad_of(pad))
     np.testing.assert_allclose(Y.numpy(), expected(name, pad), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("sight", [Sight(), Sight(window=150, sink=SINK)], ids=["all", "sighted"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_padding_may_be_an_integer_of_any_type(dtype, sight):
+    torch.manual_seed(0)
+    options = {"n_kv_heads": 2, "sizes": (D_K, D_K), "rotation": Rotation(RATES), "sight": sight}
+    module = DecoderAttention(D_MODEL, H, **options).double().requires_grad_(False)
+    tokens = torch.randn(B, 300, D_MODEL, dtype=torch.float64)  # more than int8 and uint8 count
+    pad = torch.arange(5, 5 + B).to(dtype)
+    whole, pieces = module(tokens, pad=pad), []
+    kept = DecoderCache.empty(module, 300, batch=(B,), pad=pad)
+    for piece in tokens.split((100, 199, 1), dim=1):
+        Y, kept = module.step(piece, kept)
+        pieces.append(Y)
+    for b, left in enumerate(range(5, 5 + B)):
+        alone = module(tokens[b, left:])
+        for Y in (whole, torch.cat(pieces, dim=1)):
+            assert_equal(Y[b, left:].numpy(), alone.numpy())
 
 
 @pytest.mark.parametrize("sink", SINKS)

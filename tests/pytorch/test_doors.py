@@ -423,8 +423,9 @@ def decoder(**options):
 
 
 PADS = [
-    (3, TypeError, "pad is a int; expected a tensor"),
-    (torch.ones(B), TypeError, "pad is of type float32; expected whole numbers"),
+    (3, TypeError, "pad is of type int; expected a tensor of integers"),
+    (torch.ones(B), TypeError, r"pad is of type (torch\.)?float32; expected "),
+    (torch.ones(B) > 0, TypeError, r"pad is of type (torch\.)?bool; expected "),
     (torch.ones(3).long(), ShapeError, r"pad has shape \(3,\); expected \(2,\)"),
     (torch.tensor([0, -1]), ValueError, "pad goes from -1 to 0; expected numbers from 0 to 4"),
     (torch.tensor([0, T]), ValueError, "pad goes from 0 to 5; expected numbers from 0 to 4"),
@@ -437,6 +438,13 @@ def test_bad_padding_of_a_sequence_is_refused(pad, error, words):
     module, X = decoder(), draw(B, T, D_MODEL)
     with NoArithmetic(), pytest.raises(error, match=words):
         module(X, pad=pad)
+
+
+@pytest.mark.parametrize(("pad", "error", "words"), PADS[1:4])
+def test_type_and_shape_of_padding_are_known_without_its_numbers(pad, error, words):
+    module, X = decoder().to("meta"), draw(B, T, D_MODEL).to("meta")
+    with pytest.raises(error, match=words):
+        module(X, pad=pad.to("meta"))
 
 
 @pytest.mark.parametrize(

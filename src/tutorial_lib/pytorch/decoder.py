@@ -226,8 +226,8 @@ class DecoderAttention(nn.Module):
         Parameters
         ----------
         X : (..., T, d_model)
-        pad : (...) tensor of whole numbers, how many tokens at the left of each sequence are
-            padding; None: none
+        pad : (...) tensor of integers of any type, how many tokens at the left of each sequence
+            are padding; None: none
 
         Returns
         -------
@@ -235,8 +235,8 @@ class DecoderAttention(nn.Module):
 
         Raises
         ------
-        TypeError : no tensor of floats, another precision than the weights', a pad of anything
-            but whole numbers
+        TypeError : no tensor of floats, another precision than the weights', a pad that is no
+            tensor of integers
         ShapeError : another width, an empty sequence, a pad of other axes than the batch's
         ValueError : tensors on another device than the weights; more padding than tokens, asked of
             tensors on the CPU alone
@@ -244,6 +244,8 @@ class DecoderAttention(nn.Module):
         require_tensors(self, X, None, None)
         T, batch = X.shape[-2], X.shape[:-2]
         require_tensor_pad(pad, batch, T, X.device)
+        if pad is not None:
+            pad = pad.long()  # in uint8 T - pad would wrap
         Q, K, V = self._project(X, places(0, T, pad, X.device))
         return self._look(Q, K, V, ages(T, X.device), None if pad is None else T - pad)
 
@@ -340,7 +342,7 @@ class DecoderCache:
     rooms : (..., G, room, d_k) and (..., G, room, d_v), shared by all views; a room's length is
         often called its capacity
     length : number of tokens, padding included
-    pad : (...), numbers of padding tokens at the left of each sequence; None: none
+    pad : (...) int64, numbers of padding tokens at the left of each sequence; None: none
     continued : list, empty until a step goes on from here, then with the length of what it returned
 
     Source: Pope et al. (2023).
@@ -362,7 +364,7 @@ class DecoderCache:
         room : number of tokens, padding included; a layer with a window reserves no more than
             that, and then takes any number
         batch : lengths of the batch axes
-        pad : (...) whole numbers, how many tokens at the left of each sequence are padding
+        pad : (...) integers of any type, how many tokens at the left of each sequence are padding
 
         Returns
         -------
@@ -379,7 +381,7 @@ class DecoderCache:
         weight, G = layer.qkv_proj.weight, layer.n_kv_heads
         room = room if layer.window is None else min(room, layer.window)
         rooms = tuple(weight.new_zeros(*batch, G, room, d) for d in (layer.d_k, layer.d_v))
-        pad = None if pad is None else pad.to(weight.device, copy=True)
+        pad = None if pad is None else pad.to(weight.device, torch.int64, copy=True)
         return cls(layer, rooms, 0, pad, [])
 
     @property

@@ -21,6 +21,10 @@ from tutorial_lib.variants.positions import require_pairs, require_places
 FLASH_WIDTHS = 16, 32, 64, 128
 FLASH_DTYPES = torch.float32, torch.float16, torch.bfloat16
 FLOATS = torch.float64, *FLASH_DTYPES
+INTEGERS = (
+    *(torch.int64, torch.int32, torch.int16, torch.int8),
+    *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+)
 PLACES = torch.int64, torch.int32, torch.float64, torch.float32  # bfloat16 has no 257
 
 
@@ -502,25 +506,27 @@ def _may_ask(tensor):
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
+def _numbers_or_zeros(pad):
+    # The answer of a GPU would have to be waited for; the shape is known at once.
+    return pad.numpy() if pad.device.type == "cpu" else np.zeros(pad.shape, np.int64)
+
+
 def require_tensor_pad(pad, batch, T, device):
-    """Require None, or a whole number for each sequence, from 0 to less than T.
+    """Require None, or an integer for each sequence, from 0 to less than T.
 
     Raises
     ------
-    TypeError : no tensor of whole numbers
-    ShapeError : other axes than those of the batch
+    TypeError : no tensor of integers
+    ShapeError : other axes than those of the batch, outside a graph
     ValueError : another device; below 0 or only padding, where that can be asked at once
     """
     if pad is None:
         return
-    if not isinstance(pad, torch.Tensor):
-        raise TypeError(
-            f"pad is a {type(pad).__name__}; expected a tensor, how many tokens at the left of "
-            f"each sequence are padding. Convert it first: torch.as_tensor(pad)."
-        )
+    expected = "a tensor of integers, how many tokens at the left of each sequence are padding"
+    _require_dtype("pad", pad, pad, INTEGERS, expected)
     _require_device("pad", pad, "X", device)
-    if _may_ask(pad):
-        require_pad(pad.numpy(), tuple(batch), T)
+    if not torch.compiler.is_compiling():
+        require_pad(_numbers_or_zeros(pad), tuple(batch), T)
 
 
 def require_new_room(layer, room, batch, pad, kind):

@@ -1,0 +1,65 @@
+"""What chapter 03 says of its weights, and of the four divisors that were trained."""
+
+import numpy as np
+
+from tests.chapters.named import printed_under
+from tutorial_lib import running_example, trace
+from tutorial_lib.records import record
+
+PAGE = "03_attention_weights"
+
+
+def _divisors():
+    """Return the four variants of the divisor, in the order of the list."""
+    return [arm for arm in record("tiny_model")["arms"] if arm["group"] == "root"]
+
+
+def _first_look():
+    """Return the step at which each run first has nine of ten right: (variants, seeds)."""
+    return printed_under(PAGE, "first look with nine of ten right, at step")
+
+
+def output_of_bark_in_head_0_as_a_sum():
+    """Each weight of *bark* in head 0 is followed by the value that it multiplies."""
+    layer = trace(running_example().X, running_example().params)
+    return np.column_stack([layer.weights[0, 2], layer.V[0]])
+
+
+def a_fifth_of_the_queries_stares():
+    """At d_k = 64 a fifth of the unscaled queries give one key more than 0.99."""
+    stare = printed_under(PAGE, "unscaled: share of queries above 0.99")
+    return round(float(stare[2]), 1) == 1 / 5
+
+
+def rates_were_chosen_in_runs_half_as_long():
+    """Each learning rate was chosen in runs of half as many steps."""
+    return all(2 * arm["tried_for"] == arm["steps"][-1] for arm in _divisors())
+
+
+def all_four_chose_the_second_rate():
+    """All four variants chose the same learning rate, the second that was tried."""
+    second = _divisors()[0]["tried"][1]["rate"]
+    return all(arm["rate"] == second for arm in _divisors())
+
+
+def last_run_with_the_root():
+    """With the root, every run has nine of ten letters right by this step."""
+    return max(_first_look()[0])
+
+
+def first_and_last_run_without_the_root():
+    """Without the root, the runs have nine of ten letters right between these two steps."""
+    without = _first_look()[1]
+    return [min(without), max(without)]
+
+
+def the_others_end_above():
+    """At the last step the other three variants have at least this accuracy."""
+    final = printed_under(PAGE, "share of letters right, mean of five seeds")[-1]
+    return np.delete(final, 1).min()
+
+
+def a_small_start_is_the_quickest():
+    """Its slowest run is sooner than the quickest run of the other three variants."""
+    first = _first_look()
+    return first[3].max() < first[:3].min()

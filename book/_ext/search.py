@@ -170,14 +170,15 @@ def search_page(app):
 
 
 def index_pages(site, pages):
-    """Write `search.js` with the index of all pages in front of it.
+    """Write `search.js` with the index of all pages in front of it; a build may hold only some.
 
     Parameters
     ----------
     site : folder of the built site
     pages : dict from a path to the text of that page
     """
-    listed = captions()
+    built = {path.relative_to(site).with_suffix("").as_posix() for path in pages}
+    listed = {name: caption for name, caption in captions().items() if name in built}
     found = {name: read(pages[site / f"{name}.html"]) for name in listed}
     entries = [entry | {"page": i} for i, name in enumerate(listed) for entry in found[name]]
     named = [name_page(name, found[name], listed[name]) for name in listed]

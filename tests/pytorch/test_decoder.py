@@ -317,6 +317,45 @@ def test_any_batch_axes_are_those_of_numpy(batch, padded):
     assert (kept.batch, kept.room, kept.length) == (twin.batch, twin.room, twin.length)
 
 
+EVERY_SIGHT = {
+    "all keys": Sight(),
+    "window": Sight(window=3),
+    "sinks": Sight(sink=SINK),
+    "window and sinks": Sight(window=3, sink=SINK),
+}
+
+
+def sighted_module(sight):
+    """A float64 decoder of two KV heads with a rotation and a sight."""
+    options = {"n_kv_heads": 2, "sizes": (D_K, D_K), "rotation": Rotation(RATES)}
+    module = DecoderAttention(D_MODEL, H, **options, sight=EVERY_SIGHT[sight])
+    return module.double().requires_grad_(False)
+
+
+@pytest.mark.parametrize("sight", EVERY_SIGHT)
+@pytest.mark.parametrize("padded", [False, True])
+def test_an_empty_batch_stays_empty(sight, padded):
+    module, tokens = sighted_module(sight), X_T[:0]
+    pad = torch.zeros(0, dtype=torch.int64) if padded else None
+    assert module(tokens, pad=pad).shape == (0, T, D_MODEL)
+    assert module(tokens[:, :1], pad=pad).shape == (0, 1, D_MODEL)
+
+
+@pytest.mark.parametrize("sight", EVERY_SIGHT)
+@pytest.mark.parametrize("pad", PADS)
+def test_shapes_can_be_asked_for_without_numbers(sight, pad):
+    module, tokens = sighted_module(sight).to("meta"), X_T.to("meta")
+    pad = None if PADS[pad] is None else pad_of(pad).to("meta")
+    kept = DecoderCache.empty(module, T, batch=(B,), pad=pad)
+    Y, kept = module.step(tokens[:, :5], kept)
+    for found, n in (
+        (module(tokens, pad=pad), T),
+        (Y, 5),
+        (module.step(tokens[:, 5:], kept)[0], T - 5),
+    ):
+        assert (found.shape, found.device.type) == ((B, n, D_MODEL), "meta")
+
+
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_rotation_is_that_of_numpy(half, n):

@@ -1,6 +1,7 @@
 """A layer to decode with: its keys are kept, shared by groups of heads, turned, and let go."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -508,7 +509,7 @@ def fused_groups(Q, K, V, *, mask=None, is_causal=False):
     Q, K, V = (A[None] if A.ndim == 3 else A.flatten(0, -4) for A in (Q, K, V))
     if is_causal and T > 1:
         heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=G < H)
-        return heads.reshape(*batch, H, T, -1)
+        return heads.reshape(*batch, H, T, V.shape[-1])
     rows = Q.reshape(-1, G, H // G * T, Q.shape[-1])  # a group's queries, head below head
     if mask is not None:
         mask = mask.reshape(-1, 1, 1, T, S).expand(-1, 1, H // G, T, S).flatten(2, 3)
@@ -541,7 +542,7 @@ def sunk_groups(Q, K, V, sink, *, mask):
     T, (G, S) = Q.shape[-2], K.shape[-3:-1]
     wide = torch.promote_types(Q.dtype, torch.float32)
     least = torch.finfo(wide).min  # a row that sees nobody sums to this sink's part, and not to 0
-    with torch.autocast(Q.device.type, enabled=False):
+    with _no_autocast(Q.device.type):
         rows = (Q.to(wide) / math.sqrt(Q.shape[-1])).unflatten(-3, (G, -1)).flatten(-3, -2)
         scores = rows @ K.to(wide).transpose(-2, -1)
         scores = scores.unflatten(-2, (-1, T)).flatten(-4, -3)  # (..., H, T, S)
@@ -550,6 +551,11 @@ def sunk_groups(Q, K, V, sink, *, mask):
         weights = torch.cat((scores, column), dim=-1).softmax(dim=-1)[..., :S]
         rows = weights.unflatten(-3, (G, -1)).flatten(-3, -2)  # (..., G, H/G*T, S)
         return (rows.to(V.dtype) @ V).unflatten(-2, (-1, T)).flatten(-4, -3)
+
+
+def _no_autocast(device):
+    known = torch.amp.is_autocast_available(device)  # the meta device has none
+    return torch.autocast(device, enabled=False) if known else nullcontext()
 
 
 def ages(S, device):

@@ -506,9 +506,12 @@ def _may_ask(tensor):
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _numbers_or_zeros(pad):
-    # The answer of a GPU would have to be waited for; the shape is known at once.
-    return pad.numpy() if pad.device.type == "cpu" else np.zeros(pad.shape, np.int64)
+def _require_pad(pad, batch, T, ask):
+    expected = "a tensor of integers, how many tokens at the left of each sequence are padding"
+    _require_dtype("pad", pad, pad, INTEGERS, expected)
+    if not torch.compiler.is_compiling():  # a graph holds no numbers
+        numbers = pad.numpy(force=True) if ask(pad) else np.zeros(pad.shape, np.int64)
+        require_pad(numbers, tuple(batch), T)
 
 
 def require_tensor_pad(pad, batch, T, device):
@@ -520,13 +523,9 @@ def require_tensor_pad(pad, batch, T, device):
     ShapeError : other axes than those of the batch, outside a graph
     ValueError : another device; below 0 or only padding, where that can be asked at once
     """
-    if pad is None:
-        return
-    expected = "a tensor of integers, how many tokens at the left of each sequence are padding"
-    _require_dtype("pad", pad, pad, INTEGERS, expected)
-    _require_device("pad", pad, "X", device)
-    if not torch.compiler.is_compiling():
-        require_pad(_numbers_or_zeros(pad), tuple(batch), T)
+    if pad is not None:
+        _require_pad(pad, batch, T, _may_ask)
+        _require_device("pad", pad, "X", device)
 
 
 def require_new_room(layer, room, batch, pad, kind):
@@ -548,7 +547,7 @@ def require_new_room(layer, room, batch, pad, kind):
     for length in batch:
         require_length("a length of batch", length)
     if pad is not None:
-        require_pad(pad.numpy(force=True), batch, room)
+        _require_pad(pad, batch, room, lambda pad: not pad.is_meta)
 
 
 def require_step(layer, X, cache, kind):

@@ -6,6 +6,7 @@ Its errors are the subject of test_doors.py.
 import copy
 import doctest
 import io
+import itertools
 import pickle
 from dataclasses import replace
 from functools import partial
@@ -679,6 +680,51 @@ def test_a_step_that_fails_behind_the_keys_can_be_taken_again(pad, window):
         rows, kept = module.step(X_T[:, start:end], kept)
         Y.append(rows)
     assert_equal(torch.cat(Y, dim=1).numpy(), fed(layer, pad, T))
+
+
+def test_after_a_step_that_fails_in_a_full_window_every_key_in_sight_is_there():
+    module = sighted_module("window and sinks")
+    _, kept = module.step(X_T[:, :5], DecoderCache.empty(module, T, batch=(B,)))
+    before = kept.fork()
+    broken = module.out_proj.register_forward_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        module.step(-X_T[:, :1], kept)
+    broken.remove()
+    assert (kept.length, kept.written) == (5, 5)
+    for each in ("K", "V"):
+        found, right = getattr(kept, each), getattr(before, each)
+        assert torch.equal(found[..., 1:, :], right[..., 1:, :])
+        assert not torch.equal(found[..., 0, :], right[..., 0, :]), "the oldest is overwritten"
+    for n in (1, 2, 3):
+        rows = [module.step(X_T[:, 5 : 5 + n], cache.fork())[0] for cache in (kept, before)]
+        assert torch.equal(*rows)
+
+
+def test_a_cache_is_equal_to_itself_alone():
+    module, pad = made(LAYERS["2 key heads, halves turned"]), np.arange(B)
+    one, other = (DecoderCache.empty(module, T, batch=(B,), pad=pad) for _ in range(2))
+    assert one == one
+    assert one != other
+    assert one != one.fork()
+    assert len({one, other, one}) == 2
+
+
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("sight", EVERY_SIGHT)
+def test_a_cache_may_enter_and_leave_inference_mode(sight, pad):
+    module, modes = sighted_module(sight), itertools.product([False, True], repeat=4)
+    right = module(X_T, pad=pad_of(pad))[:, 5:]
+    for made_in, begun_in, forked_in, ended_in in modes:
+        with torch.inference_mode(made_in):
+            kept = DecoderCache.empty(module, T, batch=(B,), pad=PADS[pad])
+        with torch.inference_mode(begun_in):
+            _, kept = module.step(X_T[:, :5], kept)
+        with torch.inference_mode(forked_in):
+            kept = kept.fork()
+        with torch.inference_mode(ended_in):
+            Y, kept = module.step(X_T[:, 5:-1], kept)
+            last, kept = module.step(X_T[:, -1:], kept)
+            assert_equal(torch.cat((Y, last), dim=1).numpy(), right.numpy())
 
 
 @pytest.mark.parametrize("pad", PADS)

@@ -253,11 +253,12 @@ class DecoderAttention(nn.Module):
     def step(self, X, cache):
         """Run the layer for the next tokens, one or more.
 
-        A step that fails leaves the cache as it was. Rows of weights that have changed since stay
-        in it: after a change of the weights begin with an empty one. Under autocast the rows are
-        made in the lower precision and kept in that of the weights. No step copies what is kept,
-        but for one: several tokens at once, behind more than a window holds, look at a copy of the
-        window before they take its place.
+        After a step that fails the same cache can be continued, as if nothing had been tried. Only
+        in a full window may one new token have overwritten the oldest key, which no later token
+        sees. Rows of weights that have changed since stay in it: after a change of the weights
+        begin with an empty one. Under autocast the rows are made in the lower precision and kept in
+        that of the weights. No step copies what is kept, but for one: several tokens at once,
+        behind more than a window holds, look at a copy of the window before they take its place.
 
         Parameters
         ----------
@@ -328,7 +329,7 @@ class DecoderAttention(nn.Module):
         return self.out_proj(heads.transpose(-3, -2).flatten(-2))  # (..., T, d_model)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DecoderCache:
     """The keys and values of the tokens that a DecoderAttention has read, in reserved room.
 
@@ -336,6 +337,8 @@ class DecoderCache:
     into the room and returns a longer view of it, so no step copies what is kept. Where the layer
     has a window, that many tokens are kept, however many come, and a new one takes the place of the
     oldest: token t stands in row t % window, which is often called a ring or a rolling buffer.
+    A cache is equal to itself alone. It may be made, continued and forked under
+    `torch.inference_mode()` or outside of it, in any order.
 
     Parameters
     ----------
@@ -381,7 +384,8 @@ class DecoderCache:
         require_new_room(layer, room, batch, pad, DecoderAttention)
         weight, G = layer.qkv_proj.weight, layer.n_kv_heads
         room = room if layer.window is None else min(room, layer.window)
-        rooms = tuple(weight.new_zeros(*batch, G, room, d) for d in (layer.d_k, layer.d_v))
+        with torch.inference_mode(False):  # or no step outside of the mode could write here
+            rooms = tuple(weight.new_zeros(*batch, G, room, d) for d in (layer.d_k, layer.d_v))
         pad = None if pad is None else pad.to(weight.device, torch.int64, copy=True)
         return cls(layer, rooms, 0, pad, [])
 
@@ -449,7 +453,9 @@ class DecoderCache:
         ValueError : the layer has a window, and a step went on from here already
         """
         require_newest(self)
-        return replace(self, rooms=tuple(room.clone() for room in self.rooms), continued=[])
+        with torch.inference_mode(False):  # as in `empty`
+            rooms = tuple(room.clone() for room in self.rooms)
+        return replace(self, rooms=rooms, continued=[])
 
     def mask(self, T):
         """Say what the next T tokens may look at: those before them and themselves, no padding.

@@ -1,10 +1,10 @@
-"""Calls itself without end where there are two heads, until memory runs out.
+"""Calls itself without end where there are two heads, and asks Python to allow it.
 
-Which of the two comes first is Python's affair: 3.11 and 3.12 raise MemoryError, 3.13 may end its
-process. Either way this one test is lost, and the next has a sandbox of its own.
+The limit of the sandbox holds all the same, so that no Python fills its memory and ends: this one
+test is lost, with the same words on each version, and the nine points beside it are kept.
 
 Earns: 9
-Says: ✗ scores of 1,000 and more | 0 of 1 | it
+Says: ✗ scores of 1,000 and more | 0 of 1 | it raised RecursionError
 """
 
 import sys

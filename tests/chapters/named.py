@@ -387,6 +387,11 @@ def printed_under(page, label):
     return value_of(f'{page} "{label}"', [])
 
 
+def setting(page, name):
+    """Return what the code of a chapter sets a name to, for an expression."""
+    return value_of(f"code:{page} {name}", [])
+
+
 def version(package):
     """Return the version of a package that the book is built with, such as "2.13.0"."""
     found = re.search(rf"^{package}==([\d.]+)", (ROOT / "requirements.txt").read_text(), re.M)
@@ -425,5 +430,6 @@ NAMESPACE = {
     "points": points,
     "printed": printed_under,
     "read": read,
+    "setting": setting,
     "version": version,
 }

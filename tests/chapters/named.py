@@ -308,7 +308,7 @@ def _tables(text):
     for at, line in enumerate(lines):
         if match := HEADING.fullmatch(line.rstrip()):
             yield match["label"], *_table(lines[at + 1 :], ast.literal_eval(match["shape"]))
-        elif found := re.fullmatch(r"(?P<label>[^:]+): (?P<value>\S.*)", line):
+        elif found := re.fullmatch(r"(?P<label>[^:]+): +(?P<value>\S.*)", line):
             numbers = _numbers(found["value"])
             if LIST.fullmatch(found["value"]):
                 yield found["label"], np.array(numbers, dtype=object), [], []

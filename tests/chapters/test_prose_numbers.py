@@ -77,7 +77,7 @@ scaled   4/7   1,234  1e-16
 
 share: 0.5714
 three: (4, 5, 6)
-of all: 700 in 3 lines
+of all:  700 in 3 lines
 """
 
 

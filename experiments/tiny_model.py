@@ -149,18 +149,19 @@ def place_weights(t):
 
     The next letter stands at every place that lies a multiple of the period before t + 1. For each
     period, the sum of the weights over these places must exceed that over the places of any other
-    letter, and 0. A perceptron finds such weights.
+    letter, and 0. A perceptron finds such weights, all of them whole numbers: so it sees the same
+    ties, and takes the same steps, on every machine.
     """
     wanted = []
     for period in range(PERIODS[0], min(t, PERIODS[1]) + 1):
-        letters = [(np.arange(t + 1) % period == r) * 1.0 for r in range(period)]
+        letters = [(np.arange(t + 1) % period == r).astype(int) for r in range(period)]
         right = letters.pop((t + 1) % period)
         wanted += [right - other for other in letters] + [right]
-    wanted = np.array(wanted) - np.mean(wanted, axis=1, keepdims=True)
-    weights = np.zeros(t + 1)
-    while (wanted @ weights).min() <= 0.5:
+    wanted = (t + 1) * np.array(wanted) - np.sum(wanted, axis=1, keepdims=True)  # rows of sum 0
+    weights = np.zeros(t + 1, dtype=int)
+    while (wanted @ weights).min() <= (t + 1) ** 2 // 2:  # right, and by a margin
         weights += wanted[(wanted @ weights).argmin()]
-    return weights - weights.mean()
+    return weights // np.gcd.reduce(weights)
 
 
 def model_of_places():
@@ -189,7 +190,7 @@ def by_places():
     return {
         "numbers": sum(array.size for array in model.arrays),
         "copy_accuracy": round(float(copying.copy_accuracy(model, *held_out(TEST))), 4),
-        "place_weights_at_20": [round(float(w), 2) for w in place_weights(20)],
+        "place_weights_at_20": place_weights(20).tolist(),
     }
 
 

@@ -108,11 +108,12 @@ def test_votes_of_places_are_highest_for_the_right_letter_of_every_period(t):
     from experiments.tiny_model import place_weights  # measures PyTorch too
 
     votes = place_weights(t)
-    assert abs(votes.sum()) < 1e-12
+    assert votes.dtype == int
+    assert votes.sum() == 0
     for period in range(4, min(t, 12) + 1):
         sums = [votes[start::period].sum() for start in range(period)]
         right = sums.pop((t + 1) % period)
-        assert right > max(*sums, 0) + 0.4
+        assert right > max(*sums, 0)
 
 
 def test_one_layer_copies_without_comparing_a_letter():

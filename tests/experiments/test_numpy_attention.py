@@ -4,8 +4,9 @@ import ast
 import inspect
 import json
 import math
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -70,13 +71,15 @@ def test_nn_multihead_attention_takes_the_path_it_is_named_for(fast):
 
 
 @pytest.mark.parametrize("name", benchmark.WATCHED)
-def test_the_stopwatch_runs_beside_the_same_arithmetic(name):
+def test_the_stopwatch_runs_beside_the_same_arithmetic(name, monkeypatch):
+    seconds = count()  # a clock that goes on at each look
+    monkeypatch.setattr(benchmark, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
     X, params = benchmark.inputs(TINY)
     watch = benchmark.Stopwatch()
     Y = benchmark.WATCHED[name](X, params, watch)
     np.testing.assert_allclose(Y, benchmark.by_loop(X, params), rtol=1e-12, atol=1e-12)
     assert {"project, in and out", "score", "exponential", "mix"} < set(watch.ms)
-    assert all(spent > 0 for spent in watch.ms.values())
+    assert all(spent >= 1e3 for spent in watch.ms.values())
 
 
 def test_a_wrong_form_is_not_timed():
@@ -135,7 +138,6 @@ def test_calls_of_a_round_belong_together_and_each_is_called_once_untimed():
     calls = {"a": lambda: log.append("a"), "b": lambda: log.append("b")}
     times_ms = measuring.interleave(calls, rounds=5)
     assert {name: times.shape for name, times in times_ms.items()} == {"a": (5,), "b": (5,)}
-    assert all((times > 0).all() for times in times_ms.values())
     pairs = [log[i : i + 2] for i in range(0, 20, 2)]
     assert all(first == second for first, second in pairs), "untimed, then timed"
     rounds = [{pairs[i][0], pairs[i + 1][0]} for i in range(0, 10, 2)]

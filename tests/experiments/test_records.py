@@ -28,6 +28,7 @@ from experiments import (
 )
 from experiments.measuring import MIB, SIZES, Size
 from tests.experiments.test_measuring import RECORDS
+from tests.rounding import rounding, unlike
 from tools.chapters import ROOT
 from tutorial_lib.counting import layer_kinds
 from tutorial_lib.records import facts
@@ -227,23 +228,47 @@ def test_memory_of_the_smallest_size_is_found_again():
     assert found == pytest.approx(json.loads(done.stdout), rel=0.01)
 
 
-def test_errors_of_the_smallest_size_are_found_again():
-    found = NUMPY["sizes"]["book"]["forms"]
+def test_errors_of_the_smallest_size_are_those_of_single_precision_here_and_in_the_record():
+    stored = NUMPY["sizes"]["book"]["forms"]
     with torch.inference_mode():
-        for name, error in numpy_attention.errors(*of_the_smallest_size()).items():
-            assert 0.5 < found[name]["error"] / error < 2  # the order of sums is the machine's
+        again = numpy_attention.errors(*of_the_smallest_size())
+    assert list(again) == list(stored)
+    for name, error in again.items():
+        for found, where in ((error, "here"), (stored[name]["error"], "in the record")):
+            said = f"{name} is off by {found} {where}; expected at most {measuring.MOST_ERROR}"
+            assert found <= measuring.MOST_ERROR, said
 
 
-def test_what_needs_no_clock_is_computed_again():
-    found = NAMED["gradients"]
-    stored, again = found["differences_from_torch_in_float64"], gradients.compare_with_torch()
-    assert all(0.3 < stored[name] / again[name] < 3 for name in gradients.NAMES)
-    stored = found["errors_of_central_differences_of_W_Q"]
+def test_gradients_by_hand_are_those_of_torch_but_for_rounding():
+    T, d_model = gradients.SIZE["T"], gradients.SIZE["d_model"]
+    most = rounding(d_model, T, d_model, gradients.SIZE["B"] * T)  # project, mix, project out, add
+    stored = NAMED["gradients"]["differences_from_torch_in_float64"]
+    for where, found in (("in the record", stored), ("here", gradients.compare_with_torch())):
+        assert list(found) == list(gradients.NAMES)
+        for name, error in found.items():
+            said = f"the gradient of {name} {where} is off by {error} of its largest entry"
+            assert error <= most, f"{said}; rounding explains {most:.1g}"
+
+
+def test_errors_of_central_differences_are_those_of_the_step_and_of_rounding():
+    stored = NAMED["gradients"]["errors_of_central_differences_of_W_Q"]
     again = gradients.compare_with_differences()
-    for step, error in again.items():
-        most = 1.03 if float(step) >= 1e-4 else 3  # below it is the rounding of the machine
-        assert 1 / most < stored[step] / error < most
-    assert NAMED["tiny_model"]["by_places"] == tiny_model.by_places()
+    assert list(again) == list(stored)
+    for name, error in again.items():
+        step = float(name)
+        if step >= 1e-3:  # here the formula errs a hundred times as much as rounding may
+            said = f"with steps of {name} the error is {error}, and the record has {stored[name]}"
+            assert error == pytest.approx(stored[name], rel=0.05), said  # it has two digits
+        most = 1.05 * again["1e-02"] * (step / 1e-2) ** 2 + rounding(60, size=60) / step
+        for found, where in ((error, "here"), (stored[name], "in the record")):
+            said = f"with steps of {name} the error {where} is {found}"
+            assert found <= most, f"{said}; the formula and sums of 60 products explain {most:.1g}"
+
+
+def test_the_model_that_copies_by_places_is_the_same_on_every_machine():
+    stored = NAMED["tiny_model"]["by_places"]  # its votes are whole numbers
+    faults = unlike(tiny_model.by_places(), stored, places=4, path="by_places")
+    assert not faults, "\n".join(faults)
 
 
 def test_a_trained_model_is_one_arm_of_the_script():

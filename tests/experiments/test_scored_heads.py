@@ -9,6 +9,7 @@ import torch
 from experiments import known_text, scored_heads
 from experiments.known_text import LENGTH, SEEDS, STEPS, as_model, drawn
 from experiments.scored_heads import FAR, LONGER, MODELS, PLATEAUS, SCORED, WAYS
+from tests.rounding import unlike
 from tutorial_lib import records
 from tutorial_lib.models import copying, grammar
 from tutorial_lib.models.copying import TinyModel
@@ -60,7 +61,8 @@ def test_a_model_in_numpy_is_the_arm_that_is_trained(arm):
     run = run_blocks if arm.feed else copying.run
     np.testing.assert_allclose(run(model, ids)[0], right, rtol=1e-9, atol=1e-9)
     again = type(model).of(model.arrays)
-    np.testing.assert_array_equal(scored_heads.go(again, ids)[0], scored_heads.go(model, ids)[0])
+    for array, expected in zip(again.arrays, model.arrays, strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 def test_a_head_is_replaced_as_in_the_chapter():
@@ -73,8 +75,8 @@ def test_a_head_is_replaced_as_in_the_chapter():
     np.testing.assert_allclose(found, patch(model, ids, other, 1, 1), rtol=1e-10, atol=1e-12)
     known = scored_heads.go(model, ids)[1]
     for heads in ({(0, 2): mean}, {(1, 1): output}, {(0, 0): output, (1, 2): mean}):
-        again = scored_heads.go(model, ids, heads, known)[0]
-        np.testing.assert_array_equal(again, scored_heads.go(model, ids, heads)[0])
+        again, right = (scored_heads.go(model, ids, heads, *k)[0] for k in ((known,), ()))
+        np.testing.assert_allclose(again, right, rtol=1e-10, atol=1e-12)
     both = scored_heads.go(model, ids, {(1, 0): mean, (1, 1): output})[0]
     whole = scored_heads.go(model, ids)[0]
     apart = [
@@ -160,42 +162,41 @@ def test_an_error_of_a_mean_counts_documents_and_not_places():
     assert scored_heads.with_error(values, n)["standard_error"] == pytest.approx(np.sqrt(2) / 4)
 
 
-def of_the_record(name, n):
-    """Whether a committed model has the first costs and weights of the record on n documents."""
+def require_as_recorded(name, n):
+    """Require the first costs and weights of the record of a committed model on n documents."""
     run, found = RECORD["models"][name]["runs"][0], RECORD["heads"][name]["seeds"][0]
     assert run["seed"] == found["seed"] == SEEDS[0]
     documents = Documents(*(values[:n] for values in vars(drawn(known_text.TEST)).values()))
     logits, traces = scored_heads.go(shown(name), documents.ids[:, :-1])
     accuracy, _, loss = scored_heads.costs(logits, documents)
-    weights = {t: scored_heads.weights_on(traces, documents.truth_of(t)) for t in TASKS}
     ends = {task: shares[-1] for task, shares in run["accuracy"].items()}
     whole = n == known_text.TESTED  # fewer differ by chance
-    return (
-        loss == pytest.approx(run["above_floor"][-1], abs=1e-5 if whole else 1e-3)
-        and accuracy == pytest.approx(ends, abs=1e-3 if whole else 0.01)
-        and all(
-            weights[task] == pytest.approx(found["weight"][task], abs=1e-3 if whole else 0.15)
-            for task in TASKS
-        )
-    )
+    assert loss == pytest.approx(run["above_floor"][-1], abs=1e-5 if whole else 1e-3)
+    assert accuracy == pytest.approx(ends, abs=1e-3 if whole else 0.01)
+    for task in TASKS:
+        weights = scored_heads.weights_on(traces, documents.truth_of(task))
+        near = pytest.approx(found["weight"][task], abs=1e-3 if whole else 0.15)
+        assert weights == near, f"the weights of the heads on what decides {task}"
 
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_committed_model_gives_the_first_scores_of_the_record(name):
-    assert of_the_record(name, 60)
+    require_as_recorded(name, 60)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SHOWN)
 def test_on_all_documents_they_are_those_of_the_record(name):
-    assert of_the_record(name, known_text.TESTED)
+    require_as_recorded(name, known_text.TESTED)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_committed_model_gives_every_score_of_the_record_again(name):
     found = {"seed": SEEDS[0], **scored_heads.scored(shown(name))}
-    assert json.loads(json.dumps(found)) == RECORD["heads"][name]["seeds"][0]
+    stored = RECORD["heads"][name]["seeds"][0]
+    faults = unlike(json.loads(json.dumps(found)), stored, places=3, path=name)
+    assert not faults, "\n".join(faults)
 
 
 def test_the_example_is_the_first_seed_of_two_layers():

@@ -8,7 +8,7 @@ import doctest
 import io
 import itertools
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -41,7 +41,13 @@ from tests.library.variants.compositions import (
     fed,
 )
 from tests.sampling import long
-from tutorial_lib import causal_mask, checks, multi_head_attention_backward, trace
+from tutorial_lib import (
+    causal_mask,
+    checks,
+    multi_head_attention_backward,
+    project_heads,
+    trace,
+)
 from tutorial_lib.pytorch import (
     DecoderAttention,
     DecoderCache,
@@ -81,7 +87,8 @@ SIGHTED = (
 def made(layer):
     """The decoder of a composition."""
     rotation = None if layer.rates is None else Rotation(layer.rates, half=layer.half)
-    sight = Sight(getattr(layer, "window", None), getattr(layer, "sink", None))
+    options = {name: getattr(layer, name, None) for name in ("window", "sink", "qk_norm")}
+    sight = Sight(**options, eps=getattr(layer, "eps", 0.0))
     return decoder_from_params(layer.params, rotation=rotation, sight=sight).requires_grad_(False)
 
 
@@ -592,6 +599,93 @@ def test_a_planted_mistake_of_sight_is_found(mistake, monkeypatch):
     assert max(found) > 1e-3
 
 
+# --- QK-norm ---
+
+
+@dataclass(frozen=True)
+class Normed(Patterned):
+    """Heads in groups whose queries and keys have one length before they are rotated."""
+
+    qk_norm: np.ndarray = field(default_factory=lambda: np.ones((2, D_K)))
+    eps: float = 0.0
+
+    def normed(self, A, gain):
+        """Queries or keys of one length, √d_k, times their gains."""
+        return A / np.sqrt((A**2).mean(axis=-1, keepdims=True) + self.eps) * gain
+
+    def project(self, X, positions):
+        """The queries, and what is cached of the new tokens."""
+        p, gains = self.params, self.qk_norm
+        Q, K = (
+            self.turn(self.normed(project_heads(X, W), gain), positions)
+            for W, gain in zip((p.W_Q, p.W_K), gains, strict=True)
+        )
+        return Q, (K, project_heads(X, p.W_V))
+
+
+def with_norm(name, **options):
+    """A composition that norms queries and keys, with a gain for each of their numbers."""
+    gains = np.random.default_rng(7).uniform(0.5, 3, (2, D_K))
+    return Normed(**vars(LAYERS[name]), qk_norm=gains, **options)
+
+
+NORMED = {
+    "rotated": lambda: with_norm("2 key heads, halves turned"),
+    "in part": lambda: with_norm("1 key heads, neighbours turned in part"),
+    "no positions": lambda: with_norm(f"{H} key heads, no places"),
+    "window and sinks": lambda: with_norm("2 key heads, halves turned", window=3, sink=SINK),
+    "a large eps": lambda: with_norm("2 key heads, halves turned", eps=0.3),
+}
+
+
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("name", NORMED)
+def test_qk_norm_is_that_of_numpy_in_forward_and_in_steps(name, pad):
+    layer = NORMED[name]()
+    module, right = made(layer), fed(layer, pad, T)
+    real = (right != 0).any(axis=-1)
+    assert_equal(module(X_T, pad=pad_of(pad)).numpy()[real], right[real])
+    for n in PIECES:
+        assert_equal(fed(cached(module), pad, n), right)
+
+
+def test_with_qk_norm_the_length_of_queries_and_keys_does_not_matter():
+    layer = NORMED["rotated"]()
+    p = layer.params
+    longer = replace(layer, params=replace(p, W_Q=3 * p.W_Q, W_K=7 * p.W_K))
+    assert_equal(made(longer)(X_T).numpy(), made(layer)(X_T).numpy())
+    apart = made(replace(longer, qk_norm=layer.qk_norm[::-1]))(X_T) - made(layer)(X_T)
+    assert apart.abs().max() > 1e-3, "queries have gains of their own"
+
+
+def test_qk_norm_trains_its_gains_and_is_stored():
+    module = DecoderAttention(D_MODEL, H, sight=Sight(qk_norm=np.ones((2, 3))))
+    module(torch.ones(T, D_MODEL).cumsum(0)).square().sum().backward()
+    assert module.qk_norm.grad.abs().min() > 0
+    assert module.state_dict()["qk_norm"].shape == (2, 3)
+    assert "qk_norm=True" in repr(module)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_qk_norm_keeps_the_precision_and_rounds_once(dtype):
+    A, gain = torch.randn(50, 64, generator=torch.Generator().manual_seed(0)).to(dtype), 1.7
+    found = decoder.normed(A, torch.tensor(gain, dtype=dtype), 1e-6)
+    wide = decoder.normed(A.double(), torch.tensor(gain, dtype=dtype).double(), 1e-6)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found, wide.to(dtype), rtol=torch.finfo(dtype).eps, atol=0)
+    module = DecoderAttention(64, 2, sight=Sight(qk_norm=np.ones((2, 32)))).requires_grad_(False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert module(A.float()).dtype == torch.bfloat16
+    assert module.to(dtype)(A).dtype == dtype
+
+
+def test_a_step_refuses_gains_that_ask_for_gradients():
+    module = DecoderAttention(D_MODEL, H, sight=Sight(qk_norm=np.ones((2, 3))))
+    module.qkv_proj.requires_grad_(False)
+    with pytest.raises(ValueError, match="X or a weight asks for gradients"):
+        module.step(torch.ones(1, D_MODEL), DecoderCache.empty(module, T))
+
+
 # --- the reserved room ---
 
 
@@ -990,7 +1084,7 @@ def test_under_autocast_a_step_keeps_the_precision_of_the_weights(window):
     assert torch.equal(kept.V, kept.V.bfloat16().float()), "made in bfloat16"
 
 
-@pytest.mark.parametrize("name", ["DecoderAttention", "fused_groups", "sunk_groups"])
+@pytest.mark.parametrize("name", ["DecoderAttention", "fused_groups", "normed", "sunk_groups"])
 def test_the_example_of_a_docstring_runs(name):
     [found] = doctest.DocTestFinder(recurse=False).find(getattr(decoder, name), name, decoder)
     said = []
@@ -1001,5 +1095,6 @@ def test_the_example_of_a_docstring_runs(name):
 def test_printed_layer_names_its_sizes():
     text = repr(made(LAYERS["2 key heads, halves turned in part"]))
     assert "d_model=12, n_heads=4, n_kv_heads=2, d_k=6, d_v=7, window=None, sink=False" in text
+    assert "qk_norm=False" in text
     assert "(rotation): Rotation(4 numbers of each head, half=True)" in text
     assert "(qkv_proj): Linear(in_features=12, out_features=50, bias=False)" in text

@@ -320,6 +320,11 @@ def test_ranks_may_be_whole_numbers_of_numpy():
             ("sink has 5 numbers for 6 heads", "expected one for each", "np.zeros(6)"),
         ),
         (
+            {"sight": Sight(qk_norm=np.ones((2, 5)))},
+            ShapeError,
+            ("qk_norm has shape (2, 5)", "expected (2, d_k) with d_k=4", "np.ones((2, 4))"),
+        ),
+        (
             {"rotation": rope_rates(4)},
             TypeError,
             ("is a ndarray", "expected a Rotation", "Make one: Rotation("),
@@ -408,6 +413,13 @@ def test_rotation_takes_places_of_the_widths_that_hold_them():
         ({"sink": np.array([0, np.inf])}, ValueError, "sink is inf for head 1; expected a finite"),
         ({"sink": np.array([np.nan, 0])}, ValueError, "sink is nan for head 0"),
         ({"window": 10**30}, ValueError, r"expected less than 2\*\*62"),
+        ({"qk_norm": 1.0}, TypeError, "qk_norm is a float; expected a NumPy array"),
+        ({"qk_norm": np.ones((2, 4), int)}, TypeError, "qk_norm is an array of int64"),
+        ({"qk_norm": np.ones((3, 4))}, ShapeError, r"\(3, 4\); expected \(two, d_k\) with two=2"),
+        ({"qk_norm": np.full((2, 4), np.nan)}, ValueError, "qk_norm is nan at position"),
+        ({"eps": "1e-6"}, TypeError, "eps is '1e-6', a str; expected a number from 0 on"),
+        ({"eps": -1e-6}, ValueError, "eps=-1e-06; expected a number from 0 on"),
+        ({"eps": np.nan}, ValueError, "eps=nan; expected a number from 0 on"),
     ],
 )
 def test_sight_refuses_what_no_query_can_have(change, error, words):

@@ -14,6 +14,7 @@ from tutorial_lib.pytorch.doors import (
     require_new_room,
     require_newest,
     require_no_graph,
+    require_qk_norm,
     require_rates,
     require_rotation,
     require_sight,
@@ -108,33 +109,42 @@ class Rotation(nn.Module):
 
 @dataclass(frozen=True)
 class Sight:
-    """How far a query looks, and whether it may look at nobody.
+    """How far a query looks, whether it may look at nobody, and whether it is normed before.
 
     Introduced in chapter 17. What `tutorial_lib.variants.window_mask` and `attention_with_sink`
-    are in NumPy.
+    are in NumPy, and QK-norm, which is `normed` in the chapter.
 
     Parameters
     ----------
     window : number of keys that a query looks at, itself included; None: all
     sink : (H,) array of floats, where the learned sinks of the heads begin, such as `np.zeros(H)`;
         -inf: the head has none; None: no head has one
+    qk_norm : (2, d_k) array of floats, where the learned gains of the queries and of the keys
+        begin, such as `np.ones((2, d_k))`: each query and each key is divided by the root of the
+        mean of its squares, and multiplied by its gains, before it is rotated; None: it is not
+    eps : added to that mean, so that zeros stay zeros
 
     Raises
     ------
-    TypeError : a window that is no whole number, a sink that is no array of floats
-    ShapeError : a sink of more axes than one
-    ValueError : a window below 1, NaN or +inf in sink
+    TypeError : a window that is no whole number, a sink or qk_norm that is no array of floats, an
+        eps that is no number
+    ShapeError : a sink of more axes than one, a qk_norm of another shape
+    ValueError : a window below 1, NaN or +inf in sink, NaN or infinity in qk_norm, an eps below 0
 
-    Source: Beltagy et al. (2020), section 3.1; OpenAI (2025), for learned sinks.
+    Source: Beltagy et al. (2020), section 3.1; OpenAI (2025), for learned sinks; Henry et al.
+    (2020), for QK-norm.
     """
 
     window: int | None = None
     sink: np.ndarray | None = None
+    qk_norm: np.ndarray | None = None
+    eps: float = 1e-6
 
     def __post_init__(self):
         if self.window is not None:
             require_length("window", self.window)
         require_sink(self.sink)
+        require_qk_norm(self.qk_norm, self.eps)
 
 
 ALL = Sight()
@@ -162,7 +172,7 @@ class DecoderAttention(nn.Module):
     sizes : (d_k, d_v), the widths of a head; both d_model / n_heads unless given; a d_v other than
         d_k takes PyTorch's slow path, which copies the keys
     rotation : Rotation that turns queries and keys, or None
-    sight : Sight, with a window, sinks, or both
+    sight : Sight, with a window, sinks, QK-norm, or several of them
     bias : whether the projections add a vector
 
     Attributes
@@ -172,6 +182,7 @@ class DecoderAttention(nn.Module):
     out_proj : nn.Linear, weight (d_model, H*d_v)
     window : number of keys, or None
     sink : nn.Parameter (H,), or None
+    qk_norm : nn.Parameter (2, d_k), the gains of queries and of keys, or None
 
     Raises
     ------
@@ -179,7 +190,7 @@ class DecoderAttention(nn.Module):
         Rotation, a sight that is no Sight
     ShapeError : more key heads than heads, or a number that does not divide them; sizes that are
         left out where n_heads does not divide d_model; an odd d_k, or fewer pairs than the rotation
-        turns; another number of sinks than of heads
+        turns; another number of sinks than of heads, or of gains than d_k
     ValueError : a length below 1
 
     Source: Pope et al. (2023); Ainslie et al. (2023); Su et al. (2021).
@@ -204,12 +215,13 @@ class DecoderAttention(nn.Module):
             sizes = d_model // n_heads, d_model // n_heads
         require_sizes(sizes)
         require_rotation(rotation, sizes[0], Rotation)
-        require_sight(sight, n_heads, Sight)
+        require_sight(sight, n_heads, sizes[0], Sight)
         self.d_model, self.n_heads, self.n_kv_heads = int(d_model), int(n_heads), int(n_kv_heads)
         self.d_k, self.d_v = map(int, sizes)
         self.rotation = rotation
         self.window = None if sight.window is None else int(sight.window)
-        self.sink = None if sight.sink is None else nn.Parameter(torch.Tensor(sight.sink.copy()))
+        self.sink, self.qk_norm = _parameter(sight.sink), _parameter(sight.qk_norm)
+        self.eps = sight.eps
         width = self.n_heads * self.d_k + self.n_kv_heads * (self.d_k + self.d_v)
         self.qkv_proj = nn.Linear(self.d_model, width, bias=bias)
         self.out_proj = nn.Linear(self.n_heads * self.d_v, self.d_model, bias=bias)
@@ -218,7 +230,8 @@ class DecoderAttention(nn.Module):
         """Say the sizes when the module is printed."""
         return (
             f"d_model={self.d_model}, n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}, "
-            f"d_k={self.d_k}, d_v={self.d_v}, window={self.window}, sink={self.sink is not None}"
+            f"d_k={self.d_k}, d_v={self.d_v}, window={self.window}, sink={self.sink is not None}, "
+            f"qk_norm={self.qk_norm is not None}"
         )
 
     def forward(self, X, *, pad=None):
@@ -280,7 +293,8 @@ class DecoderAttention(nn.Module):
         """
         require_tensors(self, X, None, None)
         require_step(self, X, cache, DecoderCache)
-        require_no_graph(X, *self.qkv_proj.parameters())
+        gains = () if self.qk_norm is None else (self.qk_norm,)
+        require_no_graph(X, *self.qkv_proj.parameters(), *gains)
         T, end = X.shape[-2], cache.length + X.shape[-2]
         words = None if cache.pad is None else end - cache.pad
         Q, K, V = self._project(X, cache.positions(T))
@@ -300,6 +314,9 @@ class DecoderAttention(nn.Module):
         wide = self.qkv_proj(X).split([(H + G) * self.d_k, G * self.d_v], dim=-1)
         heads = (A.unflatten(-1, (n, -1)) for A, n in zip(wide, (H + G, G), strict=True))
         QK, V = (A.transpose(-3, -2) for A in heads)  # (..., H + G, T, d_k), (..., G, T, d_v)
+        if self.qk_norm is not None:
+            gains = [gain.expand(n, 1, -1) for gain, n in zip(self.qk_norm, (H, G), strict=True)]
+            QK = normed(QK, torch.cat(gains), self.eps)
         if self.rotation is not None:
             QK = self.rotation(QK, positions[..., None, :])  # one turn for queries and keys
         Q, K = QK.split([H, G], dim=-3)
@@ -485,6 +502,33 @@ class DecoderCache:
         positions : whole numbers, (T,), or (..., T) where there is padding
         """
         return places(self.length, T, self.pad, self.rooms[0].device)
+
+
+def _parameter(array):
+    return None if array is None else nn.Parameter(torch.Tensor(array.copy()))
+
+
+def normed(A, gain, eps):
+    """Divide each row by the root of the mean of its squares, and multiply it by a gain.
+
+    Introduced in chapter 17, without gains. The row is float32 meanwhile where A is of half
+    precision.
+
+    Parameters
+    ----------
+    A : (..., d_k), queries or keys
+    gain : broadcastable to A
+    eps : added to the mean
+
+    Returns
+    -------
+    normed : the shape of A, in its precision
+
+    >>> normed(torch.tensor([[3.0, 3.0], [0.0, 0.0]]), torch.ones(2), 1e-12).tolist()
+    [[1.0, 1.0], [0.0, 0.0]]
+    """
+    wide = A.to(torch.promote_types(A.dtype, torch.float32))
+    return (F.rms_norm(wide, A.shape[-1:], eps=eps) * gain).to(A.dtype)
 
 
 def fused_groups(Q, K, V, *, mask=None, is_causal=False):

@@ -98,6 +98,20 @@ def require_no_biases(**biases):
         )
 
 
+def require_no_norm(decoder):
+    """Require a decoder that does not norm its queries and keys.
+
+    Raises
+    ------
+    ValueError : one that does
+    """
+    if decoder.qk_norm is not None:
+        raise ValueError(
+            "the decoder has QK-norm; expected none, since GroupedParams hold no gains, and its "
+            "scores would be others. Make it without qk_norm, or stay in PyTorch."
+        )
+
+
 def require_float_dtype(dtype):
     """Require one of torch's precisions of floats.
 
@@ -427,13 +441,38 @@ def require_sink(sink):
         require_part(sink)
 
 
-def require_sight(sight, n_heads, kind):
-    """Require a sight, with as many sinks as there are heads, or none.
+def require_qk_norm(qk_norm, eps):
+    """Require None, or finite gains for queries and for keys; and a number that is not negative.
+
+    Raises
+    ------
+    TypeError : no array of floats, an eps that is no number
+    ShapeError : another shape than (2, d_k)
+    ValueError : NaN or infinity, an eps below 0
+    """
+    if qk_norm is not None:
+        require_shape("qk_norm", qk_norm, "two d_k", two=2)
+        require_floats("qk_norm", qk_norm)
+        require_finite("qk_norm", qk_norm)
+    if isinstance(eps, bool) or not isinstance(eps, int | float):
+        raise TypeError(
+            f"eps is {eps!r}, a {type(eps).__name__}; expected a number from 0 on. "
+            f"Give a float, such as 1e-6."
+        )
+    if not 0 <= eps < np.inf:
+        raise ValueError(
+            f"eps={eps}; expected a number from 0 on. It is added to a mean of squares, so give a "
+            f"small one, such as 1e-6."
+        )
+
+
+def require_sight(sight, n_heads, d_k, kind):
+    """Require a sight, with as many sinks as heads and gains as a key has numbers, or none.
 
     Raises
     ------
     TypeError : no sight
-    ShapeError : another number of sinks
+    ShapeError : another number of sinks or of gains
     """
     if not isinstance(sight, kind):
         raise TypeError(
@@ -444,6 +483,11 @@ def require_sight(sight, n_heads, kind):
         raise ShapeError(
             f"sink has {len(sight.sink)} numbers for {n_heads} heads; expected one for each. "
             f"Give for example np.zeros({n_heads})."
+        )
+    if sight.qk_norm is not None and sight.qk_norm.shape[1] != d_k:
+        raise ShapeError(
+            f"qk_norm has shape {sight.qk_norm.shape}; expected (2, d_k) with d_k={d_k}, gains of "
+            f"the queries and of the keys. Give for example np.ones((2, {d_k}))."
         )
 
 

@@ -16,10 +16,16 @@ from tutorial_lib.pytorch.doors import (
     require_float_dtype,
     require_module,
     require_no_biases,
+    require_no_norm,
     require_params,
-    require_plain_gpt2,
-    require_plain_llama,
     require_plain_torch_mha,
+)
+from tutorial_lib.pytorch.known_layers import (
+    GPT2,
+    LLAMAS,
+    eps_of,
+    require_layer,
+    require_rotary,
 )
 from tutorial_lib.pytorch.mha import MultiHeadAttention
 from tutorial_lib.variants.grouped import GroupedParams
@@ -233,9 +239,10 @@ def params_from_decoder(decoder):
     Raises
     ------
     TypeError : another module
-    ValueError : a bias that is not all zeros, NaN or infinity in a weight
+    ValueError : a bias that is not all zeros, QK-norm, NaN or infinity in a weight
     """
     require_module(decoder, DecoderAttention, "For the layer of chapter 09: params_from_module.")
+    require_no_norm(decoder)
     require_no_biases(qkv_proj=decoder.qkv_proj.bias, out_proj=decoder.out_proj.bias)
     weights = decoder.qkv_proj.weight, decoder.out_proj.weight
     return GroupedParams(*_arrays(*weights, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
@@ -252,77 +259,118 @@ def decoder_from_gpt2(attention):
 
     Returns
     -------
-    decoder : DecoderAttention with copies of weights and biases, in their precision and place
+    decoder : DecoderAttention with copies of weights and biases, in their precision and on their
+        device; where scores are divided by anything but the root of d_k, the rows of the queries
+        are multiplied by the rest
 
     Raises
     ------
-    TypeError : another module
-    ValueError : cross-attention, or scores divided by anything but the root of d_k
+    TypeError : another module; a projection that is not plain, such as one with an adapter or in
+        few bits
+    ValueError : hooks or replaced methods, cross-attention, anything in the layer that would be
+        lost
 
     Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D keeps (in, out).
     """
-    require_plain_gpt2(attention)
-    parts = {"qkv_proj": attention.c_attn, "out_proj": attention.c_proj}
-    state = {f"{name}.weight": _copy(part.weight.T) for name, part in parts.items()}
-    state |= {f"{name}.bias": _copy(part.bias) for name, part in parts.items()}
-    return _decoder(state, attention.num_heads, attention.head_dim, {})
+    return _decoder_of(attention, require_layer(attention, GPT2), None, 1.0)
 
 
 def decoder_from_llama(attention, rotary):
-    """Make a decoder with the weights and rates of an attention layer of Llama, or of its family.
+    """Make a decoder with the weights and frequencies of a layer of Llama, or of its family.
 
-    Introduced in chapter 16. Mistral adds a window, and gpt-oss sinks and, in every other layer, a
-    window. The dropout is left behind: in training the two may differ.
+    Introduced in chapter 16. The others add a window, sinks, biases, QK-norm, scores of another
+    scale, layers that rotate nothing, or pairs of neighbours. The dropout is left behind: in
+    training the two may differ.
 
     Parameters
     ----------
-    attention : LlamaAttention, MistralAttention or GptOssAttention of transformers, such as
-        `model.model.layers[0].self_attn`
-    rotary : its rotary embedding, which has the rates: `model.model.rotary_emb`
+    attention : LlamaAttention of transformers, or another in `known_layers.LLAMAS`, exactly: not a
+        subclass; such as `model.model.layers[0].self_attn`
+    rotary : the rotary embedding of its model, which has the frequencies: `model.model.rotary_emb`
 
     Returns
     -------
-    decoder : DecoderAttention with copies of the weights, in their precision and place; where the
-        rotation stretches too, as YaRN's, the rows of queries and keys are stretched instead
+    decoder : DecoderAttention with copies of the weights, in their precision and on their device;
+        where scores have another scale, or the rotation stretches too, as YaRN's, the rows of
+        queries and keys are multiplied by it, or else the gains of their norms, which are float32
+        at least
 
     Raises
     ------
-    TypeError : other modules
-    ValueError : scores divided by anything but the root of d_k, or rates that change with the
-        length
+    TypeError : other modules; a projection that is not plain, such as one with an adapter or in few
+        bits
+    ValueError : hooks or replaced methods, a cap on scores, clipping, anything in the layer that
+        would be lost, or frequencies that change with the length
 
-    Source: transformers, `models/llama/modeling_llama.py`, and those of mistral and gpt_oss.
+    Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
-    require_plain_llama(attention, rotary)
-    parts, stretch = (attention.q_proj, attention.k_proj), rotary.attention_scaling
-    packed = {
-        name: torch.cat([getattr(part, name).detach() * stretch for part in parts] + [value])
-        for name, value in attention.v_proj.state_dict().items()
-    }
-    state = {f"qkv_proj.{name}": tensor for name, tensor in packed.items()}
-    state |= {f"out_proj.{k}": _copy(v) for k, v in attention.o_proj.state_dict().items()}
-    d_k = attention.head_dim
-    H, G = (part.out_features // d_k for part in parts)
-    rotation = Rotation(to_float64(rotary.inv_freq).numpy(), half=True).to(rotary.inv_freq.device)
-    options = {"rotation": rotation, "sight": _sight(attention), "n_kv_heads": G}
-    return _decoder(state, H, d_k, options)
+    kind = require_layer(attention, LLAMAS)
+    inv_freq, stretch = require_rotary(rotary, attention)
+    if not kind.rotates(attention):
+        return _decoder_of(attention, kind, None, 1.0)
+    rotation = Rotation(to_float64(inv_freq).numpy(), half=kind.half).to(inv_freq.device)
+    return _decoder_of(attention, kind, rotation, stretch)
 
 
-def _sight(attention):
-    window = getattr(attention.config, "sliding_window", None)  # Mistral: all layers, or none
-    sinks = getattr(attention, "sinks", None)
-    return Sight(
-        window=getattr(attention, "sliding_window", window),
-        sink=None if sinks is None else to_float64(sinks).numpy(),
+def _decoder_of(attention, kind, rotation, stretch):
+    *inner, outer = (getattr(attention, name) for name in kind.parts)
+    factors = _factors(attention, rotation, stretch)
+    sight = _sight(attention, kind, factors)
+    factors = torch.ones_like(factors) if kind.norm else factors  # the gains have them
+    packed = torch.cat([_rows(part) for part in inner])
+    d_k, shared = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
+    G = len(packed) // d_k // (shared + 2)
+    rows = torch.cat((factors[0].repeat(shared * G), factors[1].repeat(G), torch.ones(G * d_k)))
+    state = {"qkv_proj.weight": _times(packed, rows[:, None]), "out_proj.weight": _rows(outer)}
+    if any(part.bias is not None for part in (*inner, outer)):
+        state["qkv_proj.bias"] = _times(torch.cat([_bias(part) for part in inner]), rows)
+        state["out_proj.bias"] = _bias(outer)
+    options = {"rotation": rotation, "sight": sight, "n_kv_heads": G}
+    return _decoder(
+        {name: _copy(tensor) for name, tensor in state.items()}, shared * G, d_k, options
     )
 
 
+def _factors(attention, rotation, stretch):
+    """Return what queries and keys are multiplied by, (2, d_k), beside the root of d_k."""
+    factors = torch.ones(2, attention.head_dim, dtype=torch.float64)
+    factors[0] *= attention.scaling / attention.head_dim**-0.5  # exactly 1, where they are equal
+    if rotation is not None:
+        factors[:, : 2 * len(rotation.bits)] *= stretch
+    return factors
+
+
+def _sight(attention, kind, factors):
+    options = {"window": kind.window(attention)}
+    if kind.sinks:
+        options["sink"] = to_float64(attention.sinks).numpy()
+    if kind.norm:
+        norms = attention.q_norm, attention.k_norm
+        gains = torch.stack([to_float64(norm.weight) for norm in norms]) + kind.shift
+        options |= {"qk_norm": (gains * factors).numpy(), "eps": eps_of(norms[0])}
+    return Sight(**options)
+
+
+def _rows(part):
+    return part.weight if isinstance(part, nn.Linear) else part.weight.T  # Conv1D's: (in, out)
+
+
+def _bias(part):
+    return _rows(part).new_zeros(len(_rows(part))) if part.bias is None else part.bias
+
+
+def _times(tensor, factors):
+    wide = torch.promote_types(tensor.dtype, torch.float32)
+    return (tensor.to(wide) * factors.to(tensor.device, wide)).to(tensor.dtype)
+
+
 def _decoder(state, n_heads, d_k, options):
-    weight = state["out_proj.weight"]
+    weight, sight = state["out_proj.weight"], options.get("sight", ALL)
     d_model, concat = weight.shape
-    sink = options.get("sight", ALL).sink
-    if sink is not None:
-        state["sink"] = _tensor(sink, weight.dtype).to(weight.device)
+    wide = torch.promote_types(weight.dtype, torch.float32)  # gains are multiplied in it
+    for name, dtype in {"sink": weight.dtype, "qk_norm": wide}.items():
+        if getattr(sight, name) is not None:
+            state[name] = _tensor(getattr(sight, name), dtype).to(weight.device)
     options = options | {"sizes": (d_k, concat // n_heads), "bias": "out_proj.bias" in state}
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
         decoder = DecoderAttention(d_model, n_heads, **options)

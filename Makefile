@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help book serve pdf site-assets check test test-all test-library test-oldest test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget release lock clean browser colab oldest python
+.PHONY: help book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget release lock clean browser colab oldest python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,10 @@ pdf: book $(PDF)  ## Print the whole book into the site, attention-head-by-head.
 
 site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no one else (FROM=address)
 	@$(BIN)/python -m tools.site_assets $(FROM)
+
+chapter: $(TORCH)  ## Refresh, check and build one chapter (NB=05_concatenation)
+	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.chapter "$(NB)" \
+		$(BIN)/python -m pytest $(NBVAL) -q -m "not colab"
 
 check: lint  ## Check style, library, practice and Part I in a minute, without PyTorch
 	@names=$$($(BIN)/python -m tools.chapters "Part I") && $(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) \

@@ -4,14 +4,20 @@
     python -m tools.run_notebooks 03_attention_weights     one of them; a path to a file works too
 
 A file is replaced when all of its cells have run, and left untouched when one fails. A second run
-leaves the bytes as they are.
+leaves the bytes as they are. Whatever editor saved a file, it is stored in one form, see
+`normalise`; outputs that differ from those of the last commit are shown.
 """
 
 import argparse
 import copy
+import json
 import os
 import re
+import shutil
+import subprocess
 import sys
+from difflib import unified_diff
+from itertools import count
 from pathlib import Path
 
 import nbformat
@@ -27,12 +33,26 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-KEPT_CELL_METADATA = {"tags", "jupyter", "mystnb"}
+FOLDED = {  # what Jupyter and the page read besides the tags, by the tag that asks for it
+    "hide-output": {"jupyter": {"outputs_hidden": True}},
+    "hide-cell": {
+        "jupyter": {"outputs_hidden": True, "source_hidden": True},
+        "mystnb": {
+            "code_prompt_show": "Show a solution",
+            "code_prompt_hide": "Hide the solution",
+        },
+    },
+}
+MOST_LINES = 8  # of an output that has changed, and so many such outputs
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class CellFailed(Exception):
     """A cell raised, took too long, or took the kernel with it."""
+
+
+class Unreadable(Exception):
+    """A file holds no notebook."""
 
 
 class ThisPython(KernelSpecManager):
@@ -41,6 +61,34 @@ class ThisPython(KernelSpecManager):
     def get_kernel_spec(self, kernel_name):
         """Return the kernel of the running environment."""
         return self.kernel_spec_class(resource_dir=RESOURCES, **get_kernel_dict())
+
+
+def read(text):
+    """Return the notebook that the text of a file holds, as any editor saves it.
+
+    Raises
+    ------
+    Unreadable : says which line of the text is no JSON, or that it is another format
+    """
+    try:
+        content = json.loads(text)
+        name_cells(content["cells"])
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"{error}. Correct that line, or undo the edit.") from None
+    except (KeyError, TypeError):
+        raise Unreadable("it has no list of cells. Save it as a notebook of format 4.") from None
+    return nbformat.reads(json.dumps(content | {"nbformat_minor": 5}), as_version=4)
+
+
+def name_cells(cells):
+    """Give an id of its own to each cell that has none, or that of a cell before it."""
+    named = {cell.get("id") for cell in cells}
+    seen = {None}
+    for cell in cells:
+        if cell.get("id") in seen:
+            cell["id"] = next(name for n in count(1) if (name := f"new-{n}") not in named)
+            named.add(cell["id"])
+        seen.add(cell["id"])
 
 
 def execute(notebook, folder, *, report=print):
@@ -100,10 +148,10 @@ def run_cell(client, cell, index):
 
 
 def normalise(notebook):
-    """Bring an executed notebook into the form that is stored.
+    """Bring a notebook into the form that is stored.
 
     Execution counts run from 1, metadata is what a reader's tools need and nothing else, adjacent
-    pieces of one stream are joined. Cell ids, tags and collapsed outputs are kept.
+    pieces of one stream are joined. Cell ids and tags are kept; a cell is folded if a tag says so.
 
     Parameters
     ----------
@@ -115,15 +163,17 @@ def normalise(notebook):
     """
     notebook.metadata = nbformat.from_dict(METADATA)
     code_cells = (cell for cell in notebook.cells if cell.cell_type == "code")
-    for count, cell in enumerate(code_cells, start=1):
-        cell.execution_count = count
+    for number, cell in enumerate(code_cells, start=1):
+        cell.execution_count = number
         cell.outputs = join_streams(cell.outputs)
         for output in cell.outputs:
             if "execution_count" in output:
-                output.execution_count = count
+                output.execution_count = number
     for cell in notebook.cells:
-        kept = {key: value for key, value in cell.metadata.items() if key in KEPT_CELL_METADATA}
-        cell.metadata = nbformat.from_dict(kept)
+        cell.source = cell.source.replace("\r\n", "\n")
+        tags = cell.metadata.get("tags", [])
+        folds = [FOLDED[tag] for tag in tags if tag in FOLDED]
+        cell.metadata = nbformat.from_dict(({"tags": tags} if tags else {}) | (folds or [{}])[0])
     return notebook
 
 
@@ -144,23 +194,73 @@ def dumps(notebook):
     return nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
 
 
+def stored_form(text):
+    """Return the text that is stored for a notebook whose cells are not run again.
+
+    Raises
+    ------
+    Unreadable : it is no notebook
+    """
+    return dumps(normalise(read(text)))
+
+
 def refresh(path, *, report=print):
     """Run one notebook and replace its file if all of its cells ran.
 
     Raises
     ------
-    CellFailed : the file is as it was
+    CellFailed, Unreadable : the file is as it was
     """
     report(path.stem)
     before = path.read_text(encoding="utf-8")
-    after = dumps(execute(nbformat.reads(before, as_version=4), path.parent, report=report))
-    if after == before:
-        report("  unchanged")
-        return
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(after, encoding="utf-8")
-    unfinished.replace(path)
-    report("  refreshed")
+    executed = execute(read(before), path.parent, report=report)
+    after = dumps(executed)
+    if after != before:
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.write_text(after, encoding="utf-8")
+        unfinished.replace(path)
+    report("  unchanged" if after == before else "  refreshed")
+    differing = changes(normalise(read(committed(path) or before)), executed)
+    if differing:
+        cells = f"{len(differing)} of {len(executed.cells)} cells"
+        report(f"  {cells} show something else than was stored. Is each change meant?")
+    for lines in differing[:MOST_LINES]:
+        report("\n".join(f"    {line}" for line in lines))
+
+
+def committed(path):
+    """Return the text of a file at the last commit, or None where there is none."""
+    git = shutil.which("git")
+    command = [git, "show", f"HEAD:./{path.name}"]
+    run = git and subprocess.run(command, cwd=path.parent, capture_output=True, encoding="utf-8")
+    return run.stdout if run and run.returncode == 0 else None
+
+
+def changes(before, after):
+    """List the cells of two notebooks whose outputs differ: each as lines, what went and what came.
+
+    Parameters
+    ----------
+    before, after : NotebookNode in its stored form
+    """
+    old = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
+    found = []
+    for place, cell in enumerate(after.cells, start=1):
+        if cell.id in old and _outputs(old[cell.id]) != _outputs(cell):
+            texts = [_text(one).splitlines() for one in (old[cell.id], cell)]
+            lines = [line for line in unified_diff(*texts, n=0, lineterm="") if line[:2] != "@@"]
+            head = f"cell {place} (id {cell.id})  {cell.source.partition(chr(10))[0][:60]}"
+            found.append([head, *(lines[2:][:MOST_LINES] or ["  a picture or an element"])])
+    return found
+
+
+def _outputs(cell):
+    return [dict(output, execution_count=None) for output in cell.outputs]
+
+
+def _text(cell):
+    plain = [o.get("text") or o.get("data", {}).get("text/plain", "") for o in cell.outputs]
+    return "\n".join(plain)
 
 
 def find(names):
@@ -195,7 +295,7 @@ def main(arguments=None):
     except FileNotFoundError as error:
         print(error, file=sys.stderr)
         return 2
-    except CellFailed as error:
+    except (CellFailed, Unreadable) as error:
         print(f"\n{path.name}: {error}\nThe file is unchanged.", file=sys.stderr)
         return 1
     return 0

@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 
 import pytest
 from nbformat.v4 import new_notebook
 
-from tests.chapters.planted import METADATA, code, good, stdout, text
-from tools.run_notebooks import SETTINGS, dumps, main, normalise
+from tests.chapters.planted import METADATA, cell_of, code, good, stdout, text
+from tools import run_notebooks
+from tools.chapters import pages
+from tools.run_notebooks import SETTINGS, Unreadable, changes, dumps, main, stored_form
 
 SOURCES = {
     "streams": "import sys\n\nprint('a', flush=True)\nprint('b')\nsys.stdout.write('c\\n');",
@@ -36,16 +39,21 @@ def stored(path, notebook):
     return path
 
 
-def test_outputs_are_refreshed_and_a_second_run_leaves_the_bytes(tmp_path, capsys):
+def test_outputs_are_refreshed_and_a_second_run_leaves_the_bytes(tmp_path, capsys, monkeypatch):
     path = stored(tmp_path / "messy.ipynb", messy())
     assert main([str(path)]) == 0
     first = path.read_bytes()
+    monkeypatch.setattr(run_notebooks, "committed", lambda path: dumps(messy()))
     assert main([str(path)]) == 0
     assert path.read_bytes() == first
     assert os.listdir(tmp_path) == ["messy.ipynb"]
     printed = capsys.readouterr().out.splitlines()
     assert printed[:3] == ["messy", "    2 of 3  import sys", "    3 of 3  import os"]
-    assert printed[3::4] == ["  refreshed", "  unchanged"]
+    compared = ["  2 of 3 cells show something else than was stored. Is each change meant?"]
+    compared += ["    cell 2 (id streams)  import sys", "    -old", "    +a", "    +b"]
+    assert printed[3:9] == ["  refreshed", *compared]
+    second = printed[len(printed) // 2 :]
+    assert second[3:9] == ["  unchanged", *compared], "with the last commit, not the last run"
 
     notebook = json.loads(first)
     assert notebook["metadata"] == METADATA
@@ -86,5 +94,117 @@ def test_an_unknown_name_lists_the_chapters(capsys):
     assert "99_unwritten. Give a path, or one of 01_embeddings" in capsys.readouterr().err
 
 
+def test_the_last_commit_is_asked_for_a_file_and_nothing_where_there_is_none(tmp_path):
+    assert json.loads(run_notebooks.committed(pages()[0].path))["nbformat"] == 4
+    assert run_notebooks.committed(tmp_path / "new.ipynb") is None
+
+
 def test_what_is_in_the_stored_form_stays():
-    assert dumps(normalise(good())) == dumps(good())
+    assert stored_form(dumps(good())) == dumps(good())
+
+
+def edited(change):
+    """Return the good notebook as JSON, with a change of its cells or of its own."""
+    notebook = json.loads(dumps(good()))
+    change(notebook)
+    return notebook
+
+
+def each_cell(**more):
+    """Return a change that gives every cell some metadata."""
+    return lambda notebook: [cell["metadata"].update(more) for cell in notebook["cells"]]
+
+
+def one_string(notebook):
+    """Join the lines of each source, as an editor may."""
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+
+
+def windows(notebook):
+    """End the lines of each source as Windows does."""
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"]).replace("\n", "\r\n")
+
+
+def numbered(notebook):
+    """Count the runs of cells as after an afternoon."""
+    for cell in notebook["cells"]:
+        cell.update({"execution_count": 41} if cell["cell_type"] == "code" else {})
+
+
+def kernel(notebook):
+    """Name the kernel, as JupyterLab and VS Code do."""
+    info = {"name": "python", "version": "3.12.1", "codemirror_mode": {"name": "ipython"}}
+    kernel = {"display_name": ".venv (3.12.1)", "language": "python", "name": "attention"}
+    notebook["metadata"] = {"kernelspec": kernel, "language_info": info, "vscode": {"a": 1}}
+
+
+EDITORS = {
+    "JupyterLab: a cell folded": each_cell(collapsed=True, jupyter={"outputs_hidden": True}),
+    "JupyterLab: times of runs": each_cell(execution={"shell.execute_reply": "12:00"}),
+    "JupyterLab: a slide": each_cell(editable=True, slideshow={"slide_type": ""}),
+    "VS Code: a language": each_cell(vscode={"languageId": "python"}),
+    "VS Code: an older format": lambda notebook: notebook.update(nbformat_minor=2),
+    "no tags left": lambda notebook: notebook["cells"][0]["metadata"].update(tags=[]),
+    "a kernel": kernel,
+    "counts": numbered,
+    "one string": one_string,
+    "lines of Windows": windows,
+}
+
+
+@pytest.mark.parametrize("indent", [1, 2, 4, None])
+@pytest.mark.parametrize("case", EDITORS)
+def test_whatever_editor_saved_a_notebook_its_stored_form_is_one(case, indent):
+    text = json.dumps(edited(EDITORS[case]), indent=indent, sort_keys=indent == 2)
+    assert text != dumps(good())
+    assert stored_form(text) == dumps(good())
+
+
+def test_a_cell_is_folded_as_its_tags_ask():
+    text = json.dumps(edited(lambda n: n["cells"][3]["metadata"].update(tags=["hide-output"])))
+    metadata = json.loads(stored_form(text))["cells"][3]["metadata"]
+    assert metadata == {"jupyter": {"outputs_hidden": True}, "tags": ["hide-output"]}
+
+
+def test_a_cell_without_an_id_of_its_own_gets_one_and_the_others_keep_theirs():
+    def change(notebook):
+        del notebook["cells"][1]["id"]
+        notebook["cells"][4]["id"] = notebook["cells"][3]["id"]
+        notebook["cells"][5]["id"] = "new-1"
+
+    text = stored_form(json.dumps(edited(change)))
+    ids = [cell["id"] for cell in json.loads(text)["cells"]]
+    assert ids == ["title", "new-2", "class", "text", "new-3", "new-1"]
+    assert stored_form(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"cells": [\n<<<<<<< HEAD', "line 2 column 1 .* Correct that line, or undo the edit"),
+        ("[]", "no list of cells. Save it as a notebook of format 4"),
+        ('{"worksheets": []}', "no list of cells"),
+    ],
+)
+def test_what_is_no_notebook_is_told_and_left(tmp_path, capsys, text, says):
+    with pytest.raises(Unreadable, match=says):
+        stored_form(text)
+    path = tmp_path / "broken.ipynb"
+    path.write_text(text, encoding="utf-8")
+    assert main([str(path)]) == 1
+    assert re.match(f"\nbroken.ipynb: .*{says}", capsys.readouterr().err)
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_an_output_that_has_changed_is_shown_by_its_lines_and_a_new_cell_is_not():
+    before, after = good(), good()
+    cell_of(after, "text").outputs[0].text = "share 0.25\n"
+    cell_of(after, "figure").outputs[0].data["text/html"] = "<svg/>"
+    after.cells.append(code("more", "print(1)", stdout("1\n")))
+    assert changes(before, after) == [
+        ['cell 4 (id text)  print("share", 4 / 7)', "-share 0.5714285714285714", "+share 0.25"],
+        ["cell 5 (id figure)  Dot(0.5714)", "  a picture or an element"],
+    ]
+    assert changes(before, good()) == []

@@ -1,0 +1,110 @@
+"""One command for a chapter's author: each step is taken, and what is wrong is said at the end."""
+
+import json
+import re
+
+import pytest
+
+from tools import build_page, chapter
+from tools.chapter import laid_out, lay_out, main
+from tools.chapters import ROOT
+
+NAME = "05_concatenation"
+BANKS = sorted(chapter.ROOMS.glob("*/bank.json"))
+BANK = {"quiz": [{"question": "½ · √4?", "from": None, "options": []}], "parsons": None}
+LAYOUT = """\
+{
+  "quiz": [
+    {
+      "question": "½ · √4?",
+      "from": null,
+      "options": []
+    }
+  ],
+  "parsons": null
+}
+"""
+
+
+@pytest.mark.parametrize("path", BANKS, ids=lambda path: path.parent.name)
+def test_every_bank_has_the_one_layout(path):
+    text, name = path.read_text(encoding="utf-8"), chapter.page_of(path.parent.name)
+    one = laid_out(text) == text
+    assert one, f"{path.relative_to(ROOT)} has another layout. Run: make chapter NB={name}"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"indent": 4}, {"indent": "\t", "ensure_ascii": False}, {"separators": ",:"}]
+)
+def test_a_bank_written_in_any_way_has_one_layout_and_all_of_its_text(options):
+    assert laid_out(json.dumps(BANK, **options)) == LAYOUT
+
+
+@pytest.fixture
+def bank(tmp_path, monkeypatch):
+    """A file for the only bank there is."""
+    monkeypatch.setattr(chapter, "ROOT", tmp_path)
+    monkeypatch.setattr(chapter, "ROOMS", tmp_path)
+    (tmp_path / f"ch{NAME}").mkdir()
+    return tmp_path / f"ch{NAME}" / "bank.json"
+
+
+def test_a_bank_is_laid_out_where_it_stands(bank):
+    assert lay_out(NAME) == "there is none yet"
+    bank.write_text(json.dumps(BANK), encoding="utf-8")
+    assert [lay_out(NAME), lay_out(NAME)] == ["laid out anew", "unchanged"]
+    assert bank.read_text(encoding="utf-8") == LAYOUT
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"quiz": [\n  {"a": 1}\n  {"b": 2}]}', r"line 3 column 3 .*\. Correct the file"),
+        ('{"why": "one", "why": "two"}', r"has \['why'\] twice, of which only the last would stay"),
+    ],
+)
+def test_a_bank_that_cannot_be_read_is_told_by_its_file_and_left(bank, capsys, text, says):
+    bank.write_text(text, encoding="utf-8")
+    assert main([NAME, "pytest"]) == 1
+    assert re.match(rf"ch{NAME}/bank\.json: .*{says}", capsys.readouterr().err)
+    assert bank.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("name", ["", "5", "05"])
+def test_without_a_chapter_the_names_are_told_and_what_to_type(capsys, name):
+    assert main([name, "pytest"]) == 2
+    told = capsys.readouterr().err
+    assert f" {NAME}, " in told
+    assert told.endswith(f"make chapter NB={NAME}\n")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"), [([], "is green"), (["a test", "the page"], "is red: a test, the page")]
+)
+def test_last_line_says_how_it_went_and_where_the_page_is(monkeypatch, capsys, wrong, says):
+    steps = []
+    monkeypatch.setattr(chapter, "lay_out", lambda name: steps.append("bank") or "unchanged")
+    monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: steps.append("cells"))
+    monkeypatch.setattr(chapter.readme, "main", lambda: steps.append("README"))
+    monkeypatch.setattr(chapter, "check", lambda *given: steps.append("checks") or wrong)
+    assert main([NAME, "pytest"]) == bool(wrong)
+    assert steps == ["bank", "cells", "README", "checks"]
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert says in last
+    assert f"_build/chapter/notebooks/{NAME}.html" in last
+
+
+def test_a_cell_that_fails_ends_the_command(monkeypatch):
+    monkeypatch.setattr(chapter, "lay_out", lambda name: "unchanged")
+    monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: 1)
+    monkeypatch.setattr(chapter, "check", lambda *given: pytest.fail("went on"))
+    assert main([NAME, "pytest"]) == 1
+
+
+@pytest.mark.long
+def test_page_of_one_chapter_is_that_of_the_book():
+    assert build_page.main([NAME]) == 0
+    built = [build_page.SITE, ROOT / "_build" / "html"]
+    pages = [(site / "notebooks" / f"{NAME}.html").read_text(encoding="utf-8") for site in built]
+    one, whole = (re.sub(r"site\.css\?v=\w+", "site.css", page) for page in pages)
+    assert one == whole

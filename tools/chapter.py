@@ -1,0 +1,103 @@
+"""Refresh, check and build one chapter: what its author runs after each edit.
+
+    make chapter NB=05_concatenation
+
+In this order: the bank of its questions is laid out, its cells are run and what they show is
+stored, then its rules, bank, keys and cells are checked while its page is built.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from tools import readme, run_notebooks
+from tools.chapters import FOLDER, ROOT, ContentsError, page
+from tutorial_lib.records import page_of
+
+ROOMS = ROOT / "src" / "tutorial_lib" / "practice"
+TESTS = ("tests/chapters", "tests/practice", "tests/tools/test_chapter.py")
+
+
+def laid_out(text):
+    """Return the text of a bank in the one layout that banks have.
+
+    Raises
+    ------
+    ValueError : says where the text is no JSON, or which key an object has twice
+    """
+    bank = json.loads(text, object_pairs_hook=_once)
+    return json.dumps(bank, indent=2, ensure_ascii=False) + "\n"
+
+
+def _once(pairs):
+    keys = [key for key, _ in pairs]
+    twice = {key for key in keys if keys.count(key) > 1}
+    if twice:
+        raise ValueError(f"One object has {sorted(twice)} twice, of which only the last would stay")
+    return dict(pairs)
+
+
+def lay_out(name):
+    """Write the bank of a page in the one layout; return what was done, as words.
+
+    Raises
+    ------
+    ValueError : names the file; it is unchanged
+    """
+    for path in ROOMS.glob("*/bank.json"):
+        if page_of(path.parent.name) == name:
+            text = path.read_text(encoding="utf-8")
+            try:
+                new = laid_out(text)
+            except ValueError as error:
+                where = path.relative_to(ROOT)
+                raise ValueError(f"{where}: {error}. Correct the file.") from None
+            path.write_text(new, encoding="utf-8")
+            return "unchanged" if new == text else "laid out anew"
+    return "there is none yet"
+
+
+def check(name, command):
+    """Run the tests of a chapter while its page is built; return what went wrong, as words."""
+    module = [sys.executable, "-m", "tools.build_page", name]
+    quiet = os.environ | {"NO_COLOR": "1"}
+    building = subprocess.Popen(module, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=quiet)
+    tests = [*command, "-k", name, *TESTS, str(page(name).path.relative_to(ROOT))]
+    red = subprocess.run(tests, cwd=ROOT, check=False).returncode
+    _, warnings = building.communicate()
+    if building.returncode:
+        print(warnings)
+    return [*["a test"] * bool(red), *["the page"] * bool(building.returncode)]
+
+
+def say(step):
+    """Print the heading of a step."""
+    print(f"==> {step}", flush=True)
+
+
+def main(arguments):
+    """Take a chapter, and the words that call pytest, through all steps; 0 when it is green."""
+    name, *command = arguments
+    try:
+        page(name)
+        say(f"The bank of {name}: {lay_out(name)}")
+    except ContentsError as error:
+        print(f"{error}\nSay which, as in: make chapter NB=05_concatenation", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    say("Running the cells and storing what they show")
+    if run_notebooks.main([name]):
+        return 1
+    readme.main()
+    say("Checking rules, bank, keys and cells, and building the page")
+    red = check(name, command)
+    how = f"red: {', '.join(red)}. Mend what is said above, then repeat it" if red else "green"
+    say(f"{name} is {how}. Its page: _build/chapter/{FOLDER}{name}.html")
+    return int(bool(red))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

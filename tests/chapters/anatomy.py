@@ -18,6 +18,8 @@ LEAST_HINTS = 3  # a ladder
 MOST_COLUMNS = 85  # a wider line is cut off on the page
 SHOWN_FOLDED = {"hide-input", "remove-input"}
 FOLDED = {"outputs_hidden": True, "source_hidden": True}
+CLOSE = "give it an output and the tag hide-output"
+OPEN = "remove the tag"
 FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
 EXERCISE = re.compile(r"^(?:\*\*|#+ )Exercise (\d+)\b", re.MULTILINE)
@@ -106,10 +108,10 @@ def _title(name, notebook):
     title = headings(first)[0] if headings(first) else (0, "")
     titles = [text for cell in notebook.cells for level, text in _levels(cell) if level == 1]
     if title[0] != 1 or len(titles) != 1:
-        yield "needs one level-1 heading, and it comes first"
+        yield "needs one level-1 heading, the first line: write its title there, and only there"
     address = colab_address(name)
     if not re.search(r"(?<!!)\[[^\]!]+\]\(" + re.escape(address) + r"\)", first):
-        yield f"the first cell has no text link to {address}"
+        yield f"the first cell has no text link to Colab: write [Open in Colab]({address})"
 
 
 def _levels(cell):
@@ -125,22 +127,22 @@ def _headings(kind, parts):
         if level == 2
     ]
     if found != list(kind.headings):
-        yield f"level-2 headings are {found}, expected {list(kind.headings)}"
+        yield f"level-2 headings are {found}: write {list(kind.headings)}, in this order"
 
 
 def _goal(parts):
     shown, goal = own_maps(parts), prose(parts, "Goal")
     if len(shown) != 1 or "**" not in shown[0]:
-        yield f"the top does not show the map once, its own steps in bold: {UNLIT}"
+        yield f"the top does not show the map once: write it, its own steps in bold, {UNLIT}"
     if not re.search(r"\bminutes\b.*\breading\b.*\bdoing\b", goal, re.DOTALL):
-        yield "Goal does not give the minutes of reading and of doing"
+        yield "Goal does not give the minutes: write *20 minutes of reading, 30 of doing*"
     if not re.search(r"`[^`\n]*→[^`\n]*`", goal):
-        yield "Goal does not show its arrow, such as `X → Q, K, V`"
+        yield "Goal does not show its arrow: write it in code, such as `X → Q, K, V`"
 
 
 def _recap(name, parts):
     if MAP.findall(prose(parts, "Recap")) != [next_map(name)]:
-        yield f"Recap does not show the map once, with the next arrow: {next_map(name)}"
+        yield f"Recap does not show the map once, with the next arrow: write {next_map(name)}"
 
 
 def _build(parts):
@@ -153,13 +155,14 @@ def _build(parts):
         elif rounds:
             rounds[-1] += 1
     if len(rounds) not in ROUNDS:
-        yield f"Build has {len(rounds)} rounds (###), expected 1 to {ROUNDS[-1]}"
+        yield f"Build has {len(rounds)} rounds (###): cut it into 1 to {ROUNDS[-1]}"
     for place, cells in enumerate(rounds, start=1):
         if cells not in CELLS_A_ROUND:
-            yield f"round {place} has {cells} code cells, expected 3 to {CELLS_A_ROUND[-1]}"
+            most = CELLS_A_ROUND[-1]
+            yield f"round {place} has {cells} code cells: split or join some, 3 to {most} a round"
     for piece in parts:
         if piece.section != "Build" and piece.kind == "code" and "keeper" in tags(piece.cell):
-            yield f"cell {piece.cell.id} is a keeper outside Build"
+            yield f"cell {piece.cell.id} is a keeper outside Build: move it, or remove the tag"
 
 
 def _predictions(name, parts):
@@ -167,19 +170,19 @@ def _predictions(name, parts):
     sources = [parts[place].text.strip() for place in shown]
     expected = [f'prediction("{name}", {n})' for n in range(1, kind_of(name).predictions + 1)]
     if sources != expected:
-        yield f"predictions are {sources}, expected {expected}"
+        yield f"predictions are {sources}: write {expected}, in this order"
     answers = []
     for place in shown:
         if tags(parts[place].cell) != ["remove-input"]:
-            yield f"{parts[place].text} is not tagged remove-input"
+            yield f"{parts[place].text} shows its code: add the tag remove-input"
         answer = parts[place + 1].cell if place + 1 < len(parts) else None
         if answer is None or not _is_closed(answer):
-            yield f"the cell after {parts[place].text} is no closed answer: tag hide-output, folded"
+            yield f"the cell after {parts[place].text} is no closed answer: {CLOSE}"
         else:
             answers.append(answer.id)
     for piece in parts:
         if piece.kind == "code" and _is_folded(piece.cell) and piece.cell.id not in answers:
-            yield f"cell {piece.cell.id} hides its output without a prediction before it"
+            yield f"cell {piece.cell.id} hides its output without a prediction before it: {OPEN}"
 
 
 def _is_closed(cell):
@@ -194,18 +197,18 @@ def _is_folded(cell):
 
 def _middle(parts):
     if not any(CHECK.search(piece.text) for piece in code(parts, "Check")):
-        yield "Check calls no check_...(fn)"
+        yield "Check calls no check: add one, such as checks.check_concat_heads(concat_heads)"
     for section, seen in SEEN.items():
         shown = [_html(output) for p in code(parts, section) for output in p.cell.outputs]
         if not re.search(seen, "".join([*shown, prose(parts, section)])):
-            yield f"{section} shows neither a figure nor an exhibit"
+            yield f"{section} shows neither a figure nor an exhibit: draw one, as in chapter 05"
     if not any(o.output_type == "stream" for p in code(parts, "Look") for o in p.cell.outputs):
-        yield "Look prints no sentence"
+        yield "Look prints no sentence: add a cell that prints what the figure shows"
     myth = prose(parts, "Myth and measurement")
     if not re.search(r"^> ", myth, re.MULTILINE) or "](https://" not in myth:
-        yield "Myth and measurement needs the claim as a quotation, and a link to a source"
+        yield "the myth lacks the claim as a quotation, or a link to a source: write > … and https://"
     if not any(printed(piece.cell).strip() for piece in code(parts, "Myth and measurement")):
-        yield "Myth and measurement measures nothing"
+        yield "Myth and measurement measures nothing: add the cell that prints the number"
 
 
 def _html(output):
@@ -228,26 +231,26 @@ def exercises(parts):
 def _solutions(kind, parts):
     for piece in parts:
         if piece.kind == "code" and piece.section != kind.tasks and "solution" in tags(piece.cell):
-            yield f"cell {piece.cell.id} is a solution outside {kind.tasks}"
+            yield f"cell {piece.cell.id} is a solution outside {kind.tasks}: move it, or the tag"
 
 
 def _abilities(name, parts):
     table = [row for row in prose(parts, "What you can do now").splitlines() if row[:1] == "|"]
     for chapter in page(name).closes:
         if not any(f"]({chapter}.ipynb)" in row for row in table):
-            yield f"its table of what you can do has no link to {chapter}.ipynb"
+            yield f"its table has no link to {chapter}: add a row with ({chapter}.ipynb)"
     for step in STEPS:
         if not any(row.startswith(f"| **{step}** |") for row in table):
-            yield f"its table of what you can do has no row for the step {step}"
+            yield f"its table has no row for the step {step}: add | **{step}** | … |"
 
 
 def _task(kind, parts):
     task = [piece for piece in parts if piece.section == kind.tasks]
     use = task[-1].cell if task else None
     if use is None or use.cell_type != "code" or tags(use) != ["solution"]:
-        yield "the task does not end in an open cell, tagged solution, that uses what was written"
+        yield "the task does not end in an open cell, tagged solution: add one that uses the answer"
     elif not printed(use).strip():
-        yield "the last cell of the task finds no number again"
+        yield "the last cell of the task finds no number again: print one of the chapters"
     before = task[:-1]
     if before and before[-1].kind == "markdown":  # what the use is for
         before = before[:-1]
@@ -258,13 +261,13 @@ def _exercises(name, parts):
     found = exercises(parts)
     numbers = EXERCISE.findall(prose(parts, "Exercises"))
     if len(found) not in EXERCISES or numbers != [str(n + 1) for n in range(len(found))]:
-        yield f"exercises are numbered {numbers}, expected 2 to {EXERCISES[-1]}, from 1"
+        yield f"exercises are numbered {numbers}: number them from 1, 2 to {EXERCISES[-1]} of them"
     puzzles = [p for p in parts if p.kind == "code" and p.text.startswith("parsons(")]
     inside = [p for p in puzzles if p.section == "Exercises"]
     if [p.text.strip() for p in inside] != [f'parsons("{name}")'] or puzzles != inside:
-        yield f'Exercises need one parsons("{name}")'
+        yield f'Exercises need one Parsons problem: write one cell there, parsons("{name}")'
     if any(tags(piece.cell) != ["remove-input"] for piece in puzzles):
-        yield "the Parsons problem is not tagged remove-input"
+        yield "the Parsons problem shows its code: add the tag remove-input"
     for place, exercise in enumerate(found, start=1):
         if not any(piece in puzzles for piece in exercise):
             yield from (f"exercise {place}: {fault}" for fault in exercise_faults(exercise))
@@ -274,20 +277,20 @@ def exercise_faults(exercise):
     """List what is out of order in one exercise: task, stub, check, hints, solution."""
     order = "".join(_role(piece) for piece in exercise)
     if not re.fullmatch(r"t+s+c(?:t*h+)t*S", order):
-        yield f"goes {' '.join(order)}; expected task, stub, check, hints, solution (t s c h S)"
+        yield f"goes {' '.join(order)}: order it task, stub, check, hints, solution (t s c h S)"
         return
     check = next(piece for piece in exercise if _role(piece) == "c")
     if "not done yet" not in printed(check.cell):
-        yield "the stored output of its check does not say 'not done yet'"
+        yield "the stored output of its check is not 'not done yet': leave the stub undone"
     hints = sum(p.text.count("<summary>Hint") for p in exercise if _role(p) == "h")
     if hints < LEAST_HINTS:
-        yield f"has {hints} hints, expected a ladder of {LEAST_HINTS}"
+        yield f"has {hints} hints: write a ladder of {LEAST_HINTS}, each a <summary>Hint"
     solution = exercise[-1].cell
     folded = solution.metadata.get("jupyter", {})
     if tags(solution) != ["solution", "hide-cell"] or folded != FOLDED:
-        yield "its solution is not folded: tags solution and hide-cell, source and outputs hidden"
+        yield "its solution is not folded: give it the tags solution, hide-cell"
     if not CHECK.search(solution.source) or "✓" not in printed(solution):
-        yield "its solution does not define and check, with a ✓"
+        yield "its solution does not define and check: let one cell do both, and print a ✓"
 
 
 def _role(piece):
@@ -302,9 +305,9 @@ def _quiz(name, parts):
     shown = [piece.cell for piece in code(parts, "Quiz")]
     expected = f'quiz("{name}")'
     if [cell.source.strip() for cell in shown] != [expected]:
-        yield f"Quiz needs one cell, {expected}"
+        yield f"Quiz needs one cell: write {expected}"
     elif tags(shown[0]) != ["remove-input"]:
-        yield "the quiz is not tagged remove-input"
+        yield "the quiz shows its code: add the tag remove-input"
 
 
 def _lengths(parts):
@@ -312,11 +315,13 @@ def _lengths(parts):
     lines = {p.cell.id: sum(1 for line in p.text.splitlines() if line.strip()) for p in visible}
     for name, count in lines.items():
         if count > MOST_LINES:
-            yield f"cell {name} has {count} lines, more than {MOST_LINES}"
+            yield f"cell {name} has {count} lines, more than {MOST_LINES}: split it"
     for piece in visible:
         widest = max(piece.text.splitlines(), key=len, default="")
         if len(widest) > MOST_COLUMNS:
-            yield f"cell {piece.cell.id} has {len(widest)} columns, more than {MOST_COLUMNS}"
+            columns = f"{len(widest)} columns, more than {MOST_COLUMNS}"
+            yield f"cell {piece.cell.id} has {columns}: break the line"
     median = statistics.median(lines.values()) if lines else 0
     if median > MEDIAN_LINES:
-        yield f"its code cells have {median} lines in the median, more than {MEDIAN_LINES}"
+        lines = f"{median} lines in the median, more than {MEDIAN_LINES}"
+        yield f"its code cells have {lines}: split the longest"

@@ -1,5 +1,6 @@
 """What the tests know of pages: the two kinds, chapters and reviews, and how a notebook is read."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,10 @@ REPOSITORY = current(ROOT).repository
 RELEASE = release_of(ROOT)
 NAMES = [page.name for page in pages()]
 FIRST_REVIEW, *_ = (page.name for page in pages() if page.closes)
+EDITS = """
+add begin break change copy correct cut do draw give leave let link make move name number order
+print remove say show split take write
+"""
 QUESTIONS_A_CHAPTER = 2  # of a review
 QUESTIONS_BACK = 4  # of a review, to earlier parts
 
@@ -92,6 +97,12 @@ def printed(cell):
     return "\n".join(texts)
 
 
-def listed(faults):
-    """Return one fault a line, for the message of a failed test."""
-    return "\n  ".join(["", *faults])
+def advises(fault):
+    """Return whether a fault says, behind a colon, what to do."""
+    return bool(set(re.findall(r": `?(\w+)", fault)) & set(EDITS.split()))
+
+
+def listed(faults, name=None):
+    """Return one fault a line, for the message of a failed test; of a page, with what to type."""
+    command = [f"After the edit: make chapter NB={name}"] if name else []
+    return "\n  ".join(["", *faults, *command])

@@ -11,6 +11,7 @@ import nbformat
 
 from tests.chapters.pages import RELEASE, REPOSITORY, code_cells, printed, tags
 from tools.chapters import in_browser
+from tools.run_notebooks import FOLDED
 
 SETUP = f"""\
 import importlib.util
@@ -27,19 +28,11 @@ if importlib.util.find_spec("tutorial_lib") is None:
     importlib.invalidate_caches()"""
 
 KNOWN_TAGS = {"hide-input", "keeper", "remove-input", "hide-output", "solution", "hide-cell"}
-METADATA = {  # what Jupyter and the page read besides the tags, by the tag that asks for it
-    "hide-output": {"jupyter": {"outputs_hidden": True}},
-    "hide-cell": {
-        "jupyter": {"outputs_hidden": True, "source_hidden": True},
-        "mystnb": {
-            "code_prompt_show": "Show a solution",
-            "code_prompt_hide": "Hide the solution",
-        },
-    },
-}
 COMPARED_TYPES = {"text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml"}
 CLOCKS = {"time", "timeit", "datetime"}
 LARGEST_NOTEBOOK = 600_000  # bytes
+STORE = "`make chapter` stores it as it should be"
+PLAIN = "write plain Markdown, which Colab shows too"
 
 NBVAL_COMMENT = re.compile(r"#[\s#]*((?:NBVAL|PYTEST_VALIDATE)_\w+)")
 SWITCHES = ("MEASURE", "TRAIN")
@@ -83,9 +76,10 @@ def violations(notebook, *, runs_in_browser=True):
             rules += [*_tags(cell), *_code(cell, runs_in_browser), *_outputs(cell)]
         elif cell.cell_type == "markdown":
             rules += [*markdown_faults(cell.source)]
-            rules += ["carries an attached image"] if cell.get("attachments") else []
+            attached = cell.get("attachments")
+            rules += ["carries an attached image: draw it in a cell"] if attached else []
         else:
-            rules += [f"is a {cell.cell_type} cell, which is neither run nor shown"]
+            rules += [f"is a {cell.cell_type} cell, neither run nor shown: make it another kind"]
         found += [f"{where}: {rule}" for rule in rules]
     return found
 
@@ -98,79 +92,81 @@ def _counts(notebook):
         if cell.execution_count != count
     ]
     if wrong:
-        yield f"execution counts: {'; '.join(wrong[:3])} ({len(wrong)} of {len(cells)} cells)"
+        few = "; ".join(wrong[:3])
+        yield f"execution counts: {few} ({len(wrong)} of {len(cells)} cells): {STORE}"
     if not cells:
-        yield "has no code cell"
+        yield "has no code cell: begin with the setup cell of another chapter"
 
 
 def _ids(notebook):
     ids = [cell.get("id") for cell in notebook.cells]
     if None in ids or len(set(ids)) < len(ids):
-        yield "every cell needs an id of its own"
+        yield f"every cell needs an id of its own: {STORE}"
 
 
 def _setup(notebook):
     first = next(iter(code_cells(notebook)), None)
     if first is not None and (first.source != SETUP or tags(first) != ["hide-input"]):
-        yield "the first code cell is not the setup cell, tagged hide-input, of rules.py"
+        yield "the first code cell is not the setup cell: copy it, with its tag, from any chapter"
 
 
 def _weight(notebook):
     size = len(nbformat.v4.writes(notebook).encode())
     if size > LARGEST_NOTEBOOK:
-        yield f"weighs {size // 1000} kB, more than {LARGEST_NOTEBOOK // 1000}"
+        most = LARGEST_NOTEBOOK // 1000
+        yield f"weighs {size // 1000} kB, more than {most}: let its cells show less"
 
 
 def _words(text):
     for match in FORBIDDEN.finditer(text):
-        yield f"'{match[0]}' is a word we do not use"
+        yield f"'{match[0]}' is a word we do not use: write the sentence without it"
 
 
 def _tags(cell):
     markers = {tag for tag in tags(cell) if tag not in KNOWN_TAGS}
     markers |= set(NBVAL_COMMENT.findall(cell.source))
-    yield from (f"{marker} is no tag of ours" for marker in sorted(markers))
+    yield from (f"{marker} is no tag of ours: take it out" for marker in sorted(markers))
 
 
 def _metadata(cell):
     """Refuse what would make a page show something else than source and outputs."""
-    asked = next((METADATA[tag] for tag in tags(cell) if tag in METADATA), {})
+    asked = next((FOLDED[tag] for tag in tags(cell) if tag in FOLDED), {})
     found = {key: value for key, value in cell.metadata.items() if key != "tags"}
     if found != asked:
-        yield f"has the metadata {found}; expected {asked}, as its tags ask"
+        yield f"has the metadata {found}; expected {asked}, as its tags ask: {STORE}"
     for output in cell.get("outputs", []):
         if output.get("metadata"):
-            yield f"has an output with the metadata {output.metadata}; expected none"
+            yield f"has an output with the metadata {output.metadata}; expected none: {STORE}"
 
 
 def _code(cell, runs_in_browser):
     source = cell.source.rstrip()
     if not source:
-        yield "is empty"
+        yield "is empty: remove it"
     if re.search(r";\s*(#.*)?$", source):
-        yield "ends in ';', which hides its value"
+        yield "ends in ';', which hides its value: take out the ';' or the value"
     for match in REDRAWS.finditer(source):
-        yield f"{match[0]} makes outputs that nbval cannot compare"
+        yield f"{match[0]} makes outputs that nbval cannot compare: print or return the result"
     if match := ABSOLUTE_PATH.search(source):
-        yield f"names an absolute path, {match[0]}"
+        yield f"names an absolute path, {match[0]}: write one relative to the notebook"
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        yield f"is not plain Python ({error.msg}): a magic, a shell command or a slip"
+        yield f"is not plain Python ({error.msg}): correct the slip; no magic or shell command"
         return
     yield from _imports(tree, runs_in_browser)
     for match in re.finditer(rf"^({'|'.join(SWITCHES)}) = (?!False\b)", source, re.MULTILINE):
-        yield f"sets {match[1]} to something other than False"
+        yield f"sets {match[1]} to something other than False: write {match[1]} = False"
 
 
 def _imports(tree, runs_in_browser):
     for module in imported_modules(_without_measurements(tree)):
         package = module.partition(".")[0]
         if package in CLOCKS:
-            yield f"imports {package} outside `if MEASURE:`; no cell prints a time"
+            yield f"imports {package} outside `if MEASURE:`: show a record instead of a time"
     for module in imported_modules(ast.walk(tree)):
         if runs_in_browser and not in_browser(module):
-            yield f"imports {module}, which is not in the browser, where pages of its part run"
+            yield f"imports {module}, which is not in the browser, where its part runs: do without"
 
 
 def _without_measurements(tree):
@@ -198,41 +194,41 @@ def imported_modules(nodes):
 def _outputs(cell):
     for output in cell.outputs:
         if output.output_type == "error":
-            yield "stored an error"
+            yield f"stored an error: correct the cell, then {STORE}"
         if output.get("name") == "stderr":
-            yield "wrote to stderr"
+            yield f"wrote to stderr: do what the warning asks, then {STORE}"
         for kind, data in output.get("data", {}).items():
             if kind not in COMPARED_TYPES:
-                yield f"has an output of type {kind}, which is not compared"
+                yield f"has an output of type {kind}, which is not compared: show text, HTML or SVG"
             elif RASTER.search(data):
-                yield f"has a raster image in its {kind}"
+                yield f"has a raster image in its {kind}: draw it as SVG, by tutorial_lib.figures"
         if "data" in output and "text/plain" not in output.data:
-            yield "has an output without a text form"
+            yield "has an output without a text form: give its class a text/plain, or print it"
         yield from _output_text(output)
     text = printed(cell)
     if "<Figure" in text or re.fullmatch(r"\[?<.*>\]?", text.strip(), re.DOTALL):
-        yield f"shows a bare object: {text.strip()[:60]}"
+        yield f"shows a bare object: {text.strip()[:60]}: print what it holds"
 
 
 def _output_text(output):
     texts = [output.get("text", ""), *output.get("data", {}).values()]
     for text in (SCRIPT.sub("", str(text)) for text in texts):
         if match := ADDRESS.search(text):
-            yield f"shows a memory address, {match[0]}"
+            yield f"shows a memory address, {match[0]}, another each time: leave it out"
         if match := ABSOLUTE_PATH.search(text):
-            yield f"shows an absolute path, {match[0]}"
+            yield f"shows an absolute path, {match[0]}, other on each machine: leave it out"
 
 
 def markdown_faults(text):
     """List what Colab and JupyterLab would not show as the site does."""
     for fence in FENCE.finditer(text):
         if fence[2].strip().startswith("{"):
-            yield f"has a MyST directive, {fence[2].strip()}"
+            yield f"has a MyST directive, {fence[2].strip()}: {PLAIN}"
     prose = MATHS.sub("", FENCE.sub("", text))
     for kind, pattern in MYST.items():
         if match := pattern.search(prose):
-            yield f"has {kind} of MyST: {match[0].strip()}"
+            yield f"has {kind} of MyST, {match[0].strip()}: {PLAIN}"
     if match := PICTURE.search(prose):
-        yield f"embeds something from outside the file: {match[0]}"
+        yield f"embeds something from outside the file, {match[0]}: link to it, or draw it"
     if match := ABSOLUTE_PATH.search(prose):
-        yield f"names an absolute path, {match[0]}"
+        yield f"names an absolute path, {match[0]}: write one relative to the notebook"

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.chapters.anatomy import UNLIT, faults, next_map
-from tests.chapters.pages import NAMES, listed, written
+from tests.chapters.pages import NAMES, advises, listed, written
 from tests.chapters.planted import (
     CHAPTER,
     HINT,
@@ -22,7 +22,7 @@ from tests.chapters.planted import (
 @pytest.mark.parametrize("name", NAMES)
 def test_page_has_the_order_of_its_kind(name):
     found = faults(name, written(name))
-    assert not found, listed(found)
+    assert not found, listed(found, name)
 
 
 def test_a_good_chapter_and_a_good_review_have_no_faults():
@@ -115,7 +115,7 @@ CHANGES = {
     "prediction missing": (drop("prediction-2"), "predictions are"),
     "prediction of another chapter": (edit("prediction-2", CHAPTER, OTHER), "predictions are"),
     "predictions swapped": (move("prediction-2", "prediction-1"), "predictions are"),
-    "prediction shows its code": (retag("prediction-1"), "not tagged remove-input"),
+    "prediction shows its code": (retag("prediction-1"), "shows its code"),
     "answer open on the page": (retag("answer-1"), "no closed answer"),
     "answer open in Jupyter": (unfold("answer-1"), "no closed answer"),
     "answer empty": (clear("answer-1"), "no closed answer"),
@@ -129,14 +129,14 @@ CHANGES = {
     "no measurement": (clear("measured"), "measures nothing"),
     "one exercise": (edit("task", "**Exercise 2: with a bias.**", "Also:"), "numbered ['1']"),
     "numbers out of order": (edit("task", "Exercise 2", "Exercise 3"), "numbered ['1', '3']"),
-    "no Parsons problem": (drop("parsons"), "need one parsons"),
-    "Parsons problem elsewhere": (move("parsons", "measured"), "need one parsons"),
-    "Parsons problem shows its code": (retag("parsons"), "not tagged remove-input"),
+    "no Parsons problem": (drop("parsons"), "need one Parsons"),
+    "Parsons problem elsewhere": (move("parsons", "measured"), "need one Parsons"),
+    "Parsons problem shows its code": (retag("parsons"), "shows its code"),
     "no stub": (drop("stub"), "goes t c h S"),
     "check after the hints": (move("hints", "unsolved"), "goes t s h c S"),
     "no hints": (edit("hints", HINT, "Think."), "goes t s c t S"),
     "two hints": (edit("hints", HINTS[2], ""), "has 2 hints"),
-    "no solution": (drop("solution"), "goes t s c h;"),
+    "no solution": (drop("solution"), "goes t s c h:"),
     "solution first": (move("solution", "unsolved"), "goes t s S c h"),
     "solution untagged": (retag("solution"), "goes t s c h c"),
     "text after the solution": (add(text("after", "As you saw."), "quiz"), "exercise 2: goes"),
@@ -148,7 +148,7 @@ CHANGES = {
     "solution elsewhere": (retag("measured", "solution"), "outside Exercises"),
     "no quiz": (drop("questions"), "Quiz needs one cell"),
     "quiz of another chapter": (edit("questions", CHAPTER, OTHER), "Quiz needs one cell"),
-    "quiz shows its code": (retag("questions"), "quiz is not tagged"),
+    "quiz shows its code": (retag("questions"), "quiz shows its code"),
     "13 lines": (add(long(13), "check"), "13 lines"),
     "86 columns": (add(code("wide", "x = " + "1" * 82), "check"), "86 columns"),
     "long cells": (grow, "in the median"),
@@ -162,6 +162,7 @@ def test_departure_is_noticed(case):
     change(notebook)
     found = faults(CHAPTER, notebook)
     assert any(expected in fault for fault in found), found
+    assert all(advises(fault) for fault in found), found
 
 
 REVIEW_CHANGES = {
@@ -203,6 +204,7 @@ def test_departure_of_a_review_is_noticed(case):
     change(notebook)
     found = faults(REVIEW, notebook)
     assert any(expected in fault for fault in found), found
+    assert all(advises(fault) for fault in found), found
 
 
 def test_a_chapter_is_no_review_and_a_review_no_chapter():

@@ -34,6 +34,7 @@ OPTIONS = ("OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS"
 PROBE = """
 import json
 import numpy as np
+import torch
 from tools import blas_matrix
 
 rng = np.random.default_rng(0)
@@ -43,9 +44,8 @@ for dtype in ("float32", "float64"):
         A, B = rng.integers(-8, 9, (T, d)), rng.integers(-8, 9, (d, n))  # their sums are exact
         products = A.astype(dtype) @ B.astype(dtype), A.astype(dtype) @ B[:, 0].astype(dtype)
         right &= np.array_equal(products[0], A @ B) and np.array_equal(products[1], A @ B[:, 0])
-A, B = rng.normal(size=(97, 131)), rng.normal(size=(131, 53))
-bits = (A @ B).tobytes().hex()
-print(json.dumps([*blas_matrix.blas_in_use(), blas_matrix.torch_in_use(), bool(right), bits]))
+instructions = torch.backends.cpu.get_cpu_capability().lower()  # of PyTorch's own loops
+print(json.dumps([*blas_matrix.blas_in_use(), instructions, bool(right)]))
 """
 
 
@@ -59,13 +59,6 @@ def blas_in_use() -> tuple[str, int]:
             name = library["architecture"]
             return REPORTED_AS.get(name, name), library["num_threads"]
     return "no OpenBLAS", 0
-
-
-def torch_in_use() -> str:
-    """Return the instructions that PyTorch's own loops use, in lower case, such as "avx2"."""
-    import torch
-
-    return torch.backends.cpu.get_cpu_capability().lower()
 
 
 def covering(factors: dict[str, tuple], most: int = MOST_RUNS) -> list[dict[str, str]]:
@@ -111,7 +104,7 @@ def environment(run: dict[str, str]) -> dict[str, str]:
 def probe(run: dict[str, str]) -> list | None:
     """Return what a run uses: kernel, threads, PyTorch's instructions, whether products are right.
 
-    The last entry has the bits of one product; None: the kernel crashes.
+    None: the kernel crashes.
     """
     command = [sys.executable, "-c", PROBE]
     done = subprocess.run(
@@ -138,7 +131,7 @@ def factors_here() -> dict[str, tuple]:
         if reason:
             report(f"{kernel} is left out: {reason}")
     kernels = tuple(kernel for kernel, reason in reasons.items() if not reason)
-    best = torch_in_use()
+    best = probe({"OMP_NUM_THREADS": "1"})[2]
     known = TORCH.get(machine, (best,))
     instructions = known[known.index(best) :] if best in known else (best,)
     return dict(

@@ -1,0 +1,108 @@
+"""What chapter 08 says of its slopes, of central differences and of the models it trained."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from tests.chapters.named import printed_under
+from tutorial_lib.records import record
+
+PAGE = "08_gradients"
+
+
+def _layers():
+    """Return the model of two layers, and the two models of one."""
+    return [arm for arm in record("tiny_model")["arms"] if arm["group"] == "layers"]
+
+
+def _of_one_layer(heads):
+    (found,) = (arm for arm in _layers() if arm["layers"] == 1 and arm["heads"] == heads)
+    return found
+
+
+def _copied(arm):
+    """Return the accuracy on copies: a row for each seed, a column for each step that was read."""
+    return np.array([run["copy_accuracy"] for run in arm["runs"]])
+
+
+def _least_and_most_at_the_end(arm):
+    final = _copied(arm)[:, -1]
+    return [final.min(), final.max()]
+
+
+def _loss_of_weight(key):
+    """Return the weight that *bark* gives a key, again, and how much of it ε takes."""
+    weight = printed_under("06_output_projection", "bark, both heads")[0, key]
+    return [weight, weight, weight * Fraction(4, 7)]
+
+
+def weight_of_that_and_what_it_loses():
+    """The weight of *that* loses 4/7 of itself times ε when the score of *dogs* rises by ε."""
+    return _loss_of_weight(1)
+
+
+def weight_of_bark_and_what_it_loses():
+    """The weight of *bark* loses 4/7 of itself times ε when the score of *dogs* rises by ε."""
+    return _loss_of_weight(2)
+
+
+def _errors():
+    """Return the error of central differences by the step, in the order of the steps."""
+    return record("gradients")["errors_of_central_differences_of_W_Q"]
+
+
+def step_at_which_both_errors_are_equal():
+    """Rounding, which falls with ε, and curvature, which grows with ε², cross at this step."""
+    rounding = _errors()["1e-12"] * 1e-12  # over ε
+    curvature = _errors()["1e-01"] / 1e-01**2  # times ε²
+    return (rounding / curvature) ** (1 / 3)
+
+
+def step_with_the_least_error():
+    """Of the steps that were tried, this one has the least error."""
+    return float(min(_errors(), key=_errors().get))
+
+
+def all_models_have_equal_size():
+    """The three models have the same number of parameters."""
+    return len({arm["numbers"] for arm in _layers()}) == 1
+
+
+def steps_of_one_layer():
+    """The models of one layer were trained for so many steps."""
+    (steps,) = {_of_one_layer(heads)["steps"][-1] for heads in (4, 8)}
+    return steps
+
+
+def accuracy_with_8_heads():
+    """The five seeds of one layer with 8 heads end between these two accuracies."""
+    return _least_and_most_at_the_end(_of_one_layer(8))
+
+
+def accuracy_with_4_heads():
+    """The five seeds of one layer with 4 heads end between these two accuracies."""
+    return _least_and_most_at_the_end(_of_one_layer(4))
+
+
+def runs_of_one_layer_that_gained_since_half_time():
+    """So many runs of one layer are better at the end than after half of the steps."""
+    copied = np.concatenate([_copied(_of_one_layer(heads)) for heads in (8, 4)])
+    return np.count_nonzero(copied[:, -1] > copied[:, -3])
+
+
+def two_layers_are_further_at_step():
+    """By this step the worst run of two layers is right on more than 0.94 of the copies."""
+    worst = printed_under(f"{PAGE} 08-67", "share of copies that are right")[:, 1]
+    return _layers()[0]["steps"][(worst > 0.94).argmax()]
+
+
+def a_third_of_the_weight_is_left():
+    """With the first layer cut, a third of the second layer's weight still lies there."""
+    cut = printed_under(PAGE, "first layer cut")[1, 1:].astype(float)
+    return np.allclose(cut, 1 / 3, rtol=0, atol=0.01)
+
+
+def weight_left_over_an_even_share():
+    """What is left is so many times the even share."""
+    even = printed_under(PAGE, "second layer, weight after copies")[2]
+    return round(printed_under(PAGE, "first layer cut")[1, 1] / even)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.chapters.named import printed_under, value_of
+from tests.chapters.named import printed_under, setting
 from tutorial_lib import attention_scores
 from tutorial_lib.counting import attention_bytes
 from tutorial_lib.records import record
@@ -10,7 +10,7 @@ from tutorial_lib.records import record
 
 def units_of_asking_and_of_the_work():
     """The last stopwatch of the figure counts the asking and the work, and nothing else."""
-    return sum(value_of(f"code:11_gpu {name}", []) for name in ("ask", "work"))
+    return sum(setting("11_gpu", name) for name in ("ask", "work"))
 
 
 def times_that_a_table_crosses_the_memory():

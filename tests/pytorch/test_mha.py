@@ -306,8 +306,10 @@ def test_state_dict_round_trips():
     torch.save(state, stored)
     stored.seek(0)
     other.load_state_dict(torch.load(stored, weights_only=True))
+    for name, tensor in other.state_dict().items():
+        assert torch.equal(tensor, state[name]), name
     X = draw(B, T, D_MODEL)
-    assert torch.equal(other(X), module(X))
+    assert_close(other(X), module(X))
 
 
 @pytest.mark.parametrize(
@@ -330,7 +332,7 @@ def test_copy_is_the_same_layer_with_weights_of_its_own(path, copied):
     module, X = make(dropout=0.25).eval(), draw(B, T, D_MODEL)
     other = copied(module)
     assert other.dropout == 0.25
-    assert torch.equal(path(other, X), path(module, X))
+    assert_close(path(other, X), path(module, X))
     with torch.no_grad():
         other.qkv_proj.weight.zero_()
     assert not torch.allclose(path(other, X), path(module, X))
@@ -362,13 +364,13 @@ def test_trace_of_tensors_is_refused_by_the_way_back_of_numpy():
 def test_scores_are_kept_as_they_were_before_the_mask():
     module, X = make(), draw(B, T, D_MODEL)
     masked = attention_trace(module, X, mask=coins(H, T, T), is_causal=True)
-    assert torch.equal(masked.scores, attention_trace(module, X).scores)
+    assert_close(masked.scores, attention_trace(module, X).scores)
 
 
 def test_explicit_path_is_the_last_step_of_the_trace():
     module, X, mask = make(), draw(B, T, D_MODEL), coins(H, T, T)
     Y = attention_trace(module, X, mask=mask, is_causal=True).Y
-    assert torch.equal(module.explicit(X, mask=mask, is_causal=True), Y)
+    assert_close(module.explicit(X, mask=mask, is_causal=True), Y)
 
 
 def test_masked_softmax_equals_plain_loops(mask_kind, make_mask):
@@ -399,7 +401,8 @@ def test_heads_in_training_use_the_weights_that_dropout_left(dropped):
     looked = record.weights > 1e-6
     assert_close(used[kept & looked], record.weights[kept & looked] / 0.75, rtol=1e-6, atol=1e-8)
     share = 1 - kept[looked].double().mean().item()
-    assert share == pytest.approx(0.25, abs=0.01)
+    deviation = (0.25 * 0.75 / int(looked.sum())) ** 0.5  # another machine draws other numbers
+    assert share == pytest.approx(0.25, abs=5 * deviation)
 
 
 def test_dropout_ends_with_training(path):
@@ -407,7 +410,7 @@ def test_dropout_ends_with_training(path):
     expected = path(make(), X)
     assert not torch.allclose(path(module, X), expected)
     assert not torch.allclose(path(module, X), path(module, X))
-    assert torch.equal(path(module.eval(), X), expected)
+    assert_close(path(module.eval(), X), expected)
     assert not torch.allclose(path(module.train(), X), expected)
 
 

@@ -29,6 +29,7 @@ from tutorial_lib.pytorch.parallel import (
 from tutorial_lib.pytorch.processes import run_parallel
 
 B, T, H, D_MODEL, D_K, D_V = 5, 6, 4, 9, 3, 7
+MOST_S = 600  # for a run of seconds, so that a slow machine changes no result
 ONE_ALL_REDUCE = [("all_reduce", B * T * D_MODEL)]
 
 
@@ -162,7 +163,8 @@ def world(request, params, inputs):
         patch.setenv("OMP_NUM_THREADS", "2")
         for name in processes.TORCHRUN:
             patch.setenv(name, "1")
-        results = run_parallel(everything, request.param, params, X, dY, heads, port=port)
+        given = params, X, dY, heads
+        results = run_parallel(everything, request.param, *given, port=port, timeout_s=MOST_S)
     return request.param, results
 
 
@@ -289,7 +291,7 @@ def test_heads_that_do_not_split_give_one_clear_error(inputs):
     (X, dY, _), before = inputs, children()
     params = tl.init_params(np.random.default_rng(0), d_model=D_MODEL, n_heads=3)
     with pytest.raises(tl.ShapeError, match="n_heads=3 does not split into world_size=2") as caught:
-        run_parallel(run_layer, 2, X, params, dY)
+        run_parallel(run_layer, 2, X, params, dY, timeout_s=MOST_S)
     assert caught.value.__notes__[0].startswith("Raised in rank ")
     assert "Traceback" in caught.value.__notes__[0]
     assert children() == before

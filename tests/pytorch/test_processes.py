@@ -18,12 +18,13 @@ from tests.pytorch.launching import ROOT, alive, children, start_and_wait
 from tutorial_lib.pytorch import processes
 from tutorial_lib.pytorch.processes import run_parallel
 
-MOST_S = 30
+WAITS_S = 600  # how long a process sleeps that nobody ends
+MOST_S = WAITS_S / 2  # so whoever comes back within this has not waited for it
 
 
 def end(mesh, how, folder):
     """Leave a child and its number behind and end in rank 1, while rank 0 waits for it."""
-    child = subprocess.Popen(["sleep", "600"])
+    child = subprocess.Popen(["sleep", str(WAITS_S)])
     (folder / f"{os.getpid()}").touch()
     (folder / f"{child.pid}").touch()
     print("last words", flush=True)
@@ -41,7 +42,7 @@ def how_to_end(how):
         sys.exit(3)
     elif how != "wait":
         os._exit(int(how))
-    time.sleep(600)
+    time.sleep(WAITS_S)
 
 
 class Unportable(Exception):
@@ -57,8 +58,8 @@ def give_back(mesh, what):
 
 
 def left(folder):
-    """The processes among those noted in a folder that stay alive, looked at for 20 s at most."""
-    end = time.monotonic() + 20
+    """The processes noted in a folder that nobody ends; by themselves they would much later."""
+    end = time.monotonic() + MOST_S
     while True:
         still = [path.name for path in folder.iterdir() if alive(path.name)]
         if not still or time.monotonic() > end:
@@ -88,7 +89,7 @@ def seconds_since_the_last(folder):
 def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, how, said):
     before = children()
     with pytest.raises(RuntimeError) as caught:
-        run_parallel(end, 2, how, tmp_path)
+        run_parallel(end, 2, how, tmp_path, timeout_s=WAITS_S)
     assert said in str(caught.value)
     assert seconds_since_the_last(tmp_path) < MOST_S
     assert ("last words" in str(caught.value)) == (how != "leave")
@@ -130,7 +131,7 @@ def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
 
     monkeypatch.setattr(time, "sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_parallel(end, 2, "wait", tmp_path)
+        run_parallel(end, 2, "wait", tmp_path, timeout_s=WAITS_S)
     monkeypatch.undo()
     assert left(tmp_path) == []
     assert children() == before
@@ -139,7 +140,7 @@ def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
     run = (
         "import pathlib, sys, tests.pytorch.test_processes as t;"
-        "t.run_parallel(t.end, 2, 'wait', pathlib.Path(sys.argv[1]))"
+        "t.run_parallel(t.end, 2, 'wait', pathlib.Path(sys.argv[1]), timeout_s=t.WAITS_S)"
     )
     command = [sys.executable, "-c", run, str(tmp_path)]
     process = subprocess.Popen(command, cwd=ROOT)

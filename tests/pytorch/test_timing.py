@@ -125,12 +125,13 @@ def test_garbage_is_not_collected_while_the_clock_runs():
 
 
 @pytest.mark.long
-def test_calls_of_a_round_belong_together_and_each_runs_once_untimed():
+def test_calls_of_a_round_belong_together_and_each_runs_once_untimed(gpu):
     log, said = [], []
-    calls = {name: lambda name=name: log.append(name) for name in "abc"}
-    times_ms = interleave(calls, device="cpu", rounds=6, say=said.append)
-    assert {name: times.shape for name, times in times_ms.items()} == dict.fromkeys("abc", (6,))
-    assert all((times > 0).all() for times in times_ms.values())
+    works = {"a": 0.01, "b": 0.02, "c": 0.03}
+    calls = {n: lambda n=n, s=s: log.append(n) or gpu.work(s) for n, s in works.items()}
+    times_ms = interleave(calls, device="cuda:0", rounds=6, say=said.append)
+    for name, seconds in works.items():
+        assert times_ms[name] == pytest.approx([1e3 * seconds] * 6)
     assert log[::2] == log[1::2], "untimed, then timed"
     rounds = np.reshape(log[::2], (6, 3)).tolist()
     assert all(sorted(names) == ["a", "b", "c"] for names in rounds)

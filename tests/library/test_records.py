@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shutil
+import socket
 import sys
 from io import BytesIO
 from types import ModuleType, SimpleNamespace
@@ -96,9 +97,20 @@ def test_a_file_that_is_not_installed_is_fetched_from_the_address(
     np.testing.assert_equal(READ[folder](name), expected)
 
 
-@pytest.mark.parametrize("address", ["here", "", "http://127.0.0.1:9/", "nothing"])
-def test_an_address_that_gives_nothing_is_told_with_what_to_do(empty, monkeypatch, address):
-    address = (empty / address).as_uri() + "/" if address == "nothing" else address
+@pytest.fixture
+def closed_port():
+    """A port of this machine that is taken, so that nobody else listens there; nor does this."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("address", ["here", "", "http://127.0.0.1:{port}/", "{folder}/nothing/"])
+def test_an_address_that_gives_nothing_is_told_with_what_to_do(
+    empty, monkeypatch, closed_port, address
+):
+    address = address.format(port=closed_port, folder=empty.as_uri())
+    monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setenv(records.ADDRESS, address)
     with pytest.raises(FileNotFoundError, match="did not load: ") as told:
         record("gradients")

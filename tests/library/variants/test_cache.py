@@ -49,11 +49,11 @@ def test_pieces_of_any_length_give_the_layer_back(normal, layer, batch, pieces, 
     assert (cache.length, cache.batch, cache.room) == (5, batch, 6)
 
 
-def test_three_words_of_the_running_example_come_one_by_one():
+def test_three_words_of_the_running_example_come_one_by_one(assert_close):
     example = running_example()
     Y, _ = fed(example.X, example.params, KVCache.empty(example.params, 3), (1, 1, 1))
     right = trace(example.X, example.params, mask=example.mask).Y
-    np.testing.assert_allclose(Y, right, rtol=0, atol=1e-15)
+    assert_close(Y, right)
 
 
 @pytest.mark.parametrize("pieces", PIECES)
@@ -226,7 +226,7 @@ def test_a_cache_is_continued_once(normal, layer):
 
 
 @pytest.mark.parametrize("pad", [None, [1, 0]])
-def test_a_fork_goes_on_by_itself_from_any_view(normal, layer, pad):
+def test_a_fork_goes_on_by_itself_from_any_view(normal, layer, pad, assert_close):
     X, Z = normal(3, 2, 5, 12), normal(4, 2, 2, 12)
     start = KVCache.empty(layer, 6, batch=(2,), pad=pad)
     _, short = decode_step(X[:, :3], layer, start)
@@ -235,10 +235,10 @@ def test_a_fork_goes_on_by_itself_from_any_view(normal, layer, pad):
     kept = long.K.copy()
     other, _ = decode_step(Z, layer, fork)
     again, _ = decode_step(X[:, 3:], layer, short.fork())  # behind a view that has gone on
-    np.testing.assert_array_equal(again, right)
+    assert_close(again, right)
     fresh = KVCache.empty(layer, 6, batch=(2,), pad=pad)
     alone, _ = fed(np.concatenate([X[:, :3], Z], axis=1), layer, fresh, (3, 2))
-    np.testing.assert_array_equal(other, alone[:, 3:])
+    assert_close(other, alone[:, 3:])
     np.testing.assert_array_equal(long.K, kept)
     assert (fork.written, short.written, fork.room) == (5, 5, 6)
     with pytest.raises(ValueError, match=r"or with a copy of this one: cache\.fork\(\)"):

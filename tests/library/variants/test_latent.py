@@ -53,7 +53,7 @@ def test_x_itself_is_a_latent_of_any_layer(params, normal, assert_close):
     assert_close(latent_layer(X, itself), oracle.mha(X, params))
 
 
-def test_eight_numbers_a_word_give_back_dogs_that_bark():
+def test_eight_numbers_a_word_give_back_dogs_that_bark(assert_close):
     example = running_example()
     params, d_model = example.params, example.params.d_model
     whole = trace(example.X, params, mask=example.mask)
@@ -62,7 +62,7 @@ def test_eight_numbers_a_word_give_back_dogs_that_bark():
     assert np.linalg.matrix_rank(joint) == d_model
     itself = LatentParams(params.W_Q, np.eye(d_model), params.W_K, params.W_V, params.W_O)
     heads = absorbed_attention(whole.Q, example.X, itself, mask=example.mask)
-    np.testing.assert_allclose(heads, whole.heads, rtol=0, atol=1e-15)
+    assert_close(heads, whole.heads)
 
 
 @pytest.mark.parametrize("batch", BATCHES)

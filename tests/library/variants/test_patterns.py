@@ -95,14 +95,14 @@ def test_every_step_and_every_token_global_are_the_layer(X, params):
         np.testing.assert_array_equal(Y, right)
 
 
-def test_a_sink_without_a_score_is_the_layer(X, params, square_mask):
+def test_a_sink_without_a_score_is_the_layer(X, params, square_mask, assert_close):
     Y = layer(X, params, scored(lambda s: attention_with_sink(s, NO_SINK, mask=square_mask)))
-    np.testing.assert_array_equal(Y, multi_head_attention(X, params, mask=square_mask))
+    assert_close(Y, multi_head_attention(X, params, mask=square_mask))
 
 
 def test_twice_a_gate_of_zeros_is_the_layer(X, params):
     run = trace(X, params)
-    halved = gate_heads(run.heads, X, np.zeros((3, 12, 7)))
+    halved = gate_heads(run.heads, X, np.zeros((3, 12, 7)))  # exact: 1 / (1 + e^0) is 1/2
     np.testing.assert_array_equal(2 * concat_heads(halved) @ params.W_O, run.Y)
     ones = np.concatenate([X[..., :-1], np.ones((*X.shape[:-1], 1))], axis=-1)  # a constant
     W_G = np.zeros((3, 12, 7))
@@ -137,15 +137,15 @@ def test_none_of_the_second_weights_is_the_layer(X, params, normal):
     others = normal(8, *X.shape[:-2], 3, 5, 5)
     right = multi_head_attention(X, params, mask=causal_mask(5))
     Y = layer(X, params, scored(lambda s: differential(s, others, 0)))
-    np.testing.assert_array_equal(Y, right)
+    np.testing.assert_array_equal(Y, right)  # exact: no more than 0 is taken from a weight
     rows = differential(others, others[..., ::-1], 0.5).sum(axis=-1)
     np.testing.assert_allclose(rows, 0.5, rtol=1e-14)
 
 
-def test_heads_that_exchange_nothing_are_the_layer(X, params):
+def test_heads_that_exchange_nothing_are_the_layer(X, params, assert_close):
     right = multi_head_attention(X, params, mask=causal_mask(5))
     Y = layer(X, params, scored(lambda s: talking(s, np.eye(3), np.eye(3))))
-    np.testing.assert_array_equal(Y, right)
+    assert_close(Y, right)
 
 
 LIMITS = {
@@ -274,29 +274,29 @@ def test_inputs_are_left_alone(Q, K, V, X, scores, normal, batch, assert_untouch
 # --- the numbers of the chapter ---
 
 
-def test_a_sink_is_a_gate(X, params, normal):
+def test_a_sink_is_a_gate(X, params, normal, assert_close):
     run, sink = trace(X, params), normal(5, 3)
     heads = attention_with_sink(run.scores, sink) @ run.V
     lse = np.log(np.exp(run.scores).sum(axis=-1))  # (..., H, T)
     gate = 1 / (1 + np.exp(sink[:, None] - lse))
-    np.testing.assert_allclose(heads, run.heads * gate[..., None], rtol=0, atol=1e-15)
+    assert_close(heads, run.heads * gate[..., None])
 
 
 @pytest.mark.parametrize(
     ("sink", "shares"),
     [(-math.log(2), [1 / 2, 1 / 8, 1 / 4]), (0, [4 / 9, 1 / 9, 2 / 9])],
 )
-def test_a_sink_leaves_bark_fractions(sink, shares):
+def test_a_sink_leaves_bark_fractions(sink, shares, assert_close):
     example = running_example()
     scores = trace(example.X, example.params).scores
     weights = attention_with_sink(scores, np.full(2, float(sink)), mask=example.mask)
-    np.testing.assert_allclose(weights[0, 2], shares, rtol=1e-15)
+    assert_close(weights[0, 2], np.array(shares))
 
 
-def test_a_window_of_two_takes_dogs_from_bark():
+def test_a_window_of_two_takes_dogs_from_bark(assert_close):
     example = running_example()
     weights = trace(example.X, example.params, mask=window_mask(3, 3, 2)).weights
-    np.testing.assert_allclose(weights[0, 2], [0, 1 / 3, 2 / 3], rtol=1e-15)
+    assert_close(weights[0, 2], np.array([0, 1 / 3, 2 / 3]))
 
 
 def test_a_key_of_normed_rows_has_a_ceiling():

@@ -32,8 +32,11 @@ def test_minutes_of_a_week_are_those_of_its_chapters(planned):
     for number, week in enumerate(planned, start=1):
         reading = doing = 0
         for each in week:
-            goal = re.search(r"About (.*?) of doing", written(each.name).cells[0].source)[1]
-            said, done = goal.split(" of reading and ")
+            goal = re.search(
+                r"About (.*?) of reading and (.*?) of doing", written(each.name).cells[0].source
+            )
+            assert goal, f"{each.name}, Goal: write *About 20 minutes of reading and 30 of doing*"
+            said, done = goal.groups()
             reading += int(said.removesuffix(" minutes"))
             hours = {"two hours": 120, "three hours": 180, "four hours": 240}
             doing += hours.get(done) or int(done)

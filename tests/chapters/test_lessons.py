@@ -8,7 +8,8 @@ from tests.chapters.pages import NAMES
 from tools.chapters import ROOT, page
 
 LESSON = 50  # minutes
-TEXT = (ROOT / "book" / "teaching_lessons.md").read_text(encoding="utf-8")
+PAGE = "book/teaching_lessons.md"
+TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
 PLANS = {
     part.partition(":")[0].partition("\n")[0]: part
     for part in TEXT.split("\n## ")[1:]
@@ -22,7 +23,8 @@ STEP = re.compile(r"^\| (\d+)–(\d+) \|(.*)\|$", re.MULTILINE)
 
 
 def test_every_page_has_a_plan_in_its_place_and_there_is_no_other():
-    assert list(PLANS) == list(PLAN_OF.values())
+    titles = list(PLAN_OF.values())
+    assert list(PLANS) == titles, f"{PAGE}: order its headings ## so, and add what lacks: {titles}"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,8 +32,12 @@ def test_the_minutes_of_a_plan_follow_each_other_and_one_step_may_be_dropped(nam
     plan = PLANS[PLAN_OF[name]]
     steps = [(int(start), int(end), what) for start, end, what in STEP.findall(plan)]
     ends = [end for _, end, _ in steps]
-    assert [start for start, _, _ in steps] == [0, *ends[:-1]], "each begins where one has ended"
-    assert ends == sorted(ends)
-    assert ends[-1] == LESSON
-    assert sum("◇" in what for _, _, what in steps) == 1
-    assert set(re.findall(r"\.\./notebooks/(\w+)\.ipynb", plan)) == {name}
+    linked = set(re.findall(r"\.\./notebooks/(\w+)\.ipynb", plan))
+    told = {
+        "let each step begin where one has ended": [s for s, _, _ in steps] == [0, *ends[:-1]],
+        f"let them rise to {LESSON} minutes": ends == sorted(ends) and ends[-1] == LESSON,
+        "mark one step ◇, which may be dropped": sum("◇" in what for *_, what in steps) == 1,
+        f"link to {name}.ipynb alone": linked == {name},
+    }
+    left = [edit for edit, done in told.items() if not done]
+    assert not left, f"{PAGE}, the plan of {PLAN_OF[name]}: {'; '.join(left)}"

@@ -15,10 +15,12 @@ LINK = re.compile(rf"\[{WORDS}({'|'.join(CHAPTER)})\]\([^)]*?(\w+)\.ipynb[^)]*\)
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_a_link_that_names_a_chapter_leads_there(path):
     found = LINK.findall(path.read_text(encoding="utf-8"))
-    assert [(number, name) for number, name in found if name != CHAPTER[number]] == []
+    wrong = [f"{number} leads to {name}" for number, name in found if name != CHAPTER[number]]
+    assert not wrong, f"correct the number or the address of each link: {wrong}"
 
 
 def test_the_first_page_links_to_every_chapter_of_part_i_by_its_number():
     text = (ROOT / "book" / "intro.md").read_text(encoding="utf-8")
     first = {f"{page.number:02}" for page in pages() if page.part == "Part I" and page.number}
-    assert {number for number, _ in LINK.findall(text)} == first
+    linked = {number for number, _ in LINK.findall(text)}
+    assert linked == first, f"book/intro.md links to {sorted(linked)}: let it be {sorted(first)}"

@@ -8,6 +8,7 @@ import builtins
 import inspect
 import re
 from functools import reduce
+from itertools import pairwise
 from math import prod, sqrt
 
 import numpy as np
@@ -124,13 +125,18 @@ def named_in(section):
 
 
 def test_terms_of_the_glossary_stand_in_the_order_of_their_letters():
-    assert list(ENTRIES) == sorted(ENTRIES, key=str.lower)
+    wrong = [one for one, after in pairwise(ENTRIES) if one.lower() > after.lower()]
+    assert not wrong, f"book/glossary.md: move {wrong} to their letters"
 
 
 @pytest.mark.parametrize("term", {**SHAPES, **{t: 1 for t in ENTRIES if shapes_in(ENTRIES[t])}})
 def test_a_shape_in_the_glossary_is_that_of_its_array(term):
     expected = [np.shape(eval(array, ARRAYS)) for array in SHAPES.get(term, [])]
-    assert shapes_in(ENTRIES[term]) == expected, f"SHAPES[{term!r}] says what array each is"
+    found = shapes_in(ENTRIES[term])
+    assert found == expected, (
+        f"the entry {term} has shapes of {found}, its arrays have {expected}: correct the shape, "
+        f"or SHAPES[{term!r}] in tests/chapters/test_look_up.py, which names an array for each"
+    )
 
 
 def test_a_product_in_the_glossary_is_what_it_is_said_to_be():
@@ -150,7 +156,8 @@ def test_a_shape_in_the_notation_is_that_of_its_array(section):
     rows = named_in(section)
     fields = {"mask": "scores"}  # a mask fits the scores
     for name, row in rows.items():
-        assert shapes_in(row[1]) == [np.shape(ARRAYS[fields.get(name, name)])], name
+        told = f"book/notation.md, {section}: correct the shape of {name}"
+        assert shapes_in(row[1]) == [np.shape(ARRAYS[fields.get(name, name)])], told
     record = ARRAYS["params"] if section == "Learned matrices" else passed()
     assert {name for name in vars(record) if name != "params"} <= set(rows)
 
@@ -182,7 +189,8 @@ def test_a_shape_among_the_variants_is_that_of_its_array():
     for row in rows_of("Variants")[1:]:
         one_axis = [(sizes[name],) for name in re.findall(r"`\(([\w/]+),\)`", row[2])]
         found = shapes_in(row[2], sizes) + one_axis
-        assert found == [made[name].shape for name in codes(row[0]) if name in made]
+        expected = [made[name].shape for name in codes(row[0]) if name in made]
+        assert found == expected, f"book/notation.md, Variants: correct the shapes of {row[0]}"
         left |= set(codes(row[0])) - set(made)
     assert left == {"n_kv_heads", "rank", "room", "length"}
 
@@ -204,7 +212,8 @@ def test_a_shape_among_the_models_is_that_of_its_array():
     assert {name for row in rows for name in codes(row[0])} == set(made)
     for row in rows:
         expected = [made[name].shape for name in codes(row[0])]
-        assert shapes_in(row[2], sizes) == expected, row[0]
+        told = f"book/notation.md, Models: correct the shapes of {row[0]}"
+        assert shapes_in(row[2], sizes) == expected, told
 
 
 @pytest.mark.long
@@ -336,5 +345,5 @@ def test_every_name_in_code_is_one_of_the_library_or_of_pytorch():
     for code in codes("".join(pages.values())):
         for name in NAME.findall(code):
             first, *rest = name.split(".")
-            assert first in known, f"`{code}` names {first}, which neither of them has"
+            assert first in known, f"`{code}` names {first}, which neither has: correct the name"
             reduce(getattr, rest, known[first])

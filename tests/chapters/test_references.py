@@ -17,6 +17,7 @@ SOURCES = [
     *sorted(ROOT.glob("src/tutorial_lib/practice/*/bank.json")),
     *sorted(ROOT.glob("src/tutorial_lib/data/facts/*.json")),
 ]
+BIB = "book/references.bib"
 ARXIV = re.compile(r"arxiv\.org/(?:abs|pdf|html)/(\d{4}\.\d{4,5})|arXiv:(\d{4}\.\d{4,5})")
 DOI = re.compile(r"doi\.org/(10\.\d{4,9}/[^\s)\"\\]+)")
 PAGE = re.compile(
@@ -55,7 +56,7 @@ def identifiers(text):
 
 def entries():
     """Read the bibliography: key → fields."""
-    text = (ROOT / "book/references.bib").read_text(encoding="utf-8")
+    text = (ROOT / BIB).read_text(encoding="utf-8")
     blocks = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
     return {key: dict(FIELD.findall(fields)) for key, fields in blocks}
 
@@ -97,16 +98,20 @@ HELD = {identifier: key for key, fields in ENTRIES.items() for identifier in own
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_paper_that_is_linked_is_in_the_references(name):
-    assert not identifiers(TEXTS[name]) - set(HELD)
+    left = identifiers(TEXTS[name]) - set(HELD)
+    assert not left, f"{name} links to {left}: add each to {BIB}, or correct the link"
 
 
 def test_every_reference_is_linked_somewhere():
     linked = set().union(*map(identifiers, TEXTS.values()))
-    assert not [key for key, fields in ENTRIES.items() if not own(fields) & linked]
+    left = [key for key, fields in ENTRIES.items() if not own(fields) & linked]
+    assert not left, f"no page links to {left}: remove them from {BIB}, or link to them"
 
 
 def test_no_paper_is_held_twice():
-    assert sum(len(own(fields)) for fields in ENTRIES.values()) == len(HELD)
+    held = [identifier for fields in ENTRIES.values() for identifier in own(fields)]
+    twice = {identifier for identifier in held if held.count(identifier) > 1}
+    assert not twice, f"{BIB} has two entries of {twice}: remove one of each"
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -124,7 +129,7 @@ def test_a_link_names_the_authors_and_the_year_of_the_references(name):
                 continue
             if not right:
                 wrong.append(f"{words}: {people(fields)[:3]} {fields['year']}")
-    assert not wrong
+    assert not wrong, f"{name}: write authors and year as {BIB} has them: {wrong}"
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -132,20 +137,23 @@ def test_a_link_of_a_year_alone_follows_its_authors(name):
     for sentence, year, target in YEAR_ALONE.findall(TEXTS[name]):
         *_, who = AUTHORS.findall(LINK.sub(" ", sentence)) or [""]
         for key in {HELD[found] for found in identifiers(target) if found in HELD}:
-            assert cited_as(who, people(ENTRIES[key])), f"{who!r} before [{year}]({target})"
+            authors = people(ENTRIES[key])
+            told = f"{name}: write {authors[:3]} before [{year}]({target}), not {who!r}"
+            assert cited_as(who, authors), told
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_paper_that_is_named_with_its_year_is_linked(name):
     named = UNLINKED.findall(LINK.sub("", TEXTS[name]))
-    assert not named
+    assert not named, f"{name}: link each to its paper, [A et al. 2017](https://…): {named}"
 
 
 @pytest.mark.parametrize("key", ENTRIES)
 def test_every_entry_has_an_identifier_and_a_section_that_prints_it(key):
-    page = TEXTS["book/references.md"]
-    assert own(ENTRIES[key])
-    assert f':filter: keywords % "{ENTRIES[key]["keywords"]}"' in page
+    page, section = TEXTS["book/references.md"], ENTRIES[key].get("keywords")
+    assert own(ENTRIES[key]), f"{key} of {BIB}: give it an eprint, a doi or a url"
+    printed = f':filter: keywords % "{section}"' in page
+    assert printed, f"{key} of {BIB}: let its keywords be those of a section of references.md"
 
 
 @pytest.mark.parametrize("key", ENTRIES)
@@ -164,11 +172,12 @@ def test_the_year_agrees_with_the_identifiers_and_the_volume(key):
     named |= {
         2000 + int(found) for found in re.findall(r"/[A-Z](\d\d)-\d{4}\b", names)
     }  # of the ACL
-    assert named <= {year}
+    told = f"{key} of {BIB}: correct its year, {year}, or what names another"
+    assert named <= {year}, told
     if "eprint" in fields:
         on_arxiv = 2000 + int(fields["eprint"][:2])
         published = {"booktitle", "journal"} & set(fields)
-        assert year >= on_arxiv if published else year == on_arxiv
+        assert year >= on_arxiv if published else year == on_arxiv, told
 
 
 def test_a_paper_that_the_code_names_with_its_year_is_in_the_references():
@@ -177,14 +186,16 @@ def test_a_paper_that_the_code_names_with_its_year_is_in_the_references():
     for path in sorted((ROOT / "src").rglob("*.py")):
         for who, year in CODED.findall(path.read_text(encoding="utf-8")):
             names = re.split(r" & | and ", plain(who.removesuffix(" et al.")))
-            assert (year, *names) in held, f"{path.name}: {who} ({year}) is in no entry"
+            assert (year, *names) in held, f"{path.name}: add {who} ({year}) to {BIB}"
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_code_of_others_is_linked_at_a_commit_or_a_version(name):
-    assert not set(MOVING.findall(TEXTS[name])) - {OURS}
+    moving = set(MOVING.findall(TEXTS[name])) - {OURS}
+    assert not moving, f"{name}: link to a commit or a tag, not to main, of {moving}"
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_link_into_the_repository_leads_to_a_file_of_it(name):
-    assert not [path for path in INSIDE.findall(TEXTS[name]) if not (ROOT / path).exists()]
+    left = [path for path in INSIDE.findall(TEXTS[name]) if not (ROOT / path).exists()]
+    assert not left, f"{name} links to files that are not there: correct {left}"

@@ -37,6 +37,7 @@ def _stored(output):
     return output.data.get("text/html") or output.data["text/plain"]
 
 
+OWN = "move what they use out of the solutions, or give them the tag solution too"
 ELSEWHERE = {page.name for page in pages() if not page.runs_in_browser}
 VERSIONS = [pytest.param(n, marks=[pytest.mark.long] * (n in ELSEWHERE)) for n in NAMES]
 # Of each part that runs in a page the chapter that takes least; nbval runs every cell of all.
@@ -46,7 +47,11 @@ SAMPLED = [pytest.param(n, marks=[pytest.mark.long] * (n not in RUN)) for n in N
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_students_version_runs_from_top_to_bottom_and_shows_what_is_stored(name):
-    assert run_through(student_version(name)) == []
+    other = run_through(student_version(name))
+    assert not other, (
+        f"without the solutions cells {other} show something else than is stored: {OWN}. Where the "
+        f"whole chapter differs too, run: make chapter NB={name}"
+    )
 
 
 @pytest.mark.parametrize("name", VERSIONS)
@@ -71,9 +76,10 @@ def test_no_line_of_a_solution_is_left(name):
     for cell in written(name).cells:
         lines["solution" in tags(cell)] |= {line.strip() for line in cell.source.splitlines()}
     own = {line for line in lines[True] - lines[False] if len(line) > 12}
-    assert own
+    assert own, f"{name} has no solution: give a cell the tags solution and hide-cell"
     text = "\n".join(cell.source for cell in code_cells(student_version(name)))
-    assert [line for line in own if line in text] == []
+    left = [line for line in own if line in text]
+    assert not left, f"lines of a solution stand in other cells too: change them there: {left}"
 
 
 def outputs_of(cell):

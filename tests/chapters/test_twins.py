@@ -3,7 +3,7 @@
 import pytest
 from nbformat.v4 import new_notebook
 
-from tests.chapters.pages import NAMES, listed, written
+from tests.chapters.pages import NAMES, advises, listed, written
 from tests.chapters.planted import code
 from tests.chapters.twins import (
     claims,
@@ -24,23 +24,25 @@ def split_heads(X, n_heads):
 @pytest.mark.parametrize("name", NAMES)
 def test_keepers_equal_their_twins_in_the_library(name):
     found = keeper_faults(name, written(name))
-    assert not found, listed(found)
+    assert not found, listed(found, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_chapter_redefines_a_keeper(name):
     found = rival_definitions(name, written(name))
-    assert not found, listed(found)
+    assert not found, listed(found, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_imported_keepers_say_where_they_were_built(name):
     found = import_faults(name, written(name))
-    assert not found, listed(found)
+    assert not found, listed(found, name)
 
 
 def test_docstrings_name_chapters_that_there_are():
-    assert set(claims().values()) <= {page.number for page in pages()}
+    numbers = {page.number for page in pages()}
+    wrong = {name: number for name, number in claims().items() if number not in numbers}
+    assert not wrong, f"there is no such chapter: correct *Built in chapter* of {wrong}"
 
 
 def faults(source, tags=("keeper",)):
@@ -80,16 +82,18 @@ def test_a_changed_line_is_shown_as_a_diff(good, bad):
         ("n_heads = 2", "alone in its cell"),
         (SPLIT + "\n" * 9 + "    # end", "at most 12 lines"),
         (SPLIT.replace("split_heads", "cut_heads"), "has 0 functions cut_heads"),
-        (SPLIT.replace("split_heads", "cut_heads"), "['split_heads'] are built here"),
+        (SPLIT.replace("split_heads", "cut_heads"), "by docstrings of the library ['split_heads']"),
     ],
 )
 def test_a_keeper_cell_is_rejected(source, expected):
     assert any(expected in fault for fault in faults(source))
+    assert all(map(advises, faults(source)))
 
 
 def test_a_missing_keeper_is_noticed():
     assert faults(SPLIT, tags=()) == [
-        "its keepers are []; by their docstrings ['split_heads'] are built here"
+        "its keepers are [], by docstrings of the library ['split_heads']: "
+        "give its cell the tag keeper, or correct the docstring"
     ]
 
 

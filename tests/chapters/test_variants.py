@@ -10,11 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from book._ext.variants import HEADER, VariantsError, every_row, rows, table
+from tests.chapters.pages import listed
 from tools.chapters import FOLDER, ROOT, Page, pages
 
 MODULES = sorted((ROOT / "tests" / "library" / "variants").glob("test_*.py"))
 CHAPTERS = [page for page in pages() if page.has_variants]
 PART = "Part III: Inference and variants"
+ADD = "add it to LIMITS in a module of tests/library/variants, with its first test"
+ROW = "add it to the table in the Recap of its chapter"
 RULE = "|---|---|---|"
 CACHE = "| [KV cache](#build) | *project* keeps `K` \\| `V` | T steps, see [06](06_x.ipynb#idea) |"
 PAGES = "| [Pages](#round-3-pages) | nothing | $x = 1$ [again](#check) |"
@@ -30,9 +33,9 @@ def differences(names, limits):
     """List the variants without a limit, the limits without a variant, those that are twice."""
     told = [name for found in limits.values() for name in found]
     return [
-        *(f"{name!r} is a row without a limit" for name in set(names) - set(told)),
-        *(f"{name!r} is a limit without a row" for name in set(told) - set(names)),
-        *(f"{name!r} has two limits" for name in set(told) if told.count(name) > 1),
+        *(f"{name!r} is a row without a limit: {ADD}" for name in set(names) - set(told)),
+        *(f"{name!r} is a limit without a row: {ROW}" for name in set(told) - set(names)),
+        *(f"{name!r} has two limits: leave one" for name in set(told) if told.count(name) > 1),
     ]
 
 
@@ -45,21 +48,22 @@ def is_collected(module, test):
 
 
 def test_every_variant_has_a_limit_and_every_limit_its_variant():
-    assert differences(every_row(CHAPTERS), limits()) == []
+    found = differences(every_row(CHAPTERS), limits())
+    assert not found, listed(found)
 
 
 def test_every_limit_is_a_test_that_runs():
     for module, found in limits().items():
         loose = [name for name, test in found.items() if not is_collected(module, test)]
-        assert loose == [], module.__name__
+        assert not loose, f"{module.__name__}: let LIMITS name a test that runs, for {loose}"
 
 
 def test_a_row_or_a_limit_too_many_is_told():
     found = {"a": {"KV cache": None, "RoPE": None}, "b": {"RoPE": None}}
     assert differences(["KV cache", "Pages"], found) == [
-        "'Pages' is a row without a limit",
-        "'RoPE' is a limit without a row",
-        "'RoPE' has two limits",
+        f"'Pages' is a row without a limit: {ADD}",
+        f"'RoPE' is a limit without a row: {ROW}",
+        "'RoPE' has two limits: leave one",
     ]
 
 

@@ -13,6 +13,7 @@ from tools.chapters import ROOT, page
 
 LIBRARY = ROOT / "src" / "tutorial_lib"
 LONGEST_KEEPER = 12  # lines
+AGREE = "give its cell the tag keeper, or correct the docstring"
 BUILT_IN = re.compile(r"\bBuilt in chapter (\d\d)\b")
 
 
@@ -75,7 +76,7 @@ def keeper_faults(name, notebook):
     built = sorted(keepers(notebook))
     claimed = sorted(function for function, n in claims().items() if n == page(name).number)
     if built != claimed:
-        found.append(f"its keepers are {built}; by their docstrings {claimed} are built here")
+        found.append(f"its keepers are {built}, by docstrings of the library {claimed}: {AGREE}")
     return found
 
 
@@ -99,15 +100,15 @@ def homes():
 def _cell_faults(source):
     body = ast.parse(source).body
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
-        yield "a keeper is one function, alone in its cell"
+        yield "a keeper is one function, alone in its cell: move what else is there"
         return
     if len(source.strip().splitlines()) > LONGEST_KEEPER:
-        yield f"a keeper has at most {LONGEST_KEEPER} lines"
+        yield f"a keeper has at most {LONGEST_KEEPER} lines: split it"
     twins = library().get(body[0].name, [])
     if len(twins) != 1:
-        yield f"the library has {len(twins)} functions {body[0].name}, expected one"
+        yield f"the library has {len(twins)} functions {body[0].name}: make it one, as in the cell"
     elif diff := difference(body[0], twins[0]):
-        yield f"differs from the library, which is right; mend the cell:\n{diff}"
+        yield f"differs from the library, which is right: write its lines (-) in the cell\n{diff}"
 
 
 def rival_definitions(name, notebook):
@@ -122,7 +123,9 @@ def rival_definitions(name, notebook):
                 home = homes().get(bound)
                 free = isinstance(node, ast.Name) and home not in known
                 if home and not free and not (home == name and "keeper" in tags(cell)):
-                    found.append(f"cell {cell.id} defines {bound}, a keeper of {home}")
+                    found.append(
+                        f"cell {cell.id} defines {bound}, a keeper of {home}: name it otherwise"
+                    )
     return found
 
 
@@ -145,10 +148,11 @@ def import_faults(name, notebook):
                 home = homes().get(alias.name)
                 if not node.module.startswith("tutorial_lib") or home is None:
                     continue
+                built = f"chapter {page(home).number:02}"
                 if home == name:
-                    found.append(f"cell {cell.id} imports {alias.name}, which it builds itself")
-                elif f"chapter {page(home).number:02}" not in comments.get(alias.lineno, ""):
-                    found.append(f"cell {cell.id}: {alias.name} was built in {home}; say so")
+                    found.append(f"cell {cell.id}: remove the import of {alias.name}, built here")
+                elif built not in comments.get(alias.lineno, ""):
+                    found.append(f"cell {cell.id}: write # built in {built} behind {alias.name}")
     return found
 
 

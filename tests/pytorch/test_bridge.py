@@ -13,6 +13,7 @@ from tutorial_lib.pytorch import (
     DecoderAttention,
     MultiHeadAttention,
     Rotation,
+    Sight,
     decoder_from_params,
     module_from_params,
     packed_weight,
@@ -257,6 +258,17 @@ def test_a_decoder_of_params_is_the_layer_of_chapter_06_under_a_causal_mask(asse
     torch.testing.assert_close(
         decoder_from_params(pooled)(X).detach().numpy(), found, rtol=0, atol=0
     )
+
+
+def test_gains_of_qk_norm_go_into_a_decoder_and_are_not_lost_on_the_way_back():
+    gains = np.linspace(0.5, 2, 8).reshape(2, 4)
+    decoder = decoder_from_params(grouped_params(2), sight=Sight(qk_norm=gains, eps=1e-5))
+    np.testing.assert_array_equal(decoder.qk_norm.detach().numpy(), gains)
+    assert decoder.eps == 1e-5
+    with pytest.raises(
+        ValueError, match="the decoder has QK-norm; expected none, since GroupedPar"
+    ):
+        params_from_decoder(decoder)
 
 
 # --- torch's own layer ---

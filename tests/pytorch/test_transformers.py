@@ -5,9 +5,9 @@ embeddings and cache. What one of its layers reads there, our layer reads too.
 """
 
 import copy
+import functools
 import importlib
 import inspect
-from functools import cache
 
 import pytest
 import torch
@@ -162,7 +162,7 @@ class Theirs:
         return seen[0]
 
 
-@cache
+@functools.cache
 def theirs_of(name):
     """A model that no test changes."""
     return Theirs(*LAYERS[name])
@@ -223,6 +223,11 @@ def test_whole_sequences_and_their_gradients_are_theirs(name):
 def test_each_known_class_is_among_the_layers():
     tried = {type(theirs_of(name).attention).__qualname__ for name in LAYERS}
     assert tried == {name.split(".")[1] for name in (*GPT2, *LLAMAS)}
+
+
+def test_a_layer_that_rotates_nothing_does_without_frequencies():
+    theirs = theirs_of("SmolLM3, nothing rotated")
+    assert decoder_from_llama(theirs.attention, None).rotation is None
 
 
 def test_a_window_that_a_llama_does_not_use_is_left_where_it_is():
@@ -372,7 +377,7 @@ def put(name, value):
 
 
 def patched(layer, rotary):
-    """A class whose method was replaced, as patches for speed do it."""
+    """The class, but for its method, as patches for speed replace it."""
 
     def forward(self, *args):
         raise AssertionError
@@ -380,6 +385,12 @@ def patched(layer, rotary):
     kind = type(layer)
     layer.__class__ = type(kind.__name__, (kind,), {"forward": forward})
     layer.__class__.__module__, layer.__class__.__qualname__ = kind.__module__, kind.__qualname__
+
+
+def wrapped(layer, rotary):
+    """The same, with a method that looks like the one in it."""
+    patched(layer, rotary)
+    layer.__class__.forward = functools.wraps(type(layer).__mro__[1].forward)(type(layer).forward)
 
 
 REFUSED = {
@@ -417,7 +428,7 @@ REFUSED = {
     ),
     "a hook on the layer": (
         lambda layer, _: layer.register_forward_hook(print) and None,
-        r"attention has a hook, print; expected none, .*has remove\(\)",
+        "attention has a hook, print; expected none, .*by the handle that register_forward_hook re",
     ),
     "a hook before a projection": (
         lambda layer, _: layer.o_proj.register_forward_pre_hook(print) and None,
@@ -429,13 +440,17 @@ REFUSED = {
     ),
     "a method of one layer": (
         put("forward", lambda layer: lambda X, **options: (X, None)),
-        "attention.forward was replaced by one of tests.pytorch.test_transformers; .*device_map",
+        "attention.forward was replaced on this one module; expected that of its class, .*device_m",
     ),
     "a method of a projection": (
         put("k_proj.forward", lambda layer: torch.sin),
-        "attention.k_proj.forward was replaced by one of torch",
+        "attention.k_proj.forward was replaced on this one module",
     ),
     "a method of the class": (patched, "attention.forward was replaced by one of tests.pytorch"),
+    "a method wrapped around the class's own": (
+        wrapped,
+        "attention.forward was replaced by one of tests.pytorch",
+    ),
     "a parameter": (
         put("gate", lambda _: nn.Parameter(torch.ones(H))),
         "attention has gate, which is not known of LlamaAttention; expected nothing that would be",
@@ -476,6 +491,10 @@ REFUSED = {
         lambda layer, rotary: (layer, theirs_of("Mistral, no window").model.rotary_emb),
         "rotary is a .*MistralRotaryEmbedding; expected the rotary embedding of .*LlamaAttention",
     ),
+    "the rotary embedding of other heads": (
+        lambda layer, rotary: (layer, Theirs("llama", 0, {"head_dim": 4}).model.rotary_emb),
+        "rotary was made for another configuration than attention; expected that of the same mode",
+    ),
     "a hook on the rotary embedding": (
         lambda layer, rotary: rotary.register_forward_hook(print) and None,
         "rotary has a hook, print",
@@ -498,7 +517,7 @@ REFUSED = {
     ),
     "GPT-2's layer": (
         lambda layer, rotary: (theirs_of("GPT-2").attention, rotary),
-        r"is a .*GPT2Attention, .*For this one call decoder_from_gpt2\(attention\)",
+        r"is a .*GPT2Attention; .*For this one call decoder_from_gpt2\(attention\)",
     ),
     "no module": (
         lambda layer, rotary: ("llama", rotary),

@@ -198,7 +198,7 @@ def decoder_from_params(params, *, rotation=None, sight=ALL, dtype=torch.float64
     ----------
     params : GroupedParams, or Params, in which each head has keys of its own
     rotation : Rotation that turns queries and keys, or None
-    sight : Sight, with a window, sinks, or both
+    sight : Sight, with a window, sinks, QK-norm, or several of them
     dtype : torch's name of a precision of floats
 
     Returns
@@ -209,7 +209,7 @@ def decoder_from_params(params, *, rotation=None, sight=ALL, dtype=torch.float64
     ------
     TypeError : no params, no Rotation, no Sight, or a dtype that is no precision of floats
     ShapeError : an odd d_k, or fewer pairs than the rotation turns; another number of sinks than
-        of heads
+        of heads, or of gains than d_k
     """
     require_params(params, GroupedParams)
     require_float_dtype(dtype)
@@ -286,7 +286,8 @@ def decoder_from_llama(attention, rotary):
     ----------
     attention : LlamaAttention of transformers, or another in `known_layers.LLAMAS`, exactly: not a
         subclass; such as `model.model.layers[0].self_attn`
-    rotary : the rotary embedding of its model, which has the frequencies: `model.model.rotary_emb`
+    rotary : the rotary embedding of its model, which has the frequencies: `model.model.rotary_emb`;
+        a layer that rotates nothing does without
 
     Returns
     -------
@@ -305,9 +306,9 @@ def decoder_from_llama(attention, rotary):
     Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
     kind = require_layer(attention, LLAMAS)
-    inv_freq, stretch = require_rotary(rotary, attention)
     if not kind.rotates(attention):
         return _decoder_of(attention, kind, None, 1.0)
+    inv_freq, stretch = require_rotary(rotary, attention)
     rotation = Rotation(to_float64(inv_freq).numpy(), half=kind.half).to(inv_freq.device)
     return _decoder_of(attention, kind, rotation, stretch)
 

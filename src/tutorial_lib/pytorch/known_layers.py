@@ -89,7 +89,7 @@ LLAMAS = {
         norm="Exaone4RMSNorm",
         window=lambda attention: attention.sliding_window if attention.is_sliding else None,
         rotates=lambda attention: attention.sliding_window is None or attention.is_sliding,
-        reads=("sliding_window", "is_sliding"),
+        reads=("sliding_window",),
     ),
     "gemma.GemmaAttention": Known(),
     "gemma2.Gemma2Attention": _slid(fixed=CAPPED),
@@ -170,7 +170,8 @@ def require_rotary(rotary, attention):
     Raises
     ------
     TypeError : another module, frequencies that are no plain floats
-    ValueError : hooks, a method that was replaced, or frequencies that change with the length
+    ValueError : hooks, a method that was replaced, another configuration, or frequencies that
+        change with the length
     """
     cls = type(rotary)
     if cls.__module__ != type(attention).__module__ or "RotaryEmbedding" not in cls.__name__:
@@ -179,6 +180,11 @@ def require_rotary(rotary, attention):
             f"which has the frequencies. The model has it: model.model.rotary_emb."
         )
     _require_untouched("rotary", rotary)
+    if rotary.config != attention.config:
+        raise ValueError(
+            "rotary was made for another configuration than attention; expected that of the same "
+            "model, whose frequencies fit its heads. Give both from one model."
+        )
     kinds, kind = rotary.rope_type, getattr(attention, "layer_type", None)
     own = f"{kind}_" if isinstance(kinds, dict) else ""  # as in Gemma 3, which has two
     turn = kinds[kind] if own else kinds
@@ -207,30 +213,18 @@ def _path(value):
 
 
 def _unknown(attention, known):
-    names = [name.split(".")[1] for name in known]
+    names = ", ".join(name.split(".")[1] for name in known)
+    advice, difference = _advice(attention), ""
+    if not advice:
+        difference = _difference(attention, known)
+        advice = (
+            "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
+            "compare what the two return."
+        )
     return (
-        f"attention is a {_path(attention)}{_difference(attention, known)}; expected the attention "
-        f"of one layer of transformers, of exactly a known class: {', '.join(names)}. "
-        f"{_advice(attention)}"
+        f"attention is a {_path(attention)}{difference}; expected the attention of one layer of "
+        f"transformers, of exactly a known class: {names}. {advice}"
     )
-
-
-def _difference(attention, known):
-    """Say in what a layer differs from the known class that it comes from, or from the first."""
-    if not isinstance(attention, nn.Module):
-        return ""
-    classes = {_path_of(name): name for name in known}
-    bases = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(attention).__mro__)
-    name = next((classes[base] for base in bases if base in classes), next(iter(known)))
-    kind = known[name]
-    held = {*attention._modules, *attention._parameters, *attention._buffers}
-    held |= {name for name in vars(attention) if not name.startswith("_")} - ATTRIBUTES
-    usual = {*kind.parts, *kind.reads, *kind.fixed, *(("q_norm", "k_norm") if kind.norm else ())}
-    more, less = sorted(held - usual), sorted(set(kind.parts) - held)
-    said = [f"has {', '.join(more)}"] if more else []
-    said += [f"lacks {', '.join(less)}"] if less else []
-    said = said or ["has the same parts, and other code"]
-    return f", which beside a {name.split('.')[1]} {' and '.join(said)}"
 
 
 def _advice(attention):
@@ -244,10 +238,23 @@ def _advice(attention):
         if _path(module) in paths:
             indexed = re.sub(r"\.(\d+)", r"[\1]", f"attention.{name}")
             return f"It contains one: give {indexed}."
-    return (
-        "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
-        "compare what the two return."
-    )
+    return ""
+
+
+def _difference(attention, known):
+    """Say in what a layer differs from the known class that it comes from, or from the first."""
+    classes = {_path_of(name): name for name in known}
+    bases = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(attention).__mro__)
+    name = next((classes[base] for base in bases if base in classes), next(iter(known)))
+    kind = known[name]
+    held = {*attention._modules, *attention._parameters, *attention._buffers}
+    held |= {name for name in vars(attention) if not name.startswith("_")} - ATTRIBUTES
+    usual = {*kind.parts, *kind.reads, *kind.fixed, *(("q_norm", "k_norm") if kind.norm else ())}
+    more, less = sorted(held - usual), sorted(set(kind.parts) - held)
+    said = [f"has {', '.join(more)}"] if more else []
+    said += [f"lacks {', '.join(less)}"] if less else []
+    said = said or ["has the same parts, and other code"]
+    return f", which beside a {name.split('.')[1]} {' and '.join(said)}"
 
 
 def _require_parts(attention, kind):
@@ -280,23 +287,31 @@ def _require_numbers(name, tensor):
 
 def _require_untouched(name, module):
     for path, part in module.named_modules(prefix=name):
-        cls = next(cls for cls in type(part).__mro__ if "forward" in vars(cls))
-        forward = vars(part).get("forward", vars(cls)["forward"])
-        home = getattr(forward, "__module__", None)
-        if "forward" in vars(part) or home != cls.__module__:
+        replaced = "on this one module" if "forward" in vars(part) else _foreign(type(part).forward)
+        if replaced:
             raise ValueError(
-                f"{path}.forward was replaced by one of {home}; expected that of its class, since "
-                f"nobody knows what another computes. Load the model without what replaces it, "
-                f"such as device_map, adapters or patches for speed."
+                f"{path}.forward was replaced {replaced}; expected that of its class, since nobody "
+                f"knows what another computes. Load the model without what replaces it, such as "
+                f"device_map, adapters or patches for speed."
             )
         hooks = (*part._forward_pre_hooks.values(), *part._forward_hooks.values())
         found = [hook for hook in hooks if getattr(hook, "__module__", None) != RECORDER]
         if found:
             raise ValueError(
                 f"{path} has a hook, {getattr(found[0], '__qualname__', found[0])}; expected none, "
-                f"since a hook may change what a layer reads and returns. Remove it first: the "
-                f"handle of register_forward_hook has remove()."
+                f"since a hook may change what a layer reads and returns. Remove it first, by the "
+                f"handle that register_forward_hook returned, or by what torch.nn.utils has for it."
             )
+
+
+def _foreign(method):
+    """Name the module of a method, or of what is wrapped around it, that neither library has."""
+    while method is not None:
+        home = getattr(method, "__globals__", {}).get("__name__", type(method).__module__)
+        if home.split(".")[0] not in ("torch", "transformers"):
+            return f"by one of {home}"
+        method = getattr(method, "__wrapped__", None)
+    return ""
 
 
 def _require_nothing_else(attention, kind):

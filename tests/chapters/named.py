@@ -34,11 +34,11 @@ from tutorial_lib import counting, records
 from tutorial_lib.onepass import flash_forward
 
 VALUES = "tests/chapters/values"
+MOST_CHARACTERS = 80  # of an expression
 WHERE = r"(?P<where>(?:[\w-]+\s+)*)"  # a chapter, a cell, or both
 PRINTED = re.compile(WHERE + r"(?P<quote>[\"'])(?P<label>.+?)(?P=quote)(?P<index>\[.*\])?")
 SET = re.compile(rf"code:{WHERE}(?P<name>[A-Za-z_][\w.]*)(?P<index>\[.*\])?")
 DATA = re.compile(r"(?P<name>[\w.]+):(?P<path>.*)", re.DOTALL)
-OLD = re.compile(r"code:[\w-]*-[\w-]+\[.*\]|(?:\w+\s+)?[\w-]+\[.*\]")
 HEADING = re.compile(r"(?P<label>.*?)   (?P<shape>\(\d*(?:, \d+)*,?\))$")
 ENTRY = re.compile(
     r"(?<![\w.])[-−]?(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?:/\d+)?(?:e[-+]?\d+)?(?<=[\d])|[✓·]|inf|nan"
@@ -65,62 +65,19 @@ def value_of(reference, cells, page=None, code=()):
     ------
     Missing : nothing of this name, or an ambiguous one
     """
-    if OLD.fullmatch(reference):
-        return _old_value_of(reference, cells, page, code)
     if reference.startswith("="):
-        return _evaluated(reference[1:].strip(), values_of(page))
+        return _computed(reference[1:].strip(), page)
     if match := SET.fullmatch(reference):
         return _of_code(match, code)
     if match := PRINTED.fullmatch(reference):
         table = _labelled(match["label"], _narrowed(cells, match["where"]))
         return _at(table, match["index"], reference)
-    if match := DATA.fullmatch(reference):
+    match = DATA.fullmatch(reference)
+    if match and match["name"] != "code":
         return _of_data(match["name"], match["path"])
-    raise Missing(f'{reference} names nothing: write "label"[i, j], record:path or = function()')
-
-
-OLD_PRINTED = re.compile(
-    r"(?:(?P<page>\w+)\s+)??(?:(?P<cell>[\w-]+)\s*)??"
-    r"(?:(?P<quote>[\"'])(?P<label>.+?)(?P=quote))?\s*(?P<index>\[.*\])?"
-)
-
-
-def _old_of_code(path, cells):
-    cell, _, place = path.rstrip("]").partition("[")
-    found = [n for c in cells if c.id == cell for n in _literals(ast.parse(c.source))]
-    first, _, last = place.partition(":")
-    if int(last or first) <= len(found) - (not last):
-        return found[int(first) : int(last)] if last else found[int(first)]
-    raise Missing(f"code:{path} is not there: the numbers of that cell's code are {found}")
-
-
-def _old_value_of(reference, cells, page=None, code=()):
-    if reference.startswith("="):
-        return _evaluated(reference[1:].strip())
-    name, colon, path = reference.partition(":")
-    if name == "code":
-        return _old_of_code(path, code)
-    if colon and re.fullmatch(r"[\w.]+", name):
-        return _of_data(name, path)
-    match = OLD_PRINTED.fullmatch(reference)
-    if not match or not (match["label"] or match["index"]):
-        raise Missing(
-            f'{reference} names nothing: write "label"[i, j], record:path or = expression'
-        )
-    if match["page"] or match["cell"] in NAMES:
-        page = match["page"] or match["cell"]
-        if page not in NAMES:
-            raise Missing(f"{reference} names the chapter {page}: write one of _toc.yml")
-        cells = code_cells(written(page))
-    cell = None if match["cell"] in NAMES else match["cell"]
-    cells = [each for each in cells if cell in (None, each.id)]
-    if cell and not cells:
-        raise Missing(f"{cell} is no code cell above and no chapter: write the id of one")
-    if match["label"]:
-        return _at(_labelled(match["label"], cells), match["index"], reference)
-    if not cell:
-        raise Missing(f"{reference} names no cell: write its id before the place")
-    return _at((_numbers(printed(cells[0])), [], []), match["index"], reference)
+    raise Missing(
+        f'{reference} names nothing: write "label"[i, j], code:name, record:path or = function()'
+    )
 
 
 def is_settled(reference):
@@ -143,6 +100,17 @@ def values_of(page):
 def module_of(page):
     """Return a page's name as Python can import it: "ch04_heads" of "04_heads"."""
     return re.sub(r"^(?=\d)", "ch", page)
+
+
+def _computed(expression, page):
+    """Return the value of an expression that fits into a line."""
+    if len(expression) > MOST_CHARACTERS:
+        raise Missing(
+            f"the expression {expression[:20]} … has {len(expression)} characters, more than "
+            f"{MOST_CHARACTERS}: make it a function in {VALUES}/{module_of(page or 'page')}.py "
+            f"and write <!-- = its_name() -->"
+        )
+    return _evaluated(expression, values_of(page))
 
 
 def _narrowed(cells, where):
@@ -182,10 +150,9 @@ def _of_data(name, path):
 
 def _of_code(match, code):
     """Return what code sets a name to, or gives a function as an argument."""
-    page = _narrowed(code, " ".join(word for word in match["where"].split() if word in NAMES))
-    known = [node for cell in page for node in ast.walk(ast.parse(cell.source))]
-    cells = _narrowed(code, match["where"])
-    nodes = [node for cell in cells for node in ast.walk(ast.parse(cell.source))]
+    chapters = " ".join(word for word in match["where"].split() if word in NAMES)
+    known = [node for cell in _narrowed(code, chapters) for node in _nodes(cell.source)]
+    nodes = [node for cell in _narrowed(code, match["where"]) for node in _nodes(cell.source)]
     named, index = list(_named(match["name"], nodes, known)), match["index"] or ""
     for name, rest in ((match["name"] + index, ""), (match["name"], index)):
         found = {value for own, value in named if own == name}
@@ -198,6 +165,11 @@ def _of_code(match, code):
             expression = f"({found.pop()}){rest}"
             return _evaluated(expression, _imported(expression, known))
     raise Missing(f"no cell sets {match['name']}: write a name that one sets, or function.argument")
+
+
+@cache
+def _nodes(source):
+    return list(ast.walk(ast.parse(source)))
 
 
 def _named(wanted, nodes, known):
@@ -257,15 +229,6 @@ def _imported(expression, known):
         }:
             exec(ast.unparse(node), found)
     return found
-
-
-def _literals(node, sign=1):
-    """Return the numbers of code in their order, with their signs."""
-    if isinstance(node, ast.Constant):
-        return [sign * node.value] if type(node.value) in (int, float) else []
-    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    parts = ast.iter_child_nodes(node)
-    return [number for part in parts for number in _literals(part, -1 if negative else 1)]
 
 
 @cache

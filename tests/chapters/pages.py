@@ -15,8 +15,8 @@ RELEASE = release_of(ROOT)
 NAMES = [page.name for page in pages()]
 FIRST_REVIEW, *_ = (page.name for page in pages() if page.closes)
 EDITS = """
-add begin break change copy correct cut do draw give leave let link make move name number order
-print remove say show split take write
+add ask begin break change copy correct cut do draw exchange give leave let link make move name
+number order print remove say show split take write
 """
 QUESTIONS_A_CHAPTER = 2  # of a review
 QUESTIONS_BACK = 4  # of a review, to earlier parts
@@ -98,8 +98,8 @@ def printed(cell):
 
 
 def advises(fault):
-    """Return whether a fault says, behind a colon, what to do."""
-    return bool(set(re.findall(r": `?(\w+)", fault)) & set(EDITS.split()))
+    """Return whether a fault says what to do: at its beginning, or behind a colon."""
+    return bool(set(re.findall(r"(?:^|: )`?(\w+)", fault)) & set(EDITS.split()))
 
 
 def listed(faults, name=None):

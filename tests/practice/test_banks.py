@@ -1,6 +1,7 @@
 """What every bank keeps to: counts, sources, options that give nothing away, its own page."""
 
 import ast
+import json
 import re
 from collections import Counter
 from difflib import SequenceMatcher
@@ -8,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.chapters.pages import NAMES, QUESTIONS_A_CHAPTER, kind_of, written
+from tests.chapters.pages import NAMES, QUESTIONS_A_CHAPTER, advises, kind_of, listed, written
 from tests.elements.sample_bank import CHAPTER, REVIEW, sample_bank, sample_review
 from tests.practice.rooms import ROOMS
 from tools.chapters import page, pages
@@ -33,8 +34,11 @@ def texts(value):
 
 
 def complaints(bank, chapter):
-    """Every rule of the book that a well-formed bank breaks."""
-    check_bank(bank, chapter)
+    """Every rule of the book that a bank breaks; or the first fault of its form."""
+    try:
+        check_bank(bank, chapter)
+    except ValueError as error:
+        return [f"correct its form: {error}"]
     from_where = review_sources if chapter in REVIEWS else sources
     return [
         *count(bank, kind_of(chapter)),
@@ -46,17 +50,28 @@ def complaints(bank, chapter):
 
 def count(bank, kind):
     """As many elements as a page of the kind has; three to five options, two bugs."""
-    found = [len(bank["predictions"]), int(bank["parsons"] is not None), len(bank["quiz"])]
-    expected = [kind.predictions, kind.puzzles, kind.questions]
-    if found != expected:
-        yield f"{found} predictions, puzzles and questions, not {expected}"
+    puzzles = [bank["parsons"]] if bank["parsons"] else []
+    for what, entries, wanted in [
+        ('"predictions"', bank["predictions"], kind.predictions),
+        ('"quiz"', bank["quiz"], kind.questions),
+        ('"parsons"', puzzles, kind.puzzles),
+    ]:
+        surplus = len(entries) - wanted
+        if surplus:
+            edit = "remove" if surplus > 0 else "add"
+            yield f"{what} has {len(entries)}, such a page has {wanted}: {edit} {abs(surplus)}"
     for question in [*bank["predictions"], *bank["quiz"]]:
         if not 3 <= len(question.get("options", [1, 2, 3])) <= 5:
-            yield f"{len(question['options'])} options: {question['question']}"
+            yield f"write three to five options, not {len(question['options'])}{of(question)}"
         if not question.get("near", ["one"]):
-            yield f"no wrong number is named: {question['question']}"
+            yield f'write a wrong number and its reason into "near"{of(question)}'
     if bank["parsons"] and len(bank["parsons"]["distractors"]) < 2:
-        yield "fewer than two bugs among the lines"
+        yield 'write a second line with a bug into "distractors" of the puzzle'
+
+
+def of(question):
+    """The end of a sentence that says which question is meant."""
+    return f", in: {question['question']}"
 
 
 def sources(bank, chapter):
@@ -64,8 +79,16 @@ def sources(bank, chapter):
     named = [question["from"] for question in bank["quiz"] if question["from"]]
     earlier = NAMES[: NAMES.index(chapter)]
     if len(named) != (2 if earlier else 0):
-        yield f"{len(named)} questions from earlier chapters"
-    yield from (f"{name} is no earlier chapter" for name in named if name not in earlier)
+        asked = 2 if earlier else 0
+        yield f'let {asked} questions, not {len(named)}, name an earlier chapter in "from"'
+    yield from later(named, earlier)
+
+
+def later(named, earlier):
+    """The sources of questions that no reader of the page has met."""
+    for name in named:
+        if name not in earlier:
+            yield f'{name} is no earlier chapter: change "from", or exchange the question'
 
 
 def review_sources(bank, review):
@@ -73,13 +96,11 @@ def review_sources(bank, review):
     named, closed = [question["from"] for question in bank["quiz"]], page(review).closes
     own = [name for name in named if name in closed]
     if Counter(own) != Counter(dict.fromkeys(closed, QUESTIONS_A_CHAPTER)):
-        yield f"its questions are from {named}, not {QUESTIONS_A_CHAPTER} from each chapter"
-    earlier = NAMES[: NAMES.index(closed[0])]
-    yield from (
-        f"{name} is no earlier chapter" for name in named if name not in [*earlier, *closed]
-    )
+        counts, wanted = dict(Counter(own)), QUESTIONS_A_CHAPTER
+        yield f"exchange some questions: they are from {counts}, not {wanted} from each chapter"
+    yield from later(named, [*NAMES[: NAMES.index(closed[0])], *closed])
     if any(one == following for one, following in pairwise(named)):
-        yield f"two neighbours are from one chapter: {named}"
+        yield f"two neighbours are from one chapter: change the order of {named}"
 
 
 def repeats(bank, others):
@@ -87,7 +108,7 @@ def repeats(bank, others):
     for question in bank["quiz"]:
         for other in others:
             if likeness(question, other) >= ALIKE:
-                yield f"asked before: {question['question']} | {other['question']}"
+                yield f"ask something else than another page does{of(question)}"
 
 
 def likeness(one, other):
@@ -108,9 +129,10 @@ def giveaways(bank):
         rights.append((right, lengths[right] > max(rest), lengths[right] < min(rest)))
     places, longest, shortest = zip(*rights, strict=True)
     if max(Counter(places).values()) > AT_ONE_PLACE * len(rights):
-        yield f"the right option is too often at one place: {places}"
+        yield f"the right option is too often at one place, {places}: move some, from 0"
     if max(sum(longest), sum(shortest)) > LONGEST * len(rights):
-        yield "the right option is too often the longest or the shortest"
+        told = "the right option is too often the longest or the shortest"
+        yield f"{told}: change the length of some other option"
 
 
 def wording(bank):
@@ -118,17 +140,21 @@ def wording(bank):
     for question in [*bank["predictions"], *bank["quiz"]]:
         whys = [r["why"] for r in [*question.get("options", []), *question.get("near", [])]]
         if len(set(whys)) < len(whys):
-            yield f"one reason for two options: {question['question']}"
+            yield f"write one reason for each option, not one for two{of(question)}"
     for text in texts(bank):
         if (
             re.search(r"\*\*|\$|\]\((http|#|\.)|</?(a|b|br|i|em|code|sub|sup)\b|\\", text)
             or text.count("`") % 2
         ):
-            yield f"markup other than `code` and *emphasis*: {text}"
+            yield f"write no markup other than `code` and *emphasis*, in: {text}"
         if re.search(r"\b(simply|just|obviously|of course)\b", text, re.I):
-            yield f"a word that we do not use: {text}"
+            yield f"leave out a word that we do not use, in: {text}"
     whys = [entry["why"] for entry in every(bank) if "why" in entry]
-    yield from (f"a reason that explains nothing: {why}" for why in whys if len(why) < 15)
+    yield from (
+        f"write a reason in place of one that explains nothing: {why}"
+        for why in whys
+        if len(why) < 15
+    )
 
 
 def every(value):
@@ -157,44 +183,52 @@ def display_complaints(notebook, chapter):
     kind = kind_of(chapter)
     wanted = [("prediction", chapter, n + 1) for n in range(kind.predictions)]
     wanted += [("parsons", chapter)] * kind.puzzles + [("quiz", chapter)]
-    if shown != Counter(wanted):
-        yield f"shows {sorted(shown.elements(), key=str)}"
+    for edit, left in [("add", Counter(wanted) - shown), ("remove", shown - Counter(wanted))]:
+        for name, *arguments in left.elements():
+            yield f"{edit} a cell with {name}({json.dumps(arguments)[1:-1]})"
     order = [arguments[1] for _, name, arguments, _ in found if name == "prediction"]
     if order != sorted(order):
-        yield f"predictions in the order {order}"
+        yield f"order the predictions by their numbers, not {order}"
     for i, name, _, cell in found:
         if "\n" in "".join(cell["source"]).strip():
-            yield f"cell {i}: more than the line that shows the element"
+            yield f"leave nothing in cell {i} but the line that shows the element"
         if "remove-input" not in cell["metadata"].get("tags", []):
-            yield f"cell {i}: the call is visible on the page"
+            yield f"give cell {i} the tag remove-input, or its call is visible on the page"
         after = notebook["cells"][i + 1]["metadata"]
         closed = "hide-output" in after.get("tags", []) and after.get("jupyter", {}).get(
             "outputs_hidden"
         )
         if name == "prediction" and not closed:
-            yield f"cell {i + 1}: its output gives the prediction away"
+            yield f"give cell {i + 1} the tag hide-output, or it gives the prediction away"
 
 
 @pytest.mark.parametrize("chapter", BANKS)
 def test_bank_keeps_the_rules(chapter):
-    assert complaints(BANKS[chapter], chapter) == []
+    told = complaints(BANKS[chapter], chapter)
+    assert not told, f"in the bank of {chapter}:{listed(told, chapter)}"
 
 
 @pytest.mark.parametrize("chapter", NAMES)
 def test_chapter_shows_exactly_its_own_elements(chapter):
-    assert list(display_complaints(written(chapter), chapter)) == []
+    told = list(display_complaints(written(chapter), chapter))
+    assert not told, listed(told, chapter)
 
 
-@pytest.mark.parametrize("review", REVIEWS)
-def test_review_asks_nothing_that_a_chapter_asked(review):
-    asked = [q for page, bank in BANKS.items() if page != review for q in bank["quiz"]]
-    assert list(repeats(BANKS[review], asked)) == []
+@pytest.mark.parametrize("chapter", NAMES)
+def test_no_review_asks_what_another_page_asks(chapter):
+    reviews = [q for page in REVIEWS if page != chapter for q in BANKS[page]["quiz"]]
+    told = list(repeats(BANKS[chapter], reviews))
+    assert not told, f"in the bank of {chapter}, or of the review:{listed(told, chapter)}"
 
 
 def test_right_option_is_not_the_longest_in_half_of_all_questions():
     questions = [question for bank in BANKS.values() for question in bank["quiz"]]
     longest = [max(q["options"], key=lambda o: len(o["text"]))["correct"] for q in questions]
-    assert sum(longest) <= len(longest) / 2
+    most = len(longest) // 2
+    assert sum(longest) <= most, (
+        f"in {sum(longest)} of {len(longest)} questions of all banks the right option is the "
+        f"longest, in {most} it may be: shorten it, or write a longer wrong one, in the new ones"
+    )
 
 
 def test_sample_banks_keep_the_rules():
@@ -214,24 +248,28 @@ def make_right_longest(bank):
 
 
 BREAKS = {
-    "four questions": (lambda b: b["quiz"].pop(0), "not [3, 1, 5]"),
-    "two predictions": (lambda b: b["predictions"].pop(), "not [3, 1, 5]"),
-    "no puzzle": (lambda b: b.update(parsons=None), "not [3, 1, 5]"),
-    "two options": (lambda b: b["quiz"][0]["options"].pop(), "2 options"),
-    "no wrong number": (lambda b: b["predictions"][1]["near"].clear(), "no wrong number"),
-    "one bug": (lambda b: b["parsons"]["distractors"].pop(), "fewer than two bugs"),
-    "one source": (lambda b: b["quiz"][1].update({"from": None}), "1 questions from earlier"),
+    "a key misspelt": (lambda b: b["quiz"][0].update(form="a"), "correct its form: bank"),
+    "four questions": (lambda b: b["quiz"].pop(0), "has 4, such a page has 5: add 1"),
+    "two predictions": (lambda b: b["predictions"].pop(), "has 2, such a page has 3: add 1"),
+    "no puzzle": (lambda b: b.update(parsons=None), "has 0, such a page has 1: add 1"),
+    "two options": (lambda b: b["quiz"][0]["options"].pop(), "three to five options, not 2"),
+    "no wrong number": (
+        lambda b: b["predictions"][1]["near"].clear(),
+        "a wrong number and its reason",
+    ),
+    "one bug": (lambda b: b["parsons"]["distractors"].pop(), "a second line with a bug"),
+    "one source": (lambda b: b["quiz"][1].update({"from": None}), "let 2 questions, not 1, name"),
     "its own chapter": (lambda b: b["quiz"][1].update({"from": CHAPTER}), "no earlier chapter"),
     "right comes first": (shuffle_right_first, "at one place"),
     "right is longest": (make_right_longest, "the longest or the shortest"),
     "one reason twice": (
         lambda b: [o.update(why="It is the same reason.") for o in b["quiz"][0]["options"]],
-        "one reason for two",
+        "not one for two",
     ),
-    "an empty word": (lambda b: b["parsons"].update(task="You just order them."), "do not use"),
-    "a formula": (lambda b: b["quiz"][0].update(question="What is $d_k$?"), "markup other"),
-    "open code": (lambda b: b["quiz"][0].update(question="What is `d_k?"), "markup other"),
-    "no reason": (lambda b: b["predictions"][1].update(why="No."), "explains nothing"),
+    "an empty word": (lambda b: b["parsons"].update(task="You just order them."), "we do not use"),
+    "a formula": (lambda b: b["quiz"][0].update(question="What is $d_k$?"), "no markup other"),
+    "open code": (lambda b: b["quiz"][0].update(question="What is `d_k?"), "no markup other"),
+    "no reason": (lambda b: b["predictions"][1].update(why="No."), "one that explains nothing"),
 }
 
 
@@ -239,16 +277,21 @@ BREAKS = {
 def test_broken_rule_is_told(change, complaint):
     bank = sample_bank()
     change(bank)
-    assert any(complaint in told for told in complaints(bank, CHAPTER))
+    found = complaints(bank, CHAPTER)
+    assert any(complaint in told for told in found), found
+    assert all(map(advises, found)), found
 
 
 REVIEW_BREAKS = {
-    "fifteen questions": (lambda b: b["quiz"].pop(), "not [0, 0, 16]"),
+    "fifteen questions": (lambda b: b["quiz"].pop(), "has 15, such a page has 16: add 1"),
     "a prediction": (
         lambda b: b["predictions"].append(sample_bank()["predictions"][0]),
-        "not [0, 0, 16]",
+        "has 1, such a page has 0: remove 1",
     ),
-    "a puzzle": (lambda b: b.update(parsons=sample_bank()["parsons"]), "not [0, 0, 16]"),
+    "a puzzle": (
+        lambda b: b.update(parsons=sample_bank()["parsons"]),
+        "has 1, such a page has 0: remove 1",
+    ),
     "three from one chapter": (
         lambda b: b["quiz"][0].update({"from": "02_queries"}),
         "2 from each",
@@ -264,7 +307,7 @@ REVIEW_BREAKS = {
     ),
     "right comes first": (shuffle_right_first, "at one place"),
     "right is longest": (make_right_longest, "the longest or the shortest"),
-    "an empty word": (lambda b: b["quiz"][0].update(question="Is it just 4?"), "do not use"),
+    "an empty word": (lambda b: b["quiz"][0].update(question="Is it just 4?"), "we do not use"),
 }
 
 
@@ -272,7 +315,9 @@ REVIEW_BREAKS = {
 def test_broken_rule_of_a_review_is_told(change, complaint):
     bank = sample_review()
     change(bank)
-    assert any(complaint in told for told in complaints(bank, REVIEW))
+    found = complaints(bank, REVIEW)
+    assert any(complaint in told for told in found), found
+    assert all(map(advises, found)), found
 
 
 def test_a_question_asked_again_is_told_even_in_other_words_or_with_other_text():
@@ -304,12 +349,18 @@ def chapter_cells():
 
 
 DISPLAY_BREAKS = {
-    "one element is missing": (lambda c: c.pop(7), "shows"),
-    "one element twice": (lambda c: c.insert(7, c[7]), "shows"),
-    "another chapter's": (lambda c: c.__setitem__(6, cell('parsons("04_heads")')), "shows"),
-    "wrong order": (lambda c: c.insert(0, c.pop(4)), "order"),
-    "more than a line": (lambda c: c[7]["source"].insert(0, "x = 1\n"), "more than the line"),
-    "visible call": (lambda c: c[7]["metadata"].clear(), "visible"),
+    "one element is missing": (lambda c: c.pop(7), f'add a cell with quiz("{CHAPTER}")'),
+    "one element twice": (lambda c: c.insert(7, c[7]), f'remove a cell with quiz("{CHAPTER}")'),
+    "another chapter's": (
+        lambda c: c.__setitem__(6, cell('parsons("04_heads")')),
+        'remove a cell with parsons("04',
+    ),
+    "wrong order": (lambda c: c.insert(0, c.pop(4)), "by their numbers"),
+    "more than a line": (
+        lambda c: c[7]["source"].insert(0, "x = 1\n"),
+        "nothing in cell 7 but the line",
+    ),
+    "visible call": (lambda c: c[7]["metadata"].clear(), "is visible on the page"),
     "open output": (lambda c: c[1]["metadata"].update(tags=[]), "gives the prediction away"),
     "open in Jupyter": (lambda c: c[1]["metadata"].pop("jupyter"), "gives the prediction away"),
 }
@@ -331,4 +382,6 @@ def test_review_shows_its_quiz_and_nothing_else():
 def test_element_that_is_shown_wrongly_is_told(change, complaint):
     cells = chapter_cells()
     change(cells)
-    assert any(complaint in told for told in display_complaints({"cells": cells}, CHAPTER))
+    found = list(display_complaints({"cells": cells}, CHAPTER))
+    assert any(complaint in told for told in found), found
+    assert all(map(advises, found)), found

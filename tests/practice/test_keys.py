@@ -20,6 +20,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.chapters.pages import listed
 from tests.chapters.prose_numbers import TUPLE, bare, numbers, settings
 from tests.elements.sample_bank import sample_bank
 from tests.practice.rooms import NAMES
@@ -244,16 +245,21 @@ PARTS = {
 }
 
 
+def shown(told, room):
+    """The message of a failed test."""
+    return listed(told, None if room == "inventory" else page_of(room))
+
+
 @pytest.mark.parametrize("question", COMPUTED, ids=lambda q: f"{q.room}-{q.computed}")
 def test_computed_answer_is_the_key(question):
     told = list(complaints(question, ANSWERS[question.room]))
-    assert not told, "\n".join(told)
+    assert not told, shown(told, question.room)
 
 
 @pytest.mark.parametrize("room", ALL)
 def test_question_with_numbers_says_what_computes_its_key(room):
     told = [fault for q in ALL[room] if not q.computed for fault in complaints(q, ANSWERS[room])]
-    assert not told, "\n".join(told)
+    assert not told, shown(told, room)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -276,15 +282,18 @@ def test_every_function_computes_a_key(room):
 
 def test_every_module_of_answers_belongs_to_a_room():
     files = {path.stem for path in (ROOT / FOLDER).glob("*.py")} - {"__init__"}
-    assert files <= set(ALL), f"{FOLDER}: no room is called {sorted(files - set(ALL))}"
+    assert files <= set(ALL), f"{FOLDER}: rename or remove {sorted(files - set(ALL))}"
 
 
 def test_every_question_of_the_inventory_has_one_key():
     text = read(INVENTORY)
     asked = re.findall(r"^\*\*(\d+)\.\*\* ", text, re.MULTILINE)
     answered = re.findall(r"^\*\*(\d+): [a-z]\.\*\*", text, re.MULTILINE)
-    assert asked == answered == [str(i + 1) for i in range(len(asked))]
-    assert [sum(question.options.values()) for question in ALL["inventory"]] == [1] * len(asked)
+    numbers = [str(i + 1) for i in range(len(asked))]
+    assert asked == numbers, f"{INVENTORY}: number the questions from 1, not {asked}"
+    assert answered == numbers, f"{INVENTORY}: number the key as the questions, not {answered}"
+    odd = [question.where for question in ALL["inventory"] if sum(question.options.values()) != 1]
+    assert not odd, f"name one of the options as the key of each: {odd}"
 
 
 RIGHT = """

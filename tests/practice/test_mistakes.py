@@ -79,26 +79,31 @@ def test_the_notebooks_own_check_names_the_mistake(chapter, name, mistake, capsy
 def test_notebook_checks_what_its_room_checks_and_else_what_an_earlier_one_does(chapter):
     earlier = [ROOMS[page] for page in list(CHECKS)[: list(CHECKS).index(chapter)]]
     own, known = checked_in(ROOMS[chapter]), set().union(*map(checked_in, earlier))
-    assert own <= set(CHECKS[chapter]) <= own | known
+    left, foreign = own - set(CHECKS[chapter]), set(CHECKS[chapter]) - own - known
+    assert not left, f"add to {chapter} a call of each check of its room, or remove it: {left}"
+    assert not foreign, f"write these checks into the room of {chapter}, or no call: {foreign}"
 
 
 @pytest.mark.parametrize("chapter", CHECKS)
 def test_notebook_checks_its_own_functions_by_name(chapter):
     for calls in CHECKS[chapter].values():
         for call, argument in calls.items():
-            assert argument.isidentifier(), call
+            assert argument.isidentifier(), f"{chapter}: give {call} a function by its name"
 
 
 @pytest.mark.parametrize("chapter", ROOMS)
 def test_every_check_of_a_room_has_its_mistakes_there(chapter):
-    assert checked_in(ROOMS[chapter]) == set(ROOMS[chapter].MISTAKES)
+    odd = checked_in(ROOMS[chapter]) ^ set(ROOMS[chapter].MISTAKES)
+    assert not odd, f"{chapter}: give each of {odd} a check, in checks.py, and its MISTAKES"
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_every_function_has_three_named_mistakes_or_more(name):
     names = [mistake.name for mistake in MISTAKES[name]]
-    assert len(names) == len(set(names)) >= 3
-    assert len({mistake.says for mistake in MISTAKES[name]}) == len(names)
+    told = f"MISTAKES[{name!r}] has {names}: write three or more, with names of their own"
+    assert len(names) == len(set(names)) >= 3, told
+    says = {mistake.says for mistake in MISTAKES[name]}
+    assert len(says) == len(names), f"MISTAKES[{name!r}]: let each say something of its own"
 
 
 def test_fifteen_mistakes_of_the_layer_are_all_here():
@@ -108,9 +113,11 @@ def test_fifteen_mistakes_of_the_layer_are_all_here():
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_are_told_in_words(name):
     for mistake in MISTAKES[name]:
-        assert re.fullmatch(r"[a-z0-9_]+", mistake.name)
-        assert re.fullmatch(r"[^.\n][^\n]*[^.!\n]", mistake.says)
-        assert mistake.mend.endswith(".")
+        where = f"{name}, {mistake.name}"
+        assert re.fullmatch(r"[a-z0-9_]+", mistake.name), f"{where}: write a_name in small letters"
+        one_line = re.fullmatch(r"[^.\n][^\n]*[^.!\n]", mistake.says)
+        assert one_line, f"{where}: write what is wrong in a line without a full stop"
+        assert mistake.mend.endswith("."), f"{where}: write how to mend it as a whole sentence"
 
 
 def test_all_fifteen_outputs_differ_from_each_other_and_from_the_right_one(normal):

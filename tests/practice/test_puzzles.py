@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from tests.chapters.pages import listed
 from tests.elements.sample_bank import sample_bank
 from tests.practice import puzzles
 from tests.practice.rooms import NAMES
@@ -53,10 +54,8 @@ def complaints(problem, judge):
 def test_solution_is_right_and_no_other_program_of_its_lines(room):
     judge = getattr(puzzles, room, None)
     assert judge, f"tests/practice/puzzles.py has no {room}: write what judges its puzzle."
-    told = [
-        f"{page_of(room)}, Parsons problem: {fault}" for fault in complaints(PROBLEMS[room], judge)
-    ]
-    assert not told, "\n".join(told)
+    told = list(complaints(PROBLEMS[room], judge))
+    assert not told, f"Parsons problem of {room}:{listed(told, page_of(room))}"
 
 
 def softmax_of_far_rows(program):

@@ -16,12 +16,18 @@ FOLDER = Path(practice.__file__).parent
 
 
 def test_every_page_has_a_room_and_every_room_a_page():
-    assert sorted(ROOMS) == sorted(PAGES)
+    left, idle = sorted(set(PAGES) - set(ROOMS)), sorted(set(ROOMS) - set(PAGES))
+    assert not left, f"{left}: add a room below src/tutorial_lib/practice, as CONTRIBUTING.md says"
+    assert not idle, f"{idle} are rooms without a page: add it to _toc.yml, or remove the room"
 
 
 def test_every_check_is_found_and_no_two_rooms_check_one_function():
     every = [(name, room) for room in ROOMS.values() for name in checked_in(room)]
-    assert sorted(name for name, _ in every) == sorted(ALL_MISTAKES)
+    names = [name for name, _ in every]
+    twice = {name for name in names if names.count(name) > 1}
+    assert not twice, f"two rooms check {twice}: give one of the functions another name"
+    odd = set(names) ^ set(ALL_MISTAKES)
+    assert not odd, f"give each of {odd} a check_… and an entry of MISTAKES in its room"
     assert dir(checks) == sorted(f"check_{name}" for name in ALL_MISTAKES)
     for name, room in every:
         assert getattr(checks, f"check_{name}") is getattr(room, f"check_{name}")
@@ -53,7 +59,8 @@ def rooms_imported(source):
 @pytest.mark.parametrize("room", [name for name in NAMES if name != records.page_of(name)])
 def test_a_chapters_room_imports_no_other_room(room):
     for path in (FOLDER / room).glob("*.py"):
-        assert rooms_imported(path.read_text(encoding="utf-8")) <= {room}
+        others = rooms_imported(path.read_text(encoding="utf-8")) - {room}
+        assert not others, f"{path.parent.name}/{path.name}: move what it imports to wrong.py"
 
 
 @pytest.mark.parametrize(

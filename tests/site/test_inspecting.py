@@ -531,12 +531,22 @@ def test_cell_of_a_gallery_is_framed_and_told_in_every_head(show):
     assert [marked(page, h) for h in range(3)] == [(2, 1)] * 3
     said = page.locator(".tl-news").inner_text()
     assert said.startswith(f"head 0: a (2) gives e (1) {weights[0]:.3f}. head 1: a (2) gives e")
-    assert not radio(page, 1).is_checked()
-    page.keyboard.press("Enter")
-    assert radio(page, 1).is_checked()
     page.mouse.click(*point(page, 3, 6, head=2))
     assert lines.all_inner_texts() == ["d (3) may not look at e (6)"] * 3
-    assert radio(page, 2).is_checked()
+
+
+def test_looking_at_a_map_of_a_gallery_answers_nothing(show):
+    page = show(gallery_html())
+    page.mouse.click(*point(page, 3, 1, head=2))
+    page.locator("svg").nth(1).focus()
+    for key in ("ArrowRight", "Enter", "Space"):
+        page.keyboard.press(key)
+    assert [radio(page, head).is_checked() for head in range(3)] == [False] * 3
+    page.get_by_role("button", name="Commit").click()
+    assert (told(page), reasons(page)) == ("Choose a head first.", [])
+    radio(page, 1).check()
+    page.mouse.click(*point(page, 3, 1, head=2))
+    assert radio(page, 1).is_checked()
 
 
 def test_the_word_that_decides_has_a_ring_and_is_told(show):
@@ -600,9 +610,11 @@ def test_head_picked_after_the_scores_is_not_judged_until_committed(show):
     assert told(page) == "✓ Right. Head 1 scores highest."
 
 
-def test_gallery_by_touch_on_the_map_itself(show):
+def test_gallery_by_touch_looks_on_the_map_and_answers_by_the_name(show):
     page = show(gallery_html(), **PHONE)
-    page.locator("svg").nth(2).tap()
+    page.touchscreen.tap(*point(page, 3, 1, head=1))
+    assert page.locator(".tl-heads svg + p").first.inner_text().startswith("d (3) gives e (1) 0.")
+    page.locator(".tl-heads label").nth(2).tap()
     page.get_by_role("button", name="Commit").tap()
     assert told(page) == "✗ Not head 2. Head 1 scores highest."
 

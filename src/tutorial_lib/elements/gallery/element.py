@@ -7,8 +7,8 @@ from tutorial_lib.elements.weights import read_truth, read_weights
 from tutorial_lib.errors import ShapeError
 
 _HINT = (
-    "Choose a cell to see its weight in every head: point, tap, or go to a map and use the arrow "
-    "keys. A point on a map picks its head, and so does Enter."
+    "Choose a cell to see its weight in every head: click it, tap it, or go to a map and use the "
+    "arrow keys. To answer, choose the name of a head."
 )
 _RING = "A ring marks the word that decides which word comes after the query."
 

@@ -58,16 +58,6 @@ class Gallery extends WeightExhibit {
     const words = this.heads.map((_, h) => this.gives(h) && `head ${h}: ${this.gives(h)}.`);
     if (this.spoken.innerHTML != words.join(" ")) this.spoken.innerHTML = words.join(" ");
   }
-
-  // A point on a map picks its head too.
-  point(svg, place) {
-    const head = this.maps.findIndex((map) => map.svg == svg);
-    this.change(this.state.open ? place : { ...place, head });
-  }
-
-  enter(svg) {
-    this.point(svg, {});
-  }
 }
 
 define("tl-gallery", (element) => {

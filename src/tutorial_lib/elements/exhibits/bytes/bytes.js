@@ -64,7 +64,8 @@ class ByteCalculator extends Exhibit {
     this.sliders.forEach((slider) => {
       slider.oninput = () => this.write(slider.dataset.slides, `${2 ** slider.value}`);
     });
-    this.reset = this.element.querySelector("button");
+    [this.asked, this.reset] = all(this.element, "button");
+    this.asked.onclick = () => this.say(this.answer());
     this.reset.onclick = () => {
       this.paint({ ...this.first });
       this.say(`One user of ${this.first.model} is back. ${this.sentence()}`);
@@ -142,16 +143,27 @@ class ByteCalculator extends Exhibit {
   sentence() {
     const { state } = this;
     const times = rounded(this.cache(state) / this.weights(state));
-    const crossing = this.crossing(state);
-    const each = state.users > 1 ? " each" : "";
-    let end = `It outgrows them at ${several(crossing, "token")}${each}.`;
-    if (crossing == Infinity) end = "It never outgrows them, however long the text is.";
-    const places = this.kept(state)[5];
-    const few = places && places < Math.max(state.tokens, crossing)
-      ? ` But ${state.model} has learned ${whole(places)} places only.`
-      : "";
     const who = `The cache of ${several(state.users, "user")} at ${several(state.tokens, "token")}`;
-    return `${who} is ${size(this.cache(state))}, ${times} × the weights. ${end}${few}`;
+    const is = `${who} is ${size(this.cache(state))}, ${times} × the weights.`;
+    return is + this.limit(state.tokens);
+  }
+
+  // The answer to the question, which is told only to a reader who asks for it.
+  answer() {
+    const { state } = this;
+    const who = `The cache of ${several(state.users, "user")}`;
+    const crossing = this.crossing(state);
+    if (crossing == Infinity) return `${who} never outgrows the weights, however long the text is.`;
+    const each = state.users > 1 ? " each" : "";
+    const from = `${several(crossing, "token")}${each}`;
+    return `${who} outgrows the weights at ${from}.${this.limit(crossing)}`;
+  }
+
+  // What is added where the model has not learned so many positions.
+  limit(tokens) {
+    const positions = this.kept(this.state)[5];
+    if (!positions || positions >= tokens) return "";
+    return ` But ${this.state.model} has learned ${whole(positions)} positions only.`;
   }
 
   paint(state) {

@@ -58,7 +58,7 @@ def byte_calculator():
         _controls([model["name"] for model in models]),
         _plot(begins),
         _facts(begins),
-        button_row(["Reset"]),
+        button_row(["Show me", "Reset"]),
         f'<p class="tl-legend">{_LEGEND}</p>',
         _table(models),
     ]

@@ -268,6 +268,22 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     assert map_.locator("button").evaluate_all(sizes) >= 44
 
 
+def test_lines_pass_behind_buttons_and_names_of_steps_on_a_phone(show):
+    page = show(live_map(links={"project": "02.html"}, playground="06.html").html, **PHONE)
+    map_ = page.locator("tl-map")
+    cell(map_, "X, that, 3").tap()
+    assert map_.locator(".tl-board path").count() > 5
+    controls = map_.locator(".tl-board :is(.tl-row > *, .tl-steps > span)")
+    inside = """(all) => all.map((one) => one.getBoundingClientRect()).map((box) =>
+      ({ x: box.x + 2, y: box.y + 2, width: box.width - 4, height: box.height - 4 }))"""
+    boxes = controls.evaluate_all(inside)
+    crossed = [page.screenshot(clip=box) for box in boxes]
+    map_.locator(".tl-board > svg").evaluate("(svg) => (svg.style.visibility = 'hidden')")
+    free = [page.screenshot(clip=box) for box in boxes]
+    pairs = zip(controls.all_inner_texts(), crossed, free, strict=True)
+    assert [name for name, with_lines, without in pairs if with_lines != without] == []
+
+
 def test_link_carries_the_state_to_the_map_and_to_the_playground(map_):
     cell(map_, "X, bark, 1").click()
     map_.get_by_role("button", name="+ 1").click()

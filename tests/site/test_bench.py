@@ -324,11 +324,29 @@ def test_worked_by_keys_alone(sloped):
     agrees(sloped, state | {"by": 2, "hidden": hidden}, slope=True)
 
 
-def test_curve_of_slopes_is_drawn_from_the_first_touch_on(sloped):
-    curve = sloped.locator("[data-part=curve]")
-    assert curve.evaluate("(one) => getComputedStyle(one).visibility") == "hidden"
-    write(sloped, FIELDS[0], "4 ln 2")
-    assert curve.evaluate("(one) => getComputedStyle(one).visibility") == "visible"
+def test_a_trail_of_slopes_is_drawn_where_the_reader_has_been(sloped):
+    def marks():
+        """The points of the trail."""
+        path = sloped.locator("[data-part=trail]").get_attribute("d")
+        return [tuple(map(float, one.split())) for one in re.findall(r"M(\S+ \S+)h0", path)]
+
+    assert not sloped.locator("[data-part=curve]").is_visible()
+    first = library(**SLOPED)
+    assert marks() == [pytest.approx((160 * first[2][0], -240 * first[3][0]))]
+    drop = sloped.locator("[data-part=drop]")
+    for count, text in enumerate(("-4 ln 2", "0", "ln 2", "9"), start=2):
+        write(sloped, FIELDS[0], text)
+        assert len(marks()) == count
+        x, y = marks()[-1]
+        assert y == pytest.approx(-240 * x / 160 * (1 - x / 160)), "a slope is p (1 - p)"
+        assert list(map(float, re.findall(r"[-\d.]+", drop.get_attribute("d")))) == [x, 0, y, 0]
+    write(sloped, DIVISOR, "1")
+    been = marks()
+    write(sloped, FIELDS[0], "1000")  # nan: no share, no slope
+    assert marks() == been
+    assert not drop.is_visible()
+    sloped.get_by_role("button", name="Reset").click()
+    assert len(marks()) == 1
 
 
 @pytest.mark.long

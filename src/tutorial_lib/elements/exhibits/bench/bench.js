@@ -79,6 +79,7 @@ class Bench extends Exhibit {
     [this.lanes, this.boxes, this.fields] = kinds.map((kind) => all(element, kind));
     this.slider = element.querySelector("[type=range]");
     this.dot = element.querySelector("circle");
+    [this.drop, this.trail] = all(element, "[data-part=drop], [data-part=trail]");
     this.stack = [...element.querySelector(".tl-stack").children];
     [this.lines, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
     [this.five, this.away, this.reset] = all(element, "button");
@@ -111,6 +112,7 @@ class Bench extends Exhibit {
 
   restore(state) {
     this.state = structuredClone(state);
+    this.trail?.setAttribute("d", "");
     this.paint();
   }
 
@@ -162,12 +164,23 @@ class Bench extends Exhibit {
       names[0].textContent = raised;
       if (this.slope) names[2].textContent = `slope by ${this.words[by]}`;
     });
-    const [x, y] = [160 * shares[by], -240 * slopes[by][by]].map((n) => n || 0);
-    this.dot?.setAttribute("transform", `translate(${x} ${y})`);
-    this.dot?.setAttribute("visibility", isNaN(shares[by]) ? "hidden" : "visible");
+    if (this.dot) this.plot();
     const [two, state] = all(this.element, ".tl-two, .tl-numbers > p");
     all(two, "b").forEach((number, i) => (number.textContent = toFour(sums[i])));
     state.textContent = `q · k is divided by ${sixDigits(divide)}: ${two.textContent}.`;
+  }
+
+  // Put the dot above its share, as high as its slope, and leave a mark of it in the trail.
+  plot() {
+    const { by } = this.state;
+    const lost = isNaN(this.made.shares[by]);
+    const [x, y] = [160 * this.made.shares[by], -240 * this.made.slopes[by][by]];
+    for (const part of [this.dot, this.drop])
+      part.setAttribute("visibility", lost ? "hidden" : "visible");
+    if (lost) return;
+    this.dot.setAttribute("transform", `translate(${x} ${y})`);
+    this.drop.setAttribute("d", `M${x} 0V${y}H0`);
+    this.trail.setAttribute("d", `${this.trail.getAttribute("d")}M${x} ${y}h0`);
   }
 
   // Change the state as a reader did, and say what became of the shares.

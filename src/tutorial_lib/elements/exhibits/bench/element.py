@@ -36,9 +36,9 @@ _TASK = (
 )
 _SLOPE = (
     "The slopes are those of all shares in the score of the bar with a frame: one press chooses a "
-    "bar, the next ones move it. "
+    "bar, the next ones move it. The dot leaves a trail. "
 )
-_CURVE = "The curve, from the first touch on, is a share's slope in its own score. "
+_CURVE = "The dot stands above a share, as high as the slope of that share in its own score. "
 _LEGEND = (
     "Drag a bar (by touch: tap it first), or write a number such as "
     "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture. {}"
@@ -216,7 +216,7 @@ def _stack(row):
 def _curve(row):
     """Draw the slope of a share in its own score over the share, with a dot for the first word."""
     share = row.shares[0]
-    at = f"{160 * share:.2f} {-240 * share * (1 - share):.2f}"
+    x, y = f"{160 * share:.2f}", f"{-240 * share * (1 - share):.2f}"
     names = (("start", 166, 4, "share"), ("middle", 80, 15, "1/2"), ("middle", 160, 15, "1"))
     names += (("end", -6, -56, "1/4"), ("end", -6, 4, "0"), ("start", -30, -74, "its own slope"))
     texts = "".join(
@@ -228,7 +228,8 @@ def _curve(row):
         f'<svg class="tl-curve" viewBox="-32 -90 240 112" {said}>{texts}'
         '<path d="M0 0h160M0-60h-4M80 0v4M160 0v4"/>'
         '<path data-part="curve" d="M0 0Q80-120 160 0"/>'
-        f'<circle r="5" transform="translate({at})"/></svg>'
+        f'<path data-part="drop" d="M{x} 0V{y}H0"/><path data-part="trail" d=""/>'
+        f'<circle r="5" transform="translate({x} {y})"/></svg>'
     )
 
 

@@ -23,8 +23,8 @@ from tutorial_lib.elements.quiz.element import draw_quiz
 from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 
 LIMITS = {
-    "ask": 23_200,
-    "bench": 17_900,
+    "ask": 23_300,
+    "bench": 18_200,
     "quiz": 3000,
     "certificate": 1600,
     "predict-choice": 3200,
@@ -32,7 +32,7 @@ LIMITS = {
     "parsons": 7700,
     "inspector": 13_300,
     "gallery": 12_000,
-    "bytes": 12_400,
+    "bytes": 12_600,
     "map": 22_500,
     "playground": 23_900,
     "clock": 15_500,
@@ -44,13 +44,13 @@ LIMITS = {
     "sum": 18_200,
 }
 STYLE_LIMITS = {
-    "ask": 9300,
-    "bench": 9300,
+    "ask": 9700,
+    "bench": 9500,
     "parsons": 4500,
     "inspector": 7000,
     "gallery": 6700,
     "bytes": 7300,
-    "map": 9400,
+    "map": 9700,
     "playground": 13_900,
     "clock": 7300,
     "strip": 8500,

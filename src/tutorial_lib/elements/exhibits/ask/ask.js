@@ -7,7 +7,7 @@ import { chances, forward, paths, unpack } from "../model.js";
 import { drawArcs } from "./arcs.js";
 import { linked, nounOf, read, spelled } from "./typed.js";
 
-const KEYS = 5; // that a head is said to look at
+const KEYS = 2; // that a head is said to look at
 
 const three = (number) => number.toFixed(3);
 const chanceOf = (number) => (number < 0.0005 ? "< 0.001" : three(number));
@@ -52,11 +52,8 @@ class Ask extends Exhibit {
     this.field.onchange = () => this.type(this.field.value);
     this.away.onclick = () => this.take();
     this.sound.onclick = () => this.change({ silenced: [] });
-    this.reset.onclick = () => {
-      this.paint(this.first);
-      this.say(`The sentence is as it was. ${this.sentence()}`);
-      this.changed();
-    };
+    this.reset.onclick = () =>
+      this.change(this.first, () => `The sentence is as it was. ${this.sentence()}`);
     ["word", "minus"].forEach((name, i) => {
       const menu = this.menus[i];
       menu.onchange = () => this.change({ [name]: words.indexOf(menu.value) }, () => this.most());
@@ -73,16 +70,31 @@ class Ask extends Exhibit {
 
   // Change the state as a reader did, and say what the model says now.
   change(part, told = () => this.sentence()) {
-    this.paint({ ...this.state, ...part });
-    this.say(told());
+    this.still(() => {
+      this.paint({ ...this.state, ...part });
+      this.say(told());
+    });
     this.changed();
+  }
+
+  // Do what makes the sentence, or what is said, higher or lower, and bring all that stands below
+  // both back to where it was on the screen: what is pressed stays under the finger.
+  still(act) {
+    const top = () => this.field.getBoundingClientRect().top;
+    const was = top();
+    act();
+    scrollBy({ top: top() - was, behavior: "instant" });
+  }
+
+  refuse(words) {
+    this.still(() => this.say(`${words} Nothing has changed.`));
   }
 
   type(text) {
     const ids = read(text, this.given);
     if (typeof ids != "string") return this.change({ ids, query: ids.length - 1 });
     this.mark(true);
-    this.say(`${ids} Nothing has changed.`);
+    this.refuse(ids);
   }
 
   // Mark the field as wrong, and tie it to what is said of it.
@@ -94,13 +106,13 @@ class Ask extends Exhibit {
 
   // Put a word after the chosen one, or take the chosen one away.
   enter(chip) {
-    if (this.cells.includes(chip)) this.say(this.sentence());
+    if (this.cells.includes(chip)) this.still(() => this.say(this.sentence()));
     if (!this.chips.includes(chip)) return;
     const { ids, query } = this.state;
     const { words, places } = this.given;
     const id = words.indexOf(chip.textContent);
     if (ids.length == places)
-      return this.say(`The model knows ${places} places, and all are taken. Nothing has changed.`);
+      return this.refuse(`The model knows ${places} places, and all are taken.`);
     this.change({ ids: ids.toSpliced(query + 1, 0, id), query: query + 1 });
   }
 
@@ -110,7 +122,7 @@ class Ask extends Exhibit {
     const bos = words[ids[query]] == "<bos>";
     const held = bos ? "“<bos>” stands in front by itself" : `It is the only ${nounOf(words)}`;
     if (bos || ids.filter((id) => words[id] != "<bos>").length == 1)
-      return this.say(`${held}. Nothing has changed.`);
+      return this.refuse(`${held}.`);
     this.change({ ids: ids.toSpliced(query, 1), query: Math.max(query - 1, 0) });
   }
 
@@ -122,10 +134,9 @@ class Ask extends Exhibit {
     const sum = () => signed(this.added.reduce(add));
     const told = () => (this.state.minus < 0 ? chanceOf(this.chances[asked]) : sum());
     const [was, what] = [told(), this.named(asked)];
-    this.paint({ ...this.state, silenced: quiet ? [...others, head] : others });
     const which = `Head ${head} ${quiet ? "is silenced" : "speaks again"}`;
-    this.say(`${which}: ${what} goes from ${was} to ${told()}. ${this.sentence()}`);
-    this.changed();
+    const says = () => `${which}: ${what} goes from ${was} to ${told()}. ${this.sentence()}`;
+    this.change({ silenced: quiet ? [...others, head] : others }, says);
   }
 
   // Show a state. The model goes forward where its words or its heads have changed.

@@ -17,7 +17,7 @@ from tutorial_lib.models.grammar import CLASSES, WORDS
 from tutorial_lib.models.head_scores import paths
 from tutorial_lib.models.language import KINDS, eight_bits, encode, in_eight_bits
 
-_KEYS_SHOWN, _WORDS_SHOWN = 5, 6
+_KEYS_SHOWN, _WORDS_SHOWN = 2, 6
 _GROUPS = {  # of the chips: their names, and the classes of the grammar
     "nouns, one": ("noun:s",),
     "nouns, many": ("noun:p",),
@@ -193,7 +193,7 @@ class _Answer:
         self.split = [words[i] for i in (word, self.minus) if i >= 0]
 
     def keys(self, weights):
-        """Say of a head's weights which five are the largest."""
+        """Say of a head's weights which ones are the largest."""
         names = _places([self.words[i] for i in self.ids])
         order = np.argsort(-weights, kind="stable")[:_KEYS_SHOWN]
         seen = [(names[s], _three(weights[s])) for s in order if weights[s] >= 0.0005]

@@ -89,6 +89,7 @@ LAYERS = {
     "gpt-oss, sinks": of("gpt_oss", 1, **SLIDING_FIRST, **EXPERTS),
     "gpt-oss, YaRN": of("gpt_oss", rope=YARN, **SLIDING_FIRST, **EXPERTS),
     "Apertus": of("apertus"),
+    "Cohere": of("cohere", rope=ROPE),
     "Cohere 2, a window": of("cohere2", **SLIDING_FIRST),
     "Cohere 2, nothing rotated": of("cohere2", 1, **SLIDING_FIRST),
     "EXAONE 4, a window": of("exaone4", **SLIDING_FIRST),
@@ -113,6 +114,7 @@ LAYERS = {
     "Nemotron, half of the pairs": of("nemotron"),
     "Nemotron, half of the pairs, YaRN": of("nemotron", rope=YARN | {"partial_rotary_factor": 0.5}),
     "OLMo": of("olmo"),
+    "Phi, half of the pairs": of("phi", rope=ROPE | {"partial_rotary_factor": 0.5}),
     "Phi-3, a window": of("phi3", sliding_window=WINDOW),
     "Phi-3, half of the pairs": of("phi3", rope=ROPE | {"partial_rotary_factor": 0.5}),
     "Qwen2": of("qwen2"),
@@ -124,6 +126,10 @@ LAYERS = {
     "Seed-OSS": of("seed_oss"),
     "SmolLM3": of("smollm3", no_rope_layers=[1, 0]),
     "SmolLM3, nothing rotated": of("smollm3", 1, no_rope_layers=[1, 0]),
+    "StableLM, half of the pairs": of(
+        "stablelm", head_dim=4, rope=ROPE | {"partial_rotary_factor": 0.5}
+    ),
+    "StarCoder2, a window": of("starcoder2", sliding_window=WINDOW),
 }
 
 
@@ -155,10 +161,8 @@ class Theirs:
             others = {name: value for name, value in options.items() if name != "hidden_states"}
             seen.append((X, others, outputs[0]))
 
-        hook = self.attention.register_forward_hook(see, with_kwargs=True)
-        with torch.no_grad():
+        with torch.no_grad(), self.attention.register_forward_hook(see, with_kwargs=True):
             self.model(inputs_embeds=X, **options)
-        hook.remove()
         return seen[0]
 
 
@@ -175,7 +179,6 @@ def drawn(*shape):
 
 PADS = {"no padding": (0, 0, 0), "padded": (0, 2, 5)}
 PIECES = {
-    "prefill": ((9,), "padded"),
     "prefill and words": ((6, 1, 1, 1), "padded"),
     "pieces": ((4, 3, 2), "padded"),
     "words": ((1,) * 9, "no padding"),
@@ -310,7 +313,7 @@ OTHERS = {
     "keys behind a latent": (
         "deepseek_v3",
         "DeepseekV3Attention",
-        "lacks k_proj, ",
+        "does not have k_proj, ",
     ),
     "two softmaxes": ("diffllama", "DiffLlamaAttention", "has groupnorm, lambda_init, lambda_k1"),
     "one weight, KV heads behind": ("falcon", "FalconAttention", "query_key_value"),
@@ -325,7 +328,7 @@ OTHERS = {
     "norms of all heads": ("olmo2", "Olmo2Attention", "has k_norm, q_norm;"),
     "norms, and clipping": ("olmoe", "OlmoeAttention", "has k_norm, q_norm;"),
     "gates in the queries": ("qwen3_next", "Qwen3NextAttention", "has k_norm, q_norm;"),
-    "learned norms of LayerNorm": ("stablelm", "StableLmAttention", "qk_layernorm"),
+    "norms under other names": ("lfm2", "Lfm2Attention", "has k_layernorm, out_proj, q_layernorm "),
 }
 
 
@@ -337,7 +340,7 @@ def test_a_layer_of_another_class_is_told_what_it_has_and_which_are_known(name):
     said = str(caught.value)
     assert f"transformers.models.{family}.modeling_{family}.{cls}" in said
     assert difference in said
-    assert "which beside a LlamaAttention" in said
+    assert "which unlike a LlamaAttention" in said
     assert all(name.split(".")[1] in said for name in LLAMAS)
     assert "copy its parameters into a DecoderAttention" in said
     assert "not the model" not in said
@@ -405,7 +408,7 @@ REFUSED = {
     ),
     "an adapter beside the weight": (
         lambda layer, _: layer.v_proj.register_parameter("lora", nn.Parameter(torch.ones(2))),
-        "attention has v_proj.lora, which is not known of LlamaAttention",
+        "attention has v_proj.lora, which would be left behind",
     ),
     "a parametrization": (
         lambda layer, _: torch.nn.utils.parametrizations.weight_norm(layer.q_proj) and None,
@@ -453,31 +456,31 @@ REFUSED = {
     ),
     "a parameter": (
         put("gate", lambda _: nn.Parameter(torch.ones(H))),
-        "attention has gate, which is not known of LlamaAttention; expected nothing that would be",
+        "attention has gate, which would be left behind; expected only what a",
     ),
     "a buffer": (
         lambda layer, _: layer.register_buffer("bias", torch.ones(T, T)),
-        "attention has bias, which is not known",
+        "attention has bias, which would be left",
     ),
     "a norm": (
         put("q_norm", lambda _: nn.RMSNorm(D_K)),
-        "attention has q_norm.weight, which is not known",
+        "attention has q_norm.weight, which would be left",
     ),
-    "an attribute": (put("temperature", lambda _: 2.0), "attention has temperature, which is not"),
+    "an attribute": (put("temperature", lambda _: 2.0), "attention has temperature, which would"),
     "queries that look at later keys": (
         put("is_causal", lambda _: False),
         "is_causal=False; expected True, since a DecoderAttention lets no query look at a later",
     ),
     "a subclass": (
         put("__class__", lambda layer: type("Mine", (type(layer),), {})),
-        "is a .*Mine, which beside a LlamaAttention has the same parts, and other code; expected",
+        "is a .*Mine, which unlike a LlamaAttention has code of its own for the same parts; ",
     ),
     "a subclass with norms": (
         lambda layer, rotary: (
             type("Normed", (type(layer),), {"q_norm": None})(layer.config, 0),
             rotary,
         ),
-        "is a .*Normed, which beside a LlamaAttention has",
+        "is a .*Normed, which unlike a LlamaAttention has",
     ),
     "no rotary embedding": (
         lambda layer, rotary: (layer, None),
@@ -549,6 +552,12 @@ def test_what_would_be_lost_is_refused_and_named(name):
             "attn_logit_softcapping=50.0; expected None, since a DecoderAttention puts no cap on",
         ),
         (
+            of("cohere", rope=ROPE, use_qk_norm=True),
+            "attention has q_norm.weight, k_norm.weight, which would be left",
+        ),
+        (of("phi", qk_layernorm=True), "has q_layernorm.weight, q_layernorm.bias, k_l"),
+        (of("stablelm", qk_layernorm=True), "has q_layernorm.norms.0.weight, q_layern"),
+        (
             of("gemma3_text", **GEMMA_3, use_bidirectional_attention=True),
             "is_causal=False; expected True",
         ),
@@ -585,7 +594,7 @@ def test_classes_of_the_same_name_from_another_file_are_refused():
         ),
         (
             lambda: nn.Linear(3, 5),
-            "is a torch.*Linear, which beside a GPT2Attention has bias, in_",
+            "is a torch.*Linear, which unlike a GPT2Attention has bias, in_",
         ),
         (lambda: GPT2Attention(theirs_of("GPT-2").model.config, True, 0), "has q_attn"),
     ],

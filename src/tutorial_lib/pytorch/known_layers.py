@@ -49,7 +49,8 @@ class Known:
     half : which numbers are a pair, as in `Rotation`
     window : finds the window of a layer
     rotates : says of a layer whether it rotates its queries and keys
-    reads : attributes that these two functions read, beside those in `ATTRIBUTES`
+    reads : attributes that these two functions read, or that say whether there are parts which
+        would be left behind, beside those in `ATTRIBUTES`
     fixed : names in `FIXED` of the layer, or of its configuration, that this class listens to
     """
 
@@ -82,6 +83,7 @@ LLAMAS = {
     "mistral.MistralAttention": Known(window=model_window),
     "gpt_oss.GptOssAttention": _slid(sinks=True),
     "apertus.ApertusAttention": Known(norm="ApertusRMSNorm"),
+    "cohere.CohereAttention": Known(half=False, reads=("use_qk_norm",)),
     "cohere2.Cohere2Attention": _slid(
         half=False, rotates=lambda attention: attention.sliding_window is not None
     ),
@@ -102,6 +104,9 @@ LLAMAS = {
     "mixtral.MixtralAttention": Known(window=model_window),
     "nemotron.NemotronAttention": Known(),
     "olmo.OlmoAttention": Known(fixed=("is_causal", "clip_qkv")),
+    "phi.PhiAttention": Known(
+        parts=("q_proj", "k_proj", "v_proj", "dense"), reads=("qk_layernorm",)
+    ),
     "phi3.Phi3Attention": Known(parts=("qkv_proj", "o_proj"), window=model_window),
     "qwen2.Qwen2Attention": _slid(),
     "qwen3.Qwen3Attention": _slid(norm="Qwen3RMSNorm"),
@@ -112,6 +117,8 @@ LLAMAS = {
         rotates=lambda attention: bool(attention.use_rope),
         reads=("sliding_window", "use_rope"),
     ),
+    "stablelm.StableLmAttention": Known(reads=("qk_layernorm",)),
+    "starcoder2.Starcoder2Attention": Known(window=model_window),
 }
 DOORS = {"decoder_from_gpt2(attention)": GPT2, "decoder_from_llama(attention, rotary)": LLAMAS}
 FIXED = {
@@ -124,9 +131,9 @@ FIXED = {
 ATTRIBUTES = {
     *("training", "config", "layer_idx", "layer_type", "is_sliding", "sliding_window_pattern"),
     *("hidden_size", "embed_dim", "head_dim", "num_heads", "num_attention_heads", "split_size"),
-    *("num_key_value_heads", "num_key_value_groups", "partial_rotary_factor", "scaling"),
+    *("num_key_value_heads", "num_key_value_groups", "partial_rotary_factor", "rotary_ndims"),
     *("scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"),
-    *("attention_dropout", "residual_dropout"),
+    *("scaling", "attention_dropout", "residual_dropout"),
 }
 RECORDER = "transformers.utils.output_capturing"  # its hooks, behind output_attentions, only read
 PLAIN_TURNS = "default", "linear", "llama3", "yarn", "proportional"
@@ -222,8 +229,8 @@ def _unknown(attention, known):
             "compare what the two return."
         )
     return (
-        f"attention is a {_path(attention)}{difference}; expected the attention of one layer of "
-        f"transformers, of exactly a known class: {names}. {advice}"
+        f"attention is a {_path(attention)}{difference}; expected the attention of one layer of a "
+        f"model of transformers, whose class is exactly one of these: {names}. {advice}"
     )
 
 
@@ -252,9 +259,9 @@ def _difference(attention, known):
     usual = {*kind.parts, *kind.reads, *kind.fixed, *(("q_norm", "k_norm") if kind.norm else ())}
     more, less = sorted(held - usual), sorted(set(kind.parts) - held)
     said = [f"has {', '.join(more)}"] if more else []
-    said += [f"lacks {', '.join(less)}"] if less else []
-    said = said or ["has the same parts, and other code"]
-    return f", which beside a {name.split('.')[1]} {' and '.join(said)}"
+    said += [f"does not have {', '.join(less)}"] if less else []
+    said = said or ["has code of its own for the same parts"]
+    return f", which unlike a {name.split('.')[1]} {' and '.join(said)}"
 
 
 def _require_parts(attention, kind):
@@ -324,9 +331,9 @@ def _require_nothing_else(attention, kind):
     left += [name for name in vars(attention) if name not in names and not name.startswith("_")]
     if left:
         raise ValueError(
-            f"attention has {', '.join(left)}, which is not known of {type(attention).__name__}; "
-            f"expected nothing that would be left behind. Delete what the layer does not need, or "
-            f"stay with transformers."
+            f"attention has {', '.join(left)}, which would be left behind; expected only what a "
+            f"DecoderAttention has too. Delete what the {type(attention).__name__} does not need, "
+            f"or stay with transformers."
         )
 
 

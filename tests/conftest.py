@@ -5,6 +5,7 @@ All arrays are read-only: a function that writes into its input fails wherever i
 
 import copy
 import gc
+import re
 import shutil
 from collections import Counter
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import tutorial_lib as tl
 
 B, T, S, H, D_MODEL, D_K, D_V = 2, 5, 6, 3, 12, 4, 7
 BATCHES = {"no batch axis": (), "one batch axis": (B,), "two batch axes": (8, B)}
+CELL = re.compile(r"notebooks/(\w+)\.ipynb::")
 MASKS = ("none", "causal", "padding", "per head", "per sequence and head", "empty rows")
 
 
@@ -34,9 +36,27 @@ def pytest_collection_finish(session):
     gc.freeze()
 
 
+def hints(reports):
+    """What to type about failed cells of notebooks, and about files that are no JSON, as lines."""
+    for name in sorted({cell[1] for report in reports if (cell := CELL.search(report.nodeid))}):
+        yield (
+            f"{name}: a cell gives something else than is stored. If you mean the change, run: "
+            f"make chapter NB={name}; if you do not, undo the edit. If it differs right after that "
+            "command too, it shows something else each time: give it a seed, and print no time."
+        )
+    if any("JSONDecodeError" in str(report.longrepr) for report in reports):
+        yield (
+            "A bank or a notebook is no JSON any more. This names the file and the line of a page "
+            "that you have edited: make chapter NB=05_concatenation"
+        )
+
+
 def pytest_terminal_summary(terminalreporter):
-    """Print how many cases of each grid passed: those tests record what they belong to."""
-    passed = terminalreporter.stats.get("passed", [])
+    """Print what to type, and how many cases of each grid passed: tests record their grid."""
+    stats = terminalreporter.stats
+    for line in hints([*stats.get("failed", []), *stats.get("error", [])]):
+        terminalreporter.write_line(line)
+    passed = stats.get("passed", [])
     named = [value for report in passed for name, value in report.user_properties if name == "grid"]
     for grid, cases in Counter(named).items():
         terminalreporter.write_line(f"{cases} cases passed: {grid}")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -18,6 +19,7 @@ from nbformat.v4 import new_output, new_raw_cell
 from tests.chapters.pages import code_cells
 from tests.chapters.planted import FIGURE_HTML, code, good, shown, stdout
 from tests.chapters.rules import violations
+from tests.conftest import hints
 from tools.chapters import ROOT
 from tools.run_notebooks import SETTINGS, dumps
 
@@ -165,6 +167,16 @@ def test_a_raw_cell_is_rejected_by_the_rules():
 def test_nbval_alone_accepts_a_cleared_notebook_and_the_rules_do_not(failed_cells):
     assert failed_cells["all_cleared"] == set()
     assert violations(all_cleared())
+
+
+def test_after_a_failed_cell_and_a_broken_file_the_last_lines_say_what_to_type():
+    cells = [f"notebooks/{name}.ipynb::Cell {n}" for name in ("04_heads", "03_x") for n in (1, 2)]
+    failed = [SimpleNamespace(nodeid=name, longrepr="differs") for name in cells]
+    assert [line.partition(":")[0] for line in hints(failed)] == ["03_x", "04_heads"]
+    assert all(" make chapter NB=" in line for line in hints(failed))
+    error = SimpleNamespace(nodeid="tests/practice/test_banks.py", longrepr="JSONDecodeError: line")
+    assert [line[:20] for line in hints([error])] == ["A bank or a notebook"]
+    assert list(hints([SimpleNamespace(nodeid="tests/x.py::test_x", longrepr="1 == 2")])) == []
 
 
 def test_make_runs_nbval_as_the_canaries_do():

@@ -568,6 +568,13 @@ def test_options_that_a_decoder_has_not_are_refused_and_named(make, words):
         Theirs(*make).decoder()
 
 
+def test_sinks_without_numbers_are_refused():
+    theirs = Theirs(*LAYERS["gpt-oss, sinks"])
+    theirs.attention.sinks = nn.Parameter(theirs.attention.sinks.to("meta"))
+    with pytest.raises(TypeError, match=r"attention.sinks is a .* on meta"):
+        theirs.decoder()
+
+
 def test_two_norms_with_two_eps_are_refused():
     theirs = Theirs(*LAYERS["Qwen3"])
     theirs.attention.k_norm.variance_epsilon = 0.1

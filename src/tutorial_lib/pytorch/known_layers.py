@@ -278,8 +278,6 @@ def _require_parts(attention, kind):
                 f"torch.nn.utils.parametrize.remove_parametrizations(part, 'weight'); load a "
                 f"quantised model without quantisation."
             )
-        for weight, tensor in part.named_parameters():
-            _require_numbers(f"attention.{name}.{weight}", tensor)
 
 
 def _require_numbers(name, tensor):
@@ -325,8 +323,8 @@ def _require_nothing_else(attention, kind):
     parts = (*kind.parts, "q_norm", "k_norm") if kind.norm else kind.parts
     used = {f"{part}.{name}" for part in parts for name in ("weight", "bias")}
     used |= {"sinks"} if kind.sinks else set()
-    tensors = *attention.named_parameters(), *attention.named_buffers()
-    left = [name for name, _ in tensors if name not in used]
+    tensors = dict((*attention.named_parameters(), *attention.named_buffers()))
+    left = [name for name in tensors if name not in used]
     names = {*ATTRIBUTES, *kind.reads, *kind.fixed}
     left += [name for name in vars(attention) if name not in names and not name.startswith("_")]
     if left:
@@ -335,6 +333,8 @@ def _require_nothing_else(attention, kind):
             f"DecoderAttention has too. Delete what the {type(attention).__name__} does not need, "
             f"or stay with transformers."
         )
+    for name, tensor in tensors.items():
+        _require_numbers(f"attention.{name}", tensor)
 
 
 def _require_fixed(attention, kind):

@@ -672,7 +672,7 @@ def test_qk_norm_keeps_the_precision_and_rounds_once(dtype):
     found = decoder.normed(A, torch.tensor(gain, dtype=dtype), 1e-6)
     wide = decoder.normed(A.double(), torch.tensor(gain, dtype=dtype).double(), 1e-6)
     assert found.dtype == dtype
-    torch.testing.assert_close(found, wide.to(dtype), rtol=torch.finfo(dtype).eps, atol=0)
+    assert ((found - wide).abs() <= 1.001 * torch.finfo(dtype).eps / 2 * wide.abs()).all()
     module = DecoderAttention(64, 2, sight=Sight(qk_norm=np.ones((2, 32)))).requires_grad_(False)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert module(A.float()).dtype == torch.bfloat16

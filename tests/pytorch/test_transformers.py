@@ -121,7 +121,7 @@ LAYERS = {
     "Qwen2, a window": of("qwen2", use_sliding_window=True, **SLIDING_FIRST),
     "Qwen3": of("qwen3"),
     "Qwen3, a window": of("qwen3", use_sliding_window=True, **SLIDING_FIRST),
-    "Qwen3, YaRN": of("qwen3", rope=YARN),
+    "Qwen3, YaRN, a large eps": of("qwen3", rope=YARN, rms_norm_eps=0.3),
     "Qwen3-MoE": of("qwen3_moe", num_experts=2, num_experts_per_tok=1, moe_intermediate_size=8),
     "Seed-OSS": of("seed_oss"),
     "SmolLM3": of("smollm3", no_rope_layers=[1, 0]),
@@ -267,6 +267,16 @@ def test_the_precision_is_theirs_and_no_number_is_rounded(name, dtype):
     ]
     assert torch.equal(ours["qkv_proj.weight"], torch.cat(rows))
     assert torch.equal(ours["out_proj.weight"], weights["o_proj.weight"])
+
+
+def test_a_scale_goes_into_halves_with_one_rounding():
+    theirs = Theirs(*LAYERS["Granite"])
+    theirs.attention.to(torch.bfloat16)
+    exact = theirs.attention.q_proj.weight.double() * (0.1 * D_K**0.5)
+    found = theirs.decoder().qkv_proj.weight[: H * D_K]
+    assert found.dtype == torch.bfloat16
+    half = torch.finfo(torch.bfloat16).eps / 2
+    assert ((found - exact).abs() <= 1.001 * half * exact.abs()).all()
 
 
 def test_gains_are_float32_beside_weights_of_half_precision():

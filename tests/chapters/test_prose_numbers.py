@@ -25,7 +25,7 @@ ANSWERS = ROOT / "tests/practice/answers"
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers_of_a_chapter_are_proved(name):
     found = [fault for each in chapter_passages(name, written(name)) for fault in faults(each)]
-    assert not found, listed(found)
+    assert not found, listed(found, name)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -42,7 +42,7 @@ def test_numbers_of_a_page_are_proved(path):
 @pytest.mark.parametrize("page", ROOMS)
 def test_numbers_of_a_bank_are_proved(page):
     found = [fault for each in bank_passages(page) for fault in faults(each)]
-    assert not found, listed(found)
+    assert not found, listed(found, page)
 
 
 def bank_passages(page):
@@ -281,6 +281,7 @@ MODULES = sorted({path.stem for path in (ROOT / VALUES).glob("*.py")} - {"__init
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_named_value_is_used_documented_and_not_ambiguous(module):
+    assert module in WITH_VALUES, f"{VALUES}/{module}.py belongs to no page: rename or remove it"
     page = WITH_VALUES[module]
     functions = values_of(page)
     told = list(misnamed(functions, " ".join(comments(page))))

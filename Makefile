@@ -1,6 +1,7 @@
-# `make help` lists the targets. tools/environment.py makes the environment .venv on demand, and
-# renews it when pyproject.toml, requirements.txt or requirements.lock changes; CONSTRAINTS= takes the
-# newest versions in place of the locked ones, in _build/newest, as weekly. GNU make 3.81 is enough.
+# `make help` lists what a contributor needs, `make help-all` every target. tools/environment.py makes
+# the environment .venv on demand, and renews it when pyproject.toml, requirements.txt or
+# requirements.lock changes; CONSTRAINTS= takes the newest versions in place of the locked ones, in
+# _build/newest, as weekly. GNU make 3.81 is enough.
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -31,10 +32,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget release lock clean browser colab oldest python
+.PHONY: help help-all book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget release lock clean browser colab oldest python
 
-help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
+# Two hashes: for everyone who changes a page; three: for all the rest.
+help:  ### List what a contributor needs
+	@awk -F ':.*## ' '/^[a-z-]+:.*[^#]## / {printf "  make %-10s  %s\n", $$1, $$2}' Makefile
+
+help-all:  ## List every target
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s  %s\n", $$1, $$2}' Makefile
 
 book: $(SITE)  ## Build the website into _build/html
 
@@ -50,58 +55,59 @@ serve:  ## Serve the website on this machine (PORT=8000)
 	@echo "==> http://localhost:$(PORT) shows the book; Ctrl-C ends it"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-pdf: book $(PDF)  ## Print the whole book into the site, attention-head-by-head.pdf
+pdf: book $(PDF)  ### Print the whole book into the site, attention-head-by-head.pdf
 	@echo "==> Printing the book with Chromium"
 	@$(BIN)/python -m tools.print_book
 
-site-assets: $(MADE)  ## Copy Python into the built site, for hosts that ask no one else (FROM=address)
+site-assets: $(MADE)  ### Copy Python into the built site, for hosts that ask no one else (FROM=address)
 	@$(BIN)/python -m tools.site_assets $(FROM)
 
-chapter: $(TORCH)  ## Refresh, check and build one chapter (NB=05_concatenation)
+chapter: $(TORCH)  ## Refresh, check and build one chapter in half a minute (NB=05_concatenation)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.chapter "$(NB)" \
 		$(BIN)/python -m pytest $(NBVAL) -q -m "not colab"
 
-check: lint  ## Check style, library, practice and Part I in a minute, without PyTorch
+check: lint  ## Check style, texts, banks, library and Part I in two minutes, without PyTorch
 	@names=$$($(BIN)/python -m tools.chapters "Part I") && $(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) \
-		-p tools.without_torch -m "not long" tests/library tests/practice $$names
+		-p tools.without_torch -m "not colab and not long" \
+		tests/chapters tests/library tests/practice $$names
 
 test: lint $(TORCH) browser book  ## Check everything; of the tests marked `long`, samples
 	@echo "==> Running the tests and every cell of every chapter"
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab and not picture and not long" tests notebooks
 
-test-all: lint $(TORCH) browser book  ## Check everything and the tests marked `long`, as weekly
+test-all: lint $(TORCH) browser book  ### Check everything and the tests marked `long`, as weekly
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab" tests notebooks
 
-test-library: $(TORCH)  ## Test the library alone, without the chapters' stored outputs
-test-oldest: oldest  ## The same with the oldest versions that pyproject.toml promises
+test-library: $(TORCH)  ### Test the library alone, without the chapters' stored outputs
+test-oldest: oldest  ### The same with the oldest versions that pyproject.toml promises
 test-oldest: BIN = _build/oldest/bin
 test-oldest: PINNED = --deselect tests/pytorch/test_differences.py::test_the_page_names_the_version_that_is_run
 test-library test-oldest:
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(PINNED) tests/library tests/pytorch tests/practice
 
-test-site: $(TEST) browser book  ## Check the website in a real browser, of the tests marked `long` none
+test-site: $(TEST) browser book  ### Check the website in a real browser, of the tests marked `long` none
 	@$(PYTEST) -m "not picture and not long" tests/site
 
-pictures: $(TEST) browser book  ## Keep every page as a picture, 320 and 1440 pixels wide
+pictures: $(TEST) browser book  ### Keep every page as a picture, 320 and 1440 pixels wide
 	@$(PYTEST) -m picture tests/site
 
-colab-check: colab  ## Run each notebook alone, in an empty folder, with Colab's versions
+colab-check: colab  ### Run each notebook alone, in an empty folder, with Colab's versions
 	@$(BIN)/python -m pytest -v tests/chapters/test_colab.py
 
-test-blas: $(TORCH) book  ## Repeat tests and chapters as eight other processors would run them
+test-blas: $(TORCH) book  ### Repeat tests and chapters as eight other processors would run them
 	@$(STRICT) $(BIN)/python -m tools.blas_matrix $(PYTEST) $(NBVAL) -q --ignore tests/site \
 		-m "not colab and not picture and not long" tests notebooks
 
-test-gpu: $(TORCH)  ## Run the tests marked `gpu`, and Part II, on a machine with CUDA
+test-gpu: $(TORCH)  ### Run the tests marked `gpu`, and Part II, on a machine with CUDA
 	@$(BIN)/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())" || { \
 		echo "make test-gpu needs a CUDA device and a CUDA build of PyTorch" >&2; exit 1; }
 	$(STRICT) $(PYTEST) -m gpu tests
 	names=$$($(BIN)/python -m tools.chapters "Part II") && $(STRICT) $(PYTEST) $(NBVAL) $$names
 
-student: $(BOOK)  ## Write a chapter without its solutions into student/ (CHAPTER=04_heads)
+student: $(BOOK)  ### Write a chapter without its solutions into student/ (CHAPTER=04_heads)
 	@$(BIN)/python -m coursework student "$(CHAPTER)"
 
-coursework-check: $(TORCH)  ## Hand in every mistake of every assignment to the grader
+coursework-check: $(TORCH)  ### Hand in every mistake of every assignment to the grader
 	@for name in $(patsubst coursework/assignments/%/grading.py,%,$(wildcard coursework/assignments/*/grading.py)); do \
 		$(BIN)/python -m coursework check $$name || exit 1; done
 
@@ -109,10 +115,10 @@ notebooks: $(TORCH)  ## Run chapters and store their outputs (all, or NB=03_atte
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.run_notebooks $(NB)
 	@$(BIN)/python -m tools.readme
 
-bench: $(TORCH)  ## Measure again what chapters show (all, or BENCH=numpy_attention)
+bench: $(TORCH)  ### Measure again what chapters show (all, or BENCH=numpy_attention)
 	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments.$$name || exit 1; done
 
-lint: $(TEST)  ## Check style and formatting
+lint: $(TEST)  ### Check style and formatting
 	@echo "==> Checking style and formatting"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -121,16 +127,16 @@ format: $(TEST)  ## Mend style and formatting
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-retarget: $(MADE)  ## Point every link at a fork (REPO=https://github.com/OWNER/NAME)
+retarget: $(MADE)  ### Point every link at a fork (REPO=https://github.com/OWNER/NAME)
 	@$(BIN)/python -m tools.retarget "$(REPO)"
 
-release: $(MADE)  ## Set the version and what the set-up cells install (VERSION=1.0.0)
+release: $(MADE)  ### Set the version and what the set-up cells install (VERSION=1.0.0)
 	@$(BIN)/python -m tools.release "$(VERSION)"
 
-lock: python  ## Renew requirements.lock from requirements.txt
+lock: python  ### Renew requirements.lock from requirements.txt
 	@$(PYTHON) tools/environment.py lock
 
-clean:  ## Remove the site and the caches (.venv stays)
+clean:  ### Remove the site and the caches (.venv stays)
 	@rm -rf _build build dist .pytest_cache .ruff_cache src/*.egg-info
 	@find . -name __pycache__ -not -path './$(VENV)*' -prune -exec rm -rf {} +
 

@@ -170,11 +170,28 @@ def test_every_import_is_a_direct_dependency():
     assert not unpinned, f"add to pyproject.toml and requirements.txt, then `make lock`: {unpinned}"
 
 
-def test_help_lists_every_target_in_a_line():
+def test_help_lists_the_eight_targets_of_a_contributor_and_help_all_every_target():
     targets = set(re.search(r"^\.PHONY: (help .*)$", MAKEFILE, re.MULTILINE)[1].split())
-    lines = make_here()
-    assert {line.split()[1] for line in lines} == targets - {"browser", "colab", "oldest", "python"}
-    assert all(len(line) < 100 for line in lines)
+    few, every = make_here(), make_here("help-all")
+    contributors = "help-all book serve chapter check test notebooks format"
+    assert [line.split()[1] for line in few] == contributors.split()
+    assert {line.split()[1] for line in every} == targets - {"browser", "colab", "oldest", "python"}
+    assert all(len(line) < 110 for line in few + every)
+    assert set(words(" ".join(few))) <= set(words(" ".join(every)))
+
+
+def test_what_check_reads_and_how_long_it_takes_is_said_alike():
+    [line] = [line for line in make_here("help-all") if line.startswith("  make check ")]
+    what, time = re.search(r"Check (.*) in (.*), without PyTorch", line).groups()
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert f"`make check` takes {time} and no PyTorch: {what}." in README
+    assert re.search(rf"^make check .*# {time}: {what}; no PyTorch$", contributing, re.MULTILINE)
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert f"# {what[0].upper()}{what[1:]}: what needs neither PyTorch nor a browser." in workflow
+    assert make_here("-n", "check")[-1].split() == [
+        *(f"tests/{folder}" for folder in ("chapters", "library", "practice")),
+        "$names",
+    ]
 
 
 def test_readme_opens_with_the_two_commands():

@@ -1,7 +1,7 @@
 """Let pytest do without PyTorch, whether it is installed or not: `pytest -p tools.without_torch`.
 
-`make check` runs so. A test that fails because it has asked for PyTorch is skipped there, and says
-why; without this plugin, as in `make test`, it fails.
+`make check` runs so. A test, or a file of tests, that fails because it has asked for PyTorch is
+skipped there, and says why; without this plugin, as in `make test`, it fails.
 """
 
 import sys
@@ -23,7 +23,18 @@ class Without(MetaPathFinder):
 
 
 TORCH = Without()
+SKIPPED = "needs PyTorch: `make test` runs it"
 sys.meta_path.insert(0, TORCH)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Skip a file whose import fails once it has asked for torch."""
+    TORCH.asked = False
+    report = yield
+    if report.failed and TORCH.asked:
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, SKIPPED)
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
@@ -34,5 +45,5 @@ def pytest_runtest_call(item):
         return (yield)
     except Exception:
         if TORCH.asked:
-            pytest.skip("needs PyTorch: `make test` runs it")
+            pytest.skip(SKIPPED)
         raise

@@ -554,6 +554,10 @@ def test_what_would_be_lost_is_refused_and_named(name):
             "rope_type='dynamic'; e",
         ),
         (
+            of("stablelm", head_dim=4, rope=ROPE | {"partial_rotary_factor": 0.25}),
+            "rotates 1 numbers of each head, and rotary has frequencies for 2; expected the same",
+        ),
+        (
             of("olmo", clip_qkv=8.0),
             "clip_qkv=8.0; expected None, since a DecoderAttention clips no",
         ),

@@ -177,8 +177,8 @@ def require_rotary(rotary, attention):
     Raises
     ------
     TypeError : another module, frequencies that are no plain floats
-    ValueError : hooks, a method that was replaced, another configuration, or frequencies that
-        change with the length
+    ValueError : hooks, a method that was replaced, another configuration, frequencies that change
+        with the length, or for another number of pairs
     """
     cls = type(rotary)
     if cls.__module__ != type(attention).__module__ or "RotaryEmbedding" not in cls.__name__:
@@ -194,15 +194,25 @@ def require_rotary(rotary, attention):
         )
     kinds, kind = rotary.rope_type, getattr(attention, "layer_type", None)
     own = f"{kind}_" if isinstance(kinds, dict) else ""  # as in Gemma 3, which has two
-    turn = kinds[kind] if own else kinds
-    if turn not in PLAIN_TURNS:
-        raise ValueError(
-            f"rotary has rope_type={turn!r}; expected one of {PLAIN_TURNS}, whose frequencies are "
-            f"the same at every length. Choose one in the configuration, or stay with transformers."
-        )
     inv_freq = getattr(rotary, f"{own}inv_freq")
     _require_numbers(f"rotary.{own}inv_freq", inv_freq)
+    _require_rotated(2 * len(inv_freq), attention, kinds[kind] if own else kinds)
     return inv_freq, getattr(rotary, f"{own}attention_scaling")
+
+
+def _require_rotated(width, attention, rope_type):
+    if rope_type not in PLAIN_TURNS:
+        raise ValueError(
+            f"rotary has rope_type={rope_type!r}; expected one of {PLAIN_TURNS}, whose frequencies "
+            f"are the same at every length. Choose one in the configuration, or stay with "
+            f"transformers."
+        )
+    rotated = getattr(attention, "rotary_ndims", width)
+    if rotated != width:
+        raise ValueError(
+            f"attention rotates {rotated} numbers of each head, and rotary has frequencies for "
+            f"{width}; expected the same number. Choose another partial_rotary_factor."
+        )
 
 
 def eps_of(norm):

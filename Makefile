@@ -64,7 +64,7 @@ site-assets: $(MADE)  ### Copy Python into the built site, for hosts that ask no
 
 chapter: $(TORCH)  ## Refresh, check and build one chapter in half a minute (NB=05_concatenation)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.chapter "$(NB)" \
-		$(BIN)/python -m pytest $(NBVAL) -q -m "not colab"
+		$(BIN)/python -m pytest $(NBVAL) -q --tb=short -m "not colab"
 
 check: lint  ## Check style, texts, banks, library and Part I in two minutes, without PyTorch
 	@names=$$($(BIN)/python -m tools.chapters "Part I") && $(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) \

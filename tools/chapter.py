@@ -3,11 +3,12 @@
     make chapter NB=05_concatenation
 
 In this order: the bank of its questions is laid out, its cells are run and what they show is
-stored, then its rules, bank, keys and cells are checked while its page is built.
+stored, then its rules, bank, keys and cells are checked while its page is built, and style last.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -67,8 +68,17 @@ def check(name, command):
     red = subprocess.run(tests, cwd=ROOT, check=False).returncode
     _, warnings = building.communicate()
     if building.returncode:
-        print(warnings)
-    return [*["a test"] * bool(red), *["the page"] * bool(building.returncode)]
+        print(f"Correct in the text what the page's build warns of:\n{readable(warnings)}")
+    ruff = [sys.executable, "-m", "ruff", "check", "--quiet", "."]
+    style = subprocess.run(ruff, cwd=ROOT, check=False).returncode
+    codes = {"a test": red, "the page": building.returncode, "style (run: make format)": style}
+    return [part for part, code in codes.items() if code]
+
+
+def readable(warnings):
+    """Return the warnings of Sphinx with the cell that each is about, without colours."""
+    text = run_notebooks.ANSI_COLOUR.sub("", warnings).replace(f"{ROOT}/", "")
+    return re.sub(r"(?<=\.ipynb):(\d+)\d{4}: ", r", cell \1: ", text).strip()
 
 
 def say(step):
@@ -94,7 +104,7 @@ def main(arguments):
     readme.main()
     say("Checking rules, bank, keys and cells, and building the page")
     red = check(name, command)
-    how = f"red: {', '.join(red)}. Mend what is said above, then repeat it" if red else "green"
+    how = f"red: {', '.join(red)}. Do what is said above, then repeat it" if red else "green"
     say(f"{name} is {how}. Its page: _build/chapter/{FOLDER}{name}.html")
     return int(bool(red))
 

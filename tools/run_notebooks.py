@@ -296,7 +296,8 @@ def main(arguments=None):
         print(error, file=sys.stderr)
         return 2
     except (CellFailed, Unreadable) as error:
-        print(f"\n{path.name}: {error}\nThe file is unchanged.", file=sys.stderr)
+        left = "The file is unchanged. Correct it, and run it again."
+        print(f"\n{path.name}: {error}\n{left}", file=sys.stderr)
         return 1
     return 0
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -99,6 +100,32 @@ def test_a_cell_that_fails_ends_the_command(monkeypatch):
     monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: 1)
     monkeypatch.setattr(chapter, "check", lambda *given: pytest.fail("went on"))
     assert main([NAME, "pytest"]) == 1
+
+
+WARNING = f"{ROOT}/notebooks/{NAME}.ipynb:40006: WARNING: target not found: 'nope' [myst]"
+
+
+@pytest.mark.parametrize(
+    ("codes", "says"),
+    [((0, 0, 0), []), ((1, 0, 0), ["a test"]), ((0, 1, 0), ["the page"]), ((0, 0, 1), ["style"])],
+)
+def test_tests_page_and_style_are_asked_and_what_the_build_warns_of_is_shown(
+    monkeypatch, capsys, codes, says
+):
+    red, built, styled = codes
+    page = SimpleNamespace(communicate=lambda: ("", f"\x1b[91m{WARNING}\x1b[0m"), returncode=built)
+    ran = []
+
+    def run(command, **options):
+        ran.append(command)
+        return SimpleNamespace(returncode=styled if "ruff" in command else red)
+
+    monkeypatch.setattr(chapter.subprocess, "Popen", lambda *given, **options: page)
+    monkeypatch.setattr(chapter.subprocess, "run", run)
+    assert [part.partition(" (")[0] for part in chapter.check(NAME, ["pytest"])] == says
+    assert ran[0] == ["pytest", "-k", NAME, *chapter.TESTS, f"notebooks/{NAME}.ipynb"]
+    warned = f"notebooks/{NAME}.ipynb, cell 4: WARNING: target not found: 'nope' [myst]\n"
+    assert (warned in capsys.readouterr().out) is bool(built)
 
 
 @pytest.mark.long

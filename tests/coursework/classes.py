@@ -14,6 +14,8 @@ NAME = "heads"
 ROOT = Path(__file__).resolve().parents[2]
 [TASK] = read_assignment(NAME).tasks
 FUNCTION = TASK.function
+ENDLESS = f"\n\n\ndef {FUNCTION}(*arguments):\n    while True:\n        pass"  # it never comes back
+MOST_S = 600  # ends a test that hangs; nothing is judged by it
 
 
 def hand_in(folder, student, *, right=True, mark="", more=""):
@@ -69,9 +71,15 @@ def processes():
     ).stdout
 
 
-def wait_until(true):
-    """Wait for something, two minutes at the most."""
-    deadline = time.monotonic() + 120
+def wait_until(true, what):
+    """Wait for something, longer than any load delays it.
+
+    Parameters
+    ----------
+    true : called again and again, until it returns something true
+    what : should come, as the message names it
+    """
+    deadline = time.monotonic() + MOST_S
     while not true():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, f"{what}: not within {MOST_S} seconds"
         time.sleep(0.05)

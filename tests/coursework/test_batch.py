@@ -18,7 +18,8 @@ from coursework.grader.handins import find_handins
 from coursework.grader.records import read_batch
 from coursework.grader.sandbox import SandboxError
 from tests.coursework.classes import (
-    FUNCTION,
+    ENDLESS,
+    MOST_S,
     NAME,
     ROOT,
     command,
@@ -55,14 +56,14 @@ def test_class_is_graded_and_a_second_run_grades_nothing_again(
 
 
 def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out, capsys, seed):
-    for i in range(6):
-        hand_in(folder, f"student {i}")
+    for i in range(6):  # two are graded at a time, so one of the last three is not before Ctrl-C
+        hand_in(folder, f"student {i}", more=ENDLESS if i >= 3 else "")
     line = command("grade", NAME, folder, *seed(1), "--out", out)
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background does not
     run = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
-    wait_until(lambda: len(list(out.glob("records/*.json"))) >= 3)
+    wait_until(lambda: len(list(out.glob("records/*.json"))) >= 3, "the first three records")
     run.send_signal(signal.SIGINT)
-    _, said = run.communicate(timeout=120)
+    _, said = run.communicate(timeout=MOST_S)
     assert run.returncode == 130
     assert "The same command goes on from here" in said
     kept = {path: path.stat().st_mtime_ns for path in out.glob("records/*.json")}
@@ -70,23 +71,24 @@ def test_a_stopped_batch_keeps_what_it_has_and_goes_on(folder, out, capsys, seed
     assert main(["merge", str(out), "--out", str(out) + "-merged"]) == 1
     assert "was stopped: repeat its command" in capsys.readouterr().err
     assert not list(out.glob("records/*.part"))
+    for i in range(3, 6):
+        hand_in(folder, f"student {i}")
     subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert len(grades(out)) == 9
 
 
 def test_a_grader_that_is_killed_leaves_no_sandbox_behind(folder, out, tmp_path, seed):
-    more = f"\n\n\ndef {FUNCTION}(*arguments):\n    while True:\n        pass"
-    hand_in(folder, "endless", more=more)
+    hand_in(folder, "endless", more=ENDLESS)
     own = tmp_path / "temporary"
     own.mkdir()
     line = command("grade", NAME, folder, *seed(1), "--seconds", "60", "--out", out)
     run = subprocess.Popen(line, cwd=ROOT, env=os.environ | {"TMPDIR": str(own)})
-    wait_until(lambda: len(list(out.glob("records/*.json"))) == 3)
+    wait_until(lambda: len(list(out.glob("records/*.json"))) == 3, "the first three records")
     assert str(own) in processes()
     run.kill()
     run.wait()
-    wait_until(lambda: str(own) not in processes())
+    wait_until(lambda: str(own) not in processes(), "the end of the sandbox")
 
 
 @pytest.mark.long

@@ -20,6 +20,8 @@ from coursework.grader.records import (
     temporary_folder,
 )
 from tests.coursework.classes import (
+    ENDLESS,
+    MOST_S,
     NAME,
     ROOT,
     command,
@@ -33,10 +35,10 @@ from tests.coursework.classes import (
 )
 
 
-def kill_when(line, true):
+def kill_when(line, true, what):
     """Start a grader and kill it, as a machine without memory does, once something is true."""
     with subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE) as run:
-        wait_until(true)
+        wait_until(true, what)
         run.kill()
         run.wait()
     assert run.returncode == -signal.SIGKILL
@@ -50,9 +52,9 @@ def test_a_hand_in_that_took_the_grader_down_twice_is_skipped_and_its_neighbour_
     folder = tmp_path / "class"
     folder.mkdir()
     hand_in(folder, "anna")
-    hand_in(folder, "guilty", more=slow(2))
-    hand_in(folder, "innocent", more=slow(2))
-    given = ["grade", NAME, str(folder), *seed(1), "--out", str(out)]
+    hand_in(folder, "guilty", more=slow(6))  # seconds in which this test sees it begun
+    hand_in(folder, "innocent", more=slow(6))
+    given = ["grade", NAME, str(folder), *seed(1), "--seconds", "60", "--out", str(out)]
 
     def notes(how=""):
         running = subprocess.run(["grep", "-rl", how, out / "underway"], capture_output=True)
@@ -61,8 +63,8 @@ def test_a_hand_in_that_took_the_grader_down_twice_is_skipped_and_its_neighbour_
     def both_begun():
         return notes() == 2 and len(list(out.glob("records/*.json"))) == 1
 
-    kill_when(command(*given), both_begun)
-    kill_when(command(*given), lambda: notes(ALONE) == 1)
+    kill_when(command(*given), both_begun, "the notes of two files, and Anna's record")
+    kill_when(command(*given), lambda: notes(ALONE) == 1, "the note of a file alone")
     assert main(given) == 0
     assert grades(out) == {"anna": 10, "guilty": 0, "innocent": 10}
     assert "Not graded: the grader went down twice over this file" in table(out)["guilty"]["notes"]
@@ -211,7 +213,7 @@ def test_two_graders_on_one_folder_both_end_and_agree(folder, out, seed):
     line = command("grade", NAME, folder, *seed(1), "--out", out)
     runs = [subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE) for _ in range(2)]
     for run in runs:
-        _, said = run.communicate(timeout=120)
+        _, said = run.communicate(timeout=MOST_S)
         assert run.returncode == 0, said
     assert sum(grades(out).values()) == 60
     assert not list(out.rglob("*.part"))
@@ -220,10 +222,11 @@ def test_two_graders_on_one_folder_both_end_and_agree(folder, out, seed):
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_grader_that_is_asked_to_end_stops_as_after_ctrl_c(folder, out, seed):
-    hand_in(folder, "slow", more=slow(1))
+    for i in range(3):  # two are graded at a time: the batch is not at its end before the signal
+        hand_in(folder, f"student {i}", more=ENDLESS)
     line = command("grade", NAME, folder, *seed(1), "--out", out)
     with subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True) as run:
-        wait_until(lambda: list(out.glob("underway/*")))
+        wait_until(lambda: list(out.glob("underway/*")), "the note of a file")
         run.terminate()
         said = run.stderr.read()
     assert run.returncode == 130

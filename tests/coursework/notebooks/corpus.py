@@ -23,6 +23,7 @@ from jupyter_client.manager import KernelManager
 from coursework.grader.assignment import read_notebook, set_exam
 from coursework.grader.judge import judge
 from coursework.grader.needed import statements_for
+from tests.coursework.classes import MOST_S
 
 HERE = Path(__file__).parent
 NAME, SEED = "heads", 2027
@@ -192,11 +193,11 @@ def _run(sources, place):
     client = manager.client()
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=120)
+        client.wait_for_ready(timeout=MOST_S)
         for source in sources:
             client.execute_interactive(
                 source,
-                timeout=120,
+                timeout=MOST_S,
                 allow_stdin=True,
                 stdin_hook=lambda asked: client.input("2"),
                 output_hook=lambda shown: None,

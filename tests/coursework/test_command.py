@@ -195,7 +195,8 @@ def test_a_zip_file_that_was_looked_into_was_not_left_aside(tmp_path, capsys):
     assert capsys.readouterr().err == ("Left aside, not notebooks (1): ben/work.zip\n")
 
 
-def test_help_names_no_seed_and_every_option(capsys):
+def test_help_names_no_seed_and_every_option(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")  # lines are broken at the width of a terminal
     for words in (["--help"], ["grade", "--help"]):
         with pytest.raises(SystemExit):
             main(words)

@@ -3,8 +3,8 @@
 import json
 import re
 import shutil
-from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -77,14 +77,15 @@ def commit(tree, tag=None):
     assert tag is None or git(tree, "tag", tag) is not None
 
 
-def test_a_release_is_written_to_every_place_and_changes_nothing_else(tree):
+def test_a_release_is_written_to_every_place_and_changes_nothing_else(tree, monkeypatch):
+    monkeypatch.setattr(release, "date", SimpleNamespace(today=lambda: "2031-07-01"))
     changed = release.release(tree, "1.2.3")
     assert sorted(map(str, changed)) == sorted(PLACES)
     assert (version_of(tree), release.release_of(tree)) == ("1.2.3", "v1.2.3")
     for place in [*NOTEBOOKS, "src/tutorial_lib/records.py"]:
         before, after = ((root / place).read_text(encoding="utf-8") for root in (ROOT, tree))
         assert after == before.replace(RELEASE, "v1.2.3"), place
-    assert f"\n## 1.2.3, {date.today()}\n" in (tree / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "\n## 1.2.3, 2031-07-01\n" in (tree / "CHANGELOG.md").read_text(encoding="utf-8")
     assert "\nversion: 1.2.3\n" in (tree / "CITATION.cff").read_text(encoding="utf-8")
     for words in ("git tag v1.2.3", "git push --atomic origin main v1.2.3"):
         assert words in release.left_to_do("1.2.3")

@@ -5,10 +5,12 @@ import json
 import re
 from collections import Counter
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import pairwise
 
 import pytest
 
+from tests.chapters.anatomy import headings
 from tests.chapters.pages import NAMES, QUESTIONS_A_CHAPTER, advises, kind_of, listed, written
 from tests.elements.sample_bank import CHAPTER, REVIEW, sample_bank, sample_review
 from tests.practice.rooms import ROOMS
@@ -119,6 +121,14 @@ def likeness(one, other):
     return max(SequenceMatcher(None, *pair).ratio() for pair in zip(*texts, strict=True))
 
 
+def lost(questions, titles):
+    """Name the questions whose heading to read again is none of the titles of its page."""
+    for bank, question in questions:
+        if question["read"] not in titles:
+            where = f"the bank of {bank}{of(question)}"
+            yield f'"read": {question["read"]!r} is no heading of its page: correct it in {where}'
+
+
 def giveaways(bank):
     """The right option is not found by its place or its length."""
     rights = []
@@ -219,6 +229,32 @@ def test_no_review_asks_what_another_page_asks(chapter):
     reviews = [q for page in REVIEWS if page != chapter for q in BANKS[page]["quiz"]]
     told = list(repeats(BANKS[chapter], reviews))
     assert not told, f"in the bank of {chapter}, or of the review:{listed(told, chapter)}"
+
+
+@pytest.mark.parametrize("chapter", NAMES)
+def test_what_is_to_be_read_again_is_a_heading_of_its_page(chapter):
+    asked = [(name, q) for name, bank in BANKS.items() for q in bank["quiz"]]
+    here = [(name, q) for name, q in asked if (q["from"] or name) == chapter]
+    told = list(lost(here, titles(chapter)))
+    for name, question in asked:  # those of its own bank about other pages
+        if name == chapter and question["from"]:
+            told += lost([(name, question)], titles(question["from"]))
+    assert not told, listed(told, chapter)
+
+
+@cache
+def titles(chapter):
+    """The headings of a page that a link leads to."""
+    texts = [cell.source for cell in written(chapter).cells if cell.cell_type == "markdown"]
+    return {title for text in texts for level, title in headings(text) if level in (2, 3)}
+
+
+def test_a_heading_that_is_not_there_is_told():
+    bank = sample_bank()
+    found = list(lost([(CHAPTER, bank["quiz"][0])], {"Round 2"}))
+    assert len(found) == 1
+    assert advises(found[0])
+    assert list(lost([(CHAPTER, bank["quiz"][0])], {bank["quiz"][0]["read"]})) == []
 
 
 def test_right_option_is_not_the_longest_in_half_of_all_questions():

@@ -45,6 +45,12 @@ MENDS = (
     (r'<th class="head"><p></p></th>', "<td></td>"),
     # The number of a chapter stands large, its full stop for listeners alone.
     (r'(<h1><span class="section-number">\d+)(\. )', r"\1<span>\2</span>"),
+    # The words of a title are one piece beside its number, or marks of a search would part them.
+    (
+        r'(<h1>(?:<span class="section-number">\d+<span>\. </span></span>)?)(.+?)'
+        r'(?=<a class="headerlink")',
+        r"\1<span>\2</span>",
+    ),
     # A formula could end a line, and the full stop or bracket behind it begin the next.
     (
         r'(<span class="math notranslate nohighlight"><math>(?:(?!</math>).)*</math></span>'

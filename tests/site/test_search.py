@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from book._ext import search
 from book._ext.search import SYNONYMS, choose
 from tests.sampling import long
-from tests.site.browsing import ROOT
+from tests.site.browsing import KINDS, ROOT
 from tests.site.test_browser import violations
 
 GROUPS = yaml.safe_load((ROOT / "tests" / "site" / "queries.yml").read_text(encoding="utf-8"))
@@ -243,6 +243,44 @@ def test_section_stays_in_sight_while_something_above_it_grows(open_page):
     page.evaluate(GROW)
     page.wait_for_function(AT_REST)
     assert title.evaluate(TOP) > top + 200
+
+
+# Where each word of a text is drawn.
+WORDS = """(root) => {
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (texts.nextNode()) {
+    for (const { 0: word, index } of texts.currentNode.data.matchAll(/\\w+/g)) {
+      const range = document.createRange();
+      range.setStart(texts.currentNode, index);
+      range.setEnd(texts.currentNode, index + word.length);
+      const { x, y } = range.getBoundingClientRect();
+      found.push([word, Math.round(x), Math.round(y)]);
+    }
+  }
+  return found;
+}"""
+# Text that a search may mark, in a box where each mark would be a column of its own.
+TORN = """() => [...document.querySelectorAll("article, article :not(details *, .tl, .tl *)")]
+  .filter((box) => box.checkVisibility() && /flex|grid/.test(getComputedStyle(box).display))
+  .filter((box) => [...box.childNodes].some((n) => n.nodeType == 3 && n.data.trim()))
+  .map((box) => box.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_marks_leave_a_title_as_it_is(open_page, width):
+    page = open_page(CHAPTER, width=width)
+    title = page.locator("article h1")
+    before = title.evaluate(WORDS)
+    page.goto(f"{page.url}?find=softmax+weigh+output")
+    title.locator("mark").nth(2).wait_for()
+    assert title.evaluate(WORDS) == before
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if "/" in name])
+def test_no_box_parts_a_text_that_a_search_may_mark(open_page, name):
+    page = open_page(name, width=1440)
+    assert page.evaluate(TORN) == []
 
 
 @pytest.mark.long

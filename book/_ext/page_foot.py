@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from docutils import nodes
 from sphinx.util.nodes import clean_astext
 
-from tools.chapters import at
+from tools.chapters import FOLDER, at, pages
 
 REPORT = """\
 Page: {title}
@@ -21,6 +21,14 @@ What is wrong:
 
 What it should be:
 """
+
+
+def lead_to_the_first_chapter(app, doctree, docname):
+    """Lead from the first page to chapter 1 and back; pages listed between are for who asks."""
+    if app.builder.name == "html":
+        first, chapter = app.config.root_doc, FOLDER + pages()[0].name
+        app.builder.relations[first][2] = chapter
+        app.builder.relations[chapter][1] = first
 
 
 def arrow(page, doctree) -> str:
@@ -92,6 +100,7 @@ def dress_report_button(app, pagename, templatename, context, doctree):
 
 def setup(app):
     """Fill in the foot before the theme drops what is empty, the button after the theme made it."""
+    app.connect("doctree-resolved", lead_to_the_first_chapter)
     app.connect("html-page-context", fill_foot, priority=400)
     app.connect("html-page-context", dress_report_button, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -79,6 +79,16 @@ def test_neighbours_are_named_with_their_arrow(plain, site_url, notebook, docume
         assert texts == [text for text in [arrow(documents[neighbour])] if text]
 
 
+def test_first_page_and_first_chapter_are_neighbours(plain, site_url, documents):
+    first, run, chapter = documents[:3]
+    leads = {(first, "right-next"): chapter, (chapter, "left-prev"): first}
+    leads |= {(run, "left-prev"): first, (run, "right-next"): chapter}
+    for (document, side), neighbour in leads.items():
+        plain.goto(f"{site_url}{document}.html")
+        plain.locator(f"a.{side}").click()
+        plain.wait_for_url(f"**/{neighbour}.html")
+
+
 def test_arrow_of_a_chapter_is_what_we_read_in_it():
     assert arrow("notebooks/05_concatenation") == "concat: heads → concat"
     assert arrow("book/glossary") == ""

@@ -94,6 +94,14 @@ def test_arrow_of_a_chapter_is_what_we_read_in_it():
     assert arrow("book/glossary") == ""
 
 
+def test_code_has_a_button_that_copies_it_and_what_it_printed_has_none(open_page):
+    page = open_page(CHAPTER)
+    buttons = "(all) => all.map((box) => box.parentNode.querySelectorAll('.copybtn').length)"
+    code, printed = (f"article .{part} .highlight pre" for part in ("cell_input", "cell_output"))
+    assert set(page.locator(code).evaluate_all(buttons)) == {1}
+    assert set(page.locator(printed).evaluate_all(buttons)) == {0}
+
+
 def test_mark_is_shown_in_the_contents_of_every_page_and_survives_a_reload(open_page, site_url):
     page = open_page(CHAPTER)
     assert not marked(page, NEXT)

@@ -138,6 +138,13 @@ def test_titles_in_the_contents_take_a_line_and_leave_room_for_a_mark(first, wid
     assert second["y"] + second["height"] <= 900, "Part II is below the fold"
 
 
+def test_field_of_the_search_ends_before_the_edge_of_the_contents(first):
+    field = first.locator(".bd-sidebar-primary .search-button-field").bounding_box()
+    box = first.locator(".bd-sidebar-primary").bounding_box()
+    room = first.locator(".bd-sidebar-primary").evaluate("(box) => box.clientWidth")
+    assert box["x"] + room - field["x"] - field["width"] >= 8
+
+
 def test_entry_of_the_contents_has_its_whole_title_as_a_tooltip(first):
     link = first.locator(".bd-links").get_by_role("link", name="3. Weigh the words")
     assert link.get_attribute("title") == page_of("03_attention_weights").title.replace("'", "’")

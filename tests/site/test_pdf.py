@@ -13,6 +13,7 @@ import pytest
 from pypdf import PdfReader
 
 from tests.chapters.pages import CHAPTER
+from tests.sampling import long
 from tools import chapters
 from tools.print_book import CannotPrint, print_book
 from tutorial_lib.elements.banks import load_bank
@@ -185,6 +186,41 @@ def test_a_page_printed_by_a_reader_is_light_and_then_as_before(open_page):
     assert page.locator("html").get_attribute("data-theme") == "dark"
     assert page.locator(".book-answers").count() == 0
     assert page.problems == []
+
+
+# Leaves the elements alone on the page, and no background but theirs.
+ELEMENTS = """() => {
+  const box = document.createElement("div");
+  box.className = "bd-article";
+  box.append(...document.querySelectorAll("article .tl"));
+  document.body.replaceChildren(box);
+  for (const place of [document.documentElement, document.body])
+    place.style.setProperty("background", "none", "important");
+}"""
+
+
+def contents(pdf: bytes) -> list[bytes]:
+    """Return what draws each page of a file."""
+    return [page.get_contents().get_data() for page in PdfReader(io.BytesIO(pdf)).pages]
+
+
+@pytest.mark.parametrize("name", [NAME, *long("10_masks", "14_kv_cache", "20_scored_heads")])
+def test_elements_are_printed_whole_without_background_graphics(open_page, name):
+    page = open_page(f"notebooks/{name}.html")
+    page.evaluate(ELEMENTS)
+    without, with_them = (contents(page.pdf(print_background=there)) for there in (False, True))
+    assert len(with_them) >= 3
+    assert [a == b for a, b in zip(without, with_them, strict=True)] == [True] * len(with_them)
+
+
+def test_lines_and_shades_of_the_screen_are_not_printed(page):
+    shade = "(box) => getComputedStyle(box).backgroundImage"
+    board, numbers = page.locator(".tl-board"), page.locator(".tl-map .tl-numbers")
+    assert board.locator("> svg").is_visible()
+    assert "gradient" in numbers.evaluate(shade)
+    page.emulate_media(media="print")
+    assert not board.locator("> svg").is_visible()
+    assert [box.evaluate(shade) for box in (board, numbers)] == ["none", "none"]
 
 
 def test_every_tab_is_printed(page):

@@ -46,6 +46,7 @@ PLACE = "(one) => [one.getBoundingClientRect()].map(({ x, y }) => [x, y])"
 PLACES = """(one) => [...one.closest(".tl").querySelectorAll("button, input, select, th[tabindex]")]
   .filter((other) => other.checkVisibility())
   .map((other) => other.getBoundingClientRect()).map(({ x, y }) => [x, y])"""
+WORDS_AT = "(one) => [...one.parentNode.children].map((other) => other.getBoundingClientRect().x)"
 PRESS = methodcaller("click")
 CENTRE = "(one) => one.scrollIntoView({ block: 'center' })"
 
@@ -71,6 +72,8 @@ def test_what_is_pressed_stays_for_a_second_press(show, name, width):
 def test_no_control_of_the_model_moves_when_one_is_pressed(show, width):
     page = show(ROOM, COLUMN.format(model().html), ROOM, width=width)
     shown = page.locator("tl-ask")
+    for word in shown.locator(".tl-word").element_handles():
+        assert shift(word, WORDS_AT, PRESS) == 0, word.text_content()
     for button in shown.locator(".tl-word, button:visible").element_handles():
         if button.is_enabled():
             assert shift(button, PLACES, PRESS) <= 1, button.text_content()

@@ -81,9 +81,12 @@ def value_of(reference, cells, page=None, code=()):
 
 
 def is_settled(reference):
-    """Return whether a reference is printed, recorded or quoted, so that the text follows it."""
+    """Return whether a reference is printed, recorded or quoted, so that the text follows it.
+
+    A bank is not: where it has a question too many, the text is right.
+    """
     match = DATA.fullmatch(reference)
-    of_data = match and match["name"] != "code" and "." not in match["name"]
+    of_data = match and match["name"] not in ("code", "bank") and "." not in match["name"]
     return bool(PRINTED.fullmatch(reference) or of_data)
 
 

@@ -16,7 +16,8 @@ LINK = re.compile(rf"\[{WORDS}({'|'.join(CHAPTER)})\]\([^)]*?(\w+)\.ipynb[^)]*\)
 def test_a_link_that_names_a_chapter_leads_there(path):
     found = LINK.findall(path.read_text(encoding="utf-8"))
     wrong = [f"{number} leads to {name}" for number, name in found if name != CHAPTER[number]]
-    assert not wrong, f"correct the number or the address of each link: {wrong}"
+    where = path.relative_to(ROOT)
+    assert not wrong, f"{where}: correct the number or the address of each link: {wrong}"
 
 
 def test_the_first_page_links_to_every_chapter_of_part_i_by_its_number():

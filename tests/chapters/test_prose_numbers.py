@@ -192,7 +192,7 @@ REFUSED = {
     "About 22,000<!-- = math.exp(11) --> to 1.": "gives 59874.1: correct the number",
     "More than 10 MB<!-- = 9.9 -->.": "gives 9.9",
     "More than 10 MB<!-- = 30 -->.": "gives 30",
-    "Six questions<!-- bank:03_attention_weights.quiz -->.": "gives 5: write that number",
+    "Six questions<!-- bank:03_attention_weights.quiz -->.": "gives 5: correct the number or",
     "There are six questions.": "a count of the book's own",
     "It is 12 ms.": "measured",
     "A weight of 5/7.": "a fraction",

@@ -49,8 +49,8 @@ SAMPLED = [pytest.param(n, marks=[pytest.mark.long] * (n not in RUN)) for n in N
 def test_students_version_runs_from_top_to_bottom_and_shows_what_is_stored(name):
     other = run_through(student_version(name))
     assert not other, (
-        f"without the solutions cells {other} show something else than is stored: {OWN}. Where the "
-        f"whole chapter differs too, run: make chapter NB={name}"
+        f"cells {other} show something else than is stored. Run: make chapter NB={name}. If it "
+        f"does not help, they need a solution, which a student does not have: {OWN}"
     )
 
 

@@ -214,8 +214,7 @@ def outputs(page):
     """The text of every cell's output, open or closed, and how many pictures it has."""
     return page.locator(CELLS).evaluate_all(
         """cells => cells.map((cell) => {
-          const output = cell.querySelector('.cell_output')?.cloneNode(true);
-          output?.querySelectorAll('.copybtn').forEach((button) => button.remove());
+          const output = cell.querySelector('.cell_output');
           return output ? [output.textContent.trim(), output.querySelectorAll('svg').length] : null;
         })"""
     )

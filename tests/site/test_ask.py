@@ -434,6 +434,21 @@ def test_what_a_head_looks_at_has_room(show, width):
     assert min(seen.evaluate_all("(all) => all.map((cell) => cell.offsetWidth)")) > 100
 
 
+@pytest.mark.parametrize("width", [320, 1440])
+def test_the_longest_word_takes_one_line_among_the_next_ones(show, width):
+    anywhere = "<style>body { overflow-wrap: anywhere }</style>"  # as on the site
+    row = show(element(), head=anywhere, width=width).locator("tl-ask tbody tr").first
+    height = row.bounding_box()["height"]
+    row.locator("th").evaluate("(th, word) => { th.textContent = word; }", max(WORDS, key=len))
+    assert row.bounding_box()["height"] == height
+    reaches = """(th) => {
+      const words = document.createRange();
+      words.selectNodeContents(th);
+      return words.getBoundingClientRect().right <= th.getBoundingClientRect().right;
+    }"""
+    assert row.locator("th").evaluate(reaches)
+
+
 @pytest.mark.long
 def test_targets_are_large_for_a_finger(show):
     page = show(element(), **PHONE)

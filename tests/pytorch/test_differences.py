@@ -31,7 +31,7 @@ CAUSAL = torch.ones(T, T, dtype=torch.bool).tril()
 NOTHING_HIDDEN = torch.zeros(T, T, dtype=torch.bool)
 NATIVE = "_native_multi_head_attention"  # the program of the fast path
 REFUSED = "Explicit attn_mask should not be set when is_causal=True"
-REFUSES = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)  # a mask beside is_causal
+REFUSES = tuple(map(int, torch.__version__.split(".")[:2])) > (2, 13)  # a mask beside is_causal
 
 ROWS, SILENT = {}, {}  # (table, the row's cells) → its calls; name of a paragraph → its calls
 
@@ -324,9 +324,9 @@ def _():
     "causal beside a mask",
     "both hold",
     "the hint or the mask, see below",
-    "documented: an error, and PyTorch 2.15 raises it; before, where the fused CPU program serves "
-    "the call (four axes, last ones contiguous, E = Ev, no dropout, a mask of two or four axes "
-    "without gradients), **both hold, from the first corner**",
+    "documented: an error, which newer versions raise; in this one, where the fused CPU program "
+    "serves the call (four axes, last ones contiguous, E = Ev, no dropout, a mask of two or four "
+    "axes without gradients), **both hold, from the first corner**",
 )
 def _():
     assert "An error is thrown if both attn_mask and is_causal are set" in (

@@ -62,7 +62,10 @@ TABLE = {
     "__init__": Row(FAST),
     # `needed` lies beside the worker, which runs where nothing of ours is installed.
     "coursework": Row((*LIBRARY, "tools"), ("nbformat", "needed", *TORCH), ("matplotlib",)),
-    "tools": Row(("book",), ("numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED)),
+    "tools": Row(
+        ("book", "records"),
+        ("jupyter_book", "numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED),
+    ),
     "book": Row(
         (*FAST, "variants", "figures", "elements", "elements.exhibits", "tools"),
         ("bs4", "numpy", *BUILD, *PRINTED),

@@ -194,6 +194,13 @@ def test_what_check_reads_and_how_long_it_takes_is_said_alike():
     ]
 
 
+def test_guide_of_contributors_begins_with_one_screen_of_three_paths():
+    first, _, _ = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("\n## The commands\n")
+    assert len(first.encode()) <= 4000, "one screen: move what is rarely needed below it"
+    assert len(re.findall(r"^\*\*.*?\.\*\*", first, re.MULTILINE)) == 3
+    assert set(re.findall(r"^make \w+", first, re.MULTILINE)) == {"make chapter", "make check"}
+
+
 def test_readme_opens_with_the_two_commands():
     before = README.partition("make book")[0].split("\n\n")
     kinds = [block[:1] for block in before if block.strip() and not block.startswith("```")]

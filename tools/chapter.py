@@ -17,6 +17,7 @@ from tools.chapters import FOLDER, ROOT, ContentsError, page
 from tutorial_lib.records import page_of
 
 ROOMS = ROOT / "src" / "tutorial_lib" / "practice"
+STYLE = (["check"], ["format", "--check"])
 TESTS = ("tests/chapters", "tests/practice", "tests/tools/test_chapter.py")
 
 
@@ -54,8 +55,10 @@ def lay_out(name):
             except ValueError as error:
                 where = path.relative_to(ROOT)
                 raise ValueError(f"{where}: {error}. Correct the file.") from None
+            if new == text:
+                return "unchanged"
             path.write_text(new, encoding="utf-8")
-            return "unchanged" if new == text else "laid out anew"
+            return "laid out anew"
     return "there is none yet"
 
 
@@ -69,8 +72,8 @@ def check(name, command):
     _, warnings = building.communicate()
     if building.returncode:
         print(f"Correct in the text what the page's build warns of:\n{readable(warnings)}")
-    ruff = [sys.executable, "-m", "ruff", "check", "--quiet", "."]
-    style = subprocess.run(ruff, cwd=ROOT, check=False).returncode
+    ruff = [[sys.executable, "-m", "ruff", *words, "--quiet", "."] for words in STYLE]
+    style = any(subprocess.run(each, cwd=ROOT, check=False).returncode for each in ruff)
     codes = {"a test": red, "the page": building.returncode, "style (run: make format)": style}
     return [part for part, code in codes.items() if code]
 

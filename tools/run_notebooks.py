@@ -220,7 +220,7 @@ def refresh(path, *, report=print):
         unfinished.write_text(after, encoding="utf-8")
         unfinished.replace(path)
     report("  unchanged" if after == before else "  refreshed")
-    differing = changes(normalise(read(committed(path) or before)), executed)
+    differing = changes(last_stored(path, before), executed)
     if differing:
         cells = f"{len(differing)} of {len(executed.cells)} cells"
         report(f"  {cells} show something else than was stored. Is each change meant?")
@@ -234,6 +234,14 @@ def committed(path):
     command = [git, "show", f"HEAD:./{path.name}"]
     run = git and subprocess.run(command, cwd=path.parent, capture_output=True, encoding="utf-8")
     return run.stdout if run and run.returncode == 0 else None
+
+
+def last_stored(path, text):
+    """Return the notebook of the last commit, or else the one that the text of a file holds."""
+    try:
+        return normalise(read(committed(path) or text))
+    except Unreadable:  # a commit may hold what has just been mended
+        return normalise(read(text))
 
 
 def changes(before, after):

@@ -56,7 +56,7 @@ def test_notebook_alone_prints_what_is_stored(wheel, tmp_path, name):
     tool = ROOT / "tools" / "run_notebooks.py"
     run(PYTHON, tool, alone, folder=tmp_path, TUTORIAL_LIB_SOURCE=str(wheel))
     found = differences(written(name), read(alone))
-    assert not found, listed(found)
+    assert not found, f"print what Colab's versions print too: {listed(found)}"
     assert versions() == before | {LIBRARY: wheel.name.split("-")[1]}
     assert f"numpy=={before['numpy']}" in COLAB
 

@@ -109,7 +109,13 @@ WARNING = f"{ROOT}/notebooks/{NAME}.ipynb:40006: WARNING: target not found: 'nop
 
 @pytest.mark.parametrize(
     ("codes", "says"),
-    [((0, 0, 0), []), ((1, 0, 0), ["a test"]), ((0, 1, 0), ["the page"]), ((0, 0, 1), ["style"])],
+    [
+        ((0, 0, ""), []),
+        ((1, 0, ""), ["a test"]),
+        ((0, 1, ""), ["the page"]),
+        ((0, 0, "check"), ["style"]),
+        ((0, 0, "--check"), ["style"]),
+    ],
 )
 def test_tests_page_and_style_are_asked_and_what_the_build_warns_of_is_shown(
     monkeypatch, capsys, codes, says
@@ -120,7 +126,7 @@ def test_tests_page_and_style_are_asked_and_what_the_build_warns_of_is_shown(
 
     def run(command, **options):
         ran.append(command)
-        return SimpleNamespace(returncode=styled if "ruff" in command else red)
+        return SimpleNamespace(returncode=styled in command if "ruff" in command else red)
 
     monkeypatch.setattr(chapter.subprocess, "Popen", lambda *given, **options: page)
     monkeypatch.setattr(chapter.subprocess, "run", run)

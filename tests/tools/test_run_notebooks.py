@@ -99,6 +99,13 @@ def test_the_last_commit_is_asked_for_a_file_and_nothing_where_there_is_none(tmp
     assert run_notebooks.committed(tmp_path / "new.ipynb") is None
 
 
+@pytest.mark.parametrize(("commit", "title"), [(None, "# New"), ("{", "# New"), ("old", "# Title")])
+def test_a_commit_that_is_not_there_or_no_notebook_is_not_compared(monkeypatch, commit, title):
+    old, new = dumps(messy()), dumps(messy()).replace("# Title", "# New")
+    monkeypatch.setattr(run_notebooks, "committed", lambda path: old if commit == "old" else commit)
+    assert run_notebooks.last_stored(None, new).cells[0].source == title
+
+
 def test_what_is_in_the_stored_form_stays():
     assert stored_form(dumps(good())) == dumps(good())
 

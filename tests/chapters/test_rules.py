@@ -41,6 +41,11 @@ def test_bank_avoids_the_words_we_do_not_use(path):
     assert not found, f"{path.relative_to(ROOT)} has {found}: write the sentence without"
 
 
+def test_message_about_a_page_ends_in_the_command_and_one_about_others_does_not():
+    assert listed(["a: remove it"], NAMES[0]).endswith(f"make chapter NB={NAMES[0]}")
+    assert listed(["a: remove it"]) == "\n  a: remove it"
+
+
 def test_a_good_notebook_has_no_violations():
     assert violations(good()) == []
 

@@ -94,7 +94,7 @@ pictures: $(TEST) browser book  ### Keep every page as a picture, 320 and 1440 p
 colab-check: colab  ### Run each notebook alone, in an empty folder, with Colab's versions
 	@$(BIN)/python -m pytest -v tests/chapters/test_colab.py
 
-test-blas: $(TORCH) book  ### Repeat tests and chapters as eight other processors would run them
+test-blas: $(TORCH)  ### Repeat tests and chapters as eight other processors would run them
 	@$(STRICT) $(BIN)/python -m tools.blas_matrix $(PYTEST) $(NBVAL) -q --ignore tests/site \
 		-m "not colab and not picture and not long" tests notebooks
 

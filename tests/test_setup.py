@@ -397,7 +397,8 @@ def test_a_kernel_whose_products_are_wrong_or_that_is_not_used_is_left_out(monke
 
 
 def test_the_blas_lane_logs_each_run_and_fails_with_the_first_that_fails(monkeypatch, tmp_path):
-    factors = dict(zip(blas_matrix.OPTIONS, (("A", "B"), ("c",), ("d",), ("1",)), strict=True))
+    values = (("A", "B"), ("c",), ("d",), ("",), ("1",))
+    factors = dict(zip(blas_matrix.OPTIONS, values, strict=True))
     monkeypatch.setattr(blas_matrix, "LOG", tmp_path / "log")
     monkeypatch.setattr(blas_matrix, "factors_here", lambda: factors)
     monkeypatch.setattr(blas_matrix, "probe", lambda run: [run["OPENBLAS_CORETYPE"], 1, "c", True])

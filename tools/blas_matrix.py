@@ -1,10 +1,10 @@
 """Repeat a pytest command as other processors would run it: `make test-blas`.
 
-OpenBLAS, MKL and PyTorch choose their routines for the processor that they find, and the routines
-add in different orders. No printed number and no test may depend on that. Each run fixes NumPy's
-kernel, PyTorch's and MKL's instructions and the number of threads; together the runs hold every
-setting and, as far as `MOST_RUNS` goes, every pair of two. A kernel that crashes on this processor,
-or gives wrong products, is left out, and the first lines say so.
+OpenBLAS, NumPy, MKL and PyTorch choose their routines for the processor that they find, and the
+routines round in different ways. No printed number and no test may depend on that. Each run fixes
+OpenBLAS's kernel, the instructions of the others and the number of threads; together the runs hold
+every setting and, as far as `MOST_RUNS` goes, every pair of two. A kernel that crashes on this
+processor, or gives wrong products, is left out, and the first lines say so.
 
 Each run appends a line to `_build/blas_matrix.log`. A run in which NumPy does not use the kernel
 that was asked for fails: pytest loads this file as a plugin and looks for itself.
@@ -28,9 +28,16 @@ KERNELS = {
 REPORTED_AS = {"Katmai": "Prescott"}  # OpenBLAS has one kernel for both, and says the older name
 TORCH = {"x86_64": ("avx512", "avx2", "default")}
 MKL = {"x86_64": ("AVX2", "SSE4_2")}
+WITHOUT = {"x86_64": ("", "AVX512_ICL X86_V4 X86_V3")}  # what NumPy's own loops do without
 THREADS = ("1", "2")
 MOST_RUNS = 8
-OPTIONS = ("OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "OMP_NUM_THREADS")
+OPTIONS = (
+    "OPENBLAS_CORETYPE",
+    "ATEN_CPU_CAPABILITY",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "NPY_DISABLE_CPU_FEATURES",
+    "OMP_NUM_THREADS",
+)
 PROBE = """
 import json
 import numpy as np
@@ -134,9 +141,8 @@ def factors_here() -> dict[str, tuple]:
     best = probe({"OMP_NUM_THREADS": "1"})[2]
     known = TORCH.get(machine, (best,))
     instructions = known[known.index(best) :] if best in known else (best,)
-    return dict(
-        zip(OPTIONS, (kernels, instructions, MKL.get(machine, ("AVX2",)), THREADS), strict=True)
-    )
+    of_mkl, without = MKL.get(machine, ("",)), WITHOUT.get(machine, ("",))
+    return dict(zip(OPTIONS, (kernels, instructions, of_mkl, without, THREADS), strict=True))
 
 
 def report(line: str) -> None:
@@ -170,7 +176,8 @@ def main(command: list[str]) -> int:
         return 1
     runs, codes = covering(factors), []
     for number, run in enumerate(runs, start=1):
-        name = f"run {number} of {len(runs)}: " + ", ".join(run.values()) + " threads"
+        settings = " ".join(f"{option}={value!r}" for option, value in run.items())
+        name = f"run {number} of {len(runs)}: {settings}"
         used = probe(run)
         if used is None or used[2] != run["ATEN_CPU_CAPABILITY"]:
             codes.append(3)

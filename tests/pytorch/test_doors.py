@@ -256,10 +256,17 @@ def test_options_that_params_cannot_hold_are_refused(options, words):
         ({"V": torch.ones(1, 2, 7, 64)}, ShapeError, r"V has shape .* expected \(1, 2, 6, 64\)"),
         ({"K": torch.ones(1, 1, 6, 64)}, ShapeError, r"K has shape .* expected \(1, 2, 6, 64\)"),
         ({"V": torch.ones(1, 2, 6, 64, device="meta")}, ValueError, "V is on meta and Q is on cpu"),
+        (
+            {name: torch.ones(1, 2, 6, 64, device="meta") for name in "QKV"},
+            ValueError,
+            "Q is on meta, which holds no numbers; expected the CPU or a GPU",
+        ),
         ({"is_causal": torch.ones(5, 6) > 0}, TypeError, "is_causal is a Tensor; expected True or"),
         ({"blocks": (64, 48)}, ValueError, r"blocks is \(64, 48\); expected two powers of 2"),
         ({"blocks": (8, 16)}, ValueError, "from 16 on"),
         ({"blocks": 64}, ValueError, "blocks is 64"),
+        ({"blocks": (np.int64(48), 16)}, ValueError, r"blocks is \(np.int64\(48\), 16\)"),
+        ({"blocks": (32.0, 16)}, ValueError, r"blocks is \(32.0, 16\)"),
         (
             {name: torch.ones(1, 1, 1, 16).expand(256, 256, 1, 16) for name in "QKV"},
             ValueError,

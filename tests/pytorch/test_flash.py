@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.sampling import long
 from tutorial_lib.onepass import flash_forward
 from tutorial_lib.pytorch import flash
 from tutorial_lib.pytorch.flash import flash_attention
@@ -201,6 +202,77 @@ def test_memory_is_linear_in_the_number_of_tokens(device):
 
         peaks[T] = peak_mib(forward_and_backward, device=device)
     assert peaks[512] < 4.2 * peaks[128]
+
+
+def small():
+    """Three inputs of two heads."""
+    return draw("cpu", torch.float32, *3 * [(1, 2, 20, 16)])
+
+
+def test_blocks_may_be_integers_of_numpy():
+    blocks = np.int64(32), np.uint8(16)
+    found = flash_attention(*small(), blocks=blocks)
+    assert torch.equal(found, flash_attention(*small(), blocks=(32, 16)))
+
+
+class Doubling(torch.nn.Module):
+    """The kernel between two operations that a graph can hold."""
+
+    def forward(self, Q, K, V):
+        """Attend to twice of everything."""
+        return 2 * flash_attention(Q + Q, K, V, is_causal=True)
+
+
+@pytest.fixture
+def fresh_compiler():
+    """`torch.compile` without what other tests compiled."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("path", ["kernel", *long("twin")])
+def test_in_torch_compile_it_is_a_break_between_two_graphs(fresh_compiler, monkeypatch, path):
+    if path == "twin":
+        monkeypatch.setattr(flash, "triton", None)
+    module, found = Doubling(), []
+    for function in (module, torch.compile(module, backend="aot_eager")):
+        inputs = [A.requires_grad_() for A in small()]
+        heads = function(*inputs)
+        found.append([heads, *torch.autograd.grad(heads.square().sum(), inputs)])
+    torch.testing.assert_close(*found, rtol=0, atol=0)
+
+
+def test_no_graph_can_hold_it_whole(fresh_compiler):
+    words = "flash_attention is called inside of a graph; expected a call between graphs"
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=words):
+        torch.compile(Doubling(), backend="eager", fullgraph=True)(*small())
+    with pytest.raises(ValueError, match=words):
+        torch.export.export(Doubling(), tuple(small()))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own, in jvp
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda function, Q: torch.vmap(function)(Q[None]),
+        lambda function, Q: torch.func.grad(lambda Q: function(Q).sum())(Q),
+        lambda function, Q: torch.func.jvp(function, (Q,), (Q,)),
+    ],
+    ids=["vmap", "grad", "jvp"],
+)
+def test_pytorch_refuses_to_transform_it(transform):
+    Q, K, V = small()
+    with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
+        transform(lambda Q: flash_attention(Q, K, V), Q)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_gradients_of_gradients_are_refused(power):
+    inputs = [A.requires_grad_() for A in small()]
+    loss = flash_attention(*inputs).pow(power).sum()
+    with pytest.raises(ValueError, match="create_graph=True asks flash_attention for gradients of"):
+        torch.autograd.grad(loss, inputs, create_graph=True)
 
 
 RUN = """

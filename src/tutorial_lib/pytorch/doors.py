@@ -240,6 +240,36 @@ def _require_dtype(name, tensor, like, dtypes, expected):
         )
 
 
+def require_no_capture():
+    """Require a call of its own, outside of a graph that is being made.
+
+    Raises
+    ------
+    ValueError : inside of torch.compile or torch.export
+    """
+    if torch.compiler.is_compiling():
+        raise ValueError(
+            "flash_attention is called inside of a graph; expected a call between graphs, since "
+            "its kernel is none of PyTorch's operations. Leave out fullgraph=True, or use "
+            "F.scaled_dot_product_attention."
+        )
+
+
+def require_first_gradients():
+    """Require that the way back itself needs no graph.
+
+    Raises
+    ------
+    ValueError : gradients of gradients
+    """
+    if torch.is_grad_enabled():
+        raise ValueError(
+            "create_graph=True asks flash_attention for gradients of its gradients; expected first "
+            "gradients only, since its way back has no graph. Use F.scaled_dot_product_attention "
+            "within torch.nn.attention.sdpa_kernel(SDPBackend.MATH)."
+        )
+
+
 def require_flash_tensors(Q, K, V):
     """Require tensors of one precision, on one device, of shapes that the kernel takes.
 
@@ -247,7 +277,7 @@ def require_flash_tensors(Q, K, V):
     ------
     TypeError : no tensors of float16, bfloat16 or float32, or two precisions
     ShapeError : no four axes, an empty one, lengths that differ, another width than its own
-    ValueError : two devices
+    ValueError : two devices, or the meta device
     """
     expected = "tensors of one precision: float16, bfloat16 or float32"
     for name, tensor in {"Q": Q, "K": K, "V": V}.items():
@@ -258,6 +288,11 @@ def require_flash_tensors(Q, K, V):
                 f"one entry in each. Add the missing axes, for example {name}[None]."
             )
         _require_device(name, tensor, "Q", Q.device)
+    if Q.is_meta:
+        raise ValueError(
+            "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
+            "read them. For shapes alone use F.scaled_dot_product_attention."
+        )
     _require_flash_shapes(Q, K, V)
 
 
@@ -301,7 +336,7 @@ def require_flash_options(Q, is_causal, blocks):
 
 
 def _is_block(length):
-    return isinstance(length, int) and length >= 16 and length.bit_count() == 1
+    return isinstance(length, int | np.integer) and length >= 16 and int(length).bit_count() == 1
 
 
 def require_rank(rank, world_size):

@@ -13,11 +13,15 @@ import sys
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from tutorial_lib.onepass import flash_forward
 from tutorial_lib.pytorch.device import capability, find_device, to_float64
-from tutorial_lib.pytorch.doors import require_flash_options, require_flash_tensors
+from tutorial_lib.pytorch.doors import (
+    require_first_gradients,
+    require_flash_options,
+    require_flash_tensors,
+    require_no_capture,
+)
 
 HAS_GPU, LOADED_BEFORE = torch.cuda.is_available(), "triton" in sys.modules
 if not HAS_GPU and not LOADED_BEFORE:
@@ -166,6 +170,10 @@ def flash_attention(Q, K, V, *, is_causal=False, blocks=None):
     and 4e-5 of its length; F.scaled_dot_product_attention by 4e-7, 9e-6 and 6e-5. Where the NumPy
     twin runs, it scores in float64 and only the way back in float32: 4e-7, 3e-4 and 4e-3.
 
+    It cannot be part of a graph: `torch.compile` calls it between two graphs, so `fullgraph=True`
+    is refused, and so is `torch.export`. Gradients of gradients, `create_graph=True`, are refused
+    too, and the transforms of `torch.func` (vmap, grad, jvp) by PyTorch itself.
+
     Parameters
     ----------
     Q : (B, H, T, d), float16, bfloat16 or float32, of any strides; d is 16, 32, 64 or 128
@@ -182,12 +190,22 @@ def flash_attention(Q, K, V, *, is_causal=False, blocks=None):
     ------
     TypeError : no tensors of such floats, two precisions, an is_causal that is no bool
     ShapeError : widths, lengths or batch axes that differ, an empty axis, another d
-    ValueError : two devices, other blocks, more than 65,535 heads in the batch on a GPU
+    ValueError : two devices, the meta device, other blocks, more than 65,535 heads in the batch; a
+        graph or gradients of gradients, as above
 
     Source: Dao (2024), algorithms 1 and 2.
     """
+    require_no_capture()
+    attend = _attend
+    if "torch._dynamo" in sys.modules:  # then torch.compile may be at work, and must not look in
+        attend = torch.compiler.disable(attend)
+    return attend(Q, K, V, is_causal, blocks)
+
+
+def _attend(Q, K, V, is_causal, blocks):
     require_flash_tensors(Q, K, V)
     require_flash_options(Q, is_causal, blocks)
+    blocks = None if blocks is None else tuple(map(int, blocks))
     return _FlashAttention.apply(Q, K, V, (bool(is_causal), blocks))
 
 
@@ -201,8 +219,8 @@ class _FlashAttention(torch.autograd.Function):
         return heads
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, dheads):
+        require_first_gradients()
         return *_recompute(ctx.saved_tensors, dheads, ctx.is_causal), None
 
 

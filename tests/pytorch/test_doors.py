@@ -561,11 +561,14 @@ def test_a_step_keeps_nothing_that_is_not_finite(number, dtype):
     assert not kept.rooms[0].any()
 
 
-@pytest.mark.parametrize("wanting", ["X", "weight", "bias"])
+WHOLE = Sight(window=2, sink=np.zeros(6), qk_norm=np.ones((2, 4)))
+
+
+@pytest.mark.parametrize("wanting", ["X", *dict(decoder(sight=WHOLE).named_parameters())])
 def test_a_step_refuses_to_lose_gradients(wanting):
-    module, X = decoder().requires_grad_(False), draw(B, 1, D_MODEL)
+    module, X = decoder(sight=WHOLE).requires_grad_(False), draw(B, 1, D_MODEL)
     kept = DecoderCache.empty(module, T, batch=(B,))
-    asked = X if wanting == "X" else getattr(module.qkv_proj, wanting)
+    asked = X if wanting == "X" else module.get_parameter(wanting)
     asked.requires_grad_()
     with NoArithmetic(), pytest.raises(ValueError, match="expected none, since what stands in"):
         module.step(X, kept)

@@ -288,13 +288,12 @@ class DecoderAttention(nn.Module):
         TypeError : no tensor of floats, another precision than the weights', no DecoderCache
         ShapeError : another width or batch, an empty sequence
         ValueError : a cache of another layer, one that was continued already, no room left,
-            tensors on two devices, gradients that are asked for; NaN or infinity in X, asked of
-            tensors on the CPU alone
+            tensors on two devices, gradients that X or any parameter asks for; NaN or infinity in
+            X, asked of tensors on the CPU alone
         """
         require_tensors(self, X, None, None)
         require_step(self, X, cache, DecoderCache)
-        gains = () if self.qk_norm is None else (self.qk_norm,)
-        require_no_graph(X, *self.qkv_proj.parameters(), *gains)
+        require_no_graph(X, *self.parameters())
         T, end = X.shape[-2], cache.length + X.shape[-2]
         words = None if cache.pad is None else end - cache.pad
         Q, K, V = self._project(X, cache.positions(T))

@@ -4,6 +4,7 @@ Nothing is unpacked, links are never followed, and what a student packed is boun
 opened.
 """
 
+import contextlib
 import io
 import os
 import re
@@ -135,11 +136,20 @@ class Entry:
         return not self.folder and self.parts[-1].lower().endswith(endings)
 
 
+def _is_zip(path):
+    """Whether a file is a zip file, or began as one and is damaged."""
+    if zipfile.is_zipfile(path):
+        return True
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+    return False
+
+
 def entries_of(source):
     """Return what a folder or zip file holds but for what systems hide: .DS_Store, __MACOSX."""
     if source.is_dir():
         found = _in_folder(source)
-    elif zipfile.is_zipfile(source):
+    elif _is_zip(source):
         try:
             with zipfile.ZipFile(source) as archive:
                 found = in_zip(archive)

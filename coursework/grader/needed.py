@@ -223,7 +223,29 @@ def bound(statement):
 
 
 def _table(statement):
-    return symtable.symtable(ast.unparse(statement), "a statement", "exec")
+    text = ast.unparse(statement)
+    try:
+        return symtable.symtable(text, "a statement", "exec")
+    except SyntaxError:  # of Python 3.14 on, where a cell waits outside a function
+        text = ast.unparse(_AtOnce().visit(ast.parse(text)))
+        return symtable.symtable(text, "a statement", "exec")
+
+
+class _AtOnce(ast.NodeTransformer):
+    """Takes the waiting out of a statement, which then has the same names."""
+
+    def visit_Await(self, node):
+        return self.visit(node.value)
+
+    def visit_AsyncFor(self, node):
+        return self.generic_visit(ast.For(**vars(node)))
+
+    def visit_AsyncWith(self, node):
+        return self.generic_visit(ast.With(**vars(node)))
+
+    def visit_comprehension(self, node):
+        node.is_async = 0
+        return self.generic_visit(node)
 
 
 def _bound(table):

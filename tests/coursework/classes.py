@@ -1,7 +1,7 @@
 """What tests make a class of: hand-ins, commands as an instructor types them, what comes out."""
 
+import contextlib
 import csv
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -65,10 +65,12 @@ def files(out):
 
 
 def processes():
-    """The command lines of all processes."""
-    return subprocess.run(
-        ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
-    ).stdout
+    """The command lines of all processes, a line each."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            lines.append(path.read_bytes().decode(errors="replace").replace("\0", " "))
+    return "\n".join(lines)
 
 
 def wait_until(true, what):

@@ -255,7 +255,7 @@ WORDS = """(root) => {
       range.setStart(texts.currentNode, index);
       range.setEnd(texts.currentNode, index + word.length);
       const { x, y } = range.getBoundingClientRect();
-      found.push([word, Math.round(x), Math.round(y)]);
+      found.push([word, x, y]);
     }
   }
   return found;
@@ -274,7 +274,13 @@ def test_marks_leave_a_title_as_it_is(open_page, width):
     before = title.evaluate(WORDS)
     page.goto(f"{page.url}?find=softmax+weigh+output")
     title.locator("mark").nth(2).wait_for()
-    assert title.evaluate(WORDS) == before
+    for (word, x, y), there in zip(title.evaluate(WORDS), before, strict=True):
+        # A mark ends a run of letters, and a browser sets each run to a part of a pixel.
+        assert (word, x, y) == (
+            there[0],
+            pytest.approx(there[1], abs=1),
+            pytest.approx(there[2], abs=1),
+        )
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if "/" in name])

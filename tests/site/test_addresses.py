@@ -218,28 +218,12 @@ def test_contrast_holds_on_the_tint(arriving):
         assert [v["id"] for v in found.response["violations"]] == [], address
 
 
-def test_link_of_a_heading_waits_on_a_phone_until_the_heading_is_tapped(arriving):
-    arriving.evaluate("() => { location.hash = ''; }")
-    shown = "(links) => links.filter((link) => getComputedStyle(link).opacity > 0).length"
-    links = arriving.locator("article a.headerlink")
-    assert links.count() > 8
-    assert links.evaluate_all(shown) == 0
-    link = arriving.locator("#idea > h2 > a.headerlink")
-    assert not link.evaluate(PRESSED, [0, 0]), "what is not seen is not pressed"
-    arriving.locator("#idea > h2").tap(position={"x": 5, "y": 40})
-    assert links.evaluate_all(shown) == 1
-    link.tap()
-    arriving.wait_for_url("**#idea")
-
-
 LINKS = ["#table-1", "#idea", *long("#exercise-2", "#prediction-1", "#figure-1", "#quiz-2")]
 
 
 @pytest.mark.parametrize("link", LINKS)
 def test_finger_finds_a_number_44_pixels_high_and_wide(arriving, link):
     number = arriving.locator(f"article a[href='{link}']:is(.book-number, .headerlink)")
-    if number.evaluate("(link) => link.matches('.headerlink')"):
-        number.locator("..").tap(position={"x": 5, "y": 40})
     edges = number.evaluate(
         """(link) => {
           const { width, height } = link.getBoundingClientRect();

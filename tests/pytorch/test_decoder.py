@@ -110,9 +110,9 @@ def cached(module):
     return SimpleNamespace(empty=partial(DecoderCache.empty, module), step=step)
 
 
-def pad_of(pad):
-    """Numbers of padding tokens as a tensor."""
-    return None if PADS[pad] is None else torch.from_numpy(PADS[pad])
+def pad_of(pad, sequence=...):
+    """Numbers of padding tokens as a tensor, of all sequences or of one."""
+    return None if PADS[pad] is None else torch.as_tensor(PADS[pad][sequence])
 
 
 def assert_equal(found, right):
@@ -173,6 +173,43 @@ def test_windows_and_sinks_are_those_of_numpy_and_of_plain_loops(name, window, s
             assert_equal(module(X_T, pad=pad_of(pad)).numpy(), right)
             for n in PIECES:
                 assert_equal(fed(cached(module), pad, n), right)
+
+
+def take_the_path_of(graph, monkeypatch):
+    """Run what a graph of torch.compile or of torch.export runs, without one."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: graph == "export")
+
+
+GRAPHS = "compile", "export"
+
+
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_rows_of_a_graph_are_those_of_the_loop_over_blocks(graph, window, sink, monkeypatch):
+    take_the_path_of(graph, monkeypatch)
+    layer = sighted("2 key heads, halves turned", window, sink)
+    module = made(layer)
+    for pad, block in itertools.product(PADS, (2, 64)):
+        monkeypatch.setattr(decoder, "BLOCK", block)
+        right = fed(layer, pad, T)
+        assert_equal(module(X_T, pad=pad_of(pad)).numpy(), right)
+        assert_equal(module(X_T[0], pad=pad_of(pad, 0)).numpy(), right[0])
+        for n in PIECES:
+            assert_equal(fed(cached(module), pad, n), right)
+
+
+@pytest.mark.parametrize("sight", ["window", "window and sinks"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_gradients_of_a_graph_are_those_of_the_loop_over_blocks(graph, sight, monkeypatch):
+    module, gradients = sighted_module(sight).requires_grad_(), []
+    monkeypatch.setattr(decoder, "BLOCK", 2)
+    for path in (lambda *_: None, take_the_path_of):
+        path(graph, monkeypatch)
+        loss = module(X_T, pad=pad_of("padded")).square().sum()
+        gradients.append(torch.autograd.grad(loss, list(module.parameters())))
+    torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
 
 
 def rows_alone(layer, pad):
@@ -734,6 +771,110 @@ def test_no_word_copies_its_window(sink):
     assert largest_of_a_step(module, kept.fork(), 2) > kept.K.numel(), "a piece copies it"
 
 
+COSTLY = {"n_kv_heads": 2, "sizes": (8, 8)}
+LENGTH, WINDOW = 1_000, 100
+
+
+def costly(window, sink):
+    """A layer for the memory of a long sequence, and that sequence."""
+    module = DecoderAttention(D_MODEL, H, **COSTLY, sight=Sight(window, SINKS[sink]))
+    return module.requires_grad_(False), torch.ones(LENGTH, D_MODEL)
+
+
+def largest_of(module, tokens):
+    """How many entries the largest new tensor has when the layer reads a sequence."""
+    with Watch() as watch:
+        module(tokens)
+    return watch.largest
+
+
+def fused_calls(call, monkeypatch):
+    """Of each fused call: whether it has a mask, the flag `is_causal`, the number of keys."""
+    calls, real = [], F.scaled_dot_product_attention
+
+    def watch(Q, K, V, attn_mask=None, is_causal=False, **options):
+        calls.append((attn_mask is not None, is_causal, K.shape[-2]))
+        return real(Q, K, V, attn_mask=attn_mask, is_causal=is_causal, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watch)
+    call()
+    monkeypatch.undo()
+    return calls
+
+
+KEYS = WINDOW + decoder.BLOCK - 1  # of a block
+
+
+@pytest.mark.parametrize("window", [None, WINDOW])
+def test_a_mask_is_made_only_where_a_key_is_out_of_sight(window, monkeypatch):
+    module, tokens = costly(window, "no sink")
+    whole = fused_calls(lambda: module(tokens), monkeypatch)
+    if window is None:
+        assert whole == [(False, True, LENGTH)]
+    else:
+        blocks = [min(KEYS, end) for end in range(decoder.BLOCK, LENGTH, decoder.BLOCK)]
+        assert whole[:-1] == [(True, False, n) for n in blocks]
+        assert whole[-1] == (True, False, WINDOW + (LENGTH - 1) % decoder.BLOCK)
+    assert fused_calls(lambda: module(tokens[:WINDOW]), monkeypatch) == [(False, True, WINDOW)]
+    pad = torch.tensor(1)
+    assert fused_calls(lambda: module(tokens[:WINDOW], pad=pad), monkeypatch) == [
+        (True, False, WINDOW)
+    ]
+    _, kept = module.step(tokens[:-1], DecoderCache.empty(module, LENGTH))
+    word = fused_calls(lambda: module.step(tokens[-1:], kept), monkeypatch)
+    assert word == [(False, False, window or LENGTH)]
+
+
+@pytest.mark.parametrize("window", [None, WINDOW])
+def test_a_sink_takes_no_fused_call(window, monkeypatch):
+    module, tokens = costly(window, "sinks")
+    assert fused_calls(lambda: module(tokens), monkeypatch) == []
+
+
+PROJECTED = (H + 2 * 2) * 8 * LENGTH  # queries, keys and values: what every layer needs
+BLOCKS = -(-LENGTH // decoder.BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("window", "sink", "most"),
+    [
+        (WINDOW, "no sink", PROJECTED),
+        (WINDOW, "sinks", PROJECTED),
+        (None, "no sink", PROJECTED),
+        (None, "sinks", H * decoder.BLOCK * (LENGTH + 1)),
+    ],
+)
+def test_a_loop_over_blocks_holds_the_scores_of_one_block(window, sink, most):
+    assert largest_of(*costly(window, sink)) <= most
+
+
+@pytest.mark.parametrize(
+    ("window", "sink", "entries"),
+    [
+        (WINDOW, "no sink", H // 2 * BLOCKS * decoder.BLOCK * KEYS),
+        (WINDOW, "sinks", H * BLOCKS * decoder.BLOCK * (KEYS + 1)),
+        (None, "sinks", H * LENGTH * (LENGTH + 1)),
+    ],
+)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_graph_holds_masks_or_scores_of_all_blocks(graph, window, sink, entries, monkeypatch):
+    take_the_path_of(graph, monkeypatch)
+    if graph == "export":
+        entries = H * LENGTH * (LENGTH + 1) if sink == "sinks" else H // 2 * LENGTH**2
+    assert largest_of(*costly(window, sink)) == entries
+
+
+@pytest.mark.parametrize("window", [1, 7, 64, 255, 256, 257, 259, 300, 999])
+def test_in_blocks_copies_no_key_more_than_five_times(window):
+    tokens = torch.arange(1_000.0)[:, None]  # one head, one number for each token
+    Q, K, V, mask = decoder.in_blocks(*tokens.expand(3, 1, 1_000, 1), None, window)
+    assert K.shape == V.shape == (*Q.shape[:-2], mask.shape[-1], 1)
+    assert K.numel() <= 5 * Q.numel()
+    numbers, copies = K.unique(return_counts=True)
+    assert len(numbers) == 1_000
+    assert copies[1:].max() <= 5, "token 0 takes the place of what precedes the sequence"
+
+
 def test_values_of_another_width_take_the_path_that_copies_the_keys():
     module = made(LAYERS["2 key heads, no places"])
     kept = DecoderCache.empty(module, 2_000)
@@ -947,6 +1088,80 @@ def test_compiles_without_a_graph_break_for_every_length(pad, compiled):
     assert_equal(whole.numpy(), fed(layer, pad, 3))
 
 
+LENGTHS = 5, 40, 64, 65, 100, 128, 129, 200, 256, 300, 333
+
+
+def graphs_of(function, options, calls):
+    """How many graphs `torch.compile` makes of a function for some calls, one after the other."""
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compiler.reset()
+    compiled = torch.compile(function, fullgraph=True, backend=keep, **options)
+    for call in calls:
+        call(compiled)
+    torch.compiler.reset()
+    return len(graphs)
+
+
+@pytest.mark.parametrize(
+    ("sight", "dynamic", "padded"),
+    [
+        ("window and sinks", True, True),
+        *long(*((sight, True, False) for sight in ("all keys", "window", "sinks"))),
+        *long(("window and sinks", None, True)),
+    ],
+)
+def test_few_graphs_serve_every_length(sight, dynamic, padded):
+    module, pad = sighted_module(sight), torch.arange(B) if padded else None
+    tokens = torch.randn(B, max(LENGTHS), D_MODEL, dtype=torch.float64)
+
+    def call(compiled, n):
+        assert_equal(
+            compiled(tokens[:, :n].clone(), pad=pad).numpy(), module(tokens[:, :n], pad=pad).numpy()
+        )
+
+    calls = [partial(call, n=n) for n in LENGTHS]
+    assert graphs_of(module, {"dynamic": dynamic}, calls) <= 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sight", EVERY_SIGHT)
+@pytest.mark.parametrize("pad", PADS)
+def test_few_graphs_serve_every_step(sight, pad):
+    module, pieces = sighted_module(sight), (5, *7 * (1,), 3, 4, 6, *9 * (1,), 20, 2, 1, 70, 1, 1)
+    tokens = torch.randn(B, sum(pieces), D_MODEL, dtype=torch.float64)
+    right, kept = module(tokens, pad=pad_of(pad)), None
+    kept = [DecoderCache.empty(module, sum(pieces), batch=(B,), pad=PADS[pad])]
+
+    def call(compiled, piece, rows):
+        Y, longer = compiled(piece.clone(), kept.pop())
+        kept.append(longer)
+        real = rows.abs().sum(-1) > 0
+        assert_equal(Y[real].numpy(), rows[real].numpy())
+
+    pairs = zip(tokens.split(pieces, 1), right.split(pieces, 1), strict=True)
+    calls = [partial(call, piece=piece, rows=rows) for piece, rows in pairs]
+    assert graphs_of(module.step, {"dynamic": True}, calls) <= 7
+
+
+@pytest.mark.parametrize("sight", EVERY_SIGHT)
+@pytest.mark.parametrize("padded", [False, True])
+def test_an_export_serves_every_length(sight, padded):
+    module, pad = sighted_module(sight), torch.arange(B) if padded else None
+    tokens = torch.randn(B, max(LENGTHS), D_MODEL, dtype=torch.float64)
+    shapes = {"X": {1: torch.export.Dim("T", min=2, max=5_000)}, "pad": {} if padded else None}
+    program = torch.export.export(
+        module, (tokens[:, :70].clone(),), {"pad": pad}, dynamic_shapes=shapes
+    ).module()
+    for n in LENGTHS:
+        right = module(tokens[:, :n], pad=pad)
+        assert_equal(program(tokens[:, :n], pad=pad).numpy(), right.numpy())
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("pad", PADS)
 def test_a_window_and_sinks_compile_without_a_graph_break(pad, compiled):
@@ -982,8 +1197,10 @@ def test_a_compiled_kernel_gives_the_same(compiled):
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")
 @pytest.mark.skipif(cxx() == "no C++ compiler", reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize("pad", PADS)
-def test_compiled_kernels_give_the_same_step_by_step(pad, compiled):
-    layer = narrow(LAYERS["2 key heads, halves turned"])
+@pytest.mark.parametrize("window", [None, 3])
+def test_compiled_kernels_give_the_same_step_by_step(window, pad, compiled):
+    name = "2 key heads, halves turned"
+    layer = narrow(LAYERS[name] if window is None else sighted(name, window, "sinks"))
     module = made(layer)
     for n in (3, 1):
         step = compiled(module.step, "inductor")

@@ -164,6 +164,12 @@ class DecoderAttention(nn.Module):
     score in a mask of floats for each head, (H, T, S + 1), for which CUDA's flash kernel has no
     argument; the CPU's takes one that is not learned.
 
+    A graph has no loop over the blocks, because it serves sequences of every length. In a graph of
+    `torch.compile` all blocks of a window run at once: a key is copied at most five times, and the
+    masks of all blocks, with a sink their scores too, are in memory together. A sink without a
+    window takes the scores of all pairs of tokens at once, and so does any window or sink in a
+    graph of `torch.export`.
+
     Parameters
     ----------
     d_model, n_heads : width of the layer, number of heads
@@ -324,22 +330,35 @@ class DecoderAttention(nn.Module):
     def _look(self, Q, K, V, ago, words):
         """Mix for the T newest tokens; `ago`: (S,), how many tokens before the last each key is."""
         T, S = Q.shape[-2], K.shape[-2]
-        reach = S if self.window is None else self.window
-        if self.sink is None and words is None and T in (1, S) and reach >= S:
+        # An export has one graph for all lengths, so it may not ask which is longer.
+        compiling, exporting = torch.compiler.is_compiling(), torch.compiler.is_exporting()
+        in_sight = self.window is None or (not exporting and self.window >= S)
+        if in_sight and self.sink is None and words is None and T in (1, S):
             return self._out(fused_groups(Q, K, V, is_causal=T > 1))
-        size, parts = T if reach == S and self.sink is None else BLOCK, []
-        for start in range(0, T, size):
-            end = min(start + size, T)
+        if exporting or (in_sight and (compiling or self.sink is None)):
+            heads = self._mix(Q, K, V, visible(T, ago, words=words, window=self.window))
+        elif compiling:
+            heads = self._mix(*in_blocks(Q, K, V, words, self.window))  # (..., n, H, size, d_v)
+            heads = heads.transpose(-4, -3).flatten(-3, -2)[..., -T:, :]
+        else:
+            heads = torch.cat(list(self._block_by_block(Q, K, V, ago, words)), dim=-2)
+        return self._out(heads)
+
+    def _block_by_block(self, Q, K, V, ago, words):
+        T, S = Q.shape[-2], K.shape[-2]
+        reach = S if self.window is None else self.window
+        for start in range(0, T, BLOCK):
+            end = min(start + BLOCK, T)
             later = T - end  # queries behind this block
             keys = slice(max(0, S - T + start + 1 - reach), S - later)
             real = None if words is None else words - later
             mask = visible(end - start, ago[keys] - later, words=real, window=self.window)
-            kept = Q[..., start:end, :], K[..., keys, :], V[..., keys, :]
-            if self.sink is None:
-                parts.append(fused_groups(*kept, mask=mask))
-            else:
-                parts.append(sunk_groups(*kept, self.sink, mask=mask))
-        return self._out(torch.cat(parts, dim=-2))
+            yield self._mix(Q[..., start:end, :], K[..., keys, :], V[..., keys, :], mask)
+
+    def _mix(self, Q, K, V, mask):
+        if self.sink is None:
+            return fused_groups(Q, K, V, mask=mask)
+        return sunk_groups(Q, K, V, self.sink, mask=mask)
 
     def _out(self, heads):
         return self.out_proj(heads.transpose(-3, -2).flatten(-2))  # (..., T, d_model)
@@ -447,15 +466,15 @@ class DecoderCache:
         return tuple(room[..., : self.length, :] for room in self.rooms)
 
     def _ages(self):
-        rows = torch.arange(min(self.length, self.room), device=self.rooms[0].device)
+        rows = torch.arange(self._rows()[0].shape[-2], device=self.rooms[0].device)
         return (self.length - 1 - rows) % self.room  # how many tokens before the last
 
     def _in_order(self, n):
         require_newest(self)
-        rows, oldest = self._rows()[n], self.length % self.room
-        if self.length <= self.room or oldest == 0:
-            return rows
-        return torch.cat((rows[..., oldest:, :], rows[..., :oldest, :]), dim=-2)
+        if self.length <= self.room:
+            return self._rows()[n]
+        tokens = torch.arange(self.length - self.room, self.length, device=self.rooms[n].device)
+        return self.rooms[n].index_select(-2, tokens % self.room)
 
     def fork(self):
         """Copy what is kept, to go on from here a second time.
@@ -553,17 +572,15 @@ def fused_groups(Q, K, V, *, mask=None, is_causal=False):
     torch.Size([6, 5, 4])
     """
     *batch, H, T, _ = Q.shape
-    G, S = K.shape[-3:-1]
-    # Four axes, as the kernels expect; a reshape would ask how the room lies, for every length.
-    Q, K, V = (A[None] if A.ndim == 3 else A.flatten(0, -4) for A in (Q, K, V))
+    G = K.shape[-3]
+    Q, K, V = map(_four_axes, (Q, K, V))
     if is_causal and T > 1:
         heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=G < H)
         return heads.reshape(*batch, H, T, V.shape[-1])
-    rows = Q.reshape(-1, G, H // G * T, Q.shape[-1])  # a group's queries, head below head
     if mask is not None:
-        mask = mask.reshape(-1, 1, 1, T, S).expand(-1, 1, H // G, T, S).flatten(2, 3)
-    heads = fused_attention(rows, K, V, mask=mask)  # (B, G, H/G*T, d_v)
-    return heads.reshape(*batch, H, T, V.shape[-1])
+        mask = torch.cat([_four_axes(mask)] * (H // G), dim=-2)
+    heads = fused_attention(_below(Q, G), K, V, mask=mask)
+    return _apart(heads, H // G, T).reshape(*batch, H, T, V.shape[-1])
 
 
 def sunk_groups(Q, K, V, sink, *, mask):
@@ -588,18 +605,62 @@ def sunk_groups(Q, K, V, sink, *, mask):
     >>> sunk_groups(torch.ones(6, 5, 4), *torch.ones(2, 2, 8, 4), torch.zeros(6), mask=no_one).shape
     torch.Size([6, 5, 4])
     """
-    T, (G, S) = Q.shape[-2], K.shape[-3:-1]
+    (H, T), (G, S) = Q.shape[-3:-1], K.shape[-3:-1]
     wide = torch.promote_types(Q.dtype, torch.float32)
     least = torch.finfo(wide).min  # a row that sees nobody sums to this sink's part, and not to 0
     with _no_autocast(Q.device.type):
-        rows = (Q.to(wide) / math.sqrt(Q.shape[-1])).unflatten(-3, (G, -1)).flatten(-3, -2)
-        scores = rows @ K.to(wide).transpose(-2, -1)
-        scores = scores.unflatten(-2, (-1, T)).flatten(-4, -3)  # (..., H, T, S)
-        scores = scores.masked_fill(~mask, -math.inf)
-        column = sink.to(wide).clamp(least, -least)[:, None, None].expand(*scores.shape[:-1], 1)
+        rows = _below(Q.to(wide) / math.sqrt(Q.shape[-1]), G)
+        scores = rows @ K.to(wide).transpose(-2, -1)  # (..., G, H/G*T, S)
+        scores = scores.masked_fill(~torch.cat([mask] * (H // G), dim=-2), -math.inf)
+        column = sink.to(wide).clamp(least, -least)[:, None].expand(H, T).reshape(G, H // G * T, 1)
+        column = column.expand(*scores.shape[:-1], 1)
         weights = torch.cat((scores, column), dim=-1).softmax(dim=-1)[..., :S]
-        rows = weights.unflatten(-3, (G, -1)).flatten(-3, -2)  # (..., G, H/G*T, S)
-        return (rows.to(V.dtype) @ V).unflatten(-2, (-1, T)).flatten(-4, -3)
+        return _apart(weights.to(V.dtype) @ V, H // G, T)
+
+
+def _four_axes(A):
+    # As the kernels expect; a reshape would ask how the room lies, for every length.
+    return A[(None,) * (4 - A.ndim)] if A.ndim < 4 else A.flatten(0, -4)
+
+
+def _below(A, G):
+    # The heads of a group become one matrix: (..., H, T, d) to (..., G, H/G*T, d).
+    return A.unflatten(-3, (G, -1)).flatten(-3, -2)
+
+
+def _apart(A, n, T):
+    return A.unflatten(-2, (n, T)).flatten(-4, -3)  # back to (..., H, T, d)
+
+
+def in_blocks(Q, K, V, words, window):
+    """Cut the queries into blocks, each with the keys that it sees, on a new axis of the batch.
+
+    Takes the place of a loop in a graph, which serves sequences of many lengths. A block has at
+    least a quarter of the window's queries, so that no key is copied more than five times. What
+    lies outside the sequence is masked, or precedes the first query.
+
+    Parameters
+    ----------
+    Q : (..., H, T, d_k)
+    K, V : (..., G, S, d_k), (..., G, S, d_v)
+    words : (...), how many tokens of each sequence are no padding; None: all S
+    window : number of keys that a query looks at, less than S
+
+    Returns
+    -------
+    Q : (..., n, H, size, d_k), n blocks
+    K, V : (..., n, G, size + window - 1, d_k), (..., n, G, size + window - 1, d_v)
+    mask : booleans, (..., n, 1, size, size + window - 1)
+    """
+    T, S = Q.shape[-2], K.shape[-2]
+    size = min(max(BLOCK, -(-window // 4)), T)
+    later = size * ages(-(-T // size), Q.device)[:, None]  # (n, 1), queries behind each block
+    own, seen = ages(size, Q.device), ages(size + window - 1, Q.device)
+    Q = Q[..., (T - 1 - later - own).clamp(min=0), :].transpose(-4, -3)
+    K, V = (A[..., (S - 1 - later - seen).clamp(min=0), :].transpose(-4, -3) for A in (K, V))
+    real = (S if words is None else words[..., None]) - later[:, 0]
+    real = real.expand(Q.shape[:-3])  # (..., n)
+    return Q, K, V, visible(size, seen, words=real, window=window)
 
 
 def _no_autocast(device):

@@ -925,7 +925,18 @@ def test_after_a_step_that_fails_in_a_full_window_every_key_in_sight_is_there():
         assert not torch.equal(found[..., 0, :], right[..., 0, :]), "the oldest is overwritten"
     for n in (1, 2, 3):
         rows = [module.step(X_T[:, 5 : 5 + n], cache.fork())[0] for cache in (kept, before)]
-        assert torch.equal(*rows)
+        assert_equal(*(row.numpy() for row in rows))
+
+
+def test_rows_of_weights_that_have_changed_stay_in_the_cache():
+    module = made(LAYERS["2 key heads, halves turned"])
+    _, kept = module.step(X_T[:, :3], DecoderCache.empty(module, T, batch=(B,)))
+    before = kept.K.clone()
+    module.qkv_proj.weight.mul_(2)
+    _, longer = module.step(X_T[:, 3:], kept)
+    assert torch.equal(longer.K[..., :3, :], before)
+    fresh, _ = module.step(X_T, DecoderCache.empty(module, T, batch=(B,)))
+    assert_equal(fresh.numpy(), module(X_T).numpy())
 
 
 def test_a_cache_is_equal_to_itself_alone():

@@ -239,6 +239,13 @@ def test_self_attention_projects_once():
     assert calls == ["qkv_proj"]
 
 
+def test_with_a_context_hooks_of_the_projection_are_not_called(path):
+    module, calls = make(), []
+    module.qkv_proj.register_forward_hook(lambda *_: calls.append("qkv_proj"))
+    path(module, draw(B, T, D_MODEL), context=draw(B, S, D_MODEL, seed=2))
+    assert calls == []
+
+
 COMPILED = {
     "nothing": {},
     "causal": {"is_causal": True},

@@ -1092,6 +1092,7 @@ def test_compiles_without_a_graph_break_for_every_length(pad, compiled):
     assert_equal(whole.numpy(), fed(layer, pad, 3))
 
 
+OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13)
 LENGTHS = 5, 40, 64, 65, 100, 128, 129, 200, 256, 300, 333
 
 
@@ -1152,6 +1153,7 @@ def test_few_graphs_serve_every_step(sight, pad):
     assert graphs_of(module.step, {"dynamic": True}, calls) <= 7
 
 
+@pytest.mark.skipif(OLD, reason="PyTorch 2.12 exports some layers for the length of the sample only")
 @pytest.mark.parametrize("sight", EVERY_SIGHT)
 @pytest.mark.parametrize("padded", [False, True])
 def test_an_export_serves_every_length(sight, padded):

@@ -265,7 +265,7 @@ def test_options_that_params_cannot_hold_are_refused(options, words):
         ({"blocks": (64, 48)}, ValueError, r"blocks is \(64, 48\); expected two powers of 2"),
         ({"blocks": (8, 16)}, ValueError, "from 16 on"),
         ({"blocks": 64}, ValueError, "blocks is 64"),
-        ({"blocks": (np.int64(48), 16)}, ValueError, r"blocks is \(np.int64\(48\), 16\)"),
+        ({"blocks": (np.int64(48), 16)}, ValueError, r"blocks is \(.*48.*, 16\)"),
         ({"blocks": (32.0, 16)}, ValueError, r"blocks is \(32.0, 16\)"),
         (
             {name: torch.ones(1, 1, 1, 16).expand(256, 256, 1, 16) for name in "QKV"},

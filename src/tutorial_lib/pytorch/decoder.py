@@ -168,7 +168,7 @@ class DecoderAttention(nn.Module):
     `torch.compile` all blocks of a window run at once: a key is copied at most five times, and the
     masks of all blocks, with a sink their scores too, are in memory together. A sink without a
     window takes the scores of all pairs of tokens at once, and so does any window or sink in a
-    graph of `torch.export`.
+    graph of `torch.export`, which serves all lengths from PyTorch 2.13 on.
 
     Parameters
     ----------
@@ -575,7 +575,8 @@ def fused_groups(Q, K, V, *, mask=None, is_causal=False):
     G = K.shape[-3]
     Q, K, V = map(_four_axes, (Q, K, V))
     if is_causal and T > 1:
-        heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=G < H)
+        groups = {"enable_gqa": True} if G < H else {}  # a plain bool in a graph too
+        heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, **groups)
         return heads.reshape(*batch, H, T, V.shape[-1])
     if mask is not None:
         mask = torch.cat([_four_axes(mask)] * (H // G), dim=-2)

@@ -356,8 +356,8 @@ def quantise(A, bits, *, axis=-1):
 
     Source: Liu et al. (2024).
 
-    >>> quantise(np.eye(5, 4), 2)[0].max()
-    np.uint8(3)
+    >>> print(quantise(np.eye(5, 4), 2)[0].max())
+    3
     """
     require_levels(A, bits, axis)
     low = A.min(axis=axis, keepdims=True)

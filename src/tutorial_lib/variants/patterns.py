@@ -197,8 +197,8 @@ def attention_with_sink(scores, sink, *, mask=None):
 
     Source: Xiao et al. (2024), for the tokens that serve as one; OpenAI (2025), for a learned one.
 
-    >>> attention_with_sink(np.zeros((3, 5, 6)), np.zeros(3)).sum(axis=-1)[0, 0].round(3)
-    np.float64(0.857)
+    >>> print(attention_with_sink(np.zeros((3, 5, 6)), np.zeros(3)).sum(axis=-1)[0, 0].round(3))
+    0.857
     """
     require_sink(scores, sink, mask)
     column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
@@ -231,8 +231,8 @@ def gate_heads(heads, X, W_G):
 
     Source: Qiu et al. (2025).
 
-    >>> gate_heads(np.ones((3, 5, 7)), np.ones((5, 12)), np.zeros((3, 12, 7)))[0, 0, 0]
-    np.float64(0.5)
+    >>> print(gate_heads(np.ones((3, 5, 7)), np.ones((5, 12)), np.zeros((3, 12, 7)))[0, 0, 0])
+    0.5
     """
     require_gate(heads, X, W_G)
     gates = (1 + np.tanh(project_heads(X, W_G) / 2)) / 2  # 1 / (1 + exp(-x)), no overflow

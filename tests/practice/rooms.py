@@ -18,6 +18,11 @@ MISTAKES = {name: wrong for name, wrong in ALL_MISTAKES.items() if name not in B
 ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes]
 
 
+def wrong(name, mistake):
+    """The wrong function that a mistake makes of the right one."""
+    return mistake.of(asked(name)[0])
+
+
 def checked_in(room):
     """The names of the functions that a room checks."""
     return {name.removeprefix("check_") for name in vars(room) if name.startswith("check_")}

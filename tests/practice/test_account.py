@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tutorial_lib as tl
-from tests.practice.rooms import MISTAKES, account, asked, printed
+from tests.practice.rooms import ALL, MISTAKES, account, asked, printed, wrong
 from tests.sampling import every
 from tutorial_lib import checks
 from tutorial_lib.practice.account import WIDTH
@@ -31,7 +31,7 @@ def test_wrong_row_is_named_with_both_values(capsys):
         weights[1, 3] = weights[1, 3, ::-1]
         return weights
 
-    row = tl.softmax(3 * np.random.default_rng(0).standard_normal((3, 5, 6)))[1, 3]
+    row = tl.softmax(3 * np.random.default_rng(0).standard_normal((3, 5, 7)))[1, 3]
     given, right = (", ".join(f"{x:.3f}" for x in r) for r in (row[::-1], row))
     said = account("softmax", wrong, capsys)
     assert said == f"✗ softmax: ordinary scores: row [1, 3] is {given} and should be {right}.\n"
@@ -71,41 +71,41 @@ def in_place(scores, axis=-1):
         (
             sometimes_none,
             "✗ softmax: along another axis: it returned None; "
-            "expected an array of numbers of shape (3, 5, 6).",
+            "expected an array of numbers of shape (3, 5, 7).",
         ),
         (
             lambda scores, axis=-1: tl.softmax(scores, axis).tolist(),
             "✗ softmax: ordinary scores: it returned a list; "
-            "expected an array of numbers of shape (3, 5, 6).",
+            "expected an array of numbers of shape (3, 5, 7).",
         ),
         (
             lambda scores, axis=-1: (tl.softmax(scores, axis), scores),
             "✗ softmax: ordinary scores: it returned a tuple; "
-            "expected an array of numbers of shape (3, 5, 6).",
+            "expected an array of numbers of shape (3, 5, 7).",
         ),
         (
             lambda scores, axis=-1: 1,
             "✗ softmax: ordinary scores: it returned an int; "
-            "expected an array of numbers of shape (3, 5, 6).",
+            "expected an array of numbers of shape (3, 5, 7).",
         ),
         (
             lambda scores, axis=-1: tl.softmax(scores, axis)[..., :5],
-            "✗ softmax: ordinary scores: it returned shape (3, 5, 5); expected (3, 5, 6).",
+            "✗ softmax: ordinary scores: it returned shape (3, 5, 5); expected (3, 5, 7).",
         ),
         (
             lambda scores, axis=-1: scores > 0,
-            "✗ softmax: ordinary scores: it returned an array of booleans of shape (3, 5, 6); "
-            "expected an array of numbers of shape (3, 5, 6).",
+            "✗ softmax: ordinary scores: it returned an array of booleans of shape (3, 5, 7); "
+            "expected an array of numbers of shape (3, 5, 7).",
         ),
         (
             lambda scores, axis=-1: tl.softmax(scores, axis).astype(str),
             "✗ softmax: ordinary scores: it returned an array of <U32; "
-            "expected an array of numbers of shape (3, 5, 6).",
+            "expected an array of numbers of shape (3, 5, 7).",
         ),
         (
             lambda scores, axis=-1: tl.softmax(scores, axis) + 0j,
             "✗ softmax: ordinary scores: it returned an array of complex128; "
-            "expected an array of numbers of shape (3, 5, 6).",
+            "expected an array of numbers of shape (3, 5, 7).",
         ),
         (
             in_place,
@@ -127,7 +127,7 @@ def in_place(scores, axis=-1):
             "but Python says: missing a required argument: 'temperature'.",
         ),
         (
-            np.ones((3, 5, 6)),
+            np.ones((3, 5, 7)),
             "✗ softmax: got a ndarray; give the function itself, not a result.",
         ),
         (None, "✗ softmax: got None; give the function itself, not a result."),
@@ -156,12 +156,9 @@ def test_every_check_survives_what_learners_give_it(name, function, words, capsy
     assert words in said
 
 
-@pytest.mark.parametrize(
-    ("name", "function"),
-    every(4, [(n, mistake.function) for n, mistakes in MISTAKES.items() for mistake in mistakes]),
-)
-def test_account_is_no_wider_than_a_page_and_ends_each_sentence_once(name, function, capsys):
-    said = printed(name, function, capsys)
+@pytest.mark.parametrize(("name", "mistake"), every(4, [(name, mistake) for name, mistake in ALL]))
+def test_account_is_no_wider_than_a_page_and_ends_each_sentence_once(name, mistake, capsys):
+    said = printed(name, wrong(name, mistake), capsys)
     assert max(map(len, said.splitlines())) <= WIDTH
     assert "…." not in said
     for sentence in said.replace("\n    ", " ").splitlines():
@@ -200,12 +197,12 @@ def test_a_changed_mask_is_noticed(capsys):
         ),
         (
             lambda record: {"concat": record.heads},
-            "no mask: its concat is shape (2, 3, 5, 7); expected (2, 5, 21).",
+            "no mask: its concat is shape (2, 3, 5, 11); expected (2, 5, 33).",
         ),
         (lambda record: {"weights": None}, "no mask: its weights is None; expected an array "),
         (
             lambda record: {"Y": record.Y.tolist()},
-            "no mask: its Y is a list; expected an array of numbers of shape (2, 5, 12).",
+            "no mask: its Y is a list; expected an array of numbers of shape (2, 5, 13).",
         ),
         (
             lambda record: {"context": None},
@@ -277,8 +274,8 @@ def test_a_check_draws_no_random_numbers_from_the_shared_generator(capsys):
 
 
 def test_a_check_prints_the_same_account_each_time(capsys):
-    wrong = MISTAKES["multi_head_attention"][0].function
-    first, again = (account("multi_head_attention", wrong, capsys) for _ in range(2))
+    layer = wrong("multi_head_attention", MISTAKES["multi_head_attention"][0])
+    first, again = (account("multi_head_attention", layer, capsys) for _ in range(2))
     assert first == again
 
 

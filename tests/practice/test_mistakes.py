@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tests.practice.rooms import ALL, MISTAKES, ROOMS, checked_in
+from tests.practice.rooms import ALL, MISTAKES, ROOMS, checked_in, wrong
 from tests.sampling import every
 from tools.chapters import pages
 from tutorial_lib import Params, causal_mask, checks, multi_head_attention
@@ -62,7 +62,7 @@ IN_NOTEBOOKS = [
 @each_mistake(ALL)
 def test_check_names_the_mistake_first_and_says_last_how_to_mend_it(name, mistake, capsys):
     with np.errstate(all="raise"):  # no mistake warns
-        getattr(checks, f"check_{name}")(mistake.function)
+        getattr(checks, f"check_{name}")(wrong(name, mistake))
     first, *_, last = sentences(capsys.readouterr().out)
     assert first == f"✗ {name}: {mistake.says}."
     assert last == f"  {mistake.mend}"
@@ -71,7 +71,7 @@ def test_check_names_the_mistake_first_and_says_last_how_to_mend_it(name, mistak
 @pytest.mark.parametrize(("chapter", "name", "mistake"), every(4, IN_NOTEBOOKS))
 def test_the_notebooks_own_check_names_the_mistake(chapter, name, mistake, capsys):
     for call, argument in CHECKS[chapter][name].items():
-        eval(call, {"checks": checks, argument: mistake.function})
+        eval(call, {"checks": checks, argument: wrong(name, mistake)})
         assert mistake.says in sentences(capsys.readouterr().out)[0]
 
 
@@ -124,8 +124,9 @@ def test_all_fifteen_outputs_differ_from_each_other_and_from_the_right_one(norma
     shapes = (3, 12, 4), (3, 12, 4), (3, 12, 7), (21, 12)
     params = Params(*(normal(i, *shape) / shape[-2] ** 0.5 for i, shape in enumerate(shapes)))
     X, mask = normal(9, 5, 12), causal_mask(5)
-    wrong = {m.name: m.function(X, params, mask=mask) for m in MISTAKES["multi_head_attention"]}
-    outputs = {"right": multi_head_attention(X, params, mask=mask), **wrong}
+    name, outputs = "multi_head_attention", {"right": multi_head_attention(X, params, mask=mask)}
+    for mistake in MISTAKES[name]:
+        outputs[mistake.name] = wrong(name, mistake)(X, params, mask=mask)
     np.testing.assert_allclose(outputs["right"], oracle.mha(X, params, mask=mask), rtol=1e-10)
     for name, output in outputs.items():
         for other, another in outputs.items():

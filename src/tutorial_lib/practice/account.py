@@ -194,10 +194,11 @@ def _entry(entry, decimals):
     return f"{round(entry, decimals) + 0.0:.{decimals}f}"
 
 
-def _name_mistake(mistakes, values, cases):
+def _name_mistake(mistakes, reference, values, cases):
     """Find the named mistake that gives these very values on every case."""
     for mistake in mistakes:
-        outcomes = (_call(mistake.function, case) for case in cases)
+        wrong = mistake.of(reference)
+        outcomes = (_call(wrong, case) for case in cases)
         pairs = zip(values, outcomes, strict=True)
         if all(not outcome.grief and _same(value, outcome.value) for value, outcome in pairs):
             return mistake
@@ -221,7 +222,8 @@ def account(name, function, reference, cases, mistakes=()):
     if all(outcome.value is None and not outcome.grief for outcome in outcomes):
         return f"○ {name}: not done yet (it returns None)."
     expected = [_call(reference, case).value for case in cases]
-    mistake = _name_mistake(mistakes, [outcome.value for outcome in outcomes], cases)
+    values = [outcome.value for outcome in outcomes]
+    mistake = _name_mistake(mistakes, reference, values, cases)
     for case, outcome, right in zip(cases, outcomes, expected, strict=True):
         fault = outcome.grief or _fault(outcome.value, right)
         if not fault and _same(outcome.value, right):
@@ -254,4 +256,21 @@ def normal(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-B, T, S, H, D_MODEL, D_K, D_V = 2, 5, 6, 3, 12, 4, 7
+B, T, S, H, D_MODEL, D_K, D_V = 2, 5, 7, 3, 13, 8, 11  # none is product or ratio of others
+WIDE = 17  # another d_k, so that a scale that is right at one width alone is seen
+
+
+def masks():
+    """Return masks for scores (B, H, T, S), as people have them: {label: booleans}."""
+    causal = np.tri(T, S, k=S - T, dtype=bool)
+    real = np.arange(S) < np.array([S - 3, S])[:, None, None, None]  # (B, 1, 1, S)
+    own = np.random.default_rng(44).random((B, H, T, S)) < 0.6
+    own[..., 1] = True  # each query sees a key
+    return {
+        "a causal mask": causal,
+        "padding of each sentence": real,
+        "a causal mask and padding": causal & real,
+        "a mask for each head": own[0],
+        "a mask for each sentence and head": own,
+        "a row with nothing to look at": causal & (np.arange(T) != 2)[:, None],
+    }

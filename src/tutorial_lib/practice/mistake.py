@@ -1,7 +1,47 @@
-"""The record of one wrong implementation, and how a whole takes it over from a part."""
+"""Named mistakes: what each does wrong, how to mend it, and the edit that makes it.
 
+A room keeps its mistakes as short diffs of the right function, in `mistakes.txt`:
+
+    # softmax
+
+    wrong_axis: columns sum to 1 instead of rows
+        Sum along `axis`: -1 runs along a row.
+        - exponentials.sum(axis=axis, keepdims=True)
+        + exponentials.sum(axis=0, keepdims=True)
+
+A section is called after the function that is checked. What a line `-` holds must stand exactly
+once in the function's source, however it is spaced; several lines are one piece, and several pieces
+are changed in their order. `in scale:` goes before the pieces of another function of ours, which
+the right one calls. `= name` takes a function from the room's `mistakes.py`: for what is no edit.
+`from room/function: names` takes mistakes over from another section.
+"""
+
+import inspect
+import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
+from types import FunctionType, ModuleType
+
+TOKEN = re.compile(r"\w+|[^\w\s]")
+HEAD = re.compile(r"(?P<name>[a-z0-9_]+): (?P<says>.+)")
+TAKEN = re.compile(r"from ((?P<room>\w+)/)?(?P<function>\w+): (?P<names>.+)")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A piece of a function's source, and what stands in its place.
+
+    Parameters
+    ----------
+    where : name of the function that is edited; "": the right one itself
+    old, new : the source
+    """
+
+    where: str
+    old: str
+    new: str
 
 
 @dataclass(frozen=True)
@@ -13,13 +53,214 @@ class Mistake:
     name : short name, used by the tests
     says : what it does, a clause that a check prints behind the function's name
     mend : one sentence on how to put it right
-    function : the wrong implementation
+    function : the wrong implementation, where it is no edit
+    edits : of the right function
     """
 
     name: str
     says: str
     mend: str
-    function: Callable
+    function: Callable | None = None
+    edits: tuple[Edit, ...] = ()
+
+    def of(self, right):
+        """Return the wrong function that it makes of the right one.
+
+        Raises
+        ------
+        ValueError : what an edit takes out is gone, or stands there more than once
+        """
+        return self.function or edited(right, self.edits)
+
+
+def edited(right, edits):
+    """Return a function with edits of it, or of functions of the same package that it calls.
+
+    Parameters
+    ----------
+    right : function, whose source can be read
+    edits : sequence of Edit
+
+    Raises
+    ------
+    ValueError : as `Mistake.of`; a function that `right` does not call
+    """
+    pieces = {}
+    for edit in edits:
+        pieces.setdefault(edit.where or _bare(right), []).append((edit.old, edit.new))
+    found = {}
+    wrong = _rebuilt(inspect.unwrap(right), pieces, found)
+    if left := set(pieces) - {_bare(function) for function in found}:
+        raise ValueError(
+            f"{_bare(right)} calls no function {', '.join(sorted(left))}: edit another"
+        )
+    return wrong
+
+
+def _bare(function):
+    return function.__name__.lstrip("_")
+
+
+def _rebuilt(function, pieces, found):
+    """Return a function in which every edited one that it calls is the edited one."""
+    if function in found:
+        return found[function]
+    found[function] = function  # where it calls itself, too
+    scope = {}
+    names = _names(function.__code__)
+    for name in names & set(function.__globals__):
+        value = function.__globals__[name]
+        if name.startswith("require_"):
+            scope[name] = _let_in  # as in a reader's function
+        elif isinstance(value, ModuleType) and _is_ours(value.__name__):
+            parts = {n: v for n, v in vars(value).items() if n in names and _can_be_edited(v)}
+            parts = _changed(parts, pieces, found)
+            if parts:
+                scope[name] = ModuleType(value.__name__)
+                vars(scope[name]).update(vars(value) | parts)
+        elif _can_be_edited(value):
+            scope |= _changed({name: value}, pieces, found)
+    scope = {**function.__globals__, **scope} if scope else function.__globals__
+    if changes := pieces.get(_bare(function)):
+        code = compile(_replaced(function, changes), f"<wrong {function.__name__}>", "exec")
+        scope = dict(scope)
+        exec(code, scope)
+        found[function] = scope[function.__name__]
+    elif scope is not function.__globals__:
+        parts = function.__code__, scope, function.__name__, function.__defaults__
+        found[function] = FunctionType(*parts, function.__closure__)
+        found[function].__kwdefaults__ = function.__kwdefaults__
+    return found[function]
+
+
+def _let_in(*given, **options):
+    """Ask nothing."""
+
+
+def _names(code):
+    inner = (const for const in code.co_consts if inspect.iscode(const))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _is_ours(module):
+    return module.split(".")[0] in ("tutorial_lib", "coursework", "solution")
+
+
+def _can_be_edited(value):
+    return inspect.isfunction(inspect.unwrap(value)) and _is_ours(value.__module__)
+
+
+def _changed(functions, pieces, found):
+    """Return those of the functions that an edit reaches, in their new form."""
+    pairs = {name: (f, _rebuilt(inspect.unwrap(f), pieces, found)) for name, f in functions.items()}
+    return {name: new for name, (old, new) in pairs.items() if new is not inspect.unwrap(old)}
+
+
+def _replaced(function, changes):
+    source = textwrap.dedent(inspect.getsource(function))
+    for old, new in changes:
+        start, end = _only(function, source, old)
+        line = source[: start + 1].splitlines()[-1]
+        margin = line[: len(line) - len(line.lstrip())] if start else ""
+        source = source[:start] + textwrap.indent(new, margin).lstrip() + source[end:]
+    return source
+
+
+def _only(function, source, old):
+    """Return where the one piece of source begins and ends that has the tokens of another."""
+    tokens, wanted = list(TOKEN.finditer(source)), TOKEN.findall(old)
+    texts, n = [token[0] for token in tokens], len(wanted)
+    starts = [i for i in range(len(texts) - n + 1) if texts[i : i + n] == wanted]
+    if len(starts) != 1:
+        often = f"stands {len(starts)} times in" if starts else "is not in"
+        raise ValueError(f"{old!r} {often} {function.__name__}: write the edit anew")
+    return tokens[starts[0]].start(), tokens[starts[0] + n - 1].end()
+
+
+def read_mistakes(path, by_hand=None):
+    """Read a file of mistakes.
+
+    Parameters
+    ----------
+    path : Path of a `mistakes.txt`
+    by_hand : dict of the functions that are no edits; None: those of the room's `mistakes.py`
+
+    Returns
+    -------
+    mistakes : dict, a tuple of Mistake for each function
+
+    Raises
+    ------
+    ValueError : a block that is no mistake; a name that is not there, or is used twice
+    """
+    sections, section = {}, None
+    for block in re.split(r"\n+(?=\S)", path.read_text(encoding="utf-8").strip()):
+        head, *lines = block.splitlines()
+        try:
+            if head.startswith("# "):
+                section = sections[_new(head[2:], sections)] = {}
+            elif taken := TAKEN.fullmatch(head):
+                for mistake in _taken(path, sections, **taken.groupdict()):
+                    section[_new(mistake.name, section)] = mistake
+            else:
+                mistake = _written(path, head, lines, by_hand)
+                section[_new(mistake.name, section)] = mistake
+        except (AttributeError, LookupError, ValueError) as error:
+            where = f"{path.parent.name}/{path.name}, at {head!r}"
+            raise ValueError(f"{where}: {error}") from error
+    return {function: tuple(section.values()) for function, section in sections.items()}
+
+
+def _new(name, known):
+    if name in known:
+        raise ValueError(f"{name} stands here twice: give one of them another name")
+    return name
+
+
+def _taken(path, sections, *, room, function, names):
+    """Return the mistakes that a line takes over; their edits say from now on where they are."""
+    if room:
+        mistakes = read_mistakes(path.parents[1] / room / path.name)[function]
+        known = {mistake.name: mistake for mistake in mistakes}
+    else:
+        known = sections[function]
+    for name in names.split(", "):
+        edits = (replace(e, where=e.where or function.lstrip("_")) for e in known[name].edits)
+        yield replace(known[name], edits=tuple(edits))
+
+
+def _written(path, head, lines, by_hand):
+    """Return the mistake of a block."""
+    if not (first := HEAD.fullmatch(head)):
+        raise ValueError("write `# function`, `name: what it does wrong` or `from function: names`")
+    says, mend, edits, where, function = [first["says"]], [], [], "", None
+    last = ""
+    for line in lines:
+        mark, _, rest = line[4:].partition(" ")
+        if line.startswith(8 * " ") and not edits:
+            says.append(line.strip())
+        elif mark == "-":
+            old = f"{edits.pop().old}\n{rest}" if last == "-" else rest
+            edits.append(Edit(where, old, ""))
+        elif mark == "+":
+            new = f"{edits[-1].new}\n{rest}" if last == "+" else rest
+            edits[-1] = replace(edits[-1], new=new)
+        elif mark == "in" and rest.endswith(":"):
+            where = rest[:-1]
+        elif mark == "=":
+            function = _by_hand(path, rest, by_hand)
+        else:
+            mend.append(line.strip())
+        last = mark
+    if bool(edits) == bool(function) or not mend:
+        raise ValueError("give a sentence that mends it, and either an edit or a function")
+    return Mistake(first["name"], " ".join(says), " ".join(mend), function, tuple(edits))
+
+
+def _by_hand(path, name, by_hand):
+    if by_hand is None:
+        by_hand = vars(import_module(f"{__package__}.{path.parent.name}.mistakes"))
+    return by_hand[name]
 
 
 def named(mistakes, name):

@@ -1,18 +1,27 @@
 """Checks for chapter 03."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import attention
-from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch03_attention_weights.mistakes import MISTAKES
+from tutorial_lib.practice.account import (
+    D_K,
+    D_V,
+    WIDE,
+    B,
+    Case,
+    H,
+    S,
+    T,
+    against,
+    masks,
+    normal,
+)
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-
-
-def _mask_with_empty_row():
-    mask = attention.causal_mask(T, S)
-    mask[2] = False
-    return mask
 
 
 def check_softmax(function):
@@ -20,7 +29,7 @@ def check_softmax(function):
     scores = 3 * normal(0, H, T, S)
     fine = np.round(64 * normal(1, T, S)) / 64  # single precision holds these exactly
     far = fine + np.array([0, 1e4, -1e4, 0, 1e4])[:, None]
-    apart = fine + np.array([0, 0, 0, 0, 0, 1e4])
+    apart = fine + 1e4 * (np.arange(S) == 5)
     cases = (
         Case("ordinary scores", {"scores": scores}),
         Case("along another axis", {"scores": scores}, {"axis": -2}),
@@ -34,8 +43,8 @@ def check_causal_mask(function):
     """Check `causal_mask(T, S=None)` → (T, S) booleans. Prints an account."""
     cases = (
         Case("5 tokens", {"T": T}),
-        Case("5 queries, 6 keys", {"T": T, "S": S}),
-        Case("1 query, 6 keys", {"T": 1, "S": S}),
+        Case("5 queries, 7 keys", {"T": T, "S": S}),
+        Case("1 query, 7 keys", {"T": 1, "S": S}),
     )
     check("causal_mask", function, attention.causal_mask, cases)
 
@@ -45,8 +54,8 @@ def check_attention_weights(function):
     scores, square = 2 * normal(3, B, H, T, S), 2 * normal(4, H, T, T)
     cases = (
         Case("no mask", {"scores": scores}),
-        Case("a causal mask", {"scores": square}, {"mask": attention.causal_mask(T)}),
-        Case("a row with nothing to look at", {"scores": scores}, {"mask": _mask_with_empty_row()}),
+        *(Case(label, {"scores": scores}, {"mask": mask}) for label, mask in masks().items()),
+        Case("without a batch axis", {"scores": square}, {"mask": attention.causal_mask(T)}),
     )
     check("attention_weights", function, attention.attention_weights, cases)
 
@@ -54,13 +63,12 @@ def check_attention_weights(function):
 def check_scaled_dot_product_attention(function):
     """Check `scaled_dot_product_attention(Q, K, V, *, mask=None)` → heads. Prints an account."""
     Q, K = 2 * normal(5, B, H, T, D_K), normal(6, B, H, S, D_K)
-    V = normal(7, B, H, S, D_V)
-    inputs = {"Q": Q, "K": K, "V": V}
-    square = {"Q": Q, "K": K[..., :T, :], "V": V[..., :T, :]}
+    inputs = {"Q": Q, "K": K, "V": normal(7, B, H, S, D_V)}
+    wide = {"Q": normal(8, H, T, WIDE), "K": normal(9, H, S, WIDE), "V": normal(10, H, S, D_V)}
     cases = (
-        Case("5 queries, 6 keys", inputs),
-        Case("a causal mask", square, {"mask": attention.causal_mask(T)}),
-        Case("a row with nothing to look at", inputs, {"mask": _mask_with_empty_row()}),
+        Case("5 queries, 7 keys", inputs),
+        *(Case(label, inputs, {"mask": mask}) for label, mask in masks().items()),
+        Case("wider heads, no batch axis", wide),
     )
     reference = attention.scaled_dot_product_attention
     check("scaled_dot_product_attention", function, reference, cases)

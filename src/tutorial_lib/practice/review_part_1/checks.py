@@ -1,11 +1,14 @@
 """The check for the task of Part I's review."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import attention, embedding, multihead, projection
 from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, against, normal
-from tutorial_lib.practice.review_part_1.mistakes import MISTAKES
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 

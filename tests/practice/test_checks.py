@@ -10,7 +10,8 @@ import pytest
 import tutorial_lib as tl
 from tests.practice.rooms import MISTAKES, account, asked
 from tests.practice.variants import NARROW, VARIANTS
-from tutorial_lib.practice.account import WIDTH, _arrays, _call
+from tutorial_lib.practice.account import WIDTH
+from tutorial_lib.practice.calls import arrays_of, call
 
 
 def reference(name):
@@ -73,7 +74,7 @@ def kinds_of(name):
         right, cases = asked(name)
     except ModuleNotFoundError:  # `make check`, where the tests of this function are skipped
         return {"needs PyTorch"}
-    parts = [part for case in cases for part in parts_of(_call(right, case).value)]
+    parts = [part for case in cases for part in parts_of(call(right, case).value)]
     return {part.dtype.kind if isinstance(part, np.ndarray) else "no array" for part in parts}
 
 
@@ -251,6 +252,6 @@ def test_every_check_notices_a_changed_input(name, capsys):
         return result
 
     _, cases = asked(name)
-    takes_arrays = any(_arrays(given) for case in cases for given in case.arguments.values())
+    takes_arrays = any(arrays_of(given) for case in cases for given in case.arguments.values())
     expected = "it changed its input " if takes_arrays else f"✓ {name}: right on"
     assert expected in account(name, wrong, capsys)

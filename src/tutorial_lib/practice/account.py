@@ -1,184 +1,35 @@
-"""Call the reader's function, compare it with the library's, and put the result into words.
+"""Compare a reader's function with the library's on a few cases, and put the result into words.
 
 A function may return tensors of torch where the library's returns arrays.
 """
 
-import copy
-import inspect
+import sys
 import textwrap
-from dataclasses import dataclass, field, is_dataclass
 
 import numpy as np
 
+from tutorial_lib.practice.calls import Case, a, call, fault, first_difference, has_numbers, same
+from tutorial_lib.practice.diagnosis import coarse, diagnose, draws, of_shape
+
+__all__ = ["D_K", "D_MODEL", "D_V", "WIDE", "B", "Case", "H", "S", "T", "account", "told"]
+
 WIDTH = 78  # columns of an account; a page shows 85
-
-
-@dataclass(frozen=True)
-class Case:
-    """One call: a label for the reader, positional arguments by name, keyword options."""
-
-    label: str
-    arguments: dict
-    options: dict = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call did: returned a value, or came to grief; `grief` says how, for the reader."""
-
-    value: object = None
-    grief: str = ""
-
-
-def _call(function, case):
-    """Call on copies of the case's inputs, and notice when they were changed."""
-    arguments, options = copy.deepcopy((case.arguments, case.options))
-    misfit = _misfit(function, case)
-    if misfit:
-        return Outcome(grief=misfit)
-    try:
-        with np.errstate(all="ignore"):
-            value = function(*arguments.values(), **options)
-    except Exception as error:
-        said = f": {error}".rstrip(".") if str(error) else ""
-        return Outcome(grief=f"it raised {type(error).__name__}{said}")
-    for name, given in {**case.arguments, **case.options}.items():
-        pairs = zip(_arrays(given), _arrays({**arguments, **options}[name]), strict=True)
-        if not all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
-            copied = (
-                "take away what you put there" if callable(given) else "compute with a copy of it"
-            )
-            return Outcome(grief=f"it changed its input {name}; {copied}")
-    return Outcome(value=_as_arrays(value))
-
-
-def _as_arrays(value):
-    """Turn tensors, alone or several in a tuple, into NumPy arrays; all else stays as it is."""
-    if isinstance(value, tuple | list):
-        return type(value)(_as_arrays(part) for part in value)
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
-
-
-def _misfit(function, case):
-    """Say why the function cannot take the case's arguments; '' when it can."""
-    wanted = ", ".join([*case.arguments, *(f"{name}=…" for name in case.options)])
-    try:
-        inspect.signature(function).bind(*case.arguments.values(), **case.options)
-    except TypeError as error:
-        return f"it must take ({wanted}), but Python says: {error}"
-    except ValueError:
-        return ""  # some functions written in C do not tell what they take
-    return ""
-
-
-def _arrays(value):
-    """Return the arrays of an input: itself, the fields of a record, or what a module holds."""
-    if is_dataclass(value):
-        return [array for part in vars(value).values() for array in _arrays(part)]
-    if hasattr(value, "named_modules"):
-        hooks = [len(part._forward_hooks) for part in value.modules()]
-        return [np.array(hooks), *map(_as_arrays, value.state_dict().values())]
-    value = _as_arrays(value)
-    return [value] if isinstance(value, np.ndarray) else []
-
-
-def _is_record(expected):
-    return is_dataclass(expected) or isinstance(expected, tuple)
-
-
-def _fields(record):
-    """Return the parts of a record, or of several results, by name."""
-    if is_dataclass(record):
-        return vars(record)
-    return {f"result {place}": part for place, part in enumerate(record)}
-
-
-def _parts(value, expected):
-    """Return (name, part, right part) of two records of one kind, without those None in both."""
-    given = _fields(value)
-    pairs = ((name, given[name], right) for name, right in _fields(expected).items())
-    return [pair for pair in pairs if not pair[1] is pair[2] is None]
-
-
-def _fault_of_record(value, expected):
-    """Say which part of a record, or of several results, is of the wrong kind or shape."""
-    if isinstance(expected, tuple):
-        if not isinstance(value, tuple | list) or len(value) != len(expected):
-            size = f", not of {len(value)}" if isinstance(value, tuple | list) else ""
-            return f"it returned {_a(value)}; expected a tuple of {len(expected)}{size}"
-    elif type(value) is not type(expected):
-        return f"it returned {_a(value)}; expected {_a(expected)}"
-    for name, part, right in _parts(value, expected):
-        if part is None or right is None:
-            return f"its {name} is {_a(part)}; expected {_kind(right) if part is None else None}"
-        if fault := _fault(part, right):
-            return fault.replace("it returned", f"its {name} is", 1)
-    return ""
-
-
-def _fault(value, expected):
-    """Say what is wrong with the kind or the shape of a value; '' when both are right."""
-    if _is_record(expected):
-        return _fault_of_record(value, expected)
-    wanted = f"expected {_kind(expected)}"
-    if isinstance(expected, np.ndarray) and not isinstance(value, np.ndarray):
-        return f"it returned {_a(value)}; {wanted}"
-    if not isinstance(value, np.ndarray | np.generic | bool | int | float):
-        return f"it returned {_a(value)}; {wanted}"
-    if np.asarray(value).dtype.kind not in "biuf":
-        return f"it returned an array of {value.dtype}; {wanted}"
-    if (np.asarray(value).dtype == bool) != (np.asarray(expected).dtype == bool):
-        return f"it returned {_kind(value)}; {wanted}"
-    if np.shape(value) != np.shape(expected):
-        return f"it returned shape {np.shape(value)}; expected {np.shape(expected)}"
-    return ""
-
-
-def _a(value):
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
-def _kind(value):
-    array = np.asarray(value)
-    words = {"b": "booleans", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}
-    if not isinstance(value, np.ndarray):
-        return {"b": "True or False"}.get(array.dtype.kind, "a number")
-    return f"an array of {words.get(array.dtype.kind, array.dtype)} of shape {array.shape}"
-
-
-def _same(value, expected):
-    """Compare two values; half and single precision are compared to the digits they hold."""
-    if _fault(value, expected):
-        return False
-    if _is_record(expected):
-        return all(_same(part, right) for _, part, right in _parts(value, expected))
-    value, expected = np.asarray(value), np.asarray(expected)
-    if value.dtype.kind != "f":
-        return np.array_equal(value, expected)
-    held = {"float16": (1e-2, 1e-2), "float32": (1e-5, 1e-5)}
-    rtol, atol = held.get(value.dtype.name, (1e-10, 1e-12))
-    return bool(np.isclose(value, expected, rtol=rtol, atol=atol, equal_nan=True).all())
+PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
 
 
 def _difference(value, expected):
     """Show the first row that differs, with as many decimals as tell the two apart."""
-    if _is_record(expected):
-        pairs = _parts(value, expected)
-        name, part, right = next(pair for pair in pairs if not _same(*pair[1:]))
-        return f"in {name}, {_difference(part, right)}"
+    name, value, expected = first_difference(value, expected)
     value, expected = np.atleast_1d(value), np.atleast_1d(expected)
-    index = next(i for i in np.ndindex(value.shape[:-1]) if not _same(value[i], expected[i]))
+    index = next(i for i in np.ndindex(value.shape[:-1]) if not same(value[i], expected[i]))
     place = f"row [{', '.join(str(i) for i in index)}] is" if index else "it is"
     row, right = value[index], expected[index]
-    first = next(i for i in range(len(row)) if not _same(row[i], right[i]))
+    first = next(i for i in range(len(row)) if not same(row[i], right[i]))
     for decimals in (3, 6, 9, 12):
         given, wanted = _row(row, first, decimals), _row(right, first, decimals)
         if given != wanted:
             break
-    return f"{place} {given} and should be {wanted}"
+    return f"{f'in {name}, ' if name else ''}{place} {given} and should be {wanted}"
 
 
 def _row(row, first, decimals):
@@ -194,15 +45,15 @@ def _entry(entry, decimals):
     return f"{round(entry, decimals) + 0.0:.{decimals}f}"
 
 
-def _name_mistake(mistakes, reference, values, cases):
-    """Find the named mistake that gives these very values on every case."""
-    for mistake in mistakes:
-        wrong = mistake.of(reference)
-        outcomes = (_call(wrong, case) for case in cases)
-        pairs = zip(values, outcomes, strict=True)
-        if all(not outcome.grief and _same(value, outcome.value) for value, outcome in pairs):
-            return mistake
-    return None
+def _is_same(outcome, right):
+    return not outcome.error and same(outcome.value, right)
+
+
+def _fits(mistake, reference, outcomes, cases):
+    """Say for each case whether a mistake gives the very value that came."""
+    wrong = mistake.of(reference)
+    pairs = zip(outcomes, cases, strict=True)
+    return [has_numbers(o.value) and _is_same(call(wrong, c), o.value) for o, c in pairs]
 
 
 def told(*sentences):
@@ -215,26 +66,84 @@ def told(*sentences):
 
 
 def account(name, function, reference, cases, mistakes=()):
-    """Call, compare, and put the result into words; name the mistake if it is one of these."""
+    """Call, compare, and put the result into words: a named mistake, or what differs and how.
+
+    Parameters
+    ----------
+    name : of the function that is checked
+    function, reference : the reader's and the right one
+    cases : sequence of Case
+    mistakes : sequence of Mistake
+
+    Returns
+    -------
+    said : text that begins with ✓, ✗ or ○
+    """
     if not callable(function):
-        return f"✗ {name}: got {_a(function)}; give the function itself, not a result."
-    outcomes = [_call(function, case) for case in cases]
-    if all(outcome.value is None and not outcome.grief for outcome in outcomes):
+        return f"✗ {name}: got {a(function)}; give the function itself, not a result."
+    outcomes = [call(function, case) for case in cases]
+    if all(outcome.value is None and not outcome.error for outcome in outcomes):
         return f"○ {name}: not done yet (it returns None)."
-    expected = [_call(reference, case).value for case in cases]
-    values = [outcome.value for outcome in outcomes]
-    mistake = _name_mistake(mistakes, reference, values, cases)
-    for case, outcome, right in zip(cases, outcomes, expected, strict=True):
-        fault = outcome.grief or _fault(outcome.value, right)
-        if not fault and _same(outcome.value, right):
-            continue
-        seen = f"{case.label}: {fault or _difference(outcome.value, right)}"
-        if not mistake:
-            return told(f"✗ {name}: {seen}")
-        said = [f"✗ {name}: {mistake.says}", *([] if fault else [seen])]
-        return told(*said, mistake.mend)
-    labels = textwrap.fill("; ".join(case.label for case in cases) + ".", WIDTH - 2)
-    return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
+    rights = [call(reference, case).value for case in cases]
+    wrong = [i for i, pair in enumerate(zip(outcomes, rights, strict=True)) if not _is_same(*pair)]
+    if not wrong:
+        labels = textwrap.fill("; ".join(case.label for case in cases) + ".", WIDTH - 2)
+        return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
+    first = wrong[0]
+    outcome, right, label = outcomes[first], rights[first], cases[first].label
+    error = outcome.error or fault(outcome.value, right)
+    fits = [(m, _fits(m, reference, outcomes, cases)) for m in mistakes]
+    for mistake, fitting in fits:
+        if all(fitting):
+            seen = [] if error else [f"{label}: {_difference(outcome.value, right)}"]
+            return told(f"✗ {name}: {mistake.says}", *seen, mistake.mend)
+    if error:
+        shape = "" if outcome.error else of_shape(outcome.value, right)
+        return told(f"✗ {name}: {label}: {error}{f' ({shape})' if shape else ''}")
+    kind = _kind_of_difference(outcomes, rights, cases, function, reference)
+    if kind.startswith(PRECISION):
+        return told(f"✗ {name}: {label}: {kind}")
+    like = next((m for m, fitting in fits if fitting[first]), None)
+    if not kind and like:
+        kind = f"In this case it looks like this: {like.says}"
+    return told(f"✗ {name}: {label}: {_difference(outcome.value, right)}", *filter(None, [kind]))
+
+
+PRECISION = "it is right to "
+
+
+def _kind_of_difference(*seen):
+    """Say in one sentence what kind of difference there is; "" where it is none that is known."""
+    outcomes, rights, cases, function, _ = seen
+    if draws(outcomes, cases, function):
+        return (
+            "A second call with the same input gives another result: is dropout, or another "
+            "random draw, still on?"
+        )
+    error = coarse(*seen)
+    if error:
+        return (
+            f"{PRECISION}{int(-np.log10(error))} digits, and 10 are asked: is something of it "
+            "float32, or is a small constant (eps) another one? Compute in float64"
+        )
+    claim = diagnose(*seen)
+    if claim is None:
+        return ""
+    several = sum(not _is_same(o, r) for o, r in zip(outcomes, rights, strict=True)) > 1
+    where = "In every case that differs" if several else "Here"
+    return f"{where}, {claim.says}; see chapter {claim.chapter:02}"
+
+
+def written(said):
+    """Print a text; on a console that lacks some of its signs, in signs that it has."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        said.encode(encoding)
+    except UnicodeEncodeError:
+        for sign, plain in PLAIN.items():
+            said = said.replace(sign, plain)
+        said = said.encode(encoding, errors="replace").decode(encoding)
+    print(said)
 
 
 def against(mistakes):
@@ -246,7 +155,7 @@ def against(mistakes):
     """
 
     def check(name, function, reference, cases):
-        print(account(name, function, reference, cases, mistakes[name]))
+        written(account(name, function, reference, cases, mistakes[name]))
 
     return check
 

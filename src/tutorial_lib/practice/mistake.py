@@ -97,6 +97,20 @@ def edited(right, edits):
     return wrong
 
 
+def with_inner(right, name, change):
+    """Return a function in which one that it calls is changed; None if it does not call it.
+
+    Parameters
+    ----------
+    right : function
+    name : of the function that it calls
+    change : function that takes the inner function and returns another in its place
+    """
+    found = {}
+    wrong = _rebuilt(inspect.unwrap(right), {name: change}, found)
+    return wrong if name in map(_bare, found) and name != _bare(right) else None
+
+
 def _bare(function):
     return function.__name__.lstrip("_")
 
@@ -121,7 +135,10 @@ def _rebuilt(function, pieces, found):
         elif _can_be_edited(value):
             scope |= _changed({name: value}, pieces, found)
     scope = {**function.__globals__, **scope} if scope else function.__globals__
-    if changes := pieces.get(_bare(function)):
+    changes = pieces.get(_bare(function))
+    if callable(changes):
+        found[function] = changes(function)
+    elif changes:
         code = compile(_replaced(function, changes), f"<wrong {function.__name__}>", "exec")
         scope = dict(scope)
         exec(code, scope)

@@ -1,0 +1,251 @@
+"""Call a reader's function on a case, whatever it returns or raises, and compare two values."""
+
+import copy
+import inspect
+from contextlib import suppress
+from dataclasses import dataclass, field, is_dataclass
+
+import numpy as np
+
+LONGEST = 300  # letters of an error that are quoted
+HELD = {"float16": (1e-2, 1e-2), "float32": (1e-5, 1e-5)}  # rtol and atol; else those of float64
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: a label for the reader, positional arguments by name, keyword options."""
+
+    label: str
+    arguments: dict
+    options: dict = field(default_factory=dict)
+
+    @property
+    def inputs(self):
+        """All that is given, by name."""
+        return {**self.arguments, **self.options}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did: returned a value, or failed; `error` says how, for the reader."""
+
+    value: object = None
+    error: str = ""
+
+
+class Unreadable(Exception):
+    """A value that cannot be compared; its text says what came, and what to do."""
+
+
+def call(function, case):
+    """Call on copies of the case's inputs, and notice when they were changed.
+
+    Returns
+    -------
+    outcome : Outcome, its value with arrays of NumPy where tensors or other arrays came
+    """
+    arguments, options = copy.deepcopy((case.arguments, case.options))
+    if misfit := _misfit(function, case):
+        return Outcome(error=misfit)
+    try:
+        with np.errstate(all="ignore"):
+            value = function(*arguments.values(), **options)
+    except BaseException as error:  # of a reader's function, so SystemExit too
+        return Outcome(error=f"it raised {type(error).__name__}{_text(error)}")
+    try:
+        if changed := _changed(case, {**arguments, **options}):
+            return Outcome(error=changed)
+        return Outcome(value=as_arrays(value))
+    except Unreadable as error:
+        return Outcome(error=f"it returned {error}")
+    except Exception as error:
+        return Outcome(
+            error=f"it returned {a(value)}, which raised {type(error).__name__} when read"
+        )
+
+
+def _text(error):
+    """Return what an error says, on one line, shortened, without its full stop."""
+    said = ""
+    with suppress(Exception):
+        said = " ".join(str(error).split())
+    said = said if len(said) <= LONGEST else f"{said[:LONGEST]}…"
+    said = said.rstrip(" .") if not said.endswith("…") else said
+    return f": {said}" if said else ""
+
+
+def _misfit(function, case):
+    """Say why the function cannot take the case's arguments; "" when it can."""
+    wanted = ", ".join([*case.arguments, *(f"{name}=…" for name in case.options)])
+    try:
+        inspect.signature(function).bind(*case.arguments.values(), **case.options)
+    except TypeError as error:
+        return f"it must take ({wanted}), but Python says{_text(error)}"
+    except Exception:
+        return ""  # some functions written in C do not tell what they take
+    return ""
+
+
+def _changed(case, given):
+    """Say which input was changed; "" when none was."""
+    for name, before in case.inputs.items():
+        old, new = arrays_of(before), arrays_of(given[name])
+        if len(old) == len(new) and all(map(_equal, old, new)):
+            continue
+        if callable(before):
+            return f"it changed its input {name}; remove what you put there"
+        return f"it changed its input {name}; compute with a copy of it"
+    return ""
+
+
+def _equal(one, other):
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+
+
+def arrays_of(value):
+    """Return the arrays of an input: itself, the fields of a record, or what a module holds."""
+    if is_dataclass(value):
+        return [array for part in vars(value).values() for array in arrays_of(part)]
+    if hasattr(value, "named_modules"):
+        hooks = [len(part._forward_hooks) for part in value.modules()]
+        return [np.array(hooks), *map(as_arrays, value.state_dict().values())]
+    value = as_arrays(value)
+    return [value] if isinstance(value, np.ndarray) else []
+
+
+def as_arrays(value):
+    """Turn tensors and kinds of arrays, alone or in a tuple, into arrays; all else stays.
+
+    Raises
+    ------
+    Unreadable : a tensor or an array that has no numbers of its own, or none that NumPy knows
+    """
+    if type(value) in (tuple, list):
+        return type(value)(map(as_arrays, value))
+    if isinstance(value, np.ma.MaskedArray):
+        raise Unreadable("a masked array; fill it, such as with .filled(0)")
+    if isinstance(value, np.ndarray):
+        value = np.asarray(value)
+        return value.astype(float) if value.dtype == np.longdouble else value
+    if hasattr(value, "detach") and hasattr(value, "dtype"):
+        return _of_torch(value)
+    if inspect.iscoroutine(value):
+        value.close()
+        raise Unreadable("a coroutine; write `def` in place of `async def`")
+    return value
+
+
+def _of_torch(tensor):
+    kind = str(tensor.dtype).removeprefix("torch.")
+    if getattr(tensor, "is_nested", False):
+        raise Unreadable("a nested tensor; pad it to one shape")
+    if getattr(tensor, "is_quantized", False):
+        raise Unreadable(f"a quantised tensor ({kind}); return .dequantize() of it")
+    if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided":
+        raise Unreadable("a sparse tensor; return .to_dense() of it")
+    if getattr(tensor, "is_meta", False):
+        raise Unreadable("a tensor on the meta device, which has no numbers")
+    if kind == "bfloat16" or kind.startswith("float8"):
+        raise Unreadable(f"a tensor of {kind}, which NumPy does not have; return .float() of it")
+    return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
+
+
+def _is_record(expected):
+    return is_dataclass(expected) or isinstance(expected, tuple)
+
+
+def _fields(record):
+    """Return the parts of a record, or of several results, by name."""
+    if is_dataclass(record):
+        return vars(record)
+    return {f"result {place}": part for place, part in enumerate(record)}
+
+
+def parts(value, expected):
+    """Return (name, part, right part) of two records of one kind, without those None in both."""
+    given = _fields(value)
+    pairs = ((name, given[name], right) for name, right in _fields(expected).items())
+    return [pair for pair in pairs if not pair[1] is pair[2] is None]
+
+
+def _fault_of_record(value, expected):
+    """Say which part of a record, or of several results, is of the wrong kind or shape."""
+    if isinstance(expected, tuple):
+        if not isinstance(value, tuple | list) or len(value) != len(expected):
+            size = f", not of {len(value)}" if isinstance(value, tuple | list) else ""
+            return f"it returned {a(value)}; expected a tuple of {len(expected)}{size}"
+    elif type(value) is not type(expected):
+        return f"it returned {a(value)}; expected {a(expected)}"
+    for name, part, right in parts(value, expected):
+        if part is None or right is None:
+            return f"its {name} is {a(part)}; expected {kind_of(right) if part is None else None}"
+        if said := fault(part, right):
+            return said.replace("it returned", f"its {name} is", 1)
+    return ""
+
+
+def fault(value, expected):
+    """Say what is wrong with the kind or the shape of a value; "" when both are right."""
+    if _is_record(expected):
+        return _fault_of_record(value, expected)
+    wanted = f"expected {kind_of(expected)}"
+    if isinstance(value, tuple) and value and same(value[0], expected):
+        return f"it returned a tuple of {len(value)}; return only its first part, which is right"
+    if isinstance(expected, np.ndarray) and not isinstance(value, np.ndarray):
+        return f"it returned {a(value)}; {wanted}"
+    if not isinstance(value, np.ndarray | np.generic | bool | int | float):
+        return f"it returned {a(value)}; {wanted}"
+    if np.asarray(value).dtype.kind not in "biuf":
+        return f"it returned an array of {np.asarray(value).dtype}; {wanted}"
+    if (np.asarray(value).dtype == bool) != (np.asarray(expected).dtype == bool):
+        return f"it returned {kind_of(value)}; {wanted}"
+    if np.shape(value) != np.shape(expected):
+        return f"it returned shape {np.shape(value)}; expected {np.shape(expected)}"
+    return ""
+
+
+def a(value):
+    """Name the type of a value with its article."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def kind_of(value):
+    """Say in words what kind of value is expected."""
+    array = np.asarray(value)
+    words = {"b": "booleans", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}
+    if not isinstance(value, np.ndarray):
+        return {"b": "True or False"}.get(array.dtype.kind, "a number")
+    return f"an array of {words.get(array.dtype.kind, array.dtype)} of shape {array.shape}"
+
+
+def same(value, expected):
+    """Compare two values; half and single precision are compared to the digits they hold."""
+    if fault(value, expected):
+        return False
+    if _is_record(expected):
+        return all(same(part, right) for _, part, right in parts(value, expected))
+    value, expected = np.asarray(value), np.asarray(expected)
+    if value.dtype.kind != "f":
+        return np.array_equal(value, expected)
+    rtol, atol = HELD.get(value.dtype.name, (1e-10, 1e-12))
+    return bool(np.isclose(value, expected, rtol=rtol, atol=atol, equal_nan=True).all())
+
+
+def has_numbers(value):
+    """Whether a value can be compared: numbers, booleans, or a record of these."""
+    if _is_record(value):
+        return all(part is None or has_numbers(part) for part in _fields(value).values())
+    known = isinstance(value, np.ndarray | np.generic | bool | int | float)
+    return known and np.asarray(value).dtype.kind in "biuf"
+
+
+def first_difference(value, expected):
+    """Return (name of the part or "", value, right value) of the first part that differs."""
+    if not _is_record(expected):
+        return "", np.asarray(value), np.asarray(expected)
+    name, part, right = next(pair for pair in parts(value, expected) if not same(*pair[1:]))
+    inner, part, right = first_difference(part, right)
+    return f"{name}, {inner}" if inner else name, part, right

@@ -1,0 +1,794 @@
+"""What kind of difference there is between a reader's values and the right ones.
+
+A kind of difference makes claims about the first case that differs, such as "each number is √d_k
+times the right one". A claim is told only if it holds in every case that differs, whose sizes are
+others; `holds` asks a claim of a case that no check has used, too.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, combinations
+
+import numpy as np
+
+from tutorial_lib.practice.calls import Case, Outcome, as_arrays, call, first_difference, same
+from tutorial_lib.practice.mistake import with_inner
+
+AXES = {  # the names of an argument's last axes; a batch may come before
+    "X": "T d_model",
+    "context": "S d_model",
+    "Q": "H T d_k",
+    "K": "H S d_k",
+    "V": "H S d_v",
+    "scores": "H T S",
+    "weights": "H T S",
+    "heads": "H T d_v",
+    "W_Q": "H d_model d_k",
+    "W_V": "H d_model d_v",
+    "E": "words d_model",
+}
+WORDS = {"n_heads": "H", "width": "d_model", "n_kv_heads": "G", "groups": "G"}
+PLACES = {1: "", 2: "row", 3: "head", 4: "sentence"}  # what an axis counts, from the end
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One case with a reader's value and the right one, of one part of the result.
+
+    Parameters
+    ----------
+    case : Case
+    value, right : arrays of one shape
+    part : name of the part of a record; "" of a whole
+    own, reference : the reader's function and the right one
+    """
+
+    case: Case
+    value: np.ndarray
+    right: np.ndarray
+    part: str
+    own: Callable
+    reference: Callable
+
+    def instead(self, function, **inputs):
+        """Return the same part of what a function gives with other inputs; None if it fails."""
+        given, case = self.case.inputs | inputs, self.case
+        names = [n for n in given if given[n] is not DROPPED]
+        arguments = {n: given[n] for n in names if n in case.arguments}
+        options = {n: given[n] for n in names if n not in case.arguments}
+        outcome = call(function, replace(case, arguments=arguments, options=options))
+        return None if outcome.error else _part(outcome, self.part)
+
+
+DROPPED = object()
+
+
+def _part(outcome, name):
+    value = outcome.value
+    for place in name.split(", ") if name else ():
+        value = value[int(place[7:])] if place.startswith("result ") else getattr(value, place)
+    return None if value is None else np.asarray(value)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence on a difference, the chapter that explains it, and whether it is true of a case.
+
+    Parameters
+    ----------
+    says : a clause
+    chapter : number
+    holds : function of a Seen → bool
+    """
+
+    says: str
+    chapter: int
+    holds: Callable[[Seen], bool]
+
+
+def diagnose(outcomes, rights, cases, own, reference):
+    """Say what kind of difference there is; None where no claim holds in all cases that differ.
+
+    Parameters
+    ----------
+    outcomes, rights, cases : sequences of Outcome, of right values and of Case
+    own, reference : the reader's function and the right one
+
+    Returns
+    -------
+    claim : Claim, or None
+    """
+    seen = list(differing(outcomes, rights, cases, own, reference))
+    if not seen or len({s.part for s in seen}) > 1:
+        return None
+    with np.errstate(all="ignore"):
+        claims = chain.from_iterable(kind(seen[0]) for kind in KINDS)
+        return next((c for c in claims if all(map(c.holds, seen))), None)
+
+
+def differing(outcomes, rights, cases, own, reference):
+    """Yield a Seen for each case whose value has the right shape and differs."""
+    for outcome, right, case in zip(outcomes, rights, cases, strict=True):
+        if outcome.error or same(outcome.value, right):
+            continue
+        try:
+            part, value, wanted = first_difference(outcome.value, right)
+        except (AttributeError, KeyError, StopIteration, TypeError):
+            continue  # a part is missing, or of another kind
+        if value.shape == wanted.shape and value.dtype.kind in "biuf":
+            yield Seen(case, value, wanted, part, own, reference)
+
+
+def _alike(one, other):
+    if one is None or other is None or np.shape(one) != np.shape(other):
+        return False
+    one, other = np.asarray(one), np.asarray(other)
+    if one.dtype.kind == "b" or other.dtype.kind == "b":
+        return one.dtype.kind == other.dtype.kind and bool((one == other).all())
+    if "c" in (one.dtype.kind, other.dtype.kind) or one.size == 0:
+        return False
+    size = np.abs(other[np.isfinite(other)]).max(initial=1e-300)
+    rtol = 1e-5 if "float32" in (one.dtype.name, other.dtype.name) else 1e-8
+    return bool(np.isclose(one, other, rtol=rtol, atol=rtol * size, equal_nan=True).all())
+
+
+def _says(says, chapter, change):
+    """Make a claim that a change of the right value, of (right, Seen), gives the reader's."""
+
+    def holds(seen):
+        return _alike(seen.value, change(seen.right, seen))
+
+    return Claim(says, chapter, holds)
+
+
+# --- as if another input had been given ---
+
+
+def _other_inputs(seen):
+    """Yield claims that the value is the right one for other inputs."""
+    for name, given in seen.case.inputs.items():
+        for says, change in _changes(name, given, name in seen.case.options):
+            yield _as_if(says, name, change)
+    for one, other in combinations(seen.case.arguments, 2):
+        yield _exchanged(one, other)
+    for name, given in seen.case.inputs.items():
+        if _is_array(given):
+            yield _not_used(name)
+
+
+def _is_array(given):
+    return hasattr(given, "shape") and hasattr(given, "ndim") and given.ndim > 0
+
+
+def _kind(given):
+    return str(getattr(given, "dtype", type(given).__name__)).removeprefix("torch.")
+
+
+def _changes(name, given, is_option):
+    """Yield (what is claimed, change of the input)."""
+    if is_option and given is not None:
+        yield f"`{name}` were not used", lambda A: DROPPED
+    if not _is_array(given):
+        if isinstance(given, bool):
+            yield f"`{name}` were {not given}", lambda A: not A
+        elif isinstance(given, int | np.integer):
+            yield f"`{name}` were larger by 1", lambda A: A + 1
+            yield f"`{name}` were smaller by 1", lambda A: A - 1
+            yield f"`{name}` were twice as large", lambda A: 2 * A
+        elif isinstance(given, float):
+            yield f"`{name}` were 1", lambda A: 1.0
+            yield f"`{name}` were 0", lambda A: 0.0
+            yield f"`{name}` were 1 / `{name}`", lambda A: 1 / A
+        return
+    if _kind(given) == "bool":
+        yield f"`{name}` were exchanged, True for False", lambda A: ~A
+        yield f"`{name}` were True everywhere", lambda A: A | ~A
+    if "int" in _kind(given):
+        yield f"`{name}` were larger by 1", lambda A: A + 1
+        yield f"`{name}` were smaller by 1", lambda A: A - 1
+        yield f"`{name}` were 0, 1, 2, …", lambda A: 0 * A + np.arange(A.shape[-1])
+    if "float" in _kind(given):
+        yield f"`{name}` were the negative", lambda A: -A
+    for axis, counted in PLACES.items():
+        if counted and given.ndim >= axis and given.shape[-axis] > 1:
+            says = f"every {counted} of `{name}` were the first"
+            yield says, lambda A, axis=axis: _first(A, axis)
+    if given.ndim > 1 and given.shape[-1] == given.shape[-2]:
+        yield f"`{name}` were transposed", lambda A: A.swapaxes(-1, -2)
+
+
+def _first(A, axis):
+    """Repeat the first of an axis, counted from the end, over the whole of it."""
+    if A.ndim < axis:
+        return A
+    index = [slice(None)] * A.ndim
+    index[A.ndim - axis] = slice(0, 1)
+    return A * 0 + A[tuple(index)] if _kind(A) != "bool" else (A & False) | A[tuple(index)]
+
+
+def _as_if(says, name, change):
+    def holds(seen):
+        given = seen.case.inputs.get(name)
+        if given is None:
+            return False
+        try:
+            return _alike(seen.value, seen.instead(seen.reference, **{name: change(given)}))
+        except Exception:
+            return False  # this input cannot be changed so
+
+    chapter = 10 if "mask" in name else 16 if name == "positions" else 3
+    return Claim(f"the result is what it would be if {says}", chapter, holds)
+
+
+def _exchanged(one, other):
+    def holds(seen):
+        given = seen.case.arguments
+        if not {one, other} <= set(given) or type(given[one]) is not type(given[other]):
+            return False
+        swapped = {one: given[other], other: given[one]}
+        return _alike(seen.value, seen.instead(seen.reference, **swapped))
+
+    return Claim(
+        f"the result is what it would be if `{one}` and `{other}` were exchanged", 2, holds
+    )
+
+
+def _not_used(name):
+    def holds(seen):
+        given = seen.case.inputs.get(name)
+        if not _is_array(given):
+            return False
+        try:
+            other = ~given if _kind(given) == "bool" else given * 0
+        except Exception:
+            return False  # an array of a record's own kind
+        return _alike(seen.value, seen.instead(seen.own, **{name: other})) and not _alike(
+            seen.right, seen.instead(seen.reference, **{name: other})
+        )
+
+    return Claim(f"the result does not depend on `{name}`", 2, holds)
+
+
+# --- as if an inner step were another ---
+
+
+def _inner_steps(seen):
+    """Yield claims that a step inside the function is another."""
+    for says, size in SCALES.items():
+        yield _inside(f"the scores are {says}", 3, "attention_scores", _scaled_by(size))
+    for says, change in WEIGHTS.items():
+        yield _inside(f"the weights are {says}", 3, "attention_weights", _then(change))
+    says = "the weights are divided by √d_k, and the scores are not"
+    yield _inside(says, 3, "attention_weights", _divided_after)
+    for says, change in HEADS.items():
+        yield _inside(f"the heads are {says}", 5, "concat_heads", _before(change))
+
+
+def _power(name, power):
+    return lambda sizes: sizes[name] ** power if name in sizes else None
+
+
+SCALES = {  # what stands in place of a division by √d_k
+    "not divided by √d_k": lambda sizes: 1.0,
+    "divided by d_k instead of √d_k": _power("d_k", -1),
+    "multiplied by √d_k instead of divided by it": _power("d_k", 0.5),
+    "divided by √H instead of √d_k": _power("H", -0.5),
+    "divided by √S instead of √d_k": _power("S", -0.5),
+    "divided by √T instead of √d_k": _power("T", -0.5),
+    "divided by √d_v instead of √d_k": _power("d_v", -0.5),
+    "divided by √d_model instead of √d_k": _power("d_model", -0.5),
+    "divided by the root of d_model // H instead of √d_k": lambda sizes: (
+        (sizes["d_model"] // sizes["H"]) ** -0.5 if {"d_model", "H"} <= set(sizes) else None
+    ),
+    "divided by 2 whatever d_k is": lambda sizes: 0.5,
+    "divided by 8 whatever d_k is": lambda sizes: 0.125,
+}
+WEIGHTS = {  # functions of (weights, d_k)
+    "divided by √d_k, as the scores are": lambda A, d_k: A / math.sqrt(d_k),
+    "transposed": lambda A, d_k: np.swapaxes(A, -1, -2),
+    "the softmax of a softmax": lambda A, d_k: np.exp(A) / np.exp(A).sum(axis=-1, keepdims=True),
+    "the same for every key": lambda A, d_k: (A > 0) / np.maximum(1, (A > 0).sum(-1)[..., None]),
+}
+HEADS = {
+    "laid side by side in reverse order": lambda A: A[..., ::-1, :, :],
+    "reshaped without a transpose": lambda A: np.swapaxes(A, -3, -2).reshape(A.shape),
+    "those of the first head only": lambda A: A[..., :1, :, :] + 0 * A,
+}
+
+
+def _inside(says, chapter, name, change):
+    """Make a claim that the function is the right one with another inner step."""
+
+    def holds(seen):
+        other = with_inner(seen.reference, name, partial(change, seen=seen))
+        return other is not None and _alike(seen.value, seen.instead(other))
+
+    return Claim(says, chapter, holds)
+
+
+def _scaled_by(size):
+    def change(scores, *, seen):
+        def other(Q, K):
+            factor = size(sizes_of(seen) | {"d_k": Q.shape[-1]})
+            return None if factor is None else scores(Q, K) * math.sqrt(Q.shape[-1]) * factor
+
+        return other
+
+    return change
+
+
+def _then(function):
+    def change(weights, *, seen):
+        d_k = sizes_of(seen).get("d_k", 1)
+        return lambda scores, *, mask=None: function(weights(scores, mask=mask), d_k)
+
+    return change
+
+
+def _divided_after(weights, *, seen):
+    root = math.sqrt(sizes_of(seen).get("d_k", 1))
+    return lambda scores, *, mask=None: weights(scores * root, mask=mask) / root
+
+
+def _before(function):
+    return lambda concat, *, seen: lambda heads: concat(function(heads))
+
+
+# --- the right numbers in another order ---
+
+
+def _orders(seen):
+    """Yield claims that the right numbers stand in other places."""
+    for one, other in combinations(range(1, 1 + min(seen.right.ndim, 4)), 2):
+        if seen.right.shape[-one] == seen.right.shape[-other]:
+            says = f"axes {-other} and {-one} have changed places"
+            yield _says(says, 5, lambda A, s, one=one, other=other: np.swapaxes(A, -one, -other))
+    for axis in range(1, 1 + min(seen.right.ndim, 4)):
+        if seen.right.shape[-axis] > 1:
+            yield _says(f"the order along axis {-axis} is reversed", 5, _along(np.flip, axis))
+            yield from _shifts(axis)
+    if seen.right.ndim and seen.right.shape[-1] % 2 == 0:
+        says = "the last axis holds {} where {} are expected"
+        pairs, halves = "pairs of neighbours", "two halves"
+        yield _says(says.format(halves, pairs), 16, lambda A, s: _to_halves(A))
+        yield _says(says.format(pairs, halves), 16, lambda A, s: _to_pairs(A))
+    yield from _other_layouts(seen)
+
+
+def _along(change, axis):
+    return lambda A, s: change(A, axis=-axis) if A.ndim >= axis else None
+
+
+def _shifts(axis):
+    for step, where in ((1, "later"), (-1, "earlier")):
+        says = f"along axis {-axis} every entry stands one place {where} than it should"
+        yield Claim(says, 1, lambda seen, step=step: _shifted(seen, axis, step))
+
+
+def _shifted(seen, axis, step):
+    """Whether all entries but those at the ends are the right ones, one place on."""
+    if seen.right.ndim < axis or seen.right.shape[-axis] < 3:
+        return False
+    value, right = (np.moveaxis(A, -axis, 0) for A in (seen.value, seen.right))
+    value, right = (value[1:], right[:-1]) if step > 0 else (value[:-1], right[1:])
+    return _alike(value, right) and not _alike(right, np.broadcast_to(right[:1], right.shape))
+
+
+def _to_halves(A):
+    return None if A.shape[-1] % 2 else np.concatenate([A[..., ::2], A[..., 1::2]], axis=-1)
+
+
+def _to_pairs(A):
+    if A.shape[-1] % 2:
+        return None
+    return np.stack(np.split(A, 2, axis=-1), axis=-1).reshape(A.shape)
+
+
+def _other_layouts(seen):
+    """Yield claims of a reshape without the exchange of axes, and of one too many."""
+    for one, other in ((1, 2), (2, 3)):
+        says = f"axes {-other} and {-one} are exchanged by a reshape, which moves no numbers"
+        yield _says(says, 5, lambda A, s, one=one, other=other: _reshaped(A, one, other))
+
+
+def _reshaped(A, one, other):
+    if A.ndim < other or 1 in (A.shape[-one], A.shape[-other]):
+        return None
+    return np.swapaxes(A, -one, -other).reshape(A.shape)
+
+
+# --- the right numbers, changed one by one ---
+
+FUNCTIONS = {
+    "the square of": np.square,
+    "the square root of": np.sqrt,
+    "e to the power of": np.exp,
+    "the logarithm of": np.log,
+    "1 divided by": np.reciprocal,
+    "the absolute value of": np.abs,
+    "1 minus": lambda A: 1 - A,
+}
+NAMED = {
+    "ln 2": math.log(2),
+    "1 / ln 2": 1 / math.log(2),
+    "π / 180": math.pi / 180,
+    "180 / π": 180 / math.pi,
+    "2π": 2 * math.pi,
+}
+
+
+def sizes_of(seen):
+    """Return the lengths of a case by their symbols: {"H": 3, "d_k": 8, …}."""
+    found = {}
+    for name, given in seen.case.inputs.items():
+        arrays = {n: getattr(given, n) for n in ("W_Q", "W_V") if hasattr(given, n)} or {
+            name: given
+        }
+        for array_name, array in arrays.items():
+            axes = AXES.get(array_name, "").split()
+            if axes and hasattr(array, "shape"):
+                found |= dict(zip(reversed(axes), reversed(array.shape), strict=False))
+        if isinstance(given, int | np.integer) and not isinstance(given, bool):
+            found[WORDS.get(name, name)] = int(given)
+    return found
+
+
+def _factors(seen):
+    """Yield claims that each number is the right one times the same factor."""
+    if seen.right.dtype.kind == "b":
+        return
+    factor = _factor(seen)
+    if factor is None:
+        return
+    if factor == -1:
+        yield _says("every sign is reversed", 3, lambda A, s: -A)
+    sizes = sizes_of(seen)
+    for name in sizes:
+        for text, power in ((name, 1), (f"1/{name}", -1), (f"√{name}", 0.5), (f"1/√{name}", -0.5)):
+            if sizes[name] > 1 and math.isclose(factor, sizes[name] ** power, rel_tol=1e-6):
+                yield _says(_times(text), 3, lambda A, s, n=name, p=power: _scaled(A, s, n, p))
+    for text, number in NAMED.items():
+        if math.isclose(factor, number, rel_tol=1e-6):
+            yield _says(_times(text), 3, lambda A, s, c=number: c * A)
+    yield _says(_times(f"{factor:.4g}"), 3, lambda A, s: factor * A)
+
+
+def _times(factor):
+    return f"every number is {factor} times the right one"
+
+
+def _factor(seen):
+    """Return the one ratio of the value to the right one; None if there are several."""
+    value, right = (A.astype(float).ravel() for A in (seen.value, seen.right))
+    kept = np.isfinite(right) & (
+        np.abs(right) > 1e-9 * np.abs(right[np.isfinite(right)]).max(initial=0)
+    )
+    if not kept.any() or not np.isfinite(value[kept]).all():
+        return None
+    factor = float(np.median(value[kept] / right[kept]))
+    return factor if _alike(value, factor * right) and abs(factor) > 1e-9 else None
+
+
+def _scaled(A, seen, name, power):
+    size = sizes_of(seen).get(name)
+    return None if size is None else A * float(size) ** power
+
+
+def _terms(seen):
+    """Yield claims that something was added, or is missing."""
+    if seen.right.dtype.kind == "b":
+        return
+    offset = seen.value.astype(float) - seen.right
+    constant = float(np.median(offset)) if offset.size and np.isfinite(offset).all() else 0.0
+    if abs(constant) > 1e-9 and _alike(offset, np.full_like(offset, constant)):
+        what = "every number" if seen.right.ndim else "it"
+        side = "larger" if constant > 0 else "smaller"
+        says = f"{what} is {side} than the right one by {abs(constant):.6g}"
+        yield _says(says, 3, lambda A, s: A + constant)
+    for text, function in FUNCTIONS.items():
+        says = f"every number is {text} the right one"
+        yield _says(says, 3, lambda A, s, f=function: f(A.astype(float)))
+    for name, given in seen.case.inputs.items():
+        if _is_array(given) and "float" in _kind(given):
+            for says, sign in (
+                (f"`{name}` is added to it", 1),
+                (f"`{name}` is missing from it", -1),
+            ):
+                yield _says(says, 6, lambda A, s, n=name, g=sign: _with_term(A, s, n, g))
+
+
+def _with_term(A, seen, name, sign):
+    given = seen.case.inputs.get(name)
+    try:
+        return A + sign * np.asarray(as_arrays(given))
+    except (TypeError, ValueError):
+        return None  # its shape does not fit
+
+
+# --- True and False ---
+
+
+def _booleans(seen):
+    """Yield claims on True and False."""
+    if seen.right.dtype.kind != "b":
+        return
+    yield _says("True and False are exchanged", 3, lambda A, s: ~A)
+    if seen.right.ndim > 1:
+        for k, where in ((0, "the diagonal"), (1, "the one above the diagonal"), (-1, "below it")):
+            if k >= 0:
+                says = f"{where} is {{}} where it should be {{}}"
+                yield _says(says.format("False", "True"), 3, lambda A, s, k=k: A & ~_diagonal(A, k))
+                yield _says(says.format("True", "False"), 3, lambda A, s, k=k: A | _diagonal(A, k))
+    extra, missing = (seen.value & ~seen.right).any(), (seen.right & ~seen.value).any()
+    if extra and not missing:
+        yield Claim("it is True at too many places, and False at none too many", 3, _too_often)
+    if missing and not extra:
+        yield Claim("it is False at too many places, and True at none too many", 3, _too_seldom)
+
+
+def _diagonal(A, k):
+    """The diagonal that ends in the last corner, k places on."""
+    T, S = A.shape[-2:]
+    return np.eye(T, S, k=S - T + k, dtype=bool)
+
+
+def _too_often(seen):
+    return bool((seen.value | ~seen.right).all())
+
+
+def _too_seldom(seen):
+    return bool((seen.right | ~seen.value).all())
+
+
+# --- sums, and NaN ---
+
+
+def _sums(seen):
+    """Yield claims on what sums to 1, where the right value's rows do or are empty."""
+    if seen.right.dtype.kind != "f" or seen.right.ndim < 1 or not _sums_to_1(seen.right, -1):
+        return
+    for axis in range(2, 1 + min(seen.right.ndim, 4)):
+        says = f"the numbers sum to 1 along axis {-axis}, and should along the last one"
+        yield Claim(says, 3, lambda s, axis=axis: _other_sum(s, axis))
+    says = "its rows do not sum to 1: divided by their sums they are right"
+    yield Claim(says, 3, _not_divided)
+    yield Claim("its rows do not sum to 1", 3, lambda s: not _sums_to_1(s.value, -1))
+
+
+def _sums_to_1(A, axis):
+    total = A.sum(axis=axis) if A.ndim >= -axis else np.zeros(1)
+    return bool((np.isclose(total, 1) | (total == 0)).all() and np.isclose(total, 1).any())
+
+
+def _other_sum(seen, axis):
+    return (
+        _sums_to_1(seen.right, -1)
+        and not _sums_to_1(seen.value, -1)
+        and _sums_to_1(seen.value, -axis)
+    )
+
+
+def _not_divided(seen):
+    total = seen.value.sum(axis=-1, keepdims=True)
+    return not _sums_to_1(seen.value, -1) and _alike(
+        seen.value / np.where(total == 0, 1, total), seen.right
+    )
+
+
+def _nan(seen):
+    """Yield claims on NaN where the right value has none."""
+    if (
+        seen.value.dtype.kind != "f"
+        or np.isfinite(seen.value).all()
+        or not np.isfinite(seen.right).all()
+    ):
+        return
+    name = "NaN" if np.isnan(seen.value).any() else "infinity"
+    mask = seen.case.inputs.get("mask")
+    if mask is not None:
+        says = (
+            f"it holds {name} in the rows in which the mask hides every key, and is right elsewhere"
+        )
+        yield Claim(says, 3, _nan_in_empty_rows)
+    yield Claim(f"it holds {name}, and is right wherever it does not", 3, _right_where_finite)
+    yield Claim(f"it holds {name}", 3, lambda s: not np.isfinite(s.value).all())
+
+
+def _right_where_finite(seen):
+    finite = np.isfinite(seen.value)
+    return bool(finite.any() and not finite.all()) and _alike(
+        seen.value[finite], seen.right[finite]
+    )
+
+
+def _nan_in_empty_rows(seen):
+    mask = seen.case.inputs.get("mask")
+    if mask is None or not _right_where_finite(seen):
+        return False
+    rows = np.asarray(as_arrays(mask)).any(axis=-1, keepdims=True)
+    try:
+        return bool((np.isfinite(seen.value) == np.broadcast_to(rows, seen.value.shape)).all())
+    except ValueError:
+        return False  # a mask of other rows than the result's
+
+
+# --- a part of it ---
+
+
+def _copies(seen):
+    """Yield claims that one head, row or sentence stands in place of all."""
+    for axis, counted in PLACES.items():
+        if counted and seen.right.ndim >= axis and seen.right.shape[-axis] > 1:
+            says = f"every {counted} (axis {-axis}) holds what only the first should hold"
+            yield _says(says, 4, lambda A, s, axis=axis: _first(A, axis))
+
+
+def _row_factors(seen):
+    """Yield claims that rows are right but for a factor of their own."""
+    if seen.right.dtype.kind != "f":
+        return
+    for axis in (1, 2):
+        if seen.right.ndim >= axis and seen.right.shape[-axis] > 2:
+            counted = "row" if axis == 1 else "column"
+            says = f"every {counted} is right but for a factor of its own"
+            yield Claim(says, 3, lambda s, axis=axis: _own_factor(s, axis))
+
+
+def _own_factor(seen, axis):
+    value, right = (np.moveaxis(A.astype(float), -axis, -1) for A in (seen.value, seen.right))
+    weight = np.einsum("...i,...i->...", right, right)
+    factor = np.einsum("...i,...i->...", value, right) / np.where(weight == 0, 1, weight)
+    return _alike(value, factor[..., None] * right) and bool(
+        (np.abs(factor[weight > 0]) > 1e-9).all()
+    )
+
+
+def _alone(seen):
+    """Yield claims that of an axis only one place is right, or only one is wrong."""
+    for axis, counted in PLACES.items():
+        if not counted or seen.right.ndim < axis or seen.right.shape[-axis] < 3:
+            continue
+        for place, named in ((0, "first"), (-1, "last")):
+            for wrong in (False, True):
+                says = (
+                    f"only the {named} {counted} (axis {-axis}) is {'wrong' if wrong else 'right'}"
+                )
+                yield Claim(says, 5, lambda s, a=axis, p=place, w=wrong: _one_alone(s, a, p, w))
+    if seen.right.ndim and seen.right.shape[-1] > 2:
+        for place, named in ((0, "first"), (-1, "last")):
+            for wrong in (False, True):
+                says = f"only the {named} entry of each row is {'wrong' if wrong else 'right'}"
+                yield Claim(says, 5, lambda s, p=place, w=wrong: _one_alone(s, 1, p, w))
+    if seen.right.ndim > 1:
+        yield Claim("only entries above the diagonal are wrong", 3, lambda s: _above(s, above=True))
+        yield Claim(
+            "only entries below the diagonal are wrong", 3, lambda s: _above(s, above=False)
+        )
+
+
+def _wrong_places(seen, axis):
+    """Return for each place of an axis whether anything there is wrong; None without the axis."""
+    if seen.right.ndim < axis or seen.right.shape[-axis] < 2:
+        return None
+    others = tuple(i for i in range(seen.right.ndim) if i != seen.right.ndim - axis)
+    return (~_close_entries(seen)).any(axis=others)
+
+
+def _close_entries(seen):
+    if seen.right.dtype.kind == "b":
+        return seen.value == seen.right
+    size = np.abs(seen.right[np.isfinite(seen.right)]).max(initial=1e-300)
+    return np.isclose(seen.value, seen.right, rtol=1e-7, atol=1e-9 * size, equal_nan=True)
+
+
+def _one_alone(seen, axis, place, wrong):
+    found = _wrong_places(seen, axis)
+    if found is None:
+        return False
+    expected = np.full(len(found), not wrong)
+    expected[place] = wrong
+    return bool((found == expected).all())
+
+
+def _above(seen, *, above):
+    if seen.right.ndim < 2 or 1 in seen.right.shape[-2:]:
+        return False
+    T, S = seen.right.shape[-2:]
+    wrong = ~_close_entries(seen)
+    upper = np.triu(np.ones((T, S), dtype=bool), k=S - T + 1)
+    lower = np.tril(np.ones((T, S), dtype=bool), k=S - T - 1)
+    return bool(wrong.any() and not (wrong & ~(upper if above else lower)).any())
+
+
+def _weights(seen):
+    """Yield claims on keys that have weight and should have none, or the reverse."""
+    if seen.right.dtype.kind != "f" or seen.right.ndim < 2 or not (seen.right == 0).any():
+        return
+    if ((seen.value != 0) & (seen.right == 0)).any():
+        yield Claim("numbers that should be 0 are not", 10, _not_zero)
+    if ((seen.value == 0) & (seen.right != 0)).any():
+        yield Claim("numbers are 0 that should not be", 10, _zero)
+
+
+def _not_zero(seen):
+    return bool(((seen.value != 0) & (seen.right == 0)).any())
+
+
+def _zero(seen):
+    return bool(((seen.value == 0) & (seen.right != 0)).any())
+
+
+def _rounded(seen):
+    """Yield claims that numbers lost what follows the point, or a type's digits."""
+    if seen.right.dtype.kind not in "fiu":
+        return
+    yield _says("every number is rounded down", 7, lambda A, s: np.floor(A))
+    yield _says("every number is rounded to a whole one", 7, lambda A, s: np.round(A))
+
+
+KINDS = (
+    _booleans,
+    _orders,
+    _factors,
+    _other_inputs,
+    _inner_steps,
+    _terms,
+    _rounded,
+    _sums,
+    _copies,
+    _nan,
+    _row_factors,
+    _alone,
+    _weights,
+)
+
+
+def of_shape(value, right):
+    """Say how the shape of a value comes about; "" where its numbers are not the right ones.
+
+    Parameters
+    ----------
+    value, right : arrays of two shapes
+    """
+    right = np.asarray(right)
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+        return ""
+    for one, other in combinations(range(1, 1 + right.ndim), 2):
+        if _alike(value, np.swapaxes(right, -one, -other)):
+            return f"axes {-other} and {-one} have changed places"
+    if value.size != right.size:
+        for axis in range(1, 1 + right.ndim):
+            if _alike(value, right.sum(axis=-axis)):
+                return f"it is added up along axis {-axis}"
+            if _alike(value, right.mean(axis=-axis)):
+                return f"it is averaged along axis {-axis}"
+        return ""
+    if value.squeeze().shape == right.squeeze().shape and _alike(value.squeeze(), right.squeeze()):
+        return f"an axis of length 1 is {'missing' if value.ndim < right.ndim else 'too many'}"
+    return "the numbers and their order are right" if _alike(value.ravel(), right.ravel()) else ""
+
+
+def coarse(outcomes, rights, cases, own, reference):
+    """Return how far values are off at most, where all of it is rounding; None where it is not.
+
+    Returns
+    -------
+    error : the largest difference as a part of the largest number, at most 2e-5
+    """
+    errors = [0.0]
+    for seen in differing(outcomes, rights, cases, own, reference):
+        if seen.right.dtype.kind != "f" or not np.isfinite(seen.right).all():
+            return None
+        size = np.abs(seen.right).max(initial=1e-300)
+        errors.append(float(np.abs(seen.value - seen.right).max()) / size)
+    return max(errors) if 0 < max(errors) <= 2e-5 else None
+
+
+def draws(outcomes, cases, own):
+    """Whether a second call of a case gives another value than the first."""
+    pairs = zip(outcomes, cases, strict=True)
+    outcome, case = next((o, c) for o, c in pairs if not o.error)
+    again = call(own, case)
+    return not again.error and isinstance(again, Outcome) and not same(again.value, outcome.value)

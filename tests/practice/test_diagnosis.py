@@ -1,0 +1,339 @@
+"""What a check says of a difference is true on input that the check has not used."""
+
+import numpy as np
+import pytest
+
+import tutorial_lib as tl
+from tests.practice.rooms import account
+from tutorial_lib.practice.account import Case, normal
+from tutorial_lib.practice.calls import call
+from tutorial_lib.practice.diagnosis import KINDS, coarse, diagnose, differing, of_shape
+
+B, T, S, H, D_K, D_V = 2, 5, 7, 3, 8, 11
+OTHER = 3, 4, 9, 2, 6, 13
+LAST = 4, 6, 11, 3, 10, 5  # sizes that no check has
+
+
+def heads(seed, sizes, **options):
+    """A case of queries, keys and values."""
+    B, T, S, H, d_k, d_v = sizes
+    shapes = {"Q": (B, H, T, d_k), "K": (B, H, S, d_k), "V": (B, H, S, d_v)}
+    arrays = {n: normal(seed + i, *shape) for i, (n, shape) in enumerate(shapes.items())}
+    return Case("heads", arrays, options)
+
+
+def masked(seed, sizes):
+    """The same under a mask for each sentence, in which one query sees nothing."""
+    B, T, S, *_ = sizes
+    mask = np.random.default_rng(seed).random((B, 1, T, S)) < 0.6
+    mask[..., 0] = True
+    mask[:, :, 1] = False
+    return heads(seed, sizes, mask=mask)
+
+
+def scored(seed, sizes):
+    """Scores of a batch."""
+    B, T, S, H, *_ = sizes
+    return Case("scores", {"scores": normal(seed, B, H, T, S)})
+
+
+def square(seed, sizes):
+    """Arrays of two equal last axes, of even length."""
+    return Case("square", {"A": normal(seed, sizes[0], 2 * sizes[1], 2 * sizes[1])})
+
+
+def matrices(seed, sizes):
+    """Scores that are no case of a name in the field."""
+    return Case("matrices", {"A": normal(seed, sizes[0], sizes[1], 2 * sizes[2])})
+
+
+def layers(seed, sizes):
+    """A layer's input and parameters."""
+    B, T, _, H, d_k, d_v = sizes
+    rng = np.random.default_rng(seed)
+    params = tl.init_params(rng, d_model=d_k + d_v, n_heads=H, d_k=d_k, d_v=d_v)
+    return Case("layer", {"X": rng.standard_normal((B, T, d_k + d_v)), "params": params})
+
+
+def counted(seed, sizes):
+    """Numbers of queries and keys."""
+    return Case("counted", {"T": sizes[1], "S": sizes[2]})
+
+
+def twice(A):
+    """Twice an array."""
+    return 2.0 * A
+
+
+def halved(A):
+    """Halves of whole numbers."""
+    return 10 * A / 4
+
+
+def attend(Q, K, V, *, mask=None):
+    """The right function, on scores that may be scaled."""
+    return tl.scaled_dot_product_attention(Q, K, V, mask=mask)
+
+
+def scaled(scale):
+    """Attention whose scores are multiplied by a function of Q, K and V."""
+
+    def function(Q, K, V, *, mask=None):
+        scores = Q @ np.swapaxes(K, -1, -2) * scale(Q, K, V)
+        return tl.attention_weights(scores, mask=mask) @ V
+
+    return function
+
+
+def with_nan(Q, K, V, *, mask):
+    """Attention that gives NaN where a query sees nothing."""
+    mixed = attend(Q, K, V, mask=mask)
+    return np.where(mask.any(axis=-1, keepdims=True), mixed, np.nan)
+
+
+def positive(scores):
+    """Weights whose rows are not divided by their sums."""
+    return np.exp(scores - scores.max(axis=-1, keepdims=True))
+
+
+def spoiled(index, *, wrong):
+    """Twice an array, but for one place of an axis, or only there."""
+
+    def function(A):
+        right, other = twice(A), twice(A) + 1 + np.abs(A)
+        other[index] = right[index]
+        changed = right.copy()
+        changed[index] = right[index] + 1 + np.abs(A[index])
+        return changed if wrong else other
+
+    return function
+
+
+def mask_of(T, S, *, k=0):
+    """A causal mask whose diagonal is moved."""
+    return np.tri(T, S, k=S - T + k, dtype=bool)
+
+
+def layer(X, params):
+    """The layer."""
+    return tl.multi_head_attention(X, params)
+
+
+def one_matrix(X, params):
+    """The layer, every head with the matrices of the first."""
+    W = (W[:1].repeat(len(W), axis=0) for W in (params.W_Q, params.W_K, params.W_V))
+    return tl.multi_head_attention(X, tl.Params(*W, params.W_O))
+
+
+def reordered(X, params):
+    """The layer, with the heads in reverse order."""
+    record = tl.trace(X, params)
+    return tl.concat_heads(record.heads[..., ::-1, :, :]) @ params.W_O
+
+
+WRONG = {  # the right function, a wrong one, the cases, what is said
+    "mask dropped": (
+        attend,
+        lambda Q, K, V, *, mask: attend(Q, K, V),
+        masked,
+        "`mask` were not used",
+    ),
+    "mask turned": (
+        attend,
+        lambda Q, K, V, *, mask: attend(Q, K, V, mask=~mask),
+        masked,
+        "exchanged",
+    ),
+    "mask of the first sentence": (
+        attend,
+        lambda Q, K, V, *, mask: attend(Q, K, V, mask=mask[:1]),
+        masked,
+        "every sentence of `mask` were the first",
+    ),
+    "larger by one": (
+        mask_of,
+        lambda T, S: mask_of(T, S + 1)[:, :S],
+        counted,
+        "above the diagonal",
+    ),
+    "Q not used": (
+        attend,
+        lambda Q, K, V: attend(np.arange(Q.size).reshape(Q.shape) % 3 + 0.0, K, V),
+        heads,
+        "does not depend on `Q`",
+    ),
+    "not scaled": (attend, scaled(lambda *_: 1), heads, "not divided by √d_k"),
+    "scaled by d_k": (attend, scaled(lambda Q, K, V: 1 / Q.shape[-1]), heads, "divided by d_k"),
+    "scaled by heads": (
+        attend,
+        scaled(lambda Q, K, V: Q.shape[-3] ** -0.5),
+        heads,
+        "divided by √H",
+    ),
+    "scaled by keys": (attend, scaled(lambda Q, K, V: K.shape[-2] ** -0.5), heads, "divided by √S"),
+    "hard-coded": (attend, scaled(lambda *_: 0.5), heads, "divided by 2 whatever d_k is"),
+    "one matrix": (layer, one_matrix, layers, "those of the first head only"),
+    "heads in reverse order": (layer, reordered, layers, "in reverse order"),
+    "transposed": (twice, lambda A: twice(A).swapaxes(-1, -2), square, "have changed places"),
+    "reversed": (twice, lambda A: twice(A)[..., ::-1], matrices, "order along axis -1 is reversed"),
+    "one place later": (twice, lambda A: np.roll(twice(A), 1, -1), matrices, "one place later"),
+    "halves": (
+        twice,
+        lambda A: np.concatenate([twice(A)[..., ::2], twice(A)[..., 1::2]], axis=-1),
+        matrices,
+        "holds two halves where pairs of neighbours",
+    ),
+    "a reshape": (
+        twice,
+        lambda A: twice(A).swapaxes(-1, -2).reshape(A.shape),
+        matrices,
+        "by a reshape",
+    ),
+    "three times": (twice, lambda A: 6 * A, matrices, "is 3 times the right one"),
+    "times √d_k": (
+        attend,
+        lambda Q, K, V: Q.shape[-1] ** 0.5 * attend(Q, K, V),
+        heads,
+        "is √d_k times",
+    ),
+    "one part a head": (
+        attend,
+        lambda Q, K, V: attend(Q, K, V) / Q.shape[-3],
+        heads,
+        "is 1/H times",
+    ),
+    "log in base two": (twice, lambda A: twice(A) / np.log(2), matrices, "is 1 / ln 2 times"),
+    "a sign": (twice, lambda A: -twice(A), matrices, "every sign is reversed"),
+    "a constant": (twice, lambda A: twice(A) + 0.25, matrices, "larger than the right one by 0.25"),
+    "squared": (twice, lambda A: twice(A) ** 2, matrices, "is the square of the right one"),
+    "X added": (layer, lambda X, params: X + layer(X, params), layers, "`X` is added to it"),
+    "True for False": (mask_of, lambda T, S: ~mask_of(T, S), counted, "exchanged"),
+    "without its diagonal": (
+        mask_of,
+        lambda T, S: mask_of(T, S, k=-1),
+        counted,
+        "the diagonal is False",
+    ),
+    "one ahead": (mask_of, lambda T, S: mask_of(T, S, k=1), counted, "above the diagonal is True"),
+    "too often": (mask_of, lambda T, S: mask_of(T, S, k=2), counted, "True at too many places"),
+    "too seldom": (mask_of, lambda T, S: mask_of(T, S, k=-2), counted, "False at too many places"),
+    "rounded": (halved, lambda A: np.floor(halved(A)), matrices, "rounded down"),
+    "over the queries": (
+        tl.softmax,
+        lambda scores: tl.softmax(scores, -2),
+        scored,
+        "along axis -2",
+    ),
+    "not divided": (tl.softmax, positive, scored, "divided by their sums they are right"),
+    "the first head": (
+        twice,
+        lambda A: twice(A)[:, :1].repeat(A.shape[1], 1),
+        matrices,
+        "every row",
+    ),
+    "NaN": (attend, with_nan, masked, "in which the mask hides every key"),
+    "a factor a row": (twice, lambda A: twice(A) * A[..., :1], matrices, "for a factor of its own"),
+    "only the last row": (
+        twice,
+        spoiled(np.s_[:, -1], wrong=True),
+        matrices,
+        "last row (axis -2) is wrong",
+    ),
+    "only the first right": (twice, spoiled(np.s_[:, 0], wrong=False), matrices, "is right"),
+    "weights elsewhere": (
+        attend,
+        lambda Q, K, V, *, mask: attend(Q, K, V, mask=mask | (np.arange(mask.shape[-1]) == 2)),
+        masked,
+        "should be 0",
+    ),
+}
+
+
+def claim_of(name):
+    """What is said of a wrong function of the table on two cases; the claim, and a new case."""
+    reference, own, case, _ = WRONG[name]
+    cases = [case(1, (B, T, S, H, D_K, D_V)), case(20, OTHER)]
+    outcomes = [call(own, given) for given in cases]
+    rights = [call(reference, given).value for given in cases]
+    claim = diagnose(outcomes, rights, cases, own, reference)
+    fresh = case(40, LAST)
+    new = list(
+        differing([call(own, fresh)], [call(reference, fresh).value], [fresh], own, reference)
+    )
+    return claim, new[0]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_claim_is_what_was_planted_and_holds_on_other_sizes_and_numbers(name):
+    claim, new = claim_of(name)
+    assert claim is not None
+    assert WRONG[name][-1] in claim.says
+    with np.errstate(all="ignore"):
+        assert claim.holds(new)
+
+
+def test_every_kind_of_claim_is_planted_above():
+    makers = {claim_of(name)[0].holds.__qualname__.split(".")[0] for name in WRONG}
+    assert len(makers) >= len(KINDS)
+    assert len(WRONG) >= 2 * len(KINDS)
+
+
+@pytest.mark.parametrize("name", [name for name in WRONG if name != "weights elsewhere"])
+def test_claim_is_false_of_numbers_that_have_nothing_to_do_with_it(name):
+    claim, new = claim_of(name)
+    drawn = np.random.default_rng(3).standard_normal(new.right.shape)
+    other = drawn > 0 if new.right.dtype == bool else drawn
+    reference, *_ = WRONG[name]
+    unrelated = type(new)(new.case, other, new.right, new.part, lambda *a, **k: other, reference)
+    if "does not depend" not in claim.says:
+        with np.errstate(all="ignore"):
+            assert not claim.holds(unrelated)
+
+
+def test_of_differences_without_a_kind_nothing_is_said():
+    def wrong(A):
+        return np.sin(9 * A) + A**3
+
+    cases = [matrices(1, (B, T, S, H, D_K, D_V))]
+    assert (
+        diagnose([call(wrong, cases[0])], [twice(*cases[0].inputs.values())], cases, wrong, twice)
+        is None
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_rounding_is_told_as_rounding(dtype):
+    def rounded(A):
+        return twice(A.astype(dtype)).astype(float)
+
+    cases = [matrices(1, (B, T, S, H, D_K, D_V))]
+    seen = [call(rounded, cases[0])], [twice(*cases[0].inputs.values())], cases, rounded, twice
+    assert (coarse(*seen) is None) == (dtype is np.float16), "of half precision too little is left"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda A: A.swapaxes(-1, -2), "have changed places"),
+        (lambda A: A[None], "an axis of length 1 is too many"),
+        (lambda A: A.ravel(), "the numbers and their order are right"),
+        (lambda A: A.sum(axis=-2), "it is added up along axis -2"),
+        (lambda A: A.mean(axis=0), "it is averaged along axis -3"),
+        (lambda A: A[..., :2], ""),
+    ],
+)
+def test_a_wrong_shape_is_told_by_how_it_comes_about(change, words):
+    A = normal(1, 2, 5, 7)
+    assert words in of_shape(change(A), A)
+    assert bool(words) == bool(of_shape(change(A), A))
+
+
+def test_dropout_is_told_by_a_second_call(capsys):
+    rng = np.random.default_rng()
+
+    def left_on(scores, *, mask=None):
+        weights = tl.attention_weights(scores, mask=mask)
+        return weights * (rng.random(weights.shape) < 0.9)
+
+    said = account("attention_weights", left_on, capsys)
+    assert "A second call with the same input gives another result: is dropout" in said

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from tests.practice.rooms import ROOMS
-from tutorial_lib import attention_scores, checks, concat_heads, project_heads
+from tutorial_lib import attention_scores, attention_weights, checks, concat_heads, project_heads
 from tutorial_lib.practice import feeding
 from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer
 from tutorial_lib.practice.mistake import named
-from tutorial_lib.practice.wrong import masked
 from tutorial_lib.variants.cache import KVCache, decode_step
 from tutorial_lib.variants.patterns import window_mask
 
@@ -32,7 +31,7 @@ def said(step, empty, capsys, **options):
 
 @pytest.mark.parametrize("mistake", PLANTED, ids=lambda mistake: mistake.name)
 def test_a_planted_mistake_is_named_and_said_how_to_mend(mistake, capsys):
-    first, seen, last = said(*mistake.function(), capsys)
+    first, seen, last = said(*mistake.of(cached_layer)(), capsys)
     assert first == f"✗ cached: {mistake.says}."
     assert last == f"  {mistake.mend}"
     assert seen.startswith("  ")
@@ -206,7 +205,8 @@ def in_a_ring(width, params, *, first=False, rolled=False):
         if first and T == 1:
             (K, V), keys = kept, now
         seen = (keys <= tokens[:, None]) & (keys > tokens[:, None] - width)
-        weights = masked(attention_scores(Q, K), seen & (keys >= pad[..., None, None, None]))
+        real = keys >= pad[..., None, None, None]
+        weights = attention_weights(attention_scores(Q, K), mask=seen & real)
         return concat_heads(weights @ V) @ params.W_O, (*kept, now, length + T, pad)
 
     return step, empty
@@ -410,7 +410,7 @@ def test_rows_that_are_no_rows_of_a_layer_are_told(spoil, says, params, capsys):
 
 def test_a_cache_of_less_precision_than_its_rows_is_told_so(params, capsys):
     [first] = said(*kept_coarsely(params), capsys)
-    assert first.startswith("✗ cached: pieces of 1: the row of token 2 differs by rounding in a")
+    assert first.startswith("✗ cached: pieces of 1: the row of token 1 differs by rounding in a")
     assert first.endswith("keep K and V in the type of Y, float64.")
 
 

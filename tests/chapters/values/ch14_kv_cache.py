@@ -1,6 +1,6 @@
 """What chapter 14 says of its check and of the time that a cache takes, computed."""
 
-from tutorial_lib.practice.ch14_kv_cache.mistakes import MISTAKES
+from tutorial_lib.practice.ch14_kv_cache.checks import MISTAKES
 from tutorial_lib.records import record
 
 

@@ -26,7 +26,7 @@ from tests.library.variants.compositions import (
     fed,
 )
 from tutorial_lib import attention_scores, attention_weights, causal_mask, checks
-from tutorial_lib.practice.ch14_kv_cache.mistakes import MISTAKES as KNOWN
+from tutorial_lib.practice.ch14_kv_cache.checks import MISTAKES as KNOWN
 from tutorial_lib.practice.mistake import named
 from tutorial_lib.variants.grouped import grouped_attention
 from tutorial_lib.variants.latent import absorbed_attention

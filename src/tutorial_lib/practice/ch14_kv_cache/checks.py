@@ -1,14 +1,15 @@
 """Checks for chapter 14."""
 
 import functools
+from pathlib import Path
 
 import numpy as np
 
 from tutorial_lib.practice import feeding
 from tutorial_lib.practice.account import Case, against, told
-from tutorial_lib.practice.ch14_kv_cache.mistakes import MISTAKES
-from tutorial_lib.practice.mistake import named
+from tutorial_lib.practice.mistake import named, read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
@@ -46,15 +47,16 @@ def _told_of(found):
 
 
 def _room_mask(length, T, room):
-    return np.arange(room) <= length + np.arange(T)[:, None]
+    own = length + np.arange(T)[:, None]  # each query's own key
+    return np.arange(room) <= own
 
 
 def check_room_mask(function):
     """Check `room_mask(length, T, room)`, exercise of chapter 14. Prints an account."""
     cases = (
-        Case("a piece of 3 after 4, room for 9", {"length": 4, "T": 3, "room": 9}),
+        Case("a piece of 3 after 4, room for 11", {"length": 4, "T": 3, "room": 11}),
         Case("one token", {"length": 2, "T": 1, "room": 5}),
-        Case("nothing kept", {"length": 0, "T": 4, "room": 6}),
+        Case("nothing kept", {"length": 0, "T": 4, "room": 7}),
         Case("no room to spare", {"length": 5, "T": 3, "room": 8}),
     )
     check("room_mask", function, _room_mask, cases)
@@ -67,13 +69,13 @@ def _users_that_fit(free, tokens, model, bits):
 
 def check_users_that_fit(function):
     """Check `users_that_fit(free, tokens, model, bits)`, exercise of chapter 14."""
-    shared = {"layers": 8, "d_model": 96, "heads": 12, "kv_heads": 3, "d_k": 16, "d_v": 16}
-    wider = {"layers": 5, "d_model": 64, "heads": 4, "kv_heads": 2, "d_k": 24, "d_v": 40}
+    shared = {"layers": 7, "d_model": 90, "heads": 15, "kv_heads": 3, "d_k": 20, "d_v": 13}
+    wider = {"layers": 6, "d_model": 70, "heads": 10, "kv_heads": 2, "d_k": 24, "d_v": 40}
     both = {"free": 10**8, "tokens": 700, "model": wider, "bits": 8}
     cases = (
         Case("16 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 16}),
         Case("4 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 4}),
-        Case("keys and values of two widths", both),
+        Case("8 bits, another model", both),
         Case("the last user does not fit whole", {**both, "free": 2 * 10**7}),
     )
     check("users_that_fit", function, _users_that_fit, cases)
@@ -102,9 +104,9 @@ def _places_of_new(is_token, T):
 
 def check_places_of_new(function):
     """Check `places_of_new(is_token, T)`, exercise of chapter 14. Prints an account."""
-    padded = np.arange(6) >= np.array([2, 0, 4])[:, None]
+    padded = np.arange(7) >= np.array([2, 0, 4])[:, None]
     cases = (
-        Case("the first piece, with padding", {"is_token": padded[:, :3], "T": 3}),
+        Case("the first piece, with padding", {"is_token": padded[:, :5], "T": 5}),
         Case("a piece after it", {"is_token": padded, "T": 2}),
         Case("one word", {"is_token": padded[:2], "T": 1}),
         Case("no padding", {"is_token": padded[1:2], "T": 4}),

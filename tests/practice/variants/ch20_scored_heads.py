@@ -110,5 +110,6 @@ VARIANTS = [
 
 NARROW = [
     ("score_head", "three heads", lambda w, t: score_by_loops(w, t) if w.shape[1] == 3 else 0 * t),
+    ("best_offset", "no first word", lambda t: offset_by_unique(np.where(t > 0, t, -1))),
     ("paths", "one text", lambda m, ids: paths_by_silence(m, ids) if ids.ndim == 1 else ()),
 ]

@@ -1,5 +1,7 @@
 """Checks for chapter 20."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib.attention import softmax
@@ -7,12 +9,13 @@ from tutorial_lib.models import head_scores
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import WORDS, read_documents
 from tutorial_lib.models.language import encode
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, against, normal
-from tutorial_lib.practice.ch20_scored_heads.mistakes import MISTAKES
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, WIDE, Case, H, T, against, normal
+from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.projection import Params
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-N, LENGTH, VOCABULARY = 4, 9, 10  # texts, words of a text, words there are
+N, LENGTH, VOCABULARY = 4, 10, 14  # texts, words of a text, words there are
 
 
 def _truth(seed, *, n=N, length=LENGTH):
@@ -47,12 +50,21 @@ def _back(seed, *likely):
     return np.where((truth >= 0) & (rng.random((N, LENGTH)) < 0.7), truth, -1)
 
 
+def _rarely():
+    """Few places ask, most of them for the first word."""
+    truth = np.full((N, LENGTH), -1)
+    truth[:3, 0] = 0
+    truth[:2, 6] = 5
+    return truth
+
+
 def check_best_offset(function):
     """Check `best_offset(truth)` of chapter 20. Prints an account."""
     cases = (
         Case("mostly two back", {"truth": _back(6, 2, 2, 2)}),
         Case("mostly itself", {"truth": _back(7, 0, 0, 0)}),
         Case("mostly three back", {"truth": _back(8, 3, 3, 3, 3)}),
+        Case("few places ask", {"truth": _rarely()}),
     )
     check("best_offset", function, head_scores.best_offset, cases)
 
@@ -67,11 +79,11 @@ def check_fixed_offset_score(function):
     check("fixed_offset_score", function, head_scores.fixed_offset_score, cases)
 
 
-def _model(seed, *, vocabulary=VOCABULARY, length=LENGTH):
+def _model(seed, *, d_k=D_K, vocabulary=VOCABULARY, length=LENGTH):
     """Two layers with large scores, so that the second depends on what the first gives."""
     layers = []
     for place in range(2):
-        wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((D_K, D_K, D_V))]
+        wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
         W_O = normal(seed + 10 * place + 3, H * D_V, D_MODEL)
         layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
     E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, length, D_MODEL)
@@ -82,31 +94,36 @@ def _ids(seed, *batch, length=LENGTH):
     return np.random.default_rng(seed).integers(0, VOCABULARY, (*batch, length))
 
 
+def _all_paths(model, ids):
+    return tuple(head_scores.paths(model, ids))
+
+
 def check_paths(function):
     """Check `paths(model, ids)` of chapter 20. Prints an account."""
     cases = (
         Case("one text", {"model": _model(20), "ids": _ids(12)}),
-        Case("four texts", {"model": _model(40), "ids": _ids(13, N, length=5)}),
+        Case("four texts", {"model": _model(40, d_k=WIDE), "ids": _ids(13, N, length=T)}),
     )
-    check("paths", function, lambda model, ids: tuple(head_scores.paths(model, ids)), cases)
+    check("paths", function, _all_paths, cases)
 
 
 def check_run_with(function):
     """Check `run_with(model, ids, outputs)` of chapter 20. Prints an account."""
-    first, last = ({"model": _model(seed)} for seed in (60, 80))
+    first, last = {"model": _model(60)}, {"model": _model(80, d_k=WIDE)}
     one, each = {(0, 1): normal(16, D_V)}, {(1, 2): normal(17, N, LENGTH, D_V)}
-    two = each | {(0, 0): normal(18, D_V)}
+    apart, both = each | {(0, 0): normal(18, D_V)}, each | {(1, 0): normal(19, D_V)}
     cases = (
         Case("one vector for all words, layer 0", first | {"ids": _ids(14), "outputs": one}),
         Case("a vector for each word, layer 1", last | {"ids": _ids(15, N), "outputs": each}),
-        Case("a head of each layer", last | {"ids": _ids(15, N), "outputs": two}),
+        Case("a head of each layer", last | {"ids": _ids(15, N), "outputs": apart}),
+        Case("two heads of one layer", last | {"ids": _ids(15, N), "outputs": both}),
     )
     check("run_with", function, head_scores.run_with, cases)
 
 
 def check_patch(function):
     """Check `patch(model, ids, other, layer, head)` of chapter 20. Prints an account."""
-    first, last = _model(100), _model(120)
+    first, last = _model(100), _model(120, d_k=WIDE)
     cases = (
         Case("layer 0", _patched(first, 18) | {"layer": 0, "head": 2}),
         Case("layer 1, four texts", _patched(last, 21, N) | {"layer": 1, "head": 0}),
@@ -119,37 +136,41 @@ def _patched(model, seed, *batch):
 
 
 def _score_by_kind(weights, truth, ids, kinds):
-    decides = np.take_along_axis(ids, np.maximum(truth, 0), axis=1)
-    truths = (np.where(np.isin(decides, kind), truth, -1) for kind in kinds)
-    return np.array([head_scores.score_head(weights, truth) for truth in truths])
+    n, t = np.nonzero(truth >= 0)
+    s = truth[n, t]
+    picked, decided = weights[n, :, t, s], ids[n, s]  # (places, H), (places,)
+    return np.array([picked[np.isin(decided, kind)].mean(axis=0) for kind in kinds])
 
 
 def check_score_by_kind(function):
     """Check `score_by_kind(weights, truth, ids, kinds)`, exercise of chapter 20."""
-    two, three = [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [[0, 2, 4], [1, 3, 5, 7], [6, 8, 9]]
+    two = [[*range(6)], [*range(6, VOCABULARY)]]
+    three = [[0, 2, 4, 11], [1, 3, 5, 7], [6, 8, 9, 10, 12]]
     cases = (
-        Case("two kinds", _asked(23) | {"kinds": two}),
-        Case("three kinds", _asked(26) | {"kinds": three}),
+        Case("two kinds", _asked(23, 11) | {"kinds": two}),
+        Case("three kinds, five heads", _asked(26, 17, heads=5) | {"kinds": three}),
     )
     check("score_by_kind", function, _score_by_kind, cases)
 
 
-def _asked(seed, n=12):
-    weights, truth = _weights(seed, n=n), _truth(seed + 1, n=n)
+def _asked(seed, n, *, heads=H):
+    weights, truth = _weights(seed, n=n, heads=heads), _truth(seed + 1, n=n)
     return {"weights": weights, "truth": truth, "ids": _ids(seed + 2, n)}
 
 
 def _duplicate_score(weights, ids):
-    same = (ids[:, :, None] == ids[:, None, :]) & np.tri(ids.shape[1], k=-1, dtype=bool)
+    same = ids[:, :, None] == ids[:, None, :]
+    same &= np.tri(ids.shape[1], k=-1, dtype=bool)  # (texts, T, T)
+    on_copies = (weights * same[:, None]).sum(axis=-1)  # (texts, H, T)
     n, t = np.nonzero(same.any(axis=-1))
-    return (weights * same[:, None]).sum(axis=-1)[n, :, t].mean(axis=0)
+    return on_copies[n, :, t].mean(axis=0)
 
 
 def check_duplicate_score(function):
     """Check `duplicate_score(weights, ids)`, exercise of chapter 20."""
-    twice = np.array([[0, 3, 0, 5, 3, 6, 7, 8, 0], [9, 8, 7, 6, 5, 4, 3, 2, 1]])
+    twice = np.array([[0, 3, 0, 5, 3, 6, 7, 8, 0, 2], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]])
     cases = (
-        Case("words come again and again", {"weights": _weights(29), "ids": _ids(30, N)}),
+        Case("words come again and again", {"weights": _weights(29), "ids": _ids(30, N) % 5}),
         Case("a text without copies", {"weights": _weights(31, n=2), "ids": twice}),
     )
     check("duplicate_score", function, _duplicate_score, cases)
@@ -163,11 +184,11 @@ def _weight_at_subject(model, sentence, layer, head):
 
 def check_weight_at_subject(function):
     """Check `weight_at_subject(model, sentence, layer, head)`, exercise of chapter 20."""
-    model = _model(140, vocabulary=len(WORDS), length=64)
+    model = _model(140, vocabulary=len(WORDS), length=19)
     asked = {
         "a noun between": ("the dogs that the cat sees bark", 1, 2),
         "a name and brackets": ("Anna Kern ( often ) sleeps", 0, 1),
-        "the second sentence": ("the cow sings . the frogs that dance laugh", 1, 0),
+        "the second sentence": ("the cow sings . the frogs dance", 1, 0),
     }
     names = ("model", "sentence", "layer", "head")
     cases = (Case(n, dict(zip(names, (model, *a), strict=True))) for n, a in asked.items())

@@ -1,18 +1,21 @@
 """Checks for chapter 01."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import attention, embedding
 from tutorial_lib.practice.account import D_MODEL, Case, S, T, against, normal
-from tutorial_lib.practice.ch01_embeddings.mistakes import MISTAKES
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
 def check_embed(function):
     """Check `embed(ids, E, P=None)`: ids (..., T) → X (..., T, d_model). Prints an account."""
-    E, P = normal(0, 9, D_MODEL), normal(1, 8, D_MODEL)
-    ids = np.array([[3, 1, 4, 1, 5], [8, 2, 6, 0, 7]])
+    E, P = normal(0, 9, D_MODEL), normal(1, 11, D_MODEL)
+    ids = np.array([[3, 1, 4, 1, 5], [8, 2, 6, 0, 7]])  # (B, T)
     cases = (
         Case("one sentence", {"ids": ids[0], "E": E, "P": P}),
         Case("a batch", {"ids": ids, "E": E, "P": P}),
@@ -24,8 +27,8 @@ def check_embed(function):
 def check_sinusoidal_positions(function):
     """Check `sinusoidal_positions(T, d_model, *, base)` → P (T, d_model). Prints an account."""
     cases = (
-        Case("8 positions of width 12", {"T": 8, "d_model": D_MODEL}),
-        Case("another base", {"T": T, "d_model": D_MODEL}, {"base": 100.0}),
+        Case("7 positions of width 10", {"T": S, "d_model": 10}),
+        Case("width 16, another base", {"T": T, "d_model": 16}, {"base": 100.0}),
     )
     check("sinusoidal_positions", function, embedding.sinusoidal_positions, cases)
 
@@ -36,8 +39,8 @@ def _embed_padded(ids, E, P, pad_id):
 
 def check_embed_padded(function):
     """Check `embed_padded(ids, E, P, pad_id)`, exercise of chapter 01. Prints an account."""
-    E, P = normal(0, 9, D_MODEL), normal(1, 8, D_MODEL)
-    ids = np.array([[3, 1, 4, 1, 5], [8, 2, 7, 0, 0]])
+    E, P = normal(0, 9, D_MODEL), normal(1, 11, D_MODEL)
+    ids = np.array([[3, 1, 4, 1, 5], [8, 2, 7, 0, 0]])  # (B, T)
     in_front = np.array([[3, 1, 4, 1, 5], [8, 8, 2, 0, 6]])
     cases = (
         Case("padding at the end", {"ids": ids, "E": E, "P": P, "pad_id": 0}),
@@ -48,14 +51,17 @@ def check_embed_padded(function):
 
 def _positions_from_wavelengths(T, wavelengths):
     angles = 2 * np.pi * np.arange(T)[:, None] / wavelengths
-    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(T, -1)
+    P = np.empty((T, 2 * len(wavelengths)))
+    P[:, 0::2] = np.sin(angles)
+    P[:, 1::2] = np.cos(angles)
+    return P
 
 
 def check_positions_from_wavelengths(function):
     """Check `positions_from_wavelengths(T, wavelengths)`, exercise of chapter 01."""
     cases = (
         Case("wavelengths 4, 10 and 100", {"T": T, "wavelengths": np.array([4.0, 10.0, 100.0])}),
-        Case("one wavelength", {"T": S, "wavelengths": np.array([7.0])}),
+        Case("one wavelength", {"T": S, "wavelengths": np.array([9.0])}),
     )
     check("positions_from_wavelengths", function, _positions_from_wavelengths, cases)
 
@@ -66,18 +72,17 @@ def _is_equivariant(layer, X, order):
 
 def check_is_equivariant(function):
     """Check `is_equivariant(layer, X, order)`, exercise of chapter 01. Prints an account."""
-    X, P, order = normal(16, T, T), normal(17, T, T), np.array([2, 0, 1, 4, 3])
+    X, order = normal(16, T, D_MODEL), np.array([2, 0, 1, 4, 3])
     layers = {
         "a layer that subtracts the mean": lambda X: X - X.mean(axis=0),
         "a layer that attends": lambda X: attention.softmax(X @ X.T) @ X,
-        "a layer that adds positions": lambda X: X + P,
+        "a layer that adds positions": lambda X: X + np.arange(len(X))[:, None],
         "a layer that adds up what came before": lambda X: np.cumsum(X, axis=0),
         "a layer that turns the order round": lambda X: X[::-1],
         "a layer that gives every token the same": lambda X: np.ones_like(X),
         "a layer that changes the last place": lambda X: X + (np.arange(len(X)) == T - 1)[:, None],
-        "a layer that adds a place": lambda X: X + np.arange(len(X))[:, None],
     }
-    whole, swap = np.arange(25.0).reshape(T, T) ** 2, np.array([1, 0, 2, 3, 4])
+    whole, swap = np.arange(65.0).reshape(T, D_MODEL) ** 2, np.array([1, 0, 2, 3, 4])
     centred = layers["a layer that subtracts the mean"]
     cases = (
         *(Case(label, {"layer": f, "X": X, "order": order}) for label, f in layers.items()),

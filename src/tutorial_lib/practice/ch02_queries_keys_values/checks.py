@@ -1,9 +1,14 @@
 """Checks for chapter 02."""
 
-from tutorial_lib import heads, projection
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, T, against, normal
-from tutorial_lib.practice.ch02_queries_keys_values.mistakes import MISTAKES
+from pathlib import Path
 
+import numpy as np
+
+from tutorial_lib import projection
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, T, against, normal
+from tutorial_lib.practice.mistake import read_mistakes
+
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
@@ -32,22 +37,24 @@ def check_project_with_bias(function):
 
 
 def _project_sliced_input(X, W):
-    return heads.split_heads(X, len(W)) @ W
+    w = W.shape[1]
+    projected = [X[..., h * w : (h + 1) * w] @ W[h] for h in range(len(W))]
+    return np.stack(projected, axis=-3)
 
 
 def check_project_sliced_input(function):
     """Check `project_sliced_input(X, W)`, exercise of chapter 02. Prints an account."""
-    W = normal(4, H, D_MODEL // H, D_V)
     cases = (
-        Case("one sequence", {"X": normal(0, T, D_MODEL), "W": W}),
-        Case("a batch", {"X": normal(1, B, T, D_MODEL), "W": W}),
+        Case("3 heads", {"X": normal(0, T, 3 * 7), "W": normal(4, 3, 7, D_V)}),
+        Case("a batch, 7 heads", {"X": normal(1, B, T, 7 * 3), "W": normal(5, 7, 3, D_K)}),
     )
     check("project_sliced_input", function, _project_sliced_input, cases)
 
 
 def _count_parameters(d_model, n_heads, d_k, d_v, *, bias):
-    weights = n_heads * d_model * (2 * d_k + d_v) + n_heads * d_v * d_model
-    return weights + bias * (n_heads * (2 * d_k + d_v) + d_model)
+    inputs = n_heads * (2 * d_k + d_v)  # numbers of a token in Q, K and V
+    weights = inputs * d_model + n_heads * d_v * d_model
+    return weights + bias * (inputs + d_model)
 
 
 def check_count_parameters(function):
@@ -57,6 +64,6 @@ def check_count_parameters(function):
     cases = (
         Case("without biases", sizes, {"bias": False}),
         Case("with biases", sizes, {"bias": True}),
-        Case("H*d_k other than d_model", other, {"bias": True}),
+        Case("2 heads, with biases", other, {"bias": True}),
     )
     check("count_parameters", function, _count_parameters, cases)

@@ -1,48 +1,53 @@
 """Checks for chapter 04."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import attention, heads
-from tutorial_lib.practice.account import D_K, D_MODEL, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch04_heads.mistakes import MISTAKES
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, WIDE, Case, H, S, T, against, normal
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
 def check_split_heads(function):
     """Check `split_heads(X, n_heads)`: (..., T, H*d) → (..., H, T, d). Prints an account."""
     cases = (
-        Case("5 tokens, 3 heads", {"X": normal(8, T, D_MODEL), "n_heads": H}),
-        Case("a batch", {"X": normal(9, B, T, D_MODEL), "n_heads": H}),
-        Case("2 heads", {"X": normal(8, T, D_MODEL), "n_heads": 2}),
+        Case("15 tokens, 3 heads of 8", {"X": normal(8, 15, 3 * 8), "n_heads": 3}),
+        Case("a batch, 2 heads of 11", {"X": normal(9, 3, 14, 2 * 11), "n_heads": 2}),
     )
     check("split_heads", function, heads.split_heads, cases)
 
 
 def _same_token_weights(ids, n_tokens, strength):
     X = np.eye(n_tokens)[ids]
-    return attention.attention_weights(strength * X @ X.T, mask=attention.causal_mask(len(ids)))
+    scores, mask = strength * X @ X.T, attention.causal_mask(len(ids))
+    return attention.softmax(np.where(mask, scores, -np.inf))
 
 
 def check_same_token_weights(function):
     """Check `same_token_weights(ids, n_tokens, strength)`, exercise of chapter 04."""
-    ids = np.array([3, 1, 3, 0, 1, 3])
+    ids, others = np.array([3, 1, 3, 0, 1, 3]), np.array([2, 0, 2, 6, 0, 0, 2, 6])
     cases = (
         Case("strength 2", {"ids": ids, "n_tokens": 5, "strength": 2.0}),
-        Case("strength 10", {"ids": ids, "n_tokens": 5, "strength": 10.0}),
+        Case("strength 10", {"ids": others, "n_tokens": 9, "strength": 10.0}),
     )
     check("same_token_weights", function, _same_token_weights, cases)
 
 
 def _multiply_adds(T, d_model, n_heads, d_k):
-    return 4 * T * d_model * n_heads * d_k + 2 * T * T * n_heads * d_k
+    projections = 4 * T * d_model * n_heads * d_k  # Q, K, V, and out
+    return projections + 2 * T * T * n_heads * d_k
 
 
 def check_multiply_adds(function):
     """Check `multiply_adds(T, d_model, n_heads, d_k)`, exercise of chapter 04."""
+    wide = {"T": S, "d_model": D_V, "n_heads": 2, "d_k": WIDE}
     cases = (
-        Case("split heads", {"T": T, "d_model": D_MODEL, "n_heads": H, "d_k": D_K}),
-        Case("full heads", {"T": T, "d_model": D_MODEL, "n_heads": 2, "d_k": D_MODEL}),
+        Case("5 tokens, 3 heads of 8", {"T": T, "d_model": D_MODEL, "n_heads": H, "d_k": D_K}),
+        Case("7 tokens, 2 heads of 17", wide),
     )
     check("multiply_adds", function, _multiply_adds, cases)
 
@@ -59,7 +64,7 @@ def check_score_ranks(function):
     K[2, :, 1:] = 0  # the keys of head 2 use one
     Q[3, :, 2:], K[3, :, :2] = 0, 0  # queries and keys of head 3 share none
     cases = (
-        Case("four heads", {"Q": Q, "K": K}),
-        Case("two heads of width 2", {"Q": normal(20, 2, T, 2), "K": normal(21, 2, S, 2)}),
+        Case("4 heads", {"Q": Q, "K": K}),
+        Case("3 heads of width 2", {"Q": normal(20, H, T, 2), "K": normal(21, H, S, 2)}),
     )
     check("score_ranks", function, _score_ranks, cases)

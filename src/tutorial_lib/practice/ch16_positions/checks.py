@@ -1,43 +1,47 @@
 """Checks for chapter 16."""
 
+from pathlib import Path
+
 import numpy as np
 
-from tutorial_lib.attention import causal_mask, scaled_dot_product_attention
-from tutorial_lib.practice.account import D_MODEL, B, Case, H, T, against, normal
-from tutorial_lib.practice.ch16_positions.mistakes import MISTAKES
+from tutorial_lib.attention import scaled_dot_product_attention
+from tutorial_lib.practice.account import D_MODEL, B, Case, H, S, T, against, masks, normal
+from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.variants.positions import alibi_slopes, rope_rates, rotate
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
 def check_rotate(function):
     """Check `rotate(X, positions, rates, *, half=False)` of chapter 16. Prints an account."""
-    places = np.arange(T)
+    positions = np.arange(T)
+    own = positions + np.array([[[7]], [[1000]]])  # (B, 1, T)
     cases = (
-        Case("pairs of neighbours", _turn(70, places, rope_rates(6))),
-        Case("halves", _turn(71, places, rope_rates(6)), {"half": True}),
-        Case("two pairs of four turn", _turn(72, places, rope_rates(8)[:2], width=8)),
+        Case("pairs of neighbours", _turn(70, positions, rope_rates(8))),
+        Case("halves, from position 40", _turn(71, 40 + positions, rope_rates(8)), {"half": True}),
+        Case("two pairs of seven turn", _turn(72, positions, rope_rates(14)[:2], width=14)),
         Case(
-            "two pairs of four turn, halves",
-            _turn(73, places, rope_rates(8)[:2], width=8),
+            "two pairs of seven turn, halves",
+            _turn(73, positions, rope_rates(14)[:2], width=14),
             {"half": True},
         ),
-        Case("rates of another base", _turn(86, places, rope_rates(6, base=500))),
+        Case("rates of another base", _turn(86, positions, rope_rates(8, base=500))),
         Case(
-            "a batch, each text with its places, up to 1,004",
-            _turn(74, places + np.array([[[7]], [[1000]]]), rope_rates(4), B, H, width=4),
+            "a batch, each sentence with its own positions, up to 1,004",
+            _turn(74, own, rope_rates(8), B, H, width=14),
         ),
     )
     check("rotate", function, rotate, cases)
 
 
-def _turn(seed, positions, rates, *batch, width=6):
+def _turn(seed, positions, rates, *batch, width=8):
     return {"X": normal(seed, *(batch or (H,)), T, width), "positions": positions, "rates": rates}
 
 
 def check_alibi_slopes(function):
     """Check `alibi_slopes(n_heads)` of chapter 16. Prints an account."""
-    cases = tuple(Case(f"{n} head" + "s" * (n > 1), {"n_heads": n}) for n in (8, 12, 16, 3, 2, 1))
+    cases = tuple(Case(f"{n} head" + "s" * (n > 1), {"n_heads": n}) for n in (8, 12, 16, 7, 2, 1))
     check("alibi_slopes", function, alibi_slopes, cases)
 
 
@@ -49,9 +53,9 @@ def _halves_from_neighbours(W, n):
 def check_halves_from_neighbours(function):
     """Check `halves_from_neighbours(W, n)`: columns in another order, exercise of chapter 16."""
     cases = (
-        Case("all three pairs turn", {"W": normal(75, H, D_MODEL, 6), "n": 3}),
+        Case("all four pairs turn", {"W": normal(75, H, D_MODEL, 8), "n": 4}),
         Case("five pairs turn, one head", {"W": normal(76, D_MODEL, 10), "n": 5}),
-        Case("three pairs of five turn", {"W": normal(77, H, D_MODEL, 10), "n": 3}),
+        Case("four pairs of seven turn", {"W": normal(77, H, D_MODEL, 14), "n": 4}),
     )
     check("halves_from_neighbours", function, _halves_from_neighbours, cases)
 
@@ -63,7 +67,7 @@ def _longer_rates(d_k, factor, *, base=10_000.0):
 def check_longer_rates(function):
     """Check `longer_rates(d_k, factor, *, base=10_000.0)`, exercise of chapter 16."""
     cases = (
-        Case("8 numbers, twice the length", {"d_k": 8, "factor": 2}),
+        Case("8 numbers, three times the length", {"d_k": 8, "factor": 3}),
         Case("12 numbers, 16 times the length", {"d_k": 12, "factor": 16}),
         Case("another base", {"d_k": 6, "factor": 4}, {"base": 500_000.0}),
     )
@@ -71,22 +75,25 @@ def check_longer_rates(function):
 
 
 def _turned_back(Q, C, positions, rates, *, mask=None):
-    Q, C = (rotate(array, positions, rates) for array in (Q, C))
-    return rotate(scaled_dot_product_attention(Q, C, C, mask=mask), positions, -rates)
+    Q, turned = rotate(Q, positions, rates), rotate(C, positions, rates)
+    mixed = scaled_dot_product_attention(Q, turned, turned, mask=mask)
+    return rotate(mixed, positions, -rates)
 
 
 def check_turned_back(function):
     """Check `turned_back(Q, C, positions, rates, *, mask=None)`, exercise of chapter 16."""
-    causal = {"mask": causal_mask(T)}
+    batch = _latent(82, 4, B, start=40, width=14)
+    own = {label: mask[..., S - T :] for label, mask in masks().items()}  # for T of the S keys
     cases = (
-        Case("every word sees all", _latent(78)),
-        Case("a causal mask", _latent(80), causal),
-        Case("a batch, the text begins at 40", _latent(82, B, start=40), causal),
-        Case("one pair of three turns", _latent(84, pairs=1)),
+        Case("every token sees all", _latent(78, 4)),
+        Case("one pair of four turns", _latent(84, 1)),
+        Case("a batch of wider heads, the text begins at 40", batch),
+        *(Case(label, batch, {"mask": mask}) for label, mask in own.items()),
     )
     check("turned_back", function, _turned_back, cases)
 
 
-def _latent(seed, *batch, start=0, pairs=3):
-    Q, C = normal(seed, *batch, H, T, 6), normal(seed + 1, *batch, 1, T, 6)
-    return {"Q": Q, "C": C, "positions": start + np.arange(T), "rates": rope_rates(6)[:pairs]}
+def _latent(seed, pairs, *batch, start=0, width=8):
+    Q, C = normal(seed, *batch, H, T, width), normal(seed + 1, *batch, 1, T, width)
+    rates = rope_rates(width)[:pairs]
+    return {"Q": Q, "C": C, "positions": start + np.arange(T), "rates": rates}

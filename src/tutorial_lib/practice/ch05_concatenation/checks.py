@@ -1,13 +1,14 @@
 """Checks for chapter 05."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import attention, heads
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch05_concatenation.mistakes import MISTAKES
-from tutorial_lib.practice.mistake import named
-from tutorial_lib.practice.wrong import CONCAT_HEADS, SPLIT_HEADS
+from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
@@ -22,7 +23,8 @@ def check_concat_heads(function):
 
 
 def _concat_tokens_first(heads):
-    return heads.reshape(*heads.shape[:-2], heads.shape[-2] * heads.shape[-1])
+    *batch, T, H, d_v = heads.shape
+    return heads.reshape(*batch, T, H * d_v)
 
 
 def check_concat_tokens_first(function):
@@ -40,6 +42,16 @@ def _passes_round_trip(split, concat, X, n_heads):
     marks = split(np.broadcast_to(tokens[..., None], X.shape), n_heads)  # (..., H, T, d)
     comes_back = np.array_equal(concat(split(X, n_heads)), X)
     return comes_back and bool((marks == tokens[..., None, :, None]).all())
+
+
+def _split_by_reshape(X, n_heads):
+    *batch, T, width = X.shape
+    return X.reshape(*batch, n_heads, T, width // n_heads)
+
+
+def _concat_by_reshape(Z):
+    *batch, n_heads, T, d = Z.shape
+    return Z.reshape(*batch, T, n_heads * d)
 
 
 def _without_last(array):
@@ -75,33 +87,33 @@ def _mixed(X, n_heads):
 
 
 def _trips():
-    """Return (label, (split, concat), X) of right pairs and of wrong ones."""
+    """Return (label, (split, concat), X, n_heads) of right pairs and of wrong ones."""
     right = heads.split_heads, heads.concat_heads
-    by_reshape = named(SPLIT_HEADS, "reshape_without_transpose").function
-    wrong = by_reshape, named(CONCAT_HEADS, "concat_without_transpose").function
+    wrong = _split_by_reshape, _concat_by_reshape
     mixed = _mixed, lambda Z: _turned(right[1](Z), -1)
-    one, batch, batches = (normal(24, *lead, T, D_MODEL) for lead in ((), (B,), (8, B)))
+    one = normal(24, T, 2 * D_V), 2
+    batch, batches = ((normal(24, *lead, T, H * D_K), H) for lead in ((B,), (S, B)))
     return (
-        ("a right pair", right, one),
-        ("a right pair, a batch", right, batch),
-        ("a right pair, two leading axes", right, batches),
-        ("a pair by reshape", wrong, one),
-        ("a pair by reshape, a batch", wrong, batch),
-        ("heads reversed", (right[0], lambda Z: right[1](_reversed(Z))), batch),
-        ("heads reversed and put back", _between(_reversed, _reversed), batch),
-        ("two rows of one head exchanged and put back", _between(_exchanged, _exchanged), batch),
-        ("sentences mixed and put back", mixed, batch),
-        ("only the split is wrong", (wrong[0], right[1]), batch),
-        ("heads added up", (right[0], lambda Z: Z.sum(axis=-3)), batch),
-        ("a column lost", (right[0], lambda Z: _without_last(right[1](Z))), batch),
+        ("a right pair", right, *one),
+        ("a right pair, a batch", right, *batch),
+        ("a right pair, two leading axes", right, *batches),
+        ("a pair by reshape", wrong, *one),
+        ("a pair by reshape, a batch", wrong, *batch),
+        ("heads reversed", (right[0], lambda Z: right[1](_reversed(Z))), *batch),
+        ("heads reversed and put back", _between(_reversed, _reversed), *batch),
+        ("two rows of one head exchanged and put back", _between(_exchanged, _exchanged), *batch),
+        ("sentences mixed and put back", mixed, *batch),
+        ("only the split is wrong", (wrong[0], right[1]), *batch),
+        ("heads added up", (right[0], lambda Z: Z.sum(axis=-3)), *batch),
+        ("a column lost", (right[0], lambda Z: _without_last(right[1](Z))), *batch),
     )
 
 
 def check_passes_round_trip(function):
     """Check `passes_round_trip(split, concat, X, n_heads)`, exercise of chapter 05."""
     cases = tuple(
-        Case(label, {"split": split, "concat": concat, "X": X, "n_heads": H})
-        for label, (split, concat), X in _trips()
+        Case(label, {"split": split, "concat": concat, "X": X, "n_heads": n_heads})
+        for label, (split, concat), X, n_heads in _trips()
     )
     check("passes_round_trip", function, _passes_round_trip, cases)
 

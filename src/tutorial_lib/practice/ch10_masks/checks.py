@@ -1,16 +1,29 @@
 """Checks for chapter 10. Torch is loaded when a check of a torch function is called."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 
 from tutorial_lib import attention, multihead, projection
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch10_masks.mistakes import MISTAKES
+from tutorial_lib.practice.account import (
+    D_K,
+    D_MODEL,
+    D_V,
+    WIDE,
+    B,
+    Case,
+    H,
+    S,
+    T,
+    against,
+    masks,
+    normal,
+)
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-
-EMPTY = attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None]  # query 2 may look at nothing
 
 
 def _tensors(arrays):
@@ -23,27 +36,31 @@ def check_masked_softmax(function):
     """Check `masked_softmax(scores, mask=None)` of torch → weights. Prints an account."""
     from tutorial_lib.pytorch.mha import masked_softmax
 
-    scores = _tensors({"scores": 2 * normal(60, B, H, T, S)})
-    masks = _tensors({"causal": attention.causal_mask(T, S), "empty": EMPTY})
+    scores, known = _tensors({"scores": 2 * normal(60, B, H, T, S)}), _tensors(masks())
+    single, mask = _tensors({"scores": 2 * normal(59, H, T, S)}), known["a mask for each head"]
     cases = (
         Case("no mask", scores),
-        Case("a causal mask", scores, {"mask": masks["causal"]}),
-        Case("a row with nothing to look at", scores, {"mask": masks["empty"]}),
+        *(Case(label, scores, {"mask": mask}) for label, mask in known.items()),
+        Case("without a batch axis", single, {"mask": mask}),
     )
     check("masked_softmax", function, masked_softmax, cases)
+
+
+def _heads(seed, d_k):
+    shapes = {"Q": (B, H, T, d_k), "K": (B, H, S, d_k), "V": (B, H, S, D_V)}
+    return _tensors({n: normal(seed + i, *s) for i, (n, s) in enumerate(shapes.items())})
 
 
 def check_fused_attention(function):
     """Check `fused_attention(Q, K, V, mask=None, dropout=0.0)` of torch. Prints an account."""
     from tutorial_lib.pytorch.mha import fused_attention
 
-    shapes = {"Q": (B, H, T, D_K), "K": (B, H, S, D_K), "V": (B, H, S, D_V)}
-    inputs = _tensors({n: normal(61 + i, *s) for i, (n, s) in enumerate(shapes.items())})
-    masks = _tensors({"causal": attention.causal_mask(T, S), "empty": EMPTY})
+    inputs, known = _heads(61, D_K), _tensors(masks())
     cases = (
         Case("no mask", inputs),
-        Case("a causal mask", inputs, {"mask": masks["causal"]}),
-        Case("a row with nothing to look at", inputs, {"mask": masks["empty"]}),
+        *(Case(label, inputs, {"mask": mask}) for label, mask in known.items()),
+        Case("wider heads", _heads(67, WIDE)),
+        Case("wider heads, a causal mask", _heads(70, WIDE), {"mask": known["a causal mask"]}),
     )
     check("fused_attention", function, fused_attention, cases)
 
@@ -52,16 +69,20 @@ def check_may_look(function):
     """Check `may_look(mask, is_causal, Q, K)` of torch → one mask. Prints an account."""
     from tutorial_lib.pytorch.mha import may_look
 
-    Q, K = normal(64, B, H, T, D_K), normal(65, B, H, S, D_K)
-    mask = np.arange(S) != 1
-    arrays = _tensors({"Q": Q, "K": K, "mask": np.broadcast_to(mask, (B, 1, 1, S)).copy()})
-    inputs = {name: arrays[name] for name in "QK"}
-    fewer = {"Q": arrays["K"], "K": arrays["Q"]}
+    inputs = _tensors({"Q": normal(64, B, H, T, D_K), "K": normal(65, B, H, S, D_K)})
+    fewer = {"Q": inputs["K"], "K": inputs["Q"]}
+    single = {name: tensor[0] for name, tensor in inputs.items()}
+    known = _tensors(masks())
+    own = known["a mask for each sentence and head"]
     cases = (
-        Case("a mask, causal", {"mask": arrays["mask"], "is_causal": True, **inputs}),
-        Case("no mask, causal", {"mask": None, "is_causal": True, **inputs}),
-        Case("more queries than keys", {"mask": None, "is_causal": True, **fewer}),
-        Case("a mask alone", {"mask": arrays["mask"], "is_causal": False, **inputs}),
+        *(
+            Case(f"is_causal, {label}", {"mask": mask, "is_causal": True, **inputs})
+            for label, mask in known.items()
+        ),
+        Case("is_causal, no mask", {"mask": None, "is_causal": True, **inputs}),
+        Case("is_causal, 7 queries, 5 keys", {"mask": None, "is_causal": True, **fewer}),
+        Case("is_causal, without a batch axis", {"mask": None, "is_causal": True, **single}),
+        Case("not is_causal, a mask", {"mask": own, "is_causal": False, **inputs}),
     )
     check("may_look", function, may_look, cases)
 
@@ -113,10 +134,9 @@ def _leaking_pairs(layer, X, mask):
     return moved & ~mask
 
 
-def _layer(change=lambda X: X, mask=None):
+def _layer(own, change=lambda X: X):
     rng = np.random.default_rng(5)
-    params = projection.init_params(rng, d_model=D_MODEL, n_heads=H)
-    own = attention.causal_mask(S) if mask is None else mask
+    params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
     return lambda X: multihead.multi_head_attention(change(X), params, mask=own)
 
 
@@ -128,18 +148,23 @@ def _spread(X):
 def check_leaking_pairs(function):
     """Check `leaking_pairs(layer, X, mask)` → (T, T), exercise of chapter 10."""
     X, causal = normal(67, S, D_MODEL), attention.causal_mask(S)
-    one_too_far = np.tril(np.ones((S, S), dtype=bool), k=1)
-    upside_down = np.triu(np.ones((S, S), dtype=bool))
+    ahead, places = np.tri(S, k=1, dtype=bool), np.arange(S)
+    layer = _layer(causal)
     layers = {
-        "a layer that keeps to its mask": _layer(),
-        "a mask that ends one too far": _layer(mask=one_too_far),
-        "a mask upside down": _layer(mask=upside_down),
-        "a token less its mean, shown to all": _layer(_spread),
-        "a mean over the sentence": _layer(lambda X: X - X.mean(axis=0)),
-        "a leak of less than a millionth": lambda X: _layer()(X) + 1e-7 * math.pi * X[-1],
+        "a layer that keeps to its mask": layer,
+        "a mask that ends one too far": _layer(ahead),
+        "the same from the third token on": _layer(causal | (ahead & (places > 1)[:, None])),
+        "a mask upside down": _layer(causal.T),
+        "a token less its mean, shown to all": _layer(causal, _spread),
+        "a mean over the sentence": _layer(causal, lambda X: X - X.mean(axis=0)),
+        "a leak in one number of each row": lambda X: layer(X) + np.eye(D_MODEL)[4] * X[-1],
+        "a leak of less than a millionth": lambda X: layer(X) + 1e-8 * math.pi * X[-1],
         "a layer that gives NaN": lambda X: np.where(X[-1:] > 9, X, np.nan),
     }
-    cases = tuple(
-        Case(label, {"layer": layer, "X": X, "mask": causal}) for label, layer in layers.items()
+    no_longer, empty = causal & ~np.tri(S, k=-3, dtype=bool), causal & (places != 2)[:, None]
+    cases = (
+        *(Case(label, {"layer": f, "X": X, "mask": causal}) for label, f in layers.items()),
+        Case("tokens too far back", {"layer": layer, "X": X, "mask": no_longer}),
+        Case("a row with nothing to look at", {"layer": layer, "X": X, "mask": empty}),
     )
     check("leaking_pairs", function, _leaking_pairs, cases)

@@ -1,6 +1,7 @@
 """Checks for chapter 12."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from tutorial_lib.onepass import (
     fold_block,
     last_keys,
 )
-from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch12_flash_attention.mistakes import MISTAKES
+from tutorial_lib.practice.account import D_K, D_V, WIDE, B, Case, H, S, T, against, normal
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 NOTHING = -1e30, 0.0, 0.0
@@ -45,23 +47,24 @@ def check_fold_block(function):
     check("fold_block", function, fold_block, cases)
 
 
-def _rows(rows, keys, *lead):
-    shapes = {"Q": (*lead, rows, D_K), "K": (*lead, keys, D_K), "V": (*lead, keys, D_V)}
+def _rows(rows, keys, *lead, d_k=D_K):
+    shapes = {"Q": (*lead, rows, d_k), "K": (*lead, keys, d_k), "V": (*lead, keys, D_V)}
     return {name: normal(74 + n, *shape) for n, (name, shape) in enumerate(shapes.items())}
 
 
 def check_attend_rows(function):
     """Check `attend_rows(Q, K, V, last, block)`: → (heads, logsumexp). Prints an account."""
-    tile, causal = _rows(T, 8, H), last_keys(T, 8, causal=True)
-    every, large = last_keys(T, 8, causal=False), {**tile, "Q": 400 * tile["Q"]}
-    few = last_keys(T, 3, causal=True)
+    tile, wide, batch = _rows(T, S, H), _rows(T, S, H, d_k=WIDE), _rows(T, S, B, H)
+    every, causal = (last_keys(T, S, causal=causal) for causal in (False, True))
+    large, few = {**tile, "Q": 400 * tile["Q"]}, last_keys(S, T, causal=True)
     cases = (
-        Case("5 queries, 8 keys in blocks of 3", {**tile, "last": every, "block": 3}),
-        Case("causal", {**tile, "last": causal, "block": 3}),
-        Case("one block for all", {**tile, "last": causal, "block": 64}),
-        Case("blocks of 1", {**tile, "last": causal, "block": 1}),
-        Case("scores in the thousands", {**large, "last": every, "block": 3}),
-        Case("queries that see nothing", {**_rows(T, 3, B, H), "last": few, "block": 2}),
+        Case("5 queries, 7 keys in blocks of 2", {**tile, "last": every, "block": 2}),
+        Case("causal, wider heads", {**wide, "last": causal, "block": 2}),
+        Case("one block for all", {**tile, "last": causal, "block": 100}),
+        Case("blocks of 1, a batch", {**batch, "last": causal, "block": 1}),
+        Case("scores in the thousands", {**large, "last": every, "block": 2}),
+        Case("queries that see nothing", {**_rows(S, T, H), "last": few, "block": 2}),
+        Case("no query sees a key", {**tile, "last": causal - S, "block": 2}),
     )
     check("attend_rows", function, attend_rows, cases)
 
@@ -69,17 +72,18 @@ def check_attend_rows(function):
 def check_flash_backward(function):
     """Check `flash_backward(trace, dheads, *, block=64)`: → (dQ, dK, dV). Prints an account."""
 
-    def case(label, rows, keys, causal, block):
-        trace = _quietly(flash_forward, *_rows(rows, keys, H).values(), causal=causal)
-        arguments = {"trace": trace, "dheads": normal(77, H, rows, D_V)}
-        return Case(label, arguments, {"block": block})
+    def case(label, block, rows, keys, *lead, causal=True, d_k=D_K):
+        inputs = _rows(rows, keys, *lead, d_k=d_k).values()
+        trace = _quietly(flash_forward, *inputs, causal=causal)
+        arguments = {"trace": trace, "dheads": normal(77, *lead, rows, D_V)}
+        return Case(label, arguments, {"block": block} if block else {})
 
     cases = (
-        case("blocks of 2", T, S, False, 2),
-        case("causal", T, S, True, 2),
-        case("one block for all", T, S, True, 64),
-        case("blocks of 1", S, S, True, 1),
-        case("queries that see nothing", S, T, True, 3),
+        case("blocks of 2", 2, T, S, H, causal=False),
+        case("causal, wider heads", 2, T, S, H, d_k=WIDE),
+        case("the default, one block for all", None, T, S, H),
+        case("as many queries as keys, a batch, blocks of 1", 1, S, S, B, H),
+        case("queries that see nothing", 2, S, T, H),
     )
     check("flash_backward", function, flash_backward, cases)
 
@@ -97,12 +101,12 @@ def check_merge_parts(function):
         np.round(128 * normal(79, 3, T, 1)) / 64
     )  # exact in single precision, and 1024 later
     three = {"heads": normal(78, 3, T, D_V), "logsumexp": logsumexp}
-    batch = {"heads": normal(80, 2, B, H, T, D_V), "logsumexp": 2 * normal(81, 2, B, H, T, 1)}
+    batch = {"heads": normal(80, 7, B, H, T, D_V), "logsumexp": 2 * normal(81, 7, B, H, T, 1)}
     without = {name: array.copy() for name, array in three.items()}
     without["heads"][1], without["logsumexp"][1] = 0, -1e30
     cases = (
         Case("three parts", three),
-        Case("two parts, a batch", batch),
+        Case("seven parts, a batch", batch),
         Case("scores above a thousand", {**three, "logsumexp": logsumexp + 1024}),
         Case("a part that saw nothing", without),
     )
@@ -136,18 +140,18 @@ def _weights_on(Q, K, logsumexp):
 def check_weights_on(function):
     """Check `weights_on(Q, K, logsumexp)`, exercise of chapter 12. Prints an account."""
 
-    def case(label, some, more, *lead):
-        Q, K = (np.round(8 * normal(82 + n, *lead, (T, S)[n], D_K)) / 8 for n in range(2))
+    def case(label, some, more, *lead, d_k=D_K):
+        Q, K = (np.round(8 * normal(82 + n, *lead, (T, S)[n], d_k)) / 8 for n in range(2))
         Q[..., 0], K[..., 0] = 2.0, more  # as much more in every score, and nothing in a weight
-        scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(D_K)
+        scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(d_k)
         top = scores.max(axis=-1, keepdims=True)
         logsumexp = top + np.log(np.exp(scores - top).sum(axis=-1, keepdims=True))
         exact = np.round(64 * logsumexp) / 64  # in single precision too
         return Case(label, {"Q": Q, "K": K[..., some, :], "logsumexp": exact})
 
     cases = (
-        case("2 keys of 6", slice(1, 3), 1, H),
-        case("one key", slice(0, 1), -1, B, H),
-        case("scores above a thousand", slice(0, 4), 1024, H),
+        case("2 keys of 7", slice(1, 3), 1, H),
+        case("one key, wider heads", slice(0, 1), -1, B, H, d_k=WIDE),
+        case("scores above a thousand", slice(0, 2), 4096, H, d_k=16),  # whose root is exact
     )
     check("weights_on", function, _weights_on, cases)

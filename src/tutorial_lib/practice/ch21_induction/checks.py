@@ -1,26 +1,29 @@
 """Checks for chapter 21."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.models import circuits
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, against, normal
-from tutorial_lib.practice.ch21_induction.mistakes import MISTAKES
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, WIDE, Case, H, against, normal
+from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.projection import Params
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-N, WORDS, BLOCK = 4, 7, 5  # texts, words there are, tokens of a block
+N, WORDS = 4, 7  # texts, words there are
 
 
-def _params(seed):
-    wide = [normal(seed + i, H, D_MODEL, d) for i, d in enumerate((D_K, D_K, D_V))]
+def _params(seed, *, d_k=D_K):
+    wide = [normal(seed + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
     return Params(*wide, normal(seed + 3, H * D_V, D_MODEL))
 
 
 def _heads(seed):
     return (
         Case("the first head", {"params": _params(seed), "head": 0}),
-        Case("the last head", {"params": _params(seed + 4), "head": H - 1}),
+        Case("the last head", {"params": _params(seed + 4, d_k=WIDE), "head": H - 1}),
     )
 
 
@@ -43,8 +46,10 @@ def check_composition(function):
 
 
 def _words(seed, n=WORDS):
-    names = ("W_QK", "W_OV")
-    pair = {name: normal(seed + i, D_MODEL, D_MODEL) for i, name in enumerate(names)}
+    pair = {
+        name: normal(seed + i, D_MODEL, D_MODEL) / D_MODEL
+        for i, name in enumerate(("W_QK", "W_OV"))
+    }
     return {"E": normal(seed + 2, n, D_MODEL)} | pair
 
 
@@ -79,7 +84,7 @@ def check_beyond_places(function):
     """Check `beyond_places(twice, fresh, p)`, exercise of chapter 21."""
     cases = tuple(
         Case(f"blocks of {p}", {"twice": _weights(seed, p), "fresh": _weights(seed + 1, p), "p": p})
-        for seed, p in ((42, BLOCK), (44, 3))
+        for seed, p in ((42, 5), (44, 7))
     )
     check("beyond_places", function, _beyond_places, cases)
 
@@ -93,6 +98,6 @@ def check_score_terms(function):
     rows = {"query": normal(50, 2, D_MODEL), "key": normal(51, 2, D_MODEL)}
     cases = (
         Case("the second head", {"params": _params(52), "head": 1} | rows),
-        Case("the last head", {"params": _params(56), "head": 2} | rows),
+        Case("the last head, wider", {"params": _params(56, d_k=WIDE), "head": H - 1} | rows),
     )
     check("score_terms", function, _score_terms, cases)

@@ -18,10 +18,17 @@ from tests.practice.variants.ch03_attention_weights import (
 )
 
 
+def mask_of_each(axis, length, mask):
+    """The masks along an axis of heads or of sentences, as many as there are."""
+    shape = list(mask.shape)
+    shape[axis] = length
+    return np.moveaxis(np.broadcast_to(mask, shape), axis, 0)
+
+
 def layer_by_loop(X, params, *, context=None, mask=None):
     source = X if context is None else context
-    blocks = np.split(params.W_O, params.n_heads)
-    masks = [mask] * params.n_heads if mask is None or mask.ndim < 3 else np.moveaxis(mask, -3, 0)
+    H, blocks = params.n_heads, np.split(params.W_O, params.n_heads)
+    masks = [mask] * H if mask is None or mask.ndim < 3 else mask_of_each(-3, H, mask)
     Y = np.zeros_like(X)
     for h, block in enumerate(blocks):
         Q, K, V = X @ params.W_Q[h], source @ params.W_K[h], source @ params.W_V[h]
@@ -43,7 +50,11 @@ def layer_by_einsum(X, params, *, context=None, mask=None):
 def layer_by_sequence(X, params, *, context=None, mask=None):
     if X.ndim == 2:
         return tl.multi_head_attention(X, params, context=context, mask=mask)
-    return layer_of_a_batch(X, params, context=context, mask=mask)
+    contexts = [None] * len(X) if context is None else context
+    masks = [mask] * len(X) if mask is None or mask.ndim < 4 else mask_of_each(0, len(X), mask)
+    layer = tl.multi_head_attention
+    triples = zip(X, contexts, masks, strict=True)
+    return np.stack([layer(x, params, context=c, mask=m) for x, c, m in triples])
 
 
 def layer_of_a_batch(X, params, *, context=None, mask=None):
@@ -52,9 +63,16 @@ def layer_of_a_batch(X, params, *, context=None, mask=None):
     return np.stack([tl.multi_head_attention(x, params, context=c, mask=mask) for x, c in pairs])
 
 
-def layer_without_mask_axes(X, params, *, context=None, mask=None):
-    kept = mask if mask is None else mask[(0,) * (mask.ndim - 2)]
-    return tl.multi_head_attention(X, params, context=context, mask=kept)
+def of_one_mask(layer, *places):
+    """A layer in which the first of an axis of the mask, counted from the end, stands for all."""
+
+    def narrow(X, params, *, context=None, mask=None):
+        for place in places:
+            if mask is not None and mask.ndim >= place:
+                mask = mask.take([0], axis=-place)
+        return layer(X, params, context=context, mask=mask)
+
+    return narrow
 
 
 def trace_of_a_batch(X, params, *, context=None, mask=None):
@@ -64,9 +82,10 @@ def trace_of_a_batch(X, params, *, context=None, mask=None):
     return dataclasses.replace(record, concat=concat)
 
 
-def trace_without_mask_axes(X, params, *, context=None, mask=None):
-    kept = mask if mask is None else mask[(0,) * (mask.ndim - 2)]
-    return tl.trace(X, params, context=context, mask=kept)
+def trace_of_a_context_as_long_as_x(X, params, *, context=None, mask=None):
+    if context is not None:
+        context = context.reshape(X.shape)
+    return tl.trace(X, params, context=context, mask=mask)
 
 
 def trace_by_einsum(X, params, *, context=None, mask=None):
@@ -122,7 +141,15 @@ VARIANTS = [
 
 NARROW = [
     ("multi_head_attention", "a batch alone", layer_of_a_batch),
-    ("multi_head_attention", "one mask for all heads", layer_without_mask_axes),
     ("trace", "a batch alone", trace_of_a_batch),
-    ("trace", "one mask for all heads", trace_without_mask_axes),
+    ("trace", "a context as long as X", trace_of_a_context_as_long_as_x),
+    *(
+        (layer.__name__, label, of_one_mask(layer, *places))
+        for layer in (tl.multi_head_attention, tl.trace)
+        for label, places in (
+            ("the mask of head 0 for all", (3,)),
+            ("the mask of sentence 0 for all", (4,)),
+            ("one mask for all heads and sentences", (3, 4)),
+        )
+    ),
 ]

@@ -21,13 +21,13 @@ def sum_copies_by_einsum(gradient, shape):
 
 
 def attention_backward_by_head(Q, K, V, weights, dheads):
-    batch, d = weights.shape[:-2], [np.zeros(x.shape) for x in (Q, K, V)]
+    batch, d = dheads.shape[:-2], [np.zeros(x.shape) for x in (Q, K, V)]
     for index in np.ndindex(batch):
-        here = [index[len(batch) - (x.ndim - 2) :] for x in (Q, K, V)]
-        q, k, v = (x[i] for x, i in zip((Q, K, V), here, strict=True))
-        scores = softmax_backward_by_table(weights[index], dheads[index] @ v.T) * q.shape[1] ** -0.5
-        parts = scores @ k, scores.T @ q, weights[index].T @ dheads[index]
-        for total, i, part in zip(d, here, parts, strict=True):
+        here = [index[len(batch) - (x.ndim - 2) :] for x in (Q, K, V, weights)]
+        q, k, v, w = (x[i] for x, i in zip((Q, K, V, weights), here, strict=True))
+        scores = softmax_backward_by_table(w, dheads[index] @ v.T) * q.shape[1] ** -0.5
+        parts = scores @ k, scores.T @ q, w.T @ dheads[index]
+        for total, i, part in zip(d, here[:3], parts, strict=True):
             total[i] += part
     return tuple(d)
 
@@ -74,7 +74,7 @@ def input_gradients_by_head(params, dQ, dK, dV):
 
 
 def input_gradients_by_keepers(params, dQ, dK, dV):
-    X, context = np.zeros((*dQ.shape[:-3], dQ.shape[-2], 12)), np.zeros((*dK.shape[:-3], 6, 12))
+    X, context = (np.zeros((*d.shape[:-3], d.shape[-2], params.d_model)) for d in (dQ, dK))
     by_keys, _ = tl.project_heads_backward(context, params.W_K, dK)
     by_values, _ = tl.project_heads_backward(context, params.W_V, dV)
     return tl.project_heads_backward(X, params.W_Q, dQ)[0], by_keys + by_values
@@ -106,6 +106,36 @@ def wrong_entries_in_place(step):
         return ~np.isclose(found, gradient, rtol=0, atol=1e-6 * np.abs(found).max())
 
     return wrong_entries
+
+
+def attention_backward_of_width_8(Q, K, V, weights, dheads):
+    dQ, dK, dV = tl.attention_backward(Q, K, V, weights, dheads)
+    root = (Q.shape[-1] / 8) ** 0.5
+    return dQ * root, dK * root, dV
+
+
+def layer_backward_of_width_8(trace, dY):
+    back, root = tl.multi_head_attention_backward(trace, dY), (trace.params.d_k / 8) ** 0.5
+    return dataclasses.replace(back, dW_Q=back.dW_Q * root, dW_K=back.dW_K * root)
+
+
+def layer_backward_by_sentence_0(trace, dY):
+    weights = trace.weights[:1] + 0 * trace.weights if trace.X.ndim > 2 else trace.weights
+    return tl.multi_head_attention_backward(dataclasses.replace(trace, weights=weights), dY)
+
+
+def linear_backward_of_one_batch_axis(X, W, dY):
+    shares = np.swapaxes(X, -1, -2) @ dY
+    return dY @ W.T, shares.sum(axis=0) if X.ndim == 3 else shares
+
+
+def wrong_entries_by_largest_positive(function, X, gradient):
+    found = np.empty(X.shape)
+    for index in np.ndindex(X.shape):
+        nudge = np.zeros(X.shape)
+        nudge[index] = 1e-5
+        found[index] = (function(X + nudge) - function(X - nudge)) / 2e-5
+    return np.abs(found - gradient) > 1e-6 * found.max()
 
 
 VARIANTS = [
@@ -141,12 +171,21 @@ NARROW = [
         "queries that see a key",
         lambda Q, K, V, w, d: tl.attention_backward(Q, K, V, w / w.sum(-1, keepdims=True), d),
     ),
+    ("attention_backward", "one width", attention_backward_of_width_8),
+    ("multi_head_attention_backward", "one width", layer_backward_of_width_8),
+    ("multi_head_attention_backward", "masks that agree", layer_backward_by_sentence_0),
     ("sum_copies", "leading axes", lambda g, shape: g.sum(axis=tuple(range(g.ndim - len(shape))))),
     (
         "linear_backward",
         "without a batch",
         lambda X, W, dY: (dY @ W.T, np.swapaxes(X, -1, -2) @ dY),
     ),
+    (
+        "linear_backward",
+        "one batch axis at most",
+        linear_backward_of_one_batch_axis,
+    ),
+    ("wrong_entries", "a positive slope", wrong_entries_by_largest_positive),
     (
         "scale_gradients",
         "without a batch",

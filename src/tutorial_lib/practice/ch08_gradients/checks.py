@@ -1,25 +1,44 @@
 """Checks for chapter 08."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import attention, gradients, multihead, projection
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch08_gradients.mistakes import MISTAKES
+from tutorial_lib.practice.account import (
+    D_K,
+    D_MODEL,
+    D_V,
+    WIDE,
+    B,
+    Case,
+    H,
+    S,
+    T,
+    against,
+    masks,
+    normal,
+)
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
 def check_softmax_backward(function):
     """Check `softmax_backward(weights, dweights)`: dL/dweights → dL/dscores. Prints an account."""
     weights = attention.softmax(2 * normal(0, H, T, S))
-    empty = weights.copy()
-    empty[1, 2] = 0  # a query with nothing to look at
+    masked = attention.attention_weights(2 * normal(3, B, H, T, S), mask=_empty_row())
     cases = (
         Case("3 heads", {"weights": weights, "dweights": normal(1, H, T, S)}),
         Case("one row", {"weights": weights[0, 0], "dweights": normal(2, S)}),
-        Case("a row of zeros", {"weights": empty, "dweights": normal(3, H, T, S)}),
+        Case("a row of zeros", {"weights": masked, "dweights": normal(4, B, H, T, S)}),
     )
     check("softmax_backward", function, gradients.softmax_backward, cases)
+
+
+def _empty_row():
+    return masks()["a row with nothing to look at"]
 
 
 def check_sum_copies(function):
@@ -35,24 +54,29 @@ def check_sum_copies(function):
     check("sum_copies", function, gradients.sum_copies, cases)
 
 
-def _attended(batch, source_batch, seed):
-    Q, K, V = normal(seed, *batch, H, T, D_K), *_sources(source_batch, seed)
-    mask = attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None]  # query 2 sees nothing
-    weights = attention.attention_weights(Q @ np.swapaxes(K, -1, -2), mask=mask)
-    dheads = normal(seed + 3, *weights.shape[:-1], D_V)
-    return {"Q": Q, "K": K, "V": V, "weights": weights, "dheads": dheads}
-
-
-def _sources(batch, seed):
-    return normal(seed + 1, *batch, H, S, D_K), normal(seed + 2, *batch, H, S, D_V)
+def _attended(seed, *, batch=(), shared=(), mask=None, d_k=D_K):
+    """Return what `attention_backward` takes; what `shared` names is one for the whole batch."""
+    shapes = {"Q": (H, T, d_k), "K": (H, S, d_k), "V": (H, S, D_V)}
+    arrays = {
+        name: normal(seed + place, *(() if name in shared else batch), *shape)
+        for place, (name, shape) in enumerate(shapes.items())
+    }
+    scores = attention.attention_scores(arrays["Q"], arrays["K"])
+    weights = attention.attention_weights(scores, mask=mask)
+    dheads = normal(seed + 3, *(weights @ arrays["V"]).shape)
+    return {**arrays, "weights": weights, "dheads": dheads}
 
 
 def check_attention_backward(function):
     """Check `attention_backward(Q, K, V, weights, dheads)` → dQ, dK, dV. Prints an account."""
+    own = masks()["a mask for each sentence and head"]
     cases = (
-        Case("5 queries, 6 keys", _attended((), (), 5)),
-        Case("a batch", _attended((B,), (B,), 10)),
-        Case("one context for a batch", _attended((B,), (), 15)),
+        Case("5 queries, 7 keys", _attended(5)),
+        Case("a row with nothing to look at", _attended(9, mask=_empty_row())),
+        Case("a batch, a mask for each sentence and head", _attended(13, batch=(B,), mask=own)),
+        Case("one context for a batch", _attended(17, batch=(B,), shared=("K", "V"))),
+        Case("one Q and K for a batch of values", _attended(21, batch=(B,), shared=("Q", "K"))),
+        Case("wider heads", _attended(25, d_k=WIDE)),
     )
     check("attention_backward", function, gradients.attention_backward, cases)
 
@@ -63,6 +87,10 @@ def check_linear_backward(function):
     cases = (
         Case("5 tokens", {"X": normal(21, T, D_MODEL), "W": W, "dY": normal(22, T, D_V)}),
         Case("a batch", {"X": normal(23, B, T, D_MODEL), "W": W, "dY": normal(24, B, T, D_V)}),
+        Case(
+            "two batch axes",
+            {"X": normal(30, S, B, T, D_MODEL), "W": W, "dY": normal(31, S, B, T, D_V)},
+        ),
     )
     check("linear_backward", function, gradients.linear_backward, cases)
 
@@ -79,9 +107,9 @@ def check_project_heads_backward(function):
     check("project_heads_backward", function, gradients.project_heads_backward, cases)
 
 
-def _layer_case(label, X, context=None, mask=None):
+def _layer_case(label, X, *, context=None, mask=None, d_k=D_K):
     rng = np.random.default_rng(1)
-    params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
+    params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=d_k, d_v=D_V)
     record = multihead.trace(2 * X, params, context=context, mask=mask)
     return Case(label, {"trace": record, "dY": normal(40, *record.Y.shape)})
 
@@ -89,20 +117,27 @@ def _layer_case(label, X, context=None, mask=None):
 def check_multi_head_attention_backward(function):
     """Check `multi_head_attention_backward(trace, dY)` → Gradients. Prints an account."""
     X, context = normal(41, B, T, D_MODEL), normal(42, B, S, D_MODEL)
-    hidden = attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None]
+    shown = masks()
+    labels = (
+        "padding of each sentence",
+        "a mask for each sentence and head",
+        "a row with nothing to look at",
+    )
     cases = (
         _layer_case("no mask", X),
         _layer_case("a causal mask", X[0], mask=attention.causal_mask(T)),
-        _layer_case("a context, and a row with nothing to look at", X, context, hidden),
-        _layer_case("one context for a batch", X, context[0]),
+        *(_layer_case(f"a context, {n}", X, context=context, mask=shown[n]) for n in labels),
+        _layer_case("one context for a batch", X, context=context[0]),
+        _layer_case("wider heads", X, d_k=WIDE),
     )
     check("multi_head_attention_backward", function, gradients.multi_head_attention_backward, cases)
 
 
 def _input_gradients(params, dQ, dK, dV):
-    back = ((dQ, params.W_Q), (dK, params.W_K), (dV, params.W_V))
-    dX, by_keys, by_values = ((d @ np.swapaxes(W, -1, -2)).sum(axis=-3) for d, W in back)
-    return dX, by_keys + by_values
+    by_queries = dQ @ np.swapaxes(params.W_Q, -1, -2)  # (..., H, T, d_model)
+    by_keys = dK @ np.swapaxes(params.W_K, -1, -2)
+    by_values = dV @ np.swapaxes(params.W_V, -1, -2)
+    return by_queries.sum(axis=-3), (by_keys + by_values).sum(axis=-3)
 
 
 def check_input_gradients(function):
@@ -111,10 +146,10 @@ def check_input_gradients(function):
     params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
 
     def inputs(seed, *batch):
-        dQ, (dK, dV) = normal(seed, *batch, H, T, D_K), _sources(batch, seed)
-        return {"params": params, "dQ": dQ, "dK": dK, "dV": dV}
+        dQ, dK = normal(seed, *batch, H, T, D_K), normal(seed + 1, *batch, H, S, D_K)
+        return {"params": params, "dQ": dQ, "dK": dK, "dV": normal(seed + 2, *batch, H, S, D_V)}
 
-    cases = (Case("5 tokens, a context of 6", inputs(43)), Case("a batch", inputs(46, B)))
+    cases = (Case("5 tokens, a context of 7", inputs(43)), Case("a batch", inputs(46, B)))
     check("input_gradients", function, _input_gradients, cases)
 
 
@@ -127,16 +162,16 @@ def _scale_gradients(Q, K, weights, dweights):
 def check_scale_gradients(function):
     """Check `scale_gradients(Q, K, weights, dweights)` → (H,), exercise of chapter 08."""
 
-    def inputs(seed, *batch):
-        Q, (K, _) = normal(seed, *batch, H, T, D_K), _sources(batch, seed)
+    def inputs(seed, *batch, mask=None):
+        Q, K = normal(seed, *batch, H, T, D_K), normal(seed + 1, *batch, H, S, D_K)
         scores = np.array([0.2, 0.5, 0.9])[:, None, None] * (Q @ np.swapaxes(K, -1, -2))
-        weights = attention.softmax(scores)
+        weights = attention.attention_weights(scores, mask=mask)
         return {"Q": Q, "K": K, "weights": weights, "dweights": normal(seed + 3, *weights.shape)}
 
     cases = (
         Case("3 heads", inputs(49)),
-        Case("a batch", inputs(53, B)),
-        Case("two batch axes", inputs(57, S, B)),
+        Case("a batch, a row with nothing to look at", inputs(53, B, mask=_empty_row())),
+        Case("two batch axes", inputs(57, D_V, B)),
     )
     check("scale_gradients", function, _scale_gradients, cases)
 
@@ -161,22 +196,30 @@ def _steep(X):
 
 
 def _flat(X):
-    return 1e-5 * (X[..., 0] ** 3).sum()  # all other entries do nothing
+    return -1e-5 * (X[..., 0] ** 3).sum()  # all other entries do nothing
+
+
+def _constant(X):
+    return 1.0
 
 
 def check_wrong_entries(function):
     """Check `wrong_entries(function, X, gradient)` → booleans, exercise of chapter 08."""
     X, Z = normal(60, 2, T), normal(61, H, T, S)
     steep, flat = 1e4 * (np.exp(X) + X[::-1]), np.zeros(Z.shape)
-    flat[..., 0] = 3e-5 * Z[..., 0] ** 2
+    flat[..., 0] = -3e-5 * Z[..., 0] ** 2
     bent, spoilt = steep.copy(), flat.copy()
     bent[1] = 1e4 * np.exp(X[1])  # a path is missing
-    bent[0] *= np.array([1e8, -1, 1 + 1e-4, 2, 1])
-    spoilt[1, 2] += 0.01 * flat.max()
+    bent[0] *= np.array([1e8, -1, 1, 2, 1])
+    bent[0] += np.abs(steep).max() * np.array([0, 0, 3e-6, 0, 3e-7])  # the last is close enough
+    spoilt[1, 2] += 0.01 * np.abs(flat).max()
+    faint = np.zeros(X.shape)
+    faint[1] = 1e-9
     inputs = {
         "a row and four entries wrong": (_steep, X, bent),
         "all right": (_steep, X, steep),
         "a function that is nearly flat": (_flat, Z, spoilt),
+        "a function that is constant": (_constant, X, faint),
     }
     names = ("function", "X", "gradient")
     cases = tuple(Case(n, dict(zip(names, values, strict=True))) for n, values in inputs.items())

@@ -1,11 +1,14 @@
 """Checks for chapter 09. Torch is loaded when one of them is called, and not before."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import projection
 from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch09_pytorch.mistakes import MISTAKES
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
@@ -16,7 +19,8 @@ def check_packed_weight(function):
     rng = np.random.default_rng(3)
     sizes = {
         "3 heads": {"d_model": D_MODEL, "n_heads": H, "d_k": D_K, "d_v": D_V},
-        "one head": {"d_model": 5, "n_heads": 1, "d_k": 2, "d_v": 2},
+        "one head": {"d_model": 5, "n_heads": 1, "d_k": 2, "d_v": 7},
+        "5 heads, d_model = H * d_k": {"d_model": 35, "n_heads": 5, "d_k": 7, "d_v": 7},
     }
     cases = tuple(
         Case(label, {"params": projection.init_params(rng, **lengths)})
@@ -33,8 +37,9 @@ def _split_packed(weight, n_heads):
 def check_split_packed(function):
     """Check `split_packed(weight, n_heads)` → W_Q, W_K, W_V, exercise of chapter 09."""
     cases = (
-        Case("3 heads", {"weight": normal(50, 3 * H * D_K, D_MODEL), "n_heads": H}),
-        Case("5 heads", {"weight": normal(51, 3 * 5 * 2, 7), "n_heads": 5}),
+        Case("5 heads", {"weight": normal(50, 3 * 5 * D_K, D_MODEL), "n_heads": 5}),
+        Case("2 heads", {"weight": normal(51, 3 * 2 * D_V, 7), "n_heads": 2}),
+        Case("2 heads, d_model = H * d", {"weight": normal(55, 3 * 2 * 5, 10), "n_heads": 2}),
     )
     check("split_packed", function, _split_packed, cases)
 
@@ -48,17 +53,18 @@ def check_from_interleaved(function):
     """Check `from_interleaved(weight, n_heads)` → the packed order, exercise of chapter 09."""
     cases = (
         Case("5 heads", {"weight": normal(52, 5 * 3 * D_K, D_MODEL), "n_heads": 5}),
-        Case("2 heads", {"weight": normal(53, 2 * 3 * D_V, 9), "n_heads": 2}),
+        Case("2 heads", {"weight": normal(53, 2 * 3 * D_V, 7), "n_heads": 2}),
     )
     check("from_interleaved", function, _from_interleaved, cases)
 
 
 def _outputs_of(module, X, names):
-    seen, parts = {}, {name: module.get_submodule(name) for name in names}
-    hooks = [
-        part.register_forward_hook(lambda part, X, output, name=name: seen.update({name: output}))
-        for name, part in parts.items()
-    ]
+    seen = {}
+
+    def keep(name):
+        return lambda part, inputs, output: seen.update({name: output})
+
+    hooks = [module.get_submodule(name).register_forward_hook(keep(name)) for name in names]
     module(X)
     for hook in hooks:
         hook.remove()
@@ -74,16 +80,19 @@ def check_outputs_of(function):
 
     generator = torch.Generator().manual_seed(0)
     chain = nn.Sequential(*(nn.Linear(D_MODEL, D_MODEL) for _ in range(H)), nn.Tanh()).double()
-    nested = nn.Sequential(nn.Identity(), MultiHeadAttention(D_MODEL, H)).double()
-    for weight in (*chain.parameters(), *nested.parameters()):
+    nested = nn.Sequential(nn.Identity(), MultiHeadAttention(2 * D_V, 2)).double()
+    inner = nn.Sequential(nn.Identity(), MultiHeadAttention(H * T, H))
+    deep = nn.Sequential(inner, nn.Tanh()).double()
+    for weight in (*chain.parameters(), *nested.parameters(), *deep.parameters()):
         nn.init.normal_(weight, generator=generator)
 
-    def case(label, module, tokens, names):
-        X = torch.from_numpy(normal(54, tokens, D_MODEL))
+    def case(label, module, shape, names):
+        X = torch.from_numpy(normal(54, *shape))
         return Case(label, {"module": module.eval(), "X": X, "names": names})
 
     cases = (
-        case("parts in another order than they run", chain, T, ["2", "0", "3"]),
-        case("parts that lie deeper", nested, S, ["1.out_proj", "1.qkv_proj"]),
+        case("parts in another order than they run", chain, (T, D_MODEL), ["2", "0", "3"]),
+        case("parts that lie deeper", nested, (S, 2 * D_V), ["1.out_proj", "1.qkv_proj"]),
+        case("deep ones too, in a batch", deep, (2, S, H * T), ["1", "0.1.out_proj"]),
     )
     check("outputs_of", function, _outputs_of, cases)

@@ -23,11 +23,13 @@ def by_broadcasting(Q, K, V, *, mask=None):
 
 
 def head_by_head(Q, K, V, *, mask=None):
-    members = Q.shape[-3] // K.shape[-3]
+    H, T = Q.shape[-3:-1]
+    members = H // K.shape[-3]
+    seen = None if mask is None else np.broadcast_to(mask, (*mask.shape[:-3], H, T, K.shape[-2]))
     heads = []
-    for h in range(Q.shape[-3]):
+    for h in range(H):
         scores = tl.attention_scores(Q[..., h, :, :], K[..., h // members, :, :])
-        own = mask if mask is None or mask.ndim < 3 else mask[..., h, :, :]
+        own = None if seen is None else seen[..., h, :, :]
         heads.append(tl.attention_weights(scores, mask=own) @ V[..., h // members, :, :])
     return np.stack(heads, axis=-3)
 

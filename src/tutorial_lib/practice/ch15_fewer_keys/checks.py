@@ -1,51 +1,75 @@
 """Checks for chapter 15."""
 
+from pathlib import Path
+
 import numpy as np
 
-from tutorial_lib.attention import causal_mask
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, S, T, against, normal
-from tutorial_lib.practice.ch15_fewer_keys.mistakes import MISTAKES
+from tutorial_lib.practice.account import (
+    D_K,
+    D_MODEL,
+    D_V,
+    WIDE,
+    B,
+    Case,
+    H,
+    S,
+    T,
+    against,
+    masks,
+    normal,
+)
+from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.projection import Params
 from tutorial_lib.variants import grouped, latent
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.latent import LatentParams
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-H, G, RANK = 6, 2, 8
+RANK = 12
 
 
-def _qkv(seed, *batch, H=H, G=G):
-    shapes = (H, T, D_K), (G, S, D_K), (G, S, D_V)
-    names = ("Q", "K", "V")
+def _qkv(seed, *batch, H, G, d_k=D_K):
+    shapes = {"Q": (H, T, d_k), "K": (G, S, d_k), "V": (G, S, D_V)}
     return {
-        name: normal(seed + n, *batch, *shape)
-        for n, (name, shape) in enumerate(zip(names, shapes, strict=True))
+        name: normal(seed + n, *batch, *shape) for n, (name, shape) in enumerate(shapes.items())
     }
 
 
-def _grouped(seed, *, H=H, G=G):
-    shapes = (H, D_MODEL, D_K), (G, D_MODEL, D_K), (G, D_MODEL, D_V), (H * D_V, D_MODEL)
-    return GroupedParams(*(normal(seed + n, *shape) for n, shape in enumerate(shapes)))
+def _grouped(seed, *, H, G, d_k=D_K):
+    shapes = (H, D_MODEL, d_k), (G, D_MODEL, d_k), (G, D_MODEL, D_V), (H * D_V, D_MODEL)
+    return GroupedParams(*(normal(seed + n, *shape) / 4 for n, shape in enumerate(shapes)))
 
 
-def _params(seed, *, H=H):
-    return Params(*vars(_grouped(seed, H=H, G=H)).values())
+def _params(seed, *, H, d_k=D_K):
+    return Params(*vars(_grouped(seed, H=H, G=H, d_k=d_k)).values())
 
 
-def _latent(seed, *, H=3, rank=RANK):
-    shapes = (H, D_MODEL, D_K), (D_MODEL, rank), (H, rank, D_K), (H, rank, D_V)
+def _latent(seed, *, H=H, rank=RANK, d_k=D_K):
+    shapes = (H, D_MODEL, d_k), (D_MODEL, rank), (H, rank, d_k), (H, rank, D_V)
     arrays = (normal(seed + n, *shape) for n, shape in enumerate(shapes))
     return LatentParams(*arrays, normal(seed + 4, H * D_V, D_MODEL))
 
 
+def _masks(*, n_heads=H, n_keys=S):
+    """Masks as people have them, for more heads, or for the last keys."""
+    own = np.random.default_rng(7).random((B, n_heads, T, n_keys)) < 0.6
+    own[..., 1] = True  # each query sees a key
+    last = {label: mask[..., -n_keys:] for label, mask in masks().items()}
+    return last | {"a mask for each head": own[0], "a mask for each sentence and head": own}
+
+
 def check_grouped_attention(function):
-    """Check `grouped_attention(Q, K, V, *, mask=None)`: 6 heads, 2 heads of keys, and others."""
-    per_head = np.random.default_rng(7).random((H, T, S)) < 0.6
+    """Check `grouped_attention(Q, K, V, *, mask=None)`: some heads, fewer heads of keys."""
+    inputs = _qkv(1500, B, H=12, G=3)
     cases = (
-        Case("6 heads, 2 key heads", _qkv(1500)),
-        Case("6 heads, 3 key heads, a causal mask", _qkv(1510, G=3), {"mask": causal_mask(T, S)}),
-        Case("a batch, a mask per head", _qkv(1520, B), {"mask": per_head}),
-        Case("a batch that meets one text", _qkv(1520) | {"Q": normal(1523, B, H, T, D_K)}),
+        Case("12 heads, 3 key heads", inputs),
+        *(Case(label, inputs, {"mask": mask}) for label, mask in _masks(n_heads=12).items()),
+        Case("6 heads, 2 key heads, wider", _qkv(1510, H=6, G=2, d_k=WIDE)),
+        Case(
+            "a batch that meets one text",
+            _qkv(1520, H=12, G=3) | {"Q": normal(1523, B, 12, T, D_K)},
+        ),
     )
     check("grouped_attention", function, grouped.grouped_attention, cases)
 
@@ -53,49 +77,35 @@ def check_grouped_attention(function):
 def check_group_params(function):
     """Check `group_params(params, n_kv_heads)`: Params → GroupedParams."""
     cases = (
-        Case("6 heads, 2 key heads", {"params": _params(1530), "n_kv_heads": 2}),
-        Case("8 heads, 4 key heads", {"params": _params(1540, H=8), "n_kv_heads": 4}),
+        Case("6 heads, 2 key heads", {"params": _params(1530, H=6), "n_kv_heads": 2}),
+        Case("10 heads, 5 key heads", {"params": _params(1540, H=10), "n_kv_heads": 5}),
     )
     check("group_params", function, grouped.group_params, cases)
 
 
 def check_absorbed_attention(function):
     """Check `absorbed_attention(Q, C, latent, *, mask=None)`."""
-    causal = {"mask": causal_mask(T, S)}
+    inputs = {"Q": normal(1550, B, H, T, D_K), "C": normal(1551, B, S, RANK)}
+    inputs["latent"] = _latent(1552)
+    wide = {"Q": normal(1560, H, T, WIDE), "C": normal(1561, S, 4)}
+    wide["latent"] = _latent(1562, rank=4, d_k=WIDE)
     cases = (
-        Case(
-            "rank 8, a causal mask",
-            {"Q": normal(1550, 3, T, D_K), "C": normal(1551, S, RANK), "latent": _latent(1552)},
-            causal,
-        ),
-        Case(
-            "rank 2, a batch, a causal mask",
-            {
-                "Q": normal(1560, B, 3, T, D_K),
-                "C": normal(1561, B, S, 2),
-                "latent": _latent(1562, rank=2),
-            },
-            causal,
-        ),
+        Case("rank 12", inputs),
+        *(Case(label, inputs, {"mask": mask}) for label, mask in masks().items()),
+        Case("rank 4, wider heads, no batch axis", wide),
     )
     check("absorbed_attention", function, latent.absorbed_attention, cases)
 
 
 def check_attend_by_layer(function):
     """Check `attend_by_layer(X, layers, sources, *, mask=None)`."""
-    layers = tuple(_params(seed, H=3) for seed in (1570, 1580, 1590, 1600))
-    X, mask = normal(1575, B, T, D_MODEL), {"mask": causal_mask(T)}
-    one = {"X": normal(1576, T, D_MODEL) / 4}
+    layers = tuple(_params(seed, H=H) for seed in (1570, 1580, 1590, 1600))
+    inputs = {"X": normal(1575, B, T, D_MODEL), "layers": layers, "sources": (0, 0, 2, 0)}
+    wide = tuple(_params(seed, H=4, d_k=WIDE) for seed in (1610, 1620, 1630))
+    one = {"X": normal(1576, T, D_MODEL)}
     cases = (
-        Case(
-            "four layers, two of which borrow",
-            {"X": X / 4, "layers": layers, "sources": (0, 0, 2, 0)},
-            mask,
-        ),
-        Case(
-            "three layers, one borrows from layer 1",
-            one | {"layers": layers[:3], "sources": (0, 1, 1)},
-        ),
+        *(Case(label, inputs, {"mask": mask}) for label, mask in _masks(n_keys=T).items()),
+        Case("wider heads, one borrows from layer 1", one | {"layers": wide, "sources": (0, 1, 1)}),
         Case("two layers, one of which borrows", one | {"layers": layers[:2], "sources": (0, 0)}),
     )
     check("attend_by_layer", function, grouped.attend_by_layer, cases)
@@ -112,8 +122,8 @@ def _from_tiled(params):
 def check_from_tiled(function):
     """Check `from_tiled(params)`, exercise of chapter 15."""
     cases = (
-        Case("6 heads, 2 key heads", {"params": _grouped(1610)}),
-        Case("6 heads, 3 key heads", {"params": _grouped(1620, G=3)}),
+        Case("6 heads, 2 key heads", {"params": _grouped(1640, H=6, G=2)}),
+        Case("10 heads, 5 key heads", {"params": _grouped(1650, H=10, G=5)}),
     )
     check("from_tiled", function, _from_tiled, cases)
 
@@ -126,8 +136,8 @@ def _absorbed_output(latent):
 def check_absorbed_output(function):
     """Check `absorbed_output(latent)`, exercise of chapter 15: (H*rank, d_model)."""
     cases = (
-        Case("3 heads, rank 8", {"latent": _latent(1630)}),
-        Case("2 heads, rank 5", {"latent": _latent(1640, H=2, rank=5)}),
+        Case("3 heads, rank 12", {"latent": _latent(1660)}),
+        Case("2 heads, rank 5", {"latent": _latent(1670, H=2, rank=5)}),
     )
     check("absorbed_output", function, _absorbed_output, cases)
 

@@ -28,8 +28,7 @@ def reach_by_matrix_power(mask, n_layers):
 
 def sink_as_a_gate(scores, sink, *, mask=None):
     seen = scores if mask is None else np.where(mask, scores, -np.inf)
-    top = seen.max(axis=-1, keepdims=True)
-    logsumexp = top + np.log(np.exp(seen - top).sum(axis=-1, keepdims=True))
+    logsumexp = np.logaddexp.reduce(seen, axis=-1, keepdims=True)  # -inf: nothing to look at
     gate = (1 + np.tanh((logsumexp - sink[:, None, None]) / 2)) / 2
     return gate * tl.attention_weights(scores, mask=mask)
 

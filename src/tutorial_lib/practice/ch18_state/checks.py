@@ -1,22 +1,29 @@
 """Checks for chapter 18."""
 
+from pathlib import Path
+
 import numpy as np
 
-from tutorial_lib.practice.account import D_K, D_V, B, Case, H, T, against, normal
-from tutorial_lib.practice.ch18_state.mistakes import MISTAKES
+from tutorial_lib.practice.account import D_K, D_V, WIDE, B, Case, H, T, against, normal
+from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.variants.state import chunked, delta_step, linear_attention
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
-def _tokens(seed, *batch, length=T):
-    Q, K = normal(seed, *batch, H, length, D_K), normal(seed + 1, *batch, H, length, D_K)
+def _tokens(seed, *batch, length=T, d_k=D_K):
+    Q, K = normal(seed, *batch, H, length, d_k), normal(seed + 1, *batch, H, length, d_k)
     return {"Q": Q, "K": K, "V": normal(seed + 2, *batch, H, length, D_V)}
 
 
 def check_linear_attention(function):
     """Check `linear_attention(Q, K, V)` of chapter 18, in either form. Prints an account."""
-    cases = (Case("three heads", _tokens(90)), Case("a batch", _tokens(93, B)))
+    cases = (
+        Case("three heads", _tokens(90)),
+        Case("a batch", _tokens(93, B)),
+        Case("wider keys", _tokens(87, d_k=WIDE)),
+    )
     check("linear_attention", function, linear_attention, cases)
 
 
@@ -33,11 +40,13 @@ def _write(seed, *batch):
 def check_delta_step(function):
     """Check `delta_step(state, k, v, *, beta, decay)` of chapter 18. Prints an account."""
     heads = np.linspace(0.2, 0.9, H).reshape(H, 1, 1)
+    own = np.linspace(0.1, 0.9, B * H).reshape(B, H, 1, 1)
     channels = np.linspace(0.1, 1, H * D_K).reshape(H, D_K, 1)
     cases = (
         Case("the whole error", _write(96)),
         Case("half of the error, a decay", _write(99), {"beta": 0.5, "decay": 0.8}),
         Case("gates of each head", _write(102, B), {"beta": heads, "decay": 1 - heads}),
+        Case("gates of each sentence and head", _write(84, B), {"beta": own, "decay": 1 - own}),
         Case("a decay of each channel", _write(105), {"beta": 0.7, "decay": channels}),
     )
     check("delta_step", function, delta_step, cases)
@@ -46,8 +55,8 @@ def check_delta_step(function):
 def check_chunked(function):
     """Check `chunked(Q, K, V, *, size)` of chapter 18. Prints an account."""
     cases = (
-        Case("chunks of 2, the last shorter", _tokens(108), {"size": 2}),
-        Case("chunks of 3, a batch", _tokens(111, B, length=7), {"size": 3}),
+        Case("chunks of 2, the last shorter", _tokens(108, length=19), {"size": 2}),
+        Case("chunks of 5, a batch", _tokens(111, B, length=17), {"size": 5}),
         Case("one chunk", _tokens(114), {"size": T}),
         Case("one word a chunk", _tokens(117), {"size": 1}),
     )
@@ -80,19 +89,24 @@ def _gates(seed, *batch):
 
 
 def _chunked_decay(Q, K, V, decay, *, size):
-    del size  # any gives the same
-    state, rows = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1])), []
-    for t in range(Q.shape[-2]):
-        state = decay * state + K[..., t, :, None] * V[..., t, None, :]
-        rows.append(Q[..., t, None, :] @ state)
-    return np.concatenate(rows, axis=-2)
+    state, parts = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1])), []
+    for start in range(0, Q.shape[-2], size):
+        q, k, v = (A[..., start : start + size, :] for A in (Q, K, V))
+        n = q.shape[-2]  # the last chunk may be shorter
+        i = np.arange(n)[:, None]
+        fades = np.tril(float(decay) ** np.maximum(i - i.T, 0))
+        scores = q @ np.swapaxes(k, -1, -2) * fades
+        parts.append(decay ** (i + 1) * (q @ state) + scores @ v)
+        left = decay ** (n - 1 - i)
+        state = decay**n * state + np.swapaxes(left * k, -1, -2) @ v
+    return np.concatenate(parts, axis=-2)
 
 
 def check_chunked_decay(function):
     """Check `chunked_decay(Q, K, V, decay, *, size)`, exercise of chapter 18."""
     cases = (
-        Case("chunks of 2", _tokens(138) | {"decay": 0.5}, {"size": 2}),
-        Case("chunks of 3, a batch", _tokens(141, B, length=8) | {"decay": 0.9}, {"size": 3}),
+        Case("chunks of 2", _tokens(138, length=19) | {"decay": 0.5}, {"size": 2}),
+        Case("chunks of 5, a batch", _tokens(141, B, length=17) | {"decay": 0.9}, {"size": 5}),
         Case("one chunk", _tokens(144) | {"decay": 0.7}, {"size": T}),
     )
     check("chunked_decay", function, _chunked_decay, cases)

@@ -27,7 +27,9 @@ def block_in_place(X, params, W_1, W_2, *, mask=None):
 
 def block_by_loops(X, params, W_1, W_2, *, mask=None):
     if X.ndim == 3:
-        return np.stack([block_by_loops(one, params, W_1, W_2, mask=mask) for one in X])
+        seen = np.broadcast_to(mask, (len(X), params.n_heads, X.shape[1], X.shape[1]))
+        texts = zip(X, seen, strict=True)
+        return np.stack([block_by_loops(x, params, W_1, W_2, mask=own) for x, own in texts])
 
     def normed(rows):
         return np.array([row / math.sqrt(sum(row**2) / len(row)) for row in rows])

@@ -1,29 +1,46 @@
 """Checks for chapter 19."""
 
+from pathlib import Path
+
 import numpy as np
 
-from tutorial_lib.attention import causal_mask, softmax
+from tutorial_lib.attention import softmax
 from tutorial_lib.models.block import block, mlp, rms_norm
-from tutorial_lib.practice.account import D_MODEL, B, Case, H, T, against, normal
-from tutorial_lib.practice.ch19_known_text.mistakes import MISTAKES
+from tutorial_lib.practice.account import (
+    D_K,
+    D_MODEL,
+    D_V,
+    WIDE,
+    B,
+    Case,
+    H,
+    S,
+    T,
+    against,
+    masks,
+    normal,
+)
+from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.projection import init_params
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-D_FEED = 20
+D_FEED = 19
 
 
 def check_rms_norm(function):
     """Check `rms_norm(X)` of chapter 19. Prints an account."""
+    zeros = normal(149, T, D_MODEL) * (np.arange(T) != 1)[:, None]
     cases = (
         Case("five rows", {"X": 3 + normal(150, T, D_MODEL)}),
-        Case("a batch", {"X": 10 * normal(151, B, T, D_MODEL)}),
-        Case("a row of zeros", {"X": np.zeros((2, D_MODEL))}),
+        Case("a batch of wider rows", {"X": 10 * normal(151, B, T, WIDE)}),
+        Case("a row of zeros", {"X": zeros}),
     )
     check("rms_norm", function, rms_norm, cases)
 
 
-def _feed(seed):
-    return {"W_1": normal(seed, D_MODEL, D_FEED), "W_2": normal(seed + 1, D_FEED, D_MODEL)}
+def _feed(seed, d_model=D_MODEL):
+    return {"W_1": normal(seed, d_model, D_FEED), "W_2": normal(seed + 1, D_FEED, d_model)}
 
 
 def check_mlp(function):
@@ -35,17 +52,21 @@ def check_mlp(function):
     check("mlp", function, mlp, cases)
 
 
-def _stream(seed, *batch):
-    params = init_params(np.random.default_rng(seed), d_model=D_MODEL, n_heads=H)
-    return {"X": 2 + normal(seed + 1, *batch, T, D_MODEL), "params": params} | _feed(seed + 2)
+def _stream(seed, *batch, d_model=D_MODEL, d_k=D_K):
+    rng = np.random.default_rng(seed)
+    params = init_params(rng, d_model=d_model, n_heads=H, d_k=d_k, d_v=D_V)
+    X = 2 + normal(seed + 1, *batch, T, d_model)
+    return {"X": X, "params": params} | _feed(seed + 2, d_model)
 
 
 def check_block(function):
     """Check `block(X, params, W_1, W_2, *, mask)` of chapter 19. Prints an account."""
+    batch = _stream(166, B)
+    own = {label: mask[..., -T:] for label, mask in masks().items()}  # of the last T keys
     cases = (
         Case("five rows", _stream(158)),
-        Case("a causal mask", _stream(162), {"mask": causal_mask(T)}),
-        Case("a batch", _stream(166, B), {"mask": causal_mask(T)}),
+        Case("wider rows, narrower heads", _stream(162, d_model=WIDE, d_k=S)),
+        *(Case(label, batch, {"mask": mask}) for label, mask in own.items()),
     )
     check("block", function, block, cases)
 
@@ -74,7 +95,7 @@ def _next_words(logits, luck):
 
 def check_next_words(function):
     """Check `next_words(logits, luck)`, exercise of chapter 19."""
-    even = np.zeros((4, T, 4))  # pieces that end at 1/4, 1/2, 3/4 and 1
+    even = np.zeros((4, T, 8))  # pieces that end at 1/8, 1/4, …, 1
     cases = (
         Case("six texts", {"logits": normal(170, 6, T, 9), "luck": np.linspace(0.05, 0.95, 6)}),
         Case("large logits", {"logits": 900 + normal(171, 3, T, 7), "luck": np.full(3, 0.7)}),
@@ -84,9 +105,10 @@ def check_next_words(function):
 
 
 def _widest(numbers, *, words, length, layers):
-    widths = np.arange(1, 1 + numbers // (2 * words + length))
-    enough = (2 * words + length) * widths + 12 * layers * widths**2 <= numbers
-    return int(enough.sum())
+    d_model, tables, blocks = 0, 2 * words + length, 12 * layers
+    while tables * (d_model + 1) + blocks * (d_model + 1) ** 2 <= numbers:
+        d_model += 1
+    return d_model
 
 
 def check_widest(function):
@@ -94,6 +116,6 @@ def check_widest(function):
     cases = (
         Case("this model", {"numbers": 49_664}, {"words": 100, "length": 64, "layers": 2}),
         Case("many words", {"numbers": 900_000}, {"words": 5_000, "length": 600, "layers": 3}),
-        Case("it fits exactly", {"numbers": 8_300}, {"words": 10, "length": 90, "layers": 6}),
+        Case("it fits exactly", {"numbers": 9_922}, {"words": 10, "length": 90, "layers": 6}),
     )
     check("widest", function, _widest, cases)

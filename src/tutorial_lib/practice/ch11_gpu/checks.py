@@ -1,13 +1,15 @@
 """Checks for chapter 11."""
 
 import statistics
+from pathlib import Path
 
 import numpy as np
 
 from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch11_gpu.mistakes import MISTAKES
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
@@ -73,8 +75,8 @@ def check_median_time(function):
     """Check `median_time(gpu, call, repeats, warm_up)`, exercise of chapter 11."""
     devices = {
         "one repeat": (_StandInGPU(40), 1, 2),
-        "three calls of warm-up": (_StandInGPU(70, 40, 47, 42), 3, 3),
-        "one of four repeats was disturbed": (_StandInGPU(50, 40, 44, 300), 4, 2),
+        "three calls of warm-up": (_StandInGPU(70, 40, 47, 42, 61, 44), 5, 3),
+        "one of four repeats was disturbed": (_StandInGPU(35, 50, 40, 44, 300), 4, 3),
     }
     cases = tuple(
         Case(label, {"gpu": gpu, "call": gpu.ask, "repeats": repeats, "warm_up": warm_up})
@@ -84,8 +86,9 @@ def check_median_time(function):
 
 
 def _least_times(Q, K, V, peak, bandwidth):
+    compute = attention_flop(Q, K, V) / peak
     moved = [attention_bytes(Q, K, V, fused=fused) for fused in (False, True)]
-    return tuple(max(attention_flop(Q, K, V) / peak, size / bandwidth) for size in moved)
+    return tuple(max(compute, size / bandwidth) for size in moved)
 
 
 def check_least_times(function):
@@ -104,7 +107,8 @@ def check_least_times(function):
 
 
 def _within_rounding(result, exact, eps):
-    return bool((np.abs(result - exact) <= 4 * eps * np.abs(exact).max()).all())
+    limit = 4 * eps * np.abs(exact).max()
+    return bool((np.abs(result - exact) <= limit).all())
 
 
 def _rounded(exact, eps):
@@ -115,23 +119,31 @@ def _rounded(exact, eps):
 def _rounding_cases():
     """Return label -> (result, exact, eps): results that rounding explains, and others."""
     exact, half = normal(70, B, T, D_V), 2.0**-7
-    largest, rounded = np.abs(exact).max(), _rounded(exact, half)
-    high, low, nan, infinite, tiny = (np.copy(rounded) for _ in range(5))
-    high[1, 2, 3] += 8 * half * largest
-    low[0, 4, 1] -= 8 * half * largest
-    nan[1, 0, 2], infinite[0, 3, 5] = np.nan, np.inf
-    tiny[0, 0, 0] = half * largest
-    almost_0 = exact.copy()
+    rounded, unit = _rounded(exact, half), half * np.abs(exact).max()
+    largest = np.unravel_index(np.abs(exact).argmax(), exact.shape)
+
+    def off(place, error):
+        result = rounded.copy()
+        result[place] = exact[place] + error
+        return result
+
+    near = off(largest, 3.75 * unit)
+    almost_0, small = exact.copy(), exact.copy()
     almost_0[0, 0, 0] = 1e-6
+    small[0, 1] *= 1e-3
     return {
         "rounded to eight bits": (rounded, exact, half),
-        "one entry too large": (high, exact, half),
-        "an entry that is almost 0": (tiny, almost_0, half),
-        "large numbers": (_rounded(1e4 * exact, half), 1e4 * exact, half),
-        "small numbers, one too small": (1e-4 * low, 1e-4 * exact, half),
+        "almost at the limit": (near, exact, half),
+        "the largest is negative": (-near[::-1], -exact[::-1], half),
+        "just beyond the limit": (off((1, 2, 3), 4.25 * unit), exact, half),
+        "one entry too large": (off((1, 2, 3), 40 * unit), exact, half),
+        "an entry that is almost 0": (off((0, 0, 0), unit / 2 - exact[0, 0, 0]), almost_0, half),
+        "a row of small numbers": (small + rounded - exact, small, half),
+        "large numbers": (1e4 * rounded, 1e4 * exact, half),
+        "small numbers, one too small": (1e-4 * off((0, 4, 1), -40 * unit), 1e-4 * exact, half),
         "too wrong for float32": (rounded, exact, 2.0**-23),
-        "NaN": (nan, exact, half),
-        "infinity": (infinite, exact, half),
+        "NaN": (off((1, 0, 2), np.nan), exact, half),
+        "infinity": (off((0, 3, 5), np.inf), exact, half),
     }
 
 

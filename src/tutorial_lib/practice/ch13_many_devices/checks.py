@@ -1,16 +1,19 @@
 """Checks for chapter 13. Torch is loaded when a check is called."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import projection
-from tutorial_lib.practice.account import Case, against
-from tutorial_lib.practice.ch13_many_devices.mistakes import MISTAKES
+from tutorial_lib.practice.account import D_MODEL, Case, against
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
 def _params(seed, n_heads):
-    sizes = {"d_model": 5, "n_heads": n_heads, "d_k": 6, "d_v": 12}
+    sizes = {"d_model": D_MODEL, "n_heads": n_heads, "d_k": 30, "d_v": 42}  # 2 and 3 divide them
     return projection.init_params(np.random.default_rng(seed), **sizes)
 
 
@@ -29,46 +32,44 @@ def _shards(*triples):
     )
 
 
-def _shard_params(params, rank, world_size):
-    from tutorial_lib.pytorch.parallel import shard_params
-
-    return shard_params(params, rank, world_size)
-
-
 def check_shard_params(function):
     """Check `shard_params(params, rank, world_size)`: → Params. Prints an account."""
-    cases = _shards((4, 2, 1), (4, 2, 0), (6, 3, 1), (3, 1, 0))
-    check("shard_params", function, _shard_params, cases)
+    from tutorial_lib.pytorch.parallel import shard_params
+
+    cases = _shards((6, 2, 1), (6, 2, 0), (6, 3, 1), (3, 1, 0))
+    check("shard_params", function, shard_params, cases)
 
 
 def _shard_unevenly(params, rank, world_size):
     fewest, left = divmod(params.n_heads, world_size)
-    first = rank * fewest + min(rank, left)
-    heads = slice(first, first + fewest + (rank < left))
-    W_O = params.W_O.reshape(params.n_heads, -1, params.d_model)[heads]
+    first, n_own = rank * fewest + min(rank, left), fewest + (rank < left)
+    heads = slice(first, first + n_own)
+    W_O = params.W_O.reshape(params.n_heads, params.d_v, params.d_model)[heads]
     own = (W[heads] for W in (params.W_Q, params.W_K, params.W_V))
     return projection.Params(*own, W_O.reshape(-1, params.d_model))
 
 
 def check_shard_unevenly(function):
     """Check `shard_unevenly(params, rank, world_size)`: → Params, exercise of chapter 13."""
-    cases = _shards((5, 2, 1), (5, 2, 0), (8, 3, 1), (8, 3, 2), (6, 3, 1))
+    cases = _shards((5, 2, 1), (5, 2, 0), (7, 3, 1), (8, 3, 1), (8, 3, 2), (6, 3, 1))
     check("shard_unevenly", function, _shard_unevenly, cases)
 
 
 def _bytes_sent(shape, n_layers, world_size, itemsize):
     B, T, d_model = shape
-    return 8 * n_layers * (world_size - 1) * B * T * d_model * itemsize / world_size
+    array = B * T * d_model * itemsize
+    sent = 2 * (world_size - 1) * array / world_size  # for one all-reduce
+    return 4 * n_layers * sent
 
 
 def check_bytes_sent(function):
     """Check `bytes_sent(shape, n_layers, world_size, itemsize)`, exercise of chapter 13."""
     names = ("shape", "n_layers", "world_size", "itemsize")
     given = {
-        "2 processes, bfloat16": ((2, 10, 24), 3, 2, 2),
-        "3 processes, float32": ((1, 7, 24), 1, 3, 4),
-        "8 processes": ((4, 5, 24), 12, 8, 2),
-        "one process": ((2, 10, 24), 3, 1, 2),
+        "3 processes, bfloat16": ((5, 11, 24), 7, 3, 2),
+        "5 processes, float32": ((3, 7, 30), 11, 5, 4),
+        "8 processes": ((3, 5, 56), 11, 8, 2),
+        "one process": ((3, 7, 10), 13, 1, 2),
     }
     cases = tuple(
         Case(label, dict(zip(names, values, strict=True))) for label, values in given.items()
@@ -77,7 +78,8 @@ def check_bytes_sent(function):
 
 
 def _pairs_seen(owner, n):
-    return np.bincount(owner, weights=np.arange(1, len(owner) + 1), minlength=n).astype(int)
+    seen = np.arange(1, len(owner) + 1)  # token t looks at t + 1 tokens
+    return np.bincount(owner, weights=seen, minlength=n).astype(int)
 
 
 def check_pairs_seen(function):
@@ -86,7 +88,7 @@ def check_pairs_seen(function):
         "blocks": (np.arange(12) // 4, 3),
         "in turn": (np.arange(12) % 3, 3),
         "in any order": (np.array([2, 0, 2, 1, 1, 0, 2]), 3),
-        "one process has no tokens": (np.array([3, 0, 0, 1, 3]), 5),
+        "two processes have no tokens": (np.array([3, 0, 0, 1, 3, 1, 0]), 5),
     }
     cases = tuple(Case(label, {"owner": owner, "n": n}) for label, (owner, n) in owners.items())
     check("pairs_seen", function, _pairs_seen, cases)

@@ -1,6 +1,7 @@
 """Checks for chapter 11."""
 
 import statistics
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,18 +117,18 @@ def _rounded(exact, eps):
     return exact * (1 + eps / 2 * (-1) ** np.arange(exact.size).reshape(exact.shape))
 
 
+def _with_error(exact, eps, place, error):
+    """Round all numbers but one, and give that one an error, a number of eps of the largest."""
+    result = _rounded(exact, eps)
+    result[place] = exact[place] + error * eps * np.abs(exact).max()
+    return result
+
+
 def _rounding_cases():
     """Return label -> (result, exact, eps): results that rounding explains, and others."""
     exact, half = normal(70, B, T, D_V), 2.0**-7
-    rounded, unit = _rounded(exact, half), half * np.abs(exact).max()
-    largest = np.unravel_index(np.abs(exact).argmax(), exact.shape)
-
-    def off(place, error):
-        result = rounded.copy()
-        result[place] = exact[place] + error
-        return result
-
-    near = off(largest, 3.75 * unit)
+    rounded, off = _rounded(exact, half), partial(_with_error, exact, half)
+    near = off(np.abs(exact) == np.abs(exact).max(), 3.75)
     almost_0, small = exact.copy(), exact.copy()
     almost_0[0, 0, 0] = 1e-6
     small[0, 1] *= 1e-3
@@ -135,12 +136,12 @@ def _rounding_cases():
         "rounded to eight bits": (rounded, exact, half),
         "almost at the limit": (near, exact, half),
         "the largest is negative": (-near[::-1], -exact[::-1], half),
-        "just beyond the limit": (off((1, 2, 3), 4.25 * unit), exact, half),
-        "one entry too large": (off((1, 2, 3), 40 * unit), exact, half),
-        "an entry that is almost 0": (off((0, 0, 0), unit / 2 - exact[0, 0, 0]), almost_0, half),
+        "just beyond the limit": (off((1, 2, 3), 4.25), exact, half),
+        "one entry too large": (off((1, 2, 3), 40), exact, half),
+        "an entry that is almost 0": (_with_error(almost_0, half, (0, 0, 0), 0.5), almost_0, half),
         "a row of small numbers": (small + rounded - exact, small, half),
         "large numbers": (1e4 * rounded, 1e4 * exact, half),
-        "small numbers, one too small": (1e-4 * off((0, 4, 1), -40 * unit), 1e-4 * exact, half),
+        "small numbers, one too small": (1e-4 * off((0, 4, 1), -40), 1e-4 * exact, half),
         "too wrong for float32": (rounded, exact, 2.0**-23),
         "NaN": (off((1, 0, 2), np.nan), exact, half),
         "infinity": (off((0, 3, 5), np.inf), exact, half),

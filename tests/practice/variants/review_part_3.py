@@ -3,7 +3,6 @@
 import numpy as np
 
 import tutorial_lib as tl
-from tutorial_lib.practice.review_part_3.mistakes import step_of
 from tutorial_lib.variants.grouped import GroupedParams
 
 
@@ -16,7 +15,14 @@ def turned_by_complex_numbers(A, places, rates):
     return np.concatenate([both, A[..., 2 * n :]], axis=-1)
 
 
-def step_in_numpy_alone(X, params, card, kept):
+def with_powers_of_the_sink(scores, sink, seen):
+    scores = np.where(seen, scores, -np.inf)
+    top = np.maximum(scores.max(axis=-1, keepdims=True), sink)
+    powers = np.exp(scores - top)
+    return powers / (powers.sum(axis=-1, keepdims=True) + np.exp(sink - top))
+
+
+def step_in_numpy_alone(X, params, card, kept, weigh=with_powers_of_the_sink):
     (K, V, place), T, (H, _, d_k) = kept, X.shape[-2], params.W_Q.shape
     Q, k, v = (X[..., None, :, :] @ W for W in (params.W_Q, params.W_K, params.W_V))
     Q, k = (turned_by_complex_numbers(A, place + np.arange(T), card["rates"]) for A in (Q, k))
@@ -26,10 +32,7 @@ def step_in_numpy_alone(X, params, card, kept):
     seen = (ago >= 0) & (ago < card["window"]) & (of_keys >= 0)[..., None, :]
     group = np.arange(H) // (H // len(params.W_K))
     scores = Q @ np.swapaxes(K[..., group, :, :], -1, -2) / np.sqrt(d_k)
-    scores, sink = np.where(seen, scores, -np.inf), card["sink"][:, None, None]
-    top = np.maximum(scores.max(axis=-1, keepdims=True), sink)
-    powers = np.exp(scores - top)
-    weights = powers / (powers.sum(axis=-1, keepdims=True) + np.exp(sink - top))
+    weights = weigh(scores, card["sink"][:, None, None], seen)
     heads = np.swapaxes(weights @ V[..., group, :, :], -3, -2)  # (..., T, H, d_v)
     first = max(0, K.shape[-2] - card["window"] + 1)
     kept = K[..., first:, :], V[..., first:, :], place + T
@@ -55,9 +58,9 @@ def step_with_a_gate_for_the_sink(X, params, card, kept):
         top = np.where(np.isfinite(top), top, 0)
         with np.errstate(divide="ignore"):
             logsumexp = top + np.log(np.exp(visible - top).sum(axis=-1, keepdims=True))
-        return plain * np.exp(-np.logaddexp(0, sink[:, None, None] - logsumexp))
+        return plain * np.exp(-np.logaddexp(0, sink - logsumexp))
 
-    return step_of(weights=weights)(X, params, card, kept)
+    return step_in_numpy_alone(X, params, card, kept, weigh=weights)
 
 
 def step_of_a_layer_with_many_heads(X, params, card, kept):

@@ -1,26 +1,50 @@
 """The check for the task of Part III's review."""
 
+from pathlib import Path
+
 import numpy as np
 
+from tutorial_lib.attention import attention_scores
+from tutorial_lib.heads import concat_heads
 from tutorial_lib.practice.account import Case, against, normal
-from tutorial_lib.practice.review_part_3.mistakes import MISTAKES, step_of
+from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.projection import project_heads
 from tutorial_lib.variants.grouped import GroupedParams
+from tutorial_lib.variants.patterns import attention_with_sink, window_mask
+from tutorial_lib.variants.positions import rotate
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
-H, G, D_MODEL, D_K, D_V = 6, 2, 12, 8, 10
-WINDOW, T, B = 4, 5, 3
+H, G, D_MODEL, D_K, D_V = 8, 2, 32, 12, 11  # d_model / H is no d_k
+WINDOW, T, B, WIDE = 7, 9, 3, 18
 
 
-def _params():
-    shapes = (H, D_MODEL, D_K), (G, D_MODEL, D_K), (G, D_MODEL, D_V), (H * D_V, D_MODEL)
-    return GroupedParams(*(normal(60 + n, *shape) / 2 for n, shape in enumerate(shapes)))
+def _params(seed, *, d_k=D_K):
+    shapes = (H, D_MODEL, d_k), (G, D_MODEL, d_k), (G, D_MODEL, D_V), (H * D_V, D_MODEL)
+    return GroupedParams(*(normal(seed + n, *shape) / 6 for n, shape in enumerate(shapes)))
 
 
-def _kept(seed, *batch, place):
+def _kept(seed, *, place, d_k=D_K):
     """Draw what a step has kept: a key and a value for each token but one of a window."""
     S = min(place, WINDOW - 1)
-    return normal(seed, *batch, G, S, D_K), normal(seed + 1, *batch, G, S, D_V), place
+    return normal(seed, G, S, d_k), normal(seed + 1, G, S, D_V), place
+
+
+def _step_by_card(X, params, card, kept):
+    (K, V, place), T, window, rates = kept, X.shape[-2], card["window"], card["rates"]
+    places = place + np.arange(T)
+    Q, k, v = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    Q, k = rotate(Q, places, rates), rotate(k, places, rates)
+    K, V = np.concatenate([K, k], axis=-2), np.concatenate([V, v], axis=-2)
+    S, times = K.shape[-2], params.n_heads // params.n_kv_heads
+    scores = attention_scores(Q, np.repeat(K, times, axis=-3))
+    real = place + np.arange(T - S, T) >= 0  # no padding
+    seen = window_mask(T, S, window) & real[..., None, :]
+    weights = attention_with_sink(scores, card["sink"], mask=seen)
+    Y = concat_heads(weights @ np.repeat(V, times, axis=-3)) @ params.W_O
+    first = max(0, S - window + 1)
+    return Y, (K[..., first:, :], V[..., first:, :], place + T)
 
 
 def check_step_by_card(function):
@@ -28,24 +52,24 @@ def check_step_by_card(function):
 
     Prints an account.
     """
-    params = _params()
-    card = {"window": WINDOW, "rates": np.array([1.0, 0.4, 0.1]), "sink": normal(64, H)}
-    sharp = GroupedParams(500 * params.W_Q, params.W_K, params.W_V, params.W_O)
+    params, wide = _params(60), _params(80, d_k=WIDE)
+    card = {"window": WINDOW, "rates": np.array([1.0, 0.6, 0.3, 0.1, 0.02]), "sink": normal(64, H)}
+    sharp = GroupedParams(2000 * params.W_Q, params.W_K, params.W_V, params.W_O)
     pad = np.array([2, 0, 1]).reshape(B, 1, 1)
     empty = np.zeros((B, G, 0, D_K)), np.zeros((B, G, 0, D_V)), -pad
-
     alone = card | {"window": 1}
     nothing = np.zeros((G, 0, D_K)), np.zeros((G, 0, D_V)), 6
 
     def case(label, X, kept, *, params=params, card=card):
         return Case(label, {"X": X, "params": params, "card": card, "kept": kept})
 
+    new = normal(68, 1, D_MODEL)
     cases = (
         case("a first piece", normal(65, T, D_MODEL), _kept(66, place=0)),
-        case("one new token", normal(68, 1, D_MODEL), _kept(69, place=9)),
-        case("a piece longer than the window", normal(71, T, D_MODEL), _kept(72, place=7)),
+        case("one new token, wider heads", new, _kept(69, place=13, d_k=WIDE), params=wide),
+        case("a piece longer than the window", normal(71, T, D_MODEL), _kept(72, place=10)),
         case("a batch, padded", normal(74, B, T, D_MODEL), empty),
-        case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=4), params=sharp),
-        case("nothing in the window but itself", normal(78, 2, D_MODEL), nothing, card=alone),
+        case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=2), params=sharp),
+        case("nothing in the window but itself", normal(78, 3, D_MODEL), nothing, card=alone),
     )
-    check("step_by_card", function, step_of(), cases)
+    check("step_by_card", function, _step_by_card, cases)

@@ -1,11 +1,26 @@
 """Checks for chapter 07."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib import attention, multihead, projection, tiled
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.ch07_vectorised.mistakes import MISTAKES
+from tutorial_lib.practice.account import (
+    D_K,
+    D_MODEL,
+    D_V,
+    WIDE,
+    B,
+    Case,
+    H,
+    S,
+    T,
+    against,
+    normal,
+)
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
 
@@ -16,10 +31,10 @@ def _tile(rows, S, *lead):
 
 def check_attend_block(function):
     """Check `attend_block(Q, K_T, V, *, causal=False)`: → (..., rows, d_v). Prints an account."""
-    tile = _tile(T, 8, H)
+    tile = _tile(T, S, H)
     large = {**tile, "Q": 400 * tile["Q"]}
     cases = (
-        Case("5 queries, 8 keys", tile),
+        Case("5 queries, 7 keys", tile),
         Case("a causal block", tile, {"causal": True}),
         Case("one head, as many keys as queries", _tile(T, T), {"causal": True}),
         Case("scores in the thousands", large, {"causal": True}),
@@ -36,6 +51,7 @@ def check_attend_in_blocks(function):
         Case("not causal", tile, {"causal": False, "block": 4}),
         Case("one block for all", tile, {"causal": True, "block": 128}),
         Case("blocks of 1", tile, {"causal": True, "block": 1}),
+        Case("420 tokens at once", _tile(420, 420, H), {"causal": True, "block": 420}),
     )
     check("attend_in_blocks", function, tiled.attend_in_blocks, cases)
 
@@ -45,18 +61,22 @@ def _tiled_multi_head_attention(X, params, *, causal=False, block=128):
     return multihead.multi_head_attention(X, params, mask=mask).astype(X.dtype)
 
 
+def _tiled_params(d_k):
+    sizes = {"d_model": D_MODEL, "n_heads": H, "d_k": d_k, "d_v": D_V}
+    return projection.init_params(np.random.default_rng(3), **sizes)
+
+
 def check_tiled_multi_head_attention(function):
     """Check `tiled_multi_head_attention(X, params, *, causal=False, block=128)`, of chapter 07."""
-    sizes = {"d_model": D_MODEL, "n_heads": H, "d_k": D_K, "d_v": D_V}
-    params = projection.init_params(np.random.default_rng(3), **sizes)
+    X, params = 2 * normal(63, B, S, D_MODEL), _tiled_params(D_K)
     single = projection.Params(*(W.astype(np.float32) for W in vars(params).values()))
-    X = 2 * normal(63, B, T, D_MODEL)
-    causal = {"causal": True, "block": 2}
+    causal = {"causal": True, "block": 5}
     cases = (
         Case("a batch", {"X": X, "params": params}),
-        Case("causal, blocks of 2", {"X": X, "params": params}, causal),
-        Case("one sequence", {"X": X[0], "params": params}, causal),
-        Case("two batch axes", {"X": normal(64, 8, B, T, D_MODEL), "params": params}, causal),
+        Case("causal, blocks of 5", {"X": X, "params": params}, causal),
+        Case("one sequence, blocks of 2", {"X": X[0], "params": params}, {**causal, "block": 2}),
+        Case("wider heads", {"X": X, "params": _tiled_params(WIDE)}, causal),
+        Case("two batch axes", {"X": normal(64, T, B, S, D_MODEL), "params": params}, causal),
         Case("single precision", {"X": X.astype(np.float32), "params": single}, causal),
     )
     reference = _tiled_multi_head_attention
@@ -77,8 +97,8 @@ def check_score_across_heads(function):
 
 
 def _window_masks(T, widths):
-    age = np.arange(T)[:, None] - np.arange(T)
-    return (age >= 0) & (age < np.asarray(widths)[:, None, None])
+    back = np.arange(T)[:, None] - np.arange(T)
+    return (back >= 0) & (back < widths[:, None, None])
 
 
 def check_window_masks(function):

@@ -66,8 +66,13 @@ def prune_by_taking(heads, loss, most):
 
 
 def seeds_by_every_pair(first, second):
-    below = first.mean(axis=1)[:, None] < second.mean(axis=1)
-    return bool(below.all() or not below.any())
+    gap = second.mean(axis=1) - first.mean(axis=1)[:, None]
+    return bool((gap > 0).all() or (gap < 0).all())
+
+
+def seeds_that_may_touch(first, second):
+    a, b = first.mean(axis=1), second.mean(axis=1)
+    return bool(a.max() <= b.min() or b.max() <= a.min())
 
 
 def open_by_breakpoints(gates, n):
@@ -95,4 +100,6 @@ NARROW = [
         "two heads by the mean",
         lambda *given, how="mean": ablate_by_differences(*given, how="mean"),
     ),
+    ("seeds_apart", "a tie is apart", seeds_that_may_touch),
+    ("seeds_apart", "documents, not seeds", lambda a, b: seeds_by_every_pair(a.T, b.T)),
 ]

@@ -1,23 +1,27 @@
 """Checks for chapter 22."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tutorial_lib.models import ablation
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, against, normal
-from tutorial_lib.practice.ch22_how_many_heads.mistakes import MISTAKES
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, WIDE, Case, H, against, normal
+from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.projection import Params
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-N, LENGTH, VOCABULARY = 4, 9, 10  # texts, words of a text, words there are
+N, LENGTH, VOCABULARY = 4, 10, 14  # texts, words of a text, words there are
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 2)]
+DISORDERED = [(1, 2), (0, 1), (1, 0), (0, 0)]
 
 
-def _model(seed):
+def _model(seed, *, d_k=D_K):
     """Two layers with large scores, so that the second depends on what the first gives."""
     layers = []
     for place in range(2):
-        wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((D_K, D_K, D_V))]
+        wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
         W_O = normal(seed + 10 * place + 3, H * D_V, D_MODEL)
         layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
     E, P = normal(seed + 4, VOCABULARY, D_MODEL), normal(seed + 5, LENGTH, D_MODEL)
@@ -31,22 +35,25 @@ def _ids(seed, *batch):
 def check_ablate(function):
     """Check `ablate(model, ids, heads, others, *, how)` of chapter 22. Prints an account."""
     texts = {"ids": _ids(1, N), "heads": [(0, 1), (1, 0)], "others": _ids(2, N)}
-    given = {"model": _model(0), **texts}
+    given, resample = {"model": _model(0), **texts}, {"how": "resample"}
     cases = (
         Case("two heads by the mean", given),
         Case("by zero", given, {"how": "zero"}),
-        Case("by resampling", given, {"how": "resample"}),
+        Case("by resampling, wider heads", given | {"model": _model(50, d_k=WIDE)}, resample),
     )
     check("ablate", function, ablation.ablate, cases)
 
 
-def _costs(seed, spare=0.9):
-    """A loss of sets of heads: the two cheapest are each other's spare, the two dearest a chain."""
+def _costs(seed, *, chain=0.25):
+    """A loss of sets of heads: the two cheapest are each other's spare, the two dearest a chain.
+
+    All numbers are eighths, so that sums are exact, and a loss can be at a limit.
+    """
     ranked = [HEADS[i] for i in np.random.default_rng(seed).permutation(len(HEADS))]
-    alone = dict(zip(ranked, (0.1, 0.3, 0.5, 0.7), strict=True))
+    alone = dict(zip(ranked, (0.125, 0.25, 0.5, 0.75), strict=True))
 
     def loss(gone):
-        both = spare * (set(ranked[:2]) <= set(gone)) - 0.25 * (set(ranked[2:]) <= set(gone))
+        both = 0.875 * (set(ranked[:2]) <= set(gone)) - chain * (set(ranked[2:]) <= set(gone))
         return 1 + sum(alone[head] for head in gone) + both
 
     return loss
@@ -73,10 +80,12 @@ def check_gated(function):
     outputs = {head: normal(30 + i, D_V) for i, head in enumerate(heads)}
     half = dict(zip(heads, (0.25, 0.75, 0.6), strict=True))
     closed = dict(zip(heads, (0.0, 1.0, 0.0), strict=True))
-    given = {"model": model, "ids": _ids(7, N)}
+    given, outputs = {"model": model, "ids": _ids(7, N)}, {"outputs": outputs}
+    wider = {"model": _model(70, d_k=WIDE), "ids": _ids(8)}
     cases = (
-        Case("gates in between", given | {"gates": half, "outputs": outputs}),
-        Case("open and closed", given | {"gates": closed, "outputs": outputs}),
+        Case("gates in between", given | {"gates": half} | outputs),
+        Case("open and closed", given | {"gates": closed} | outputs),
+        Case("one text, wider heads", wider | {"gates": half} | outputs),
     )
     check("gated", function, ablation.gated, cases)
 
@@ -99,12 +108,15 @@ def _prune_to(heads, loss, most):
 
 def check_prune_to(function):
     """Check `prune_to(heads, loss, most)`, exercise of chapter 22."""
+    asked = {
+        "a loss at the limit": (HEADS, _costs(4), 1.625),
+        "heads in another order": (DISORDERED, _costs(5), 1.75),
+        "a loss that falls again": (HEADS, _costs(6, chain=1.0), 1.5),
+        "no head may go": (HEADS, _costs(7), 1.0),
+        "all may go": (HEADS, _costs(8), 4.0),
+    }
     names = ("heads", "loss", "most")
-    cases = (
-        Case("a low limit", dict(zip(names, (HEADS, _costs(4), 1.7), strict=True))),
-        Case("a higher one", dict(zip(names, (HEADS, _costs(5, 0.15), 1.6), strict=True))),
-        Case("one may go", dict(zip(names, (HEADS, _costs(6), 1.2), strict=True))),
-    )
+    cases = tuple(Case(n, dict(zip(names, a, strict=True))) for n, a in asked.items())
     check("prune_to", function, _prune_to, cases)
 
 
@@ -114,21 +126,26 @@ def _seeds_apart(first, second):
 
 
 def _runs(means, seed):
-    """Nats of 40 documents for each of some seeds, whose means are these."""
-    noise = normal(seed, len(means), 40)
-    return np.array(means)[:, None] + noise - noise.mean(axis=1, keepdims=True)
+    """Nats of 40 documents for each of some seeds, whose means are these; quarters stay exact."""
+    noise = np.round(4 * normal(seed, len(means), 40)) / 4
+    noise[:, -1] -= noise.sum(axis=1)
+    return np.array(means)[:, None] + noise
 
 
 def check_seeds_apart(function):
     """Check `seeds_apart(first, second)`, exercise of chapter 22."""
     low, high = _runs([0.1, 0.2, 0.3, 0.25, 0.15], 10), _runs([1.1, 1.2, 1.3, 1.25, 1.15], 11)
-    mixed, above = _runs([0.2, 0.9, 0.4, 1.6, 0.3], 12), _runs([0.3, 1.0, 0.5, 1.7, 0.4], 13)
-    far = _runs([2.2, 2.9, 0.25, 2.6, 2.3], 14)
+    mixed, above = _runs([0.2, 0.9, 0.4, 1.6, 0.3], 12), _runs([0.6, 1.3, 0.8, 2.0, 0.7], 13)
+    far, touching = _runs([6.2, 6.9, 0.25, 6.6, 6.3], 14), _runs([0.5, 0.75, 1.25, 1, 1.5], 15)
+    below = _runs([0.25, 0.5, 0, -0.25, -0.5], 16)
     pairs = {
         "the first is lower": (low, high),
         "the second is lower": (high, low),
-        "each seed a little above its partner": (mixed, above),
+        "each seed above its partner": (mixed, above),
+        "each seed below its partner": (above, mixed),
         "far apart but for one seed": (low, far),
+        "the best of one as good as the worst of the other": (touching, below),
+        "the same, exchanged": (below, touching),
     }
     cases = tuple(Case(n, {"first": a, "second": b}) for n, (a, b) in pairs.items())
     check("seeds_apart", function, _seeds_apart, cases)
@@ -153,5 +170,6 @@ def check_with_n_open(function):
         Case("three of eight", {"gates": many, "n": 3}),
         Case("four of six, from few", {"gates": few, "n": 4}),
         Case("one of six", {"gates": few, "n": 1}),
+        Case("all of six", {"gates": few, "n": 6}),
     )
     check("with_n_open", function, _with_n_open, cases)

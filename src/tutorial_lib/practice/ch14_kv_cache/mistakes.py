@@ -15,6 +15,11 @@ D_MODEL = 12  # as the check feeds, unless it is told another
 WINDOW = 3
 
 
+def _params():
+    shapes = (H, D_MODEL, D_K), (H, D_MODEL, D_K), (H, D_MODEL, D_V), (H * D_V, D_MODEL)
+    return Params(*(normal(50 + n, *shape) / 4 for n, shape in enumerate(shapes)))
+
+
 def _filled(cache):
     return cache.K, cache.V
 
@@ -36,9 +41,7 @@ def cached_layer(
     kept : of the cache, the keys and values that are looked at
     empty : of (params, room), the empty cache
     """
-    shapes = (H, D_MODEL, D_K), (H, D_MODEL, D_K), (H, D_MODEL, D_V), (H * D_V, D_MODEL)
-    params = Params(*(normal(50 + n, *shape) / 4 for n, shape in enumerate(shapes)))
-    P = normal(54, 40, D_MODEL)
+    params, P = _params(), normal(54, 40, D_MODEL)
 
     def step(X, cache):
         T = X.shape[-2]
@@ -63,23 +66,19 @@ def ring():
         cache = KVCache.empty(params, room, batch=batch, pad=pad)
         return SimpleNamespace(cache=cache, held=WINDOW * [-1])
 
-    def keep(ring, K, V):
-        start, held = ring.cache.length, [*ring.held]
-        tokens = range(start, start + K.shape[-2])
+    def keep(old, K, V):
+        cache = old.cache.append(K, V)
+        tokens, held = range(old.cache.length, cache.length), [*old.held]
         for t in tokens:
             held[t % WINDOW] = t
         held = [*tokens][-WINDOW:] if len(tokens) >= WINDOW else held
-        return SimpleNamespace(cache=ring.cache.append(K, V), held=held)
+        return SimpleNamespace(cache=cache, held=held)
 
-    def mask(ring, T):
-        keys = np.arange(ring.cache.length + T)
-        seen = ring.cache.mask(T) & window_mask(T, len(keys), WINDOW)
-        return seen & (np.isin(keys, ring.held) | (keys >= ring.cache.length))
+    def mask(old, T):
+        keys = np.arange(old.cache.length + T)
+        seen = old.cache.mask(T) & window_mask(T, len(keys), WINDOW)
+        return seen & (np.isin(keys, old.held) | (keys >= old.cache.length))
 
-    return cached_layer(
-        mask=mask,
-        places=lambda ring, T: ring.cache.positions(T),
-        keep=keep,
-        kept=lambda ring: _filled(ring.cache),
-        empty=empty,
-    )
+    parts = {"mask": mask, "keep": keep, "empty": empty}
+    parts["places"] = lambda old, T: old.cache.positions(T)
+    return cached_layer(**parts, kept=lambda new: _filled(new.cache))

@@ -3,10 +3,10 @@
 import numpy as np
 
 import tutorial_lib as tl
+from tests.practice.rooms import asked
 from tutorial_lib.models.circuits import match_scores, ov_circuit, qk_circuit
 from tutorial_lib.models.copying import run
 from tutorial_lib.models.head_scores import paths
-from tutorial_lib.practice.review_part_4.mistakes import circuit_of
 
 
 def places(ids):
@@ -83,7 +83,8 @@ def by_credit_and_joint_change(model, ids, other):
 
 def with_other_types(model, ids, other):
     """The reference, its pair as whole numbers of another width."""
-    pair, lost, moved = circuit_of()(model, ids, other)
+    right, _ = asked("find_circuit")
+    pair, lost, moved = right(model, ids, other)
     return pair.astype(np.int32), lost, float(moved)
 
 

@@ -1,18 +1,68 @@
 """The check for the task of Part IV's review."""
 
+from pathlib import Path
+
 import numpy as np
 
-from tutorial_lib.practice.account import Case, against
-from tutorial_lib.practice.review_part_4.mistakes import MISTAKES, circuit_of
+from tutorial_lib.attention import softmax
+from tutorial_lib.models import circuits
+from tutorial_lib.models.ablation import ablate
+from tutorial_lib.models.copying import run
+from tutorial_lib.models.head_scores import patch
+from tutorial_lib.practice.account import WIDE, Case, against
+from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.practice.review_part_4.planted import draw_pairs, planted_model
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
-PLANTED = {  # the order of the heads in each layer; the two 0s are the pair
-    "three heads below four": ([1, 0, 2], [3, 1, 0, 2]),
-    "four heads below three": ([0, 2, 3, 1], [1, 0, 3]),
-    "heads of one number": ([2, 1, 0], [1, 3, 0, 2]),
+PLANTED = {  # the order of the heads in each layer, of which the two 0s are the pair; and d_k
+    "three heads below four": ([1, 0, 2], [3, 1, 0, 2], WIDE),
+    "four heads below three": ([0, 2, 3, 1], [1, 0, 3], WIDE + 2),
+    "heads of one number": ([2, 1, 0], [1, 3, 0, 2], WIDE),
 }
+
+
+def _answers(ids):
+    """Return the number of each text, and the place of its answer: after the earlier copy."""
+    before = ids[:, :-1] == ids[:, -1:]
+    return np.arange(len(ids)), before.argmax(axis=1) + 1
+
+
+def _nats(logits, ids):
+    """Return the mean of -log of the answer's probability."""
+    n, s = _answers(ids)
+    return -np.log(softmax(logits[:, -1])[n, ids[n, s]]).mean()
+
+
+def _leads(logits, ids, other):
+    """Return how far the answer of `ids` is ahead of that of `other`, in each text."""
+    n, s = _answers(ids)
+    return logits[n, -1, ids[n, s]] - logits[n, -1, other[n, s]]
+
+
+def _lost(model, ids, other, head):
+    """Return the nats that the answer loses when a head gives its mean over `other`."""
+    return _nats(ablate(model, ids, [head], other), ids) - _nats(run(model, ids)[0], ids)
+
+
+def _moved(model, ids, other, head):
+    """Return the share of the way from `ids` to `other` by which a head of layer 1 moves leads."""
+    start, end = (_leads(run(model, texts)[0], ids, other) for texts in (ids, other))
+    patched = _leads(patch(model, ids, other, 1, head), ids, other)
+    return (patched - start).mean() / (end - start).mean()
+
+
+def _find_circuit(model, ids, other):
+    (low, top), E = model.layers, model.E[np.unique(ids[:, -1])]
+    patched = (patch(model, ids, other, 1, h) for h in range(top.n_heads))
+    b = int(np.argmin([_leads(logits, ids, other).mean() for logits in patched]))
+    W_QK = circuits.qk_circuit(top, b)
+    W_OVs = [circuits.ov_circuit(low, h) for h in range(low.n_heads)]
+    matches = [circuits.match_scores(E, W_QK, W_OV) for W_OV in W_OVs]
+    a = int(np.argmax([np.diag(M).mean() - M.mean() for M in matches]))
+    lost = [_lost(model, ids, other, head) for head in ((0, a), (1, b))]
+    return np.array([a, b]), np.array(lost), _moved(model, ids, other, b)
 
 
 def check_find_circuit(function):
@@ -21,8 +71,8 @@ def check_find_circuit(function):
     Prints an account.
     """
     cases = []
-    for seed, (label, orders) in enumerate(PLANTED.items(), start=90):
-        ids, other = draw_pairs(np.random.default_rng(seed), 12)
-        arguments = {"model": planted_model(seed, orders), "ids": ids, "other": other}
-        cases.append(Case(label, arguments))
-    check("find_circuit", function, circuit_of(), tuple(cases))
+    for seed, (label, (low, top, d_k)) in enumerate(PLANTED.items(), start=90):
+        ids, other = draw_pairs(np.random.default_rng(seed), 11)
+        model = planted_model(seed, (low, top), d_k)
+        cases.append(Case(label, {"model": model, "ids": ids, "other": other}))
+    check("find_circuit", function, _find_circuit, tuple(cases))

@@ -9,7 +9,7 @@ import numpy as np
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.projection import Params
 
-WORDS, TEXT = 14, 9  # <bos> and 13 others; in a text all but the last differ
+WORDS, TEXT, D_V = 14, 10, 15  # <bos> and 13 others; in a text all but the last differ
 PARTS = ("word", "handed", "aside", "out")  # each WORDS wide
 LOUD, SURE, SHARP, MATCH, NOISE = 9.0, 4.0, 30.0, 4.5, 0.02
 D_MODEL = len(PARTS) * WORDS + TEXT
@@ -66,30 +66,33 @@ def _second_layer():
     ]
 
 
-def _cut(product):
-    """Return two matrices of WORDS columns and of WORDS rows whose product is this one."""
+def _cut(product, width):
+    """Return two matrices, of `width` columns and of `width` rows, whose product is this one."""
     left, sizes, right = np.linalg.svd(product)
-    return left[:, :WORDS] * sizes[:WORDS], right[:WORDS]
+    return left[:, :width] * sizes[:width], right[:width]
 
 
-def _heads(rng, circuits, turn):
+def _heads(rng, circuits, turn, d_k):
     """Cut the circuits of a layer's heads into the four matrices of its Params."""
-    cuts = [[_cut(turn.T @ W @ turn) for W in pair] for pair in circuits]
+    widths = d_k, D_V
+    cuts = [
+        [_cut(turn.T @ W @ turn, d) for W, d in zip(pair, widths, strict=True)] for pair in circuits
+    ]
     W_Q, W_K_T, W_V, W_O = (np.array([pair[i][j] for pair in cuts]) for i in (0, 1) for j in (0, 1))
-    arrays = W_Q * np.sqrt(WORDS), np.swapaxes(W_K_T, -1, -2), W_V, W_O.reshape(-1, D_MODEL)
+    arrays = W_Q * np.sqrt(d_k), np.swapaxes(W_K_T, -1, -2), W_V, W_O.reshape(-1, D_MODEL)
     return Params(*(W + NOISE / np.sqrt(D_MODEL) * rng.standard_normal(W.shape) for W in arrays))
 
 
-def planted_model(seed, orders):
+def planted_model(seed, orders, d_k):
     """Plant the circuit; `orders` are the heads of each layer, as places in the lists above.
 
-    The pair that counts is where the two 0s stand.
+    The pair that counts is where the two 0s stand. `d_k` is at least WORDS.
     """
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.standard_normal((D_MODEL, D_MODEL)))[0]
     circuits = _first_layer(), _second_layer()
     layers = (
-        _heads(rng, [heads[i] for i in order], turn)
+        _heads(rng, [heads[i] for i in order], turn, d_k)
         for heads, order in zip(circuits, orders, strict=True)
     )
     E = _part("word") + LOUD * _part("out")

@@ -9,13 +9,32 @@ from tutorial_lib.practice.mistake import Mistake
 
 COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq}
 COMPUTED = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.Pow: ast.Mult,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.Pow: ast.Mult,
 }
 CALLED = {
-    "max": "min", "min": "max", "sum": "mean", "mean": "sum", "tril": "triu", "triu": "tril",
-    "maximum": "minimum", "minimum": "maximum", "sin": "cos", "cos": "sin", "any": "all",
-    "all": "any", "argmax": "argmin", "cumsum": "cumprod", "exp": "exp2", "log": "log2",
+    "max": "min",
+    "min": "max",
+    "sum": "mean",
+    "mean": "sum",
+    "tril": "triu",
+    "triu": "tril",
+    "maximum": "minimum",
+    "minimum": "maximum",
+    "sin": "cos",
+    "cos": "sin",
+    "any": "all",
+    "all": "any",
+    "argmax": "argmin",
+    "cumsum": "cumprod",
+    "exp": "exp2",
+    "log": "log2",
 }
 
 

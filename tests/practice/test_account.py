@@ -33,8 +33,8 @@ def test_wrong_row_is_named_with_both_values(capsys):
 
     row = tl.softmax(3 * np.random.default_rng(0).standard_normal((3, 5, 7)))[1, 3]
     given, right = (", ".join(f"{x:.3f}" for x in r) for r in (row[::-1], row))
-    said = account("softmax", wrong, capsys)
-    assert said == f"✗ softmax: ordinary scores: row [1, 3] is {given} and should be {right}.\n"
+    said = account("softmax", wrong, capsys).splitlines()
+    assert said[0] == f"✗ softmax: ordinary scores: row [1, 3] is {given} and should be {right}."
 
 
 def raises(*arguments, **options):
@@ -80,8 +80,8 @@ def in_place(scores, axis=-1):
         ),
         (
             lambda scores, axis=-1: (tl.softmax(scores, axis), scores),
-            "✗ softmax: ordinary scores: it returned a tuple; "
-            "expected an array of numbers of shape (3, 5, 7).",
+            "✗ softmax: ordinary scores: it returned a tuple of 2; "
+            "return only its first part, which is right.",
         ),
         (
             lambda scores, axis=-1: 1,
@@ -163,7 +163,7 @@ def test_account_is_no_wider_than_a_page_and_ends_each_sentence_once(name, mista
     assert "…." not in said
     for sentence in said.replace("\n    ", " ").splitlines():
         assert sentence.strip() == " ".join(sentence.split())
-        assert sentence[-1] in ".…"
+        assert sentence[-1] in ".…?"
 
 
 def test_a_hook_left_behind_is_noticed(capsys):
@@ -174,7 +174,7 @@ def test_a_hook_left_behind_is_noticed(capsys):
         module.get_submodule(names[0]).register_forward_hook(lambda *_: None)
         return outputs
 
-    assert "changed its input module; take away" in account("outputs_of", forgetful, capsys)
+    assert "changed its input module; remove" in account("outputs_of", forgetful, capsys)
 
 
 def test_a_changed_mask_is_noticed(capsys):
@@ -246,7 +246,7 @@ def test_changed_params_are_noticed(capsys):
         ("count_parameters", lambda *sizes, bias: "1482", "returned a str; expected a number"),
         ("count_parameters", lambda *sizes, bias: True, "True or False; expected a number"),
         ("count_parameters", lambda *sizes, bias: 5, "it is 5 and should be 1482"),
-        ("summed_axis", lambda weights: (-1,), "returned a tuple; expected a number"),
+        ("summed_axis", lambda weights: (9,), "returned a tuple; expected a number"),
         ("causal_mask", lambda T, S=None: np.ones((T, S or T)), "array of numbers of shape (5, 5)"),
         ("score_ranks", lambda Q, K: [3, 2, 1], "returned a list; expected an array of whole"),
     ],

@@ -218,8 +218,9 @@ def test_memory_order_of_the_result_does_not_matter(name, lay, capsys):
 def test_error_of_a_millionth_is_found_and_shown(name, capsys):
     said = account(name, in_layout(name, lambda array: array * (1 + 1e-6) + 1e-6), capsys)
     assert said.startswith(f"✗ {name}: ")
-    given, right = said.rstrip(".\n").split(" is ")[1].split(" and should be ")
-    assert given != right
+    if "digits, and 10 are asked" not in said:
+        given, right = said.splitlines()[0].rstrip(".").split(" is ")[1].split(" and should be ")
+        assert given != right
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -231,7 +232,7 @@ def test_last_number_alone_wrong_is_found_and_shown(name, capsys):
 
     said = account(name, in_layout(name, spoil), capsys)
     assert said.startswith(f"✗ {name}: ")
-    given, right = said.rstrip(".\n").split(" is ")[1].split(" and should be ")
+    given, right = said.splitlines()[0].rstrip(".").split(" is ")[1].split(" and should be ")
     assert given != right
 
 

@@ -6,10 +6,10 @@ import pytest
 import tutorial_lib as tl
 from tests.practice.rooms import account
 from tutorial_lib.practice.account import Case, normal
-from tutorial_lib.practice.calls import call
+from tutorial_lib.practice.calls import Answers
 from tutorial_lib.practice.diagnosis import KINDS, coarse, diagnose, differing, of_shape
 
-B, T, S, H, D_K, D_V = 2, 5, 7, 3, 8, 11
+SIZES = 2, 5, 7, 3, 8, 11  # B, T, S, H, d_k, d_v
 OTHER = 3, 4, 9, 2, 6, 13
 LAST = 4, 6, 11, 3, 10, 5  # sizes that no check has
 
@@ -252,15 +252,8 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
 def claim_of(name):
     """What is said of a wrong function of the table on two cases; the claim, and a new case."""
     reference, own, case, _ = WRONG[name]
-    cases = [case(1, (B, T, S, H, D_K, D_V)), case(20, OTHER)]
-    outcomes = [call(own, given) for given in cases]
-    rights = [call(reference, given).value for given in cases]
-    claim = diagnose(outcomes, rights, cases, own, reference)
-    fresh = case(40, LAST)
-    new = list(
-        differing([call(own, fresh)], [call(reference, fresh).value], [fresh], own, reference)
-    )
-    return claim, new[0]
+    claim = diagnose(Answers(own, reference, (case(1, SIZES), case(20, OTHER))))
+    return claim, next(differing(Answers(own, reference, (case(40, LAST),))))
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -294,11 +287,7 @@ def test_of_differences_without_a_kind_nothing_is_said():
     def wrong(A):
         return np.sin(9 * A) + A**3
 
-    cases = [matrices(1, (B, T, S, H, D_K, D_V))]
-    assert (
-        diagnose([call(wrong, cases[0])], [twice(*cases[0].inputs.values())], cases, wrong, twice)
-        is None
-    )
+    assert diagnose(Answers(wrong, twice, (matrices(1, SIZES),))) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -306,9 +295,8 @@ def test_rounding_is_told_as_rounding(dtype):
     def rounded(A):
         return twice(A.astype(dtype)).astype(float)
 
-    cases = [matrices(1, (B, T, S, H, D_K, D_V))]
-    seen = [call(rounded, cases[0])], [twice(*cases[0].inputs.values())], cases, rounded, twice
-    assert (coarse(*seen) is None) == (dtype is np.float16), "of half precision too little is left"
+    error = coarse(Answers(rounded, twice, (matrices(1, SIZES),)))
+    assert (error is None) == (dtype is np.float16), "of half precision too little is left"
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 A function may return tensors of torch where the library's returns arrays.
 """
 
+import math
 import sys
 import textwrap
 
 import numpy as np
 
-from tutorial_lib.practice.calls import Case, a, call, fault, first_difference, has_numbers, same
+from tutorial_lib.practice.calls import Answers, Case, a, fault, first_difference, same
 from tutorial_lib.practice.diagnosis import coarse, diagnose, draws, of_shape
 
 __all__ = ["D_K", "D_MODEL", "D_V", "WIDE", "B", "Case", "H", "S", "T", "account", "told"]
@@ -45,20 +46,9 @@ def _entry(entry, decimals):
     return f"{round(entry, decimals) + 0.0:.{decimals}f}"
 
 
-def _is_same(outcome, right):
-    return not outcome.error and same(outcome.value, right)
-
-
-def _fits(mistake, reference, outcomes, cases):
-    """Say for each case whether a mistake gives the very value that came."""
-    wrong = mistake.of(reference)
-    pairs = zip(outcomes, cases, strict=True)
-    return [has_numbers(o.value) and _is_same(call(wrong, c), o.value) for o, c in pairs]
-
-
 def told(*sentences):
     """Lay sentences out for a page: each on a line of its own, indented where it goes on."""
-    ended = [text if text[-1] in ".…" else f"{text}." for text in sentences]
+    ended = [text if text[-1] in ".…?" else f"{text}." for text in sentences]
     page = textwrap.TextWrapper(
         WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
@@ -81,57 +71,57 @@ def account(name, function, reference, cases, mistakes=()):
     """
     if not callable(function):
         return f"✗ {name}: got {a(function)}; give the function itself, not a result."
-    outcomes = [call(function, case) for case in cases]
-    if all(outcome.value is None and not outcome.error for outcome in outcomes):
+    answers = Answers(function, reference, tuple(cases))
+    if all(outcome.value is None and not outcome.error for outcome in answers.outcomes):
         return f"○ {name}: not done yet (it returns None)."
-    rights = [call(reference, case).value for case in cases]
-    wrong = [i for i, pair in enumerate(zip(outcomes, rights, strict=True)) if not _is_same(*pair)]
-    if not wrong:
+    if not answers.wrong:
         labels = textwrap.fill("; ".join(case.label for case in cases) + ".", WIDTH - 2)
         return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
-    first = wrong[0]
-    outcome, right, label = outcomes[first], rights[first], cases[first].label
+    return _of_wrong(name, answers, mistakes)
+
+
+def _of_wrong(name, answers, mistakes):
+    """Name the mistake that gives every value; else show the first difference, and its kind."""
+    first = answers.wrong[0]
+    outcome, right = answers.outcomes[first], answers.rights[first]
     error = outcome.error or fault(outcome.value, right)
-    fits = [(m, _fits(m, reference, outcomes, cases)) for m in mistakes]
-    for mistake, fitting in fits:
-        if all(fitting):
-            seen = [] if error else [f"{label}: {_difference(outcome.value, right)}"]
-            return told(f"✗ {name}: {mistake.says}", *seen, mistake.mend)
+    seen = error or _difference(outcome.value, right)
+    seen, like = f"{answers.cases[first].label}: {seen}", None
+    for mistake in mistakes:
+        fits = answers.fit(mistake.of(answers.reference))
+        if all(fits) and any(not answers.outcomes[i].error for i in answers.wrong):
+            return told(f"✗ {name}: {mistake.says}", *([] if error else [seen]), mistake.mend)
+        like = like or (mistake if fits[first] else None)
     if error:
         shape = "" if outcome.error else of_shape(outcome.value, right)
-        return told(f"✗ {name}: {label}: {error}{f' ({shape})' if shape else ''}")
-    kind = _kind_of_difference(outcomes, rights, cases, function, reference)
-    if kind.startswith(PRECISION):
-        return told(f"✗ {name}: {label}: {kind}")
-    like = next((m for m, fitting in fits if fitting[first]), None)
+        return told(f"✗ {name}: {seen}{f' ({shape})' if shape else ''}")
+    kind, instead = _kind(answers)
     if not kind and like:
         kind = f"In this case it looks like this: {like.says}"
-    return told(f"✗ {name}: {label}: {_difference(outcome.value, right)}", *filter(None, [kind]))
+    return told(f"✗ {name}: {kind if instead else seen}", *([kind] if kind and not instead else []))
 
 
-PRECISION = "it is right to "
+def _kind(answers):
+    """Say in one sentence what kind of difference there is, and whether this tells everything.
 
-
-def _kind_of_difference(*seen):
-    """Say in one sentence what kind of difference there is; "" where it is none that is known."""
-    outcomes, rights, cases, function, _ = seen
-    if draws(outcomes, cases, function):
+    Returns
+    -------
+    said : text; "" where it is none that is known
+    instead : whether numbers beside it would say nothing
+    """
+    if draws(answers):
+        again = "A second call with the same input gives another result: is dropout, or another"
+        return f"{again} random draw, still on?", False
+    if error := coarse(answers):
         return (
-            "A second call with the same input gives another result: is dropout, or another "
-            "random draw, still on?"
-        )
-    error = coarse(*seen)
-    if error:
-        return (
-            f"{PRECISION}{int(-np.log10(error))} digits, and 10 are asked: is something of it "
-            "float32, or is a small constant (eps) another one? Compute in float64"
-        )
-    claim = diagnose(*seen)
+            f"it is right to {int(-math.log10(error))} digits, and 10 are asked: is something of "
+            "it float32, or is a small constant (eps) another one? Compute in float64"
+        ), True
+    claim = diagnose(answers)
     if claim is None:
-        return ""
-    several = sum(not _is_same(o, r) for o, r in zip(outcomes, rights, strict=True)) > 1
-    where = "In every case that differs" if several else "Here"
-    return f"{where}, {claim.says}; see chapter {claim.chapter:02}"
+        return "", False
+    where = "In every case that differs" if len(answers.wrong) > 1 else "Here"
+    return f"{where}, {claim.says}; see chapter {claim.chapter:02}", False
 
 
 def written(said):

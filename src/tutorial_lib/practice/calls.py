@@ -2,8 +2,10 @@
 
 import copy
 import inspect
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -249,3 +251,44 @@ def first_difference(value, expected):
     name, part, right = next(pair for pair in parts(value, expected) if not same(*pair[1:]))
     inner, part, right = first_difference(part, right)
     return f"{name}, {inner}" if inner else name, part, right
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a reader's function gives on each case, beside the right values.
+
+    Parameters
+    ----------
+    function, reference : the reader's and the right one
+    cases : sequence of Case
+    """
+
+    function: Callable
+    reference: Callable
+    cases: tuple
+
+    @cached_property
+    def outcomes(self):
+        """What the reader's function did on each case."""
+        return [call(self.function, case) for case in self.cases]
+
+    @cached_property
+    def rights(self):
+        """The right value of each case."""
+        return [call(self.reference, case).value for case in self.cases]
+
+    @cached_property
+    def wrong(self):
+        """The numbers of the cases that differ, or fail."""
+        pairs = zip(self.outcomes, self.rights, strict=True)
+        return [i for i, (o, right) in enumerate(pairs) if o.error or not same(o.value, right)]
+
+    def fit(self, other):
+        """Say for each case whether another function gives the reader's value, or fails as well."""
+        found = []
+        for outcome, case in zip(self.outcomes, self.cases, strict=True):
+            given = call(other, case)
+            alike = has_numbers(outcome.value) and not given.error
+            alike = alike and same(given.value, outcome.value)
+            found.append(bool(given.error) if outcome.error else alike)
+        return found

@@ -13,7 +13,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from tutorial_lib.practice.calls import Case, Outcome, as_arrays, call, first_difference, same
+from tutorial_lib.practice.calls import Case, as_arrays, call, fault, first_difference, same
 from tutorial_lib.practice.mistake import with_inner
 
 AXES = {  # the names of an argument's last axes; a batch may come before
@@ -88,19 +88,18 @@ class Claim:
     holds: Callable[[Seen], bool]
 
 
-def diagnose(outcomes, rights, cases, own, reference):
+def diagnose(answers):
     """Say what kind of difference there is; None where no claim holds in all cases that differ.
 
     Parameters
     ----------
-    outcomes, rights, cases : sequences of Outcome, of right values and of Case
-    own, reference : the reader's function and the right one
+    answers : Answers
 
     Returns
     -------
     claim : Claim, or None
     """
-    seen = list(differing(outcomes, rights, cases, own, reference))
+    seen = list(differing(answers))
     if not seen or len({s.part for s in seen}) > 1:
         return None
     with np.errstate(all="ignore"):
@@ -108,17 +107,14 @@ def diagnose(outcomes, rights, cases, own, reference):
         return next((c for c in claims if all(map(c.holds, seen))), None)
 
 
-def differing(outcomes, rights, cases, own, reference):
+def differing(answers):
     """Yield a Seen for each case whose value has the right shape and differs."""
-    for outcome, right, case in zip(outcomes, rights, cases, strict=True):
-        if outcome.error or same(outcome.value, right):
+    for i in answers.wrong:
+        outcome, right = answers.outcomes[i], answers.rights[i]
+        if outcome.error or fault(outcome.value, right):
             continue
-        try:
-            part, value, wanted = first_difference(outcome.value, right)
-        except (AttributeError, KeyError, StopIteration, TypeError):
-            continue  # a part is missing, or of another kind
-        if value.shape == wanted.shape and value.dtype.kind in "biuf":
-            yield Seen(case, value, wanted, part, own, reference)
+        part, value, wanted = first_difference(outcome.value, right)
+        yield Seen(answers.cases[i], value, wanted, part, answers.function, answers.reference)
 
 
 def _alike(one, other):
@@ -752,8 +748,9 @@ def of_shape(value, right):
     ----------
     value, right : arrays of two shapes
     """
-    right = np.asarray(right)
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+    if not isinstance(right, np.ndarray) or not isinstance(value, np.ndarray):
+        return ""
+    if value.dtype.kind not in "biuf":
         return ""
     for one, other in combinations(range(1, 1 + right.ndim), 2):
         if _alike(value, np.swapaxes(right, -one, -other)):
@@ -770,7 +767,7 @@ def of_shape(value, right):
     return "the numbers and their order are right" if _alike(value.ravel(), right.ravel()) else ""
 
 
-def coarse(outcomes, rights, cases, own, reference):
+def coarse(answers):
     """Return how far values are off at most, where all of it is rounding; None where it is not.
 
     Returns
@@ -778,7 +775,7 @@ def coarse(outcomes, rights, cases, own, reference):
     error : the largest difference as a part of the largest number, at most 2e-5
     """
     errors = [0.0]
-    for seen in differing(outcomes, rights, cases, own, reference):
+    for seen in differing(answers):
         if seen.right.dtype.kind != "f" or not np.isfinite(seen.right).all():
             return None
         size = np.abs(seen.right).max(initial=1e-300)
@@ -786,9 +783,8 @@ def coarse(outcomes, rights, cases, own, reference):
     return max(errors) if 0 < max(errors) <= 2e-5 else None
 
 
-def draws(outcomes, cases, own):
-    """Whether a second call of a case gives another value than the first."""
-    pairs = zip(outcomes, cases, strict=True)
-    outcome, case = next((o, c) for o, c in pairs if not o.error)
-    again = call(own, case)
-    return not again.error and isinstance(again, Outcome) and not same(again.value, outcome.value)
+def draws(answers):
+    """Whether a second call of the first case that differs gives another value."""
+    first = answers.wrong[0]
+    again, before = call(answers.function, answers.cases[first]), answers.outcomes[first]
+    return not again.error and not before.error and not same(again.value, before.value)

@@ -9,11 +9,12 @@ import compileall
 import copy
 import hashlib
 import importlib.util
+import linecache
 import shutil
 import traceback
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -22,7 +23,7 @@ import numpy as np
 
 import tutorial_lib
 from coursework.grader.needed import statements_for
-from tutorial_lib.practice.mistake import Mistake
+from tutorial_lib.practice.mistake import Mistake, read_mistakes
 
 FOLDER = Path(__file__).resolve().parents[1] / "assignments"
 NOT_OFFERED = ("checks.py", "data", "elements", "figures", "practice")
@@ -56,13 +57,13 @@ class Task:
     ----------
     function : its name
     cases : makes the hidden cases from a random generator
-    mistakes : wrong versions; their functions take what the task's takes
+    mistakes : wrong versions that are no edits of the solution; those of `mistakes.txt` are added
     rtol, atol : how close a value is right
     """
 
     function: str
     cases: Callable[[np.random.Generator], list[Case]]
-    mistakes: tuple[Mistake, ...]
+    mistakes: tuple[Mistake, ...] = ()
     rtol: float = 1e-7
     atol: float = 1e-10
 
@@ -92,12 +93,14 @@ class HiddenTest:
     task : the task that it belongs to
     case : the hidden call
     expected : the right value
-    torch : whether the mistakes' functions take tensors
+    right : the task's right function
+    torch : whether it takes tensors
     """
 
     task: Task
     case: Case
     expected: np.ndarray
+    right: Callable
     torch: bool = False
 
     @cached_property
@@ -106,7 +109,7 @@ class HiddenTest:
 
         Computed when a value is not right: with all mistakes, a long case takes seconds.
         """
-        functions = [mistake.function for mistake in self.task.mistakes]
+        functions = [mistake.of(self.right) for mistake in self.task.mistakes]
         return tuple(_value_or_none(f, self.case, torch=self.torch) for f in functions)
 
 
@@ -179,9 +182,21 @@ def read_assignment(name):
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return module.ASSIGNMENT
+        return _with_mistakes(module.ASSIGNMENT, path.with_name("mistakes.txt"), vars(module))
     except Exception as error:
         raise AssignmentError(f"{path}{_where(error, str(path))}: mend this first") from error
+
+
+def _with_mistakes(assignment, path, by_hand):
+    """Give each task the mistakes that stand in the file beside, if there is one."""
+    written = read_mistakes(path, by_hand) if path.exists() else {}
+    if unknown := set(written) - {task.function for task in assignment.tasks}:
+        raise AssignmentError(f"{path.name} has mistakes of {', '.join(sorted(unknown))}, no task")
+    tasks = (
+        replace(task, mistakes=(*task.mistakes, *written.get(task.function, ())))
+        for task in assignment.tasks
+    )
+    return replace(assignment, tasks=tuple(tasks))
 
 
 def _where(error, file):
@@ -194,13 +209,13 @@ def _where(error, file):
 
 
 def _solve(name, functions):
-    """Return the right functions, from the notebook's solution cells."""
+    """Return the right functions, from the notebook's solution cells; their source can be read."""
     path = folder_of(name) / "assignment.ipynb"
-    cells = [cell.source for cell in read_notebook(name).cells if cell.cell_type == "code"]
-    space = {"__name__": f"solution_{name}"}
+    space, file = {"__name__": f"solution_{name}"}, f"<solution of {name}>"
     try:
-        module = ast.Module(statements_for(cells, functions), [])
-        exec(compile(module, f"{name}, solution", "exec"), space)
+        source = solution_source(name, functions)
+        linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+        exec(compile(source, file, "exec"), space)
     except Exception as error:
         raise AssignmentError(f"{path}, a solution{_where(error, '')}") from error
     if missing := [function for function in functions if function not in space]:
@@ -208,6 +223,12 @@ def _solve(name, functions):
             f"{path} defines no {', '.join(missing)}, which grading.py names: give both one name"
         )
     return {function: space[function] for function in functions}
+
+
+def solution_source(name, functions):
+    """Return the source of an assignment's solution: the functions and what they need."""
+    cells = [cell.source for cell in read_notebook(name).cells if cell.cell_type == "code"]
+    return "\n\n\n".join(map(ast.unparse, statements_for(cells, functions))) + "\n"
 
 
 def _value(function, case, *, torch):
@@ -242,13 +263,22 @@ def set_exam(name, seed):
     right = _solve(name, [task.function for task in assignment.tasks])
     tests = []
     for task in assignment.tasks:
+        _try_edits(name, task, right[task.function])
         rng = np.random.default_rng([seed, zlib.crc32(f"{name} {task.function}".encode())])
         for case in task.cases(rng):
             expected = _value(right[task.function], case, torch=torch)
             if expected.dtype.kind not in "biufc" or not np.isfinite(expected).all():
                 raise AssignmentError(f"{name}, {case.label}: the right value is not finite")
-            tests.append(HiddenTest(task, case, expected, torch))
+            tests.append(HiddenTest(task, case, expected, right[task.function], torch))
     return Exam(name, seed, assignment, tuple(tests), _digest(name))
+
+
+def _try_edits(name, task, right):
+    for mistake in task.mistakes:
+        try:
+            mistake.of(right)
+        except (SyntaxError, ValueError) as error:
+            raise AssignmentError(f"{name}, mistake {mistake.name}: {error}") from error
 
 
 def _digest(name):

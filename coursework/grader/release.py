@@ -9,12 +9,14 @@ from coursework.grader.assignment import (
     AssignmentError,
     folder_of,
     read_notebook,
+    solution_source,
     without_solutions,
 )
 from coursework.grader.batch import as_bytes, points, prove, set_bench
 from coursework.grader.needed import statements_for
 from coursework.grader.records import make_folder, temporary_folder
 from tools.chapters import page
+from tutorial_lib.practice.mistake import pieces_of, replaced
 
 
 def student_version(chapter):
@@ -66,6 +68,14 @@ def release(name, out):
 
 def wrong_handin(name, task, mistake):
     """Return the untouched notebook with one mistake's function as the last cell."""
+    notebook = without_solutions(read_notebook(name))
+    notebook.cells.append(nbformat.v4.new_code_cell(_wrong_source(name, task, mistake)))
+    return as_bytes(notebook)
+
+
+def _wrong_source(name, task, mistake):
+    if mistake.edits:
+        return _edited_source(name, task, mistake)
     function = mistake.function
     source = (folder_of(name) / "grading.py").read_text(encoding="utf-8")
     if function.__name__ == "<lambda>" or f"def {function.__name__}(" not in source:
@@ -74,10 +84,22 @@ def wrong_handin(name, task, mistake):
             "so that it can be handed in"
         )
     lines = map(ast.unparse, statements_for([source], [function.__name__]))
-    notebook = without_solutions(read_notebook(name))
-    cell = nbformat.v4.new_code_cell("\n".join([*lines, f"{task.function} = {function.__name__}"]))
-    notebook.cells.append(cell)
-    return as_bytes(notebook)
+    return "\n".join([*lines, f"{task.function} = {function.__name__}"])
+
+
+def _edited_source(name, task, mistake):
+    """Return the solution with the edits of a mistake."""
+    pieces, lines = pieces_of(mistake.edits, task.function), []
+    statements = ast.parse(solution_source(name, [task.function])).body
+    for statement in reversed(statements):  # the last definition counts; the first is the stub
+        text, own = ast.unparse(statement), getattr(statement, "name", "").lstrip("_")
+        lines.insert(0, replaced(text, pieces.pop(own), own) if own in pieces else text)
+    if pieces:
+        raise AssignmentError(
+            f"{name}, mistake {mistake.name}: edit functions of the solution; "
+            f"{', '.join(pieces)} is not there, so it cannot be handed in"
+        )
+    return "\n\n\n".join(lines)
 
 
 def check(exam, *, trusted=False, told=print):

@@ -31,7 +31,7 @@ def twice(x):
 def a_test(expected):
     mistake = Mistake("doubled", "it doubles", "Do not.", twice)
     task = Task("f", lambda rng: [], (mistake,))
-    return HiddenTest(task, Case("a case", (expected,)), expected)
+    return HiddenTest(task, Case("a case", (expected,)), expected, np.negative)
 
 
 class Breaking:
@@ -120,7 +120,7 @@ def test_float32_inside_is_guessed_from_the_digits_that_are_right():
 
 def test_no_more_digits_are_told_than_are_asked_for():
     task = Task("f", lambda rng: [], (), rtol=1e-3)
-    test = HiddenTest(task, Case("a case", ()), EXPECTED)
+    test = HiddenTest(task, Case("a case", ()), EXPECTED, np.negative)
     said = [judge(test, "value", EXPECTED * (1 + 2 * 10.0**-n))[1] for n in range(5)]
     assert said[-2:] == ["it differs in the third of 3 digits", "right"]
 

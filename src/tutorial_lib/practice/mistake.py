@@ -85,16 +85,21 @@ def edited(right, edits):
     ------
     ValueError : as `Mistake.of`; a function that `right` does not call
     """
-    pieces = {}
-    for edit in edits:
-        pieces.setdefault(edit.where or _bare(right), []).append((edit.old, edit.new))
-    found = {}
+    pieces, found = pieces_of(edits, _bare(right)), {}
     wrong = _rebuilt(inspect.unwrap(right), pieces, found)
     if left := set(pieces) - {_bare(function) for function in found}:
         raise ValueError(
             f"{_bare(right)} calls no function {', '.join(sorted(left))}: edit another"
         )
     return wrong
+
+
+def pieces_of(edits, name):
+    """Return what edits change, by function: {name: [(old, new), …]}; `name` is the right one's."""
+    pieces = {}
+    for edit in edits:
+        pieces.setdefault(edit.where or name, []).append((edit.old, edit.new))
+    return pieces
 
 
 def with_inner(right, name, change):
@@ -139,7 +144,9 @@ def _rebuilt(function, pieces, found):
     if callable(changes):
         found[function] = changes(function)
     elif changes:
-        code = compile(_replaced(function, changes), f"<wrong {function.__name__}>", "exec")
+        source = textwrap.dedent(inspect.getsource(function))
+        source = replaced(source, changes, function.__name__)
+        code = compile(source, f"<wrong {function.__name__}>", "exec")
         scope = dict(scope)
         exec(code, scope)
         found[function] = scope[function.__name__]
@@ -160,7 +167,7 @@ def _names(code):
 
 
 def _is_ours(module):
-    return module.split(".")[0] in ("tutorial_lib", "coursework", "solution")
+    return module.startswith(("tutorial_lib.", "solution_"))  # a solution: of an assignment
 
 
 def _can_be_edited(value):
@@ -173,24 +180,34 @@ def _changed(functions, pieces, found):
     return {name: new for name, (old, new) in pairs.items() if new is not inspect.unwrap(old)}
 
 
-def _replaced(function, changes):
-    source = textwrap.dedent(inspect.getsource(function))
+def replaced(source, changes, name):
+    """Return a function's source with pieces of it changed.
+
+    Parameters
+    ----------
+    source : of the function that is called `name`
+    changes : (old, new) pieces of source, in the order in which they are changed
+
+    Raises
+    ------
+    ValueError : an old piece is not there, or there more than once
+    """
     for old, new in changes:
-        start, end = _only(function, source, old)
+        start, end = _only(name, source, old)
         line = source[: start + 1].splitlines()[-1]
         margin = line[: len(line) - len(line.lstrip())] if start else ""
         source = source[:start] + textwrap.indent(new, margin).lstrip() + source[end:]
     return source
 
 
-def _only(function, source, old):
+def _only(name, source, old):
     """Return where the one piece of source begins and ends that has the tokens of another."""
     tokens, wanted = list(TOKEN.finditer(source)), TOKEN.findall(old)
     texts, n = [token[0] for token in tokens], len(wanted)
     starts = [i for i in range(len(texts) - n + 1) if texts[i : i + n] == wanted]
     if len(starts) != 1:
         often = f"stands {len(starts)} times in" if starts else "is not in"
-        raise ValueError(f"{old!r} {often} {function.__name__}: write the edit anew")
+        raise ValueError(f"{old!r} {often} {name}: write the edit anew")
     return tokens[starts[0]].start(), tokens[starts[0] + n - 1].end()
 
 

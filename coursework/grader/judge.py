@@ -15,6 +15,7 @@ from itertools import permutations
 import numpy as np
 
 from coursework.grader.inert import plain
+from coursework.grader.kinds import clauses, kind_of_difference
 from coursework.grader.sandbox import ENDED, Lost
 
 RAISED = (  # what students' code does raise; of any other exception the name could be a message
@@ -59,7 +60,6 @@ KNOWN = "a known mistake"
 COMPLEX = "it returned complex numbers"
 NUMBERS = "it returned numbers where True and False were asked for"
 NOT_FINITE = "it holds NaN or infinity"
-UPSIDE_DOWN = "some of its True and False are the wrong way round"
 DIGITS = ("first", "second", "third", "fourth", "fifth")
 MOST_AXES = 8
 
@@ -301,6 +301,7 @@ def outcomes(test):
     said = {RIGHT, COMPLEX, NUMBERS, NOT_FINITE, *SAID.values(), *LOST}
     said |= {_raised(name) for name in (*RAISED, WITHHELD, "")}
     said |= {*_digits(test.task, test.expected), *_shapes(test.expected.shape).values()}
+    said |= clauses(test.expected)
     said |= {_axes(n, test.expected.shape) for n in range(MOST_AXES + 2)}
     return {(clause, "") for clause in said} | {(KNOWN, m.name) for m in test.task.mistakes}
 
@@ -353,18 +354,22 @@ def _difference(value, expected, task):
         return _shapes(expected.shape).get(value.shape, axes)
     if not np.isfinite(value).all():
         return NOT_FINITE
+    if expected.dtype.kind == "b":
+        return kind_of_difference(value.astype(bool), expected)
     said = _digits(task, expected)
-    value, expected = _of_one_kind(value, expected)
-    sizes = np.abs(expected)
+    value, wanted = _of_one_kind(value, expected)
+    sizes = np.abs(wanted)
     typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
-    largest = (np.abs(value - expected) / (sizes + typical)).max()
-    return said[sum(bool(largest <= 10.0**-n) for n in range(1, len(said)))]
+    largest = (np.abs(value - wanted) / (sizes + typical)).max()
+    digits = sum(bool(largest <= 10.0**-n) for n in range(1, len(said)))
+    few = 2 * digits < len(said)  # with more that are right it is a matter of rounding
+    return (kind_of_difference(value, wanted) if few else "") or said[digits]
 
 
 def _digits(task, expected):
     """Return what is said of a value with no right digit, with one, two and so on."""
     if expected.dtype.kind == "b":
-        return [UPSIDE_DOWN]
+        return []
     asked = max(1, round(-math.log10(max(task.rtol, 1e-15))))
     said = [f"it differs in the {nth} of {asked} digits" for nth in DIGITS]
     said.append(f"it is right to {len(DIGITS)} of {asked} digits: is something float32?")

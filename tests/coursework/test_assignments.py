@@ -243,7 +243,8 @@ LOSSES = {  # what a layer loses beside what is combined, when it breaks one pro
 def test_a_layer_that_breaks_a_promise_keeps_the_points_of_the_others(broken):
     tests = set_exam("promises", 2027).tests
     [mistake] = [m for m in tests[0].task.mistakes if m.name == broken]
-    replies = [(test.case, mistake.function(*test.case.arguments)) for test in tests]
+    layer = mistake.of(tests[0].right)
+    replies = [(test.case, layer(*test.case.arguments)) for test in tests]
     right = [judge(test, "value", Y)[0] for test, (_, Y) in zip(tests, replies, strict=True)]
     lost = {case.label for (case, _), kept in zip(replies, right, strict=True) if not kept}
     assert lost - COMBINED == LOSSES[broken]

@@ -83,6 +83,7 @@ def test_known_mistake_is_named():
     assert reply(2 * EXPECTED) == (False, "a known mistake", ["doubled"])
 
 
+TIMES = "each number is the right one times one and the same"
 OTHER = "its shape is another one, of ndim {}; expected (2,\N{NO-BREAK SPACE}3)"
 
 
@@ -95,12 +96,19 @@ OTHER = "its shape is another one, of ndim {}; expected (2,\N{NO-BREAK SPACE}3)"
         (np.zeros((2, 7)), OTHER.format(2)),
         (np.zeros([1] * 20), OTHER.replace("ndim {}", "more than 8 axes")),
         (np.zeros((0, 1610131033)), OTHER.format(2)),
-        (EXPECTED + 40.123, "it differs in the first of 7 digits"),
-        (EXPECTED * 1.04123, "it differs in the second of 7 digits"),
+        (EXPECTED + np.array([0, 40.123, 0]), "it differs in the first of 7 digits"),
+        (EXPECTED * [1.04123, 1, 1], "it differs in the second of 7 digits"),
+        (EXPECTED + 40.123, "each number is off by one and the same amount"),
+        (EXPECTED * 1.04123, f"{TIMES} factor"),
+        (-1e-3 * EXPECTED, f"{TIMES} factor"),
+        (EXPECTED[::-1], "the order along one of its axes is reversed"),
+        (EXPECTED.T.reshape(2, 3), "the right numbers stand in another order"),
+        (EXPECTED * [[1], [3]], "some of its rows are right, and others are not"),
+        (EXPECTED * [[2], [3]], "each row is right but for a factor of its own"),
         (EXPECTED + 0.002, "it differs in the fourth of 7 digits"),
         (EXPECTED * 1.00003, "it differs in the fifth of 7 digits"),
         (EXPECTED * 1.000003, "it is right to 5 of 7 digits: is something float32?"),
-        (-1e307 * EXPECTED, "it differs in the first of 7 digits"),
+        (-1e307 * EXPECTED, f"{TIMES} factor"),
         (np.where(EXPECTED == 6, np.nan, EXPECTED), "it holds NaN or infinity"),
         (EXPECTED + np.inf, "it holds NaN or infinity"),
         (EXPECTED + 0j, "it returned complex numbers"),
@@ -132,6 +140,16 @@ def test_true_and_false_are_asked_for_where_the_answer_is_a_mask():
     assert reply(mask.astype(float), mask) == (False, said, [])
     said = "some of its True and False are the wrong way round"
     assert reply(mask.T, mask) == (False, said, [])
+    assert reply(~mask, mask) == (False, "True and False are exchanged in it", [])
+    said = "it is {} too often, and never too seldom"
+    assert reply(np.tri(3, k=1), mask) == (False, said.format("True"), [])
+    assert reply(np.tri(3, k=-1, dtype=bool), mask) == (False, said.format("False"), [])
+
+
+def test_shares_that_do_not_sum_to_1_and_axes_of_one_length_are_told():
+    weights = np.array([[0.1, 0.2, 0.7], [0.5, 0.4, 0.1], [0.3, 0.3, 0.4]])
+    assert reply(weights.T, weights)[1] == "two of its axes have changed places"
+    assert reply(weights**2, weights)[1] == "its rows do not sum to 1, as they should"
 
 
 @pytest.mark.parametrize(("name", "said"), [("ValueError", "ValueError"), ("Q_was_1", "an exc")])
@@ -143,16 +161,27 @@ def test_only_known_exceptions_are_named(name, said):
 
 def hostile(rng):
     """A reply that chooses kind, shape and digits to say as much as it can."""
-    shapes = [(2, 3), (3, 2), (6,), (), *rng.integers(0, 4, (9, rng.integers(1, 5))).tolist()]
+    shapes = [
+        *3 * [(2, 3)],
+        (3, 2),
+        (6,),
+        (),
+        *rng.integers(0, 4, (9, rng.integers(1, 5))).tolist(),
+    ]
     value = rng.standard_normal(shapes[rng.integers(len(shapes))]) * 10.0 ** rng.integers(-12, 300)
     if value.shape == EXPECTED.shape and rng.random() < 0.9:
-        value = EXPECTED * (1 + rng.choice([-1, 1]) * 10.0 ** rng.uniform(-9, 3))
+        change = rng.choice([-1, 1], EXPECTED.shape) * 10.0 ** rng.uniform(-9, 3)
+        ways = EXPECTED * (1 + change), EXPECTED[:, ::-1], EXPECTED[::-1, [1, 2, 0]]
+        kinds = EXPECTED + 9, EXPECTED * 3, EXPECTED * [[1], [2]], EXPECTED * [[2], [3]]
+        value = [*ways, *ways[:1] * 9, *kinds][rng.integers(16)]
     long = np.zeros([1] * rng.integers(30))
     values = value, value.astype(complex), 2 * EXPECTED, value * np.inf, long, value > 0
     kinds = "nothing", "no array", "too large", "missing", "not run"
     names = [*RAISED, "NotImplementedError", "SystemExit", f"Q_was_{rng.random()}"]
     lost = rng.choice(LOST)
-    choices = [("value", v) for v in values for _ in range(3)] + [(kind, None) for kind in kinds]
+    choices = [("value", v) for v in (*values, value, value) for _ in range(3)] + [
+        (kind, None) for kind in kinds
+    ]
     choices += [("raised", str(rng.choice(names)))] * 5 + [("lost", str(lost))] * 2
     return choices[rng.integers(len(choices))]
 

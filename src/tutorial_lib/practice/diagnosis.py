@@ -147,7 +147,7 @@ def _other_inputs(seen):
     for name, given in seen.case.inputs.items():
         for says, change in _changes(name, given, name in seen.case.options):
             yield _as_if(says, name, change)
-    for one, other in combinations(seen.case.arguments, 2):
+    for one, other in combinations(seen.case.inputs, 2):
         yield _exchanged(one, other)
     for name, given in seen.case.inputs.items():
         if _is_array(given):
@@ -220,7 +220,7 @@ def _as_if(says, name, change):
 
 def _exchanged(one, other):
     def holds(seen):
-        given = seen.case.arguments
+        given = seen.case.inputs
         if not {one, other} <= set(given) or type(given[one]) is not type(given[other]):
             return False
         swapped = {one: given[other], other: given[one]}
@@ -351,6 +351,13 @@ def _orders(seen):
         yield _says(says.format(halves, pairs), 16, lambda A, s: _to_halves(A))
         yield _says(says.format(pairs, halves), 16, lambda A, s: _to_pairs(A))
     yield from _other_layouts(seen)
+    if seen.right.dtype.kind != "b":
+        yield Claim("the right numbers stand in another order", 5, _reordered)
+
+
+def _reordered(seen):
+    value, right = (np.sort(A, axis=None).astype(float) for A in (seen.value, seen.right))
+    return _alike(value, right) and bool(np.unique(right).size > 2)
 
 
 def _along(change, axis):
@@ -508,7 +515,7 @@ def _with_term(A, seen, name, sign):
 
 def _booleans(seen):
     """Yield claims on True and False."""
-    if seen.right.dtype.kind != "b":
+    if seen.right.dtype.kind != "b" or seen.right.size < 2:
         return
     yield _says("True and False are exchanged", 3, lambda A, s: ~A)
     if seen.right.ndim > 1:

@@ -1,58 +1,83 @@
 """Checks for chapter 23: a layer by its promises, claims by their numbers, and a loss."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 
+from tutorial_lib.embedding import embed
+from tutorial_lib.models.floor import above_floor
 from tutorial_lib.models.grammar import draw_documents
 from tutorial_lib.models.own_layer import draw_own
 from tutorial_lib.models.promises import leak
-from tutorial_lib.practice.account import Case, against, normal, told
+from tutorial_lib.practice.account import D_MODEL, B, Case, T, against, normal, told, written
+from tutorial_lib.practice.calls import a
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
-from tutorial_lib.practice.ch23_capstone.mistakes import MISTAKES, layer_of, nats_above
 from tutorial_lib.practice.ch23_capstone.promises import (
     PROMISES,
     NotDone,
     alike,
     answers,
+    attention,
     first_broken,
     lines_of,
 )
+from tutorial_lib.practice.mistake import read_mistakes
 
+MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
+MISTAKES["claims"] = tuple(wrong for claim in CLAIMS for wrong in claim.wrong)
 check = against(MISTAKES)
 ASKED = 3  # claims
 
 
-def _ahead(X):
-    """Each row adds half of the next one to it."""
-    return X + 0.5 * np.roll(X, -1, axis=-2) * (np.arange(X.shape[-2]) < X.shape[-2] - 1)[:, None]
+def _past(X):
+    """Each row is the sum of those before it and itself."""
+    return np.cumsum(X, axis=-2)
 
 
-def _second_last(X):
-    """The row of the third token alone knows the fourth."""
-    Y = np.cumsum(X, axis=-2)
-    Y[..., 2, :] += X[..., 3, :]
-    return Y
+def _all(X):
+    """Each row is its own and the mean of all."""
+    return X + X.mean(axis=-2, keepdims=True)
+
+
+def _next_to(*rows):
+    """A layer in which some rows take up the row behind them, too."""
+
+    def layer(X):
+        Y = _past(X)
+        for row in rows:
+            Y[..., row, :] -= X[..., row + 1, :]
+        return Y
+
+    return layer
 
 
 def _spoilt(X):
     """NaN in the first row, once the third token is not as it was."""
-    Y = np.cumsum(X, axis=-2)
-    Y[..., 0, :] = np.where(X[..., 2, :1] == normal(223, 5, 4)[2, 0], Y[..., 0, :], np.nan)
+    Y = _past(X)
+    Y[..., 0, :] = np.where(X[..., 2, :1] == normal(223, T, D_MODEL)[2, 0], Y[..., 0, :], np.nan)
     return Y
+
+
+def _second_text(X):
+    """Of a batch of texts only the second leaks."""
+    return np.where(np.arange(len(X))[:, None, None] == 1, _all(X), _past(X))
 
 
 def check_leak(function):
     """Check `leak(layer, X, other)` of chapter 23. Prints an account."""
     layers = {
-        "a causal layer": lambda X: np.cumsum(X, axis=-2),
-        "each row knows the next": _ahead,
-        "one row knows the next": _second_last,
+        "a causal layer": _past,
+        "all rows know all": _all,
+        "the first row alone knows the next": _next_to(0),
         "a row that turns to NaN": _spoilt,
+        "the last row but one knows the last": _next_to(T - 2),
+        "of a batch, the second text leaks": _second_text,
     }
     cases = []
     for n, (label, layer) in enumerate(layers.items()):
-        texts = {"X": normal(220 + n, 5, 4), "other": normal(224 + n, 5, 4)}
+        shape = (B, T, D_MODEL) if layer is _second_text else (T, D_MODEL)
+        texts = {"X": normal(220 + n, *shape), "other": normal(230 + n, *shape)}
         cases.append(Case(label, {"layer": layer, **texts}))
     check("leak", function, leak, tuple(cases))
 
@@ -64,24 +89,22 @@ def check_attention(function):
     of it, and the mistake where it is one of those that people make.
     """
     if not callable(function):
-        print(f"✗ attention: got a {type(function).__name__}; give the function itself.")
+        written(f"✗ attention: got {a(function)}; give the function itself.")
         return
     try:
         name, seen, kept = first_broken(function)
     except NotDone:
-        print("○ attention: not done yet (it returns None).")
+        written("○ attention: not done yet (it returns None).")
         return
     if name is None:
         promises = "; ".join(PROMISES)
-        print(
-            f"✓ attention: keeps every promise, in {lines_of(function)} lines of code\n"
-            f"  {promises}."
-        )
+        lines = lines_of(function)
+        written(f"✓ attention: keeps every promise, in {lines} lines of code\n  {promises}.")
         return
     first = f"✗ attention: the promise of {name} is broken: {seen}"
     before = [f"Kept before it: {', '.join(kept)}"] if kept else []
     mistake = _name(function)
-    print(told(first, *before, *(_told_of(mistake) if mistake else [])))
+    written(told(first, *before, *(_told_of(mistake) if mistake else [])))
 
 
 def _told_of(mistake):
@@ -92,7 +115,7 @@ def _name(function):
     """The mistake that answers all probes as this layer does."""
     found = answers(function)
     wrong = MISTAKES["attention"]
-    return next((one for one in wrong if alike(found, answers(one.function))), None)
+    return next((one for one in wrong if alike(found, answers(one.of(attention)))), None)
 
 
 def judged(number, answer):
@@ -126,19 +149,27 @@ def check_claims(claims):
     Prints an account: the mistake in the first answer that is not right.
     """
     if claims is None or claims == {}:
-        print("○ claims: not done yet (no claim is answered).")
+        written("○ claims: not done yet (no claim is answered).")
         return
     if not isinstance(claims, dict):
-        print(f"✗ claims: got a {type(claims).__name__}; give {{number: (holds, value)}}.")
+        written(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
         return
     for number, answer in claims.items():
         if wrong := judged(number, answer):
-            print(told(f"✗ claims: {wrong[0]}", *wrong[1:]))
+            written(told(f"✗ claims: {wrong[0]}", *wrong[1:]))
             return
     if len(claims) < ASKED:
-        print(f"○ claims: {len(claims)} of {ASKED} answered, and right so far.")
+        written(f"○ claims: {len(claims)} of {ASKED} answered, and right so far.")
         return
-    print("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
+    written("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
+
+
+def nats_above(model, documents, layer):
+    """Return the mean over all words of the nats above the floor, with this layer in the model."""
+    X = embed(documents.ids[:, :-1], model.E, model.P)
+    for own in model.layers:
+        X = X + layer(X, own.params, **own.options)[0]
+    return above_floor(X @ model.U, documents).mean()
 
 
 def check_nats_above(function):
@@ -150,8 +181,9 @@ def check_nats_above(function):
             rng, n_kv_heads=2, rotated=True, window=5, sink=True
         ),
     }
-    layer, cases = layer_of(), []
+    cases = []
     for n, (label, model) in enumerate(models.items()):
-        documents = draw_documents(np.random.default_rng(231 + n), 3)
-        cases.append(Case(label, {"model": model, "documents": documents, "layer": layer}))
+        documents = draw_documents(np.random.default_rng(231 + n), 3 + 2 * n)
+        given = {"model": model, "documents": documents, "layer": attention}
+        cases.append(Case(label, given))
     check("nats_above", function, nats_above, tuple(cases))

@@ -15,6 +15,7 @@ from tutorial_lib.models.grammar import ID, draw_documents
 from tutorial_lib.models.head_scores import patch, run_with
 from tutorial_lib.models.language import encode
 from tutorial_lib.multihead import multi_head_attention
+from tutorial_lib.practice.mistake import Mistake
 from tutorial_lib.projection import init_params
 from tutorial_lib.records import checkpoint
 from tutorial_lib.variants.grouped import group_params
@@ -28,20 +29,10 @@ SENTENCES = "the dog", "the dog that", "the cow that the birds hear", "the frog 
 
 
 @dataclass(frozen=True)
-class Wrong:
-    """A number that a mistake gives, with its sentence and how to mend it."""
-
-    name: str
-    says: str
-    mend: str
-    function: Callable
-
-
-@dataclass(frozen=True)
 class Claim:
     """A claim, whether it holds, the number that settles it, and what goes wrong.
 
-    What to compute stands in the chapter.
+    What to compute stands in the chapter; the function of a mistake gives its number.
     """
 
     number: int
@@ -159,19 +150,19 @@ CLAIMS = (
         False,
         lambda: _top(softmax(_products())).mean(),
         (
-            Wrong(
+            Mistake(
                 "divided",
                 "the scores are divided by the root of d_k",
                 "The claim is about what happens without it: softmax(Q @ K.T).",
                 lambda: _top(softmax(_products() / 8)).mean(),
             ),
-            Wrong(
+            Mistake(
                 "over_queries",
                 "the softmax runs over the queries",
                 "Each query shares out its attention: axis=-1.",
                 lambda: _top(softmax(_products(), axis=-2)).mean(),
             ),
-            Wrong(
+            Mistake(
                 "median",
                 "it is the median of the rows",
                 "The claim says in the mean: .mean().",
@@ -185,21 +176,21 @@ CLAIMS = (
         True,
         lambda: _numbers(8, 8),
         (
-            Wrong(
+            Mistake(
                 "full_width",
                 "each head has the full width",
                 "A head has the width d_model / H, here 8.",
                 lambda: _numbers(8, 64),
             ),
-            Wrong(
+            Mistake(
                 "without_output",
                 "W_O is left out",
                 "W_O has H · d_v rows of d_model numbers: count it too.",
                 lambda: _numbers(8, 8, output=False),
             ),
-            Wrong(
+            Mistake(
                 "one_head_of_eight",
-                "it is one head of the eight",
+                "only one head of the eight is counted",
                 "Count all heads.",
                 lambda: _numbers(1, 8),
             ),
@@ -211,13 +202,13 @@ CLAIMS = (
         True,
         _moved_rows,
         (
-            Wrong(
+            Mistake(
                 "not_put_back",
                 "the rows are compared place by place, and other tokens stand there",
                 "Put the rows of Y into the new order too: Y[order].",
                 lambda: _moved_rows(back=False),
             ),
-            Wrong(
+            Mistake(
                 "causal",
                 "the layer has a causal mask, which is a way to know the order",
                 "The claim speaks of a layer without a mask.",
@@ -231,21 +222,21 @@ CLAIMS = (
         False,
         _cache_share,
         (
-            Wrong(
+            Mistake(
                 "keys_alone",
-                "the keys alone are counted",
+                "only the keys are counted",
                 "A token leaves a key and a value.",
                 lambda: _cache_share() / 2,
             ),
-            Wrong(
+            Mistake(
                 "all_heads",
                 "every head that asks has a key head of its own",
                 "8 key heads are kept, whatever number of heads asks.",
                 lambda: _cache_share(n_kv_heads=32),
             ),
-            Wrong(
+            Mistake(
                 "one_layer",
-                "one layer is counted",
+                "only one layer is counted",
                 "Every layer keeps keys and values of its own.",
                 lambda: _cache_share(layers=1),
             ),
@@ -257,13 +248,13 @@ CLAIMS = (
         False,
         lambda: _share_left(("W_Q", "W_K", "W_V", "W_O")),
         (
-            Wrong(
+            Mistake(
                 "keys_and_values_alone",
-                "W_K and W_V alone are counted",
+                "only W_K and W_V are counted",
                 "W_Q and W_O are learned too, and stay as they are.",
                 lambda: _share_left(("W_K", "W_V")),
             ),
-            Wrong(
+            Mistake(
                 "without_output",
                 "W_O is left out",
                 "W_O is learned too, and stays as it is.",
@@ -277,19 +268,19 @@ CLAIMS = (
         False,
         lambda: _steps_up(_scores_by_distance()),
         (
-            Wrong(
+            Mistake(
                 "falls",
                 "it counts the steps at which the score falls",
                 "A rise is what the claim denies: np.diff(scores) > 0.",
                 lambda: _steps_up(-_scores_by_distance()),
             ),
-            Wrong(
+            Mistake(
                 "first_quarter",
-                "it counts the first 64 distances alone",
+                "it counts only the first 64 distances",
                 "Go on to distance 255: np.arange(256).",
                 lambda: _steps_up(_scores_by_distance()[:64]),
             ),
-            Wrong(
+            Mistake(
                 "twice_the_distance",
                 "both are turned, one forwards and one back, so distances count twice",
                 "Turn the query by the distance, and leave the key at place 0.",
@@ -305,20 +296,20 @@ CLAIMS = (
         False,
         lambda: reach(window_mask(64, 64, 16), 2)[-1].sum(),
         (
-            Wrong(
+            Mistake(
                 "window_times_layers",
                 "it is the window times the layers, and the last token of one is the first of the "
                 "next",
                 "Each layer reaches 15 further: 1 + 2 · 15.",
                 lambda: 32,
             ),
-            Wrong(
+            Mistake(
                 "itself_forgotten",
                 "the row's own token is missing",
                 "A token moves its own row: 1 + 2 · 15.",
                 lambda: 30,
             ),
-            Wrong(
+            Mistake(
                 "one_layer",
                 "it is the reach of one layer",
                 "The second layer reads rows that have read others.",
@@ -332,15 +323,15 @@ CLAIMS = (
         False,
         lambda: 64 * 64 // (64 + 64) + 1,
         (
-            Wrong(
+            Mistake(
                 "as_many",
-                "there both are of one size",
+                "with so many tokens both have one size",
                 "More numbers are asked for, so one token more.",
                 lambda: 32,
             ),
-            Wrong(
+            Mistake(
                 "keys_alone",
-                "the keys alone are counted",
+                "only the keys are counted",
                 "A token leaves a key and a value, 128 numbers.",
                 lambda: 65,
             ),
@@ -352,25 +343,25 @@ CLAIMS = (
         True,
         lambda: _nats()[0].mean(),
         (
-            Wrong(
+            Mistake(
                 "floor_forgotten",
                 "it is the loss itself, with the floor in it",
-                "Take the surprise of each word away: above_floor does.",
+                "Subtract the surprise of each word: above_floor does.",
                 lambda: sum(_nats()).mean(),
             ),
-            Wrong(
+            Mistake(
                 "in_bits",
                 "it is in bits",
                 "A nat is a natural logarithm: do not divide by np.log(2).",
                 lambda: _nats()[0].mean() / np.log(2),
             ),
-            Wrong(
+            Mistake(
                 "median",
                 "it is the median of the words",
                 "A few words cost much: take the mean.",
                 lambda: np.median(_nats()[0]),
             ),
-            Wrong(
+            Mistake(
                 "by_document",
                 "it is the sum over a document, averaged",
                 "Take the mean over words too.",
@@ -385,21 +376,21 @@ CLAIMS = (
         True,
         lambda: np.divide(*(part.sum() for part in _patched(2))),
         (
-            Wrong(
+            Mistake(
                 "mean_of_ratios",
                 "it is a mean of ratios, in which a small difference counts as much as a large one",
                 "Add first, then divide: sum of what moved over sum of the differences.",
                 lambda: np.divide(*_patched(2)).mean(),
             ),
-            Wrong(
+            Mistake(
                 "another_head",
                 "another head is patched",
                 "Head 1.2 is head 2 of layer 1, both counted from 0.",
                 lambda: np.divide(*(part.sum() for part in _patched(1))),
             ),
-            Wrong(
+            Mistake(
                 "one_sentence",
-                "it is the first sentence alone",
+                "it is only the first sentence",
                 "Take all four.",
                 lambda: np.divide(*_patched(2))[0],
             ),
@@ -411,19 +402,19 @@ CLAIMS = (
         True,
         _composed,
         (
-            Wrong(
+            Mistake(
                 "by_the_query",
                 "it goes through the queries of layer 1",
                 "Keys stand on the right of W_QK: turn it, W_QK.T.",
                 lambda: _composed(through="Q"),
             ),
-            Wrong(
+            Mistake(
                 "largest_stretch",
                 "the norms are the largest stretch, not the root of the sum of squares",
                 "np.linalg.norm(A), without a second argument.",
                 lambda: _composed(order=2),
             ),
-            Wrong(
+            Mistake(
                 "not_divided",
                 "it is not divided by the norms of the two",
                 "Divide by both norms, or large matrices compose with everything.",
@@ -437,15 +428,15 @@ CLAIMS = (
         False,
         lambda: _fall(0, 3) - _fall(0) - _fall(3),
         (
-            Wrong(
+            Mistake(
                 "alone",
-                "the falls of the single heads stand alone, and the pair is missing",
+                "it adds the falls of the single heads, and the pair is missing",
                 "Replace both in one run: run_with(model, ids, {(1, 0): zeros, (1, 3): zeros}).",
                 lambda: _fall(0) + _fall(3),
             ),
-            Wrong(
+            Mistake(
                 "the_other_way",
-                "its sign is turned",
+                "its sign is reversed",
                 "Both together minus the two alone.",
                 lambda: _fall(0) + _fall(3) - _fall(0, 3),
             ),

@@ -1,28 +1,51 @@
 """Ask a reader's layer for each of its promises, and say in a sentence which one is broken.
 
 The layer is `attention(X, params, *, rates=None, window=None, sink=-inf, cache=None)` → (Y, cache).
-It is asked by what it does; how it is written counts for its lines alone.
+It is asked by what it does; how it is written counts only for its lines.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 
 import numpy as np
 
-from tutorial_lib.attention import causal_mask
+from tutorial_lib.attention import attention_scores, causal_mask
 from tutorial_lib.gradients import multi_head_attention_backward
+from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.own_layer import OwnLayer, go_forward
 from tutorial_lib.models.promises import drift, leak, slope
 from tutorial_lib.multihead import multi_head_attention, trace
 from tutorial_lib.practice import feeding
 from tutorial_lib.practice.account import normal
-from tutorial_lib.projection import Params
+from tutorial_lib.practice.calls import a
+from tutorial_lib.projection import Params, project_heads
 from tutorial_lib.variants.cache import KVCache
 from tutorial_lib.variants.grouped import GroupedParams
+from tutorial_lib.variants.patterns import attention_with_sink, window_mask
+from tutorial_lib.variants.positions import rotate
 
-B, T, H, D_MODEL, D_K, D_V = 2, 7, 4, 12, 6, 5
-WINDOW, FAR, MOST_LINES = 4, 1000, 40
-RATES, SINK = np.array([1.0, 0.3]), np.array([0.5, -1.0, 2.0, 0.0])  # 2 of 3 pairs turn
+B, T, H, G, D_MODEL = 7, 9, 6, 3, 12
+WIDTHS, ODD = (D_MODEL, 8, 10), (13, 5, 11)  # of d_model, d_k and d_v
+WINDOW, FAR, MOST_LINES = 5, 1000, 40
+RATES, SINK = np.array([1.0, 0.3]), np.array([0.5, -1.0, 2.0, 0.0, 1.2, -0.3])  # 2 of 4 pairs turn
+
+
+def attention(X, params, *, sink=-np.inf, cache=None, **options):
+    """Keep every promise; the mistakes of `check_attention` are edits of these lines."""
+    rates, window = options.get("rates"), options.get("window")
+    T, H = X.shape[-2], len(params.W_Q)
+    kept = cache or KVCache.empty(params, T, batch=X.shape[:-2])
+    Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    places, S = kept.positions(T)[..., None, :], kept.length + T
+    if rates is not None:
+        Q, K = rotate(Q, places, rates), rotate(K, places, rates)
+    seen = kept.mask(T)
+    if window is not None:
+        seen = seen & window_mask(T, S, window)
+    now = kept.append(K, V)
+    K, V = (np.repeat(Z, H // len(params.W_K), axis=-3) for Z in (now.K, now.V))
+    weights = attention_with_sink(attention_scores(Q, K), np.full(H, sink), mask=seen)
+    return concat_heads(weights @ V) @ params.W_O, cache and now
 
 
 class Broken(Exception):
@@ -67,10 +90,7 @@ class Asked:
 
 
 def _a(value):
-    if value is None or isinstance(value, np.ndarray):
-        return "None" if value is None else "an array"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return "an array" if isinstance(value, np.ndarray) else a(value)
 
 
 def _rows(Y, X):
@@ -85,16 +105,21 @@ def _rows(Y, X):
     return Y
 
 
-def params_of(G=H, seed=230):
-    """Arrays of a layer with G key heads."""
-    shapes = (H, D_MODEL, D_K), (G, D_MODEL, D_K), (G, D_MODEL, D_V), (H * D_V, D_MODEL)
-    arrays = [normal(seed + n, *shape) / 2 for n, shape in enumerate(shapes)]
-    return GroupedParams(*arrays)
+def params_of(n_kv_heads=G, widths=WIDTHS):
+    """Arrays of a layer with so many key heads, of the widths d_model, d_k and d_v."""
+    d_model, d_k, d_v = widths
+    keys, values = (n_kv_heads, d_model, d_k), (n_kv_heads, d_model, d_v)
+    shapes = (H, d_model, d_k), keys, values, (H * d_v, d_model)
+    return GroupedParams(*(normal(230 + n, *shape) / 2 for n, shape in enumerate(shapes)))
 
 
-def plain():
+def plain(widths=WIDTHS):
     """Params of the layer of chapter 06."""
-    return Params(*vars(params_of()).values())
+    return Params(*vars(params_of(H, widths)).values())
+
+
+def _sharp(params, times):
+    return replace(params, W_Q=times * params.W_Q)
 
 
 def right(X, params, **options):
@@ -117,36 +142,34 @@ ALL = {"rates": RATES, "window": WINDOW, "sink": SINK}
 
 def _form(layer):
     X = normal(231, T, D_MODEL)
-    kept = KVCache.empty(params_of(2), T)
-    _, cache = layer.both(X, params_of(2), cache=kept, **ALL)
+    kept = KVCache.empty(params_of(), T)
+    _, cache = layer.both(X, params_of(), cache=kept, **ALL)
     if cache is None:
         raise Broken("it was given a cache and returned None for it; expected the longer one")
     layer.rows(normal(232, B, T, D_MODEL), plain())
     params = plain()
     layer.rows(X, params)
-    if any(not np.array_equal(*pair) for pair in zip(*_arrays(params, plain()), strict=True)):
+    if any((now != vars(plain())[name]).any() for name, now in vars(params).items()):
         raise Broken("it changed an array of params; compute with a copy of it")
-
-
-def _arrays(*records):
-    return [list(vars(record).values()) for record in records]
 
 
 def _no_leak(layer):
     X, other = normal(233, T, D_MODEL), normal(234, T, D_MODEL)
     for label, options in (("", {}), ("with all options, ", ALL)):
-        moved = leak(layer.of(params_of(2), **options), X, other)
+        moved = leak(layer.of(params_of(), **options), X, other)
         if not moved < 1e-9:
             raise Broken(f"{label}a row moves by {moved:.2g} when tokens after it are exchanged")
 
 
 def _parity(layer):
-    for X in (normal(235, T, D_MODEL), normal(236, B, T, D_MODEL), normal(237, 1, D_MODEL)):
-        expected = multi_head_attention(X, plain(), mask=causal_mask(X.shape[-2]))
-        _require_equal(layer.rows(X, plain()), expected, f"for X of shape {X.shape}")
-    sharp = Params(400 * plain().W_Q, *_arrays(plain())[0][1:])
-    expected = multi_head_attention(X := normal(238, T, D_MODEL), sharp, mask=causal_mask(T))
-    _require_equal(layer.rows(X, sharp), expected, "with scores in the thousands")
+    shapes = (T, D_MODEL), (B, T, D_MODEL), (1, D_MODEL), (T, ODD[0])
+    texts = [normal(235 + n, *shape) for n, shape in enumerate(shapes)]
+    cases = [(X, plain(), f"for X of shape {X.shape}") for X in texts[:3]]
+    cases.append((texts[3], plain(ODD), "with widths of {}, {} and {}".format(*ODD)))
+    cases.append((texts[0], _sharp(plain(), 400), "with scores in the thousands"))
+    for X, params, when in cases:
+        expected = multi_head_attention(X, params, mask=causal_mask(X.shape[-2]))
+        _require_equal(layer.rows(X, params), expected, when)
 
 
 def _gradient(layer):
@@ -158,8 +181,7 @@ def _gradient(layer):
 
         def loss(changed, name=name):
             own = {**given, name: changed}
-            layer_of = Params(*(own[W] for W in ("W_Q", "W_K", "W_V", "W_O")))
-            return (layer.rows(own["X"], layer_of) * dY).sum()
+            return (layer.rows(own.pop("X"), Params(**own)) * dY).sum()
 
         rises, expected = slope(loss, array, along), (getattr(found, f"d{name}") * along).sum()
         if not abs(rises - expected) < 1e-6 * max(1, abs(expected)):
@@ -168,14 +190,15 @@ def _gradient(layer):
 
 def _groups(layer):
     X = normal(246, B, T, D_MODEL)
-    for G in (1, H, 2):
-        params = params_of(G)
+    for heads in (1, H, G, H // G):
+        params = params_of(heads)
         expected = multi_head_attention(X, params.expanded(), mask=causal_mask(T))
-        _require_equal(layer.rows(X, params), expected, f"with {G} key head{'s' * (G > 1)} of {H}")
+        label = f"with {heads} key head{'s' * (heads > 1)} of {H}"
+        _require_equal(layer.rows(X, params), expected, label)
 
 
 def _shift(layer):
-    X, before, params = normal(247, T, D_MODEL), normal(248, FAR, D_MODEL), params_of(2)
+    X, before, params = normal(247, T, D_MODEL), normal(248, FAR, D_MODEL), params_of()
     still = layer.rows(X, params, rates=np.zeros(2))
     _require_equal(still, right(X, params), "with rates of 0")
     turned = layer.rows(X, params, rates=RATES)
@@ -187,7 +210,7 @@ def _shift(layer):
 
 
 def _window(layer):
-    X, params = normal(249, T, D_MODEL), params_of(2)
+    X, params = normal(249, T, D_MODEL), params_of()
     for window in (T, WINDOW, 1, 2 * T):
         expected = right(X, params, window=min(window, T))
         rows = layer.rows(X, params, window=window)
@@ -195,20 +218,19 @@ def _window(layer):
 
 
 def _sink(layer):
-    X, params = normal(250, T, D_MODEL), params_of(2)
+    X, params = normal(250, T, D_MODEL), params_of()
     none = layer.rows(X, params, sink=np.full(H, -np.inf))
     _require_equal(none, right(X, params), "with a sink of minus infinity")
-    sharp = GroupedParams(900 * params.W_Q, *_arrays(params)[0][1:])
     for label, given, sink in (
         ("a sink for each head", params, SINK),
-        ("sinks in the thousands", sharp, 1500 * SINK),
+        ("sinks in the thousands", _sharp(params, 900), 1500 * SINK),
     ):
         expected = right(X, given, sink=sink)
         _require_equal(layer.rows(X, given, sink=sink), expected, f"with {label}")
 
 
 def _cache(layer):
-    params = params_of(2)
+    params = params_of()
     X = normal(251, T, D_MODEL)
     whole, _ = layer.both(X, params, cache=KVCache.empty(params, T), **ALL)
     _require_equal(whole, right(X, params, **ALL), "with all options and an empty cache")
@@ -257,6 +279,17 @@ PROMISES = {
 }
 
 
+def _asked(function):
+    """Yield (name, what was seen) for one promise after the other, "" where it is kept."""
+    layer = Asked(function)
+    for name, (ask, _) in PROMISES.items():
+        try:
+            ask(layer)
+            yield name, ""
+        except Broken as told:
+            yield name, str(told)
+
+
 def broken(function):
     """Ask for every promise; return {name: what was seen}, "" where it is kept.
 
@@ -264,14 +297,7 @@ def broken(function):
     ------
     NotDone : the layer returns None
     """
-    found, layer = {}, Asked(function)
-    for name, (ask, _) in PROMISES.items():
-        try:
-            ask(layer)
-            found[name] = ""
-        except Broken as told:
-            found[name] = str(told)
-    return found
+    return dict(_asked(function))
 
 
 def first_broken(function):
@@ -281,29 +307,26 @@ def first_broken(function):
     ------
     NotDone : the layer returns None
     """
-    kept, layer = [], Asked(function)
-    for name, (ask, _) in PROMISES.items():
-        try:
-            ask(layer)
-        except Broken as told:
-            return name, str(told), kept
+    kept = []
+    for name, seen in _asked(function):
+        if seen:
+            return name, seen, kept
         kept.append(name)
     return None, "", kept
 
 
 def probes():
     """Calls that tell one mistake from another: (X, params, options, sizes of pieces, padding)."""
-    X, texts, two = normal(252, T, D_MODEL), normal(253, B, T, D_MODEL), params_of(2)
-    sharp = GroupedParams(900 * two.W_Q, two.W_K, two.W_V, two.W_O)
+    X, texts, groups = normal(252, T, D_MODEL), normal(253, 2, T, D_MODEL), params_of()
     return [
         (X, plain(), {}, None),
-        (X, two, {}, None),
-        (X, two, {"rates": RATES}, None),
-        (X, two, {"window": WINDOW}, None),
-        (X, two, {"sink": SINK}, None),
-        (X, two, {"sink": np.full(H, -np.inf)}, None),
-        (X, sharp, {"sink": 1500 * SINK}, None),
-        (texts, two, ALL, np.array([2, 0])),
+        (X, groups, {}, None),
+        (X, groups, {"rates": RATES}, None),
+        (X, groups, {"window": WINDOW}, None),
+        (X, groups, {"sink": SINK}, None),
+        (X, groups, {"sink": np.full(H, -np.inf)}, None),
+        (X, _sharp(groups, 900), {"sink": 1500 * SINK}, None),
+        (texts, groups, ALL, np.array([2, 0])),
     ]
 
 
@@ -316,7 +339,7 @@ def _answer(layer, X, params, options, pad):
     try:
         if pad is None:
             return layer.rows(X, params, **options)
-        cache, rows = KVCache.empty(params, T, batch=(B,), pad=pad), []
+        cache, rows = KVCache.empty(params, T, batch=pad.shape, pad=pad), []
         for start, end in ((0, 3), (3, 4), (4, T)):
             Y, cache = layer.both(X[:, start:end], params, cache=cache, **options)
             rows.append(Y)

@@ -6,9 +6,8 @@ import numpy as np
 
 from tutorial_lib.models.grammar import draw_documents
 from tutorial_lib.models.own_layer import OwnModel
-from tutorial_lib.practice.ch23_capstone.checks import judged
+from tutorial_lib.practice.ch23_capstone.checks import judged, nats_above
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS
-from tutorial_lib.practice.ch23_capstone.mistakes import nats_above
 from tutorial_lib.practice.ch23_capstone.promises import PROMISES, NotDone, broken, lines_of
 
 SEED, TESTED = 1000, 100  # of the documents, and how many

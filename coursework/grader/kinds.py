@@ -1,0 +1,137 @@
+"""What kind of difference there is, in clauses that a report may tell.
+
+Each clause is one of a short list, and says nothing of how large a hidden number is: `judge` counts
+what the list can carry.
+"""
+
+from itertools import combinations
+
+import numpy as np
+
+UPSIDE_DOWN = "some of its True and False are the wrong way round"
+RTOL = 1e-6
+
+
+def kind_of_difference(value, expected):
+    """Say what holds of a wrong value of the right shape; "" where no clause does.
+
+    Parameters
+    ----------
+    value, expected : arrays of one shape, finite
+    """
+    return next((said for said, _, holds in _list(expected) if holds(value, expected)), "")
+
+
+def clauses(expected):
+    """Return the clauses that can be said of a value of the shape and kind of `expected`."""
+    return {said for said, can, _ in _list(expected) if can(expected)}
+
+
+def _list(expected):
+    return BOOLEANS if expected.dtype.kind == "b" else NUMBERS
+
+
+def _close(one, other):
+    size = np.abs(other).max(initial=1e-300)
+    return bool(np.isclose(one, other, rtol=RTOL, atol=RTOL * size).all())
+
+
+def _times(value, expected):
+    kept = np.abs(expected) > 1e-9 * np.abs(expected).max(initial=0)
+    if not kept.any():
+        return False
+    factor = np.median(value[kept] / expected[kept])
+    return bool(np.isfinite(factor) and factor != 0) and _close(value, factor * expected)
+
+
+def _off(value, expected):
+    offset = value - expected
+    return _close(offset, np.full_like(offset, np.median(offset)))
+
+
+def _axes_swapped(value, expected):
+    pairs = combinations(range(expected.ndim), 2)
+    return any(
+        _close(value, np.swapaxes(expected, *pair)) for pair in pairs if _equal(expected, pair)
+    )
+
+
+def _equal(expected, pair):
+    return expected.shape[pair[0]] == expected.shape[pair[1]] > 1
+
+
+def _can_swap(expected):
+    return any(_equal(expected, pair) for pair in combinations(range(expected.ndim), 2))
+
+
+def _reversed(value, expected):
+    return any(_close(value, np.flip(expected, axis)) for axis in range(expected.ndim))
+
+
+def _reordered(value, expected):
+    return _close(np.sort(value, axis=None), np.sort(expected, axis=None))
+
+
+def _not_to_1(value, expected):
+    return _sums_to_1(expected) and not np.allclose(value.sum(axis=-1), expected.sum(axis=-1))
+
+
+def _sums_to_1(expected):
+    if expected.ndim == 0 or expected.dtype.kind not in "f":
+        return False
+    total = expected.sum(axis=-1)
+    return bool((np.isclose(total, 1) | (total == 0)).all() and np.isclose(total, 1).any())
+
+
+def _own_factors(value, expected):
+    if not _has_rows(expected):
+        return False
+    weight = (expected * expected).sum(axis=-1, keepdims=True)
+    factor = (value * expected).sum(axis=-1, keepdims=True) / np.where(weight == 0, 1, weight)
+    return _close(value, factor * expected)
+
+
+def _has_rows(expected):
+    return expected.ndim > 0 and expected.shape[-1] > 1
+
+
+def _some_rows(value, expected):
+    if not _has_rows(expected) or expected.ndim < 2:
+        return False
+    size = np.abs(expected).max(initial=1e-300)
+    right = np.isclose(value, expected, rtol=RTOL, atol=RTOL * size).all(axis=-1)
+    return bool(right.any() and not right.all())
+
+
+def _always(expected):
+    return expected.size > 0
+
+
+def _has_order(expected):
+    return expected.size > 1
+
+
+NUMBERS = (
+    ("each number is the right one times one and the same factor", _always, _times),
+    ("each number is off by one and the same amount", _always, _off),
+    ("two of its axes have changed places", _can_swap, _axes_swapped),
+    ("the order along one of its axes is reversed", _has_order, _reversed),
+    ("the right numbers stand in another order", _has_order, _reordered),
+    ("some of its rows are right, and others are not", lambda e: e.ndim > 1, _some_rows),
+    ("each row is right but for a factor of its own", _has_rows, _own_factors),
+    ("its rows do not sum to 1, as they should", _sums_to_1, _not_to_1),
+)
+BOOLEANS = (
+    ("True and False are exchanged in it", _always, lambda value, e: bool((value != e).all())),
+    (
+        "it is True too often, and never too seldom",
+        _always,
+        lambda value, e: bool((value >= e).all()),
+    ),
+    (
+        "it is False too often, and never too seldom",
+        _always,
+        lambda value, e: bool((value <= e).all()),
+    ),
+    (UPSIDE_DOWN, _always, lambda value, e: True),
+)

@@ -15,6 +15,7 @@ from tutorial_lib import records
 from tutorial_lib.models import own_layer
 from tutorial_lib.models.grammar import TASKS, draw_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel, draw_own, run_own, train_own
+from tutorial_lib.practice.ch23_capstone.promises import attention
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.positions import rope_rates
 
@@ -87,9 +88,9 @@ def test_a_right_form_is_the_layer_of_the_chapter(name, T):
 def test_a_wrong_form_has_the_mistake_that_the_check_names(name, T):
     arm, _ = FORMS["wrong"][name]
     arrays, ids = known_text.begin(arm, 3), FEW.ids[:, :T]
-    wrong = {m.name: m.function for m in ROOMS["23_capstone"].MISTAKES["attention"]}
+    wrong = {m.name: m for m in ROOMS["23_capstone"].MISTAKES["attention"]}
     own, found = as_own(arrays, arm), torch_logits(name, arrays, ids)
-    expected = with_layer(own, ids, wrong[MISTAKES[name]])
+    expected = with_layer(own, ids, wrong[MISTAKES[name]].of(attention))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
     assert np.abs(found - run_own(own, ids)[0]).max() > 0.1, "it is no mistake"
 

@@ -4,8 +4,9 @@ Their mistakes are asked by what they do, so they are planted here; the certific
 the same checks find.
 """
 
+import dataclasses
 import re
-from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -21,12 +22,13 @@ from tutorial_lib.models.head_scores import patch
 from tutorial_lib.models.language import encode
 from tutorial_lib.models.own_layer import draw_own
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
-from tutorial_lib.practice.ch23_capstone.mistakes import layer_of
 from tutorial_lib.practice.ch23_capstone.promises import (
     MOST_LINES,
     PROMISES,
+    WIDTHS,
     alike,
     answers,
+    attention,
     first_broken,
 )
 from tutorial_lib.practice.ch23_capstone.shown import show_results
@@ -65,7 +67,6 @@ BROKEN = {
     "padding_seen": "cache",
     "cache_as_it_was": "cache",
 }
-RIGHT = layer_of()
 
 
 def said(function, capsys):
@@ -76,18 +77,18 @@ def said(function, capsys):
 
 @pytest.mark.parametrize("mistake", MISTAKES["attention"], ids=lambda mistake: mistake.name)
 def test_a_wrong_layer_breaks_its_promise_and_is_named(mistake, capsys):
-    first, *_, says, mend = said(mistake.function, capsys)
+    first, *_, says, mend = said(mistake.of(attention), capsys)
     assert first.startswith(f"✗ attention: the promise of {BROKEN[mistake.name]} is broken: ")
     assert says == f"  {mistake.says[0].upper()}{mistake.says[1:]}."
     assert mend == f"  {mistake.mend}"
 
 
 def test_every_wrong_layer_answers_in_a_way_of_its_own():
-    wrong = [*MISTAKES["attention"], replace(MISTAKES["attention"][0], function=RIGHT)]
-    found = [answers(mistake.function) for mistake in wrong]
-    for n, one in enumerate(found):
-        assert not any(alike(one, other) for other in found[n + 1 :]), wrong[n].name
-    assert set(BROKEN) == {mistake.name for mistake in MISTAKES["attention"]}
+    found = {mistake.name: answers(mistake.of(attention)) for mistake in MISTAKES["attention"]}
+    assert set(BROKEN) == set(found)
+    found["right"] = answers(attention)
+    for (name, one), (other_name, other) in combinations(found.items(), 2):
+        assert not alike(one, other), (name, other_name)
 
 
 def by_loops(X, params, *, rates=None, window=None, sink=-np.inf, cache=None):
@@ -117,7 +118,7 @@ def by_loops(X, params, *, rates=None, window=None, sink=-np.inf, cache=None):
 
 
 def test_right_layers_keep_every_promise(capsys):
-    for layer in (RIGHT, by_loops):
+    for layer in (attention, by_loops):
         first, *rest = said(layer, capsys)
         assert first.startswith("✓ attention: keeps every promise, in ")
         assert all(name in " ".join(rest) for name in PROMISES)
@@ -125,19 +126,19 @@ def test_right_layers_keep_every_promise(capsys):
 
 def spoilt(spoil):
     """The right layer, what it returns changed on the way out."""
-    return lambda X, params, **options: spoil(*RIGHT(X, params, **options))
+    return lambda X, params, **options: spoil(*attention(X, params, **options))
 
 
 def changes_input(X, params, **options):
     """The right layer, which empties its input afterwards."""
-    out = RIGHT(X, params, **options)
+    out = attention(X, params, **options)
     X[...] = 0
     return out
 
 
 def changes_params(X, params, **options):
     """The right layer, which doubles a matrix afterwards."""
-    out = RIGHT(X, params, **options)
+    out = attention(X, params, **options)
     params.W_O[...] *= 2
     return out
 
@@ -146,18 +147,18 @@ def changes_params(X, params, **options):
     ("layer", "says"),
     [
         (lambda X, params, **options: None, "○ attention: not done yet (it returns None)."),
-        (3, "✗ attention: got a int; give the function itself."),
+        (3, "✗ attention: got an int; give the function itself."),
         (spoilt(lambda Y, cache: Y), "returned an array; expected the pair"),
         (spoilt(lambda Y, cache: (Y, cache, 0)), "returned a tuple of 3; expected the pair"),
         (spoilt(lambda Y, cache: (None, cache)), "its Y is None; expected an array of floats"),
         (
             spoilt(lambda Y, cache: (Y[..., 0], cache)),
-            "its Y has shape (7,) for X of shape (7, 12)",
+            "its Y has shape (9,) for X of shape (9, 12)",
         ),
         (spoilt(lambda Y, cache: (Y.astype(int), cache)), "its Y is an array of int64; expected"),
         (spoilt(lambda Y, cache: (Y * np.nan, cache)), "its Y holds NaN or infinity"),
         (spoilt(lambda Y, cache: (Y, None)), "was given a cache and returned None for it"),
-        (lambda X, params: RIGHT(X, params), "raised TypeError"),
+        (lambda X, params: attention(X, params), "raised TypeError"),
         (changes_input, "changed its input X"),
         (changes_params, "changed an array of params"),
     ],
@@ -174,16 +175,45 @@ def test_a_layer_that_rounds_breaks_parity_and_one_that_remembers_breaks_the_gra
 
     def remembers(X, params, **options):
         key = X.shape, round(float(X.sum()), 2)
-        return RIGHT(X, params, **options) if options else seen.setdefault(key, RIGHT(X, params))
+        found = attention(X, params, **options)
+        return found if options else seen.setdefault(key, found)
 
     assert first_broken(spoilt(lambda Y, c: (np.round(Y, 6), c)))[0] == "parity"
     assert first_broken(remembers)[0] == "gradient"
 
 
+def test_a_scale_that_is_right_at_one_width_breaks_parity():
+    def scaled(X, params, **options):
+        right, here = np.sqrt(params.W_Q.shape[-1]), np.sqrt(WIDTHS[1])
+        return attention(X, dataclasses.replace(params, W_Q=params.W_Q * right / here), **options)
+
+    name, seen, _ = first_broken(scaled)
+    assert name == "parity"
+    assert seen.startswith("with d_model = 13, d_k = 5 and d_v = 11, Y[")
+
+
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        (lambda *given: None, "pieces of 1: it returned None"),
+        (lambda *given: given[0][9], "pieces of 1: it raised IndexError: index 9 is out of bounds"),
+    ],
+)
+def test_a_layer_that_fails_behind_a_cache_is_told_as_elsewhere(fails, says):
+    def layer(X, params, *, cache=None, **options):
+        if cache and cache.length:
+            return fails(X)
+        return attention(X, params, cache=cache, **options)
+
+    name, seen, _ = first_broken(layer)
+    assert name == "cache"
+    assert seen.startswith(says)
+
+
 def test_a_layer_of_too_many_lines_is_told():
     body = "\n".join(f"    n{i} = {i}" for i in range(MOST_LINES))
-    names = {"RIGHT": RIGHT}
-    exec(f"def long(X, params, **o):\n{body}\n    return RIGHT(X, params, **o)", names)
+    names = {"attention": attention}
+    exec(f"def long(X, params, **o):\n{body}\n    return attention(X, params, **o)", names)
     name, seen, kept = first_broken(names["long"])
     assert name == "forty lines"
     assert seen == "it has 42 lines of code; expected 40 at most"
@@ -326,11 +356,11 @@ def test_what_is_no_answer_is_told(claims, says, capsys):
 def test_a_certificate_says_what_was_shown_and_nothing_else():
     claims = {7: (False, 31), 2: (True, 16384), 12: (True, 0.9), 5: None}
     model = draw_own(np.random.default_rng(0))
-    page = str(certificate("Ada", show_results(RIGHT, claims, model)))
+    page = str(certificate("Ada", show_results(attention, claims, model)))
     assert "10 of 10 promises kept" in page
     assert "2 claims answered" in page  # of 12 the verdict is wrong, and 5 is no answer
     assert "after 0 steps, as the training counted; 49,664 numbers" in page
-    wrong = show_results(MISTAKES["attention"][0].function, claims, model)
+    wrong = show_results(MISTAKES["attention"][0].of(attention), claims, model)
     assert wrong.nats is None
     page = str(certificate("Ada", wrong))
     assert "above the floor" not in page

@@ -40,13 +40,12 @@ def _all(X):
     return X + X.mean(axis=-2, keepdims=True)
 
 
-def _next_to(*rows):
-    """A layer in which some rows take up the row behind them, too."""
+def _leaks_into(row):
+    """A layer in which one row knows the next token."""
 
     def layer(X):
         Y = _past(X)
-        for row in rows:
-            Y[..., row, :] -= X[..., row + 1, :]
+        Y[..., row, :] -= X[..., row + 1, :]
         return Y
 
     return layer
@@ -69,10 +68,10 @@ def check_leak(function):
     layers = {
         "a causal layer": _past,
         "all rows know all": _all,
-        "the first row alone knows the next": _next_to(0),
+        "only the first row knows the next": _leaks_into(0),
         "a row that turns to NaN": _spoilt,
-        "the last row but one knows the last": _next_to(T - 2),
-        "of a batch, the second text leaks": _second_text,
+        "only the last row but one knows the next": _leaks_into(T - 2),
+        "a batch whose second text leaks": _second_text,
     }
     cases = []
     for n, (label, layer) in enumerate(layers.items()):

@@ -162,11 +162,13 @@ def _no_leak(layer):
 
 
 def _parity(layer):
-    shapes = (T, D_MODEL), (B, T, D_MODEL), (1, D_MODEL), (T, ODD[0])
-    texts = [normal(235 + n, *shape) for n, shape in enumerate(shapes)]
-    cases = [(X, plain(), f"for X of shape {X.shape}") for X in texts[:3]]
-    cases.append((texts[3], plain(ODD), "with widths of {}, {} and {}".format(*ODD)))
-    cases.append((texts[0], _sharp(plain(), 400), "with scores in the thousands"))
+    cases = [
+        (normal(235 + n, *shape), plain(), f"for X of shape {shape}")
+        for n, shape in enumerate([(T, D_MODEL), (B, T, D_MODEL), (1, D_MODEL)])
+    ]
+    odd = "with d_model = {}, d_k = {} and d_v = {}".format(*ODD)
+    cases.append((normal(238, T, ODD[0]), plain(ODD), odd))
+    cases.append((normal(254, T, D_MODEL), _sharp(plain(), 400), "with scores in the thousands"))
     for X, params, when in cases:
         expected = multi_head_attention(X, params, mask=causal_mask(X.shape[-2]))
         _require_equal(layer.rows(X, params), expected, when)
@@ -244,7 +246,8 @@ def _cache(layer):
     try:
         feeding.ask(feeding.Layer(step, empty, D_MODEL))
     except feeding.Found as found:
-        raise Broken(found.seen or "in pieces it returns None") from found
+        seen = found.seen.replace("step raised NotDone", "it returned None")
+        raise Broken(seen.replace("step raised Broken: ", "")) from found
 
 
 def _lines(layer):

@@ -186,7 +186,7 @@ def test_no_torch_and_no_matplotlib_come_with_the_library(package):
         ("models.copying", "from tutorial_lib.practice import account", 1),
         ("practice.ch09_pytorch.checks", "import torch", ["torch"]),
         ("practice.ch09_pytorch.checks", "from tutorial_lib.pytorch import mha", 1),
-        ("practice.wrong", "from tutorial_lib.checks import check_softmax", 1),
+        ("practice.account", "from tutorial_lib.checks import check_softmax", 1),
         ("figures.maps", "from tutorial_lib.elements import quiz", ["tutorial_lib.elements.quiz"]),
         ("elements.quiz.element", "from tutorial_lib.elements.exhibits import playground", 1),
         ("elements.quiz.element", "from tutorial_lib import multihead", 1),

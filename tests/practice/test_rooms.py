@@ -60,7 +60,7 @@ def rooms_imported(source):
 def test_a_chapters_room_imports_no_other_room(room):
     for path in (FOLDER / room).glob("*.py"):
         others = rooms_imported(path.read_text(encoding="utf-8")) - {room}
-        assert not others, f"{path.parent.name}/{path.name}: move what it imports to wrong.py"
+        assert not others, f"{path.parent.name}/{path.name}: move what it imports to practice/"
 
 
 @pytest.mark.parametrize(

@@ -300,8 +300,3 @@ def _by_hand(path, name, by_hand):
 def named(mistakes, name):
     """Return the mistake of that name."""
     return next(mistake for mistake in mistakes if mistake.name == name)
-
-
-def taken_over(mistake, whole):
-    """Return a mistake of a part as one of the whole; `whole` makes its function of the part's."""
-    return replace(mistake, function=whole(mistake.function))

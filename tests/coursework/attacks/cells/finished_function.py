@@ -8,4 +8,4 @@ from tutorial_lib import checks, practice
 
 
 def attend_at_scales(Q, K, V):
-    return checks.check_softmax(Q) or practice.wrong.SPLIT_HEADS
+    return checks.check_softmax(Q) or practice.ch23_capstone.promises.attention

@@ -97,7 +97,7 @@ VARIANTS = [
 NARROW = [
     (
         "ablate",
-        "two heads by the mean",
+        "five heads by the mean",
         lambda *given, how="mean": ablate_by_differences(*given, how="mean"),
     ),
     ("seeds_apart", "a tie is apart", seeds_that_may_touch),

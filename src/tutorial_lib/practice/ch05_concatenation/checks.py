@@ -127,7 +127,7 @@ def _attend_packed(packed, n_heads):
 def check_attend_packed(function):
     """Check `attend_packed(packed, n_heads)`: (B, T, 3*H*d) → (B, T, H*d), exercise of 05."""
     cases = (
-        Case("3 heads", {"packed": normal(25, B, T, 3 * H * D_K), "n_heads": H}),
+        Case("5 heads", {"packed": normal(25, B, S, 3 * 5 * D_K), "n_heads": 5}),
         Case("2 heads", {"packed": normal(26, 8, S, 3 * 2 * D_V), "n_heads": 2}),
     )
     check("attend_packed", function, _attend_packed, cases)

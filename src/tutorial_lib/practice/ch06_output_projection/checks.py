@@ -104,7 +104,7 @@ def check_layer_parameters(function):
     """Check `layer_parameters(d_model, heads, d_k, kv_heads)`, exercise of chapter 06."""
     sizes = {
         "a key head for each head": (17, 3, 4, 3),
-        "heads wider than d_model": (13, 5, 7, 5),
+        "heads wider than d_model": (13, 5, 7, 1),
         "2 key heads for 6 heads": (19, 6, 5, 2),
     }
     names = ("d_model", "heads", "d_k", "kv_heads")

@@ -76,7 +76,7 @@ def check_tiled_multi_head_attention(function):
         Case("causal, blocks of 5", {"X": X, "params": params}, causal),
         Case("one sequence, blocks of 2", {"X": X[0], "params": params}, {**causal, "block": 2}),
         Case("wider heads", {"X": X, "params": _tiled_params(WIDE)}, causal),
-        Case("two batch axes", {"X": normal(64, T, B, S, D_MODEL), "params": params}, causal),
+        Case("two batch axes", {"X": normal(64, WIDE, B, S, D_MODEL), "params": params}, causal),
         Case("single precision", {"X": X.astype(np.float32), "params": single}, causal),
     )
     reference = _tiled_multi_head_attention

@@ -20,7 +20,7 @@ def check_packed_weight(function):
     sizes = {
         "3 heads": {"d_model": D_MODEL, "n_heads": H, "d_k": D_K, "d_v": D_V},
         "one head": {"d_model": 5, "n_heads": 1, "d_k": 2, "d_v": 7},
-        "5 heads, d_model = H * d_k": {"d_model": 35, "n_heads": 5, "d_k": 7, "d_v": 7},
+        "5 heads, d_model = H * d_k": {"d_model": 35, "n_heads": 5, "d_k": 7, "d_v": D_V},
     }
     cases = tuple(
         Case(label, {"params": projection.init_params(rng, **lengths)})
@@ -93,6 +93,6 @@ def check_outputs_of(function):
     cases = (
         case("parts in another order than they run", chain, (T, D_MODEL), ["2", "0", "3"]),
         case("parts that lie deeper", nested, (S, 2 * D_V), ["1.out_proj", "1.qkv_proj"]),
-        case("deep ones too, in a batch", deep, (2, S, H * T), ["1", "0.1.out_proj"]),
+        case("deep ones too, in a batch", deep, (4, S, H * T), ["1", "0.1.out_proj"]),
     )
     check("outputs_of", function, _outputs_of, cases)

@@ -69,9 +69,9 @@ def _users_that_fit(free, tokens, model, bits):
 
 def check_users_that_fit(function):
     """Check `users_that_fit(free, tokens, model, bits)`, exercise of chapter 14."""
-    shared = {"layers": 7, "d_model": 90, "heads": 15, "kv_heads": 3, "d_k": 20, "d_v": 13}
-    wider = {"layers": 6, "d_model": 70, "heads": 10, "kv_heads": 2, "d_k": 24, "d_v": 40}
-    both = {"free": 10**8, "tokens": 700, "model": wider, "bits": 8}
+    shared = {"layers": 7, "d_model": 90, "heads": 15, "kv_heads": 3, "d_k": 22, "d_v": 13}
+    wider = {"layers": 6, "d_model": 70, "heads": 10, "kv_heads": 2, "d_k": 23, "d_v": 41}
+    both = {"free": 10**8, "tokens": 710, "model": wider, "bits": 8}
     cases = (
         Case("16 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 16}),
         Case("4 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 4}),

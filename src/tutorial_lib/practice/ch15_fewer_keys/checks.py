@@ -26,7 +26,7 @@ from tutorial_lib.variants.latent import LatentParams
 
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-RANK = 12
+RANK = 9
 
 
 def _qkv(seed, *batch, H, G, d_k=D_K):
@@ -61,14 +61,14 @@ def _masks(*, n_heads=H, n_keys=S):
 
 def check_grouped_attention(function):
     """Check `grouped_attention(Q, K, V, *, mask=None)`: some heads, fewer heads of keys."""
-    inputs = _qkv(1500, B, H=12, G=3)
+    inputs = _qkv(1500, B, H=18, G=3)
     cases = (
-        Case("12 heads, 3 key heads", inputs),
-        *(Case(label, inputs, {"mask": mask}) for label, mask in _masks(n_heads=12).items()),
+        Case("18 heads, 3 key heads", inputs),
+        *(Case(label, inputs, {"mask": mask}) for label, mask in _masks(n_heads=18).items()),
         Case("6 heads, 2 key heads, wider", _qkv(1510, H=6, G=2, d_k=WIDE)),
         Case(
             "a batch that meets one text",
-            _qkv(1520, H=12, G=3) | {"Q": normal(1523, B, 12, T, D_K)},
+            _qkv(1520, H=18, G=3) | {"Q": normal(1523, B, 18, T, D_K)},
         ),
     )
     check("grouped_attention", function, grouped.grouped_attention, cases)
@@ -90,7 +90,7 @@ def check_absorbed_attention(function):
     wide = {"Q": normal(1560, H, T, WIDE), "C": normal(1561, S, 4)}
     wide["latent"] = _latent(1562, rank=4, d_k=WIDE)
     cases = (
-        Case("rank 12", inputs),
+        Case("rank 9", inputs),
         *(Case(label, inputs, {"mask": mask}) for label, mask in masks().items()),
         Case("rank 4, wider heads, no batch axis", wide),
     )
@@ -99,7 +99,7 @@ def check_absorbed_attention(function):
 
 def check_attend_by_layer(function):
     """Check `attend_by_layer(X, layers, sources, *, mask=None)`."""
-    layers = tuple(_params(seed, H=H) for seed in (1570, 1580, 1590, 1600))
+    layers = tuple(_params(seed, H=H, d_k=9) for seed in (1570, 1580, 1590, 1600))
     inputs = {"X": normal(1575, B, T, D_MODEL), "layers": layers, "sources": (0, 0, 2, 0)}
     wide = tuple(_params(seed, H=4, d_k=WIDE) for seed in (1610, 1620, 1630))
     one = {"X": normal(1576, T, D_MODEL)}
@@ -136,7 +136,7 @@ def _absorbed_output(latent):
 def check_absorbed_output(function):
     """Check `absorbed_output(latent)`, exercise of chapter 15: (H*rank, d_model)."""
     cases = (
-        Case("3 heads, rank 12", {"latent": _latent(1660)}),
+        Case("3 heads, rank 9", {"latent": _latent(1660)}),
         Case("2 heads, rank 5", {"latent": _latent(1670, H=2, rank=5)}),
     )
     check("absorbed_output", function, _absorbed_output, cases)

@@ -100,7 +100,7 @@ def _windowed_step(X, params, K, V, window):
 
 def check_windowed_step(function):
     """Check `windowed_step(X, params, K, V, window)`, exercise of chapter 17."""
-    long = _piece(182, T=6, kept=4, window=5)
+    long = _piece(182, T=7, kept=4, window=5)
     cases = (
         Case("a word after 4, window of 5", _piece(179, T=1, kept=4, window=5)),
         Case("wider heads, 2 words after 7", _piece(180, T=2, kept=7, window=8, d_k=WIDE)),

@@ -16,6 +16,7 @@ from tutorial_lib.projection import Params
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 N, LENGTH, VOCABULARY = 4, 10, 14  # texts, words of a text, words there are
+PLACES = 19  # that a model knows
 
 
 def _truth(seed, *, n=N, length=LENGTH):
@@ -79,14 +80,14 @@ def check_fixed_offset_score(function):
     check("fixed_offset_score", function, head_scores.fixed_offset_score, cases)
 
 
-def _model(seed, *, d_k=D_K, vocabulary=VOCABULARY, length=LENGTH):
+def _model(seed, *, d_k=D_K, vocabulary=VOCABULARY):
     """Two layers with large scores, so that the second depends on what the first gives."""
     layers = []
     for place in range(2):
         wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
         W_O = normal(seed + 10 * place + 3, H * D_V, D_MODEL)
         layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
-    E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, length, D_MODEL)
+    E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, PLACES, D_MODEL)
     return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, vocabulary))
 
 
@@ -184,12 +185,12 @@ def _weight_at_subject(model, sentence, layer, head):
 
 def check_weight_at_subject(function):
     """Check `weight_at_subject(model, sentence, layer, head)`, exercise of chapter 20."""
-    model = _model(140, vocabulary=len(WORDS), length=19)
+    model, wide = (_model(140, d_k=d_k, vocabulary=len(WORDS)) for d_k in (D_K, WIDE))
     asked = {
-        "a noun between": ("the dogs that the cat sees bark", 1, 2),
-        "a name and brackets": ("Anna Kern ( often ) sleeps", 0, 1),
-        "the second sentence": ("the cow sings . the frogs dance", 1, 0),
+        "a noun between": (model, "the dogs that the cat sees bark", 1, 2),
+        "a name and brackets, wider heads": (wide, "Anna Kern ( often ) sleeps", 0, 1),
+        "the second sentence": (model, "the cow sings . the frogs dance", 1, 0),
     }
     names = ("model", "sentence", "layer", "head")
-    cases = (Case(n, dict(zip(names, (model, *a), strict=True))) for n, a in asked.items())
+    cases = (Case(n, dict(zip(names, given, strict=True))) for n, given in asked.items())
     check("weight_at_subject", function, _weight_at_subject, tuple(cases))

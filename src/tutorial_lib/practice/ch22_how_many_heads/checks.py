@@ -12,8 +12,10 @@ from tutorial_lib.projection import Params
 
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
-N, LENGTH, VOCABULARY = 4, 10, 14  # texts, words of a text, words there are
+N, LENGTH, VOCABULARY = 7, 9, 23  # texts, words of a text, words there are
+PLACES = 19  # that a model knows
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 2)]
+FIVE = [(0, 1), (1, 0), (1, 2), (0, 2), (1, 1)]
 DISORDERED = [(1, 2), (0, 1), (1, 0), (0, 0)]
 
 
@@ -24,7 +26,7 @@ def _model(seed, *, d_k=D_K):
         wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
         W_O = normal(seed + 10 * place + 3, H * D_V, D_MODEL)
         layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
-    E, P = normal(seed + 4, VOCABULARY, D_MODEL), normal(seed + 5, LENGTH, D_MODEL)
+    E, P = normal(seed + 4, VOCABULARY, D_MODEL), normal(seed + 5, PLACES, D_MODEL)
     return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, VOCABULARY))
 
 
@@ -34,10 +36,10 @@ def _ids(seed, *batch):
 
 def check_ablate(function):
     """Check `ablate(model, ids, heads, others, *, how)` of chapter 22. Prints an account."""
-    texts = {"ids": _ids(1, N), "heads": [(0, 1), (1, 0)], "others": _ids(2, N)}
+    texts = {"ids": _ids(1, N), "heads": FIVE, "others": _ids(2, N)}
     given, resample = {"model": _model(0), **texts}, {"how": "resample"}
     cases = (
-        Case("two heads by the mean", given),
+        Case("five heads by the mean", given),
         Case("by zero", given, {"how": "zero"}),
         Case("by resampling, wider heads", given | {"model": _model(50, d_k=WIDE)}, resample),
     )

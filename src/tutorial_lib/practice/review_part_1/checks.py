@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from tutorial_lib import attention, embedding, multihead, projection
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, Case, H, against, normal
+from tutorial_lib.practice.account import D_K, D_MODEL, D_V, WIDE, Case, H, against, normal
 from tutorial_lib.practice.mistake import read_mistakes
 
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
@@ -17,20 +17,24 @@ def _attend_to_sentence(ids, E, P, params):
     return multihead.multi_head_attention(embedding.embed(ids, E, P), params, mask=mask)
 
 
+def _params(seed, d_k):
+    sizes = {"d_model": D_MODEL, "n_heads": H, "d_k": d_k, "d_v": D_V}
+    return projection.init_params(np.random.default_rng(seed), **sizes)
+
+
 def check_attend_to_sentence(function):
     """Check `attend_to_sentence(ids, E, P, params)`: ids (..., T) → Y (..., T, d_model).
 
     Prints an account. The layer is causal. The tables hold multiples of 1/4, so that they are
     the same in single precision, and the large scores leave no two keys close.
     """
-    E, P = (np.round(4 * normal(seed, 10, D_MODEL)) / 4 for seed in (27, 28))
+    E, P = (np.round(4 * normal(seed, n, D_MODEL)) / 4 for seed, n in ((27, 9), (28, 14)))
     ids = np.array([[3, 1, 4, 1, 5], [8, 2, 6, 0, 7]])  # (B, T)
-    rng = np.random.default_rng(29)
-    params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
+    wide, params = (_params(seed, d_k) for seed, d_k in ((26, WIDE), (29, D_K)))
     sharp = projection.Params(1000 * params.W_Q, params.W_K, params.W_V, params.W_O)
     tables = {"E": E, "P": P}
     cases = (
-        Case("one sentence", {"ids": ids[0], **tables, "params": params}),
+        Case("one sentence, wider heads", {"ids": ids[0], **tables, "params": wide}),
         Case("a batch", {"ids": ids, **tables, "params": params}),
         Case("scores in the thousands", {"ids": ids[1], **tables, "params": sharp}),
     )

@@ -16,8 +16,8 @@ from tutorial_lib.variants.positions import rotate
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 check = against(MISTAKES)
 
-H, G, D_MODEL, D_K, D_V = 8, 2, 32, 12, 11  # d_model / H is no d_k
-WINDOW, T, B, WIDE = 7, 9, 3, 18
+H, G, D_MODEL, D_K, D_V = 12, 2, 32, 22, 19  # d_model / H is no d_k
+WINDOW, T, B, WIDE = 9, 13, 3, 26
 
 
 def _params(seed, *, d_k=D_K):
@@ -66,10 +66,10 @@ def check_step_by_card(function):
     new = normal(68, 1, D_MODEL)
     cases = (
         case("a first piece", normal(65, T, D_MODEL), _kept(66, place=0)),
-        case("one new token, wider heads", new, _kept(69, place=13, d_k=WIDE), params=wide),
+        case("one new token, wider heads", new, _kept(69, place=17, d_k=WIDE), params=wide),
         case("a piece longer than the window", normal(71, T, D_MODEL), _kept(72, place=10)),
         case("a batch, padded", normal(74, B, T, D_MODEL), empty),
-        case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=2), params=sharp),
+        case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=7), params=sharp),
         case("nothing in the window but itself", normal(78, 3, D_MODEL), nothing, card=alone),
     )
     check("step_by_card", function, _step_by_card, cases)

@@ -9,7 +9,7 @@ import numpy as np
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.projection import Params
 
-WORDS, TEXT, D_V = 14, 10, 15  # <bos> and 13 others; in a text all but the last differ
+WORDS, TEXT, D_V = 14, 10, 16  # <bos> and 13 others; in a text all but the last differ
 PARTS = ("word", "handed", "aside", "out")  # each WORDS wide
 LOUD, SURE, SHARP, MATCH, NOISE = 9.0, 4.0, 30.0, 4.5, 0.02
 D_MODEL = len(PARTS) * WORDS + TEXT
@@ -96,7 +96,7 @@ def planted_model(seed, orders, d_k):
         for heads, order in zip(circuits, orders, strict=True)
     )
     E = _part("word") + LOUD * _part("out")
-    P = np.eye(D_MODEL)[-TEXT:]
+    P = np.eye(D_MODEL)[-TEXT:][[*range(TEXT), 0, 1, 2]]  # three places more than words
     return TinyModel(E @ turn, P @ turn, tuple(layers), turn.T @ _part("out").T)
 
 

@@ -70,6 +70,11 @@ def halved(A):
     return 10 * A / 4
 
 
+def bent(A):
+    """A function of which a slip has no other name."""
+    return np.tanh(A) + A**2 / 4
+
+
 def attend(Q, K, V, *, mask=None):
     """The right function, on scores that may be scaled."""
     return tl.scaled_dot_product_attention(Q, K, V, mask=mask)
@@ -183,6 +188,24 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
         matrices,
         "holds two halves where pairs of neighbours",
     ),
+    "a token": (
+        bent,
+        lambda A: np.tanh(A) - A**2 / 4,
+        matrices,
+        "`np.tanh(A) - A ** 2 / 4` in place of",
+    ),
+    "a step": (
+        bent,
+        lambda A: A + A**2 / 4,
+        matrices,
+        "`A` in place of `np.tanh(A)` in `np.tanh(A) + A",
+    ),
+    "another order": (
+        twice,
+        lambda A: twice(A)[:, [2, 0, 1, *range(3, A.shape[1])]],
+        matrices,
+        "stand in another order",
+    ),
     "a reshape": (
         twice,
         lambda A: twice(A).swapaxes(-1, -2).reshape(A.shape),
@@ -262,7 +285,7 @@ def test_claim_is_what_was_planted_and_holds_on_other_sizes_and_numbers(name):
     assert claim is not None
     assert WRONG[name][-1] in claim.says
     with np.errstate(all="ignore"):
-        assert claim.holds(new)
+        assert claim.is_true_of(new)
 
 
 def test_every_kind_of_claim_is_planted_above():
@@ -280,7 +303,7 @@ def test_claim_is_false_of_numbers_that_have_nothing_to_do_with_it(name):
     unrelated = type(new)(new.case, other, new.right, new.part, lambda *a, **k: other, reference)
     if "does not depend" not in claim.says:
         with np.errstate(all="ignore"):
-            assert not claim.holds(unrelated)
+            assert not claim.is_true_of(unrelated)
 
 
 def test_of_differences_without_a_kind_nothing_is_said():

@@ -121,7 +121,8 @@ def _kind(answers):
     if claim is None:
         return "", False
     where = "In every case that differs" if len(answers.wrong) > 1 else "Here"
-    return f"{where}, {claim.says}; see chapter {claim.chapter:02}", False
+    chapter = f"; see chapter {claim.chapter:02}" if claim.chapter else ""
+    return f"{where}, {claim.says}{chapter}", False
 
 
 def written(said):

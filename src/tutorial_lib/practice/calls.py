@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+INTERRUPTED = "it was interrupted"
 LONGEST = 300  # letters of an error that are quoted
 HELD = {"float16": (1e-2, 1e-2), "float32": (1e-5, 1e-5)}  # rtol and atol; else those of float64
 
@@ -52,6 +53,8 @@ def call(function, case):
     try:
         with np.errstate(all="ignore"):
             value = function(*arguments.values(), **options)
+    except KeyboardInterrupt:
+        return Outcome(error=INTERRUPTED)
     except BaseException as error:  # of a reader's function, so SystemExit too
         return Outcome(error=f"it raised {type(error).__name__}{_text(error)}")
     try:
@@ -270,7 +273,11 @@ class Answers:
     @cached_property
     def outcomes(self):
         """What the reader's function did on each case."""
-        return [call(self.function, case) for case in self.cases]
+        found = []
+        for case in self.cases:
+            stopped = bool(found) and found[-1].error == INTERRUPTED  # and would not end now either
+            found.append(found[-1] if stopped else call(self.function, case))
+        return found
 
     @cached_property
     def rights(self):

@@ -5,8 +5,10 @@ times the right one". A claim is told only if it holds in every case that differ
 others; `holds` asks a claim of a case that no check has used, too.
 """
 
+import inspect
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, combinations
@@ -15,6 +17,7 @@ import numpy as np
 
 from tutorial_lib.practice.calls import Case, as_arrays, call, fault, first_difference, same
 from tutorial_lib.practice.mistake import with_inner
+from tutorial_lib.practice.slips import omissions, slips
 
 AXES = {  # the names of an argument's last axes; a batch may come before
     "X": "T d_model",
@@ -67,9 +70,11 @@ DROPPED = object()
 
 def _part(outcome, name):
     value = outcome.value
-    for place in name.split(", ") if name else ():
-        value = value[int(place[7:])] if place.startswith("result ") else getattr(value, place)
-    return None if value is None else np.asarray(value)
+    with suppress(Exception):  # it is no record, or has no such part
+        for place in name.split(", ") if name else ():
+            value = value[int(place[7:])] if place.startswith("result ") else getattr(value, place)
+        return None if value is None else np.asarray(value)
+    return None
 
 
 @dataclass(frozen=True)
@@ -79,13 +84,19 @@ class Claim:
     Parameters
     ----------
     says : a clause
-    chapter : number
+    chapter : number; 0 where none explains it
     holds : function of a Seen → bool
     """
 
     says: str
     chapter: int
     holds: Callable[[Seen], bool]
+
+    def is_true_of(self, seen):
+        """Whether it holds; what cannot be asked of a case does not."""
+        with suppress(Exception):
+            return bool(self.holds(seen))
+        return False
 
 
 def diagnose(answers):
@@ -104,7 +115,7 @@ def diagnose(answers):
         return None
     with np.errstate(all="ignore"):
         claims = chain.from_iterable(kind(seen[0]) for kind in KINDS)
-        return next((c for c in claims if all(map(c.holds, seen))), None)
+        return next((claim for claim in claims if all(map(claim.is_true_of, seen))), None)
 
 
 def differing(answers):
@@ -166,18 +177,23 @@ def _changes(name, given, is_option):
     """Yield (what is claimed, change of the input)."""
     if is_option and given is not None:
         yield f"`{name}` were not used", lambda A: DROPPED
-    if not _is_array(given):
-        if isinstance(given, bool):
-            yield f"`{name}` were {not given}", lambda A: not A
-        elif isinstance(given, int | np.integer):
-            yield f"`{name}` were larger by 1", lambda A: A + 1
-            yield f"`{name}` were smaller by 1", lambda A: A - 1
-            yield f"`{name}` were twice as large", lambda A: 2 * A
-        elif isinstance(given, float):
-            yield f"`{name}` were 1", lambda A: 1.0
-            yield f"`{name}` were 0", lambda A: 0.0
-            yield f"`{name}` were 1 / `{name}`", lambda A: 1 / A
-        return
+    yield from _changes_of_array(name, given) if _is_array(given) else _changes_of_one(name, given)
+
+
+def _changes_of_one(name, given):
+    if isinstance(given, bool):
+        yield f"`{name}` were {not given}", lambda A: not A
+    elif isinstance(given, int | np.integer):
+        yield f"`{name}` were larger by 1", lambda A: A + 1
+        yield f"`{name}` were smaller by 1", lambda A: A - 1
+        yield f"`{name}` were twice as large", lambda A: 2 * A
+    elif isinstance(given, float):
+        yield f"`{name}` were 1", lambda A: 1.0
+        yield f"`{name}` were 0", lambda A: 0.0
+        yield f"`{name}` were 1 / `{name}`", lambda A: 1 / A
+
+
+def _changes_of_array(name, given):
     if _kind(given) == "bool":
         yield f"`{name}` were exchanged, True for False", lambda A: ~A
         yield f"`{name}` were True everywhere", lambda A: A | ~A
@@ -731,6 +747,26 @@ def _rounded(seen):
     yield _says("every number is rounded to a whole one", 7, lambda A, s: np.round(A))
 
 
+# --- a slip ---
+
+
+def _by_slip(seen):
+    """Yield claims that one token of the right function is another, or something left out."""
+    try:
+        source = inspect.getsource(inspect.unwrap(seen.reference))
+    except (OSError, TypeError):
+        return  # it is written in C, or in a cell
+    if "while " in source:
+        return  # a slip might never end
+    for slip in chain(slips(seen.reference), omissions(seen.reference)):
+        says = f"the result is what it would be with {slip.says}"
+
+        def holds(seen, slip=slip):
+            return _alike(seen.value, seen.instead(slip.function))
+
+        yield Claim(says, 0, holds)
+
+
 KINDS = (
     _booleans,
     _orders,
@@ -743,6 +779,7 @@ KINDS = (
     _copies,
     _nan,
     _row_factors,
+    _by_slip,
     _alone,
     _weights,
 )

@@ -125,21 +125,8 @@ def _rebuilt(function, pieces, found):
     if function in found:
         return found[function]
     found[function] = function  # where it calls itself, too
-    scope = {}
-    names = _names(function.__code__)
-    for name in names & set(function.__globals__):
-        value = function.__globals__[name]
-        if name.startswith("require_"):
-            scope[name] = _let_in  # as in a reader's function
-        elif isinstance(value, ModuleType) and _is_ours(value.__name__):
-            parts = {n: v for n, v in vars(value).items() if n in names and _can_be_edited(v)}
-            parts = _changed(parts, pieces, found)
-            if parts:
-                scope[name] = ModuleType(value.__name__)
-                vars(scope[name]).update(vars(value) | parts)
-        elif _can_be_edited(value):
-            scope |= _changed({name: value}, pieces, found)
-    scope = {**function.__globals__, **scope} if scope else function.__globals__
+    other = _other_globals(function, pieces, found)
+    scope = {**function.__globals__, **other} if other else function.__globals__
     changes = pieces.get(_bare(function))
     if callable(changes):
         found[function] = changes(function)
@@ -157,6 +144,23 @@ def _rebuilt(function, pieces, found):
     return found[function]
 
 
+def _other_globals(function, pieces, found):
+    """Return the global names of a function that stand for something else in its wrong form."""
+    scope, names = {}, _names(function.__code__)
+    for name in names & set(function.__globals__):
+        value = function.__globals__[name]
+        if name.startswith("require_"):
+            scope[name] = _let_in  # as in a reader's function
+        elif isinstance(value, ModuleType) and _is_ours(value.__name__):
+            parts = {n: v for n, v in vars(value).items() if n in names and _can_be_edited(v)}
+            if parts := _changed(parts, pieces, found):
+                scope[name] = ModuleType(value.__name__)
+                vars(scope[name]).update(vars(value) | parts)
+        elif _can_be_edited(value):
+            scope |= _changed({name: value}, pieces, found)
+    return scope
+
+
 def _let_in(*given, **options):
     """Ask nothing."""
 
@@ -167,7 +171,7 @@ def _names(code):
 
 
 def _is_ours(module):
-    return module.startswith(("tutorial_lib.", "solution_"))  # a solution: of an assignment
+    return f"{module}.".startswith(("tutorial_lib.", "solution_"))  # a solution: of an assignment
 
 
 def _can_be_edited(value):

@@ -1,22 +1,29 @@
-"""Slips of one token in a function: an operator, a number, an axis, a condition, a name."""
+"""Slips in a function: one token that is another, or something that is left out or exchanged.
+
+A check tells a reader's value by the slip that gives it, where no other kind of difference holds;
+a test hands every slip of a token to its check, and asks that none is taken for right.
+"""
 
 import ast
 import inspect
-import itertools
 import textwrap
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 
-from tutorial_lib.practice.mistake import Mistake
+from tutorial_lib.practice.mistake import edited
 
 COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq}
 COMPUTED = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-    ast.Pow: ast.Mult,
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div, ast.Add),
+    ast.Div: (ast.Mult, ast.FloorDiv),
+    ast.FloorDiv: (ast.Mult, ast.Div),
+    ast.Mod: (ast.FloorDiv,),
+    ast.Pow: (ast.Mult,),
+    ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd,),
 }
 CALLED = {
     "max": "min",
@@ -35,31 +42,73 @@ CALLED = {
     "cumsum": "cumprod",
     "exp": "exp2",
     "log": "log2",
+    "repeat": "tile",
+    "floor": "ceil",
+    "ceil": "floor",
 }
+LONGEST = 60  # letters of a piece of code that is shown
 
 
-def slips(right):
-    """Yield (what was changed, the wrong function) for each slip of a function.
+@dataclass(frozen=True)
+class Slip:
+    """One expression that is another.
 
     Parameters
     ----------
-    right : function whose source can be read; what it requires of its input is left out
+    number : which of the function's slips it is
+    before, after : the smallest expression that differs, and what stands in its place
+    around : a larger expression that holds it, or ""
+    function : the wrong function
     """
-    for number in itertools.count():
-        tree = ast.parse(textwrap.dedent(inspect.getsource(right)))
+
+    number: int
+    before: str
+    after: str
+    around: str
+    function: Callable
+
+    @property
+    def says(self):
+        """What stands in place of what, in words."""
+        where = f" in `{self.around}`" if self.around else ""
+        return f"`{self.after}` in place of `{self.before}`{where}"
+
+
+def slips(right):
+    """Yield the slips of one token in a function whose source can be read.
+
+    Parameters
+    ----------
+    right : function
+
+    Returns
+    -------
+    slips : iterator of Slip, whose functions require nothing of their input
+    """
+    return _made(right, _tokens)
+
+
+def omissions(right):
+    """Yield the slips in which a term, a step or an option is left out, or two are exchanged."""
+    return _made(right, _left_out)
+
+
+def _made(right, instead):
+    source = textwrap.dedent(inspect.getsource(inspect.unwrap(right)))
+    scope = edited(right, ()).__globals__
+    for number in range(len(list(_sites(ast.parse(source).body[0], instead)))):
+        tree = ast.parse(source)
         function = tree.body[0]
         function.decorator_list = []
-        found = list(itertools.islice(_sites(function), number, number + 1))
-        if not found:
-            return
-        node, change = found[0]
-        before = ast.unparse(node)
-        new = change(node)
-        tree = _Put(node, new).visit(tree)
-        what = f"{number}: {before} → {ast.unparse(new)}"
-        scope = dict(Mistake("", "", "").of(right).__globals__)
-        exec(compile(ast.fix_missing_locations(tree), f"<slip {number}>", "exec"), scope)
-        yield what, scope[function.name]
+        node, new = list(_sites(function, instead))[number]
+        around = next((text for text in _around(function, node) if len(text) <= LONGEST), "")
+        texts = ast.unparse(node), ast.unparse(new)
+        tree = ast.fix_missing_locations(_Put(node, new).visit(tree))
+        space = dict(scope)
+        with suppress(SyntaxError):  # nobody can make this slip
+            exec(compile(tree, f"<slip {number} of {function.name}>", "exec"), space)
+        if space.get(function.name) is not scope.get(function.name):
+            yield Slip(number, *texts, around, space[function.name])
 
 
 class _Put(ast.NodeTransformer):
@@ -73,29 +122,68 @@ class _Put(ast.NodeTransformer):
         return self.new if node is self.old else self.generic_visit(node)
 
 
-def _sites(function):
-    """Yield (node, change) for each place where one token may be another."""
+def _around(function, node):
+    """Yield the texts of the expressions that hold a node, the smallest first."""
+    holding = [
+        other
+        for other in ast.walk(function)
+        if isinstance(other, ast.expr) and other is not node and node in ast.walk(other)
+    ]
+    return sorted(map(ast.unparse, holding), key=len)
+
+
+def _sites(function, instead):
+    """Yield (node, the node in its place) for each expression that may be another."""
+    names = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
     for node in _below(function):
-        if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARED:
-            yield node, lambda n: ast.Compare(n.left, [COMPARED[type(n.ops[0])]()], n.comparators)
-        if isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
-            yield node, lambda n: ast.BinOp(n.left, COMPUTED[type(n.op)](), n.right)
-        if isinstance(node, ast.Constant) and type(node.value) is bool:
-            yield node, lambda n: ast.Constant(not n.value)
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            yield node, lambda n: ast.Constant(n.value + 1)
-        if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.UAdd):
-            yield node, lambda n: n.operand
-        if isinstance(node, ast.BoolOp):
-            yield node, lambda n: ast.BoolOp(_other(n.op), n.values)
-        if isinstance(node, ast.IfExp):
-            yield node, lambda n: ast.IfExp(n.test, n.orelse, n.body)
-        if isinstance(node, ast.Attribute) and node.attr in CALLED:
-            yield node, lambda n: ast.Attribute(n.value, CALLED[n.attr], n.ctx)
+        for new in instead(node, names):
+            yield node, new
 
 
-def _other(op):
-    return ast.Or() if isinstance(op, ast.And) else ast.And()
+def _left_out(node, names):
+    match node:
+        case ast.BinOp():
+            yield node.left
+            yield node.right
+        case ast.Call(args=[ast.expr() as one, ast.expr() as other]):
+            yield ast.Call(node.func, [other, one], node.keywords)
+            yield one
+        case ast.Call(args=[ast.expr() as one]):
+            yield one
+        case ast.Name(ctx=ast.Load()) if node.id in names:
+            for name in names:
+                if name != node.id:
+                    yield ast.Name(name, ast.Load())
+        case ast.Subscript(slice=ast.Tuple()):
+            reverse = ast.Tuple(node.slice.elts[::-1], ast.Load())
+            yield ast.Subscript(node.value, reverse, node.ctx)
+        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
+            yield ast.Constant(-node.value)
+    if isinstance(node, ast.Call):
+        for i in range(len(node.keywords)):
+            yield ast.Call(node.func, node.args, node.keywords[:i] + node.keywords[i + 1 :])
+
+
+def _tokens(node, names):
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in COMPARED:
+            yield ast.Compare(node.left, [COMPARED[type(op)]()], node.comparators)
+        case ast.BinOp() if type(node.op) in COMPUTED:
+            for other in COMPUTED[type(node.op)]:
+                yield ast.BinOp(node.left, other(), node.right)
+        case ast.Constant(value=bool()):
+            yield ast.Constant(not node.value)
+        case ast.Constant(value=int() | float()):
+            yield ast.Constant(node.value + 1)
+            yield ast.Constant(node.value - 1)
+        case ast.UnaryOp(op=ast.Not() | ast.Invert() | ast.USub()):
+            yield node.operand
+        case ast.BoolOp():
+            yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+        case ast.IfExp():
+            yield ast.IfExp(node.test, node.orelse, node.body)
+        case ast.Attribute() if node.attr in CALLED:
+            yield ast.Attribute(node.value, CALLED[node.attr], node.ctx)
 
 
 def _below(function):

@@ -72,18 +72,19 @@ def check_attend_rows(function):
 def check_flash_backward(function):
     """Check `flash_backward(trace, dheads, *, block=64)`: → (dQ, dK, dV). Prints an account."""
 
-    def case(label, block, rows, keys, *lead, causal=True, d_k=D_K):
+    def case(label, block, sizes, *lead, causal=True, d_k=D_K):
+        rows, keys = sizes
         inputs = _rows(rows, keys, *lead, d_k=d_k).values()
         trace = _quietly(flash_forward, *inputs, causal=causal)
         arguments = {"trace": trace, "dheads": normal(77, *lead, rows, D_V)}
         return Case(label, arguments, {"block": block} if block else {})
 
     cases = (
-        case("blocks of 2", 2, T, S, H, causal=False),
-        case("causal, wider heads", 2, T, S, H, d_k=WIDE),
-        case("the default, one block for all", None, T, S, H),
-        case("as many queries as keys, a batch, blocks of 1", 1, S, S, B, H),
-        case("queries that see nothing", 2, S, T, H),
+        case("blocks of 2", 2, (T, S), H, causal=False),
+        case("causal, wider heads", 2, (T, S), H, d_k=WIDE),
+        case("the default, one block for all", None, (T, S), H),
+        case("as many queries as keys, a batch, blocks of 1", 1, (S, S), B, H),
+        case("queries that see nothing", 2, (S, T), H),
     )
     check("flash_backward", function, flash_backward, cases)
 

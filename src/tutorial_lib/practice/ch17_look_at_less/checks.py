@@ -156,7 +156,8 @@ def check_indexed_weights(function):
     check("indexed_weights", function, _indexed_weights, cases)
 
 
-def _indexed(seed, *, k, J=5, signed=False, T=7, d=11):
+def _indexed(seed, *, k, J=5, signed=False):
+    T, d = S, D_V
     w = normal(seed + 60, T, J)
     arrays = {"scores": normal(seed, H, T, T), "q": normal(seed + 20, J, T, d)}
     arrays |= {"keys": normal(seed + 40, T, d), "w": w if signed else np.abs(w)}

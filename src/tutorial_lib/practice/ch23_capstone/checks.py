@@ -7,8 +7,8 @@ import numpy as np
 
 from tutorial_lib.embedding import embed
 from tutorial_lib.models.floor import above_floor
-from tutorial_lib.models.grammar import draw_documents
-from tutorial_lib.models.own_layer import draw_own
+from tutorial_lib.models.grammar import WORDS, draw_documents
+from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
 from tutorial_lib.practice.account import D_MODEL, B, Case, T, against, normal, told, written
 from tutorial_lib.practice.calls import a
@@ -23,6 +23,7 @@ from tutorial_lib.practice.ch23_capstone.promises import (
     lines_of,
 )
 from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.variants.grouped import GroupedParams
 
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 MISTAKES["claims"] = tuple(wrong for claim in CLAIMS for wrong in claim.wrong)
@@ -171,18 +172,32 @@ def nats_above(model, documents, layer):
     return above_floor(X @ model.U, documents).mean()
 
 
+def _draw(rng, n_kv_heads, d_k, **options):
+    """A model of two layers and of other sizes than the book's, none of which follows from others.
+
+    12 heads, a d_model of 58, a d_v of 21 and 72 places; a turned model has zeros for P.
+    """
+    shapes = (12, 58, d_k), (n_kv_heads, 58, d_k), (n_kv_heads, 58, 21), (12 * 21, 58)
+    layers = []
+    for _ in range(2):
+        params = GroupedParams(*(rng.standard_normal(s) / np.sqrt(s[-2]) for s in shapes))
+        layers.append(OwnLayer(params, **options))
+    E, P = rng.standard_normal((len(WORDS), 58)), rng.standard_normal((72, 58))
+    U = rng.standard_normal((58, len(WORDS))) / np.sqrt(58)
+    return OwnModel(E, P * ("rates" not in options), tuple(layers), U)
+
+
 def check_nats_above(function):
     """Check `nats_above(model, documents, layer)`, exercise of chapter 23. Prints an account."""
     rng = np.random.default_rng(230)
+    options = {"rates": np.array([1.0, 0.6, 0.3, 0.1, 0.02]), "window": 9, "sink": rng.random(12)}
     models = {
-        "two layers": draw_own(rng),
-        "turned, in groups, with a window and a sink": draw_own(
-            rng, n_kv_heads=2, rotated=True, window=5, sink=True
-        ),
+        "two layers, a key head for each head": (_draw(rng, 12, 17), 5),
+        "turned, in groups, with a window and a sink": (_draw(rng, 3, 26, **options), 11),
     }
     cases = []
-    for n, (label, model) in enumerate(models.items()):
-        documents = draw_documents(np.random.default_rng(231 + n), 3 + 2 * n)
+    for n, (label, (model, texts)) in enumerate(models.items()):
+        documents = draw_documents(np.random.default_rng(231 + n), texts, length=31)
         given = {"model": model, "documents": documents, "layer": attention}
         cases.append(Case(label, given))
     check("nats_above", function, nats_above, tuple(cases))

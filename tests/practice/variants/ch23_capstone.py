@@ -37,7 +37,7 @@ def nats_by_documents(model, documents, layer):
 
 def nats_of_the_last(model, documents, layer):
     """Right for models without options alone."""
-    X = model.E[documents.ids[:, :-1]] + model.P
+    X = model.E[documents.ids[:, :-1]] + model.P[: documents.surprise.shape[1]]
     for own in model.layers:
         X = X + layer(X, own.params)[0]
     return above_floor(X @ model.U, documents).mean()

@@ -73,7 +73,7 @@ def _common_cases(rng, *, T, S, widths, others):
         ("a batch, padded contexts", (*arrays(5), _padding(rng, 5, S))),
         ("two batch axes, one context", (*arrays(4, 2, **many), _mask(rng, 4, 2, 5, T, S))),
         ("rows without True", (*arrays(widths=others), _with_hidden_rows(_mask(rng, 3, T, S)))),
-        ("scores of 1,000 and more", (*arrays(size=40.0), _mask(rng, 3, T, S))),
+        ("scores of 1,000 and more", (*arrays(H=10, G=5, size=32.0), _mask(rng, 5, T, S))),
     ]
 
 

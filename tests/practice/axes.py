@@ -1,0 +1,274 @@
+"""The lengths of a case by their symbols, as a table of arguments says."""
+
+import math
+import re
+from dataclasses import is_dataclass
+
+import numpy as np
+
+# The last axes of an argument, by its name, that of a function and its own, or a record's and its
+# own. What stands before them is a batch: B1 next to them, then B2. The axes of several arrays in
+# a tuple have a semicolon between them; in brackets: the argument's numbers are lengths themselves.
+TABLE = """
+    X Y dY: T d_model
+    context: S d_model
+    Q dQ dprojected rotate.X turned_back.C: H T d_k
+    K dK: H S d_k
+    V dV: H S d_v
+    K_T: H d_k S
+    scores weights dweights mask gradient: H T S
+    heads dheads: H T d_v
+    concat: T H*d_v
+    logsumexp: H T 1
+    W_Q W_K W: H d_model d_k
+    W_V: H d_model d_v
+    W_O: H*d_v d_model
+    b: H d_k
+    GroupedParams.W_K: G d_model d_k
+    grouped_attention.K: G S d_k
+    grouped_attention.V: G S d_v
+    GroupedParams.W_V: G d_model d_v
+    W_D: d_model rank
+    W_UK: H rank d_k
+    W_UV: H rank d_v
+    W_1: d_model d_hidden
+    W_2: d_hidden d_model
+    W_QK W_OV: d_model d_model
+    packed: T 3*H*d
+    weight: 3*H*d d_model
+    split_heads.X passes_round_trip.X: T H*d
+    ids other others is_token truth order owner surprise task decided_by: T
+    Documents.ids: read
+    leak.other: T d_model
+    E: words d_model
+    P: positions d_model
+    U: d_model words
+    logits: T words
+    luck: B1
+    C: S rank
+    rates: pairs
+    positions betas decays: H T
+    beta: H 1 1
+    decay: H d_k 1
+    outputs: T d_v
+    last: T 1
+    twice fresh: H 2*p 2*p
+    sources n_layers: layers
+    n_heads sink widths: H
+    n_kv_heads kv_heads: G
+    n_tokens: words
+    world_size pairs_seen.n: processes
+    halves_from_neighbours.n: pairs
+    with_n_open.gates layer_parameters.heads users_that_fit.heads: H
+    ablate.heads prune_greedily.heads prune_to.heads: heads 2
+    concat_tokens_first.heads: T H d_v
+    project_sliced_input.X: T H*d_in
+    project_sliced_input.W: H d_in d_out
+    linear_backward.W: d_model d_out
+    linear_backward.dY: T d_out
+    length_factor.W: rows columns
+    composition.first: rows inner
+    composition.second: inner columns
+    seeds_apart.first seeds_apart.second: seeds values
+    sum_copies.shape: (H T S)
+    bytes_sent.shape: (T d_model)
+    wrong_entries.gradient: T d_model
+    result exact: T d_v
+    leaking_pairs.mask reach.mask random indexed_weights.scores: H T T
+    score_head.weights score_by_kind.weights duplicate_score.weights: H T T
+    places_of_new.is_token: S
+    q: J T d_index
+    keys: T d_index
+    w: T J
+    query key: 2 d_model
+    fold_block.state: H T 1; H T 1; H T d_v
+    delta_step.state: H d_k d_v
+    delta_step.k: H d_k
+    v: H d_v
+    windowed_step.K: H kept d_k
+    windowed_step.V: H kept d_v
+    kept: G kept d_k; G kept d_v; 1 1
+    embeddings.sequence: T
+    concatenation.gain gradients.scale slopes: H
+    fewer_keys.A_K: S R H
+    fewer_keys.B_K: S R d_k
+    fewer_keys.A_V: S P H
+    fewer_keys.B_V: S P d_v
+    kv_cache.rows: B1 H S d_k
+    seen pad lengths: B1
+    parents drafted: B1 N
+    chosen: B1 N+1
+    masks.P: P
+    gates: T H
+    b_V: H d_v
+    b_O: d_model
+    positions.table: H N d_k
+    taps: H n d_k
+    promises.W_K: G d_model d_k
+    kept_K: G ring d_k
+    W_C: d_model rank
+    kept_C: ring rank
+    promises.W_V: H rank d_v
+    out_weight: d_model H*d
+    n_shards: shards
+    whole_layer.W_Q: G d_model d_k
+    whole_layer.W_K: G d_context d_k
+    whole_layer.W_V: H d_context d_v
+    whole_layer.context: S d_context
+    whole_layer.mask: G T S
+"""
+ITSELF = """
+    T S d_model d_k d_v window block size k n p itemsize bits rank turned factor words tokens
+    length layers room repeats warm_up values wavelengths names
+"""  # arguments whose name is the symbol
+AXES = {name: name for name in ITSELF.split()} | {
+    name: axes.strip()
+    for names, axes in (line.split(":") for line in TABLE.strip().splitlines())
+    for name in names.split()
+}
+ONE = "it is one of several, and no length"
+LIMIT = "a limit far above all lengths"
+NO_SIZES = {
+    **dict.fromkeys(["axis", "head", "layer", "end", "pad_id", "offset", "steps"], ONE),
+    "shard_params.rank": ONE,
+    "shard_unevenly.rank": ONE,
+    "free": LIMIT,
+    "numbers": LIMIT,
+    "kinds": "lists of unequal lengths",
+}
+ITS_OWN_KEYS = {  # functions whose keys are those of the queries
+    *("attend_in_blocks", "chunked", "chunked_decay", "linear_attention"),
+    *("gated_delta", "turned_back"),
+}
+OF_EACH_LAYER = {"find_circuit": ["H"]}  # symbols that stand for another length in each layer
+SAID = {  # what a label says of lengths: {symbol: symbols whose product it is}
+    "as many (queries as keys|keys as queries)|as long as X|first piece|a square,": {"S": "T"},
+    "square matrices": {"rows": "inner", "columns": "inner"},
+    "square packed": {"d_model": "3*H*d"},
+    "square output": {"d_model": "H*d"},
+    "tokens at once": {"block": "T"},
+    "one chunk": {"size": "T"},
+    "all of six|all heads": {"n": "H"},
+    "a (key head|group) for each head": {"G": "H"},
+    "a shard for each head": {"shards": "H"},
+    "as many sequences as heads": {"B1": "H"},
+    "as many products a key as a value": {"P": "R"},
+}
+
+
+class Unclear(AssertionError):
+    """The table does not say what an argument's lengths are, or says it wrongly."""
+
+
+def lengths(function, case, same=()):
+    """The lengths of a case, {symbols whose product it is: length}, and its packed axes.
+
+    Packed axes hold a symbol that no other axis tells. `same` says which symbols are products of
+    others, {symbol: symbols}. That S is T where a layer looks at its own input need not be told.
+
+    Raises
+    ------
+    Unclear : an argument that is in neither table, or lengths that contradict the table
+    """
+    same = _own_keys(function, case) | {s: other.split("*") for s, other in dict(same).items()}
+    found, single = {}, set()
+    for name, axes, shape in _read(function, "", case.inputs):
+        axes = axes.split()
+        axes = [f"B{n}" for n in range(len(shape) - len(axes), 0, -1)] + axes
+        for axis, length in zip(axes[::-1], shape[::-1], strict=False):
+            symbols = [part for s in axis.split("*") for part in same.get(s, [s])]
+            key = tuple(sorted(symbols))
+            if length < 2:
+                single |= {key}
+            elif found.setdefault(key, length) != length and not axis.isdigit():
+                raise Unclear(
+                    f"{function}, {case.label!r}: {'*'.join(symbols)} is {found[key]} and, by "
+                    f"{name}, {length}. Mend the axes of {name} in TABLE, or what the label says"
+                )
+    return _solved(function, found, single)
+
+
+def said(case):
+    """Which symbols are products of others, by the case's label, or since its mask is square."""
+    found = re.findall(r"(\w+) = (\w+) \* (\w+)", case.label)
+    same = {symbol: "*".join(factors) for symbol, *factors in found}
+    for pattern, also in SAID.items():
+        same |= also if re.search(pattern, case.label) else {}
+    mask = np.asarray(case.inputs.get("mask"))
+    square = mask.ndim == 2 and np.array_equal(mask, np.tri(len(mask)))
+    return same | ({"S": "T"} if square else {})
+
+
+def _own_keys(function, case):
+    """S is T where a layer attends to its own input."""
+    given = getattr(case.inputs.get("trace"), "__dict__", case.inputs)
+    own = "X" in given and given.get("context") is None
+    return {"S": ["T"]} if own or function in ITS_OWN_KEYS else {}
+
+
+def _solved(function, found, single):
+    """Tell the factors that stand in products alone, and which products these are."""
+    found = {key: n for key, n in found.items() if not all(map(str.isdigit, key))}
+    packed = []
+    for key in sorted(found, key=len):
+        if len(key) == 1:
+            continue
+        found |= {(s,): int(s) for s in key if s.isdigit()}
+        known = math.prod(found.get((s,), 1) for s in key)
+        unknown = [s for s in key if (s,) not in found | dict.fromkeys(single)]
+        if len(unknown) > 1 or found[key] % known or (not unknown and found[key] != known):
+            raise Unclear(f"{function}: {'*'.join(key)} is {found[key]}, which its factors are not")
+        if unknown:
+            found[unknown[0],] = found[key] // known
+            packed.append(key)
+    return found | {key: 1 for key in single if key not in found}, packed
+
+
+def _read(function, record, parts):
+    """Give (name, axes, shape) of all arguments, or of the parts of a record."""
+    for name, value in parts.items():
+        names = f"{function}.{name}", f"{record}.{name}", name
+        key = next((key for key in names if key in AXES or key in NO_SIZES), None)
+        yield from _of(function, name, key, value)
+
+
+def _of(function, name, key, value):
+    if is_dataclass(value):
+        yield from _read(function, type(value).__name__, vars(value))
+    elif isinstance(value, dict) and all(isinstance(part, str) for part in value):
+        yield from _read(function, name, value)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _of(function, name, key, part)
+    elif isinstance(value, tuple) and is_dataclass(value[0]):
+        yield name, "layers", (len(value),)
+        for n, part in enumerate(value):
+            for part_name, axes, shape in _of(function, name, key, part):
+                for symbol in OF_EACH_LAYER.get(function, ()):
+                    axes = axes.replace(symbol, f"{symbol}{n}")
+                yield part_name, axes, shape
+    elif _has_sizes(value) and key not in NO_SIZES:
+        if key is None:
+            raise Unclear(
+                f"{function}: the axes of {name} are not known. Add them to TABLE in "
+                "tests/practice/axes.py, or to NO_SIZES the reason why it has none"
+            )
+        yield from _shapes(name, AXES[key], value)
+
+
+def _has_sizes(value):
+    whole = isinstance(value, int | np.integer | list | tuple) and not isinstance(value, bool)
+    return whole or hasattr(value, "shape")
+
+
+def _shapes(name, axes, value):
+    if ";" in axes:
+        for part, part_axes in zip(value, axes.split(";"), strict=True):
+            if np.ndim(part):
+                yield name, part_axes, np.shape(part)
+    elif axes.startswith("("):
+        yield name, axes.strip("()"), tuple(value)
+    elif isinstance(value, int | np.integer):
+        yield name, axes, (int(value),)
+    else:
+        yield name, axes, tuple(getattr(value, "shape", None) or np.shape(value))

@@ -1,0 +1,159 @@
+"""No check passes a function by an accident of sizes, such as a width taken for another.
+
+In a case all lengths differ, and none is the product or the ratio of others. Two may be the same
+where the label says so, or a mask is causal and square: another case then tells them apart.
+"""
+
+import inspect
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from coursework.grader import assignment
+from tests.practice.axes import Unclear, lengths
+from tests.practice.rooms import MISTAKES, asked
+from tests.practice.sizes import accidents, missing_masks, never_apart, one_width, packed_alike
+from tutorial_lib.attention import attention_scores, causal_mask
+from tutorial_lib.practice.calls import Case
+
+SAID_OF_ALL = {  # no case tells apart what the labels say is one length
+    "multi_head_attention": "keys from X must give a result, to be named; check_trace asks others",
+}
+ONE_WIDTH = {"leaking_pairs": "the layers that it is given divide, and not the function"}
+FEWER_MASKS = {
+    "leaking_pairs": "a mask is (T, T)",
+    "reach": "a mask is (T, T)",
+    "for_torch_layer": "a mask is (B, 1, T, S) or (B, H, T, S)",
+}
+TOO_HEAVY = {"scored_heads", "circuits", "look_at_less", "ablation"}  # until their cases are cut
+TO_BE_MENDED = {"concatenation", "promises", "pytorch"}  # their hidden cases are being rewritten
+each_check = pytest.mark.parametrize("name", MISTAKES)
+
+
+def require_none(faults, excuse=None):
+    """Fail with the faults as sentences; with an excuse, where there is none to excuse."""
+    faults = list(faults)
+    assert not faults or excuse, "\n".join(faults)
+    assert faults or not excuse, f"nothing is wrong any more: take away the excuse ({excuse})"
+
+
+@each_check
+def test_no_length_of_a_case_follows_from_others(name):
+    require_none(accidents(name, asked(name)[1]))
+
+
+@each_check
+def test_lengths_that_a_label_calls_the_same_differ_in_another_case(name):
+    require_none(never_apart(name, asked(name)[1]), SAID_OF_ALL.get(name))
+
+
+@each_check
+def test_heads_side_by_side_are_asked_in_two_numbers_and_widths(name):
+    require_none(packed_alike(name, asked(name)[1]))
+
+
+@each_check
+def test_a_root_of_a_width_is_asked_with_two_widths(name):
+    require_none(one_width(name, *asked(name)), ONE_WIDTH.get(name))
+
+
+@each_check
+def test_masks_differ_between_heads_and_between_sentences(name):
+    require_none(missing_masks(name, asked(name)[1]), FEWER_MASKS.get(name))
+
+
+def hidden_cases(name):
+    """The hidden cases of each task of an assignment, with their arguments by name."""
+    found = {}
+    with patch.object(assignment, "_value", return_value=np.zeros(1)):  # which takes seconds
+        tests = assignment.set_exam(name, 1).tests
+    for test in tests:
+        names = inspect.signature(test.right).parameters
+        arguments = dict(zip(names, test.case.arguments, strict=True))
+        found.setdefault(test.task.function, []).append(Case(test.case.label, arguments))
+    return found.values()
+
+
+@pytest.mark.parametrize("name", sorted({*assignment.names()} - TOO_HEAVY))
+def test_no_length_of_a_hidden_case_follows_from_others(name, request):
+    if name in TO_BE_MENDED:
+        request.applymarker(pytest.mark.xfail(strict=False, reason="its cases are rewritten"))
+    for cases in hidden_cases(name):
+        faults = accidents(name, cases, each_ratio=False)
+        for rule in (never_apart, packed_alike, missing_masks):
+            faults += rule(name, cases)
+        require_none(faults)
+
+
+def case(label="planted", **given):
+    """A case of arrays in these shapes; what is no shape stays."""
+    arrays = {name: np.zeros(n) for name, n in given.items() if isinstance(n, tuple)}
+    return Case(label, given | arrays)
+
+
+SQUARE = case(scores=(3, 5, 5), mask=None)
+
+
+@pytest.mark.parametrize(
+    ("planted", "relation"),
+    [
+        (SQUARE, "S = T"),
+        (case(scores=(3, 5, 15)), "H*T = S"),
+        (case(Q=(6, 5, 24), n_kv_heads=4), "G*H = d_k"),
+        (case(Q=(4, 7, 10), V=(4, 17, 15), n_kv_heads=6), "G*d_k = H*d_v"),
+        (case(packed=(5, 72), n_heads=3), "3 = H"),
+        (case(X=(5, 24), W_O=(24, 24), n_heads=3), "H*d_v = d_model"),
+    ],
+)
+def test_an_accident_of_sizes_is_noticed(planted, relation):
+    assert accidents("planted", [planted])[0].startswith(f"planted, 'planted': {relation} by acc")
+
+
+def test_two_lengths_may_be_the_same_where_something_says_so():
+    said_so = case("as many keys as queries", scores=(3, 5, 5))
+    causal = Case("planted", SQUARE.arguments | {"mask": causal_mask(5)})
+    assert not accidents("planted", [said_so, causal, case(X=(5, 13), mask=(3, 5, 5))])
+    assert list(never_apart("planted", [said_so, causal]))
+    assert not list(never_apart("planted", [said_so, case(scores=(3, 5, 7))]))
+
+
+def test_ratios_may_agree_in_a_hidden_case_if_they_differ_in_another():
+    alike = case(Q=(4, 7, 10), V=(4, 17, 15), n_kv_heads=6)
+    apart = case(Q=(4, 7, 10), V=(4, 17, 13), n_kv_heads=6)
+    assert accidents("planted", [alike, apart])
+    assert not accidents("planted", [alike, apart], each_ratio=False)
+    assert accidents("planted", [alike], each_ratio=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"Q_of_mine": (3, 5)}, "Add them to TABLE"),
+        ({"Q": (3, 5, 8), "K": (3, 7, 9)}, "d_k is 8 and, by K, 9. Mend the axes of K in TABLE"),
+        ({"packed": (5, 70), "n_heads": 3}, "70, which its factors are not"),
+    ],
+)
+def test_what_the_table_does_not_say_is_noticed(given, says):
+    with pytest.raises(Unclear, match=says):
+        lengths("planted", case(**given))
+
+
+def test_heads_side_by_side_of_one_number_or_of_one_width_are_noticed():
+    two, three = (case(packed=(5, 3 * n * 8), n_heads=n) for n in (2, 3))
+    assert list(packed_alike("planted", [two, three]))
+    assert not list(packed_alike("planted", [two, case(packed=(5, 3 * 3 * 11), n_heads=3)]))
+
+
+def test_a_width_that_is_asked_alone_is_noticed():
+    narrow, wide = (case(Q=(3, 5, d), K=(3, 7, d)) for d in (8, 17))
+    assert list(one_width("planted", attention_scores, [narrow, narrow]))
+    assert not list(one_width("planted", attention_scores, [narrow, wide]))
+    unseen = list(one_width("planted", lambda Q, K: Q * Q.shape[-1] ** -0.5, [narrow, wide]))
+    assert "Write math.sqrt" in unseen[0]
+
+
+def test_a_kind_of_mask_that_is_missing_is_noticed():
+    masks = np.tri(5, 7), np.zeros((2, 1, 5, 7)), np.arange(105).reshape(3, 5, 7) > 50
+    missing = list(missing_masks("planted", [Case("planted", {"mask": mask}) for mask in masks]))
+    assert missing == ["planted: add a case with a mask that differs between sentences"]

@@ -17,12 +17,12 @@ def cases(rng):
         return X, weight, rng.standard_normal((d_model, H * d)), H, n
 
     return [
-        Case("a square output matrix", arguments(B=6, T=9, H=10, n=2, d=7, d_model=70), 3),
-        Case("a square packed matrix", arguments(B=8, T=6, H=14, n=2, d=5, d_model=210), 2),
-        Case("d_model below H·d", arguments(B=6, T=8, H=10, n=5, d=9, d_model=11), 2),
+        Case("a square output matrix", arguments(B=4, T=9, H=10, n=2, d=7, d_model=70), 3),
+        Case("a square packed matrix", arguments(B=8, T=9, H=14, n=2, d=5, d_model=210), 2),
+        Case("d_model below H·d", arguments(B=7, T=8, H=10, n=5, d=9, d_model=11), 2),
         Case("one shard", arguments(B=6, T=7, H=5, n=1, d=4, d_model=11), 1),
-        Case("a shard for each head", arguments(B=2, T=7, H=5, n=5, d=6, d_model=8), 1),
-        Case("one token", arguments(B=7, T=1, H=10, n=2, d=6, d_model=9), 1),
+        Case("a shard for each head", arguments(B=2, T=9, H=5, n=5, d=7, d_model=8), 1),
+        Case("one token", arguments(B=7, T=1, H=10, n=2, d=9, d_model=11), 1),
     ]
 
 

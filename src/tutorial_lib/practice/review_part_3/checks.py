@@ -67,6 +67,7 @@ def check_step_by_card(function):
     cases = (
         case("a first piece", normal(65, T, D_MODEL), _kept(66, place=0)),
         case("one new token, wider heads", new, _kept(69, place=17, d_k=WIDE), params=wide),
+        case("a text shorter than the window", normal(70, 1, D_MODEL), _kept(71, place=4)),
         case("a piece longer than the window", normal(71, T, D_MODEL), _kept(72, place=10)),
         case("a batch, padded", normal(74, B, T, D_MODEL), empty),
         case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=7), params=sharp),

@@ -1,0 +1,111 @@
+"""No check takes a slip of one token for right, but where the slip gives the same values."""
+
+import signal
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.practice.rooms import MISTAKES, account, asked
+from tutorial_lib.practice.calls import call
+from tutorial_lib.practice.slips import omissions, slips
+
+PATIENCE_S = 3  # a slip may never end; one that takes longer is no right function
+EQUAL = Path(__file__).with_name("equal_slips.txt")  # with the reason of each
+
+
+def equal_slips(name):
+    """The slips of a function that give the same values, as the file lists them."""
+    lines = EQUAL.read_text(encoding="utf-8").splitlines()
+    return {line.partition(": ")[2] for line in lines if line.startswith(f"{name}: ")}
+
+
+class Late(BaseException):
+    """A call has had its time."""
+
+
+@contextmanager
+def limited():
+    """Stop what takes too long, again and again."""
+
+    def stop(*_):
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S, PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def ends(function, cases):
+    """Whether every call of a function comes back."""
+    with limited():
+        return not any(call(function, case).error.startswith("it raised Late") for case in cases)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MISTAKES)
+def test_slip_of_one_token_is_rejected_or_gives_the_same(name, capsys):
+    right, cases = asked(name)
+    known, accepted = equal_slips(name), set()
+    for slip in slips(right):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if ends(slip.function, cases) and account(name, slip.function, capsys)[0] == "✓":
+                accepted.add(slip.says)
+    told = f"{name}: close the hole by a case, or write why it gives the same into {EQUAL.name}"
+    assert accepted == known, f"{told}: {accepted ^ known}"
+
+
+def scaled(X, width, *, axis=-1, eps=1e-6):
+    """Rows without their mean, over a root."""
+    require_nothing(X)
+    centred = X - X.mean(axis=axis, keepdims=True)
+    return centred / np.sqrt(width + eps) if width > 0 else X
+
+
+def require_nothing(X):
+    """Stands for a door, which slips leave alone."""
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "`X + X.mean(axis=axis, keepdims=True)` in place of `X - X.mean(axis=axis, keepdims=True)`",
+        "`X.sum` in place of `X.mean` in `X.mean(axis=axis, keepdims=True)`",
+        "`False` in place of `True` in `X.mean(axis=axis, keepdims=True)`",
+        "`width >= 0` in place of `width > 0`",
+        "`1` in place of `0` in `width > 0`",
+        "`width - eps` in place of `width + eps` in `np.sqrt(width + eps)`",
+    ],
+)
+def test_a_slip_is_told_with_what_stands_around_it(says):
+    found = [slip.says for slip in slips(scaled)]
+    assert any(text.startswith(says) for text in found), found
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "`width` in place of `width + eps` in `np.sqrt(width + eps)`",
+        "`X.mean(axis=axis)` in place of `X.mean(axis=axis, keepdims=True)`",
+        "`width + eps` in place of `np.sqrt(width + eps)`",
+        "`width` in place of `X` in `X.mean`",
+    ],
+)
+def test_an_omission_is_told_with_what_stands_around_it(says):
+    found = [slip.says for slip in omissions(scaled)]
+    assert any(text.startswith(says) for text in found), found
+
+
+def test_slips_leave_doors_and_the_function_itself_alone():
+    X, before = np.ones((2, 3)), scaled(np.ones((2, 3)), 4)
+    made = list(slips(scaled))
+    assert len({slip.says for slip in made}) == len(made) > 8
+    assert not any("require" in slip.says for slip in made)
+    np.testing.assert_array_equal(scaled(X, 4), before)

@@ -18,6 +18,7 @@ import tutorial_lib
 from coursework.grader.assignment import read_notebook
 from coursework.grader.judge import judge
 from tests.chapters.pages import NAMES, code_cells, tags, written
+from tests.practice.rooms import MISTAKES, asked, wrong
 
 POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 DEFINED = ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef
@@ -56,6 +57,16 @@ def of_chapters():
         for page in NAMES
         for cell, name, function in _defined(written(page), {})
     }
+
+
+@cache
+def of_checks():
+    """Return {name: function} of what checks know: the right functions, and the edits of them."""
+    found = {}
+    for name, mistakes in MISTAKES.items():
+        found[f"check_{name}: right"] = asked(name)[0]
+        found |= {f"check_{name}: {m.name}": wrong(name, m) for m in mistakes}
+    return found
 
 
 def of_assignment(name, space):

@@ -29,6 +29,7 @@ from tests.coursework.printed import (
     kept_small,
     of_assignment,
     of_chapters,
+    of_checks,
     of_library,
     size,
     ways,
@@ -119,19 +120,22 @@ def measuring_ends():
 def test_nothing_that_is_printed_earns_points_under_a_graded_name(name):
     again = set(keepers_of_all()) | set(UNLIKELY)  # a keeper is its twin without the checks
     others = {w: f for w, f in of_library().items() if again.isdisjoint(w.split("."))}
-    assert answers(name, others | of_chapters() | subject(name).own, **QUICK) == []
+    printed = others | of_chapters() | of_checks() | subject(name).own
+    assert answers(name, printed, **QUICK) == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_it_earns_none_with_all_of_its_time_either_nor_does_what_checks_and_draws(name):
     seconds = TORCH_SECONDS if subject(name).exam.assignment.torch else SECONDS
-    assert answers(name, of_library() | of_chapters() | subject(name).own, seconds=seconds) == []
+    printed = of_library() | of_chapters() | of_checks() | subject(name).own
+    assert answers(name, printed, seconds=seconds) == []
 
 
 def test_all_that_is_printed_is_tried():
     named = {what.split(": ")[-1] for what in of_chapters()}
     assert len(keepers_of_all()) > 30
+    assert {"check_softmax: right", "check_softmax: overflow"} <= set(of_checks())
     assert set(keepers_of_all()) <= named & {what.split(".")[-1] for what in of_library()}
     for name in ASSIGNMENTS:
         stubs = {what.split(": ")[-1] for what in subject(name).own}

@@ -1,6 +1,9 @@
 """An account tells a learner in words what is wrong, and a check leaves nothing behind."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -282,3 +285,125 @@ def test_a_check_prints_the_same_account_each_time(capsys):
 def test_a_check_returns_nothing_and_writes_nothing_to_stderr(capsys):
     assert checks.check_softmax(tl.softmax) is None
     assert capsys.readouterr().err == ""
+
+
+def tensor(kind):
+    """Weights as a tensor of a kind, made of those that are right."""
+    import torch
+
+    kinds = {
+        "bfloat16": lambda A: A.bfloat16(),
+        "float8": lambda A: A.to(torch.float8_e4m3fn),
+        "sparse": lambda A: A.to_sparse(),
+        "meta": lambda A: A.to("meta"),
+        "nested": lambda A: torch.nested.nested_tensor(list(A)),
+        "quantised": lambda A: torch.quantize_per_tensor(A.float(), 0.1, 0, torch.qint8),
+        "conjugate": lambda A: torch.complex(A, A).conj(),
+    }
+    return lambda scores, axis=-1: kinds[kind](torch.from_numpy(tl.softmax(scores, axis)))
+
+
+class Odd:
+    """An object that raises whatever is asked of it."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+async def awaited(scores, axis=-1):
+    return tl.softmax(scores, axis)
+
+
+def exits(scores, axis=-1):
+    raise SystemExit("not done")
+
+
+def says_much(scores, axis=-1):
+    raise ValueError("long\n " * 5_000)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (
+            lambda s, axis=-1: np.ma.masked_array(tl.softmax(s, axis), s > 0),
+            "masked array; fill it",
+        ),
+        (awaited, "a coroutine; write `def` in place of `async def`"),
+        (lambda s, axis=-1: (x for x in s), "a generator; expected an array"),
+        (lambda s, axis=-1: tl.softmax(s, axis).astype(object), "array of object; expected"),
+        (lambda s, axis=-1: [[1, 2], [3]], "a list; expected an array"),
+        (lambda s, axis=-1: {"weights": s}, "a dict; expected an array"),
+        (lambda s, axis=-1: Odd(), "an Odd, which raised RuntimeError when read"),
+        (lambda s, axis=-1: (tl.softmax(s, axis), s), "a tuple of 2; return only its first part"),
+        (lambda s, axis=-1: tl.softmax(s, axis)[None], "(an axis of length 1 is too many)"),
+        (lambda s, axis=-1: tl.softmax(s, axis).swapaxes(-1, -2), "-2 and -1 have changed places)"),
+        (exits, "it raised SystemExit: not done"),
+        (says_much, "it raised ValueError: long long long"),
+    ],
+)
+def test_whatever_comes_back_is_answered_in_a_sentence(function, words, capsys):
+    said = account("softmax", function, capsys)
+    assert said.startswith("✗ softmax: ordinary scores: ")
+    assert words in said
+    assert len(said) < 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("bfloat16", "a tensor of bfloat16, which NumPy does not have; return .float() of it"),
+        ("float8", "a tensor of float8_e4m3fn, which NumPy does not have"),
+        ("sparse", "a sparse tensor; return .to_dense() of it"),
+        ("meta", "a tensor on the meta device, which has no numbers"),
+        ("nested", "a nested tensor; pad it to one shape"),
+        ("quantised", "a quantised tensor (qint8); return .dequantize() of it"),
+        ("conjugate", "an array of complex128; expected an array of numbers"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_of_every_kind_are_answered_in_a_sentence(kind, words, capsys):
+    pytest.importorskip("torch")
+    assert words in account("softmax", tensor(kind), capsys)
+
+
+def test_an_interrupted_call_is_not_made_again(capsys):
+    calls = []
+
+    def endless(scores, axis=-1):
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    assert "ordinary scores: it was interrupted." in account("softmax", endless, capsys)
+    assert len(calls) == 1
+
+
+def test_a_mistake_that_gives_some_of_the_values_is_named_with_a_reserve(capsys):
+    def wrong(scores, *, mask=None):
+        if mask is None:
+            return np.cos(scores)
+        return tl.softmax(np.where(mask, scores, 0.0)) if mask.ndim == 2 else np.sin(scores)
+
+    def of_one_mask(scores, *, mask=None):
+        right = tl.attention_weights(scores, mask=mask)
+        return (
+            right
+            if mask is None
+            else np.where(mask.ndim > 2, right**3 + right, wrong(scores, mask=mask))
+        )
+
+    said = account("attention_weights", of_one_mask, capsys)
+    [like] = [m for m in MISTAKES["attention_weights"] if m.name == "mask_filled_with_0"]
+    assert said.splitlines()[-1] == f"  In this case it looks like this: {like.says}."
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+@pytest.mark.parametrize(("function", "begins"), [("softmax", "[right]"), ("len", "[wrong]")])
+def test_an_account_can_be_printed_on_a_console_without_its_signs(encoding, function, begins):
+    code = f"import tutorial_lib as tl; softmax = tl.softmax; tl.checks.check_softmax({function})"
+    code = code.replace(
+        "import tutorial_lib as tl", "import tutorial_lib as tl, tutorial_lib.checks"
+    )
+    env = os.environ | {"PYTHONIOENCODING": encoding}
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
+    assert run.stdout.decode(encoding).startswith(f"{begins} softmax: ")

@@ -237,13 +237,15 @@ def read_mistakes(path, by_hand=None):
         try:
             if head.startswith("# "):
                 section = sections[_new(head[2:], sections)] = {}
+            elif section is None:
+                raise ValueError("begin with `# function`")
             elif taken := TAKEN.fullmatch(head):
                 for mistake in _taken(path, sections, **taken.groupdict()):
                     section[_new(mistake.name, section)] = mistake
             else:
                 mistake = _written(path, head, lines, by_hand)
                 section[_new(mistake.name, section)] = mistake
-        except (AttributeError, LookupError, ValueError) as error:
+        except (LookupError, ValueError) as error:
             where = f"{path.parent.name}/{path.name}, at {head!r}"
             raise ValueError(f"{where}: {error}") from error
     return {function: tuple(section.values()) for function, section in sections.items()}

@@ -4,7 +4,7 @@ Read in this order:
 
 - what is asked: `assignment`;
 - what runs in the sandbox: `needed`, `worker`; how it is kept in: `seccomp`, `sandbox`;
-- what a test earns, and whose words are whose: `inert`, `judge`;
+- what a test earns, and whose words are whose: `inert`, `kinds`, `judge`;
 - what a class hands in: `files`, `owners`, `handins`, `roster`;
 - what a folder of results holds: `records`, `corrections`, `seeds`, `entries`;
 - a folder of hand-ins is graded: `batch`; a class in parts: `shards`;

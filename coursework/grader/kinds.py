@@ -88,7 +88,7 @@ def _own_factors(value, expected):
         return False
     weight = (expected * expected).sum(axis=-1, keepdims=True)
     factor = (value * expected).sum(axis=-1, keepdims=True) / np.where(weight == 0, 1, weight)
-    return _close(value, factor * expected)
+    return bool(factor.any()) and _close(value, factor * expected)
 
 
 def _has_rows(expected):

@@ -179,7 +179,7 @@ def test_check_tells_a_mistake_that_is_not_caught_or_taken_for_another(monkeypat
     exam = set_exam("heads", 1)
     [task] = exam.assignment.tasks
     first, second, *_ = task.mistakes
-    twin = Mistake("twin", first.says, first.mend, second.function)
+    twin = replace(second, name="twin", says=first.says)
     object.__setattr__(task, "mistakes", (first, twin))
     for test in exam.tests:
         object.__setattr__(test, "wrong", (test.wrong[0], test.wrong[0]))

@@ -31,13 +31,16 @@ def test_sentence_goes_on_below_itself_and_a_long_word_stays_whole(word, capsys)
 def test_wrong_row_is_named_with_both_values(capsys):
     def wrong(scores, axis=-1):
         weights = tl.softmax(scores, axis)
-        weights[1, 3] = weights[1, 3, ::-1]
+        weights[1, 3, :3] = weights[1, 3, 2::-1]
         return weights
 
     row = tl.softmax(3 * np.random.default_rng(0).standard_normal((3, 5, 7)))[1, 3]
-    given, right = (", ".join(f"{x:.3f}" for x in r) for r in (row[::-1], row))
+    wrong_row = [*row[2::-1], *row[3:]]
+    given, right = (", ".join(f"{x:.3f}" for x in r[:6]) for r in (wrong_row, row))
     said = account("softmax", wrong, capsys).splitlines()
-    assert said[0] == f"✗ softmax: ordinary scores: row [1, 3] is {given} and should be {right}."
+    assert (
+        said[0] == f"✗ softmax: ordinary scores: row [1, 3] is {given}, … and should be {right}, …"
+    )
 
 
 def raises(*arguments, **options):

@@ -1153,7 +1153,9 @@ def test_few_graphs_serve_every_step(sight, pad):
     assert graphs_of(module.step, {"dynamic": True}, calls) <= 7
 
 
-@pytest.mark.skipif(OLD, reason="PyTorch 2.12 exports some layers for the length of the sample only")
+@pytest.mark.skipif(
+    OLD, reason="PyTorch 2.12 exports some layers for the length of the sample only"
+)
 @pytest.mark.parametrize("sight", EVERY_SIGHT)
 @pytest.mark.parametrize("padded", [False, True])
 def test_an_export_serves_every_length(sight, padded):

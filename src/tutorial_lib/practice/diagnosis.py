@@ -23,13 +23,13 @@ AXES = {  # the names of an argument's last axes; a batch may come before
     "X": "T d_model",
     "context": "S d_model",
     "Q": "H T d_k",
-    "K": "H S d_k",
-    "V": "H S d_v",
+    "K": "G S d_k",
+    "V": "G S d_v",
     "scores": "H T S",
     "weights": "H T S",
     "heads": "H T d_v",
     "W_Q": "H d_model d_k",
-    "W_V": "H d_model d_v",
+    "W_V": "G d_model d_v",
     "E": "words d_model",
 }
 WORDS = {"n_heads": "H", "width": "d_model", "n_kv_heads": "G", "groups": "G"}
@@ -66,6 +66,7 @@ class Seen:
 
 
 DROPPED = object()
+LEAST_BITS = 24  # some 200 claims are tried
 
 
 def _part(outcome, name):
@@ -98,6 +99,10 @@ class Claim:
             return bool(self.holds(seen))
         return False
 
+    def is_true_of_all(self, seen):
+        """Whether it holds in every case."""
+        return all(map(self.is_true_of, seen))
+
 
 def diagnose(answers):
     """Say what kind of difference there is; None where no claim holds in all cases that differ.
@@ -111,11 +116,20 @@ def diagnose(answers):
     claim : Claim, or None
     """
     seen = list(differing(answers))
-    if not seen or len({s.part for s in seen}) > 1:
+    if len({s.part for s in seen}) != 1 or sum(map(_bits, seen)) < LEAST_BITS:
         return None
     with np.errstate(all="ignore"):
-        claims = chain.from_iterable(kind(seen[0]) for kind in KINDS)
-        return next((claim for claim in claims if all(map(claim.is_true_of, seen))), None)
+        claims = chain.from_iterable(kind(seen) for kind in KINDS)
+        return next((claim for claim in claims if claim.is_true_of_all(seen)), None)
+
+
+def _bits(seen):
+    """Return about how much a value can tell: of a few small numbers many claims hold by chance."""
+    if seen.right.dtype.kind == "b":
+        return seen.right.size
+    if seen.right.dtype.kind == "f":
+        return LEAST_BITS * np.unique(seen.right).size / 2
+    return float(np.log2(1 + np.abs(np.unique(seen.right).astype(float))).sum())
 
 
 def differing(answers):
@@ -153,8 +167,9 @@ def _says(says, chapter, change):
 # --- as if another input had been given ---
 
 
-def _other_inputs(seen):
+def _other_inputs(all_seen):
     """Yield claims that the value is the right one for other inputs."""
+    seen = all_seen[0]
     for name, given in seen.case.inputs.items():
         for says, change in _changes(name, given, name in seen.case.options):
             yield _as_if(says, name, change)
@@ -249,27 +264,36 @@ def _exchanged(one, other):
 
 def _not_used(name):
     def holds(seen):
-        given = seen.case.inputs.get(name)
-        if not _is_array(given):
-            return False
-        try:
-            other = ~given if _kind(given) == "bool" else given * 0
-        except Exception:
-            return False  # an array of a record's own kind
-        return _alike(seen.value, seen.instead(seen.own, **{name: other})) and not _alike(
-            seen.right, seen.instead(seen.reference, **{name: other})
+        given = seen.case.inputs[name]
+        others = [~given] if _kind(given) == "bool" else [given * 0, 0.37 * given + 0.11]
+        if "int" in _kind(given):
+            others = [given * 0, given[..., ::-1] * 1]
+        return _has_numbers(seen.value) and all(
+            _alike(seen.value, seen.instead(seen.own, **{name: other}))
+            and not _alike(seen.right, seen.instead(seen.reference, **{name: other}))
+            for other in others
         )
 
     return Claim(f"the result does not depend on `{name}`", 2, holds)
 
 
+def _has_numbers(value):
+    return value.dtype.kind != "f" or bool(np.isfinite(value).any())
+
+
 # --- as if an inner step were another ---
 
 
-def _inner_steps(seen):
+def _inner_steps(all_seen):
     """Yield claims that a step inside the function is another."""
-    for says, size in SCALES.items():
-        yield _inside(f"the scores are {says}", 3, "attention_scores", _scaled_by(size))
+    scales = [
+        _inside(f"the scores are {says}", 3, "attention_scores", _scaled_by(size))
+        for says, size in SCALES.items()
+    ]
+    scales = [claim for claim in scales if claim.is_true_of_all(all_seen)]
+    if len(scales) > 1:  # their sizes agree in these cases
+        yield Claim("the scores are not divided by √d_k, but by another number", 3, scales[0].holds)
+    yield from scales
     for says, change in WEIGHTS.items():
         yield _inside(f"the weights are {says}", 3, "attention_weights", _then(change))
     says = "the weights are divided by √d_k, and the scores are not"
@@ -351,8 +375,9 @@ def _before(function):
 # --- the right numbers in another order ---
 
 
-def _orders(seen):
+def _orders(all_seen):
     """Yield claims that the right numbers stand in other places."""
+    seen = all_seen[0]
     for one, other in combinations(range(1, 1 + min(seen.right.ndim, 4)), 2):
         if seen.right.shape[-one] == seen.right.shape[-other]:
             says = f"axes {-other} and {-one} have changed places"
@@ -454,24 +479,30 @@ def sizes_of(seen):
     return found
 
 
-def _factors(seen):
-    """Yield claims that each number is the right one times the same factor."""
-    if seen.right.dtype.kind == "b":
+def _factors(all_seen):
+    """Yield claims that each number is the right one times a factor: a size, or always the same."""
+    factors = [_factor(seen) for seen in all_seen]
+    if None in factors:
         return
-    factor = _factor(seen)
-    if factor is None:
+    sizes = _sizes_for(all_seen[0], factors[0])
+    sizes = [claim for claim in sizes if claim.is_true_of_all(all_seen)]
+    if not np.allclose(factors, factors[0], rtol=1e-6):
+        yield from sizes
         return
-    if factor == -1:
-        yield _says("every sign is reversed", 3, lambda A, s: -A)
+    factor = factors[0]
+    said = next((text for text, n in NAMED.items() if math.isclose(factor, n, rel_tol=1e-6)), "")
+    says = "every sign is reversed" if factor == -1 else _times(said or f"{factor:.4g}")
+    here = sizes[0].says.split()[3] if sizes and not said else ""
+    says = f"{says}, as {here} is here" if here else says
+    yield _says(says, 3, lambda A, s: factor * A)
+
+
+def _sizes_for(seen, factor):
     sizes = sizes_of(seen)
     for name in sizes:
         for text, power in ((name, 1), (f"1/{name}", -1), (f"√{name}", 0.5), (f"1/√{name}", -0.5)):
             if sizes[name] > 1 and math.isclose(factor, sizes[name] ** power, rel_tol=1e-6):
                 yield _says(_times(text), 3, lambda A, s, n=name, p=power: _scaled(A, s, n, p))
-    for text, number in NAMED.items():
-        if math.isclose(factor, number, rel_tol=1e-6):
-            yield _says(_times(text), 3, lambda A, s, c=number: c * A)
-    yield _says(_times(f"{factor:.4g}"), 3, lambda A, s: factor * A)
 
 
 def _times(factor):
@@ -480,6 +511,8 @@ def _times(factor):
 
 def _factor(seen):
     """Return the one ratio of the value to the right one; None if there are several."""
+    if seen.right.dtype.kind == "b":
+        return None
     value, right = (A.astype(float).ravel() for A in (seen.value, seen.right))
     kept = np.isfinite(right) & (
         np.abs(right) > 1e-9 * np.abs(right[np.isfinite(right)]).max(initial=0)
@@ -495,8 +528,9 @@ def _scaled(A, seen, name, power):
     return None if size is None else A * float(size) ** power
 
 
-def _terms(seen):
+def _terms(all_seen):
     """Yield claims that something was added, or is missing."""
+    seen = all_seen[0]
     if seen.right.dtype.kind == "b":
         return
     offset = seen.value.astype(float) - seen.right
@@ -529,8 +563,9 @@ def _with_term(A, seen, name, sign):
 # --- True and False ---
 
 
-def _booleans(seen):
+def _booleans(all_seen):
     """Yield claims on True and False."""
+    seen = all_seen[0]
     if seen.right.dtype.kind != "b" or seen.right.size < 2:
         return
     yield _says("True and False are exchanged", 3, lambda A, s: ~A)
@@ -564,8 +599,9 @@ def _too_seldom(seen):
 # --- sums, and NaN ---
 
 
-def _sums(seen):
+def _sums(all_seen):
     """Yield claims on what sums to 1, where the right value's rows do or are empty."""
+    seen = all_seen[0]
     if seen.right.dtype.kind != "f" or seen.right.ndim < 1 or not _sums_to_1(seen.right, -1):
         return
     for axis in range(2, 1 + min(seen.right.ndim, 4)):
@@ -596,8 +632,9 @@ def _not_divided(seen):
     )
 
 
-def _nan(seen):
+def _nan(all_seen):
     """Yield claims on NaN where the right value has none."""
+    seen = all_seen[0]
     if (
         seen.value.dtype.kind != "f"
         or np.isfinite(seen.value).all()
@@ -636,16 +673,18 @@ def _nan_in_empty_rows(seen):
 # --- a part of it ---
 
 
-def _copies(seen):
+def _copies(all_seen):
     """Yield claims that one head, row or sentence stands in place of all."""
+    seen = all_seen[0]
     for axis, counted in PLACES.items():
         if counted and seen.right.ndim >= axis and seen.right.shape[-axis] > 1:
             says = f"every {counted} (axis {-axis}) holds what only the first should hold"
             yield _says(says, 4, lambda A, s, axis=axis: _first(A, axis))
 
 
-def _row_factors(seen):
+def _row_factors(all_seen):
     """Yield claims that rows are right but for a factor of their own."""
+    seen = all_seen[0]
     if seen.right.dtype.kind != "f":
         return
     for axis in (1, 2):
@@ -664,8 +703,9 @@ def _own_factor(seen, axis):
     )
 
 
-def _alone(seen):
+def _alone(all_seen):
     """Yield claims that of an axis only one place is right, or only one is wrong."""
+    seen = all_seen[0]
     for axis, counted in PLACES.items():
         if not counted or seen.right.ndim < axis or seen.right.shape[-axis] < 3:
             continue
@@ -721,8 +761,9 @@ def _above(seen, *, above):
     return bool(wrong.any() and not (wrong & ~(upper if above else lower)).any())
 
 
-def _weights(seen):
+def _weights(all_seen):
     """Yield claims on keys that have weight and should have none, or the reverse."""
+    seen = all_seen[0]
     if seen.right.dtype.kind != "f" or seen.right.ndim < 2 or not (seen.right == 0).any():
         return
     if ((seen.value != 0) & (seen.right == 0)).any():
@@ -739,8 +780,9 @@ def _zero(seen):
     return bool(((seen.value == 0) & (seen.right != 0)).any())
 
 
-def _rounded(seen):
+def _rounded(all_seen):
     """Yield claims that numbers lost what follows the point, or a type's digits."""
+    seen = all_seen[0]
     if seen.right.dtype.kind not in "fiu":
         return
     yield _says("every number is rounded down", 7, lambda A, s: np.floor(A))
@@ -750,8 +792,9 @@ def _rounded(seen):
 # --- a slip ---
 
 
-def _by_slip(seen):
+def _by_slip(all_seen):
     """Yield claims that one token of the right function is another, or something left out."""
+    seen = all_seen[0]
     try:
         source = inspect.getsource(inspect.unwrap(seen.reference))
     except (OSError, TypeError):

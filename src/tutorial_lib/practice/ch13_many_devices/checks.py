@@ -68,7 +68,7 @@ def check_bytes_sent(function):
     given = {
         "3 processes, bfloat16": ((5, 11, 24), 7, 3, 2),
         "5 processes, float32": ((3, 7, 30), 11, 5, 4),
-        "7 processes, which do not divide it": ((3, 5, 11), 13, 7, 2),
+        "8 processes": ((3, 5, 56), 11, 8, 2),
         "one process": ((3, 7, 10), 13, 1, 2),
     }
     cases = tuple(

@@ -83,7 +83,9 @@ def _turned_back(Q, C, positions, rates, *, mask=None):
 def check_turned_back(function):
     """Check `turned_back(Q, C, positions, rates, *, mask=None)`, exercise of chapter 16."""
     batch = _latent(82, 4, B, start=40, width=14)
-    own = {label: mask[..., S - T :] for label, mask in masks().items()}  # for T of the S keys
+    own = {
+        label: mask[..., S - T :] for label, mask in masks(empty=False).items()
+    }  # for T of the S keys
     cases = (
         Case("every token sees all", _latent(78, 4)),
         Case("one pair of four turns", _latent(84, 1)),

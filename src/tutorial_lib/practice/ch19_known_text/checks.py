@@ -62,7 +62,9 @@ def _stream(seed, *batch, d_model=D_MODEL, d_k=D_K):
 def check_block(function):
     """Check `block(X, params, W_1, W_2, *, mask)` of chapter 19. Prints an account."""
     batch = _stream(166, B)
-    own = {label: mask[..., -T:] for label, mask in masks().items()}  # of the last T keys
+    own = {
+        label: mask[..., -T:] for label, mask in masks(empty=False).items()
+    }  # of the last T keys
     cases = (
         Case("five rows", _stream(158)),
         Case("wider rows, narrower heads", _stream(162, d_model=WIDE, d_k=S)),

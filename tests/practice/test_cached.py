@@ -389,6 +389,10 @@ def kept_coarsely(params):
     return cached_layer(keep=keep)
 
 
+def leaves(Y):
+    raise SystemExit("not done")
+
+
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
@@ -402,10 +406,32 @@ def kept_coarsely(params):
             lambda Y: SimpleNamespace(dtype="torch.bfloat16"),
             "one piece: Y is of type bfloat16; exp",
         ),
+        (
+            lambda Y: np.ma.masked_array(Y, Y > 0),
+            "one piece: Y is a masked array; fill it, such as",
+        ),
+        (leaves, "one piece: step raised SystemExit: not done."),
     ],
 )
 def test_rows_that_are_no_rows_of_a_layer_are_told(spoil, says, params, capsys):
     assert said(*spoilt(spoil, params), capsys)[0].startswith(f"✗ cached: {says}")
+
+
+def test_a_row_of_padding_that_is_no_number_is_told_as_one(params, capsys):
+    step, empty = plain(params)
+
+    def other(X, cache):
+        first = cache.length
+        Y, cache = step(X, cache)
+        pad = getattr(cache, "pad", None)
+        if pad is not None:
+            now = first + np.arange(X.shape[-2])
+            Y = np.where((now < np.asarray(pad)[..., None])[..., None], np.nan, Y)
+        return Y, cache
+
+    [seen] = said(other, empty, capsys)
+    assert ", padded: row 0 of Y holds NaN or infinity; X holds neither. It is a row" in seen
+    assert "of padding, which sees no token: give it any finite numbers." in seen
 
 
 def test_a_cache_of_less_precision_than_its_rows_is_told_so(params, capsys):

@@ -192,9 +192,14 @@ def test_a_scale_that_is_right_at_one_width_breaks_parity():
     assert seen.startswith("with d_model = 13, d_k = 5 and d_v = 11, Y[")
 
 
+def leaves(*given):
+    raise SystemExit("not done")
+
+
 @pytest.mark.parametrize(
     ("fails", "says"),
     [
+        (leaves, "pieces of 1: it raised SystemExit: not done"),
         (lambda *given: None, "pieces of 1: it returned None"),
         (lambda *given: given[0][9], "pieces of 1: it raised IndexError: index 9 is out of bounds"),
     ],

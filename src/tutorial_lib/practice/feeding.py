@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from tutorial_lib.practice.account import normal
+from tutorial_lib.practice.calls import Unreadable, as_arrays
 
 T = 7  # 1 + 1 + …, 2 + 2 + 2 + 1, 3 + 3 + 1, 7: each cut has another end
 PIECES = 1, 2, 3, (T - 2, 1)
@@ -48,7 +49,8 @@ class Layer:
         cache = self.made(label, X.shape[-2] + more, X.shape[:-2], pad)
         rows = []
         for start, end in pieces(n, X.shape[-2]):
-            Y, cache = self.stepped(label, X[..., start:end, :], cache)
+            padding = None if pad is None else np.asarray(pad) - start
+            Y, cache = self.stepped(label, X[..., start:end, :], cache, padding)
             rows.append(Y)
         return np.concatenate(rows, axis=-2)
 
@@ -57,16 +59,16 @@ class Layer:
         try:
             options = {} if pad is None and batch == () else {"batch": batch, "pad": pad}
             return self.empty(room, **options)
-        except Exception as error:
+        except BaseException as error:  # of a reader's layer, so SystemExit too
             raise Found("", f"{label}: empty{_said(error)}") from error
 
-    def stepped(self, label, X, cache):
-        """One step, its rows as an array."""
+    def stepped(self, label, X, cache, padding=None):
+        """One step, its rows as an array; `padding` tokens of each text are none of its own."""
         given = X.copy()
         try:
             with np.errstate(all="ignore"):
                 out = self.step(given, cache)
-        except Exception as error:
+        except BaseException as error:
             raise Found("", f"{label}: step{_said(error)}") from error
         if out is None:
             raise Found(NOT_DONE, "")
@@ -74,7 +76,7 @@ class Layer:
             raise Found("", f"{label}: step returned a {type(out).__name__}; expected (Y, cache)")
         if not np.array_equal(given, X):
             raise Found("", f"{label}: step changed its input X; compute with a copy of it")
-        return _rows(label, out[0], X), out[1]
+        return _rows(label, out[0], X, padding), out[1]
 
 
 def pieces(n, length):
@@ -92,24 +94,32 @@ def said(n):
     return f"pieces of {', '.join(map(str, first))}, then of {last}"
 
 
-def _rows(label, Y, X):
+def _rows(label, Y, X, padding):
     """The rows of a step as an array of finite floats, one for each token."""
-    kind = str(getattr(Y, "dtype", type(Y).__name__)).removeprefix("torch.")
+    expected = "float32 or float64, so that rounding is told from mistakes"
+    try:
+        Y = as_arrays(Y)
+        kind = str(getattr(Y, "dtype", type(Y).__name__)).removeprefix("torch.")
+    except Unreadable as error:
+        raise Found("", f"{label}: Y is {error}") from error
+    except Exception as error:
+        kind = f"{type(Y).__name__}, which raised {type(error).__name__} when read"
     if kind not in ("float16", "float32", "float64"):
-        expected = "float32 or float64, so that rounding is told from mistakes"
         raise Found("", f"{label}: Y is of type {kind}; expected {expected}")
-    Y = Y.detach().cpu().numpy() if hasattr(Y, "detach") else np.asarray(Y)
     if Y.shape[:-1] != X.shape[:-1]:
         raise Found("", f"{label}: Y has shape {Y.shape} for X of shape {X.shape}")
     finite = np.isfinite(Y).all(axis=-1)
     if not finite.all():
-        t = int(np.argwhere(~finite)[0, -1])
-        raise Found("", f"{label}: row {t} of Y holds NaN or infinity; X holds neither")
+        *text, t = np.argwhere(~finite)[0]
+        said = f"{label}: row {t} of Y holds NaN or infinity; X holds neither"
+        if padding is not None and t < padding[tuple(text)]:
+            said += ". It is a row of padding, which sees no token: give it any finite numbers"
+        raise Found("", said)
     return Y
 
 
 def _said(error):
-    return f" raised {type(error).__name__}: {error}".rstrip(".:")
+    return f" raised {type(error).__name__}: {error}".rstrip(".: ")
 
 
 def moved(one, other):

@@ -68,7 +68,7 @@ class Asked:
         try:
             with np.errstate(all="ignore"):
                 out = self.function(given, params, **options)
-        except Exception as error:
+        except BaseException as error:  # of a reader's function, so SystemExit too
             said = f": {error}".rstrip(".") if str(error) else ""
             raise Broken(f"it raised {type(error).__name__}{said}") from error
         if out is None:

@@ -242,7 +242,7 @@ def test_report_without_a_script_names_the_page(open_page, config):
     page = open_page(CHAPTER, java_script_enabled=False)
     for link in (page.locator(".book-report"), page.locator(".btn-source-issues-button")):
         body = reported(link)["body"]
-        assert "Page: Weigh the words: scores, softmax, one head’s output\n" in body
+        assert "Page: Scores, softmax, one head: weigh the words\n" in body
         assert f"Address: {config['html']['baseurl']}{CHAPTER}\nSection:\n" in body
     assert not page.locator(".book-mark").is_visible()
 

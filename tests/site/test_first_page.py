@@ -146,7 +146,7 @@ def test_field_of_the_search_ends_before_the_edge_of_the_contents(first):
 
 
 def test_entry_of_the_contents_has_its_whole_title_as_a_tooltip(first):
-    link = first.locator(".bd-links").get_by_role("link", name="3. Weigh the words")
+    link = first.locator(".bd-links").get_by_role("link", name="3. Scores, softmax, one head")
     assert link.get_attribute("title") == page_of("03_attention_weights").title.replace("'", "’")
 
 

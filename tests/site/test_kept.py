@@ -396,7 +396,7 @@ def test_first_page_leads_on_from_the_last_work(page, site_url):
     answer(page, 1)
     expected = ("Continue with 3", f"{FIRST}#tl-03_attention_weights-quiz")
     assert start(page, site_url) == expected
-    assert "Weigh the words" in page.locator("a.book-start").get_attribute("title")
+    assert "Scores, softmax, one head" in page.locator("a.book-start").get_attribute("title")
     page.goto(site_url + FIRST)
     page.evaluate(RIGHT)
     assert start(page, site_url) == ("Continue with 4", NEXT)

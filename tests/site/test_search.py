@@ -142,7 +142,7 @@ def test_hit_says_in_which_section_of_which_chapter_it_stands(searching):
     for query, crumbs in (("a score for every pair", "Build"), ("log-softmax", "Exercises")):
         searching.fill(OWN_PAGE[0], query)
         first = searching.locator(f"{OWN_PAGE[1]} a.search-hit").first
-        assert f"Chapter 3 · Weigh the words · {crumbs}" in first.inner_text()
+        assert f"Chapter 3 · Scores, softmax, one head · {crumbs}" in first.inner_text()
 
 
 def test_words_that_stand_together_as_asked_come_before_scattered_ones(searching):
@@ -209,7 +209,8 @@ def test_instructors_pages_come_last_under_their_name(searching):
 def test_hit_says_where_it_stands_and_marks_the_words(searching):
     ask(searching, OWN_PAGE, "why divide by sqrt")
     hit = searching.locator("a.search-hit").first
-    assert hit.locator(".search-path").inner_text().startswith("Chapter 3 · Weigh the words")
+    path = hit.locator(".search-path").inner_text()
+    assert path.startswith("Chapter 3 · Scores, softmax, one head")
     assert hit.locator("mark").count() >= 1
     for link in searching.locator("a.search-hit").all():
         assert link.locator("mark").count() >= 1, link.inner_text()
@@ -272,7 +273,7 @@ def test_marks_leave_a_title_as_it_is(open_page, width):
     page = open_page(CHAPTER, width=width)
     title = page.locator("article h1")
     before = title.evaluate(WORDS)
-    page.goto(f"{page.url}?find=softmax+weigh+output")
+    page.goto(f"{page.url}?find=softmax+weigh+words")
     title.locator("mark").nth(2).wait_for()
     for (word, x, y), there in zip(title.evaluate(WORDS), before, strict=True):
         # A mark ends a run of letters, and a browser sets each run to a part of a pixel.

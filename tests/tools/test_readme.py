@@ -12,9 +12,9 @@ def test_readme_lists_every_chapter_as_the_contents_do():
 
 def test_list_names_each_notebook_with_its_title():
     assert readme.chapters().startswith(
-        "**Part I: By hand, in NumPy**\n\n- [01_embeddings](https://"
+        "**Part I: By hand in NumPy**\n\n- [01_embeddings](https://"
     )
-    assert "01_embeddings.html): Look the words up: tokens, ids, vectors\n" in readme.chapters()
+    assert "01_embeddings.html): Embeddings and positions: look the words up\n" in readme.chapters()
 
 
 @pytest.mark.parametrize("text", ["", "<!-- chapters -->\n", "<!-- end of chapters -->"])

@@ -348,3 +348,37 @@ def test_dropout_is_told_by_a_second_call(capsys):
 
     said = account("attention_weights", left_on, capsys)
     assert "A second call with the same input gives another result: is dropout" in said
+
+
+def test_of_a_few_small_numbers_nothing_is_claimed():
+    def one_more(T, S):
+        return T + S
+
+    def product(T, S):
+        return T + S if T < 5 else T * S // 2
+
+    few = Case("few", {"T": 5, "S": 7})
+    assert diagnose(Answers(product, one_more, (few,))) is None
+    many = [Case(f"{n}", {"T": n, "S": 997 + n}) for n in (50, 51, 53)]
+    claim = diagnose(Answers(lambda T, S: 2 * (T + S), one_more, many))
+    assert claim.says == "every number is 2 times the right one"
+
+
+def test_a_factor_that_is_a_size_is_told_so_only_where_the_size_varies():
+    def averaged(Q, K, V):
+        return attend(Q, K, V) / Q.shape[-3]
+
+    same = tuple(heads(seed, SIZES) for seed in (1, 20))
+    says = "every number is 0.3333 times the right one, as 1/H is here"
+    assert diagnose(Answers(averaged, attend, same)).says == says
+    other = heads(1, SIZES), heads(20, OTHER)
+    assert (
+        diagnose(Answers(averaged, attend, other)).says == "every number is 1/H times the right one"
+    )
+
+
+def test_a_scale_that_two_sizes_explain_is_told_as_another_number():
+    square = heads(1, (2, 5, 5, 3, 8, 11)), heads(20, (2, 7, 7, 3, 10, 11))
+    wrong = scaled(lambda Q, K, V: K.shape[-2] ** -0.5)  # as many keys as queries
+    says = "the scores are not divided by √d_k, but by another number"
+    assert diagnose(Answers(wrong, attend, square)).says == says

@@ -5,9 +5,9 @@ import pytest
 
 import tutorial_lib as tl
 from tests.practice.rooms import account
-from tutorial_lib.practice.account import Case, normal
-from tutorial_lib.practice.calls import Answers
+from tutorial_lib.practice.calls import Answers, Case
 from tutorial_lib.practice.diagnosis import KINDS, coarse, diagnose, differing, of_shape
+from tutorial_lib.practice.inputs import normal
 
 SIZES = 2, 5, 7, 3, 8, 11  # B, T, S, H, d_k, d_v
 OTHER = 3, 4, 9, 2, 6, 13

@@ -6,13 +6,13 @@ A function may return tensors of torch where the library's returns arrays.
 import math
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 
-from tutorial_lib.practice.calls import Answers, Case, a, fault, first_difference, same
+from tutorial_lib.practice.calls import Answers, a, fault, first_difference, same
 from tutorial_lib.practice.diagnosis import coarse, diagnose, draws, of_shape
-
-__all__ = ["D_K", "D_MODEL", "D_V", "WIDE", "B", "Case", "H", "S", "T", "account", "told"]
+from tutorial_lib.practice.mistake import read_mistakes
 
 WIDTH = 78  # columns of an account; a page shows 85
 PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
@@ -56,7 +56,7 @@ def told(*sentences):
 
 
 def account(name, function, reference, cases, mistakes=()):
-    """Call, compare, and put the result into words: a named mistake, or what differs and how.
+    """Call, compare, and put the result into words that begin with ✓, ✗ or ○.
 
     Parameters
     ----------
@@ -64,10 +64,6 @@ def account(name, function, reference, cases, mistakes=()):
     function, reference : the reader's and the right one
     cases : sequence of Case
     mistakes : sequence of Mistake
-
-    Returns
-    -------
-    said : text that begins with ✓, ✗ or ○
     """
     if not callable(function):
         return f"✗ {name}: got {a(function)}; give the function itself, not a result."
@@ -137,45 +133,21 @@ def written(said):
     print(said)
 
 
-def against(mistakes):
-    """Return `check(name, function, reference, cases)` of a room, which prints an account.
+def room(path):
+    """Return the mistakes of a room, and its `check(name, function, reference, cases)`.
 
     Parameters
     ----------
-    mistakes : the room's wrong functions, a tuple of Mistake for each name
+    path : of the room's `checks.py`, beside its `mistakes.txt`
+
+    Returns
+    -------
+    mistakes : dict, a tuple of Mistake for each function
+    check : function that prints an account
     """
+    mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
 
     def check(name, function, reference, cases):
         written(account(name, function, reference, cases, mistakes[name]))
 
-    return check
-
-
-def normal(seed, *shape):
-    """Draw standard normal numbers; the same seed gives the same."""
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-B, T, S, H, D_MODEL, D_K, D_V = 2, 5, 7, 3, 13, 8, 11  # none is product or ratio of others
-WIDE = 17  # another d_k, so that a scale that is right at one width alone is seen
-
-
-def masks(*, empty=True):
-    """Return masks for scores (B, H, T, S), as people have them: {label: booleans}.
-
-    With `empty`, one has a row without True. Part III does not ask with it: public code of its
-    variants gives NaN there.
-    """
-    causal = np.tri(T, S, k=S - T, dtype=bool)
-    real = np.arange(S) < np.array([S - 3, S])[:, None, None, None]  # (B, 1, 1, S)
-    own = np.random.default_rng(44).random((B, H, T, S)) < 0.6
-    own[..., 1] = True  # each query sees a key
-    found = {
-        "a causal mask": causal,
-        "padding of each sentence": real,
-        "a causal mask and padding": causal & real,
-        "a mask for each head": own[0],
-        "a mask for each sentence and head": own,
-    }
-    nothing = {"a row with nothing to look at": causal & (np.arange(T) != 2)[:, None]}
-    return found | nothing if empty else found
+    return mistakes, check

@@ -41,12 +41,7 @@ class Unreadable(Exception):
 
 
 def call(function, case):
-    """Call on copies of the case's inputs, and notice when they were changed.
-
-    Returns
-    -------
-    outcome : Outcome, its value with arrays of NumPy where tensors or other arrays came
-    """
+    """Return the Outcome on copies of the case's inputs, with arrays of NumPy for other arrays."""
     arguments, options = copy.deepcopy((case.arguments, case.options))
     if misfit := _misfit(function, case):
         return Outcome(error=misfit)
@@ -258,13 +253,7 @@ def first_difference(value, expected):
 
 @dataclass(frozen=True)
 class Answers:
-    """What a reader's function gives on each case, beside the right values.
-
-    Parameters
-    ----------
-    function, reference : the reader's and the right one
-    cases : sequence of Case
-    """
+    """What a reader's function gives on each case, beside the values of the right one."""
 
     function: Callable
     reference: Callable

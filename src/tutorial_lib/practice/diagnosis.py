@@ -240,10 +240,7 @@ def _as_if(says, name, change):
         given = seen.case.inputs.get(name)
         if given is None:
             return False
-        try:
-            return _alike(seen.value, seen.instead(seen.reference, **{name: change(given)}))
-        except Exception:
-            return False  # this input cannot be changed so
+        return _alike(seen.value, seen.instead(seen.reference, **{name: change(given)}))
 
     chapter = {"mask": 10, "positions": 16}.get(name, 0)
     return Claim(f"the result is what it would be if {says}", chapter, holds)
@@ -389,9 +386,11 @@ def _orders(all_seen):
     if seen.right.ndim and seen.right.shape[-1] % 2 == 0:
         says = "the last axis holds {} where {} are expected"
         pairs, halves = "pairs of neighbours", "two halves"
-        yield _says(says.format(halves, pairs), 16, lambda A, s: _to_halves(A))
-        yield _says(says.format(pairs, halves), 16, lambda A, s: _to_pairs(A))
-    yield from _other_layouts(seen)
+        yield _says(says.format(halves, pairs), 16, lambda A, s: _regrouped(A, -1, 2))
+        yield _says(says.format(pairs, halves), 16, lambda A, s: _regrouped(A, 2, -1))
+    for one, other in ((1, 2), (2, 3)):
+        says = f"axes {-other} and {-one} are exchanged by a reshape, which moves no numbers"
+        yield _says(says, 5, lambda A, s, one=one, other=other: _reshaped(A, one, other))
     if seen.right.dtype.kind != "b":
         yield Claim("the right numbers stand in another order", 0, _reordered)
 
@@ -402,7 +401,7 @@ def _reordered(seen):
 
 
 def _along(change, axis):
-    return lambda A, s: change(A, axis=-axis) if A.ndim >= axis else None
+    return lambda A, s: change(A, axis=-axis)
 
 
 def _shifts(axis):
@@ -413,34 +412,21 @@ def _shifts(axis):
 
 def _shifted(seen, axis, step):
     """Whether all entries but those at the ends are the right ones, one place on."""
-    if seen.right.ndim < axis or seen.right.shape[-axis] < 3:
-        return False
     value, right = (np.moveaxis(A, -axis, 0) for A in (seen.value, seen.right))
+    if len(right) < 3:
+        return False
     value, right = (value[1:], right[:-1]) if step > 0 else (value[:-1], right[1:])
     return _alike(value, right) and not _alike(right, np.broadcast_to(right[:1], right.shape))
 
 
-def _to_halves(A):
-    return None if A.shape[-1] % 2 else np.concatenate([A[..., ::2], A[..., 1::2]], axis=-1)
-
-
-def _to_pairs(A):
-    if A.shape[-1] % 2:
-        return None
-    return np.stack(np.split(A, 2, axis=-1), axis=-1).reshape(A.shape)
-
-
-def _other_layouts(seen):
-    """Yield claims of a reshape without the exchange of axes, and of one too many."""
-    for one, other in ((1, 2), (2, 3)):
-        says = f"axes {-other} and {-one} are exchanged by a reshape, which moves no numbers"
-        yield _says(says, 5, lambda A, s, one=one, other=other: _reshaped(A, one, other))
+def _regrouped(A, *lengths):
+    return A.reshape(*A.shape[:-1], *lengths).swapaxes(-1, -2).reshape(A.shape)
 
 
 def _reshaped(A, one, other):
-    if A.ndim < other or 1 in (A.shape[-one], A.shape[-other]):
-        return None
-    return np.swapaxes(A, -one, -other).reshape(A.shape)
+    return (
+        None if 1 in (A.shape[-one], A.shape[-other]) else A.swapaxes(-one, -other).reshape(A.shape)
+    )
 
 
 # --- the right numbers, changed one by one ---
@@ -467,10 +453,8 @@ def sizes_of(seen):
     """Return the lengths of a case by their symbols: {"H": 3, "d_k": 8, …}."""
     found = {}
     for name, given in seen.case.inputs.items():
-        arrays = {n: getattr(given, n) for n in ("W_Q", "W_V") if hasattr(given, n)} or {
-            name: given
-        }
-        for array_name, array in arrays.items():
+        arrays = {n: getattr(given, n) for n in ("W_Q", "W_V") if hasattr(given, n)}
+        for array_name, array in (arrays or {name: given}).items():
             axes = AXES.get(array_name, "").split()
             if axes and hasattr(array, "shape"):
                 found |= dict(zip(reversed(axes), reversed(array.shape), strict=False))
@@ -502,11 +486,8 @@ def _sizes_for(seen, factor):
     for name in sizes:
         for text, power in ((name, 1), (f"1/{name}", -1), (f"√{name}", 0.5), (f"1/√{name}", -0.5)):
             if sizes[name] > 1 and math.isclose(factor, sizes[name] ** power, rel_tol=1e-6):
-                yield _says(
-                    _times(text),
-                    3 * ("d_k" in name),
-                    lambda A, s, n=name, p=power: _scaled(A, s, n, p),
-                )
+                change = partial(_scaled, name=name, power=power)
+                yield _says(_times(text), 3 * ("d_k" in name), change)
 
 
 def _times(factor):
@@ -528,8 +509,7 @@ def _factor(seen):
 
 
 def _scaled(A, seen, name, power):
-    size = sizes_of(seen).get(name)
-    return None if size is None else A * float(size) ** power
+    return A * float(sizes_of(seen)[name]) ** power
 
 
 def _terms(all_seen):
@@ -549,19 +529,13 @@ def _terms(all_seen):
         yield _says(says, 0, lambda A, s, f=function: f(A.astype(float)))
     for name, given in seen.case.inputs.items():
         if _is_array(given) and "float" in _kind(given):
-            for says, sign in (
-                (f"`{name}` is added to it", 1),
-                (f"`{name}` is missing from it", -1),
-            ):
-                yield _says(says, 6, lambda A, s, n=name, g=sign: _with_term(A, s, n, g))
+            for says, sign in (("added to", 1), ("missing from", -1)):
+                change = partial(_with_term, name=name, sign=sign)
+                yield _says(f"`{name}` is {says} it", 6, change)
 
 
 def _with_term(A, seen, name, sign):
-    given = seen.case.inputs.get(name)
-    try:
-        return A + sign * np.asarray(as_arrays(given))
-    except (TypeError, ValueError):
-        return None  # its shape does not fit
+    return A + sign * np.asarray(as_arrays(seen.case.inputs[name]))
 
 
 # --- True and False ---
@@ -574,16 +548,13 @@ def _booleans(all_seen):
         return
     yield _says("True and False are exchanged", 0, lambda A, s: ~A)
     if seen.right.ndim > 1:
-        for k, where in ((0, "the diagonal"), (1, "the one above the diagonal"), (-1, "below it")):
-            if k >= 0:
-                says = f"{where} is {{}} where it should be {{}}"
-                yield _says(says.format("False", "True"), 3, lambda A, s, k=k: A & ~_diagonal(A, k))
-                yield _says(says.format("True", "False"), 3, lambda A, s, k=k: A | _diagonal(A, k))
-    extra, missing = (seen.value & ~seen.right).any(), (seen.right & ~seen.value).any()
-    if extra and not missing:
-        yield Claim("it is True at too many places, and False at none too many", 0, _too_often)
-    if missing and not extra:
-        yield Claim("it is False at too many places, and True at none too many", 0, _too_seldom)
+        for k, where in enumerate(("the diagonal", "the one above the diagonal")):
+            says = f"{where} is {{}} where it should be {{}}"
+            yield _says(says.format("False", "True"), 3, lambda A, s, k=k: A & ~_diagonal(A, k))
+            yield _says(says.format("True", "False"), 3, lambda A, s, k=k: A | _diagonal(A, k))
+    for one, other in ((True, False), (False, True)):
+        says = f"it is {one} at too many places, and {other} at none too many"
+        yield Claim(says, 0, lambda s, one=one: _only_more(s, one))
 
 
 def _diagonal(A, k):
@@ -592,12 +563,9 @@ def _diagonal(A, k):
     return np.eye(T, S, k=S - T + k, dtype=bool)
 
 
-def _too_often(seen):
-    return bool((seen.value | ~seen.right).all())
-
-
-def _too_seldom(seen):
-    return bool((seen.right | ~seen.value).all())
+def _only_more(seen, given):
+    """Whether all entries that differ are `given`."""
+    return bool((seen.value[seen.value != seen.right] == given).all())
 
 
 # --- sums, and NaN ---
@@ -622,56 +590,41 @@ def _sums_to_1(A, axis):
 
 
 def _other_sum(seen, axis):
-    return (
-        _sums_to_1(seen.right, -1)
-        and not _sums_to_1(seen.value, -1)
-        and _sums_to_1(seen.value, -axis)
-    )
+    value, right = seen.value, seen.right
+    return _sums_to_1(right, -1) and not _sums_to_1(value, -1) and _sums_to_1(value, -axis)
 
 
 def _not_divided(seen):
     total = seen.value.sum(axis=-1, keepdims=True)
-    return not _sums_to_1(seen.value, -1) and _alike(
-        seen.value / np.where(total == 0, 1, total), seen.right
-    )
+    divided = seen.value / np.where(total == 0, 1, total)
+    return not _sums_to_1(seen.value, -1) and _alike(divided, seen.right)
 
 
 def _nan(all_seen):
     """Yield claims on NaN where the right value has none."""
     seen = all_seen[0]
-    if (
-        seen.value.dtype.kind != "f"
-        or np.isfinite(seen.value).all()
-        or not np.isfinite(seen.right).all()
-    ):
+    if seen.value.dtype.kind != "f" or np.isfinite(seen.value).all():
+        return
+    if not np.isfinite(seen.right).all():
         return
     name = "NaN" if np.isnan(seen.value).any() else "infinity"
-    mask = seen.case.inputs.get("mask")
-    if mask is not None:
-        says = (
-            f"it holds {name} in the rows in which the mask hides every key, and is right elsewhere"
-        )
-        yield Claim(says, 3, _nan_in_empty_rows)
+    if seen.case.inputs.get("mask") is not None:
+        rows = "the rows in which the mask hides every key"
+        yield Claim(f"it holds {name} in {rows}, and is right elsewhere", 3, _nan_in_empty_rows)
     yield Claim(f"it holds {name}, and is right wherever it does not", 3, _right_where_finite)
     yield Claim(f"it holds {name}", 3, lambda s: not np.isfinite(s.value).all())
 
 
 def _right_where_finite(seen):
     finite = np.isfinite(seen.value)
-    return bool(finite.any() and not finite.all()) and _alike(
-        seen.value[finite], seen.right[finite]
-    )
+    some = finite.any() and not finite.all()
+    return bool(some) and _alike(seen.value[finite], seen.right[finite])
 
 
 def _nan_in_empty_rows(seen):
-    mask = seen.case.inputs.get("mask")
-    if mask is None or not _right_where_finite(seen):
-        return False
-    rows = np.asarray(as_arrays(mask)).any(axis=-1, keepdims=True)
-    try:
-        return bool((np.isfinite(seen.value) == np.broadcast_to(rows, seen.value.shape)).all())
-    except ValueError:
-        return False  # a mask of other rows than the result's
+    rows = np.asarray(as_arrays(seen.case.inputs["mask"])).any(axis=-1, keepdims=True)
+    finite = np.isfinite(seen.value)
+    return _right_where_finite(seen) and (finite == np.broadcast_to(rows, finite.shape)).all()
 
 
 # --- a part of it ---
@@ -702,41 +655,25 @@ def _own_factor(seen, axis):
     value, right = (np.moveaxis(A.astype(float), -axis, -1) for A in (seen.value, seen.right))
     weight = np.einsum("...i,...i->...", right, right)
     factor = np.einsum("...i,...i->...", value, right) / np.where(weight == 0, 1, weight)
-    return _alike(value, factor[..., None] * right) and bool(
-        (np.abs(factor[weight > 0]) > 1e-9).all()
-    )
+    none_is_0 = (np.abs(factor[weight > 0]) > 1e-9).all()
+    return bool(none_is_0) and _alike(value, factor[..., None] * right)
 
 
 def _alone(all_seen):
     """Yield claims that of an axis only one place is right, or only one is wrong."""
     seen = all_seen[0]
-    for axis, counted in PLACES.items():
-        if not counted or seen.right.ndim < axis or seen.right.shape[-axis] < 3:
+    for axis, counted in sorted(PLACES.items(), key=lambda pair: pair[0] == 1):
+        if seen.right.ndim < axis or seen.right.shape[-axis] < 3:
             continue
+        counted = f"{{}} {counted} (axis {-axis})" if counted else "{} entry of each row"
         for place, named in ((0, "first"), (-1, "last")):
-            for wrong in (False, True):
-                says = (
-                    f"only the {named} {counted} (axis {-axis}) is {'wrong' if wrong else 'right'}"
-                )
+            for wrong, told in ((False, "right"), (True, "wrong")):
+                says = f"only the {counted.format(named)} is {told}"
                 yield Claim(says, 0, lambda s, a=axis, p=place, w=wrong: _one_alone(s, a, p, w))
-    if seen.right.ndim and seen.right.shape[-1] > 2:
-        for place, named in ((0, "first"), (-1, "last")):
-            for wrong in (False, True):
-                says = f"only the {named} entry of each row is {'wrong' if wrong else 'right'}"
-                yield Claim(says, 0, lambda s, p=place, w=wrong: _one_alone(s, 1, p, w))
     if seen.right.ndim > 1:
-        yield Claim("only entries above the diagonal are wrong", 3, lambda s: _above(s, above=True))
-        yield Claim(
-            "only entries below the diagonal are wrong", 3, lambda s: _above(s, above=False)
-        )
-
-
-def _wrong_places(seen, axis):
-    """Return for each place of an axis whether anything there is wrong; None without the axis."""
-    if seen.right.ndim < axis or seen.right.shape[-axis] < 2:
-        return None
-    others = tuple(i for i in range(seen.right.ndim) if i != seen.right.ndim - axis)
-    return (~_close_entries(seen)).any(axis=others)
+        for where, triangle in (("above", np.triu), ("below", np.tril)):
+            says = f"only entries {where} the diagonal are wrong"
+            yield Claim(says, 3, lambda s, inside=triangle: _in_triangle(s, inside))
 
 
 def _close_entries(seen):
@@ -747,22 +684,17 @@ def _close_entries(seen):
 
 
 def _one_alone(seen, axis, place, wrong):
-    found = _wrong_places(seen, axis)
-    if found is None:
-        return False
+    found = (~np.moveaxis(_close_entries(seen), -axis, 0)).reshape(seen.right.shape[-axis], -1)
     expected = np.full(len(found), not wrong)
     expected[place] = wrong
-    return bool((found == expected).all())
+    return len(found) > 1 and bool((found.any(axis=-1) == expected).all())
 
 
-def _above(seen, *, above):
-    if seen.right.ndim < 2 or 1 in seen.right.shape[-2:]:
-        return False
+def _in_triangle(seen, triangle):
     T, S = seen.right.shape[-2:]
+    inside = triangle(np.ones((T, S), dtype=bool), k=S - T) & ~_diagonal(seen.right, 0)
     wrong = ~_close_entries(seen)
-    upper = np.triu(np.ones((T, S), dtype=bool), k=S - T + 1)
-    lower = np.tril(np.ones((T, S), dtype=bool), k=S - T - 1)
-    return bool(wrong.any() and not (wrong & ~(upper if above else lower)).any())
+    return 1 not in (T, S) and bool(wrong.any() and not (wrong & ~inside).any())
 
 
 def _weights(all_seen):
@@ -770,18 +702,13 @@ def _weights(all_seen):
     seen = all_seen[0]
     if seen.right.dtype.kind != "f" or seen.right.ndim < 2 or not (seen.right == 0).any():
         return
-    if ((seen.value != 0) & (seen.right == 0)).any():
-        yield Claim("numbers that should be 0 are not", 10, _not_zero)
-    if ((seen.value == 0) & (seen.right != 0)).any():
-        yield Claim("numbers are 0 that should not be", 10, _zero)
+    yield Claim("numbers that should be 0 are not", 10, lambda s: _some(s.value, s.right))
+    yield Claim("numbers are 0 that should not be", 10, lambda s: _some(s.right, s.value))
 
 
-def _not_zero(seen):
-    return bool(((seen.value != 0) & (seen.right == 0)).any())
-
-
-def _zero(seen):
-    return bool(((seen.value == 0) & (seen.right != 0)).any())
+def _some(one, other):
+    """Whether one has numbers where the other has 0."""
+    return bool(((one != 0) & (other == 0)).any())
 
 
 def _rounded(all_seen):

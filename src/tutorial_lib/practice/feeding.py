@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tutorial_lib.practice.account import normal
 from tutorial_lib.practice.calls import Unreadable, as_arrays
+from tutorial_lib.practice.inputs import normal
 
 T = 7  # 1 + 1 + …, 2 + 2 + 2 + 1, 3 + 3 + 1, 7: each cut has another end
 PIECES = 1, 2, 3, (T - 2, 1)
@@ -209,16 +209,11 @@ def _ask_state(layer, X, whole):
     """A new cache must know nothing of another sequence, and nothing may be drawn at random."""
     layer.fed(layer.drawn(92), T)
     if moved(whole, layer.fed(X, T)).any():
-        name = "dropout" if _draws(layer, X) else "stale"
+        name = "stale"
+        with suppress(Found):
+            one, other = layer.fed(np.stack([X, X]), LONG)
+            name = "dropout" if moved(one, other).any() else "stale"
         raise Found(name, "the same sequence, read twice, gives two results")
-
-
-def _draws(layer, X):
-    """Whether one step gives other rows to two equal sequences of a batch."""
-    with suppress(Found):
-        one, other = layer.fed(np.stack([X, X]), LONG)
-        return moved(one, other).any()
-    return False
 
 
 def _ask_one_piece(layer, X, seen):
@@ -268,16 +263,12 @@ def _ask_pieces(layer, X, n, whole, seen):
     if wrong.any():
         t = int(np.argmax(wrong))
         label = f"{said(n)}: the row of token {t}"
-        _ask_precision(whole, rows, label)
+        if not moved(whole.astype(np.float32), rows.astype(np.float32)).any():
+            mend = f"keep K and V in the type of Y, {rows.dtype}"
+            raise Found("", f"{label} differs by rounding in a coarser type; {mend}")
         _name_of_keys(layer, X, n, rows, seen)
-        _name_of_places(layer, n, t, f"{label} begins {_pair(rows[t], whole[t])}")
-
-
-def _ask_precision(whole, rows, label):
-    """Differences of single precision's size are no mistake in which tokens are looked at."""
-    if not moved(whole.astype(np.float32), rows.astype(np.float32)).any():
-        mend = f"keep K and V in the type of Y, {rows.dtype}"
-        raise Found("", f"{label} differs by rounding in a coarser type; {mend}")
+        given, right = (", ".join(f"{x:.3f}" for x in row[:3]) for row in (rows[t], whole[t]))
+        _name_of_places(layer, n, t, f"{label} begins {given} and should begin {right}")
 
 
 def _name_of_keys(layer, X, n, rows, seen):
@@ -291,7 +282,8 @@ def _name_of_keys(layer, X, n, rows, seen):
     kept, asked = _listed(now[t]), _listed(seen[t])
     looks = f"{said(n)}: token {t} looks at {kept}, in one piece at {asked}"
     if (now & (keys > place)).any():
-        raise Found("no_mask_behind_a_cache" if _far(layer, X) else "one_ahead", looks)
+        far = np.triu(looked_at(layer, X, 3, layer.fed(X, 3)), 2)  # further than at the next token
+        raise Found("no_mask_behind_a_cache" if far.any() else "one_ahead", looks)
     own = keys == place  # a row may move with its query alone, where there is a gate
     if np.array_equal(now | own, (keys <= place - start[:, None]) | own):
         raise Found("no_offset", looks)
@@ -306,11 +298,6 @@ def _name_of_keys(layer, X, n, rows, seen):
     if name:
         raise Found(name, looks)
     raise Found("overwritten" if now.diagonal().all() else "itself_hidden", looks)
-
-
-def _far(layer, X):
-    """Whether a token of a piece of three looks further ahead than at the next one."""
-    return np.triu(looked_at(layer, X, 3, layer.fed(X, 3)), 2).any()
 
 
 def band(T, width):
@@ -369,11 +356,6 @@ def _name_of_places(layer, n, t, seen):
 
 def _listed(row):
     return ", ".join(map(str, np.flatnonzero(row))) or "nothing"
-
-
-def _pair(row, right):
-    texts = [", ".join(f"{number:.3f}" for number in one[:3]) for one in (row, right)]
-    return f"{texts[0]} and should begin {texts[1]}"
 
 
 def _ask_two(layer, X, whole):

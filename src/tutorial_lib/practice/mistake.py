@@ -64,12 +64,7 @@ class Mistake:
     edits: tuple[Edit, ...] = ()
 
     def of(self, right):
-        """Return the wrong function that it makes of the right one.
-
-        Raises
-        ------
-        ValueError : what an edit takes out is gone, or stands there more than once
-        """
+        """Return the wrong function that it makes of the right one, as `edited` does."""
         return self.function or edited(right, self.edits)
 
 
@@ -83,7 +78,8 @@ def edited(right, edits):
 
     Raises
     ------
-    ValueError : as `Mistake.of`; a function that `right` does not call
+    ValueError : what an edit takes out is gone, or stands there more than once; `right` does not
+        call the function that is edited
     """
     pieces, found = pieces_of(edits, _bare(right)), {}
     wrong = _rebuilt(inspect.unwrap(right), pieces, found)
@@ -150,7 +146,7 @@ def _other_globals(function, pieces, found):
     for name in names & set(function.__globals__):
         value = function.__globals__[name]
         if name.startswith("require_"):
-            scope[name] = _let_in  # as in a reader's function
+            scope[name] = lambda *given, **options: None  # as in a reader's function
         elif isinstance(value, ModuleType) and _is_ours(value.__name__):
             parts = {n: v for n, v in vars(value).items() if n in names and _can_be_edited(v)}
             if parts := _changed(parts, pieces, found):
@@ -159,10 +155,6 @@ def _other_globals(function, pieces, found):
         elif _can_be_edited(value):
             scope |= _changed({name: value}, pieces, found)
     return scope
-
-
-def _let_in(*given, **options):
-    """Ask nothing."""
 
 
 def _names(code):
@@ -191,10 +183,6 @@ def replaced(source, changes, name):
     ----------
     source : of the function that is called `name`
     changes : (old, new) pieces of source, in the order in which they are changed
-
-    Raises
-    ------
-    ValueError : an old piece is not there, or there more than once
     """
     for old, new in changes:
         start, end = _only(name, source, old)
@@ -288,19 +276,15 @@ def _written(path, head, lines, by_hand):
         elif mark == "in" and rest.endswith(":"):
             where = rest[:-1]
         elif mark == "=":
-            function = _by_hand(path, rest, by_hand)
+            if by_hand is None:
+                by_hand = vars(import_module(f"{__package__}.{path.parent.name}.mistakes"))
+            function = by_hand[rest]
         else:
             mend.append(line.strip())
         last = mark
     if bool(edits) == bool(function) or not mend:
         raise ValueError("give a sentence that mends it, and either an edit or a function")
     return Mistake(first["name"], " ".join(says), " ".join(mend), function, tuple(edits))
-
-
-def _by_hand(path, name, by_hand):
-    if by_hand is None:
-        by_hand = vars(import_module(f"{__package__}.{path.parent.name}.mistakes"))
-    return by_hand[name]
 
 
 def named(mistakes, name):

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from tests.chapters.named import printed_under
-from tutorial_lib.practice import account
+from tutorial_lib.practice import inputs
 
 PAGE = "06_output_projection"
 
@@ -16,7 +16,7 @@ def row_over_column():
 
 def rows_of_W_O_in_the_checks():
     """The W_O of the checks has H · d_v rows."""
-    return account.H * account.D_V
+    return inputs.H * inputs.D_V
 
 
 def every_case_is_off_by_a_quarter():

@@ -1,15 +1,13 @@
 """Checks for chapter 02."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib import projection
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, B, Case, H, T, against, normal
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, B, H, T, normal
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 
 def check_project_heads(function):

@@ -1,27 +1,13 @@
 """Checks for chapter 03."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib import attention
-from tutorial_lib.practice.account import (
-    D_K,
-    D_V,
-    WIDE,
-    B,
-    Case,
-    H,
-    S,
-    T,
-    against,
-    masks,
-    normal,
-)
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 
 def check_softmax(function):

@@ -2,16 +2,15 @@
 
 import statistics
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from tutorial_lib.counting import attention_bytes, attention_flop
-from tutorial_lib.practice.account import D_K, D_V, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_V, B, H, S, T, normal
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 
 def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):

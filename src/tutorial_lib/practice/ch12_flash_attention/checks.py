@@ -1,7 +1,6 @@
 """Checks for chapter 12."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 
@@ -13,11 +12,11 @@ from tutorial_lib.onepass import (
     fold_block,
     last_keys,
 )
-from tutorial_lib.practice.account import D_K, D_V, WIDE, B, Case, H, S, T, against, normal
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, normal
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 NOTHING = -1e30, 0.0, 0.0
 

@@ -1,16 +1,15 @@
 """Checks for chapter 14."""
 
 import functools
-from pathlib import Path
 
 import numpy as np
 
 from tutorial_lib.practice import feeding
-from tutorial_lib.practice.account import Case, against, told
-from tutorial_lib.practice.mistake import named, read_mistakes
+from tutorial_lib.practice.account import room, told
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.mistake import named
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 
 def check_cached(step, empty, *, d_model=12):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.practice.account import D_K, D_V, H, normal
+from tutorial_lib.practice.inputs import D_K, D_V, H, normal
 from tutorial_lib.projection import Params, project_heads
 from tutorial_lib.variants.cache import KVCache
 from tutorial_lib.variants.patterns import window_mask

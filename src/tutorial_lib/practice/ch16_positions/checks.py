@@ -1,16 +1,14 @@
 """Checks for chapter 16."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib.attention import scaled_dot_product_attention
-from tutorial_lib.practice.account import D_MODEL, B, Case, H, S, T, against, masks, normal
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_MODEL, B, H, S, T, masks, normal
 from tutorial_lib.variants.positions import alibi_slopes, rope_rates, rotate
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 
 def check_rotate(function):

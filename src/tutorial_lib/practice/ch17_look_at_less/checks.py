@@ -1,31 +1,16 @@
 """Checks for chapter 17."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.practice.account import (
-    D_K,
-    D_MODEL,
-    D_V,
-    WIDE,
-    B,
-    Case,
-    H,
-    S,
-    T,
-    against,
-    masks,
-    normal,
-)
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 from tutorial_lib.projection import init_params, project_heads
 from tutorial_lib.variants import patterns
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 
 def check_window_mask(function):

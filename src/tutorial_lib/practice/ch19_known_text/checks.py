@@ -1,30 +1,15 @@
 """Checks for chapter 19."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.models.block import block, mlp, rms_norm
-from tutorial_lib.practice.account import (
-    D_K,
-    D_MODEL,
-    D_V,
-    WIDE,
-    B,
-    Case,
-    H,
-    S,
-    T,
-    against,
-    masks,
-    normal,
-)
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 from tutorial_lib.projection import init_params
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 D_FEED = 19
 
 

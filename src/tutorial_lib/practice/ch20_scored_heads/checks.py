@@ -1,7 +1,5 @@
 """Checks for chapter 20."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib.attention import softmax
@@ -9,12 +7,12 @@ from tutorial_lib.models import head_scores
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import WORDS, read_documents
 from tutorial_lib.models.language import encode
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, WIDE, Case, H, T, against, normal
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, T, normal
 from tutorial_lib.projection import Params
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 N, LENGTH, VOCABULARY = 4, 10, 14  # texts, words of a text, words there are
 PLACES = 19  # that a model knows
 

@@ -1,17 +1,15 @@
 """Checks for chapter 21."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.models import circuits
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, WIDE, Case, H, against, normal
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 from tutorial_lib.projection import Params
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 N, WORDS = 4, 7  # texts, words there are
 
 

@@ -1,7 +1,6 @@
 """Checks for chapter 23: a layer by its promises, claims by their numbers, and a loss."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 
@@ -10,8 +9,8 @@ from tutorial_lib.models.floor import above_floor
 from tutorial_lib.models.grammar import WORDS, draw_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
-from tutorial_lib.practice.account import D_MODEL, B, Case, T, against, normal, told, written
-from tutorial_lib.practice.calls import a
+from tutorial_lib.practice.account import room, told, written
+from tutorial_lib.practice.calls import Case, a
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
 from tutorial_lib.practice.ch23_capstone.promises import (
     PROMISES,
@@ -22,12 +21,11 @@ from tutorial_lib.practice.ch23_capstone.promises import (
     first_broken,
     lines_of,
 )
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.inputs import D_MODEL, B, T, normal
 from tutorial_lib.variants.grouped import GroupedParams
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
+MISTAKES, check = room(__file__)
 MISTAKES["claims"] = tuple(wrong for claim in CLAIMS for wrong in claim.wrong)
-check = against(MISTAKES)
 ASKED = 3  # claims
 
 

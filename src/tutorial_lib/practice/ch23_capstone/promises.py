@@ -16,8 +16,8 @@ from tutorial_lib.models.own_layer import OwnLayer, go_forward
 from tutorial_lib.models.promises import drift, leak, slope
 from tutorial_lib.multihead import multi_head_attention, trace
 from tutorial_lib.practice import feeding
-from tutorial_lib.practice.account import normal
 from tutorial_lib.practice.calls import a
+from tutorial_lib.practice.inputs import normal
 from tutorial_lib.projection import Params, project_heads
 from tutorial_lib.variants.cache import KVCache
 from tutorial_lib.variants.grouped import GroupedParams

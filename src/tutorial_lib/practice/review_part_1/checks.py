@@ -1,15 +1,13 @@
 """The check for the task of Part I's review."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib import attention, embedding, multihead, projection
-from tutorial_lib.practice.account import D_K, D_MODEL, D_V, WIDE, Case, H, against, normal
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 
 def _attend_to_sentence(ids, E, P, params):

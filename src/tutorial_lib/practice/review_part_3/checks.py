@@ -1,20 +1,18 @@
 """The check for the task of Part III's review."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.practice.account import Case, against, normal
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import normal
 from tutorial_lib.projection import project_heads
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import attention_with_sink, window_mask
 from tutorial_lib.variants.positions import rotate
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 H, G, D_MODEL, D_K, D_V = 12, 2, 32, 22, 19  # d_model / H is no d_k
 WINDOW, T, B, WIDE = 9, 13, 3, 26

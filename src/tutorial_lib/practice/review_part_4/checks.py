@@ -1,7 +1,5 @@
 """The check for the task of Part IV's review."""
 
-from pathlib import Path
-
 import numpy as np
 
 from tutorial_lib.attention import softmax
@@ -9,12 +7,12 @@ from tutorial_lib.models import circuits
 from tutorial_lib.models.ablation import ablate
 from tutorial_lib.models.copying import run
 from tutorial_lib.models.head_scores import patch
-from tutorial_lib.practice.account import WIDE, Case, against
-from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import WIDE
 from tutorial_lib.practice.review_part_4.planted import draw_pairs, planted_model
 
-MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-check = against(MISTAKES)
+MISTAKES, check = room(__file__)
 
 PLANTED = {  # the order of the heads in each layer, of which the two 0s are the pair; and d_k
     "three heads below four": ([1, 0, 2], [3, 1, 0, 2], WIDE),

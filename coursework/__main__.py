@@ -1,6 +1,6 @@
 """Release, check and grade assignments.
 
-    python -m coursework student 04_heads                 a chapter without its solutions
+    python -m coursework student 05_concatenation             a chapter without its solutions
     python -m coursework release heads --out DIR          an assignment as students get it
     python -m coursework check heads                      reference 100 %, untouched 0, mistakes
     python -m coursework grade heads HANDINS --seed-file SEED --jobs 2 --out RESULTS
@@ -58,7 +58,7 @@ def _parser():
     assignments = f"one of {', '.join(assignment.names())}"
     for name in ("release", "check", "grade"):
         given[name].add_argument("name", help=assignments)
-    given["student"].add_argument("name", help="a chapter, such as 04_heads")
+    given["student"].add_argument("name", help="a chapter, such as 04_multi_head_attention")
     _add_places(given)
     given["check"].add_argument("--seed", type=_seed, default=1)
     _add_options(given["grade"])

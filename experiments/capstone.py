@@ -35,7 +35,7 @@ def met(X, matrices, arm, *, tiled):
     if not tiled:
         return known_text.to_meet(X, matrices, arm)
     Q, K, V = known_text.projected(X, matrices, arm)
-    return Q, *(Z.repeat(1, arm.heads // arm.key_heads, 1, 1) for Z in (K, V))
+    return Q, *(Z.repeat(1, arm.heads // arm.kv_heads, 1, 1) for Z in (K, V))
 
 
 def attended(X, matrices, arm, *, scale=None, tiled=False, **sees):
@@ -52,14 +52,14 @@ def attended(X, matrices, arm, *, scale=None, tiled=False, **sees):
 FORMS = {
     "right": {
         "plain": (EXAMPLE, {}),
-        "two key heads": (EXAMPLE._replace(key_heads=2), {}),
+        "two KV heads": (EXAMPLE._replace(kv_heads=2), {}),
         "rotated": (EXAMPLE._replace(positions="RoPE"), {}),
         "window of 16": (EXAMPLE, {"window": WINDOW}),
         "sink": (EXAMPLE._replace(sink=True), {}),
     },
     "wrong": {
         "not scaled": (EXAMPLE, {"scale": 1.0}),
-        "key heads tiled": (EXAMPLE._replace(key_heads=2), {"tiled": True}),
+        "KV heads tiled": (EXAMPLE._replace(kv_heads=2), {"tiled": True}),
         "one key ahead": (EXAMPLE, {"ahead": 1, "window": LENGTH + 1}),
     },
 }
@@ -73,9 +73,9 @@ def run(arm, seed, how, documents):
             with torch.no_grad():
                 logits = forward(average, ids, arm, attend).double().numpy()
             now = judged(logits, documents)
-            found.append(now["above_floor"])
+            found.append(now["excess_loss"])
     last = {task: round(share, 4) for task, share in now["accuracy"].items()}
-    return {"seed": seed, "above_floor": found, "accuracy": last}
+    return {"seed": seed, "excess_loss": found, "accuracy": last}
 
 
 def main():
@@ -86,9 +86,9 @@ def main():
     for kind, forms in FORMS.items():
         for name, (arm, how) in forms.items():
             runs = [run(arm, seed, how, documents) for seed in SEEDS]
-            ends = known_text.spread([found["above_floor"][-1] for found in runs])
+            ends = known_text.spread([found["excess_loss"][-1] for found in runs])
             numbers = sum(torch.Size(shape).numel() for shape in arm.shapes)
-            found = {"numbers": numbers, "above_floor": ends, "runs": runs}
+            found = {"numbers": numbers, "excess_loss": ends, "runs": runs}
             record.setdefault(kind, {})[name] = found
             progress("")
             print(f"{name}: {ends}", flush=True)

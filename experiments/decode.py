@@ -58,7 +58,7 @@ class Plan(NamedTuple):
     d_k: int
     kv_heads: dict  # kind -> G
     rank: int  # of the latent
-    turned: int  # width of the key beside the latent that holds the place
+    rope_dim: int  # width of the key beside the latent that holds the place
     lengths: tuple  # cached tokens
     layers: int  # that take turns
     read_mib: int  # of the array that is read
@@ -75,7 +75,7 @@ FULL = Plan(
     d_k=64,
     kv_heads={"MHA": 12, "GQA": 3, "MQA": 1},
     rank=256,
-    turned=32,
+    rope_dim=32,
     lengths=(128, 512, 1024, 2048, 4096, 8192),
     layers=8,
     read_mib=256,
@@ -83,7 +83,7 @@ FULL = Plan(
     tokens=4096,
     rounds=61,
     few=5,
-    groups={"GPT-2 small, 3 key heads": (12, 3, 64), "Llama 3 8B": (32, 8, 128)},
+    groups={"GPT-2 small, 3 KV heads": (12, 3, 64), "Llama 3 8B": (32, 8, 128)},
 )
 QUICK = FULL._replace(
     d_model=24,
@@ -91,7 +91,7 @@ QUICK = FULL._replace(
     d_k=4,
     kv_heads={"MHA": 6, "GQA": 2, "MQA": 1},
     rank=5,
-    turned=3,
+    rope_dim=3,
     lengths=(5, 300, 600),
     layers=2,
     read_mib=1,
@@ -115,12 +115,12 @@ class Layer:
         return replace(self.cache, length=T, written=np.array(T))
 
     @property
-    def bytes_a_token(self):
+    def bytes_per_token(self):
         """What the cache keeps of a token."""
-        return sum(room[..., :1, :].nbytes for room in self.cache.rooms) // (self.batch or 1)
+        return sum(buffer[..., :1, :].nbytes for buffer in self.cache.buffers) // (self.batch or 1)
 
     @property
-    def flop_a_token(self):
+    def flop_per_token(self):
         """What a step computes for a cached token: its scores, and its share of the mixing."""
         params = self.params
         latent = isinstance(params, LatentParams)
@@ -142,38 +142,38 @@ def drawn(rng, *shape):
     return rng.standard_normal(shape, dtype=np.float32)
 
 
-def draw_layer(rng, plan, kind, *, room, batch=()):
+def draw_layer(rng, plan, kind, *, capacity, batch=()):
     """Return a layer of a kind with drawn weights and a full cache."""
     if kind == "MLA":
-        return draw_latent(rng, plan, room, batch)
+        return draw_latent(rng, plan, capacity, batch)
     H, G, d_model, d_k = plan.n_heads, plan.kv_heads[kind], plan.d_model, plan.d_k
     W_Q, W_O = drawn(rng, H, d_model, d_k), drawn(rng, H * d_k, d_model)
     W_K, W_V = drawn(rng, 2, G, d_model, d_k)
     make = Params if G == H else GroupedParams
     params = make(*(W * np.float32(d_model**-0.5) for W in (W_Q, W_K, W_V, W_O)))
-    rows = drawn(rng, 2, *batch, G, room, plan.d_k)
-    return Layer(params, KVCache.empty(params, room, batch=batch).append(*rows))
+    rows = drawn(rng, 2, *batch, G, capacity, plan.d_k)
+    return Layer(params, KVCache.empty(params, capacity, batch=batch).append(*rows))
 
 
-def draw_latent(rng, plan, room, batch):
+def draw_latent(rng, plan, capacity, batch):
     """Return a layer with a latent, and beside it a key for all heads that holds the place.
 
     Both are kept in one row. The part of W_UK that meets that key is the identity, and its part of
     W_UV is zero, so `absorbed_attention` adds the two scores and mixes the latent alone.
     """
-    H, d_k, kept = plan.n_heads, plan.d_k, plan.rank + plan.turned
+    H, d_k, kept = plan.n_heads, plan.d_k, plan.rank + plan.rope_dim
     up = drawn(rng, 2, H, plan.rank, d_k) * np.float32(plan.rank**-0.5)
-    W_UK = np.zeros((H, kept, d_k + plan.turned), np.float32)
+    W_UK = np.zeros((H, kept, d_k + plan.rope_dim), np.float32)
     W_UK[:, : plan.rank, :d_k] = up[0]
-    W_UK[:, plan.rank :, d_k:] = np.eye(plan.turned)
-    W_UV = np.concatenate([up[1], np.zeros((H, plan.turned, d_k), np.float32)], axis=1)
+    W_UK[:, plan.rank :, d_k:] = np.eye(plan.rope_dim)
+    W_UV = np.concatenate([up[1], np.zeros((H, plan.rope_dim, d_k), np.float32)], axis=1)
     scale = np.float32(plan.d_model**-0.5)
-    W_Q = drawn(rng, H, plan.d_model, d_k + plan.turned) * scale
+    W_Q = drawn(rng, H, plan.d_model, d_k + plan.rope_dim) * scale
     W_D, W_O = drawn(rng, plan.d_model, kept) * scale, drawn(rng, H * d_k, plan.d_model) * scale
     params = LatentParams(W_Q, W_D, W_UK, W_UV, W_O)
     shapes = SimpleNamespace(W_K=np.zeros((1, plan.d_model, 0), np.float32), W_V=W_D[None])
-    rows = drawn(rng, *batch, 1, room, kept)
-    cache = KVCache.empty(shapes, room, batch=batch)
+    rows = drawn(rng, *batch, 1, capacity, kept)
+    cache = KVCache.empty(shapes, capacity, batch=batch)
     return Layer(params, cache.append(rows[..., :0], rows))
 
 
@@ -303,13 +303,16 @@ def decoder_of(params, attend=None, dtype=torch.float32):
 def in_torch(attend, layer):
     """Return a call that decodes one more token behind T cached ones, again and again."""
     decoder = decoder_of(layer.params, attend)
-    rooms = tuple(torch.from_numpy(room) for room in layer.cache.rooms)
-    return lambda X, T: decoder.step(X, DecoderCache(decoder, rooms, T, None, []))[0]
+    buffers = tuple(torch.from_numpy(buffer) for buffer in layer.cache.buffers)
+    return lambda X, T: decoder.step(X, DecoderCache(decoder, buffers, T, None, []))[0]
 
 
 def latent_in_torch(layer):
     """Return the same for a latent: the up-projections go to the query and to what is mixed."""
-    params, room = layer.params, torch.from_numpy(layer.cache.rooms[1])  # (..., 1, room, rank)
+    params, buffer = (
+        layer.params,
+        torch.from_numpy(layer.cache.buffers[1]),
+    )  # (..., 1, room, rank)
     H, width = params.n_heads, params.d_k
     wide = np.concatenate([concat_heads(params.W_Q), params.W_D], axis=-1)
     W_QC, W_O = (torch.from_numpy(W.T.copy()) for W in (wide, params.W_O))
@@ -317,8 +320,8 @@ def latent_in_torch(layer):
 
     def call(X, T):
         q, c = F.linear(X, W_QC).split([H * width, params.rank], dim=-1)
-        room[..., T : T + 1, :] = c[..., None, :, :]
-        seen = room[..., : T + 1, :].reshape(-1, 1, T + 1, params.rank)
+        buffer[..., T : T + 1, :] = c[..., None, :, :]
+        seen = buffer[..., : T + 1, :].reshape(-1, 1, T + 1, params.rank)
         Q = q.unflatten(-1, (H, -1)).transpose(-3, -2).reshape(-1, H, 1, width)
         rows = (Q @ W_UK.transpose(-1, -2)).transpose(1, 2)  # (B, 1, H, rank)
         mixed = F.scaled_dot_product_attention(rows, seen, seen, scale=width**-0.5)
@@ -358,7 +361,7 @@ def exact(layer, T, X):
     """Return in float64 what a step gives that looks at T cached tokens."""
     params = layer.params if isinstance(layer.params, Params) else layer.params.expanded()
     params = type(params)(*(W.astype(float) for W in vars(params).values()))
-    old = [room.astype(float)[..., :T, :] for room in layer.cache.rooms]
+    old = [buffer.astype(float)[..., :T, :] for buffer in layer.cache.buffers]
     if isinstance(layer.params, LatentParams):
         ups = layer.params.W_UK, layer.params.W_UV
         old = [old[1] @ W.astype(float) for W in ups]
@@ -374,12 +377,14 @@ def taking_turns(steps, X, T):
     return lambda: next(turn)(X, T)
 
 
-def drawn_layers(plan, *, room, layers, batches=None):
+def drawn_layers(plan, *, capacity, layers, batches=None):
     """Return some layers of each kind: {kind: list}."""
     rng = np.random.default_rng(SEED)
     return {
         kind: [
-            draw_layer(rng, plan, kind, room=room, batch=(batches[kind],) if batches else ())
+            draw_layer(
+                rng, plan, kind, capacity=capacity, batch=(batches[kind],) if batches else ()
+            )
             for _ in range(layers)
         ]
         for kind in (*plan.kv_heads, "MLA")
@@ -395,7 +400,7 @@ def forms(layers):
 
 def measure_steps(plan, X):
     """Check, time and weigh every form at every length: rates of the machine, and rows."""
-    layers = drawn_layers(plan, room=plan.lengths[-1] + 1, layers=plan.layers)
+    layers = drawn_layers(plan, capacity=plan.lengths[-1] + 1, layers=plan.layers)
     calls = {}
     for library, form, kind, make in forms(layers):
         steps, token = [make(layer) for layer in layers[kind]], token_of(library, X)
@@ -425,10 +430,10 @@ def cost_of(library, make, layer, T, X):
     call = partial(make(layer), token_of(library, X), T)
     weigh = measuring.peak_mib if library == "NumPy" else measuring.torch_peak_mib
     return {
-        "bytes_a_token": layer.bytes_a_token,
-        "flop_a_token": layer.flop_a_token,
+        "bytes_per_token": layer.bytes_per_token,
+        "flop_per_token": layer.flop_per_token,
         "weight_bytes": layer.weight_bytes,
-        "cache_mib": measuring.short(T * layer.bytes_a_token / MIB),
+        "cache_mib": measuring.short(T * layer.bytes_per_token / MIB),
         "peak_mib": weigh(call),
         "error": measuring.error_of(call(), exact(layer, T, X), wrong="not the same step"),
     }
@@ -439,7 +444,7 @@ def row_of(lengths, times_ms, layer, rate):
     slope, start = np.polyfit(lengths, times_ms, 1)  # ms a token, ms
     spent = {}
     for T, ms in zip(lengths, times_ms, strict=True):
-        limit_ms = (layer.weight_bytes + T * layer.bytes_a_token) / rate
+        limit_ms = (layer.weight_bytes + T * layer.bytes_per_token) / rate
         spent[str(T)] = {
             "ms": measuring.summary(ms),
             "times_limit": measuring.ratio(ms, limit_ms),
@@ -447,8 +452,8 @@ def row_of(lengths, times_ms, layer, rate):
     return {
         "lengths": spent,
         "start_ms": measuring.summary(start),
-        "us_a_thousand": measuring.summary(1e6 * slope),
-        "slope_times_limit": measuring.ratio(slope, layer.bytes_a_token / rate),
+        "us_per_thousand": measuring.summary(1e6 * slope),
+        "slope_times_limit": measuring.ratio(slope, layer.bytes_per_token / rate),
     }
 
 
@@ -460,7 +465,9 @@ def read_call(plan):
 def measure_without(plan):
     """Time the whole layer over all tokens, which a step without a cache must run."""
     rng = np.random.default_rng(SEED)
-    [layer] = drawn_layers(plan._replace(kv_heads={"MHA": plan.n_heads}), room=1, layers=1)["MHA"]
+    [layer] = drawn_layers(plan._replace(kv_heads={"MHA": plan.n_heads}), capacity=1, layers=1)[
+        "MHA"
+    ]
     X, params = drawn(rng, 1, plan.lengths[-1], plan.d_model), layer.params
     module = module_from_params(params, dtype=torch.float32).eval()
     calls = {}
@@ -476,15 +483,15 @@ def measure_without(plan):
 
 def batches_of(plan):
     """Return how many sequences fit into the memory with the keys of each kind: {kind: B}."""
-    layers = drawn_layers(plan, room=1, layers=1)
+    layers = drawn_layers(plan, capacity=1, layers=1)
     memory = plan.memory_mib * MIB
-    return {k: memory // (plan.tokens * one.bytes_a_token) for k, [one] in layers.items()}
+    return {k: memory // (plan.tokens * one.bytes_per_token) for k, [one] in layers.items()}
 
 
 def measure_memory(plan, X):
     """Time a step of as many sequences as fit into the same memory: {library: {form: row}}."""
     batches = batches_of(plan)
-    layers = drawn_layers(plan, room=plan.tokens, layers=1, batches=batches)
+    layers = drawn_layers(plan, capacity=plan.tokens, layers=1, batches=batches)
     calls, T = {}, plan.tokens - 1
     for library, form, kind, make in forms(layers):
         tokens = np.repeat(X[None], batches[kind], axis=0)
@@ -496,7 +503,7 @@ def measure_memory(plan, X):
         rows[library][form] = {
             "batch": batches[kind],
             "ms": measuring.summary(ms),
-            "tokens_a_second": measuring.summary(1000 * batches[kind] / ms),
+            "tokens_per_second": measuring.summary(1000 * batches[kind] / ms),
         }
     return rows
 
@@ -511,8 +518,8 @@ def measure_groups(plan):
     """Time the attention alone, behind the longest cache, against SDPA's own option for groups."""
     rng, found = np.random.default_rng(SEED), {}
     for name, (H, G, d_k) in plan.groups.items():
-        rooms = drawn(rng, plan.layers, 2, G, plan.lengths[-1], d_k)
-        Q, kept = torch.from_numpy(drawn(rng, H, 1, d_k)), torch.from_numpy(rooms)
+        buffers = drawn(rng, plan.layers, 2, G, plan.lengths[-1], d_k)
+        Q, kept = torch.from_numpy(drawn(rng, H, 1, d_k)), torch.from_numpy(buffers)
         ways = {"rows": fused_groups, "products": by_products, "enable_gqa": by_option}
         calls = {way: attending(attend, Q, kept) for way, attend in ways.items()}
         times_ms = measuring.interleave(calls, rounds=plan.rounds, title=f"groups: {name}")

@@ -157,9 +157,9 @@ def measure_speed(rounds):
         "torch": layer.gradients,
         "chapter": lambda: by_chapter(X, params, dY),
         "in place": lambda: by_hand_in_place(X, params, dY),
-        "torch, forward alone": layer.forward,
-        "chapter, forward alone": lambda: tl.trace(X, params, mask=mask),
-        "chapter, backward alone": lambda: tl.multi_head_attention_backward(record, dY),
+        "torch, forward only": layer.forward,
+        "chapter, forward only": lambda: tl.trace(X, params, mask=mask),
+        "chapter, backward only": lambda: tl.multi_head_attention_backward(record, dY),
     }
     times_ms = interleave(calls, rounds=rounds, title="gradients")
     expected = layer.gradients()

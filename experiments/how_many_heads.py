@@ -23,8 +23,14 @@ from experiments import known_text
 from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, as_model, drawn, kept
 from experiments.measuring import new_record, prepare, progress, write
 from experiments.scored_heads import MEANS, costs, go, lost, name_of, named, rounded
-from tutorial_lib.models import floor, grammar
-from tutorial_lib.models.ablation import gate_slopes, gated, learn_gates, prune_greedily, stand_ins
+from tutorial_lib.models import entropy, grammar
+from tutorial_lib.models.ablation import (
+    gate_gradients,
+    gated,
+    learn_gates,
+    prune_greedily,
+    replacement_outputs,
+)
 from tutorial_lib.models.grammar import TASKS
 
 GATED = 8000  # seed of the documents on which gates are learned
@@ -36,12 +42,12 @@ FOLDED = FOUR._replace(name="folded W_O", output="folded", d_v=64)
 WIDER = {"d_k": 24, "d_v": 16}  # queries and keys get the numbers that W_O had
 MODELS = {
     **{
-        f"{h} head{'s' * (h > 1)}": FOUR._replace(heads=h, key_heads=h, d_k=64 // h)
+        f"{h} head{'s' * (h > 1)}": FOUR._replace(heads=h, kv_heads=h, d_k=64 // h)
         for h in (1, 2, 4, 8, 16)
     },
     "no W_O, equal numbers": NO_OUTPUT._replace(**WIDER),
     "frozen W_O, equal numbers": FROZEN._replace(**WIDER),
-    "folded W_O, equal numbers": FOLDED._replace(heads=2, key_heads=2, d_k=32),
+    "folded W_O, equal numbers": FOLDED._replace(heads=2, kv_heads=2, d_k=32),
     "no W_O": NO_OUTPUT,
     "frozen W_O": FROZEN,
     "folded W_O": FOLDED,
@@ -102,7 +108,7 @@ def singles(model, given, others):
     """Return by way what each head alone costs."""
     found = {}
     for how in WAYS:
-        outputs = stand_ins(model, named(model), others, how)
+        outputs = replacement_outputs(model, named(model), others, how)
         rows = [without(model, given, {head: outputs[head]}) for head in named(model)]
         found[how] = by_task(rows)
     return found
@@ -123,7 +129,7 @@ def pruned(model, chosen_on, given, outputs):
 
     def loss(gone):
         logits, _ = go(model, chosen_on.ids[:, :-1], {head: outputs[head] for head in gone})
-        return floor.above_floor(logits, chosen_on).mean()
+        return entropy.excess_loss(logits, chosen_on).mean()
 
     order, losses = prune_greedily(named(model), loss)
     steps = [order[: n + 1] for n in range(len(order))]
@@ -135,7 +141,7 @@ def gates_of(model, few, outputs, task, sign):
     """Learn gates: sign 1 to keep a task with few open, -1 to ruin it with few closed."""
 
     def slopes(gates):
-        found = gate_slopes(model, few, task, gates, outputs)[1]
+        found = gate_gradients(model, few, task, gates, outputs)[1]
         return {head: sign * (slope + PRICE) for head, slope in found.items()}
 
     return learn_gates(dict.fromkeys(outputs, float(sign > 0)), slopes, price=PRICE)
@@ -143,7 +149,7 @@ def gates_of(model, few, outputs, task, sign):
 
 def by_gates(model, given, outputs):
     """Return by task the learned gates, and what the task loses with them, in nats."""
-    few = grammar.draw_documents(np.random.default_rng(GATED), LEARNED_ON)
+    few = grammar.sample_documents(np.random.default_rng(GATED), LEARNED_ON)
     documents, ((_, nats, _), _) = given
     found = {}
     for task, (name, sign) in ((t, w) for t in JOBS for w in (("keep", 1), ("ruin", -1))):
@@ -162,7 +168,7 @@ def heads_of(seed):
     """Return everything that is found when heads of one model are taken away."""
     model = loaded(seed)
     given, others = prepared(model, TEST), drawn(MEANS).ids[:, :-1]
-    outputs = stand_ins(model, named(model), others)
+    outputs = replacement_outputs(model, named(model), others)
     parts = {
         "single": partial(singles, model, given, others),
         "together": partial(together, model, given, outputs),
@@ -191,7 +197,7 @@ def main():
     for name in MODELS:
         found = record.setdefault("models", {})[name] = measured(name)
         progress("")
-        print(f"{name}: {found['above_floor']}, rate {found['rate']}", flush=True)
+        print(f"{name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         write("how_many_heads", record)
     for seed in SEEDS:
         record.setdefault("seeds", []).append(heads_of(seed))

@@ -27,9 +27,9 @@ from tutorial_lib import (
     concat_heads,
     project_heads,
 )
-from tutorial_lib.models import copying, floor
+from tutorial_lib.models import copying, entropy
 from tutorial_lib.models.circuits import composition, match_scores, ov_circuit, qk_circuit
-from tutorial_lib.models.copying import BATCH, LENGTH, VOCABULARY, draw_sequences, init_model
+from tutorial_lib.models.copying import BATCH, LENGTH, VOCABULARY, init_model, sample_sequences
 from tutorial_lib.models.grammar import CLASSES, GIVEN, ID, SURNAME
 from tutorial_lib.models.head_scores import score_head
 from tutorial_lib.models.training import adam_step
@@ -40,7 +40,7 @@ RATE, DRAWS, TURNS, TEXTS = RATES[1], 1000, 200, 256
 PERIOD, PERIODS, PERIOD_STEPS, PERIOD_RATE = 6, (4, 5, 6, 7, 8, 12), 80, 5e-3
 BLOCK, NAMED = 8, 3  # random words, or given names with surnames, in a block that stands twice
 PATHS = ("keys", "queries", "values")
-READ = ("two layers", "one layer", "no places")
+READ = ("two layers", "one layer", "no positions")
 
 
 def circuits(model):
@@ -101,7 +101,7 @@ def compositions(handed, asking, giving):
 
 def quantiles(values):
     """Return the middle, the 95th of a hundred and the most of a random draw."""
-    return dict(zip(("middle", "95 %", "most"), np.quantile(values, [0.5, 0.95, 1]), strict=True))
+    return dict(zip(("median", "95 %", "max"), np.quantile(values, [0.5, 0.95, 1]), strict=True))
 
 
 def largest_random(rng, d_model=64, width=16, heads=4):
@@ -121,7 +121,7 @@ def turned(rng, matrix, rank):
     return left * values, right
 
 
-def largest_turned(rng, firsts, lasts, rank=16):
+def largest_rotated(rng, firsts, lasts, rank=16):
     """Return the same of trained matrices whose directions are drawn anew."""
     found = []
     for _ in range(TURNS):
@@ -166,12 +166,12 @@ def cuts(model, pair):
     """Return the weights on the surname and how often it is right, with paths of a pair cut."""
     documents, usual = drawn(TEST), go(model, drawn(MEANS).ids[:, :-1])[1]
     mean = usual[0].heads[:, pair[0]].mean(axis=(0, 1))
-    truth, found = documents.truth_of("surname"), {}
+    target, found = documents.target_of("surname"), {}
     for paths in ((), *((path,) for path in PATHS), PATHS):
         logits, weights = cut(model, documents.ids[:, :-1], pair, mean, paths)
         name = {0: "none", len(PATHS): "all"}.get(len(paths)) or paths[0]
-        right = floor.accuracy(logits, documents)["surname"]
-        found[name] = {"weight": score_head(weights, truth), "right": right}
+        right = entropy.accuracy(logits, documents)["surname"]
+        found[name] = {"weight": score_head(weights, target), "right": right}
     return found
 
 
@@ -183,14 +183,14 @@ def twice(blocks, begin):
     p = blocks.shape[1]
     first = np.tile(np.array(begin, dtype=int), (len(blocks), 1))
     ids = np.concatenate([first, blocks, blocks], axis=1)
-    truth = np.full(ids.shape, -1)
-    truth[:, -p:] = np.arange(p) + len(begin) + 1
-    return ids, truth
+    target = np.full(ids.shape, -1)
+    target[:, -p:] = np.arange(p) + len(begin) + 1
+    return ids, target
 
 
-def induction_scores(weights, truth):
+def induction_scores(weights, target):
     """Return the usual score of each head of all layers, in one list."""
-    return np.concatenate([score_head(part, truth) for part in weights])
+    return np.concatenate([score_head(part, target) for part in weights])
 
 
 def on_words(model):
@@ -202,10 +202,10 @@ def on_words(model):
     names = np.array([np.stack(pair, axis=1).ravel() for pair in pairs])
     found = {}
     for name, blocks in (("words", words), ("names", names)):
-        ids, truth = twice(blocks, [ID["<bos>"]])
+        ids, target = twice(blocks, [ID["<bos>"]])
         if name == "names":
-            truth = np.where(GIVEN[ids], truth, -1)
-        found[name] = induction_scores([part.weights for part in go(model, ids)[1]], truth)
+            target = np.where(GIVEN[ids], target, -1)
+        found[name] = induction_scores([part.weights for part in go(model, ids)[1]], target)
     return found
 
 
@@ -222,7 +222,7 @@ def read(name, seed):
     handed, asking, giving = circuits(model)
     found["composition"] = compositions(handed, asking, giving)
     rng = np.random.default_rng(TURNED)
-    found["largest_turned"] = largest_turned(rng, handed, [W.T for W in asking])
+    found["largest_rotated"] = largest_rotated(rng, handed, [W.T for W in asking])
     return rounded(found | {"cut": cuts(model, found["pair"])})
 
 
@@ -231,7 +231,7 @@ def trained_on_one_period(layers, seed):
     rng, memory = np.random.default_rng(seed), None
     model = init_model(rng, n_layers=layers)
     for _ in range(PERIOD_STEPS):
-        ids, known = draw_sequences(rng, BATCH, periods=(PERIOD, PERIOD))
+        ids, known = sample_sequences(rng, BATCH, periods=(PERIOD, PERIOD))
         _, gradients = copying.loss_and_gradients(model, ids, known)
         arrays, memory = adam_step(model.arrays, gradients, memory, PERIOD_RATE)
         model = copying.TinyModel.of(arrays)
@@ -242,14 +242,14 @@ def fixed_period(layers, seed):
     """Return the usual score by head and by the length of the block, (heads, PERIODS)."""
     progress(f"one period, {layers} layers, seed {seed}")
     model, rng = trained_on_one_period(layers, seed), np.random.default_rng(REPEATED)
-    ids, known = draw_sequences(rng, TEXTS, periods=(PERIOD, PERIOD))
+    ids, known = sample_sequences(rng, TEXTS, periods=(PERIOD, PERIOD))
     found = {"seed": seed, "right": copying.copy_accuracy(model, ids, known)}
     columns = []
     for period in PERIODS:
         blocks = np.array([rng.permutation(VOCABULARY)[:period] for _ in range(TEXTS)])
-        ids, truth = twice(blocks, [])
+        ids, target = twice(blocks, [])
         weights = [part.weights for part in copying.run(model, ids)[1]]
-        columns.append(induction_scores(weights, truth))
+        columns.append(induction_scores(weights, target))
     return rounded(found | {"scores": np.transpose(columns)})
 
 

@@ -37,7 +37,7 @@ from tutorial_lib import (
     project_heads,
     records,
 )
-from tutorial_lib.models import copying, floor, grammar
+from tutorial_lib.models import copying, entropy, grammar
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import LENGTH, WORDS
 from tutorial_lib.models.language import BlockModel
@@ -68,7 +68,7 @@ class Arm(NamedTuple):
     group: str
     name: str
     heads: int = 4
-    key_heads: int = 4
+    kv_heads: int = 4
     d_k: int = 16
     positions: str = "learned"
     rank: int | None = None
@@ -91,16 +91,16 @@ class Arm(NamedTuple):
     @property
     def family(self):
         """The arm whose rates are tried for this one too."""
-        split = self.key_heads == self.heads != EXAMPLE.heads  # its width otherwise
+        split = self.kv_heads == self.heads != EXAMPLE.heads  # its width otherwise
         if self.layers == 1 or self.feed or self.output != "learned" or split:
             return self._replace(group="", name="")
         family = Arm("", "", positions=self.positions, sink=self.sink, rank=self.rank)
-        return family._replace(key_heads=self.key_heads if self.rank else 4)
+        return family._replace(kv_heads=self.kv_heads if self.rank else 4)
 
     @property
     def shapes(self):
         """The shapes of what is learned; queries, keys and values side by side."""
-        wide, narrow = self.heads * self.d_k, self.key_heads * (self.d_k + self.values)
+        wide, narrow = self.heads * self.d_k, self.kv_heads * (self.d_k + self.values)
         if self.rank:
             layer = [(D_MODEL, wide), (D_MODEL, self.rank), (self.rank, narrow)]
         else:
@@ -113,16 +113,16 @@ class Arm(NamedTuple):
         return [(len(WORDS), D_MODEL), *places, *layer * self.layers, (D_MODEL, len(WORDS))]
 
 
-EXAMPLE = Arm("heads", "4 heads, 4 key heads")
+EXAMPLE = Arm("heads", "4 heads, 4 KV heads")
 PLACES = ("RoPE", "ALiBi", "none")
 ARMS = (
     EXAMPLE,
     EXAMPLE._replace(group="positions", name="learned"),
     *(Arm("positions", name, positions=name) for name in PLACES),
-    *(Arm("heads", f"4 heads, {g} key head{'s' * (g > 1)}", 4, g) for g in (2, 1)),
+    *(Arm("heads", f"4 heads, {g} KV head{'s' * (g > 1)}", 4, g) for g in (2, 1)),
     *(Arm("positions", f"{name}, heads of 18", d_k=18, positions=name) for name in PLACES),
-    Arm("heads", "6 heads, 2 key heads", 6, 2),
-    Arm("heads", "7 heads, 1 key head", 7, 1),
+    Arm("heads", "6 heads, 2 KV heads", 6, 2),
+    Arm("heads", "7 heads, 1 KV head", 7, 1),
     Arm("latent", "rank 32", rank=32),
 )
 
@@ -167,8 +167,8 @@ def projected(X, matrices, arm):
         wide = torch.cat([X @ W_Q, X @ W_D @ W_U], dim=-1)
     else:
         wide = X @ matrices[0]
-    widths = [arm.heads * arm.d_k, arm.key_heads * arm.d_k, arm.key_heads * arm.values]
-    parts = zip(wide.split(widths, dim=-1), (arm.heads, arm.key_heads, arm.key_heads), strict=True)
+    widths = [arm.heads * arm.d_k, arm.kv_heads * arm.d_k, arm.kv_heads * arm.values]
+    parts = zip(wide.split(widths, dim=-1), (arm.heads, arm.kv_heads, arm.kv_heads), strict=True)
     return [part.unflatten(-1, (n, -1)).transpose(1, 2) for part, n in parts]
 
 
@@ -177,8 +177,8 @@ def to_meet(X, matrices, arm):
     Q, K, V = projected(X, matrices, arm)
     if arm.positions == "RoPE":
         Q, K = turned(Q), turned(K)
-    if arm.key_heads < arm.heads:
-        K, V = (Z.repeat_interleave(arm.heads // arm.key_heads, dim=1) for Z in (K, V))
+    if arm.kv_heads < arm.heads:
+        K, V = (Z.repeat_interleave(arm.heads // arm.kv_heads, dim=1) for Z in (K, V))
     return Q, K, V
 
 
@@ -241,7 +241,7 @@ def stream(seed, documents):
     kept = DONE / f"stream-{documents}.npy"
     if not kept.exists():
         rng, parts = np.random.default_rng(STREAM), range(0, documents, 4096)
-        drawn = [grammar.draw_documents(rng, min(4096, documents - p)).ids for p in parts]
+        drawn = [grammar.sample_documents(rng, min(4096, documents - p)).ids for p in parts]
         kept.parent.mkdir(parents=True, exist_ok=True)
         np.save(kept, np.concatenate(drawn).astype(np.int8))
     return np.random.default_rng(seed).permutation(np.load(kept))
@@ -286,10 +286,10 @@ def scores(arrays, documents, arm):
 
 def judged(logits, documents):
     """Return nats above the floor, their standard error over documents, and accuracy by task."""
-    loss = floor.above_floor(logits, documents).mean(axis=1)
-    right = {task: round(share, 4) for task, share in floor.accuracy(logits, documents).items()}
+    loss = entropy.excess_loss(logits, documents).mean(axis=1)
+    right = {task: round(share, 4) for task, share in entropy.accuracy(logits, documents).items()}
     error = loss.std(ddof=1) / np.sqrt(len(loss))
-    return {"above_floor": digits(loss.mean()), "standard_error": digits(error), "accuracy": right}
+    return {"excess_loss": digits(loss.mean()), "standard_error": digits(error), "accuracy": right}
 
 
 def digits(number):
@@ -299,7 +299,7 @@ def digits(number):
 
 def drawn(seed, *, length=LENGTH):
     """Return documents that no training step sees."""
-    return grammar.draw_documents(np.random.default_rng(seed), TESTED, length=length)
+    return grammar.sample_documents(np.random.default_rng(seed), TESTED, length=length)
 
 
 def watched(steps):
@@ -310,14 +310,14 @@ def watched(steps):
 
 def run(arm, seed, rate, steps, documents):
     """Train one arm from one seed; return its part of the record, and its weights."""
-    found = {"seed": seed, "above_floor": [], "accuracy": {}}
+    found = {"seed": seed, "excess_loss": [], "accuracy": {}}
     for step, average in train(arm, seed, rate, steps):
         if step in watched(steps):
             now = judged(scores(average, documents, arm), documents)
-            found["above_floor"].append(now["above_floor"])
+            found["excess_loss"].append(now["excess_loss"])
             for task, share in now["accuracy"].items():
                 found["accuracy"].setdefault(task, []).append(share)
-            progress(f"{arm.name}, seed {seed}, rate {rate}: step {step} {now['above_floor']:.3f}")
+            progress(f"{arm.name}, seed {seed}, rate {rate}: step {step} {now['excess_loss']:.3f}")
     return found | {"standard_error": now["standard_error"]}, average
 
 
@@ -325,9 +325,9 @@ def bands(arrays, arm):
     """Return nats above the floor in each band of places of long documents; learned has no rows."""
     reach = LENGTH if arm.positions == "learned" else BANDS[-1]
     documents = drawn(LONG, length=BANDS[-1])
-    ids, surprise = documents.ids[:, : reach + 1], documents.surprise[:, :reach]
+    ids, surprise = documents.ids[:, : reach + 1], documents.surprisal[:, :reach]
     documents = grammar.Documents(ids, surprise, documents.task[:, :reach], None)
-    loss, found = floor.above_floor(scores(arrays, documents, arm), documents), {}
+    loss, found = entropy.excess_loss(scores(arrays, documents, arm), documents), {}
     for low, high in pairwise(BANDS):
         found[f"{low} to {high - 1}"] = digits(loss[:, low:high].mean()) if high <= reach else None
     return found
@@ -350,23 +350,23 @@ def kept(arm, seed, rate, steps, tested):
 def spread(values):
     """Return the least, the middle and the most of what the seeds give."""
     values = sorted(values)
-    return {"least": values[0], "middle": values[len(values) // 2], "most": values[-1]}
+    return {"min": values[0], "median": values[len(values) // 2], "max": values[-1]}
 
 
 def measure(arm, rates=None):
     """Choose the rate of an arm's family, train it from every seed; return its part of a record."""
     rates = rates or RATES
     tried = {r: kept(arm.family, RATE_SEED, r, TRIED_FOR, VALIDATION)[0] for r in rates}
-    losses = {rate: found["above_floor"][-1] for rate, found in tried.items()}
+    losses = {rate: found["excess_loss"][-1] for rate, found in tried.items()}
     rate = min(losses, key=losses.get)
-    tried = [{"rate": r, "above_floor": loss} for r, loss in losses.items()]
+    tried = [{"rate": r, "excess_loss": loss} for r, loss in losses.items()]
     return trained(arm, rate, tried)
 
 
 def trained(arm, rate, tried):
     """Train an arm from every seed at a rate; return its part of a record."""
     runs = [kept(arm, seed, rate, STEPS, TEST)[0] for seed in SEEDS]
-    found = {name: getattr(arm, name) for name in ("heads", "key_heads", "d_k", "positions")}
+    found = {name: getattr(arm, name) for name in ("heads", "kv_heads", "d_k", "positions")}
     found |= {"rank": arm.rank, "numbers": sum(map(np.prod, arm.shapes)).item(), "rate": rate}
     found |= {"tried": tried, "steps": watched(STEPS), **summary(runs), "runs": runs}
     return found
@@ -374,18 +374,18 @@ def trained(arm, rate, tried):
 
 def summary(runs):
     """Return what the seeds have in common: last figures, and what doubling the steps moved."""
-    last = [found["above_floor"][-1] for found in runs]
-    half = [found["above_floor"][-3] for found in runs]  # one is between
-    ends, moved = spread(last), spread(last)["middle"] - spread(half)["middle"]
+    last = [found["excess_loss"][-1] for found in runs]
+    half = [found["excess_loss"][-3] for found in runs]  # one is between
+    ends, moved = spread(last), spread(last)["median"] - spread(half)["median"]
     tasks = {t: spread([found["accuracy"][t][-1] for found in runs]) for t in grammar.TASKS}
     parts = {b: [found["bands"][b] for found in runs] for b in runs[0]["bands"]}
     parts = {b: None if None in values else spread(values) for b, values in parts.items()}
-    flat = abs(moved) < ends["most"] - ends["least"]
+    flat = abs(moved) < ends["max"] - ends["min"]
     return {
-        "above_floor": ends,
+        "excess_loss": ends,
         "accuracy": tasks,
         "bands": parts,
-        "doubling_moved": digits(moved),
+        "doubling_change": digits(moved),
         "flat": flat,
     }
 
@@ -464,8 +464,8 @@ def untrained(model):
 
 def floors():
     """Return the exact expectation of the surprise, and what the tested documents hold of it."""
-    tested, long = drawn(TEST).surprise, drawn(LONG, length=BANDS[-1]).surprise
-    found = {"expected": digits(floor.expected_surprise().mean())}
+    tested, long = drawn(TEST).surprisal, drawn(LONG, length=BANDS[-1]).surprisal
+    found = {"expected": digits(entropy.expected_surprisal().mean())}
     found |= {"tested": digits(tested.mean()), "tested_long": digits(long.mean())}
     return found | {"standard_error": digits(tested.mean(axis=1).std(ddof=1) / TESTED**0.5)}
 
@@ -507,7 +507,7 @@ def main():
         found = measure(arm)
         record.setdefault(arm.group, {})[arm.name] = found
         progress("")
-        print(f"{arm.group}, {arm.name}: {found['above_floor']}, rate {found['rate']}", flush=True)
+        print(f"{arm.group}, {arm.name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         if arm == EXAMPLE:
             write_checkpoint("known_text", example())
             model = TinyModel.of(records.checkpoint("known_text"))

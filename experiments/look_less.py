@@ -22,18 +22,18 @@ from experiments import known_text
 from experiments.known_text import EXAMPLE, SEED, TEST, Arm, digits, spread, to_meet
 from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
 from tutorial_lib import concat_heads, records
-from tutorial_lib.models import floor
+from tutorial_lib.models import entropy
 from tutorial_lib.models.copying import TinyModel
 
 MODELS = {  # and times the rate that is best on validation documents
-    "heads alone": (EXAMPLE, 1),
-    "heads alone, half the rate": (EXAMPLE, 0.5),
-    "heads alone, twice the rate": (EXAMPLE, 2),
-    "no places": (Arm("less", "no places", positions="none"), 1),
+    "attention only": (EXAMPLE, 1),
+    "attention only, half the rate": (EXAMPLE, 0.5),
+    "attention only, twice the rate": (EXAMPLE, 2),
+    "no positions": (Arm("less", "no positions", positions="none"), 1),
     "norm and MLP": (Arm("less", "norm and MLP", feed=256), 1),
     "learned sink": (Arm("less", "learned sink", sink=True), 1),
 }
-SLOW = "heads alone, half the rate"
+SLOW = "attention only, half the rate"
 KEPT = (4, 8, 16, 32)  # keys of 64
 TASKS = ("agreement", "attractor", "pronoun", "outer bracket", "surname")
 LATE = slice(32, None)  # rows whose weights are watched
@@ -146,8 +146,10 @@ def judged(arrays, arm, documents, choice, watched=None):
     ids = torch.from_numpy(documents.ids[:, :-1])
     with torch.no_grad():
         logits = known_text.forward(arrays, ids, arm, attend).double().numpy()
-    right = floor.accuracy(logits, documents)
-    return floor.above_floor(logits, documents).mean(axis=1), {t: round(right[t], 4) for t in TASKS}
+    right = entropy.accuracy(logits, documents)
+    return entropy.excess_loss(logits, documents).mean(axis=1), {
+        t: round(right[t], 4) for t in TASKS
+    }
 
 
 def compared(arrays, arm, documents, choice, whole):
@@ -239,7 +241,7 @@ def measure(name, documents):
         trained = known_text.trained(arm, times * trained["rate"], trained["tried"])
     for seed in known_text.SEEDS:
         parts.append(kept(arm, seed, trained["rate"], documents))
-    told = ("numbers", "rate", "tried", "steps", "above_floor", "accuracy", "doubling_moved")
+    told = ("numbers", "rate", "tried", "steps", "excess_loss", "accuracy", "doubling_change")
     found = {name: trained[name] for name in (*told, "flat")}
     found["less"] = {
         name: {str(k): among_seeds([part["less"][name][str(k)] for part in parts]) for k in KEPT}
@@ -271,7 +273,7 @@ def example(name, documents):
     """Return the part of the record about a committed model, as a chapter finds it."""
     arrays = committed(name)
     whole, right = judged(arrays, EXAMPLE, documents, all_keys)
-    found = {"above_floor": digits(whole.mean()), "accuracy": right}
+    found = {"excess_loss": digits(whole.mean()), "accuracy": right}
     return found | looked_less(arrays, EXAMPLE, documents)
 
 
@@ -290,8 +292,8 @@ def main():
         found = record["models"][name] = measure(name, documents)
         progress("")
         for choice in ("last", "last and first", "best"):
-            rows = {k: row["more"]["middle"] for k, row in found["less"][choice].items()}
-            print(f"{name}, {found['above_floor']['middle']}: {choice} {rows}", flush=True)
+            rows = {k: row["more"]["median"] for k, row in found["less"][choice].items()}
+            print(f"{name}, {found['excess_loss']['middle']}: {choice} {rows}", flush=True)
         if name == SLOW:
             keep_slow(found["rate"])
             record["slow_example"] = example("look_less", documents)

@@ -39,10 +39,10 @@ from experiments.known_text import (
 from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
 from tutorial_lib import causal_mask, concat_heads, embed, records, trace
 from tutorial_lib.attention import softmax
-from tutorial_lib.models import floor, grammar
+from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.block import mlp, rms_norm
 from tutorial_lib.models.grammar import CLASSES, FORMS, ID, SURNAME, TASKS
-from tutorial_lib.models.head_scores import best_offset, fixed_offset_score, paths, score_head
+from tutorial_lib.models.head_scores import best_offset, fixed_offset_score, logit_terms, score_head
 from tutorial_lib.models.language import BlockModel
 
 MEANS, PAIRED = 3000, 4000  # seeds
@@ -50,15 +50,15 @@ SEED = [*known_text.SEED, MEANS, PAIRED]
 MLP = EXAMPLE._replace(name="norm and MLP", feed=256)
 MODELS = {
     "two layers": EXAMPLE._replace(name="two layers"),
-    "one layer": EXAMPLE._replace(name="one layer", heads=8, key_heads=8, layers=1),
+    "one layer": EXAMPLE._replace(name="one layer", heads=8, kv_heads=8, layers=1),
     "norm and MLP": MLP,
-    "no places": EXAMPLE._replace(name="no places", positions="none"),
+    "no positions": EXAMPLE._replace(name="no positions", positions="none"),
     "norm and MLP, equal numbers": MLP._replace(name="equal numbers", d_k=8, feed=64),
 }
 SCORED = list(MODELS)[:4]
 LONGER = ("two layers", "one layer", "norm and MLP")  # those of a seed of your own too
 BLOCK_RATES = (1e-3, 2e-3, 4e-3)
-PLATEAUS = {"one layer": STEPS, "two layers": 1086, "no places": 1086}  # watched steps
+PLATEAUS = {"one layer": STEPS, "two layers": 1086, "no positions": 1086}  # watched steps
 PAIRS, BEFORE = 60, 24  # pairs of texts of each way; most words that stand before them
 FAR = ("inside clause", "across clause", "across aside", "attractor")  # verbs not next to a subject
 KNOWN = 6  # most surnames that a text can have
@@ -101,22 +101,22 @@ def baseline():
     """Return the best fixed offset of each task, chosen on one set and reported on another."""
     chosen, tested, found = drawn(VALIDATION), drawn(TEST), {}
     for task in TASKS:
-        offset, truth = int(best_offset(chosen.truth_of(task))), tested.truth_of(task)
-        share = round(float(fixed_offset_score(truth, offset)), 4)
-        found[task] = {"offset": offset, "share": share, "places": int((truth >= 0).sum())}
+        offset, target = int(best_offset(chosen.target_of(task))), tested.target_of(task)
+        share = round(float(fixed_offset_score(target, offset)), 4)
+        found[task] = {"offset": offset, "share": share, "places": int((target >= 0).sum())}
     return found
 
 
-def weights_on(traces, truth):
+def weights_on(traces, target):
     """Return the mean weight of each head on the deciding place, in one list."""
-    return np.concatenate([score_head(record.weights, truth) for record in traces])
+    return np.concatenate([score_head(record.weights, target) for record in traces])
 
 
 def costs(logits, documents):
     """Return by task accuracy and nats above the floor, and the nats of all words."""
-    nats = floor.above_floor(logits, documents)
+    nats = entropy.excess_loss(logits, documents)
     by_task = {task: nats[documents.task == i].mean() for i, task in enumerate(TASKS)}
-    return floor.accuracy(logits, documents), by_task, nats.mean()
+    return entropy.accuracy(logits, documents), by_task, nats.mean()
 
 
 def lost(model, documents, before, instead):
@@ -235,7 +235,7 @@ def of_brackets(rng, task):
 
 def beginning(rng):
     """Return whole sentences of the text, of at most BEFORE words."""
-    ids = grammar.draw_documents(rng, 1, length=BEFORE).ids[0]
+    ids = grammar.sample_documents(rng, 1, length=BEFORE).ids[0]
     ends = [0, *np.flatnonzero(ids == ID["."])]
     return list(ids[: rng.choice(ends) + 1])
 
@@ -309,7 +309,7 @@ def carried(model):
 
 def added(model, documents):
     """Return by task what the word itself and each head add to the right word's lead."""
-    parts = paths(model, documents.ids[:, :-1])
+    parts = logit_terms(model, documents.ids[:, :-1])
     return {task: [margins(p, documents, task).mean() for p in parts] for task in TASKS}
 
 
@@ -340,7 +340,7 @@ def judged(model, documents, instead):
     logits, traces = go(model, documents.ids[:, :-1])
     before = costs(logits, documents), traces
     fall, nats, loss = by_head(model, documents, before, instead)
-    weight = {task: weights_on(traces, documents.truth_of(task)) for task in TASKS}
+    weight = {task: weights_on(traces, documents.target_of(task)) for task in TASKS}
     found = {"weight": weight, "fall": fall, "nats": nats, "loss": loss}
     return before, found | {"distance": looked(traces), "number": numbers(traces, documents)}
 
@@ -443,7 +443,7 @@ def guess_rules():
     rows, found = np.arange(len(n)), {"places": len(n)}
     for name, rule in (("evenly", evenly(ranks)), ("blindly", blindly(ranks))):
         found[name] = {"nats": -np.log(rule[rows, right]).mean(), **fallen(ranks, rule)}
-    found["truth"] = fallen(ranks, np.eye(ranks.shape[1])[right])["by_rank"]
+    found["target"] = fallen(ranks, np.eye(ranks.shape[1])[right])["by_rank"]
     return rounded(found | {"right": evenly(ranks)[rows, right].mean()})
 
 
@@ -499,7 +499,7 @@ def longer(name, rate):
     runs = [kept(MODELS[name], seed, rate, 2 * STEPS, TEST)[0] for seed in SEEDS]
     found = {"steps": known_text.watched(2 * STEPS), **known_text.summary(runs)}
     found.pop("bands")
-    rows = [{"seed": run["seed"], "above_floor": run["above_floor"]} for run in runs]
+    rows = [{"seed": run["seed"], "excess_loss": run["excess_loss"]} for run in runs]
     return found | {"runs": rows}
 
 
@@ -526,7 +526,7 @@ def main():
     for name in MODELS:
         found = record.setdefault("models", {})[name] = measured(name)
         progress("")
-        print(f"{name}: {found['above_floor']}, rate {found['rate']}", flush=True)
+        print(f"{name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         if name in PLATEAUS:
             runs = [guessed(MODELS[name], s, found["rate"], PLATEAUS[name]) for s in SEEDS]
             record.setdefault("plateau", {})[name] = runs
@@ -547,7 +547,7 @@ def compared(name, seed, record):
     """Train and score a model from a seed; yield each figure, and the least and most of five."""
     of, heads = record["models"][name], record["heads"][name]["seeds"]
     run = kept(MODELS[name], seed, of["rate"], STEPS, TEST)[0]
-    yield "nats above the floor", run["above_floor"][-1], list(of["above_floor"].values())
+    yield "nats above the floor", run["excess_loss"][-1], list(of["excess_loss"].values())
     for task in TASKS:
         yield f"{task}: right", run["accuracy"][task][-1], list(of["accuracy"][task].values())
     own = scores_of(name, seed, of["rate"])

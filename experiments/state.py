@@ -118,7 +118,7 @@ def measure_width(plan, width):
         calls[name] = taking_turns(step, token, states)
     times_ms = measuring.interleave(calls, rounds=plan.rounds, title=f"width {width}")
     a_token, state_bytes = 2 * plan.heads * width * 4, plan.heads * width * width * 4
-    found = {"cache_bytes_a_token": a_token, "state_bytes": state_bytes}
+    found = {"cache_bytes_per_token": a_token, "state_bytes": state_bytes}
     found |= {"state_is_tokens": state_bytes // a_token, "cache": {}}
     for T in plan.lengths:
         found["cache"][str(T)] = {
@@ -133,7 +133,10 @@ def measure_width(plan, width):
 def line(lengths, times_ms, state_bytes):
     """Return the line through the times of the cache, and what each state takes."""
     slope, start = np.polyfit(lengths, np.array([times_ms[T] for T in lengths]), 1)
-    found = {"start_ms": measuring.summary(start), "us_a_thousand": measuring.summary(1e6 * slope)}
+    found = {
+        "start_ms": measuring.summary(start),
+        "us_per_thousand": measuring.summary(1e6 * slope),
+    }
     for name in ("linear", "delta"):
         mib = measuring.short(state_bytes / MIB)
         found[name] = {"ms": measuring.summary(times_ms[name]), "mib": mib}

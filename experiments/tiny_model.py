@@ -108,7 +108,7 @@ def run(arm, seed, rate, sequences):
 
 def held_out(seed):
     """Return sequences that no training step sees."""
-    return copying.draw_sequences(np.random.default_rng(seed), TESTED)
+    return copying.sample_sequences(np.random.default_rng(seed), TESTED)
 
 
 def tried(arm):
@@ -184,13 +184,13 @@ def model_of_places():
     return TinyModel(letters, places, layers, np.vstack([none, one]))
 
 
-def by_places():
+def by_positions():
     """Return the part of the record about the model that copies by places."""
     model = model_of_places()
     return {
         "numbers": sum(array.size for array in model.arrays),
         "copy_accuracy": round(float(copying.copy_accuracy(model, *held_out(TEST))), 4),
-        "place_weights_at_20": place_weights(20).tolist(),
+        "position_weights_at_20": place_weights(20).tolist(),
     }
 
 
@@ -208,7 +208,7 @@ def main():
         arms.append(found)
     settings = {"d_model": 64, "vocabulary": VOCABULARY, "batch": copying.BATCH}
     settings |= {"tested_sequences": TESTED}
-    record |= {"settings": settings, "by_places": by_places(), "arms": arms}
+    record |= {"settings": settings, "by_positions": by_positions(), "variants": arms}
     write("tiny_model", record)
 
 

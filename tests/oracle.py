@@ -238,13 +238,13 @@ def head_backward(arrays, h, dhead):
     return dQ, dK_T.T, dV
 
 
-def rotate(X, positions, rates, half=False):
+def rotate(X, positions, frequencies, half=False):
     """X (..., T, d) as complex numbers: pair i of token t times e^(i · positions[t] · rates[i])."""
     positions = np.broadcast_to(positions, X.shape[:-1])
     turned = X.astype(float)
     for index in each(X.shape[:-1]):
-        for i, rate in enumerate(rates.tolist()):
-            a, b = (i, i + len(rates)) if half else (2 * i, 2 * i + 1)
+        for i, rate in enumerate(frequencies.tolist()):
+            a, b = (i, i + len(frequencies)) if half else (2 * i, 2 * i + 1)
             angle = float(positions[index]) * rate
             product = complex(X[index][a], X[index][b]) * complex(math.cos(angle), math.sin(angle))
             turned[index][a], turned[index][b] = product.real, product.imag
@@ -293,7 +293,7 @@ def latent_attention(Q, C, W_UK, W_UV, mask=None):
     return scaled_dot_product_attention(Q, project_heads(C, W_UK), project_heads(C, W_UV), mask)
 
 
-def attend_by_layer(X, layers, sources, mask=None):
+def cross_layer_attention(X, layers, sources, mask=None):
     """Layers on top of each other; layer n looks at the keys and values of layer sources[n]."""
     outputs = [X]
     for n, params in enumerate(layers):
@@ -320,7 +320,7 @@ def global_mask(T, tokens):
     return np.array([[t in tokens or s in tokens for s in range(T)] for t in range(T)])
 
 
-def reach(mask, n_layers):
+def receptive_field(mask, n_layers):
     """(T, T): whether token s comes to row t, a step to a row that sees it, or none, a layer."""
     T = len(mask)
     reached = np.zeros((T, T), dtype=bool)
@@ -354,7 +354,7 @@ def gate_heads(heads, X, W_G):
     return gated
 
 
-def choose_keys(scores, k, mask):
+def top_k_mask(scores, k, mask):
     """(..., T, S): the k keys of a row with the largest scores, of those it sees, earlier first."""
     mask, chosen = np.broadcast_to(mask, scores.shape), np.zeros(scores.shape, dtype=bool)
     for index in each(scores.shape[:-1]):
@@ -421,7 +421,7 @@ def blocks(model, ids):
     return project_out(rms_norm(X), model.U)
 
 
-def paths(model, ids, instead=None):
+def logit_terms(model, ids, instead=None):
     """Parts of the logits: of the words, then of each head; `instead`: {(layer, head): output}."""
     X = embed(ids, model.E, model.P)
     parts = [project_out(X, model.U)]
@@ -437,18 +437,18 @@ def paths(model, ids, instead=None):
     return parts
 
 
-def asked(truth):
+def asked(target):
     """Every query that a place decides: its document, its place, the place that decides."""
-    return [(n, t, int(truth[n, t])) for n, t in each(truth.shape) if truth[n, t] >= 0]
+    return [(n, t, int(target[n, t])) for n, t in each(target.shape) if target[n, t] >= 0]
 
 
-def score_head(weights, truth):
+def score_head(weights, target):
     """(H,): the mean weight of each head on the place that decides."""
-    rows = asked(truth)
+    rows = asked(target)
     heads = range(weights.shape[1])
     return np.array([math.fsum(weights[n, h, t, s] for n, t, s in rows) / len(rows) for h in heads])
 
 
-def offsets(truth):
+def offsets(target):
     """How far back the deciding place stands, of every query that asks."""
-    return [t - s for _, t, s in asked(truth)]
+    return [t - s for _, t, s in asked(target)]

@@ -91,7 +91,7 @@ def print_book(browser, site: Path, wanted: list[str], *, report=print) -> bytes
     ----------
     browser : Chromium, started by playwright
     site : the folder of the built site
-    wanted : pages such as "notebooks/04_heads.html"; none means all
+    wanted : pages such as "notebooks/04_multi_head_attention.html"; none means all
     report : called with one line for each step
 
     Returns

@@ -27,7 +27,7 @@ from book._ext.models import (
 )
 from book._ext.variants import every_row
 from tools.chapters import FOLDER, pages
-from tutorial_lib.counting import kept_numbers, layer_kinds, layers_by_kind, model_cache_bytes
+from tutorial_lib.counting import cache_entries, layer_kinds, layers_by_kind, model_cache_bytes
 from tutorial_lib.figures.masks import mask_svg
 from tutorial_lib.records import DATA
 
@@ -133,7 +133,7 @@ def each(model, tokens) -> str:
 def most(model) -> float:
     """Return the tokens beyond which a model has learned no place."""
     positions = model.get("positions", {})
-    return positions["places"] if positions.get("kind") == "learned" else math.inf
+    return positions["max_positions"] if positions.get("kind") == "learned" else math.inf
 
 
 def head(model) -> str:
@@ -142,19 +142,19 @@ def head(model) -> str:
     if "heads" in model:
         told.append(f"{model['heads']} heads of {model['d_k']}")
         if "latent" not in model:
-            told.append(key_heads(model))
+            told.append(kv_heads(model))
         if model["d_v"] != model["d_k"]:
             told.append(f"values of {model['d_v']}")
     if "full" in model:
         full = model["full"]
-        told.append(f"in full layers heads of {full['d_k']}, {key_heads(full)}")
+        told.append(f"in full layers heads of {full['d_k']}, {kv_heads(full)}")
     if "state" in model:
         state = model["state"]
         told.append(f"states: {state['heads']} tables of {state['d_k']} × {state['d_v']}")
     return f'<p class="card-head">{" · ".join(told)}</p>'
 
 
-def key_heads(model) -> str:
+def kv_heads(model) -> str:
     """Return how many key heads there are, in words."""
     return f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)}"
 
@@ -229,7 +229,7 @@ def curve(model) -> str:
     lines = _all_heads(model, end)
     lines += f'<polyline class="card-beyond" points="{_line(model, beyond, model_cache_bytes)}"/>'
     alt = "Bytes kept against tokens; no length is named"
-    if any(kept_numbers(model)[1:]):
+    if any(cache_entries(model)[1:]):
         ground = f"{_x(beyond[-1])},{_y(1)} {_x(beyond[0])},{_y(1)}"
         lines = f'<polygon points="{_line(model, beyond, fixed_bytes)} {ground}"/>' + lines
     if length:
@@ -261,7 +261,7 @@ def plot(model) -> str:
 
 def fixed_bytes(model, tokens) -> float:
     """Count the bytes of windows and states, which stop growing."""
-    return model_cache_bytes(model, tokens) - 2 * kept_numbers(model)[0] * tokens
+    return model_cache_bytes(model, tokens) - 2 * cache_entries(model)[0] * tokens
 
 
 def _lengths(most):
@@ -307,7 +307,7 @@ def size(number) -> str:
 
 def kept_words(model) -> str:
     """Say how many bytes are kept of each token, of the newest ones, and once."""
-    growing, windowed, fixed = (2 * number for number in kept_numbers(model))
+    growing, windowed, fixed = (2 * number for number in cache_entries(model))
     parts = [f"{growing:,} bytes of each token"] * bool(growing)
     parts += [f"{windowed:,} of each of the last {model.get('window', 0):,}"] * bool(windowed)
     if fixed:

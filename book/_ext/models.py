@@ -9,9 +9,9 @@ import re
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.counting import LAYERS, kept_numbers, layer_kinds
+from tutorial_lib.counting import LAYERS, cache_entries, layer_kinds
 from tutorial_lib.records import facts
-from tutorial_lib.variants.patterns import choose_keys, global_mask, reach, window_mask
+from tutorial_lib.variants.patterns import global_mask, receptive_field, top_k_mask, window_mask
 
 TOKENS = 16  # of a drawn mask
 LONG = 131_072  # tokens at which a model is looked at whose configuration names no length
@@ -23,7 +23,7 @@ SMALL = {  # the sizes that a drawn mask has instead of the true ones
 }
 POOLS_CHOSEN = 2  # of a drawn mask, where pools are chosen
 STEPS = {  # row of the variants that a card names -> the steps of the map that it changes
-    "No places": ["embed"],
+    "No positions": ["embed"],
     "Shared keys (GQA, MQA)": ["project"],
     "Latent (MLA)": ["project"],
     "Keys of an earlier layer": ["project"],
@@ -38,7 +38,7 @@ STEPS = {  # row of the variants that a card names -> the steps of the map that 
     "Delta rule": ["score", "mix"],
     "Forget gate": ["score", "mix"],
     "Gate": ["mix"],
-    "Output turned back": ["mix"],
+    "Output rotated back": ["mix"],
 }
 MAP = ("embed", "project", "score", "mix", "concat", "project out")
 SOURCE = r"https://github\.com/[^/]+/[^/]+/blob/[0-9a-f]{40}/\S+( \(.+\))?|arXiv:\d{4}\.\d{5}, .+"
@@ -48,12 +48,12 @@ WORDS = ("name", "source", "licence", "source_kind")
 MAY = ("pattern", "first", "last", "shared", "window", "pool", "keys_are_values", "context")
 MAY += ("parameters", "parameters_sum", "also", "note")
 FIELDS = {  # field that an entry may have -> its parts
-    "latent": {"rank", "turned"},
+    "latent": {"rank", "rope_dim"},
     "state": {"heads", "d_k", "d_v", "channels", "convolution"},
     "chosen": {"keys", "heads", "d_k", "pool"},
     "sparse": {"window", "globals", "random", "block"},
     "full": {"kv_heads", "d_k", "d_v"},
-    "positions": {"kind", "places", "base", "turned", "stretched", "rule"},
+    "positions": {"kind", "max_positions", "base", "rotated", "stretched", "rule"},
     "variants": set(STEPS),
     "other": set(MAP),  # what a step has become that no chapter builds
 }
@@ -97,7 +97,7 @@ def misfits(model) -> list[str]:
     kinds = {*model.get("pattern", ()), *model.get("first", ()), *model.get("last", ())}
     if kinds:
         try:
-            kept_numbers(model)
+            cache_entries(model)
         except (TypeError, ValueError) as error:
             told.append(str(error))
     used = {field for kind in kinds & set(LAYERS) for field in LAYERS[kind]} | kinds
@@ -107,8 +107,8 @@ def misfits(model) -> list[str]:
         told.append(f"unknown positions {positions['kind']}")
     if ("stretched" in positions) != ("rule" in positions):
         told.append("stretched goes with its rule")
-    if positions.get("turned", 0) > model.get("d_k", 0):
-        told.append("more is turned than a key has")
+    if positions.get("rotated", 0) > model.get("d_k", 0):
+        told.append("more is rotated than a key has")
     named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
     if {2000 + int(year) for year in named} - {model["year"]}:
         told.append("its year is not its paper's")
@@ -117,7 +117,7 @@ def misfits(model) -> list[str]:
 
 def writes(model) -> bool:
     """Whether a model reads one way, so that it keeps something while it writes on."""
-    return any(kept_numbers(model))
+    return any(cache_entries(model))
 
 
 def window_words(model) -> str:
@@ -131,7 +131,7 @@ def window_words(model) -> str:
 def longest(model):
     """Return the longest text that a model's configuration names; None where it names none."""
     positions = model.get("positions", {})
-    stretched = positions.get("stretched", 0) * positions.get("places", 0)
+    stretched = positions.get("stretched", 0) * positions.get("max_positions", 0)
     return model.get("context") or stretched or None
 
 
@@ -145,7 +145,7 @@ def arrows(model) -> dict[str, str]:
     found = {}
     if "latent" in model:
         latent = model["latent"]
-        found["Latent (MLA)"] = f"{latent['rank']} + {latent['turned']} numbers a token"
+        found["Latent (MLA)"] = f"{latent['rank']} + {latent['rope_dim']} numbers a token"
     elif model.get("kv_heads", 0) < model.get("heads", 0):
         shared = f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)} for {model['heads']}"
         own = ", and its key is its value" if model.get("keys_are_values") else ""
@@ -172,7 +172,7 @@ def placed(model) -> dict[str, str]:
     """Return what a model does with places: nothing here where it adds them in embed."""
     positions = model["positions"]
     if positions["kind"] == "none":
-        return {"No places": "nothing is added, nothing turned"}
+        return {"No positions": "nothing is added, nothing rotated"}
     if positions["kind"] == "alibi":
         return {"ALiBi": "slopes"}
     if positions["kind"] != "rope":
@@ -180,9 +180,9 @@ def placed(model) -> dict[str, str]:
     words = []
     if "base" in positions:
         words.append(f"base {positions['base']:,}")
-    if "turned" in positions:
+    if "rotated" in positions:
         width = model.get("full", model)["d_k"]
-        words.append(f"{positions['turned']} of {width} turned")
+        words.append(f"{positions['rotated']} of {width} rotated")
     if "stretched" in positions:
         words.append(f"stretched {positions['stretched']} times ({positions['rule']})")
     return {"RoPE": ", ".join(words) or "the base is not told"}
@@ -232,7 +232,7 @@ def masks_of(model, kind, T=TOKENS):
     if kind == "sparse":
         return _sparse(model["sparse"], T, rng), nothing
     if kind == "chosen":
-        return choose_keys(rng.random((T, T)), model["chosen"]["keys"], mask=causal), nothing
+        return top_k_mask(rng.random((T, T)), model["chosen"]["keys"], mask=causal), nothing
     if kind == "state":
         return nothing, causal
     if "window" not in LAYERS[kind]:
@@ -246,7 +246,7 @@ def _pooled(model, kind, causal, rng):
     size = model["chosen"]["pool"] if "chosen" in kind else model["pool"]
     pools = causal[:, size - 1 :: size]  # (T, T // size)
     if "chosen" in kind:
-        pools = choose_keys(rng.random(pools.shape), model["chosen"]["keys"], mask=pools)
+        pools = top_k_mask(rng.random(pools.shape), model["chosen"]["keys"], mask=pools)
     return np.repeat(pools, size, axis=1)  # T is a multiple of the size
 
 
@@ -259,7 +259,7 @@ def _sparse(sparse, T, rng):
     rest = near | global_mask(T, [*firsts, *ends])
     if not sparse["random"]:
         return rest
-    return rest | choose_keys(rng.random((T, T)), sparse["random"], mask=~rest)
+    return rest | top_k_mask(rng.random((T, T)), sparse["random"], mask=~rest)
 
 
 def keys_of(model, kind, T):
@@ -295,7 +295,7 @@ def choosing(model) -> float:
     layer is the absorbed one, as it decodes.
     """
     chosen, latent = model["chosen"], model.get("latent")
-    width = 2 * latent["rank"] + latent["turned"] if latent else model["d_k"] + model["d_v"]
+    width = 2 * latent["rank"] + latent["rope_dim"] if latent else model["d_k"] + model["d_v"]
     return chosen["heads"] * chosen["d_k"] / chosen.get("pool", 1) / (model["heads"] * width)
 
 
@@ -320,12 +320,12 @@ def reached(model, kinds) -> int:
     """Count the tokens that can move one of 16 rows through layers of these kinds, drawn small.
 
     It is the last row, or one in the middle where a layer reads both ways. Each layer has its own
-    mask: `reach` of one layer, multiplied through.
+    mask: `receptive_field` of one layer, multiplied through.
     """
     last = TOKENS // 2 if {"both", "sparse"} & set(kinds) else TOKENS - 1
     shrunk, row = small(model), np.eye(TOKENS)[[last]]
     for kind in kinds:
-        row = (row @ reach(np.logical_or(*masks_of(shrunk, kind)), 1) > 0).astype(float)
+        row = (row @ receptive_field(np.logical_or(*masks_of(shrunk, kind)), 1) > 0).astype(float)
     return int(row.sum())
 
 

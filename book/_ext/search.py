@@ -84,7 +84,7 @@ SYNONYMS = (
     ("interleaved", "neighbours"),
     ("half split", "halves"),
     ("rope", "rotary", "rotate"),
-    ("nope", "no places"),
+    ("nope", "no positions"),
     ("positional encoding", "position", "place"),
     ("order of words", "position"),
     ("sin", "sine", "cosine", "sinusoidal"),

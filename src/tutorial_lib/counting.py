@@ -8,7 +8,7 @@ from numbers import Real
 from tutorial_lib.errors import ShapeError, require_length
 
 HEADS = ("kv_heads", "d_k", "d_v")
-MAY_BE_NONE = ("turned", "channels", "random")  # lengths within a field that may be 0
+MAY_BE_NONE = ("rope_dim", "channels", "random")  # lengths within a field that may be 0
 LAYERS = {  # kind of layer -> the fields of a model that say what it keeps
     "full": HEADS,  # a key and a value of every token
     "window": (*HEADS, "window"),  # the same of the newest tokens
@@ -132,7 +132,7 @@ def require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize):
         )
 
 
-def kept_numbers(model):
+def cache_entries(model):
     """Count the numbers that a model keeps of a text while it writes on.
 
     Introduced in chapter 14.
@@ -140,7 +140,7 @@ def kept_numbers(model):
     Parameters
     ----------
     model : dict, an entry of facts("models") or one with the same fields: `layers`, `pattern`,
-        and those that LAYERS names for the kinds in it; a latent's `rank` and `turned` are
+        and those that LAYERS names for the kinds in it; a latent's `rank` and `rope_dim` are
         kv_lora_rank and qk_rope_head_dim of a configuration; `first` and `last` are the kinds of
         layers before and behind the pattern, `shared` how many of the last layers use the keys of
         earlier ones, `full` the heads of full layers where they differ from the others'
@@ -155,7 +155,7 @@ def kept_numbers(model):
     ValueError : no pattern, a kind of layer that is none of LAYERS, a field that it lacks, a
         length below 1, or fewer layers than it names
 
-    >>> kept_numbers({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7})
+    >>> cache_entries({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7})
     (66, 0, 0)
     """
     own = layer_kinds(model)[: model["layers"] - model.get("shared", 0)]
@@ -175,7 +175,7 @@ def _kept(model, kind):
             return (numbers + short) // tokens, numbers, 0
         return (numbers, 0, 0) if kind == "full" else (0, numbers, 0)
     if kind in ("latent", "chosen"):
-        return model["latent"]["rank"] + model["latent"]["turned"] + short, 0, 0
+        return model["latent"]["rank"] + model["latent"]["rope_dim"] + short, 0, 0
     if kind == "state":
         state = model["state"]
         tables = state["heads"] * state["d_k"] * state["d_v"]
@@ -190,7 +190,7 @@ def layer_kinds(model):
 
     Parameters
     ----------
-    model : dict, as `kept_numbers` reads it
+    model : dict, as `cache_entries` reads it
 
     Returns
     -------
@@ -198,7 +198,7 @@ def layer_kinds(model):
 
     Raises
     ------
-    TypeError, ValueError : as `kept_numbers`
+    TypeError, ValueError : as `cache_entries`
 
     >>> model = {"layers": 4, "pattern": ["window", "full"], "last": ["full"], "window": 6}
     >>> layer_kinds(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})
@@ -217,7 +217,7 @@ def layers_by_kind(model):
 
     Parameters
     ----------
-    model : dict, as `kept_numbers` reads it
+    model : dict, as `cache_entries` reads it
 
     Returns
     -------
@@ -225,7 +225,7 @@ def layers_by_kind(model):
 
     Raises
     ------
-    TypeError, ValueError : as `kept_numbers`
+    TypeError, ValueError : as `cache_entries`
 
     >>> model = {"layers": 5, "pattern": ["window", "full"], "window": 6}
     >>> layers_by_kind(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})["window"]
@@ -241,7 +241,7 @@ def model_cache_bytes(model, tokens, *, itemsize=2):
 
     Parameters
     ----------
-    model : dict, as `kept_numbers` reads it
+    model : dict, as `cache_entries` reads it
     tokens : 0 or more; a curve is drawn between whole numbers too
     itemsize : bytes of a number; half a byte for 4 bits
 
@@ -252,13 +252,13 @@ def model_cache_bytes(model, tokens, *, itemsize=2):
     Raises
     ------
     TypeError : tokens or an itemsize that are no numbers
-    TypeError, ValueError : a model that `kept_numbers` refuses
+    TypeError, ValueError : a model that `cache_entries` refuses
     ValueError : tokens below 0, a size of 0 or less, NaN or infinity
 
     >>> model_cache_bytes({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}, 5)
     660
     """
-    growing, windowed, fixed = kept_numbers(model)
+    growing, windowed, fixed = cache_entries(model)
     for name, value in {"tokens": tokens, "itemsize": itemsize}.items():
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{name} is {value!r}; expected a number. Give one, such as 2.")

@@ -90,15 +90,15 @@ def facts(name):
 
 
 def page_of(room):
-    """Return the page that a room belongs to: "04_heads" of "ch04_heads", which Python can import.
+    """Return the page that a room belongs to: "05_concatenation" of "ch05_concatenation".
 
-    A review's room has the name of its page.
+    Python can import the name of a room. A review's room has the name of its page.
     """
     return re.sub(r"^ch(?=\d)", "", room)
 
 
 def bank(page):
-    """Read the questions of a page, such as "04_heads" or "review_part_1".
+    """Read the questions of a page, such as "04_multi_head_attention" or "review_part_1".
 
     Raises
     ------

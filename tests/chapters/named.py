@@ -4,10 +4,10 @@
 |---|---|
 | `"mean top weight"[0, 2]` | an entry of what a cell above prints under this label |
 | `"ms, one core"["in_place", "ms"]` | the same, by the names of row and column |
-| `03-11 "weights"[0]`, `04_heads "rank"` | the same in one cell; in another chapter |
-| `numpy_attention:sizes.gpt2.flop` | a value of a record, of facts; `bank:04_heads.quiz` |
+| `03-11 "weights"[0]`, `05_concatenation "rank"` | the same in one cell; in another chapter |
+| `numpy_attention:sizes.gpt2.flop` | a value of a record, of facts; `bank:05_concatenation.quiz` |
 | `code:widths[2]`, `code:03-09 widths` | what the code sets a name to; in one cell |
-| `code:draw_documents.n` | what the code gives a function as this argument, or its default |
+| `code:sample_documents.n` | what the code gives a function as this argument, or its default |
 | `coursework.grader.judge:MOST_S` | a constant of a module |
 | `= 2 * causal_mask(4).sum()` | an expression; its names are in NAMESPACE |
 | `= fraction_of_verbs()` | a function of the page's module in `values/` |
@@ -101,7 +101,7 @@ def values_of(page):
 
 
 def module_of(page):
-    """Return a page's name as Python can import it: "ch04_heads" of "04_heads"."""
+    """Return a page's name as Python can import it: "ch05_concatenation" of "05_concatenation"."""
     return re.sub(r"^(?=\d)", "ch", page)
 
 
@@ -349,8 +349,13 @@ def _at(table, index, reference):
 
 
 def printed_under(page, label):
-    """Return the array that a chapter prints under a label, for an expression."""
-    return value_of(f'{page} "{label}"', [])
+    """Return the array that a chapter prints under a label, for an expression.
+
+    The number of a chapter, such as "04", stands for its whole name.
+    """
+    name, *cell = page.split()
+    page = next(found for found in NAMES if found.startswith(name))
+    return value_of(" ".join([page, *cell, f'"{label}"']), [])
 
 
 def setting(page, name):

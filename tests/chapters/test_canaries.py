@@ -170,9 +170,13 @@ def test_nbval_alone_accepts_a_cleared_notebook_and_the_rules_do_not(failed_cell
 
 
 def test_after_a_failed_cell_and_a_broken_file_the_last_lines_say_what_to_type():
-    cells = [f"notebooks/{name}.ipynb::Cell {n}" for name in ("04_heads", "03_x") for n in (1, 2)]
+    cells = [
+        f"notebooks/{name}.ipynb::Cell {n}"
+        for name in ("04_multi_head_attention", "03_x")
+        for n in (1, 2)
+    ]
     failed = [SimpleNamespace(nodeid=name, longrepr="differs") for name in cells]
-    assert [line.partition(":")[0] for line in hints(failed)] == ["03_x", "04_heads"]
+    assert [line.partition(":")[0] for line in hints(failed)] == ["03_x", "04_multi_head_attention"]
     assert all(" make chapter NB=" in line for line in hints(failed))
     error = SimpleNamespace(nodeid="tests/practice/test_banks.py", longrepr="JSONDecodeError: line")
     assert [line[:20] for line in hints([error])] == ["A bank or a notebook"]

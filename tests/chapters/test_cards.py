@@ -26,9 +26,9 @@ from book._ext.models import (
 )
 from book._ext.variants import every_row
 from tools.chapters import ROOT, pages
-from tutorial_lib.counting import kept_numbers, layers_by_kind, model_cache_bytes
+from tutorial_lib.counting import cache_entries, layers_by_kind, model_cache_bytes
 from tutorial_lib.records import facts
-from tutorial_lib.variants.patterns import reach, window_mask
+from tutorial_lib.variants.patterns import receptive_field, window_mask
 
 CHAPTERS = [page for page in pages() if page.has_variants]
 BY_NAME = {model["name"]: model for model in carded()}
@@ -122,7 +122,7 @@ def test_the_furthest_token_is_the_one_that_reach_finds(layers, window):
     model = BY_NAME["Mistral 7B"] | {"window": window}
     tokens = furthest(model, ["window"] * layers)
     mask = window_mask(64, 64, window)
-    assert tokens == reach(mask, layers)[-1].sum()
+    assert tokens == receptive_field(mask, layers)[-1].sum()
     assert furthest(model, ["window", "full"]) is None
 
 
@@ -177,7 +177,7 @@ def test_the_numbers_of_a_card_are_those_of_its_entry(model):
 
 
 def test_what_grows_and_what_does_not_stand_apart_where_a_model_keeps_both():
-    growing, windowed, fixed = kept_numbers(BY_NAME["Qwen3-Next 80B"])
+    growing, windowed, fixed = cache_entries(BY_NAME["Qwen3-Next 80B"])
     assert (windowed, fixed) == (0, 36 * (32 * 128 * 128 + 3 * 8192))
     told = numbers(BY_NAME["Qwen3-Next 80B"])
     parts = [cards.size(2 * growing * 8192), cards.size(2 * fixed)]
@@ -228,12 +228,12 @@ def test_the_first_sentences_of_the_page_are_true_of_the_entries():
     assert (len(late), all_kept) == (21, ["Llama 2 7B"])
     for model in late:
         plain = {field: value for field, value in model.items() if field != "variants"}
-        assert kept_numbers(plain) == kept_numbers(model)
+        assert cache_entries(plain) == cache_entries(model)
     v3, chosen = (BY_NAME[name] for name in ("DeepSeek-V3", "DeepSeek-V3.2"))
     short = chosen["layers"] * chosen["chosen"]["d_k"]
-    assert kept_numbers(chosen)[0] == kept_numbers(v3)[0] + short
+    assert cache_entries(chosen)[0] == cache_entries(v3)[0] + short
     new = [model for model in late if model["year"] >= 2025]
-    partly = [m for m in late if m["positions"].get("turned", 0) < m.get("full", m).get("d_k", 0)]
+    partly = [m for m in late if m["positions"].get("rotated", 0) < m.get("full", m).get("d_k", 0)]
     assert (len(new), sum(m in new for m in partly)) == (11, 8)
     assert [m["name"] for m in partly if m not in new] == ["DeepSeek-V3"]
     for row in ("Sink", "Gate"):
@@ -252,7 +252,7 @@ def test_a_curve_goes_through_the_bytes_of_its_cache(name):
         tokens = 2 ** (cards.LOG_TOKENS[0] + along * np.ptp(cards.LOG_TOKENS))
         kept = 10 ** (high - (y - 8) / scale)
         assert abs(math.log10(kept / model_cache_bytes(model, tokens))) < 0.02
-    assert ("polygon" in curve(model)) == any(kept_numbers(model)[1:])
+    assert ("polygon" in curve(model)) == any(cache_entries(model)[1:])
 
 
 @WRITING

@@ -33,7 +33,7 @@ from tests.pytorch import test_differences
 from tools.chapters import ROOT
 from tutorial_lib import onepass
 from tutorial_lib.counting import attention_bytes, attention_flop
-from tutorial_lib.models import ablation, block, circuits, copying, floor, grammar, head_scores
+from tutorial_lib.models import ablation, block, circuits, copying, entropy, grammar, head_scores
 from tutorial_lib.models.training import adam_step, train
 from tutorial_lib.pytorch import bridge, parallel
 from tutorial_lib.records import checkpoint, facts
@@ -60,7 +60,7 @@ EMPTY = cache.KVCache.empty(ARRAYS["params"], T + 1, batch=ARRAYS["X"].shape[:1]
 GIVEN |= {"read": cache.decode_step(ARRAYS["X"], ARRAYS["params"], EMPTY)[1]}
 GIVEN |= {"positions": positions, "grouped": grouped, "latent": latent, "patterns": patterns}
 GIVEN |= {"states": states, "TABLE": np.arange(2.0 * 3 * 4 * 7).reshape(2, 3, 4, 7)}  # a state
-GIVEN |= {"grammar": grammar, "floor": floor, "block": block, "circuits": circuits}
+GIVEN |= {"grammar": grammar, "entropy": entropy, "block": block, "circuits": circuits}
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
 
 

@@ -169,7 +169,7 @@ def variants():
     K, V = (tl.project_heads(X, W) for W in (few.W_K, few.W_V))
     short, slopes = latent.latent_params(whole, 8), positions.alibi_slopes(6)
     made = {"W_K": few.W_K, "W_V": few.W_V, "K": K, "V": V, "C": X @ short.W_D, "slopes": slopes}
-    made |= {"positions": np.arange(T), "rates": positions.rope_rates(d_k)}
+    made |= {"positions": np.arange(T), "rates": positions.rope_frequencies(d_k)}
     made |= {"bias": positions.alibi_bias(T, S, slopes)}
     made |= gated()
     made |= {"sink": slopes, "W_G": whole.W_V}  # as wide as these
@@ -192,7 +192,7 @@ def test_a_shape_among_the_variants_is_that_of_its_array():
         expected = [made[name].shape for name in codes(row[0]) if name in made]
         assert found == expected, f"book/notation.md, Variants: correct the shapes of {row[0]}"
         left |= set(codes(row[0])) - set(made)
-    assert left == {"n_kv_heads", "rank", "room", "length"}
+    assert left == {"n_kv_heads", "rank", "capacity", "length"}
 
 
 def models():
@@ -332,7 +332,7 @@ def test_every_name_in_code_is_one_of_the_library_or_of_pytorch():
     arguments = re.findall(r"(\w+)=", told.partition("->")[0])
     arguments += [word for name in SIZES for word in name.split()] + ["places", "d_feed"]
     calls = [nn.MultiheadAttention.__init__, nn.MultiheadAttention.forward, np.concatenate]
-    calls += [grouped.group_params, latent.latent_params, positions.rope_rates]
+    calls += [grouped.group_params, latent.latent_params, positions.rope_frequencies]
     calls += [cache.KVCache.empty, cache.gather_pages]
     for call in calls:
         arguments += inspect.signature(call).parameters

@@ -83,7 +83,7 @@ of all:  700 in 3 lines
 
 SOURCE = """\
 import numpy as np
-from tutorial_lib.variants.positions import rope_rates  # built in chapter 16
+from tutorial_lib.variants.positions import rope_frequencies  # built in chapter 16
 steps = 800
 top = -800
 a, b = 12, np.array([steps])
@@ -94,7 +94,7 @@ shifted = [a for draws in range(100)]
 for size in (30, 90):
     attend(widths, 16, n=3)
 def attend(X, T, *, block=64, n):
-    rates = rope_rates(128, base=10_000)
+    rates = rope_frequencies(128, base=10_000)
 def work(self, ms):
     gpu.work(64)
 """
@@ -130,10 +130,10 @@ PROVED = [
     "The gradient is (0, −1)<!-- code:gradient[0, 2] -->.",
     "For 100<!-- code:draws --> draws; for 30<!-- code:size[0] -->, then 90<!-- code:size[1] -->.",
     "It has 64<!-- code:attend.block --> keys, 16<!-- code:attend.T --> words.",
-    "A base of 10,000<!-- code:rope_rates.base --> for 128<!-- code:rope_rates.d_k --> numbers.",
+    "Base 10,000<!-- code:rope_frequencies.base -->, 128<!-- code:rope_frequencies.d_k --> numbers",
     "A rate of 64<!-- code:gpu.work.ms --> and 4<!-- code:allowed[np.float16] --> units.",
     f"A sum of 61<!-- = {39 * '1+'}22 -->.",
-    "In chapter 04 it is 11<!-- code:04_heads 04-18 product[1, 1] -->.",
+    "In chapter 04 it is 11<!-- code:04_multi_head_attention 04-18 product[1, 1] -->.",
     "Within 10⁻⁸<!-- = 10.0**-8 -->, or $10^{-8}$<!-- = 10.0**-8 -->.",
     "It has 10⁹<!-- = 1_000_000_000 --> of them.",
     "With version 2.13<!-- = version('torch') --> of PyTorch.",

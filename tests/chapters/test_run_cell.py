@@ -196,7 +196,7 @@ def own_training(changes):
     assert len(shares) == 2
     variables = {"__name__": "__main__"}
     given = "trained = TinyModel.of(checkpoint('copying'))\n"
-    given += "fresh = draw_sequences(np.random.default_rng(99), 128)\ngiven = fresh[0][:, :-1]"
+    given += "fresh = sample_sequences(np.random.default_rng(99), 128)\ngiven = fresh[0][:, :-1]"
     found = []
     for source in [imports, given, *shares, *(cells[name] for name in BEFORE)]:
         for old, new in (SHORT | changes).items():

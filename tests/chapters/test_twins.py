@@ -13,7 +13,7 @@ from tests.chapters.twins import (
 )
 from tools.chapters import pages
 
-CHAPTER = "04_heads"
+CHAPTER = "04_multi_head_attention"
 SPLIT = """\
 def split_heads(X, n_heads):
     *batch, T, width = X.shape

@@ -155,6 +155,6 @@ def test_the_page_calls_the_layer_as_its_docstring_does():
 
 
 def test_one_name_in_two_chapters_is_told(plant):
-    both = [plant(HEADER, RULE, CACHE), plant(HEADER, RULE, CACHE, name="15_fewer_keys")]
-    with pytest.raises(VariantsError, match=r"14_kv_cache and 15_fewer_keys both have"):
+    both = [plant(HEADER, RULE, CACHE), plant(HEADER, RULE, CACHE, name="15_mqa_gqa_mla")]
+    with pytest.raises(VariantsError, match=r"14_kv_cache and 15_mqa_gqa_mla both have"):
         every_row(both)

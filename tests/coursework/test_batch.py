@@ -257,9 +257,9 @@ def test_released_notebook_holds_no_solution_and_replaces_nothing(tmp_path, caps
 
 
 def test_unknown_assignment_is_told_with_those_that_there_are(tmp_path, capsys):
-    assert main(["release", "04_heads", "--out", str(tmp_path)]) == 1
+    assert main(["release", "04_multi_head_attention", "--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert "'04_heads'" in said
+    assert "'04_multi_head_attention'" in said
     assert all(name in said for name in assignment.names())
 
 

@@ -175,7 +175,12 @@ def test_a_list_of_names_ends_where_nobody_reads_on():
 
 def test_numbers_of_a_table_stay_numbers_and_ordinary_names_as_they_are():
     assert in_table(-3) == -3
-    for name in ("Müller-Lüdenscheidt, Jürgen", "anna (1) - copy", "04_heads.ipynb", "O'Neill"):
+    for name in (
+        "Müller-Lüdenscheidt, Jürgen",
+        "anna (1) - copy",
+        "04_multi_head_attention.ipynb",
+        "O'Neill",
+    ):
         assert in_table(name) == name
 
 

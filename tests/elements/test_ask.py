@@ -16,7 +16,7 @@ from tutorial_lib.attention import softmax
 from tutorial_lib.elements.exhibits import ask_model
 from tutorial_lib.models.copying import TinyModel, init_model, run
 from tutorial_lib.models.grammar import ID, WORDS
-from tutorial_lib.models.head_scores import paths
+from tutorial_lib.models.head_scores import logit_terms
 from tutorial_lib.models.language import eight_bits, in_eight_bits
 from tutorial_lib.records import checkpoint
 
@@ -48,7 +48,7 @@ def test_form_without_a_script_holds_the_numbers_of_the_rounded_model():
     assert [(name, share) for name, _, share in following] == [
         (WORDS[i], f"{chances[i]:.3f}") for i in order
     ]
-    added = [part[-1, order[0]] for part in paths(model, ids)]
+    added = [part[-1, order[0]] for part in logit_terms(model, ids)]
     shown = [float(row[2].replace("−", "-")) for row in parts]
     np.testing.assert_allclose(shown, [*added, logits[-1, order[0]]], atol=0.005)
     weights = np.concatenate([record.weights[:, -1] for record in records])
@@ -159,7 +159,7 @@ def test_what_cannot_be_drawn_is_refused_in_a_sentence(kind, said, given):
 def test_a_split_begins_with_the_difference_of_two_logits():
     element = ask_model(SMALL, LETTERS, "abab", question="?", split=("c", "d"))
     model, ids = in_eight_bits(SMALL), np.array([0, 1, 0, 1])
-    added = [part[-1, 2] - part[-1, 3] for part in paths(model, ids)]
+    added = [part[-1, 2] - part[-1, 3] for part in logit_terms(model, ids)]
     said = [float(n.replace("−", "-")) for n in re.findall(r"adds ([+−][\d.]+)", element.text)]
     np.testing.assert_allclose(said, [*added, sum(added)], atol=0.005)
     assert "adds to “c” − “d”" in element.html

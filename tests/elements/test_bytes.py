@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.elements.test_elements import Tree
-from tutorial_lib.counting import kept_numbers, model_cache_bytes
+from tutorial_lib.counting import cache_entries, model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
 from tutorial_lib.elements.sources import script
 from tutorial_lib.records import facts
@@ -25,7 +25,7 @@ def test_is_the_same_element_every_time_and_well_formed():
 
 
 def test_every_model_that_keeps_anything_is_there():
-    keeping = {model["name"] for model in PATTERNED if any(kept_numbers(model))}
+    keeping = {model["name"] for model in PATTERNED if any(cache_entries(model))}
     assert set(ROWS) == keeping
     assert {"BERT-base", "BERT-large"} == {model["name"] for model in PATTERNED} - keeping
     assert re.findall(r"<option.*?>(.*?)</option>", HTML)[: len(ROWS) + 1] == [*ROWS, "my own"]
@@ -37,11 +37,13 @@ def test_row_says_what_the_library_counts(name):
     layers, each, outgrows = ROWS[name]
     outgrows, _, few = outgrows.partition(", but it has learned ")
     positions = model.get("positions", {"kind": "none"})
-    assert few == (f"{positions['places']:,} places" if positions["kind"] == "learned" else "")
+    assert few == (
+        f"{positions['max_positions']:,} places" if positions["kind"] == "learned" else ""
+    )
     counts = [int(count) for count in re.findall(r"(\d+):", layers)]
     assert sum(counts) == model["layers"]
     written = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\d|\d", each)]
-    wanted = [2 * number for number in kept_numbers(model) if number]
+    wanted = [2 * number for number in cache_entries(model) if number]
     assert [number for number in written if number != model.get("window")] == wanted
     weights = 2 * model["parameters"]
     if outgrows == "never":

@@ -15,7 +15,7 @@ from tests.elements.sample_bank import CHAPTER, REVIEW, option, sample_bank, sam
 from tutorial_lib import running_example, trace
 from tutorial_lib.elements import parsons, prediction, quiz
 from tutorial_lib.elements.banks import as_number, check_bank, load_bank
-from tutorial_lib.elements.exhibits import live_map, playground, turn_clock
+from tutorial_lib.elements.exhibits import live_map, playground, rotation_clock
 from tutorial_lib.elements.markup import inline
 from tutorial_lib.elements.parsons.element import draw_parsons, shuffled
 from tutorial_lib.elements.prediction.element import draw_prediction
@@ -426,8 +426,8 @@ def test_map_is_the_same_element_every_time_and_well_formed():
 
 
 def test_clock_stays_light_is_the_same_every_time_and_well_formed():
-    element = turn_clock()
-    assert turn_clock() == element
+    element = rotation_clock()
+    assert rotation_clock() == element
     assert len(gzip.compress(element.html.replace(script("clock"), "").encode())) <= 3700
     tree = Tree(element.html)
     assert (tree.open, tree.faults) == ([], [])

@@ -365,13 +365,13 @@ def test_gallery_is_of_self_attention():
 TRUTH = np.array([-1, 0, 1, -1, 2])
 
 
-def known(truth=TRUTH, *, heads=H, queries=QUERIES, mask=None):
+def known(target=TRUTH, *, heads=H, queries=QUERIES, mask=None):
     """A gallery of some heads, of which head 1 scores highest, with what decides."""
     T = len(queries)
     mask = causal_mask(T) if mask is None else mask
     weights = softmax(np.where(mask, np.log(some_weights(heads, T, T)), -np.inf))
     answers = [(0.9 if h == 1 else h / 100, f"reason {h}") for h in range(heads)]
-    return gallery(weights, queries, "Which?", answers, mask=mask, truth=truth), weights
+    return gallery(weights, queries, "Which?", answers, mask=mask, target=target), weights
 
 
 def rings(element):
@@ -399,7 +399,7 @@ def test_a_ring_stands_in_every_map_where_a_word_decides():
     for places, widths in rings(small):
         assert places == [(t, t // 2) for t in range(40)]
         assert min(widths) > 1, "around a cell that is small"
-    assert json.loads(html_module.unescape(re.search('data-truth="(.*?)"', element.html)[1])) == [
+    assert json.loads(html_module.unescape(re.search('data-target="(.*?)"', element.html)[1])) == [
         *TRUTH.tolist()
     ]
 
@@ -422,9 +422,9 @@ def test_what_decides_is_told_in_words():
 
 
 def test_a_long_table_keeps_the_queries_whose_next_word_is_decided():
-    truth = np.full(40, -1)
-    truth[[7, 31]] = 3
-    element, _ = known(truth, queries=range(40))
+    target = np.full(40, -1)
+    target[[7, 31]] = 3
+    element, _ = known(target, queries=range(40))
     assert len(element.text.splitlines()) == 1 + 2 * H
     assert "The strongest keys, where a word decides the next: 3 heads, 40 queries" in element.html
     element, _ = known(np.arange(40), queries=range(40))
@@ -442,23 +442,23 @@ def test_a_key_that_decides_and_is_hidden_from_one_head_is_told_to_be_hidden():
 
 def test_gallery_without_a_truth_says_nothing_of_it():
     assert "decides" not in re.sub("<script>.*?</script>", "", asked().html, flags=re.S)
-    assert "data-truth" not in asked().html
+    assert "data-target" not in asked().html
     assert "decides" not in asked().text
 
 
 @pytest.mark.parametrize(
-    ("truth", "kind", "message"),
+    ("target", "kind", "message"),
     [
-        (TRUTH.tolist(), TypeError, r"truth is a list; expected a NumPy array"),
-        (TRUTH > 0, TypeError, r"truth is an array of bool"),
-        (TRUTH.astype(float), TypeError, r"truth is an array of float64; expected whole numbers"),
-        (TRUTH[None], ShapeError, r"truth has shape \(1, 5\).*expected \(T\)"),
-        (TRUTH[:4], ShapeError, r"truth has 4 places, but weights has 5 queries; .* Give -1"),
-        (TRUTH * 0 + 5, ValueError, r"truth is 5 at query 0; expected -1 to 4"),
-        (TRUTH - 1, ValueError, r"truth is -2 at query 0; expected -1 to 4"),
-        (TRUTH[::-1].copy(), ValueError, r"truth is 2 at query 0, a key that mask hides"),
+        (TRUTH.tolist(), TypeError, r"target is a list; expected a NumPy array"),
+        (TRUTH > 0, TypeError, r"target is an array of bool"),
+        (TRUTH.astype(float), TypeError, r"target is an array of float64; expected whole numbers"),
+        (TRUTH[None], ShapeError, r"target has shape \(1, 5\).*expected \(T\)"),
+        (TRUTH[:4], ShapeError, r"target has 4 places, but weights has 5 queries; .* Give -1"),
+        (TRUTH * 0 + 5, ValueError, r"target is 5 at query 0; expected -1 to 4"),
+        (TRUTH - 1, ValueError, r"target is -2 at query 0; expected -1 to 4"),
+        (TRUTH[::-1].copy(), ValueError, r"target is 2 at query 0, a key that mask hides"),
     ],
 )
-def test_a_truth_that_is_no_place_is_refused(truth, kind, message):
+def test_a_truth_that_is_no_place_is_refused(target, kind, message):
     with pytest.raises(kind, match=message):
-        known(truth)
+        known(target)

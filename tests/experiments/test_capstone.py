@@ -13,30 +13,30 @@ from tests.practice.rooms import ROOMS
 from tests.sampling import long
 from tutorial_lib import records
 from tutorial_lib.models import own_layer
-from tutorial_lib.models.grammar import TASKS, draw_documents
-from tutorial_lib.models.own_layer import OwnLayer, OwnModel, draw_own, run_own, train_own
+from tutorial_lib.models.grammar import TASKS, sample_documents
+from tutorial_lib.models.own_layer import OwnLayer, OwnModel, init_own_model, run_own, train_own
 from tutorial_lib.practice.ch23_capstone.promises import attention
 from tutorial_lib.variants.grouped import GroupedParams
-from tutorial_lib.variants.positions import rope_rates
+from tutorial_lib.variants.positions import rope_frequencies
 
 RECORD = records.record("capstone")
 KNOWN = records.record("known_text")
 ALL = {name: form for forms in FORMS.values() for name, form in forms.items()}
 FOUND = {name: found for kind in FORMS for name, found in RECORD[kind].items()}
-OPTIONS = {  # of a right layer, as a reader gives them to draw_own
+OPTIONS = {  # of a right layer, as a reader gives them to init_own_model
     "plain": {},
-    "two key heads": {"n_kv_heads": 2},
+    "two KV heads": {"n_kv_heads": 2},
     "rotated": {"rotated": True},
     "window of 16": {"window": 16},
     "sink": {"sink": True},
 }
-MISTAKES = {"not scaled": "not_scaled", "key heads tiled": "tiled", "one key ahead": "one_ahead"}
+MISTAKES = {"not scaled": "not_scaled", "KV heads tiled": "tiled", "one key ahead": "one_ahead"}
 MET = {  # forms of the longer training that are trained here too, and how near they must come
-    "plain": (KNOWN["heads"]["4 heads, 4 key heads"], 2e-5),
-    "two key heads": (KNOWN["heads"]["4 heads, 2 key heads"], 2e-5),
+    "plain": (KNOWN["heads"]["4 heads, 4 KV heads"], 2e-5),
+    "two KV heads": (KNOWN["heads"]["4 heads, 2 KV heads"], 2e-5),
     "rotated": (KNOWN["positions"]["RoPE"], 5e-4),  # turned, it is rounded in another order
 }
-FEW = draw_documents(np.random.default_rng(6), 3)
+FEW = sample_documents(np.random.default_rng(6), 3)
 
 
 def as_own(arrays, arm, window=None):
@@ -48,9 +48,9 @@ def as_own(arrays, arm, window=None):
     for first in range(0, len(inner), size):
         wide, *sink, W_O = inner[first : first + size]
         heads = np.swapaxes(wide.reshape(len(wide), -1, arm.d_k), 0, 1)
-        parts = np.split(heads, [arm.heads, arm.heads + arm.key_heads])
-        rates = None if learned else rope_rates(arm.d_k)
-        layers.append(OwnLayer(GroupedParams(*parts, W_O), rates, window, *sink))
+        parts = np.split(heads, [arm.heads, arm.heads + arm.kv_heads])
+        frequencies = None if learned else rope_frequencies(arm.d_k)
+        layers.append(OwnLayer(GroupedParams(*parts, W_O), frequencies, window, *sink))
     return OwnModel(E, P, tuple(layers), U)
 
 
@@ -97,7 +97,7 @@ def test_a_wrong_form_has_the_mistake_that_the_check_names(name, T):
 
 def test_a_reader_trains_as_the_script_does(monkeypatch):
     rng = np.random.default_rng(8)
-    ids = np.concatenate([draw_documents(rng, known_text.BATCH).ids for _ in range(4)])
+    ids = np.concatenate([sample_documents(rng, known_text.BATCH).ids for _ in range(4)])
     monkeypatch.setattr(known_text, "stream", lambda seed, documents: ids)
     for module in (known_text, own_layer):
         monkeypatch.setattr(module, "WARM_UP", 3)
@@ -125,8 +125,8 @@ def test_the_record_is_of_the_script_as_it_is():
 def test_a_form_learns_as_many_numbers_as_the_record_says(name):
     arm, _ = ALL[name]
     begun = sum(array.numel() for array in known_text.begin(arm, 0))
-    options = OPTIONS.get(name, {"n_kv_heads": arm.key_heads})
-    readers = draw_own(np.random.default_rng(0), **options).numbers
+    options = OPTIONS.get(name, {"n_kv_heads": arm.kv_heads})
+    readers = init_own_model(np.random.default_rng(0), **options).numbers
     assert FOUND[name]["numbers"] == begun == readers
 
 
@@ -143,8 +143,8 @@ def test_a_layer_of_the_longer_training_loses_the_same_here(name):
     assert shared == [192, 384, 768]
     for run, longer in zip(FOUND[name]["runs"], other["runs"], strict=True):
         assert run["seed"] == longer["seed"]
-        found = [run["above_floor"][WATCHED.index(step)] for step in shared]
-        expected = [longer["above_floor"][places[step]] for step in shared]
+        found = [run["excess_loss"][WATCHED.index(step)] for step in shared]
+        expected = [longer["excess_loss"][places[step]] for step in shared]
         np.testing.assert_allclose(found, expected, rtol=0, atol=near)
         for task, share in run["accuracy"].items():
             assert share == pytest.approx(longer["accuracy"][task][places[STEPS]], abs=0.01)
@@ -153,22 +153,22 @@ def test_a_layer_of_the_longer_training_loses_the_same_here(name):
 @pytest.mark.parametrize("name", ALL)
 def test_what_the_seeds_have_in_common_follows_from_the_runs(name):
     found = FOUND[name]
-    assert set(found) == {"numbers", "above_floor", "runs"}
+    assert set(found) == {"numbers", "excess_loss", "runs"}
     assert [run["seed"] for run in found["runs"]] == list(SEEDS)
-    last = sorted(run["above_floor"][-1] for run in found["runs"])
-    assert found["above_floor"] == {"least": last[0], "middle": last[2], "most": last[4]}
+    last = sorted(run["excess_loss"][-1] for run in found["runs"])
+    assert found["excess_loss"] == {"min": last[0], "median": last[2], "max": last[4]}
     for run in found["runs"]:
-        assert set(run) == {"seed", "above_floor", "accuracy"}
-        assert len(run["above_floor"]) == len(WATCHED)
-        assert run["above_floor"] == sorted(run["above_floor"], reverse=True)
+        assert set(run) == {"seed", "excess_loss", "accuracy"}
+        assert len(run["excess_loss"]) == len(WATCHED)
+        assert run["excess_loss"] == sorted(run["excess_loss"], reverse=True)
         assert list(run["accuracy"]) == list(TASKS)
         assert all(0 <= share <= 1 for share in run["accuracy"].values())
 
 
 def test_only_the_layer_that_sees_the_next_word_is_below_the_floor():
-    below = [name for name in ALL if FOUND[name]["above_floor"]["least"] < 0]
+    below = [name for name in ALL if FOUND[name]["excess_loss"]["min"] < 0]
     assert below == ["one key ahead"]
-    best = FOUND["one key ahead"]["above_floor"]["least"]
+    best = FOUND["one key ahead"]["excess_loss"]["min"]
     assert best > -KNOWN["floor"]["tested"], "below the floor, and still a loss"
 
 
@@ -181,15 +181,15 @@ def kept(tmp_path_factory):
     return tmp_path_factory.mktemp("kept")
 
 
-@pytest.mark.parametrize("name", [n if n == "key heads tiled" else long(n)[0] for n in ALL])
+@pytest.mark.parametrize("name", [n if n == "KV heads tiled" else long(n)[0] for n in ALL])
 def test_the_first_steps_give_the_first_number_of_the_record_again(name, kept, monkeypatch):
     monkeypatch.setattr(known_text, "DONE", kept)
     monkeypatch.setattr(capstone, "STEPS", WATCHED[0])
     arm, how = ALL[name]
     found = capstone.run(arm, SEEDS[0], how, known_text.drawn(known_text.TEST))
-    right = FOUND[name]["runs"][0]["above_floor"][0]
+    right = FOUND[name]["runs"][0]["excess_loss"][0]
     # another machine rounds otherwise; any two forms are 0.02 apart here
-    assert found["above_floor"] == [pytest.approx(right, abs=1e-3)]
+    assert found["excess_loss"] == [pytest.approx(right, abs=1e-3)]
 
 
 def test_a_run_in_miniature_writes_every_part(tmp_path, monkeypatch, capsys):
@@ -206,9 +206,9 @@ def test_a_run_in_miniature_writes_every_part(tmp_path, monkeypatch, capsys):
     for kind, forms in FORMS.items():
         assert list(written[kind]) == list(forms)
         for name, found in written[kind].items():
-            assert f"\n{name}: {found['above_floor']}\n" in told
+            assert f"\n{name}: {found['excess_loss']}\n" in told
             assert list(found) == list(FOUND[name])
             assert [run["seed"] for run in found["runs"]] == [0, 1]
-            assert all(np.diff(run["above_floor"]) < 0 for run in found["runs"])
-            ends += [run["above_floor"][-1] for run in found["runs"]]
+            assert all(np.diff(run["excess_loss"]) < 0 for run in found["runs"])
+            ends += [run["excess_loss"][-1] for run in found["runs"]]
     assert len(set(ends)) == 2 * len(ALL), "two of them were trained alike"

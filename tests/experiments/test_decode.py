@@ -31,7 +31,7 @@ KINDS = [*TINY.kv_heads, "MLA"]
 def layers():
     """A layer of each kind with a full cache, and the same for two sequences."""
     two = dict.fromkeys(KINDS, 2)
-    return [benchmark.drawn_layers(TINY, room=521, layers=1, batches=B) for B in (None, two)]
+    return [benchmark.drawn_layers(TINY, capacity=521, layers=1, batches=B) for B in (None, two)]
 
 
 # What is timed.
@@ -44,14 +44,14 @@ def with_cache_of(layer, X):
         rows = [np.zeros((1, len(X), 0)), (X @ params.W_D)[None]]
     else:
         rows = [project_heads(X, W) for W in (params.W_K, params.W_V)]
-    for room, new in zip(layer.cache.rooms, rows, strict=True):
-        room[:, : len(X)] = new
+    for buffer, new in zip(layer.cache.buffers, rows, strict=True):
+        buffer[:, : len(X)] = new
     return layer
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_compared_with_is_the_last_row_of_the_layer(kind):
-    layer = benchmark.draw_layer(np.random.default_rng(1), TINY, kind, room=9)
+    layer = benchmark.draw_layer(np.random.default_rng(1), TINY, kind, capacity=9)
     X = benchmark.drawn(np.random.default_rng(2), 8, TINY.d_model)
     found = benchmark.exact(with_cache_of(layer, X[:7]), 7, X[7:])
     params = layer.params if isinstance(layer.params, Params) else layer.params.expanded()
@@ -113,22 +113,24 @@ def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
     old, X = layer.at(300), benchmark.drawn(np.random.default_rng(3), 1, TINY.d_model)
     _, new = benchmark.forms_of(kind)["NumPy", kind].args[0](X, layer.params, old)
     assert new.length == 301
-    for before, after, room in zip((old.K, old.V), (new.K, new.V), layer.cache.rooms, strict=True):
-        if room.size:
+    for before, after, buffer in zip(
+        (old.K, old.V), (new.K, new.V), layer.cache.buffers, strict=True
+    ):
+        if buffer.size:
             assert np.shares_memory(before, after)
-            assert np.shares_memory(after, room)
+            assert np.shares_memory(after, buffer)
 
 
 @pytest.mark.parametrize(("library", "form", "kind", "make"), every(3, FORMS), ids=NAMES)
 def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
-    plan = TINY._replace(d_k=64, rank=250, turned=6)  # else the scores weigh as much as the keys
-    layer = benchmark.draw_layer(np.random.default_rng(5), plan, kind, room=4097)
+    plan = TINY._replace(d_k=64, rank=250, rope_dim=6)  # else the scores weigh as much as the keys
+    layer = benchmark.draw_layer(np.random.default_rng(5), plan, kind, capacity=4097)
     X = benchmark.drawn(np.random.default_rng(6), 1, plan.d_model)
     with torch.inference_mode():
         row = benchmark.cost_of(library, make, layer, 4096, X)
     keys_mib = row["cache_mib"] / (1 if kind == "MLA" else 2)
     assert row["peak_mib"] < 0.75 * keys_mib
-    assert row["cache_mib"] == measuring.short(4096 * layer.bytes_a_token / 2**20)
+    assert row["cache_mib"] == measuring.short(4096 * layer.bytes_per_token / 2**20)
 
 
 # What is counted.
@@ -136,27 +138,27 @@ def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
 
 def test_bytes_are_those_of_the_arrays_by_hand():
     plan, rng = benchmark.FULL._replace(d_model=5), np.random.default_rng(7)
-    kept = {k: benchmark.draw_layer(rng, plan, k, room=3).bytes_a_token for k in KINDS}
+    kept = {k: benchmark.draw_layer(rng, plan, k, capacity=3).bytes_per_token for k in KINDS}
     assert kept == {"MHA": 6144, "GQA": 1536, "MQA": 512, "MLA": 1152}
     assert kept["GQA"] == 2 * 3 * 64 * 4
     assert kept["MLA"] == (256 + 32) * 4
-    layer = benchmark.draw_layer(rng, plan, "GQA", room=3, batch=(2,))
-    assert layer.bytes_a_token == 1536, "of one sequence"
+    layer = benchmark.draw_layer(rng, plan, "GQA", capacity=3, batch=(2,))
+    assert layer.bytes_per_token == 1536, "of one sequence"
     assert layer.weight_bytes == 4 * 5 * 64 * (12 + 3 + 3 + 12)
-    assert layer.flop_a_token == 2 * 12 * (64 + 64), "a score and a share of a value, each head"
-    assert benchmark.draw_layer(rng, plan, "MLA", room=3).flop_a_token == 2 * 12 * (288 + 288)
+    assert layer.flop_per_token == 2 * 12 * (64 + 64), "a score and a share of a value, each head"
+    assert benchmark.draw_layer(rng, plan, "MLA", capacity=3).flop_per_token == 2 * 12 * (288 + 288)
 
 
 def test_the_line_and_its_slope_are_held_against_reading():
-    [layer] = benchmark.drawn_layers(TINY, room=3, layers=1)["GQA"]
+    [layer] = benchmark.drawn_layers(TINY, capacity=3, layers=1)["GQA"]
     lengths, rate = (5, 300, 600), np.array([100.0, 400.0])  # bytes a ms, in two rounds
-    a_token = layer.bytes_a_token / rate
+    a_token = layer.bytes_per_token / rate
     times_ms = np.array([7 + 1.5 * T * a_token for T in lengths])
     row = benchmark.row_of(lengths, times_ms, layer, rate)
     assert row["slope_times_limit"] == {"median": 1.5, "low": 1.5, "high": 1.5}
     assert row["start_ms"] == {"median": 7.0, "low": 7.0, "high": 7.0}
-    assert row["us_a_thousand"] == measuring.summary(1e6 * 1.5 * a_token)
-    limit_ms = (layer.weight_bytes + 300 * layer.bytes_a_token) / rate
+    assert row["us_per_thousand"] == measuring.summary(1e6 * 1.5 * a_token)
+    limit_ms = (layer.weight_bytes + 300 * layer.bytes_per_token) / rate
     assert row["lengths"]["300"]["times_limit"] == measuring.summary(times_ms[1] / limit_ms)
 
 
@@ -171,17 +173,17 @@ def test_layers_take_turns_and_each_is_asked_for_the_same_tokens():
 
 def test_layers_and_caches_together_are_larger_than_caches_of_processors():
     plan = benchmark.FULL
-    layers = {k: benchmark.draw_layer(np.random.default_rng(0), plan, k, room=1) for k in KINDS}
+    layers = {k: benchmark.draw_layer(np.random.default_rng(0), plan, k, capacity=1) for k in KINDS}
     for layer in layers.values():
         weights = plan.layers * layer.weight_bytes
-        assert weights + plan.layers * plan.lengths[-1] * layer.bytes_a_token > 2**26
+        assert weights + plan.layers * plan.lengths[-1] * layer.bytes_per_token > 2**26
 
 
 def test_as_many_sequences_as_fit_into_the_memory():
     plan = benchmark.FULL
     for kind, B in benchmark.batches_of(plan).items():
-        layer = benchmark.draw_layer(np.random.default_rng(0), plan, kind, room=1)
-        each = plan.tokens * layer.bytes_a_token
+        layer = benchmark.draw_layer(np.random.default_rng(0), plan, kind, capacity=1)
+        each = plan.tokens * layer.bytes_per_token
         assert B * each <= plan.memory_mib * 2**20 < (B + 1) * each
 
 

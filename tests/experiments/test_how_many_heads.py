@@ -10,7 +10,7 @@ from experiments.scored_heads import named
 from tests.rounding import unlike
 from tutorial_lib import records
 from tutorial_lib.models import grammar
-from tutorial_lib.models.ablation import stand_ins
+from tutorial_lib.models.ablation import replacement_outputs
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import TASKS
 
@@ -25,7 +25,7 @@ def example():
 
 def small_documents(seed, *, length=known_text.LENGTH):
     """Few documents in place of those of the script."""
-    return grammar.draw_documents(np.random.default_rng(seed), 12, length=length)
+    return grammar.sample_documents(np.random.default_rng(seed), 12, length=length)
 
 
 def test_models_that_are_compared_learn_equally_many_numbers():
@@ -64,7 +64,7 @@ def test_a_folded_head_may_write_anything_of_rank_d_model(name):
 def test_what_stands_in_is_the_mean_of_the_other_record(example):
     others = scored_heads.drawn(scored_heads.MEANS).ids[:, :-1]
     right = scored_heads.means(example)
-    for head, output in stand_ins(example, named(example), others).items():
+    for head, output in replacement_outputs(example, named(example), others).items():
         np.testing.assert_allclose(output, right[head], rtol=1e-9, atol=1e-12)
 
 
@@ -74,12 +74,12 @@ def test_a_model_of_the_record_is_one_of_the_script(name):
     widths = (found["heads"], found["d_k"], found["d_v"], found["output"])
     assert widths == (arm.heads, arm.d_k, arm.values, arm.output)
     assert found["learned"] == how_many_heads.learned(arm)
-    tried = {row["rate"]: row["above_floor"] for row in found["tried"]}
+    tried = {row["rate"]: row["excess_loss"] for row in found["tried"]}
     assert tuple(tried) == known_text.RATES
     assert found["rate"] == min(tried, key=tried.get)
     assert found["steps"] == known_text.watched(STEPS)
-    last = sorted(run["above_floor"][-1] for run in found["runs"])
-    assert list(found["above_floor"].values()) == [last[0], last[2], last[4]]
+    last = sorted(run["excess_loss"][-1] for run in found["runs"])
+    assert list(found["excess_loss"].values()) == [last[0], last[2], last[4]]
     assert [run["seed"] for run in found["runs"]] == list(SEEDS)
 
 
@@ -87,7 +87,7 @@ def test_four_heads_are_the_two_layers_of_the_other_record():
     other = records.record("scored_heads")["models"]["two layers"]
     found = RECORD["models"]["4 heads"]
     assert found["rate"] == other["rate"]
-    ends = [[run["above_floor"][-1] for run in part["runs"]] for part in (found, other)]
+    ends = [[run["excess_loss"][-1] for run in part["runs"]] for part in (found, other)]
     np.testing.assert_allclose(*ends, rtol=0, atol=2e-5)
 
 

@@ -35,12 +35,12 @@ def test_a_diagonal_counts_its_rows_and_the_rest_by_hand():
 
 
 def test_a_block_stands_twice_and_its_second_copy_looks_after_the_first():
-    ids, truth = induction.twice(np.array([[7, 8, 9]]), [0])
+    ids, target = induction.twice(np.array([[7, 8, 9]]), [0])
     assert ids.tolist() == [[0, 7, 8, 9, 7, 8, 9]]
-    assert truth.tolist() == [[-1, -1, -1, -1, 2, 3, 4]]
-    assert ids[0, truth[0, 4]] == 8
-    ids, truth = induction.twice(np.array([[7, 8, 9]]), [])
-    assert truth.tolist() == [[-1, -1, -1, 1, 2, 3]]
+    assert target.tolist() == [[-1, -1, -1, -1, 2, 3, 4]]
+    assert ids[0, target[0, 4]] == 8
+    ids, target = induction.twice(np.array([[7, 8, 9]]), [])
+    assert target.tolist() == [[-1, -1, -1, 1, 2, 3]]
 
 
 @pytest.mark.parametrize("paths", [(), ("keys",), ("queries",), ("values",), PATHS])
@@ -145,9 +145,9 @@ def test_one_period_is_scored_at_its_own_and_at_others():
 def test_the_largest_of_random_pairs_lie_in_order():
     for part in (
         RECORD["largest_random"],
-        *(r["largest_turned"] for r in RECORD["models"]["two layers"]),
+        *(r["largest_rotated"] for r in RECORD["models"]["two layers"]),
     ):
-        assert part["middle"] < part["95 %"] <= part["most"]
+        assert part["median"] < part["95 %"] <= part["max"]
     assert RECORD["settings"]["draws"] == DRAWS
 
 

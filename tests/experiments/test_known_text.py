@@ -16,22 +16,22 @@ from tests.rounding import unlike
 from tutorial_lib import causal_mask, records
 from tutorial_lib.models import copying
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.floor import above_floor, accuracy, expected_surprise
-from tutorial_lib.models.grammar import TASKS, WORDS, draw_documents
+from tutorial_lib.models.entropy import accuracy, excess_loss, expected_surprisal
+from tutorial_lib.models.grammar import TASKS, WORDS, sample_documents
 from tutorial_lib.variants.grouped import group_params
 from tutorial_lib.variants.latent import latent_params
-from tutorial_lib.variants.positions import alibi_bias, alibi_slopes, rope_rates, rotate
+from tutorial_lib.variants.positions import alibi_bias, alibi_slopes, rope_frequencies, rotate
 
 RECORD = records.record("known_text")
 TRAINED = [(a, RECORD[a.group][a.name]) for a in ARMS if a.name in RECORD.get(a.group, {})]
 MORE = [  # forms that other records train
     Arm("more", "a sink", sink=True),
-    Arm("more", "a sink and slopes, 2 key heads", key_heads=2, positions="ALiBi", sink=True),
+    Arm("more", "a sink and slopes, 2 KV heads", kv_heads=2, positions="ALiBi", sink=True),
     Arm("more", "blocks", feed=24),
     Arm("more", "wide values", d_k=6, d_v=10),
     Arm("more", "no W_O", d_k=6, d_v=16, output="none"),
     Arm("more", "a frozen W_O", output="frozen"),
-    Arm("more", "folded", heads=2, key_heads=2, d_v=64, output="folded"),
+    Arm("more", "folded", heads=2, kv_heads=2, d_v=64, output="folded"),
 ]
 UNTRAINED = ("truncated", "pooled", "per token", "per channel")
 
@@ -96,11 +96,11 @@ def heads_by_loops(X, matrices, arm):
     else:
         wide = X @ matrices[0]
     d_v = arm.d_v or arm.d_k
-    widths = [arm.d_k] * (arm.heads + arm.key_heads) + [d_v] * arm.key_heads
+    widths = [arm.d_k] * (arm.heads + arm.kv_heads) + [d_v] * arm.kv_heads
     parts = np.split(wide, np.cumsum(widths)[:-1], axis=1)
     for h in range(arm.heads):
-        group = arm.heads + h // (arm.heads // arm.key_heads)
-        Q, K, V = parts[h], parts[group], parts[group + arm.key_heads]
+        group = arm.heads + h // (arm.heads // arm.kv_heads)
+        Q, K, V = parts[h], parts[group], parts[group + arm.kv_heads]
         if arm.positions == "RoPE":
             Q, K = turned_by_loops(Q), turned_by_loops(K)
         slope = 2.0 ** (-8 * (h + 1) / arm.heads) if arm.positions == "ALiBi" else 0.0
@@ -127,7 +127,7 @@ def turned_by_loops(Z):
 @pytest.mark.parametrize("arm", [*ARMS, *MORE], ids=lambda arm: f"{arm.group}, {arm.name}")
 def test_an_arm_goes_forward_as_plain_loops_do(arm):
     arrays = [array.detach().double() for array in known_text.begin(arm, 1)]
-    ids = draw_documents(np.random.default_rng(1), 2, length=9).ids
+    ids = sample_documents(np.random.default_rng(1), 2, length=9).ids
     found = known_text.forward(arrays, torch.from_numpy(ids), arm).numpy()
     for text, logits in zip(ids, found, strict=True):
         np.testing.assert_allclose(logits, by_loops(arrays, text, arm), rtol=1e-9, atol=1e-10)
@@ -137,23 +137,23 @@ def test_numbers_are_counted_and_equal_where_they_are_said_to_be():
     numbers = {(a.group, a.name): sum(np.prod(s) for s in a.shapes) for a in ARMS}
     drawn = {(a.group, a.name): sum(p.numel() for p in known_text.begin(a, 0)) for a in ARMS}
     assert numbers == drawn
-    equal = [EXAMPLE.name, "6 heads, 2 key heads", "7 heads, 1 key head"]
+    equal = [EXAMPLE.name, "6 heads, 2 KV heads", "7 heads, 1 KV head"]
     assert {numbers["heads", name] for name in equal} == {49_664}
     wide = [f"{places}, heads of 18" for places in known_text.PLACES]
     assert {numbers["positions", name] for name in (*wide, "learned")} == {49_664}
     assert {numbers["positions", name] for name in known_text.PLACES} == {49_664 - 64 * 64}
-    assert numbers["heads", "4 heads, 2 key heads"] == 41_472
-    assert numbers["heads", "4 heads, 1 key head"] == 37_376
+    assert numbers["heads", "4 heads, 2 KV heads"] == 41_472
+    assert numbers["heads", "4 heads, 1 KV head"] == 37_376
     assert numbers["latent", "rank 32"] == 45_568
 
 
 def test_arms_of_a_group_differ_in_what_the_group_asks():
-    changes = {"heads": {"heads", "key_heads"}, "positions": {"d_k", "positions"}}
+    changes = {"heads": {"heads", "kv_heads"}, "positions": {"d_k", "positions"}}
     changes["latent"] = {"rank"}
     for arm in ARMS:
         differs = {f for f in Arm._fields[2:] if getattr(arm, f) != getattr(EXAMPLE, f)}
         assert differs <= changes[arm.group]
-        assert arm.heads % arm.key_heads == 0
+        assert arm.heads % arm.kv_heads == 0
 
 
 def test_torch_and_numpy_score_alike(model, tested):
@@ -178,7 +178,7 @@ def test_the_checkpoint_is_the_example_in_half_precision(model):
 def test_rounding_to_half_precision_hardly_changes_the_loss():
     single = RECORD["heads"][EXAMPLE.name]["runs"][0]
     assert single["seed"] == SEEDS[0]
-    assert abs(RECORD["example"]["above_floor"] - single["above_floor"][-1]) <= 1e-5
+    assert abs(RECORD["example"]["excess_loss"] - single["excess_loss"][-1]) <= 1e-5
 
 
 def require_judged(logits, tested, stored):
@@ -193,8 +193,8 @@ def require_judged(logits, tested, stored):
 def test_the_example_loses_and_answers_what_the_record_says(model, tested):
     logits = copying.run(model, tested.ids[:, :-1])[0]
     require_judged(logits, tested, RECORD["example"])
-    assert above_floor(logits, tested).mean() == pytest.approx(
-        RECORD["example"]["above_floor"], abs=1e-5
+    assert excess_loss(logits, tested).mean() == pytest.approx(
+        RECORD["example"]["excess_loss"], abs=1e-5
     )
     assert accuracy(logits, tested) == pytest.approx(RECORD["example"]["accuracy"], abs=1e-4)
 
@@ -207,7 +207,7 @@ def test_what_changes_nothing_gives_the_example_back():
 @pytest.mark.parametrize("n_heads", [4, 6, 8])
 def test_slopes_and_turns_are_those_of_the_chapters(n_heads):
     X = torch.from_numpy(np.random.default_rng(2).standard_normal((2, n_heads, 9, 6)))
-    right = rotate(X.numpy(), np.arange(9), rope_rates(6))
+    right = rotate(X.numpy(), np.arange(9), rope_frequencies(6))
     np.testing.assert_allclose(known_text.turned(X), right, rtol=0, atol=1e-12)
     bias = known_text.slopes(n_heads, 9, torch.float64).numpy()
     right = np.where(causal_mask(9), alibi_bias(9, 9, alibi_slopes(n_heads)), -np.inf)
@@ -235,7 +235,7 @@ def test_the_record_is_what_rounded_keys_leave(way, axis, model, tested):
 
 def test_fewer_numbers_of_keys_and_values_never_help_much():
     for name in UNTRAINED:
-        losses = [found["above_floor"] for found in part(name).values()]  # from many to few
+        losses = [found["excess_loss"] for found in part(name).values()]  # from many to few
         errors = [found["standard_error"] for found in part(name).values()]
         for (more, less), error in zip(pairwise(losses), errors[1:], strict=True):
             assert less > more - 2 * error
@@ -243,21 +243,21 @@ def test_fewer_numbers_of_keys_and_values_never_help_much():
 
 @pytest.mark.parametrize(("arm", "found"), TRAINED, ids=lambda x: getattr(x, "name", ""))
 def test_an_arm_of_the_record_is_one_of_the_script(arm, found):
-    named = ("heads", "key_heads", "d_k", "positions", "rank")
+    named = ("heads", "kv_heads", "d_k", "positions", "rank")
     assert {name: found[name] for name in named} == {name: getattr(arm, name) for name in named}
     assert found["numbers"] == sum(np.prod(shape) for shape in arm.shapes)
-    losses = {row["rate"]: row["above_floor"] for row in found["tried"]}
+    losses = {row["rate"]: row["excess_loss"] for row in found["tried"]}
     assert tuple(losses) == known_text.RATES
     assert found["rate"] == min(losses, key=losses.get)
     assert found["steps"] == known_text.watched(known_text.STEPS)
     assert found["steps"][-3] * 2 == found["steps"][-1] == known_text.STEPS
     assert [run["seed"] for run in found["runs"]] == list(SEEDS)
     for run in found["runs"]:
-        assert len(run["above_floor"]) == len(found["steps"])
+        assert len(run["excess_loss"]) == len(found["steps"])
         assert set(run["accuracy"]) == set(TASKS)
         assert all(len(shares) == len(found["steps"]) for shares in run["accuracy"].values())
         assert 0 < run["standard_error"] < 0.01
-        assert min(run["above_floor"]) > 0
+        assert min(run["excess_loss"]) > 0
 
 
 @pytest.mark.parametrize(("arm", "found"), TRAINED, ids=lambda x: getattr(x, "name", ""))
@@ -265,10 +265,10 @@ def test_what_the_seeds_have_in_common_follows_from_the_runs(arm, found):
     assert {n: found[n] for n in known_text.summary(found["runs"])} == known_text.summary(
         found["runs"]
     )
-    last = sorted(run["above_floor"][-1] for run in found["runs"])
-    assert list(found["above_floor"].values()) == [last[0], last[2], last[4]]
-    half = sorted(run["above_floor"][-3] for run in found["runs"])[2]
-    assert found["doubling_moved"] == pytest.approx(last[2] - half, abs=1e-9)
+    last = sorted(run["excess_loss"][-1] for run in found["runs"])
+    assert list(found["excess_loss"].values()) == [last[0], last[2], last[4]]
+    half = sorted(run["excess_loss"][-3] for run in found["runs"])[2]
+    assert found["doubling_change"] == pytest.approx(last[2] - half, abs=1e-9)
     assert found["flat"] == (abs(last[2] - half) < last[4] - last[0])
     reach = {band for band, values in found["bands"].items() if values}
     assert reach == ({"0 to 63"} if arm.positions == "learned" else set(found["bands"]))
@@ -280,8 +280,8 @@ def test_an_arm_that_answers_two_questions_is_the_same_in_both():
 
 def test_the_floor_of_the_record_is_that_of_the_text(tested):
     floor = RECORD["floor"]
-    assert floor["expected"] == pytest.approx(expected_surprise().mean(), abs=1e-5)
-    assert floor["tested"] == pytest.approx(tested.surprise.mean(), abs=1e-5)
+    assert floor["expected"] == pytest.approx(expected_surprisal().mean(), abs=1e-5)
+    assert floor["tested"] == pytest.approx(tested.surprisal.mean(), abs=1e-5)
     assert abs(floor["tested"] - floor["expected"]) < 3 * floor["standard_error"]
 
 
@@ -309,14 +309,14 @@ def test_a_run_trains_resumes_and_is_read_from_what_is_kept(tmp_path, monkeypatc
     known_text.main()
     assert [len(found["runs"]) for found in written["heads"].values()] == [2]
     run = written["heads"][EXAMPLE.name]["runs"][1]
-    assert run["above_floor"][-1] < run["above_floor"][0]
+    assert run["excess_loss"][-1] < run["excess_loss"][0]
     assert written["heads"][EXAMPLE.name] == written["positions"]["learned"]
     monkeypatch.setattr(known_text, "train", None)  # all is kept
     first = json.dumps(written)
     written.clear()
     known_text.main()
     assert json.dumps(written) == first
-    assert re.search(r"heads, 4 heads, 4 key heads: .*rate 0.008", capsys.readouterr().out)
+    assert re.search(r"heads, 4 heads, 4 KV heads: .*rate 0.008", capsys.readouterr().out)
 
 
 def test_guesses_of_surnames_are_counted_by_hand(monkeypatch):

@@ -11,14 +11,14 @@ from experiments.known_text import EXAMPLE, SEEDS, TEST
 from experiments.look_less import CHOICES, KEPT, MODELS, SLOW
 from tests.sampling import long
 from tutorial_lib import causal_mask, records, trace
-from tutorial_lib.models import floor
+from tutorial_lib.models import entropy
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.grammar import draw_documents
-from tutorial_lib.variants.patterns import attention_with_sink, choose_keys, window_mask
+from tutorial_lib.models.grammar import sample_documents
+from tutorial_lib.variants.patterns import attention_with_sink, top_k_mask, window_mask
 
 RECORD = records.record("look_less")
 KNOWN = records.record("known_text")
-FEW = draw_documents(np.random.default_rng(4), 30)
+FEW = sample_documents(np.random.default_rng(4), 30)
 SHOWN = {"example": "known_text", "slow_example": "look_less"}  # part of the record -> checkpoint
 
 
@@ -50,11 +50,11 @@ def expected(name, Q, K, k):
         "last": lambda: window_mask(T, T, k),
         "last and first": lambda: first_and(window_mask(T, T, k - 1)),
         "last and second": lambda: (window_mask(T, T, k - 1) | second) & seen,
-        "best": lambda: choose_keys(scores, k, mask=seen),
+        "best": lambda: top_k_mask(scores, k, mask=seen),
         "best and first": lambda: by_rows(scores, k, first=True),
         "best without first": lambda: by_rows(scores, k, first=False),
-        "best by half": lambda: choose_keys(halves, k, mask=seen),
-        "best for all": lambda: choose_keys(weights, k, mask=seen),
+        "best by half": lambda: top_k_mask(halves, k, mask=seen),
+        "best for all": lambda: top_k_mask(weights, k, mask=seen),
     }[name]()
 
 
@@ -74,7 +74,7 @@ def test_with_all_keys_a_model_is_the_one_that_was_trained(name):
     arrays = [array.detach().double() for array in known_text.begin(arm, 3)]
     logits = known_text.forward(arrays, torch.from_numpy(FEW.ids[:, :-1]), arm).numpy()
     found, _ = look_less.judged(arrays, arm, FEW, look_less.all_keys)
-    np.testing.assert_allclose(found, floor.above_floor(logits, FEW).mean(axis=1), atol=1e-10)
+    np.testing.assert_allclose(found, entropy.excess_loss(logits, FEW).mean(axis=1), atol=1e-10)
 
 
 def test_a_learned_sink_is_that_of_the_chapter():
@@ -102,7 +102,7 @@ def run_by_chapter(model, ids, choose):
 CHOSEN = {
     "last": lambda scores: window_mask(64, 64, 8),
     "last and first": lambda scores: first_and(window_mask(64, 64, 7)),
-    "best": lambda scores: choose_keys(scores, 8, mask=causal_mask(64)),
+    "best": lambda scores: top_k_mask(scores, 8, mask=causal_mask(64)),
 }
 
 
@@ -111,7 +111,7 @@ CHOSEN = {
 def test_the_functions_of_the_chapter_lose_the_same(shown, name):
     model = TinyModel.of(records.checkpoint(shown))
     logits = run_by_chapter(model, FEW.ids[:, :-1], CHOSEN[name])
-    by_chapter = floor.above_floor(logits, FEW).mean(axis=1)
+    by_chapter = entropy.excess_loss(logits, FEW).mean(axis=1)
     arrays = look_less.committed(shown)
     found, _ = look_less.judged(arrays, EXAMPLE, FEW, lambda Q, K: CHOICES[name](Q, K, 8))
     np.testing.assert_allclose(found, by_chapter, rtol=0, atol=1e-9)
@@ -121,7 +121,7 @@ def test_the_functions_of_the_chapter_lose_the_same(shown, name):
 def test_a_committed_model_loses_what_the_record_says(part):
     documents, arrays = known_text.drawn(TEST), look_less.committed(SHOWN[part])
     whole, right = look_less.judged(arrays, EXAMPLE, documents, look_less.all_keys)
-    assert look_less.digits(whole.mean()) == pytest.approx(RECORD[part]["above_floor"], abs=1e-5)
+    assert look_less.digits(whole.mean()) == pytest.approx(RECORD[part]["excess_loss"], abs=1e-5)
     assert right == pytest.approx(RECORD[part]["accuracy"], abs=1e-4)
     window = look_less.compared(
         arrays, EXAMPLE, documents, lambda Q, K: CHOICES["last"](Q, K, 16), whole
@@ -131,7 +131,7 @@ def test_a_committed_model_loses_what_the_record_says(part):
     assert window["accuracy"] == pytest.approx(found["accuracy"], abs=1e-4)
 
 
-@pytest.mark.parametrize(("part", "name"), [("example", "heads alone"), ("slow_example", SLOW)])
+@pytest.mark.parametrize(("part", "name"), [("example", "attention only"), ("slow_example", SLOW)])
 def test_half_precision_changes_little(part, name):
     for choice, rows in RECORD[part]["less"].items():
         for k, row in rows.items():
@@ -154,7 +154,7 @@ def test_the_record_is_of_the_script_as_it_is():
     for name, (arm, times) in MODELS.items():
         found = RECORD["models"][name]
         assert found["numbers"] == sum(np.prod(shape) for shape in arm.shapes)
-        losses = {row["rate"]: row["above_floor"] for row in found["tried"]}
+        losses = {row["rate"]: row["excess_loss"] for row in found["tried"]}
         assert tuple(losses) == known_text.RATES
         assert found["rate"] == times * min(losses, key=losses.get)
     numbers = [found["numbers"] for found in RECORD["models"].values()]
@@ -163,11 +163,14 @@ def test_the_record_is_of_the_script_as_it_is():
 
 @pytest.mark.parametrize(
     ("name", "arm"),
-    [("heads alone", KNOWN["heads"][EXAMPLE.name]), ("no places", KNOWN["positions"]["none"])],
+    [
+        ("attention only", KNOWN["heads"][EXAMPLE.name]),
+        ("no positions", KNOWN["positions"]["none"]),
+    ],
 )
 def test_a_model_that_is_trained_for_two_records_is_the_same_in_both(name, arm):
     found = RECORD["models"][name]
-    told = ("numbers", "rate", "tried", "above_floor", "accuracy", "doubling_moved", "flat")
+    told = ("numbers", "rate", "tried", "excess_loss", "accuracy", "doubling_change", "flat")
     assert {n: found[n] for n in told} == {n: arm[n] for n in told}
 
 
@@ -191,7 +194,7 @@ def test_what_the_seeds_have_in_common_follows_from_them(name):
         assert 0 <= row["standard_error"] < 1
         assert list(row["accuracy"]) == list(look_less.TASKS)
         for share in row["accuracy"].values():
-            assert 0 <= share["least"] <= share["middle"] <= share["most"] <= 1
+            assert 0 <= share["min"] <= share["median"] <= share["max"] <= 1
 
 
 @pytest.mark.parametrize("name", MODELS)

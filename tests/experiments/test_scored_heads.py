@@ -23,7 +23,7 @@ SHOWN = {"two layers": (TinyModel, "known_text"), "norm and MLP": (BlockModel, "
 SMALL = [
     known_text.Arm("", "one layer", 3, 3, 4, layers=1),
     known_text.Arm("", "two layers", 3, 3, 4),
-    known_text.Arm("", "no places", 3, 3, 4, positions="none"),
+    known_text.Arm("", "no positions", 3, 3, 4, positions="none"),
     known_text.Arm("", "blocks", 3, 3, 4, feed=24),
 ]
 
@@ -171,10 +171,10 @@ def require_as_recorded(name, n):
     accuracy, _, loss = scored_heads.costs(logits, documents)
     ends = {task: shares[-1] for task, shares in run["accuracy"].items()}
     whole = n == known_text.TESTED  # fewer differ by chance
-    assert loss == pytest.approx(run["above_floor"][-1], abs=1e-5 if whole else 1e-3)
+    assert loss == pytest.approx(run["excess_loss"][-1], abs=1e-5 if whole else 1e-3)
     assert accuracy == pytest.approx(ends, abs=1e-3 if whole else 0.01)
     for task in TASKS:
-        weights = scored_heads.weights_on(traces, documents.truth_of(task))
+        weights = scored_heads.weights_on(traces, documents.target_of(task))
         near = pytest.approx(found["weight"][task], abs=1e-3 if whole else 0.15)
         assert weights == near, f"the weights of the heads on what decides {task}"
 
@@ -200,8 +200,8 @@ def test_the_committed_model_gives_every_score_of_the_record_again(name):
 
 
 def test_the_example_is_the_first_seed_of_two_layers():
-    run = records.record("known_text")["heads"]["4 heads, 4 key heads"]["runs"][0]
-    assert RECORD["models"]["two layers"]["runs"][0]["above_floor"][-1] == run["above_floor"][-1]
+    run = records.record("known_text")["heads"]["4 heads, 4 KV heads"]["runs"][0]
+    assert RECORD["models"]["two layers"]["runs"][0]["excess_loss"][-1] == run["excess_loss"][-1]
 
 
 @pytest.mark.parametrize("name", RECORD["models"])
@@ -210,15 +210,15 @@ def test_a_model_of_the_record_is_one_of_the_script(name):
     named = ("layers", "heads", "d_k", "feed", "positions")
     assert {key: found[key] for key in named} == {key: getattr(arm, key) for key in named}
     assert found["numbers"] == sum(np.prod(shape) for shape in arm.shapes)
-    tried = {row["rate"]: row["above_floor"] for row in found["tried"]}
+    tried = {row["rate"]: row["excess_loss"] for row in found["tried"]}
     assert tuple(tried) == (scored_heads.BLOCK_RATES if arm.feed else known_text.RATES)
     assert found["rate"] == min(tried, key=tried.get)
     assert found["steps"] == known_text.watched(STEPS)
     assert [run["seed"] for run in found["runs"]] == list(SEEDS)
-    last = sorted(run["above_floor"][-1] for run in found["runs"])
-    half = sorted(run["above_floor"][-3] for run in found["runs"])
-    assert list(found["above_floor"].values()) == [last[0], last[2], last[4]]
-    assert found["doubling_moved"] == pytest.approx(last[2] - half[2], abs=1e-9)
+    last = sorted(run["excess_loss"][-1] for run in found["runs"])
+    half = sorted(run["excess_loss"][-3] for run in found["runs"])
+    assert list(found["excess_loss"].values()) == [last[0], last[2], last[4]]
+    assert found["doubling_change"] == pytest.approx(last[2] - half[2], abs=1e-9)
     assert found["flat"] == (abs(last[2] - half[2]) < last[4] - last[0])
     assert all(
         len(run["accuracy"][task]) == len(found["steps"]) for run in found["runs"] for task in TASKS
@@ -270,7 +270,7 @@ def test_the_baseline_is_chosen_on_one_set_and_reported_on_another():
 
 def test_guesses_of_the_record_fall_somewhere():
     rules = RECORD["guess_rules"]
-    assert sum(rules["truth"]) == pytest.approx(1, abs=1e-3)
+    assert sum(rules["target"]) == pytest.approx(1, abs=1e-3)
     for name, runs in RECORD["plateau"].items():
         assert [run["seed"] for run in runs] == list(SEEDS)
         assert {run["steps"] for run in runs} == {PLATEAUS[name]}
@@ -298,8 +298,8 @@ def test_longer_runs_say_how_far_a_curve_is_from_flat():
         assert [run["seed"] for run in found["runs"]] == list(SEEDS)
         assert set(found) <= set(RECORD["models"][name])
         assert found["steps"] == known_text.watched(2 * STEPS)
-        last, half = (sorted(run["above_floor"][at] for run in found["runs"]) for at in (-1, -3))
-        assert found["doubling_moved"] == pytest.approx(last[2] - half[2], abs=1e-9)
+        last, half = (sorted(run["excess_loss"][at] for run in found["runs"]) for at in (-1, -3))
+        assert found["doubling_change"] == pytest.approx(last[2] - half[2], abs=1e-9)
         assert found["flat"] == (abs(last[2] - half[2]) < last[4] - last[0])
 
 

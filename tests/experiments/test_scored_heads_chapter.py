@@ -6,7 +6,7 @@ import pytest
 from experiments import scored_heads
 from tests.chapters.pages import code_cells, written
 from tutorial_lib.models.copying import TinyModel, run
-from tutorial_lib.models.grammar import CLASSES, FORMS, ID, draw_documents
+from tutorial_lib.models.grammar import CLASSES, FORMS, ID, sample_documents
 from tutorial_lib.models.head_scores import patch
 from tutorial_lib.models.language import encode
 from tutorial_lib.records import checkpoint
@@ -17,7 +17,7 @@ PLACES = [(layer, head) for layer in range(2) for head in range(4)]
 
 def in_the_chapter(name):
     """The function of this name, as a cell of the chapter defines it."""
-    cells = code_cells(written("20_scored_heads"))
+    cells = code_cells(written("20_scoring_heads"))
     [source] = [c.source for c in cells if c.source.startswith(f"def {name}(")]
     known = {"np": np, "FORMS": FORMS, "ID": ID, "encode": encode, "run": run, "patch": patch}
     known |= {"model": MODEL, "places": PLACES}
@@ -27,9 +27,9 @@ def in_the_chapter(name):
 
 @pytest.mark.parametrize("task", ["attractor", "surname"])
 def test_the_chapter_is_as_far_ahead_as_the_script(task):
-    documents = draw_documents(np.random.default_rng(5), 20)
+    documents = sample_documents(np.random.default_rng(5), 20)
     logits = run(MODEL, documents.ids[:, :-1])[0]
-    ours = in_the_chapter("ahead")(logits, documents, documents.truth_of(task))
+    ours = in_the_chapter("ahead")(logits, documents, documents.target_of(task))
     np.testing.assert_allclose(ours, scored_heads.margins(logits, documents, task), rtol=1e-10)
 
 

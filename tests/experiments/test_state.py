@@ -61,9 +61,9 @@ def test_bytes_are_those_of_the_arrays():
     for width, found in RECORD["widths"].items():
         table = np.zeros((FULL.heads, int(width), int(width)), np.float32)
         assert found["state_bytes"] == table.nbytes
-        assert found["cache_bytes_a_token"] == 2 * table[:, 0].nbytes
+        assert found["cache_bytes_per_token"] == 2 * table[:, 0].nbytes
         for T, row in found["cache"].items():
-            kept_mib = int(T) * found["cache_bytes_a_token"] / measuring.MIB
+            kept_mib = int(T) * found["cache_bytes_per_token"] / measuring.MIB
             assert row["mib"] == pytest.approx(kept_mib, rel=1e-3)
         for name in ("linear", "delta"):
             assert found[name]["mib"] == pytest.approx(table.nbytes / measuring.MIB, rel=1e-3)

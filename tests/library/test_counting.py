@@ -10,7 +10,7 @@ from tutorial_lib.counting import (
     attention_bytes,
     attention_flop,
     cache_bytes,
-    kept_numbers,
+    cache_entries,
     layer_kinds,
     layers_by_kind,
     model_cache_bytes,
@@ -78,8 +78,8 @@ def test_what_is_no_attention_is_turned_down(count):
 
 
 def test_bytes_of_a_cache_are_those_that_a_cache_grows_by(params):
-    caches = [KVCache.empty(params, room) for room in (5, 6)]
-    grown = [sum(array.nbytes for array in cache.rooms) for cache in caches]
+    caches = [KVCache.empty(params, capacity) for capacity in (5, 6)]
+    grown = [sum(array.nbytes for array in cache.buffers) for cache in caches]
     assert grown[1] - grown[0] == cache_bytes(n_layers=1, n_kv_heads=3, d_k=4, d_v=7, itemsize=8)
     assert cache_bytes(n_layers=6, n_kv_heads=3, d_k=4, d_v=7, itemsize=0.5) == 6 * 3 * 11 / 2
 
@@ -123,7 +123,7 @@ PARTS = {
     "pool": 11,
     "chosen": {"keys": 5, "heads": 2, "d_k": 12, "pool": 3},
     "sparse": {"window": 5, "globals": 1, "random": 0, "block": 1},
-    "latent": {"rank": 13, "turned": 2},
+    "latent": {"rank": 13, "rope_dim": 2},
     "state": {"heads": 6, "d_k": 8, "d_v": 9, "channels": 17, "convolution": 4},
 }
 
@@ -131,7 +131,7 @@ PARTS = {
 @pytest.mark.parametrize("pattern", KEPT, ids="-".join)
 def test_each_kind_of_layer_keeps_what_it_says(pattern):
     model = HEADS | PARTS | {"pattern": list(pattern)}
-    growing, windowed, fixed = kept_numbers(model)
+    growing, windowed, fixed = cache_entries(model)
     assert (growing, windowed, fixed) == KEPT[pattern]
     count = layers_by_kind(model)
     assert count == {kind: [*pattern * 5][:5].count(kind) for kind in pattern}
@@ -159,7 +159,7 @@ PUBLISHED = {  # bytes of each token in 16 bits: without end, in the window; and
 def test_published_models_keep_the_bytes_that_their_configurations_give():
     models = {model["name"]: model for model in facts("models")["models"]}
     for name, bytes_kept in PUBLISHED.items():
-        assert tuple(2 * n for n in kept_numbers(models[name])) == bytes_kept, name
+        assert tuple(2 * n for n in cache_entries(models[name])) == bytes_kept, name
     llama = models["Llama 2 7B"]
     crossing = 2 * llama["parameters"] / 524_288
     assert round(crossing, -2) == 25_700
@@ -172,14 +172,14 @@ def test_a_model_may_begin_and_end_otherwise_and_share_keys_between_layers():
     every = ["latent", *["window", "full"] * 2, "window", "full", "state"]
     assert layer_kinds(model) == every
     own = every[:5]
-    assert kept_numbers(model | {"shared": 3}) == (15 + 2 * 33, 2 * 33, 0)
+    assert cache_entries(model | {"shared": 3}) == (15 + 2 * 33, 2 * 33, 0)
     assert own.count("full") == own.count("window") == 2
 
 
 def test_full_layers_may_have_heads_of_their_own_and_a_key_may_be_its_value():
     model = HEADS | PARTS | {"pattern": ["window", "full"], "layers": 2}
-    assert kept_numbers(model | {"full": {"kv_heads": 2, "d_k": 5, "d_v": 9}}) == (28, 33, 0)
-    assert kept_numbers(model | {"keys_are_values": True}) == (3 * 4, 3 * 4, 0)
+    assert cache_entries(model | {"full": {"kv_heads": 2, "d_k": 5, "d_v": 9}}) == (28, 33, 0)
+    assert cache_entries(model | {"keys_are_values": True}) == (3 * 4, 3 * 4, 0)
 
 
 LACKING = [
@@ -198,7 +198,7 @@ LACKING = [
 @pytest.mark.parametrize(("change", "told"), LACKING)
 def test_a_model_that_does_not_say_what_it_keeps_is_refused(change, told):
     with pytest.raises(ValueError, match=told):
-        kept_numbers(HEADS | change)
+        cache_entries(HEADS | change)
 
 
 @pytest.mark.parametrize(
@@ -207,19 +207,19 @@ def test_a_model_that_does_not_say_what_it_keeps_is_refused(change, told):
         ({"kv_heads": "3"}, TypeError, "kv_heads of the model is '3', a str"),
         ({"layers": 2.5}, TypeError, "layers of the model is 2.5"),
         ({"d_v": 0, "name": "M"}, ValueError, "d_v of M=0; expected at least 1"),
-        ({"latent": {"rank": 13, "turned": -2}}, ValueError, "turned of the model=-2"),
+        ({"latent": {"rank": 13, "rope_dim": -2}}, ValueError, "rope_dim of the model=-2"),
         ({"state": PARTS["state"] | {"heads": None}}, TypeError, "heads of the model is None"),
     ],
 )
 def test_a_model_of_lengths_that_are_none_is_refused(change, error, told):
     model = HEADS | PARTS | {"pattern": ["full", "latent", "state"]} | change
     with pytest.raises(error, match=told):
-        kept_numbers(model)
+        cache_entries(model)
 
 
 def test_a_latent_needs_no_turned_part():
-    model = HEADS | {"pattern": ["latent"], "latent": {"rank": 13, "turned": 0}}
-    assert kept_numbers(model) == (5 * 13, 0, 0)
+    model = HEADS | {"pattern": ["latent"], "latent": {"rank": 13, "rope_dim": 0}}
+    assert cache_entries(model) == (5 * 13, 0, 0)
 
 
 def test_between_two_tokens_the_bytes_lie_between():

@@ -12,7 +12,7 @@ import numpy as np
 TABLE = """
     X Y dY: T d_model
     context: S d_model
-    Q dQ dprojected rotate.X turned_back.C: H T d_k
+    Q dQ dprojected rotate.X rotated_back.C: H T d_k
     K dK: H S d_k
     V dV: H S d_v
     K_T: H d_k S
@@ -37,7 +37,7 @@ TABLE = """
     packed: T 3*H*d
     weight: 3*H*d d_model
     split_heads.X passes_round_trip.X: T H*d
-    ids other others is_token truth order owner surprise task decided_by: T
+    ids other others is_token target order owner surprisal task decided_by: T
     Documents.ids: read
     leak.other: T d_model
     E: words d_model
@@ -46,7 +46,7 @@ TABLE = """
     logits: T words
     luck: B1
     C: S rank
-    rates: pairs
+    frequencies: pairs
     positions betas decays: H T
     beta: H 1 1
     decay: H d_k 1
@@ -58,7 +58,7 @@ TABLE = """
     n_kv_heads kv_heads: G
     n_tokens: words
     world_size pairs_seen.n: processes
-    halves_from_neighbours.n: pairs
+    halves_from_interleaved.n: pairs
     with_n_open.gates layer_parameters.heads users_that_fit.heads: H
     ablate.heads prune_greedily.heads prune_to.heads: heads 2
     concat_tokens_first.heads: T H d_v
@@ -74,9 +74,9 @@ TABLE = """
     bytes_sent.shape: (T d_model)
     wrong_entries.gradient: T d_model
     result exact: T d_v
-    leaking_pairs.mask reach.mask random indexed_weights.scores: H T T
+    leaking_pairs.mask receptive_field.mask random indexed_weights.scores: H T T
     score_head.weights score_by_kind.weights duplicate_score.weights: H T T
-    places_of_new.is_token: S
+    positions_of_new.is_token: S
     q: J T d_index
     keys: T d_index
     w: T J
@@ -118,8 +118,8 @@ TABLE = """
     whole_layer.mask: G T S
 """
 ITSELF = """
-    T S d_model d_k d_v window block size k n p itemsize bits rank turned factor words tokens
-    length layers room repeats warm_up values wavelengths names
+    T S d_model d_k d_v window block size k n p itemsize bits rank rope_dim factor words tokens
+    length layers capacity repeats warm_up values wavelengths names
 """  # arguments whose name is the symbol
 AXES = {name: name for name in ITSELF.split()} | {
     name: axes.strip()
@@ -138,7 +138,7 @@ NO_SIZES = {
 }
 ITS_OWN_KEYS = {  # functions whose keys are those of the queries
     *("attend_in_blocks", "chunked", "chunked_decay", "linear_attention"),
-    *("gated_delta", "turned_back"),
+    *("gated_delta", "rotated_back"),
 }
 OF_EACH_LAYER = {"find_circuit": ["H"]}  # symbols that stand for another length in each layer
 SAID = {  # what a label says of lengths: {symbol: symbols whose product it is}

@@ -18,11 +18,11 @@ from tutorial_lib.models.block import block, mlp, rms_norm
 from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.copying import run as run_model
 from tutorial_lib.models.head_scores import run_with
-from tutorial_lib.models.own_layer import OwnLayer, go_back, go_forward
+from tutorial_lib.models.own_layer import OwnLayer, backward_pass, forward_pass
 from tutorial_lib.onepass import fold_block
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import attention_with_sink
-from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 B, T, H, D_MODEL, D_K = 2, 5, 3, 12, 4
 MOST_STEPS = 10_000  # lines that a program may run; an order of lines may loop for ever
@@ -88,7 +88,7 @@ def ch03_attention_weights(program):
     return same(left["head"], tl.scaled_dot_product_attention(Q, K, V, mask=mask))
 
 
-def ch04_heads(program):
+def ch04_multi_head_attention(program):
     """The heads of a wide matrix in another order."""
     rng = np.random.default_rng(4)
     W_Q, order = rng.standard_normal((H, D_MODEL, D_K)), np.array([2, 0, 1])
@@ -226,7 +226,7 @@ def _add_up(sums, calls, part):
     return sums[len(calls) - 1] if len(calls) <= len(sums) else part
 
 
-def ch13_many_devices(program):
+def ch13_tensor_parallelism(program):
     """Three processes with a head each: every one ends with the Y of the whole layer."""
     from tutorial_lib.pytorch.parallel import shard_params
 
@@ -253,21 +253,28 @@ def ch14_kv_cache(program):
     return same(left["K"], pool[table].reshape(-1, D_K)[:length])
 
 
-def ch16_positions(program):
+def ch16_rope_alibi(program):
     """What a new word finds in a cache of turned keys whose oldest were thrown out."""
     rng = np.random.default_rng(16)
     W_Q, W_K, W_V = rng.standard_normal((3, H, D_MODEL, D_K))
-    X, rates, kept = rng.standard_normal((8, D_MODEL)), rope_rates(D_K), 4
+    X, frequencies, kept = rng.standard_normal((8, D_MODEL)), rope_frequencies(D_K), 4
     Q, K, V = (tl.project_heads(X, W) for W in (W_Q, W_K, W_V))
-    Q, K = (rotate(A, np.arange(8), rates) for A in (Q, K))
-    names = {"np": np, "rotate": rotate, "W_Q": W_Q, "W_K": W_K, "W_V": W_V, "rates": rates}
+    Q, K = (rotate(A, np.arange(8), frequencies) for A in (Q, K))
+    names = {
+        "np": np,
+        "rotate": rotate,
+        "W_Q": W_Q,
+        "W_K": W_K,
+        "W_V": W_V,
+        "frequencies": frequencies,
+    }
     cache = {"K": K[:, 7 - kept : 7], "V": V[:, 7 - kept : 7], "seen": 7, "x": X[7:]}
     left = run(program, **dict(vars(tl)) | names | cache)
     right = tl.scaled_dot_product_attention(Q[:, 7:], K[:, 7 - kept :], V[:, 7 - kept :])
     return same(left["head"], right) and same(left["K"], K[:, 7 - kept :])
 
 
-def ch18_state(program):
+def ch18_linear_attention(program):
     """A fifth word, whose mix of five values is divided by the sum of its scores."""
     rng = np.random.default_rng(18)
     K, V, q = rng.random((5, D_K)), rng.standard_normal((5, 6)), rng.random(D_K)
@@ -278,7 +285,7 @@ def ch18_state(program):
     return same(left["head"], scores @ V / scores.sum()) and same(left["state"], K.T @ ones)
 
 
-def ch15_fewer_keys(program):
+def ch15_mqa_gqa_mla(program):
     """One new word, whose six heads look at the keys of two groups."""
     rng = np.random.default_rng(15)
     n_heads, n_groups = 6, 2
@@ -289,7 +296,7 @@ def ch15_fewer_keys(program):
     return same(left["heads"], tl.scaled_dot_product_attention(q, *each_own)[:, 0])
 
 
-def ch17_look_at_less(program):
+def ch17_sparse_attention(program):
     """One query over three blocks of keys, with a sink above some scores and below others."""
     rng = np.random.default_rng(17)
     q, K, V = rng.standard_normal(D_K), rng.standard_normal((7, D_K)), rng.standard_normal((7, 7))
@@ -314,7 +321,7 @@ def ch19_known_text(program):
     return same(left["X"], block(**given))
 
 
-def ch20_scored_heads(program):
+def ch20_scoring_heads(program):
     """A head of the first layer, patched at one place of which a later head knows."""
     rng = np.random.default_rng(20)
     model = init_model(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=7)
@@ -332,7 +339,7 @@ def ch20_scored_heads(program):
     return same(np.array(left["share"]), np.array(moved / (end - start)))
 
 
-def ch22_how_many_heads(program):
+def ch22_ablation(program):
     """Four heads, two of them spares: which two stay gone when the others come back."""
     heads = [(0, 0), (0, 1), (1, 0), (1, 1)]
     costs = dict(zip(heads, (0.2, 0.3, 0.1, 0.7), strict=True))
@@ -351,18 +358,18 @@ def ch23_capstone(program):
     shapes = (heads, D_MODEL, d_k), (G, D_MODEL, d_k), (G, D_MODEL, 7), (heads * 7, D_MODEL)
     params = GroupedParams(*(rng.standard_normal(shape) for shape in shapes))
     X, dY = rng.standard_normal((2, T_, D_MODEL))
-    record = go_forward(X, OwnLayer(params, rates=rope_rates(d_k)))
+    record = forward_pass(X, OwnLayer(params, frequencies=rope_frequencies(d_k)))
     dheads = tl.split_heads(dY @ params.W_O.T, heads)
     dweights = dheads @ np.swapaxes(record.V, -1, -2)
     mean = (record.weights * dweights).sum(axis=-1, keepdims=True)
     dproducts = record.weights * (dweights - mean) / math.sqrt(d_k)
     names = {"np": np, "rotate": rotate, "project_heads_backward": project_heads_backward}
-    names |= {"H": heads, "G": G, "T": T_, "d_k": d_k, "rates": rope_rates(d_k)}
+    names |= {"H": heads, "G": G, "T": T_, "d_k": d_k, "frequencies": rope_frequencies(d_k)}
     left = run(program, dproducts=dproducts, Q=record.Q, X=X, W_K=params.W_K, **names)
-    return same(left["dW_K"], go_back(record, dY)[1][1])
+    return same(left["dW_K"], backward_pass(record, dY)[1][1])
 
 
-def ch21_induction(program):
+def ch21_induction_heads(program):
     """The share of words that a head of several copies, where some are copied and some not."""
     return all(_copied_as_judged(program, np.random.default_rng(seed)) for seed in range(21, 25))
 

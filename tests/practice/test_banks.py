@@ -388,7 +388,7 @@ DISPLAY_BREAKS = {
     "one element is missing": (lambda c: c.pop(7), f'add a cell with quiz("{CHAPTER}")'),
     "one element twice": (lambda c: c.insert(7, c[7]), f'remove a cell with quiz("{CHAPTER}")'),
     "another chapter's": (
-        lambda c: c.__setitem__(6, cell('parsons("04_heads")')),
+        lambda c: c.__setitem__(6, cell('parsons("04_multi_head_attention")')),
         'remove a cell with parsons("04',
     ),
     "wrong order": (lambda c: c.insert(0, c.pop(4)), "by their numbers"),

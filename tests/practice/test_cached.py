@@ -45,7 +45,7 @@ def test_every_planted_mistake_is_another():
 def by_lists(params):
     """A layer of Python's own lists, a query at a time, that grows in place."""
 
-    def empty(room, *, batch=(), pad=None):
+    def empty(capacity, *, batch=(), pad=None):
         pads = np.zeros(batch, int) if pad is None else pad
         index = list(np.ndindex(*batch))
         return {at: SimpleNamespace(K=[], V=[], pad=int(pads[at])) for at in index}
@@ -95,7 +95,7 @@ def rolling(width, params, *, kept=None, early=lambda length: False, sees=of_the
     none : what the sum of no weights counts as
     """
 
-    def empty(room, *, batch=(), pad=None):
+    def empty(capacity, *, batch=(), pad=None):
         pad = np.zeros(batch, int) if pad is None else pad
         return np.zeros((*batch, 3, 0, 4)), np.zeros((*batch, 3, 0, 7)), 0, pad
 
@@ -184,7 +184,7 @@ def in_a_ring(width, params, *, first=False, rolled=False):
     Where it is `rolled`, a piece as long as the ring is written from row 0 on.
     """
 
-    def empty(room, *, batch=(), pad=None):
+    def empty(capacity, *, batch=(), pad=None):
         rooms = np.zeros((*batch, 3, width, 4)), np.zeros((*batch, 3, width, 7))
         return *rooms, np.full(width, -NO_WINDOW), 0, np.zeros(batch, int) if pad is None else pad
 
@@ -336,7 +336,7 @@ def checks_example():
     ],
 )
 def test_what_is_no_step_is_told(step, says, capsys):
-    assert said(step, lambda room, **options: None, capsys)[0].startswith(says)
+    assert said(step, lambda capacity, **options: None, capsys)[0].startswith(says)
 
 
 def test_a_cache_that_cannot_be_made_is_told(params, capsys):
@@ -347,7 +347,7 @@ def test_a_cache_that_cannot_be_made_is_told(params, capsys):
 def test_keys_kept_for_values_are_told_with_the_row(capsys):
     def keep(cache, K, V):
         longer = cache.append(K, V)
-        longer.rooms[1][..., : cache.length, : K.shape[-1]] = cache.K
+        longer.buffers[1][..., : cache.length, : K.shape[-1]] = cache.K
         return longer
 
     step, empty = cached_layer(keep=keep, places=lambda cache, T: np.zeros(T, int))
@@ -382,8 +382,8 @@ def kept_coarsely(params):
     """The plain layer, whose old keys and values are rounded when new ones come."""
 
     def keep(cache, K, V):
-        for room in cache.rooms:
-            room[...] = room.astype(np.float32)
+        for capacity in cache.buffers:
+            capacity[...] = capacity.astype(np.float32)
         return cache.append(K, V)
 
     return cached_layer(keep=keep)
@@ -444,9 +444,9 @@ def counting_in_the_layer():
     """A layer that counts its tokens itself, from 0 whenever a cache is made."""
     read = []
 
-    def empty(params, room, *, batch, pad):
+    def empty(params, capacity, *, batch, pad):
         read.clear()
-        return KVCache.empty(params, room, batch=batch, pad=pad)
+        return KVCache.empty(params, capacity, batch=batch, pad=pad)
 
     def places(cache, T):
         places = cache.positions(T) - cache.length + len(read)
@@ -460,8 +460,8 @@ def kept_in_the_module():
     """A layer that keeps one cache for all, emptied whenever a cache is made."""
     newest = []
 
-    def empty(params, room, *, batch, pad):
-        newest[:] = [KVCache.empty(params, room, batch=batch, pad=pad)]
+    def empty(params, capacity, *, batch, pad):
+        newest[:] = [KVCache.empty(params, capacity, batch=batch, pad=pad)]
         return newest
 
     def keep(caches, K, V):
@@ -480,9 +480,9 @@ def kept_in_the_module():
 def padded_in_the_first_alone():
     """A layer that knows the padding of the first sequence, and of no other."""
 
-    def empty(params, room, *, batch, pad):
+    def empty(params, capacity, *, batch, pad):
         pad = None if pad is None else pad * (np.arange(len(pad)) == 0)
-        return KVCache.empty(params, room, batch=batch, pad=pad)
+        return KVCache.empty(params, capacity, batch=batch, pad=pad)
 
     return cached_layer(empty=empty)
 
@@ -491,17 +491,17 @@ def forgetting_when_full():
     """A layer that begins anew, without a word, where the room ends."""
 
     def begun(cache, T):
-        return cache.length if cache.length + T <= cache.room else 0
+        return cache.length if cache.length + T <= cache.capacity else 0
 
     def keep(cache, K, V):
         if not begun(cache, K.shape[-2]):
-            K, V = K[..., -cache.room :, :], V[..., -cache.room :, :]
-            cache = KVCache.empty(cache.params, cache.room, batch=cache.batch, pad=cache.pad)
+            K, V = K[..., -cache.capacity :, :], V[..., -cache.capacity :, :]
+            cache = KVCache.empty(cache.params, cache.capacity, batch=cache.batch, pad=cache.pad)
         return cache.append(K, V)
 
     def mask(cache, T):
         if begun(cache, T) or not cache.length:
-            return cache.mask(T)[..., -cache.room :]
+            return cache.mask(T)[..., -cache.capacity :]
         return np.tri(T, T, dtype=bool)
 
     return cached_layer(keep=keep, mask=mask)
@@ -530,7 +530,7 @@ def older_sees_newer():
         (counting_in_the_layer, "two caches in turns: the row of token 1 differs; keep everything"),
         (kept_in_the_module, "two caches in turns: the row of token "),
         (padded_in_the_first_alone, "padding is looked at"),
-        (forgetting_when_full, "a full cache: 7 tokens in room for 5 are taken, and the last row"),
+        (forgetting_when_full, "a full cache: it takes 7 tokens, 2 too many, and the last row"),
         (older_sees_newer, "two continuations of one cache write into the same room"),
     ],
 )
@@ -540,14 +540,14 @@ def test_what_one_cache_alone_does_not_show_is_told(make, says, capsys):
 
 def decayed(cache, K, V):
     """Values that were kept shrink with each piece."""
-    rooms = cache.rooms[0], 0.9 * cache.rooms[1]
-    return replace(cache, rooms=rooms).append(K, V)
+    rooms = cache.buffers[0], 0.9 * cache.buffers[1]
+    return replace(cache, buffers=rooms).append(K, V)
 
 
 def at_another_head(cache, K, V):
     """Keys that were kept change places with those of other heads."""
-    rooms = np.roll(cache.rooms[0], 1, axis=-3), cache.rooms[1]
-    return replace(cache, rooms=rooms).append(K, V)
+    rooms = np.roll(cache.buffers[0], 1, axis=-3), cache.buffers[1]
+    return replace(cache, buffers=rooms).append(K, V)
 
 
 @pytest.mark.parametrize("keep", [decayed, at_another_head])

@@ -20,7 +20,7 @@ from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import ID
 from tutorial_lib.models.head_scores import patch
 from tutorial_lib.models.language import encode
-from tutorial_lib.models.own_layer import draw_own
+from tutorial_lib.models.own_layer import init_own_model
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
 from tutorial_lib.practice.ch23_capstone.promises import (
     MOST_LINES,
@@ -79,13 +79,13 @@ def test_every_wrong_layer_answers_in_a_way_of_its_own():
         assert not alike(one, other), (name, other_name)
 
 
-def by_loops(X, params, *, rates=None, window=None, sink=-np.inf, cache=None):
+def by_loops(X, params, *, frequencies=None, window=None, sink=-np.inf, cache=None):
     """A right layer, query by query, with places that count padding too."""
     T, H = X.shape[-2], len(params.W_Q)
     kept = cache or KVCache.empty(params, T, batch=X.shape[:-2])
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     places = kept.length + np.arange(T)
-    for n, rate in enumerate(() if rates is None else rates):
+    for n, rate in enumerate(() if frequencies is None else frequencies):
         turn = np.exp(1j * places * rate)
         for Z in (Q, K):
             pair = (Z[..., 2 * n] + 1j * Z[..., 2 * n + 1]) * turn
@@ -292,8 +292,8 @@ def reordered(order):
 
 def rises(distances):
     """At how many steps the score of two vectors of ones rises, as cosines add up."""
-    rates = 10_000.0 ** (-np.arange(0, 64, 2) / 64)
-    scores = np.cos(np.multiply.outer(distances, rates)).sum(axis=-1)
+    frequencies = 10_000.0 ** (-np.arange(0, 64, 2) / 64)
+    scores = np.cos(np.multiply.outer(distances, frequencies)).sum(axis=-1)
     return (np.diff(scores) > 0).sum()
 
 
@@ -348,7 +348,7 @@ def test_what_is_no_answer_is_told(claims, says, capsys):
 
 def test_a_certificate_says_what_was_shown_and_nothing_else():
     claims = {7: (False, 31), 2: (True, 16384), 12: (True, 0.9), 5: None}
-    model = draw_own(np.random.default_rng(0))
+    model = init_own_model(np.random.default_rng(0))
     page = str(certificate("Ada", show_results(attention, claims, model)))
     assert "10 of 10 promises kept" in page
     assert "2 claims answered" in page  # of 12 the verdict is wrong, and 5 is no answer

@@ -66,13 +66,13 @@ def test_a_chapters_room_imports_no_other_room(room):
 @pytest.mark.parametrize(
     "source",
     [
-        "from tutorial_lib.practice import ch04_heads",
-        "from tutorial_lib.practice.ch04_heads import mistakes as heads",
-        "def f():\n    from tutorial_lib.practice.ch04_heads.mistakes import MISTAKES",
+        "from tutorial_lib.practice import ch05_concatenation",
+        "from tutorial_lib.practice.ch05_concatenation import mistakes as heads",
+        "def f():\n    from tutorial_lib.practice.ch05_concatenation.mistakes import MISTAKES",
     ],
 )
 def test_an_import_from_a_room_is_noticed(source):
-    assert rooms_imported(source) == {"ch04_heads"}
+    assert rooms_imported(source) == {"ch05_concatenation"}
 
 
 def test_no_room_brings_torch_or_matplotlib_before_a_check_is_called():
@@ -85,32 +85,42 @@ def test_no_room_brings_torch_or_matplotlib_before_a_check_is_called():
 @pytest.fixture
 def planted(tmp_path, monkeypatch):
     """A library with one room, of chapter 04, in place of its own."""
-    (tmp_path / "practice" / "ch04_heads").mkdir(parents=True)
-    (tmp_path / "practice" / "ch04_heads" / "__init__.py").touch()
+    (tmp_path / "practice" / "ch04_multi_head_attention").mkdir(parents=True)
+    (tmp_path / "practice" / "ch04_multi_head_attention" / "__init__.py").touch()
     (tmp_path / "practice" / "__pycache__").mkdir()
     monkeypatch.setattr(resources, "files", lambda package: tmp_path)
-    return tmp_path / "practice" / "ch04_heads" / "bank.json"
+    return tmp_path / "practice" / "ch04_multi_head_attention" / "bank.json"
 
 
 def test_a_bank_is_that_of_its_page(planted):
     planted.write_text('{"quiz": []}', encoding="utf-8")
-    assert records.bank("04_heads") == {"quiz": []}
+    assert records.bank("04_multi_head_attention") == {"quiz": []}
 
 
 def test_a_room_without_a_bank_is_told(planted):
-    with pytest.raises(ValueError, match=r"^The room practice/ch04_heads has no bank\.json: write"):
-        records.bank("04_heads")
+    with pytest.raises(
+        ValueError, match=r"^The room practice/ch04_multi_head_attention has no bank\.json: write"
+    ):
+        records.bank("04_multi_head_attention")
 
 
-@pytest.mark.parametrize("page", ["ch04_heads", "4", "../practice/ch04_heads", None])
+@pytest.mark.parametrize(
+    "page", ["ch04_multi_head_attention", "4", "../practice/ch04_multi_head_attention", None]
+)
 def test_a_page_without_a_room_is_told(planted, page):
-    with pytest.raises(ValueError, match=r"^There is no chapter .* There are: \['04_heads'\]\.$"):
+    with pytest.raises(
+        ValueError, match=r"^There is no chapter .* There are: \['04_multi_head_attention'\]\.$"
+    ):
         records.bank(page)
 
 
 @pytest.mark.parametrize(
     ("room", "page"),
-    [("ch04_heads", "04_heads"), ("review_part_1", "review_part_1"), ("chorus", "chorus")],
+    [
+        ("ch04_multi_head_attention", "04_multi_head_attention"),
+        ("review_part_1", "review_part_1"),
+        ("chorus", "chorus"),
+    ],
 )
 def test_a_room_has_the_name_of_its_page_with_ch_before_a_number(room, page):
     assert records.page_of(room) == page

@@ -23,7 +23,7 @@ SAID_OF_ALL = {  # no case tells apart what the labels say is one length
 ONE_WIDTH = {"leaking_pairs": "the layers that it is given divide, and not the function"}
 FEWER_MASKS = {
     "leaking_pairs": "a mask is (T, T)",
-    "reach": "a mask is (T, T)",
+    "receptive_field": "a mask is (T, T)",
     "for_torch_layer": "a mask is (B, 1, T, S) or (B, H, T, S)",
 }
 TOO_HEAVY = {"scored_heads", "circuits", "look_at_less", "ablation"}  # until their cases are cut

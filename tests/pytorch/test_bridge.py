@@ -23,7 +23,7 @@ from tutorial_lib.pytorch import (
     torch_mha_from_params,
 )
 from tutorial_lib.variants.grouped import GroupedParams, group_params
-from tutorial_lib.variants.positions import rope_rates
+from tutorial_lib.variants.positions import rope_frequencies
 
 B, T, S, H, D_MODEL = 2, 6, 7, 4, 20  # not three heads: three are the queries, keys and values
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -223,7 +223,7 @@ def grouped_params(G):
 @pytest.mark.parametrize("G", [1, 2, 3, 6])
 def test_grouped_params_go_into_a_decoder_and_back_unchanged(G):
     params = grouped_params(G)
-    decoder = decoder_from_params(params, rotation=Rotation(rope_rates(4)))
+    decoder = decoder_from_params(params, rotation=Rotation(rope_frequencies(4)))
     assert (decoder.n_heads, decoder.n_kv_heads, decoder.d_k, decoder.d_v) == (6, G, 4, 7)
     again = params_from_decoder(decoder)
     assert isinstance(again, GroupedParams)

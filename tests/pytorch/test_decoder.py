@@ -80,13 +80,13 @@ def sighted(name, window, sink):
 
 SIGHTED = (
     "2 key heads, halves turned",
-    *long("4 key heads, no places", "1 key heads, neighbours turned"),
+    *long("4 key heads, no positions", "1 key heads, neighbours turned"),
 )
 
 
 def made(layer):
     """The decoder of a composition."""
-    rotation = None if layer.rates is None else Rotation(layer.rates, half=layer.half)
+    rotation = None if layer.frequencies is None else Rotation(layer.frequencies, half=layer.half)
     options = {name: getattr(layer, name, None) for name in ("window", "sink", "qk_norm")}
     sight = Sight(**options, eps=getattr(layer, "eps", 0.0))
     return decoder_from_params(layer.params, rotation=rotation, sight=sight).requires_grad_(False)
@@ -306,7 +306,7 @@ def test_a_window_keeps_as_many_tokens_as_it_looks_at_however_many_come(pad):
     layer = sighted("2 key heads, halves turned", 3, "sinks")
     module, twin = made(layer), layer.empty(40 * T, batch=(B,), pad=PADS[pad])
     kept = DecoderCache.empty(module, 9, batch=(B,), pad=PADS[pad])
-    start = [room.data_ptr() for room in kept.rooms]
+    start = [buffer.data_ptr() for buffer in kept.buffers]
     for n in (2, 5, 1, 1, T, 3, 1, 2, 2) * 4:  # across the ring's end, and around it
         Y, kept = module.step(X_T[:, -n:], kept)
         right, twin = layer.step(X[:, -n:], twin)
@@ -315,8 +315,8 @@ def test_a_window_keeps_as_many_tokens_as_it_looks_at_however_many_come(pad):
         assert_equal(kept.V.numpy(), twin.V[..., -3:, :])
         assert_equal(kept.positions(2).numpy(), twin.positions(2))
         assert_equal(kept.mask(2).numpy(), layer.mask(twin, 2))
-    assert (kept.length, kept.room, kept.rooms[0].shape[-2]) == (100, 3, 3)
-    assert [room.data_ptr() for room in kept.rooms] == start
+    assert (kept.length, kept.capacity, kept.buffers[0].shape[-2]) == (100, 3, 3)
+    assert [buffer.data_ptr() for buffer in kept.buffers] == start
 
 
 @pytest.mark.long
@@ -352,7 +352,7 @@ def test_any_batch_axes_are_those_of_numpy(batch, padded):
         assert_equal(kept.V, twin.V)
         assert_equal(kept.mask(2).numpy(), twin.mask(2))
         assert_equal(kept.positions(2).numpy(), twin.positions(2))
-    assert (kept.batch, kept.room, kept.length) == (twin.batch, twin.room, twin.length)
+    assert (kept.batch, kept.capacity, kept.length) == (twin.batch, twin.capacity, twin.length)
 
 
 EVERY_SIGHT = {
@@ -452,7 +452,7 @@ def tiled(Q, K, V, *, mask=None, is_causal=False):
 def turned_again(self, K, V):
     """What is kept is turned at each step, and kept so."""
     if self.length:
-        every = DecoderCache.empty(self.layer, self.room, batch=self.batch, pad=self.pad)
+        every = DecoderCache.empty(self.layer, self.capacity, batch=self.batch, pad=self.pad)
         places = every.positions(self.length)[..., None, :]
         self.K.copy_(self.layer.rotation(self.K, places))
     return RIGHT_APPEND(self, K, V)
@@ -462,8 +462,8 @@ def overwritten(self, K, V):
     """New tokens are written over the last one."""
     if not self.length:
         return RIGHT_APPEND(self, K, V)
-    for room, rows in zip(self.rooms, (K, V), strict=True):
-        room[..., self.length - 1 : self.length - 1 + K.shape[-2], :] = rows
+    for buffer, rows in zip(self.buffers, (K, V), strict=True):
+        buffer[..., self.length - 1 : self.length - 1 + K.shape[-2], :] = rows
     return decoder.replace(self, length=self.length + K.shape[-2], continued=[])
 
 
@@ -474,8 +474,8 @@ def unpadded(T, ago, *, words=None, window=None):
 
 def other_layout(self, X, positions):
     """Halves for neighbours, and the other way round."""
-    rates = self.bits.view(torch.float64).numpy()
-    return RIGHT_TURN(Rotation(rates, half=not self.half), X, positions)
+    frequencies = self.bits.view(torch.float64).numpy()
+    return RIGHT_TURN(Rotation(frequencies, half=not self.half), X, positions)
 
 
 RIGHT_APPEND, RIGHT_TURN = DecoderCache._append, Rotation.forward
@@ -597,7 +597,7 @@ SIGHT_MISTAKES = {
     "positions that stop at the window": (
         DecoderCache,
         "positions",
-        lambda self, T: RIGHT_PLACES(min(self.length, self.room), T, self.pad, "cpu"),
+        lambda self, T: RIGHT_PLACES(min(self.length, self.capacity), T, self.pad, "cpu"),
     ),
     "sink once a block of keys": (decoder, "sunk_groups", once_a_block),
     "sink with a value": (decoder, "sunk_groups", with_a_value),
@@ -662,7 +662,7 @@ def with_norm(name, **options):
 NORMED = {
     "rotated": lambda: with_norm("2 key heads, halves turned"),
     "in part": lambda: with_norm("1 key heads, neighbours turned in part"),
-    "no positions": lambda: with_norm(f"{H} key heads, no places"),
+    "no positions": lambda: with_norm(f"{H} key heads, no positions"),
     "window and sinks": lambda: with_norm("2 key heads, halves turned", window=3, sink=SINK),
     "a large eps": lambda: with_norm("2 key heads, halves turned", eps=0.3),
 }
@@ -869,7 +869,7 @@ def test_in_blocks_copies_no_key_more_than_five_times(window):
 
 
 def test_values_of_another_width_take_the_path_that_copies_the_keys():
-    module = made(LAYERS["2 key heads, no places"])
+    module = made(LAYERS["2 key heads, no positions"])
     kept = DecoderCache.empty(module, 2_000)
     _, kept = module.step(torch.ones(1_900, D_MODEL, dtype=torch.float64), kept)
     assert largest_of_a_step(module, kept) >= kept.K.numel()
@@ -992,7 +992,7 @@ def test_a_fork_of_a_window_goes_on_by_itself(pad):
 
 
 def test_gradients_of_a_layer_with_all_its_keys_are_those_of_numpy():
-    layer = LAYERS["4 key heads, no places"]
+    layer = LAYERS["4 key heads, no positions"]
     module, given = made(layer).requires_grad_(), X_T.clone().requires_grad_()
     dY = np.random.default_rng(10).standard_normal(X.shape)
     module(given).backward(torch.from_numpy(dY))

@@ -30,7 +30,7 @@ from tutorial_lib.pytorch import (
 from tutorial_lib.pytorch.doors import require_rank
 from tutorial_lib.pytorch.parallel import shard_params
 from tutorial_lib.variants.grouped import group_params
-from tutorial_lib.variants.positions import rope_rates
+from tutorial_lib.variants.positions import rope_frequencies
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_ranks_may_be_whole_numbers_of_numpy():
         ({"sizes": 4}, TypeError, ("sizes is 4", "expected (d_k, d_v)", "Give a pair")),
         ({"sizes": (4, 4, 4)}, TypeError, ("sizes is (4, 4, 4)", "(d_k, d_v)", "Give a pair")),
         ({"sizes": (3, 4)}, ShapeError, ("d_k=3", "expected an even width", "Choose 2 or 4")),
-        ({"sizes": (2, 4)}, ShapeError, ("turns 2 pairs", "d_k=2 has 1", "rope_rates(2)")),
+        ({"sizes": (2, 4)}, ShapeError, ("turns 2 pairs", "d_k=2 has 1", "rope_frequencies(2)")),
         ({"sight": 128}, TypeError, ("sight is a int", "expected a Sight", "Sight(window=128)")),
         (
             {"sight": Sight(sink=np.zeros(5))},
@@ -332,14 +332,19 @@ def test_ranks_may_be_whole_numbers_of_numpy():
             ("qk_norm has shape (2, 5)", "expected (2, d_k) with d_k=4", "np.ones((2, 4))"),
         ),
         (
-            {"rotation": rope_rates(4)},
+            {"rotation": rope_frequencies(4)},
             TypeError,
             ("is a ndarray", "expected a Rotation", "Make one: Rotation("),
         ),
     ],
 )
 def test_decoder_refuses_bad_sizes(change, error, words):
-    given = {"d_model": 12, "n_heads": 6, "sizes": (4, 4), "rotation": Rotation(rope_rates(4))}
+    given = {
+        "d_model": 12,
+        "n_heads": 6,
+        "sizes": (4, 4),
+        "rotation": Rotation(rope_frequencies(4)),
+    }
     given |= {"sizes": None} if "n_heads" in change else {}
     with pytest.raises(error) as caught:
         DecoderAttention(**given | change)
@@ -347,19 +352,19 @@ def test_decoder_refuses_bad_sizes(change, error, words):
 
 
 @pytest.mark.parametrize(
-    ("rates", "half", "error", "words"),
+    ("frequencies", "half", "error", "words"),
     [
-        ([1.0, 0.1], False, TypeError, "rates is a list; expected a NumPy array"),
-        (torch.ones(2), False, TypeError, "rates is a Tensor; expected a NumPy array"),
-        (np.ones((2, 2)), False, ShapeError, r"rates has shape \(2, 2\), 2 axes; expected \(n\)"),
-        (np.array([1, 2]), False, TypeError, "rates is an array of int64; expected floats"),
-        (np.array([1.0, np.nan]), False, ValueError, "rates is nan at position"),
+        ([1.0, 0.1], False, TypeError, "frequencies is a list; expected a NumPy array"),
+        (torch.ones(2), False, TypeError, "frequencies is a Tensor; expected a NumPy array"),
+        (np.ones((2, 2)), False, ShapeError, r"frequencies has shape \(2, 2\), 2 axes; expected"),
+        (np.array([1, 2]), False, TypeError, "frequencies is an array of int64; expected floats"),
+        (np.array([1.0, np.nan]), False, ValueError, "frequencies is nan at position"),
         (np.ones(2), "llama", TypeError, "half is 'llama'; expected True or False"),
     ],
 )
-def test_rotation_refuses_bad_rates(rates, half, error, words):
+def test_rotation_refuses_bad_rates(frequencies, half, error, words):
     with pytest.raises(error, match=words):
-        Rotation(rates, half=half)
+        Rotation(frequencies, half=half)
 
 
 @pytest.mark.parametrize(
@@ -392,13 +397,13 @@ def test_rotation_refuses_bad_rates(rates, half, error, words):
     ],
 )
 def test_rotation_refuses_bad_input_before_any_arithmetic(X, positions, error, words):
-    rotation = Rotation(rope_rates(4))
+    rotation = Rotation(rope_frequencies(4))
     with NoArithmetic(), pytest.raises(error, match=words):
         rotation(X, positions)
 
 
 def test_rotation_takes_places_of_the_widths_that_hold_them():
-    rotation, X = Rotation(rope_rates(4)), draw(B, T, 4)
+    rotation, X = Rotation(rope_frequencies(4)), draw(B, T, 4)
     right = rotation(X, torch.arange(T))
     for dtype in (torch.int32, torch.float32, torch.float64):
         assert torch.equal(rotation(X, torch.arange(T, dtype=dtype)), right)
@@ -437,7 +442,12 @@ def test_sight_refuses_what_no_query_can_have(change, error, words):
 def decoder(**options):
     """A decoder of six heads that share two keys, turned."""
     torch.manual_seed(0)
-    given = {"n_kv_heads": 2, "sizes": (4, 4), "rotation": Rotation(rope_rates(4)), "bias": True}
+    given = {
+        "n_kv_heads": 2,
+        "sizes": (4, 4),
+        "rotation": Rotation(rope_frequencies(4)),
+        "bias": True,
+    }
     return DecoderAttention(D_MODEL, 6, **given | options).double()
 
 
@@ -471,15 +481,15 @@ def test_type_and_shape_of_padding_are_known_without_its_numbers(pad, error, wor
     [
         *(({"pad": pad}, error, words) for pad, error, words in PADS[1:-1]),
         ({"layer": make()}, TypeError, "is a MultiHeadAttention; expected a DecoderAttention"),
-        ({"room": 0}, ValueError, "room=0; expected at least 1"),
-        ({"room": 2.5}, TypeError, "room is 2.5"),
+        ({"capacity": 0}, ValueError, "capacity=0; expected at least 1"),
+        ({"capacity": 2.5}, TypeError, "capacity is 2.5"),
         ({"batch": 2}, TypeError, r"batch is 2; expected the lengths of the batch axes"),
         ({"batch": (0,)}, ValueError, "a length of batch=0; expected at least 1"),
     ],
 )
 def test_room_that_cannot_be_reserved_is_refused(change, error, words):
     with pytest.raises(error, match=words):
-        DecoderCache.empty(**{"layer": decoder(), "room": T, "batch": (B,)} | change)
+        DecoderCache.empty(**{"layer": decoder(), "capacity": T, "batch": (B,)} | change)
 
 
 @pytest.mark.parametrize(("X", "error", "words"), BAD_SEQUENCES)
@@ -495,7 +505,7 @@ def test_bad_sequences_of_a_decoder_are_turned_down_before_any_arithmetic(path, 
 
 def of_another_layer(module, kept):
     """An equal layer with a cache of its own."""
-    return DecoderCache.empty(decoder().requires_grad_(False), kept.room, batch=kept.batch)
+    return DecoderCache.empty(decoder().requires_grad_(False), kept.capacity, batch=kept.batch)
 
 
 def used_twice(module, kept):
@@ -519,18 +529,18 @@ def converted(module, kept):
         (lambda *_: None, (B, 1), TypeError, "cache is a NoneType; expected a DecoderCache"),
         (lambda _, kept: kept, (3, 1), ShapeError, r"a batch of \(3,\), and the cache one of \(2,"),
         (lambda _, kept: kept, (1,), ShapeError, r"a batch of \(\), and the cache one of \(2,\)"),
-        (lambda _, kept: kept, (B, 3), ValueError, "3 new tokens behind 3 make 6, and there is"),
+        (lambda _, kept: kept, (B, 3), ValueError, "3 new tokens after 3 make 6, more than"),
     ],
 )
 def test_a_step_that_cannot_be_leaves_the_cache_as_it_was(change, tokens, error, words):
     module = decoder().requires_grad_(False)
     _, kept = module.step(draw(B, 3, D_MODEL), DecoderCache.empty(module, T, batch=(B,)))
     given = change(module, kept)
-    before, X = [room.clone() for room in kept.rooms], draw(*tokens, D_MODEL)
+    before, X = [buffer.clone() for buffer in kept.buffers], draw(*tokens, D_MODEL)
     written, X = kept.written, X.to(module.qkv_proj.weight)
     with NoArithmetic(), pytest.raises(error, match=words):
         module.step(X, given)
-    assert all(torch.equal(room, old) for room, old in zip(kept.rooms, before, strict=True))
+    assert all(torch.equal(buffer, old) for buffer, old in zip(kept.buffers, before, strict=True))
     assert (kept.length, kept.written) == (3, written)
     if written == kept.length:
         _, kept = module.double().step(draw(B, 2, D_MODEL), kept)
@@ -558,7 +568,7 @@ def test_a_step_keeps_nothing_that_is_not_finite(number, dtype):
     with pytest.raises(ValueError, match=rf"X is {number} at position \(1, 0, 3\)"):
         module.step(X, kept)
     assert kept.written == 0
-    assert not kept.rooms[0].any()
+    assert not kept.buffers[0].any()
 
 
 WHOLE = Sight(window=2, sink=np.zeros(6), qk_norm=np.ones((2, 4)))

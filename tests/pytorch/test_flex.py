@@ -23,7 +23,7 @@ from torch.nn.attention.flex_attention import (
 from tutorial_lib import attention_scores, causal_mask
 from tutorial_lib.variants import patterns
 
-CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "17_look_at_less.ipynb"
+CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "17_sparse_attention.ipynb"
 MARK = "# FlexAttention, in PyTorch\n"
 B, H, T, D = 2, 3, 11, 8
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")

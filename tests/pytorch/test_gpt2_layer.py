@@ -15,7 +15,7 @@ from tutorial_lib import causal_mask, trace
 from tutorial_lib.elements import gallery, inspector
 from tutorial_lib.models.language import params_of_gpt2
 
-CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "20_scored_heads.ipynb"
+CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "20_scoring_heads.ipynb"
 CLOSE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 

@@ -8,8 +8,8 @@ from torch.nn import functional
 from tutorial_lib import records
 from tutorial_lib.models import block, copying
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.floor import above_floor
-from tutorial_lib.models.grammar import LENGTH, WORDS, draw_documents
+from tutorial_lib.models.entropy import excess_loss
+from tutorial_lib.models.grammar import LENGTH, WORDS, sample_documents
 from tutorial_lib.models.language import BlockModel, run_blocks
 
 KINDS = {11: (TinyModel, copying.run), 15: (BlockModel, run_blocks)}  # arrays of two layers
@@ -70,7 +70,7 @@ def model(request):
 @pytest.fixture(scope="module")
 def documents():
     """Documents that no model was trained on."""
-    return draw_documents(np.random.default_rng(4001), 12)
+    return sample_documents(np.random.default_rng(4001), 12)
 
 
 def run(model, ids):
@@ -113,9 +113,9 @@ def test_half_a_step_of_float16_changes_the_loss_by_less_than_1e_5(name):
         for array, step in zip(arrays, steps, strict=True)
     ]
     assert all((a.astype(np.float16) == b).mean() > 0.9 for a, b in zip(moved, arrays, strict=True))
-    documents = draw_documents(np.random.default_rng(1000), 600)  # one by one they differ by 6e-5
+    documents = sample_documents(np.random.default_rng(1000), 600)  # one by one they differ by 6e-5
     losses = [
-        above_floor(forward(model, documents.ids[:, :-1]), documents).mean()
+        excess_loss(forward(model, documents.ids[:, :-1]), documents).mean()
         for model in (kind.of(arrays), kind.of(moved))
     ]
     assert 0 < abs(losses[1] - losses[0]) < 1e-5

@@ -50,13 +50,13 @@ def gpu(monkeypatch):
     clock = SimpleNamespace(perf_counter=lambda: gpu.now)
     monkeypatch.setattr("tutorial_lib.pytorch.timing.time", clock)
     monkeypatch.setattr(devices, "available_devices", lambda: ["cuda:0", "mps", "cpu"])
-    stand_ins = {
+    replacement_outputs = {
         "synchronize": gpu.synchronize,
         "memory_allocated": lambda device: gpu.held,
         "max_memory_allocated": lambda device: gpu.peak,
         "reset_peak_memory_stats": gpu.forget,
     }
-    for name, function in stand_ins.items():
+    for name, function in replacement_outputs.items():
         monkeypatch.setattr(torch.cuda, name, function)
     monkeypatch.setattr(torch.mps, "synchronize", gpu.synchronize)
     return gpu

@@ -69,7 +69,7 @@ ACTIONS = {
         "plane, a turn": key("ArrowRight"),
     },
     "notebooks/03_attention_weights.html": BENCH,
-    "notebooks/04_heads.html": {
+    "notebooks/04_multi_head_attention.html": {
         "strip, a reshape": named("strip", "reshape(3, 2, 4)"),
         "strip, a guess": press("tl-strip td[tabindex]"),
         "strip, a swap": named("strip", "swapaxes(0, 1)"),
@@ -107,7 +107,7 @@ ACTIONS = {
         "tiles, the next": named("tiles", "Next tile"),
         "tiles, all": named("tiles", "All the rest"),
     },
-    "notebooks/13_many_devices.html": {
+    "notebooks/13_tensor_parallelism.html": {
         "ring, a step": named("tiles", "Next step"),
         "ring, all": named("tiles", "All the rest"),
     },

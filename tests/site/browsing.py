@@ -45,7 +45,7 @@ PREFIX = urlsplit(PUBLIC_URL).path
 DOCUMENTS = documents()
 # One page of each kind: plain, with tables, with each sort of element, with Python, without.
 KINDS = [
-    *("book/intro.html", "book/notation.html", "notebooks/04_heads.html"),
+    *("book/intro.html", "book/notation.html", "notebooks/04_multi_head_attention.html"),
     *("notebooks/06_output_projection.html", "notebooks/review_part_1.html"),
     *("search.html", "404.html"),
 ]

@@ -15,8 +15,8 @@ from tutorial_lib.attention import softmax
 from tutorial_lib.elements.exhibits import ask_model
 from tutorial_lib.elements.sources import FOLDER
 from tutorial_lib.models.copying import TinyModel, run
-from tutorial_lib.models.grammar import ID, WORDS, draw_documents
-from tutorial_lib.models.head_scores import paths, run_with
+from tutorial_lib.models.grammar import ID, WORDS, sample_documents
+from tutorial_lib.models.head_scores import logit_terms, run_with
 from tutorial_lib.models.language import KINDS, encode, in_eight_bits
 from tutorial_lib.records import checkpoint
 
@@ -108,7 +108,7 @@ def without(model, silenced):
 def sentences(count):
     """Documents of the text and words in any order, of all lengths; in half, heads are silenced."""
     rng = np.random.default_rng(20)
-    documents = draw_documents(rng, count).ids
+    documents = sample_documents(rng, count).ids
     for i, document in enumerate(documents):
         length = 64 if i == 0 else int(rng.integers(1, 65))
         ids = document[:length] if i % 3 else np.append(0, rng.integers(1, 100, length - 1))
@@ -121,7 +121,7 @@ def library(ids, silenced, t):
     model = without(rounded(), silenced)
     logits, records = run(model, np.array(ids))
     weights = np.concatenate([record.weights[:, t, : t + 1] for record in records])
-    return weights, np.array(paths(model, np.array(ids)))[:, t], softmax(logits[t])
+    return weights, np.array(logit_terms(model, np.array(ids)))[:, t], softmax(logits[t])
 
 
 @pytest.fixture
@@ -329,7 +329,7 @@ def test_keys_and_fingers_ask_for_the_arcs_of_one_head(shown):
 
 def test_what_is_said_stands_in_sight_of_what_is_pressed(open_page):
     options = {"has_touch": True, "is_mobile": True}
-    page = open_page("notebooks/20_scored_heads.html", width=390, **options)
+    page = open_page("notebooks/20_scoring_heads.html", width=390, **options)
     shown, bar = page.locator("tl-ask"), page.locator(".bd-header-article").bounding_box()
     for head in ("0.0", "1.3"):
         shown.get_by_role("button", name=f"silence head {head}").tap()
@@ -471,7 +471,7 @@ def test_site_has_the_weights_of_a_page_once_as_a_script(site_dir):
         for name in names:
             script = (site_dir / f"_static/model-{name}.js").read_bytes()
             assert len(gzip.compress(script)) <= 60_000
-    assert asking == {"08_gradients", "20_scored_heads"}
+    assert asking == {"08_gradients", "20_scoring_heads"}
 
 
 def test_chapter_08_from_disk_shows_the_letter_after_the_earlier_copy(open_page):

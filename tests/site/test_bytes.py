@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.sampling import long
 from tests.site.browsing import LOOKS, PHONE, SET, said
 from tools.chapters import pages
-from tutorial_lib.counting import kept_numbers, model_cache_bytes
+from tutorial_lib.counting import cache_entries, model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
 from tutorial_lib.records import facts
 
@@ -104,7 +104,7 @@ def calculator(show):
 def agrees(calculator, state):
     """Compare the sums, the picture and the sentence with the library."""
     cache, weights = library(state)
-    kept = [number * state["bits"] / 8 for number in kept_numbers(model_of(state))]
+    kept = [number * state["bits"] / 8 for number in cache_entries(model_of(state))]
     each, shown_cache, shown_weights = sums(calculator)
     of_each = [part for part in numbers(each) if part != model_of(state).get("window")]
     assert of_each == [number for number in kept if number]

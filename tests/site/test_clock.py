@@ -10,13 +10,13 @@ from tests.sampling import long
 from tests.site.browsing import LOOKS, PHONE, SET, said
 from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_scores
-from tutorial_lib.elements.exhibits import turn_clock
-from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.elements.exhibits import rotation_clock
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 QUERY = np.array([[1, 0, 1, 0, 1, 0, 0, 1.0]])
 KEY = np.array([[1, 0, 0.8, 0.6, 1, 0, 0.6, 0.8]])
-RATES = rope_rates(8)
-FIRST = {"m": 9, "n": 4, "pair": 0, "rates": RATES}
+RATES = rope_frequencies(8)
+FIRST = {"m": 9, "n": 4, "pair": 0, "frequencies": RATES}
 PAIRS, DISTANCES = range(4), range(13)
 # What the clock shows: its tables, its lines, its menus and what a screen reader hears of a pair.
 READ = """(clock) => {
@@ -44,22 +44,22 @@ def random_states(count):
     for i in range(count):
         m, n = (int(rng.integers(0, 10 ** int(rng.integers(1, 6)))) for _ in range(2))
         other = rng.random(4) < 0.3
-        rates = np.where(other, np.round(rng.uniform(0, 4, 4), 3), RATES)
-        found.append({"m": m, "n": n, "pair": i % 4, "rates": rates})
+        frequencies = np.where(other, np.round(rng.uniform(0, 4, 4), 3), RATES)
+        found.append({"m": m, "n": n, "pair": i % 4, "frequencies": frequencies})
     return found
 
 
-def library(m, n, rates):
+def library(m, n, frequencies):
     """The turned query and key in pairs, their products, and the score."""
-    Q, K = rotate(QUERY, np.array([m]), rates), rotate(KEY, np.array([n]), rates)
+    Q, K = rotate(QUERY, np.array([m]), frequencies), rotate(KEY, np.array([n]), frequencies)
     hands = [array.reshape(-1, 2) for array in (Q, K)]
     return hands, (hands[0] * hands[1]).sum(axis=-1), attention_scores(Q, K).item()
 
 
-def address(m, n, pair, rates):
+def address(m, n, pair, frequencies):
     """The link to a state, written from its description and not by the script."""
     given = [f"{name}={value}" for name, value in (("m", m), ("n", n), ("pair", pair))]
-    turns = [f"rate.{i}={float(rates[i])}" for i in PAIRS if rates[i] != RATES[i]]
+    turns = [f"rate.{i}={float(frequencies[i])}" for i in PAIRS if frequencies[i] != RATES[i]]
     return "#" + "&".join(["clock=0", *given, *turns])
 
 
@@ -74,14 +74,14 @@ def near(text, value):
     return abs(number(text) - value) <= 0.5e-4 + 1e-9
 
 
-def agrees(clock, m, n, pair, rates):
+def agrees(clock, m, n, pair, frequencies):
     """Compare all that the clock shows with the library."""
     shown = clock.evaluate(READ)
-    hands, products, score = library(m, n, rates)
+    hands, products, score = library(m, n, frequencies)
     for i in PAIRS:
         name, *written, product = shown["rows"][i]
         rate = name.removeprefix(f"pair {i}, rate ")
-        assert float(rate) == pytest.approx(rates[i], rel=1e-5)
+        assert float(rate) == pytest.approx(frequencies[i], rel=1e-5)
         for text, hand in zip(written, (hands[0][i], hands[1][i]), strict=True):
             assert all(map(near, text.strip("()").split(", "), hand)), (i, text)
         assert near(product, products[i])
@@ -89,7 +89,7 @@ def agrees(clock, m, n, pair, rates):
         drawn(shown["small"][i], hands[0][i], hands[1][i])
     for distance, (label, text) in zip(DISTANCES, shown["rows"][4:], strict=True):
         assert label == str(distance)
-        assert near(text, library(distance, 0, rates)[2])
+        assert near(text, library(distance, 0, frequencies)[2])
     total, found = re.fullmatch(r"sum (\S+), ÷ √8: score (\S+)", shown["total"]).groups()
     assert near(total, products.sum())
     assert near(found, score)
@@ -131,11 +131,11 @@ def write(clock, name, text):
 @pytest.fixture
 def clock(show):
     """The clock on a page of its own."""
-    return show(turn_clock().html).locator("tl-clock")
+    return show(rotation_clock().html).locator("tl-clock")
 
 
 def test_the_page_that_shows_the_clock_turns_it(open_page):
-    [name] = [p.name for p in pages() if "turn_clock()" in p.path.read_text(encoding="utf-8")]
+    [name] = [p.name for p in pages() if "rotation_clock()" in p.path.read_text(encoding="utf-8")]
     page = open_page(f"{FOLDER}{name}.html#clock=0&m=12&n=6")
     clock = page.locator("tl-clock")
     page.get_by_text("Query at 12, key at 6, distance 6: the score is").first.wait_for()
@@ -191,9 +191,9 @@ def test_rate_is_written_and_a_rate_of_zero_leaves_a_pair_alone(clock):
     for i, (text, rate) in enumerate({"π/2": np.pi / 2, "0": 0, "2 pi": 2 * np.pi}.items()):
         clock.locator(".tl-pair").nth(i).click()
         write(clock, "rate of the pair", text)
-        rates = RATES.copy()
-        rates[i] = rate
-        agrees(clock, **FIRST | {"pair": i, "rates": rates})
+        frequencies = RATES.copy()
+        frequencies[i] = rate
+        agrees(clock, **FIRST | {"pair": i, "frequencies": frequencies})
         assert "the largest so far" not in said(clock)  # with other rates
         clock.get_by_role("button", name="Reset").click()
     agrees(clock, **FIRST)
@@ -287,7 +287,7 @@ def test_worked_by_keys_alone(clock):
 
 @pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(turn_clock().html, **PHONE)
+    page = show(rotation_clock().html, **PHONE)
     clock = page.locator("tl-clock")
     clock.locator(".tl-pair").nth(1).tap()
     agrees(clock, **FIRST | {"pair": 1})
@@ -309,8 +309,8 @@ def test_link_carries_the_state_and_brings_it_back(clock):
     agrees(clock, **FIRST)
     clock.page.evaluate(SET, link)
     clock.page.get_by_text("Query at 70, key at 4, distance 66: the score is").first.wait_for()
-    rates = np.where(np.arange(4) == 1, 0.25, RATES)
-    agrees(clock, m=70, n=4, pair=1, rates=rates)
+    frequencies = np.where(np.arange(4) == 1, 0.25, RATES)
+    agrees(clock, m=70, n=4, pair=1, frequencies=frequencies)
 
 
 PARTS = "m, n, pair, rate.0, rate.1, rate.2, rate.3"
@@ -356,7 +356,7 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(clock):
 
 @pytest.mark.long
 def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, clock):
-    page = show(turn_clock().html, java_script_enabled=False)
+    page = show(rotation_clock().html, java_script_enabled=False)
     static = page.locator("tl-clock")
     awake = clock.evaluate(READ)
     for svg, lines in zip(
@@ -378,7 +378,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, clock
 
 @pytest.mark.parametrize(("appearance", "width"), LOOKS)
 def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
-    page = show(turn_clock().html, mode=appearance, width=width)
+    page = show(rotation_clock().html, mode=appearance, width=width)
     clock = page.locator("tl-clock")
     for _ in range(2):
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
@@ -390,7 +390,7 @@ def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
 
 @pytest.mark.long
 def test_labels_can_be_read_on_a_narrow_screen(show):
-    clock = show(turn_clock().html, width=320).locator("tl-clock")
+    clock = show(rotation_clock().html, width=320).locator("tl-clock")
     texts = clock.locator(":is(p, span, b, button, input, summary):visible")
     sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
     assert min(sizes) >= 11
@@ -403,6 +403,6 @@ def test_labels_can_be_read_on_a_narrow_screen(show):
 
 @pytest.mark.long
 def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', turn_clock().html, "</div>")
+    page = show('<div class="jp-Notebook">', rotation_clock().html, "</div>")
     assert page.get_by_role("link").count() == 0
     assert page.locator("tl-clock[data-lm-suppress-shortcuts]").count() == 1

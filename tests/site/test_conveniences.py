@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.site.browsing import PHONE, STORES
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_heads.html"
+CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_multi_head_attention.html"
 BOXES = """() => [...document.querySelectorAll('.bd-links a, .book-foot *')]
   .map((e) => e.getBoundingClientRect()).map(({x, y, width, height}) => [x, y, width, height])"""
 AT_THE_END = "() => scrollTo({top: document.body.scrollHeight, behavior: 'instant'})"
@@ -209,7 +209,9 @@ def test_controls_of_the_foot_are_large_enough_for_a_finger(open_page):
         assert control.bounding_box()["height"] >= 44
 
 
-@pytest.mark.parametrize("section", ["idea", "round-2-positive-numbers-that-sum-to-1", "quiz"])
+@pytest.mark.parametrize(
+    "section", ["idea", "round-2-softmax-positive-numbers-that-sum-to-1", "quiz"]
+)
 def test_report_names_the_page_and_the_section_on_screen(open_page, config, section):
     page = open_page(CHAPTER)
     page.evaluate(AT_THE_TOP, section)

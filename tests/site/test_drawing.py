@@ -15,7 +15,7 @@ from tests.site.browsing import INKS, LOOKS, PHONE, RECALL, SET, cell, middle, s
 from tools.chapters import FOLDER, pages
 from tutorial_lib import causal_mask
 from tutorial_lib.elements.exhibits import mask_drawing
-from tutorial_lib.variants.patterns import reach
+from tutorial_lib.variants.patterns import receptive_field
 
 T, LAYERS = 16, 6
 BEFORE = causal_mask(T)
@@ -79,7 +79,7 @@ def agrees(drawing, mask, causal, layers):
     """Compare all that is shown with the library."""
     shown = json.loads(drawing.evaluate(READ))
     seen = mask & BEFORE if causal else mask
-    after = [reach(seen, n) for n in range(1, layers + 1)]
+    after = [receptive_field(seen, n) for n in range(1, layers + 1)]
     came = np.select(after, range(1, layers + 1), 0)
     np.testing.assert_array_equal(shown["came"], came)
     np.testing.assert_array_equal(shown["open"], seen)
@@ -154,7 +154,7 @@ def test_question_stays_and_the_slider_answers_it(drawing):
         agrees(drawing, **FIRST | {"layers": layers})
         found.append(said(drawing))
     assert question.is_visible()
-    moved = [reach(FIRST["mask"], n)[15] for n in range(1, LAYERS)]
+    moved = [receptive_field(FIRST["mask"], n)[15] for n in range(1, LAYERS)]
     assert layers == 1 + np.argmax([row[0] for row in moved]) == 5
     assert found[0] == "After 2 layers row 15 is moved by 7 of 16 tokens, not by token 0."
 
@@ -355,7 +355,7 @@ def test_every_digit_stands_out_from_its_tint(show, appearance):
     drawing.evaluate(RECALL, "layers=6")
     cell(drawing, 15, 0).focus()
     ratios = drawing.locator(".tl-mask tbody td:not(:empty)").evaluate_all(INKS)
-    assert len(ratios) == reach(FIRST["mask"], 6).sum()
+    assert len(ratios) == receptive_field(FIRST["mask"], 6).sum()
     assert min(ratios) >= 4.5
 
 

@@ -93,7 +93,7 @@ def test_contents_of_the_page_lead_on_where_nothing_is_stored(framed):
 def test_menu_leads_on_where_nothing_is_stored(framed):
     framed.reload()  # without what lies open
     sidebar = framed.locator("#pst-primary-sidebar")
-    link = framed.locator(".bd-links a[href$='04_heads.html']")
+    link = framed.locator(".bd-links a[href$='04_multi_head_attention.html']")
     if framed.narrow:
         assert not link.is_visible()
         framed.locator(".primary-toggle").click()
@@ -103,7 +103,7 @@ def test_menu_leads_on_where_nothing_is_stored(framed):
             framed.locator(".primary-toggle").click()
             sidebar.wait_for(state=state)
     link.click()
-    framed.wait_for_url("**/notebooks/04_heads.html")
+    framed.wait_for_url("**/notebooks/04_multi_head_attention.html")
 
 
 @pytest.mark.long

@@ -22,8 +22,8 @@ from tutorial_lib.elements.exhibits import (
     paint_mask,
     playground,
     query_plane,
+    rotation_clock,
     softmax_bench,
-    turn_clock,
 )
 from tutorial_lib.elements.sources import KINDS, style
 from tutorial_lib.figures import HEAD_COLOURS
@@ -550,10 +550,10 @@ def test_looking_at_a_map_of_a_gallery_answers_nothing(show):
 
 
 def test_the_word_that_decides_has_a_ring_and_is_told(show):
-    truth = np.array([-1, 0, 1, -1, 2, -1, 6, -1, 3])
+    target = np.array([-1, 0, 1, -1, 2, -1, 6, -1, 3])
     answers = [(h / 4, "of one") for h in range(3)]
     mask = causal_mask(9)
-    page = show(gallery(random_weights(3, 9), LETTERS, "?", answers, mask=mask, truth=truth).html)
+    page = show(gallery(random_weights(3, 9), LETTERS, "?", answers, mask=mask, target=target).html)
     for head in range(3):
         ring = page.locator("svg").nth(head).locator("[fill=none] path").last
         assert ring.evaluate("path => getComputedStyle(path).strokeWidth") == "1.5px"
@@ -701,14 +701,14 @@ ALONE = {
     "gallery": gallery_html,
     "playground": lambda: playground().html,
     "bench": lambda: softmax_bench(slope=True).html,
-    "clock": lambda: turn_clock().html,
+    "clock": lambda: rotation_clock().html,
     "drawing": lambda: mask_drawing().html,
     "strip": lambda: memory_strip().html,
     "plane": lambda: query_plane().html,
     "paint": lambda: paint_mask().html,
     "tiles": lambda: fold_tiles().html,
     "sum": lambda: heads_sum().html,
-    "quiz": lambda: quiz("04_heads").html,
+    "quiz": lambda: quiz("04_multi_head_attention").html,
 }
 DRAWN = "parsons", "quiz", "gallery", "sum"  # the others are as many alike
 CHANGES = """(sheet) => {

@@ -13,7 +13,7 @@ from tests.site.browsing import STORES
 from tutorial_lib import records
 from tutorial_lib.elements.choice import read_again
 
-FIRST, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_heads.html"
+FIRST, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_multi_head_attention.html"
 RIGHT = """() => {
   for (const box of document.querySelectorAll("tl-quiz fieldset, tl-predict-choice fieldset")) {
     const reasons = [...box.querySelectorAll("dd")];
@@ -112,7 +112,7 @@ def test_what_was_done_yesterday_is_there_today(kept, open_page):
     page.wait_for_url(f"**/{NEXT}")
     page.wait_for_load_state("load")
     assert words(page, FIRST) == said
-    page.go_back()
+    page.backward_pass()
     page.wait_for_load_state("load")
     assert page.evaluate(SEEN) == before
     assert page.problems == []

@@ -52,6 +52,6 @@ def test_mode_chosen_from_disk_stays_on_the_next_page(open_page):
         modes.append(page.locator("html").get_attribute("data-mode"))
     assert sorted(modes) == ["auto", "dark", "light"]
     page.get_by_role("link", name="next").click()
-    page.wait_for_url("file://**/notebooks/04_heads.html")
+    page.wait_for_url("file://**/notebooks/04_multi_head_attention.html")
     assert page.locator("html").get_attribute("data-mode") == modes[-1]
     assert page.problems == []

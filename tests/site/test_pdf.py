@@ -204,7 +204,7 @@ def contents(pdf: bytes) -> list[bytes]:
     return [page.get_contents().get_data() for page in PdfReader(io.BytesIO(pdf)).pages]
 
 
-@pytest.mark.parametrize("name", [NAME, *long("10_masks", "14_kv_cache", "20_scored_heads")])
+@pytest.mark.parametrize("name", [NAME, *long("10_masks", "14_kv_cache", "20_scoring_heads")])
 def test_elements_are_printed_whole_without_background_graphics(open_page, name):
     page = open_page(f"notebooks/{name}.html")
     page.evaluate(ELEMENTS)

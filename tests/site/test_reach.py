@@ -117,7 +117,7 @@ def phone(open_page):
 def test_contents_of_the_book_open_and_lead_on_by_touch(phone):
     phone.locator(".primary-toggle").tap()
     phone.locator("#pst-primary-sidebar-modal").get_by_role("link", name=re.compile(r"^4\. ")).tap()
-    phone.wait_for_url("**/notebooks/04_heads.html")
+    phone.wait_for_url("**/notebooks/04_multi_head_attention.html")
 
 
 def test_contents_of_the_page_open_and_lead_on_by_touch(phone):

@@ -393,13 +393,13 @@ def test_element_that_a_cell_shows_answers(open_stand_in):
     page = press(open_stand_in())
     run(
         page,
-        "from tutorial_lib.elements import quiz, parsons\nparsons('04_heads')",
+        "from tutorial_lib.elements import quiz, parsons\nparsons('04_multi_head_attention')",
     )
     element = page.locator(CELLS).nth(1).locator("tl-parsons")
     element.locator(".tl-add").first.click()
     element.get_by_role("button", name="Check").click()
     assert element.locator("[aria-live]").first.inner_text()
-    run(page, "parsons('04_heads')")  # the same again: what was done is there
+    run(page, "parsons('04_multi_head_attention')")  # the same again: what was done is there
     assert element.locator("ol li").count() == 1
     assert element.locator("[aria-live]").first.inner_text()
 

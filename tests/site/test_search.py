@@ -23,7 +23,7 @@ QUERIES = [query for group in GROUPS.values() for query in group]
 SCRIPT = "_static/search.js"
 MOST_KB = 76
 CHAPTER = "notebooks/03_attention_weights.html"
-SECTION = f"{CHAPTER}?find=softmax#round-2-positive-numbers-that-sum-to-1"
+SECTION = f"{CHAPTER}?find=softmax#round-2-softmax-positive-numbers-that-sum-to-1"
 # A stand-in for formulas that are set late.
 GROW = """() => {
   const goal = document.querySelector("#goal");
@@ -111,17 +111,20 @@ def test_right_section_is_among_the_first_three(searching, group):
 @pytest.mark.parametrize(
     ("query", "place"),
     [
-        ("65,504", "11_gpu.html#round-4-which-digits-to-believe"),
-        ("65504", "11_gpu.html#round-4-which-digits-to-believe"),
+        ("65,504", "11_gpu.html#round-4-precision-which-digits-to-believe"),
+        ("65504", "11_gpu.html#round-4-precision-which-digits-to-believe"),
         ("equivaraint", "glossary.html#term-equivariant"),
-        ("softmaax gradeint", "08_gradients.html#round-1-back-through-the-softmax"),
-        ("Megatron-LM", "13_many_devices.html#idea"),  # said by a paper that it cites
-        ("cross-attention", "06_output_projection.html#round-3-the-whole-layer"),  # in bold
+        ("softmaax gradeint", "08_gradients.html#round-1-backward-through-the-softmax"),
+        ("Megatron-LM", "13_tensor_parallelism.html#idea"),  # said by a paper that it cites
+        (
+            "cross-attention",
+            "06_output_projection.html#round-3-self-attention-and-cross-attention-the-whole-layer",
+        ),  # in bold
         (
             "layer's weights don't sum to 1",
             "09_pytorch.html#myth-and-measurement",
         ),  # a myth's claim
-        ("torch.nn.functional.scaled_dot_product_attention", "#round-4-mix-the-values"),
+        ("torch.nn.functional.scaled_dot_product_attention", "#round-4-weighted-sum-of-the-values"),
         ("does it work offline", "running.html#without-a-network"),
     ],
 )
@@ -220,7 +223,7 @@ def test_hit_opens_at_its_section_with_the_words_marked(open_page):
     page = open_page("search.html?q=softmax overflow")
     page.locator("a.search-hit[href*='round-2-positive']").click()
     page.wait_for_url("**/03_attention_weights.html?find=**#round-2-**")
-    section = page.locator("#round-2-positive-numbers-that-sum-to-1")
+    section = page.locator("#round-2-softmax-positive-numbers-that-sum-to-1")
     section.locator("mark").first.wait_for()
     assert 0 <= section.locator("h3").evaluate(TOP) <= 150
     words = {word.lower() for word in page.locator(MARKS).all_inner_texts()}
@@ -231,7 +234,7 @@ def test_hit_opens_at_its_section_with_the_words_marked(open_page):
 
 def test_section_stays_in_sight_while_something_above_it_grows(open_page):
     page = open_page(SECTION, first=UNANCHORED)
-    title = page.locator("#round-2-positive-numbers-that-sum-to-1 h3")
+    title = page.locator("#round-2-softmax-positive-numbers-that-sum-to-1 h3")
     page.locator(MARKS).first.wait_for()
     top = title.evaluate(TOP)
     page.evaluate(GROW)
@@ -320,7 +323,7 @@ def test_hit_on_the_open_page_leaves_what_was_done_there(open_page):
     page.keyboard.press("Enter")
     page.locator(MARKS).first.wait_for()
     assert page.locator("#pst-search-dialog").is_hidden()
-    assert page.url.endswith("#round-2-positive-numbers-that-sum-to-1")
+    assert page.url.endswith("#round-2-softmax-positive-numbers-that-sum-to-1")
     assert page.locator(".tl-quiz input").first.is_checked()
     assert page.problems == []
 
@@ -345,7 +348,7 @@ def test_dialogue_is_steered_by_keys_and_says_what_is_chosen(open_page):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url(address)
-    page.go_back()
+    page.backward_pass()
     opened(page).keyboard.type("mask")
     page.keyboard.press("Enter")
     page.wait_for_url("**/search.html?q=mask")

@@ -4,7 +4,7 @@ import numpy as np
 
 from coursework.grader.assignment import Assignment, Case, Mistake, Task
 from tutorial_lib import Params, causal_mask, concat_heads, trace
-from tutorial_lib.models.grammar import TASKS, WORDS, draw_documents
+from tutorial_lib.models.grammar import TASKS, WORDS, sample_documents
 
 
 def _layers(matrices):
@@ -464,7 +464,7 @@ def cases_of_rules(rng):
         return _until_telling(draw, rules)
 
     def of_the_text():
-        documents = draw_documents(rng, 200)
+        documents = sample_documents(rng, 200)
         starts = [WORDS.index(word) for word in ("dog", "dogs", "barks")]
         asked = documents.task == TASKS.index("attractor")
         truth = np.where(asked, documents.decided_by, -1)

@@ -25,7 +25,7 @@ def figure(kind, title, body, looks):
         f'<tr><td>{h}</td><th scope="row">{escape(query)}</th>{_cells(said)}</tr>'
         for h, query, *said in strongest
     ]
-    names = headings("head", "query", "strongest keys", *[DECIDES] * bool(looks.truth))
+    names = headings("head", "query", "strongest keys", *[DECIDES] * bool(looks.target))
     table = TABLE.format(names, "\n".join(lines))
     too_many = _TOO_MANY.format(len(looks.rows), len(looks.queries))
     few = 0 < len(lines) < len(looks.rows) * len(looks.queries)
@@ -99,13 +99,13 @@ def picture(looks, queries, keys, alt, *, room):
         f'<svg class="tl-weights" role="img" aria-label="{alt}" viewBox="0 0 {width} {height}" '
         f'style="max-width: {width}px">{"".join(texts)}'
         f'<g transform="translate({left} 20)" data-side="{side}"{numbers}></g>'
-        f"{_rings(looks.truth, side, left)}</svg>"
+        f"{_rings(looks.target, side, left)}</svg>"
     )
 
 
-def _rings(truth, side, left):
+def _rings(target, side, left):
     """Draw a ring in the cell of each word that decides, or around it where the cell is small."""
-    if not truth:
+    if not target:
         return ""
     size = side - 4 if side > 28 else max(8, side + 2)
     r, line, edge = 0.4 * size, 0.2 * size, (side - size) / 2
@@ -113,7 +113,7 @@ def _rings(truth, side, left):
     ring = f"h{line:g}{a}{r:g} {r:g}v{line:g}{a}{-r:g} {r:g}h{-line:g}{a}{-r:g} {-r:g}v{-line:g}"
     path = "".join(
         f"M{left + key * side + edge + r:g} {20 + t * side + edge:g}{ring}{a}{r:g} {-r:g}z"
-        for t, key in enumerate(truth)
+        for t, key in enumerate(target)
         if key >= 0
     )
     thin = f'd="{path}" vector-effect="non-scaling-stroke"'

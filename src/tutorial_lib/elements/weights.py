@@ -22,7 +22,7 @@ class Looks(NamedTuple):
     queries, keys : names; one that occurs twice has its place behind it
     rows : (H, T, S) lists of thousandths, None where a key is hidden
     fractions : dict of thousandths -> what is written instead, empty for decimals
-    truth : for each query the place of the key that decides its next word, -1 for none; empty
+    target : for each query the place of the key that decides its next word, -1 for none; empty
         where no truth is known
     """
 
@@ -30,7 +30,7 @@ class Looks(NamedTuple):
     keys: list
     rows: list
     fractions: dict
-    truth: tuple = ()
+    target: tuple = ()
 
     def packed(self):
         """Return what the script reads, as attributes; the names are HTML.
@@ -49,7 +49,7 @@ class Looks(NamedTuple):
             "keys": _json([escape(name) for name in self.keys]),
             "fractions": _json(dict(sorted(self.fractions.items()))),
         }
-        data |= {"truth": _json(self.truth)} if self.truth else {}
+        data |= {"target": _json(self.target)} if self.target else {}
         return " ".join(f'data-{key}="{escape(text)}"' for key, text in data.items())
 
     def strongest(self):
@@ -58,7 +58,7 @@ class Looks(NamedTuple):
         Where a truth is known, the key that decides and its weight come as a fourth. If all rows
         are too many to read, those stay of which it is known; if these are, the list is empty.
         """
-        known = [t for t, key in enumerate(self.truth) if key >= 0]
+        known = [t for t, key in enumerate(self.target) if key >= 0]
         every = range(len(self.queries))
         short = next((few for few in (every, known) if len(few) * len(self.rows) <= _MOST_ROWS), ())
         return [
@@ -80,9 +80,9 @@ class Looks(NamedTuple):
 
         A list of that one text; without a truth there is no such cell, and the list is empty.
         """
-        if not self.truth:
+        if not self.target:
             return []
-        key = self.truth[t]
+        key = self.target[t]
         if key < 0:
             return ["none"]
         weight = "hidden" if head[t][key] is None else self._written(head[t][key])
@@ -134,10 +134,10 @@ def read_weights(weights, tokens, keys, mask):
     return Looks(_names(tokens), _names(keys), rows, fractions)
 
 
-def read_truth(truth, looks):
+def read_targets(target, looks):
     """Check for each query the place of the key that decides its next word, and add it to Looks.
 
-    Scores of heads pass another door, `models.head_scores.require_truth`: they subtract places, so
+    Scores of heads pass another door, `models.head_scores.require_target`: they subtract places, so
     these are signed and not after the query, and average over those that ask, so one does. Here
     nothing may ask, and `mask` alone says what a query can see.
 
@@ -147,30 +147,30 @@ def read_truth(truth, looks):
     ShapeError : other than a place for each query
     ValueError : a place that is not there, or that no head may look at
     """
-    require_shape("truth", truth, "T")
-    if truth.dtype.kind not in "iu":
+    require_shape("target", target, "T")
+    if target.dtype.kind not in "iu":
         raise TypeError(
-            f"truth is an array of {truth.dtype}; expected whole numbers, the places of keys. "
-            f"Convert it first: truth.astype(int)."
+            f"target is an array of {target.dtype}; expected whole numbers, the positions of keys. "
+            f"Convert it first: target.astype(int)."
         )
     T, S = len(looks.queries), len(looks.keys)
-    if len(truth) != T:
+    if len(target) != T:
         raise ShapeError(
-            f"truth has {len(truth)} places, but weights has {T} queries; expected one for each. "
+            f"target has {len(target)} places, but weights has {T} queries; expected one for each. "
             f"Give -1 where no word decides the next one."
         )
-    for t, key in enumerate(truth.tolist()):
+    for t, key in enumerate(target.tolist()):
         if not -1 <= key < S:
             raise ValueError(
-                f"truth is {key} at query {t}; expected -1 to {S - 1}. "
+                f"target is {key} at query {t}; expected -1 to {S - 1}. "
                 f"Give the place of a key, or -1 where no word decides the next one."
             )
         if key >= 0 and all(head[t][key] is None for head in looks.rows):
             raise ValueError(
-                f"truth is {key} at query {t}, a key that mask hides from it in every head; "
+                f"target is {key} at query {t}, a key that mask hides from it in every head; "
                 f"expected a key that it may look at. Give the place of an earlier word."
             )
-    return looks._replace(truth=tuple(truth.tolist()))
+    return looks._replace(target=tuple(target.tolist()))
 
 
 def _require_few(axis, length, shape):

@@ -16,7 +16,7 @@ from tutorial_lib.projection import Params
 HOW = ("zero", "mean", "resample")
 
 
-def stand_ins(model, heads, others, how="mean"):
+def replacement_outputs(model, heads, others, how="mean"):
     """Return what heads that are taken away give in place of their own output.
 
     Built in chapter 22.
@@ -40,7 +40,7 @@ def stand_ins(model, heads, others, how="mean"):
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
-    >>> stand_ins(model, [(1, 0)], np.array([[2, 0, 1]]))[1, 0].shape
+    >>> replacement_outputs(model, [(1, 0)], np.array([[2, 0, 1]]))[1, 0].shape
     (4,)
     """
     require_heads(model, heads)
@@ -73,7 +73,7 @@ def ablate(model, ids, heads, others, *, how="mean"):
 
     Raises
     ------
-    TypeError, ValueError : as `stand_ins`; all heads of the model at once
+    TypeError, ValueError : as `replacement_outputs`; all heads of the model at once
     ShapeError : to resample, others of another shape than ids
 
     Source: Michel et al. (2019), for heads taken away after training.
@@ -87,7 +87,7 @@ def ablate(model, ids, heads, others, *, how="mean"):
     require_a_rest(model, heads)
     require_text("ids", ids, model)
     require_fitting(ids, others, how)
-    return run_with(model, ids, stand_ins(model, heads, others, how))
+    return run_with(model, ids, replacement_outputs(model, heads, others, how))
 
 
 def prune_greedily(heads, loss):
@@ -135,7 +135,7 @@ def gated(model, ids, gates, outputs):
     model : TinyModel
     ids : (..., T)
     gates : dict from (layer, head) to a number from 0 to 1; a head without a gate stays whole
-    outputs : dict as of `stand_ins`, with every head that has a gate
+    outputs : dict as of `replacement_outputs`, with every head that has a gate
 
     Returns
     -------
@@ -164,7 +164,7 @@ def gated(model, ids, gates, outputs):
     return X @ model.U
 
 
-def gate_slopes(model, documents, task, gates, outputs):
+def gate_gradients(model, documents, task, gates, outputs):
     """Return the loss at the words of one task, and how it grows with each gate.
 
     Introduced in chapter 22. The loss is the mean of -log of the right word's probability.
@@ -182,29 +182,29 @@ def gate_slopes(model, documents, task, gates, outputs):
 
     Raises
     ------
-    TypeError, ShapeError, ValueError : as `gated`; as `Documents.truth_of`; a task without words
+    TypeError, ShapeError, ValueError : as `gated`; as `Documents.target_of`; a task without words
 
-    >>> from tutorial_lib.models.grammar import draw_documents
+    >>> from tutorial_lib.models.grammar import sample_documents
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((100, 12)), np.ones((64, 12)), (layer,) * 2, np.ones((12, 100)))
-    >>> documents, output = draw_documents(np.random.default_rng(0), 9), {(1, 0): np.zeros(4)}
-    >>> list(gate_slopes(model, documents, "surname", {(1, 0): 0.5}, output)[1])
+    >>> documents, output = sample_documents(np.random.default_rng(0), 9), {(1, 0): np.zeros(4)}
+    >>> list(gate_gradients(model, documents, "surname", {(1, 0): 0.5}, output)[1])
     [(1, 0)]
     """
-    ids, truth = documents.ids, documents.truth_of(task)
+    ids, target = documents.ids, documents.target_of(task)
     require_gates(model, ids[:, :-1], gates, outputs)
-    require_asked(truth, task)
+    require_asked(target, task)
     logits, records = _gated_records(model, ids[:, :-1], gates, outputs)
-    n, t = np.nonzero(truth >= 0)
+    n, t = np.nonzero(target >= 0)
     right = np.eye(len(model.E))[ids[n, t + 1]]  # (places, vocabulary)
     chances, dlogits = softmax(logits[n, t]), np.zeros(logits.shape)
     dlogits[n, t] = (chances - right) / len(n)
-    dX, slopes = dlogits @ model.U.T, {}
+    dX, gradients = dlogits @ model.U.T, {}
     for layer in reversed(range(len(model.layers))):
         changes = _changes(model, records[layer].heads, layer, gates, outputs)
-        slopes |= {head: float((change * dX).sum()) for head, change in changes.items()}
+        gradients |= {head: float((change * dX).sum()) for head, change in changes.items()}
         dX = dX + multi_head_attention_backward(records[layer], dX).dX
-    return float(-np.log((chances * right).sum(axis=-1)).mean()), {h: slopes[h] for h in gates}
+    return float(-np.log((chances * right).sum(axis=-1)).mean()), {h: gradients[h] for h in gates}
 
 
 def _changes(model, heads, layer, gates, outputs):
@@ -232,7 +232,7 @@ def _gated_records(model, ids, gates, outputs):
     return X @ model.U, records
 
 
-def learn_gates(gates, slopes, *, price, steps=25):
+def learn_gates(gates, gradients, *, price, steps=25):
     """Move gates downhill, within 0 to 1: long steps first, then shorter ones.
 
     Introduced in chapter 22. A gate that nothing but its price pulls goes one whole step; none
@@ -241,7 +241,7 @@ def learn_gates(gates, slopes, *, price, steps=25):
     Parameters
     ----------
     gates : dict from (layer, head) to a number from 0 to 1, where to begin
-    slopes : function of gates, returns a dict: what each gate adds to what shall become small,
+    gradients : function of gates, returns a dict: what each gate adds to what shall become small,
         its price included
     price : of a gate, above 0: the slope from which on a step is a whole one
     steps : how many
@@ -260,9 +260,9 @@ def learn_gates(gates, slopes, *, price, steps=25):
     """
     require_open(gates)
     require_price(price)
-    require_function("slopes", slopes)
+    require_function("slopes", gradients)
     for step in np.linspace(0.2, 0.02, steps):
-        pull = slopes(gates)
+        pull = gradients(gates)
         moves = {head: step * np.clip(pull[head] / price, -1, 1) for head in gates}
         gates = {head: float(np.clip(gates[head] - moves[head], 0, 1)) for head in gates}
     return gates
@@ -363,7 +363,7 @@ def require_others(model, others):
 
     Raises
     ------
-    TypeError, ShapeError, ValueError : as `stand_ins`
+    TypeError, ShapeError, ValueError : as `replacement_outputs`
     """
     require_shape("others", others, "n T")
     require_text("others", others, model)
@@ -429,18 +429,18 @@ def require_gates(model, ids, gates, outputs):
         if head not in outputs:
             raise ValueError(
                 f"head {head} has a gate and no output that stands in; expected one for each gate. "
-                f"Make them with stand_ins(model, list(gates), others)."
+                f"Make them with replacement_outputs(model, list(gates), others)."
             )
 
 
-def require_asked(truth, task):
+def require_asked(target, task):
     """Require that the documents hold a word of the task.
 
     Raises
     ------
     ValueError : none
     """
-    if not (truth >= 0).any():
+    if not (target >= 0).any():
         raise ValueError(
             f"no word of the documents belongs to {task!r}; expected one at least. Draw more."
         )

@@ -4,7 +4,7 @@ import numpy as np
 
 from tutorial_lib.errors import require_operand, require_shape
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.doors import require_kind, require_pair, require_place
+from tutorial_lib.models.doors import require_kind, require_pair, require_position
 from tutorial_lib.projection import Params
 
 WAYS = ("keys", "queries", "values")
@@ -176,7 +176,7 @@ def require_head_of(params, head):
             f"params is a {type(params).__name__}; expected Params, the matrices of one layer, "
             f"such as model.layers[0]."
         )
-    require_place("head", head, params.n_heads)
+    require_position("head", head, params.n_heads)
 
 
 def require_chain(first, second):

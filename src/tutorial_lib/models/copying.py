@@ -70,7 +70,7 @@ def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
     return TinyModel(E, P, layers, rng.standard_normal((d_model, VOCABULARY)) / np.sqrt(d_model))
 
 
-def draw_sequences(rng, n, *, periods=PERIODS):
+def sample_sequences(rng, n, *, periods=PERIODS):
     """Draw ids, (n, LENGTH + 1), and known, (n, LENGTH): True where a token was seen before."""
     require_periods(periods, LENGTH)
     periods = rng.integers(periods[0], periods[1] + 1, (n, 1))

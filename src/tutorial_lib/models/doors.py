@@ -153,8 +153,8 @@ def require_head(model, layer, head):
     TypeError : no whole number
     ValueError : a layer or a head that is not there
     """
-    require_place("layer", layer, len(model.layers))
-    require_place("head", head, model.layers[layer].n_heads)
+    require_position("layer", layer, len(model.layers))
+    require_position("head", head, model.layers[layer].n_heads)
 
 
 def require_pair(model, pair):
@@ -172,7 +172,7 @@ def require_pair(model, pair):
     require_head(model, *pair)
 
 
-def require_place(name, value, n):
+def require_position(name, value, n):
     """Require a whole number from 0 to `n` - 1.
 
     Raises

@@ -99,18 +99,18 @@ class Documents:
     Parameters
     ----------
     ids : (n, length + 1), each begins with <bos>
-    surprise : (n, length), nats of the choices between the word before and this one
+    surprisal : (n, length), nats of the choices between the word before and this one
     task : (n, length), which of TASKS the word is, -1 for none
     decided_by : (n, length), the place in ids of the word that decides it, -1 for none;
         for a surname the last place where it stood
     """
 
     ids: np.ndarray
-    surprise: np.ndarray
+    surprisal: np.ndarray
     task: np.ndarray
     decided_by: np.ndarray
 
-    def truth_of(self, task):
+    def target_of(self, task):
         """Return for each query the place that decides its next word, (n, length), -1 for none.
 
         Only words of one of TASKS are asked for.
@@ -119,7 +119,7 @@ class Documents:
         ------
         ValueError : no such task
 
-        >>> draw_documents(np.random.default_rng(0), 3).truth_of("surname").shape
+        >>> sample_documents(np.random.default_rng(0), 3).target_of("surname").shape
         (3, 64)
         """
         if task not in TASKS:
@@ -130,7 +130,7 @@ class Documents:
 def _walk(choose, n, length, grammar):
     """Put documents together word by word; `choose` gets t and the chances (n, words)."""
     rows, state = np.arange(n), np.zeros(n, dtype=int)
-    ids, surprise = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
+    ids, surprisal = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
     decided_by, noted = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
     family = np.full((n, len(WORDS)), -1)  # given name -> where its surname stood last
     for t in range(length):
@@ -139,13 +139,13 @@ def _walk(choose, n, length, grammar):
         back = known >= 0
         chances[back] = np.eye(len(WORDS))[ids[back, known[back]]]
         word = ids[:, t + 1] = choose(t, chances)
-        surprise[:, t] = -np.log(chances[rows, word])
+        surprisal[:, t] = -np.log(chances[rows, word])
         decided_by[:, t] = np.where(back, known, noted[rows, grammar.decides[state, word]])
         noted[rows, grammar.notes[state, word]] = t + 1
         noted[:, -1] = -1
         family[rows[SURNAME[word]], before[SURNAME[word]]] = t + 1
         state = grammar.follows[state, word]
-    return Documents(ids, np.abs(surprise), _tasks(ids, decided_by), decided_by)
+    return Documents(ids, np.abs(surprisal), _tasks(ids, decided_by), decided_by)
 
 
 def _tasks(ids, decided_by):
@@ -167,7 +167,7 @@ def _tasks(ids, decided_by):
     return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)
 
 
-def draw_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
+def sample_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
     """Draw documents, each of which begins with <bos> and is cut off after `length` words.
 
     Introduced in chapter 19.
@@ -186,7 +186,7 @@ def draw_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
     ------
     TypeError, ValueError : n or length is no whole number of at least 1
 
-    >>> draw_documents(np.random.default_rng(0), 3).ids.shape
+    >>> sample_documents(np.random.default_rng(0), 3).ids.shape
     (3, 65)
     """
     require_length("n", n)

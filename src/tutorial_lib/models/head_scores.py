@@ -19,7 +19,7 @@ from tutorial_lib.models.doors import require_head, require_kind, require_pair
 from tutorial_lib.multihead import trace
 
 
-def score_head(weights, truth):
+def score_head(weights, target):
     """Return the mean weight of each head on the place that decides.
 
     Built in chapter 20.
@@ -27,7 +27,7 @@ def score_head(weights, truth):
     Parameters
     ----------
     weights : (n, H, T, T)
-    truth : (n, T) whole numbers, for each query the key place that decides, -1 for none
+    target : (n, T) whole numbers, for each query the key place that decides, -1 for none
 
     Returns
     -------
@@ -35,20 +35,20 @@ def score_head(weights, truth):
 
     Raises
     ------
-    TypeError : no arrays of numbers, or a truth that is not of whole numbers
+    TypeError : no arrays of numbers, or a target that is not of whole numbers
     ShapeError : shapes that do not fit
-    ValueError : a truth outside the text or behind its query, no place that asks, NaN in weights
+    ValueError : a target outside the sequence or after its query, no target at all, NaN in weights
 
     >>> weights = np.full((2, 3, 5, 5), 0.2)
     >>> score_head(weights, np.array([[-1, 0, -1, -1, 3], [-1] * 5])).tolist()
     [0.2, 0.2, 0.2]
     """
-    require_weights(weights, truth)
-    n, t = np.nonzero(truth >= 0)
-    return weights[n, :, t, truth[n, t]].mean(axis=0)
+    require_weights(weights, target)
+    n, t = np.nonzero(target >= 0)
+    return weights[n, :, t, target[n, t]].mean(axis=0)
 
 
-def best_offset(truth):
+def best_offset(target):
     """Return how far back the deciding word stands most often; of a tie the smaller.
 
     Built in chapter 20. Choose it on one set of documents, and report `fixed_offset_score` on
@@ -56,7 +56,7 @@ def best_offset(truth):
 
     Parameters
     ----------
-    truth : (n, T) whole numbers, for each query the key place that decides, -1 for none
+    target : (n, T) whole numbers, for each query the key place that decides, -1 for none
 
     Returns
     -------
@@ -69,12 +69,12 @@ def best_offset(truth):
     >>> int(best_offset(np.array([[-1, 0, 1, -1, 1]])))
     1
     """
-    require_truth(truth)
-    n, t = np.nonzero(truth >= 0)
-    return np.bincount(t - truth[n, t]).argmax()
+    require_target(target)
+    n, t = np.nonzero(target >= 0)
+    return np.bincount(t - target[n, t]).argmax()
 
 
-def fixed_offset_score(truth, offset):
+def fixed_offset_score(target, offset):
     """Return how often the deciding word stands that far back: what a fixed look would score.
 
     Built in chapter 20. A head that puts all its weight that many places back has this
@@ -82,7 +82,7 @@ def fixed_offset_score(truth, offset):
 
     Parameters
     ----------
-    truth : (n, T) whole numbers, for each query the key place that decides, -1 for none
+    target : (n, T) whole numbers, for each query the key place that decides, -1 for none
     offset : 0 for the query's own place, 1 for the place before it
 
     Returns
@@ -96,13 +96,13 @@ def fixed_offset_score(truth, offset):
     >>> float(fixed_offset_score(np.array([[-1, 0, 1, -1, 1]]), 3))
     0.3333333333333333
     """
-    require_truth(truth)
+    require_target(target)
     require_offset(offset)
-    n, t = np.nonzero(truth >= 0)
-    return (t - truth[n, t] == offset).mean()
+    n, t = np.nonzero(target >= 0)
+    return (t - target[n, t] == offset).mean()
 
 
-def paths(model, ids):
+def logit_terms(model, ids):
     """Return the parts of the logits: what the words themselves say, then what each head adds.
 
     Built in chapter 20. They sum to the logits of `copying.run`.
@@ -125,7 +125,7 @@ def paths(model, ids):
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
-    >>> len(paths(model, np.array([2, 0, 1])))
+    >>> len(logit_terms(model, np.array([2, 0, 1])))
     7
     """
     require_kind(model, TinyModel)
@@ -217,8 +217,8 @@ def patch(model, ids, other, layer, head):
     return run_with(model, ids, {(layer, head): output})
 
 
-def require_weights(weights, truth):
-    """Require weights of heads, (n, H, T, T), and a truth for them, (n, T).
+def require_weights(weights, target):
+    """Require weights of heads, (n, H, T, T), and targets for them, (n, T).
 
     Raises
     ------
@@ -228,11 +228,11 @@ def require_weights(weights, truth):
     n, _, T, _ = weights.shape
     require_shape("weights", weights, "n H T S", S=T)
     require_finite("weights", weights)
-    require_truth(truth)
-    require_shape("truth", truth, "n T", n=n, T=T)
+    require_target(target)
+    require_shape("target", target, "n T", n=n, T=T)
 
 
-def require_truth(truth):
+def require_target(target):
     """Require places that are not behind their query, or -1, and one place that asks at least.
 
     A gallery's truth passes another door: it draws a sentence in which nothing may ask, under any
@@ -242,22 +242,22 @@ def require_truth(truth):
     ------
     TypeError, ShapeError, ValueError : as `score_head`
     """
-    require_shape("truth", truth, "n T")
-    if truth.dtype.kind != "i":
+    require_shape("target", target, "n T")
+    if target.dtype.kind != "i":
         raise TypeError(
-            f"truth is an array of {truth.dtype}; expected places, signed whole numbers, or -1 "
-            f"for none. Convert it first: truth.astype(int)."
+            f"target is an array of {target.dtype}; expected positions, signed whole numbers, "
+            f"or -1 for none. Convert it first: target.astype(int)."
         )
-    wrong = np.argwhere((truth < -1) | (truth > np.arange(truth.shape[1])))
+    wrong = np.argwhere((target < -1) | (target > np.arange(target.shape[1])))
     if len(wrong):
         n, t = map(int, wrong[0])
         raise ValueError(
-            f"truth is {truth[n, t]} at position ({n}, {t}); expected a place from 0 to {t}, which "
+            f"target is {target[n, t]} at ({n}, {t}); expected a position from 0 to {t}, which "
             f"query {t} can see, or -1 for none."
         )
-    if not (truth >= 0).any():
+    if not (target >= 0).any():
         raise ValueError(
-            "no place asks: truth is -1 throughout; expected a place at least once. "
+            "no position has a target: target is -1 throughout; expected a place at least once. "
             "Take more documents, or another task."
         )
 

@@ -14,12 +14,12 @@ from tutorial_lib.errors import require_floats, require_length, require_operand,
 from tutorial_lib.gradients import attention_backward, linear_backward, project_heads_backward
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.models.doors import require_kind
-from tutorial_lib.models.grammar import LENGTH, WORDS, draw_documents
+from tutorial_lib.models.grammar import LENGTH, WORDS, sample_documents
 from tutorial_lib.models.training import adam_step
 from tutorial_lib.projection import project_heads
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import attention_with_sink, require_part, window_mask
-from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 D_MODEL, HEADS = 64, 4
 BATCH, WARM_UP, OUTER, FORGETS = 16, 200, 2.5, 4  # as experiments/known_text.py trains
@@ -34,13 +34,13 @@ class OwnLayer:
     Parameters
     ----------
     params : GroupedParams
-    rates : (n,), radians a token; None: nothing is turned
+    frequencies : (n,), radians a token; None: nothing is turned
     window : number of keys that a query sees; None: all before it
     sink : (H,), a score for each head; None: no sink
     """
 
     params: GroupedParams
-    rates: np.ndarray | None = None
+    frequencies: np.ndarray | None = None
     window: int | None = None
     sink: np.ndarray | None = None
 
@@ -58,7 +58,7 @@ class OwnLayer:
     @property
     def options(self):
         """The options by name, without those that are not set."""
-        named = {"rates": self.rates, "window": self.window, "sink": self.sink}
+        named = {"frequencies": self.frequencies, "window": self.window, "sink": self.sink}
         return {name: value for name, value in named.items() if value is not None}
 
     def of(self, arrays):
@@ -93,7 +93,7 @@ class Pass:
     Y: np.ndarray
 
 
-def go_forward(X, layer):
+def forward_pass(X, layer):
     """Run one layer, causally.
 
     Introduced in chapter 23.
@@ -114,7 +114,7 @@ def go_forward(X, layer):
     ValueError : NaN or infinity
 
     >>> layer = OwnLayer(GroupedParams(*np.ones((3, 2, 6, 4)), np.ones((8, 6))), window=3)
-    >>> go_forward(np.ones((5, 6)), layer).weights.shape
+    >>> forward_pass(np.ones((5, 6)), layer).weights.shape
     (2, 5, 5)
     """
     require_kind_of_layer(layer)
@@ -122,8 +122,8 @@ def go_forward(X, layer):
     require_shape("X", X, "... T d_model", d_model=params.d_model)
     require_operand("X", X)
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    if layer.rates is not None:
-        Q, K = (rotate(Z, np.arange(T), layer.rates) for Z in (Q, K))
+    if layer.frequencies is not None:
+        Q, K = (rotate(Z, np.arange(T), layer.frequencies) for Z in (Q, K))
     K, V = (np.repeat(Z, params.n_heads // params.n_kv_heads, axis=-3) for Z in (K, V))
     sink = np.full(params.n_heads, -np.inf) if layer.sink is None else layer.sink
     seen = window_mask(T, T, T if layer.window is None else layer.window)
@@ -132,7 +132,7 @@ def go_forward(X, layer):
     return Pass(layer, X, Q, K, V, weights, concat, concat @ params.W_O)
 
 
-def go_back(record, dY):
+def backward_pass(record, dY):
     """Go back through one layer, from dL/dY.
 
     Introduced in chapter 23.
@@ -153,7 +153,7 @@ def go_back(record, dY):
     ShapeError, ValueError : a dY of another shape than Y, NaN or infinity
 
     >>> layer = OwnLayer(GroupedParams(*np.ones((3, 2, 6, 4)), np.ones((8, 6))), sink=np.zeros(2))
-    >>> dX, gradients = go_back(go_forward(np.ones((5, 6)), layer), np.ones((5, 6)))
+    >>> dX, gradients = backward_pass(forward_pass(np.ones((5, 6)), layer), np.ones((5, 6)))
     >>> len(gradients)
     5
     """
@@ -164,8 +164,8 @@ def go_back(record, dY):
     dheads = split_heads(dconcat, params.n_heads)
     dQ, dK, dV = attention_backward(record.Q, record.K, record.V, record.weights, dheads)
     dK, dV = (_sum_groups(dZ, params.n_kv_heads) for dZ in (dK, dV))
-    if layer.rates is not None:
-        dQ, dK = (rotate(dZ, np.arange(dZ.shape[-2]), -layer.rates) for dZ in (dQ, dK))
+    if layer.frequencies is not None:
+        dQ, dK = (rotate(dZ, np.arange(dZ.shape[-2]), -layer.frequencies) for dZ in (dQ, dK))
     pairs = zip((params.W_Q, params.W_K, params.W_V), (dQ, dK, dV), strict=True)
     dX, matrices = zip(*(project_heads_backward(record.X, W, dZ) for W, dZ in pairs), strict=True)
     sinks = [] if layer.sink is None else [_dsink(record, dheads)]
@@ -212,12 +212,12 @@ class OwnModel:
     def arrays(self):
         """All that is learned, in one list; the first and the last are E, P and U."""
         inner = [array for layer in self.layers for array in layer.arrays]
-        return [self.E, *([self.P] if self.has_places else []), *inner, self.U]
+        return [self.E, *([self.P] if self.has_positions else []), *inner, self.U]
 
     @property
-    def has_places(self):
+    def has_positions(self):
         """Whether it learns a row for each place."""
-        return self.layers[0].rates is None
+        return self.layers[0].frequencies is None
 
     @property
     def numbers(self):
@@ -227,14 +227,14 @@ class OwnModel:
     def of(self, arrays):
         """Return the model with other arrays, in the order of `arrays`."""
         E, *inner, U = arrays
-        P = inner.pop(0) if self.has_places else self.P
+        P = inner.pop(0) if self.has_positions else self.P
         layers, size = [], len(inner) // len(self.layers)
         for n, layer in enumerate(self.layers):
             layers.append(layer.of(inner[n * size : (n + 1) * size]))
         return OwnModel(E, P, tuple(layers), U, self.steps)
 
 
-def draw_own(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=False):
+def init_own_model(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=False):
     """Draw an untrained model of two layers, of the widths of chapter 19's model.
 
     Introduced in chapter 23.
@@ -256,7 +256,7 @@ def draw_own(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=False):
     TypeError, ValueError : lengths that are no whole numbers of at least 1
     ShapeError : a number of key heads that does not divide 4
 
-    >>> draw_own(np.random.default_rng(0)).numbers
+    >>> init_own_model(np.random.default_rng(0)).numbers
     49664
     """
     require_length("n_kv_heads", n_kv_heads)
@@ -265,12 +265,12 @@ def draw_own(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=False):
     d_k, sums = D_MODEL // HEADS, 1 if rotated else 2
     E = rng.standard_normal((len(WORDS), D_MODEL)) / np.sqrt(sums)
     P = np.zeros((LENGTH, D_MODEL)) if rotated else rng.standard_normal((LENGTH, D_MODEL)) / 2**0.5
-    rates, layers = rope_rates(d_k) if rotated else None, []
+    frequencies, layers = rope_frequencies(d_k) if rotated else None, []
     for _ in range(2):
         shapes = (HEADS, D_MODEL, d_k), *2 * [(n_kv_heads, D_MODEL, d_k)], (D_MODEL, D_MODEL)
         params = GroupedParams(*(rng.standard_normal(s) / np.sqrt(D_MODEL) for s in shapes))
         own = rng.standard_normal(HEADS) / 2 if sink else None
-        layers.append(OwnLayer(params, rates, window, own))
+        layers.append(OwnLayer(params, frequencies, window, own))
     return OwnModel(E, P, tuple(layers), rng.standard_normal((D_MODEL, len(WORDS))) / D_MODEL**0.5)
 
 
@@ -282,7 +282,7 @@ def run_own(model, ids):
     require_kind(model, OwnModel)
     X, records = embed(ids, model.E, model.P), []
     for layer in model.layers:
-        records.append(go_forward(X, layer))
+        records.append(forward_pass(X, layer))
         X = X + records[-1].Y
     return X @ model.U, records
 
@@ -299,12 +299,12 @@ def loss_and_gradients(model, ids):
     dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
     gradients = [dU]
     for record in records[::-1]:
-        through, own = go_back(record, dX)
+        through, own = backward_pass(record, dX)
         dX, gradients = dX + through, [*own, *gradients]  # around the layer, and through it
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)
     dP = np.zeros(model.P.shape)
     dP[: dX.shape[1]] = dX.sum(axis=0)
-    return loss, [dE, *([dP] if model.has_places else []), *gradients]
+    return loss, [dE, *([dP] if model.has_positions else []), *gradients]
 
 
 def train_own(model, rng, *, steps, rate=4e-3):
@@ -330,13 +330,13 @@ def train_own(model, rng, *, steps, rate=4e-3):
     ValueError : steps below 1, a rate that is no positive number
 
     >>> rng = np.random.default_rng(0)
-    >>> [step for step, _, _ in train_own(draw_own(rng), rng, steps=1)]
+    >>> [step for step, _, _ in train_own(init_own_model(rng), rng, steps=1)]
     [1]
     """
     require_training(model, steps, rate)
     arrays, average, memories = model.arrays, model.arrays, (None, None)
     for step in range(1, steps + 1):
-        loss, gradients = loss_and_gradients(model.of(arrays), draw_documents(rng, BATCH).ids)
+        loss, gradients = loss_and_gradients(model.of(arrays), sample_documents(rng, BATCH).ids)
         rises = rate * min(1, step / WARM_UP)
         arrays, memories = _moved(model, arrays, gradients, memories, rises)
         share = FORGETS / (step + FORGETS - 1)
@@ -346,7 +346,7 @@ def train_own(model, rng, *, steps, rate=4e-3):
 
 def _moved(model, arrays, gradients, memories, rate):
     """One step of Adam, in which E, P and U move further; return arrays and both memories."""
-    outer = {0, len(arrays) - 1, *([1] if model.has_places else [])}
+    outer = {0, len(arrays) - 1, *([1] if model.has_positions else [])}
     now, after = [*arrays], []
     for is_outer, memory in zip((True, False), memories, strict=True):
         part = [n for n in range(len(arrays)) if (n in outer) == is_outer]

@@ -43,7 +43,7 @@ def leak(layer, X, other):
     return np.max(moves)
 
 
-def slope(loss, array, along, step=1e-5):
+def directional_derivative(loss, array, along, step=1e-5):
     """Return how fast a loss rises when an array moves in one direction.
 
     Built in chapter 23. It is the sum of `gradient * along`: two calls ask all entries together,
@@ -66,7 +66,8 @@ def slope(loss, array, along, step=1e-5):
     ShapeError : a direction of another shape
     ValueError : NaN or infinity
 
-    >>> round(float(slope(lambda X: (X**2).sum(), np.ones((2, 3)), np.ones((2, 3)))), 6)
+    >>> ones = np.ones((2, 3))
+    >>> round(float(directional_derivative(lambda X: (X**2).sum(), ones, ones)), 6)
     12.0
     """
     require_direction(loss, array, along)
@@ -104,7 +105,7 @@ def drift(layer, X, before, window):
     return np.abs(after - alone)[..., window - 1 :, :].max()
 
 
-def in_pieces(step, X, cache, sizes):
+def in_chunks(step, X, cache, sizes):
     """Let a step read a text in pieces, each with the cache that the one before left.
 
     Built in chapter 23.
@@ -125,10 +126,10 @@ def in_pieces(step, X, cache, sizes):
     TypeError : no function, X no array of numbers
     ShapeError : pieces that are no T together
 
-    >>> in_pieces(lambda X, cache: (X, cache), np.ones((5, 2)), None, (3, 1, 1)).shape
+    >>> in_chunks(lambda X, cache: (X, cache), np.ones((5, 2)), None, (3, 1, 1)).shape
     (5, 2)
     """
-    require_pieces(step, X, sizes)
+    require_chunks(step, X, sizes)
     rows, start = [], 0
     for size in sizes:
         Y, cache = step(X[..., start : start + size, :], cache)
@@ -217,7 +218,7 @@ def require_before(layer, X, before, window):
         )
 
 
-def require_pieces(step, X, sizes):
+def require_chunks(step, X, sizes):
     """Require a step, and pieces that are the whole text together.
 
     Raises

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.models.copying import BATCH, TinyModel, draw_sequences, loss_and_gradients
+from tutorial_lib.models.copying import BATCH, TinyModel, loss_and_gradients, sample_sequences
 from tutorial_lib.models.doors import require_rate, require_steps
 
 
@@ -70,7 +70,7 @@ def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
     require_rate(rate)
     memory = None
     for step in range(1, steps + 1):
-        ids, known = draw_sequences(rng, BATCH)
+        ids, known = sample_sequences(rng, BATCH)
         loss, gradients = differentiate(model, ids, known)
         if not np.isfinite(loss):
             said = f"The loss of step {step} is {loss}. Lower the rate."

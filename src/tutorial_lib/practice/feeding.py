@@ -32,7 +32,7 @@ class Found(Exception):
 
 @dataclass(frozen=True)
 class Layer:
-    """A reader's layer: `step(X, cache)` → (Y, cache), and `empty(room, batch=…, pad=…)`."""
+    """A reader's layer: `step(X, cache)` → (Y, cache), and `empty(capacity, batch=…, pad=…)`."""
 
     step: object
     empty: object
@@ -54,11 +54,11 @@ class Layer:
             rows.append(Y)
         return np.concatenate(rows, axis=-2)
 
-    def made(self, label, room, batch, pad):
+    def made(self, label, capacity, batch, pad):
         """An empty cache."""
         try:
             options = {} if pad is None and batch == () else {"batch": batch, "pad": pad}
-            return self.empty(room, **options)
+            return self.empty(capacity, **options)
         except BaseException as error:  # of a reader's layer, so SystemExit too
             raise Found("", f"{label}: empty{_said(error)}") from error
 
@@ -247,8 +247,8 @@ def _ask_room(layer, X, whole):
     few = X[:3]
     for text, n, tight in ((X, T, whole), (few, 1, layer.fed(few, 1))):
         if moved(tight, layer.fed(text, n, more=5)).any():
-            room = len(text)
-            raise Found("room_seen", f"room for {room} and for {room + 5} tokens give two results")
+            capacities = f"{len(text)} and {len(text) + 5}"
+            raise Found("room_seen", f"capacities of {capacities} tokens give two results")
 
 
 def _ask_pieces(layer, X, n, whole, seen):
@@ -282,8 +282,7 @@ def _name_of_keys(layer, X, n, rows, seen):
     kept, asked = _listed(now[t]), _listed(seen[t])
     looks = f"{said(n)}: token {t} looks at {kept}, in one piece at {asked}"
     if (now & (keys > place)).any():
-        far = np.triu(looked_at(layer, X, 3, layer.fed(X, 3)), 2)  # further than at the next token
-        raise Found("no_mask_behind_a_cache" if far.any() else "one_ahead", looks)
+        raise Found("no_mask_behind_a_cache" if _far(layer, X) else "one_ahead", looks)
     own = keys == place  # a row may move with its query alone, where there is a gate
     if np.array_equal(now | own, (keys <= place - start[:, None]) | own):
         raise Found("no_offset", looks)
@@ -298,6 +297,11 @@ def _name_of_keys(layer, X, n, rows, seen):
     if name:
         raise Found(name, looks)
     raise Found("overwritten" if now.diagonal().all() else "itself_hidden", looks)
+
+
+def _far(layer, X):
+    """Whether a token of a piece of three looks further ahead than at the next one."""
+    return np.triu(looked_at(layer, X, 3, layer.fed(X, 3)), 2).any()
 
 
 def band(T, width):
@@ -375,9 +379,9 @@ def _ask_two(layer, X, whole):
 
 def _ask_full(layer, X, whole):
     """More tokens than there is room for are refused, or read rightly where room can grow."""
-    room = T - 2
+    capacity = T - 2
     for n in (1, T):
-        cache, label = layer.made("a full cache", room, (), None), "a full cache"
+        cache, label = layer.made("a full cache", capacity, (), None), "a full cache"
         try:
             for start in range(0, T, n):
                 Y, cache = layer.stepped(label, X[start : start + n], cache)
@@ -386,8 +390,8 @@ def _ask_full(layer, X, whole):
                 raise
         else:
             if moved(whole[-1:], Y[-1:]).any():
-                seen = f"{label}: {T} tokens in room for {room} are taken, and the last row differs"
-                raise Found("", f"{seen}; refuse them")
+                seen = f"it takes {T} tokens, {T - capacity} too many, and the last row differs"
+                raise Found("", f"{label}: {seen}; refuse them")
 
 
 def _ask_branches(layer, X, whole):

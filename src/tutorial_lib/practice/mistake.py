@@ -276,15 +276,19 @@ def _written(path, head, lines, by_hand):
         elif mark == "in" and rest.endswith(":"):
             where = rest[:-1]
         elif mark == "=":
-            if by_hand is None:
-                by_hand = vars(import_module(f"{__package__}.{path.parent.name}.mistakes"))
-            function = by_hand[rest]
+            function = _by_hand(path, rest, by_hand)
         else:
             mend.append(line.strip())
         last = mark
     if bool(edits) == bool(function) or not mend:
         raise ValueError("give a sentence that mends it, and either an edit or a function")
     return Mistake(first["name"], " ".join(says), " ".join(mend), function, tuple(edits))
+
+
+def _by_hand(path, name, by_hand):
+    if by_hand is None:
+        by_hand = vars(import_module(f"{__package__}.{path.parent.name}.mistakes"))
+    return by_hand[name]
 
 
 def named(mistakes, name):

@@ -11,11 +11,12 @@ from torch import nn
 
 from tutorial_lib.errors import require_divisible, require_length
 from tutorial_lib.pytorch.doors import (
-    require_new_room,
+    require_frequencies,
+    require_new_cache,
     require_newest,
     require_no_graph,
     require_qk_norm,
-    require_rates,
+    require_rotated,
     require_rotation,
     require_sight,
     require_sink,
@@ -23,7 +24,6 @@ from tutorial_lib.pytorch.doors import (
     require_step,
     require_tensor_pad,
     require_tensors,
-    require_turned,
 )
 from tutorial_lib.pytorch.mha import fused_attention
 
@@ -39,8 +39,8 @@ class Rotation(nn.Module):
 
     Parameters
     ----------
-    rates : (n,) array of floats, radians a token, such as `rope_rates(d_k)`, which others call
-        inv_freq; fewer than d_k/2 is a partial rotation
+    frequencies : (n,) array of floats, radians per token, such as `rope_frequencies(d_k)`, which
+        others call inv_freq; fewer than d_k/2 is a partial rotation
     half : False: numbers 2i and 2i+1 are a pair; True: numbers i and i + n, as in Llama's code,
         whose function is rotate_half
 
@@ -53,10 +53,10 @@ class Rotation(nn.Module):
     Source: Su et al. (2021).
     """
 
-    def __init__(self, rates, *, half=False):
+    def __init__(self, frequencies, *, half=False):
         super().__init__()
-        require_rates(rates, half)
-        self.half, self._rates = half, np.array(rates, dtype=np.float64)
+        require_frequencies(frequencies, half)
+        self.half, self._rates = half, np.array(frequencies, dtype=np.float64)
         self.register_buffer("bits", self._bits_on("cpu"), persistent=False)
 
     def _bits_on(self, device):
@@ -95,10 +95,10 @@ class Rotation(nn.Module):
             the CPU alone
         """
         n = len(self.bits)
-        require_turned(X, positions, n)
+        require_rotated(X, positions, n)
         device = "cpu" if X.device.type == "mps" else X.device  # MPS has no float64
-        rates = self.bits.to(device).view(torch.float64)
-        angles = positions.to(device)[..., None] * rates  # (..., T, n)
+        frequencies = self.bits.to(device).view(torch.float64)
+        angles = positions.to(device)[..., None] * frequencies  # (..., T, n)
         cos, sin = angles.cos().to(X), angles.sin().to(X)
         turning, rest = X[..., : 2 * n], X[..., 2 * n :]
         a, b = turning.chunk(2, dim=-1) if self.half else (turning[..., ::2], turning[..., 1::2])
@@ -303,7 +303,7 @@ class DecoderAttention(nn.Module):
         T, end = X.shape[-2], cache.length + X.shape[-2]
         words = None if cache.pad is None else end - cache.pad
         Q, K, V = self._project(X, cache.positions(T))
-        if T > 1 and end > cache.room:  # these rows still look at those that they replace
+        if T > 1 and end > cache.capacity:  # these rows still look at those that they replace
             kept = ((cache.K, K), (cache.V, V))
             seen = [torch.cat((old, new.to(old.dtype)), dim=-2) for old, new in kept]
             Y = self._look(Q, *seen, ages(seen[0].shape[-2], X.device), words)
@@ -378,8 +378,7 @@ class DecoderCache:
     Parameters
     ----------
     layer : DecoderAttention that it was made for
-    rooms : (..., G, room, d_k) and (..., G, room, d_v), shared by all views; a room's length is
-        often called its capacity
+    buffers : (..., G, capacity, d_k) and (..., G, capacity, d_v), shared by all views
     length : number of tokens, padding included
     pad : (...) int64, numbers of padding tokens at the left of each sequence; None: none
     continued : list, empty until a step goes on from here, then with the length of what it returned
@@ -388,19 +387,19 @@ class DecoderCache:
     """
 
     layer: DecoderAttention
-    rooms: tuple
+    buffers: tuple
     length: int
     pad: torch.Tensor | None
     continued: list
 
     @classmethod
-    def empty(cls, layer, room, *, batch=(), pad=None):
+    def empty(cls, layer, capacity, *, batch=(), pad=None):
         """Reserve room for a number of tokens, in the precision and on the device of the weights.
 
         Parameters
         ----------
         layer : DecoderAttention
-        room : number of tokens, padding included; a layer with a window reserves no more than
+        capacity : number of tokens, padding included; a layer with a window reserves no more than
             that, and then takes any number
         batch : lengths of the batch axes
         pad : (...) integers of any type, how many tokens at the left of each sequence are padding
@@ -416,38 +415,40 @@ class DecoderCache:
         ValueError : a length below 1, more padding than room
         """
         pad = None if pad is None else torch.as_tensor(pad)
-        require_new_room(layer, room, batch, pad, DecoderAttention)
+        require_new_cache(layer, capacity, batch, pad, DecoderAttention)
         weight, G = layer.qkv_proj.weight, layer.n_kv_heads
-        room = room if layer.window is None else min(room, layer.window)
+        capacity = capacity if layer.window is None else min(capacity, layer.window)
         with torch.inference_mode(False):  # or no step outside of the mode could write here
-            rooms = tuple(weight.new_zeros(*batch, G, room, d) for d in (layer.d_k, layer.d_v))
+            buffers = tuple(
+                weight.new_zeros(*batch, G, capacity, d) for d in (layer.d_k, layer.d_v)
+            )
         pad = None if pad is None else pad.to(weight.device, torch.int64, copy=True)
-        return cls(layer, rooms, 0, pad, [])
+        return cls(layer, buffers, 0, pad, [])
 
     @property
     def K(self):
-        """The keys so far, turned, the last `room` of them: (..., G, length, d_k)."""
+        """The keys so far, turned, the last `capacity` of them: (..., G, length, d_k)."""
         return self._in_order(0)
 
     @property
     def V(self):
-        """The values so far, the last `room` of them: (..., G, length, d_v)."""
+        """The values so far, the last `capacity` of them: (..., G, length, d_v)."""
         return self._in_order(1)
 
     @property
     def batch(self):
         """The lengths of the batch axes."""
-        return tuple(self.rooms[0].shape[:-3])
+        return tuple(self.buffers[0].shape[:-3])
 
     @property
-    def room(self):
+    def capacity(self):
         """Number of tokens that are kept."""
-        return self.rooms[0].shape[-2]
+        return self.buffers[0].shape[-2]
 
     @property
     def rolls(self):
         """Whether a new token takes the place of the oldest, once the room is full."""
-        return self.room == self.layer.window
+        return self.capacity == self.layer.window
 
     @property
     def written(self):
@@ -456,25 +457,27 @@ class DecoderCache:
 
     def _append(self, K, V):
         end = self.length + K.shape[-2]
-        start = max(self.length, end - self.room)  # of those that stay
-        places = torch.arange(start, end, device=K.device) % self.room
-        for room, rows in zip(self.rooms, (K, V), strict=True):
-            room.index_copy_(-2, places, rows[..., start - end :, :].to(room.dtype))
+        start = max(self.length, end - self.capacity)  # of those that stay
+        places = torch.arange(start, end, device=K.device) % self.capacity
+        for buffer, rows in zip(self.buffers, (K, V), strict=True):
+            buffer.index_copy_(-2, places, rows[..., start - end :, :].to(buffer.dtype))
         return replace(self, length=end, continued=[])
 
     def _rows(self):
-        return tuple(room[..., : self.length, :] for room in self.rooms)
+        return tuple(buffer[..., : self.length, :] for buffer in self.buffers)
 
     def _ages(self):
-        rows = torch.arange(self._rows()[0].shape[-2], device=self.rooms[0].device)
-        return (self.length - 1 - rows) % self.room  # how many tokens before the last
+        rows = torch.arange(self._rows()[0].shape[-2], device=self.buffers[0].device)
+        return (self.length - 1 - rows) % self.capacity  # how many tokens before the last
 
     def _in_order(self, n):
         require_newest(self)
-        if self.length <= self.room:
+        if self.length <= self.capacity:
             return self._rows()[n]
-        tokens = torch.arange(self.length - self.room, self.length, device=self.rooms[n].device)
-        return self.rooms[n].index_select(-2, tokens % self.room)
+        tokens = torch.arange(
+            self.length - self.capacity, self.length, device=self.buffers[n].device
+        )
+        return self.buffers[n].index_select(-2, tokens % self.capacity)
 
     def fork(self):
         """Copy what is kept, to go on from here a second time.
@@ -489,8 +492,8 @@ class DecoderCache:
         """
         require_newest(self)
         with torch.inference_mode(False):  # as in `empty`
-            rooms = tuple(room.clone() for room in self.rooms)
-        return replace(self, rooms=rooms, continued=[])
+            buffers = tuple(buffer.clone() for buffer in self.buffers)
+        return replace(self, buffers=buffers, continued=[])
 
     def mask(self, T):
         """Say what the next T tokens may look at: those before them and themselves, no padding.
@@ -505,7 +508,7 @@ class DecoderCache:
         """
         end = self.length + T
         words = None if self.pad is None else end - self.pad
-        ago = ages(end, self.rooms[0].device)
+        ago = ages(end, self.buffers[0].device)
         return visible(T, ago, words=words, window=self.layer.window)
 
     def positions(self, T):
@@ -519,7 +522,7 @@ class DecoderCache:
         -------
         positions : whole numbers, (T,), or (..., T) where there is padding
         """
-        return places(self.length, T, self.pad, self.rooms[0].device)
+        return places(self.length, T, self.pad, self.buffers[0].device)
 
 
 def _parameter(array):

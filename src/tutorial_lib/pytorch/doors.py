@@ -14,7 +14,7 @@ from tutorial_lib.errors import (
 )
 from tutorial_lib.onepass import require_bool
 from tutorial_lib.projection import Params
-from tutorial_lib.variants.cache import require_pad, require_room_for, require_unused
+from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
 from tutorial_lib.variants.patterns import require_part
 from tutorial_lib.variants.positions import require_pairs, require_places
 
@@ -411,7 +411,7 @@ def require_no_gradients(*tensors):
         )
 
 
-def require_rates(rates, half):
+def require_frequencies(frequencies, half):
     """Require a finite rate for each pair of numbers that turns, and a bool.
 
     Raises
@@ -420,9 +420,9 @@ def require_rates(rates, half):
     ShapeError : another number of axes than one, or an empty one
     ValueError : NaN or infinity
     """
-    require_shape("rates", rates, "n")
-    require_floats("rates", rates)
-    require_finite("rates", rates)
+    require_shape("frequencies", frequencies, "n")
+    require_floats("frequencies", frequencies)
+    require_finite("frequencies", frequencies)
     if not isinstance(half, bool):
         raise TypeError(
             f"half is {half!r}; expected True or False. Give True for weights of Llama, whose "
@@ -440,8 +440,8 @@ def require_rotation(rotation, d_k, kind):
     """
     if rotation is None:
         return
-    require_module(rotation, kind, "Make one: Rotation(rope_rates(d_k)).")
-    require_turning(d_k, len(rotation.bits))
+    require_module(rotation, kind, "Make one: Rotation(rope_frequencies(d_k)).")
+    require_pairs_to_rotate(d_k, len(rotation.bits))
 
 
 def require_sizes(sizes):
@@ -526,7 +526,7 @@ def require_sight(sight, n_heads, d_k, kind):
         )
 
 
-def require_turning(width, n):
+def require_pairs_to_rotate(width, n):
     """Require an even width with at least n pairs.
 
     Raises
@@ -537,11 +537,11 @@ def require_turning(width, n):
     if 2 * n > width:
         raise ShapeError(
             f"the rotation turns {n} pairs, and a key of d_k={width} has {width // 2}; expected "
-            f"at most one rate for each pair. Make them with rope_rates({width})."
+            f"at most one rate for each pair. Make them with rope_frequencies({width})."
         )
 
 
-def require_turned(X, positions, n):
+def require_rotated(X, positions, n):
     """Require floats with n pairs or more, and for each token a position that goes forwards.
 
     Raises
@@ -555,7 +555,7 @@ def require_turned(X, positions, n):
             f"X is {_kind(X)}; expected a tensor of floats, queries or keys. "
             f"Convert it first: torch.as_tensor(X, dtype=torch.float64)."
         )
-    require_turning(X.shape[-1], n)
+    require_pairs_to_rotate(X.shape[-1], n)
     if not isinstance(positions, torch.Tensor) or positions.dtype not in PLACES:
         raise TypeError(
             f"positions is {_kind(positions)}; expected a tensor of int64, int32, float64 or "
@@ -607,17 +607,17 @@ def require_tensor_pad(pad, batch, T, device):
         _require_device("pad", pad, "X", device)
 
 
-def require_new_room(layer, room, batch, pad, kind):
-    """Require a layer, lengths, and padding that leaves room.
+def require_new_cache(layer, capacity, batch, pad, kind):
+    """Require a layer, lengths, and padding that leaves a token.
 
     Raises
     ------
     TypeError : another layer, lengths or pad that are no whole numbers
     ShapeError : pad of another shape than batch
-    ValueError : a length below 1, more padding than room
+    ValueError : a length below 1, more padding than capacity
     """
-    require_module(layer, kind, "A cache belongs to a layer: DecoderCache.empty(layer, room).")
-    require_length("room", room)
+    require_module(layer, kind, "A cache belongs to a layer: DecoderCache.empty(layer, capacity).")
+    require_length("capacity", capacity)
     if not isinstance(batch, tuple):
         raise TypeError(
             f"batch is {batch!r}; expected the lengths of the batch axes. Give a tuple, such as "
@@ -626,7 +626,7 @@ def require_new_room(layer, room, batch, pad, kind):
     for length in batch:
         require_length("a length of batch", length)
     if pad is not None:
-        _require_pad(pad, batch, room, lambda pad: not pad.is_meta)
+        _require_pad(pad, batch, capacity, lambda pad: not pad.is_meta)
 
 
 def require_step(layer, X, cache, kind):
@@ -644,7 +644,7 @@ def require_step(layer, X, cache, kind):
             f"cache is a {type(cache).__name__}; expected a {kind.__name__}. Make one for each "
             f"layer: {kind.__name__}.empty(layer, room)."
         )
-    room, weight = cache.rooms[0], layer.qkv_proj.weight
+    room, weight = cache.buffers[0], layer.qkv_proj.weight
     if cache.layer is not layer or (room.dtype, room.device) != (weight.dtype, weight.device):
         raise ValueError(
             f"the cache was made for another layer, or for these weights before they were moved or "
@@ -658,7 +658,7 @@ def require_step(layer, X, cache, kind):
         )
     require_unused(cache)
     if not cache.rolls:
-        require_room_for(X.shape[-2], cache.length, cache.room)
+        require_capacity(X.shape[-2], cache.length, cache.capacity)
     if _may_ask(X):  # NumPy has no bfloat16
         require_finite("X", (X.float() if X.dtype == torch.bfloat16 else X).numpy(force=True))
 

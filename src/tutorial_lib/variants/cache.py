@@ -18,20 +18,20 @@ from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
 
 
-def write_rows(room, length, rows):
+def write_rows(buffer, length, rows):
     """Write rows into reserved room, behind those that stand there.
 
-    Built in chapter 14. Changes `room`; no row that stands there is touched or copied.
+    Built in chapter 14. Changes `buffer`; no row that stands there is touched or copied.
 
     Parameters
     ----------
-    room : (..., room, d)
+    buffer : (..., capacity, d)
     length : number of rows that stand there
     rows : (..., T, d)
 
     Returns
     -------
-    filled : (..., length + T, d), a view of room
+    filled : (..., length + T, d), a view of buffer
 
     Raises
     ------
@@ -42,10 +42,10 @@ def write_rows(room, length, rows):
     >>> write_rows(np.zeros((3, 6, 4)), 2, np.ones((3, 1, 4))).shape
     (3, 3, 4)
     """
-    require_rows(room, length, rows)
+    require_rows(buffer, length, rows)
     end = length + rows.shape[-2]
-    room[..., length:end, :] = rows
-    return room[..., :end, :]
+    buffer[..., length:end, :] = rows
+    return buffer[..., :end, :]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class KVCache:
     Parameters
     ----------
     params : the layer that it was made for
-    rooms : (..., G, room, d_k) and (..., G, room, d_v), shared by all views
+    buffers : (..., G, capacity, d_k) and (..., G, capacity, d_v), shared by all views
     length : number of tokens, padding included
     pad : (...), numbers of padding tokens at the left of each sequence; None: none
     written : (), number of tokens of the longest view, shared by all views
@@ -67,20 +67,20 @@ class KVCache:
     """
 
     params: object
-    rooms: tuple
+    buffers: tuple
     length: int
     pad: np.ndarray | None
     written: np.ndarray
 
     @classmethod
-    def empty(cls, params, room, *, batch=(), pad=None):
+    def empty(cls, params, capacity, *, batch=(), pad=None):
         """Reserve room for a number of tokens.
 
         Parameters
         ----------
         params : Params, or a record with W_K (G, d_model, d_k) and W_V (G, d_model, d_v); a width
             may be 0, where a layer keeps one array alone
-        room : number of tokens, padding included
+        capacity : number of tokens, padding included
         batch : lengths of the batch axes
         pad : (...) whole numbers, how many tokens at the left of each sequence are padding
 
@@ -99,12 +99,12 @@ class KVCache:
         (3, 5, 4)
         """
         pad = None if pad is None else np.array(pad)
-        require_new_cache(params, room, batch, pad)
+        require_new_cache(params, capacity, batch, pad)
         pad = None if pad is None else pad.astype(int)  # places are differences, below 0 too
         dtype = np.result_type(params.W_K.dtype, np.float32)
-        shapes = ((*batch, len(W), room, W.shape[-1]) for W in (params.W_K, params.W_V))
-        rooms = tuple(np.zeros(shape, dtype) for shape in shapes)
-        return cls(params, rooms, 0, pad, np.zeros((), int))
+        shapes = ((*batch, len(W), capacity, W.shape[-1]) for W in (params.W_K, params.W_V))
+        buffers = tuple(np.zeros(shape, dtype) for shape in shapes)
+        return cls(params, buffers, 0, pad, np.zeros((), int))
 
     @property
     def K(self):
@@ -117,19 +117,19 @@ class KVCache:
         return self._filled(1)
 
     def _filled(self, n):
-        rows = self.rooms[n][..., : self.length, :]
+        rows = self.buffers[n][..., : self.length, :]
         rows.flags.writeable = False  # longer views show the same rows
         return rows
 
     @property
     def batch(self):
         """The lengths of the batch axes."""
-        return self.rooms[0].shape[:-3]
+        return self.buffers[0].shape[:-3]
 
     @property
-    def room(self):
+    def capacity(self):
         """Number of tokens that it was made for."""
-        return self.rooms[0].shape[-2]
+        return self.buffers[0].shape[-2]
 
     def append(self, K, V):
         """Write the keys and values of new tokens behind the others.
@@ -149,9 +149,9 @@ class KVCache:
         ValueError : NaN or infinity, no room left, a cache that was continued already
         """
         require_next(self, K, V)
-        for room, rows in zip(self.rooms, (K, V), strict=True):
-            if room.shape[-1]:
-                write_rows(room, self.length, rows)
+        for buffer, rows in zip(self.buffers, (K, V), strict=True):
+            if buffer.shape[-1]:
+                write_rows(buffer, self.length, rows)
         self.written[...] = self.length + V.shape[-2]
         return replace(self, length=int(self.written))
 
@@ -162,8 +162,8 @@ class KVCache:
         -------
         cache : KVCache of the same layer and length, in room of its own
         """
-        rooms = tuple(room.copy() for room in self.rooms)
-        return replace(self, rooms=rooms, written=np.array(self.length))
+        buffers = tuple(buffer.copy() for buffer in self.buffers)
+        return replace(self, buffers=buffers, written=np.array(self.length))
 
     def mask(self, T):
         """Say what the next T tokens may look at: all before them and themselves, no padding.
@@ -367,7 +367,7 @@ def quantise(A, bits, *, axis=-1):
     return codes, low, step
 
 
-def require_rows(room, length, rows):
+def require_rows(buffer, length, rows):
     """Require rows that fit behind the first `length` of the room.
 
     Raises
@@ -376,21 +376,21 @@ def require_rows(room, length, rows):
     ShapeError : other axes than those of room
     ValueError : NaN or infinity, more rows than there is room for, a length below 0
     """
-    require_shape("room", room, "... room d")
+    require_shape("buffer", buffer, "... capacity d")
     require_shape("rows", rows, "... T d")
     require_count("length", length)
-    if rows.shape[:-2] + rows.shape[-1:] != room.shape[:-2] + room.shape[-1:]:
+    if rows.shape[:-2] + rows.shape[-1:] != buffer.shape[:-2] + buffer.shape[-1:]:
         raise ShapeError(
-            f"rows has shape {rows.shape} and room {room.shape}; expected them to agree in all "
+            f"rows has shape {rows.shape} and buffer {buffer.shape}; expected them to agree in all "
             f"axes but the last but one. Reserve room of the shape of the rows."
         )
-    if np.result_type(rows, room) != room.dtype:
+    if np.result_type(rows, buffer) != buffer.dtype:
         raise TypeError(
-            f"rows is of {rows.dtype}, and a room of {room.dtype} would change its numbers; "
-            f"expected {room.dtype} or less. Convert the rows first, or reserve other room."
+            f"rows is of {rows.dtype}, and a buffer of {buffer.dtype} would change its numbers; "
+            f"expected {buffer.dtype} or less. Convert the rows first, or reserve another buffer."
         )
     require_finite("rows", rows)
-    require_room_for(rows.shape[-2], length, room.shape[-2])
+    require_capacity(rows.shape[-2], length, buffer.shape[-2])
 
 
 def require_count(name, value):
@@ -405,21 +405,21 @@ def require_count(name, value):
         require_length(name, value)
 
 
-def require_room_for(T, length, room):
+def require_capacity(T, length, capacity):
     """Require room for T tokens behind the first `length`.
 
     Raises
     ------
     ValueError : there is less
     """
-    if length + T > room:
+    if length + T > capacity:
         raise ValueError(
-            f"{T} new tokens behind {length} make {length + T}, and there is room for {room}; "
-            f"expected {room - length} at most. Give empty a larger room."
+            f"{T} new tokens after {length} make {length + T}, more than capacity={capacity}; "
+            f"expected {capacity - length} at most. Give empty a larger capacity."
         )
 
 
-def require_new_cache(params, room, batch, pad):
+def require_new_cache(params, capacity, batch, pad):
     """Require a layer's W_K and W_V, lengths, and padding that leaves room.
 
     Raises
@@ -440,16 +440,16 @@ def require_new_cache(params, room, batch, pad):
             f"params.W_K has {len(params.W_K)} heads and params.W_V {len(params.W_V)}; expected as "
             f"many, since a token leaves a key and a value in each. Give both for the same heads."
         )
-    require_length("room", room)
+    require_length("capacity", capacity)
     if not isinstance(batch, tuple):
         raise TypeError(f"batch is {batch!r}; expected a tuple of lengths, such as (2,) or ().")
     for length in batch:
         require_length("a length of batch", length)
     if pad is not None:
-        require_pad(pad, batch, room)
+        require_pad(pad, batch, capacity)
 
 
-def require_pad(pad, batch, room):
+def require_pad(pad, batch, capacity):
     """Require a whole number for each sequence, from 0 to less than the room.
 
     Raises
@@ -468,10 +468,10 @@ def require_pad(pad, batch, room):
             f"pad has shape {pad.shape}; expected {batch}, a number for each sequence of the "
             f"batch. Give as many, 0 where nothing is padded."
         )
-    if pad.min(initial=0) < 0 or pad.max(initial=0) >= room:
+    if pad.min(initial=0) < 0 or pad.max(initial=0) >= capacity:
         raise ValueError(
-            f"pad goes from {pad.min()} to {pad.max()}; expected numbers from 0 to {room - 1}, "
-            f"since the room of {room} holds the padding too. Reserve more, or pad less."
+            f"pad goes from {pad.min()} to {pad.max()}; expected numbers from 0 to {capacity - 1}, "
+            f"since a capacity of {capacity} holds the padding too. Reserve more, or pad less."
         )
 
 
@@ -501,18 +501,18 @@ def require_next(cache, K, V):
     """
     require_unused(cache)
     T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
-    for name, new, room in zip("KV", (K, V), cache.rooms, strict=True):
+    for name, new, buffer in zip("KV", (K, V), cache.buffers, strict=True):
         require_array(name, new)
-        *lead, _, d = room.shape
+        *lead, _, d = buffer.shape
         if T == 0 or new.shape != (*lead, T, d):
             expected = ", ".join(map(str, (*lead, "T", d)))
             raise ShapeError(
                 f"{name} has shape {new.shape}; expected ({expected}) with one T of at least 1 "
                 f"for K and V. Use the cache of this layer and of this batch."
             )
-        require_precision(name, new.dtype, room.dtype)
+        require_precision(name, new.dtype, buffer.dtype)
         require_finite(name, new)
-    require_room_for(T, cache.length, cache.room)
+    require_capacity(T, cache.length, cache.capacity)
 
 
 def require_precision(name, given, kept):
@@ -552,11 +552,11 @@ def require_decode(X, params, cache):
     if X.shape[:-2] != cache.batch:
         raise ShapeError(
             f"X has shape {X.shape}, a batch of {X.shape[:-2]}, and the cache one of "
-            f"{cache.batch}; expected the same. Make it so: KVCache.empty(params, room, batch=...)."
+            f"{cache.batch}; expected the same: KVCache.empty(params, capacity, batch=...)."
         )
-    require_precision("X", np.result_type(X, params.W_K, params.W_V), cache.rooms[0].dtype)
+    require_precision("X", np.result_type(X, params.W_K, params.W_V), cache.buffers[0].dtype)
     require_unused(cache)
-    require_room_for(X.shape[-2], cache.length, cache.room)
+    require_capacity(X.shape[-2], cache.length, cache.capacity)
 
 
 def require_layer(params, cache):
@@ -574,7 +574,7 @@ def require_layer(params, cache):
         raise ValueError(
             "the cache was made for another layer: its W_K or W_V differ from those of params; "
             "expected a cache that this layer filled. Make one for each layer: "
-            "KVCache.empty(params, room)."
+            "KVCache.empty(params, capacity)."
         )
 
 

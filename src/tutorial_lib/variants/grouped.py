@@ -218,7 +218,7 @@ def require_same_batch(K, V):
         )
 
 
-def attend_by_layer(X, layers, sources, *, mask=None):
+def cross_layer_attention(X, layers, sources, *, mask=None):
     """Run layers on top of each other, some with the keys and values of an earlier one.
 
     Built in chapter 15. Each layer adds its output to X. `sources` = (0, 1, 2, …), every layer its
@@ -246,7 +246,7 @@ def attend_by_layer(X, layers, sources, *, mask=None):
     Source: Brandon et al. (2024).
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
-    >>> attend_by_layer(np.ones((5, 12)), [layer, layer], (0, 0)).shape
+    >>> cross_layer_attention(np.ones((5, 12)), [layer, layer], (0, 0)).shape
     (5, 12)
     """
     require_sources(X, layers, sources, mask)

@@ -135,12 +135,12 @@ def random_mask(rng, T, n):
     >>> random_mask(np.random.default_rng(0), 5, 2).sum(axis=-1)
     array([2, 2, 2, 2, 2])
     """
-    require_draw(rng, T, n)
+    require_sample(rng, T, n)
     order = rng.permuted(np.tile(np.arange(T), (T, 1)), axis=-1)
     return order < n
 
 
-def reach(mask, n_layers):
+def receptive_field(mask, n_layers):
     """Say which tokens can move which rows after some layers, each with the same mask.
 
     Built in chapter 17. Every row keeps its own token, as the sum around a layer does.
@@ -160,7 +160,7 @@ def reach(mask, n_layers):
     ShapeError : a mask that is not square, or has a further axis
     ValueError : a number below 1
 
-    >>> reach(window_mask(6, 6, 2), 3).sum(axis=-1)
+    >>> receptive_field(window_mask(6, 6, 2), 3).sum(axis=-1)
     array([1, 2, 3, 4, 4, 4])
     """
     require_steps(mask, n_layers)
@@ -239,7 +239,7 @@ def gate_heads(heads, X, W_G):
     return heads * gates  # (..., H, T, d_v)
 
 
-def choose_keys(scores, k, *, mask=None):
+def top_k_mask(scores, k, *, mask=None):
     """Let each query look at the k keys with the largest scores, of those that it may look at.
 
     Built in chapter 17. Of equal scores the earlier key is chosen. The mask comes first, so that a
@@ -266,7 +266,7 @@ def choose_keys(scores, k, *, mask=None):
 
     Source: DeepSeek-AI (2025).
 
-    >>> choose_keys(np.arange(6.0)[None], 2)
+    >>> top_k_mask(np.arange(6.0)[None], 2)
     array([[False, False, False, False,  True,  True]])
     """
     require_choice(scores, k, mask)
@@ -368,7 +368,7 @@ def require_tokens(T, tokens):
         )
 
 
-def require_draw(rng, T, n):
+def require_sample(rng, T, n):
     """Require a generator, and no more keys than tokens.
 
     Raises

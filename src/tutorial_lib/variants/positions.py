@@ -7,7 +7,7 @@ from tutorial_lib.embedding import require_base
 from tutorial_lib.errors import ShapeError, require_length, require_operand, require_shape
 
 
-def rope_rates(d_k, *, base=10_000.0):
+def rope_frequencies(d_k, *, base=10_000.0):
     """Return how far each pair of numbers turns a token, from one radian down to nearly nothing.
 
     Built in chapter 16. Pair i turns by base^(-2i/d_k): the rates of `sinusoidal_positions`.
@@ -19,7 +19,7 @@ def rope_rates(d_k, *, base=10_000.0):
 
     Returns
     -------
-    rates : (d_k/2,), radians a token
+    frequencies : (d_k/2,), radians a token
 
     Raises
     ------
@@ -29,7 +29,7 @@ def rope_rates(d_k, *, base=10_000.0):
 
     Source: Su et al. (2021).
 
-    >>> rope_rates(4).shape
+    >>> rope_frequencies(4).shape
     (2,)
     """
     require_length("d_k", d_k)
@@ -38,19 +38,19 @@ def rope_rates(d_k, *, base=10_000.0):
     return base ** (-np.arange(0, d_k, 2) / d_k)
 
 
-def rotate(X, positions, rates, *, half=False):
+def rotate(X, positions, frequencies, *, half=False):
     """Turn pairs of numbers of each token by its position times the pair's rate.
 
     Built in chapter 16. For queries and keys, so that their scores depend on how far apart two
     tokens are. Numbers beyond the pairs that have a rate pass unchanged, a partial rotation. To
-    turn back, negate the rates: `rotate(X, positions, -rates)`.
+    turn back, negate the rates: `rotate(X, positions, -frequencies)`.
 
     Parameters
     ----------
     X : (..., T, d), queries or keys
     positions : (T,), or (..., T) that broadcasts to the tokens of X; positions of each sequence,
         (B, T), need an axis for the heads, positions[:, None]; never falling along a sequence
-    rates : (n,), radians a token, for n of the d/2 pairs; 0 leaves a pair as it is
+    frequencies : (n,), radians a token, for n of the d/2 pairs; 0 leaves a pair as it is
     half : False: numbers 2i and 2i+1 are a pair; True: numbers i and i + n, as in Llama's code
 
     Returns
@@ -65,12 +65,12 @@ def rotate(X, positions, rates, *, half=False):
 
     Source: Su et al. (2021).
 
-    >>> rotate(np.ones((3, 5, 4)), np.arange(5), rope_rates(4)).shape
+    >>> rotate(np.ones((3, 5, 4)), np.arange(5), rope_frequencies(4)).shape
     (3, 5, 4)
     """
-    require_turn(X, positions, rates)
-    n, turned = len(rates), X * 1.0  # a copy, in floats
-    angles = positions[..., None] * rates  # (..., T, n)
+    require_turn(X, positions, frequencies)
+    n, turned = len(frequencies), X * 1.0  # a copy, in floats
+    angles = positions[..., None] * frequencies  # (..., T, n)
     cos, sin = np.cos(angles), np.sin(angles)
     neighbours = np.s_[..., 0 : 2 * n : 2], np.s_[..., 1 : 2 * n : 2]
     a, b = (np.s_[..., :n], np.s_[..., n : 2 * n]) if half else neighbours
@@ -190,7 +190,7 @@ def require_pairs(name, width):
         )
 
 
-def require_turn(X, positions, rates):
+def require_turn(X, positions, frequencies):
     """Require pairs of numbers, a rate for each that turns, and positions that go forwards.
 
     Raises
@@ -202,13 +202,13 @@ def require_turn(X, positions, rates):
     require_shape("X", X, "... T d")
     require_pairs("d", X.shape[-1])
     require_operand("X", X)
-    require_shape("rates", rates, "n")
-    require_operand("rates", rates)
+    require_shape("frequencies", frequencies, "n")
+    require_operand("frequencies", frequencies)
     pairs = X.shape[-1] // 2
-    if len(rates) > pairs:
+    if len(frequencies) > pairs:
         raise ShapeError(
-            f"rates has {len(rates)} entries, but X of width {2 * pairs} has {pairs} pairs; "
-            f"expected at most one for each. Make them with rope_rates({2 * pairs})."
+            f"rates has {len(frequencies)} entries, but X of width {2 * pairs} has {pairs} pairs; "
+            f"expected at most one for each. Make them with rope_frequencies({2 * pairs})."
         )
     require_places(positions, X.shape[:-1])
 

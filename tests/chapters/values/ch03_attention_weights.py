@@ -11,7 +11,7 @@ PAGE = "03_attention_weights"
 
 def _divisors():
     """Return the four variants of the divisor, in the order of the list."""
-    return [arm for arm in record("tiny_model")["arms"] if arm["group"] == "root"]
+    return [arm for arm in record("tiny_model")["variants"] if arm["group"] == "root"]
 
 
 def _first_look():

@@ -12,7 +12,7 @@ PAGE = "08_gradients"
 
 def _layers():
     """Return the model of two layers, and the two models of one."""
-    return [arm for arm in record("tiny_model")["arms"] if arm["group"] == "layers"]
+    return [arm for arm in record("tiny_model")["variants"] if arm["group"] == "layers"]
 
 
 def _of_one_layer(heads):

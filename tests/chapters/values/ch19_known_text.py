@@ -75,7 +75,7 @@ def seeds_without_surnames_stay_far_above_the_entropy():
 
 
 def _is_far(run):
-    return run["above_floor"][-1] > 0.04
+    return run["excess_loss"][-1] > 0.04
 
 
 def _misses_surnames(run):
@@ -85,18 +85,18 @@ def _misses_surnames(run):
 def best_blocks_above_the_entropy():
     """The best seeds of the blocks, and of equal blocks, are this many nats above the entropy."""
     names = "norm and MLP", "norm and MLP, equal numbers"
-    return [round(_model(name)["above_floor"]["least"], 3) for name in names]
+    return [round(_model(name)["excess_loss"]["min"], 3) for name in names]
 
 
 def trained_longer_all_blocks_find_the_surnames():
     """After twice the steps, the least accurate seed of the blocks is right on all surnames."""
-    return _longer("norm and MLP")["accuracy"]["surname"]["least"] == 1
+    return _longer("norm and MLP")["accuracy"]["surname"]["min"] == 1
 
 
 def trained_longer_all_blocks_beat_two_layers():
     """After twice the steps, the worst seed of the blocks is below the best of two layers."""
-    worst = _longer("norm and MLP")["above_floor"]["most"]
-    return worst < _longer("two layers")["above_floor"]["least"]
+    worst = _longer("norm and MLP")["excess_loss"]["max"]
+    return worst < _longer("two layers")["excess_loss"]["min"]
 
 
 def trained_longer_both_others_are_flat():
@@ -106,4 +106,4 @@ def trained_longer_both_others_are_flat():
 
 def trained_longer_one_layer_is_right_on():
     """After twice the steps, the best seed of one layer is right on this fraction of surnames."""
-    return round(_longer("one layer")["accuracy"]["surname"]["most"], 2)
+    return round(_longer("one layer")["accuracy"]["surname"]["max"], 2)

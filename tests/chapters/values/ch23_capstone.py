@@ -31,7 +31,7 @@ def _surnames_right(kind):
 
 
 def _above_the_entropy(kind):
-    above = [run["above_floor"][AFTER_384_STEPS] for run in _runs(kind)]
+    above = [run["excess_loss"][AFTER_384_STEPS] for run in _runs(kind)]
     return [min(above), max(above)]
 
 

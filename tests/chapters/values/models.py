@@ -38,7 +38,7 @@ def cards_of_2025_that_rotate_only_a_part():
     parts = [
         card
         for card in _since(2025)
-        if card["positions"].get("turned", 0) < card.get("full", card)["d_k"]
+        if card["positions"].get("rotated", 0) < card.get("full", card)["d_k"]
     ]
     return len(parts)
 

@@ -7,7 +7,7 @@ from tutorial_lib.records import record
 
 def _copied(**wanted):
     """Return the accuracy on copies of the models of chapter 08: (runs, steps)."""
-    arms = record("tiny_model")["arms"]
+    arms = record("tiny_model")["variants"]
     found = [arm for arm in arms if all(arm[key] == value for key, value in wanted.items())]
     return np.array([run["copy_accuracy"] for arm in found for run in arm["runs"]])
 
@@ -34,7 +34,7 @@ def root_of_d_k_copies_at_most_at_step_100():
 
 def models_with_more_heads_have_equal_size():
     """The models of one to sixteen heads have the same number of parameters."""
-    arms = [arm for arm in record("tiny_model")["arms"] if arm["group"] == "heads"]
+    arms = [arm for arm in record("tiny_model")["variants"] if arm["group"] == "heads"]
     return len({arm["numbers"] for arm in arms}) == 1
 
 
@@ -64,8 +64,8 @@ def _positions(name):
 
 
 def _millinats_above_the_entropy(name):
-    above = _positions(name)["above_floor"]
-    return [round(1000 * above[end]) for end in ("least", "most")]
+    above = _positions(name)["excess_loss"]
+    return [round(1000 * above[end]) for end in ("min", "max")]
 
 
 def three_of_five_seeds_find_the_surnames():
@@ -88,24 +88,24 @@ def _losses_of_blocks():
     """Return how far the blocks of equal size are above the entropy, and the layers alone."""
     models = record("scored_heads")["models"]
     blocks = models["norm and MLP, equal numbers"]["runs"]
-    return [run["above_floor"][-1] for run in blocks], models["two layers"]["above_floor"]
+    return [run["excess_loss"][-1] for run in blocks], models["two layers"]["excess_loss"]
 
 
 def three_blocks_are_nearer_to_the_entropy():
     """Three of five seeds of the blocks have a lower loss than every seed of attention alone."""
     blocks, alone = _losses_of_blocks()
-    return sum(loss < alone["least"] for loss in blocks) == 3
+    return sum(loss < alone["min"] for loss in blocks) == 3
 
 
 def two_blocks_are_farther_from_the_entropy():
     """The other two have a higher loss than every seed of attention alone."""
     blocks, alone = _losses_of_blocks()
-    return sum(loss > alone["most"] for loss in blocks) == 2
+    return sum(loss > alone["max"] for loss in blocks) == 2
 
 
 def one_layer_finds_surnames_at_most():
     """The best seed of one layer, trained longer, is right on this fraction of the surnames."""
-    return round(record("scored_heads")["longer"]["one layer"]["accuracy"]["surname"]["most"], 2)
+    return round(record("scored_heads")["longer"]["one layer"]["accuracy"]["surname"]["max"], 2)
 
 
 def _plateaus():

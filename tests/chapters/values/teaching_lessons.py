@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from tests.chapters.named import printed_under
+from tests.chapters.named import printed_under, read
 from tutorial_lib.records import bank, facts
 
 
@@ -22,14 +22,15 @@ def one_wide_head_and_four_narrow_ones_have_equal_size():
 def ann_and_bob_get_the_answer_of_cem_and_eve():
     """Both questions get the same mean age."""
     ann_and_bob, cem_and_eve = (
-        printed_under("04_heads", label).item() for label in ("Ann and Bob", "Cem and Eve")
+        printed_under("04_multi_head_attention", label).item()
+        for label in ("Ann and Bob", "Cem and Eve")
     )
     return ann_and_bob == cem_and_eve
 
 
 def scores_of_the_first_prediction():
     """The first prediction of chapter 04 has these two scores."""
-    asked = bank("04_heads")["predictions"][0]["question"]
+    asked = bank("04_multi_head_attention")["predictions"][0]["question"]
     return [int(score) for score in re.search(r"scores are (\d+) and (\d+)", asked).groups()]
 
 
@@ -47,5 +48,11 @@ def both_orders_end_alike():
 
 def halves_and_neighbours_print_the_same_for_head_0():
     """In head 0 both ways to pair give *bark* the same weights."""
-    halves = printed_under("16_positions", "bark, halves")
-    return np.array_equal(halves[0], printed_under("16_positions", "bark, neighbours")[0])
+    halves = printed_under("16_rope_alibi", "bark, halves")
+    return np.array_equal(halves[0], printed_under("16_rope_alibi", "bark, neighbours")[0])
+
+
+def heads_that_are_reordered():
+    """The Check of chapter 04 reorders so many heads."""
+    found = re.search(r"d_model=20, n_heads=(\d)", read("notebooks/04_multi_head_attention.ipynb"))
+    return int(found[1])

@@ -10,15 +10,15 @@ from tutorial_lib import ShapeError, records
 from tutorial_lib.models import copying
 from tutorial_lib.models.ablation import (
     ablate,
-    gate_slopes,
+    gate_gradients,
     gated,
     interval,
     learn_gates,
     prune_greedily,
-    stand_ins,
+    replacement_outputs,
 )
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.grammar import TASKS, draw_documents
+from tutorial_lib.models.grammar import TASKS, sample_documents
 from tutorial_lib.models.head_scores import run_with
 from tutorial_lib.models.language import BlockModel
 
@@ -58,7 +58,10 @@ def oracle_heads(X, params):
 @pytest.mark.parametrize(("layer", "head"), HEADS)
 def test_zero_mean_and_resampling_put_what_they_say(tiny, layer, head, assert_close):
     there = own_output(tiny, OTHERS, layer, head)
-    found = {h: stand_ins(tiny, [(layer, head)], OTHERS, h) for h in ("zero", "mean", "resample")}
+    found = {
+        h: replacement_outputs(tiny, [(layer, head)], OTHERS, h)
+        for h in ("zero", "mean", "resample")
+    }
     assert found["zero"][layer, head].tolist() == [0] * there.shape[-1]
     mean = sum(there[n, t] for n, t in np.ndindex(2, 5)) / 10
     assert_close(found["mean"][layer, head], mean)
@@ -66,14 +69,17 @@ def test_zero_mean_and_resampling_put_what_they_say(tiny, layer, head, assert_cl
 
 
 def test_the_mean_stands_in_unless_something_else_is_asked_for(tiny, assert_close):
-    found, mean = stand_ins(tiny, [(1, 2)], OTHERS), stand_ins(tiny, [(1, 2)], OTHERS, "mean")
+    found, mean = (
+        replacement_outputs(tiny, [(1, 2)], OTHERS),
+        replacement_outputs(tiny, [(1, 2)], OTHERS, "mean"),
+    )
     assert_close(found[1, 2], mean[1, 2])
 
 
 @pytest.mark.parametrize("how", ["zero", "mean", "resample"])
 def test_ablated_heads_are_those_and_no_others_whatever_their_order(tiny, how, assert_close):
     for heads in combinations(HEADS, 2):
-        right = run_with(tiny, IDS, stand_ins(tiny, list(heads), OTHERS, how))
+        right = run_with(tiny, IDS, replacement_outputs(tiny, list(heads), OTHERS, how))
         for order in (heads, heads[::-1]):
             assert_close(ablate(tiny, IDS, list(order), OTHERS, how=how), right)
 
@@ -110,7 +116,7 @@ def test_heads_that_cannot_go_are_refused(tiny, name):
     heads, error, says = WRONG_HEADS[name]
     for call in (
         lambda: ablate(tiny, IDS, heads, OTHERS),
-        lambda: stand_ins(tiny, heads, OTHERS),
+        lambda: replacement_outputs(tiny, heads, OTHERS),
     ):
         with pytest.raises(error, match=says):
             call()
@@ -120,7 +126,7 @@ def test_all_heads_at_once_are_refused_and_all_but_one_pass(tiny):
     with pytest.raises(ValueError, match=r"all 5 heads are gone.*4 at most.*run_with"):
         ablate(tiny, IDS, HEADS, OTHERS)
     assert ablate(tiny, IDS, HEADS[1:], OTHERS).shape == (2, 5, 7)
-    assert len(stand_ins(tiny, HEADS, OTHERS)) == 5
+    assert len(replacement_outputs(tiny, HEADS, OTHERS)) == 5
 
 
 def test_texts_and_words_that_do_not_fit_are_refused(tiny):
@@ -130,9 +136,9 @@ def test_texts_and_words_that_do_not_fit_are_refused(tiny):
         ablate(tiny, IDS, [(0, 1)], OTHERS[:1], how="resample")
     assert ablate(tiny, IDS, [(0, 1)], OTHERS[:1, :4]).shape == (2, 5, 7)
     with pytest.raises(ShapeError, match="others has shape"):
-        stand_ins(tiny, [(0, 1)], OTHERS[0])
+        replacement_outputs(tiny, [(0, 1)], OTHERS[0])
     with pytest.raises(ValueError, match="how is 'median'; expected one of"):
-        stand_ins(tiny, [(0, 1)], OTHERS, "median")
+        replacement_outputs(tiny, [(0, 1)], OTHERS, "median")
     with pytest.raises(TypeError, match="expected a TinyModel"):
         ablate(BlockModel, IDS, [(0, 1)], OTHERS)
 
@@ -175,7 +181,7 @@ def test_pruning_refuses_no_head_a_head_twice_and_a_number_as_loss():
 
 
 def test_gates_of_1_change_nothing_and_gates_of_0_ablate(tiny, assert_close):
-    outputs = stand_ins(tiny, HEADS, OTHERS)
+    outputs = replacement_outputs(tiny, HEADS, OTHERS)
     whole, _ = copying.run(tiny, IDS)
     assert_close(gated(tiny, IDS, dict.fromkeys(HEADS, 1.0), outputs), whole)
     some = [(0, 1), (1, 2)]
@@ -216,47 +222,47 @@ def test_gates_that_cannot_be_are_refused(tiny, name):
 
 
 def test_slopes_of_gates_are_those_of_differences_and_the_loss_is_that_of_the_task(example):
-    documents = draw_documents(np.random.default_rng(5), 8)
-    others = draw_documents(np.random.default_rng(6), 8).ids[:, :-1]
+    documents = sample_documents(np.random.default_rng(5), 8)
+    others = sample_documents(np.random.default_rng(6), 8).ids[:, :-1]
     heads = [(layer, head) for layer in range(2) for head in range(4)]
-    outputs = stand_ins(example, heads, others)
+    outputs = replacement_outputs(example, heads, others)
     places = np.random.default_rng(7).uniform(0.2, 0.9, 7)
     gates = dict(zip(heads[:7], places.tolist(), strict=True))  # the eighth stays whole
-    truth = documents.truth_of("surname")
+    target = documents.target_of("surname")
 
     def loss(changed):
         logits, total, count = gated(example, documents.ids[:, :-1], changed, outputs), 0, 0
-        for n, t in np.argwhere(truth >= 0):
+        for n, t in np.argwhere(target >= 0):
             scores = logits[n, t] - logits[n, t].max()
             total -= scores[documents.ids[n, t + 1]] - np.log(np.exp(scores).sum())
             count += 1
         return total / count
 
-    found, slopes = gate_slopes(example, documents, "surname", gates, outputs)
+    found, gradients = gate_gradients(example, documents, "surname", gates, outputs)
     assert found == pytest.approx(loss(gates), rel=1e-9)
-    assert list(slopes) == heads[:7]
+    assert list(gradients) == heads[:7]
     for head in heads[:7]:
         up, down = (loss(gates | {head: gates[head] + step}) for step in (1e-5, -1e-5))
-        assert slopes[head] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-7)
+        assert gradients[head] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-7)
 
 
 def test_slopes_want_a_task_that_the_documents_hold(example):
-    documents = draw_documents(np.random.default_rng(0), 1, length=2)
+    documents = sample_documents(np.random.default_rng(0), 1, length=2)
     outputs = {(1, 0): np.zeros(16)}
     with pytest.raises(ValueError, match="no word of the documents belongs to 'surname'"):
-        gate_slopes(example, documents, "surname", {(1, 0): 0.5}, outputs)
+        gate_gradients(example, documents, "surname", {(1, 0): 0.5}, outputs)
     with pytest.raises(ValueError, match="task is 'verbs'; expected one of"):
-        gate_slopes(example, documents, "verbs", {(1, 0): 0.5}, outputs)
+        gate_gradients(example, documents, "verbs", {(1, 0): 0.5}, outputs)
     assert "surname" in TASKS
 
 
 def test_learned_gates_stop_where_the_price_meets_the_slope_and_within_0_and_1():
     start = {"free": 1.0, "needed": 1.0, "between": 1.0}
 
-    def slopes(gates):  # what is between is least at 0.4
+    def gradients(gates):  # what is between is least at 0.4
         return {"free": 0.3, "needed": -5.0, "between": 2 * (gates["between"] - 0.4)}
 
-    found = learn_gates(start, slopes, price=0.3, steps=60)
+    found = learn_gates(start, gradients, price=0.3, steps=60)
     assert found["free"] == 0
     assert found["needed"] == 1
     assert found["between"] == pytest.approx(0.4, abs=0.05)

@@ -8,7 +8,7 @@ import pytest
 from tests import oracle
 from tutorial_lib import records
 from tutorial_lib.models import copying
-from tutorial_lib.models.copying import TinyModel, copy_accuracy, draw_sequences, init_model
+from tutorial_lib.models.copying import TinyModel, copy_accuracy, init_model, sample_sequences
 
 LONGEST_MODULE = 120  # lines
 
@@ -57,7 +57,7 @@ def test_gradients_of_all_arrays_agree_with_central_differences(small, sequences
 
 
 def test_sequences_repeat_blocks_of_different_tokens_with_random_periods():
-    ids, known = draw_sequences(np.random.default_rng(0), 400)
+    ids, known = sample_sequences(np.random.default_rng(0), 400)
     assert ids.shape == (400, 33)
     assert known.shape == (400, 32)
     periods = (~known).sum(axis=1)
@@ -69,7 +69,7 @@ def test_sequences_repeat_blocks_of_different_tokens_with_random_periods():
 
 
 def test_known_next_tokens_follow_from_what_was_seen():
-    ids, known = draw_sequences(np.random.default_rng(1), 50)
+    ids, known = sample_sequences(np.random.default_rng(1), 50)
     for sentence, counts in zip(ids.tolist(), known, strict=True):
         for t in np.flatnonzero(counts):
             before = sentence[:t].index(sentence[t])
@@ -77,7 +77,7 @@ def test_known_next_tokens_follow_from_what_was_seen():
 
 
 def test_next_tokens_cannot_be_known_from_their_place():
-    ids, known = draw_sequences(np.random.default_rng(2), 400)
+    ids, known = sample_sequences(np.random.default_rng(2), 400)
     for back in range(1, 13):  # copying from a fixed distance
         same = ids[:, back:-1] == ids[:, : -back - 1]
         assert same[known[:, back:]].mean() < 0.4
@@ -93,14 +93,14 @@ def test_fresh_model_scores_with_a_spread_near_one():
     rng = np.random.default_rng(0)
     model = init_model(rng, n_heads=4)
     assert len(model.layers) == 2
-    scores, records = copying.run(model, draw_sequences(rng, 8)[0][:, :-1])
+    scores, records = copying.run(model, sample_sequences(rng, 8)[0][:, :-1])
     assert 0.8 < records[0].X.std() < 1.2
     assert 0.8 < scores.std() < 3
 
 
 def test_the_committed_model_copies():
     model = TinyModel.of(records.checkpoint("copying"))
-    assert copy_accuracy(model, *draw_sequences(np.random.default_rng(5), 64)) > 0.98
+    assert copy_accuracy(model, *sample_sequences(np.random.default_rng(5), 64)) > 0.98
 
 
 @pytest.mark.parametrize("t", range(4, 32))
@@ -120,7 +120,7 @@ def test_one_layer_copies_without_comparing_a_letter():
     from experiments.tiny_model import model_of_places  # measures PyTorch too
 
     model = model_of_places()
-    ids, known = draw_sequences(np.random.default_rng(3), 300)
+    ids, known = sample_sequences(np.random.default_rng(3), 300)
     assert copy_accuracy(model, ids, known) == 1
     (record,) = copying.run(model, ids[:, :-1])[1]
     assert (record.weights == record.weights[0]).all()  # the same for all sequences
@@ -128,7 +128,7 @@ def test_one_layer_copies_without_comparing_a_letter():
 
 def test_the_record_compares_models_of_equal_size():
     record = records.record("tiny_model")
-    two, *ones = [arm for arm in record["arms"] if arm["group"] == "layers"]
+    two, *ones = [arm for arm in record["variants"] if arm["group"] == "layers"]
     assert [arm["layers"] for arm in (two, *ones)] == [2, 1, 1]
     assert [(arm["heads"], arm["d_k"]) for arm in ones] == [(8, 16), (4, 32)]
     for arm in (two, *ones):
@@ -138,7 +138,7 @@ def test_the_record_compares_models_of_equal_size():
         assert arm["rate"] == max(arm["tried"], key=lambda t: t["copy_accuracy"])["rate"]
     for one in ones:
         assert one["steps"][: len(two["steps"])] == two["steps"]  # one figure shows all
-    assert record["by_places"]["copy_accuracy"] == 1
+    assert record["by_positions"]["copy_accuracy"] == 1
 
 
 def test_module_is_short_enough_to_be_read_at_once():

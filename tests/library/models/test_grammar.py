@@ -16,9 +16,9 @@ from tutorial_lib.models.grammar import (
     ID,
     TASKS,
     WORDS,
-    draw_documents,
     read_documents,
     rules,
+    sample_documents,
 )
 from tutorial_lib.models.rules import require_unambiguous
 
@@ -33,7 +33,7 @@ def ids_of(sentences):
 @pytest.fixture(scope="module")
 def documents():
     """Six hundred documents."""
-    return draw_documents(np.random.default_rng(3), 600)
+    return sample_documents(np.random.default_rng(3), 600)
 
 
 def test_a_hundred_words_with_those_of_the_running_example():
@@ -44,19 +44,19 @@ def test_a_hundred_words_with_those_of_the_running_example():
 
 
 def test_a_surname_surprises_only_when_its_given_name_is_new(documents):
-    for ids, surprise in zip(documents.ids, documents.surprise, strict=True):
+    for ids, surprisal in zip(documents.ids, documents.surprisal, strict=True):
         family = {}
         for t in np.flatnonzero(grammar.SURNAME[ids]):
             given = ids[t - 1]
             new = given not in family
             assert family.setdefault(given, ids[t]) == ids[t]
-            assert surprise[t - 1] == pytest.approx(np.log(12) if new else 0)
+            assert surprisal[t - 1] == pytest.approx(np.log(12) if new else 0)
 
 
 def test_surprise_is_minus_log_of_the_choices_of_a_sentence():
     found = read_documents(ids_of("the dogs ( often ) bark . they help themselves ."))
     quarter = [3 / 5, 1 / 24, 1 / 2 / 4, 1 / 10, 4 / 6, 1 / 2 / 8, 1, 4 / 16, 1 / 2 / 8, 1 / 3, 1]
-    np.testing.assert_allclose(found.surprise[0], -np.log(quarter), atol=1e-12)
+    np.testing.assert_allclose(found.surprisal[0], -np.log(quarter), atol=1e-12)
 
 
 def test_each_choice_of_the_text_is_told_by_its_word():
@@ -182,18 +182,18 @@ def test_words_without_a_task_have_no_place_that_decides_them(documents):
 
 def test_truth_of_a_task_names_the_deciding_places_of_its_words_alone(documents):
     for task in TASKS:
-        truth = documents.truth_of(task)
-        for row, places in enumerate(truth[:40]):
+        target = documents.target_of(task)
+        for row, places in enumerate(target[:40]):
             for t, place in enumerate(places):
                 of_it = documents.task[row, t] == TASKS.index(task)
                 assert place == (documents.decided_by[row, t] if of_it else -1)
-        assert (truth >= 0).any()
+        assert (target >= 0).any()
 
 
 @pytest.mark.parametrize("task", ["plural", 0, None])
 def test_truth_of_an_unknown_task_is_refused(documents, task):
     with pytest.raises(ValueError, match=r"^task is .*; expected one of \('agreement', .*Choose"):
-        documents.truth_of(task)
+        documents.target_of(task)
 
 
 def test_text_without_its_beginning_is_refused(documents):

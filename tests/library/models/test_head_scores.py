@@ -7,12 +7,12 @@ from tests import oracle
 from tutorial_lib import ShapeError, records
 from tutorial_lib.models import copying, head_scores
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.grammar import TASKS, draw_documents
+from tutorial_lib.models.grammar import TASKS, sample_documents
 from tutorial_lib.models.head_scores import (
     best_offset,
     fixed_offset_score,
+    logit_terms,
     patch,
-    paths,
     run_with,
     score_head,
 )
@@ -72,8 +72,8 @@ def test_best_offset_is_the_most_frequent_distance_and_of_a_tie_the_smaller():
     assert sorted(oracle.offsets(TRUTH)) == [0, 0, 0, 0, 1, 1, 2]
     assert best_offset(TRUTH) == 0
     assert best_offset(np.array([[-1, 0, -1, 0, 1]])) == 3
-    for truth in ([[-1, 0, 0]], [[-1, -1, 0], [-1, 0, -1]]):
-        assert best_offset(np.array(truth)) == 1
+    for target in ([[-1, 0, 0]], [[-1, -1, 0], [-1, 0, -1]]):
+        assert best_offset(np.array(target)) == 1
     assert best_offset(np.array([[0, -1, 0]])) == 0
 
 
@@ -89,42 +89,46 @@ def test_a_fixed_look_scores_what_a_head_would_that_always_looks_so_far_back():
 def test_no_offset_scores_higher_than_the_best_on_the_same_documents():
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        truth = np.minimum(rng.integers(-1, 6, (4, 9)), np.arange(9))
-        shares = [fixed_offset_score(truth, offset) for offset in range(9)]
-        assert best_offset(truth) == np.argmax(shares)
+        target = np.minimum(rng.integers(-1, 6, (4, 9)), np.arange(9))
+        shares = [fixed_offset_score(target, offset) for offset in range(9)]
+        assert best_offset(target) == np.argmax(shares)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_truth_of_drawn_documents_passes(task):
-    documents = draw_documents(np.random.default_rng(0), 60)
-    truth = documents.truth_of(task)
-    offsets = oracle.offsets(truth)
-    assert fixed_offset_score(truth, best_offset(truth)) == pytest.approx(
+    documents = sample_documents(np.random.default_rng(0), 60)
+    target = documents.target_of(task)
+    offsets = oracle.offsets(target)
+    assert fixed_offset_score(target, best_offset(target)) == pytest.approx(
         max(offsets.count(offset) for offset in set(offsets)) / len(offsets)
     )
 
 
 WRONG_TRUTH = {
-    "a list": ([[-1, 0]], TypeError, "truth is a list"),
-    "floats": (TRUTH.astype(float), TypeError, "truth is an array of float64; expected places"),
-    "unsigned": (abs(TRUTH).astype(np.uint8) * 0, TypeError, "truth is an array of uint8"),
-    "one text": (TRUTH[0], ShapeError, "truth has shape \\(5,\\), 1 axes"),
-    "the future": (np.array([[0, 2, -1]]), ValueError, "truth is 2 at position \\(0, 1\\)"),
-    "outside": (np.array([[0, -1, 3]]), ValueError, "truth is 3 at position .* from 0 to 2"),
-    "below -1": (np.array([[0, -2, 0]]), ValueError, "truth is -2 at position \\(0, 1\\)"),
-    "nothing asked": (np.full((2, 3), -1), ValueError, "no place asks: truth is -1 throughout"),
+    "a list": ([[-1, 0]], TypeError, "target is a list"),
+    "floats": (TRUTH.astype(float), TypeError, "target is an array of float64; expected positions"),
+    "unsigned": (abs(TRUTH).astype(np.uint8) * 0, TypeError, "target is an array of uint8"),
+    "one text": (TRUTH[0], ShapeError, "target has shape \\(5,\\), 1 axes"),
+    "the future": (np.array([[0, 2, -1]]), ValueError, "target is 2 at \\(0, 1\\)"),
+    "outside": (np.array([[0, -1, 3]]), ValueError, "target is 3 at .* from 0 to 2"),
+    "below -1": (np.array([[0, -2, 0]]), ValueError, "target is -2 at \\(0, 1\\)"),
+    "nothing asked": (
+        np.full((2, 3), -1),
+        ValueError,
+        "no position has a target: target is -1 throughout",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", WRONG_TRUTH)
 def test_a_truth_that_cannot_be_is_refused(name):
-    truth, error, says = WRONG_TRUTH[name]
-    T = np.shape(truth)[-1]
-    weights = np.broadcast_to(np.eye(T), (len(truth), 3, T, T))
+    target, error, says = WRONG_TRUTH[name]
+    T = np.shape(target)[-1]
+    weights = np.broadcast_to(np.eye(T), (len(target), 3, T, T))
     calls = {
-        score_head: (weights, truth),
-        best_offset: (truth,),
-        fixed_offset_score: (truth, 1),
+        score_head: (weights, target),
+        best_offset: (target,),
+        fixed_offset_score: (target, 1),
     }
     for function, given in calls.items():
         with pytest.raises(error, match=says):
@@ -136,8 +140,8 @@ def test_a_truth_that_cannot_be_is_refused(name):
     [
         ((3, 3, 5, 6), "weights has shape .*with S=5"),
         ((3, 5, 5), "weights has shape \\(3, 5, 5\\), 3 axes"),
-        ((2, 3, 5, 5), "truth has shape \\(3, 5\\).*with n=2"),
-        ((3, 3, 4, 4), "truth has shape \\(3, 5\\).*with T=4"),
+        ((2, 3, 5, 5), "target has shape \\(3, 5\\).*with n=2"),
+        ((3, 3, 4, 4), "target has shape \\(3, 5\\).*with T=4"),
     ],
 )
 def test_weights_of_other_documents_are_refused(shape, says):
@@ -170,7 +174,7 @@ def test_an_offset_that_is_none_is_refused(offset, error, says):
 
 @pytest.mark.parametrize("ids", [IDS, IDS[0, :3], np.stack([IDS, OTHER])], ids=lambda ids: ids.ndim)
 def test_paths_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, assert_close):
-    found, right = paths(tiny, ids), oracle.paths(tiny, ids)
+    found, right = logit_terms(tiny, ids), oracle.logit_terms(tiny, ids)
     assert len(found) == len(right) == 1 + len(HEADS)
     for part, expected in zip(found, right, strict=True):
         assert_close(part, expected)
@@ -178,7 +182,7 @@ def test_paths_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, ass
 
 
 def test_a_silenced_head_of_the_last_layer_takes_its_path_away_and_no_other(tiny):
-    logits, parts = copying.run(tiny, IDS)[0], paths(tiny, IDS)
+    logits, parts = copying.run(tiny, IDS)[0], logit_terms(tiny, IDS)
     for head in range(3):
         found = run_with(tiny, IDS, {(1, head): np.zeros(4)})
         np.testing.assert_allclose(found, logits - parts[3 + head], rtol=1e-10, atol=1e-12)
@@ -196,7 +200,7 @@ def test_a_head_gives_another_output_and_what_follows_adapts(
     d_v = (2, 4)[layer]
     for shape in [(), (d_v,), (5, d_v), (5, 1), (2, 1, d_v), (2, 5, d_v)]:
         output = normal(80, *shape)
-        right = sum(oracle.paths(tiny, IDS, {(layer, head): output}))
+        right = sum(oracle.logit_terms(tiny, IDS, {(layer, head): output}))
         assert_close(run_with(tiny, IDS, {(layer, head): output}), right)
     alone = run_with(tiny, IDS[1], {(layer, head): output[1]})
     np.testing.assert_allclose(alone, right[1], rtol=1e-10, atol=1e-12)
@@ -213,7 +217,7 @@ def test_a_head_given_its_own_output_changes_nothing(layer, head, tiny, assert_c
 @pytest.mark.parametrize(("layer", "head"), HEADS)
 def test_a_patch_gives_the_heads_output_for_the_other_text(layer, head, tiny, assert_close):
     others = copying.run(tiny, OTHER)[1][layer].heads[:, head]
-    right = sum(oracle.paths(tiny, IDS, {(layer, head): others}))
+    right = sum(oracle.logit_terms(tiny, IDS, {(layer, head): others}))
     assert_close(patch(tiny, IDS, OTHER, layer, head), right)
     assert_close(patch(tiny, IDS[0], OTHER[0], layer, head), right[0])
 
@@ -222,7 +226,7 @@ def test_inputs_stay_as_they_are(tiny, normal, weights, assert_untouched):
     assert_untouched(score_head, weights, TRUTH)
     assert_untouched(best_offset, TRUTH)
     assert_untouched(fixed_offset_score, TRUTH, 1)
-    assert_untouched(paths, tiny, IDS)
+    assert_untouched(logit_terms, tiny, IDS)
     assert_untouched(run_with, tiny, IDS, {(1, 2): normal(80, 5, 4)})
     assert_untouched(patch, tiny, IDS, OTHER, 1, 2)
 
@@ -251,7 +255,7 @@ def test_a_head_that_is_not_there_is_refused(layer, head, error, says, tiny, mon
 
 def test_several_heads_give_other_outputs_at_once(tiny, normal, assert_close):
     outputs = {(1, 0): normal(90, 5, 4), (0, 1): normal(91, 2), (1, 2): normal(92, 2, 5, 4)}
-    right = sum(oracle.paths(tiny, IDS, outputs))
+    right = sum(oracle.logit_terms(tiny, IDS, outputs))
     assert_close(run_with(tiny, IDS, outputs), right)
     assert_close(run_with(tiny, IDS, dict(reversed(outputs.items()))), right)
     assert_close(run_with(tiny, IDS, {}), copying.run(tiny, IDS)[0])
@@ -316,7 +320,7 @@ def test_a_patch_between_texts_of_different_lengths_is_refused(example, tiny):
 def test_ids_that_are_none_are_refused(ids, error, says, tiny):
     good = np.array([0])
     for call in (
-        lambda: paths(tiny, ids),
+        lambda: logit_terms(tiny, ids),
         lambda: run_with(tiny, ids, {(1, 0): np.zeros(4)}),
         lambda: patch(tiny, ids, good, 1, 0),
         lambda: patch(tiny, good, ids, 1, 0),
@@ -329,7 +333,7 @@ def test_a_model_whose_logits_are_no_sum_of_paths_is_refused(tiny):
     feeds = ((np.ones((5, 8)), np.ones((8, 5))),) * 2
     stack = BlockModel(tiny.E, tiny.P, tiny.layers, feeds, tiny.U)
     for call in (
-        lambda: paths(stack, IDS),
+        lambda: logit_terms(stack, IDS),
         lambda: run_with(stack, IDS, {(1, 0): np.zeros(4)}),
         lambda: patch(stack, IDS, OTHER, 1, 0),
     ):
@@ -341,7 +345,7 @@ def test_a_model_whose_logits_are_no_sum_of_paths_is_refused(tiny):
 
 
 def test_paths_of_the_example_sum_to_its_logits(example):
-    ids = draw_documents(np.random.default_rng(5), 4).ids[:, :-1]
-    parts = paths(example, ids)
+    ids = sample_documents(np.random.default_rng(5), 4).ids[:, :-1]
+    parts = logit_terms(example, ids)
     assert len(parts) == 9
     np.testing.assert_allclose(sum(parts), copying.run(example, ids)[0], rtol=0, atol=1e-11)

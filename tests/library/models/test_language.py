@@ -11,8 +11,8 @@ from tests import oracle
 from tutorial_lib import Params, ShapeError, records
 from tutorial_lib.models import copying, language
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.floor import above_floor, accuracy
-from tutorial_lib.models.grammar import ID, LENGTH, TASKS, WORDS, draw_documents
+from tutorial_lib.models.entropy import accuracy, excess_loss
+from tutorial_lib.models.grammar import ID, LENGTH, TASKS, WORDS, sample_documents
 from tutorial_lib.models.language import (
     BlockModel,
     eight_bits,
@@ -364,13 +364,13 @@ def test_what_has_no_8_bits_is_refused(W, error, says):
 
 
 def test_the_example_in_8_bits_answers_as_well(example):
-    documents = draw_documents(np.random.default_rng(4000), 60)
+    documents = sample_documents(np.random.default_rng(4000), 60)
     rounded = in_eight_bits(example)
     for array, again in zip(example.arrays, rounded.arrays, strict=True):
         codes, steps = eight_bits(array)
         np.testing.assert_array_equal(again, codes * steps[..., None])
     before, after = (copying.run(m, documents.ids[:, :-1])[0] for m in (example, rounded))
-    worse = above_floor(after, documents).mean() - above_floor(before, documents).mean()
+    worse = excess_loss(after, documents).mean() - excess_loss(before, documents).mean()
     assert 0 < worse < 1e-3
     shares = accuracy(after, documents)
     assert set(shares) == set(TASKS)

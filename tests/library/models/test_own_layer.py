@@ -10,13 +10,13 @@ from tutorial_lib import causal_mask, concat_heads, multi_head_attention, trace
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.copying import run as run_tiny
-from tutorial_lib.models.grammar import draw_documents
+from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.models.own_layer import (
     OwnLayer,
     OwnModel,
-    draw_own,
-    go_back,
-    go_forward,
+    backward_pass,
+    forward_pass,
+    init_own_model,
     loss_and_gradients,
     run_own,
     train_own,
@@ -26,7 +26,7 @@ from tutorial_lib.variants.grouped import GroupedParams
 
 T, H, G, D_MODEL, D_K, D_V, B = 6, 4, 2, 12, 6, 5, 2
 RATES, SINK = np.array([1.0, 0.3]), np.array([0.5, -1.0, 2.0, 0.0])
-ALL = {"rates": RATES, "window": 3, "sink": SINK}
+ALL = {"frequencies": RATES, "window": 3, "sink": SINK}
 
 
 @pytest.fixture
@@ -42,15 +42,15 @@ def grouped(normal):
     return GroupedParams(*(normal(40 + n, *shape) / 2 for n, shape in enumerate(shapes)))
 
 
-def by_loops(X, params, rates=(), window=T, sink=None):
+def by_loops(X, params, frequencies=(), window=T, sink=None):
     """Row by row, head by head, pair by pair."""
     Y = np.zeros(X.shape)
     heads = np.zeros((H, len(X), D_V))
     for h, t in np.ndindex(H, len(X)):
         g, powers = h * G // H, {}
-        q = turned(X[t] @ params.W_Q[h], t, rates)
+        q = turned(X[t] @ params.W_Q[h], t, frequencies)
         for s in range(max(0, t - window + 1), t + 1):
-            k = turned(X[s] @ params.W_K[g], s, rates)
+            k = turned(X[s] @ params.W_K[g], s, frequencies)
             powers[s] = math.exp(sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(D_K))
         total = sum(powers.values()) + (0 if sink is None else math.exp(sink[h]))
         heads[h, t] = sum(p / total * (X[s] @ params.W_V[g]) for s, p in powers.items())
@@ -58,57 +58,61 @@ def by_loops(X, params, rates=(), window=T, sink=None):
     return Y
 
 
-def turned(x, place, rates):
+def turned(x, place, frequencies):
     """A vector, its first pairs of neighbours turned."""
     x = [*x]
-    for n, rate in enumerate(rates):
+    for n, rate in enumerate(frequencies):
         a, b = x[2 * n], x[2 * n + 1]
         cos, sin = math.cos(place * rate), math.sin(place * rate)
         x[2 * n], x[2 * n + 1] = cos * a - sin * b, sin * a + cos * b
     return x
 
 
-@pytest.mark.parametrize("options", [{}, {"rates": RATES}, {"window": 3}, {"sink": SINK}, ALL])
+@pytest.mark.parametrize(
+    "options", [{}, {"frequencies": RATES}, {"window": 3}, {"sink": SINK}, ALL]
+)
 def test_a_layer_with_options_equals_plain_loops(options, grouped, normal):
     X = normal(50, T, D_MODEL)
-    Y = go_forward(X, OwnLayer(grouped, **options)).Y
+    Y = forward_pass(X, OwnLayer(grouped, **options)).Y
     np.testing.assert_allclose(Y, by_loops(X, grouped, **options), rtol=1e-10, atol=1e-12)
 
 
 def test_at_its_limits_it_is_the_causal_layer_and_so_is_its_gradient(grouped, normal):
     X, dY = normal(51, B, T, D_MODEL), normal(52, B, T, D_MODEL)
     params = grouped.expanded()
-    limits = {"rates": np.zeros(2), "window": T, "sink": np.full(H, -np.inf)}
+    limits = {"frequencies": np.zeros(2), "window": T, "sink": np.full(H, -np.inf)}
     whole = GroupedParams(*vars(params).values())
-    record = go_forward(X, OwnLayer(whole, **limits))
+    record = forward_pass(X, OwnLayer(whole, **limits))
     expected = multi_head_attention(X, params, mask=causal_mask(T))
     np.testing.assert_allclose(record.Y, expected, rtol=1e-10, atol=1e-12)
     found = multi_head_attention_backward(trace(X, params, mask=causal_mask(T)), dY)
-    dX, (*matrices, dsink) = go_back(record, dY)
+    dX, (*matrices, dsink) = backward_pass(record, dY)
     wanted = found.dX, found.dW_Q, found.dW_K, found.dW_V, found.dW_O
     for one, other in zip((dX, *matrices), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(dsink, 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("options", [{}, {"rates": RATES}, {"window": 3}, {"sink": SINK}, ALL])
+@pytest.mark.parametrize(
+    "options", [{}, {"frequencies": RATES}, {"window": 3}, {"sink": SINK}, ALL]
+)
 def test_every_gradient_is_that_of_central_differences(options, grouped, normal):
     layer = OwnLayer(grouped, **options)
     X, dY = normal(53, B, T, D_MODEL), normal(54, B, T, D_MODEL)
-    dX, gradients = go_back(go_forward(X, layer), dY)
+    dX, gradients = backward_pass(forward_pass(X, layer), dY)
 
     def loss_of(n):
         def loss(array):
             arrays = [*layer.arrays]
             arrays[n] = array
-            return (go_forward(X, layer.of(arrays)).Y * dY).sum()
+            return (forward_pass(X, layer.of(arrays)).Y * dY).sum()
 
         return loss
 
     for n, (array, gradient) in enumerate(zip(layer.arrays, gradients, strict=True)):
         expected = oracle.central_differences(loss_of(n), array)
         np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
-    expected = oracle.central_differences(lambda X: (go_forward(X, layer).Y * dY).sum(), X)
+    expected = oracle.central_differences(lambda X: (forward_pass(X, layer).Y * dY).sum(), X)
     np.testing.assert_allclose(dX, expected, rtol=1e-5, atol=1e-7)
 
 
@@ -119,7 +123,7 @@ def in_torch(model, ids):
     arrays = [torch.tensor(array, requires_grad=True) for array in model.arrays]
     E, *inner, U = arrays
     X = E[torch.tensor(ids[:, :-1])]
-    if model.has_places:
+    if model.has_positions:
         X = X + inner.pop(0)[: ids.shape[1] - 1]
     size = len(inner) // 2
     for n, layer in enumerate(model.layers):
@@ -135,8 +139,8 @@ def _attended(X, arrays, layer):
 
     W_Q, W_K, W_V, W_O, *sink = arrays
     Q, K, V = (X[:, None] @ W for W in (W_Q, W_K, W_V))
-    if layer.rates is not None:
-        Q, K = _turned(Q, layer.rates), _turned(K, layer.rates)
+    if layer.frequencies is not None:
+        Q, K = _turned(Q, layer.frequencies), _turned(K, layer.frequencies)
     K, V = (Z.repeat_interleave(len(W_Q) // len(W_K), dim=1) for Z in (K, V))
     scores, T = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1]), X.shape[1]
     distances = torch.arange(T)[:, None] - torch.arange(T)
@@ -149,10 +153,10 @@ def _attended(X, arrays, layer):
     return (weights @ V).transpose(1, 2).flatten(2) @ W_O
 
 
-def _turned(Z, rates):
+def _turned(Z, frequencies):
     import torch
 
-    angles = torch.arange(Z.shape[-2])[:, None] * torch.tensor(rates)
+    angles = torch.arange(Z.shape[-2])[:, None] * torch.tensor(frequencies)
     pairs = torch.view_as_complex(Z.unflatten(-1, (-1, 2)))
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
@@ -162,7 +166,7 @@ def _turned(Z, rates):
 )
 def test_a_model_is_the_one_that_torch_differentiates(options, rng):
     pytest.importorskip("torch")
-    model, ids = draw_own(rng, **options), draw_documents(rng, 2).ids[:, :13]
+    model, ids = init_own_model(rng, **options), sample_documents(rng, 2).ids[:, :13]
     loss, gradients = loss_and_gradients(model, ids)
     expected, others = in_torch(model, ids)
     assert loss == pytest.approx(expected, rel=1e-12)
@@ -171,7 +175,7 @@ def test_a_model_is_the_one_that_torch_differentiates(options, rng):
 
 
 def test_without_options_it_is_the_model_of_chapter_19(rng):
-    model, ids = draw_own(rng), draw_documents(rng, 2).ids[:, :-1]
+    model, ids = init_own_model(rng), sample_documents(rng, 2).ids[:, :-1]
     layers = tuple(Params(*layer.arrays) for layer in model.layers)
     tiny = TinyModel(model.E, model.P, layers, model.U)
     np.testing.assert_allclose(run_own(model, ids)[0], run_tiny(tiny, ids)[0], rtol=1e-10)
@@ -179,13 +183,13 @@ def test_without_options_it_is_the_model_of_chapter_19(rng):
 
 
 def test_a_model_of_other_arrays_keeps_its_options_and_counts_its_steps(rng):
-    model = draw_own(rng, n_kv_heads=1, rotated=True, window=7, sink=True)
+    model = init_own_model(rng, n_kv_heads=1, rotated=True, window=7, sink=True)
     arrays = [array + 1 for array in model.arrays]
     again = model.of(arrays)
     for one, other in zip(again.arrays, arrays, strict=True):
         assert one is other
     assert not again.P.any()
-    assert again.layers[1].options.keys() == {"rates", "window", "sink"}
+    assert again.layers[1].options.keys() == {"frequencies", "window", "sink"}
     *_, (step, _, trained) = train_own(model, rng, steps=2)
     assert (step, trained.steps) == (2, 2)
     *_, (step, _, trained) = train_own(trained, rng, steps=1)
@@ -193,7 +197,7 @@ def test_a_model_of_other_arrays_keeps_its_options_and_counts_its_steps(rng):
 
 
 def test_training_lowers_the_loss_and_leaves_its_model_as_it_was(rng):
-    model = draw_own(rng, n_kv_heads=2, rotated=True)
+    model = init_own_model(rng, n_kv_heads=2, rotated=True)
     before = [array.copy() for array in model.arrays]
     losses = [loss for _, loss, _ in train_own(model, rng, steps=24, rate=2e-2)]
     assert np.mean(losses[-4:]) < np.mean(losses[:4]) - 0.5
@@ -203,17 +207,17 @@ def test_training_lowers_the_loss_and_leaves_its_model_as_it_was(rng):
 
 def refused(grouped):
     """Calls that must be refused, with a part of what is said."""
-    layer, model = OwnLayer(grouped), draw_own(np.random.default_rng(0))
+    layer, model = OwnLayer(grouped), init_own_model(np.random.default_rng(0))
     X = np.ones((T, D_MODEL))
     return {
         "params is a Params; expected GroupedParams": lambda: OwnLayer(grouped.expanded()),
         "sink": lambda: OwnLayer(grouped, sink=np.ones(3)),
-        "layer is a GroupedParams; expected an OwnLayer": lambda: go_forward(X, grouped),
-        "d_model": lambda: go_forward(X[:, :5], layer),
-        "expected a Pass": lambda: go_back(X, X),
-        "dY": lambda: go_back(go_forward(X, layer), X[:2]),
-        "n_kv_heads": lambda: draw_own(np.random.default_rng(0), n_kv_heads=0),
-        "window": lambda: draw_own(np.random.default_rng(0), window=0),
+        "layer is a GroupedParams; expected an OwnLayer": lambda: forward_pass(X, grouped),
+        "d_model": lambda: forward_pass(X[:, :5], layer),
+        "expected a Pass": lambda: backward_pass(X, X),
+        "dY": lambda: backward_pass(forward_pass(X, layer), X[:2]),
+        "n_kv_heads": lambda: init_own_model(np.random.default_rng(0), n_kv_heads=0),
+        "window": lambda: init_own_model(np.random.default_rng(0), window=0),
         "expected a OwnModel": lambda: next(train_own(layer, None, steps=1)),
         "steps": lambda: next(train_own(model, None, steps=0)),
         "rate=nan; expected a positive number": lambda: next(
@@ -227,4 +231,4 @@ def test_what_is_no_layer_no_model_and_no_training_is_refused(grouped):
         with pytest.raises((TypeError, ValueError)) as told:
             call()
         assert says in str(told.value)
-    assert isinstance(draw_own(np.random.default_rng(1)), OwnModel)
+    assert isinstance(init_own_model(np.random.default_rng(1)), OwnModel)

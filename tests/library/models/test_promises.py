@@ -5,7 +5,7 @@ import pytest
 
 from tests import oracle
 from tutorial_lib import causal_mask, multi_head_attention
-from tutorial_lib.models.promises import drift, in_pieces, leak, slope
+from tutorial_lib.models.promises import directional_derivative, drift, in_chunks, leak
 
 T, D_MODEL = 5, 12
 
@@ -46,7 +46,7 @@ def test_a_slope_is_the_sum_of_all_differences_along_a_direction(params, normal)
         return (multi_head_attention(X, params) * dY).sum()
 
     expected = (oracle.central_differences(loss, X) * along).sum()
-    assert slope(loss, X, along) == pytest.approx(expected, rel=1e-7)
+    assert directional_derivative(loss, X, along) == pytest.approx(expected, rel=1e-7)
 
 
 def test_a_layer_that_counts_places_drifts_and_one_that_sees_a_window_does_not(normal):
@@ -68,7 +68,7 @@ def test_pieces_get_the_cache_that_the_one_before_left(sizes, normal):
         Y = running_sum(X) + total
         return Y, Y[..., -1:, :]
 
-    Y = in_pieces(step, X, np.zeros((2, 1, D_MODEL)), sizes)
+    Y = in_chunks(step, X, np.zeros((2, 1, D_MODEL)), sizes)
     np.testing.assert_allclose(Y, running_sum(X), rtol=1e-12)
 
 
@@ -82,16 +82,24 @@ GIVEN = np.ones((5, 2))
         (lambda: leak(abs, GIVEN, GIVEN[:3]), ValueError, r"other \(3, 2\); expected one shape"),
         (lambda: leak(abs, GIVEN[:1], GIVEN[:1]), ValueError, "two tokens at least"),
         (lambda: leak(abs, GIVEN, GIVEN * np.nan), ValueError, "other is nan"),
-        (lambda: slope(3, GIVEN, GIVEN), TypeError, "loss is a int; expected a function"),
-        (lambda: slope(np.sum, GIVEN, GIVEN[0]), ValueError, r"along has shape \(2,\); expected"),
-        (lambda: slope(np.sum, GIVEN, [1]), TypeError, "along"),
+        (
+            lambda: directional_derivative(3, GIVEN, GIVEN),
+            TypeError,
+            "loss is a int; expected a function",
+        ),
+        (
+            lambda: directional_derivative(np.sum, GIVEN, GIVEN[0]),
+            ValueError,
+            r"along has shape \(2,\); expected",
+        ),
+        (lambda: directional_derivative(np.sum, GIVEN, [1]), TypeError, "along"),
         (lambda: drift(abs, GIVEN, GIVEN[:, :1], 2), ValueError, "number of tokens alone"),
         (lambda: drift(abs, GIVEN, GIVEN, 6), ValueError, "window=6 and X has 5 tokens"),
         (lambda: drift(abs, GIVEN, GIVEN, 0), ValueError, "window"),
-        (lambda: in_pieces(abs, GIVEN, None, (3, 1)), ValueError, "make 4 tokens; expected pieces"),
-        (lambda: in_pieces(abs, GIVEN, None, (5, 0)), ValueError, "pieces of 1 at least"),
-        (lambda: in_pieces(abs, GIVEN, None, ()), ValueError, "make 0 tokens"),
-        (lambda: in_pieces(None, GIVEN, None, (5,)), TypeError, "step is a NoneType"),
+        (lambda: in_chunks(abs, GIVEN, None, (3, 1)), ValueError, "make 4 tokens; expected pieces"),
+        (lambda: in_chunks(abs, GIVEN, None, (5, 0)), ValueError, "pieces of 1 at least"),
+        (lambda: in_chunks(abs, GIVEN, None, ()), ValueError, "make 0 tokens"),
+        (lambda: in_chunks(None, GIVEN, None, (5,)), TypeError, "step is a NoneType"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(call, error, says):

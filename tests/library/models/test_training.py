@@ -8,7 +8,7 @@ import pytest
 
 from tutorial_lib import Params
 from tutorial_lib.models import training
-from tutorial_lib.models.copying import TinyModel, copy_accuracy, draw_sequences, init_model
+from tutorial_lib.models.copying import TinyModel, copy_accuracy, init_model, sample_sequences
 from tutorial_lib.models.training import adam_step, train
 
 LONGEST_MODULE = 80  # lines
@@ -77,7 +77,7 @@ def test_training_is_adam_on_new_sequences_in_each_step():
     start, again = init_model(rng), init_model(drawn)
     memory = None
     for expected, (step, loss, model) in enumerate(train(start, rng, steps=3, rate=0.02), 1):
-        ids, known = draw_sequences(drawn, training.BATCH)
+        ids, known = sample_sequences(drawn, training.BATCH)
         right, gradients = training.loss_and_gradients(again, ids, known)
         arrays, memory = adam_step(again.arrays, gradients, memory, 0.02)
         again = TinyModel.of(arrays)
@@ -124,7 +124,7 @@ def test_every_step_hands_out_its_own_model():
 
 @pytest.mark.long
 def test_two_layers_learn_to_copy_in_steps_in_which_one_does_not():
-    fresh = draw_sequences(np.random.default_rng(1000), 128)
+    fresh = sample_sequences(np.random.default_rng(1000), 128)
     sizes, found = [], []
     for n_layers, n_heads in ((2, 4), (1, 8)):
         rng = np.random.default_rng(7)

@@ -20,22 +20,22 @@ from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.latent import LatentParams, absorbed_attention
 from tutorial_lib.variants.patterns import (
     attention_with_sink,
-    choose_keys,
     gate_heads,
+    top_k_mask,
     window_mask,
 )
-from tutorial_lib.variants.positions import alibi_scores, alibi_slopes, rope_rates, rotate
+from tutorial_lib.variants.positions import alibi_scores, alibi_slopes, rope_frequencies, rotate
 
 B, T, H, D_MODEL, D_K, D_V, RANK, ROOM = 3, 8, 4, 12, 6, 7, 5, 10
 PADS = {"no padding": None, "padded": np.array([0, 2, 4])}
 PIECES = 1, 2, 3, T
-RATES = rope_rates(D_K)
+RATES = rope_frequencies(D_K)
 PLACES = {
-    "no places": {},
-    "neighbours turned": {"rates": RATES},
-    "halves turned": {"rates": RATES, "half": True},
-    "neighbours turned in part": {"rates": RATES[:2]},
-    "halves turned in part": {"rates": RATES[:2], "half": True},
+    "no positions": {},
+    "neighbours turned": {"frequencies": RATES},
+    "halves turned": {"frequencies": RATES, "half": True},
+    "neighbours turned in part": {"frequencies": RATES[:2]},
+    "halves turned in part": {"frequencies": RATES[:2], "half": True},
     "slopes": {"slopes": alibi_slopes(H)},
 }
 GROUPS = 1, 2, H
@@ -83,17 +83,19 @@ class Grouped(Layer):
     """Heads in groups, their keys and values kept; keys turned or scores sloped, or neither."""
 
     params: GroupedParams
-    rates: np.ndarray | None = None
+    frequencies: np.ndarray | None = None
     half: bool = False
     slopes: np.ndarray | None = None
 
-    def empty(self, room, *, batch=(), pad=None):
+    def empty(self, capacity, *, batch=(), pad=None):
         """An empty cache."""
-        return KVCache.empty(self.params, room, batch=batch, pad=pad)
+        return KVCache.empty(self.params, capacity, batch=batch, pad=pad)
 
     def turn(self, A, places):
         """Queries or keys, turned."""
-        return A if self.rates is None else rotate(A, places, self.rates, half=self.half)
+        return (
+            A if self.frequencies is None else rotate(A, places, self.frequencies, half=self.half)
+        )
 
     def project(self, X, places):
         """The queries, and what is kept of the new tokens."""
@@ -116,8 +118,8 @@ class Grouped(Layer):
         """The layer over one sequence without a cache, in plain loops."""
         p, T = self.params, len(X)
         Q, K, V = (oracle.project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
-        if self.rates is not None:
-            Q, K = (oracle.rotate(A, np.arange(T), self.rates, self.half) for A in (Q, K))
+        if self.frequencies is not None:
+            Q, K = (oracle.rotate(A, np.arange(T), self.frequencies, self.half) for A in (Q, K))
         owners = [h // (p.n_heads // p.n_kv_heads) for h in range(p.n_heads)]
         scores = oracle.scores(Q, np.stack([K[g] for g in owners]))
         if self.slopes is not None:
@@ -142,7 +144,7 @@ class Patterned(Grouped):
 
     def chosen(self, scores, mask):
         """The keys that are looked at, of those that may be."""
-        return choose_keys(scores, min(self.k, scores.shape[-1]), mask=mask)
+        return top_k_mask(scores, min(self.k, scores.shape[-1]), mask=mask)
 
     def weigh(self, scores, mask):
         """The weights, beside a sink or without."""
@@ -162,7 +164,7 @@ class Patterned(Grouped):
     def pattern_alone(self, scores):
         """What the tokens of one sequence look at, in plain loops."""
         T = scores.shape[-1]
-        return oracle.choose_keys(scores, self.k or T, oracle.window_mask(T, T, self.window))
+        return oracle.top_k_mask(scores, self.k or T, oracle.window_mask(T, T, self.window))
 
     def weights_alone(self, scores):
         """The weights of one sequence, in plain loops."""
@@ -178,24 +180,24 @@ class Patterned(Grouped):
 class Latent(Layer):
     """One latent a word, kept in place of keys and values, and looked at by absorbed products.
 
-    The rotation is decoupled: the last `2 * len(rates)` numbers of a query and of what is kept are
+    RoPE is decoupled: the last `2 * len(frequencies)` entries of a query and of what is cached are
     turned, and belong to the latent as numbers that W_UK hands through and W_UV drops.
     """
 
     params: LatentParams
-    rates: np.ndarray
+    frequencies: np.ndarray
 
-    def empty(self, room, *, batch=(), pad=None):
+    def empty(self, capacity, *, batch=(), pad=None):
         """An empty cache of latents, in the place of the keys; there are no values."""
         W_D = self.params.W_D[None]
         kept = SimpleNamespace(W_K=W_D, W_V=W_D[..., :0])
-        return KVCache.empty(kept, room, batch=batch, pad=pad)
+        return KVCache.empty(kept, capacity, batch=batch, pad=pad)
 
     def turn(self, A, places):
         """Queries or latents, their last numbers turned."""
-        fixed = A.shape[-1] - 2 * len(self.rates)
+        fixed = A.shape[-1] - 2 * len(self.frequencies)
         turned = A[..., fixed:]
-        turned = rotate(turned, places, self.rates) if turned.size else turned
+        turned = rotate(turned, places, self.frequencies) if turned.size else turned
         return np.concatenate([A[..., :fixed], turned], axis=-1)
 
     def project(self, X, places):
@@ -210,14 +212,14 @@ class Latent(Layer):
 
     def alone(self, X):
         """The layer over one sequence without a cache, with keys and values, in plain loops."""
-        p, T, n = self.params, len(X), 2 * len(self.rates)
+        p, T, n = self.params, len(X), 2 * len(self.frequencies)
         Q = oracle.project_heads(X, p.W_Q)
         C = oracle.project_heads(X, p.W_D[None])
         K, V = (np.stack([oracle.mix(C[0], up) for up in W]) for W in (p.W_UK, p.W_UV))
         if n:
             Q, K = Q.copy(), K.copy()
             for A in (Q, K):
-                A[..., -n:] = oracle.rotate(A[..., -n:], np.arange(T), self.rates)
+                A[..., -n:] = oracle.rotate(A[..., -n:], np.arange(T), self.frequencies)
         scores = oracle.scores(Q, K)
         heads = oracle.mix(self.weights_alone(scores), V)
         return oracle.project_out(oracle.concat_heads(heads), p.W_O)
@@ -244,13 +246,15 @@ class TurnedLatent(Latent):
 
     def turn(self, A, places):
         """Queries turned; latents stay."""
-        return rotate(A, places, self.rates) if A.shape[-1] == self.params.d_k else A
+        return rotate(A, places, self.frequencies) if A.shape[-1] == self.params.d_k else A
 
     def attend(self, Q, cache, mask):
         """The heads, from keys and values made of all latents that are kept."""
-        start = KVCache.empty(self.params.expanded(), cache.room, batch=cache.batch, pad=cache.pad)
+        start = KVCache.empty(
+            self.params.expanded(), cache.capacity, batch=cache.batch, pad=cache.pad
+        )
         C = cache.K
-        K = rotate(C @ self.params.W_UK, self.places(start, cache.length), self.rates)
+        K = rotate(C @ self.params.W_UK, self.places(start, cache.length), self.frequencies)
         return grouped_attention(Q, K, C @ self.params.W_UV, mask=mask)
 
 
@@ -288,11 +292,11 @@ LAYERS["latent, absorbed, turned apart"] = latent(Latent, 4)
 LAYERS["latent, keys made and turned"] = latent(TurnedLatent, 0)
 SINK, W_G = drawn(7, H, 1)[:, 0], 3 * drawn(8, H, D_MODEL, D_V)
 LAYERS |= {
-    "2 key heads, a window": patterned("no places", window=3),
+    "2 key heads, a window": patterned("no positions", window=3),
     "2 key heads, a window, halves turned": patterned("halves turned", window=3),
-    "2 key heads, a sink": patterned("no places", sink=SINK),
-    "2 key heads, gates": patterned("no places", W_G=W_G),
-    "2 key heads, chosen keys": patterned("no places", k=2),
+    "2 key heads, a sink": patterned("no positions", sink=SINK),
+    "2 key heads, gates": patterned("no positions", W_G=W_G),
+    "2 key heads, chosen keys": patterned("no positions", k=2),
     "2 key heads, all of it": patterned("halves turned", window=5, k=3, sink=SINK, W_G=W_G),
     "latent, absorbed, a window": latent(WindowedLatent, 4),
 }

@@ -46,7 +46,7 @@ def test_pieces_of_any_length_give_the_layer_back(normal, layer, batch, pieces, 
     assert_close(Y, oracle.mha(X, layer, mask=causal_mask(5)))
     assert_close(cache.K, oracle.project_heads(X, layer.W_K))
     assert_close(cache.V, oracle.project_heads(X, layer.W_V))
-    assert (cache.length, cache.batch, cache.room) == (5, batch, 6)
+    assert (cache.length, cache.batch, cache.capacity) == (5, batch, 6)
 
 
 def test_three_words_of_the_running_example_come_one_by_one(assert_close):
@@ -112,8 +112,8 @@ def test_no_step_copies_the_cache(normal, layer):
     for old, new in ((first.K, second.K), (first.V, second.V)):
         assert np.shares_memory(old, new)
     np.testing.assert_array_equal(first.K, before)  # the shorter view shows what it showed
-    room = np.zeros((3, 6, 4))
-    assert np.shares_memory(write_rows(room, 2, np.ones((3, 1, 4))), room)
+    buffer = np.zeros((3, 6, 4))
+    assert np.shares_memory(write_rows(buffer, 2, np.ones((3, 1, 4))), buffer)
 
 
 def test_a_cache_is_as_precise_as_its_layer(normal, layer):
@@ -173,7 +173,7 @@ def other(params):
             "^the cache was made for another layer",
             lambda X, p, c: decode_step(X, other(p), c),
         ),
-        (ValueError, "^5 new tokens behind 2 make 7", lambda X, p, c: decode_step(X, p, c)),
+        (ValueError, "^5 new tokens after 2 make 7", lambda X, p, c: decode_step(X, p, c)),
         (TypeError, "^K is a list", lambda X, p, c: c.append([1], c.V)),
         (
             ShapeError,
@@ -204,11 +204,11 @@ def other(params):
 )
 def test_bad_input_is_told_and_the_cache_stays_as_it_was(normal, layer, error, says, call):
     _, cache = decode_step(normal(3, 2, 12), layer, KVCache.empty(layer, 6))
-    before = [room.copy() for room in cache.rooms]
+    before = [buffer.copy() for buffer in cache.buffers]
     with pytest.raises(error, match=says):
         call(normal(1, 5, 12), layer, cache)
-    for room, was in zip(cache.rooms, before, strict=True):
-        np.testing.assert_array_equal(room, was)
+    for buffer, was in zip(cache.buffers, before, strict=True):
+        np.testing.assert_array_equal(buffer, was)
     assert cache.written == cache.length == 2
     decode_step(normal(1, 4, 12), layer, cache)  # and can go on
 
@@ -240,7 +240,7 @@ def test_a_fork_goes_on_by_itself_from_any_view(normal, layer, pad, assert_close
     alone, _ = fed(np.concatenate([X[:, :3], Z], axis=1), layer, fresh, (3, 2))
     assert_close(other, alone[:, 3:])
     np.testing.assert_array_equal(long.K, kept)
-    assert (fork.written, short.written, fork.room) == (5, 5, 6)
+    assert (fork.written, short.written, fork.capacity) == (5, 5, 6)
     with pytest.raises(ValueError, match=r"or with a copy of this one: cache\.fork\(\)"):
         decode_step(Z, layer, short)
 
@@ -267,8 +267,8 @@ def test_a_step_that_fails_behind_the_append_can_be_taken_again(normal, layer, a
             "^params.W_K has 3 heads and params.W_V 2",
             {"params": SimpleNamespace(W_K=np.ones((3, 12, 4)), W_V=np.ones((2, 12, 7)))},
         ),
-        (TypeError, "^room is 2.5", {"room": 2.5}),
-        (ValueError, "^room=0", {"room": 0}),
+        (TypeError, "^capacity is 2.5", {"capacity": 2.5}),
+        (ValueError, "^capacity=0", {"capacity": 0}),
         (TypeError, "^batch is 2; expected a tuple", {"batch": 2}),
         (TypeError, "^pad is of type float64", {"batch": (2,), "pad": [0.0, 1.0]}),
         (ShapeError, r"^pad has shape \(3,\); expected \(2,\)", {"batch": (2,), "pad": [0, 1, 1]}),
@@ -277,23 +277,23 @@ def test_a_step_that_fails_behind_the_append_can_be_taken_again(normal, layer, a
     ],
 )
 def test_a_cache_that_cannot_be_is_refused(layer, error, says, arguments):
-    given = {"params": layer, "room": 6, **arguments}
+    given = {"params": layer, "capacity": 6, **arguments}
     with pytest.raises(error, match=says):
-        KVCache.empty(given.pop("params"), given.pop("room"), **given)
+        KVCache.empty(given.pop("params"), given.pop("capacity"), **given)
 
 
 @pytest.mark.parametrize(
-    ("error", "says", "room", "length", "rows"),
+    ("error", "says", "shape", "length", "rows"),
     [
         (ShapeError, "^rows has shape", (3, 6, 4), 2, (3, 1, 5)),
         (ValueError, "^length=-1", (3, 6, 4), -1, (3, 1, 4)),
         (TypeError, "^length is 1.5", (3, 6, 4), 1.5, (3, 1, 4)),
         (TypeError, "^length is 0.0", (3, 6, 4), 0.0, (3, 1, 4)),
-        (ValueError, "^3 new tokens behind 4 make 7", (3, 6, 4), 4, (3, 3, 4)),
+        (ValueError, "^3 new tokens after 4 make 7", (3, 6, 4), 4, (3, 3, 4)),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(error, says, room, length, rows):
-    reserved = np.zeros(room)
+def test_rows_that_do_not_fit_are_refused(error, says, shape, length, rows):
+    reserved = np.zeros(shape)
     with pytest.raises(error, match=says):
         write_rows(reserved, length, np.ones(rows))
     assert not reserved.any()
@@ -302,8 +302,8 @@ def test_rows_that_do_not_fit_are_refused(error, says, room, length, rows):
 @pytest.mark.parametrize(
     ("error", "says", "dtype", "rows"),
     [
-        (TypeError, "^rows is of float64, and a room of int64", int, np.full((2, 4), 1.9)),
-        (TypeError, "^rows is of int64, and a room of int8", np.int8, np.full((2, 4), 300)),
+        (TypeError, "^rows is of float64, and a buffer of int64", int, np.full((2, 4), 1.9)),
+        (TypeError, "^rows is of int64, and a buffer of int8", np.int8, np.full((2, 4), 300)),
         (ValueError, "^rows is nan at position", float, np.full((2, 4), np.nan)),
     ],
 )

@@ -64,7 +64,7 @@ def causal(kept, T, offset):
 
 def all_places(self, kept):
     """The positions of all tokens that are kept, with an axis for the heads."""
-    start = self.empty(kept.room, batch=kept.batch, pad=kept.pad)
+    start = self.empty(kept.capacity, batch=kept.batch, pad=kept.pad)
     return start.positions(kept.length)[..., None, :]
 
 
@@ -90,15 +90,15 @@ def one_side(turns_queries):
 def turned_again(self, X, kept):
     """At each step all that is kept is turned with the new tokens, and kept so."""
     if kept.length:
-        kept.rooms[0][..., : kept.length, :] = self.turn(kept.K, all_places(self, kept))
+        kept.buffers[0][..., : kept.length, :] = self.turn(kept.K, all_places(self, kept))
     return type(self).__mro__[1].step(self, X, kept)
 
 
 def whole_room(self, Q, kept, mask):
     """The reserved room is looked at too."""
     mask = np.broadcast_to(mask, (*mask.shape[:-1], kept.length))
-    free = np.ones((*mask.shape[:-1], kept.room - kept.length), dtype=bool)
-    every = SimpleNamespace(K=kept.rooms[0], V=kept.rooms[1])
+    free = np.ones((*mask.shape[:-1], kept.capacity - kept.length), dtype=bool)
+    every = SimpleNamespace(K=kept.buffers[0], V=kept.buffers[1])
     return type(self).__mro__[1].attend(self, Q, every, np.concatenate([mask, free], axis=-1))
 
 
@@ -117,7 +117,7 @@ def absorbed(self, Q, kept, mask):
 
 def turns(layer):
     """Whether a layer turns its queries and keys."""
-    return layer.rates is not None and len(layer.rates) > 0
+    return layer.frequencies is not None and len(layer.frequencies) > 0
 
 
 def turns_what_it_keeps(layer):
@@ -207,7 +207,7 @@ MISTAKES = {
     "keys turned again at each step": ("step", turned_again, turns_what_it_keeps),
     "the other layout": (
         "turn",
-        lambda self, A, places: rotate(A, places, self.rates, half=not self.half),
+        lambda self, A, places: rotate(A, places, self.frequencies, half=not self.half),
         lambda layer: isinstance(layer, Grouped) and turns(layer),
     ),
     "group tiled": (

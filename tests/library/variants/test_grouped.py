@@ -11,7 +11,7 @@ from tests.memory import peak_bytes
 from tutorial_lib import Params, ShapeError, causal_mask, multi_head_attention, project_heads
 from tutorial_lib.variants.grouped import (
     GroupedParams,
-    attend_by_layer,
+    cross_layer_attention,
     group_params,
     grouped_attention,
 )
@@ -58,7 +58,7 @@ def test_a_layer_with_its_own_keys_each_is_the_layers(normal, params, assert_clo
     expected = X
     for layer in layers:
         expected = expected + oracle.mha(expected, layer, mask=mask)
-    assert_close(attend_by_layer(X, layers, (0, 1, 2), mask=mask), expected)
+    assert_close(cross_layer_attention(X, layers, (0, 1, 2), mask=mask), expected)
 
 
 LIMITS = {
@@ -134,21 +134,21 @@ def test_grouped_params_know_their_sizes(wide):
 def test_borrowed_keys_are_those_of_the_earlier_layer(normal, params, sources, assert_close):
     flip = Params(params.W_K, params.W_Q, -params.W_V, params.W_O)
     X, layers, mask = normal(1, 2, 5, 12), [params, flip, params], causal_mask(5)
-    found = attend_by_layer(X, layers, sources, mask=mask)
-    assert_close(found, oracle.attend_by_layer(X, layers, sources, mask))
+    found = cross_layer_attention(X, layers, sources, mask=mask)
+    assert_close(found, oracle.cross_layer_attention(X, layers, sources, mask))
 
 
 def test_a_borrower_s_own_keys_are_not_used(normal, params):
     X, none = normal(1, 5, 12), np.zeros_like(params.W_K)
     bare = Params(params.W_Q, none, np.zeros_like(params.W_V), params.W_O)
-    one, other = (attend_by_layer(X, [params, last], (0, 0)) for last in (params, bare))
+    one, other = (cross_layer_attention(X, [params, last], (0, 0)) for last in (params, bare))
     np.testing.assert_array_equal(one, other)
 
 
 def test_inputs_stay_as_they_were(qkv, params, normal, assert_untouched):
     assert_untouched(grouped_attention, *qkv(3), mask=causal_mask(T, S))
     assert_untouched(group_params, params, 1)
-    assert_untouched(attend_by_layer, normal(1, 5, 12), [params, params], (0, 0))
+    assert_untouched(cross_layer_attention, normal(1, 5, 12), [params, params], (0, 0))
 
 
 def record(G=2, d_model=12, d_k=4, d_v=7):
@@ -267,19 +267,19 @@ def test_params_are_not_grouped_twice(wide):
 )
 def test_sources_that_keep_no_keys_are_refused(params, sources, says):
     with pytest.raises(ValueError, match=says):
-        attend_by_layer(np.ones((5, 12)), [params, params], sources)
+        cross_layer_attention(np.ones((5, 12)), [params, params], sources)
 
 
 def test_a_borrower_of_a_borrower_is_refused(params):
     with pytest.raises(ValueError, match="layer 2 takes its keys from layer 1; expected itself"):
-        attend_by_layer(np.ones((5, 12)), [params] * 3, (0, 0, 1))
+        cross_layer_attention(np.ones((5, 12)), [params] * 3, (0, 0, 1))
 
 
 def test_layers_of_other_widths_share_no_keys(params, wide):
     with pytest.raises(ShapeError, match="expected the same in each"):
-        attend_by_layer(np.ones((5, 12)), [params, wide], (0, 0))
+        cross_layer_attention(np.ones((5, 12)), [params, wide], (0, 0))
     with pytest.raises(TypeError, match="GroupedParams; expected Params"):
-        attend_by_layer(np.ones((5, 12)), [group_params(params, 1)], (0,))
+        cross_layer_attention(np.ones((5, 12)), [group_params(params, 1)], (0,))
 
 
 @pytest.mark.parametrize(
@@ -292,4 +292,4 @@ def test_layers_of_other_widths_share_no_keys(params, wide):
 )
 def test_layers_and_sources_come_in_lists(layers, sources, error, says):
     with pytest.raises(error, match=says):
-        attend_by_layer(np.ones((5, 12)), layers, sources)
+        cross_layer_attention(np.ones((5, 12)), layers, sources)

@@ -23,12 +23,12 @@ from tutorial_lib import (
 from tutorial_lib.variants import patterns
 from tutorial_lib.variants.patterns import (
     attention_with_sink,
-    choose_keys,
     gate_heads,
     global_mask,
     random_mask,
-    reach,
+    receptive_field,
     strided_mask,
+    top_k_mask,
     window_mask,
     windowed_attention,
 )
@@ -112,7 +112,7 @@ def test_twice_a_gate_of_zeros_is_the_layer(X, params):
 
 def test_as_many_chosen_keys_as_tokens_is_the_layer(X, params):
     def weigh(scores):
-        return attention_weights(scores, mask=choose_keys(scores, 5, mask=causal_mask(5)))
+        return attention_weights(scores, mask=top_k_mask(scores, 5, mask=causal_mask(5)))
 
     right = multi_head_attention(X, params, mask=causal_mask(5))
     np.testing.assert_array_equal(layer(X, params, scored(weigh)), right)
@@ -210,13 +210,13 @@ def test_chosen_keys_equal_loops_that_sort(scores, k):
     tied = np.rint(scores)  # many are equal
     for given in (scores, tied, tied.astype(int)):
         for mask in (seen, some, empty, window_mask(5, 6, 3)):
-            chosen = choose_keys(given, k, mask=mask)
-            np.testing.assert_array_equal(chosen, oracle.choose_keys(given, k, mask))
+            chosen = top_k_mask(given, k, mask=mask)
+            np.testing.assert_array_equal(chosen, oracle.top_k_mask(given, k, mask))
 
 
 def test_the_newest_token_chooses_without_a_mask(normal):
     scores = normal(1, 3, 1, 6)
-    np.testing.assert_array_equal(choose_keys(scores, 2), oracle.choose_keys(scores, 2, True))
+    np.testing.assert_array_equal(top_k_mask(scores, 2), oracle.top_k_mask(scores, 2, True))
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 64])
@@ -259,16 +259,16 @@ def test_a_row_that_sees_nothing_gets_no_weight(scores):
         weights = attention_with_sink(scores, sink, mask=mask)
         assert not weights[..., 2, :].any()
         assert np.isfinite(weights).all()
-    assert not choose_keys(scores, 3, mask=mask)[..., 2, :].any()
+    assert not top_k_mask(scores, 3, mask=mask)[..., 2, :].any()
 
 
 def test_inputs_are_left_alone(Q, K, V, X, scores, normal, batch, assert_untouched):
     mask = causal_mask(5, 6)
     assert_untouched(attention_with_sink, scores, np.zeros(3), mask=mask)
-    assert_untouched(choose_keys, scores, 2, mask=mask)
+    assert_untouched(top_k_mask, scores, 2, mask=mask)
     assert_untouched(windowed_attention, Q, K, V, 3, block=2)
     assert_untouched(gate_heads, normal(2, *batch, 3, 5, 7), X, normal(3, 3, 12, 7))
-    assert_untouched(reach, mask[:, 1:], 2)
+    assert_untouched(receptive_field, mask[:, 1:], 2)
 
 
 # --- the numbers of the chapter ---
@@ -332,8 +332,8 @@ def test_reach_is_what_a_changed_token_moves(name, n_layers, params, normal):
         changed = X.copy()
         changed[s] = normal(2, 12)
         moved[:, s] = (np.abs(run(changed) - before) > 1e-9).any(axis=-1)
-    np.testing.assert_array_equal(reach(MASKS[name], n_layers), moved)
-    np.testing.assert_array_equal(oracle.reach(MASKS[name], n_layers), moved)
+    np.testing.assert_array_equal(receptive_field(MASKS[name], n_layers), moved)
+    np.testing.assert_array_equal(oracle.receptive_field(MASKS[name], n_layers), moved)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_reach_is_what_a_changed_token_moves(name, n_layers, params, normal):
 )
 def test_layers_of_a_window_reach_a_key_less_than_their_windows_each(n_layers, window, tokens):
     assert tokens == n_layers * (window - 1) + 1
-    assert reach(window_mask(50, 50, window), n_layers)[-1].sum() == tokens
+    assert receptive_field(window_mask(50, 50, window), n_layers)[-1].sum() == tokens
 
 
 LONG = 1024
@@ -355,12 +355,14 @@ def share(mask):
 def test_patterns_of_a_thousand_tokens_reach_what_the_chapter_says():
     near, past = window_mask(LONG, LONG, 16), causal_mask(LONG)
     first = near | (global_mask(LONG, [0]) & past)
-    assert share(reach(near, 2)) == 0.0596
-    assert share(reach(first, 2)) == 0.0615  # a token behind which all stand tells no news
+    assert share(receptive_field(near, 2)) == 0.0596
+    assert (
+        share(receptive_field(first, 2)) == 0.0615
+    )  # a token behind which all stand tells no news
     block_ends = np.arange(LONG) % 32 == 31
     fixed = window_mask(LONG, LONG, 32) | (block_ends & past)
     assert share(fixed) == 0.0899
-    assert share(reach(fixed, 2)) == 1
+    assert share(receptive_field(fixed, 2)) == 1
 
 
 # --- at the door ---
@@ -382,10 +384,22 @@ BAD = {
     "a seed": (lambda: random_mask(0, 5, 2), TypeError, "rng is a int; expected a numpy.random."),
     "too many drawn": (lambda: random_mask(RNG, 5, 6), ValueError, "n=6 keys are to be drawn"),
     "none drawn": (lambda: random_mask(RNG, 5, 0), ValueError, "n=0; expected at least 1"),
-    "no square": (lambda: reach(CAUSAL, 2), ShapeError, "mask has shape (5, 6); expected (T, T)"),
-    "a mask per head": (lambda: reach(S36 > 0, 2), ShapeError, "mask.any(axis=0)"),
-    "numbers": (lambda: reach(np.eye(5), 2), TypeError, "expected a NumPy array of booleans"),
-    "no layer": (lambda: reach(causal_mask(5), 0), ValueError, "n_layers=0; expected at least 1"),
+    "no square": (
+        lambda: receptive_field(CAUSAL, 2),
+        ShapeError,
+        "mask has shape (5, 6); expected (T, T)",
+    ),
+    "a mask per head": (lambda: receptive_field(S36 > 0, 2), ShapeError, "mask.any(axis=0)"),
+    "numbers": (
+        lambda: receptive_field(np.eye(5), 2),
+        TypeError,
+        "expected a NumPy array of booleans",
+    ),
+    "no layer": (
+        lambda: receptive_field(causal_mask(5), 0),
+        ValueError,
+        "n_layers=0; expected at least 1",
+    ),
     "two sinks": (lambda: attention_with_sink(S36, np.zeros(2)), ShapeError, "with H=3, but its"),
     "a sink in a list": (lambda: attention_with_sink(S36, [0, 0, 0]), TypeError, "sink is a list"),
     "one head": (lambda: attention_with_sink(S56, np.zeros(5)), ShapeError, "expected (..., H, T"),
@@ -433,9 +447,9 @@ BAD = {
     "other tokens": (lambda: gate_heads(HEADS, X5[1:], GATE), ShapeError, "X has shape (4, 12)"),
     "another batch": (lambda: gate_heads(HEADS[None], X5, GATE), ShapeError, "X has the batch axe"),
     "a gate of NaN": (lambda: gate_heads(HEADS, X5, GATE * np.nan), ValueError, "W_G is nan at"),
-    "no key": (lambda: choose_keys(S56, 0, mask=CAUSAL), ValueError, "k=0; expected at least 1"),
-    "too many keys": (lambda: choose_keys(S56, 7, mask=CAUSAL), ValueError, "k=7 keys are to be"),
-    "the future": (lambda: choose_keys(S56, 2), ValueError, "query 0 of 5 may look at key 2, a la"),
+    "no key": (lambda: top_k_mask(S56, 0, mask=CAUSAL), ValueError, "k=0; expected at least 1"),
+    "too many keys": (lambda: top_k_mask(S56, 7, mask=CAUSAL), ValueError, "k=7 keys are to be"),
+    "the future": (lambda: top_k_mask(S56, 2), ValueError, "query 0 of 5 may look at key 2, a la"),
     "a key ahead": (
         lambda: patterns.require_past(np.tri(5, 6, k=2, dtype=bool), 5, 6),
         ValueError,
@@ -471,8 +485,8 @@ def test_bad_input_is_refused_in_a_sentence(call, error, says):
 def test_pools_of_tokens_are_chosen_by_their_own_mask(normal):
     scores, full = normal(1, 3, 8, 2), causal_mask(8)[:, 3::4]  # a pool counts once it is full
     patterns.require_past(causal_mask(5, 6), 5, 6)
-    chosen = choose_keys(scores, 1, mask=full)
-    np.testing.assert_array_equal(chosen, oracle.choose_keys(scores, 1, full))
+    chosen = top_k_mask(scores, 1, mask=full)
+    np.testing.assert_array_equal(chosen, oracle.top_k_mask(scores, 1, full))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -483,7 +497,7 @@ def test_scores_are_taken_as_the_layer_takes_them(scores, bad):
     for weigh in (
         lambda **mask: attention_weights(scores, **mask),
         lambda **mask: attention_with_sink(scores, np.zeros(3), **mask),
-        lambda **mask: choose_keys(scores, 2, **mask),
+        lambda **mask: top_k_mask(scores, 2, **mask),
     ):
         with pytest.raises(ValueError, match=f"is {bad}; expected a finite number"):
             weigh(mask=causal_mask(5, 6))

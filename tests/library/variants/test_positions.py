@@ -21,17 +21,17 @@ from tutorial_lib.variants.positions import (
     alibi_bias,
     alibi_scores,
     alibi_slopes,
-    rope_rates,
+    rope_frequencies,
     rotate,
 )
 
 LAYOUTS = pytest.mark.parametrize("half", [False, True], ids=["neighbours", "halves"])
 
 
-def rotary_layer(X, params, positions, rates, *, mask=None, half=False):
+def rotary_layer(X, params, positions, frequencies, *, mask=None, half=False):
     """The layer, with a turn between project and score."""
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    Q, K = (rotate(array, positions, rates, half=half) for array in (Q, K))
+    Q, K = (rotate(array, positions, frequencies, half=half) for array in (Q, K))
     return concat_heads(scaled_dot_product_attention(Q, K, V, mask=mask)) @ params.W_O
 
 
@@ -42,10 +42,10 @@ def sloping_layer(X, params, slopes, *, mask=None):
     return concat_heads(weights @ V) @ params.W_O
 
 
-def turned_back(Q, K, positions, rates, *, mask=None):
+def rotated_back(Q, K, positions, frequencies, *, mask=None):
     """Heads whose values are their keys, turned back by the query's place."""
-    Q, K = rotate(Q, positions, rates), rotate(K, positions, rates)
-    return rotate(scaled_dot_product_attention(Q, K, K, mask=mask), positions, -rates)
+    Q, K = rotate(Q, positions, frequencies), rotate(K, positions, frequencies)
+    return rotate(scaled_dot_product_attention(Q, K, K, mask=mask), positions, -frequencies)
 
 
 def test_without_a_turn_the_layer_is_back(X, params, square_mask):
@@ -53,7 +53,7 @@ def test_without_a_turn_the_layer_is_back(X, params, square_mask):
     for half in (False, True):
         still = rotary_layer(X, params, np.arange(5), np.zeros(2), mask=square_mask, half=half)
         np.testing.assert_array_equal(still, Y)
-    nowhere = rotary_layer(X, params, np.zeros(5), rope_rates(4), mask=square_mask)
+    nowhere = rotary_layer(X, params, np.zeros(5), rope_frequencies(4), mask=square_mask)
     np.testing.assert_array_equal(nowhere, Y)
 
 
@@ -73,7 +73,7 @@ def test_without_a_table_of_places_the_layer_is_the_one_whose_places_are_zero():
 def test_without_a_turn_the_layer_is_back_whose_keys_are_its_values(X, normal, square_mask):
     W_Q, W_K, W_O = normal(1, 3, 12, 4), normal(2, 3, 12, 4), normal(3, 12, 12)
     Q, C = project_heads(X, W_Q), project_heads(X, W_K)
-    heads = turned_back(Q, C, np.arange(5), np.zeros(2), mask=square_mask)
+    heads = rotated_back(Q, C, np.arange(5), np.zeros(2), mask=square_mask)
     Y = trace(X, Params(W_Q=W_Q, W_K=W_K, W_V=W_K, W_O=W_O), mask=square_mask).Y
     np.testing.assert_array_equal(concat_heads(heads) @ W_O, Y)
 
@@ -81,39 +81,43 @@ def test_without_a_turn_the_layer_is_back_whose_keys_are_its_values(X, normal, s
 LIMITS = {
     "RoPE": test_without_a_turn_the_layer_is_back,
     "ALiBi": test_without_a_slope_the_layer_is_back,
-    "No places": test_without_a_table_of_places_the_layer_is_the_one_whose_places_are_zero,
-    "Output turned back": test_without_a_turn_the_layer_is_back_whose_keys_are_its_values,
+    "No positions": test_without_a_table_of_places_the_layer_is_the_one_whose_places_are_zero,
+    "Output rotated back": test_without_a_turn_the_layer_is_back_whose_keys_are_its_values,
 }
 
 
 def test_rates_are_those_of_the_sines(assert_close):
     columns = sinusoidal_positions(2, 12)[1]  # sine and cosine of one step
-    assert_close(np.arctan2(columns[0::2], columns[1::2]), rope_rates(12))
-    assert_close(rope_rates(4, base=16), np.array([1, 0.25]))
+    assert_close(np.arctan2(columns[0::2], columns[1::2]), rope_frequencies(12))
+    assert_close(rope_frequencies(4, base=16), np.array([1, 0.25]))
 
 
 @LAYOUTS
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("places", [np.arange(5), np.arange(5) / 2 - 7, np.array([0, 0, 3, 9, 9])])
 def test_a_turn_equals_a_product_of_complex_numbers(X, places, n, half, assert_close):
-    rates = rope_rates(12)[:n]
-    turned = rotate(X, places, rates, half=half)
-    assert_close(turned, oracle.rotate(X, places, rates, half))
+    frequencies = rope_frequencies(12)[:n]
+    turned = rotate(X, places, frequencies, half=half)
+    assert_close(turned, oracle.rotate(X, places, frequencies, half))
 
 
 @LAYOUTS
 def test_each_sequence_has_places_of_its_own(normal, half, assert_close):
-    X, rates = normal(1, 2, 3, 5, 6), rope_rates(6)
+    X, frequencies = normal(1, 2, 3, 5, 6), rope_frequencies(6)
     positions = np.array([[[0, 1, 2, 3, 4]], [[-2, -1, 0, 1, 2]]])  # (B, 1, T): left padding
-    assert_close(rotate(X, positions, rates, half=half), oracle.rotate(X, positions, rates, half))
+    assert_close(
+        rotate(X, positions, frequencies, half=half), oracle.rotate(X, positions, frequencies, half)
+    )
 
 
 @LAYOUTS
 def test_scores_depend_on_the_distance_alone(normal, half, assert_close):
-    Q, K, rates = normal(1, 3, 5, 6), normal(2, 3, 5, 6), rope_rates(6)
+    Q, K, frequencies = normal(1, 3, 5, 6), normal(2, 3, 5, 6), rope_frequencies(6)
     places = np.arange(5)
     near, far = (
-        attention_scores(rotate(Q, at, rates, half=half), rotate(K, at, rates, half=half))
+        attention_scores(
+            rotate(Q, at, frequencies, half=half), rotate(K, at, frequencies, half=half)
+        )
         for at in (places, places + 1000)
     )
     np.testing.assert_allclose(far, near, atol=1e-12)
@@ -122,19 +126,19 @@ def test_scores_depend_on_the_distance_alone(normal, half, assert_close):
 
 @LAYOUTS
 def test_a_turn_keeps_lengths_and_is_undone_by_negated_rates(normal, half, assert_close):
-    X, rates = normal(1, 3, 5, 6), rope_rates(6)
-    turned = rotate(X, np.arange(5), rates, half=half)
+    X, frequencies = normal(1, 3, 5, 6), rope_frequencies(6)
+    turned = rotate(X, np.arange(5), frequencies, half=half)
     assert_close(np.linalg.norm(turned, axis=-1), np.linalg.norm(X, axis=-1))
-    assert_close(rotate(turned, np.arange(5), -rates, half=half), X)
+    assert_close(rotate(turned, np.arange(5), -frequencies, half=half), X)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_the_two_layouts_differ_in_the_order_of_columns_alone(normal, n, assert_close):
-    X, rates = normal(1, 3, 5, 6), rope_rates(6)[:n]
+    X, frequencies = normal(1, 3, 5, 6), rope_frequencies(6)[:n]
     order = [*range(0, 2 * n, 2), *range(1, 2 * n, 2), *range(2 * n, 6)]
-    turned = rotate(X, np.arange(5), rates)
-    assert_close(rotate(X[..., order], np.arange(5), rates, half=True), turned[..., order])
-    assert np.abs(rotate(X, np.arange(5), rates, half=True) - turned).max() > 0.1 or n == 1
+    turned = rotate(X, np.arange(5), frequencies)
+    assert_close(rotate(X[..., order], np.arange(5), frequencies, half=True), turned[..., order])
+    assert np.abs(rotate(X, np.arange(5), frequencies, half=True) - turned).max() > 0.1 or n == 1
 
 
 @pytest.mark.parametrize("n_heads", range(1, 34))
@@ -159,23 +163,25 @@ def test_slopes_weigh_the_last_of_five_words_as_those_of_all(normal, assert_clos
 
 
 def test_the_output_turned_back_forgets_where_the_text_begins(normal):
-    Q, K, rates = normal(1, 3, 5, 4), normal(2, 1, 5, 4), rope_rates(4)
-    near = turned_back(Q, K, np.arange(5), rates)
-    np.testing.assert_allclose(turned_back(Q, K, np.arange(5) + 1000, rates), near, atol=1e-12)
+    Q, K, frequencies = normal(1, 3, 5, 4), normal(2, 1, 5, 4), rope_frequencies(4)
+    near = rotated_back(Q, K, np.arange(5), frequencies)
+    np.testing.assert_allclose(
+        rotated_back(Q, K, np.arange(5) + 1000, frequencies), near, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_precision_stays_and_whole_numbers_become_floats(normal, kind):
     X = normal(1, 3, 5, 4).astype(kind)
-    assert rotate(X, np.arange(5), rope_rates(4)).dtype == kind
-    whole = rotate(np.ones((5, 4), dtype=np.int64), np.arange(5), rope_rates(4))
+    assert rotate(X, np.arange(5), rope_frequencies(4)).dtype == kind
+    whole = rotate(np.ones((5, 4), dtype=np.int64), np.arange(5), rope_frequencies(4))
     assert whole.dtype == np.float64
     np.testing.assert_allclose(whole[1, 0], np.cos(1) - np.sin(1))
 
 
 def test_inputs_are_left_alone(Q, K, assert_untouched):
-    assert_untouched(rotate, Q, np.arange(5), rope_rates(4))
-    assert_untouched(rotate, Q, np.arange(5), rope_rates(4), half=True)
+    assert_untouched(rotate, Q, np.arange(5), rope_frequencies(4))
+    assert_untouched(rotate, Q, np.arange(5), rope_frequencies(4), half=True)
     assert_untouched(alibi_scores, Q, K, alibi_slopes(3))
 
 
@@ -183,7 +189,7 @@ X4, PLACES, RATES = np.ones((2, 3, 5, 4)), np.arange(5), np.ones(2)
 BAD_TURNS = [
     ((np.ones((5, 7)), PLACES, RATES), ShapeError, "d=7; expected an even width"),
     ((X4, PLACES, np.ones(3)), ShapeError, "rates has 3 entries, but X of width 4 has 2 pairs"),
-    ((X4, PLACES, np.ones((1, 2))), ShapeError, "rates has shape"),
+    ((X4, PLACES, np.ones((1, 2))), ShapeError, "frequencies has shape"),
     ((X4, np.arange(6), RATES), ShapeError, "positions has shape"),
     ((X4, np.arange(1), RATES), ShapeError, "positions has shape"),
     ((X4, np.arange(10).reshape(2, 5), RATES), ShapeError, "need a head axis"),
@@ -194,7 +200,7 @@ BAD_TURNS = [
     ((X4, [0, 1, 2, 3, 4], RATES), TypeError, "positions is a list"),
     ((X4, PLACES.astype(np.uint8), RATES), TypeError, "uint8"),
     ((X4 * np.inf, PLACES, RATES), ValueError, "X is inf"),
-    ((X4, PLACES, RATES * np.inf), ValueError, "rates is inf"),
+    ((X4, PLACES, RATES * np.inf), ValueError, "frequencies is inf"),
 ]
 
 
@@ -207,10 +213,10 @@ def test_a_turn_of_bad_input_is_refused(given, error, says):
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda: rope_rates(7), ShapeError, "d_k=7; expected an even width"),
-        (lambda: rope_rates(4.0), TypeError, "expected a whole number"),
-        (lambda: rope_rates(0), ValueError, "at least 1"),
-        (lambda: rope_rates(4, base=-1), ValueError, "base=-1"),
+        (lambda: rope_frequencies(7), ShapeError, "d_k=7; expected an even width"),
+        (lambda: rope_frequencies(4.0), TypeError, "expected a whole number"),
+        (lambda: rope_frequencies(0), ValueError, "at least 1"),
+        (lambda: rope_frequencies(4, base=-1), ValueError, "base=-1"),
         (lambda: alibi_slopes(0), ValueError, "at least 1"),
         (lambda: alibi_slopes(2.0), TypeError, "expected a whole number"),
         (lambda: alibi_bias(0, 5, np.ones(3)), ValueError, "at least 1"),

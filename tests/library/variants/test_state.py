@@ -237,7 +237,7 @@ def stateful_layer(params, *, read_first=False, shared=False, padding_writes=Fal
     """`step` and `empty` of a layer that keeps a state, as chapter 18 feeds it; or a wrong form."""
     in_module = {}
 
-    def empty(room, *, batch=(), pad=None):
+    def empty(capacity, *, batch=(), pad=None):
         state = np.zeros((*batch, H, D_K, D_V))
         return state, np.zeros(batch, int) if pad is None else pad
 

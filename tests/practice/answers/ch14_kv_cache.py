@@ -128,11 +128,11 @@ def how_parts_are_merged():
 
 def what_a_view_shows():
     """Cut five rows out of a room of nine, and write the sixth."""
-    room = np.zeros((2, 9, 4))
-    K = room[:, :5]
+    buffer = np.zeros((2, 9, 4))
+    K = buffer[:, :5]
     before = K.copy()
-    room[:, 5] = 7.0
-    shared = np.shares_memory(K, room)
+    buffer[:, 5] = 7.0
+    shared = np.shares_memory(K, buffer)
     return {
         "K gets a sixth row": K.shape[1] == 6,
         "Its last row becomes 7": bool((K[:, -1] == 7).all()),

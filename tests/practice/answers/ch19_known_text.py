@@ -6,8 +6,8 @@ from tutorial_lib import init_params, softmax
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.models.block import rms_norm
 from tutorial_lib.models.copying import TinyModel, run
-from tutorial_lib.models.floor import above_floor, expected_surprise
-from tutorial_lib.models.grammar import draw_documents, sentence
+from tutorial_lib.models.entropy import excess_loss, expected_surprisal
+from tutorial_lib.models.grammar import sample_documents, sentence
 from tutorial_lib.multihead import trace
 from tutorial_lib.records import checkpoint
 
@@ -51,13 +51,13 @@ def norm_of_ten_times_a_row():
 def how_a_loss_can_lie_below_the_floor():
     """What is true of the chapter's 50 documents."""
     model = TinyModel.of(checkpoint("known_text"))
-    documents = draw_documents(np.random.default_rng(1), 50)
-    above = above_floor(run(model, documents.ids[:, :-1])[0], documents).mean()
-    own, floor = documents.surprise.mean(), expected_surprise().mean()
+    documents = sample_documents(np.random.default_rng(1), 50)
+    above = excess_loss(run(model, documents.ids[:, :-1])[0], documents).mean()
+    own, floor = documents.surprisal.mean(), expected_surprisal().mean()
     assert own + above < floor
-    again = [expected_surprise().mean() for _ in range(2)]
-    fresh = draw_documents(np.random.default_rng(2), 50)  # as far from the rules on others
-    others = above_floor(run(model, fresh.ids[:, :-1])[0], fresh).mean()
+    again = [expected_surprisal().mean() for _ in range(2)]
+    fresh = sample_documents(np.random.default_rng(2), 50)  # as far from the rules on others
+    others = excess_loss(run(model, fresh.ids[:, :-1])[0], fresh).mean()
     return {
         "The model is better than the rules": above < 0,
         "The documents are easy: by the rules, too, they surprise less than the floor": own < floor,

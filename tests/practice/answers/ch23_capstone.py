@@ -3,7 +3,7 @@
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.models.own_layer import OwnLayer, go_forward
+from tutorial_lib.models.own_layer import OwnLayer, forward_pass
 from tutorial_lib.models.promises import drift, leak
 from tutorial_lib.practice.ch23_capstone.checks import MISTAKES
 from tutorial_lib.practice.ch23_capstone.promises import attention
@@ -11,7 +11,7 @@ from tutorial_lib.practice.mistake import named
 from tutorial_lib.records import record
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import window_mask
-from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 
 def _drawn():
@@ -47,10 +47,10 @@ def leak_after_the_softmax():
 def drift_of_the_turned():
     """How far the rows of a turned layer with a window of 3 move behind a thousand tokens."""
     params, X, _, before = _drawn()
-    layer = OwnLayer(params, rates=rope_rates(6), window=3)
+    layer = OwnLayer(params, frequencies=rope_frequencies(6), window=3)
 
     def rows(X):
-        return go_forward(X, layer).Y
+        return forward_pass(X, layer).Y
 
     moved = drift(rows, X, before, 3)
     third = np.abs(rows(np.concatenate([before, X]))[-6:] - rows(X))[2].max()
@@ -66,15 +66,15 @@ def where_the_leak_ends():
     """The record's layer with one key ahead, against the floor and against the plain one."""
     found = record("capstone")
     plain, ahead = (
-        found[kind][name]["above_floor"]
+        found[kind][name]["excess_loss"]
         for kind, name in (("right", "plain"), ("wrong", "one key ahead"))
     )
     above = "Above that of the right layer: what it learns is of no use on new documents"
     return {
-        above: ahead["least"] > plain["most"],
-        "Where the right layer ends": plain["least"] <= ahead["middle"] <= plain["most"],
-        "At the floor": abs(ahead["middle"]) < 0.05,
-        "Far below the floor": ahead["most"] < -1,
+        above: ahead["min"] > plain["max"],
+        "Where the right layer ends": plain["min"] <= ahead["median"] <= plain["max"],
+        "At the floor": abs(ahead["median"]) < 0.05,
+        "Far below the floor": ahead["max"] < -1,
     }
 
 

@@ -14,7 +14,7 @@ from tutorial_lib import (
 from tutorial_lib.variants.cache import KVCache, merge_heads
 from tutorial_lib.variants.grouped import GroupedParams, group_params
 from tutorial_lib.variants.patterns import attention_with_sink, window_mask
-from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 from tutorial_lib.variants.state import delta_step
 
 
@@ -116,10 +116,10 @@ def merged_with_an_empty_part():
     }
 
 
-def _score(distance, rates):
+def _score(distance, frequencies):
     """The score of one query and one key at a distance."""
-    q, k = np.random.default_rng(0).standard_normal((2, 1, 2 * len(rates)))
-    turned = rotate(q, np.array([distance]), rates), rotate(k, np.array([0]), rates)
+    q, k = np.random.default_rng(0).standard_normal((2, 1, 2 * len(frequencies)))
+    turned = rotate(q, np.array([distance]), frequencies), rotate(k, np.array([0]), frequencies)
     return attention_scores(*turned).item()
 
 
@@ -162,9 +162,9 @@ def place_after_padding():
 
 def distance_at_half_the_rates():
     """At which distance words scored as words do 10 places apart, with rates halved."""
-    rates = rope_rates(8)
-    now = _score(10, rates / 2)
-    [before] = [n for n in range(64) if np.isclose(_score(n, rates), now)]
+    frequencies = rope_frequencies(8)
+    now = _score(10, frequencies / 2)
+    [before] = [n for n in range(64) if np.isclose(_score(n, frequencies), now)]
     return f"Words {before} places apart"
 
 

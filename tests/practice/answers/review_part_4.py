@@ -18,7 +18,7 @@ from tutorial_lib.models.block import block, rms_norm
 from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import window_mask
-from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 
 def _draw(seed, *shape):
@@ -215,7 +215,7 @@ def _turned(X, params, places, rates, *, values):
 def promise_that_turned_values_break():
     """Which promise fails where values are turned too, and holds where they are not."""
     X, params = _layer()
-    last, places, rates = X.copy(), np.arange(6), rope_rates(4)
+    last, places, rates = X.copy(), np.arange(6), rope_frequencies(4)
     last[-1] = _draw(8, 12)
     plain = multi_head_attention(X, params, mask=causal_mask(6))
 

@@ -120,8 +120,8 @@ VARIANTS = [
     ("multi_head_attention", "einsum", layer_by_einsum),
     ("multi_head_attention", "sequence by sequence", layer_by_sequence),
     ("trace", "einsum", trace_by_einsum),
-    ("head_shares", "loop over heads", shares_by_loop),
-    ("head_shares", "each part with every part", shares_by_einsum),
+    ("head_contributions", "loop over heads", shares_by_loop),
+    ("head_contributions", "each part with every part", shares_by_einsum),
     ("length_factor", "norm", lambda W: np.linalg.norm(W) / len(W) ** 0.5),
     ("length_factor", "trace", lambda W: np.sqrt(np.trace(W @ W.T) / W.shape[0])),
     (

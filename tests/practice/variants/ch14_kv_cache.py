@@ -6,14 +6,14 @@ import tutorial_lib as tl
 from tutorial_lib.counting import cache_bytes
 
 
-def mask_cut_into_the_room(length, T, room):
-    mask = np.zeros((T, room), bool)
+def mask_cut_into_the_room(length, T, capacity):
+    mask = np.zeros((T, capacity), bool)
     mask[:, : length + T] = tl.causal_mask(T, length + T)
     return mask
 
 
-def mask_row_by_row(length, T, room):
-    return np.array([[place <= length + i for place in range(room)] for i in range(T)])
+def mask_row_by_row(length, T, capacity):
+    return np.array([[place <= length + i for place in range(capacity)] for i in range(T)])
 
 
 def users_by_bytes(free, tokens, model, bits):
@@ -47,26 +47,26 @@ def places_with_a_point(is_token, T):
 
 
 VARIANTS = [
-    ("room_mask", "the causal mask, cut into the room", mask_cut_into_the_room),
-    ("room_mask", "a row at a time", mask_row_by_row),
-    ("room_mask", "tri", lambda length, T, room: np.tri(T, room, length, dtype=bool)),
+    ("buffer_mask", "the causal mask, cut into the room", mask_cut_into_the_room),
+    ("buffer_mask", "a row at a time", mask_row_by_row),
+    ("buffer_mask", "tri", lambda length, T, capacity: np.tri(T, capacity, length, dtype=bool)),
     ("users_that_fit", "bytes a token", users_by_bytes),
-    ("places_of_new", "columns less padding", places_by_padding),
-    ("places_of_new", "sums in loops", places_in_loops),
+    ("positions_of_new", "columns less padding", places_by_padding),
+    ("positions_of_new", "sums in loops", places_in_loops),
 ]
 
 
 NARROW = [
     (
-        "room_mask",
+        "buffer_mask",
         "one token alone",
-        lambda length, T, room: np.broadcast_to(np.arange(room) <= length, (T, room)),
+        lambda length, T, capacity: np.broadcast_to(np.arange(capacity) <= length, (T, capacity)),
     ),
     ("users_that_fit", "keys as wide as values", users_of_equal_widths),
     ("users_that_fit", "users less than half of whom do not fit", users_rounded),
-    ("places_of_new", "no use as indices", places_with_a_point),
+    ("positions_of_new", "no use as indices", places_with_a_point),
     (
-        "places_of_new",
+        "positions_of_new",
         "no padding",
         lambda is_token, T: np.arange(is_token.shape[-1])[None, -T:] + 0 * is_token[:, -T:],
     ),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.models.floor import above_floor
+from tutorial_lib.models.entropy import excess_loss
 from tutorial_lib.models.own_layer import loss_and_gradients
 
 
@@ -18,13 +18,13 @@ def leak_at_once(layer, X, other):
 def nats_by_the_library(model, documents, layer):
     """The library's way forward, since a checked layer is the same."""
     loss, _ = loss_and_gradients(model, documents.ids)
-    return loss - documents.surprise.mean()
+    return loss - documents.surprisal.mean()
 
 
 def nats_by_documents(model, documents, layer):
     """One document after the other."""
     found = []
-    for row, surprise in zip(documents.ids, documents.surprise, strict=True):
+    for row, surprise in zip(documents.ids, documents.surprisal, strict=True):
         X = model.E[row[:-1]] + model.P[: len(row) - 1]
         for own in model.layers:
             X = X + layer(X, own.params, **own.options)[0]
@@ -37,10 +37,10 @@ def nats_by_documents(model, documents, layer):
 
 def nats_of_the_last(model, documents, layer):
     """Right for models without options alone."""
-    X = model.E[documents.ids[:, :-1]] + model.P[: documents.surprise.shape[1]]
+    X = model.E[documents.ids[:, :-1]] + model.P[: documents.surprisal.shape[1]]
     for own in model.layers:
         X = X + layer(X, own.params)[0]
-    return above_floor(X @ model.U, documents).mean()
+    return excess_loss(X @ model.U, documents).mean()
 
 
 VARIANTS = [

@@ -6,11 +6,11 @@ import tutorial_lib as tl
 from tutorial_lib.variants.grouped import GroupedParams
 
 
-def turned_by_complex_numbers(A, places, rates):
+def turned_by_complex_numbers(A, places, frequencies):
     """Pairs as complex numbers, (..., T, n), each times e to i times its angle."""
-    n = len(rates)
+    n = len(frequencies)
     pairs = A[..., 0 : 2 * n : 2] + 1j * A[..., 1 : 2 * n : 2]
-    pairs = pairs * np.exp(1j * np.asarray(places)[..., None] * rates)
+    pairs = pairs * np.exp(1j * np.asarray(places)[..., None] * frequencies)
     both = np.stack([pairs.real, pairs.imag], axis=-1).reshape(*pairs.shape[:-1], 2 * n)
     return np.concatenate([both, A[..., 2 * n :]], axis=-1)
 
@@ -25,7 +25,7 @@ def with_powers_of_the_sink(scores, sink, seen):
 def step_in_numpy_alone(X, params, card, kept, weigh=with_powers_of_the_sink):
     (K, V, place), T, (H, _, d_k) = kept, X.shape[-2], params.W_Q.shape
     Q, k, v = (X[..., None, :, :] @ W for W in (params.W_Q, params.W_K, params.W_V))
-    Q, k = (turned_by_complex_numbers(A, place + np.arange(T), card["rates"]) for A in (Q, k))
+    Q, k = (turned_by_complex_numbers(A, place + np.arange(T), card["frequencies"]) for A in (Q, k))
     K, V = np.concatenate([K, k], axis=-2), np.concatenate([V, v], axis=-2)
     of_keys = place + np.arange(T - K.shape[-2], T)
     ago = (place + np.arange(T))[..., :, None] - of_keys[..., None, :]

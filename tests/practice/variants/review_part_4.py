@@ -6,7 +6,7 @@ import tutorial_lib as tl
 from tests.practice.rooms import asked
 from tutorial_lib.models.circuits import match_scores, ov_circuit, qk_circuit
 from tutorial_lib.models.copying import run
-from tutorial_lib.models.head_scores import paths
+from tutorial_lib.models.head_scores import logit_terms
 
 
 def places(ids):
@@ -65,7 +65,7 @@ def from_the_weights_alone(model, ids, other):
 def by_credit_and_joint_change(model, ids, other):
     """The second by its credit; the first by what the second's weight loses."""
     (low, _), s = model.layers, places(ids)
-    parts = paths(model, ids)[1 + low.n_heads :]
+    parts = logit_terms(model, ids)[1 + low.n_heads :]
     apart = [
         sum(p[n, -1, ids[n, s[n]]] - p[n, -1, other[n, s[n]]] for n in range(len(ids)))
         for p in parts

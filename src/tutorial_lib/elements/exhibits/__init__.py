@@ -3,7 +3,7 @@
 from tutorial_lib.elements.exhibits.ask.element import ask_model
 from tutorial_lib.elements.exhibits.bench.element import softmax_bench
 from tutorial_lib.elements.exhibits.bytes.element import byte_calculator
-from tutorial_lib.elements.exhibits.clock.element import turn_clock
+from tutorial_lib.elements.exhibits.clock.element import rotation_clock
 from tutorial_lib.elements.exhibits.drawing.element import mask_drawing
 from tutorial_lib.elements.exhibits.map.element import live_map
 from tutorial_lib.elements.exhibits.paint.element import paint_mask
@@ -24,6 +24,6 @@ __all__ = [
     "paint_mask",
     "playground",
     "query_plane",
+    "rotation_clock",
     "softmax_bench",
-    "turn_clock",
 ]

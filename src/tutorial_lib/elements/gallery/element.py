@@ -3,7 +3,7 @@
 from tutorial_lib.describe import round_stable
 from tutorial_lib.elements.maps import DECIDES, NO_MATH, figure, legend, picture
 from tutorial_lib.elements.markup import HIDDEN, KEYS, NEWS, REGION, answer_box, button_row, inline
-from tutorial_lib.elements.weights import read_truth, read_weights
+from tutorial_lib.elements.weights import read_targets, read_weights
 from tutorial_lib.errors import ShapeError
 
 _HINT = (
@@ -13,7 +13,7 @@ _HINT = (
 _RING = "A ring marks the word that decides which word comes after the query."
 
 
-def gallery(weights, tokens, question, answers, *, mask=None, truth=None):
+def gallery(weights, tokens, question, answers, *, mask=None, target=None):
     """Show all heads of a layer behind a question, which one of them answers best.
 
     Parameters
@@ -23,7 +23,7 @@ def gallery(weights, tokens, question, answers, *, mask=None, truth=None):
     question : what to look for; `code` and *emphasis* are its only markup
     answers : for each head its score on that question and the reason, (number, text)
     mask : True = may look, broadcastable to (H, T, T)
-    truth : (T,) whole numbers: for each query the place of the key that decides the word after
+    target : (T,) whole numbers: for each query the place of the key that decides the word after
         it, -1 where none does; a ring marks it in each map
 
     Returns
@@ -36,10 +36,10 @@ def gallery(weights, tokens, question, answers, *, mask=None, truth=None):
         truth that is no such place, or one that mask hides
     """
     looks = read_weights(weights, tokens, tokens, mask)
-    looks = looks if truth is None else read_truth(truth, looks)
+    looks = looks if target is None else read_targets(target, looks)
     scores = _scores(answers, len(looks.rows))
     best = scores.index(max(scores, key=float))
-    ringed = "" if truth is None else f"; a ring is {DECIDES} the next one"
+    ringed = "" if target is None else f"; a ring is {DECIDES} the next one"
     heads, reasons = [], []
     room = 240 if len(scores) < 3 else 168  # three stand side by side on the page
     for h, (score, (_, why)) in enumerate(zip(scores, answers, strict=True)):
@@ -51,7 +51,7 @@ def gallery(weights, tokens, question, answers, *, mask=None, truth=None):
         reasons.append((f"head {h}", f"<dd>{mark} {inline(why)}</dd>"))
     asked = f"<fieldset>\n<legend>{inline(question)}</legend>"
     body = [
-        asked if truth is None else f'{asked}\n<p class="tl-ring">{_RING}</p>',
+        asked if target is None else f'{asked}\n<p class="tl-ring">{_RING}</p>',
         f'<div class="tl-live tl-heads {NO_MATH}" {HIDDEN} {looks.packed()}>',
         *heads,
         f'</div>\n<p class="tl-hint tl-lists" {HIDDEN}>{_HINT}</p>{legend(looks, tokens)}',

@@ -19,7 +19,7 @@ class Gallery extends WeightExhibit {
     this.reasons = all(element, "dd");
     this.best = this.reasons.findIndex((reason) => reason.querySelector(".tl-right"));
     this.sizes.open = 3;
-    this.truth = JSON.parse(element.querySelector(".tl-live").dataset.truth ?? "[]");
+    this.target = JSON.parse(element.querySelector(".tl-live").dataset.target ?? "[]");
     this.maps.forEach((map, h) => map.draw(this.weights(h), h));
   }
 
@@ -29,7 +29,7 @@ class Gallery extends WeightExhibit {
     if (query == null || key == null) return "";
     const weight = this.weight(h, query, key);
     const [from, to] = [this.queries[query], this.keys[key]].map((name) => `<em>${name}</em>`);
-    const decides = this.truth[query] == key ? ", the word that decides" : "";
+    const decides = this.target[query] == key ? ", the word that decides" : "";
     return weight >= 0
       ? `${from} gives ${to} ${this.number(weight)}${decides}`
       : `${from} may not look at ${to}${decides}`;

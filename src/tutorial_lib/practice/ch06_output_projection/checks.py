@@ -47,15 +47,15 @@ def check_multi_head_attention(function):
     check("multi_head_attention", function, multihead.multi_head_attention, cases)
 
 
-def _head_shares(heads, W_O):
+def _head_contributions(heads, W_O):
     H, d_v = heads.shape[-3], heads.shape[-1]
     parts = heads @ W_O.reshape(H, d_v, -1)  # (..., H, T, d_model)
     Y = parts.sum(axis=-3, keepdims=True)
     return (parts * Y).sum(axis=-1) / (Y * Y).sum(axis=-1)
 
 
-def check_head_shares(function):
-    """Check `head_shares(heads, W_O)`: (..., H, T, d_v) → (..., H, T), exercise of chapter 06."""
+def check_head_contributions(function):
+    """Check `head_contributions(heads, W_O)` → (..., H, T), exercise of chapter 06."""
     W_O, wide = normal(30, H * D_V, D_MODEL), normal(46, 7 * D_K, D_MODEL)
     silent = normal(31, H, T, D_V)
     silent[1] = 0
@@ -64,7 +64,7 @@ def check_head_shares(function):
         Case("a batch, 7 heads", {"heads": normal(33, B, 7, T, D_K), "W_O": wide}),
         Case("a head that says nothing", {"heads": silent, "W_O": W_O}),
     )
-    check("head_shares", function, _head_shares, cases)
+    check("head_contributions", function, _head_contributions, cases)
 
 
 def _length_factor(W):

@@ -45,20 +45,20 @@ def _told_of(found):
     return told(f"✗ cached: {mistake.says}", found.seen, mistake.mend)
 
 
-def _room_mask(length, T, room):
+def _buffer_mask(length, T, capacity):
     own = length + np.arange(T)[:, None]  # each query's own key
-    return np.arange(room) <= own
+    return np.arange(capacity) <= own
 
 
-def check_room_mask(function):
-    """Check `room_mask(length, T, room)`, exercise of chapter 14. Prints an account."""
+def check_buffer_mask(function):
+    """Check `buffer_mask(length, T, capacity)`, exercise of chapter 14. Prints an account."""
     cases = (
-        Case("a piece of 3 after 4, room for 11", {"length": 4, "T": 3, "room": 11}),
-        Case("one token", {"length": 2, "T": 1, "room": 5}),
-        Case("nothing kept", {"length": 0, "T": 4, "room": 7}),
-        Case("no room to spare", {"length": 5, "T": 3, "room": 8}),
+        Case("a piece of 3 after 4, room for 11", {"length": 4, "T": 3, "capacity": 11}),
+        Case("one token", {"length": 2, "T": 1, "capacity": 5}),
+        Case("nothing kept", {"length": 0, "T": 4, "capacity": 7}),
+        Case("no room to spare", {"length": 5, "T": 3, "capacity": 8}),
     )
-    check("room_mask", function, _room_mask, cases)
+    check("buffer_mask", function, _buffer_mask, cases)
 
 
 def _users_that_fit(free, tokens, model, bits):
@@ -97,12 +97,12 @@ def _whole(function):
     return asked
 
 
-def _places_of_new(is_token, T):
+def _positions_of_new(is_token, T):
     return np.maximum(np.cumsum(is_token, axis=-1) - 1, 0)[..., -T:]
 
 
-def check_places_of_new(function):
-    """Check `places_of_new(is_token, T)`, exercise of chapter 14. Prints an account."""
+def check_positions_of_new(function):
+    """Check `positions_of_new(is_token, T)`, exercise of chapter 14. Prints an account."""
     padded = np.arange(7) >= np.array([2, 0, 4])[:, None]
     cases = (
         Case("the first piece, with padding", {"is_token": padded[:, :5], "T": 5}),
@@ -110,4 +110,4 @@ def check_places_of_new(function):
         Case("one word", {"is_token": padded[:2], "T": 1}),
         Case("no padding", {"is_token": padded[1:2], "T": 4}),
     )
-    check("places_of_new", _whole(function), _places_of_new, cases)
+    check("positions_of_new", _whole(function), _positions_of_new, cases)

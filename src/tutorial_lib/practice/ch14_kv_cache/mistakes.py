@@ -53,8 +53,8 @@ def cached_layer(
         weights = attention_weights(attention_scores(Q, K), mask=seen)
         return concat_heads(weights @ V) @ params.W_O, cache
 
-    def new(room, *, batch=(), pad=None):
-        return empty(params, room, batch=batch, pad=pad)
+    def new(capacity, *, batch=(), pad=None):
+        return empty(params, capacity, batch=batch, pad=pad)
 
     return step, new
 
@@ -62,8 +62,8 @@ def cached_layer(
 def ring():
     """Hide the rows that a ring has lost; a piece as long as the ring is written from row 0 on."""
 
-    def empty(params, room, *, batch, pad):
-        cache = KVCache.empty(params, room, batch=batch, pad=pad)
+    def empty(params, capacity, *, batch, pad):
+        cache = KVCache.empty(params, capacity, batch=batch, pad=pad)
         return SimpleNamespace(cache=cache, held=WINDOW * [-1])
 
     def keep(old, K, V):

@@ -58,21 +58,21 @@ def check_block(function):
     check("block", function, block, cases)
 
 
-def _sentence_floor(clause, again):
+def _sentence_entropy(clause, again):
     def choice(p):
         return -p * np.log(p) - (1 - p) * np.log(1 - p)
 
     return np.log(2) * (1 + clause) + choice(clause) + choice(again) / (1 - again)
 
 
-def check_sentence_floor(function):
-    """Check `sentence_floor(clause, again)`, exercise of chapter 19."""
+def check_sentence_entropy(function):
+    """Check `sentence_entropy(clause, again)`, exercise of chapter 19."""
     cases = (
         Case("both at 1/2", {"clause": 0.5, "again": 0.5}),
         Case("few clauses, many words", {"clause": 0.2, "again": 0.75}),
         Case("many clauses, few words", {"clause": 0.9, "again": 0.1}),
     )
-    check("sentence_floor", function, _sentence_floor, cases)
+    check("sentence_entropy", function, _sentence_entropy, cases)
 
 
 def _next_words(logits, luck):

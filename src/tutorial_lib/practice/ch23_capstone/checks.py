@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from tutorial_lib.embedding import embed
-from tutorial_lib.models.floor import above_floor
-from tutorial_lib.models.grammar import WORDS, draw_documents
+from tutorial_lib.models.entropy import excess_loss
+from tutorial_lib.models.grammar import WORDS, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
 from tutorial_lib.practice.account import room, told, written
@@ -81,7 +81,7 @@ def check_leak(function):
 
 
 def check_attention(function):
-    """Check `attention(X, params, *, rates, window, sink, cache)` → (Y, cache), chapter 23.
+    """Check `attention(X, params, *, frequencies, window, sink, cache)` → (Y, cache), chapter 23.
 
     Asks for one promise after the other, and prints an account: which one is broken, what was seen
     of it, and the mistake where it is one of those that people make.
@@ -167,7 +167,7 @@ def nats_above(model, documents, layer):
     X = embed(documents.ids[:, :-1], model.E, model.P)
     for own in model.layers:
         X = X + layer(X, own.params, **own.options)[0]
-    return above_floor(X @ model.U, documents).mean()
+    return excess_loss(X @ model.U, documents).mean()
 
 
 def _draw(rng, n_kv_heads, d_k, **options):
@@ -182,20 +182,24 @@ def _draw(rng, n_kv_heads, d_k, **options):
         layers.append(OwnLayer(params, **options))
     E, P = rng.standard_normal((len(WORDS), 58)), rng.standard_normal((72, 58))
     U = rng.standard_normal((58, len(WORDS))) / np.sqrt(58)
-    return OwnModel(E, P * ("rates" not in options), tuple(layers), U)
+    return OwnModel(E, P * ("frequencies" not in options), tuple(layers), U)
 
 
 def check_nats_above(function):
     """Check `nats_above(model, documents, layer)`, exercise of chapter 23. Prints an account."""
     rng = np.random.default_rng(230)
-    options = {"rates": np.array([1.0, 0.6, 0.3, 0.1, 0.02]), "window": 9, "sink": rng.random(12)}
+    options = {
+        "frequencies": np.array([1.0, 0.6, 0.3, 0.1, 0.02]),
+        "window": 9,
+        "sink": rng.random(12),
+    }
     models = {
         "two layers, a key head for each head": (_draw(rng, 12, 17), 5),
         "turned, in groups, with a window and a sink": (_draw(rng, 3, 26, **options), 11),
     }
     cases = []
     for n, (label, (model, texts)) in enumerate(models.items()):
-        documents = draw_documents(np.random.default_rng(231 + n), texts, length=31)
+        documents = sample_documents(np.random.default_rng(231 + n), texts, length=31)
         given = {"model": model, "documents": documents, "layer": attention}
         cases.append(Case(label, given))
     check("nats_above", function, nats_above, tuple(cases))

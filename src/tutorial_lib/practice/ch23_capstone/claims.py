@@ -10,8 +10,8 @@ from tutorial_lib.attention import causal_mask, softmax
 from tutorial_lib.counting import cache_bytes
 from tutorial_lib.example import running_example
 from tutorial_lib.models.copying import TinyModel, run
-from tutorial_lib.models.floor import above_floor, accuracy
-from tutorial_lib.models.grammar import ID, draw_documents
+from tutorial_lib.models.entropy import accuracy, excess_loss
+from tutorial_lib.models.grammar import ID, sample_documents
 from tutorial_lib.models.head_scores import patch, run_with
 from tutorial_lib.models.language import encode
 from tutorial_lib.multihead import multi_head_attention
@@ -19,8 +19,8 @@ from tutorial_lib.practice.mistake import Mistake
 from tutorial_lib.projection import init_params
 from tutorial_lib.records import checkpoint
 from tutorial_lib.variants.grouped import group_params
-from tutorial_lib.variants.patterns import reach, window_mask
-from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.patterns import receptive_field, window_mask
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 SEED = 23
 WEIGHTS, TOKENS, WIDTH, BYTES = 8_000_000_000, 8192, 128, 2  # of the model in claim 4
@@ -85,7 +85,7 @@ def _share_left(names):
 
 
 def _scores_by_distance():
-    queries = rotate(np.ones((STEPS + 1, 64)), np.arange(STEPS + 1), rope_rates(64))
+    queries = rotate(np.ones((STEPS + 1, 64)), np.arange(STEPS + 1), rope_frequencies(64))
     return queries @ np.ones(64) / 8
 
 
@@ -96,14 +96,14 @@ def _steps_up(scores):
 @cache
 def example_model():
     """The example of the known text, and documents of a seed of this chapter."""
-    texts = draw_documents(np.random.default_rng(SEED), 100)
+    texts = sample_documents(np.random.default_rng(SEED), 100)
     return TinyModel.of(checkpoint("known_text")), texts
 
 
 @cache
 def _nats():
     model, texts = example_model()
-    return above_floor(run(model, texts.ids[:, :-1])[0], texts), texts.surprise
+    return excess_loss(run(model, texts.ids[:, :-1])[0], texts), texts.surprisal
 
 
 def _lead(logits):
@@ -261,7 +261,9 @@ CLAIMS = (
                 "both are turned, one forwards and one back, so distances count twice",
                 "Turn the query by the distance, and leave the key at place 0.",
                 lambda: _steps_up(
-                    rotate(np.ones((256, 64)), 2.0 * np.arange(256), rope_rates(64)).sum(axis=-1)
+                    rotate(np.ones((256, 64)), 2.0 * np.arange(256), rope_frequencies(64)).sum(
+                        axis=-1
+                    )
                 ),
             ),
         ),
@@ -270,7 +272,7 @@ CLAIMS = (
         7,
         "Two layers with a window of 16 see 32 tokens.",
         False,
-        lambda: reach(window_mask(64, 64, 16), 2)[-1].sum(),
+        lambda: receptive_field(window_mask(64, 64, 16), 2)[-1].sum(),
         (
             Mistake(
                 "window_times_layers",
@@ -316,7 +318,7 @@ CLAIMS = (
             Mistake(
                 "floor_forgotten",
                 "it is the loss itself, with the floor in it",
-                "Subtract the surprise of each word: above_floor does.",
+                "Subtract the surprise of each word: excess_loss does.",
                 lambda: sum(_nats()).mean(),
             ),
             Mistake(

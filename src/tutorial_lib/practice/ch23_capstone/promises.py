@@ -1,7 +1,7 @@
 """Ask a reader's layer for each of its promises, and say in a sentence which one is broken.
 
-The layer is `attention(X, params, *, rates=None, window=None, sink=-inf, cache=None)` → (Y, cache).
-It is asked by what it does; how it is written counts only for its lines.
+The layer is `attention(X, params, *, frequencies=None, window=None, sink=-inf, cache=None)`, which
+returns (Y, cache). It is asked by what it does; how it is written counts only for its lines.
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +12,8 @@ import numpy as np
 from tutorial_lib.attention import attention_scores, causal_mask
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.models.own_layer import OwnLayer, go_forward
-from tutorial_lib.models.promises import drift, leak, slope
+from tutorial_lib.models.own_layer import OwnLayer, forward_pass
+from tutorial_lib.models.promises import directional_derivative, drift, leak
 from tutorial_lib.multihead import multi_head_attention, trace
 from tutorial_lib.practice import feeding
 from tutorial_lib.practice.calls import a
@@ -32,13 +32,13 @@ RATES, SINK = np.array([1.0, 0.3]), np.array([0.5, -1.0, 2.0, 0.0, 1.2, -0.3])  
 
 def attention(X, params, *, sink=-np.inf, cache=None, **options):
     """Keep every promise; the mistakes of `check_attention` are edits of these lines."""
-    rates, window = options.get("rates"), options.get("window")
+    frequencies, window = options.get("frequencies"), options.get("window")
     T, H = X.shape[-2], len(params.W_Q)
     kept = cache or KVCache.empty(params, T, batch=X.shape[:-2])
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     places, S = kept.positions(T)[..., None, :], kept.length + T
-    if rates is not None:
-        Q, K = rotate(Q, places, rates), rotate(K, places, rates)
+    if frequencies is not None:
+        Q, K = rotate(Q, places, frequencies), rotate(K, places, frequencies)
     seen = kept.mask(T)
     if window is not None:
         seen = seen & window_mask(T, S, window)
@@ -124,7 +124,7 @@ def _sharp(params, times):
 
 def right(X, params, **options):
     """The rows that the layer promises."""
-    return go_forward(X, OwnLayer(params, **options)).Y
+    return forward_pass(X, OwnLayer(params, **options)).Y
 
 
 def _require_equal(Y, expected, when):
@@ -137,7 +137,7 @@ def _require_equal(Y, expected, when):
         raise Broken(f"{when}, Y[{index}] is {row[n]:.4f} and should be {wanted[n]:.4f}")
 
 
-ALL = {"rates": RATES, "window": WINDOW, "sink": SINK}
+ALL = {"frequencies": RATES, "window": WINDOW, "sink": SINK}
 
 
 def _form(layer):
@@ -185,7 +185,10 @@ def _gradient(layer):
             own = {**given, name: changed}
             return (layer.rows(own.pop("X"), Params(**own)) * dY).sum()
 
-        rises, expected = slope(loss, array, along), (getattr(found, f"d{name}") * along).sum()
+        rises, expected = (
+            directional_derivative(loss, array, along),
+            (getattr(found, f"d{name}") * along).sum(),
+        )
         if not abs(rises - expected) < 1e-6 * max(1, abs(expected)):
             raise Broken(f"its slope in {name} is {rises:.4f}; the gradient gives {expected:.4f}")
 
@@ -201,11 +204,11 @@ def _groups(layer):
 
 def _shift(layer):
     X, before, params = normal(247, T, D_MODEL), normal(248, FAR, D_MODEL), params_of()
-    still = layer.rows(X, params, rates=np.zeros(2))
+    still = layer.rows(X, params, frequencies=np.zeros(2))
     _require_equal(still, right(X, params), "with rates of 0")
-    turned = layer.rows(X, params, rates=RATES)
-    _require_equal(turned, right(X, params, rates=RATES), "with rates")
-    options = {"rates": RATES, "window": WINDOW}
+    turned = layer.rows(X, params, frequencies=RATES)
+    _require_equal(turned, right(X, params, frequencies=RATES), "with rates")
+    options = {"frequencies": RATES, "window": WINDOW}
     moved = drift(layer.of(params, **options), X, before, WINDOW)
     if not moved < 1e-8:
         raise Broken(f"after {FAR:,} other tokens a row moves by {moved:.2g}")
@@ -237,8 +240,8 @@ def _cache(layer):
     whole, _ = layer.both(X, params, cache=KVCache.empty(params, T), **ALL)
     _require_equal(whole, right(X, params, **ALL), "with all options and an empty cache")
 
-    def empty(room, **options):
-        return KVCache.empty(params, room, **options)
+    def empty(capacity, **options):
+        return KVCache.empty(params, capacity, **options)
 
     def step(X, cache):
         return layer.both(X, params, cache=cache, **ALL)
@@ -324,7 +327,7 @@ def probes():
     return [
         (X, plain(), {}, None),
         (X, groups, {}, None),
-        (X, groups, {"rates": RATES}, None),
+        (X, groups, {"frequencies": RATES}, None),
         (X, groups, {"window": WINDOW}, None),
         (X, groups, {"sink": SINK}, None),
         (X, groups, {"sink": np.full(H, -np.inf)}, None),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tutorial_lib.models.grammar import draw_documents
+from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.models.own_layer import OwnModel
 from tutorial_lib.practice.ch23_capstone.checks import judged, nats_above
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS
@@ -63,6 +63,6 @@ def show_results(attention, claims=None, model=None):
     lines = lines_of(attention)
     if not kept or not isinstance(model, OwnModel):
         return Shown(promises, lines, answered)
-    documents = draw_documents(np.random.default_rng(SEED), TESTED)
+    documents = sample_documents(np.random.default_rng(SEED), TESTED)
     nats = float(nats_above(model, documents, attention))
     return Shown(promises, lines, answered, nats, model.steps, model.numbers)

@@ -16,6 +16,7 @@ MISTAKES, check = room(__file__)
 
 H, G, D_MODEL, D_K, D_V = 12, 2, 32, 22, 19  # d_model / H is no d_k
 WINDOW, T, B, WIDE = 9, 13, 3, 26
+FREQUENCIES = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
 
 
 def _params(seed, *, d_k=D_K):
@@ -30,10 +31,10 @@ def _kept(seed, *, place, d_k=D_K):
 
 
 def _step_by_card(X, params, card, kept):
-    (K, V, place), T, window, rates = kept, X.shape[-2], card["window"], card["rates"]
+    (K, V, place), T, window, frequencies = kept, X.shape[-2], card["window"], card["frequencies"]
     places = place + np.arange(T)
     Q, k, v = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    Q, k = rotate(Q, places, rates), rotate(k, places, rates)
+    Q, k = rotate(Q, places, frequencies), rotate(k, places, frequencies)
     K, V = np.concatenate([K, k], axis=-2), np.concatenate([V, v], axis=-2)
     S, times = K.shape[-2], params.n_heads // params.n_kv_heads
     scores = attention_scores(Q, np.repeat(K, times, axis=-3))
@@ -51,7 +52,7 @@ def check_step_by_card(function):
     Prints an account.
     """
     params, wide = _params(60), _params(80, d_k=WIDE)
-    card = {"window": WINDOW, "rates": np.array([1.0, 0.6, 0.3, 0.1, 0.02]), "sink": normal(64, H)}
+    card = {"window": WINDOW, "frequencies": FREQUENCIES, "sink": normal(64, H)}
     sharp = GroupedParams(2000 * params.W_Q, params.W_K, params.W_V, params.W_O)
     pad = np.array([2, 0, 1]).reshape(B, 1, 1)
     empty = np.zeros((B, G, 0, D_K)), np.zeros((B, G, 0, D_V)), -pad

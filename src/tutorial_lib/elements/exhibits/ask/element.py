@@ -14,7 +14,7 @@ from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, butto
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.doors import require_kind
 from tutorial_lib.models.grammar import CLASSES, WORDS
-from tutorial_lib.models.head_scores import paths
+from tutorial_lib.models.head_scores import logit_terms
 from tutorial_lib.models.language import KINDS, eight_bits, encode, in_eight_bits
 
 _KEYS_SHOWN, _WORDS_SHOWN = 2, 6
@@ -188,7 +188,7 @@ class _Answer:
         self.chances = softmax(logits[-1])
         self.word, self.minus = split
         word = int(self.chances.argmax()) if self.word < 0 else self.word
-        added = [part[-1] for part in paths(model, np.array(ids))]
+        added = [part[-1] for part in logit_terms(model, np.array(ids))]
         self.parts = [part[word] - (part[self.minus] if self.minus >= 0 else 0) for part in added]
         self.split = [words[i] for i in (word, self.minus) if i >= 0]
 

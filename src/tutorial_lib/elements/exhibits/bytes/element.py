@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-from tutorial_lib.counting import kept_numbers, layers_by_kind, model_cache_bytes
+from tutorial_lib.counting import cache_entries, layers_by_kind, model_cache_bytes
 from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
@@ -50,7 +50,7 @@ def byte_calculator():
     Introduced in chapter 14. The reader chooses the model, the tokens, the users and the bits of
     a number.
     """
-    models = [model for model in facts("models")["models"] if any(kept_numbers_of(model))]
+    models = [model for model in facts("models")["models"] if any(cache_entries_of(model))]
     begins = next(model for model in models if model["name"] == _BEGINS)
     body = [
         ask(_QUESTION),
@@ -67,9 +67,9 @@ def byte_calculator():
     return Element(html, f"Bytes of a cache, 16 bits a number\n{lines}")
 
 
-def kept_numbers_of(model):
+def cache_entries_of(model):
     """Return what a model keeps, nothing where the facts do not say what its layers are."""
-    return kept_numbers(model) if "pattern" in model else (0, 0, 0)
+    return cache_entries(model) if "pattern" in model else (0, 0, 0)
 
 
 def _controls(names):
@@ -180,9 +180,9 @@ def _table(models):
 
 
 def _line(model):
-    growing, windowed, fixed = kept_numbers(model)
+    growing, windowed, fixed = cache_entries(model)
     numbers = (growing, windowed, model.get("window", 0), fixed, model["parameters"])
-    places = model.get("positions", {}).get("places", 0)
+    places = model.get("positions", {}).get("max_positions", 0)
     places *= model.get("positions", {}).get("kind") == "learned"
     data = " ".join(map(str, (*numbers, places)))
     rest = model["parameters"] - fixed - windowed * model.get("window", 0)
@@ -197,12 +197,12 @@ def _layers(model):
     """Say of each kind of layer how many there are and what they keep."""
     count = layers_by_kind(model)
     heads = f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)} of {model['d_k']}"
-    latent = model.get("latent", {"rank": 0, "turned": 0})
+    latent = model.get("latent", {"rank": 0, "rope_dim": 0})
     state = model.get("state", {"heads": 0, "d_k": 0, "d_v": 0})
     words = {
         "full": heads,
         "window": f"{heads}, of the last {model.get('window', 0):,} tokens",
-        "latent": f"a latent of {latent['rank']} and {latent['turned']} turned numbers",
+        "latent": f"a latent of {latent['rank']} and {latent['rope_dim']} turned numbers",
         "state": f"{state['heads']} tables of {state['d_k']} × {state['d_v']}",
     }
     return "; ".join(f"{count[kind]}: {words[kind]}" for kind in words if count[kind])
@@ -210,7 +210,7 @@ def _layers(model):
 
 def _each(model):
     """Say how many bytes are kept of each token, of the newest ones, and once."""
-    growing, windowed, fixed = (2 * number for number in kept_numbers(model))
+    growing, windowed, fixed = (2 * number for number in cache_entries(model))
     parts = [f"{growing:,} bytes"] * bool(growing)
     parts += [f"{windowed:,} of each of the last {model.get('window', 0):,}"] * bool(windowed)
     parts += [f"{fixed:,} once"] * bool(fixed)

@@ -8,12 +8,12 @@ import numpy as np
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, fold_numbers, wrap
-from tutorial_lib.variants.positions import rope_rates, rotate
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 # Four pairs of length 1, so that a product is the cosine of the angle between two hands.
 _QUERY = np.array([1, 0, 1, 0, 1, 0, 0, 1.0])
 _KEY = np.array([1, 0, 0.8, 0.6, 1, 0, 0.6, 0.8])
-_RATES = np.round(rope_rates(len(_QUERY)), 12)  # the same bytes on every machine
+_RATES = np.round(rope_frequencies(len(_QUERY)), 12)  # the same bytes on every machine
 _PLACES = 9, 4  # of the query, of the key
 _NEAR, _DISTANCES = 40, range(13)  # the last place of a slider; the distances of the table
 _QUESTION = "At which distance up to 40 is the score largest? And what if both move on?"
@@ -25,12 +25,17 @@ _LEGEND = (
 )
 
 
-def turn_clock():
+def rotation_clock():
     """Show a query and a key as hands that turn by their places, pair by pair.
 
     The reader moves the places and changes the rates; the score is the sum over the pairs.
     """
-    given = {"Q": _pairs(_QUERY), "K": _pairs(_KEY), "rates": _RATES.tolist(), "places": _PLACES}
+    given = {
+        "Q": _pairs(_QUERY),
+        "K": _pairs(_KEY),
+        "frequencies": _RATES.tolist(),
+        "places": _PLACES,
+    }
     attribute = escape(json.dumps(given, separators=(",", ":")))
     pairs = "".join(_pair(i) for i in range(len(_RATES)))
     body = [

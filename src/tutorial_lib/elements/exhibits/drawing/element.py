@@ -21,7 +21,7 @@ from tutorial_lib.elements.markup import (
 from tutorial_lib.variants.patterns import (
     global_mask,
     random_mask,
-    reach,
+    receptive_field,
     strided_mask,
     window_mask,
 )
@@ -81,7 +81,7 @@ def mask_drawing():
         f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers(mask),
     ]
-    text = "\n".join(f"   {_says_reach(mask, n)}" for n in range(1, _LAYERS + 1))
+    text = "\n".join(f"   {_says_receptive_field(mask, n)}" for n in range(1, _LAYERS + 1))
     name = patterns[_BEGINS][0].lower()
     return Element(
         wrap("drawing", "tl-drawing", "Draw a mask", body),
@@ -105,7 +105,7 @@ def _patterns():
 
 
 def _cells(mask):
-    arrives = reach(mask, _DEPTH)
+    arrives = receptive_field(mask, _DEPTH)
     return [
         [_cell(mask[t, s], arrives[t, s], s > t) for s in range(_TOKENS)] for t in range(_TOKENS)
     ]
@@ -138,11 +138,11 @@ def _slider():
 
 def _moved(mask, n_layers):
     """Count the tokens that move the last row, and the pairs that are connected."""
-    arrives = reach(mask, n_layers)
+    arrives = receptive_field(mask, n_layers)
     return f"{np.count_nonzero(arrives[-1])} of {_TOKENS}", _counted(arrives)
 
 
-def _says_reach(mask, n_layers):
+def _says_receptive_field(mask, n_layers):
     layers = f"{n_layers} layer" + "s" * (n_layers > 1)
     return f"after {layers} row {_TOKENS - 1} is moved by {_moved(mask, n_layers)[0]} tokens"
 
@@ -155,7 +155,7 @@ def _layers(mask):
 
 
 def _numbers(mask):
-    arrives = reach(mask, _DEPTH)
+    arrives = receptive_field(mask, _DEPTH)
     rows = [
         (t, _spans(mask[t]), f"{_spans(arrives[t])} ({np.count_nonzero(arrives[t])})")
         for t in range(_TOKENS)

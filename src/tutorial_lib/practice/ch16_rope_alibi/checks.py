@@ -1,0 +1,107 @@
+"""Checks for chapter 16."""
+
+import numpy as np
+
+from tutorial_lib.attention import scaled_dot_product_attention
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_MODEL, B, H, S, T, masks, normal
+from tutorial_lib.variants.positions import alibi_slopes, rope_frequencies, rotate
+
+MISTAKES, check = room(__file__)
+
+
+def check_rotate(function):
+    """Check `rotate(X, positions, frequencies, *, half=False)` of chapter 16. Prints an account."""
+    positions = np.arange(T)
+    own = positions + np.array([[[7]], [[1000]]])  # (B, 1, T)
+    cases = (
+        Case("pairs of neighbours", _turn(70, positions, rope_frequencies(8))),
+        Case(
+            "halves, from position 40",
+            _turn(71, 40 + positions, rope_frequencies(8)),
+            {"half": True},
+        ),
+        Case("two pairs of seven turn", _turn(72, positions, rope_frequencies(14)[:2], width=14)),
+        Case(
+            "two pairs of seven turn, halves",
+            _turn(73, positions, rope_frequencies(14)[:2], width=14),
+            {"half": True},
+        ),
+        Case("rates of another base", _turn(86, positions, rope_frequencies(8, base=500))),
+        Case(
+            "a batch, each sentence with its own positions, up to 1,004",
+            _turn(74, own, rope_frequencies(8), B, H, width=14),
+        ),
+    )
+    check("rotate", function, rotate, cases)
+
+
+def _turn(seed, positions, frequencies, *batch, width=8):
+    return {
+        "X": normal(seed, *(batch or (H,)), T, width),
+        "positions": positions,
+        "frequencies": frequencies,
+    }
+
+
+def check_alibi_slopes(function):
+    """Check `alibi_slopes(n_heads)` of chapter 16. Prints an account."""
+    cases = tuple(Case(f"{n} head" + "s" * (n > 1), {"n_heads": n}) for n in (8, 12, 16, 7, 2, 1))
+    check("alibi_slopes", function, alibi_slopes, cases)
+
+
+def _halves_from_interleaved(W, n):
+    order = [*range(0, 2 * n, 2), *range(1, 2 * n, 2), *range(2 * n, W.shape[-1])]
+    return W[..., order]
+
+
+def check_halves_from_interleaved(function):
+    """Check `halves_from_interleaved(W, n)`: columns in another order, exercise of chapter 16."""
+    cases = (
+        Case("all four pairs turn", {"W": normal(75, H, D_MODEL, 8), "n": 4}),
+        Case("five pairs turn, one head", {"W": normal(76, D_MODEL, 10), "n": 5}),
+        Case("four pairs of seven turn", {"W": normal(77, H, D_MODEL, 14), "n": 4}),
+    )
+    check("halves_from_interleaved", function, _halves_from_interleaved, cases)
+
+
+def _longer_frequencies(d_k, factor, *, base=10_000.0):
+    return rope_frequencies(d_k, base=base * factor ** (d_k / (d_k - 2)))
+
+
+def check_longer_frequencies(function):
+    """Check `longer_frequencies(d_k, factor, *, base=10_000.0)`, exercise of chapter 16."""
+    cases = (
+        Case("8 numbers, three times the length", {"d_k": 8, "factor": 3}),
+        Case("12 numbers, 16 times the length", {"d_k": 12, "factor": 16}),
+        Case("another base", {"d_k": 6, "factor": 4}, {"base": 500_000.0}),
+    )
+    check("longer_frequencies", function, _longer_frequencies, cases)
+
+
+def _rotated_back(Q, C, positions, frequencies, *, mask=None):
+    Q, turned = rotate(Q, positions, frequencies), rotate(C, positions, frequencies)
+    mixed = scaled_dot_product_attention(Q, turned, turned, mask=mask)
+    return rotate(mixed, positions, -frequencies)
+
+
+def check_rotated_back(function):
+    """Check `rotated_back(Q, C, positions, frequencies, *, mask=None)`, exercise of chapter 16."""
+    batch = _latent(82, 4, B, start=40, width=14)
+    own = {
+        label: mask[..., S - T :] for label, mask in masks(empty=False).items()
+    }  # for T of the S keys
+    cases = (
+        Case("every token sees all", _latent(78, 4)),
+        Case("one pair of four turns", _latent(84, 1)),
+        Case("a batch of wider heads, the text begins at 40", batch),
+        *(Case(label, batch, {"mask": mask}) for label, mask in own.items()),
+    )
+    check("rotated_back", function, _rotated_back, cases)
+
+
+def _latent(seed, pairs, *batch, start=0, width=8):
+    Q, C = normal(seed, *batch, H, T, width), normal(seed + 1, *batch, 1, T, width)
+    frequencies = rope_frequencies(width)[:pairs]
+    return {"Q": Q, "C": C, "positions": start + np.arange(T), "frequencies": frequencies}

@@ -1,0 +1,149 @@
+"""Checks for chapter 17."""
+
+import numpy as np
+
+from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
+from tutorial_lib.heads import concat_heads
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
+from tutorial_lib.projection import init_params, project_heads
+from tutorial_lib.variants import patterns
+
+MISTAKES, check = room(__file__)
+
+
+def check_window_mask(function):
+    """Check `window_mask(T, S, window)` of chapter 17. Prints an account."""
+    cases = (
+        Case("a square, window of 3", {"T": 5, "S": 5, "window": 3}),
+        Case("2 new words after 5", {"T": 2, "S": 7, "window": 3}),
+        Case("a window of 1", {"T": 4, "S": 7, "window": 1}),
+        Case("a window that holds all", {"T": 3, "S": 5, "window": 11}),
+    )
+    check("window_mask", function, patterns.window_mask, cases)
+
+
+def check_receptive_field(function):
+    """Check `receptive_field(mask, n_layers)` of chapter 17. Prints an account."""
+    window, strided = patterns.window_mask(11, 11, 3), patterns.strided_mask(11, 3)
+    others = patterns.window_mask(7, 7, 3) & ~np.eye(7, dtype=bool)
+    cases = (
+        Case("a window, one layer", {"mask": window, "n_layers": 1}),
+        Case("a window, four layers", {"mask": window, "n_layers": 4}),
+        Case("a stride, two layers", {"mask": strided, "n_layers": 2}),
+        Case("a row and a column", {"mask": patterns.global_mask(7, [3]), "n_layers": 2}),
+        Case("a mask that hides each row's own token", {"mask": others, "n_layers": 2}),
+    )
+    check("receptive_field", function, patterns.receptive_field, cases)
+
+
+def check_attention_with_sink(function):
+    """Check `attention_with_sink(scores, sink, *, mask=None)` of chapter 17. Prints an account."""
+    sink, none = np.array([-1.0, 0.5, 2.0]), np.array([-1.0, -np.inf, 2.0])
+    batch = {"scores": normal(172, B, H, T, S), "sink": sink[::-1].copy()}
+    square = {"scores": normal(171, H, T, T), "sink": sink}
+    cases = (
+        Case("every word sees all", {"scores": normal(170, H, T, S), "sink": sink}),
+        Case("a batch", batch),
+        *(Case(label, batch, {"mask": mask}) for label, mask in masks(empty=False).items()),
+        Case("without a batch axis", square, {"mask": causal_mask(T)}),
+        Case("scores near 1,000", {"scores": 1000 + normal(173, H, T, S), "sink": 1000 + sink}),
+        Case("a sink near 2,000", {"scores": normal(174, H, T, S), "sink": 2000 + sink}),
+        Case("a head without a sink", {"scores": normal(168, H, T, S), "sink": none}),
+    )
+    check("attention_with_sink", function, patterns.attention_with_sink, cases)
+
+
+def check_top_k_mask(function):
+    """Check `top_k_mask(scores, k, *, mask=None)` of chapter 17. Prints an account."""
+    causal, behind = {"mask": causal_mask(T)}, {"mask": causal_mask(4, S)}
+    batch = {"scores": normal(169, B, H, T, S), "k": 4}
+    ties = np.array([[1.0, 2.0, 2.0, 0.0, 2.0, 1.0]])
+    cases = (
+        Case("2 keys, a causal mask", {"scores": normal(175, H, T, T), "k": 2}, causal),
+        Case("more keys than a row sees", {"scores": normal(176, T, T), "k": 4}, causal),
+        Case("4 new words after 3", {"scores": normal(177, B, H, 4, S), "k": 5}, behind),
+        *(Case(label, batch, {"mask": mask}) for label, mask in masks(empty=False).items()),
+        Case("one query, no mask", {"scores": normal(178, H, 1, S), "k": 2}),
+        Case("equal scores", {"scores": ties, "k": 2}),
+    )
+    check("top_k_mask", function, patterns.top_k_mask, cases)
+
+
+def _windowed_step(X, params, K, V, window):
+    Q = project_heads(X, params.W_Q)
+    K = np.concatenate([K, project_heads(X, params.W_K)], axis=-2)
+    V = np.concatenate([V, project_heads(X, params.W_V)], axis=-2)
+    T, S = Q.shape[-2], K.shape[-2]
+    mask = patterns.window_mask(T, S, window)
+    weights = attention_weights(attention_scores(Q, K), mask=mask)
+    first = max(0, S - (window - 1))
+    Y = concat_heads(weights @ V) @ params.W_O
+    return Y, K[..., first:, :], V[..., first:, :]
+
+
+def check_windowed_step(function):
+    """Check `windowed_step(X, params, K, V, window)`, exercise of chapter 17."""
+    long = _piece(182, T=7, kept=4, window=5)
+    cases = (
+        Case("a word after 4, window of 5", _piece(179, T=1, kept=4, window=5)),
+        Case("wider heads, 2 words after 7", _piece(180, T=2, kept=7, window=8, d_k=WIDE)),
+        Case("the first piece, longer than the window", _piece(181, T=7, kept=0, window=4)),
+        Case("a piece longer than the window, after 4", long),
+        Case("a window of 1", _piece(183, T=2, kept=0, window=1)),
+        Case("a text shorter than the window", _piece(184, T=2, kept=5, window=19)),
+    )
+    check("windowed_step", function, _windowed_step, cases)
+
+
+def _piece(seed, *, T, kept, window, d_k=D_K):
+    rng = np.random.default_rng(seed)
+    params = init_params(rng, d_model=D_MODEL, n_heads=H, d_k=d_k, d_v=D_V)
+    before = {"K": normal(seed + 20, H, kept, d_k), "V": normal(seed + 30, H, kept, D_V)}
+    return {"X": normal(seed + 40, T, D_MODEL), "params": params, **before, "window": window}
+
+
+def _bigbird_mask(T, window, tokens, random):
+    near = np.abs(np.arange(T)[:, None] - np.arange(T)) <= window // 2
+    return near | patterns.global_mask(T, tokens) | random
+
+
+def check_bigbird_mask(function):
+    """Check `bigbird_mask(T, window, tokens, random)`, exercise of chapter 17."""
+    drawn = patterns.random_mask(np.random.default_rng(0), 11, 2)
+    none = np.zeros((11, 11), dtype=bool)
+    cases = (
+        Case("BigBird", {"T": 11, "window": 3, "tokens": [0, 4], "random": drawn}),
+        Case("Longformer: nothing is drawn", {"T": 11, "window": 5, "tokens": [8], "random": none}),
+        Case("no global token", {"T": 11, "window": 3, "tokens": [], "random": drawn}),
+        Case("a window of 1", {"T": 11, "window": 1, "tokens": [2], "random": none}),
+    )
+    check("bigbird_mask", function, _bigbird_mask, cases)
+
+
+def _indexed_weights(scores, q, keys, w, k):
+    met = np.maximum(q @ keys.T, 0)  # (J, T, T)
+    index = np.einsum("tj,jts->ts", w, met)
+    mask = causal_mask(len(keys))
+    chosen = patterns.top_k_mask(index, k, mask=mask)
+    return attention_weights(scores, mask=chosen)
+
+
+def check_indexed_weights(function):
+    """Check `indexed_weights(scores, q, keys, w, k)`, exercise of chapter 17."""
+    cases = (
+        Case("2 of 7 keys", _indexed(185, k=2)),
+        Case("4 of 7 keys: more than the first rows see", _indexed(186, k=4)),
+        Case("weights of both signs", _indexed(187, k=2, signed=True)),
+        Case("one index head", _indexed(188, k=4, J=1)),
+    )
+    check("indexed_weights", function, _indexed_weights, cases)
+
+
+def _indexed(seed, *, k, J=5, signed=False):
+    T, d = S, D_V
+    w = normal(seed + 60, T, J)
+    arrays = {"scores": normal(seed, H, T, T), "q": normal(seed + 20, J, T, d)}
+    arrays |= {"keys": normal(seed + 40, T, d), "w": w if signed else np.abs(w)}
+    return {**arrays, "k": k}

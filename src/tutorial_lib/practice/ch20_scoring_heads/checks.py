@@ -1,0 +1,194 @@
+"""Checks for chapter 20."""
+
+import numpy as np
+
+from tutorial_lib.attention import softmax
+from tutorial_lib.models import head_scores
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.grammar import WORDS, read_documents
+from tutorial_lib.models.language import encode
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, T, normal
+from tutorial_lib.projection import Params
+
+MISTAKES, check = room(__file__)
+N, LENGTH, VOCABULARY = 4, 10, 14  # texts, words of a text, words there are
+PLACES = 19  # that a model knows
+
+
+def _truth(seed, *, n=N, length=LENGTH):
+    """Places that decide, a third of the queries; the last query asks nothing."""
+    rng = np.random.default_rng(seed)
+    place = (rng.random((n, length)) * np.arange(1, length + 1)).astype(int)
+    target = np.where(rng.random((n, length)) < 1 / 3, place, -1)
+    target[:, -1] = -1
+    return target
+
+
+def _weights(seed, *, n=N, heads=H, length=LENGTH):
+    scores = 2 * normal(seed, n, heads, length, length)
+    return softmax(np.where(np.tri(length, dtype=bool), scores, -np.inf))
+
+
+def check_score_head(function):
+    """Check `score_head(weights, target)` of chapter 20. Prints an account."""
+    cases = (
+        Case("three heads", {"weights": _weights(0), "target": _truth(1)}),
+        Case("one text", {"weights": _weights(2, n=1), "target": _truth(3, n=1)}),
+        Case("eight heads", {"weights": _weights(4, heads=8), "target": _truth(5)}),
+    )
+    check("score_head", function, head_scores.score_head, cases)
+
+
+def _back(seed, *likely):
+    """Truths whose distances are mostly the likely ones."""
+    rng = np.random.default_rng(seed)
+    back = rng.choice([*likely, 0, 1, 2, 3, 4], (N, LENGTH))
+    target = np.arange(LENGTH) - back
+    return np.where((target >= 0) & (rng.random((N, LENGTH)) < 0.7), target, -1)
+
+
+def _rarely():
+    """Few places ask, most of them for the first word."""
+    target = np.full((N, LENGTH), -1)
+    target[:3, 0] = 0
+    target[:2, 6] = 5
+    return target
+
+
+def check_best_offset(function):
+    """Check `best_offset(target)` of chapter 20. Prints an account."""
+    cases = (
+        Case("mostly two back", {"target": _back(6, 2, 2, 2)}),
+        Case("mostly itself", {"target": _back(7, 0, 0, 0)}),
+        Case("mostly three back", {"target": _back(8, 3, 3, 3, 3)}),
+        Case("few places ask", {"target": _rarely()}),
+    )
+    check("best_offset", function, head_scores.best_offset, cases)
+
+
+def check_fixed_offset_score(function):
+    """Check `fixed_offset_score(target, offset)` of chapter 20. Prints an account."""
+    cases = (
+        Case("two back", {"target": _back(9, 2, 2), "offset": 2}),
+        Case("itself", {"target": _back(10, 0, 0), "offset": 0}),
+        Case("a distance that never occurs", {"target": _back(11, 1), "offset": 7}),
+    )
+    check("fixed_offset_score", function, head_scores.fixed_offset_score, cases)
+
+
+def _model(seed, *, d_k=D_K, vocabulary=VOCABULARY):
+    """Two layers with large scores, so that the second depends on what the first gives."""
+    layers = []
+    for place in range(2):
+        wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
+        W_O = normal(seed + 10 * place + 3, H * D_V, D_MODEL)
+        layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
+    E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, PLACES, D_MODEL)
+    return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, vocabulary))
+
+
+def _ids(seed, *batch, length=LENGTH):
+    return np.random.default_rng(seed).integers(0, VOCABULARY, (*batch, length))
+
+
+def _all_logit_terms(model, ids):
+    return tuple(head_scores.logit_terms(model, ids))
+
+
+def check_logit_terms(function):
+    """Check `logit_terms(model, ids)` of chapter 20. Prints an account."""
+    cases = (
+        Case("one text", {"model": _model(20), "ids": _ids(12)}),
+        Case("four texts", {"model": _model(40, d_k=WIDE), "ids": _ids(13, N, length=T)}),
+    )
+    check("logit_terms", function, _all_logit_terms, cases)
+
+
+def check_run_with(function):
+    """Check `run_with(model, ids, outputs)` of chapter 20. Prints an account."""
+    first, last = {"model": _model(60)}, {"model": _model(80, d_k=WIDE)}
+    one, each = {(0, 1): normal(16, D_V)}, {(1, 2): normal(17, N, LENGTH, D_V)}
+    apart, both = each | {(0, 0): normal(18, D_V)}, each | {(1, 0): normal(19, D_V)}
+    cases = (
+        Case("one vector for all words, layer 0", first | {"ids": _ids(14), "outputs": one}),
+        Case("a vector for each word, layer 1", last | {"ids": _ids(15, N), "outputs": each}),
+        Case("a head of each layer", last | {"ids": _ids(15, N), "outputs": apart}),
+        Case("two heads of one layer", last | {"ids": _ids(15, N), "outputs": both}),
+    )
+    check("run_with", function, head_scores.run_with, cases)
+
+
+def check_patch(function):
+    """Check `patch(model, ids, other, layer, head)` of chapter 20. Prints an account."""
+    first, last = _model(100), _model(120, d_k=WIDE)
+    cases = (
+        Case("layer 0", _patched(first, 18) | {"layer": 0, "head": 2}),
+        Case("layer 1, four texts", _patched(last, 21, N) | {"layer": 1, "head": 0}),
+    )
+    check("patch", function, head_scores.patch, cases)
+
+
+def _patched(model, seed, *batch):
+    return {"model": model, "ids": _ids(seed, *batch), "other": _ids(seed + 1, *batch)}
+
+
+def _score_by_kind(weights, target, ids, kinds):
+    n, t = np.nonzero(target >= 0)
+    s = target[n, t]
+    picked, decided = weights[n, :, t, s], ids[n, s]  # (places, H), (places,)
+    return np.array([picked[np.isin(decided, kind)].mean(axis=0) for kind in kinds])
+
+
+def check_score_by_kind(function):
+    """Check `score_by_kind(weights, target, ids, kinds)`, exercise of chapter 20."""
+    two = [[*range(6)], [*range(6, VOCABULARY)]]
+    three = [[0, 2, 4, 11], [1, 3, 5, 7], [6, 8, 9, 10, 12]]
+    cases = (
+        Case("two kinds", _asked(23, 11) | {"kinds": two}),
+        Case("three kinds, five heads", _asked(26, 17, heads=5) | {"kinds": three}),
+    )
+    check("score_by_kind", function, _score_by_kind, cases)
+
+
+def _asked(seed, n, *, heads=H):
+    weights, target = _weights(seed, n=n, heads=heads), _truth(seed + 1, n=n)
+    return {"weights": weights, "target": target, "ids": _ids(seed + 2, n)}
+
+
+def _duplicate_score(weights, ids):
+    same = ids[:, :, None] == ids[:, None, :]
+    same &= np.tri(ids.shape[1], k=-1, dtype=bool)  # (texts, T, T)
+    on_copies = (weights * same[:, None]).sum(axis=-1)  # (texts, H, T)
+    n, t = np.nonzero(same.any(axis=-1))
+    return on_copies[n, :, t].mean(axis=0)
+
+
+def check_duplicate_score(function):
+    """Check `duplicate_score(weights, ids)`, exercise of chapter 20."""
+    twice = np.array([[0, 3, 0, 5, 3, 6, 7, 8, 0, 2], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]])
+    cases = (
+        Case("words come again and again", {"weights": _weights(29), "ids": _ids(30, N) % 5}),
+        Case("a text without copies", {"weights": _weights(31, n=2), "ids": twice}),
+    )
+    check("duplicate_score", function, _duplicate_score, cases)
+
+
+def _weight_at_subject(model, sentence, layer, head):
+    words = encode(sentence)
+    place = read_documents(words[None]).decided_by[0, -1]
+    return run(model, words[:-1])[1][layer].weights[head, -1, place]
+
+
+def check_weight_at_subject(function):
+    """Check `weight_at_subject(model, sentence, layer, head)`, exercise of chapter 20."""
+    model, wide = (_model(140, d_k=d_k, vocabulary=len(WORDS)) for d_k in (D_K, WIDE))
+    asked = {
+        "a noun between": (model, "the dogs that the cat sees bark", 1, 2),
+        "a name and brackets, wider heads": (wide, "Anna Kern ( often ) sleeps", 0, 1),
+        "the second sentence": (model, "the cow sings . the frogs dance", 1, 0),
+    }
+    names = ("model", "sentence", "layer", "head")
+    cases = (Case(n, dict(zip(names, given, strict=True))) for n, given in asked.items())
+    check("weight_at_subject", function, _weight_at_subject, tuple(cases))

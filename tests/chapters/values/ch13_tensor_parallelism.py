@@ -1,0 +1,25 @@
+"""What chapter 13 says of its sums over processes, computed."""
+
+import numpy as np
+
+from tests.chapters.named import printed_under
+
+
+def head_0_gives_sevenths_and_head_1_thirteenths():
+    """The largest denominators of the two parts of Y are 7 and 13."""
+    parts = printed_under("13_tensor_parallelism", "parts of Y for bark")
+    return [max(entry.denominator for entry in part) for part in parts] == [7, 13]
+
+
+def a_ring_sends_twice_n_minus_1_over_n_arrays():
+    """Each of n processes in a ring sends 2(n − 1)/n arrays."""
+    n = np.array([1, 2, 4, 12])
+    sent = printed_under("13_tensor_parallelism", "sent by each, in arrays").astype(float)
+    return np.allclose(sent, 2 * (n - 1) / n, atol=1e-4)
+
+
+def first_number_is_that_of_chapter_06():
+    """The sum of the two parts is to the last digit what chapter 06 printed."""
+    *_, total = printed_under("13_tensor_parallelism", "the first number of Y")
+    expected = printed_under("06_output_projection", "row 0 of concat times row 0 of drawn")
+    return total == expected

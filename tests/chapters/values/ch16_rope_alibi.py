@@ -1,0 +1,112 @@
+"""What chapter 16 says of rotated queries and of trained models, computed."""
+
+import math
+from statistics import median
+
+from tests.chapters.named import printed_under
+from tutorial_lib.records import record
+
+
+def query_of_bark_a_quarter_turn_ahead():
+    """A quarter turn makes (−b, a) of each pair (a, b) of the query."""
+    a, b, c, d = printed_under("16_rope_alibi", "queries of head 0, in 2 ln 2")[2]
+    return [-b, a, -d, c]
+
+
+def pairs_of_halves_change_head_1_only():
+    """Head 0 has the same weights with both kinds of pairs, and head 1 has not."""
+    neighbours = printed_under("16_rope_alibi", "bark, neighbours")
+    halves = printed_under("16_rope_alibi", "bark, halves")
+    return (neighbours == halves).all(axis=1).tolist() == [True, False]
+
+
+def _kinds():
+    return record("known_text")["positions"]
+
+
+def _rope_and_others(band):
+    """Return the ranges of five seeds at these positions, of RoPE and of the other kinds."""
+    ranges = {name: kind["bands"][band] for name, kind in _kinds().items() if kind["bands"][band]}
+    rope = [each for name, each in ranges.items() if name.startswith("RoPE")]
+    others = [each for name, each in ranges.items() if not name.startswith("RoPE")]
+    return rope, others
+
+
+def rope_ends_lowest_at_positions_of_training():
+    """At positions 0 to 63 each seed of RoPE is below every seed of every other kind."""
+    rope, others = _rope_and_others("0 to 63")
+    return max(each["max"] for each in rope) < min(each["min"] for each in others)
+
+
+def rope_is_worst_beyond_positions_of_training():
+    """At positions 96 to 127 each seed of RoPE is above every seed of every other kind."""
+    rope, others = _rope_and_others("96 to 127")
+    return min(each["min"] for each in rope) > max(each["max"] for each in others)
+
+
+def curves_of_table_rope_and_alibi_still_fall():
+    """None of the three curves is flat at its end."""
+    return not any(_kinds()[name]["flat"] for name in ("learned", "RoPE", "ALiBi"))
+
+
+def millinats_between_rope_and_alibi():
+    """The median excess loss of ALiBi is above that of RoPE by so many millinats."""
+    alibi, rope = (_kinds()[name]["excess_loss"]["median"] for name in ("ALiBi", "RoPE"))
+    return round(1000 * (alibi - rope), 2)
+
+
+def no_seed_of_the_table_trained_longer_is_below_any_of_rope():
+    """The best seed of the table, trained twice as long, is above the worst of RoPE."""
+    longer = record("scored_heads")["longer"]["two layers"]["excess_loss"]
+    return longer["min"] > _kinds()["RoPE"]["excess_loss"]["max"]
+
+
+def _first_steps_right(task):
+    """Return, of each kind and seed, the first watched step with 0.99 right, infinite for none."""
+    steps = printed_under("16_rope_alibi", f"{task}, first watched step with 0.99 right").tolist()
+    return dict(zip(_kinds(), steps, strict=True))
+
+
+def no_seed_without_positions_learns_attractors_sooner():
+    """Any seed without positions needs as many steps as any with positions, or more."""
+    steps = _first_steps_right("attractor")
+    without = steps.pop("none") + steps.pop("none, heads of 18")
+    return min(without) >= max(max(seeds) for seeds in steps.values())
+
+
+def steps_until_surnames_are_learned():
+    """At equal numbers: the first seed without positions, the medians of the table and of RoPE."""
+    steps = _first_steps_right("surname")
+    without = min(steps["none, heads of 18"])
+    return [without, median(steps["learned"]), median(steps["RoPE, heads of 18"])]
+
+
+def _seeds_that_learn_surnames(name):
+    return sum(step < math.inf for step in _first_steps_right("surname")[name])
+
+
+def one_seed_without_positions_learns_surnames():
+    """Without positions, at equal numbers, one seed learns surnames and the others do not."""
+    return _seeds_that_learn_surnames("none, heads of 18") == 1
+
+
+def seeds_with_smaller_heads_that_learn_surnames():
+    """Without positions and with heads of 16, so many seeds learn surnames."""
+    return _seeds_that_learn_surnames("none")
+
+
+def _last_accuracies():
+    """Return how many of the surnames each seed without positions has right at its end."""
+    runs = _kinds()["none"]["runs"] + _kinds()["none, heads of 18"]["runs"]
+    return [run["accuracy"]["surname"][-1] for run in runs]
+
+
+def least_surname_accuracy_of_the_seeds_above_one_half():
+    """The least accuracy at the end among the seeds that find more than half of the surnames."""
+    return round(min(end for end in _last_accuracies() if end > 0.5), 2)
+
+
+def four_seeds_nearly_learn_surnames_and_three_do_not():
+    """Of the seven seeds below 0.99, four end above one half and three below it."""
+    ends = [end for end in _last_accuracies() if end < 0.99]
+    return sum(end > 0.5 for end in ends) == 4 and sum(end < 0.5 for end in ends) == 3

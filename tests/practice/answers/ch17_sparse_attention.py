@@ -1,0 +1,140 @@
+"""What computes the keys of chapter 17: windows, sinks and choices are run."""
+
+import numpy as np
+
+from tutorial_lib import (
+    attention_weights,
+    causal_mask,
+    embed,
+    running_example,
+    scaled_dot_product_attention,
+    trace,
+)
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.entropy import excess_loss
+from tutorial_lib.models.grammar import sample_documents
+from tutorial_lib.records import checkpoint
+from tutorial_lib.variants.patterns import (
+    attention_with_sink,
+    global_mask,
+    receptive_field,
+    top_k_mask,
+    window_mask,
+)
+
+
+def tokens_that_move_the_last_row():
+    """How many tokens reach the last row of 64 through six windows of 8."""
+    return receptive_field(window_mask(64, 64, 8), 6)[-1].sum()
+
+
+def what_dogs_keeps():
+    """The weight of *dogs* for itself in head 0, with a sink of -ln 2."""
+    example = running_example()
+    layer = trace(example.X, example.params, mask=example.mask)
+    assert np.isclose(layer.scores[0, 0, 0], 2 * np.log(2))
+    return attention_with_sink(layer.scores, np.full(2, -np.log(2)), mask=example.mask)[0, 0, 0]
+
+
+EVEN = "All the same: the softmax shares out all weight in each"
+SELECTIONS = {
+    "The last 8": lambda scores: window_mask(64, 64, 8),
+    "`<bos>` and the last 7": lambda scores: (
+        window_mask(64, 64, 7) | global_mask(64, [0]) & causal_mask(64)
+    ),
+    "The best 8": lambda scores: top_k_mask(scores, 8, mask=causal_mask(64)),
+}
+
+
+def cheapest_selection():
+    """Which selection of 8 keys loses least: in both trained models, the same."""
+    known, slow = (_cheapest(checkpoint(name)) for name in ("known_text", "look_less"))
+    assert known == slow
+    return {name: name == known for name in (*SELECTIONS, EVEN)}
+
+
+def _cheapest(arrays):
+    model, documents = TinyModel.of(arrays), sample_documents(_drawn(), 50)
+    losses = {}
+    for name, choose in SELECTIONS.items():
+        X = embed(documents.ids[:, :-1], model.E, model.P)
+        for params in model.layers:
+            X = X + trace(X, params, mask=choose(trace(X, params).scores)).Y
+        losses[name] = excess_loss(X @ model.U, documents).mean()
+    return min(losses, key=losses.get)
+
+
+def _drawn():
+    return np.random.default_rng(1)
+
+
+def what_a_shift_does_with_a_sink():
+    """How the weights of rows change when their scores grow by 1 and the sink stays."""
+    scores, sink = np.random.default_rng(0).standard_normal((3, 5, 6)), np.array([-1.0, 0, 1])
+    before, after = (attention_with_sink(scores + by, sink) for by in (0, 1))
+    grown = after / before
+    largest = before == before.max(axis=-1, keepdims=True)
+    return {
+        "Nothing: a softmax depends on differences within a row": np.allclose(grown, 1),
+        "All grow, in the same proportion": bool(
+            (grown > 1).all() and np.allclose(grown, grown[..., :1])
+        ),
+        "The largest grows, the others shrink": bool(
+            (grown[largest] > 1).all() and (grown[~largest] < 1).all()
+        ),
+        "All shrink, since the sum of powers is larger": bool((grown < 1).all()),
+    }
+
+
+def keys_to_keep():
+    """The fewest old keys with which pieces of any length are read as in one pass."""
+    rng, window, S = np.random.default_rng(0), 128, 300
+    Q, K, V = rng.standard_normal((3, 1, S, 4))
+    whole = scaled_dot_product_attention(Q, K, V, mask=window_mask(S, S, window))
+    enough = []
+    for kept in range(120, 135):
+        same = []
+        for T in (1, 2, 150):
+            q, k, v = Q[:, -T:], K[:, -T - kept :], V[:, -T - kept :]
+            mask = window_mask(T, T + kept, window)
+            heads = scaled_dot_product_attention(q, k, v, mask=mask)
+            same.append(np.allclose(heads, whole[:, -T:]))
+        enough += [kept] if all(same) else []
+    return min(enough)
+
+
+def what_a_causal_global_token_adds():
+    """What a decoder's two layers reach with a global first token, and not without."""
+    T, window = 64, 8
+    near = window_mask(T, T, window)
+    more = near | global_mask(T, [0]) & causal_mask(T)
+    added = receptive_field(more, 2) & ~receptive_field(near, 2)
+    return {
+        "Every word before: token 0 collects them and hands them on": np.array_equal(
+            receptive_field(more, 2), causal_mask(T)
+        ),
+        "Token 0 itself, for rows that lie too far from it": bool(
+            added[:, 0].any() and not added[:, 1:].any()
+        ),
+        "As many words as the window has": bool(added[-1].sum() == window),
+        "Nothing at all": not added.any(),
+    }
+
+
+def weights_of_an_empty_row():
+    """The weights of a row that may see nothing."""
+    mask = np.ones((3, 5), dtype=bool)
+    mask[1] = False
+    row = attention_weights(np.random.default_rng(0).standard_normal((3, 5)), mask=mask)[1]
+    return {
+        "NaN": bool(np.isnan(row).any()),
+        "All 0": bool((row == 0).all()),
+        "All equal": np.allclose(row, 1 / 5),
+        "1 for itself": row[1] == 1,
+    }
+
+
+def share_for_nobody_of_two_blocks():
+    """What a sink of 0 takes from a row whose powers sum to 3 in one block and 5 in the other."""
+    scores = np.log([[[1.0, 2.0, 4.0, 1.0]]])  # sums of 3 and of 5
+    return 1 - attention_with_sink(scores, np.zeros(1)).sum()

@@ -1,0 +1,95 @@
+"""What computes the keys of chapter 20: from the text, the model, and small sums."""
+
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+
+from tutorial_lib.heads import concat_heads
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.entropy import accuracy
+from tutorial_lib.models.grammar import sample_documents
+from tutorial_lib.models.head_scores import (
+    fixed_offset_score,
+    logit_terms,
+    run_with,
+    score_head,
+)
+from tutorial_lib.records import checkpoint
+
+
+@cache
+def asked():
+    """The example, and documents that the chapter does not draw."""
+    return TinyModel.of(checkpoint("known_text")), sample_documents(np.random.default_rng(7), 60)
+
+
+def one_back_at_brackets():
+    """How often the opening bracket stands one place before the word that asks."""
+    return fixed_offset_score(asked()[1].target_of("bracket"), 1)
+
+
+def how_near_the_paths_come():
+    """Whether the nine parts are the logits; not so without any, nor with layer 1 alone."""
+    model, documents = asked()
+    logits, parts = run(model, documents.ids[:, :-1])[0], logit_terms(model, documents.ids[:, :-1])
+    off = np.abs(sum(parts) - logits).max()
+    assert len(parts) == 1 + 8  # the word, and eight heads
+    exact = bool(off < 1e-12 * np.abs(logits).max())
+    return {
+        "To the last digits of a float": exact,
+        "Near, but a softmax leaves a remainder": not exact,
+        "Exactly for layer 1, not for layer 0, which layer 1 reads": not exact,
+        "Only up to a constant for each word": not exact,
+    }
+
+
+def who_costs_the_surnames():
+    """Of 1.0, 1.3 and 0.0, whose mean in its place costs the most surnames."""
+    model, documents = asked()
+    ids, names = documents.ids[:, :-1], {"1.0": (1, 0), "1.3": (1, 3), "0.0": (0, 0)}
+    logits, records = run(model, ids)
+    weights = np.concatenate([record.weights for record in records], axis=1)
+    scores = score_head(weights, documents.target_of("surname"))
+    assert set(scores.argsort()[-2:]) == {4, 7}
+    assert scores[0] < 0.01
+    lost = {}
+    for name, (layer, head) in names.items():
+        mean = records[layer].heads[:, head].mean(axis=(0, 1))
+        cut = accuracy(run_with(model, ids, {(layer, head): mean}), documents)
+        lost[name] = accuracy(logits, documents)["surname"] - cut["surname"]
+    most = max(lost, key=lost.get)
+    assert lost[most] > 0.5
+    return {
+        "Head 1.0, which looks at it and has most of the credit": most == "1.0",
+        "Head 1.3, which looks at it too": most == "1.3",
+        "Head 0.0, which never looks at it": most == "0.0",
+        "None: another always brings it": lost[most] < 0.5,
+    }
+
+
+def fixed_look_of_a_quiz():
+    """A head that looks three back, where the subject is three back in three places of four."""
+    target = np.full((4, 12), -1)
+    for n, text in enumerate(["the dogs ( often ) bark"] * 3 + ["the dogs ( often now ) bark"]):
+        words = ["<bos>", *text.split()]
+        target[n, words.index("bark") - 1] = words.index("dogs")
+    weights = np.tile(np.eye(12, k=-3), (4, 1, 1, 1))
+    score = score_head(weights, target)[0]
+    right = {"3/4": 0.75, "1/4": 0.25, "0: the verb is four places after the subject": 0, "1": 1}
+    return {text: bool(score == value) for text, value in right.items()}
+
+
+def share_of_a_lead():
+    """What 1.2 brings of the lead of one logit over another."""
+    bark, barks = np.array([1, 4, 0]), np.array([2, -3, 0])
+    share = Fraction(int(bark[1] - barks[1]), int(bark.sum() - barks.sum()))
+    return str(share)
+
+
+def rows_of_head_two():
+    """Which columns of concat hold head 2 of four heads of 16."""
+    heads = np.zeros((4, 1, 16))
+    heads[2] = 1
+    [columns] = [np.flatnonzero(concat_heads(heads)[0])]
+    return f"{columns[0]} to {columns[-1]}"

@@ -1,0 +1,134 @@
+"""What computes the keys of chapter 22: from the model, its documents, and small sums."""
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+
+from tutorial_lib import init_params, multi_head_attention, trace
+from tutorial_lib.models.ablation import gated, prune_greedily, replacement_outputs
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.entropy import excess_loss
+from tutorial_lib.models.grammar import TASKS, sample_documents
+from tutorial_lib.models.head_scores import run_with
+from tutorial_lib.records import checkpoint
+
+HEADS = [(layer, head) for layer in range(2) for head in range(4)]
+
+
+@cache
+def asked():
+    """The example, documents that the chapter does not draw, and what stands in for heads."""
+    model = TinyModel.of(checkpoint("known_text"))
+    others, documents = (sample_documents(np.random.default_rng(seed), 60) for seed in (7, 8))
+    return model, documents, replacement_outputs(model, HEADS, others.ids[:, :-1])
+
+
+@cache
+def nats(gone):
+    """What each word loses above the floor without these heads."""
+    model, documents, outputs = asked()
+    logits = run_with(model, documents.ids[:, :-1], {head: outputs[head] for head in gone})
+    return excess_loss(logits, documents)
+
+
+def _cost(gone, task=None):
+    """What heads cost, over all words or at one task."""
+    task_of = asked()[1].task
+    words = task_of == task_of if task is None else task_of == TASKS.index(task)
+    return (nats(tuple(sorted(gone))) - nats(()))[words].mean()
+
+
+def cost_of_a_chain():
+    """Whether 0.0 and 1.0 cost their sum, about as much as 0.0, more, or as little as 1.0."""
+    first, second = _cost([(0, 0)], "surname"), _cost([(1, 0)], "surname")
+    both = _cost([(0, 0), (1, 0)], "surname")
+    assert abs(first - 2.47) < 0.2
+    assert abs(second - 0.58) < 0.2
+    right = {
+        "About 3, the sum": abs(both - first - second) < 0.1,
+        "About 2.5, hardly more than 0.0 alone": abs(both - first) < 0.1,
+        "Much more than 3: each is the other's spare": both > first + second + 0.1,
+        "About 0.6: nobody misses 0.0 when 1.0 is gone": abs(both - second) < 0.1,
+    }
+    return {text: bool(value) for text, value in right.items()}
+
+
+def gone_within_a_twentieth():
+    """How many heads greedy pruning takes before 0.05 nats are lost."""
+    alone = [_cost([head]) for head in HEADS]
+    assert abs(alone[HEADS.index((1, 2))] - 0.15) < 0.02
+    assert sum(loss > 0.05 for loss in alone) == 5  # as the answer to "4" says
+    _, losses = prune_greedily(HEADS, lambda gone: _cost(gone))
+    assert losses[3] - losses[2] > 0.05
+    return sum(loss < 0.05 for loss in losses)
+
+
+def who_ruins_outer_brackets():
+    """Which set has the largest cost when each closed gate has a price of 0.3 nats."""
+    hopeful = [(0, 2), (0, 3), (1, 0), (1, 3), (0, 0)]  # the others cost nothing with anything
+    sets = [s for n in range(1, 5) for s in combinations(hopeful, n)] + [tuple(HEADS)]
+    best = max(sets, key=lambda gone: _cost(gone, "outer bracket") - 0.3 * len(gone))
+    alone = sorted(HEADS, key=lambda head: _cost([head], "outer bracket"))
+    assert alone[-2:] == [(1, 3), (0, 3)]
+    assert abs(_cost([(0, 2)], "outer bracket") - 0.02) < 0.05
+    return {
+        "0.3, which costs most alone": best == ((0, 3),),
+        "0.3 and 1.3, the two that cost most alone": best == ((0, 3), (1, 3)),
+        "0.2, 0.3 and 1.3": set(best) == {(0, 2), (0, 3), (1, 3)},
+        "All eight": best == tuple(HEADS),
+    }
+
+
+def beyond_the_sum():
+    """What the loss without both exceeds, beyond what it exceeds without each."""
+    whole, a, b, both = 1.0, 1.1, 1.2, 2.5
+    costs = [loss - whole for loss in (a, b, both)]
+    return f"{costs[2] - costs[0] - costs[1]:.1f}"
+
+
+def lead_of_a_half_open_gate():
+    """The lead that a gate of 0.5 leaves of 6, measured on a model whose last head gives it."""
+    model, documents, outputs = asked()
+    ids, head = documents.ids[:3, :-1], (1, 3)
+    own, mean = run(model, ids)[0], run_with(model, ids, {head: outputs[head]})
+    half = gated(model, ids, {head: 0.5}, outputs)
+    share = (half - mean)[0, -1] / (own - mean)[0, -1]
+    assert np.allclose(share, 0.5)
+    return f"{share[0] * 6:.0f}"
+
+
+def rows_that_silence_a_head():
+    """Which change of a layer's matrices gives the Y of a layer whose head 2 gives zeros."""
+    rng = np.random.default_rng(22)
+    params, X = init_params(rng, d_model=12, n_heads=4), rng.standard_normal((5, 12))
+    concat = trace(X, params).concat.copy()
+    concat[:, 6:9] = 0
+    right = concat @ params.W_O
+    rows, columns, W_Q, W_K = map(np.copy, (params.W_O, params.W_O, params.W_Q, params.W_K))
+    rows[6:9], columns[:, 6:9], W_Q[2], W_K[2] = 0, 0, 0, 0
+    changes = {
+        "Zeros in the rows of W_O that belong to head 2": {"W_O": rows},
+        "Zeros in the columns of W_O that belong to head 2": {"W_O": columns},
+        "Zeros in W_Q of head 2": {"W_Q": W_Q},
+        "Zeros in W_K of head 2": {"W_K": W_K},
+    }
+    return {
+        text: np.allclose(multi_head_attention(X, type(params)(**vars(params) | change)), right)
+        for text, change in changes.items()
+    }
+
+
+def more_and_narrower():
+    """How the learned numbers and the scores of a layer of 8 heads compare with those of 4."""
+    rng, X = np.random.default_rng(4), np.ones((9, 64))
+    layers = [init_params(rng, d_model=64, n_heads=H) for H in (4, 8)]
+    assert [layer.d_k for layer in layers] == [16, 8]
+    few, many = (sum(W.size for W in vars(layer).values()) for layer in layers)
+    ratio = many / few, trace(X, layers[1]).scores.size / trace(X, layers[0]).scores.size
+    return {
+        "The numbers double, and so do the scores": ratio == (2, 2),
+        "The numbers stay, the scores double": ratio == (1, 2),
+        "Both stay": ratio == (1, 1),
+        "The numbers halve, the scores stay": ratio == (0.5, 1),
+    }

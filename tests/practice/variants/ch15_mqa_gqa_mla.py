@@ -1,0 +1,171 @@
+"""Right answers of chapter 15 in other ways, and too narrow ones."""
+
+import numpy as np
+
+import tutorial_lib as tl
+from tutorial_lib.variants.grouped import GroupedParams
+
+
+def by_repeated_keys(Q, K, V, *, mask=None):
+    copies = Q.shape[-3] // K.shape[-3]
+    K, V = (np.repeat(array, copies, axis=-3) for array in (K, V))
+    return tl.scaled_dot_product_attention(Q, K, V, mask=mask)
+
+
+def by_broadcasting(Q, K, V, *, mask=None):
+    *batch, H, T, d_k = Q.shape
+    G, S = K.shape[-3:-1]
+    groups = Q.reshape(*batch, G, H // G, T, d_k)
+    scores = groups @ np.swapaxes(K, -1, -2)[..., None, :, :] / d_k**0.5
+    weights = tl.attention_weights(scores.reshape(*batch, H, T, S), mask=mask)
+    mixed = weights.reshape(*batch, G, H // G, T, S) @ V[..., None, :, :]
+    return mixed.reshape(*batch, H, T, -1)
+
+
+def head_by_head(Q, K, V, *, mask=None):
+    H, T = Q.shape[-3:-1]
+    members = H // K.shape[-3]
+    seen = None if mask is None else np.broadcast_to(mask, (*mask.shape[:-3], H, T, K.shape[-2]))
+    heads = []
+    for h in range(H):
+        scores = tl.attention_scores(Q[..., h, :, :], K[..., h // members, :, :])
+        own = None if seen is None else seen[..., h, :, :]
+        heads.append(tl.attention_weights(scores, mask=own) @ V[..., h // members, :, :])
+    return np.stack(heads, axis=-3)
+
+
+def pooled_by_loops(params, n_kv_heads):
+    def pool(W):
+        groups = np.split(W, n_kv_heads)
+        return np.stack([sum(group) / len(group) for group in groups])
+
+    return GroupedParams(params.W_Q, pool(params.W_K), pool(params.W_V), params.W_O)
+
+
+def pooled_by_a_matrix(params, n_kv_heads):
+    members = params.n_heads // n_kv_heads
+    mean = np.kron(np.eye(n_kv_heads), np.full((1, members), 1 / members))
+    W_K, W_V = (np.tensordot(mean, W, axes=1) for W in (params.W_K, params.W_V))
+    return GroupedParams(params.W_Q, W_K, W_V, params.W_O)
+
+
+def keys_are_made(Q, C, latent, *, mask=None):
+    K, V = (tl.project_heads(C, W) for W in (latent.W_UK, latent.W_UV))
+    return tl.scaled_dot_product_attention(Q, K, V, mask=mask)
+
+
+def by_einsum(Q, C, latent, *, mask=None):
+    scores = np.einsum("...htd,hrd,...sr->...hts", Q, latent.W_UK, C) / Q.shape[-1] ** 0.5
+    weights = tl.attention_weights(scores, mask=mask)
+    return np.einsum("...hts,...sr,hrv->...htv", weights, C, latent.W_UV)
+
+
+def layers_by_contexts(X, layers, sources, *, mask=None):
+    inputs = [X]
+    for params, source in zip(layers, sources, strict=True):
+        owner = layers[source]
+        mixed = tl.Params(params.W_Q, owner.W_K, owner.W_V, params.W_O)
+        Y = tl.multi_head_attention(inputs[-1], mixed, context=inputs[source], mask=mask)
+        inputs.append(inputs[-1] + Y)
+    return inputs[-1]
+
+
+def untiled_by_a_list(params):
+    H, G, d_v = params.n_heads, params.n_kv_heads, params.d_v
+    order = [h for g in range(G) for h in range(g, H, G)]
+    rows = np.concatenate([params.W_O[h * d_v : (h + 1) * d_v] for h in order])
+    return GroupedParams(np.stack([params.W_Q[h] for h in order]), params.W_K, params.W_V, rows)
+
+
+def untiled_by_sorting(params):
+    order = np.argsort(np.arange(params.n_heads) % params.n_kv_heads, kind="stable")
+    W_O = params.W_O.reshape(params.n_heads, -1, params.d_model)[order]
+    W_O = W_O.reshape(-1, params.d_model)
+    return GroupedParams(params.W_Q[order], params.W_K, params.W_V, W_O)
+
+
+def output_head_by_head(latent):
+    parts = np.split(latent.W_O, latent.n_heads)
+    return np.concatenate([up @ part for up, part in zip(latent.W_UV, parts, strict=True)])
+
+
+def output_by_a_block_diagonal(latent):
+    H, rank, d_v = latent.W_UV.shape
+    wide = np.zeros((H * rank, H * d_v))
+    for h in range(H):
+        wide[h * rank : (h + 1) * rank, h * d_v : (h + 1) * d_v] = latent.W_UV[h]
+    return wide @ latent.W_O
+
+
+def bytes_layer_by_layer(*, n_layers, n_heads, rank, rope_dim, itemsize):
+    return sum(itemsize * rank + itemsize * rope_dim for _ in range(n_layers))
+
+
+def batch_of_the_keys(Q, K, V, *, mask=None):
+    *batch, G, S, d_k = K.shape
+    H, T = Q.shape[-3:-1]
+    rows = Q.reshape(*batch, G, H // G * T, d_k)
+    scores = tl.attention_scores(rows, K).reshape(*batch, H, T, S)
+    weights = tl.attention_weights(scores, mask=mask).reshape(*batch, G, -1, S)
+    return (weights @ V).reshape(*batch, H, T, -1)
+
+
+def first_batch_alone(Q, K, V, *, mask=None):
+    if Q.ndim > 3:
+        Q, K, V = Q[0], K[0], V[0]
+    return by_repeated_keys(Q, K, V, mask=mask)
+
+
+VARIANTS = [
+    ("grouped_attention", "repeated keys", by_repeated_keys),
+    ("grouped_attention", "broadcasting", by_broadcasting),
+    ("grouped_attention", "head by head", head_by_head),
+    ("group_params", "split and summed", pooled_by_loops),
+    ("group_params", "a matrix of means", pooled_by_a_matrix),
+    ("absorbed_attention", "keys are made", keys_are_made),
+    ("absorbed_attention", "einsum", by_einsum),
+    ("cross_layer_attention", "contexts", layers_by_contexts),
+    ("from_tiled", "a list", untiled_by_a_list),
+    ("from_tiled", "a stable sort", untiled_by_sorting),
+    ("absorbed_output", "head by head", output_head_by_head),
+    ("absorbed_output", "a block diagonal", output_by_a_block_diagonal),
+    ("latent_cache_bytes", "layer by layer", bytes_layer_by_layer),
+]
+
+
+NARROW = [
+    ("grouped_attention", "the first of a batch alone", first_batch_alone),
+    ("grouped_attention", "the batch of the keys", batch_of_the_keys),
+    (
+        "grouped_attention",
+        "no mask",
+        lambda Q, K, V, *, mask=None: by_repeated_keys(Q, K, V),
+    ),
+    (
+        "group_params",
+        "pairs alone",
+        lambda params, n_kv_heads: GroupedParams(
+            params.W_Q,
+            (params.W_K[::2] + params.W_K[1::2]) / 2,
+            (params.W_V[::2] + params.W_V[1::2]) / 2,
+            params.W_O,
+        ),
+    ),
+    (
+        "cross_layer_attention",
+        "all borrow from layer 0",
+        lambda X, layers, sources, *, mask=None: layers_by_contexts(
+            X, layers, [0] * len(layers), mask=mask
+        ),
+    ),
+    (
+        "latent_cache_bytes",
+        "16 bits alone",
+        lambda *, n_layers, n_heads, rank, rope_dim, itemsize: n_layers * (rank + rope_dim) * 2,
+    ),
+    (
+        "latent_cache_bytes",
+        "one latent alone",
+        lambda *, n_layers, n_heads, rank, rope_dim, itemsize: n_layers * (40 + 6) * itemsize,
+    ),
+]

@@ -1,0 +1,136 @@
+"""Right answers of chapter 17 in other ways, and too narrow ones."""
+
+import numpy as np
+
+import tutorial_lib as tl
+from tutorial_lib.variants import patterns
+
+
+def window_by_loops(T, S, window):
+    mask = np.zeros((T, S), dtype=bool)
+    for i in range(T):
+        t = S - T + i
+        mask[i, max(0, t - window + 1) : t + 1] = True
+    return mask
+
+
+def reach_by_walking(mask, n_layers):
+    reached = np.eye(len(mask), dtype=bool)
+    for _ in range(n_layers):
+        reached = np.array([reached[row].any(axis=0) for row in mask]) | reached
+    return reached
+
+
+def reach_by_matrix_power(mask, n_layers):
+    step = (mask | np.eye(len(mask), dtype=bool)).astype(float)
+    return np.linalg.matrix_power(step, n_layers) > 0
+
+
+def sink_as_a_gate(scores, sink, *, mask=None):
+    seen = scores if mask is None else np.where(mask, scores, -np.inf)
+    logsumexp = np.logaddexp.reduce(seen, axis=-1, keepdims=True)  # -inf: nothing to look at
+    gate = (1 + np.tanh((logsumexp - sink[:, None, None]) / 2)) / 2
+    return gate * tl.attention_weights(scores, mask=mask)
+
+
+def sink_as_a_key(scores, sink, *, mask=None):
+    column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
+    seen = scores if mask is None else np.where(mask, scores, -np.inf)
+    return tl.softmax(np.concatenate([column, seen], axis=-1))[..., 1:]
+
+
+def choose_one_by_one(scores, k, *, mask=None):
+    seen = scores if mask is None else np.where(mask, scores, -np.inf)
+    chosen = np.zeros(scores.shape, dtype=bool)
+    for row in np.ndindex(scores.shape[:-1]):
+        left = seen[row].copy()
+        for _ in range(k):
+            best = int(np.argmax(left))
+            if np.isfinite(left[best]):
+                chosen[(*row, best)], left[best] = True, -np.inf
+    return chosen
+
+
+def step_word_by_word(X, params, K, V, window):
+    """The kept rows as a list that a word is put on and taken from; a piece of any length."""
+    rows = []
+    for x in X:
+        q, k, v = (tl.project_heads(x[None], W) for W in (params.W_Q, params.W_K, params.W_V))
+        K, V = (np.concatenate(pair, axis=-2)[:, -window:] for pair in ((K, k), (V, v)))
+        heads = tl.scaled_dot_product_attention(q, K, V)
+        rows.append(tl.concat_heads(heads) @ params.W_O)
+    short = max(0, K.shape[-2] - (window - 1))
+    return np.concatenate(rows), K[:, short:], V[:, short:]
+
+
+def bigbird_by_loops(T, window, tokens, random):
+    mask = np.zeros((T, T), dtype=bool)
+    for t in range(T):
+        for s in range(T):
+            mask[t, s] = 2 * abs(t - s) < window or t in tokens or s in tokens or random[t, s]
+    return mask
+
+
+def indexed_by_loops(scores, q, keys, w, k):
+    weights = np.zeros(scores.shape)
+    for t in range(len(keys)):
+        index = [sum(w[t, j] * max(0, q[j, t] @ key) for j in range(len(q))) for key in keys]
+        best = sorted(range(t + 1), key=lambda s: -index[s])[:k]
+        powers = np.exp(scores[:, t, best])
+        weights[:, t, best] = powers / powers.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def for_one_text(scores, sink, *, mask=None):
+    assert scores.ndim == 3
+    return patterns.attention_with_sink(scores, sink, mask=mask)
+
+
+def short_of_overflow(scores, sink, *, mask=None):
+    assert np.abs(scores).max() < 700
+    return patterns.attention_with_sink(scores, sink, mask=mask)
+
+
+def square_window(T, S, window):
+    assert T == S
+    return patterns.window_mask(T, S, window)
+
+
+VARIANTS = [
+    ("window_mask", "loops", window_by_loops),
+    ("receptive_field", "row by row", reach_by_walking),
+    ("receptive_field", "a matrix power", reach_by_matrix_power),
+    ("attention_with_sink", "a gate", sink_as_a_gate),
+    ("attention_with_sink", "a key in front", sink_as_a_key),
+    ("top_k_mask", "one by one", choose_one_by_one),
+    ("windowed_step", "word by word", step_word_by_word),
+    ("bigbird_mask", "loops", bigbird_by_loops),
+    ("indexed_weights", "loops", indexed_by_loops),
+]
+
+
+NARROW = [
+    ("window_mask", "squares alone", square_window),
+    (
+        "receptive_field",
+        "two layers at most",
+        lambda mask, n: patterns.receptive_field(mask, min(n, 2)),
+    ),
+    ("attention_with_sink", "without a batch", for_one_text),
+    ("attention_with_sink", "small scores", short_of_overflow),
+    (
+        "top_k_mask",
+        "rows that see k keys",
+        lambda scores, k, *, mask=None: patterns.top_k_mask(scores, min(k, 3), mask=mask),
+    ),
+    (
+        "bigbird_mask",
+        "a window of 3",
+        lambda T, window, tokens, random: bigbird_by_loops(T, min(window, 3), tokens, random),
+    ),
+    (
+        "indexed_weights",
+        "two keys",
+        lambda scores, q, keys, w, k: indexed_by_loops(scores, q, keys, w, 2),
+    ),
+]

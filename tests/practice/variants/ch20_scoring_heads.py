@@ -1,0 +1,117 @@
+"""Right answers of chapter 20, written in other ways."""
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.embedding import embed
+from tutorial_lib.models.copying import run
+from tutorial_lib.models.grammar import read_documents
+from tutorial_lib.models.language import encode
+from tutorial_lib.multihead import trace
+
+
+def score_by_loops(weights, target):
+    found = [
+        weights[n, :, t, target[n, t]] for n, t in np.ndindex(target.shape) if target[n, t] >= 0
+    ]
+    return np.mean(found, axis=0)
+
+
+def score_by_one_hot(weights, target):
+    hot = (target[:, None, :, None] == np.arange(weights.shape[-1])).astype(float)
+    return (weights * hot).sum(axis=(0, 2, 3)) / (target >= 0).sum()
+
+
+def offset_by_unique(target):
+    n, t = np.nonzero(target >= 0)
+    values, counts = np.unique(t - target[n, t], return_counts=True)
+    return values[counts.argmax()]
+
+
+def offset_by_trying(target):
+    return max(range(target.shape[1]), key=lambda offset: share_by_masks(target, offset))
+
+
+def share_by_masks(target, offset):
+    asks = target >= 0
+    hits = asks & (np.arange(target.shape[1]) - target == offset)
+    return hits.sum() / asks.sum()
+
+
+def paths_by_silence(model, ids):
+    """Each head alone: its part of concat, the rest zeros."""
+    _, records = run(model, ids)
+    parts = [embed(ids, model.E, model.P) @ model.U]
+    for record in records:
+        d_v = record.params.d_v
+        for head in range(record.params.n_heads):
+            alone = np.zeros_like(record.concat)
+            alone[..., head * d_v : (head + 1) * d_v] = record.heads[..., head, :, :]
+            parts.append(alone @ record.params.W_O @ model.U)
+    return tuple(parts)
+
+
+def run_with_difference(model, ids, outputs):
+    """Add what the new outputs bring more than the old ones, then go on."""
+    X = embed(ids, model.E, model.P)
+    for place, params in enumerate(model.layers):
+        record = trace(X, params, mask=causal_mask(ids.shape[-1]))
+        X = X + record.Y
+        for head in [head for layer, head in outputs if layer == place]:
+            rows = params.W_O.reshape(params.n_heads, params.d_v, -1)[head]
+            X = X + (outputs[place, head] - record.heads[..., head, :, :]) @ rows
+    return X @ model.U
+
+
+def patch_by_difference(model, ids, other, layer, head):
+    output = np.take(run(model, other)[1][layer].heads, head, axis=-3)
+    return run_with_difference(model, ids, {(layer, head): output})
+
+
+def kinds_by_truths(weights, target, ids, kinds):
+    rows = []
+    for kind in kinds:
+        own = target.copy()
+        for n, t in np.argwhere(target >= 0):
+            if ids[n, target[n, t]] not in kind:
+                own[n, t] = -1
+        rows.append(score_by_loops(weights, own))
+    return np.array(rows)
+
+
+def duplicates_by_loops(weights, ids):
+    found = []
+    for n, t in np.ndindex(ids.shape):
+        copies = [s for s in range(t) if ids[n, s] == ids[n, t]]
+        if copies:
+            found.append(weights[n, :, t, copies].sum(axis=0))
+    return np.mean(found, axis=0)
+
+
+def weight_in_a_batch(model, sentence, layer, head):
+    words = encode(sentence)[None]
+    place = read_documents(words).decided_by[0, -1]
+    _, records = run(model, words[:, :-1])
+    return float(records[layer].weights[0, head, -1, place])
+
+
+VARIANTS = [
+    ("score_head", "loops", score_by_loops),
+    ("score_head", "one-hot", score_by_one_hot),
+    ("best_offset", "unique", offset_by_unique),
+    ("best_offset", "trying", offset_by_trying),
+    ("fixed_offset_score", "masks", share_by_masks),
+    ("logit_terms", "silence", paths_by_silence),
+    ("run_with", "difference", run_with_difference),
+    ("patch", "difference", patch_by_difference),
+    ("score_by_kind", "a truth for each kind", kinds_by_truths),
+    ("duplicate_score", "loops", duplicates_by_loops),
+    ("weight_at_subject", "a batch", weight_in_a_batch),
+]
+
+
+NARROW = [
+    ("score_head", "three heads", lambda w, t: score_by_loops(w, t) if w.shape[1] == 3 else 0 * t),
+    ("best_offset", "no first word", lambda t: offset_by_unique(np.where(t > 0, t, -1))),
+    ("logit_terms", "one text", lambda m, ids: paths_by_silence(m, ids) if ids.ndim == 1 else ()),
+]

@@ -9,9 +9,9 @@ from tutorial_lib.errors import (
     require_length,
     require_mask,
     require_operand,
-    require_room,
     require_shape,
     require_softmax_rows,
+    require_wide_dtype,
 )
 
 
@@ -43,8 +43,8 @@ def attention_scores(Q, K):
     require_shape("Q", Q, "... T d_k")
     require_shape("K", K, "... S d_k", d_k=Q.shape[-1])
     require_broadcast(Q=Q, K=K)
-    require_room("Q", Q)
-    require_room("K", K)
+    require_wide_dtype("Q", Q)
+    require_wide_dtype("K", K)
     d_k = Q.shape[-1]
     return Q @ np.swapaxes(K, -1, -2) / math.sqrt(d_k)  # (..., H, T, S)
 

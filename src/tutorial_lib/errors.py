@@ -18,7 +18,7 @@ def require_array(name, value):
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a MaskedArray; expected a NumPy array, since a product would forget what "
-            f"is hidden. Say what stands there: {name}.filled(0.0), or pass mask= to the attention."
+            f"is hidden. Fill it, {name}.filled(0.0), or pass mask= to the attention."
         )
     if not isinstance(value, np.ndarray) or isinstance(value, np.matrix):
         raise TypeError(
@@ -33,7 +33,7 @@ def require_array(name, value):
 
 
 def require_floats(name, array):
-    """Require an array of floats, which small changes have room in.
+    """Require an array of floats, because whole numbers cannot change by a small amount.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def require_length(name, value):
     if value >= 2**62:
         raise ValueError(
             f"{name}={value}; expected less than 2**62, since NumPy counts with 64 bits and sums "
-            f"need room. Give the length of the text where nothing is to be left out."
+            f"could overflow. Give the length of the sequence where nothing is to be left out."
         )
 
 
@@ -145,26 +145,26 @@ def require_finite(name, array):
         position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(
             f"{name} is {array[position]} at position {position}; expected finite numbers. "
-            f"Look at the step that made {name}: np.argwhere(~np.isfinite({name})) lists all."
+            f"Look at the step that computed {name}: np.argwhere(~np.isfinite({name})) lists all."
         )
 
 
 def require_operand(name, array):
-    """Require finite numbers that have room for their products and sums.
+    """Require finite numbers of a dtype that is wide enough for their products and sums.
 
     NumPy adds and multiplies small integers in their own width, and drops what does not fit
-    without a word: 100 + 100 is -56 in int8.
+    without a warning: 100 + 100 is -56 in int8.
 
     Raises
     ------
     TypeError : integers other than int64
     ValueError : names the first position that is not finite
     """
-    require_room(name, array)
+    require_wide_dtype(name, array)
     require_finite(name, array)
 
 
-def require_room(name, array):
+def require_wide_dtype(name, array):
     """Require floats, or signed integers of 64 bits.
 
     Raises
@@ -173,8 +173,8 @@ def require_room(name, array):
     """
     if array.dtype.kind != "f" and array.dtype != np.int64:
         raise TypeError(
-            f"{name} is an array of {array.dtype}; expected floats, or int64, which have room for "
-            f"sums, differences and products. Convert it first: {name}.astype(float)."
+            f"{name} is an array of {array.dtype}; expected floats, or int64, which are wide "
+            f"enough for sums, differences and products. Convert it first: {name}.astype(float)."
         )
 
 
@@ -188,7 +188,7 @@ def require_softmax_rows(scores, axis):
     ValueError : a row holds NaN or +inf, or nothing but -inf
     """
     require_array("scores", scores)
-    require_room("scores", scores)
+    require_wide_dtype("scores", scores)
     known = isinstance(axis, int | np.integer) and -scores.ndim <= axis < scores.ndim
     if not known or scores.shape[axis] == 0:
         raise ShapeError(
@@ -212,7 +212,7 @@ def _mend_of_scores(top):
     if top > 0:
         return "A" + overflow[1:]
     return (
-        f"Either {overflow} Or the row is hidden by -inf and has nothing to look at: "
+        f"Either {overflow} Or -inf hides every key of the row, which is then fully masked: "
         f"attention_weights(scores, mask=mask) gives it zeros."
     )
 
@@ -220,8 +220,9 @@ def _mend_of_scores(top):
 def require_mask(mask, shape):
     """Require None, or booleans that broadcast to the shape of the scores; True = may look.
 
-    A mask per sequence, (B, T, S), with as many sequences as heads fits too, and is then read as a
-    mask per head: only its maker knows. Give it its head axis, mask[:, None], whatever B is.
+    A mask per sequence, (B, T, S), with as many sequences as heads fits too, and is then taken for
+    a mask per head, because its shape cannot show the difference. Give it its head axis,
+    mask[:, None], whatever B is.
 
     Raises
     ------

@@ -43,7 +43,7 @@ def project(X):
 
 
 def embed_at(P):
-    """Five tokens at the places of a table."""
+    """Five tokens at the positions of a table."""
     return tl.embed(ids(), array(9, 12), P)
 
 
@@ -682,7 +682,7 @@ def test_the_last_number_of_an_array_must_be_finite_too(function, name, bad):
 
 @each_array(FINITE)
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint64])
-def test_integers_without_room_for_sums_are_refused(function, name, kind):
+def test_integers_too_narrow_for_sums_are_refused(function, name, kind):
     given = ARRAYS[function]
     with pytest.raises(TypeError, match=rf"\b{name} is (an array of )?{kind.__name__}"):
         function(**given | {name: given[name].astype(kind)})

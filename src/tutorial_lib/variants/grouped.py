@@ -11,8 +11,8 @@ from tutorial_lib.errors import (
     require_divisible,
     require_mask,
     require_operand,
-    require_room,
     require_shape,
+    require_wide_dtype,
 )
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.multihead import require_layer_input
@@ -198,8 +198,8 @@ def require_groups(Q, K, V, mask):
     require_same_batch(K, V)
     require_broadcast(Q=Q[..., 0, :, :], K=K[..., 0, :, :])
     require_operand("Q", Q)
-    require_room("K", K)
-    require_room("V", V)
+    require_wide_dtype("K", K)
+    require_wide_dtype("V", V)
     batch = np.broadcast_shapes(Q.shape[:-3], K.shape[:-3])
     require_mask(mask, (*batch, *Q.shape[-3:-1], K.shape[-2]))
 

@@ -11,8 +11,8 @@ from tutorial_lib.errors import (
     require_length,
     require_mask,
     require_operand,
-    require_room,
     require_shape,
+    require_wide_dtype,
 )
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.projection import Params
@@ -206,6 +206,6 @@ def require_latents(Q, C, latent, mask):
     require_shape("C", C, "... S rank", rank=latent.rank)
     require_broadcast(Q=Q[..., 0, :, :], C=C)
     require_operand("Q", Q)
-    require_room("C", C)
+    require_wide_dtype("C", C)
     batch = np.broadcast_shapes(Q.shape[:-3], C.shape[:-2])
     require_mask(mask, (*batch, *Q.shape[-3:-1], C.shape[-2]))

@@ -8,60 +8,60 @@ from tutorial_lib.records import bank, record
 PAGE = "04_multi_head_attention"
 
 
-def _arms(group):
-    return [arm for arm in record("tiny_model")["variants"] if arm["group"] == group]
+def _variants(group):
+    return [one for one in record("tiny_model")["variants"] if one["group"] == group]
 
 
-def _least_and_most(row):
+def _min_and_max(row):
     return [min(row), max(row)]
 
 
 def _right_by_width():
     """Return the accuracy after 800 steps: a row for each d_k, a column for each seed."""
-    return printed_under(f"{PAGE} 04-75", "share right after 800 steps")
+    return printed_under(f"{PAGE} 04-75", "accuracy after 800 steps")
 
 
 def best_rate_of_one_head_is_the_smallest_tried():
     """The model with one head learned best at the smallest rate that was tried."""
-    (one,) = (arm for arm in _arms("heads") if arm["heads"] == 1)
+    (one,) = (variant for variant in _variants("heads") if variant["heads"] == 1)
     return one["rate"] == min(tried["rate"] for tried in one["tried"])
 
 
 def sixteen_heads_are_last_at_every_rate():
     """After 400 steps, sixteen heads have the lowest accuracy at every rate."""
-    by_rate = printed_under(PAGE, "share right after 400 steps, by rate")
+    by_rate = printed_under(PAGE, "accuracy after 400 steps, by learning rate")
     return (by_rate.argmin(axis=0) == 4).all()
 
 
 def heads_and_d_v_of_every_width():
     """All models with other widths have this number of heads and this d_v."""
-    return np.unique([(arm["heads"], arm["d_v"]) for arm in _arms("width")], axis=0)
+    return np.unique([(one["heads"], one["d_v"]) for one in _variants("width")], axis=0)
 
 
 def accuracy_with_d_k_of_1():
     """With d_k = 1 the five seeds end between these two accuracies."""
-    return _least_and_most(_right_by_width()[0])
+    return _min_and_max(_right_by_width()[0])
 
 
 def accuracy_with_d_k_of_2():
     """With d_k = 2 the five seeds end between these two accuracies."""
-    return _least_and_most(_right_by_width()[1])
+    return _min_and_max(_right_by_width()[1])
 
 
 def best_rate_of_d_k_of_1_is_the_largest_tried():
     """The model with d_k = 1 learned best at the largest rate that was tried."""
-    (narrow,) = (arm for arm in _arms("width") if arm["d_k"] == 1)
+    (narrow,) = (variant for variant in _variants("width") if variant["d_k"] == 1)
     return narrow["rate"] == max(tried["rate"] for tried in narrow["tried"])
 
 
 def largest_d_k():
     """The widest queries and keys that were trained have so many entries."""
-    return max(arm["d_k"] for arm in _arms("width"))
+    return max(variant["d_k"] for variant in _variants("width"))
 
 
 def d_k_of_16_ran_at_twice_the_rate_of_32():
     """The best rate of d_k = 16 is twice the best rate of d_k = 32."""
-    rates = {arm["d_k"]: arm["rate"] for arm in _arms("width")}
+    rates = {variant["d_k"]: variant["rate"] for variant in _variants("width")}
     return rates[16] == 2 * rates[32]
 
 

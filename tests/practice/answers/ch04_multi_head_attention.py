@@ -17,20 +17,20 @@ def age_of_an_uneven_query():
 
 
 def second_row_of_a_block():
-    """Reshape the numbers whose digits are token and column."""
+    """Reshape the entries whose digits are token and column."""
     product = 10 * np.arange(3)[:, None] + np.arange(8)
     return product.reshape(4, 3, 2)[0, 1]
 
 
-def place_zero_of_the_previous_token_head():
-    """Run the head whose key at place s answers to s + 1."""
+def position_zero_of_the_previous_token_head():
+    """Run the head whose key at position s has its 1 in column s + 1."""
     Q, K, V = 40 * np.eye(6), np.eye(6, k=1), np.eye(6)
     row = tl.scaled_dot_product_attention(Q, K, V, mask=tl.causal_mask(6))[0]
     return {
-        "Nowhere: its row is 0": np.allclose(row, 0),
-        "At the last place, as Python’s index −1 would": np.allclose(row, V[-1]),
-        "At all places equally": np.allclose(row, 1 / 6),
-        "At itself": np.allclose(row, V[0]),
+        "To nothing: its row is 0": np.allclose(row, 0),
+        "To the last position, as Python’s index −1 would": np.allclose(row, V[-1]),
+        "To all positions equally": np.allclose(row, 1 / 6),
+        "To itself": np.allclose(row, V[0]),
     }
 
 
@@ -104,7 +104,7 @@ def axis_of_the_log_softmax():
 
 
 def entries_behind_four_columns():
-    """Change every entry of W_Q alone and see whether columns 4 to 7 of the product move."""
+    """Change one entry of W_Q at a time and see whether columns 4 to 7 of the product change."""
     X, W_Q = RNG.standard_normal((3, 8)), RNG.standard_normal((2, 8, 4))
 
     def columns(W):

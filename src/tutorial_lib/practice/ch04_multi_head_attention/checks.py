@@ -57,7 +57,7 @@ def _score_ranks(Q, K):
 def check_score_ranks(function):
     """Check `score_ranks(Q, K)`: (H, T, d_k), (H, S, d_k) → (H,), exercise of chapter 04."""
     Q, K = normal(18, 4, T, D_K), normal(19, 4, S, D_K)
-    Q[0, 1] = Q[0, 0]  # head 0 asks one question twice
+    Q[0, 1] = Q[0, 0]  # head 0 has one query twice
     Q[1, :, 2:] = 0  # the queries of head 1 use two features
     K[2, :, 1:] = 0  # the keys of head 2 use one
     Q[3, :, 2:], K[3, :, :2] = 0, 0  # queries and keys of head 3 share none

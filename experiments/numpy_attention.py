@@ -49,8 +49,8 @@ def by_broadcasting(X, params):
     Q, K, V = (X[..., None, :, :] @ W for W in W_QKV)  # (..., H, T, d)
     scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(params.d_k)
     scores = np.where(causal_mask(X.shape[-2]), scores, -np.inf)
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights = powers / powers.sum(axis=-1, keepdims=True)
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = exponentials / exponentials.sum(axis=-1, keepdims=True)
     return concat_heads(weights @ V) @ params.W_O
 
 

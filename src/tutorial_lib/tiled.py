@@ -1,4 +1,4 @@
-"""The same layer in blocks of queries: fast, and in memory that grows with T and not with T²."""
+"""The same layer in blocks of queries: fast, and in memory that grows with T, not with T²."""
 
 import math
 from itertools import product
@@ -19,15 +19,15 @@ from tutorial_lib.multihead import require_layer_input
 def attend_block(Q, K_T, V, *, causal=False):
     """Let a block of queries attend; the scores are the only large array, rewritten in place.
 
-    Built in chapter 07. The sums are divided out after mixing, rows * d_v divisions instead of
-    rows * S.
+    Built in chapter 07. We divide by the sums after mixing, which takes rows * d_v divisions
+    instead of rows * S.
 
     Parameters
     ----------
     Q : (..., rows, d_k), already divided by sqrt(d_k)
     K_T : (..., d_k, S), the keys as columns
     V : (..., S, d_v)
-    causal : the queries are the last of the S tokens, and none sees what is behind it
+    causal : the queries are the last of the S tokens, and none sees a later token
 
     Returns
     -------
@@ -49,9 +49,10 @@ def attend_block(Q, K_T, V, *, causal=False):
         rows = Q.shape[-2]
         np.copyto(scores[..., -rows:], -np.inf, where=~causal_mask(rows))
     scores -= scores.max(axis=-1, keepdims=True)  # exp cannot overflow
-    powers = np.exp(scores, out=scores)
+    exponentials = np.exp(scores, out=scores)
     ones = np.ones((scores.shape[-1], 1), dtype=V.dtype)
-    return powers @ V / (powers @ ones)  # (..., rows, d_v) / (..., rows, 1)
+    total = exponentials @ ones  # (..., rows, 1)
+    return exponentials @ V / total  # (..., rows, d_v)
 
 
 def attend_in_blocks(Q, K_T, V, *, causal, block):
@@ -73,7 +74,7 @@ def attend_in_blocks(Q, K_T, V, *, causal, block):
 
     Raises
     ------
-    TypeError : as `attend_block`; a block that is no whole number
+    TypeError : as `attend_block`; a block that is not a whole number
     ShapeError : widths, lengths or numbers of heads that differ
     ValueError : a block below 1, scores that overflow
 
@@ -100,14 +101,14 @@ def attend_in_blocks(Q, K_T, V, *, causal, block):
 def tiled_multi_head_attention(X, params, *, causal=False, block=128):
     """Run the layer block by block, one sequence of the batch after the other.
 
-    Built in chapter 07. The result is that of `multi_head_attention`, for self-attention alone.
+    Built in chapter 07. The result is that of `multi_head_attention`, for self-attention only.
     Beside its output it needs memory that grows with T, not with T². Float32 stays float32.
 
     Parameters
     ----------
     X : (..., T, d_model), float32 or float64
     params : Params of the same precision
-    causal : no query sees what is behind it
+    causal : no query sees a later token
     block : number of queries that are scored at once
 
     Returns
@@ -116,7 +117,7 @@ def tiled_multi_head_attention(X, params, *, causal=False, block=128):
 
     Raises
     ------
-    TypeError : integers, half precision, two precisions, a causal that is no bool; and as `trace`
+    TypeError : integers, half precision, two precisions, a causal that is not a bool; and as `trace`
     ShapeError : another width, a 1-D X, an empty sequence
     ValueError : a block below 1, NaN or infinity in X, scores that overflow
 
@@ -183,7 +184,7 @@ def require_tiled_input(X, params, causal, block):
 
     Raises
     ------
-    TypeError : params are no Params, anything but one of float32 and float64, no bool
+    TypeError : params are not Params, anything but one of float32 and float64, not a bool
     ShapeError : another width, a 1-D X, an empty sequence
     ValueError : NaN or infinity, or a block below 1
     """

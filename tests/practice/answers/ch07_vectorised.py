@@ -28,13 +28,13 @@ def _equal(one, other):
 
 
 def table_of_scores():
-    """The MiB of the scores of four texts: those of one head of one text, 4 · 12 times."""
+    """The MiB of the scores of four sequences: those of one head of one sequence, 4 · 12 times."""
     one_head = attention_scores(*np.ones((2, 1024, 1), dtype=np.float32))
     return 4 * 12 * one_head.nbytes / (1024 * 1024)
 
 
 def letter_missing_in_the_result():
-    """What einsum returns for "hts,hsv->tv", beside what the heads hand on."""
+    """What einsum returns for "hts,hsv->tv", beside the outputs of the heads."""
     rng = np.random.default_rng(0)
     weights, V = softmax(rng.standard_normal((3, 10, 10))), rng.standard_normal((3, 10, 7))
     try:
@@ -44,14 +44,14 @@ def letter_missing_in_the_result():
     heads = weights @ V
     return {
         "An error: h is missing after the arrow": isinstance(result, ValueError),
-        "What head 0 hands on": _equal(result, heads[0]),
-        "What the heads hand on, added up": _equal(result, heads.sum(axis=0)),
-        "What each head hands on, (3, 10, 7)": _equal(result, heads),
+        "The output of head 0": _equal(result, heads[0]),
+        "The sum of the heads' outputs": _equal(result, heads.sum(axis=0)),
+        "The output of each head, (3, 10, 7)": _equal(result, heads),
     }
 
 
-def share_of_the_pairs():
-    """The share of 1024² pairs in the tiles that attend_in_blocks scores, causal, in 128s."""
+def fraction_of_the_pairs():
+    """The fraction of 1024² pairs in the tiles that attend_in_blocks scores, causal, in 128s."""
     arrays = np.ones((1, 1024, 1)), np.ones((1, 1, 1024)), np.ones((1, 1024, 1))
     with patch.object(tiled, "attend_block", wraps=attend_block) as spy:
         attend_in_blocks(*arrays, causal=True, block=128)
@@ -67,8 +67,8 @@ def letters_that_are_summed():
     products = np.einsum("bhtd,bhsd->bhtsd", Q, K)
     over_b_h_d, over_d, over_s = (products.sum(axis=axes) for axes in ((0, 1, 4), 4, 3))
     return {
-        "b, h and d: they stand in both operands": _equal(result, over_b_h_d),
-        "d alone": _equal(result, over_d),
+        "b, h and d: they appear in both operands": _equal(result, over_b_h_d),
+        "Only d": _equal(result, over_d),
         "s": _equal(result, over_s),
         "None: einsum multiplies entry by entry": _equal(result, products),
     }
@@ -79,18 +79,20 @@ def why_the_division_comes_last():
     rng = np.random.default_rng(0)
     scores, V = 1000 * rng.standard_normal((5, 40)), rng.standard_normal((40, 7))
     scores[:, -5:][~causal_mask(5)] = -np.inf
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    total = powers.sum(axis=-1, keepdims=True)  # before mixing
-    mixed = powers @ V
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    total = exponentials.sum(axis=-1, keepdims=True)  # before mixing
+    mixed = exponentials @ V
     with np.errstate(all="ignore"):
         large = np.exp(scores)
         last = large @ V / large.sum(axis=-1, keepdims=True)
     return {
-        "It divides fewer numbers": mixed.size < powers.size,
-        "The sum is not known before mixing": not np.allclose(powers / total @ V, mixed / total),
+        "It divides fewer numbers": mixed.size < exponentials.size,
+        "The sum is not known before mixing": (
+            not np.allclose(exponentials / total @ V, mixed / total)
+        ),
         "It keeps exp from overflowing, since the sum can be large": np.isfinite(last).all(),
         "Dividing first would give hidden keys some weight": (
-            (powers / total)[np.isneginf(scores)].any()
+            (exponentials / total)[np.isneginf(scores)].any()
         ),
     }
 
@@ -106,7 +108,7 @@ def _of_the_chapter(name):
 
 
 def _peak(layer, T):
-    """The most bytes that a layer of the chapter holds while it reads T tokens."""
+    """The most bytes that a layer of the chapter holds while it processes T tokens."""
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=4, d_v=7)
     X = np.random.default_rng(1).standard_normal((T, 12))
     return peak_bytes(lambda: layer(X, params))
@@ -150,17 +152,17 @@ def first_row_of_a_reshape():
 
 
 def one_maximum_for_the_table():
-    """What a softmax gives that takes away the largest score of the whole table."""
+    """What a softmax gives that subtracts the largest score of the whole table."""
     scores = np.random.default_rng(0).standard_normal((5, 6))
     scores[1] -= 2000
     with np.errstate(all="ignore"):
-        powers = np.exp(scores - scores.max())
-        weights = powers / powers.sum(axis=-1, keepdims=True)
+        exponentials = np.exp(scores - scores.max())
+        weights = exponentials / exponentials.sum(axis=-1, keepdims=True)
     right = softmax(scores)
     smaller = weights < right - 1e-9
     return {
         "Rows with only low scores could become 0/0": np.isnan(weights[1]).all(),
         "Every weight would be smaller than it is": smaller.all(),
-        "exp could overflow": np.isinf(powers).any(),
+        "exp could overflow": np.isinf(exponentials).any(),
         "Nothing at all": np.allclose(weights, right),
     }

@@ -32,8 +32,8 @@ def block_with_a_column_of_ones(Q, K_T, V, *, causal=False):
     scores = np.einsum("...td,...ds->...ts", Q, K_T)
     if causal:
         scores[..., ~tl.causal_mask(*scores.shape[-2:])] = -1e30
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    both = powers @ np.concatenate([V, np.ones_like(V[..., :1])], axis=-1)
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    both = exponentials @ np.concatenate([V, np.ones_like(V[..., :1])], axis=-1)
     return both[..., :-1] / both[..., -1:]
 
 

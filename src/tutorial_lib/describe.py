@@ -52,7 +52,7 @@ def _print(label, array, number, rows, columns):
         text = f"{label}   {array.shape}"
     else:
         table = format_array(array, number, rows=rows, columns=columns)
-        text = f"{label}   {array.shape}\n{table}" + "\n" * (array.ndim > 1)  # room between tables
+        text = f"{label}   {array.shape}\n{table}" + "\n" * (array.ndim > 1)  # a gap between tables
     print(text)
 
 
@@ -87,7 +87,7 @@ def describe_attention(weights, tokens, *, query, head=0):
     ----------
     weights : (H, T, S)
     tokens : S names of the keys; the query is the same sequence
-    query : place of the query in the sequence
+    query : position of the query in the sequence
     head : number of the head
 
     Returns
@@ -183,7 +183,7 @@ def as_fraction(value):
     fraction = Fraction(value).limit_denominator(1000) if np.isfinite(value) else None
     if fraction is None or abs(float(fraction) - value) > 1e-9:
         raise ValueError(
-            f"{value!r} is no fraction with a denominator up to 1000. Show it with decimals."
+            f"{value!r} is not a fraction with a denominator up to 1000. Show it with decimals."
         )
     return str(fraction)
 

@@ -76,7 +76,7 @@ def sinusoidal_positions(T, d_model, *, base=10_000.0):
     ----------
     T : number of positions
     d_model : width, even
-    base : the slowest rate is base^(2/d_model) / base radians a position, 0.001 for width 8
+    base : the lowest frequency is base^(2/d_model) / base radians per position, 0.001 for width 8
 
     Returns
     -------
@@ -96,8 +96,8 @@ def sinusoidal_positions(T, d_model, *, base=10_000.0):
     require_length("T", T)
     require_even(d_model)
     require_base(base)
-    rates = base ** (-np.arange(0, d_model, 2) / d_model)  # (d_model/2,)
-    angles = np.arange(T)[:, None] * rates  # (T, d_model/2)
+    frequencies = base ** (-np.arange(0, d_model, 2) / d_model)  # (d_model/2,)
+    angles = np.arange(T)[:, None] * frequencies  # (T, d_model/2)
     P = np.empty((T, d_model))
     P[:, 0::2] = np.sin(angles)
     P[:, 1::2] = np.cos(angles)

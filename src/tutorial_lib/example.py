@@ -50,15 +50,15 @@ def running_example():
     """Return the example of Part I: 3 tokens, d_model 8, 2 heads of d_k = d_v = 4, causal.
 
     W_Q holds integers times 2·ln 2 and sqrt(d_k) is 2, so e to a score is a power of 2 and every
-    weight is a fraction. Head 0 hands on the four features of the word, head 1 the four features
-    of its place.
+    weight is a fraction. The values of head 0 are the four features of the word, those of
+    head 1 the four features of its position.
 
     Returns
     -------
     example : Example, float64
     """
     E = np.array(_WORDS, dtype=float)
-    P = np.array(_PLACES, dtype=float)
+    P = np.array(_POSITIONS, dtype=float)
     W_Q = 2 * np.log(2) * np.array(_QUERIES)
     params = Params(W_Q, *(np.array(W, dtype=float) for W in (_KEYS, _VALUES, _OUT)))
     vocabulary = Vocabulary(("<pad>", "dogs", "that", "bark", "cats", "sleep"))
@@ -68,9 +68,9 @@ def running_example():
 def published_example():
     """Rebuild a widely read worked example: 5 tokens, d_model 16, 2 heads of 8, causal.
 
-    Its numbers come from Python's own generator, seeded with 42, standard deviation 0.1, drawn row
-    by row: token table, position table, W_Q and W_K and W_V of each head, W_O. That text computes
-    its output as `concat @ W_O.T`, so W_O here is the transpose of the matrix it drew.
+    Its numbers come from Python's own generator, seeded with 42, standard deviation 0.1, sampled
+    row by row: token table, position table, W_Q and W_K and W_V of each head, W_O. That example
+    computes its output as `concat @ W_O.T`, so W_O here is the transpose of the matrix it sampled.
 
     Returns
     -------
@@ -78,12 +78,13 @@ def published_example():
     """
     rng = random.Random(42)
 
-    def draw(*shape):
+    def sample(*shape):
         entries = [rng.gauss(0, 0.1) for _ in range(int(np.prod(shape)))]
         return np.array(entries).reshape(shape)
 
-    E, P = draw(6, 16), draw(5, 16)
-    W_Q, W_K, W_V, W_O = draw(2, 16, 8), draw(2, 16, 8), draw(2, 16, 8), draw(16, 16)
+    E, P = sample(6, 16), sample(5, 16)
+    W_Q, W_K, W_V = sample(2, 16, 8), sample(2, 16, 8), sample(2, 16, 8)
+    W_O = sample(16, 16)
     vocabulary = Vocabulary(("<PAD>", "<BOS>", "<EOS>", "I", "like", "transformers"))
     tokens = ("<BOS>", "I", "like", "transformers", "<EOS>")
     return Example(tokens, vocabulary, E, P, Params(W_Q, W_K, W_V, W_O.T))
@@ -97,7 +98,7 @@ _WORDS = [
     [1, 0, 1, 1, 0, 0, 0, 0],  # cats
     [1, 1, 0, 1, 0, 0, 0, 0],  # sleep
 ]
-_PLACES = [
+_POSITIONS = [
     [0, 0, 0, 0, 0, 1, 0, 0],
     [0, 0, 0, 0, 1, 0, 0, 0],
     [0, 0, 0, 0, 0, 0, 1, 0],

@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The list of known tokens; a token's id is its place in the list.
+    """The list of known tokens; a token's id is its index in the list.
 
     Introduced in chapter 01.
 
@@ -18,7 +18,7 @@ class Vocabulary:
     Raises
     ------
     TypeError : one string instead of a sequence of tokens, or a token that is not a string
-    ValueError : an empty list, or a token that stands twice
+    ValueError : an empty list, or a token that occurs twice
     """
 
     tokens: tuple
@@ -44,7 +44,7 @@ class Vocabulary:
         twice = sorted({token for token in self.tokens if self.tokens.count(token) > 1})
         if twice:
             raise ValueError(
-                f"{twice} stand in the vocabulary twice; expected each token once. "
+                f"{twice} occur in the vocabulary twice; expected each token once. "
                 f"Drop the repeats: dict.fromkeys(tokens) keeps the first of each."
             )
 

@@ -1,4 +1,4 @@
-"""ids → X: a row for the word, plus a row for the place."""
+"""ids → X: a row for the word, plus a row for its position."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_default_base_is_the_papers(sizes, assert_close):
     assert_close(sinusoidal_positions(sizes.S, sizes.d_model), expected)
 
 
-def test_dot_product_of_two_positions_depends_on_their_distance_alone():
+def test_dot_product_of_two_positions_depends_only_on_their_distance():
     P = sinusoidal_positions(40, 12)
     products = P @ P.T
     for distance in (0, 1, 5, 17):

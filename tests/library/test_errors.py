@@ -369,7 +369,7 @@ WORDS = [
         "Vocabulary",
         lambda: tl.Vocabulary(("dogs", "bark", "dogs")),
         Kind(ValueError, "expected each token once", "dict.fromkeys(tokens)"),
-        "['dogs'] stand in the vocabulary twice",
+        "['dogs'] occur in the vocabulary twice",
     ),
     (
         "Vocabulary",
@@ -394,7 +394,7 @@ WORDS = [
 NAMES = Kind(ValueError, "Give one name for each", "but the array has")
 SENTENCE = Kind(ValueError, "expected (H, T, S) and S tokens", "weights[0]")
 PLACE = Kind(ValueError, "expected a head below 3 and a query below 5", "counted from 0")
-FRACTION = Kind(ValueError, "no fraction with a denominator up to 1000", "Show it with decimals")
+FRACTION = Kind(ValueError, "not a fraction with a denominator up to 1000", "Show it with decimals")
 TEXT = [
     ("show", lambda: tl.show("x", np.ones((5, 6)), rows="abcd"), NAMES, "4 rows … has 5"),
     ("show", lambda: tl.show("x", np.ones((5, 6)), columns="abcde"), NAMES, "5 columns … has 6"),

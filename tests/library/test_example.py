@@ -56,7 +56,7 @@ def test_denominators_of_the_output_are_products_of_those_of_the_weights(running
     assert rows[0] == {1}
 
 
-def test_input_is_words_plus_places(running):
+def test_input_is_words_plus_positions(running):
     expected = [[1, 0, 1, 0, 0, 1, 0, 0], [0, 1, 0, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0, 1, 0]]
     np.testing.assert_array_equal(running.X, expected)
     np.testing.assert_array_equal(oracle.embed(running.ids, running.E, running.P), expected)
@@ -70,22 +70,22 @@ def test_literal_matrices_are_those_of_the_generator(running):
     np.testing.assert_array_equal(running.params.W_K, W_K)
 
 
-def test_words_have_the_first_four_features_places_the_last_four_and_padding_none(running):
-    words, places = np.split(running.E, 2, axis=1)[0], np.split(running.P, 2, axis=1)[1]
+def test_words_have_the_first_four_features_positions_the_last_four_and_padding_none(running):
+    words, positions = np.split(running.E, 2, axis=1)[0], np.split(running.P, 2, axis=1)[1]
     assert not running.E[0].any()
     assert not running.E[:, 4:].any()
     assert not running.P[:, :4].any()
     assert set(words.ravel()) == {0, 1}
     assert len(np.unique(words, axis=0)) == len(running.vocabulary) == 6
-    np.testing.assert_array_equal(places @ places.T, np.eye(4))  # a feature for each place
+    np.testing.assert_array_equal(positions @ positions.T, np.eye(4))  # a feature for each
     np.testing.assert_array_equal(np.concatenate(list(running.params.W_V), axis=1), np.eye(8))
 
 
-def test_first_head_carries_words_and_second_head_carries_places(running):
+def test_first_head_carries_words_and_second_head_carries_positions(running):
     V = traced(running).V
-    words, places = running.E[running.ids], running.P[:3]
+    words, positions = running.E[running.ids], running.P[:3]
     np.testing.assert_array_equal(V[0], words[:, :4])
-    np.testing.assert_array_equal(V[1], places[:, 4:])
+    np.testing.assert_array_equal(V[1], positions[:, 4:])
 
 
 def test_running_example_has_the_sizes_of_the_book(running):

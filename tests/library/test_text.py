@@ -1,4 +1,4 @@
-"""A token's id is its place in the vocabulary."""
+"""A token's id is its index in the vocabulary."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tutorial_lib import Vocabulary
 WORDS = Vocabulary(["<pad>", "dogs", "that", "bark"])
 
 
-def test_id_of_a_token_is_its_place():
+def test_id_of_a_token_is_its_index():
     ids = WORDS.ids(["bark", "dogs", "bark", "<pad>"])
     assert ids.tolist() == [3, 1, 3, 0]
     assert ids.dtype.kind == "i"

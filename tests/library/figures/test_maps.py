@@ -107,7 +107,7 @@ def test_weights_that_are_fractions_are_written_as_fractions_and_others_are_refu
     assert {"4/7", "1/7", "2/7"} < {t.text for t in texts(figure)}
     assert "largest weight 1, from" in figure.alt
     assert cell_colours(figure) == cell_colours(figures.attention_maps(weights, TOKENS, caption=""))
-    with pytest.raises(ValueError, match="no fraction with a denominator up to 1000"):
+    with pytest.raises(ValueError, match="not a fraction with a denominator up to 1000"):
         figures.attention_maps(np.array([[0.123456]]), "a", fractions=True, caption="")
 
 

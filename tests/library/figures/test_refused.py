@@ -161,7 +161,7 @@ def with_entry(value):
         ),
         (
             ValueError,
-            ["0.7853981633974483 is no fraction", "up to 1000", "decimals"],
+            ["0.7853981633974483 is not a fraction", "up to 1000", "decimals"],
             lambda: figures.bar_panels(
                 {"s": np.array([np.pi / 4])}, "a", fractions=True, caption=""
             ),

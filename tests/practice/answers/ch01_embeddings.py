@@ -23,14 +23,14 @@ def shape_of_a_batch():
 
 
 def words_in_another_order():
-    """Give the stand-in the same words in two orders."""
+    """Give the averaging layer the same words in two orders."""
 
-    def stand_in(X):
+    def averaging_layer(X):
         return X / 2 + X.mean(axis=-2, keepdims=True) / 2
 
     order = [2, 0, 1]  # bark dogs that
     X = EXAMPLE.E[EXAMPLE.ids]
-    before, after = stand_in(X), stand_in(X[order])
+    before, after = averaging_layer(X), averaging_layer(X[order])
     known = [any(np.allclose(row, old) for old in before) for row in after]
     return {
         "Three new rows: each word has new neighbours": not any(known),
@@ -52,11 +52,11 @@ def one_hot_times_table():
     }
 
 
-def place_in_a_batch():
+def position_in_a_batch():
     """Find the row of P that was added to the first token of the second sentence."""
     assert BATCH.shape == (2, 3)
     added = tl.embed(BATCH, E, P)[1, 0] - E[BATCH[1, 0]]
-    [row] = [place for place in range(len(P)) if np.allclose(added, P[place])]
+    [row] = [t for t in range(len(P)) if np.allclose(added, P[t])]
     return f"Row {row}"
 
 
@@ -81,8 +81,8 @@ def products_of_sinusoids():
     by_distance = np.allclose(products[1:, 1:], products[:-1, :-1])
     added = [tl.embed(ids, E, table) - E[ids] for ids in BATCH]
     return {
-        "both places, each in its own way": not by_distance,
-        "the word that stands at each place": not np.allclose(*added),
+        "both positions, each in its own way": not by_distance,
+        "the word at each position": not np.allclose(*added),
         "the distance between them": by_distance and np.ptp(products) > 1,
         "nothing: it is always `d_model / 2`": np.allclose(products, table.shape[1] / 2),
     }

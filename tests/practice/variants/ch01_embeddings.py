@@ -29,9 +29,9 @@ def sinusoids_by_loop(T, d_model, *, base=10_000.0):
 
 
 def sinusoids_complex(T, d_model, *, base=10_000.0):
-    rates = np.exp(-np.log(base) * np.arange(0, d_model, 2) / d_model)
-    turns = np.exp(1j * np.outer(np.arange(T), rates))
-    return np.stack([turns.imag, turns.real], axis=2).reshape(T, d_model)
+    frequencies = np.exp(-np.log(base) * np.arange(0, d_model, 2) / d_model)
+    rotations = np.exp(1j * np.outer(np.arange(T), frequencies))
+    return np.stack([rotations.imag, rotations.real], axis=2).reshape(T, d_model)
 
 
 def padded_by_where(ids, E, P, pad_id):
@@ -51,7 +51,7 @@ VARIANTS = [
     ("embed_padded", "where", padded_by_where),
     ("embed_padded", "in place on its own copy", padded_in_place),
     ("sinusoidal_positions", "loop", sinusoids_by_loop),
-    ("sinusoidal_positions", "complex turns", sinusoids_complex),
+    ("sinusoidal_positions", "complex rotations", sinusoids_complex),
     ("is_equivariant", "np.bool_", lambda f, X, o: np.allclose(f(X[o]) - f(X)[o], 0) & np.True_),
     ("is_equivariant", "array", lambda f, X, o: np.array(np.allclose(f(X[o]), f(X)[o]))),
 ]

@@ -76,15 +76,15 @@ def check_is_equivariant(function):
         "a layer that attends": lambda X: attention.softmax(X @ X.T) @ X,
         "a layer that adds positions": lambda X: X + np.arange(len(X))[:, None],
         "a layer that adds up what came before": lambda X: np.cumsum(X, axis=0),
-        "a layer that turns the order round": lambda X: X[::-1],
+        "a layer that reverses the order": lambda X: X[::-1],
         "a layer that gives every token the same": lambda X: np.ones_like(X),
-        "a layer that changes the last place": lambda X: X + (np.arange(len(X)) == T - 1)[:, None],
+        "a layer that changes the last row": lambda X: X + (np.arange(len(X)) == T - 1)[:, None],
     }
     whole, swap = np.arange(65.0).reshape(T, D_MODEL) ** 2, np.array([1, 0, 2, 3, 4])
     centred = layers["a layer that subtracts the mean"]
     cases = (
         *(Case(label, {"layer": f, "X": X, "order": order}) for label, f in layers.items()),
-        Case("two tokens that change places", {"layer": centred, "X": X, "order": swap}),
+        Case("two tokens that are swapped", {"layer": centred, "X": X, "order": swap}),
         Case("whole numbers", {"layer": centred, "X": whole, "order": order}),
     )
     check("is_equivariant", function, _is_equivariant, cases)

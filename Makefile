@@ -104,7 +104,7 @@ test-gpu: $(TORCH)  ### Run the tests marked `gpu`, and Part II, on a machine wi
 	$(STRICT) $(PYTEST) -m gpu tests
 	names=$$($(BIN)/python -m tools.chapters "Part II") && $(STRICT) $(PYTEST) $(NBVAL) $$names
 
-student: $(BOOK)  ### Write a chapter without its solutions into student/ (CHAPTER=04_multi_head_attention)
+student: $(BOOK)  ### Write a chapter without its solutions into student/ (CHAPTER=05_concatenation)
 	@$(BIN)/python -m coursework student "$(CHAPTER)"
 
 coursework-check: $(TORCH)  ### Hand in every mistake of every assignment to the grader

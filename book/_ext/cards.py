@@ -99,12 +99,12 @@ def arrow_lines(model, ways) -> list[str]:
 
 def table(models) -> str:
     """Return the table that compares the models, each name the way to its card."""
-    heads = ["model", "year", "arrows", "key heads", *(f"at {name}" for name in COMPARED.values())]
+    heads = ["model", "year", "arrows", "KV heads", *(f"at {name}" for name in COMPARED.values())]
     cells = "".join(f'<th scope="col">{head}</th>' for head in heads)
     rows = "\n".join(_row(model) for model in models)
     return (
-        "<p>The last columns say how many kB of cache are kept for each token of a text of so "
-        "many tokens, 16 bits a number; in italics where the text is longer than any that the "
+        "<p>The last columns say how many kB of cache each token of a text of that length takes, "
+        "at 16 bits per number; in italics where the text is longer than any that the "
         "configuration names.</p>\n"
         f'<div class="{SCROLLS} cards-all" tabindex="0" role="group" aria-label="All models">\n'
         f"<table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
@@ -123,7 +123,7 @@ def _row(model):
 
 
 def each(model, tokens) -> str:
-    """Return the kB that a model keeps for each of so many tokens; a dash where it cannot."""
+    """Return the kB that a model caches per token of such a text; a dash where it cannot."""
     if not writes(model) or tokens > most(model):
         return "–"
     kept = model_cache_bytes(model, tokens) / tokens / 1000
@@ -131,7 +131,7 @@ def each(model, tokens) -> str:
 
 
 def most(model) -> float:
-    """Return the tokens beyond which a model has learned no place."""
+    """Return the tokens beyond which a model has learned no position."""
     positions = model.get("positions", {})
     return positions["max_positions"] if positions.get("kind") == "learned" else math.inf
 
@@ -155,8 +155,8 @@ def head(model) -> str:
 
 
 def kv_heads(model) -> str:
-    """Return how many key heads there are, in words."""
-    return f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)}"
+    """Return how many KV heads there are, in words."""
+    return f"{model['kv_heads']} KV head{'s' * (model['kv_heads'] > 1)}"
 
 
 def masks(model) -> str:
@@ -184,7 +184,7 @@ def named(model, kind) -> tuple[str, str]:
     if kind == "window":
         return window, f", drawn as {shrunk['window']}"
     if kind == "chosen":
-        return f"{chosen['keys']:,} chosen keys", f", drawn as {shrunk['chosen']['keys']}"
+        return f"top {chosen['keys']:,} keys", f", drawn as {shrunk['chosen']['keys']}"
     if kind == "pool":
         return f"{window}, pools of {model['pool']}", f", both drawn as {shrunk['pool']}"
     if kind == "chosen pool":
@@ -199,7 +199,7 @@ def named(model, kind) -> tuple[str, str]:
 
 
 def _pairs(model, kind, mask):
-    """Say how many pairs a drawn mask has, and which share of the scores a true layer makes."""
+    """Say how many pairs a drawn mask has, and which fraction of the scores a true layer computes."""
     if kind in WHOLE:
         return ""
     if kind == "state":
@@ -215,7 +215,7 @@ def choice(model) -> str:
     """Say what the choice itself costs: it scores every pair, or every pool."""
     what = "pool" if "pool" in model["chosen"] else "pair"
     part = f"{100 * choosing(model):.2g}{PERCENT}"
-    return f"The choice scores every {what}, with {part} of the multiply-adds of a full layer"
+    return f"The indexer scores every {what}, with {part} of the multiply-adds of a full layer"
 
 
 def curve(model) -> str:
@@ -228,13 +228,13 @@ def curve(model) -> str:
     beyond, length = _lengths(end), longest(model)
     lines = _all_heads(model, end)
     lines += f'<polyline class="card-beyond" points="{_line(model, beyond, model_cache_bytes)}"/>'
-    alt = "Bytes kept against tokens; no length is named"
+    alt = "Bytes cached against tokens; no length is named"
     if any(cache_entries(model)[1:]):
         ground = f"{_x(beyond[-1])},{_y(1)} {_x(beyond[0])},{_y(1)}"
         lines = f'<polygon points="{_line(model, beyond, fixed_bytes)} {ground}"/>' + lines
     if length:
         kept = model_cache_bytes(model, length)
-        alt = f"Bytes kept against tokens: {size(kept)} at {length:,} tokens, the longest text"
+        alt = f"Bytes cached against tokens: {size(kept)} at {length:,} tokens, the longest text"
         lines += f'<polyline points="{_line(model, _lengths(length), model_cache_bytes)}"/>'
         lines += f'<circle cx="{_x(length)}" cy="{_y(kept)}" r="3"/>'
     return (
@@ -306,13 +306,13 @@ def size(number) -> str:
 
 
 def kept_words(model) -> str:
-    """Say how many bytes are kept of each token, of the newest ones, and once."""
+    """Say how many bytes are cached of each token, of the newest ones, and once."""
     growing, windowed, fixed = (2 * number for number in cache_entries(model))
     parts = [f"{growing:,} bytes of each token"] * bool(growing)
     parts += [f"{windowed:,} of each of the last {model.get('window', 0):,}"] * bool(windowed)
     if fixed:
         parts.append(f"{size(fixed)} once")
-    return f"Keeps {', '.join(parts)}.{state_words(model, fixed)}"
+    return f"Caches {', '.join(parts)}.{state_words(model, fixed)}"
 
 
 def state_words(model, fixed) -> str:
@@ -323,8 +323,8 @@ def state_words(model, fixed) -> str:
     wider = fixed + 2 * layers * state["heads"] * state["d_k"] * state["d_v"]
     rows = state["convolution"] - 1
     return (
-        f" What is kept once: tables, and the last {rows} inputs of a short convolution; "
-        f"{size(wider)} with tables of 32 bits."
+        f" What is stored once: states, and the last {rows} inputs of a short convolution; "
+        f"{size(wider)} with states of 32 bits."
     )
 
 
@@ -339,9 +339,9 @@ def reach_words(model) -> str:
     name = "one layer" if len(period) == 1 else f"one period of {len(period)} layers"
     first, every = _reach(model, period), _reach(model, kinds)
     if first == every:
-        return f'<p class="card-reach">Reach: {name}, {first}.</p>'
+        return f'<p class="card-reach">Receptive field: {name}, {first}.</p>'
     drawn = f"{reached(model, period)} of the {TOKENS} drawn"
-    words = f"Reach: {name}, {first} ({drawn}); all {len(kinds)} layers, {every}."
+    words = f"Receptive field: {name}, {first} ({drawn}); all {len(kinds)} layers, {every}."
     return f'<p class="card-reach">{words}</p>'
 
 
@@ -356,13 +356,13 @@ def _reach(model, kinds):
 def numbers(model) -> str:
     """Return what a card draws as tables, and where its entry was read."""
     kinds = "".join(_kind_row(model, kind, n) for kind, n in layers_by_kind(model).items())
-    names = ("layer", "layers", f"share of scores at {length_of(model):,}")
+    names = ("layer", "layers", f"fraction of scores at {length_of(model):,}")
     tables = _table(names, kinds)
     if writes(model):
         told = [tokens for tokens in TOLD if tokens <= most(model)]
         parts = [name for name, n in zip(PARTS, _parts(model, 1), strict=True) if n]
         rows = "".join(_bytes_row(model, tokens) for tokens in told)
-        tables += _table(("tokens", "kept", *parts * (len(parts) > 1)), rows)
+        tables += _table(("tokens", "cached", *parts * (len(parts) > 1)), rows)
     return (
         f'<details class="card-numbers"><summary>Numbers and sources</summary>'
         f"{tables}<p>{_sources(model)}</p></details>"
@@ -379,7 +379,7 @@ def _table(names, rows):
 
 def _kind_row(model, kind, count):
     part = f"{100 * share(model, kind, length_of(model)):.2f}{PERCENT}"
-    cells = f"<td>{count}</td><td>{'none made' if kind == 'state' else part}</td>"
+    cells = f"<td>{count}</td><td>{'none' if kind == 'state' else part}</td>"
     return f'<tr><th scope="row">{named(model, kind)[0]}</th>{cells}</tr>'
 
 

@@ -1,7 +1,7 @@
-"""What the cards of the models say: checked entries, arrows, masks on a few tokens, reach.
+"""What the cards of the models say: checked entries, arrows, masks on a few tokens, receptive field.
 
 An entry of `data/facts/models.json` says what its configuration says. A mask is drawn on 16 tokens
-with smaller windows, from the functions of chapter 17; shares are counted at the true sizes.
+with smaller windows, from the functions of chapter 17; fractions are counted at the true sizes.
 """
 
 import re
@@ -116,7 +116,7 @@ def misfits(model) -> list[str]:
 
 
 def writes(model) -> bool:
-    """Whether a model reads one way, so that it keeps something while it writes on."""
+    """Whether a model is causal, so that it caches something while it generates."""
     return any(cache_entries(model))
 
 
@@ -145,10 +145,10 @@ def arrows(model) -> dict[str, str]:
     found = {}
     if "latent" in model:
         latent = model["latent"]
-        found["Latent (MLA)"] = f"{latent['rank']} + {latent['rope_dim']} numbers a token"
+        found["Latent (MLA)"] = f"{latent['rank']} + {latent['rope_dim']} numbers per token"
     elif model.get("kv_heads", 0) < model.get("heads", 0):
-        shared = f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)} for {model['heads']}"
-        own = ", and its key is its value" if model.get("keys_are_values") else ""
+        shared = f"{model['kv_heads']} KV head{'s' * (model['kv_heads'] > 1)} for {model['heads']}"
+        own = ", whose key is its value" if model.get("keys_are_values") else ""
         found["Shared keys (GQA, MQA)"] = shared + own
     if "shared" in model:
         found["Keys of an earlier layer"] = f"in the last {model['shared']} layers"
@@ -169,7 +169,7 @@ def choice_words(chosen) -> str:
 
 
 def placed(model) -> dict[str, str]:
-    """Return what a model does with places: nothing here where it adds them in embed."""
+    """Return what a model does with positions: nothing here where it adds them in embed."""
     positions = model["positions"]
     if positions["kind"] == "none":
         return {"No positions": "nothing is added, nothing rotated"}
@@ -185,7 +185,7 @@ def placed(model) -> dict[str, str]:
         words.append(f"{positions['rotated']} of {width} rotated")
     if "stretched" in positions:
         words.append(f"stretched {positions['stretched']} times ({positions['rule']})")
-    return {"RoPE": ", ".join(words) or "the base is not told"}
+    return {"RoPE": ", ".join(words) or "the base is not given"}
 
 
 def sparsely(sparse) -> str:

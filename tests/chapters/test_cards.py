@@ -189,7 +189,7 @@ def test_what_grows_and_what_does_not_stand_apart_where_a_model_keeps_both():
 def test_a_state_says_what_its_tables_weigh_in_32_bits():
     words = cards.kept_words(BY_NAME["Kimi K3"])
     wider = 4 * 69 * 96 * 128 * 128 + 2 * 69 * 3 * 36_864
-    assert f"{cards.size(wider)} with tables of 32 bits" in words
+    assert f"{cards.size(wider)} with states of 32 bits" in words
     assert "last 3 inputs of a short convolution" in words
     assert "32 bits" not in cards.kept_words(BY_NAME["gpt-oss-120b"])
 
@@ -203,7 +203,7 @@ def test_a_choice_says_what_it_scores_itself():
         model = BY_NAME[name]
         assert choosing(model) == short / full
         part = f"{100 * short / full:.2g}{cards.PERCENT}"
-        words = f"The choice scores every {what}, with {part} of the multiply-adds of a full layer"
+        words = f"The indexer scores every {what}, with {part} of the multiply-adds of a full layer"
         assert words in cards.masks(model)
     assert "The choice" not in cards.masks(BY_NAME["Gemma 2 2B"])
 

@@ -235,9 +235,9 @@ def test_canvas_names_among_others_are_a_question(tmp_path):
 
 
 MOODLE = (
-    "Anna Weiß_4711_assignsubmission_file_/04_multi_head_attention.ipynb",
+    "Anna Weiß_4711_assignsubmission_file_/04_heads.ipynb",
     "Anna Weiß_4711_assignsubmission_onlinetext_/onlinetext.html",
-    "Anna Weiß_4712_assignsubmission_file/sub/04_multi_head_attention.ipynb",
+    "Anna Weiß_4712_assignsubmission_file/sub/04_heads.ipynb",
     "Ben O'Neill-Roe_4713_assignsubmission_onlinetext_/onlinetext.html",
     "Group 7_12_assignsubmission_file_/x.ipynb",
 )
@@ -459,19 +459,10 @@ def test_a_copy_by_hand_counts_where_it_is_newer_and_is_a_question_at_one_time(t
 
 def test_the_assignments_name_decides_before_the_time(tmp_path):
     for student in ("anna", "ben"):
-        place(
-            tmp_path,
-            *(f"{student}/{n}.ipynb" for n in ("heads", "h/04_multi_head_attention", "practice")),
-        )
-    place(
-        tmp_path,
-        "ben/heads (1).ipynb",
-        "cem/04_multi_head_attention.ipynb",
-        "cem/zzz.ipynb",
-        "dora/x.ipynb",
-    )
+        place(tmp_path, *(f"{student}/{n}.ipynb" for n in ("heads", "h/04_heads", "practice")))
+    place(tmp_path, "ben/heads (1).ipynb", "cem/04_heads.ipynb", "cem/zzz.ipynb", "dora/x.ipynb")
     found = {"anna": "anna/heads.ipynb", "ben": "ben/heads (1).ipynb"}
-    found |= {"cem": "cem/04_multi_head_attention.ipynb", "dora": "dora/x.ipynb"}
+    found |= {"cem": "cem/04_heads.ipynb", "dora": "dora/x.ipynb"}
     assert counted(tmp_path, title="heads") == found
 
 
@@ -607,10 +598,10 @@ def test_three_hundred_students_go_in_and_three_hundred_come_out(tmp_path, way, 
     names = random_names(random.Random(way + form), 300)
     shape = {
         "files": "{name}.ipynb",
-        "folders": "{name}/04_multi_head_attention.ipynb",
-        "around": "a/b/{name}/04_multi_head_attention.ipynb",
+        "folders": "{name}/04_heads.ipynb",
+        "around": "a/b/{name}/04_heads.ipynb",
         "canvas": "{name}_{i}_{file}_04_heads.ipynb",
-        "moodle": "{name}_{i}_assignsubmission_file_/04_multi_head_attention.ipynb",
+        "moodle": "{name}_{i}_assignsubmission_file_/04_heads.ipynb",
         "flat": "{name}_{i}_assignsubmission_file_04_heads.ipynb",
     }[way]
     placed = {

@@ -204,7 +204,7 @@ class DecoderAttention(nn.Module):
     >>> layer = DecoderAttention(12, 6, n_kv_heads=2).requires_grad_(False)
     >>> cache = DecoderCache.empty(layer, 9)
     >>> Y, cache = layer.step(torch.ones(5, 12), cache)  # the prompt
-    >>> Y, cache = layer.step(torch.ones(1, 12), cache)  # the next word
+    >>> Y, cache = layer.step(torch.ones(1, 12), cache)  # the next token
     >>> Y.shape, cache.K.shape
     (torch.Size([1, 12]), torch.Size([2, 6, 2]))
     """

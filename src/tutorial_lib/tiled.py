@@ -117,7 +117,7 @@ def tiled_multi_head_attention(X, params, *, causal=False, block=128):
 
     Raises
     ------
-    TypeError : integers, half precision, two precisions, a causal that is not a bool; and as `trace`
+    TypeError : integers, half precision, two precisions, a causal that is not a bool; as `trace`
     ShapeError : another width, a 1-D X, an empty sequence
     ValueError : a block below 1, NaN or infinity in X, scores that overflow
 

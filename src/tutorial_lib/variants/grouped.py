@@ -21,9 +21,9 @@ from tutorial_lib.projection import Params, project_heads
 
 @dataclass(frozen=True)
 class GroupedParams:
-    """The four learned arrays of a layer whose H heads share the keys and values of G.
+    """The four parameter arrays of a layer whose H heads share the keys and values of G KV heads.
 
-    Introduced in chapter 15. Heads g·H/G to (g+1)·H/G - 1 look at key head g. G = H is the layer
+    Introduced in chapter 15. Heads g·H/G to (g+1)·H/G - 1 attend to KV head g. G = H is the layer
     of chapter 06; G = 1 is MQA.
 
     Parameters
@@ -60,12 +60,12 @@ class GroupedParams:
 
     @property
     def n_heads(self):
-        """H, the number of heads that ask."""
+        """H, the number of query heads."""
         return self.W_Q.shape[0]
 
     @property
     def n_kv_heads(self):
-        """G, the number of heads that have keys and values."""
+        """G, the number of KV heads."""
         return self.W_K.shape[0]
 
     @property
@@ -84,7 +84,7 @@ class GroupedParams:
         return self.W_V.shape[2]
 
     def expanded(self):
-        """Return the Params of the layer of H key heads that computes the same."""
+        """Return the Params of the layer of H KV heads that computes the same."""
         W_K, W_V = (np.repeat(W, self.n_heads // len(W), axis=0) for W in (self.W_K, self.W_V))
         return Params(self.W_Q, W_K, W_V, self.W_O)
 
@@ -106,7 +106,7 @@ def group_params(params, n_kv_heads):
     Raises
     ------
     TypeError : params that are no Params, a number that is not whole
-    ShapeError : more key heads than heads, or a number that does not divide them
+    ShapeError : more KV heads than heads, or a number that does not divide them
     ValueError : below 1
 
     Source: Ainslie et al. (2023).
@@ -124,33 +124,34 @@ def group_params(params, n_kv_heads):
 
 
 def require_group(params, n_kv_heads):
-    """Require Params, and a number of key heads that divides its heads.
+    """Require Params, and a number of KV heads that divides its heads.
 
     Raises
     ------
     TypeError : params that are no Params, a number that is not whole
-    ShapeError : more key heads than heads, or a number that does not divide them
+    ShapeError : more KV heads than heads, or a number that does not divide them
     ValueError : below 1
     """
     if not isinstance(params, Params):
         raise TypeError(
-            f"params is a {type(params).__name__}; expected Params, with a key head for each head. "
-            f"Expand a record of another kind first: params.expanded()."
+            f"params is a {type(params).__name__}; expected Params, with a KV head for each head. "
+            f"Expand a dataclass of a different kind first: params.expanded()."
         )
     require_divisible("n_heads", params.n_heads, "n_kv_heads", n_kv_heads)
 
 
 def grouped_attention(Q, K, V, *, mask=None):
-    """Let each group of heads attend to one head of keys and values, and copy none of them.
+    """Let each group of heads attend to one KV head, and copy no key and no value.
 
     Built in chapter 15. The queries of a group become the rows of one matrix, head below head, so
-    its keys are read once. As many key heads as heads is `scaled_dot_product_attention`. Whether
-    K and V are finite is asked where they are made: to look through them costs as much as the rest.
+    its keys are read once. With as many KV heads as heads this is `scaled_dot_product_attention`.
+    Whether K and V are finite is checked where they are computed, because a look through them would
+    cost as much as the rest.
 
     Parameters
     ----------
     Q : (..., H, T, d_k)
-    K : (..., G, S, d_k); heads g·H/G to (g+1)·H/G - 1 belong to key head g
+    K : (..., G, S, d_k); heads g·H/G to (g+1)·H/G - 1 belong to KV head g
     V : (..., G, S, d_v)
     mask : booleans that broadcast to (..., H, T, S), True = may look; None lets all look
 
@@ -161,7 +162,7 @@ def grouped_attention(Q, K, V, *, mask=None):
     Raises
     ------
     TypeError : no arrays of numbers, or a mask of anything but booleans
-    ShapeError : widths or lengths that differ, more key heads than heads or a number that does not
+    ShapeError : widths or lengths that differ, more KV heads than heads or a number that does not
         divide them, an empty axis, a mask that does not broadcast
     ValueError : NaN or infinity in Q, or scores that are NaN or overflow
 
@@ -194,7 +195,7 @@ def require_groups(Q, K, V, mask):
     require_shape("Q", Q, "... H T d_k")
     require_shape("K", K, "... G S d_k", d_k=Q.shape[-1])
     require_shape("V", V, "... G S d_v", G=K.shape[-3], S=K.shape[-2])
-    require_divisible("the number of query heads", Q.shape[-3], "key heads", K.shape[-3])
+    require_divisible("the number of query heads", Q.shape[-3], "KV heads", K.shape[-3])
     require_same_batch(K, V)
     require_broadcast(Q=Q[..., 0, :, :], K=K[..., 0, :, :])
     require_operand("Q", Q)
@@ -209,7 +210,7 @@ def require_same_batch(K, V):
 
     Raises
     ------
-    ShapeError : other batch axes
+    ShapeError : different batch axes
     """
     if K.shape[:-3] != V.shape[:-3]:
         raise ShapeError(
@@ -221,14 +222,14 @@ def require_same_batch(K, V):
 def cross_layer_attention(X, layers, sources, *, mask=None):
     """Run layers on top of each other, some with the keys and values of an earlier one.
 
-    Built in chapter 15. Each layer adds its output to X. `sources` = (0, 1, 2, …), every layer its
-    own keys, gives the layers back.
+    Built in chapter 15. Each layer adds its output to X. With `sources` = (0, 1, 2, …) every
+    layer has keys of its own, which gives the layers back.
 
     Parameters
     ----------
     X : (..., T, d_model)
     layers : list or tuple of Params, of equal widths; a borrower's W_K and W_V are not used
-    sources : for each layer, the number of the layer whose keys and values it looks at
+    sources : for each layer, the number of the layer whose keys and values it attends to
     mask : booleans that broadcast to (..., H, T, T), True = may look; None lets all look
 
     Returns
@@ -250,25 +251,25 @@ def cross_layer_attention(X, layers, sources, *, mask=None):
     (5, 12)
     """
     require_sources(X, layers, sources, mask)
-    kept = {}
+    cached = {}
     for n, (params, source) in enumerate(zip(layers, sources, strict=True)):
         if source == n:
-            kept[n] = [project_heads(X, W) for W in (params.W_K, params.W_V)]
+            cached[n] = [project_heads(X, W) for W in (params.W_K, params.W_V)]
         Q = project_heads(X, params.W_Q)
-        heads = scaled_dot_product_attention(Q, *kept[source], mask=mask)
+        heads = scaled_dot_product_attention(Q, *cached[source], mask=mask)
         X = X + concat_heads(heads) @ params.W_O
     return X
 
 
 def require_sources(X, layers, sources, mask):
-    """Require layers of equal shapes that fit X, each with a source: itself, or one that keeps.
+    """Require layers of equal shapes that fit X, each with a source that has keys of its own.
 
     Raises
     ------
     TypeError : layers that are no list or tuple of Params, sources that are neither, X no array
         of numbers, a mask of no booleans
     ShapeError : widths or numbers of heads that differ, a mask that does not fit
-    ValueError : no layer, another number of sources than of layers, a source that is no earlier
+    ValueError : no layer, a different number of sources than of layers, a source that is no earlier
         layer with keys of its own; NaN or infinity
     """
     _require_list("layers", layers)
@@ -279,7 +280,7 @@ def require_sources(X, layers, sources, mask):
     if len(shapes) > 1:
         raise ShapeError(
             f"the layers have the shapes {sorted(shapes)}; expected the same in each, since the "
-            f"queries of one meet the keys of another. Draw all with the same widths."
+            f"queries of one are scored against keys of another. Sample all with the same widths."
         )
     if len(sources) != len(layers):
         raise ValueError(
@@ -298,7 +299,7 @@ def _require_list(name, given):
     if not isinstance(given, list | tuple | range):
         raise TypeError(
             f"{name} is a {type(given).__name__}; expected a list or a tuple, with an entry for "
-            f"each layer. Make a list of it first."
+            f"each layer. Turn it into a list first."
         )
     if not len(given):
         raise ValueError(f"{name} is empty; expected one or more. Pass an entry for each layer.")

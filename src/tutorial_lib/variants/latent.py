@@ -1,4 +1,4 @@
-"""X → one short latent a word, in place of K and V of all heads."""
+"""X → one short latent per token, in place of K and V of all heads."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from tutorial_lib.projection import Params
 
 @dataclass(frozen=True)
 class LatentParams:
-    """The learned arrays of a layer whose keys and values are linear in one latent, X @ W_D.
+    """The parameter arrays of a layer whose keys and values are linear in one latent, X @ W_D.
 
     Introduced in chapter 15. With W_D = np.eye(d_model), W_UK = W_K and W_UV = W_V the latent is X
     itself, and the layer is that of chapter 06.
@@ -28,8 +28,9 @@ class LatentParams:
     Parameters
     ----------
     W_Q : (H, d_model, d_k)
-    W_D : (d_model, rank), down: makes the latent
-    W_UK, W_UV : (H, rank, d_k), (H, rank, d_v), up: make keys and values of it
+    W_D : (d_model, rank), the down-projection: computes the latent
+    W_UK, W_UV : (H, rank, d_k), (H, rank, d_v), the up-projections: compute keys
+        and values from it
     W_O : (H*d_v, d_model)
 
     Raises
@@ -81,7 +82,7 @@ class LatentParams:
 
     @property
     def rank(self):
-        """Width of the latent: the numbers kept for a word."""
+        """Width of the latent: the numbers cached per token."""
         return self.W_D.shape[1]
 
     def expanded(self):
@@ -90,7 +91,7 @@ class LatentParams:
 
 
 def latent_params(params, rank):
-    """Give a layer a latent: the SVD of [W_K | W_V] of all heads, cut at a rank.
+    """Give a layer a latent: the truncated SVD of [W_K | W_V] of all heads.
 
     Built in chapter 15. No matrix of that rank has a smaller sum of squared differences to
     [W_K | W_V]; scores and Y may be nearer with another. A rank of min(d_model, H*(d_k + d_v))
@@ -133,29 +134,30 @@ def require_rank(params, rank):
     if not isinstance(params, Params):
         raise TypeError(
             f"params is a {type(params).__name__}; expected Params, with keys and values of each "
-            f"head. Expand a record of another kind first: params.expanded()."
+            f"head. Expand a dataclass of a different kind first: params.expanded()."
         )
     require_length("rank", rank)
     sides = params.d_model, params.n_heads * (params.d_k + params.d_v)
     if rank > min(sides):
         raise ValueError(
             f"rank={rank}; expected 1 to {min(sides)}, since [W_K | W_V] of all heads is "
-            f"{sides[0]} x {sides[1]}. At {min(sides)} nothing is lost."
+            f"{sides[0]} x {sides[1]}. At {min(sides)} the result is exact."
         )
 
 
 def absorbed_attention(Q, C, latent, *, mask=None):
-    """Attend to latents: neither keys nor values are made.
+    """Attend to latents, without computing keys or values.
 
-    Built in chapter 15. W_UK goes to the query and W_UV to the mixed latent, so all heads look at
-    the same C: attention with one head of keys, which are the values too. It divides by the root
-    of d_k itself, since its products have another width. Heads are those of `latent.expanded()`.
-    Whether C is finite is asked where it is made: to look through it costs as much as the rest.
+    Built in chapter 15. W_UK goes to the query and W_UV to the mixed latent, so all heads attend
+    to the same C: multi-query attention, one KV head whose keys are also its values. It divides
+    by the root of d_k itself, since its products have a different width. Heads are those of
+    `latent.expanded()`. Whether C is finite is checked where it is computed, because a look through
+    it would cost as much as the rest.
 
     Parameters
     ----------
     Q : (..., H, T, d_k)
-    C : (..., S, rank), the latents X @ latent.W_D of the words looked at
+    C : (..., S, rank), the latents X @ latent.W_D of the tokens that Q attends to
     latent : LatentParams
     mask : booleans that broadcast to (..., H, T, S), True = may look; None lets all look
 
@@ -178,8 +180,8 @@ def absorbed_attention(Q, C, latent, *, mask=None):
     """
     require_latents(Q, C, latent, mask)
     *batch, H, T, d_k = Q.shape
-    seeking = Q @ np.swapaxes(latent.W_UK, -1, -2)  # (..., H, T, rank)
-    rows = seeking.reshape(*batch, H * T, -1)  # all heads' queries, head below head
+    absorbed_Q = Q @ np.swapaxes(latent.W_UK, -1, -2)  # (..., H, T, rank)
+    rows = absorbed_Q.reshape(*batch, H * T, -1)  # all heads' queries, head below head
     scores = rows @ np.swapaxes(C, -1, -2) / math.sqrt(d_k)  # (..., H*T, S)
     *batch, _, S = scores.shape
     weights = attention_weights(scores.reshape(*batch, H, T, S), mask=mask)
@@ -200,7 +202,7 @@ def require_latents(Q, C, latent, mask):
     if not isinstance(latent, LatentParams):
         raise TypeError(
             f"latent is a {type(latent).__name__}; expected LatentParams. "
-            f"Make them with latent_params(params, rank)."
+            f"Compute them with latent_params(params, rank)."
         )
     require_shape("Q", Q, "... H T d_k", H=latent.n_heads, d_k=latent.d_k)
     require_shape("C", C, "... S rank", rank=latent.rank)

@@ -1,4 +1,4 @@
-"""What chapter 15 says of times and of trained models, computed from their records."""
+"""What chapter 15 says of times and of trained models, computed from their results files."""
 
 from tests.chapters.named import printed_under
 from tutorial_lib.records import record

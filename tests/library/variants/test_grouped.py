@@ -45,7 +45,7 @@ def grouped_layer(X, grouped, mask=None):
 
 
 @pytest.mark.parametrize("kind", ["none", "causal"])
-def test_as_many_key_heads_as_heads_is_the_layer(wide, normal, kind, make_mask):
+def test_as_many_kv_heads_as_heads_is_the_layer(wide, normal, kind, make_mask):
     X, mask = normal(9, 3, T, D_MODEL), make_mask(kind, (3,), T)
     Y = grouped_layer(X, group_params(wide, H), mask)
     np.testing.assert_allclose(Y, oracle.mha(X, wide, mask=mask), rtol=1e-10, atol=1e-12)
@@ -62,7 +62,7 @@ def test_a_layer_with_its_own_keys_each_is_the_layers(normal, params, assert_clo
 
 
 LIMITS = {
-    "Shared keys (GQA, MQA)": test_as_many_key_heads_as_heads_is_the_layer,
+    "Shared keys (GQA, MQA)": test_as_many_kv_heads_as_heads_is_the_layer,
     "Keys of an earlier layer": test_a_layer_with_its_own_keys_each_is_the_layers,
 }
 
@@ -159,24 +159,24 @@ def record(G=2, d_model=12, d_k=4, d_v=7):
 
 
 REFUSED = {
-    "more key heads than heads": (lambda: record(G=12), "n_heads=6 does not split into n_kv_heads"),
+    "more KV heads than heads": (lambda: record(G=12), "n_heads=6 does not split into n_kv_heads"),
     "a number that does not divide": (lambda: record(G=4), "Choose n_kv_heads from [1, 2, 3, 6]"),
-    "keys of another width": (lambda: record(d_k=5), "W_K has shape (2, 12, 5)"),
-    "keys of another layer": (lambda: record(d_model=9), "W_K has shape (2, 9, 4)"),
+    "keys of a different width": (lambda: record(d_k=5), "W_K has shape (2, 12, 5)"),
+    "keys of a different layer": (lambda: record(d_model=9), "W_K has shape (2, 9, 4)"),
     "values wider than W_O": (lambda: record(d_v=5), "W_O has shape (30, 12)"),
-    "values of another group": (
+    "values of a different group": (
         lambda: GroupedParams(array(6, 12, 4), array(2, 12, 4), array(3, 12, 7), array(42, 12)),
         "W_V has shape (3, 12, 7)",
     ),
     "queries, fewer than keys": (
         lambda: grouped_attention(array(2, 5, 4), array(6, 8, 4), array(6, 8, 7)),
-        "the number of query heads=2 does not split into key heads=6",
+        "the number of query heads=2 does not split into KV heads=6",
     ),
     "queries that do not divide": (
         lambda: grouped_attention(array(6, 5, 4), array(4, 8, 4), array(4, 8, 7)),
-        "Choose key heads from [1, 2, 3, 6]",
+        "Choose KV heads from [1, 2, 3, 6]",
     ),
-    "queries of another width": (
+    "queries of a different width": (
         lambda: grouped_attention(array(6, 5, 4), array(2, 8, 3), array(2, 8, 7)),
         "with d_k=4",
     ),
@@ -188,11 +188,11 @@ REFUSED = {
         lambda: grouped_attention(array(6, 5, 4), array(2, 8, 4), array(3, 8, 7)),
         "with G=2",
     ),
-    "another batch": (
+    "a different batch": (
         lambda: grouped_attention(array(3, 6, 5, 4), array(2, 2, 8, 4), array(2, 2, 8, 7)),
         "the leading axes do not fit together: Q has (3,), K has (2,)",
     ),
-    "values of another batch": (
+    "values of a different batch": (
         lambda: grouped_attention(array(6, 5, 4), array(2, 8, 4), array(3, 2, 8, 7)),
         "K has the batch axes (), V has (3,)",
     ),

@@ -30,7 +30,7 @@ def latent(normal):
 
 
 def latent_layer(X, latent, mask=None):
-    """The layer with keys and values of its latent, which are never made."""
+    """The layer with keys and values of its latent, which are never computed."""
     Q, C = project_heads(X, latent.W_Q), X @ latent.W_D
     heads = absorbed_attention(Q, C, latent, mask=mask)
     return oracle.project_out(oracle.concat_heads(heads), latent.W_O)
@@ -53,7 +53,7 @@ def test_x_itself_is_a_latent_of_any_layer(params, normal, assert_close):
     assert_close(latent_layer(X, itself), oracle.mha(X, params))
 
 
-def test_eight_numbers_a_word_give_back_dogs_that_bark(assert_close):
+def test_eight_numbers_per_token_give_back_dogs_that_bark(assert_close):
     example = running_example()
     params, d_model = example.params, example.params.d_model
     whole = trace(example.X, params, mask=example.mask)
@@ -66,7 +66,7 @@ def test_eight_numbers_a_word_give_back_dogs_that_bark(assert_close):
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-def test_absorbed_equals_loops_that_make_keys_and_values(normal, latent, batch, assert_close):
+def test_absorbed_equals_loops_that_compute_keys_and_values(normal, latent, batch, assert_close):
     Q, C = normal(1, *batch, H, T, D_K), normal(2, *batch, S, RANK)
     some, empty = oracle.drawn_masks((*batch, H, T, S))
     for mask in (None, causal_mask(T, S), some, empty, some[..., :1, :, :]):
@@ -76,8 +76,8 @@ def test_absorbed_equals_loops_that_make_keys_and_values(normal, latent, batch, 
 
 def test_absorbed_is_attention_with_one_head_whose_key_is_its_value(normal, latent, assert_close):
     Q, C = normal(1, H, T, D_K), normal(2, S, RANK)
-    seeking = np.stack([Q[h] @ latent.W_UK[h].T for h in range(H)]) * (RANK / D_K) ** 0.5
-    mixed = oracle.grouped_attention(seeking, C[None], C[None])
+    absorbed_Q = np.stack([Q[h] @ latent.W_UK[h].T for h in range(H)]) * (RANK / D_K) ** 0.5
+    mixed = oracle.grouped_attention(absorbed_Q, C[None], C[None])
     expected = np.stack([mixed[h] @ latent.W_UV[h] for h in range(H)])
     assert_close(absorbed_attention(Q, C, latent), expected)
 
@@ -97,12 +97,12 @@ def test_single_precision_stays(normal, latent):
 @pytest.mark.parametrize("rank", [1, 2, 5, 11])
 def test_no_latent_of_that_rank_is_nearer_to_the_keys_and_values(params, rank):
     expanded = latent_params(params, rank).expanded()
-    joint, kept = (
+    joint, truncated = (
         np.concatenate([*which.W_K, *which.W_V], axis=-1) for which in (params, expanded)
     )
-    assert np.linalg.matrix_rank(kept) == rank
-    sizes = np.linalg.eigvalsh(joint @ joint.T)[::-1] ** 0.5  # singular values, by another road
-    lost = np.linalg.norm(joint - kept)
+    assert np.linalg.matrix_rank(truncated) == rank
+    sizes = np.linalg.eigvalsh(joint @ joint.T)[::-1] ** 0.5  # singular values, without the SVD
+    lost = np.linalg.norm(joint - truncated)
     assert lost == pytest.approx(np.linalg.norm(sizes[rank:]), rel=1e-9)
 
 
@@ -172,23 +172,23 @@ def attend(*, Q=(3, 5, 4), C=(6, 8), mask=None, **bad):
 
 
 REFUSED = {
-    "a latent of another layer": (lambda: record(d_model=9), "W_D has shape (9, 8)"),
-    "another rank": (lambda: record(rank=6), "W_UK has shape (3, 6, 4)"),
+    "a latent of a different layer": (lambda: record(d_model=9), "W_D has shape (9, 8)"),
+    "a different rank": (lambda: record(rank=6), "W_UK has shape (3, 6, 4)"),
     "keys of other heads": (lambda: record(H=2), "W_UK has shape (2, 8, 4)"),
-    "keys of another width": (lambda: record(d_k=5), "W_UK has shape (3, 8, 5)"),
+    "keys of a different width": (lambda: record(d_k=5), "W_UK has shape (3, 8, 5)"),
     "values wider than W_O": (lambda: record(d_v=5), "W_O has shape (15, 12)"),
     "queries of other heads": (lambda: attend(Q=(2, 5, 4)), "with H=3"),
-    "queries of another width": (lambda: attend(Q=(3, 5, 8)), "with d_k=4"),
-    "latents of another width": (lambda: attend(C=(6, 7)), "with rank=8"),
-    "another batch": (lambda: attend(Q=(2, 3, 5, 4), C=(9, 6, 8)), "Q has (2,), C has (9,)"),
-    "a mask of another length": (
+    "queries of a different width": (lambda: attend(Q=(3, 5, 8)), "with d_k=4"),
+    "latents of a different width": (lambda: attend(C=(6, 7)), "with rank=8"),
+    "a different batch": (lambda: attend(Q=(2, 3, 5, 4), C=(9, 6, 8)), "Q has (2,), C has (9,)"),
+    "a mask of a different length": (
         lambda: attend(mask=np.ones((5, 7), dtype=bool)),
         "mask has shape (5, 7)",
     ),
     "latents of narrow integers": (lambda: attend(dtype=np.int8), "C is an array of int8"),
     "no record": (
         lambda: absorbed_attention(array(3, 5, 4), array(6, 8), SimpleNamespace()),
-        "expected LatentParams. Make them with latent_params(params, rank)",
+        "expected LatentParams. Compute them with latent_params(params, rank)",
     ),
 }
 

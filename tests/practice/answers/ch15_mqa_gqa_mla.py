@@ -30,7 +30,7 @@ def heads_that_tiling_serves():
     tiled = scaled_dot_product_attention(Q, np.tile(K, (2, 1, 1)), np.tile(V, (2, 1, 1)))
     served = [h for h in range(4) if np.allclose(right[h], tiled[h])]
     return {
-        "All four: two copies of each key head, whatever their order": served == [0, 1, 2, 3],
+        "All four: two copies of each KV head, whatever their order": served == [0, 1, 2, 3],
         "Heads 0 and 1": served == [0, 1],
         "Heads 0 and 3": served == [0, 3],
         "None of them": served == [],
@@ -38,32 +38,32 @@ def heads_that_tiling_serves():
 
 
 def numbers_that_are_enough():
-    """The rank of drawn matrices of three heads with keys and values of one number, X 8 wide."""
+    """The rank of random matrices of three heads with keys and values of one number, X 8 wide."""
     params = Params(*np.random.default_rng(3).standard_normal((3, 3, 8, 1)), np.ones((3, 8)))
     joint = np.concatenate([*params.W_K, *params.W_V], axis=-1)
     assert joint.shape == (8, 6)
     return np.linalg.matrix_rank(joint)
 
 
-def keys_that_survive_a_late_turn():
-    """The columns of the scores that do not move when the keys' turn is left out."""
+def keys_that_survive_a_missing_rotation():
+    """The columns of the scores that do not change when the keys' rotation is left out."""
     _, layer = _example()
     quarter = np.kron(np.eye(2), [[0, 1], [-1, 0]])
-    turns = np.stack([np.linalg.matrix_power(quarter, t) for t in range(3)])
-    Q, K = (np.einsum("htd,tde->hte", rows, turns) for rows in (layer.Q, layer.K))
+    rotations = np.stack([np.linalg.matrix_power(quarter, t) for t in range(3)])
+    Q, K = (np.einsum("htd,tde->hte", rows, rotations) for rows in (layer.Q, layer.K))
     same = np.isclose(attention_scores(Q, K), attention_scores(Q, layer.K))
     columns = np.flatnonzero(same.all(axis=(0, 1))).tolist()
     own = same[:, range(3), range(3)].all()
     return {
-        "For every key: the turn is linear, and so is W_K": columns == [0, 1, 2],
+        "For every key: the rotation is linear, and so is W_K": columns == [0, 1, 2],
         "For each word's own key, since the distance is 0": bool(own),
         "For no key": columns == [],
-        "For the key of *dogs*, at place 0": columns == [0],
+        "For the key of *dogs*, at position 0": columns == [0],
     }
 
 
-def key_head_of_head_13():
-    """The key head whose change moves head 13 of 32, with 8 key heads."""
+def kv_head_of_head_13():
+    """The KV head on which head 13 of 32 depends, with 8 KV heads."""
     rng = np.random.default_rng(0)
     Q, K, V = (rng.standard_normal((heads, 5, 4)) for heads in (32, 8, 8))
     before = grouped_attention(Q, K, V)[13]
@@ -81,44 +81,44 @@ def least_time_after_halving():
     def least(read):
         return max(12 * 7.0 / peak, read / bandwidth)
 
-    share = least(read / 2) / least(read)
+    ratio = least(read / 2) / least(read)
     return {
-        "It halves": share == 0.5,
-        "It stays as it is": share == 1,
-        "It falls to a quarter": share == 0.25,
-        "It doubles, since each byte now has twice the flop": share == 2,
+        "It halves": ratio == 0.5,
+        "It stays as it is": ratio == 1,
+        "It falls to a quarter": ratio == 0.25,
+        "It doubles, since each byte now has twice the flop": ratio == 2,
     }
 
 
 def _absorbs(change):
-    """Whether one product with the query, made beforehand, gives a head's scores."""
+    """Whether one product with the query, computed beforehand, gives a head's scores."""
     example, layer = _example()
-    asking = change(layer.Q[0], example.params.W_K[0], np.zeros(8, dtype=int))
-    return np.allclose(change(layer.Q[0], layer.K[0], np.arange(3)), asking @ example.X.T)
+    absorbed_Q = change(layer.Q[0], example.params.W_K[0], np.zeros(8, dtype=int))
+    return np.allclose(change(layer.Q[0], layer.K[0], np.arange(3)), absorbed_Q @ example.X.T)
 
 
 def what_stops_absorption():
     """Whether a query cannot absorb W_K under each change of the layer."""
     quarter = np.kron(np.eye(2), [[0, 1], [-1, 0]])
-    turns = np.stack([np.linalg.matrix_power(quarter, t) for t in range(3)])
+    rotations = np.stack([np.linalg.matrix_power(quarter, t) for t in range(3)])
     example, layer = _example()
     absorbed = layer.Q[0] @ example.params.W_K[0].T @ example.X.T / 2
     weights = attention_weights(absorbed, mask=example.mask)
     wide = np.concatenate(example.params.W_V, axis=-1)  # values twice as wide as keys
-    mixed, made = weights @ example.X @ wide, weights @ (example.X @ wide)
+    mixed, computed = weights @ example.X @ wide, weights @ (example.X @ wide)
 
-    def turned(Q, K, place):
-        return Q @ np.einsum("sd,sde->se", K, turns[place]).T
+    def rotated(Q, K, position):
+        return Q @ np.einsum("sd,sde->se", K, rotations[position]).T
 
     return {
         "A causal mask": not np.allclose(weights, layer.weights[0]),
-        "A turn of each key by its place": not _absorbs(turned),
-        "Values wider than keys": not np.allclose(mixed, made),
-        "A root of d_k in the scores": not _absorbs(lambda Q, K, place: Q @ K.T / 2),
+        "A rotation of each key by its position": not _absorbs(rotated),
+        "Values wider than keys": not np.allclose(mixed, computed),
+        "A root of d_k in the scores": not _absorbs(lambda Q, K, position: Q @ K.T / 2),
     }
 
 
-def share_of_the_peak():
+def fraction_of_the_peak():
     """What a step of 4 flop for each byte reaches where there is time for 300."""
     bandwidth = 7.0  # bytes a second; any
     peak = 300 * bandwidth
@@ -126,7 +126,7 @@ def share_of_the_peak():
 
 
 def why_stacking_needs_no_swap():
-    """Whether a reshape alone keeps the rows of queries, and the rows of concat."""
+    """Whether a reshape without a swap leaves whole the rows of queries, and the rows of concat."""
     rng = np.random.default_rng(0)
     H, G, T, d_k = 6, 2, 5, 4
     X, W = rng.standard_normal((T, 12)), rng.standard_normal((H, 12, d_k))

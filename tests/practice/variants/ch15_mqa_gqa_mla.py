@@ -49,7 +49,7 @@ def pooled_by_a_matrix(params, n_kv_heads):
     return GroupedParams(params.W_Q, W_K, W_V, params.W_O)
 
 
-def keys_are_made(Q, C, latent, *, mask=None):
+def keys_are_computed(Q, C, latent, *, mask=None):
     K, V = (tl.project_heads(C, W) for W in (latent.W_UK, latent.W_UV))
     return tl.scaled_dot_product_attention(Q, K, V, mask=mask)
 
@@ -110,7 +110,7 @@ def batch_of_the_keys(Q, K, V, *, mask=None):
     return (weights @ V).reshape(*batch, H, T, -1)
 
 
-def first_batch_alone(Q, K, V, *, mask=None):
+def first_batch_only(Q, K, V, *, mask=None):
     if Q.ndim > 3:
         Q, K, V = Q[0], K[0], V[0]
     return by_repeated_keys(Q, K, V, mask=mask)
@@ -122,7 +122,7 @@ VARIANTS = [
     ("grouped_attention", "head by head", head_by_head),
     ("group_params", "split and summed", pooled_by_loops),
     ("group_params", "a matrix of means", pooled_by_a_matrix),
-    ("absorbed_attention", "keys are made", keys_are_made),
+    ("absorbed_attention", "keys are computed", keys_are_computed),
     ("absorbed_attention", "einsum", by_einsum),
     ("cross_layer_attention", "contexts", layers_by_contexts),
     ("from_tiled", "a list", untiled_by_a_list),
@@ -134,7 +134,7 @@ VARIANTS = [
 
 
 NARROW = [
-    ("grouped_attention", "the first of a batch alone", first_batch_alone),
+    ("grouped_attention", "the first of a batch only", first_batch_only),
     ("grouped_attention", "the batch of the keys", batch_of_the_keys),
     (
         "grouped_attention",
@@ -143,7 +143,7 @@ NARROW = [
     ),
     (
         "group_params",
-        "pairs alone",
+        "pairs only",
         lambda params, n_kv_heads: GroupedParams(
             params.W_Q,
             (params.W_K[::2] + params.W_K[1::2]) / 2,
@@ -160,12 +160,12 @@ NARROW = [
     ),
     (
         "latent_cache_bytes",
-        "16 bits alone",
+        "16 bits only",
         lambda *, n_layers, n_heads, rank, rope_dim, itemsize: n_layers * (rank + rope_dim) * 2,
     ),
     (
         "latent_cache_bytes",
-        "one latent alone",
+        "one latent only",
         lambda *, n_layers, n_heads, rank, rope_dim, itemsize: n_layers * (40 + 6) * itemsize,
     ),
 ]

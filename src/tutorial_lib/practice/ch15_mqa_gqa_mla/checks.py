@@ -45,14 +45,14 @@ def _masks(*, n_heads=H, n_keys=S):
 
 
 def check_grouped_attention(function):
-    """Check `grouped_attention(Q, K, V, *, mask=None)`: some heads, fewer heads of keys."""
+    """Check `grouped_attention(Q, K, V, *, mask=None)`: some heads, fewer KV heads."""
     inputs = _qkv(1500, B, H=18, G=3)
     cases = (
-        Case("18 heads, 3 key heads", inputs),
+        Case("18 heads, 3 KV heads", inputs),
         *(Case(label, inputs, {"mask": mask}) for label, mask in _masks(n_heads=18).items()),
-        Case("6 heads, 2 key heads, wider", _qkv(1510, H=6, G=2, d_k=WIDE)),
+        Case("6 heads, 2 KV heads, wider", _qkv(1510, H=6, G=2, d_k=WIDE)),
         Case(
-            "a batch that meets one text",
+            "a batch that attends to one sequence",
             _qkv(1520, H=18, G=3) | {"Q": normal(1523, B, 18, T, D_K)},
         ),
     )
@@ -63,7 +63,7 @@ def check_group_params(function):
     """Check `group_params(params, n_kv_heads)`: Params → GroupedParams."""
     cases = (
         Case("6 heads, 2 KV heads", {"params": _params(1530, H=6), "n_kv_heads": 2}),
-        Case("10 heads, 5 key heads", {"params": _params(1540, H=10), "n_kv_heads": 5}),
+        Case("10 heads, 5 KV heads", {"params": _params(1540, H=10), "n_kv_heads": 5}),
     )
     check("group_params", function, grouped.group_params, cases)
 
@@ -108,7 +108,7 @@ def check_from_tiled(function):
     """Check `from_tiled(params)`, exercise of chapter 15."""
     cases = (
         Case("6 heads, 2 KV heads", {"params": _grouped(1640, H=6, G=2)}),
-        Case("10 heads, 5 key heads", {"params": _grouped(1650, H=10, G=5)}),
+        Case("10 heads, 5 KV heads", {"params": _grouped(1650, H=10, G=5)}),
     )
     check("from_tiled", function, _from_tiled, cases)
 

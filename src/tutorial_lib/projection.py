@@ -1,4 +1,4 @@
-"""X → Q, K, V: three learned matrices a head."""
+"""X → Q, K, V: three learned matrices per head."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from tutorial_lib.errors import (
 
 
 def project_heads(X, W):
-    """Multiply X by one matrix a head, all heads at once.
+    """Multiply X by one matrix per head, all heads at once.
 
     Built in chapter 02.
 
@@ -101,7 +101,7 @@ class Params:
 
 
 def init_params(rng, *, d_model, n_heads, d_k=None, d_v=None):
-    """Draw the parameters of a layer, each entry normal with variance 1 / (rows of its matrix).
+    """Sample the parameters of a layer, each entry normal with variance 1 / (rows of its matrix).
 
     Introduced in chapter 02. With inputs of variance 1, queries, keys and values have variance 1.
 
@@ -124,7 +124,7 @@ def init_params(rng, *, d_model, n_heads, d_k=None, d_v=None):
     if not isinstance(rng, np.random.Generator):
         raise TypeError(
             f"rng is a {type(rng).__name__}; expected a numpy.random.Generator. "
-            f"Make one with a seed: np.random.default_rng(0)."
+            f"Create one with a seed: np.random.default_rng(0)."
         )
     if d_k is None:
         require_divisible("d_model", d_model, "n_heads", n_heads)

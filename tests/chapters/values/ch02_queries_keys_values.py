@@ -17,7 +17,7 @@ def values_of_head_0_are_the_first_columns_of_X():
 
 
 def every_word_fits_itself_best():
-    """In X times its transpose, the largest entry of each row stands on the diagonal."""
+    """In X times its transpose, the largest entry of each row is on the diagonal."""
     fits = printed_under(PAGE, "X @ X.T")
     return np.array_equal(fits.argmax(axis=-1), np.arange(len(fits)))
 

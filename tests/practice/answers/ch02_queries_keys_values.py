@@ -21,8 +21,8 @@ def shape_of_the_product():
     return (X[..., None, :, :] @ W_Q).shape
 
 
-def query_at_another_place():
-    """Make the query of *bark* at its place and at two others, from 8 columns and from 4."""
+def query_at_another_position():
+    """Compute the query of *bark* at its position and at two others, from 8 columns and from 4."""
     W_Q, word = EXAMPLE.params.W_Q[0], EXAMPLE.E[EXAMPLE.ids[2]]
     rows = word + EXAMPLE.P[[2, 0, 1]]
     uncut, sliced = rows @ W_Q, rows[:, :4] @ W_Q[:4]
@@ -46,7 +46,7 @@ def without_a_head_axis():
     return {
         "An error: the shapes do not fit": result is None,
         "The right result, (2, 2, 3, 4)": np.shape(result) == right.shape,
-        "Each sentence meets one head only": np.allclose(result, right[[0, 1], [0, 1]]),
+        "Each sentence gets one head only": np.allclose(result, right[[0, 1], [0, 1]]),
         "Both heads are added up": np.allclose(result, right.sum(axis=1)),
     }
 
@@ -67,17 +67,17 @@ def parameters_of_eight_heads():
     }
 
 
-def place_in_a_query():
-    """Make queries of words with their places, without, at one place, and with another table."""
+def position_in_a_query():
+    """Compute queries with positions, without, at one position, and with another table."""
     words, table, W_Q = (RNG.standard_normal(shape) for shape in ((3, 8), (4, 8), (8, 4)))
     Q = (words + table[:3]) @ W_Q
-    at_one_place, renumbered = (words + table[0]) @ W_Q, (words + table[1:]) @ W_Q
+    at_one_position, renumbered = (words + table[0]) @ W_Q, (words + table[1:]) @ W_Q
     both = np.allclose(Q, words @ W_Q + table[:3] @ W_Q)
     return {
         "Nothing: only words are projected": np.allclose(Q, words @ W_Q),
-        "The place only, in the last columns": np.allclose(at_one_place, at_one_place[0]),
+        "Only the position, in the last columns": np.allclose(at_one_position, at_one_position[0]),
         "The row number t": np.allclose(Q, renumbered),
-        "What it takes from it: word and place are both in X": both,
+        "What it takes from it: word and position are both in X": both,
     }
 
 

@@ -50,7 +50,7 @@ def check_project_sliced_input(function):
 
 
 def _count_parameters(d_model, n_heads, d_k, d_v, *, bias):
-    inputs = n_heads * (2 * d_k + d_v)  # numbers of a token in Q, K and V
+    inputs = n_heads * (2 * d_k + d_v)  # entries of a token in Q, K and V
     weights = inputs * d_model + n_heads * d_v * d_model
     return weights + bias * (inputs + d_model)
 

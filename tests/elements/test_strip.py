@@ -21,7 +21,7 @@ def start(request):
     return request.param
 
 
-def steps(array):
+def strides(array):
     """The strides, counted in numbers."""
     return [stride // array.itemsize for stride in array.strides]
 
@@ -50,7 +50,7 @@ def test_two_on_a_page_share_no_id():
 def test_text_says_the_state(start):
     name, array = STARTS[start]
     lines = memory_strip(start).text.splitlines()
-    assert lines[0] == f"Strip of memory: {name}, shape {array.shape}, steps {steps(array)}"
+    assert lines[0] == f"Strip of memory: {name}, shape {array.shape}, strides {strides(array)}"
     assert [int(n) for n in re.findall(r"\d+", " ".join(lines[1:-1]))] == array.ravel().tolist()
     assert lines[-1] == f"   in memory: {' '.join(map(str, PRODUCT.ravel()))}"
 
@@ -66,16 +66,16 @@ def test_array_and_memory_are_drawn_by_token_and_head(start):
         assert bool(on) == (number == "10")
 
 
-def test_table_leads_from_every_index_to_its_place(start):
+def test_table_leads_from_every_index_to_its_offset(start):
     _, array = STARTS[start]
     rows = cells(memory_strip(start).html)[:24]
-    for index, (where, number, place) in zip(np.ndindex(array.shape), rows, strict=True):
+    for index, (where, number, offset) in zip(np.ndindex(array.shape), rows, strict=True):
         assert where == str(list(index))
         assert int(number) == array[index]
-        terms, found = place.split(" = ")
+        terms, found = offset.split(" = ")
         pairs = [[int(n) for n in term.split(" · ")] for term in terms.split(" + ")]
-        assert pairs == [list(pair) for pair in zip(index, steps(array), strict=True)]
-        assert int(found) == sum(i * step for i, step in pairs)
+        assert pairs == [list(pair) for pair in zip(index, strides(array), strict=True)]
+        assert int(found) == sum(i * stride for i, stride in pairs)
         assert PRODUCT.ravel()[int(found)] == array[index]
 
 
@@ -87,11 +87,11 @@ def test_ways_of_the_table_are_numpys(start):
         before = eval(way.rpartition(".")[0], {name: array})
         after = eval(way, {name: array})
         came, *parts = re.fullmatch(
-            r"a (view|copy), shape (.*), steps (.*); 10 is at (.*); \[0\] holds (.*)", gives
+            r"a (view|copy), shape (.*), strides (.*); 10 is at (.*); \[0\] holds (.*)", gives
         ).groups()
         assert came == ("view" if np.shares_memory(before, after) else "copy")
-        shape, strides, index, holds = parts
-        assert (shape, strides) == (str(after.shape), str(steps(after)))
+        shape, said, index, holds = parts
+        assert (shape, said) == (str(after.shape), str(strides(after)))
         assert after[tuple(eval(index))] == 10
         assert holds.split() == [str(n) for n in after[0].ravel()]
     right = {"heads": split_heads(PRODUCT, 2), "concat": PRODUCT}[start]

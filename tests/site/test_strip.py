@@ -1,4 +1,4 @@
-"""The strip of memory in Chromium: shape, steps, view or copy and places are NumPy's own."""
+"""The strip of memory in Chromium: shape, strides, view or copy and offsets are NumPy's own."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.elements.test_strip import PRODUCT, STARTS, steps
+from tests.elements.test_strip import PRODUCT, STARTS, strides
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import LOOKS, PHONE, SET, said
@@ -105,7 +105,7 @@ def compare(shown, start, keys, number=10):
     name, first = STARTS[start]
     same = "product’s line" if np.shares_memory(array, first) else "a new line"
     assert shown["made"] == ".".join([name, *(PRESSES[key] for key in keys)])
-    assert shown["facts"] == [str(array.shape), str(steps(array)), came, same]
+    assert shown["facts"] == [str(array.shape), str(strides(array)), came, same]
     blocks, rows, columns = (1, 1, *array.shape)[-3:]
     assert shown["blocks"] == [[columns] * rows] * blocks
     assert shown["captions"] == [f"[{i}]" for i in range(blocks) if array.ndim == 3]
@@ -116,13 +116,14 @@ def compare(shown, start, keys, number=10):
     assert shown["barred"] == [PRESSES[key] for key in PRESSES if key not in allowed(array)]
     for k, index in enumerate(np.ndindex(array.shape)):
         assert shown["named"][k] == f"{list(index)}: {array[index]}"
-        terms = " + ".join(f"{i} · {step}" for i, step in zip(index, steps(array), strict=True))
-        place = int(np.dot(index, steps(array)))
-        assert memory[place] == array[index]
-        assert shown["rows"][k] == [str(list(index)), str(array[index]), f"{terms} = {place}"]
+        pairs = zip(index, strides(array), strict=True)
+        terms = " + ".join(f"{i} · {stride}" for i, stride in pairs)
+        offset = int(np.dot(index, strides(array)))
+        assert memory[offset] == array[index]
+        assert shown["rows"][k] == [str(list(index)), str(array[index]), f"{terms} = {offset}"]
         if array[index] == number:
-            assert (shown["chosen"], shown["lies"]) == (k, place)
-            said = f"{number} is at {list(index)}: {terms} = place {place} in memory."
+            assert (shown["chosen"], shown["lies"]) == (k, offset)
+            said = f"{number} is at {list(index)}: {terms} = offset {offset} in memory."
             assert shown["sum"] == said
 
 
@@ -167,7 +168,7 @@ def test_page_that_shows_it_follows_a_link(open_page, start):
     name, _ = home(start)
     page = open_page(f"{FOLDER}{name}.html#strip=0&do=s0-1.r24&number=23")
     came = numpys(start, ["s0-1", "r24"])[1]
-    page.get_by_text(f"reshape(24) is a {came} with steps [1]; 23 is at").first.wait_for()
+    page.get_by_text(f"reshape(24) is a {came} with strides [1]; 23 is at").first.wait_for()
     agrees(page.locator("tl-strip"), "s0-1", "r24", start=start, number=23)
     assert page.problems == []
 
@@ -181,7 +182,7 @@ def test_links_of_the_chapter_name_states_that_can_be(show):
         press(strip, "Reset")
         strip.page.evaluate(SET, f"#strip=0&do={keys}")
         label = PRESSES[keys.split(".")[-1]]
-        strip.page.get_by_text(f"{label} is a copy with steps").first.wait_for()
+        strip.page.get_by_text(f"{label} is a copy with strides").first.wait_for()
         agrees(strip, *keys.split("."), start="concat")
 
 
@@ -211,13 +212,13 @@ def test_question_stays_and_a_press_asks_where_the_number_goes(strip):
     assert covered["line"] == [str(n) for n in PRODUCT.ravel()]
     strip.get_by_role("gridcell", name="[0, 1, 0]: covered").click()
     assert said(strip) == (
-        "No, [0, 1, 0] holds 4: reshape(2, 3, 4) is a view with steps [12, 4, 1]; "
+        "No, [0, 1, 0] holds 4: reshape(2, 3, 4) is a view with strides [12, 4, 1]; "
         "10 is at [0, 2, 0], and block [0] mixes tokens 0, 1 of both heads."
     )
     agrees(strip, "r2-3-4")
     press(strip, "r3-2-4")
     strip.get_by_role("gridcell", name="[1, 0, 0]: covered").click()
-    assert said(strip).startswith("Right: reshape(3, 2, 4) is a view with steps [8, 4, 1];")
+    assert said(strip).startswith("Right: reshape(3, 2, 4) is a view with strides [8, 4, 1];")
     agrees(strip, "r2-3-4", "r3-2-4")
 
 
@@ -265,10 +266,10 @@ def test_right_end_and_the_wrong_ones_are_reached_and_told_apart(show, start):
             assert (len(set(colours[0])) == 1) == words.startswith("each"), keys
 
 
-def test_chosen_number_shows_its_place_by_click_and_by_keys(plain):
+def test_chosen_number_shows_its_offset_by_click_and_by_keys(plain):
     press(plain, "r3-2-4", "s0-1")
     cell(plain, 23).click()
-    assert said(plain) == "23 is at [0, 2, 3]: 0 · 4 + 2 · 8 + 3 · 1 = 19, its place in memory."
+    assert said(plain) == "23 is at [0, 2, 3]: 0 · 4 + 2 · 8 + 3 · 1 = 19, its offset in memory."
     agrees(plain, "r3-2-4", "s0-1", number=23)
     keys = {"ArrowRight": 24, "ArrowUp": 14, "End": 17, "ArrowLeft": 16, "Home": 14}
     for key, number in {**keys, " ": 14}.items():  # over the edge of a block to the next
@@ -277,7 +278,7 @@ def test_chosen_number_shows_its_place_by_click_and_by_keys(plain):
     plain.page.keyboard.press("ArrowLeft")
     agrees(plain, "r3-2-4", "s0-1", number=13)
     press(plain, "r24")
-    assert said(plain).startswith("reshape(24) is a copy with steps [1]; 13 is at [7], ")
+    assert said(plain).startswith("reshape(24) is a copy with strides [1]; 13 is at [7], ")
 
 
 @pytest.mark.long

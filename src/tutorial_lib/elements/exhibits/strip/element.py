@@ -13,7 +13,7 @@ _TOKENS, _HEADS, _WIDTH = 3, 2, 4  # T, H, d
 _NUMBER = 10  # the number that is in hand at first: token 1, column 0
 _RESHAPES = ((2, 3, 4), (3, 2, 4), (3, 8), (24,))
 _SWAPS = ((0, 1), (1, 2))
-_ROUTES = {  # of each start, what the table without a script shows: steps of a way, each as pressed
+_ROUTES = {  # for each start, the ways in the table without a script, each press by its label
     "heads": ("reshape(2, 3, 4)", "reshape(3, 2, 4)", "reshape(3, 2, 4).swapaxes(0, 1)"),
     "concat": ("reshape(3, 8)", "swapaxes(0, 1)", "swapaxes(0, 1).reshape(3, 8)"),
 }
@@ -25,13 +25,14 @@ _QUESTIONS = {
 }
 _LEGEND = (
     "The tens are the token: the later, the stronger its colour. The last digit is the column, 0 "
-    "to 3 of head 0 (blue), 4 to 7 of head 1 (red). Choose a number, and its place in memory "
-    "shows. *Guess first* covers the numbers after a press until you have chosen where the one "
-    "with the ring went."
+    "to 3 of head 0 (blue), 4 to 7 of head 1 (red). Choose a number to see its offset in memory. "
+    "*Guess first* covers the numbers after a press until you have chosen where the one with the "
+    "ring went."
 )
 _HOW = (
-    "A step is how many places of memory an index moves by. A view reads the line that was there, "
-    "a copy writes a new one. Arrow keys choose a number too; *Show* uncovers a guess."
+    "A stride is how far the offset moves when an index grows by 1, counted in numbers. A view "
+    "reads the line that was there, a copy writes a new one. Arrow keys choose a number too; "
+    "*Show* uncovers a guess."
 )
 
 
@@ -49,7 +50,7 @@ def memory_strip(start="heads"):
     ValueError : another start
     """
     name, array, memory = _begin(start)
-    given = {"name": name, "shape": array.shape, "steps": _steps(array)}
+    given = {"name": name, "shape": array.shape, "strides": _strides(array)}
     given |= {"memory": memory.tolist(), "number": _NUMBER}
     attribute = escape(json.dumps(given, separators=(",", ":")))
     body = [
@@ -58,13 +59,13 @@ def memory_strip(start="heads"):
         button_row([f"reshape{_plain(shape)}" for shape in _RESHAPES] + _swap_labels()),
         f'<div class="tl-array" data-given="{attribute}">',
         f'<p class="tl-made"><code>{name}</code></p>\n{_blocks(array)}\n{_facts(array)}',
-        f"<p>{_sum(array)}</p>\n{_places(memory, array)}</div>",
+        f"<p>{_sum(array)}</p>\n{_line(memory, array)}</div>",
         button_row(["Guess first", "Show", "Undo", "Reset"]),
         f'<p class="tl-legend">{inline(_LEGEND)}</p>',
         _numbers(start),
     ]
     rows = "\n".join(f"   {line}" for line in str(array).splitlines())
-    said = f"{name}, shape {array.shape}, steps {_steps(array)}\n{rows}"
+    said = f"{name}, shape {array.shape}, strides {_strides(array)}\n{rows}"
     text = f"Strip of memory: {said}\n   in memory: {' '.join(map(str, memory))}"
     return Element(wrap("strip", f"tl-strip-{start}", "Strip of memory", body), text)
 
@@ -79,7 +80,7 @@ def _begin(start):
     return "cut", split_heads(product, _HEADS), product.ravel()
 
 
-def _steps(array):
+def _strides(array):
     return [stride // array.itemsize for stride in array.strides]
 
 
@@ -116,7 +117,7 @@ def _facts(array):
     """List what NumPy says of the array; before the first press it is no view and no copy."""
     facts = {
         "shape": array.shape,
-        "steps": _steps(array),
+        "strides": _strides(array),
         "last press": "–",
         "in memory": "product’s line",
     }
@@ -128,24 +129,24 @@ def _index(array, number=_NUMBER):
     return [int(i) for (i,) in np.nonzero(array == number)]
 
 
-def _place(array, index):
-    """Write the sum that leads from an index to a place, and the place."""
-    steps = _steps(array)
-    terms = [f"{i} · {step}" for i, step in zip(index, steps, strict=True)]
-    return f"{' + '.join(terms)} = ", int(np.dot(index, steps))
+def _offset(array, index):
+    """Write the sum that leads from an index to its offset in memory, and the offset."""
+    strides = _strides(array)
+    terms = [f"{i} · {stride}" for i, stride in zip(index, strides, strict=True)]
+    return f"{' + '.join(terms)} = ", int(np.dot(index, strides))
 
 
 def _sum(array):
     index = _index(array)
-    terms, place = _place(array, index)
-    return f"<b>{_NUMBER}</b> is at {index}: {terms}place <b>{place}</b> in memory."
+    terms, offset = _offset(array, index)
+    return f"<b>{_NUMBER}</b> is at {index}: {terms}offset <b>{offset}</b> in memory."
 
 
-def _places(memory, array):
-    chosen = _place(array, _index(array))[1]
+def _line(memory, array):
+    chosen = _offset(array, _index(array))[1]
     cells = "".join(
-        _cell("div", number, place == chosen, f"<b>{number}</b><small>{place}</small>")
-        for place, number in enumerate(memory)
+        _cell("div", number, offset == chosen, f"<b>{number}</b><small>{offset}</small>")
+        for offset, number in enumerate(memory)
     )
     return f'<div class="tl-memory">{cells}</div>'
 
@@ -154,10 +155,10 @@ def _numbers(start):
     name, array, _ = _begin(start)
     rows = []
     for index in np.ndindex(array.shape):
-        terms, place = _place(array, index)
-        rows.append((list(index), array[index], f"{terms}{place}"))
+        terms, offset = _offset(array, index)
+        rows.append((list(index), array[index], f"{terms}{offset}"))
     ways = [(f"{name}.{route}", _after(array, route)) for route in _ROUTES[start]]
-    tables = [_table(("index", "number", "place"), rows), _table(("pressed", "gives"), ways)]
+    tables = [_table(("index", "number", "offset"), rows), _table(("pressed", "gives"), ways)]
     return fold_numbers(*tables, how=inline(_HOW))
 
 
@@ -168,8 +169,8 @@ def _after(array, route):
         array = getattr(before, name)(*map(int, numbers.split(",")))
     which = "a view" if np.shares_memory(array, before) else "a copy"
     first = " ".join(map(str, array[0].ravel()))
-    said = f"{which}, shape {array.shape}, steps {_steps(array)}; {_NUMBER} is at {_index(array)}"
-    return f"{said}; [0] holds {first}"
+    said = f"{which}, shape {array.shape}, strides {_strides(array)}"
+    return f"{said}; {_NUMBER} is at {_index(array)}; [0] holds {first}"
 
 
 def _table(names, rows):

@@ -1,6 +1,6 @@
 // The strip of memory: an array of 24 numbers as blocks, and below it the line in which they lie.
-// An array is that line and a rule: a step for each axis. A swap changes the rule; so does a
-// reshape, if one step for each axis can still tell it, and else it writes a line of its own.
+// An array is that line and a rule: a stride for each axis. A swap changes the rule; so does a
+// reshape, if one stride for each axis still suffices, and else it writes a line of its own.
 
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
@@ -16,24 +16,24 @@ const distinct = (values) => [...new Set(values)];
 const itsToken = (number) => Math.floor(number / 10);
 const itsHead = (number) => Math.floor((number % 10) / 4);
 
-// The places of an array's numbers, in the order of its indices: the last index runs fastest.
-const placesOf = ({ shape, steps }) =>
+// The offsets of an array's numbers, in the order of its indices: the last index runs fastest.
+const offsetsOf = ({ shape, strides }) =>
   shape.reduce((found, length, axis) => {
-    return found.flatMap((place) => Array.from({ length }, (_, i) => place + i * steps[axis]));
+    return found.flatMap((offset) => Array.from({ length }, (_, i) => offset + i * strides[axis]));
   }, [0]);
 
 const reshapedArray = (array, shape) => {
-  const order = placesOf(array);
-  const rule = { shape, steps: countsBehind(shape).map((count) => order[count]) };
-  // A view, if these steps read the numbers in the same order as before.
-  if (`${placesOf(rule)}` == `${order}`) return { ...array, ...rule, came: "view" };
-  const memory = order.map((place) => array.memory[place]);
-  return { memory, shape, steps: countsBehind(shape), came: "copy", own: true };
+  const order = offsetsOf(array);
+  const rule = { shape, strides: countsBehind(shape).map((count) => order[count]) };
+  // A view, if these strides read the numbers in the same order as before.
+  if (`${offsetsOf(rule)}` == `${order}`) return { ...array, ...rule, came: "view" };
+  const memory = order.map((offset) => array.memory[offset]);
+  return { memory, shape, strides: countsBehind(shape), came: "copy", own: true };
 };
 
 const swappedArray = (array, [a, b]) => {
   const swap = (given) => given.with(a, given[b]).with(b, given[a]);
-  return { ...array, shape: swap(array.shape), steps: swap(array.steps), came: "view" };
+  return { ...array, shape: swap(array.shape), strides: swap(array.strides), came: "view" };
 };
 
 // A button says what it does; a link calls "reshape(3, 8)" r3-8.
@@ -146,23 +146,23 @@ class Strip extends Exhibit {
   paint() {
     const { keys, number } = this.state;
     this.made = this.after(keys);
-    const { shape, steps, came = "–", memory, own } = this.made;
+    const { shape, strides, came = "–", memory, own } = this.made;
     this.frame(shape);
-    this.order = placesOf(this.made);
+    this.order = offsetsOf(this.made);
     this.cells.forEach((cell, k) => this.write(cell, k, memory[this.order[k]]));
     const labels = keys.map((key) => this.presses.get(key).label);
     this.code.textContent = [this.begins.name, ...labels].join(".");
-    const facts = [tupled(shape), bracketed(steps), came, own ? "a new line" : "product’s line"];
+    const facts = [tupled(shape), bracketed(strides), came, own ? "a new line" : "product’s line"];
     this.facts.forEach((dd, i) => (dd.textContent = this.covered && i ? "?" : facts[i]));
     const bar = ({ button }, key) => (button.ariaDisabled = this.refused(key, keys) ? true : null);
     this.presses.forEach(bar);
     this.renew();
     if (this.covered) return (this.sum.textContent = `${number} is at …`);
-    const [index, terms, place] = this.find();
-    const sum = `${terms} = place <b>${place}</b> in memory.`;
+    const [index, terms, offset] = this.find();
+    const sum = `${terms} = offset <b>${offset}</b> in memory.`;
     this.sum.innerHTML = `<b>${number}</b> is at ${index}: ${sum}`;
     this.line.forEach((one, i) => {
-      this.mark(one, memory[i], i == place);
+      this.mark(one, memory[i], i == offset);
       one.firstElementChild.textContent = memory[i];
     });
   }
@@ -177,7 +177,7 @@ class Strip extends Exhibit {
   // Write a cell, and its row of the table.
   write(cell, k, number) {
     const { covered } = this;
-    const [index, terms, place] = this.rule(k);
+    const [index, terms, offset] = this.rule(k);
     const on = !covered && number == this.state.number;
     this.mark(cell, number, on);
     cell.toggleAttribute("data-covered", covered);
@@ -186,15 +186,15 @@ class Strip extends Exhibit {
     cell.ariaSelected = on;
     if (covered) return;
     cell.tabIndex = on ? 0 : -1;
-    const texts = [index, number, `${terms} = ${place}`];
+    const texts = [index, number, `${terms} = ${offset}`];
     texts.forEach((text, j) => (this.table[k].cells[j].textContent = text));
   }
 
-  // The index of the number that comes so late in the order of indices, and the sum of its steps.
+  // The index of the number that comes so late in the order of indices, and the sum of its strides.
   rule(k) {
-    const { shape, steps } = this.made;
+    const { shape, strides } = this.made;
     const index = countsBehind(shape).map((count, axis) => Math.floor(k / count) % shape[axis]);
-    const terms = index.map((i, axis) => `${i} · ${steps[axis]}`).join(" + ");
+    const terms = index.map((i, axis) => `${i} · ${strides[axis]}`).join(" + ");
     return [bracketed(index), terms, this.order[k]];
   }
 
@@ -207,7 +207,7 @@ class Strip extends Exhibit {
   holds() {
     const { shape, memory } = this.made;
     if (shape.length == 1) return "all 24 are one row, drawn as two";
-    const numbers = this.order.map((place) => memory[place]);
+    const numbers = this.order.map((offset) => memory[offset]);
     const count = lengthOf(shape.slice(1));
     const parts = Array.from({ length: shape[0] }, () => numbers.splice(0, count));
     const what = shape.length == 3 ? "block" : "row";
@@ -225,13 +225,13 @@ class Strip extends Exhibit {
   // What the last press has made of the array.
   told() {
     const { keys, number } = this.state;
-    const { came, shape, steps } = this.made;
+    const { came, shape, strides } = this.made;
     const [index] = this.find();
     if (!keys.length) return `${number} of ${this.begins.name} is at ${index}.`;
     const [{ label }, holds] = [this.presses.get(keys.at(-1)), this.holds()];
     const there = GOALS[this.begins.name] == `${shape}${holds.slice(4)}` ? ": as asked" : "";
     const now = `${number} is at ${index}, and ${holds}${there}`;
-    return `${label} is a ${came} with steps ${bracketed(steps)}; ${now}.`;
+    return `${label} is a ${came} with strides ${bracketed(strides)}; ${now}.`;
   }
 
   // At the edge of a block the arrows lead on to the next.
@@ -246,8 +246,8 @@ class Strip extends Exhibit {
     if (this.covered) return;
     this.state.number = Number(cell.textContent);
     this.paint();
-    const [index, terms, place] = this.find();
-    this.say(`${this.state.number} is at ${index}: ${terms} = ${place}, its place in memory.`);
+    const [index, terms, offset] = this.find();
+    this.say(`${this.state.number} is at ${index}: ${terms} = ${offset}, its offset in memory.`);
     this.changed();
   }
 

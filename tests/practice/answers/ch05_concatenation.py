@@ -1,4 +1,4 @@
-"""What computes the keys of chapter 05: numbers are followed to where a reshape lays them."""
+"""What computes the keys of chapter 05: entries are followed to where a reshape puts them."""
 
 from fractions import Fraction
 
@@ -25,7 +25,7 @@ def _written(numbers):
     return " ".join(str(Fraction(number).limit_denominator(100)) for number in numbers)
 
 
-def column_of_a_number():
+def column_of_an_entry():
     """The column of concat in which the 8/13 of heads[1, 2, 2] arrives in the row of *bark*."""
     heads = _heads_of_the_example()
     alone = np.zeros(heads.shape)
@@ -34,8 +34,8 @@ def column_of_a_number():
     return column
 
 
-def steps_of_a_cut():
-    """The strides of split_heads(product, 2), counted in numbers."""
+def strides_of_a_cut():
+    """The strides of split_heads(product, 2), counted in entries."""
     product = np.zeros((3, 8))
     assert [stride // product.itemsize for stride in product.strides] == [8, 1]
     return [stride // product.itemsize for stride in split_heads(product, 2).strides]
@@ -55,8 +55,8 @@ def right_half_without_a_swap():
     return {f"{text}: {_written(row)}": np.array_equal(half, row) for text, row in found.items()}
 
 
-def place_in_concat():
-    """Where the number arrives that was put at heads[2, 4, 1]."""
+def index_in_concat():
+    """Where the entry arrives that was put at heads[2, 4, 1]."""
     heads = np.zeros((3, 5, 7))
     heads[2, 4, 1] = 1
     ((row, column),) = np.argwhere(concat_heads(heads))
@@ -68,7 +68,7 @@ def _a_reshape_does(array, wanted):
 
 
 def what_a_reshape_can_do():
-    """Whether a reshape lays the numbers as the arrow says."""
+    """Whether a reshape lays the entries as the arrow says."""
     B, H, T, d = 2, 3, 5, 4
     heads = np.arange(B * H * T * d).reshape(B, H, T, d)
     tokens_first = heads.reshape(B, T, H, d)
@@ -83,8 +83,8 @@ def what_a_reshape_can_do():
     }
 
 
-def reach_without_swaps():
-    """Which outputs move with token 0 in a layer of 8 heads that cuts and joins by reshape."""
+def outputs_changed_without_swaps():
+    """Which outputs change with token 0 in a layer of 8 heads that cuts and joins by reshape."""
     rng = np.random.default_rng(0)
     H, T, d_model = 8, 64, 24
     matrices = rng.standard_normal((3, d_model, d_model)) / np.sqrt(d_model)
@@ -97,12 +97,12 @@ def reach_without_swaps():
     X = rng.standard_normal((T, d_model))
     changed = X.copy()
     changed[0] = rng.standard_normal(d_model)
-    moved = np.flatnonzero(np.abs(layer(changed) - layer(X)).max(axis=-1) > 1e-9).tolist()
+    changes = np.flatnonzero(np.abs(layer(changed) - layer(X)).max(axis=-1) > 1e-9).tolist()
     return {
-        "All 64, as in the right layer": moved == list(range(T)),
-        "None but its own": moved == [0],
-        "Those of tokens 0 to 7": moved == list(range(8)),
-        "Every eighth: tokens 0, 8, 16 and so on": moved == list(range(0, T, 8)),
+        "All 64, as in the right layer": changes == list(range(T)),
+        "None but its own": changes == [0],
+        "Those of tokens 0 to 7": changes == list(range(8)),
+        "Every eighth: tokens 0, 8, 16 and so on": changes == list(range(0, T, 8)),
     }
 
 
@@ -110,7 +110,7 @@ def keys_of_a_new_token():
     """Which keys the first row of causal_mask(2, 5) shows."""
     seen = np.flatnonzero(causal_mask(2, 5)[0]).tolist()
     return {
-        "Key 0 alone": seen == [0],
+        "Only key 0": seen == [0],
         "Keys 0 to 3": seen == [0, 1, 2, 3],
         "All five": seen == [0, 1, 2, 3, 4],
         "Keys 3 and 4": seen == [3, 4],
@@ -118,7 +118,7 @@ def keys_of_a_new_token():
 
 
 def averages_in_a_row():
-    """How many different rows of weights made the columns of one row of concat."""
+    """How many different rows of weights give the columns of one row of concat."""
     H, T, d_v = 8, 64, 5
     weights = attention_weights(np.random.default_rng(0).standard_normal((H, T, T)))
     one_key = np.eye(T)[:, None, :, None] * np.ones(d_v)  # (T, 1, T, d_v): values of 0 but for one

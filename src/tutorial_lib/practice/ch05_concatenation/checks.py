@@ -74,21 +74,21 @@ def _exchanged(Z):
     return other
 
 
-def _turned(X, sign):
-    """Give each place to the next sentence, as often as the place says; the sign takes it back."""
+def _shifted(X, sign):
+    """Move position t of each sentence on by t sentences; the other sign moves it back."""
     b, t = np.indices(X.shape[:2])
     return X[(b + sign * t) % len(X), t]
 
 
 def _mixed(X, n_heads):
-    return heads.split_heads(_turned(X, 1), n_heads)
+    return heads.split_heads(_shifted(X, 1), n_heads)
 
 
 def _trips():
     """Return (label, (split, concat), X, n_heads) of right pairs and of wrong ones."""
     right = heads.split_heads, heads.concat_heads
     wrong = _split_by_reshape, _concat_by_reshape
-    mixed = _mixed, lambda Z: _turned(right[1](Z), -1)
+    mixed = _mixed, lambda Z: _shifted(right[1](Z), -1)
     one = normal(24, T, 2 * D_V), 2
     batch, batches = ((normal(24, *lead, T, H * D_K), H) for lead in ((B,), (S, B)))
     return (

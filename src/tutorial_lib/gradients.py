@@ -1,4 +1,4 @@
-"""The layer backwards: from dL/dY to the gradients of its inputs and of its learned matrices.
+"""The layer backwards: from dL/dY to the gradients of its inputs and of its parameters.
 
 L is the number that training makes smaller, the loss. In front of an array's name, d means "the
 derivative of L with respect to each of its entries", so dX always has the shape of X.
@@ -61,7 +61,7 @@ def softmax_backward(weights, dweights):
 
     Raises
     ------
-    TypeError : no arrays of floats
+    TypeError : not arrays of floats
     ShapeError : two shapes, or an empty axis
     ValueError : NaN or infinity in dweights
 
@@ -90,7 +90,7 @@ def sum_copies(gradient, shape):
 
     Raises
     ------
-    TypeError : no array of numbers
+    TypeError : not an array of numbers
     ShapeError : a shape that does not broadcast to that of gradient
 
     >>> sum_copies(np.ones((2, 5, 4)), (5, 4)).shape
@@ -108,8 +108,8 @@ def attention_backward(Q, K, V, weights, dheads):
     """Go back through score and mix: from dL/dheads to dL/dQ, dL/dK and dL/dV.
 
     Built in chapter 08. The mask is no argument: a key that it hid has weight 0. Leading axes
-    broadcast as on the way forward, where values may have a batch axis that the weights lack. The
-    root of d_k is divided by here, as `attention_scores` did on the way forward.
+    broadcast as in the forward pass, where values may have a batch axis that the weights lack. The
+    root of d_k is divided by here, as `attention_scores` did in the forward pass.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def attention_backward(Q, K, V, weights, dheads):
 
     Raises
     ------
-    TypeError : no arrays of numbers, or a dheads of whole numbers
+    TypeError : not arrays of numbers, or a dheads of whole numbers
     ShapeError : lengths or widths that differ, an empty axis
     ValueError : NaN or infinity in dheads
 
@@ -142,7 +142,7 @@ def attention_backward(Q, K, V, weights, dheads):
 
 
 def linear_backward(X, W, dY):
-    """Go back through Y = X @ W, in which every token meets the same matrix.
+    """Go back through Y = X @ W, in which every token is multiplied by the same matrix.
 
     Built in chapter 08.
 
@@ -158,7 +158,7 @@ def linear_backward(X, W, dY):
 
     Raises
     ------
-    TypeError : no arrays of numbers, or a dY of whole numbers
+    TypeError : not arrays of numbers, or a dY of whole numbers
     ShapeError : widths or lengths that differ, an empty axis
     ValueError : NaN or infinity in dY
 
@@ -190,7 +190,7 @@ def project_heads_backward(X, W, dprojected):
 
     Raises
     ------
-    TypeError : no arrays of numbers, or a dprojected of whole numbers
+    TypeError : not arrays of numbers, or a dprojected of whole numbers
     ShapeError : widths or lengths that differ, an empty axis
     ValueError : NaN or infinity in dprojected
 
@@ -206,13 +206,13 @@ def project_heads_backward(X, W, dprojected):
 
 
 def multi_head_attention_backward(trace, dY):
-    """Go back through the whole layer, from dL/dY to the gradient of everything it was made of.
+    """Go back through the whole layer, from dL/dY to the gradients of its inputs and parameters.
 
     Built in chapter 08.
 
     Parameters
     ----------
-    trace : Trace of the way forward, of floats
+    trace : Trace of the forward pass, of floats
     dY : (..., T, d_model)
 
     Returns
@@ -221,7 +221,7 @@ def multi_head_attention_backward(trace, dY):
 
     Raises
     ------
-    TypeError : no Trace of arrays, whole numbers where a gradient is asked for
+    TypeError : not a Trace of arrays, whole numbers where a gradient is expected
     ShapeError : a dY of another shape than Y
     ValueError : NaN or infinity
 
@@ -248,7 +248,7 @@ def require_gradient(name, gradient, shape):
 
     Raises
     ------
-    TypeError : no array of floats
+    TypeError : not an array of floats
     ShapeError : another shape
     ValueError : NaN or infinity
     """
@@ -257,7 +257,7 @@ def require_gradient(name, gradient, shape):
     if gradient.shape != tuple(shape):
         raise ShapeError(
             f"{name} has shape {gradient.shape}; expected {tuple(shape)}, the shape of "
-            f"{name.removeprefix('d')}: a gradient has one number for each number of its array. "
+            f"{name.removeprefix('d')}: a gradient has one entry for each entry of its array. "
             f"Take it from the loss of this very {name.removeprefix('d')}."
         )
     require_finite(name, gradient)
@@ -268,7 +268,7 @@ def require_copies(gradient, shape):
 
     Raises
     ------
-    TypeError : no array of numbers
+    TypeError : not an array of numbers
     ShapeError : lengths that do not broadcast to it
     """
     require_array("gradient", gradient)
@@ -288,7 +288,7 @@ def require_attention(Q, K, V, weights, dheads):
 
     Raises
     ------
-    TypeError : no arrays of numbers, or a dheads of whole numbers
+    TypeError : not arrays of numbers, or a dheads of whole numbers
     ShapeError : lengths or widths that differ, an empty axis, batch axes that do not fit
     ValueError : NaN or infinity in dheads
     """
@@ -306,14 +306,14 @@ def require_backward(trace, dY):
 
     Raises
     ------
-    TypeError : no Trace of arrays, whole numbers where a gradient is asked for
+    TypeError : not a Trace of arrays, whole numbers where a gradient is expected
     ShapeError : a dY of another shape than Y
     ValueError : NaN or infinity
     """
     if not isinstance(trace, Trace):
         raise TypeError(
-            f"trace is a {type(trace).__name__}; expected a Trace, the record of the way forward. "
-            f"Make it with trace(X, params, ...)."
+            f"trace is a {type(trace).__name__}; expected a Trace, the record of the forward pass. "
+            f"Compute it with trace(X, params, ...)."
         )
     require_gradient("dY", dY, trace.Y.shape)
     require_layer_input(trace.X, trace.params, trace.context, None)

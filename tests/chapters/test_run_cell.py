@@ -192,7 +192,7 @@ def own_training(changes):
     """Run chapter 08's cells of an own training with these changes; return what they show."""
     cells = {cell.id: cell.source for cell in code_cells(written("08_gradients"))}
     [imports] = [source for source in cells.values() if "from tutorial_lib.elements" in source]
-    shares = [s for s in cells.values() if "after_copies =" in s or "def share_after_copies" in s]
+    shares = [s for s in cells.values() if "after_copies =" in s or "def weight_after_copies" in s]
     assert len(shares) == 2
     variables = {"__name__": "__main__"}
     given = "trained = TinyModel.of(checkpoint('copying'))\n"

@@ -274,7 +274,7 @@ HEADS_ROWS = [
 ]
 NAN_DY = NOT_FINITE, "dY is nan at position (1, 4, 11)"
 NO_FLOATS = Kind(TypeError, "expected floats", ".astype(float)")
-GRADIENT = Kind(tl.ShapeError, "one number for each number", "Take it from the loss")
+GRADIENT = Kind(tl.ShapeError, "one entry for each entry", "Take it from the loss")
 COPIES = Kind(tl.ShapeError, "does not broadcast", "Pass the shape of the array")
 NO_TRACE = Kind(TypeError, "expected a Trace", "Make it with trace(X, params, ...)")
 BACKWARD = [

@@ -1,7 +1,7 @@
-"""A tiny language model of attention alone, differentiated by hand: see chapter 08.
+"""A tiny attention-only language model, differentiated by hand: see chapter 08.
 
 Its sequences repeat a random block with a random period. One way to know the next token, for any
-period, is to find where the present one stood before and to look one place further.
+period, is to find an earlier copy of the present one and to look one position further.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class TinyModel:
 
     @property
     def arrays(self):
-        """All that is learned, in one list."""
+        """All parameters, in one list."""
         matrices = [W for params in self.layers for W in vars(params).values()]
         return [self.E, self.P, *matrices, self.U]
 
@@ -60,7 +60,7 @@ class TinyModel:
 
 
 def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
-    """Draw a model in which the entries of X, and the scores, begin with a variance near 1.
+    """Initialise a model in which the entries of X, and the scores, begin with a variance near 1.
 
     `widths` are the d_k and d_v of its heads, by default d_model / n_heads.
     """
@@ -71,7 +71,7 @@ def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
 
 
 def sample_sequences(rng, n, *, periods=PERIODS):
-    """Draw ids, (n, LENGTH + 1), and known, (n, LENGTH): True where a token was seen before."""
+    """Sample ids, (n, LENGTH + 1), and known, (n, LENGTH): True where a token is a copy."""
     require_periods(periods, LENGTH)
     periods = rng.integers(periods[0], periods[1] + 1, (n, 1))
     blocks = rng.permuted(np.tile(np.arange(VOCABULARY), (n, 1)), axis=1)  # no token twice
@@ -80,7 +80,7 @@ def sample_sequences(rng, n, *, periods=PERIODS):
 
 
 def run(model, ids):
-    """Go forward: scores of the next token, (..., T, vocabulary), and the trace of each layer."""
+    """Run the forward pass: logits, (..., T, vocabulary), and the trace of each layer."""
     require_kind(model, TinyModel)
     X, records = embed(ids, model.E, model.P), []
     for params in model.layers:
@@ -96,9 +96,9 @@ def loss_and_gradients(model, ids, known):
     """
     logits, records = run(model, ids[:, :-1])
     probabilities, one_hot = softmax(logits), np.eye(len(model.E))[ids]
-    share = known / known.sum()
-    loss = -(np.log((probabilities * one_hot[:, 1:]).sum(axis=-1)) * share).sum()
-    dlogits = (probabilities - one_hot[:, 1:]) * share[..., None]
+    weight = known / known.sum()
+    loss = -(np.log((probabilities * one_hot[:, 1:]).sum(axis=-1)) * weight).sum()
+    dlogits = (probabilities - one_hot[:, 1:]) * weight[..., None]
     dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
     gradients = [dU]
     for record in records[::-1]:
@@ -112,6 +112,6 @@ def loss_and_gradients(model, ids, known):
 
 
 def copy_accuracy(model, ids, known):
-    """Return the share of known next tokens that have the highest score."""
+    """Return the fraction of known next tokens that have the highest score."""
     logits, _ = run(model, ids[:, :-1])
     return (logits.argmax(axis=-1) == ids[:, 1:])[known].mean()

@@ -39,14 +39,14 @@ def adam_step(arrays, gradients, memory, rate):
 
 
 def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
-    """Train on new sequences in each step, and hand out each step's number, loss and new model.
+    """Train on new sequences in each step, and yield each step's number, loss and new model.
 
     Built in chapter 08.
 
     Parameters
     ----------
     model : TinyModel
-    rng : numpy.random.Generator, draws the sequences
+    rng : numpy.random.Generator, samples the sequences
     steps : how many
     rate : how far an entry moves in a step at most, or nearly so
     differentiate : function that returns what `copying.loss_and_gradients` does
@@ -57,8 +57,8 @@ def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
 
     Raises
     ------
-    TypeError, ValueError : steps is no whole number from 0 on; rate is no number above 0,
-        at most 1
+    TypeError, ValueError : steps is not a whole number from 0 on; rate is not a number above
+        0, at most 1
     FloatingPointError : the loss is NaN or infinite
 
     >>> from tutorial_lib.models.copying import init_model

@@ -29,5 +29,5 @@ def masks(*, empty=True):
         "a mask for each head": own[0],
         "a mask for each sentence and head": own,
     }
-    nothing = {"a row with nothing to look at": causal & (np.arange(T) != 2)[:, None]}
+    nothing = {"a fully masked row": causal & (np.arange(T) != 2)[:, None]}
     return found | nothing if empty else found

@@ -8,25 +8,26 @@ from tests.chapters.named import printed_under
 from tutorial_lib.records import record
 
 PAGE = "08_gradients"
+ABLATED = "a head of the first layer ablated"
 
 
 def _layers():
     """Return the model of two layers, and the two models of one."""
-    return [arm for arm in record("tiny_model")["variants"] if arm["group"] == "layers"]
+    return [v for v in record("tiny_model")["variants"] if v["group"] == "layers"]
 
 
 def _of_one_layer(heads):
-    (found,) = (arm for arm in _layers() if arm["layers"] == 1 and arm["heads"] == heads)
+    (found,) = (v for v in _layers() if v["layers"] == 1 and v["heads"] == heads)
     return found
 
 
-def _copied(arm):
+def _copied(variant):
     """Return the accuracy on copies: a row for each seed, a column for each step that was read."""
-    return np.array([run["copy_accuracy"] for run in arm["runs"]])
+    return np.array([run["copy_accuracy"] for run in variant["runs"]])
 
 
-def _least_and_most_at_the_end(arm):
-    final = _copied(arm)[:, -1]
+def _least_and_most_at_the_end(variant):
+    final = _copied(variant)[:, -1]
     return [final.min(), final.max()]
 
 
@@ -65,7 +66,7 @@ def step_with_the_least_error():
 
 def all_models_have_equal_size():
     """The three models have the same number of parameters."""
-    return len({arm["numbers"] for arm in _layers()}) == 1
+    return len({variant["numbers"] for variant in _layers()}) == 1
 
 
 def steps_of_one_layer():
@@ -92,17 +93,17 @@ def runs_of_one_layer_that_gained_since_half_time():
 
 def two_layers_are_further_at_step():
     """By this step the worst run of two layers is right on more than 0.94 of the copies."""
-    worst = printed_under(f"{PAGE} 08-67", "share of copies that are right")[:, 1]
+    worst = printed_under(f"{PAGE} 08-67", "accuracy on copies")[:, 1]
     return _layers()[0]["steps"][(worst > 0.94).argmax()]
 
 
 def a_third_of_the_weight_is_left():
-    """With the first layer cut, a third of the second layer's weight still lies there."""
-    cut = printed_under(PAGE, "first layer cut")[1, 1:].astype(float)
-    return np.allclose(cut, 1 / 3, rtol=0, atol=0.01)
+    """With head 0 of layer 0 ablated, a third of the second layer's weight is still there."""
+    left = printed_under(PAGE, ABLATED)[1, 1:].astype(float)
+    return np.allclose(left, 1 / 3, rtol=0, atol=0.01)
 
 
-def weight_left_over_an_even_share():
-    """What is left is so many times the even share."""
-    even = printed_under(PAGE, "second layer, weight after copies")[2]
-    return round(printed_under(PAGE, "first layer cut")[1, 1] / even)
+def weight_left_over_uniform_weights():
+    """What is left is so many times what uniform weights put there."""
+    uniform = printed_under(PAGE, "second layer, weight after copies")[2]
+    return round(printed_under(PAGE, ABLATED)[1, 1] / uniform)

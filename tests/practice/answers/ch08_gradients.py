@@ -1,4 +1,4 @@
-"""What computes the keys of chapter 08: ways back, and small steps on the way there."""
+"""What computes the keys of chapter 08: backward passes, and small steps to check them."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def derivative_by_the_score_of_that():
 
 
 def keys_with_a_gradient():
-    """Which keys of head 0 get one when (2, 1, −1) comes back to the weights of *bark* alone."""
+    """Which keys of head 0 get one when (2, 1, −1) comes back to the weights of *bark* only."""
     Q, K, V, weights = _head_0_of_the_example()
     dheads = np.zeros(V.shape)
     dheads[2] = np.linalg.pinv(V) @ [2, 1, -1]
@@ -42,7 +42,7 @@ def keys_with_a_gradient():
         "The key of *bark*": reached == [bark],
         "Those of *dogs* and *bark*": reached == [dogs, bark],
         "All three, since all three were scored": reached == [dogs, that, bark],
-        "None: *bark* asked, so its query gets it": reached == [],
+        "None: only the query of *bark* gets one": reached == [],
     }
 
 
@@ -73,7 +73,7 @@ def gradient_of_the_scores():
 
 
 def _attend_backward(Q, K, V, mask):
-    """The weights, and dK and dV, when the output of the first query alone has a gradient."""
+    """The weights, and dK and dV, when only the output of the first query has a gradient."""
     weights = attention_weights(Q @ K.T / np.sqrt(Q.shape[-1]), mask=mask)
     dheads = np.zeros((len(Q), V.shape[-1]))
     dheads[0] = 1

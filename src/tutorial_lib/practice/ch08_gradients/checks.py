@@ -13,7 +13,7 @@ MISTAKES, check = room(__file__)
 def check_softmax_backward(function):
     """Check `softmax_backward(weights, dweights)`: dL/dweights → dL/dscores. Prints an account."""
     weights = attention.softmax(2 * normal(0, H, T, S))
-    masked = attention.attention_weights(2 * normal(3, B, H, T, S), mask=_empty_row())
+    masked = attention.attention_weights(2 * normal(3, B, H, T, S), mask=_masked_row())
     cases = (
         Case("3 heads", {"weights": weights, "dweights": normal(1, H, T, S)}),
         Case("one row", {"weights": weights[0, 0], "dweights": normal(2, S)}),
@@ -22,8 +22,8 @@ def check_softmax_backward(function):
     check("softmax_backward", function, gradients.softmax_backward, cases)
 
 
-def _empty_row():
-    return masks()["a row with nothing to look at"]
+def _masked_row():
+    return masks()["a fully masked row"]
 
 
 def check_sum_copies(function):
@@ -43,8 +43,8 @@ def _attended(seed, *, batch=(), shared=(), mask=None, d_k=D_K):
     """Return what `attention_backward` takes; what `shared` names is one for the whole batch."""
     shapes = {"Q": (H, T, d_k), "K": (H, S, d_k), "V": (H, S, D_V)}
     arrays = {
-        name: normal(seed + place, *(() if name in shared else batch), *shape)
-        for place, (name, shape) in enumerate(shapes.items())
+        name: normal(seed + index, *(() if name in shared else batch), *shape)
+        for index, (name, shape) in enumerate(shapes.items())
     }
     scores = attention.attention_scores(arrays["Q"], arrays["K"])
     weights = attention.attention_weights(scores, mask=mask)
@@ -57,7 +57,7 @@ def check_attention_backward(function):
     own = masks()["a mask for each sentence and head"]
     cases = (
         Case("5 queries, 7 keys", _attended(5)),
-        Case("a row with nothing to look at", _attended(9, mask=_empty_row())),
+        Case("a fully masked row", _attended(9, mask=_masked_row())),
         Case("a batch, a mask for each sentence and head", _attended(13, batch=(B,), mask=own)),
         Case("one context for a batch", _attended(17, batch=(B,), shared=("K", "V"))),
         Case("one Q and K for a batch of values", _attended(21, batch=(B,), shared=("Q", "K"))),
@@ -106,7 +106,7 @@ def check_multi_head_attention_backward(function):
     labels = (
         "padding of each sentence",
         "a mask for each sentence and head",
-        "a row with nothing to look at",
+        "a fully masked row",
     )
     cases = (
         _layer_case("no mask", X),
@@ -155,7 +155,7 @@ def check_scale_gradients(function):
 
     cases = (
         Case("3 heads", inputs(49)),
-        Case("a batch, a row with nothing to look at", inputs(53, B, mask=_empty_row())),
+        Case("a batch, a fully masked row", inputs(53, B, mask=_masked_row())),
         Case("two batch axes", inputs(57, D_V, B)),
     )
     check("scale_gradients", function, _scale_gradients, cases)

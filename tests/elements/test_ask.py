@@ -33,7 +33,7 @@ def page():
 
 
 def rows():
-    """The rows of the two tables: next words, and paths."""
+    """The rows of the two tables: next words, and terms of the logits."""
     for table in re.findall(r"<tbody>(.*?)</tbody>", ELEMENT.html, re.S):
         lines = re.findall(r"<tr.*?</tr>", table, re.S)
         yield [[Tree(c).text for c in re.findall(r"<t[hd].*?</t[hd]>", r, re.S)] for r in lines]
@@ -105,7 +105,7 @@ def test_a_notebook_holds_the_weights_of_a_model_once():
     ("words", "sentence", "said"),
     [
         (LETTERS[1:], "b", r"words has 31 names, but the model has 32 tokens; expected one for"),
-        (LETTERS, " ", r"the sentence has 0 letters; expected 1 to 32, the places"),
+        (LETTERS, " ", r"the sentence has 0 letters; expected 1 to 32, the positions"),
         (LETTERS, "ab" * 17, r"the sentence has 34 letters; expected 1 to 32"),
         (LETTERS, "abé", r"'é' is no letter of this model; expected letters of \['a', 'b'"),
     ],

@@ -197,10 +197,10 @@ def test_tokens_are_escaped_and_stay_in_one_line():
     assert 'class="tl-live tex2jax_ignore mathjax_ignore"' in element.html
 
 
-def test_names_that_repeat_get_their_places():
+def test_names_that_repeat_get_their_positions():
     element = inspector(some_weights(1, 3, 3), ["h", "e", "h"])
     assert carried(element)[1] == ["h (0)", "e", "h (2)"]
-    assert "A number in brackets is a place" in element.html
+    assert "A number in brackets is a position" in element.html
     assert "in brackets" not in inspector(some_weights(1, 3, 3), ["h", "e", "a"]).html
 
 
@@ -362,10 +362,10 @@ def test_gallery_is_of_self_attention():
 
 # A gallery whose truth is known.
 
-TRUTH = np.array([-1, 0, 1, -1, 2])
+TARGET = np.array([-1, 0, 1, -1, 2])
 
 
-def known(target=TRUTH, *, heads=H, queries=QUERIES, mask=None):
+def known(target=TARGET, *, heads=H, queries=QUERIES, mask=None):
     """A gallery of some heads, of which head 1 scores highest, with what decides."""
     T = len(queries)
     mask = causal_mask(T) if mask is None else mask
@@ -400,7 +400,7 @@ def test_a_ring_stands_in_every_map_where_a_word_decides():
         assert places == [(t, t // 2) for t in range(40)]
         assert min(widths) > 1, "around a cell that is small"
     assert json.loads(html_module.unescape(re.search('data-target="(.*?)"', element.html)[1])) == [
-        *TRUTH.tolist()
+        *TARGET.tolist()
     ]
 
 
@@ -409,15 +409,15 @@ def test_what_decides_is_told_in_words():
     lines = element.text.splitlines()
     assert len(lines) == 1 + H * T
     for h in range(H):
-        for t, key in enumerate(TRUTH.tolist()):
+        for t, key in enumerate(TARGET.tolist()):
             told = f"{QUERIES[key]} {weights[h, t, key]:.3f}" if key >= 0 else "none"
-            assert lines[1 + h * T + t].endswith(f"; the word that decides: {told}")
+            assert lines[1 + h * T + t].endswith(f"; target: {told}")
             assert f"<td>{told}</td></tr>" in element.html
-    assert '<th scope="col">the word that decides</th>' in element.html
-    ring = "A ring marks the word that decides which word comes after the query."
+    assert '<th scope="col">target</th>' in element.html
+    ring = "A ring marks the target: the word that decides which word comes after the query."
     assert f'</legend>\n<p class="tl-ring">{ring}</p>' in element.html, "before the maps"
     assert element.html.count(ring) == 1
-    said = "arrow keys choose a query and a key; a ring is the word that decides the next one"
+    said = "choose a query and a key; a ring is the target, the word that decides the next one"
     assert element.html.count(said) == H
 
 
@@ -437,7 +437,7 @@ def test_a_key_that_decides_and_is_hidden_from_one_head_is_told_to_be_hidden():
     mask[1, 4, 2] = False
     element, _ = known(mask=mask)
     assert "head 1, z: " in element.text
-    assert re.search(r"head 1, z: .*; the word that decides: x hidden", element.text)
+    assert re.search(r"head 1, z: .*; target: x hidden", element.text)
 
 
 def test_gallery_without_a_truth_says_nothing_of_it():
@@ -449,14 +449,14 @@ def test_gallery_without_a_truth_says_nothing_of_it():
 @pytest.mark.parametrize(
     ("target", "kind", "message"),
     [
-        (TRUTH.tolist(), TypeError, r"target is a list; expected a NumPy array"),
-        (TRUTH > 0, TypeError, r"target is an array of bool"),
-        (TRUTH.astype(float), TypeError, r"target is an array of float64; expected whole numbers"),
-        (TRUTH[None], ShapeError, r"target has shape \(1, 5\).*expected \(T\)"),
-        (TRUTH[:4], ShapeError, r"target has 4 places, but weights has 5 queries; .* Give -1"),
-        (TRUTH * 0 + 5, ValueError, r"target is 5 at query 0; expected -1 to 4"),
-        (TRUTH - 1, ValueError, r"target is -2 at query 0; expected -1 to 4"),
-        (TRUTH[::-1].copy(), ValueError, r"target is 2 at query 0, a key that mask hides"),
+        (TARGET.tolist(), TypeError, r"target is a list; expected a NumPy array"),
+        (TARGET > 0, TypeError, r"target is an array of bool"),
+        (TARGET.astype(float), TypeError, r"target is an array of float64; expected whole numbers"),
+        (TARGET[None], ShapeError, r"target has shape \(1, 5\).*expected \(T\)"),
+        (TARGET[:4], ShapeError, r"target has 4 positions, but weights has 5 queries; .* Give -1"),
+        (TARGET * 0 + 5, ValueError, r"target is 5 at query 0; expected -1 to 4"),
+        (TARGET - 1, ValueError, r"target is -2 at query 0; expected -1 to 4"),
+        (TARGET[::-1].copy(), ValueError, r"target is 2 at query 0, a key that mask hides"),
     ],
 )
 def test_a_truth_that_is_no_place_is_refused(target, kind, message):

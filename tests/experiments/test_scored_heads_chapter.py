@@ -12,7 +12,7 @@ from tutorial_lib.models.language import encode
 from tutorial_lib.records import checkpoint
 
 MODEL = TinyModel.of(checkpoint("known_text"))
-PLACES = [(layer, head) for layer in range(2) for head in range(4)]
+ALL_HEADS = [(layer, head) for layer in range(2) for head in range(4)]
 
 
 def in_the_chapter(name):
@@ -20,20 +20,20 @@ def in_the_chapter(name):
     cells = code_cells(written("20_scoring_heads"))
     [source] = [c.source for c in cells if c.source.startswith(f"def {name}(")]
     known = {"np": np, "FORMS": FORMS, "ID": ID, "encode": encode, "run": run, "patch": patch}
-    known |= {"model": MODEL, "places": PLACES}
+    known |= {"model": MODEL, "all_heads": ALL_HEADS}
     exec(source, known)
     return known[name]
 
 
 @pytest.mark.parametrize("task", ["attractor", "surname"])
-def test_the_chapter_is_as_far_ahead_as_the_script(task):
+def test_the_chapter_has_the_logit_differences_of_the_script(task):
     documents = sample_documents(np.random.default_rng(5), 20)
     logits = run(MODEL, documents.ids[:, :-1])[0]
-    ours = in_the_chapter("ahead")(logits, documents, documents.target_of(task))
+    ours = in_the_chapter("logit_difference")(logits, documents, documents.target_of(task))
     np.testing.assert_allclose(ours, scored_heads.margins(logits, documents, task), rtol=1e-10)
 
 
-def test_the_chapter_moves_what_the_script_moves(monkeypatch):
+def test_the_chapter_has_the_patching_effects_of_the_script(monkeypatch):
     one, many = (CLASSES[kind].split()[:3] for kind in ("noun:s", "noun:p"))
     texts = [[f"the {noun} that the cats see" for noun in nouns] for nouns in (one, many)]
     ids = [np.stack([encode(text) for text in side]) for side in texts]
@@ -42,7 +42,7 @@ def test_the_chapter_moves_what_the_script_moves(monkeypatch):
     monkeypatch.setattr(scored_heads, "pairs", lambda: (*ids, last, *ends))
     monkeypatch.setattr(scored_heads, "WAYS", {"attractor": None})
     monkeypatch.setattr(scored_heads, "PAIRS", len(one))
-    ours = in_the_chapter("carried")(*texts, ["bark"], ["barks"])
+    ours = in_the_chapter("patching_effect")(*texts, ["bark"], ["barks"])
     theirs = scored_heads.carried(MODEL)[0]["attractor"]
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
     assert ours.max() > 0.5

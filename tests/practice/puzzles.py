@@ -322,11 +322,11 @@ def ch19_known_text(program):
 
 
 def ch20_scoring_heads(program):
-    """A head of the first layer, patched at one place of which a later head knows."""
+    """A head of the first layer, patched at one position to which a later head attends."""
     rng = np.random.default_rng(20)
     model = init_model(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=7)
     ids, other = np.array([3, 1, 4, 1, 5]), np.array([3, 9, 4, 2, 5])
-    names = {"run": run_model, "run_with": run_with, "layer": 0, "head": 2, "place": 1}
+    names = {"run": run_model, "run_with": run_with, "layer": 0, "head": 2, "position": 1}
 
     def lead(logits):
         return logits[-1, 0] - logits[-1, 7]
@@ -334,9 +334,9 @@ def ch20_scoring_heads(program):
     left = run(program, model=model, ids=ids, other=other, lead=lead, **names)
     start, end = (lead(run_model(model, text)[0]) for text in (ids, other))
     mine, theirs = (run_model(model, text)[1][0].heads[2] for text in (ids, other))
-    one_place = np.where(np.arange(T)[:, None] == 1, theirs, mine)
-    moved = lead(run_with(model, ids, {(0, 2): one_place})) - start
-    return same(np.array(left["share"]), np.array(moved / (end - start)))
+    one_position = np.where(np.arange(T)[:, None] == 1, theirs, mine)
+    change = lead(run_with(model, ids, {(0, 2): one_position})) - start
+    return same(np.array(left["effect"]), np.array(change / (end - start)))
 
 
 def ch22_ablation(program):

@@ -31,7 +31,7 @@ ANSWER = """(asked) => {{
   const model = unpack(packed);
   const answers = asked.map(({{ ids, silenced, t }}) => {{
     const made = forward(model, ids, silenced);
-    const parts = paths(model, made, t);
+    const parts = terms(model, made, t);
     const weights = made.heads.flat().map(({{ weights }}) => [...weights[t]]);
     return {{ weights, parts: parts.map((part) => [...part]), chances: [...chances(parts)] }};
   }});
@@ -54,7 +54,7 @@ TIME = """() => {{
     return performance.now() - begin;
   }};
   const pairs = Array.from({{ length: 15 }}, () =>
-    [reference, () => paths(model, forward(model, ids), 63)].map(timed));
+    [reference, () => terms(model, forward(model, ids), 63)].map(timed));
   return [0, 1].map((i) => Math.min(...pairs.map((pair) => pair[i])));
 }}"""
 READS = """([texts, given]) => {{
@@ -63,7 +63,7 @@ READS = """([texts, given]) => {{
 }}"""
 SOURCE = (FOLDER / "exhibits/model.js").read_text(encoding="utf-8").replace("export ", "")
 TYPED = (FOLDER / "exhibits/ask/typed.js").read_text(encoding="utf-8").replace("export ", "")
-# What the exhibit shows: the sentence, the chosen place, the next words, and of each path its row.
+# What the exhibit shows: the sentence, the chosen position, the next words, the row of each term.
 READ = """(ask) => {
   const texts = (row) => [...row.cells].map((cell) => cell.textContent.replace(/\u00a0/g, " "));
   const [next, rows] = [...ask.querySelectorAll("tbody")].map((body) => [...body.rows].map(texts));
@@ -117,7 +117,7 @@ def sentences(count):
 
 
 def library(ids, silenced, t):
-    """The weights at a place, what each path adds to each word, and the chances."""
+    """The weights at a position, what each term adds to each word, and the chances."""
     model = without(rounded(), silenced)
     logits, records = run(model, np.array(ids))
     weights = np.concatenate([record.weights[:, t, : t + 1] for record in records])
@@ -197,7 +197,7 @@ STRANGE = [
 
 def test_sentence_is_read_and_refused_as_encode_does(show):
     page = show(element())
-    given = {"words": WORDS, "places": 64, "kinds": KINDS, "example": "the dogs that bark"}
+    given = {"words": WORDS, "positions": 64, "kinds": KINDS, "example": "the dogs that bark"}
     good = ["the dogs that bark", " dogs\tdogs  ( ", "the " * 63]
     found = page.evaluate(READS.format(source=TYPED), [[*good, *STRANGE], given])
     assert found[:3] == [encode(text).tolist() for text in good]
@@ -220,7 +220,7 @@ def test_question_stays_and_what_begins_is_the_librarys(shown):
     assert 1 <= drawn.count() <= 5  # of one head
 
 
-def test_words_are_typed_and_pressed_and_taken_away(shown):
+def test_words_are_typed_and_pressed_and_removed(shown):
     field = shown.get_by_role("textbox")
     field.fill("the dog that")
     field.press("Enter")
@@ -231,7 +231,7 @@ def test_words_are_typed_and_pressed_and_taken_away(shown):
     shown.locator(".tl-word").nth(1).click()
     shown.get_by_role("button", name="mice", exact=True).click()
     agrees(shown, "the mice dog that barks", query=2)
-    shown.get_by_role("button", name="Take the word away").click()
+    shown.get_by_role("button", name="Remove the word").click()
     agrees(shown, "the dog that barks", query=1)
     field.fill("the dgos")
     field.press("Enter")
@@ -240,8 +240,8 @@ def test_words_are_typed_and_pressed_and_taken_away(shown):
     assert field.get_attribute("aria-invalid") == "true"
     agrees(shown, "the dog that barks", query=1)
     shown.locator(".tl-word").nth(0).click()
-    shown.get_by_role("button", name="Take the word away").click()
-    assert said(shown) == "“<bos>” stands in front by itself. Nothing has changed."
+    shown.get_by_role("button", name="Remove the word").click()
+    assert said(shown) == "“<bos>” is put in front by itself. Nothing has changed."
     shown.get_by_role("button", name="Reset").click()
     agrees(shown, BEGINS)
 
@@ -292,12 +292,12 @@ def test_a_word_split_against_itself_has_bars_of_no_width(shown):
     assert set(shown.locator(".tl-paths rect").evaluate_all(widths)) == {"0"}
 
 
-def test_the_chosen_word_speaks_too_and_the_only_word_stays(shown):
+def test_the_chosen_word_is_announced_too_and_the_only_word_stays(shown):
     shown.locator(".tl-word").nth(6).click()
     assert said(shown).startswith("Next after “see”: ")
     shown.locator(".tl-word").nth(4).click()
-    assert said(shown).startswith("Next after “the”, place 4: ")
-    assert shown.get_by_role("radio", name="the, place 1").count() == 1
+    assert said(shown).startswith("Next after “the”, position 4: ")
+    assert shown.get_by_role("radio", name="the, position 1").count() == 1
     field = shown.get_by_role("textbox")
     for text, ending in (("", "such as “the dogs that bark”."), ("Anna's", "“Anna ' s”.")):
         field.fill(text)
@@ -309,7 +309,7 @@ def test_the_chosen_word_speaks_too_and_the_only_word_stays(shown):
     field.fill("dogs")
     field.press("Enter")
     assert field.get_attribute("aria-describedby") is None
-    shown.get_by_role("button", name="Take the word away").click()
+    shown.get_by_role("button", name="Remove the word").click()
     assert said(shown) == "It is the only word. Nothing has changed."
     agrees(shown, "dogs")
 
@@ -327,7 +327,7 @@ def test_keys_and_fingers_ask_for_the_arcs_of_one_head(shown):
     assert drawn.count() == every
 
 
-def test_what_is_said_stands_in_sight_of_what_is_pressed(open_page):
+def test_what_is_said_is_in_sight_of_what_is_pressed(open_page):
     options = {"has_touch": True, "is_mobile": True}
     page = open_page("notebooks/20_scoring_heads.html", width=390, **options)
     shown, bar = page.locator("tl-ask"), page.locator(".bd-header-article").bounding_box()
@@ -355,8 +355,8 @@ LINKS = {
     "ask=3": "“3” is no ask of this page; expected 0.",
     "ask=0&text=the+dgos": "'dgos' is no word of this text; near it: ",
     "ask=0&text=": "The sentence has no word; expected 1 to 63.",
-    "ask=0&text=the&query=2": "query is “2”; expected a place from 0 to 1.",
-    "ask=0&query=-1": "query is “-1”; expected a place from 0 to 6.",
+    "ask=0&text=the&query=2": "query is “2”; expected a position from 0 to 1.",
+    "ask=0&query=-1": "query is “-1”; expected a position from 0 to 6.",
     "ask=0&silenced=2.0": "there is no head “2.0”; expected 0.0 to 1.3.",
     "ask=0&word=cow,": "word is “cow,”; expected a word of the model.",
     "ask=0&minus=x": "minus is “x”; expected a word of the model.",
@@ -476,7 +476,7 @@ def test_site_has_the_weights_of_a_page_once_as_a_script(site_dir):
 
 def test_chapter_08_from_disk_shows_the_letter_after_the_earlier_copy(open_page):
     page = open_page("notebooks/08_gradients.html#ask=0&query=8", from_disk=True)
-    page.get_by_text("Next after “d”, place 8: “s” 0.").or_(
+    page.get_by_text("Next after “d”, position 8: “s” 0.").or_(
         page.get_by_text("“s” 1.")
     ).first.wait_for()
     looks = [row[1] for row in page.locator("tl-ask").evaluate(READ)["rows"][3:5]]

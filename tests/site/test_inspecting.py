@@ -563,8 +563,8 @@ def test_the_word_that_decides_has_a_ring_and_is_told(show):
         assert box["x"] < low[0] < high[0] < box["x"] + box["width"]
     page.mouse.click(*point(page, 6, 6))
     notes = [box.locator("p").first.inner_text() for box in page.locator(".tl-heads > div").all()]
-    assert all(re.fullmatch(r".* gives .* 0\.\d{3}, the word that decides", n) for n in notes)
-    assert page.locator("[aria-live]").nth(1).inner_text().count(", the word that decides.") == 3
+    assert all(re.fullmatch(r".* gives .* 0\.\d{3}, the target", n) for n in notes)
+    assert page.locator("[aria-live]").nth(1).inner_text().count(", the target.") == 3
     page.mouse.click(*point(page, 6, 2))
     assert "decides" not in page.locator("[aria-live]").nth(1).inner_text()
     page.mouse.click(*point(page, 3, 3))

@@ -7,7 +7,7 @@ from tutorial_lib.describe import printable
 from tutorial_lib.elements.markup import Element, wrap
 
 NO_MATH = "tex2jax_ignore mathjax_ignore"  # a token may be a dollar sign
-DECIDES = "the word that decides"
+TARGET = "target"
 # Black or white, whichever the ink of the page is not: parts a ring from any tint.
 _RIM = "oklch(from currentColor clamp(0, (.55 - l) * 1000, 1) 0 0 / 1)"
 TABLE = '<table class="tl-table"><thead><tr>{}</tr></thead>\n<tbody>{}</tbody></table>'
@@ -25,7 +25,7 @@ def figure(kind, title, body, looks):
         f'<tr><td>{h}</td><th scope="row">{escape(query)}</th>{_cells(said)}</tr>'
         for h, query, *said in strongest
     ]
-    names = headings("head", "query", "strongest keys", *[DECIDES] * bool(looks.target))
+    names = headings("head", "query", "strongest keys", *[TARGET] * bool(looks.target))
     table = TABLE.format(names, "\n".join(lines))
     too_many = _TOO_MANY.format(len(looks.rows), len(looks.queries))
     few = 0 < len(lines) < len(looks.rows) * len(looks.queries)
@@ -33,7 +33,7 @@ def figure(kind, title, body, looks):
     summary = f"<summary>{which}: {size}</summary>"
     shown = f"{summary}\n{table if lines else too_many}"
     numbers = f'<details class="tl-numbers {NO_MATH}">{shown}</details>'
-    said = [f"; {DECIDES}: ".join(said) for _, _, *said in strongest]
+    said = [f"; {TARGET}: ".join(said) for _, _, *said in strongest]
     rows = zip(strongest, said, strict=True)
     text = [f"{title} {size}", *(f"head {h}, {query}: {keys}" for (h, query, *_), keys in rows)]
     name = sha256("".join(body).encode()).hexdigest()[:8]
@@ -47,7 +47,7 @@ def legend(looks, *names, more=""):
     texts = ["The stronger the colour of the head, the larger the weight."]
     texts += ["A dot without a tint is a key that the query may not look at."] * hidden
     repeated = any(len(set(tokens)) < len(tokens) for tokens in names)
-    texts += ["A number in brackets is a place, counted from 0."] * repeated
+    texts += ["A number in brackets is a position, counted from 0."] * repeated
     return f'<p class="tl-legend">{" ".join([*texts, more]).strip()}</p>'
 
 
@@ -104,7 +104,7 @@ def picture(looks, queries, keys, alt, *, room):
 
 
 def _rings(target, side, left):
-    """Draw a ring in the cell of each word that decides, or around it where the cell is small."""
+    """Draw a ring in the cell of each target, or around it where the cell is small."""
     if not target:
         return ""
     size = side - 4 if side > 28 else max(8, side + 2)

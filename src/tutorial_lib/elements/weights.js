@@ -37,7 +37,7 @@ class WeightMap {
     svg.onpointerleave = () => this.mark(3, {});
   }
 
-  // The weights as numbers, black or white, where they have room.
+  // The weights as numbers, black or white, where they fit.
   written(rows) {
     const text = (weight, s, t) => {
       const strong = tint(weight) > 7 ? ' class="tl-strong"' : "";

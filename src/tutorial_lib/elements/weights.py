@@ -19,11 +19,11 @@ class Looks(NamedTuple):
 
     Parameters
     ----------
-    queries, keys : names; one that occurs twice has its place behind it
+    queries, keys : names; one that occurs twice is followed by its position
     rows : (H, T, S) lists of thousandths, None where a key is hidden
     fractions : dict of thousandths -> what is written instead, empty for decimals
-    target : for each query the place of the key that decides its next word, -1 for none; empty
-        where no truth is known
+    target : for each query the position of the key that decides its next word, -1 for none;
+        empty where no targets are known
     """
 
     queries: list
@@ -55,8 +55,8 @@ class Looks(NamedTuple):
     def strongest(self):
         """Return (head, query, its three strongest keys in words) for each row of weights.
 
-        Where a truth is known, the key that decides and its weight come as a fourth. If all rows
-        are too many to read, those stay of which it is known; if these are, the list is empty.
+        Where targets are known, the target and its weight come as a fourth. If all rows are too
+        many to read, only those with a target are returned; if these are too many, none is.
         """
         known = [t for t, key in enumerate(self.target) if key >= 0]
         every = range(len(self.queries))
@@ -76,9 +76,9 @@ class Looks(NamedTuple):
         return self.fractions.get(number, f"{number / 1000:.3f}")
 
     def _deciding(self, head, t):
-        """Return the last cell of a query's line: its deciding key and the weight on it, or "none".
+        """Return the last cell of a query's line: its target and the weight on it, or "none".
 
-        A list of that one text; without a truth there is no such cell, and the list is empty.
+        A list of that one text; without targets there is no such cell, and the list is empty.
         """
         if not self.target:
             return []
@@ -135,17 +135,17 @@ def read_weights(weights, tokens, keys, mask):
 
 
 def read_targets(target, looks):
-    """Check for each query the place of the key that decides its next word, and add it to Looks.
+    """Check the target of each query, the position of the key that decides its next word; add it.
 
-    Scores of heads pass another door, `models.head_scores.require_target`: they subtract places, so
-    these are signed and not after the query, and average over those that ask, so one does. Here
-    nothing may ask, and `mask` alone says what a query can see.
+    Scores of heads have a check of their own, `models.head_scores.require_target`: they subtract
+    positions, so these are signed and not after the query, and they average over the queries that
+    have a target, so there is one. Here there may be none, and only `mask` says what a query sees.
 
     Raises
     ------
     TypeError : no array of whole numbers
-    ShapeError : other than a place for each query
-    ValueError : a place that is not there, or that no head may look at
+    ShapeError : other than a position for each query
+    ValueError : a position that is not there, or that no head may attend to
     """
     require_shape("target", target, "T")
     if target.dtype.kind not in "iu":
@@ -156,19 +156,19 @@ def read_targets(target, looks):
     T, S = len(looks.queries), len(looks.keys)
     if len(target) != T:
         raise ShapeError(
-            f"target has {len(target)} places, but weights has {T} queries; expected one for each. "
+            f"target has {len(target)} positions, but weights has {T} queries; expected one each. "
             f"Give -1 where no word decides the next one."
         )
     for t, key in enumerate(target.tolist()):
         if not -1 <= key < S:
             raise ValueError(
                 f"target is {key} at query {t}; expected -1 to {S - 1}. "
-                f"Give the place of a key, or -1 where no word decides the next one."
+                f"Give the position of a key, or -1 where no word decides the next one."
             )
         if key >= 0 and all(head[t][key] is None for head in looks.rows):
             raise ValueError(
                 f"target is {key} at query {t}, a key that mask hides from it in every head; "
-                f"expected a key that it may look at. Give the place of an earlier word."
+                f"expected a key that it may look at. Give the position of an earlier word."
             )
     return looks._replace(target=tuple(target.tolist()))
 

@@ -18,7 +18,7 @@ from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, pretty, si
 _CELL, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
 _SMALL, _LARGE = 28, 448  # widest cell without, and the longest side of such a map
 
-FIXED = "fixed look"  # the last column of a framed grid
+FIXED = "fixed offset"  # the last column of a framed grid
 _FRAMES = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
 
 
@@ -33,7 +33,7 @@ class Grid(NamedTuple):
     """A matrix with its names; `numbers` are rounded, `texts` are what is written.
 
     `framed` are booleans: a frame stands in these cells, and a line before the last column, which
-    is the fixed look's.
+    is that of the fixed-offset baseline.
     """
 
     title: str

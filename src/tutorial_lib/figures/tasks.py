@@ -1,4 +1,4 @@
-"""Which head does better than a fixed look on which task."""
+"""Which head does better than a fixed-offset baseline on which task."""
 
 import numpy as np
 
@@ -11,19 +11,19 @@ _MOST_WRITTEN = 2  # maps that carry their numbers; more are small, to be seen a
 
 
 def task_maps(scores, baseline, *, heads, tasks, caption):
-    """Draw how well each head does on each task, and frame what is better than a fixed look.
+    """Draw how well each head does on each task, and frame what beats a fixed offset.
 
     Parameters
     ----------
     scores : dict of title -> (heads, tasks), from 0 to 1
-    baseline : (tasks,) of the best fixed look, from 0 to 1, or a dict of title -> such an array
+    baseline : (tasks,) of the best fixed offset, from 0 to 1, or a dict of title -> such an array
     heads : names, or a dict of title -> names
     tasks : names
     caption : what to look for
 
     Returns
     -------
-    figure : Figure; tasks down, heads across, and the fixed look after them
+    figure : Figure; tasks down, heads across, and the fixed offset after them
 
     Raises
     ------
@@ -40,7 +40,7 @@ def task_maps(scores, baseline, *, heads, tasks, caption):
     key = colour_bar("score", SEQUENTIAL, (0, 0.5, 1))
     written = len(grids) <= _MOST_WRITTEN
     svg = draw_grids(grids, levels, SEQUENTIAL, written=written, key=key)
-    alt = "Heat map of scores, framed above the fixed look. " + " ".join(map(_in_words, grids))
+    alt = "Heat map of scores, framed above the fixed offset. " + " ".join(map(_in_words, grids))
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
@@ -57,7 +57,7 @@ def _of(name, given, title):
 
 
 def _grid(title, array, baseline, names):
-    """Return the scores of one map, tasks down, with the fixed look after the heads."""
+    """Return the scores of one map, tasks down, with the fixed offset after the heads."""
     heads, tasks = map(list, names)
     require_shape(title, array, "heads tasks", heads=len(heads), tasks=len(tasks))
     require_shape("baseline", baseline, "tasks", tasks=len(tasks))
@@ -66,18 +66,18 @@ def _grid(title, array, baseline, names):
     numbers = np.vstack([array, baseline]).T  # (tasks, heads + 1)
     rows, columns = ("", tasks), ("head", [*heads, FIXED])
     grid = grid_of(title, numbers, rows=rows, columns=columns)
-    _require_shares(title, grid)
+    _require_scores(title, grid)
     return grid._replace(framed=grid.numbers > grid.numbers[:, -1:])
 
 
-def _require_shares(title, grid):
+def _require_scores(title, grid):
     outside = np.argwhere((grid.numbers < 0) | (grid.numbers > 1))
     if len(outside):
         task, head = outside[0].tolist()
         name, task = grid.columns.entries[head], grid.rows.entries[task]
         raise ValueError(
             f"{title!r} has {grid.numbers[tuple(outside[0])]} for {name} on {task}; expected 0 to "
-            f"1. Give mean weights or shares; draw differences with signed_maps."
+            f"1. Give mean weights or fractions; draw differences with signed_maps."
         )
 
 
@@ -86,7 +86,7 @@ def _in_words(grid):
     best = grid.numbers[:, :-1].argmax(axis=1)
     parts = [
         f"{task}, best head {grid.columns.entries[head]} with {row[head]}, "
-        f"{'above' if framed[head] else 'not above'} the fixed look of {row[-1]}"
+        f"{'above' if framed[head] else 'not above'} the fixed offset with {row[-1]}"
         for task, head, row, framed in zip(
             grid.rows.entries, best, grid.texts, grid.framed, strict=True
         )

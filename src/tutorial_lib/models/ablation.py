@@ -9,7 +9,7 @@ from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.doors import require_kind, require_pair, require_sequence
-from tutorial_lib.models.head_scores import require_outputs, require_text, run_with
+from tutorial_lib.models.head_scores import require_ids_of, require_outputs, run_with
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params
 
@@ -85,7 +85,7 @@ def ablate(model, ids, heads, others, *, how="mean"):
     """
     require_heads(model, heads)
     require_a_rest(model, heads)
-    require_text("ids", ids, model)
+    require_ids_of(model, "ids", ids)
     require_fitting(ids, others, how)
     return run_with(model, ids, replacement_outputs(model, heads, others, how))
 
@@ -366,7 +366,7 @@ def require_others(model, others):
     TypeError, ShapeError, ValueError : as `replacement_outputs`
     """
     require_shape("others", others, "n T")
-    require_text("others", others, model)
+    require_ids_of(model, "others", others)
 
 
 def require_fitting(ids, others, how):
@@ -421,7 +421,7 @@ def require_gates(model, ids, gates, outputs):
     TypeError, ShapeError, ValueError : as `gated`
     """
     require_kind(model, TinyModel)
-    require_text("ids", ids, model)
+    require_ids_of(model, "ids", ids)
     require_outputs(model, ids, outputs)
     require_open(gates)
     for head in gates:

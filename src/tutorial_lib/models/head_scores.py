@@ -1,4 +1,4 @@
-"""Scores of heads: where they look, against a known truth; what they bring; what depends on it."""
+"""Scores of heads: where they attend, against known targets; what they add; what needs them."""
 
 import numpy as np
 
@@ -20,18 +20,19 @@ from tutorial_lib.multihead import trace
 
 
 def score_head(weights, target):
-    """Return the mean weight of each head on the place that decides.
+    """Return the mean weight of each head on the target positions.
 
     Built in chapter 20.
 
     Parameters
     ----------
     weights : (n, H, T, T)
-    target : (n, T) whole numbers, for each query the key place that decides, -1 for none
+    target : (n, T) whole numbers, for each query the position of the key that decides the next
+        word, -1 for none
 
     Returns
     -------
-    shares : (H,), a mean over the places that ask
+    scores : (H,), means over the queries that have a target
 
     Raises
     ------
@@ -49,18 +50,19 @@ def score_head(weights, target):
 
 
 def best_offset(target):
-    """Return how far back the deciding word stands most often; of a tie the smaller.
+    """Return the most frequent distance from a query back to its target; of a tie the smaller.
 
     Built in chapter 20. Choose it on one set of documents, and report `fixed_offset_score` on
     another.
 
     Parameters
     ----------
-    target : (n, T) whole numbers, for each query the key place that decides, -1 for none
+    target : (n, T) whole numbers, for each query the position of the key that decides the next
+        word, -1 for none
 
     Returns
     -------
-    offset : 0 for the query's own place, 1 for the place before it
+    offset : 0 for the query's own position, 1 for the position before it
 
     Raises
     ------
@@ -75,19 +77,20 @@ def best_offset(target):
 
 
 def fixed_offset_score(target, offset):
-    """Return how often the deciding word stands that far back: what a fixed look would score.
+    """Return how often the target is that far back: the score of a fixed-offset baseline.
 
-    Built in chapter 20. A head that puts all its weight that many places back has this
+    Built in chapter 20. A head that puts all of its weight that many positions back has this
     `score_head`.
 
     Parameters
     ----------
-    target : (n, T) whole numbers, for each query the key place that decides, -1 for none
-    offset : 0 for the query's own place, 1 for the place before it
+    target : (n, T) whole numbers, for each query the position of the key that decides the next
+        word, -1 for none
+    offset : 0 for the query's own position, 1 for the position before it
 
     Returns
     -------
-    share : of the places that ask
+    score : a fraction of the queries that have a target
 
     Raises
     ------
@@ -103,7 +106,7 @@ def fixed_offset_score(target, offset):
 
 
 def logit_terms(model, ids):
-    """Return the parts of the logits: what the words themselves say, then what each head adds.
+    """Return the terms of the logits: that of the words themselves, then one for each head.
 
     Built in chapter 20. They sum to the logits of `copying.run`.
 
@@ -118,7 +121,7 @@ def logit_terms(model, ids):
 
     Raises
     ------
-    TypeError : no TinyModel, whose logits alone are a sum; ids that are no whole numbers
+    TypeError : no TinyModel, since only its logits are such a sum; ids that are no whole numbers
     ShapeError, ValueError : as `embed`
 
     Source: Elhage et al. (2021), for the logits as a sum of paths.
@@ -140,10 +143,10 @@ def logit_terms(model, ids):
 
 
 def run_with(model, ids, outputs):
-    """Return the logits when some heads give what stands in `outputs`; what follows adapts.
+    """Return the logits when some heads have the given `outputs`; later layers are recomputed.
 
-    Built in chapter 20. With the means of heads' outputs over other documents these heads are
-    ablated by the mean; with zeros they are silenced.
+    Built in chapter 20. With the means of the heads' outputs over other documents this is mean
+    ablation, with zeros zero ablation.
 
     Parameters
     ----------
@@ -168,22 +171,22 @@ def run_with(model, ids, outputs):
     (3, 7)
     """
     require_kind(model, TinyModel)
-    require_text("ids", ids, model)
+    require_ids_of(model, "ids", ids)
     require_outputs(model, ids, outputs)
     X = embed(ids, model.E, model.P)
     for layer, params in enumerate(model.layers):
         heads = trace(X, params, mask=causal_mask(ids.shape[-1])).heads.copy()
-        for (place, head), output in outputs.items():
-            if place == layer:
+        for (in_layer, head), output in outputs.items():
+            if in_layer == layer:
                 heads[..., head, :, :] = output
         X = X + concat_heads(heads) @ params.W_O
     return X @ model.U
 
 
 def patch(model, ids, other, layer, head):
-    """Return the logits of `ids` when one head gives what it gives for `other`.
+    """Return the logits of `ids` when one head has the output that it has for `other`.
 
-    Built in chapter 20.
+    Built in chapter 20: activation patching.
 
     Parameters
     ----------
@@ -200,7 +203,7 @@ def patch(model, ids, other, layer, head):
     TypeError, ValueError : as `run_with`
     ShapeError : ids and other of different lengths
 
-    Source: Wang et al. (2023), who patch what heads of GPT-2 give.
+    Source: Wang et al. (2023), who patch the outputs of heads of GPT-2.
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
@@ -208,8 +211,8 @@ def patch(model, ids, other, layer, head):
     (3, 7)
     """
     require_kind(model, TinyModel)
-    require_text("ids", ids, model)
-    require_text("other", other, model)
+    require_ids_of(model, "ids", ids)
+    require_ids_of(model, "other", other)
     require_same_length(ids, other)
     require_head(model, layer, head)
     _, records = run(model, other)
@@ -233,10 +236,10 @@ def require_weights(weights, target):
 
 
 def require_target(target):
-    """Require places that are not behind their query, or -1, and one place that asks at least.
+    """Require target positions that are not after their query, or -1, and at least one of them.
 
-    A gallery's truth passes another door: it draws a sentence in which nothing may ask, under any
-    mask, and takes unsigned places, since it does not subtract them.
+    The targets of a gallery have a check of their own: it draws a sentence in which no query needs
+    a target, under any mask, and takes unsigned positions, since it does not subtract them.
 
     Raises
     ------
@@ -257,7 +260,7 @@ def require_target(target):
         )
     if not (target >= 0).any():
         raise ValueError(
-            "no position has a target: target is -1 throughout; expected a place at least once. "
+            "no position has a target: target is -1 throughout; expected a position at least once. "
             "Take more documents, or another task."
         )
 
@@ -274,12 +277,12 @@ def require_offset(offset):
     if offset < 0:
         raise ValueError(
             f"offset={offset}; expected 0 or more, since a query sees nothing that comes after it. "
-            f"Count backwards: 1 is the place before."
+            f"Count backwards: 1 is the position before it."
         )
 
 
-def require_text(name, ids, model):
-    """Require ids that the model has words and places for.
+def require_ids_of(model, name, ids):
+    """Require ids that the model has words and positions for.
 
     Raises
     ------
@@ -291,14 +294,14 @@ def require_text(name, ids, model):
 
 
 def require_same_length(ids, other):
-    """Require two texts of one shape, word for word beside each other.
+    """Require two sequences, or batches of them, of the same shape.
 
     Raises
     ------
     ShapeError : they differ
     """
     if ids.shape != other.shape:
-        lengths = f"{ids.shape[-1]} places and other {other.shape[-1]}"
+        lengths = f"{ids.shape[-1]} positions and other {other.shape[-1]}"
         shapes = f"shape {ids.shape} and other {other.shape}"
         raise ShapeError(
             f"ids has {lengths if ids.shape[:-1] == other.shape[:-1] else shapes}; expected the "
@@ -307,7 +310,7 @@ def require_same_length(ids, other):
 
 
 def require_outputs(model, ids, outputs):
-    """Require a dict from heads that are there to what each can give.
+    """Require a dict from heads that are there to an output for each.
 
     Raises
     ------
@@ -317,12 +320,12 @@ def require_outputs(model, ids, outputs):
     """
     if not isinstance(outputs, dict):
         raise TypeError(
-            f"outputs is a {type(outputs).__name__}; expected a dict from (layer, head) to what "
-            f"that head gives. Write {{(1, 0): output}}."
+            f"outputs is a {type(outputs).__name__}; expected a dict from (layer, head) to the "
+            f"output of that head. Write {{(1, 0): output}}."
         )
-    for place, output in outputs.items():
-        require_pair(model, place)
-        require_output(output, (*ids.shape, model.layers[place[0]].d_v))
+    for pair, output in outputs.items():
+        require_pair(model, pair)
+        require_output(output, (*ids.shape, model.layers[pair[0]].d_v))
 
 
 def require_output(output, shape):
@@ -342,6 +345,6 @@ def require_output(output, shape):
     if not fits:
         raise ShapeError(
             f"output has shape {output.shape}; expected what broadcasts to {shape}, (..., T, d_v). "
-            f"A mean over documents and places has shape ({shape[-1]},)."
+            f"A mean over documents and positions has shape ({shape[-1]},)."
         )
     require_operand("output", output)

@@ -106,14 +106,14 @@ def run_blocks(model, ids):
 
 
 def encode(sentence, *, length=LENGTH):
-    """Return the ids of a sentence of the known text, <bos> in front.
+    """Return the ids of a sentence of the known text, with <bos> in front.
 
     Introduced in chapter 20.
 
     Parameters
     ----------
     sentence : words of the text with blanks between them; `.` and brackets are words too
-    length : number of places that the model knows, <bos> among them
+    length : number of positions that the model has, <bos> among them
 
     Returns
     -------
@@ -131,8 +131,8 @@ def encode(sentence, *, length=LENGTH):
     require_length("length", length)
     if length < 2:
         raise ValueError(
-            f"length={length}; expected at least 2, since <bos> takes the first place. "
-            f"Give the number of places that the model knows, such as {LENGTH}."
+            f"length={length}; expected at least 2, since <bos> takes the first position. "
+            f"Give the number of positions that the model has, such as {LENGTH}."
         )
     if not isinstance(sentence, str):
         raise TypeError(
@@ -155,8 +155,8 @@ def _fault(words, length):
         )
     if len(words) > most:
         return (
-            f"The sentence has {len(words)} words; expected at most {most}, since the model knows "
-            f"{length} places and <bos> takes the first. Leave out {len(words) - most}."
+            f"The sentence has {len(words)} words; expected at most {most}, since the model has "
+            f"{length} positions and <bos> takes the first. Leave out {len(words) - most}."
         )
     unknown = [word for word in words if not ID.get(word)]  # None, or 0 for <bos>
     return _unknown(unknown[0]) if unknown else ""
@@ -165,7 +165,7 @@ def _fault(words, length):
 def _unknown(word):
     """Say that the text does not have a word, and what may have been meant."""
     if word in ID:
-        return f"'{word}' stands in front by itself. Leave it out."
+        return f"'{word}' is put in front by itself. Leave it out."
     parts = re.findall(r"[^\W_]+|[\W_]", word)
     shown = word if len(word) <= LONGEST_SHOWN else word[:LONGEST_SHOWN] + "…"
     refused = f"'{shown}' is no word of this text"

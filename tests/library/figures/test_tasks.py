@@ -1,4 +1,4 @@
-"""Heads against a fixed look, task by task."""
+"""Heads against a fixed-offset baseline, task by task."""
 
 import re
 
@@ -30,11 +30,11 @@ def frames(figure):
 
 def middles(figure):
     """Where each number and each head is written, by its text."""
-    placed = [t for t in texts(figure) if t.get("x")]  # the fixed look's name, in two lines, is not
+    placed = [t for t in texts(figure) if t.get("x")]  # "fixed offset", in two lines, has none
     return {t.text: (float(t.get("x")), float(t.get("y"))) for t in placed}
 
 
-def test_what_is_above_the_fixed_look_is_framed_and_what_equals_it_is_not():
+def test_what_is_above_the_fixed_offset_is_framed_and_what_equals_it_is_not():
     figure = task_map()
     (found, _) = frames(figure)  # of the map, and of the key
     place = middles(figure)
@@ -45,18 +45,18 @@ def test_what_is_above_the_fixed_look_is_framed_and_what_equals_it_is_not():
             assert abs(middle[1] - place[number][1]) < 8
 
 
-def test_tasks_run_down_heads_across_and_the_fixed_look_stands_last():
+def test_tasks_run_down_heads_across_and_the_fixed_offset_is_last():
     (table,) = task_map().tables
     assert table.rows == NAMES["tasks"]
-    assert table.columns == ["1.0", "1.1", "fixed look"]
+    assert table.columns == ["1.0", "1.1", "fixed offset"]
     np.testing.assert_array_equal(table.cells.astype(float), np.vstack([SCORES, BASELINE]).T)
 
 
-def test_heads_and_the_fixed_look_are_named_level_below_their_columns():
+def test_heads_and_the_fixed_offset_are_named_level_below_their_columns():
     figure = task_map()
     turned = [t.text for t in texts(figure) if "rotate" in t.get("transform", "")]
     assert turned == []
-    assert [t.text for t in texts(figure) if t.text in ("fixed", "look")] == ["fixed", "look"]
+    assert [t.text for t in texts(figure) if t.text in ("fixed", "offset")] == ["fixed", "offset"]
     numbers = middles(figure)
     for head, number in (("1.0", "0.7"), ("1.1", "0.9")):
         assert abs(numbers[head][0] - numbers[number][0]) < 0.5
@@ -110,9 +110,9 @@ def test_maps_may_have_their_own_heads_and_baselines():
 
 def test_words_say_of_each_task_which_head_is_best_and_whether_it_is_above():
     assert task_map().alt.endswith(
-        "layer 1: bracket, best head 1.1 with 0.9, above the fixed look of 0.3; "
-        "pronoun, best head 1.0 with 0.7, above the fixed look of 0.6; "
-        "surname, best head 1.0 with 0.5, not above the fixed look of 0.5."
+        "layer 1: bracket, best head 1.1 with 0.9, above the fixed offset with 0.3; "
+        "pronoun, best head 1.0 with 0.7, above the fixed offset with 0.6; "
+        "surname, best head 1.0 with 0.5, not above the fixed offset with 0.5."
     )
 
 
@@ -140,7 +140,7 @@ def test_words_say_of_each_task_which_head_is_best_and_whether_it_is_above():
         ),
         (
             ValueError,
-            ["-0.3 for fixed look on bracket", "0 to 1"],
+            ["-0.3 for fixed offset on bracket", "0 to 1"],
             lambda: task_map(baseline=-BASELINE),
         ),
         (

@@ -1,4 +1,4 @@
-"""Scores of heads, paths, ablation and patches: against plain loops, and what they refuse."""
+"""Scores of heads, terms of the logits, ablation, patches: against loops, and what they refuse."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from tutorial_lib.models.language import BlockModel, encode
 IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
 OTHER = np.array([[2, 1, 6, 0, 6], [5, 0, 4, 1, 3]])
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
-TRUTH = np.array([[-1, 0, 2, 1, -1], [0, -1, 1, 3, 4], [-1, -1, -1, -1, -1]])
+TARGET = np.array([[-1, 0, 2, 1, -1], [0, -1, 1, 3, 4], [-1, -1, -1, -1, -1]])
 
 
 @pytest.fixture
@@ -46,44 +46,44 @@ def weights(normal, sizes):
     return raw / raw.sum(axis=-1, keepdims=True)
 
 
-# --- where heads look ---
+# --- where heads attend ---
 
 
-def test_score_of_a_head_is_its_mean_weight_on_the_place_that_decides(weights, assert_close):
-    assert_close(score_head(weights, TRUTH), oracle.score_head(weights, TRUTH))
+def test_score_of_a_head_is_its_mean_weight_on_its_targets(weights, assert_close):
+    assert_close(score_head(weights, TARGET), oracle.score_head(weights, TARGET))
 
 
-def test_a_document_counts_as_often_as_it_asks_and_one_that_never_asks_not_at_all(weights):
-    alone = score_head(weights[:2], TRUTH[:2])
-    np.testing.assert_allclose(score_head(weights, TRUTH), alone, rtol=1e-12)
-    parts = [score_head(weights[[n]], TRUTH[[n]]) for n in range(2)]
+def test_a_document_counts_as_often_as_it_has_targets_and_one_without_not_at_all(weights):
+    alone = score_head(weights[:2], TARGET[:2])
+    np.testing.assert_allclose(score_head(weights, TARGET), alone, rtol=1e-12)
+    parts = [score_head(weights[[n]], TARGET[[n]]) for n in range(2)]
     np.testing.assert_allclose(alone, (3 * parts[0] + 4 * parts[1]) / 7, rtol=1e-12)
 
 
-def test_a_head_that_looks_where_the_truth_is_scores_1_and_one_that_looks_elsewhere_0():
+def test_a_head_that_attends_to_the_targets_scores_1_and_one_that_attends_elsewhere_0():
     t, s = np.indices((5, 5))
     looks = np.stack(
-        [TRUTH[:, :, None] == s, (s == 0) & (t >= 0) & (TRUTH[:, :, None] > 0)], axis=1
+        [TARGET[:, :, None] == s, (s == 0) & (t >= 0) & (TARGET[:, :, None] > 0)], axis=1
     )
-    assert score_head(looks.astype(float), TRUTH).tolist() == [1.0, 0.0]
+    assert score_head(looks.astype(float), TARGET).tolist() == [1.0, 0.0]
 
 
 def test_best_offset_is_the_most_frequent_distance_and_of_a_tie_the_smaller():
-    assert sorted(oracle.offsets(TRUTH)) == [0, 0, 0, 0, 1, 1, 2]
-    assert best_offset(TRUTH) == 0
+    assert sorted(oracle.offsets(TARGET)) == [0, 0, 0, 0, 1, 1, 2]
+    assert best_offset(TARGET) == 0
     assert best_offset(np.array([[-1, 0, -1, 0, 1]])) == 3
     for target in ([[-1, 0, 0]], [[-1, -1, 0], [-1, 0, -1]]):
         assert best_offset(np.array(target)) == 1
     assert best_offset(np.array([[0, -1, 0]])) == 0
 
 
-def test_a_fixed_look_scores_what_a_head_would_that_always_looks_so_far_back():
+def test_a_fixed_offset_scores_what_a_head_would_that_always_attends_that_far_back():
     for offset in range(5):
-        share = fixed_offset_score(TRUTH, offset)
-        assert share == oracle.offsets(TRUTH).count(offset) / 7
+        share = fixed_offset_score(TARGET, offset)
+        assert share == oracle.offsets(TARGET).count(offset) / 7
         looks = np.broadcast_to(np.eye(5, k=-offset), (3, 1, 5, 5))
-        assert share == pytest.approx(score_head(looks, TRUTH)[0], abs=1e-15)
-    assert fixed_offset_score(TRUTH, 99) == 0
+        assert share == pytest.approx(score_head(looks, TARGET)[0], abs=1e-15)
+    assert fixed_offset_score(TARGET, 99) == 0
 
 
 def test_no_offset_scores_higher_than_the_best_on_the_same_documents():
@@ -95,7 +95,7 @@ def test_no_offset_scores_higher_than_the_best_on_the_same_documents():
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_truth_of_drawn_documents_passes(task):
+def test_targets_of_sampled_documents_pass(task):
     documents = sample_documents(np.random.default_rng(0), 60)
     target = documents.target_of(task)
     offsets = oracle.offsets(target)
@@ -104,15 +104,15 @@ def test_truth_of_drawn_documents_passes(task):
     )
 
 
-WRONG_TRUTH = {
+WRONG_TARGET = {
     "a list": ([[-1, 0]], TypeError, "target is a list"),
-    "floats": (TRUTH.astype(float), TypeError, "target is an array of float64; expected positions"),
-    "unsigned": (abs(TRUTH).astype(np.uint8) * 0, TypeError, "target is an array of uint8"),
-    "one text": (TRUTH[0], ShapeError, "target has shape \\(5,\\), 1 axes"),
+    "floats": (TARGET.astype(float), TypeError, "target is an array of float64; expected"),
+    "unsigned": (abs(TARGET).astype(np.uint8) * 0, TypeError, "target is an array of uint8"),
+    "one sequence": (TARGET[0], ShapeError, "target has shape \\(5,\\), 1 axes"),
     "the future": (np.array([[0, 2, -1]]), ValueError, "target is 2 at \\(0, 1\\)"),
     "outside": (np.array([[0, -1, 3]]), ValueError, "target is 3 at .* from 0 to 2"),
     "below -1": (np.array([[0, -2, 0]]), ValueError, "target is -2 at \\(0, 1\\)"),
-    "nothing asked": (
+    "no target": (
         np.full((2, 3), -1),
         ValueError,
         "no position has a target: target is -1 throughout",
@@ -120,9 +120,9 @@ WRONG_TRUTH = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG_TRUTH)
-def test_a_truth_that_cannot_be_is_refused(name):
-    target, error, says = WRONG_TRUTH[name]
+@pytest.mark.parametrize("name", WRONG_TARGET)
+def test_a_target_that_cannot_be_is_refused(name):
+    target, error, says = WRONG_TARGET[name]
     T = np.shape(target)[-1]
     weights = np.broadcast_to(np.eye(T), (len(target), 3, T, T))
     calls = {
@@ -146,14 +146,14 @@ def test_a_truth_that_cannot_be_is_refused(name):
 )
 def test_weights_of_other_documents_are_refused(shape, says):
     with pytest.raises(ShapeError, match=says):
-        score_head(np.ones(shape), TRUTH)
+        score_head(np.ones(shape), TARGET)
 
 
 def test_weights_that_are_no_numbers_are_refused(weights):
     with pytest.raises(ValueError, match="weights is nan at position"):
-        score_head(np.where(weights > 0.9, np.nan, weights), TRUTH)
+        score_head(np.where(weights > 0.9, np.nan, weights), TARGET)
     with pytest.raises(TypeError, match="weights is a list"):
-        score_head(weights.tolist(), TRUTH)
+        score_head(weights.tolist(), TARGET)
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ def test_weights_that_are_no_numbers_are_refused(weights):
 )
 def test_an_offset_that_is_none_is_refused(offset, error, says):
     with pytest.raises(error, match=says):
-        fixed_offset_score(TRUTH, offset)
+        fixed_offset_score(TARGET, offset)
 
 
-# --- what heads bring ---
+# --- what heads contribute ---
 
 
 @pytest.mark.parametrize("ids", [IDS, IDS[0, :3], np.stack([IDS, OTHER])], ids=lambda ids: ids.ndim)
-def test_paths_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, assert_close):
+def test_terms_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, assert_close):
     found, right = logit_terms(tiny, ids), oracle.logit_terms(tiny, ids)
     assert len(found) == len(right) == 1 + len(HEADS)
     for part, expected in zip(found, right, strict=True):
@@ -181,7 +181,7 @@ def test_paths_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, ass
     assert_close(sum(found), copying.run(tiny, ids)[0])
 
 
-def test_a_silenced_head_of_the_last_layer_takes_its_path_away_and_no_other(tiny):
+def test_a_silenced_head_of_the_last_layer_removes_its_term_and_no_other(tiny):
     logits, parts = copying.run(tiny, IDS)[0], logit_terms(tiny, IDS)
     for head in range(3):
         found = run_with(tiny, IDS, {(1, head): np.zeros(4)})
@@ -194,7 +194,7 @@ def test_a_silenced_head_of_the_last_layer_takes_its_path_away_and_no_other(tiny
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
-def test_a_head_gives_another_output_and_what_follows_adapts(
+def test_a_head_has_another_output_and_later_layers_are_recomputed(
     layer, head, tiny, normal, assert_close
 ):
     d_v = (2, 4)[layer]
@@ -215,7 +215,7 @@ def test_a_head_given_its_own_output_changes_nothing(layer, head, tiny, assert_c
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
-def test_a_patch_gives_the_heads_output_for_the_other_text(layer, head, tiny, assert_close):
+def test_a_patch_is_the_output_of_the_head_for_the_other_sequence(layer, head, tiny, assert_close):
     others = copying.run(tiny, OTHER)[1][layer].heads[:, head]
     right = sum(oracle.logit_terms(tiny, IDS, {(layer, head): others}))
     assert_close(patch(tiny, IDS, OTHER, layer, head), right)
@@ -223,9 +223,9 @@ def test_a_patch_gives_the_heads_output_for_the_other_text(layer, head, tiny, as
 
 
 def test_inputs_stay_as_they_are(tiny, normal, weights, assert_untouched):
-    assert_untouched(score_head, weights, TRUTH)
-    assert_untouched(best_offset, TRUTH)
-    assert_untouched(fixed_offset_score, TRUTH, 1)
+    assert_untouched(score_head, weights, TARGET)
+    assert_untouched(best_offset, TARGET)
+    assert_untouched(fixed_offset_score, TARGET, 1)
     assert_untouched(logit_terms, tiny, IDS)
     assert_untouched(run_with, tiny, IDS, {(1, 2): normal(80, 5, 4)})
     assert_untouched(patch, tiny, IDS, OTHER, 1, 2)
@@ -297,12 +297,12 @@ def test_an_output_that_no_head_can_give_is_refused(output, error, says, tiny):
         run_with(tiny, IDS, {(1, 0): output})
 
 
-def test_a_patch_between_texts_of_different_lengths_is_refused(example, tiny):
+def test_a_patch_between_sequences_of_different_lengths_is_refused(example, tiny):
     long, short = encode("the dogs that the cats see"), encode("the dogs bark")
     with pytest.raises(ShapeError) as caught:
         patch(example, long, short, 1, 2)
     assert str(caught.value) == (
-        "ids has 7 places and other 4; expected the same. Give sentences with as many words."
+        "ids has 7 positions and other 4; expected the same. Give sentences with as many words."
     )
     with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and other \(5,\)"):
         patch(tiny, IDS, OTHER[0], 1, 0)
@@ -329,7 +329,7 @@ def test_ids_that_are_none_are_refused(ids, error, says, tiny):
             call()
 
 
-def test_a_model_whose_logits_are_no_sum_of_paths_is_refused(tiny):
+def test_a_model_whose_logits_are_no_sum_of_terms_is_refused(tiny):
     feeds = ((np.ones((5, 8)), np.ones((8, 5))),) * 2
     stack = BlockModel(tiny.E, tiny.P, tiny.layers, feeds, tiny.U)
     for call in (
@@ -344,7 +344,7 @@ def test_a_model_whose_logits_are_no_sum_of_paths_is_refused(tiny):
 # --- on the example ---
 
 
-def test_paths_of_the_example_sum_to_its_logits(example):
+def test_terms_of_the_example_sum_to_its_logits(example):
     ids = sample_documents(np.random.default_rng(5), 4).ids[:, :-1]
     parts = logit_terms(example, ids)
     assert len(parts) == 9

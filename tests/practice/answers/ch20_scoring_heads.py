@@ -20,17 +20,17 @@ from tutorial_lib.records import checkpoint
 
 @cache
 def asked():
-    """The example, and documents that the chapter does not draw."""
+    """The example, and documents that the chapter does not sample."""
     return TinyModel.of(checkpoint("known_text")), sample_documents(np.random.default_rng(7), 60)
 
 
 def one_back_at_brackets():
-    """How often the opening bracket stands one place before the word that asks."""
+    """How often the opening bracket is one position before the query."""
     return fixed_offset_score(asked()[1].target_of("bracket"), 1)
 
 
-def how_near_the_paths_come():
-    """Whether the nine parts are the logits; not so without any, nor with layer 1 alone."""
+def how_near_the_terms_come():
+    """Whether the nine terms add up to the logits."""
     model, documents = asked()
     logits, parts = run(model, documents.ids[:, :-1])[0], logit_terms(model, documents.ids[:, :-1])
     off = np.abs(sum(parts) - logits).max()
@@ -44,8 +44,8 @@ def how_near_the_paths_come():
     }
 
 
-def who_costs_the_surnames():
-    """Of 1.0, 1.3 and 0.0, whose mean in its place costs the most surnames."""
+def whose_ablation_loses_the_surnames():
+    """Which of 1.0, 1.3 and 0.0 loses the most surnames when it is replaced by its mean."""
     model, documents = asked()
     ids, names = documents.ids[:, :-1], {"1.0": (1, 0), "1.3": (1, 3), "0.0": (0, 0)}
     logits, records = run(model, ids)
@@ -61,30 +61,30 @@ def who_costs_the_surnames():
     most = max(lost, key=lost.get)
     assert lost[most] > 0.5
     return {
-        "Head 1.0, which looks at it and has most of the credit": most == "1.0",
-        "Head 1.3, which looks at it too": most == "1.3",
-        "Head 0.0, which never looks at it": most == "0.0",
-        "None: another always brings it": lost[most] < 0.5,
+        "Head 1.0, which attends to it and has the largest attribution": most == "1.0",
+        "Head 1.3, which attends to it too": most == "1.3",
+        "Head 0.0, which never attends to it": most == "0.0",
+        "None: another head always contributes it": lost[most] < 0.5,
     }
 
 
-def fixed_look_of_a_quiz():
-    """A head that looks three back, where the subject is three back in three places of four."""
+def fixed_offset_of_a_quiz():
+    """A head that attends three back, where the subject is three back in three cases of four."""
     target = np.full((4, 12), -1)
     for n, text in enumerate(["the dogs ( often ) bark"] * 3 + ["the dogs ( often now ) bark"]):
         words = ["<bos>", *text.split()]
         target[n, words.index("bark") - 1] = words.index("dogs")
     weights = np.tile(np.eye(12, k=-3), (4, 1, 1, 1))
     score = score_head(weights, target)[0]
-    right = {"3/4": 0.75, "1/4": 0.25, "0: the verb is four places after the subject": 0, "1": 1}
+    right = {"3/4": 0.75, "1/4": 0.25, "0: the verb is four positions after the subject": 0, "1": 1}
     return {text: bool(score == value) for text, value in right.items()}
 
 
-def share_of_a_lead():
-    """What 1.2 brings of the lead of one logit over another."""
+def fraction_of_a_logit_difference():
+    """The fraction of a logit difference that head 1.2 contributes."""
     bark, barks = np.array([1, 4, 0]), np.array([2, -3, 0])
-    share = Fraction(int(bark[1] - barks[1]), int(bark.sum() - barks.sum()))
-    return str(share)
+    fraction = Fraction(int(bark[1] - barks[1]), int(bark.sum() - barks.sum()))
+    return str(fraction)
 
 
 def rows_of_head_two():

@@ -1,4 +1,4 @@
-// A model of attention alone, as `models/copying.py` runs it: X = E[ids] + P, each layer adds its
+// An attention-only model, as `models/copying.py` runs it: X = E[ids] + P, each layer adds its
 // output to X, and X @ U scores the next word. An array is flat, row after row.
 
 const bytes = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer;
@@ -19,11 +19,11 @@ export const unpack = ({ shapes, codes, steps }) => {
   const [d, [H, , dv]] = [shapes[0][1], shapes[4]];
   const dk = shapes[2][2];
   const layers = matrices.flatMap((W_Q, i) => (i % 4 ? [] : [matrices.slice(i, i + 4)]));
-  return { E, P, U, layers, sizes: { d, H, dk, dv, places: shapes[1][0], words: shapes[0][0] } };
+  return { E, P, U, layers, sizes: { d, H, dk, dv, positions: shapes[1][0], words: shapes[0][0] } };
 };
 
-// X, rows of n numbers, times the n × m numbers of W that begin at a place. Four columns at once
-// are three times as fast; what they write beyond a row, the next row writes over.
+// X, rows of n numbers, times the n × m numbers of W from an offset on. Four columns at once
+// are three times as fast; what they write beyond a row, the next row overwrites.
 const multiply = (X, n, W, m, from = 0) => {
   const rows = X.length / n;
   const Y = new Float64Array(rows * m);
@@ -43,7 +43,7 @@ const multiply = (X, n, W, m, from = 0) => {
   return Y;
 };
 
-// Scores as shares of 1, in their place.
+// The softmax of scores, written over them.
 const softmax = (scores) => {
   let [top, sum] = [-Infinity, 0];
   for (const score of scores) top = Math.max(top, score);
@@ -70,10 +70,10 @@ const attend = ({ d, dk, dv }, [W_Q, W_K, W_V, W_O], X, h) => {
   const mixed = new Float64Array(V.length);
   const weights = Array.from({ length: X.length / d }, (_, t) => look(Q, K, dk, t));
   weights.forEach((row, t) => mixed.set(multiply(row, t + 1, V, dv), t * dv));
-  return { weights, brings: multiply(mixed, dv, W_O, d, h * dv * d) };
+  return { weights, output: multiply(mixed, dv, W_O, d, h * dv * d) };
 };
 
-// Go forward: X at first, and of each layer each head. A silenced head, "layer.head", brings zeros.
+// The forward pass: X at first, and each head of each layer. A silenced head, "layer.head", adds 0.
 export const forward = ({ E, P, layers, sizes }, ids, silenced = []) => {
   const { d, H } = sizes;
   const X = new Float64Array(ids.length * d);
@@ -83,21 +83,21 @@ export const forward = ({ E, P, layers, sizes }, ids, silenced = []) => {
     const before = X.slice();
     return Array.from({ length: H }, (_, h) => {
       const head = attend(sizes, layer, before, h);
-      if (silenced.includes(`${l}.${h}`)) head.brings.fill(0);
-      head.brings.forEach((number, i) => (X[i] += number));
+      if (silenced.includes(`${l}.${h}`)) head.output.fill(0);
+      head.output.forEach((number, i) => (X[i] += number));
       return head;
     });
   });
   return { first, heads };
 };
 
-// What the word itself and each head add to the scores of the next word after place t.
-export const paths = ({ U, sizes }, { first, heads }, t) => {
+// What the word itself and each head add to the logits of the next word after position t.
+export const terms = ({ U, sizes }, { first, heads }, t) => {
   const { d, words } = sizes;
-  const parts = [first, ...heads.flat().map(({ brings }) => brings)];
+  const parts = [first, ...heads.flat().map(({ output }) => output)];
   return parts.map((part) => multiply(part.subarray(t * d, (t + 1) * d), d, U, words));
 };
 
-// The probability of each next word, by what the paths add.
-export const chances = (parts) =>
-  softmax(parts[0].map((_, word) => parts.reduce((sum, part) => sum + part[word], 0)));
+// The probability of each next word, by what the terms add up to.
+export const chances = (terms) =>
+  softmax(terms[0].map((_, word) => terms.reduce((sum, term) => sum + term[word], 0)));

@@ -1,7 +1,7 @@
 """The gallery: all heads of a layer behind a question."""
 
 from tutorial_lib.describe import round_stable
-from tutorial_lib.elements.maps import DECIDES, NO_MATH, figure, legend, picture
+from tutorial_lib.elements.maps import NO_MATH, figure, legend, picture
 from tutorial_lib.elements.markup import HIDDEN, KEYS, NEWS, REGION, answer_box, button_row, inline
 from tutorial_lib.elements.weights import read_targets, read_weights
 from tutorial_lib.errors import ShapeError
@@ -10,7 +10,7 @@ _HINT = (
     "Choose a cell to see its weight in every head: click it, tap it, or go to a map and use the "
     "arrow keys. To answer, choose the name of a head."
 )
-_RING = "A ring marks the word that decides which word comes after the query."
+_RING = "A ring marks the target: the word that decides which word comes after the query."
 
 
 def gallery(weights, tokens, question, answers, *, mask=None, target=None):
@@ -23,8 +23,8 @@ def gallery(weights, tokens, question, answers, *, mask=None, target=None):
     question : what to look for; `code` and *emphasis* are its only markup
     answers : for each head its score on that question and the reason, (number, text)
     mask : True = may look, broadcastable to (H, T, T)
-    target : (T,) whole numbers: for each query the place of the key that decides the word after
-        it, -1 where none does; a ring marks it in each map
+    target : (T,) whole numbers: for each query the position of the key that decides the word
+        after it, -1 where none does; a ring marks it in each map
 
     Returns
     -------
@@ -33,13 +33,13 @@ def gallery(weights, tokens, question, answers, *, mask=None, target=None):
     Raises
     ------
     TypeError, ShapeError, ValueError : as `inspector`; other than H answers; a tie at the top;
-        truth that is no such place, or one that mask hides
+        a target that is no such position, or one that mask hides
     """
     looks = read_weights(weights, tokens, tokens, mask)
     looks = looks if target is None else read_targets(target, looks)
     scores = _scores(answers, len(looks.rows))
     best = scores.index(max(scores, key=float))
-    ringed = "" if target is None else f"; a ring is {DECIDES} the next one"
+    ringed = "" if target is None else "; a ring is the target, the word that decides the next one"
     heads, reasons = [], []
     room = 240 if len(scores) < 3 else 168  # three stand side by side on the page
     for h, (score, (_, why)) in enumerate(zip(scores, answers, strict=True)):

@@ -29,10 +29,10 @@ class Gallery extends WeightExhibit {
     if (query == null || key == null) return "";
     const weight = this.weight(h, query, key);
     const [from, to] = [this.queries[query], this.keys[key]].map((name) => `<em>${name}</em>`);
-    const decides = this.target[query] == key ? ", the word that decides" : "";
+    const decides = this.target[query] == key ? ", the target" : "";
     return weight >= 0
       ? `${from} gives ${to} ${this.number(weight)}${decides}`
-      : `${from} may not look at ${to}${decides}`;
+      : `${from} may not attend to ${to}${decides}`;
   }
 
   verdict() {

@@ -13,15 +13,15 @@ from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, T, normal
 from tutorial_lib.projection import Params
 
 MISTAKES, check = room(__file__)
-N, LENGTH, VOCABULARY = 4, 10, 14  # texts, words of a text, words there are
-PLACES = 19  # that a model knows
+N, LENGTH, VOCABULARY = 4, 10, 14  # sequences, their length, words there are
+POSITIONS = 19  # that a model has
 
 
-def _truth(seed, *, n=N, length=LENGTH):
-    """Places that decide, a third of the queries; the last query asks nothing."""
+def _target(seed, *, n=N, length=LENGTH):
+    """Targets of a third of the queries; the last query has none."""
     rng = np.random.default_rng(seed)
-    place = (rng.random((n, length)) * np.arange(1, length + 1)).astype(int)
-    target = np.where(rng.random((n, length)) < 1 / 3, place, -1)
+    earlier = (rng.random((n, length)) * np.arange(1, length + 1)).astype(int)
+    target = np.where(rng.random((n, length)) < 1 / 3, earlier, -1)
     target[:, -1] = -1
     return target
 
@@ -34,15 +34,15 @@ def _weights(seed, *, n=N, heads=H, length=LENGTH):
 def check_score_head(function):
     """Check `score_head(weights, target)` of chapter 20. Prints an account."""
     cases = (
-        Case("three heads", {"weights": _weights(0), "target": _truth(1)}),
-        Case("one text", {"weights": _weights(2, n=1), "target": _truth(3, n=1)}),
-        Case("eight heads", {"weights": _weights(4, heads=8), "target": _truth(5)}),
+        Case("three heads", {"weights": _weights(0), "target": _target(1)}),
+        Case("one sequence", {"weights": _weights(2, n=1), "target": _target(3, n=1)}),
+        Case("eight heads", {"weights": _weights(4, heads=8), "target": _target(5)}),
     )
     check("score_head", function, head_scores.score_head, cases)
 
 
 def _back(seed, *likely):
-    """Truths whose distances are mostly the likely ones."""
+    """Targets whose distances are mostly the likely ones."""
     rng = np.random.default_rng(seed)
     back = rng.choice([*likely, 0, 1, 2, 3, 4], (N, LENGTH))
     target = np.arange(LENGTH) - back
@@ -50,7 +50,7 @@ def _back(seed, *likely):
 
 
 def _rarely():
-    """Few places ask, most of them for the first word."""
+    """Few queries have a target, most of them the first word."""
     target = np.full((N, LENGTH), -1)
     target[:3, 0] = 0
     target[:2, 6] = 5
@@ -63,7 +63,7 @@ def check_best_offset(function):
         Case("mostly two back", {"target": _back(6, 2, 2, 2)}),
         Case("mostly itself", {"target": _back(7, 0, 0, 0)}),
         Case("mostly three back", {"target": _back(8, 3, 3, 3, 3)}),
-        Case("few places ask", {"target": _rarely()}),
+        Case("few targets", {"target": _rarely()}),
     )
     check("best_offset", function, head_scores.best_offset, cases)
 
@@ -79,13 +79,13 @@ def check_fixed_offset_score(function):
 
 
 def _model(seed, *, d_k=D_K, vocabulary=VOCABULARY):
-    """Two layers with large scores, so that the second depends on what the first gives."""
+    """Two layers with large scores, so that the second depends on the output of the first."""
     layers = []
-    for place in range(2):
-        wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
-        W_O = normal(seed + 10 * place + 3, H * D_V, D_MODEL)
+    for layer in range(2):
+        wide = [normal(seed + 10 * layer + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
+        W_O = normal(seed + 10 * layer + 3, H * D_V, D_MODEL)
         layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
-    E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, PLACES, D_MODEL)
+    E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, POSITIONS, D_MODEL)
     return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, vocabulary))
 
 
@@ -100,8 +100,8 @@ def _all_logit_terms(model, ids):
 def check_logit_terms(function):
     """Check `logit_terms(model, ids)` of chapter 20. Prints an account."""
     cases = (
-        Case("one text", {"model": _model(20), "ids": _ids(12)}),
-        Case("four texts", {"model": _model(40, d_k=WIDE), "ids": _ids(13, N, length=T)}),
+        Case("one sequence", {"model": _model(20), "ids": _ids(12)}),
+        Case("four sequences", {"model": _model(40, d_k=WIDE), "ids": _ids(13, N, length=T)}),
     )
     check("logit_terms", function, _all_logit_terms, cases)
 
@@ -125,7 +125,7 @@ def check_patch(function):
     first, last = _model(100), _model(120, d_k=WIDE)
     cases = (
         Case("layer 0", _patched(first, 18) | {"layer": 0, "head": 2}),
-        Case("layer 1, four texts", _patched(last, 21, N) | {"layer": 1, "head": 0}),
+        Case("layer 1, four sequences", _patched(last, 21, N) | {"layer": 1, "head": 0}),
     )
     check("patch", function, head_scores.patch, cases)
 
@@ -137,7 +137,7 @@ def _patched(model, seed, *batch):
 def _score_by_kind(weights, target, ids, kinds):
     n, t = np.nonzero(target >= 0)
     s = target[n, t]
-    picked, decided = weights[n, :, t, s], ids[n, s]  # (places, H), (places,)
+    picked, decided = weights[n, :, t, s], ids[n, s]  # (cases, H), (cases,)
     return np.array([picked[np.isin(decided, kind)].mean(axis=0) for kind in kinds])
 
 
@@ -153,14 +153,14 @@ def check_score_by_kind(function):
 
 
 def _asked(seed, n, *, heads=H):
-    weights, target = _weights(seed, n=n, heads=heads), _truth(seed + 1, n=n)
+    weights, target = _weights(seed, n=n, heads=heads), _target(seed + 1, n=n)
     return {"weights": weights, "target": target, "ids": _ids(seed + 2, n)}
 
 
 def _duplicate_score(weights, ids):
     same = ids[:, :, None] == ids[:, None, :]
-    same &= np.tri(ids.shape[1], k=-1, dtype=bool)  # (texts, T, T)
-    on_copies = (weights * same[:, None]).sum(axis=-1)  # (texts, H, T)
+    same &= np.tri(ids.shape[1], k=-1, dtype=bool)  # (sequences, T, T)
+    on_copies = (weights * same[:, None]).sum(axis=-1)  # (sequences, H, T)
     n, t = np.nonzero(same.any(axis=-1))
     return on_copies[n, :, t].mean(axis=0)
 
@@ -170,15 +170,15 @@ def check_duplicate_score(function):
     twice = np.array([[0, 3, 0, 5, 3, 6, 7, 8, 0, 2], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]])
     cases = (
         Case("words come again and again", {"weights": _weights(29), "ids": _ids(30, N) % 5}),
-        Case("a text without copies", {"weights": _weights(31, n=2), "ids": twice}),
+        Case("one sequence without copies", {"weights": _weights(31, n=2), "ids": twice}),
     )
     check("duplicate_score", function, _duplicate_score, cases)
 
 
 def _weight_at_subject(model, sentence, layer, head):
     words = encode(sentence)
-    place = read_documents(words[None]).decided_by[0, -1]
-    return run(model, words[:-1])[1][layer].weights[head, -1, place]
+    target = read_documents(words[None]).decided_by[0, -1]
+    return run(model, words[:-1])[1][layer].weights[head, -1, target]
 
 
 def check_weight_at_subject(function):

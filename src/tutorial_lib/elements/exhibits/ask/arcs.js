@@ -12,7 +12,7 @@ const arc = (from, to, up, lift) => {
   return `M${x + lift} ${y}C${bend} ${end + lift} ${last}`;
 };
 
-// Draw into the picture behind the words what each head looks at, the last H heads above.
+// Draw into the picture behind the words what each head attends to, the last H heads above.
 export const drawArcs = (svg, cells, query, heads, H) => {
   const { left, top, width, height } = svg.parentNode.getBoundingClientRect();
   const boxes = cells.map((cell) => cell.getBoundingClientRect());

@@ -1,13 +1,13 @@
-// Ask the model: a sentence of its words, where each head looks from the chosen one, which is next,
-// and what each path adds to a logit. A head can be silenced.
+// Ask the model: a sentence of its words, where each head attends from the chosen one, which is
+// next, and what each term adds to a logit. A head can be silenced.
 
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
-import { chances, forward, paths, unpack } from "../model.js";
+import { chances, forward, terms, unpack } from "../model.js";
 import { drawArcs } from "./arcs.js";
 import { linked, nounOf, read, spelled } from "./typed.js";
 
-const KEYS = 2; // that a head is said to look at
+const KEYS = 2; // that are named for a head
 
 const three = (number) => number.toFixed(3);
 const chanceOf = (number) => (number < 0.0005 ? "< 0.001" : three(number));
@@ -25,9 +25,9 @@ class Ask extends Exhibit {
     super(element);
     const given = JSON.parse(element.querySelector("[data-given]").dataset.given);
     this.model = unpack(weights);
-    const { places, H } = this.model.sizes;
+    const { positions, H } = this.model.sizes;
     const { ids, word, minus } = given;
-    this.given = { ...given, places };
+    this.given = { ...given, positions };
     this.line = element.querySelector(".tl-sentence");
     this.field = element.querySelector("[type=text]");
     this.menus = all(element, "select");
@@ -77,7 +77,7 @@ class Ask extends Exhibit {
     this.changed();
   }
 
-  // Do what makes the sentence, or what is said, higher or lower, and bring all that stands below
+  // Do what makes the sentence, or what is said, higher or lower, and bring everything below
   // both back to where it was on the screen: what is pressed stays under the finger.
   still(act) {
     const top = () => this.field.getBoundingClientRect().top;
@@ -104,15 +104,15 @@ class Ask extends Exhibit {
     else this.field.removeAttribute("aria-describedby");
   }
 
-  // Put a word after the chosen one, or take the chosen one away.
+  // Put a word after the chosen one, or remove the chosen one.
   enter(chip) {
     if (this.cells.includes(chip)) this.still(() => this.say(this.sentence()));
     if (!this.chips.includes(chip)) return;
     const { ids, query } = this.state;
-    const { words, places } = this.given;
+    const { words, positions } = this.given;
     const id = words.indexOf(chip.textContent);
-    if (ids.length == places)
-      return this.refuse(`The model knows ${places} places, and all are taken.`);
+    if (ids.length == positions)
+      return this.refuse(`The model has ${positions} positions, and all are taken.`);
     this.change({ ids: ids.toSpliced(query + 1, 0, id), query: query + 1 });
   }
 
@@ -120,7 +120,7 @@ class Ask extends Exhibit {
     const { ids, query } = this.state;
     const { words } = this.given;
     const bos = words[ids[query]] == "<bos>";
-    const held = bos ? "“<bos>” stands in front by itself" : `It is the only ${nounOf(words)}`;
+    const held = bos ? "“<bos>” is put in front by itself" : `It is the only ${nounOf(words)}`;
     if (bos || ids.filter((id) => words[id] != "<bos>").length == 1)
       return this.refuse(`${held}.`);
     this.change({ ids: ids.toSpliced(query, 1), query: Math.max(query - 1, 0) });
@@ -134,9 +134,9 @@ class Ask extends Exhibit {
     const sum = () => signed(this.added.reduce(add));
     const told = () => (this.state.minus < 0 ? chanceOf(this.chances[asked]) : sum());
     const [was, what] = [told(), this.named(asked)];
-    const which = `Head ${head} ${quiet ? "is silenced" : "speaks again"}`;
-    const says = () => `${which}: ${what} goes from ${was} to ${told()}. ${this.sentence()}`;
-    this.change({ silenced: quiet ? [...others, head] : others }, says);
+    const which = `Head ${head} ${quiet ? "is silenced" : "is no longer silenced"}`;
+    const message = () => `${which}: ${what} goes from ${was} to ${told()}. ${this.sentence()}`;
+    this.change({ silenced: quiet ? [...others, head] : others }, message);
   }
 
   // Show a state. The model goes forward where its words or its heads have changed.
@@ -146,8 +146,8 @@ class Ask extends Exhibit {
     const { ids, query, silenced, word } = state;
     if (`${was?.ids} ${was?.silenced}` != `${ids} ${silenced}`)
       this.made = forward(this.model, ids, silenced);
-    this.parts = paths(this.model, this.made, query);
-    this.chances = chances(this.parts);
+    this.terms = terms(this.model, this.made, query);
+    this.chances = chances(this.terms);
     this.weights = this.made.heads.flat().map(({ weights }) => weights[query]);
     this.asked = word < 0 ? largest(this.chances, 1)[0] : word;
     if (`${was?.ids}` != `${ids}`) this.spell();
@@ -166,20 +166,20 @@ class Ask extends Exhibit {
   // Write the sentence anew: each word a cell, of which one is chosen.
   spell() {
     this.cells?.forEach((cell) => this.spots.delete(cell));
-    this.cells = this.state.ids.map((id, place) => {
+    this.cells = this.state.ids.map((id, position) => {
       const [cell, number] = ["span", "small"].map((name) => document.createElement(name));
       cell.className = "tl-word";
       cell.role = "radio";
       cell.append(this.given.words[id], number);
-      number.textContent = place;
+      number.textContent = position;
       number.ariaHidden = true;
       cell.onclick = () => (cell.focus(), this.enter(cell));
       return cell;
     });
-    this.names = this.state.ids.map((id, place, ids) => {
+    this.names = this.state.ids.map((id, position, ids) => {
       const twice = ids.indexOf(id) != ids.lastIndexOf(id);
-      if (twice) this.cells[place].ariaLabel = `${this.given.words[id]}, place ${place}`;
-      return this.given.words[id] + (twice ? `\u00a0(${place})` : "");
+      if (twice) this.cells[position].ariaLabel = `${this.given.words[id]}, position ${position}`;
+      return this.given.words[id] + (twice ? `\u00a0(${position})` : "");
     });
     const had = this.line.contains(document.activeElement);
     this.line.replaceChildren(this.line.firstElementChild, ...this.cells);
@@ -197,7 +197,7 @@ class Ask extends Exhibit {
     return takes && (() => this.take());
   }
 
-  // Write the next words, and what each head looks at.
+  // Write the next words, and what each head attends to.
   tabulate() {
     const { words } = this.given;
     const { query, ids, silenced } = this.state;
@@ -224,11 +224,11 @@ class Ask extends Exhibit {
     return seen.map((s) => `${this.names[s]}\u00a0${three(row[s])}`);
   }
 
-  // Write what each path adds to the logit, or to the difference of two.
+  // Write what each term adds to the logit, or to the difference of two.
   split() {
     const { words } = this.given;
     const { word, minus } = this.state;
-    this.added = this.parts.map((part) => part[this.asked] - (minus < 0 ? 0 : part[minus]));
+    this.added = this.terms.map((term) => term[this.asked] - (minus < 0 ? 0 : term[minus]));
     const most = Math.max(...this.added.map(Math.abs)) || 1;
     this.rows.forEach((row, i) => {
       const [text, svg] = row.cells[2].children;
@@ -251,12 +251,12 @@ class Ask extends Exhibit {
     return `“${this.given.words[word]}”${off ? ` − “${off}”` : ""}`;
   }
 
-  // Say which path adds most to it.
+  // Say which term adds most to it.
   most() {
     const [top] = largest(this.added, 1);
     const which = top ? `Head ${this.heads[top - 1]}` : `The ${nounOf(this.given.words)} itself`;
-    const [part, sum] = [this.added[top], this.added.reduce(add)].map(signed);
-    return `${which} adds most to ${this.named(this.asked)}: ${part} of ${sum}.`;
+    const [term, sum] = [this.added[top], this.added.reduce(add)].map(signed);
+    return `${which} adds most to ${this.named(this.asked)}: ${term} of ${sum}.`;
   }
 
   // Draw the arcs of all heads, or of one.
@@ -272,8 +272,8 @@ class Ask extends Exhibit {
     const { ids, query } = this.state;
     const told = (word) => `“${words[word]}” ${three(this.chances[word])}`;
     const next = largest(this.chances, 3).filter((word) => this.chances[word] >= 0.0005);
-    const place = this.cells[query].ariaLabel ? `, place ${query}` : "";
-    return `Next after “${words[ids[query]]}”${place}: ${next.map(told).join(", ")}.`;
+    const where = this.cells[query].ariaLabel ? `, position ${query}` : "";
+    return `Next after “${words[ids[query]]}”${where}: ${next.map(told).join(", ")}.`;
   }
 
   entries() {

@@ -1,4 +1,4 @@
-"""Ask the model: its words, its heads, what they look at, and what each adds to the next word."""
+"""Ask the model: its words, its heads, what they look at, and what each adds to the logits."""
 
 import json
 from base64 import b64encode
@@ -33,10 +33,10 @@ _GROUPS = {  # of the chips: their names, and the classes of the grammar
 _LEGEND = (
     "An arc leads from the chosen {word} to each on which a head puts a weight of 0.05 or more, "
     "the thicker the larger: above for the last layer, below for the one before. Point at a head’s "
-    "name, tap it, or go there by keys, and its arcs stand alone. Head {head} is head {h} of layer "
-    "{layer}, both counted from 0; a number in brackets is a place. The parts add up to the last "
-    "line. A silenced head adds nothing, so what later layers see changes too. Keys: arrows choose "
-    "a {word}, Delete takes it away, Enter on one in the list puts that after it. All numbers of "
+    "name, tap it, or go there by keys, to see only its arcs. Head {head} is head {h} of layer "
+    "{layer}, both counted from 0; a number in brackets is a position. The terms add up to the "
+    "last line. A silenced head adds nothing, so later layers change too. Keys: arrows choose "
+    "a {word}, Delete removes it, Enter on one in the list puts that after it. All parameters of "
     "the model are rounded to 8 bits."
 )
 
@@ -61,7 +61,7 @@ def ask_model(model, words, sentence, *, question, split=None):
     TypeError : no TinyModel, or a sentence that is no string
     ValueError : more layers than can be drawn, layers with unlike heads, names that are not one
         for each token, a sentence without a word, with a word that the model does not know, or
-        longer than its places, a split of other than two different words
+        longer than the model can read, a split of other than two different words
 
     >>> from tutorial_lib.models.copying import init_model
     >>> model = init_model(np.random.default_rng(0))
@@ -116,8 +116,8 @@ def _require_names(model, words):
     for i, word in enumerate(words):
         if not isinstance(word, str) or word.split() != [word]:
             raise ValueError(
-                f"words[{i}] is {word!r}; expected a name without a blank, since blanks part the "
-                f"words of a sentence. Rename it."
+                f"words[{i}] is {word!r}; expected a name without a blank, since blanks separate "
+                f"the words of a sentence. Rename it."
             )
         if word in words[:i]:
             raise ValueError(
@@ -140,7 +140,7 @@ def _pair(words, split):
 
 
 def packed(model):
-    """Return the name of a model, which is a digest of its numbers, and those in 8 bits as JSON."""
+    """Return the name of a model, a digest of its parameters, and these in 8 bits as JSON."""
     codes, steps = zip(*map(eight_bits, model.arrays), strict=True)
     parts = {
         "shapes": [array.shape for array in codes],
@@ -157,7 +157,7 @@ def _base64(arrays, kind):
 
 
 def _ids(model, words, sentence):
-    """Return the ids of a sentence, of the known text after <bos>."""
+    """Return the ids of a sentence; in the language of chapter 19, they begin with <bos>."""
     if tuple(words) == WORDS:
         return encode(sentence, length=len(model.P)).tolist()
     if not isinstance(sentence, str):
@@ -172,13 +172,13 @@ def _ids(model, words, sentence):
     if not 0 < len(said) <= len(model.P):
         raise ValueError(
             f"the sentence has {len(said)} {_noun(words)}s; expected 1 to {len(model.P)}, the "
-            f"places that the model knows. Give a sentence of that length."
+            f"positions that the model has. Give a sentence of that length."
         )
     return [words.index(word) for word in said]
 
 
 class _Answer:
-    """What a model says of the last word of a sentence, as tables and as text."""
+    """What a model predicts after the last word of a sentence, as tables and as text."""
 
     def __init__(self, model, words, ids, split):
         logits, records = run(model, np.array(ids))
@@ -188,13 +188,13 @@ class _Answer:
         self.chances = softmax(logits[-1])
         self.word, self.minus = split
         word = int(self.chances.argmax()) if self.word < 0 else self.word
-        added = [part[-1] for part in logit_terms(model, np.array(ids))]
-        self.parts = [part[word] - (part[self.minus] if self.minus >= 0 else 0) for part in added]
+        added = [term[-1] for term in logit_terms(model, np.array(ids))]
+        self.terms = [term[word] - (term[self.minus] if self.minus >= 0 else 0) for term in added]
         self.split = [words[i] for i in (word, self.minus) if i >= 0]
 
     def keys(self, weights):
-        """Say of a head's weights which ones are the largest."""
-        names = _places([self.words[i] for i in self.ids])
+        """Name the keys with the largest weights of a head."""
+        names = _numbered([self.words[i] for i in self.ids])
         order = np.argsort(-weights, kind="stable")[:_KEYS_SHOWN]
         seen = [(names[s], _three(weights[s])) for s in order if weights[s] >= 0.0005]
         return ", ".join(f"{name} {weight}" for name, weight in seen)
@@ -205,26 +205,26 @@ class _Answer:
         return [(self.words[i], self.chances[i]) for i in order]
 
     def rows(self):
-        """Return of each path its name, the keys of its head, and what it adds."""
+        """Return the name of each term of the logits, the keys of its head, and what it adds."""
         keys = ["", *map(self.keys, self.weights), ""]
         names = [
             f"the {_noun(self.words)} itself",
             *(f"head {head}" for head in self.heads),
             "together",
         ]
-        return list(zip(names, keys, [*self.parts, sum(self.parts)], strict=True))
+        return list(zip(names, keys, [*self.terms, sum(self.terms)], strict=True))
 
     def tables(self):
-        """Draw the next words, and below them the paths."""
+        """Draw the next words, and below them the terms of the logits."""
         words = "".join(
             f'<tr><th scope="row">{escape(word)}</th><td><span class="tl-bar" '
             f'style="width:{100 * chance:.1f}%"></span></td><td>{escape(_chance(chance))}</td></tr>'
             for word, chance in self.next_words()
         )
-        most = max(map(abs, self.parts))
+        most = max(map(abs, self.terms))
         rows = "".join(self._row(i, *row, most) for i, row in enumerate(self.rows()))
         adds = " − ".join(f"“{escape(word)}”" for word in self.split)
-        heads = _columns("part", "looks most at", f"adds to {adds}", "")
+        heads = _columns("term", "attends most to", f"adds to {adds}", "")
         after = f"After <b>{escape(self.words[self.ids[-1]])}</b> comes:"
         return (
             f'<div class="tl-answer"><div><p class="tl-after">{after}</p>'
@@ -232,14 +232,14 @@ class _Answer:
             f'</div><div class="tl-paths">{TABLE.format(heads, rows)}</div></div>'
         )
 
-    def _row(self, i, name, keys, part, most):
+    def _row(self, i, name, keys, term, most):
         head = 0 < i <= len(self.heads)
         color = f' data-head="{(i - 1) % len(self._layer())}"' if head else ""
-        bar = _bar(part, most) if i <= len(self.heads) else ""
+        bar = _bar(term, most) if i <= len(self.heads) else ""
         switch = button_row(["silence"]) if head else ""
         return (
             f'<tr{color}><th scope="row">{name}</th><td>{_unbroken(keys)}</td>'
-            f"<td><span>{_signed(part)}</span>{bar}</td><td>{switch}</td></tr>"
+            f"<td><span>{_signed(term)}</span>{bar}</td><td>{switch}</td></tr>"
         )
 
     def _layer(self):
@@ -250,16 +250,16 @@ class _Answer:
         said = ("" if _noun(self.words) == "letter" else " ").join
         lines = [f"   {word} {_chance(chance)}" for word, chance in self.next_words()]
         rows = [
-            f"   {name}: " + "; ".join(filter(None, [keys, f"adds {_signed(part)}"]))
-            for name, keys, part in self.rows()
+            f"   {name}: " + "; ".join(filter(None, [keys, f"adds {_signed(term)}"]))
+            for name, keys, term in self.rows()
         ]
         title = f"Model: {said([self.words[i] for i in self.ids])}"
-        adds = f"what adds to the logit of {' − '.join(self.split)}, and where heads look:"
+        adds = f"what adds to the logit of {' − '.join(self.split)}, and where heads attend:"
         return "\n".join([title, f"next {_noun(self.words)}:", *lines, adds, *rows])
 
 
 def _helps(words, sentence):
-    """Return what is said to who typed no word, or a strange one."""
+    """Return what is shown to a reader who typed no word, or an unknown one."""
     if tuple(words) == WORDS:
         return {"kinds": KINDS, "example": "the dogs that bark"}
     return {"kinds": f"It has: {' '.join(words)}.", "example": sentence}
@@ -297,10 +297,10 @@ def _signed(number):
     return f"{round_stable(float(number), 2):+.2f}".replace("-", "−")
 
 
-def _bar(part, most):
+def _bar(term, most):
     """Draw a signed number as a bar to the left or to the right of a line."""
-    share = part / most if most else 0
-    x, width = 50 * min(share, 0), 50 * abs(share)
+    fraction = term / most if most else 0
+    x, width = 50 * min(fraction, 0), 50 * abs(fraction)
     return (
         '<svg viewBox="-51 0 102 8" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="6"/><path d="M0 0v8"/></svg>'
@@ -312,14 +312,14 @@ def _columns(*names):
     return headings(*names).replace('<th scope="col"></th>', "<td></td>")
 
 
-def _places(names):
+def _numbered(names):
     return [f"{name} ({i})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def _sentence(words, ids):
     cells = " ".join(
-        f'<span class="tl-word">{escape(words[i])}<small aria-hidden="true">{place}</small></span>'
-        for place, i in enumerate(ids)
+        f'<span class="tl-word">{escape(words[i])}<small aria-hidden="true">{at}</small></span>'
+        for at, i in enumerate(ids)
     )
     return f'<div class="tl-sentence"><svg aria-hidden="true"></svg>{cells}</div>'
 
@@ -346,7 +346,7 @@ def _controls(words):
     named = f'role="region" tabindex="0" aria-label="{title}" {KEYS}'
     box = f'<div class="tl-chips" {named}>{lines}</div>'
     chips = f"<details><summary>{title}</summary>{box}</details>"
-    buttons = button_row([f"Take the {noun} away", "Silence none", "Reset"])
+    buttons = button_row([f"Remove the {noun}", "Silence none", "Reset"])
     return f'<div class="tl-lists" {HIDDEN}>{field}{chips}</div>{buttons}'
 
 
@@ -355,7 +355,7 @@ def _chip(word):
 
 
 def _menus(words):
-    """Draw the lists of the word whose logit is split, and of the one that is taken off it."""
+    """Draw the lists of the word whose logit is split, and of the one whose logit is subtracted."""
     options = "".join(f"<option>{escape(word)}</option>" for word in words)
     lists = [
         f'<label>{label} <select {KEYS}><option value="">{none}</option>{options}</select></label>'

@@ -34,31 +34,31 @@ const near = (shown, words) => {
 // Why a word is none of the words, and what to do.
 const strange = (word, words, kinds) => {
   const noun = nounOf(words);
-  if (word == FIRST) return "'<bos>' stands in front by itself. Leave it out.";
+  if (word == FIRST) return "'<bos>' is put in front by itself. Leave it out.";
   const signs = [...word];
   const shown = signs.length > LONGEST ? `${signs.slice(0, LONGEST).join("")}…` : word;
-  const pieces = word.match(/[\p{L}\p{N}]+|[^\p{L}\p{N}]/gu) ?? [];
+  const tokens = word.match(/[\p{L}\p{N}]+|[^\p{L}\p{N}]/gu) ?? [];
   const none = `'${shown}' is no ${noun} of this text`;
-  if (pieces.length > 1 && pieces.every((piece) => words.includes(piece)))
-    return `${none}, but its parts are. Put blanks between them: “${pieces.join(" ")}”.`;
+  if (tokens.length > 1 && tokens.every((token) => words.includes(token)))
+    return `${none}, but its parts are. Put blanks between them: “${tokens.join(" ")}”.`;
   const found = near(shown, words);
   if (found.length) return `${none}; near it: ${found.join(", ")}. Take one of its ${noun}s.`;
   return `${none}. ${kinds}`;
 };
 
 // The ids of a sentence, or words that say what was expected.
-export const read = (text, { words, kinds, places, example }) => {
+export const read = (text, { words, kinds, positions, example }) => {
   const noun = nounOf(words);
   const said = noun == "letter" ? [...text.replace(/\s/g, "")] : text.split(/\s+/).filter(Boolean);
   const bos = words[0] == FIRST;
-  const most = places - bos;
+  const most = positions - bos;
   const wanted = `expected 1 to ${most}`;
   const empty = `The sentence has no ${noun}; ${wanted}. Write some, such as “${example}”.`;
   if (!said.length) return empty;
   if (said.length > most) {
     const why = bos ? ` and ${FIRST} takes the first` : "";
     const given = `The sentence has ${said.length} ${noun}s; expected at most ${most}`;
-    const known = `the model knows ${places} places${why}`;
+    const known = `the model has ${positions} positions${why}`;
     return `${given}, since ${known}. Leave out ${said.length - most}.`;
   }
   const unknown = said.find((word) => word == FIRST || !words.includes(word));
@@ -72,11 +72,11 @@ export const spelled = (ids, words) => {
   return said.join(nounOf(words) == "letter" ? "" : " ");
 };
 
-// A place, heads and two words as a link names them, or what is wrong with one of them.
+// A position, heads and two words as a link names them, or what is wrong with one of them.
 const parts = ({ query, silenced, ...named }, ids, words, heads) => {
   const last = ids.length - 1;
   if (query && !(/^\d+$/.test(query) && query <= last))
-    return `query is “${query}”; expected a place from 0 to ${last}.`;
+    return `query is “${query}”; expected a position from 0 to ${last}.`;
   const quiet = silenced ? [...new Set(silenced.split(","))] : [];
   const none = quiet.find((head) => !heads.includes(head));
   if (none !== undefined)

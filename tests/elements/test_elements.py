@@ -35,7 +35,7 @@ LIMITS = {
     "bytes": 12_600,
     "map": 22_500,
     "playground": 23_900,
-    "clock": 15_500,
+    "clock": 15_800,
     "drawing": 17_000,
     "strip": 15_000,
     "plane": 16_700,

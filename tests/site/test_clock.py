@@ -15,8 +15,8 @@ from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 QUERY = np.array([[1, 0, 1, 0, 1, 0, 0, 1.0]])
 KEY = np.array([[1, 0, 0.8, 0.6, 1, 0, 0.6, 0.8]])
-RATES = rope_frequencies(8)
-FIRST = {"m": 9, "n": 4, "pair": 0, "frequencies": RATES}
+FREQUENCIES = rope_frequencies(8)
+FIRST = {"m": 9, "n": 4, "pair": 0, "frequencies": FREQUENCIES}
 PAIRS, DISTANCES = range(4), range(13)
 # What the clock shows: its tables, its lines, its menus and what a screen reader hears of a pair.
 READ = """(clock) => {
@@ -38,19 +38,19 @@ READ = """(clock) => {
 
 
 def random_states(count):
-    """States with places near and far, rates as given or others, each with a pair chosen."""
+    """States with positions near and far, frequencies as given or others, a pair chosen."""
     rng = np.random.default_rng(19)
     found = []
     for i in range(count):
         m, n = (int(rng.integers(0, 10 ** int(rng.integers(1, 6)))) for _ in range(2))
         other = rng.random(4) < 0.3
-        frequencies = np.where(other, np.round(rng.uniform(0, 4, 4), 3), RATES)
+        frequencies = np.where(other, np.round(rng.uniform(0, 4, 4), 3), FREQUENCIES)
         found.append({"m": m, "n": n, "pair": i % 4, "frequencies": frequencies})
     return found
 
 
 def library(m, n, frequencies):
-    """The turned query and key in pairs, their products, and the score."""
+    """The rotated query and key in pairs, their products, and the score."""
     Q, K = rotate(QUERY, np.array([m]), frequencies), rotate(KEY, np.array([n]), frequencies)
     hands = [array.reshape(-1, 2) for array in (Q, K)]
     return hands, (hands[0] * hands[1]).sum(axis=-1), attention_scores(Q, K).item()
@@ -59,8 +59,10 @@ def library(m, n, frequencies):
 def address(m, n, pair, frequencies):
     """The link to a state, written from its description and not by the script."""
     given = [f"{name}={value}" for name, value in (("m", m), ("n", n), ("pair", pair))]
-    turns = [f"rate.{i}={float(frequencies[i])}" for i in PAIRS if frequencies[i] != RATES[i]]
-    return "#" + "&".join(["clock=0", *given, *turns])
+    changed = [
+        f"frequency.{i}={float(frequencies[i])}" for i in PAIRS if frequencies[i] != FREQUENCIES[i]
+    ]
+    return "#" + "&".join(["clock=0", *given, *changed])
 
 
 def number(text):
@@ -70,7 +72,7 @@ def number(text):
 
 
 def near(text, value):
-    """Whether a text is a number with four decimals; far places cost the last of its digits."""
+    """Whether a text is a number with four decimals; far positions cost the last of its digits."""
     return abs(number(text) - value) <= 0.5e-4 + 1e-9
 
 
@@ -80,12 +82,12 @@ def agrees(clock, m, n, pair, frequencies):
     hands, products, score = library(m, n, frequencies)
     for i in PAIRS:
         name, *written, product = shown["rows"][i]
-        rate = name.removeprefix(f"pair {i}, rate ")
-        assert float(rate) == pytest.approx(frequencies[i], rel=1e-5)
+        frequency = name.removeprefix(f"pair {i}, frequency ")
+        assert float(frequency) == pytest.approx(frequencies[i], rel=1e-5)
         for text, hand in zip(written, (hands[0][i], hands[1][i]), strict=True):
             assert all(map(near, text.strip("()").split(", "), hand)), (i, text)
         assert near(product, products[i])
-        assert shown["pairs"][i] == f"pair {i}, rate {rate}: {product}"
+        assert shown["pairs"][i] == f"pair {i}, frequency {frequency}: {product}"
         drawn(shown["small"][i], hands[0][i], hands[1][i])
     for distance, (label, text) in zip(DISTANCES, shown["rows"][4:], strict=True):
         assert label == str(distance)
@@ -101,7 +103,7 @@ def agrees(clock, m, n, pair, frequencies):
 
 
 def drawn(lines, query, key):
-    """Compare the lines of a clock with two hands: first number up, second to the right."""
+    """Compare the lines of a clock with two hands: first entry up, second to the right."""
     cast = (query @ key) * query
     ends = {"q": (0 * query, query), "k": (0 * key, key), "cast": (0 * cast, cast)}
     for part, at in (ends | {"drop": (key, cast)}).items():
@@ -109,9 +111,9 @@ def drawn(lines, query, key):
         np.testing.assert_allclose(lines[part], expected, rtol=0, atol=1e-6, err_msg=part)
 
 
-def score(**places):
-    """The score at two places, as it is written."""
-    return f"{library(rates=RATES, **places)[2]:.4f}".replace("-", "−")
+def score(**positions):
+    """The score at two positions, as it is written."""
+    return f"{library(frequencies=FREQUENCIES, **positions)[2]:.4f}".replace("-", "−")
 
 
 def field(clock, name):
@@ -119,7 +121,7 @@ def field(clock, name):
     return clock.get_by_label(name, exact=True)
 
 
-QUERY_FIELD, KEY_FIELD = ("place of the query, as a number", "place of the key, as a number")
+QUERY_FIELD, KEY_FIELD = ("position of the query, as a number", "position of the key, as a number")
 
 
 def write(clock, name, text):
@@ -134,7 +136,7 @@ def clock(show):
     return show(rotation_clock().html).locator("tl-clock")
 
 
-def test_the_page_that_shows_the_clock_turns_it(open_page):
+def test_the_page_that_shows_the_clock_moves_it(open_page):
     [name] = [p.name for p in pages() if "rotation_clock()" in p.path.read_text(encoding="utf-8")]
     page = open_page(f"{FOLDER}{name}.html#clock=0&m=12&n=6")
     clock = page.locator("tl-clock")
@@ -156,17 +158,17 @@ def test_question_stays_and_trying_answers_it(clock):
     question = clock.get_by_text("At which distance up to 40 is the score largest?")
     assert question.is_visible()
     assert clock.locator("[aria-live]").text_content() == ""
-    field(clock, "place of the query").focus()
+    field(clock, "position of the query").focus()
     clock.page.keyboard.press("Home")
     assert question.is_visible()
-    assert "distance −4 (the key stands after the query)" in said(clock)
+    assert "distance −4 (the key is after the query)" in said(clock)
     largest = []
     for distance in range(-3, 37):
         clock.page.keyboard.press("ArrowRight")
         assert f", distance {distance}".replace("-", "−") in said(clock)
         if said(clock).endswith(", the largest so far."):
             largest.append(distance)
-    assert largest[-1] == 6 == np.argmax([library(m, 0, RATES)[2] for m in range(41)])
+    assert largest[-1] == 6 == np.argmax([library(m, 0, FREQUENCIES)[2] for m in range(41)])
 
 
 def test_both_move_together_and_the_score_stays(clock):
@@ -178,7 +180,7 @@ def test_both_move_together_and_the_score_stays(clock):
     agrees(clock, **FIRST | {"m": 1009, "n": 1004})
     write(clock, KEY_FIELD, "3")
     agrees(clock, **FIRST | {"m": 8, "n": 3})
-    write(clock, QUERY_FIELD, "2")  # the key stops at place 0, and the query with it
+    write(clock, QUERY_FIELD, "2")  # the key stops at position 0, and the query with it
     agrees(clock, **FIRST | {"m": 5, "n": 0})
     clock.get_by_role("button", name="Move both together").click()
     write(clock, QUERY_FIELD, "6")
@@ -187,23 +189,23 @@ def test_both_move_together_and_the_score_stays(clock):
 
 
 @pytest.mark.long
-def test_rate_is_written_and_a_rate_of_zero_leaves_a_pair_alone(clock):
-    for i, (text, rate) in enumerate({"π/2": np.pi / 2, "0": 0, "2 pi": 2 * np.pi}.items()):
+def test_frequency_is_written_and_a_frequency_of_zero_leaves_a_pair_as_it_is(clock):
+    for i, (text, frequency) in enumerate({"π/2": np.pi / 2, "0": 0, "2 pi": 2 * np.pi}.items()):
         clock.locator(".tl-pair").nth(i).click()
-        write(clock, "rate of the pair", text)
-        frequencies = RATES.copy()
-        frequencies[i] = rate
+        write(clock, "frequency of the pair", text)
+        frequencies = FREQUENCIES.copy()
+        frequencies[i] = frequency
         agrees(clock, **FIRST | {"pair": i, "frequencies": frequencies})
-        assert "the largest so far" not in said(clock)  # with other rates
+        assert "the largest so far" not in said(clock)  # with other frequencies
         clock.get_by_role("button", name="Reset").click()
     agrees(clock, **FIRST)
     for i in PAIRS:
         clock.locator(".tl-pair").nth(i).click()
-        write(clock, "rate of the pair", "0")
+        write(clock, "frequency of the pair", "0")
     write(clock, QUERY_FIELD, "40")
-    assert " the score is still " in said(clock)  # no turn: the layer of chapter 06
-    unturned = attention_scores(QUERY, KEY).item()
-    assert said(clock).endswith(f"{unturned:.4f}.")
+    assert " the score is still " in said(clock)  # no rotation: the layer of chapter 06
+    unrotated = attention_scores(QUERY, KEY).item()
+    assert said(clock).endswith(f"{unrotated:.4f}.")
 
 
 STRANGE = {
@@ -211,21 +213,24 @@ STRANGE = {
     (QUERY_FIELD, "2.5"): "“2.5” cannot be; expected a whole number from 0 to 100,000.",
     (KEY_FIELD, "-1"): "“-1” cannot be; expected a whole number from 0 to 100,000.",
     (KEY_FIELD, "100001"): "“100001” cannot be; expected a whole number from 0 to 100,000.",
-    ("rate of the pair", ""): "“” cannot be; expected a number from 0 to 10, such as 0.1 or π/2.",
-    ("rate of the pair", "ππ"): "“ππ” cannot be; expected a number from 0 to 10, such as 0.1 "
+    (
+        "frequency of the pair",
+        "",
+    ): "“” cannot be; expected a number from 0 to 10, such as 0.1 or π/2.",
+    ("frequency of the pair", "ππ"): "“ππ” cannot be; expected a number from 0 to 10, such as 0.1 "
     "or π/2.",
-    ("rate of the pair", "11"): "“11” cannot be; expected a number from 0 to 10, such as 0.1 "
+    ("frequency of the pair", "11"): "“11” cannot be; expected a number from 0 to 10, such as 0.1 "
     "or π/2.",
 }
 
 
-def test_what_is_no_place_and_no_rate_is_refused_and_changes_nothing(clock):
+def test_what_is_no_position_and_no_frequency_is_refused_and_changes_nothing(clock):
     write(clock, QUERY_FIELD, "7")
     for (name, text), words in STRANGE.items():
         write(clock, name, text)
         assert said(clock) == f"{words} Nothing has changed.", text
         assert field(clock, name).get_attribute("aria-invalid") == "true"
-        before = library(7, 4, RATES)[2]
+        before = library(7, 4, FREQUENCIES)[2]
         assert near(clock.locator(".tl-total b").text_content(), before)
         field(clock, name).fill({QUERY_FIELD: "7", KEY_FIELD: "4"}.get(name, "1"))
         field(clock, name).press("Enter")
@@ -234,7 +239,7 @@ def test_what_is_no_place_and_no_rate_is_refused_and_changes_nothing(clock):
 
 
 @pytest.mark.long
-def test_hand_is_dragged_to_the_place_at_which_it_points_there(clock):
+def test_hand_is_dragged_to_the_position_at_which_it_points_there(clock):
     mouse, box = clock.page.mouse, clock.locator(".tl-face svg").bounding_box()
 
     def point(hand, more=0.0):
@@ -244,11 +249,11 @@ def test_hand_is_dragged_to_the_place_at_which_it_points_there(clock):
         middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         return middle[0] + scale * np.sin(angle), middle[1] - scale * np.cos(angle)
 
-    (queries, keys), *_ = library(9, 4, RATES)
+    (queries, keys), *_ = library(9, 4, FREQUENCIES)
     mouse.move(*point(queries[0]))
     mouse.down()
     agrees(clock, **FIRST)
-    for more in (1, 2, 3, 4):  # radians, and places
+    for more in (1, 2, 3, 4):  # radians, and positions
         mouse.move(*point(queries[0], more), steps=3)
     mouse.up()
     agrees(clock, **FIRST | {"m": 13})
@@ -260,29 +265,33 @@ def test_hand_is_dragged_to_the_place_at_which_it_points_there(clock):
     mouse.up()
     agrees(clock, **FIRST | {"m": 13, "n": 3})
     clock.locator(".tl-pair").nth(2).click()
-    (queries, _), *_ = library(13, 3, RATES)
+    (queries, _), *_ = library(13, 3, FREQUENCIES)
     mouse.move(*point(queries[2], 0.02))
     mouse.down()
     mouse.move(*point(queries[2], np.pi / 2), steps=3)
     mouse.up()
     m = int(field(clock, QUERY_FIELD).input_value())
-    assert m == pytest.approx(13 + np.pi / 2 / 0.01, abs=1)  # a quarter of a round at rate 0.01
+    assert m == pytest.approx(
+        13 + np.pi / 2 / 0.01, abs=1
+    )  # a quarter of a round at frequency 0.01
     agrees(clock, **FIRST | {"m": m, "n": 3, "pair": 2})
 
 
-def test_worked_by_keys_alone(clock):
+def test_worked_only_by_keys(clock):
     page = clock.page
     page.keyboard.press("Tab")
     assert page.evaluate("() => document.activeElement.role") == "radio"
     page.keyboard.press("ArrowRight")
     page.keyboard.press("End")
-    assert said(clock) == "Pair 3: the distance turns its hands by 0.005; their product is 0.7970."
+    assert (
+        said(clock) == "Pair 3: the distance rotates its hands by 0.005; their product is 0.7970."
+    )
     agrees(clock, **FIRST | {"pair": 3})
     for key in ("Tab", "ArrowRight", "Tab", "Tab", "End", "Tab", "Tab"):
         page.keyboard.press(key)
     agrees(clock, **FIRST | {"m": 10, "n": 40, "pair": 3})
-    assert "distance −30 (the key stands after the query)" in said(clock)
-    assert page.evaluate("() => document.activeElement.ariaLabel") == "rate of the pair"
+    assert "distance −30 (the key is after the query)" in said(clock)
+    assert page.evaluate("() => document.activeElement.ariaLabel") == "frequency of the pair"
 
 
 @pytest.mark.long
@@ -301,26 +310,27 @@ def test_worked_by_touch_and_its_targets_are_large(show):
 def test_link_carries_the_state_and_brings_it_back(clock):
     write(clock, QUERY_FIELD, "70")
     clock.locator(".tl-pair").nth(1).click()
-    write(clock, "rate of the pair", "1/4")
+    write(clock, "frequency of the pair", "1/4")
     link = clock.get_by_role("link", name="Link to this clock").get_attribute("href")
-    assert link == "#clock=0&m=70&pair=1&rate.1=0.25"
+    assert link == "#clock=0&m=70&pair=1&frequency.1=0.25"
     clock.get_by_role("button", name="Reset").click()
     assert said(clock) == "The clock is as it was."
     agrees(clock, **FIRST)
     clock.page.evaluate(SET, link)
     clock.page.get_by_text("Query at 70, key at 4, distance 66: the score is").first.wait_for()
-    frequencies = np.where(np.arange(4) == 1, 0.25, RATES)
+    frequencies = np.where(np.arange(4) == 1, 0.25, FREQUENCIES)
     agrees(clock, m=70, n=4, pair=1, frequencies=frequencies)
 
 
-PARTS = "m, n, pair, rate.0, rate.1, rate.2, rate.3"
+PARTS = "m, n, pair, frequency.0, frequency.1, frequency.2, frequency.3"
 LINKS = {
     "clock=5": "“5” is no clock of this page; expected 0.",
     "clock=0&m=two": "m is “two”; expected a whole number from 0 to 100,000.",
     "clock=0&n=-3": "n is “-3”; expected a whole number from 0 to 100,000.",
     "clock=0&pair=4": "pair is “4”; expected one of 0, 1, 2, 3.",
-    "clock=0&rate.1=x": "rate.1 is “x”; expected a number from 0 to 10, such as 0.1 or π/2.",
-    "clock=0&rate.9=1": f"“rate.9” cannot be set; expected one of {PARTS}.",
+    "clock=0&frequency.1=x": "frequency.1 is “x”; expected a number from 0 to 10, such as 0.1 "
+    "or π/2.",
+    "clock=0&frequency.9=1": f"“frequency.9” cannot be set; expected one of {PARTS}.",
     "clock=0&3=1": f"“3” cannot be set; expected one of {PARTS}.",
     "clock=0&X.0=1": f"“X.0” cannot be set; expected one of {PARTS}.",
 }
@@ -345,7 +355,7 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(clock):
     clock.get_by_role("button", name="Reset").click()
     words = said(clock)
     recalled = "(clock, state) => clock.recall(state)"
-    for nonsense in (None, 7, {}, "m=-1", "pair=Z", "rate.0=one"):
+    for nonsense in (None, 7, {}, "m=-1", "pair=Z", "frequency.0=one"):
         assert clock.evaluate(recalled, nonsense) is False
         agrees(clock, **FIRST)
     assert clock.evaluate(recalled, told[0]["state"]) is True

@@ -1,1 +1,1 @@
-"""The turn as two hands of a clock."""
+"""RoPE as two hands of a clock."""

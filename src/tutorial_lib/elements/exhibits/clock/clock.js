@@ -1,5 +1,5 @@
-// The turn as two hands of a clock: pairs of numbers of a query and of a key, each turned by its
-// rate times its place. The score is the sum over the pairs, divided by the root of their numbers.
+// RoPE as two hands of a clock: pairs of entries of a query and of a key, each rotated by its
+// position times its frequency. The score is the sum over the pairs, divided by the root of d_k.
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
@@ -12,10 +12,10 @@ const FASTEST = 10;
 const WHOLE = "a whole number from 0 to 100,000";
 const RADIANS = "a number from 0 to 10, such as 0.1 or π/2";
 
-// A whole place, and a rate in radians, as readers write them; undefined where it is none.
-const place = (text) =>
+// A whole position, and a frequency in radians, as readers write them; else undefined.
+const position = (text) =>
   readings(text).find((n) => Number.isInteger(n) && n >= 0 && n <= FARTHEST);
-const rate = (text) => {
+const frequency = (text) => {
   const bare = text.replace(/π|pi/i, "");
   // "π/2" is 1/2 of π, and "2π" is 2 of it.
   const counted = bare == text ? text : bare.replace(/^\s*(?=\/|$)/, "1");
@@ -29,21 +29,21 @@ const rotated = ([a, b], angle) => {
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   return [cos * a - sin * b, sin * a + cos * b];
 };
-// An angle as a turn of half a round at most, either way.
+// An angle of half a round at most, either way.
 const nearest = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
 const clamp = (n, least, most) => Math.min(Math.max(n, least), most);
 const set = (node, given) =>
   Object.entries(given).forEach(([name, value]) => node.setAttribute(name, value));
 
-// The hands of all pairs at their places, their products, and the score.
-const turn = ({ Q, K }, { m, n, rates }) => {
-  const hands = rates.map((rate, i) => [rotated(Q[i], rate * m), rotated(K[i], rate * n)]);
+// The hands of all pairs at their positions, their products, and the score.
+const measure = ({ Q, K }, { m, n, frequencies }) => {
+  const hands = frequencies.map((by, i) => [rotated(Q[i], by * m), rotated(K[i], by * n)]);
   const products = hands.map(([q, k]) => inner(q, k));
   const sum = products.reduce((a, b) => a + b);
-  return { hands, products, sum, score: sum / Math.sqrt(2 * rates.length) };
+  return { hands, products, sum, score: sum / Math.sqrt(2 * frequencies.length) };
 };
 
-// Draw two hands: the first number up, the second to the right.
+// Draw two hands: the first entry up, the second to the right.
 const draw = (svg, [q, k]) => {
   const cast = q.map((number) => number * inner(q, k));
   const ends = { q: [[0, 0], q], k: [[0, 0], k], cast: [[0, 0], cast], drop: [k, cast] };
@@ -52,7 +52,7 @@ const draw = (svg, [q, k]) => {
     set(svg.querySelector(`[data-part=${part}]`), { x1, y1, x2, y2 });
   });
   all(svg, "text").forEach((letter, i) => {
-    // At their own distances from the hub, so that hands in one place keep both names.
+    // At their own distances from the hub, so that hands that coincide keep both names.
     const [y, x] = [q, k][i].map((at) => at * [114, 131][i]);
     set(letter, { x, y: -y });
   });
@@ -61,12 +61,12 @@ const draw = (svg, [q, k]) => {
 class Clock extends Exhibit {
   constructor(element) {
     super(element);
-    const { places, rates, ...given } = JSON.parse(
+    const { positions, frequencies, ...given } = JSON.parse(
       element.querySelector(".tl-clocks").dataset.given
     );
-    const [m, n] = places;
+    const [m, n] = positions;
     this.given = given;
-    this.first = { m, n, pair: 0, rates };
+    this.first = { m, n, pair: 0, frequencies };
     this.face = element.querySelector(".tl-face > svg");
     this.cells = all(element, ".tl-pair");
     this.sliders = all(element, "[type=range]");
@@ -85,9 +85,9 @@ class Clock extends Exhibit {
     this.cells.forEach((cell) => (cell.onclick = () => cell.focus()));
     ["m", "n"].forEach((name, i) => {
       this.sliders[i].oninput = () => this.move(name, Number(this.sliders[i].value));
-      this.fields[i].onchange = () => this.write(this.fields[i], place, WHOLE, name);
+      this.fields[i].onchange = () => this.write(this.fields[i], position, WHOLE, name);
     });
-    this.fields[2].onchange = () => this.write(this.fields[2], rate, RADIANS);
+    this.fields[2].onchange = () => this.write(this.fields[2], frequency, RADIANS);
     this.both.ariaPressed = false;
     this.both.onclick = () => (this.both.ariaPressed = this.both.ariaPressed != "true");
     this.reset.onclick = () => this.back();
@@ -105,44 +105,45 @@ class Clock extends Exhibit {
 
   paint() {
     const { state, first } = this;
-    const { m, n, pair, rates } = state;
-    this.made = turn(this.given, state);
+    const { m, n, pair, frequencies } = state;
+    this.made = measure(this.given, state);
     const { hands, products } = this.made;
     draw(this.face, hands[pair]);
     this.face.ariaLabel = `The hands of pair ${pair}`;
     this.cells.forEach((cell, i) => {
       draw(cell.firstElementChild, hands[i]);
-      cell.querySelector("span").textContent = short(rates[i]);
+      cell.querySelector("span").textContent = short(frequencies[i]);
       cell.querySelector("b").textContent = fourPlaces(products[i]);
-      cell.ariaLabel = `pair ${i}, rate ${short(rates[i])}: ${fourPlaces(products[i])}`;
+      cell.ariaLabel = `pair ${i}, frequency ${short(frequencies[i])}: ${fourPlaces(products[i])}`;
       cell.ariaChecked = i == pair;
     });
-    [m, n, short(rates[pair])].forEach((text, i) => {
+    [m, n, short(frequencies[pair])].forEach((text, i) => {
       this.fields[i].value = text;
       this.fields[i].ariaInvalid = null;
       if (i < 2) this.sliders[i].value = text;
     });
-    this.fields[2].previousElementSibling.textContent = `rate of pair ${pair}, in radians`;
+    this.fields[2].previousElementSibling.textContent = `frequency of pair ${pair}, in radians`;
     this.tabulate();
     this.renew();
   }
 
   // Write the sum and the tables.
   tabulate() {
-    const { m, n, rates } = this.state;
+    const { m, n, frequencies } = this.state;
     const { hands, products, sum, score } = this.made;
     const total = this.element.querySelector(".tl-total");
     total.querySelector("p").innerHTML =
-      `sum ${fourPlaces(sum)}, ÷ √${2 * rates.length}: score <b>${fourPlaces(score)}</b>`;
+      `sum ${fourPlaces(sum)}, ÷ √${2 * frequencies.length}: score <b>${fourPlaces(score)}</b>`;
     const across = { x: 25 * Math.min(sum, 0), width: 25 * Math.abs(sum) };
     set(total.querySelector("rect"), across);
     this.pairs.forEach((row, i) => {
       const written = hands[i].map((hand) => `(${hand.map(fourPlaces).join(", ")})`);
-      const texts = [`pair ${i}, rate ${short(rates[i])}`, ...written, fourPlaces(products[i])];
+      const name = `pair ${i}, frequency ${short(frequencies[i])}`;
+      const texts = [name, ...written, fourPlaces(products[i])];
       texts.forEach((text, j) => (row.cells[j].textContent = text));
     });
     this.scores.forEach((row, m) => {
-      row.cells[1].textContent = fourPlaces(turn(this.given, { m, n: 0, rates }).score);
+      row.cells[1].textContent = fourPlaces(measure(this.given, { m, n: 0, frequencies }).score);
     });
     const told = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
     const state = `${told}: the score is ${fourPlaces(score)}.`;
@@ -164,18 +165,18 @@ class Clock extends Exhibit {
     const still = Math.abs(score - was) < 1e-9 ? "still " : "";
     const most = score > this.best + 1e-9 ? ", the largest so far" : "";
     this.best = Math.max(score, this.best);
-    const after = n > m ? " (the key stands after the query)" : "";
+    const after = n > m ? " (the key is after the query)" : "";
     const where = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
     this.say(`${where}${after}: the score is ${still}${fourPlaces(score)}${most}.`);
   }
 
-  // Move one to a place, and the other with it where they go together.
+  // Move one to a position, and the other with it where they go together.
   move(name, to) {
     const { m, n } = this.state;
     const together = this.both.ariaPressed == "true";
     const moved = together ? { m, n } : { [name]: this.state[name] };
-    const places = Object.values(moved);
-    const [least, most] = [-Math.min(...places), FARTHEST - Math.max(...places)];
+    const positions = Object.values(moved);
+    const [least, most] = [-Math.min(...positions), FARTHEST - Math.max(...positions)];
     const by = clamp(to - this.state[name], least, most);
     this.change(Object.fromEntries(Object.entries(moved).map(([one, at]) => [one, at + by])));
   }
@@ -187,9 +188,9 @@ class Clock extends Exhibit {
     if (value === undefined)
       return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
     if (name) return this.move(name, value);
-    const { pair, rates } = this.state;
-    this.best = Infinity; // other rates, other scores: none is the largest so far
-    this.change({ rates: rates.map((rate, i) => (i == pair ? value : rate)) });
+    const { pair, frequencies } = this.state;
+    this.best = Infinity; // other frequencies, other scores: none is the largest so far
+    this.change({ frequencies: frequencies.map((given, i) => (i == pair ? value : given)) });
     this.best = this.made.score;
   }
 
@@ -198,10 +199,10 @@ class Clock extends Exhibit {
     if (pair == this.state.pair) return;
     this.state.pair = pair;
     this.paint();
-    const { m, n, rates } = this.state;
-    const apart = withMinus(short(rates[pair] * (m - n)));
+    const { m, n, frequencies } = this.state;
+    const apart = withMinus(short(frequencies[pair] * (m - n)));
     const product = fourPlaces(this.made.products[pair]);
-    const words = `the distance turns its hands by ${apart}`;
+    const words = `the distance rotates its hands by ${apart}`;
     this.say(`Pair ${pair}: ${words}; their product is ${product}.`);
     this.changed();
   }
@@ -227,12 +228,12 @@ class Clock extends Exhibit {
     this.drag(event);
   }
 
-  // Where a hand is dragged, it goes to the place at which it points there.
+  // Where a hand is dragged, it goes to the position at which it points there.
   drag(event) {
     if (!this.hand) return;
-    const rate = this.state.rates[this.state.pair];
-    if (!rate) return this.say("At rate 0 no place turns this hand.");
-    const by = Math.round(this.away(this.hand, this.angle(event)) / rate);
+    const frequency = this.state.frequencies[this.state.pair];
+    if (!frequency) return this.say("At frequency 0 no position rotates this hand.");
+    const by = Math.round(this.away(this.hand, this.angle(event)) / frequency);
     if (by) this.move(this.hand, this.state[this.hand] + by);
   }
 
@@ -246,18 +247,19 @@ class Clock extends Exhibit {
   entries() {
     const { state, first } = this;
     const plain = ["m", "n", "pair"].filter((key) => state[key] != first[key]);
-    const turns = [...state.rates.entries()].filter(([i, rate]) => rate != first.rates[i]);
+    const given = [...state.frequencies.entries()];
+    const changed = given.filter(([i, frequency]) => frequency != first.frequencies[i]);
     return [
       ...plain.map((key) => [key, state[key]]),
-      ...turns.map(([i, rate]) => [`rate.${i}`, rate]),
+      ...changed.map(([i, frequency]) => [`frequency.${i}`, frequency]),
     ];
   }
 
   forms() {
-    const { rates } = this.first;
-    const turns = rates.map((_, i) => [`rate.${i}`, [rate, RADIANS]]);
-    const pair = oneOf(...rates.keys());
-    return { m: [place, WHOLE], n: [place, WHOLE], pair, ...Object.fromEntries(turns) };
+    const { frequencies } = this.first;
+    const fields = frequencies.map((_, i) => [`frequency.${i}`, [frequency, RADIANS]]);
+    const pair = oneOf(...frequencies.keys());
+    return { m: [position, WHOLE], n: [position, WHOLE], pair, ...Object.fromEntries(fields) };
   }
 
   put(entries) {
@@ -266,7 +268,7 @@ class Clock extends Exhibit {
     const next = structuredClone(this.first);
     Object.entries(given).forEach(([key, value]) => {
       if (key in next) next[key] = value;
-      else next.rates[key.at(-1)] = value;
+      else next.frequencies[key.at(-1)] = value;
     });
     this.restore(next);
   }

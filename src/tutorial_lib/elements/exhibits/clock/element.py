@@ -1,4 +1,4 @@
-"""The turn as two hands of a clock: pairs of a query and of a key, turned by their places."""
+"""RoPE as two hands of a clock: pairs of a query and a key, rotated by their positions."""
 
 import json
 from html import escape
@@ -13,31 +13,31 @@ from tutorial_lib.variants.positions import rope_frequencies, rotate
 # Four pairs of length 1, so that a product is the cosine of the angle between two hands.
 _QUERY = np.array([1, 0, 1, 0, 1, 0, 0, 1.0])
 _KEY = np.array([1, 0, 0.8, 0.6, 1, 0, 0.6, 0.8])
-_RATES = np.round(rope_frequencies(len(_QUERY)), 12)  # the same bytes on every machine
-_PLACES = 9, 4  # of the query, of the key
-_NEAR, _DISTANCES = 40, range(13)  # the last place of a slider; the distances of the table
+_FREQUENCIES = np.round(rope_frequencies(len(_QUERY)), 12)  # the same bytes on every machine
+_POSITIONS = 9, 4  # of the query, of the key
+_NEAR, _DISTANCES = 40, range(13)  # the last position of a slider; the distances of the table
 _QUESTION = "At which distance up to 40 is the score largest? And what if both move on?"
 _LEGEND = (
-    "A pair of numbers is a hand: the first points up, the second to the right. A hand turns by "
-    "its rate times its place. The thick line is what the key's hand casts on the query's: the "
-    "product of the pair. Drag a hand or a slider, or write a number, also one beyond the slider; "
-    "arrow keys choose a pair. A rate may be written as π/2."
+    "A pair of entries is a hand: the first points up, the second to the right. A hand is rotated "
+    "by its position times its frequency θ. The thick line is the key's hand projected onto the "
+    "query's: the product of the pair. Drag a hand or a slider, or write a number, also one beyond "
+    "the slider; arrow keys choose a pair. A frequency may be written as π/2."
 )
 
 
 def rotation_clock():
-    """Show a query and a key as hands that turn by their places, pair by pair.
+    """Show a query and a key as hands that are rotated by their positions, pair by pair.
 
-    The reader moves the places and changes the rates; the score is the sum over the pairs.
+    The reader moves the positions and changes the frequencies; the score is the sum over the pairs.
     """
     given = {
         "Q": _pairs(_QUERY),
         "K": _pairs(_KEY),
-        "frequencies": _RATES.tolist(),
-        "places": _PLACES,
+        "frequencies": _FREQUENCIES.tolist(),
+        "positions": _POSITIONS,
     }
     attribute = escape(json.dumps(given, separators=(",", ":")))
-    pairs = "".join(_pair(i) for i in range(len(_RATES)))
+    pairs = "".join(_pair(i) for i in range(len(_FREQUENCIES)))
     body = [
         ask(_QUESTION),
         SAID,
@@ -54,8 +54,8 @@ def rotation_clock():
 
 
 def _hands(m, n):
-    """Return the query at place m and the key at place n."""
-    return (rotate(a[None], np.array([t]), _RATES) for a, t in ((_QUERY, m), (_KEY, n)))
+    """Return the query at position m and the key at position n."""
+    return (rotate(a[None], np.array([t]), _FREQUENCIES) for a, t in ((_QUERY, m), (_KEY, n)))
 
 
 def _score(m, n):
@@ -67,13 +67,13 @@ def _pairs(vector):
 
 
 def _products():
-    query, key = _hands(*_PLACES)
+    query, key = _hands(*_POSITIONS)
     return (query * key).reshape(-1, 2).sum(axis=-1)
 
 
 def _face(i, *, letters=False):
-    """Draw the hands of a pair: the first number up, the second to the right."""
-    query, key = (np.array(_pairs(hands)[i]) for hands in _hands(*_PLACES))
+    """Draw the hands of a pair: the first entry up, the second to the right."""
+    query, key = (np.array(_pairs(hands)[i]) for hands in _hands(*_POSITIONS))
     cast = (query @ key) * query
     ends = {"drop": (key, cast), "cast": (0 * cast, cast), "k": (0 * key, key), "q": (0, query)}
     lines = "".join(_line(part, *at) for part, at in ends.items())
@@ -107,13 +107,13 @@ def _four(number):
 
 
 def _pair(i):
-    product, rate = _four(_products()[i]), f"{_RATES[i]:.6g}"
-    words = f"pair {i}<br>rate <span>{rate}</span><br><b>{product}</b>"
+    product, frequency = _four(_products()[i]), f"{_FREQUENCIES[i]:.6g}"
+    words = f"pair {i}<br>θ <span>{frequency}</span><br><b>{product}</b>"
     return f'<div class="tl-pair">{_face(i)}<p>{words}</p></div>'
 
 
 def _total():
-    total, score = _products().sum(), _score(*_PLACES)
+    total, score = _products().sum(), _score(*_POSITIONS)
     words = f"sum {_four(total)}, ÷ √{len(_QUERY)}: score <b>{_four(score)}</b>"
     bar = f'<rect x="{_plain(25 * min(total, 0))}" width="{_plain(25 * abs(total))}" height="8"/>'
     svg = f'<svg viewBox="-101 -2 202 12" aria-hidden="true">{bar}<path d="M0-2v12"/></svg>'
@@ -121,14 +121,15 @@ def _total():
 
 
 def _controls():
-    """Draw a slider and a field for each place, and a field for the rate of the chosen pair."""
+    """Draw a slider and a field for each position, and a field for the frequency of a pair."""
     rows = []
-    for what, place in zip(("query", "key"), _PLACES, strict=True):
-        label = f"place of the {what}"
-        slider = f'<input type="range" aria-label="{label}" max="{_NEAR}" value="{place}">'
-        rows.append(f"<span>{what} at</span>{slider}{_field(f'{label}, as a number', place)}")
-    rows.append(f"<span>rate of pair 0, in radians</span>{_field('rate of the pair', 1)}")
-    lines = "".join(f'<div class="tl-turn">{row}</div>' for row in rows)
+    for what, position in zip(("query", "key"), _POSITIONS, strict=True):
+        label = f"position of the {what}"
+        slider = f'<input type="range" aria-label="{label}" max="{_NEAR}" value="{position}">'
+        rows.append(f"<span>{what} at</span>{slider}{_field(f'{label}, as a number', position)}")
+    field = _field("frequency of the pair", 1)
+    rows.append(f"<span>frequency of pair 0, in radians</span>{field}")
+    lines = "".join(f'<div class="tl-move">{row}</div>' for row in rows)
     return f'<div class="tl-lists" {HIDDEN}>{lines}</div>'
 
 
@@ -140,15 +141,16 @@ def _field(label, value):
 def _rows():
     """List of every pair its name, its hands and their product."""
     hands = [
-        ["({}, {})".format(*map(_four, hand)) for hand in _pairs(one)] for one in _hands(*_PLACES)
+        ["({}, {})".format(*map(_four, hand)) for hand in _pairs(one)]
+        for one in _hands(*_POSITIONS)
     ]
     products = map(_four, _products())
-    names = (f"pair {i}, rate {rate:.6g}" for i, rate in enumerate(_RATES))
+    names = (f"pair {i}, frequency {frequency:.6g}" for i, frequency in enumerate(_FREQUENCIES))
     return list(zip(names, *hands, products, strict=True))
 
 
 def _state():
-    m, n = _PLACES
+    m, n = _POSITIONS
     score = _four(_score(m, n))
     return f"query at {m}, key at {n}, distance {m - n}: the score is {score}."
 

@@ -16,7 +16,7 @@ from tutorial_lib.onepass import require_bool
 from tutorial_lib.projection import Params
 from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
 from tutorial_lib.variants.patterns import require_part
-from tutorial_lib.variants.positions import require_pairs, require_places
+from tutorial_lib.variants.positions import require_pairs, require_positions
 
 FLASH_WIDTHS = 16, 32, 64, 128
 FLASH_DTYPES = torch.float32, torch.float16, torch.bfloat16
@@ -577,7 +577,7 @@ def _require_places(positions, tokens):
         )
     if _may_ask(positions) and (tokens[-1] > 1 or positions.is_floating_point()):
         wide = float if positions.is_floating_point() else np.int64
-        require_places(positions.numpy(force=True).astype(wide), tokens)
+        require_positions(positions.numpy(force=True).astype(wide), tokens)
 
 
 def _may_ask(tensor):

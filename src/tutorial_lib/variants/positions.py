@@ -1,4 +1,4 @@
-"""Where a token stands, said between project and score (a turn) or in the scores (a slope)."""
+"""Position encodings of the scores: RoPE rotates queries and keys, ALiBi subtracts a slope."""
 
 import numpy as np
 
@@ -8,18 +8,19 @@ from tutorial_lib.errors import ShapeError, require_length, require_operand, req
 
 
 def rope_frequencies(d_k, *, base=10_000.0):
-    """Return how far each pair of numbers turns a token, from one radian down to nearly nothing.
+    """Return the frequency of each pair of entries, from one radian per token down to nearly 0.
 
-    Built in chapter 16. Pair i turns by base^(-2i/d_k): the rates of `sinusoidal_positions`.
+    Built in chapter 16. Pair i has the frequency base^(-2i/d_k), as in `sinusoidal_positions`;
+    other code calls the result `inv_freq`.
 
     Parameters
     ----------
-    d_k : how many numbers of a query and of a key are turned, even
-    base : the slowest rate is base^(2/d_k) / base
+    d_k : how many entries of a query and of a key are rotated, even
+    base : the lowest frequency is base^(2/d_k) / base
 
     Returns
     -------
-    frequencies : (d_k/2,), radians a token
+    frequencies : (d_k/2,), radians per token
 
     Raises
     ------
@@ -39,28 +40,29 @@ def rope_frequencies(d_k, *, base=10_000.0):
 
 
 def rotate(X, positions, frequencies, *, half=False):
-    """Turn pairs of numbers of each token by its position times the pair's rate.
+    """Rotate each pair of entries by the position of its token times the frequency of the pair.
 
-    Built in chapter 16. For queries and keys, so that their scores depend on how far apart two
-    tokens are. Numbers beyond the pairs that have a rate pass unchanged, a partial rotation. To
-    turn back, negate the rates: `rotate(X, positions, -frequencies)`.
+    Built in chapter 16. RoPE: apply it to queries and keys, so that their scores depend only on
+    the distance between two tokens. Entries beyond the pairs that have a frequency pass unchanged,
+    a partial rotation. To rotate back, negate: `rotate(X, positions, -frequencies)`.
 
     Parameters
     ----------
     X : (..., T, d), queries or keys
     positions : (T,), or (..., T) that broadcasts to the tokens of X; positions of each sequence,
         (B, T), need an axis for the heads, positions[:, None]; never falling along a sequence
-    frequencies : (n,), radians a token, for n of the d/2 pairs; 0 leaves a pair as it is
-    half : False: numbers 2i and 2i+1 are a pair; True: numbers i and i + n, as in Llama's code
+    frequencies : (n,), radians per token, for n of the d/2 pairs; 0 leaves a pair as it is
+    half : False: entries 2i and 2i + 1 are a pair, interleaved; True: entries i and i + n, as in
+        `rotate_half` of Hugging Face's Llama
 
     Returns
     -------
-    turned : (..., T, d), in the precision of X
+    rotated : (..., T, d), in the precision of X
 
     Raises
     ------
     TypeError : no arrays of numbers, or integers other than int64
-    ShapeError : an odd width, more rates than pairs, positions that do not fit the tokens
+    ShapeError : an odd width, more frequencies than pairs, positions that do not fit the tokens
     ValueError : NaN or infinity, or positions that go backwards
 
     Source: Su et al. (2021).
@@ -68,19 +70,19 @@ def rotate(X, positions, frequencies, *, half=False):
     >>> rotate(np.ones((3, 5, 4)), np.arange(5), rope_frequencies(4)).shape
     (3, 5, 4)
     """
-    require_turn(X, positions, frequencies)
-    n, turned = len(frequencies), X * 1.0  # a copy, in floats
+    require_rotatable(X, positions, frequencies)
+    n, rotated = len(frequencies), X * 1.0  # a copy, in floats
     angles = positions[..., None] * frequencies  # (..., T, n)
     cos, sin = np.cos(angles), np.sin(angles)
-    neighbours = np.s_[..., 0 : 2 * n : 2], np.s_[..., 1 : 2 * n : 2]
-    a, b = (np.s_[..., :n], np.s_[..., n : 2 * n]) if half else neighbours
-    turned[a] = cos * X[a] - sin * X[b]
-    turned[b] = sin * X[a] + cos * X[b]
-    return turned
+    interleaved = np.s_[..., 0 : 2 * n : 2], np.s_[..., 1 : 2 * n : 2]
+    a, b = (np.s_[..., :n], np.s_[..., n : 2 * n]) if half else interleaved
+    rotated[a] = cos * X[a] - sin * X[b]
+    rotated[b] = sin * X[a] + cos * X[b]
+    return rotated
 
 
 def alibi_slopes(n_heads):
-    """Return the slope of each head: a geometric series, so that some look near and some far.
+    """Return the slope of each head: a geometric series, so that some attend near and some far.
 
     Built in chapter 16. For 8 heads 1/2, 1/4, ... 1/256; any power of two ends at 1/256. For other
     numbers of heads, the series of the power of two below, then every second slope of the next
@@ -92,7 +94,7 @@ def alibi_slopes(n_heads):
 
     Returns
     -------
-    slopes : (H,), taken from a score for each step of distance
+    slopes : (H,), subtracted from a score for each step of distance
 
     Raises
     ------
@@ -111,10 +113,10 @@ def alibi_slopes(n_heads):
 
 
 def alibi_bias(T, S, slopes):
-    """Return what each head takes from the score of each pair: its slope times their distance.
+    """Return what each head adds to the score of each pair: minus its slope times their distance.
 
     Built in chapter 16. The queries are the last T of S tokens, as in `causal_mask(T, S)`. A key
-    behind the query counts by its distance too, so the bias also serves without a mask.
+    after the query is penalised by its distance too, so the bias also works without a mask.
 
     Parameters
     ----------
@@ -144,9 +146,9 @@ def alibi_bias(T, S, slopes):
 
 
 def alibi_scores(Q, K, slopes):
-    """Score every query against every key, less the slope of the head for each step between them.
+    """Score every query against every key, minus the slope of the head times their distance.
 
-    Built in chapter 16. In place of `attention_scores`.
+    Built in chapter 16. Used in place of `attention_scores`.
 
     Parameters
     ----------
@@ -185,18 +187,18 @@ def require_pairs(name, width):
     """
     if width % 2:
         raise ShapeError(
-            f"{name}={width}; expected an even width, since numbers turn in pairs. "
-            f"Choose {width - 1} or {width + 1}, or cut off what should not turn."
+            f"{name}={width}; expected an even width, since entries are rotated in pairs. "
+            f"Choose {width - 1} or {width + 1}, or cut off what is not to be rotated."
         )
 
 
-def require_turn(X, positions, frequencies):
-    """Require pairs of numbers, a rate for each that turns, and positions that go forwards.
+def require_rotatable(X, positions, frequencies):
+    """Require pairs of entries, at most one frequency for each, and positions that go forwards.
 
     Raises
     ------
     TypeError : no arrays of numbers, or integers other than int64
-    ShapeError : an odd width, more rates than pairs, positions that do not fit the tokens
+    ShapeError : an odd width, more frequencies than pairs, positions that do not fit the tokens
     ValueError : NaN or infinity, or positions that go backwards
     """
     require_shape("X", X, "... T d")
@@ -207,14 +209,14 @@ def require_turn(X, positions, frequencies):
     pairs = X.shape[-1] // 2
     if len(frequencies) > pairs:
         raise ShapeError(
-            f"rates has {len(frequencies)} entries, but X of width {2 * pairs} has {pairs} pairs; "
-            f"expected at most one for each. Make them with rope_frequencies({2 * pairs})."
+            f"frequencies has {len(frequencies)} entries, but X of width {2 * pairs} has {pairs} "
+            f"pairs; expected at most one for each. Make them with rope_frequencies({2 * pairs})."
         )
-    require_places(positions, X.shape[:-1])
+    require_positions(positions, X.shape[:-1])
 
 
-def require_places(positions, tokens):
-    """Require a position for each token, none before the one of the token in front of it.
+def require_positions(positions, tokens):
+    """Require a position for each token, none below that of the token before it.
 
     Raises
     ------
@@ -240,7 +242,7 @@ def require_places(positions, tokens):
         before, after = positions[(*row, t)], positions[(*row, t + 1)]
         raise ValueError(
             f"positions go backwards, from {before} to {after} at token {t + 1}; expected that "
-            f"none falls along a sequence. To turn back, negate the rates instead: -rates."
+            f"none falls along a sequence. To rotate back, negate the frequencies: -frequencies."
         )
 
 

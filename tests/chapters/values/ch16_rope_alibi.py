@@ -15,9 +15,9 @@ def query_of_bark_a_quarter_turn_ahead():
 
 def pairs_of_halves_change_head_1_only():
     """Head 0 has the same weights with both kinds of pairs, and head 1 has not."""
-    neighbours = printed_under("16_rope_alibi", "bark, neighbours")
-    halves = printed_under("16_rope_alibi", "bark, halves")
-    return (neighbours == halves).all(axis=1).tolist() == [True, False]
+    interleaved = printed_under("16_rope_alibi", "bark, interleaved")
+    halves = printed_under("16_rope_alibi", "bark, rotate_half")
+    return (interleaved == halves).all(axis=1).tolist() == [True, False]
 
 
 def _kinds():
@@ -62,8 +62,8 @@ def no_seed_of_the_table_trained_longer_is_below_any_of_rope():
 
 
 def _first_steps_right(task):
-    """Return, of each kind and seed, the first watched step with 0.99 right, infinite for none."""
-    steps = printed_under("16_rope_alibi", f"{task}, first watched step with 0.99 right").tolist()
+    """Return, of each kind and seed, the first step with accuracy 0.99, infinite for none."""
+    steps = printed_under("16_rope_alibi", f"{task}, first step with accuracy 0.99").tolist()
     return dict(zip(_kinds(), steps, strict=True))
 
 
@@ -75,7 +75,7 @@ def no_seed_without_positions_learns_attractors_sooner():
 
 
 def steps_until_surnames_are_learned():
-    """At equal numbers: the first seed without positions, the medians of the table and of RoPE."""
+    """With as many parameters: the first seed without positions, medians of the table and RoPE."""
     steps = _first_steps_right("surname")
     without = min(steps["none, heads of 18"])
     return [without, median(steps["learned"]), median(steps["RoPE, heads of 18"])]
@@ -86,7 +86,7 @@ def _seeds_that_learn_surnames(name):
 
 
 def one_seed_without_positions_learns_surnames():
-    """Without positions, at equal numbers, one seed learns surnames and the others do not."""
+    """Without positions, with as many parameters, one seed learns surnames, the others do not."""
     return _seeds_that_learn_surnames("none, heads of 18") == 1
 
 

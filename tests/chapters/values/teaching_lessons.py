@@ -48,8 +48,8 @@ def both_orders_end_alike():
 
 def halves_and_neighbours_print_the_same_for_head_0():
     """In head 0 both ways to pair give *bark* the same weights."""
-    halves = printed_under("16_rope_alibi", "bark, halves")
-    return np.array_equal(halves[0], printed_under("16_rope_alibi", "bark, neighbours")[0])
+    halves = printed_under("16_rope_alibi", "bark, rotate_half")
+    return np.array_equal(halves[0], printed_under("16_rope_alibi", "bark, interleaved")[0])
 
 
 def heads_that_are_reordered():

@@ -1,4 +1,4 @@
-"""Turns and slopes: against loops, and in the limits in which the layer of chapter 06 is back."""
+"""RoPE and ALiBi: against loops, and in the limits in which the layer of chapter 06 is back."""
 
 import numpy as np
 import pytest
@@ -25,30 +25,30 @@ from tutorial_lib.variants.positions import (
     rotate,
 )
 
-LAYOUTS = pytest.mark.parametrize("half", [False, True], ids=["neighbours", "halves"])
+LAYOUTS = pytest.mark.parametrize("half", [False, True], ids=["interleaved", "rotate_half"])
 
 
 def rotary_layer(X, params, positions, frequencies, *, mask=None, half=False):
-    """The layer, with a turn between project and score."""
+    """The layer, with a rotation between project and score."""
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     Q, K = (rotate(array, positions, frequencies, half=half) for array in (Q, K))
     return concat_heads(scaled_dot_product_attention(Q, K, V, mask=mask)) @ params.W_O
 
 
-def sloping_layer(X, params, slopes, *, mask=None):
-    """The layer, with a slope in the scores."""
+def biased_layer(X, params, slopes, *, mask=None):
+    """The layer, with a bias in the scores."""
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     weights = attention_weights(alibi_scores(Q, K, slopes), mask=mask)
     return concat_heads(weights @ V) @ params.W_O
 
 
 def rotated_back(Q, K, positions, frequencies, *, mask=None):
-    """Heads whose values are their keys, turned back by the query's place."""
+    """Heads whose values are their keys, rotated back by the query's position."""
     Q, K = rotate(Q, positions, frequencies), rotate(K, positions, frequencies)
     return rotate(scaled_dot_product_attention(Q, K, K, mask=mask), positions, -frequencies)
 
 
-def test_without_a_turn_the_layer_is_back(X, params, square_mask):
+def test_without_a_rotation_the_layer_is_back(X, params, square_mask):
     Y = trace(X, params, mask=square_mask).Y
     for half in (False, True):
         still = rotary_layer(X, params, np.arange(5), np.zeros(2), mask=square_mask, half=half)
@@ -59,10 +59,10 @@ def test_without_a_turn_the_layer_is_back(X, params, square_mask):
 
 def test_without_a_slope_the_layer_is_back(X, params, square_mask):
     Y = trace(X, params, mask=square_mask).Y
-    np.testing.assert_array_equal(sloping_layer(X, params, np.zeros(3), mask=square_mask), Y)
+    np.testing.assert_array_equal(biased_layer(X, params, np.zeros(3), mask=square_mask), Y)
 
 
-def test_without_a_table_of_places_the_layer_is_the_one_whose_places_are_zero():
+def test_without_position_embeddings_the_layer_is_the_one_with_zero_embeddings():
     example = running_example()
     X = embed(example.ids, example.E)
     zero = embed(example.ids, example.E, np.zeros_like(example.P))
@@ -70,7 +70,7 @@ def test_without_a_table_of_places_the_layer_is_the_one_whose_places_are_zero():
     np.testing.assert_array_equal(trace(X, example.params, mask=example.mask).Y, Y)
 
 
-def test_without_a_turn_the_layer_is_back_whose_keys_are_its_values(X, normal, square_mask):
+def test_without_a_rotation_the_layer_is_back_whose_keys_are_its_values(X, normal, square_mask):
     W_Q, W_K, W_O = normal(1, 3, 12, 4), normal(2, 3, 12, 4), normal(3, 12, 12)
     Q, C = project_heads(X, W_Q), project_heads(X, W_K)
     heads = rotated_back(Q, C, np.arange(5), np.zeros(2), mask=square_mask)
@@ -79,14 +79,14 @@ def test_without_a_turn_the_layer_is_back_whose_keys_are_its_values(X, normal, s
 
 
 LIMITS = {
-    "RoPE": test_without_a_turn_the_layer_is_back,
+    "RoPE": test_without_a_rotation_the_layer_is_back,
     "ALiBi": test_without_a_slope_the_layer_is_back,
-    "No positions": test_without_a_table_of_places_the_layer_is_the_one_whose_places_are_zero,
-    "Output rotated back": test_without_a_turn_the_layer_is_back_whose_keys_are_its_values,
+    "No positions": test_without_position_embeddings_the_layer_is_the_one_with_zero_embeddings,
+    "Output rotated back": test_without_a_rotation_the_layer_is_back_whose_keys_are_its_values,
 }
 
 
-def test_rates_are_those_of_the_sines(assert_close):
+def test_frequencies_are_those_of_the_sines(assert_close):
     columns = sinusoidal_positions(2, 12)[1]  # sine and cosine of one step
     assert_close(np.arctan2(columns[0::2], columns[1::2]), rope_frequencies(12))
     assert_close(rope_frequencies(4, base=16), np.array([1, 0.25]))
@@ -94,15 +94,17 @@ def test_rates_are_those_of_the_sines(assert_close):
 
 @LAYOUTS
 @pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("places", [np.arange(5), np.arange(5) / 2 - 7, np.array([0, 0, 3, 9, 9])])
-def test_a_turn_equals_a_product_of_complex_numbers(X, places, n, half, assert_close):
+@pytest.mark.parametrize(
+    "positions", [np.arange(5), np.arange(5) / 2 - 7, np.array([0, 0, 3, 9, 9])]
+)
+def test_a_rotation_equals_a_product_of_complex_numbers(X, positions, n, half, assert_close):
     frequencies = rope_frequencies(12)[:n]
-    turned = rotate(X, places, frequencies, half=half)
-    assert_close(turned, oracle.rotate(X, places, frequencies, half))
+    rotated = rotate(X, positions, frequencies, half=half)
+    assert_close(rotated, oracle.rotate(X, positions, frequencies, half))
 
 
 @LAYOUTS
-def test_each_sequence_has_places_of_its_own(normal, half, assert_close):
+def test_each_sequence_has_positions_of_its_own(normal, half, assert_close):
     X, frequencies = normal(1, 2, 3, 5, 6), rope_frequencies(6)
     positions = np.array([[[0, 1, 2, 3, 4]], [[-2, -1, 0, 1, 2]]])  # (B, 1, T): left padding
     assert_close(
@@ -111,34 +113,34 @@ def test_each_sequence_has_places_of_its_own(normal, half, assert_close):
 
 
 @LAYOUTS
-def test_scores_depend_on_the_distance_alone(normal, half, assert_close):
+def test_scores_depend_only_on_the_distance(normal, half, assert_close):
     Q, K, frequencies = normal(1, 3, 5, 6), normal(2, 3, 5, 6), rope_frequencies(6)
-    places = np.arange(5)
+    positions = np.arange(5)
     near, far = (
         attention_scores(
             rotate(Q, at, frequencies, half=half), rotate(K, at, frequencies, half=half)
         )
-        for at in (places, places + 1000)
+        for at in (positions, positions + 1000)
     )
     np.testing.assert_allclose(far, near, atol=1e-12)
     assert np.abs(near - attention_scores(Q, K)).max() > 0.1  # and they do depend on it
 
 
 @LAYOUTS
-def test_a_turn_keeps_lengths_and_is_undone_by_negated_rates(normal, half, assert_close):
+def test_a_rotation_keeps_lengths_and_is_undone_by_negated_frequencies(normal, half, assert_close):
     X, frequencies = normal(1, 3, 5, 6), rope_frequencies(6)
-    turned = rotate(X, np.arange(5), frequencies, half=half)
-    assert_close(np.linalg.norm(turned, axis=-1), np.linalg.norm(X, axis=-1))
-    assert_close(rotate(turned, np.arange(5), -frequencies, half=half), X)
+    rotated = rotate(X, np.arange(5), frequencies, half=half)
+    assert_close(np.linalg.norm(rotated, axis=-1), np.linalg.norm(X, axis=-1))
+    assert_close(rotate(rotated, np.arange(5), -frequencies, half=half), X)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_the_two_layouts_differ_in_the_order_of_columns_alone(normal, n, assert_close):
+def test_the_two_layouts_differ_only_in_the_order_of_columns(normal, n, assert_close):
     X, frequencies = normal(1, 3, 5, 6), rope_frequencies(6)[:n]
     order = [*range(0, 2 * n, 2), *range(1, 2 * n, 2), *range(2 * n, 6)]
-    turned = rotate(X, np.arange(5), frequencies)
-    assert_close(rotate(X[..., order], np.arange(5), frequencies, half=True), turned[..., order])
-    assert np.abs(rotate(X, np.arange(5), frequencies, half=True) - turned).max() > 0.1 or n == 1
+    rotated = rotate(X, np.arange(5), frequencies)
+    assert_close(rotate(X[..., order], np.arange(5), frequencies, half=True), rotated[..., order])
+    assert np.abs(rotate(X, np.arange(5), frequencies, half=True) - rotated).max() > 0.1 or n == 1
 
 
 @pytest.mark.parametrize("n_heads", range(1, 34))
@@ -151,7 +153,7 @@ def test_bias_is_the_slope_times_the_distance(T, S, assert_close):
     assert_close(alibi_bias(T, S, alibi_slopes(3)), oracle.alibi_bias(T, S, alibi_slopes(3)))
 
 
-def test_a_step_away_costs_one_slope(Q, K, assert_close):
+def test_a_step_away_subtracts_one_slope(Q, K, assert_close):
     slopes = alibi_slopes(3)
     scores = oracle.scores(Q, K) + oracle.alibi_bias(5, 6, slopes)
     assert_close(alibi_scores(Q, K, slopes), scores)
@@ -162,7 +164,7 @@ def test_slopes_weigh_the_last_of_five_words_as_those_of_all(normal, assert_clos
     assert_close(alibi_scores(Q[:, -1:], K, slopes), alibi_scores(Q, K, slopes)[:, -1:])
 
 
-def test_the_output_turned_back_forgets_where_the_text_begins(normal):
+def test_the_output_rotated_back_does_not_depend_on_where_the_sequence_begins(normal):
     Q, K, frequencies = normal(1, 3, 5, 4), normal(2, 1, 5, 4), rope_frequencies(4)
     near = rotated_back(Q, K, np.arange(5), frequencies)
     np.testing.assert_allclose(
@@ -185,27 +187,27 @@ def test_inputs_are_left_alone(Q, K, assert_untouched):
     assert_untouched(alibi_scores, Q, K, alibi_slopes(3))
 
 
-X4, PLACES, RATES = np.ones((2, 3, 5, 4)), np.arange(5), np.ones(2)
-BAD_TURNS = [
-    ((np.ones((5, 7)), PLACES, RATES), ShapeError, "d=7; expected an even width"),
-    ((X4, PLACES, np.ones(3)), ShapeError, "rates has 3 entries, but X of width 4 has 2 pairs"),
-    ((X4, PLACES, np.ones((1, 2))), ShapeError, "frequencies has shape"),
-    ((X4, np.arange(6), RATES), ShapeError, "positions has shape"),
-    ((X4, np.arange(1), RATES), ShapeError, "positions has shape"),
-    ((X4, np.arange(10).reshape(2, 5), RATES), ShapeError, "need a head axis"),
-    ((X4[0, 0], np.arange(10).reshape(2, 5), RATES), ShapeError, "does not broadcast"),
-    ((X4, np.array([0, 1, 2, 1, 2]), RATES), ValueError, "from 2 to 1 at token 3"),
-    ((X4, -PLACES, RATES), ValueError, "negate the rates"),
-    ((X4, np.array([0, 1, np.nan, 3, 4]), RATES), ValueError, "positions is nan"),
-    ((X4, [0, 1, 2, 3, 4], RATES), TypeError, "positions is a list"),
-    ((X4, PLACES.astype(np.uint8), RATES), TypeError, "uint8"),
-    ((X4 * np.inf, PLACES, RATES), ValueError, "X is inf"),
-    ((X4, PLACES, RATES * np.inf), ValueError, "frequencies is inf"),
+X4, POSITIONS, FREQUENCIES = np.ones((2, 3, 5, 4)), np.arange(5), np.ones(2)
+BAD_ROTATIONS = [
+    ((np.ones((5, 7)), POSITIONS, FREQUENCIES), ShapeError, "d=7; expected an even width"),
+    ((X4, POSITIONS, np.ones(3)), ShapeError, "frequencies has 3 entries, but X of"),
+    ((X4, POSITIONS, np.ones((1, 2))), ShapeError, "frequencies has shape"),
+    ((X4, np.arange(6), FREQUENCIES), ShapeError, "positions has shape"),
+    ((X4, np.arange(1), FREQUENCIES), ShapeError, "positions has shape"),
+    ((X4, np.arange(10).reshape(2, 5), FREQUENCIES), ShapeError, "need a head axis"),
+    ((X4[0, 0], np.arange(10).reshape(2, 5), FREQUENCIES), ShapeError, "does not broadcast"),
+    ((X4, np.array([0, 1, 2, 1, 2]), FREQUENCIES), ValueError, "from 2 to 1 at token 3"),
+    ((X4, -POSITIONS, FREQUENCIES), ValueError, "negate the frequencies"),
+    ((X4, np.array([0, 1, np.nan, 3, 4]), FREQUENCIES), ValueError, "positions is nan"),
+    ((X4, [0, 1, 2, 3, 4], FREQUENCIES), TypeError, "positions is a list"),
+    ((X4, POSITIONS.astype(np.uint8), FREQUENCIES), TypeError, "uint8"),
+    ((X4 * np.inf, POSITIONS, FREQUENCIES), ValueError, "X is inf"),
+    ((X4, POSITIONS, FREQUENCIES * np.inf), ValueError, "frequencies is inf"),
 ]
 
 
-@pytest.mark.parametrize(("given", "error", "says"), BAD_TURNS)
-def test_a_turn_of_bad_input_is_refused(given, error, says):
+@pytest.mark.parametrize(("given", "error", "says"), BAD_ROTATIONS)
+def test_a_rotation_of_bad_input_is_refused(given, error, says):
     with pytest.raises(error, match=says):
         rotate(*given)
 
@@ -227,6 +229,6 @@ def test_a_turn_of_bad_input_is_refused(given, error, says):
         (lambda: alibi_scores(X4, X4[..., :2], np.ones(3)), ShapeError, "d_k=4"),
     ],
 )
-def test_bad_rates_and_slopes_are_refused(call, error, says):
+def test_bad_frequencies_and_slopes_are_refused(call, error, says):
     with pytest.raises(error, match=says):
         call()

@@ -11,27 +11,27 @@ def rotate_by_complex_numbers(X, positions, frequencies, *, half=False):
     layout = "...ji->...ij" if half else "...ij->...ij"
     shape = (2, n) if half else (n, 2)
     pairs = np.einsum(layout, X[..., : 2 * n].reshape(*X.shape[:-1], *shape))
-    turned = (pairs[..., 0] + 1j * pairs[..., 1]) * np.exp(1j * positions[..., None] * frequencies)
-    pairs = np.stack([turned.real, turned.imag], axis=-2 if half else -1)
+    rotated = (pairs[..., 0] + 1j * pairs[..., 1]) * np.exp(1j * positions[..., None] * frequencies)
+    pairs = np.stack([rotated.real, rotated.imag], axis=-2 if half else -1)
     return np.concatenate([pairs.reshape(*X.shape[:-1], 2 * n), X[..., 2 * n :]], axis=-1)
 
 
 def rotate_by_matrices(X, positions, frequencies, *, half=False):
     n = len(frequencies)
-    turned = X.astype(float)
+    rotated = X.astype(float)
     everywhere = np.broadcast_to(positions, X.shape[:-1])
     for token in np.ndindex(everywhere.shape):
         R = np.eye(X.shape[-1])
-        for i, rate in enumerate(frequencies):
+        for i, frequency in enumerate(frequencies):
             a, b = (i, i + n) if half else (2 * i, 2 * i + 1)
-            cos, sin = np.cos(everywhere[token] * rate), np.sin(everywhere[token] * rate)
+            cos, sin = np.cos(everywhere[token] * frequency), np.sin(everywhere[token] * frequency)
             R[np.ix_([a, b], [a, b])] = [[cos, sin], [-sin, cos]]
-        turned[token] = X[token] @ R
-    return turned
+        rotated[token] = X[token] @ R
+    return rotated
 
 
 def rotate_half_as_in_llama(X, positions, frequencies, *, half=False):
-    """The code with rotate_half, and neighbours through a new order of columns."""
+    """The code with rotate_half, and interleaved pairs through a new order of columns."""
     n, width = len(frequencies), X.shape[-1]
     order = np.arange(width)
     if not half:
@@ -62,25 +62,25 @@ def halves_by_slices(W, n):
     return np.concatenate([W[..., : 2 * n : 2], W[..., 1 : 2 * n : 2], W[..., 2 * n :]], axis=-1)
 
 
-def longer_rates_pair_by_pair(d_k, factor, *, base=10_000.0):
+def longer_frequencies_pair_by_pair(d_k, factor, *, base=10_000.0):
     pairs = np.arange(d_k // 2)
     return base ** (-2 * pairs / d_k) / factor ** (pairs / (d_k // 2 - 1))
 
 
-def turned_back_by_hand(Q, C, positions, frequencies, *, mask=None):
-    """Each value turned by its distance from the query, one pair of words after the other."""
-    turned = rotate(C, positions, frequencies)
-    scores = tl.attention_scores(rotate(Q, positions, frequencies), turned)
+def rotated_back_by_hand(Q, C, positions, frequencies, *, mask=None):
+    """Each value rotated by its distance from the query, one pair of words after the other."""
+    rotated = rotate(C, positions, frequencies)
+    scores = tl.attention_scores(rotate(Q, positions, frequencies), rotated)
     weights = tl.attention_weights(scores, mask=mask)
     heads = np.zeros(Q.shape)
     for t, here in enumerate(positions):
         for s, there in enumerate(positions):
-            moved = rotate(C[..., s : s + 1, :], np.array([there - here]), frequencies)
-            heads[..., t, :] += weights[..., t, s, None] * moved[..., 0, :]
+            relative = rotate(C[..., s : s + 1, :], np.array([there - here]), frequencies)
+            heads[..., t, :] += weights[..., t, s, None] * relative[..., 0, :]
     return heads
 
 
-def longer_rates_of_one_base(d_k, factor, *, base=0):
+def longer_frequencies_of_one_base(d_k, factor, *, base=0):
     return rope_frequencies(d_k, base=1e4 * factor ** (d_k / (d_k - 2)))
 
 
@@ -99,31 +99,39 @@ def rotate_by_an_outer_product(X, positions, frequencies, *, half=False):
     cos, sin = np.cos(np.outer(positions, frequencies)), np.sin(np.outer(positions, frequencies))
     a, b = (np.s_[..., :n], np.s_[..., n : 2 * n])
     a, b = (a, b) if half else (np.s_[..., 0 : 2 * n : 2], np.s_[..., 1 : 2 * n : 2])
-    turned = X * 1.0
-    turned[a], turned[b] = cos * X[a] - sin * X[b], sin * X[a] + cos * X[b]
-    return turned
+    rotated = X * 1.0
+    rotated[a], rotated[b] = cos * X[a] - sin * X[b], sin * X[a] + cos * X[b]
+    return rotated
 
 
 VARIANTS = [
     ("rotate", "complex numbers", rotate_by_complex_numbers),
-    ("rotate", "a matrix for each place", rotate_by_matrices),
+    ("rotate", "a matrix for each position", rotate_by_matrices),
     ("rotate", "rotate_half", rotate_half_as_in_llama),
     ("alibi_slopes", "recursion", slopes_by_recursion),
     ("halves_from_interleaved", "a reshape", halves_by_reshape),
     ("halves_from_interleaved", "slices", halves_by_slices),
-    ("longer_frequencies", "pair by pair", longer_rates_pair_by_pair),
-    ("rotated_back", "each value by its distance", turned_back_by_hand),
+    ("longer_frequencies", "pair by pair", longer_frequencies_pair_by_pair),
+    ("rotated_back", "each value by its distance", rotated_back_by_hand),
 ]
 
 
 NARROW = [
     ("rotate", "without a batch", for_one_sequence(rotate)),
-    ("rotate", "places from 0", lambda X, p, r, *, half=False: rotate(X, p - p[0], r, half=half)),
-    ("rotate", "places of one text", rotate_by_an_outer_product),
-    ("rotate", "places up to 15", lambda X, p, r, *, half=False: rotate(X, p % 16, r, half=half)),
     (
         "rotate",
-        "places up to 1,000",
+        "positions from 0",
+        lambda X, p, r, *, half=False: rotate(X, p - p[0], r, half=half),
+    ),
+    ("rotate", "positions of one sequence", rotate_by_an_outer_product),
+    (
+        "rotate",
+        "positions up to 15",
+        lambda X, p, r, *, half=False: rotate(X, p % 16, r, half=half),
+    ),
+    (
+        "rotate",
+        "positions up to 1,000",
         lambda X, p, r, *, half=False: rotate(X, np.minimum(p, 1000), r, half=half),
     ),
     (
@@ -134,13 +142,13 @@ NARROW = [
     ("alibi_slopes", "powers of two", lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / n)),
     (
         "halves_from_interleaved",
-        "all pairs turn",
+        "all pairs rotated",
         lambda W, n: halves_by_slices(W, W.shape[-1] // 2),
     ),
     (
         "longer_frequencies",
         "one base",
-        longer_rates_of_one_base,
+        longer_frequencies_of_one_base,
     ),
-    ("rotated_back", "without a batch", for_one_sequence(turned_back_by_hand)),
+    ("rotated_back", "without a batch", for_one_sequence(rotated_back_by_hand)),
 ]

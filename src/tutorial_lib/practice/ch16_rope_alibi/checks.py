@@ -16,28 +16,33 @@ def check_rotate(function):
     positions = np.arange(T)
     own = positions + np.array([[[7]], [[1000]]])  # (B, 1, T)
     cases = (
-        Case("pairs of neighbours", _turn(70, positions, rope_frequencies(8))),
+        Case("interleaved pairs", _rotation(70, positions, rope_frequencies(8))),
         Case(
-            "halves, from position 40",
-            _turn(71, 40 + positions, rope_frequencies(8)),
+            "rotate_half, from position 40",
+            _rotation(71, 40 + positions, rope_frequencies(8)),
             {"half": True},
         ),
-        Case("two pairs of seven turn", _turn(72, positions, rope_frequencies(14)[:2], width=14)),
         Case(
-            "two pairs of seven turn, halves",
-            _turn(73, positions, rope_frequencies(14)[:2], width=14),
+            "two pairs of seven rotated",
+            _rotation(72, positions, rope_frequencies(14)[:2], width=14),
+        ),
+        Case(
+            "two pairs of seven rotated, rotate_half",
+            _rotation(73, positions, rope_frequencies(14)[:2], width=14),
             {"half": True},
         ),
-        Case("rates of another base", _turn(86, positions, rope_frequencies(8, base=500))),
         Case(
-            "a batch, each sentence with its own positions, up to 1,004",
-            _turn(74, own, rope_frequencies(8), B, H, width=14),
+            "frequencies of another base", _rotation(86, positions, rope_frequencies(8, base=500))
+        ),
+        Case(
+            "a batch, each sequence with its own positions, up to 1,004",
+            _rotation(74, own, rope_frequencies(8), B, H, width=14),
         ),
     )
     check("rotate", function, rotate, cases)
 
 
-def _turn(seed, positions, frequencies, *batch, width=8):
+def _rotation(seed, positions, frequencies, *batch, width=8):
     return {
         "X": normal(seed, *(batch or (H,)), T, width),
         "positions": positions,
@@ -59,9 +64,9 @@ def _halves_from_interleaved(W, n):
 def check_halves_from_interleaved(function):
     """Check `halves_from_interleaved(W, n)`: columns in another order, exercise of chapter 16."""
     cases = (
-        Case("all four pairs turn", {"W": normal(75, H, D_MODEL, 8), "n": 4}),
-        Case("five pairs turn, one head", {"W": normal(76, D_MODEL, 10), "n": 5}),
-        Case("four pairs of seven turn", {"W": normal(77, H, D_MODEL, 14), "n": 4}),
+        Case("all four pairs rotated", {"W": normal(75, H, D_MODEL, 8), "n": 4}),
+        Case("five pairs rotated, one head", {"W": normal(76, D_MODEL, 10), "n": 5}),
+        Case("four pairs of seven rotated", {"W": normal(77, H, D_MODEL, 14), "n": 4}),
     )
     check("halves_from_interleaved", function, _halves_from_interleaved, cases)
 
@@ -73,16 +78,16 @@ def _longer_frequencies(d_k, factor, *, base=10_000.0):
 def check_longer_frequencies(function):
     """Check `longer_frequencies(d_k, factor, *, base=10_000.0)`, exercise of chapter 16."""
     cases = (
-        Case("8 numbers, three times the length", {"d_k": 8, "factor": 3}),
-        Case("12 numbers, 16 times the length", {"d_k": 12, "factor": 16}),
+        Case("8 entries, three times the length", {"d_k": 8, "factor": 3}),
+        Case("12 entries, 16 times the length", {"d_k": 12, "factor": 16}),
         Case("another base", {"d_k": 6, "factor": 4}, {"base": 500_000.0}),
     )
     check("longer_frequencies", function, _longer_frequencies, cases)
 
 
 def _rotated_back(Q, C, positions, frequencies, *, mask=None):
-    Q, turned = rotate(Q, positions, frequencies), rotate(C, positions, frequencies)
-    mixed = scaled_dot_product_attention(Q, turned, turned, mask=mask)
+    Q, rotated = rotate(Q, positions, frequencies), rotate(C, positions, frequencies)
+    mixed = scaled_dot_product_attention(Q, rotated, rotated, mask=mask)
     return rotate(mixed, positions, -frequencies)
 
 
@@ -94,8 +99,8 @@ def check_rotated_back(function):
     }  # for T of the S keys
     cases = (
         Case("every token sees all", _latent(78, 4)),
-        Case("one pair of four turns", _latent(84, 1)),
-        Case("a batch of wider heads, the text begins at 40", batch),
+        Case("one pair of four rotated", _latent(84, 1)),
+        Case("a batch of wider heads, the sequence begins at 40", batch),
         *(Case(label, batch, {"mask": mask}) for label, mask in own.items()),
     )
     check("rotated_back", function, _rotated_back, cases)

@@ -32,7 +32,7 @@ STEPS = {  # row of the variants that a card names -> the steps of the map that 
     "Window": ["score"],
     "Sparse patterns": ["score"],
     "Sink": ["score"],
-    "Chosen keys": ["score"],
+    "Top-k attention": ["score"],
     "Bounded scores (QK-norm, soft cap)": ["score"],
     "Linear attention": ["score", "mix"],
     "Delta rule": ["score", "mix"],
@@ -157,7 +157,7 @@ def arrows(model) -> dict[str, str]:
     if "sparse" in model:
         found["Sparse patterns"] = sparsely(model["sparse"])
     if "chosen" in model:
-        found["Chosen keys"] = choice_words(model["chosen"])
+        found["Top-k attention"] = choice_words(model["chosen"])
     found |= placed(model) | model.get("variants", {})
     return dict(sorted(found.items(), key=lambda item: list(STEPS).index(item[0])))
 

@@ -1,4 +1,4 @@
-"""The mask to draw on, as bytes: without a script it is the library's mask and reach."""
+"""The mask to draw on, as bytes: without a script it is the library's mask and receptive field."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from tutorial_lib.variants.patterns import receptive_field, window_mask
 
 HTML = mask_drawing().html
 GIVEN = json.loads(next(a["data-given"] for _, a in Tree(HTML).tags if "data-given" in a))
-PLACES = [(t, s) for t in range(16) for s in range(16)]
+PAIRS = [(t, s) for t in range(16) for s in range(16)]
 # What each pattern says, pair by pair.
 PUBLISHED = {
     "window": lambda t, s: 0 <= t - s < 4,
@@ -48,9 +48,9 @@ def test_is_the_same_element_every_time_and_well_formed():
 @pytest.mark.parametrize("key", PUBLISHED)
 def test_pattern_is_what_it_says_pair_by_pair(key):
     mask = PATTERNS[key]
-    others = {(t, s) for t, s in PLACES if mask[t, s] != PUBLISHED[key](t, s)}
-    if key == "bigbird":  # two keys a row are drawn, some of them in the window or global
-        assert all(mask[place] for place in others)
+    others = {(t, s) for t, s in PAIRS if mask[t, s] != PUBLISHED[key](t, s)}
+    if key == "bigbird":  # two keys per row are sampled, some of them in the window or global
+        assert all(mask[pair] for pair in others)
         assert all(sum(t == row for t, _ in others) <= 2 for row in range(16))
         assert len(others) > 16
     else:
@@ -62,12 +62,12 @@ def test_form_without_a_script_is_the_librarys_mask_and_receptive_field():
     grid = HTML.split('class="tl-mask"')[1].split("</table>")[0]
     grid = re.sub("</?b>", "", grid.split("<tbody>")[1])
     cells = re.findall(r"<td( data-on| data-out)?>(\d?)</td>", grid)
-    for (t, s), (mark, digit) in zip(PLACES, cells, strict=True):
+    for (t, s), (mark, digit) in zip(PAIRS, cells, strict=True):
         assert mark == (" data-on" if mask[t, s] else " data-out" if s > t else "")
         assert digit == ("1" if receptive_field(mask, 1)[t, s] else "")
     for n in range(1, 7):
-        moved = f"row 15 is moved by {receptive_field(mask, n)[15].sum()} of 16 tokens"
-        assert f"after {n} layer{'s' * (n > 1)} {moved}" in mask_drawing().text
+        depends = f"row 15 depends on {receptive_field(mask, n)[15].sum()} of 16 tokens"
+        assert f"after {n} layer{'s' * (n > 1)} {depends}" in mask_drawing().text
 
 
 def test_stays_light_without_its_script():

@@ -66,7 +66,7 @@ def differing(fence):
 
 
 def of(function):
-    """The mask of a function of places, for all heads of all sequences."""
+    """The mask of a function of positions, for all heads of all sequences."""
     return create_mask(function, B, H, T, T, device="cpu")
 
 
@@ -80,7 +80,7 @@ CHANGES = {
     "window": ("q_idx - kv_idx < w", "q_idx - kv_idx <= w"),
     "strided": ("% stride == 0", "% stride == 1"),
     "global_tokens": ("(q_idx == first) | (kv_idx == first)", "kv_idx == first"),
-    "random_keys": ("drawn[q_idx, kv_idx]", "drawn[kv_idx, q_idx]"),
+    "random_keys": ("sampled[q_idx, kv_idx]", "sampled[kv_idx, q_idx]"),
     "chosen": ("best[b, h, q_idx, kv_idx]", "best[0, h, q_idx, kv_idx]"),
 }
 

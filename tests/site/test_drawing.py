@@ -1,4 +1,4 @@
-"""The mask to draw on in Chromium: its pairs and its reach are the library's, by any means."""
+"""The mask to draw on in Chromium: pairs and receptive field are the library's, by any means."""
 
 import json
 import re
@@ -69,7 +69,7 @@ def random_states(count):
 
 
 def spans(row):
-    """The places of a row, those side by side as a range."""
+    """The positions of a row, those side by side as a range."""
     runs = re.finditer("1+", "".join("01"[one] for one in row * 1))
     ends = [(run.start(), run.end() - 1) for run in runs]
     return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in ends) or "nothing"
@@ -85,15 +85,15 @@ def agrees(drawing, mask, causal, layers):
     np.testing.assert_array_equal(shown["open"], seen)
     np.testing.assert_array_equal(shown["out"], ~BEFORE & causal)
     np.testing.assert_array_equal(shown["late"], np.where(seen, 0, came))
-    room = BEFORE.sum() if causal else T * T
-    share = int(1000 * seen.sum() / room + 0.5) / 10  # half a tenth goes up
+    possible = BEFORE.sum() if causal else T * T
+    percent = int(1000 * seen.sum() / possible + 0.5) / 10  # half a tenth goes up
     assert (
         shown["sum"]
-        == f"{seen.sum()} of {room} pairs may be looked at: {share:.1f}\N{NO-BREAK SPACE}%."
+        == f"{seen.sum()} of {possible} pairs may be looked at: {percent:.1f}\N{NO-BREAK SPACE}%."
     )
     assert shown["alarm"] == alarm(seen)
     unknown = [["–", "–"]] * (LAYERS - layers)
-    numbers = [[f"{moved[-1].sum()} of {T}", f"{moved.sum()} of {room}"] for moved in after]
+    numbers = [[f"{field[-1].sum()} of {T}", f"{field.sum()} of {possible}"] for field in after]
     assert [row[1:] for row in shown["layers"]] == [*numbers, *unknown]
     lines = [[spans(seen[t]), f"{spans(after[-1][t])} ({after[-1][t].sum()})"] for t in range(T)]
     assert [row[1:] for row in shown["lines"]] == lines
@@ -111,11 +111,11 @@ def alarm(seen):
     return f"{sight or 'Every row sees something.'} {looks} at the future."
 
 
-def switched(mask, *places):
+def switched(mask, *pairs):
     """The mask with some pairs turned over."""
     mask = mask.copy()
-    for place in places:
-        mask[place] ^= True
+    for pair in pairs:
+        mask[pair] ^= True
     return mask
 
 
@@ -142,29 +142,29 @@ def test_patterns_are_the_librarys_and_decide_whether_the_future_is_open(drawing
 
 
 def test_question_stays_and_the_slider_answers_it(drawing):
-    question = drawing.get_by_text("after how many layers can token 0 move row 15?")
+    question = drawing.get_by_text("after how many layers does row 15 depend on token 0?")
     drawing.page.mouse.move(*middle(drawing, 9, 2))
     assert question.is_visible()
     assert said(drawing) == ""
     layers, found = 1, []
     drawing.get_by_label("layers").focus()
-    while "for the first time by token 0" not in said(drawing):
+    while "for the first time on token 0" not in said(drawing):
         drawing.page.keyboard.press("ArrowRight")
         layers += 1
         agrees(drawing, **FIRST | {"layers": layers})
         found.append(said(drawing))
     assert question.is_visible()
-    moved = [receptive_field(FIRST["mask"], n)[15] for n in range(1, LAYERS)]
-    assert layers == 1 + np.argmax([row[0] for row in moved]) == 5
-    assert found[0] == "After 2 layers row 15 is moved by 7 of 16 tokens, not by token 0."
+    fields = [receptive_field(FIRST["mask"], n)[15] for n in range(1, LAYERS)]
+    assert layers == 1 + np.argmax([row[0] for row in fields]) == 5
+    assert found[0] == "After 2 layers row 15 depends on 7 of 16 tokens, not on token 0."
 
 
 def test_click_switches_a_pair_and_a_stroke_paints_all_on_its_way(drawing):
     cell(drawing, 9, 2).click()
     mask = switched(FIRST["mask"], (9, 2))
     agrees(drawing, **FIRST | {"mask": mask})
-    moved = "After 1 layer row 15 is moved by 4 of 16 tokens, not by token 0."
-    assert said(drawing) == f"Query 9 may look at key 2: 59 of 136 pairs. {moved}"
+    depends = "After 1 layer row 15 depends on 4 of 16 tokens, not on token 0."
+    assert said(drawing) == f"Query 9 may look at key 2: 59 of 136 pairs. {depends}"
     mouse = drawing.page.mouse
     mouse.move(*middle(drawing, 15, 1))
     mouse.down()
@@ -190,7 +190,7 @@ def test_click_switches_a_pair_and_a_stroke_paints_all_on_its_way(drawing):
     agrees(drawing, **FIRST | {"mask": mask})
 
 
-def test_worked_by_keys_alone_and_a_hidden_pair_shows_its_way(drawing):
+def test_worked_by_keys_only_and_a_hidden_pair_shows_its_path(drawing):
     page = drawing.page
     for key in ("Tab", "Tab", "Enter", *["Tab"] * 4):
         page.keyboard.press(key)
@@ -202,18 +202,18 @@ def test_worked_by_keys_alone_and_a_hidden_pair_shows_its_way(drawing):
     assert not mask[9, 0]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    brought = said(drawing)
-    start = "Query 9 may not look at key 3, but layer 2 brings it: 3 → "
-    assert brought.startswith(start)
-    way = [int(stop) for stop in brought.removesuffix(".").split(": ")[1].split(" → ")]
-    assert all(mask[t, s] for s, t in pairwise(way))
+    connected = said(drawing)
+    start = "Query 9 may not look at key 3, but layer 2 connects them: 3 → "
+    assert connected.startswith(start)
+    path = [int(stop) for stop in connected.removesuffix(".").split(": ")[1].split(" → ")]
+    assert all(mask[t, s] for s, t in pairwise(path))
     marked = page.locator("[data-hop]").evaluate_all("(all) => all.map((one) => one.ariaLabel)")
-    assert set(marked) == {f"query {t}, key {s}: may look" for s, t in pairwise(way)}
+    assert set(marked) == {f"query {t}, key {s}: may look" for s, t in pairwise(path)}
     page.keyboard.press("Space")
     agrees(drawing, switched(mask, (9, 3)), causal=True, layers=2)
     page.keyboard.press("Enter")
     agrees(drawing, mask, causal=True, layers=2)
-    assert said(drawing).endswith(f"Layer 2 still brings it: {' → '.join(map(str, way))}.")
+    assert said(drawing).endswith(f"Layer 2 still connects them: {' → '.join(map(str, path))}.")
 
 
 def test_causal_keeps_the_future_out_and_gives_it_back(drawing):

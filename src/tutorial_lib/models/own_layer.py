@@ -18,7 +18,7 @@ from tutorial_lib.models.grammar import LENGTH, WORDS, sample_documents
 from tutorial_lib.models.training import adam_step
 from tutorial_lib.projection import project_heads
 from tutorial_lib.variants.grouped import GroupedParams
-from tutorial_lib.variants.patterns import attention_with_sink, require_part, window_mask
+from tutorial_lib.variants.patterns import attention_with_sink, require_sink_scores, window_mask
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 D_MODEL, HEADS = 64, 4
@@ -48,7 +48,7 @@ class OwnLayer:
         require_kind_of_params(self.params)
         if self.sink is not None:
             require_shape("sink", self.sink, "H", H=self.params.n_heads)
-            require_part(self.sink)
+            require_sink_scores(self.sink)
 
     @property
     def arrays(self):

@@ -15,7 +15,7 @@ from tutorial_lib.errors import (
 from tutorial_lib.onepass import require_bool
 from tutorial_lib.projection import Params
 from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
-from tutorial_lib.variants.patterns import require_part
+from tutorial_lib.variants.patterns import require_sink_scores
 from tutorial_lib.variants.positions import require_pairs, require_positions
 
 FLASH_WIDTHS = 16, 32, 64, 128
@@ -473,7 +473,7 @@ def require_sink(sink):
     if sink is not None:
         require_shape("sink", sink, "H")
         require_floats("sink", sink)
-        require_part(sink)
+        require_sink_scores(sink)
 
 
 def require_qk_norm(qk_norm, eps):

@@ -1,4 +1,4 @@
-"""score and mix, with fewer pairs: windows, sinks, gates, chosen keys."""
+"""score and mix, with fewer pairs: windows, sinks, gates, top-k keys."""
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from tutorial_lib.projection import project_heads
 def window_mask(T, S, window):
     """Let each query look at the last `window` keys, its own among them.
 
-    Built in chapter 17. The queries are the last T of S tokens, as in `causal_mask(T, S)`: behind a
-    cache of S - T tokens the window goes on in it. A window of S or more is `causal_mask(T, S)`.
+    Built in chapter 17. The queries are the last T of S tokens, as in `causal_mask(T, S)`: behind
+    S - T cached tokens the window goes on into the cache. A window of S or more is
+    `causal_mask(T, S)`.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def global_mask(T, tokens):
     Parameters
     ----------
     T : number of tokens
-    tokens : the places of the global ones, from 0 to T - 1
+    tokens : the positions of the global ones, from 0 to T - 1
 
     Returns
     -------
@@ -96,8 +97,8 @@ def global_mask(T, tokens):
 
     Raises
     ------
-    TypeError : a length or places that are no whole numbers
-    ValueError : a length below 1, a place outside the text
+    TypeError : a length or positions that are no whole numbers
+    ValueError : a length below 1, a position outside the sequence
 
     Source: Beltagy et al. (2020), section 3.1.
 
@@ -110,7 +111,7 @@ def global_mask(T, tokens):
 
 
 def random_mask(rng, T, n):
-    """Let each query look at n keys drawn at random among all T, none twice.
+    """Let each query look at n random keys of all T, sampled without replacement.
 
     Built in chapter 17. It looks ahead: a decoder takes `random_mask(rng, T, n) & causal_mask(T)`,
     which leaves early tokens fewer. n = T hides nothing.
@@ -141,9 +142,10 @@ def random_mask(rng, T, n):
 
 
 def receptive_field(mask, n_layers):
-    """Say which tokens can move which rows after some layers, each with the same mask.
+    """Return on which tokens each row can depend after some layers with the same mask.
 
-    Built in chapter 17. Every row keeps its own token, as the sum around a layer does.
+    Built in chapter 17. Every row keeps its own token, as the residual connection around a
+    layer does.
 
     Parameters
     ----------
@@ -152,7 +154,7 @@ def receptive_field(mask, n_layers):
 
     Returns
     -------
-    reached : (T, T) booleans; [t, s]: token s can move row t
+    reached : (T, T) booleans; [t, s]: row t can depend on token s
 
     Raises
     ------
@@ -167,12 +169,12 @@ def receptive_field(mask, n_layers):
     step = (mask | np.eye(len(mask), dtype=bool)).astype(float)
     reached = step
     for _ in range(n_layers - 1):
-        reached = np.minimum(reached @ step, 1)  # ways there; whether there is one counts
+        reached = np.minimum(reached @ step, 1)  # paths; whether there is one counts
     return reached > 0
 
 
 def attention_with_sink(scores, sink, *, mask=None):
-    """Share out each query's attention, of which a sink takes a part that goes to nobody.
+    """Return each query's attention weights beside a sink, which takes a part of each row.
 
     Built in chapter 17. The sink is one more score in each row's sum, without a key or a value. At
     -inf it takes nothing: the weights of the layer.
@@ -186,7 +188,7 @@ def attention_with_sink(scores, sink, *, mask=None):
     Returns
     -------
     weights : (..., H, T, S); a row sums to 1 less what the sink takes, or is 0 throughout where it
-        has nothing to look at
+        is fully masked
 
     Raises
     ------
@@ -209,7 +211,7 @@ def attention_with_sink(scores, sink, *, mask=None):
 
 
 def gate_heads(heads, X, W_G):
-    """Multiply what each head found by gates between 0 and 1, made from the token of its query.
+    """Multiply each head's output by gates between 0 and 1, computed from its query's token.
 
     Built in chapter 17. W_G = 0 halves everything, exactly; gates of 1 are the layer.
 
@@ -243,15 +245,15 @@ def top_k_mask(scores, k, *, mask=None):
     """Let each query look at the k keys with the largest scores, of those that it may look at.
 
     Built in chapter 17. Of equal scores the earlier key is chosen. The mask comes first, so that a
-    key behind the query takes no place among the k; a query that sees fewer than k keys gets all.
+    key behind the query is none of the k; a query that sees fewer than k keys gets all.
 
     Parameters
     ----------
     scores : (..., T, S), those of the layer, or cheaper ones of an indexer
     k : number of keys; S: all that the mask lets see
-    mask : booleans that broadcast to scores, True = may look; None for one query alone, the newest
-        token. A mask that is given is taken at its word, since keys may be pools of tokens, of
-        which its maker alone knows the places; where they are tokens, `require_past` asks it
+    mask : booleans that broadcast to scores, True = may look; None for one query only, the newest
+        token. A mask may let a query see later keys, since keys may be pools of tokens, whose
+        positions only the caller knows; where they are tokens, `require_past` checks it
 
     Returns
     -------
@@ -280,7 +282,7 @@ def windowed_attention(Q, K, V, window, *, block=64):
     """Attend within a window, some queries at a time, and skip the keys that none of them sees.
 
     Built in chapter 17. Equals `scaled_dot_product_attention` under `window_mask(T, S, window)`,
-    whatever the block. Keys and values are looked at where they lie.
+    whatever the block. Keys and values are not copied.
 
     Parameters
     ----------
@@ -341,30 +343,31 @@ def require_last(T, S):
     if S < T:
         raise ValueError(
             f"there are T={T} queries and S={S} keys; expected S of at least T, since the queries "
-            f"are the last T of the S tokens. Count the kept tokens and the new: S = length + T."
+            f"are the last T of the S tokens. Count the cached tokens and the new: S = length + T."
         )
 
 
 def require_tokens(T, tokens):
-    """Require places in a text of T tokens.
+    """Require positions in a sequence of T tokens.
 
     Raises
     ------
-    TypeError : T or places that are no whole numbers
-    ValueError : T below 1, a place outside the text
+    TypeError : T or positions that are no whole numbers
+    ValueError : T below 1, a position outside the sequence
     """
     require_length("T", T)
-    places = np.asarray(tokens)
-    if places.size and places.dtype.kind not in "iu":
+    positions = np.asarray(tokens)
+    if positions.size and positions.dtype.kind not in "iu":
         raise TypeError(
-            f"tokens is {tokens!r}; expected the places of the global tokens, whole numbers in a "
-            f"list or an array. From booleans make np.flatnonzero(tokens), from a set sorted(set)."
+            f"tokens is {tokens!r}; expected the positions of the global tokens, whole numbers in "
+            f"a list or an array. Turn booleans into np.flatnonzero(tokens), a set into "
+            f"sorted(tokens)."
         )
-    outside = places[(places < 0) | (places >= T)] if places.size else places
+    outside = positions[(positions < 0) | (positions >= T)] if positions.size else positions
     if outside.size:
         raise ValueError(
-            f"token {outside.flat[0]} lies outside the text; expected places from 0 to {T - 1}. "
-            f"Leave it out, or give the length of the whole text as T."
+            f"token {outside.flat[0]} lies outside the sequence; expected positions from 0 to "
+            f"{T - 1}. Leave it out, or give the length of the whole sequence as T."
         )
 
 
@@ -385,8 +388,8 @@ def require_sample(rng, T, n):
     require_length("n", n)
     if n > T:
         raise ValueError(
-            f"n={n} keys are to be drawn among T={T} tokens; expected {T} at most, since none is "
-            f"drawn twice. Draw fewer."
+            f"n={n} keys are to be sampled from T={T} tokens; expected {T} at most, since none is "
+            f"sampled twice. Sample fewer."
         )
 
 
@@ -402,8 +405,8 @@ def require_steps(mask, n_layers):
     shape = np.shape(mask)
     if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
         raise ShapeError(
-            f"mask has shape {shape}; expected (T, T), a row and a column for each token. Of a "
-            f"mask per head or per sequence, ask for one: mask[0], or mask.any(axis=0)."
+            f"mask has shape {shape}; expected (T, T), a row and a column for each token. Of masks "
+            f"per head or per sequence, give one: mask[0], or mask.any(axis=0)."
         )
     require_mask(mask, shape)
     require_length("n_layers", n_layers)
@@ -421,7 +424,7 @@ def require_rows_seen(scores, mask):
     require_shape("scores", scores, "... T S")
     require_mask(mask, scores.shape)
     if mask is not None:
-        hidden = ~mask & mask.any(axis=-1, keepdims=True)  # as in a row that sees something
+        hidden = ~mask & mask.any(axis=-1, keepdims=True)  # as in a row that is not fully masked
         scores = np.where(hidden, -np.inf, scores)
     require_softmax_rows(scores, -1)
 
@@ -438,11 +441,11 @@ def require_sink(scores, sink, mask):
     """
     require_shape("scores", scores, "... H T S")
     require_shape("sink", sink, "H", H=scores.shape[-3])
-    require_part(sink)
+    require_sink_scores(sink)
     require_rows_seen(scores, mask)
 
 
-def require_part(sink):
+def require_sink_scores(sink):
     """Require for each head the score of its sink, or -inf for none.
 
     Raises
@@ -459,7 +462,7 @@ def require_part(sink):
 
 
 def require_gate(heads, X, W_G):
-    """Require a gate for each number of each head, and the tokens that the heads belong to.
+    """Require a gate for each entry of each head's output, and the tokens that the heads belong to.
 
     Raises
     ------
@@ -473,7 +476,7 @@ def require_gate(heads, X, W_G):
     if X.shape[:-2] != tuple(batch):
         raise ShapeError(
             f"X has the batch axes {X.shape[:-2]}, heads has {tuple(batch)}; expected the same, "
-            f"since a gate is made from the token of its query. Give the X of these heads."
+            f"since a gate is computed from the token of its query. Give the X of these heads."
         )
     require_shape("W_G", W_G, "H d_model d_v", H=H, d_model=X.shape[-1], d_v=d_v)
     for name, array in {"heads": heads, "X": X, "W_G": W_G}.items():
@@ -500,7 +503,7 @@ def require_choice(scores, k, mask):
     if k > S:
         raise ValueError(
             f"k={k} keys are to be chosen among S={S}; expected {S} at most. "
-            f"Take min(k, S) where a text is shorter than the choice."
+            f"Take min(k, S) where a sequence is shorter than k."
         )
     if mask is None:
         require_past(mask, T, S)
@@ -523,8 +526,8 @@ def require_past(mask, T, S):
         t, s = (int(i) for i in np.argwhere(ahead)[0][-2:])
         raise ValueError(
             f"query {t} of {T} may look at key {s}, a later token; expected a mask of the past, "
-            f"since a model chooses before it has read on. Give mask=causal_mask({T}, {S}), or "
-            f"your mask & causal_mask({T}, {S})."
+            f"since a model chooses before it has seen that token. "
+            f"Give mask=causal_mask({T}, {S}), or your mask & causal_mask({T}, {S})."
         )
 
 

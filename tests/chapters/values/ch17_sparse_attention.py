@@ -1,4 +1,4 @@
-"""What chapter 17 says of masks, of chosen keys and of the first token, from what is recorded."""
+"""What chapter 17 says of masks, of top-k keys and of the first token, from what is recorded."""
 
 from tests.chapters.named import printed_under
 from tutorial_lib.records import record
@@ -13,8 +13,8 @@ def _models():
 
 
 def two_layers_reach_the_first_token_in_four_masks():
-    """Token 0 moves the last row under all masks but the window of 4 and every 4th."""
-    reached = _table("pairs, and pairs reached")[:, 3]
+    """The last row depends on token 0 under all masks but the window of 4 and every 4th."""
+    reached = _table("pairs, and receptive fields")[:, 3]
     return reached.tolist() == [0, 0, 1, 1, 1, 1]
 
 
@@ -40,7 +40,7 @@ def _accuracy_with(kind, k):
 
 
 def first_token_is_not_needed_in_the_window():
-    """In place of the oldest key, the first token costs more with 8 keys, and no more with 16."""
+    """In place of the oldest key, the first token loses more with 8 keys, and no more with 16."""
     change_8, error_8, change_16, error_16 = _table("nats more than with all keys")[2]
     return change_8 > 2 * error_8 and abs(change_16) < error_16
 
@@ -53,12 +53,12 @@ def first_token_helps_in_two_of_six_models():
 
 
 def best_8_do_not_suffice_without_positions():
-    """Without positions, the best 8 keys cost each of the seeds more than 3 nats."""
+    """Without positions, the best 8 keys raise the loss of each seed by more than 3 nats."""
     return min(_models()["no positions"]["less"]["best"]["8"]["seeds"]) > 3
 
 
 def learned_sinks_replace_the_first_token_but_for_one_seed():
-    """With learned sinks, its absence costs four seeds at most 0.0011 nats, and one over 0.04."""
+    """With learned sinks, four seeds lose at most 0.0011 nats without it, and one over 0.04."""
     *others, worst = sorted(_models()["learned sink"]["without_first"]["seeds"])
     return max(others) < 0.0011 and worst > 0.04
 
@@ -71,14 +71,14 @@ def most_weight_on_the_first_token_is_the_same_at_both_rates():
 
 
 def half_the_rate_did_worse_for_the_mlp():
-    """Half of the learning rate of the MLP left a higher loss in chapter 19's record."""
+    """Half of the learning rate of the MLP left a higher loss in chapter 19's results."""
     tried = record("scored_heads")["models"]["norm and MLP"]["tried"]
     above = {each["rate"]: each["excess_loss"] for each in tried}
     return above[0.001] > above[0.002]
 
 
 def losses_still_fall_in_three_models():
-    """The loss is not flat yet in heads alone, at half the learning rate, and with an MLP."""
+    """The loss is not flat yet with attention only, at half the learning rate, with an MLP."""
     falling = [name for name, model in _models().items() if not model["flat"]]
     return falling == ["attention only", "attention only, half the rate", "norm and MLP"]
 

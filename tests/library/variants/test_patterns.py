@@ -1,4 +1,4 @@
-"""Fewer pairs, sinks, gates and chosen keys: against loops, in the limit, and at the door."""
+"""Fewer pairs, sinks, gates and top-k keys: against loops, in the limit, and at the door."""
 
 import math
 
@@ -43,7 +43,7 @@ def layer(X, params, weigh, *, finish=lambda heads: heads):
 
 
 def scored(weigh):
-    """Weights that are made of the layer's scores."""
+    """Weights that are computed from the layer's scores."""
     return lambda Q, K: weigh(attention_scores(Q, K))
 
 
@@ -60,10 +60,10 @@ def capped(scores, cap):
     return cap * np.tanh(scores / cap)
 
 
-def differential(scores, others, share):
-    """Weights, less a share of those that other queries and keys give."""
+def differential(scores, others, factor):
+    """Weights, less a fraction of those that other queries and keys give."""
     mask = causal_mask(scores.shape[-1])
-    return attention_weights(scores, mask=mask) - share * attention_weights(others, mask=mask)
+    return attention_weights(scores, mask=mask) - factor * attention_weights(others, mask=mask)
 
 
 def talking(scores, before, after):
@@ -77,7 +77,7 @@ def talking(scores, before, after):
 
 
 @pytest.mark.parametrize("window", [5, 6, 99])
-def test_a_window_as_long_as_the_text_is_the_layer(X, params, window):
+def test_a_window_as_long_as_the_sequence_is_the_layer(X, params, window):
     right = multi_head_attention(X, params, mask=causal_mask(5))
     mask = window_mask(5, 5, window)
     np.testing.assert_array_equal(multi_head_attention(X, params, mask=mask), right)
@@ -88,8 +88,8 @@ def test_a_window_as_long_as_the_text_is_the_layer(X, params, window):
 
 def test_every_step_and_every_token_global_are_the_layer(X, params):
     np.testing.assert_array_equal(strided_mask(5, 1), causal_mask(5))
-    drawn = random_mask(np.random.default_rng(0), 5, 5)
-    for everything in (global_mask(5, range(5)), drawn):
+    sampled = random_mask(np.random.default_rng(0), 5, 5)
+    for everything in (global_mask(5, range(5)), sampled):
         Y = multi_head_attention(X, params, mask=everything & causal_mask(5))
         right = multi_head_attention(X, params, mask=causal_mask(5))
         np.testing.assert_array_equal(Y, right)
@@ -149,13 +149,13 @@ def test_heads_that_exchange_nothing_are_the_layer(X, params, assert_close):
 
 
 LIMITS = {
-    "Window": test_a_window_as_long_as_the_text_is_the_layer,
+    "Window": test_a_window_as_long_as_the_sequence_is_the_layer,
     "Sparse patterns": test_every_step_and_every_token_global_are_the_layer,
     "Sink": test_a_sink_without_a_score_is_the_layer,
     "Gate": test_twice_a_gate_of_zeros_is_the_layer,
-    "Chosen keys": test_as_many_chosen_keys_as_tokens_is_the_layer,
+    "Top-k attention": test_as_many_chosen_keys_as_tokens_is_the_layer,
     "Bounded scores (QK-norm, soft cap)": test_scores_far_below_their_bound_are_the_layer,
-    "Differential weights": test_none_of_the_second_weights_is_the_layer,
+    "Differential attention": test_none_of_the_second_weights_is_the_layer,
     "Talking heads": test_heads_that_exchange_nothing_are_the_layer,
 }
 
@@ -174,7 +174,7 @@ def test_masks_equal_loops_over_pairs(T):
 
 
 @pytest.mark.parametrize("n", [1, 3, 8])
-def test_each_query_has_as_many_drawn_keys_and_every_key_its_turn(n):
+def test_each_query_has_as_many_random_keys_and_every_key_its_turn(n):
     rng = np.random.default_rng(0)
     masks = np.array([random_mask(rng, 8, n) for _ in range(400)])
     assert (masks.sum(axis=-1) == n).all()
@@ -283,14 +283,14 @@ def test_a_sink_is_a_gate(X, params, normal, assert_close):
 
 
 @pytest.mark.parametrize(
-    ("sink", "shares"),
+    ("sink", "fractions"),
     [(-math.log(2), [1 / 2, 1 / 8, 1 / 4]), (0, [4 / 9, 1 / 9, 2 / 9])],
 )
-def test_a_sink_leaves_bark_fractions(sink, shares, assert_close):
+def test_a_sink_leaves_bark_fractions(sink, fractions, assert_close):
     example = running_example()
     scores = trace(example.X, example.params).scores
     weights = attention_with_sink(scores, np.full(2, float(sink)), mask=example.mask)
-    assert_close(weights[0, 2], np.array(shares))
+    assert_close(weights[0, 2], np.array(fractions))
 
 
 def test_a_window_of_two_takes_dogs_from_bark(assert_close):
@@ -320,20 +320,20 @@ MASKS = {
 
 @pytest.mark.parametrize("n_layers", [1, 2, 3])
 @pytest.mark.parametrize("name", MASKS)
-def test_reach_is_what_a_changed_token_moves(name, n_layers, params, normal):
+def test_receptive_field_is_what_a_changed_token_changes(name, n_layers, params, normal):
     def run(X):
         for _ in range(n_layers):
             X = X + multi_head_attention(X, params, mask=MASKS[name])
         return X
 
     X = normal(1, 7, 12)
-    before, moved = run(X), np.zeros((7, 7), dtype=bool)
+    before, depends = run(X), np.zeros((7, 7), dtype=bool)
     for s in range(7):
         changed = X.copy()
         changed[s] = normal(2, 12)
-        moved[:, s] = (np.abs(run(changed) - before) > 1e-9).any(axis=-1)
-    np.testing.assert_array_equal(receptive_field(MASKS[name], n_layers), moved)
-    np.testing.assert_array_equal(oracle.receptive_field(MASKS[name], n_layers), moved)
+        depends[:, s] = (np.abs(run(changed) - before) > 1e-9).any(axis=-1)
+    np.testing.assert_array_equal(receptive_field(MASKS[name], n_layers), depends)
+    np.testing.assert_array_equal(oracle.receptive_field(MASKS[name], n_layers), depends)
 
 
 @pytest.mark.parametrize(
@@ -347,22 +347,20 @@ def test_layers_of_a_window_reach_a_key_less_than_their_windows_each(n_layers, w
 LONG = 1024
 
 
-def share(mask):
-    """The share of the pairs of a causal mask."""
+def fraction(mask):
+    """The fraction of the pairs of a causal mask."""
     return round(float((mask & causal_mask(LONG)).sum() / causal_mask(LONG).sum()), 4)
 
 
 def test_patterns_of_a_thousand_tokens_reach_what_the_chapter_says():
     near, past = window_mask(LONG, LONG, 16), causal_mask(LONG)
     first = near | (global_mask(LONG, [0]) & past)
-    assert share(receptive_field(near, 2)) == 0.0596
-    assert (
-        share(receptive_field(first, 2)) == 0.0615
-    )  # a token behind which all stand tells no news
+    assert fraction(receptive_field(near, 2)) == 0.0596
+    assert fraction(receptive_field(first, 2)) == 0.0615  # token 0 sees only itself
     block_ends = np.arange(LONG) % 32 == 31
     fixed = window_mask(LONG, LONG, 32) | (block_ends & past)
-    assert share(fixed) == 0.0899
-    assert share(receptive_field(fixed, 2)) == 1
+    assert fraction(fixed) == 0.0899
+    assert fraction(receptive_field(fixed, 2)) == 1
 
 
 # --- at the door ---
@@ -377,13 +375,13 @@ BAD = {
     "True for a window": (lambda: window_mask(5, 5, True), TypeError, "window is True, a bool"),
     "fewer keys": (lambda: window_mask(5, 3, 2), ValueError, "T=5 queries and S=3 keys; expected"),
     "no stride": (lambda: strided_mask(5, 0), ValueError, "stride=0; expected at least 1"),
-    "a token behind the text": (lambda: global_mask(5, [0, 5]), ValueError, "token 5 lies outside"),
+    "a token behind": (lambda: global_mask(5, [0, 5]), ValueError, "token 5 lies outside"),
     "a token before it": (lambda: global_mask(5, [-1]), ValueError, "token -1 lies outside the"),
-    "booleans for tokens": (lambda: global_mask(3, [True]), TypeError, "make np.flatnonzero("),
-    "a set of tokens": (lambda: global_mask(5, {0}), TypeError, "from a set sorted(set)"),
+    "booleans for tokens": (lambda: global_mask(3, [True]), TypeError, "booleans into np.flat"),
+    "a set of tokens": (lambda: global_mask(5, {0}), TypeError, "a set into sorted("),
     "a seed": (lambda: random_mask(0, 5, 2), TypeError, "rng is a int; expected a numpy.random."),
-    "too many drawn": (lambda: random_mask(RNG, 5, 6), ValueError, "n=6 keys are to be drawn"),
-    "none drawn": (lambda: random_mask(RNG, 5, 0), ValueError, "n=0; expected at least 1"),
+    "too many sampled": (lambda: random_mask(RNG, 5, 6), ValueError, "n=6 keys are to be sampled"),
+    "none sampled": (lambda: random_mask(RNG, 5, 0), ValueError, "n=0; expected at least 1"),
     "no square": (
         lambda: receptive_field(CAUSAL, 2),
         ShapeError,

@@ -23,12 +23,12 @@ from tutorial_lib.variants.patterns import (
 )
 
 
-def tokens_that_move_the_last_row():
-    """How many tokens reach the last row of 64 through six windows of 8."""
+def tokens_in_the_last_rows_field():
+    """On how many tokens the last row of 64 depends through six windows of 8."""
     return receptive_field(window_mask(64, 64, 8), 6)[-1].sum()
 
 
-def what_dogs_keeps():
+def weight_of_dogs_beside_a_sink():
     """The weight of *dogs* for itself in head 0, with a sink of -ln 2."""
     example = running_example()
     layer = trace(example.X, example.params, mask=example.mask)
@@ -36,7 +36,7 @@ def what_dogs_keeps():
     return attention_with_sink(layer.scores, np.full(2, -np.log(2)), mask=example.mask)[0, 0, 0]
 
 
-EVEN = "All the same: the softmax shares out all weight in each"
+EVEN = "All the same: the softmax distributes all weight in each"
 SELECTIONS = {
     "The last 8": lambda scores: window_mask(64, 64, 8),
     "`<bos>` and the last 7": lambda scores: (
@@ -54,7 +54,7 @@ def cheapest_selection():
 
 
 def _cheapest(arrays):
-    model, documents = TinyModel.of(arrays), sample_documents(_drawn(), 50)
+    model, documents = TinyModel.of(arrays), sample_documents(_rng(), 50)
     losses = {}
     for name, choose in SELECTIONS.items():
         X = embed(documents.ids[:, :-1], model.E, model.P)
@@ -64,7 +64,7 @@ def _cheapest(arrays):
     return min(losses, key=losses.get)
 
 
-def _drawn():
+def _rng():
     return np.random.default_rng(1)
 
 
@@ -82,35 +82,35 @@ def what_a_shift_does_with_a_sink():
         "The largest grows, the others shrink": bool(
             (grown[largest] > 1).all() and (grown[~largest] < 1).all()
         ),
-        "All shrink, since the sum of powers is larger": bool((grown < 1).all()),
+        "All shrink, since the sum of exponentials is larger": bool((grown < 1).all()),
     }
 
 
-def keys_to_keep():
-    """The fewest old keys with which pieces of any length are read as in one pass."""
+def keys_to_cache():
+    """The fewest old keys with which chunks of any length are processed as in one pass."""
     rng, window, S = np.random.default_rng(0), 128, 300
     Q, K, V = rng.standard_normal((3, 1, S, 4))
     whole = scaled_dot_product_attention(Q, K, V, mask=window_mask(S, S, window))
     enough = []
-    for kept in range(120, 135):
+    for cached in range(120, 135):
         same = []
         for T in (1, 2, 150):
-            q, k, v = Q[:, -T:], K[:, -T - kept :], V[:, -T - kept :]
-            mask = window_mask(T, T + kept, window)
+            q, k, v = Q[:, -T:], K[:, -T - cached :], V[:, -T - cached :]
+            mask = window_mask(T, T + cached, window)
             heads = scaled_dot_product_attention(q, k, v, mask=mask)
             same.append(np.allclose(heads, whole[:, -T:]))
-        enough += [kept] if all(same) else []
+        enough += [cached] if all(same) else []
     return min(enough)
 
 
 def what_a_causal_global_token_adds():
-    """What a decoder's two layers reach with a global first token, and not without."""
+    """What a global first token adds to the receptive field of a decoder's two layers."""
     T, window = 64, 8
     near = window_mask(T, T, window)
     more = near | global_mask(T, [0]) & causal_mask(T)
     added = receptive_field(more, 2) & ~receptive_field(near, 2)
     return {
-        "Every word before: token 0 collects them and hands them on": np.array_equal(
+        "Every word before: token 0 collects them and passes them on": np.array_equal(
             receptive_field(more, 2), causal_mask(T)
         ),
         "Token 0 itself, for rows that lie too far from it": bool(
@@ -121,7 +121,7 @@ def what_a_causal_global_token_adds():
     }
 
 
-def weights_of_an_empty_row():
+def weights_of_a_fully_masked_row():
     """The weights of a row that may see nothing."""
     mask = np.ones((3, 5), dtype=bool)
     mask[1] = False
@@ -134,7 +134,7 @@ def weights_of_an_empty_row():
     }
 
 
-def share_for_nobody_of_two_blocks():
-    """What a sink of 0 takes from a row whose powers sum to 3 in one block and 5 in the other."""
+def sink_weight_of_two_blocks():
+    """What a sink of 0 takes from a row whose exponentials sum to 3 in one block, 5 in another."""
     scores = np.log([[[1.0, 2.0, 4.0, 1.0]]])  # sums of 3 and of 5
     return 1 - attention_with_sink(scores, np.zeros(1)).sum()

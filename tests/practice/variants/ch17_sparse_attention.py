@@ -14,21 +14,21 @@ def window_by_loops(T, S, window):
     return mask
 
 
-def reach_by_walking(mask, n_layers):
+def field_by_walking(mask, n_layers):
     reached = np.eye(len(mask), dtype=bool)
     for _ in range(n_layers):
         reached = np.array([reached[row].any(axis=0) for row in mask]) | reached
     return reached
 
 
-def reach_by_matrix_power(mask, n_layers):
+def field_by_matrix_power(mask, n_layers):
     step = (mask | np.eye(len(mask), dtype=bool)).astype(float)
     return np.linalg.matrix_power(step, n_layers) > 0
 
 
 def sink_as_a_gate(scores, sink, *, mask=None):
     seen = scores if mask is None else np.where(mask, scores, -np.inf)
-    logsumexp = np.logaddexp.reduce(seen, axis=-1, keepdims=True)  # -inf: nothing to look at
+    logsumexp = np.logaddexp.reduce(seen, axis=-1, keepdims=True)  # -inf: fully masked
     gate = (1 + np.tanh((logsumexp - sink[:, None, None]) / 2)) / 2
     return gate * tl.attention_weights(scores, mask=mask)
 
@@ -52,7 +52,7 @@ def choose_one_by_one(scores, k, *, mask=None):
 
 
 def step_word_by_word(X, params, K, V, window):
-    """The kept rows as a list that a word is put on and taken from; a piece of any length."""
+    """The cached rows as a list that a word is put on and taken from; a chunk of any length."""
     rows = []
     for x in X:
         q, k, v = (tl.project_heads(x[None], W) for W in (params.W_Q, params.W_K, params.W_V))
@@ -76,12 +76,12 @@ def indexed_by_loops(scores, q, keys, w, k):
     for t in range(len(keys)):
         index = [sum(w[t, j] * max(0, q[j, t] @ key) for j in range(len(q))) for key in keys]
         best = sorted(range(t + 1), key=lambda s: -index[s])[:k]
-        powers = np.exp(scores[:, t, best])
-        weights[:, t, best] = powers / powers.sum(axis=-1, keepdims=True)
+        exps = np.exp(scores[:, t, best])
+        weights[:, t, best] = exps / exps.sum(axis=-1, keepdims=True)
     return weights
 
 
-def for_one_text(scores, sink, *, mask=None):
+def for_one_sequence(scores, sink, *, mask=None):
     assert scores.ndim == 3
     return patterns.attention_with_sink(scores, sink, mask=mask)
 
@@ -98,8 +98,8 @@ def square_window(T, S, window):
 
 VARIANTS = [
     ("window_mask", "loops", window_by_loops),
-    ("receptive_field", "row by row", reach_by_walking),
-    ("receptive_field", "a matrix power", reach_by_matrix_power),
+    ("receptive_field", "row by row", field_by_walking),
+    ("receptive_field", "a matrix power", field_by_matrix_power),
     ("attention_with_sink", "a gate", sink_as_a_gate),
     ("attention_with_sink", "a key in front", sink_as_a_key),
     ("top_k_mask", "one by one", choose_one_by_one),
@@ -110,13 +110,13 @@ VARIANTS = [
 
 
 NARROW = [
-    ("window_mask", "squares alone", square_window),
+    ("window_mask", "squares only", square_window),
     (
         "receptive_field",
         "two layers at most",
         lambda mask, n: patterns.receptive_field(mask, min(n, 2)),
     ),
-    ("attention_with_sink", "without a batch", for_one_text),
+    ("attention_with_sink", "without a batch", for_one_sequence),
     ("attention_with_sink", "small scores", short_of_overflow),
     (
         "top_k_mask",

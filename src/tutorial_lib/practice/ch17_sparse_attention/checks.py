@@ -85,22 +85,22 @@ def _windowed_step(X, params, K, V, window):
 
 def check_windowed_step(function):
     """Check `windowed_step(X, params, K, V, window)`, exercise of chapter 17."""
-    long = _piece(182, T=7, kept=4, window=5)
+    long = _chunk(182, T=7, cached=4, window=5)
     cases = (
-        Case("a word after 4, window of 5", _piece(179, T=1, kept=4, window=5)),
-        Case("wider heads, 2 words after 7", _piece(180, T=2, kept=7, window=8, d_k=WIDE)),
-        Case("the first piece, longer than the window", _piece(181, T=7, kept=0, window=4)),
-        Case("a piece longer than the window, after 4", long),
-        Case("a window of 1", _piece(183, T=2, kept=0, window=1)),
-        Case("a text shorter than the window", _piece(184, T=2, kept=5, window=19)),
+        Case("a word after 4, window of 5", _chunk(179, T=1, cached=4, window=5)),
+        Case("wider heads, 2 words after 7", _chunk(180, T=2, cached=7, window=8, d_k=WIDE)),
+        Case("the first chunk, longer than the window", _chunk(181, T=7, cached=0, window=4)),
+        Case("a chunk longer than the window, after 4", long),
+        Case("a window of 1", _chunk(183, T=2, cached=0, window=1)),
+        Case("a sequence shorter than the window", _chunk(184, T=2, cached=5, window=19)),
     )
     check("windowed_step", function, _windowed_step, cases)
 
 
-def _piece(seed, *, T, kept, window, d_k=D_K):
+def _chunk(seed, *, T, cached, window, d_k=D_K):
     rng = np.random.default_rng(seed)
     params = init_params(rng, d_model=D_MODEL, n_heads=H, d_k=d_k, d_v=D_V)
-    before = {"K": normal(seed + 20, H, kept, d_k), "V": normal(seed + 30, H, kept, D_V)}
+    before = {"K": normal(seed + 20, H, cached, d_k), "V": normal(seed + 30, H, cached, D_V)}
     return {"X": normal(seed + 40, T, D_MODEL), "params": params, **before, "window": window}
 
 
@@ -111,12 +111,12 @@ def _bigbird_mask(T, window, tokens, random):
 
 def check_bigbird_mask(function):
     """Check `bigbird_mask(T, window, tokens, random)`, exercise of chapter 17."""
-    drawn = patterns.random_mask(np.random.default_rng(0), 11, 2)
+    sampled = patterns.random_mask(np.random.default_rng(0), 11, 2)
     none = np.zeros((11, 11), dtype=bool)
     cases = (
-        Case("BigBird", {"T": 11, "window": 3, "tokens": [0, 4], "random": drawn}),
-        Case("Longformer: nothing is drawn", {"T": 11, "window": 5, "tokens": [8], "random": none}),
-        Case("no global token", {"T": 11, "window": 3, "tokens": [], "random": drawn}),
+        Case("BigBird", {"T": 11, "window": 3, "tokens": [0, 4], "random": sampled}),
+        Case("Longformer: no random keys", {"T": 11, "window": 5, "tokens": [8], "random": none}),
+        Case("no global token", {"T": 11, "window": 3, "tokens": [], "random": sampled}),
         Case("a window of 1", {"T": 11, "window": 1, "tokens": [2], "random": none}),
     )
     check("bigbird_mask", function, _bigbird_mask, cases)

@@ -1,1 +1,1 @@
-"""A mask that a reader draws, and its reach."""
+"""A mask that a reader draws, and its receptive field."""

@@ -1,4 +1,4 @@
-// Draw a mask and read its reach: which tokens move which rows, after so many layers with it.
+// Draw a mask and read its receptive field: on which tokens each row depends after some layers.
 
 import { all, define } from "../../shared.js";
 import { oneOf, readBy } from "../forms.js";
@@ -6,16 +6,16 @@ import { Pairs, packed, unpacked } from "../pairs.js";
 
 const MOST = 6;
 
-// The layer after which a token moves a row, for each pair, or 0 if none of so many brings it: a
-// layer passes on what the layers before brought. A row keeps its own token, as a residual does.
+// The layer after which a row depends on a token, for each pair, or 0 if none of so many connects
+// them: a layer passes on what came before. A row keeps its own token, as a residual does.
 const arrivals = (mask, layers) => {
   const step = mask.map((row, t) => row.map((open, s) => Number(open || t == s)));
   const first = structuredClone(step);
   for (let layer = 2; layer <= layers; layer++) {
     const before = structuredClone(first);
-    const brought = (t, s) => before[t].some((there, u) => there && step[u][s]);
+    const connected = (t, s) => before[t].some((there, u) => there && step[u][s]);
     first.forEach((row, t) => row.forEach((there, s) => {
-      if (!there && brought(t, s)) row[s] = layer;
+      if (!there && connected(t, s)) row[s] = layer;
     }));
   }
   return first;
@@ -33,7 +33,7 @@ const many = (count, name) => `${count} ${name}${count == 1 ? "" : "s"}`;
 const gazing = (count) =>
   count == 1 ? "1 pair looks at the future" : `${count || "No"} pairs look at the future`;
 
-// The places of a row that are not 0, those side by side as a range: "0, 12–15".
+// The positions of a row that are not 0, those side by side as a range: "0, 12–15".
 const spans = (row) => {
   const ends = [];
   row.forEach((there, s) => {
@@ -68,7 +68,7 @@ class Drawing extends Pairs {
     this.slider.oninput = () => {
       this.depth = Number(this.slider.value);
       this.paint();
-      this.say(this.moved());
+      this.say(this.depends());
       this.changed();
     };
     this.causality.onclick = () => this.bar(!this.causal);
@@ -101,7 +101,7 @@ class Drawing extends Pairs {
     const kept = `Causal keeps out ${many(count, "pair")} of the drawing`;
     this.causal = causal;
     this.paint();
-    this.say(`${causal && count ? kept : gazing(count)}: ${this.counts()}. ${this.moved()}`);
+    this.say(`${causal && count ? kept : gazing(count)}: ${this.counts()}. ${this.depends()}`);
     this.changed();
   }
 
@@ -110,17 +110,18 @@ class Drawing extends Pairs {
     return this.causal && s > t ? `${words} Nothing has changed.` : "";
   }
 
-  redrawn(places, to) {
+  redrawn(pairs, to) {
     this.paint();
-    const [t, s] = places.at(-1) || [];
+    const [t, s] = pairs.at(-1) || [];
     const future = to && s > t ? ", which is in its future" : "";
     const verb = to ? "may look" : "may no longer look";
     const which = `Query ${t} ${verb} at key ${s}${future}`;
     const blind = this.seen[t]?.some(Boolean) ? "" : ` Row ${t} sees nothing now.`;
     const late = this.came[t]?.[s];
-    const end = late > 1 ? `Layer ${late} still brings it: ${this.route(t, s)}.` : this.moved();
+    const still = `Layer ${late} still connects them`;
+    const end = late > 1 ? `${still}: ${this.route(t, s)}.` : this.depends();
     const told = `${which}: ${this.counts()}.${blind} ${end}`;
-    this.say(places.length ? told : "The stroke became a scroll, and is taken back.");
+    this.say(pairs.length ? told : "The stroke became a scroll, and is undone.");
     this.changed();
   }
 
@@ -152,63 +153,64 @@ class Drawing extends Pairs {
     cell.toggleAttribute("data-out", out);
     if (late && !open) cell.dataset.late = late;
     else delete cell.dataset.late;
-    const arrives = late ? `hidden, but layer ${late} brings it` : "hidden";
+    const arrives = late ? `hidden, but layer ${late} connects them` : "hidden";
     const state = open ? "may look" : out ? "kept out by causal" : arrives;
     const own = t == s && !open ? "hidden, but the row keeps its own token" : state;
     cell.ariaLabel = `query ${t}, key ${s}: ${own}`;
   }
 
   // How many pairs there could be, and how many there are.
-  room() {
+  possible() {
     const { length } = this.rows;
     return this.causal ? (length * (length + 1)) / 2 : length ** 2;
   }
 
   counts() {
-    return `${counted(this.seen)} of ${this.room()} pairs`;
+    return `${counted(this.seen)} of ${this.possible()} pairs`;
   }
 
-  // How far the last row reaches.
-  moved() {
+  // The receptive field of the last row.
+  depends() {
     const last = this.came.at(-1);
     const now = last[0] == this.depth && last[0] > 1 ? "for the first time" : "also";
-    const first = last[0] ? `${now} by token 0` : "not by token 0";
+    const first = last[0] ? `${now} on token 0` : "not on token 0";
     const row = last.length - 1;
-    const words = `row ${row} is moved by ${counted([last])} of ${last.length} tokens`;
+    const words = `row ${row} depends on ${counted([last])} of ${last.length} tokens`;
     return `After ${many(this.depth, "layer")} ${words}, ${first}.`;
   }
 
   tabulate() {
     const { seen, came, depth } = this;
     const { length } = came;
-    const share = (100 * counted(seen)) / this.room();
-    this.sum.textContent = `${this.counts()} may be looked at: ${share.toFixed(1)}\u00a0%.`;
+    const percent = (100 * counted(seen)) / this.possible();
+    this.sum.textContent = `${this.counts()} may be looked at: ${percent.toFixed(1)}\u00a0%.`;
     const blind = seen.map((row) => !row.some(Boolean));
     const who = counted([blind]) > 1 ? `Rows ${spans(blind)} see` : `Row ${spans(blind)} sees`;
     const sight = counted([blind]) ? `${who} nothing.` : "Every row sees something.";
     this.alarm.textContent = `${sight} ${gazing(ahead(seen))}.`;
     this.layers.forEach((row, i) => {
       const by = came.map((line) => line.map((late) => late && late <= i + 1));
-      const texts = [`${counted(by.slice(-1))} of ${length}`, `${counted(by)} of ${this.room()}`];
+      const last = `${counted(by.slice(-1))} of ${length}`;
+      const texts = [last, `${counted(by)} of ${this.possible()}`];
       fill(row, texts.map((text) => (i < depth ? text : "–")));
     });
     this.lines.forEach((row, t) => {
       fill(row, [spans(seen[t]), `${spans(came[t])} (${counted([came[t]])})`]);
     });
     const title = this.lines[0].closest("table").tHead.rows[0].cells[2];
-    title.textContent = `moved, after ${many(depth, "layer")}, by`;
+    title.textContent = `depends, after ${many(depth, "layer")}, on`;
   }
 
-  // The way of a token to a row: each looks at the one before.
-  way(t, s) {
+  // The path of a token to a row: each looks at the one before.
+  path(t, s) {
     const late = this.came[t][s];
     if (late < 2) return t == s ? [s] : [s, t];
     const next = this.seen.findIndex((row, u) => row[s] && this.came[t][u] == late - 1);
-    return [s, ...this.way(t, next)];
+    return [s, ...this.path(t, next)];
   }
 
   route(t, s) {
-    return this.way(t, s).join(" → ");
+    return this.path(t, s).join(" → ");
   }
 
   // Mark the pairs by which a token comes to a row that may not look at it.
@@ -216,19 +218,19 @@ class Drawing extends Pairs {
     all(this.element, "[data-hop]").forEach((hop) => hop.removeAttribute("data-hop"));
     const [t, s] = cell ? this.at(cell) : [];
     if (!(this.came[t]?.[s] > 1)) return;
-    const way = this.way(t, s);
-    way.slice(1).forEach((u, i) => this.rows[u][way[i]].toggleAttribute("data-hop", true));
+    const path = this.path(t, s);
+    path.slice(1).forEach((u, i) => this.rows[u][path[i]].toggleAttribute("data-hop", true));
   }
 
-  // What is told of a pair.
+  // What is said of a pair.
   sentence(t, s) {
     const late = this.came[t][s];
     const not = `Query ${t} may not look at key ${s}`;
     if (this.seen[t][s]) return `Query ${t} may look at key ${s}.`;
     if (this.barred([t, s])) return `${not}: it comes later, and causal keeps it out.`;
     if (t == s) return `${not}, its own; but the row keeps its own token.`;
-    if (late) return `${not}, but layer ${late} brings it: ${this.route(t, s)}.`;
-    return `${not}, and no path of ${many(this.depth, "layer")} brings it.`;
+    if (late) return `${not}, but layer ${late} connects them: ${this.route(t, s)}.`;
+    return `${not}, and no path of ${many(this.depth, "layer")} connects them.`;
   }
 
   choose(cell) {
@@ -285,7 +287,7 @@ class Drawing extends Pairs {
   }
 
   greet() {
-    this.say(`The mask of the link is here: ${this.counts()}. ${this.moved()}`);
+    this.say(`The mask of the link is here: ${this.counts()}. ${this.depends()}`);
   }
 }
 

@@ -1,4 +1,4 @@
-"""Draw a mask and read its reach: the pairs that go, and what layers of them still bring."""
+"""Draw a mask and read its receptive field: the pairs it leaves, and what layers connect."""
 
 import json
 from html import escape
@@ -43,24 +43,25 @@ _NAMES = {  # of each pattern, by its word in a link: its name, and what it is
     ),
     "bigbird": (
         "BigBird",
-        "One key on each side, tokens 0 and 1 global, and two random keys a row",
+        "One key on each side, tokens 0 and 1 global, and two random keys per row",
     ),
     "all": ("Full, causal", "Each query looks at itself and all before"),
 }
 _QUESTION = (
-    "With a window of 4: after how many layers can token 0 move row 15? "
+    "With a window of 4: after how many layers does row 15 depend on token 0? "
     "Commit to a number, then move the slider."
 )
 _LEGEND = (
     "A full cell is a pair that may be looked at. Press it, or draw across many, to change it; "
     "with a finger begin sideways. Arrow keys move, the space bar switches. A digit is the layer "
-    "after which the key's token moves the query's row; a row keeps its own token, as a residual "
-    "does. Point at a pair that is not full, or move to it by arrow keys, and its way lights up."
+    "after which the query's row depends on the key's token; a row keeps its own token, as a "
+    "residual does. Point at a pair that is not full, or move to it by arrow keys, and its path "
+    "lights up."
 )
 
 
 def mask_drawing():
-    """Show a mask on 16 tokens to draw on, and which tokens move which rows after some layers.
+    """Show a mask on 16 tokens to draw on, and on which tokens each row depends after some layers.
 
     Introduced in chapter 17. It begins from one of four published patterns, or from all pairs.
     """
@@ -93,28 +94,26 @@ def _patterns():
     """Return of each pattern its name, its mask and what is said of it, by its word in a link."""
     T = _TOKENS
     near, wide = (window_mask(T, T, n) for n in (2, 3))
-    drawn = random_mask(np.random.default_rng(0), T, 2)
+    sampled = random_mask(np.random.default_rng(0), T, 2)
     masks = {
         "window": window_mask(T, T, 4),
         "strided": window_mask(T, T, 4) | strided_mask(T, 4),
         "longformer": wide | wide.T | global_mask(T, [0]),
-        "bigbird": near | near.T | global_mask(T, [0, 1]) | drawn,
+        "bigbird": near | near.T | global_mask(T, [0, 1]) | sampled,
         "all": causal_mask(T),
     }
     return {key: (_NAMES[key][0], mask, _NAMES[key][1]) for key, mask in masks.items()}
 
 
 def _cells(mask):
-    arrives = receptive_field(mask, _DEPTH)
-    return [
-        [_cell(mask[t, s], arrives[t, s], s > t) for s in range(_TOKENS)] for t in range(_TOKENS)
-    ]
+    field = receptive_field(mask, _DEPTH)
+    return [[_cell(mask[t, s], field[t, s], s > t) for s in range(_TOKENS)] for t in range(_TOKENS)]
 
 
-def _cell(open_, arrives, out):
+def _cell(open_, in_field, out):
     if open_:
         return "data-on", "<b>1</b>"
-    return "data-out" if out else "", "1" if arrives else ""
+    return "data-out" if out else "", "1" if in_field else ""
 
 
 def _counted(mask):
@@ -123,8 +122,8 @@ def _counted(mask):
 
 
 def _sums(mask):
-    share = 100 * np.count_nonzero(mask) / np.count_nonzero(causal_mask(_TOKENS))
-    open_ = f"{_counted(mask)} pairs may be looked at: {share:.1f}\N{NO-BREAK SPACE}%."
+    percent = 100 * np.count_nonzero(mask) / np.count_nonzero(causal_mask(_TOKENS))
+    open_ = f"{_counted(mask)} pairs may be looked at: {percent:.1f}\N{NO-BREAK SPACE}%."
     words = "Every row sees something. No pairs look at the future."
     return f'<p class="tl-share">{open_}</p><p class="tl-alarm">{words}</p>'
 
@@ -136,36 +135,36 @@ def _slider():
     return f'<div class="tl-lists tl-depth" {HIDDEN}><span>1 layer</span>{control}</div>'
 
 
-def _moved(mask, n_layers):
-    """Count the tokens that move the last row, and the pairs that are connected."""
-    arrives = receptive_field(mask, n_layers)
-    return f"{np.count_nonzero(arrives[-1])} of {_TOKENS}", _counted(arrives)
+def _depends(mask, n_layers):
+    """Count the tokens on which the last row depends, and the pairs that are connected."""
+    field = receptive_field(mask, n_layers)
+    return f"{np.count_nonzero(field[-1])} of {_TOKENS}", _counted(field)
 
 
 def _says_receptive_field(mask, n_layers):
     layers = f"{n_layers} layer" + "s" * (n_layers > 1)
-    return f"after {layers} row {_TOKENS - 1} is moved by {_moved(mask, n_layers)[0]} tokens"
+    return f"after {layers} row {_TOKENS - 1} depends on {_depends(mask, n_layers)[0]} tokens"
 
 
 def _layers(mask):
-    """Draw what is reached after each number of layers; the script fills it as the reader asks."""
-    shown = [_moved(mask, n) if n <= _DEPTH else ("–", "–") for n in range(1, _LAYERS + 1)]
+    """Tabulate the receptive field after each number of layers; the script fills in the rest."""
+    shown = [_depends(mask, n) if n <= _DEPTH else ("–", "–") for n in range(1, _LAYERS + 1)]
     rows = [(n, *texts) for n, texts in enumerate(shown, start=1)]
     return table(("layers", f"tokens in row {_TOKENS - 1}", "pairs connected"), rows)
 
 
 def _numbers(mask):
-    arrives = receptive_field(mask, _DEPTH)
+    field = receptive_field(mask, _DEPTH)
     rows = [
-        (t, _spans(mask[t]), f"{_spans(arrives[t])} ({np.count_nonzero(arrives[t])})")
+        (t, _spans(mask[t]), f"{_spans(field[t])} ({np.count_nonzero(field[t])})")
         for t in range(_TOKENS)
     ]
-    shown = table(("row", "may look at", "moved, after 1 layer, by"), rows)
+    shown = table(("row", "may look at", "depends, after 1 layer, on"), rows)
     return fold_numbers(shown)
 
 
 def _spans(row):
-    """Write the places of a row that has no gap as a range: 12–15."""
-    places = np.flatnonzero(row)
-    ends = dict.fromkeys((int(places[0]), int(places[-1])))
+    """Write the positions of a row that has no gap as a range: 12–15."""
+    positions = np.flatnonzero(row)
+    ends = dict.fromkeys((int(positions[0]), int(positions[-1])))
     return "–".join(map(str, ends))

@@ -18,7 +18,7 @@ from tutorial_lib.errors import (
 def attention_scores(Q, K):
     """Score every query against every key: their dot product, divided by the root of d_k.
 
-    Built in chapter 03. Leading axes broadcast. Whether all numbers are finite is asked by
+    Built in chapter 03. Leading axes broadcast. Whether all entries are finite is checked by
     `scaled_dot_product_attention` and `trace`, not here.
 
     Parameters
@@ -81,7 +81,7 @@ def softmax(scores, axis=-1):
 def causal_mask(T, S=None):
     """Let query t look at every key that is not later than itself.
 
-    Built in chapter 03. The diagonal ends in the last corner: when S > T, the T queries are the
+    Built in chapter 03. The mask is aligned at the bottom right: when S > T, the T queries are the
     last T of S tokens.
 
     Parameters
@@ -107,7 +107,7 @@ def causal_mask(T, S=None):
 
 
 def attention_weights(scores, *, mask=None):
-    """Share out each query's attention over the keys it may look at.
+    """Distribute each query's attention over the keys it may look at.
 
     Built in chapter 03.
 
@@ -118,7 +118,7 @@ def attention_weights(scores, *, mask=None):
 
     Returns
     -------
-    weights : (..., H, T, S); a row sums to 1, or is 0 throughout where it has nothing to look at
+    weights : (..., H, T, S); a row sums to 1, or is 0 throughout where it is fully masked
 
     Raises
     ------
@@ -133,7 +133,7 @@ def attention_weights(scores, *, mask=None):
     require_mask(mask, scores.shape)
     if mask is None:
         return softmax(scores)
-    has_key = mask.any(axis=-1, keepdims=True)  # (..., T, 1), False: nothing to look at
+    has_key = mask.any(axis=-1, keepdims=True)  # (..., T, 1), False: fully masked
     weights = softmax(np.where(mask | ~has_key, scores, -np.inf))
     return weights * has_key
 

@@ -167,7 +167,7 @@ def test_keys_and_values_without_a_batch_axis_serve_every_sequence(Q, K, V, asse
 
 
 @pytest.mark.parametrize("batches", [((2,), ()), ((), (2,))])
-def test_a_mask_of_each_sequence_fits_where_queries_or_keys_alone_are_a_batch(
+def test_a_mask_of_each_sequence_fits_where_only_queries_or_keys_are_a_batch(
     batches, normal, make_mask, assert_close
 ):
     for_queries, for_keys = batches
@@ -185,7 +185,7 @@ def test_one_head_without_a_head_axis(Q, K, V, sizes, assert_close):
     assert_close(scaled_dot_product_attention(Q, K, V, mask=mask), expected)
 
 
-def test_equal_scores_share_out_equally(sizes):
+def test_equal_scores_give_equal_weights(sizes):
     weights = attention_weights(np.zeros((sizes.T, sizes.T)), mask=causal_mask(sizes.T))
     for t, row in enumerate(weights):  # exact: e^0 is 1, and t + 1 of them are a whole number
         np.testing.assert_array_equal(row[: t + 1], 1 / (t + 1))

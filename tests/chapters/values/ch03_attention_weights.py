@@ -11,12 +11,12 @@ PAGE = "03_attention_weights"
 
 def _divisors():
     """Return the four variants of the divisor, in the order of the list."""
-    return [arm for arm in record("tiny_model")["variants"] if arm["group"] == "root"]
+    return [one for one in record("tiny_model")["variants"] if one["group"] == "root"]
 
 
-def _first_look():
+def _first_evaluation():
     """Return the step at which each run first has nine of ten right: (variants, seeds)."""
-    return printed_under(PAGE, "first look with nine of ten right, at step")
+    return printed_under(PAGE, "first step evaluated with nine of ten right")
 
 
 def output_of_bark_in_head_0_as_a_sum():
@@ -25,41 +25,41 @@ def output_of_bark_in_head_0_as_a_sum():
     return np.column_stack([layer.weights[0, 2], layer.V[0]])
 
 
-def a_fifth_of_the_queries_stares():
+def a_fifth_of_the_queries_is_saturated():
     """At d_k = 64 a fifth of the unscaled queries give one key more than 0.99."""
-    stare = printed_under(PAGE, "unscaled: share of queries above 0.99")
-    return round(float(stare[2]), 1) == 1 / 5
+    above = printed_under(PAGE, "unscaled: fraction of queries above 0.99")
+    return round(float(above[2]), 1) == 1 / 5
 
 
 def rates_were_chosen_in_runs_half_as_long():
     """Each learning rate was chosen in runs of half as many steps."""
-    return all(2 * arm["tried_for"] == arm["steps"][-1] for arm in _divisors())
+    return all(2 * one["tried_for"] == one["steps"][-1] for one in _divisors())
 
 
 def all_four_chose_the_second_rate():
     """All four variants chose the same learning rate, the second that was tried."""
     second = _divisors()[0]["tried"][1]["rate"]
-    return all(arm["rate"] == second for arm in _divisors())
+    return all(one["rate"] == second for one in _divisors())
 
 
 def last_run_with_the_root():
     """With the root, every run has nine of ten letters right by this step."""
-    return max(_first_look()[0])
+    return max(_first_evaluation()[0])
 
 
 def first_and_last_run_without_the_root():
     """Without the root, the runs have nine of ten letters right between these two steps."""
-    without = _first_look()[1]
+    without = _first_evaluation()[1]
     return [min(without), max(without)]
 
 
 def the_others_end_above():
     """At the last step the other three variants have at least this accuracy."""
-    final = printed_under(PAGE, "share of letters right, mean of five seeds")[-1]
+    final = printed_under(PAGE, "accuracy, mean of five seeds")[-1]
     return np.delete(final, 1).min()
 
 
 def a_small_start_is_the_quickest():
     """Its slowest run is sooner than the quickest run of the other three variants."""
-    first = _first_look()
+    first = _first_evaluation()
     return first[3].max() < first[:3].min()

@@ -13,19 +13,19 @@ def shape_of_the_scores():
     return (Q @ np.swapaxes(K, -1, -2)).shape
 
 
-def powers_of_large_scores():
+def exponentials_of_large_scores():
     """Raise e to 1000 and to 999, and divide by the sum."""
-    scores, shares, stopped = np.array([1000.0, 999.0]), np.zeros(2), False
+    scores, weights, stopped = np.array([1000.0, 999.0]), np.zeros(2), False
     try:
         with np.errstate(all="ignore"):  # warnings, which are no errors
-            powers = np.exp(scores)
-            shares = powers / powers.sum()
+            exponentials = np.exp(scores)
+            weights = exponentials / exponentials.sum()
     except ArithmeticError:
         stopped = True
     return {
-        "0.731 and 0.269": np.allclose(shares, (0.731, 0.269), atol=5e-4),
-        "nan and nan, with a warning at most": np.isnan(shares).all(),
-        "all for the first: 1 and 0": np.allclose(shares, (1, 0)),
+        "0.731 and 0.269": np.allclose(weights, (0.731, 0.269), atol=5e-4),
+        "nan and nan, with a warning at most": np.isnan(weights).all(),
+        "all for the first: 1 and 0": np.allclose(weights, (1, 0)),
         "an error, and the program stops": stopped,
     }
 
@@ -90,7 +90,7 @@ def lookup_and_product():
 
 
 def features_of_a_query():
-    """Change one feature of a token at a time and see whether its queries move."""
+    """Change one feature of a token at a time and see whether its queries change."""
     X, W_Q = RNG.standard_normal((1, 8)), RNG.standard_normal((2, 8, 4))
     changed = X + np.eye(8)  # row i: feature i is another
     moved = np.abs(tl.project_heads(changed, W_Q) - X @ W_Q).max(axis=-1) > 1e-9  # (H, features)

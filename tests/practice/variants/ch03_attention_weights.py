@@ -9,8 +9,8 @@ def softmax_by_loop(scores, axis=-1):
     moved = np.moveaxis(scores, axis, -1)
     weights = np.empty(moved.shape)
     for index in np.ndindex(moved.shape[:-1]):
-        powers = [math.exp(score - moved[index].max()) for score in moved[index]]
-        weights[index] = [power / math.fsum(powers) for power in powers]
+        positive = [math.exp(score - moved[index].max()) for score in moved[index]]
+        weights[index] = [entry / math.fsum(positive) for entry in positive]
     return np.moveaxis(weights, -1, axis)
 
 

@@ -1,7 +1,7 @@
 // Gathers the pages of the site in the one that is open; tools/print_book.py prints it.
 //
-// A place is a page's path, such as "notebooks/05_concatenation.html". It is the id of the page's article
-// and stands before every id in it: "notebooks/05_concatenation.html#idea".
+// A place is a page's path, such as "notebooks/05_concatenation.html". It is the id of the page's
+// article and stands before every id in it: "notebooks/05_concatenation.html#idea".
 {
   const all = (root, selector) => [...root.querySelectorAll(selector)];
   const root = new URL(document.documentElement.dataset.content_root, location).href;

@@ -53,12 +53,12 @@ def test_form_without_a_script_is_the_row_of_bark_in_head_0(slope):
     layer = trace(example.X, example.params, mask=example.mask)
     divide = np.sqrt(example.params.d_k) if slope else 1
     scores = np.sqrt(example.params.d_k) * layer.scores[0, 2] / divide
-    powers = np.exp(scores)
-    shares = powers / powers.sum()
+    exponentials = np.exp(scores)
+    weights = exponentials / exponentials.sum()
     if slope:
-        np.testing.assert_allclose(shares, layer.weights[0, 2], rtol=1e-12)
-    columns = [scores, powers, shares]
-    columns += [softmax_backward(shares, np.eye(3)[0])] * slope
+        np.testing.assert_allclose(weights, layer.weights[0, 2], rtol=1e-12)
+    columns = [scores, exponentials, weights]
+    columns += [softmax_backward(weights, np.eye(3)[0])] * slope
     shown, whole = tables(softmax_bench(slope=slope).html)
     for table, expected in ((shown, columns), (whole, [divide * scores, *columns])):
         assert [row[0] for row in table] == list(example.tokens)
@@ -68,7 +68,7 @@ def test_form_without_a_script_is_the_row_of_bark_in_head_0(slope):
 
 def test_text_says_the_state():
     assert softmax_bench().text == (
-        "Softmax bench: q · k is divided by 1: largest share 0.7619, entropy 0.9637 bits.\n"
+        "Softmax bench: q · k is divided by 1: largest weight 0.7619, entropy 0.9637 bits.\n"
         "   dogs, 2 ln 2, 2 ln 2, 4, 16/21\n"
         "   that, −2 ln 2, −2 ln 2, 1/4, 1/21\n"
         "   bark, 0, 0, 1, 4/21"

@@ -26,7 +26,7 @@ LINES = [
     "2. Eight heads have as many. It holds: 16,384",
     "6. It falls. It fails: 0.1235",
     "Trained on the known text, and run with this layer",
-    "0.277 nats a word above the floor, on documents it never saw, after 1,384 steps, as the "
+    "0.277 nats per token of excess loss, on documents it never saw, after 1,384 steps, as the "
     "training counted; 37,376 numbers",
     LIMITS,
 ]

@@ -187,9 +187,9 @@ def leaves(*given):
 @pytest.mark.parametrize(
     ("fails", "says"),
     [
-        (leaves, "pieces of 1: it raised SystemExit: not done"),
-        (lambda *given: None, "pieces of 1: it returned None"),
-        (lambda *given: given[0][9], "pieces of 1: it raised IndexError: index 9 is out of bounds"),
+        (leaves, "chunks of 1: it raised SystemExit: not done"),
+        (lambda *given: None, "chunks of 1: it returned None"),
+        (lambda *given: given[0][9], "chunks of 1: it raised IndexError: index 9 is out of bounds"),
     ],
 )
 def test_a_layer_that_fails_behind_a_cache_is_told_as_elsewhere(fails, says):
@@ -356,7 +356,7 @@ def test_a_certificate_says_what_was_shown_and_nothing_else():
     wrong = show_results(MISTAKES["attention"][0].of(attention), claims, model)
     assert wrong.nats is None
     page = str(certificate("Ada", wrong))
-    assert "above the floor" not in page
+    assert "of excess loss" not in page
     assert "✗ no leak" in page
 
 

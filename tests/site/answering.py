@@ -89,7 +89,7 @@ ACTIONS = {
         "playground, an edit": key("Enter"),
         "sum, a word": named("sum", "that"),
         "sum, a head": named("sum", "Silence head 0"),
-        "sum, a swap": named("sum", "Swap heads alone"),
+        "sum, a swap": named("sum", "Swap only heads"),
     },
     "notebooks/08_gradients.html": {
         **BENCH,

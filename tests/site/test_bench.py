@@ -1,4 +1,4 @@
-"""The softmax bench in Chromium: its shares and slopes are the library's, by any means."""
+"""The softmax bench in Chromium: its weights and slopes are the library's, by any means."""
 
 import re
 from fractions import Fraction
@@ -36,7 +36,7 @@ READ = """(bench) => {
       top: parseFloat(lane.firstElementChild.style.top),
       height: parseFloat(lane.firstElementChild.style.height),
     })),
-    powers: all("td > i", (bar) => parseFloat(bar.style.width)),
+    exponentials: all("td > i", (bar) => parseFloat(bar.style.width)),
     stack: all(".tl-stack > span", (part) => parseFloat(part.style.width)),
     fields: all("[type=text]", (field) => field.value),
     hidden: all("[type=checkbox]", (box) => box.checked),
@@ -71,21 +71,21 @@ def random_states(count):
 
 
 def library(products, divide, hidden, away, by):
-    """The scores, powers, shares of a row, and the slopes in the score of a key."""
+    """The scores, exponentials, weights of a row, and the slopes in the score of a key."""
     scores = products / divide
-    powers = np.where(hidden, -np.inf, scores)
+    exponentials = np.where(hidden, -np.inf, scores)
     if away and not hidden.all():
-        powers = powers - powers.max()
+        exponentials = exponentials - exponentials.max()
     with np.errstate(over="ignore", invalid="ignore"):
-        powers = np.exp(powers)
-        shares = powers / powers.sum()
+        exponentials = np.exp(exponentials)
+        weights = exponentials / exponentials.sum()
     stable = attention_weights(scores[None], mask=~hidden[None])[0]
     if away or hidden.all():
-        shares = stable
-    elif np.isfinite(shares).all():
-        np.testing.assert_allclose(shares, stable, rtol=0, atol=1e-12)
-    slopes = softmax_backward(shares, np.eye(3)[by]) if np.isfinite(shares).all() else None
-    return scores, powers, shares, slopes
+        weights = stable
+    elif np.isfinite(weights).all():
+        np.testing.assert_allclose(weights, stable, rtol=0, atol=1e-12)
+    slopes = softmax_backward(weights, np.eye(3)[by]) if np.isfinite(weights).all() else None
+    return scores, exponentials, weights, slopes
 
 
 def address(products, divide, hidden, away, by, *, slope):
@@ -124,8 +124,8 @@ def agrees(bench, state, *, slope=False):
     """Compare all that the bench shows with the library."""
     shown = bench.evaluate(READ)
     products, hidden, by = state["products"], state["hidden"], state["by"]
-    scores, powers, shares, slopes = library(**state)
-    columns = [products, np.where(hidden, -np.inf, scores), powers, shares]
+    scores, exponentials, weights, slopes = library(**state)
+    columns = [products, np.where(hidden, -np.inf, scores), exponentials, weights]
     if slope:
         columns.append(np.full(3, np.nan) if slopes is None else slopes)
     for row, line, word, *values in zip(
@@ -134,14 +134,14 @@ def agrees(bench, state, *, slope=False):
         assert row[0] == line[0] == word
         assert row[2:] == line[1:]
         same(row[1:], values)
-    highest = powers.max()
-    parts = powers / highest if 0 < highest < np.inf else np.zeros(3)
-    np.testing.assert_allclose(shown["powers"], 100 * parts, rtol=0, atol=0.006)
-    np.testing.assert_allclose(shown["stack"], 100 * np.nan_to_num(shares), rtol=0, atol=0.006)
-    entropy = -(shares * np.log2(np.where(shares == 0, 1, shares))).sum()
-    same(shown["two"], [shares.max(), entropy])
+    highest = exponentials.max()
+    parts = exponentials / highest if 0 < highest < np.inf else np.zeros(3)
+    np.testing.assert_allclose(shown["exponentials"], 100 * parts, rtol=0, atol=0.006)
+    np.testing.assert_allclose(shown["stack"], 100 * np.nan_to_num(weights), rtol=0, atol=0.006)
+    entropy = -(weights * np.log2(np.where(weights == 0, 1, weights))).sum()
+    same(shown["two"], [weights.max(), entropy])
     assert shown["state"].endswith(
-        f": largest share {shown['two'][0]}, entropy {shown['two'][1]} bits."
+        f": largest weight {shown['two'][0]}, entropy {shown['two'][1]} bits."
     )
     controls(shown, state, slope=slope)
     top = np.where(hidden, -np.inf, scores).max() if state["away"] and not hidden.all() else 0
@@ -150,8 +150,8 @@ def agrees(bench, state, *, slope=False):
         assert bool(less) == state["away"]
         same([less or "0"], [top])
         assert not slope or heads[-1] == f"slope by {WORDS[by]}"
-    if slope and slopes is not None:  # on the curve: the slope of the chosen bar's share in it
-        np.testing.assert_allclose(shown["dot"], [160 * shares[by], -240 * slopes[by]], atol=1e-9)
+    if slope and slopes is not None:  # on the curve: the slope of the chosen bar's weight in it
+        np.testing.assert_allclose(shown["dot"], [160 * weights[by], -240 * slopes[by]], atol=1e-9)
 
 
 def controls(shown, state, *, slope):
@@ -201,14 +201,14 @@ def sloped(show):
 def test_page_that_shows_the_bench_weighs_with_it(open_page, call):
     [name] = [p.name for p in pages() if call in p.path.read_text(encoding="utf-8")]
     page = open_page(f"{FOLDER}{name}.html#bench=0&dogs=ln2&that=-ln2&divide=1")
-    page.get_by_text("The shares are dogs 4/7, that 1/7, bark 2/7; ").first.wait_for()
+    page.get_by_text("The weights are dogs 4/7, that 1/7, bark 2/7; ").first.wait_for()
     state = FIRST | {"products": UNIT * np.array([1, -1, 0])}
     agrees(page.locator("tl-bench"), state, slope="slope" in call)
     assert page.problems == []
 
 
 @pytest.mark.parametrize("count", [5, *long(60)])
-def test_every_share_and_slope_is_the_librarys_in_random_states(show, count):
+def test_every_weight_and_slope_is_the_librarys_in_random_states(show, count):
     for slope in (False, True):
         bench = show(softmax_bench(slope=slope).html).locator("tl-bench")
         for state in random_states(count)[-5 if count == 5 else 0 :]:
@@ -217,24 +217,24 @@ def test_every_share_and_slope_is_the_librarys_in_random_states(show, count):
 
 
 def test_question_stays_and_trying_answers_it(bench):
-    question = bench.get_by_text("Add 5 to all three: whose share grows?")
+    question = bench.get_by_text("Add 5 to all three: whose weight grows?")
     assert question.is_visible()
     assert said(bench) == ""
     bench.get_by_role("button", name="Add 5 to all").click()
     assert question.is_visible()
-    assert said(bench).startswith("The shares are still dogs 16/21, that 1/21, bark 4/21; ")
+    assert said(bench).startswith("The weights are still dogs 16/21, that 1/21, bark 4/21; ")
     agrees(bench, FIRST | {"products": FIRST["products"] + 5})
     bench.get_by_label("divide by", exact=True).focus()
     for _ in range(20):  # from 1 to 2
         bench.page.keyboard.press("ArrowRight")
     assert said(bench) == (
-        "The shares are dogs 4/7, that 1/7, bark 2/7; the largest is 0.5714, "
+        "The weights are dogs 4/7, that 1/7, bark 2/7; the largest is 0.5714, "
         "the entropy 1.3788 bits."
     )
     write(bench, FIELDS[0], "12")
     write(bench, FIELDS[1], "-2 ln 2")
     write(bench, FIELDS[2], "0")
-    for divide, past in ((2.38, True), (2.39, False)):  # where one share passes 0.99
+    for divide, past in ((2.38, True), (2.39, False)):  # where one weight passes 0.99
         write(bench, DIVISOR, str(divide))
         state = FIRST | {"products": np.array([12, -2 * UNIT, 0]), "divide": divide}
         assert (library(**state)[2].max() > 0.99) == past == (", past 0.99" in said(bench))
@@ -247,17 +247,17 @@ def test_1000_overflows_unless_the_largest_is_taken_away(bench):
     agrees(bench, state)
     assert said(bench) == (
         "e to the 1000 is inf, beyond the largest float64, and inf / inf is nan: "
-        "the shares are dogs nan, that 0, bark 0."
+        "the weights are dogs nan, that 0, bark 0."
     )
     bench.get_by_role("button", name="Subtract the largest score").click()
     agrees(bench, state | {"away": True})
-    assert said(bench).startswith("The shares are dogs 1, that 0, bark 0; ")
+    assert said(bench).startswith("The weights are dogs 1, that 0, bark 0; ")
     bench.get_by_role("button", name="Add 5 to all").click()
     assert said(bench) == "With 5 more a number would be past 1000. Nothing has changed."
     for name in FIELDS:
         write(bench, name, "-1000")
     bench.get_by_role("button", name="Subtract the largest score").click()
-    assert said(bench) == "Every power is 0, too small for a float64, and 0 / 0 is nan."
+    assert said(bench) == "Every exponential is 0, too small for a float64, and 0 / 0 is nan."
     agrees(bench, FIRST | {"products": np.full(3, -1000.0)})
     for word in WORDS:
         bench.get_by_label(f"hide {word}").check()
@@ -342,7 +342,7 @@ def test_a_trail_of_slopes_is_drawn_where_the_reader_has_been(sloped):
         assert list(map(float, re.findall(r"[-\d.]+", drop.get_attribute("d")))) == [x, 0, y, 0]
     write(sloped, DIVISOR, "1")
     been = marks()
-    write(sloped, FIELDS[0], "1000")  # nan: no share, no slope
+    write(sloped, FIELDS[0], "1000")  # nan: no weight, no slope
     assert marks() == been
     assert not drop.is_visible()
     sloped.get_by_role("button", name="Reset").click()

@@ -52,7 +52,7 @@ SWITCHES = {
     "Silence head 0": lambda state: "0" in state["off"],
     "Silence head 1": lambda state: "1" in state["off"],
     "Swap heads and rows": lambda state: state["swap"] == "with",
-    "Swap heads alone": lambda state: state["swap"] == "without",
+    "Swap only heads": lambda state: state["swap"] == "without",
 }
 
 
@@ -227,7 +227,7 @@ def test_question_stays_and_the_words_answer_it(exhibit):
 
 FEATURES = [  # of bark, by hand
     "−1/7 − 8/13 = −69/91, the heads pull the same way",
-    "4/7 + 0 = 4/7, head 0 alone writes here",
+    "4/7 + 0 = 4/7, only head 0 writes here",
     "6/7 − 8/13 = 22/91, the heads pull against each other",
     "−1/7 − 8/13 = −69/91, the heads pull the same way",
     "6/7 + 4/13 = 106/91, the heads pull the same way",
@@ -243,12 +243,12 @@ def test_worked_by_keys_alone(exhibit):
         keys.press("Tab")  # three words, then concat
     for _ in range(5):
         keys.press("ArrowRight")
-    assert said(exhibit) == "Row 5 of W_O times 1 meets the number 4/13, of head 1."
+    assert said(exhibit) == "Row 5 of W_O times 1 is multiplied by 4/13, of head 1."
     keys.press("Tab")
     keys.press("ArrowRight")
     keys.press("End")
     state = {"row": 5, "times": 2}
-    words = f"Row 5 of W_O times 2 meets the number 4/13, of head 1: that {moves('times', **state)}"
+    words = f"Row 5 of W_O times 2 is multiplied by 4/13, of head 1: that {moves('times', **state)}"
     assert said(exhibit) == words
     assert "features 4 and 5 of Y" in words
     agrees(*seen(exhibit), **state)
@@ -272,7 +272,7 @@ def test_a_press_is_told_by_what_it_moves_itself(exhibit):
     for name in ("Silence head 0", "Swap heads and rows"):
         press(exhibit, name)
     assert said(exhibit).endswith("W_O with them: that moves no feature of Y of “bark”.")
-    press(exhibit, "Swap heads alone")
+    press(exhibit, "Swap only heads")
     state = {"off": "0", "swap": "without"}
     assert said(exhibit).endswith(f"W_O left behind: that {moves('swap', **state)}")
     press(exhibit, "Silence head 1")
@@ -286,7 +286,7 @@ def test_heads_are_silenced_and_swapped_and_come_back(exhibit):
         "Silence head 1": ("Head 1 is silent", {"off": "1"}),
         "Silence head 0": ("Both are silent", {"off": "01"}),
         "Reset": ("The sum is as it was", {}),
-        "Swap heads alone": (
+        "Swap only heads": (
             "Heads swapped, their rows of W_O left behind",
             {"swap": "without"},
         ),
@@ -302,12 +302,12 @@ def test_heads_are_silenced_and_swapped_and_come_back(exhibit):
         assert said(exhibit) == f"{words}{moved}"
     press(exhibit, "Swap heads and rows")
     agrees(*seen(exhibit))
-    assert said(exhibit) == "Heads in their own places."
+    assert said(exhibit) == "Heads in their own positions."
     exhibit.locator(".tl-heap").nth(2).click()
     assert said(exhibit) == f"Feature 2 of “bark”: {FEATURES[2]}."
     press(exhibit, "Silence head 0")
     exhibit.locator(".tl-heap").nth(2).click()
-    assert "0 − 8/13 = −8/13, head 1 alone writes here." in said(exhibit)
+    assert "0 − 8/13 = −8/13, only head 1 writes here." in said(exhibit)
     exhibit.locator(".tl-meets div > span").nth(6).click()
     agrees(*seen(exhibit), off="0", row=6)
 
@@ -336,7 +336,7 @@ def test_links_that_cannot_be_are_refused_in_words_and_change_nothing(exhibit):
 @pytest.mark.long
 def test_link_carries_the_state_and_brings_it_back(exhibit):
     press(exhibit, "that")
-    press(exhibit, "Swap heads alone")
+    press(exhibit, "Swap only heads")
     press(exhibit, "Silence head 1")
     exhibit.locator(".tl-meets div > span").nth(3).click()
     exhibit.get_by_role("slider").press("ArrowRight")
@@ -392,7 +392,7 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     page = show(heads_sum().html, **PHONE)
     exhibit = page.locator("tl-sum")
     exhibit.get_by_role("button", name="dogs").tap()
-    exhibit.get_by_role("button", name="Swap heads alone").tap()
+    exhibit.get_by_role("button", name="Swap only heads").tap()
     exhibit.locator(".tl-meets div > span").nth(1).tap()
     agrees(*seen(exhibit), word="dogs", swap="without", row=1)
     exhibit.locator(".tl-heap").nth(5).tap()

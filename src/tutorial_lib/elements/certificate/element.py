@@ -68,7 +68,7 @@ def _blocks(shown):
     if claims:
         blocks.append((f"{_counted(len(claims), 'claim')} answered with own numbers", claims))
     if shown.nats is not None:
-        line = f"{shown.nats:.3f} nats a word above the floor, on documents it never saw"
+        line = f"{shown.nats:.3f} nats per token of excess loss, on documents it never saw"
         steps = _counted(shown.steps, "step")
         after = f"after {steps}, as the training counted; {shown.numbers:,} numbers"
         blocks.append(("Trained on the known text, and run with this layer", [f"{line}, {after}"]))

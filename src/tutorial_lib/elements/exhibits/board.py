@@ -2,7 +2,7 @@
 
 STEPS = ("embed", "project", "score", "mix", "concat", "project out")
 _MADE_IN = {  # what each step makes, as it is written beside the map, and the arrays
-    "embed": ("word + place", ("X",)),
+    "embed": ("word + position", ("X",)),
     "project": ("X W<sub>Q</sub>, X W<sub>K</sub>, X W<sub>V</sub>", ("Q", "K", "V")),
     "score": ("softmax(Q Kᵀ / √d<sub>k</sub>)", ("scores", "weights")),
     "mix": ("weights V", ("heads",)),

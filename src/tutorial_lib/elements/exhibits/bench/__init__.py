@@ -1,1 +1,1 @@
-"""The softmax as a bench: three products, their divisor, powers and shares."""
+"""The softmax as a bench: three products, their divisor, exponentials and weights."""

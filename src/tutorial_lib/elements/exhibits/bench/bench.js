@@ -1,4 +1,5 @@
-// The softmax on a bench: three products of a query with keys are divided, raised and shared out.
+// The softmax on a bench: three products of a query with keys are divided, exponentiated and
+// normalised.
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
@@ -46,25 +47,25 @@ const asFraction = (n) => {
   const text = fraction(n);
   return text && (text.includes("/") || Math.abs(text) > 1 || n == text) && withMinus(text);
 };
-const shareText = (n) => asFraction(n) || toFour(n);
-const powerText = (n) => {
+const weightText = (n) => asFraction(n) || toFour(n);
+const expText = (n) => {
   if (n == Infinity) return "inf";
   const far = n < 1e-3 || n >= 1e5;
   return asFraction(n) || (far ? withMinus(n.toExponential(2)) : toFour(n));
 };
 
-// What becomes of products: scores, powers, shares, and the slopes of each share in all scores.
-const sharedOut = ({ products, divide, hidden, away }) => {
+// What becomes of products: scores, exponentials, weights, and each weight's slopes in all scores.
+const normalised = ({ products, divide, hidden, away }) => {
   const scores = products.map((n) => n / divide);
   const seen = scores.filter((_, i) => !hidden[i]);
   const most = away && seen.length ? Math.max(...seen) : 0;
-  const powers = scores.map((n, i) => (hidden[i] ? 0 : Math.exp(n - most)));
-  const sum = powers.reduce((a, b) => a + b);
-  const shares = powers.map((n) => (seen.length ? n / sum : 0));
-  const slopes = shares.map((p, i) => shares.map((q, j) => p * ((i == j) - q)));
-  const bits = shares.map((p) => (p == 0 ? 0 : -p * Math.log2(p)));
+  const exps = scores.map((n, i) => (hidden[i] ? 0 : Math.exp(n - most)));
+  const sum = exps.reduce((a, b) => a + b);
+  const weights = exps.map((n) => (seen.length ? n / sum : 0));
+  const slopes = weights.map((p, i) => weights.map((q, j) => p * ((i == j) - q)));
+  const bits = weights.map((p) => (p == 0 ? 0 : -p * Math.log2(p)));
   const entropy = bits.reduce((a, b) => a + b);
-  return { scores, most, powers, shares, slopes, sums: [Math.max(...shares), entropy] };
+  return { scores, most, exps, weights, slopes, sums: [Math.max(...weights), entropy] };
 };
 
 class Bench extends Exhibit {
@@ -118,7 +119,7 @@ class Bench extends Exhibit {
 
   paint() {
     const { products, divide, hidden, away, by } = this.state;
-    this.made = sharedOut(this.state);
+    this.made = normalised(this.state);
     this.lanes.forEach((lane, i) => {
       const end = Math.min(Math.max(products[i], -BAR_END), BAR_END);
       const [above, size] = [Math.max(end, 0), Math.abs(end)].map((n) => (50 * n) / BAR_END);
@@ -144,19 +145,19 @@ class Bench extends Exhibit {
   // Write both tables, the stack and the two numbers.
   tabulate() {
     const { products, divide, hidden, away, by } = this.state;
-    const { scores, most, powers, shares, slopes, sums } = this.made;
+    const { scores, most, exps, weights, slopes, sums } = this.made;
     this.lines.forEach((line, i) => {
       const score = hidden[i] ? "−∞" : byLn2(scores[i]);
-      const slope = this.slope ? [shareText(slopes[by][i])] : [];
-      const texts = [score, powerText(powers[i]), shareText(shares[i]), ...slope];
+      const slope = this.slope ? [weightText(slopes[by][i])] : [];
+      const texts = [score, expText(exps[i]), weightText(weights[i]), ...slope];
       [byLn2(products[i]), ...texts].forEach((text, j) => {
         this.rows[i].cells[j + 1].textContent = text;
         if (j) line.cells[j].firstChild.textContent = text;
       });
-      const part = powers[i] / Math.max(...powers);
+      const part = exps[i] / Math.max(...exps);
       line.querySelector("i").style.width = `${100 * part || 0}%`;
-      this.stack[i].style.width = `${100 * shares[i] || 0}%`;
-      this.stack[i].toggleAttribute("data-small", !(shares[i] > 0.13));
+      this.stack[i].style.width = `${100 * weights[i] || 0}%`;
+      this.stack[i].toggleAttribute("data-small", !(weights[i] > 0.13));
     });
     const raised = away ? `e to the score less ${byLn2(most)}` : "e to the score";
     all(this.element, "thead tr").forEach(({ cells }) => {
@@ -170,11 +171,11 @@ class Bench extends Exhibit {
     state.textContent = `q · k is divided by ${sixDigits(divide)}: ${two.textContent}.`;
   }
 
-  // Put the dot above its share, as high as its slope, and leave a mark of it in the trail.
+  // Put the dot above its weight, as high as its slope, and leave a mark of it in the trail.
   plot() {
     const { by } = this.state;
-    const lost = isNaN(this.made.shares[by]);
-    const [x, y] = [160 * this.made.shares[by], -240 * this.made.slopes[by][by]];
+    const lost = isNaN(this.made.weights[by]);
+    const [x, y] = [160 * this.made.weights[by], -240 * this.made.slopes[by][by]];
     for (const part of [this.dot, this.drop])
       part.setAttribute("visibility", lost ? "hidden" : "visible");
     if (lost) return;
@@ -183,7 +184,7 @@ class Bench extends Exhibit {
     this.trail.setAttribute("d", `${this.trail.getAttribute("d")}M${x} ${y}h0`);
   }
 
-  // Change the state as a reader did, and say what became of the shares.
+  // Change the state as a reader did, and say what became of the weights.
   change(part) {
     const was = this.made;
     Object.assign(this.state, part);
@@ -192,25 +193,26 @@ class Bench extends Exhibit {
     this.changed();
   }
 
-  // What there is to say of the shares, before which there were others.
+  // What there is to say of the weights, before which there were others.
   sentence(was) {
-    const { shares, powers, scores, sums } = this.made;
+    const { weights, exps, scores, sums } = this.made;
     if (this.state.hidden.every(Boolean))
-      return "Every key is hidden: the row has nothing to look at, and all shares are 0.";
+      return "Every key is hidden: the row is fully masked, and all weights are 0.";
     const [largest, entropy] = sums.map(toFour);
-    const listed = this.words.map((word, i) => `${word} ${shareText(shares[i])}`).join(", ");
-    const over = powers.indexOf(Infinity);
+    const listed = this.words.map((word, i) => `${word} ${weightText(weights[i])}`).join(", ");
+    const over = exps.indexOf(Infinity);
     if (over >= 0)
       return `e to the ${sixDigits(scores[over])} is inf, beyond the largest float64, and ` +
-        `inf / inf is nan: the shares are ${listed}.`;
-    if (shares.some(isNaN)) return "Every power is 0, too small for a float64, and 0 / 0 is nan.";
-    const still = was && shares.every((n, i) => Math.abs(n - was.shares[i]) < 1e-12);
+        `inf / inf is nan: the weights are ${listed}.`;
+    if (weights.some(isNaN))
+      return "Every exponential is 0, too small for a float64, and 0 / 0 is nan.";
+    const still = was && weights.every((n, i) => Math.abs(n - was.weights[i]) < 1e-12);
     const past = sums[0] > STARING ? `, past ${STARING}` : "";
-    const slopes = this.made.slopes[this.state.by].map(shareText).join(", ");
+    const slopes = this.made.slopes[this.state.by].map(weightText).join(", ");
     const more = this.slope
       ? `their slopes in the score of ${this.words[this.state.by]} are ${slopes}`
       : `the largest is ${largest}${past}, the entropy ${entropy} bits`;
-    return `The shares are ${still ? "still " : ""}${listed}; ${more}.`;
+    return `The weights are ${still ? "still " : ""}${listed}; ${more}.`;
   }
 
   // A product is moved to where the pointer is, by halves of ln 2.

@@ -1,4 +1,4 @@
-"""The softmax on a bench: three products of a query with keys, their powers and their shares."""
+"""The softmax on a bench: three products of a query with keys, and their weights."""
 
 import json
 import math
@@ -27,26 +27,27 @@ from tutorial_lib.projection import project_heads
 _EDGE = 7  # where the picture of a bar ends, above and below
 _MARKS = {1: "1", 2: "2 = √d<sub>k</sub>", 4: "4", 8: "8", 16: "16"}  # along the slider
 _QUESTION = (
-    "Add 5 to all three: whose share grows? Then write 1000 for *dogs*: what breaks, what mends it?"
+    "Add 5 to all three: whose weight grows? Then write 1000 for *dogs*: what breaks, and what "
+    "repairs it?"
 )
-_SLOPE_QUESTION = "Lift and lower *dogs*: at which share is its own slope largest?"
+_SLOPE_QUESTION = "Lift and lower *dogs*: at which weight is its own slope largest?"
 _TASK = (
-    "To find: the divisor that makes the shares 4/7, 1/7 and 2/7; and, with 12 for *dogs*, the one "
-    "below which a share is past 0.99. "
+    "To find: the divisor that makes the weights 4/7, 1/7 and 2/7; and, with 12 for *dogs*, the "
+    "one below which a weight is past 0.99. "
 )
 _SLOPE = (
-    "The slopes are those of all shares in the score of the bar with a frame: one press chooses a "
+    "The slopes are those of all weights in the score of the bar with a frame: one press chooses a "
     "bar, the next ones move it. The dot leaves a trail. "
 )
-_CURVE = "The dot stands above a share, as high as the slope of that share in its own score. "
+_CURVE = "The dot stands above a weight, as high as the slope of that weight in its own score. "
 _LEGEND = (
     "Drag a bar (by touch: tap it first), or write a number such as "
     "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture. {}"
-    "The entropy says how evenly a row is shared: 0 bits where one key has all."
+    "The entropy says how evenly the weights of a row are spread: 0 bits where one key has all."
 )
 _HOW = (
-    "{}Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which doubles a power where "
-    "nothing is divided. Three equal shares have an entropy of 1.585 bits."
+    "{}Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which doubles an exponential "
+    "where nothing is divided. Three equal weights have an entropy of 1.585 bits."
 )
 
 
@@ -65,46 +66,46 @@ class _Row:
         return np.log(2) * np.array(self.products) / self.divide
 
     @property
-    def shares(self):
+    def weights(self):
         return softmax(self.scores)
 
     @property
     def slopes(self):
-        """The slopes of all shares in the first score, which are those of its share in all."""
-        return softmax_backward(self.shares, np.eye(len(self.words))[0])
+        """The slopes of all weights in the first score, which are those of its weight in all."""
+        return softmax_backward(self.weights, np.eye(len(self.words))[0])
 
     @property
     def title(self):
         return f"q · k of <em>{self.word}</em> with each word"
 
     def names(self):
-        return ("score", "e to the score", "share", *[f"slope by {self.words[0]}"] * self.slope)
+        return ("score", "e to the score", "weight", *[f"slope by {self.words[0]}"] * self.slope)
 
     def lines(self):
-        """List of every key its score, its power, its share and, if asked for, the slope."""
+        """List of every key its score, its exponential, its weight and, if asked for, the slope."""
         scores = [_units(product / self.divide) for product in self.products]
-        columns = [map(_simple, np.exp(self.scores)), map(_simple, self.shares)]
+        columns = [map(_simple, np.exp(self.scores)), map(_simple, self.weights)]
         columns += [map(_simple, self.slopes)] * self.slope
         return list(zip(scores, *columns, strict=True))
 
     def sums(self):
-        entropy = -(self.shares * np.log2(self.shares)).sum()
-        return f"{self.shares.max():.4f}", f"{entropy:.4f}"
+        entropy = -(self.weights * np.log2(self.weights)).sum()
+        return f"{self.weights.max():.4f}", f"{entropy:.4f}"
 
     def told(self):
         largest, entropy = self.sums()
-        summed = f"largest share {largest}, entropy {entropy} bits"
+        summed = f"largest weight {largest}, entropy {entropy} bits"
         return f"q · k is divided by {self.divide}: {summed}."
 
 
 def softmax_bench(*, slope=False):
-    """Show a softmax of three scores: what is divided, raised to a power and shared out.
+    """Show a softmax of three scores: what is divided, exponentiated and normalised.
 
     The numbers are those of the last word of the running example, in head 0.
 
     Parameters
     ----------
-    slope : bool, show the slopes of the shares in a chosen score too
+    slope : bool, show the slopes of the weights in a chosen score too
     """
     row = _row_of_example(slope)
     given = json.dumps(
@@ -189,41 +190,41 @@ def _divisor(row):
 
 
 def _shown(row):
-    """Draw the way of each product to its share; a bar shows its power beside the largest."""
-    powers = np.exp(row.scores)
+    """Draw each product, its exponential beside the largest, and its weight."""
+    exponentials = np.exp(row.scores)
     lines = []
-    for word, (score, power, *rest), part in zip(
-        row.words, row.lines(), powers / powers.max(), strict=True
+    for word, (score, exponential, *rest), part in zip(
+        row.words, row.lines(), exponentials / exponentials.max(), strict=True
     ):
-        bar = f'<span>{power}</span><i style="width:{100 * part:.2f}%"></i>'
+        bar = f'<span>{exponential}</span><i style="width:{100 * part:.2f}%"></i>'
         lines.append((word, score, bar, *rest))
     return _table(row, ("key",), lines)
 
 
 def _stack(row):
-    """Draw the shares side by side, 1 together, and the two numbers that sum them up."""
+    """Draw the weights side by side, 1 together, and the two numbers that sum them up."""
     parts = []
-    for word, share in zip(row.words, row.shares, strict=True):
-        small = "" if share > 0.13 else " data-small"
-        parts.append(f'<span style="width:{100 * share:.2f}%"{small}>{word}</span>')
+    for word, weight in zip(row.words, row.weights, strict=True):
+        small = "" if weight > 0.13 else " data-small"
+        parts.append(f'<span style="width:{100 * weight:.2f}%"{small}>{word}</span>')
     largest, entropy = (f"<b>{number}</b>" for number in row.sums())
     return (
         f'<div class="tl-stack" aria-hidden="true">{"".join(parts)}</div>'
-        f'<p class="tl-two">largest share {largest}, entropy {entropy} bits</p>'
+        f'<p class="tl-two">largest weight {largest}, entropy {entropy} bits</p>'
     )
 
 
 def _curve(row):
-    """Draw the slope of a share in its own score over the share, with a dot for the first word."""
-    share = row.shares[0]
-    x, y = f"{160 * share:.2f}", f"{-240 * share * (1 - share):.2f}"
-    names = (("start", 166, 4, "share"), ("middle", 80, 15, "1/2"), ("middle", 160, 15, "1"))
+    """Draw the slope of a weight in its own score over the weight, a dot for the first word."""
+    weight = row.weights[0]
+    x, y = f"{160 * weight:.2f}", f"{-240 * weight * (1 - weight):.2f}"
+    names = (("start", 166, 4, "weight"), ("middle", 80, 15, "1/2"), ("middle", 160, 15, "1"))
     names += (("end", -6, -56, "1/4"), ("end", -6, 4, "0"), ("start", -30, -74, "its own slope"))
     texts = "".join(
         f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
         for anchor, x, y, text in names
     )
-    said = 'role="img" aria-label="The slope of a share in its own score, over the share"'
+    said = 'role="img" aria-label="The slope of a weight in its own score, over the weight"'
     return (
         f'<svg class="tl-curve" viewBox="-32 -90 240 112" {said}>{texts}'
         '<path d="M0 0h160M0-60h-4M80 0v4M160 0v4"/>'

@@ -13,7 +13,7 @@ _HINT = (
     "number to see which ones made it. The map above the tables shows the same numbers."
 )
 _STEPS = (  # step, what it makes, what makes one number of it, the arrays to show
-    ("embed", "X = word + place", "A row for each token: its word and its place.", ("X",)),
+    ("embed", "X = word + position", "A row for each token: its word and its position.", ("X",)),
     ("project", "Q = X W_Q", "A row of X times a column of W_Q.", ("W_Q", "Q")),
     ("project", "K = X W_K", "A row of X times a column of W_K.", ("W_K", "K")),
     ("project", "V = X W_V", "A row of X times a column of W_V.", ("W_V", "V")),
@@ -21,7 +21,7 @@ _STEPS = (  # step, what it makes, what makes one number of it, the arrays to sh
     (
         "score",
         "weights = softmax(scores)",
-        "2 to the score, divided by the sum of these powers for all keys that the mask shows.",
+        "2 to the score, divided by the sum of 2 to the score over all keys that the mask shows.",
         ("mask", "weights"),
     ),
     ("mix", "heads = weights V", "A row of weights times a column of V.", ("heads",)),

@@ -18,11 +18,11 @@ from tutorial_lib.elements.markup import (
 _WORD = 2  # the word that stands there first
 _END = 3  # of the axis, up and down
 _QUESTION = "In which features do the heads pull against each other? Choose one to read its sum."
-_BUTTONS = ["Silence head 0", "Silence head 1", "Swap heads and rows", "Swap heads alone", "Reset"]
+_BUTTONS = ["Silence head 0", "Silence head 1", "Swap heads and rows", "Swap only heads", "Reset"]
 _LEGEND = (
     "Full bars are what head 0 writes into Y, hatched ones what head 1 does; the thick line is Y, "
-    "a dashed one Y as it was. Choose a number of concat to scale the row of W<sub>O</sub> that it "
-    "meets. Heads swap their places in concat."
+    "a dashed one Y as it was. Choose an entry of concat to scale the row of W<sub>O</sub> that it "
+    "is multiplied by. Heads swap their positions in concat."
 )
 
 
@@ -72,7 +72,7 @@ def _cell(number):
 
 
 def _concat(arrays):
-    """Draw each number of concat over the row of W_O that it meets."""
+    """Draw each number of concat over the row of W_O that it is multiplied by."""
     numbers = arrays.matrices["concat"][0][_WORD]
     d_v = len(arrays.matrices["heads"][0][0])
     cells = "".join(

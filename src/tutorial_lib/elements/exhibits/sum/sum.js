@@ -12,7 +12,7 @@ const AXIS_END = 3;
 const OWN_WIDTH = 4; // d_v
 const FACTORS = [-1, -0.5, 0, 0.5, 1, 1.5, 2];
 const SWAPS = {
-  no: "Heads in their own places",
+  no: "Heads in their own positions",
   with: "Heads swapped, and their rows of W_O with them",
   without: "Heads swapped, their rows of W_O left behind",
 };
@@ -160,7 +160,7 @@ class HeadsSum extends Exhibit {
       name.dataset.head = owners[slot];
       const chosen = r == row;
       const whose = `${written(this.made.concat[j])} of head ${order[slot]}`;
-      Object.assign(cell, { ariaLabel: `${whose}, meets row ${r}`, ariaChecked: chosen });
+      Object.assign(cell, { ariaLabel: `${whose}, times row ${r}`, ariaChecked: chosen });
       cell.tabIndex = chosen ? 0 : -1;
     });
     const [line, factor] = [this.shown.at(-1), written(times)];
@@ -210,7 +210,7 @@ class HeadsSum extends Exhibit {
     const { row, times } = this.state;
     const met = this.met.find((cell) => cell.ariaChecked == "true");
     const number = `${met.firstChild.textContent}, of head ${met.firstChild.dataset.head}`;
-    const words = `Row ${row} of W_O times ${written(times)} meets the number ${number}`;
+    const words = `Row ${row} of W_O times ${written(times)} is multiplied by ${number}`;
     return this.effect(words, "times");
   }
 
@@ -219,7 +219,7 @@ class HeadsSum extends Exhibit {
     const [one, two, sum] = this.made.own.map((numbers) => numbers[i]);
     const [a, b, c] = [one, two, sum].map(written);
     const against = one * two < 0 ? "pull against each other" : "pull the same way";
-    const who = ["neither head writes", "head 0 alone writes", "head 1 alone writes"];
+    const who = ["neither head writes", "only head 0 writes", "only head 1 writes"];
     const how = one * two ? `the heads ${against}` : `${who[one ? 1 : two ? 2 : 0]} here`;
     const plus = two < 0 ? `− ${b.slice(1)}` : `+ ${b}`;
     return `Feature ${i} of “${this.state.word}”: ${a} ${plus} = ${c}, ${how}.`;

@@ -41,15 +41,15 @@ _LEGEND = (
     "a query has all its keys."
 )
 _HOW = (
-    "The words go through head 0 of *dogs that bark*; scores are in units of ln 2, so the powers "
-    "are powers of 2."
+    "The words go through head 0 of *dogs that bark*; scores are in units of ln 2, so e to a "
+    "score is a power of 2."
 )
 _CHOOSE = "Press a tile, or go to it by arrow keys and press Enter, to fold it in next."
 _HELD = (
     "Held are the scores of the tile, and maximum, total and mixed of the queries at work: no more "
     "for a longer text, whose table grows with its square."
 )
-_HOLDS = "Above a key stands the process that folds it in; queries stay where they are."
+_HOLDS = "Above a key is the process that folds it in; queries stay where they are."
 
 
 def fold_tiles(*, owners=1):

@@ -12,7 +12,7 @@ from tutorial_lib.projection import Params, project_heads
 
 @dataclass(frozen=True)
 class Trace:
-    """What one pass was made with, and every array of it in the order of the data flow.
+    """What one pass was computed from, and every array of it in the order of the data flow.
 
     Introduced in chapter 06.
 
@@ -43,7 +43,7 @@ class Trace:
 
 
 def trace(X, params, *, context=None, mask=None):
-    """Run the layer and keep every array on the way.
+    """Run the layer and store every array on the way.
 
     Built in chapter 06.
 
@@ -51,8 +51,8 @@ def trace(X, params, *, context=None, mask=None):
     ----------
     X : (..., T, d_model)
     params : Params
-    context : (..., S, d_model), another sequence to look at; None: X looks at itself
-    mask : booleans that broadcast to (..., H, T, S), True = may look; None lets all look
+    context : (..., S, d_model), a different sequence to attend to; None: X attends to itself
+    mask : booleans that broadcast to (..., H, T, S), True = may attend; None hides nothing
 
     Returns
     -------
@@ -83,7 +83,7 @@ def trace(X, params, *, context=None, mask=None):
 
 
 def multi_head_attention(X, params, *, context=None, mask=None):
-    """Run the layer and return its output alone: `trace(...).Y`.
+    """Run the layer and return only its output: `trace(...).Y`.
 
     Built in chapter 06.
 
@@ -91,8 +91,8 @@ def multi_head_attention(X, params, *, context=None, mask=None):
     ----------
     X : (..., T, d_model)
     params : Params
-    context : (..., S, d_model), another sequence to look at; None: X looks at itself
-    mask : booleans that broadcast to (..., H, T, S), True = may look; None lets all look
+    context : (..., S, d_model), a different sequence to attend to; None: X attends to itself
+    mask : booleans that broadcast to (..., H, T, S), True = may attend; None hides nothing
 
     Returns
     -------

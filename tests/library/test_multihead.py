@@ -46,7 +46,7 @@ def test_trace_is_frozen_and_keeps_its_inputs(X, params, context):
         record.Y = X
 
 
-def test_without_context_a_layer_looks_at_its_own_input(X, params):
+def test_without_context_a_layer_attends_to_its_own_input(X, params):
     record = trace(X, params)
     assert record.context is None
     np.testing.assert_array_equal(record.Y, trace(X, params, context=X).Y)
@@ -76,13 +76,13 @@ def test_context_of_any_length(X, params, length, normal, assert_close):
     assert_close(multi_head_attention(X, params, context=context), oracle.mha(X, params, context))
 
 
-def test_scores_are_kept_as_they_were_before_the_mask(X, params):
+def test_scores_are_stored_as_they_were_before_the_mask(X, params):
     record = trace(X, params, mask=causal_mask(X.shape[-2]))
     assert np.isfinite(record.scores).all()
     np.testing.assert_array_equal(record.scores, trace(X, params).scores)
 
 
-def test_query_with_nothing_to_look_at_gets_zeros_in_trace_and_layer(X, params, context, sizes):
+def test_fully_masked_row_gives_zeros_in_trace_and_layer(X, params, context, sizes):
     mask = np.ones((sizes.H, sizes.T, sizes.S), dtype=bool)
     mask[:, 2] = False  # no head of query 2 may look
     mask[1, 4] = False  # nor head 1 of query 4
@@ -103,7 +103,7 @@ def test_mask_of_the_padding_exercise_gives_zeros_to_padding_in_front(params, si
     assert (Y[0] != 0).all()
 
 
-def test_future_tokens_do_not_reach_an_output(X, params):
+def test_outputs_do_not_depend_on_future_tokens(X, params):
     mask = causal_mask(X.shape[-2])
     changed = X.copy()
     changed[..., 3:, :] += 1
@@ -123,10 +123,10 @@ def test_permuted_heads_with_their_rows_of_w_o_give_the_same_layer(X, params, si
 
 def test_output_is_the_sum_of_each_head_times_its_own_rows_of_w_o(X, params, sizes, assert_close):
     record = trace(X, params)
-    parts = [
+    contributions = [
         record.heads[..., h, :, :] @ rows for h, rows in enumerate(np.split(params.W_O, sizes.H))
     ]
-    assert_close(sum(parts), record.Y)
+    assert_close(sum(contributions), record.Y)
 
 
 def test_without_mask_and_positions_permuted_tokens_give_permuted_outputs(X, params, assert_close):
@@ -154,7 +154,7 @@ def test_hidden_context_tokens_do_not_count(X, params, context, assert_close):
     )
 
 
-def test_sequences_of_a_batch_do_not_meet(params, sizes, normal, assert_close):
+def test_sequences_of_a_batch_do_not_interact(params, sizes, normal, assert_close):
     X = normal(1, sizes.B, sizes.T, sizes.d_model)
     alone = np.stack([multi_head_attention(one, params) for one in X])
     assert_close(multi_head_attention(X, params), alone)

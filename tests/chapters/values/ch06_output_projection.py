@@ -10,7 +10,7 @@ PAGE = "06_output_projection"
 
 def row_over_column():
     """The product with the row is so many times as large as that with the column, and positive."""
-    row = printed_under(PAGE, "row 0 of concat times row 0 of drawn")
+    row = printed_under(PAGE, "row 0 of concat times row 0 of sampled")
     return row / -printed_under(PAGE, "row 0 of concat times column 0")
 
 

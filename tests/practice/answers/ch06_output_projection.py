@@ -1,4 +1,4 @@
-"""What computes the keys of chapter 06: what reaches an output, and what W_O can make of heads."""
+"""What computes the keys of chapter 06: what an output depends on, and what W_O can compute."""
 
 import numpy as np
 
@@ -24,82 +24,82 @@ def feature_of_a_row():
     return _run_the_example().Y[1, 1]
 
 
-def rows_that_a_word_reaches():
-    """Which rows of Y move, under the causal mask, when *cats* takes the place of *that*."""
+def rows_that_depend_on_a_word():
+    """Which rows of Y change, under the causal mask, when *cats* takes the place of *that*."""
     example = running_example()
     ids = example.vocabulary.ids(("dogs", "cats", "bark"))
     other = embed(ids, example.E, example.P)
     Y, Y_other = (
         multi_head_attention(X, example.params, mask=example.mask) for X in (example.X, other)
     )
-    moved = np.flatnonzero(np.abs(Y_other - Y).max(axis=-1) > 1e-9).tolist()
+    changed = np.flatnonzero(np.abs(Y_other - Y).max(axis=-1) > 1e-9).tolist()
     return {
-        "The middle row alone": moved == [1],
-        "All three rows": moved == [0, 1, 2],
-        "The middle row and the row of *bark*": moved == [1, 2],
-        "The rows of *dogs* and the middle one": moved == [0, 1],
+        "Only the middle row": changed == [1],
+        "All three rows": changed == [0, 1, 2],
+        "The middle row and the row of *bark*": changed == [1, 2],
+        "The rows of *dogs* and the middle one": changed == [0, 1],
     }
 
 
-def _numbers_that_make(entry, concat, shape):
-    """True where a number of W moves one entry of concat @ W.T."""
-    makes = np.zeros(shape, dtype=bool)
+def _entries_that_give(entry, concat, shape):
+    """True where an entry of W changes one entry of concat @ W.T."""
+    gives = np.zeros(shape, dtype=bool)
     for index in np.ndindex(shape):
         W = np.zeros(shape)
         W[index] = 1
-        makes[index] = (concat @ W.T)[entry] != 0
-    return makes
+        gives[index] = (concat @ W.T)[entry] != 0
+    return gives
 
 
 def _where(shape, *index):
-    """True at an index alone."""
+    """True only at an index."""
     chosen = np.zeros(shape, dtype=bool)
     chosen[index] = True
     return chosen
 
 
-def numbers_of_the_published_matrix():
-    """Which of the numbers of drawn move entry [0, 0] of concat @ drawn.T."""
+def entries_of_the_published_matrix():
+    """Which of the entries of sampled change entry [0, 0] of concat @ sampled.T."""
     example = published_example()
     concat = trace(example.X, example.params, mask=example.mask).concat
     shape = 16, 16
-    made = _numbers_that_make((0, 0), concat, shape)
+    given = _entries_that_give((0, 0), concat, shape)
     two_rows = _where(shape, slice(0, 2), slice(0, 8))
     return {
-        "Row 0 of drawn": np.array_equal(made, _where(shape, 0)),
-        "Column 0 of drawn": np.array_equal(made, _where(shape, slice(None), 0)),
-        "The diagonal of drawn": np.array_equal(made, np.eye(16, dtype=bool)),
-        "The first eight of row 0 and of row 1": np.array_equal(made, two_rows),
+        "Row 0 of sampled": np.array_equal(given, _where(shape, 0)),
+        "Column 0 of sampled": np.array_equal(given, _where(shape, slice(None), 0)),
+        "The diagonal of sampled": np.array_equal(given, np.eye(16, dtype=bool)),
+        "The first eight of row 0 and of row 1": np.array_equal(given, two_rows),
     }
 
 
 def output_without_a_head():
-    """What Y is when the output of head 1 is 0: without its part, without columns, or larger."""
+    """What Y is when head 1 gives 0: without its contribution, without columns, or larger."""
     record = _run_the_example()
     silent = record.heads.copy()
     silent[1] = 0
     Y = concat_heads(silent) @ record.params.W_O
-    parts = [record.heads[h] @ record.params.W_O[4 * h : 4 * h + 4] for h in range(2)]
+    contributions = [record.heads[h] @ record.params.W_O[4 * h : 4 * h + 4] for h in range(2)]
     return {
         "The other heads take over what is missing": np.allclose(Y, record.Y),
         "Its columns 4 to 7 become 0 (in our example)": np.allclose(Y[:, 4:], 0),
-        "The rest is divided by fewer heads and grows": np.allclose(Y, 2 * parts[0]),
-        "It loses the part of head 1 and is otherwise the same": np.allclose(
-            Y, record.Y - parts[1]
+        "The rest is divided by fewer heads and grows": np.allclose(Y, 2 * contributions[0]),
+        "It loses the contribution of head 1 and nothing else": np.allclose(
+            Y, record.Y - contributions[1]
         ),
     }
 
 
-def numbers_of_a_transposed_matrix():
-    """Which numbers of W move entry [2, 5] of concat @ W.T."""
+def entries_of_a_transposed_matrix():
+    """Which entries of W change entry [2, 5] of concat @ W.T."""
     concat = np.random.default_rng(0).standard_normal((4, 7))
     shape = 6, 7
-    made = _numbers_that_make((2, 5), concat, shape)
+    given = _entries_that_give((2, 5), concat, shape)
     return {
-        "Column 5": np.array_equal(made, _where(shape, slice(None), 5)),
-        "Row 5": np.array_equal(made, _where(shape, 5)),
-        "Row 2": np.array_equal(made, _where(shape, 2)),
-        "Column 2": np.array_equal(made, _where(shape, slice(None), 2)),
+        "Column 5": np.array_equal(given, _where(shape, slice(None), 5)),
+        "Row 5": np.array_equal(given, _where(shape, 5)),
+        "Row 2": np.array_equal(given, _where(shape, 2)),
+        "Column 2": np.array_equal(given, _where(shape, slice(None), 2)),
     }
 
 
@@ -116,11 +116,11 @@ def what_a_matrix_can_write():
         "Write the larger of two heads’ outputs": is_written(np.maximum(one, other)),
         "Write the product of two heads’ outputs": is_written(one * other),
         "Subtract head 1’s output from that of head 0": is_written(one - other),
-        "Pass head 0 on, if head 1 says yes": is_written(one * (other[:, :1] > 0)),
+        "Pass head 0 on, if head 1 is positive": is_written(one * (other[:, :1] > 0)),
     }
 
 
-def what_equal_scores_hand_on():
+def what_equal_scores_give():
     """What the fourth of six tokens gets from a head whose scores are all 0, under the mask."""
     V = np.random.default_rng(0).standard_normal((6, 7))
     fourth = (attention_weights(np.zeros((6, 6)), mask=causal_mask(6)) @ V)[3]

@@ -41,7 +41,7 @@ def check_trace(function):
 def check_multi_head_attention(function):
     """Check `multi_head_attention(X, params, *, context=None, mask=None)`. Prints an account.
 
-    Contexts are as long as X, so that keys from X give a result; `check_trace` asks other lengths.
+    Contexts are as long as X, so that keys from X give a result; `check_trace` has other lengths.
     """
     cases = _layer_cases("a context as long as X", T)
     check("multi_head_attention", function, multihead.multi_head_attention, cases)
@@ -49,9 +49,9 @@ def check_multi_head_attention(function):
 
 def _head_contributions(heads, W_O):
     H, d_v = heads.shape[-3], heads.shape[-1]
-    parts = heads @ W_O.reshape(H, d_v, -1)  # (..., H, T, d_model)
-    Y = parts.sum(axis=-3, keepdims=True)
-    return (parts * Y).sum(axis=-1) / (Y * Y).sum(axis=-1)
+    contributions = heads @ W_O.reshape(H, d_v, -1)  # (..., H, T, d_model)
+    Y = contributions.sum(axis=-3, keepdims=True)
+    return (contributions * Y).sum(axis=-1) / (Y * Y).sum(axis=-1)
 
 
 def check_head_contributions(function):
@@ -62,7 +62,7 @@ def check_head_contributions(function):
     cases = (
         Case("3 heads", {"heads": normal(32, H, T, D_V), "W_O": W_O}),
         Case("a batch, 7 heads", {"heads": normal(33, B, 7, T, D_K), "W_O": wide}),
-        Case("a head that says nothing", {"heads": silent, "W_O": W_O}),
+        Case("a head whose output is 0", {"heads": silent, "W_O": W_O}),
     )
     check("head_contributions", function, _head_contributions, cases)
 
@@ -89,9 +89,9 @@ def _layer_parameters(d_model, heads, d_k, kv_heads):
 def check_layer_parameters(function):
     """Check `layer_parameters(d_model, heads, d_k, kv_heads)`, exercise of chapter 06."""
     sizes = {
-        "a key head for each head": (17, 3, 4, 3),
+        "a KV head for each head": (17, 3, 4, 3),
         "heads wider than d_model": (13, 5, 7, 1),
-        "2 key heads for 6 heads": (19, 6, 5, 2),
+        "2 KV heads for 6 heads": (19, 6, 5, 2),
     }
     names = ("d_model", "heads", "d_k", "kv_heads")
     cases = tuple(

@@ -1,4 +1,4 @@
-"""score and mix become one product with a state of fixed size, which is kept instead of keys."""
+"""score and mix become one product with a state of fixed size, in place of a cache."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from tutorial_lib.errors import (
     require_shape,
 )
 
-_SLACK = 1e-5  # a share of 1, or a key of length 1, is more by rounding in single precision
+_SLACK = 1e-5  # in single precision, rounding makes a gate of 1 or a key of length 1 larger
 
 
 def linear_attention(Q, K, V):
     """Attend without a softmax, a token at a time: add k ⊗ v to a state, then read it with q.
 
-    Built in chapter 18. Causal, from an empty state. Nothing is divided: for the scores of
-    `attention_scores` give Q / sqrt(d_k).
+    Built in chapter 18. Causal, from an empty state. Scores are not divided: for those of
+    `attention_scores` pass Q / sqrt(d_k).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def linear_attention(Q, K, V):
 def linear_attention_parallel(Q, K, V):
     """Attend without a softmax, all tokens at once: the scores of later tokens become 0.
 
-    Built in chapter 18. What `linear_attention` gives, by T times T scores.
+    Built in chapter 18. The result is that of `linear_attention`, from T times T scores.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def linear_attention_parallel(Q, K, V):
 
 
 def delta_step(state, k, v, *, beta=1.0, decay=1.0):
-    """Write one key and its value: let the state fade, then mend what k reads towards v.
+    """Write one key and its value: let the state fade, then correct what k reads towards v.
 
     Built in chapter 18. The state forgets first: the error is that of the faded state.
 
@@ -86,9 +86,9 @@ def delta_step(state, k, v, *, beta=1.0, decay=1.0):
     state : (..., d_k, d_v), stays as it is
     k : (..., d_k), of length 1 where beta may reach 1
     v : (..., d_v)
-    beta : how much of the error is mended: a number, or one a head, (..., H, 1, 1)
-    decay : what stays of the state, from 0 to 1: a number, one a head, (..., H, 1, 1), or one a
-        channel of the key, (..., H, d_k, 1)
+    beta : the fraction of the error that is corrected: a number, or one per head, (..., H, 1, 1)
+    decay : the fraction of the state that stays, from 0 to 1: a number, one per head,
+        (..., H, 1, 1), or one per channel of the key, (..., H, d_k, 1)
 
     Returns
     -------
@@ -117,8 +117,8 @@ def delta_step(state, k, v, *, beta=1.0, decay=1.0):
 def chunked(Q, K, V, *, size):
     """Attend without a softmax, a chunk at a time: in parallel within it, by a state before it.
 
-    Built in chapter 18. What `linear_attention` gives, for any size: with 1 it goes token by token,
-    with T it is `linear_attention_parallel`.
+    Built in chapter 18. The result is that of `linear_attention`, for any size: with 1 it computes
+    token by token, with T it is `linear_attention_parallel`.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def require_write(state, k, v):
 
 
 def require_decay(decay, k):
-    """Require factors from 0 to 1: a number, one a head, or one a channel of the key.
+    """Require factors from 0 to 1: a number, one per head, or one per channel of the key.
 
     Raises
     ------
@@ -197,8 +197,8 @@ def require_decay(decay, k):
     outside = np.extract(~((np.asarray(decay) >= 0) & (np.asarray(decay) <= 1 + _SLACK)), decay)
     if len(outside):
         raise ValueError(
-            f"decay is {outside[0]}; expected 0 to 1, the share of the state that stays: above 1 "
-            f"it grows with every token. For a logarithm give np.exp(decay)."
+            f"decay is {outside[0]}; expected 0 to 1, the fraction of the state that stays, since "
+            f"above 1 it grows with every token. For a logarithm pass np.exp(decay)."
         )
 
 
@@ -210,16 +210,16 @@ def require_beta(beta, k):
     Raises
     ------
     TypeError : no numbers
-    ShapeError : neither a number nor one a head
+    ShapeError : neither a number nor one per head
     ValueError : NaN, below 0, or above 2 over the squared length of k
     """
     _require_gate("beta", beta, (*k.shape[:-1], 1, 1))
-    reach = beta * (k * k).sum(axis=-1)[..., None, None]
-    outside = np.extract(~((np.asarray(beta) >= 0) & (reach <= 2 + _SLACK)), reach)
+    factor = beta * (k * k).sum(axis=-1)[..., None, None]
+    outside = np.extract(~((np.asarray(beta) >= 0) & (factor <= 2 + _SLACK)), factor)
     if len(outside):
         raise ValueError(
             f"beta · |k|² is {outside[0]}; expected 0 to 2, since a write leaves 1 - beta · |k|² "
-            f"of what k read before, and beyond -1 that grows. Give keys of length 1, "
+            f"of what k read before, and beyond -1 that grows. Pass keys of length 1, "
             f"k / np.linalg.norm(k, axis=-1, keepdims=True), and beta from 0 to 2."
         )
 
@@ -230,7 +230,7 @@ def _require_gate(name, gate, shape):
     if array.dtype.kind not in "iuf":
         raise TypeError(
             f"{name} is a {type(gate).__name__} of {array.dtype}; expected a number or an array "
-            f"of numbers. Give one for all heads, such as 0.9, or an array of shape {shape}."
+            f"of numbers. Pass one for all heads, such as 0.9, or an array of shape {shape}."
         )
     pairs = zip(array.shape[::-1], shape[::-1], strict=False)
     fits = min(3, len(shape)) <= array.ndim <= len(shape) and all(
@@ -239,5 +239,5 @@ def _require_gate(name, gate, shape):
     if array.ndim and not fits:
         raise ShapeError(
             f"{name} has shape {array.shape}; expected a number, or an array that broadcasts to "
-            f"{shape}. One a head, (..., H), needs two axes more: {name}[..., None, None]."
+            f"{shape}. One per head, (..., H), needs two more axes: {name}[..., None, None]."
         )

@@ -9,16 +9,16 @@ from tutorial_lib.variants.state import delta_step, linear_attention
 UNIT = np.eye(4)
 
 
-def words_as_large_as_a_state():
-    """The cache of how many words holds as many numbers as a state of 128 times 128."""
+def tokens_as_large_as_a_state():
+    """The cache of how many tokens holds as many numbers as a state of 128 times 128."""
     k, v = np.zeros(128), np.zeros(128)
     state = k[:, None] * v
-    [words] = [n for n in range(1, 1000) if n * (k.size + v.size) == state.size]
-    return words
+    [tokens] = [n for n in range(1, 1000) if n * (k.size + v.size) == state.size]
+    return tokens
 
 
 def what_a_key_written_twice_reads():
-    """What the key of word 0 reads after five words, of which the last has the same key."""
+    """What the key of token 0 reads after five tokens, of which the last has the same key."""
     K = UNIT[[0, 1, 2, 3, 0]]
     V = np.array([[3, 0, 1], [1, 1, 0], [2, 4, 1], [0, 0, 2], [0, 2, 5]])
     read = linear_attention(np.tile(K[0], (5, 1)), K, V.astype(float))[-1].tolist()
@@ -30,8 +30,8 @@ def what_a_key_written_twice_reads():
     }
 
 
-def share_of_the_first_of_three():
-    """What the key of the first word reads, of a value of 1, after the third."""
+def fraction_of_the_first_of_three():
+    """What the key of the first token reads, of a value of 1, after the third."""
     state = np.zeros((4, 1))
     for k in UNIT[:3]:
         state = delta_step(state, k, np.ones(1), decay=0.5)
@@ -62,7 +62,7 @@ def what_a_long_key_reads():
 
 
 def powers_of_a_chunk_of_four():
-    """How often an old write was halved when the first of four words reads, and after the last."""
+    """How often an old write was halved when the first of four tokens reads, and after the last."""
     state, left = UNIT[:, :1].copy(), []
     for _ in range(4):
         state = delta_step(state, UNIT[1], np.zeros(1), decay=0.5)
@@ -76,7 +76,7 @@ def what_a_small_state_cannot_do():
     Q, K, V = rng.standard_normal((3, 5, 4))
     first = np.swapaxes(K[:3], -1, -2) @ V[:3]
     later = Q[3:] @ first + linear_attention(Q[3:], K[3:], V[3:])
-    pieces = np.allclose(later, linear_attention(Q, K, V)[3:])
+    chunks = np.allclose(later, linear_attention(Q, K, V)[3:])
     state = delta_step(rng.standard_normal((4, 4)), UNIT[0], V[0])
     newest = np.allclose(UNIT[0] @ state, V[0])
     best = np.linalg.lstsq(K, V, rcond=None)[0]  # the state that reads with the least error
@@ -85,23 +85,23 @@ def what_a_small_state_cannot_do():
     near = delta_step(np.ones((4, 1)), UNIT[0], np.ones(1), decay=0.5)[:2, 0]
     assert four
     return {
-        "What was written before the piece that is being read": not pieces,
-        "The newest word's value, unmixed": not newest,
-        "Any five keys and values, each apart": not all_five,
-        "More of near words than of far ones": not near[0] > near[1],
+        "What was written before the chunk that is being processed": not chunks,
+        "The newest token's value, unmixed": not newest,
+        "Any five keys and values, none mixed": not all_five,
+        "More of near tokens than of far ones": not near[0] > near[1],
     }
 
 
-def words_until_shared_keys_outgrow_a_state():
-    """In Qwen3-Next: the numbers of a state layer over those of a word in a full one."""
+def tokens_until_shared_keys_outgrow_a_state():
+    """In Qwen3-Next: the numbers of a state layer over those of a token in a full one."""
     model = next(m for m in facts("models")["models"] if m["name"] == "Qwen3-Next 80B")
-    state, word = model["state"], model["kv_heads"] * (model["d_k"] + model["d_v"])
+    state, per_token = model["state"], model["kv_heads"] * (model["d_k"] + model["d_v"])
     assert (model["kv_heads"], model["d_k"], state["heads"], state["d_k"]) == (2, 256, 32, 128)
-    return state["heads"] * state["d_k"] * state["d_v"] // word
+    return state["heads"] * state["d_k"] * state["d_v"] // per_token
 
 
 def slope_of_a_decay_of_a_quarter():
-    """Which slope multiplies a word's part by 1/4 for each step."""
+    """Which slope multiplies a token's contribution by 1/4 for each step."""
     slopes = {"1/4": 0.25, "ln 4": np.log(4), "4": 4.0, "ln 2": np.log(2)}
     parts = {name: np.exp(alibi_bias(1, 3, np.array([one])))[0, 0] for name, one in slopes.items()}
     return {name: np.allclose(part, [1 / 16, 1 / 4, 1]) for name, part in parts.items()}

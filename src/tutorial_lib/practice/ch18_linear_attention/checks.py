@@ -56,7 +56,7 @@ def check_chunked(function):
         Case("chunks of 2, the last shorter", _tokens(108, length=19), {"size": 2}),
         Case("chunks of 5, a batch", _tokens(111, B, length=17), {"size": 5}),
         Case("one chunk", _tokens(114), {"size": T}),
-        Case("one word a chunk", _tokens(117), {"size": 1}),
+        Case("one token per chunk", _tokens(117), {"size": 1}),
     )
     check("chunked", function, chunked, cases)
 
@@ -74,7 +74,7 @@ def _gated_delta(Q, K, V, betas, decays):
 def check_gated_delta(function):
     """Check `gated_delta(Q, K, V, betas, decays)`, exercise of chapter 18."""
     cases = (
-        Case("gates of each head and word", _tokens(120) | _gates(123)),
+        Case("gates of each head and token", _tokens(120) | _gates(123)),
         Case("a batch", _tokens(126, B) | _gates(129, B)),
         Case("nothing forgotten", _tokens(132) | _gates(135) | {"decays": np.ones((H, T))}),
     )
@@ -82,8 +82,8 @@ def check_gated_delta(function):
 
 
 def _gates(seed, *batch):
-    drawn = 1 / (1 + np.exp(-normal(seed, 2, *batch, H, T)))
-    return {"betas": drawn[0], "decays": drawn[1]}
+    gates = 1 / (1 + np.exp(-normal(seed, 2, *batch, H, T)))
+    return {"betas": gates[0], "decays": gates[1]}
 
 
 def _chunked_decay(Q, K, V, decay, *, size):

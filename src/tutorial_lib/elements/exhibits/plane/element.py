@@ -39,8 +39,8 @@ _LEGEND = (
 _HOW = (
     "A score is the dot product over √2, the root of the width. A weight is <i>e</i> to the score, "
     "over the sum of three such exponentials; chapter 03 builds both. A second head has keys of "
-    "its own, and here the same values, so that one triangle holds both outputs. With Shift the arrow keys "
-    "take smaller steps."
+    "its own, and here the same values, so that one triangle holds both outputs. With Shift the "
+    "arrow keys take smaller steps."
 )
 
 

@@ -49,7 +49,7 @@ def written(K, V, **gates):
     return state
 
 
-def test_a_channel_for_each_word_gives_the_layer_back(X, params, assert_close):
+def test_a_channel_for_each_token_gives_the_layer_back(X, params, assert_close):
     layer = trace(X, params, mask=causal_mask(T))
     heads = linear_attention(layer.weights, np.eye(T), layer.V)
     assert_close(concat_heads(heads) @ params.W_O, layer.Y)
@@ -73,14 +73,14 @@ def test_a_decay_of_1_forgets_nothing(normal, decay):
 
 
 LIMITS = {
-    "Linear attention": test_a_channel_for_each_word_gives_the_layer_back,
+    "Linear attention": test_a_channel_for_each_token_gives_the_layer_back,
     "Delta rule": test_orthonormal_keys_make_the_delta_rule_linear_attention,
     "Forget gate": test_a_decay_of_1_forgets_nothing,
 }
 
 
 @every_form
-def test_every_form_equals_a_sum_over_pairs_of_words(form, sequence, assert_close):
+def test_every_form_equals_a_sum_over_pairs_of_tokens(form, sequence, assert_close):
     assert_close(form(*sequence), oracle.linear_attention(*sequence))
 
 
@@ -108,8 +108,8 @@ def test_precision_stays(form, kind, sequence):
 
 GATES = {
     "numbers": (0.7, 0.9),
-    "one a head": (np.array([[[0.2]], [[1.0]], [[1.7]]]), np.array([[[0.0]], [[0.5]], [[1.0]]])),
-    "one a channel": (0.7, np.linspace(0, 1, H * D_K).reshape(H, D_K, 1)),
+    "one per head": (np.array([[[0.2]], [[1.0]], [[1.7]]]), np.array([[[0.0]], [[0.5]], [[1.0]]])),
+    "one per channel": (0.7, np.linspace(0, 1, H * D_K).reshape(H, D_K, 1)),
 }
 
 
@@ -130,7 +130,7 @@ def test_a_key_that_is_written_again_reads_its_newest_value(normal, assert_close
     K, V = orthonormal(normal), normal(9, H, D_K, D_V)
     again = delta_step(written(K, V), K[:, 0], V[:, 3])
     assert_close(K[:, :1] @ again, V[:, 3:])
-    assert_close(K[:, 1:] @ again, V[:, 1:])  # the other words read what they read before
+    assert_close(K[:, 1:] @ again, V[:, 1:])  # the other tokens read what they read before
 
 
 def test_a_constant_decay_is_a_power_for_each_step_back(sequence, normal, assert_close):
@@ -189,7 +189,7 @@ BAD_WRITES = [
     ((STATE * np.nan, UNIT, VALUE), {}, ValueError, "state is nan"),
     ((STATE, UNIT.tolist(), VALUE), {}, TypeError, "k is a list"),
     ((STATE, UNIT, VALUE), {"decay": 1.01}, ValueError, "decay is 1.01; expected 0 to 1"),
-    ((STATE, UNIT, VALUE), {"decay": -0.1}, ValueError, "give np.exp"),
+    ((STATE, UNIT, VALUE), {"decay": -0.1}, ValueError, "pass np.exp"),
     ((STATE, UNIT, VALUE), {"decay": np.nan}, ValueError, "decay is nan"),
     ((STATE, UNIT, VALUE), {"decay": np.full((H, D_K, 1), 2)}, ValueError, "decay is 2"),
     ((STATE, UNIT, VALUE), {"decay": np.ones(H)}, ShapeError, r"decay\[..., None, None\]"),
@@ -200,7 +200,7 @@ BAD_WRITES = [
     ((STATE, UNIT, VALUE), {"decay": None}, TypeError, "decay is a NoneType"),
     ((STATE, UNIT, VALUE), {"beta": -0.1}, ValueError, "beta · |k|² is -0.1; expected 0 to 2"),
     ((STATE, UNIT, VALUE), {"beta": 2.1}, ValueError, "beta · |k|² is 2.1; expected 0 to 2"),
-    ((STATE, 4 * UNIT, VALUE), {"beta": 1}, ValueError, "is 16.0; .* Give keys of length 1"),
+    ((STATE, 4 * UNIT, VALUE), {"beta": 1}, ValueError, "is 16.0; .* Pass keys of length 1"),
     ((STATE, UNIT, VALUE), {"beta": np.nan}, ValueError, "is nan"),
     ((STATE, UNIT, VALUE), {"beta": np.ones(H)}, ShapeError, r"beta\[..., None, None\]"),
     ((STATE, UNIT, VALUE), {"beta": np.ones((H, D_K, 1))}, ShapeError, "beta has shape"),
@@ -216,7 +216,7 @@ def test_a_write_of_bad_input_is_refused_and_changes_no_state(given, gates, erro
     np.testing.assert_array_equal(given[0], before)
 
 
-def test_a_key_of_length_1_in_single_precision_may_be_turned_over(normal):
+def test_a_key_of_length_1_in_single_precision_may_have_a_beta_of_2(normal):
     k = normal(2, 1000, D_K).astype(np.float32)
     k /= np.linalg.norm(k, axis=-1, keepdims=True)
     state, v = np.zeros((1000, D_K, D_V), np.float32), np.ones((1000, D_V), np.float32)
@@ -224,7 +224,7 @@ def test_a_key_of_length_1_in_single_precision_may_be_turned_over(normal):
 
 
 def test_keys_too_long_for_their_beta_would_grow_without_end():
-    """What the door of delta_step keeps out: 1 - beta · |k|² = -3 at every write."""
+    """What delta_step refuses: 1 - beta · |k|² = -3 at every write."""
     k, v, state = np.array([2.0, 0.0]), np.array([1.0]), np.zeros((2, 1))
     reads = []
     for _ in range(3):
@@ -234,19 +234,19 @@ def test_keys_too_long_for_their_beta_would_grow_without_end():
 
 
 def stateful_layer(params, *, read_first=False, shared=False, padding_writes=False, lost=False):
-    """`step` and `empty` of a layer that keeps a state, as chapter 18 feeds it; or a wrong form."""
+    """`step` and `empty` of a layer whose cache is a state, as in chapter 18, or of a wrong one."""
     in_module = {}
 
     def empty(capacity, *, batch=(), pad=None):
         state = np.zeros((*batch, H, D_K, D_V))
         return state, np.zeros(batch, int) if pad is None else pad
 
-    def step(X, kept):
-        (state, pad), n = kept, X.shape[-2]
+    def step(X, cache):
+        (state, pad), n = cache, X.shape[-2]
         state = in_module.get(state.shape, state) if shared else state
         Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-        words = np.arange(n) >= pad[..., None]
-        K = K if padding_writes else K * words[..., None, :, None]
+        tokens = np.arange(n) >= pad[..., None]
+        K = K if padding_writes else K * tokens[..., None, :, None]
         heads = Q @ state + linear_attention(Q, K, V)
         heads -= read_first * (Q * K).sum(axis=-1, keepdims=True) * V
         state = (0 if lost else state) + np.swapaxes(K, -1, -2) @ V

@@ -95,7 +95,7 @@ def _require_arcs(words, kinds):
         raise ValueError("tokens is empty; expected at least one word. Give the sentence.")
     if not any(map(len, kinds.values())):
         raise ValueError(
-            f"kinds has no arc, only {list(kinds)}; expected pairs of two places. "
+            f"kinds has no arc, only {list(kinds)}; expected pairs of two positions. "
             f"Give them: {{'agreement': [(4, 1)]}}."
         )
     for name, pairs in kinds.items():
@@ -106,13 +106,13 @@ def _require_arcs(words, kinds):
 def _require_arc(name, pair, length):
     if np.shape(pair) != (2,):
         raise ShapeError(
-            f"{name!r} has an arc {pair!r}; expected two places. "
+            f"{name!r} has an arc {pair!r}; expected two positions. "
             f"Give the word that it leaves and the word that it leads to, such as (4, 1)."
         )
     for place in pair:
         if isinstance(place, bool | np.bool_) or place not in range(length):
             raise ValueError(
-                f"{name!r} has an arc {tuple(pair)}; expected places from 0 to {length - 1}. "
+                f"{name!r} has an arc {tuple(pair)}; expected positions from 0 to {length - 1}. "
                 f"Count the words from 0."
             )
     if pair[0] == pair[1]:
@@ -282,7 +282,7 @@ def _key(names):
 
 
 def _table(words, names, drawn):
-    """Write down each arc: its kind, and the words at both ends with their places."""
+    """Write down each arc: its kind, and the words at both ends with their positions."""
     cells = [[f"{words[start]} ({start})", f"{words[end]} ({end})"] for _, start, end in drawn]
     rows = [names[number] for number, *_ in drawn]
     return Table("arcs", np.array(cells).reshape(-1, 2), rows, ["from", "to"], "kind")

@@ -56,7 +56,7 @@ def keys_that_survive_a_missing_rotation():
     own = same[:, range(3), range(3)].all()
     return {
         "For every key: the rotation is linear, and so is W_K": columns == [0, 1, 2],
-        "For each word's own key, since the distance is 0": bool(own),
+        "For each token's own key, since the distance is 0": bool(own),
         "For no key": columns == [],
         "For the key of *dogs*, at position 0": columns == [0],
     }

@@ -276,7 +276,7 @@ NAN_DY = NOT_FINITE, "dY is nan at position (1, 4, 11)"
 NO_FLOATS = Kind(TypeError, "expected floats", ".astype(float)")
 GRADIENT = Kind(tl.ShapeError, "one entry for each entry", "Take it from the loss")
 COPIES = Kind(tl.ShapeError, "does not broadcast", "Pass the shape of the array")
-NO_TRACE = Kind(TypeError, "expected a Trace", "Make it with trace(X, params, ...)")
+NO_TRACE = Kind(TypeError, "expected a Trace", "Compute it with trace(X, params, ...)")
 BACKWARD = [
     ("softmax_backward", lambda: tl.softmax_backward([1.0], array(1)), NO_ARRAY, "weights is a"),
     ("softmax_backward", lambda: tl.softmax_backward(array(5, 6), None), NO_ARRAY, "dweights is a"),

@@ -1,4 +1,4 @@
-"""The softmax in one pass: attention that never holds the scores, and the way back, in NumPy.
+"""The softmax in one pass: attention that never holds the scores, and its backward pass, in NumPy.
 
 What `pytorch/flash.py` runs as a kernel on a GPU.
 """
@@ -18,14 +18,14 @@ from tutorial_lib.errors import (
 
 
 def last_keys(T, S, *, causal):
-    """Return the last key that each query may look at: all of them see the last, or causally.
+    """Return the last key that each query may look at: the last of all, or by the causal mask.
 
-    Built in chapter 12. Causal is `causal_mask(T, S)`; -1 and below is a query that sees nothing.
+    Built in chapter 12. Causal is `causal_mask(T, S)`; -1 and below is a fully masked row.
 
     Parameters
     ----------
     T, S : number of queries, number of keys
-    causal : whether a query sees no key behind its own token
+    causal : whether a query sees no later key
 
     Returns
     -------
@@ -61,16 +61,16 @@ def score_tile(Q, K, seen):
 
 
 def fold_block(state, scores, V):
-    """Add a block of keys to what a softmax and its mix know of the keys before.
+    """Add a block of keys to the state of a softmax and its mix over the keys before.
 
-    Built in chapter 12. The powers that were summed so far are relative to the old maximum; to
-    shrink their sum and their mix by one factor makes them relative to the new one.
+    Built in chapter 12. The exponentials that were summed so far are relative to the old maximum;
+    shrinking their sum and their mix by one factor makes them relative to the new one.
 
     Parameters
     ----------
-    state : (maximum, total, mixed) of the keys before: the largest score, the sum of the powers
-        exp(score - maximum), and the values mixed by these powers; (..., rows, 1) twice and
-        (..., rows, d_v), or before the first block a number below every score, 0.0 and 0.0
+    state : (maximum, total, mixed) of the keys before: the largest score, the sum of the
+        exponentials exp(score - maximum), and the values mixed by these; (..., rows, 1) twice
+        and (..., rows, d_v), or before the first block a number below every score, 0.0 and 0.0
     scores : (..., rows, keys), -inf where a query may not look
     V : (..., keys, d_v)
 
@@ -93,16 +93,16 @@ def fold_block(state, scores, V):
     require_shape("V", V, "... keys d_v", keys=scores.shape[-1])
     maximum, total, mixed = state
     raised = np.maximum(maximum, scores.max(axis=-1, keepdims=True))
-    shrink, powers = np.exp(maximum - raised), np.exp(scores - raised)
-    total = shrink * total + powers.sum(axis=-1, keepdims=True)
-    mixed = shrink * mixed + powers @ V
+    shrink, exponentials = np.exp(maximum - raised), np.exp(scores - raised)
+    total = shrink * total + exponentials.sum(axis=-1, keepdims=True)
+    mixed = shrink * mixed + exponentials @ V
     return raised, total, mixed
 
 
 def attend_rows(Q, K, V, last, block):
     """Let a block of queries attend, one block of keys after the other.
 
-    Built in chapter 12. What `flash_kernel` does, in NumPy. A query that sees nothing gets
+    Built in chapter 12. What `flash_kernel` does, in NumPy. A fully masked row gives
     zeros.
 
     Parameters
@@ -117,7 +117,7 @@ def attend_rows(Q, K, V, last, block):
     -------
     heads : (..., rows, d_v)
     logsumexp : (..., rows, 1), the logarithm of the sum of exp(score): exp(score - logsumexp) is
-        the weight; the lowest number of its precision for a query that sees nothing
+        the weight; the lowest number of its precision for a fully masked row
 
     Scores that overflow give NaN, or zeros where all of a row do so downwards; `flash_forward`
     refuses them.
@@ -126,19 +126,19 @@ def attend_rows(Q, K, V, last, block):
     >>> [part.shape for part in found]
     [(5, 4), (5, 1)]
     """
-    state = np.finfo(V.dtype).min, 0.0, 0.0  # below every score; no powers; no mix
+    state = np.finfo(V.dtype).min, 0.0, 0.0  # below every score; no sum; no mix
     for start in range(0, max(1, last.max() + 1), block):
         keys = np.arange(start, min(start + block, K.shape[-2]))
         scores = score_tile(Q, K[..., keys, :], keys <= last)
         state = fold_block(state, scores, V[..., keys, :])
     maximum, total, mixed = state
-    total = np.where(total > 0, total, 1)  # 0 where a query sees nothing
+    total = np.where(total > 0, total, 1)  # 0 in a fully masked row
     return mixed / total, maximum + np.log(total)
 
 
 @dataclass(frozen=True)
 class FlashTrace:
-    """What the way back needs of the way forward; nothing here grows with T·S.
+    """What the backward pass needs of the forward pass; nothing here grows with T·S.
 
     Introduced in chapter 12.
 
@@ -161,7 +161,7 @@ class FlashTrace:
 def flash_forward(Q, K, V, *, causal=False, block=64):
     """Score and mix in one pass over blocks of keys, for one block of queries after the other.
 
-    Built in chapter 12. The block changes the memory and no number but by rounding.
+    Built in chapter 12. The block changes the memory, and the result only by rounding.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def flash_forward(Q, K, V, *, causal=False, block=64):
 
     Raises
     ------
-    TypeError : integers, half precision, two precisions, a causal that is no bool
+    TypeError : integers, half precision, two precisions, a causal that is not a bool
     ShapeError : widths, lengths or batch axes that differ, an empty axis
     ValueError : a block below 1, NaN or infinity, a query all of whose scores, or the largest,
         overflow
@@ -208,13 +208,13 @@ def block_backward(trace, dheads, keys):
 
     Parameters
     ----------
-    trace : FlashTrace of the way forward
+    trace : FlashTrace of the forward pass
     dheads : (..., H, T, d_v)
-    keys : (n,) whole numbers, the places of the keys
+    keys : (n,) whole numbers, the positions of the keys
 
     Returns
     -------
-    dQ : (..., H, T, d_k), the share of these keys
+    dQ : (..., H, T, d_k), the contribution of these keys
     dK, dV : (..., H, n, d_k), (..., H, n, d_v)
 
     >>> record = flash_forward(*np.ones((3, 2, 5, 4)))
@@ -238,9 +238,9 @@ def flash_backward(trace, dheads, *, block=64):
 
     Parameters
     ----------
-    trace : FlashTrace of the way forward
+    trace : FlashTrace of the forward pass
     dheads : (..., H, T, d_v)
-    block : number of keys whose weights are held at once; need not be that of the way forward
+    block : number of keys whose weights are held at once; need not be that of the forward pass
 
     Returns
     -------
@@ -248,7 +248,7 @@ def flash_backward(trace, dheads, *, block=64):
 
     Raises
     ------
-    TypeError : no FlashTrace, no array of floats of its precision
+    TypeError : not a FlashTrace, not an array of floats of its precision
     ShapeError : a dheads of another shape than heads
     ValueError : a block below 1, NaN or infinity
 
@@ -258,13 +258,13 @@ def flash_backward(trace, dheads, *, block=64):
     >>> [d.shape for d in flash_backward(record, np.ones((2, 5, 4)))]
     [(2, 5, 4), (2, 5, 4), (2, 5, 4)]
     """
-    require_way_back(trace, dheads, block)
+    require_flash_backward(trace, dheads, block)
     dQ, dK, dV = (np.zeros_like(A) for A in (trace.Q, trace.K, trace.V))
     S = trace.K.shape[-2]
     for start in range(0, S, block):
         keys = np.arange(start, min(start + block, S))
-        share, *own = block_backward(trace, dheads, keys)
-        dQ += share
+        term, *own = block_backward(trace, dheads, keys)
+        dQ += term
         dK[..., keys, :], dV[..., keys, :] = own
     return dQ, dK, dV
 
@@ -274,7 +274,7 @@ def require_flash_input(Q, K, V, causal, block):
 
     Raises
     ------
-    TypeError : integers, half precision, two precisions, a causal that is no bool
+    TypeError : integers, half precision, two precisions, a causal that is not a bool
     ShapeError : widths, lengths or batch axes that differ, an empty axis
     ValueError : a block below 1, NaN or infinity
     """
@@ -294,7 +294,7 @@ def require_flash_input(Q, K, V, causal, block):
 
 
 def require_scores(logsumexp, last):
-    """Require that scores did not overflow: whoever sees keys has a finite logsumexp.
+    """Require that scores did not overflow: a query that sees keys has a finite logsumexp.
 
     Raises
     ------
@@ -309,25 +309,25 @@ def require_scores(logsumexp, last):
         )
 
 
-def require_way_back(trace, dheads, block):
+def require_flash_backward(trace, dheads, block):
     """Require a FlashTrace, finite floats of the shape of its heads, and a positive block.
 
     Raises
     ------
-    TypeError : no FlashTrace, no array of floats of its precision
+    TypeError : not a FlashTrace, not an array of floats of its precision
     ShapeError : another shape
     ValueError : a block below 1, NaN or infinity
     """
     if not isinstance(trace, FlashTrace):
         raise TypeError(
-            f"trace is a {type(trace).__name__}; expected a FlashTrace, the record of the way "
-            f"forward. Make it with flash_forward(Q, K, V)."
+            f"trace is a {type(trace).__name__}; expected a FlashTrace, the record of the "
+            f"forward pass. Compute it with flash_forward(Q, K, V)."
         )
     require_shape("dheads", dheads, "... T d_v")
     if dheads.shape != trace.heads.shape:
         raise ShapeError(
             f"dheads has shape {dheads.shape}; expected {trace.heads.shape}, the shape of heads: "
-            f"a gradient has one number for each number of its array. Take it from their loss."
+            f"a gradient has one entry for each entry of its array. Take it from their loss."
         )
     require_one_precision(heads=trace.heads, dheads=dheads)
     require_finite("dheads", dheads)

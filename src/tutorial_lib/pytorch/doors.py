@@ -373,7 +373,7 @@ def require_gradient_of(X, dY, params):
     if X.shape != dY.shape:
         raise ShapeError(
             f"dY has shape {dY.shape}; expected {X.shape}, the shape of X and so of Y: a gradient "
-            f"has one number for each number of its array. Take it from the loss of Y."
+            f"has one entry for each entry of its array. Take it from the loss of Y."
         )
 
 

@@ -1,11 +1,11 @@
-"""The softmax in one pass: a kernel that never holds the scores, and its way back.
+"""The softmax in one pass: a kernel that never holds the scores, and its backward pass.
 
 The kernel is written in Triton. It runs on a GPU, or without one in Triton's interpreter, and where
 there is no Triton its NumPy twin, `tutorial_lib.onepass`, runs in its place; `which_flash` says
 which.
 """
 
-from __future__ import annotations  # tl.constexpr is no name where there is no Triton
+from __future__ import annotations  # tl.constexpr is not a name where there is no Triton
 
 import math
 import os
@@ -39,10 +39,10 @@ def _jit(function):
 
 @_jit
 def rows_at(tensor, H, rows, WIDTH: tl.constexpr):
-    """Return where rows of the program's head lie in memory, (rows, WIDTH) addresses."""
+    """Return the addresses of the entries of rows of the program's head, (rows, WIDTH)."""
     start, strides = tensor
-    # program_id(1) counts the heads of all texts: text = head // H
-    # int64, since an address can be more than 2**31 numbers away
+    # program_id(1) counts the heads of all sequences: sequence = head // H
+    # int64, since an address can be more than 2**31 entries away
     head, columns = tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
     start = start + head // H * strides[0] + head % H * strides[1]
     rows = rows.to(tl.int64)
@@ -51,7 +51,7 @@ def rows_at(tensor, H, rows, WIDTH: tl.constexpr):
 
 @_jit
 def load_rows(tensor, H, rows, length, WIDTH: tl.constexpr):
-    """Load rows of the program's head; those behind the last are 0."""
+    """Load rows of the program's head; those after the last are 0."""
     return tl.load(rows_at(tensor, H, rows, WIDTH), rows[:, None] < length, 0.0)
 
 
@@ -66,10 +66,10 @@ def score_keys(Q, K, seen, scale):
 def fold_scores(maximum, total, mixed, scores, V):
     """`fold_block` in Triton, with 2 ** score for exp(score)."""
     raised = tl.maximum(maximum, tl.max(scores, axis=1))
-    shrink, powers = tl.exp2(maximum - raised), tl.exp2(scores - raised[:, None])
-    total = shrink * total + tl.sum(powers, axis=1)
+    shrink, exponentials = tl.exp2(maximum - raised), tl.exp2(scores - raised[:, None])
+    total = shrink * total + tl.sum(exponentials, axis=1)
     mixed = shrink[:, None] * mixed
-    mixed = tl.dot(powers.to(V.dtype), V, mixed, input_precision="ieee")
+    mixed = tl.dot(exponentials.to(V.dtype), V, mixed, input_precision="ieee")
     return raised, total, mixed
 
 
@@ -93,7 +93,8 @@ def flash_kernel(QKV, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexp
         strides
     outputs : heads, (B, H, T, WIDTH), with its strides, and logsumexp in units of ln 2, a
         contiguous (B, H, T)
-    numbers : H, T, S, and what makes a score in units of ln 2 of a product of two vectors
+    numbers : H, T, S, and the factor that turns a product of two vectors into a score in units of
+        ln 2
     CAUSAL : apply `causal_mask(T, S)`
     SIZES : WIDTH, BLOCK_Q and BLOCK_K, which are known when the kernel is compiled
     """
@@ -141,7 +142,7 @@ def which_flash(device="cpu"):
 
     Raises
     ------
-    ValueError : no device of this machine
+    ValueError : not a device of this machine
     """
     device = find_device(device)
     if reason := _why_no_kernel(device):
@@ -161,14 +162,14 @@ def _why_no_kernel(device):
 def flash_attention(Q, K, V, *, is_causal=False, blocks=None):
     """Score and mix without ever holding the scores, forwards and backwards.
 
-    Introduced in chapter 12. Sums are in float32, and so are the kernel's scores: nobody asks
-    whether one overflows, and a query whose largest does gets NaN, as in PyTorch. A query that
-    sees nothing gets zeros.
+    Introduced in chapter 12. Sums are in float32, and so are the kernel's scores: we do not check
+    whether one overflows, and a query whose largest does gets NaN, as in PyTorch. A fully masked
+    row gives zeros.
 
-    On the way back weights are computed again from scores of float32. With scores of standard
+    In the backward pass weights are computed again from scores of float32. With scores of standard
     deviation 1, 900 and 10,000 (128 tokens, d = 64, in the interpreter) dV is off by 4e-7, 1.3e-5
     and 4e-5 of its length; F.scaled_dot_product_attention by 4e-7, 9e-6 and 6e-5. Where the NumPy
-    twin runs, it scores in float64 and only the way back in float32: 4e-7, 3e-4 and 4e-3.
+    twin runs, it scores in float64 and only the backward pass is in float32: 4e-7, 3e-4 and 4e-3.
 
     It cannot be part of a graph: `torch.compile` calls it between two graphs, so `fullgraph=True`
     is refused, and so is `torch.export`. Gradients of gradients, `create_graph=True`, are refused
@@ -188,7 +189,7 @@ def flash_attention(Q, K, V, *, is_causal=False, blocks=None):
 
     Raises
     ------
-    TypeError : no tensors of such floats, two precisions, an is_causal that is no bool
+    TypeError : not tensors of such floats, two precisions, an is_causal that is not a bool
     ShapeError : widths, lengths or batch axes that differ, an empty axis, another d
     ValueError : two devices, the meta device, other blocks, more than 65,535 heads in the batch; a
         graph or gradients of gradients, as above
@@ -229,7 +230,7 @@ def _run_twin(Q, K, V, is_causal, blocks):
     block, _ = blocks or (64, 64)
     trace = flash_forward(*arrays, causal=is_causal, block=block)
     heads, logsumexp = map(torch.from_numpy, (trace.heads, trace.logsumexp[..., 0]))
-    lowest = torch.finfo(torch.float32).min  # for queries that see nothing; -inf would give NaN
+    lowest = torch.finfo(torch.float32).min  # for fully masked rows; -inf would give NaN
     logsumexp = (logsumexp / math.log(2)).clamp(min=lowest).float()
     return heads.to(Q.dtype).to(Q.device), logsumexp.to(Q.device)
 
@@ -258,7 +259,7 @@ def _run_kernel(Q, K, V, is_causal, blocks):
 
 
 def _scale(d):
-    """What makes a score in units of ln 2 of a product of two vectors, the root of d_k included."""
+    """The factor from a product of vectors to a score in units of ln 2; it has the root of d_k."""
     return 1 / (math.sqrt(d) * math.log(2))
 
 
@@ -273,7 +274,7 @@ def _launch_options(Q):
 
 
 def _recompute(saved, dheads, is_causal, block=128):
-    """`flash_backward` in PyTorch; causally, a block of keys meets only the rows that see it."""
+    """`flash_backward` in PyTorch; if causal, a block of keys takes only the rows that see it."""
     Q, K, V, heads, logsumexp = saved
     T, S = Q.shape[-2], K.shape[-2]
     dQ, dK, dV = torch.zeros_like(Q, dtype=torch.float32), torch.empty_like(K), torch.empty_like(V)
@@ -290,7 +291,7 @@ def _recompute(saved, dheads, is_causal, block=128):
 def _tile_backward(tile, diagonal):
     """`block_backward` in PyTorch: row i sees the keys up to i + diagonal.
 
-    In units of ln 2 and float32, as the kernel: large scores are then rounded alike on both ways.
+    In units of ln 2 and float32, as the kernel: large scores are then rounded alike in both passes.
     Those of the twin are not, since it scores in float64. Divides by the root of d_k itself.
     """
     Q, K, V, heads, logsumexp, dheads = tile

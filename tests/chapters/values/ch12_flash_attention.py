@@ -5,7 +5,7 @@ from tutorial_lib import causal_mask, running_example, trace
 
 
 def mix_of_bark():
-    """What *bark* gets from head 0 in chapter 03."""
+    """The output of head 0 for *bark* in chapter 03."""
     example = running_example()
     return trace(example.X, example.params, mask=causal_mask(3)).heads[0, 2]
 
@@ -23,9 +23,9 @@ def first_entry_is_that_of_chapter_06():
     return printed_under("12_flash_attention", "Y[0, 0]") == expected
 
 
-def a_billion_scores_against_some_fifty_thousand_numbers():
-    """For the longest text, a table holds a billion numbers, and tiles some fifty thousand."""
-    table, _, tiles = printed_under("12_flash_attention", "numbers held by one head")[-1]
+def a_billion_scores_against_some_fifty_thousand_entries():
+    """For the longest sequence, a table has a billion entries and tiles some fifty thousand."""
+    table, _, tiles = printed_under("12_flash_attention", "entries held by one head")[-1]
     return table // 10**9 == 1 and tiles // 10**4 == 5
 
 
@@ -36,7 +36,7 @@ def one_pass_has_a_sixth_more_arithmetic():
 
 
 def all_blocks_but_the_smallest_have_less_traffic():
-    """Blocks of 64 and more move fewer numbers than the textbook, and blocks of 16 more."""
-    textbook = printed_under("12_flash_attention", "million numbers, textbook")
+    """Blocks of 64 and more move fewer entries than the textbook, and blocks of 16 more."""
+    textbook = printed_under("12_flash_attention", "million entries, textbook")
     smallest, *others = printed_under("12_flash_attention", "in one pass, blocks of")
     return smallest >= textbook > max(others)

@@ -19,7 +19,7 @@ from tutorial_lib.onepass import flash_forward, fold_block
 EMPTY = -1e30, 0.0, 0.0  # the state before the first key
 
 
-def _drawn(*shape):
+def _sampled(*shape):
     return np.random.default_rng(0).standard_normal(shape)
 
 
@@ -33,7 +33,7 @@ def total_of_two_keys():
 
 def blocks_that_agree():
     """Run 100 tokens in each size of block, and compare with attention that holds all scores."""
-    Q, K, V = _drawn(3, 2, 100, 64)
+    Q, K, V = _sampled(3, 2, 100, 64)
     exact = scaled_dot_product_attention(Q, K, V)
     sizes, digits = [1, 7, 64, 100, 1000], 12
     close = {"rtol": 10.0**-digits, "atol": 10.0**-digits}
@@ -67,7 +67,7 @@ def programs_of_the_grid():
 
 
 def _fold(scores, V, blocks):
-    """Fold blocks of keys in, each a list of places."""
+    """Fold blocks of keys in, each a list of positions."""
     state = EMPTY
     for keys in blocks:
         state = fold_block(state, scores[:, keys], V[keys])
@@ -76,10 +76,10 @@ def _fold(scores, V, blocks):
 
 def why_blocks_do_not_matter():
     """Fold 90 keys in different groups and orders, into sums and into an average of softmaxes."""
-    scores, V, order = _drawn(5, 90), _drawn(90, 7), np.random.default_rng(1).permutation(90)
+    scores, V, order = _sampled(5, 90), _sampled(90, 7), np.random.default_rng(1).permutation(90)
     top = scores.max(axis=-1, keepdims=True)
-    powers = np.exp(scores - top)
-    sums = top, powers.sum(axis=-1, keepdims=True), powers @ V
+    exponentials = np.exp(scores - top)
+    sums = top, exponentials.sum(axis=-1, keepdims=True), exponentials @ V
     even, uneven = np.split(order, 6), np.array_split(order, 7)
 
     def same(blocks, scores=scores, exact=sums):
@@ -94,18 +94,18 @@ def why_blocks_do_not_matter():
         "Each block has a softmax of its own, and their outputs are averaged": (
             np.allclose(averaged, sums[2] / sums[1])
         ),
-        "The scores are small, so the maximum hardly moves": (
+        "The scores are small, so the maximum hardly changes": (
             not same(even, thousands, _fold(thousands, V, [order]))
         ),
     }
 
 
 def what_a_higher_maximum_does():
-    """Fold in a key whose score is 3 higher, in units of ln 2, and take the key away again."""
+    """Fold in a key whose score is 3 higher, in units of ln 2, and remove the key again."""
     value = np.array([[1.0, 2.0, 4.0]])
     _, total, mixed = state = fold_block(EMPTY, np.array([[0.0]]), value)
     _, new_total, new_mixed = fold_block(state, np.array([[3 * math.log(2)]]), value)
-    new_total, new_mixed = new_total - 1, new_mixed - value  # the new key has power 1
+    new_total, new_mixed = new_total - 1, new_mixed - value  # the new key has exponential 1
 
     def become(total, mixed):
         return np.allclose(new_total, total) and np.allclose(new_mixed, mixed)
@@ -114,16 +114,16 @@ def what_a_higher_maximum_does():
         "Both are multiplied by 8": become(total * 8, mixed * 8),
         "Both are divided by 8": become(total / 8, mixed / 8),
         "total is divided by 8, and mixed stays": become(total / 8, mixed),
-        "3 is taken away from both": become(total - 3, mixed - 3),
+        "3 is subtracted from both": become(total - 3, mixed - 3),
     }
 
 
-def what_is_kept_for_the_way_back():
-    """Compute a tile of weights again from its scores and from each thing that might be kept."""
-    Q, K, V = _drawn(3, 2, 12, 4)
+def what_is_stored_for_the_backward_pass():
+    """Compute a tile of weights again from its scores and from each thing that might be stored."""
+    Q, K, V = _sampled(3, 2, 12, 4)
     scores = np.where(causal_mask(12), attention_scores(Q, K), -np.inf)
     weights = attention_weights(attention_scores(Q, K), mask=causal_mask(12))
-    kept = flash_forward(Q, K, V, causal=True, block=4).logsumexp
+    stored = flash_forward(Q, K, V, causal=True, block=4).logsumexp
     rows, tile = np.s_[:, 4:8], np.s_[:, 4:8, :4]  # the second queries, the first keys
 
     def gives(sums):
@@ -137,13 +137,13 @@ def what_is_kept_for_the_way_back():
         "The maximum of each tile": gives(tops.max(axis=-1, keepdims=True)[rows]),
         "The weights of the last block": gives(from_last[rows]),
         "Nothing": gives(of_the_tile),
-        "One number for each query, logsumexp": kept.shape == (2, 12, 1) and gives(kept[rows]),
+        "One number for each query, logsumexp": stored.shape == (2, 12, 1) and gives(stored[rows]),
     }
 
 
 def what_a_dweight_is_compared_with():
     """Run a softmax backwards, and compare with a difference from each candidate."""
-    weights, dweights = attention_weights(_drawn(5, 6)), _drawn(6, 5).T
+    weights, dweights = attention_weights(_sampled(5, 6)), _sampled(6, 5).T
     found = oracle.softmax_backward(weights, dweights)
 
     def compared_with(level):
@@ -162,7 +162,7 @@ def what_a_dweight_is_compared_with():
 
 
 def what_one_fused_program_changes():
-    """Count the pairs that tiles score, and so flop, and the bytes, of a long text."""
+    """Count the pairs that tiles score, and so flop, and the bytes, of a long sequence."""
     T, d = 2048, 64
     Q, K, V = np.ones((3, T, d), dtype=np.float32)
     with patch.object(onepass, "score_tile", wraps=onepass.score_tile) as scored:
@@ -177,7 +177,7 @@ def what_one_fused_program_changes():
         "Both, and by the same factor, so that flop for each byte stay as they were": (
             flop < 1 and math.isclose(flop, moved)
         ),
-        "Neither: it is asked for once, and each step alone is as slow as before": (
+        "Neither: it is launched once, and each step by itself is as slow as before": (
             flop == 1 and moved == 1
         ),
     }

@@ -10,8 +10,9 @@ from tests.practice.variants.ch03_attention_weights import softmax_by_logarithm
 
 def fold_of_two_states(state, scores, V):
     top = np.maximum(scores.max(axis=-1, keepdims=True), -1e30)
-    powers = np.exp(scores - top)
-    own = top, powers.sum(axis=-1, keepdims=True), np.einsum("...ts,...sv->...tv", powers, V)
+    exponentials = np.exp(scores - top)
+    mixed = np.einsum("...ts,...sv->...tv", exponentials, V)
+    own = top, exponentials.sum(axis=-1, keepdims=True), mixed
     raised = np.maximum(state[0], top)
     factors = np.exp(state[0] - raised), np.exp(top - raised)
     return [raised, *(factors[0] * state[i] + factors[1] * own[i] for i in (1, 2))]
@@ -57,9 +58,9 @@ def tiles_by_pairs(T, window, block):
 
 
 def two_parts(heads, logsumexp):
-    share = 1 / (1 + np.exp(logsumexp[1] - logsumexp[0]))
+    weight = 1 / (1 + np.exp(logsumexp[1] - logsumexp[0]))
     both = np.logaddexp(logsumexp[0], logsumexp[1])
-    return share * heads[0] + (1 - share) * heads[1], both
+    return weight * heads[0] + (1 - weight) * heads[1], both
 
 
 VARIANTS = [
@@ -79,14 +80,14 @@ VARIANTS = [
     ("tiles_to_score", "pairs, and then tiles", tiles_by_pairs),
     (
         "weights_on",
-        "einsum, and one power",
+        "einsum, and one exponential",
         lambda Q, K, log: np.exp(np.einsum("...td,...sd->...ts", Q, K) * Q.shape[-1] ** -0.5 - log),
     ),
 ]
 
 
 NARROW = [
-    ("merge_parts", "two parts alone", two_parts),
+    ("merge_parts", "two parts only", two_parts),
     (
         "tiles_to_score",
         "blocks that divide T",
@@ -99,7 +100,7 @@ NARROW = [
     ),
     (
         "flash_backward",
-        "self-attention alone",
+        "self-attention only",
         lambda trace, dheads, block=64: (
             flash_backward_at_once(trace, dheads) if trace.Q.shape == trace.K.shape else None
         ),

@@ -22,7 +22,7 @@ NOTHING = -1e30, 0.0, 0.0
 
 
 def _quietly(function, *arguments, **options):
-    """Call where a power may be too small for a float."""
+    """Call where an exponential may be too small for a float."""
     with np.errstate(under="ignore"):
         return function(*arguments, **options)
 
@@ -31,7 +31,7 @@ def check_fold_block(function):
     """Check `fold_block(state, scores, V)`: → (maximum, total, mixed). Prints an account."""
     scores, V = 2 * normal(70, H, T, S), normal(71, H, S, D_V)
     low, high = scores.copy(), 3 * normal(72, H, T, S)
-    low[..., 0] -= 9  # for every row another maximum than in `high`
+    low[..., 0] -= 9  # for every row a different maximum than in `high`
     hidden = np.where(attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None], high, -np.inf)
     before = _quietly(fold_block, NOTHING, low, V)
     new = {"state": before, "scores": high, "V": normal(73, H, S, D_V)}

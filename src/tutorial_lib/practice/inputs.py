@@ -4,12 +4,12 @@ import numpy as np
 
 
 def normal(seed, *shape):
-    """Draw standard normal numbers; the same seed gives the same."""
+    """Sample standard normal numbers; the same seed gives the same."""
     return np.random.default_rng(seed).standard_normal(shape)
 
 
 B, T, S, H, D_MODEL, D_K, D_V = 2, 5, 7, 3, 13, 8, 11  # none is product or ratio of others
-WIDE = 17  # another d_k, so that a scale that is right at one width alone is seen
+WIDE = 17  # another d_k, so that a scale that is right only at one width is seen
 
 
 def masks(*, empty=True):

@@ -41,7 +41,7 @@ def what_copies():
     return {text: not np.shares_memory(eval(text, names), names["heads"]) for text in expressions}
 
 
-def more_tokens_than_places():
+def more_tokens_than_positions():
     """What E[ids] + P[:600] gives where P has 512 rows."""
     rng = np.random.default_rng(0)
     E, P = rng.standard_normal((1000, 8)), rng.standard_normal((512, 8))
@@ -52,11 +52,11 @@ def more_tokens_than_places():
         X = None
     zeros = np.concatenate([P, np.zeros((88, 8))])
     return {
-        "There is no row for places 512 to 599": X is None and len(P[512:600]) == 0,
-        "Places from 512 on start again at row 0": np.array_equal(
+        "There is no row for positions 512 to 599": X is None and len(P[512:600]) == 0,
+        "Positions from 512 on start again at row 0": np.array_equal(
             X, E[ids] + np.resize(P, (600, 8))
         ),
-        "Places from 512 on get rows of zeros": np.array_equal(X, E[ids] + zeros),
+        "Positions from 512 on get rows of zeros": np.array_equal(X, E[ids] + zeros),
         "Nothing: the ids pick rows of P as they do of E": np.array_equal(X, E[ids] + P[ids]),
     }
 
@@ -103,23 +103,23 @@ def way_back_to_sharp_scores():
 
 
 def price_of_a_narrow_head():
-    """What a head of d_k = 2 needs so that each of 512 places can look at itself."""
+    """What a head of d_k = 2 needs so that each of 512 positions can attend to itself."""
     angles = 2 * np.pi * np.arange(512) / 512
     keys = np.stack([np.cos(angles), np.sin(angles)], axis=-1)  # on a circle
     scores = 60_000 * keys @ keys.T
     weights = softmax(scores)
     V = np.random.default_rng(0).standard_normal((512, 7))
-    shared = np.diagonal(softmax(scores / 60)).max()  # what a place keeps with scores of 1,000
+    shared = np.diagonal(softmax(scores / 60)).max()  # what a position gives itself with scores of 1,000
     return {
         "A rank above 2": np.linalg.matrix_rank(scores) > 2,
         "Weight that always spreads over the neighbours": np.diagonal(weights).min() < 0.9,
-        "A value of 512 numbers for each place": not np.allclose(weights @ V, V, atol=0.2),
+        "A value of 512 entries for each position": not np.allclose(weights @ V, V, atol=0.2),
         "Scores in the tens of thousands, or neighbours share the weight": shared < 0.5,
     }
 
 
 def largest_array():
-    """Which array has most numbers, with 16 heads and a sixteenth of both other lengths."""
+    """Which array has most entries, with 16 heads and a sixteenth of both other lengths."""
     d_model, T = 1024 // 16, 4096 // 16  # every count below is then 256 times too small
     params = init_params(np.random.default_rng(0), d_model=d_model, n_heads=16)
     record = trace(np.ones((T, d_model)), params)
@@ -130,19 +130,19 @@ def largest_array():
 
 
 def one_word_twice():
-    """Whether two rows of X are equal where a sentence holds one word at two places."""
+    """Whether two rows of X are equal where a sentence holds one word at two positions."""
     example = running_example()
     ids = example.vocabulary.ids(("dogs", "bark", "dogs"))
     X = embed(ids, example.E, example.P)
     Y = multi_head_attention(X, example.params)
     Y_causal = multi_head_attention(X, example.params, mask=causal_mask(3))
     equal = np.array_equal(X[0], X[2])
-    by_place = np.array_equal(X[2] - X[0], example.P[2] - example.P[0])
+    by_position = np.array_equal(X[2] - X[0], example.P[2] - example.P[0])
     return {
         "Yes: one id is one row of E": equal,
         "Yes, until attention mixes them": equal and not np.allclose(Y[0], Y[2]),
         "Yes, in a model without a mask": equal and not np.allclose(Y_causal[0], Y_causal[2]),
-        "No: each place adds a row of its own": not equal and by_place,
+        "No: each position adds a row of its own": not equal and by_position,
     }
 
 
@@ -157,7 +157,7 @@ def spread_of_dot_products():
 
 
 def rank_of_what_a_head_carries():
-    """The rank of W_V times the rows of W_O, drawn, in a head whose values have width 7."""
+    """The rank of W_V times the rows of W_O, sampled, in a head whose values have width 7."""
     d_k = 4
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=d_k, d_v=7)
     rank = np.linalg.matrix_rank(params.W_V[0] @ params.W_O[:7])
@@ -170,7 +170,7 @@ def rank_of_what_a_head_carries():
 
 
 def score_the_other_way():
-    """What a hundred heads make of the other pair where the one product is −2."""
+    """What a hundred heads give for the other pair where the one product is −2."""
     rng, found = np.random.default_rng(0), []
     for _ in range(100):
         dogs, that = rng.standard_normal((2, 12))
@@ -208,7 +208,7 @@ def why_not_a_tiny_step():
 
 
 def join_without_a_swap():
-    """What a causal layer's rows hold, and which tokens move them, if the join forgets the swap."""
+    """What a causal layer's rows hold and depend on, if the join forgets the swap."""
     H, T, d_v = 2, 6, 3
     Q, K, V = np.random.default_rng(0).standard_normal((3, H, T, d_v))
 
@@ -218,23 +218,23 @@ def join_without_a_swap():
     heads = scaled_dot_product_attention(Q, K, V, mask=causal_mask(T))
     rows, right = join(V), concat_heads(heads)
     changed = V + np.eye(T)[:, None, :, None]  # token s by 1, (T, H, T, d_v)
-    moved = np.array([np.abs(join(other) - rows).max(axis=-1) > 1e-9 for other in changed]).T
-    leaks = np.triu(moved, 1).any()  # (output, changed token)
+    depends = np.array([np.abs(join(other) - rows).max(axis=-1) > 1e-9 for other in changed]).T
+    leaks = np.triu(depends, 1).any()  # (output, changed token)
     window = np.kron(np.eye(H), np.tri(T // H)) > 0
     return {
         "Columns that alternate: head 0, head 1, head 0 …": np.array_equal(
             rows, heads.transpose(1, 2, 0).reshape(T, H * d_v)
         ),
-        "The right numbers in another order of columns": np.array_equal(
+        "The right entries in a different order of columns": np.array_equal(
             np.sort(rows), np.sort(right)
         ),
-        "Windows of T / H tokens, and no leak": np.array_equal(moved, window),
+        "Windows of T / H tokens, and no leak": np.array_equal(depends, window),
         "Words that should still be hidden": leaks,
     }
 
 
 def sum_under_a_new_maximum():
-    """What the first block's powers sum to, relative to the larger maximum of the next block."""
+    """What the first block's exponentials sum to, relative to the larger maximum of the next block."""
     first, second = np.array([1.0, 0.5, -2.0]), np.array([2.5, 0.0])
     old, new = first.max(), second.max()
     so_far, needed = np.exp(first - old).sum(), np.exp(first - new).sum()
@@ -249,7 +249,7 @@ def sum_under_a_new_maximum():
 
 
 def three_equal_scores():
-    """What a head hands on where three keys score 40 and the others 0."""
+    """What a head outputs where three keys score 40 and the others 0."""
     V = np.random.default_rng(0).standard_normal((8, 7))
     scores = np.zeros((1, 8))
     scores[0, [2, 3, 6]] = 40

@@ -1,4 +1,4 @@
-"""What attention costs, counted from shapes alone: flop, bytes that have to move, bytes to keep."""
+"""What attention costs, counted from shapes: flop, bytes to move, bytes of the cache."""
 
 import math
 from collections import Counter
@@ -9,16 +9,16 @@ from tutorial_lib.errors import ShapeError, require_length
 
 HEADS = ("kv_heads", "d_k", "d_v")
 MAY_BE_NONE = ("rope_dim", "channels", "random")  # lengths within a field that may be 0
-LAYERS = {  # kind of layer -> the fields of a model that say what it keeps
-    "full": HEADS,  # a key and a value of every token
-    "window": (*HEADS, "window"),  # the same of the newest tokens
-    "latent": ("latent",),  # a latent of every token, and its keys' turned part
-    "state": ("state",),  # one table a head, however long the text is
-    "chosen": ("latent", "chosen"),  # the same, and a short key that the choice is made by
-    "pool": (*HEADS, "window", "pool"),  # a window, and one key for every so many tokens
-    "chosen pool": (*HEADS, "window", "chosen"),  # the same, and short keys for the choice
-    "both": HEADS,  # nothing: a layer that reads both ways makes all keys anew
-    "sparse": (*HEADS, "sparse"),  # nothing, as it reads both ways, some of the pairs
+LAYERS = {  # kind of layer -> the fields of a model that give the size of its cache
+    "full": HEADS,  # a key and a value per token
+    "window": (*HEADS, "window"),  # the same, only of the newest tokens
+    "latent": ("latent",),  # a latent and a RoPE part of the key per token
+    "state": ("state",),  # one state per head, however long the sequence is
+    "chosen": ("latent", "chosen"),  # the same, and a short key of the indexer
+    "pool": (*HEADS, "window", "pool"),  # a window, and one pooled key for every `pool` tokens
+    "chosen pool": (*HEADS, "window", "chosen"),  # the same, and short keys of the indexer
+    "both": HEADS,  # nothing: a bidirectional layer computes all keys again
+    "sparse": (*HEADS, "sparse"),  # nothing: bidirectional, on some of the pairs
 }
 
 
@@ -26,12 +26,12 @@ def attention_flop(Q, K, V):
     """Count the operations of the two products of attention, scoring and mixing, over all pairs.
 
     Built in chapter 11. A multiply-add is 2. A causal mask needs about half of the pairs; scale
-    and softmax, a few operations a pair beside 2*(d_k + d_v), are left out.
+    and softmax, a few operations per pair beside 2*(d_k + d_v), are left out.
 
     Parameters
     ----------
     Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v); only their shapes are read, so tensors
-        on the device "meta", which hold no numbers, will do
+        on the device "meta", which have no entries, will do
 
     Returns
     -------
@@ -53,15 +53,15 @@ def attention_flop(Q, K, V):
 def attention_bytes(Q, K, V, *, fused):
     """Count the bytes that attention must at least move from and to the device's large memory.
 
-    Built in chapter 11. Fused, each number of Q, K, V and of the heads' output is moved once. Step
+    Built in chapter 11. Fused, each entry of Q, K, V and of the heads' output is moved once. Step
     by step the scores are written, read by the softmax, and its weights written and read as well,
-    unless a cache keeps them.
+    unless a processor's cache holds them.
 
     Parameters
     ----------
     Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v) of one precision; only their shapes and
         their precision are read
-    fused : whether the table of scores stays out of the large memory
+    fused : whether the matrix of scores stays out of the large memory
 
     Returns
     -------
@@ -83,20 +83,20 @@ def attention_bytes(Q, K, V, *, fused):
 
 
 def cache_bytes(*, n_layers, n_kv_heads, d_k, d_v, itemsize):
-    """Count the bytes that a cache grows by with each token: its keys and values in all layers.
+    """Count the bytes per token of a KV cache: keys and values in all layers.
 
     Built in chapter 14.
 
     Parameters
     ----------
-    n_layers : layers that keep keys and values of their own
-    n_kv_heads : heads of keys and values; as many as query heads where none is shared
+    n_layers : layers that cache keys and values of their own
+    n_kv_heads : KV heads; as many as query heads where none is shared
     d_k, d_v : widths of a key and of a value
-    itemsize : bytes of a number; 2 for 16 bits, 0.5 for 4
+    itemsize : bytes of an entry; 2 for 16 bits, 0.5 for 4
 
     Returns
     -------
-    bytes : a token
+    bytes : per token
 
     Raises
     ------
@@ -111,7 +111,7 @@ def cache_bytes(*, n_layers, n_kv_heads, d_k, d_v, itemsize):
 
 
 def require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize):
-    """Require positive whole numbers, and a positive number of bytes for each number.
+    """Require positive whole numbers, and a positive number of bytes per entry.
 
     Raises
     ------
@@ -123,8 +123,8 @@ def require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize):
         require_length(name, value)
     if isinstance(itemsize, bool) or not isinstance(itemsize, Real):
         raise TypeError(
-            f"itemsize is {itemsize!r}, a {type(itemsize).__name__}; expected bytes for each "
-            f"number. Give 2 for 16 bits, or 0.5 for 4."
+            f"itemsize is {itemsize!r}, a {type(itemsize).__name__}; expected bytes per "
+            f"entry. Give 2 for 16 bits, or 0.5 for 4."
         )
     if not 0 < itemsize < math.inf:
         raise ValueError(
@@ -133,7 +133,7 @@ def require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize):
 
 
 def cache_entries(model):
-    """Count the numbers that a model keeps of a text while it writes on.
+    """Count the entries that a model caches of a sequence: keys, values, latents and states.
 
     Introduced in chapter 14.
 
@@ -142,12 +142,12 @@ def cache_entries(model):
     model : dict, an entry of facts("models") or one with the same fields: `layers`, `pattern`,
         and those that LAYERS names for the kinds in it; a latent's `rank` and `rope_dim` are
         kv_lora_rank and qk_rope_head_dim of a configuration; `first` and `last` are the kinds of
-        layers before and behind the pattern, `shared` how many of the last layers use the keys of
+        layers before and after the pattern, `shared` how many of the last layers use the keys of
         earlier ones, `full` the heads of full layers where they differ from the others'
 
     Returns
     -------
-    growing, windowed, fixed : of each token; of each token in the window; once for the whole text
+    growing, windowed, fixed : per token; per token in the window; once per sequence
 
     Raises
     ------
@@ -159,27 +159,27 @@ def cache_entries(model):
     (66, 0, 0)
     """
     own = layer_kinds(model)[: model["layers"] - model.get("shared", 0)]
-    kept = [_kept(model, kind) for kind in own]
-    return tuple(map(sum, zip(*kept, strict=True)))
+    entries = [_entries(model, kind) for kind in own]
+    return tuple(map(sum, zip(*entries, strict=True)))
 
 
-def _kept(model, kind):
+def _entries(model, kind):
     """Return the same of one layer."""
     short = model.get("chosen", {}).get("d_k", 0) if "chosen" in kind else 0
     if kind in ("full", "window", "pool", "chosen pool"):
         heads = model | (model.get("full", {}) if kind == "full" else {})
         width = heads["d_k"] + (0 if model.get("keys_are_values") else heads["d_v"])
-        numbers = heads["kv_heads"] * width
+        entries = heads["kv_heads"] * width
         if "pool" in kind:
             tokens = model["chosen"]["pool"] if "chosen" in kind else model["pool"]
-            return (numbers + short) // tokens, numbers, 0
-        return (numbers, 0, 0) if kind == "full" else (0, numbers, 0)
+            return (entries + short) // tokens, entries, 0
+        return (entries, 0, 0) if kind == "full" else (0, entries, 0)
     if kind in ("latent", "chosen"):
         return model["latent"]["rank"] + model["latent"]["rope_dim"] + short, 0, 0
     if kind == "state":
         state = model["state"]
-        tables = state["heads"] * state["d_k"] * state["d_v"]
-        return 0, 0, tables + state["channels"] * (state["convolution"] - 1)
+        matrices = state["heads"] * state["d_k"] * state["d_v"]
+        return 0, 0, matrices + state["channels"] * (state["convolution"] - 1)
     return 0, 0, 0
 
 
@@ -235,15 +235,15 @@ def layers_by_kind(model):
 
 
 def model_cache_bytes(model, tokens, *, itemsize=2):
-    """Count the bytes that a model keeps of one text of so many tokens.
+    """Count the bytes that a model caches of one sequence of so many tokens.
 
     Introduced in chapter 14.
 
     Parameters
     ----------
     model : dict, as `cache_entries` reads it
-    tokens : 0 or more; a curve is drawn between whole numbers too
-    itemsize : bytes of a number; half a byte for 4 bits
+    tokens : 0 or more; curves have points between whole numbers too
+    itemsize : bytes of an entry; half a byte for 4 bits
 
     Returns
     -------
@@ -264,7 +264,7 @@ def model_cache_bytes(model, tokens, *, itemsize=2):
             raise TypeError(f"{name} is {value!r}; expected a number. Give one, such as 2.")
     if not (0 <= tokens < math.inf and 0 < itemsize < math.inf):
         raise ValueError(
-            f"tokens={tokens} and itemsize={itemsize}; expected 0 tokens or more, and a number of "
+            f"tokens={tokens} and itemsize={itemsize}; expected 0 tokens or more, and an entry of "
             f"more than 0 bytes. Give 2 for 16 bits."
         )
     seen = min(tokens, model.get("window", 0))
@@ -283,7 +283,7 @@ def require_attention(Q, K, V):
         if not (hasattr(value, "shape") and hasattr(value, "itemsize")):
             raise TypeError(
                 f"{name} is a {type(value).__name__}; expected a NumPy array or a tensor. "
-                f'For its shape alone make torch.empty(T, d, device="meta").'
+                f'For only its shape, make torch.empty(T, d, device="meta").'
             )
     shapes = [tuple(value.shape) for value in (Q, K, V)]
     fits = min(map(len, shapes)) >= 2 and shapes[0][-1] == shapes[1][-1]
@@ -296,7 +296,7 @@ def require_attention(Q, K, V):
 
 
 def require_model(model):
-    """Require that the layers of a model say what they keep.
+    """Require the fields that give the cache of each layer of a model.
 
     Raises
     ------
@@ -323,7 +323,7 @@ def require_model(model):
     if max(named + 1, model.get("shared", 0) + 1) > model["layers"]:
         raise ValueError(
             f"{name} has {model['layers']} layers; expected more than the {named} that it names "
-            f"before and behind its pattern, and than the {model.get('shared', 0)} without keys."
+            f"before and after its pattern, and than the {model.get('shared', 0)} without keys."
         )
 
 

@@ -11,8 +11,10 @@ from tutorial_lib.elements.sources import script
 from tutorial_lib.records import facts
 
 HTML = byte_calculator().html
-ROW = r'<tr data-kept="(.*?)"><th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>'
-ROWS = {name: rest for kept, name, *rest in re.findall(ROW, HTML)}
+ROW = (
+    r'<tr data-cached="(.*?)"><th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>'
+)
+ROWS = {name: rest for cached, name, *rest in re.findall(ROW, HTML)}
 PATTERNED = [model for model in facts("models")["models"] if "pattern" in model]
 
 
@@ -24,10 +26,10 @@ def test_is_the_same_element_every_time_and_well_formed():
     assert "DeepSeek-V3: 70,272 bytes" in byte_calculator().text
 
 
-def test_every_model_that_keeps_anything_is_there():
-    keeping = {model["name"] for model in PATTERNED if any(cache_entries(model))}
-    assert set(ROWS) == keeping
-    assert {"BERT-base", "BERT-large"} == {model["name"] for model in PATTERNED} - keeping
+def test_every_model_that_caches_anything_is_there():
+    caching = {model["name"] for model in PATTERNED if any(cache_entries(model))}
+    assert set(ROWS) == caching
+    assert {"BERT-base", "BERT-large"} == {model["name"] for model in PATTERNED} - caching
     assert re.findall(r"<option.*?>(.*?)</option>", HTML)[: len(ROWS) + 1] == [*ROWS, "my own"]
 
 
@@ -38,7 +40,7 @@ def test_row_says_what_the_library_counts(name):
     outgrows, _, few = outgrows.partition(", but it has learned ")
     positions = model.get("positions", {"kind": "none"})
     assert few == (
-        f"{positions['max_positions']:,} places" if positions["kind"] == "learned" else ""
+        f"{positions['max_positions']:,} positions" if positions["kind"] == "learned" else ""
     )
     counts = [int(count) for count in re.findall(r"(\d+):", layers)]
     assert sum(counts) == model["layers"]

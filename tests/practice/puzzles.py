@@ -111,7 +111,7 @@ def ch05_concatenation(program):
 
 
 def ch06_output_projection(program):
-    """How far the output moves without a head; the record still says what happened."""
+    """How far the output changes without a head; the record still says what happened."""
     params, X, mask = layer(np.random.default_rng(6))
     d_v, h = D_MODEL // H, 1
     names = {"np": np, "trace": tl.trace, "concat_heads": tl.concat_heads}
@@ -246,7 +246,7 @@ def ch13_tensor_parallelism(program):
 
 
 def ch14_kv_cache(program):
-    """The rows of a text that lie in three of nine pages, the last filled in part."""
+    """The rows of a sequence that lie in three of nine pages, the last filled in part."""
     rng, table, size, length = np.random.default_rng(14), [4, 1, 6], 4, 10
     pool = rng.standard_normal((9, size, D_K))
     left = run(program, np=np, pool=pool, table=table, size=size, length=length)

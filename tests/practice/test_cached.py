@@ -1,4 +1,4 @@
-"""`check_cached` names what is wrong with a layer that keeps keys and values, and accepts the rest.
+"""`check_cached` names what is wrong with a layer that caches keys and values, and accepts others.
 
 Its mistakes are planted here, since they are layers and no single functions.
 """
@@ -50,13 +50,13 @@ def by_lists(params):
         index = list(np.ndindex(*batch))
         return {at: SimpleNamespace(K=[], V=[], pad=int(pads[at])) for at in index}
 
-    def row(x, kept):
+    def row(x, stored):
         q, k, v = (np.einsum("m,hmd->hd", x, W) for W in (params.W_Q, params.W_K, params.W_V))
-        kept.K.append(k)
-        kept.V.append(v)
-        K, V = (np.stack(rows[kept.pad :] or [0 * rows[0]]) for rows in (kept.K, kept.V))
-        powers = np.exp(np.einsum("hd,shd->hs", q, K) / math.sqrt(q.shape[-1]))
-        return np.einsum("hs,shv->hv", powers / powers.sum(-1, keepdims=True), V).ravel()
+        stored.K.append(k)
+        stored.V.append(v)
+        K, V = (np.stack(rows[stored.pad :] or [0 * rows[0]]) for rows in (stored.K, stored.V))
+        exps = np.exp(np.einsum("hd,shd->hs", q, K) / math.sqrt(q.shape[-1]))
+        return np.einsum("hs,shv->hv", exps / exps.sum(-1, keepdims=True), V).ravel()
 
     def step(X, cache):
         rows = [[row(x, cache[at]) for x in X[at]] for at in cache]
@@ -66,7 +66,7 @@ def by_lists(params):
 
 
 def windows(first, behind):
-    """The library's layer with a window of keys in the first piece, and one behind a cache."""
+    """The library's layer with a window of keys in the first chunk, and one behind a cache."""
 
     def mask(cache, T):
         return cache.mask(T) & window_mask(T, cache.length + T, behind if cache.length else first)
@@ -84,13 +84,13 @@ def of_the_window(width, T, rows, length):
     return window_mask(T, length, width)[:, length - rows :]
 
 
-def rolling(width, params, *, kept=None, early=lambda length: False, sees=of_the_window, none=1):
-    """A layer that keeps the last rows alone: `width` - 1, behind which a piece looks first.
+def rolling(width, params, *, stored=None, early=lambda length: False, sees=of_the_window, none=1):
+    """A layer that caches only the last rows: `width` - 1, which a chunk attends to first.
 
     Parameters
     ----------
-    kept : number of rows that stay, if it is another
-    early : of the tokens before, whether the rows are dropped before the piece looks
+    stored : number of cached rows, if it is another
+    early : of the tokens before, whether the rows are dropped before the chunk attends
     sees : of (width, T, rows, length), the mask
     none : what the sum of no weights counts as
     """
@@ -109,17 +109,17 @@ def rolling(width, params, *, kept=None, early=lambda length: False, sees=of_the
         K, V = (last(A, width) for A in (K, V)) if early(length) else (K, V)
         length, rows = length + X.shape[-2], K.shape[-2]
         real = np.arange(length - rows, length) >= pad[..., None, None, None]
-        powers = np.exp(attention_scores(Q, K)) * (sees(width, X.shape[-2], rows, length) & real)
-        total = powers.sum(axis=-1, keepdims=True)
-        heads = powers / np.where(total > 0, total, none) @ V
-        stay = width - 1 if kept is None else kept
+        exps = np.exp(attention_scores(Q, K)) * (sees(width, X.shape[-2], rows, length) & real)
+        total = exps.sum(axis=-1, keepdims=True)
+        heads = exps / np.where(total > 0, total, none) @ V
+        stay = width - 1 if stored is None else stored
         return concat_heads(heads) @ params.W_O, (last(K, stay), last(V, stay), length, pad)
 
     return step, empty
 
 
 def plain(params):
-    """The layer of chapter 06, which knows no places."""
+    """The layer of chapter 06, without positions."""
     empty = partial(KVCache.empty, params)
     return (lambda X, cache: decode_step(X, params, cache)), empty
 
@@ -137,8 +137,8 @@ RIGHT = plain, by_lists, *(partial(make, n) for make in (windowed, rolling) for 
 def test_a_right_layer_is_right(make, params, capsys):
     assert said(*make(params), capsys) == [
         "✓ cached: right on",
-        "  24 tokens in even and uneven pieces; windows of up to 20 keys;",
-        "  room to spare; a batch; padding at the left.",
+        "  24 tokens in even and uneven chunks; windows of up to 20 keys;",
+        "  capacity to spare; a batch; padding at the left.",
     ]
 
 
@@ -152,7 +152,7 @@ NO_WINDOW = 99
         (6, 7, "window_off_by_one"),
         (8, 9, "window_off_by_one"),  # both wider than the short text
         (3, 2, "window_off_by_one"),
-        (NO_WINDOW, 8, "window_behind_a_cache_alone"),
+        (NO_WINDOW, 8, "window_only_behind_a_cache"),
         (8, 5, "window_shorter"),
     ],
 )
@@ -173,20 +173,18 @@ def test_a_wide_window_that_counts_padding_is_named(capsys):
 
     first, seen, _ = said(*cached_layer(mask=mask), capsys)
     assert first == f"✗ cached: {named(PLANTED, 'window_counts_padding').says}."
-    assert seen.startswith(
-        "  pieces of 5, padded: word 8 looks at words 0, 1, 2, 3, 4, 5, 6, 7, 8,"
-    )
+    assert seen.startswith("  chunks of 5, padded: token 8 attends to 0, 1, 2, 3, 4, 5, 6, 7, 8,")
 
 
 def in_a_ring(width, params, *, first=False, rolled=False):
-    """A ring of rows, copied at each step; a word alone looks behind its writing if it is `first`.
+    """A ring of rows, copied at each step; one token attends after its writing if it is `first`.
 
-    Where it is `rolled`, a piece as long as the ring is written from row 0 on.
+    Where it is `rolled`, a chunk as long as the ring is written from row 0 on.
     """
 
     def empty(capacity, *, batch=(), pad=None):
-        rooms = np.zeros((*batch, 3, width, 4)), np.zeros((*batch, 3, width, 7))
-        return *rooms, np.full(width, -NO_WINDOW), 0, np.zeros(batch, int) if pad is None else pad
+        buffers = np.zeros((*batch, 3, width, 4)), np.zeros((*batch, 3, width, 7))
+        return *buffers, np.full(width, -NO_WINDOW), 0, np.zeros(batch, int) if pad is None else pad
 
     def written(old, new, rows):
         longer = old.copy()
@@ -198,23 +196,23 @@ def in_a_ring(width, params, *, first=False, rolled=False):
         T, tokens = X.shape[-2], length + np.arange(X.shape[-2])
         Q, *new = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
         rows = np.arange(width) if rolled and width <= T else tokens[-width:] % width
-        kept = [written(*pair, rows) for pair in zip(old, new, strict=True)]
+        stored = [written(*pair, rows) for pair in zip(old, new, strict=True)]
         now = written(held[:, None], tokens[:, None], rows)[:, 0]
         K, V = (np.concatenate(pair, axis=-2) for pair in zip(old, new, strict=True))
         keys = np.concatenate([held, tokens])
         if first and T == 1:
-            (K, V), keys = kept, now
+            (K, V), keys = stored, now
         seen = (keys <= tokens[:, None]) & (keys > tokens[:, None] - width)
         real = keys >= pad[..., None, None, None]
         weights = attention_weights(attention_scores(Q, K), mask=seen & real)
-        return concat_heads(weights @ V) @ params.W_O, (*kept, now, length + T, pad)
+        return concat_heads(weights @ V) @ params.W_O, (*stored, now, length + T, pad)
 
     return step, empty
 
 
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("width", [3, 4, 5, 7, 9, 11, 12, 16, 18, 20])
-def test_a_ring_to_which_long_pieces_are_written_from_row_0_is_named(width, first, params, capsys):
+def test_a_ring_to_which_long_chunks_are_written_from_row_0_is_named(width, first, params, capsys):
     told = said(*in_a_ring(width, params, first=first, rolled=True), capsys)[0]
     assert told == f"✗ cached: {named(PLANTED, 'ring_rows').says}."
 
@@ -225,9 +223,9 @@ def test_a_right_ring_is_right(width, first, params, capsys):
     assert said(*in_a_ring(width, params, first=first), capsys)[0] == "✓ cached: right on"
 
 
-def test_every_window_that_the_account_speaks_of_meets_a_long_piece_that_ends_within_a_round():
+def test_every_window_that_the_account_speaks_of_meets_a_long_chunk_that_ends_within_a_round():
     for width in range(3, feeding.WIDEST + 1):
-        ends = [sum(n[:-1]) for n in feeding.LONG_PIECES if not isinstance(n, int)]
+        ends = [sum(n[:-1]) for n in feeding.LONG_CHUNKS if not isinstance(n, int)]
         assert any(end >= width and end % width >= 2 for end in ends if end <= feeding.LONG - 2)
 
 
@@ -238,40 +236,40 @@ def test_a_wide_window_that_is_forgotten_behind_a_cache_is_named(width, capsys):
     assert told in {f"✗ cached: {named(PLANTED, name).says}." for name in names}
 
 
-def columns(first, from_the_words):
-    """A window of 3 keys, and the first columns, or the first words, for ever."""
+def columns(first, from_the_tokens):
+    """A window of 3 keys, and the first columns, or the first tokens, for ever."""
 
     def mask(cache, T):
         keys = np.arange(cache.length + T)
-        start = 0 if cache.pad is None or not from_the_words else cache.pad[..., None, None, None]
+        start = 0 if cache.pad is None or not from_the_tokens else cache.pad[..., None, None, None]
         return cache.mask(T) & (window_mask(T, len(keys), 3) | (keys - start < first))
 
     return cached_layer(mask=mask)
 
 
 @pytest.mark.parametrize("first", [1, 2, 4])
-def test_first_words_that_are_kept_for_ever_are_right_and_columns_of_padding_are_named(
+def test_first_tokens_that_are_cached_for_ever_are_right_and_columns_of_padding_are_named(
     first, capsys
 ):
-    assert said(*columns(first, from_the_words=True), capsys)[0] == "✓ cached: right on"
-    told = said(*columns(first, from_the_words=False), capsys)[0]
-    assert told == f"✗ cached: {named(PLANTED, 'kept_counts_padding').says}."
+    assert said(*columns(first, from_the_tokens=True), capsys)[0] == "✓ cached: right on"
+    told = said(*columns(first, from_the_tokens=False), capsys)[0]
+    assert told == f"✗ cached: {named(PLANTED, 'sinks_count_padding').says}."
 
 
 def of_its_round(width, T, rows, length):
     """Behind a cache, slots of a ring seen up to the query's own, and none of its last round."""
-    places, keys = np.arange(length - T, length)[:, None], np.arange(length - rows, length)
-    old = (length > T) & (keys < places // width * width)
+    own, keys = np.arange(length - T, length)[:, None], np.arange(length - rows, length)
+    old = (length > T) & (keys < own // width * width)
     return of_the_window(width, T, rows, length) & ~old
 
 
 def from_the_buffer(width, T, rows, length):
-    """Keys counted from the start of the buffer, queries from that of the text."""
-    places = np.arange(length - T, length)[:, None]
-    return of_the_window(width, T, rows, length) & (places - np.arange(rows) < width)
+    """Keys counted from the start of the buffer, queries from that of the sequence."""
+    own = np.arange(length - T, length)[:, None]
+    return of_the_window(width, T, rows, length) & (own - np.arange(rows) < width)
 
 
-def all_that_is_kept(width, T, rows, length):
+def all_that_is_cached(width, T, rows, length):
     """Whatever is in the buffer, causally: there is no window but what was dropped."""
     return of_the_window(NO_WINDOW, T, rows, length)
 
@@ -283,7 +281,7 @@ def all_that_is_kept(width, T, rows, length):
         ("rows_dropped", 3, {"early": lambda length: length > 0}),
         ("ring_mask", 8, {"sees": of_its_round}),
         ("ring_mask", 3, {"sees": from_the_buffer}),
-        ("window_behind_a_cache_alone", 3, {"sees": all_that_is_kept}),
+        ("window_only_behind_a_cache", 3, {"sees": all_that_is_cached}),
     ],
 )
 def test_what_goes_wrong_where_old_rows_are_dropped_is_named(name, width, parts, params, capsys):
@@ -291,19 +289,19 @@ def test_what_goes_wrong_where_old_rows_are_dropped_is_named(name, width, parts,
     assert told == f"✗ cached: {named(PLANTED, name).says}."
 
 
-def test_rows_of_nan_in_a_piece_longer_than_the_window_are_named(params, capsys):
+def test_rows_of_nan_in_a_chunk_longer_than_the_window_are_named(params, capsys):
     first, seen, _ = said(*rolling(3, params, early=lambda length: True, none=0), capsys)
     assert first == f"✗ cached: {named(PLANTED, 'rows_dropped').says}."
-    assert seen == "  one piece of 7: row 0 holds NaN or infinity; of 3 none does."
+    assert seen == "  one chunk of 7: row 0 holds NaN or infinity; of 3 none does."
 
 
-def test_a_buffer_whose_ninth_row_takes_the_place_of_the_first_is_found(params, capsys):
-    first, seen, _ = said(*rolling(NO_WINDOW, params, kept=7), capsys)
-    assert first == f"✗ cached: {named(PLANTED, 'window_behind_a_cache_alone').says}."
-    assert seen.startswith("  pieces of 1: token 8 looks at 1, 2, 3, 4, 5, 6, 7, 8, in one piece")
+def test_a_buffer_whose_ninth_row_replaces_the_first_is_found(params, capsys):
+    first, seen, _ = said(*rolling(NO_WINDOW, params, stored=7), capsys)
+    assert first == f"✗ cached: {named(PLANTED, 'window_only_behind_a_cache').says}."
+    assert seen.startswith("  chunks of 1: token 8 attends to 1, 2, 3, 4, 5, 6, 7, 8, in one chunk")
 
 
-def test_a_layer_that_knows_places_is_right(capsys):
+def test_a_layer_with_positions_is_right(capsys):
     assert said(*cached_layer(), capsys)[0] == "✓ cached: right on"
 
 
@@ -329,10 +327,10 @@ def checks_example():
     ("step", "says"),
     [
         (lambda X, cache: None, "○ cached: not done yet (it returns None)."),
-        (lambda X, cache: X, "✗ cached: one piece: step returned a ndarray; expected (Y, cache)."),
-        (lambda X, cache: (X[:1], cache), "✗ cached: one piece: Y has shape (1, 12) for X of"),
-        (lambda X, cache: (X.sort() or X, cache), "✗ cached: one piece: step changed its input X"),
-        (lambda X: X, "✗ cached: one piece: step raised TypeError: "),
+        (lambda X, cache: X, "✗ cached: one chunk: step returned a ndarray; expected (Y, cache)."),
+        (lambda X, cache: (X[:1], cache), "✗ cached: one chunk: Y has shape (1, 12) for X of"),
+        (lambda X, cache: (X.sort() or X, cache), "✗ cached: one chunk: step changed its input X"),
+        (lambda X: X, "✗ cached: one chunk: step raised TypeError: "),
     ],
 )
 def test_what_is_no_step_is_told(step, says, capsys):
@@ -341,19 +339,19 @@ def test_what_is_no_step_is_told(step, says, capsys):
 
 def test_a_cache_that_cannot_be_made_is_told(params, capsys):
     step, _ = plain(params)
-    assert "one piece: empty raised TypeError: " in said(step, lambda: None, capsys)[0]
+    assert "one chunk: empty raised TypeError: " in said(step, lambda: None, capsys)[0]
 
 
-def test_keys_kept_for_values_are_told_with_the_row(capsys):
-    def keep(cache, K, V):
+def test_keys_cached_for_values_are_told_with_the_row(capsys):
+    def append(cache, K, V):
         longer = cache.append(K, V)
         longer.buffers[1][..., : cache.length, : K.shape[-1]] = cache.K
         return longer
 
-    step, empty = cached_layer(keep=keep, places=lambda cache, T: np.zeros(T, int))
+    step, empty = cached_layer(append=append, positions=lambda cache, T: np.zeros(T, int))
     [first] = said(step, empty, capsys)
-    assert first.startswith("✗ cached: pieces of 1: the row of token 1 begins ")
-    assert first.endswith("what is kept is not what one piece computes.")
+    assert first.startswith("✗ cached: chunks of 1: the row of token 1 begins ")
+    assert first.endswith("the cached rows are not those that one chunk computes.")
 
 
 def test_a_batch_whose_sequences_are_read_as_one_is_told(params, capsys):
@@ -363,7 +361,7 @@ def test_a_batch_whose_sequences_are_read_as_one_is_told(params, capsys):
         return step(X, cache) if X.ndim == 2 else step(X[::-1], cache)
 
     assert said(mixed, empty, capsys) == [
-        "✗ cached: one piece, a batch of 2: the row of token 0 of sequence 0 differs."
+        "✗ cached: one chunk, a batch of 2: the row of token 0 of sequence 0 differs."
     ]
 
 
@@ -378,15 +376,15 @@ def spoilt(spoil, params):
     return other, empty
 
 
-def kept_coarsely(params):
+def cached_coarsely(params):
     """The plain layer, whose old keys and values are rounded when new ones come."""
 
-    def keep(cache, K, V):
-        for capacity in cache.buffers:
-            capacity[...] = capacity.astype(np.float32)
+    def append(cache, K, V):
+        for buffer in cache.buffers:
+            buffer[...] = buffer.astype(np.float32)
         return cache.append(K, V)
 
-    return cached_layer(keep=keep)
+    return cached_layer(append=append)
 
 
 def leaves(Y):
@@ -396,21 +394,21 @@ def leaves(Y):
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda Y: np.full_like(Y, np.nan), "one piece: row 0 of Y holds NaN or infinity; X holds"),
-        (lambda Y: 0 * Y, "one piece of 7: every row stays, whatever token is changed."),
+        (lambda Y: np.full_like(Y, np.nan), "one chunk: row 0 of Y holds NaN or infinity; X holds"),
+        (lambda Y: 0 * Y, "one chunk of 7: no row changes, whatever token is changed."),
         (
             lambda Y: np.rint(9 * Y).astype(int),
-            "one piece: Y is of type int64; expected float32 or",
+            "one chunk: Y is of type int64; expected float32 or",
         ),
         (
             lambda Y: SimpleNamespace(dtype="torch.bfloat16"),
-            "one piece: Y is of type bfloat16; exp",
+            "one chunk: Y is of type bfloat16; exp",
         ),
         (
             lambda Y: np.ma.masked_array(Y, Y > 0),
-            "one piece: Y is a masked array; fill it, such as",
+            "one chunk: Y is a masked array; fill it, such as",
         ),
-        (leaves, "one piece: step raised SystemExit: not done."),
+        (leaves, "one chunk: step raised SystemExit: not done."),
     ],
 )
 def test_rows_that_are_no_rows_of_a_layer_are_told(spoil, says, params, capsys):
@@ -431,13 +429,13 @@ def test_a_row_of_padding_that_is_no_number_is_told_as_one(params, capsys):
 
     [seen] = said(other, empty, capsys)
     assert ", padded: row 0 of Y holds NaN or infinity; X holds neither. It is a row" in seen
-    assert "of padding, which sees no token: give it any finite numbers." in seen
+    assert "of padding, fully masked: give it any finite numbers." in seen
 
 
 def test_a_cache_of_less_precision_than_its_rows_is_told_so(params, capsys):
-    [first] = said(*kept_coarsely(params), capsys)
-    assert first.startswith("✗ cached: pieces of 1: the row of token 1 differs by rounding in a")
-    assert first.endswith("keep K and V in the type of Y, float64.")
+    [first] = said(*cached_coarsely(params), capsys)
+    assert first.startswith("✗ cached: chunks of 1: the row of token 1 differs by rounding in a")
+    assert first.endswith("cache K and V in the type of Y, float64.")
 
 
 def counting_in_the_layer():
@@ -448,36 +446,36 @@ def counting_in_the_layer():
         read.clear()
         return KVCache.empty(params, capacity, batch=batch, pad=pad)
 
-    def places(cache, T):
-        places = cache.positions(T) - cache.length + len(read)
+    def positions(cache, T):
+        index = cache.positions(T) - cache.length + len(read)
         read.extend(range(T))
-        return places
+        return index
 
-    return cached_layer(empty=empty, places=places)
+    return cached_layer(empty=empty, positions=positions)
 
 
-def kept_in_the_module():
-    """A layer that keeps one cache for all, emptied whenever a cache is made."""
+def cached_in_the_module():
+    """A layer that holds one cache for all, emptied whenever a cache is made."""
     newest = []
 
     def empty(params, capacity, *, batch, pad):
         newest[:] = [KVCache.empty(params, capacity, batch=batch, pad=pad)]
         return newest
 
-    def keep(caches, K, V):
+    def append(caches, K, V):
         newest[:] = [newest[0].append(K, V)]
         return newest
 
     return cached_layer(
         empty=empty,
-        keep=keep,
+        append=append,
         mask=lambda caches, T: caches[0].mask(T),
-        places=lambda caches, T: caches[0].positions(T),
-        kept=lambda caches: (caches[0].K, caches[0].V),
+        positions=lambda caches, T: caches[0].positions(T),
+        cached=lambda caches: (caches[0].K, caches[0].V),
     )
 
 
-def padded_in_the_first_alone():
+def padded_in_the_first_only():
     """A layer that knows the padding of the first sequence, and of no other."""
 
     def empty(params, capacity, *, batch, pad):
@@ -488,12 +486,12 @@ def padded_in_the_first_alone():
 
 
 def forgetting_when_full():
-    """A layer that begins anew, without a word, where the room ends."""
+    """A layer that begins anew, without a word, where the buffer ends."""
 
     def begun(cache, T):
         return cache.length if cache.length + T <= cache.capacity else 0
 
-    def keep(cache, K, V):
+    def append(cache, K, V):
         if not begun(cache, K.shape[-2]):
             K, V = K[..., -cache.capacity :, :], V[..., -cache.capacity :, :]
             cache = KVCache.empty(cache.params, cache.capacity, batch=cache.batch, pad=cache.pad)
@@ -504,7 +502,7 @@ def forgetting_when_full():
             return cache.mask(T)[..., -cache.capacity :]
         return np.tri(T, T, dtype=bool)
 
-    return cached_layer(keep=keep, mask=mask)
+    return cached_layer(append=append, mask=mask)
 
 
 def older_sees_newer():
@@ -513,51 +511,51 @@ def older_sees_newer():
     def longest(cache):
         return replace(cache, length=int(cache.written))
 
-    def keep(cache, K, V):
+    def append(cache, K, V):
         own = cache if cache.length == cache.written else longest(cache).fork()
         return own.append(K, V)
 
     return cached_layer(
-        keep=keep,
+        append=append,
         mask=lambda cache, T: longest(cache).mask(T),
-        places=lambda cache, T: longest(cache).positions(T),
+        positions=lambda cache, T: longest(cache).positions(T),
     )
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (counting_in_the_layer, "two caches in turns: the row of token 1 differs; keep everything"),
-        (kept_in_the_module, "two caches in turns: the row of token "),
-        (padded_in_the_first_alone, "padding is looked at"),
+        (counting_in_the_layer, "two caches in turns: the row of token 1 differs; store"),
+        (cached_in_the_module, "two caches in turns: the row of token "),
+        (padded_in_the_first_only, "tokens attend to padding"),
         (forgetting_when_full, "a full cache: it takes 7 tokens, 2 too many, and the last row"),
-        (older_sees_newer, "two continuations of one cache write into the same room"),
+        (older_sees_newer, "two continuations of one cache write into the same buffer"),
     ],
 )
-def test_what_one_cache_alone_does_not_show_is_told(make, says, capsys):
+def test_what_one_cache_does_not_show_is_told(make, says, capsys):
     assert said(*make(), capsys)[0].startswith(f"✗ cached: {says}")
 
 
 def decayed(cache, K, V):
-    """Values that were kept shrink with each piece."""
-    rooms = cache.buffers[0], 0.9 * cache.buffers[1]
-    return replace(cache, buffers=rooms).append(K, V)
+    """Cached values shrink with each chunk."""
+    buffers = cache.buffers[0], 0.9 * cache.buffers[1]
+    return replace(cache, buffers=buffers).append(K, V)
 
 
 def at_another_head(cache, K, V):
-    """Keys that were kept change places with those of other heads."""
-    rooms = np.roll(cache.buffers[0], 1, axis=-3), cache.buffers[1]
-    return replace(cache, buffers=rooms).append(K, V)
+    """Cached keys are exchanged with those of other heads."""
+    buffers = np.roll(cache.buffers[0], 1, axis=-3), cache.buffers[1]
+    return replace(cache, buffers=buffers).append(K, V)
 
 
-@pytest.mark.parametrize("keep", [decayed, at_another_head])
-def test_places_are_named_only_where_they_explain_what_differs(keep, capsys):
-    [first] = said(*cached_layer(keep=keep), capsys)
-    assert first.startswith("✗ cached: pieces of 1: the row of token 1 begins ")
-    assert first.endswith("it looks at the right tokens, and what it makes of them differs.")
+@pytest.mark.parametrize("append", [decayed, at_another_head])
+def test_positions_are_named_only_where_they_explain_what_differs(append, capsys):
+    [first] = said(*cached_layer(append=append), capsys)
+    assert first.startswith("✗ cached: chunks of 1: the row of token 1 begins ")
+    assert first.endswith("it attends to the right tokens, but its output differs.")
 
 
-def test_a_layer_that_does_not_do_pieces_yet_is_told_in_its_words(params, capsys):
+def test_a_layer_that_does_not_do_chunks_yet_is_told_in_its_words(params, capsys):
     step, empty = plain(params)
 
     def one_at_a_time(X, cache):
@@ -566,4 +564,4 @@ def test_a_layer_that_does_not_do_pieces_yet_is_told_in_its_words(params, capsys
         return step(X, cache)
 
     [first] = said(one_at_a_time, empty, capsys)
-    assert first == "✗ cached: pieces of 2: step raised NotImplementedError: one token a step."
+    assert first == "✗ cached: chunks of 2: step raised NotImplementedError: one token a step."

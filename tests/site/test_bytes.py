@@ -104,10 +104,10 @@ def calculator(show):
 def agrees(calculator, state):
     """Compare the sums, the picture and the sentence with the library."""
     cache, weights = library(state)
-    kept = [number * state["bits"] / 8 for number in cache_entries(model_of(state))]
+    cached = [number * state["bits"] / 8 for number in cache_entries(model_of(state))]
     each, shown_cache, shown_weights = sums(calculator)
     of_each = [part for part in numbers(each) if part != model_of(state).get("window")]
-    assert of_each == [number for number in kept if number]
+    assert of_each == [number for number in cached if number]
     for shown, wanted in ((shown_cache, cache), (shown_weights, weights)):
         exact, short = numbers(shown)
         assert abs(exact - wanted) <= 0.051, state
@@ -228,10 +228,10 @@ def test_worked_by_keys_alone(calculator):
 
 @pytest.mark.long
 def test_model_of_ones_own_is_counted(calculator):
-    assert not field(calculator, "key heads").is_visible()
+    assert not field(calculator, "KV heads").is_visible()
     field(calculator, "model").select_option("my own")
     agrees(calculator, FIRST | {"model": "my own"})
-    write(calculator, "key heads", "8")
+    write(calculator, "KV heads", "8")
     write(calculator, "width of a value", "64")
     write(calculator, "billions of parameters", ".5")
     state = FIRST | {"model": "my own", "heads": 8, "d_v": 64, "billions": 0.5}
@@ -239,7 +239,7 @@ def test_model_of_ones_own_is_counted(calculator):
     link = calculator.get_by_role("link").get_attribute("href")
     assert link == "#bytes=0&model=my+own&heads=8&d_v=64&billions=0.5"
     field(calculator, "model").select_option("DeepSeek-V3")
-    assert not field(calculator, "key heads").is_visible()
+    assert not field(calculator, "KV heads").is_visible()
     agrees(calculator, FIRST | {"model": "DeepSeek-V3"})
     assert calculator.get_by_role("link").get_attribute("href") == "#bytes=0&model=DeepSeek-V3"
 
@@ -271,7 +271,7 @@ def test_what_is_no_number_is_refused_in_words_and_the_state_stays(calculator):
     agrees(calculator, state)
     assert calculator.locator("[aria-invalid]").count() == 0
     write(calculator, "layers", "1000")
-    write(calculator, "key heads", "1000")
+    write(calculator, "KV heads", "1000")
     write(calculator, "tokens", "1M")
     assert said(calculator) == (
         "That is more bytes than can be counted; expected fewer. Nothing has changed."
@@ -284,7 +284,7 @@ STRANGE = {
     "bytes=0&model=GPT-9": "model is “GPT-9”; expected GPT-2 small, ",
     "bytes=0&tokens=two": "tokens is “two”, which is no number; expected a whole number from 1 to",
     "bytes=0&users=7&tokens=": "tokens is “”, which is no number; expected a whole number",
-    "bytes=0&bits=12": "bits of a number in the cache is “12”; expected 32, 16, 8, 4.",
+    "bytes=0&bits=12": "bits per cached entry is “12”; expected 32, 16, 8, 4.",
     "bytes=0&T=12": "“T” cannot be set; expected one of model, tokens, users, bits, weights",
 }
 
@@ -352,7 +352,7 @@ def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
         found = Axe().run(page).response["violations"]
         assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
         field(calculator, "model").select_option("my own")
-        write(calculator, "key heads", "none")
+        write(calculator, "KV heads", "none")
         calculator.locator("summary").click()
     texts = calculator.locator(":is(span, b, i, th, td, p):visible")
     smallest = "(all) => Math.min(...all.map((e) => parseFloat(getComputedStyle(e).fontSize)))"

@@ -1,4 +1,4 @@
-"""project, for new tokens alone: the keys and values of the old ones are kept."""
+"""The KV cache: *project* runs only for new tokens; keys and values of old ones are cached."""
 
 import functools
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ from tutorial_lib.projection import Params, project_heads
 
 
 def write_rows(buffer, length, rows):
-    """Write rows into reserved room, behind those that stand there.
+    """Write rows into a reserved buffer, behind those that it holds.
 
-    Built in chapter 14. Changes `buffer`; no row that stands there is touched or copied.
+    Built in chapter 14. Changes `buffer`; no row that it holds already is changed or copied.
 
     Parameters
     ----------
     buffer : (..., capacity, d)
-    length : number of rows that stand there
+    length : number of rows that the buffer holds already
     rows : (..., T, d)
 
     Returns
@@ -36,8 +36,8 @@ def write_rows(buffer, length, rows):
     Raises
     ------
     TypeError : no arrays of numbers, rows of more precision, a length that is no whole number
-    ShapeError : other axes than those of room
-    ValueError : NaN or infinity, more rows than there is room for, a length below 0
+    ShapeError : other axes than those of buffer
+    ValueError : NaN or infinity, more rows than the buffer can hold, a length below 0
 
     >>> write_rows(np.zeros((3, 6, 4)), 2, np.ones((3, 1, 4))).shape
     (3, 3, 4)
@@ -50,14 +50,14 @@ def write_rows(buffer, length, rows):
 
 @dataclass(frozen=True)
 class KVCache:
-    """The keys and values of the tokens that a layer has read, in room reserved for more.
+    """The keys and values of the tokens that a layer has processed, in a buffer with room for more.
 
-    Introduced in chapter 14. `append` writes into the room and returns a longer view of it, so no
-    step copies what is kept; the shorter view goes on showing what it showed.
+    Introduced in chapter 14. A static cache: `append` writes into the buffer and returns a longer
+    view of it, so no step copies cached rows; the shorter view still shows the same rows.
 
     Parameters
     ----------
-    params : the layer that it was made for
+    params : the layer whose cache it is
     buffers : (..., G, capacity, d_k) and (..., G, capacity, d_v), shared by all views
     length : number of tokens, padding included
     pad : (...), numbers of padding tokens at the left of each sequence; None: none
@@ -74,12 +74,12 @@ class KVCache:
 
     @classmethod
     def empty(cls, params, capacity, *, batch=(), pad=None):
-        """Reserve room for a number of tokens.
+        """Reserve buffers for a number of tokens.
 
         Parameters
         ----------
         params : Params, or a record with W_K (G, d_model, d_k) and W_V (G, d_model, d_v); a width
-            may be 0, where a layer keeps one array alone
+            may be 0, where a layer caches only one array
         capacity : number of tokens, padding included
         batch : lengths of the batch axes
         pad : (...) whole numbers, how many tokens at the left of each sequence are padding
@@ -92,7 +92,7 @@ class KVCache:
         ------
         TypeError : params without W_K and W_V, lengths or pad that are no whole numbers
         ShapeError : W_K and W_V of different numbers of heads, pad of another shape than batch
-        ValueError : a length below 1, more padding than room
+        ValueError : a length below 1, more padding than the capacity
 
         >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
         >>> KVCache.empty(params, 6).append(*np.ones((2, 3, 5, 4))).K.shape
@@ -100,7 +100,7 @@ class KVCache:
         """
         pad = None if pad is None else np.array(pad)
         require_new_cache(params, capacity, batch, pad)
-        pad = None if pad is None else pad.astype(int)  # places are differences, below 0 too
+        pad = None if pad is None else pad.astype(int)  # positions are differences, below 0 too
         dtype = np.result_type(params.W_K.dtype, np.float32)
         shapes = ((*batch, len(W), capacity, W.shape[-1]) for W in (params.W_K, params.W_V))
         buffers = tuple(np.zeros(shape, dtype) for shape in shapes)
@@ -128,7 +128,7 @@ class KVCache:
 
     @property
     def capacity(self):
-        """Number of tokens that it was made for."""
+        """Number of tokens that its buffers can hold."""
         return self.buffers[0].shape[-2]
 
     def append(self, K, V):
@@ -146,7 +146,7 @@ class KVCache:
         ------
         TypeError : no arrays of numbers, or of more precision than the cache
         ShapeError : another batch, number of heads or width; K and V of different lengths
-        ValueError : NaN or infinity, no room left, a cache that was continued already
+        ValueError : NaN or infinity, a full buffer, a cache that was continued already
         """
         require_next(self, K, V)
         for buffer, rows in zip(self.buffers, (K, V), strict=True):
@@ -156,17 +156,17 @@ class KVCache:
         return replace(self, length=int(self.written))
 
     def fork(self):
-        """Copy what is kept, to go on from here a second time, or from a view that went on.
+        """Copy the cached rows, to continue a second time, or from a view that was continued.
 
         Returns
         -------
-        cache : KVCache of the same layer and length, in room of its own
+        cache : KVCache of the same layer and length, in buffers of its own
         """
         buffers = tuple(buffer.copy() for buffer in self.buffers)
         return replace(self, buffers=buffers, written=np.array(self.length))
 
     def mask(self, T):
-        """Say what the next T tokens may look at: all before them and themselves, no padding.
+        """Return the mask of the next T tokens: all before them and themselves, no padding.
 
         Parameters
         ----------
@@ -182,14 +182,14 @@ class KVCache:
         """
         require_length("T", T)
         S = self.length + T
-        seen = causal_mask(T, S)  # the diagonal ends in the last corner
+        seen = causal_mask(T, S)  # bottom-right alignment
         if self.pad is None:
             return seen
         real = np.arange(S) >= self.pad[..., None]  # (..., S)
         return seen & real[..., None, None, :]
 
     def positions(self, T):
-        """Count the places of the next T tokens from 0, padding left out; padding itself has 0.
+        """Return the positions of the next T tokens, padding not counted; padding itself has 0.
 
         Parameters
         ----------
@@ -204,15 +204,15 @@ class KVCache:
         TypeError, ValueError : T is no positive whole number
         """
         require_length("T", T)
-        places = np.arange(self.length, self.length + T)
-        return places if self.pad is None else np.maximum(places - self.pad[..., None], 0)
+        index = np.arange(self.length, self.length + T)
+        return index if self.pad is None else np.maximum(index - self.pad[..., None], 0)
 
 
 def require_end(step):
     """Require that a step comes to its end, else leave the cache to be continued as before.
 
-    Rows that a failed step has written stand behind every view that was returned, so the next
-    step may write over them.
+    Rows that a failed step has written lie behind every view that was returned, so the next step
+    may overwrite them.
     """
 
     @functools.wraps(step)
@@ -230,14 +230,14 @@ def require_end(step):
 
 @require_end
 def decode_step(X, params, cache):
-    """Run the layer for new tokens, which look at those in the cache and at one another, causally.
+    """Run the layer for new tokens, which attend causally to the cache and to one another.
 
-    Built in chapter 14. From an empty cache, in pieces of any length, it gives the rows that the
-    layer gives in one pass under a causal mask.
+    Built in chapter 14. From an empty cache, in chunks of any length, it returns the rows that the
+    layer gives in one pass under a causal mask. Many tokens at once are prefill, one is decoding.
 
     Parameters
     ----------
-    X : (..., T, d_model), the new tokens alone; one or more
+    X : (..., T, d_model), only the new tokens; one or more
     params : Params
     cache : KVCache of this layer, with the tokens before
 
@@ -250,8 +250,8 @@ def decode_step(X, params, cache):
     ------
     TypeError : no arrays of numbers, no Params, no KVCache, more precision than the cache
     ShapeError : another width or batch
-    ValueError : a cache of another layer, one that was continued already, no room left, NaN or
-        infinity in X, scores too large for their type; the cache in hand can go on after each
+    ValueError : a cache of another layer, one that was continued already, a full buffer, NaN or
+        infinity in X, scores too large for their type; after each the given cache can be continued
 
     Source: Pope et al. (2023).
 
@@ -270,13 +270,13 @@ def decode_step(X, params, cache):
 def gather_pages(pool, table, length):
     """Collect the rows of one sequence from the pages that hold them.
 
-    Built in chapter 14. It copies them, to show where they lie; a kernel for paged attention reads
-    each page in its place.
+    Built in chapter 14. It copies them, to show where they lie; a kernel of PagedAttention reads
+    each page where it lies.
 
     Parameters
     ----------
-    pool : (pages, ..., page, d), the pages of all sequences, each with room for `page` tokens
-    table : (n,) whole numbers, the pages of this sequence in order
+    pool : (pages, ..., page, d), the pages of all sequences, each of which holds `page` tokens
+    table : (n,) whole numbers, the pages of this sequence in order: its block table
     length : number of its tokens; the last page may be filled in part
 
     Returns
@@ -301,9 +301,10 @@ def gather_pages(pool, table, length):
 
 
 def merge_heads(heads, logsumexp):
-    """Put together what queries found in parts of the keys, each part with a softmax of its own.
+    """Merge the heads of queries over parts of the keys, each part with a softmax of its own.
 
-    Built in chapter 14. A part counts by its sum of powers, e to its logsumexp.
+    Built in chapter 14. The weight of a part is proportional to e to its logsumexp, its sum of
+    exponentials. This is the second half of flash-decoding (split-KV).
 
     Parameters
     ----------
@@ -313,7 +314,7 @@ def merge_heads(heads, logsumexp):
 
     Returns
     -------
-    heads : (..., T, d_v), as if all keys had been in one place
+    heads : (..., T, d_v), as from one softmax over all keys
 
     Raises
     ------
@@ -327,21 +328,22 @@ def merge_heads(heads, logsumexp):
     (3, 5, 7)
     """
     require_parts(heads, logsumexp)
-    shares = softmax(logsumexp, axis=0)  # (P, ..., T, 1)
-    return (shares * heads).sum(axis=0)
+    weights = softmax(logsumexp, axis=0)  # (P, ..., T, 1)
+    return (weights * heads).sum(axis=0)
 
 
 def quantise(A, bits, *, axis=-1):
     """Round to whole numbers of a few bits, spread evenly from the smallest entry to the largest.
 
     Built in chapter 14. `low + step * codes` is the array again, each entry off by at most half a
-    step; an entry on one of the 2**bits levels comes back as it was.
+    step; an entry on one of the 2**bits levels comes back unchanged.
 
     Parameters
     ----------
     A : (..., S, d), such as the keys of a cache
     bits : 1 to 8
-    axis : along which entries share their levels; -1: those of a token, -2: those of a channel
+    axis : along which entries share their levels; -1: per token, -2: per channel, as KIVI does
+        for keys
 
     Returns
     -------
@@ -368,13 +370,13 @@ def quantise(A, bits, *, axis=-1):
 
 
 def require_rows(buffer, length, rows):
-    """Require rows that fit behind the first `length` of the room.
+    """Require rows that fit behind the first `length` of the buffer.
 
     Raises
     ------
     TypeError : no arrays of numbers, rows of more precision, a length that is no whole number
-    ShapeError : other axes than those of room
-    ValueError : NaN or infinity, more rows than there is room for, a length below 0
+    ShapeError : other axes than those of buffer
+    ValueError : NaN or infinity, more rows than the buffer can hold, a length below 0
     """
     require_shape("buffer", buffer, "... capacity d")
     require_shape("rows", rows, "... T d")
@@ -382,11 +384,11 @@ def require_rows(buffer, length, rows):
     if rows.shape[:-2] + rows.shape[-1:] != buffer.shape[:-2] + buffer.shape[-1:]:
         raise ShapeError(
             f"rows has shape {rows.shape} and buffer {buffer.shape}; expected them to agree in all "
-            f"axes but the last but one. Reserve room of the shape of the rows."
+            f"axes but the last but one. Reserve a buffer of the shape of the rows."
         )
     if np.result_type(rows, buffer) != buffer.dtype:
         raise TypeError(
-            f"rows is of {rows.dtype}, and a buffer of {buffer.dtype} would change its numbers; "
+            f"rows is of {rows.dtype}, and a buffer of {buffer.dtype} would change them; "
             f"expected {buffer.dtype} or less. Convert the rows first, or reserve another buffer."
         )
     require_finite("rows", rows)
@@ -406,11 +408,11 @@ def require_count(name, value):
 
 
 def require_capacity(T, length, capacity):
-    """Require room for T tokens behind the first `length`.
+    """Require that a buffer can hold T tokens behind the first `length`.
 
     Raises
     ------
-    ValueError : there is less
+    ValueError : it cannot
     """
     if length + T > capacity:
         raise ValueError(
@@ -420,13 +422,13 @@ def require_capacity(T, length, capacity):
 
 
 def require_new_cache(params, capacity, batch, pad):
-    """Require a layer's W_K and W_V, lengths, and padding that leaves room.
+    """Require a layer's W_K and W_V, lengths, and padding that leaves a token.
 
     Raises
     ------
     TypeError : params without W_K and W_V, lengths or pad that are no whole numbers
     ShapeError : W_K and W_V of different numbers of heads, pad of another shape than batch
-    ValueError : a length below 1, more padding than room
+    ValueError : a length below 1, more padding than the capacity
     """
     for name in ("W_K", "W_V"):
         W = getattr(params, name, None)
@@ -438,7 +440,7 @@ def require_new_cache(params, capacity, batch, pad):
     if len(params.W_K) != len(params.W_V):
         raise ShapeError(
             f"params.W_K has {len(params.W_K)} heads and params.W_V {len(params.W_V)}; expected as "
-            f"many, since a token leaves a key and a value in each. Give both for the same heads."
+            f"many, since a token adds a key and a value to each. Give both for the same heads."
         )
     require_length("capacity", capacity)
     if not isinstance(batch, tuple):
@@ -450,13 +452,13 @@ def require_new_cache(params, capacity, batch, pad):
 
 
 def require_pad(pad, batch, capacity):
-    """Require a whole number for each sequence, from 0 to less than the room.
+    """Require a whole number for each sequence, from 0 to less than the capacity.
 
     Raises
     ------
     TypeError : no whole numbers
     ShapeError : another shape than batch
-    ValueError : below 0, or no room beside the padding
+    ValueError : below 0, or no token beside the padding
     """
     if pad.dtype.kind not in "iu":
         raise TypeError(
@@ -485,7 +487,7 @@ def require_unused(cache):
     if cache.length != cache.written:
         raise ValueError(
             f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
-            f"expected the newest, or the tokens behind it would be overwritten. Go on with the "
+            f"expected the newest, or the tokens behind it would be overwritten. Continue with the "
             f"cache that the last step returned, or with a copy of this one: cache.fork()."
         )
 
@@ -497,7 +499,7 @@ def require_next(cache, K, V):
     ------
     TypeError : no arrays of numbers, or of more precision than the cache
     ShapeError : another batch, number of heads or width; K and V of different lengths
-    ValueError : NaN or infinity, no room left, a cache that was continued already
+    ValueError : NaN or infinity, a full buffer, a cache that was continued already
     """
     require_unused(cache)
     T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
@@ -515,29 +517,29 @@ def require_next(cache, K, V):
     require_capacity(T, cache.length, cache.capacity)
 
 
-def require_precision(name, given, kept):
-    """Require numbers that a cache keeps as they are.
+def require_precision(name, given, cached):
+    """Require numbers that a cache stores without rounding.
 
     Raises
     ------
     TypeError : they have more precision
     """
-    if np.result_type(given, kept) != kept:
+    if np.result_type(given, cached) != cached:
         raise TypeError(
-            f"{name} is of {given}, and the cache of {kept} would round it; expected {kept} or "
-            f"less. Convert it first, {name}.astype(np.{kept}), or make the cache for params of "
+            f"{name} is of {given}, and the cache of {cached} would round it; expected {cached} or "
+            f"less. Convert it first, {name}.astype(np.{cached}), or make the cache for params of "
             f"{given}."
         )
 
 
 def require_decode(X, params, cache):
-    """Require new tokens, a layer, and its cache in a state to go on.
+    """Require new tokens, a layer, and a cache of it that can be continued.
 
     Raises
     ------
     TypeError : no arrays of numbers, no Params, no KVCache, more precision than the cache
     ShapeError : another width or batch
-    ValueError : a cache of another layer, one that was continued already, no room left, NaN or
+    ValueError : a cache of another layer, one that was continued already, a full buffer, NaN or
         infinity in X
     """
     for name, value, kind in (("params", params, Params), ("cache", cache, KVCache)):
@@ -560,7 +562,7 @@ def require_decode(X, params, cache):
 
 
 def require_layer(params, cache):
-    """Require the layer that a cache was made for.
+    """Require the layer whose cache it is.
 
     Raises
     ------
@@ -603,7 +605,7 @@ def require_table(pool, table, length):
     if outside.size:
         raise ValueError(
             f"table points to page {outside[0]}; expected 0 to {len(pool) - 1}, one of the "
-            f"{len(pool)} pages of the pool. Was the page given back?"
+            f"{len(pool)} pages of the pool. Was the page freed?"
         )
     require_length("length", length)
     if length > len(table) * pool.shape[-2]:
@@ -661,13 +663,13 @@ def require_levels(A, bits, axis):
         raise ValueError(f"bits={bits}; expected 1 to 8, since a code has a byte. Use fewer bits.")
     if not (isinstance(axis, int | np.integer) and -A.ndim <= axis < A.ndim):
         raise ShapeError(
-            f"A has shape {A.shape}; expected an axis {axis} of it. Choose -1, the numbers of a "
-            f"token, or -2, the tokens of a channel."
+            f"A has shape {A.shape}; expected an axis {axis} of it. Choose -1 to group per token, "
+            f"or -2 to group per channel."
         )
     with np.errstate(over="ignore"):
         widest = np.ptp(A, axis=axis).max()
     if not np.isfinite(widest):
         raise ValueError(
-            f"A goes from {A.min()} to {A.max()}, a range that {A.dtype} has no number for; "
+            f"A goes from {A.min()} to {A.max()}, a range that {A.dtype} cannot represent; "
             f"expected less. Convert it first: A.astype(float), or scale it."
         )

@@ -171,9 +171,9 @@ NAMES = {
     "mask one ahead": "one_ahead",
     "mask one behind": "itself_hidden",
     "padding seen": "padding_seen",
-    "reserved room seen": "room_seen",
-    "positions that restart": "places_restart",
-    "positions that count padding from the first step on": "places_count_padding",
+    "reserved room seen": "buffer_seen",
+    "positions that restart": "positions_restart",
+    "positions that count padding from the first step on": "positions_count_padding",
     "window forgotten behind a cache": "window_forgotten",
     "window wider by one behind a cache": "window_off_by_one",
     "window that counts padding": "window_counts_padding",
@@ -296,8 +296,8 @@ def test_check_of_the_chapter_tells_the_row_where_no_mistake_explains_it(mistake
     layer = wrong(LAYERS[name], mistake)
     checks.check_cached(layer.step, layer.empty, d_model=D_MODEL)
     told = " ".join(capsys.readouterr().out.split())
-    assert told.startswith("✗ cached: pieces of 1: the row of token ")
-    assert told.endswith("it looks at the right tokens, and what it makes of them differs.")
+    assert told.startswith("✗ cached: chunks of 1: the row of token ")
+    assert told.endswith("it attends to the right tokens, but its output differs.")
 
 
 def test_every_mistake_is_planted_somewhere_and_every_layer_holds_some():

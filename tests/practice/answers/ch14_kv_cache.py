@@ -16,14 +16,14 @@ from tutorial_lib.onepass import attend_rows, last_keys
 from tutorial_lib.variants.cache import KVCache, decode_step, merge_heads
 
 
-def _drawn(*shape):
+def _sampled(*shape):
     return np.random.default_rng(0).standard_normal(shape)
 
 
 def projections_without_a_cache():
-    """Run a layer on 1, 2, … 64 words, and count the rows that are projected to keys."""
+    """Run a layer on 1, 2, … 64 tokens, and count the rows that are projected to keys."""
     params = init_params(np.random.default_rng(0), d_model=4, n_heads=1)
-    X, rows = _drawn(64, 4), 0
+    X, rows = _sampled(64, 4), 0
     for t in range(1, 65):
         rows += trace(X[:t], params, mask=causal_mask(t)).K.shape[-2]
     return rows
@@ -34,25 +34,25 @@ def rows_without_a_mask():
     example = running_example()
     right = trace(example.X, example.params, mask=example.mask).Y
     wrong = np.abs(trace(example.X, example.params).Y - right).max(axis=-1) > 1e-9
-    words = [word for word, moved in zip(example.tokens, wrong, strict=True) if moved]
+    words = [word for word, changed in zip(example.tokens, wrong, strict=True) if changed]
     return {
         "All three": words == ["dogs", "that", "bark"],
         "Those of *dogs* and *that*": words == ["dogs", "that"],
-        "That of *bark* alone": words == ["bark"],
+        "Only that of *bark*": words == ["bark"],
         "None: a mask is needed only in training": not words,
     }
 
 
 def tokens_that_weigh_as_much():
-    """Divide the bytes of the parameters by those that a token leaves, to hundreds."""
+    """Divide the bytes of the parameters by those that a token adds to the cache, to hundreds."""
     a_token = cache_bytes(n_layers=32, n_kv_heads=32, d_k=128, d_v=128, itemsize=2)
     billion = 6.74
     return round(billion * 10**9 * 2 / a_token, -2)
 
 
 def why_keys_may_be_kept():
-    """Add a word to a text, and compare the second layer's keys of the old words."""
-    rng, X = np.random.default_rng(0), _drawn(6, 12)
+    """Add a token to a sequence, and compare the second layer's keys of the old tokens."""
+    rng, X = np.random.default_rng(0), _sampled(6, 12)
     first, second = (init_params(rng, d_model=12, n_heads=3) for _ in range(2))
 
     def keys(T, masked):
@@ -64,19 +64,19 @@ def why_keys_may_be_kept():
     }
     weights = trace(X, first, mask=causal_mask(6)).weights[:, 5, :5]
     return {
-        "W_K does not change while it writes, and that alone is enough": stay[False],
-        "A new word gives old keys no weight": not weights.any(),
-        "With a causal mask no old row of the first layer changes when a word is added": (
+        "W_K does not change during generation, and that is enough": stay[False],
+        "A new token gives old keys no weight": not weights.any(),
+        "With a causal mask no old row of the first layer changes when a token is added": (
             stay[True] and not stay[False]
         ),
-        "It may not: only the first layer's keys stay as they are": not stay[True],
+        "It may not, because only the first layer's keys stay the same": not stay[True],
     }
 
 
 def mask_of_a_piece():
-    """Read five words, then three with each mask, and compare with one pass."""
+    """Process five tokens, then three with each mask, and compare with one pass."""
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
-    X = _drawn(8, 12)
+    X = _sampled(8, 12)
     right = oracle.mha(X, params, mask=causal_mask(8))[5:]
     _, cache = decode_step(X[:5], params, KVCache.empty(params, 8))
     Q, K, V = (projection.project_heads(X[5:], W) for W in (params.W_Q, params.W_K, params.W_V))
@@ -94,21 +94,21 @@ def mask_of_a_piece():
         "`causal_mask(3, 8)`": gives(causal_mask(3, 8)),
         "`causal_mask(3)`": gives(causal_mask(3)),
         "`np.tri(3, 8, dtype=bool)`": gives(np.tri(3, 8, dtype=bool)),
-        "None: all eight words are there when the piece is read": gives(None),
+        "None: all eight tokens are there when the chunk is processed": gives(None),
     }
 
 
 def pages_that_are_shared():
-    """Cut two texts into pages of 16 words, and count those that both have."""
+    """Cut two sequences into pages of 16 tokens, and count those that both have."""
     texts = [[*range(40), *(name + str(n) for n in range(20))] for name in "ab"]
     pages = [[tuple(text[:end]) for end in range(16, len(text) + 1, 16)] for text in texts]
     return len(set(pages[0]) & set(pages[1]))
 
 
 def how_parts_are_merged():
-    """Let a query attend to two halves of its keys, with sums of powers 6 and 2."""
+    """Let a query attend to two halves of its keys, with sums of exponentials 6 and 2."""
     scores = np.log([4.0, 2.0, 0.5, 1.5])
-    Q, K, V = np.ones((1, 1)), scores[:, None], _drawn(4, 7)
+    Q, K, V = np.ones((1, 1)), scores[:, None], _sampled(4, 7)
     every = last_keys(1, 2, causal=False)
     first, second = (attend_rows(Q, K[s], V[s], every, 64) for s in np.s_[:2, 2:])
     assert np.allclose(np.exp([first[1].item(), second[1].item()]), [6, 2])
@@ -127,7 +127,7 @@ def how_parts_are_merged():
 
 
 def what_a_view_shows():
-    """Cut five rows out of a room of nine, and write the sixth."""
+    """Take a view of five rows of a buffer of nine, and write the sixth row."""
     buffer = np.zeros((2, 9, 4))
     K = buffer[:, :5]
     before = K.copy()

@@ -6,14 +6,14 @@ import tutorial_lib as tl
 from tutorial_lib.counting import cache_bytes
 
 
-def mask_cut_into_the_room(length, T, capacity):
+def mask_in_the_buffer(length, T, capacity):
     mask = np.zeros((T, capacity), bool)
     mask[:, : length + T] = tl.causal_mask(T, length + T)
     return mask
 
 
 def mask_row_by_row(length, T, capacity):
-    return np.array([[place <= length + i for place in range(capacity)] for i in range(T)])
+    return np.array([[row <= length + i for row in range(capacity)] for i in range(T)])
 
 
 def users_by_bytes(free, tokens, model, bits):
@@ -26,45 +26,45 @@ def users_of_equal_widths(free, tokens, model, bits):
     return free * 8 // (tokens * bits * 2 * model["layers"] * model["kv_heads"] * model["d_k"])
 
 
-def places_by_padding(is_token, T):
+def positions_by_padding(is_token, T):
     pad = (~is_token).sum(axis=-1, keepdims=True)
     S = is_token.shape[-1]
     return np.clip(np.arange(S - T, S) - pad, 0, None)
 
 
-def places_in_loops(is_token, T):
+def positions_in_loops(is_token, T):
     rows = [[max(0, sum(row[: end + 1]) - 1) for end in range(len(row))] for row in is_token]
     return np.array(rows)[:, -T:]
 
 
 def users_rounded(free, tokens, model, bits):
-    numbers = model["layers"] * model["kv_heads"] * (model["d_k"] + model["d_v"])
-    return round(free * 8 / (tokens * numbers * bits))
+    entries = model["layers"] * model["kv_heads"] * (model["d_k"] + model["d_v"])
+    return round(free * 8 / (tokens * entries * bits))
 
 
-def places_with_a_point(is_token, T):
-    return 1.0 * places_by_padding(is_token, T)
+def positions_with_a_point(is_token, T):
+    return 1.0 * positions_by_padding(is_token, T)
 
 
 VARIANTS = [
-    ("buffer_mask", "the causal mask, cut into the room", mask_cut_into_the_room),
+    ("buffer_mask", "the causal mask, written into the buffer", mask_in_the_buffer),
     ("buffer_mask", "a row at a time", mask_row_by_row),
     ("buffer_mask", "tri", lambda length, T, capacity: np.tri(T, capacity, length, dtype=bool)),
-    ("users_that_fit", "bytes a token", users_by_bytes),
-    ("positions_of_new", "columns less padding", places_by_padding),
-    ("positions_of_new", "sums in loops", places_in_loops),
+    ("users_that_fit", "bytes per token", users_by_bytes),
+    ("positions_of_new", "columns less padding", positions_by_padding),
+    ("positions_of_new", "sums in loops", positions_in_loops),
 ]
 
 
 NARROW = [
     (
         "buffer_mask",
-        "one token alone",
+        "only one token",
         lambda length, T, capacity: np.broadcast_to(np.arange(capacity) <= length, (T, capacity)),
     ),
     ("users_that_fit", "keys as wide as values", users_of_equal_widths),
     ("users_that_fit", "users less than half of whom do not fit", users_rounded),
-    ("positions_of_new", "no use as indices", places_with_a_point),
+    ("positions_of_new", "no use as indices", positions_with_a_point),
     (
         "positions_of_new",
         "no padding",

@@ -13,16 +13,16 @@ MISTAKES, check = room(__file__)
 
 
 def check_cached(step, empty, *, d_model=12):
-    """Check a layer that keeps keys and values: several pieces must give what one gives.
+    """Check a layer that caches keys and values: several chunks must give what one gives.
 
-    The layer may be any: it is asked by what it does, and compared with itself alone, so one that
-    never attends passes too. It is fed 7 tokens, and then 24, in even and in uneven pieces: what
-    goes wrong with a window of more than 20 keys need not show. Prints an account.
+    The layer may be any: it is tested from outside, and compared only with itself, so one that
+    never attends passes too. It is fed 7 tokens, and then 24, in even and in uneven chunks: a
+    mistake with a window of more than 20 keys need not show. Prints an account.
 
     Parameters
     ----------
     step : step(X, cache) → (Y, cache), for X (..., T, d_model) of any length T
-    empty : empty(room, batch=(), pad=None) → the layer's empty cache; pad says how many tokens at
+    empty : empty(capacity, batch=(), pad=None) → the layer's empty cache; pad: how many tokens at
         the left of each sequence are padding
     d_model : width of X
     """
@@ -32,8 +32,8 @@ def check_cached(step, empty, *, d_model=12):
         print(_told_of(found))
     else:
         tokens, widest = feeding.LONG, feeding.WIDEST
-        right = f"{tokens} tokens in even and uneven pieces; windows of up to {widest} keys"
-        print(f"✓ cached: right on\n  {right};\n  room to spare; a batch; padding at the left.")
+        right = f"{tokens} tokens in even and uneven chunks; windows of up to {widest} keys"
+        print(f"✓ cached: right on\n  {right};\n  capacity to spare; a batch; padding at the left.")
 
 
 def _told_of(found):
@@ -53,17 +53,17 @@ def _buffer_mask(length, T, capacity):
 def check_buffer_mask(function):
     """Check `buffer_mask(length, T, capacity)`, exercise of chapter 14. Prints an account."""
     cases = (
-        Case("a piece of 3 after 4, room for 11", {"length": 4, "T": 3, "capacity": 11}),
+        Case("a chunk of 3 after 4, capacity 11", {"length": 4, "T": 3, "capacity": 11}),
         Case("one token", {"length": 2, "T": 1, "capacity": 5}),
-        Case("nothing kept", {"length": 0, "T": 4, "capacity": 7}),
-        Case("no room to spare", {"length": 5, "T": 3, "capacity": 8}),
+        Case("an empty cache", {"length": 0, "T": 4, "capacity": 7}),
+        Case("a buffer filled to its end", {"length": 5, "T": 3, "capacity": 8}),
     )
     check("buffer_mask", function, _buffer_mask, cases)
 
 
 def _users_that_fit(free, tokens, model, bits):
-    numbers = model["layers"] * model["kv_heads"] * (model["d_k"] + model["d_v"])
-    return free * 8 // (tokens * numbers * bits)
+    entries = model["layers"] * model["kv_heads"] * (model["d_k"] + model["d_v"])
+    return free * 8 // (tokens * entries * bits)
 
 
 def check_users_that_fit(function):
@@ -74,25 +74,25 @@ def check_users_that_fit(function):
     cases = (
         Case("16 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 16}),
         Case("4 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 4}),
-        Case("8 bits, another model", both),
+        Case("8 bits, a different model", both),
         Case("the last user does not fit whole", {**both, "free": 2 * 10**7}),
     )
     check("users_that_fit", function, _users_that_fit, cases)
 
 
 def _whole(function):
-    """The function; places with a point are refused, since no row can be looked up by them."""
+    """The function; positions as floats are refused, since they cannot be indices."""
     if not callable(function):
         return function
 
     @functools.wraps(function)
     def asked(is_token, T):
-        places = function(is_token, T)
-        if getattr(places, "dtype", None) in (np.float16, np.float32, np.float64):
+        positions = function(is_token, T)
+        if getattr(positions, "dtype", None) in (np.float16, np.float32, np.float64):
             raise TypeError(
-                f"a place is an index, and {places.dtype} is none; expected whole numbers"
+                f"a position is an index, and {positions.dtype} is none; expected whole numbers"
             )
-        return places
+        return positions
 
     return asked
 
@@ -105,9 +105,9 @@ def check_positions_of_new(function):
     """Check `positions_of_new(is_token, T)`, exercise of chapter 14. Prints an account."""
     padded = np.arange(7) >= np.array([2, 0, 4])[:, None]
     cases = (
-        Case("the first piece, with padding", {"is_token": padded[:, :5], "T": 5}),
-        Case("a piece after it", {"is_token": padded, "T": 2}),
-        Case("one word", {"is_token": padded[:2], "T": 1}),
+        Case("the first chunk, with padding", {"is_token": padded[:, :5], "T": 5}),
+        Case("a chunk after it", {"is_token": padded, "T": 2}),
+        Case("one token", {"is_token": padded[:2], "T": 1}),
         Case("no padding", {"is_token": padded[1:2], "T": 4}),
     )
     check("positions_of_new", _whole(function), _positions_of_new, cases)

@@ -27,29 +27,29 @@ def _filled(cache):
 def cached_layer(
     *,
     mask=KVCache.mask,
-    places=KVCache.positions,
-    keep=KVCache.append,
-    kept=_filled,
+    positions=KVCache.positions,
+    append=KVCache.append,
+    cached=_filled,
     empty=KVCache.empty,
 ):
-    """A cached layer that adds its places itself, as (step, empty); each part can be a wrong one.
+    """A cached layer with position embeddings, as (step, empty); each part can be a wrong one.
 
     Parameters
     ----------
-    mask, places : of (cache, T), before the new keys are kept
-    keep : of (cache, K, V), the cache with them
-    kept : of the cache, the keys and values that are looked at
-    empty : of (params, room), the empty cache
+    mask, positions : of (cache, T), before the new keys are cached
+    append : of (cache, K, V), the cache with them
+    cached : of the cache, the keys and values that the queries attend to
+    empty : of (params, capacity), the empty cache
     """
     params, P = _params(), normal(54, 40, D_MODEL)
 
     def step(X, cache):
         T = X.shape[-2]
         seen = mask(cache, T)
-        X = X + P[places(cache, T)]
+        X = X + P[positions(cache, T)]
         Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-        cache = keep(cache, K, V)
-        K, V = kept(cache)
+        cache = append(cache, K, V)
+        K, V = cached(cache)
         weights = attention_weights(attention_scores(Q, K), mask=seen)
         return concat_heads(weights @ V) @ params.W_O, cache
 
@@ -60,13 +60,13 @@ def cached_layer(
 
 
 def ring():
-    """Hide the rows that a ring has lost; a piece as long as the ring is written from row 0 on."""
+    """Hide the rows that a ring has lost; a chunk as long as the ring is written from row 0 on."""
 
     def empty(params, capacity, *, batch, pad):
         cache = KVCache.empty(params, capacity, batch=batch, pad=pad)
         return SimpleNamespace(cache=cache, held=WINDOW * [-1])
 
-    def keep(old, K, V):
+    def append(old, K, V):
         cache = old.cache.append(K, V)
         tokens, held = range(old.cache.length, cache.length), [*old.held]
         for t in tokens:
@@ -79,6 +79,6 @@ def ring():
         seen = old.cache.mask(T) & window_mask(T, len(keys), WINDOW)
         return seen & (np.isin(keys, old.held) | (keys >= old.cache.length))
 
-    parts = {"mask": mask, "keep": keep, "empty": empty}
-    parts["places"] = lambda old, T: old.cache.positions(T)
-    return cached_layer(**parts, kept=lambda new: _filled(new.cache))
+    parts = {"mask": mask, "append": append, "empty": empty}
+    parts["positions"] = lambda old, T: old.cache.positions(T)
+    return cached_layer(**parts, cached=lambda new: _filled(new.cache))

@@ -42,9 +42,9 @@ class ByteCalculator extends Exhibit {
     [this.name, this.dot] = all(element, ".tl-plot > b");
     this.sums = all(element, ".tl-sums td");
     this.title = element.querySelector(".tl-sums tr:nth-child(2) th");
-    this.models = new Map(all(element, "tr[data-kept]").map((row) => [
+    this.models = new Map(all(element, "tr[data-cached]").map((row) => [
       row.firstElementChild.textContent,
-      row.dataset.kept.split(" ").map(Number),
+      row.dataset.cached.split(" ").map(Number),
     ]));
     this.first = Object.fromEntries([...this.fields].map(([key, one]) => [
       key,
@@ -111,9 +111,9 @@ class ByteCalculator extends Exhibit {
     return exact ? state : refuse("That is more bytes than can be counted; expected fewer.");
   }
 
-  // What the model of a state keeps: of a token, of one in the window, the window, once; and its
-  // parameters, and how many places it has learned, if it learns any.
-  kept(state) {
+  // Entries that the model of a state caches: per token, per token of the window, the window, once;
+  // and its parameters, and how many positions it has learned, if it learns any.
+  sizes(state) {
     if (state.model != OWN) return this.models.get(state.model);
     const widths = state.d_k + state.d_v;
     const growing = state.layers * state.heads * widths;
@@ -121,23 +121,23 @@ class ByteCalculator extends Exhibit {
   }
 
   cache(state, tokens = state.tokens) {
-    const [growing, windowed, window, fixed] = this.kept(state);
+    const [growing, windowed, window, fixed] = this.sizes(state);
     const numbers = growing * tokens + windowed * Math.min(tokens, window) + fixed;
     return (numbers * state.users * state.bits) / 8;
   }
 
   weights(state) {
-    return (this.kept(state)[4] * state.weights) / 8;
+    return (this.sizes(state)[4] * state.weights) / 8;
   }
 
   // From so many tokens on the cache is the larger; Infinity, if it never is.
   crossing(state) {
-    const [growing, windowed, window, fixed] = this.kept(state);
-    const room = (8 * this.weights(state)) / (state.users * state.bits) - fixed;
-    if (room < 0) return 0;
-    const early = Math.floor(room / (growing + windowed)) + 1;
+    const [growing, windowed, window, fixed] = this.sizes(state);
+    const left = (8 * this.weights(state)) / (state.users * state.bits) - fixed;
+    if (left < 0) return 0;
+    const early = Math.floor(left / (growing + windowed)) + 1;
     if (early <= window || !windowed) return early;
-    return growing ? Math.floor((room - windowed * window) / growing) + 1 : Infinity;
+    return growing ? Math.floor((left - windowed * window) / growing) + 1 : Infinity;
   }
 
   sentence() {
@@ -153,7 +153,7 @@ class ByteCalculator extends Exhibit {
     const { state } = this;
     const who = `The cache of ${several(state.users, "user")}`;
     const crossing = this.crossing(state);
-    if (crossing == Infinity) return `${who} never outgrows the weights, however long the text is.`;
+    if (crossing == Infinity) return `${who} never outgrows the weights, however long the sequence is.`;
     const each = state.users > 1 ? " each" : "";
     const from = `${several(crossing, "token")}${each}`;
     return `${who} outgrows the weights at ${from}.${this.limit(crossing)}`;
@@ -161,7 +161,7 @@ class ByteCalculator extends Exhibit {
 
   // What is added where the model has not learned so many positions.
   limit(tokens) {
-    const positions = this.kept(this.state)[5];
+    const positions = this.sizes(this.state)[5];
     if (!positions || positions >= tokens) return "";
     return ` But ${this.state.model} has learned ${whole(positions)} positions only.`;
   }
@@ -200,7 +200,7 @@ class ByteCalculator extends Exhibit {
 
   tabulate(state) {
     const exact = (bytes) => `${whole(bytes)} bytes = ${size(bytes)}`;
-    const [growing, windowed, window, fixed] = this.kept(state);
+    const [growing, windowed, window, fixed] = this.sizes(state);
     const of = (numbers) => whole((numbers * state.bits) / 8);
     const parts = [
       growing && `${of(growing)} bytes`,

@@ -1,4 +1,4 @@
-"""The byte calculator: what a model keeps of its users' texts, beside its weights."""
+"""The byte calculator: the KV cache of a model's users, beside its weights."""
 
 import math
 from html import escape
@@ -18,17 +18,17 @@ from tutorial_lib.elements.markup import (
 from tutorial_lib.records import facts
 
 _QUESTION = (
-    "One user writes with Llama 2 7B. From which length on is the cache larger than the weights?"
+    "One user generates with Llama 2 7B. From which length on is the cache larger than the weights?"
 )
 _LEGEND = (
-    "A step up is a thousand times as many bytes, a step to the right sixteen times as many "
-    "tokens. A number may be written as 32k, which is 32,768. A kB is 1,000 bytes."
+    "One step up is a thousand times as many bytes, one step to the right sixteen times as many "
+    "tokens. You may type 32k for 32,768. A kB is 1,000 bytes."
 )
 _ABSENT = (
-    "BERT is not here: it reads both ways, so a new word changes the keys of all others, and none "
-    "can be kept. Some are released in fewer bits than 16, which the lists above can set: "
-    "gpt-oss-120b mostly in 4, DeepSeek-V3 in 8. What a state holds is counted once a text; "
-    "libraries often keep it in 32 bits."
+    "BERT is not here: it is bidirectional, so a new token changes all other keys, and none "
+    "can be cached. Some models are released in fewer bits than 16, which the lists above can set: "
+    "gpt-oss-120b mostly in 4, DeepSeek-V3 in 8. A state is counted once per sequence; libraries "
+    "often store it in 32 bits."
 )
 _BEGINS = "Llama 2 7B"
 _TOKENS, _BITS = 4096, (32, 16, 8, 4)
@@ -37,7 +37,7 @@ _LEAST, _MOST = 3, 16  # powers of 10 at the lower and the upper edge of the pic
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _OWN = {  # key of a field -> its name, what it begins with, the least and the most
     "layers": ("layers", 32, 1, 1000),
-    "heads": ("key heads", 32, 1, 1000),
+    "heads": ("KV heads", 32, 1, 1000),
     "d_k": ("width of a key", 128, 1, 10_000),
     "d_v": ("width of a value", 128, 1, 10_000),
     "billions": ("billions of parameters", 7, 0.001, 100_000),
@@ -47,8 +47,8 @@ _OWN = {  # key of a field -> its name, what it begins with, the least and the m
 def byte_calculator():
     """Show the bytes of a cache beside the bytes of the weights, for published models or one's own.
 
-    Introduced in chapter 14. The reader chooses the model, the tokens, the users and the bits of
-    a number.
+    Introduced in chapter 14. The reader chooses the model, the tokens, the users and the bits per
+    entry.
     """
     models = [model for model in facts("models")["models"] if any(cache_entries_of(model))]
     begins = next(model for model in models if model["name"] == _BEGINS)
@@ -64,11 +64,11 @@ def byte_calculator():
     ]
     html = wrap("bytes", "tl-bytes", "Byte calculator", body)
     lines = "\n".join(f"   {model['name']}: {_each(model)}" for model in models)
-    return Element(html, f"Bytes of a cache, 16 bits a number\n{lines}")
+    return Element(html, f"Bytes of a cache, 16 bits per entry\n{lines}")
 
 
 def cache_entries_of(model):
-    """Return what a model keeps, nothing where the facts do not say what its layers are."""
+    """Return how many entries a model caches, zeros where the facts do not give its layers."""
     return cache_entries(model) if "pattern" in model else (0, 0, 0)
 
 
@@ -83,8 +83,8 @@ def _controls(names):
             _count("tokens", _LOG_TOKENS, _TOKENS),
         ),
         _row("users", _slider("users", _LOG_USERS, 1), _count("users", _LOG_USERS, 1)),
-        _row("bits in the cache", _list("bits", "bits of a number in the cache", _BITS, 16)),
-        _row("bits in the weights", _list("weights", "bits of a number in the weights", _BITS, 16)),
+        _row("bits in the cache", _list("bits", "bits per cached entry", _BITS, 16)),
+        _row("bits in the weights", _list("weights", "bits per weight", _BITS, 16)),
     ]
     own = [_row(name, _field(key, name, *limits)) for key, (name, *limits) in _OWN.items()]
     grid = f'<div class="tl-given">{"".join(rows)}</div>'
@@ -154,7 +154,7 @@ def _plot(model):
 def _facts(model):
     cache, weights = model_cache_bytes(model, _TOKENS), 2 * model["parameters"]
     rows = {
-        "each token": _each(model),
+        "per token": _each(model),
         f"cache of 1 user at {_TOKENS:,} tokens": _exact(cache),
         "weights": _exact(weights),
     }
@@ -169,47 +169,47 @@ def _table(models):
     table = TABLE.format(
         headings(
             "model",
-            "layers, and what each keeps",
-            "together, of a token",
-            "outgrows its weights, were they 16-bit, at",
+            "layers, and what each caches",
+            "bytes in all",
+            "outgrows its weights, if they are 16-bit, at",
         ),
         rows,
     )
-    summary = "Every model, 16 bits a number, one user"
+    summary = "Every model, 16 bits per entry, one user"
     return fold_numbers(table, f"<p>{_ABSENT}</p>", summary=summary)
 
 
 def _line(model):
     growing, windowed, fixed = cache_entries(model)
     numbers = (growing, windowed, model.get("window", 0), fixed, model["parameters"])
-    places = model.get("positions", {}).get("max_positions", 0)
-    places *= model.get("positions", {}).get("kind") == "learned"
-    data = " ".join(map(str, (*numbers, places)))
+    positions = model.get("positions", {}).get("max_positions", 0)
+    positions *= model.get("positions", {}).get("kind") == "learned"
+    data = " ".join(map(str, (*numbers, positions)))
     rest = model["parameters"] - fixed - windowed * model.get("window", 0)
     outgrows = f"{rest // growing + 1:,}" if growing else "never"
-    outgrows += f", but it has learned {places:,} places" * bool(places)
+    outgrows += f", but it has learned {positions:,} positions" * bool(positions)
     cells = "".join(f"<td>{cell}</td>" for cell in (_layers(model), _each(model), outgrows))
     name = escape(model["name"])
-    return f'<tr data-kept="{data}"><th scope="row">{name}</th>{cells}</tr>'
+    return f'<tr data-cached="{data}"><th scope="row">{name}</th>{cells}</tr>'
 
 
 def _layers(model):
-    """Say of each kind of layer how many there are and what they keep."""
+    """Say of each kind of layer how many there are and what they cache."""
     count = layers_by_kind(model)
-    heads = f"{model['kv_heads']} key head{'s' * (model['kv_heads'] > 1)} of {model['d_k']}"
+    heads = f"{model['kv_heads']} KV head{'s' * (model['kv_heads'] > 1)} of {model['d_k']}"
     latent = model.get("latent", {"rank": 0, "rope_dim": 0})
     state = model.get("state", {"heads": 0, "d_k": 0, "d_v": 0})
     words = {
         "full": heads,
         "window": f"{heads}, of the last {model.get('window', 0):,} tokens",
-        "latent": f"a latent of {latent['rank']} and {latent['rope_dim']} turned numbers",
-        "state": f"{state['heads']} tables of {state['d_k']} × {state['d_v']}",
+        "latent": f"a latent of {latent['rank']} and {latent['rope_dim']} RoPE entries",
+        "state": f"{state['heads']} states of {state['d_k']} × {state['d_v']}",
     }
     return "; ".join(f"{count[kind]}: {words[kind]}" for kind in words if count[kind])
 
 
 def _each(model):
-    """Say how many bytes are kept of each token, of the newest ones, and once."""
+    """Say how many bytes are cached per token, per token of the window, and once."""
     growing, windowed, fixed = (2 * number for number in cache_entries(model))
     parts = [f"{growing:,} bytes"] * bool(growing)
     parts += [f"{windowed:,} of each of the last {model.get('window', 0):,}"] * bool(windowed)
@@ -218,7 +218,7 @@ def _each(model):
 
 
 def _y(number):
-    """Return how far from the top of the picture a number of bytes stands, in percent."""
+    """Return how far from the top of the picture a number of bytes lies, in percent."""
     power = min(max(math.log10(number), _LEAST), _MOST)
     return 100 * (_MOST - power) / (_MOST - _LEAST)
 
@@ -230,7 +230,7 @@ def _exact(number):
 
 
 def _short(tokens):
-    """Write a power of 2 as tokens are named: 64, 1k, 256k."""
+    """Write a power of 2 as lengths are written: 64, 1k, 256k."""
     for size, unit in ((2**20, "M"), (2**10, "k")):
         if tokens >= size:
             return f"{tokens // size}{unit}"

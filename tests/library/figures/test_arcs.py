@@ -147,13 +147,13 @@ def test_table_and_words_name_both_ends_of_each_arc():
     [
         (ValueError, ["kinds is {}", "at least one"], lambda: draw({})),
         (ValueError, ["tokens is empty", "at least one word"], lambda: draw(KINDS, [])),
-        (ShapeError, ["'far' has an arc (6,)", "two places"], lambda: draw({"far": [(6,)]})),
-        (ShapeError, ["'far' has an arc 6", "two places"], lambda: draw({"far": (6, 1)})),
+        (ShapeError, ["'far' has an arc (6,)", "two positions"], lambda: draw({"far": [(6,)]})),
+        (ShapeError, ["'far' has an arc 6", "two positions"], lambda: draw({"far": (6, 1)})),
         (ValueError, ["'far' has an arc (7, 1)", "from 0 to 6"], lambda: draw({"far": [(7, 1)]})),
         (ValueError, ["'far' has an arc (-1, 1)", "0 to 6"], lambda: draw({"far": [(-1, 1)]})),
         (ValueError, ["'far' has an arc (0.5, 1)", "0 to 6"], lambda: draw({"far": [(0.5, 1)]})),
         (ValueError, ["(1, 1) from a word to itself", "Leave it"], lambda: draw({"a": [(1, 1)]})),
-        (ValueError, ["kinds has no arc", "two places"], lambda: draw({"a": []})),
+        (ValueError, ["kinds has no arc", "two positions"], lambda: draw({"a": []})),
     ],
 )
 def test_what_is_no_arc_is_refused(error, parts, call):

@@ -19,7 +19,7 @@ def two_orders_end_alike():
 
 def first_entry_is_that_of_chapter_06():
     """The first entry of the output, from blocks of two, is the one that chapter 06 printed."""
-    expected = printed_under("06_output_projection", "row 0 of concat times row 0 of drawn")
+    expected = printed_under("06_output_projection", "row 0 of concat times row 0 of sampled")
     return printed_under("12_flash_attention", "Y[0, 0]") == expected
 
 

@@ -21,5 +21,5 @@ def a_ring_sends_twice_n_minus_1_over_n_arrays():
 def first_number_is_that_of_chapter_06():
     """The sum of the two parts is to the last digit what chapter 06 printed."""
     *_, total = printed_under("13_tensor_parallelism", "the first number of Y")
-    expected = printed_under("06_output_projection", "row 0 of concat times row 0 of drawn")
+    expected = printed_under("06_output_projection", "row 0 of concat times row 0 of sampled")
     return total == expected

@@ -262,10 +262,10 @@ def stateful_layer(params, *, read_first=False, shared=False, padding_writes=Fal
         ({}, "✓ cached: right on"),
         (
             {"read_first": True},
-            "✗ cached: the offset is one too small: a token does not look at itself",
+            "✗ cached: the offset is one too small: a token does not attend to itself",
         ),
         ({"shared": True}, "✗ cached: a new cache is not empty"),
-        ({"padding_writes": True}, "✗ cached: padding is looked at"),
+        ({"padding_writes": True}, "✗ cached: tokens attend to padding"),
         ({"lost": True}, "✗ cached: the window holds only behind a cache"),
     ],
     ids=str,

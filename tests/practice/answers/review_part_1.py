@@ -109,7 +109,7 @@ def price_of_a_narrow_head():
     scores = 60_000 * keys @ keys.T
     weights = softmax(scores)
     V = np.random.default_rng(0).standard_normal((512, 7))
-    shared = np.diagonal(softmax(scores / 60)).max()  # what a position gives itself with scores of 1,000
+    shared = np.diagonal(softmax(scores / 60)).max()  # its own weight with scores of 1,000
     return {
         "A rank above 2": np.linalg.matrix_rank(scores) > 2,
         "Weight that always spreads over the neighbours": np.diagonal(weights).min() < 0.9,
@@ -234,7 +234,7 @@ def join_without_a_swap():
 
 
 def sum_under_a_new_maximum():
-    """What the first block's exponentials sum to, relative to the larger maximum of the next block."""
+    """The sum of the first block's exponentials, relative to the larger maximum of the next."""
     first, second = np.array([1.0, 0.5, -2.0]), np.array([2.5, 0.0])
     old, new = first.max(), second.max()
     so_far, needed = np.exp(first - old).sum(), np.exp(first - new).sum()

@@ -19,25 +19,25 @@ from tutorial_lib.variants.state import delta_step
 
 
 def size_of_W_K():
-    """The numbers of W_K, d_model 2880, 64 heads of 64, 8 key heads, as a multiple of 2880."""
+    """The entries of W_K, d_model 2880, 64 heads of 64, 8 KV heads, as a multiple of 2880."""
     wide = [np.broadcast_to(0.0, (heads, 2880, 64)) for heads in (64, 8, 8)]
     params = GroupedParams(*wide, np.broadcast_to(0.0, (64 * 64, 2880)))
     return f"2880 · {params.W_K.size // 2880}"
 
 
-def share_of_nobody():
-    """What a sink of score 0 takes of keys whose powers sum to 6, and of one more, of 5."""
-    powers = np.array([[[1.0, 2, 3, 5]]])
-    assert powers[..., :3].sum() == 6
-    return 1 - attention_with_sink(np.log(powers), np.zeros(1)).sum()
+def weight_of_the_sink():
+    """The weight of a sink of score 0, beside exponentials that sum to 6 and one more, of 5."""
+    exponentials = np.array([[[1.0, 2, 3, 5]]])
+    assert exponentials[..., :3].sum() == 6
+    return 1 - attention_with_sink(np.log(exponentials), np.zeros(1)).sum()
 
 
-def words_in_shared_pages():
-    """The words of all pages that 50 texts need, 1,000 shared words and 200 own, 8 a page."""
+def tokens_in_shared_pages():
+    """The tokens of all pages of 50 sequences, 1,000 shared tokens and 200 own, 8 per page."""
     pages = set()
     for user in range(50):
-        text = [("prompt", n) for n in range(1000)] + [(user, n) for n in range(200)]
-        pages |= {tuple(text[start - 8 : start]) for start in range(8, len(text) + 1, 8)}
+        tokens = [("prompt", n) for n in range(1000)] + [(user, n) for n in range(200)]
+        pages |= {tuple(tokens[start - 8 : start]) for start in range(8, len(tokens) + 1, 8)}
     return 8 * len(pages)
 
 
@@ -51,10 +51,10 @@ def keys_without_a_copy():
         "np.tile(K, (2, 1, 1))",
         "np.stack([K, K], axis=1)",
     )
-    made = {text: eval(text, {"np": np, "K": K}) for text in expressions}
+    found = {text: eval(text, {"np": np, "K": K}) for text in expressions}
     return {
         text: np.shares_memory(A, K) and np.array_equal(A.reshape(4, 6, 4), right)
-        for text, A in made.items()
+        for text, A in found.items()
     }
 
 
@@ -66,15 +66,15 @@ def half_a_correction():
     return (k @ state)[0]
 
 
-def words_that_move_the_last_row():
-    """How many words move the last row through windows of 4, 8 and 4 keys."""
+def receptive_field_of_the_last_row():
+    """On how many tokens the last row depends through windows of 4, 8 and 4 keys."""
     reached = np.eye(64, dtype=int)
     for window in (4, 8, 4):
         reached = window_mask(64, 64, window).astype(int) @ reached
     return np.count_nonzero(reached[-1])
 
 
-def _moves(params, grouped, X):
+def _changes(params, grouped, X):
     return not np.allclose(
         multi_head_attention(X, grouped.expanded()), multi_head_attention(X, params)
     )
@@ -84,24 +84,24 @@ def where_pooling_changes_nothing():
     """Which layers of 4 heads compute the same with 2 key heads."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5, 12))
-    drawn = init_params(rng, d_model=12, n_heads=4)
-    pairs = {name: np.repeat(W[::2], 2, axis=0) for name, W in vars(drawn).items() if W.ndim == 3}
-    rows = np.tile(drawn.W_O[:3], (4, 1))
+    sampled = init_params(rng, d_model=12, n_heads=4)
+    pairs = {name: np.repeat(W[::2], 2, axis=0) for name, W in vars(sampled).items() if W.ndim == 3}
+    rows = np.tile(sampled.W_O[:3], (4, 1))
     layers = {
-        "For any: a mean keeps the sum of the keys": drawn,
-        "For one whose heads have equal rows of W_O": replace(drawn, W_O=rows),
+        "For any: a mean keeps the sum of the keys": sampled,
+        "For one whose heads have equal rows of W_O": replace(sampled, W_O=rows),
         "For one in which both heads of a group have equal W_K and W_V": replace(
-            drawn, W_K=pairs["W_K"], W_V=pairs["W_V"]
+            sampled, W_K=pairs["W_K"], W_V=pairs["W_V"]
         ),
         "For one in which both heads of a group have equal queries": replace(
-            drawn, W_Q=pairs["W_Q"]
+            sampled, W_Q=pairs["W_Q"]
         ),
     }
-    return {text: not _moves(made, group_params(made, 2), X) for text, made in layers.items()}
+    return {text: not _changes(layer, group_params(layer, 2), X) for text, layer in layers.items()}
 
 
 def merged_with_an_empty_part():
-    """What two parts make, of which the first sees no key."""
+    """The merged head of two parts, of which the first sees no key."""
     rng = np.random.default_rng(0)
     Q, K, V = rng.standard_normal((3, 2, 5, 4))
     second = scaled_dot_product_attention(Q, K, V)
@@ -109,8 +109,8 @@ def merged_with_an_empty_part():
     nothing = np.zeros_like(second), np.full_like(logsumexp, -np.inf)
     merged = merge_heads(np.stack([nothing[0], second]), np.stack([nothing[1], logsumexp]))
     return {
-        "Half of what the second device found": np.allclose(merged, second / 2),
-        "What the second device found": np.allclose(merged, second),
+        "Half of the second device’s output": np.allclose(merged, second / 2),
+        "The second device’s output": np.allclose(merged, second),
         "NaN, since −inf is not a number": np.isnan(merged).any(),
         "The mean of both": np.allclose(merged, (nothing[0] + second) / 2),
     }
@@ -119,12 +119,12 @@ def merged_with_an_empty_part():
 def _score(distance, frequencies):
     """The score of one query and one key at a distance."""
     q, k = np.random.default_rng(0).standard_normal((2, 1, 2 * len(frequencies)))
-    turned = rotate(q, np.array([distance]), frequencies), rotate(k, np.array([0]), frequencies)
-    return attention_scores(*turned).item()
+    rotated = rotate(q, np.array([distance]), frequencies), rotate(k, np.array([0]), frequencies)
+    return attention_scores(*rotated).item()
 
 
 def distance_of_a_full_turn():
-    """At which distance a pair of rate π/4 scores as at 0."""
+    """At which distance a pair of frequency π/4 scores as at 0."""
     quarter = np.array([np.pi / 4])
     [first, *_] = [n for n in range(1, 33) if np.isclose(_score(n, quarter), _score(0, quarter))]
     return first
@@ -151,8 +151,8 @@ def what_moves_with_the_heads():
     }
 
 
-def place_after_padding():
-    """The next place of the text of 3 words, beside one of 5."""
+def position_after_padding():
+    """The next position of the sequence of 3 words, beside one of 5."""
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
     words = np.array([5, 3])
     cache = KVCache.empty(params, 9, batch=(2,), pad=words.max() - words)
@@ -160,20 +160,20 @@ def place_after_padding():
     return np.broadcast_to(cache.positions(1), (2, 1))[1, 0]
 
 
-def distance_at_half_the_rates():
-    """At which distance words scored as words do 10 places apart, with rates halved."""
+def distance_at_half_the_frequencies():
+    """At which distance words scored as words do 10 positions apart, with frequencies halved."""
     frequencies = rope_frequencies(8)
     now = _score(10, frequencies / 2)
     [before] = [n for n in range(64) if np.isclose(_score(n, frequencies), now)]
-    return f"Words {before} places apart"
+    return f"Words {before} positions apart"
 
 
 def keys_seen_by_the_last_query():
-    """How many of 6 keys the last of 2 queries sees under a diagonal from the first corner."""
+    """How many of 6 keys the last of 2 queries sees with top-left alignment."""
     return np.tri(2, 6)[-1].sum()
 
 
-def words_that_a_state_weighs():
-    """From how many words on keys of 48 and values of 96 numbers outweigh a state."""
+def tokens_that_a_state_weighs():
+    """From how many tokens on keys of 48 and values of 96 entries outweigh a state."""
     state = delta_step(np.zeros((48, 96)), np.eye(48)[0], np.ones(96))
     return min(n for n in range(1, 200) if n * (48 + 96) >= state.size)

@@ -6,49 +6,51 @@ import tutorial_lib as tl
 from tutorial_lib.variants.grouped import GroupedParams
 
 
-def turned_by_complex_numbers(A, places, frequencies):
+def rotated_by_complex_numbers(A, positions, frequencies):
     """Pairs as complex numbers, (..., T, n), each times e to i times its angle."""
     n = len(frequencies)
     pairs = A[..., 0 : 2 * n : 2] + 1j * A[..., 1 : 2 * n : 2]
-    pairs = pairs * np.exp(1j * np.asarray(places)[..., None] * frequencies)
+    pairs = pairs * np.exp(1j * np.asarray(positions)[..., None] * frequencies)
     both = np.stack([pairs.real, pairs.imag], axis=-1).reshape(*pairs.shape[:-1], 2 * n)
     return np.concatenate([both, A[..., 2 * n :]], axis=-1)
 
 
-def with_powers_of_the_sink(scores, sink, seen):
+def with_the_exponential_of_the_sink(scores, sink, seen):
     scores = np.where(seen, scores, -np.inf)
     top = np.maximum(scores.max(axis=-1, keepdims=True), sink)
-    powers = np.exp(scores - top)
-    return powers / (powers.sum(axis=-1, keepdims=True) + np.exp(sink - top))
+    exponentials = np.exp(scores - top)
+    return exponentials / (exponentials.sum(axis=-1, keepdims=True) + np.exp(sink - top))
 
 
-def step_in_numpy_alone(X, params, card, kept, weigh=with_powers_of_the_sink):
-    (K, V, place), T, (H, _, d_k) = kept, X.shape[-2], params.W_Q.shape
+def step_only_in_numpy(X, params, card, cache, weigh=with_the_exponential_of_the_sink):
+    (K, V, position), T, (H, _, d_k) = cache, X.shape[-2], params.W_Q.shape
     Q, k, v = (X[..., None, :, :] @ W for W in (params.W_Q, params.W_K, params.W_V))
-    Q, k = (turned_by_complex_numbers(A, place + np.arange(T), card["frequencies"]) for A in (Q, k))
+    Q, k = (
+        rotated_by_complex_numbers(A, position + np.arange(T), card["frequencies"]) for A in (Q, k)
+    )
     K, V = np.concatenate([K, k], axis=-2), np.concatenate([V, v], axis=-2)
-    of_keys = place + np.arange(T - K.shape[-2], T)
-    ago = (place + np.arange(T))[..., :, None] - of_keys[..., None, :]
+    of_keys = position + np.arange(T - K.shape[-2], T)
+    ago = (position + np.arange(T))[..., :, None] - of_keys[..., None, :]
     seen = (ago >= 0) & (ago < card["window"]) & (of_keys >= 0)[..., None, :]
     group = np.arange(H) // (H // len(params.W_K))
     scores = Q @ np.swapaxes(K[..., group, :, :], -1, -2) / np.sqrt(d_k)
     weights = weigh(scores, card["sink"][:, None, None], seen)
     heads = np.swapaxes(weights @ V[..., group, :, :], -3, -2)  # (..., T, H, d_v)
     first = max(0, K.shape[-2] - card["window"] + 1)
-    kept = K[..., first:, :], V[..., first:, :], place + T
-    return heads.reshape(*X.shape[:-1], -1) @ params.W_O, kept
+    cache = K[..., first:, :], V[..., first:, :], position + T
+    return heads.reshape(*X.shape[:-1], -1) @ params.W_O, cache
 
 
-def step_token_by_token(X, params, card, kept):
+def step_token_by_token(X, params, card, cache):
     """Each token in a step of its own."""
     rows = []
     for t in range(X.shape[-2]):
-        Y, kept = step_in_numpy_alone(X[..., t : t + 1, :], params, card, kept)
+        Y, cache = step_only_in_numpy(X[..., t : t + 1, :], params, card, cache)
         rows.append(Y)
-    return np.concatenate(rows, axis=-2), kept
+    return np.concatenate(rows, axis=-2), cache
 
 
-def step_with_a_gate_for_the_sink(X, params, card, kept):
+def step_with_a_gate_for_the_sink(X, params, card, cache):
     """A sink is a gate: each head times σ(logsumexp - sink), 0 where nothing is seen."""
 
     def weights(scores, sink, seen):
@@ -60,21 +62,21 @@ def step_with_a_gate_for_the_sink(X, params, card, kept):
             logsumexp = top + np.log(np.exp(visible - top).sum(axis=-1, keepdims=True))
         return plain * np.exp(-np.logaddexp(0, sink - logsumexp))
 
-    return step_in_numpy_alone(X, params, card, kept, weigh=weights)
+    return step_only_in_numpy(X, params, card, cache, weigh=weights)
 
 
-def step_of_a_layer_with_many_heads(X, params, card, kept):
-    """Keys of the expanded layer, one for each head; those that are kept belong to groups."""
+def step_of_a_layer_with_many_heads(X, params, card, cache):
+    """Keys of the expanded layer, one for each head; those that are cached belong to groups."""
     times = params.n_heads // params.n_kv_heads
     many = GroupedParams(*vars(params.expanded()).values())
-    K, V, place = kept
-    wide = np.repeat(K, times, axis=-3), np.repeat(V, times, axis=-3), place
-    Y, (K, V, place) = step_in_numpy_alone(X, many, card, wide)
-    return Y, (K[..., ::times, :, :], V[..., ::times, :, :], place)
+    K, V, position = cache
+    wide = np.repeat(K, times, axis=-3), np.repeat(V, times, axis=-3), position
+    Y, (K, V, position) = step_only_in_numpy(X, many, card, wide)
+    return Y, (K[..., ::times, :, :], V[..., ::times, :, :], position)
 
 
 VARIANTS = [
-    ("step_by_card", "NumPy alone, turns as complex numbers", step_in_numpy_alone),
+    ("step_by_card", "only NumPy, rotations as complex numbers", step_only_in_numpy),
     ("step_by_card", "token by token", step_token_by_token),
     ("step_by_card", "a gate for the sink", step_with_a_gate_for_the_sink),
     ("step_by_card", "a key for each head", step_of_a_layer_with_many_heads),

@@ -24,30 +24,35 @@ def _params(seed, *, d_k=D_K):
     return GroupedParams(*(normal(seed + n, *shape) / 6 for n, shape in enumerate(shapes)))
 
 
-def _kept(seed, *, place, d_k=D_K):
-    """Draw what a step has kept: a key and a value for each token but one of a window."""
-    S = min(place, WINDOW - 1)
-    return normal(seed, G, S, d_k), normal(seed + 1, G, S, D_V), place
+def _cache(seed, *, position, d_k=D_K):
+    """Sample a cache: a key and a value for each token but one of a window."""
+    S = min(position, WINDOW - 1)
+    return normal(seed, G, S, d_k), normal(seed + 1, G, S, D_V), position
 
 
-def _step_by_card(X, params, card, kept):
-    (K, V, place), T, window, frequencies = kept, X.shape[-2], card["window"], card["frequencies"]
-    places = place + np.arange(T)
+def _step_by_card(X, params, card, cache):
+    (K, V, position), T, window, frequencies = (
+        cache,
+        X.shape[-2],
+        card["window"],
+        card["frequencies"],
+    )
+    positions = position + np.arange(T)
     Q, k, v = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    Q, k = rotate(Q, places, frequencies), rotate(k, places, frequencies)
+    Q, k = rotate(Q, positions, frequencies), rotate(k, positions, frequencies)
     K, V = np.concatenate([K, k], axis=-2), np.concatenate([V, v], axis=-2)
     S, times = K.shape[-2], params.n_heads // params.n_kv_heads
     scores = attention_scores(Q, np.repeat(K, times, axis=-3))
-    real = place + np.arange(T - S, T) >= 0  # no padding
+    real = position + np.arange(T - S, T) >= 0  # no padding
     seen = window_mask(T, S, window) & real[..., None, :]
     weights = attention_with_sink(scores, card["sink"], mask=seen)
     Y = concat_heads(weights @ np.repeat(V, times, axis=-3)) @ params.W_O
     first = max(0, S - window + 1)
-    return Y, (K[..., first:, :], V[..., first:, :], place + T)
+    return Y, (K[..., first:, :], V[..., first:, :], position + T)
 
 
 def check_step_by_card(function):
-    """Check `step_by_card(X, params, card, kept)` → (Y, kept), the task of Part III's review.
+    """Check `step_by_card(X, params, card, cache)` → (Y, cache), the task of Part III's review.
 
     Prints an account.
     """
@@ -56,20 +61,22 @@ def check_step_by_card(function):
     sharp = GroupedParams(2000 * params.W_Q, params.W_K, params.W_V, params.W_O)
     pad = np.array([2, 0, 1]).reshape(B, 1, 1)
     empty = np.zeros((B, G, 0, D_K)), np.zeros((B, G, 0, D_V)), -pad
-    alone = card | {"window": 1}
+    narrow = card | {"window": 1}
     nothing = np.zeros((G, 0, D_K)), np.zeros((G, 0, D_V)), 6
 
-    def case(label, X, kept, *, params=params, card=card):
-        return Case(label, {"X": X, "params": params, "card": card, "kept": kept})
+    def case(label, X, cache, *, params=params, card=card):
+        return Case(label, {"X": X, "params": params, "card": card, "cache": cache})
 
     new = normal(68, 1, D_MODEL)
     cases = (
-        case("a first piece", normal(65, T, D_MODEL), _kept(66, place=0)),
-        case("one new token, wider heads", new, _kept(69, place=17, d_k=WIDE), params=wide),
-        case("a text shorter than the window", normal(70, 1, D_MODEL), _kept(71, place=4)),
-        case("a piece longer than the window", normal(71, T, D_MODEL), _kept(72, place=10)),
+        case("a first chunk", normal(65, T, D_MODEL), _cache(66, position=0)),
+        case("one new token, wider heads", new, _cache(69, position=17, d_k=WIDE), params=wide),
+        case("a sequence shorter than the window", normal(70, 1, D_MODEL), _cache(71, position=4)),
+        case("a chunk longer than the window", normal(71, T, D_MODEL), _cache(72, position=10)),
         case("a batch, padded", normal(74, B, T, D_MODEL), empty),
-        case("scores in the thousands", normal(75, 3, D_MODEL), _kept(76, place=7), params=sharp),
-        case("nothing in the window but itself", normal(78, 3, D_MODEL), nothing, card=alone),
+        case(
+            "scores in the thousands", normal(75, 3, D_MODEL), _cache(76, position=7), params=sharp
+        ),
+        case("a window of only the token itself", normal(78, 3, D_MODEL), nothing, card=narrow),
     )
     check("step_by_card", function, _step_by_card, cases)

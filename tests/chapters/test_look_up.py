@@ -169,7 +169,7 @@ def variants():
     K, V = (tl.project_heads(X, W) for W in (few.W_K, few.W_V))
     short, slopes = latent.latent_params(whole, 8), positions.alibi_slopes(6)
     made = {"W_K": few.W_K, "W_V": few.W_V, "K": K, "V": V, "C": X @ short.W_D, "slopes": slopes}
-    made |= {"positions": np.arange(T), "rates": positions.rope_frequencies(d_k)}
+    made |= {"positions": np.arange(T), "frequencies": positions.rope_frequencies(d_k)}
     made |= {"bias": positions.alibi_bias(T, S, slopes)}
     made |= gated()
     made |= {"sink": slopes, "W_G": whole.W_V}  # as wide as these
@@ -203,11 +203,11 @@ def models():
     fed = block.block(X, ARRAYS["params"], made["W_1"], made["W_2"], mask=tl.causal_mask(T))
     made |= {"rms_norm(X)": block.rms_norm(fed), "X": fed, "logits": fed @ made["U"]}
     circuits = {"W_QK": qk_circuit(ARRAYS["params"], 1), "W_OV": ov_circuit(ARRAYS["params"], 1)}
-    return made | circuits | {"truth": np.full((B, T), -1)}
+    return made | circuits | {"target": np.full((B, T), -1)}
 
 
 def test_a_shape_among_the_models_is_that_of_its_array():
-    sizes, made = SIZES | {"places": 20, "d_feed": 9}, models()
+    sizes, made = SIZES | {"positions": 20, "d_feed": 9}, models()
     rows = rows_of("Models")[1:]
     assert {name for row in rows for name in codes(row[0])} == set(made)
     for row in rows:

@@ -1,4 +1,4 @@
-"""The block around the layer: norms before, sums behind, and an MLP beside attention."""
+"""The transformer block: norms before attention and the MLP, sums after them."""
 
 import math
 
@@ -11,7 +11,7 @@ from tutorial_lib.multihead import multi_head_attention, require_layer_input
 def rms_norm(X):
     """Divide each row by the root of the mean of its squares, so that this mean becomes 1.
 
-    Built in chapter 19. A learned number for each column, the gain of the source, is left out. The
+    Built in chapter 19. The gain of the source, one parameter for each column, is left out. The
     10^-12 keeps a row of zeros at zeros.
 
     Parameters
@@ -38,7 +38,7 @@ def rms_norm(X):
 
 
 def mlp(X, W_1, W_2):
-    """Send each token through two matrices by itself, with zeros for what is negative between.
+    """Multiply each row by two matrices, with a ReLU between: zeros replace what is negative.
 
     Built in chapter 19. There are no biases.
 
@@ -68,7 +68,7 @@ def mlp(X, W_1, W_2):
 
 
 def block(X, params, W_1, W_2, *, mask=None):
-    """Add to the residual stream what attention brings, then what the MLP makes of it.
+    """Add the output of attention to the residual stream, then that of the MLP.
 
     Built in chapter 19. Both read the stream through a norm: pre-norm.
 
@@ -77,7 +77,7 @@ def block(X, params, W_1, W_2, *, mask=None):
     X : (..., T, d_model), the residual stream
     params : Params
     W_1, W_2 : (d_model, d_feed), (d_feed, d_model)
-    mask : booleans that broadcast to (..., H, T, T), True = may look; None lets all look
+    mask : booleans that broadcast to (..., H, T, T), True = may attend; None lets all attend
 
     Returns
     -------
@@ -87,7 +87,7 @@ def block(X, params, W_1, W_2, *, mask=None):
     ------
     TypeError, ShapeError, ValueError : as `multi_head_attention`, `rms_norm` and `mlp`
 
-    Source: Xiong et al. (2020), for the norms' place; Zhang and Sennrich (2019), for the norm.
+    Source: Xiong et al. (2020), for where the norms are; Zhang and Sennrich (2019), for the norm.
 
     >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> block(np.ones((5, 12)), params, np.ones((12, 20)), np.ones((20, 12))).shape
@@ -101,7 +101,7 @@ def block(X, params, W_1, W_2, *, mask=None):
 
 
 def require_squares(X):
-    """Require rows of finite numbers whose squares and their sums have room.
+    """Require rows of finite numbers whose squares, and sums of squares, do not overflow.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def require_squares(X):
 
 
 def require_feed(X, W_1, W_2):
-    """Require rows of the width of W_1, and a W_2 that leads back to it; finite numbers in all.
+    """Require rows of the width of W_1, and a W_2 that returns to it; finite numbers in all.
 
     Raises
     ------

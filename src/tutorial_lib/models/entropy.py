@@ -1,4 +1,4 @@
-"""How good a model of the known text can be: the exact floor, and what a model loses above it."""
+"""How good a model of the known text can be: its exact entropy, and the excess loss of a model."""
 
 import numpy as np
 
@@ -8,12 +8,13 @@ from tutorial_lib.models.grammar import FORMS, GIVEN, GRAMMAR, LENGTH, SURNAME, 
 
 
 def expected_surprisal(*, length=LENGTH, grammar=GRAMMAR):
-    """Return the exact expectation of the surprise of each of the first words of a document.
+    """Return the exact expectation of the surprisal of each of the first words of a document.
 
-    It is taken over all documents that the grammar can give, not over some that were drawn. Its
-    mean is the floor: no model has a lower expected loss, and the one that knows the rules has this
-    one. A given name is drawn evenly and apart from all before it, so that behind c others it is
-    new with the chance (1 - 1/names)^c; only then does its surname surprise.
+    It is taken over all documents that the grammar can produce, not over a sample. Its mean is the
+    entropy of the source, in nats per word: no model has a lower expected loss, and the one that
+    knows the rules has this one. A given name is sampled uniformly and independently of all before
+    it, so that after c others it is new with the chance (1 - 1/names)^c; only then does its surname
+    have a surprisal.
 
     Introduced in chapter 19.
 
@@ -29,14 +30,14 @@ def expected_surprisal(*, length=LENGTH, grammar=GRAMMAR):
     Raises
     ------
     TypeError, ValueError : length is no whole number of at least 1
-    ValueError : a grammar whose names come unevenly, or whose surnames stand elsewhere than behind
-        them
+    ValueError : a grammar whose names are not equally likely, or which has surnames elsewhere than
+        right after them
 
     >>> expected_surprisal().shape
     (64,)
     """
     require_length("length", length)
-    require_even_names(grammar)
+    require_uniform_names(grammar)
     chances = grammar.chances
     entropy = -(chances * np.log(np.where(chances > 0, chances, 1))).sum(axis=1)
     moves = np.zeros((len(chances), len(chances)))  # from state to state, by any word
@@ -44,39 +45,39 @@ def expected_surprisal(*, length=LENGTH, grammar=GRAMMAR):
     surname = chances[:, SURNAME].sum(axis=1) > 0
     names = max(1, (chances[:, GIVEN] > 0).any(axis=0).sum())
     new = np.where(surname[:, None], (1 - 1 / names) ** np.arange(length), 1)
-    share, nats = np.zeros((len(chances), length)), []  # of texts in a state with c names so far
-    share[0, 0] = 1
+    reached, nats = np.zeros((len(chances), length)), []  # chance of a state with c names so far
+    reached[0, 0] = 1
     for _ in range(length):
-        nats.append((share * new * entropy[:, None]).sum())
-        share[surname] = np.roll(share[surname], 1, axis=1)
-        share = moves.T @ share
+        nats.append((reached * new * entropy[:, None]).sum())
+        reached[surname] = np.roll(reached[surname], 1, axis=1)
+        reached = moves.T @ reached
     return np.array(nats)
 
 
-def require_even_names(grammar):
-    """Require that given names come evenly wherever they come, and surnames behind them alone.
+def require_uniform_names(grammar):
+    """Require given names that are equally likely where they occur, and surnames only after them.
 
     Raises
     ------
-    ValueError : a name is likelier than another, or a surname stands elsewhere or may be left out
+    ValueError : a name is likelier than another, or a surname is elsewhere or may be left out
     """
     possible = grammar.chances > 0
     named = possible[:, GIVEN].any(axis=1)
     chances = grammar.chances[named][:, possible.any(axis=0) & GIVEN]  # (states, names)
     even = not named.any() or np.allclose(chances, chances[:, :1])
     surname = possible[:, SURNAME].any(axis=1)
-    alone = not possible[surname][:, ~SURNAME].any() and not surname[0]
-    behind = (surname[grammar.follows] == GIVEN) | ~possible
-    if not (even and alone and behind.all()):
+    only = not possible[surname][:, ~SURNAME].any() and not surname[0]
+    after = (surname[grammar.follows] == GIVEN) | ~possible
+    if not (even and only and after.all()):
         raise ValueError(
             f"the grammar has {'names and surnames apart' if even else 'uneven names'}; expected "
-            f"one chance for all names, wherever a name can stand, and a surname behind each and "
-            f"nowhere else, or the chance of a new name is not known. Mend the rules."
+            f"one chance for all names, wherever a name is possible, and a surname after each and "
+            f"nowhere else, or the chance of a new name is not known. Change the rules."
         )
 
 
 def excess_loss(logits, documents):
-    """Return how many nats a model loses above the exact surprise of each word.
+    """Return the excess loss of a model: its loss minus the exact surprisal, for each word.
 
     The mean over the words of a document says how far the model is from one that knows the rules,
     on this document; what is hard about the document itself drops out.
@@ -85,7 +86,7 @@ def excess_loss(logits, documents):
 
     Parameters
     ----------
-    logits : (n, length, words), scores of the next word
+    logits : (n, length, words), of the next word
     documents : Documents
 
     Returns
@@ -108,18 +109,18 @@ def excess_loss(logits, documents):
 
 
 def accuracy(logits, documents):
-    """Return how often the right form has the highest score among the forms of its set, by task.
+    """Return how often the right form has the highest logit among the forms of its set, by task.
 
     Introduced in chapter 19.
 
     Parameters
     ----------
-    logits : (n, length, words), scores of the next word
+    logits : (n, length, words), of the next word
     documents : Documents
 
     Returns
     -------
-    shares : dict of task -> share, of the TASKS that occur in the documents
+    accuracies : dict of task -> accuracy, for the TASKS that occur in the documents
 
     Raises
     ------
@@ -131,14 +132,14 @@ def accuracy(logits, documents):
     10
     """
     _require_logits(logits, documents)
-    shares, targets = {}, documents.ids[:, 1:]
-    for place, name in enumerate(TASKS):
-        asked = documents.task == place
-        if asked.any():
-            rivals = FORMS[targets[asked]][:, None] == FORMS
-            best = np.where(rivals, logits[asked], -np.inf).argmax(axis=-1)
-            shares[name] = float((best == targets[asked]).mean())
-    return shares
+    accuracies, following = {}, documents.ids[:, 1:]
+    for task, name in enumerate(TASKS):
+        cases = documents.task == task
+        if cases.any():
+            rivals = FORMS[following[cases]][:, None] == FORMS
+            best = np.where(rivals, logits[cases], -np.inf).argmax(axis=-1)
+            accuracies[name] = float((best == following[cases]).mean())
+    return accuracies
 
 
 def _require_logits(logits, documents):

@@ -1,6 +1,6 @@
-"""A text whose truth is known: a hundred words, and rules that say which word decides which.
+"""A text with known targets: a hundred words, and rules that say which word decides which.
 
-What the rules mean stands in `models/rules.py`. They cannot say one thing: a given name takes a
+`models/rules.py` explains what the rules mean. They cannot express one thing: a given name takes a
 surname when it first appears, and keeps it to the end of the document.
 """
 
@@ -12,7 +12,7 @@ from tutorial_lib.errors import require_ids, require_length, require_shape
 from tutorial_lib.models.rules import compile_rules
 from tutorial_lib.models.words import CLASSES, WORDS
 
-LENGTH = 64  # words of a document, behind <bos>
+LENGTH = 64  # words of a document, after <bos>
 DEPTH = 3  # of brackets within brackets
 ID = {word: i for i, word in enumerate(WORDS)}
 TASKS = ("agreement", "inside clause", "across clause", "across aside", "attractor", "reflexive")
@@ -20,7 +20,7 @@ TASKS += ("pronoun", "bracket", "outer bracket", "surname")
 
 
 def _is(*classes):
-    """Say of each word whether it is one of these words, or of these classes."""
+    """Return for each word whether it is one of these words, or of these classes."""
     return np.isin(WORDS, " ".join(CLASSES.get(name, name) for name in classes).split())
 
 
@@ -33,7 +33,7 @@ for _set in (CLOSING, SURNAME, _is("pronoun"), _is("reflexive")):
 
 
 def sentence(rng):
-    """Draw the words of one sentence by the smallest part of the rules, of three choices at most.
+    """Sample the words of one sentence by the smallest part of the rules, of three choices at most.
 
     Built in chapter 19.
 
@@ -57,7 +57,7 @@ def sentence(rng):
 
 
 def rules():
-    """Return the grammar: symbol -> alternatives; what is no symbol is a word.
+    """Return the grammar, symbol -> alternatives, where each part that is no symbol is a word.
 
     A kind is s, p, f or m: what `it`, `they`, `she` and `he` stand for.
     """
@@ -92,7 +92,7 @@ GRAMMAR = compile_rules(rules(), WORDS)
 
 @dataclass(frozen=True)
 class Documents:
-    """Texts with their truth. Place t of the last three speaks of the word ids[:, t + 1].
+    """Documents with surprisals and targets; position t of these is about the word ids[:, t + 1].
 
     Introduced in chapter 19.
 
@@ -101,8 +101,8 @@ class Documents:
     ids : (n, length + 1), each begins with <bos>
     surprisal : (n, length), nats of the choices between the word before and this one
     task : (n, length), which of TASKS the word is, -1 for none
-    decided_by : (n, length), the place in ids of the word that decides it, -1 for none;
-        for a surname the last place where it stood
+    decided_by : (n, length), the position in ids of the word that decides it, -1 for none;
+        for a surname the last position where it occurred
     """
 
     ids: np.ndarray
@@ -111,9 +111,10 @@ class Documents:
     decided_by: np.ndarray
 
     def target_of(self, task):
-        """Return for each query the place that decides its next word, (n, length), -1 for none.
+        """Return the target position of each query, (n, length), -1 for none.
 
-        Only words of one of TASKS are asked for.
+        It is the position of the word that decides the next word. Only next words of one task, one
+        of TASKS, have a target here.
 
         Raises
         ------
@@ -128,11 +129,11 @@ class Documents:
 
 
 def _walk(choose, n, length, grammar):
-    """Put documents together word by word; `choose` gets t and the chances (n, words)."""
+    """Make documents word by word; `choose` gets t and the chances (n, words)."""
     rows, state = np.arange(n), np.zeros(n, dtype=int)
     ids, surprisal = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
     decided_by, noted = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
-    family = np.full((n, len(WORDS)), -1)  # given name -> where its surname stood last
+    family = np.full((n, len(WORDS)), -1)  # given name -> where its surname occurred last
     for t in range(length):
         chances, before = grammar.chances[state], ids[:, t]
         known = family[rows, before]
@@ -149,7 +150,7 @@ def _walk(choose, n, length, grammar):
 
 
 def _tasks(ids, decided_by):
-    """Return which of TASKS each word is, from what stands between it and what decides it."""
+    """Return which of TASKS each word is, from the words between it and its target."""
     rows, word = np.arange(len(ids))[:, None], ids[:, 1:]
     verb, closing, that = VERB[word], CLOSING[word], _is("that")
 
@@ -168,7 +169,7 @@ def _tasks(ids, decided_by):
 
 
 def sample_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
-    """Draw documents, each of which begins with <bos> and is cut off after `length` words.
+    """Sample documents, each of which begins with <bos> and is cut off after `length` words.
 
     Introduced in chapter 19.
 
@@ -201,7 +202,7 @@ def sample_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
 
 
 def read_documents(ids, *, grammar=GRAMMAR):
-    """Return the truth of given texts: what surprises, which tasks they hold, what decides them.
+    """Return the surprisals, tasks and targets of given documents.
 
     Introduced in chapter 19.
 
@@ -216,17 +217,17 @@ def read_documents(ids, *, grammar=GRAMMAR):
 
     Raises
     ------
-    TypeError, ShapeError, ValueError : no array of ids, n texts of one length behind <bos>
-    ValueError : a word that cannot stand where it stands
+    TypeError, ShapeError, ValueError : no array of ids, n documents of one length after <bos>
+    ValueError : a word that the rules do not allow at its position
 
     >>> ids = np.array([[ID[word] for word in "<bos> the dogs that bark sleep .".split()]])
     >>> [TASKS[task] for task in read_documents(ids).task[0] if task >= 0]
     ['inside clause', 'across clause']
     """
-    require_shape("ids", ids, "n places")
+    require_shape("ids", ids, "n positions")
     require_ids(ids, len(WORDS))
     if ids[:, 0].any():
-        raise ValueError("a text does not begin with <bos>; expected id 0. Put it in front.")
+        raise ValueError("a document does not begin with <bos>; expected id 0. Put it in front.")
 
     def choose(t, chances):
         word = ids[:, t + 1]
@@ -234,8 +235,8 @@ def read_documents(ids, *, grammar=GRAMMAR):
         if len(wrong):
             could = [WORDS[i] for i in np.flatnonzero(chances[wrong[0]])]
             raise ValueError(
-                f"document {wrong[0]} has {WORDS[word[wrong[0]]]!r} at place {t + 1}; expected one "
-                f"of {could}. Change that word, or what stands before it."
+                f"document {wrong[0]} has {WORDS[word[wrong[0]]]!r} at position {t + 1}; expected "
+                f"one of {could}. Change that word, or the words before it."
             )
         return word
 

@@ -61,7 +61,7 @@ class BlockModel:
 
     @property
     def arrays(self):
-        """All that is learned, in one list: six matrices a block."""
+        """All parameters, in one list: six matrices per block."""
         pairs = zip(self.layers, self.feeds, strict=True)
         matrices = [W for params, feed in pairs for W in (*vars(params).values(), *feed)]
         return [self.E, self.P, *matrices, self.U]
@@ -77,7 +77,7 @@ class BlockModel:
 
 
 def run_blocks(model, ids):
-    """Go forward: scores of the next word, (..., T, vocabulary), and the trace of each layer.
+    """Run the model: logits of the next word, (..., T, vocabulary), and the trace of each layer.
 
     Introduced in chapter 19. Each trace is of the normed X.
 
@@ -93,7 +93,7 @@ def run_blocks(model, ids):
     Raises
     ------
     TypeError : no BlockModel, or ids that are no whole numbers
-    ShapeError : more ids than the model knows places
+    ShapeError : more ids than the model has positions
     ValueError : an id outside the vocabulary
     """
     require_kind(model, BlockModel)
@@ -146,7 +146,7 @@ def encode(sentence, *, length=LENGTH):
 
 
 def _fault(words, length):
-    """Say what is wrong with the words of a sentence; nothing where all is right."""
+    """Describe what is wrong with the words of a sentence; nothing where all is right."""
     most = length - 1
     if not words:
         return (
@@ -163,7 +163,7 @@ def _fault(words, length):
 
 
 def _unknown(word):
-    """Say that the text does not have a word, and what may have been meant."""
+    """Explain that the text does not have a word, and what may have been meant."""
     if word in ID:
         return f"'{word}' is put in front by itself. Leave it out."
     parts = re.findall(r"[^\W_]+|[\W_]", word)
@@ -237,10 +237,10 @@ def in_eight_bits(model):
 
 
 def params_of_gpt2(W, b, W_O, n_heads):
-    """Make Params of GPT-2's c_attn and c_proj, for an X with a column of ones behind it.
+    """Make Params of GPT-2's c_attn and c_proj, for an X with a last column of ones.
 
-    Introduced in chapter 20. A bias is the row of weights of a number that is always 1. The output
-    has a last column of zeros, and lacks the bias of c_proj, which is one vector for all tokens.
+    Introduced in chapter 20. A bias is a row of parameters for a number that is always 1. The
+    output has a last column of zeros, and lacks the bias of c_proj, one vector for all tokens.
 
     Parameters
     ----------

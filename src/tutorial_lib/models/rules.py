@@ -1,9 +1,9 @@
 """Rules of a text that never ends, as a walk from state to state: what a grammar is made with.
 
-An alternative of a rule is its weight and what follows, one behind the other; what is no symbol is
-a word. `>name` behind a word notes its place under that name, `<name` says that the word at the
-noted place decides this one. No two alternatives of a rule can begin with one word, so a choice is
-made just before the word that shows it, and the chance of that word is the chance of the choices.
+An alternative of a rule is its weight and what follows, one after the other; what is no symbol is
+a word. `>name` after a word notes its position under that name, `<name` says that the word at the
+noted position decides this one. No two alternatives of a rule can begin with one word, so a choice
+is made right before the word that shows it, and the chance of that word is that of the choices.
 """
 
 import re
@@ -22,8 +22,8 @@ class Grammar:
     ----------
     chances : (states, words), of the next word; a text begins in state 0
     follows : (states, words), the state after it
-    decides, notes : (states, words), which of `names` tells the place of the word that decides it,
-        and under which its own is noted
+    decides, notes : (states, words), which of `names` gives the position of the word that decides
+        it, and under which its own is noted
     names : tuple, the last of them "" for none
     """
 
@@ -47,18 +47,18 @@ def _split(part):
 
 
 def _begin(rules, parts):
-    """Yield each way to go on: chance, the word, its marks, and the parts behind it."""
+    """Yield each continuation: chance, the word, its marks, and the parts after it."""
     symbol, marks = _split(parts[0])
     if symbol not in rules:
         yield 1.0, symbol, marks, parts[1:]
         return
     for chance, (first, *others) in alternatives(rules[symbol]):
-        for share, *found, rest in _begin(rules, (first + marks, *others)):
-            yield chance * share, *found, (*rest, *parts[1:])
+        for inner, *found, rest in _begin(rules, (first + marks, *others)):
+            yield chance * inner, *found, (*rest, *parts[1:])
 
 
 def require_words(rules, words):
-    """Require that each alternative is a weight above 0, and symbols and words behind it.
+    """Require that each alternative is a weight above 0, followed by symbols and words.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def require_words(rules, words):
             if not parts or not re.fullmatch(r"[\d.]*[1-9][\d.]*", weight):
                 raise ValueError(
                     f"an alternative of {symbol!r} is {alternative.strip()!r}; expected a weight "
-                    f"above 0 and what follows, since a word tells the choice. Write '1 word'."
+                    f"above 0 and what follows, since a word shows the choice. Write '1 word'."
                 )
             unknown = {name for name, _ in map(_split, parts)} - {*rules, *words}
             if unknown:
@@ -96,7 +96,7 @@ def require_progress(rules):
         if symbol in found:
             raise ValueError(
                 f"{symbol!r} can begin with itself, and so never comes to a word; expected a word "
-                f"before it. Put {symbol!r} behind a word."
+                f"before it. Put {symbol!r} after a word."
             )
 
 
@@ -114,7 +114,7 @@ def require_unambiguous(rules):
             if seen & words:
                 raise ValueError(
                     f"two alternatives of {symbol!r} can begin with {min(seen & words)!r}; expected"
-                    f" that a word tells the choice. Let each begin with words of its own."
+                    f" that a word shows the choice. Let each begin with words of its own."
                 )
             seen |= words
 
@@ -154,30 +154,30 @@ def compile_rules(rules, words, *, start="text"):
         for chance, word, marks, rest in _begin(rules, parts):
             if not rest:
                 raise ValueError(
-                    f"the text ends behind {word!r}; expected one that goes on, to be cut off at "
+                    f"the text ends after {word!r}; expected one that goes on, to be cut off at "
                     f"any length. Let the rule end in {start!r}."
                 )
             if rest not in number:
                 number[rest] = len(number)
                 waiting.append(rest)
-            place = [names.index(name) for name in _marks(marks, names)]
-            row[:, words.index(word)] = chance, number[rest], *place
+            noting = [names.index(name) for name in _marks(marks, names)]
+            row[:, words.index(word)] = chance, number[rest], *noting
         rows.append(row)
     chances, *tables = np.stack(rows, axis=1)
     return Grammar(chances, *(table.astype(int) for table in tables), names)
 
 
 def _marks(marks, names):
-    """Return what the place of a word is read from, and what it is noted as.
+    """Return under which name the target of a word is noted, and under which its own position.
 
     Raises
     ------
-    ValueError : it is decided by a place that no word notes
+    ValueError : its target is a position that no word notes
     """
     read, noted = re.fullmatch(r"(?:<(\w+))?(?:>(\w+))?", marks).groups("")
     if read not in names:
         raise ValueError(
             f"a word is decided by <{read}, which no word notes; expected one of {names[:-1]}. "
-            f"Write >{read} behind the word that decides it."
+            f"Write >{read} after the word that decides it."
         )
     return read, noted

@@ -1,4 +1,4 @@
-"""The hundred words of the text whose truth is known, class by class."""
+"""The hundred words of the known text, class by class."""
 
 CLASSES = {
     "noun:s": "dog cat bird horse cow goat duck frog bear owl fox mouse",

@@ -43,12 +43,12 @@ def surnames_right_on_the_plateau():
 
 
 def most_probability_lies_on_new_surnames():
-    """On the plateau, each seed gives more than half of its probability to names never said."""
+    """On the plateau, each seed gives more than half of its probability to new names."""
     return all(seed["expected"]["never_said"] > 0.5 for seed in _plateau())
 
 
-def accuracy_above_the_even_pick():
-    """For each seed, these are its accuracy less that of an even pick, and the standard error."""
+def accuracy_above_the_uniform_guess():
+    """For each seed, these are its accuracy less a uniform guess's, and the standard error."""
     above = [seed["over_chance"] for seed in _plateau()]
     return [[round(seed["mean"], 3), round(seed["standard_error"], 3)] for seed in above]
 

@@ -47,7 +47,7 @@ def test_a_batch_of_no_rows_has_norms_of_none(shape):
         assert rms_norm(np.ones(shape, dtype)).shape == shape
 
 
-def test_a_batch_of_no_texts_passes_a_block_as_it_passes_the_layer(params, feed, sizes):
+def test_a_batch_of_no_sequences_passes_a_block_as_it_passes_the_layer(params, feed, sizes):
     X = np.ones((0, 5, sizes.d_model))
     assert multi_head_attention(X, params).shape == block(X, params, *feed).shape == X.shape
 

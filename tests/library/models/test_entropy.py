@@ -1,4 +1,4 @@
-"""The floor of the known text: against drawn text, against counts by hand; and what is above it."""
+"""The entropy of the known text: against samples, against counts by hand; and the excess loss."""
 
 from collections import defaultdict
 
@@ -23,22 +23,22 @@ def documents():
     return sample_documents(np.random.default_rng(3), 200, length=50)
 
 
-def test_exact_floor_is_the_mean_surprise_of_drawn_text():
-    surprise = sample_documents(np.random.default_rng(0), 4000).surprisal
-    difference = surprise - expected_surprisal()
-    error = difference.mean(axis=1).std(ddof=1) / np.sqrt(len(surprise))
+def test_exact_entropy_is_the_mean_surprisal_of_sampled_documents():
+    surprisal = sample_documents(np.random.default_rng(0), 4000).surprisal
+    difference = surprisal - expected_surprisal()
+    error = difference.mean(axis=1).std(ddof=1) / np.sqrt(len(surprisal))
     assert error < 1.5e-3
     assert abs(difference.mean()) < 3 * error
-    errors = difference.std(axis=0, ddof=1) / np.sqrt(len(surprise))
+    errors = difference.std(axis=0, ddof=1) / np.sqrt(len(surprisal))
     standardised = difference.mean(axis=0) / errors
-    assert np.abs(standardised).max() < 4  # of 64 places
+    assert np.abs(standardised).max() < 4  # of 64 positions
     assert 0.7 < standardised.std() < 1.3
 
 
-def test_floor_of_a_tiny_grammar_is_the_count_by_hand():
+def test_entropy_of_a_tiny_grammar_is_the_count_by_hand():
     begin = -(3 / 4 * np.log(3 / 4) + 1 / 4 * np.log(1 / 4))
-    # the 2nd word is dog or sleep, and says nothing; the 3rd is that or barks, or begins a text;
-    # the 4th is sleeps (3/8), or begins a text (3/8), or stands behind the 1st of one (1/4)
+    # the 2nd word is dog or sleep, without surprisal; the 3rd is that or barks, or begins a text;
+    # the 4th is sleeps (3/8), or begins a text (3/8), or comes after the 1st of one (1/4)
     by_hand = [begin, 0, 3 / 4 * np.log(2) + 1 / 4 * begin, 3 / 8 * begin]
     found = expected_surprisal(length=4, grammar=compile_rules(TINY, WORDS))
     np.testing.assert_allclose(found, by_hand, rtol=1e-12)
@@ -51,7 +51,7 @@ def test_first_words_of_the_text_are_counted_by_hand():
 
 
 def texts(length, state=0, before=0, family=()):
-    """Every text of the grammar by plain recursion: its chance, and the surprise of each word."""
+    """Every text of the grammar by plain recursion: its chance, and the surprisal of each word."""
     if not length:
         yield 1.0, ()
         return
@@ -59,31 +59,31 @@ def texts(length, state=0, before=0, family=()):
     chances = {w: row[w] for w in np.flatnonzero(row)} if known is None else {known: 1.0}
     for word, chance in chances.items():
         new = (*family, (before, word)) if grammar.SURNAME[word] else family
-        for rest, surprise in texts(length - 1, grammar.GRAMMAR.follows[state, word], word, new):
-            yield chance * rest, (-np.log(chance), *surprise)
+        for rest, surprisal in texts(length - 1, grammar.GRAMMAR.follows[state, word], word, new):
+            yield chance * rest, (-np.log(chance), *surprisal)
 
 
 def test_expectation_is_the_sum_over_all_texts():
     every = list(texts(4))
     assert sum(chance for chance, _ in every) == pytest.approx(1)
-    by_hand = sum(chance * np.array(surprise) for chance, surprise in every)
+    by_hand = sum(chance * np.array(surprisal) for chance, surprisal in every)
     np.testing.assert_allclose(expected_surprisal(length=4), by_hand, rtol=1e-10)
 
 
 def named(text="1 given surname text", given="1 Anna | 1 Mira | 1 Nora | 1 Emil"):
-    """A small text of names alone, in which every second surname can be known."""
+    """A small text of names only, in which every second surname can be known."""
     rules = {"text": text, "given": given, "surname": "1 Kern | 1 Adler | 1 Busch"}
     return compile_rules(rules, WORDS)
 
 
 @pytest.mark.parametrize("n", [1, 4, 6])
-def test_a_given_name_comes_back_with_the_chance_of_even_draws(n):
+def test_a_given_name_comes_back_with_the_chance_of_uniform_samples(n):
     names = "Anna", "Mira", "Nora", "Emil", "Karl", "Paul"
     given = " | ".join(f"1 {name}" for name in names[:n])
     found = expected_surprisal(length=8, grammar=named(given=given))
     np.testing.assert_allclose(found[::2], np.log(n), rtol=1e-12)
-    share = (1 - 1 / n) ** np.arange(4)
-    np.testing.assert_allclose(found[1::2], np.log(3) * share, rtol=1e-12)
+    new = (1 - 1 / n) ** np.arange(4)
+    np.testing.assert_allclose(found[1::2], np.log(3) * new, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -106,18 +106,18 @@ def test_a_length_that_is_none_is_refused():
         expected_surprisal(length=0)
 
 
-def test_a_model_that_knows_the_rules_loses_nothing_above_the_floor(documents):
-    rows, places = np.indices(documents.surprisal.shape)
+def test_a_model_that_knows_the_rules_has_no_excess_loss(documents):
+    rows, positions = np.indices(documents.surprisal.shape)
     chance = np.exp(-documents.surprisal)
     logits = np.full((*chance.shape, 100), -800.0)
-    logits[rows, places, 0] = np.log(np.maximum(1 - chance, 1e-300))  # what could have come
-    logits[rows, places, documents.ids[:, 1:]] = np.log(chance)
+    logits[rows, positions, 0] = np.log(np.maximum(1 - chance, 1e-300))  # what could have come
+    logits[rows, positions, documents.ids[:, 1:]] = np.log(chance)
     np.testing.assert_allclose(excess_loss(logits, documents), 0, atol=1e-12)
     uniform = excess_loss(np.zeros_like(logits), documents)
     np.testing.assert_allclose(uniform, np.log(100) - documents.surprisal, rtol=1e-12)
 
 
-def test_accuracy_compares_the_right_form_with_the_others_of_its_set_alone(documents):
+def test_accuracy_compares_the_right_form_with_the_others_of_its_set_only(documents):
     targets, rng = documents.ids[:, 1:], np.random.default_rng(0)
     logits, by_hand = rng.standard_normal((*targets.shape, 100)), defaultdict(list)
     for i, t in zip(*np.nonzero(documents.task >= 0), strict=True):

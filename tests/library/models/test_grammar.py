@@ -1,4 +1,4 @@
-"""The text whose truth is known: its floor, its marks, and what refuses to be a grammar."""
+"""The known text: its surprisals, its targets, and what refuses to be a grammar."""
 
 import inspect
 import itertools
@@ -26,7 +26,7 @@ MOST_CODE = 120  # lines without docstrings, comments and blank ones
 
 
 def ids_of(sentences):
-    """Ids of a text, behind <bos>: (1, length + 1)."""
+    """Ids of a document, after <bos>: (1, length + 1)."""
     return np.array([[0, *(ID[word] for word in sentences.split())]])
 
 
@@ -43,7 +43,7 @@ def test_a_hundred_words_with_those_of_the_running_example():
     read_documents(ids_of(f"{text} Anna Kern sleeps ."))
 
 
-def test_a_surname_surprises_only_when_its_given_name_is_new(documents):
+def test_a_surname_has_a_surprisal_only_when_its_given_name_is_new(documents):
     for ids, surprisal in zip(documents.ids, documents.surprisal, strict=True):
         family = {}
         for t in np.flatnonzero(grammar.SURNAME[ids]):
@@ -53,7 +53,7 @@ def test_a_surname_surprises_only_when_its_given_name_is_new(documents):
             assert surprisal[t - 1] == pytest.approx(np.log(12) if new else 0)
 
 
-def test_surprise_is_minus_log_of_the_choices_of_a_sentence():
+def test_surprisal_is_minus_log_of_the_choices_of_a_sentence():
     found = read_documents(ids_of("the dogs ( often ) bark . they help themselves ."))
     quarter = [3 / 5, 1 / 24, 1 / 2 / 4, 1 / 10, 4 / 6, 1 / 2 / 8, 1, 4 / 16, 1 / 2 / 8, 1 / 3, 1]
     np.testing.assert_allclose(found.surprisal[0], -np.log(quarter), atol=1e-12)
@@ -64,16 +64,16 @@ def test_each_choice_of_the_text_is_told_by_its_word():
     require_unambiguous(rules())
 
 
-def test_drawn_text_can_be_read_again(documents):
+def test_sampled_documents_can_be_read_again(documents):
     again = read_documents(documents.ids)
     for name, values in vars(documents).items():
         np.testing.assert_array_equal(getattr(again, name), values)
 
 
-def test_text_that_the_rules_forbid_is_refused_by_word_and_place():
-    with pytest.raises(ValueError, match="document 0 has 'bark' at place 5; expected one of"):
+def test_text_that_the_rules_forbid_is_refused_by_word_and_position():
+    with pytest.raises(ValueError, match="document 0 has 'bark' at position 5; expected one of"):
         read_documents(ids_of("the dog that barks bark ."))
-    with pytest.raises(ValueError, match=r"document 0 has 'Lang' at place 6; .*Kern"):
+    with pytest.raises(ValueError, match=r"document 0 has 'Lang' at position 6; .*Kern"):
         read_documents(ids_of("Anna Kern sleeps . Anna Lang ."))
 
 
@@ -118,25 +118,25 @@ def repaired(ids):
     """The text, each word that the rules refuse replaced, from the left, by the right form."""
     ids = ids.copy()
     while not allowed(ids):
-        with pytest.raises(ValueError, match="at place") as refusal:
+        with pytest.raises(ValueError, match="at position") as refusal:
             read_documents(ids[None])
-        place = int(re.search(r"at place (\d+)", str(refusal.value))[1])
-        forms = [form for form in rivals(ids[place]) if allowed(np.r_[ids[:place], form])]
+        position = int(re.search(r"at position (\d+)", str(refusal.value))[1])
+        forms = [form for form in rivals(ids[position]) if allowed(np.r_[ids[:position], form])]
         assert len(forms) == 1
-        ids[place] = forms[0]
+        ids[position] = forms[0]
     return ids
 
 
-def test_another_word_at_a_place_changes_just_what_it_is_said_to_decide(documents):
+def test_another_word_at_a_position_changes_just_what_it_is_said_to_decide(documents):
     other, tried = swaps(), set()
     for ids, task, decided_by in list(
         zip(documents.ids, documents.task, documents.decided_by, strict=True)
     )[:8]:
         chosen = [p for p in range(1, 60) if ids[p] in other and decided_by[p - 1] < 0]
-        for place in chosen:
+        for position in chosen:
             changed = ids.copy()
-            changed[place] = other[ids[place]]
-            decided = {place}
+            changed[position] = other[ids[position]]
+            decided = {position}
             for t, decider in enumerate(decided_by):  # what it decides, decides others
                 decided |= {t + 1} if decider in decided else set()
             assert set(np.flatnonzero(repaired(changed) != ids)) == decided
@@ -150,8 +150,8 @@ def test_marks_of_a_sentence_are_those_of_a_reader():
     text += "[ now ] calls Anna Kern . it"
     found, words = read_documents(ids_of(text)), ["<bos>", *text.split()]
     marks = [
-        (word, TASKS[task], words[place], place)
-        for word, task, place in zip(words[1:], found.task[0], found.decided_by[0], strict=True)
+        (word, TASKS[task], words[position], position)
+        for word, task, position in zip(words[1:], found.task[0], found.decided_by[0], strict=True)
         if task >= 0
     ]
     assert marks == [
@@ -174,24 +174,24 @@ def test_marks_of_a_sentence_are_those_of_a_reader():
     ]
 
 
-def test_words_without_a_task_have_no_place_that_decides_them(documents):
+def test_words_without_a_task_have_no_target(documents):
     np.testing.assert_array_equal(documents.task < 0, documents.decided_by < 0)
-    places = np.arange(documents.task.shape[1])
-    assert (documents.decided_by <= places).all()
+    positions = np.arange(documents.task.shape[1])
+    assert (documents.decided_by <= positions).all()
 
 
-def test_truth_of_a_task_names_the_deciding_places_of_its_words_alone(documents):
+def test_targets_of_a_task_are_those_of_its_words_only(documents):
     for task in TASKS:
         target = documents.target_of(task)
-        for row, places in enumerate(target[:40]):
-            for t, place in enumerate(places):
+        for row, positions in enumerate(target[:40]):
+            for t, position in enumerate(positions):
                 of_it = documents.task[row, t] == TASKS.index(task)
-                assert place == (documents.decided_by[row, t] if of_it else -1)
+                assert position == (documents.decided_by[row, t] if of_it else -1)
         assert (target >= 0).any()
 
 
 @pytest.mark.parametrize("task", ["plural", 0, None])
-def test_truth_of_an_unknown_task_is_refused(documents, task):
+def test_targets_of_an_unknown_task_is_refused(documents, task):
     with pytest.raises(ValueError, match=r"^task is .*; expected one of \('agreement', .*Choose"):
         documents.target_of(task)
 

@@ -28,7 +28,7 @@ FEEDS = [((5, 8), (8, 5)), ((5, 6), (6, 5))]
 
 
 def arrays_of(normal, layers):
-    """Arrays of a model of 7 words, 9 places and d_model 5."""
+    """Arrays of a model of 7 words, 9 positions and d_model 5."""
     shapes = [(7, 5), (9, 5), *layers, (5, 7)]
     return [normal(60 + i, *shape) / shape[-2] ** 0.5 for i, shape in enumerate(shapes)]
 
@@ -245,7 +245,7 @@ def test_a_sentence_is_its_words_behind_bos():
         assert encode(word).tolist() == [0, ID[word]]
 
 
-def test_a_sentence_has_as_many_words_as_the_model_knows_places_but_one(example):
+def test_a_sentence_has_as_many_words_as_the_model_has_positions_but_one(example):
     ids = encode("the " * (LENGTH - 1))
     assert copying.run(example, ids)[0].shape == (LENGTH, len(WORDS)) == (64, 100)
     with pytest.raises(ShapeError, match="has 65 tokens, but P has rows for 64 positions"):
@@ -261,9 +261,9 @@ REFUSED = {
         "“the dogs that bark”."
     ),
     " \t\n": nothing,
-    "dogs " * 70: "The sentence has 70 words; expected at most 63, since the model knows 64 places "
-    "and <bos> takes the first. Leave out 7.",
-    "<bos> the dogs": "'<bos>' stands in front by itself. Leave it out.",
+    "dogs " * 70: "The sentence has 70 words; expected at most 63, since the model has 64 "
+    "positions and <bos> takes the first. Leave out 7.",
+    "<bos> the dogs": "'<bos>' is put in front by itself. Leave it out.",
     "dogs bark.": "'bark.' is no word of this text, but its parts are. Put blanks between them: "
     "“bark .”.",
     "(never)": "'(never)' is no word of this text, but its parts are. Put blanks between them: "

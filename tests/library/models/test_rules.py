@@ -29,7 +29,7 @@ def test_a_walk_has_the_chances_of_the_rules():
     } == steps
 
 
-def test_marks_stand_with_their_words():
+def test_marks_are_with_their_words():
     found = compile_rules(RULES, WORDS)
     assert list(zip(*np.nonzero(found.notes == 0), strict=True)) == [(1, 1)]  # dog
     assert list(zip(*np.nonzero(found.decides == 0), strict=True)) == [(3, 6), (4, 5)]
@@ -67,7 +67,7 @@ def test_alternatives_that_hide_their_first_word_behind_a_symbol_are_refused_too
         ({"text": "dog text"}, "an alternative of 'text' is 'dog text'; expected a weight"),
         ({"text": "0 dog text | 1 the text"}, "an alternative of 'text' is '0 dog text'"),
         ({"text": "1 dog<one text"}, "decided by <one, which no word notes"),
-        ({"text": "1 dog text | 1 the dogs"}, "the text ends behind 'dogs'"),
+        ({"text": "1 dog text | 1 the dogs"}, "the text ends after 'dogs'"),
         ({"begin": "1 dog begin"}, "'the start' holds 'text', which is no symbol"),
     ],
 )

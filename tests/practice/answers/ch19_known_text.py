@@ -1,4 +1,4 @@
-"""What computes the keys of chapter 19: sentences are drawn, documents read, blocks counted."""
+"""What computes the keys of chapter 19: sentences are sampled, documents read, blocks counted."""
 
 import numpy as np
 
@@ -18,20 +18,20 @@ def _sentences(n=4000):
 
 
 def _chances(words, sentences):
-    """The share, among sentences that begin as this one, of those that go on with its next word."""
-    shares = []
-    for place in range(len(words)):
-        begun = [one for one in sentences if one[:place] == words[:place]]
-        shares.append(np.mean([one[place] == words[place] for one in begun]))
-    return np.array(shares)
+    """The fraction, of the sentences that begin like this one, with the same next word."""
+    fractions = []
+    for t in range(len(words)):
+        begun = [one for one in sentences if one[:t] == words[:t]]
+        fractions.append(np.mean([one[t] == words[t] for one in begun]))
+    return np.array(fractions)
 
 
-def words_that_surprise():
-    """Which words of *the dogs bark .* another word could have stood for."""
+def words_with_a_surprisal():
+    """Which words of *the dogs bark .* could have been another word."""
     words = ("the", "dogs", "bark", ".")
     free = tuple(np.array(words)[_chances(words, _sentences()) < 1].tolist())
     return {
-        "*dogs* alone": free == ("dogs",),
+        "Only *dogs*": free == ("dogs",),
         "*dogs* and *bark*": free == ("dogs", "bark"),
         "All but the full stop": free == words[:3],
         "All four": free == words,
@@ -48,30 +48,30 @@ def norm_of_ten_times_a_row():
     return {name: np.allclose(found, row) for name, row in options.items()}
 
 
-def how_a_loss_can_lie_below_the_floor():
+def how_a_loss_can_be_below_the_entropy():
     """What is true of the chapter's 50 documents."""
     model = TinyModel.of(checkpoint("known_text"))
     documents = sample_documents(np.random.default_rng(1), 50)
     above = excess_loss(run(model, documents.ids[:, :-1])[0], documents).mean()
-    own, floor = documents.surprisal.mean(), expected_surprisal().mean()
-    assert own + above < floor
+    own, entropy = documents.surprisal.mean(), expected_surprisal().mean()
+    assert own + above < entropy
     again = [expected_surprisal().mean() for _ in range(2)]
     fresh = sample_documents(np.random.default_rng(2), 50)  # as far from the rules on others
     others = excess_loss(run(model, fresh.ids[:, :-1])[0], fresh).mean()
     return {
         "The model is better than the rules": above < 0,
-        "The documents are easy: by the rules, too, they surprise less than the floor": own < floor,
+        "The documents are easy: their own surprisal, too, is below the entropy": own < entropy,
         "The model has seen these documents in training": above < others / 2,
-        "The floor is only an estimate from drawn documents": again[0] != again[1],
+        "The entropy is only an estimate from sampled documents": again[0] != again[1],
     }
 
 
-def surprise_with_a_clause_for_sure():
-    """The mean surprise of the sentences that have a clause, among one another."""
+def surprisal_with_a_clause_for_sure():
+    """The mean surprisal of the sentences that have a clause, among one another."""
     long = [one for one in _sentences(20_000) if "that" in one]
     _, counts = np.unique(long, axis=0, return_counts=True)
-    shares = counts / counts.sum()
-    in_ln2 = -(shares * np.log2(shares)).sum()
+    chances = counts / counts.sum()
+    in_ln2 = -(chances * np.log2(chances)).sum()
     return {
         "3 ln 2: the long sentence, as before": abs(in_ln2 - 3) < 0.1,
         "5/2 ln 2, as before": abs(in_ln2 - 5 / 2) < 0.1,
@@ -81,27 +81,27 @@ def surprise_with_a_clause_for_sure():
 
 
 def which_of_two_models_is_nearer():
-    """Which of two losses lies less above the surprise of its own documents."""
-    losses, surprises = np.array([1.70, 1.73]), np.array([1.69, 1.725])
-    first, second = losses - surprises
+    """Which of two losses is less above the surprisal of its own documents."""
+    losses, surprisals = np.array([1.70, 1.73]), np.array([1.69, 1.725])
+    first, second = losses - surprisals
     assert losses[0] < 1.726
     return {
         "The first: its loss is lower": first < second,
-        "The first: it is below the floor": first < second,
+        "The first: it is below the entropy": first < second,
         "The second": second < first,
         "Both are as near": np.isclose(first, second),
     }
 
 
-def numbers_of_a_block():
-    """All numbers of a block 32 wide with two heads of 16 and 128 columns in its MLP."""
+def parameters_of_a_block():
+    """All parameters of a block 32 wide with two heads of 16 and 128 columns in its MLP."""
     params = init_params(np.random.default_rng(0), d_model=32, n_heads=2, d_k=16)
     W_1, W_2 = np.zeros((32, 128)), np.zeros((128, 32))
     return sum(W.size for W in (*vars(params).values(), W_1, W_2))
 
 
 def logits_with_five_more():
-    """What the surprise of each word does when all logits get 5 more."""
+    """How the surprisal of each word changes when 5 is added to all logits."""
     logits = np.random.default_rng(0).standard_normal(9)
     change = -np.log(softmax(logits + 5)) + np.log(softmax(logits))
     options = {"It stays as it is": 0, "It falls by 5 nats": -5, "It rises by 5 nats": 5}

@@ -82,27 +82,27 @@ def _next_words(logits, luck):
 
 def check_next_words(function):
     """Check `next_words(logits, luck)`, exercise of chapter 19."""
-    even = np.zeros((4, T, 8))  # pieces that end at 1/8, 1/4, …, 1
+    even = np.zeros((4, T, 8))  # segments that end at 1/8, 1/4, …, 1
     cases = (
-        Case("six texts", {"logits": normal(170, 6, T, 9), "luck": np.linspace(0.05, 0.95, 6)}),
+        Case("six sequences", {"logits": normal(170, 6, T, 9), "luck": np.linspace(0.05, 0.95, 6)}),
         Case("large logits", {"logits": 900 + normal(171, 3, T, 7), "luck": np.full(3, 0.7)}),
         Case("on the edge", {"logits": even, "luck": np.array([0, 0.25, 0.5, 0.75])}),
     )
     check("next_words", function, _next_words, cases)
 
 
-def _widest(numbers, *, words, length, layers):
+def _widest(parameters, *, words, length, layers):
     d_model, tables, blocks = 0, 2 * words + length, 12 * layers
-    while tables * (d_model + 1) + blocks * (d_model + 1) ** 2 <= numbers:
+    while tables * (d_model + 1) + blocks * (d_model + 1) ** 2 <= parameters:
         d_model += 1
     return d_model
 
 
 def check_widest(function):
-    """Check `widest(numbers, *, words, length, layers)`, exercise of chapter 19."""
+    """Check `widest(parameters, *, words, length, layers)`, exercise of chapter 19."""
     cases = (
-        Case("this model", {"numbers": 49_664}, {"words": 100, "length": 64, "layers": 2}),
-        Case("many words", {"numbers": 900_000}, {"words": 5_000, "length": 600, "layers": 3}),
-        Case("it fits exactly", {"numbers": 9_922}, {"words": 10, "length": 90, "layers": 6}),
+        Case("this model", {"parameters": 49_664}, {"words": 100, "length": 64, "layers": 2}),
+        Case("many words", {"parameters": 900_000}, {"words": 5_000, "length": 600, "layers": 3}),
+        Case("it fits exactly", {"parameters": 9_922}, {"words": 10, "length": 90, "layers": 6}),
     )
     check("widest", function, _widest, cases)

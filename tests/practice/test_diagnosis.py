@@ -181,7 +181,7 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
     "heads in reverse order": (layer, reordered, layers, "in reverse order"),
     "transposed": (twice, lambda A: twice(A).swapaxes(-1, -2), square, "have changed places"),
     "reversed": (twice, lambda A: twice(A)[..., ::-1], matrices, "order along axis -1 is reversed"),
-    "one place later": (twice, lambda A: np.roll(twice(A), 1, -1), matrices, "one place later"),
+    "one place later": (twice, lambda A: np.roll(twice(A), 1, -1), matrices, "one position later"),
     "halves": (
         twice,
         lambda A: np.concatenate([twice(A)[..., ::2], twice(A)[..., 1::2]], axis=-1),
@@ -204,7 +204,7 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
         twice,
         lambda A: twice(A)[:, [2, 0, 1, *range(3, A.shape[1])]],
         matrices,
-        "stand in another order",
+        "in a different order",
     ),
     "a reshape": (
         twice,
@@ -238,8 +238,8 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
         "the diagonal is False",
     ),
     "one ahead": (mask_of, lambda T, S: mask_of(T, S, k=1), counted, "above the diagonal is True"),
-    "too often": (mask_of, lambda T, S: mask_of(T, S, k=2), counted, "True at too many places"),
-    "too seldom": (mask_of, lambda T, S: mask_of(T, S, k=-2), counted, "False at too many places"),
+    "too often": (mask_of, lambda T, S: mask_of(T, S, k=2), counted, "True at too many positions"),
+    "too seldom": (mask_of, lambda T, S: mask_of(T, S, k=-2), counted, "False at too many positions"),
     "rounded": (halved, lambda A: np.floor(halved(A)), matrices, "rounded down"),
     "over the queries": (
         tl.softmax,

@@ -373,7 +373,7 @@ def _before(function):
 
 
 def _orders(all_seen):
-    """Yield claims that the right numbers stand in other places."""
+    """Yield claims that the right numbers are at other positions."""
     seen = all_seen[0]
     for one, other in combinations(range(1, 1 + min(seen.right.ndim, 4)), 2):
         if seen.right.shape[-one] == seen.right.shape[-other]:
@@ -392,7 +392,7 @@ def _orders(all_seen):
         says = f"axes {-other} and {-one} are exchanged by a reshape, which moves no numbers"
         yield _says(says, 5, lambda A, s, one=one, other=other: _reshaped(A, one, other))
     if seen.right.dtype.kind != "b":
-        yield Claim("the right numbers stand in another order", 0, _reordered)
+        yield Claim("the right numbers are there in a different order", 0, _reordered)
 
 
 def _reordered(seen):
@@ -406,7 +406,7 @@ def _along(change, axis):
 
 def _shifts(axis):
     for step, where in ((1, "later"), (-1, "earlier")):
-        says = f"along axis {-axis} every entry stands one place {where} than it should"
+        says = f"along axis {-axis} every entry is one position {where} than it should be"
         yield Claim(says, 0, lambda seen, step=step: _shifted(seen, axis, step))
 
 
@@ -553,12 +553,12 @@ def _booleans(all_seen):
             yield _says(says.format("False", "True"), 3, lambda A, s, k=k: A & ~_diagonal(A, k))
             yield _says(says.format("True", "False"), 3, lambda A, s, k=k: A | _diagonal(A, k))
     for one, other in ((True, False), (False, True)):
-        says = f"it is {one} at too many places, and {other} at none too many"
+        says = f"it is {one} at too many positions, and {other} at none too many"
         yield Claim(says, 0, lambda s, one=one: _only_more(s, one))
 
 
 def _diagonal(A, k):
-    """The diagonal that ends in the last corner, k places on."""
+    """The diagonal that ends in the bottom right corner, k columns on."""
     T, S = A.shape[-2:]
     return np.eye(T, S, k=S - T + k, dtype=bool)
 

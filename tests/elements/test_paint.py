@@ -19,9 +19,9 @@ HTML = paint_mask().html
 MADE, FOUR, OTHER = json.loads(DATA["data-made"])
 EXAMPLE = running_example()
 TOKENS = ["dogs", "that", "bark", "cats", "sleep"]
-# Two texts in one row, the places of each counted from 0.
+# Two documents in one row, the positions of each counted from 0.
 X = np.concatenate(
-    [embed(EXAMPLE.vocabulary.ids(text), EXAMPLE.E, EXAMPLE.P) for text in (TOKENS[:3], TOKENS[3:])]
+    [embed(EXAMPLE.vocabulary.ids(some), EXAMPLE.E, EXAMPLE.P) for some in (TOKENS[:3], TOKENS[3:])]
 )
 
 
@@ -38,8 +38,8 @@ def library(looks):
     return made.weights, made.Y
 
 
-def moves(looks):
-    """How far each output moves when each token is replaced: (T, 5)."""
+def changes(looks):
+    """By how much each output changes when each token is replaced: (T, 5)."""
     before, found = library(looks)[1], []
     for s in range(5):
         changed = X.copy()
@@ -49,15 +49,15 @@ def moves(looks):
     return np.stack(found, axis=-1)
 
 
-def mask_of(kind, T, corner):
+def mask_of(kind, T, align):
     """What each kind says, pair by pair."""
-    shift = 0 if corner == "first" else 5 - T
+    shift = 0 if align == "top-left" else 5 - T
     own, here = range(shift, shift + T), range(5 - T, 5)
-    texts = [0, 0, 0, 1, 1]
+    documents = [0, 0, 0, 1, 1]
     fits = {
         "causal": lambda t, s: True,
         "padded": lambda t, s: s < 3,
-        "packed": lambda t, s: texts[here[t]] == texts[s],
+        "packed": lambda t, s: documents[here[t]] == documents[s],
         "window": lambda t, s: own[t] - s < 2,
     }[kind]
     return np.array([[s <= own[t] and fits(t, s) for s in range(5)] for t in range(T)])
@@ -70,15 +70,15 @@ def test_is_the_same_element_every_time_and_well_formed():
     classes = " ".join(attrs.get("class", "") for _, attrs in tree.tags).split()
     assert all(name == "tl" or name.startswith("tl-") for name in classes)
     assert sum("aria-live" in attrs for _, attrs in tree.tags) == 1
-    assert "bark: dogs, that, bark; moved by dogs, that, bark" in paint_mask().text
+    assert "bark: dogs, that, bark; depends on dogs, that, bark" in paint_mask().text
 
 
 @pytest.mark.parametrize("made", MADE, ids=lambda made: "-".join(map(str, made[:3])))
 def test_mask_with_a_name_is_what_it_says_and_both_its_lines_make_it(made):
-    kind, corner, T, digits, numpy_line, torch_line = made
+    kind, align, T, digits, numpy_line, torch_line = made
     mask = unpacked(digits)
-    np.testing.assert_array_equal(mask, mask_of(kind, T, corner))
-    if corner == "last" and kind in ("causal", "window"):
+    np.testing.assert_array_equal(mask, mask_of(kind, T, align))
+    if align == "bottom-right" and kind in ("causal", "window"):
         named = causal_mask(T, 5) if kind == "causal" else window_mask(T, 5, 2)
         np.testing.assert_array_equal(mask, named)
     found = eval(numpy_line, {"np": np})
@@ -90,8 +90,8 @@ def test_mask_with_a_name_is_what_it_says_and_both_its_lines_make_it(made):
     np.testing.assert_array_equal(found.numpy(), mask)
 
 
-def test_names_are_four_in_both_sizes_and_both_corners():
-    sizes = [(5, "last"), (3, "last"), (3, "first")]
+def test_names_are_four_in_both_sizes_and_both_alignments():
+    sizes = [(5, "bottom-right"), (3, "bottom-right"), (3, "top-left")]
     kinds = ["causal", "padded", "packed", "window"]
     assert [made[:3] for made in MADE] == [[k, c, T] for T, c in sizes for k in kinds]
 
@@ -102,32 +102,32 @@ def test_one_of_the_four_masks_leaks_and_two_of_them_are_one_array():
         looks = unpacked(digits) ^ (reads == "hide")
         assert len(looks) == T
         later = np.triu(np.ones((5, 5), dtype=bool), k=1)[-T:]
-        found.append(int(((moves(looks) > 1e-9) & later).sum()))
+        found.append(int(((changes(looks) > 1e-9) & later).sum()))
     assert found == [0, 0, 10, 0]
     assert FOUR[0][0] == FOUR[2][0]
     verdicts = re.findall(r">mask \w</th><td>[^<]*</td><td>(\w+)", HTML)
     assert verdicts == ["yes" if count else "no" for count in found]
 
 
-def test_form_without_a_script_holds_every_weight_and_every_move():
+def test_form_without_a_script_holds_every_weight_and_every_change():
     mask = causal_mask(5)
-    weights, moved = library(mask)[0], moves(mask)
+    weights, changed = library(mask)[0], changes(mask)
     grids = [grid.split("</table>")[0] for grid in HTML.split('class="tl-mask"')[1:]]
     cells = [re.findall(r"<td[^>]*>([^<]*)</td>", re.sub("</?b>", "", g))[1:] for g in grids]
     assert cells[0] == ["True" if look else "" for look in mask.ravel()]
-    assert cells[1] == [f"{by:.2f}" if by > 1e-9 else "·" for by in moved.ravel()]
+    assert cells[1] == [f"{by:.2f}" if by > 1e-9 else "·" for by in changed.ravel()]
     for head, texts in zip(weights, cells[2:], strict=True):
         for weight, look, text in zip(head.ravel(), mask.ravel(), texts, strict=True):
             assert (text == "·") == (not look)
             near = 0.005 if "." in text else 1e-12
             assert not look or abs(Fraction(text) - weight) <= near
     row = re.search(r'scope="row">bark</th>((?:<td>[^<]*</td>){4})', HTML)[1]
-    shares = [
+    fractions = [
         ", ".join(str(Fraction(w).limit_denominator(99)) for w in head[2]) for head in weights
     ]
-    assert shares[0] == "4/7, 1/7, 2/7, 0, 0"
+    assert fractions[0] == "4/7, 1/7, 2/7, 0, 0"
     seen = "dogs, that, bark"
-    assert re.findall("<td>([^<]*)", row) == [seen, *shares, seen]
+    assert re.findall("<td>([^<]*)", row) == [seen, *fractions, seen]
 
 
 def test_stays_light_without_its_script():

@@ -165,8 +165,8 @@ def ch09_pytorch(program):
 
 
 def ch10_masks(program):
-    """What moves in three layers; begun, as the task says, with the output before the change."""
-    X, place, s = np.random.default_rng(10).standard_normal((T, D_MODEL)), np.arange(T), 2
+    """Which outputs change in three layers; begun, as the task says, with the output before the change."""
+    X, at, s = np.random.default_rng(10).standard_normal((T, D_MODEL)), np.arange(T), 2
 
     def causal(X):
         return np.cumsum(X, axis=0)
@@ -175,14 +175,14 @@ def ch10_masks(program):
         return X + (X - X.mean(axis=-1, keepdims=True)).sum(axis=0)
 
     def undefined(X):
-        return np.where(place[:, None] == 0, np.nan, X)
+        return np.where(at[:, None] == 0, np.nan, X)
 
-    expected = {causal: place >= s, leaky: place >= 0, undefined: (place == s) | (place == 0)}
+    expected = {causal: at >= s, leaky: at >= 0, undefined: (at == s) | (at == 0)}
     found = []
-    for layer, moved in expected.items():
+    for layer, differs in expected.items():
         names = {"np": np, "rng": np.random.default_rng(0), "X": X.copy(), "s": s, "layer": layer}
         left = run(program, **names)
-        found += [same(left["moved"], moved), same(left["X"], X)]
+        found += [same(left["differs"], differs), same(left["X"], X)]
     return all(found) and program.startswith("before =")
 
 

@@ -30,7 +30,7 @@ def assert_close(actual, expected, rtol=1e-11, atol=1e-12):
     torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol)
 
 
-def test_in_float16_scores_beyond_its_range_are_right_on_the_fused_path_alone():
+def test_in_float16_scores_beyond_its_range_are_right_only_on_the_fused_path():
     module, X = make(torch.float64).eval(), draw(B, T, D_MODEL)
     with torch.no_grad():
         module.qkv_proj.weight[: H * 2 * D_K] *= 500  # queries and keys
@@ -93,7 +93,7 @@ def test_both_paths_give_the_same(batch, mask_kind, is_causal, keys, make_mask):
 
 
 @pytest.mark.parametrize("keys", [1, 3, 5, 6, 11])
-def test_is_causal_ends_in_the_last_corner(path, keys):
+def test_is_causal_is_aligned_at_the_bottom_right(path, keys):
     module, X, context = make(), draw(B, T, D_MODEL), draw(B, keys, D_MODEL, seed=2)
     causal = torch.tensor(oracle.causal_mask(T, keys))
     expected = path(module, X, context=context, mask=causal)
@@ -131,11 +131,11 @@ def test_may_look_joins_mask_and_causality():
 
 
 @pytest.mark.parametrize("bias", [False, True])
-def test_query_with_nothing_to_look_at_gives_the_bias_or_zeros(path, bias):
+def test_fully_masked_query_gives_the_bias_or_zeros(path, bias):
     module, X = make(bias=bias), draw(B, T, D_MODEL)
     mask = coins(B, H, T, T)
     mask[1, :, 2] = False  # no head of query 2 of sequence 1
-    mask[0, 0, 4] = False  # one head alone of query 4 of sequence 0
+    mask[0, 0, 4] = False  # only one head of query 4 of sequence 0
     Y = path(module, X, mask=mask)
     expected = module.out_proj.bias if bias else torch.zeros(D_MODEL, dtype=X.dtype)
     assert torch.equal(Y[1, 2], expected)
@@ -144,14 +144,14 @@ def test_query_with_nothing_to_look_at_gives_the_bias_or_zeros(path, bias):
 
 
 @pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": torch.tensor([False] * 3)}])
-def test_gradients_of_empty_rows_are_finite(path, options):
+def test_gradients_of_fully_masked_rows_are_finite(path, options):
     module = make()
     X, context = draw(B, T, D_MODEL).requires_grad_(), draw(B, 3, D_MODEL, seed=2).requires_grad_()
     with torch.autograd.set_detect_anomaly(True, check_nan=True):
         path(module, X, context=context, **options).square().sum().backward()
     for tensor in (X, context, *module.parameters()):
         assert tensor.grad.isfinite().all()
-    assert (X.grad[:, :2] == 0).all(), "queries 0 and 1 look at nothing, so they change nothing"
+    assert (X.grad[:, :2] == 0).all(), "queries 0 and 1 are fully masked, so they change nothing"
     assert (X.grad[:, 2:] != 0).any() == ("mask" not in options)
 
 
@@ -194,11 +194,11 @@ def test_empty_batch_stays_empty(path):
 def test_input_of_any_layout_gives_the_same(path):
     module, X, mask = make(), draw(B, T, D_MODEL), coins(H, T, T)
     expected = path(module, X, mask=mask)
-    turned = X.mT.contiguous().mT
+    transposed = X.mT.contiguous().mT
     sparse = X.repeat_interleave(2, dim=1)[:, ::2]
-    assert not turned.is_contiguous()
+    assert not transposed.is_contiguous()
     assert not sparse.is_contiguous()
-    for same in (turned, sparse):
+    for same in (transposed, sparse):
         assert_close(path(module, same, mask=mask.mT.contiguous().mT), expected)
 
 
@@ -218,7 +218,7 @@ def test_fast_kernels_get_four_axes_and_causality_as_a_flag(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": coins(H, T, 3) & False}])
-def test_no_kernel_gets_an_empty_row_which_some_turn_into_nan(monkeypatch, options):
+def test_no_kernel_gets_a_fully_masked_row_which_some_turn_into_nan(monkeypatch, options):
     def naive(Q, K, V, *, attn_mask, dropout_p):
         scores = (Q @ K.mT / Q.shape[-1] ** 0.5).masked_fill(~attn_mask, -torch.inf)
         return scores.softmax(dim=-1) @ V
@@ -289,7 +289,7 @@ def test_compiled_layer_takes_other_lengths(path, compiler):
         assert_close(compiled(module, X, is_causal=True), path(module, X, is_causal=True))
 
 
-def test_compiled_layer_drops_weights_in_training_alone(path, compiler):
+def test_compiled_layer_drops_weights_only_in_training(path, compiler):
     module, X = make(dropout=0.5), draw(B, T, D_MODEL)
     assert not torch.allclose(compiler(path)(module, X), path(module.eval(), X))
     assert_close(compiler(path)(module, X), path(module, X))
@@ -362,7 +362,7 @@ def test_trace_keeps_the_inputs_and_their_graph():
     assert all(getattr(record, name).grad_fn is not None for name in names)
 
 
-def test_trace_of_tensors_is_refused_by_the_way_back_of_numpy():
+def test_trace_of_tensors_is_refused_by_the_backward_pass_of_numpy():
     record = attention_trace(make(), draw(B, T, D_MODEL))
     with pytest.raises(TypeError, match="params is a MultiHeadAttention; expected Params"):
         multi_head_attention_backward(record, record.Y.detach().numpy())
@@ -407,9 +407,9 @@ def test_heads_in_training_use_the_weights_that_dropout_left(dropped):
     kept = used.abs() > 1e-9
     looked = record.weights > 1e-6
     assert_close(used[kept & looked], record.weights[kept & looked] / 0.75, rtol=1e-6, atol=1e-8)
-    share = 1 - kept[looked].double().mean().item()
-    deviation = (0.25 * 0.75 / int(looked.sum())) ** 0.5  # another machine draws other numbers
-    assert share == pytest.approx(0.25, abs=5 * deviation)
+    fraction = 1 - kept[looked].double().mean().item()
+    deviation = (0.25 * 0.75 / int(looked.sum())) ** 0.5  # another machine samples other numbers
+    assert fraction == pytest.approx(0.25, abs=5 * deviation)
 
 
 def test_dropout_ends_with_training(path):
@@ -439,7 +439,7 @@ def test_dropout_keeps_the_mean_and_spreads_both_paths_alike(options):
     assert_close(*spreads, rtol=0.1, atol=0)
 
 
-def test_empty_row_stays_empty_under_dropout(path):
+def test_fully_masked_row_stays_zero_under_dropout(path):
     module, X = make(dropout=0.25, bias=False), draw(B, T, D_MODEL)
     Y = path(module, X, mask=torch.arange(T)[:, None] != 2)
     assert (Y[:, 2] == 0).all()

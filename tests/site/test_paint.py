@@ -1,4 +1,4 @@
-"""The mask to paint in Chromium: weights and moves are the library's, by any means."""
+"""The mask to paint in Chromium: weights and changes are the library's, by any means."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.elements.test_paint import EXAMPLE, FOUR, TOKENS, X, library, mask_of, moves, unpacked
+from tests.elements.test_paint import EXAMPLE, FOUR, TOKENS, X, changes, library, mask_of, unpacked
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import INKS, LOOKS, PHONE, RECALL, SET, cell, middle, said, swipe
@@ -16,15 +16,15 @@ from tools.chapters import FOLDER, pages
 from tutorial_lib import causal_mask, trace
 from tutorial_lib.elements.exhibits import paint_mask
 
-WAYS = ("look", "hide"), ("last", "first"), ("zeros", "nan")
+CHOICES = ("look", "hide"), ("bottom-right", "top-left"), ("zeros", "nan")
 KINDS = ["causal", "padded", "packed", "window"]
-FIRST = {"mask": causal_mask(5), "reads": "look", "corner": "last", "empty": "zeros"}
+FIRST = {"mask": causal_mask(5), "reads": "look", "align": "bottom-right", "masked": "zeros"}
 # What each state shows, of all in one text: the four grids, the table, the lines, the buttons.
 READ = """(paint, states) => JSON.stringify(states.map((state) => {
   const accepted = state == null || paint.recall(state);
   const seen = (row) => !row.hidden;
   const rows = (table) => [...table.tBodies[0].rows].filter(seen).map((row) => [...row.cells]);
-  const [mask, moves, ...weights] = [...paint.querySelectorAll(".tl-mask")].map((table) =>
+  const [mask, changes, ...weights] = [...paint.querySelectorAll(".tl-mask")].map((table) =>
     rows(table).map((row) => row.slice(1)));
   const texts = (grid) => grid.map((row) => row.map((cell) => cell.textContent));
   const marks = (grid, mark) => grid.map((row) => row.map((cell) => mark in cell.dataset));
@@ -34,8 +34,8 @@ READ = """(paint, states) => JSON.stringify(states.map((state) => {
     mask: marks(mask, "on"),
     words: texts(mask),
     heard: mask.map((row) => row.map((cell) => cell.ariaLabel)),
-    moves: texts(moves),
-    leaks: marks(moves, "leak"),
+    changes: texts(changes),
+    leaks: marks(changes, "leak"),
     weights: weights.map(texts),
     tints: weights.map((grid) => grid.map((row) => row.map(
       (cell) => parseInt(cell.style.getPropertyValue("--n"))))),
@@ -53,21 +53,21 @@ def packed(mask):
     return "".join(f"{int(''.join('01'[one] for one in row), 2):02x}" for row in mask * 1)
 
 
-def state_of(mask, reads="look", corner="last", empty="zeros"):
+def state_of(mask, reads="look", align="bottom-right", masked="zeros"):
     """The state of an address, written from its description and not by the script."""
-    return f"mask={packed(mask)}&true={reads}&corner={corner}&queries={len(mask)}&empty={empty}"
+    return f"mask={packed(mask)}&true={reads}&align={align}&queries={len(mask)}&masked={masked}"
 
 
 def random_states(count):
-    """Masks of few and of many pairs, in both readings, sizes and corners, with empty rows."""
+    """Masks of few and of many pairs, in both readings, sizes and alignments, with masked rows."""
     rng = np.random.default_rng(10)
     found = []
     for i in range(count):
         looks = rng.random((5 if i % 3 else 3, 5)) < rng.choice([0.1, 0.3, 0.5, 0.7, 0.9])
         looks[rng.random(len(looks)) < 0.2] = False
-        reads, corner, empty = (ways[rng.integers(2)] for ways in WAYS)
+        reads, align, masked = (two[rng.integers(2)] for two in CHOICES)
         mask = looks ^ (reads == "hide")
-        found.append({"mask": mask, "reads": reads, "corner": corner, "empty": empty})
+        found.append({"mask": mask, "reads": reads, "align": align, "masked": masked})
     return found
 
 
@@ -76,12 +76,12 @@ def shown(paint, *states):
     return json.loads(paint.evaluate(READ, list(states) or [None]))
 
 
-def agrees(found, mask, reads="look", corner="last", empty="zeros"):
+def agrees(found, mask, reads="look", align="bottom-right", masked="zeros"):
     """Compare all that is shown with the library."""
     looks = mask ^ (reads == "hide")
-    blind = ~looks.any(axis=1) & (empty == "nan")
-    weights, moved = library(looks)[0], moves(looks)
-    weights[:, blind], moved[blind] = np.nan, np.nan
+    blind = ~looks.any(axis=1) & (masked == "nan")
+    weights, changed = library(looks)[0], changes(looks)
+    weights[:, blind], changed[blind] = np.nan, np.nan
     tokens, later = TOKENS[-len(mask) :], np.triu(np.ones((5, 5), dtype=bool), k=1)[-len(mask) :]
     np.testing.assert_array_equal(found["mask"], mask)
     assert found["words"] == [["True" if on else "" for on in row] for row in mask]
@@ -90,18 +90,18 @@ def agrees(found, mask, reads="look", corner="last", empty="zeros"):
         [f"{t} at {s}: {on}, {verb}" for s, on, verb in zip(TOKENS, row, verbs[i], strict=True)]
         for i, (t, row) in enumerate(zip(tokens, mask, strict=True))
     ]
-    np.testing.assert_array_equal(found["leaks"], later & (moved > 1e-9))
-    assert found["moves"] == [
-        [decimals(by) if not by <= 1e-9 else "·" for by in row] for row in moved
+    np.testing.assert_array_equal(found["leaks"], later & (changed > 1e-9))
+    assert found["changes"] == [
+        [decimals(by) if not by <= 1e-9 else "·" for by in row] for row in changed
     ]
     for head, texts, tints in zip(weights, found["weights"], found["tints"], strict=True):
-        for place in np.ndindex(mask.shape):
-            text, weight = texts[place[0]][place[1]], head[place]
-            assert near(text, weight, looks[place]), (text, weight)
-            assert abs(tints[place[0]][place[1]] - 100 * np.nan_to_num(weight)) <= 0.5001
+        for pair in np.ndindex(mask.shape):
+            text, weight = texts[pair[0]][pair[1]], head[pair]
+            assert near(text, weight, looks[pair]), (text, weight)
+            assert abs(tints[pair[0]][pair[1]] - 100 * np.nan_to_num(weight)) <= 0.5001
     for t, row in enumerate(found["table"]):
         assert row[:2] == [tokens[t], listed(looks[t])]
-        assert row[4] == listed(~(moved[t] <= 1e-9))
+        assert row[4] == listed(~(changed[t] <= 1e-9))
         for texts, head in zip(row[2:4], weights, strict=True):
             exact = [value(text) for text in texts.split(", ")]
             np.testing.assert_allclose(exact, head[t], rtol=0, atol=1e-12)
@@ -148,32 +148,32 @@ def test_every_number_is_the_librarys_in_random_states(paint, count):
         assert found["accepted"] is True
         agrees(found, **state)
     assert said(paint) == ""
-    assert any("NaN" in row for found in shows for row in found["moves"])
+    assert any("NaN" in row for found in shows for row in found["changes"])
 
 
 NAMED = [
-    (kind, reads, corner, T)
+    (kind, reads, align, T)
     for kind in KINDS
     for reads in ("look", "hide")
-    for corner in ("last", "first")
+    for align in ("bottom-right", "top-left")
     for T in (5, 3)
 ]
-LINKED = [f"make={k}&true={r}&corner={c}&queries={T}" for k, r, c, T in NAMED]
+LINKED = [f"make={k}&true={r}&align={a}&queries={T}" for k, r, a, T in NAMED]
 
 
 @pytest.mark.parametrize(
-    ("place", "name", "short"),
+    ("index", "name", "short"),
     [(0, "numpy", "np"), *long((1, "torch", "torch"))],
 )
-def test_line_of_code_makes_each_named_mask_and_random_ones(paint, place, name, short):
+def test_line_of_code_makes_each_named_mask_and_random_ones(paint, index, name, short):
     module = pytest.importorskip(name)
     random = random_states(60)
-    arrays = [mask_of(kind, T, corner) ^ (reads == "hide") for kind, reads, corner, T in NAMED]
+    arrays = [mask_of(kind, T, align) ^ (reads == "hide") for kind, reads, align, T in NAMED]
     arrays += [state["mask"] for state in random]
     links = LINKED + [state_of(**state) for state in random]
     for mask, found in zip(arrays, shown(paint, *links), strict=True):
         np.testing.assert_array_equal(found["mask"], mask)
-        line = found["code"][place].removeprefix("mask = ")
+        line = found["code"][index].removeprefix("mask = ")
         made = eval(line, {short: module})
         assert str(made.dtype).endswith("bool")
         np.testing.assert_array_equal(np.asarray(made), mask)
@@ -181,18 +181,18 @@ def test_line_of_code_makes_each_named_mask_and_random_ones(paint, place, name, 
 
 @pytest.mark.long
 def test_mask_with_a_name_is_shown_as_one_and_written_by_it(paint):
-    for (kind, reads, corner, T), found in zip(NAMED, shown(paint, *LINKED), strict=True):
-        agrees(found, mask=mask_of(kind, T, corner) ^ (reads == "hide"), reads=reads)
+    for (kind, reads, align, T), found in zip(NAMED, shown(paint, *LINKED), strict=True):
+        agrees(found, mask=mask_of(kind, T, align) ^ (reads == "hide"), reads=reads)
         assert kind.capitalize() in found["kinds"]
         assert not any("[[" in line for line in found["code"])  # by its name, not by its numbers
 
 
 @pytest.mark.long
-def test_rows_that_see_nothing_are_nan_as_by_pytorchs_own_steps(paint):
+def test_fully_masked_rows_are_nan_as_by_pytorchs_own_steps(paint):
     torch = pytest.importorskip("torch")
     mask = causal_mask(5) & (np.arange(5) >= 2)
-    [found] = shown(paint, state_of(mask, empty="nan"))
-    agrees(found, mask, empty="nan")
+    [found] = shown(paint, state_of(mask, masked="nan"))
+    agrees(found, mask, masked="nan")
     scores = torch.from_numpy(trace(X, EXAMPLE.params).scores)
     own = scores.masked_fill(~torch.from_numpy(mask), -torch.inf).softmax(dim=-1).numpy()
     for texts, head in zip(found["weights"], own, strict=True):
@@ -212,39 +212,39 @@ def test_question_stays_and_one_of_the_four_masks_leaks(paint):
         agrees(found, unpacked(digits), reads)
         assert found["four"] == [i == j for j in range(4)]
         assert said(paint).startswith(f"Mask {'ABCD'[i]}, ")
-        verdicts.append("It leaks, in 10 pairs: “dogs” moves by" in said(paint))
-        assert verdicts[-1] != ("No leak: no output moves" in said(paint))
+        verdicts.append("It leaks, in 10 pairs: “dogs” changes by" in said(paint))
+        assert verdicts[-1] != ("No leak: no output depends" in said(paint))
     assert verdicts == [False, False, True, False]
     assert question.is_visible()
 
 
 @pytest.mark.long
-def test_same_array_read_the_other_way_and_corners_sizes_and_empty_rows(paint):
+def test_same_array_read_the_other_way_and_alignments_sizes_and_masked_rows(paint):
     press(paint, "True means look")
     [found] = shown(paint)
     agrees(found, causal_mask(5), "hide")
     assert said(paint).startswith("The same array, and now True means hide. It leaks, in 10 pairs")
-    assert said(paint).endswith("“sleep” sees nothing: zeros.")
-    press(paint, "empty rows: zeros")
-    agrees(shown(paint)[0], causal_mask(5), "hide", empty="nan")
-    assert said(paint).endswith("“sleep” sees nothing: NaN.")
+    assert said(paint).endswith("“sleep” is fully masked: zeros.")
+    press(paint, "masked rows: zeros")
+    agrees(shown(paint)[0], causal_mask(5), "hide", masked="nan")
+    assert said(paint).endswith("“sleep” is fully masked: NaN.")
     press(paint, "Reset")
     agrees(shown(paint)[0], causal_mask(5))
-    press(paint, "last corner")
-    assert "both corners are one" in said(paint)
+    press(paint, "align bottom-right")
+    assert "both alignments are one" in said(paint)
     press(paint, "5 queries")
-    agrees(shown(paint)[0], mask_of("causal", 3, "first"))
+    agrees(shown(paint)[0], mask_of("causal", 3, "top-left"))
     assert said(paint).endswith("“bark”, “cats” and “sleep” do not see themselves.")
-    press(paint, "first corner")
+    press(paint, "align top-left")
     agrees(shown(paint)[0], causal_mask(3, 5))
     press(paint, "Window")
-    agrees(shown(paint)[0], mask_of("window", 3, "last"))
+    agrees(shown(paint)[0], mask_of("window", 3, "bottom-right"))
     cell(paint, 2, 4).click()  # a painted mask keeps its cells
-    press(paint, "last corner")
-    mask = mask_of("window", 3, "last")
+    press(paint, "align bottom-right")
+    mask = mask_of("window", 3, "bottom-right")
     mask[0, 4] = True
     agrees(shown(paint)[0], mask)
-    assert "a painted mask has no corner" in said(paint)
+    assert "a painted mask keeps its cells" in said(paint)
 
 
 def test_click_stroke_and_keys_paint_and_a_cell_tells_its_numbers(paint):
@@ -252,8 +252,9 @@ def test_click_stroke_and_keys_paint_and_a_cell_tells_its_numbers(paint):
     cell(paint, 2, 4).click()
     mask[2, 4] = True
     agrees(shown(paint)[0], mask)
-    by = moves(mask)[2, 4]
-    leak = f"It leaks, in 1 pair: “bark” moves by {by:.2f} when a later token, “sleep”, changes."
+    by = changes(mask)[2, 4]
+    change = f"“bark” changes by {by:.2f} when a later token, “sleep”, is replaced."
+    leak = f"It leaks, in 1 pair: {change}"
     assert said(paint) == f"True: bark may look at sleep. {leak}"
     page.mouse.move(*middle(paint, 4, 0))
     page.mouse.down()
@@ -267,15 +268,15 @@ def test_click_stroke_and_keys_paint_and_a_cell_tells_its_numbers(paint):
     agrees(shown(paint)[0], mask)
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
-    weights, by = library(mask)[0][:, 2, 2], moves(mask)[2, 2]
+    weights, by = library(mask)[0][:, 2, 2], changes(mask)[2, 2]
     texts = " and ".join(str(Fraction(w).limit_denominator(99)) for w in weights)
     assert said(paint) == (
-        f"bark at bark: True, may look; weights {texts}; the output of bark moves by {by:.2f} "
-        "when bark changes."
+        f"bark at bark: True, may look; weights {texts}; the output of bark changes by {by:.2f} "
+        "when bark is replaced."
     )
 
 
-def test_worked_by_keys_alone(paint):
+def test_worked_by_keys_only(paint):
     keyboard = paint.page.keyboard
     for key in ("Tab", "ArrowRight", "ArrowRight", "Enter"):
         keyboard.press(key)
@@ -335,18 +336,18 @@ def test_link_carries_the_state_and_brings_it_back(paint):
     assert link.get_attribute("href") == "#paint=0&make=packed"
     press(paint, "True means look")
     press(paint, "5 queries")
-    press(paint, "empty rows: zeros")
-    mask = mask_of("packed", 3, "last")
-    address = f"#paint=0&mask={packed(mask)}&true=hide&queries=3&empty=nan"
+    press(paint, "masked rows: zeros")
+    mask, shown_mask = (mask_of("packed", T, "bottom-right") for T in (3, 5))
+    address = f"#paint=0&mask={packed(mask)}&true=hide&queries=3&masked=nan"
     assert (
         link.get_attribute("href")
-        == f"#paint=0&mask={packed(mask_of('packed', 5, 'last')[2:])}&true=hide&queries=3&empty=nan"
+        == f"#paint=0&mask={packed(shown_mask[2:])}&true=hide&queries=3&masked=nan"
     )
     press(paint, "Reset")
     agrees(shown(paint)[0], causal_mask(5))
     paint.page.evaluate(SET, address)
     paint.page.get_by_text("The mask of the link is here. ").wait_for()
-    agrees(shown(paint)[0], mask, "hide", empty="nan")
+    agrees(shown(paint)[0], mask, "hide", masked="nan")
 
 
 DIGITS = "6 or 10 digits, 00 to 1f for each query"
@@ -358,11 +359,11 @@ LINKS = {
     "paint=0&mask=10181c": "mask has 6 digits; expected 10, for 5 queries.",
     "paint=0&mask=10181c1e1f&queries=3": "mask has 10 digits; expected 6, for 3 queries.",
     "paint=0&true=yes": "true is “yes”; expected one of look, hide.",
-    "paint=0&corner=left": "corner is “left”; expected one of last, first.",
+    "paint=0&align=left": "align is “left”; expected one of bottom-right, top-left.",
     "paint=0&queries=4": "queries is “4”; expected one of 5, 3.",
-    "paint=0&empty=0": "empty is “0”; expected one of zeros, nan.",
-    "paint=0&toString=1": "“toString” cannot be set; expected one of make, mask, true, corner, "
-    "queries, empty.",
+    "paint=0&masked=0": "masked is “0”; expected one of zeros, nan.",
+    "paint=0&toString=1": "“toString” cannot be set; expected one of make, mask, true, align, "
+    "queries, masked.",
     "paint=0&make=causal&mask=10181c1e1f": "it has both make and mask; expected one of the two.",
 }
 
@@ -391,7 +392,7 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(paint):
         assert paint.evaluate(RECALL, nonsense) is False
         agrees(shown(paint)[0], causal_mask(5))
     assert paint.evaluate(RECALL, told[0]["state"]) is True
-    agrees(shown(paint)[0], mask_of("window", 5, "last"))
+    agrees(shown(paint)[0], mask_of("window", 5, "bottom-right"))
     assert said(paint) == words
     assert len(page.evaluate("() => told")) == 2
 
@@ -417,7 +418,7 @@ def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, paint
 def test_nothing_sticks_out_all_can_be_read_and_axe_finds_nothing(show, appearance, width):
     page = show(paint_mask().html, mode=appearance, width=width)
     paint = page.locator("tl-paint")
-    paint.evaluate(RECALL, "mask=1f03150a1f&true=hide&empty=nan")
+    paint.evaluate(RECALL, "mask=1f03150a1f&true=hide&masked=nan")
     paint.locator("summary").click()
     ratios = paint.locator(".tl-mask tbody td:not(:empty)").evaluate_all(INKS)
     assert min(ratios) >= 4.5
@@ -461,8 +462,8 @@ def test_no_link_where_the_address_is_not_the_pages_own(show):
 
 SHOWING = [page for page in pages() if "paint_mask()" in page.path.read_text(encoding="utf-8")]
 CLAIMS = {  # what the sentence around a link says of what may be looked at
-    "looks at the future alone": lambda looks: (looks == np.triu(np.ones((5, 5)), k=1)).all(),
-    "two tokens of padding, then three of text": lambda looks: (
+    "looks only at the future": lambda looks: (looks == np.triu(np.ones((5, 5)), k=1)).all(),
+    "two tokens of padding, then three real ones": lambda looks: (
         not looks[:2].any() and looks[2:].any(axis=1).all()
     ),
 }
@@ -483,5 +484,5 @@ def test_the_page_that_shows_the_mask_runs_the_layer(open_page):
     [name] = [page.name for page in SHOWING]
     page = open_page(f"{FOLDER}{name}.html#paint=0&make=window&queries=3")
     page.get_by_text("The mask of the link is here. ").first.wait_for()
-    agrees(shown(page.locator("tl-paint"))[0], mask_of("window", 3, "last"))
+    agrees(shown(page.locator("tl-paint"))[0], mask_of("window", 3, "bottom-right"))
     assert page.problems == []

@@ -126,7 +126,7 @@ def require_float_dtype(dtype):
         )
 
 
-def require_share(name, value):
+def require_fraction(name, value):
     """Require a number from 0 to below 1.
 
     Raises
@@ -142,7 +142,7 @@ def require_share(name, value):
     if not 0 <= value < 1:
         raise ValueError(
             f"{name}={value}; expected a number from 0 to below 1. "
-            f"It is the share of the weights that training sets to zero, such as 0.1."
+            f"It is the fraction of the weights that training sets to zero, such as 0.1."
         )
 
 

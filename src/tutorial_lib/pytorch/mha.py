@@ -8,7 +8,7 @@ from torch import nn
 
 from tutorial_lib.errors import require_divisible, require_length
 from tutorial_lib.multihead import Trace
-from tutorial_lib.pytorch.doors import require_module, require_share, require_tensors
+from tutorial_lib.pytorch.doors import require_fraction, require_module, require_tensors
 
 
 class MultiHeadAttention(nn.Module):
@@ -50,7 +50,7 @@ class MultiHeadAttention(nn.Module):
         lengths = {"d_model": d_model, "n_heads": n_heads, "d_k": d_k, "d_v": d_v}
         for name, value in lengths.items():
             require_length(name, value)
-        require_share("dropout", dropout)
+        require_fraction("dropout", dropout)
         self.d_model, self.n_heads, self.d_k, self.d_v = map(int, lengths.values())
         self.dropout = float(dropout)
         self.qkv_proj = nn.Linear(self.d_model, self.n_heads * (2 * self.d_k + self.d_v), bias=bias)
@@ -69,13 +69,13 @@ class MultiHeadAttention(nn.Module):
         Parameters
         ----------
         X : (..., T, d_model)
-        context : (..., S, d_model), another sequence to look at; None: X looks at itself
+        context : (..., S, d_model), another sequence to attend to; None: self-attention
         mask : booleans that broadcast to (..., H, T, S), True = may look; None lets all look
         is_causal : apply `causal_mask(T, S)`, beside the mask where there is one
 
         Returns
         -------
-        Y : (..., T, d_model); a row with nothing to look at is out_proj's bias, or zero
+        Y : (..., T, d_model); a fully masked row is out_proj's bias, or zero
 
         Raises
         ------
@@ -121,8 +121,8 @@ def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
 
     Source: Vaswani et al. (2017), section 3.2.2.
     """
-    mend = "Convert torch's layer: module_from_params(params_from_torch_mha(layer))."
-    require_module(module, MultiHeadAttention, mend)
+    fix = "Convert torch's layer: module_from_params(params_from_torch_mha(layer))."
+    require_module(module, MultiHeadAttention, fix)
     require_tensors(module, X, context, mask)
     Q, K, V = project_packed(module, X, context)
     scores = Q / math.sqrt(module.d_k) @ K.transpose(-2, -1)  # (..., H, T, S)
@@ -153,7 +153,7 @@ def project_packed(module, X, context=None):
     if context is None:
         wide = module.qkv_proj(X).split([H * d_k, H * d_k, H * d_v], dim=-1)
     else:
-        rows = [H * d_k, H * (d_k + d_v)]  # the queries' rows read X, all others the context
+        rows = [H * d_k, H * (d_k + d_v)]  # the queries' rows multiply X, all others the context
         W_Q, W_KV = module.qkv_proj.weight.split(rows)
         bias = module.qkv_proj.bias
         b_Q, b_KV = (None, None) if bias is None else bias.split(rows)
@@ -188,10 +188,10 @@ def may_look(mask, is_causal, Q, K):
 
 
 def masked_softmax(scores, *, mask=None):
-    """Turn each row of scores into weights; a row with nothing to look at gives zeros.
+    """Turn each row of scores into weights; a fully masked row gives zeros.
 
-    Built in chapter 10. What `tutorial_lib.attention_weights` is in NumPy. In an empty row all may
-    look until the softmax is done, so that no NaN arises, in a gradient either.
+    Built in chapter 10. What `tutorial_lib.attention_weights` is in NumPy. A fully masked row looks
+    at all keys until the softmax is done, so that no NaN arises, in a gradient either.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def masked_softmax(scores, *, mask=None):
 
 
 def fused_attention(Q, K, V, *, mask=None, dropout=0.0):
-    """Score and mix in one call of PyTorch; a row with nothing to look at gives zeros.
+    """Score and mix in one call of PyTorch; a fully masked row gives zeros.
 
     Built in chapter 10.
 
@@ -221,7 +221,7 @@ def fused_attention(Q, K, V, *, mask=None, dropout=0.0):
     ----------
     Q, K, V : (B, H, T, d_k), (B, H, S, d_k), (B, H, S, d_v)
     mask : booleans that broadcast to (B, H, T, S), True = may look; None lets all look
-    dropout : share of the weights to set to zero
+    dropout : fraction of the weights to set to zero
 
     Returns
     -------

@@ -19,7 +19,7 @@ def minus_1e9_added_gives_the_weights_without_a_mask():
 
 
 def a_query_sees_the_keys_up_to_its_own():
-    """Query t of T, aligned to the last corner, sees the keys s ≤ S − T + t of S."""
+    """Query t of T, aligned at the bottom right, sees the keys s ≤ S − T + t of S."""
     T, S = 2, 5
     seen = [[s <= S - T + t for s in range(S)] for t in range(T)]
     return (causal_mask(T, S) == seen).all()

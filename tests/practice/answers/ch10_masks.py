@@ -11,12 +11,12 @@ SEED = 0
 
 
 def _sequence():
-    """Draw one _sequence of tokens."""
+    """Sample one sequence of tokens."""
     return np.random.default_rng(SEED).standard_normal((T, D_MODEL))
 
 
-def _moved_by(layer, change):
-    """Tell which outputs move when a token changes: a row each output, a column each token."""
+def _depends(layer, change):
+    """Find which outputs change with a token: a row for each output, a column for each token."""
     X, columns = _sequence(), []
     before = layer(X)
     for s in range(T):
@@ -27,12 +27,12 @@ def _moved_by(layer, change):
 
 
 def _anew(token):
-    """Put random numbers into a token's place."""
+    """Replace a token by random numbers."""
     return np.random.default_rng(SEED + 1).standard_normal(token.shape)
 
 
 def _seen_through_torch_layer(mask):
-    """Hand a mask to `nn.MultiheadAttention` on its way through SDPA, and change key after key."""
+    """Give a mask to `nn.MultiheadAttention` on its path through SDPA, and change key after key."""
     import torch
 
     from tutorial_lib.pytorch import bridge
@@ -45,7 +45,7 @@ def _seen_through_torch_layer(mask):
         keys = torch.from_numpy(X)
         return layer(queries, keys, keys, attn_mask=mask, need_weights=False)[0].detach().numpy()
 
-    return _moved_by(run, _anew)
+    return _depends(run, _anew)
 
 
 def what_the_last_token_sees():
@@ -55,16 +55,16 @@ def what_the_last_token_sees():
     return {
         "Everything": all(last),
         "Nothing": not any(last),
-        "Itself alone": last == [False] * 5 + [True],
-        "What it may look at by our reading: the layer turns the mask itself": last == ours,
+        "Only itself": last == [False] * 5 + [True],
+        "What it may look at by our reading: the layer inverts the mask itself": last == ours,
     }
 
 
 def softmax_of_a_row_with_a_billion_less():
     """Add −10⁹ to the three scores of *bark*, in float64, and take the softmax."""
     scores = math.log(2) * np.array([1.0, -1.0, 0.0]) - 1e9
-    powers = np.exp(scores - scores.max())
-    weights = powers / powers.sum()
+    exps = np.exp(scores - scores.max())
+    weights = exps / exps.sum()
 
     def found(*numbers):
         return np.allclose(weights, numbers, atol=1e-6)  # the sum rounds the scores to 10⁻⁷
@@ -114,7 +114,7 @@ def what_replacing_nan_leaves():
     (gradient,) = torch.autograd.grad(weights.square().sum(), scores)
     return {
         "NaN in the gradients": bool(gradient.isnan().any()),
-        "Nothing: the weights are zeros, and zeros send back no gradient": (
+        "Nothing: the weights are zeros, and zeros pass no gradient back": (
             torch.equal(gradient[0], torch.zeros(T).double())
         ),
         "NaN in the output of the rows below": bool(weights[1:].isnan().any()),
@@ -125,16 +125,14 @@ def what_replacing_nan_leaves():
 
 
 def leaks_that_adding_one_misses():
-    """Plant each leak, and compare a test that adds 1 with one that draws the token anew."""
+    """Plant each leak, and compare a test that adds 1 with one that samples the token anew."""
     params = init_params(np.random.default_rng(SEED), d_model=D_MODEL, n_heads=3)
 
     def escapes(leak):
         def layer(X):
             return multi_head_attention(X, params, mask=causal_mask(T)) + leak(X)
 
-        by_one, by_all = (
-            _moved_by(layer, change) & ~causal_mask(T) for change in (_add_one, _anew)
-        )
+        by_one, by_all = (_depends(layer, change) & ~causal_mask(T) for change in (_add_one, _anew))
         return bool(by_all.any() and not by_one.any())
 
     itself, last, centred = map(escapes, (np.tanh, _last_token, _left_of_the_mean))
@@ -142,22 +140,22 @@ def leaks_that_adding_one_misses():
         "Nothing: a token that changed must show": not (itself or last or centred),
         "A leak from a token to itself": itself,
         "A leak from the last token, which no other token can look at without cheating": last,
-        "A leak through what is left of a token after its own mean is taken away": centred,
+        "A leak through what is left of a token after its own mean is subtracted": centred,
     }
 
 
 def _add_one(token):
-    """Change a token by adding 1 to every number."""
+    """Change a token by adding 1 to every entry."""
     return token + 1
 
 
 def _last_token(X):
-    """Hand the last token to everybody."""
+    """Add the last token to every output."""
     return X[-1]
 
 
 def _left_of_the_mean(X):
-    """Hand everybody the sum of what is left of each token without its own mean."""
+    """Add to every output the sum of the tokens, each without its own mean."""
     return (X - X.mean(axis=-1, keepdims=True)).sum(axis=0)
 
 
@@ -170,7 +168,7 @@ def computed_squares_that_hide_something():
 
 
 def what_torch_layer_returns():
-    """Run `nn.MultiheadAttention` with dropout on one _sequence, in training and in evaluation."""
+    """Run `nn.MultiheadAttention` with dropout on one sequence, in training and in evaluation."""
     import torch
     from torch import nn
 
@@ -182,16 +180,16 @@ def what_torch_layer_returns():
         layer.train(training)
         return layer(X, X, X, average_attn_weights=average)[1].detach()
 
-    dropped, kept, heads = weights(True, True), weights(False, True), weights(False, False)
+    dropped, whole, heads = weights(True, True), weights(False, True), weights(False, False)
     Q, K = (X @ W.T for W in layer.in_proj_weight.detach().chunk(3)[:2])
     wide = (Q @ K.T / math.sqrt(D_MODEL)).softmax(dim=-1)
     return {
-        "The weights of head 0": torch.allclose(kept, heads[0]),
-        "The largest weight of any head": torch.allclose(kept, heads.amax(dim=0)),
+        "The weights of head 0": torch.allclose(whole, heads[0]),
+        "The largest weight of any head": torch.allclose(whole, heads.amax(dim=0)),
         "The mean over the heads, in training after dropout": (
-            torch.allclose(kept, heads.mean(dim=0))
+            torch.allclose(whole, heads.mean(dim=0))
             and torch.allclose(dropped, weights(True, False).mean(dim=0))
-            and not torch.allclose(dropped, kept)
+            and not torch.allclose(dropped, whole)
         ),
-        "The weights of one wide head over all features": torch.allclose(kept, wide),
+        "The weights of one wide head over all features": torch.allclose(whole, wide),
     }

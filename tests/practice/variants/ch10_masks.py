@@ -7,17 +7,17 @@ import numpy as np
 from tutorial_lib import causal_mask
 
 
-def softmax_of_powers(scores, *, mask=None):
+def softmax_of_exponentials(scores, *, mask=None):
     shown = scores if mask is None else scores.where(mask, -math.inf)
-    powers = (shown - shown.amax(-1, keepdim=True).clamp(min=-1e300)).exp()
-    return powers / powers.sum(-1, keepdim=True).clamp(min=1e-300)
+    exps = (shown - shown.amax(-1, keepdim=True).clamp(min=-1e300)).exp()
+    return exps / exps.sum(-1, keepdim=True).clamp(min=1e-300)
 
 
 def heads_step_by_step(Q, K, V, *, mask=None, dropout=0.0):
-    return softmax_of_powers(Q @ K.mT / Q.shape[-1] ** 0.5, mask=mask) @ V
+    return softmax_of_exponentials(Q @ K.mT / Q.shape[-1] ** 0.5, mask=mask) @ V
 
 
-def causal_by_places(mask, is_causal, Q, K):
+def causal_by_positions(mask, is_causal, Q, K):
     if not is_causal:
         return mask
     T, S = Q.shape[-2], K.shape[-2]
@@ -29,13 +29,13 @@ def mask_as(change):
     """The right softmax, and the right heads, with something else in place of the mask."""
 
     def weights(scores, *, mask=None):
-        return softmax_of_powers(scores, mask=None if mask is None else change(mask))
+        return softmax_of_exponentials(scores, mask=None if mask is None else change(mask))
 
     def heads(Q, K, V, *, mask=None, dropout=0.0):
         return heads_step_by_step(Q, K, V, mask=None if mask is None else change(mask))
 
     def look(mask, is_causal, Q, K):
-        return causal_by_places(None if mask is None else change(mask), is_causal, Q, K)
+        return causal_by_positions(None if mask is None else change(mask), is_causal, Q, K)
 
     return {"masked_softmax": weights, "fused_attention": heads, "may_look": look}
 
@@ -75,8 +75,8 @@ def leaks_of(tokens, *, rows=slice(None), limit=1e-9):
         rng, before = np.random.default_rng(2), layer(X)
         leaks = np.zeros(mask.shape, dtype=bool)
         for s in np.arange(len(X))[tokens]:
-            moved = layer(np.where(np.arange(len(X))[:, None] == s, rng.uniform(size=X.shape), X))
-            stayed = (np.abs(moved - before) <= limit).all(axis=-1)
+            after = layer(np.where(np.arange(len(X))[:, None] == s, rng.uniform(size=X.shape), X))
+            stayed = (np.abs(after - before) <= limit).all(axis=-1)
             leaks[rows, s] = ~(stayed | mask[:, s])[rows]
         return leaks
 
@@ -88,9 +88,9 @@ def causal_leaks(layer, X, mask):
 
 
 VARIANTS = [
-    ("masked_softmax", "powers over their sum", softmax_of_powers),
+    ("masked_softmax", "exponentials over their sum", softmax_of_exponentials),
     ("fused_attention", "step by step", heads_step_by_step),
-    ("may_look", "by places", causal_by_places),
+    ("may_look", "by positions", causal_by_positions),
     ("for_torch_layer", "masks repeated", repeated_masks),
     ("packed_mask", "by loops", packed_by_loops),
     ("leaking_pairs", "other numbers", leaks_of(slice(None))),
@@ -105,14 +105,14 @@ NARROW = [
         }.items()
         for name, function in mask_as(change).items()
     ),
-    ("masked_softmax", "empty rows by axis 1", rows_by_axis_1),
+    ("masked_softmax", "masked rows by axis 1", rows_by_axis_1),
     ("fused_attention", "heads of width 8", narrow_heads(lambda Q, V: 8)),
     ("fused_attention", "values as wide as keys", narrow_heads(lambda Q, V: V.shape[-1])),
     ("leaking_pairs", "the first token left out", leaks_of(slice(1, None))),
     ("leaking_pairs", "the first two tokens left out", leaks_of(slice(2, None))),
-    ("leaking_pairs", "the last token alone", leaks_of(slice(-1, None))),
-    ("leaking_pairs", "the first two rows alone", leaks_of(slice(None), rows=slice(2))),
+    ("leaking_pairs", "only the last token", leaks_of(slice(-1, None))),
+    ("leaking_pairs", "only the first two rows", leaks_of(slice(None), rows=slice(2))),
     ("leaking_pairs", "the first two rows left out", leaks_of(slice(None), rows=slice(2, None))),
-    ("leaking_pairs", "causal masks alone", causal_leaks),
+    ("leaking_pairs", "only causal masks", causal_leaks),
     ("leaking_pairs", "to six digits", leaks_of(slice(None), limit=1e-6)),
 ]

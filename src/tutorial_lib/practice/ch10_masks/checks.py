@@ -91,17 +91,17 @@ def check_for_torch_layer(function):
 
 def _packed_mask(ids, end):
     ends = ids == end
-    text = np.cumsum(ends, axis=-1) - ends
-    same = text[:, None, :, None] == text[:, None, None, :]
+    document = np.cumsum(ends, axis=-1) - ends
+    same = document[:, None, :, None] == document[:, None, None, :]
     return same & attention.causal_mask(ids.shape[-1])
 
 
 def check_packed_mask(function):
     """Check `packed_mask(ids, end)` → (B, 1, T, T), exercise of chapter 10. Prints an account."""
     cases = (
-        Case("three texts and one", {"ids": _ids("abcabcdec", "abdabdabd"), "end": 2}),
-        Case("texts of one token", {"ids": _ids("ccabc", "bccac", "abcab"), "end": 2}),
-        Case("another end", {"ids": _ids("caebae", "dbcade"), "end": 4}),
+        Case("three documents and one", {"ids": _ids("abcabcdec", "abdabdabd"), "end": 2}),
+        Case("documents of one token", {"ids": _ids("ccabc", "bccac", "abcab"), "end": 2}),
+        Case("a different end", {"ids": _ids("caebae", "dbcade"), "end": 4}),
     )
     check("packed_mask", function, _packed_mask, cases)
 
@@ -112,12 +112,12 @@ def _ids(*rows):
 
 def _leaking_pairs(layer, X, mask):
     rng, before = np.random.default_rng(1), layer(X)
-    moved = np.zeros(mask.shape, dtype=bool)
+    depends = np.zeros(mask.shape, dtype=bool)
     for s in range(len(X)):
         changed = X.copy()
         changed[s] = rng.standard_normal(X.shape[-1])
-        moved[:, s] = ~(np.abs(layer(changed) - before).max(axis=-1) <= 1e-9)
-    return moved & ~mask
+        depends[:, s] = ~(np.abs(layer(changed) - before).max(axis=-1) <= 1e-9)
+    return depends & ~mask
 
 
 def _layer(own, change=lambda X: X):
@@ -134,23 +134,23 @@ def _spread(X):
 def check_leaking_pairs(function):
     """Check `leaking_pairs(layer, X, mask)` → (T, T), exercise of chapter 10."""
     X, causal = normal(67, S, D_MODEL), attention.causal_mask(S)
-    ahead, places = np.tri(S, k=1, dtype=bool), np.arange(S)
+    ahead, positions = np.tri(S, k=1, dtype=bool), np.arange(S)
     layer = _layer(causal)
     layers = {
         "a layer that keeps to its mask": layer,
         "a mask that ends one too far": _layer(ahead),
-        "the same from the third token on": _layer(causal | (ahead & (places > 1)[:, None])),
+        "the same from the third token on": _layer(causal | (ahead & (positions > 1)[:, None])),
         "a mask upside down": _layer(causal.T),
         "a token less its mean, shown to all": _layer(causal, _spread),
         "a mean over the sentence": _layer(causal, lambda X: X - X.mean(axis=0)),
-        "a leak in one number of each row": lambda X: layer(X) + np.eye(D_MODEL)[4] * X[-1],
+        "a leak in one entry of each row": lambda X: layer(X) + np.eye(D_MODEL)[4] * X[-1],
         "a leak of less than a millionth": lambda X: layer(X) + 1e-8 * math.pi * X[-1],
         "a layer that gives NaN": lambda X: np.where(X[-1:] > 9, X, np.nan),
     }
-    no_longer, empty = causal & ~np.tri(S, k=-3, dtype=bool), causal & (places != 2)[:, None]
+    no_longer, masked = causal & ~np.tri(S, k=-3, dtype=bool), causal & (positions != 2)[:, None]
     cases = (
         *(Case(label, {"layer": f, "X": X, "mask": causal}) for label, f in layers.items()),
         Case("tokens too far back", {"layer": layer, "X": X, "mask": no_longer}),
-        Case("a row with nothing to look at", {"layer": layer, "X": X, "mask": empty}),
+        Case("a fully masked row", {"layer": layer, "X": X, "mask": masked}),
     )
     check("leaking_pairs", function, _leaking_pairs, cases)

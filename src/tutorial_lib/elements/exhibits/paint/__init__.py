@@ -1,1 +1,1 @@
-"""A mask to paint: what it lets through, and what moves."""
+"""A mask to paint: what it lets through, and which outputs change."""

@@ -1,4 +1,4 @@
-"""Paint a mask: booleans in two readings, the weights they leave, and which outputs move."""
+"""Paint a mask: booleans in two readings, the weights they leave, and which outputs change."""
 
 import json
 from dataclasses import replace
@@ -23,16 +23,16 @@ from tutorial_lib.embedding import embed
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
 
-_MORE = ("cats", "sleep")  # a second text behind the running example's
-_KEYS, _REAL, _FEW, _WINDOW = 5, 3, 3, 2  # keys, those that are no filler, few queries, a window
-_OTHER = np.array([0.7, -1.3, 0.2, 1.9, -0.6, 1.1, -2.1, 0.4])  # what takes a token's place
+_MORE = ("cats", "sleep")  # a second document behind the running example
+_KEYS, _REAL, _FEW, _WINDOW = 5, 3, 3, 2  # keys, those that are no padding, few queries, a window
+_OTHER = np.array([0.7, -1.3, 0.2, 1.9, -0.6, 1.1, -2.1, 0.4])  # what replaces a token
 _READS = ("look", "hide")
 _KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": "Window"}
 _QUESTION = "Which of these four masks leaks? Settle on one before you press any."
 _LEGEND = (
     "Click a cell, draw across many, or use arrow keys and the space bar. A mask leaks if an "
-    "output moves when a later token changes; <i>moves</i> holds the largest change among an "
-    "output's numbers. Padded takes the last two tokens for filler, Packed keeps <i>dogs that "
+    "output changes when a later token does; <i>change</i> holds the largest change among an "
+    "output's entries. Padded takes the last two tokens for padding, Packed keeps <i>dogs that "
     "bark</i> and <i>cats sleep</i> apart, Window shows a token and the one before."
 )
 _HOW = (
@@ -42,7 +42,7 @@ _HOW = (
 
 
 def paint_mask():
-    """Show a mask to paint on, the weights that it leaves, and which outputs move with which token.
+    """Show a mask to paint on, the weights it leaves, and which outputs change with which token.
 
     The array is read as *True means look* or as *True means hide*, and written as a line of NumPy
     and of PyTorch.
@@ -56,14 +56,14 @@ def paint_mask():
         SAID,
         _four(),
         button_row([*_KINDS.values(), "Reset"]),
-        button_row(["True means look", "last corner", "5 queries", "empty rows: zeros"]),
+        button_row(["True means look", "align bottom-right", "5 queries", "masked rows: zeros"]),
         grids,
         _code(made[0][4:]),
         f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers(mask),
     ]
     html = wrap("paint", "tl-paint", "Paint a mask", body)
-    rows = "\n".join(f"   {': '.join(row[:2])}; moved by {row[-1]}" for row in _rows(mask))
+    rows = "\n".join(f"   {': '.join(row[:2])}; depends on {row[-1]}" for row in _rows(mask))
     return Element(html, f"Mask of {_KEYS} tokens, causal, True means look\n{rows}")
 
 
@@ -72,7 +72,7 @@ def _tokens():
 
 
 def _inputs():
-    """Return X of two texts in one row, each with places of its own: (5, d_model)."""
+    """Return X of two documents in one row, each with positions of its own: (5, d_model)."""
     example = running_example()
     more = embed(example.vocabulary.ids(_MORE), example.E, example.P)
     return np.concatenate([example.X, more])
@@ -86,36 +86,36 @@ def _arrays():
 
 
 def _made():
-    """List every mask with a name: kind, corner, queries, digits and its lines of code."""
-    sizes = [(_KEYS, "last"), (_FEW, "last"), (_FEW, "first")]
+    """List every mask with a name: kind, alignment, queries, digits and its lines of code."""
+    sizes = [(_KEYS, "bottom-right"), (_FEW, "bottom-right"), (_FEW, "top-left")]
     return [
-        [kind, corner, T, packed(_mask(kind, T, corner)), *_lines(kind, T, corner)]
-        for T, corner in sizes
+        [kind, align, T, packed(_mask(kind, T, align)), *_lines(kind, T, align)]
+        for T, align in sizes
         for kind in _KINDS
     ]
 
 
-def _shift(T, corner):
-    return 0 if corner == "first" else _KEYS - T
+def _shift(T, align):
+    return 0 if align == "top-left" else _KEYS - T
 
 
-def _mask(kind, T, corner):
-    """Make a causal mask, and what a kind hides beside: (T, 5), True = may look."""
-    k = _shift(T, corner)
+def _mask(kind, T, align):
+    """Return a causal mask, and what a kind hides beside: (T, 5), True = may look."""
+    k = _shift(T, align)
     keys = np.arange(_KEYS)
-    text = keys // _REAL
+    document = keys // _REAL
     more = {
         "causal": keys >= 0,
         "padded": keys < _REAL,
-        "packed": text[-T:, None] == text,
+        "packed": document[-T:, None] == document,
         "window": ~np.tri(T, _KEYS, k - _WINDOW, dtype=bool),
     }
     return np.tri(T, _KEYS, k, dtype=bool) & more[kind]
 
 
-def _lines(kind, T, corner):
+def _lines(kind, T, align):
     """Write a mask in NumPy and in PyTorch."""
-    k = _shift(T, corner)
+    k = _shift(T, align)
     size, shift = (f"{T}" if T == _KEYS else f"{T}, {_KEYS}"), f", k={k}" * bool(k)
     lower = f"np.tri({size}{shift}, dtype=bool)", f"torch.ones({T}, {_KEYS}, dtype=torch.bool)"
     lower = lower[0], f"{lower[1]}.tril({k or ''})"
@@ -134,7 +134,7 @@ def _lines(kind, T, corner):
 
 def _given():
     """List the four masks of the question: digits, reading, queries."""
-    lower, few = _mask("causal", _KEYS, "last"), _mask("causal", _FEW, "last")
+    lower, few = (_mask("causal", T, "bottom-right") for T in (_KEYS, _FEW))
     four = ((lower, "look"), (~lower, "hide"), (lower, "hide"), (few, "look"))
     return [[packed(mask), reads, len(mask)] for mask, reads in four]
 
@@ -168,22 +168,22 @@ def _thumb(mask):
 
 
 def _run(looks, changed=None):
-    """Run the layer, with other numbers in the place of one token if one is given."""
+    """Run the layer, with one token replaced by other numbers if one is given."""
     X = _inputs()
     if changed is not None:
         X[changed] = _OTHER
     return trace(X, running_example().params, mask=looks)
 
 
-def _moves(looks):
-    """Return how far each output moves when each token changes: (T, S)."""
+def _changes(looks):
+    """Return by how much each output changes when each token is replaced: (T, S)."""
     before = _run(looks).Y
     after = [_run(looks, s).Y for s in range(_KEYS)]
     return np.stack([np.abs(Y - before).max(axis=-1) for Y in after], axis=-1)
 
 
 def _grids(mask):
-    weights, moves = _run(mask).weights, _moves(mask)
+    weights, changes = _run(mask).weights, _changes(mask)
     full = [[("data-on", "<b>True</b>") if on else ("", "") for on in row] for row in mask]
     heads = [
         [
@@ -192,15 +192,15 @@ def _grids(mask):
         ]
         for head in weights
     ]
-    moved = [[_moved(*cell) for cell in enumerate(row, -t)] for t, row in enumerate(moves)]
-    captions = "mask: query ↓ &nbsp; key →", "moves: output ↓ &nbsp; changed token →"
+    by = [[_change(*cell) for cell in enumerate(row, -t)] for t, row in enumerate(changes)]
+    captions = "mask: query ↓ &nbsp; key →", "change: output ↓ &nbsp; token →"
     drawn = [
         pair_grid(full, names=_tokens(), caption=captions[0]),
-        pair_grid(moved, names=_tokens(), caption=captions[1]),
+        pair_grid(by, names=_tokens(), caption=captions[1]),
     ]
     for h, cells in enumerate(heads):
         title = f"weights of head {h}: query ↓ &nbsp; key →"
-        drawn.append(pair_grid(cells, names=_tokens(), caption=title, kind="tl-shares"))
+        drawn.append(pair_grid(cells, names=_tokens(), caption=title, kind="tl-weights"))
     return "\n".join(drawn)
 
 
@@ -210,8 +210,8 @@ def _weight(weight, look):
     return (f'style="--n:{round(100 * weight)}%"', short) if look else ("data-out", "·")
 
 
-def _moved(ahead, by):
-    """Draw how far an output moves, with a token so many places ahead of its own."""
+def _change(ahead, by):
+    """Draw by how much an output changes with a token so many positions ahead of its own."""
     if by <= 1e-9:
         return "data-out", "·"
     return ("data-leak", f"<b>{by:.2f}</b>") if ahead > 0 else ("", f"{by:.2f}")
@@ -228,15 +228,15 @@ def _code(lines):
 
 
 def _rows(mask):
-    """List of each query what it sees, its weights in each head, and what moves its output."""
-    weights, moves = _run(mask).weights, _moves(mask)
+    """List for each query what it sees, its weights in each head, what its output depends on."""
+    weights, changes = _run(mask).weights, _changes(mask)
     tokens = _tokens()
     return [
         (
             query,
             _listed(tokens, mask[t]),
             *(", ".join(entry("weights", w) for w in head[t]) for head in weights),
-            _listed(tokens, moves[t] > 1e-9),
+            _listed(tokens, changes[t] > 1e-9),
         )
         for t, query in enumerate(tokens)
     ]
@@ -247,7 +247,7 @@ def _listed(tokens, chosen):
 
 
 def _numbers(mask):
-    names = ("query", "may look at", "weights, head 0", "weights, head 1", "moved by")
+    names = ("query", "may look at", "weights, head 0", "weights, head 1", "depends on")
     four = [
         (f"mask {name}", *_judged(*given)) for name, given in zip("ABCD", _given(), strict=True)
     ]
@@ -257,9 +257,9 @@ def _numbers(mask):
 
 
 def _judged(digits, reads, T):
-    """Say of a given mask how many pairs may look, and how many outputs move with a later token."""
+    """Say of a given mask how many pairs may look, and how many outputs depend on a later token."""
     looks = _unpacked(digits) ^ (reads == "hide")
     whole = np.concatenate([np.tri(_KEYS, dtype=bool)[: _KEYS - T], looks])
-    ahead = np.triu(_moves(whole) > 1e-9, k=1)[-T:]
+    ahead = np.triu(_changes(whole) > 1e-9, k=1)[-T:]
     leaks = f"yes, {np.count_nonzero(ahead)} pairs" if ahead.any() else "no"
     return f"{np.count_nonzero(looks)} of {T * _KEYS}", leaks

@@ -1,15 +1,15 @@
 // Paint a mask: an array of booleans, read one way or the other; the weights that it leaves, and
-// which outputs of the layer move when a token changes.
+// which outputs of the layer change when a token does.
 
 import { all, define } from "../../shared.js";
 import { oneOf, readBy } from "../forms.js";
 import { written } from "../numbers.js";
 import { Pairs, packed, unpacked } from "../pairs.js";
-import { STILL, linesOf, movesOf, seenThrough, turnedOver, verdictOf } from "./through.js";
+import { STILL, changesOf, linesOf, seenThrough, turnedOver, verdictOf } from "./through.js";
 
 const READS = { look: "True means look", hide: "True means hide" };
-const CORNERS = { last: "last corner", first: "first corner" };
-const EMPTY = { zeros: "empty rows: zeros", nan: "empty rows: NaN" };
+const ALIGNS = { "bottom-right": "align bottom-right", "top-left": "align top-left" };
+const MASKED = { zeros: "masked rows: zeros", nan: "masked rows: NaN" };
 const other = (names, name) => Object.keys(names).find((one) => one != name);
 // To write into a cell what it shows already would draw it anew.
 const rewrite = (cell, html) => cell.innerHTML == html || (cell.innerHTML = html);
@@ -24,20 +24,20 @@ class Painting extends Pairs {
     this.every = this.rows;
     this.tokens = this.rows.map((row) => row[0].parentNode.cells[0].textContent);
     this.top = unpacked(made[0][3], this.tokens.length);
-    this.made = made.map(([kind, corner, queries, digits, ...lines]) => {
-      return { kind, corner, queries, mask: this.whole(digits), lines };
+    this.made = made.map(([kind, align, queries, digits, ...lines]) => {
+      return { kind, align, queries, mask: this.whole(digits), lines };
     });
     this.four = four.map(([digits, reads, queries]) => {
       return { reads, queries, mask: this.whole(digits) };
     });
     this.grids = all(element, ".tl-mask").map((table) => [...table.tBodies[0].rows]);
     this.lines = [...element.querySelector(".tl-numbers tbody").rows];
-    this.first = { ...this.four[0], corner: "last", empty: "zeros" };
+    this.first = { ...this.four[0], align: "bottom-right", masked: "zeros" };
     this.listen();
     this.restore(this.first);
   }
 
-  // A mask with rows for all tokens; a link may write those of the last alone.
+  // A mask with rows for all tokens; a link may write only those of the last.
   whole(digits) {
     const rows = unpacked(digits, this.tokens.length);
     return [...this.top.slice(0, this.tokens.length - rows.length), ...rows];
@@ -47,7 +47,7 @@ class Painting extends Pairs {
     const { element } = this;
     const buttons = all(element, ".tl-row button");
     this.kinds = buttons.splice(0, 4);
-    [this.reset, this.reading, this.cornering, this.counting, this.emptying] = buttons;
+    [this.reset, this.reading, this.aligning, this.counting, this.filling] = buttons;
     this.names = this.kinds.map((_, i) => this.made[i].kind);
     this.kinds.forEach((button, i) => (button.onclick = () => this.make(this.names[i])));
     this.gave = all(element, ".tl-gave");
@@ -57,9 +57,9 @@ class Painting extends Pairs {
       cell.onclick = () => this.take(i);
     });
     this.reading.onclick = () => this.read();
-    this.cornering.onclick = () => this.turn({ corner: other(CORNERS, this.corner) });
+    this.aligning.onclick = () => this.turn({ align: other(ALIGNS, this.align) });
     this.counting.onclick = () => this.turn({ queries: 8 - this.queries });
-    this.emptying.onclick = () => this.fill();
+    this.filling.onclick = () => this.fill();
     this.reset.onclick = () => this.show(this.first, "The mask is as it was");
     this.codes = all(element, ".tl-code code");
     this.codes.forEach((code) => (code.nextElementSibling.onclick = () => this.copy(code)));
@@ -80,19 +80,19 @@ class Painting extends Pairs {
   take(i) {
     const { reads, queries } = this.four[i];
     const size = `${queries} queries and ${this.tokens.length} keys`;
-    const state = { ...this.four[i], corner: "last" };
+    const state = { ...this.four[i], align: "bottom-right" };
     this.show(state, `Mask ${"ABCD"[i]}, ${size}, ${READS[reads]}`);
   }
 
-  // The rows of a mask that are asked.
-  asked(mask) {
+  // The rows of a mask that belong to queries.
+  used(mask) {
     return mask.slice(-this.queries);
   }
 
-  // The mask of a kind, in the reading, the corner and the size that are set.
-  find(kind, { reads, corner, queries }) {
+  // The mask of a kind, in the reading, the alignment and the size that are set.
+  find(kind, { reads, align, queries }) {
     const found = this.made.filter((one) => one.kind == kind && one.queries == queries);
-    const { mask } = found.find((one) => one.corner == corner) || found[0];
+    const { mask } = found.find((one) => one.align == align) || found[0];
     return reads == "hide" ? turnedOver(mask) : mask;
   }
 
@@ -101,10 +101,10 @@ class Painting extends Pairs {
     this.show({ mask: this.find(kind, this) }, `${name}, for ${READS[this.reads]}`);
   }
 
-  // The kinds that the mask is, in the reading, the corner and the size that are set.
+  // The kinds that the mask is, in the reading, the alignment and the size that are set.
   named() {
-    const rows = packed(this.asked(this.mask));
-    const same = (kind) => packed(this.asked(this.find(kind, this))) == rows;
+    const rows = packed(this.used(this.mask));
+    const same = (kind) => packed(this.used(this.find(kind, this))) == rows;
     return this.names.filter(same);
   }
 
@@ -113,43 +113,43 @@ class Painting extends Pairs {
     this.show({ reads }, `The same array, and now ${READS[reads]}`);
   }
 
-  // Another corner or size: a mask with a name is made anew, one without keeps its cells.
+  // Another alignment or size: a mask with a name is built anew, one without keeps its cells.
   turn(part) {
-    const { reads, corner, queries } = this;
+    const { reads, align, queries } = this;
     const [kind] = this.named();
-    const next = { reads, corner, queries, ...part };
+    const next = { reads, align, queries, ...part };
     const mask = kind ? this.find(kind, next) : this.mask;
-    const ends = kind ? CORNERS[next.corner] : "a painted mask has no corner";
-    const square = "with as many queries as keys both corners are one";
+    const ends = kind ? `aligned ${next.align}` : "a painted mask keeps its cells";
+    const square = "with as many queries as keys both alignments are one";
     const where = this.tokens.length == next.queries ? square : ends;
     const size = `${next.queries} queries over ${this.tokens.length} keys`;
     this.show({ ...part, mask }, `${size}: ${where}`);
   }
 
   fill() {
-    const empty = other(EMPTY, this.empty);
-    const whose = { zeros: "as in this library", nan: "as by PyTorch's own steps" }[empty];
-    this.show({ empty }, `A row that sees nothing gives ${EMPTY[empty].slice(12)}, ${whose}`);
+    const masked = other(MASKED, this.masked);
+    const whose = { zeros: "as in this library", nan: "as by PyTorch's own steps" }[masked];
+    this.show({ masked }, `A fully masked row gives ${MASKED[masked].slice(13)}, ${whose}`);
   }
 
-  redrawn(places, to) {
+  redrawn(pairs, to) {
     this.paint();
-    const [t, s] = places.at(-1) || [];
+    const [t, s] = pairs.at(-1) || [];
     const { tokens } = this;
     const verb = this.looks[t]?.[s] ? "may look" : "may no longer look";
     const which = `${to ? "True" : "False"}: ${tokens[t]} ${verb} at ${tokens[s]}`;
-    const words = places.length ? which : "The stroke became a scroll, and is taken back";
+    const words = pairs.length ? which : "The stroke became a scroll, and is undone";
     this.say(`${words}. ${verdictOf(this)}`);
     this.changed();
   }
 
   paint() {
-    const { queries, reads, empty, given, tokens } = this;
+    const { queries, reads, masked, given, tokens } = this;
     const hidden = tokens.length - queries;
     if (this.rows.length != queries) this.serve((this.rows = this.every.slice(hidden)));
     this.looks = reads == "hide" ? turnedOver(this.mask) : this.mask;
-    this.weights = seenThrough(given, this.looks, empty).weights;
-    this.moves = movesOf(given, this.looks, empty, this.replacement);
+    this.weights = seenThrough(given, this.looks, masked).weights;
+    this.changes = changesOf(given, this.looks, masked, this.replacement);
     this.every.forEach((row, t) => row.forEach((cell, s) => this.write(cell, t, s)));
     this.grids.slice(1).forEach((rows, i) => {
       const draw = (cell, t, s) => this.tint(cell, i - 1, [t, s]);
@@ -170,13 +170,13 @@ class Painting extends Pairs {
     cell.ariaLabel = `${this.tokens[t]} at ${this.tokens[s]}: ${on ? "True" : "False"}, ${look}`;
   }
 
-  // Write a weight of a head, or how far an output moves.
+  // Write a weight of a head, or by how much an output changes.
   tint(cell, head, [t, s]) {
-    const value = head < 0 ? this.moves[t][s] : this.weights[head][t][s];
+    const value = head < 0 ? this.changes[t][s] : this.weights[head][t][s];
     const leak = head < 0 && s > t && value > STILL;
     const none = head < 0 ? value <= STILL : !this.looks[t][s] && value == 0;
-    const share = value && written(value);
-    const short = head < 0 || share.length > 5 ? value.toFixed(2) : share;
+    const exact = value && written(value);
+    const short = head < 0 || exact.length > 5 ? value.toFixed(2) : exact;
     const text = isNaN(value) ? "NaN" : none ? "·" : short;
     rewrite(cell, leak ? `<b>${text}</b>` : text);
     cell.toggleAttribute("data-out", none);
@@ -186,41 +186,41 @@ class Painting extends Pairs {
 
   // What the buttons say, and the lines of code.
   label() {
-    const { mask, reads, corner, queries, empty } = this;
+    const { mask, reads, align, queries, masked } = this;
     const named = this.named();
     this.kinds.forEach((button, i) => (button.ariaPressed = named.includes(this.names[i])));
-    const texts = [READS[reads], CORNERS[corner], `${queries} queries`, EMPTY[empty]];
-    const switches = [this.reading, this.cornering, this.counting, this.emptying];
+    const texts = [READS[reads], ALIGNS[align], `${queries} queries`, MASKED[masked]];
+    const switches = [this.reading, this.aligning, this.counting, this.filling];
     switches.forEach((button, i) => (button.textContent = texts[i]));
     this.element.dataset.reads = reads;
-    const rows = packed(this.asked(mask));
+    const rows = packed(this.used(mask));
     this.gave.forEach((cell, i) => {
       const one = this.four[i];
       const same = one.queries == queries && one.reads == reads;
-      cell.ariaPressed = same && packed(this.asked(one.mask)) == rows;
+      cell.ariaPressed = same && packed(this.used(one.mask)) == rows;
     });
     this.code().forEach((line, i) => (this.codes[i].textContent = `mask = ${line}`));
   }
 
-  // The lines that make the array, with the corner that is set before the other.
+  // The lines that make the array, with the alignment that is set before the other.
   code() {
-    const { corner, queries } = this;
-    const late = (one) => Number(one.corner != corner);
+    const { align, queries } = this;
+    const late = (one) => Number(one.align != align);
     const fits = this.made.filter((one) => one.queries == queries);
     fits.sort((a, b) => late(a) - late(b));
     return linesOf(
-      this.asked(this.mask),
-      fits.map(({ mask, lines }) => [this.asked(mask), lines])
+      this.used(this.mask),
+      fits.map(({ mask, lines }) => [this.used(mask), lines])
     );
   }
 
   tabulate() {
-    const { tokens, looks, moves } = this;
+    const { tokens, looks, changes } = this;
     const some = (row, at) => tokens.filter((_, s) => at(row[s])).join(", ") || "nothing";
     this.lines.forEach((line, t) => {
-      const shares = this.weights.map((head) => head[t].map(written).join(", "));
-      const moved = some(moves[t], (by) => !(by <= STILL));
-      const texts = [some(looks[t], Boolean), ...shares, moved];
+      const weights = this.weights.map((head) => head[t].map(written).join(", "));
+      const depends = some(changes[t], (by) => !(by <= STILL));
+      const texts = [some(looks[t], Boolean), ...weights, depends];
       texts.forEach((text, i) => (line.cells[i + 1].textContent = text));
     });
   }
@@ -228,11 +228,11 @@ class Painting extends Pairs {
   choose(cell) {
     if (this.gave.includes(cell)) return;
     const [t, s] = this.at(cell);
-    const shares = this.weights.map((head) => written(head[t][s])).join(" and ");
-    const by = this.moves[t][s];
-    const moves = by <= STILL ? "stays" : isNaN(by) ? "is NaN" : `moves by ${by.toFixed(2)}`;
-    const words = `weights ${shares}; the output of ${this.tokens[t]} ${moves} when`;
-    this.say(`${cell.ariaLabel}; ${words} ${this.tokens[s]} changes.`);
+    const weights = this.weights.map((head) => written(head[t][s])).join(" and ");
+    const by = this.changes[t][s];
+    const does = by <= STILL ? "stays" : isNaN(by) ? "is NaN" : `changes by ${by.toFixed(2)}`;
+    const words = `weights ${weights}; the output of ${this.tokens[t]} ${does} when`;
+    this.say(`${cell.ariaLabel}; ${words} ${this.tokens[s]} is replaced.`);
   }
 
   enter(cell) {
@@ -253,8 +253,8 @@ class Painting extends Pairs {
   entries() {
     const { mask, first } = this;
     const [kind] = this.named();
-    const drawn = kind ? ["make", kind] : ["mask", packed(this.asked(mask))];
-    const differ = ["corner", "queries", "empty"].filter((key) => this[key] != first[key]);
+    const drawn = kind ? ["make", kind] : ["mask", packed(this.used(mask))];
+    const differ = ["align", "queries", "masked"].filter((key) => this[key] != first[key]);
     return [
       ...(kind == this.names[0] ? [] : [drawn]),
       ...(this.reads == first.reads ? [] : [["true", this.reads]]),
@@ -268,9 +268,9 @@ class Painting extends Pairs {
       make: oneOf(...this.names),
       mask: [(text) => mask.exec(text)?.[0], "6 or 10 digits, 00 to 1f for each query"],
       true: oneOf(...Object.keys(READS)),
-      corner: oneOf(...Object.keys(CORNERS)),
+      align: oneOf(...Object.keys(ALIGNS)),
       queries: oneOf(5, 3),
-      empty: oneOf(...Object.keys(EMPTY)),
+      masked: oneOf(...Object.keys(MASKED)),
     };
   }
 

@@ -1,10 +1,10 @@
-// What a mask lets through: the layer's weights and outputs, which outputs move when a token
-// changes, what that says of the mask, and the mask as lines of code.
+// What a mask lets through: the layer's weights and outputs, which outputs change with which
+// token, what that means for the mask, and the mask as lines of code.
 
 import { layer } from "../layer.js";
 import { packed } from "../pairs.js";
 
-// An output that moves by no more than this has stayed.
+// An output that changes by no more than this has stayed.
 export const STILL = 1e-9;
 
 // A mask read the other way.
@@ -23,21 +23,21 @@ export const linesOf = (rows, made) => {
   return of(rows) || of(turnedOver(rows))?.map(negated) || spelledOut(rows);
 };
 
-// What the layer makes where some pairs may be looked at: its weights and Y. A row that sees
-// nothing is zeros, or NaN.
-export const seenThrough = (given, looks, empty) => {
+// What the layer computes where some pairs may be looked at: its weights and Y. A fully masked
+// row is zeros, or NaN.
+export const seenThrough = (given, looks, masked) => {
   const { weights, Y } = layer({ ...given, mask: [looks] });
-  const blind = (t) => empty == "nan" && !looks[t].some(Boolean);
+  const blind = (t) => masked == "nan" && !looks[t].some(Boolean);
   const blank = (rows) => rows.map((row, t) => (blind(t) ? row.map(() => NaN) : row));
   return { weights: weights.map(blank), Y: blank(Y[0]) };
 };
 
-// How far each output moves when each token is replaced by other numbers: [output][token].
-export const movesOf = (given, looks, empty, replacement) => {
-  const before = seenThrough(given, looks, empty).Y;
+// By how much each output changes when each token is replaced by other numbers: [output][token].
+export const changesOf = (given, looks, masked, replacement) => {
+  const before = seenThrough(given, looks, masked).Y;
   const after = before.map((_, s) => {
     const X = given.X[0].map((row, t) => (t == s ? replacement : row));
-    return seenThrough({ ...given, X: [X] }, looks, empty).Y;
+    return seenThrough({ ...given, X: [X] }, looks, masked).Y;
   });
   const apart = (a, b) => Math.max(...a.map((number, j) => Math.abs(number - b[j])));
   return before.map((row, t) => after.map((Y) => apart(row, Y[t])));
@@ -48,22 +48,22 @@ const told = (names, one, many) => {
   return names.length ? ` ${listed} ${names.length == 1 ? one : many}.` : "";
 };
 
-// Whether an output moves with a later token, and what else is odd about the rows that are asked.
-export const verdictOf = ({ tokens, queries, looks, moves, empty }) => {
-  const asked = tokens.map((_, t) => t).slice(-queries);
+// Whether an output depends on a later token, and what else is odd about the rows of the queries.
+export const verdictOf = ({ tokens, queries, looks, changes, masked }) => {
+  const used = tokens.map((_, t) => t).slice(-queries);
   const later = (t) => tokens.map((_, s) => [t, s]).slice(t + 1);
-  const leaks = asked.flatMap(later).filter(([t, s]) => moves[t][s] > STILL);
+  const leaks = used.flatMap(later).filter(([t, s]) => changes[t][s] > STILL);
   const sees = (t) => looks[t].some(Boolean);
-  const names = (fits) => asked.filter(fits).map((t) => `“${tokens[t]}”`);
-  const gives = empty == "nan" ? "NaN" : "zeros";
+  const names = (fits) => used.filter(fits).map((t) => `“${tokens[t]}”`);
+  const gives = masked == "nan" ? "NaN" : "zeros";
   const blind = names((t) => !sees(t));
   const lost = names((t) => !leaks.length && sees(t) && !looks[t][t]);
   const odd =
-    told(blind, `sees nothing: ${gives}`, `see nothing: ${gives}`) +
+    told(blind, `is fully masked: ${gives}`, `are fully masked: ${gives}`) +
     told(lost, "does not see itself", "do not see themselves");
-  if (!leaks.length) return `No leak: no output moves when a later token changes.${odd}`;
+  if (!leaks.length) return `No leak: no output depends on a later token.${odd}`;
   const [[t, s]] = leaks;
   const count = leaks.length == 1 ? "1 pair" : `${leaks.length} pairs`;
-  const by = `“${tokens[t]}” moves by ${moves[t][s].toFixed(2)}`;
-  return `It leaks, in ${count}: ${by} when a later token, “${tokens[s]}”, changes.${odd}`;
+  const by = `“${tokens[t]}” changes by ${changes[t][s].toFixed(2)}`;
+  return `It leaks, in ${count}: ${by} when a later token, “${tokens[s]}”, is replaced.${odd}`;
 };

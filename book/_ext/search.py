@@ -121,7 +121,7 @@ SYNONYMS = (
     ("ffn", "feed forward", "feed-forward", "mlp"),
     ("perplexity", "entropy", "surprisal"),
     ("lowest possible", "irreducible", "entropy"),
-    ("sample", "sampling", "let it write"),
+    ("sample", "sampling", "let it generate"),
     ("causal tracing", "activation patching", "patch"),
     ("importance", "ablate", "ablation"),
     ("logit lens", "logit attribution", "logit terms"),

@@ -1,10 +1,11 @@
-"""Every lesson plan is that of a page, lasts as long as the others, and leads to its own page."""
+"""Every lesson plan is that of a page, lasts as long as the others, and quotes its own checks."""
 
 import re
 
 import pytest
 
 from tests.chapters.pages import NAMES
+from tests.practice.rooms import ROOMS
 from tools.chapters import ROOT, page
 
 LESSON = 50  # minutes
@@ -19,6 +20,7 @@ PLAN_OF = {
     name: f"Review of {page(name).part}" if page(name).closes else f"{page(name).number:02}"
     for name in NAMES
 }
+QUOTED = re.compile(r"^- .*: \*([^*]+ [^*]+)\*", re.MULTILINE)  # a sentence after a colon
 STEP = re.compile(r"^\| (\d+)–(\d+) \|(.*)\|$", re.MULTILINE)
 
 
@@ -41,3 +43,10 @@ def test_the_minutes_of_a_plan_follow_each_other_and_one_step_may_be_dropped(nam
     }
     left = [edit for edit, done in told.items() if not done]
     assert not left, f"{PAGE}, the plan of {PLAN_OF[name]}: {'; '.join(left)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_plan_quotes_is_what_a_check_of_its_page_says(name):
+    said = {mistake.says for wrong in ROOMS[name].MISTAKES.values() for mistake in wrong}
+    quoted = QUOTED.findall(PLANS[PLAN_OF[name]])
+    assert {*quoted} <= said, f"{PAGE}: quote what the room's mistakes.txt says, word by word"

@@ -239,7 +239,7 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
     ),
     "one ahead": (mask_of, lambda T, S: mask_of(T, S, k=1), counted, "above the diagonal is True"),
     "too often": (mask_of, lambda T, S: mask_of(T, S, k=2), counted, "True at too many positions"),
-    "too seldom": (mask_of, lambda T, S: mask_of(T, S, k=-2), counted, "False at too many positions"),
+    "too seldom": (mask_of, lambda T, S: mask_of(T, S, k=-2), counted, "False at too many"),
     "rounded": (halved, lambda A: np.floor(halved(A)), matrices, "rounded down"),
     "over the queries": (
         tl.softmax,

@@ -13,30 +13,20 @@ MISTAKES, check = room(__file__)
 
 def check_rotate(function):
     """Check `rotate(X, positions, frequencies, *, half=False)` of chapter 16. Prints an account."""
-    positions = np.arange(T)
+    positions, base_500 = np.arange(T), rope_frequencies(8, base=500)
     own = positions + np.array([[[7]], [[1000]]])  # (B, 1, T)
+    all_pairs, two_pairs = rope_frequencies(8), rope_frequencies(14)[:2]
+    two, two_halves = (_rotation(seed, positions, two_pairs, width=14) for seed in (72, 73))
+    late = _rotation(71, 40 + positions, all_pairs)
     cases = (
-        Case("interleaved pairs", _rotation(70, positions, rope_frequencies(8))),
-        Case(
-            "rotate_half, from position 40",
-            _rotation(71, 40 + positions, rope_frequencies(8)),
-            {"half": True},
-        ),
-        Case(
-            "two pairs of seven rotated",
-            _rotation(72, positions, rope_frequencies(14)[:2], width=14),
-        ),
-        Case(
-            "two pairs of seven rotated, rotate_half",
-            _rotation(73, positions, rope_frequencies(14)[:2], width=14),
-            {"half": True},
-        ),
-        Case(
-            "frequencies of another base", _rotation(86, positions, rope_frequencies(8, base=500))
-        ),
+        Case("interleaved pairs", _rotation(70, positions, all_pairs)),
+        Case("rotate_half, from position 40", late, {"half": True}),
+        Case("two pairs of seven rotated", two),
+        Case("two pairs of seven rotated, rotate_half", two_halves, {"half": True}),
+        Case("frequencies of another base", _rotation(86, positions, base_500)),
         Case(
             "a batch, each sequence with its own positions, up to 1,004",
-            _rotation(74, own, rope_frequencies(8), B, H, width=14),
+            _rotation(74, own, all_pairs, B, H, width=14),
         ),
     )
     check("rotate", function, rotate, cases)
@@ -94,9 +84,8 @@ def _rotated_back(Q, C, positions, frequencies, *, mask=None):
 def check_rotated_back(function):
     """Check `rotated_back(Q, C, positions, frequencies, *, mask=None)`, exercise of chapter 16."""
     batch = _latent(82, 4, B, start=40, width=14)
-    own = {
-        label: mask[..., S - T :] for label, mask in masks(empty=False).items()
-    }  # for T of the S keys
+    shown = masks(empty=False)
+    own = {label: mask[..., S - T :] for label, mask in shown.items()}  # for T of the S keys
     cases = (
         Case("every token sees all", _latent(78, 4)),
         Case("one pair of four rotated", _latent(84, 1)),

@@ -69,18 +69,18 @@ X_T = torch.from_numpy(X)
 NO_SINK = -np.inf
 SINK = np.array([0.5, -1.0, 2.0, 0.0])
 HALVES = torch.float32, torch.bfloat16, torch.float16
-WINDOWS = 1, 3, 5, T + 9  # one alone; shorter than a piece; longer; longer than the text
+WINDOWS = 1, 3, 5, T + 9  # only one; shorter than a chunk; longer; longer than the sequence
 SINKS = {"no sink": None, "sinks": SINK}
 
 
 def sighted(name, window, sink):
-    """A composition with a window and sinks, on keys that are all kept."""
+    """A composition with a window and sinks, on keys that are all cached."""
     return Patterned(**vars(LAYERS[name]), window=window, sink=SINKS[sink])
 
 
 SIGHTED = (
-    "2 key heads, halves turned",
-    *long("4 key heads, no positions", "1 key heads, neighbours turned"),
+    "2 KV heads, halves rotated",
+    *long("4 KV heads, no positions", "1 KV heads, neighbours rotated"),
 )
 
 
@@ -126,7 +126,7 @@ def assert_equal(found, right):
 @pytest.mark.parametrize("n", PIECES)
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("name", HELD)
-def test_every_piece_gives_what_numpy_gives(name, pad, n):
+def test_every_chunk_gives_what_numpy_gives(name, pad, n):
     assert_equal(fed(cached(made(LAYERS[name])), pad, n), fed(LAYERS[name], pad, n))
     fast = narrow(LAYERS[name])
     assert_equal(fed(cached(made(fast)), pad, n), fed(fast, pad, n))
@@ -189,7 +189,7 @@ GRAPHS = "compile", "export"
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_rows_of_a_graph_are_those_of_the_loop_over_blocks(graph, window, sink, monkeypatch):
     take_the_path_of(graph, monkeypatch)
-    layer = sighted("2 key heads, halves turned", window, sink)
+    layer = sighted("2 KV heads, halves rotated", window, sink)
     module = made(layer)
     for pad, block in itertools.product(PADS, (2, 64)):
         monkeypatch.setattr(decoder, "BLOCK", block)
@@ -222,13 +222,13 @@ def rows_alone(layer, pad):
 
 
 def test_a_window_of_all_keys_and_sinks_that_take_nothing_are_the_layer():
-    name = "2 key heads, halves turned"
+    name = "2 KV heads, halves rotated"
     layer = replace(sighted(name, T, "no sink"), sink=np.full(H, NO_SINK))
     assert_equal(made(layer)(X_T).numpy(), expected(name, "no padding"))
 
 
 def test_a_row_of_padding_is_zero_where_no_head_has_a_sink():
-    layer = replace(sighted("2 key heads, halves turned", 3, "no sink"), sink=np.full(H, NO_SINK))
+    layer = replace(sighted("2 KV heads, halves rotated", 3, "no sink"), sink=np.full(H, NO_SINK))
     Y = made(layer)(X_T, pad=torch.tensor(PADS["padded"]))
     for b, left in enumerate(PADS["padded"]):
         assert not Y[b, :left].any()
@@ -295,7 +295,7 @@ def test_blocks_of_a_long_text_are_one_mask():
     torch.manual_seed(0)
     long = torch.randn(200, D_MODEL, dtype=torch.float64)
     for sink in SINKS:
-        layer = sighted("2 key heads, halves turned", 70, sink)
+        layer = sighted("2 KV heads, halves rotated", 70, sink)
         Y = made(layer)(long).numpy()
         cache = layer.empty(200)
         assert_equal(Y, layer.step(long.numpy(), cache)[0])
@@ -303,7 +303,7 @@ def test_blocks_of_a_long_text_are_one_mask():
 
 @pytest.mark.parametrize("pad", PADS)
 def test_a_window_keeps_as_many_tokens_as_it_looks_at_however_many_come(pad):
-    layer = sighted("2 key heads, halves turned", 3, "sinks")
+    layer = sighted("2 KV heads, halves rotated", 3, "sinks")
     module, twin = made(layer), layer.empty(40 * T, batch=(B,), pad=PADS[pad])
     kept = DecoderCache.empty(module, 9, batch=(B,), pad=PADS[pad])
     start = [buffer.data_ptr() for buffer in kept.buffers]
@@ -323,7 +323,7 @@ def test_a_window_keeps_as_many_tokens_as_it_looks_at_however_many_come(pad):
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_check_of_the_chapter_finds_nothing_in_a_window(window, sink, capsys):
-    layer = cached(made(sighted("2 key heads, halves turned", window, sink)))
+    layer = cached(made(sighted("2 KV heads, halves rotated", window, sink)))
     checks.check_cached(layer.step, layer.empty, d_model=D_MODEL)
     assert capsys.readouterr().out.startswith("✓ cached: right on")
 
@@ -339,7 +339,7 @@ def test_check_of_the_chapter_finds_nothing(name, capsys):
 @pytest.mark.parametrize("batch", [(), (2, 3)])
 @pytest.mark.parametrize("padded", [False, True])
 def test_any_batch_axes_are_those_of_numpy(batch, padded):
-    layer = LAYERS["2 key heads, halves turned"]
+    layer = LAYERS["2 KV heads, halves rotated"]
     tokens = np.random.default_rng(7).standard_normal((*batch, T, D_MODEL))
     pad = np.arange(np.prod(batch, dtype=int)).reshape(batch) % 3 if padded else None
     ours = cached(made(layer))
@@ -415,7 +415,7 @@ CONVERSIONS = {
 @pytest.mark.parametrize("conversion", CONVERSIONS)
 def test_frequencies_are_not_rounded_with_the_weights(conversion):
     dtype, convert = CONVERSIONS[conversion]
-    module = convert(made(LAYERS["2 key heads, halves turned"]), dtype)
+    module = convert(made(LAYERS["2 KV heads, halves rotated"]), dtype)
     assert module.qkv_proj.weight.dtype == dtype
     Q = torch.ones(1, D_K, dtype=dtype)
     turned = module.rotation(Q, torch.tensor([50_000]))
@@ -439,22 +439,22 @@ def test_groups_are_those_of_numpy(G, mask):
 
 
 def is_causal_of_torch(Q, K, V, *, mask=None, is_causal=False):
-    """PyTorch's flag, whose diagonal begins in the first corner."""
+    """PyTorch's flag, which aligns the mask at the top left."""
     return F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=True)
 
 
 def tiled(Q, K, V, *, mask=None, is_causal=False):
-    """Head h looks at key head h % G."""
+    """Head h attends to KV head h % G."""
     K, V = (torch.cat([A] * (Q.shape[-3] // A.shape[-3]), dim=-3) for A in (K, V))
     return fused_groups(Q, K, V, mask=mask, is_causal=is_causal)
 
 
-def turned_again(self, K, V):
-    """What is kept is turned at each step, and kept so."""
+def rotated_again(self, K, V):
+    """The cached keys are rotated at each step, and cached so."""
     if self.length:
         every = DecoderCache.empty(self.layer, self.capacity, batch=self.batch, pad=self.pad)
-        places = every.positions(self.length)[..., None, :]
-        self.K.copy_(self.layer.rotation(self.K, places))
+        positions = every.positions(self.length)[..., None, :]
+        self.K.copy_(self.layer.rotation(self.K, positions))
     return RIGHT_APPEND(self, K, V)
 
 
@@ -467,50 +467,50 @@ def overwritten(self, K, V):
     return decoder.replace(self, length=self.length + K.shape[-2], continued=[])
 
 
-def unpadded(T, ago, *, words=None, window=None):
-    """Padding is looked at."""
-    return RIGHT_VISIBLE(T, ago, window=window)
+def unpadded(T, distance, *, lengths=None, window=None):
+    """Tokens attend to padding."""
+    return RIGHT_VISIBLE(T, distance, window=window)
 
 
 def other_layout(self, X, positions):
     """Halves for neighbours, and the other way round."""
     frequencies = self.bits.view(torch.float64).numpy()
-    return RIGHT_TURN(Rotation(frequencies, half=not self.half), X, positions)
+    return RIGHT_ROTATION(Rotation(frequencies, half=not self.half), X, positions)
 
 
-RIGHT_APPEND, RIGHT_TURN = DecoderCache._append, Rotation.forward
-RIGHT_VISIBLE, RIGHT_PLACES = decoder.visible, decoder.places
+RIGHT_APPEND, RIGHT_ROTATION = DecoderCache._append, Rotation.forward
+RIGHT_VISIBLE, RIGHT_POSITIONS = decoder.visible, decoder.token_positions
 MISTAKES = {
-    "is_causal of PyTorch in every piece": (decoder, "fused_groups", is_causal_of_torch, ""),
-    "group tiled": (decoder, "fused_groups", tiled, "2 key"),
+    "is_causal of PyTorch in every chunk": (decoder, "fused_groups", is_causal_of_torch, ""),
+    "group tiled": (decoder, "fused_groups", tiled, "2 KV"),
     "mask without offset": (
         decoder,
         "visible",
-        lambda T, ago, **_: torch.ones(T, len(ago), dtype=torch.bool).tril(),
+        lambda T, far, **_: torch.ones(T, len(far), dtype=torch.bool).tril(),
         "",
     ),
     "mask one ahead": (
         decoder,
         "visible",
-        lambda T, ago, **_: torch.ones(T, len(ago), dtype=torch.bool).tril(len(ago) - T + 1),
+        lambda T, far, **_: torch.ones(T, len(far), dtype=torch.bool).tril(len(far) - T + 1),
         "",
     ),
     "padding seen": (decoder, "visible", unpadded, ""),
     "positions that restart": (
         decoder,
-        "places",
-        lambda start, T, pad, device: RIGHT_PLACES(0, T, None, device),
-        "turned",
+        "token_positions",
+        lambda start, T, pad, device: RIGHT_POSITIONS(0, T, None, device),
+        "rotated",
     ),
     "positions that count padding from the first step on": (
         decoder,
-        "places",
-        lambda start, T, pad, device: RIGHT_PLACES(start, T, None if start else pad, device),
-        "turned",
+        "token_positions",
+        lambda start, T, pad, device: RIGHT_POSITIONS(start, T, None if start else pad, device),
+        "rotated",
     ),
-    "keys turned again at each step": (DecoderCache, "_append", turned_again, "turned"),
-    "the other layout of pairs": (Rotation, "forward", other_layout, "turned"),
-    "what is kept is written over": (DecoderCache, "_append", overwritten, ""),
+    "keys rotated again at each step": (DecoderCache, "_append", rotated_again, "rotated"),
+    "the other layout of pairs": (Rotation, "forward", other_layout, "rotated"),
+    "cached rows are overwritten": (DecoderCache, "_append", overwritten, ""),
 }
 
 
@@ -524,7 +524,7 @@ def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistak
 
 
 def off(layer, name, pad, n):
-    """How far the rows of words are from those of plain loops."""
+    """How far the rows of real tokens are from those of plain loops."""
     right = expected(name, pad)
     return np.abs(fed(layer, pad, n) - right)[right != 0].max()
 
@@ -533,20 +533,21 @@ def off(layer, name, pad, n):
 
 
 def dropping(self, X, cache):
-    """A piece takes the place of keys that its first tokens still look at."""
+    """A chunk overwrites keys that its first tokens still attend to."""
     T, end = X.shape[-2], cache.length + X.shape[-2]
     Q, K, V = self._project(X, cache.positions(T))
     longer = cache._append(K, V)
-    words = None if cache.pad is None else end - cache.pad
-    ago = longer._ages()
-    Q = Q[..., -len(ago) :, :]
-    Y = self._look(Q, *longer._rows(), ago, words)
+    lengths = None if cache.pad is None else end - cache.pad
+    distance = longer._distances()
+    Q = Q[..., -len(distance) :, :]
+    Y = self._attend(Q, *longer._rows(), distance, lengths)
     return F.pad(Y, (0, 0, T - Y.shape[-2], 0)), longer
 
 
-def forgotten(T, ago, *, words=None, window=None):
-    """The window is asked of a whole text alone."""
-    return RIGHT_VISIBLE(T, ago, words=words, window=window if len(ago) == T else None)
+def forgotten(T, distance, *, lengths=None, window=None):
+    """The window is applied only to a whole sequence."""
+    width = window if len(distance) == T else None
+    return RIGHT_VISIBLE(T, distance, lengths=lengths, window=width)
 
 
 def unrolled(self, n):
@@ -556,7 +557,7 @@ def unrolled(self, n):
 
 def in_order(self):
     """Ages as if the ring began with the oldest."""
-    return RIGHT_AGES(self).sort(descending=True).values
+    return RIGHT_DISTANCES(self).sort(descending=True).values
 
 
 def once_a_block(Q, K, V, sink, *, mask):
@@ -578,26 +579,26 @@ def behind_a_cache_none(Q, K, V, sink, *, mask):
     return RIGHT_SUNK(Q, K, V, sink if alone else sink - 1e4, mask=mask)
 
 
-RIGHT_AGES, RIGHT_SUNK = DecoderCache._ages, decoder.sunk_groups
+RIGHT_DISTANCES, RIGHT_SUNK = DecoderCache._distances, decoder.sunk_groups
 SIGHT_MISTAKES = {
     "window wider by one": (
         decoder,
         "visible",
-        lambda T, ago, words, window: RIGHT_VISIBLE(T, ago, words=words, window=window + 1),
+        lambda T, far, lengths, window: RIGHT_VISIBLE(T, far, lengths=lengths, window=window + 1),
     ),
     "window narrower by one": (
         decoder,
         "visible",
-        lambda T, ago, words, window: RIGHT_VISIBLE(T, ago, words=words, window=window - 1),
+        lambda T, far, lengths, window: RIGHT_VISIBLE(T, far, lengths=lengths, window=window - 1),
     ),
     "window forgotten behind a cache": (decoder, "visible", forgotten),
     "dropped before looked at": (DecoderAttention, "step", dropping),
     "ring read from its first row": (DecoderCache, "_in_order", unrolled),
-    "ages of a ring in order": (DecoderCache, "_ages", in_order),
+    "distances of a ring in order": (DecoderCache, "_distances", in_order),
     "positions that stop at the window": (
         DecoderCache,
         "positions",
-        lambda self, T: RIGHT_PLACES(min(self.length, self.capacity), T, self.pad, "cpu"),
+        lambda self, T: RIGHT_POSITIONS(min(self.length, self.capacity), T, self.pad, "cpu"),
     ),
     "sink once a block of keys": (decoder, "sunk_groups", once_a_block),
     "sink with a value": (decoder, "sunk_groups", with_a_value),
@@ -618,7 +619,7 @@ SIGHT_MISTAKES = {
 @pytest.mark.parametrize("mistake", SIGHT_MISTAKES)
 def test_a_planted_mistake_of_sight_is_found(mistake, monkeypatch):
     place, attribute, instead = SIGHT_MISTAKES[mistake]
-    layer = sighted("2 key heads, halves turned", 3, "sinks")
+    layer = sighted("2 KV heads, halves rotated", 3, "sinks")
     module, right = made(layer), {pad: rows_alone(layer, pad) for pad in PADS}
     monkeypatch.setattr(place, attribute, instead)
     found = [
@@ -660,11 +661,11 @@ def with_norm(name, **options):
 
 
 NORMED = {
-    "rotated": lambda: with_norm("2 key heads, halves turned"),
-    "in part": lambda: with_norm("1 key heads, neighbours turned in part"),
-    "no positions": lambda: with_norm(f"{H} key heads, no positions"),
-    "window and sinks": lambda: with_norm("2 key heads, halves turned", window=3, sink=SINK),
-    "a large eps": lambda: with_norm("2 key heads, halves turned", eps=0.3),
+    "rotated": lambda: with_norm("2 KV heads, halves rotated"),
+    "in part": lambda: with_norm("1 KV heads, neighbours rotated in part"),
+    "no positions": lambda: with_norm(f"{H} KV heads, no positions"),
+    "window and sinks": lambda: with_norm("2 KV heads, halves rotated", window=3, sink=SINK),
+    "a large eps": lambda: with_norm("2 KV heads, halves rotated", eps=0.3),
 }
 
 
@@ -709,7 +710,7 @@ def test_qk_norm_keeps_the_precision_and_rounds_once(dtype):
     assert module.to(dtype)(A).dtype == dtype
 
 
-# --- the reserved room ---
+# --- the reserved buffers ---
 
 
 class Watch(TorchDispatchMode):
@@ -740,8 +741,8 @@ def largest_of_a_step(module, kept, T=1):
     return watch.largest
 
 
-@pytest.mark.parametrize("name", [name for name in HELD if "2 key" in name])
-def test_no_step_copies_what_is_kept(name, monkeypatch):
+@pytest.mark.parametrize("name", [name for name in HELD if "2 KV" in name])
+def test_no_step_copies_cached_rows(name, monkeypatch):
     module = made(narrow(LAYERS[name]))
     kept = DecoderCache.empty(module, 2_000)
     _, kept = module.step(torch.ones(1_900, D_MODEL, dtype=torch.float64), kept)
@@ -761,7 +762,7 @@ def test_no_word_copies_its_window(sink):
     _, kept = module.step(torch.ones(2_345, D_MODEL, dtype=torch.float64), kept)
     assert kept.K.shape[-2] == 1_000
     assert largest_of_a_step(module, kept.fork()) <= H * 1_001  # the scores and the sinks
-    assert largest_of_a_step(module, kept.fork(), 2) > kept.K.numel(), "a piece copies it"
+    assert largest_of_a_step(module, kept.fork(), 2) > kept.K.numel(), "a chunk copies it"
 
 
 COSTLY = {"n_kv_heads": 2, "sizes": (8, 8)}
@@ -814,8 +815,8 @@ def test_a_mask_is_made_only_where_a_key_is_out_of_sight(window, monkeypatch):
         (True, False, WINDOW)
     ]
     _, kept = module.step(tokens[:-1], DecoderCache.empty(module, LENGTH))
-    word = fused_calls(lambda: module.step(tokens[-1:], kept), monkeypatch)
-    assert word == [(False, False, window or LENGTH)]
+    call = fused_calls(lambda: module.step(tokens[-1:], kept), monkeypatch)
+    assert call == [(False, False, window or LENGTH)]
 
 
 @pytest.mark.parametrize("window", [None, WINDOW])
@@ -869,14 +870,14 @@ def test_in_blocks_copies_no_key_more_than_five_times(window):
 
 
 def test_values_of_another_width_take_the_path_that_copies_the_keys():
-    module = made(LAYERS["2 key heads, no positions"])
+    module = made(LAYERS["2 KV heads, no positions"])
     kept = DecoderCache.empty(module, 2_000)
     _, kept = module.step(torch.ones(1_900, D_MODEL, dtype=torch.float64), kept)
     assert largest_of_a_step(module, kept) >= kept.K.numel()
 
 
 def test_a_shorter_view_goes_on_showing_what_it_showed():
-    module = made(LAYERS["2 key heads, halves turned"])
+    module = made(LAYERS["2 KV heads, halves rotated"])
     _, short = module.step(X_T[:, :3], DecoderCache.empty(module, T, batch=(B,)))
     shown = short.K.clone()
     _, long = module.step(X_T[:, 3:], short)
@@ -888,7 +889,7 @@ def test_a_shorter_view_goes_on_showing_what_it_showed():
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("window", [None, 2])
 def test_a_step_that_fails_behind_the_keys_can_be_taken_again(pad, window):
-    name = "2 key heads, halves turned"
+    name = "2 KV heads, halves rotated"
     layer = LAYERS[name] if window is None else sighted(name, window, "sinks")
     module, Y = made(layer), []
     kept = DecoderCache.empty(module, T, batch=(B,), pad=PADS[pad])
@@ -922,7 +923,7 @@ def test_after_a_step_that_fails_in_a_full_window_every_key_in_sight_is_there():
 
 
 def test_rows_of_weights_that_have_changed_stay_in_the_cache():
-    module = made(LAYERS["2 key heads, halves turned"])
+    module = made(LAYERS["2 KV heads, halves rotated"])
     _, kept = module.step(X_T[:, :3], DecoderCache.empty(module, T, batch=(B,)))
     before = kept.K.clone()
     module.qkv_proj.weight.mul_(2)
@@ -932,8 +933,8 @@ def test_rows_of_weights_that_have_changed_stay_in_the_cache():
     assert_equal(fresh.numpy(), module(X_T).numpy())
 
 
-def test_a_cache_is_equal_to_itself_alone():
-    module, pad = made(LAYERS["2 key heads, halves turned"]), np.arange(B)
+def test_a_cache_is_equal_only_to_itself():
+    module, pad = made(LAYERS["2 KV heads, halves rotated"]), np.arange(B)
     one, other = (DecoderCache.empty(module, T, batch=(B,), pad=pad) for _ in range(2))
     assert one == one
     assert one != other
@@ -961,7 +962,7 @@ def test_a_cache_may_enter_and_leave_inference_mode(sight, pad):
 
 @pytest.mark.parametrize("pad", PADS)
 def test_a_fork_goes_on_by_itself_from_any_view(pad):
-    layer = LAYERS["2 key heads, halves turned"]
+    layer = LAYERS["2 KV heads, halves rotated"]
     module, right = made(layer), fed(layer, pad, T)
     _, short = module.step(X_T[:, :3], DecoderCache.empty(module, T, batch=(B,), pad=pad_of(pad)))
     fork = short.fork()
@@ -977,7 +978,7 @@ def test_a_fork_goes_on_by_itself_from_any_view(pad):
 
 @pytest.mark.parametrize("pad", PADS)
 def test_a_fork_of_a_window_goes_on_by_itself(pad):
-    layer = sighted("2 key heads, halves turned", 3, "sinks")
+    layer = sighted("2 KV heads, halves rotated", 3, "sinks")
     module, right = made(layer), fed(layer, pad, T)
     _, short = module.step(X_T[:, :5], DecoderCache.empty(module, T, batch=(B,), pad=pad_of(pad)))
     fork = short.fork()
@@ -992,7 +993,7 @@ def test_a_fork_of_a_window_goes_on_by_itself(pad):
 
 
 def test_gradients_of_a_layer_with_all_its_keys_are_those_of_numpy():
-    layer = LAYERS["4 key heads, no positions"]
+    layer = LAYERS["4 KV heads, no positions"]
     module, given = made(layer).requires_grad_(), X_T.clone().requires_grad_()
     dY = np.random.default_rng(10).standard_normal(X.shape)
     module(given).backward(torch.from_numpy(dY))
@@ -1004,10 +1005,10 @@ def test_gradients_of_a_layer_with_all_its_keys_are_those_of_numpy():
 
 
 GRADED = {
-    "2 key heads, halves turned": LAYERS["2 key heads, halves turned"],
-    "1 key heads, neighbours turned": LAYERS["1 key heads, neighbours turned"],
-    "2 key heads, halves turned, a window": sighted("2 key heads, halves turned", 3, "no sink"),
-    "2 key heads, halves turned, sinks": sighted("2 key heads, halves turned", 3, "sinks"),
+    "2 KV heads, halves rotated": LAYERS["2 KV heads, halves rotated"],
+    "1 KV heads, neighbours rotated": LAYERS["1 KV heads, neighbours rotated"],
+    "2 KV heads, halves rotated, a window": sighted("2 KV heads, halves rotated", 3, "no sink"),
+    "2 KV heads, halves rotated, sinks": sighted("2 KV heads, halves rotated", 3, "sinks"),
 }
 
 
@@ -1053,7 +1054,7 @@ def test_it_trains(pad, sight):
     torch.manual_seed(0)
     options = {"n_kv_heads": 2, "sizes": (D_K, D_K), "rotation": Rotation(RATES), "bias": True}
     module = DecoderAttention(D_MODEL, H, **options, sight=sight)
-    target = X_T.float().roll(1, dims=1)  # the token before, which a turned query can find
+    target = X_T.float().roll(1, dims=1)  # the token before, which a rotated query can find
     optimiser, losses = torch.optim.Adam(module.parameters(), lr=0.03), []
     for _ in range(60):
         optimiser.zero_grad()
@@ -1079,7 +1080,7 @@ def compiled():
 
 @pytest.mark.parametrize("pad", ["no padding", *long("padded")])
 def test_compiles_without_a_graph_break_for_every_length(pad, compiled):
-    layer = narrow(LAYERS["2 key heads, halves turned"])
+    layer = narrow(LAYERS["2 KV heads, halves rotated"])
     module = made(layer)
     step = compiled(module.step)
     kept, rows, start = DecoderCache.empty(module, T, batch=(B,), pad=PADS[pad]), [], 0
@@ -1173,7 +1174,7 @@ def test_an_export_serves_every_length(sight, padded):
 @pytest.mark.long
 @pytest.mark.parametrize("pad", PADS)
 def test_a_window_and_sinks_compile_without_a_graph_break(pad, compiled):
-    layer = sighted("2 key heads, halves turned", 3, "sinks")
+    layer = sighted("2 KV heads, halves rotated", 3, "sinks")
     module = made(layer)
     step, rows, start = compiled(module.step), [], 0
     kept = DecoderCache.empty(module, T, batch=(B,), pad=PADS[pad])
@@ -1183,7 +1184,7 @@ def test_a_window_and_sinks_compile_without_a_graph_break(pad, compiled):
     assert_equal(torch.cat(rows, dim=1).numpy(), fed(layer, pad, 1))
 
 
-@pytest.mark.parametrize("name", ["1 key heads, neighbours turned", list(GRADED)[-1]])
+@pytest.mark.parametrize("name", ["1 KV heads, neighbours rotated", list(GRADED)[-1]])
 def test_a_compiled_layer_trains_as_any(name, compiled):
     layer, grads = GRADED[name], []
     for compile in (lambda module: module, compiled):
@@ -1197,7 +1198,7 @@ def test_a_compiled_layer_trains_as_any(name, compiled):
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")
 @pytest.mark.skipif(cxx() == "no C++ compiler", reason="torch.compile needs a C++ compiler")
 def test_a_compiled_kernel_gives_the_same(compiled):
-    layer = narrow(LAYERS["2 key heads, halves turned"])
+    layer = narrow(LAYERS["2 KV heads, halves rotated"])
     assert_equal(compiled(made(layer), "inductor")(X_T).numpy(), fed(layer, "no padding", T))
 
 
@@ -1207,7 +1208,7 @@ def test_a_compiled_kernel_gives_the_same(compiled):
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("window", [None, 3])
 def test_compiled_kernels_give_the_same_step_by_step(window, pad, compiled):
-    name = "2 key heads, halves turned"
+    name = "2 KV heads, halves rotated"
     layer = narrow(LAYERS[name] if window is None else sighted(name, window, "sinks"))
     module = made(layer)
     for n in (3, 1):
@@ -1218,9 +1219,9 @@ def test_compiled_kernels_give_the_same_step_by_step(window, pad, compiled):
 
 
 def test_state_dict_round_trips_and_holds_weights_alone():
-    module = made(LAYERS["2 key heads, halves turned"])
+    module = made(LAYERS["2 KV heads, halves rotated"])
     assert list(module.state_dict()) == ["qkv_proj.weight", "out_proj.weight"]
-    module, other = (made(sighted("2 key heads, halves turned", 3, "sinks")) for _ in range(2))
+    module, other = (made(sighted("2 KV heads, halves rotated", 3, "sinks")) for _ in range(2))
     assert list(module.state_dict()) == ["sink", "qkv_proj.weight", "out_proj.weight"]
     with torch.no_grad():
         for weight in other.parameters():
@@ -1283,13 +1284,13 @@ def test_a_module_made_without_numbers_is_whole_once_its_state_is_loaded(kind, w
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 def test_a_copy_is_the_same_layer(copied):
-    module = made(LAYERS["2 key heads, halves turned in part"])
+    module = made(LAYERS["2 KV heads, halves rotated in part"])
     torch.testing.assert_close(copied(module)(X_T), module(X_T), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("window", [None, 3])
 def test_under_autocast_a_step_keeps_the_precision_of_the_weights(window):
-    name = "2 key heads, halves turned"
+    name = "2 KV heads, halves rotated"
     layer = LAYERS[name] if window is None else sighted(name, window, "sinks")
     module, right = made(layer).float(), fed(layer, "no padding", T)
     kept, start = DecoderCache.empty(module, T, batch=(B,)), 0
@@ -1300,7 +1301,7 @@ def test_under_autocast_a_step_keeps_the_precision_of_the_weights(window):
             np.testing.assert_allclose(Y.float().numpy(), close, rtol=0, atol=0.1)
             start += n
     assert (Y.dtype, kept.K.dtype) == (torch.bfloat16, torch.float32)
-    assert torch.equal(kept.V, kept.V.bfloat16().float()), "made in bfloat16"
+    assert torch.equal(kept.V, kept.V.bfloat16().float()), "computed in bfloat16"
 
 
 @pytest.mark.parametrize("name", ["DecoderAttention", "fused_groups", "normed", "sunk_groups"])
@@ -1312,8 +1313,8 @@ def test_the_example_of_a_docstring_runs(name):
 
 
 def test_printed_layer_names_its_sizes():
-    text = repr(made(LAYERS["2 key heads, halves turned in part"]))
+    text = repr(made(LAYERS["2 KV heads, halves rotated in part"]))
     assert "d_model=12, n_heads=4, n_kv_heads=2, d_k=6, d_v=7, window=None, sink=False" in text
     assert "qk_norm=False" in text
-    assert "(rotation): Rotation(4 numbers of each head, half=True)" in text
+    assert "(rotation): Rotation(4 entries of each head, half=True)" in text
     assert "(qkv_proj): Linear(in_features=12, out_features=50, bias=False)" in text

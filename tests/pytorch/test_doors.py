@@ -319,12 +319,12 @@ def test_ranks_may_be_whole_numbers_of_numpy():
         ({"sizes": 4}, TypeError, ("sizes is 4", "expected (d_k, d_v)", "Give a pair")),
         ({"sizes": (4, 4, 4)}, TypeError, ("sizes is (4, 4, 4)", "(d_k, d_v)", "Give a pair")),
         ({"sizes": (3, 4)}, ShapeError, ("d_k=3", "expected an even width", "Choose 2 or 4")),
-        ({"sizes": (2, 4)}, ShapeError, ("turns 2 pairs", "d_k=2 has 1", "rope_frequencies(2)")),
+        ({"sizes": (2, 4)}, ShapeError, ("2 frequencies", "d_k=2 has 1", "rope_frequencies(2)")),
         ({"sight": 128}, TypeError, ("sight is a int", "expected a Sight", "Sight(window=128)")),
         (
             {"sight": Sight(sink=np.zeros(5))},
             ShapeError,
-            ("sink has 5 numbers for 6 heads", "expected one for each", "np.zeros(6)"),
+            ("sink has 5 entries for 6 heads", "expected one for each", "np.zeros(6)"),
         ),
         (
             {"sight": Sight(qk_norm=np.ones((2, 5)))},
@@ -362,7 +362,7 @@ def test_decoder_refuses_bad_sizes(change, error, words):
         (np.ones(2), "llama", TypeError, "half is 'llama'; expected True or False"),
     ],
 )
-def test_rotation_refuses_bad_rates(frequencies, half, error, words):
+def test_rotation_refuses_bad_frequencies(frequencies, half, error, words):
     with pytest.raises(error, match=words):
         Rotation(frequencies, half=half)
 
@@ -378,7 +378,7 @@ def test_rotation_refuses_bad_rates(frequencies, half, error, words):
         ),
         (torch.ones(T, 4).int(), torch.arange(T), TypeError, "X is a tensor of torch.int32"),
         (torch.ones(T, 5), torch.arange(T), ShapeError, "d_k=5; expected an even width"),
-        (torch.ones(T, 2), torch.arange(T), ShapeError, "turns 2 pairs, and a key of d_k=2 has 1"),
+        (torch.ones(T, 2), torch.arange(T), ShapeError, "2 frequencies, and a key of d_k=2 has 1"),
         (torch.ones(T, 4), list(range(T)), TypeError, "positions is a list; expected a tensor"),
         (torch.ones(T, 4), torch.ones(T) > 0, TypeError, "positions is a tensor of torch.bool"),
         (torch.ones(T, 4), torch.ones(T).bfloat16(), TypeError, "is a tensor of torch.bfloat16"),
@@ -402,7 +402,7 @@ def test_rotation_refuses_bad_input_before_any_arithmetic(X, positions, error, w
         rotation(X, positions)
 
 
-def test_rotation_takes_places_of_the_widths_that_hold_them():
+def test_rotation_takes_positions_of_the_widths_that_hold_them():
     rotation, X = Rotation(rope_frequencies(4)), draw(B, T, 4)
     right = rotation(X, torch.arange(T))
     for dtype in (torch.int32, torch.float32, torch.float64):
@@ -440,7 +440,7 @@ def test_sight_refuses_what_no_query_can_have(change, error, words):
 
 
 def decoder(**options):
-    """A decoder of six heads that share two keys, turned."""
+    """A decoder of six query heads and two KV heads, with RoPE."""
     torch.manual_seed(0)
     given = {
         "n_kv_heads": 2,
@@ -580,7 +580,7 @@ def test_a_step_refuses_to_lose_gradients(wanting):
     kept = DecoderCache.empty(module, T, batch=(B,))
     asked = X if wanting == "X" else module.get_parameter(wanting)
     asked.requires_grad_()
-    with NoArithmetic(), pytest.raises(ValueError, match="expected none, since what stands in"):
+    with NoArithmetic(), pytest.raises(ValueError, match="none, since the rows of a reserved"):
         module.step(X, kept)
     assert kept.written == 0
     with torch.no_grad():

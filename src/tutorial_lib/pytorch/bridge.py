@@ -189,15 +189,15 @@ def torch_mha_from_params(params, *, dtype=torch.float64):
 
 
 def decoder_from_params(params, *, rotation=None, sight=ALL, dtype=torch.float64):
-    """Make a decoder that computes what `decode_step` computes, its keys shared and turned.
+    """Make a decoder that computes what `decode_step` computes, with grouped queries and RoPE.
 
     Introduced in chapter 15. As any new module it is on the CPU, in training mode, with weights
     that require gradients. It has no biases.
 
     Parameters
     ----------
-    params : GroupedParams, or Params, in which each head has keys of its own
-    rotation : Rotation that turns queries and keys, or None
+    params : GroupedParams, or Params, in which each head is a KV head too
+    rotation : Rotation of queries and keys, or None
     sight : Sight, with a window, sinks, QK-norm, or several of them
     dtype : torch's name of a precision of floats
 
@@ -208,8 +208,8 @@ def decoder_from_params(params, *, rotation=None, sight=ALL, dtype=torch.float64
     Raises
     ------
     TypeError : no params, no Rotation, no Sight, or a dtype that is no precision of floats
-    ShapeError : an odd d_k, or fewer pairs than the rotation turns; another number of sinks than
-        of heads, or of gains than d_k
+    ShapeError : an odd d_k, or fewer pairs than frequencies of the rotation; another number of
+        sinks than of heads, or of gains than d_k
     """
     require_params(params, GroupedParams)
     require_float_dtype(dtype)
@@ -224,7 +224,7 @@ def decoder_from_params(params, *, rotation=None, sight=ALL, dtype=torch.float64
 def params_from_decoder(decoder):
     """Copy a decoder's matrices into GroupedParams, float64.
 
-    Its rotation, its window and its sinks are left behind; the sinks are `decoder.sink`.
+    Without its rotation, its window and its sinks; the sinks are `decoder.sink`.
 
     Introduced in chapter 15.
 

@@ -1,4 +1,4 @@
-"""A layer to decode with: its keys are kept, shared by groups of heads, turned, and let go."""
+"""A layer to decode with: KV cache, grouped queries, RoPE, sliding window, sinks, QK-norm."""
 
 import math
 from contextlib import nullcontext
@@ -27,27 +27,27 @@ from tutorial_lib.pytorch.doors import (
 )
 from tutorial_lib.pytorch.mha import fused_attention
 
-BLOCK = 64  # queries that look together, where keys are out of sight
+BLOCK = 64  # queries of one call, where some keys are masked
 
 
 class Rotation(nn.Module):
-    """Turn pairs of numbers of each token by its position times the pair's rate.
+    """RoPE: rotate each pair of entries by the token's position times the frequency of the pair.
 
-    Introduced in chapter 16. What `tutorial_lib.variants.rotate` is in NumPy. It has no weights.
-    Its frequencies are no part of a state_dict; they stay the same float64 numbers when the module
+    Introduced in chapter 16. The module of `tutorial_lib.variants.rotate`. It has no parameters.
+    Its frequencies are not in the state_dict; they stay the same float64 numbers when the module
     is converted, copied, emptied by `to_empty` or moved to the meta device.
 
     Parameters
     ----------
     frequencies : (n,) array of floats, radians per token, such as `rope_frequencies(d_k)`, which
-        others call inv_freq; fewer than d_k/2 is a partial rotation
-    half : False: numbers 2i and 2i+1 are a pair; True: numbers i and i + n, as in Llama's code,
-        whose function is rotate_half
+        other code calls inv_freq; fewer than d_k/2 is a partial rotation
+    half : False: entries 2i and 2i + 1 are a pair, interleaved; True: entries i and i + n, as in
+        `rotate_half` of Hugging Face's Llama
 
     Raises
     ------
-    TypeError : rates that are no array of floats, a half that is no bool
-    ShapeError : rates of more axes than one
+    TypeError : frequencies that are no array of floats, a half that is no bool
+    ShapeError : frequencies of more axes than one
     ValueError : NaN or infinity
 
     Source: Su et al. (2021).
@@ -56,12 +56,12 @@ class Rotation(nn.Module):
     def __init__(self, frequencies, *, half=False):
         super().__init__()
         require_frequencies(frequencies, half)
-        self.half, self._rates = half, np.array(frequencies, dtype=np.float64)
+        self.half, self._frequencies = half, np.array(frequencies, dtype=np.float64)
         self.register_buffer("bits", self._bits_on("cpu"), persistent=False)
 
     def _bits_on(self, device):
         # As bits, because MPS has no float64.
-        return torch.from_numpy(self._rates).view(torch.int64).to(device, copy=True)
+        return torch.from_numpy(self._frequencies).view(torch.int64).to(device, copy=True)
 
     def _apply(self, fn, recurse=True):
         super()._apply(fn, recurse)
@@ -71,11 +71,11 @@ class Rotation(nn.Module):
         return self
 
     def extra_repr(self):
-        """Say what turns when the module is printed."""
-        return f"{2 * len(self.bits)} numbers of each head, half={self.half}"
+        """Say what is rotated when the module is printed."""
+        return f"{2 * len(self.bits)} entries of each head, half={self.half}"
 
     def forward(self, X, positions):
-        """Turn queries or keys.
+        """Rotate queries or keys.
 
         Parameters
         ----------
@@ -85,14 +85,14 @@ class Rotation(nn.Module):
 
         Returns
         -------
-        turned : (..., T, d), in the precision of X; the angles are float64
+        rotated : (..., T, d), in the precision of X; the angles are float64
 
         Raises
         ------
         TypeError : no tensors of floats, positions of another type
-        ShapeError : an odd width, fewer pairs than rates, positions that do not fit the tokens
-        ValueError : positions that go backwards, NaN or infinity among them; asked of tensors on
-            the CPU alone
+        ShapeError : an odd width, fewer pairs than frequencies, positions that do not fit X
+        ValueError : positions that go backwards, NaN or infinity among them; checked only for
+            tensors on the CPU
         """
         n = len(self.bits)
         require_rotated(X, positions, n)
@@ -100,27 +100,27 @@ class Rotation(nn.Module):
         frequencies = self.bits.to(device).view(torch.float64)
         angles = positions.to(device)[..., None] * frequencies  # (..., T, n)
         cos, sin = angles.cos().to(X), angles.sin().to(X)
-        turning, rest = X[..., : 2 * n], X[..., 2 * n :]
-        a, b = turning.chunk(2, dim=-1) if self.half else (turning[..., ::2], turning[..., 1::2])
+        part, rest = X[..., : 2 * n], X[..., 2 * n :]
+        a, b = part.chunk(2, dim=-1) if self.half else (part[..., ::2], part[..., 1::2])
         pairs = cos * a - sin * b, sin * a + cos * b
-        turned = torch.cat(pairs, -1) if self.half else torch.stack(pairs, -1).flatten(-2)
-        return torch.cat((turned, rest), -1)
+        rotated = torch.cat(pairs, -1) if self.half else torch.stack(pairs, -1).flatten(-2)
+        return torch.cat((rotated, rest), -1)
 
 
 @dataclass(frozen=True)
 class Sight:
-    """How far a query looks, whether it may look at nobody, and whether it is normed before.
+    """What a query may attend to: a window of keys, a sink; and QK-norm before its scores.
 
     Introduced in chapter 17. What `tutorial_lib.variants.window_mask` and `attention_with_sink`
     are in NumPy, and QK-norm, which is `normed` in the chapter.
 
     Parameters
     ----------
-    window : number of keys that a query looks at, itself included; None: all
-    sink : (H,) array of floats, where the learned sinks of the heads begin, such as `np.zeros(H)`;
+    window : number of keys that a query attends to, its own included; None: all
+    sink : (H,) array of floats, the initial values of the learned sinks, such as `np.zeros(H)`;
         -inf: the head has none; None: no head has one
-    qk_norm : (2, d_k) array of floats, where the learned gains of the queries and of the keys
-        begin, such as `np.ones((2, d_k))`: each query and each key is divided by the root of the
+    qk_norm : (2, d_k) array of floats, the initial values of the learned gains of queries and of
+        keys, such as `np.ones((2, d_k))`: each query and each key is divided by the root of the
         mean of its squares, and multiplied by its gains, before it is rotated; None: it is not
     eps : added to that mean, so that zeros stay zeros
 
@@ -151,18 +151,18 @@ ALL = Sight()
 
 
 class DecoderAttention(nn.Module):
-    """A causal layer that keeps its keys, shares them between heads, turns them, and lets them go.
+    """A causal layer with a KV cache, grouped queries, RoPE, a sliding window and sinks.
 
     Introduced in chapter 14; its groups are those of chapter 15, its rotation that of chapter 16,
     its sight that of chapter 17. `forward` takes whole sequences, to train; `step` takes the next
-    tokens and a cache. Cut in any way, a sequence gives the same rows.
+    tokens and a cache. A sequence gives the same rows in chunks of any length.
 
-    What it costs: a whole sequence without window, sink or padding, and a word without sink or
-    padding, run in PyTorch's fused call without a mask. A window goes block by block: the keys that
-    no query of a block sees are skipped, and the others masked, in the same call. A sink takes
-    explicit steps, block by block: the fused call knows it only as one more key, of zeros, with its
-    score in a mask of floats for each head, (H, T, S + 1), for which CUDA's flash kernel has no
-    argument; the CPU's takes one that is not learned.
+    What it costs: a whole sequence without window, sink or padding, and one token without sink or
+    padding, run in PyTorch's fused call without a mask. A window is computed block by block: the
+    keys that no query of a block may see are skipped, and the others masked, in the same call. A
+    sink takes explicit steps, block by block: the fused call supports it only as one more key, of
+    zeros, with its score in a mask of floats for each head, (H, T, S + 1), for which CUDA's flash
+    kernel has no argument; the CPU's takes one that is not learned.
 
     A graph has no loop over the blocks, because it serves sequences of every length. In a graph of
     `torch.compile` all blocks of a window run at once: a key is copied at most five times, and the
@@ -173,11 +173,11 @@ class DecoderAttention(nn.Module):
     Parameters
     ----------
     d_model, n_heads : width of the layer, number of heads
-    n_kv_heads : G, how many heads have keys and values; each serves n_heads / G; n_heads unless
+    n_kv_heads : G, the number of KV heads; each serves n_heads / G query heads; n_heads unless
         given
     sizes : (d_k, d_v), the widths of a head; both d_model / n_heads unless given; a d_v other than
         d_k takes PyTorch's slow path, which copies the keys
-    rotation : Rotation that turns queries and keys, or None
+    rotation : Rotation of queries and keys, or None
     sight : Sight, with a window, sinks, QK-norm, or several of them
     bias : whether the projections add a vector
 
@@ -194,9 +194,9 @@ class DecoderAttention(nn.Module):
     ------
     TypeError : a length that is no whole number, sizes that are no pair, a rotation that is no
         Rotation, a sight that is no Sight
-    ShapeError : more key heads than heads, or a number that does not divide them; sizes that are
-        left out where n_heads does not divide d_model; an odd d_k, or fewer pairs than the rotation
-        turns; another number of sinks than of heads, or of gains than d_k
+    ShapeError : more KV heads than heads, or a number that does not divide them; sizes that are
+        left out where n_heads does not divide d_model; an odd d_k, or fewer pairs than frequencies
+        of the rotation; another number of sinks than of heads, or of gains than d_k
     ValueError : a length below 1
 
     Source: Pope et al. (2023); Ainslie et al. (2023); Su et al. (2021).
@@ -258,30 +258,30 @@ class DecoderAttention(nn.Module):
         TypeError : no tensor of floats, another precision than the weights', a pad that is no
             tensor of integers
         ShapeError : another width, an empty sequence, a pad of other axes than the batch's
-        ValueError : tensors on another device than the weights; more padding than tokens, asked of
-            tensors on the CPU alone
+        ValueError : tensors on another device than the weights; more padding than tokens, checked
+            only for tensors on the CPU
         """
         require_tensors(self, X, None, None)
         T, batch = X.shape[-2], X.shape[:-2]
         require_tensor_pad(pad, batch, T, X.device)
         if pad is not None:
             pad = pad.long()  # in uint8 T - pad would wrap
-        Q, K, V = self._project(X, places(0, T, pad, X.device))
-        return self._look(Q, K, V, ages(T, X.device), None if pad is None else T - pad)
+        Q, K, V = self._project(X, token_positions(0, T, pad, X.device))
+        return self._attend(Q, K, V, distances(T, X.device), None if pad is None else T - pad)
 
     def step(self, X, cache):
         """Run the layer for the next tokens, one or more.
 
         After a step that fails the same cache can be continued, as if nothing had been tried. Only
         in a full window may one new token have overwritten the oldest key, which no later token
-        sees. Rows of weights that have changed since stay in it: after a change of the weights
-        begin with an empty one. Under autocast the rows are made in the lower precision and kept in
-        that of the weights. No step copies what is kept, but for one: several tokens at once,
-        behind more than a window holds, look at a copy of the window before they take its place.
+        sees. Cached rows do not follow a change of the weights: after one, begin with an empty
+        cache. Under autocast the rows are computed in the lower precision and cached in that of the
+        weights. Only one kind of step copies cached rows: several tokens at once, behind a full
+        window, attend to a copy of the window before they overwrite it.
 
         Parameters
         ----------
-        X : (..., T, d_model), the new tokens alone
+        X : (..., T, d_model), only the new tokens
         cache : DecoderCache of this layer, with the tokens before; the newest
 
         Returns
@@ -293,24 +293,24 @@ class DecoderAttention(nn.Module):
         ------
         TypeError : no tensor of floats, another precision than the weights', no DecoderCache
         ShapeError : another width or batch, an empty sequence
-        ValueError : a cache of another layer, one that was continued already, no room left,
-            tensors on two devices, gradients that X or any parameter asks for; NaN or infinity in
-            X, asked of tensors on the CPU alone
+        ValueError : a cache of another layer, one that was continued already, a full buffer,
+            tensors on two devices, an X or a parameter that requires gradients; NaN or infinity in
+            X, checked only for tensors on the CPU
         """
         require_tensors(self, X, None, None)
         require_step(self, X, cache, DecoderCache)
         require_no_graph(X, *self.parameters())
         T, end = X.shape[-2], cache.length + X.shape[-2]
-        words = None if cache.pad is None else end - cache.pad
+        lengths = None if cache.pad is None else end - cache.pad
         Q, K, V = self._project(X, cache.positions(T))
-        if T > 1 and end > cache.capacity:  # these rows still look at those that they replace
-            kept = ((cache.K, K), (cache.V, V))
-            seen = [torch.cat((old, new.to(old.dtype)), dim=-2) for old, new in kept]
-            Y = self._look(Q, *seen, ages(seen[0].shape[-2], X.device), words)
+        if T > 1 and end > cache.capacity:  # these rows still attend to those that they overwrite
+            both = ((cache.K, K), (cache.V, V))
+            seen = [torch.cat((old, new.to(old.dtype)), dim=-2) for old, new in both]
+            Y = self._attend(Q, *seen, distances(seen[0].shape[-2], X.device), lengths)
             longer = cache._append(K, V)
         else:
             longer = cache._append(K, V)
-            Y = self._look(Q, *longer._rows(), longer._ages(), words)
+            Y = self._attend(Q, *longer._rows(), longer._distances(), lengths)
         cache.continued.append(longer.length)  # last: until then another step may write here
         return Y, longer
 
@@ -323,36 +323,36 @@ class DecoderAttention(nn.Module):
             gains = [gain.expand(n, 1, -1) for gain, n in zip(self.qk_norm, (H, G), strict=True)]
             QK = normed(QK, torch.cat(gains), self.eps)
         if self.rotation is not None:
-            QK = self.rotation(QK, positions[..., None, :])  # one turn for queries and keys
+            QK = self.rotation(QK, positions[..., None, :])  # one call for queries and keys
         Q, K = QK.split([H, G], dim=-3)
         return Q, K, V
 
-    def _look(self, Q, K, V, ago, words):
-        """Mix for the T newest tokens; `ago`: (S,), how many tokens before the last each key is."""
+    def _attend(self, Q, K, V, distance, lengths):
+        """Attend for the T newest tokens; `distance`: (S,), of each key from the last token."""
         T, S = Q.shape[-2], K.shape[-2]
         # An export has one graph for all lengths, so it may not ask which is longer.
         compiling, exporting = torch.compiler.is_compiling(), torch.compiler.is_exporting()
-        in_sight = self.window is None or (not exporting and self.window >= S)
-        if in_sight and self.sink is None and words is None and T in (1, S):
+        all_seen = self.window is None or (not exporting and self.window >= S)
+        if all_seen and self.sink is None and lengths is None and T in (1, S):
             return self._out(fused_groups(Q, K, V, is_causal=T > 1))
-        if exporting or (in_sight and (compiling or self.sink is None)):
-            heads = self._mix(Q, K, V, visible(T, ago, words=words, window=self.window))
+        if exporting or (all_seen and (compiling or self.sink is None)):
+            heads = self._mix(Q, K, V, visible(T, distance, lengths=lengths, window=self.window))
         elif compiling:
-            heads = self._mix(*in_blocks(Q, K, V, words, self.window))  # (..., n, H, size, d_v)
+            heads = self._mix(*in_blocks(Q, K, V, lengths, self.window))  # (..., n, H, size, d_v)
             heads = heads.transpose(-4, -3).flatten(-3, -2)[..., -T:, :]
         else:
-            heads = torch.cat(list(self._block_by_block(Q, K, V, ago, words)), dim=-2)
+            heads = torch.cat(list(self._block_by_block(Q, K, V, distance, lengths)), dim=-2)
         return self._out(heads)
 
-    def _block_by_block(self, Q, K, V, ago, words):
+    def _block_by_block(self, Q, K, V, distance, lengths):
         T, S = Q.shape[-2], K.shape[-2]
-        reach = S if self.window is None else self.window
+        width = S if self.window is None else self.window
         for start in range(0, T, BLOCK):
             end = min(start + BLOCK, T)
             later = T - end  # queries behind this block
-            keys = slice(max(0, S - T + start + 1 - reach), S - later)
-            real = None if words is None else words - later
-            mask = visible(end - start, ago[keys] - later, words=real, window=self.window)
+            keys = slice(max(0, S - T + start + 1 - width), S - later)
+            real = None if lengths is None else lengths - later
+            mask = visible(end - start, distance[keys] - later, lengths=real, window=self.window)
             yield self._mix(Q[..., start:end, :], K[..., keys, :], V[..., keys, :], mask)
 
     def _mix(self, Q, K, V, mask):
@@ -366,22 +366,22 @@ class DecoderAttention(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class DecoderCache:
-    """The keys and values of the tokens that a DecoderAttention has read, in reserved room.
+    """The keys and values of the tokens that a DecoderAttention has processed, in reserved buffers.
 
-    Introduced in chapter 14. What `tutorial_lib.variants.KVCache` is in NumPy: a step writes
-    into the room and returns a longer view of it, so no step copies what is kept. Where the layer
-    has a window, that many tokens are kept, however many come, and a new one takes the place of the
-    oldest: token t stands in row t % window, which is often called a ring or a rolling buffer.
-    A cache is equal to itself alone. It may be made, continued and forked under
+    Introduced in chapter 14. What `tutorial_lib.variants.KVCache` is in NumPy, a static cache: a
+    step writes into the buffers and returns a longer view of them, so no step copies cached rows.
+    Where the layer has a window, only that many tokens are cached, and a new one overwrites the
+    oldest: token t is in row t % window, which is often called a ring or a rolling buffer. A cache
+    is equal only to itself. It may be created, continued and forked under
     `torch.inference_mode()` or outside of it, in any order.
 
     Parameters
     ----------
-    layer : DecoderAttention that it was made for
+    layer : DecoderAttention whose cache it is
     buffers : (..., G, capacity, d_k) and (..., G, capacity, d_v), shared by all views
     length : number of tokens, padding included
     pad : (...) int64, numbers of padding tokens at the left of each sequence; None: none
-    continued : list, empty until a step goes on from here, then with the length of what it returned
+    continued : list, empty until a step continues from here, then with the length of its result
 
     Source: Pope et al. (2023).
     """
@@ -394,7 +394,7 @@ class DecoderCache:
 
     @classmethod
     def empty(cls, layer, capacity, *, batch=(), pad=None):
-        """Reserve room for a number of tokens, in the precision and on the device of the weights.
+        """Reserve buffers for a number of tokens, in the weights' precision and on their device.
 
         Parameters
         ----------
@@ -412,7 +412,7 @@ class DecoderCache:
         ------
         TypeError : another layer, lengths or pad that are no whole numbers
         ShapeError : pad of another shape than batch
-        ValueError : a length below 1, more padding than room
+        ValueError : a length below 1, more padding than the capacity
         """
         pad = None if pad is None else torch.as_tensor(pad)
         require_new_cache(layer, capacity, batch, pad, DecoderAttention)
@@ -427,7 +427,7 @@ class DecoderCache:
 
     @property
     def K(self):
-        """The keys so far, turned, the last `capacity` of them: (..., G, length, d_k)."""
+        """The keys so far, rotated, the last `capacity` of them: (..., G, length, d_k)."""
         return self._in_order(0)
 
     @property
@@ -442,12 +442,12 @@ class DecoderCache:
 
     @property
     def capacity(self):
-        """Number of tokens that are kept."""
+        """Number of tokens that the buffers can hold."""
         return self.buffers[0].shape[-2]
 
     @property
     def rolls(self):
-        """Whether a new token takes the place of the oldest, once the room is full."""
+        """Whether a new token overwrites the oldest, once the buffers are full."""
         return self.capacity == self.layer.window
 
     @property
@@ -457,18 +457,18 @@ class DecoderCache:
 
     def _append(self, K, V):
         end = self.length + K.shape[-2]
-        start = max(self.length, end - self.capacity)  # of those that stay
-        places = torch.arange(start, end, device=K.device) % self.capacity
+        start = max(self.length, end - self.capacity)  # of those that are cached
+        index = torch.arange(start, end, device=K.device) % self.capacity
         for buffer, rows in zip(self.buffers, (K, V), strict=True):
-            buffer.index_copy_(-2, places, rows[..., start - end :, :].to(buffer.dtype))
+            buffer.index_copy_(-2, index, rows[..., start - end :, :].to(buffer.dtype))
         return replace(self, length=end, continued=[])
 
     def _rows(self):
         return tuple(buffer[..., : self.length, :] for buffer in self.buffers)
 
-    def _ages(self):
+    def _distances(self):
         rows = torch.arange(self._rows()[0].shape[-2], device=self.buffers[0].device)
-        return (self.length - 1 - rows) % self.capacity  # how many tokens before the last
+        return (self.length - 1 - rows) % self.capacity  # from the last token
 
     def _in_order(self, n):
         require_newest(self)
@@ -480,15 +480,15 @@ class DecoderCache:
         return self.buffers[n].index_select(-2, tokens % self.capacity)
 
     def fork(self):
-        """Copy what is kept, to go on from here a second time.
+        """Copy the cached rows, to continue from here a second time.
 
         Returns
         -------
-        cache : DecoderCache of the same layer, in room of its own
+        cache : DecoderCache of the same layer, in buffers of its own
 
         Raises
         ------
-        ValueError : the layer has a window, and a step went on from here already
+        ValueError : the layer has a window, and a step has continued from here already
         """
         require_newest(self)
         with torch.inference_mode(False):  # as in `empty`
@@ -496,7 +496,7 @@ class DecoderCache:
         return replace(self, buffers=buffers, continued=[])
 
     def mask(self, T):
-        """Say what the next T tokens may look at: those before them and themselves, no padding.
+        """Return the mask of the next T tokens: those before them and themselves, no padding.
 
         Parameters
         ----------
@@ -507,12 +507,12 @@ class DecoderCache:
         mask : booleans, (T, length + T), or (..., 1, T, length + T) where there is padding
         """
         end = self.length + T
-        words = None if self.pad is None else end - self.pad
-        ago = ages(end, self.buffers[0].device)
-        return visible(T, ago, words=words, window=self.layer.window)
+        lengths = None if self.pad is None else end - self.pad
+        distance = distances(end, self.buffers[0].device)
+        return visible(T, distance, lengths=lengths, window=self.layer.window)
 
     def positions(self, T):
-        """Count the places of the next T tokens from 0, padding left out; padding itself has 0.
+        """Return the positions of the next T tokens, padding not counted; padding itself has 0.
 
         Parameters
         ----------
@@ -522,7 +522,7 @@ class DecoderCache:
         -------
         positions : whole numbers, (T,), or (..., T) where there is padding
         """
-        return places(self.length, T, self.pad, self.buffers[0].device)
+        return token_positions(self.length, T, self.pad, self.buffers[0].device)
 
 
 def _parameter(array):
@@ -553,19 +553,19 @@ def normed(A, gain, eps):
 
 
 def fused_groups(Q, K, V, *, mask=None, is_causal=False):
-    """Let each group of heads attend to one head of keys and values, in one call of PyTorch.
+    """Let each group of query heads attend to one KV head, in one call of PyTorch.
 
     Introduced in chapter 15. What `tutorial_lib.variants.grouped_attention` is in NumPy: the
     queries of a group become the rows of one matrix, so that its keys are read once and not
-    copied. A whole sequence goes without, since PyTorch skips the keys behind a query by the flag
-    `is_causal` alone.
+    copied. A whole sequence is not stacked so, since only with the flag `is_causal` does PyTorch
+    skip the keys after a query.
 
     Parameters
     ----------
     Q : (..., H, T, d_k)
     K, V : (..., G, S, d_k), (..., G, S, d_v)
-    mask : booleans, (T, S) or (..., 1, T, S), True = may look; None lets all look
-    is_causal : the T queries are the S tokens, and look at no later one; no mask is given then
+    mask : booleans, (T, S) or (..., 1, T, S), True = may look; None: all may
+    is_causal : the T queries are the S tokens, and attend to no later one; no mask is given then
 
     Returns
     -------
@@ -588,7 +588,7 @@ def fused_groups(Q, K, V, *, mask=None, is_causal=False):
 
 
 def sunk_groups(Q, K, V, sink, *, mask):
-    """Let each group of heads attend to one head of keys and values, or to nobody.
+    """Let each group of query heads attend to one KV head, with a learned sink.
 
     Introduced in chapter 17. What `tutorial_lib.variants.attention_with_sink` is in NumPy, for
     groups. Divides by the root of d_k itself. Scores and weights are float32 where Q is of half
@@ -605,13 +605,13 @@ def sunk_groups(Q, K, V, sink, *, mask):
     -------
     heads : (..., H, T, d_v)
 
-    >>> no_one = torch.ones(5, 8, dtype=torch.bool)
-    >>> sunk_groups(torch.ones(6, 5, 4), *torch.ones(2, 2, 8, 4), torch.zeros(6), mask=no_one).shape
+    >>> seen = torch.ones(5, 8, dtype=torch.bool)
+    >>> sunk_groups(torch.ones(6, 5, 4), *torch.ones(2, 2, 8, 4), torch.zeros(6), mask=seen).shape
     torch.Size([6, 5, 4])
     """
     (H, T), (G, S) = Q.shape[-3:-1], K.shape[-3:-1]
     wide = torch.promote_types(Q.dtype, torch.float32)
-    least = torch.finfo(wide).min  # a row that sees nobody sums to this sink's part, and not to 0
+    least = torch.finfo(wide).min  # a fully masked row sums to this sink's exponential, not to 0
     with _no_autocast(Q.device.type):
         rows = _below(Q.to(wide) / math.sqrt(Q.shape[-1]), G)
         scores = rows @ K.to(wide).transpose(-2, -1)  # (..., G, H/G*T, S)
@@ -623,7 +623,7 @@ def sunk_groups(Q, K, V, sink, *, mask):
 
 
 def _four_axes(A):
-    # As the kernels expect; a reshape would ask how the room lies, for every length.
+    # As the kernels expect; a reshape would need the strides, for every length.
     return A[(None,) * (4 - A.ndim)] if A.ndim < 4 else A.flatten(0, -4)
 
 
@@ -636,10 +636,10 @@ def _apart(A, n, T):
     return A.unflatten(-2, (n, T)).flatten(-4, -3)  # back to (..., H, T, d)
 
 
-def in_blocks(Q, K, V, words, window):
+def in_blocks(Q, K, V, lengths, window):
     """Cut the queries into blocks, each with the keys that it sees, on a new axis of the batch.
 
-    Takes the place of a loop in a graph, which serves sequences of many lengths. A block has at
+    Replaces a loop in a graph, which serves sequences of many lengths. A block has at
     least a quarter of the window's queries, so that no key is copied more than five times. What
     lies outside the sequence is masked, or precedes the first query.
 
@@ -647,8 +647,8 @@ def in_blocks(Q, K, V, words, window):
     ----------
     Q : (..., H, T, d_k)
     K, V : (..., G, S, d_k), (..., G, S, d_v)
-    words : (...), how many tokens of each sequence are no padding; None: all S
-    window : number of keys that a query looks at, less than S
+    lengths : (...), how many tokens of each sequence are no padding; None: all S
+    window : number of keys that a query attends to, less than S
 
     Returns
     -------
@@ -658,13 +658,13 @@ def in_blocks(Q, K, V, words, window):
     """
     T, S = Q.shape[-2], K.shape[-2]
     size = min(max(BLOCK, -(-window // 4)), T)
-    later = size * ages(-(-T // size), Q.device)[:, None]  # (n, 1), queries behind each block
-    own, seen = ages(size, Q.device), ages(size + window - 1, Q.device)
+    later = size * distances(-(-T // size), Q.device)[:, None]  # (n, 1), queries behind each block
+    own, seen = distances(size, Q.device), distances(size + window - 1, Q.device)
     Q = Q[..., (T - 1 - later - own).clamp(min=0), :].transpose(-4, -3)
     K, V = (A[..., (S - 1 - later - seen).clamp(min=0), :].transpose(-4, -3) for A in (K, V))
-    real = (S if words is None else words[..., None]) - later[:, 0]
+    real = (S if lengths is None else lengths[..., None]) - later[:, 0]
     real = real.expand(Q.shape[:-3])  # (..., n)
-    return Q, K, V, visible(size, seen, words=real, window=window)
+    return Q, K, V, visible(size, seen, lengths=real, window=window)
 
 
 def _no_autocast(device):
@@ -672,25 +672,25 @@ def _no_autocast(device):
     return torch.autocast(device, enabled=False) if known else nullcontext()
 
 
-def ages(S, device):
-    """Say how many tokens before the last each of S tokens is."""
+def distances(S, device):
+    """Return the distance of each of S tokens from the last one."""
     return torch.arange(S - 1, -1, -1, device=device)
 
 
-def visible(T, ago, *, words=None, window=None):
-    """Say what the T newest tokens may look at, of keys that are so many tokens before the last.
+def visible(T, distance, *, lengths=None, window=None):
+    """Return the mask of the T newest tokens, over keys at these distances from the last one.
 
-    None behind themselves, no padding, and of each row the last `window`; `words`: (...), how many
-    tokens of each sequence are no padding.
+    No later token, no padding, and of each row the last `window`; `lengths`: (...), how many tokens
+    of each sequence are no padding.
     """
-    own = ages(T, ago.device)[:, None]
-    mask = ago >= own  # (T, S)
+    own = distances(T, distance.device)[:, None]
+    mask = distance >= own  # (T, S)
     if window is not None:
-        mask = mask & (ago < own + window)
-    return mask if words is None else mask & (ago < words[..., None, None, None])
+        mask = mask & (distance < own + window)
+    return mask if lengths is None else mask & (distance < lengths[..., None, None, None])
 
 
-def places(start, T, pad, device):
-    """Count the places of T tokens behind `start` others, padding left out; padding has 0."""
+def token_positions(start, T, pad, device):
+    """Return the positions of T tokens after `start` others, padding not counted; padding has 0."""
     counted = torch.arange(start, start + T, device=device)
     return counted if pad is None else (counted - pad[..., None]).clamp(min=0)

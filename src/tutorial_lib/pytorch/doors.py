@@ -25,7 +25,7 @@ INTEGERS = (
     *(torch.int64, torch.int32, torch.int16, torch.int8),
     *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
 )
-PLACES = torch.int64, torch.int32, torch.float64, torch.float32  # bfloat16 has no 257
+POSITIONS = torch.int64, torch.int32, torch.float64, torch.float32  # bfloat16 has no 257
 
 
 def require_params(params, *others):
@@ -108,7 +108,7 @@ def require_no_norm(decoder):
     if decoder.qk_norm is not None:
         raise ValueError(
             "the decoder has QK-norm; expected none, since GroupedParams hold no gains, and its "
-            "scores would be others. Make it without qk_norm, or stay in PyTorch."
+            "scores would differ. Make it without qk_norm, or stay in PyTorch."
         )
 
 
@@ -412,7 +412,7 @@ def require_no_gradients(*tensors):
 
 
 def require_frequencies(frequencies, half):
-    """Require a finite rate for each pair of numbers that turns, and a bool.
+    """Require a finite frequency for each pair of entries that is rotated, and a bool.
 
     Raises
     ------
@@ -426,17 +426,17 @@ def require_frequencies(frequencies, half):
     if not isinstance(half, bool):
         raise TypeError(
             f"half is {half!r}; expected True or False. Give True for weights of Llama, whose "
-            f"numbers i and i + n are a pair."
+            f"entries i and i + n are a pair."
         )
 
 
 def require_rotation(rotation, d_k, kind):
-    """Require None, or a rotation that turns no more pairs than a key has.
+    """Require None, or a rotation of no more pairs than a key has.
 
     Raises
     ------
     TypeError : no rotation
-    ShapeError : an odd d_k, or more rates than pairs
+    ShapeError : an odd d_k, or more frequencies than pairs
     """
     if rotation is None:
         return
@@ -502,7 +502,7 @@ def require_qk_norm(qk_norm, eps):
 
 
 def require_sight(sight, n_heads, d_k, kind):
-    """Require a sight, with as many sinks as heads and gains as a key has numbers, or none.
+    """Require a sight, with as many sinks as heads and gains as a key has entries, or none.
 
     Raises
     ------
@@ -516,7 +516,7 @@ def require_sight(sight, n_heads, d_k, kind):
         )
     if sight.sink is not None and len(sight.sink) != n_heads:
         raise ShapeError(
-            f"sink has {len(sight.sink)} numbers for {n_heads} heads; expected one for each. "
+            f"sink has {len(sight.sink)} entries for {n_heads} heads; expected one for each. "
             f"Give for example np.zeros({n_heads})."
         )
     if sight.qk_norm is not None and sight.qk_norm.shape[1] != d_k:
@@ -536,19 +536,19 @@ def require_pairs_to_rotate(width, n):
     require_pairs("d_k", width)
     if 2 * n > width:
         raise ShapeError(
-            f"the rotation turns {n} pairs, and a key of d_k={width} has {width // 2}; expected "
-            f"at most one rate for each pair. Make them with rope_frequencies({width})."
+            f"the rotation has {n} frequencies, and a key of d_k={width} has {width // 2} pairs; "
+            f"expected at most one for each pair. Make them with rope_frequencies({width})."
         )
 
 
 def require_rotated(X, positions, n):
-    """Require floats with n pairs or more, and for each token a position that goes forwards.
+    """Require floats with n pairs or more, and positions that do not go backwards.
 
     Raises
     ------
-    TypeError : no tensors of floats, positions of another type than PLACES
+    TypeError : no tensors of floats, positions of another type than POSITIONS
     ShapeError : an odd width, fewer pairs, positions that do not fit the tokens
-    ValueError : positions that go backwards, NaN or infinity, where that can be asked at once
+    ValueError : positions that go backwards, NaN or infinity, where that can be checked at once
     """
     if not isinstance(X, torch.Tensor) or not X.is_floating_point():
         raise TypeError(
@@ -556,15 +556,15 @@ def require_rotated(X, positions, n):
             f"Convert it first: torch.as_tensor(X, dtype=torch.float64)."
         )
     require_pairs_to_rotate(X.shape[-1], n)
-    if not isinstance(positions, torch.Tensor) or positions.dtype not in PLACES:
+    if not isinstance(positions, torch.Tensor) or positions.dtype not in POSITIONS:
         raise TypeError(
             f"positions is {_kind(positions)}; expected a tensor of int64, int32, float64 or "
-            f"float32, a place for each token. Count them: torch.arange(T)."
+            f"float32, a position for each token. Count them: torch.arange(T)."
         )
-    _require_places(positions, tuple(X.shape[:-1]))
+    _require_positions(positions, tuple(X.shape[:-1]))
 
 
-def _require_places(positions, tokens):
+def _require_positions(positions, tokens):
     try:
         fits = torch.broadcast_shapes(positions.shape, tokens) == tokens
     except RuntimeError:
@@ -575,21 +575,21 @@ def _require_places(positions, tokens):
             f"that broadcasts to the tokens' {tokens}. Positions of each sequence, (B, T), need a "
             f"head axis: positions[:, None]."
         )
-    if _may_ask(positions) and (tokens[-1] > 1 or positions.is_floating_point()):
+    if _may_check(positions) and (tokens[-1] > 1 or positions.is_floating_point()):
         wide = float if positions.is_floating_point() else np.int64
         require_positions(positions.numpy(force=True).astype(wide), tokens)
 
 
-def _may_ask(tensor):
-    # The answer of a GPU would have to be waited for, and a graph holds none.
+def _may_check(tensor):
+    # A check of numbers on a GPU would have to wait for it, and a graph holds none.
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _require_pad(pad, batch, T, ask):
+def _require_pad(pad, batch, T, may_check):
     expected = "a tensor of integers, how many tokens at the left of each sequence are padding"
     _require_dtype("pad", pad, pad, INTEGERS, expected)
     if not torch.compiler.is_compiling():  # a graph holds no numbers
-        numbers = pad.numpy(force=True) if ask(pad) else np.zeros(pad.shape, np.int64)
+        numbers = pad.numpy(force=True) if may_check(pad) else np.zeros(pad.shape, np.int64)
         require_pad(numbers, tuple(batch), T)
 
 
@@ -600,10 +600,10 @@ def require_tensor_pad(pad, batch, T, device):
     ------
     TypeError : no tensor of integers
     ShapeError : other axes than those of the batch, outside a graph
-    ValueError : another device; below 0 or only padding, where that can be asked at once
+    ValueError : another device; below 0 or only padding, where that can be checked at once
     """
     if pad is not None:
-        _require_pad(pad, batch, T, _may_ask)
+        _require_pad(pad, batch, T, _may_check)
         _require_device("pad", pad, "X", device)
 
 
@@ -630,26 +630,26 @@ def require_new_cache(layer, capacity, batch, pad, kind):
 
 
 def require_step(layer, X, cache, kind):
-    """Require a cache of this layer and of X, in a state to go on.
+    """Require a cache of this layer and of X that can be continued.
 
     Raises
     ------
     TypeError : no cache
     ShapeError : another batch
     ValueError : a cache of another layer, of weights that were converted since, one that was
-        continued already, no room left; NaN or infinity in X, where that can be asked at once
+        continued already, a full buffer; NaN or infinity in X, where that can be checked at once
     """
     if not isinstance(cache, kind):
         raise TypeError(
             f"cache is a {type(cache).__name__}; expected a {kind.__name__}. Make one for each "
-            f"layer: {kind.__name__}.empty(layer, room)."
+            f"layer: {kind.__name__}.empty(layer, capacity)."
         )
-    room, weight = cache.buffers[0], layer.qkv_proj.weight
-    if cache.layer is not layer or (room.dtype, room.device) != (weight.dtype, weight.device):
+    buffer, weight = cache.buffers[0], layer.qkv_proj.weight
+    if cache.layer is not layer or (buffer.dtype, buffer.device) != (weight.dtype, weight.device):
         raise ValueError(
             f"the cache was made for another layer, or for these weights before they were moved or "
-            f"converted: it is in {room.dtype} on {room.device}. Make one for each layer: "
-            f"{kind.__name__}.empty(layer, room); a copy of a cache is cache.fork()."
+            f"converted: it is in {buffer.dtype} on {buffer.device}. Make one for each layer: "
+            f"{kind.__name__}.empty(layer, capacity); a copy of a cache is cache.fork()."
         )
     if X.shape[:-2] != cache.batch:
         raise ShapeError(
@@ -659,34 +659,34 @@ def require_step(layer, X, cache, kind):
     require_unused(cache)
     if not cache.rolls:
         require_capacity(X.shape[-2], cache.length, cache.capacity)
-    if _may_ask(X):  # NumPy has no bfloat16
+    if _may_check(X):  # NumPy has no bfloat16
         require_finite("X", (X.float() if X.dtype == torch.bfloat16 else X).numpy(force=True))
 
 
 def require_newest(cache):
-    """Require a view whose rows stand where they stood: the newest, where a window lets keys go.
+    """Require a view whose rows were not overwritten: the newest, where the layer has a window.
 
     Raises
     ------
-    ValueError : a step went on from it, in a layer with a window
+    ValueError : a step has continued from it, in a layer with a window
     """
     if cache.rolls and cache.continued:
         raise ValueError(
             f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
-            f"expected the newest, since a layer with a window writes over keys that are out of "
-            f"sight. Fork before the step: cache.fork()."
+            f"expected the newest, since a layer with a window overwrites keys that have left "
+            f"it. Fork before the step: cache.fork()."
         )
 
 
 def require_no_graph(*tensors):
-    """Require that nobody wants a gradient by what is kept for later.
+    """Require that no gradient of cached rows is needed.
 
     Raises
     ------
-    ValueError : a tensor that asks for gradients, outside torch.no_grad()
+    ValueError : a tensor that requires gradients, outside torch.no_grad()
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise ValueError(
-            "X or a weight asks for gradients; expected none, since what stands in reserved room "
-            "has no graph. Call the step under torch.inference_mode(), or train with layer(X)."
+            "X or a weight requires gradients; expected none, since the rows of a reserved buffer "
+            "have no graph. Call the step under torch.inference_mode(), or train with layer(X)."
         )

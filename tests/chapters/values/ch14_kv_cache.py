@@ -10,7 +10,7 @@ def mistakes_of_the_check_beside_the_three_of_the_text():
 
 
 def microseconds_to_read_a_thousand_cached_tokens():
-    """Reading alone takes so long: bytes by GB/s is ns a token, so µs for a thousand tokens."""
+    """Reading takes at least this: bytes by GB/s is ns per token, so µs per thousand tokens."""
     decode = record("decode")
     bytes_per_token = decode["forms"]["NumPy"]["MHA"]["bytes_per_token"]
     return bytes_per_token / decode["read_gb_per_s"]["median"]

@@ -1,8 +1,8 @@
 """Layers put together from functions of the variants, each with a cache, and with plain loops.
 
-What `step` does is what chapters 14 to 17 say in pieces: `Grouped` keeps keys that groups share and
-that may be turned or sloped, `Patterned` looks at fewer of them, `Latent` keeps one latent a word
-and numbers that are turned. A method is a place where people go wrong, so that a test can put a
+What `step` does is what chapters 14 to 17 build: `Grouped` caches keys that groups share and
+that may be rotated or biased, `Patterned` masks some of them, `Latent` caches a latent per token
+and a RoPE part. A method is a step where people go wrong, so that a test can put a
 mistake there.
 """
 
@@ -32,10 +32,10 @@ PIECES = 1, 2, 3, T
 RATES = rope_frequencies(D_K)
 PLACES = {
     "no positions": {},
-    "neighbours turned": {"frequencies": RATES},
-    "halves turned": {"frequencies": RATES, "half": True},
-    "neighbours turned in part": {"frequencies": RATES[:2]},
-    "halves turned in part": {"frequencies": RATES[:2], "half": True},
+    "neighbours rotated": {"frequencies": RATES},
+    "halves rotated": {"frequencies": RATES, "half": True},
+    "neighbours rotated in part": {"frequencies": RATES[:2]},
+    "halves rotated in part": {"frequencies": RATES[:2], "half": True},
     "slopes": {"slopes": alibi_slopes(H)},
 }
 GROUPS = 1, 2, H
@@ -80,7 +80,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Grouped(Layer):
-    """Heads in groups, their keys and values kept; keys turned or scores sloped, or neither."""
+    """Heads in groups, their keys and values cached; RoPE on keys, ALiBi on scores, or neither."""
 
     params: GroupedParams
     frequencies: np.ndarray | None = None
@@ -92,13 +92,13 @@ class Grouped(Layer):
         return KVCache.empty(self.params, capacity, batch=batch, pad=pad)
 
     def turn(self, A, places):
-        """Queries or keys, turned."""
+        """Queries or keys, rotated."""
         return (
             A if self.frequencies is None else rotate(A, places, self.frequencies, half=self.half)
         )
 
     def project(self, X, places):
-        """The queries, and what is kept of the new tokens."""
+        """The queries, and what is cached of the new tokens."""
         p = self.params
         Q, K, V = (project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
         return self.turn(Q, places), (self.turn(K, places), V)
@@ -181,7 +181,7 @@ class Latent(Layer):
     """One latent a word, kept in place of keys and values, and looked at by absorbed products.
 
     RoPE is decoupled: the last `2 * len(frequencies)` entries of a query and of what is cached are
-    turned, and belong to the latent as numbers that W_UK hands through and W_UV drops.
+    rotated, and belong to the latent as entries that W_UK passes through and W_UV drops.
     """
 
     params: LatentParams
@@ -194,14 +194,14 @@ class Latent(Layer):
         return KVCache.empty(kept, capacity, batch=batch, pad=pad)
 
     def turn(self, A, places):
-        """Queries or latents, their last numbers turned."""
+        """Queries or latents, their last entries rotated."""
         fixed = A.shape[-1] - 2 * len(self.frequencies)
-        turned = A[..., fixed:]
-        turned = rotate(turned, places, self.frequencies) if turned.size else turned
-        return np.concatenate([A[..., :fixed], turned], axis=-1)
+        part = A[..., fixed:]
+        part = rotate(part, places, self.frequencies) if part.size else part
+        return np.concatenate([A[..., :fixed], part], axis=-1)
 
     def project(self, X, places):
-        """The queries, and what is kept of the new tokens."""
+        """The queries, and what is cached of the new tokens."""
         Q = project_heads(X, self.params.W_Q)
         C = (X @ self.params.W_D)[..., None, :, :]
         return self.turn(Q, places), (self.turn(C, places), C[..., :0])
@@ -227,7 +227,7 @@ class Latent(Layer):
 
 @dataclass(frozen=True)
 class WindowedLatent(Latent):
-    """One latent a word, absorbed, and a window over what is kept."""
+    """A latent per token, absorbed, and a window over the cache."""
 
     window: int = 3
 
@@ -242,10 +242,10 @@ class WindowedLatent(Latent):
 
 @dataclass(frozen=True)
 class TurnedLatent(Latent):
-    """One latent a word, and keys made of it at every step and turned: they cannot be absorbed."""
+    """A latent per token; its keys are computed at every step and rotated, so never absorbed."""
 
     def turn(self, A, places):
-        """Queries turned; latents stay."""
+        """Queries rotated; latents stay."""
         return rotate(A, places, self.frequencies) if A.shape[-1] == self.params.d_k else A
 
     def attend(self, Q, cache, mask):
@@ -264,40 +264,40 @@ def drawn(seed, *shape):
 
 
 def grouped(G, places):
-    """A layer of G key heads."""
+    """A layer of G KV heads."""
     keys, values = drawn(2, G, D_MODEL, D_K), drawn(3, G, D_MODEL, D_V)
     queries, out = 3 * drawn(1, H, D_MODEL, D_K), drawn(4, H * D_V, D_MODEL)
     return Grouped(GroupedParams(queries, keys, values, out), **PLACES[places])
 
 
 def patterned(places, **parts):
-    """A layer of two key heads that looks at less."""
+    """A layer of two KV heads with sparse attention."""
     return Patterned(grouped(2, places).params, **PLACES[places], **parts)
 
 
 def latent(kind, n):
-    """A layer that keeps a latent, of which n numbers of each query are turned apart."""
+    """A layer that caches a latent, with a RoPE part of n entries."""
     d_k, wide = D_K + n, RANK + n
     W_UK, W_UV = np.zeros((H, wide, d_k)), np.zeros((H, wide, D_V))
     W_UK[:, :RANK, :D_K], W_UV[:, :RANK] = drawn(2, H, RANK, D_K), drawn(3, H, RANK, D_V)
-    W_UK[:, RANK:, D_K:] = np.eye(n)  # the turned numbers are keys as they are
+    W_UK[:, RANK:, D_K:] = np.eye(n)  # the RoPE part is a key as it is
     queries, down = 3 * drawn(1, H, D_MODEL, d_k), drawn(5, D_MODEL, wide)
     params = LatentParams(queries, down, W_UK, W_UV, drawn(4, H * D_V, D_MODEL))
     return kind(params, RATES if kind is TurnedLatent else RATES[: n // 2])
 
 
-LAYERS = {f"{G} key heads, {places}": grouped(G, places) for G in GROUPS for places in PLACES}
+LAYERS = {f"{G} KV heads, {places}": grouped(G, places) for G in GROUPS for places in PLACES}
 LAYERS["latent, absorbed"] = latent(Latent, 0)
-LAYERS["latent, absorbed, turned apart"] = latent(Latent, 4)
-LAYERS["latent, keys made and turned"] = latent(TurnedLatent, 0)
+LAYERS["latent, absorbed, decoupled"] = latent(Latent, 4)
+LAYERS["latent, keys computed and rotated"] = latent(TurnedLatent, 0)
 SINK, W_G = drawn(7, H, 1)[:, 0], 3 * drawn(8, H, D_MODEL, D_V)
 LAYERS |= {
-    "2 key heads, a window": patterned("no positions", window=3),
-    "2 key heads, a window, halves turned": patterned("halves turned", window=3),
-    "2 key heads, a sink": patterned("no positions", sink=SINK),
-    "2 key heads, gates": patterned("no positions", W_G=W_G),
-    "2 key heads, chosen keys": patterned("no positions", k=2),
-    "2 key heads, all of it": patterned("halves turned", window=5, k=3, sink=SINK, W_G=W_G),
+    "2 KV heads, a window": patterned("no positions", window=3),
+    "2 KV heads, a window, halves rotated": patterned("halves rotated", window=3),
+    "2 KV heads, a sink": patterned("no positions", sink=SINK),
+    "2 KV heads, gates": patterned("no positions", W_G=W_G),
+    "2 KV heads, chosen keys": patterned("no positions", k=2),
+    "2 KV heads, all of it": patterned("halves rotated", window=5, k=3, sink=SINK, W_G=W_G),
     "latent, absorbed, a window": latent(WindowedLatent, 4),
 }
 X = drawn(6, B, T, D_MODEL) * np.sqrt(T)

@@ -1,4 +1,4 @@
-"""The cache: pieces of any length give the layer back, and bad input changes nothing."""
+"""The cache: chunks of any length give the layer back, and bad input changes nothing."""
 
 from types import SimpleNamespace
 
@@ -40,7 +40,7 @@ def fed(X, params, cache, pieces):
 
 @pytest.mark.parametrize("batch", [(), (2,), (8, 2)])
 @pytest.mark.parametrize("pieces", PIECES)
-def test_pieces_of_any_length_give_the_layer_back(normal, layer, batch, pieces, assert_close):
+def test_chunks_of_any_length_give_the_layer_back(normal, layer, batch, pieces, assert_close):
     X = normal(1, *batch, 5, 12)
     Y, cache = fed(X, layer, KVCache.empty(layer, 6, batch=batch), pieces)
     assert_close(Y, oracle.mha(X, layer, mask=causal_mask(5)))
@@ -66,7 +66,7 @@ def test_padding_at_the_left_changes_no_row_of_a_word(normal, layer, pieces, ass
     assert cache.mask(1).shape == (2, 1, 1, 6)
 
 
-def test_places_count_words_and_no_padding():
+def test_positions_count_tokens_and_no_padding():
     padded = KVCache.empty(layer_of_zeros(), 9, batch=(2,), pad=[2, 0])
     np.testing.assert_array_equal(padded.positions(4), [[0, 0, 0, 1], [0, 1, 2, 3]])
     longer = padded.append(np.zeros((2, 3, 4, 4)), np.zeros((2, 3, 4, 7)))
@@ -92,7 +92,7 @@ def test_a_number_of_tokens_that_cannot_be_is_refused(ask, error, T):
 
 
 @pytest.mark.parametrize("name", ["K", "V"])
-def test_what_is_kept_can_be_read_alone(normal, layer, name):
+def test_cached_rows_are_read_only(normal, layer, name):
     _, cache = decode_step(normal(1, 2, 12), layer, KVCache.empty(layer, 6))
     with pytest.raises(ValueError, match="read-only"):
         getattr(cache, name)[...] = 0
@@ -126,7 +126,7 @@ def test_a_cache_is_as_precise_as_its_layer(normal, layer):
 
 
 @pytest.mark.parametrize(("groups", "d_k", "d_v"), [(1, 4, 7), (2, 4, 7), (1, 0, 7), (1, 3, 0)])
-def test_fewer_heads_and_a_latent_alone_are_kept_as_well(normal, groups, d_k, d_v):
+def test_fewer_heads_and_only_a_latent_are_cached_as_well(normal, groups, d_k, d_v):
     cache = KVCache.empty(layer_of_zeros(groups=groups, d_k=d_k, d_v=d_v), 6, batch=(2,))
     K, V = normal(1, 2, groups, 5, d_k), normal(2, 2, groups, 5, d_v)
     for start, end in ((0, 3), (3, 5)):
@@ -307,7 +307,7 @@ def test_rows_that_do_not_fit_are_refused(error, says, shape, length, rows):
         (ValueError, "^rows is nan at position", float, np.full((2, 4), np.nan)),
     ],
 )
-def test_rows_that_a_room_would_change_are_refused(error, says, dtype, rows):
+def test_rows_that_a_buffer_would_change_are_refused(error, says, dtype, rows):
     reserved = np.zeros((6, 4), dtype)
     with pytest.raises(error, match=says):
         write_rows(reserved, 2, rows)
@@ -425,7 +425,7 @@ def test_what_cannot_be_rounded_is_refused(error, says, A, bits, axis):
 
 
 LIMITS = {
-    "KV cache": test_pieces_of_any_length_give_the_layer_back,
+    "KV cache": test_chunks_of_any_length_give_the_layer_back,
     "Pages": test_pages_in_any_order_give_the_layer_back,
     "Split keys": test_parts_of_the_keys_give_the_layers_heads,
     "Quantised cache": test_numbers_on_the_levels_give_the_layers_heads,

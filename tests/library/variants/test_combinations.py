@@ -305,9 +305,9 @@ def test_every_mistake_is_planted_somewhere_and_every_layer_holds_some():
     assert {name for _, name in PLANTED} == set(LAYERS)
 
 
-@pytest.mark.parametrize("places", ["neighbours turned", "halves turned in part"])
+@pytest.mark.parametrize("places", ["neighbours rotated", "halves rotated in part"])
 def test_padding_that_counts_everywhere_changes_nothing_since_a_turn_sees_distances(places):
-    layer = LAYERS[f"2 key heads, {places}"]
+    layer = LAYERS[f"2 KV heads, {places}"]
     kind = type("Wrong", (Grouped,), {"places": lambda self, kept, T: kept.length + np.arange(T)})
     counting = kind(**{field.name: getattr(layer, field.name) for field in fields(layer)})
     for n in PIECES:

@@ -108,6 +108,17 @@ def test_right_section_is_among_the_first_three(searching, group):
     assert len(missed) <= len(queries) // 20, json.dumps(missed, indent=1)
 
 
+def test_a_standard_term_leads_to_its_section_first(searching):
+    queries = GROUPS["in_standard_terms"]
+    found = ask(searching, OWN_PAGE, *(query["query"] for query in queries))
+    missed = {
+        query["query"]: hits[:3]
+        for query, hits in zip(queries, found, strict=True)
+        if hits[0] not in query["right"]
+    }
+    assert missed == {}, json.dumps(missed, indent=1)
+
+
 @pytest.mark.parametrize(
     ("query", "place"),
     [

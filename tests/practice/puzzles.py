@@ -370,7 +370,7 @@ def ch23_capstone(program):
 
 
 def ch21_induction_heads(program):
-    """The share of words that a head of several copies, where some are copied and some not."""
+    """The fraction of words that a head of several copies, where some are copied and some not."""
     return all(_copied_as_judged(program, np.random.default_rng(seed)) for seed in range(21, 25))
 
 
@@ -382,4 +382,4 @@ def _copied_as_judged(program, rng):
     left = run(program, np=np, params=params, E=E, U=U, words=words, h=h)
     raised = [[E[i] @ W_OV @ U[:, j] for j in words] for i in words]
     copied = [int(np.argmax(row)) == n for n, row in enumerate(raised)]
-    return same(np.array(left["share"]), np.array(sum(copied) / len(words)))
+    return same(np.array(left["fraction"]), np.array(sum(copied) / len(words)))

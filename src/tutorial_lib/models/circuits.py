@@ -1,4 +1,4 @@
-"""Circuits: what two heads do together, read off their matrices without running a word."""
+"""Circuits: what two heads do together, read from their matrices without running a text."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.doors import require_kind, require_pair, require_position
 from tutorial_lib.projection import Params
 
-WAYS = ("keys", "queries", "values")
+PATHS = ("keys", "queries", "values")
 
 
 def qk_circuit(params, head):
-    """Return what makes a head's scores of two rows of X: their product, before the root of d_k.
+    """Return the QK circuit of a head, W_Q W_Kᵀ: it gives the score of two rows of X, times √d_k.
 
     Built in chapter 21. For rows a and b of X, q · k = a @ qk_circuit @ b.
 
@@ -39,7 +39,7 @@ def qk_circuit(params, head):
 
 
 def ov_circuit(params, head):
-    """Return what a head makes of a row of X that it looks at, before its weight.
+    """Return the OV circuit of a head, W_V W_O: what it adds for a row of X, before the weight.
 
     Built in chapter 21. Y is the sum over heads of weights @ X @ ov_circuit.
 
@@ -67,23 +67,23 @@ def ov_circuit(params, head):
 
 
 def composition(first, second):
-    """Return how much of what the first matrix writes the second reads: ‖AB‖ / (‖A‖ ‖B‖).
+    """Return the composition score ‖AB‖ / (‖A‖ ‖B‖): how much of what A writes B reads.
 
-    Built in chapter 21. Each length is the root of the sum of all squares.
+    Built in chapter 21. The norm is the root of the sum of all squares (Frobenius).
 
     Parameters
     ----------
-    first, second : (n, width), (width, m); rows of X are multiplied by the first one first
+    first, second : (n, width), (width, m); a row of X is multiplied by the first one first
 
     Returns
     -------
-    share : from 0 to 1
+    score : from 0 to 1
 
     Raises
     ------
     TypeError : no arrays of numbers
-    ShapeError : a first that writes another width than the second reads
-    ValueError : NaN, or a matrix of zeros, which has no length to divide by
+    ShapeError : a second that does not have as many rows as the first has columns
+    ValueError : NaN, or a matrix of zeros, whose norm is 0
 
     Source: Elhage et al. (2021).
 
@@ -96,24 +96,24 @@ def composition(first, second):
 
 
 def match_scores(E, W_QK, W_OV):
-    """Return what each word, as a query, scores each word that another head has handed on.
+    """Return the scores of each word, as a query, with each word that an earlier head has written.
 
-    Built in chapter 21. The products come before the root of d_k.
+    Built in chapter 21. They are not yet divided by the root of d_k.
 
     Parameters
     ----------
     E : (n, d_model), rows of words
-    W_QK : (d_model, d_model), of the head that asks
-    W_OV : (d_model, d_model), of the earlier head that hands on
+    W_QK : (d_model, d_model), of the later head, which matches
+    W_OV : (d_model, d_model), of the earlier head, which writes into the keys
 
     Returns
     -------
-    products : (n, n), row: the word that asks; column: the word handed on
+    products : (n, n), row: the word in the query; column: the word written into the key
 
     Raises
     ------
     TypeError : no arrays of numbers
-    ShapeError : matrices of another width than the words
+    ShapeError : matrices that are not as wide as the rows of words
     ValueError : NaN
 
     Source: Elhage et al. (2021).
@@ -126,24 +126,25 @@ def match_scores(E, W_QK, W_OV):
 
 
 def compose(model, first, second, *, through="keys"):
-    """Return the composition of two heads of a model: of what one adds, how much the other reads.
+    """Return the composition score of two heads of a model, through one input of the second.
 
-    Introduced in chapter 21.
+    Introduced in chapter 21. Through the keys it is K-composition, through the queries
+    Q-composition, through the values V-composition.
 
     Parameters
     ----------
     model : TinyModel
     first, second : (layer, head), both counted from 0; the second in a later layer
-    through : what the second makes of the first's output: "keys", "queries" or "values"
+    through : what the first's output is read for: "keys", "queries" or "values"
 
     Returns
     -------
-    share : from 0 to 1
+    score : from 0 to 1
 
     Raises
     ------
     TypeError : no TinyModel, or a head that is no pair of whole numbers
-    ValueError : a head that is not there, two heads in the wrong order, no such way
+    ValueError : a head that is not there, two heads in the wrong order, no such path
 
     Source: Elhage et al. (2021).
 
@@ -154,7 +155,7 @@ def compose(model, first, second, *, through="keys"):
     """
     require_kind(model, TinyModel)
     require_order(model, first, second)
-    require_way(through)
+    require_path(through)
     written = ov_circuit(model.layers[first[0]], first[1])
     params, head = model.layers[second[0]], second[1]
     if through == "values":
@@ -164,7 +165,7 @@ def compose(model, first, second, *, through="keys"):
 
 
 def require_head_of(params, head):
-    """Require parameters of a layer, and a head of it that is there.
+    """Require the parameters of a layer, and a head that it has.
 
     Raises
     ------
@@ -180,7 +181,7 @@ def require_head_of(params, head):
 
 
 def require_chain(first, second):
-    """Require two matrices, not all zeros, of which the second reads what the first writes.
+    """Require two matrices, not all zeros, that can be multiplied.
 
     Raises
     ------
@@ -192,13 +193,13 @@ def require_chain(first, second):
         require_operand(name, matrix)
         if not matrix.any():
             raise ValueError(
-                f"{name} is all zeros; expected a matrix with a length, since the lengths divide. "
+                f"{name} is all zeros; expected a norm above 0, since we divide by it. "
                 f"Leave out a head that writes nothing."
             )
 
 
 def require_words_and_circuits(E, **circuits):
-    """Require rows of words, and circuits of their width.
+    """Require rows of words, and circuits that are as wide.
 
     Raises
     ------
@@ -213,12 +214,12 @@ def require_words_and_circuits(E, **circuits):
 
 
 def require_order(model, first, second):
-    """Require two heads that are there, the second in a later layer.
+    """Require two heads of the model, the second in a later layer.
 
     Raises
     ------
     TypeError : no pairs of whole numbers
-    ValueError : a head that is not there, or none that comes later
+    ValueError : a head that is not there, or a second head that does not come later
     """
     for pair in (first, second):
         require_pair(model, pair)
@@ -231,12 +232,12 @@ def require_order(model, first, second):
         )
 
 
-def require_way(through):
-    """Require a way by which a head reads: its keys, its queries or its values.
+def require_path(through):
+    """Require an input through which a head reads: its keys, its queries or its values.
 
     Raises
     ------
     ValueError : anything else
     """
-    if through not in WAYS:
-        raise ValueError(f"through={through!r}; expected one of {WAYS}. A head reads by these.")
+    if through not in PATHS:
+        raise ValueError(f"through={through!r}; expected one of {PATHS}. A head reads by these.")

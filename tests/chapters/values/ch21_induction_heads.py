@@ -1,4 +1,4 @@
-"""What chapter 21 says of the induction circuit and its controls, computed from their records."""
+"""What chapter 21 states about the induction circuit and its controls, from results files."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from tutorial_lib.records import record
 def other_terms_of_the_score_add_up_to_little():
     """The score of Kern at the second Anna differs from its largest term by less than 2."""
     score = printed_under("21_induction_heads", "score of Kern at the second Anna")
-    largest = printed_under("21_induction_heads", "of it, Anna meeting what 0.0 wrote")
+    largest = printed_under("21_induction_heads", "of it, Anna with what 0.0 wrote")
     return abs(score - largest) < 2
 
 
@@ -26,13 +26,13 @@ def only_in_seed_1_another_pair_composes_most():
 
 
 def another_pair_matches_six_by_half_a_point():
-    """In seed 4, heads 0.1 and 1.1 match six names too, but by half a point in the mean."""
+    """In seed 4, heads 0.1 and 1.1 match six names too, but with a mean score of half a point."""
     match = _seeds("two layers")[4]["match"]
     return match["own"][1][1] == 6 and 0.4 < match["diagonal"][1][1] < 0.6
 
 
 def surnames_right_on_the_plateau():
-    """On the plateau, each seed is right on a fraction of the surnames between these two."""
+    """On the plateau, each seed's accuracy at surnames is between these two."""
     right = [seed["right"] for seed in record("scored_heads")["plateau"]["two layers"]]
     return [round(min(right), 2), round(max(right), 2)]
 
@@ -48,7 +48,7 @@ def _two_points_before_learned(curve):
 
 
 def surnames_right_without_positions_when_cut():
-    """Cut at the keys, the four models without positions are right on fractions between these."""
+    """Patched at the keys, the four models without positions have accuracies between these."""
     right = [seed["cut"]["keys"]["right"] for seed in _seeds("no positions")[:4]]
     return [round(min(right), 2), round(max(right), 2)]
 

@@ -24,7 +24,7 @@ NAMES = f"{CLASSES['given:f']} {CLASSES['given:m']}"
 
 @pytest.fixture
 def tiny(normal):
-    """Two layers with 2 and 3 heads, 7 words, 9 places, d_model 5; widths of heads all differ."""
+    """Two layers with 2 and 3 heads, 7 words, 9 positions, d_model 5; head widths all differ."""
     shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
     shapes = [(7, 5), (9, 5), *shapes, (5, 7)]
     return TinyModel.of([normal(80 + i, *shape) for i, shape in enumerate(shapes)])
@@ -84,17 +84,17 @@ def test_composition_is_0_where_nothing_is_read_and_1_along_one_direction():
 
 def test_composition_ignores_scale_and_minds_the_order(normal, assert_close):
     first, second = normal(92, 5, 5), normal(93, 5, 5)
-    share = composition(first, second)
-    assert_close(composition(-7 * first, second / 3), share)
-    assert abs(composition(second, first) - share) > 1e-3
+    score = composition(first, second)
+    assert_close(composition(-7 * first, second / 3), score)
+    assert abs(composition(second, first) - score) > 1e-3
 
 
-def test_match_scores_are_products_of_the_word_that_asks_and_the_word_handed_on(normal):
+def test_match_scores_are_products_of_the_query_and_the_word_written_into_the_key(normal):
     E, W_QK, W_OV = normal(94, 4, 5), normal(95, 5, 5), normal(96, 5, 5)
     found = match_scores(E, W_QK, W_OV)
     for a, b in np.ndindex(4, 4):
-        handed_on = by_loops(E[b : b + 1], W_OV)
-        product = by_loops(E[a : a + 1], W_QK, np.swapaxes(handed_on, 0, 1))
+        written = by_loops(E[b : b + 1], W_OV)
+        product = by_loops(E[a : a + 1], W_QK, np.swapaxes(written, 0, 1))
         np.testing.assert_allclose(found[a, b], product[0, 0], rtol=1e-10, atol=1e-12)
 
 
@@ -109,11 +109,11 @@ def test_compose_is_what_reaches_the_keys_the_queries_and_the_values(through, ti
             "queries": by_loops(W_Q, W_K.T),
             "values": by_loops(second.W_V[b], rows),
         }[through]
-        share = compose(tiny, (0, a), (1, b), through=through)
-        assert_close(np.array(share), np.array(composition(written, read)))
+        score = compose(tiny, (0, a), (1, b), through=through)
+        assert_close(np.array(score), np.array(composition(written, read)))
 
 
-def test_keys_are_what_is_meant_where_no_way_is_named(tiny):
+def test_keys_are_what_is_meant_where_no_path_is_named(tiny):
     assert compose(tiny, (0, 1), (1, 2)) == compose(tiny, (0, 1), (1, 2), through="keys")
     assert compose(tiny, (0, 1), (1, 2)) != compose(tiny, (0, 1), (1, 2), through="queries")
 
@@ -157,7 +157,7 @@ def test_the_wrong_order_is_told_in_one_sentence_with_its_mend(tiny):
     )
 
 
-def test_another_way_or_another_model_is_refused(tiny):
+def test_another_path_or_another_model_is_refused(tiny):
     with pytest.raises(ValueError, match="through='key'; expected one of"):
         compose(tiny, (0, 0), (1, 0), through="key")
     feeds = ((np.ones((5, 8)), np.ones((8, 5))),) * 2
@@ -220,16 +220,16 @@ def test_one_layer_has_no_pair():
 # --- on the example ---
 
 
-def test_in_the_example_each_name_handed_on_by_head_0_0_is_found_by_two_heads(example):
+def test_in_the_example_each_name_written_by_head_0_0_is_matched_by_two_heads(example):
     names = example.E[encode(NAMES)[1:]]
-    handed_on = ov_circuit(example.layers[0], 0)
+    W_OV = ov_circuit(example.layers[0], 0)
     found = {}
     for head in range(4):
-        table = match_scores(names, qk_circuit(example.layers[1], head), handed_on)
+        table = match_scores(names, qk_circuit(example.layers[1], head), W_OV)
         found[head] = int((table.argmax(axis=1) == np.arange(len(names))).sum())
     assert found[0] == found[3] == len(names) > max(found[1], found[2])
 
 
 def test_in_the_example_the_strongest_composition_through_keys_is_that_pairs(example):
-    shares = {(a, b): compose(example, (0, a), (1, b)) for a, b in np.ndindex(4, 4)}
-    assert sorted(shares, key=shares.get)[-2:] == [(0, 3), (0, 0)]
+    scores = {(a, b): compose(example, (0, a), (1, b)) for a, b in np.ndindex(4, 4)}
+    assert sorted(scores, key=scores.get)[-2:] == [(0, 3), (0, 0)]

@@ -29,7 +29,7 @@ def directions_of_the_names():
     assert (table.argmax(axis=1) == np.arange(6)).all()
     sizes = np.linalg.svd(table, compute_uv=False)
     large = int((sizes > 0.1 * sizes[0]).sum())
-    assert large == (sizes > 0.02 * sizes[0]).sum()  # wherever the line is drawn
+    assert large == (sizes > 0.02 * sizes[0]).sum()  # wherever the limit is
     return {
         "6: each name needs a direction of its own": large == 6,
         "5: six points can lie apart in five dimensions": large == 5,
@@ -41,8 +41,8 @@ def directions_of_the_names():
 def composition_by_chance():
     """The mean composition of random products of 64 × 16 and 16 × 64."""
     rng = np.random.default_rng(3)
-    drawn = rng.standard_normal((2, 300, 64, 16)) @ rng.standard_normal((2, 300, 16, 64))
-    mean = np.mean([composition(A, B) for A, B in zip(*drawn, strict=True)])
+    pairs = rng.standard_normal((2, 300, 64, 16)) @ rng.standard_normal((2, 300, 16, 64))
+    mean = np.mean([composition(A, B) for A, B in zip(*pairs, strict=True)])
     return {text: bool(abs(mean - eval(text)) < 0.01) for text in ("0", "1/8", "1/4", "1/2")}
 
 
@@ -56,6 +56,6 @@ def a_product_by_hand():
 
 def a_composition_by_hand():
     """What writes along one axis, and what reads both."""
-    share = composition(np.diag((2, 0)), np.diag((1, 1)))
+    score = composition(np.diag((2, 0)), np.diag((1, 1)))
     values = {"1": 1, "√2": 2**0.5, "1/√2": 0.5**0.5, "0": 0}
-    return {text: bool(np.isclose(share, value)) for text, value in values.items()}
+    return {text: bool(np.isclose(score, value)) for text, value in values.items()}

@@ -7,7 +7,7 @@ def qk_by_einsum(params, head):
     return np.einsum("ik,jk->ij", params.W_Q[head], params.W_K[head])
 
 
-def qk_turned_twice(params, head):
+def qk_transposed_twice(params, head):
     return (params.W_K[head] @ params.W_Q[head].T).T
 
 
@@ -16,7 +16,7 @@ def ov_by_reshape(params, head):
     return params.W_V[head] @ W_O[head]
 
 
-def ov_by_silence(params, head):
+def ov_with_zeros(params, head):
     """All rows of W_O, the values of other heads zeros."""
     wide = np.zeros((params.d_model, len(params.W_O)))
     wide[:, head * params.d_v : (head + 1) * params.d_v] = params.W_V[head]
@@ -35,7 +35,7 @@ def composition_by_singular_values(first, second):
 
 
 def match_by_loops(E, W_QK, W_OV):
-    return np.array([[asks @ W_QK @ (handed @ W_OV) for handed in E] for asks in E])
+    return np.array([[query @ W_QK @ (key @ W_OV) for key in E] for query in E])
 
 
 def match_by_one_matrix(E, W_QK, W_OV):
@@ -43,7 +43,7 @@ def match_by_one_matrix(E, W_QK, W_OV):
 
 
 def through_queries_by_loops(E, W_QK, W_OV):
-    return np.array([[(handed @ W_OV) @ W_QK @ word for word in E] for handed in E])
+    return np.array([[(query @ W_OV) @ W_QK @ key for key in E] for query in E])
 
 
 def through_queries_by_einsum(E, W_QK, W_OV):
@@ -74,9 +74,9 @@ def terms_one_by_one(params, head, query, key):
 
 VARIANTS = [
     ("qk_circuit", "einsum", qk_by_einsum),
-    ("qk_circuit", "turned twice", qk_turned_twice),
+    ("qk_circuit", "transposed twice", qk_transposed_twice),
     ("ov_circuit", "reshape", ov_by_reshape),
-    ("ov_circuit", "silence", ov_by_silence),
+    ("ov_circuit", "zeros", ov_with_zeros),
     ("composition", "directions", composition_of_directions),
     ("composition", "singular values", composition_by_singular_values),
     ("match_scores", "loops", match_by_loops),

@@ -10,7 +10,7 @@ from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 from tutorial_lib.projection import Params
 
 MISTAKES, check = room(__file__)
-N, WORDS = 4, 7  # texts, words there are
+N, WORDS = 4, 7  # sequences, words there are
 
 
 def _params(seed, *, d_k=D_K):

@@ -31,15 +31,15 @@ def order_of_the_words():
         first = scaled_dot_product_attention(Q, K, V)[1]
         return np.allclose(scaled_dot_product_attention(Q[back], K[back], V[back])[1], first)
 
-    with_unequal_shares, with_equal_shares = same(Q), same(0 * Q)
+    with_unequal_weights, with_equal_weights = same(Q), same(0 * Q)
     return {
-        "Something else: its two neighbours have changed sides.": not with_unequal_shares,
+        "Something else: its two neighbours have changed sides.": not with_unequal_weights,
         "Something else: the first word is read first, so it counts most.": (
-            not with_unequal_shares
+            not with_unequal_weights
         ),
-        "The same as the first time.": with_unequal_shares and with_equal_shares,
-        "The same only if all its shares are equal.": (
-            with_equal_shares and not with_unequal_shares
+        "The same as the first time.": with_unequal_weights and with_equal_weights,
+        "The same only if all its weights are equal.": (
+            with_equal_weights and not with_unequal_weights
         ),
     }
 
@@ -48,7 +48,7 @@ def one_matrix_for_two():
     """What never occurs in a thousand tables of scores where labels equal questions."""
     Q = np.random.default_rng(0).standard_normal((1000, 3, 4))
     scores = attention_scores(Q, Q)
-    shares = attention_weights(scores)
+    weights = attention_weights(scores)
     own = np.diagonal(scores, axis1=-2, axis2=-1)[..., None]
     one_way = np.abs(scores - np.swapaxes(scores, -1, -2))
     return {
@@ -57,50 +57,53 @@ def one_matrix_for_two():
         ),
         "A word has a higher score for another word than for itself.": (scores <= own).all(),
         "A score is negative.": scores.min() >= 0,
-        "Two words give each other different shares.": np.allclose(
-            shares, np.swapaxes(shares, -1, -2)
+        "Two words give each other different weights.": np.allclose(
+            weights, np.swapaxes(weights, -1, -2)
         ),
     }
 
 
-def ratio_of_two_shares():
-    """The share of a score of 4 over that of a score of 2, whatever stands beside them."""
+def ratio_of_two_weights():
+    """The weight of a score of 4 over that of a score of 2, whatever the other scores are."""
     rows = [[4, 2], [4, 2, 0, 1], [4, 2, 9, 3, 3]]
-    shares = [softmax(np.array(row, dtype=float)) for row in rows]
-    ratios = [share[0] / share[1] for share in shares]
+    weights = [softmax(np.array(row, dtype=float)) for row in rows]
+    ratios = [weight[0] / weight[1] for weight in weights]
     return {
         "Twice as large, as the scores are.": np.allclose(ratios, 2),
         f"About {math.e * math.e:.1f} times as large: e times e.": np.allclose(ratios, math.e**2),
         "It depends on the scores of the other words.": np.ptp(ratios) > 1e-9,
-        "A has nearly all, since the largest score wins.": min(share[0] for share in shares) > 0.95,
+        "A has nearly all, since the largest score wins.": min(weight[0] for weight in weights)
+        > 0.95,
     }
 
 
 def scores_divided_by_four():
-    """What becomes of the shares of a thousand rows when all scores are divided by four."""
+    """What becomes of the weights of a thousand rows when all scores are divided by four."""
     scores = np.random.default_rng(0).standard_normal((1000, 5))
-    shares, divided = softmax(scores), softmax(scores / 4)
+    weights, divided = softmax(scores), softmax(scores / 4)
     sums_to_1, spread = np.allclose(divided.sum(axis=-1), 1), np.ptp(divided, axis=-1)
     return {
-        "Not at all: dividing by the sum takes the factor out again.": np.allclose(divided, shares),
-        "The shares of a row no longer sum to 1.": not sums_to_1,
-        "The largest share of a row comes too close to 1.": (
-            divided.max(axis=-1) > shares.max(axis=-1)
+        "Not at all: dividing by the sum takes the factor out again.": np.allclose(
+            divided, weights
+        ),
+        "The weights of a row no longer sum to 1.": not sums_to_1,
+        "The largest weight of a row comes too close to 1.": (
+            divided.max(axis=-1) > weights.max(axis=-1)
         ).any(),
-        "Nothing fails, and the shares of a row come too close to each other.": (
-            sums_to_1 and (spread < np.ptp(shares, axis=-1)).all()
+        "Nothing fails, and the weights of a row come too close to each other.": (
+            sums_to_1 and (spread < np.ptp(weights, axis=-1)).all()
         ),
     }
 
 
-def share_struck_out_too_late():
-    """What moves the result of word 2 when the share of word 3 becomes 0 after the division."""
+def weight_struck_out_too_late():
+    """What changes the result of word 2 when the weight of word 3 becomes 0 after the division."""
     (Q, K, V), (_, new_K, new_V) = _three_words(0), _three_words(1)
 
     def result(label, content):
         keys, values = np.stack([*K[:2], label]), np.stack([*V[:2], content])
-        shares = attention_weights(attention_scores(Q, keys))[1] * [1, 1, 0]
-        return shares @ values
+        weights = attention_weights(attention_scores(Q, keys))[1] * [1, 1, 0]
+        return weights @ values
 
     before, both = result(K[2], V[2]), result(new_K[2], new_V[2])
     by_label = not np.allclose(result(new_K[2], V[2]), before)
@@ -108,23 +111,23 @@ def share_struck_out_too_late():
     X, W_K = np.random.default_rng(2).standard_normal((2, 3, 3))
     label_of_2 = (X @ W_K)[1], (np.stack([X[0], X[1], -X[2]]) @ W_K)[1]
     return {
-        "It stays, since the share of word 3 is 0.": np.allclose(both, before),
+        "It stays the same, since the weight of word 3 is 0.": np.allclose(both, before),
         "It can change: the score of word 3 was in the sum that divides the others.": by_label,
         "It can change: some content of word 3 is still in it.": by_content,
-        "It can change: the label of word 2 depends on the word behind it.": (
+        "It can change: the label of word 2 depends on the word after it.": (
             not np.allclose(*label_of_2)
         ),
     }
 
 
 def where_a_head_looked():
-    """Which shares of Ann, Bob and Cem, in twelfths, give the age 40."""
+    """Which weights of Ann, Bob and Cem, in twelfths, give the age 40."""
     rows = [row for row in product(range(13), repeat=3) if sum(row) == 12]
     fitting = [row for row in rows if np.dot(row, [20, 40, 60]) == 40 * 12]
-    alone, evenly = (fitting == [row] for row in ((0, 12, 0), (4, 4, 4)))
+    only_bob, evenly = (fitting == [row] for row in ((0, 12, 0), (4, 4, 4)))
     more = all(bob > max(ann, cem) for ann, bob, cem in fitting)
     return {
-        "At Bob alone.": alone,
+        "Only at Bob.": only_bob,
         "At all three evenly.": evenly,
         "More at Bob than at the others.": more,
         "This cannot be told.": len(fitting) > 1 and not more,
@@ -132,18 +135,21 @@ def where_a_head_looked():
 
 
 def work_of_four_heads():
-    """The work and the shares of four heads of 16, over those of one head of 64."""
+    """The work and the weights of four heads of 16, over those of one head of 64."""
     one, four = (np.broadcast_to(0.0, shape) for shape in ((1, 1000, 64), (4, 1000, 16)))
     work = attention_flop(four, four, four) / attention_flop(one, one, one)
-    one_share, four_shares = (np.ones((*Q.shape[:2], 1)) @ np.ones((1, 1000)) for Q in (one, four))
-    ratios = work, four_shares.size / one_share.size
+    one_weight, four_weights = (
+        np.ones((*Q.shape[:2], 1)) @ np.ones((1, 1000)) for Q in (one, four)
+    )
+    ratios = work, four_weights.size / one_weight.size
     return {
-        "As many multiplications in both, and four times as many shares in B.": ratios == (1, 4),
-        "A quarter of the multiplications in B, and as many shares.": ratios == (1 / 4, 1),
-        "A sixteenth of the multiplications in B, and four times as many shares.": (
+        "As many multiplications in both, and four times as many weights in B.": ratios == (1, 4),
+        "A quarter of the multiplications in B, and as many weights.": ratios == (1 / 4, 1),
+        "A sixteenth of the multiplications in B, and four times as many weights.": (
             ratios == (1 / 16, 4)
         ),
-        "Four times as many multiplications in B, and four times as many shares.": ratios == (4, 4),
+        "Four times as many multiplications in B, and four times as many weights.": ratios
+        == (4, 4),
     }
 
 
@@ -169,9 +175,9 @@ def twelve_numbers_dealt_out():
 
 
 def both_together():
-    """What a matrix makes of (1, 1) that makes 0, 0.3 and 0.5 of (0, 0), (1, 0) and (0, 1)."""
-    cases, made = np.array([[0, 0], [1, 0], [0, 1]]), np.array([0, 0.3, 0.5])
-    matrix, _, rank, _ = np.linalg.lstsq(cases, made, rcond=None)
+    """What a matrix returns for (1, 1) that returns 0, 0.3 and 0.5 for (0, 0), (1, 0), (0, 1)."""
+    cases, results = np.array([[0, 0], [1, 0], [0, 1]]), np.array([0, 0.3, 0.5])
+    matrix, _, rank, _ = np.linalg.lstsq(cases, results, rcond=None)
     both = np.ones(2) @ matrix
     return {
         "0.8.": np.isclose(both, 0.8),
@@ -182,17 +188,17 @@ def both_together():
 
 
 def _next_word_program(words, mask):
-    """Shares and results where each word asks for the next one, as far as the mask lets it."""
-    shares = attention_weights(40 * np.eye(20, k=1), mask=mask)
-    return shares, shares @ np.eye(5)[words]
+    """Weights and results where each word asks for the next one, as far as the mask lets it."""
+    weights = attention_weights(40 * np.eye(20, k=1), mask=mask)
+    return weights, weights @ np.eye(5)[words]
 
 
 def _no_earlier_result_changes(mask):
-    """Whether the results before a word stay, whatever word takes its place."""
+    """Whether the results before a word stay the same, whatever word replaces it."""
     _, before = _next_word_program(_WORDS, mask)
-    for place, word in np.ndindex(20, 5):
-        _, after = _next_word_program(np.where(np.arange(20) == place, word, _WORDS), mask)
-        if not np.allclose(after[:place], before[:place]):
+    for position, word in np.ndindex(20, 5):
+        _, after = _next_word_program(np.where(np.arange(20) == position, word, _WORDS), mask)
+        if not np.allclose(after[:position], before[:position]):
             return False
     return True
 
@@ -202,14 +208,14 @@ def how_a_leak_is_found():
     (_, right), (_, leaky) = programs = [
         _next_word_program(_WORDS, mask) for mask in (causal_mask(20), None)
     ]
-    sums = [np.allclose(shares.sum(axis=-1), 1) for shares, _ in programs]
+    sums = [np.allclose(weights.sum(axis=-1), 1) for weights, _ in programs]
     lengths = [results.shape == (20, 5) for results in (right, leaky)]
     stays = [_no_earlier_result_changes(mask) for mask in (causal_mask(20), None)]
     predicts = [
         (results[:-1].argmax(axis=-1) == _WORDS[1:]).mean() > 0.9 for results in (right, leaky)
     ]
     return {
-        "The shares of every word sum to 1.": sums == [True, False],
+        "The weights of every word sum to 1.": sums == [True, False],
         "All results have the length that they should have.": lengths == [True, False],
         "Replace a word by several others and run again each time: no result of an earlier word "
         "may change. Do so for every word.": stays == [True, False],
@@ -222,31 +228,31 @@ def a_hundred_words_at_a_time():
     rng = np.random.default_rng(0)
     Q, K, V = (rng.standard_normal((1000, width)) for width in (4, 4, 7))
     blocks = [slice(start, start + 100) for start in range(0, 1000, 100)]
-    shares = attention_weights(attention_scores(Q, K))
+    weights = attention_weights(attention_scores(Q, K))
     some = [attention_weights(attention_scores(Q[block], K)) for block in blocks]
     received = np.concatenate([part @ V for part in some])
     own = [scaled_dot_product_attention(Q[block], K[block], V[block]) for block in blocks]
     work = sum(attention_flop(Q[block], K, V) for block in blocks) / attention_flop(Q, K, V)
-    same = np.allclose(received, shares @ V)
+    same = np.allclose(received, weights @ V)
     return {
         "The result is an approximation.": not same,
-        "A word receives contents from its own hundred alone.": np.allclose(
+        "A word receives contents only from its own hundred.": np.allclose(
             received, np.concatenate(own)
         ),
         "A tenth of the multiplications is enough in all.": np.isclose(work, 1 / 10),
-        "The result is the same, and a tenth of the shares is held at a time.": (
-            same and max(part.size for part in some) == shares.size / 10
+        "The result is the same, and a tenth of the weights is held at a time.": (
+            same and max(part.size for part in some) == weights.size / 10
         ),
     }
 
 
-def two_shares_beside_a_rising_score():
+def two_weights_beside_a_rising_score():
     """What becomes of 0.6, 0.3 and 0.1 when the first score rises by a millionth."""
     scores, rise = np.log([0.6, 0.3, 0.1]), np.array([1e-6, 0, 0])
     first, second, third = (softmax(scores + rise) - softmax(scores)) / 1e-6
     both_fall = max(second, third) < -1e-3
     return {
-        "Both stay; the first alone grows.": first > 0 and np.allclose([second, third], 0),
+        "Both stay the same; only the first grows.": first > 0 and np.allclose([second, third], 0),
         "Both fall, the second three times as much as the third.": (
             both_fall and np.isclose(second / third, 3, rtol=1e-4)
         ),

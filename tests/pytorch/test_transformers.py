@@ -418,7 +418,7 @@ REFUSED = {
     ),
     "an adapter beside the weight": (
         lambda layer, _: layer.v_proj.register_parameter("lora", nn.Parameter(torch.ones(2))),
-        "attention has v_proj.lora, which would be left behind",
+        "attention has v_proj.lora, which would be lost",
     ),
     "a parametrization": (
         lambda layer, _: torch.nn.utils.parametrizations.weight_norm(layer.q_proj) and None,
@@ -437,7 +437,7 @@ REFUSED = {
     ),
     "a weight without numbers": (
         put("k_proj.weight", lambda layer: nn.Parameter(layer.k_proj.weight.to("meta"))),
-        "attention.k_proj.weight is a .* on meta; expected a plain tensor of floats that has its n",
+        "attention.k_proj.weight is a .* on meta; expected a plain tensor of floats that has its d",
     ),
     "a hook on the layer": (
         lambda layer, _: layer.register_forward_hook(print) and None,
@@ -466,15 +466,15 @@ REFUSED = {
     ),
     "a parameter": (
         put("gate", lambda _: nn.Parameter(torch.ones(H))),
-        "attention has gate, which would be left behind; expected only what a",
+        "attention has gate, which would be lost; expected only what a",
     ),
     "a buffer": (
         lambda layer, _: layer.register_buffer("bias", torch.ones(T, T)),
-        "attention has bias, which would be left",
+        "attention has bias, which would be lost",
     ),
     "a norm": (
         put("q_norm", lambda _: nn.RMSNorm(D_K)),
-        "attention has q_norm.weight, which would be left",
+        "attention has q_norm.weight, which would be lost",
     ),
     "an attribute": (put("temperature", lambda _: 2.0), "attention has temperature, which would"),
     "queries that look at later keys": (
@@ -555,7 +555,7 @@ def test_what_would_be_lost_is_refused_and_named(name):
         ),
         (
             of("stablelm", head_dim=4, rope=ROPE | {"partial_rotary_factor": 0.25}),
-            "rotates 1 numbers of each head, and rotary has frequencies for 2; expected the same",
+            "rotates 1 entries of each head, and rotary has frequencies for 2; expected the same",
         ),
         (
             of("olmo", clip_qkv=8.0),
@@ -567,7 +567,7 @@ def test_what_would_be_lost_is_refused_and_named(name):
         ),
         (
             of("cohere", rope=ROPE, use_qk_norm=True),
-            "attention has q_norm.weight, k_norm.weight, which would be left",
+            "attention has q_norm.weight, k_norm.weight, which would be lost",
         ),
         (of("phi", qk_layernorm=True), "has q_layernorm.weight, q_layernorm.bias, k_l"),
         (of("stablelm", qk_layernorm=True), "has q_layernorm.norms.0.weight, q_layern"),

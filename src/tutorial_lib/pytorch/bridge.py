@@ -1,7 +1,7 @@
-"""Weights across: Params ↔ our modules ↔ torch.nn.MultiheadAttention, GPT-2's and Llama's layers.
+"""Conversions: Params ↔ our modules ↔ torch.nn.MultiheadAttention, GPT-2's and Llama's layers.
 
 The only place that transposes for torch. `X @ W` is the book's product, so its matrices are
-(in, out); nn.Linear computes `X @ weight.T` and keeps (out, in), one row a feature.
+(in, out); nn.Linear computes `X @ weight.T` and stores (out, in), one row per feature.
 """
 
 import numpy as np
@@ -32,13 +32,13 @@ from tutorial_lib.variants.grouped import GroupedParams
 
 
 def packed_weight(params):
-    """Turn and stack W_Q, W_K and W_V into the one weight of `qkv_proj`.
+    """Transpose and stack W_Q, W_K and W_V into the one weight of `qkv_proj`.
 
     Built in chapter 09.
 
     Parameters
     ----------
-    params : Params, or GroupedParams, whose G key heads have fewer rows
+    params : Params, or GroupedParams, whose G KV heads have fewer rows
 
     Returns
     -------
@@ -61,7 +61,7 @@ def packed_weight(params):
 
 
 def params_from_module(module):
-    """Copy a module's weights into Params, float64; its dropout is no weight and is left behind.
+    """Copy a module's weights into Params, float64, without its dropout.
 
     Introduced in chapter 09.
 
@@ -90,7 +90,7 @@ def module_from_params(params, *, dtype=torch.float64):
 
     Introduced in chapter 09. As any new module it is on the CPU, in training mode, with weights
     that require gradients. It has no biases and no dropout, so both modes give the same numbers.
-    torch's random numbers are left where they are.
+    The state of torch's random generator does not change.
 
     Parameters
     ----------
@@ -122,8 +122,8 @@ def module_from_params(params, *, dtype=torch.float64):
 def params_from_torch_mha(layer):
     """Copy the weights of PyTorch's own layer into Params, float64.
 
-    Introduced in chapter 09. The layer's `batch_first` and dropout are no weights: they are left
-    behind. Its masks are the opposite of ours: there, True = may not look.
+    Introduced in chapter 09. The layer's `batch_first` and dropout are not parameters and are
+    not copied. Its masks are the opposite of ours: there, True = may not attend.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def torch_mha_from_params(params, *, dtype=torch.float64):
 
     Introduced in chapter 09. As any new module it is on the CPU, in training mode, with weights
     that require gradients; it has no biases and no dropout. Its inputs are (B, T, d_model), or
-    (T, d_model), and its masks the opposite of ours: there, True = may not look.
+    (T, d_model), and its masks the opposite of ours: there, True = may not attend.
 
     Parameters
     ----------
@@ -249,9 +249,9 @@ def params_from_decoder(decoder):
 
 
 def decoder_from_gpt2(attention):
-    """Make a decoder with the weights of an attention layer of GPT-2, as transformers keeps it.
+    """Make a decoder with the weights of an attention layer of GPT-2, as in transformers.
 
-    Introduced in chapter 14. Its dropout is left behind: in training the two differ.
+    Introduced in chapter 14. Its dropout is not copied, so in training the two differ.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def decoder_from_gpt2(attention):
     ValueError : hooks or replaced methods, cross-attention, anything in the layer that would be
         lost
 
-    Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D keeps (in, out).
+    Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D stores (in, out).
     """
     return _decoder_of(attention, require_layer(attention, GPT2), None, 1.0)
 
@@ -278,21 +278,21 @@ def decoder_from_gpt2(attention):
 def decoder_from_llama(attention, rotary):
     """Make a decoder with the weights and frequencies of a layer of Llama, or of its family.
 
-    Introduced in chapter 16. The others add a window, sinks, biases, QK-norm, scores of another
-    scale, layers that rotate nothing, or pairs of neighbours. The dropout is left behind: in
-    training the two may differ.
+    Introduced in chapter 16. The others add a window, sinks, biases, QK-norm, a different scale of
+    scores, layers without RoPE, or interleaved pairs. The dropout is not copied, so in training the
+    two may differ.
 
     Parameters
     ----------
     attention : LlamaAttention of transformers, or another in `known_layers.LLAMAS`, exactly: not a
         subclass; such as `model.model.layers[0].self_attn`
     rotary : the rotary embedding of its model, which has the frequencies: `model.model.rotary_emb`;
-        a layer that rotates nothing does without
+        a layer without RoPE needs none
 
     Returns
     -------
     decoder : DecoderAttention with copies of the weights, in their precision and on their device;
-        where scores have another scale, or the rotation stretches too, as YaRN's, the rows of
+        where scores have a different scale, or the rotation stretches too, as YaRN's, the rows of
         queries and keys are multiplied by it, or else the gains of their norms, which are float32
         at least
 

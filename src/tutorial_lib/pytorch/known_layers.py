@@ -1,7 +1,7 @@
 """The attention layers of transformers that a DecoderAttention can hold, and the doors to them.
 
 A layer is taken if its class is one of `GPT2` or `LLAMAS`, exactly, and if nothing of it is lost:
-its projections are plain, nothing was hooked to it or put in the place of its methods, each of its
+its projections are plain, it has no hooks and none of its methods was replaced, each of its
 parameters, buffers and attributes is known, and it does nothing that a DecoderAttention cannot do.
 """
 
@@ -46,11 +46,11 @@ class Known:
         layer; None: it has none
     shift : what is added to the weight of such a norm
     sinks : whether it has a parameter `sinks`
-    half : which numbers are a pair, as in `Rotation`
+    half : which entries are a pair, as in `Rotation`
     window : finds the window of a layer
     rotates : says of a layer whether it rotates its queries and keys
     reads : attributes that these two functions read, or that say whether there are parts which
-        would be left behind, beside those in `ATTRIBUTES`
+        would be lost, beside those in `ATTRIBUTES`
     fixed : names in `FIXED` of the layer, or of its configuration, that this class listens to
     """
 
@@ -136,7 +136,7 @@ ATTRIBUTES = {
     *("scaling", "attention_dropout", "residual_dropout"),
 }
 RECORDER = "transformers.utils.output_capturing"  # its hooks, behind output_attentions, only read
-PLAIN_TURNS = "default", "linear", "llama3", "yarn", "proportional"
+PLAIN_ROPE_TYPES = "default", "linear", "llama3", "yarn", "proportional"
 
 
 def require_layer(attention, known):
@@ -201,16 +201,16 @@ def require_rotary(rotary, attention):
 
 
 def _require_rotated(width, attention, rope_type):
-    if rope_type not in PLAIN_TURNS:
+    if rope_type not in PLAIN_ROPE_TYPES:
         raise ValueError(
-            f"rotary has rope_type={rope_type!r}; expected one of {PLAIN_TURNS}, whose frequencies "
-            f"are the same at every length. Choose one in the configuration, or stay with "
-            f"transformers."
+            f"rotary has rope_type={rope_type!r}; expected one of {PLAIN_ROPE_TYPES}, whose "
+            f"frequencies are the same at every length. Choose one in the configuration, or stay "
+            f"with transformers."
         )
     rotated = getattr(attention, "rotary_ndims", width)
     if rotated != width:
         raise ValueError(
-            f"attention rotates {rotated} numbers of each head, and rotary has frequencies for "
+            f"attention rotates {rotated} entries of each head, and rotary has frequencies for "
             f"{width}; expected the same number. Choose another partial_rotary_factor."
         )
 
@@ -295,7 +295,7 @@ def _require_numbers(name, tensor):
     if not plain or tensor.dtype not in FLOATS or tensor.is_meta:
         raise TypeError(
             f"{name} is a {_path(tensor)} of {tensor.dtype} on {tensor.device}; expected a plain "
-            f"tensor of floats that has its numbers. Load the whole model, without quantisation, "
+            f"tensor of floats that has its data. Load the whole model, without quantisation, "
             f"sharding or offloading."
         )
 
@@ -339,7 +339,7 @@ def _require_nothing_else(attention, kind):
     left += [name for name in vars(attention) if name not in names and not name.startswith("_")]
     if left:
         raise ValueError(
-            f"attention has {', '.join(left)}, which would be left behind; expected only what a "
+            f"attention has {', '.join(left)}, which would be lost; expected only what a "
             f"DecoderAttention has too. Delete what the {type(attention).__name__} does not need, "
             f"or stay with transformers."
         )

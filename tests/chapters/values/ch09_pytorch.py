@@ -7,7 +7,7 @@ from tutorial_lib.records import record
 
 
 def _spreads_of_the_widest():
-    """Return the standard deviations of the scores at the greatest width, one a rule."""
+    """Return the standard deviations of the scores at the greatest width, one per rule."""
     return printed_under("09_pytorch", "standard deviation of the scores")[-1]
 
 

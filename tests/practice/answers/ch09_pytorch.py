@@ -7,7 +7,7 @@ import numpy as np
 from tutorial_lib import Params, concat_heads, init_params, multi_head_attention, trace
 
 HEADS, WIDTH, D_MODEL = 3, 4, 12
-ALIKE = 0.04  # two spreads of a few hundred thousand drawn numbers are equal up to this share
+ALIKE = 0.04  # two spreads of a few hundred thousand samples are equal up to this fraction
 
 
 def first_number_of_linear():
@@ -36,11 +36,11 @@ def blocks_read_head_first():
 
 
 def sum_of_a_dropped_row():
-    """Draw a thousand rows of sixteen weights of 1/16, drop 10 % of them, and add up each row."""
+    """Sample a thousand rows of sixteen weights of 1/16, drop 10 % of them, and add up each row."""
     survives = np.random.default_rng(0).random((1000, 16)) >= 0.1
     sums = (survives / 16 / 0.9).sum(axis=-1)
     return {
-        "It is 1: dividing by 0.9 makes up for what was taken away": np.allclose(sums, 1),
+        "It is 1: dividing by 0.9 makes up for what was dropped": np.allclose(sums, 1),
         "It is at most 1": bool((sums <= 1).all()),
         "It is the number of survivors, divided by 14.4": np.allclose(
             sums, survives.sum(axis=-1) / 14.4
@@ -50,14 +50,14 @@ def sum_of_a_dropped_row():
 
 
 def shape_of_out_proj():
-    """Build the module, and ask its `out_proj.weight` for its shape."""
+    """Build the module, and return the shape of its `out_proj.weight`."""
     from tutorial_lib.pytorch import MultiHeadAttention
 
     return tuple(MultiHeadAttention(20, 4, d_k=8, d_v=8).out_proj.weight.shape)
 
 
 def how_another_order_shows():
-    """Load blocks that lie head by head into our module, run it, and train it for one step."""
+    """Load blocks in the order head by head into our module, run it, and train it for one step."""
     import torch
 
     from tutorial_lib.pytorch import MultiHeadAttention, attention_trace
@@ -83,7 +83,7 @@ def how_another_order_shows():
 
 
 def _refuses(linear, weight):
-    """Load a matrix into a part of a module, and tell whether that raised an error."""
+    """Load a matrix into a submodule, and tell whether that raised an error."""
     try:
         linear.load_state_dict({"weight": weight})
     except RuntimeError:
@@ -102,7 +102,7 @@ def _loss_after_a_step(module, X, target):
 
 
 def what_packing_does_to_scores():
-    """Draw packed and separate matrices by Xavier's rule, and compare entries, queries, scores."""
+    """Sample packed and separate matrices by Xavier's rule; compare entries, queries, scores."""
     import torch
     from torch import nn
 
@@ -115,7 +115,7 @@ def what_packing_does_to_scores():
     _, query, product, score = together / _spreads(X, *apart)
     root = 0.5**0.5
     return {
-        "A score is a product of two such draws, and each factor shrinks by √½": (
+        "A score is a product of a query and a key, and each factor shrinks by √½": (
             _near(query, root) and _near(score, query**2)
         ),
         "The softmax halves it once more": _near(score, root),
@@ -134,7 +134,7 @@ def _spreads(X, W_Q, W_K):
 
 
 def _near(a, b):
-    """Tell whether two measured spreads are equal, up to what the draw can do."""
+    """Tell whether two measured spreads are equal, up to the noise of sampling."""
     return abs(a - b) <= ALIKE * b
 
 
@@ -173,5 +173,5 @@ def what_w_o_must_do():
         "Nothing: the sum over heads does not care about their order": same(W_O),
         "Swap its columns in the same way": same(columns),
         "Swap the two blocks of `d_v` rows": same(rows),
-        "Turn it on its side": same(W_O.T),
+        "Transpose it": same(W_O.T),
     }

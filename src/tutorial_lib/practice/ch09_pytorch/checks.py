@@ -89,8 +89,8 @@ def check_outputs_of(function):
         return Case(label, {"module": module.eval(), "X": X, "names": names})
 
     cases = (
-        case("parts in another order than they run", chain, (T, D_MODEL), ["2", "0", "3"]),
-        case("parts that lie deeper", nested, (S, 2 * D_V), ["1.out_proj", "1.qkv_proj"]),
-        case("deep ones too, in a batch", deep, (4, S, H * T), ["1", "0.1.out_proj"]),
+        case("submodules, not in running order", chain, (T, D_MODEL), ["2", "0", "3"]),
+        case("nested submodules", nested, (S, 2 * D_V), ["1.out_proj", "1.qkv_proj"]),
+        case("nested ones too, in a batch", deep, (4, S, H * T), ["1", "0.1.out_proj"]),
     )
     check("outputs_of", function, _outputs_of, cases)

@@ -55,7 +55,7 @@ def test_every_line_stands_in_the_frame_and_has_none_of_its_own(open_page, width
 
 def test_it_is_printed_alone_on_one_page_and_the_chapter_is_there_again(open_page):
     page = open_page(PAGE, dark=True, first="window.print = () => {}")
-    shown(page).get_by_role("button", name="Print this page alone").click()
+    shown(page).get_by_role("button", name="Print only this page").click()
     [paper] = PdfReader(io.BytesIO(page.pdf())).pages
     number, said = squeezed(paper.extract_text())[:1], squeezed(paper.extract_text())[1:]
     assert (number, said) == ("1", stored())

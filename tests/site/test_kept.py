@@ -112,7 +112,7 @@ def test_what_was_done_yesterday_is_there_today(kept, open_page):
     page.wait_for_url(f"**/{NEXT}")
     page.wait_for_load_state("load")
     assert words(page, FIRST) == said
-    page.backward_pass()
+    page.go_back()
     page.wait_for_load_state("load")
     assert page.evaluate(SEEN) == before
     assert page.problems == []

@@ -14,7 +14,7 @@ from tutorial_lib.practice.ch23_capstone.shown import Shown
 
 PROMISES = (("form", "it returns (Y, cache)", True), ("no leak", "no row moves", False))
 CLAIMS = ((2, "Eight heads have as many.", True, 16384.0), (6, "It falls.", False, 0.12345678))
-SHOWN = Shown(PROMISES, lines=1200, claims=CLAIMS, nats=0.27654, steps=1384, numbers=37_376)
+SHOWN = Shown(PROMISES, lines=1200, claims=CLAIMS, nats=0.27654, steps=1384, n_parameters=37_376)
 ELEMENT = certificate("Ada Kern", SHOWN)
 LINES = [
     TITLE,
@@ -27,7 +27,7 @@ LINES = [
     "6. It falls. It fails: 0.1235",
     "Trained on the known text, and run with this layer",
     "0.277 nats per token of excess loss, on documents it never saw, after 1,384 steps, as the "
-    "training counted; 37,376 numbers",
+    "training counted; 37,376 parameters",
     LIMITS,
 ]
 

@@ -126,7 +126,7 @@ def test_a_form_learns_as_many_numbers_as_the_record_says(name):
     arm, _ = ALL[name]
     begun = sum(array.numel() for array in known_text.begin(arm, 0))
     options = OPTIONS.get(name, {"n_kv_heads": arm.kv_heads})
-    readers = init_own_model(np.random.default_rng(0), **options).numbers
+    readers = init_own_model(np.random.default_rng(0), **options).n_parameters
     assert FOUND[name]["numbers"] == begun == readers
 
 

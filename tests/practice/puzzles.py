@@ -353,7 +353,7 @@ def ch22_ablation(program):
 
 
 def ch23_capstone(program):
-    """The gradient of W_K, back through the copies of a group and through the turn."""
+    """The gradient of W_K, back through the copies of a group and through the rotation."""
     rng, heads, G, T_, d_k = np.random.default_rng(23), 6, 3, 5, 4
     shapes = (heads, D_MODEL, d_k), (G, D_MODEL, d_k), (G, D_MODEL, 7), (heads * 7, D_MODEL)
     params = GroupedParams(*(rng.standard_normal(shape) for shape in shapes))

@@ -1,6 +1,6 @@
 """`check_attention` and `check_claims` say which promise is broken, and which claim goes wrong.
 
-Their mistakes are asked by what they do, so they are planted here; the certificate is made of what
+Their mistakes are found by what they do, so they are planted here; the certificate is made of what
 the same checks find.
 """
 
@@ -47,11 +47,11 @@ BROKEN = {
     "not_scaled": "parity",
     "tiled": "groups",
     "one_key_more": "window",
-    "values_turned": "shift",
-    "halves_for_neighbours": "shift",
-    "sink_is_no_power": "sink",
-    "places_restart": "cache",
-    "first_corner": "cache",
+    "values_rotated": "shift",
+    "halves_for_interleaved": "shift",
+    "sink_is_no_score": "sink",
+    "positions_restart": "cache",
+    "top_left": "cache",
     "padding_seen": "cache",
     "cache_as_it_was": "cache",
 }
@@ -80,28 +80,28 @@ def test_every_wrong_layer_answers_in_a_way_of_its_own():
 
 
 def by_loops(X, params, *, frequencies=None, window=None, sink=-np.inf, cache=None):
-    """A right layer, query by query, with places that count padding too."""
+    """A right layer, query by query, with positions that count padding too."""
     T, H = X.shape[-2], len(params.W_Q)
-    kept = cache or KVCache.empty(params, T, batch=X.shape[:-2])
+    old = cache or KVCache.empty(params, T, batch=X.shape[:-2])
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    places = kept.length + np.arange(T)
-    for n, rate in enumerate(() if frequencies is None else frequencies):
-        turn = np.exp(1j * places * rate)
+    positions = old.length + np.arange(T)
+    for n, frequency in enumerate(() if frequencies is None else frequencies):
+        rotation = np.exp(1j * positions * frequency)
         for Z in (Q, K):
-            pair = (Z[..., 2 * n] + 1j * Z[..., 2 * n + 1]) * turn
+            pair = (Z[..., 2 * n] + 1j * Z[..., 2 * n + 1]) * rotation
             Z[..., 2 * n], Z[..., 2 * n + 1] = pair.real, pair.imag
-    seen, now = np.broadcast_to(kept.mask(T), (*X.shape[:-2], 1, T, kept.length + T)), None
-    now, heads = kept.append(K, V), np.zeros((*X.shape[:-2], T, H, V.shape[-1]))
+    seen, now = np.broadcast_to(old.mask(T), (*X.shape[:-2], 1, T, old.length + T)), None
+    now, heads = old.append(K, V), np.zeros((*X.shape[:-2], T, H, V.shape[-1]))
     for *at, t, h in np.ndindex(heads.shape[:-1]):
         keys, values = (Z[(*at, h * len(params.W_K) // H)] for Z in (now.K, now.V))
-        looks = np.flatnonzero(seen[(*at, 0, t)])
-        looks = looks[looks > places[t] - (window or np.inf)]
-        if len(looks):
-            scores = keys[looks] @ Q[(*at, h, t)] / np.sqrt(Q.shape[-1])
+        columns = np.flatnonzero(seen[(*at, 0, t)])
+        columns = columns[columns > positions[t] - (window or np.inf)]
+        if len(columns):
+            scores = keys[columns] @ Q[(*at, h, t)] / np.sqrt(Q.shape[-1])
             own = np.broadcast_to(sink, H)[h]
-            powers = np.exp(scores - max(scores.max(), own))
+            exponentials = np.exp(scores - max(scores.max(), own))
             rest = np.exp(own - max(scores.max(), own))
-            heads[(*at, t, h)] = powers / (powers.sum() + rest) @ values[looks]
+            heads[(*at, t, h)] = exponentials / (exponentials.sum() + rest) @ values[columns]
     return heads.reshape(*X.shape[:-1], -1) @ params.W_O, now if cache else None
 
 
@@ -257,23 +257,23 @@ def plural(sentence):
 
 
 def lead(logits):
-    """By how much *bark* is expected more than *barks*."""
+    """The logit difference of *bark* and *barks*."""
     return logits[-1, ID["bark"]] - logits[-1, ID["barks"]]
 
 
-def share_of_a_patch(model):
-    """What a patch of head 1.2 moves in four sentences, over the whole differences."""
-    moved = whole = 0
+def patching_effect(model):
+    """The change by a patch of head 1.2 in four sentences, over the whole differences."""
+    change = whole = 0
     for one in ("the dog", "the dog that", "the cow that the birds hear", "the frog ( often )"):
         ids, other = encode(one), encode(plural(one))
         start = lead(run(model, ids)[0])
-        moved += lead(patch(model, ids, other, 1, 2)) - start
+        change += lead(patch(model, ids, other, 1, 2)) - start
         whole += lead(run(model, other)[0]) - start
-    return moved / whole
+    return change / whole
 
 
 def largest_composition(model):
-    """Of what head 0.0 writes with the keys of layer 1."""
+    """The largest K-composition of head 0.0 with a head of layer 1."""
     first, second = model.layers
     wide, found = first.W_V[0] @ first.W_O[: first.d_v], []
     for W_Q, W_K in zip(second.W_Q, second.W_K, strict=True):
@@ -305,7 +305,7 @@ BY_THE_CHAPTER = {  # of 7, 9 and 12 its solution does it
     5: lambda model: (2 * 64 * 64 + 2 * 64 * 32) / (4 * 64 * 64),
     6: lambda model: rises(np.arange(256)),
     8: lambda model: next(n for n in range(99) if n * (64 + 64) > 64 * 64),
-    10: share_of_a_patch,
+    10: patching_effect,
     11: largest_composition,
 }
 Q23, K23 = np.random.default_rng(23).standard_normal((2, 64, 64))
@@ -338,7 +338,7 @@ def test_the_numbers_of_a_claims_mistakes_differ():
         ({7: ("no", 31)}, "✗ claims: claim 7 begins with 'no'; expected True or False"),
         ({7: (False, "31")}, "✗ claims: claim 7 ends with '31'; expected a number."),
         ({7: (False, np.nan)}, "✗ claims: claim 7 ends with nan; expected a finite number."),
-        ({7: (False, 33)}, "✗ claims: claim 7: 33 is not the number that is asked for."),
+        ({7: (False, 33)}, "✗ claims: claim 7: 33 is not the number of the claim."),
         ({7: (False, 31)}, "○ claims: 1 of 3 answered, and right so far."),
     ],
 )
@@ -352,7 +352,7 @@ def test_a_certificate_says_what_was_shown_and_nothing_else():
     page = str(certificate("Ada", show_results(attention, claims, model)))
     assert "10 of 10 promises kept" in page
     assert "2 claims answered" in page  # of 12 the verdict is wrong, and 5 is no answer
-    assert "after 0 steps, as the training counted; 49,664 numbers" in page
+    assert "after 0 steps, as the training counted; 49,664 parameters" in page
     wrong = show_results(MISTAKES["attention"][0].of(attention), claims, model)
     assert wrong.nats is None
     page = str(certificate("Ada", wrong))

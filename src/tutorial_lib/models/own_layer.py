@@ -1,7 +1,8 @@
 """The layer of chapter 23 forwards and backwards, and a model of such layers on the known text.
 
-Turn back what was turned, add up what was copied: groups, rotation, window and sink need no new
-derivative. A sink's column has no value, so its weight times the mean of a row is all there is.
+The backward pass rotates back what was rotated and adds up what was copied, so groups, rotation,
+window and sink need no new derivative. A sink has no value, so its gradient is minus its weight
+times the weighted sum of the row's gradients.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ class OwnLayer:
     Parameters
     ----------
     params : GroupedParams
-    frequencies : (n,), radians a token; None: nothing is turned
+    frequencies : (n,), radians per token; None: nothing is rotated
     window : number of keys that a query sees; None: all before it
     sink : (H,), a score for each head; None: no sink
     """
@@ -52,7 +53,7 @@ class OwnLayer:
 
     @property
     def arrays(self):
-        """All that is learned, in one list: four matrices, and the sink where there is one."""
+        """All parameters, in one list: four matrices, and the sink where there is one."""
         return [*vars(self.params).values(), *([] if self.sink is None else [self.sink])]
 
     @property
@@ -69,7 +70,7 @@ class OwnLayer:
 
 @dataclass(frozen=True)
 class Pass:
-    """The arrays of one way forward, which the way back needs.
+    """The arrays of one forward pass, which the backward pass needs.
 
     Introduced in chapter 23.
 
@@ -77,7 +78,7 @@ class Pass:
     ----------
     layer : OwnLayer
     X : (..., T, d_model)
-    Q, K, V : (..., H, T, d_k) twice, turned, and (..., H, T, d_v); copies of a group's
+    Q, K, V : (..., H, T, d_k) twice, rotated, and (..., H, T, d_v); K and V copied for each head
     weights : (..., H, T, T)
     concat : (..., T, H*d_v)
     Y : (..., T, d_model)
@@ -133,13 +134,13 @@ def forward_pass(X, layer):
 
 
 def backward_pass(record, dY):
-    """Go back through one layer, from dL/dY.
+    """Compute the gradients of one layer from dL/dY.
 
     Introduced in chapter 23.
 
     Parameters
     ----------
-    record : Pass of the way forward, of floats
+    record : Pass of the forward pass, of floats
     dY : the shape of Y
 
     Returns
@@ -173,13 +174,13 @@ def backward_pass(record, dY):
 
 
 def _sum_groups(dZ, n_kv_heads):
-    """Add up the gradients of the copies of each key head: (..., H, T, d) to (..., G, T, d)."""
+    """Add up the gradients of the copies of each KV head: (..., H, T, d) to (..., G, T, d)."""
     *batch, H, T, d = dZ.shape
     return dZ.reshape(*batch, n_kv_heads, H // n_kv_heads, T, d).sum(axis=-3)
 
 
 def _dsink(record, dheads):
-    """What a sink takes from its row, times the mean that it takes it from."""
+    """The gradient of a sink: minus its weight times the weighted sum of the row's gradients."""
     dweights = dheads @ np.swapaxes(record.V, -1, -2)
     mean = (record.weights * dweights).sum(axis=-1)  # (..., H, T)
     taken = 1 - record.weights.sum(axis=-1)
@@ -191,15 +192,15 @@ def _dsink(record, dheads):
 class OwnModel:
     """X = E[ids] + P; each layer adds its output to X; X @ U scores the next word.
 
-    Introduced in chapter 23. A model whose layers turn queries and keys has zeros for P, and does
-    not learn it.
+    Introduced in chapter 23. A model whose layers rotate queries and keys has zeros for P, which
+    are no parameters then.
 
     Parameters
     ----------
-    E, P : (words, d_model), (length, d_model)
+    E, P : (words, d_model), (positions, d_model)
     layers : tuple of OwnLayer
     U : (d_model, words)
-    steps : how many steps of training made it
+    steps : how many steps it was trained for
     """
 
     E: np.ndarray
@@ -210,18 +211,18 @@ class OwnModel:
 
     @property
     def arrays(self):
-        """All that is learned, in one list; the first and the last are E, P and U."""
+        """All parameters, in one list; the first and the last are E, P and U."""
         inner = [array for layer in self.layers for array in layer.arrays]
         return [self.E, *([self.P] if self.has_positions else []), *inner, self.U]
 
     @property
     def has_positions(self):
-        """Whether it learns a row for each place."""
+        """Whether it learns position embeddings."""
         return self.layers[0].frequencies is None
 
     @property
-    def numbers(self):
-        """How many numbers it learns."""
+    def n_parameters(self):
+        """The number of its parameters."""
         return sum(array.size for array in self.arrays)
 
     def of(self, arrays):
@@ -235,15 +236,15 @@ class OwnModel:
 
 
 def init_own_model(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=False):
-    """Draw an untrained model of two layers, of the widths of chapter 19's model.
+    """Initialise a model of two layers at random, of the widths of chapter 19's model.
 
     Introduced in chapter 23.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-    n_kv_heads : key heads of each layer, a divisor of 4
-    rotated : whether queries and keys are turned; P is zeros then, and not learned
+    n_kv_heads : KV heads of each layer, a divisor of 4
+    rotated : whether queries and keys are rotated; P is zeros then, and not learned
     window : number of keys that a query sees; None: all before it
     sink : whether each head has one
 
@@ -254,9 +255,9 @@ def init_own_model(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=Fa
     Raises
     ------
     TypeError, ValueError : lengths that are no whole numbers of at least 1
-    ShapeError : a number of key heads that does not divide 4
+    ShapeError : a number of KV heads that does not divide 4
 
-    >>> init_own_model(np.random.default_rng(0)).numbers
+    >>> init_own_model(np.random.default_rng(0)).n_parameters
     49664
     """
     require_length("n_kv_heads", n_kv_heads)
@@ -275,7 +276,7 @@ def init_own_model(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=Fa
 
 
 def run_own(model, ids):
-    """Go forward: scores of the next word, (..., T, words), and the Pass of each layer.
+    """Return the logits of the next word, (..., T, words), and the Pass of each layer.
 
     Introduced in chapter 23.
     """
@@ -308,21 +309,21 @@ def loss_and_gradients(model, ids):
 
 
 def train_own(model, rng, *, steps, rate=4e-3):
-    """Train on new documents in each step, and hand out its number, loss and the model so far.
+    """Train on new documents in each step; yield its number, its loss and the model so far.
 
-    Introduced in chapter 23. It trains as chapter 19's models were trained: a warm-up, a larger
-    rate for E, P and U, and what is handed out is an average of the weights so far.
+    Introduced in chapter 23. It trains as chapter 19's models were trained: with a warm-up and a
+    larger learning rate for E, P and U. The model so far has an average of its parameters.
 
     Parameters
     ----------
     model : OwnModel
-    rng : numpy.random.Generator, draws the documents
+    rng : numpy.random.Generator, samples the documents
     steps : how many
-    rate : how far an entry of a layer moves in a step at most, or nearly so
+    rate : learning rate, about the most by which a step of Adam changes an entry of a layer
 
     Yields
     ------
-    step, loss, model : from 1; the loss of the newest weights before the step; the average after it
+    step, loss, model : from 1; the loss of the newest parameters before it; the average after it
 
     Raises
     ------
@@ -337,23 +338,23 @@ def train_own(model, rng, *, steps, rate=4e-3):
     arrays, average, memories = model.arrays, model.arrays, (None, None)
     for step in range(1, steps + 1):
         loss, gradients = loss_and_gradients(model.of(arrays), sample_documents(rng, BATCH).ids)
-        rises = rate * min(1, step / WARM_UP)
-        arrays, memories = _moved(model, arrays, gradients, memories, rises)
-        share = FORGETS / (step + FORGETS - 1)
-        average = [mean + share * (W - mean) for mean, W in zip(average, arrays, strict=True)]
+        warm = rate * min(1, step / WARM_UP)
+        arrays, memories = _stepped(model, arrays, gradients, memories, warm)
+        weight = FORGETS / (step + FORGETS - 1)
+        average = [mean + weight * (W - mean) for mean, W in zip(average, arrays, strict=True)]
         yield step, loss, replace(model.of(average), steps=model.steps + step)
 
 
-def _moved(model, arrays, gradients, memories, rate):
-    """One step of Adam, in which E, P and U move further; return arrays and both memories."""
+def _stepped(model, arrays, gradients, memories, rate):
+    """One step of Adam, at a larger rate for E, P and U; return arrays and both memories."""
     outer = {0, len(arrays) - 1, *([1] if model.has_positions else [])}
     now, after = [*arrays], []
     for is_outer, memory in zip((True, False), memories, strict=True):
         part = [n for n in range(len(arrays)) if (n in outer) == is_outer]
         chosen = ([Z[n] for n in part] for Z in (arrays, gradients))
-        moved, memory = adam_step(*chosen, memory, rate * (OUTER if is_outer else 1))
+        changed, memory = adam_step(*chosen, memory, rate * (OUTER if is_outer else 1))
         after.append(memory)
-        for n, array in zip(part, moved, strict=True):
+        for n, array in zip(part, changed, strict=True):
             now[n] = array
     return now, tuple(after)
 
@@ -382,7 +383,7 @@ def require_kind_of_layer(layer):
     if not isinstance(layer, OwnLayer):
         raise TypeError(
             f"layer is a {type(layer).__name__}; expected an OwnLayer. "
-            f"Make it with OwnLayer(params, rates, window, sink)."
+            f"Make it with OwnLayer(params, frequencies, window, sink)."
         )
 
 
@@ -398,6 +399,6 @@ def require_training(model, steps, rate):
     require_length("steps", steps)
     if not (np.isfinite(rate) and rate > 0):
         raise ValueError(
-            f"rate={rate}; expected a positive number, by which entries move in a step. "
+            f"rate={rate}; expected a positive number, about the change of an entry in a step. "
             f"Begin with 4e-3."
         )

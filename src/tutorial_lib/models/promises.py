@@ -1,4 +1,4 @@
-"""What a layer promises, as functions that ask any layer: a leak, a slope, a drift, pieces."""
+"""What a layer promises, as functions that test any layer: leak, gradient, drift, chunks."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tutorial_lib.errors import (
 
 
 def leak(layer, X, other):
-    """Return how far a row moves, at most, when tokens after it are exchanged for others.
+    """Return how much a row changes, at most, when tokens after it are exchanged for others.
 
     Built in chapter 23. A causal layer gives 0. A layer that gives NaN gives NaN.
 
@@ -20,7 +20,7 @@ def leak(layer, X, other):
     ----------
     layer : function from (..., T, d_model) to as many rows
     X : (..., T, d_model)
-    other : the shape of X, another text
+    other : the shape of X, a different sequence
 
     Returns
     -------
@@ -29,25 +29,25 @@ def leak(layer, X, other):
     Raises
     ------
     TypeError : no function, no arrays of numbers
-    ShapeError : texts of different shapes, or of one token
-    ValueError : NaN or infinity in a text
+    ShapeError : sequences of different shapes, or of one token
+    ValueError : NaN or infinity in a sequence
 
     >>> float(leak(lambda X: X + X.mean(axis=-2, keepdims=True), np.zeros((4, 2)), np.ones((4, 2))))
     0.75
     """
-    require_texts(layer, X, other)
-    Y, moves = layer(X), []
+    require_sequences(layer, X, other)
+    Y, changes = layer(X), []
     for s in range(1, X.shape[-2]):
         mixed = np.concatenate([X[..., :s, :], other[..., s:, :]], axis=-2)
-        moves.append(np.abs(layer(mixed) - Y)[..., :s, :].max())
-    return np.max(moves)
+        changes.append(np.abs(layer(mixed) - Y)[..., :s, :].max())
+    return np.max(changes)
 
 
 def directional_derivative(loss, array, along, step=1e-5):
-    """Return how fast a loss rises when an array moves in one direction.
+    """Return how fast a loss rises along one direction of an array.
 
-    Built in chapter 23. It is the sum of `gradient * along`: two calls ask all entries together,
-    where chapter 08 asks each by two.
+    Built in chapter 23. It is the sum of `gradient * along`: two calls check all entries together,
+    where chapter 08 needs two calls for each.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def directional_derivative(loss, array, along, step=1e-5):
 
 
 def drift(layer, X, before, window):
-    """Return how far rows move when other tokens are read before them that they do not see.
+    """Return how much rows change when other tokens come before them that they do not see.
 
     Built in chapter 23. The first window - 1 rows do see some of them, and are left out.
 
@@ -93,20 +93,20 @@ def drift(layer, X, before, window):
     Raises
     ------
     TypeError : no function, no arrays of numbers, a window that is no whole number
-    ShapeError : texts of other widths or batches
+    ShapeError : sequences of other widths or batches
     ValueError : NaN or infinity, a window below 1 or above T
 
     >>> float(drift(lambda X: np.cumsum(X, axis=-2), np.ones((4, 2)), np.ones((3, 2)), 2))
     3.0
     """
     require_before(layer, X, before, window)
-    T, alone = X.shape[-2], layer(X)
+    T, Y = X.shape[-2], layer(X)
     after = layer(np.concatenate([before, X], axis=-2))[..., -T:, :]
-    return np.abs(after - alone)[..., window - 1 :, :].max()
+    return np.abs(after - Y)[..., window - 1 :, :].max()
 
 
 def in_chunks(step, X, cache, sizes):
-    """Let a step read a text in pieces, each with the cache that the one before left.
+    """Let a step process a sequence in chunks, each with the cache that the one before returned.
 
     Built in chapter 23.
 
@@ -114,17 +114,17 @@ def in_chunks(step, X, cache, sizes):
     ----------
     step : function from rows and a cache to (rows, cache)
     X : (..., T, d_model)
-    cache : what the first piece is given
+    cache : what the first chunk is given
     sizes : numbers of tokens, with the sum T
 
     Returns
     -------
-    Y : (..., T, d_model), the rows of all pieces
+    Y : (..., T, d_model), the rows of all chunks
 
     Raises
     ------
     TypeError : no function, X no array of numbers
-    ShapeError : pieces that are no T together
+    ShapeError : chunks that are no T together
 
     >>> in_chunks(lambda X, cache: (X, cache), np.ones((5, 2)), None, (3, 1, 1)).shape
     (5, 2)
@@ -152,23 +152,23 @@ def require_function(name, function):
         )
 
 
-def require_texts(layer, X, other):
-    """Require a layer and two finite texts of one shape, of two tokens at least.
+def require_sequences(layer, X, other):
+    """Require a layer and two finite sequences of one shape, of two tokens at least.
 
     Raises
     ------
     TypeError : no function, no arrays of numbers
-    ShapeError : texts of different shapes, or of one token
+    ShapeError : sequences of different shapes, or of one token
     ValueError : NaN or infinity
     """
     require_function("layer", layer)
-    for name, text in (("X", X), ("other", other)):
-        require_shape(name, text, "... T d_model")
-        require_finite(name, text)
+    for name, rows in (("X", X), ("other", other)):
+        require_shape(name, rows, "... T d_model")
+        require_finite(name, rows)
     if X.shape != other.shape or X.shape[-2] < 2:
         raise ShapeError(
             f"X has shape {X.shape} and other {other.shape}; expected one shape, with two tokens "
-            f"at least, since a leak goes from a token to one before it. Give longer texts."
+            f"at least, since a leak goes from a token to one before it. Give longer ones."
         )
 
 
@@ -182,54 +182,54 @@ def require_direction(loss, array, along):
     ValueError : NaN or infinity
     """
     require_function("loss", loss)
-    for name, numbers in (("array", array), ("along", along)):
-        require_array(name, numbers)
-        require_finite(name, numbers)
+    for name, entries in (("array", array), ("along", along)):
+        require_array(name, entries)
+        require_finite(name, entries)
     if array.shape != along.shape:
         raise ShapeError(
             f"along has shape {along.shape}; expected {array.shape}, a number for each entry of "
-            f"the array. Draw it so: rng.standard_normal(array.shape)."
+            f"the array. Sample it: rng.standard_normal(array.shape)."
         )
 
 
 def require_before(layer, X, before, window):
-    """Require a layer, two texts of one width and batch, and a window within the second.
+    """Require a layer, two sequences of one width and batch, and a window within the second.
 
     Raises
     ------
     TypeError : no function, no arrays of numbers, a window that is no whole number
-    ShapeError : texts of other widths or batches
+    ShapeError : sequences of other widths or batches
     ValueError : NaN or infinity, a window below 1 or above T
     """
     require_function("layer", layer)
-    for name, text in (("X", X), ("before", before)):
-        require_shape(name, text, "... T d_model")
-        require_finite(name, text)
+    for name, rows in (("X", X), ("before", before)):
+        require_shape(name, rows, "... T d_model")
+        require_finite(name, rows)
     if X.shape[:-2] + X.shape[-1:] != before.shape[:-2] + before.shape[-1:]:
         raise ShapeError(
-            f"X has shape {X.shape} and before {before.shape}; expected them to differ in the "
-            f"number of tokens alone. Draw both of one width and one batch."
+            f"X has shape {X.shape} and before {before.shape}; expected them to differ only in the "
+            f"number of tokens. Give both one width and one batch."
         )
     require_length("window", window)
     if window > X.shape[-2]:
         raise ValueError(
             f"window={window} and X has {X.shape[-2]} tokens; expected a window within X, or every "
-            f"row sees what stands before it. Give a longer X or a smaller window."
+            f"row sees what comes before it. Give a longer X or a smaller window."
         )
 
 
 def require_chunks(step, X, sizes):
-    """Require a step, and pieces that are the whole text together.
+    """Require a step, and chunks that are the whole sequence together.
 
     Raises
     ------
     TypeError : no function, X no array of numbers
-    ShapeError : pieces that are no T together
+    ShapeError : chunks that are no T together
     """
     require_function("step", step)
     require_shape("X", X, "... T d_model")
     if sum(sizes) != X.shape[-2] or min(sizes, default=0) < 1:
         raise ShapeError(
-            f"the pieces {tuple(sizes)} make {sum(sizes)} tokens; expected pieces of 1 at least "
+            f"the chunks {tuple(sizes)} make {sum(sizes)} tokens; expected chunks of 1 at least "
             f"that make {X.shape[-2]}, the tokens of X. Cut it otherwise."
         )

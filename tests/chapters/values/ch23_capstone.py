@@ -1,4 +1,4 @@
-"""What chapter 23 says of the right layers that it trains, computed from their record."""
+"""What chapter 23 says of the right layers that it trains, computed from the results file."""
 
 from tutorial_lib.records import record
 

@@ -25,8 +25,8 @@ from tutorial_lib.projection import Params
 from tutorial_lib.variants.grouped import GroupedParams
 
 T, H, G, D_MODEL, D_K, D_V, B = 6, 4, 2, 12, 6, 5, 2
-RATES, SINK = np.array([1.0, 0.3]), np.array([0.5, -1.0, 2.0, 0.0])
-ALL = {"frequencies": RATES, "window": 3, "sink": SINK}
+FREQUENCIES, SINK = np.array([1.0, 0.3]), np.array([0.5, -1.0, 2.0, 0.0])
+ALL = {"frequencies": FREQUENCIES, "window": 3, "sink": SINK}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def rng():
 
 @pytest.fixture
 def grouped(normal):
-    """Arrays of a layer of four heads with two key heads."""
+    """Arrays of a layer of four heads with two KV heads."""
     shapes = (H, D_MODEL, D_K), (G, D_MODEL, D_K), (G, D_MODEL, D_V), (H * D_V, D_MODEL)
     return GroupedParams(*(normal(40 + n, *shape) / 2 for n, shape in enumerate(shapes)))
 
@@ -47,29 +47,30 @@ def by_loops(X, params, frequencies=(), window=T, sink=None):
     Y = np.zeros(X.shape)
     heads = np.zeros((H, len(X), D_V))
     for h, t in np.ndindex(H, len(X)):
-        g, powers = h * G // H, {}
-        q = turned(X[t] @ params.W_Q[h], t, frequencies)
+        g, exponentials = h * G // H, {}
+        q = rotated(X[t] @ params.W_Q[h], t, frequencies)
         for s in range(max(0, t - window + 1), t + 1):
-            k = turned(X[s] @ params.W_K[g], s, frequencies)
-            powers[s] = math.exp(sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(D_K))
-        total = sum(powers.values()) + (0 if sink is None else math.exp(sink[h]))
-        heads[h, t] = sum(p / total * (X[s] @ params.W_V[g]) for s, p in powers.items())
+            k = rotated(X[s] @ params.W_K[g], s, frequencies)
+            score = sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(D_K)
+            exponentials[s] = math.exp(score)
+        total = sum(exponentials.values()) + (0 if sink is None else math.exp(sink[h]))
+        heads[h, t] = sum(e / total * (X[s] @ params.W_V[g]) for s, e in exponentials.items())
     Y = concat_heads(heads) @ params.W_O
     return Y
 
 
-def turned(x, place, frequencies):
-    """A vector, its first pairs of neighbours turned."""
+def rotated(x, position, frequencies):
+    """A vector, its first interleaved pairs rotated."""
     x = [*x]
-    for n, rate in enumerate(frequencies):
+    for n, frequency in enumerate(frequencies):
         a, b = x[2 * n], x[2 * n + 1]
-        cos, sin = math.cos(place * rate), math.sin(place * rate)
+        cos, sin = math.cos(position * frequency), math.sin(position * frequency)
         x[2 * n], x[2 * n + 1] = cos * a - sin * b, sin * a + cos * b
     return x
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"frequencies": RATES}, {"window": 3}, {"sink": SINK}, ALL]
+    "options", [{}, {"frequencies": FREQUENCIES}, {"window": 3}, {"sink": SINK}, ALL]
 )
 def test_a_layer_with_options_equals_plain_loops(options, grouped, normal):
     X = normal(50, T, D_MODEL)
@@ -94,7 +95,7 @@ def test_at_its_limits_it_is_the_causal_layer_and_so_is_its_gradient(grouped, no
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"frequencies": RATES}, {"window": 3}, {"sink": SINK}, ALL]
+    "options", [{}, {"frequencies": FREQUENCIES}, {"window": 3}, {"sink": SINK}, ALL]
 )
 def test_every_gradient_is_that_of_central_differences(options, grouped, normal):
     layer = OwnLayer(grouped, **options)
@@ -140,7 +141,7 @@ def _attended(X, arrays, layer):
     W_Q, W_K, W_V, W_O, *sink = arrays
     Q, K, V = (X[:, None] @ W for W in (W_Q, W_K, W_V))
     if layer.frequencies is not None:
-        Q, K = _turned(Q, layer.frequencies), _turned(K, layer.frequencies)
+        Q, K = _rotated(Q, layer.frequencies), _rotated(K, layer.frequencies)
     K, V = (Z.repeat_interleave(len(W_Q) // len(W_K), dim=1) for Z in (K, V))
     scores, T = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1]), X.shape[1]
     distances = torch.arange(T)[:, None] - torch.arange(T)
@@ -153,7 +154,7 @@ def _attended(X, arrays, layer):
     return (weights @ V).transpose(1, 2).flatten(2) @ W_O
 
 
-def _turned(Z, frequencies):
+def _rotated(Z, frequencies):
     import torch
 
     angles = torch.arange(Z.shape[-2])[:, None] * torch.tensor(frequencies)
@@ -179,7 +180,7 @@ def test_without_options_it_is_the_model_of_chapter_19(rng):
     layers = tuple(Params(*layer.arrays) for layer in model.layers)
     tiny = TinyModel(model.E, model.P, layers, model.U)
     np.testing.assert_allclose(run_own(model, ids)[0], run_tiny(tiny, ids)[0], rtol=1e-10)
-    assert model.numbers == sum(array.size for array in tiny.arrays) == 49_664
+    assert model.n_parameters == sum(array.size for array in tiny.arrays) == 49_664
 
 
 def test_a_model_of_other_arrays_keeps_its_options_and_counts_its_steps(rng):

@@ -1,4 +1,4 @@
-"""Promises: what they find in layers whose leak, slope, drift and pieces are known beforehand."""
+"""Promises: what they find in layers whose leak, gradient, drift and chunks are known before."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,12 @@ T, D_MODEL = 5, 12
 
 
 def running_sum(X):
-    """A causal layer whose rows remember everything before them."""
+    """A causal layer whose rows depend on everything before them."""
     return np.cumsum(X, axis=-2)
 
 
 def mean_of_all(X):
-    """A layer whose rows all know all tokens."""
+    """A layer whose rows all depend on all tokens."""
     return X + X.mean(axis=-2, keepdims=True)
 
 
@@ -27,19 +27,19 @@ def test_a_causal_layer_has_no_leak_and_one_that_sees_all_has(params, normal):
     assert leak(running_sum, X, other) == 0
 
 
-def test_a_leak_is_as_large_as_the_row_that_moves_most():
+def test_a_leak_is_as_large_as_the_largest_change_of_a_row():
     X, other = np.zeros((4, 2)), np.zeros((4, 2))
     other[2] = 3  # a quarter of it reaches every row
     assert leak(mean_of_all, X, other) == 0.75
     assert leak(lambda X: X + np.roll(X, -1, axis=0) * [[0], [1], [0], [0]], X, other) == 3
 
 
-def test_a_layer_that_turns_to_nan_is_not_still():
+def test_a_layer_that_turns_to_nan_is_not_unchanged():
     X = np.zeros((4, 2))
     assert np.isnan(leak(lambda X: np.where(X[-1] == 0, X, np.nan), X, X + 1))
 
 
-def test_a_slope_is_the_sum_of_all_differences_along_a_direction(params, normal):
+def test_a_directional_derivative_is_the_sum_of_all_differences_along_it(params, normal):
     X, dY, along = normal(3, T, D_MODEL), normal(4, T, D_MODEL), normal(5, T, D_MODEL)
 
     def loss(X):
@@ -49,7 +49,7 @@ def test_a_slope_is_the_sum_of_all_differences_along_a_direction(params, normal)
     assert directional_derivative(loss, X, along) == pytest.approx(expected, rel=1e-7)
 
 
-def test_a_layer_that_counts_places_drifts_and_one_that_sees_a_window_does_not(normal):
+def test_a_layer_that_counts_positions_drifts_and_one_that_sees_a_window_does_not(normal):
     X, before = normal(6, T, D_MODEL), normal(7, 9, D_MODEL)
 
     def near(X):
@@ -61,7 +61,7 @@ def test_a_layer_that_counts_places_drifts_and_one_that_sees_a_window_does_not(n
 
 
 @pytest.mark.parametrize("sizes", [(5,), (1, 1, 1, 1, 1), (2, 3), (4, 1)])
-def test_pieces_get_the_cache_that_the_one_before_left(sizes, normal):
+def test_chunks_get_the_cache_that_the_one_before_returned(sizes, normal):
     X = normal(8, 2, T, D_MODEL)
 
     def step(X, total):
@@ -93,11 +93,11 @@ GIVEN = np.ones((5, 2))
             r"along has shape \(2,\); expected",
         ),
         (lambda: directional_derivative(np.sum, GIVEN, [1]), TypeError, "along"),
-        (lambda: drift(abs, GIVEN, GIVEN[:, :1], 2), ValueError, "number of tokens alone"),
+        (lambda: drift(abs, GIVEN, GIVEN[:, :1], 2), ValueError, "only in the number of tokens"),
         (lambda: drift(abs, GIVEN, GIVEN, 6), ValueError, "window=6 and X has 5 tokens"),
         (lambda: drift(abs, GIVEN, GIVEN, 0), ValueError, "window"),
-        (lambda: in_chunks(abs, GIVEN, None, (3, 1)), ValueError, "make 4 tokens; expected pieces"),
-        (lambda: in_chunks(abs, GIVEN, None, (5, 0)), ValueError, "pieces of 1 at least"),
+        (lambda: in_chunks(abs, GIVEN, None, (3, 1)), ValueError, "make 4 tokens; expected chunks"),
+        (lambda: in_chunks(abs, GIVEN, None, (5, 0)), ValueError, "chunks of 1 at least"),
         (lambda: in_chunks(abs, GIVEN, None, ()), ValueError, "make 0 tokens"),
         (lambda: in_chunks(None, GIVEN, None, (5,)), TypeError, "step is a NoneType"),
     ],

@@ -1,4 +1,4 @@
-"""What computes the keys of chapter 23: from layers that are asked, a record, and small sums."""
+"""What computes the keys of chapter 23: from layers that are run, results, and small sums."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from tutorial_lib.variants.patterns import window_mask
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 
-def _drawn():
-    """A layer with two key heads for four heads, and two texts of six tokens."""
+def _sampled():
+    """A layer with two KV heads for four heads, and three sequences."""
     rng = np.random.default_rng(23)
     shapes = (4, 12, 6), (2, 12, 6), (2, 12, 6), (24, 12)
     params = GroupedParams(*(rng.standard_normal(shape) / 3 for shape in shapes))
@@ -24,46 +24,46 @@ def _drawn():
 
 def _leak_of(name, **options):
     """How much a layer with a known mistake leaks."""
-    params, X, other, _ = _drawn()
+    params, X, other, _ = _sampled()
     wrong = named(MISTAKES["attention"], name).of(attention)
     return leak(lambda X: wrong(X, params, **options)[0], X, other)
 
 
 def leak_after_the_softmax():
-    """Whether rows move, by how much, and which."""
-    moved = _leak_of("hidden_after_softmax")
-    params, X, other, _ = _drawn()
+    """Whether rows change, by how much, and which."""
+    change = _leak_of("hidden_after_softmax")
+    params, X, other, _ = _sampled()
     wrong = named(MISTAKES["attention"], "hidden_after_softmax").of(attention)
     mixed = np.concatenate([X[:4], other[4:]])
     rows = np.abs(wrong(mixed, params)[0] - wrong(X, params)[0])[:4].max(axis=-1) > 1e-6
     return {
-        "Not at all: later values get weight 0": bool(moved == 0),
-        "They move: the later scores have been counted in each row's sum": bool(rows.all()),
-        "Only the last row before it moves": rows.tolist() == [False, False, False, True],
-        "They become NaN": bool(np.isnan(moved)),
+        "Not at all: later values get weight 0": bool(change == 0),
+        "They change: the later scores have been counted in each row's sum": bool(rows.all()),
+        "Only the last row before it changes": rows.tolist() == [False, False, False, True],
+        "They become NaN": bool(np.isnan(change)),
     }
 
 
-def drift_of_the_turned():
-    """How far the rows of a turned layer with a window of 3 move behind a thousand tokens."""
-    params, X, _, before = _drawn()
+def drift_with_rope():
+    """How much the rows with RoPE and a window of 3 change behind a thousand tokens."""
+    params, X, _, before = _sampled()
     layer = OwnLayer(params, frequencies=rope_frequencies(6), window=3)
 
     def rows(X):
         return forward_pass(X, layer).Y
 
-    moved = drift(rows, X, before, 3)
+    change = drift(rows, X, before, 3)
     third = np.abs(rows(np.concatenate([before, X]))[-6:] - rows(X))[2].max()
     return {
-        "Not at all, but for rounding": bool(moved < 1e-9),
-        "A little: the angles have grown a thousandfold": bool(1e-9 < moved < 0.1),
-        "Much: each token stands at another place": bool(moved >= 0.1),
-        "The third row alone moves, whose window ends where the others begin": bool(third > 1e-9),
+        "Not at all, except for rounding": bool(change < 1e-9),
+        "A little: the angles have grown a thousandfold": bool(1e-9 < change < 0.1),
+        "Much: each token is at a different position": bool(change >= 0.1),
+        "Only the third row changes, whose window ends where the others begin": bool(third > 1e-9),
     }
 
 
 def where_the_leak_ends():
-    """The record's layer with one key ahead, against the floor and against the plain one."""
+    """The trained layer with one key ahead, against the entropy and against the plain one."""
     found = record("capstone")
     plain, ahead = (
         found[kind][name]["excess_loss"]
@@ -73,8 +73,8 @@ def where_the_leak_ends():
     return {
         above: ahead["min"] > plain["max"],
         "Where the right layer ends": plain["min"] <= ahead["median"] <= plain["max"],
-        "At the floor": abs(ahead["median"]) < 0.05,
-        "Far below the floor": ahead["max"] < -1,
+        "At the entropy": abs(ahead["median"]) < 0.05,
+        "Far below the entropy": ahead["max"] < -1,
     }
 
 
@@ -84,7 +84,7 @@ def mistake_without_a_leak():
         "Hidden keys are put to 0 after the softmax": ("hidden_after_softmax", {}),
         "The softmax runs over the queries": ("softmax_over_queries", {}),
         "The scores are not divided by the root of d_k": ("not_scaled", {}),
-        "A window of three keys reaches to both sides": ("window_beside", {"window": 3}),
+        "A window of three keys extends to both sides": ("window_beside", {"window": 3}),
     }
     return {text: bool(_leak_of(name, **o) < 1e-9) for text, (name, o) in wrong.items()}
 
@@ -96,15 +96,15 @@ def gradients_of_groups():
 
 
 def angle_between():
-    """The angle between a query at 9 and a key at 4, turned from one vector by a rate of 0.5."""
+    """The angle between a query at 9 and a key at 4, rotated from one vector at frequency 0.5."""
     one = np.array([[1.0, 0.0]])
-    query, key = (rotate(one, np.array([place]), np.array([0.5]))[0] for place in (9, 4))
+    query, key = (rotate(one, np.array([at]), np.array([0.5]))[0] for at in (9, 4))
     angle = np.arctan2(*query[::-1]) - np.arctan2(*key[::-1])
     return f"{round(angle % (2 * np.pi), 6):g}"
 
 
 def mask_behind_a_cache():
-    """The mask of a piece of 3 behind a cache of 5."""
+    """The mask of a chunk of 3 behind a cache of 5."""
     mask = window_mask(3, 5 + 3, 8)
     assert np.array_equal(mask, causal_mask(3, 8))
     return f"{mask.shape}, and {mask[0].sum()}"

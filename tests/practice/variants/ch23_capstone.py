@@ -7,16 +7,16 @@ from tutorial_lib.models.own_layer import loss_and_gradients
 
 
 def leak_at_once(layer, X, other):
-    """All exchanged texts side by side."""
+    """All exchanged sequences side by side."""
     T = X.shape[-2]
     later = np.arange(T) >= np.arange(1, T)[:, None]  # (T - 1, T)
-    texts = [np.where(tokens[:, None], other, X) for tokens in later]
-    moved = np.abs(np.stack([layer(text) for text in texts], axis=-3) - layer(X)[..., None, :, :])
-    return np.where(later, 0, moved.max(axis=-1)).max()
+    mixed = [np.where(tokens[:, None], other, X) for tokens in later]
+    change = np.abs(np.stack([layer(rows) for rows in mixed], axis=-3) - layer(X)[..., None, :, :])
+    return np.where(later, 0, change.max(axis=-1)).max()
 
 
 def nats_by_the_library(model, documents, layer):
-    """The library's way forward, since a checked layer is the same."""
+    """The library's forward pass, since a checked layer is the same."""
     loss, _ = loss_and_gradients(model, documents.ids)
     return loss - documents.surprisal.mean()
 
@@ -24,19 +24,19 @@ def nats_by_the_library(model, documents, layer):
 def nats_by_documents(model, documents, layer):
     """One document after the other."""
     found = []
-    for row, surprise in zip(documents.ids, documents.surprisal, strict=True):
+    for row, surprisal in zip(documents.ids, documents.surprisal, strict=True):
         X = model.E[row[:-1]] + model.P[: len(row) - 1]
         for own in model.layers:
             X = X + layer(X, own.params, **own.options)[0]
         logits = X @ model.U
         top = logits.max(axis=-1, keepdims=True)
         total = top[:, 0] + np.log(np.exp(logits - top).sum(axis=-1))
-        found.append((total - logits[np.arange(len(surprise)), row[1:]] - surprise).mean())
+        found.append((total - logits[np.arange(len(surprisal)), row[1:]] - surprisal).mean())
     return float(np.mean(found))
 
 
 def nats_of_the_last(model, documents, layer):
-    """Right for models without options alone."""
+    """Right only for models without options."""
     X = model.E[documents.ids[:, :-1]] + model.P[: documents.surprisal.shape[1]]
     for own in model.layers:
         X = X + layer(X, own.params)[0]

@@ -10,7 +10,7 @@ LONGEST_NAME = 60
 TITLE = "Attention, Head by Head: what was shown"
 NOTHING = "Nothing has been shown yet: no promise is kept and no claim is answered."
 LIMITS = (
-    "This does not prove who wrote the layer, nor that it is right on inputs that nobody asked for."
+    "This does not prove who wrote the layer, nor that it is right on inputs that nobody tested."
     " A layer that was copied passes the same checks."
 )
 
@@ -38,7 +38,7 @@ def certificate(name, shown=None):
         *("\n".join(_html(block)) for block in blocks),
         f"<p>{LIMITS}</p>",
         f'<div class="tl-row" {HIDDEN}>',
-        f'<button type="button" {KEYS}>Print this page alone</button></div>',
+        f'<button type="button" {KEYS}>Print only this page</button></div>',
     ]
     place = f"tl-certificate-{sha256(text.encode()).hexdigest()[:8]}"
     return Element(wrap("certificate", place, "Certificate", body), text)
@@ -70,7 +70,7 @@ def _blocks(shown):
     if shown.nats is not None:
         line = f"{shown.nats:.3f} nats per token of excess loss, on documents it never saw"
         steps = _counted(shown.steps, "step")
-        after = f"after {steps}, as the training counted; {shown.numbers:,} numbers"
+        after = f"after {steps}, as the training counted; {shown.n_parameters:,} parameters"
         blocks.append(("Trained on the known text, and run with this layer", [f"{line}, {after}"]))
     return blocks
 

@@ -26,7 +26,7 @@ from tutorial_lib.variants.grouped import GroupedParams
 
 MISTAKES, check = room(__file__)
 MISTAKES["claims"] = tuple(wrong for claim in CLAIMS for wrong in claim.wrong)
-ASKED = 3  # claims
+LEAST = 3  # claims
 
 
 def _past(X):
@@ -40,7 +40,7 @@ def _all(X):
 
 
 def _leaks_into(row):
-    """A layer in which one row knows the next token."""
+    """A layer in which one row depends on the next token."""
 
     def layer(X):
         Y = _past(X)
@@ -57,8 +57,8 @@ def _spoilt(X):
     return Y
 
 
-def _second_text(X):
-    """Of a batch of texts only the second leaks."""
+def _second_sequence(X):
+    """In a batch only the second sequence leaks."""
     return np.where(np.arange(len(X))[:, None, None] == 1, _all(X), _past(X))
 
 
@@ -66,24 +66,24 @@ def check_leak(function):
     """Check `leak(layer, X, other)` of chapter 23. Prints an account."""
     layers = {
         "a causal layer": _past,
-        "all rows know all": _all,
-        "only the first row knows the next": _leaks_into(0),
+        "every row depends on all tokens": _all,
+        "only the first row depends on the next": _leaks_into(0),
         "a row that turns to NaN": _spoilt,
-        "only the last row but one knows the next": _leaks_into(T - 2),
-        "a batch whose second text leaks": _second_text,
+        "only the last row but one depends on the next": _leaks_into(T - 2),
+        "a batch whose second sequence leaks": _second_sequence,
     }
     cases = []
     for n, (label, layer) in enumerate(layers.items()):
-        shape = (B, T, D_MODEL) if layer is _second_text else (T, D_MODEL)
-        texts = {"X": normal(220 + n, *shape), "other": normal(230 + n, *shape)}
-        cases.append(Case(label, {"layer": layer, **texts}))
+        shape = (B, T, D_MODEL) if layer is _second_sequence else (T, D_MODEL)
+        sequences = {"X": normal(220 + n, *shape), "other": normal(230 + n, *shape)}
+        cases.append(Case(label, {"layer": layer, **sequences}))
     check("leak", function, leak, tuple(cases))
 
 
 def check_attention(function):
     """Check `attention(X, params, *, frequencies, window, sink, cache)` → (Y, cache), chapter 23.
 
-    Asks for one promise after the other, and prints an account: which one is broken, what was seen
+    Tests one promise after the other, and prints an account: which one is broken, what was seen
     of it, and the mistake where it is one of those that people make.
     """
     if not callable(function):
@@ -133,7 +133,7 @@ def judged(number, answer):
     if not near(value, claim.value):
         wrong = next((w for w in claim.wrong if near(value, float(w.function()))), None)
         if wrong is None:
-            return (f"claim {number}: {value:.6g} is not the number that is asked for",)
+            return (f"claim {number}: {value:.6g} is not the number of the claim",)
         return (f"claim {number}: {wrong.says}", wrong.mend)
     if bool(holds) != claim.holds:
         says = "holds" if claim.holds else "fails"
@@ -156,24 +156,24 @@ def check_claims(claims):
         if wrong := judged(number, answer):
             written(told(f"✗ claims: {wrong[0]}", *wrong[1:]))
             return
-    if len(claims) < ASKED:
-        written(f"○ claims: {len(claims)} of {ASKED} answered, and right so far.")
+    if len(claims) < LEAST:
+        written(f"○ claims: {len(claims)} of {LEAST} answered, and right so far.")
         return
     written("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
 
 
 def nats_above(model, documents, layer):
-    """Return the mean over all words of the nats above the floor, with this layer in the model."""
+    """Return the mean excess loss over all words, in nats, with this layer in the model."""
     X = embed(documents.ids[:, :-1], model.E, model.P)
     for own in model.layers:
         X = X + layer(X, own.params, **own.options)[0]
     return excess_loss(X @ model.U, documents).mean()
 
 
-def _draw(rng, n_kv_heads, d_k, **options):
+def _initialised(rng, n_kv_heads, d_k, **options):
     """A model of two layers and of other sizes than the book's, none of which follows from others.
 
-    12 heads, a d_model of 58, a d_v of 21 and 72 places; a turned model has zeros for P.
+    12 heads, a d_model of 58, a d_v of 21 and 72 positions; a model with RoPE has zeros for P.
     """
     shapes = (12, 58, d_k), (n_kv_heads, 58, d_k), (n_kv_heads, 58, 21), (12 * 21, 58)
     layers = []
@@ -194,12 +194,12 @@ def check_nats_above(function):
         "sink": rng.random(12),
     }
     models = {
-        "two layers, a key head for each head": (_draw(rng, 12, 17), 5),
-        "turned, in groups, with a window and a sink": (_draw(rng, 3, 26, **options), 11),
+        "two layers, a KV head for each query head": (_initialised(rng, 12, 17), 5),
+        "RoPE, groups, a window and a sink": (_initialised(rng, 3, 26, **options), 11),
     }
     cases = []
-    for n, (label, (model, texts)) in enumerate(models.items()):
-        documents = sample_documents(np.random.default_rng(231 + n), texts, length=31)
+    for n, (label, (model, many)) in enumerate(models.items()):
+        documents = sample_documents(np.random.default_rng(231 + n), many, length=31)
         given = {"model": model, "documents": documents, "layer": attention}
         cases.append(Case(label, given))
     check("nats_above", function, nats_above, tuple(cases))

@@ -23,7 +23,7 @@ from tutorial_lib.variants.patterns import receptive_field, window_mask
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 SEED = 23
-WEIGHTS, TOKENS, WIDTH, BYTES = 8_000_000_000, 8192, 128, 2  # of the model in claim 4
+PARAMETERS, TOKENS, WIDTH, BYTES = 8_000_000_000, 8192, 128, 2  # of the model in claim 4
 STEPS = 255  # of distance, in claim 6
 SENTENCES = "the dog", "the dog that", "the cow that the birds hear", "the frog ( often )"
 
@@ -32,7 +32,7 @@ SENTENCES = "the dog", "the dog that", "the cow that the birds hear", "the frog 
 class Claim:
     """A claim, whether it holds, the number that settles it, and what goes wrong.
 
-    What to compute stands in the chapter; the function of a mistake gives its number.
+    The chapter says what to compute; the function of a mistake gives its number.
     """
 
     number: int
@@ -56,20 +56,20 @@ def _top(weights):
     return weights.max(axis=-1)
 
 
-def _numbers(d_k, *, output=True):
+def _parameters(d_k, *, output=True):
     return 3 * 8 * 64 * d_k + output * 8 * d_k * 64
 
 
-def _moved_rows(*, mask=None, back=True):
+def _reordered(*, mask=None, back=True):
     example, order = running_example(), [2, 0, 1]
     Y = multi_head_attention(example.X, example.params, mask=mask)
-    moved = multi_head_attention(example.X[order], example.params, mask=mask)
-    return np.abs(moved - (Y[order] if back else Y)).max()
+    rows = multi_head_attention(example.X[order], example.params, mask=mask)
+    return np.abs(rows - (Y[order] if back else Y)).max()
 
 
-def _cache_share(*, n_kv_heads=8):
-    kept = {"n_layers": 32, "n_kv_heads": n_kv_heads, "d_k": WIDTH, "d_v": WIDTH}
-    return TOKENS * cache_bytes(itemsize=BYTES, **kept) / (BYTES * WEIGHTS)
+def _cache_fraction(*, n_kv_heads=8):
+    sizes = {"n_layers": 32, "n_kv_heads": n_kv_heads, "d_k": WIDTH, "d_v": WIDTH}
+    return TOKENS * cache_bytes(itemsize=BYTES, **sizes) / (BYTES * PARAMETERS)
 
 
 @cache
@@ -78,7 +78,7 @@ def _layers():
     return whole, group_params(whole, 2)
 
 
-def _share_left(names):
+def _fraction_left(names):
     whole, grouped = _layers()
     sizes = [sum(getattr(params, W).size for W in names) for params in (grouped, whole)]
     return sizes[0] / sizes[1]
@@ -112,15 +112,15 @@ def _lead(logits):
 
 @cache
 def _patched(head):
-    """What a patch moves, and the whole difference, of each pair of sentences."""
-    model, moved, whole = example_model()[0], [], []
+    """The change of the logit difference by a patch, and the whole one, per pair of sentences."""
+    model, changes, whole = example_model()[0], [], []
     for one in SENTENCES:
         words = one.split()
         ids, other = encode(one), encode(" ".join([words[0], f"{words[1]}s", *words[2:]]))
         start = _lead(run(model, ids)[0])
-        moved.append(_lead(patch(model, ids, other, 1, head)) - start)
+        changes.append(_lead(patch(model, ids, other, 1, head)) - start)
         whole.append(_lead(run(model, other)[0]) - start)
-    return np.array(moved), np.array(whole)
+    return np.array(changes), np.array(whole)
 
 
 def _composed(*, through="K", divide=True):
@@ -136,17 +136,17 @@ def _composed(*, through="K", divide=True):
 
 @cache
 def _fall(*heads):
-    """What surnames lose when heads of layer 1 give zeros."""
+    """The accuracy that surnames lose by zero ablation of heads of layer 1."""
     model, texts = example_model()
     ids, zeros = texts.ids[:, :-1], np.zeros(model.layers[1].d_v)
-    cut = run_with(model, ids, {(1, head): zeros for head in heads})
-    return accuracy(run(model, ids)[0], texts)["surname"] - accuracy(cut, texts)["surname"]
+    ablated = run_with(model, ids, {(1, head): zeros for head in heads})
+    return accuracy(run(model, ids)[0], texts)["surname"] - accuracy(ablated, texts)["surname"]
 
 
 CLAIMS = (
     Claim(
         1,
-        "Without the root of d_k a softmax puts more than .9 of each row, in the mean, on one key.",
+        "Without the root of d_k, a softmax puts on average more than .9 of each row on one key.",
         False,
         lambda: _top(softmax(_products())).mean(),
         (
@@ -159,94 +159,94 @@ CLAIMS = (
             Mistake(
                 "over_queries",
                 "the softmax runs over the queries",
-                "Each query shares out its attention: axis=-1.",
+                "The weights of each query sum to 1: axis=-1.",
                 lambda: _top(softmax(_products(), axis=-2)).mean(),
             ),
         ),
     ),
     Claim(
         2,
-        "Eight heads have as many learned numbers as one.",
+        "Eight heads have as many parameters as one.",
         True,
-        lambda: _numbers(8),
+        lambda: _parameters(8),
         (
             Mistake(
                 "full_width",
                 "each head has the full width",
                 "A head has the width d_model / H, here 8.",
-                lambda: _numbers(64),
+                lambda: _parameters(64),
             ),
             Mistake(
                 "without_output",
                 "W_O is left out",
-                "W_O has H · d_v rows of d_model numbers: count it too.",
-                lambda: _numbers(8, output=False),
+                "W_O has H · d_v rows of d_model entries: count it too.",
+                lambda: _parameters(8, output=False),
             ),
         ),
     ),
     Claim(
         3,
-        "Without a mask and without places, a layer does not know in which order its tokens come.",
+        "Without a mask and without positions, a layer cannot tell in which order its tokens come.",
         True,
-        _moved_rows,
+        _reordered,
         (
             Mistake(
                 "not_put_back",
-                "the rows are compared place by place, and other tokens stand there",
+                "the rows are compared position by position, where the tokens differ",
                 "Put the rows of Y into the new order too: Y[order].",
-                lambda: _moved_rows(back=False),
+                lambda: _reordered(back=False),
             ),
             Mistake(
                 "causal",
-                "the layer has a causal mask, which is a way to know the order",
-                "The claim speaks of a layer without a mask.",
-                lambda: _moved_rows(mask=causal_mask(3)),
+                "the layer has a causal mask, so its rows depend on the order",
+                "The claim is about a layer without a mask.",
+                lambda: _reordered(mask=causal_mask(3)),
             ),
         ),
     ),
     Claim(
         4,
-        "After 8,192 tokens the cache of one text is larger than the model.",
+        "After 8,192 tokens the cache of one sequence is larger than the model.",
         False,
-        _cache_share,
+        _cache_fraction,
         (
             Mistake(
-                "keys_alone",
+                "keys_only",
                 "only the keys are counted",
-                "A token leaves a key and a value.",
-                lambda: _cache_share() / 2,
+                "A token adds a key and a value.",
+                lambda: _cache_fraction() / 2,
             ),
             Mistake(
                 "all_heads",
-                "every head that asks has a key head of its own",
-                "8 key heads are kept, whatever number of heads asks.",
-                lambda: _cache_share(n_kv_heads=32),
+                "every query head has a KV head of its own",
+                "Only the 8 KV heads are cached, which the query heads share.",
+                lambda: _cache_fraction(n_kv_heads=32),
             ),
         ),
     ),
     Claim(
         5,
-        "With half as many key heads a layer has half as many learned numbers.",
+        "With half as many KV heads a layer has half as many parameters.",
         False,
-        lambda: _share_left(("W_Q", "W_K", "W_V", "W_O")),
+        lambda: _fraction_left(("W_Q", "W_K", "W_V", "W_O")),
         (
             Mistake(
-                "keys_and_values_alone",
+                "keys_and_values_only",
                 "only W_K and W_V are counted",
-                "W_Q and W_O are learned too, and stay as they are.",
-                lambda: _share_left(("W_K", "W_V")),
+                "W_Q and W_O have parameters too, and stay as they are.",
+                lambda: _fraction_left(("W_K", "W_V")),
             ),
             Mistake(
                 "without_output",
                 "W_O is left out",
-                "W_O is learned too, and stays as it is.",
-                lambda: _share_left(("W_Q", "W_K", "W_V")),
+                "W_O has parameters too, and stays as it is.",
+                lambda: _fraction_left(("W_Q", "W_K", "W_V")),
             ),
         ),
     ),
     Claim(
         6,
-        "A turned score falls with every step of distance.",
+        "With RoPE, a score falls with every step of distance.",
         False,
         lambda: _steps_up(_scores_by_distance()),
         (
@@ -258,8 +258,8 @@ CLAIMS = (
             ),
             Mistake(
                 "twice_the_distance",
-                "both are turned, one forwards and one back, so distances count twice",
-                "Turn the query by the distance, and leave the key at place 0.",
+                "both are rotated, one forwards and one back, so distances count twice",
+                "Rotate the query by the distance, and leave the key at position 0.",
                 lambda: _steps_up(
                     rotate(np.ones((256, 64)), 2.0 * np.arange(256), rope_frequencies(64)).sum(
                         axis=-1
@@ -270,55 +270,55 @@ CLAIMS = (
     ),
     Claim(
         7,
-        "Two layers with a window of 16 see 32 tokens.",
+        "Two layers with a window of 16 have a receptive field of 32 tokens.",
         False,
         lambda: receptive_field(window_mask(64, 64, 16), 2)[-1].sum(),
         (
             Mistake(
                 "window_times_layers",
-                "it is the window times the layers, and the last token of one is the first of the "
-                "next",
-                "Each layer reaches 15 further: 1 + 2 · 15.",
+                "it is the window times the layers, but the last token of one window is the first "
+                "of the next",
+                "Each layer adds 15 tokens: 1 + 2 · 15.",
                 lambda: 32,
             ),
             Mistake(
                 "itself_forgotten",
                 "the row's own token is missing",
-                "A token moves its own row: 1 + 2 · 15.",
+                "A row depends on its own token too: 1 + 2 · 15.",
                 lambda: 30,
             ),
         ),
     ),
     Claim(
         8,
-        "A state has fewer numbers than a cache, whatever the length of the text.",
+        "A state has fewer entries than a cache, whatever the length of the sequence.",
         False,
         lambda: 64 * 64 // (64 + 64) + 1,
         (
             Mistake(
                 "as_many",
-                "with so many tokens both have one size",
-                "More numbers are asked for, so one token more.",
+                "with this many tokens both have the same size",
+                "The cache must have more entries than the state: one token more.",
                 lambda: 32,
             ),
             Mistake(
-                "keys_alone",
+                "keys_only",
                 "only the keys are counted",
-                "A token leaves a key and a value, 128 numbers.",
+                "A token adds a key and a value, 128 entries.",
                 lambda: 65,
             ),
         ),
     ),
     Claim(
         9,
-        "The example of chapter 19 loses less than a hundredth of a nat a word to the best model.",
+        "The model of chapter 19 has an excess loss of less than a hundredth of a nat per word.",
         True,
         lambda: _nats()[0].mean(),
         (
             Mistake(
-                "floor_forgotten",
-                "it is the loss itself, with the floor in it",
-                "Subtract the surprise of each word: excess_loss does.",
+                "surprisal_forgotten",
+                "it is the loss itself, not the excess loss",
+                "Subtract the surprisal of each word: excess_loss does.",
                 lambda: sum(_nats()).mean(),
             ),
             Mistake(
@@ -331,20 +331,20 @@ CLAIMS = (
     ),
     Claim(
         10,
-        "Over the four sentences below, head 1.2 carries more than nine tenths of the change from "
-        "singular to plural.",
+        "Over the four sentences below, the patching effect of head 1.2, from singular to plural, "
+        "is more than nine tenths.",
         True,
         lambda: np.divide(*(part.sum() for part in _patched(2))),
         (
             Mistake(
                 "mean_of_ratios",
                 "it is a mean of ratios, in which a small difference counts as much as a large one",
-                "Add first, then divide: sum of what moved over sum of the differences.",
+                "Add first, then divide: the sum of the changes over that of the differences.",
                 lambda: np.divide(*_patched(2)).mean(),
             ),
             Mistake(
-                "another_head",
-                "another head is patched",
+                "different_head",
+                "a different head is patched",
                 "Head 1.2 is head 2 of layer 1, both counted from 0.",
                 lambda: np.divide(*(part.sum() for part in _patched(1))),
             ),
@@ -352,14 +352,14 @@ CLAIMS = (
     ),
     Claim(
         11,
-        "What head 0.0 writes composes with a key of layer 1 by .3 and more.",
+        "With the keys of some head of layer 1, head 0.0 has a composition score of .3 or more.",
         True,
         _composed,
         (
             Mistake(
                 "by_the_query",
-                "it goes through the queries of layer 1",
-                "Keys stand on the right of W_QK: turn it, W_QK.T.",
+                "it is Q-composition, through the queries of layer 1",
+                "Keys are on the right of W_QK: transpose it, W_QK.T.",
                 lambda: _composed(through="Q"),
             ),
             Mistake(
@@ -372,20 +372,20 @@ CLAIMS = (
     ),
     Claim(
         12,
-        "What two heads cost together is what each costs alone, added up.",
+        "Ablating two heads together lowers the accuracy by the sum of the two single falls.",
         False,
         lambda: _fall(0, 3) - _fall(0) - _fall(3),
         (
             Mistake(
-                "alone",
-                "it adds the falls of the single heads, and the pair is missing",
+                "added_up",
+                "it adds the two falls with one head ablated, and leaves out the pair",
                 "Replace both in one run: run_with(model, ids, {(1, 0): zeros, (1, 3): zeros}).",
                 lambda: _fall(0) + _fall(3),
             ),
             Mistake(
                 "the_other_way",
                 "its sign is reversed",
-                "Both together minus the two alone.",
+                "The fall with both ablated, minus the two falls with one.",
                 lambda: _fall(0) + _fall(3) - _fall(0, 3),
             ),
         ),

@@ -1,7 +1,7 @@
-"""Ask a reader's layer for each of its promises, and say in a sentence which one is broken.
+"""Test a reader's layer for each of its promises, and say in a sentence which one is broken.
 
 The layer is `attention(X, params, *, frequencies=None, window=None, sink=-inf, cache=None)`, which
-returns (Y, cache). It is asked by what it does; how it is written counts only for its lines.
+returns (Y, cache). It is tested by what it does; how it is written counts only for its lines.
 """
 
 from dataclasses import dataclass, replace
@@ -27,22 +27,23 @@ from tutorial_lib.variants.positions import rotate
 B, T, H, G, D_MODEL = 7, 9, 6, 3, 12
 WIDTHS, ODD = (D_MODEL, 8, 10), (13, 5, 11)  # of d_model, d_k and d_v
 WINDOW, FAR, MOST_LINES = 5, 1000, 40
-RATES, SINK = np.array([1.0, 0.3]), np.array([0.5, -1.0, 2.0, 0.0, 1.2, -0.3])  # 2 of 4 pairs turn
+FREQUENCIES = np.array([1.0, 0.3])  # 2 of 4 pairs are rotated
+SINK = np.array([0.5, -1.0, 2.0, 0.0, 1.2, -0.3])
 
 
 def attention(X, params, *, sink=-np.inf, cache=None, **options):
     """Keep every promise; the mistakes of `check_attention` are edits of these lines."""
     frequencies, window = options.get("frequencies"), options.get("window")
     T, H = X.shape[-2], len(params.W_Q)
-    kept = cache or KVCache.empty(params, T, batch=X.shape[:-2])
+    old = cache or KVCache.empty(params, T, batch=X.shape[:-2])
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    places, S = kept.positions(T)[..., None, :], kept.length + T
+    positions, S = old.positions(T)[..., None, :], old.length + T
     if frequencies is not None:
-        Q, K = rotate(Q, places, frequencies), rotate(K, places, frequencies)
-    seen = kept.mask(T)
+        Q, K = rotate(Q, positions, frequencies), rotate(K, positions, frequencies)
+    seen = old.mask(T)
     if window is not None:
         seen = seen & window_mask(T, S, window)
-    now = kept.append(K, V)
+    now = old.append(K, V)
     K, V = (np.repeat(Z, H // len(params.W_K), axis=-3) for Z in (now.K, now.V))
     weights = attention_with_sink(attention_scores(Q, K), np.full(H, sink), mask=seen)
     return concat_heads(weights @ V) @ params.W_O, cache and now
@@ -57,8 +58,8 @@ class NotDone(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A reader's layer, every answer of which is looked at before it is used."""
+class Checked:
+    """A reader's layer, whose results are checked before they are used."""
 
     function: object
 
@@ -106,7 +107,7 @@ def _rows(Y, X):
 
 
 def params_of(n_kv_heads=G, widths=WIDTHS):
-    """Arrays of a layer with so many key heads, of the widths d_model, d_k and d_v."""
+    """Arrays of a layer with this number of KV heads, of the widths d_model, d_k and d_v."""
     d_model, d_k, d_v = widths
     keys, values = (n_kv_heads, d_model, d_k), (n_kv_heads, d_model, d_v)
     shapes = (H, d_model, d_k), keys, values, (H * d_v, d_model)
@@ -130,20 +131,20 @@ def right(X, params, **options):
 def _require_equal(Y, expected, when):
     if not np.allclose(Y, expected, rtol=1e-9, atol=1e-11):
         off = np.abs(Y - expected).max(axis=-1)
-        place = tuple(int(n) for n in np.unravel_index(off.argmax(), off.shape))
-        row, wanted = Y[place], expected[place]
+        at = tuple(int(n) for n in np.unravel_index(off.argmax(), off.shape))
+        row, wanted = Y[at], expected[at]
         n = int(np.abs(row - wanted).argmax())
-        index = ", ".join(map(str, (*place, n)))
+        index = ", ".join(map(str, (*at, n)))
         raise Broken(f"{when}, Y[{index}] is {row[n]:.4f} and should be {wanted[n]:.4f}")
 
 
-ALL = {"frequencies": RATES, "window": WINDOW, "sink": SINK}
+ALL = {"frequencies": FREQUENCIES, "window": WINDOW, "sink": SINK}
 
 
 def _form(layer):
     X = normal(231, T, D_MODEL)
-    kept = KVCache.empty(params_of(), T)
-    _, cache = layer.both(X, params_of(), cache=kept, **ALL)
+    empty = KVCache.empty(params_of(), T)
+    _, cache = layer.both(X, params_of(), cache=empty, **ALL)
     if cache is None:
         raise Broken("it was given a cache and returned None for it; expected the longer one")
     layer.rows(normal(232, B, T, D_MODEL), plain())
@@ -156,9 +157,9 @@ def _form(layer):
 def _no_leak(layer):
     X, other = normal(233, T, D_MODEL), normal(234, T, D_MODEL)
     for label, options in (("", {}), ("with all options, ", ALL)):
-        moved = leak(layer.of(params_of(), **options), X, other)
-        if not moved < 1e-9:
-            raise Broken(f"{label}a row moves by {moved:.2g} when tokens after it are exchanged")
+        change = leak(layer.of(params_of(), **options), X, other)
+        if not change < 1e-9:
+            raise Broken(f"{label}a row changes by {change:.2g} when tokens after it are exchanged")
 
 
 def _parity(layer):
@@ -190,7 +191,10 @@ def _gradient(layer):
             (getattr(found, f"d{name}") * along).sum(),
         )
         if not abs(rises - expected) < 1e-6 * max(1, abs(expected)):
-            raise Broken(f"its slope in {name} is {rises:.4f}; the gradient gives {expected:.4f}")
+            raise Broken(
+                f"its directional derivative in {name} is {rises:.4f}; the gradient gives "
+                f"{expected:.4f}"
+            )
 
 
 def _groups(layer):
@@ -198,20 +202,20 @@ def _groups(layer):
     for heads in (1, H, G, H // G):
         params = params_of(heads)
         expected = multi_head_attention(X, params.expanded(), mask=causal_mask(T))
-        label = f"with {heads} key head{'s' * (heads > 1)} of {H}"
+        label = f"with {heads} KV head{'s' * (heads > 1)} for {H} query heads"
         _require_equal(layer.rows(X, params), expected, label)
 
 
 def _shift(layer):
     X, before, params = normal(247, T, D_MODEL), normal(248, FAR, D_MODEL), params_of()
     still = layer.rows(X, params, frequencies=np.zeros(2))
-    _require_equal(still, right(X, params), "with rates of 0")
-    turned = layer.rows(X, params, frequencies=RATES)
-    _require_equal(turned, right(X, params, frequencies=RATES), "with rates")
-    options = {"frequencies": RATES, "window": WINDOW}
-    moved = drift(layer.of(params, **options), X, before, WINDOW)
-    if not moved < 1e-8:
-        raise Broken(f"after {FAR:,} other tokens a row moves by {moved:.2g}")
+    _require_equal(still, right(X, params), "with frequencies of 0")
+    rotated = layer.rows(X, params, frequencies=FREQUENCIES)
+    _require_equal(rotated, right(X, params, frequencies=FREQUENCIES), "with frequencies")
+    options = {"frequencies": FREQUENCIES, "window": WINDOW}
+    change = drift(layer.of(params, **options), X, before, WINDOW)
+    if not change < 1e-8:
+        raise Broken(f"after {FAR:,} other tokens a row changes by {change:.2g}")
 
 
 def _window(layer):
@@ -273,48 +277,48 @@ def _numbered(code):
 
 PROMISES = {
     "form": (_form, "it takes X, params and four options, and returns (Y, cache)"),
-    "no leak": (_no_leak, "no row moves when a later token does"),
+    "no leak": (_no_leak, "no row changes when a later token does"),
     "parity": (_parity, "without options it is the causal layer of chapter 06"),
-    "gradient": (_gradient, "its slopes are those that chapter 08 computes"),
-    "groups": (_groups, "G key heads are G heads copied, from G = 1 to G = H"),
-    "window": (_window, "w keys and no other; a window of T is none"),
-    "shift": (_shift, "turned, it knows distances alone: 1,000 tokens further on nothing moves"),
-    "sink": (_sink, "a sink takes its share; at minus infinity there is none"),
-    "cache": (_cache, "read in pieces, in a batch, padded, it gives the same rows"),
+    "gradient": (_gradient, "its gradients are those that chapter 08 computes"),
+    "groups": (_groups, "G KV heads give what their copies for H heads give, from G = 1 to G = H"),
+    "window": (_window, "a token sees w keys and no other; a window of T hides none"),
+    "shift": (_shift, "with RoPE only distances count: 1,000 tokens further on no row changes"),
+    "sink": (_sink, "a sink takes its weight; at minus infinity it takes none"),
+    "cache": (_cache, "in chunks, in a batch and padded it gives the same rows"),
     "forty lines": (_lines, "it has forty lines of code at most"),
 }
 
 
-def _asked(function):
+def _tested(function):
     """Yield (name, what was seen) for one promise after the other, "" where it is kept."""
-    layer = Asked(function)
-    for name, (ask, _) in PROMISES.items():
+    layer = Checked(function)
+    for name, (test, _) in PROMISES.items():
         try:
-            ask(layer)
+            test(layer)
             yield name, ""
         except Broken as told:
             yield name, str(told)
 
 
 def broken(function):
-    """Ask for every promise; return {name: what was seen}, "" where it is kept.
+    """Test every promise; return {name: what was seen}, "" where it is kept.
 
     Raises
     ------
     NotDone : the layer returns None
     """
-    return dict(_asked(function))
+    return dict(_tested(function))
 
 
 def first_broken(function):
-    """Ask for one promise after the other; return (name, what was seen, those kept before).
+    """Test one promise after the other; return (name, what was seen, those kept before).
 
     Raises
     ------
     NotDone : the layer returns None
     """
     kept = []
-    for name, seen in _asked(function):
+    for name, seen in _tested(function):
         if seen:
             return name, seen, kept
         kept.append(name)
@@ -322,23 +326,23 @@ def first_broken(function):
 
 
 def probes():
-    """Calls that tell one mistake from another: (X, params, options, sizes of pieces, padding)."""
-    X, texts, groups = normal(252, T, D_MODEL), normal(253, 2, T, D_MODEL), params_of()
+    """Calls that tell one mistake from another: (X, params, options, padding)."""
+    X, batch, groups = normal(252, T, D_MODEL), normal(253, 2, T, D_MODEL), params_of()
     return [
         (X, plain(), {}, None),
         (X, groups, {}, None),
-        (X, groups, {"frequencies": RATES}, None),
+        (X, groups, {"frequencies": FREQUENCIES}, None),
         (X, groups, {"window": WINDOW}, None),
         (X, groups, {"sink": SINK}, None),
         (X, groups, {"sink": np.full(H, -np.inf)}, None),
         (X, _sharp(groups, 900), {"sink": 1500 * SINK}, None),
-        (texts, groups, ALL, np.array([2, 0])),
+        (batch, groups, ALL, np.array([2, 0])),
     ]
 
 
 def answers(function):
-    """What a layer gives for each of the probes; None where it comes to grief."""
-    return [_answer(Asked(function), *probe) for probe in probes()]
+    """What a layer gives for each of the probes; None where it fails."""
+    return [_answer(Checked(function), *probe) for probe in probes()]
 
 
 def _answer(layer, X, params, options, pad):

@@ -22,9 +22,9 @@ class Shown:
     promises : tuple of (name, what it says, whether it is kept)
     lines : number of lines of the layer
     claims : tuple of (number, claim, whether it holds, number)
-    nats : above the floor, of a trained model with this layer; None: no model
+    nats : mean excess loss of a trained model with this layer; None: no model
     steps : that it was trained for
-    numbers : that it learns
+    n_parameters : of the model
     """
 
     promises: tuple = ()
@@ -32,7 +32,7 @@ class Shown:
     claims: tuple = ()
     nats: float | None = None
     steps: int = 0
-    numbers: int = 0
+    n_parameters: int = 0
 
 
 def show_results(attention, claims=None, model=None):
@@ -65,4 +65,4 @@ def show_results(attention, claims=None, model=None):
         return Shown(promises, lines, answered)
     documents = sample_documents(np.random.default_rng(SEED), TESTED)
     nats = float(nats_above(model, documents, attention))
-    return Shown(promises, lines, answered, nats, model.steps, model.numbers)
+    return Shown(promises, lines, answered, nats, model.steps, model.n_parameters)

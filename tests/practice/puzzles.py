@@ -186,14 +186,14 @@ def ch10_masks(program):
     return all(found) and program.startswith("before =")
 
 
-class StandInGPU:
-    """Chapter 11's device: to ask takes one unit, the work 40, and the first call 1000 more."""
+class SimulatedGPU:
+    """Chapter 11's device: a launch takes one unit, the work 40, and the first call 1000 more."""
 
     def __init__(self):
         self.clock = self.done_at = self.calls = 0
 
     def call(self):
-        """Ask for work, and say which call it was."""
+        """Launch work, and return the number of the call."""
         self.calls += 1
         self.clock += 1
         self.done_at = max(self.clock, self.done_at) + (40 if self.calls > 1 else 1040)
@@ -205,8 +205,8 @@ class StandInGPU:
 
 
 def ch11_gpu(program):
-    """The time of one call that is warm, from asking to its end."""
-    gpu = StandInGPU()
+    """The time of one call that is warm, from its launch to its end."""
+    gpu = SimulatedGPU()
     left = run(program, gpu=gpu, call=gpu.call, time=SimpleNamespace(sleep=lambda seconds: None))
     return (left["spent"], left["warm"], left["result"]) == (41, 1, 2)
 

@@ -20,8 +20,8 @@ from tutorial_lib.pytorch.timing import (
 )
 
 
-class StandInGPU:
-    """Plays a GPU and its clock: work is done later, and only waiting makes time go by."""
+class SimulatedGPU:
+    """A GPU and its clock: work is done later, and only waiting makes time go by."""
 
     def __init__(self):
         self.now, self.done_at, self.waits, self.asked = 0.0, 0.0, 0, 0
@@ -45,18 +45,18 @@ class StandInGPU:
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A StandInGPU in the place of cuda:0."""
-    gpu = StandInGPU()
+    """A SimulatedGPU in place of cuda:0."""
+    gpu = SimulatedGPU()
     clock = SimpleNamespace(perf_counter=lambda: gpu.now)
     monkeypatch.setattr("tutorial_lib.pytorch.timing.time", clock)
     monkeypatch.setattr(devices, "available_devices", lambda: ["cuda:0", "mps", "cpu"])
-    replacement_outputs = {
+    functions = {
         "synchronize": gpu.synchronize,
         "memory_allocated": lambda device: gpu.held,
         "max_memory_allocated": lambda device: gpu.peak,
         "reset_peak_memory_stats": gpu.forget,
     }
-    for name, function in replacement_outputs.items():
+    for name, function in functions.items():
         monkeypatch.setattr(torch.cuda, name, function)
     monkeypatch.setattr(torch.mps, "synchronize", gpu.synchronize)
     return gpu
@@ -162,7 +162,7 @@ def test_peak_memory_on_cuda_is_read_while_the_device_is_idle(gpu):
 
 def test_a_tensor_of_a_device_that_nobody_waits_for_is_noticed(gpu):
     for device in ("cpu", "cuda:0"):
-        with pytest.raises(ValueError, match=rf"device is {device} .* on meta, which nobody"):
+        with pytest.raises(ValueError, match=rf"device is {device} .* on meta, which was not"):
             measure(lambda: torch.ones(1, device="meta"), device=device)
     time_ms(lambda: torch.ones(1), device="cuda:0")
 
@@ -173,7 +173,7 @@ def test_a_tensor_of_a_device_that_nobody_waits_for_is_noticed(gpu):
 )
 def test_one_of_two_gpus_does_not_stand_for_the_other(waited_for, computed_on, fits):
     class Elsewhere(torch.Tensor):
-        """A stand-in for a tensor of a GPU."""
+        """A replacement for a tensor of a GPU."""
 
         device = property(lambda self: torch.device(computed_on))
 

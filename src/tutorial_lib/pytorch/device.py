@@ -23,7 +23,7 @@ def available_devices():
 
 
 def find_device(device, *, said_by="device"):
-    """Return a device of this machine by its name; "cuda" alone is the current one of several.
+    """Return a device of this machine by its name; "cuda" is the current one of several.
 
     Introduced in chapter 11.
 
@@ -157,6 +157,6 @@ def to_float64(tensor):
 
     Returns
     -------
-    tensor : the same numbers without their graph
+    tensor : the same entries without their graph
     """
-    return tensor.detach().cpu().double()  # in this order: a float64 never stands on the device
+    return tensor.detach().cpu().double()  # in this order: the device never holds a float64

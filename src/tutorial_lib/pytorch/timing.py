@@ -43,7 +43,7 @@ class Measurement:
         return f"{self.median_ms:.4g} ms ({spread}), peak memory {peak}"
 
 
-def _wait_for(device):  # until it has done all it was asked for; the CPU always has
+def _wait_for(device):  # until all launched work is done; on the CPU it always is
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -53,8 +53,8 @@ def _wait_for(device):  # until it has done all it was asked for; the CPU always
 def time_ms(call, *, device):
     """Time one call, from an idle device to an idle device, without Python's garbage collector.
 
-    Introduced in chapter 11. The clock is the CPU's: on a GPU the time has the asking in it, and
-    below some 50 µs little else.
+    Introduced in chapter 11. The clock is the CPU's: on a GPU the time includes that of the
+    launch, and below some 50 µs little else.
 
     Parameters
     ----------
@@ -115,17 +115,17 @@ def measure(call, *, device, repeats=21, warm_up=3):
 
 
 def interleave(calls, *, device, rounds=21, say=None):
-    """Time every call once a round, each round in another order, so that all meet the same noise.
+    """Time every call once per round, each round in a new order, so that all get the same noise.
 
     Introduced in chapter 11. Right before it is timed a call runs once untimed, so that each finds
-    the caches as it left them and not as another call did.
+    the caches as it left them and not as a different call did.
 
     Parameters
     ----------
     calls : dict of name -> function without arguments
     device : torch.device or str, where all of them compute
     rounds : how often each is timed
-    say : told before each call, in a line, how far the run is; None: nobody is
+    say : called before each call with a line that says how far the run is; or None
 
     Returns
     -------
@@ -143,8 +143,8 @@ def interleave(calls, *, device, rounds=21, say=None):
     times_ms = {name: np.empty(rounds) for name in names}
     for number in range(rounds):
         gc.collect()
-        for place in rng.permutation(len(names)):
-            name = names[place]
+        for index in rng.permutation(len(names)):
+            name = names[index]
             if say:
                 say(f"round {number + 1} of {rounds}, {name}")
             calls[name]()
@@ -164,7 +164,7 @@ def peak_mib(call, *, device):
 
     Returns
     -------
-    peak_mib : float; None on MPS, which keeps no record of it
+    peak_mib : float; None on MPS, which does not count it
 
     Raises
     ------
@@ -180,7 +180,7 @@ def peak_mib(call, *, device):
 
 
 def _peak_bytes_on_cuda(call, device):
-    call()  # or the workspace that the first product asks for would count
+    call()  # or the workspace that the first product allocates would count
     torch.cuda.synchronize(device)
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
@@ -229,6 +229,6 @@ def require_result_on(device, result):
         return
     if (result.device.type, result.device.index) != (device.type, device.index or 0):
         raise ValueError(
-            f"device is {device} and the call computes on {result.device}, which nobody waited "
-            f"for; expected one device. Give the device of the inputs: device=X.device."
+            f"device is {device} and the call computes on {result.device}, which was not "
+            f"waited for; expected one device. Give the device of the inputs: device=X.device."
         )

@@ -8,14 +8,14 @@ from tutorial_lib.counting import attention_bytes
 from tutorial_lib.records import record
 
 
-def units_of_asking_and_of_the_work():
-    """The last stopwatch of the figure counts the asking and the work, and nothing else."""
-    return sum(setting("11_gpu", name) for name in ("ask", "work"))
+def units_of_launch_and_work():
+    """The last stopwatch of the figure counts the launch and the work, and nothing else."""
+    return sum(setting("11_gpu", name) for name in ("launch", "work"))
 
 
 def times_that_a_table_crosses_the_memory():
     """Step by step, each score or weight is moved so many times, and fused not at all."""
-    one = np.ones((1, 1))  # of one query and one key, so that the table has one number
+    one = np.ones((1, 1))  # of one query and one key, so that the table has one entry
     more = attention_bytes(one, one, one, fused=False) - attention_bytes(one, one, one, fused=True)
     return more / one.itemsize
 
@@ -23,7 +23,7 @@ def times_that_a_table_crosses_the_memory():
 def largest_score_of_the_rounded_example():
     """The largest score of the arrays that are rounded to three formats."""
     rng = np.random.default_rng(0)
-    rng.standard_normal((3, 2, 4, 64, 16))  # what round 3 draws
+    rng.standard_normal((3, 2, 4, 64, 16))  # what round 3 samples
     rng.standard_normal(1000)  # what is rounded as a test
     Q, K, _ = rng.standard_normal((3, 4, 256, 64))
     return np.abs(attention_scores(Q, K)).max()
@@ -31,13 +31,13 @@ def largest_score_of_the_rounded_example():
 
 def step_by_step_stays_below_a_sixth_and_an_eighth_of_the_peaks():
     """Below 32 flop per byte, less than 1/6 of the peak of a T4 and 1/8 of an H100's is reached."""
-    ridges = printed_under("11_gpu", "flop for each byte, end of the slope")
+    ridges = printed_under("11_gpu", "flop per byte, ridge point")
     return (32 / ridges < [1 / 6, 1 / 8]).all()
 
 
 def whole_tables_held_step_by_step():
-    """Step by step, the memory of four texts holds so many whole tables of scores."""
-    held = printed_under("11_gpu", "four texts, one core")[0, 1]  # in MiB
+    """Step by step, the memory of four sequences holds so many whole tables of scores."""
+    held = printed_under("11_gpu", "four sequences, one core")[0, 1]  # in MiB
     return held // printed_under("11_gpu", "MiB of a table")
 
 
@@ -48,7 +48,7 @@ def our_module_in_percent():
 
 
 def callers_of_sdpa_lie_within_about_a_tenth():
-    """At each length, the four forms that call SDPA, ours among them, are close together."""
+    """At each length, the four layers that call SDPA, ours among them, are close together."""
     times = printed_under("11_gpu", "time, in percent of ours")
     ours = [100] * times.shape[1]
     return (np.ptp([*times[:3], ours], axis=0) < 15).all()

@@ -9,25 +9,25 @@ from tutorial_lib import (
     scaled_dot_product_attention,
 )
 from tutorial_lib.counting import attention_bytes, attention_flop
-from tutorial_lib.practice.ch11_gpu.checks import _StandInGPU
+from tutorial_lib.practice.ch11_gpu.checks import _SimulatedGPU
 from tutorial_lib.tiled import attend_in_blocks
 
 
 def what_the_stopwatch_says():
-    """Ask the stand-in of a GPU for work of 40 units, and look at its clock without waiting."""
-    gpu = _StandInGPU(first=[40])
+    """Launch work of 40 units on the simulated GPU, and read its clock without waiting."""
+    gpu = _SimulatedGPU(first=[40])
     start = gpu.clock
-    gpu.ask()
+    gpu.launch()
     return gpu.clock - start
 
 
 def _intensity(T, S, *, fused, d=64):
-    """Flop for each byte of attention in float16."""
+    """Flop per byte of attention in float16."""
     Q, (K, V) = np.empty((T, d), np.float16), np.empty((2, S, d), np.float16)
     return attention_flop(Q, K, V) / attention_bytes(Q, K, V, fused=fused)
 
 
-def flop_for_each_byte_of_a_long_text():
+def flop_per_byte_of_a_long_sequence():
     """Count flop and bytes of 16,384 tokens, step by step, by the library's two functions."""
     return _intensity(16_384, 16_384, fused=False)
 
@@ -43,8 +43,8 @@ def where_a_sum_in_bfloat16_ends():
     return total.item()
 
 
-def what_the_memory_holds_back():
-    """Count flop for each byte of each of the three, and compare with 12."""
+def what_is_memory_bound():
+    """Count flop per byte of each of the three, and compare with 12."""
     n = 4096
     product = 2 * n**3 / (3 * n**2 * np.dtype(np.float32).itemsize)
     fused, one_query = (_intensity(T, 2048, fused=True) for T in (2048, 1))
@@ -95,7 +95,7 @@ def why_a_block_may_be_forgotten():
 
 
 def how_the_weights_are_read():
-    """Ask SDPA in each way, and compare with `attention_trace` of the same module."""
+    """Try SDPA in each way, and compare with `attention_trace` of the same module."""
     import torch
     import torch.nn.functional as F
 
@@ -105,7 +105,7 @@ def how_the_weights_are_read():
     module, X = MultiHeadAttention(12, 3).double(), torch.randn(4, 12).double()
     steps = attention_trace(module, X)
     heads = F.scaled_dot_product_attention(steps.Q, steps.K, steps.V)
-    shares = (heads / steps.V).detach()  # (H, T, d_v), by chance of the shape of the weights
+    quotients = (heads / steps.V).detach()  # (H, T, d_v), by chance of the shape of the weights
     same = torch.allclose(steps.Y, module(X)) and torch.allclose(steps.weights @ steps.V, heads)
     return {
         "It asks the call to return them as a second result": isinstance(heads, tuple),
@@ -113,5 +113,5 @@ def how_the_weights_are_read():
             F.scaled_dot_product_attention, "register_forward_hook"
         ),
         "It takes the steps one by one, with the same parameters": same,
-        "It divides the output by the values": torch.allclose(shares, steps.weights),
+        "It divides the output by the values": torch.allclose(quotients, steps.weights),
     }

@@ -47,7 +47,7 @@ def parts_of_times(Q, K, V, peak, bandwidth):
     return [(size, flop / peak, max(size, flop / peak)) for size in moved]
 
 
-def times_by_place(first, second):
+def times_by_index(first, second):
     def least_times(Q, K, V, peak, bandwidth):
         step, whole = parts_of_times(Q, K, V, peak, bandwidth)
         return step[first], whole[second]
@@ -57,8 +57,8 @@ def times_by_place(first, second):
 
 def times_by_the_fused(Q, K, V, peak, bandwidth):
     step, whole = parts_of_times(Q, K, V, peak, bandwidth)
-    place = int(whole[1] > whole[0])
-    return step[place], whole[place]
+    index = int(whole[1] > whole[0])
+    return step[index], whole[index]
 
 
 def rounding_below(most):
@@ -68,9 +68,9 @@ def rounding_below(most):
 
 
 VARIANTS = [
-    ("attention_bytes", "arrays made and asked", bytes_of_arrays),
+    ("attention_bytes", "arrays computed and measured", bytes_of_arrays),
     ("median_time", "np.median, warm-up cut off", sorted_times),
-    ("least_times", "from the rate under the roof, in a list", times_from_rates),
+    ("least_times", "from the flop per second under the roof, in a list", times_from_rates),
     (
         "within_rounding",
         "np.allclose",
@@ -80,7 +80,7 @@ VARIANTS = [
     ),
     (
         "within_rounding",
-        "the largest error alone",
+        "only the largest error",
         lambda result, exact, eps: (
             np.max(np.abs(result - exact)) <= 4 * eps * np.linalg.norm(exact.ravel(), np.inf)
         ),
@@ -115,9 +115,9 @@ NARROW = [
         "two calls of warm-up",
         lambda gpu, call, repeats, warm_up: sorted_times(gpu, call, repeats, 2),
     ),
-    ("least_times", "memory first, arithmetic second", times_by_place(0, 1)),
-    ("least_times", "memory never holds the fused form back", times_by_place(2, 1)),
-    ("least_times", "memory always holds the first form back", times_by_place(0, 2)),
-    ("least_times", "judged by the fused form alone", times_by_the_fused),
+    ("least_times", "memory first, arithmetic second", times_by_index(0, 1)),
+    ("least_times", "memory never holds the fused form back", times_by_index(2, 1)),
+    ("least_times", "memory always holds the first form back", times_by_index(0, 2)),
+    ("least_times", "judged only by the fused form", times_by_the_fused),
     ("within_rounding", "no large numbers", rounding_below(10)),
 ]

@@ -41,15 +41,15 @@ def check_attention_bytes(function):
     check("attention_bytes", function, attention_bytes, cases)
 
 
-class _StandInGPU:
-    """Plays a GPU; `ask` is a call whose first two runs take long, as it has to be compiled."""
+class _SimulatedGPU:
+    """A GPU; `launch` is a call whose first two runs take long, as it has to be compiled."""
 
     def __init__(self, *units, first=(900, 400)):
         self.clock, self.done_at = 0, 0
         self.units = iter((*first, *units))
 
-    def ask(self):
-        """Ask for the next piece of work, and return before it is done."""
+    def launch(self):
+        """Launch the next piece of work, and return before it is done."""
         self.clock += 1
         self.done_at = max(self.clock, self.done_at) + next(self.units)
 
@@ -74,12 +74,12 @@ def _median_time(gpu, call, repeats, warm_up):
 def check_median_time(function):
     """Check `median_time(gpu, call, repeats, warm_up)`, exercise of chapter 11."""
     devices = {
-        "one repeat": (_StandInGPU(40), 1, 2),
-        "three calls of warm-up": (_StandInGPU(70, 40, 47, 42, 61, 44), 5, 3),
-        "one of four repeats was disturbed": (_StandInGPU(35, 50, 40, 44, 300), 4, 3),
+        "one repeat": (_SimulatedGPU(40), 1, 2),
+        "three calls of warm-up": (_SimulatedGPU(70, 40, 47, 42, 61, 44), 5, 3),
+        "one of four repeats was disturbed": (_SimulatedGPU(35, 50, 40, 44, 300), 4, 3),
     }
     cases = tuple(
-        Case(label, {"gpu": gpu, "call": gpu.ask, "repeats": repeats, "warm_up": warm_up})
+        Case(label, {"gpu": gpu, "call": gpu.launch, "repeats": repeats, "warm_up": warm_up})
         for label, (gpu, repeats, warm_up) in devices.items()
     )
     check("median_time", function, _median_time, cases)
@@ -112,14 +112,14 @@ def _within_rounding(result, exact, eps):
 
 
 def _rounded(exact, eps):
-    """Move each number by half of eps of itself, up and down in turn."""
+    """Change each entry by half of eps of itself, up and down in turn."""
     return exact * (1 + eps / 2 * (-1) ** np.arange(exact.size).reshape(exact.shape))
 
 
-def _with_error(exact, eps, place, error):
-    """Round all numbers but one, and give that one an error, a number of eps of the largest."""
+def _with_error(exact, eps, index, error):
+    """Round all entries but one, and give that one an error, in eps of the largest entry."""
     result = _rounded(exact, eps)
-    result[place] = exact[place] + error * eps * np.abs(exact).max()
+    result[index] = exact[index] + error * eps * np.abs(exact).max()
     return result
 
 

@@ -340,16 +340,16 @@ def ch20_scoring_heads(program):
 
 
 def ch22_ablation(program):
-    """Four heads, two of them spares: which two stay gone when the others come back."""
+    """Four heads, two of them backups: which ones are still removed when others are added back."""
     heads = [(0, 0), (0, 1), (1, 0), (1, 1)]
-    costs = dict(zip(heads, (0.2, 0.3, 0.1, 0.7), strict=True))
+    single = dict(zip(heads, (0.2, 0.3, 0.1, 0.7), strict=True))
 
-    def loss(gone):
-        spares = {(0, 0), (1, 0)} <= set(gone)
-        return sum(costs[head] for head in gone) + spares * 1.0
+    def loss(removed):
+        backups = {(0, 0), (1, 0)} <= set(removed)
+        return sum(single[head] for head in removed) + backups * 1.0
 
-    left = [run(program, heads=list(heads), loss=loss, n=n)["gone"] for n in (3, 2, 1)]
-    return [set(gone) for gone in left] == [{(0, 1), (1, 0), (1, 1)}, {(0, 1), (1, 0)}, {(1, 0)}]
+    left = [run(program, heads=list(heads), loss=loss, n=n)["removed"] for n in (3, 2, 1)]
+    return [set(heads) for heads in left] == [{(0, 1), (1, 0), (1, 1)}, {(0, 1), (1, 0)}, {(1, 0)}]
 
 
 def ch23_capstone(program):

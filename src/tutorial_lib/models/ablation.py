@@ -1,4 +1,4 @@
-"""Ablation: heads taken away, by zero, mean or resampling, one by one, together, or by gates."""
+"""Ablation and pruning of heads: by zero, mean or resampling, one by one, together, or by gates."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ HOW = ("zero", "mean", "resample")
 
 
 def replacement_outputs(model, heads, others, how="mean"):
-    """Return what heads that are taken away give in place of their own output.
+    """Return what replaces the outputs of ablated heads: zeros, their mean, or a resampled output.
 
     Built in chapter 22.
 
@@ -25,8 +25,9 @@ def replacement_outputs(model, heads, others, how="mean"):
     ----------
     model : TinyModel
     heads : list of (layer, head), both counted from 0
-    others : (n, T) ids of other documents, whose outputs stand in
-    how : "zero"; "mean" over others and places; "resample": that of other documents, place by place
+    others : (n, T) ids of other documents
+    how : "zero"; "mean", of the head's outputs over all positions of others; "resample", its
+        output at the same position of another document
 
     Returns
     -------
@@ -35,8 +36,8 @@ def replacement_outputs(model, heads, others, how="mean"):
     Raises
     ------
     TypeError : no TinyModel, no list of heads, a head that is no tuple, no whole numbers
-    ShapeError : others of another number of axes
-    ValueError : no head, a head twice or not there, another word for how; others as `embed`
+    ShapeError : others that do not have two axes
+    ValueError : no head, a head twice or not there, how is none of the three; others as `embed`
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
@@ -50,12 +51,12 @@ def replacement_outputs(model, heads, others, how="mean"):
     own = {(layer, head): traces[layer].heads[:, head] for layer, head in heads}  # (n, T, d_v)
     if how == "resample":
         return own
-    share = 1 if how == "mean" else 0
-    return {head: share * gives.mean(axis=(0, 1)) for head, gives in own.items()}
+    scale = 1 if how == "mean" else 0
+    return {head: scale * output.mean(axis=(0, 1)) for head, output in own.items()}
 
 
 def ablate(model, ids, heads, others, *, how="mean"):
-    """Return the logits without these heads; what follows them adapts.
+    """Return the logits with these heads ablated, all in one run, so that later heads see it.
 
     Built in chapter 22.
 
@@ -74,9 +75,9 @@ def ablate(model, ids, heads, others, *, how="mean"):
     Raises
     ------
     TypeError, ValueError : as `replacement_outputs`; all heads of the model at once
-    ShapeError : to resample, others of another shape than ids
+    ShapeError : to resample, others that do not have the shape of ids
 
-    Source: Michel et al. (2019), for heads taken away after training.
+    Source: Michel et al. (2019), who ablate heads after training.
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
@@ -91,18 +92,18 @@ def ablate(model, ids, heads, others, *, how="mean"):
 
 
 def prune_greedily(heads, loss):
-    """Take away one head after the other, always the one whose loss is then the least.
+    """Remove one head after the other, always the one whose removal raises the loss least by then.
 
     Built in chapter 22.
 
     Parameters
     ----------
     heads : list of (layer, head)
-    loss : function of a list of heads that are gone, returns a number
+    loss : function of a list of removed heads, returns a number
 
     Returns
     -------
-    order, losses : list of heads, the first gone first; the loss after each
+    order, losses : list of heads, the first removed first; the loss after each
 
     Raises
     ------
@@ -111,7 +112,7 @@ def prune_greedily(heads, loss):
 
     Source: Michel et al. (2019), who order heads once, by a first-order estimate.
 
-    >>> order, losses = prune_greedily([(0, 0), (0, 1)], lambda gone: len(gone) + ((0, 0) in gone))
+    >>> order, losses = prune_greedily([(0, 0), (0, 1)], lambda s: len(s) + ((0, 0) in s))
     >>> order, losses
     ([(0, 1), (0, 0)], [1, 3])
     """
@@ -126,7 +127,7 @@ def prune_greedily(heads, loss):
 
 
 def gated(model, ids, gates, outputs):
-    """Return the logits when each head gives gate · its own output + (1 - gate) · another.
+    """Return the logits when each head outputs gate · its own output + (1 - gate) · another one.
 
     Built in chapter 22. A gate of 1 is the whole head; with gates of 0 this is `run_with`.
 
@@ -144,7 +145,7 @@ def gated(model, ids, gates, outputs):
     Raises
     ------
     TypeError : no TinyModel, no dicts, no whole numbers
-    ShapeError : an output of another shape; ids as `embed`
+    ShapeError : an output that does not fit its head; ids as `embed`
     ValueError : a gate outside 0 to 1, a head that is not there or has no output; ids as `embed`
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
@@ -156,16 +157,16 @@ def gated(model, ids, gates, outputs):
     X = embed(ids, model.E, model.P)
     for layer, params in enumerate(model.layers):
         heads = trace(X, params, mask=causal_mask(ids.shape[-1])).heads.copy()
-        for (place, head), gate in gates.items():
-            if place == layer:
-                own, other = heads[..., head, :, :], outputs[place, head]
+        for (at, head), gate in gates.items():
+            if at == layer:
+                own, other = heads[..., head, :, :], outputs[at, head]
                 heads[..., head, :, :] = gate * own + (1 - gate) * other
         X = X + concat_heads(heads) @ params.W_O
     return X @ model.U
 
 
 def gate_gradients(model, documents, task, gates, outputs):
-    """Return the loss at the words of one task, and how it grows with each gate.
+    """Return the loss at the words of one task, and its derivative with respect to each gate.
 
     Introduced in chapter 22. The loss is the mean of -log of the right word's probability.
 
@@ -173,12 +174,12 @@ def gate_gradients(model, documents, task, gates, outputs):
     ----------
     model : TinyModel
     documents : Documents
-    task : one of TASKS, which the documents hold
+    task : one of TASKS, of which the documents have a word
     gates, outputs : as of `gated`
 
     Returns
     -------
-    loss, slopes : a number; dict from (layer, head) to dloss/dgate
+    loss, gradients : a number; dict from (layer, head) to dloss/dgate
 
     Raises
     ------
@@ -193,10 +194,10 @@ def gate_gradients(model, documents, task, gates, outputs):
     """
     ids, target = documents.ids, documents.target_of(task)
     require_gates(model, ids[:, :-1], gates, outputs)
-    require_asked(target, task)
+    require_cases(target, task)
     logits, records = _gated_records(model, ids[:, :-1], gates, outputs)
     n, t = np.nonzero(target >= 0)
-    right = np.eye(len(model.E))[ids[n, t + 1]]  # (places, vocabulary)
+    right = np.eye(len(model.E))[ids[n, t + 1]]  # (cases, vocabulary)
     chances, dlogits = softmax(logits[n, t]), np.zeros(logits.shape)
     dlogits[n, t] = (chances - right) / len(n)
     dX, gradients = dlogits @ model.U.T, {}
@@ -208,15 +209,15 @@ def gate_gradients(model, documents, task, gates, outputs):
 
 
 def _changes(model, heads, layer, gates, outputs):
-    """Return what each gate of a layer adds to X for each unit that it opens, (n, T, d_model)."""
+    """Return the derivative of X with respect to each gate of a layer, (n, T, d_model)."""
     params = model.layers[layer]
-    rows = params.W_O.reshape(params.n_heads, params.d_v, -1)  # each head's own
+    rows = params.W_O.reshape(params.n_heads, params.d_v, -1)  # of each head
     own = {(i, head): heads[:, head] for i, head in gates if i == layer}
     return {head: (own[head] - outputs[head]) @ rows[head[1]] for head in own}
 
 
 def _gated_records(model, ids, gates, outputs):
-    """Return the logits of `gated`, and traces whose W_O has its rows times their head's gate."""
+    """Return the logits of `gated`, and traces with the rows of W_O times their head's gate."""
     X, records = embed(ids, model.E, model.P), []
     for layer, params in enumerate(model.layers):
         H, d_v = params.n_heads, params.d_v
@@ -225,25 +226,25 @@ def _gated_records(model, ids, gates, outputs):
         scaled = Params(params.W_Q, params.W_K, params.W_V, W_O)
         records.append(trace(X, scaled, mask=causal_mask(ids.shape[-1])))
         X = X + records[-1].Y
-        for (place, head), gate in gates.items():
-            if place == layer:
+        for (at, head), gate in gates.items():
+            if at == layer:
                 rows = params.W_O[head * d_v : (head + 1) * d_v]
-                X = X + (1 - gate) * outputs[place, head] @ rows
+                X = X + (1 - gate) * outputs[at, head] @ rows
     return X @ model.U, records
 
 
 def learn_gates(gates, gradients, *, price, steps=25):
     """Move gates downhill, within 0 to 1: long steps first, then shorter ones.
 
-    Introduced in chapter 22. A gate that nothing but its price pulls goes one whole step; none
-    goes more, however steep.
+    Introduced in chapter 22. A gate whose gradient is only its price moves by a whole step; no
+    gate moves by more, however large its gradient.
 
     Parameters
     ----------
     gates : dict from (layer, head) to a number from 0 to 1, where to begin
-    gradients : function of gates, returns a dict: what each gate adds to what shall become small,
-        its price included
-    price : of a gate, above 0: the slope from which on a step is a whole one
+    gradients : function of gates, returns a dict: the derivative of what is to be minimised with
+        respect to each gate, its price included
+    price : of a gate, above 0: the gradient from which on a step is a whole one
     steps : how many
 
     Returns
@@ -260,19 +261,19 @@ def learn_gates(gates, gradients, *, price, steps=25):
     """
     require_open(gates)
     require_price(price)
-    require_function("slopes", gradients)
+    require_function("gradients", gradients)
     for step in np.linspace(0.2, 0.02, steps):
-        pull = gradients(gates)
-        moves = {head: step * np.clip(pull[head] / price, -1, 1) for head in gates}
+        found = gradients(gates)
+        moves = {head: step * np.clip(found[head] / price, -1, 1) for head in gates}
         gates = {head: float(np.clip(gates[head] - moves[head], 0, 1)) for head in gates}
     return gates
 
 
 def interval(values):
-    """Return the least and the most of what seeds give, and how sure their median lies between.
+    """Return the smallest and the largest value of some seeds, and the confidence of this range.
 
     Built in chapter 22. The median of all seeds lies outside the range of n of them only if all n
-    lie on one side of it: with a chance of 2 / 2^n, whatever their distribution.
+    are on one side of it: with a probability of 2 / 2^n, whatever their distribution.
 
     Parameters
     ----------
@@ -280,11 +281,11 @@ def interval(values):
 
     Returns
     -------
-    least, most, confidence
+    smallest, largest, confidence
 
     Raises
     ------
-    TypeError, ShapeError : no numbers, more axes than one
+    TypeError, ShapeError : no numbers, more than one axis
     ValueError : fewer than two seeds, NaN or infinity
 
     >>> interval([0.2, 0.5, 0.1, 0.4, 0.3])
@@ -295,7 +296,7 @@ def interval(values):
 
 
 def require_each_once(heads):
-    """Require a list of one head at least, none of them twice.
+    """Require a list of at least one head, none of them twice.
 
     Raises
     ------
@@ -305,19 +306,19 @@ def require_each_once(heads):
     require_sequence("heads", heads, "(layer, head), such as [(1, 0), (1, 3)]")
     if not heads:
         raise ValueError(
-            "heads is empty: nothing is taken away; expected one head at least. "
+            "heads is empty: nothing is ablated; expected at least one head. "
             "Name them, such as [(1, 0)]; run(model, ids) is the whole model."
         )
     again = [head for i, head in enumerate(heads) if head in heads[:i]]
     if again:
         raise ValueError(
-            f"head {again[0]} stands in heads twice; expected each once, since what is gone "
-            f"cannot go again. Drop one."
+            f"head {again[0]} is in heads twice; expected each once, since a removed head cannot "
+            f"be removed again. Drop one."
         )
 
 
 def require_heads(model, heads):
-    """Require heads that are there, each once, and one at least.
+    """Require heads of the model, each once, and at least one.
 
     Raises
     ------
@@ -331,35 +332,33 @@ def require_heads(model, heads):
 
 
 def require_a_rest(model, heads):
-    """Require that a head is left.
+    """Require that at least one head remains.
 
     Raises
     ------
-    ValueError : all heads are gone
+    ValueError : all heads are ablated
     """
     total = sum(params.n_heads for params in model.layers)
     if len(heads) == total:
         raise ValueError(
-            f"all {total} heads are gone, which leaves words that know nothing of one another; "
-            f"expected {total - 1} at most. Keep one, or say so: run_with(model, ids, outputs)."
+            f"all {total} heads are ablated, so no word can depend on another; expected at most "
+            f"{total - 1}. Keep one, or replace all outputs: run_with(model, ids, outputs)."
         )
 
 
 def require_how(how):
-    """Require one of the three things that can stand in.
+    """Require one of the three ablation baselines.
 
     Raises
     ------
-    ValueError : another one
+    ValueError : anything else
     """
     if how not in HOW:
-        raise ValueError(
-            f"how is {how!r}; expected one of {HOW}. The mean says what is usual, and no more."
-        )
+        raise ValueError(f"how is {how!r}; expected one of {HOW}. Take 'mean' for mean ablation.")
 
 
 def require_others(model, others):
-    """Require other documents that the model can read.
+    """Require other documents that the model can process.
 
     Raises
     ------
@@ -370,18 +369,19 @@ def require_others(model, others):
 
 
 def require_fitting(ids, others, how):
-    """Require, to resample, as many other documents of the same length.
+    """Require, to resample, equally many other documents of the same length.
 
     Raises
     ------
     TypeError : others is no array
-    ShapeError : another shape
+    ShapeError : they do not have the same shape
     """
     require_shape("others", others, "n T")
     if how == "resample" and others.shape != ids.shape:
         raise ShapeError(
             f"others has shape {others.shape} and ids {ids.shape}; expected the same to resample, "
-            f"where place t of one gets what place t of another gives. Draw as many, as long."
+            f"where position t gets the output at position t of other documents. Sample as many, "
+            f"and as long."
         )
 
 
@@ -399,7 +399,7 @@ def require_open(gates):
             f"from 0 to 1. Write {{(1, 0): 0.5}}."
         )
     if not gates:
-        raise ValueError("gates is empty; expected a gate at least. Write {(1, 0): 0.5}.")
+        raise ValueError("gates is empty; expected at least one gate. Write {(1, 0): 0.5}.")
     for head, gate in gates.items():
         if isinstance(gate, bool) or not isinstance(gate, int | float | np.number):
             raise TypeError(
@@ -414,7 +414,7 @@ def require_open(gates):
 
 
 def require_gates(model, ids, gates, outputs):
-    """Require gates of heads that are there, and an output for each.
+    """Require gates of heads that the model has, and a replacement output for each.
 
     Raises
     ------
@@ -428,13 +428,13 @@ def require_gates(model, ids, gates, outputs):
         require_pair(model, head)
         if head not in outputs:
             raise ValueError(
-                f"head {head} has a gate and no output that stands in; expected one for each gate. "
+                f"head {head} has a gate and no replacement output; expected one for each gate. "
                 f"Make them with replacement_outputs(model, list(gates), others)."
             )
 
 
-def require_asked(target, task):
-    """Require that the documents hold a word of the task.
+def require_cases(target, task):
+    """Require that the documents have a word of the task.
 
     Raises
     ------
@@ -442,7 +442,7 @@ def require_asked(target, task):
     """
     if not (target >= 0).any():
         raise ValueError(
-            f"no word of the documents belongs to {task!r}; expected one at least. Draw more."
+            f"no word of the documents belongs to {task!r}; expected at least one. Sample more."
         )
 
 
@@ -471,7 +471,7 @@ def require_price(price):
         raise TypeError(f"price is a {type(price).__name__}; expected a number. Take 0.3 nats.")
     if not price > 0:
         raise ValueError(
-            f"price is {price}; expected more than 0, or a gate that nothing needs never moves. "
+            f"price is {price}; expected more than 0, or a gate that nothing needs does not move. "
             f"Take 0.3 nats."
         )
 
@@ -487,7 +487,7 @@ def require_seeds(values):
     if given.ndim == 1 and len(given) < 2:
         raise ValueError(
             f"values has {len(given)} entries; expected one for each of two seeds or more, since "
-            f"one seed does not say how far another lies. Train again from another seed."
+            f"one seed does not show how far others are from it. Train again with another seed."
         )
     require_shape("values", given, "seeds")
     require_operand("values", given)

@@ -29,7 +29,7 @@ HEADS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
 
 @pytest.fixture
 def tiny(normal):
-    """Two layers with 2 and 3 heads, 7 words, 9 places, d_model 5."""
+    """Two layers with 2 and 3 heads, 7 words, 9 positions, d_model 5."""
     shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
     shapes = [(7, 5), (9, 5), *shapes, (5, 7)]
     return TinyModel.of([normal(60 + i, *s) / s[-2] ** 0.5 for i, s in enumerate(shapes)])
@@ -42,21 +42,21 @@ def example():
 
 
 def own_output(model, ids, layer, head):
-    """What a head gives for each document, from plain loops over the runs of one text."""
-    return np.stack([copying.run(model, text)[1][layer].heads[head] for text in ids])
+    """The output of a head for each document, from plain loops over the runs of one document."""
+    return np.stack([copying.run(model, document)[1][layer].heads[head] for document in ids])
 
 
 def oracle_heads(X, params):
-    """The heads of one layer on one text, (H, T, d_v), by plain loops."""
+    """The heads of one layer on one document, (H, T, d_v), by plain loops."""
     parts = (oracle.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     return oracle.scaled_dot_product_attention(*parts, oracle.causal_mask(len(X)))
 
 
-# --- what stands in ---
+# --- what replaces an output ---
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
-def test_zero_mean_and_resampling_put_what_they_say(tiny, layer, head, assert_close):
+def test_zero_mean_and_resampling_replace_as_named(tiny, layer, head, assert_close):
     there = own_output(tiny, OTHERS, layer, head)
     found = {
         h: replacement_outputs(tiny, [(layer, head)], OTHERS, h)
@@ -68,7 +68,7 @@ def test_zero_mean_and_resampling_put_what_they_say(tiny, layer, head, assert_cl
     assert_close(found["resample"][layer, head], there)
 
 
-def test_the_mean_stands_in_unless_something_else_is_asked_for(tiny, assert_close):
+def test_the_mean_replaces_unless_something_else_is_named(tiny, assert_close):
     found, mean = (
         replacement_outputs(tiny, [(1, 2)], OTHERS),
         replacement_outputs(tiny, [(1, 2)], OTHERS, "mean"),
@@ -84,7 +84,7 @@ def test_ablated_heads_are_those_and_no_others_whatever_their_order(tiny, how, a
             assert_close(ablate(tiny, IDS, list(order), OTHERS, how=how), right)
 
 
-def test_resampled_by_the_same_texts_nothing_changes(tiny, assert_close):
+def test_resampled_by_the_same_documents_nothing_changes(tiny, assert_close):
     whole, _ = copying.run(tiny, IDS)
     assert_close(ablate(tiny, IDS, [(0, 1), (1, 2)], IDS, how="resample"), whole)
 
@@ -102,8 +102,8 @@ def test_heads_of_the_last_layer_add_and_heads_of_the_first_do_not(tiny):
 
 
 WRONG_HEADS = {
-    "none": ([], ValueError, "heads is empty: nothing is taken away"),
-    "twice": ([(0, 1), (0, 1)], ValueError, r"head \(0, 1\) stands in heads twice"),
+    "none": ([], ValueError, "heads is empty: nothing is ablated"),
+    "twice": ([(0, 1), (0, 1)], ValueError, r"head \(0, 1\) is in heads twice"),
     "not there": ([(0, 2)], ValueError, "head 2 of 2: expected 0 to 1"),
     "no layer": ([(2, 0)], ValueError, "layer 2 of 2: expected 0 to 1"),
     "no pair": ([1], TypeError, "a head is named 1; expected a tuple"),
@@ -112,7 +112,7 @@ WRONG_HEADS = {
 
 
 @pytest.mark.parametrize("name", WRONG_HEADS)
-def test_heads_that_cannot_go_are_refused(tiny, name):
+def test_heads_that_cannot_be_ablated_are_refused(tiny, name):
     heads, error, says = WRONG_HEADS[name]
     for call in (
         lambda: ablate(tiny, IDS, heads, OTHERS),
@@ -123,13 +123,13 @@ def test_heads_that_cannot_go_are_refused(tiny, name):
 
 
 def test_all_heads_at_once_are_refused_and_all_but_one_pass(tiny):
-    with pytest.raises(ValueError, match=r"all 5 heads are gone.*4 at most.*run_with"):
+    with pytest.raises(ValueError, match=r"all 5 heads are ablated.*at most 4.*run_with"):
         ablate(tiny, IDS, HEADS, OTHERS)
     assert ablate(tiny, IDS, HEADS[1:], OTHERS).shape == (2, 5, 7)
     assert len(replacement_outputs(tiny, HEADS, OTHERS)) == 5
 
 
-def test_texts_and_words_that_do_not_fit_are_refused(tiny):
+def test_documents_and_words_that_do_not_fit_are_refused(tiny):
     with pytest.raises(ShapeError, match=r"others has shape \(2, 4\) and ids \(2, 5\)"):
         ablate(tiny, IDS, [(0, 1)], OTHERS[:, :4], how="resample")
     with pytest.raises(ShapeError, match=r"others has shape \(1, 5\)"):
@@ -146,21 +146,21 @@ def test_texts_and_words_that_do_not_fit_are_refused(tiny):
 # --- pruning ---
 
 
-def test_greedy_pruning_takes_what_is_missed_least_by_then_not_what_costs_least_alone():
-    alone = {"a": 0.1, "b": 0.2, "c": 0.3}
+def test_greedy_pruning_removes_what_raises_the_loss_least_by_then_not_what_does_by_itself():
+    single = {"a": 0.1, "b": 0.2, "c": 0.3}
 
-    def loss(gone):
-        return sum(alone[head] for head in gone) + ({"a", "b"} <= set(gone))
+    def loss(removed):
+        return sum(single[head] for head in removed) + ({"a", "b"} <= set(removed))
 
     order, losses = prune_greedily(["a", "b", "c"], loss)
     assert order == ["a", "c", "b"]
     np.testing.assert_allclose(losses, [0.1, 0.4, 1.6])
 
 
-def test_each_loss_is_that_of_all_heads_gone_by_then():
+def test_each_loss_is_that_of_all_heads_removed_by_then():
     rng = np.random.default_rng(0)
     table = {frozenset(s): rng.random() for n in range(6) for s in combinations(HEADS, n)}
-    order, losses = prune_greedily(HEADS, lambda gone: table[frozenset(gone)])
+    order, losses = prune_greedily(HEADS, lambda removed: table[frozenset(removed)])
     assert sorted(order) == HEADS
     for n, (head, found) in enumerate(zip(order, losses, strict=True)):
         assert found == table[frozenset(order[: n + 1])]
@@ -189,7 +189,7 @@ def test_gates_of_1_change_nothing_and_gates_of_0_ablate(tiny, assert_close):
     assert_close(closed, ablate(tiny, IDS, some, OTHERS))
 
 
-def test_a_gate_mixes_a_heads_own_output_with_what_stands_in(tiny, normal, assert_close):
+def test_a_gate_mixes_a_heads_own_output_with_its_replacement(tiny, normal, assert_close):
     outputs = {(0, 1): normal(80, 2), (1, 0): normal(81, 5, 4)}
     gates = {(0, 1): 0.3, (1, 0): 0.8}
     _, (low, _) = copying.run(tiny, IDS)
@@ -209,7 +209,7 @@ WRONG_GATES = {
     "a list": ([1, 0], TypeError, "gates is a list; expected a dict"),
     "none": ({}, ValueError, "gates is empty"),
     "not there": ({(0, 5): 0.5}, ValueError, "head 5 of 2"),
-    "no output": ({(1, 1): 0.5}, ValueError, r"head \(1, 1\) has a gate and no output"),
+    "no output": ({(1, 1): 0.5}, ValueError, r"head \(1, 1\) has a gate and no replacement output"),
 }
 
 
@@ -221,13 +221,13 @@ def test_gates_that_cannot_be_are_refused(tiny, name):
         gated(tiny, IDS, gates, outputs)
 
 
-def test_slopes_of_gates_are_those_of_differences_and_the_loss_is_that_of_the_task(example):
+def test_gradients_of_gates_are_those_of_differences_and_the_loss_is_that_of_the_task(example):
     documents = sample_documents(np.random.default_rng(5), 8)
     others = sample_documents(np.random.default_rng(6), 8).ids[:, :-1]
     heads = [(layer, head) for layer in range(2) for head in range(4)]
     outputs = replacement_outputs(example, heads, others)
-    places = np.random.default_rng(7).uniform(0.2, 0.9, 7)
-    gates = dict(zip(heads[:7], places.tolist(), strict=True))  # the eighth stays whole
+    values = np.random.default_rng(7).uniform(0.2, 0.9, 7)
+    gates = dict(zip(heads[:7], values.tolist(), strict=True))  # the eighth stays whole
     target = documents.target_of("surname")
 
     def loss(changed):
@@ -246,7 +246,7 @@ def test_slopes_of_gates_are_those_of_differences_and_the_loss_is_that_of_the_ta
         assert gradients[head] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-7)
 
 
-def test_slopes_want_a_task_that_the_documents_hold(example):
+def test_gradients_require_a_task_of_which_the_documents_have_a_word(example):
     documents = sample_documents(np.random.default_rng(0), 1, length=2)
     outputs = {(1, 0): np.zeros(16)}
     with pytest.raises(ValueError, match="no word of the documents belongs to 'surname'"):
@@ -256,7 +256,7 @@ def test_slopes_want_a_task_that_the_documents_hold(example):
     assert "surname" in TASKS
 
 
-def test_learned_gates_stop_where_the_price_meets_the_slope_and_within_0_and_1():
+def test_learned_gates_stop_where_the_gradient_is_0_and_within_0_and_1():
     start = {"free": 1.0, "needed": 1.0, "between": 1.0}
 
     def gradients(gates):  # what is between is least at 0.4
@@ -275,7 +275,7 @@ def test_learning_refuses_what_cannot_be_learned():
     for price, error in ((0, ValueError), (-1, ValueError), (nan, ValueError), ("1", TypeError)):
         with pytest.raises(error, match="price is"):
             learn_gates(gates, dict, price=price)
-    with pytest.raises(TypeError, match="slopes is a dict; expected a function"):
+    with pytest.raises(TypeError, match="gradients is a dict; expected a function"):
         learn_gates(gates, {}, price=0.3)
     with pytest.raises(ValueError, match=r"the gate of .* is 2"):
         learn_gates({(0, 0): 2}, dict, price=0.3)
@@ -284,15 +284,15 @@ def test_learning_refuses_what_cannot_be_learned():
 # --- seeds ---
 
 
-def test_the_range_holds_the_median_as_often_as_it_says():
+def test_the_range_contains_the_median_as_often_as_its_confidence():
     rng = np.random.default_rng(0)
-    draws = rng.exponential(size=(20000, 4))  # whatever the distribution; its median is log 2
-    held = [least < np.log(2) < most for least, most, _ in map(interval, draws)]
-    assert interval(draws[0])[2] == 1 - 2 / 16
+    samples = rng.exponential(size=(20000, 4))  # whatever the distribution; its median is log 2
+    held = [low < np.log(2) < high for low, high, _ in map(interval, samples)]
+    assert interval(samples[0])[2] == 1 - 2 / 16
     assert np.mean(held) == pytest.approx(0.875, abs=0.01)
 
 
-def test_a_range_wants_two_seeds_and_numbers():
+def test_a_range_requires_two_seeds_and_numbers():
     for few in ([], [0.1], np.array([0.1])):
         with pytest.raises(ValueError, match="expected one for each of two seeds or more"):
             interval(few)

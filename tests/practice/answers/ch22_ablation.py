@@ -17,89 +17,89 @@ HEADS = [(layer, head) for layer in range(2) for head in range(4)]
 
 
 @cache
-def asked():
-    """The example, documents that the chapter does not draw, and what stands in for heads."""
+def measured():
+    """The example, documents that the chapter does not sample, and replacement outputs of heads."""
     model = TinyModel.of(checkpoint("known_text"))
     others, documents = (sample_documents(np.random.default_rng(seed), 60) for seed in (7, 8))
     return model, documents, replacement_outputs(model, HEADS, others.ids[:, :-1])
 
 
 @cache
-def nats(gone):
-    """What each word loses above the floor without these heads."""
-    model, documents, outputs = asked()
-    logits = run_with(model, documents.ids[:, :-1], {head: outputs[head] for head in gone})
+def nats(removed):
+    """The excess loss at each word without these heads."""
+    model, documents, outputs = measured()
+    logits = run_with(model, documents.ids[:, :-1], {head: outputs[head] for head in removed})
     return excess_loss(logits, documents)
 
 
-def _cost(gone, task=None):
-    """What heads cost, over all words or at one task."""
-    task_of = asked()[1].task
+def _increase(removed, task=None):
+    """The increase in loss without these heads, over all words or at one task."""
+    task_of = measured()[1].task
     words = task_of == task_of if task is None else task_of == TASKS.index(task)
-    return (nats(tuple(sorted(gone))) - nats(()))[words].mean()
+    return (nats(tuple(sorted(removed))) - nats(()))[words].mean()
 
 
-def cost_of_a_chain():
-    """Whether 0.0 and 1.0 cost their sum, about as much as 0.0, more, or as little as 1.0."""
-    first, second = _cost([(0, 0)], "surname"), _cost([(1, 0)], "surname")
-    both = _cost([(0, 0), (1, 0)], "surname")
+def increase_of_composed_heads():
+    """Whether 0.0 and 1.0 raise the loss by their sum, as much as 0.0, more, or as 1.0."""
+    first, second = _increase([(0, 0)], "surname"), _increase([(1, 0)], "surname")
+    both = _increase([(0, 0), (1, 0)], "surname")
     assert abs(first - 2.47) < 0.2
     assert abs(second - 0.58) < 0.2
     right = {
         "About 3, the sum": abs(both - first - second) < 0.1,
-        "About 2.5, hardly more than 0.0 alone": abs(both - first) < 0.1,
-        "Much more than 3: each is the other's spare": both > first + second + 0.1,
-        "About 0.6: nobody misses 0.0 when 1.0 is gone": abs(both - second) < 0.1,
+        "About 2.5, hardly more than for only 0.0": abs(both - first) < 0.1,
+        "Much more than 3: they are backup heads": both > first + second + 0.1,
+        "About 0.6: without 1.0, nothing depends on 0.0": abs(both - second) < 0.1,
     }
     return {text: bool(value) for text, value in right.items()}
 
 
-def gone_within_a_twentieth():
-    """How many heads greedy pruning takes before 0.05 nats are lost."""
-    alone = [_cost([head]) for head in HEADS]
-    assert abs(alone[HEADS.index((1, 2))] - 0.15) < 0.02
-    assert sum(loss > 0.05 for loss in alone) == 5  # as the answer to "4" says
-    _, losses = prune_greedily(HEADS, lambda gone: _cost(gone))
+def removed_within_a_twentieth():
+    """How many heads greedy pruning removes before 0.05 nats are lost."""
+    single = [_increase([head]) for head in HEADS]
+    assert abs(single[HEADS.index((1, 2))] - 0.15) < 0.02
+    assert sum(loss > 0.05 for loss in single) == 5  # as the answer to "4" says
+    _, losses = prune_greedily(HEADS, lambda removed: _increase(removed))
     assert losses[3] - losses[2] > 0.05
     return sum(loss < 0.05 for loss in losses)
 
 
 def who_ruins_outer_brackets():
-    """Which set has the largest cost when each closed gate has a price of 0.3 nats."""
-    hopeful = [(0, 2), (0, 3), (1, 0), (1, 3), (0, 0)]  # the others cost nothing with anything
+    """Which set raises the loss most when each closed gate has a price of 0.3 nats."""
+    hopeful = [(0, 2), (0, 3), (1, 0), (1, 3), (0, 0)]  # the others do not matter in any set
     sets = [s for n in range(1, 5) for s in combinations(hopeful, n)] + [tuple(HEADS)]
-    best = max(sets, key=lambda gone: _cost(gone, "outer bracket") - 0.3 * len(gone))
-    alone = sorted(HEADS, key=lambda head: _cost([head], "outer bracket"))
-    assert alone[-2:] == [(1, 3), (0, 3)]
-    assert abs(_cost([(0, 2)], "outer bracket") - 0.02) < 0.05
+    best = max(sets, key=lambda s: _increase(s, "outer bracket") - 0.3 * len(s))
+    single = sorted(HEADS, key=lambda head: _increase([head], "outer bracket"))
+    assert single[-2:] == [(1, 3), (0, 3)]
+    assert abs(_increase([(0, 2)], "outer bracket") - 0.02) < 0.05
     return {
-        "0.3, which costs most alone": best == ((0, 3),),
-        "0.3 and 1.3, the two that cost most alone": best == ((0, 3), (1, 3)),
+        "0.3, which matters most by itself": best == ((0, 3),),
+        "0.3 and 1.3, the two that matter most one by one": best == ((0, 3), (1, 3)),
         "0.2, 0.3 and 1.3": set(best) == {(0, 2), (0, 3), (1, 3)},
         "All eight": best == tuple(HEADS),
     }
 
 
 def beyond_the_sum():
-    """What the loss without both exceeds, beyond what it exceeds without each."""
+    """The joint increase in loss minus the sum of the single ones."""
     whole, a, b, both = 1.0, 1.1, 1.2, 2.5
-    costs = [loss - whole for loss in (a, b, both)]
-    return f"{costs[2] - costs[0] - costs[1]:.1f}"
+    increases = [loss - whole for loss in (a, b, both)]
+    return f"{increases[2] - increases[0] - increases[1]:.1f}"
 
 
-def lead_of_a_half_open_gate():
-    """The lead that a gate of 0.5 leaves of 6, measured on a model whose last head gives it."""
-    model, documents, outputs = asked()
+def logit_difference_of_a_half_open_gate():
+    """What a gate of 0.5 leaves of a logit difference of 6, on a model whose last head adds it."""
+    model, documents, outputs = measured()
     ids, head = documents.ids[:3, :-1], (1, 3)
     own, mean = run(model, ids)[0], run_with(model, ids, {head: outputs[head]})
     half = gated(model, ids, {head: 0.5}, outputs)
-    share = (half - mean)[0, -1] / (own - mean)[0, -1]
-    assert np.allclose(share, 0.5)
-    return f"{share[0] * 6:.0f}"
+    fraction = (half - mean)[0, -1] / (own - mean)[0, -1]
+    assert np.allclose(fraction, 0.5)
+    return f"{fraction[0] * 6:.0f}"
 
 
-def rows_that_silence_a_head():
-    """Which change of a layer's matrices gives the Y of a layer whose head 2 gives zeros."""
+def rows_that_ablate_a_head():
+    """Which change of a layer's matrices gives the Y of a layer whose head 2 outputs zeros."""
     rng = np.random.default_rng(22)
     params, X = init_params(rng, d_model=12, n_heads=4), rng.standard_normal((5, 12))
     concat = trace(X, params).concat.copy()
@@ -120,15 +120,15 @@ def rows_that_silence_a_head():
 
 
 def more_and_narrower():
-    """How the learned numbers and the scores of a layer of 8 heads compare with those of 4."""
+    """How the parameters and the scores of a layer of 8 heads compare with those of 4."""
     rng, X = np.random.default_rng(4), np.ones((9, 64))
     layers = [init_params(rng, d_model=64, n_heads=H) for H in (4, 8)]
     assert [layer.d_k for layer in layers] == [16, 8]
     few, many = (sum(W.size for W in vars(layer).values()) for layer in layers)
     ratio = many / few, trace(X, layers[1]).scores.size / trace(X, layers[0]).scores.size
     return {
-        "The numbers double, and so do the scores": ratio == (2, 2),
-        "The numbers stay, the scores double": ratio == (1, 2),
+        "The parameters double, and so do the scores": ratio == (2, 2),
+        "The parameters stay, the scores double": ratio == (1, 2),
         "Both stay": ratio == (1, 1),
-        "The numbers halve, the scores stay": ratio == (0.5, 1),
+        "The parameters halve, the scores stay": ratio == (0.5, 1),
     }

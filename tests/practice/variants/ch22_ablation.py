@@ -8,7 +8,7 @@ from tutorial_lib.multihead import trace
 
 
 def _adapted(model, ids, change):
-    """Run on, adding to each layer's Y what `change` makes of its record."""
+    """Run the model, adding to each layer's Y the change that `change` computes from its trace."""
     X = model.E[ids] + model.P[: ids.shape[-1]]
     for layer, params in enumerate(model.layers):
         record = trace(X, params, mask=causal_mask(ids.shape[-1]))
@@ -26,8 +26,8 @@ def ablate_by_differences(model, ids, heads, others, *, how="mean"):
         if (layer, head) not in heads:
             return 0 * own
         there = records[layer].heads[..., head, :, :]
-        stands = {"zero": 0, "mean": there.mean(axis=(0, 1)), "resample": there}
-        return stands[how] - own
+        replacements = {"zero": 0, "mean": there.mean(axis=(0, 1)), "resample": there}
+        return replacements[how] - own
 
     return _adapted(model, ids, change)
 
@@ -41,27 +41,27 @@ def gated_by_differences(model, ids, gates, outputs):
     return _adapted(model, ids, change)
 
 
-def prune_by_recursion(heads, loss, gone=()):
-    left = [head for head in heads if head not in gone]
+def prune_by_recursion(heads, loss, removed=()):
+    left = [head for head in heads if head not in removed]
     if not left:
         return [], []
-    best = min(left, key=lambda head: loss([*gone, head]))
-    order, losses = prune_by_recursion(heads, loss, (*gone, best))
-    return [best, *order], [loss([*gone, best]), *losses]
+    best = min(left, key=lambda head: loss([*removed, head]))
+    order, losses = prune_by_recursion(heads, loss, (*removed, best))
+    return [best, *order], [loss([*removed, best]), *losses]
 
 
 def interval_by_sorting(values):
-    least, *_, most = sorted(values)
-    return least, most, 1 - 0.5 ** (len(values) - 1)
+    low, *_, high = sorted(values)
+    return low, high, 1 - 0.5 ** (len(values) - 1)
 
 
 def prune_by_taking(heads, loss, most):
-    left, gone = list(heads), []
+    left, removed = list(heads), []
     while left:
-        costs = [loss([*gone, head]) for head in left]
-        if min(costs) > most:
+        losses = [loss([*removed, head]) for head in left]
+        if min(losses) > most:
             break
-        gone.append(left.pop(int(np.argmin(costs))))
+        removed.append(left.pop(int(np.argmin(losses))))
     return left
 
 
@@ -76,7 +76,7 @@ def seeds_that_may_touch(first, second):
 
 
 def open_by_breakpoints(gates, n):
-    """The clipped sum falls in straight pieces between the shifts at which a gate meets 0 or 1."""
+    """The clipped sum is linear between the shifts at which a gate reaches 0 or 1."""
     shifts = np.unique([*gates, *(gates - 1)])
     sums = np.array([np.clip(gates - shift, 0, 1).sum() for shift in shifts])
     shift = np.interp(n, sums[::-1], shifts[::-1])

@@ -10,21 +10,21 @@ from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 from tutorial_lib.projection import Params
 
 MISTAKES, check = room(__file__)
-N, LENGTH, VOCABULARY = 7, 9, 23  # texts, words of a text, words there are
-PLACES = 19  # that a model knows
+N, LENGTH, VOCABULARY = 7, 9, 23  # documents, words of a document, words there are
+POSITIONS = 19  # that a model has
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 2)]
 FIVE = [(0, 1), (1, 0), (1, 2), (0, 2), (1, 1)]
 DISORDERED = [(1, 2), (0, 1), (1, 0), (0, 0)]
 
 
 def _model(seed, *, d_k=D_K):
-    """Two layers with large scores, so that the second depends on what the first gives."""
+    """Two layers with large scores, so that the second depends on what the first adds."""
     layers = []
-    for place in range(2):
-        wide = [normal(seed + 10 * place + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
-        W_O = normal(seed + 10 * place + 3, H * D_V, D_MODEL)
+    for layer in range(2):
+        wide = [normal(seed + 10 * layer + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
+        W_O = normal(seed + 10 * layer + 3, H * D_V, D_MODEL)
         layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
-    E, P = normal(seed + 4, VOCABULARY, D_MODEL), normal(seed + 5, PLACES, D_MODEL)
+    E, P = normal(seed + 4, VOCABULARY, D_MODEL), normal(seed + 5, POSITIONS, D_MODEL)
     return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, VOCABULARY))
 
 
@@ -34,8 +34,8 @@ def _ids(seed, *batch):
 
 def check_ablate(function):
     """Check `ablate(model, ids, heads, others, *, how)` of chapter 22. Prints an account."""
-    texts = {"ids": _ids(1, N), "heads": FIVE, "others": _ids(2, N)}
-    given, resample = {"model": _model(0), **texts}, {"how": "resample"}
+    documents = {"ids": _ids(1, N), "heads": FIVE, "others": _ids(2, N)}
+    given, resample = {"model": _model(0), **documents}, {"how": "resample"}
     cases = (
         Case("five heads by the mean", given),
         Case("by zero", given, {"how": "zero"}),
@@ -44,17 +44,18 @@ def check_ablate(function):
     check("ablate", function, ablation.ablate, cases)
 
 
-def _costs(seed, *, chain=0.25):
-    """A loss of sets of heads: the two cheapest are each other's spare, the two dearest a chain.
+def _losses(seed, *, composed=0.25):
+    """A loss of sets of heads: the two that raise it least are backups, the two others composed.
 
     All numbers are eighths, so that sums are exact, and a loss can be at a limit.
     """
     ranked = [HEADS[i] for i in np.random.default_rng(seed).permutation(len(HEADS))]
-    alone = dict(zip(ranked, (0.125, 0.25, 0.5, 0.75), strict=True))
+    single = dict(zip(ranked, (0.125, 0.25, 0.5, 0.75), strict=True))
 
-    def loss(gone):
-        both = 0.875 * (set(ranked[:2]) <= set(gone)) - chain * (set(ranked[2:]) <= set(gone))
-        return 1 + sum(alone[head] for head in gone) + both
+    def loss(removed):
+        without = set(removed)
+        both = 0.875 * (set(ranked[:2]) <= without) - composed * (set(ranked[2:]) <= without)
+        return 1 + sum(single[head] for head in removed) + both
 
     return loss
 
@@ -67,9 +68,9 @@ def _pruned(heads, loss):
 def check_prune_greedily(function):
     """Check `prune_greedily(heads, loss)` of chapter 22. Prints an account."""
     cases = (
-        Case("four heads", {"heads": HEADS, "loss": _costs(4)}),
-        Case("spares and chains", {"heads": HEADS, "loss": _costs(5)}),
-        Case("a head alone", {"heads": HEADS[:1], "loss": _costs(6)}),
+        Case("four heads", {"heads": HEADS, "loss": _losses(4)}),
+        Case("backup and composed heads", {"heads": HEADS, "loss": _losses(5)}),
+        Case("a single head", {"heads": HEADS[:1], "loss": _losses(6)}),
     )
     check("prune_greedily", function, _pruned, cases)
 
@@ -85,7 +86,7 @@ def check_gated(function):
     cases = (
         Case("gates in between", given | {"gates": half} | outputs),
         Case("open and closed", given | {"gates": closed} | outputs),
-        Case("one text, wider heads", wider | {"gates": half} | outputs),
+        Case("one document, wider heads", wider | {"gates": half} | outputs),
     )
     check("gated", function, ablation.gated, cases)
 
@@ -102,21 +103,21 @@ def check_interval(function):
 def _prune_to(heads, loss, most):
     order, losses = ablation.prune_greedily(heads, loss)
     within = [found <= most for found in losses] + [False]
-    gone = order[: within.index(False)]
-    return tuple(head for head in heads if head not in gone)
+    removed = order[: within.index(False)]
+    return tuple(head for head in heads if head not in removed)
 
 
 def check_prune_to(function):
     """Check `prune_to(heads, loss, most)`, exercise of chapter 22."""
-    asked = {
-        "a loss at the limit": (HEADS, _costs(4), 1.625),
-        "heads in another order": (DISORDERED, _costs(5), 1.75),
-        "a loss that falls again": (HEADS, _costs(6, chain=1.0), 1.5),
-        "no head may go": (HEADS, _costs(7), 1.0),
-        "all may go": (HEADS, _costs(8), 4.0),
+    given = {
+        "a loss at the limit": (HEADS, _losses(4), 1.625),
+        "heads in another order": (DISORDERED, _losses(5), 1.75),
+        "a loss that falls again": (HEADS, _losses(6, composed=1.0), 1.5),
+        "no head may be removed": (HEADS, _losses(7), 1.0),
+        "all may be removed": (HEADS, _losses(8), 4.0),
     }
     names = ("heads", "loss", "most")
-    cases = tuple(Case(n, dict(zip(names, a, strict=True))) for n, a in asked.items())
+    cases = tuple(Case(n, dict(zip(names, a, strict=True))) for n, a in given.items())
     check("prune_to", function, _prune_to, cases)
 
 

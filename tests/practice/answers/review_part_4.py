@@ -21,29 +21,29 @@ from tutorial_lib.variants.patterns import window_mask
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 
-def _draw(seed, *shape):
+def _normal(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
 def _layer(seed=0):
     """Rows (6, 12) and the params of three heads with d_v = 4."""
-    return _draw(seed, 6, 12), init_params(np.random.default_rng(seed + 1), d_model=12, n_heads=3)
+    return _normal(seed, 6, 12), init_params(np.random.default_rng(seed + 1), d_model=12, n_heads=3)
 
 
-def share_of_a_patch():
-    """The way from a lead of 6 to -2, of that from 6 to -10."""
+def patching_effect_of_a_head():
+    """The change of a logit difference from 6 to -2, over that from 6 to -10."""
     return Fraction(-2 - 6, -10 - 6)
 
 
 def one_vector_for_all_keys():
     """How weights change when one vector is added to all keys."""
-    Q, K, v = _draw(0, 2, 5, 4), _draw(1, 2, 5, 4), _draw(2, 4)
+    Q, K, v = _normal(0, 2, 5, 4), _normal(1, 2, 5, 4), _normal(2, 4)
     before, after = (attention_weights(attention_scores(Q, keys)) for keys in (K, K + v))
     entropy = [-(w * np.log(w)).sum(axis=-1) for w in (before, after)]
     changed = ~np.isclose(before, after).all(axis=-1)
     return {
         "Not at all": not changed.any(),
-        "They become more even, since the keys are more alike": (
+        "They become more uniform, since the keys are more alike": (
             entropy[1] > entropy[0] + 1e-9
         ).all(),
         "The largest weight of each row grows": (after.max(-1) > before.max(-1) + 1e-9).all(),
@@ -59,14 +59,14 @@ def confidence_of_four_seeds():
     return Fraction(sure)
 
 
-def above_the_floor_at_one_place():
+def excess_loss_at_one_position():
     """The mean of ln(p / q) over p, for p = 3/4, 1/4 and q = 1/2, 1/2."""
     p, q, ln = np.array([3 / 4, 1 / 4]), np.array([1 / 2, 1 / 2]), np.log
     options = {
         "3/4 ln 3 − ln 2": 3 / 4 * ln(3) - ln(2),
         "ln 2": ln(2),
         "ln 2 − 1/2 ln 3": ln(2) - 1 / 2 * ln(3),
-        "0, since it knows both words": 0,
+        "0, since it expects both words": 0,
     }
     assert np.isclose((q * ln(q / p)).sum(), options["ln 2 − 1/2 ln 3"])  # the two exchanged
     return {text: bool(np.isclose((p * ln(p / q)).sum(), n)) for text, n in options.items()}
@@ -88,7 +88,7 @@ def what_a_rescaled_head_shows():
         "Its composition with earlier heads through the keys is halved": np.isclose(
             read[0], 2 * read[1]
         ),
-        "Its rank is another": ranks[0] != ranks[1],
+        "Its rank changes": ranks[0] != ranks[1],
         "Nothing: its QK circuit is the same": np.allclose(*circuits) and np.allclose(*scores),
     }
 
@@ -101,7 +101,7 @@ def what_finds_a_wide_window():
     """Which comparison tells a window of w + 1 keys from one of w, and no fault in that of w."""
     X, params = _layer()
     first, last = X.copy(), X.copy()
-    first[0], last[-1] = _draw(8, 2, 12)
+    first[0], last[-1] = _normal(8, 2, 12)
     whole = multi_head_attention(X, params, mask=causal_mask(6))
 
     def sums(extra):
@@ -114,10 +114,10 @@ def what_finds_a_wide_window():
         "With a window of 6: the layer of chapter 06": [
             np.allclose(_seen(6 + extra, X, params), whole) for extra in (0, 1)
         ],
-        "Another last word: the rows before it stay": [
+        "A different last word: the rows before it stay": [
             stay(3 + extra, last, slice(5)) for extra in (0, 1)
         ],
-        "With a window of 3: another first word, and the last three rows stay": [
+        "With a window of 3: a different first word, and the last three rows stay": [
             stay(3 + extra, first, slice(3, 6)) for extra in (0, 1)
         ],
         "The weights of each row sum to 1": [np.allclose(sums(extra), 1) for extra in (0, 1)],
@@ -127,74 +127,74 @@ def what_finds_a_wide_window():
 
 
 def rows_that_silence_a_head():
-    """What of W_O goes, so that Y is what heads 0 and 1 add."""
+    """What of W_O must be 0, so that Y is what heads 0 and 1 add."""
     X, params = _layer()
     concat = trace(X, params).concat
     wanted = concat[:, :8] @ params.W_O[:8]
-    cuts = {
+    parts = {
         "Rows 8 to 11 of W_O": np.s_[8:12],
         "Rows 4 to 7 of W_O": np.s_[4:8],
         "Rows 2, 5, 8 and 11 of W_O": np.s_[2::3],
         "Columns 8 to 11 of W_O": np.s_[:, 8:12],
     }
     found = {}
-    for text, cut in cuts.items():
+    for text, part in parts.items():
         W_O = params.W_O.copy()
-        W_O[cut] = 0
+        W_O[part] = 0
         found[text] = np.allclose(concat @ W_O, wanted)
     return found
 
 
-def when_two_heads_are_missed():
-    """Whether a lead of 3 is left without one head, and without both, that bring 2 each."""
+def when_two_heads_are_ablated():
+    """Whether of a difference of 3 some is left without one head of 2, and without both."""
     word, first, second = -1, 2, 2
     one, other, both = word + second, word + first, word
     return {
         "Never: each can do without the other": min(one, other, both) > 0,
-        "Only when both are taken away": one > 0 and other > 0 and both < 0,
-        "As soon as either is taken away": one < 0 or other < 0,
-        "When the first of them is taken away, for the second only helps it": one < 0 < other,
+        "Only when both are ablated": one > 0 and other > 0 and both < 0,
+        "As soon as either is ablated": one < 0 or other < 0,
+        "When the first of them is ablated, for the second only helps it": one < 0 < other,
     }
 
 
 def order_of_greedy_pruning():
-    """The order in which heads of these losses go."""
+    """The order in which heads of these losses are removed."""
     losses = {"A": 1, "B": 2, "C": 3, "AB": 9, "AC": 5, "BC": 4, "ABC": 10}
-    order, _ = prune_greedily([*"ABC"], lambda gone: losses["".join(sorted(gone))])
+    order, _ = prune_greedily([*"ABC"], lambda removed: losses["".join(sorted(removed))])
     return ", ".join(order)
 
 
 def block_that_writes_nothing():
-    """What a block makes of X when W_O and W_2 are zeros."""
+    """What a block returns for X when W_O and W_2 are zeros."""
     X, params = _layer()
     nothing = type(params)(params.W_Q, params.W_K, params.W_V, 0 * params.W_O)
-    made = block(X, nothing, _draw(5, 12, 9), np.zeros((9, 12)))
+    Y = block(X, nothing, _normal(5, 12, 9), np.zeros((9, 12)))
     options = {"Zeros": 0 * X, "The normed X": rms_norm(X), "Twice X, since it adds twice": 2 * X}
-    return {text: np.allclose(made, A) for text, A in {**options, "X": X}.items()}
+    return {text: np.allclose(Y, A) for text, A in {**options, "X": X}.items()}
 
 
-def word_before_without_places():
-    """What a text in which a word comes twice shows of weights without places."""
+def previous_word_without_positions():
+    """What a sequence in which a word comes twice shows of weights without positions."""
     rows, params = _layer()
-    X = rows[[0, 1, 2, 1, 3]]  # word 1 at places 1 and 3; place 4 asks
+    X = rows[[0, 1, 2, 1, 3]]  # word 1 at positions 1 and 3; the query is at 4
     sharp = type(params)(50 * params.W_Q, params.W_K, params.W_V, params.W_O)
     weights = [trace(X, p, mask=causal_mask(5)).weights[:, 4] for p in (params, sharp)]
     alike = all(np.allclose(w[:, 1], w[:, 3]) for w in weights)
-    even = np.allclose(weights[0], 1 / 5)
+    uniform = np.allclose(weights[0], 1 / 5)
     return {
         "Yes: the causal mask tells the order": not alike,
-        "No: copies of one word share the weight, wherever they stand": alike and not even,
+        "No: copies of one word have equal weights, wherever they are": alike and not uniform,
         "Yes, if its scores are large enough": (weights[1][:, 3] > 0.5 + 1e-9).any(),
-        "No: without places all weights are even": even,
+        "No: without positions all weights are uniform": uniform,
     }
 
 
 def composition_through_the_keys():
-    """Which composition sees that an earlier head hands on what a later one reads as keys."""
+    """Which composition sees that an earlier head writes what a later one reads as keys."""
     part = np.eye(12)
-    reads, writes, asks = part[:4], part[4:8], part[8:]
-    A = reads.T @ writes  # what is handed on
-    B = asks.T @ writes  # a query's last part meets the handed part of a key
+    reads, writes, queries = part[:4], part[4:8], part[8:]
+    A = reads.T @ writes
+    B = queries.T @ writes  # a query's last part is scored against the written part of a key
     expressions = ("composition(A, B.T)", "composition(A, B)", "composition(B, A)")
     expressions += ("composition(A.T, B)",)
     names = {"composition": composition, "A": A, "B": B}
@@ -204,30 +204,30 @@ def composition_through_the_keys():
     return {text: bool(eval(text, names) > 0) for text in expressions}
 
 
-def _turned(X, params, places, rates, *, values):
+def _rotated(X, params, positions, frequencies, *, values):
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    Q, K, turned = (rotate(A, places, rates) for A in (Q, K, V))
+    Q, K, rotated = (rotate(A, positions, frequencies) for A in (Q, K, V))
     weights = attention_weights(attention_scores(Q, K), mask=causal_mask(6))
-    heads = weights @ (turned if values else V)
+    heads = weights @ (rotated if values else V)
     return np.swapaxes(heads, 0, 1).reshape(6, -1) @ params.W_O, weights
 
 
-def promise_that_turned_values_break():
-    """Which promise fails where values are turned too, and holds where they are not."""
+def promise_that_rotated_values_break():
+    """Which promise fails where values are rotated too, and holds where they are not."""
     X, params = _layer()
-    last, places, rates = X.copy(), np.arange(6), rope_frequencies(4)
-    last[-1] = _draw(8, 12)
+    last, positions, frequencies = X.copy(), np.arange(6), rope_frequencies(4)
+    last[-1] = _normal(8, 12)
     plain = multi_head_attention(X, params, mask=causal_mask(6))
 
     def kept(values):
-        Y, weights = _turned(X, params, places, rates, values=values)
-        other, _ = _turned(last, params, places, rates, values=values)
-        shifted, _ = _turned(X, params, places + 1000, rates, values=values)
-        still, _ = _turned(X, params, places, 0 * rates, values=values)
+        Y, weights = _rotated(X, params, positions, frequencies, values=values)
+        other, _ = _rotated(last, params, positions, frequencies, values=values)
+        shifted, _ = _rotated(X, params, positions + 1000, frequencies, values=values)
+        still, _ = _rotated(X, params, positions, 0 * frequencies, values=values)
         return {
-            "At rates of 0 it is the layer of chapter 06": np.allclose(still, plain),
+            "At frequencies of 0 it is the layer of chapter 06": np.allclose(still, plain),
             "Later words change no earlier row": np.allclose(other[:5], Y[:5]),
-            "The same text 1,000 places further on: Y stays": np.allclose(shifted, Y),
+            "The same sequence 1,000 positions further on: Y stays": np.allclose(shifted, Y),
             "No weight is negative": (weights >= 0).all(),
         }
 
@@ -235,8 +235,8 @@ def promise_that_turned_values_break():
     return {text: not held for text, held in kept(True).items()}
 
 
-def heads_of_a_key_head():
-    """How many of 8 heads no longer say anything of the text, their key head's values being one."""
+def heads_of_a_kv_head():
+    """How many of 8 heads give the same for every token, with one value in their KV head."""
     rng = np.random.default_rng(0)
     shapes = (8, 24, 4), (2, 24, 4), (2, 24, 3), (24, 24)
     params = GroupedParams(*(rng.standard_normal(shape) for shape in shapes))

@@ -9,9 +9,9 @@ from tutorial_lib.models.copying import run
 from tutorial_lib.models.head_scores import logit_terms
 
 
-def places(ids):
-    """For each text the place after the earlier copy of its last word, by a loop."""
-    return [list(text[:-1]).index(text[-1]) + 1 for text in ids]
+def positions(ids):
+    """For each sequence the position after the earlier copy of its last word, by a loop."""
+    return [list(row[:-1]).index(row[-1]) + 1 for row in ids]
 
 
 def log_chances(logits):
@@ -30,11 +30,11 @@ def rerun(model, ids, outputs):
 
 
 def evidence(model, ids, other, pair):
-    """What a pair loses and moves, text by text."""
+    """The increases in loss and the patching effect of a pair, sequence by sequence."""
     _, records = run(model, other)
     theirs = {(layer, h): records[layer].heads[:, h] for layer, h in enumerate(pair)}
-    usual = {head: output.reshape(-1, output.shape[-1]).mean(0) for head, output in theirs.items()}
-    last, s = range(len(ids)), places(ids)
+    means = {head: output.reshape(-1, output.shape[-1]).mean(0) for head, output in theirs.items()}
+    last, s = range(len(ids)), positions(ids)
 
     def nats(logits):
         return np.mean([-log_chances(logits[n, -1])[ids[n, s[n]]] for n in last])
@@ -43,13 +43,13 @@ def evidence(model, ids, other, pair):
         return sum(logits[n, -1, ids[n, s[n]]] - logits[n, -1, other[n, s[n]]] for n in last)
 
     whole, end = run(model, ids)[0], run(model, other)[0]
-    lost = [nats(rerun(model, ids, {head: mean})) - nats(whole) for head, mean in usual.items()]
+    rises = [nats(rerun(model, ids, {head: mean})) - nats(whole) for head, mean in means.items()]
     second = 1, pair[1]
-    way = lead(rerun(model, ids, {second: theirs[second]})) - lead(whole)
-    return np.array(pair), np.array(lost), way / (lead(end) - lead(whole))
+    change = lead(rerun(model, ids, {second: theirs[second]})) - lead(whole)
+    return np.array(pair), np.array(rises), change / (lead(end) - lead(whole))
 
 
-def from_the_weights_alone(model, ids, other):
+def from_only_the_weights(model, ids, other):
     """The pair that matches every word and copies it, read off the matrices."""
     (low, high), words = model.layers, model.E[np.unique(ids)]
     marks = {}
@@ -57,18 +57,18 @@ def from_the_weights_alone(model, ids, other):
         copied = words @ ov_circuit(high, b) @ model.U[:, np.unique(ids)]
         for a in range(low.n_heads):
             scores = match_scores(words, qk_circuit(high, b), ov_circuit(low, a))
-            found, kept = (np.argmax(M, axis=1) == np.arange(len(M)) for M in (scores, copied))
-            marks[a, b] = found.mean() * kept.mean()
+            found, raised = (np.argmax(M, axis=1) == np.arange(len(M)) for M in (scores, copied))
+            marks[a, b] = found.mean() * raised.mean()
     return evidence(model, ids, other, max(marks, key=marks.get))
 
 
-def by_credit_and_joint_change(model, ids, other):
-    """The second by its credit; the first by what the second's weight loses."""
-    (low, _), s = model.layers, places(ids)
-    parts = logit_terms(model, ids)[1 + low.n_heads :]
+def by_attribution_and_joint_change(model, ids, other):
+    """The second by its direct logit attribution; the first by the second's loss of weight."""
+    (low, _), s = model.layers, positions(ids)
+    terms = logit_terms(model, ids)[1 + low.n_heads :]
     apart = [
         sum(p[n, -1, ids[n, s[n]]] - p[n, -1, other[n, s[n]]] for n in range(len(ids)))
-        for p in parts
+        for p in terms
     ]
     b, left = int(np.argmax(apart)), []
     for a in range(low.n_heads):
@@ -84,12 +84,12 @@ def by_credit_and_joint_change(model, ids, other):
 def with_other_types(model, ids, other):
     """The reference, its pair as whole numbers of another width."""
     right, _ = asked("find_circuit")
-    pair, lost, moved = right(model, ids, other)
-    return pair.astype(np.int32), lost, float(moved)
+    pair, increases, effect = right(model, ids, other)
+    return pair.astype(np.int32), increases, float(effect)
 
 
 VARIANTS = [
-    ("find_circuit", "from the weights alone", from_the_weights_alone),
-    ("find_circuit", "by credit, with own loops", by_credit_and_joint_change),
+    ("find_circuit", "from only the weights", from_only_the_weights),
+    ("find_circuit", "by attribution, with own loops", by_attribution_and_joint_change),
     ("find_circuit", "other types of numbers", with_other_types),
 ]

@@ -10,19 +10,19 @@ from tutorial_lib.models.head_scores import patch
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import WIDE
-from tutorial_lib.practice.review_part_4.planted import draw_pairs, planted_model
+from tutorial_lib.practice.review_part_4.planted import planted_model, sample_pairs
 
 MISTAKES, check = room(__file__)
 
 PLANTED = {  # the order of the heads in each layer, of which the two 0s are the pair; and d_k
     "three heads below four": ([1, 0, 2], [3, 1, 0, 2], WIDE),
     "four heads below three": ([0, 2, 3, 1], [1, 0, 3], WIDE + 2),
-    "heads of one number": ([2, 1, 0], [1, 3, 0, 2], WIDE),
+    "two heads of the same number": ([2, 1, 0], [1, 3, 0, 2], WIDE),
 }
 
 
 def _answers(ids):
-    """Return the number of each text, and the place of its answer: after the earlier copy."""
+    """Return the number of each sequence, and the position of its answer: after the copy."""
     before = ids[:, :-1] == ids[:, -1:]
     return np.arange(len(ids)), before.argmax(axis=1) + 1
 
@@ -34,19 +34,19 @@ def _nats(logits, ids):
 
 
 def _leads(logits, ids, other):
-    """Return how far the answer of `ids` is ahead of that of `other`, in each text."""
+    """Return the logit difference of the answers of `ids` and of `other`, in each sequence."""
     n, s = _answers(ids)
     return logits[n, -1, ids[n, s]] - logits[n, -1, other[n, s]]
 
 
-def _lost(model, ids, other, head):
-    """Return the nats that the answer loses when a head gives its mean over `other`."""
+def _increase(model, ids, other, head):
+    """Return by how much the loss at the answer rises by a mean ablation over `other`."""
     return _nats(ablate(model, ids, [head], other), ids) - _nats(run(model, ids)[0], ids)
 
 
-def _moved(model, ids, other, head):
-    """Return the share of the way from `ids` to `other` by which a head of layer 1 moves leads."""
-    start, end = (_leads(run(model, texts)[0], ids, other) for texts in (ids, other))
+def _effect(model, ids, other, head):
+    """Return the patching effect of a head of layer 1, from `ids` to `other`."""
+    start, end = (_leads(run(model, sequences)[0], ids, other) for sequences in (ids, other))
     patched = _leads(patch(model, ids, other, 1, head), ids, other)
     return (patched - start).mean() / (end - start).mean()
 
@@ -59,18 +59,18 @@ def _find_circuit(model, ids, other):
     W_OVs = [circuits.ov_circuit(low, h) for h in range(low.n_heads)]
     matches = [circuits.match_scores(E, W_QK, W_OV) for W_OV in W_OVs]
     a = int(np.argmax([np.diag(M).mean() - M.mean() for M in matches]))
-    lost = [_lost(model, ids, other, head) for head in ((0, a), (1, b))]
-    return np.array([a, b]), np.array(lost), _moved(model, ids, other, b)
+    increases = [_increase(model, ids, other, head) for head in ((0, a), (1, b))]
+    return np.array([a, b]), np.array(increases), _effect(model, ids, other, b)
 
 
 def check_find_circuit(function):
-    """Check `find_circuit(model, ids, other)` → (pair, lost, moved), the task of the review.
+    """Check `find_circuit(model, ids, other)` → (pair, increases, effect), the task of the review.
 
     Prints an account.
     """
     cases = []
     for seed, (label, (low, top, d_k)) in enumerate(PLANTED.items(), start=90):
-        ids, other = draw_pairs(np.random.default_rng(seed), 11)
+        ids, other = sample_pairs(np.random.default_rng(seed), 11)
         model = planted_model(seed, (low, top), d_k)
         cases.append(Case(label, {"model": model, "ids": ids, "other": other}))
     check("find_circuit", function, _find_circuit, tuple(cases))

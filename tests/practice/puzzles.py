@@ -165,7 +165,7 @@ def ch09_pytorch(program):
 
 
 def ch10_masks(program):
-    """Which outputs change in three layers; begun, as the task says, with the output before the change."""
+    """Which outputs change in three layers; begun with the output before the change."""
     X, at, s = np.random.default_rng(10).standard_normal((T, D_MODEL)), np.arange(T), 2
 
     def causal(X):

@@ -226,12 +226,12 @@ def test_differences_of_the_whole_layer_would_take_1e12_flop_in_each_case():
         assert one_sequence * 2 * context.size * columns >= 1e12
 
 
-COMBINED = {"far into a text", "all together"}
+COMBINED = {"far into a sequence", "all together"}
 LOSSES = {  # what a layer loses beside what is combined, when it breaks one promise
-    "groups_in_turn": {"key heads that are shared"},
-    "window_one_too_wide": {"a window", "a ring that has gone round"},
-    "ring_oldest_first": {"a ring that is not full", "a ring that has gone round"},
-    "ring_of_the_first_round": {"a ring that has gone round"},
+    "groups_in_turn": {"keys that heads share"},
+    "window_one_too_wide": {"a window", "a ring that has wrapped around"},
+    "ring_oldest_first": {"a ring that is not full", "a ring that has wrapped around"},
+    "ring_of_the_first_round": {"a ring that has wrapped around"},
     "slopes_added": {"slopes"},
     "sink_left_out": {"sinks, and heads without one", "scores in the thousands"},
     "padding_left_out": {"padding at the left"},
@@ -239,7 +239,7 @@ LOSSES = {  # what a layer loses beside what is combined, when it breaks one pro
 UNNAMED = {  # promises that no known mistake breaks
     "slopes_added": Edit("", "scores - slopes", "scores + slopes"),
     "sink_left_out": Edit("", "(scores, sink,", "(scores, np.full(len(sink), -np.inf),"),
-    "padding_left_out": Edit("", "numbers_of(seen, pad", "numbers_of(seen, 0 * pad"),
+    "padding_left_out": Edit("", "positions_of(seen, pad", "positions_of(seen, 0 * pad"),
 }
 
 

@@ -193,8 +193,8 @@ class Backward:
 def weights_of(Q, K, scale):
     """The way forward of `gradients`, through which complex numbers pass."""
     Q, K = (a / np.sqrt((a * a).sum(axis=-1, keepdims=True)) for a in (Q, K))
-    powers = np.exp(scale[:, None, None] * Q @ np.swapaxes(K, -1, -2))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    exponentials = np.exp(scale[:, None, None] * Q @ np.swapaxes(K, -1, -2))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 GRADIENTS = {
@@ -388,7 +388,7 @@ def query_gradients(Q, K, scale, weights, dweights):
     "def query_gradients(Q, K, scale, weights, dweights):\n"
     "    return softmax_backward(weights, dweights) @ K",
 }
-SLOPES = "def gradient_of_context(*given):\n    return slopes(*given)"
+SLOPES = "def gradient_of_context(*given):\n    return differences(*given)"
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Ablation: what each head is worth over all orders, greed against the best, pairs of seeds."""
+"""Ablation: what each head is worth over all orders, greedy pruning, pairs of seeds."""
 
 from math import comb, factorial
 from statistics import NormalDist
@@ -13,35 +13,35 @@ def _n_heads(losses):
 
 
 def _sizes(n):
-    """How many heads are gone in each of n entries."""
+    """How many heads are removed in each of n entries."""
     return np.array([entry.bit_count() for entry in range(n)])
 
 
 def _rises(losses, h):
-    """By how much the loss rises when head h goes, and how many were gone before it."""
+    """By how much the loss rises when head h is removed, and how many were before it."""
     before = np.flatnonzero(np.arange(losses.shape[-1]) >> h & 1 == 0)
     return losses[..., before | 1 << h] - losses[..., before], _sizes(losses.shape[-1])[before]
 
 
-def _worth(losses, share):
-    """For each head the sum of its rises, each times `share(H, how many are gone before)`."""
+def _worth(losses, weight):
+    """For each head the sum of its rises, each times `weight(H, how many went before)`."""
     H, found = _n_heads(losses), []
     for h in range(H):
-        rises, gone = _rises(losses, h)
-        found.append(rises @ np.array([share(H, n) for n in gone]))
+        rises, before = _rises(losses, h)
+        found.append(rises @ np.array([weight(H, n) for n in before]))
     return np.stack(found, axis=-1)
 
 
-def _fair(H, gone):
-    return 1 / (H * comb(H - 1, gone))
+def _fair(H, before):
+    return 1 / (H * comb(H - 1, before))
 
 
 def one_by_one(losses):
-    return _worth(losses, lambda H, gone: gone == 0)
+    return _worth(losses, lambda H, before: before == 0)
 
 
 def last_one_standing(losses):
-    return _worth(losses, lambda H, gone: gone == H - 1)
+    return _worth(losses, lambda H, before: before == H - 1)
 
 
 def first_and_last(losses):
@@ -49,7 +49,7 @@ def first_and_last(losses):
 
 
 def all_sets_alike(losses):
-    return _worth(losses, lambda H, gone: 0.5 ** (H - 1))
+    return _worth(losses, lambda H, before: 0.5 ** (H - 1))
 
 
 def falls_not_rises(losses):
@@ -60,21 +60,23 @@ def heads_from_the_left(losses):
     return _worth(losses, _fair)[..., ::-1]
 
 
-def shares_of_1(losses):
+def parts_of_1(losses):
     found = _worth(losses, _fair)
     return found / found.sum(axis=-1, keepdims=True)
 
 
 def sets_of_one_more(losses):
-    return _worth(losses, lambda H, gone: 1 / (H * comb(H, gone)))
+    return _worth(losses, lambda H, before: 1 / (H * comb(H, before)))
 
 
 def factorials_of_one_more(losses):
-    return _worth(losses, lambda H, gone: factorial(gone) * factorial(H - gone) / factorial(H))
+    return _worth(
+        losses, lambda H, before: factorial(before) * factorial(H - before) / factorial(H)
+    )
 
 
 def sizes_summed(losses):
-    return _worth(losses, lambda H, gone: 1 / comb(H - 1, gone))
+    return _worth(losses, lambda H, before: 1 / comb(H - 1, before))
 
 
 def one_order(losses):
@@ -89,7 +91,7 @@ def an_order_and_its_reverse(losses):
     return (one_order(losses) - np.diff(back, axis=-1)) / 2
 
 
-def pairs_alone(losses):
+def pairs_only(losses):
     singles = one_by_one(losses)
     found = singles.copy()
     for h in range(_n_heads(losses)):
@@ -100,8 +102,8 @@ def pairs_alone(losses):
     return found
 
 
-def first_place_left_out(losses):
-    return _worth(losses, lambda H, gone: (gone > 0) / ((H - 1) * comb(H - 1, gone)))
+def first_in_the_order_left_out(losses):
+    return _worth(losses, lambda H, before: (before > 0) / ((H - 1) * comb(H - 1, before)))
 
 
 def rescaled_singles(losses):
@@ -113,32 +115,32 @@ def rescaled_singles(losses):
 WORTHS = (
     Mistake(
         "one_by_one",
-        "a head is worth what is lost when it alone is gone",
-        "Two heads that stand in for each other are worth nothing so. Take all orders.",
+        "a head is worth the rise of the loss when only this head is removed",
+        "Two heads that back each other up are then worth nothing. Take all orders.",
         one_by_one,
     ),
     Mistake(
         "last_one_standing",
-        "a head is worth what is lost when it goes after all the others",
-        "That is one place in the order of many: take all.",
+        "a head is worth the rise of the loss when it is removed after all the others",
+        "That is one rank of many in the order: take all.",
         last_one_standing,
     ),
     Mistake(
         "first_and_last",
-        "it is the mean of going first and going last",
-        "The places between count as much as these two.",
+        "it is the mean of being removed first and being removed last",
+        "The ranks between count as much as these two.",
         first_and_last,
     ),
     Mistake(
         "all_sets_alike",
-        "all sets of heads that are gone before count alike",
+        "all sets of heads that are removed before count alike",
         "All *orders* count alike: sets of n heads have n! (H − 1 − n)! of H! orders each.",
         all_sets_alike,
     ),
     Mistake(
         "falls_not_rises",
         "the sign is wrong, or bits were read as heads that are still there",
-        "A bit that is 1 means: gone. The loss after, less the loss before.",
+        "A bit that is 1 means: removed. The loss after, minus the loss before.",
         falls_not_rises,
     ),
     Mistake(
@@ -148,10 +150,10 @@ WORTHS = (
         heads_from_the_left,
     ),
     Mistake(
-        "shares_of_1",
+        "parts_of_1",
         "the worths are divided by their sum",
-        "Leave them in nats: they add up to the loss without any head, less that with all.",
-        shares_of_1,
+        "Leave them in nats: they add up to the loss without any head, minus that with all.",
+        parts_of_1,
     ),
     Mistake(
         "sets_of_one_more",
@@ -167,13 +169,13 @@ WORTHS = (
     ),
     Mistake(
         "sizes_summed",
-        "the means of each place in the order are summed up",
-        "There are H places: divide by H.",
+        "the means of each rank in the order are summed up",
+        "There are H ranks: divide by H.",
         sizes_summed,
     ),
     Mistake(
         "one_order",
-        "it is one order alone: head 0 goes first, then head 1",
+        "it is only one order: head 0 is removed first, then head 1",
         "Take the mean over all orders.",
         one_order,
     ),
@@ -184,28 +186,28 @@ WORTHS = (
         an_order_and_its_reverse,
     ),
     Mistake(
-        "pairs_alone",
+        "pairs_only",
         "only single heads and pairs are looked at",
-        "Three heads that stand in for each other show in no pair: use the whole table.",
-        pairs_alone,
+        "Three heads that back each other up show in no pair: use the whole table.",
+        pairs_only,
     ),
     Mistake(
-        "first_place_left_out",
-        "orders in which the head goes first are left out",
-        "A head may go first: with none gone before it, entry 0.",
-        first_place_left_out,
+        "first_in_the_order_left_out",
+        "orders in which the head is removed first are left out",
+        "A head may be the first: none is removed before it, entry 0.",
+        first_in_the_order_left_out,
     ),
     Mistake(
         "rescaled_singles",
         "single ablations are stretched until they add up",
-        "That shares out what no single head shows by a rule that knows nothing of it.",
+        "That divides what no single head shows by a rule that does not depend on it.",
         rescaled_singles,
     ),
 )
 
 
 def _table(rng, *shape, H):
-    """Losses that rise when heads go, with pairs and more that stand in for each other."""
+    """Losses that rise when heads are removed, with pairs and more that are backups."""
     return rng.random((*shape, 2**H)) + _sizes(2**H) * 0.3
 
 
@@ -220,7 +222,7 @@ def cases_of_worth(rng):
 
 
 def _greedily(choose, pick=np.argmin):
-    """The entries of greed, none gone first."""
+    """The entries of greedy pruning; first, none is removed."""
     H, entries = _n_heads(choose), [0]
     for _ in range(H):
         left = [h for h in range(H) if not entries[-1] >> h & 1]
@@ -349,31 +351,31 @@ PRUNED = (
     ),
     Mistake(
         "ranked_once",
-        "greed ranks the heads once, by what each costs alone",
-        "Ask anew after each head: what is the least loss with one more gone?",
+        "heads are ranked only once, by what each costs by itself",
+        "Ask anew after each head: what is the smallest loss with one more removed?",
         ranked_once,
     ),
     Mistake(
         "built_up_from_none",
-        "greed begins without heads and gives one back after the other",
-        "Begin with all heads and take away.",
+        "greedy pruning begins without heads and puts one back after the other",
+        "Begin with all heads and remove one after the other.",
         built_up_from_none,
     ),
     Mistake(
         "most_harmful_first",
-        "greed takes the head whose loss is largest",
-        "It takes the head without which the loss is least.",
+        "greedy pruning removes the head without which the loss is largest",
+        "It removes the head without which the loss is smallest.",
         most_harmful_first,
     ),
     Mistake(
         "last_of_a_tie",
-        "of equal losses the last is taken, by greed and among the best",
-        "Greed takes the head of the smaller number, and the best set is the smaller entry.",
+        "of equal losses the last is taken, in greedy pruning and among the best",
+        "Greedy pruning takes the head with the smaller number; the best set is the smaller entry.",
         last_of_a_tie,
     ),
     Mistake(
         "last_of_a_tie_by_greed",
-        "of equal losses greed takes the head of the larger number",
+        "of equal losses greedy pruning takes the head with the larger number",
         "The smaller: np.argmin finds the first.",
         last_of_a_tie_by_greed,
     ),
@@ -386,30 +388,30 @@ PRUNED = (
     Mistake(
         "bits_of_heads_left",
         "a bit is read as: this head is there",
-        "A bit that is 1 means: gone. Entry 0 is the whole model.",
+        "A bit that is 1 means: removed. Entry 0 is the whole model.",
         bits_of_heads_left,
     ),
     Mistake(
         "best_chosen_where_reported",
-        "the best set is the one with the least reported loss",
+        "the best set is the one with the smallest reported loss",
         "Choose it on row 0 too: what was picked for its loss looks better than it is.",
         best_chosen_where_reported,
     ),
     Mistake(
         "best_goes_on_from_the_best",
         "the best set of n holds the best set of n − 1",
-        "That is greed. Look at all sets of n heads.",
+        "That is greedy pruning. Look at all sets of n heads.",
         best_goes_on_from_the_best,
     ),
     Mistake(
         "greed_comes_second",
         "the two columns have changed places",
-        "Greed first, then the best.",
+        "Greedy pruning first, then the best.",
         greed_comes_second,
     ),
     Mistake(
         "that_many_or_fewer",
-        "the best set may have fewer heads gone than the row says",
+        "the best set may remove fewer heads than the row says",
         "Row n is about exactly n heads.",
         that_many_or_fewer,
     ),
@@ -421,17 +423,17 @@ PRUNED = (
     ),
     Mistake(
         "rises_reported",
-        "the loss of the whole model is taken away",
-        "Return the losses as they stand in row 1.",
+        "the loss of the whole model is subtracted",
+        "Return the losses as they are in row 1.",
         rises_reported,
     ),
 )
 
 
-def _telling(draw):
-    """Draw a table until each mistake gives another value on it: not every tie matters."""
+def _telling(sample):
+    """Sample a table until each mistake gives a different value on it: not every tie matters."""
     while True:
-        losses = draw()
+        losses = sample()
         values = [_both(*losses), *(mistake.function(losses) for mistake in PRUNED)]
         if len({value.tobytes() for value in values}) == len(values):
             return losses
@@ -455,12 +457,12 @@ def cases_of_pruning(rng):
 
 
 def _differences(one, other, tokens):
-    """For each seed how many nats a token `one` has above `other`, sorted."""
+    """For each seed by how many nats per token `one` is above `other`, sorted."""
     return np.sort((one - other).sum(axis=-1) / tokens.sum())
 
 
 def _sure(n, k):
-    """How sure the median lies between the k-th least and the k-th largest of n."""
+    """How sure the median lies between the k-th smallest and the k-th largest of n."""
     return 1 - 2 * sum(comb(n, i) for i in range(k)) / 2**n
 
 
@@ -494,7 +496,7 @@ def mean_of_ratios(one, other, tokens, wanted):
     return _between(np.sort(((one - other) / tokens).mean(axis=-1)), wanted)
 
 
-def nats_a_document(one, other, tokens, wanted):
+def nats_per_document(one, other, tokens, wanted):
     return _between(np.sort((one - other).mean(axis=-1)), wanted)
 
 
@@ -502,7 +504,7 @@ def range_of_all_seeds(one, other, tokens, wanted):
     return _between(_differences(one, other, tokens), 1)
 
 
-def one_side_alone(one, other, tokens, wanted):
+def one_side_only(one, other, tokens, wanted):
     def sure(n, k):
         return (1 + _sure(n, k)) / 2
 
@@ -554,33 +556,33 @@ INTERVALS = (
     ),
     Mistake(
         "subtracted_the_other_way",
-        "it is the loss of `other`, less that of `one`",
-        "`one` less `other`.",
+        "it is the loss of `other`, minus that of `one`",
+        "`one` minus `other`.",
         subtracted_the_other_way,
     ),
     Mistake(
         "over_documents",
         "the interval is over documents, with the seeds averaged",
-        "More documents do not tell what another seed would give: one value for each seed.",
+        "More documents do not show what a different seed would give: one value for each seed.",
         over_documents,
     ),
     Mistake(
         "all_documents_of_all_seeds",
-        "every document of every seed counts as one draw",
+        "every document of every seed counts as one sample",
         "Documents of a seed share its training: one value for each seed.",
         all_documents_of_all_seeds,
     ),
     Mistake(
         "mean_of_ratios",
-        "a seed's value is the mean over documents of nats a token, so short ones count too much",
+        "a seed's value is the mean over documents of nats per token, so short ones count too much",
         "All nats of a seed, divided by all tokens.",
         mean_of_ratios,
     ),
     Mistake(
-        "nats_a_document",
-        "a seed's value is in nats a document",
+        "nats_per_document",
+        "a seed's value is in nats per document",
         "Divide by the tokens of all documents.",
-        nats_a_document,
+        nats_per_document,
     ),
     Mistake(
         "range_of_all_seeds",
@@ -589,10 +591,10 @@ INTERVALS = (
         range_of_all_seeds,
     ),
     Mistake(
-        "one_side_alone",
-        "the chance is counted on one side alone",
+        "one_side_only",
+        "the chance is counted on only one side",
         "The median may lie below the interval or above it: twice the sum.",
-        one_side_alone,
+        one_side_only,
     ),
     Mistake(
         "sum_goes_one_too_far",
@@ -620,14 +622,14 @@ INTERVALS = (
     ),
     Mistake(
         "bell_of_the_mean",
-        "it is the mean with so many standard errors, as if the seeds followed a bell",
-        "Few seeds say little of their distribution: count how many lie on each side.",
+        "it is the mean with so many standard errors, as if the seeds were normally distributed",
+        "Few seeds show little of their distribution: count how many lie on each side.",
         bell_of_the_mean,
     ),
     Mistake(
         "quantiles",
         "it is the range of the middle of these seeds",
-        "That says where seeds lie, not where their median does: count how many lie on each side.",
+        "That shows where seeds lie, not where their median does: count how many are on each side.",
         quantiles,
     ),
     Mistake(

@@ -1,4 +1,4 @@
-"""Sparsemax in place of softmax: shares above a threshold, the others exactly 0."""
+"""Sparsemax in place of softmax: weights above a threshold, the others exactly 0."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def cases(rng):
         Case("padding of each sentence", (scores(3, 2, 5, 7), words)),
         Case("two batch axes, a mask for each head", (scores(3, 2, 5, 8, 7), visible(5, 8, 7))),
         Case("a mask for each sentence and head", (scores(2, 3, 7, 5), visible(2, 3, 7, 5))),
-        Case("queries with nothing to look at", (scores(2, 3, 8, 7), padded & ~single), 2),
+        Case("queries that are fully masked", (scores(2, 3, 8, 7), padded & ~single), 2),
         Case("scores close together", (scores(2, 3, 5, 7, spread=0.03), causal_mask(5, 7))),
         Case(
             "scores of 1,000 and more, of either sign",

@@ -92,7 +92,7 @@ def rows_dealt_out_in_turn(X, W_Q, W_K, W_V, W_O):
     return _score_parts(X, (W_Q, W_K, W_V, W_O), parts=parts)
 
 
-def shared_out_evenly(X, W_Q, W_K, W_V, W_O):
+def split_evenly(X, W_Q, W_K, W_V, W_O):
     first, _ = _layers((W_Q, W_K, W_V, W_O))
     H = first.n_heads
     parts = np.stack([X, *[_record(X, first).Y / H] * H])
@@ -128,7 +128,7 @@ SCORES = (
     Mistake(
         "keys_come_first",
         "the first axis is the part of the key, the second that of the query",
-        "Entry (i, j): part i of the row that asks, part j of the row that is looked at.",
+        "Entry (i, j): part i of the query's row, part j of the key's row.",
         keys_come_first,
     ),
     Mistake(
@@ -145,7 +145,7 @@ SCORES = (
     ),
     Mistake(
         "scored_by_the_first_layer",
-        "queries and keys are made by the first layer's matrices",
+        "queries and keys are computed by the first layer's matrices",
         "The scores are those of the second layer: W_Q[1] and W_K[1].",
         scored_by_the_first_layer,
     ),
@@ -174,27 +174,27 @@ SCORES = (
         rows_dealt_out_in_turn,
     ),
     Mistake(
-        "shared_out_evenly",
-        "the first layer's output is shared out evenly among its heads",
+        "split_evenly",
+        "the first layer's output is split evenly among its heads",
         "Head g adds its own output times its own rows of W_O.",
-        shared_out_evenly,
+        split_evenly,
     ),
     Mistake(
         "without_weights",
-        "a head's part is made of the row's own values, without the weights of the first layer",
+        "a head's part is computed from the row's own value, without the first layer's weights",
         "Head g adds weights @ values @ its rows of W_O.",
         without_weights,
     ),
     Mistake(
         "same_part_on_both_sides",
         "only pairs of a part with itself are there, the others are 0",
-        "A query's part meets every part of the key: (H + 1)² pairs.",
+        "A query's part is multiplied by every part of the key: (H + 1)² pairs.",
         same_part_on_both_sides,
     ),
     Mistake(
         "hidden_pairs_are_0",
         "scores of later words are 0",
-        "Scores stand before the mask: leave them.",
+        "The scores are those before the mask: leave them.",
         hidden_pairs_are_0,
     ),
     Mistake(
@@ -213,7 +213,7 @@ SCORES = (
 
 
 def _matrices(rng, L, H, d, G=None):
-    """Weights of L layers of H heads; `d` is d_model, d_k, d_v; G is the number of key heads."""
+    """Weights of L layers of H heads; `d` is d_model, d_k, d_v; G is the number of KV heads."""
     d_model, d_k, d_v = d
     G = G or H
     shapes = (H, d_model, d_k), (G, d_model, d_k), (G, d_model, d_v), (H * d_v, d_model)
@@ -227,7 +227,7 @@ def cases_of_scores(rng):
         return rng.standard_normal((*batch, T, d[0])), *_matrices(rng, 2, H, d)
 
     return [
-        Case("one text", arrays(), 1),
+        Case("one sequence", arrays(), 1),
         Case("a batch, two heads", arrays(4, T=6, H=2, d=(10, 5, 3)), 1),
         Case("two batch axes", arrays(2, 3, T=7, H=4, d=(9, 3, 5)), 1),
     ]
@@ -255,19 +255,19 @@ def _blocks(W_O, H):
     return W_O.reshape(len(W_O), H, -1, W_O.shape[-1])
 
 
-def _factors(matrices, share=_shared_by_neighbours, blocks=_blocks):
+def _factors(matrices, to_heads=_shared_by_neighbours, blocks=_blocks):
     """W_Q, W_K, W_V, each (2, H, d_model, d), and W_O (2, H, d_v, d_model)."""
     W_Q, W_K, W_V, W_O = matrices
     H = W_Q.shape[1]
-    return W_Q, share(W_K, H), share(W_V, H), blocks(W_O, H)
+    return W_Q, to_heads(W_K, H), to_heads(W_V, H), blocks(W_O, H)
 
 
-def _ways(Q, K, V, out, layer=1):
+def _kinds(Q, K, V, out, layer=1):
     """For queries, keys and values (B, C): what is read of a row is the product B Cᵀ."""
     return (Q[layer], K[layer]), (K[layer], Q[layer]), (V[layer], _swap(out[layer]))
 
 
-def _share(V, out, B, C, norms=_norms, whole=None):
+def _composition(V, out, B, C, norms=_norms, whole=None):
     """‖V O B Cᵀ‖ over ‖V O‖ ‖B Cᵀ‖, (H, H): first heads are rows, second heads columns."""
     V, out, B, C = V[:, None], out[:, None], B[None], C[None]
     joint = norms(_short(V) @ (out @ B), _short(C))
@@ -277,12 +277,12 @@ def _share(V, out, B, C, norms=_norms, whole=None):
 
 def _compositions(matrices, *, norms=_norms, whole=None, layer=1, **given):
     Q, K, V, out = _factors(matrices, **given)
-    ways = _ways(Q, K, V, out, layer)
-    return np.stack([_share(V[0], out[0], B, C, norms, whole) for B, C in ways])
+    kinds = _kinds(Q, K, V, out, layer)
+    return np.stack([_composition(V[0], out[0], B, C, norms, whole) for B, C in kinds])
 
 
 def groups_in_turn(W_Q, W_K, W_V, W_O):
-    return _compositions((W_Q, W_K, W_V, W_O), share=_dealt_to_heads)
+    return _compositions((W_Q, W_K, W_V, W_O), to_heads=_dealt_to_heads)
 
 
 def heads_rows_in_turn(W_Q, W_K, W_V, W_O):
@@ -294,11 +294,11 @@ def heads_rows_in_turn(W_Q, W_K, W_V, W_O):
 
 def second_layer_first(W_Q, W_K, W_V, W_O):
     Q, K, V, out = _factors((W_Q, W_K, W_V, W_O))
-    ways = [(B[:, None], C[:, None]) for B, C in _ways(Q, K, V, out)]
+    kinds = [(B[:, None], C[:, None]) for B, C in _kinds(Q, K, V, out)]
     first = V[0][None], out[0][None]
     parts = _norms(_short(first[0]), _short(_swap(first[1])))
     found = []
-    for B, C in ways:
+    for B, C in kinds:
         joint = _norms(_short(B) @ (_swap(C) @ first[0]), _short(_swap(first[1])))
         found.append(_swap(joint / (parts * _norms(_short(B), _short(C)))))
     return np.stack(found)
@@ -320,11 +320,11 @@ def squared(W_Q, W_K, W_V, W_O):
     return _compositions((W_Q, W_K, W_V, W_O)) ** 2
 
 
-def not_a_share(W_Q, W_K, W_V, W_O):
+def not_divided_by_norms(W_Q, W_K, W_V, W_O):
     return _compositions((W_Q, W_K, W_V, W_O), whole=lambda first, second: 1)
 
 
-def first_norm_alone(W_Q, W_K, W_V, W_O):
+def first_norm_only(W_Q, W_K, W_V, W_O):
     return _compositions((W_Q, W_K, W_V, W_O), whole=lambda first, second: first)
 
 
@@ -339,7 +339,7 @@ def largest_stretch(W_Q, W_K, W_V, W_O):
     return _compositions((W_Q, W_K, W_V, W_O), norms=norms)
 
 
-def one_layer_alone(W_Q, W_K, W_V, W_O):
+def one_layer_only(W_Q, W_K, W_V, W_O):
     return _compositions((W_Q, W_K, W_V, W_O), layer=0)
 
 
@@ -347,15 +347,15 @@ def reads_by_one_matrix(W_Q, W_K, W_V, W_O):
     Q, K, V, out = _factors((W_Q, W_K, W_V, W_O))
     own = np.broadcast_to(np.eye(Q.shape[-1]), (Q.shape[1], *[Q.shape[-1]] * 2))
     of_values = np.broadcast_to(np.eye(V.shape[-1]), (V.shape[1], *[V.shape[-1]] * 2))
-    ways = (Q[1], own), (K[1], own), (V[1], of_values)
-    return np.stack([_share(V[0], out[0], B, C) for B, C in ways])
+    kinds = (Q[1], own), (K[1], own), (V[1], of_values)
+    return np.stack([_composition(V[0], out[0], B, C) for B, C in kinds])
 
 
 COMPOSITIONS = (
     Mistake(
         "groups_in_turn",
         "head h uses keys and values of group h % G: the heads of a group are not neighbours",
-        "Head h uses group h // (H/G); np.repeat deals the groups out like that.",
+        "Head h uses group h // (H/G), which is the order of np.repeat.",
         groups_in_turn,
     ),
     Mistake(
@@ -372,39 +372,39 @@ COMPOSITIONS = (
     ),
     Mistake(
         "queries_and_keys_exchanged",
-        "what goes through the keys stands where the queries belong, and the other way round",
+        "what goes through the keys is where the queries belong, and the other way round",
         "For the queries W_OV is followed by W_Q W_Kᵀ, for the keys by W_K W_Qᵀ.",
         queries_and_keys_exchanged,
     ),
     Mistake(
         "keys_like_queries",
-        "the keys have the numbers of the queries",
-        "What was handed on is on the keys' side there: W_OV, then W_K W_Qᵀ.",
+        "the keys have the values of the queries",
+        "There the first head's output is on the side of the keys: W_OV, then W_K W_Qᵀ.",
         keys_like_queries,
     ),
     Mistake(
         "second_heads_are_rows",
         "heads of the second layer are rows, those of the first columns",
-        "Entry (way, g, h): head g of the first layer, head h of the second.",
+        "Entry (kind, g, h): head g of the first layer, head h of the second.",
         second_heads_are_rows,
     ),
     Mistake(
         "squared",
-        "the shares are squares: a root is missing",
+        "the scores are squares: a root is missing",
         "A norm is the root of the sum of squares.",
         squared,
     ),
     Mistake(
-        "not_a_share",
+        "not_divided_by_norms",
         "the norm of the product is not divided by anything",
         "Divide by ‖A‖ ‖B‖.",
-        not_a_share,
+        not_divided_by_norms,
     ),
     Mistake(
-        "first_norm_alone",
-        "the norm of the product is divided by ‖A‖ alone",
+        "first_norm_only",
+        "the norm of the product is divided only by ‖A‖",
         "Divide by ‖A‖ ‖B‖.",
-        first_norm_alone,
+        first_norm_only,
     ),
     Mistake(
         "sum_of_norms",
@@ -419,14 +419,14 @@ COMPOSITIONS = (
         largest_stretch,
     ),
     Mistake(
-        "one_layer_alone",
+        "one_layer_only",
         "both heads are of the first layer",
         "The heads that read are of the second: W_Q[1], W_K[1], W_V[1] and W_O[1].",
-        one_layer_alone,
+        one_layer_only,
     ),
     Mistake(
         "reads_by_one_matrix",
-        "the second head reads by W_Q, W_K or W_V alone",
+        "the second head reads only by W_Q, W_K or W_V",
         "Take the whole circuit: W_Q W_Kᵀ, W_K W_Qᵀ, and W_V with the head's rows of W_O.",
         reads_by_one_matrix,
     ),
@@ -456,7 +456,7 @@ def _lengths(X, matrices, *, rows=_in_blocks, causal=True, step=None):
 
 
 def _mixed(part, record, rows=_in_blocks):
-    """What a layer makes of a part of its input by the weights that it has."""
+    """What a layer computes from a part of its input with the weights that it has."""
     V = part[..., None, :, :] @ record.params.W_V
     return _added(record, rows, record.weights @ V).sum(axis=0)
 
@@ -532,7 +532,7 @@ def looks_ahead(X, W_Q, W_K, W_V, W_O):
     return _lengths(X, (W_Q, W_K, W_V, W_O), causal=False)
 
 
-def own_rows_alone(X, W_Q, W_K, W_V, W_O):
+def own_rows_only(X, W_Q, W_K, W_V, W_O):
     def step(found, params):
         return _through(found, lambda part: _added_at_home(part, params))
 
@@ -543,7 +543,7 @@ def own_rows_alone(X, W_Q, W_K, W_V, W_O):
 
 
 def _added_at_home(part, params):
-    """What the heads make of each row where all weight stays at home."""
+    """What the heads add to each row where all weight is on the row itself."""
     return concat_heads(part[..., None, :, :] @ params.W_V) @ params.W_O
 
 
@@ -582,13 +582,13 @@ def heads_in_a_row(X, W_Q, W_K, W_V, W_O):
 LENGTHS = (
     Mistake(
         "own_weights_for_each_part",
-        "each part gets weights of its own, as if it stood alone",
-        "A layer has one set of weights, from all that comes in: hold them for every part.",
+        "each part gets weights of its own, as if it were the whole input",
+        "A layer has one set of weights, from all that comes in: hold them fixed for every part.",
         own_weights_for_each_part,
     ),
     Mistake(
         "weights_of_the_first_rows",
-        "every layer's weights are made from X, without what the layers below add",
+        "every layer's weights are computed from X, without what earlier layers add",
         "A layer's weights come from the sum of all parts.",
         weights_of_the_first_rows,
     ),
@@ -607,13 +607,13 @@ LENGTHS = (
     Mistake(
         "a_layer_used_again",
         "a path goes through the same layer several times",
-        "Make all new entries from those below the layer, not from those just changed.",
+        "Compute all new entries from those before the layer, not from those just changed.",
         a_layer_used_again,
     ),
     Mistake(
         "no_way_round_a_layer",
         "entry n has only the paths that go through each of the first n layers",
-        "A path may go round a layer: the parts are kept, and the mixed ones added.",
+        "A path may go past a layer: leave the parts, and add the mixed ones.",
         no_way_round_a_layer,
     ),
     Mistake(
@@ -629,10 +629,10 @@ LENGTHS = (
         looks_ahead,
     ),
     Mistake(
-        "own_rows_alone",
-        "each row takes from itself alone: the weights are left out",
+        "own_rows_only",
+        "each row takes only from itself: the weights are left out",
         "Mix the values of a part by the head's weights.",
-        own_rows_alone,
+        own_rows_only,
     ),
     Mistake(
         "longest_first",
@@ -655,7 +655,7 @@ LENGTHS = (
     Mistake(
         "heads_in_a_row",
         "a path goes through several heads of one layer",
-        "Heads of a layer stand side by side: of each layer a path takes one head, or none.",
+        "Heads of a layer are parallel: of each layer a path takes one head, or none.",
         heads_in_a_row,
     ),
 )

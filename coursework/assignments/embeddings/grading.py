@@ -1,4 +1,4 @@
-"""Packed sentences: several of them in one row, each with places of its own."""
+"""Packed sentences: several of them in one row, each with positions of its own."""
 
 import numpy as np
 
@@ -6,15 +6,15 @@ from coursework.grader.assignment import Assignment, Case, Task
 
 
 def cases(rng):
-    """Sentences of chosen lengths; their words and the tables are drawn. Sizes all differ."""
+    """Sentences of chosen lengths; their words and the tables are random. Sizes all differ."""
 
     def row(lengths, numbers, T):
         numbers = np.append(numbers, -1).astype(int)
         return np.repeat(numbers, [*lengths, T - sum(lengths)])
 
-    def tables(sequence, places, *, words=17, d_model=5):
+    def tables(sequence, positions, *, words=17, d_model=5):
         ids = rng.integers(words, size=sequence.shape)
-        E, P = rng.standard_normal((words, d_model)), rng.standard_normal((places, d_model))
+        E, P = rng.standard_normal((words, d_model)), rng.standard_normal((positions, d_model))
         return ids, sequence, E, P
 
     plain = row([3, 2, 4], [0, 1, 2], 9)

@@ -22,11 +22,11 @@ def cases(rng):
     thousands = arrays(H=5, T=7, S=8, R=3, P=4, d_k=6, d_v=11, large=1e3)
     new = arrays(H=512, T=1, S=1_200, R=2, P=1, d_k=500, d_v=490)
     return [
-        Case("two products a key, five a value", two_five, 2),
-        Case("three products a key, two a value, a batch", three_two, 2),
+        Case("two products per key, five per value", two_five, 2),
+        Case("three products per key, two per value, a batch", three_two, 2),
         Case("two batch axes, one query", two_axes, 1),
-        Case("as many products a key as a value", as_many, 1),
-        Case("one product a key, three a value", one_three, 1),
+        Case("as many products per key as per value", as_many, 1),
+        Case("one product per key, three per value", one_three, 1),
         Case("scores in the thousands", thousands, 1),
         Case("keys of all heads do not fit into memory", new, 2),
     ]

@@ -32,7 +32,7 @@ def cases(rng):
         Case("a batch, padding in each sequence", arrays(2, d_k=22_000, mask=words), 2),
         Case("two batch axes, one query", arrays(5, 2, T=1, S=4, d_k=18_000), 1),
         Case("queries of very different lengths", arrays(lengths=lengths), 2),
-        Case("a mask, and a query that saw nothing", arrays(mask=hidden), 2),
+        Case("a mask, and a fully masked query", arrays(mask=hidden), 2),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Fewer pairs: how many layers a stack needs, blocks that are chosen, a text that never ends."""
+"""Fewer pairs: how many layers a stack needs, blocks that are chosen, an endless sequence."""
 
 import numpy as np
 
@@ -128,25 +128,25 @@ LAYERS = (
     Mistake(
         "rows_and_columns",
         "rows and columns have changed places",
-        "Entry (t, s) is about row t, which moves, and token s, which was changed.",
+        "Entry (t, s) is about row t, which depends on token s.",
         rows_and_columns,
     ),
     Mistake(
         "never_is_0",
         "a token that never gets there has 0, like the token of the row itself",
-        "Write -1 where no layer brings it.",
+        "Write -1 where no layer reaches it.",
         never_is_0,
     ),
     Mistake(
         "never_is_one_more",
         "a token that never gets there has one layer more than there are",
-        "Write -1 where no layer brings it.",
+        "Write -1 where no layer reaches it.",
         never_is_one_more,
     ),
     Mistake(
         "own_after_one",
         "the token of the row itself needs a layer",
-        "It stands in its row before any layer: 0.",
+        "It is in its row before any layer: 0.",
         own_after_one,
     ),
     Mistake(
@@ -167,8 +167,8 @@ LAYERS = (
 def cases_of_layers(rng):
     """Random masks, with and without the row itself, causal or not."""
 
-    def masks(L, T, share):
-        return rng.random((L, T, T)) < share
+    def masks(L, T, density):
+        return rng.random((L, T, T)) < density
 
     causal = masks(3, 7, 0.2) & causal_mask(7)
     return [
@@ -295,10 +295,10 @@ def blocks_counted_from_the_end(Q, K, V, size, k):
 
 
 def keys_chosen(Q, K, V, size, k):
-    places = np.arange(K.shape[-2])
+    positions = np.arange(K.shape[-2])
     own = _own(Q, K, size) * size
-    chosen = _best(Q @ np.swapaxes(K, -1, -2), k, places < own)
-    return _seeing(Q, K, V, chosen | (places >= own))
+    chosen = _best(Q @ np.swapaxes(K, -1, -2), k, positions < own)
+    return _seeing(Q, K, V, chosen | (positions >= own))
 
 
 def softmax_for_each_block(Q, K, V, size, k):
@@ -307,8 +307,8 @@ def softmax_for_each_block(Q, K, V, size, k):
     chosen = _best(scores, k, blocks < own) | (blocks == own)
     pairs = np.arange(K.shape[-2]) // size
     parts = [_seeing(Q, K, V, chosen[..., [b]] & (pairs == b)) for b in blocks]
-    shares = np.moveaxis(chosen / chosen.sum(axis=-1, keepdims=True), -1, 0)[..., None]
-    return (shares * np.array(parts)).sum(axis=0)
+    weights = np.moveaxis(chosen / chosen.sum(axis=-1, keepdims=True), -1, 0)[..., None]
+    return (weights * np.array(parts)).sum(axis=0)
 
 
 def hidden_after_the_softmax(Q, K, V, size, k):
@@ -322,7 +322,7 @@ def hidden_after_the_softmax(Q, K, V, size, k):
 BLOCKS = (
     Mistake(
         "own_block_whole",
-        "a query sees the tokens of its own block that stand behind it",
+        "a query sees the tokens of its own block that come after it",
         "Combine the chosen blocks with causal_mask(T, S).",
         own_block_whole,
     ),
@@ -346,7 +346,7 @@ BLOCKS = (
     ),
     Mistake(
         "later_blocks_chosen",
-        "blocks behind the query's own are chosen, and then hidden: fewer than k are left",
+        "blocks after the query's own are chosen, and then hidden: fewer than k are left",
         "Put -inf in place of the scores of blocks that are not earlier, before you choose.",
         later_blocks_chosen,
     ),
@@ -358,13 +358,13 @@ BLOCKS = (
     ),
     Mistake(
         "nearest_blocks",
-        "the k blocks in front of the own one are chosen, whatever their scores: a window",
+        "the k blocks before the query's own are chosen, whatever their scores: a window",
         "Rank the earlier blocks by the product of query and mean key.",
         nearest_blocks,
     ),
     Mistake(
         "first_key_of_a_block",
-        "a block is judged by its first key alone",
+        "a block is judged only by its first key",
         "Take the mean of all its keys.",
         first_key_of_a_block,
     ),
@@ -447,45 +447,47 @@ def _kept(t, first, last):
     return np.array([s for s in range(t + 1) if s < first or s > t - last])
 
 
-def _places(kept, t):
+def _positions(kept, t):
     return np.arange(len(kept)), len(kept) - 1
 
 
-def _streamed(Q, K, V, rates, first, last, *, kept=_kept, places=_places, shift=None):
-    """Attend query by query; `kept` and `places` may be wrong, `shift` is the first query's token.
+def _streamed(Q, K, V, rates, first, last, *, kept=_kept, positions=_positions, shift=None):
+    """Attend query by query; `kept` and `positions` may be wrong, `shift` the first query's token.
 
-    `places` is of (kept, t): those of the keys, and that of the query.
+    `positions` is of (kept, t): those of the keys, and that of the query.
     """
     shift, rows = K.shape[-2] - Q.shape[-2] if shift is None else shift, []
     for i in range(Q.shape[-2]):
         seen = kept(i + shift, first, last)
-        of_keys, of_query = places(seen, i + shift)
+        of_keys, of_query = positions(seen, i + shift)
         q = rotate(Q[..., i : i + 1, :], np.array([of_query]), rates)
         k = rotate(K[..., seen, :], of_keys, rates)
         rows.append(scaled_dot_product_attention(q, k, V[..., seen, :]))
     return np.concatenate(rows, axis=-2)
 
 
-def places_of_the_text(Q, K, V, rates, first, last):
-    return _streamed(Q, K, V, rates, first, last, places=lambda kept, t: (kept, t))
+def positions_of_the_text(Q, K, V, rates, first, last):
+    return _streamed(Q, K, V, rates, first, last, positions=lambda kept, t: (kept, t))
 
 
-def query_at_its_place_in_the_text(Q, K, V, rates, first, last):
-    return _streamed(Q, K, V, rates, first, last, places=lambda kept, t: (_places(kept, t)[0], t))
+def query_at_its_position_in_the_text(Q, K, V, rates, first, last):
+    return _streamed(
+        Q, K, V, rates, first, last, positions=lambda kept, t: (_positions(kept, t)[0], t)
+    )
 
 
 def query_behind_the_kept(Q, K, V, rates, first, last):
-    def places(kept, t):
+    def positions(kept, t):
         return np.arange(len(kept)), len(kept)
 
-    return _streamed(Q, K, V, rates, first, last, places=places)
+    return _streamed(Q, K, V, rates, first, last, positions=positions)
 
 
-def query_not_turned(Q, K, V, rates, first, last):
-    def places(kept, t):
+def query_not_rotated(Q, K, V, rates, first, last):
+    def positions(kept, t):
         return np.arange(len(kept)), 0
 
-    return _streamed(Q, K, V, rates, first, last, places=places)
+    return _streamed(Q, K, V, rates, first, last, positions=positions)
 
 
 def numbered_from_0_again(Q, K, V, rates, first, last):
@@ -536,63 +538,63 @@ def queries_from_0(Q, K, V, rates, first, last):
     return _streamed(Q, K, V, rates, first, last, shift=0)
 
 
-def values_turned(Q, K, V, rates, first, last):
+def values_rotated(Q, K, V, rates, first, last):
     rows = []
     for i, t in enumerate(range(K.shape[-2] - Q.shape[-2], K.shape[-2])):
         kept = _kept(t, first, last)
-        places = np.arange(len(kept))
-        q = rotate(Q[..., i : i + 1, :], places[-1:], rates)
-        k, v = (rotate(A[..., kept, :], places, rates) for A in (K, V))
+        positions = np.arange(len(kept))
+        q = rotate(Q[..., i : i + 1, :], positions[-1:], rates)
+        k, v = (rotate(A[..., kept, :], positions, rates) for A in (K, V))
         rows.append(scaled_dot_product_attention(q, k, v))
     return np.concatenate(rows, axis=-2)
 
 
-def turned_again_when_moved(Q, K, V, rates, first, last):
-    """Keep keys that were turned by their places in the text, and turn them once more."""
-    turned = rotate(K, np.arange(K.shape[-2]), rates)
-    return _streamed(Q, turned, V, rates, first, last)
+def rotated_again_when_moved(Q, K, V, rates, first, last):
+    """Cache keys that were rotated by their positions in the sequence, and rotate them again."""
+    rotated = rotate(K, np.arange(K.shape[-2]), rates)
+    return _streamed(Q, rotated, V, rates, first, last)
 
 
 STREAM = (
     Mistake(
-        "places_of_the_text",
-        "tokens have their places in the text, with a gap where some are gone",
-        "Number the kept tokens anew, from 0, for each query.",
-        places_of_the_text,
+        "positions_of_the_text",
+        "tokens have their positions in the sequence, with a gap where some were evicted",
+        "Give the cached tokens new positions, from 0, for each query.",
+        positions_of_the_text,
     ),
     Mistake(
-        "query_at_its_place_in_the_text",
-        "the keys are numbered anew, and the query has its place in the text",
-        "The query stands where its own key stands: at the last of the new places.",
-        query_at_its_place_in_the_text,
+        "query_at_its_position_in_the_text",
+        "the keys have new positions, and the query has its position in the sequence",
+        "The query has the position of its own key, the last of the new positions.",
+        query_at_its_position_in_the_text,
     ),
     Mistake(
         "query_behind_the_kept",
-        "the query stands one place behind its own key",
-        "The query's token is one of those kept, the last: len(kept) - 1.",
+        "the position of the query is one more than that of its own key",
+        "The query's token is the last of those in the cache: len(kept) - 1.",
         query_behind_the_kept,
     ),
     Mistake(
-        "query_not_turned",
-        "the query is not turned",
-        "Turn it by the place of its own key.",
-        query_not_turned,
+        "query_not_rotated",
+        "the query is not rotated",
+        "Rotate it by the position of its own key.",
+        query_not_rotated,
     ),
     Mistake(
         "numbered_from_0_again",
-        "the last tokens are numbered from 0 again, and share places with the first",
-        "One numbering for all that is kept: the last go on where the first end.",
+        "the positions of the last tokens begin at 0 again, like those of the first",
+        "Count through all that is cached: the last tokens go on where the first end.",
         numbered_from_0_again,
     ),
     Mistake(
         "so_many_in_all",
-        "the first tokens count as part of the last ones: too few are kept",
-        "Keep the first `first` tokens and beside them the last `last`.",
+        "the first tokens count as part of the last ones: too few are cached",
+        "Cache the first `first` tokens, and in addition the last `last`.",
         so_many_in_all,
     ),
     Mistake(
         "one_too_many",
-        "one token too many is kept: the query's own is not counted among the last",
+        "one token too many is cached: the query's own is not counted among the last",
         "The last `last` tokens end with the query's own: s > t - last.",
         one_too_many,
     ),
@@ -604,20 +606,20 @@ STREAM = (
     ),
     Mistake(
         "kept_twice",
-        "near the beginning a token that is among the first and the last is kept twice",
-        "Keep a token once: s < first or s > t - last.",
+        "near the beginning a token that is among the first and the last is cached twice",
+        "Cache a token once: s < first or s > t - last.",
         kept_twice,
     ),
     Mistake(
         "first_forgotten",
-        "the first tokens are not kept",
-        "Keep s < first, however old they are.",
+        "the first tokens are not cached",
+        "Cache s < first, however old they are.",
         first_forgotten,
     ),
     Mistake(
         "all_kept",
-        "no token is thrown out",
-        "A query sees the first `first` tokens and the last `last` alone.",
+        "no token is evicted",
+        "A query sees only the first `first` tokens and the last `last`.",
         all_kept,
     ),
     Mistake(
@@ -627,34 +629,34 @@ STREAM = (
         queries_from_0,
     ),
     Mistake(
-        "values_turned",
-        "the values are turned too",
-        "Places belong into the scores: turn queries and keys alone.",
-        values_turned,
+        "values_rotated",
+        "the values are rotated too",
+        "Positions belong in the scores: rotate only queries and keys.",
+        values_rotated,
     ),
     Mistake(
-        "turned_again_when_moved",
-        "keys that were turned by their places in the text are turned once more",
-        "Turn the keys as they came, by their new places alone.",
-        turned_again_when_moved,
+        "rotated_again_when_moved",
+        "keys that were rotated by their positions in the sequence are rotated again",
+        "Rotate the keys as they came, only by their new positions.",
+        rotated_again_when_moved,
     ),
 )
 
 
 def cases_of_streams(rng):
-    """Some pass unturned in one case; in one a query stands so early that nothing is gone."""
+    """In one case some entries are not rotated; in one, early queries still see all tokens."""
 
     def arrays(*batch, H=3, T=5, S=12, d=(6, 8), pairs=3, first=2, last=4):
         shapes = (H, T, d[0]), (H, S, d[0]), (H, S, d[1])
         rates = rng.uniform(0.2, 1.2, size=pairs)
-        drawn = (1.5 * rng.standard_normal((*batch, *shape)) for shape in shapes)
-        return *drawn, rates, first, last
+        given = (1.5 * rng.standard_normal((*batch, *shape)) for shape in shapes)
+        return *given, rates, first, last
 
     new = {"H": 4, "T": 1, "S": 15, "d": (8, 10), "pairs": 2, "first": 3, "last": 5}
     return [
         Case("the last 5 of 12 tokens", arrays(), 1),
         Case("from the first token on", arrays(2, T=11, S=11, d=(4, 6), pairs=2), 1),
-        Case("one new token, a part of each head turned", arrays(2, 3, **new), 1),
+        Case("one new token, a part of each head rotated", arrays(2, 3, **new), 1),
     ]
 
 

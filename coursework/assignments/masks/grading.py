@@ -1,4 +1,4 @@
-"""The mask of drafts that form a tree, behind texts that are padded on the left."""
+"""The mask of drafts that form a tree, after texts that are padded on the left."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from coursework.grader.assignment import Assignment, Case, Task
 
 
 def cases(rng):
-    """Each drawn tree has two first tokens or more, a fork behind one, and a grandparent."""
+    """Each random tree has two first tokens or more, a fork after one, and a grandparent."""
 
     def tree(N):
         while True:
@@ -20,9 +20,9 @@ def cases(rng):
         return np.stack([tree(N) for _ in range(B)])
 
     def lengths(B, P):
-        drawn = rng.integers(1, P + 1, size=B)
-        drawn[rng.integers(B)] = rng.integers(1, P)  # somebody has padding
-        return drawn
+        some = rng.integers(1, P + 1, size=B)
+        some[rng.integers(B)] = rng.integers(1, P)  # some padding
+        return some
 
     empty = rng.permutation([0, *rng.integers(1, 4, size=2)])
     chain = np.tile(np.arange(5) - 1, (2, 1))

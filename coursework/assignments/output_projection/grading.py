@@ -1,4 +1,4 @@
-"""Heads that each token chooses, and the bias of the values folded into that of the output."""
+"""Heads that each token chooses, and the bias of the values merged into that of the output."""
 
 from coursework.grader.assignment import Assignment, Case, Task
 

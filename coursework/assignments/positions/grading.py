@@ -1,4 +1,4 @@
-"""Places that are counts: of gates, which a query opens for the tokens that it cares for."""
+"""Positions that are counts: of gates, which a query opens for the tokens that matter to it."""
 
 from coursework.grader.assignment import Assignment, Case, Task
 

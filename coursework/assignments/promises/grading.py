@@ -48,15 +48,15 @@ def cases(rng):
     far, pads = [1004, 2019, 1517, 3022], [2, 3, 0, 1]
     return [
         case("the layer of chapter 06", 2, short=False),
-        case("key heads that are shared", 2, short=False, **shared),
+        case("keys that heads share", 2, short=False, **shared),
         case("values from short rows", 1),
         case("slopes", 2, slopes=slopes[:4]),
         case("a window", 2, T=10, window=6),
         case("sinks, and heads without one", 2, H=6, G=6, sink=some),
         case("padding at the left", 2, pad=[2, 0, 4]),
         case("a ring that is not full", 2, R=10, seen=[5, 0, 3]),
-        case("a ring that has gone round", 2, R=10, seen=[11, 26, 19], window=6),
-        case("far into a text", 1, T=5, seen=far, window=8, **many),
+        case("a ring that has wrapped around", 2, R=10, seen=[11, 26, 19], window=6),
+        case("far into a sequence", 1, T=5, seen=far, window=8, **many),
         case("scores in the thousands", 1, scale=2000.0, sink=np.full(4, 900.0)),
         case("all together", 1, T=8, seen=[17, 4, 45, 0], pad=pads, window=5, **many),
     ]

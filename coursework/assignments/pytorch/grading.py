@@ -1,4 +1,4 @@
-"""A packed matrix that lies shard by shard: its heads' queries, then values, then keys."""
+"""A packed matrix that is stored shard by shard: its heads' queries, then values, then keys."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Keys that have heard the words before: a short causal filter behind the projection."""
+"""Keys with the words before mixed in: a short causal filter behind the projection."""
 
 from coursework.grader.assignment import Assignment, Case, Task
 

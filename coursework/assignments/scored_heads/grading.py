@@ -1,4 +1,4 @@
-"""Scored heads: what a head has from those below, a rule to beat, heads replaced together."""
+"""Scored heads: what a head gets from earlier ones, a rule to beat, heads replaced together."""
 
 import numpy as np
 
@@ -43,8 +43,8 @@ def _parts(X, one):
 def weights_of_the_part(X, W_Q, W_K, W_V, W_O):
     one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
     mask = causal_mask(X.shape[-2])
-    alone = [trace(part, two.params, mask=mask) for part in _parts(X, one)]
-    return np.array([_terms(record)[0] for record in alone])
+    single = [trace(part, two.params, mask=mask) for part in _parts(X, one)]
+    return np.array([_terms(record)[0] for record in single])
 
 
 def weights_of_the_first_layer(X, W_Q, W_K, W_V, W_O):
@@ -57,13 +57,13 @@ def weights_without_the_first_layer(X, W_Q, W_K, W_V, W_O):
     return _handed(_parts(X, one), two)
 
 
-def each_place_by_itself(X, W_Q, W_K, W_V, W_O):
+def each_position_by_itself(X, W_Q, W_K, W_V, W_O):
     one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
     weights = np.broadcast_to(np.eye(X.shape[-2]), two.weights.shape)
     return _handed(_parts(X, one), two, weights=weights)
 
 
-def first_layer_shared_out(X, W_Q, W_K, W_V, W_O):
+def first_layer_split_evenly(X, W_Q, W_K, W_V, W_O):
     one, two = _two_layers(X, (W_Q, W_K, W_V, W_O))
     H = one.params.n_heads
     return _handed([X, *[one.Y / H] * H], two)
@@ -109,8 +109,8 @@ def from_and_to_exchanged(X, W_Q, W_K, W_V, W_O):
 HANDED = (
     Mistake(
         "weights_of_the_part",
-        "each part gets weights of its own, as if it stood alone",
-        "A head has one row of weights for a query, from all that comes in: hold it.",
+        "each part gets weights of its own, as if it were the whole input",
+        "A head has one row of weights for a query, from all that comes in: hold it fixed.",
         weights_of_the_part,
     ),
     Mistake(
@@ -126,16 +126,16 @@ HANDED = (
         weights_without_the_first_layer,
     ),
     Mistake(
-        "each_place_by_itself",
-        "each place takes from itself alone: the weights are left out",
+        "each_position_by_itself",
+        "each position takes only from itself: the weights are left out",
         "Mix the values of a part by the head's weights.",
-        each_place_by_itself,
+        each_position_by_itself,
     ),
     Mistake(
-        "first_layer_shared_out",
-        "the first layer's output is shared out evenly among its heads",
+        "first_layer_split_evenly",
+        "the first layer's output is split evenly among its heads",
         "Head g adds its own output times its own rows of W_O.",
-        first_layer_shared_out,
+        first_layer_split_evenly,
     ),
     Mistake(
         "rows_hold_all",
@@ -157,7 +157,7 @@ HANDED = (
     ),
     Mistake(
         "values_of_the_first_layer",
-        "the values are made by W_V of the first layer",
+        "the values are computed by W_V of the first layer",
         "The second layer's heads have W_V[1].",
         values_of_the_first_layer,
     ),
@@ -195,29 +195,29 @@ def cases_of_handed(rng):
         return rng.standard_normal((*batch, T, d[0])), *_matrices(rng, 2, H, *d)
 
     return [
-        Case("one text", arrays(), 1),
+        Case("one sequence", arrays(), 1),
         Case("a batch, two heads", arrays(4, T=6, H=2, d=(10, 5, 3)), 1),
         Case("two batch axes", arrays(2, 3, T=7, H=4, d=(9, 3, 5)), 1),
     ]
 
 
 def _pointed(marked, back):
-    """The place of the back-th last marked word up to each query, -1 for none; (n, T)."""
+    """The position of the back-th last marked word up to each query, -1 for none; (n, T)."""
     so_far = marked.cumsum(axis=1)
     wanted = (so_far - back + 1)[..., None]  # the number of the word that is meant, from 1
-    place = (so_far[:, None] == wanted).argmax(axis=-1)
-    return np.where(wanted[..., 0] > 0, place, -1)
+    position = (so_far[:, None] == wanted).argmax(axis=-1)
+    return np.where(wanted[..., 0] > 0, position, -1)
 
 
 def _hit(pointed, truth):
     return (pointed == truth) & (truth >= 0)
 
 
-def _share(hit, truth):
+def _accuracy(hit, truth):
     return hit.sum() / (truth >= 0).sum()
 
 
-def _rule(kinds, truth, sizes, *, point=_pointed, share=_share, sets=None):
+def _rule(kinds, truth, sizes, *, point=_pointed, accuracy=_accuracy, sets=None):
     """Choose a rule on one set of documents and score it on another; parts may be wrong.
 
     `sizes` are first, n_kinds, furthest; `sets` those that the rule is chosen and reported on.
@@ -229,8 +229,8 @@ def _rule(kinds, truth, sizes, *, point=_pointed, share=_share, sets=None):
         for kind in range(n_kinds)
         for back in range(1, furthest + 1)
     }
-    best = max(found, key=lambda rule: share(found[rule][chosen_on], truth[chosen_on]))
-    return np.array([*best, share(found[best][reported], truth[reported])])
+    best = max(found, key=lambda rule: accuracy(found[rule][chosen_on], truth[chosen_on]))
+    return np.array([*best, accuracy(found[best][reported], truth[reported])])
 
 
 def chosen_on_all(kinds, truth, first, n_kinds, furthest):
@@ -274,8 +274,8 @@ def next_word_seen(kinds, truth, first, n_kinds, furthest):
 def counted_from_the_beginning(kinds, truth, first, n_kinds, furthest):
     def point(marked, back):
         so_far = marked.cumsum(axis=1)
-        place = (so_far == back).argmax(axis=1)[:, None]
-        return np.where(so_far >= back, place, -1)
+        position = (so_far == back).argmax(axis=1)[:, None]
+        return np.where(so_far >= back, position, -1)
 
     return _rule(kinds, truth, (first, n_kinds, furthest), point=point)
 
@@ -287,16 +287,16 @@ def counted_from_the_end(kinds, truth, first, n_kinds, furthest):
     return _rule(kinds, truth, (first, n_kinds, furthest), point=point)
 
 
-def all_places_in_the_share(kinds, truth, first, n_kinds, furthest):
-    def share(hit, truth):
+def all_positions_in_the_accuracy(kinds, truth, first, n_kinds, furthest):
+    def accuracy(hit, truth):
         return hit.mean()
 
-    return _rule(kinds, truth, (first, n_kinds, furthest), share=share)
+    return _rule(kinds, truth, (first, n_kinds, furthest), accuracy=accuracy)
 
 
 def minus_ones_agree(kinds, truth, first, n_kinds, furthest):
     _, kind, back = max(
-        (_share(_hit(_pointed(kinds == kind, back), truth)[:first], truth[:first]), -kind, -back)
+        (_accuracy(_hit(_pointed(kinds == kind, back), truth)[:first], truth[:first]), -kind, -back)
         for kind in range(n_kinds)
         for back in range(1, furthest + 1)
     )
@@ -307,16 +307,16 @@ def minus_ones_agree(kinds, truth, first, n_kinds, furthest):
 def no_such_word_left_out(kinds, truth, first, n_kinds, furthest):
     best = _rule(kinds, truth, (first, n_kinds, furthest))
     pointed = _pointed(kinds == best[0], int(best[1]))[first:]
-    asked = (truth[first:] >= 0) & (pointed >= 0)
-    return np.array([*best[:2], (pointed == truth[first:])[asked].mean()])
+    found = (truth[first:] >= 0) & (pointed >= 0)
+    return np.array([*best[:2], (pointed == truth[first:])[found].mean()])
 
 
-def shares_of_documents(kinds, truth, first, n_kinds, furthest):
-    def share(hit, truth):
-        asked = (truth >= 0).sum(axis=1)
-        return (hit.sum(axis=1)[asked > 0] / asked[asked > 0]).mean()
+def accuracies_of_documents(kinds, truth, first, n_kinds, furthest):
+    def accuracy(hit, truth):
+        cases = (truth >= 0).sum(axis=1)
+        return (hit.sum(axis=1)[cases > 0] / cases[cases > 0]).mean()
 
-    return _rule(kinds, truth, (first, n_kinds, furthest), share=share)
+    return _rule(kinds, truth, (first, n_kinds, furthest), accuracy=accuracy)
 
 
 def nearest_alone(kinds, truth, first, n_kinds, furthest):
@@ -331,7 +331,7 @@ RULES = (
     Mistake(
         "chosen_on_all",
         "the rule is chosen on all documents, those of the report among them",
-        "Choose on the documents before `first` alone.",
+        "Choose only on the documents before `first`.",
         chosen_on_all,
     ),
     Mistake(
@@ -342,14 +342,14 @@ RULES = (
     ),
     Mistake(
         "reported_where_chosen",
-        "the share is that of the documents that the rule was chosen on",
+        "the accuracy is that on the documents that the rule was chosen on",
         "Report on the documents from `first` on.",
         reported_where_chosen,
     ),
     Mistake(
         "reported_on_all",
-        "the share is that of all documents, those of the choice among them",
-        "Report on the documents from `first` on alone.",
+        "the accuracy is that on all documents, those of the choice among them",
+        "Report only on the documents from `first` on.",
         reported_on_all,
     ),
     Mistake(
@@ -366,8 +366,8 @@ RULES = (
     ),
     Mistake(
         "next_word_seen",
-        "the word behind the query counts, which it cannot see",
-        "Count words up to the query's own alone.",
+        "the word after the query counts, which it cannot see",
+        "Count words only up to the query's own.",
         next_word_seen,
     ),
     Mistake(
@@ -379,33 +379,33 @@ RULES = (
     Mistake(
         "counted_from_the_end",
         "words of the kind are counted back from the end of the document",
-        "Each query counts back from its own place.",
+        "Each query counts back from its own position.",
         counted_from_the_end,
     ),
     Mistake(
-        "all_places_in_the_share",
-        "the share is of all places, asked or not",
-        "Divide by the number of places with truth >= 0.",
-        all_places_in_the_share,
+        "all_positions_in_the_accuracy",
+        "the accuracy is over all positions, cases or not",
+        "Divide by the number of positions with truth >= 0.",
+        all_positions_in_the_accuracy,
     ),
     Mistake(
         "minus_ones_agree",
-        "a place that asks nothing counts as a hit where the rule finds no word",
+        "a position that is not a case counts as a hit where the rule finds no word",
         "A hit needs truth >= 0: two -1 are no agreement.",
         minus_ones_agree,
     ),
     Mistake(
         "no_such_word_left_out",
-        "places where the rule finds no word are left out, not counted as missed",
-        "A rule that finds no word has missed: keep the place in the number you divide by.",
+        "cases where the rule finds no word are left out, not counted as missed",
+        "A rule that finds no word has missed: count the case in the number you divide by.",
         no_such_word_left_out,
     ),
     Mistake(
-        "shares_of_documents",
-        "each document has a share first, so that one with few places counts as much as one with "
-        "many",
-        "One share over the places of all documents.",
-        shares_of_documents,
+        "accuracies_of_documents",
+        "each document has an accuracy first, so that one with few cases counts as much as one "
+        "with many",
+        "One accuracy over the cases of all documents.",
+        accuracies_of_documents,
     ),
     Mistake(
         "nearest_alone",
@@ -438,10 +438,10 @@ def _telling(kinds, truth, first, *sizes, planted):
     return all(np.greater(most, second)) and (planted is None or rules == planted)
 
 
-def _until_telling(draw, planted=None):
-    """Draw arguments until they tell."""
+def _until_telling(sample, planted=None):
+    """Sample arguments until they tell."""
     while True:
-        arguments = draw()
+        arguments = sample()
         if _telling(*arguments, planted=planted):
             return arguments
 
@@ -450,24 +450,24 @@ def cases_of_rules(rng):
     """Planted: one rule is best on the first documents, one on the others, a third on all."""
 
     def planted(n, T, n_kinds, furthest, rules):
-        def draw():
+        def sample():
             kinds = rng.choice(n_kinds + 1, size=(n, T))  # the last is no kind of any rule
-            rates = np.linspace(0.2, 0.9, n)[rng.permutation(n)][:, None]  # documents differ
-            luck, place = rng.random((n, T)), rng.integers(np.arange(T) + 1, size=(n, T))
+            density = np.linspace(0.2, 0.9, n)[rng.permutation(n)][:, None]  # documents differ
+            luck, anywhere = rng.random((n, T)), rng.integers(np.arange(T) + 1, size=(n, T))
             one, other, third = (_pointed(kinds == kind, back) for kind, back in rules)
             preferred = np.where(np.arange(n)[:, None] < n // 2, one, other)
             parts = [luck < 0.45, luck < 0.8, luck < 0.92]
-            truth = np.select(parts, [preferred, third, one], place)
-            truth = np.where(rng.random((n, T)) < rates, truth, -1)
+            truth = np.select(parts, [preferred, third, one], anywhere)
+            truth = np.where(rng.random((n, T)) < density, truth, -1)
             return kinds, truth, n // 2, n_kinds, furthest
 
-        return _until_telling(draw, rules)
+        return _until_telling(sample, rules)
 
     def of_the_text():
         documents = sample_documents(rng, 200)
         starts = [WORDS.index(word) for word in ("dog", "dogs", "barks")]
-        asked = documents.task == TASKS.index("attractor")
-        truth = np.where(asked, documents.decided_by, -1)
+        cases = documents.task == TASKS.index("attractor")
+        truth = np.where(cases, documents.decided_by, -1)
         return np.digitize(documents.ids[:, :-1], starts), truth, 80, 4, 4
 
     return [
@@ -478,17 +478,17 @@ def cases_of_rules(rng):
 
 
 def _run(X, layers, replace=None, *, seen=None):
-    """The rows behind the last layer, and the heads of each; `replace` is of (layer, heads).
+    """The rows after the last layer, and the heads of each; `replace` is of (layer, heads).
 
-    `seen` are rows that the layers read in place of their own, a layer each.
+    `seen` are rows that the layers read in place of their own, one array for each layer.
     """
     outputs = []
-    for place, params in enumerate(layers):
-        read = X if seen is None else seen[place]
+    for layer, params in enumerate(layers):
+        read = X if seen is None else seen[layer]
         heads = trace(read, params, mask=causal_mask(X.shape[-2])).heads
         outputs.append(heads)
         if replace is not None:
-            heads = replace(place, heads)
+            heads = replace(layer, heads)
         X = X + concat_heads(heads) @ params.W_O
     return X, outputs
 
@@ -497,8 +497,8 @@ def _put(given):
     """Make the function that puts the marked heads of `given` in place of a run's own."""
 
     def of(marked):
-        def replace(place, heads):
-            return np.where(marked[place][:, None, None], given[place], heads)
+        def replace(layer, heads):
+            return np.where(marked[layer][:, None, None], given[layer], heads)
 
         return replace
 
@@ -507,14 +507,14 @@ def _put(given):
 
 def _singles(marked):
     """The marked heads one by one: arrays of booleans like `marked`."""
-    for place, head in zip(*np.nonzero(marked), strict=True):
+    for layer, head in zip(*np.nonzero(marked), strict=True):
         single = np.zeros_like(marked)
-        single[place, head] = True
+        single[layer, head] = True
         yield single
 
 
 def _beyond(X, layers, marked, of, *, base=None, run=_run):
-    """Change by all marked heads together, less the sum of the changes by each of them."""
+    """Change by all marked heads together, minus the sum of the changes by each of them."""
     base = _run(X, layers)[0] if base is None else base
     together = run(X, layers, of(marked))[0] - base
     return together - sum(run(X, layers, of(one))[0] - base for one in _singles(marked))
@@ -534,7 +534,7 @@ def silenced(X, other, W_Q, W_K, W_V, W_O, marked):
     return _as(np.zeros_like)(X, other, (W_Q, W_K, W_V, W_O), marked)
 
 
-def mean_over_places(X, other, W_Q, W_K, W_V, W_O, marked):
+def mean_over_positions(X, other, W_Q, W_K, W_V, W_O, marked):
     def form(heads):
         return np.broadcast_to(heads.mean(axis=-2, keepdims=True), heads.shape)
 
@@ -548,14 +548,14 @@ def mean_over_documents(X, other, W_Q, W_K, W_V, W_O, marked):
     return _as(form)(X, other, (W_Q, W_K, W_V, W_O), marked)
 
 
-def last_place_alone(X, other, W_Q, W_K, W_V, W_O, marked):
+def last_position_only(X, other, W_Q, W_K, W_V, W_O, marked):
     layers = _layers((W_Q, W_K, W_V, W_O))
     given = _run(other, layers)[1]
 
     def of(marked):
-        def replace(place, heads):
+        def replace(layer, heads):
             heads = heads.copy()
-            heads[..., marked[place], -1, :] = given[place][..., marked[place], -1, :]
+            heads[..., marked[layer], -1, :] = given[layer][..., marked[layer], -1, :]
             return heads
 
         return replace
@@ -563,7 +563,7 @@ def last_place_alone(X, other, W_Q, W_K, W_V, W_O, marked):
     return _beyond(X, layers, marked, of)
 
 
-def last_place_everywhere(X, other, W_Q, W_K, W_V, W_O, marked):
+def last_position_everywhere(X, other, W_Q, W_K, W_V, W_O, marked):
     def form(heads):
         return np.broadcast_to(heads[..., -1:, :], heads.shape)
 
@@ -626,7 +626,7 @@ def unmarked_replaced(X, other, W_Q, W_K, W_V, W_O, marked):
 
 
 def layers_read_the_other(X, other, W_Q, W_K, W_V, W_O, marked):
-    """Compute a head of a later layer for `other` with the marked heads of earlier ones kept."""
+    """Compute a head of a later layer for `other` with earlier marked heads of X put in."""
     layers = _layers((W_Q, W_K, W_V, W_O))
     own = _run(X, layers)[1]
 
@@ -637,7 +637,7 @@ def layers_read_the_other(X, other, W_Q, W_K, W_V, W_O, marked):
     return _beyond(X, layers, marked, of)
 
 
-def texts_exchanged(X, other, W_Q, W_K, W_V, W_O, marked):
+def documents_exchanged(X, other, W_Q, W_K, W_V, W_O, marked):
     layers = _layers((W_Q, W_K, W_V, W_O))
     return _beyond(other, layers, marked, _put(_run(X, layers)[1]))
 
@@ -646,14 +646,14 @@ TOGETHER = (
     Mistake(
         "silenced",
         "a marked head gives 0, not what it gives for the other documents",
-        "Put in the head's own output for `other`, at the same places.",
+        "Put in the head's own output for `other`, at the same positions.",
         silenced,
     ),
     Mistake(
-        "mean_over_places",
-        "a marked head gives its mean over the places of the other document",
-        "Place t gets what the head gives for the other document at place t.",
-        mean_over_places,
+        "mean_over_positions",
+        "a marked head gives its mean over the positions of the other document",
+        "Position t gets what the head gives for the other document at position t.",
+        mean_over_positions,
     ),
     Mistake(
         "mean_over_documents",
@@ -662,21 +662,21 @@ TOGETHER = (
         mean_over_documents,
     ),
     Mistake(
-        "last_place_alone",
-        "the heads are replaced at the last place alone",
-        "Replace a marked head's output at all places.",
-        last_place_alone,
+        "last_position_only",
+        "the heads are replaced only at the last position",
+        "Replace a marked head's output at all positions.",
+        last_position_only,
     ),
     Mistake(
-        "last_place_everywhere",
-        "every place gets what the head gives for the other document at its last place",
-        "Place t gets what the head gives for the other document at place t.",
-        last_place_everywhere,
+        "last_position_everywhere",
+        "every position gets what the head gives for the other document at the last position",
+        "Position t gets what the head gives for the other document at position t.",
+        last_position_everywhere,
     ),
     Mistake(
         "together_alone",
-        "it is the change by all marked heads; the single changes are not taken away",
-        "Subtract the change by each marked head alone.",
+        "it is the change by all marked heads; the single changes are not subtracted",
+        "Subtract the change by each marked head by itself.",
         together_alone,
     ),
     Mistake(
@@ -687,8 +687,8 @@ TOGETHER = (
     ),
     Mistake(
         "other_way_round",
-        "the change by all is taken away from the sum, so every sign is wrong",
-        "All together first, less the sum of the single changes.",
+        "the change by all is subtracted from the sum, so every sign is wrong",
+        "All together first, minus the sum of the single changes.",
         other_way_round,
     ),
     Mistake(
@@ -712,7 +712,7 @@ TOGETHER = (
     Mistake(
         "whole_layers",
         "with a marked head all heads of its layer are replaced",
-        "Replace heads[:, marked[layer]] alone.",
+        "Replace only heads[:, marked[layer]].",
         whole_layers,
     ),
     Mistake(
@@ -724,14 +724,14 @@ TOGETHER = (
     Mistake(
         "layers_read_the_other",
         "what is put in comes from a run of `other` in which marked heads were replaced too",
-        "Run `other` once, with nothing replaced, and keep its heads.",
+        "Run `other` once, with nothing replaced, and store its heads.",
         layers_read_the_other,
     ),
     Mistake(
-        "texts_exchanged",
-        "it changes the other documents by heads of these",
+        "documents_exchanged",
+        "it puts heads of these documents into the others",
         "X is what is run; heads of `other` are put in.",
-        texts_exchanged,
+        documents_exchanged,
     ),
 )
 
@@ -748,7 +748,7 @@ def cases_of_together(rng):
     return [
         Case("two layers of three heads", arrays(2, 5, 2, 3, 12, 4, 7, [[1, 0, 1], [0, 1, 0]]), 1),
         Case("three layers", arrays(3, 6, 3, 2, 10, 5, 4, three), 1),
-        Case("one text, heads of neighbours", arrays(1, 8, 2, 4, 9, 3, 5, [[0, 1, 1, 0]] * 2), 1),
+        Case("one document, neighbours", arrays(1, 8, 2, 4, 9, 3, 5, [[0, 1, 1, 0]] * 2), 1),
     ]
 
 

@@ -9,7 +9,7 @@ def _arrays(rng, *batch, H, T, S, d_k, d_v):
 
 
 def _apart(rng, **sizes):
-    """Keys a hundred away from all queries, in a direction that tells none of them apart."""
+    """Keys a hundred away from all queries, in a direction in which they do not differ."""
     Q, K, V = _arrays(rng, **sizes)
     Q[..., -1], K[..., -1] = 0, 100
     return Q, K, V
@@ -37,7 +37,7 @@ def cases(rng):
         case("more queries than keys, a batch", 1, 5, H=3, T=7, S=4, d_k=6, d_v=8),
         case("two batch axes", 1, 4, 5, H=3, T=8, S=6, d_k=7, d_v=11),
         case("as many keys as queries", 1, H=2, T=7, S=7, d_k=3, d_v=5),
-        case("one head, vectors of one number", 1, H=1, T=5, S=3, d_k=1, d_v=2),
+        case("one head, vectors of width 1", 1, H=1, T=5, S=3, d_k=1, d_v=2),
         Case("keys far from all queries", _apart(rng, H=2, T=5, S=7, d_k=8, d_v=3), 1),
         Case("far from the origin", _far(rng, H=3, T=5, S=6, d_k=4, d_v=7), 2),
         case("20 million pairs", 2, H=1, T=10_000, S=2_000, d_k=48, d_v=3),

@@ -1,4 +1,4 @@
-"""The whole layer, with weights that heads share, a context and a mask, and the way back."""
+"""The whole layer, with weights that heads share, a context and a mask, and its backward pass."""
 
 import numpy as np
 
@@ -38,8 +38,8 @@ def _arrays(rng, *batch, T, S, widths, H=6, G=3, shared=False, size=1.0):
     shapes = (G, d_model, d_k), (G, d_context, d_k), (H, d_context, d_v), (H * d_v, d_model)
     X = size * rng.standard_normal((*batch, T, d_model))
     context = (*(() if shared else batch), S, d_context)
-    drawn = [1.4 * rng.standard_normal(shape) / np.sqrt(shape[-2]) for shape in shapes]
-    return X, size * rng.standard_normal(context), *drawn
+    matrices = [1.4 * rng.standard_normal(shape) / np.sqrt(shape[-2]) for shape in shapes]
+    return X, size * rng.standard_normal(context), *matrices
 
 
 def _mask(rng, *shape):

@@ -94,7 +94,7 @@ def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_le
         button = shown.get_by_role("button", name=word, exact=True)
         assert shift(button, PLACES, PRESS) <= 1, word
     assert shown.locator(".tl-sentence").evaluate(height) > first + 50
-    for name in [*["Take the word away"] * 5, "Reset"]:
+    for name in [*["Remove the word"] * 5, "Reset"]:
         button = shown.get_by_role("button", name=name)
         assert shift(button, PLACES, PRESS) <= 1, name
     assert shown.locator(".tl-sentence").evaluate(height) == first

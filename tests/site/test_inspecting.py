@@ -532,7 +532,7 @@ def test_cell_of_a_gallery_is_framed_and_told_in_every_head(show):
     said = page.locator(".tl-news").inner_text()
     assert said.startswith(f"head 0: a (2) gives e (1) {weights[0]:.3f}. head 1: a (2) gives e")
     page.mouse.click(*point(page, 3, 6, head=2))
-    assert lines.all_inner_texts() == ["d (3) may not look at e (6)"] * 3
+    assert lines.all_inner_texts() == ["d (3) may not attend to e (6)"] * 3
 
 
 def test_looking_at_a_map_of_a_gallery_answers_nothing(show):

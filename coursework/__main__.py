@@ -8,9 +8,9 @@
     python -m coursework merge RESULTS_1 RESULTS_2 --out RESULTS
 
 HANDINS is a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student. SEED is a
-file with the number that makes the hidden cases. Draw it, keep it to yourself, and have another for
-each assignment; without the file the command asks for it. RESULTS/corrections.csv is yours: points
-and remarks by hand, which every run respects.
+file with the number from which the hidden cases are generated. Choose a random one for each
+assignment and keep it to yourself; without the file the command asks for it.
+RESULTS/corrections.csv is yours: points and remarks by hand, which every run respects.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def _seed(text):
 
 def _jobs(text):
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4 and int(text)):
-        raise argparse.ArgumentTypeError(f"{shown(text)!r} is no number of hand-ins: 1 to 9999")
+        raise argparse.ArgumentTypeError(f"{shown(text)!r} is not a number of hand-ins: 1 to 9999")
     return int(text)
 
 
@@ -127,7 +127,7 @@ def _seconds(text):
         seconds = math.nan
     if not 0 < seconds <= MOST_SECONDS:
         raise argparse.ArgumentTypeError(
-            f"{shown(text)!r} is no limit: expected seconds, above 0 and up to {MOST_SECONDS}"
+            f"{shown(text)!r} is not a limit: expected seconds, above 0 and up to {MOST_SECONDS}"
         )
     return seconds
 
@@ -135,7 +135,9 @@ def _seconds(text):
 def _shard(text):
     number, _, of = text.partition("/")
     if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
-        raise argparse.ArgumentTypeError(f"{shown(text)!r} is no shard: expected 1/3, 2/3 or 3/3")
+        raise argparse.ArgumentTypeError(
+            f"{shown(text)!r} is not a shard: expected one such as 1/3, 2/3 or 3/3"
+        )
     return int(number), int(of)
 
 
@@ -206,7 +208,7 @@ def _warn_of_place(out):
     if out.resolve().is_relative_to(ROOT):
         _warn_of(
             f"{out} is inside the book's folder, where a commit could publish what is about "
-            "people: a place outside is better"
+            "people: a folder outside it is better"
         )
 
 

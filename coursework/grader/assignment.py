@@ -184,7 +184,7 @@ def read_assignment(name):
         spec.loader.exec_module(module)
         return _with_mistakes(module.ASSIGNMENT, path.with_name("mistakes.txt"), vars(module))
     except Exception as error:
-        raise AssignmentError(f"{path}{_where(error, str(path))}: mend this first") from error
+        raise AssignmentError(f"{path}{_where(error, str(path))}: correct this first") from error
 
 
 def _with_mistakes(assignment, path, by_hand):

@@ -35,8 +35,8 @@ from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, Sandbox, SandboxEr
 ATTEMPTS = 3
 JOBS = 2  # sandboxes at a time
 WENT_DOWN = (
-    "Not graded: the grader went down twice over this file, the second time over it alone. "
-    "Ask your instructor."
+    "Not graded: the grader went down twice over this file, the second time with no other "
+    "beside it. Ask your instructor."
 )
 
 

@@ -102,7 +102,7 @@ def read_corrections(folders, entries, functions):
     if faults:
         more = len(faults) - MOST_TOLD
         told = [*faults[:MOST_TOLD], *([f"and {more} more lines"] if more > 0 else [])]
-        raise CorrectionsError("\n".join([*told, "Nothing was written: mend this first."]))
+        raise CorrectionsError("\n".join([*told, "Nothing was written: correct this first."]))
     return found
 
 
@@ -124,7 +124,7 @@ def _fault(row, entries, students, functions, found):
     if not row["points"] and not row["remark"]:
         return "there are neither points nor a remark"
     if row["points"] and not NUMBER.fullmatch(row["points"]):
-        return f"{row['points']!r} is no number of points: expected one such as 7 or 2.5"
+        return f"{row['points']!r} is not a number of points: expected one such as 7 or 2.5"
     if function in found.get(next(iter(fitting)), {}):
         return f"{student!r} has two lines for {function or 'the whole'}: keep one"
     return ""

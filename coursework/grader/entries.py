@@ -13,8 +13,8 @@ from coursework.grader.records import Damaged, read_batch, read_record
 from coursework.grader.seeds import seal
 
 UNSAID = {
-    "seed": "another seed",
-    "digest": "another version of the assignment",
+    "seed": "a different seed",
+    "digest": "a different version of the assignment",
     "merged": "merged from shards there or now, and the shards hold corrections of their own: "
     "grade in a shard, then merge again",
 }
@@ -56,7 +56,7 @@ def require_same_batch(out, head):
         said = "; ".join(_changed(name, old.get(name), head[name]) for name in changed)
         mend = "; or give a newer export of one class the old name" * ("source" in changed)
         raise AnotherBatch(
-            f"{out} holds results of another batch ({said}): name another --out{mend}"
+            f"{out} holds results of a different batch ({said}): name another --out{mend}"
         )
     return old
 
@@ -100,7 +100,7 @@ def _require_same_class(old, entries):
     if before and now and before.isdisjoint(now):
         raise AnotherBatch(
             f"none of the {len(before)} students of these results is in the class now: is it "
-            "another class? Name another --out"
+            "a different class? Name another --out"
         )
 
 

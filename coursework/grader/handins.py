@@ -91,7 +91,7 @@ def _require_people(by_student, title):
             alike.setdefault(name.casefold(), []).append(name)
     if several := [" and ".join(map(plain, sorted(n))) for n in alike.values() if len(n) > 1]:
         raise Question(
-            f"One student or two? These names differ in capitals alone: {listed(several, 3)}. Say "
+            f"One student or two? These names differ only in capitals: {listed(several, 3)}. Say "
             "--layout files if each is a student; rename the files of one student to one name. "
             "Nothing was graded"
         )

@@ -32,13 +32,13 @@ LAST_PLACE = 99  # of cells and of lines that a report names
 MOST_S = 120  # for one hand-in, however many of its tests never come back
 UNREADABLE = {
     "json": "Not graded: it is not a notebook, its JSON cannot be read.",
-    "kernel": "Not graded: its kernel is for another language than Python.",
+    "kernel": "Not graded: its kernel is for a language other than Python.",
 }
 REMARKS = {
     "syntax": "is not Python, so it did not run",
     "raised": "raised an error",
     "again": "has the definition that counts, the last of several that were run",
-    "magic": "has lines for IPython alone; commands and most magics do nothing here",
+    "magic": "has lines that only IPython reads; commands and most magics do nothing here",
 }
 SAID = {
     "missing": "missing",
@@ -397,7 +397,7 @@ def _shapes(shape):
 def _axes(n, shape):
     """Return what is said of another shape: a length could tell a hidden number."""
     ndim = f"ndim {n}" if n <= MOST_AXES else f"more than {MOST_AXES} axes"
-    return f"its shape is another one, of {ndim}; expected {_told(shape)}"
+    return f"its shape is a different one, of {ndim}; expected {_told(shape)}"
 
 
 def _told(shape):

@@ -116,7 +116,7 @@ NUMBERS = (
     ("each number is off by one and the same amount", _always, _off),
     ("two of its axes have changed places", _can_swap, _axes_swapped),
     ("the order along one of its axes is reversed", _has_order, _reversed),
-    ("the right numbers stand in another order", _has_order, _reordered),
+    ("the right numbers are in a different order", _has_order, _reordered),
     ("some of its rows are right, and others are not", lambda e: e.ndim > 1, _some_rows),
     ("each row is right but for a factor of its own", _has_rows, _own_factors),
     ("its rows do not sum to 1, as they should", _sums_to_1, _not_to_1),

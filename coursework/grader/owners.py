@@ -170,7 +170,7 @@ def _in_students_zip(entry, source):
     except Unreadable as error:
         yield replace(lying, problem=f"{name}: {error}")
     except DAMAGED:
-        yield replace(lying, problem=f"{name} is no zip file that can be read")
+        yield replace(lying, problem=f"{name} is not a zip file that can be read")
     else:
         for book in found:
             yield replace(lying, name=f"{entry.name}/{book.name}", zipped=entry.name)
@@ -216,9 +216,9 @@ def _student(stem, stems, layout):
         return base
     if layout is None:
         raise Question(
-            f"{plain(stem)}.ipynb lies beside {plain(base)}.ipynb: another student, or a second "
-            f"hand-in? Say --layout files if every name is a student's; rename a second hand-in "
-            f"to '{plain(base)} ({number}).ipynb'. Nothing was graded"
+            f"{plain(stem)}.ipynb lies beside {plain(base)}.ipynb: a different student, or a "
+            f"second hand-in? Say --layout files if every name is a student's; rename a second "
+            f"hand-in to '{plain(base)} ({number}).ipynb'. Nothing was graded"
         )
     return stem
 
@@ -260,8 +260,8 @@ def _submitters(entries, source):
         text = content_of(source, places[0]).decode("utf-8", "replace") if places else ""
     except Unreadable as error:
         raise HandinsError(
-            f"{METADATA} cannot be read ({error}), so nobody has a name. --layout folders takes "
-            "the names of the folders"
+            f"{METADATA} cannot be read ({error}), so no hand-in has a name. --layout folders "
+            "takes the names of the folders"
         ) from None
     people, own, inside = {}, [], False
     for line in text.splitlines():

@@ -156,7 +156,7 @@ def _whom_to_look_at(told):
     yield f"{sum(not each.record['problem'] for each in told)} graded"
     yield from (f"{len(names)} {kind}: {listed(names)}" for kind, names in groups.items() if names)
     if seen:
-        yield "Why stands in the notes of grades.csv"
+        yield "The reasons are in the notes of grades.csv"
 
 
 def _since_last(batch, told):
@@ -279,8 +279,8 @@ def _write_grades(batch, out, rows, say):
             path.replace(kept)
             kept.chmod(FILE_MODE)
             say(
-                f"{path} was changed by hand: it is {kept.name} now, and counts no more. Points "
-                f"and remarks by hand belong into {out / CORRECTIONS}, which every run respects."
+                f"{path} was changed by hand: it is {kept.name} now, and counts no longer. "
+                f"Points and remarks by hand belong in {out / CORRECTIONS}, which every run uses."
             )
     put(path, text)
     batch["grades"] = _sha256(text)

@@ -122,7 +122,7 @@ def _table(path):
     try:
         rows = list(csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=sign))
     except csv.Error as error:
-        raise RosterError(f"{path} is no CSV file: {error}") from None
+        raise RosterError(f"{path} is not a CSV file: {error}") from None
     if not rows:
         raise RosterError(f"{path} is empty: a roster has a line of column names, and students")
     width = len(rows[0])
@@ -170,7 +170,7 @@ def _turned(name):
 def _distinct(path, students):
     """Turn down a student who comes twice; give namesakes names of their own."""
     if not students:
-        raise RosterError(f"{path} names nobody: a roster has a line for each student")
+        raise RosterError(f"{path} names no student: a roster has a line for each student")
     ids = Counter(s.identifier.casefold() for s in students)
     twice = [s for s in students if not s.identifier or ids[s.identifier.casefold()] > 1]
     if twice:
@@ -255,8 +255,8 @@ def _who(roster, unknown, handins):
         for student in [s for s in roster.students if number.casefold() in s.numbers][:1]:
             said.append(f"the number {plain(number)} of {plain(name)} is that of {student.name}")
     return Question(
-        f"Not every hand-in is of one student in {roster.path}. {'; '.join(said)}. Mend the roster "
-        "or the names, or say --keep-unknown to grade them under the names that they have, "
+        f"Not every hand-in is of one student in {roster.path}. {'; '.join(said)}. Correct the "
+        "roster or the names, or say --keep-unknown to grade them under the names that they have, "
         "without an id. Nothing was graded"
     )
 

@@ -77,7 +77,7 @@ ARRAY = re.compile(
 HOW_TO_GET = (
     "Students' code runs behind bubblewrap, and nothing was graded without it. Debian, Ubuntu: "
     "apt-get install bubblewrap. Where the system forbids it, or on macOS and Windows, run this in "
-    "a Linux machine of its own; with --trusted hand-ins run in a limited process that can read "
+    "a separate Linux machine; with --trusted hand-ins run in a limited process that can read "
     "this machine's files and use its network, and every report says so."
 )
 

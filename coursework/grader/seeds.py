@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROUNDS = 200_000  # of hashing: a seed that can be guessed is dear to try
-HOW = 'draw one with: python -c "import secrets; print(secrets.randbits(60))" > seed'
+HOW = 'generate one with: python -c "import secrets; print(secrets.randbits(60))" > seed'
 
 
 class SeedError(Exception):
@@ -42,7 +42,7 @@ def read_seed(path, warn):
     """
     if path is None:
         if not sys.stdin.isatty():
-            raise SeedError(f"a seed makes the hidden cases: give --seed-file FILE; {HOW}")
+            raise SeedError(f"hidden cases are generated from a seed: give --seed-file; {HOW}")
         return number_of(getpass.getpass("Seed: "))
     path = Path(path)
     try:

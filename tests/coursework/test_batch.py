@@ -133,7 +133,7 @@ def test_results_of_another_seed_are_left_alone(folder, out, tmp_path, capsys, s
     assert main(["grade", NAME, str(folder), *seed(1), "--out", str(out)]) == 0
     before = (out / "grades.csv").read_bytes()
     assert main(["grade", NAME, str(folder), *seed(2), "--out", str(out)]) == 1
-    assert "another batch (another seed): name another --out" in capsys.readouterr().err
+    assert "a different batch (a different seed): name another --out" in capsys.readouterr().err
     assert (out / "grades.csv").read_bytes() == before
     other = tmp_path / "other"
     assert main(["grade", NAME, str(folder), *seed(2), "--out", str(other)]) == 0
@@ -266,4 +266,4 @@ def test_unknown_assignment_is_told_with_those_that_there_are(tmp_path, capsys):
 def test_a_shard_beyond_the_last_is_refused(folder, out, capsys, seed):
     with pytest.raises(SystemExit):
         main(["grade", NAME, str(folder), *seed(1), "--shard", "3/2", "--out", str(out)])
-    assert "'3/2' is no shard" in capsys.readouterr().err
+    assert "'3/2' is not a shard" in capsys.readouterr().err

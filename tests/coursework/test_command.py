@@ -87,7 +87,7 @@ def test_a_seed_or_results_that_cannot_be_are_told_in_a_sentence(
     given = ["grade", NAME, str(folder)]
     for path in (tmp_path, tmp_path / "none"):
         assert main([*given, "--seed-file", str(path), "--out", str(out)]) == 1
-        assert re.search(rf"{path} cannot be read \(.*\): draw one with", capsys.readouterr().err)
+        assert re.search(rf"{path} cannot be read \(.*\): generate one", capsys.readouterr().err)
     out.touch()
     for words in ([*given, *seed(1)], ["release", NAME]):
         for place in (out, out / "below"):
@@ -131,7 +131,7 @@ def test_a_seed_comes_through_a_pipe_as_well(tmp_path):
 
 def test_without_a_file_the_seed_is_asked_for_at_a_terminal_alone(monkeypatch):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    with pytest.raises(SeedError, match="give --seed-file FILE"):
+    with pytest.raises(SeedError, match="give --seed-file"):
         read_seed(None, pytest.fail)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(seeds.getpass, "getpass", lambda prompt: "31")  # stands in for a terminal
@@ -141,7 +141,7 @@ def test_without_a_file_the_seed_is_asked_for_at_a_terminal_alone(monkeypatch):
 def test_what_stands_for_a_seed_tells_two_apart_and_not_what_they_are():
     exam = set_exam(NAME, 2027)
     one, same, other = (seal(e) for e in (exam, replace(exam, digest=""), set_exam(NAME, 2028)))
-    assert one == same != other, "another version of the assignment is no other seed"
+    assert one == same != other, "a different version of the assignment is no other seed"
     assert "2027" not in one
     assert seal(set_exam("concatenation", 2027)) != one
     assert number_of("2027") == 2027

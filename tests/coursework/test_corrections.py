@@ -116,7 +116,7 @@ def test_a_line_that_fits_nothing_is_told_before_anything_is_written(graded, fol
     said = capsys.readouterr().err
     assert "line 4: there is no student 'bens'; the nearest: 'ben'" in said
     assert f"line 5: there is no function 'attend': expected {FUNCTION}, or nothing" in said
-    assert "line 6: 'many' is no number of points" in said
+    assert "line 6: 'many' is not a number of points" in said
     assert "Nothing was written" in said
     assert files(out) == before
 
@@ -141,8 +141,8 @@ def test_corrections_are_read_as_spreadsheets_write_them(tmp_path):
 FAULTS = [
     (f"{HEAD}zoe,,1,\n", "line 2: 'zoe' may be zoe-bbbbbbbb or zoe-cccccccc"),
     (f"{HEAD}anna,f,,\n", "line 2: there are neither points nor a remark"),
-    (f"{HEAD}anna,,-1,\n", "line 2: '-1' is no number"),
-    (f"{HEAD}anna,,nan,\n", "line 2: 'nan' is no number"),
+    (f"{HEAD}anna,,-1,\n", "line 2: '-1' is not a number"),
+    (f"{HEAD}anna,,nan,\n", "line 2: 'nan' is not a number"),
     (f"{HEAD}anna,f,1,\nanna,,2,\nanna,f,3,\n", "line 4: 'anna' has two lines for f"),
     ("name,points\nanna,1\n", "begins with other columns"),
     ("", "begins with other columns"),

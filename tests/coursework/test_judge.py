@@ -84,7 +84,7 @@ def test_known_mistake_is_named():
 
 
 TIMES = "each number is the right one times one and the same"
-OTHER = "its shape is another one, of ndim {}; expected (2,\N{NO-BREAK SPACE}3)"
+OTHER = "its shape is a different one, of ndim {}; expected (2,\N{NO-BREAK SPACE}3)"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ OTHER = "its shape is another one, of ndim {}; expected (2,\N{NO-BREAK SPACE}3)"
         (EXPECTED * 1.04123, f"{TIMES} factor"),
         (-1e-3 * EXPECTED, f"{TIMES} factor"),
         (EXPECTED[::-1], "the order along one of its axes is reversed"),
-        (EXPECTED.T.reshape(2, 3), "the right numbers stand in another order"),
+        (EXPECTED.T.reshape(2, 3), "the right numbers are in a different order"),
         (EXPECTED * [[1], [3]], "some of its rows are right, and others are not"),
         (EXPECTED * [[2], [3]], "each row is right but for a factor of its own"),
         (EXPECTED + 0.002, "it differs in the fourth of 7 digits"),
@@ -250,4 +250,4 @@ def test_an_account_keeps_what_has_the_right_form():
 
 def test_an_account_cannot_speak_in_our_name():
     assert read_account({"unreadable": "full points were agreed by mail"}, [])["problem"] == ""
-    assert "another language" in read_account({"unreadable": "kernel"}, [])["problem"]
+    assert "other than Python" in read_account({"unreadable": "kernel"}, [])["problem"]

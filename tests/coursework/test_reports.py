@@ -242,7 +242,7 @@ def test_whom_to_look_at_is_told_by_kind_and_by_name(tmp_path):
         "3 graded",
         "1 that could not be read or run: c",
         "2 with 0 points because their function was not found: b, d",
-        "Why stands in the notes of grades.csv",
+        "The reasons are in the notes of grades.csv",
     ]
 
 

@@ -177,7 +177,7 @@ def test_rosters_are_read_as_spreadsheets_write_them(tmp_path, sign, encoding):
         ("", "is empty"),
         ("who,points\nx,1\n", "has the columns points, who"),
         ("name\nx\n", "has the columns name"),
-        ("name,id\n", "names nobody"),
+        ("name,id\n", "names no student"),
         ("name,id\nA,1\nB,2\nA,1\n", r"A \(line 2\), A \(line 4\)"),
         ("name,id\nA,e1\nB,E1\n", "without an id of their own"),
         ("name,id\nA,\n", "without an id of their own"),

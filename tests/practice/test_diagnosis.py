@@ -102,7 +102,7 @@ def positive(scores):
 
 
 def spoiled(index, *, wrong):
-    """Twice an array, but for one place of an axis, or only there."""
+    """Twice an array, but for one index of an axis, or only there."""
 
     def function(A):
         right, other = twice(A), twice(A) + 1 + np.abs(A)
@@ -143,7 +143,7 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
         masked,
         "`mask` were not used",
     ),
-    "mask turned": (
+    "mask negated": (
         attend,
         lambda Q, K, V, *, mask: attend(Q, K, V, mask=~mask),
         masked,
@@ -181,12 +181,17 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
     "heads in reverse order": (layer, reordered, layers, "in reverse order"),
     "transposed": (twice, lambda A: twice(A).swapaxes(-1, -2), square, "have changed places"),
     "reversed": (twice, lambda A: twice(A)[..., ::-1], matrices, "order along axis -1 is reversed"),
-    "one place later": (twice, lambda A: np.roll(twice(A), 1, -1), matrices, "one position later"),
+    "one position later": (
+        twice,
+        lambda A: np.roll(twice(A), 1, -1),
+        matrices,
+        "one position later",
+    ),
     "halves": (
         twice,
         lambda A: np.concatenate([twice(A)[..., ::2], twice(A)[..., 1::2]], axis=-1),
         matrices,
-        "holds two halves where pairs of neighbours",
+        "holds two halves where interleaved pairs",
     ),
     "a token": (
         bent,

@@ -24,13 +24,13 @@ from torch.utils._pytree import tree_leaves
 import tutorial_lib.pytorch
 from experiments.torch_attention import compiler as cxx
 from tests.library.variants.compositions import (
+    CHUNKS,
     D_K,
     D_MODEL,
+    FREQUENCIES,
     GROUPS,
     LAYERS,
     PADS,
-    PIECES,
-    RATES,
     B,
     Grouped,
     H,
@@ -80,7 +80,7 @@ def sighted(name, window, sink):
 
 SIGHTED = (
     "2 KV heads, halves rotated",
-    *long("4 KV heads, no positions", "1 KV heads, neighbours rotated"),
+    *long("4 KV heads, no positions", "1 KV heads, interleaved pairs rotated"),
 )
 
 
@@ -123,7 +123,7 @@ def assert_equal(found, right):
 # --- equal to loops and to NumPy ---
 
 
-@pytest.mark.parametrize("n", PIECES)
+@pytest.mark.parametrize("n", CHUNKS)
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("name", HELD)
 def test_every_chunk_gives_what_numpy_gives(name, pad, n):
@@ -143,19 +143,24 @@ def test_whole_sequences_give_the_rows_of_plain_loops(name, pad):
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_padding_may_be_an_integer_of_any_type(dtype, sight):
     torch.manual_seed(0)
-    options = {"n_kv_heads": 2, "sizes": (D_K, D_K), "rotation": Rotation(RATES), "sight": sight}
+    options = {
+        "n_kv_heads": 2,
+        "sizes": (D_K, D_K),
+        "rotation": Rotation(FREQUENCIES),
+        "sight": sight,
+    }
     module = DecoderAttention(D_MODEL, H, **options).double().requires_grad_(False)
     tokens = torch.randn(B, 300, D_MODEL, dtype=torch.float64)  # more than int8 and uint8 count
     pad = torch.arange(5, 5 + B).to(dtype)
-    whole, pieces = module(tokens, pad=pad), []
+    whole, chunks = module(tokens, pad=pad), []
     kept = DecoderCache.empty(module, 300, batch=(B,), pad=pad)
-    for piece in tokens.split((100, 199, 1), dim=1):
-        Y, kept = module.step(piece, kept)
-        pieces.append(Y)
+    for chunk in tokens.split((100, 199, 1), dim=1):
+        Y, kept = module.step(chunk, kept)
+        chunks.append(Y)
     for b, left in enumerate(range(5, 5 + B)):
-        alone = module(tokens[b, left:])
-        for Y in (whole, torch.cat(pieces, dim=1)):
-            assert_equal(Y[b, left:].numpy(), alone.numpy())
+        unpadded_rows = module(tokens[b, left:])
+        for Y in (whole, torch.cat(chunks, dim=1)):
+            assert_equal(Y[b, left:].numpy(), unpadded_rows.numpy())
 
 
 @pytest.mark.parametrize("sink", SINKS)
@@ -166,12 +171,11 @@ def test_windows_and_sinks_are_those_of_numpy_and_of_plain_loops(name, window, s
     module = made(layer)
     for pad in PADS:
         right = fed(layer, pad, T)
-        alone = rows_alone(layer, pad)
-        np.testing.assert_allclose(right, alone, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(right, plain_rows(layer, pad), rtol=1e-10, atol=1e-12)
         for block in (2, 64):
             monkeypatch.setattr(decoder, "BLOCK", block)
             assert_equal(module(X_T, pad=pad_of(pad)).numpy(), right)
-            for n in PIECES:
+            for n in CHUNKS:
                 assert_equal(fed(cached(module), pad, n), right)
 
 
@@ -196,7 +200,7 @@ def test_rows_of_a_graph_are_those_of_the_loop_over_blocks(graph, window, sink, 
         right = fed(layer, pad, T)
         assert_equal(module(X_T, pad=pad_of(pad)).numpy(), right)
         assert_equal(module(X_T[0], pad=pad_of(pad, 0)).numpy(), right[0])
-        for n in PIECES:
+        for n in CHUNKS:
             assert_equal(fed(cached(module), pad, n), right)
 
 
@@ -212,12 +216,12 @@ def test_gradients_of_a_graph_are_those_of_the_loop_over_blocks(graph, sight, mo
     torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
 
 
-def rows_alone(layer, pad):
-    """The rows of each sequence alone, in plain loops; zeros for its padding."""
+def plain_rows(layer, pad):
+    """The rows of each sequence by itself, in plain loops; zeros for its padding."""
     rows = np.zeros(X.shape)
     for b in range(B):
         start = 0 if PADS[pad] is None else PADS[pad][b]
-        rows[b, start:] = layer.alone(X[b, start:])
+        rows[b, start:] = layer.plain(X[b, start:])
     return rows
 
 
@@ -365,7 +369,7 @@ EVERY_SIGHT = {
 
 def sighted_module(sight):
     """A float64 decoder of two KV heads with a rotation and a sight."""
-    options = {"n_kv_heads": 2, "sizes": (D_K, D_K), "rotation": Rotation(RATES)}
+    options = {"n_kv_heads": 2, "sizes": (D_K, D_K), "rotation": Rotation(FREQUENCIES)}
     module = DecoderAttention(D_MODEL, H, **options, sight=EVERY_SIGHT[sight])
     return module.double().requires_grad_(False)
 
@@ -399,8 +403,9 @@ def test_shapes_can_be_asked_for_without_numbers(sight, pad):
 def test_rotation_is_that_of_numpy(half, n):
     positions = np.array([0, 1, 7, 100_000])
     Q = np.random.default_rng(8).standard_normal((B, H, 4, D_K))
-    turned = Rotation(RATES[:n], half=half)(torch.from_numpy(Q), torch.from_numpy(positions))
-    assert_equal(turned.numpy(), rotate(Q, positions, RATES[:n], half=half))
+    rotation = Rotation(FREQUENCIES[:n], half=half)
+    rotated = rotation(torch.from_numpy(Q), torch.from_numpy(positions))
+    assert_equal(rotated.numpy(), rotate(Q, positions, FREQUENCIES[:n], half=half))
 
 
 CONVERSIONS = {
@@ -418,10 +423,10 @@ def test_frequencies_are_not_rounded_with_the_weights(conversion):
     module = convert(made(LAYERS["2 KV heads, halves rotated"]), dtype)
     assert module.qkv_proj.weight.dtype == dtype
     Q = torch.ones(1, D_K, dtype=dtype)
-    turned = module.rotation(Q, torch.tensor([50_000]))
-    right = rotate(np.ones((1, D_K)), np.array([50_000]), RATES, half=True)
+    rotated = module.rotation(Q, torch.tensor([50_000]))
+    right = rotate(np.ones((1, D_K)), np.array([50_000]), FREQUENCIES, half=True)
     rounding = torch.finfo(dtype).eps
-    np.testing.assert_allclose(turned.double(), right, rtol=0, atol=2 * rounding)
+    np.testing.assert_allclose(rotated.double(), right, rtol=0, atol=2 * rounding)
 
 
 @pytest.mark.parametrize("G", GROUPS)
@@ -473,7 +478,7 @@ def unpadded(T, distance, *, lengths=None, window=None):
 
 
 def other_layout(self, X, positions):
-    """Halves for neighbours, and the other way round."""
+    """Halves for interleaved pairs, and the other way round."""
     frequencies = self.bits.view(torch.float64).numpy()
     return RIGHT_ROTATION(Rotation(frequencies, half=not self.half), X, positions)
 
@@ -516,11 +521,11 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistake, monkeypatch):
-    place, attribute, instead, needs = MISTAKES[mistake]
-    monkeypatch.setattr(place, attribute, instead)
+    owner, attribute, instead, needs = MISTAKES[mistake]
+    monkeypatch.setattr(owner, attribute, instead)
     for name in (name for name in HELD if needs in name):
         layer = cached(made(LAYERS[name]))
-        assert any(off(layer, name, pad, n) > 1e-3 for pad in PADS for n in PIECES), name
+        assert any(off(layer, name, pad, n) > 1e-3 for pad in PADS for n in CHUNKS), name
 
 
 def off(layer, name, pad, n):
@@ -556,7 +561,7 @@ def unrolled(self, n):
 
 
 def in_order(self):
-    """Ages as if the ring began with the oldest."""
+    """Distances as if the ring began with the oldest."""
     return RIGHT_DISTANCES(self).sort(descending=True).values
 
 
@@ -567,16 +572,16 @@ def once_a_block(Q, K, V, sink, *, mask):
 
 
 def with_a_value(Q, K, V, sink, *, mask):
-    """The sink's weight goes to the first key's value, not to nobody."""
+    """The sink's weight goes to the first key's value."""
     heads = RIGHT_SUNK(Q, K, V, sink, mask=mask)
-    share = 1 - RIGHT_SUNK(Q, K, torch.ones_like(V), sink, mask=mask)
-    return heads + share * V[..., :1, :].repeat_interleave(H // V.shape[-3], -3)
+    weight = 1 - RIGHT_SUNK(Q, K, torch.ones_like(V), sink, mask=mask)
+    return heads + weight * V[..., :1, :].repeat_interleave(H // V.shape[-3], -3)
 
 
 def behind_a_cache_none(Q, K, V, sink, *, mask):
     """New tokens behind old ones have no sink."""
-    alone = Q.shape[-2] == K.shape[-2]
-    return RIGHT_SUNK(Q, K, V, sink if alone else sink - 1e4, mask=mask)
+    is_whole = Q.shape[-2] == K.shape[-2]
+    return RIGHT_SUNK(Q, K, V, sink if is_whole else sink - 1e4, mask=mask)
 
 
 RIGHT_DISTANCES, RIGHT_SUNK = DecoderCache._distances, decoder.sunk_groups
@@ -592,7 +597,7 @@ SIGHT_MISTAKES = {
         lambda T, far, lengths, window: RIGHT_VISIBLE(T, far, lengths=lengths, window=window - 1),
     ),
     "window forgotten behind a cache": (decoder, "visible", forgotten),
-    "dropped before looked at": (DecoderAttention, "step", dropping),
+    "dropped before attended to": (DecoderAttention, "step", dropping),
     "ring read from its first row": (DecoderCache, "_in_order", unrolled),
     "distances of a ring in order": (DecoderCache, "_distances", in_order),
     "positions that stop at the window": (
@@ -618,14 +623,14 @@ SIGHT_MISTAKES = {
 
 @pytest.mark.parametrize("mistake", SIGHT_MISTAKES)
 def test_a_planted_mistake_of_sight_is_found(mistake, monkeypatch):
-    place, attribute, instead = SIGHT_MISTAKES[mistake]
+    owner, attribute, instead = SIGHT_MISTAKES[mistake]
     layer = sighted("2 KV heads, halves rotated", 3, "sinks")
-    module, right = made(layer), {pad: rows_alone(layer, pad) for pad in PADS}
-    monkeypatch.setattr(place, attribute, instead)
+    module, right = made(layer), {pad: plain_rows(layer, pad) for pad in PADS}
+    monkeypatch.setattr(owner, attribute, instead)
     found = [
         np.abs(fed(cached(module), pad, n) - right[pad])[right[pad] != 0].max()
         for pad in PADS
-        for n in PIECES
+        for n in CHUNKS
     ]
     assert max(found) > 1e-3
 
@@ -648,21 +653,21 @@ class Normed(Patterned):
         """The queries, and what is cached of the new tokens."""
         p, gains = self.params, self.qk_norm
         Q, K = (
-            self.turn(self.normed(project_heads(X, W), gain), positions)
+            self.with_rope(self.normed(project_heads(X, W), gain), positions)
             for W, gain in zip((p.W_Q, p.W_K), gains, strict=True)
         )
         return Q, (K, project_heads(X, p.W_V))
 
 
 def with_norm(name, **options):
-    """A composition that norms queries and keys, with a gain for each of their numbers."""
+    """A composition that norms queries and keys, with a gain for each of their entries."""
     gains = np.random.default_rng(7).uniform(0.5, 3, (2, D_K))
     return Normed(**vars(LAYERS[name]), qk_norm=gains, **options)
 
 
 NORMED = {
     "rotated": lambda: with_norm("2 KV heads, halves rotated"),
-    "in part": lambda: with_norm("1 KV heads, neighbours rotated in part"),
+    "in part": lambda: with_norm("1 KV heads, interleaved pairs rotated in part"),
     "no positions": lambda: with_norm(f"{H} KV heads, no positions"),
     "window and sinks": lambda: with_norm("2 KV heads, halves rotated", window=3, sink=SINK),
     "a large eps": lambda: with_norm("2 KV heads, halves rotated", eps=0.3),
@@ -676,7 +681,7 @@ def test_qk_norm_is_that_of_numpy_in_forward_and_in_steps(name, pad):
     module, right = made(layer), fed(layer, pad, T)
     real = (right != 0).any(axis=-1)
     assert_equal(module(X_T, pad=pad_of(pad)).numpy()[real], right[real])
-    for n in PIECES:
+    for n in CHUNKS:
         assert_equal(fed(cached(module), pad, n), right)
 
 
@@ -1006,7 +1011,7 @@ def test_gradients_of_a_layer_with_all_its_keys_are_those_of_numpy():
 
 GRADED = {
     "2 KV heads, halves rotated": LAYERS["2 KV heads, halves rotated"],
-    "1 KV heads, neighbours rotated": LAYERS["1 KV heads, neighbours rotated"],
+    "1 KV heads, interleaved pairs rotated": LAYERS["1 KV heads, interleaved pairs rotated"],
     "2 KV heads, halves rotated, a window": sighted("2 KV heads, halves rotated", 3, "no sink"),
     "2 KV heads, halves rotated, sinks": sighted("2 KV heads, halves rotated", 3, "sinks"),
 }
@@ -1052,7 +1057,12 @@ def weights_of(module):
 )
 def test_it_trains(pad, sight):
     torch.manual_seed(0)
-    options = {"n_kv_heads": 2, "sizes": (D_K, D_K), "rotation": Rotation(RATES), "bias": True}
+    options = {
+        "n_kv_heads": 2,
+        "sizes": (D_K, D_K),
+        "rotation": Rotation(FREQUENCIES),
+        "bias": True,
+    }
     module = DecoderAttention(D_MODEL, H, **options, sight=sight)
     target = X_T.float().roll(1, dims=1)  # the token before, which a rotated query can find
     optimiser, losses = torch.optim.Adam(module.parameters(), lr=0.03), []
@@ -1138,19 +1148,19 @@ def test_few_graphs_serve_every_length(sight, dynamic, padded):
 @pytest.mark.parametrize("sight", EVERY_SIGHT)
 @pytest.mark.parametrize("pad", PADS)
 def test_few_graphs_serve_every_step(sight, pad):
-    module, pieces = sighted_module(sight), (5, *7 * (1,), 3, 4, 6, *9 * (1,), 20, 2, 1, 70, 1, 1)
-    tokens = torch.randn(B, sum(pieces), D_MODEL, dtype=torch.float64)
+    module, chunks = sighted_module(sight), (5, *7 * (1,), 3, 4, 6, *9 * (1,), 20, 2, 1, 70, 1, 1)
+    tokens = torch.randn(B, sum(chunks), D_MODEL, dtype=torch.float64)
     right, kept = module(tokens, pad=pad_of(pad)), None
-    kept = [DecoderCache.empty(module, sum(pieces), batch=(B,), pad=PADS[pad])]
+    kept = [DecoderCache.empty(module, sum(chunks), batch=(B,), pad=PADS[pad])]
 
-    def call(compiled, piece, rows):
-        Y, longer = compiled(piece.clone(), kept.pop())
+    def call(compiled, chunk, rows):
+        Y, longer = compiled(chunk.clone(), kept.pop())
         kept.append(longer)
         real = rows.abs().sum(-1) > 0
         assert_equal(Y[real].numpy(), rows[real].numpy())
 
-    pairs = zip(tokens.split(pieces, 1), right.split(pieces, 1), strict=True)
-    calls = [partial(call, piece=piece, rows=rows) for piece, rows in pairs]
+    pairs = zip(tokens.split(chunks, 1), right.split(chunks, 1), strict=True)
+    calls = [partial(call, chunk=chunk, rows=rows) for chunk, rows in pairs]
     assert graphs_of(module.step, {"dynamic": True}, calls) <= 7
 
 
@@ -1184,7 +1194,7 @@ def test_a_window_and_sinks_compile_without_a_graph_break(pad, compiled):
     assert_equal(torch.cat(rows, dim=1).numpy(), fed(layer, pad, 1))
 
 
-@pytest.mark.parametrize("name", ["1 KV heads, neighbours rotated", list(GRADED)[-1]])
+@pytest.mark.parametrize("name", ["1 KV heads, interleaved pairs rotated", list(GRADED)[-1]])
 def test_a_compiled_layer_trains_as_any(name, compiled):
     layer, grads = GRADED[name], []
     for compile in (lambda module: module, compiled):
@@ -1218,7 +1228,7 @@ def test_compiled_kernels_give_the_same_step_by_step(window, pad, compiled):
         assert_equal(fed(each, pad, n), fed(layer, pad, n))
 
 
-def test_state_dict_round_trips_and_holds_weights_alone():
+def test_state_dict_round_trips_and_holds_only_weights():
     module = made(LAYERS["2 KV heads, halves rotated"])
     assert list(module.state_dict()) == ["qkv_proj.weight", "out_proj.weight"]
     module, other = (made(sighted("2 KV heads, halves rotated", 3, "sinks")) for _ in range(2))
@@ -1237,13 +1247,13 @@ def everything():
     """A decoder with groups, a rotation, a window, sinks, QK-norm and biases."""
     sight = Sight(window=3, sink=SINK, qk_norm=np.ones((2, D_K)))
     options = {"n_kv_heads": 2, "sizes": (D_K, 7), "bias": True, "sight": sight}
-    return DecoderAttention(D_MODEL, H, rotation=Rotation(RATES), **options)
+    return DecoderAttention(D_MODEL, H, rotation=Rotation(FREQUENCIES), **options)
 
 
 MODULES = {
     MultiHeadAttention: lambda: MultiHeadAttention(D_MODEL, H, bias=True),
     DecoderAttention: everything,
-    Rotation: lambda: Rotation(RATES, half=True),
+    Rotation: lambda: Rotation(FREQUENCIES, half=True),
 }
 
 

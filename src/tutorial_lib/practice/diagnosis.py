@@ -33,7 +33,7 @@ AXES = {  # the names of an argument's last axes; a batch may come before
     "E": "words d_model",
 }
 WORDS = {"n_heads": "H", "width": "d_model", "n_kv_heads": "G", "groups": "G"}
-PLACES = {1: "", 2: "row", 3: "head", 4: "sentence"}  # what an axis counts, from the end
+COUNTED = {1: "", 2: "row", 3: "head", 4: "sentence"}  # what an axis counts, from the end
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ LEAST_BITS = 24  # some 200 claims are tried
 def _part(outcome, name):
     value = outcome.value
     with suppress(Exception):  # it is no record, or has no such part
-        for place in name.split(", ") if name else ():
-            value = value[int(place[7:])] if place.startswith("result ") else getattr(value, place)
+        for part in name.split(", ") if name else ():
+            value = value[int(part[7:])] if part.startswith("result ") else getattr(value, part)
         return None if value is None else np.asarray(value)
     return None
 
@@ -218,7 +218,7 @@ def _changes_of_array(name, given):
         yield f"`{name}` were 0, 1, 2, …", lambda A: 0 * A + np.arange(A.shape[-1])
     if "float" in _kind(given):
         yield f"`{name}` were the negative", lambda A: -A
-    for axis, counted in PLACES.items():
+    for axis, counted in COUNTED.items():
         if counted and given.ndim >= axis and given.shape[-axis] > 1:
             says = f"every {counted} of `{name}` were the first"
             yield says, lambda A, axis=axis: _first(A, axis)
@@ -385,7 +385,7 @@ def _orders(all_seen):
             yield from _shifts(axis)
     if seen.right.ndim and seen.right.shape[-1] % 2 == 0:
         says = "the last axis holds {} where {} are expected"
-        pairs, halves = "pairs of neighbours", "two halves"
+        pairs, halves = "interleaved pairs", "two halves"
         yield _says(says.format(halves, pairs), 16, lambda A, s: _regrouped(A, -1, 2))
         yield _says(says.format(pairs, halves), 16, lambda A, s: _regrouped(A, 2, -1))
     for one, other in ((1, 2), (2, 3)):
@@ -411,7 +411,7 @@ def _shifts(axis):
 
 
 def _shifted(seen, axis, step):
-    """Whether all entries but those at the ends are the right ones, one place on."""
+    """Whether all entries but those at the ends are the right ones, one position on."""
     value, right = (np.moveaxis(A, -axis, 0) for A in (seen.value, seen.right))
     if len(right) < 3:
         return False
@@ -633,7 +633,7 @@ def _nan_in_empty_rows(seen):
 def _copies(all_seen):
     """Yield claims that one head, row or sentence stands in place of all."""
     seen = all_seen[0]
-    for axis, counted in PLACES.items():
+    for axis, counted in COUNTED.items():
         if counted and seen.right.ndim >= axis and seen.right.shape[-axis] > 1:
             says = f"every {counted} (axis {-axis}) holds what only the first should hold"
             yield _says(says, 4, lambda A, s, axis=axis: _first(A, axis))
@@ -659,17 +659,17 @@ def _own_factor(seen, axis):
     return bool(none_is_0) and _alike(value, factor[..., None] * right)
 
 
-def _alone(all_seen):
-    """Yield claims that of an axis only one place is right, or only one is wrong."""
+def _single(all_seen):
+    """Yield claims that only one index of an axis is right, or only one is wrong."""
     seen = all_seen[0]
-    for axis, counted in sorted(PLACES.items(), key=lambda pair: pair[0] == 1):
+    for axis, counted in sorted(COUNTED.items(), key=lambda pair: pair[0] == 1):
         if seen.right.ndim < axis or seen.right.shape[-axis] < 3:
             continue
         counted = f"{{}} {counted} (axis {-axis})" if counted else "{} entry of each row"
-        for place, named in ((0, "first"), (-1, "last")):
+        for index, named in ((0, "first"), (-1, "last")):
             for wrong, told in ((False, "right"), (True, "wrong")):
                 says = f"only the {counted.format(named)} is {told}"
-                yield Claim(says, 0, lambda s, a=axis, p=place, w=wrong: _one_alone(s, a, p, w))
+                yield Claim(says, 0, lambda s, a=axis, i=index, w=wrong: _only_one(s, a, i, w))
     if seen.right.ndim > 1:
         for where, triangle in (("above", np.triu), ("below", np.tril)):
             says = f"only entries {where} the diagonal are wrong"
@@ -683,10 +683,10 @@ def _close_entries(seen):
     return np.isclose(seen.value, seen.right, rtol=1e-7, atol=1e-9 * size, equal_nan=True)
 
 
-def _one_alone(seen, axis, place, wrong):
+def _only_one(seen, axis, index, wrong):
     found = (~np.moveaxis(_close_entries(seen), -axis, 0)).reshape(seen.right.shape[-axis], -1)
     expected = np.full(len(found), not wrong)
-    expected[place] = wrong
+    expected[index] = wrong
     return len(found) > 1 and bool((found.any(axis=-1) == expected).all())
 
 
@@ -754,7 +754,7 @@ KINDS = (
     _nan,
     _row_factors,
     _by_slip,
-    _alone,
+    _single,
     _weights,
 )
 

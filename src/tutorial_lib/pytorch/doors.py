@@ -291,7 +291,7 @@ def require_flash_tensors(Q, K, V):
     if Q.is_meta:
         raise ValueError(
             "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
-            "read them. For shapes alone use F.scaled_dot_product_attention."
+            "read them. For only the shapes use F.scaled_dot_product_attention."
         )
     _require_flash_shapes(Q, K, V)
 
@@ -425,8 +425,8 @@ def require_frequencies(frequencies, half):
     require_finite("frequencies", frequencies)
     if not isinstance(half, bool):
         raise TypeError(
-            f"half is {half!r}; expected True or False. Give True for weights of Llama, whose "
-            f"entries i and i + n are a pair."
+            f"half is {half!r}; expected True or False. Give True for weights of Hugging Face's "
+            f"Llama, in which entries i and i + n are a pair."
         )
 
 

@@ -26,55 +26,55 @@ from tutorial_lib.variants.patterns import (
 )
 from tutorial_lib.variants.positions import alibi_scores, alibi_slopes, rope_frequencies, rotate
 
-B, T, H, D_MODEL, D_K, D_V, RANK, ROOM = 3, 8, 4, 12, 6, 7, 5, 10
+B, T, H, D_MODEL, D_K, D_V, RANK, CAPACITY = 3, 8, 4, 12, 6, 7, 5, 10
 PADS = {"no padding": None, "padded": np.array([0, 2, 4])}
-PIECES = 1, 2, 3, T
-RATES = rope_frequencies(D_K)
-PLACES = {
+CHUNKS = 1, 2, 3, T
+FREQUENCIES = rope_frequencies(D_K)
+ENCODINGS = {
     "no positions": {},
-    "neighbours rotated": {"frequencies": RATES},
-    "halves rotated": {"frequencies": RATES, "half": True},
-    "neighbours rotated in part": {"frequencies": RATES[:2]},
-    "halves rotated in part": {"frequencies": RATES[:2], "half": True},
+    "interleaved pairs rotated": {"frequencies": FREQUENCIES},
+    "halves rotated": {"frequencies": FREQUENCIES, "half": True},
+    "interleaved pairs rotated in part": {"frequencies": FREQUENCIES[:2]},
+    "halves rotated in part": {"frequencies": FREQUENCIES[:2], "half": True},
     "slopes": {"slopes": alibi_slopes(H)},
 }
 GROUPS = 1, 2, H
 
 
 class Layer:
-    """What all layers share: what new tokens may look at, their places, and the steps in order."""
+    """What all layers share: the mask of new tokens, their positions, and the steps in order."""
 
     def mask(self, cache, T):
-        """What the next T tokens may look at."""
+        """The mask of the next T tokens."""
         return cache.mask(T)
 
-    def places(self, cache, T):
+    def positions(self, cache, T):
         """The positions of the next T tokens, with an axis for the heads."""
         return cache.positions(T)[..., None, :]
 
     def step(self, X, cache):
         """Run the layer for the next tokens: (Y, cache)."""
         T = X.shape[-2]
-        mask, places = self.mask(cache, T), self.places(cache, T)
-        Q, kept = self.project(X, places)
-        cache = cache.append(*kept)
+        mask, positions = self.mask(cache, T), self.positions(cache, T)
+        Q, new = self.project(X, positions)
+        cache = cache.append(*new)
         heads = self.finish(self.attend(Q, cache, mask), X)
         return concat_heads(heads) @ self.params.W_O, cache
 
     def finish(self, heads, X):
-        """What the heads found, as it is."""
+        """The outputs of the heads, as they are."""
         return heads
 
-    def pattern_alone(self, scores):
-        """What the tokens of one sequence look at, in plain loops."""
+    def plain_mask(self, scores):
+        """The mask of one sequence, in plain loops."""
         return oracle.causal_mask(scores.shape[-1])
 
-    def weights_alone(self, scores):
+    def plain_weights(self, scores):
         """The weights of one sequence, in plain loops."""
-        return oracle.attention_weights(scores, self.pattern_alone(scores))
+        return oracle.attention_weights(scores, self.plain_mask(scores))
 
-    def finish_alone(self, heads, X):
-        """What the heads of one sequence found, as it is."""
+    def plain_finish(self, heads, X):
+        """The outputs of the heads of one sequence, as they are."""
         return heads
 
 
@@ -91,21 +91,23 @@ class Grouped(Layer):
         """An empty cache."""
         return KVCache.empty(self.params, capacity, batch=batch, pad=pad)
 
-    def turn(self, A, places):
+    def with_rope(self, A, positions):
         """Queries or keys, rotated."""
         return (
-            A if self.frequencies is None else rotate(A, places, self.frequencies, half=self.half)
+            A
+            if self.frequencies is None
+            else rotate(A, positions, self.frequencies, half=self.half)
         )
 
-    def project(self, X, places):
+    def project(self, X, positions):
         """The queries, and what is cached of the new tokens."""
         p = self.params
         Q, K, V = (project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
-        return self.turn(Q, places), (self.turn(K, places), V)
+        return self.with_rope(Q, positions), (self.with_rope(K, positions), V)
 
-    def own(self, kept):
-        """What is kept, an entry for each head."""
-        return np.repeat(kept, self.params.n_heads // self.params.n_kv_heads, axis=-3)
+    def own(self, A):
+        """Cached keys or values, copied for each head."""
+        return np.repeat(A, self.params.n_heads // self.params.n_kv_heads, axis=-3)
 
     def attend(self, Q, cache, mask):
         """The heads."""
@@ -114,7 +116,7 @@ class Grouped(Layer):
         scores = alibi_scores(Q, self.own(cache.K), self.slopes)
         return attention_weights(scores, mask=mask) @ self.own(cache.V)
 
-    def alone(self, X):
+    def plain(self, X):
         """The layer over one sequence without a cache, in plain loops."""
         p, T = self.params, len(X)
         Q, K, V = (oracle.project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
@@ -124,26 +126,26 @@ class Grouped(Layer):
         scores = oracle.scores(Q, np.stack([K[g] for g in owners]))
         if self.slopes is not None:
             scores = scores + oracle.alibi_bias(T, T, self.slopes)
-        heads = oracle.mix(self.weights_alone(scores), np.stack([V[g] for g in owners]))
-        heads = self.finish_alone(heads, X)
+        heads = oracle.mix(self.plain_weights(scores), np.stack([V[g] for g in owners]))
+        heads = self.plain_finish(heads, X)
         return oracle.project_out(oracle.concat_heads(heads), p.W_O)
 
 
 @dataclass(frozen=True)
 class Patterned(Grouped):
-    """Heads in groups that look at a window, or at chosen keys of it, with sinks and gates."""
+    """Heads in groups that attend to a window, or to chosen keys of it, with sinks and gates."""
 
-    window: int = ROOM
+    window: int = CAPACITY
     k: int | None = None
     sink: np.ndarray | None = None
     W_G: np.ndarray | None = None
 
     def mask(self, cache, T):
-        """What the next T tokens may look at."""
+        """The mask of the next T tokens."""
         return cache.mask(T) & window_mask(T, cache.length + T, self.window)
 
     def chosen(self, scores, mask):
-        """The keys that are looked at, of those that may be."""
+        """The mask of the chosen keys."""
         return top_k_mask(scores, min(self.k, scores.shape[-1]), mask=mask)
 
     def weigh(self, scores, mask):
@@ -158,27 +160,27 @@ class Patterned(Grouped):
         return self.weigh(scores, mask) @ self.own(cache.V)
 
     def finish(self, heads, X):
-        """The heads behind their gates."""
+        """The heads times their gates."""
         return heads if self.W_G is None else gate_heads(heads, X, self.W_G)
 
-    def pattern_alone(self, scores):
-        """What the tokens of one sequence look at, in plain loops."""
+    def plain_mask(self, scores):
+        """The mask of one sequence, in plain loops."""
         T = scores.shape[-1]
         return oracle.top_k_mask(scores, self.k or T, oracle.window_mask(T, T, self.window))
 
-    def weights_alone(self, scores):
+    def plain_weights(self, scores):
         """The weights of one sequence, in plain loops."""
         sink = np.full(H, -math.inf) if self.sink is None else self.sink
-        return oracle.attention_with_sink(scores, sink, self.pattern_alone(scores))
+        return oracle.attention_with_sink(scores, sink, self.plain_mask(scores))
 
-    def finish_alone(self, heads, X):
-        """The heads of one sequence behind their gates, in plain loops."""
+    def plain_finish(self, heads, X):
+        """The heads of one sequence times their gates, in plain loops."""
         return heads if self.W_G is None else oracle.gate_heads(heads, X, self.W_G)
 
 
 @dataclass(frozen=True)
 class Latent(Layer):
-    """One latent a word, kept in place of keys and values, and looked at by absorbed products.
+    """One latent per token, cached in place of keys and values, and absorbed products.
 
     RoPE is decoupled: the last `2 * len(frequencies)` entries of a query and of what is cached are
     rotated, and belong to the latent as entries that W_UK passes through and W_UV drops.
@@ -190,27 +192,27 @@ class Latent(Layer):
     def empty(self, capacity, *, batch=(), pad=None):
         """An empty cache of latents, in the place of the keys; there are no values."""
         W_D = self.params.W_D[None]
-        kept = SimpleNamespace(W_K=W_D, W_V=W_D[..., :0])
-        return KVCache.empty(kept, capacity, batch=batch, pad=pad)
+        cached = SimpleNamespace(W_K=W_D, W_V=W_D[..., :0])
+        return KVCache.empty(cached, capacity, batch=batch, pad=pad)
 
-    def turn(self, A, places):
+    def with_rope(self, A, positions):
         """Queries or latents, their last entries rotated."""
         fixed = A.shape[-1] - 2 * len(self.frequencies)
         part = A[..., fixed:]
-        part = rotate(part, places, self.frequencies) if part.size else part
+        part = rotate(part, positions, self.frequencies) if part.size else part
         return np.concatenate([A[..., :fixed], part], axis=-1)
 
-    def project(self, X, places):
+    def project(self, X, positions):
         """The queries, and what is cached of the new tokens."""
         Q = project_heads(X, self.params.W_Q)
         C = (X @ self.params.W_D)[..., None, :, :]
-        return self.turn(Q, places), (self.turn(C, places), C[..., :0])
+        return self.with_rope(Q, positions), (self.with_rope(C, positions), C[..., :0])
 
     def attend(self, Q, cache, mask):
         """The heads."""
         return absorbed_attention(Q, cache.K[..., 0, :, :], self.params, mask=mask)
 
-    def alone(self, X):
+    def plain(self, X):
         """The layer over one sequence without a cache, with keys and values, in plain loops."""
         p, T, n = self.params, len(X), 2 * len(self.frequencies)
         Q = oracle.project_heads(X, p.W_Q)
@@ -221,7 +223,7 @@ class Latent(Layer):
             for A in (Q, K):
                 A[..., -n:] = oracle.rotate(A[..., -n:], np.arange(T), self.frequencies)
         scores = oracle.scores(Q, K)
-        heads = oracle.mix(self.weights_alone(scores), V)
+        heads = oracle.mix(self.plain_weights(scores), V)
         return oracle.project_out(oracle.concat_heads(heads), p.W_O)
 
 
@@ -232,65 +234,65 @@ class WindowedLatent(Latent):
     window: int = 3
 
     def mask(self, cache, T):
-        """What the next T tokens may look at."""
+        """The mask of the next T tokens."""
         return cache.mask(T) & window_mask(T, cache.length + T, self.window)
 
-    def pattern_alone(self, scores):
-        """What the tokens of one sequence look at, in plain loops."""
+    def plain_mask(self, scores):
+        """The mask of one sequence, in plain loops."""
         return oracle.window_mask(*scores.shape[-2:], self.window)
 
 
 @dataclass(frozen=True)
-class TurnedLatent(Latent):
+class RotatedLatent(Latent):
     """A latent per token; its keys are computed at every step and rotated, so never absorbed."""
 
-    def turn(self, A, places):
+    def with_rope(self, A, positions):
         """Queries rotated; latents stay."""
-        return rotate(A, places, self.frequencies) if A.shape[-1] == self.params.d_k else A
+        return rotate(A, positions, self.frequencies) if A.shape[-1] == self.params.d_k else A
 
     def attend(self, Q, cache, mask):
-        """The heads, from keys and values made of all latents that are kept."""
+        """The heads, from keys and values computed from all cached latents."""
         start = KVCache.empty(
             self.params.expanded(), cache.capacity, batch=cache.batch, pad=cache.pad
         )
         C = cache.K
-        K = rotate(C @ self.params.W_UK, self.places(start, cache.length), self.frequencies)
+        K = rotate(C @ self.params.W_UK, self.positions(start, cache.length), self.frequencies)
         return grouped_attention(Q, K, C @ self.params.W_UV, mask=mask)
 
 
-def drawn(seed, *shape):
-    """Normal numbers, of variance 1 / rows."""
+def sampled(seed, *shape):
+    """Normal entries, of variance 1 / rows."""
     return np.random.default_rng(seed).standard_normal(shape) / np.sqrt(shape[-2])
 
 
-def grouped(G, places):
+def grouped(G, encoding):
     """A layer of G KV heads."""
-    keys, values = drawn(2, G, D_MODEL, D_K), drawn(3, G, D_MODEL, D_V)
-    queries, out = 3 * drawn(1, H, D_MODEL, D_K), drawn(4, H * D_V, D_MODEL)
-    return Grouped(GroupedParams(queries, keys, values, out), **PLACES[places])
+    keys, values = sampled(2, G, D_MODEL, D_K), sampled(3, G, D_MODEL, D_V)
+    queries, out = 3 * sampled(1, H, D_MODEL, D_K), sampled(4, H * D_V, D_MODEL)
+    return Grouped(GroupedParams(queries, keys, values, out), **ENCODINGS[encoding])
 
 
-def patterned(places, **parts):
+def patterned(encoding, **parts):
     """A layer of two KV heads with sparse attention."""
-    return Patterned(grouped(2, places).params, **PLACES[places], **parts)
+    return Patterned(grouped(2, encoding).params, **ENCODINGS[encoding], **parts)
 
 
 def latent(kind, n):
     """A layer that caches a latent, with a RoPE part of n entries."""
     d_k, wide = D_K + n, RANK + n
     W_UK, W_UV = np.zeros((H, wide, d_k)), np.zeros((H, wide, D_V))
-    W_UK[:, :RANK, :D_K], W_UV[:, :RANK] = drawn(2, H, RANK, D_K), drawn(3, H, RANK, D_V)
+    W_UK[:, :RANK, :D_K], W_UV[:, :RANK] = sampled(2, H, RANK, D_K), sampled(3, H, RANK, D_V)
     W_UK[:, RANK:, D_K:] = np.eye(n)  # the RoPE part is a key as it is
-    queries, down = 3 * drawn(1, H, D_MODEL, d_k), drawn(5, D_MODEL, wide)
-    params = LatentParams(queries, down, W_UK, W_UV, drawn(4, H * D_V, D_MODEL))
-    return kind(params, RATES if kind is TurnedLatent else RATES[: n // 2])
+    queries, down = 3 * sampled(1, H, D_MODEL, d_k), sampled(5, D_MODEL, wide)
+    params = LatentParams(queries, down, W_UK, W_UV, sampled(4, H * D_V, D_MODEL))
+    return kind(params, FREQUENCIES if kind is RotatedLatent else FREQUENCIES[: n // 2])
 
 
-LAYERS = {f"{G} KV heads, {places}": grouped(G, places) for G in GROUPS for places in PLACES}
+LAYERS = {f"{G} KV heads, {name}": grouped(G, name) for G in GROUPS for name in ENCODINGS}
 LAYERS["latent, absorbed"] = latent(Latent, 0)
 LAYERS["latent, absorbed, decoupled"] = latent(Latent, 4)
-LAYERS["latent, keys computed and rotated"] = latent(TurnedLatent, 0)
-SINK, W_G = drawn(7, H, 1)[:, 0], 3 * drawn(8, H, D_MODEL, D_V)
+LAYERS["latent, keys computed and rotated"] = latent(RotatedLatent, 0)
+SINK, W_G = sampled(7, H, 1)[:, 0], 3 * sampled(8, H, D_MODEL, D_V)
 LAYERS |= {
     "2 KV heads, a window": patterned("no positions", window=3),
     "2 KV heads, a window, halves rotated": patterned("halves rotated", window=3),
@@ -300,23 +302,23 @@ LAYERS |= {
     "2 KV heads, all of it": patterned("halves rotated", window=5, k=3, sink=SINK, W_G=W_G),
     "latent, absorbed, a window": latent(WindowedLatent, 4),
 }
-X = drawn(6, B, T, D_MODEL) * np.sqrt(T)
+X = sampled(6, B, T, D_MODEL) * np.sqrt(T)
 
 
 @cache
 def expected(name, pad):
-    """The rows of each sequence alone; zeros for its padding."""
+    """The rows of each sequence by itself; zeros for its padding."""
     rows = np.zeros(X.shape)
     for b in range(B):
         start = 0 if PADS[pad] is None else PADS[pad][b]
-        rows[b, start:] = LAYERS[name].alone(X[b, start:])
+        rows[b, start:] = LAYERS[name].plain(X[b, start:])
     return rows
 
 
 def fed(layer, pad, n):
-    """The rows of a layer that reads n tokens at a time."""
-    kept, rows = layer.empty(ROOM, batch=(B,), pad=PADS[pad]), []
+    """The rows of a layer that processes n tokens at a time."""
+    longer, rows = layer.empty(CAPACITY, batch=(B,), pad=PADS[pad]), []
     for start in range(0, T, n):
-        Y, kept = layer.step(X[:, start : start + n], kept)
+        Y, longer = layer.step(X[:, start : start + n], longer)
         rows.append(Y)
     return np.concatenate(rows, axis=1)

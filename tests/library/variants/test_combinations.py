@@ -1,8 +1,8 @@
 """Cached equals uncached under every combination of the variants that makes sense.
 
-A sequence is fed in pieces of 1, 2, 3 and all, left-padded and not; each real token must give the
-row that it gives in its sequence alone, in one pass of plain loops without a cache. A mistake is
-planted in each combination that can make it, and must be found there.
+A sequence is fed in chunks of 1, 2, 3 and all, left-padded and not; each real token must give the
+row that it gives in its sequence by itself, in one pass of plain loops without a cache. A mistake
+is planted in each combination that can make it, and must be found there.
 """
 
 from dataclasses import fields
@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from tests.library.variants.compositions import (
+    CAPACITY,
+    CHUNKS,
     D_MODEL,
     GROUPS,
     LAYERS,
     PADS,
-    PIECES,
-    ROOM,
     Grouped,
     H,
-    TurnedLatent,
+    RotatedLatent,
     expected,
     fed,
 )
@@ -34,10 +34,10 @@ from tutorial_lib.variants.patterns import attention_with_sink, gate_heads, wind
 from tutorial_lib.variants.positions import rotate
 
 
-@pytest.mark.parametrize("n", PIECES)
+@pytest.mark.parametrize("n", CHUNKS)
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("name", LAYERS)
-def test_every_piece_gives_the_rows_of_one_pass_without_a_cache(name, pad, n):
+def test_every_chunk_gives_the_rows_of_one_pass_without_a_cache(name, pad, n):
     rows = fed(LAYERS[name], pad, n)
     np.testing.assert_allclose(rows, expected(name, pad), rtol=1e-10, atol=1e-12)
 
@@ -52,7 +52,7 @@ def test_check_of_the_chapter_finds_nothing_in_any_combination(name, capsys):
 
 
 def real(kept, T):
-    """The mask of the padding alone: booleans that broadcast to (B, 1, T, S)."""
+    """The mask of only the padding: booleans that broadcast to (B, 1, T, S)."""
     keys = np.arange(kept.length + T)
     return True if kept.pad is None else keys >= kept.pad[:, None, None, None]
 
@@ -62,48 +62,48 @@ def causal(kept, T, offset):
     return np.tri(T, kept.length + T, offset, dtype=bool) & real(kept, T)
 
 
-def all_places(self, kept):
-    """The positions of all tokens that are kept, with an axis for the heads."""
+def all_positions(self, kept):
+    """The positions of all cached tokens, with an axis for the heads."""
     start = self.empty(kept.capacity, batch=kept.batch, pad=kept.pad)
     return start.positions(kept.length)[..., None, :]
 
 
-def places_after_a_padded_prompt(self, kept, T):
+def positions_after_a_padded_prompt(self, kept, T):
     """Right in the prompt; then the length of the cache, which counts the padding too."""
     if kept.length == 0:
         return kept.positions(T)[..., None, :]
     return np.arange(kept.length, kept.length + T)
 
 
-def one_side(turns_queries):
-    """Turn the queries alone, or the keys alone."""
+def one_side(rotates_queries):
+    """Rotate only the queries, or only the keys."""
 
-    def project(self, X, places):
-        still = np.zeros_like(places)
-        Q, _ = type(self).__mro__[1].project(self, X, places if turns_queries else still)
-        _, kept = type(self).__mro__[1].project(self, X, still if turns_queries else places)
-        return Q, kept
+    def project(self, X, positions):
+        still = np.zeros_like(positions)
+        Q, _ = type(self).__mro__[1].project(self, X, positions if rotates_queries else still)
+        _, new = type(self).__mro__[1].project(self, X, still if rotates_queries else positions)
+        return Q, new
 
     return project
 
 
-def turned_again(self, X, kept):
-    """At each step all that is kept is turned with the new tokens, and kept so."""
+def rotated_again(self, X, kept):
+    """At each step all cached keys are rotated with the new ones, and cached so."""
     if kept.length:
-        kept.buffers[0][..., : kept.length, :] = self.turn(kept.K, all_places(self, kept))
+        kept.buffers[0][..., : kept.length, :] = self.with_rope(kept.K, all_positions(self, kept))
     return type(self).__mro__[1].step(self, X, kept)
 
 
-def whole_room(self, Q, kept, mask):
-    """The reserved room is looked at too."""
+def whole_buffer(self, Q, kept, mask):
+    """Tokens attend to the empty rows of the buffer too."""
     mask = np.broadcast_to(mask, (*mask.shape[:-1], kept.length))
     free = np.ones((*mask.shape[:-1], kept.capacity - kept.length), dtype=bool)
     every = SimpleNamespace(K=kept.buffers[0], V=kept.buffers[1])
     return type(self).__mro__[1].attend(self, Q, every, np.concatenate([mask, free], axis=-1))
 
 
-def slopes_of_the_piece(self, Q, kept, mask):
-    """The first query of each piece stands at place 0."""
+def slopes_of_the_chunk(self, Q, kept, mask):
+    """The first query of each chunk is at position 0."""
     T, S = Q.shape[-2], kept.length
     distances = np.abs(np.arange(T)[:, None] - np.arange(S))
     scores = attention_scores(Q, self.own(kept.K)) - self.slopes[:, None, None] * distances
@@ -111,27 +111,27 @@ def slopes_of_the_piece(self, Q, kept, mask):
 
 
 def absorbed(self, Q, kept, mask):
-    """W_UK is moved to the other side of the turn."""
+    """W_UK is moved to the other side of the rotation."""
     return absorbed_attention(Q, kept.K[..., 0, :, :], self.params, mask=mask)
 
 
-def turns(layer):
-    """Whether a layer turns its queries and keys."""
+def rotates(layer):
+    """Whether a layer rotates its queries and keys."""
     return layer.frequencies is not None and len(layer.frequencies) > 0
 
 
-def turns_what_it_keeps(layer):
-    """Whether what stands in the cache is turned."""
-    return turns(layer) and not isinstance(layer, TurnedLatent)
+def caches_rotated(layer):
+    """Whether the cached rows are rotated."""
+    return rotates(layer) and not isinstance(layer, RotatedLatent)
 
 
 def windowed(layer):
-    """Whether a layer has a window, and looks at all of its keys."""
-    return getattr(layer, "window", ROOM) < ROOM and not chooses(layer)
+    """Whether a layer has a window, and attends to all of its keys."""
+    return getattr(layer, "window", CAPACITY) < CAPACITY and not chooses(layer)
 
 
 def chooses(layer):
-    """Whether a layer looks at some keys alone, which no one mask tells."""
+    """Whether a layer attends only to some keys, which depend on the scores."""
     return getattr(layer, "k", None) is not None
 
 
@@ -141,29 +141,29 @@ def has(part):
 
 
 def looks_back(layer):
-    """Whether a layer looks at every key before."""
+    """Whether a layer attends to every key before."""
     return not windowed(layer) and not chooses(layer)
 
 
 def in_window(self, kept, T, width):
-    """A window of another width behind a cache."""
+    """A window of a different width behind a cache."""
     width = width if kept.length else self.window
     return kept.mask(T) & window_mask(T, kept.length + T, width)
 
 
-def window_of_places(self, kept, T):
-    """Queries counted by their places, without padding, and keys with it."""
+def window_of_positions(self, kept, T):
+    """Queries counted by their positions, without padding, and keys with it."""
     near = kept.positions(T)[..., None] - np.arange(kept.length + T) < self.window
     return kept.mask(T) & (near if kept.pad is None else near[:, None])
 
 
 def chosen_before_the_mask(self, scores, mask):
-    """The best keys of all in a piece, some of which the mask hides then."""
+    """The best keys of all in a chunk, some of which the mask hides then."""
     ranks = np.argsort(np.argsort(-scores, axis=-1), axis=-1)
     return (ranks < self.k) & mask
 
 
-# what the check of chapter 14 calls them; it takes what is wrong in every piece alike for a layer
+# what the check of chapter 14 calls them; it takes what is wrong in every chunk alike for a layer
 NAMES = {
     "mask without offset": "no_offset",
     "no mask": "no_mask",
@@ -171,44 +171,44 @@ NAMES = {
     "mask one ahead": "one_ahead",
     "mask one behind": "itself_hidden",
     "padding seen": "padding_seen",
-    "reserved room seen": "buffer_seen",
+    "reserved buffer seen": "buffer_seen",
     "positions that restart": "positions_restart",
     "positions that count padding from the first step on": "positions_count_padding",
     "window forgotten behind a cache": "window_forgotten",
     "window wider by one behind a cache": "window_off_by_one",
     "window that counts padding": "window_counts_padding",
 }
-UNNAMED = "keys turned again at each step", "slopes of the piece"  # no one shift explains them
-# what is done: (method, what stands in its place, which layers can do so)
+UNNAMED = "keys rotated again at each step", "slopes of the chunk"  # no one shift explains them
+# what is done: (method, what replaces it, which layers can do so)
 MISTAKES = {
     "mask without offset": ("mask", lambda self, kept, T: causal(kept, T, 0), looks_back),
-    "no mask": ("mask", lambda self, kept, T: causal(kept, T, ROOM), looks_back),
+    "no mask": ("mask", lambda self, kept, T: causal(kept, T, CAPACITY), looks_back),
     "no mask behind a cache": (
         "mask",
-        lambda self, kept, T: causal(kept, T, ROOM if kept.length else 0),
+        lambda self, kept, T: causal(kept, T, CAPACITY if kept.length else 0),
         looks_back,
     ),
     "mask one ahead": ("mask", lambda self, kept, T: causal(kept, T, kept.length + 1), looks_back),
     "mask one behind": ("mask", lambda self, kept, T: causal(kept, T, kept.length - 1), looks_back),
     "padding seen": ("mask", lambda self, kept, T: causal_mask(T, kept.length + T), looks_back),
-    "reserved room seen": (
+    "reserved buffer seen": (
         "attend",
-        whole_room,
+        whole_buffer,
         lambda layer: isinstance(layer, Grouped) and looks_back(layer),
     ),
-    "positions that restart": ("places", lambda self, kept, T: np.arange(T), turns_what_it_keeps),
+    "positions that restart": ("positions", lambda self, kept, T: np.arange(T), caches_rotated),
     "positions that count padding from the first step on": (
-        "places",
-        places_after_a_padded_prompt,
-        turns_what_it_keeps,
+        "positions",
+        positions_after_a_padded_prompt,
+        caches_rotated,
     ),
-    "queries turned alone": ("project", one_side(True), turns_what_it_keeps),
-    "keys turned alone": ("project", one_side(False), turns_what_it_keeps),
-    "keys turned again at each step": ("step", turned_again, turns_what_it_keeps),
+    "only queries rotated": ("project", one_side(True), caches_rotated),
+    "only keys rotated": ("project", one_side(False), caches_rotated),
+    "keys rotated again at each step": ("step", rotated_again, caches_rotated),
     "the other layout": (
-        "turn",
-        lambda self, A, places: rotate(A, places, self.frequencies, half=not self.half),
-        lambda layer: isinstance(layer, Grouped) and turns(layer),
+        "with_rope",
+        lambda self, A, positions: rotate(A, positions, self.frequencies, half=not self.half),
+        lambda layer: isinstance(layer, Grouped) and rotates(layer),
     ),
     "group tiled": (
         "attend",
@@ -217,14 +217,14 @@ MISTAKES = {
         ),
         lambda layer: isinstance(layer, Grouped) and 1 < layer.params.n_kv_heads < H,
     ),
-    "slopes of the piece": (
+    "slopes of the chunk": (
         "attend",
-        slopes_of_the_piece,
+        slopes_of_the_chunk,
         lambda layer: getattr(layer, "slopes", None) is not None,
     ),
     "window forgotten behind a cache": (
         "mask",
-        lambda self, kept, T: in_window(self, kept, T, ROOM),
+        lambda self, kept, T: in_window(self, kept, T, CAPACITY),
         windowed,
     ),
     "window wider by one behind a cache": (
@@ -232,21 +232,25 @@ MISTAKES = {
         lambda self, kept, T: in_window(self, kept, T, self.window + 1),
         windowed,
     ),
-    "window that counts padding": ("mask", window_of_places, windowed),
+    "window that counts padding": ("mask", window_of_positions, windowed),
     "keys chosen before the mask": ("chosen", chosen_before_the_mask, chooses),
-    "a sink in single tokens alone": (
+    "a sink only for single tokens": (
         "weigh",
         lambda self, scores, mask: attention_with_sink(
             scores, np.where(scores.shape[-2] == 1, self.sink, -np.inf), mask=mask
         ),
         has("sink"),
     ),
-    "gates of the piece's first token": (
+    "gates of the chunk's first token": (
         "finish",
         lambda self, heads, X: gate_heads(heads, X[..., :1, :] + 0 * X, self.W_G),
         has("W_G"),
     ),
-    "absorbed after the turn": ("attend", absorbed, lambda layer: isinstance(layer, TurnedLatent)),
+    "absorbed after the rotation": (
+        "attend",
+        absorbed,
+        lambda layer: isinstance(layer, RotatedLatent),
+    ),
 }
 PLANTED = [
     (mistake, name)
@@ -264,8 +268,8 @@ def wrong(layer, mistake):
 
 
 def differs(layer, name):
-    """Whether some piece of a padded or unpadded sequence gives another row of a token."""
-    for pad, n in product(PADS, PIECES):
+    """Whether some chunk of a padded or unpadded sequence gives a different row of a token."""
+    for pad, n in product(PADS, CHUNKS):
         found, right = fed(layer, pad, n), expected(name, pad)
         if np.abs(found - right)[right != 0].max() > 1e-3:
             return True
@@ -305,12 +309,14 @@ def test_every_mistake_is_planted_somewhere_and_every_layer_holds_some():
     assert {name for _, name in PLANTED} == set(LAYERS)
 
 
-@pytest.mark.parametrize("places", ["neighbours rotated", "halves rotated in part"])
-def test_padding_that_counts_everywhere_changes_nothing_since_a_turn_sees_distances(places):
-    layer = LAYERS[f"2 KV heads, {places}"]
-    kind = type("Wrong", (Grouped,), {"places": lambda self, kept, T: kept.length + np.arange(T)})
+@pytest.mark.parametrize("encoding", ["interleaved pairs rotated", "halves rotated in part"])
+def test_padding_that_counts_everywhere_changes_nothing_since_only_distances_count(encoding):
+    layer = LAYERS[f"2 KV heads, {encoding}"]
+    kind = type(
+        "Wrong", (Grouped,), {"positions": lambda self, kept, T: kept.length + np.arange(T)}
+    )
     counting = kind(**{field.name: getattr(layer, field.name) for field in fields(layer)})
-    for n in PIECES:
+    for n in CHUNKS:
         np.testing.assert_allclose(
             fed(counting, "padded", n), fed(layer, "padded", n), rtol=1e-10, atol=1e-12
         )

@@ -20,7 +20,7 @@ from tests import oracle
 from tests.pytorch.launching import backend, children, free_port, start_and_wait, torchrun
 from tutorial_lib.pytorch import packed_weight, parallel, processes
 from tutorial_lib.pytorch.parallel import (
-    Wire,
+    CommunicationLog,
     parallelize_heads,
     run_layer,
     run_ring,
@@ -95,12 +95,12 @@ REFUSED = (
 
 
 def counted_by_torch(call):
-    """How often each collective ran in a call, by torch's own counter; and what crossed."""
+    """How often each collective ran in a call, by torch's own counter; and what was sent."""
     from torch.distributed.tensor.debug import CommDebugMode
 
-    with CommDebugMode() as counter, Wire() as wire:
+    with CommDebugMode() as counter, CommunicationLog() as log:
         call()
-    return list(counter.get_comm_counts().values()), wire.calls
+    return list(counter.get_comm_counts().values()), log.calls
 
 
 class ThreeModules(torch.nn.Module):
@@ -117,7 +117,7 @@ class ThreeModules(torch.nn.Module):
 
 
 def backward_of_three(mesh, X):
-    """What crosses on the way back when each of three modules is cut by itself, counted twice."""
+    """What is sent in the backward pass when each of three modules is split, counted twice."""
     plan = {name: ColwiseParallel() for name in ("q_proj", "k_proj", "v_proj")}
     layer = parallelize_module(ThreeModules().to(X), mesh, plan)
     return counted_by_torch(layer(X.clone().requires_grad_()).sum().backward)
@@ -226,13 +226,13 @@ def test_masks_and_single_tokens_work_as_in_one_process(world, params, inputs):
         assert found["float32"] == torch.float32
 
 
-def test_weights_are_pieces_of_the_whole(world):
+def test_weights_are_shards_of_the_whole(world):
     whole = [(H * (2 * D_K + D_V), D_MODEL), (D_MODEL, H * D_V)]
     assert all(found["shapes"] == whole for found in world[1])
 
 
 def test_a_context_is_refused(world):
-    assert all("looks at X alone" in found["context"] for found in world[1])
+    assert all("attends only to X" in found["context"] for found in world[1])
 
 
 def test_results_come_in_the_order_of_ranks_from_one_thread_each(world):
@@ -281,8 +281,8 @@ def test_three_processes_started_by_the_module_say_what_they_found_and_no_more()
         f"3 heads over 3 processes by {backend(3)}",
         "Y as in one process within 1e-12: True",
         "dX as in one process within 1e-12: True",
-        "forward: all_reduce of 84 numbers",
-        "backward: all_reduce of 84 numbers",
+        "forward: all_reduce of 84 entries",
+        "backward: all_reduce of 84 entries",
     ]
 
 
@@ -305,8 +305,8 @@ def test_torchrun_gives_the_same():
         f"4 heads over 2 processes by {backend(2)}",
         "Y as in one process within 1e-12: True",
         "dX as in one process within 1e-12: True",
-        "forward: all_reduce of 84 numbers",
-        "backward: all_reduce of 84 numbers",
+        "forward: all_reduce of 84 entries",
+        "backward: all_reduce of 84 entries",
     ]
 
 

@@ -205,7 +205,7 @@ def in_a_notebook():
     "worker", [lambda mesh: 0, in_a_notebook(), 7, "worker"], ids=["lambda", "notebook", "7", "str"]
 )
 def test_a_worker_that_no_process_can_import_is_refused(worker):
-    with pytest.raises(TypeError, match=r"stands by itself in a \.py file"):
+    with pytest.raises(TypeError, match=r"at the top level of a \.py file"):
         run_parallel(worker, 2)
 
 

@@ -1,6 +1,6 @@
 """The layer's heads, or its sequence, split over processes.
 
-Imported by its own name: who stays in one process has no use for torch.distributed.tensor.
+Imported by its own name, because one process does not need torch.distributed.tensor.
 
     python -m tutorial_lib.pytorch.parallel --processes 2
     torchrun --standalone --nproc-per-node 2 -m tutorial_lib.pytorch.parallel
@@ -38,10 +38,10 @@ from tutorial_lib.pytorch.processes import join, run_parallel
 
 
 def shard_params(params, rank, world_size):
-    """Cut out the heads of one process: its W_Q, W_K and W_V, and its rows of W_O.
+    """Return the shard of one process: W_Q, W_K and W_V of its heads, and its rows of W_O.
 
-    Built in chapter 13. Side by side as one wide matrix, a head's W_Q is d_k columns: so the first
-    three are cut by columns, and W_O by rows.
+    Built in chapter 13. In one wide matrix a head's W_Q is d_k columns, so the first three are
+    column-parallel, and W_O is row-parallel.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ def shard_params(params, rank, world_size):
 def parallelize_heads(params, mesh, *, dtype=torch.float64):
     """Make this process's part of the layer: its own heads, and one sum over all processes.
 
-    Introduced in chapter 13. Every process calls this, and the layer, together. Each holds the
-    parameters of its own heads alone. Those of `qkv_proj` are pieces along axis 0, (out, in), so
-    columns of W_Q, W_K and W_V; those of `out_proj` are pieces along axis 1, so rows of W_O.
-    Joined, the pieces of `qkv_proj` are not `packed_weight(params)`: each has its own queries, keys
-    and values. There is no bias and no dropout.
+    Introduced in chapter 13. Every process calls this, and the layer, together. Each holds only
+    the parameters of its own heads. Those of `qkv_proj` are shards along axis 0, (out, in), so
+    columns of W_Q, W_K and W_V; those of `out_proj` are shards along axis 1, so rows of W_O.
+    Concatenated, the shards of `qkv_proj` are not `packed_weight(params)`: each has its own
+    queries, keys and values. There is no bias and no dropout.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ def parallelize_heads(params, mesh, *, dtype=torch.float64):
     shard = shard_params(params, mesh.get_local_rank(), mesh.size())
     layer = module_from_params(shard, dtype=dtype).to(mesh.device_type)
     for linear, axis in ((layer.qkv_proj, 0), (layer.out_proj, 1)):
-        piece = DTensor.from_local(linear.weight.detach(), mesh, [Shard(axis)])
-        linear.weight = nn.Parameter(piece)
+        weight = DTensor.from_local(linear.weight.detach(), mesh, [Shard(axis)])
+        linear.weight = nn.Parameter(weight)
     layer.register_forward_pre_hook(_require_no_context, with_kwargs=True)
     plan = {"qkv_proj": ColwiseParallel(), "out_proj": RowwiseParallel()}
     return parallelize_module(layer, mesh, plan)
@@ -115,20 +115,20 @@ def _require_no_context(layer, inputs, options):
     if options.get("context") is not None:
         raise ValueError(
             "context is given; expected None, since a layer whose heads are split over processes "
-            "looks at X alone. Leave it out, or run the layer in one process."
+            "attends only to X. Leave it out, or run the layer in one process."
         )
 
 
-class Wire(TorchDispatchMode):
-    """Write down what this process gives to others, while the block below `with` runs.
+class CommunicationLog(TorchDispatchMode):
+    """Log what this process sends to others, while the block below `with` runs.
 
-    Introduced in chapter 13. Backward passes count too, where `backward` stands in the block.
+    Introduced in chapter 13. Backward passes count too, where `backward` is in the block.
 
     Attributes
     ----------
-    calls : list of (name, numbers), such as ``("all_reduce", 84)``: the operation, and how many
-        numbers its tensor has. What a process sends for it is up to the library below: 2 (n - 1)/n
-        times as many in a ring. Of two processes that send and receive, the sender notes it
+    calls : list of (name, entries), such as ``("all_reduce", 84)``: the operation, and how many
+        entries its tensor has. What a process sends for it is up to the library below: 2 (n - 1)/n
+        times as many in a ring. Of two processes that send and receive, the sender logs it
     """
 
     def __init__(self):
@@ -136,20 +136,20 @@ class Wire(TorchDispatchMode):
         self.calls = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Run one operation of torch, and note it if it talks to other processes."""
+        """Run one operation of torch, and log it if it sends to other processes."""
         if any(issubclass(kind, DTensor) for kind in types):
-            return NotImplemented  # asked again, with what it does to the local tensors
+            return NotImplemented  # called again, with what it does to the local tensors
         name = func.overloadpacket.__name__.rstrip("_")
-        speaks = not name.startswith(("_", "wait_tensor", "recv"))
-        if func.namespace in ("_c10d_functional", "c10d") and speaks:
+        sends = not name.startswith(("_", "wait_tensor", "recv"))
+        if func.namespace in ("_c10d_functional", "c10d") and sends:
             tensors = [args[0]] if isinstance(args[0], torch.Tensor) else args[0]
             self.calls.append((name, sum(tensor.numel() for tensor in tensors)))
         return func(*args, **(kwargs or {}))
 
 
 @dataclass(frozen=True)
-class Share:
-    """What one process has after the layer ran forward and backward.
+class RankResult:
+    """What one process has after the forward and the backward pass of the layer.
 
     Introduced in chapter 13.
 
@@ -159,7 +159,7 @@ class Share:
     dX : (..., T, d_model), the whole gradient
     dW_qkv : (H/n*(2*d_k + d_v), d_model), of its own rows of `qkv_proj`
     dW_out : (d_model, H/n*d_v), of its own columns of `out_proj`
-    forward, backward : lists of (name, numbers), see `Wire`
+    forward, backward : lists of (name, entries), see `CommunicationLog`
     """
 
     Y: np.ndarray
@@ -180,12 +180,12 @@ def run_layer(mesh, X, params, dY, is_causal=False):
     mesh : DeviceMesh
     X : (..., T, d_model), float64
     params : Params, the whole layer
-    dY : (..., T, d_model), the gradient that comes back
+    dY : (..., T, d_model), the gradient of Y
     is_causal : as `MultiHeadAttention.forward`
 
     Returns
     -------
-    share : Share, in float64
+    result : RankResult, in float64
 
     Raises
     ------
@@ -195,29 +195,29 @@ def run_layer(mesh, X, params, dY, is_causal=False):
     layer = parallelize_heads(params, mesh)
     require_gradient_of(X, dY, params)
     X = torch.tensor(X, device=mesh.device_type, requires_grad=True)
-    with Wire() as there:
+    with CommunicationLog() as forward:
         Y = layer(X, is_causal=is_causal)
-    with Wire() as back:
+    with CommunicationLog() as backward:
         Y.backward(torch.tensor(dY, device=mesh.device_type))
     grads = (linear.weight.grad.to_local() for linear in (layer.qkv_proj, layer.out_proj))
     arrays = (to_float64(tensor).numpy() for tensor in (Y, X.grad, *grads))
-    return Share(*arrays, there.calls, back.calls)
+    return RankResult(*arrays, forward.calls, backward.calls)
 
 
 def ring_attention(Q, K, V, *, is_causal=False):
-    """Attend over a sequence that is cut into blocks, one in each process.
+    """Attend over a sequence that is split into blocks, one in each process.
 
     Introduced in chapter 13. Queries stay. Keys and values go round: while a process works on the
     block it has, it sends that block on and receives the next. Each block rescales what was summed
-    before it to the new largest score, so no process ever holds a whole row of scores. This is the
-    way forward alone: a block that was received has no graph for gradients. Divides by the root of
-    d_k itself.
+    before it to the new largest score, so no process ever holds a whole row of scores. There is
+    only a forward pass: a block that was received has no graph for gradients. Divides by the root
+    of d_k itself.
 
     Parameters
     ----------
     Q, K : (..., T/n, d_k), this process's tokens, floats; all blocks of one length
     V : (..., T/n, d_v)
-    is_causal : no token looks at one behind it in the whole sequence
+    is_causal : no token attends to a later one of the whole sequence
 
     Returns
     -------
@@ -227,7 +227,7 @@ def ring_attention(Q, K, V, *, is_causal=False):
     ------
     TypeError : no tensors of floats of one precision
     ShapeError : other numbers of keys or values than of queries, widths that differ
-    ValueError : a tensor that asks for gradients, outside torch.no_grad()
+    ValueError : a tensor that requires gradients, outside torch.no_grad()
 
     Source: Liu et al. (2024), section 3; Milakov and Gimelshein (2018), algorithm 3.
     """
@@ -244,9 +244,9 @@ def ring_attention(Q, K, V, *, is_causal=False):
             there = here + (source - rank) * block
             scores = scores.masked_fill(there > here[:, None], -math.inf)
         old, top = top, torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-        powers, shrink = (scores - top).exp(), (old - top).exp()
-        total = total * shrink + powers.sum(dim=-1, keepdim=True)
-        mixed = mixed * shrink + powers @ V
+        exponentials, shrink = (scores - top).exp(), (old - top).exp()
+        total = total * shrink + exponentials.sum(dim=-1, keepdim=True)
+        mixed = mixed * shrink + exponentials @ V
         K, V = passing() if passing else (K, V)
     return mixed / total
 
@@ -268,7 +268,7 @@ def _pass_on(*tensors):
 
 
 def run_ring(mesh, Q, K, V, is_causal=False):
-    """Cut the sequence into a block for each process and send keys and values round: a worker.
+    """Split the sequence into a block for each process and send keys and values round: a worker.
 
     Introduced in chapter 13.
 
@@ -282,7 +282,7 @@ def run_ring(mesh, Q, K, V, is_causal=False):
     Returns
     -------
     heads : (..., T/n, d_v), of this process's tokens
-    calls : list of (name, numbers), see `Wire`
+    calls : list of (name, entries), see `CommunicationLog`
 
     Raises
     ------
@@ -295,11 +295,11 @@ def run_ring(mesh, Q, K, V, is_causal=False):
     require_one_precision(Q=Q, K=K, V=V)
     require_divisible("T", Q.shape[-2], "world_size", mesh.size())
     blocks = (np.split(A, mesh.size(), axis=-2)[mesh.get_local_rank()] for A in (Q, K, V))
-    with Wire() as wire:
+    with CommunicationLog() as log:
         heads = ring_attention(
             *(torch.tensor(A, device=mesh.device_type) for A in blocks), is_causal=is_causal
         )
-    return to_float64(heads).numpy(), wire.calls
+    return to_float64(heads).numpy(), log.calls
 
 
 def compare(mesh, n_heads=4):
@@ -322,11 +322,11 @@ def compare(mesh, n_heads=4):
     """
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=n_heads, d_k=3, d_v=5)
     X, dY = np.random.default_rng(1).standard_normal((2, 7, 12))
-    share = run_layer(mesh, X, params, dY, is_causal=True)
+    result = run_layer(mesh, X, params, dY, is_causal=True)
     one, X = module_from_params(params), torch.tensor(X, requires_grad=True)
     Y = one(X, is_causal=True)
     Y.backward(torch.from_numpy(dY))
-    pairs = {"Y": (share.Y, to_float64(Y).numpy()), "dX": (share.dX, X.grad.numpy())}
+    pairs = {"Y": (result.Y, to_float64(Y).numpy()), "dX": (result.dX, X.grad.numpy())}
     return [
         f"{n_heads} heads over {mesh.size()} processes by {dist.get_backend()}",
         *(
@@ -334,9 +334,9 @@ def compare(mesh, n_heads=4):
             for name, (a, b) in pairs.items()
         ),
         *(
-            f"{name}: {operation} of {numbers} numbers"
+            f"{name}: {operation} of {entries} entries"
             for name in ("forward", "backward")
-            for operation, numbers in getattr(share, name)
+            for operation, entries in getattr(result, name)
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""Processes of a call: started, watched, ended; or met, where somebody else started them."""
+"""Start, watch and end the processes of a call, or join those that torchrun has started."""
 
 import contextlib
 import datetime
@@ -26,7 +26,7 @@ START = "from tutorial_lib.pytorch.processes import work; work()"
 TORCHRUN = {
     *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
     *("MASTER_ADDR", "MASTER_PORT"),
-}  # what torchrun tells a process, which is not for those that it starts itself
+}  # what torchrun sets for a process, and what the processes that it starts must not inherit
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
@@ -172,7 +172,7 @@ def work():
     except BaseException as error:
         when = time.monotonic_ns()  # one clock for all processes
         _write(folder / f"error{rank}", pickle.dumps((when, _portable(error, rank, n_processes))))
-        os._exit(1)  # and so without a farewell to processes that may never answer
+        os._exit(1)  # and so without waiting for processes that may never respond
     _write(folder / f"result{rank}", result)
 
 
@@ -209,17 +209,17 @@ def _portable(error, rank, n_processes):
 
 @contextlib.contextmanager
 def join(rank, world_size, *, init_method="env://", timeout_s=90):
-    """Meet the other processes, and part from them when all are done.
+    """Join the other processes, and leave when all are done.
 
-    Introduced in chapter 13. After an error there is no parting: whoever started the processes
-    ends them.
+    Introduced in chapter 13. After an error no process waits for the others: the process that
+    started them ends them.
 
     Parameters
     ----------
     rank : which process this is, from 0
     world_size : how many there are
-    init_method : where they meet, as `torch.distributed.init_process_group`; env:// is torchrun's
-    timeout_s : how long one waits for another
+    init_method : as in `torch.distributed.init_process_group`; env:// is torchrun's
+    timeout_s : how long a process waits for another one
 
     Yields
     ------
@@ -238,7 +238,7 @@ def join(rank, world_size, *, init_method="env://", timeout_s=90):
         timeout=datetime.timedelta(seconds=timeout_s),
     )
     yield init_device_mesh("cuda" if cuda else "cpu", (world_size,))
-    dist.barrier()  # who leaves early breaks connections that others still use
+    dist.barrier()  # a process that leaves early breaks connections that others still use
     dist.destroy_process_group()
 
 
@@ -252,7 +252,7 @@ def require_worker(worker):
     module, name = (getattr(worker, key, None) for key in ("__module__", "__qualname__"))
     if not callable(worker) or module in (None, "__main__") or not name or "<" in name:
         raise TypeError(
-            f"worker is {worker!r}; expected a function that stands by itself in a .py file, since "
+            f"worker is {worker!r}; expected a function at the top level of a .py file, since "
             f"the new processes import it by name. Write it to a file beside the notebook or "
             f"script, such as my_workers.py, and import it: from my_workers import my_worker."
         )

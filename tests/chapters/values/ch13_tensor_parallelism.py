@@ -6,9 +6,9 @@ from tests.chapters.named import printed_under
 
 
 def head_0_gives_sevenths_and_head_1_thirteenths():
-    """The largest denominators of the two parts of Y are 7 and 13."""
-    parts = printed_under("13_tensor_parallelism", "parts of Y for bark")
-    return [max(entry.denominator for entry in part) for part in parts] == [7, 13]
+    """The largest denominators of the two partial sums of Y are 7 and 13."""
+    partial = printed_under("13_tensor_parallelism", "partial sums of Y for bark")
+    return [max(entry.denominator for entry in row) for row in partial] == [7, 13]
 
 
 def a_ring_sends_twice_n_minus_1_over_n_arrays():
@@ -18,8 +18,8 @@ def a_ring_sends_twice_n_minus_1_over_n_arrays():
     return np.allclose(sent, 2 * (n - 1) / n, atol=1e-4)
 
 
-def first_number_is_that_of_chapter_06():
-    """The sum of the two parts is to the last digit what chapter 06 printed."""
-    *_, total = printed_under("13_tensor_parallelism", "the first number of Y")
+def first_entry_is_that_of_chapter_06():
+    """The sum of the two partial sums is to the last digit what chapter 06 printed."""
+    *_, total = printed_under("13_tensor_parallelism", "first entry of Y")
     expected = printed_under("06_output_projection", "row 0 of concat times row 0 of sampled")
     return total == expected

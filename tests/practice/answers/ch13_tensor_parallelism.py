@@ -18,21 +18,21 @@ MATRICES = ("dW_Q", "dW_K", "dW_V", "dW_O")
 
 
 def _layer(n_heads=4, d_k=3, d_v=5):
-    """Draw a layer, a sequence, and the gradient of its output."""
+    """Sample a layer, a sequence, and the gradient of its output."""
     rng = np.random.default_rng(0)
     params = init_params(rng, d_model=D_MODEL, n_heads=n_heads, d_k=d_k, d_v=d_v)
     return params, *rng.standard_normal((2, T, D_MODEL))
 
 
 def _shards(params, n):
-    """Cut a layer into the heads of n processes."""
+    """Split a layer into the heads of n processes."""
     from tutorial_lib.pytorch.parallel import shard_params
 
     return [shard_params(params, rank, n) for rank in range(n)]
 
 
 def halves_of_heads():
-    """Cut both heads of width 4 into two columns for each process, and add up the results."""
+    """Split both heads of width 4 into two columns for each process, and add up the results."""
     params, X, _ = _layer(n_heads=2, d_k=4, d_v=4)
     W_O = params.W_O.reshape(2, 4, D_MODEL)
 
@@ -42,24 +42,24 @@ def halves_of_heads():
 
     halves = np.s_[:2], np.s_[2:]
     whole, parts = trace(X, params), [trace(X, part(half)) for half in halves]
-    mended = [trace(X, part(half, (2 / 4) ** 0.5)) for half in halves]  # divide by the root of 4
+    corrected = [trace(X, part(half, (2 / 4) ** 0.5)) for half in halves]  # divide by the root of 4
     adds_up = np.allclose(sum(steps.Y for steps in parts), whole.Y)
-    mended_adds_up = np.allclose(sum(steps.Y for steps in mended), whole.Y)
-    parts_of_scores = np.allclose(sum(steps.scores for steps in mended), whole.scores)
+    corrected_adds_up = np.allclose(sum(steps.Y for steps in corrected), whole.Y)
+    parts_of_scores = np.allclose(sum(steps.scores for steps in corrected), whole.scores)
     return {
-        "Yes: products can be cut anywhere and added": adds_up,
-        "No: each takes the softmax of a part of every score": (
-            parts_of_scores and not (adds_up or mended_adds_up)
+        "Yes: products can be split anywhere and added": adds_up,
+        "No: each takes the softmax of partial scores": (
+            parts_of_scores and not (adds_up or corrected_adds_up)
         ),
-        "Yes, but for the root: each divides by the root of 2 in place of that of 4": (
-            mended_adds_up
+        "Yes, but for the root: each divides by the root of 2 instead of that of 4": (
+            corrected_adds_up
         ),
         "No: the shapes do not fit": any(steps.Y.shape != whole.Y.shape for steps in parts),
     }
 
 
 def gradients_that_are_added():
-    """Go backwards in two shards, and name what neither has and their parts do not make."""
+    """Run the backward pass in two shards, and name what only the sum of both gives."""
     params, X, dY = _layer()
     whole = multi_head_attention_backward(trace(X, params), dY)
     own = [multi_head_attention_backward(trace(X, shard), dY) for shard in _shards(params, 2)]
@@ -71,15 +71,15 @@ def gradients_that_are_added():
         if not finished and np.allclose(sum(parts), expected):
             added.append(name)
     return {
-        "dX alone": added == ["dX"],
+        "Only dX": added == ["dX"],
         "dX, dW_Q, dW_K, dW_V and dW_O": added == ["dX", *MATRICES],
         "dW_Q, dW_K, dW_V and dW_O": added == list(MATRICES),
-        "None: the sum was made on the way forward": not added,
+        "None: the sum was computed in the forward pass": not added,
     }
 
 
 def _messages(n_heads):
-    """Run one of two processes, the other one played by PyTorch; list what it says, both ways."""
+    """Run one of two processes, the other one faked by PyTorch; list its messages, both ways."""
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -89,39 +89,39 @@ def _messages(n_heads):
     params, X, dY = _layer(n_heads)
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
     try:
-        share = run_layer(init_device_mesh("cpu", (2,)), X, params, dY)
+        result = run_layer(init_device_mesh("cpu", (2,)), X, params, dY)
     finally:
         dist.destroy_process_group()
-    return share.forward, share.backward
+    return result.forward, result.backward
 
 
-def all_reduces_on_the_way_back():
-    """Run the layer's part in one of two processes, and count its messages on the way back."""
+def all_reduces_of_the_backward_pass():
+    """Run the layer's part in one of two processes, and count its messages in the backward pass."""
     _, backward = _messages(n_heads=4)
     return [name for name, _ in backward].count("all_reduce")
 
 
-def what_two_processes_tell():
+def what_two_processes_send():
     """Run one of two processes with six heads of twelve, and see which array its message is."""
-    ((said, numbers),), _ = _messages(n_heads=12)
+    ((operation, entries),), _ = _messages(n_heads=12)
     params, X, _ = _layer(n_heads=12)
     steps = [trace(X, shard) for shard in _shards(params, 2)]
     adds_up = np.allclose(sum(part.Y for part in steps), trace(X, params).Y)
     own = steps[0]
     return {
-        "Their keys and values, so that every query can meet every key": (
-            numbers == own.K.size + own.V.size
+        "Their keys and values, so that every query is scored against every key": (
+            entries == own.K.size + own.V.size
         ),
-        "Their heads, which are set side by side": numbers == own.heads.size,
-        "Their parts of Y, which are added": (
-            (said, numbers) == ("all_reduce", own.Y.size) and adds_up
+        "The outputs of their heads, which are concatenated": entries == own.heads.size,
+        "Their partial sums of Y, which are added": (
+            (operation, entries) == ("all_reduce", own.Y.size) and adds_up
         ),
-        "Their scores, before the softmax": numbers == own.scores.size,
+        "Their scores, before the softmax": entries == own.scores.size,
     }
 
 
 def four_biases():
-    """Add the bias in each of four processes, and then their parts."""
+    """Add the bias in each of four processes, and then their partial sums."""
     params, X, dY = _layer()
     Y, bias = multi_head_attention(X, params), dY[0]
     parts = [multi_head_attention(X, shard) for shard in _shards(params, 4)]
@@ -130,22 +130,22 @@ def four_biases():
         "Y with the bias added four times": np.allclose(total, Y + 4 * bias),
         "The right Y, since all processes hold the same bias": np.allclose(total, Y + bias),
         "Y with a quarter of the bias": np.allclose(total, Y + bias / 4),
-        "An error: a bias cannot be cut": parts[0].shape[-1:] != bias.shape,
+        "An error: a bias cannot be split": parts[0].shape[-1:] != bias.shape,
     }
 
 
 def _arrays_sent(n):
-    """Send pieces round a ring until all of n processes have the sum; count those of rank 0."""
-    pieces = np.random.default_rng(0).standard_normal((n, n, 3))  # rank, piece, numbers
-    total, sent = pieces.sum(axis=0), 0
+    """Send chunks round a ring until all of n processes have the sum; count those of rank 0."""
+    chunks = np.random.default_rng(0).standard_normal((n, n, 3))  # rank, chunk, entries
+    total, sent = chunks.sum(axis=0), 0
     for step in range(2 * (n - 1)):
         for rank in range(n):
-            piece, following = (rank - step) % n, (rank + 1) % n
+            chunk, following = (rank - step) % n, (rank + 1) % n
             complete = step >= n - 1
-            pieces[following, piece] *= not complete
-            pieces[following, piece] += pieces[rank, piece]
-        sent += pieces[0, -step % n].size
-    assert np.allclose(pieces, total), "the ring does not add up: mend _arrays_sent"
+            chunks[following, chunk] *= not complete
+            chunks[following, chunk] += chunks[rank, chunk]
+        sent += chunks[0, -step % n].size
+    assert np.allclose(chunks, total), "the ring does not add up: fix _arrays_sent"
     return sent / total.size
 
 
@@ -153,10 +153,10 @@ def what_eight_processes_send():
     """Let four processes and eight add up an array in a ring, and count what each sends."""
     four, eight = map(_arrays_sent, (4, 8))
     return {
-        "Half as much: its share of the work halves": eight == four / 2,
-        "Twice as much: there are twice as many to tell": eight == 2 * four,
-        "Seven arrays in place of three": (four, eight) == (3, 7),
-        "A little more: 1.75 arrays in place of 1.5": (four, eight) == (1.5, 1.75),
+        "Half as much: its fraction of the work halves": eight == four / 2,
+        "Twice as much: there are twice as many receivers": eight == 2 * four,
+        "Seven arrays instead of three": (four, eight) == (3, 7),
+        "A little more: 1.75 arrays instead of 1.5": (four, eight) == (1.5, 1.75),
     }
 
 
@@ -181,8 +181,8 @@ def what_dx_is():
     }
 
 
-def what_makes_the_first_number():
-    """Ask which entries of an `nn.Linear` its first output depends on."""
+def what_computes_the_first_entry():
+    """Find the entries of an `nn.Linear` that its first output depends on."""
     import torch
     from torch import nn
 

@@ -32,10 +32,12 @@ def uneven_for_one_left(params, rank, world_size):
     return tl.Params(*own, params.W_O[rows])
 
 
-def pairs_of_equal_shares(owner, n):
+def pairs_of_equal_counts(owner, n):
     T = len(owner)
-    places = np.arange(T).reshape(n, -1) if owner[0] == owner[1] else np.arange(T).reshape(-1, n).T
-    return (places + 1).sum(axis=1)
+    positions = (
+        np.arange(T).reshape(n, -1) if owner[0] == owner[1] else np.arange(T).reshape(-1, n).T
+    )
+    return (positions + 1).sum(axis=1)
 
 
 VARIANTS = [
@@ -71,5 +73,5 @@ VARIANTS = [
 
 NARROW = [
     ("shard_unevenly", "one head left over", uneven_for_one_left),
-    ("pairs_seen", "blocks or in turn", lambda owner, n: pairs_of_equal_shares(owner, n)),
+    ("pairs_seen", "blocks or in turn", lambda owner, n: pairs_of_equal_counts(owner, n)),
 ]

@@ -76,7 +76,7 @@ def check_bytes_sent(function):
 
 
 def _pairs_seen(owner, n):
-    seen = np.arange(1, len(owner) + 1)  # token t looks at t + 1 tokens
+    seen = np.arange(1, len(owner) + 1)  # token t attends to t + 1 tokens
     return np.bincount(owner, weights=seen, minlength=n).astype(int)
 
 

@@ -25,7 +25,7 @@ from tutorial_lib.multihead import trace
 from tutorial_lib.onepass import fold_block
 
 _WORDS = ("dogs", "that", "bark", "cats", "that", "sleep")
-_PLACES = (0, 1, 2, 0, 1, 2)  # each of the two phrases counts from 0
+_POSITIONS = (0, 1, 2, 0, 1, 2)  # each of the two phrases counts from 0
 _SIZE = 2  # queries, and keys, of a tile at the start
 _QUESTION = (
     "Choose the size of a tile and the order, by the buttons or tile by tile: can you make any "
@@ -89,7 +89,7 @@ def fold_tiles(*, owners=1):
 def _record():
     """Run the layer on the six words."""
     example = running_example()
-    X = example.E[example.vocabulary.ids(_WORDS)] + example.P[list(_PLACES)]
+    X = example.E[example.vocabulary.ids(_WORDS)] + example.P[list(_POSITIONS)]
     return trace(X, example.params, mask=causal_mask(len(_WORDS)))
 
 
@@ -173,9 +173,9 @@ def _vector(numbers):
     return f"({', '.join(map(_fraction, numbers))})"
 
 
-def _span(places):
-    """Write places that follow each other by their ends."""
-    ends = dict.fromkeys((places[0], places[-1]))
+def _span(positions):
+    """Write consecutive positions by the first and the last."""
+    ends = dict.fromkeys((positions[0], positions[-1]))
     return "–".join(map(str, ends))
 
 

@@ -1,13 +1,13 @@
-// A table of scores in tiles, and what folding them in leaves of each query.
+// A table of scores in tiles, and the state of each query after they are folded in.
 
-// Places from 0 up to a number.
+// Positions from 0 up to a number.
 export const upTo = (n) => Array.from({ length: n }, (_, i) => i);
 
-// Places in blocks of a size.
+// Positions in blocks of a size.
 export const inBlocks = (T, size) =>
   upTo(Math.ceil(T / size)).map((i) => upTo(T).slice(i * size, (i + 1) * size));
 
-// Places dealt to so many in turn.
+// Positions dealt to so many in turn.
 export const inTurn = (T, n) => upTo(n).map((i) => upTo(T).filter((t) => t % n == i));
 
 // Blocks of queries by blocks of keys, each with how many pairs the causal mask leaves.

@@ -13,7 +13,7 @@ export const vectorText = (numbers) => `(${numbers.map(written).join(", ")})`;
 
 const inWords = (texts) =>
   texts.length > 1 ? `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}` : `${texts}`;
-// Places that follow each other are written by their ends.
+// Consecutive positions are written by the first and the last.
 const placesText = (places) => {
   const [first, last] = [places[0], places.at(-1)];
   if (last - first >= places.length) return inWords(places);

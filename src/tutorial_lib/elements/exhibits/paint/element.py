@@ -200,7 +200,7 @@ def _grids(mask):
     ]
     for h, cells in enumerate(heads):
         title = f"weights of head {h}: query ↓ &nbsp; key →"
-        drawn.append(pair_grid(cells, names=_tokens(), caption=title, kind="tl-weights"))
+        drawn.append(pair_grid(cells, names=_tokens(), caption=title, kind="tl-mixed"))
     return "\n".join(drawn)
 
 

@@ -23,7 +23,7 @@ from tutorial_lib.elements.quiz.element import draw_quiz
 from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
 
 LIMITS = {
-    "ask": 23_300,
+    "ask": 23_400,
     "bench": 18_200,
     "quiz": 3000,
     "certificate": 1600,
@@ -32,14 +32,14 @@ LIMITS = {
     "parsons": 7700,
     "inspector": 13_300,
     "gallery": 12_000,
-    "bytes": 12_600,
+    "bytes": 12_700,
     "map": 22_500,
     "playground": 23_900,
     "clock": 15_800,
     "drawing": 17_000,
     "strip": 15_000,
     "plane": 16_700,
-    "paint": 23_500,
+    "paint": 23_600,
     "tiles": 19_800,
     "sum": 18_200,
 }

@@ -188,7 +188,7 @@ def named(model, kind) -> tuple[str, str]:
     if kind == "pool":
         return f"{window}, pools of {model['pool']}", f", both drawn as {shrunk['pool']}"
     if kind == "chosen pool":
-        name = f"{window}, {chosen['keys']} pools of {chosen['pool']}"
+        name = f"{window}, top {chosen['keys']} pools of {chosen['pool']}"
         pools = f"{shrunk['chosen']['keys']} pools of {shrunk['chosen']['pool']}"
         return name, f", drawn as {shrunk['window']}, {pools}"
     if kind == "sparse":
@@ -199,11 +199,11 @@ def named(model, kind) -> tuple[str, str]:
 
 
 def _pairs(model, kind, mask):
-    """Say how many pairs a drawn mask has, and which fraction of the scores a true layer computes."""
+    """Say how many pairs a drawn mask has, and which fraction of scores a true layer computes."""
     if kind in WHOLE:
         return ""
     if kind == "state":
-        return "<br>no scores: a table holds every earlier token"
+        return "<br>no scores: a state holds every earlier token"
     whole = mask.size if kind == "sparse" else TOKENS * (TOKENS + 1) // 2
     length = length_of(model)
     part = f"{100 * share(model, kind, length):.2g}{PERCENT} at {length:,} tokens"
@@ -222,7 +222,7 @@ def curve(model) -> str:
     """Return the bytes of a text's cache against its tokens, the fixed part filled.
 
     The line ends in a dot where the configuration does, and is left out where that names no
-    length; dashes go on where nothing learned forbids it. Pale above: what all heads would keep.
+    length; dashes go on where nothing learned forbids it. Pale above: what all heads would cache.
     """
     end = min(most(model), 2 ** LOG_TOKENS[1])
     beyond, length = _lengths(end), longest(model)
@@ -256,7 +256,7 @@ def _all_heads(model, end):
 def plot(model) -> str:
     """Return the curve below its title, which says how far a text is known to go."""
     told = f"up to {longest(model):,} tokens" if longest(model) else "no longest text is named"
-    return f'<div class="card-plot"><p>Cache of one text, {told}</p>{curve(model)}</div>'
+    return f'<div class="card-plot"><p>Cache of one sequence, {told}</p>{curve(model)}</div>'
 
 
 def fixed_bytes(model, tokens) -> float:
@@ -316,7 +316,7 @@ def kept_words(model) -> str:
 
 
 def state_words(model, fixed) -> str:
-    """Say what is kept once beside the tables, and what they weigh in 32 bits."""
+    """Say what is stored once beside the states, and what all of it takes with states of 32 bits."""
     if "state" not in model:
         return ""
     state, layers = model["state"], layers_by_kind(model)["state"]

@@ -1,4 +1,4 @@
-"""What the cards of the models say: checked entries, arrows, masks on a few tokens, receptive field.
+"""What the cards of the models say: checked entries, arrows, small masks, receptive field.
 
 An entry of `data/facts/models.json` says what its configuration says. A mask is drawn on 16 tokens
 with smaller windows, from the functions of chapter 17; fractions are counted at the true sizes.
@@ -218,7 +218,7 @@ def small(model) -> dict:
 def masks_of(model, kind, T=TOKENS):
     """Return which tokens each of T queries scores in a layer of a kind, and what it sees through.
 
-    Where keys are chosen, scores drawn at random choose them. A pool is seen once it is full, a
+    Where keys are chosen, random scores choose them. A pool is seen once it is full, a
     state holds every earlier token: neither scores a token itself.
 
     Returns

@@ -316,7 +316,7 @@ def kept_words(model) -> str:
 
 
 def state_words(model, fixed) -> str:
-    """Say what is stored once beside the states, and what all of it takes with states of 32 bits."""
+    """Say what is stored once beside the states, and the bytes with states of 32 bits."""
     if "state" not in model:
         return ""
     state, layers = model["state"], layers_by_kind(model)["state"]

@@ -88,7 +88,7 @@ def main():
             runs = [run(arm, seed, how, documents) for seed in SEEDS]
             ends = known_text.spread([found["excess_loss"][-1] for found in runs])
             numbers = sum(torch.Size(shape).numel() for shape in arm.shapes)
-            found = {"numbers": numbers, "excess_loss": ends, "runs": runs}
+            found = {"parameters": numbers, "excess_loss": ends, "runs": runs}
             record.setdefault(kind, {})[name] = found
             progress("")
             print(f"{name}: {ends}", flush=True)

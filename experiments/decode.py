@@ -260,7 +260,7 @@ def in_numpy(step, layer):
 class OtherDecoder(DecoderAttention):
     """The decoder with another way to attend than SDPA on a group's queries as rows."""
 
-    def _look(self, Q, K, V, ago, words):
+    def _attend(self, Q, K, V, distance, lengths):
         return self._out(self.attend(Q, K, V, is_causal=Q.shape[-2] > 1))
 
 

@@ -2,7 +2,7 @@
 
 Models of the known text, trained as `known_text` trains its arms: two layers of 1, 2, 4, 8 and 16
 heads, which all have exactly as many numbers; and without W_O, with one that stays as it was drawn,
-or folded into the values, each at equal widths and at equal numbers of what is learned. Each takes
+or merged into the values, each at equal widths and with equally many parameters. Each takes
 the best of three rates and trains from five seeds. Then heads of the five models of four heads are
 taken away: each by zero, by its mean and by what it gives for other documents; each pair, each
 layer, all; one after the other, always the one that costs least; and by gates that are learned,
@@ -38,19 +38,19 @@ SEED = [*known_text.SEED, MEANS, GATED]
 FOUR = EXAMPLE._replace(name="4 heads")
 NO_OUTPUT = FOUR._replace(name="no W_O", output="none")
 FROZEN = FOUR._replace(name="frozen W_O", output="frozen")
-FOLDED = FOUR._replace(name="folded W_O", output="folded", d_v=64)
+FOLDED = FOUR._replace(name="merged W_O", output="folded", d_v=64)
 WIDER = {"d_k": 24, "d_v": 16}  # queries and keys get the numbers that W_O had
 MODELS = {
     **{
         f"{h} head{'s' * (h > 1)}": FOUR._replace(heads=h, kv_heads=h, d_k=64 // h)
         for h in (1, 2, 4, 8, 16)
     },
-    "no W_O, equal numbers": NO_OUTPUT._replace(**WIDER),
-    "frozen W_O, equal numbers": FROZEN._replace(**WIDER),
-    "folded W_O, equal numbers": FOLDED._replace(heads=2, kv_heads=2, d_k=32),
+    "no W_O, equal parameters": NO_OUTPUT._replace(**WIDER),
+    "frozen W_O, equal parameters": FROZEN._replace(**WIDER),
+    "merged W_O, equal parameters": FOLDED._replace(heads=2, kv_heads=2, d_k=32),
     "no W_O": NO_OUTPUT,
     "frozen W_O": FROZEN,
-    "folded W_O": FOLDED,
+    "merged W_O": FOLDED,
 }
 WAYS = ("zero", "mean", "resample")
 JOBS = ("attractor", "reflexive", "pronoun", "bracket", "surname")  # of which gates are learned

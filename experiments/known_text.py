@@ -367,7 +367,7 @@ def trained(arm, rate, tried):
     """Train an arm from every seed at a rate; return its part of a record."""
     runs = [kept(arm, seed, rate, STEPS, TEST)[0] for seed in SEEDS]
     found = {name: getattr(arm, name) for name in ("heads", "kv_heads", "d_k", "positions")}
-    found |= {"rank": arm.rank, "numbers": sum(map(np.prod, arm.shapes)).item(), "rate": rate}
+    found |= {"rank": arm.rank, "parameters": sum(map(np.prod, arm.shapes)).item(), "rate": rate}
     found |= {"tried": tried, "steps": watched(STEPS), **summary(runs), "runs": runs}
     return found
 

@@ -178,7 +178,7 @@ def parked(watched):
     """Return the weight on <bos> and on nobody, the size of its value, and its share of what
     a head adds up, by size: [layer][head].
     """
-    found = {"weight": [], "value": [], "share": [], "nobody": []}
+    found = {"weight": [], "value": [], "fraction": [], "to_sink": []}
     for weights, V in watched:
         sizes = V.norm(dim=-1)  # (B, H, T)
         late = weights[..., LATE, :]
@@ -186,8 +186,8 @@ def parked(watched):
         given = {
             "weight": late[..., 0].mean(dim=(0, 2)),
             "value": sizes[..., 0].mean(dim=0) / sizes[..., 1:].mean(dim=(0, 2)),
-            "share": (brought[..., 0] / brought.sum(dim=-1)).mean(dim=(0, 2)),
-            "nobody": (1 - late.sum(dim=-1)).mean(dim=(0, 2)).clamp(min=0),
+            "fraction": (brought[..., 0] / brought.sum(dim=-1)).mean(dim=(0, 2)),
+            "to_sink": (1 - late.sum(dim=-1)).mean(dim=(0, 2)).clamp(min=0),
         }
         for name, heads in given.items():
             found[name].append([round(share, 4) for share in heads.tolist()])
@@ -216,7 +216,7 @@ def sinks(parts, seeds):
         "mean": spread(weight.mean(axis=(1, 2)).round(4).tolist()),
         **{
             name: [spread(layer.tolist()) for layer in mean[name].T]
-            for name in ("value", "share", "nobody")
+            for name in ("value", "fraction", "to_sink")
         },
         "seeds": [{"seed": seed} | part for seed, part in zip(seeds, parts, strict=True)],
     }
@@ -241,7 +241,7 @@ def measure(name, documents):
         trained = known_text.trained(arm, times * trained["rate"], trained["tried"])
     for seed in known_text.SEEDS:
         parts.append(kept(arm, seed, trained["rate"], documents))
-    told = ("numbers", "rate", "tried", "steps", "excess_loss", "accuracy", "doubling_change")
+    told = ("parameters", "rate", "tried", "steps", "excess_loss", "accuracy", "doubling_change")
     found = {name: trained[name] for name in (*told, "flat")}
     found["less"] = {
         name: {str(k): among_seeds([part["less"][name][str(k)] for part in parts]) for k in KEPT}

@@ -1,12 +1,13 @@
 """Give every head of trained models a score, against the truth of the known text.
 
 Models of the known text, trained as `known_text` trains its arms: two layers of four heads; one
-layer of eight, which has exactly as many numbers; no places; the same heads in blocks with norms
-and an MLP, at equal widths and at equal numbers. Each takes the best of three rates and trains from
-five seeds. A head is scored by four things at each task: the mean weight on the word that decides,
-what its mean in its place costs, how much of the difference between two texts its output carries
-when it is put from one into the other, and what it adds to the right word's logit. A head is chosen
-for a task on documents of its own, and reported on others; the mean of a head is of a third set.
+layer of eight, which has equally many parameters; no positions; the same heads in blocks with
+norms and an MLP, at equal widths and with equally many parameters. Each takes the best of three
+rates and trains from five seeds. A head is scored by four things at each task: the mean weight on
+the word that decides, what its mean in its place costs, how much of the difference between two
+texts its output carries when it is put from one into the other, and what it adds to the right
+word's logit. A head is chosen for a task on documents of its own, and reported on others; the mean
+of a head is of a third set.
 Beside it stands the share of places that the best fixed offset finds. Of models that stand on a
 plateau, the guesses of surnames are compared, place by place, with guesses among those said before.
 Models named in LONGER train again, for twice the steps, to say how far a curve is from flat.
@@ -53,7 +54,7 @@ MODELS = {
     "one layer": EXAMPLE._replace(name="one layer", heads=8, kv_heads=8, layers=1),
     "norm and MLP": MLP,
     "no positions": EXAMPLE._replace(name="no positions", positions="none"),
-    "norm and MLP, equal numbers": MLP._replace(name="equal numbers", d_k=8, feed=64),
+    "norm and MLP, equal parameters": MLP._replace(name="equal parameters", d_k=8, feed=64),
 }
 SCORED = list(MODELS)[:4]
 LONGER = ("two layers", "one layer", "norm and MLP")  # those of a seed of your own too
@@ -103,7 +104,7 @@ def baseline():
     for task in TASKS:
         offset, target = int(best_offset(chosen.target_of(task))), tested.target_of(task)
         share = round(float(fixed_offset_score(target, offset)), 4)
-        found[task] = {"offset": offset, "share": share, "places": int((target >= 0).sum())}
+        found[task] = {"offset": offset, "accuracy": share, "cases": int((target >= 0).sum())}
     return found
 
 
@@ -440,8 +441,8 @@ def blindly(ranks):
 def guess_rules():
     """Return what guesses are worth that know no names: how often right, and nats a surname."""
     n, _, ranks, right = asked(drawn(TEST))
-    rows, found = np.arange(len(n)), {"places": len(n)}
-    for name, rule in (("evenly", evenly(ranks)), ("blindly", blindly(ranks))):
+    rows, found = np.arange(len(n)), {"cases": len(n)}
+    for name, rule in (("uniform", evenly(ranks)), ("blindly", blindly(ranks))):
         found[name] = {"nats": -np.log(rule[rows, right]).mean(), **fallen(ranks, rule)}
     found["target"] = fallen(ranks, np.eye(ranks.shape[1])[right])["by_rank"]
     return rounded(found | {"right": evenly(ranks)[rows, right].mean()})
@@ -463,7 +464,7 @@ def guessed(arm, seed, rate, steps):
     """Return how a model's guesses of surnames fall, and what they know beyond who was said.
 
     What it expects is taken among the surnames alone. `over_chance`: how often its guess is right,
-    beyond an even chance among those said. `from_evenly`, `from_blindly`: how much of the
+    beyond an even chance among those said. `from_uniform`, `from_blindly`: how much of the
     expectation lies elsewhere than in those rules, a mean over the places (total variation).
     """
     arrays, documents = kept(arm, seed, rate, steps, TEST)[1], drawn(TEST)

@@ -126,7 +126,7 @@ def measure(arm):
     rates, test = tried(arm), held_out(TEST)
     rate = max(rates, key=rates.get)
     found = {"layers": arm.layers, "heads": arm.heads, "d_k": arm.d_k, "d_v": arm.d_v}
-    found["numbers"] = sum(array.size for array in begin(arm, np.random.default_rng(0)).arrays)
+    found["parameters"] = sum(array.size for array in begin(arm, np.random.default_rng(0)).arrays)
     found |= {"rate": rate, "tried_for": arm.tried_for}
     found["tried"] = [{"rate": r, "copy_accuracy": right} for r, right in rates.items()]
     found |= {"steps": arm.watched}
@@ -188,7 +188,7 @@ def by_positions():
     """Return the part of the record about the model that copies by places."""
     model = model_of_places()
     return {
-        "numbers": sum(array.size for array in model.arrays),
+        "parameters": sum(array.size for array in model.arrays),
         "copy_accuracy": round(float(copying.copy_accuracy(model, *held_out(TEST))), 4),
         "position_weights_at_20": place_weights(20).tolist(),
     }

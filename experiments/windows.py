@@ -91,7 +91,7 @@ def shares(T, windows):
         for name, n in pairs.items()
         if name.startswith("window")
     }
-    return {"pairs": pairs, "share": share}
+    return {"pairs": pairs, "fraction": share}
 
 
 def calls_of(plan, Q, K, V):
@@ -145,11 +145,11 @@ def rows_of(plan, calls, times_ms, inputs):
         }
         if form.endswith("skipped"):
             block = NUMPY_BLOCK if library == "NumPy" else plan.block
-            rows[form] |= times_share(np.median(over), T, window, block, library)
+            rows[form] |= times_fraction(np.median(over), T, window, block, library)
     return rows
 
 
-def times_share(over, T, window, block, library):
+def times_fraction(over, T, window, block, library):
     """Return the pairs that a form multiplies, and its time over shares of the pairs.
 
     A share is the window's of the causal pairs, the window's of all, and what is multiplied of what
@@ -163,7 +163,7 @@ def times_share(over, T, window, block, library):
         "of_computed": multiplied / full,
     }
     times = {of: measuring.short(over / share) for of, share in held.items()}
-    return {"computed": multiplied, "times_share": times}
+    return {"computed": multiplied, "times_fraction": times}
 
 
 def measure(plan, T):
@@ -179,9 +179,9 @@ def measure(plan, T):
 
 def print_rows(T, found):
     """Print the forms of a length as a table."""
-    print(f"\n{T} tokens: {found['pairs']}, {found['share']}")
+    print(f"\n{T} tokens: {found['pairs']}, {found['fraction']}")
     for form, row in found["forms"].items():
-        over, share = row["over_full"], row.get("times_share", "")
+        over, share = row["over_full"], row.get("times_fraction", "")
         print(f"  {form:28}{row['ms']['median']:9.2f} ms {over['median']:8.4f} x full  {share}")
 
 

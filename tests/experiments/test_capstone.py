@@ -127,7 +127,7 @@ def test_a_form_learns_as_many_numbers_as_the_record_says(name):
     begun = sum(array.numel() for array in known_text.begin(arm, 0))
     options = OPTIONS.get(name, {"n_kv_heads": arm.kv_heads})
     readers = init_own_model(np.random.default_rng(0), **options).n_parameters
-    assert FOUND[name]["numbers"] == begun == readers
+    assert FOUND[name]["parameters"] == begun == readers
 
 
 def test_no_rate_is_chosen_anew():
@@ -153,7 +153,7 @@ def test_a_layer_of_the_longer_training_loses_the_same_here(name):
 @pytest.mark.parametrize("name", ALL)
 def test_what_the_seeds_have_in_common_follows_from_the_runs(name):
     found = FOUND[name]
-    assert set(found) == {"numbers", "excess_loss", "runs"}
+    assert set(found) == {"parameters", "excess_loss", "runs"}
     assert [run["seed"] for run in found["runs"]] == list(SEEDS)
     last = sorted(run["excess_loss"][-1] for run in found["runs"])
     assert found["excess_loss"] == {"min": last[0], "median": last[2], "max": last[4]}

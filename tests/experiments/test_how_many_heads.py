@@ -34,7 +34,7 @@ def test_models_that_are_compared_learn_equally_many_numbers():
     assert {counts[name] for name in equal} == {49_664}
     layer = 2 * 64 * 64  # numbers of W_O in two layers
     assert counts["no W_O"] == counts["frozen W_O"] == 49_664 - layer
-    assert counts["folded W_O"] == 49_664 - 2 * layer + 2 * 4 * 64 * 64
+    assert counts["merged W_O"] == 49_664 - 2 * layer + 2 * 4 * 64 * 64
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("frozen")])

@@ -245,7 +245,7 @@ def test_fewer_numbers_of_keys_and_values_never_help_much():
 def test_an_arm_of_the_record_is_one_of_the_script(arm, found):
     named = ("heads", "kv_heads", "d_k", "positions", "rank")
     assert {name: found[name] for name in named} == {name: getattr(arm, name) for name in named}
-    assert found["numbers"] == sum(np.prod(shape) for shape in arm.shapes)
+    assert found["parameters"] == sum(np.prod(shape) for shape in arm.shapes)
     losses = {row["rate"]: row["excess_loss"] for row in found["tried"]}
     assert tuple(losses) == known_text.RATES
     assert found["rate"] == min(losses, key=losses.get)

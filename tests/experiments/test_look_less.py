@@ -153,11 +153,11 @@ def test_the_record_is_of_the_script_as_it_is():
     assert list(RECORD["models"]) == list(MODELS)
     for name, (arm, times) in MODELS.items():
         found = RECORD["models"][name]
-        assert found["numbers"] == sum(np.prod(shape) for shape in arm.shapes)
+        assert found["parameters"] == sum(np.prod(shape) for shape in arm.shapes)
         losses = {row["rate"]: row["excess_loss"] for row in found["tried"]}
         assert tuple(losses) == known_text.RATES
         assert found["rate"] == times * min(losses, key=losses.get)
-    numbers = [found["numbers"] for found in RECORD["models"].values()]
+    numbers = [found["parameters"] for found in RECORD["models"].values()]
     assert numbers == [49_664, 49_664, 49_664, 45_568, 115_200, 49_672]
 
 
@@ -170,7 +170,7 @@ def test_the_record_is_of_the_script_as_it_is():
 )
 def test_a_model_that_is_trained_for_two_records_is_the_same_in_both(name, arm):
     found = RECORD["models"][name]
-    told = ("numbers", "rate", "tried", "excess_loss", "accuracy", "doubling_change", "flat")
+    told = ("parameters", "rate", "tried", "excess_loss", "accuracy", "doubling_change", "flat")
     assert {n: found[n] for n in told} == {n: arm[n] for n in told}
 
 
@@ -207,7 +207,7 @@ def test_what_the_first_word_gets_follows_from_the_seeds(name):
     for layer, heads in enumerate(found["weight"]):
         for head, row in enumerate(heads):
             assert list(row.values()) == list(ordered[[0, 2, 4], layer, head])
-    nobody = np.array([part["nobody"] for part in found["seeds"]])
+    nobody = np.array([part["to_sink"] for part in found["seeds"]])
     assert (nobody.max() > 0.01) == (name == "learned sink")
     assert (weight + nobody <= 1).all()
 

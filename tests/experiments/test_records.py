@@ -277,7 +277,7 @@ def test_a_trained_model_is_one_arm_of_the_script():
         shape = ("group", "name", "layers", "heads", "d_k", "d_v", "tried_for")
         assert {name: row[name] for name in shape} == {n: getattr(arm, n) for n in shape}
         drawn = tiny_model.begin(arm, np.random.default_rng(0))
-        assert row["numbers"] == sum(array.size for array in drawn.arrays)
+        assert row["parameters"] == sum(array.size for array in drawn.arrays)
         assert row["steps"] == arm.watched
         assert [one["rate"] for one in row["tried"]] == list(tiny_model.RATES)
         assert row["rate"] == max(row["tried"], key=lambda one: one["copy_accuracy"])["rate"]

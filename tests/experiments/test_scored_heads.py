@@ -209,7 +209,7 @@ def test_a_model_of_the_record_is_one_of_the_script(name):
     found, arm = RECORD["models"][name], MODELS[name]
     named = ("layers", "heads", "d_k", "feed", "positions")
     assert {key: found[key] for key in named} == {key: getattr(arm, key) for key in named}
-    assert found["numbers"] == sum(np.prod(shape) for shape in arm.shapes)
+    assert found["parameters"] == sum(np.prod(shape) for shape in arm.shapes)
     tried = {row["rate"]: row["excess_loss"] for row in found["tried"]}
     assert tuple(tried) == (scored_heads.BLOCK_RATES if arm.feed else known_text.RATES)
     assert found["rate"] == min(tried, key=tried.get)
@@ -226,9 +226,9 @@ def test_a_model_of_the_record_is_one_of_the_script(name):
 
 
 def test_controls_have_exactly_as_many_numbers():
-    equal = ("two layers", "one layer", "norm and MLP, equal numbers")
-    assert {RECORD["models"][name]["numbers"] for name in equal} == {49_664}
-    assert RECORD["models"]["norm and MLP"]["numbers"] == 115_200
+    equal = ("two layers", "one layer", "norm and MLP, equal parameters")
+    assert {RECORD["models"][name]["parameters"] for name in equal} == {49_664}
+    assert RECORD["models"]["norm and MLP"]["parameters"] == 115_200
 
 
 @pytest.mark.parametrize("name", RECORD["heads"])
@@ -264,8 +264,8 @@ def test_the_baseline_is_chosen_on_one_set_and_reported_on_another():
         often = {offset: back["chosen"].count(offset) for offset in set(back["chosen"])}
         assert often[found["offset"]] == max(often.values())
         share = back["tested"].count(found["offset"]) / len(back["tested"])
-        assert found["share"] == pytest.approx(share, abs=1e-4)
-        assert found["places"] == len(back["tested"])
+        assert found["accuracy"] == pytest.approx(share, abs=1e-4)
+        assert found["cases"] == len(back["tested"])
 
 
 def test_guesses_of_the_record_fall_somewhere():

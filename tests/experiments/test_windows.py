@@ -53,7 +53,7 @@ def test_pairs_are_those_that_a_loop_counts(T, window, block):
     assert windows.computed(T, window, block) == found
     shares = windows.shares(T, [window])
     assert shares["pairs"] == {"all": T * T, "causal": T * (T + 1) // 2, f"window {window}": pairs}
-    assert shares["share"][f"window {window}"]["of_causal"] == measuring.short(
+    assert shares["fraction"][f"window {window}"]["of_causal"] == measuring.short(
         pairs / (T * (T + 1) / 2)
     )
 
@@ -76,13 +76,13 @@ def test_a_row_agrees_with_its_times_and_its_pairs(T, form):
     forms = RECORD["lengths"][T]["forms"]
     row, library = forms[form], form.partition(",")[0]
     require_quotient(row["over_full"], row["ms"], forms[f"{library}, full"]["ms"])
-    assert ("times_share" in row) == form.endswith("skipped")
-    if "times_share" in row:
+    assert ("times_fraction" in row) == form.endswith("skipped")
+    if "times_fraction" in row:
         block = windows.NUMPY_BLOCK if library == "NumPy" else FULL.block
         over = row["over_full"]["median"]
-        again = windows.times_share(over, int(T), windows.window_of(form), block, library)
+        again = windows.times_fraction(over, int(T), windows.window_of(form), block, library)
         assert again["computed"] == row["computed"]
-        assert row["times_share"] == pytest.approx(again["times_share"], rel=2e-3)
+        assert row["times_fraction"] == pytest.approx(again["times_fraction"], rel=2e-3)
 
 
 def test_what_is_skipped_is_not_held():

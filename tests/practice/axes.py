@@ -87,7 +87,7 @@ TABLE = """
     v: H d_v
     windowed_step.K: H kept d_k
     windowed_step.V: H kept d_v
-    kept: G kept d_k; G kept d_v; 1 1
+    cache: G kept d_k; G kept d_v; 1 1
     embeddings.sequence: T
     concatenation.gain gradients.scale slopes: H
     fewer_keys.A_K: S R H
@@ -133,7 +133,7 @@ NO_SIZES = {
     "shard_params.rank": ONE,
     "shard_unevenly.rank": ONE,
     "free": LIMIT,
-    "numbers": LIMIT,
+    "parameters": LIMIT,
     "kinds": "lists of unequal lengths",
 }
 ITS_OWN_KEYS = {  # functions whose keys are those of the queries
@@ -142,17 +142,17 @@ ITS_OWN_KEYS = {  # functions whose keys are those of the queries
 }
 OF_EACH_LAYER = {"find_circuit": ["H"]}  # symbols that stand for another length in each layer
 SAID = {  # what a label says of lengths: {symbol: symbols whose product it is}
-    "as many (queries as keys|keys as queries)|as long as X|first piece|a square,": {"S": "T"},
+    "as many (queries as keys|keys as queries)|as long as X|first chunk|a square,": {"S": "T"},
     "square matrices": {"rows": "inner", "columns": "inner"},
     "square packed": {"d_model": "3*H*d"},
     "square output": {"d_model": "H*d"},
     "tokens at once": {"block": "T"},
     "one chunk": {"size": "T"},
     "all of six|all heads": {"n": "H"},
-    "a (key head|group) for each head": {"G": "H"},
+    "a KV head for each (query )?head|a group for each head": {"G": "H"},
     "a shard for each head": {"shards": "H"},
     "as many sequences as heads": {"B1": "H"},
-    "as many products a key as a value": {"P": "R"},
+    "as many products per key as per value": {"P": "R"},
 }
 
 

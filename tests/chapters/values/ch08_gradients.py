@@ -66,7 +66,7 @@ def step_with_the_least_error():
 
 def all_models_have_equal_size():
     """The three models have the same number of parameters."""
-    return len({variant["numbers"] for variant in _layers()}) == 1
+    return len({variant["parameters"] for variant in _layers()}) == 1
 
 
 def steps_of_one_layer():

@@ -97,13 +97,13 @@ def a_mask_costs_time_in_pytorch():
 def numpy_takes_twice_the_fraction_of_all_pairs():
     """Where blocks are skipped, NumPy's time is 1.7 to 2.1 times the fraction of all pairs."""
     skipped = _timed("NumPy, window 128, skipped")
-    return all(1.7 < form["times_share"]["of_all"] < 2.1 for form in skipped)
+    return all(1.7 < form["times_fraction"]["of_all"] < 2.1 for form in skipped)
 
 
 def pytorch_takes_more_than_twice_the_fraction_of_causal_pairs():
     """Where blocks are skipped, PyTorch's time is 2 to 3.6 times the fraction of causal pairs."""
     skipped = _timed("torch, window 128, skipped")
-    return all(2 < form["times_share"]["of_causal"] < 3.6 for form in skipped)
+    return all(2 < form["times_fraction"]["of_causal"] < 3.6 for form in skipped)
 
 
 def flex_attention_gains_little_over_skipped_blocks():

@@ -62,13 +62,13 @@ def learning_rate_was_chosen_with_heads_of_16():
 
 def equal_blocks_took_the_largest_rate():
     """The blocks with as many parameters took the largest learning rate that was tried."""
-    equal = _model("norm and MLP, equal numbers")
+    equal = _model("norm and MLP, equal parameters")
     return equal["rate"] == max(tried["rate"] for tried in equal["tried"])
 
 
 def seeds_without_surnames_stay_far_above_the_entropy():
     """A run is more than 0.04 nats above the entropy exactly where it misses the surnames."""
-    names = "two layers", "one layer", "norm and MLP", "norm and MLP, equal numbers"
+    names = "two layers", "one layer", "norm and MLP", "norm and MLP, equal parameters"
     models = [_model(name) for name in names]
     models.append(record("known_text")["positions"]["none, heads of 18"])
     return all(_is_far(run) == _misses_surnames(run) for one in models for run in one["runs"])
@@ -84,7 +84,7 @@ def _misses_surnames(run):
 
 def best_blocks_above_the_entropy():
     """The best seeds of the blocks, and of equal blocks, are this many nats above the entropy."""
-    names = "norm and MLP", "norm and MLP, equal numbers"
+    names = "norm and MLP", "norm and MLP, equal parameters"
     return [round(_model(name)["excess_loss"]["min"], 3) for name in names]
 
 

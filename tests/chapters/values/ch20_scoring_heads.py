@@ -31,6 +31,6 @@ def three_or_four_heads_beat_the_fixed_offset():
 def _n_heads_that_look(weights):
     baseline = record("scored_heads")["baseline"]
     tasks = [task for task in baseline if task != "bracket"]
-    needed = np.array([[baseline[task]["share"] + 0.01] for task in tasks])
+    needed = np.array([[baseline[task]["accuracy"] + 0.01] for task in tasks])
     looks = np.array([weights[task] for task in tasks]) > needed  # (tasks, 8 heads)
     return int(looks.any(axis=0).sum())

@@ -35,7 +35,7 @@ def root_of_d_k_copies_at_most_at_step_100():
 def models_with_more_heads_have_equal_size():
     """The models of one to sixteen heads have the same number of parameters."""
     arms = [arm for arm in record("tiny_model")["variants"] if arm["group"] == "heads"]
-    return len({arm["numbers"] for arm in arms}) == 1
+    return len({arm["parameters"] for arm in arms}) == 1
 
 
 def one_head_copies_at_least():
@@ -87,7 +87,7 @@ def millinats_with_learned_positions():
 def _losses_of_blocks():
     """Return how far the blocks of equal size are above the entropy, and the layers alone."""
     models = record("scored_heads")["models"]
-    blocks = models["norm and MLP, equal numbers"]["runs"]
+    blocks = models["norm and MLP, equal parameters"]["runs"]
     return [run["excess_loss"][-1] for run in blocks], models["two layers"]["excess_loss"]
 
 

@@ -132,7 +132,7 @@ def test_the_record_compares_models_of_equal_size():
     assert [arm["layers"] for arm in (two, *ones)] == [2, 1, 1]
     assert [(arm["heads"], arm["d_k"]) for arm in ones] == [(8, 16), (4, 32)]
     for arm in (two, *ones):
-        assert arm["numbers"] == 38912
+        assert arm["parameters"] == 38912
         assert len(arm["runs"]) == 5
         assert all(len(run["copy_accuracy"]) == len(arm["steps"]) for run in arm["runs"])
         assert arm["rate"] == max(arm["tried"], key=lambda t: t["copy_accuracy"])["rate"]

@@ -81,7 +81,7 @@ def where_the_leak_ends():
 def mistake_without_a_leak():
     """Which of four mistakes leaves the leak at 0."""
     wrong = {
-        "Hidden keys are put to 0 after the softmax": ("hidden_after_softmax", {}),
+        "The weights of hidden keys are set to 0 after the softmax": ("hidden_after_softmax", {}),
         "The softmax runs over the queries": ("softmax_over_queries", {}),
         "The scores are not divided by the root of d_k": ("not_scaled", {}),
         "A window of three keys extends to both sides": ("window_beside", {"window": 3}),

@@ -25,10 +25,10 @@ _LEGEND = (
     "tokens. You may type 32k for 32,768. A kB is 1,000 bytes."
 )
 _ABSENT = (
-    "BERT is not here: it is bidirectional, so a new token changes all other keys, and none "
-    "can be cached. Some models are released in fewer bits than 16, which the lists above can set: "
-    "gpt-oss-120b mostly in 4, DeepSeek-V3 in 8. A state is counted once per sequence; libraries "
-    "often store it in 32 bits."
+    "BERT is not here: it is bidirectional, so a new token changes the keys of all others from the "
+    "second layer on, and these cannot be cached. Some models are released in fewer bits than "
+    "16, which the lists above can set: gpt-oss-120b mostly in 4, DeepSeek-V3 in 8. "
+    "A state is counted once per sequence; libraries often store it in 32 bits."
 )
 _BEGINS = "Llama 2 7B"
 _TOKENS, _BITS = 4096, (32, 16, 8, 4)

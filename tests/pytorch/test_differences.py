@@ -220,9 +220,9 @@ def padding(n_texts):
 
 @row(
     "a mask `(B, T, S)`",
-    "refused, unless B = 1, which is harmless, or B = H: then **one a head**",
+    "refused, unless B = 1, which is harmless, or B = H: then **one per head**",
     "refused, unless it has one head",
-    "refused, unless B = 1, which is harmless, or B = H: then **one a head**",
+    "refused, unless B = 1, which is harmless, or B = H: then **one per head**",
 )
 def _():
     X, mask = numbers(0, 1, T, D), CAUSAL[None]
@@ -273,7 +273,7 @@ def _():
 
 
 @row(
-    "nothing to look at",
+    "a fully masked row",
     "zeros",
     "NaN; with `need_weights=False` the bias of `out_proj`, and NaN again on the fast path",
     "zeros",
@@ -326,7 +326,7 @@ def _():
     "the hint or the mask, see below",
     "documented: an error, which newer versions raise; in this one, where the fused CPU program "
     "serves the call (four axes, last ones contiguous, E = Ev, no dropout, a mask of two or four "
-    "axes without gradients), **both hold, from the first corner**",
+    "axes without gradients), **both hold, aligned with the top left corner**",
 )
 def _():
     assert "An error is thrown if both attn_mask and is_causal are set" in (
@@ -378,9 +378,9 @@ def both_hold_from_the_first_corner_or_are_refused(mask):
 
 @row(
     "causal, T ≠ S",
-    "last corner",
-    "as your `attn_mask` says; by the hint, **first** corner",
-    "**first** corner",
+    "bottom right corner",
+    "as your `attn_mask` says; by the hint, **top left** corner",
+    "**top left** corner",
 )
 def _():
     first = torch.ones(2, T, dtype=torch.bool).tril()
@@ -493,7 +493,7 @@ def _():
             assert torch.equal(found, CAUSAL)
 
 
-@row("`attn_mask`, `need_weights=True`", "it reads `attn_mask` alone", table=HINT)
+@row("`attn_mask`, `need_weights=True`", "it reads only `attn_mask`", table=HINT)
 def _():
     for mode in ("training", "evaluation"):
         assert layer_looks(mode, attn_mask=NOTHING_HIDDEN, is_causal=True).all()
@@ -512,7 +512,7 @@ def _():
 
 @row(
     "`attn_mask`, on the fast path",
-    "it reads `attn_mask` alone, whatever `need_weights` is",
+    "it reads only `attn_mask`, whatever `need_weights` is",
     table=HINT,
 )
 def _():
@@ -600,7 +600,7 @@ def takes_fast_path(
     return taken.called
 
 
-@silent("empty row")
+@silent("fully masked row")
 def _():
     calls = ("training", False), ("training", True), ("fast path", False)
     found = [empty_row(mode, need_weights=asked).isnan().all() for mode, asked in calls]

@@ -1,7 +1,7 @@
 """A notebook for R.
 
 Earns: 0
-Says: its kernel is for another language
+Says: its kernel is for a language other than
 """
 
 import json

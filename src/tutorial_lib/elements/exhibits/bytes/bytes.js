@@ -153,7 +153,7 @@ class ByteCalculator extends Exhibit {
     const { state } = this;
     const who = `The cache of ${several(state.users, "user")}`;
     const crossing = this.crossing(state);
-    if (crossing == Infinity) return `${who} never outgrows the weights, however long the sequence is.`;
+    if (crossing == Infinity) return `${who} never outgrows the weights, however long it gets.`;
     const each = state.users > 1 ? " each" : "";
     const from = `${several(crossing, "token")}${each}`;
     return `${who} outgrows the weights at ${from}.${this.limit(crossing)}`;

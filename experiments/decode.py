@@ -309,10 +309,8 @@ def in_torch(attend, layer):
 
 def latent_in_torch(layer):
     """Return the same for a latent: the up-projections go to the query and to what is mixed."""
-    params, buffer = (
-        layer.params,
-        torch.from_numpy(layer.cache.buffers[1]),
-    )  # (..., 1, room, rank)
+    params = layer.params
+    buffer = torch.from_numpy(layer.cache.buffers[1])  # (..., 1, capacity, rank)
     H, width = params.n_heads, params.d_k
     wide = np.concatenate([concat_heads(params.W_Q), params.W_D], axis=-1)
     W_QC, W_O = (torch.from_numpy(W.T.copy()) for W in (wide, params.W_O))

@@ -17,8 +17,8 @@ from tutorial_lib import Params, causal_mask, checks, multi_head_attention
 from tutorial_lib.practice.mistake import Mistake
 
 SIX = [
-    *("no_scale", "width_by_division", "scale_heads", "keys_from_x"),
-    *("concat_without_transpose", "w_o_forgotten"),
+    *("no_scale", "scale_heads", "width_by_division", "w_o_forgotten"),
+    *("keys_from_x", "concat_without_transpose"),
 ]
 
 

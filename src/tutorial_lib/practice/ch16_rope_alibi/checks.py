@@ -33,11 +33,8 @@ def check_rotate(function):
 
 
 def _rotation(seed, positions, frequencies, *batch, width=8):
-    return {
-        "X": normal(seed, *(batch or (H,)), T, width),
-        "positions": positions,
-        "frequencies": frequencies,
-    }
+    X = normal(seed, *(batch or (H,)), T, width)
+    return {"X": X, "positions": positions, "frequencies": frequencies}
 
 
 def check_alibi_slopes(function):

@@ -188,11 +188,8 @@ def _initialised(rng, n_kv_heads, d_k, **options):
 def check_nats_above(function):
     """Check `nats_above(model, documents, layer)`, exercise of chapter 23. Prints an account."""
     rng = np.random.default_rng(230)
-    options = {
-        "frequencies": np.array([1.0, 0.6, 0.3, 0.1, 0.02]),
-        "window": 9,
-        "sink": rng.random(12),
-    }
+    frequencies = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
+    options = {"frequencies": frequencies, "window": 9, "sink": rng.random(12)}
     models = {
         "two layers, a KV head for each query head": (_initialised(rng, 12, 17), 5),
         "RoPE, groups, a window and a sink": (_initialised(rng, 3, 26, **options), 11),

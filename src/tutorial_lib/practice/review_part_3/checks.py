@@ -31,13 +31,8 @@ def _cache(seed, *, position, d_k=D_K):
 
 
 def _step_by_card(X, params, card, cache):
-    (K, V, position), T, window, frequencies = (
-        cache,
-        X.shape[-2],
-        card["window"],
-        card["frequencies"],
-    )
-    positions = position + np.arange(T)
+    (K, V, position), T, window = cache, X.shape[-2], card["window"]
+    positions, frequencies = position + np.arange(T), card["frequencies"]
     Q, k, v = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     Q, k = rotate(Q, positions, frequencies), rotate(k, positions, frequencies)
     K, V = np.concatenate([K, k], axis=-2), np.concatenate([V, v], axis=-2)
@@ -74,9 +69,7 @@ def check_step_by_card(function):
         case("a sequence shorter than the window", normal(70, 1, D_MODEL), _cache(71, position=4)),
         case("a chunk longer than the window", normal(71, T, D_MODEL), _cache(72, position=10)),
         case("a batch, padded", normal(74, B, T, D_MODEL), empty),
-        case(
-            "scores in the thousands", normal(75, 3, D_MODEL), _cache(76, position=7), params=sharp
-        ),
+        case("large scores", normal(75, 3, D_MODEL), _cache(76, position=7), params=sharp),
         case("a window of only the token itself", normal(78, 3, D_MODEL), nothing, card=narrow),
     )
     check("step_by_card", function, _step_by_card, cases)

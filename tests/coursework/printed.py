@@ -7,7 +7,6 @@ import inspect
 import io
 import pkgutil
 import resource
-import signal
 import warnings
 from functools import cache
 from pathlib import Path
@@ -18,16 +17,13 @@ import tutorial_lib
 from coursework.grader.assignment import read_notebook
 from coursework.grader.judge import judge
 from tests.chapters.pages import NAMES, code_cells, tags, written
+from tests.patience import Late, limited
 from tests.practice.rooms import MISTAKES, asked, wrong
 
 POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 DEFINED = ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef
 MOST_MIB = 3072  # of addresses, beyond those in use: the sizes of one task explode in another
 REPLY_MIB = 32
-
-
-class Late(BaseException):
-    """A call has had its time; no function of ours catches this."""
 
 
 @cache
@@ -191,18 +187,8 @@ def _reply(function, way, arguments, seconds):
 
 def _within(seconds, function, arguments, options):
     """Call a function, and end it when it takes too long."""
-
-    def end(*_):
-        raise Late
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        with np.errstate(all="ignore"):
-            return function(*arguments, **options)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with limited(seconds), np.errstate(all="ignore"):
+        return function(*arguments, **options)
 
 
 @contextlib.contextmanager

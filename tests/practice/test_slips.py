@@ -1,13 +1,12 @@
 """No check takes a slip of one token for right, but where the slip gives the same values."""
 
-import signal
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.patience import limited
 from tests.practice.rooms import MISTAKES, account, asked
 from tutorial_lib.practice.calls import call
 from tutorial_lib.practice.slips import omissions, slips
@@ -22,29 +21,9 @@ def equal_slips(name):
     return {line.partition(": ")[2] for line in lines if line.startswith(f"{name}: ")}
 
 
-class Late(BaseException):
-    """A call has had its time."""
-
-
-@contextmanager
-def limited():
-    """Stop what takes too long, again and again."""
-
-    def stop(*_):
-        raise Late
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S, PATIENCE_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def ends(function, cases):
     """Whether every call of a function comes back."""
-    with limited():
+    with limited(PATIENCE_S):
         return not any(call(function, case).error.startswith("it raised Late") for case in cases)
 
 

@@ -9,16 +9,12 @@ from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
 from tools.chapters import FOLDER, ROOT, pages
+from tools.minutes import SAID, goal
 
 HEADER = "| week | chapters | reading | doing | assignments |"
 WEEK = re.compile(r"(\d+): (\S.*)")
-TIMES = re.compile(
-    r"(?P<reading>\w+) (?P<unit>minutes|hours?) of reading and "
-    r"(?P<doing>\w+)(?: (?P<other>minutes|hours?))? of doing"
-)
 BUILT = re.compile(r"# built in chapter (\d\d)")
 ASSIGNMENT = re.compile(r"^\| `(\w+)` \| ([^|]+?) \|", re.MULTILINE)
-WORDS = ("one", "two", "three", "four", "five", "six")
 TEACHING = ROOT / "book" / "teaching.md"
 
 
@@ -37,29 +33,19 @@ def by_name() -> dict:
 
 
 def minutes(page) -> tuple[int, int]:
-    """Return the minutes of reading and of doing that a page's Goal gives.
+    """Return the minutes of reading and of doing that a page's Goal gives for its main path.
 
     Raises
     ------
     CourseError : it gives none
     """
-    found = TIMES.search(page.head)
+    found = SAID.search(page.head)
     if not found:
         raise CourseError(
-            f"{page.name} does not say how long it takes; expected "
-            f"“20 minutes of reading and 35 of doing” in its Goal."
+            f"{page.name} does not say how long it takes; expected “{goal(_cells(page))}” in its "
+            "Goal. `python -m tools.minutes` gives the minutes of every page."
         )
-    unit = found["unit"]
-    reading, doing = _number(found["reading"]), _number(found["doing"])
-    return reading * _minutes_of(unit), doing * _minutes_of(found["other"] or unit)
-
-
-def _number(word):
-    return WORDS.index(word) + 1 if word in WORDS else int(word)
-
-
-def _minutes_of(unit):
-    return 60 if unit.startswith("hour") else 1
+    return int(found[1]), int(found[2])
 
 
 def weeks(lines) -> list:
@@ -101,9 +87,13 @@ def borrowed(planned) -> dict:
     return {name: sorted(n & absent) for name, n in needs.items() if n & absent}
 
 
+def _cells(page):
+    return json.loads(page.path.read_text(encoding="utf-8"))["cells"]
+
+
 def _code(page):
-    read = json.loads(page.path.read_text(encoding="utf-8"))["cells"]
-    return "\n".join("".join(cell["source"]) for cell in read if cell["cell_type"] == "code")
+    cells = (cell for cell in _cells(page) if cell["cell_type"] == "code")
+    return "\n".join("".join(cell["source"]) for cell in cells)
 
 
 def assignments(planned) -> list[list[str]]:

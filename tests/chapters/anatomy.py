@@ -5,6 +5,7 @@ import statistics
 from dataclasses import dataclass
 
 from tests.chapters.pages import CHAPTER, NAMES, REPOSITORY, kind_of, printed, tags
+from tools import minutes
 from tools.chapters import page
 from tutorial_lib.elements.exhibits.board import STEPS
 
@@ -64,7 +65,7 @@ def faults(name, notebook):
     shared = [
         *_title(name, notebook),
         *_headings(kind, parts),
-        *_goal(parts),
+        *_goal(parts, notebook),
         *_recap(name, parts),
         *_predictions(name, parts),
         *_solutions(kind, parts),
@@ -130,12 +131,12 @@ def _headings(kind, parts):
         yield f"level-2 headings are {found}: write {list(kind.headings)}, in this order"
 
 
-def _goal(parts):
+def _goal(parts, notebook):
     shown, goal = own_maps(parts), prose(parts, "Goal")
     if len(shown) != 1 or "**" not in shown[0]:
         yield f"the top does not show the map once: write it, its own steps in bold, {UNLIT}"
-    if not re.search(r"\bminutes\b.*\breading\b.*\bdoing\b", goal, re.DOTALL):
-        yield "Goal does not give the minutes: write *20 minutes of reading, 30 of doing*"
+    if (said := minutes.goal(notebook.cells)) not in goal:
+        yield f"Goal does not give its minutes: write “{said}”; python -m tools.minutes sets them"
     if not re.search(r"`[^`\n]*→[^`\n]*`", goal):
         yield "Goal does not show its arrow: write it in code, such as `X → Q, K, V`"
 

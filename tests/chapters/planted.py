@@ -77,7 +77,7 @@ embed · **project** · score · mix · concat · project out
 
 ## Goal
 
-`X → Q, K, V`. 20 minutes of reading, 30 of doing."""
+`X → Q, K, V`. About 5 minutes of reading and 20 of doing."""
 HINTS = [
     f"<details><summary>Hint {n}</summary>\n\nCount the axes.\n\n</details>" for n in (1, 2, 3)
 ]
@@ -148,7 +148,7 @@ REVIEW_OPENING = f"""\
 
 ## Goal
 
-All six steps, `ids → Y`. 20 minutes of reading, 40 of doing."""
+All six steps, `ids → Y`. About 5 minutes of reading and 10 of doing."""
 
 
 def review():

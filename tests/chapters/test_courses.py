@@ -8,6 +8,7 @@ from book._ext import courses
 from book._ext.courses import CourseError, assignments, borrowed, left_out, minutes, table, weeks
 from tests.chapters.pages import code_cells, written
 from tools.chapters import ROOT, page, pages
+from tools.minutes import count
 
 TEXT = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
 LISTED = [block.splitlines() for block in re.findall(r"```\{course\}\n(.*?)\n```", TEXT, re.DOTALL)]
@@ -30,16 +31,8 @@ def test_there_is_a_calendar_for_each_length_and_the_longest_leaves_nothing_out(
 @EACH
 def test_minutes_of_a_week_are_those_of_its_chapters(planned):
     for number, week in enumerate(planned, start=1):
-        reading = doing = 0
-        for each in week:
-            goal = re.search(
-                r"About (.*?) of reading and (.*?) of doing", written(each.name).cells[0].source
-            )
-            assert goal, f"{each.name}, Goal: write *About 20 minutes of reading and 30 of doing*"
-            said, done = goal.groups()
-            reading += int(said.removesuffix(" minutes"))
-            hours = {"two hours": 120, "three hours": 180, "four hours": 240}
-            doing += hours.get(done) or int(done)
+        each = [count(written(one.name).cells, deeper=False).minutes for one in week]
+        reading, doing = map(sum, zip(*each, strict=True))
         assert row_of(planned, number)[2:4] == [str(reading), str(doing)]
 
 
@@ -64,12 +57,6 @@ def test_an_assignment_comes_in_the_week_of_its_chapter(planned):
         assert [name in week for week in given] == held
     [whole] = re.findall(r"^\| `(\w+)` \| Part I \|", TEXT, re.MULTILINE)
     assert whole in given[[page("review_part_1") in week for week in planned].index(True)]
-
-
-def test_hours_are_minutes(monkeypatch):
-    said = "About 20 minutes of reading and three hours of doing."
-    monkeypatch.setattr(type(page("01_embeddings")), "head", said)
-    assert minutes(page("01_embeddings")) == (20, 180)
 
 
 def test_a_chapter_without_its_minutes_is_named(monkeypatch):

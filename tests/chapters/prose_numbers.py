@@ -18,6 +18,7 @@ import numpy as np
 from tests.chapters.equalities import PARTS, equalities, false_equalities, formulas
 from tests.chapters.named import Missing, is_settled, value_of
 from tests.chapters.pages import tags
+from tools.minutes import SAID
 
 COMMENT = re.compile(r"<!--(?! computed: )(.*?)-->", re.DOTALL)  # that one names a key's function
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -154,7 +155,8 @@ def _plain(text):
 def numbers(text):
     """Return the numbers of a text, in figures and in words, outside code, links and citations."""
     prose = text
-    for pattern in (FENCE, COMMENT, YEAR, TARGET, CODE, TAG, PLACE):
+    # The minutes of a Goal are held by the order of its page.
+    for pattern in (FENCE, COMMENT, YEAR, TARGET, CODE, TAG, PLACE, SAID):
         prose = pattern.sub(_blank, prose)
     figures = [_number(match, prose) for match in NUMBER.finditer(prose)]
     words = [_word(match, prose) for match in WORD.finditer(prose)]

@@ -27,14 +27,14 @@ LAST = "For instructors"
 # What a page shows only when asked, and what is no text of it. An element holds answers; the cards
 # say the same of one model after another, and their table has every name.
 UNREAD = (
-    "details, .book-steps, .cards, .tl > *, .tl-run, .ahh-panels, .headerlink, .label, "
-    "script, style, svg"
+    "details:not(.book-deeper), .book-steps, .cards, .tl > *, .tl-run, .ahh-panels, .headerlink, "
+    ".label, script, style, svg"
 )
 # Behind a word, not an initial: it ends the authors of a paper, then its title.
 FULL_STOP = r"(?<=[^\W\d_]{2})[.?] "
-BLOCKS = "h1, h2, h3, p, dt, tr, pre, figcaption, div.math, .tl"
-ENTRY = "h1, h2, h3, dt[id], p[id^=exercise-], div.citation > p"
-TITLES = ("h1", "h2", "h3", "dt")
+BLOCKS = "h1, h2, h3, h4, p, dt, tr, pre, figcaption, div.math, .tl"
+ENTRY = "h1, h2, h3, h4, dt[id], p[id^=exercise-], div.citation > p"
+TITLES = ("h1", "h2", "h3", "h4", "dt")
 DEFINED = r"^(?:def|class) (\w+)"
 NAME = r"[A-Za-z_]\w*[a-zA-Z_]\w*|[A-Z]\b"
 
@@ -273,7 +273,7 @@ def begin(block, above) -> dict:
     title = squeeze(words.get_text()).rstrip(".")
     title = re.split(FULL_STOP, title)[1] if is_paper(block) else title
     place = "" if block.name == "h1" else block.get("id") or block.parent["id"]
-    inside = above if block.name in ("h3", "p") else ""
+    inside = above if block.name in ("h3", "h4", "p") else ""
     empty = {"texts": [], "defined": [], "code": [], "links": set(), "paper": is_paper(block)}
     return {"id": place, "title": title, "above": inside, "number": number, **empty}
 

@@ -36,15 +36,23 @@
     }
   };
 
-  // Not every browser opens the folds in which what it was sent to lies.
+  // Not every browser opens the folds in which what it was sent to lies, and none the fold of a
+  // section that goes deeper.
   const unfold = () => {
     const aim = document.getElementById(aimOf(location.hash));
-    const folds = all(document, "details:not([open])").filter((fold) => fold.contains(aim));
+    const folds = all(document, "details:not([open])").filter(
+      (fold) => fold.contains(aim) || (fold.parentNode == aim && fold.matches(".book-deeper"))
+    );
     for (const fold of folds) fold.open = true;
     if (folds.length) aim.scrollIntoView();
   };
   unfold();
   addEventListener("hashchange", unfold);
+  // The address that the page has already is followed again without a change.
+  document.addEventListener("click", ({ target }) => {
+    const link = target.closest('a[href^="#"]');
+    if (link?.hash && link.hash == location.hash) unfold();
+  });
 
   // A cell that runs again draws its figures anew; they keep their numbers. A figure without
   // a caption, of the reader's own, takes none.

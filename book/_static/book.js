@@ -12,7 +12,7 @@
   };
 
   const sectionOnScreen = () =>
-    all(document, "article section[id] > :is(h1, h2, h3)")
+    all(document, "article section[id] > :is(h1, h2, h3, h4)")
       .filter((heading) => heading.getBoundingClientRect().top < innerHeight / 2)
       .at(-1);
 

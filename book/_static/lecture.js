@@ -3,7 +3,7 @@
 for (const start of document.querySelectorAll(".book-slides")) {
   const article = document.querySelector("article");
   const page = document.documentElement;
-  const headings = [...article.querySelectorAll(":is(h1, h2, h3)")];
+  const headings = [...article.querySelectorAll(":is(h1, h2, h3, h4)")];
   // A heading's section without the sections in it.
   const slides = headings
     .filter((heading) => heading.parentNode.matches("section[id]"))

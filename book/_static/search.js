@@ -550,6 +550,10 @@
     clearMarks();
     const stems = stemsOf(ask(query).asked);
     const parts = partsOf(id);
+    for (const part of parts) {
+      const fold = part.querySelector(":scope > .book-deeper");
+      if (fold) fold.open = true;
+    }
     for (const node of parts.flatMap(textsOf)) {
       const piece = marked(node.data, stems);
       if (piece.querySelector("mark")) node.replaceWith(piece);
@@ -569,6 +573,8 @@
       marks[at]?.classList.remove("search-here");
       at = (at + 1) % marks.length;
       marks[at].classList.add("search-here");
+      const fold = marks[at].closest("details:not([open])");
+      if (fold) fold.open = true;
       marks[at].scrollIntoView({ block: "center" });
       count.textContent = `${at + 1} of ${marks.length}`;
     });

@@ -3,9 +3,9 @@
 from axe_playwright_python.sync_playwright import Axe
 
 CHAPTER = "notebooks/03_attention_weights.html"
-SEEN = """() => [...document.querySelectorAll('article :is(h1, h2, h3)')]
+SEEN = """() => [...document.querySelectorAll('article :is(h1, h2, h3, h4)')]
   .filter((heading) => heading.checkVisibility()).map((heading) => heading.parentNode.id)"""
-HEADINGS = """() => [...document.querySelectorAll('article :is(h1, h2, h3)')]
+HEADINGS = """() => [...document.querySelectorAll('article :is(h1, h2, h3, h4)')]
   .map((heading) => heading.parentNode).filter((section) => section.id).map(({ id }) => id)"""
 
 

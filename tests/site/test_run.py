@@ -252,6 +252,21 @@ def test_chapter_that_runs_in_the_page_shows_what_it_showed_before(open_stand_in
     assert page.problems == []
 
 
+def test_cell_of_a_deeper_runs_and_its_error_opens_the_fold(open_stand_in):
+    page = press(open_stand_in("notebooks/02_queries_keys_values.html"))
+    fold = page.locator(".book-deeper:has(textarea)").first
+    name = fold.locator("textarea").first.get_attribute("aria-label")
+    number = int(name.removeprefix("Code of cell "))
+    fold.evaluate("(fold) => { fold.open = true; }")
+    assert run(page, "print('deep')", number) == "deep"
+    area(page, number).fill("1 / 0")
+    button = page.get_by_role("button", name=f"Run: cell {number}", exact=True)
+    button.evaluate("(it) => { it.click(); it.closest('.book-deeper').open = false; }")
+    wait(page, f"Cell {number} ended in an error")
+    assert fold.get_attribute("open") is not None
+    assert page.problems == []
+
+
 def test_page_tells_how_python_arrives(open_stand_in):
     page = open_stand_in()
     page.evaluate(

@@ -34,7 +34,8 @@ AT_REST = (
 )
 TOP = "(e) => e.getBoundingClientRect().top"
 MARKS = "article mark.search-mark"
-FOLDED = "article details"  # answers, hints, solutions, outputs that wait for a prediction
+# Answers, hints, solutions, outputs that wait for a prediction.
+FOLDED = "article details:not(.book-deeper)"
 # As in a browser that does not hold the page still while something above grows.
 UNANCHORED = """addEventListener("DOMContentLoaded", () => {
   document.documentElement.style.overflowAnchor = "none";

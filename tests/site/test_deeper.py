@@ -1,0 +1,149 @@
+"""Deeper: what is off the main path is folded below its result, and found, opened and printed."""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.chapters.anatomy import pieces
+from tests.chapters.pages import NAMES, written
+
+CHAPTER = "notebooks/02_queries_keys_values.html"
+SECTION = "deeper-how-much-two-subspaces-overlap"
+OPEN = "(fold) => fold.open"
+CLOSE = "(fold) => { fold.open = false; }"
+IN_VIEW = (
+    "(e) => { const { top } = e.getBoundingClientRect(); return 0 <= top && top < innerHeight; }"
+)
+WITH_DEEPER = [name for name in NAMES if any(piece.deeper for piece in pieces(written(name)))]
+
+
+def fold_of(page, section=SECTION):
+    """Return the fold of a section."""
+    return page.locator(f"#{section} > details.book-deeper")
+
+
+@pytest.fixture
+def opened(open_page):
+    """Open the chapter at an address within it; return the fold of the section, and its page."""
+
+    def open_(address="", **options):
+        page = open_page(CHAPTER + address, **options)
+        return fold_of(page), page
+
+    return open_
+
+
+@pytest.mark.parametrize("name", WITH_DEEPER)
+def test_each_deeper_shows_its_heading_and_its_result_and_folds_the_rest(site_dir, name):
+    titles = [p.deeper for p in pieces(written(name)) if p.text.lstrip("#").startswith(" Deeper: ")]
+    page = (site_dir / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
+    folds = BeautifulSoup(page, "html.parser").select("article section[id] > .book-deeper")
+    shown = []
+    for fold in folds:
+        heading, result = fold.find_previous_siblings(True)[::-1]
+        heading.select_one(".headerlink").extract()
+        shown.append(heading.get_text())
+        assert heading.name in ("h3", "h4")
+        assert result.name == "p"
+        assert not fold.has_attr("open")
+        assert len(fold.find_all(recursive=False)) > 1, "nothing is behind it"
+        assert not fold.find_next_siblings(True)
+    assert shown == [re.sub(r"[`*]", "", title).replace("'", "’") for title in titles]
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_result_is_seen_and_the_rest_behind_a_press(opened, scripts):
+    fold, page = opened(java_script_enabled=scripts)
+    inside = fold.locator("pre").first
+    assert page.locator(f"#{SECTION} > p").is_visible()
+    assert not inside.is_visible()
+    if scripts:
+        fold.locator("> summary").focus()
+        page.keyboard.press("Enter")
+        assert page.problems == []
+    else:
+        fold.locator("> summary").click()
+    assert inside.is_visible()
+
+
+@pytest.mark.parametrize("inside", [SECTION, "table"])
+def test_address_of_it_or_of_what_is_in_it_opens_it(opened, open_page, inside):
+    if inside == "table":
+        page = open_page(CHAPTER)
+        fold = page.locator(".book-deeper:has(table[id])").first
+        inside = fold.locator("table[id]").first.get_attribute("id")
+        page.evaluate("(id) => { location.hash = id; }", inside)
+        page.wait_for_function(OPEN, arg=fold.element_handle())
+    else:
+        fold, page = opened(f"#{inside}")
+        assert fold.evaluate(OPEN)
+    assert page.locator(f"#{inside}").evaluate(IN_VIEW)
+
+
+def test_contents_list_it_and_their_link_opens_it_again(opened):
+    fold, page = opened()
+    link = page.locator(f".bd-sidebar-secondary a[href='#{SECTION}']")
+    for _ in range(2):
+        link.evaluate("(link) => link.click()")
+        page.wait_for_function(OPEN, arg=fold.element_handle())
+        fold.evaluate(CLOSE)
+
+
+def test_link_of_its_heading_opens_it_and_the_report_names_it(opened):
+    fold, page = opened()
+    page.locator(f"#{SECTION} > h3 a.headerlink").evaluate("(link) => link.click()")
+    page.wait_for_function(OPEN, arg=fold.element_handle())
+    page.evaluate("(id) => document.getElementById(id).scrollIntoView()", SECTION)
+    page.locator(".book-report").dispatch_event("pointerenter")
+    assert f"%23{SECTION}" in page.locator(".book-report").get_attribute("href")
+
+
+def test_search_finds_what_is_in_it_and_opens_it_and_so_does_the_next_mark(open_page):
+    page = open_page("search.html?q=overlap of two subspaces")
+    page.locator(f"a.search-hit[href$='#{SECTION}']").click()
+    page.wait_for_url(f"**/{CHAPTER.rpartition('/')[2]}?find=**")
+    fold = fold_of(page)
+    mark = fold.locator(":scope > :not(summary) mark.search-mark").first
+    mark.wait_for()
+    fold.evaluate(CLOSE)
+    for _ in range(page.locator("mark.search-mark").count()):
+        page.get_by_role("button", name="Next mark").click()
+    assert mark.is_visible()
+    assert page.problems == []
+
+
+def test_hit_on_the_open_page_opens_it(opened):
+    fold, page = opened()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("overlap of two subspaces")
+    page.locator(f"a.search-hit[href$='#{SECTION}']").click()
+    fold.locator(":scope > :not(summary) mark.search-mark").first.wait_for()
+
+
+def test_first_page_leads_on_to_work_in_it(opened, site_url):
+    fold, page = opened()
+    fold.locator("> summary").click()
+    page.wait_for_function("() => Object.keys(localStorage).some((key) => /kept/.test(key))")
+    page.goto(f"{site_url}book/intro.html")
+    page.locator(f"a.book-start[href$='#{SECTION}']").click()
+    page.wait_for_url(f"**/{CHAPTER}#{SECTION}")
+    page.wait_for_function(OPEN, arg=fold_of(page).element_handle())
+
+
+def test_paper_has_it_open(opened):
+    fold, page = opened()
+    page.emulate_media(media="print")
+    assert fold.locator("pre").first.bounding_box()["height"] > 0
+    assert fold.locator("> p").last.is_visible()
+    assert not fold.locator("> summary").is_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_in_it_and_nothing_sticks_out(opened, axe, dark):
+    fold, page = opened(width=320, dark=dark)
+    for _ in ("closed", "open"):
+        found = axe.run(page, context=f"#{SECTION}").response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
+        fold.locator("> summary").press("Enter")

@@ -25,18 +25,34 @@ FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
 EXERCISE = re.compile(r"^(?:\*\*|#+ )Exercise (\d+)\b", re.MULTILINE)
 CHECK = re.compile(r"\bcheck_\w+\(")
+# What goes deeper than the main path: the sections that may, and the level of its heading there.
+DEEPER = "Deeper: "
+DEEPER_LEVELS = {"Idea": 3, "Build": 4, "Check": 3, "Look": 3, "Myth and measurement": 3}
+MOST_SENTENCES = 2
+SENTENCE_END = re.compile(r"(?<!\bal)[.?!](?=[*\")”]*(?:\s|$))")
+NO_PARAGRAPH = re.compile(r"\s*(?:[#|>`<$]|[-*+] |\d+\. |!\[|$)")
 # A figure, or an exhibit; where the exhibit stands in Idea, Look may ask for a state of it.
 SEEN = {"Idea": "<figure|<tl-", "Look": r"<figure|<tl-|\]\(#\w+="}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A code cell, or the stretch of a Markdown cell below one heading; `section` is its `##`."""
+    """A code cell, or the stretch of a Markdown cell below one heading.
+
+    Parameters
+    ----------
+    section : its level-2 heading
+    kind : "code" or "markdown"
+    text : with the heading that it begins with
+    cell : the whole cell
+    deeper : the title of the Deeper that it is in; on the main path there is none
+    """
 
     section: str
     kind: str
     text: str
     cell: object
+    deeper: str = ""
 
 
 def headings(text):
@@ -45,18 +61,26 @@ def headings(text):
 
 
 def pieces(notebook):
-    """Cut a notebook into pieces, each with the level-2 heading it stands below."""
-    section, found = "", []
+    """Cut a notebook into pieces, each with the headings it stands below."""
+    section, deeper, deep, found = "", "", 0, []
     for cell in notebook.cells:
         if cell.cell_type != "markdown":
-            found.append(Piece(section, "code", cell.source, cell))
+            found.append(Piece(section, "code", cell.source, cell, deeper))
             continue
-        for stretch in re.split(r"(?m)^(?=## )", cell.source):
-            if stretch.startswith("## "):
-                section = stretch.partition("\n")[0].removeprefix("## ").strip()
+        for stretch in re.split(r"(?m)^(?=#{2,4} )", cell.source):
+            level, title = _first_heading(stretch)
+            section = title if level == 2 else section
+            if title.startswith(DEEPER) or 0 < level <= deep:
+                deeper, deep = (title, level) if title.startswith(DEEPER) else ("", 0)
             if stretch.strip():
-                found.append(Piece(section, "markdown", stretch, cell))
+                found.append(Piece(section, "markdown", stretch, cell, deeper))
     return found
+
+
+def _first_heading(text):
+    """Return (level, title) of the heading that a text begins with; (0, "") without one."""
+    found = HEADING.match(text)
+    return (len(found[1]), found[2]) if found else (0, "")
 
 
 def faults(name, notebook):
@@ -73,7 +97,8 @@ def faults(name, notebook):
         *_lengths(parts),
     ]
     if kind is CHAPTER:
-        return [*shared, *_build(parts), *_middle(parts), *_exercises(name, parts)]
+        own = [*_build(parts), *_middle(parts), *_deepers(parts), *_exercises(name, parts)]
+        return [*shared, *own]
     return [*shared, *_abilities(name, parts), *_task(kind, parts)]
 
 
@@ -85,6 +110,11 @@ def prose(parts, section):
 def code(parts, section):
     """Return the code pieces of one section."""
     return [piece for piece in parts if piece.section == section and piece.kind == "code"]
+
+
+def main_path(parts):
+    """Return the pieces that are in no Deeper."""
+    return [piece for piece in parts if not piece.deeper]
 
 
 def colab_address(name):
@@ -148,7 +178,7 @@ def _recap(name, parts):
 
 def _build(parts):
     rounds = []
-    for piece in parts:
+    for piece in main_path(parts):
         if piece.section != "Build":
             continue
         if piece.kind == "markdown":
@@ -164,6 +194,50 @@ def _build(parts):
     for piece in parts:
         if piece.section != "Build" and piece.kind == "code" and "keeper" in tags(piece.cell):
             yield f"cell {piece.cell.id} is a keeper outside Build: move it, or remove the tag"
+
+
+def _deepers(parts):
+    """List what is out of order in each Deeper: its place, its level, its result, its cells."""
+    ended = ""  # the Deeper that ended last in this round or section
+    for before, piece in zip([None, *parts], parts, strict=False):
+        level, title = _first_heading(piece.text) if piece.kind == "markdown" else (0, "")
+        if before and before.deeper and not piece.deeper:
+            ended = before.deeper
+        if level == 2 or (piece.section == "Build" and level == 3):
+            ended = ""
+        if ended and level and not piece.deeper:
+            yield f"{ended!r} comes before {title!r}: move it to the end of its round or section"
+        if title.startswith(DEEPER):
+            yield from _deeper_begins(piece, level)
+        if piece.deeper and piece.kind == "code":
+            yield from _deeper_cell(piece)
+
+
+def _deeper_begins(piece, level):
+    right = DEEPER_LEVELS.get(piece.section)
+    if right is None:
+        yield f"{piece.deeper!r} is in {piece.section}: move it to {', '.join(DEEPER_LEVELS)}"
+    elif level != right:
+        yield f"{piece.deeper!r} has {'#' * level}: write {'#' * right}, #### in a round, else ###"
+    result = piece.text.partition("\n")[2].strip().partition("\n\n")[0]
+    count = len(SENTENCE_END.findall(re.sub(r"<!--.*?-->|`[^`]*`", "", result)))
+    if NO_PARAGRAPH.match(result) or not 0 < count <= MOST_SENTENCES:
+        yield (
+            f"{piece.deeper!r} begins with a paragraph of {count} sentences: write its result in "
+            f"one or {MOST_SENTENCES} below the heading, which the page shows while it is closed"
+        )
+
+
+def _deeper_cell(piece):
+    if "keeper" in tags(piece.cell):
+        kind = "a keeper"
+    elif piece.text.startswith("prediction("):
+        kind = "a prediction"
+    elif CHECK.search(piece.text):
+        kind = "a check"
+    else:
+        return
+    yield f"cell {piece.cell.id}, {kind}, is in {piece.deeper!r}: move it to the main path"
 
 
 def _predictions(name, parts):
@@ -197,15 +271,16 @@ def _is_folded(cell):
 
 
 def _middle(parts):
-    if not any(CHECK.search(piece.text) for piece in code(parts, "Check")):
+    near = main_path(parts)
+    if not any(CHECK.search(piece.text) for piece in code(near, "Check")):
         yield "Check calls no check: add one, such as checks.check_concat_heads(concat_heads)"
     for section, seen in SEEN.items():
-        shown = [_html(output) for p in code(parts, section) for output in p.cell.outputs]
-        if not re.search(seen, "".join([*shown, prose(parts, section)])):
+        shown = [_html(output) for p in code(near, section) for output in p.cell.outputs]
+        if not re.search(seen, "".join([*shown, prose(near, section)])):
             yield f"{section} shows neither a figure nor an exhibit: draw one, as in chapter 05"
-    if not any(o.output_type == "stream" for p in code(parts, "Look") for o in p.cell.outputs):
+    if not any(o.output_type == "stream" for p in code(near, "Look") for o in p.cell.outputs):
         yield "Look prints no sentence: add a cell that prints what the figure shows"
-    myth = prose(parts, "Myth and measurement")
+    myth = prose(near, "Myth and measurement")
     if not re.search(r"^> ", myth, re.MULTILINE) or "](https://" not in myth:
         yield "the myth lacks the claim as a quotation, or a link to a source: write > … and https://"
     if not any(printed(piece.cell).strip() for piece in code(parts, "Myth and measurement")):

@@ -165,6 +165,63 @@ def test_departure_is_noticed(case):
     assert all(advises(fault) for fault in found), found
 
 
+def deepened():
+    """Return the chapter with a Deeper in its round and one in each section that may have one."""
+    notebook = chapter()
+    in_round = "#### Deeper: in loops\n\nThe loops agree. They are slower."
+    others = {"build": "Idea", "look": "Check", "myth": "Look", "puzzle": "Myth"}
+    add(text("loops", in_round), "check")(notebook)
+    for n in range(8):
+        add(code(f"loop-{n}", "x = 1"), "check")(notebook)
+    for before, section in others.items():
+        result = f"### Deeper: more of {section}\n\nThe rest is 4 (Vaswani et al. 2017)."
+        add(text(f"deeper-{section}", result), before)(notebook)
+        add(code(f"deep-{section}", "x = 1"), before)(notebook)
+    add(text("deeper-again", "### Deeper: again\n\nAnd more."), "puzzle")(notebook)
+    return notebook
+
+
+def test_a_deeper_has_its_place_and_its_cells_are_not_counted():
+    assert faults(CHAPTER, deepened()) == []
+
+
+RESULT = "The loops agree. They are slower."
+DEEPER_CHANGES = {
+    "in Quiz": (edit("quiz", "## Quiz", "## Quiz\n\n### Deeper: x\n\nSo."), "is in Quiz"),
+    "of a section in a round": (edit("loops", "#### ", "### "), "has ###: write ####"),
+    "of a round in a section": (edit("deeper-Look", "### ", "#### "), "has ####: write ###"),
+    "before a heading of its round": (
+        add(text("torch", "#### In PyTorch\n\nSo."), "check"),
+        "comes before 'In PyTorch'",
+    ),
+    "before a heading of its section": (
+        add(text("more", "### More\n\nSo."), "puzzle"),
+        "comes before 'More'",
+    ),
+    "a keeper in it": (move("keeper", "loop-1"), "a keeper, is in"),
+    "a prediction in it": (move("prediction-1", "loop-1"), "a prediction, is in"),
+    "a check in it": (move("checked", "look"), "a check, is in"),
+    "no result": (edit("loops", RESULT, ""), "paragraph of 0 sentences"),
+    "result without an end": (edit("loops", RESULT, "In loops:"), "paragraph of 0 sentences"),
+    "result of three sentences": (edit("loops", RESULT, RESULT + " So."), "of 3 sentences"),
+    "result in a list": (edit("loops", RESULT, f"- {RESULT}"), "write its result"),
+    "result below a cell": (edit("loops", RESULT, "$$x$$\n\nSo."), "write its result"),
+    "figure of Look in it": (move("figure", "deep-Look"), "Look shows neither"),
+    "sentence of Look in it": (move("sentence", "deep-Look"), "prints no sentence"),
+    "eight cells outside it": (edit("loops", "#### Deeper: in loops", ""), "code cells: split"),
+}
+
+
+@pytest.mark.parametrize("case", DEEPER_CHANGES)
+def test_departure_of_a_deeper_is_noticed(case):
+    change, expected = DEEPER_CHANGES[case]
+    notebook = deepened()
+    change(notebook)
+    found = faults(CHAPTER, notebook)
+    assert any(expected in fault for fault in found), found
+    assert all(advises(fault) for fault in found), found
+
+
 REVIEW_CHANGES = {
     "chapter's Colab link": (edit("opening", REVIEW, CHAPTER), "no text link"),
     "heading of a chapter": (edit("abilities", "What you can do now", "Build"), "level-2 headings"),

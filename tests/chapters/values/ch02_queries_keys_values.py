@@ -28,6 +28,11 @@ def the_subspaces_overlap_by_half():
     return np.allclose(overlaps, 0.5, rtol=0, atol=0.05)
 
 
+def every_column_of_head_0_is_seen_by_head_1():
+    """Each column of head 0 has a dot product other than 0 with some column of head 1."""
+    return printed_under(PAGE, "columns of head 0, times those of head 1").any(axis=-1).all()
+
+
 def width_of_a_head_over_width_of_the_model():
     """In the base Transformer a head has this fraction of the model's width."""
     base = facts("models")["models"][0]

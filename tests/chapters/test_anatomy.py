@@ -178,6 +178,7 @@ def deepened():
         add(text(f"deeper-{section}", result), before)(notebook)
         add(code(f"deep-{section}", "x = 1"), before)(notebook)
     add(text("deeper-again", "### Deeper: again\n\nAnd more."), "puzzle")(notebook)
+    edit("opening", "20 of doing", "20 of doing; with *Deeper*, 5 and 20")(notebook)
     return notebook
 
 

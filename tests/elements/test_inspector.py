@@ -232,7 +232,7 @@ def test_large_array_says_that_it_is_too_large_for_a_table():
     assert "<td>0</td>" not in element.html
 
 
-@pytest.mark.parametrize(("causal", "most"), [(False, 164_000), (True, 99_000)])
+@pytest.mark.parametrize(("causal", "most"), [(False, 164_000), (True, 99_200)])
 def test_largest_array_stays_light(causal, most):
     weights = some_weights(16, 64, 64)
     if causal:
@@ -415,7 +415,7 @@ def test_what_decides_is_told_in_words():
             assert f"<td>{told}</td></tr>" in element.html
     assert '<th scope="col">target</th>' in element.html
     ring = "A ring marks the target: the word that decides which word comes after the query."
-    assert f'</legend>\n<p class="tl-ring">{ring}</p>' in element.html, "before the maps"
+    assert f' {ring}</p>\n<div class="tl-live' in element.html, "before the maps"
     assert element.html.count(ring) == 1
     said = "choose a query and a key; a ring is the target, the word that decides the next one"
     assert element.html.count(said) == H

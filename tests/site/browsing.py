@@ -107,7 +107,7 @@ INKS = """(all) => {
 
 def said(exhibit):
     """Return what is spoken and shown."""
-    assert exhibit.locator("[aria-live]").is_visible()
+    assert exhibit.locator(":has(> [aria-live])").last.is_visible()
     return exhibit.locator("[aria-live]").text_content()
 
 

@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 
 from tests.sampling import long
+from tutorial_lib import running_example
+from tutorial_lib.elements import gallery, inspector
 from tutorial_lib.elements.exhibits import (
     ask_model,
     byte_calculator,
     fold_tiles,
     heads_sum,
     live_map,
+    mask_drawing,
+    memory_strip,
     paint_mask,
+    playground,
     query_plane,
+    rotation_clock,
     softmax_bench,
 )
 from tutorial_lib.models.copying import TinyModel
@@ -39,6 +45,17 @@ EXHIBITS = {
     "bytes": byte_calculator,
     "model": model,
 }
+WEIGHTS = np.tri(3)[None] / np.arange(1, 4)[:, None]
+BANDS = {  # all that say how to begin, and what is pressed first where it is not the first button
+    **{name: (draw, "button:visible") for name, draw in EXHIBITS.items()},
+    "strip": (memory_strip, "button:visible"),
+    "drawing": (mask_drawing, "button:visible"),
+    "clock": (rotation_clock, "button:has-text('Reset')"),
+    "map": (live_map, "td[tabindex]"),
+    "playground": (playground, ".tl-grids td[tabindex]"),
+    "inspector": (lambda: inspector(WEIGHTS, running_example().tokens), "svg"),
+    "gallery": (lambda: gallery(WEIGHTS, ["a", "b", "c"], "Which?", [(1, "all")]), "svg"),
+}
 ROOM = "<p style='height: 900px'></p>"  # in which a page can scroll
 COLUMN = "<div style='max-width: 736px'>{}</div>"  # as on the site
 # Where the controls are on the screen: one, or all of an element.
@@ -47,6 +64,8 @@ PLACES = """(one) => [...one.closest(".tl").querySelectorAll("button, input, sel
   .filter((other) => other.checkVisibility())
   .map((other) => other.getBoundingClientRect()).map(({ x, y }) => [x, y])"""
 WORDS_AT = "(one) => [...one.parentNode.children].map((other) => other.getBoundingClientRect().x)"
+BELOW = """(one) => [one.closest(".tl").querySelector(".tl-said + *, .tl-how + .tl-live")]
+  .map((other) => other.getBoundingClientRect()).map(({ x, y }) => [x, y])"""
 PRESS = methodcaller("click")
 CENTRE = "(one) => one.scrollIntoView({ block: 'center' })"
 
@@ -87,7 +106,7 @@ def test_no_control_of_the_model_moves_when_one_is_pressed(show, width):
 def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_less(show, width):
     page = show(ROOM, COLUMN.format(model().html), ROOM, width=width)
     shown = page.locator("tl-ask")
-    shown.locator("summary").click()
+    shown.locator("summary").first.click()
     height = "(line) => line.offsetHeight"
     first = shown.locator(".tl-sentence").evaluate(height)
     for word in ("themselves", "follow", "always", "barks", "often"):
@@ -98,6 +117,22 @@ def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_le
         button = shown.get_by_role("button", name=name)
         assert shift(button, PLACES, PRESS) <= 1, name
     assert shown.locator(".tl-sentence").evaluate(height) == first
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("name", BANDS)
+def test_words_below_the_question_say_how_to_begin_until_a_touch_says_more(show, name, width):
+    draw, first = BANDS[name]
+    page = show(ROOM, COLUMN.format(draw().html), ROOM, width=width)
+    question, how = page.locator("p.tl-ask, legend").first, page.locator(".tl-how")
+    assert len(how.inner_text()) > 40
+    top = question.bounding_box()["y"] + question.bounding_box()["height"]
+    assert 0 <= how.bounding_box()["y"] - top <= 60
+    assert page.locator(".tl [aria-live]").all_inner_texts() == [""] * (1 + (name == "gallery"))
+    assert shift(page.locator(f".tl {first}").first, BELOW, PRESS) <= 1
+    spoken = page.locator(".tl [aria-live]").last
+    assert len(spoken.inner_text()) > 15
+    assert how.is_visible() == (name == "gallery")  # whose maps answer beside themselves
 
 
 def test_the_sentence_stays_in_sight_once_there_is_one(show):

@@ -14,7 +14,6 @@ HIDDEN = 'style="display:none"'
 # JupyterLab takes a key pressed in an output for a command to the notebook, except here.
 KEYS = "data-lm-suppress-shortcuts"
 REGION = '<p aria-live="polite"></p>'
-SAID = '<p class="tl-said" aria-live="polite"></p>'  # what the last touch did
 NEWS = '<p class="tl-news" aria-live="polite"></p>'  # heard, not seen
 
 
@@ -56,6 +55,14 @@ def button_row(labels):
 def ask(question):
     """Ask what a reader is to find out."""
     return f'<p class="tl-ask">{inline(question)}</p>'
+
+
+def band(how):
+    """Keep the place where the last touch is told; until the first one, it says how to begin."""
+    return (
+        '<div class="tl-said"><p aria-live="polite"></p>\n'
+        f'<p class="tl-how">{inline(how)}</p></div>'
+    )
 
 
 def fold_numbers(*parts, summary="The numbers as a table", how=""):

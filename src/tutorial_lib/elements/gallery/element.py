@@ -6,11 +6,11 @@ from tutorial_lib.elements.markup import HIDDEN, KEYS, NEWS, REGION, answer_box,
 from tutorial_lib.elements.weights import read_targets, read_weights
 from tutorial_lib.errors import ShapeError
 
-_HINT = (
+_HOW_TO = (
     "Choose a cell to see its weight in every head: click it, tap it, or go to a map and use the "
     "arrow keys. To answer, choose the name of a head."
 )
-_RING = "A ring marks the target: the word that decides which word comes after the query."
+_RING = " A ring marks the target: the word that decides which word comes after the query."
 
 
 def gallery(weights, tokens, question, answers, *, mask=None, target=None):
@@ -49,12 +49,12 @@ def gallery(weights, tokens, question, answers, *, mask=None, target=None):
         heads.append(f"<div><label>{name}</label>\n{svg}<p></p><p></p></div>")
         mark = f'<b class="tl-right">✓ {score}</b>' if h == best else f"<b>{score}</b>"
         reasons.append((f"head {h}", f"<dd>{mark} {inline(why)}</dd>"))
-    asked = f"<fieldset>\n<legend>{inline(question)}</legend>"
     body = [
-        asked if target is None else f'{asked}\n<p class="tl-ring">{_RING}</p>',
+        f"<fieldset>\n<legend>{inline(question)}</legend>",
+        f'<p class="tl-how tl-lists" {HIDDEN}>{_HOW_TO if target is None else _HOW_TO + _RING}</p>',
         f'<div class="tl-live tl-heads {NO_MATH}" {HIDDEN} {looks.packed()}>',
         *heads,
-        f'</div>\n<p class="tl-hint tl-lists" {HIDDEN}>{_HINT}</p>{legend(looks, tokens)}',
+        f"</div>\n{legend(looks, tokens)}",
         f"{button_row(['Commit', 'Show me'])}\n{REGION}\n{NEWS}",
         f"{answer_box(reasons)}\n</fieldset>",
     ]

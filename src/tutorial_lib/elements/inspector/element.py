@@ -4,16 +4,13 @@ from html import escape
 
 from tutorial_lib.describe import printable
 from tutorial_lib.elements.maps import NO_MATH, TABLE, figure, headings, legend, picture
-from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, ask, button_row
+from tutorial_lib.elements.markup import HIDDEN, KEYS, ask, band, button_row
 from tutorial_lib.elements.weights import read_weights
 
 _QUESTION = "Where does a query look?"
 _MAP = "The weights of the chosen head as a map: arrow keys choose a query and a key"
-_HINT = (
-    "Or choose in the map, by pointer or by arrow keys: a query by its row, a key by its column, "
-    "both by a cell."
-)
-_KEYS = "In the map, Enter goes to the strongest key of a row, Escape back to the row."
+_HOW_TO = "In the map choose a query by its row, a key by its column, both by a cell."
+_KEYS = "Arrow keys choose too: Enter goes to the strongest key of a row, Escape back to the row."
 _FIRST = 5  # keys are listed at once, without asking for all
 
 
@@ -49,9 +46,9 @@ def inspector(weights, tokens, *, keys=None, mask=None):
     menus = [_select("Head", heads), _select("Query", placed[0]), _select("Key", placed[1], "none")]
     body = [
         f'<div class="tl-live {NO_MATH}" {HIDDEN} {looks.packed()}>',
-        f'<div class="tl-pick">{"".join(menus)}</div>\n<p class="tl-hint">{_HINT}</p>',
+        f'<div class="tl-pick">{"".join(menus)}</div>',
         f'<div class="tl-sides">\n<div>{picture(looks, tokens, keys, _MAP, room=312)}</div>',
-        f"<div>{ask(_QUESTION)}{SAID}",
+        f"<div>{ask(_QUESTION)}{band(_HOW_TO)}",
         _list("key", len(keys)),
         f"{_list('query', len(tokens))}</div>\n</div>",
         f"{legend(looks, tokens, keys, more=_KEYS)}{button_row([])}</div>",

@@ -34,7 +34,9 @@ class Ask extends Exhibit {
     [this.after, this.adds] = all(element, ".tl-after, .tl-paths th:nth-child(3)");
     [this.coming, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
     this.chips = all(element, "details button");
-    [this.away, this.sound, this.reset] = all(element, ".tl-asked > .tl-row > button");
+    this.switches = all(element, ".tl-silence > button");
+    this.sound = this.switches.pop();
+    [this.away, this.reset] = all(element, ".tl-asked > .tl-row:not(.tl-silence) > button");
     this.heads = this.rows.slice(1, -1).map((_, i) => `${Math.floor(i / H)}.${i % H}`);
     this.first = { ids, query: ids.length - 1, silenced: [], word, minus };
     this.listen();
@@ -47,6 +49,7 @@ class Ask extends Exhibit {
     this.line.ariaLabel = `${nounOf(words)}s of the sentence`;
     this.news.id = `${this.element.id}-said`;
     this.serve([this.chips]);
+    this.serve([this.switches]);
     this.serve(this.rows.slice(1, -1).map((row) => [row.cells[0]]));
     this.chips.forEach((chip) => (chip.onclick = () => this.enter(chip)));
     this.field.onchange = () => this.type(this.field.value);
@@ -58,12 +61,13 @@ class Ask extends Exhibit {
       const menu = this.menus[i];
       menu.onchange = () => this.change({ [name]: words.indexOf(menu.value) }, () => this.most());
     });
-    this.rows.slice(1, -1).forEach((row, i) => {
-      const button = row.querySelector("button");
-      button.ariaLabel = `silence head ${this.heads[i]}`;
+    this.switches.forEach((button, i) => {
+      const row = this.rows[i + 1];
       button.onclick = () => this.silence(this.heads[i]);
-      row.onpointerenter = row.cells[0].onfocus = () => this.draw(i);
-      row.onpointerleave = row.cells[0].onblur = () => this.draw();
+      for (const shows of [button, row])
+        [shows.onpointerenter, shows.onpointerleave] = [() => this.draw(i), () => this.draw()];
+      for (const stop of [button, row.cells[0]])
+        [stop.onfocus, stop.onblur] = [() => this.draw(i), () => this.draw()];
     });
     new ResizeObserver(() => this.draw()).observe(this.line);
   }
@@ -104,8 +108,10 @@ class Ask extends Exhibit {
     else this.field.removeAttribute("aria-describedby");
   }
 
-  // Put a word after the chosen one, or remove the chosen one.
+  // Silence a head, put a word after the chosen one, or remove the chosen one.
   enter(chip) {
+    const head = this.heads[this.switches.indexOf(chip)];
+    if (head) return this.silence(head);
     if (this.cells.includes(chip)) this.still(() => this.say(this.sentence()));
     if (!this.chips.includes(chip)) return;
     const { ids, query } = this.state;
@@ -202,20 +208,38 @@ class Ask extends Exhibit {
     const { words } = this.given;
     const { query, ids, silenced } = this.state;
     this.after.lastElementChild.textContent = words[ids[query]];
-    largest(this.chances, this.coming.length).forEach((word, i) => {
+    const shown = this.following(this.coming.length);
+    const most = Math.max(...shown.map((word) => this.chances[word]));
+    shown.forEach((word, i) => {
       const [name, bar, chance] = this.coming[i].cells;
       write(name, words[word]);
       write(chance, chanceOf(this.chances[word]));
-      bar.firstElementChild.style.width = `${100 * this.chances[word]}%`;
+      bar.firstElementChild.style.width = `${(100 * this.chances[word]) / most}%`;
+      this.coming[i].toggleAttribute("data-asked", this.compared().includes(word));
     });
     this.heads.forEach((head, i) => {
       const row = this.rows[i + 1];
       const quiet = silenced.includes(head);
-      write(row.cells[1], quiet ? "silenced" : this.looks(i).join(", "));
+      const [first = "", ...rest] = quiet ? ["silenced"] : this.looks(i);
+      row.cells[1].textContent = first;
+      rest.forEach((text) => {
+        row.cells[1].appendChild(document.createElement("span")).textContent = `, ${text}`;
+      });
       row.toggleAttribute("data-quiet", quiet);
-      row.querySelector("button").ariaPressed = quiet;
+      this.switches[i].ariaPressed = quiet;
     });
     this.sound.disabled = !silenced.length;
+  }
+
+  // The words that are compared, and behind them the most probable others.
+  compared() {
+    return [this.state.word, this.state.minus].filter((word) => word >= 0);
+  }
+
+  following(count) {
+    const pair = this.compared();
+    const others = largest(this.chances, count).filter((word) => !pair.includes(word));
+    return [...pair, ...others].slice(0, count);
   }
 
   looks(i) {
@@ -270,8 +294,9 @@ class Ask extends Exhibit {
   sentence() {
     const { words } = this.given;
     const { ids, query } = this.state;
-    const told = (word) => `“${words[word]}” ${three(this.chances[word])}`;
-    const next = largest(this.chances, 3).filter((word) => this.chances[word] >= 0.0005);
+    const told = (word) => `“${words[word]}” ${chanceOf(this.chances[word])}`;
+    const next = this.following(3).filter(
+      (word) => this.compared().includes(word) || this.chances[word] >= 0.0005);
     const where = this.cells[query].ariaLabel ? `, position ${query}` : "";
     return `Next after “${words[ids[query]]}”${where}: ${next.map(told).join(", ")}.`;
   }

@@ -10,7 +10,16 @@ import numpy as np
 from tutorial_lib.attention import softmax
 from tutorial_lib.describe import printable, round_stable
 from tutorial_lib.elements.maps import NO_MATH, TABLE, headings
-from tutorial_lib.elements.markup import HIDDEN, KEYS, SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    KEYS,
+    Element,
+    ask,
+    band,
+    button_row,
+    fold_numbers,
+    wrap,
+)
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.doors import require_kind
 from tutorial_lib.models.grammar import CLASSES, WORDS
@@ -30,14 +39,22 @@ _GROUPS = {  # of the chips: their names, and the classes of the grammar
     "adverbs": ("adverb",),
     "pronouns": ("pronoun", "reflexive"),
 }
+_HOW_TO = (
+    "Choose a {word} to see where its heads attend and which {word} comes next. Silence a head to "
+    "see what it adds."
+)
 _LEGEND = (
     "An arc leads from the chosen {word} to each on which a head puts a weight of 0.05 or more, "
     "the thicker the larger: above for the last layer, below for the one before. Point at a head’s "
     "name, tap it, or go there by keys, to see only its arcs. Head {head} is head {h} of layer "
-    "{layer}, both counted from 0; a number in brackets is a position. The terms add up to the "
-    "last line. A silenced head adds nothing, so later layers change too. Keys: arrows choose "
-    "a {word}, Delete removes it, Enter on one in the list puts that after it. All parameters of "
-    "the model are rounded to 8 bits."
+    "{layer}, both counted from 0."
+)
+_MORE = (
+    "A number in brackets is a position. Of the next {word}s those that are compared come first, "
+    "then the most probable ones; the longest bar is the largest probability of the list. The "
+    "terms add up to the last line. A silenced head adds nothing, so later layers change too. "
+    "Keys: arrows choose a {word}, Delete removes it, Enter on one in the list puts that after it. "
+    "All parameters of the model are rounded to 8 bits."
 )
 
 
@@ -80,12 +97,14 @@ def ask_model(model, words, sentence, *, question, split=None):
     given = {"words": words, "ids": ids, "name": name, **first, **_helps(words, sentence)}
     body = [
         ask(question),
-        SAID,
+        band(_HOW_TO.format(word=_noun(words))),
         f'<div class="tl-asked {NO_MATH}" data-given="{_attribute(given)}">',
         _sentence(words, ids),
-        _controls(words),
+        _switches(answer.heads) + _controls(words),
         answer.tables(),
-        f'<p class="tl-legend">{_legend(words, answer.heads[-1])}</p></div>',
+        f'<p class="tl-legend">{_legend(words, answer.heads[-1])}</p>',
+        fold_numbers(f"<p>{_MORE.format(word=_noun(words))}</p>", summary="More"),
+        "</div>",
         f'<script data-model="{name}">\n(globalThis.tlModels ??= {{}})'
         f"[{json.dumps(name)}] = {weights};\n</script>",
     ]
@@ -200,9 +219,10 @@ class _Answer:
         return ", ".join(f"{name} {weight}" for name, weight in seen)
 
     def next_words(self):
-        """Return the most probable words, the first foremost."""
-        order = np.argsort(-self.chances, kind="stable")[:_WORDS_SHOWN]
-        return [(self.words[i], self.chances[i]) for i in order]
+        """Return the words that are compared, then the most probable ones, the first foremost."""
+        pair = [i for i in (self.word, self.minus) if i >= 0]
+        order = [i for i in np.argsort(-self.chances, kind="stable") if i not in pair]
+        return [(self.words[i], self.chances[i]) for i in [*pair, *order][:_WORDS_SHOWN]]
 
     def rows(self):
         """Return the name of each term of the logits, the keys of its head, and what it adds."""
@@ -216,15 +236,11 @@ class _Answer:
 
     def tables(self):
         """Draw the next words, and below them the terms of the logits."""
-        words = "".join(
-            f'<tr><th scope="row">{escape(word)}</th><td><span class="tl-bar" '
-            f'style="width:{100 * chance:.1f}%"></span></td><td>{escape(_chance(chance))}</td></tr>'
-            for word, chance in self.next_words()
-        )
+        words = "".join(self._next_rows())
         most = max(map(abs, self.terms))
         rows = "".join(self._row(i, *row, most) for i, row in enumerate(self.rows()))
         adds = " − ".join(f"“{escape(word)}”" for word in self.split)
-        heads = _columns("term", "attends most to", f"adds to {adds}", "")
+        heads = _columns("term", "attends most to", f"adds to {adds}")
         after = f"After <b>{escape(self.words[self.ids[-1]])}</b> comes:"
         return (
             f'<div class="tl-answer"><div><p class="tl-after">{after}</p>'
@@ -232,14 +248,24 @@ class _Answer:
             f'</div><div class="tl-paths">{TABLE.format(heads, rows)}</div></div>'
         )
 
+    def _next_rows(self):
+        shown = self.next_words()
+        most = max(chance for _, chance in shown)
+        for word, chance in shown:
+            asked = " data-asked" * (self.word >= 0 and word in self.split)
+            yield (
+                f'<tr{asked}><th scope="row">{escape(word)}</th><td><span class="tl-bar" '
+                f'style="width:{100 * chance / most:.1f}%"></span></td>'
+                f"<td>{escape(_chance(chance))}</td></tr>"
+            )
+
     def _row(self, i, name, keys, term, most):
         head = 0 < i <= len(self.heads)
         color = f' data-head="{(i - 1) % len(self._layer())}"' if head else ""
         bar = _bar(term, most) if i <= len(self.heads) else ""
-        switch = button_row(["silence"]) if head else ""
         return (
             f'<tr{color}><th scope="row">{name}</th><td>{_unbroken(keys)}</td>'
-            f"<td><span>{_signed(term)}</span>{bar}</td><td>{switch}</td></tr>"
+            f"<td><span>{_signed(term)}</span>{bar}</td></tr>"
         )
 
     def _layer(self):
@@ -276,8 +302,9 @@ def _legend(words, head):
 
 
 def _unbroken(keys):
-    """Keep each key and its weight on one line."""
-    return escape(keys).replace(" ", "\N{NO-BREAK SPACE}").replace(",\N{NO-BREAK SPACE}", ", ")
+    """Keep each key and its weight together; where it is narrow, only the first is shown."""
+    first, *rest = escape(keys).replace(" ", "\N{NO-BREAK SPACE}").split(",\N{NO-BREAK SPACE}")
+    return first + "".join(f"<span>, {key}</span>" for key in rest)
 
 
 def _attribute(value):
@@ -324,6 +351,21 @@ def _sentence(words, ids):
     return f'<div class="tl-sentence"><svg aria-hidden="true"></svg>{cells}</div>'
 
 
+def _switches(heads):
+    """Draw a switch for each head, and one that lets all be heard again."""
+    layer = len([head for head in heads if head.startswith("0.")])
+    chips = "".join(
+        f'<button type="button" data-head="{i % layer}" aria-label="silence head {head}" '
+        f"{KEYS}>{head}</button>"
+        for i, head in enumerate(heads)
+    )
+    none = f'<button type="button" aria-label="Silence none" {KEYS}>none</button>'
+    named = 'role="group" aria-label="Silence a head"'
+    return (
+        f'<div class="tl-row tl-silence" {named} {HIDDEN}><span>silence</span>{chips}{none}</div>'
+    )
+
+
 def _controls(words):
     """Draw the field, the buttons and the chips, which without a script stay hidden."""
     field = (
@@ -346,7 +388,7 @@ def _controls(words):
     named = f'role="region" tabindex="0" aria-label="{title}" {KEYS}'
     box = f'<div class="tl-chips" {named}>{lines}</div>'
     chips = f"<details><summary>{title}</summary>{box}</details>"
-    buttons = button_row([f"Remove the {noun}", "Silence none", "Reset"])
+    buttons = button_row([f"Remove the {noun}", "Reset"])
     return f'<div class="tl-lists" {HIDDEN}>{field}{chips}</div>{buttons}'
 
 

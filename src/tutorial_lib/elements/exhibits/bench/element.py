@@ -12,9 +12,9 @@ from tutorial_lib.attention import softmax
 from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
-    SAID,
     Element,
     ask,
+    band,
     button_row,
     fold_numbers,
     inline,
@@ -40,10 +40,12 @@ _SLOPE = (
     "bar, the next ones move it. The dot leaves a trail. "
 )
 _CURVE = "The dot stands above a weight, as high as the slope of that weight in its own score. "
-_LEGEND = (
+_HOW_TO = (
     "Drag a bar (by touch: tap it first), or write a number such as "
-    "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture. {}"
-    "The entropy says how evenly the weights of a row are spread: 0 bits where one key has all."
+    "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture."
+)
+_LEGEND = (
+    "{}The entropy says how evenly the weights of a row are spread: 0 bits where one key has all."
 )
 _HOW = (
     "{}Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which doubles an exponential "
@@ -115,7 +117,7 @@ def softmax_bench(*, slope=False):
     right = "\n".join([_divisor(row), _shown(row), _stack(row), _curve(row) * slope])
     body = [
         ask(_SLOPE_QUESTION if slope else _QUESTION),
-        SAID,
+        band(_HOW_TO),
         f'<div class="tl-rig" data-given="{escape(given)}">',
         f"<figure>{_bars(row)}</figure>",
         f"<div>{right}</div></div>",

@@ -8,9 +8,9 @@ from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    SAID,
     Element,
     ask,
+    band,
     button_row,
     fold_numbers,
     wrap,
@@ -20,9 +20,10 @@ from tutorial_lib.records import facts
 _QUESTION = (
     "One user generates with Llama 2 7B. From which length on is the cache larger than the weights?"
 )
+_HOW_TO = "Choose a model and move a slider, or type a number: 32k stands for 32,768."
 _LEGEND = (
     "One step up is a thousand times as many bytes, one step to the right sixteen times as many "
-    "tokens. You may type 32k for 32,768. A kB is 1,000 bytes."
+    "tokens. A kB is 1,000 bytes."
 )
 _ABSENT = (
     "BERT is not here: it is bidirectional, so a new token changes the keys of all others from the "
@@ -54,7 +55,7 @@ def byte_calculator():
     begins = next(model for model in models if model["name"] == _BEGINS)
     body = [
         ask(_QUESTION),
-        SAID,
+        band(_HOW_TO),
         _controls([model["name"] for model in models]),
         _plot(begins),
         _facts(begins),

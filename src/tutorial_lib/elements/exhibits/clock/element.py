@@ -7,7 +7,7 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, fold_numbers, wrap
+from tutorial_lib.elements.markup import HIDDEN, Element, ask, band, button_row, fold_numbers, wrap
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 # Four pairs of length 1, so that a product is the cosine of the angle between two hands.
@@ -17,11 +17,14 @@ _FREQUENCIES = np.round(rope_frequencies(len(_QUERY)), 12)  # the same bytes on 
 _POSITIONS = 9, 4  # of the query, of the key
 _NEAR, _DISTANCES = 40, range(13)  # the last position of a slider; the distances of the table
 _QUESTION = "At which distance up to 40 is the score largest? And what if both move on?"
+_HOW_TO = (
+    "Drag a hand or a slider, or write a number, also one beyond the slider. Arrow keys choose a "
+    "pair."
+)
 _LEGEND = (
     "A pair of entries is a hand: the first points up, the second to the right. A hand is rotated "
     "by its position times its frequency θ. The thick line is the key's hand projected onto the "
-    "query's: the product of the pair. Drag a hand or a slider, or write a number, also one beyond "
-    "the slider; arrow keys choose a pair. A frequency may be written as π/2."
+    "query's: the product of the pair. A frequency may be written as π/2."
 )
 
 
@@ -40,7 +43,7 @@ def rotation_clock():
     pairs = "".join(_pair(i) for i in range(len(_FREQUENCIES)))
     body = [
         ask(_QUESTION),
-        SAID,
+        band(_HOW_TO),
         f'<div class="tl-clocks" data-given="{attribute}">',
         f'<div class="tl-face">{_face(0, letters=True)}</div>',
         f'<div><div class="tl-pairs">{pairs}</div>\n{_total()}\n{_controls()}</div>',

@@ -11,9 +11,9 @@ from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    SAID,
     Element,
     ask,
+    band,
     button_row,
     fold_numbers,
     wrap,
@@ -51,9 +51,12 @@ _QUESTION = (
     "With a window of 4: after how many layers does row 15 depend on token 0? "
     "Commit to a number, then move the slider."
 )
+_HOW_TO = (
+    "Move the slider of layers. Press a cell, or draw across many, to change the mask; with a "
+    "finger begin sideways."
+)
 _LEGEND = (
-    "A full cell is a pair that may be looked at. Press it, or draw across many, to change it; "
-    "with a finger begin sideways. Arrow keys move, the space bar switches. A digit is the layer "
+    "A full cell is a pair that may be looked at; the space bar switches it. A digit is the layer "
     "after which the query's row depends on the key's token; a row keeps its own token, as a "
     "residual does. Point at a pair that is not full, or move to it by arrow keys, and its path "
     "lights up."
@@ -73,7 +76,7 @@ def mask_drawing():
     mask = patterns[_BEGINS][1]
     body = [
         ask(_QUESTION),
-        SAID,
+        band(_HOW_TO),
         button_row([name for name, *_ in patterns.values()]),
         f'<div class="tl-draw" data-given="{escape(json.dumps(given, separators=(",", ":")))}">',
         pair_grid(_cells(mask)),

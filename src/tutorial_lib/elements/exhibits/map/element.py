@@ -5,13 +5,16 @@ from html import escape
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import STEPS, board
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import SAID, Element, ask, button_row, fold_numbers, wrap
+from tutorial_lib.elements.markup import Element, ask, band, button_row, fold_numbers, wrap
 
 _QUESTION = "Which numbers of Y change if *that* changes? Choose a number in its row of X."
+_HOW_TO = (
+    "Point, tap or use the arrow keys: what made a number and what it reaches light up. In X, "
+    "+ and − change it."
+)
 _LEGEND = (
     "The fuller a cell, the larger its number; a ring is below 0, a dot is hidden by the mask. "
-    "Point, tap or use the arrow keys: what made a number and what it reaches light up. In X, "
-    "+ and − change it; Enter takes it in hand for ↑ and ↓."
+    "In X, Enter takes a number in hand for ↑ and ↓."
 )
 _SHOWN = ("X", "Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
 
@@ -42,7 +45,7 @@ def live_map(steps=(), *, links=None, playground=""):
     onward = f'<a data-playground href="{escape(playground)}">Open in the playground</a>'
     body = [
         ask(_QUESTION),
-        SAID,
+        band(_HOW_TO),
         drawn,
         f'<p class="tl-onward">{onward}</p>' if playground else "",
         f'<p class="tl-legend">{_LEGEND}</p>',

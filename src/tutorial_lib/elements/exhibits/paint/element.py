@@ -12,9 +12,9 @@ from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    SAID,
     Element,
     ask,
+    band,
     button_row,
     fold_numbers,
     wrap,
@@ -29,11 +29,14 @@ _OTHER = np.array([0.7, -1.3, 0.2, 1.9, -0.6, 1.1, -2.1, 0.4])  # what replaces 
 _READS = ("look", "hide")
 _KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": "Window"}
 _QUESTION = "Which of these four masks leaks? Settle on one before you press any."
+_HOW_TO = (
+    "Press a mask, or paint one of your own: click a cell, draw across many, or use arrow keys "
+    "and the space bar. A mask leaks if an output changes when a later token does."
+)
 _LEGEND = (
-    "Click a cell, draw across many, or use arrow keys and the space bar. A mask leaks if an "
-    "output changes when a later token does; <i>change</i> holds the largest change among an "
-    "output's entries. Padded takes the last two tokens for padding, Packed keeps <i>dogs that "
-    "bark</i> and <i>cats sleep</i> apart, Window shows a token and the one before."
+    "The table of changes holds the largest change among an output's entries. Padded takes the "
+    "last two tokens for padding, Packed keeps <i>dogs that bark</i> and <i>cats sleep</i> apart, "
+    "Window shows a token and the one before."
 )
 _HOW = (
     "Each token in turn is replaced by other numbers, and the layer runs again. Three queries are "
@@ -53,7 +56,7 @@ def paint_mask():
     grids = f'<div class="tl-paints" {arrays.given()} data-made="{data}">{_grids(mask)}</div>'
     body = [
         ask(_QUESTION),
-        SAID,
+        band(_HOW_TO),
         _four(),
         button_row([*_KINDS.values(), "Reset"]),
         button_row(["True means look", "align bottom-right", "5 queries", "masked rows: zeros"]),

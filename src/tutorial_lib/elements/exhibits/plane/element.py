@@ -11,9 +11,9 @@ from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    SAID,
     Element,
     ask,
+    band,
     button_row,
     fold_numbers,
     wrap,
@@ -30,11 +30,13 @@ _QUESTION = (
     "Turn the query and make it longer, until its output comes close to an edge of the triangle. "
     "Can it reach the edge, or leave the triangle?"
 )
+_HOW_TO = (
+    "Drag the query q (by touch: tap it first), or turn and lengthen it by the arrow keys. The "
+    "output is the sum of the values, each times its weight."
+)
 _LEGEND = (
-    "Drag the query q (by touch: tap it first), or turn and lengthen it by the arrow keys. A dot "
-    "on its line is a key's shadow: from the middle to the dot, times the length of q, is their "
-    "dot product: the larger, the larger the weight. The output is the sum of the values, each "
-    "times its weight."
+    "A dot on the line of the query q is a key's shadow: from the middle to the dot, times the "
+    "length of q, is their dot product: the larger, the larger the weight."
 )
 _HOW = (
     "A score is the dot product over √2, the root of the width. A weight is <i>e</i> to the score, "
@@ -54,7 +56,7 @@ def query_plane():
     askers = "".join(map(_asker, heads))
     body = [
         ask(_QUESTION),
-        SAID,
+        band(_HOW_TO),
         f'<div class="tl-sheet" {_given()}>',
         f"<div>{_arrows(heads[0])}\n{_fields()}</div>",
         f'<div><div class="tl-askers">{askers}</div>\n{_triangle(heads)}</div>',

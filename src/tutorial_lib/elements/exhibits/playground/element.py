@@ -2,14 +2,14 @@
 
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import board
-from tutorial_lib.elements.markup import HIDDEN, SAID, Element, ask, button_row, wrap
+from tutorial_lib.elements.markup import HIDDEN, Element, ask, band, button_row, wrap
 
 _QUESTION = (
     "In head 0 *bark* gives 4/7 of its attention to *dogs*. Which number makes that less than half?"
 )
+_HOW_TO = "Click a shaded number, or move to it by arrow keys and press Enter, and write another."
 _HINT = (
-    "Click a shaded number, or move to it by the arrow keys and press Enter, and write another: "
-    "every number after it follows, and those that changed are underlined. Choose any other "
+    "Every number after it follows, and those that changed are underlined. Choose any other "
     "number to see which ones made it. The map above the tables shows the same numbers."
 )
 _STEPS = (  # step, what it makes, what makes one number of it, the arrays to show
@@ -39,10 +39,10 @@ def playground():
     """
     arrays = example_arrays()
     steps = [_step(step, arrays) for step in _STEPS]
-    hint = f'<p class="tl-lists" {HIDDEN}>{_HINT}</p>'
+    hint = f'<p class="tl-legend tl-lists" {HIDDEN}>{_HINT}</p>'
     drawn = board(arrays, beside=button_row(["Undo", "Reset"]))
-    bar = f'<div class="tl-bar-above">{SAID}\n{drawn}</div>'
-    html = wrap("playground", "tl-playground", "Playground", [ask(_QUESTION), hint, bar, *steps])
+    bar = f'<div class="tl-bar-above">{band(_HOW_TO)}\n{drawn}</div>'
+    html = wrap("playground", "tl-playground", "Playground", [ask(_QUESTION), bar, hint, *steps])
     text = "\n".join(f"   {step}: {makes}" for step, makes, *_ in _STEPS)
     return Element(html, f"Playground: {' '.join(arrays.tokens)}\n{text}")
 

@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import SAID, Element, ask, button_row, fold_numbers, inline, wrap
+from tutorial_lib.elements.markup import Element, ask, band, button_row, fold_numbers, inline, wrap
 from tutorial_lib.heads import split_heads
 
 _TOKENS, _HEADS, _WIDTH = 3, 2, 4  # T, H, d
@@ -23,11 +23,14 @@ _QUESTIONS = {
     "concat": "Which presses give each token its row back, (3, 8)? "
     "At each of them: where does 10 go? And after which must NumPy copy?",
 }
+_HOW_TO = (
+    "Press *reshape* or *swapaxes*, then choose the cell to which 10 has gone. Any number shows "
+    "its offset in memory."
+)
 _LEGEND = (
     "The tens are the token: the later, the stronger its colour. The last digit is the column, 0 "
-    "to 3 of head 0 (blue), 4 to 7 of head 1 (red). Choose a number to see its offset in memory. "
-    "*Guess first* covers the numbers after a press until you have chosen where the one with the "
-    "ring went."
+    "to 3 of head 0 (blue), 4 to 7 of head 1 (red). *Guess first* covers the numbers after a "
+    "press until you have chosen where the one with the ring went."
 )
 _HOW = (
     "A stride is how far the offset moves when an index grows by 1, counted in numbers. A view "
@@ -55,7 +58,7 @@ def memory_strip(start="heads"):
     attribute = escape(json.dumps(given, separators=(",", ":")))
     body = [
         ask(_QUESTIONS[start]),
-        SAID,
+        band(_HOW_TO),
         button_row([f"reshape{_plain(shape)}" for shape in _RESHAPES] + _swap_labels()),
         f'<div class="tl-array" data-given="{attribute}">',
         f'<p class="tl-made"><code>{name}</code></p>\n{_blocks(array)}\n{_facts(array)}',

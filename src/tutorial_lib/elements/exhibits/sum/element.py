@@ -7,9 +7,9 @@ from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    SAID,
     Element,
     ask,
+    band,
     button_row,
     fold_numbers,
     wrap,
@@ -19,10 +19,13 @@ _WORD = 2  # the word that stands there first
 _END = 3  # of the axis, up and down
 _QUESTION = "In which features do the heads pull against each other? Choose one to read its sum."
 _BUTTONS = ["Silence head 0", "Silence head 1", "Swap heads and rows", "Swap only heads", "Reset"]
+_HOW_TO = (
+    "Choose a bar to read its sum, another word, or an entry of concat to scale the row of `W_O` "
+    "that it is multiplied by."
+)
 _LEGEND = (
     "Full bars are what head 0 writes into Y, hatched ones what head 1 does; the thick line is Y, "
-    "a dashed one Y as it was. Choose an entry of concat to scale the row of W<sub>O</sub> that it "
-    "is multiplied by. Heads swap their positions in concat."
+    "a dashed one Y as it was. Heads swap their positions in concat."
 )
 
 
@@ -36,7 +39,7 @@ def heads_sum():
     drawn = f"<figure>{_features(arrays, parts[:, _WORD])}</figure>"
     body = [
         ask(_QUESTION),
-        SAID,
+        band(_HOW_TO),
         button_row(arrays.tokens),
         f'<div class="tl-adds" {arrays.given()}>{_concat(arrays)}\n{_slider()}\n{drawn}</div>',
         button_row(_BUTTONS),

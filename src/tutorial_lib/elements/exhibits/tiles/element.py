@@ -12,9 +12,9 @@ from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    SAID,
     Element,
     ask,
+    band,
     button_row,
     fold_numbers,
     inline,
@@ -35,21 +35,26 @@ _RING_QUESTION = (
     "Each process folds in the keys at hand and passes them on. Which one waits, and what if the "
     "words are dealt in turn?"
 )
+_HOW_TO = (
+    "Press a tile, or go to it by arrow keys and press Enter, to fold it in next. × old is the "
+    "factor that shrank the old total and mixed."
+)
+_RING_HOW_TO = (
+    "Press *Next step*, or deal the words otherwise. Above a key is the process that folds it in; "
+    "queries stay where they are."
+)
 _LEGEND = (
     "The strongest cells are the tile just folded in, striped ones lie in tiles that are skipped. "
-    "× old is the factor that shrank the old total and mixed; below mixed stands the output, once "
-    "a query has all its keys."
+    "Below mixed stands the output, once a query has all its keys."
 )
 _HOW = (
     "The words go through head 0 of *dogs that bark*; scores are in units of ln 2, so e to a "
     "score is a power of 2."
 )
-_CHOOSE = "Press a tile, or go to it by arrow keys and press Enter, to fold it in next."
 _HELD = (
     "Held are the scores of the tile, and maximum, total and mixed of the queries at work: no more "
     "for a longer text, whose table grows with its square."
 )
-_HOLDS = "Above a key is the process that folds it in; queries stay where they are."
 
 
 def fold_tiles(*, owners=1):
@@ -69,16 +74,15 @@ def fold_tiles(*, owners=1):
         raise ValueError(f"owners is {owners!r}; expected 1, 2 or 3, as six words divide.")
     ring = owners > 1
     label = "A ring, step by step" if ring else "Tiles, one step at a time"
-    rest = _HOLDS if ring else _CHOOSE
     body = [
         ask(_RING_QUESTION if ring else _QUESTION),
-        SAID,
+        band(_RING_HOW_TO if ring else _HOW_TO),
         _controls(ring),
         button_row(["Next step" if ring else "Next tile", "All the rest", "Start over"]),
         f'<figure class="tl-fold" data-given="{escape(_given(owners))}">',
         f"{_grid(owners)}\n{_states()}\n{_meter(owners)}",
         "</figure>",
-        f'<p class="tl-legend">{inline(f"{_LEGEND} {rest}")}</p>',
+        f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers(owners),
     ]
     lines = [": ".join((row[0], f"query {row[1]}", "; ".join(row[2:]))) for row in _rows(owners)]

@@ -123,8 +123,8 @@ def test_a_standard_term_leads_to_its_section_first(searching):
 @pytest.mark.parametrize(
     ("query", "place"),
     [
-        ("65,504", "11_gpu.html#round-4-precision-which-digits-to-believe"),
-        ("65504", "11_gpu.html#round-4-precision-which-digits-to-believe"),
+        ("65,504", "11_gpu.html#round-3-precision-which-digits-to-believe"),
+        ("65504", "11_gpu.html#round-3-precision-which-digits-to-believe"),
         ("equivaraint", "glossary.html#term-equivariant"),
         ("softmaax gradeint", "08_gradients.html#round-1-backward-through-the-softmax"),
         ("Megatron-LM", "13_tensor_parallelism.html#idea"),  # said by a paper that it cites

@@ -23,7 +23,7 @@ def times_that_a_table_crosses_the_memory():
 def largest_score_of_the_rounded_example():
     """The largest score of the arrays that are rounded to three formats."""
     rng = np.random.default_rng(0)
-    rng.standard_normal((3, 2, 4, 64, 16))  # what round 3 samples
+    rng.standard_normal((3, 2, 4, 64, 16))  # what round 2 samples in Deeper
     rng.standard_normal(1000)  # what is rounded as a test
     Q, K, _ = rng.standard_normal((3, 4, 256, 64))
     return np.abs(attention_scores(Q, K)).max()

@@ -67,7 +67,7 @@ TABLE = {
         ("jupyter_book", "numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED),
     ),
     "book": Row(
-        (*FAST, "variants", "figures", "elements", "elements.exhibits", "tools"),
+        (*MODELS, "figures", "elements", "elements.exhibits", "tools"),
         ("bs4", "numpy", *BUILD, *PRINTED),
     ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),

@@ -12,14 +12,27 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
+from book._ext.lighten import LATER, MODEL_BEGINS
 from tools.chapters import FOLDER, ROOT, at, pages
 from tutorial_lib import multihead
 from tutorial_lib.describe import as_fraction, format_array
+from tutorial_lib.elements import gallery
 from tutorial_lib.elements.banks import check_bank
-from tutorial_lib.elements.exhibits import live_map
+from tutorial_lib.elements.exhibits import (
+    ask_model,
+    heads_sum,
+    live_map,
+    paint_mask,
+    query_plane,
+    softmax_bench,
+)
 from tutorial_lib.elements.exhibits.board import STEPS
+from tutorial_lib.elements.markup import ask
 from tutorial_lib.elements.prediction.element import draw_prediction
 from tutorial_lib.example import running_example
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import WORDS
+from tutorial_lib.records import checkpoint
 
 PRACTICE = ROOT / "src" / "tutorial_lib" / "practice"
 MAP = " · ".join(STEPS)
@@ -29,7 +42,7 @@ COUNTS = {
     "cells": "code cells run again",
     "outputs": "outputs compared",
     "sources": "numbers with their source",
-    "functions": "functions like the library’s",
+    "functions": "functions compared with the library’s",
     "answers": "answers computed",
 }
 OUTPUT = """\
@@ -131,6 +144,51 @@ class LiveMap(Directive):
         return [place("", format="html")]
 
 
+def two_heads(task):
+    """Show the weights of both heads of the running example."""
+    example = running_example()
+    weights = multihead.trace(example.X, example.params, mask=example.mask).weights
+    answers = [(head[-1, 0], "is the weight of *dogs* for *bark*.") for head in weights]
+    return gallery(weights, example.tokens, task, answers, mask=example.mask).html
+
+
+def trained_model(task):
+    """Show the model of chapter 20, whose weights stay in their file until a reader comes near."""
+    model = TinyModel.of(checkpoint("known_text"))
+    split = ("barks", "bark")
+    html = ask_model(model, WORDS, "the dog that the cats see", question=task, split=split).html
+    return html.replace(MODEL_BEGINS, LATER)
+
+
+def with_task(exhibit, task):
+    """Show an exhibit of a chapter with a task of this page."""
+    return re.sub(r'<p class="tl-ask">.*?</p>', lambda _: ask(task), exhibit().html, count=1)
+
+
+SHOWN = {
+    "query-plane": partial(with_task, query_plane),
+    "softmax-bench": partial(with_task, softmax_bench),
+    "two-heads": two_heads,
+    "heads-sum": partial(with_task, heads_sum),
+    "paint-mask": partial(with_task, paint_mask),
+    "trained-model": trained_model,
+}
+
+
+class Exhibit(Directive):
+    """The directive `exhibit`: one of SHOWN by its name, and below it the reader's task."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        """Return the exhibit with its task."""
+        [name] = self.arguments
+        if name not in SHOWN:
+            raise self.error(f"There is no exhibit {name!r}. Choose one of: {', '.join(SHOWN)}.")
+        return [raw(SHOWN[name](" ".join(self.content)))]
+
+
 class Prediction(Directive):
     """The directive `prediction`: a question as in a bank; its output is the weights of head 0."""
 
@@ -177,6 +235,7 @@ def setup(app):
     """Add the directives and the step above."""
     app.add_node(place)
     app.add_directive("live-map", LiveMap)
+    app.add_directive("exhibit", Exhibit)
     app.add_directive("prediction", Prediction)
     app.add_directive("counts", Counts)
     app.add_post_transform(DrawMaps)

@@ -9,6 +9,7 @@ and nothing moves when they come.
 import re
 import shutil
 from base64 import b64encode
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 
@@ -19,8 +20,11 @@ from tutorial_lib.elements.sources import KINDS, script, style
 ELEMENTS = ("elements.css", "elements.js")
 ELEMENTS_STYLE = '    <link rel="stylesheet" href="{root}_static/elements.css" />\n'
 ELEMENTS_SCRIPT = '<script src="{root}_static/elements.js?v={digest}"></script>\n    '
-MODEL = r'<script data-model="(\w+)">\n(.*?)\n</script>\n?'
+MODEL_BEGINS = "<script data-model="
+LATER = "<script data-later data-model="  # of a model that is fetched when a reader comes near
+MODEL = r'<script( data-later)? data-model="(\w+)">\n(.*?)\n</script>\n?'
 MODEL_SCRIPT = '<script src="{root}_static/model-{name}.js"></script>\n    '
+WAITING = '<script type="text/plain" src="{root}_static/model-{name}.js"></script>\n'
 ICON_FONTS = "_static/vendor/fontawesome/webfonts"
 ICON_SOURCE = r"src:url\(\.\./vendor/fontawesome/webfonts/([\w-]+)\.woff2\)[^}]*"
 # An icon as a style sheet writes it: the character itself, or its number.
@@ -85,7 +89,7 @@ def fold_models(site, pages):
     """Write the weights of each model into a script of its own, and take them from the pages.
 
     A script, and not data that a script asks for: the site may be opened from a disk. It is named
-    by a digest of the weights.
+    by a digest of the weights. Where the model is fetched later, its place in the page names it.
 
     Parameters
     ----------
@@ -94,14 +98,22 @@ def fold_models(site, pages):
     """
     written = {}
     for path, page in pages.items():
-        models = dict(re.findall(MODEL, page, re.S))
-        root = re.search(r'data-content_root="([^"]*)"', page)
-        scripts = (MODEL_SCRIPT.format(root=root[1] if root else "", name=name) for name in models)
-        page = re.sub(MODEL, "", page, flags=re.S)
-        pages[path] = page.replace('<script src="', "".join(scripts) + '<script src="', 1)
-        written |= models
+        found = re.search(r'data-content_root="([^"]*)"', page)
+        root = found[1] if found else ""
+        models = re.findall(MODEL, page, re.S)
+        at_once = dict.fromkeys(name for later, name, _ in models if not later)
+        scripts = "".join(MODEL_SCRIPT.format(root=root, name=name) for name in at_once)
+        page = page.replace('<script src="', scripts + '<script src="', 1)
+        pages[path] = re.sub(MODEL, partial(waiting, root), page, flags=re.S)
+        written |= {name: content for _, name, content in models}
     for name, content in written.items():
         (site / f"_static/model-{name}.js").write_text(content + "\n", encoding="utf-8")
+
+
+def waiting(root, model) -> str:
+    """Return what stands where a model stood: its file, where it is fetched later."""
+    later, name, _ = model.groups()
+    return WAITING.format(root=root, name=name) if later else ""
 
 
 def with_icons(site, css) -> str:

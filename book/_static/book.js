@@ -1,5 +1,5 @@
-// The foot of a page and its printing. Everything reads without this script, which adds the section
-// to a report, and the answers to the end of what is printed.
+// The foot of a page, its printing, and a model that it fetches late. Everything reads without this
+// script, which adds the section to a report, and the answers to the end of what is printed.
 {
   const all = (root, selector) => [...root.querySelectorAll(selector)];
   const page = document.documentElement;
@@ -62,4 +62,32 @@
     page.dataset.theme = theme;
     all(document, ".book-answers").forEach((section) => section.remove());
   });
+
+  // The weights of a model may wait in a file until a reader comes near: by scrolling, by an
+  // address, or by what the page has kept. The exhibit was made without them; a copy replaces it.
+  for (const file of all(document, "tl-ask script[src]")) {
+    const bare = file.closest("tl-ask");
+    const script = document.createElement("script");
+    let kept;
+    const fetchModel = () => {
+      near.disconnect();
+      script.src = file.src;
+      document.head.append(script);
+    };
+    const arrive = ([entry]) => entry.isIntersecting && fetchModel();
+    const near = new IntersectionObserver(arrive, { rootMargin: "100%" });
+    bare.recall = (state) => {
+      kept = state;
+      fetchModel();
+      return true;
+    };
+    script.onload = () => {
+      bare.removeAttribute("data-bare");
+      const whole = bare.cloneNode(true);
+      bare.replaceWith(whole);
+      whole.recall(kept);
+    };
+    if (location.hash.startsWith("#ask=")) fetchModel();
+    else near.observe(bare);
+  }
 }

@@ -1,5 +1,7 @@
 """The first page, and what goes on from it: the steps, the contents, one edge for all."""
 
+import re
+
 import pytest
 
 from tests.chapters.pages import code_cells, written
@@ -58,9 +60,14 @@ def plain(visit):
     page.context.close()
 
 
-def test_way_to_begin_stands_under_the_first_sentence_and_needs_no_script(plain, site_url):
+def test_ways_in_stand_under_the_first_sentences_and_need_no_script(plain, site_url):
     plain.goto(site_url + FIRST)
-    start = plain.locator("h1 + p + p > a.book-start")
+    ways = plain.locator("h1 + p + .book-ways > li")
+    links = ways.locator("a").evaluate_all("all => all.map((a) => a.getAttribute('href'))")
+    names = [link.rpartition("/")[2].removesuffix(".html")[:11] for link in links]
+    assert names[:3] == ["ten_minutes", "one_evening", "01_embeddin"]
+    assert [name[:2] for name in names[-3:]] == ["09", "14", "19"]
+    start = plain.locator("h1 + p + .book-ways + p > a.book-start")
     assert start.inner_text() == "Start with chapter 1"
     start.click()
     plain.wait_for_url("**/notebooks/01_embeddings.html")
@@ -114,6 +121,17 @@ def test_key_of_the_first_prediction_is_what_the_layer_gives(first):
     rows = [line.split() for line in fold.locator("pre").inner_text().splitlines()]
     assert ["dogs", "1", "0", "0"] in rows
     assert ["bark", "4/7", "1/7", "2/7"] in rows
+
+
+def test_first_page_says_what_attention_is_for_before_any_symbol(plain, site_url):
+    plain.goto(site_url + FIRST)
+    paragraph = plain.locator("h1 + p")
+    text = paragraph.inner_text()
+    assert len(re.findall(r"[.?!](?: |$)", text)) == 4
+    assert "language model" in text
+    assert "translation" in text
+    assert "transformer" in text
+    assert not paragraph.locator("code, math, sub").count()
 
 
 def test_first_page_is_short(visit):

@@ -5,10 +5,10 @@ import numpy as np
 from tests.chapters.named import printed_under
 
 
-def head_0_gives_sevenths_and_head_1_thirteenths():
-    """The largest denominators of the two partial sums of Y are 7 and 13."""
-    partial = printed_under("13_tensor_parallelism", "partial sums of Y for bark")
-    return [max(entry.denominator for entry in row) for row in partial] == [7, 13]
+def sevenths_and_thirteenths_make_ninety_firsts():
+    """The largest denominators of the two partial sums of Y are 7 and 13, that of their sum 91."""
+    rows = printed_under("13_tensor_parallelism", "Y for bark")
+    return [max(entry.denominator for entry in row) for row in rows] == [7, 13, 91]
 
 
 def a_ring_sends_twice_n_minus_1_over_n_arrays():

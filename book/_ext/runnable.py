@@ -32,13 +32,16 @@ BANKS = {  # of the rooms that the archive holds; they are fetched as data is
 BEFORE = '<section id="goal">'
 BAR = """\
 <div class="tl-run" data-library="{library}">
-<button type="button">Run in the browser</button>
+<button type="button" title="{notice}">Run here</button>
 <button type="button" hidden>Stop</button>
 <progress hidden aria-label="Files of Python that have arrived"></progress>
-<p role="status">Python starts when you press and runs in this page alone. It is a download of more
-than 10 MB, from cdn.jsdelivr.net unless this site keeps a copy.</p>
+<p role="status"></p>
 </div>
 """
+NOTICE = (
+    "Python runs in this page alone. It is a download of more than 10 MB, from cdn.jsdelivr.net "
+    "unless this site keeps a copy."
+)
 
 
 def pack_library(target: Path) -> Path:
@@ -116,7 +119,7 @@ def add_button(app, pagename, templatename, context, doctree):
     if not is_site(app) or pagename not in {FOLDER + p.name for p in pages() if p.runs_in_browser}:
         return
     app.add_js_file("run.js", loading_method="defer")
-    bar = BAR.format(library=app.library.name)
+    bar = BAR.format(library=app.library.name, notice=NOTICE)
     context["body"] = context["body"].replace(BEFORE, bar + BEFORE, 1)
 
 

@@ -1,4 +1,4 @@
-// *Run in the browser*: the page's code cells become editable and run in order, in a worker.
+// *Run here*: the page's code cells become editable and run in order, in a worker.
 //
 // Nothing is loaded before the button is pressed. `book/_ext/runnable.py` places the button;
 // `run-worker.js` is the other side. One request goes to it at a time. Stop ends it, but a cell

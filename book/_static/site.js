@@ -8,7 +8,7 @@ if (document.documentElement.dataset.theme == "auto") {
 
 // Instead of an `onclick` attribute.
 document.addEventListener("click", ({ target }) => {
-  if (target.closest(".btn-download-pdf-button")) print();
+  if (target.closest(".btn-download-pdf-button, .book-pdf")) print();
 });
 
 // The theme says by an icon alone which colours are on. What changes later is spoken, too.

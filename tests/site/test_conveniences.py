@@ -231,9 +231,9 @@ def test_report_follows_the_reader_from_section_to_section_by_keyboard(open_page
     page = open_page(CHAPTER)
     link = page.locator(".btn-source-issues-button")
     for section in ("Idea", "Exercises"):
-        page.locator(".dropdown-launch-buttons > button").focus()
+        page.locator(".dropdown-source-buttons > button").focus()
         page.evaluate(AT_THE_TOP, section.lower())
-        for key in ("Tab", "Enter", "ArrowDown", "ArrowDown"):
+        for key in ("Enter", "ArrowDown", "ArrowDown"):
             page.keyboard.press(key)
         assert link.evaluate("e => e == document.activeElement")
         assert f"Section: {section}\n" in reported(link)["body"]

@@ -170,7 +170,7 @@ def test_entry_of_the_contents_has_its_whole_title_as_a_tooltip(first):
 
 def test_small_map_lights_the_steps_that_the_notebook_has_in_bold(plain, site_url, notebook):
     plain.goto(f"{site_url}notebooks/{notebook}.html")
-    head = plain.locator("h1 + .book-steps")
+    head = plain.locator("h1 + .book-head > .book-steps")
     assert head.locator(".book-step").count() == len(STEPS)
     shown = head.locator(".book-step[data-lit]").evaluate_all(
         "all => all.map((e) => e.firstChild.textContent)"
@@ -186,7 +186,7 @@ def test_small_map_lights_the_steps_that_the_notebook_has_in_bold(plain, site_ur
 
 def test_map_that_a_chapter_opens_answers_and_leads_to_the_other_chapters(open_page):
     page = open_page(CHAPTER)
-    head = page.locator("h1 + .book-steps")
+    head = page.locator("h1 + .book-head > .book-steps")
     head.locator("> summary").focus()
     page.keyboard.press("Enter")
     board = head.locator("tl-map")

@@ -169,7 +169,7 @@ def wait(page, words, seconds=60):
 
 def press(page, *, seconds=60):
     """Start Python, and open what is folded above its output: the set-up, the code of pictures."""
-    page.get_by_role("button", name="Run in the browser").click()
+    page.get_by_role("button", name="Run here").click()
     wait(page, "Python is ready", seconds)
     page.locator("details.above-input").evaluate_all(
         "all => all.forEach((d) => { d.open = true; })"
@@ -583,11 +583,11 @@ def test_training_that_was_run_twice_has_one_curve_and_its_last_model(open_stand
 def test_stop_while_python_loads(open_page):
     page = open_page("notebooks/03_attention_weights.html")
     page.route("**/run-worker.js", lambda r: r.fulfill(body="onmessage = () => {}", headers=SCRIPT))
-    page.get_by_role("button", name="Run in the browser").click()
+    page.get_by_role("button", name="Run here").click()
     page.get_by_role("button", name="Stop", exact=True).click()
     wait(page, "Stopped before Python was ready.")
     assert page.locator("textarea").count() == 0
-    assert focused(page) == "Run in the browser"
+    assert focused(page) == "Run here"
 
 
 def cell_state(page, number):
@@ -683,7 +683,7 @@ def test_host_that_is_silent_for_twenty_seconds_is_told_of(open_page):
     page = open_page("notebooks/03_attention_weights.html")
     page.clock.install()
     page.route("**/run-worker.js", lambda route: route.fulfill(body=SILENT, headers=SCRIPT))
-    page.get_by_role("button", name="Run in the browser").click()
+    page.get_by_role("button", name="Run here").click()
     wait(page, f"Python is loading from {HOST}: 1 of 2 files, 1.5 MB.")
     page.clock.run_for(19_000)
     assert "Nothing new" not in status(page)
@@ -723,20 +723,20 @@ def test_page_says_which_file_did_not_load_and_what_to_do(open_page, failure):
     content, sentence = FAILURES[failure]
     page = open_page("notebooks/03_attention_weights.html")
     serve(page, {"a.whl": hashlib.sha256(b"own").hexdigest()}, content)
-    page.get_by_role("button", name="Run in the browser").click()
+    page.get_by_role("button", name="Run here").click()
     wait(page, "To try again, press the button again.")
     port = re.search(r":(\d+)/", page.url)[1]
     assert status(page).startswith(sentence.format(port=port))
     assert "Colab" in status(page)
     assert page.locator("textarea").count() == 0
-    assert page.get_by_role("button", name="Run in the browser").is_visible()
+    assert page.get_by_role("button", name="Run here").is_visible()
     assert not page.locator(".tl-run progress").is_visible()
 
 
 def test_page_says_when_the_worker_itself_is_missing(open_page):
     page = open_page("notebooks/03_attention_weights.html")
     page.route("**/run-worker.js", lambda route: route.fulfill(status=404))
-    page.get_by_role("button", name="Run in the browser").click()
+    page.get_by_role("button", name="Run here").click()
     wait(page, "run-worker.js did not load.")
 
 
@@ -744,7 +744,7 @@ def test_page_opened_from_disk_says_that_python_needs_a_server(browser, site_dir
     context = browser.new_context()
     page = context.new_page()
     page.goto((site_dir / "notebooks" / "03_attention_weights.html").as_uri())
-    page.get_by_role("button", name="Run in the browser").click()
+    page.get_by_role("button", name="Run here").click()
     wait(page, "Python needs a web server")
     assert "make serve" in status(page)
     context.close()

@@ -1,0 +1,29 @@
+"""The head of a chapter: its steps, the button that runs it, Colab and a PDF, on one line.
+
+They stand one below the other in the page as it comes; here they get one box, below the title.
+"""
+
+import re
+
+from book._ext.runnable import BEFORE
+from book._ext.site_shell import is_site
+from tools.chapters import at
+
+STEPS = re.compile(r'<(?:details|p) class="book-steps">')
+PDF = '<button type="button" class="book-pdf pst-js-only">PDF</button>'  # site.js answers it
+
+
+def join_head(app, pagename, templatename, context, doctree):
+    """Put what stands between the title and the goal of a notebook into one box."""
+    if not is_site(app) or at(pagename) is None:
+        return
+    head, goal, rest = context["body"].partition(BEFORE)
+    start = STEPS.search(head).start()
+    box = f'<div class="book-head">\n{head[start:]}{PDF}\n</div>\n'
+    context["body"] = f"{head[:start]}{box}{goal}{rest}"
+
+
+def setup(app):
+    """Connect the step above, after the button that runs a page has come."""
+    app.connect("html-page-context", join_head, priority=600)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -263,7 +263,8 @@ def _labelled(label, cells):
     if len(tables) != 1:
         count = f"{len(tables)} cells print" if tables else "no cell above prints"
         raise Missing(
-            f'{count} "{label}": write a label that one prints, or the id of the cell before it'
+            f'{count} "{label}": write a label that one prints, or the id of the cell before it; '
+            f"where its cell comes below, as in the result of a Deeper, the chapter before it"
         )
     return tables[0][1:]
 

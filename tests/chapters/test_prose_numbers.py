@@ -328,6 +328,14 @@ def test_a_named_value_that_no_reference_can_use_is_told():
     assert "takes arguments" in told
 
 
+def test_the_result_of_a_deeper_names_its_chapter_since_its_cells_come_below():
+    label = '"weights without a mask, head 0"[1, 0]'
+    result = "#### Deeper: more\n\nIt is 4/7<!-- {} -->."
+    [fault] = missing(result.format(label))
+    assert "as in the result of a Deeper, the chapter before it" in fault
+    assert missing(result.format(f"03_attention_weights {label}")) == []
+
+
 def test_a_quoted_number_has_its_source_beside_it():
     quoted = records.facts("quoted")["numbers"][0]
     named = f"<!-- quoted:numbers.{quoted['name']} -->"

@@ -4,15 +4,17 @@ import re
 
 import pytest
 
+from tests.chapters.pages import written
 from tests.chapters.prose_numbers import COMMENT, FENCE
-from tests.chapters.values.one_evening import minutes_of_the_stations
 from tests.site.arrival import WEIGHT
 from tests.site.browsing import PHONE, ROOT, SITE, said
 from tools.chapters import pages
+from tools.minutes import A_LINE_READ, A_WORD, STEP, passages, words_of
 
 TEN, EVENING = "book/ten_minutes.html", "book/one_evening.html"
 EXHIBITS = ["plane", "bench", "gallery", "sum", "paint", "ask"]
 MOST_WORDS, MOST_BYTES, MOST_MINUTES = 900, 150_000, 150
+AN_EXHIBIT, A_QUESTION = 3, 2  # minutes
 # What the page of the evening may link to in a chapter: its Idea, a round, a question, a state.
 PLACE = re.compile(r"idea|look|round-\d-[\w-]+|prediction-\d|map=0&cell=[\w.]+")
 
@@ -58,8 +60,29 @@ def test_ways_do_not_scroll_sideways_on_a_small_phone(open_page, name):
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
 
 
-def test_evening_takes_at_most_150_minutes():
-    assert 0 < minutes_of_the_stations() <= MOST_MINUTES
+def stretch(name, question):
+    """The Idea of a chapter, and the round that leads to a question, as far as it."""
+    cells = written(name).cells
+    [end] = [i for i, c in enumerate(cells) if f'prediction("{name}", {question})' in c.source]
+    found = [(section, kind, text) for section, off, kind, text in passages(cells[:end]) if not off]
+    starts = [i for i, (_, _, text) in enumerate(found) if text.startswith("### Round")]
+    return [each for each in found if each[0] == "Idea"] + found[starts[-1] :]
+
+
+def minutes_of_reading(read):
+    """The minutes that the rule gives to words and to lines of code."""
+    words = sum(words_of(text) for _, kind, text in read if kind == "text")
+    code = [line for _, kind, text in read if kind == "code" for line in text.splitlines()]
+    return A_WORD * words + A_LINE_READ * sum(bool(line.strip()) for line in code)
+
+
+def test_evening_takes_the_minutes_of_the_rule_and_at_most_150():
+    text = source("one_evening.md")
+    named = [int(n) for n in re.findall(r"\*\* \(about (\d+) minutes\)", text)]
+    questions = re.findall(r"notebooks/(\w+)\.ipynb#prediction-(\d)", text)
+    read = [minutes_of_reading(stretch(*question)) for question in questions]
+    assert named[:6] == [STEP * round((n + AN_EXHIBIT + A_QUESTION) / STEP) for n in read]
+    assert sum(named) <= MOST_MINUTES
 
 
 @pytest.mark.usefixtures("site_dir")

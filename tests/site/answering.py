@@ -108,6 +108,7 @@ ACTIONS = {
         "tiles, all": named("tiles", "All the rest"),
     },
     "notebooks/13_tensor_parallelism.html": {
+        "(its fold)": press("details:has(tl-tiles) > summary"),
         "ring, a step": named("tiles", "Next step"),
         "ring, all": named("tiles", "All the rest"),
     },

@@ -44,20 +44,20 @@ LIMITS = {
     "sum": 18_200,
 }
 STYLE_LIMITS = {
-    "ask": 9700,
-    "bench": 9700,
+    "ask": 10_000,
+    "bench": 9800,
     "parsons": 4500,
     "inspector": 7100,
     "gallery": 6800,
     "bytes": 7400,
     "map": 9800,
-    "playground": 14_000,
+    "playground": 14_200,
     "clock": 7400,
     "strip": 8600,
-    "plane": 8100,
+    "plane": 8300,
     "drawing": 8400,
-    "paint": 10_400,
-    "tiles": 8300,
+    "paint": 10_800,
+    "tiles": 8400,
     "sum": 8800,
 }
 VOID = {"input", "br", "img"}

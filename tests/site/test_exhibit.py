@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.sampling import long
+from tests.site.browsing import PHONE
 from tutorial_lib import running_example
 from tutorial_lib.elements import gallery, inspector
 from tutorial_lib.elements.exhibits import (
@@ -56,6 +57,27 @@ BANDS = {  # all that say how to begin, and what is pressed first where it is no
     "inspector": (lambda: inspector(WEIGHTS, running_example().tokens), "svg"),
     "gallery": (lambda: gallery(WEIGHTS, ["a", "b", "c"], "Which?", [(1, "all")]), "svg"),
 }
+TOUCHED = {  # what is touched on a phone, and the picture that answers
+    "plane": [(".tl-arrows svg", ".tl-mix"), (".tl-polar", ".tl-arrows svg")],
+    "bench": [(".tl-lane", ".tl-stack"), ("[type=range]", ".tl-stack"), ("button", ".tl-stack")],
+    "slopes": [(".tl-lane", ".tl-curve")],
+    "strip": [("button", ".tl-blocks")],
+    "sum": [("button", "figure"), ("[type=range]", "figure")],
+    "paint": [(cause, ".tl-drawn:nth-child(2)") for cause in (".tl-gave", "td", "button")],
+    "tiles": [(".tl-row ~ .tl-row", ".tl-scores"), (".tl-row ~ .tl-row", ".tl-held")],
+    "ring": [(".tl-row ~ .tl-row", ".tl-scores"), (".tl-row ~ .tl-row", ".tl-held")],
+    "bytes": [("select", ".tl-plot"), ("[type=range]", ".tl-plot")],
+    "clock": [("[type=range]", ".tl-face"), (".tl-face", ".tl-pairs")],
+    "drawing": [("button", ".tl-mask"), ("[type=range]", ".tl-mask")],
+    "model": [(".tl-silence", ".tl-paths table"), (".tl-word", ".tl-answer table")],
+}
+SCREEN = 844 - 56  # of a phone, without the bar of the site
+SPAN = """(exhibit, selectors) => {
+  const boxes = selectors.map((one) => exhibit.querySelector(one).getBoundingClientRect());
+  const [top, end] = [boxes.map((box) => box.top), boxes.map((box) => box.bottom)];
+  return Math.max(...end) - Math.min(...top);
+}"""
+HIGH = "(one) => one.offsetHeight"
 ROOM = "<p style='height: 900px'></p>"  # in which a page can scroll
 COLUMN = "<div style='max-width: 736px'>{}</div>"  # as on the site
 # Where the controls are on the screen: one, or all of an element.
@@ -133,6 +155,28 @@ def test_words_below_the_question_say_how_to_begin_until_a_touch_says_more(show,
     spoken = page.locator(".tl [aria-live]").last
     assert len(spoken.inner_text()) > 15
     assert how.is_visible() == (name == "gallery")  # whose maps answer beside themselves
+
+
+@pytest.mark.parametrize("name", TOUCHED)
+def test_what_is_touched_on_a_phone_shares_its_screen_with_what_answers(show, name):
+    page = show(COLUMN.format(BANDS[name][0]().html), **PHONE)
+    exhibit = page.locator(".tl")
+    room = SCREEN - exhibit.locator(".tl-said").evaluate(HIGH)
+    for pair in TOUCHED[name]:
+        assert exhibit.evaluate(SPAN, pair) <= room, pair
+
+
+@pytest.mark.parametrize(("width", "most"), [(390, 2 * 844), (1440, 1000)])
+def test_the_model_fits_two_screens_of_a_phone_and_little_more_than_one_of_a_desk(
+    show, width, most
+):
+    page = show(COLUMN.format(model().html), width=width)
+    assert page.locator("tl-ask").evaluate(HIGH) <= most
+
+
+def test_the_map_above_the_playground_leaves_two_thirds_of_a_phone(show):
+    page = show(COLUMN.format(playground().html), **PHONE)
+    assert page.locator(".tl-bar-above").evaluate(HIGH) <= 844 / 3
 
 
 def test_the_sentence_stays_in_sight_once_there_is_one(show):

@@ -311,6 +311,9 @@ def test_every_formula_is_set(visited, page_name):
 def test_every_element_answers_and_the_page_stays_quiet(visited):
     look(visited)
     visited.mouse.wheel(0, 20_000)
+    for late in visited.locator("[data-bare]").all():  # whose model comes with the reader
+        late.scroll_into_view_if_needed()
+    visited.locator("[data-bare]").first.wait_for(state="detached")
     assert operate(visited) == []
     visited.wait_for_timeout(100)
     assert visited.problems == [], "an error, a breach of the policy or a request elsewhere"

@@ -1,7 +1,8 @@
-"""What the page for teachers says of the assignments."""
+"""What the page for teachers says of the assignments and of the minutes."""
 
 import re
 
+from experiments.page_minutes import NOTED, fit
 from tests.chapters.named import points, read
 
 
@@ -9,3 +10,18 @@ def points_of_the_assignments():
     """The assignments in the page's table have these points, each named once."""
     named = re.findall(r"^\| `(\w+)` \|", read("book/teaching.md"), re.MULTILINE)
     return sorted({points(name) for name in named})
+
+
+def pages_with_noted_minutes():
+    """The pages on which readers noted their minutes."""
+    return len(NOTED)
+
+
+def median_errors_of_the_minutes():
+    """Of the rule on the pages left out: of reading, then of doing."""
+    return [one.median for one in fit()]
+
+
+def largest_error_of_the_minutes():
+    """Of the rule on a page left out, of reading or of doing."""
+    return max(one.worst for one in fit())

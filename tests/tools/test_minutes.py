@@ -6,11 +6,11 @@ import sys
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from experiments.page_minutes import NOTED, fit
 from tests.chapters.pages import NAMES, written
 from tools import minutes
 from tools.chapters import ROOT, Page, page
 from tools.minutes import LONG, SAID, Counts, count, goal
+from tools.page_minutes import NOTED, fit
 
 TEXT = """## Idea
 
@@ -81,7 +81,7 @@ def test_every_fourth_page_is_left_out_of_the_fit(monkeypatch):
         name: noted if i % 4 != 3 else (1, 1, *noted[2:])
         for i, (name, noted) in enumerate(NOTED.items())
     }
-    monkeypatch.setattr("experiments.page_minutes.NOTED", wrong)
+    monkeypatch.setattr("tools.page_minutes.NOTED", wrong)
     assert [one.rates for one in fit()] == before
     assert all(one.median > 1 for one in fit())
 

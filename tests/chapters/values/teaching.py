@@ -2,8 +2,8 @@
 
 import re
 
-from experiments.page_minutes import NOTED, fit
 from tests.chapters.named import points, read
+from tools.page_minutes import NOTED, fit
 
 
 def points_of_the_assignments():

@@ -4,7 +4,7 @@ Two simulated readers, a student with Parts I and II and an engineer with Parts 
 through these pages as they were at one commit, and noted their minutes. Every fourth page is left
 out of the fit, and the rates are tried on it. `tools/minutes.py` holds the rates, rounded.
 
-    python -m experiments.page_minutes      counts the pages of that commit again, which needs the
+    python -m tools.page_minutes      counts the pages of that commit again, which needs the
                                             history, and prints rates and errors
 """
 

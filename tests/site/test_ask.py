@@ -419,6 +419,7 @@ def test_without_its_weights_it_stays_as_python_drew_it(show):
     bare = re.sub(r"<script data-model.*?</script>", "", element(), flags=re.S)
     shown = show(bare).locator("tl-ask")
     assert shown.locator(":is(button, input, select):visible").count() == 0
+    assert shown.locator(".tl-how:visible").count() == 0
     assert shown.get_by_text("head 1.2", exact=True).is_visible()
 
 

@@ -253,6 +253,8 @@ def read(page) -> list[dict]:
         unread.extract()
     for formula in article.select(".math"):
         formula.string = plain(formula)
+    for array in article.select(".book-array"):  # what code printed, though it is a table
+        array.name, array.string = "pre", array.get_text(" ")
     titles = {id(block) for block in article.select(ENTRY)}
     entries, above = [], ""
     for block in article.select(BLOCKS):

@@ -211,11 +211,17 @@ def shown(page, number):
 
 
 def outputs(page):
-    """The text of every cell's output, open or closed, and how many pictures it has."""
+    """The words of every cell's output, open or closed, and how many pictures it has.
+
+    An array is a table in the page as built, and text where its cell has run again.
+    """
     return page.locator(CELLS).evaluate_all(
         """cells => cells.map((cell) => {
+          const texts = ({childNodes, textContent}) =>
+            childNodes.length ? [...childNodes].flatMap(texts) : textContent;
           const output = cell.querySelector('.cell_output');
-          return output ? [output.textContent.trim(), output.querySelectorAll('svg').length] : null;
+          const words = output && [texts(output)].flat().join(" ").trim().split(/\\s+/);
+          return output ? [words.join(" "), output.querySelectorAll('svg').length] : null;
         })"""
     )
 

@@ -137,10 +137,11 @@ def limit(cells) -> float | None:
 def draw(array) -> str:
     """Return an array as HTML: a table, or one for each matrix of the last two axes."""
     shape = f"({', '.join(map(str, array.cells.shape))}{',' * (array.cells.ndim == 1)})"
-    label = f"{escape(array.label)} <span>{shape}</span>"
+    label = f"{escape(array.label)} <small>{shape}</small>"
     matrices = array.cells[None] if array.cells.ndim == 1 else array.cells
     if matrices.ndim == 2:
-        return f'<div class="{CLASSES}">{draw_matrix(matrices, array, label)}</div>'
+        caption = f"<span>{label}</span>"
+        return f'<div class="{CLASSES}">{draw_matrix(matrices, array, caption)}</div>'
     titles = product(*map(range, matrices.shape[:-2]))
     tables = [draw_matrix(matrices[i], array, f"[{', '.join(map(str, i))}]") for i in titles]
     return (

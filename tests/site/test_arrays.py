@@ -71,7 +71,7 @@ def table_of(html):
     array = BeautifulSoup(html, "html.parser").select_one(".book-array")
     tables = array.select("table")
     label = array.select_one("caption" if len(tables) == 1 and not array.get("role") else "div")
-    shape = label.span.extract().get_text()
+    shape = label.small.extract().get_text()
     sizes = [int(size) for size in shape.strip("(),").split(", ")]
     cells = [td.get_text() for td in array.select("tbody td")]
     rows = [th.get_text() for th in tables[0].select("tbody th[scope=row]")]

@@ -18,6 +18,7 @@ TOKENS = ["dogs", "that", "bark"]
 CHAPTER = "notebooks/03_attention_weights.html"
 WIDE = "notebooks/20_scoring_heads.html"  # has a table of ten columns
 PAGES = [page.name for page in pages()]
+PAPER = "() => getComputedStyle(document.body).backgroundColor"
 STREAMS = ".cell_output .output.stream"
 # Each form that `show` and `show_fractions` print as a table.
 FORMS = {
@@ -223,14 +224,13 @@ def test_names_of_rows_stay_in_sight_in_a_table_that_scrolls(open_page):
     table.locator("> div").evaluate("(box) => { box.scrollLeft = 9999; }")
     assert last.bounding_box()["x"] + last.bounding_box()["width"] < 390
     assert name.bounding_box()["x"] == pytest.approx(left, abs=2)
-    seen = name.evaluate(
-        """(name) => {
-          name.scrollIntoView({block: "center"});
-          const {x, y, height} = name.getBoundingClientRect();
-          return document.elementFromPoint(x + 4, y + height / 2) == name;
-        }"""
-    )
-    assert seen
+    covers = """(name) => {
+      name.scrollIntoView({block: "center"});
+      const {x, y, height} = name.getBoundingClientRect();
+      const {backgroundColor} = getComputedStyle(name);
+      return [document.elementFromPoint(x + 4, y + height / 2) == name, backgroundColor];
+    }"""
+    assert name.evaluate(covers) == [True, page.evaluate(PAPER)]
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
 
 

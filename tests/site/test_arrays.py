@@ -10,7 +10,7 @@ from book._ext.arrays import LEVELS, Array, draw, pieces
 from book._ext.search import read
 from tests.sampling import long
 from tests.site.browsing import INKS, OPEN_ALL, PHONE
-from tests.site.test_browser import violations
+from tests.site.test_browser import STOPS_ARE_SET, violations
 from tools.chapters import pages
 from tutorial_lib import describe
 
@@ -209,8 +209,9 @@ def test_numbers_are_legible_on_every_tint(opened, dark):
 @pytest.mark.long
 @pytest.mark.parametrize("dark", [False, True])
 def test_tables_are_accessible(open_page, axe, dark):
-    page = open_page(CHAPTER, width=390, dark=dark)
+    page = open_page(WIDE, width=390, dark=dark)
     page.evaluate(OPEN_ALL)
+    page.wait_for_function(STOPS_ARE_SET)
     assert violations(axe, page, runOnly={"type": "tag", "values": ["wcag2a", "wcag2aa"]}) == []
 
 

@@ -165,8 +165,8 @@ SEEN_ON_A_PHONE = KINDS[1:3]
 TALLEST = 16_000  # pixels of a picture; Chromium repeats itself beyond 16384
 
 
-def violations(axe, page, **options) -> list[str]:
-    """Return what axe-core finds: the rule and the elements, one line each.
+def violations(axe, page, context=None, **options) -> list[str]:
+    """Return what axe-core finds in all or a part: the rule and the elements, one line each.
 
     The page is rid first of what only takes time or hides: the spans of a line of code, where the
     test of every text's contrast looks in its place, a formula as drawn (what is read aloud stays),
@@ -174,7 +174,7 @@ def violations(axe, page, **options) -> list[str]:
     """
     page.evaluate(FLATTEN)
     options |= {"preload": False, "resultTypes": ["violations"]}
-    found = axe.run(page, options=options).response
+    found = axe.run(page, context, options).response
     contrasts = [p for p in found["passes"] if p["id"] == "color-contrast"]
     assert contrasts, "the rule of contrast has seen nothing"
     return [

@@ -88,8 +88,9 @@ def why_blocks_do_not_matter():
     averaged = np.mean([attention_weights(scores[:, keys]) @ V[keys] for keys in even], axis=0)
     thousands = 1000 * scores
     return {
-        "The state is a maximum and two sums over the keys that have come, and a sum does not "
-        "depend on how its terms are grouped": same(even) and same(uneven) and same([order]),
+        "The state is a maximum and two sums, which do not depend on how the keys are grouped": (
+            same(even) and same(uneven) and same([order])
+        ),
         "The kernel chooses block sizes that divide the number of keys": not same(uneven),
         "Each block has a softmax of its own, and their outputs are averaged": (
             np.allclose(averaged, sums[2] / sums[1])

@@ -501,8 +501,10 @@
     }
   };
 
-  // The marks where a hit opens. What is closed, and what answers, stays as it is.
-  const UNMARKED = "details:not([open]), .tl, .math, mjx-container, svg, script, style, button";
+  // The marks where a hit opens. What is closed, and what answers, stays as it is, except what
+  // discusses a prediction's answer: "Next mark" opens that.
+  const CLOSED = "details:not([open])";
+  const UNMARKED = ".tl, .math, mjx-container, svg, script, style, button";
   let pill;
 
   const partsOf = (id) => {
@@ -524,7 +526,9 @@
     while (walker.nextNode()) {
       const { parentElement } = walker.currentNode;
       const own = part.matches("section") ? parentElement.closest("section") == part : true;
-      if (own && !parentElement.closest(UNMARKED)) texts.push(walker.currentNode);
+      const fold = parentElement.closest(CLOSED);
+      const isRead = !fold || parentElement.closest(".book-discussion")?.parentNode == fold;
+      if (own && isRead && !parentElement.closest(UNMARKED)) texts.push(walker.currentNode);
     }
     return texts;
   };

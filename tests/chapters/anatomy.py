@@ -250,14 +250,22 @@ def _predictions(name, parts):
     for place in shown:
         if tags(parts[place].cell) != ["remove-input"]:
             yield f"{parts[place].text} shows its code: add the tag remove-input"
-        answer = parts[place + 1].cell if place + 1 < len(parts) else None
-        if answer is None or not _is_closed(answer):
+        found = list(_answers(parts[place + 1 :]))
+        if not found:
             yield f"the cell after {parts[place].text} is no closed answer: {CLOSE}"
-        else:
-            answers.append(answer.id)
+        answers += found
     for piece in parts:
         if piece.kind == "code" and _is_folded(piece.cell) and piece.cell.id not in answers:
             yield f"cell {piece.cell.id} hides its output without a prediction before it: {OPEN}"
+
+
+def _answers(parts):
+    """The closed cells right after a prediction; a heading or a cell that is not ends them."""
+    for place, piece in enumerate(parts):
+        if piece.kind == "code" and _is_closed(piece.cell):
+            yield piece.cell.id
+        elif piece.kind == "code" or place == 0 or headings(piece.text):
+            return
 
 
 def _is_closed(cell):

@@ -26,11 +26,11 @@ def _written(numbers):
 
 
 def column_of_an_entry():
-    """The column of concat in which the 8/13 of heads[1, 2, 2] arrives in the row of *bark*."""
+    """The column of concat in which the 16/17 of heads[1, 1, 1] arrives in the row of *that*."""
     heads = _heads_of_the_example()
     alone = np.zeros(heads.shape)
-    alone[1, 2, 2] = heads[1, 2, 2]
-    (column,) = np.flatnonzero(np.isclose(concat_heads(alone)[2], 8 / 13))
+    alone[1, 1, 1] = heads[1, 1, 1]
+    (column,) = np.flatnonzero(np.isclose(concat_heads(alone)[1], 16 / 17))
     return column
 
 

@@ -66,9 +66,9 @@ def entries_of_the_published_matrix():
     given = _entries_that_give((0, 0), concat, shape)
     two_rows = _where(shape, slice(0, 2), slice(0, 8))
     return {
-        "Row 0 of sampled": np.array_equal(given, _where(shape, 0)),
-        "Column 0 of sampled": np.array_equal(given, _where(shape, slice(None), 0)),
-        "The diagonal of sampled": np.array_equal(given, np.eye(16, dtype=bool)),
+        "Those in row 0": np.array_equal(given, _where(shape, 0)),
+        "Those in column 0": np.array_equal(given, _where(shape, slice(None), 0)),
+        "Those on the diagonal": np.array_equal(given, np.eye(16, dtype=bool)),
         "The first eight of row 0 and of row 1": np.array_equal(given, two_rows),
     }
 

@@ -1,26 +1,33 @@
-// What every prediction does: open the output that it keeps closed, once answered or asked.
+// What every prediction does: open what it keeps closed, once answered or asked.
 
 import { asked } from "../asked.js";
 import { all, report } from "../shared.js";
 
+const END = ".tl-predict, h2, h3, h4";
+const CLOSED = "details.below-input, .jp-OutputPlaceholder .jp-Placeholder-content";
+
+// The closed outputs below, of the site or of JupyterLab, up to a heading or another prediction.
+const outputsOf = (element) => {
+  const below = all(document, `${END}, ${CLOSED}`).filter(
+    (node) => element.compareDocumentPosition(node) & 4
+  );
+  const many = below.findIndex((node) => node.matches(END));
+  return many < 0 ? below : below.slice(0, many);
+};
+
+const codeOf = (node) => node?.parentNode.querySelector("pre")?.textContent ?? "";
+
 // Give an element its two buttons: `ask` serves its question, and calls back when it is answered.
 export const prediction = (element, ask) => {
   let opened; // the code whose output was opened
-  // The next closed output, of the site or of JupyterLab, if no other prediction comes before it.
-  const output = () => {
-    const closed = ".tl-predict, details.below-input, .jp-Placeholder-content";
-    const next = all(document, closed).find((node) => element.compareDocumentPosition(node) & 4);
-    return next?.matches(".tl-predict") ? null : next;
-  };
-  const codeOf = (node) => node?.parentNode.querySelector("pre")?.textContent ?? "";
   const open = () => {
-    const found = output();
-    opened = codeOf(found);
-    if (found) {
-      found.open = true;
-      found.click();
+    const found = outputsOf(element);
+    opened = codeOf(found[0]);
+    for (const node of found) {
+      node.open = true;
+      node.click();
     }
-    element.lastElementChild.textContent = found
+    element.lastElementChild.textContent = found.length
       ? "The output below is open."
       : "Now run the next cell.";
   };
@@ -37,7 +44,7 @@ export const prediction = (element, ask) => {
     if (!question.recall(state) && !known) return false;
     if (known) opened = state.opened;
     // And not what stands there in another edition.
-    if (known && opened == codeOf(output())) open();
+    if (known && opened == codeOf(outputsOf(element)[0])) open();
     return { done: done(), of: 1 };
   };
 };

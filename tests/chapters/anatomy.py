@@ -15,6 +15,8 @@ MAP = re.compile(f"^{' · '.join(_STEP.format(step) for step in STEPS)}$", re.MU
 COLAB = "https://colab.research.google.com/github/{}/blob/main/notebooks/{}.ipynb"
 ROUNDS, CELLS_A_ROUND, EXERCISES = range(1, 5), range(3, 9), range(2, 5)
 MEDIAN_LINES, MOST_LINES = 5, 12
+OPENING = ["You get", "Why", "One number"]  # the lines that a chapter opens with
+LOOKED_UP = "notation", "glossary"
 LEAST_HINTS = 3  # a ladder
 MOST_COLUMNS = 85  # a wider line is cut off on the page
 SHOWN_FOLDED = {"hide-input", "remove-input"}
@@ -97,7 +99,13 @@ def faults(name, notebook):
         *_lengths(parts),
     ]
     if kind is CHAPTER:
-        own = [*_build(parts), *_middle(parts), *_deepers(parts), *_exercises(name, parts)]
+        own = [
+            *_opening(parts),
+            *_build(parts),
+            *_middle(parts),
+            *_deepers(parts),
+            *_exercises(name, parts),
+        ]
         return [*shared, *own]
     return [*shared, *_abilities(name, parts), *_task(kind, parts)]
 
@@ -159,6 +167,16 @@ def _headings(kind, parts):
     ]
     if found != list(kind.headings):
         yield f"level-2 headings are {found}: write {list(kind.headings)}, in this order"
+
+
+def _opening(parts):
+    goal = prose(parts, "Goal")
+    lines = re.findall(r"^- \*\*(You get|Why|One number)\b\*\*", goal, re.MULTILINE)
+    if lines != OPENING:
+        yield f"Goal opens with {lines}: write a line - **…** for each of {OPENING}, in this order"
+    for there in LOOKED_UP:
+        if goal.count(f"](../book/{there}.md)") != 1:
+            yield f"Goal does not link to the {there} once: write [{there}](../book/{there}.md)"
 
 
 def _goal(parts, notebook):

@@ -77,7 +77,12 @@ embed · **project** · score · mix · concat · project out
 
 ## Goal
 
-`X → Q, K, V`. About 5 minutes of reading and 20 of doing."""
+- **You get** `X → Q, K, V`.
+- **Why**: one word asks another.
+- **One number**: 3.
+
+About 5 minutes of reading and 20 of doing. [Notation](../book/notation.md),
+[Glossary](../book/glossary.md)."""
 HINTS = [
     f"<details><summary>Hint {n}</summary>\n\nCount the axes.\n\n</details>" for n in (1, 2, 3)
 ]

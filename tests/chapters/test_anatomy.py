@@ -107,6 +107,9 @@ CHANGES = {
     "map twice": (edit("opening", "## Goal", f"{UNLIT}\n\n## Goal"), "top does not show the map"),
     "no arrow": (edit("opening", "`X → Q, K, V`", "Q"), "Goal does not show its arrow"),
     "no minutes": (edit("opening", "About 5 minutes", "Long minutes"), "its minutes"),
+    "no reason": (edit("opening", "- **Why**", "- Why"), "opens with ['You get', 'One number']"),
+    "no notation": (edit("opening", "notation.md", "x.md"), "does not link to the notation once"),
+    "glossary twice": (edit("opening", "notation.md", "glossary.md"), "to the glossary once"),
     "recap without an arrow": (edit("recap", next_map(CHAPTER), UNLIT), "the next arrow"),
     "recap without a map": (edit("recap", next_map(CHAPTER), ""), "the next arrow"),
     "no rounds": (edit("build", "### Round 1: one head", ""), "0 rounds"),
@@ -178,7 +181,7 @@ def deepened():
         add(text(f"deeper-{section}", result), before)(notebook)
         add(code(f"deep-{section}", "x = 1"), before)(notebook)
     add(text("deeper-again", "### Deeper: again\n\nAnd more."), "puzzle")(notebook)
-    edit("opening", "20 of doing", "20 of doing; with *Deeper*, 5 and 20")(notebook)
+    edit("opening", "20 of doing", "20 of doing; with *Deeper*, 10 and 20")(notebook)
     return notebook
 
 

@@ -597,7 +597,7 @@ def test_outputs_to_be_predicted_are_closed_and_open_by_keyboard(shared, noteboo
         details.locator("summary").first.focus()
         for shown in (True, False):
             shared.keyboard.press("Enter")
-            assert details.locator(".cell_output").is_visible() == shown
+            assert details.locator(".cell_output").first.is_visible() == shown
 
 
 def test_each_prediction_of_a_page_opens_the_output_of_its_cell(shared, notebook):

@@ -8,7 +8,7 @@ from tutorial_lib import causal_mask
 
 def scores_of_bark_are_ln_2_minus_ln_2_and_0():
     """In chapter 03 the scores of *bark* in head 0 are 1, −1 and 0 times ln 2."""
-    scores = printed_under("03_attention_weights", "scores, in units of ln 2")
+    scores = printed_under("03_attention_weights", "scores / ln 2")
     return (scores[0, 2] == [1, -1, 0]).all()
 
 

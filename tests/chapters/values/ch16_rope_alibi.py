@@ -9,7 +9,7 @@ from tutorial_lib.records import record
 
 def query_of_bark_a_quarter_turn_ahead():
     """A quarter turn makes (−b, a) of each pair (a, b) of the query."""
-    a, b, c, d = printed_under("16_rope_alibi", "queries of head 0, in 2 ln 2")[2]
+    a, b, c, d = printed_under("16_rope_alibi", "queries of head 0 / c")[2]
     return [-b, a, -d, c]
 
 

@@ -71,7 +71,7 @@ def _numbers(arrays):
         for name, h, t, title, row in _rows(arrays)
     ]
     table = TABLE.format(headings("row", "numbers"), "\n".join(rows))
-    units = "Q counts 2 ln 2, scores count ln 2."
+    units = "Q is shown without its factor 2 ln 2, the scores without ln 2."
     return fold_numbers(f"<p>{units}</p>", table)
 
 

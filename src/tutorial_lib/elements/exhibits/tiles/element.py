@@ -48,8 +48,8 @@ _LEGEND = (
     "Below mixed stands the output, once a query has all its keys."
 )
 _HOW = (
-    "The words go through head 0 of *dogs that bark*; scores are in units of ln 2, so e to a "
-    "score is a power of 2."
+    "The words go through head 0 of *dogs that bark*; its scores are whole numbers times ln 2, "
+    "so that e to a score is a power of 2."
 )
 _HELD = (
     "Held are the scores of the tile, and maximum, total and mixed of the queries at work: no more "

@@ -153,7 +153,7 @@ def two_heads(task):
 
 
 def trained_model(task):
-    """Show the model of chapter 20, whose weights stay in their file until a reader comes near."""
+    """Show the model of chapter 20, whose weights stay in their file until a reader loads them."""
     model = TinyModel.of(checkpoint("known_text"))
     split = ("barks", "bark")
     html = ask_model(model, WORDS, "the dog that the cats see", question=task, split=split).html

@@ -6,6 +6,8 @@ of two thousand; those stay, as fonts inside its style sheet, so that nothing is
 and nothing moves when they come.
 """
 
+import gzip
+import math
 import re
 import shutil
 from base64 import b64encode
@@ -21,10 +23,13 @@ ELEMENTS = ("elements.css", "elements.js")
 ELEMENTS_STYLE = '    <link rel="stylesheet" href="{root}_static/elements.css" />\n'
 ELEMENTS_SCRIPT = '<script src="{root}_static/elements.js?v={digest}"></script>\n    '
 MODEL_BEGINS = "<script data-model="
-LATER = "<script data-later data-model="  # of a model that is fetched when a reader comes near
+LATER = "<script data-later data-model="  # of a model that a reader loads by a button
 MODEL = r'<script( data-later)? data-model="(\w+)">\n(.*?)\n</script>\n?'
 MODEL_SCRIPT = '<script src="{root}_static/model-{name}.js"></script>\n    '
-WAITING = '<script type="text/plain" src="{root}_static/model-{name}.js"></script>\n'
+WAITING = (
+    '<button type="button" data-model="{root}_static/model-{name}.js" hidden>'
+    "Load the model, {kb} kB</button>\n"
+)
 ICON_FONTS = "_static/vendor/fontawesome/webfonts"
 ICON_SOURCE = r"src:url\(\.\./vendor/fontawesome/webfonts/([\w-]+)\.woff2\)[^}]*"
 # An icon as a style sheet writes it: the character itself, or its number.
@@ -89,7 +94,7 @@ def fold_models(site, pages):
     """Write the weights of each model into a script of its own, and take them from the pages.
 
     A script, and not data that a script asks for: the site may be opened from a disk. It is named
-    by a digest of the weights. Where the model is fetched later, its place in the page names it.
+    by a digest of the weights. Where a reader is to load it, a button takes its place.
 
     Parameters
     ----------
@@ -111,9 +116,13 @@ def fold_models(site, pages):
 
 
 def waiting(root, model) -> str:
-    """Return what stands where a model stood: its file, where it is fetched later."""
-    later, name, _ = model.groups()
-    return WAITING.format(root=root, name=name) if later else ""
+    """Return what stands where a model stood: the button that loads it, where there is one.
+
+    Its size is that of the compressed file, in whole kB, rounded up.
+    """
+    later, name, content = model.groups()
+    kb = math.ceil(len(gzip.compress(content.encode())) / 1000)
+    return WAITING.format(root=root, name=name, kb=kb) if later else ""
 
 
 def with_icons(site, css) -> str:

@@ -1,4 +1,4 @@
-// The foot of a page, its printing, and a model that it fetches late. Everything reads without this
+// The foot of a page, its printing, and a model that it loads late. Everything reads without this
 // script, which adds the section to a report, and the answers to the end of what is printed.
 {
   const all = (root, selector) => [...root.querySelectorAll(selector)];
@@ -63,31 +63,55 @@
     all(document, ".book-answers").forEach((section) => section.remove());
   });
 
-  // The weights of a model may wait in a file until a reader comes near: by scrolling, by an
-  // address, or by what the page has kept. The exhibit was made without them; a copy replaces it.
-  for (const file of all(document, "tl-ask script[src]")) {
-    const bare = file.closest("tl-ask");
-    const script = document.createElement("script");
+  // The weights of a model may wait in a file until a reader loads them: by a button, or by an
+  // address that names a sentence. Until then the controls of its exhibit rest in their places, so
+  // nothing moves when the weights come; then the exhibit is built anew.
+  for (const button of all(document, "tl-ask > button[data-model]")) {
+    const exhibit = button.parentNode;
+    const band = exhibit.querySelector(".tl-said");
+    const [news] = band.children;
+    const link = document.createElement("a"); // as the exhibit will offer one
+    const rest = (waits) => {
+      exhibit.removeAttribute("data-bare");
+      exhibit.toggleAttribute("data-waiting", waits);
+      for (const part of all(exhibit, ".tl-lists, .tl-row, .tl-legend")) part.inert = waits;
+    };
     let kept;
-    const fetchModel = () => {
-      near.disconnect();
-      script.src = file.src;
+    const start = () => {
+      const pressed = document.activeElement == button;
+      button.remove();
+      link.remove();
+      rest(false);
+      news.textContent = "The model is loaded. Choose a word, or silence a head.";
+      exhibit.built = false;
+      exhibit.connectedCallback();
+      exhibit.recall(kept);
+      if (pressed) exhibit.querySelector("[aria-checked=true]").focus({ preventScroll: true });
+    };
+    const load = () => {
+      const script = document.createElement("script");
+      button.onclick = null;
+      news.textContent = "The model is loading.";
+      script.src = button.dataset.model;
+      script.onload = start;
+      script.onerror = () => {
+        news.textContent = "The model did not arrive. Check the connection and press again.";
+        button.onclick = load;
+      };
       document.head.append(script);
     };
-    const arrive = ([entry]) => entry.isIntersecting && fetchModel();
-    const near = new IntersectionObserver(arrive, { rootMargin: "100%" });
-    bare.recall = (state) => {
+    const follow = () => location.hash.startsWith("#ask=") && button.onclick?.();
+    exhibit.recall = (state) => {
       kept = state;
-      fetchModel();
       return true;
     };
-    script.onload = () => {
-      bare.removeAttribute("data-bare");
-      const whole = bare.cloneNode(true);
-      bare.replaceWith(whole);
-      whole.recall(kept);
-    };
-    if (location.hash.startsWith("#ask=")) fetchModel();
-    else near.observe(bare);
+    button.onclick = load;
+    button.hidden = false;
+    band.append(button);
+    link.textContent = "Link to this sentence";
+    all(exhibit, ".tl-asked > .tl-row").at(-1).append(link);
+    rest(true);
+    follow();
+    addEventListener("hashchange", follow);
   }
 }

@@ -1,5 +1,7 @@
 """The ways in that the first page offers: ten minutes by touch, an evening with a pencil."""
 
+import gzip
+import math
 import re
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from tests.chapters.pages import written
 from tests.chapters.prose_numbers import COMMENT, FENCE
 from tests.site.arrival import WEIGHT
-from tests.site.browsing import PHONE, ROOT, SITE, said
+from tests.site.browsing import PHONE, ROOT, SET, SITE, said
 from tools.chapters import pages
 from tools.minutes import A_LINE_READ, A_WORD, STEP, passages, words_of
 
@@ -17,6 +19,18 @@ MOST_WORDS, MOST_BYTES, MOST_MINUTES = 900, 150_000, 150
 AN_EXHIBIT, A_QUESTION = 3, 2  # minutes
 # What the page of the evening may link to in a chapter: its Idea, a round, a question, a state.
 PLACE = re.compile(r"idea|look|round-\d-[\w-]+|prediction-\d|map=0&cell=[\w.]+")
+
+TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# Where the parts of the model's exhibit begin, and where the page ends.
+HEIGHTS = """() => [
+  ...document.querySelectorAll("tl-ask :is(.tl-sentence, .tl-row, .tl-lists, table, .tl-legend)"),
+  document.querySelector(".book-foot"),
+].map((part) => Math.round(part.getBoundingClientRect().top + scrollY))"""
+
+
+def load_button(page):
+    """The button that loads the model."""
+    return page.get_by_role("button", name="Load the model")
 
 
 def source(name):
@@ -33,25 +47,79 @@ def test_ten_minutes_are_six_exhibits_and_no_code(page_of_ten):
     assert len(words) < MOST_WORDS
 
 
-def test_ten_minutes_arrive_light_and_fetch_the_model_when_a_reader_comes_near(open_page):
+def test_ten_minutes_stay_light_until_a_reader_loads_the_model(open_page, site_dir):
     page = open_page(TEN, **PHONE)
-    page.wait_for_timeout(150)
+    exhibit, button = page.locator("tl-ask"), load_button(page)
+    for part in (page.locator(".book-foot"), exhibit):
+        part.scroll_into_view_if_needed()
+        page.evaluate(TWO_FRAMES)
+        page.wait_for_load_state("networkidle")
     assert 60_000 < page.evaluate(WEIGHT) <= MOST_BYTES
     assert page.evaluate("() => globalThis.tlModels") is None
-    exhibit = page.locator("tl-ask")
-    assert not exhibit.get_by_role("button", name="silence head 1.2").is_visible()
-    exhibit.scroll_into_view_if_needed()
-    exhibit.get_by_role("button", name="silence head 1.2").click()
+    [file] = re.findall(r"model-\w+\.js", (site_dir / TEN).read_text(encoding="utf-8"))
+    kb = math.ceil(len(gzip.compress((site_dir / "_static" / file).read_bytes())) / 1000)
+    assert button.inner_text() == f"Load the model, {kb} kB"
+    button.tap()
+    exhibit.get_by_role("button", name="silence head 1.2").tap()
     assert said(exhibit).startswith("Head 1.2 is silenced: “barks” − “bark” goes from +6.22 to ")
-    page.reload()
-    exhibit.locator("[data-quiet]").wait_for()
     assert page.problems == []
 
 
-def test_address_of_a_sentence_fetches_the_model_at_once(open_page):
+def test_what_a_reader_did_to_the_model_waits_until_it_is_loaded_again(page_of_ten):
+    exhibit, button = page_of_ten.locator("tl-ask"), load_button(page_of_ten)
+    button.click()
+    exhibit.get_by_role("button", name="silence head 1.2").click()
+    page_of_ten.reload()
+    assert page_of_ten.evaluate("() => globalThis.tlModels") is None
+    button.click()
+    exhibit.locator("[data-quiet]").wait_for()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(320, False), (390, True), (800, False), (1440, True)])
+def test_model_that_comes_late_or_not_at_all_moves_nothing(open_page, axe, width, dark):
+    page = open_page(TEN, width=width, dark=dark)
+    exhibit, button = page.locator("tl-ask"), load_button(page)
+    assert axe.run(page, "tl-ask").response["violations"] == []
+    heights = [page.evaluate(HEIGHTS)]
+    page.route("**/model-*.js", lambda route: route.abort())
+    button.click()
+    exhibit.get_by_text("The model did not arrive. Check the connection").wait_for()
+    heights.append(page.evaluate(HEIGHTS))
+    page.unroute_all()
+    button.click()
+    exhibit.get_by_text("The model is loaded.").wait_for()
+    heights.append(page.evaluate(HEIGHTS))
+    assert heights == heights[:1] * 3
+    assert not button.count()
+
+
+def test_model_is_loaded_by_keys_and_the_focus_goes_to_the_chosen_word(page_of_ten):
+    load_button(page_of_ten).focus()
+    page_of_ten.keyboard.press("Tab")
+    assert not page_of_ten.evaluate("() => document.activeElement.closest('.tl-row, .tl-lists')")
+    page_of_ten.keyboard.press("Shift+Tab")
+    page_of_ten.keyboard.press("Enter")
+    page_of_ten.locator("tl-ask .tl-word:focus").get_by_text("see").wait_for()
+    page_of_ten.keyboard.press("Tab")
+    assert page_of_ten.evaluate("() => document.activeElement.ariaLabel") == "silence head 0.0"
+
+
+def test_without_a_script_the_model_has_its_numbers_and_no_button(visit):
+    page = visit(TEN, java_script_enabled=False)
+    assert page.locator("tl-ask").get_by_text("head 1.2", exact=True).is_visible()
+    assert not page.locator("tl-ask :is(button, input, select):visible").count()
+    page.context.close()
+
+
+def test_address_of_a_sentence_loads_the_model_at_once(open_page):
     page = open_page(f"{TEN}#ask=0&text=the+dogs+that")
     page.locator("tl-ask [aria-live]").get_by_text("Next after “that”").wait_for()
     assert page.locator("tl-ask").bounding_box()["y"] < 900
+
+
+def test_address_that_changes_to_a_sentence_loads_the_model(page_of_ten):
+    page_of_ten.evaluate(SET, "#ask=0&text=the+dogs+that")
+    page_of_ten.locator("tl-ask [aria-live]").get_by_text("Next after “that”").wait_for()
 
 
 @pytest.mark.parametrize("name", [TEN, EVENING])

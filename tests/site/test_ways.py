@@ -70,6 +70,7 @@ def test_what_a_reader_did_to_the_model_waits_until_it_is_loaded_again(page_of_t
     button.click()
     exhibit.get_by_role("button", name="silence head 1.2").click()
     page_of_ten.reload()
+    page_of_ten.wait_for_load_state("networkidle")
     assert page_of_ten.evaluate("() => globalThis.tlModels") is None
     button.click()
     exhibit.locator("[data-quiet]").wait_for()

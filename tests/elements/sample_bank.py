@@ -31,7 +31,7 @@ _BANK = {
             ],
         },
         {
-            "question": "*bark* scores 1, −1 and 0 in units of ln 2. What does *dogs* get?",
+            "question": "The scores of *bark* are ln 2, −ln 2 and 0. What does *dogs* get?",
             "answer": "4/7",
             "tolerance": 0.005,
             "why": "2 of 2 + ½ + 1.",

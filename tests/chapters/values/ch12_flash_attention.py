@@ -17,7 +17,7 @@ def mix_of_bark():
 
 
 def scores_of_bark():
-    """The scores of *bark* in head 0, in units of ln 2."""
+    """The scores of *bark* in head 0, divided by ln 2."""
     return _record().scores[0, 2] / np.log(2)
 
 

@@ -24,7 +24,7 @@ def _sampled(*shape):
 
 
 def total_of_two_keys():
-    """Fold in *dogs* with score 1 and *that* with score −1, in units of ln 2."""
+    """Fold in *dogs* with score ln 2 and *that* with score −ln 2."""
     state = EMPTY
     for score in (1, -1):
         state = fold_block(state, np.array([[score * math.log(2)]]), np.ones((1, 1)))
@@ -102,7 +102,7 @@ def why_blocks_do_not_matter():
 
 
 def what_a_higher_maximum_does():
-    """Fold in a key whose score is 3 higher, in units of ln 2, and remove the key again."""
+    """Fold in a key whose score is higher by 3 ln 2, and remove the key again."""
     value = np.array([[1.0, 2.0, 4.0]])
     _, total, mixed = state = fold_block(EMPTY, np.array([[0.0]]), value)
     _, new_total, new_mixed = fold_block(state, np.array([[3 * math.log(2)]]), value)

@@ -51,12 +51,10 @@ def test_is_the_same_element_every_time_and_well_formed(slope):
 def test_form_without_a_script_is_the_row_of_bark_in_head_0(slope):
     example = running_example()
     layer = trace(example.X, example.params, mask=example.mask)
-    divide = np.sqrt(example.params.d_k) if slope else 1
-    scores = np.sqrt(example.params.d_k) * layer.scores[0, 2] / divide
+    divide, scores = np.sqrt(example.params.d_k), layer.scores[0, 2]
     exponentials = np.exp(scores)
     weights = exponentials / exponentials.sum()
-    if slope:
-        np.testing.assert_allclose(weights, layer.weights[0, 2], rtol=1e-12)
+    np.testing.assert_allclose(weights, layer.weights[0, 2], rtol=1e-12)
     columns = [scores, exponentials, weights]
     columns += [softmax_backward(weights, np.eye(3)[0])] * slope
     shown, whole = tables(softmax_bench(slope=slope).html)
@@ -68,9 +66,9 @@ def test_form_without_a_script_is_the_row_of_bark_in_head_0(slope):
 
 def test_text_says_the_state():
     assert softmax_bench().text == (
-        "Softmax bench: q · k is divided by 1: largest weight 0.7619, entropy 0.9637 bits.\n"
-        "   dogs, 2 ln 2, 2 ln 2, 4, 16/21\n"
-        "   that, −2 ln 2, −2 ln 2, 1/4, 1/21\n"
-        "   bark, 0, 0, 1, 4/21"
+        "Softmax bench: q · k is divided by 2: largest weight 0.5714, entropy 1.3788 bits.\n"
+        "   dogs, 2 ln 2, ln 2, 2, 4/7\n"
+        "   that, −2 ln 2, −ln 2, 1/2, 1/7\n"
+        "   bark, 0, 0, 1, 2/7"
     )
     assert "\n   dogs, 2 ln 2, ln 2, 2, 4/7, 12/49\n" in softmax_bench(slope=True).text

@@ -17,12 +17,11 @@ from tutorial_lib.gradients import softmax_backward
 WORDS, UNIT = ("dogs", "that", "bark"), np.log(2)
 FIRST = {
     "products": UNIT * np.array([2.0, -2.0, 0.0]),
-    "divide": 1.0,
+    "divide": 2.0,  # √d_k, as on paper
     "hidden": np.zeros(3, dtype=bool),
     "away": False,
     "by": 0,
 }
-SLOPED = FIRST | {"divide": 2.0}  # as the bench with slopes begins
 # What the bench shows: tables, bars, stack, controls and what a screen reader hears of a bar.
 READ = """(bench) => {
   const all = (what, give) => [...bench.querySelectorAll(what)].map(give);
@@ -202,7 +201,7 @@ def test_page_that_shows_the_bench_weighs_with_it(open_page, call):
     [name] = [p.name for p in pages() if call in p.path.read_text(encoding="utf-8")]
     page = open_page(f"{FOLDER}{name}.html#bench=0&dogs=ln2&that=-ln2&divide=1")
     page.get_by_text("The weights are dogs 4/7, that 1/7, bark 2/7; ").first.wait_for()
-    state = FIRST | {"products": UNIT * np.array([1, -1, 0])}
+    state = FIRST | {"products": UNIT * np.array([1, -1, 0]), "divide": 1.0}
     agrees(page.locator("tl-bench"), state, slope="slope" in call)
     assert page.problems == []
 
@@ -222,14 +221,14 @@ def test_question_stays_and_trying_answers_it(bench):
     assert said(bench) == ""
     bench.get_by_role("button", name="Add 5 to all").click()
     assert question.is_visible()
-    assert said(bench).startswith("The weights are still dogs 16/21, that 1/21, bark 4/21; ")
+    assert said(bench).startswith("The weights are still dogs 4/7, that 1/7, bark 2/7; ")
     agrees(bench, FIRST | {"products": FIRST["products"] + 5})
     bench.get_by_label("divide by", exact=True).focus()
-    for _ in range(20):  # from 1 to 2
-        bench.page.keyboard.press("ArrowRight")
+    for _ in range(20):  # from 2 to 1
+        bench.page.keyboard.press("ArrowLeft")
     assert said(bench) == (
-        "The weights are dogs 4/7, that 1/7, bark 2/7; the largest is 0.5714, "
-        "the entropy 1.3788 bits."
+        "The weights are dogs 16/21, that 1/21, bark 4/21; the largest is 0.7619, "
+        "the entropy 0.9637 bits."
     )
     write(bench, FIELDS[0], "12")
     write(bench, FIELDS[1], "-2 ln 2")
@@ -242,8 +241,9 @@ def test_question_stays_and_trying_answers_it(bench):
 
 
 def test_1000_overflows_unless_the_largest_is_taken_away(bench):
+    write(bench, DIVISOR, "1")
     write(bench, FIELDS[0], "1000")
-    state = FIRST | {"products": np.array([1000, -2 * UNIT, 0])}
+    state = FIRST | {"products": np.array([1000, -2 * UNIT, 0]), "divide": 1.0}
     agrees(bench, state)
     assert said(bench) == (
         "e to the 1000 is inf, beyond the largest float64, and inf / inf is nan: "
@@ -258,11 +258,11 @@ def test_1000_overflows_unless_the_largest_is_taken_away(bench):
         write(bench, name, "-1000")
     bench.get_by_role("button", name="Subtract the largest score").click()
     assert said(bench) == "Every exponential is 0, too small for a float64, and 0 / 0 is nan."
-    agrees(bench, FIRST | {"products": np.full(3, -1000.0)})
+    agrees(bench, state | {"products": np.full(3, -1000.0)})
     for word in WORDS:
         bench.get_by_label(f"hide {word}").check()
     assert said(bench).startswith("Every key is hidden: ")
-    agrees(bench, FIRST | {"products": np.full(3, -1000.0), "hidden": np.ones(3, dtype=bool)})
+    agrees(bench, state | {"products": np.full(3, -1000.0), "hidden": np.ones(3, dtype=bool)})
 
 
 STRANGE = {
@@ -294,14 +294,14 @@ def test_what_is_no_number_is_refused_and_what_is_one_is_read(bench):
         assert said(bench) == f"“{text}” cannot be; expected {expected}. Nothing has changed."
         field = bench.get_by_label(name, exact=True)
         assert field.get_attribute("aria-invalid") == "true"
-        field.fill(["2 ln 2", "-2 ln 2", "0", "1"][[*FIELDS, DIVISOR].index(name)])
+        field.fill(["2 ln 2", "-2 ln 2", "0", "2"][[*FIELDS, DIVISOR].index(name)])
         field.press("Enter")
         assert field.get_attribute("aria-invalid") is None
         agrees(bench, FIRST)
     for text, times in WRITTEN.items():
         write(bench, FIELDS[2], text)
         agrees(bench, FIRST | {"products": UNIT * np.array([2, -2, times])})
-    write(bench, FIELDS[2], "8 ln 2")
+    write(bench, FIELDS[2], "16 ln 2")
     assert bench.evaluate(READ)["lines"][2][2] == "256"  # though its last digits are rounded
 
 
@@ -311,7 +311,7 @@ def test_worked_by_keys_alone(sloped):
     assert page.evaluate("() => document.activeElement.ariaLabel") == "q · k of dogs"
     for key in ("ArrowUp", "PageUp", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp"):
         page.keyboard.press(key)
-    state = SLOPED | {"products": UNIT * np.array([5, -1, 0]), "by": 1}
+    state = FIRST | {"products": UNIT * np.array([5, -1, 0]), "by": 1}
     agrees(sloped, state, slope=True)
     *_, slopes = library(**state)
     texts = re.search(r"their slopes in the score of that are (.*)\.$", said(sloped))[1].split(", ")
@@ -331,7 +331,7 @@ def test_a_trail_of_slopes_is_drawn_where_the_reader_has_been(sloped):
         return [tuple(map(float, one.split())) for one in re.findall(r"M(\S+ \S+)h0", path)]
 
     assert not sloped.locator("[data-part=curve]").is_visible()
-    first = library(**SLOPED)
+    first = library(**FIRST)
     assert marks() == [pytest.approx((160 * first[2][0], -240 * first[3][0]))]
     drop = sloped.locator("[data-part=drop]")
     for count, text in enumerate(("-4 ln 2", "0", "ln 2", "9"), start=2):
@@ -384,7 +384,7 @@ def test_a_swipe_that_begins_on_a_bar_scrolls_the_page(show, slope):
     x = box["x"] + 20
     draw_finger(page, (x, box["y"] + 150), (x, box["y"] + 10))
     page.wait_for_function("() => scrollY > 40")
-    agrees(bench, SLOPED if slope else FIRST, slope=slope)
+    agrees(bench, FIRST, slope=slope)
 
 
 @pytest.mark.long
@@ -394,9 +394,9 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     box = bench.locator(".tl-lane").nth(1).bounding_box()
     place = box["x"] + 20, box["y"] + box["height"] * (7 - 2.05 * UNIT) / 14
     page.touchscreen.tap(*place)
-    agrees(bench, SLOPED | {"by": 1}, slope=True)  # chosen, and left as it is
+    agrees(bench, FIRST | {"by": 1}, slope=True)  # chosen, and left as it is
     page.touchscreen.tap(*place)
-    state = SLOPED | {"products": UNIT * np.array([2, 2, 0]), "by": 1}
+    state = FIRST | {"products": UNIT * np.array([2, 2, 0]), "by": 1}
     agrees(bench, state, slope=True)
     there = box["x"] + 20, box["y"] + box["height"] * (7 - 4.05 * UNIT) / 14
     draw_finger(page, place, there)
@@ -412,13 +412,13 @@ def test_worked_by_touch_and_its_targets_are_large(show):
 def test_link_carries_the_state_and_one_that_cannot_be_changes_nothing(bench):
     write(bench, FIELDS[0], "1000")
     write(bench, FIELDS[1], "-3 ln 2")
-    write(bench, DIVISOR, "2")
+    write(bench, DIVISOR, "4")
     bench.get_by_label("hide that").check()
     bench.get_by_label("hide bark").check()
     bench.get_by_role("button", name="Subtract the largest score").click()
     link = bench.get_by_role("link", name="Link to this bench").get_attribute("href")
-    assert link == "#bench=0&dogs=1000&that=-3+ln+2&divide=2&hide=that+bark&largest=away"
-    state = {"products": np.array([1000, -3 * UNIT, 0]), "divide": 2.0, "away": True, "by": 0}
+    assert link == "#bench=0&dogs=1000&that=-3+ln+2&divide=4&hide=that+bark&largest=away"
+    state = {"products": np.array([1000, -3 * UNIT, 0]), "divide": 4.0, "away": True, "by": 0}
     state["hidden"] = np.array([False, True, True])
     bench.get_by_role("button", name="Reset").click()
     assert said(bench) == "The bench is as it was."
@@ -456,9 +456,9 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(sloped):
     recalled = "(bench, state) => bench.recall(state)"
     for nonsense in (None, 7, {}, "that=many", "by=cats", "divide=-1"):
         assert sloped.evaluate(recalled, nonsense) is False
-        agrees(sloped, SLOPED, slope=True)
+        agrees(sloped, FIRST, slope=True)
     assert sloped.evaluate(recalled, told[0]["state"]) is True
-    agrees(sloped, SLOPED | {"products": np.array([2 * UNIT, 0.5, 0]), "by": 1}, slope=True)
+    agrees(sloped, FIRST | {"products": np.array([2 * UNIT, 0.5, 0]), "by": 1}, slope=True)
     assert said(sloped) == words
     assert len(page.evaluate("() => told")) == 2
 

@@ -26,15 +26,9 @@ from tutorial_lib.projection import project_heads
 
 _EDGE = 7  # where the picture of a bar ends, above and below
 _MARKS = {1: "1", 2: "2 = √d<sub>k</sub>", 4: "4", 8: "8", 16: "16"}  # along the slider
-_QUESTION = (
-    "Add 5 to all three: whose weight grows? Then write 1000 for *dogs*: what breaks, and what "
-    "repairs it?"
-)
+_QUESTION = "Add 5 to all three: whose weight grows?"
 _SLOPE_QUESTION = "Lift and lower *dogs*: at which weight is its own slope largest?"
-_TASK = (
-    "To find: the divisor that makes the weights 4/7, 1/7 and 2/7; and, with 12 for *dogs*, the "
-    "one below which a weight is past 0.99. "
-)
+_TASK = "To find: the divisor at which *dogs* gets 16/21 of the weight. "
 _SLOPE = (
     "The slopes are those of all weights in the score of the bar with a frame: one press chooses a "
     "bar, the next ones move it. The dot leaves a trail. "
@@ -45,7 +39,8 @@ _HOW_TO = (
     "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture."
 )
 _LEGEND = (
-    "{}The entropy says how evenly the weights of a row are spread: 0 bits where one key has all."
+    "{}The entropy measures how evenly the weight is spread over the keys. It is 0 bits if one key "
+    "has all of it."
 )
 _HOW = (
     "{}Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which doubles an exponential "
@@ -136,7 +131,7 @@ def _row_of_example(slope):
     q, K = project_heads(example.X[-1:], W_Q)[0, 0], project_heads(example.X, W_K)[0]
     products = tuple(np.round(K @ q / np.log(2)).astype(int).tolist())
     root = math.isqrt(example.params.d_k)
-    return _Row(example.tokens[-1], example.tokens, products, root if slope else 1, slope)
+    return _Row(example.tokens[-1], example.tokens, products, root, slope)
 
 
 def _simple(number):

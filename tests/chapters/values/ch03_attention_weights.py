@@ -25,6 +25,13 @@ def output_of_bark_in_head_0_as_a_sum():
     return np.column_stack([layer.weights[0, 2], layer.V[0]])
 
 
+def the_spread_is_the_root_to_within():
+    """The measured standard deviations differ from the roots by at most so much, in whole %."""
+    raw = printed_under(PAGE, "standard deviation of q · k")[0]
+    off = np.abs(raw / np.sqrt([4, 16, 64, 512]) - 1).max()
+    return np.ceil(100 * off) / 100
+
+
 def a_fifth_of_the_queries_is_saturated():
     """At d_k = 64 a fifth of the unscaled queries give one key more than 0.99."""
     above = printed_under(PAGE, "unscaled: fraction of queries above 0.99")

@@ -77,7 +77,7 @@ def softmax_backward(weights, dweights):
 def sum_copies(gradient, shape):
     """Add up the gradients of the copies that broadcasting made of one array.
 
-    Built in chapter 08.
+    Introduced in chapter 08.
 
     Parameters
     ----------

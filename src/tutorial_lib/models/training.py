@@ -41,7 +41,7 @@ def adam_step(arrays, gradients, memory, rate):
 def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
     """Train on new sequences in each step, and yield each step's number, loss and new model.
 
-    Built in chapter 08.
+    Introduced in chapter 08.
 
     Parameters
     ----------

@@ -70,6 +70,7 @@ ACTIONS = {
     },
     "notebooks/03_attention_weights.html": BENCH,
     "notebooks/04_multi_head_attention.html": {
+        "(its fold)": press("details:has(tl-strip) > summary"),
         "strip, a reshape": named("strip", "reshape(3, 2, 4)"),
         "strip, a guess": press("tl-strip td[tabindex]"),
         "strip, a swap": named("strip", "swapaxes(0, 1)"),

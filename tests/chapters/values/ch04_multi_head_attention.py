@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.chapters.named import printed_under
+from tutorial_lib import running_example
 from tutorial_lib.records import bank, record
 
 PAGE = "04_multi_head_attention"
@@ -68,3 +69,9 @@ def d_k_of_16_ran_at_twice_the_rate_of_32():
 def questions_from_earlier_chapters():
     """So many questions of the quiz come from earlier chapters."""
     return sum(question["from"] is not None for question in bank("04_multi_head_attention")["quiz"])
+
+
+def values_of_head_1_are_the_positions():
+    """In the running example, the values of head 1 are the last four columns of X."""
+    X, params = running_example().X, running_example().params
+    return np.array_equal(X @ params.W_V[1], X[:, 4:])

@@ -27,6 +27,8 @@ BY_HAND = {"Part I"}
 OF_VARIANTS = {"Part III"}
 # The line at the head of a notebook that shows the map: names of steps, those of the page in bold.
 MAP = re.compile(r"^[^·\n]+(?: · [^·\n]+)+$", re.MULTILINE)
+# What the heading of a section off the main path begins with.
+DEEPER = "Deeper: "
 IN_BROWSER = {*sys.stdlib_module_names, "numpy", "matplotlib", "tutorial_lib"}
 
 

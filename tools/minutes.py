@@ -12,7 +12,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-from tools.chapters import pages
+from tools.chapters import DEEPER, pages
 
 A_WORD = 0.019  # minutes of reading
 A_LINE_READ = 0.2  # minutes of reading, for each line of code that is shown
@@ -22,7 +22,6 @@ A_LINE_RUN = 0.22  # minutes of doing, for each line of code that is shown
 LONG = 150
 STEP = 5  # minutes are given in such steps
 
-DEEPER = "Deeper: "
 TASKS = "Exercises", "The task"
 FOLDED = {"hide-input", "remove-input", "solution"}
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)

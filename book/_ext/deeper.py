@@ -1,6 +1,6 @@
 """Deeper: a section beside the main path, of which a page shows its heading and its result.
 
-The heading alone makes it: a section whose title begins with `Deeper: `. Its first paragraph is the
+The heading alone makes it: a section whose title begins with DEEPER. Its first paragraph is the
 result and stays visible; the rest is a closed fold. The heading is not the summary of the fold, so
 that it stays a heading for those who listen, and heading and result may hold links.
 """
@@ -8,7 +8,8 @@ that it stays a heading for those who listen, and heading and result may hold li
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-BEGINNING = "Deeper: "
+from tools.chapters import DEEPER
+
 OPENING = '<details class="book-deeper"><summary>Go deeper</summary>'
 END = "</details>"
 
@@ -16,7 +17,7 @@ END = "</details>"
 def is_deeper(section) -> bool:
     """Whether a section goes deeper than the main path."""
     title = section.children[0]
-    return isinstance(title, nodes.title) and title.astext().startswith(BEGINNING)
+    return isinstance(title, nodes.title) and title.astext().startswith(DEEPER)
 
 
 def fold(section):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.chapters.pages import CHAPTER, NAMES, REPOSITORY, kind_of, printed, tags
 from tools import minutes
-from tools.chapters import page
+from tools.chapters import DEEPER, page
 from tutorial_lib.elements.exhibits.board import STEPS
 
 UNLIT = " · ".join(STEPS)
@@ -27,8 +27,7 @@ FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
 EXERCISE = re.compile(r"^(?:\*\*|#+ )Exercise (\d+)\b", re.MULTILINE)
 CHECK = re.compile(r"\bcheck_\w+\(")
-# What goes deeper than the main path: the sections that may, and the level of its heading there.
-DEEPER = "Deeper: "
+# The sections that may go deeper than the main path, and the level of its heading there.
 DEEPER_LEVELS = {"Idea": 3, "Build": 4, "Check": 3, "Look": 3, "Myth and measurement": 3}
 MOST_SENTENCES = 2
 SENTENCE_END = re.compile(r"(?<!\bal)[.?!](?=[*\")”]*(?:\s|$))")

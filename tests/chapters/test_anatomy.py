@@ -158,14 +158,18 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("case", CHANGES)
-def test_departure_is_noticed(case):
-    change, expected = CHANGES[case]
-    notebook = chapter()
+def assert_noticed(name, notebook, case):
+    """Make a change of a good page: its fault is said, and each fault says what to do."""
+    change, expected = case
     change(notebook)
-    found = faults(CHAPTER, notebook)
+    found = faults(name, notebook)
     assert any(expected in fault for fault in found), found
     assert all(advises(fault) for fault in found), found
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_departure_is_noticed(case):
+    assert_noticed(CHAPTER, chapter(), CHANGES[case])
 
 
 def deepened():
@@ -218,12 +222,7 @@ DEEPER_CHANGES = {
 
 @pytest.mark.parametrize("case", DEEPER_CHANGES)
 def test_departure_of_a_deeper_is_noticed(case):
-    change, expected = DEEPER_CHANGES[case]
-    notebook = deepened()
-    change(notebook)
-    found = faults(CHAPTER, notebook)
-    assert any(expected in fault for fault in found), found
-    assert all(advises(fault) for fault in found), found
+    assert_noticed(CHAPTER, deepened(), DEEPER_CHANGES[case])
 
 
 REVIEW_CHANGES = {
@@ -260,12 +259,7 @@ REVIEW_CHANGES = {
 
 @pytest.mark.parametrize("case", REVIEW_CHANGES)
 def test_departure_of_a_review_is_noticed(case):
-    change, expected = REVIEW_CHANGES[case]
-    notebook = review()
-    change(notebook)
-    found = faults(REVIEW, notebook)
-    assert any(expected in fault for fault in found), found
-    assert all(advises(fault) for fault in found), found
+    assert_noticed(REVIEW, review(), REVIEW_CHANGES[case])
 
 
 def test_a_chapter_is_no_review_and_a_review_no_chapter():

@@ -1,15 +1,18 @@
 """A real browser on the built site, served as it will be: from its own folder of a host.
 
-`open_page("book/intro.html", width=390, dark=True)` opens a page of its own, `from_disk=True` from
-`file://`; `visit` one that a file may share among its tests. `page.problems` lists
-every console error, failed request, breach of the page's policy and request to another host since
-the page was opened.
+`open_page("book/intro.html", width=390, dark=True)` opens a page, `from_disk=True` from `file://`,
+in a tab that earlier tests may have used and in which nothing is stored; `open_fresh` does so in a
+context of its own, for a test that counts what arrives or that changes what outlives a page: its
+clock, its first script. `visit` opens one that a file may share among its tests.
+`page.problems` lists every console error, failed request, breach of the page's policy and request
+to another host since the page was opened.
 """
 
 import gzip
 import mimetypes
 import threading
-from functools import cache
+from collections import defaultdict
+from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -163,45 +166,97 @@ def _watch(page, site_url: str) -> list[str]:
     return problems
 
 
-def _open(browser, site_url, path, *, width=1280, dark=False, first="", **options):
-    """Open a page in a fresh context, run `first` before its own scripts, wait for its fonts.
-
-    Without a path the page stays empty, and `page.goto("book/intro.html")` leads it on.
-    """
-    scheme = "dark" if dark else "light"
-    viewport = {"width": width, "height": 900}
-    context = browser.new_context(
-        viewport=viewport,
-        color_scheme=scheme,
-        reduced_motion="reduce",
-        base_url=site_url,
-        **options,
-    )
-    page = context.new_page()
+def _open(browser, site_url, *, first="", **options):
+    """Open an empty page in a fresh context, and run `first` before its own scripts."""
+    page = browser.new_context(base_url=site_url, **options).new_page()
     page.set_default_timeout(60_000)
     page.problems = _watch(page, site_url)
     page.add_init_script(f"{TELL_BREACHES};\n{first}")
-    if path is None:
+    return page
+
+
+def _lead(page, address, *, width=1280, dark=False, scripts=True):
+    """Lead an empty page to an address, at a width and in a mode, and wait for its fonts.
+
+    Without an address it stays empty, and `page.goto("book/intro.html")` leads it on.
+    """
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+    if address is None:
         return page
-    page.goto(site_url + path, wait_until="load")
-    if options.get("java_script_enabled", True):
+    page.goto(address, wait_until="load")
+    if scripts:
         page.evaluate("() => document.fonts.ready.then(() => null)")
     return page
 
 
+def _refuse(*args, **options):
+    raise AssertionError("The tab is used again after this test: open the page with open_fresh.")
+
+
+class _Tabs:
+    """Empty pages that one test after another uses, each as it would find one in a fresh context.
+
+    A page opens in half the time in a tab that has shown one before. With options beside those of a
+    phone a tab is a fresh one.
+    """
+
+    def __init__(self, open_, origin="file://"):
+        self.open, self.origin, self.kept = open_, origin, defaultdict(list)
+
+    def take(self, **options):
+        """Return an empty page with these options, which nobody else uses."""
+        kept = self.kept[str(options)]
+        page = kept.pop() if kept else self.open(**options)
+        page.options = options
+        if self.is_kept(page):
+            page.add_init_script = _refuse
+        return page
+
+    @staticmethod
+    def is_kept(page):
+        """Whether another test may have the page after this one."""
+        return page.options.keys() <= {"has_touch", "is_mobile"}
+
+    def give_back(self, page):
+        """Empty a page and its store for another test, or close it with its context."""
+        if page.is_closed() or not self.is_kept(page):
+            page.context.close()
+            return
+        page.unroute_all()
+        page.goto("about:blank")
+        if page.evaluate("() => '__pwClock' in globalThis"):
+            _refuse()
+        page.emulate_media(media="null", color_scheme="null", reduced_motion="null")
+        session = page.context.new_cdp_session(page)
+        stored = {"origin": self.origin, "storageTypes": "all"}
+        session.send("Storage.clearDataForOrigin", stored)
+        session.detach()
+        page.problems.clear()
+        self.kept[str(page.options)].append(page)
+
+
 @pytest.fixture(scope="session")
-def visit(browser, site_url, site_dir):
+def bases(site_url, site_dir):
+    """Where the pages of the site are, served and from disk."""
+    return {False: site_url, True: f"{site_dir.as_uri()}/"}
+
+
+@pytest.fixture(scope="session")
+def visit(browser, bases):
     """Open a page, which the caller closes: `visit("book/intro.html", from_disk=True)`."""
 
-    def visit_(path="", *, from_disk=False, **options):
-        base = f"{site_dir.as_uri()}/" if from_disk else site_url
-        return _open(browser, base, path, **options)
+    def visit_(path="", *, from_disk=False, width=1280, dark=False, **options):
+        base, scripts = bases[from_disk], options.get("java_script_enabled", True)
+        address = None if path is None else base + path
+        page = _open(browser, base, **options)
+        return _lead(page, address, width=width, dark=dark, scripts=scripts)
 
     return visit_
 
 
 @pytest.fixture
-def open_page(visit):
+def open_fresh(visit):
     """Open pages as `visit` does; each is closed after the test."""
     opened = []
 
@@ -214,16 +269,56 @@ def open_page(visit):
         page.context.close()
 
 
+@pytest.fixture(scope="session")
+def tabs(browser, bases):
+    """The tabs of pages of the site, served and from disk."""
+    served, disk = (partial(_open, browser, bases[from_disk]) for from_disk in (False, True))
+    return {False: _Tabs(served, bases[False].removesuffix(PREFIX)), True: _Tabs(disk)}
+
+
+@pytest.fixture
+def open_page(tabs, bases):
+    """Open pages, each in a tab in which nothing is stored."""
+    used = []
+
+    def open_(path="", *, from_disk=False, width=1280, dark=False, **options):
+        page = tabs[from_disk].take(**options)
+        used.append((tabs[from_disk], page))
+        scripts = options.get("java_script_enabled", True)
+        address = None if path is None else bases[from_disk] + path
+        return _lead(page, address, width=width, dark=dark, scripts=scripts)
+
+    yield open_
+    for kept, page in used:
+        kept.give_back(page)
+
+
 @pytest.fixture
 def page(open_page):
     """A wide, light page at the book's first page; `page.goto(site_url + path)` moves it."""
     return open_page(f"{DOCUMENTS[0]}.html")
 
 
+@pytest.fixture(scope="session")
+def sheets(browser):
+    """The tabs of pages that hold pieces of HTML; what they say and ask for is a problem."""
+
+    def open_(**options):
+        page = browser.new_context(**options).new_page()
+        page.set_default_timeout(60_000)
+        page.problems = []
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("console", lambda message: page.problems.append(message.text))
+        page.on("request", lambda request: page.problems.append(request.url))
+        return page
+
+    return _Tabs(open_)
+
+
 @pytest.fixture
-def show(browser, tmp_path):
+def show(sheets, tmp_path):
     """Open a page that holds the given pieces of HTML; none may fail or ask the network."""
-    contexts = []
+    used = []
 
     def show_(*pieces, mode="light", head="", width=800, **options):
         ink, paper = MODES[mode]
@@ -236,23 +331,18 @@ def show(browser, tmp_path):
         )
         path = tmp_path / "page.html"
         path.write_text(page_html, encoding="utf-8")
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        page.problems = []
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
-        page.on("console", lambda message: page.problems.append(message.text))
-        page.on("request", lambda request: page.problems.append(request.url))
+        page = sheets.take(**options)
+        used.append(page)
+        page.set_viewport_size({"width": width, "height": 900})
         page.goto(path.as_uri())
         assert page.problems.pop(0) == path.as_uri()  # the only request
         return page
 
     yield show_
-    for context in contexts:
-        problems = [p for page in context.pages for p in page.problems]
-        context.close()
-        assert problems == []
+    problems = [problem for page in used for problem in page.problems]
+    for page in used:
+        sheets.give_back(page)
+    assert problems == []
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -134,9 +134,8 @@ def test_the_end_of_a_page_marks_nothing(open_page):
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_mark_works_while_the_browser_stores_nothing(page, site_url, store):
-    page.add_init_script(STORES[store])
-    page.goto(site_url + CHAPTER)
+def test_mark_works_while_the_browser_stores_nothing(open_fresh, store):
+    page = open_fresh(CHAPTER, first=STORES[store])
     mark(page).check()
     assert mark(page).is_checked()
     assert marked(page, "#")

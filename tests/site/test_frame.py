@@ -107,8 +107,8 @@ def test_menu_leads_on_where_nothing_is_stored(framed):
 
 
 @pytest.mark.long
-def test_what_was_stored_before_a_store_was_full_is_read(open_page):
-    page = open_page(CHAPTER)
+def test_what_was_stored_before_a_store_was_full_is_read(open_fresh):
+    page = open_fresh(CHAPTER)
     page.evaluate("() => localStorage.setItem('mode', 'dark')")
     page.add_init_script(STORES["full"])
     page.reload()

@@ -92,16 +92,16 @@ def words(page, path):
 
 
 @pytest.fixture
-def kept(open_page):
+def kept(open_fresh):
     """The page after some work: the page, what is seen of it, and the browser's state."""
-    page = open_page(FIRST)
+    page = open_fresh(FIRST)
     work(page)
     return page, page.evaluate(SEEN), page.context.storage_state()
 
 
-def test_what_was_done_yesterday_is_there_today(kept, open_page):
+def test_what_was_done_yesterday_is_there_today(kept, open_fresh):
     _, before, stored = kept
-    page = open_page(FIRST, storage_state=stored)
+    page = open_fresh(FIRST, storage_state=stored)
     assert page.evaluate(SEEN) == before
     assert sum(before["open"]) == 3
     assert page.locator("tl-quiz > p").inner_text() == "4 of 5 answered."
@@ -119,8 +119,8 @@ def test_what_was_done_yesterday_is_there_today(kept, open_page):
 
 
 @pytest.mark.long
-def test_first_try_is_the_first_also_after_a_reload(open_page):
-    page = open_page(FIRST)
+def test_first_try_is_the_first_also_after_a_reload(open_fresh):
+    page = open_fresh(FIRST)
     answer(page, 0, 0, 0, 0, 0)
     answer(page, 2, 0, 1, 3, 0)
     page.reload()
@@ -156,8 +156,8 @@ ADDRESS = "#map=0&X.0.0.0=5"
 
 
 @pytest.mark.long
-def test_what_a_reader_made_of_the_live_map_is_kept(open_page, site_url):
-    page = open_page(f"{FIRST}{ADDRESS}")  # the map has changed, and opened its fold, by now
+def test_what_a_reader_made_of_the_live_map_is_kept(open_fresh, site_url):
+    page = open_fresh(f"{FIRST}{ADDRESS}")  # the map has changed, and opened its fold, by now
     live = page.locator("tl-map")
     page.wait_for_timeout(100)
     page.goto(f"{site_url}{NEXT}")
@@ -180,8 +180,8 @@ def test_what_a_reader_made_of_the_live_map_is_kept(open_page, site_url):
     assert page.problems == []
 
 
-def test_saving_reads_no_other_page_and_showing_an_output_leaves_the_folds_elsewhere(open_page):
-    page = open_page(FIRST)
+def test_saving_reads_no_other_page_and_showing_an_output_leaves_the_folds_elsewhere(open_fresh):
+    page = open_fresh(FIRST)
     hint = page.locator("#exercises details", has_text="Hint 1").first
     for _ in range(2):  # opened, and closed again
         hint.locator("summary").click()
@@ -276,8 +276,8 @@ def test_page_works_whatever_its_record_holds(worked, name):
 
 
 @pytest.mark.parametrize("store", ["refused", *long("full")])
-def test_page_that_cannot_store_works_says_so_and_can_be_begun_anew(open_page, site_url, store):
-    page = open_page("book/intro.html")
+def test_page_that_cannot_store_works_says_so_and_can_be_begun_anew(open_fresh, site_url, store):
+    page = open_fresh("book/intro.html")
     page.goto(site_url + FIRST)
     answer(page, 2)
     page.add_init_script(STORES[store])
@@ -295,8 +295,8 @@ def test_page_that_cannot_store_works_says_so_and_can_be_begun_anew(open_page, s
 
 
 @pytest.mark.long
-def test_store_that_fills_up_later_loses_nothing_once_it_has_room_again(open_page):
-    page = open_page(FIRST)
+def test_store_that_fills_up_later_loses_nothing_once_it_has_room_again(open_fresh):
+    page = open_fresh(FIRST)
     page.evaluate(f"() => {{ {STORES['full']} }}")
     answer(page, 2)
     assert "lasts until you leave the page" in page.locator(".book-kept").inner_text()
@@ -307,8 +307,8 @@ def test_store_that_fills_up_later_loses_nothing_once_it_has_room_again(open_pag
 
 
 @pytest.mark.long
-def test_two_tabs_write_side_by_side_and_see_each_other(open_page, site_url):
-    one = open_page(FIRST)
+def test_two_tabs_write_side_by_side_and_see_each_other(open_fresh, site_url):
+    one = open_fresh(FIRST)
     other = one.context.new_page()
     other.goto(site_url + FIRST)
     commit(one, 1, 2)
@@ -370,8 +370,8 @@ def test_changed_chapter_keeps_the_answers_to_what_it_still_asks_and_opens_no_ot
 
 
 @pytest.mark.long
-def test_page_is_done_when_all_its_questions_are(open_page):
-    page = open_page(FIRST)
+def test_page_is_done_when_all_its_questions_are(open_fresh):
+    page = open_fresh(FIRST)
     page.evaluate(RIGHT)
     said = "3 of 3 predictions, quiz 5 of 5, lines in order"
     assert words(page, "#") == ("✓", said)
@@ -490,8 +490,8 @@ def test_page_that_is_forgotten_in_another_tab_is_new_also_if_a_cell_waits_to_be
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.long
-def test_axe_finds_nothing_while_it_is_asked(open_page, dark):
-    page = open_page(FIRST, width=320, dark=dark)
+def test_axe_finds_nothing_while_it_is_asked(open_fresh, dark):
+    page = open_fresh(FIRST, width=320, dark=dark)
     answer(page, 0, 0, 0, 0, 0)
     page.get_by_role("button", name="Forget what I did in the whole book").click()
     for part in (".book-foot", ".bd-links", "tl-quiz", "div.cell:has(.book-waits)"):
@@ -502,8 +502,8 @@ def test_axe_finds_nothing_while_it_is_asked(open_page, dark):
         assert button.bounding_box()["height"] >= 24
 
 
-def test_nothing_of_it_is_shown_without_scripts(open_page):
-    page = open_page(FIRST, java_script_enabled=False)
+def test_nothing_of_it_is_shown_without_scripts(open_fresh):
+    page = open_fresh(FIRST, java_script_enabled=False)
     assert page.locator(".book-done, .tl-mine").count() == 0
     assert not page.locator(".book-forget").is_visible()
     assert not page.locator(".book-kept").is_visible()

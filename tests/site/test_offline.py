@@ -9,16 +9,16 @@ CHAPTER = "notebooks/03_attention_weights.html"
 
 
 @pytest.mark.parametrize("name", [KINDS[1], *long(KINDS[3], "notebooks/12_flash_attention.html")])
-def test_page_opens_from_disk_and_sets_its_formulas(open_page, name):
-    page = open_page(name, from_disk=True)
+def test_page_opens_from_disk_and_sets_its_formulas(open_fresh, name):
+    page = open_fresh(name, from_disk=True)
     page.wait_for_timeout(200)
     assert page.locator("main h1:visible").count() == 1
     assert page.locator("math").count() == page.locator(".math").count()
     assert page.problems == []
 
 
-def test_search_works_from_disk(open_page):
-    page = open_page(CHAPTER, from_disk=True)
+def test_search_works_from_disk(open_fresh):
+    page = open_fresh(CHAPTER, from_disk=True)
     page.keyboard.press("Control+k")
     field = page.locator("#pst-search-dialog input[name=q]")
     field.fill("concatenation")
@@ -29,8 +29,8 @@ def test_search_works_from_disk(open_page):
     assert page.problems == []
 
 
-def test_elements_work_from_disk(open_page):
-    page = open_page(CHAPTER, from_disk=True)
+def test_elements_work_from_disk(open_fresh):
+    page = open_fresh(CHAPTER, from_disk=True)
     question = page.locator("tl-quiz fieldset").first
     question.get_by_role("radio").first.check()
     question.get_by_role("button", name="Check").click()
@@ -43,8 +43,8 @@ def test_elements_work_from_disk(open_page):
 
 
 @pytest.mark.long
-def test_mode_chosen_from_disk_stays_on_the_next_page(open_page):
-    page = open_page(CHAPTER, from_disk=True)
+def test_mode_chosen_from_disk_stays_on_the_next_page(open_fresh):
+    page = open_fresh(CHAPTER, from_disk=True)
     button = page.get_by_role("button", name="Colour mode")
     modes = []
     for _ in range(3):

@@ -125,12 +125,12 @@ class BookPython:
 
 
 @pytest.fixture
-def open_stand_in(open_page):
+def open_stand_in(open_fresh):
     """Open a page whose worker is the stand-in; a cell with `while True` never answers."""
     begun = []
 
     def open_(path="notebooks/03_attention_weights.html", **options):
-        page = open_page(path, **options)
+        page = open_fresh(path, **options)
         page.ran, python = [], BookPython()
         begun.append(python)
 
@@ -232,16 +232,16 @@ def test_button_stands_on_the_pages_that_run_in_the_browser_and_no_other(site_di
     assert sorted(with_button) == sorted(IN_BROWSER)
 
 
-def test_nothing_of_python_loads_before_the_press(open_page):
-    page = open_page("notebooks/03_attention_weights.html")
+def test_nothing_of_python_loads_before_the_press(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html")
     loaded = page.evaluate("() => performance.getEntriesByType('resource').map((e) => e.name)")
     assert [url for url in loaded if "run-worker" in url or "pyodide" in url] == []
     assert len(gzip.compress((STATIC / "run.js").read_bytes())) <= 5_900
     assert page.locator("textarea, .tl-tools").count() == 0
 
 
-def test_button_is_hidden_where_scripts_are_off(open_page):
-    page = open_page("notebooks/03_attention_weights.html", java_script_enabled=False)
+def test_button_is_hidden_where_scripts_are_off(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html", java_script_enabled=False)
     assert not page.locator(".tl-run").is_visible()
 
 
@@ -586,8 +586,8 @@ def test_training_that_was_run_twice_has_one_curve_and_its_last_model(open_stand
     assert page.problems == []
 
 
-def test_stop_while_python_loads(open_page):
-    page = open_page("notebooks/03_attention_weights.html")
+def test_stop_while_python_loads(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html")
     page.route("**/run-worker.js", lambda r: r.fulfill(body="onmessage = () => {}", headers=SCRIPT))
     page.get_by_role("button", name="Run here").click()
     page.get_by_role("button", name="Stop", exact=True).click()
@@ -631,8 +631,8 @@ def test_typed_code_is_there_after_a_reload_before_python_is(open_stand_in):
     assert page.problems == []
 
 
-def test_every_cell_is_told_from_those_with_the_same_text(open_page):
-    page = open_page("notebooks/03_attention_weights.html", first=TWINS)
+def test_every_cell_is_told_from_those_with_the_same_text(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html", first=TWINS)
     keys = page.locator(CELLS).evaluate_all("all => all.map((cell) => cell.keptAs)")
     assert len(set(keys)) == len(keys) > 20
     assert len({key.rstrip() for key in keys}) == len(keys) - 1
@@ -685,8 +685,8 @@ def test_page_that_cannot_keep_typed_code_says_so_and_loses_nothing_by_an_error(
 
 
 @pytest.mark.long
-def test_host_that_is_silent_for_twenty_seconds_is_told_of(open_page):
-    page = open_page("notebooks/03_attention_weights.html")
+def test_host_that_is_silent_for_twenty_seconds_is_told_of(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html")
     page.clock.install()
     page.route("**/run-worker.js", lambda route: route.fulfill(body=SILENT, headers=SCRIPT))
     page.get_by_role("button", name="Run here").click()
@@ -725,9 +725,9 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_page_says_which_file_did_not_load_and_what_to_do(open_page, failure):
+def test_page_says_which_file_did_not_load_and_what_to_do(open_fresh, failure):
     content, sentence = FAILURES[failure]
-    page = open_page("notebooks/03_attention_weights.html")
+    page = open_fresh("notebooks/03_attention_weights.html")
     serve(page, {"a.whl": hashlib.sha256(b"own").hexdigest()}, content)
     page.get_by_role("button", name="Run here").click()
     wait(page, "To try again, press the button again.")
@@ -739,8 +739,8 @@ def test_page_says_which_file_did_not_load_and_what_to_do(open_page, failure):
     assert not page.locator(".tl-run progress").is_visible()
 
 
-def test_page_says_when_the_worker_itself_is_missing(open_page):
-    page = open_page("notebooks/03_attention_weights.html")
+def test_page_says_when_the_worker_itself_is_missing(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html")
     page.route("**/run-worker.js", lambda route: route.fulfill(status=404))
     page.get_by_role("button", name="Run here").click()
     wait(page, "run-worker.js did not load.")
@@ -872,9 +872,9 @@ SHA256 = """async (address) => {
 
 
 def test_worker_tells_python_where_the_site_has_the_data_and_the_page_may_fetch_it(
-    open_page, site_url
+    open_fresh, site_url
 ):
-    page = open_page("notebooks/03_attention_weights.html")
+    page = open_fresh("notebooks/03_attention_weights.html")
     files = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in FAKE.items()}
     serve(page, files, lambda route: route.fulfill(body=FAKE[route.request.url.split("/")[-1]]))
     address = run(press(page), "")
@@ -901,8 +901,8 @@ FAKE_LOOP = FAKE | {
 
 
 @pytest.mark.long
-def test_a_loop_in_the_pages_own_worker_hears_stop_and_its_variables_stay(open_page):
-    page = open_page("notebooks/03_attention_weights.html")
+def test_a_loop_in_the_pages_own_worker_hears_stop_and_its_variables_stay(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html")
     files = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in FAKE_LOOP.items()}
     serve(page, files, lambda r: r.fulfill(body=FAKE_LOOP[r.request.url.split("/")[-1]]))
     press(page)
@@ -922,8 +922,8 @@ def absent(names):
 
 
 @pytest.mark.skipif(absent(CORE), reason="Pyodide is not in _build/pyodide: its core is untested.")
-def test_pyodide_itself_runs_a_cell_and_stops(open_page):
-    page = open_page("notebooks/03_attention_weights.html")
+def test_pyodide_itself_runs_a_cell_and_stops(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html")
     serve(page, CORE, lambda route: route.fulfill(path=KEPT / route.request.url.split("/")[-1]))
     press(page, seconds=240)
     assert run(page, "import sys\nprint(sys.platform)\nsum(range(5))").split() == [
@@ -970,8 +970,8 @@ spec.loader.exec_module(records)
 
 
 @pytest.mark.skipif(absent(CORE), reason="Pyodide is not in _build/pyodide: its core is untested.")
-def test_pyodide_itself_fetches_a_record_when_it_is_read(open_page):
-    page = open_page("notebooks/03_attention_weights.html")
+def test_pyodide_itself_fetches_a_record_when_it_is_read(open_fresh):
+    page = open_fresh("notebooks/03_attention_weights.html")
     serve(page, CORE, lambda route: route.fulfill(path=KEPT / route.request.url.split("/")[-1]))
     asked = []
     page.on("request", lambda request: asked.append(request.url.partition("_static/")[2]))
@@ -992,8 +992,8 @@ def test_pyodide_itself_fetches_a_record_when_it_is_read(open_page):
     absent(LOCK["files"]), reason="`make site-assets` has not run: NumPy in Pyodide is untested."
 )
 @pytest.mark.parametrize("name", IN_BROWSER)
-def test_chapter_in_pyodide_shows_what_it_showed_before(open_page, name):
-    page = open_page(f"notebooks/{name}.html")
+def test_chapter_in_pyodide_shows_what_it_showed_before(open_fresh, name):
+    page = open_fresh(f"notebooks/{name}.html")
     files = LOCK["files"]
     serve(page, files, lambda route: route.fulfill(path=KEPT / route.request.url.split("/")[-1]))
     page.route("**/_static/pyodide.json", lambda r: r.fulfill(json=LOCK | {"base": "pyodide/"}))

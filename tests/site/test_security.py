@@ -100,8 +100,8 @@ def test_no_attribute_holds_code(head):
 
 
 @pytest.mark.parametrize("from_disk", [False, True], ids=["served", "from disk"])
-def test_what_a_stranger_writes_into_a_page_does_not_run(open_page, from_disk):
-    page = open_page("notebooks/03_attention_weights.html", from_disk=from_disk)
+def test_what_a_stranger_writes_into_a_page_does_not_run(open_fresh, from_disk):
+    page = open_fresh("notebooks/03_attention_weights.html", from_disk=from_disk)
     assert page.problems == []
     assert page.evaluate(OUTSIDERS) == "none"
     told = [p.split()[2:4] for p in page.problems if p.startswith("console error: policy: ")]

@@ -71,8 +71,8 @@ def originals() -> list[str]:
 
 @pytest.mark.parametrize("width", [390, *long(1280)])
 @pytest.mark.parametrize("name", [LIGHT[3], *long(*[name for name in KINDS if name != LIGHT[3]])])
-def test_no_rule_that_matches_something_is_lost(open_page, originals, name, width):
-    page = open_page(name, width=width)
+def test_no_rule_that_matches_something_is_lost(open_fresh, originals, name, width):
+    page = open_fresh(name, width=width)
     page.evaluate(USE)
     page.wait_for_timeout(200)
     found = page.evaluate(LOST, originals)

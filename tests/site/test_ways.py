@@ -47,8 +47,8 @@ def test_ten_minutes_are_six_exhibits_and_no_code(page_of_ten):
     assert len(words) < MOST_WORDS
 
 
-def test_ten_minutes_stay_light_until_a_reader_loads_the_model(open_page, site_dir):
-    page = open_page(TEN, **PHONE)
+def test_ten_minutes_stay_light_until_a_reader_loads_the_model(open_fresh, site_dir):
+    page = open_fresh(TEN, **PHONE)
     exhibit, button = page.locator("tl-ask"), load_button(page)
     for part in (page.locator(".book-foot"), exhibit):
         part.scroll_into_view_if_needed()

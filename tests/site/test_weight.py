@@ -79,9 +79,9 @@ def test_page_answers_soon(browser, visit, name):
 
 
 @pytest.mark.long
-def test_page_after_another_is_lighter(open_page, site_url, page_names):
+def test_page_after_another_is_lighter(open_fresh, site_url, page_names):
     first, *later = [name for name in page_names if "notebooks/" in name]
-    page, weights = open_page(first), {}
+    page, weights = open_fresh(first), {}
     for name in later[1::4]:
         page.goto(site_url + name)
         weights[name] = page.evaluate(WEIGHT)

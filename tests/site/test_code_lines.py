@@ -8,6 +8,7 @@ import pytest
 
 from book._ext.code_lines import hang_lines
 from tests.chapters.pages import code_cells, written
+from tests.site.browsing import OPEN_ALL
 
 PRE = re.compile(r"<pre>(.*?)</pre>", re.DOTALL)
 NAME = "06_output_projection"
@@ -46,14 +47,22 @@ def test_code_on_the_page_is_that_of_the_notebook(site_dir):
     assert {cell.source for cell in cells} <= shown
 
 
+@pytest.fixture(scope="module")
+def opened(visit):
+    """The chapter, everything unfolded."""
+    page = visit(f"notebooks/{NAME}.html")
+    page.evaluate(OPEN_ALL)
+    yield page
+    page.context.close()
+
+
 @pytest.mark.parametrize("width", [320, 390])
-def test_no_code_runs_off_the_edge_of_a_phone(open_page, width):
-    page = open_page(f"notebooks/{NAME}.html", width=width)
-    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    assert page.evaluate(WIDER) == []
-    assert page.evaluate(HANGS)
+def test_no_code_runs_off_the_edge_of_a_phone(opened, width):
+    opened.set_viewport_size({"width": width, "height": 900})
+    assert opened.evaluate(WIDER) == []
+    assert opened.evaluate(HANGS)
 
 
-def test_code_on_a_wide_page_keeps_its_lines(open_page):
-    page = open_page(f"notebooks/{NAME}.html", width=1440)
-    assert not page.evaluate(HANGS)
+def test_code_on_a_wide_page_keeps_its_lines(opened):
+    opened.set_viewport_size({"width": 1440, "height": 900})
+    assert not opened.evaluate(HANGS)

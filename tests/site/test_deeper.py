@@ -7,6 +7,8 @@ from bs4 import BeautifulSoup
 
 from tests.chapters.anatomy import pieces
 from tests.chapters.pages import NAMES, written
+from tests.sampling import long
+from tools.chapters import DEEPER
 
 CHAPTER = "notebooks/02_queries_keys_values.html"
 SECTION = "deeper-how-much-two-subspaces-overlap"
@@ -36,7 +38,8 @@ def opened(open_page):
 
 @pytest.mark.parametrize("name", WITH_DEEPER)
 def test_each_deeper_shows_its_heading_and_its_result_and_folds_the_rest(site_dir, name):
-    titles = [p.deeper for p in pieces(written(name)) if p.text.lstrip("#").startswith(" Deeper: ")]
+    begins = f" {DEEPER}"
+    titles = [p.deeper for p in pieces(written(name)) if p.text.lstrip("#").startswith(begins)]
     page = (site_dir / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
     folds = BeautifulSoup(page, "html.parser").select("article section[id] > .book-deeper")
     shown = []
@@ -139,7 +142,7 @@ def test_paper_has_it_open(opened):
     assert not fold.locator("> summary").is_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [False, *long(True)])
 def test_axe_finds_nothing_in_it_and_nothing_sticks_out(opened, axe, dark):
     fold, page = opened(width=320, dark=dark)
     for _ in ("closed", "open"):

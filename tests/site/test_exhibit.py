@@ -109,7 +109,7 @@ def test_what_is_pressed_stays_for_a_second_press(show, name, width):
             assert shift(button, PLACE, PRESS) <= 1, button.text_content()
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, *long(1440)])
 def test_no_control_of_the_model_moves_when_one_is_pressed(show, width):
     page = show(ROOM, COLUMN.format(model().html), ROOM, width=width)
     shown = page.locator("tl-ask")
@@ -124,7 +124,7 @@ def test_no_control_of_the_model_moves_when_one_is_pressed(show, width):
             assert shift(shown.locator("select").nth(menu), PLACES, choose) <= 1, word
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, *long(1440)])
 def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_less(show, width):
     page = show(ROOM, COLUMN.format(model().html), ROOM, width=width)
     shown = page.locator("tl-ask")
@@ -141,7 +141,7 @@ def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_le
     assert shown.locator(".tl-sentence").evaluate(height) == first
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, *long(1440)])
 @pytest.mark.parametrize("name", BANDS)
 def test_words_below_the_question_say_how_to_begin_until_a_touch_says_more(show, name, width):
     draw, first = BANDS[name]

@@ -10,12 +10,12 @@ from collections import Counter
 
 import pytest
 import yaml
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, SoupStrainer
 
 from book._ext import search
 from book._ext.search import SYNONYMS, choose
-from tests.sampling import long
-from tests.site.browsing import KINDS, ROOT
+from tests.sampling import every, long
+from tests.site.browsing import KINDS, PARAMETERS, ROOT
 from tests.site.test_browser import violations
 
 GROUPS = yaml.safe_load((ROOT / "tests" / "site" / "queries.yml").read_text(encoding="utf-8"))
@@ -283,7 +283,7 @@ TORN = """() => [...document.querySelectorAll("article, article :not(details *, 
   .map((box) => box.outerHTML.slice(0, 80))"""
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, *long(1440)])
 def test_marks_leave_a_title_as_it_is(open_page, width):
     page = open_page(CHAPTER, width=width)
     title = page.locator("article h1")
@@ -299,7 +299,7 @@ def test_marks_leave_a_title_as_it_is(open_page, width):
         )
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if "/" in name])
+@pytest.mark.parametrize("name", every(2, [name for name in KINDS if "/" in name]))
 def test_no_box_parts_a_text_that_a_search_may_mark(open_page, name):
     page = open_page(name, width=1440)
     assert page.evaluate(TORN) == []
@@ -434,9 +434,10 @@ def test_address_of_a_search_can_be_shared(searching, site_url):
     assert searching.locator("a.search-hit").all_inner_texts() == hits
 
 
-def test_answers_are_not_in_the_index(site_dir, chapter):
-    page = (site_dir / "notebooks" / f"{chapter}.html").read_text(encoding="utf-8")
-    soup = BeautifulSoup(page, "html.parser")
+@pytest.mark.parametrize("name", every(4, PARAMETERS["chapter"]))
+def test_answers_are_not_in_the_index(site_dir, name):
+    page = (site_dir / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
+    soup = BeautifulSoup(page, "html.parser", parse_only=SoupStrainer("article"))
     for discussion in soup.select(".book-discussion"):
         discussion.parent.insert_after(discussion.extract())  # text, which may be looked for
     hidden = [folded.extract().get_text() for folded in soup.select(FOLDED)]
@@ -444,7 +445,7 @@ def test_answers_are_not_in_the_index(site_dir, chapter):
     shown = "".join(soup.select_one("article").get_text().split())
     answers = {line for line in lines if len(line) > 30 and line.replace(" ", "") not in shown}
     kept = index(site_dir)
-    [place] = [i for i, page in enumerate(kept["pages"]) if page[0] == f"notebooks/{chapter}"]
+    [place] = [i for i, page in enumerate(kept["pages"]) if page[0] == f"notebooks/{name}"]
     first = sum(page[-1] for page in kept["pages"][:place])
     sentences = "\n".join(kept["entries"]["text"][first : first + kept["pages"][place][-1]])
     assert len(answers) > 10
@@ -452,10 +453,10 @@ def test_answers_are_not_in_the_index(site_dir, chapter):
     assert [answer for answer in answers if answer in sentences] == []
 
 
-def test_index_and_script_are_light_and_come_on_use_alone(site_dir, open_page):
+def test_index_and_script_are_light_and_come_on_use_alone(site_dir, open_fresh):
     weight = len(gzip.compress((site_dir / SCRIPT).read_bytes()))
     assert weight <= MOST_KB * 1000
-    page = open_page(CHAPTER)
+    page = open_fresh(CHAPTER)
     assert page.evaluate(REQUESTS) == 0
     opened(page)
     assert page.evaluate(REQUESTS) == 1

@@ -28,7 +28,7 @@ _EDGE = 7  # where the picture of a bar ends, above and below
 _MARKS = {1: "1", 2: "2 = √d<sub>k</sub>", 4: "4", 8: "8", 16: "16"}  # along the slider
 _QUESTION = "Add 5 to all three: whose weight grows?"
 _SLOPE_QUESTION = "Lift and lower *dogs*: at which weight is its own slope largest?"
-_TASK = "To find: the divisor at which *dogs* gets 16/21 of the weight. "
+_TASK = "Find the divisor at which *dogs* gets 16/21 of the weight. "
 _SLOPE = (
     "The slopes are those of all weights in the score of the bar with a frame: one press chooses a "
     "bar, the next ones move it. The dot leaves a trail. "

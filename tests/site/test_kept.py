@@ -347,7 +347,7 @@ def test_changed_chapter_keeps_the_answers_to_what_it_still_asks_and_opens_no_ot
         page,
         ('prediction">Prediction 1<', 'prediction">Prediction 4<'),  # one more before it
         ("You add 5 to every score", "You add 6 to every score"),  # another question
-        ("What weight does <em>dogs</em> get?", "What weight does <em>bark</em> get?"),
+        ("Which weight does <em>dogs</em> get?", "Which weight does <em>bark</em> get?"),
         ('<span class="n">products</span>', "other"),  # in the cells of two opened outputs
         ('<span class="n">visible</span>', "other"),
         ("<span>T, the queries, so that each key is used up once</span>", "<span>new</span>"),

@@ -85,6 +85,7 @@ ACTIONS = {
         "(close search)": key("Escape"),
         "quiz, an option": press("tl-quiz input"),
         "quiz, check": press("tl-quiz button"),
+        "playground, open": press("#deeper-playground-the-whole-layer-to-change summary"),
         "playground, a cell": press("tl-playground td[tabindex]"),
         "(type)": key("5"),
         "playground, an edit": key("Enter"),

@@ -581,7 +581,8 @@ def test_page_is_told_of_changes_and_puts_them_back_in_silence(board):
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.long
 def test_map_and_buttons_stay_on_the_screen_and_leave_room_for_the_tables(open_page, width):
-    page = open_page("notebooks/06_output_projection.html", width=width)
+    fold = "deeper-playground-the-whole-layer-to-change"
+    page = open_page(f"notebooks/06_output_projection.html#{fold}", width=width)
     page.set_viewport_size({"width": width, "height": 844})
     board = page.locator("tl-playground")
     write(board, "W_O", "5", "0", "2")

@@ -130,7 +130,7 @@ def test_a_standard_term_leads_to_its_section_first(searching):
         ("Megatron-LM", "13_tensor_parallelism.html#idea"),  # said by a paper that it cites
         (
             "cross-attention",
-            "06_output_projection.html#round-3-self-attention-and-cross-attention-the-whole-layer",
+            "06_output_projection.html#round-2-self-attention-and-cross-attention-the-whole-layer",
         ),  # in bold
         (
             "layer's weights don't sum to 1",

@@ -18,7 +18,7 @@ EXHIBITS = ["plane", "bench", "gallery", "sum", "paint", "ask"]
 MOST_WORDS, MOST_BYTES, MOST_MINUTES = 900, 150_000, 150
 AN_EXHIBIT, A_QUESTION = 3, 2  # minutes
 # What the page of the evening may link to in a chapter: its Idea, a round, a question, a state.
-PLACE = re.compile(r"idea|look|round-\d-[\w-]+|prediction-\d|map=0&cell=[\w.]+")
+PLACE = re.compile(r"idea|look|deeper-[\w-]+|round-\d-[\w-]+|prediction-\d|map=0&cell=[\w.]+")
 
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # Where the parts of the model's exhibit begin, and where the page ends.
@@ -165,7 +165,7 @@ def test_evening_leads_through_the_ideas_to_the_playground():
         if "=" not in place:
             text = (SITE / f"notebooks/{name}.html").read_text(encoding="utf-8")
             assert f' id="{place}"' in text, (name, place)
-    assert links[-1] == (firsts[-1], "look")
+    assert links[-1] == (firsts[-1], "deeper-playground-the-whole-layer-to-change")
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def what_the_last_token_sees():
         "Everything": all(last),
         "Nothing": not any(last),
         "Only itself": last == [False] * 5 + [True],
-        "What it may look at by our reading: the layer inverts the mask itself": last == ours,
+        "The same as in our layer, because this one inverts the mask itself": last == ours,
     }
 
 
@@ -94,7 +94,7 @@ def why_the_loss_falls_so_fast():
     return {
         "Fewer keys make the softmax sharper": bool((seen.sum(axis=1) <= mask.sum(axis=1)).all()),
         "The mask is ignored, so the layer is bidirectional": bool(seen.all()),
-        "Only the future is left to see: each token sees the very one that it should predict": (
+        "Each token sees only later ones, among them the one that it should predict": (
             np.array_equal(seen, ~mask)
         ),
         "The layer copies its input through the diagonal": bool(seen.diagonal().all()),
@@ -113,12 +113,12 @@ def what_replacing_nan_leaves():
     weights = (scores + bias).softmax(dim=-1).nan_to_num(0.0)
     (gradient,) = torch.autograd.grad(weights.square().sum(), scores)
     return {
-        "NaN in the gradients": bool(gradient.isnan().any()),
-        "Nothing: the weights are zeros, and zeros pass no gradient back": (
+        "The gradients are NaN": bool(gradient.isnan().any()),
+        "Nothing is wrong, because weights of zero pass no gradient back": (
             torch.equal(gradient[0], torch.zeros(T).double())
         ),
-        "NaN in the output of the rows below": bool(weights[1:].isnan().any()),
-        "The other rows of the same head are a little too large": (
+        "The outputs of the rows below are NaN": bool(weights[1:].isnan().any()),
+        "The weights in the other rows of the same head are a little too large": (
             not torch.allclose(weights[1:], right)
         ),
     }
@@ -137,9 +137,9 @@ def leaks_that_adding_one_misses():
 
     itself, last, centred = map(escapes, (np.tanh, _last_token, _left_of_the_mean))
     return {
-        "Nothing: a token that changed must show": not (itself or last or centred),
+        "None, because every change of a token must show": not (itself or last or centred),
         "A leak from a token to itself": itself,
-        "A leak from the last token, which no other token can look at without cheating": last,
+        "A leak from the last token, at which no other token may look": last,
         "A leak through what is left of a token after its own mean is subtracted": centred,
     }
 

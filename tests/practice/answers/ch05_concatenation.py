@@ -47,10 +47,10 @@ def right_half_without_a_swap():
     half = heads.reshape(3, 8)[0, 4:]
     dogs, that = 0, 1
     found = {
-        "What head 1 found for *dogs*": heads[1, dogs],
-        "What head 0 found for *that*": heads[0, that],
-        "What head 0 found for *dogs*, once more": heads[0, dogs],
-        "What head 1 found for *that*": heads[1, that],
+        "The output of head 1 for *dogs*": heads[1, dogs],
+        "The output of head 0 for *that*": heads[0, that],
+        "The output of head 0 for *dogs*, once more": heads[0, dogs],
+        "The output of head 1 for *that*": heads[1, that],
     }
     return {f"{text}: {_written(row)}": np.array_equal(half, row) for text, row in found.items()}
 
@@ -126,7 +126,7 @@ def averages_in_a_row():
     count = len(np.unique(columns.round(12), axis=1).T)
     return {
         "One, since a query gets one average": count == 1,
-        "64, one for each token that it looks at": count == T,
+        "64, one for each token that it attends to": count == T,
         "8 · d_v, one for each column": count == H * d_v,
         "8, one for each head": count == H,
     }

@@ -398,7 +398,7 @@ def test_pointer_shows_the_cell_that_it_would_choose(show):
     assert [hover.get_attribute(name) for name in ("x", "y", "width")] == ["0", "5", "9"]
     page.mouse.move(0, 0)
     assert not hover.is_visible()
-    assert page.get_by_text("Or choose in the map, by pointer or by arrow keys").is_visible()
+    assert page.get_by_text("In the map choose a query by its row").is_visible()
 
 
 def follow(page, address):

@@ -44,3 +44,9 @@ def flop_of_scoring_by_its_formula():
     B, T, d_model, _ = printed_under(PAGE, "four sequences")
     both = printed_under(PAGE, "billion flop")[1] * 10**9
     return both / (2 * B * T**2 * d_model)
+
+
+def tenths_of_the_time_of_all_steps():
+    """In blocks, the steps that Look draws together take so many tenths of those of the first."""
+    first, _, in_blocks = printed_under(PAGE, "together, ms")
+    return 10 * in_blocks / first

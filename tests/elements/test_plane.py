@@ -20,6 +20,12 @@ def written(*numbers):
     return [f"{number:.4f}".replace("-", "−") for number in numbers]
 
 
+def running_example_keys():
+    """The first two entries of each key of head 0."""
+    example = running_example()
+    return project_heads(example.X, example.params.W_K)[0][:, :2]
+
+
 def test_is_the_same_element_every_time_and_well_formed():
     assert query_plane().html == HTML
     tree = Tree(HTML)
@@ -65,7 +71,27 @@ def test_second_head_is_not_drawn_before_it_is_switched_on():
     assert hidden == ["1", "1"]
 
 
+def test_without_weights_it_holds_the_dot_products_and_nothing_that_follows_from_them():
+    plane = query_plane(weights=False)
+    tree = Tree(plane.html)
+    assert (tree.open, tree.faults) == ([], [])
+    form = plane.html.replace(script("plane"), "").split("</style>")[1]
+    assert not re.search("weight|output|softmax|triangle|Second head|tl-mix", form)
+    products = running_example_keys() @ [1, 0]
+    cells = re.findall(r'<th scope="row">\w+</th><td>\(.*?\)</td><td>(\S+?)</td></tr>', form)
+    assert cells == written(*products)
+    bars = re.findall(r'<i style="--share:(\S+)"></i><span>(.*?)</span>', form)
+    assert [float(share) * 8 for share, _ in bars] == [*products]
+    assert [text for _, text in bars] == cells
+    assert plane.text.splitlines()[1:] == [
+        "Head 0: angle 0°, length 1, query (1.0000, 0.0000).",
+        "   dogs: (2, 0), 2.0000",
+        "   that: (−1, 1), −1.0000",
+        "   bark: (0, 2), 0.0000",
+    ]
+
+
 def test_stays_light_without_its_script():
     form = HTML.replace(script("plane"), "").encode()
-    assert len(form) <= 14_600
-    assert len(gzip.compress(form)) <= 4300
+    assert len(form) <= 14_950
+    assert len(gzip.compress(form)) <= 4350

@@ -64,7 +64,7 @@ ACTIONS = {
         "map, one more": named("map", "+ 1"),
     },
     "notebooks/02_queries_keys_values.html": {
-        "plane, another head": named("plane", "Second head"),
+        "plane, as it was": named("plane", "Reset"),
         "(a query)": focus("tl-plane [tabindex='0']"),
         "plane, a turn": key("ArrowRight"),
     },

@@ -36,6 +36,7 @@ def model():
 
 EXHIBITS = {
     "plane": query_plane,
+    "products": lambda: query_plane(weights=False),
     "bench": softmax_bench,
     "slopes": lambda: softmax_bench(slope=True),
     "sum": heads_sum,
@@ -59,6 +60,7 @@ BANDS = {  # all that say how to begin, and what is pressed first where it is no
 }
 TOUCHED = {  # what is touched on a phone, and the picture that answers
     "plane": [(".tl-arrows svg", ".tl-mix"), (".tl-polar", ".tl-arrows svg")],
+    "products": [(".tl-arrows svg", ".tl-products"), (".tl-polar", ".tl-arrows svg")],
     "bench": [(".tl-lane", ".tl-stack"), ("[type=range]", ".tl-stack"), ("button", ".tl-stack")],
     "slopes": [(".tl-lane", ".tl-curve")],
     "strip": [("button", ".tl-blocks")],

@@ -705,6 +705,7 @@ ALONE = {
     "drawing": lambda: mask_drawing().html,
     "strip": lambda: memory_strip().html,
     "plane": lambda: query_plane().html,
+    "products": lambda: query_plane(weights=False).html,
     "paint": lambda: paint_mask().html,
     "tiles": lambda: fold_tiles().html,
     "sum": lambda: heads_sum().html,

@@ -19,6 +19,7 @@ K = project_heads(EXAMPLE.X, EXAMPLE.params.W_K)
 KEYS = K[0][:, [0, 1]], K[1][:, [0, 2]]
 VALUES = project_heads(EXAMPLE.X, EXAMPLE.params.W_V)[0][:, :2]
 WORDS = EXAMPLE.tokens
+PRODUCTS = "query_plane(weights=False)"
 FIRST = {"heads": 1, "head": 0, "angle": 0, "length": 1, "angle.1": 110, "length.1": 2}
 PARTS = ("angle", "length"), ("angle.1", "length.1")
 ANGLE, LENGTH = "angle of the query, in degrees", "length of the query"
@@ -55,6 +56,15 @@ READ = """(element) => {
     fields: all(element, "input").map((field) => Number(field.value)),
   };
 }"""
+
+# Of each bar of a dot product: its share, its number, how wide it is and where it begins.
+BARS = """(all) => all.map((bar) => {
+  const { width, marginLeft } = getComputedStyle(bar, "::before");
+  return [
+    Number(bar.style.getPropertyValue("--share")), bar.nextElementSibling.textContent,
+    parseFloat(width) / bar.clientWidth, parseFloat(marginLeft) / bar.clientWidth,
+  ];
+})"""
 
 
 def random_states(count):
@@ -233,12 +243,65 @@ def plane(show):
     return show(query_plane().html).locator("tl-plane")
 
 
-def test_the_page_that_shows_the_plane_follows_a_link(open_page):
-    [name] = [p.name for p in pages() if "query_plane()" in p.path.read_text(encoding="utf-8")]
+def test_the_pages_that_show_the_plane_follow_a_link(open_page):
+    [name] = [p.name for p in pages() if PRODUCTS in p.path.read_text(encoding="utf-8")]
     page = open_page(f"{FOLDER}{name}.html#plane=0&angle=45&length=4")
+    words = "At 45°, length 4: dogs 5.6569, that 0.0000, bark 5.6569; “dogs” and “bark” fit best."
+    page.get_by_text(words).first.wait_for()
+    assert page.problems == []
+    page = open_page("book/ten_minutes.html#plane=0&angle=45&length=4")
     page.get_by_text("At 45°, length 4: dogs 0.4955, that 0.0091").first.wait_for()
     agrees(page.locator("tl-plane"), angle=45, length=4)
     assert page.problems == []
+
+
+@pytest.fixture
+def products(show):
+    """The plane that shows nothing but dot products, on a page of its own."""
+    return show(query_plane(weights=False).html).locator("tl-plane")
+
+
+def test_dot_products_alone_are_the_librarys_and_turning_answers_the_question(products):
+    rng = np.random.default_rng(41)
+    for angle in (0, 180, *np.round(rng.uniform(-179, 180, 4), 1)):
+        firsts = set()
+        for length in (2.5, 4, 1):
+            write(products, ANGLE, f"{angle:g}")
+            write(products, LENGTH, f"{length:g}")
+            expected = library(FIRST | {"angle": angle, "length": length}, 0)[2]
+            shown = products.locator(".tl-asker i").evaluate_all(BARS)
+            near([text for _, text, _, _ in shown], expected)
+            np.testing.assert_allclose([share for share, *_ in shown], expected / 8, atol=1e-9)
+            np.testing.assert_allclose([w for *_, w, _ in shown], np.abs(expected) / 16, atol=0.01)
+            begins = 0.5 + np.minimum(expected, 0) / 16
+            np.testing.assert_allclose([left for *_, left in shown], begins, atol=0.01)
+            cells = products.locator("tbody tr td:last-child").all_text_contents()
+            assert cells == [text for _, text, _, _ in shown]
+            best = f"“{WORDS[expected.argmax()]}” fits best."
+            assert said(products).endswith(best)
+            firsts.add(best)
+        assert len(firsts) == 1  # a length chooses no other word
+    write(products, LENGTH, "0")
+    assert said(products).endswith("all three fit alike.")
+    assert not re.search("weight|output", products.inner_text())
+    for link in ("heads=2", "head=1"):
+        products.page.evaluate(SET, f"#plane=0&{link}")
+        products.page.get_by_text("The link does not fit: head").wait_for()
+    press(products, "Reset")
+    assert said(products) == "The plane is as it was."
+
+
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
+def test_dot_products_stay_inside_and_axe_finds_nothing(show, appearance, width):
+    page = show(query_plane(weights=False).html, mode=appearance, width=width)
+    plane = page.locator("tl-plane")
+    write(plane, LENGTH, "4")
+    write(plane, ANGLE, "180")
+    plane.locator("summary").click()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert plane.evaluate(OUTSIDE) == []
+    found = Axe().run(page).response["violations"]
+    assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
 
 
 @pytest.mark.parametrize("count", [5, *long(60)])

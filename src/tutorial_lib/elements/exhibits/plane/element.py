@@ -26,14 +26,17 @@ _QUERIES = ((0, 1), (110, 2))  # angle in degrees and length, of each head, as t
 _LONGEST = 4
 _FIELDS = (("angle", "angle of the query, in degrees", "°"), ("length", "length of the query", ""))
 _UNIT, _SIDE = 25, 120  # pixels of a length of 1 in the plane, and of the triangle's square
+_UTMOST = 8  # of the dot products, and of those below 0
 _QUESTION = (
     "Turn the query and make it longer, until its output comes close to an edge of the triangle. "
     "Can it reach the edge, or leave the triangle?"
 )
-_HOW_TO = (
-    "Drag the query q (by touch: tap it first), or turn and lengthen it by the arrow keys. The "
-    "output is the sum of the values, each times its weight."
+_ASKED_OF_PRODUCTS = (
+    "Turn the query q until *that* fits it best, and then make it longer. "
+    "Which changes the word that fits best, turning q or making it longer?"
 )
+_DRAG = "Drag the query q (by touch: tap it first), or turn and lengthen it by the arrow keys."
+_HOW_TO = f"{_DRAG} The output is the sum of the values, each times its weight."
 _LEGEND = (
     "A dot on the line of the query q is a key's shadow: from the middle to the dot, times the "
     "length of q, is their dot product: the larger, the larger the weight."
@@ -44,30 +47,42 @@ _HOW = (
     "its own, and here the same values, so that one triangle holds both outputs. With Shift the "
     "arrow keys take smaller steps."
 )
+_HOW_PRODUCTS = (
+    "The column q · k holds the dot products: first entry times first entry, plus second times "
+    "second. A dot on the line of q is a key's shadow. Its distance from the middle, times the "
+    "length of q, is the dot product too, and a dot behind q makes it negative. With Shift "
+    "the arrow keys take smaller steps."
+)
 
 
-def query_plane():
+def query_plane(*, weights=True):
     """Show keys of the running example in two dimensions, and a query that is the reader's own.
 
     Introduced in chapter 02. The reader turns and lengthens the query; scores, weights and the
-    output follow. A second head can be switched on.
+    output follow. A second head can be switched on. Without `weights` there is one head and
+    nothing but the dot products, for a reader who does not know the softmax yet.
     """
-    heads = _heads()
-    askers = "".join(map(_asker, heads))
+    heads = _heads()[: 2 if weights else 1]
+    rows = [row if weights else row[:3] for row in heads[0]["rows"]]
+    says = _says(heads[0], weights)
+    shown = "".join(map(_asker, heads)) if weights else _products(heads[0])
+    mixed = f"\n{_triangle(heads)}" if weights else ""
     body = [
-        ask(_QUESTION),
-        band(_HOW_TO),
-        f'<div class="tl-sheet" {_given()}>',
+        ask(_QUESTION if weights else _ASKED_OF_PRODUCTS),
+        band(_HOW_TO if weights else _DRAG),
+        f'<div class="tl-sheet" {_given(len(heads))}>',
         f"<div>{_arrows(heads[0])}\n{_fields()}</div>",
-        f'<div><div class="tl-askers">{askers}</div>\n{_triangle(heads)}</div>',
+        f'<div><div class="tl-askers">{shown}</div>{mixed}</div>',
         "</div>",
-        button_row(["Second head", "Reset"]),
-        f'<p class="tl-legend">{_LEGEND}</p>',
-        _numbers(heads),
+        button_row(["Second head", "Reset"] if weights else ["Reset"]),
+        *([f'<p class="tl-legend">{_LEGEND}</p>'] if weights else []),
+        _numbers(heads, weights),
     ]
-    text = "\n".join(f"   {word}: {', '.join(rest)}" for word, *rest in heads[0]["rows"])
+    text = "\n".join(f"   {word}: {', '.join(rest)}" for word, *rest in rows)
     html = wrap("plane", "tl-plane", "Plane of queries and keys", body)
-    return Element(html, f"Plane of queries and keys\n{heads[0]['says']}\n{text}")
+    if not weights:
+        html = html.replace('class="tl tl-plane"', 'class="tl tl-plane tl-bare"', 1)
+    return Element(html, f"Plane of queries and keys\n{says}\n{text}")
 
 
 def _example():
@@ -79,9 +94,9 @@ def _example():
     return example.tokens, keys, V[0][:, :2]
 
 
-def _given():
+def _given(count):
     words, keys, values = _example()
-    arrays = {"keys": [one.tolist() for one in keys], "values": values.tolist()}
+    arrays = {"keys": [one.tolist() for one in keys[:count]], "values": values.tolist()}
     (angle, length), (angle_1, length_1) = _QUERIES
     first = {"heads": 1, "head": 0, "angle": angle, "length": length}
     first |= {"angle.1": angle_1, "length.1": length_1}
@@ -104,12 +119,17 @@ def _heads():
             (word, _whole(key), *map(_four, numbers))
             for word, key, numbers in zip(words, keys[h], columns, strict=True)
         ]
-        where = f"query {_point(query)}, output {_point(output)}"
-        says = f"Head {h}: angle {angle}°, length {length}, {where}."
         drawn = {"query": query, "way": way, "keys": keys[h], "values": values, "words": words}
-        found.append(drawn | {"h": h, "rows": rows, "says": says, "weights": weights[0]})
-        found[-1] |= {"output": output, "angle": angle}
+        found.append(drawn | {"h": h, "rows": rows, "weights": weights[0], "output": output})
+        found[-1] |= {"angle": angle, "length": length}
     return found
+
+
+def _says(head, weights):
+    """Say in a line where the query of a head is, and its output."""
+    where = f"angle {head['angle']}°, length {head['length']}, query {_point(head['query'])}"
+    output = f", output {_point(head['output'])}" if weights else ""
+    return f"Head {head['h']}: {where}{output}."
 
 
 def _four(number):
@@ -191,12 +211,24 @@ def _off(head):
 
 def _asker(head):
     """Draw the weights of a head as bars."""
-    bars = "".join(
-        f'<span>{word}</span><i style="--share:{weight:.4f}"></i><span>{_four(weight)}</span>'
-        for word, weight in zip(head["words"], head["weights"], strict=True)
-    )
+    bars = _bars(head["words"], head["weights"], head["weights"])
     opening = f'<div class="tl-asker" data-head="{head["h"]}"{_off(head)}>'
     return f"{opening}<b>head {head['h']}, weights</b><div>{bars}</div></div>"
+
+
+def _products(head):
+    """Draw the dot products of a query and its keys as bars, which begin in the middle."""
+    products = head["keys"] @ head["query"]
+    bars = _bars(head["words"], products / _UTMOST, products)
+    opening = '<div class="tl-asker tl-products" data-head="0">'
+    return f"{opening}<b>dot products with q</b><div>{bars}</div></div>"
+
+
+def _bars(words, shares, numbers):
+    return "".join(
+        f'<span>{word}</span><i style="--share:{share:.4f}"></i><span>{_four(number)}</span>'
+        for word, share, number in zip(words, shares, numbers, strict=True)
+    )
 
 
 def _triangle(heads):
@@ -235,14 +267,14 @@ def _mark(head):
     return f'<g data-head="{head["h"]}"{_off(head)}>{strings}{point}{text}</g>'
 
 
-def _numbers(heads):
-    parts = []
+def _numbers(heads, weights):
+    parts, count = [], 5 if weights else 3
     for head in heads:
-        names = headings("word", "key", "q · k", "score", "weight")
+        names = headings(*("word", "key", "q · k", "score", "weight")[:count])
         rows = [
             f'<tr><th scope="row">{word}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
-            for word, *rest in head["rows"]
+            for word, *rest in (row[:count] for row in head["rows"])
         ]
-        table = f"<p>{head['says']}</p>\n{TABLE.format(names, chr(10).join(rows))}"
+        table = f"<p>{_says(head, weights)}</p>\n{TABLE.format(names, chr(10).join(rows))}"
         parts.append(f"<div{_off(head)}>{table}</div>")
-    return fold_numbers(*parts, how=_HOW)
+    return fold_numbers(*parts, how=_HOW if weights else _HOW_PRODUCTS)

@@ -1,5 +1,6 @@
 // The plane of queries and keys: a query to turn and to lengthen, the keys that it meets, and its
-// output in the triangle of the values. A second head has a query and keys of its own.
+// output in the triangle of the values. A second head has a query and keys of its own. Where there
+// is no triangle, the dot products are all that is shown, and there is one head.
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
@@ -10,6 +11,7 @@ import { fourPlaces, withMinus } from "../numbers.js";
 
 const UTMOST = 4; // the length of the longest query
 const PLANE_UNIT = 25; // pixels of a plane that a length of 1 takes
+const WHOLE_BAR = 8; // a dot product whose bar is whole
 const SQUARE = 120; // pixels of the square that holds the triangle
 const BESIDE = 0.025; // a weight this close to 0 puts the output beside an edge
 const TURNS = { ArrowLeft: [5, 0], ArrowRight: [-5, 0], ArrowUp: [0, 0.25], ArrowDown: [0, -0.25] };
@@ -59,10 +61,10 @@ class Plane extends Exhibit {
     Object.assign(this, { first, given });
     this.plane = element.querySelector(".tl-arrows");
     this.triangle = element.querySelector(".tl-mix");
-    this.marks = all(this.triangle, "[data-head]");
+    this.marks = all(element, ".tl-mix [data-head]");
     this.blocks = all(element, ".tl-asker");
     this.fields = all(element, "[type=text]");
-    [this.second, this.reset] = all(element, "button");
+    [this.reset, this.second] = all(element, "button").reverse();
     this.lines = all(element, ".tl-numbers p");
     this.rows = all(element, "tbody").map((body) => [...body.rows]);
     this.prepare();
@@ -72,21 +74,26 @@ class Plane extends Exhibit {
   // Say to keys and to screen readers what can be done, and listen.
   prepare() {
     this.serve([[this.plane]]);
-    this.serve([this.blocks]);
     this.plane.role = "application";
-    Object.assign(this.blocks[0].parentNode, { role: "radiogroup", ariaLabel: "Heads" });
-    this.blocks.forEach((block) => {
-      block.role = "radio";
-      block.onclick = () => block.focus();
-    });
     this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
-    this.second.onclick = () => this.show(3 - this.state.heads);
+    if (this.triangle) this.prepareHeads();
+    else this.blocks[0].role = "img";
     this.reset.onclick = () => {
       this.restore(this.first);
       this.say("The plane is as it was.");
       this.changed();
     };
     hold(this, this.plane, (event) => this.drag(event));
+  }
+
+  prepareHeads() {
+    this.serve([this.blocks]);
+    Object.assign(this.blocks[0].parentNode, { role: "radiogroup", ariaLabel: "Heads" });
+    this.blocks.forEach((block) => {
+      block.role = "radio";
+      block.onclick = () => block.focus();
+    });
+    this.second.onclick = () => this.show(3 - this.state.heads);
   }
 
   restore(state) {
@@ -109,22 +116,24 @@ class Plane extends Exhibit {
     this.made = keys.map((own, h) => mixed(own, values, this.asks(h)));
     this.draw();
     this.made.forEach((made, h) => this.share(made, h));
-    this.blocks.forEach((block, h) => (block.ariaChecked = h == head));
-    this.second.ariaPressed = heads == 2;
-    this.blocks[0].parentNode.dataset.heads = heads;
     this.fields.forEach((field, i) => {
       field.value = this.asks()[i];
       field.ariaInvalid = null;
     });
-    const outputs = this.outputs().map((output, h) => `head ${h} ${output}`);
-    this.triangle.ariaLabel = `Triangle of the values. Output of ${outputs.join(", of ")}`;
+    if (this.triangle) {
+      this.blocks.forEach((block, h) => (block.ariaChecked = h == head));
+      this.second.ariaPressed = heads == 2;
+      this.blocks[0].parentNode.dataset.heads = heads;
+      const outputs = this.outputs().map((output, h) => `head ${h} ${output}`);
+      this.triangle.ariaLabel = `Triangle of the values. Output of ${outputs.join(", of ")}`;
+    }
     this.renew();
   }
 
-  // The weights of a head, and the outputs of those that are on.
+  // The weights of a head or its dot products, and the outputs of those that are on.
   told(h) {
-    const { weights } = this.made[h];
-    return this.given.words.map((word, i) => `${word} ${fourPlaces(weights[i])}`).join(", ");
+    const shown = this.triangle ? this.made[h].weights : this.made[h].products;
+    return this.given.words.map((word, i) => `${word} ${fourPlaces(shown[i])}`).join(", ");
   }
 
   outputs() {
@@ -165,28 +174,37 @@ class Plane extends Exhibit {
   }
 
   // Write what a head shares out and what comes of it, in bars, in the triangle, in the tables.
-  share({ q, products, scores, weights, output }, h) {
+  share(made, h) {
+    const { q, products, scores, weights, output } = made;
+    const block = this.blocks[h];
+    const shown = this.triangle ? weights : products;
+    block.ariaLabel = `${this.triangle ? `head ${h}` : "dot products with q"}: ${this.told(h)}`;
+    all(block, "i").forEach((bar, i) => {
+      bar.style.setProperty("--share", this.triangle ? shown[i] : shown[i] / WHOLE_BAR);
+      bar.nextElementSibling.textContent = fourPlaces(shown[i]);
+    });
+    if (this.triangle) this.mark(made, h);
+    const [angle, length] = this.asks(h).map(withMinus);
+    const query = `angle ${angle}°, length ${length}, query ${pointText(q)}`;
+    const end = this.triangle ? `, output ${pointText(output)}` : "";
+    this.lines[h].textContent = `Head ${h}: ${query}${end}.`;
+    this.rows[h].forEach((row, i) =>
+      [products[i], scores[i], weights[i]].slice(0, row.cells.length - 2).forEach((n, j) => {
+        row.cells[j + 2].textContent = fourPlaces(n);
+      }));
+  }
+
+  // Draw the output of a head in the triangle, and hide what belongs to a head that is off.
+  mark({ weights, output }, h) {
     const [block, mark, end] = [this.blocks[h], this.marks[h], inSquare(output)];
     const parts = [block, mark, this.lines[h].parentNode];
     parts.forEach((part) => (part.style.display = h < this.state.heads ? "" : "none"));
-    block.ariaLabel = `head ${h}: ${this.told(h)}`;
-    all(block, "i").forEach((bar, i) => {
-      bar.style.setProperty("--share", weights[i]);
-      bar.nextElementSibling.textContent = fourPlaces(weights[i]);
-    });
     all(mark, "line").forEach((string, i) => {
       between(string, inSquare(this.given.values[i]), end);
       string.setAttribute("stroke-width", 8 * weights[i]);
     });
     moveTo(mark.querySelector("[data-part=output]"), end);
     mark.querySelector("text").textContent = pointText(output);
-    const [angle, length] = this.asks(h).map(withMinus);
-    const query = `angle ${angle}°, length ${length}, query ${pointText(q)}`;
-    this.lines[h].textContent = `Head ${h}: ${query}, output ${pointText(output)}.`;
-    this.rows[h].forEach((row, i) =>
-      [products[i], scores[i], weights[i]].forEach((n, j) => {
-        row.cells[j + 2].textContent = fourPlaces(n);
-      }));
   }
 
   // Give the chosen head another query, as a reader did, and say what comes of it.
@@ -206,8 +224,17 @@ class Plane extends Exhibit {
     const { head, heads } = this.state;
     const [angle, length] = this.asks().map(withMinus);
     const who = heads == 2 ? `Head ${head} at` : "At";
-    const end = `the output is ${this.where(this.made[head].weights)}`;
+    const { weights, products } = this.made[head];
+    const end = this.triangle ? `the output is ${this.where(weights)}` : this.fitting(products);
     this.say(`${who} ${angle}°, length ${length}: ${this.told(head)}; ${end}.`);
+  }
+
+  // The words whose keys fit a query best.
+  fitting(products) {
+    const most = Math.max(...products);
+    const named = this.given.words.filter((_, i) => most - products[i] < 5e-5);
+    if (named.length == 3) return "all three fit alike";
+    return `“${named.join("” and “")}” ${named[1] ? "fit" : "fits"} best`;
   }
 
   // Where in the triangle an output lies.
@@ -271,6 +298,7 @@ class Plane extends Exhibit {
     const [given, wrong] = readBy(STATED, entries);
     if (wrong) return wrong;
     const next = { ...this.first, ...given };
+    if (next.heads > this.given.keys.length) return "heads is “2”; expected 1.";
     if (next.head >= next.heads) return "head is “1”; expected 0, or heads=2 with it.";
     this.restore(next);
   }

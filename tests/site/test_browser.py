@@ -334,6 +334,7 @@ def test_page_follows_the_mode_of_the_system_and_every_text_is_legible(visited, 
 def test_nothing_of_a_page_reaches_beyond_the_paper(visited):
     look(visited, width=PAPER)  # late: Chromium is slower on a page that it has set for print
     visited.emulate_media(media="print")
+    visited.evaluate("dispatchEvent(new Event('beforeprint'))")  # which a real printer sends
     found = visited.evaluate(BEYOND_PAPER)
     code = visited.locator("pre:visible").evaluate_all(WRAPPED)
     pictures = visited.locator(".ahh-panels").evaluate_all(KEPT_WHOLE)

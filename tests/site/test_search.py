@@ -222,7 +222,7 @@ def test_instructors_pages_come_last_under_their_name(searching):
 
 
 def test_hit_says_where_it_stands_and_marks_the_words(searching):
-    ask(searching, OWN_PAGE, "log-softmax")
+    ask(searching, OWN_PAGE, "a score for every pair")
     hit = searching.locator("a.search-hit").first
     path = hit.locator(".search-path").inner_text()
     assert path.startswith("Chapter 3 · Scores, softmax, one head")

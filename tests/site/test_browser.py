@@ -155,7 +155,7 @@ FLATTEN = """() => {
 PAPER = 658  # pixels of A4 between the margins
 BEYOND_PAPER = """() => [...document.querySelectorAll('.bd-article *')]
   .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.visually-hidden'))
-  .filter((e) => e.closest('svg')?.getBoundingClientRect().width !== 0)  // drawn, not the other size
+  .filter((e) => e.closest('svg')?.getBoundingClientRect().width !== 0)  // is drawn
   .map((e) => `${e.tagName}.${e.className}`).slice(0, 8)"""
 WRAPPED = "all => all.map((e) => getComputedStyle(e).whiteSpace == 'pre-wrap')"
 KEPT_WHOLE = "all => all.map((e) => getComputedStyle(e).breakInside == 'avoid')"

@@ -116,7 +116,7 @@ def what_a_matrix_can_write():
         "Write the larger of two heads’ outputs": is_written(np.maximum(one, other)),
         "Write the product of two heads’ outputs": is_written(one * other),
         "Subtract head 1’s output from that of head 0": is_written(one - other),
-        "Pass head 0 on, if head 1 is positive": is_written(one * (other[:, :1] > 0)),
+        "Pass head 0 on only if head 1 is positive": is_written(one * (other[:, :1] > 0)),
     }
 
 

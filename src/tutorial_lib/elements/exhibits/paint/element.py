@@ -28,15 +28,15 @@ _KEYS, _REAL, _FEW, _WINDOW = 5, 3, 3, 2  # keys, those that are no padding, few
 _OTHER = np.array([0.7, -1.3, 0.2, 1.9, -0.6, 1.1, -2.1, 0.4])  # what replaces a token
 _READS = ("look", "hide")
 _KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": "Window"}
-_QUESTION = "Which of these four masks leaks? Settle on one before you press any."
+_QUESTION = "Which of these four masks leaks? Decide before you press one."
 _HOW_TO = (
-    "Press a mask, or paint one of your own: click a cell, draw across many, or use arrow keys "
+    "Press a mask, or paint one of your own: click a cell, drag across several, or use arrow keys "
     "and the space bar. A mask leaks if an output changes when a later token does."
 )
 _LEGEND = (
-    "The table of changes holds the largest change among an output's entries. Padded takes the "
-    "last two tokens for padding, Packed keeps <i>dogs that bark</i> and <i>cats sleep</i> apart, "
-    "Window shows a token and the one before."
+    "The table of changes holds the largest change among an output's entries. Padded treats the "
+    "last two tokens as padding, Packed keeps <i>dogs that bark</i> and <i>cats sleep</i> apart, "
+    "Window shows each query its own token and the one before."
 )
 _HOW = (
     "Each token in turn is replaced by other numbers, and the layer runs again. Three queries are "

@@ -62,7 +62,7 @@ def gap_of_equal_heads():
     return {
         "A little: the random sequences pull them apart": 1e-9 < gap < 0.1,
         "Far: each finds a task of its own": gap >= 0.1,
-        "They alternate, since both cannot be right": min(gaps) < -1e-9 and max(gaps) > 1e-9,
+        "They alternate, because they cannot both be right": min(gaps) < -1e-9 and max(gaps) > 1e-9,
         "Not at all": gap <= 1e-9,
     }
 
@@ -94,7 +94,7 @@ def why_no_mask_on_the_way_back():
         "Its weight is 0, and every path to it is multiplied by that weight": (
             not weights[0, 1:].any() and not sent and dK_seen.all() and dV_seen.all()
         ),
-        "It does send one, but training does not use it": sent,
+        "It does get one, but training does not use it": sent,
         "Its score is −∞, and so is its gradient": np.isneginf(dscores[0, 1:]).all(),
         "split_heads leaves it out": split_heads(X, 3).shape[-2] < len(X),
     }
@@ -130,7 +130,7 @@ def three_right_digits():
     error = _error_of_differences(right, step)
     three_digits = 1e-4 < _error_of_differences(lacking, step) < 1e-3
     return {
-        "All is well: differences are only an approximation": error > 1e-4,
+        "The gradient is right, because differences are only an approximation": error > 1e-4,
         "There is a bug, perhaps in a small term": error < 1e-8 and three_digits,
         "The step must be smaller": _error_of_differences(right, 1e-10) < error,
         "The comparison needs float32": _error_of_differences(right, 1e-5, np.float32) < error,
@@ -151,7 +151,7 @@ def way_back_of_concat():
     expressions = {
         "dconcat.reshape(B, H, T, d_v)": "dconcat.reshape(B, H, T, d_v)",
         "np.swapaxes(dconcat, -1, -2)": "np.swapaxes(dconcat, -1, -2)",
-        "Each head gets all of dconcat": "np.stack([dconcat] * H, axis=1)",
+        "np.stack([dconcat] * H, axis=1)": "np.stack([dconcat] * H, axis=1)",
         "split_heads(dconcat, H)": "split_heads(dconcat, H)",
     }
     return {text: np.array_equal(eval(code, names), dheads) for text, code in expressions.items()}

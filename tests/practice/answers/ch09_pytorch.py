@@ -31,7 +31,8 @@ def blocks_read_head_first():
         "Q0 K0 V0: the names of the axes change nothing": taken == ["Q0", "K0", "V0"],
         "Q0 Q1 Q2": taken == ["Q0", "Q1", "Q2"],
         "Q0 V1 K2, a diagonal": taken == ["Q0", "V1", "K2"],
-        "Nothing: the shape (3, 3, 4) is not what it expects": read.shape != np.shape(made),
+        "None: an error is raised, because (3, 3, 4) is not the shape that it expects": read.shape
+        != np.shape(made),
     }
 
 
@@ -72,7 +73,9 @@ def how_another_order_shows():
     sums = found.weights.sum(dim=-1)
     return {
         "Loading raises an error, since the shapes differ": refused,
-        "The rows of weights stop summing to 1": not torch.allclose(sums, torch.ones_like(sums)),
+        "The rows of attention weights no longer sum to 1": not torch.allclose(
+            sums, torch.ones_like(sums)
+        ),
         "You compare the output for one known input with that of the code the file came from": (
             not torch.allclose(found.Y, expected)
         ),
@@ -119,10 +122,10 @@ def what_packing_does_to_scores():
             _near(query, root) and _near(score, query**2)
         ),
         "The softmax halves it once more": _near(score, root),
-        "There are three matrices in the pack, and one of them is not counted": (
+        "The packed matrix consists of three matrices, and the rule does not count one of them": (
             _near(entry**2, 2 / (2 * d + d))
         ),
-        "The division by √`d_k` comes on top": _near(product, root),
+        "The division by √`d_k` makes them smaller as well": _near(product, root),
     }
 
 
@@ -170,7 +173,7 @@ def what_w_o_must_do():
         return np.allclose(multi_head_attention(X, Params(*swapped, W_O)), expected)
 
     return {
-        "Nothing: the sum over heads does not care about their order": same(W_O),
+        "Nothing: the sum over heads does not depend on their order": same(W_O),
         "Swap its columns in the same way": same(columns),
         "Swap the two blocks of `d_v` rows": same(rows),
         "Transpose it": same(W_O.T),

@@ -25,13 +25,13 @@ def query_at_another_position():
     """Compute the query of *bark* at its position and at two others, from 8 columns and from 4."""
     W_Q, word = EXAMPLE.params.W_Q[0], EXAMPLE.E[EXAMPLE.ids[2]]
     rows = word + EXAMPLE.P[[2, 0, 1]]
-    uncut, sliced = rows @ W_Q, rows[:, :4] @ W_Q[:4]
-    in_uncut, in_sliced = (not np.allclose(queries, queries[0]) for queries in (uncut, sliced))
+    full, sliced = rows @ W_Q, rows[:, :4] @ W_Q[:4]
+    in_full, in_sliced = (not np.allclose(queries, queries[0]) for queries in (full, sliced))
     return {
-        "In both": in_uncut and in_sliced,
-        "Only in the sliced layer": in_sliced and not in_uncut,
-        "In neither: the word is the same": not in_uncut and not in_sliced,
-        "Only in the uncut layer": in_uncut and not in_sliced,
+        "In both": in_full and in_sliced,
+        "Only in the sliced layer": in_sliced and not in_full,
+        "In neither: the word is the same": not in_full and not in_sliced,
+        "Only in the full layer": in_full and not in_sliced,
     }
 
 

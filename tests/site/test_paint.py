@@ -462,8 +462,8 @@ def test_no_link_where_the_address_is_not_the_pages_own(show):
 
 SHOWING = [page for page in pages() if "paint_mask()" in page.path.read_text(encoding="utf-8")]
 CLAIMS = {  # what the sentence around a link says of what may be looked at
-    "attends only to its future": lambda looks: (looks == np.triu(np.ones((5, 5)), k=1)).all(),
-    "two tokens of padding, then three real ones": lambda looks: (
+    "attends only to later tokens": lambda looks: (looks == np.triu(np.ones((5, 5)), k=1)).all(),
+    "two `<pad>` tokens before three real ones": lambda looks: (
         not looks[:2].any() and looks[2:].any(axis=1).all()
     ),
 }

@@ -11,9 +11,11 @@ pruning chooses on documents of its own, gates are learned on others, and all is
 set; the mean of a head is of a fourth.
 
 Writes src/tutorial_lib/data/results/how_many_heads.json, anew behind each model. What is trained is
-kept in _build/known_text, so a run that was stopped goes on where it was.
+kept in _build/known_text, so a run that was stopped goes on where it was. With `--heads` heads are
+taken away anew, where what is measured has changed and the models have not.
 """
 
+import argparse
 from functools import partial
 from itertools import combinations
 
@@ -22,7 +24,8 @@ import numpy as np
 from experiments import known_text
 from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, as_model, drawn, kept
 from experiments.measuring import new_record, prepare, progress, write
-from experiments.scored_heads import MEANS, costs, go, lost, name_of, named, rounded
+from experiments.scored_heads import LOST, MEANS, costs, go, lost, name_of, named, rounded
+from tutorial_lib import records
 from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.ablation import (
     gate_gradients,
@@ -72,14 +75,10 @@ def measured(name):
     return {name: found[name] for name in ("heads", "d_k")} | widths | found
 
 
-def rate_of(name):
-    """Return the rate that is best for a model, which its record also says."""
-    return known_text.measure(MODELS[name])["rate"]
-
-
 def loaded(seed):
-    """Return the model of four heads of a seed, in half precision."""
-    arrays = kept(MODELS["4 heads"], seed, rate_of("4 heads"), STEPS, TEST)[1]
+    """Return the model of four heads of a seed, the example's, in half precision."""
+    rate = records.record("known_text")["heads"]["4 heads, 4 KV heads"]["rate"]
+    arrays = kept(MODELS["4 heads"], seed, rate, STEPS, TEST)[1]
     return as_model([array.astype(np.float16) for array in arrays])
 
 
@@ -90,16 +89,10 @@ def prepared(model, seed):
     return documents, (costs(logits, documents), traces)
 
 
-def without(model, given, outputs):
-    """Return what is lost without heads that give `outputs`: loss, and nats and falls by task."""
-    fall, nats, loss = lost(model, *given, outputs)
-    return {"loss": loss, "nats": nats, "fall": fall}
-
-
 def by_task(rows):
     """Turn what rows of heads lose into lists by task."""
     found = {"loss": [row["loss"] for row in rows]}
-    for part in ("nats", "fall"):
+    for part in LOST:
         found[part] = {task: [row[part][task] for row in rows] for task in TASKS}
     return found
 
@@ -109,7 +102,7 @@ def singles(model, given, others):
     found = {}
     for how in WAYS:
         outputs = replacement_outputs(model, named(model), others, how)
-        rows = [without(model, given, {head: outputs[head]}) for head in named(model)]
+        rows = [lost(model, *given, {head: outputs[head]}) for head in named(model)]
         found[how] = by_task(rows)
     return found
 
@@ -120,7 +113,7 @@ def together(model, given, outputs):
     groups = {"layer 0": [h for h in outputs if not h[0]], "layer 1": [h for h in outputs if h[0]]}
     groups["all"] = list(outputs)
     sets = {" ".join(map(name_of, pair)): pair for pair in pairs} | groups
-    rows = [without(model, given, {head: outputs[head] for head in part}) for part in sets.values()]
+    rows = [lost(model, *given, {head: outputs[head] for head in part}) for part in sets.values()]
     return {"sets": list(sets)} | by_task(rows)
 
 
@@ -133,7 +126,7 @@ def pruned(model, chosen_on, given, outputs):
 
     order, losses = prune_greedily(named(model), loss)
     steps = [order[: n + 1] for n in range(len(order))]
-    rows = [without(model, given, {head: outputs[head] for head in gone}) for gone in steps]
+    rows = [lost(model, *given, {head: outputs[head] for head in gone}) for gone in steps]
     return {"order": list(map(name_of, order)), "chosen": losses} | by_task(rows)
 
 
@@ -148,17 +141,15 @@ def gates_of(model, few, outputs, task, sign):
 
 
 def by_gates(model, given, outputs):
-    """Return by task the learned gates, and what the task loses with them, in nats."""
+    """Return by task the learned gates, and how much they raise its loss, of forms and of words."""
     few = grammar.sample_documents(np.random.default_rng(GATED), LEARNED_ON)
-    documents, ((_, nats, _), _) = given
+    documents, (before, _) = given
     found = {}
     for task, (name, sign) in ((t, w) for t in JOBS for w in (("keep", 1), ("ruin", -1))):
         gates = gates_of(model, few, outputs, task, sign)
-        logits = gated(model, documents.ids[:, :-1], gates, outputs)
-        row = {
-            "gates": list(gates.values()),
-            "nats": costs(logits, documents)[1][task] - nats[task],
-        }
+        after = costs(gated(model, documents.ids[:, :-1], gates, outputs), documents)
+        rise = {part: after[part][task] - before[part][task] for part in ("form", "nats")}
+        row = {"gates": list(gates.values()), **rise}
         found.setdefault(task, {})[name] = row
         progress(f"gates, {task}, {name}")
     return found
@@ -192,7 +183,6 @@ def settings():
 
 def main():
     """Train every model and take heads away, and write the record anew behind each."""
-    prepare()
     record = new_record(__file__, seed=SEED) | {"settings": settings()}
     for name in MODELS:
         found = record.setdefault("models", {})[name] = measured(name)
@@ -204,5 +194,18 @@ def main():
         write("how_many_heads", record)
 
 
+def retake():
+    """Take heads of the five models of four heads away anew, and write this part of the record."""
+    record = records.record("how_many_heads")
+    record["seeds"] = []
+    for seed in SEEDS:
+        record["seeds"].append(heads_of(seed))
+    write("how_many_heads", record)
+
+
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description="Take heads of models of the known text away.")
+    parser.add_argument("--heads", action="store_true", help="only take away, and train no model")
+    given = parser.parse_args()
+    prepare()
+    retake() if given.heads else main()

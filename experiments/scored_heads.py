@@ -18,7 +18,8 @@ trained is kept in _build/known_text, so a run that was stopped goes on where it
 scored anew in each, since what scores them may have changed.
 `python -m experiments.scored_heads --seed 77` trains and scores two layers, one layer, and norm and
 MLP from a seed of your own, prints each number beside the range of the record, and writes neither
-file; in an empty folder of work it begins from nothing.
+file; in an empty folder of work it begins from nothing. With `--heads` only the heads are scored
+anew, where what is measured has changed and the models have not.
 """
 
 import argparse
@@ -62,6 +63,7 @@ BLOCK_RATES = (1e-3, 2e-3, 4e-3)
 PLATEAUS = {"one layer": STEPS, "two layers": 1086, "no positions": 1086}  # watched steps
 PAIRS, BEFORE = 60, 24  # pairs of texts of each way; most words that stand before them
 FAR = ("inside clause", "across clause", "across aside", "attractor")  # verbs not next to a subject
+LOST = ("fall", "form", "nats")  # of a task: accuracy, loss of the form, loss of the whole word
 KNOWN = 6  # most surnames that a text can have
 
 
@@ -114,22 +116,30 @@ def weights_on(traces, target):
 
 
 def costs(logits, documents):
-    """Return by task accuracy and nats above the floor, and the nats of all words."""
+    """Return by task the accuracy and the losses of form and word, and the loss of all words.
+
+    The loss of a form is that of the right one among the forms of its set, which the task decides;
+    the excess loss of a whole word, `nats`, also says whether such a word was expected at all.
+    """
     nats = entropy.excess_loss(logits, documents)
-    by_task = {task: nats[documents.task == i].mean() for i, task in enumerate(TASKS)}
-    return entropy.accuracy(logits, documents), by_task, nats.mean()
+    return {
+        "accuracy": entropy.accuracy(logits, documents),
+        "form": entropy.form_loss(logits, documents),
+        "nats": {task: nats[documents.task == i].mean() for i, task in enumerate(TASKS)},
+        "loss": nats.mean(),
+    }
 
 
 def lost(model, documents, before, instead):
-    """Return what a task loses, in accuracy and in nats, when heads give something else.
+    """Return what is lost when heads give something else: `fall`, `form`, `nats` by task; `loss`.
 
     `before` is what there is otherwise: the costs, and the traces.
     """
     whole, traces = before
-    logits, _ = go(model, documents.ids[:, :-1], instead, traces)
-    accuracy, nats, loss = costs(logits, documents)
-    fall = {task: whole[0][task] - accuracy[task] for task in TASKS}
-    return fall, {task: nats[task] - whole[1][task] for task in TASKS}, loss - whole[2]
+    found = costs(go(model, documents.ids[:, :-1], instead, traces)[0], documents)
+    fall = {task: whole["accuracy"][task] - found["accuracy"][task] for task in TASKS}
+    rise = {part: {t: found[part][t] - whole[part][t] for t in TASKS} for part in ("form", "nats")}
+    return {"fall": fall, **rise, "loss": found["loss"] - whole["loss"]}
 
 
 def means(model):
@@ -139,10 +149,22 @@ def means(model):
 
 
 def looked(traces):
-    """Return the mean distance, in places, that each head looks back."""
+    """Return the mean distance back to the words that each head attends to, <bos> left out."""
     T = traces[0].weights.shape[-1]
     back = np.arange(T)[:, None] - np.arange(T)
-    return np.concatenate([(r.weights * back).sum(axis=-1).mean(axis=(0, 2)) for r in traces])
+    among = [r.weights[..., 1:] for r in traces]  # a model may put any weight on <bos>
+    sums = [((w * back[:, 1:]).sum(axis=(0, 2, 3)), w.sum(axis=(0, 2, 3))) for w in among]
+    return np.concatenate([distance / weight for distance, weight in sums])
+
+
+def on_copies(traces, documents):
+    """Return the mean weight of each head on all copies so far of the right surname."""
+    n, t = np.nonzero(documents.target_of("surname") >= 0)
+    ids = documents.ids
+    copies = ids[n, :-1] == ids[n, t + 1][:, None]  # (cases, T); the weights of later ones are 0
+    return np.concatenate(
+        [(r.weights[n, :, t] * copies[:, None]).sum(axis=-1).mean(axis=0) for r in traces]
+    )
 
 
 def numbers(traces, documents):
@@ -321,29 +343,26 @@ def chosen(scores):
 
 def row_of(found, task, names, head):
     """Return what one head does at a task: its name, and the scores that stand side by side."""
-    scores = {score: found[score][task][head] for score in ("weight", "fall", "nats", "patch")}
+    kinds = ("weight", "fall", "form", "nats", "patch")
+    scores = {score: found[score][task][head] for score in kinds}
     return {"head": names[head], **scores}
 
 
 def by_head(model, documents, before, instead):
-    """Return by task, for each head replaced by its mean, falls and nats; and the loss."""
+    """Return what is lost without each head, replaced by its mean: by task, and the loss."""
     each = [lost(model, documents, before, {head: instead[head]}) for head in named(model)]
-    falls, nats, losses = zip(*each, strict=True)
-    return (
-        {task: [row[task] for row in falls] for task in TASKS},
-        {task: [row[task] for row in nats] for task in TASKS},
-        list(losses),
-    )
+    by_task = {part: {task: [row[part][task] for row in each] for task in TASKS} for part in LOST}
+    return by_task | {"loss": [row["loss"] for row in each]}
 
 
 def judged(model, documents, instead):
     """Return everything that one set of documents says of each head, in a dict."""
     logits, traces = go(model, documents.ids[:, :-1])
     before = costs(logits, documents), traces
-    fall, nats, loss = by_head(model, documents, before, instead)
     weight = {task: weights_on(traces, documents.target_of(task)) for task in TASKS}
-    found = {"weight": weight, "fall": fall, "nats": nats, "loss": loss}
-    return before, found | {"distance": looked(traces), "number": numbers(traces, documents)}
+    found = {"weight": weight, **by_head(model, documents, before, instead)}
+    found |= {"distance": looked(traces), "number": numbers(traces, documents)}
+    return before, found | {"copies": on_copies(traces, documents)}
 
 
 def together(model, documents, before, instead, weight):
@@ -354,9 +373,8 @@ def together(model, documents, before, instead, weight):
         if two not in done:
             heads = [named(model)[h] for h in two]
             done[two] = lost(model, documents, before, {head: instead[head] for head in heads})
-        fall, nats, _ = done[two]
         names = [name_of(named(model)[h]) for h in two]
-        found[task] = {"heads": names, "fall": fall[task], "nats": nats[task]}
+        found[task] = {"heads": names} | {part: done[two][part][task] for part in LOST}
     return found
 
 
@@ -370,7 +388,7 @@ def scored(model):
         found["path"] = added(model, documents)
     names = [name_of(head) for head in named(model)]
     found["best"] = {task: row_of(found, task, names, h) for task, h in chosen(first["weight"])}
-    found["needed"] = {task: names[head] for task, head in chosen(first["nats"])}
+    found["needed"] = {task: names[head] for task, head in chosen(first["form"])}
     found["pair"] = together(model, documents, before, instead, first["weight"])
     return rounded(found, 3)
 
@@ -519,6 +537,35 @@ def settings():
     return found | {"seeds": {"test": TEST, "validation": VALIDATION, "means": MEANS}}
 
 
+def heads_of(name, rate):
+    """Return the part of the record about the heads of a model, of every seed."""
+    arm = MODELS[name]
+    names = [name_of((i, h)) for i in range(arm.layers) for h in range(arm.heads)]
+    return {"names": names, "seeds": [scores_of(name, seed, rate) for seed in SEEDS]}
+
+
+def rescore():
+    """Score the heads of the record anew, of models that `kept` has or trains as the record did.
+
+    Raises
+    ------
+    SystemExit : a model whose loss is not the one of the record, which then stays as it is
+    """
+    record = records.record("scored_heads")
+    for name in SCORED:
+        of = record["models"][name]
+        for seed, run in zip(SEEDS, of["runs"], strict=True):
+            now = kept(MODELS[name], seed, of["rate"], STEPS, TEST)[0]["excess_loss"][-1]
+            if abs(now - run["excess_loss"][-1]) > 2e-5:
+                raise SystemExit(
+                    f"{name}, seed {seed}: {now} nats, in the record {run['excess_loss'][-1]}. "
+                    f"This machine trains other models; run the script without --heads."
+                )
+        record["heads"][name] = heads_of(name, of["rate"])
+        print(f"{name}: the heads of {len(SEEDS)} seeds", flush=True)
+    write("scored_heads", record)
+
+
 def main():
     """Train and score every model, and write both files, anew behind each."""
     record = new_record(__file__, seed=SEED)
@@ -532,9 +579,7 @@ def main():
             runs = [guessed(MODELS[name], s, found["rate"], PLATEAUS[name]) for s in SEEDS]
             record.setdefault("plateau", {})[name] = runs
         if name in SCORED:
-            seeds = [scores_of(name, seed, found["rate"]) for seed in SEEDS]
-            names = [name_of((i, h)) for i in range(found["layers"]) for h in range(found["heads"])]
-            record.setdefault("heads", {})[name] = {"names": names, "seeds": seeds}
+            record.setdefault("heads", {})[name] = heads_of(name, found["rate"])
         if name == MLP.name:
             write_checkpoint("known_block", block())
         write("scored_heads", record)
@@ -581,6 +626,10 @@ def compare(seed):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Score heads of models of the known text.")
     parser.add_argument("--seed", type=int, help="an unused one, to compare with the record")
-    given = parser.parse_args().seed
+    parser.add_argument("--heads", action="store_true", help="score the heads of the record anew")
+    given = parser.parse_args()
     prepare()
-    main() if given is None else compare(given)
+    if given.heads:
+        rescore()
+    else:
+        main() if given.seed is None else compare(given.seed)

@@ -97,8 +97,9 @@ def test_single_heads_cost_what_the_other_record_says():
         assert list(part["single"]) == list(WAYS)
         np.testing.assert_allclose(part["single"]["mean"]["loss"], other["loss"], atol=2e-3)
         for task in TASKS:
-            nats = part["single"]["mean"]["nats"][task]
-            np.testing.assert_allclose(nats, other["nats"][task], atol=2e-3)
+            for kind in ("form", "nats"):
+                cost = part["single"]["mean"][kind][task]
+                np.testing.assert_allclose(cost, other[kind][task], atol=2e-3)
 
 
 def test_sets_of_heads_agree_with_each_other():

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from tutorial_lib.attention import softmax
 from tutorial_lib.errors import require_length, require_shape
 from tutorial_lib.models.grammar import FORMS, GIVEN, GRAMMAR, LENGTH, SURNAME, TASKS, WORDS
 
@@ -103,9 +102,7 @@ def excess_loss(logits, documents):
     (2, 64)
     """
     _require_logits(logits, documents)
-    targets = documents.ids[:, 1:, None]
-    right = np.take_along_axis(softmax(logits), targets, axis=-1)[..., 0]
-    return -np.log(right) - documents.surprisal
+    return -_log_softmax(logits, documents.ids[:, 1:]) - documents.surprisal
 
 
 def accuracy(logits, documents):
@@ -140,6 +137,51 @@ def accuracy(logits, documents):
             best = np.where(rivals, logits[cases], -np.inf).argmax(axis=-1)
             accuracies[name] = float((best == following[cases]).mean())
     return accuracies
+
+
+def form_loss(logits, documents):
+    """Return the loss of the right form among the forms of its set, by task.
+
+    The loss of a whole word is a sum of two: that of its set of forms (a verb, and not a clause)
+    and that of the form within the set (*bark*, and not *barks*). Only the second is decided by the
+    task, and a model that knows the rules has none of it.
+
+    Introduced in chapter 20.
+
+    Parameters
+    ----------
+    logits : (n, length, words), of the next word
+    documents : Documents
+
+    Returns
+    -------
+    losses : dict of task -> mean nats, for the TASKS that occur in the documents
+
+    Raises
+    ------
+    ShapeError : logits of other documents
+
+    >>> from tutorial_lib.models.grammar import sample_documents
+    >>> documents = sample_documents(np.random.default_rng(0), 20)
+    >>> round(form_loss(np.zeros((20, 64, 100)), documents)["bracket"], 4)  # two forms: ln 2
+    0.6931
+    """
+    _require_logits(logits, documents)
+    losses, following = {}, documents.ids[:, 1:]
+    for task, name in enumerate(TASKS):
+        cases = documents.task == task
+        if cases.any():
+            right = following[cases]
+            among = np.where(FORMS[right][:, None] == FORMS, logits[cases], -np.inf)
+            losses[name] = float(-_log_softmax(among, right).mean())
+    return losses
+
+
+def _log_softmax(logits, words):
+    """Return the log of the softmax at one word of each row; no gap of logits is too wide."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    picked = np.take_along_axis(shifted, words[..., None], axis=-1)[..., 0]
+    return picked - np.log(np.exp(shifted).sum(axis=-1))
 
 
 def _require_logits(logits, documents):

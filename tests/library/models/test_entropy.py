@@ -7,7 +7,7 @@ import pytest
 
 from tutorial_lib import ShapeError
 from tutorial_lib.models import grammar
-from tutorial_lib.models.entropy import accuracy, excess_loss, expected_surprisal
+from tutorial_lib.models.entropy import accuracy, excess_loss, expected_surprisal, form_loss
 from tutorial_lib.models.grammar import FORMS, TASKS, WORDS, sample_documents
 from tutorial_lib.models.rules import compile_rules
 
@@ -130,7 +130,34 @@ def test_accuracy_compares_the_right_form_with_the_others_of_its_set_only(docume
     assert set(accuracy(np.eye(100)[targets], documents).values()) == {1.0}
 
 
-@pytest.mark.parametrize("measure", [excess_loss, accuracy])
+def test_form_loss_is_the_loss_of_the_word_less_that_of_its_set_of_forms(documents):
+    targets, rng = documents.ids[:, 1:], np.random.default_rng(0)
+    logits, by_hand = 3 * rng.standard_normal((*targets.shape, 100)), defaultdict(list)
+    for i, t in zip(*np.nonzero(documents.task >= 0), strict=True):
+        chances = np.exp(logits[i, t]) / np.exp(logits[i, t]).sum()
+        of_set = chances[FORMS[targets[i, t]] == FORMS].sum()
+        by_hand[TASKS[documents.task[i, t]]].append(-np.log(chances[targets[i, t]] / of_set))
+    found = form_loss(logits, documents)
+    assert list(found) == list(TASKS)
+    assert found == pytest.approx({task: np.mean(loss) for task, loss in by_hand.items()})
+
+
+def test_form_loss_does_not_depend_on_which_set_is_expected(documents):
+    targets, logits = documents.ids[:, 1:], np.random.default_rng(0).standard_normal((200, 50, 100))
+    set_ahead = logits + 9 * (FORMS[targets][..., None] == FORMS)
+    assert form_loss(set_ahead, documents) == pytest.approx(form_loss(logits, documents))
+    asked = documents.task >= 0
+    assert (excess_loss(set_ahead, documents) < excess_loss(logits, documents) - 0.01)[asked].all()
+
+
+@pytest.mark.parametrize("gap", [800.0, 1e5])
+def test_logits_that_lie_far_apart_have_the_loss_of_their_gap(gap, documents):
+    logits = gap * np.eye(100)[(documents.ids[:, 1:] + 1) % 100]  # another word leads by the gap
+    loss = excess_loss(logits, documents) + documents.surprisal
+    np.testing.assert_allclose(loss, gap, rtol=1e-12)
+
+
+@pytest.mark.parametrize("measure", [excess_loss, accuracy, form_loss])
 def test_logits_of_other_documents_are_refused(measure, documents):
     with pytest.raises(ShapeError, match="logits has shape"):
         measure(np.zeros((200, 51, 100)), documents)

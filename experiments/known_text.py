@@ -380,14 +380,26 @@ def summary(runs):
     tasks = {t: spread([found["accuracy"][t][-1] for found in runs]) for t in grammar.TASKS}
     parts = {b: [found["bands"][b] for found in runs] for b in runs[0]["bands"]}
     parts = {b: None if None in values else spread(values) for b, values in parts.items()}
-    flat = abs(moved) < ends["max"] - ends["min"]
+    change = paired_change(runs)
     return {
         "excess_loss": ends,
         "accuracy": tasks,
         "bands": parts,
         "doubling_change": digits(moved),
-        "flat": flat,
+        "change": change,
+        "flat": -change["mean"] <= change["standard_error"],
     }
+
+
+def paired_change(runs):
+    """Return how much the second half of the steps changed the loss, on average over seeds.
+
+    Each seed is compared with itself. How much the seeds differ says nothing about a curve: all may
+    fall by less than that.
+    """
+    changes = [found["excess_loss"][-1] - found["excess_loss"][-3] for found in runs]
+    error = np.std(changes, ddof=1) / len(changes) ** 0.5 if len(changes) > 1 else 0.0
+    return {"mean": digits(np.mean(changes)), "standard_error": digits(error)}
 
 
 def as_model(arrays, arm=EXAMPLE):

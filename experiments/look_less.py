@@ -242,7 +242,7 @@ def measure(name, documents):
     for seed in known_text.SEEDS:
         parts.append(kept(arm, seed, trained["rate"], documents))
     told = ("parameters", "rate", "tried", "steps", "excess_loss", "accuracy", "doubling_change")
-    found = {name: trained[name] for name in (*told, "flat")}
+    found = {name: trained[name] for name in told}
     found["less"] = {
         name: {str(k): among_seeds([part["less"][name][str(k)] for part in parts]) for k in KEPT}
         for name in CHOICES

@@ -269,7 +269,12 @@ def test_what_the_seeds_have_in_common_follows_from_the_runs(arm, found):
     assert list(found["excess_loss"].values()) == [last[0], last[2], last[4]]
     half = sorted(run["excess_loss"][-3] for run in found["runs"])[2]
     assert found["doubling_change"] == pytest.approx(last[2] - half, abs=1e-9)
-    assert found["flat"] == (abs(last[2] - half) < last[4] - last[0])
+    changes = np.array([run["excess_loss"][-1] - run["excess_loss"][-3] for run in found["runs"]])
+    error = changes.std(ddof=1) / 5**0.5
+    assert found["change"] == pytest.approx(
+        {"mean": changes.mean(), "standard_error": error}, abs=1e-5
+    )
+    assert found["flat"] == (-found["change"]["mean"] <= found["change"]["standard_error"])
     reach = {band for band, values in found["bands"].items() if values}
     assert reach == ({"0 to 63"} if arm.positions == "learned" else set(found["bands"]))
 

@@ -170,7 +170,7 @@ def test_the_record_is_of_the_script_as_it_is():
 )
 def test_a_model_that_is_trained_for_two_records_is_the_same_in_both(name, arm):
     found = RECORD["models"][name]
-    told = ("parameters", "rate", "tried", "excess_loss", "accuracy", "doubling_change", "flat")
+    told = ("parameters", "rate", "tried", "excess_loss", "accuracy", "doubling_change")
     assert {n: found[n] for n in told} == {n: arm[n] for n in told}
 
 

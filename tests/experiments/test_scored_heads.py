@@ -219,7 +219,7 @@ def test_a_model_of_the_record_is_one_of_the_script(name):
     half = sorted(run["excess_loss"][-3] for run in found["runs"])
     assert list(found["excess_loss"].values()) == [last[0], last[2], last[4]]
     assert found["doubling_change"] == pytest.approx(last[2] - half[2], abs=1e-9)
-    assert found["flat"] == (abs(last[2] - half[2]) < last[4] - last[0])
+    assert found["change"] == known_text.paired_change(found["runs"])
     assert all(
         len(run["accuracy"][task]) == len(found["steps"]) for run in found["runs"] for task in TASKS
     )
@@ -303,7 +303,8 @@ def test_longer_runs_say_how_far_a_curve_is_from_flat():
         assert found["steps"] == known_text.watched(2 * STEPS)
         last, half = (sorted(run["excess_loss"][at] for run in found["runs"]) for at in (-1, -3))
         assert found["doubling_change"] == pytest.approx(last[2] - half[2], abs=1e-9)
-        assert found["flat"] == (abs(last[2] - half[2]) < last[4] - last[0])
+        assert found["change"] == known_text.paired_change(found["runs"])
+        assert found["flat"] == (-found["change"]["mean"] <= found["change"]["standard_error"])
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ logits, whether a surname raises itself; and how much of what one writes the oth
 the largest of sixteen random pairs: of Gaussian factors, and of the trained matrices with their
 singular values kept and their directions drawn. The pair that matches most is then cut: the first
 head's output is left out of the keys of layer 1 alone, of its queries, of its values, of all.
+Of two layers on the plateau it says which half of the circuit is there before surnames are found.
 The usual induction score is taken where it belongs, on a block of random tokens that stands twice,
 of these models and of chapter 08's model, trained on one period alone, whose heads can match
-nothing and look back by places.
+nothing and look back by places. Of two layers on the plateau the record says which half of the
+circuit is there before surnames are found.
 
 Writes src/tutorial_lib/data/results/induction.json. What `known_text` and `scored_heads` have
 trained in _build/known_text is read there, and trained where it is missing.
@@ -19,7 +21,7 @@ import numpy as np
 
 from experiments.known_text import RATES, SEEDS, STEPS, TEST, as_model, drawn, kept
 from experiments.measuring import new_record, prepare, progress, write
-from experiments.scored_heads import MEANS, MODELS, go, rounded
+from experiments.scored_heads import MEANS, MODELS, PLATEAUS, go, rounded
 from tutorial_lib import (
     attention_scores,
     attention_weights,
@@ -226,6 +228,25 @@ def read(name, seed):
     return rounded(found | {"cut": cuts(model, found["pair"])})
 
 
+def halves(seed):
+    """Return how far matching and copying have come while surnames are half guessed.
+
+    `own` of `match`: the given names, of six, that match themselves best, for each pair of heads;
+    of `copied`: the surnames, of twelve, that raise themselves most, for each head of layer 1;
+    `on_surnames`: its mean weight on surnames, of any name, where one is to be said again.
+    """
+    name = "two layers"
+    arrays = kept(MODELS[name], seed, RATE, PLATEAUS[name], TEST)[1]
+    model, documents = as_model([array.astype(np.float16) for array in arrays]), drawn(TEST)
+    progress(f"plateau, seed {seed}")
+    n, t = np.nonzero(documents.target_of("surname") >= 0)
+    weights = go(model, documents.ids[:, :-1])[1][-1].weights[n, :, t]  # (cases, H, T)
+    on = (weights * SURNAME[documents.ids[n, :-1]][:, None]).sum(axis=-1).mean(axis=0)
+    return rounded(
+        {"seed": seed, "match": matches(model)["match"], "on_surnames": on} | copies(model)
+    )
+
+
 def trained_on_one_period(layers, seed):
     """Train chapter 08's model on sequences of one period alone."""
     rng, memory = np.random.default_rng(seed), None
@@ -282,6 +303,8 @@ def main():
         progress("")
         print(name, flush=True)
         write("induction", record)
+    record["plateau"] = [halves(seed) for seed in SEEDS]
+    write("induction", record)
 
 
 if __name__ == "__main__":

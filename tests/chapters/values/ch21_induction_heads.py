@@ -72,3 +72,41 @@ def _has_the_circuit(seed):
 def _entry(table, pair):
     first, second = pair
     return table[first][second]
+
+
+def plateau_step():
+    """The step at which the results file looks at two layers that are still on the plateau."""
+    return record("scored_heads")["plateau"]["two layers"][0]["steps"]
+
+
+def four_seeds_already_attend_to_surnames():
+    """On the plateau, a head of layer 1 puts more than 0.8 on surnames in four of five seeds."""
+    return sum(max(seed["on_surnames"]) > 0.8 for seed in _plateau()) == 4 and 0.8
+
+
+def most_names_matched_on_the_plateau():
+    """On the plateau, no pair of heads of any seed matches more given names than this."""
+    return max(np.max(seed["match"]["own"]) for seed in _plateau())
+
+
+def first_choices_were_said_before():
+    """On the plateau, more than 99 % of the first choices at surnames are surnames of the text."""
+    guesses = [
+        seed["guesses"]["never_said"] for seed in record("scored_heads")["plateau"]["two layers"]
+    ]
+    return max(guesses) < 0.01 and 0.99
+
+
+def loss_of_one_layer_falls_in_every_seed():
+    """When the steps of one layer double to 12,288, the loss of each seed falls."""
+    runs = record("scored_heads")["longer"]["one layer"]["runs"]
+    return all(run["excess_loss"][-1] < run["excess_loss"][-3] for run in runs)
+
+
+def fall_of_one_layer_when_the_steps_double():
+    """So much does the loss of one layer fall then, in the mean of the seeds, in nats."""
+    return round(-record("scored_heads")["longer"]["one layer"]["change"]["mean"], 4)
+
+
+def _plateau():
+    return record("induction")["plateau"]

@@ -128,15 +128,10 @@ def accuracy(logits, documents):
     >>> len(accuracy(np.zeros((20, 64, 100)), documents))
     10
     """
-    _require_logits(logits, documents)
-    accuracies, following = {}, documents.ids[:, 1:]
-    for task, name in enumerate(TASKS):
-        cases = documents.task == task
-        if cases.any():
-            rivals = FORMS[following[cases]][:, None] == FORMS
-            best = np.where(rivals, logits[cases], -np.inf).argmax(axis=-1)
-            accuracies[name] = float((best == following[cases]).mean())
-    return accuracies
+    return {
+        task: float((among.argmax(axis=-1) == right).mean())
+        for task, among, right in _forms(logits, documents)
+    }
 
 
 def form_loss(logits, documents):
@@ -166,15 +161,23 @@ def form_loss(logits, documents):
     >>> round(form_loss(np.zeros((20, 64, 100)), documents)["bracket"], 4)  # two forms: ln 2
     0.6931
     """
+    return {
+        task: float(-_log_softmax(among, right).mean())
+        for task, among, right in _forms(logits, documents)
+    }
+
+
+def _forms(logits, documents):
+    """Yield each task that occurs, the logits of its cases, and the right form of each.
+
+    The logits, (cases, words), are -inf outside the set of forms that the right one belongs to.
+    """
     _require_logits(logits, documents)
-    losses, following = {}, documents.ids[:, 1:]
     for task, name in enumerate(TASKS):
         cases = documents.task == task
         if cases.any():
-            right = following[cases]
-            among = np.where(FORMS[right][:, None] == FORMS, logits[cases], -np.inf)
-            losses[name] = float(-_log_softmax(among, right).mean())
-    return losses
+            right = documents.ids[:, 1:][cases]
+            yield name, np.where(FORMS[right][:, None] == FORMS, logits[cases], -np.inf), right
 
 
 def _log_softmax(logits, words):

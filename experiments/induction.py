@@ -7,7 +7,6 @@ logits, whether a surname raises itself; and how much of what one writes the oth
 the largest of sixteen random pairs: of Gaussian factors, and of the trained matrices with their
 singular values kept and their directions drawn. The pair that matches most is then cut: the first
 head's output is left out of the keys of layer 1 alone, of its queries, of its values, of all.
-Of two layers on the plateau it says which half of the circuit is there before surnames are found.
 The usual induction score is taken where it belongs, on a block of random tokens that stands twice,
 of these models and of chapter 08's model, trained on one period alone, whose heads can match
 nothing and look back by places. Of two layers on the plateau the record says which half of the
@@ -228,7 +227,7 @@ def read(name, seed):
     return rounded(found | {"cut": cuts(model, found["pair"])})
 
 
-def halves(seed):
+def on_the_plateau(seed):
     """Return how far matching and copying have come while surnames are half guessed.
 
     `own` of `match`: the given names, of six, that match themselves best, for each pair of heads;
@@ -303,7 +302,7 @@ def main():
         progress("")
         print(name, flush=True)
         write("induction", record)
-    record["plateau"] = [halves(seed) for seed in SEEDS]
+    record["plateau"] = [on_the_plateau(seed) for seed in SEEDS]
     write("induction", record)
 
 

@@ -91,6 +91,7 @@ def composition(first, second):
     1.0
     """
     require_chain(first, second)
+    first, second = (matrix / np.abs(matrix).max() for matrix in (first, second))
     norms = np.linalg.norm(first) * np.linalg.norm(second)
     return np.linalg.norm(first @ second) / norms
 

@@ -89,6 +89,14 @@ def test_composition_ignores_scale_and_minds_the_order(normal, assert_close):
     assert abs(composition(second, first) - score) > 1e-3
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-160, 1e160, 1e200, 1e300])
+def test_composition_of_matrices_whose_squares_no_float_holds(size, normal, assert_close):
+    first, second = normal(92, 5, 5), normal(93, 5, 5)
+    score = composition(first, second)
+    for matrices in ((size * first, second), (first, size * second), (size * first, size * second)):
+        assert_close(np.array(composition(*matrices)), np.array(score))
+
+
 def test_match_scores_are_products_of_the_query_and_the_word_written_into_the_key(normal):
     E, W_QK, W_OV = normal(94, 4, 5), normal(95, 5, 5), normal(96, 5, 5)
     found = match_scores(E, W_QK, W_OV)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from experiments import induction, known_text
+from experiments import induction, known_text, scored_heads
 from experiments.induction import DRAWS, PATHS, PERIODS
 from experiments.known_text import SEEDS
+from experiments.scored_heads import MODELS
 from tests import oracle
 from tests.rounding import unlike
 from tutorial_lib import records
@@ -149,6 +150,51 @@ def test_the_largest_of_random_pairs_lie_in_order():
     ):
         assert part["median"] < part["95 %"] <= part["max"]
     assert RECORD["settings"]["draws"] == DRAWS
+
+
+def test_the_plateau_of_the_record_holds_every_seed():
+    assert [run["seed"] for run in RECORD["plateau"]] == list(SEEDS)
+    for run in RECORD["plateau"]:
+        assert [np.shape(part) for part in run["match"].values()] == [(4, 4)] * 3
+        assert [len(part) for part in run["copied"].values()] == [4] * 3
+        assert 0 <= np.min(run["match"]["own"]) <= np.max(run["match"]["own"]) <= GIVEN.sum()
+        assert 0 <= min(run["copied"]["own"]) <= max(run["copied"]["own"]) <= SURNAME.sum()
+        assert 0 <= min(run["on_surnames"]) <= max(run["on_surnames"]) <= 1
+
+
+def test_a_model_on_the_plateau_is_read_as_by_loops(monkeypatch):
+    arm = MODELS["two layers"]
+    arrays = [array.detach().numpy() for array in known_text.begin(arm, 5)]  # untrained
+    asked = []
+
+    def trained(*given):
+        asked.append(given)
+        return {}, arrays
+
+    monkeypatch.setattr(induction, "kept", trained)
+    monkeypatch.setattr(known_text, "TESTED", 20)
+    found = induction.on_the_plateau(3)
+    steps = scored_heads.PLATEAUS["two layers"]
+    assert asked == [(arm, 3, induction.RATE, steps, known_text.TEST)]
+    model = known_text.as_model([array.astype(np.float16) for array in arrays], arm)
+    given, last = (np.flatnonzero(mask) for mask in (GIVEN, SURNAME))
+    first, second = model.layers
+    for a, b in np.ndindex(4, 4):
+        keys = model.E[given] @ first.W_V[a] @ first.W_O[16 * a : 16 * a + 16] @ second.W_K[b]
+        table = model.E[given] @ second.W_Q[b] @ keys.T
+        own = sum(int(row.argmax()) == i for i, row in enumerate(table))
+        assert found["match"]["own"][a][b] == own
+    for b in range(4):
+        table = model.E[last] @ second.W_V[b] @ second.W_O[16 * b : 16 * b + 16] @ model.U[:, last]
+        own = sum(int(row.argmax()) == i for i, row in enumerate(table))
+        assert found["copied"]["own"][b] == own
+    documents = known_text.drawn(known_text.TEST)
+    weights, on = copying.run(model, documents.ids[:, :-1])[1][1].weights, []
+    for n, t in zip(*np.nonzero(documents.target_of("surname") >= 0), strict=True):
+        places = [j for j in range(t + 1) if documents.ids[n, j] in last]
+        on.append(sum(weights[n, :, t, j] for j in places))
+    assert len(on) > 10
+    np.testing.assert_allclose(found["on_surnames"], np.mean(on, axis=0), atol=1e-4)
 
 
 def test_names_are_those_of_the_text():

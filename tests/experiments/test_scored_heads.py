@@ -157,6 +157,33 @@ def test_surnames_are_ranked_by_hand():
     assert found["never_said"] == 0
 
 
+def test_weights_on_copies_and_distances_are_those_of_loops():
+    model, _ = small(SMALL[1])
+    text = "<bos> Anna Kern sees Emil Lang . Anna Kern knows Emil Lang . Anna Kern"
+    documents = grammar.read_documents(np.array([[ID[word] for word in text.split()]]))
+    traces = copying.run(model, documents.ids[:, :-1])[1]
+    weights = np.concatenate([trace.weights[0] for trace in traces])  # (heads, T, T)
+    places = {7: [2], 10: [5], 13: [2, 8]}  # queries at given names, and their surnames so far
+    on = np.mean([weights[:, t, at].sum(axis=-1) for t, at in places.items()], axis=0)
+    np.testing.assert_allclose(scored_heads.on_copies(traces, documents), on)
+    only_last = scored_heads.weights_on(traces, documents.target_of("surname"))
+    assert (only_last < on).all()
+    back, T = [], weights.shape[-1]
+    for head in weights:
+        pairs = [(t - j, head[t, j]) for t in range(T) for j in range(1, t + 1)]  # 0 is <bos>
+        back.append(sum(d * w for d, w in pairs) / sum(w for _, w in pairs))
+    np.testing.assert_allclose(scored_heads.looked(traces), back)
+
+
+def test_copies_and_distances_of_the_record_are_possible():
+    for found in RECORD["heads"].values():
+        for part in found["seeds"]:
+            assert all(0 <= d <= LENGTH for d in part["distance"])
+            on_last = np.array(part["weight"]["surname"])
+            assert (np.array(part["copies"]) >= on_last - 0.001).all()  # rounded
+            assert max(part["copies"]) <= 1
+
+
 def test_an_error_of_a_mean_counts_documents_and_not_places():
     values, n = np.array([1.0, 1, 0, 0]), np.array([0, 0, 1, 1])
     assert scored_heads.with_error(values, n)["standard_error"] == pytest.approx(np.sqrt(2) / 4)

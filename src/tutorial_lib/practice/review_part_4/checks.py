@@ -14,10 +14,11 @@ from tutorial_lib.practice.review_part_4.planted import planted_model, sample_pa
 
 MISTAKES, check = room(__file__)
 
-PLANTED = {  # the order of the heads in each layer, of which the two 0s are the pair; and d_k
-    "three heads below four": ([1, 0, 2], [3, 1, 0, 2], WIDE),
-    "four heads below three": ([0, 2, 3, 1], [1, 0, 3], WIDE + 2),
-    "two heads of the same number": ([2, 1, 0], [1, 3, 0, 2], WIDE),
+PLANTED = {  # the order of the heads in each layer, of which the two 0s are the pair; d_k; n
+    "three heads below four": ([1, 0, 2], [3, 1, 0, 2], WIDE, 11),
+    "four heads below three": ([0, 2, 3, 1], [1, 0, 3], WIDE + 2, 11),
+    "two heads of the same number": ([2, 1, 0], [1, 3, 0, 2], WIDE, 11),
+    "a single sequence": ([3, 1, 0, 2], [2, 0, 1], WIDE, 1),
 }
 
 
@@ -52,13 +53,14 @@ def _effect(model, ids, other, head):
 
 
 def _find_circuit(model, ids, other):
-    (low, top), E = model.layers, model.E[np.unique(ids[:, -1])]
+    (low, top), words = model.layers, np.unique(ids)
     patched = (patch(model, ids, other, 1, h) for h in range(top.n_heads))
     b = int(np.argmin([_leads(logits, ids, other).mean() for logits in patched]))
     W_QK = circuits.qk_circuit(top, b)
     W_OVs = [circuits.ov_circuit(low, h) for h in range(low.n_heads)]
-    matches = [circuits.match_scores(E, W_QK, W_OV) for W_OV in W_OVs]
-    a = int(np.argmax([np.diag(M).mean() - M.mean() for M in matches]))
+    matches = [circuits.match_scores(model.E[words], W_QK, W_OV) for W_OV in W_OVs]
+    last = np.isin(words, ids[:, -1])
+    a = int(np.argmax([(np.diag(M) - M.mean(axis=1))[last].mean() for M in matches]))
     increases = [_increase(model, ids, other, head) for head in ((0, a), (1, b))]
     return np.array([a, b]), np.array(increases), _effect(model, ids, other, b)
 
@@ -69,8 +71,8 @@ def check_find_circuit(function):
     Prints an account.
     """
     cases = []
-    for seed, (label, (low, top, d_k)) in enumerate(PLANTED.items(), start=90):
-        ids, other = sample_pairs(np.random.default_rng(seed), 11)
+    for seed, (label, (low, top, d_k, n)) in enumerate(PLANTED.items(), start=90):
+        ids, other = sample_pairs(np.random.default_rng(seed), n)
         model = planted_model(seed, (low, top), d_k)
         cases.append(Case(label, {"model": model, "ids": ids, "other": other}))
     check("find_circuit", function, _find_circuit, tuple(cases))

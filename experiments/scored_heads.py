@@ -481,9 +481,10 @@ def fallen(ranks, weights):
 def guessed(arm, seed, rate, steps):
     """Return how a model's guesses of surnames fall, and what they know beyond who was said.
 
-    What it expects is taken among the surnames alone. `over_chance`: how often its guess is right,
-    beyond an even chance among those said. `from_uniform`, `from_blindly`: how much of the
-    expectation lies elsewhere than in those rules, a mean over the places (total variation).
+    What it expects is taken among the surnames alone. `over_chance`: whether its guess is right,
+    less the chance that the even rule gives to this guess, which is 0 if it was never said.
+    `from_uniform`, `from_blindly`: how much of the expectation lies elsewhere than in those rules,
+    a mean over the places (total variation).
     """
     arrays, documents = kept(arm, seed, rate, steps, TEST)[1], drawn(TEST)
     n, t, ranks, right = asked(documents)

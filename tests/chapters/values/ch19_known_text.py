@@ -1,5 +1,9 @@
 """What chapter 19 says of its models and how they train, computed from their records."""
 
+import numpy as np
+
+from tests.chapters.named import printed_under
+from tutorial_lib.models.grammar import TASKS
 from tutorial_lib.records import record
 
 
@@ -30,6 +34,17 @@ def _first_right(curve):
     return next(n for n, accuracy in enumerate(curve) if accuracy >= 0.99)
 
 
+def agreement_closes_its_gap_first():
+    """After the first logged steps, each seed has closed most of the gap at agreement."""
+    base = printed_under("19_known_text", "from the base rate")[:, 0]
+    return all(_gap_closed_most(run, base) == "agreement" for run in _model("two layers")["runs"])
+
+
+def _gap_closed_most(run, base):
+    first = np.array([run["accuracy"][task][0] for task in TASKS])
+    return TASKS[np.argmax((first - base) / (1 - base))]
+
+
 def attractor_accuracy_dips_to():
     """At its lowest, the accuracy of a seed at attractors is between these two."""
     lowest = [min(run["accuracy"]["attractor"]) for run in _model("two layers")["runs"]]
@@ -47,10 +62,21 @@ def most_probability_lies_on_new_surnames():
     return all(seed["expected"]["never_said"] > 0.5 for seed in _plateau())
 
 
-def accuracy_above_the_uniform_guess():
-    """For each seed, these are its accuracy less a uniform guess's, and the standard error."""
-    above = [seed["over_chance"] for seed in _plateau()]
-    return [[round(seed["mean"], 3), round(seed["standard_error"], 3)] for seed in above]
+def first_choices_were_said_before():
+    """On the plateau, at least this fraction of the first choices was said before."""
+    return min(1 - seed["guesses"]["never_said"] for seed in _plateau())
+
+
+def hits_beyond_the_chance_of_the_choice():
+    """The mean of a hit, less the chance of the choice in a uniform guess, is between these."""
+    means = [seed["over_chance"]["mean"] for seed in _plateau()]
+    return [round(min(means), 3), round(max(means), 3)]
+
+
+def seeds_whose_choices_beat_their_chance():
+    """In so many seeds this mean is more than two standard errors above 0."""
+    beyond = [seed["over_chance"] for seed in _plateau()]
+    return sum(one["mean"] > 2 * one["standard_error"] for one in beyond) == 2
 
 
 def learning_rate_was_chosen_with_heads_of_16():
@@ -64,6 +90,21 @@ def equal_blocks_took_the_largest_rate():
     """The blocks with as many parameters took the largest learning rate that was tried."""
     equal = _model("norm and MLP, equal parameters")
     return equal["rate"] == max(tried["rate"] for tried in equal["tried"])
+
+
+def in_three_models_no_trial_had_found_the_surnames():
+    """Every trial of these three has a larger loss than each run that knew the surnames by then."""
+    knew = [loss for one in record("scored_heads")["models"].values() for loss in _knew_early(one)]
+    three = "one layer", "norm and MLP", "norm and MLP, equal parameters"
+    tried = [trial["excess_loss"] for name in three for trial in _model(name)["tried"]]
+    return len(knew) > 3 and min(tried) > 0.05 > max(knew)
+
+
+def _knew_early(model):
+    """The losses after half of the steps of the seeds that were then right on most surnames."""
+    half = model["steps"].index(record("scored_heads")["settings"]["tried_for"])
+    runs = [run for run in model["runs"] if run["accuracy"]["surname"][half] > 0.7]
+    return [run["excess_loss"][half] for run in runs]
 
 
 def seeds_without_surnames_stay_far_above_the_entropy():
@@ -99,15 +140,31 @@ def trained_longer_all_blocks_beat_two_layers():
     return worst < _longer("two layers")["excess_loss"]["min"]
 
 
-def trained_longer_no_curve_is_flat():
-    """With twice the steps, the loss of each model still falls by more than its standard error."""
-    return not any(model["flat"] for model in record("scored_heads")["longer"].values())
-
-
 def loss_of_one_layer_falls_in_every_seed():
     """With twice the steps, the loss of one layer falls in each seed."""
-    runs = _longer("one layer")["runs"]
-    return all(run["excess_loss"][-1] < run["excess_loss"][-3] for run in runs)
+    return max(_changes("one layer")) < 0
+
+
+def loss_of_the_blocks_falls_most_in_two_seeds():
+    """It falls in each seed, by over 40 millinats in the two far above the entropy, else by 1."""
+    changes, runs = _changes("norm and MLP"), _longer("norm and MLP")["runs"]
+    far = [run["excess_loss"][-3] > 0.04 for run in runs]
+    assert sum(far) == 2
+    expected = [
+        change < -0.04 if is_far else -0.001 < change < 0
+        for change, is_far in zip(changes, far, strict=True)
+    ]
+    return all(expected)
+
+
+def seeds_of_two_layers_that_fall():
+    """With twice the steps, the loss of two layers falls by over 1 millinat in these seeds."""
+    return [seed for seed, change in enumerate(_changes("two layers")) if change < -0.001]
+
+
+def _changes(name):
+    """How much the second half of the longer training changed the loss of each seed."""
+    return [run["excess_loss"][-1] - run["excess_loss"][-3] for run in _longer(name)["runs"]]
 
 
 def trained_longer_one_layer_is_right_on():

@@ -108,6 +108,14 @@ def one_layer_finds_surnames_at_most():
     return round(record("scored_heads")["longer"]["one layer"]["accuracy"]["surname"]["max"], 2)
 
 
+def loss_of_one_layer_falls_by_at_most():
+    """With twice the steps, the loss of one layer falls in each seed, by at most this."""
+    runs = record("scored_heads")["longer"]["one layer"]["runs"]
+    falls = [run["excess_loss"][-3] - run["excess_loss"][-1] for run in runs]
+    assert min(falls) > 0
+    return round(max(falls), 4)
+
+
 def _plateaus():
     return record("scored_heads")["plateau"]["two layers"]
 
@@ -121,6 +129,11 @@ def accuracy_on_the_plateau():
 def half_of_the_chances_lie_on_names_never_said():
     """On the plateau, more than half of the probability lies on surnames that were never said."""
     return all(plateau["expected"]["never_said"] > 0.5 for plateau in _plateaus())
+
+
+def first_choices_were_said_before():
+    """On the plateau, at least this fraction of the first choices was said before."""
+    return min(1 - plateau["guesses"]["never_said"] for plateau in _plateaus())
 
 
 def early_layers_look_farther_in_every_model():
@@ -164,3 +177,16 @@ def surnames_stay_right_without_queries_or_values():
         for seed in _induction()
         for way in ("queries", "values")
     )
+
+
+def trials_of_many_heads_had_found_no_surnames():
+    """With 8 and 16 heads, each trial has a larger loss than the runs that knew the surnames."""
+    models = record("how_many_heads")["models"]
+    many = [models[name] for name in ("8 heads", "16 heads")]
+    tried = [trial["excess_loss"] for model in many for trial in model["tried"]]
+    knew = [run["excess_loss"][8] for model in many for run in model["runs"] if _knew(run)]
+    return len(tried) == 6 and len(knew) > 0 and min(tried) > 0.06 > max(knew)
+
+
+def _knew(run):
+    return run["accuracy"]["surname"][8] > 0.7  # after half of the steps

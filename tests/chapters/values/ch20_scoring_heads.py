@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.chapters.named import printed_under
 from tutorial_lib.records import record
 
 
@@ -79,3 +80,104 @@ def most_that_matter_and_do_not_look_are_in_layer_0():
     """Of the pairs that matter and do not look, more than half are in layer 0, by both counts."""
     others = [matters & ~looks for pairs in _pairs_by_both_counts() for looks, matters in pairs]
     return all(pairs[:, :4].sum() > pairs.sum() / 2 for pairs in others)
+
+
+def no_path_through_two_heads_adds_a_tenth():
+    """No virtual head changes the mean logit difference of a task by a tenth."""
+    return bool(printed_under("20_scoring_heads", "through two heads")[:, 0].max() < 0.1)
+
+
+def _blocks():
+    return record("scored_heads")["heads"]["norm and MLP"]["seeds"]
+
+
+def _sharing(seed, task):
+    return int((np.array(seed["patch"][task]) > 0.1).sum())
+
+
+def attractor_has_one_head_in_four_block_models_bracket_up_to_three():
+    """How many heads have an effect of more than a tenth, in the models with norms and MLPs."""
+    attractor, bracket = ([_sharing(s, t) for s in _blocks()] for t in ("attractor", "bracket"))
+    return attractor.count(1) == 4 and max(bracket) == 3
+
+
+def least_and_most_cost_at_bracket():
+    """The largest rise of the loss of the form by one head at bracket, over five seeds."""
+    return _costs_at_bracket(_seeds())
+
+
+def least_and_most_cost_at_bracket_of_blocks():
+    """The same in the models with norms and MLPs."""
+    return _costs_at_bracket(_blocks())
+
+
+def _costs_at_bracket(seeds):
+    largest = [max(seed["form"]["bracket"]) for seed in seeds]
+    return [min(largest), max(largest)]
+
+
+def block_seeds_that_found_the_surnames():
+    """How many of the five models with norms and MLPs get more than 90 % of the surnames right."""
+    return len(_surnames_found())
+
+
+def least_right_of_those():
+    """The least fraction of surnames that is right in one of these models."""
+    return min(_surnames_found())
+
+
+def _surnames_found():
+    runs = record("scored_heads")["models"]["norm and MLP"]["runs"]
+    right = [run["accuracy"]["surname"][-1] for run in runs]
+    return [share for share in right if share > 0.9]
+
+
+def no_plain_model_makes_a_mistake():
+    """Each of the five models is right at every case of every task."""
+    runs = record("scored_heads")["models"]["two layers"]["runs"]
+    return all(curve[-1] == 1 for run in runs for curve in run["accuracy"].values())
+
+
+def _holders(task, kind="patch", most=8):
+    """In each seed, the head with the largest score at a task, among the first of them."""
+    return [int(np.argmax(seed[kind][task][:most])) for seed in _seeds()]
+
+
+def one_head_for_both_brackets_and_one_for_himself_and_he():
+    """In each of the five seeds these tasks share the head with the largest effect."""
+    brackets = _holders("bracket") == _holders("outer bracket")
+    return brackets and _holders("reflexive") == _holders("pronoun")
+
+
+def in_four_seeds_it_has_the_surnames_too():
+    """In four of five seeds the head of the reflexives has the largest effect at surnames."""
+    pairs = zip(_holders("reflexive"), _holders("surname"), strict=True)
+    return sum(one == other for one, other in pairs) == 4
+
+
+def only_in_seed_1_the_brackets_are_in_layer_0():
+    """In seed 1 alone, the head of the brackets is a head of layer 0."""
+    return [_is_in_layer_1(head) for head in _holders("bracket")] == [1, 0, 1, 1, 1]
+
+
+def one_head_of_layer_0_serves_both_in_seeds_0_and_3():
+    """In which seeds attractor and surname need the same head of layer 0 most."""
+    both = (_holders(task, "form", most=4) for task in ("attractor", "surname"))
+    return [one == other for one, other in zip(*both, strict=True)] == [1, 0, 0, 1, 0]
+
+
+def most_weight_of_a_second_head_at_bracket_elsewhere():
+    """In the other four seeds, no second head has more weight on the opening bracket than this."""
+    return max(sorted(seed["weight"]["bracket"])[-2] for seed in _seeds()[1:])
+
+
+def a_head_that_only_the_whole_word_needs_in_each_seed():
+    """At outer bracket it costs more than the one in the word's loss, less than the other."""
+    word, form = (np.array([s[k]["outer bracket"] for s in _seeds()]) for k in ("nats", "form"))
+    return ((word > 0.2) & (form < 0.06)).any(axis=1).all() and [0.2, 0.06]
+
+
+def only_in_seed_0_the_two_losses_name_different_heads():
+    """At outer bracket, the head with the largest rise of the word's loss and of the form's."""
+    both = (_holders("outer bracket", kind) for kind in ("nats", "form"))
+    return [one == other for one, other in zip(*both, strict=True)] == [0, 1, 1, 1, 1]

@@ -241,14 +241,41 @@ def test_fewer_numbers_of_keys_and_values_never_help_much():
             assert less > more - 2 * error
 
 
+def assert_tried_long_enough(tried):
+    """The runs that choose a rate: one of half the steps that left the plateau, or two of all."""
+    if tried[0]["steps"] == known_text.STEPS:
+        assert all(len(row["seeds"]) == 2 for row in tried)
+    else:
+        assert {row["steps"] for row in tried} == {known_text.TRIED_FOR}
+        assert min(row["excess_loss"] for row in tried) < known_text.PLATEAU
+    for row in tried:
+        assert row["excess_loss"] == pytest.approx(np.mean(row["seeds"]), abs=1e-5)
+
+
+def test_a_rate_is_tried_again_where_no_run_left_the_plateau(monkeypatch):
+    asked = []
+
+    def run(arm, seed, rate, steps, tested):
+        asked.append((seed, rate, steps))
+        left = steps == known_text.STEPS and rate == 2e-3
+        return {"excess_loss": [0.01 if left else 0.06]}, None
+
+    monkeypatch.setattr(known_text, "kept", run)
+    monkeypatch.setattr(known_text, "trained", lambda arm, rate, tried: (rate, tried))
+    rate, tried = known_text.measure(EXAMPLE)
+    assert rate == 2e-3
+    assert_tried_long_enough(tried)
+    assert len(asked) == 3 + 2 * 3
+
+
 @pytest.mark.parametrize(("arm", "found"), TRAINED, ids=lambda x: getattr(x, "name", ""))
 def test_an_arm_of_the_record_is_one_of_the_script(arm, found):
     named = ("heads", "kv_heads", "d_k", "positions", "rank")
     assert {name: found[name] for name in named} == {name: getattr(arm, name) for name in named}
     assert found["parameters"] == sum(np.prod(shape) for shape in arm.shapes)
-    losses = {row["rate"]: row["excess_loss"] for row in found["tried"]}
-    assert tuple(losses) == known_text.RATES
-    assert found["rate"] == min(losses, key=losses.get)
+    assert tuple(row["rate"] for row in found["tried"]) == known_text.RATES
+    assert found["rate"] == known_text.best(found["tried"])["rate"]
+    assert_tried_long_enough(found["tried"])
     assert found["steps"] == known_text.watched(known_text.STEPS)
     assert found["steps"][-3] * 2 == found["steps"][-1] == known_text.STEPS
     assert [run["seed"] for run in found["runs"]] == list(SEEDS)
@@ -330,6 +357,14 @@ def test_guesses_of_surnames_are_counted_by_hand(monkeypatch):
     monkeypatch.setattr(known_text, "drawn", lambda _: known_text.grammar.read_documents(ids))
     # Kern and Lang come back behind Lang, Kern; then Lang behind Lang: one of three, and halves
     assert known_text.guesses() == {"the last one said": 0.3333, "one said, evenly": 0.5}
+
+
+def test_rates_of_all_steps_are_of_every_form_of_positions():
+    assert list(RECORD["rates"]) == ["learned", "RoPE", "ALiBi", "none"]
+    for tried in RECORD["rates"].values():
+        assert [row["rate"] for row in tried] == list(known_text.RATES)
+        assert {row["steps"] for row in tried} == {known_text.STEPS}
+        assert_tried_long_enough(tried)
 
 
 def test_the_record_holds_every_arm_and_every_guess():

@@ -9,6 +9,7 @@ import torch
 from experiments import known_text, look_less
 from experiments.known_text import EXAMPLE, SEEDS, TEST
 from experiments.look_less import CHOICES, KEPT, MODELS, SLOW
+from tests.experiments.test_known_text import assert_tried_long_enough
 from tests.sampling import long
 from tutorial_lib import causal_mask, records, trace
 from tutorial_lib.models import entropy
@@ -154,9 +155,9 @@ def test_the_record_is_of_the_script_as_it_is():
     for name, (arm, times) in MODELS.items():
         found = RECORD["models"][name]
         assert found["parameters"] == sum(np.prod(shape) for shape in arm.shapes)
-        losses = {row["rate"]: row["excess_loss"] for row in found["tried"]}
-        assert tuple(losses) == known_text.RATES
-        assert found["rate"] == times * min(losses, key=losses.get)
+        assert tuple(row["rate"] for row in found["tried"]) == known_text.RATES
+        assert found["rate"] == times * known_text.best(found["tried"])["rate"]
+        assert_tried_long_enough(found["tried"])
     numbers = [found["parameters"] for found in RECORD["models"].values()]
     assert numbers == [49_664, 49_664, 49_664, 45_568, 115_200, 49_672]
 

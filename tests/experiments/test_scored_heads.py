@@ -9,6 +9,7 @@ import torch
 from experiments import known_text, scored_heads
 from experiments.known_text import LENGTH, SEEDS, STEPS, as_model, drawn
 from experiments.scored_heads import FAR, LONGER, MODELS, PLATEAUS, SCORED, WAYS
+from tests.experiments.test_known_text import assert_tried_long_enough
 from tests.rounding import unlike
 from tutorial_lib import records
 from tutorial_lib.models import copying, grammar
@@ -237,9 +238,10 @@ def test_a_model_of_the_record_is_one_of_the_script(name):
     named = ("layers", "heads", "d_k", "feed", "positions")
     assert {key: found[key] for key in named} == {key: getattr(arm, key) for key in named}
     assert found["parameters"] == sum(np.prod(shape) for shape in arm.shapes)
-    tried = {row["rate"]: row["excess_loss"] for row in found["tried"]}
-    assert tuple(tried) == (scored_heads.BLOCK_RATES if arm.feed else known_text.RATES)
-    assert found["rate"] == min(tried, key=tried.get)
+    rates = scored_heads.BLOCK_RATES if arm.feed else known_text.RATES
+    assert tuple(row["rate"] for row in found["tried"]) == rates
+    assert found["rate"] == known_text.best(found["tried"])["rate"]
+    assert_tried_long_enough(found["tried"])
     assert found["steps"] == known_text.watched(STEPS)
     assert [run["seed"] for run in found["runs"]] == list(SEEDS)
     last = sorted(run["excess_loss"][-1] for run in found["runs"])

@@ -52,7 +52,7 @@ def test_a_frozen_output_stays_as_it_was_drawn(name, monkeypatch):
     assert len(outputs) == 2
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("folded")])
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("merged")])
 def test_a_folded_head_may_write_anything_of_rank_d_model(name):
     arrays = [array.detach().numpy() for array in known_text.begin(MODELS[name], 1)]
     params = as_model(arrays, MODELS[name]).layers[0]

@@ -4,6 +4,7 @@ import math
 from statistics import median
 
 from tests.chapters.named import printed_under
+from tutorial_lib.elements.exhibits.clock import element as clock
 from tutorial_lib.records import record
 
 
@@ -11,6 +12,12 @@ def query_of_bark_a_quarter_turn_ahead():
     """A quarter turn makes (−b, a) of each pair (a, b) of the query."""
     a, b, c, d = printed_under("16_rope_alibi", "queries of head 0 / c")[2]
     return [-b, a, -d, c]
+
+
+def clock_product(pair, distance):
+    """Return the product of a pair of the clock when its query is so far after its key."""
+    query, key = clock._hands(distance, 0)
+    return round(float((query * key).reshape(-1, 2).sum(axis=-1)[pair]), 2)
 
 
 def pairs_of_halves_change_head_1_only():

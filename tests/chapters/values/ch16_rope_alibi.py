@@ -27,6 +27,12 @@ def pairs_of_halves_change_head_1_only():
     return (interleaved == halves).all(axis=1).tolist() == [True, False]
 
 
+def random_scores_are_as_large_from_afar():
+    """Scores of random queries and keys are as large at the farthest distance as at none."""
+    spread = printed_under("16_rope_alibi", "standard deviation of a score")
+    return abs(spread[-1] - spread[0]) < 0.02
+
+
 def _kinds():
     return record("known_text")["positions"]
 

@@ -14,7 +14,7 @@ UNSEEN = "details, .tl, script, style, .headerlink, .visually-hidden"
 NUMBER = r"(?<![\w.])-?\d+(?:\.\d+)?(?:/\d+)?"
 EVERYWHERE = 100  # one or two whole numbers below it stand in any text
 DISCUSSED = "notebooks/16_rope_alibi.html"  # its second answer: an output and two paragraphs
-TOLD = "dogs had the weight"
+TOLD = "the weight of dogs falls to"
 LONG = "notebooks/17_sparse_attention.html"  # its second answer: two outputs
 
 

@@ -14,10 +14,19 @@ def query_of_bark_a_quarter_turn_ahead():
     return [-b, a, -d, c]
 
 
-def clock_product(pair, distance):
-    """Return the product of a pair of the clock when its query is so far after its key."""
+def _clock_product(pair, distance):
     query, key = clock._hands(distance, 0)
-    return round(float((query * key).reshape(-1, 2).sum(axis=-1)[pair]), 2)
+    return (query * key).reshape(-1, 2).sum(axis=-1)[pair]
+
+
+def pair_0_loses_by_distance_6():
+    """The product of pair 0 of the clock is largest at distance 0 and lower by this at 6."""
+    return round(_clock_product(0, 0) - _clock_product(0, 6), 2)
+
+
+def pair_1_gains_by_distance_6():
+    """The product of pair 1 of the clock is higher by this at distance 6 than at 0."""
+    return round(_clock_product(1, 6) - _clock_product(1, 0), 2)
 
 
 def pairs_of_halves_change_head_1_only():

@@ -545,6 +545,23 @@ def heads_of(name, rate):
     return {"names": names, "seeds": [scores_of(name, seed, rate) for seed in SEEDS]}
 
 
+def require_same(arm, of):
+    """Require that `kept` has, or trains, the models of a part of a record.
+
+    Raises
+    ------
+    SystemExit : a model whose loss is not the one of the record
+    """
+    for run in of["runs"]:
+        now = kept(arm, run["seed"], of["rate"], STEPS, TEST)[0]["excess_loss"][-1]
+        if abs(now - run["excess_loss"][-1]) > 2e-5:
+            raise SystemExit(
+                f"{arm.name}, seed {run['seed']}: {now} nats, in the record "
+                f"{run['excess_loss'][-1]}. This machine trains other models; run the script "
+                f"without --heads."
+            )
+
+
 def rescore():
     """Score the heads of the record anew, of models that `kept` has or trains as the record did.
 
@@ -554,15 +571,8 @@ def rescore():
     """
     record = records.record("scored_heads")
     for name in SCORED:
-        of = record["models"][name]
-        for seed, run in zip(SEEDS, of["runs"], strict=True):
-            now = kept(MODELS[name], seed, of["rate"], STEPS, TEST)[0]["excess_loss"][-1]
-            if abs(now - run["excess_loss"][-1]) > 2e-5:
-                raise SystemExit(
-                    f"{name}, seed {seed}: {now} nats, in the record {run['excess_loss'][-1]}. "
-                    f"This machine trains other models; run the script without --heads."
-                )
-        record["heads"][name] = heads_of(name, of["rate"])
+        require_same(MODELS[name], record["models"][name])
+        record["heads"][name] = heads_of(name, record["models"][name]["rate"])
         print(f"{name}: the heads of {len(SEEDS)} seeds", flush=True)
     write("scored_heads", record)
 

@@ -53,7 +53,7 @@ def test_a_frozen_output_stays_as_it_was_drawn(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("merged")])
-def test_a_folded_head_may_write_anything_of_rank_d_model(name):
+def test_a_merged_head_may_write_anything_of_rank_d_model(name):
     arrays = [array.detach().numpy() for array in known_text.begin(MODELS[name], 1)]
     params = as_model(arrays, MODELS[name]).layers[0]
     assert params.W_V.shape == (MODELS[name].heads, 64, 64)
@@ -134,3 +134,25 @@ def test_the_committed_model_gives_the_first_single_costs_again(example):
     found = scored_heads.rounded(how_many_heads.singles(example, given, others))
     faults = unlike(found, RECORD["seeds"][0]["single"], places=4, path="single")
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-3])
+def test_heads_are_retaken_only_of_the_models_of_the_record(apart, monkeypatch):
+    runs = records.record("known_text")["heads"]["4 heads, 4 KV heads"]["runs"]
+    written = []
+
+    def almost_kept(arm, seed, rate, steps, tested):
+        loss = runs[seed]["excess_loss"][-1] + apart * (seed == 3)
+        return {"excess_loss": [loss]}, []
+
+    monkeypatch.setattr(scored_heads, "kept", almost_kept)
+    monkeypatch.setattr(how_many_heads, "heads_of", lambda seed: {"seed": seed})
+    monkeypatch.setattr(how_many_heads, "write", lambda name, record: written.append(record))
+    if apart:
+        with pytest.raises(SystemExit, match=r"4 heads, seed 3: 0\.008\d+ nats, in the record"):
+            how_many_heads.retake()
+        assert not written
+        return
+    how_many_heads.retake()
+    assert [part["seed"] for part in written[0]["seeds"]] == list(SEEDS)
+    assert written[0]["models"] == RECORD["models"]

@@ -9,6 +9,8 @@ from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.doors import require_kind, require_pair, require_sequence
+from tutorial_lib.models.entropy import form_loss
+from tutorial_lib.models.grammar import FORMS
 from tutorial_lib.models.head_scores import require_ids_of, require_outputs, run_with
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params
@@ -166,9 +168,10 @@ def gated(model, ids, gates, outputs):
 
 
 def gate_gradients(model, documents, task, gates, outputs):
-    """Return the loss at the words of one task, and its derivative with respect to each gate.
+    """Return the loss of the form at one task, and its derivative with respect to each gate.
 
-    Introduced in chapter 22. The loss is the mean of -log of the right word's probability.
+    Introduced in chapter 22. The loss is that of `form_loss`: the mean of -log of the right form's
+    probability among the forms of its set.
 
     Parameters
     ----------
@@ -198,14 +201,15 @@ def gate_gradients(model, documents, task, gates, outputs):
     logits, records = _gated_records(model, ids[:, :-1], gates, outputs)
     n, t = np.nonzero(target >= 0)
     right = np.eye(len(model.E))[ids[n, t + 1]]  # (cases, vocabulary)
-    chances, dlogits = softmax(logits[n, t]), np.zeros(logits.shape)
+    in_set = FORMS[ids[n, t + 1]][:, None] == FORMS
+    chances, dlogits = softmax(np.where(in_set, logits[n, t], -np.inf)), np.zeros(logits.shape)
     dlogits[n, t] = (chances - right) / len(n)
     dX, gradients = dlogits @ model.U.T, {}
     for layer in reversed(range(len(model.layers))):
         changes = _changes(model, records[layer].heads, layer, gates, outputs)
         gradients |= {head: float((change * dX).sum()) for head, change in changes.items()}
         dX = dX + multi_head_attention_backward(records[layer], dX).dX
-    return float(-np.log((chances * right).sum(axis=-1)).mean()), {h: gradients[h] for h in gates}
+    return form_loss(logits, documents)[task], {h: gradients[h] for h in gates}
 
 
 def _changes(model, heads, layer, gates, outputs):

@@ -18,7 +18,8 @@ from tutorial_lib.models.ablation import (
     replacement_outputs,
 )
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.grammar import TASKS, sample_documents
+from tutorial_lib.models.entropy import form_loss
+from tutorial_lib.models.grammar import FORMS, TASKS, sample_documents
 from tutorial_lib.models.head_scores import run_with
 from tutorial_lib.models.language import BlockModel
 
@@ -221,25 +222,32 @@ def test_gates_that_cannot_be_are_refused(tiny, name):
         gated(tiny, IDS, gates, outputs)
 
 
-def test_gradients_of_gates_are_those_of_differences_and_the_loss_is_that_of_the_task(example):
+@pytest.mark.parametrize(("task", "size"), [("surname", 12), ("attractor", 2), ("bracket", 2)])
+def test_gradients_of_gates_are_those_of_differences_and_the_loss_is_the_forms(example, task, size):
     documents = sample_documents(np.random.default_rng(5), 8)
     others = sample_documents(np.random.default_rng(6), 8).ids[:, :-1]
     heads = [(layer, head) for layer in range(2) for head in range(4)]
     outputs = replacement_outputs(example, heads, others)
     values = np.random.default_rng(7).uniform(0.2, 0.9, 7)
     gates = dict(zip(heads[:7], values.tolist(), strict=True))  # the eighth stays whole
-    target = documents.target_of("surname")
+    target = documents.target_of(task)
 
     def loss(changed):
         logits, total, count = gated(example, documents.ids[:, :-1], changed, outputs), 0, 0
         for n, t in np.argwhere(target >= 0):
+            right = documents.ids[n, t + 1]
+            forms = [word for word in range(100) if FORMS[word] == FORMS[right]]
+            assert len(forms) == size
             scores = logits[n, t] - logits[n, t].max()
-            total -= scores[documents.ids[n, t + 1]] - np.log(np.exp(scores).sum())
+            total -= scores[right] - np.log(np.exp(scores[forms]).sum())
             count += 1
         return total / count
 
-    found, gradients = gate_gradients(example, documents, "surname", gates, outputs)
+    found, gradients = gate_gradients(example, documents, task, gates, outputs)
     assert found == pytest.approx(loss(gates), rel=1e-9)
+    assert found == pytest.approx(
+        form_loss(gated(example, documents.ids[:, :-1], gates, outputs), documents)[task]
+    )
     assert list(gradients) == heads[:7]
     for head in heads[:7]:
         up, down = (loss(gates | {head: gates[head] + step}) for step in (1e-5, -1e-5))

@@ -1,23 +1,153 @@
-"""What chapter 22 states about removed heads and about training, from results files."""
+"""What chapter 22 states about removed heads and about training, from results files.
+
+Names of heads are those of the example model, which is seed 0 of the results file.
+"""
+
+from functools import cache
+from itertools import combinations
 
 import numpy as np
 
 from tests.chapters.named import printed_under
-from tutorial_lib.models.grammar import TASKS
-from tutorial_lib.records import record
+from tutorial_lib import causal_mask, concat_heads, trace
+from tutorial_lib.models.ablation import replacement_outputs
+from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.entropy import excess_loss
+from tutorial_lib.models.grammar import TASKS, sample_documents
+from tutorial_lib.models.head_scores import run_with
+from tutorial_lib.records import checkpoint, record
+
+ALL_HEADS = [(layer, head) for layer in range(2) for head in range(4)]
+NAMES = [f"{layer}.{head}" for layer, head in ALL_HEADS]
+
+
+def _seeds():
+    return record("how_many_heads")["seeds"]
+
+
+def _increases(task, seed=0, part="form"):
+    """The increase in loss at a task without each head, and without each pair and more."""
+    found = _seeds()[seed]
+    single = dict(zip(NAMES, found["single"]["mean"][part][task], strict=True))
+    sets = found["together"]["sets"]
+    return single, dict(zip(sets, found["together"][part][task], strict=True))
+
+
+def _most_beyond(task, seed=0, part="form"):
+    """By how much a pair of heads exceeds the sum of the two at most, and this pair."""
+    single, sets = _increases(task, seed, part)
+    pairs = [pair.split() for pair in sets if "." in pair and " " in pair]
+    return max((sets[" ".join(pair)] - sum(single[h] for h in pair), pair) for pair in pairs)
+
+
+def _strongest(single, layer):
+    return max((head for head in single if head.startswith(layer)), key=single.get)
+
+
+def _strongest_at_attractor():
+    """The head that raises the loss of the form at attractor most, and that of all words 2nd."""
+    losses = _seeds()[0]["single"]["mean"]["loss"]
+    single = _increases("attractor")[0]
+    strongest = max(single, key=single.get)
+    assert NAMES.index(strongest) == np.argsort(losses)[-2]
+    return strongest
+
+
+def most_that_the_second_head_of_the_chain_adds():
+    """What the strongest head of layer 1 adds at surname to that of layer 0, most of five seeds."""
+    added = []
+    for seed in range(5):
+        single, sets = _increases("surname", seed)
+        pair = [_strongest(single, "0"), _strongest(single, "1")]
+        added.append(sets[" ".join(pair)] - single[pair[0]])
+    return max(added)
+
+
+def three_seeds_have_no_backup_heads():
+    """In three seeds no pair exceeds its sum at surname by 0.05 nats, in two one does by one."""
+    beyond = [_most_beyond("surname", seed)[0] for seed in range(5)]
+    return sum(found < 0.05 for found in beyond) == 3 and sum(found > 1 for found in beyond) == 2
+
+
+def least_lost_by_the_one_head_of_layer_1():
+    """In the seeds without backup heads, the strongest head of layer 1 loses this at surname."""
+    seeds = [seed for seed in range(5) if _most_beyond("surname", seed)[0] < 0.05]
+    singles = [_increases("surname", seed)[0] for seed in seeds]
+    return min(single[_strongest(single, "1")] for single in singles)
+
+
+def most_beyond_the_sum_of_whole_words():
+    """The pair of a seed exceeds its sum at outer bracket most by this, least and most of seeds."""
+    return _beyond_at_outer_bracket("nats")
+
+
+def most_beyond_the_sum_of_forms():
+    """The pair of a seed exceeds its sum of forms at outer bracket by this, least and most."""
+    return _beyond_at_outer_bracket("form")
+
+
+def _beyond_at_outer_bracket(part):
+    beyond = [_most_beyond("outer bracket", seed, part)[0] for seed in range(5)]
+    return [round(min(beyond), 2), round(max(beyond), 2)]
+
+
+def _gates(row, is_open):
+    """The heads whose gates are open, or closed, in a row of the table that the chapter prints."""
+    table = printed_under("22_ablation", "gates")
+    gates = table[["keep surname", "ruin surname", "keep attractor", "ruin attractor"].index(row)]
+    return [n for n, gate in zip(NAMES, gates, strict=True) if (gate > 0.5) == is_open]
+
+
+def _closed_to_ruin_attractor():
+    """The heads whose gates close to ruin attractor."""
+    return _gates("ruin attractor", False)
+
+
+@cache
+def _measured():
+    """The example, documents of the chapter, and the mean output of each head."""
+    model = TinyModel.of(checkpoint("known_text"))
+    others, documents = (sample_documents(np.random.default_rng(seed), 100) for seed in (1, 2))
+    return model, others.ids[:, :-1], documents
+
+
+def most_that_means_by_position_change():
+    """A mean for each position, not one, changes no head's increase by more than this."""
+    model, others, documents = _measured()
+    traces, changes = run(model, others)[1], []
+    for head, output in replacement_outputs(model, ALL_HEADS, others).items():
+        by_position = traces[head[0]].heads[:, head[1]].mean(axis=0)
+        one, each = (
+            excess_loss(run_with(model, documents.ids[:, :-1], {head: instead}), documents).mean()
+            for instead in (output, by_position)
+        )
+        changes.append(abs(each - one))
+    return max(changes)
+
+
+def weights_on_the_subject():
+    """The weight of head 1.2 on the subject at attractor, and without heads 0.0 and 0.3."""
+    model, others, documents = _measured()
+    target = documents.target_of("attractor")
+    n, t = np.nonzero(target >= 0)
+    means, found = replacement_outputs(model, ALL_HEADS, others), []
+    closed = [ALL_HEADS[NAMES.index(name)] for name in _closed_to_ruin_attractor()]
+    layer, head = ALL_HEADS[NAMES.index(_strongest_at_attractor())]
+    low = run(model, documents.ids[:, :-1])[1][0]
+    for removed in ([], closed):
+        heads = low.heads.copy()
+        for _, h in removed:
+            heads[:, h] = means[0, h]
+        X = low.X + concat_heads(heads) @ low.params.W_O
+        weights = trace(X, model.layers[layer], mask=causal_mask(X.shape[1])).weights
+        found.append(weights[n, head, t, target[n, t]].mean())
+    return found
 
 
 def largest_difference_of_zero_and_mean_ablation():
     """The losses of a head replaced by zero and by its mean differ by at most this many nats."""
     lost = printed_under("22_ablation", "increase in loss, all words")
     return max(abs(zero - mean) for zero, mean, _ in lost)
-
-
-def last_doubling_lowers_the_loss_of_one_head_by():
-    """The last doubling of the steps lowers the loss of the best seed by this many millinats."""
-    best = record("how_many_heads")["models"]["1 head"]["runs"][0]
-    after_3072, _, after_6144 = best["excess_loss"][-3:]
-    return 1000 * (after_3072 - after_6144)
 
 
 def most_nats_lost_with_gates_that_keep_one_task():
@@ -41,3 +171,115 @@ def only_the_brackets_of_seed_1_need_no_head_of_layer_1():
     layer_1 = together["sets"].index("layer 1")
     assert all(together["form"][task][layer_1] < 0.005 for task in brackets)
     return idle == [(1, brackets)]
+
+
+def pairs_of_seeds_that_the_rank_test_tolerates():
+    """The largest U of two groups of five whose two-sided rank test is below 5 percent."""
+    sums = [sum(ranks) - 10 for ranks in combinations(range(5 + 5), 5)]
+    chances = [2 * sum(total <= most for total in sums) / len(sums) for most in range(25)]
+    return max(most for most, chance in enumerate(chances) if chance < 0.05)
+
+
+def how_the_gates_ruin_attractor_in_five_seeds():
+    """Two heads of layer 0 are closed in four seeds, one in one; the strongest of layer 1 never."""
+    closed, spared = [], []
+    for n, seed in enumerate(_seeds()):
+        gates = dict(zip(NAMES, seed["gates"]["attractor"]["ruin"]["gates"], strict=True))
+        names = [name for name, gate in gates.items() if gate <= 0.5]
+        closed.append(sum(name.startswith("0") for name in names))
+        spared.append(_strongest(_increases("attractor", n)[0], "1") not in names)
+    return sorted(closed) == [1, 2, 2, 2, 2] and all(spared)
+
+
+def at_most_three_gates_are_open_to_keep_a_task():
+    """In no seed are more than three gates open above a half, for brackets in three seeds none."""
+    opened = {}
+    for seed in _seeds():
+        for task, ways in seed["gates"].items():
+            opened.setdefault(task, []).append(sum(g > 0.5 for g in ways["keep"]["gates"]))
+    none = {task: n.count(0) for task, n in opened.items() if 0 in n}
+    return max(max(n) for n in opened.values()) == 3 and none == {"bracket": 3}
+
+
+def four_of_five_rounded_sets_are_the_best():
+    """At all tasks but pronoun, the rounded gates raise the loss by as much as the best set."""
+    table = printed_under("22_ablation", "increase in loss, seed 0")
+    return [n for n, (gates, best) in enumerate(table) if gates != best] == [2]
+
+
+def _models():
+    return record("how_many_heads")["models"]
+
+
+def _ends(part):
+    return np.array([run["excess_loss"][-1] for run in part["runs"]])
+
+
+def _opposite(one, other):
+    """Of the pairs of a seed each, how many have the smaller loss in the worse of two models."""
+    lower = int((_ends(one)[:, None] < _ends(other)).sum())
+    return min(lower, 25 - lower)
+
+
+def trials_on_the_plateau_at_the_chosen_rate():
+    """For 1 and 16 heads, and for no other model, one of the two trials is on the plateau."""
+    found = {}
+    for name, model in _models().items():
+        chosen = next(row for row in model["tried"] if row["rate"] == model["rate"])
+        found[name] = sum(loss > 0.05 for loss in chosen["seeds"])
+    return {name: n for name, n in found.items() if n} == {"1 head": 1, "16 heads": 1}
+
+
+def one_pair_of_seeds_favours_one_head():
+    """At the chosen rates, one pair of seeds favours one head, the best of one, the worst of 4."""
+    one, four = (_models()[name] for name in ("1 head", "4 heads"))
+    return _opposite(one, four) == 1
+
+
+def none_is_distinguishable_at_the_chosen_rates():
+    """At the chosen rates, the seeds of 1, 2, 8 and 16 heads overlap with those of 4."""
+    models = _models()
+    others = (name for name in models if "head" in name and name != "4 heads")
+    return all(_opposite(models[name], models["4 heads"]) for name in others)
+
+
+def one_and_sixteen_are_distinguishable_at_the_second_rates():
+    """At the second-best rates, the seeds of 1 and of 16 heads all lie above those of 4."""
+    models = {name: m["second"] for name, m in _models().items() if "head" in name}
+    four = models.pop("4 heads")
+    apart = [name for name, model in models.items() if not _opposite(model, four)]
+    return apart == ["1 head", "16 heads"]
+
+
+def no_variant_of_W_O_is_distinguishable():
+    """No variant of W_O is distinguishable from a learned W_O, at the best or second-best rate."""
+    return _overlap(*(name for name in _models() if "W_O" in name))
+
+
+def _overlap(*names):
+    four = _models()["4 heads"]
+    pairs = [(_models()[name], four) for name in names]
+    return all(_opposite(*pair) and _opposite(*(m["second"] for m in pair)) for pair in pairs)
+
+
+def all_W_O_take_the_same_two_rates():
+    """Models with 4 heads and all variants of W_O have the best rate 2e-3 and then 4e-3."""
+    models = [model for name, model in _models().items() if "W_O" in name or name == "4 heads"]
+    return {(model["rate"], model["second"]["rate"]) for model in models} == {(2e-3, 4e-3)}
+
+
+def only_four_heads_know_in_all_seeds():
+    """Only with 4 heads do all five seeds know the surnames, at both rates."""
+    known = {}
+    for name in (name for name in _models() if "W_O" not in name):
+        for part in (_models()[name], _models()[name]["second"]):
+            right = [run["accuracy"]["surname"][-1] > 0.99 for run in part["runs"]]
+            known.setdefault(name, []).append(sum(right))
+    return known.pop("4 heads") == [5, 5] and max(max(n) for n in known.values()) < 5
+
+
+def last_doubling_lowers_sixteen_heads_by():
+    """The last doubling of the steps lowers the median of sixteen heads by this many millinats."""
+    curves = np.array([run["excess_loss"] for run in _models()["16 heads"]["runs"]])
+    half, _, end = np.median(curves, axis=0)[-3:]
+    return 1000 * (half - end)

@@ -179,14 +179,14 @@ def surnames_stay_right_without_queries_or_values():
     )
 
 
-def trials_of_many_heads_had_found_no_surnames():
-    """With 8 and 16 heads, each trial has a larger loss than the runs that knew the surnames."""
-    models = record("how_many_heads")["models"]
-    many = [models[name] for name in ("8 heads", "16 heads")]
-    tried = [trial["excess_loss"] for model in many for trial in model["tried"]]
-    knew = [run["excess_loss"][8] for model in many for run in model["runs"] if _knew(run)]
-    return len(tried) == 6 and len(knew) > 0 and min(tried) > 0.06 > max(knew)
+def with_more_than_four_heads_few_seeds_know():
+    """All seeds with 4 heads know the surnames at both rates, with 8 or 16 at most three do."""
+    models, known = record("how_many_heads")["models"], {}
+    for name in ("4 heads", "8 heads", "16 heads"):
+        parts = models[name], models[name]["second"]
+        known[name] = [sum(map(_knows, part["runs"])) for part in parts]
+    return known.pop("4 heads") == [5, 5] and max(map(max, known.values())) == 3
 
 
-def _knew(run):
-    return run["accuracy"]["surname"][8] > 0.7  # after half of the steps
+def _knows(run):
+    return run["accuracy"]["surname"][-1] > 0.99

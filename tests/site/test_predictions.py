@@ -15,7 +15,7 @@ NUMBER = r"(?<![\w.])-?\d+(?:\.\d+)?(?:/\d+)?"
 EVERYWHERE = 100  # one or two whole numbers below it stand in any text
 DISCUSSED = "notebooks/16_rope_alibi.html"  # its second answer: an output and two paragraphs
 TOLD = "the weight of dogs falls to"
-LONG = "notebooks/17_sparse_attention.html"  # its second answer: two outputs
+LONG = "notebooks/17_sparse_attention.html"  # its third answer: two outputs
 
 
 def block(box):
@@ -123,9 +123,9 @@ def test_discussion_waits_for_the_commitment_and_is_there_tomorrow(open_page, wi
 
 def test_all_outputs_of_an_answer_open_together(open_page):
     page = open_page(LONG)
-    page.locator(ASKED).nth(1).get_by_role("button", name="Show me").click()
+    page.locator(ASKED).nth(2).get_by_role("button", name="Show me").click()
     assert page.locator(f"{WAITS}[open]").count() == 2
-    assert page.get_by_text("learns one such score for each head").is_visible()
+    assert page.get_by_text("few pairs matter").is_visible()
     assert page.problems == []
 
 

@@ -14,6 +14,12 @@ def query_of_bark_a_quarter_turn_ahead():
     return [-b, a, -d, c]
 
 
+def first_arrow_of_that_a_quarter_turn_ahead():
+    """A quarter turn makes (−b, a) of the first pair of the query of that."""
+    a, b, *_ = printed_under("16_rope_alibi", "queries of head 0 / c")[1]
+    return [-b, a]
+
+
 def _clock_product(pair, distance):
     query, key = clock._hands(distance, 0)
     return (query * key).reshape(-1, 2).sum(axis=-1)[pair]

@@ -22,6 +22,7 @@ from book._ext.models import (
     reached,
     share,
     small,
+    sources_of,
     steps,
     writes,
 )
@@ -42,6 +43,31 @@ SCROLLS = "pst-scrollable-table-container cards-table"  # a table that is wider 
 D_MODEL = "<i>d</i><sub>model</sub>"
 PERCENT = "\N{NO-BREAK SPACE}%"
 WHOLE = {"full", "latent", "both"}  # layers that look at everything there is
+READ_AS = {  # field of an entry, as `read` names it -> what a reader calls it
+    "layers": "the number of layers",
+    "d_model": "the width",
+    "pattern": "the kinds of layers",
+    "last": "the last layer",
+    "positions": "the positions",
+    "positions.kind": "the kind of positions",
+    "positions.max_positions": "the stretch",
+    "positions.base": "the base of the rotation",
+    "positions.stretched": "the stretch",
+    "positions.rule": "the stretch",
+    "scale": "the scale of the scores",
+    "context": "the longest text",
+    "keys_are_values": "that keys are values",
+    "chosen.gathers": "the tokens of a pool",
+    "sparse.window": "the window",
+    "sparse.globals": "the global blocks",
+    "sparse.random": "the random blocks",
+    "state": "the state",
+    "state.channels": "the channels of the convolution",
+    "variants": "the variants",
+    "other": "the change of the projections",
+    "parameters_sum": "the sum of the parameters",
+}
+READ_AS |= dict.fromkeys(("heads", "d_k", "d_v", "kv_heads"), "the heads")
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -92,6 +118,8 @@ def arrow_lines(model, ways) -> list[str]:
             )
         lines.append(f"- [{name}]({ways[name]}): {words}")
     lines += [f"- {step}: {words}; no chapter builds it" for step, words in other.items()]
+    if "scale" in model:
+        lines.append(f"- score: scaled by {model['scale']}")
     return lines or [
         "No arrow: the layer of [chapter 06](../notebooks/06_output_projection.ipynb)."
     ]
@@ -105,7 +133,7 @@ def table(models) -> str:
     return (
         "<p>The last columns say how many kB of cache each token of a text of that length takes, "
         "at 16 bits per number; in italics where the text is longer than any that the "
-        "configuration names.</p>\n"
+        "sources name.</p>\n"
         f'<div class="{SCROLLS} cards-all" tabindex="0" role="group" aria-label="All models">\n'
         f"<table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
     )
@@ -188,9 +216,11 @@ def named(model, kind) -> tuple[str, str]:
     if kind == "pool":
         return f"{window}, pools of {model['pool']}", f", both drawn as {shrunk['pool']}"
     if kind == "chosen pool":
-        name = f"{window}, top {chosen['keys']} pools of {chosen['pool']}"
-        pools = f"{shrunk['chosen']['keys']} pools of {shrunk['chosen']['pool']}"
-        return name, f", drawn as {shrunk['window']}, {pools}"
+        pools = [
+            f"{each['keys']} pools of {each['gathers']} at stride {each['pool']}"
+            for each in (chosen, shrunk["chosen"])
+        ]
+        return f"{window}, top {pools[0]}", f", drawn as {shrunk['window']}, {pools[1]}"
     if kind == "sparse":
         block = model["sparse"]["block"]
         cell = f", a cell is a block of {block}, not a token as in chapter 17" * (block > 1)
@@ -214,14 +244,26 @@ def _pairs(model, kind, mask):
 def choice(model) -> str:
     """Say what the choice itself costs: it scores every pair, or every pool."""
     what = "pool" if "pool" in model["chosen"] else "pair"
-    part = f"{100 * choosing(model):.2g}{PERCENT}"
-    return f"The indexer scores every {what}, with {part} of the multiply-adds of a full layer"
+    told = f"The indexer scores every {what}. That takes {_percent(choosing(model))} of the "
+    told += "multiply-adds of a full layer"
+    if "latent" not in model:
+        return told
+    part = _percent(choosing(model, absorbed=True))
+    return (
+        f"{told} that computes all keys and values, as for a prompt, and {part} of those of an "
+        "absorbed one, as it decodes"
+    )
+
+
+def _percent(part):
+    """Write a fraction as a percentage, with one digit after the point where it is not 0."""
+    return f"{round(100 * part, 1):g}{PERCENT}"
 
 
 def curve(model) -> str:
     """Return the bytes of a text's cache against its tokens, the fixed part filled.
 
-    The line ends in a dot where the configuration does, and is left out where that names no
+    The line ends in a dot at the longest text, and is left out where no source names a
     length; dashes go on where nothing learned forbids it. Pale above: what all heads would cache.
     """
     end = min(most(model), 2 ** LOG_TOKENS[1])
@@ -397,18 +439,35 @@ def _bytes_row(model, tokens):
 
 
 def _sources(model):
-    read = " and ".join(_source(model[key]) for key in ("source", "also") if key in model)
+    (first, _), *rest = sources_of(model).items()
+    read = f"Read in {_source(first)}: {escape(model['source_kind'])}."
+    read += "".join(f" From {_source(text)}: {in_words(fields)}." for text, fields in rest)
     note = f" {model['note'][0].upper()}{model['note'][1:]}." if "note" in model else ""
-    return f"Read in {read}: {escape(model['source_kind'])}.{escape(note)}"
+    return f"{read}{escape(note)}"
+
+
+def in_words(fields) -> str:
+    """Name the fields of an entry that have one source, as a reader would.
+
+    Raises
+    ------
+    CardError : a field that has no words yet
+    """
+    if strange := [field for field in fields if field not in READ_AS]:
+        raise CardError(f"{strange[0]} of models.json has no words in READ_AS.")
+    *names, last = dict.fromkeys(READ_AS[field] for field in fields)
+    return f"{', '.join(names)} and {last}" if names else last
 
 
 def _source(text):
-    """Return the link to a source: its file in a repository at a commit, or a paper."""
+    """Return the link to a source: its file in a repository at a commit, an issue, or a paper."""
     if text.startswith("arXiv:"):
         number, _, place = text.removeprefix("arXiv:").partition(", ")
         return f'<a href="https://arxiv.org/abs/{number}">arXiv:{number}</a>, {escape(place)}'
     address, _, place = text.partition(" ")
-    owner, name, _, commit, *path = address.removeprefix("https://github.com/").split("/")
+    owner, name, kind, commit, *path = address.removeprefix("https://github.com/").split("/")
+    if kind == "issues":
+        return f'<a href="{address}">{owner}/{name}, issue {commit}</a>'
     where = f" {escape(place)}" if place else ""
     return f'<a href="{address}">{owner}/{name}, {path[-1]}</a>{where} at {commit[:7]}'
 

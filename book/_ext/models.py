@@ -14,11 +14,11 @@ from tutorial_lib.records import facts
 from tutorial_lib.variants.patterns import global_mask, receptive_field, top_k_mask, window_mask
 
 TOKENS = 16  # of a drawn mask
-LONG = 131_072  # tokens at which a model is looked at whose configuration names no length
+LONG = 131_072  # tokens at which a model is looked at whose sources name no length
 SMALL = {  # the sizes that a drawn mask has instead of the true ones
     "window": 4,
     "pool": 4,
-    "chosen": {"keys": 4, "pool": 2},
+    "chosen": {"keys": 4, "pool": 2, "gathers": 4},
     "sparse": {"window": 5},
 }
 POOLS_CHOSEN = 2  # of a drawn mask, where pools are chosen
@@ -41,16 +41,19 @@ STEPS = {  # row of the variants that a card names -> the steps of the map that 
     "Output rotated back": ["mix"],
 }
 MAP = ("embed", "project", "score", "mix", "concat", "project out")
-SOURCE = r"https://github\.com/[^/]+/[^/]+/blob/[0-9a-f]{40}/\S+( \(.+\))?|arXiv:\d{4}\.\d{5}, .+"
+SOURCE = r"https://github\.com/[^/]+/[^/]+/(blob/[0-9a-f]{40}/\S+( \(.+\))?|issues/\d+)"
+SOURCE += r"|arXiv:\d{4}\.\d{5}, .+"
 ALWAYS = ("year", "layers", "d_model")
 HEADS = ("heads", "d_k", "d_v", "kv_heads", "heads_times_d_k")
 WORDS = ("name", "source", "licence", "source_kind")
 MAY = ("pattern", "first", "last", "shared", "window", "pool", "keys_are_values", "context")
-MAY += ("parameters", "parameters_sum", "also", "note")
+MAY += ("parameters", "parameters_sum", "scale", "read", "note")
+UNREAD = ("year", "heads_times_d_k", "parameters")  # of the release, and worked out from others
+UNREAD += ("read", "note", *WORDS)
 FIELDS = {  # field that an entry may have -> its parts
     "latent": {"rank", "rope_dim"},
     "state": {"heads", "d_k", "d_v", "channels", "convolution"},
-    "chosen": {"keys", "heads", "d_k", "pool"},
+    "chosen": {"keys", "heads", "d_k", "pool", "gathers"},
     "sparse": {"window", "globals", "random", "block"},
     "full": {"kv_heads", "d_k", "d_v"},
     "positions": {"kind", "max_positions", "base", "rotated", "stretched", "rule"},
@@ -74,7 +77,8 @@ def faults(model) -> list[str]:
     if told:
         return told
     told += [f"unknown {each}" for each in set(model) - {*whole, *WORDS, *MAY, *FIELDS}]
-    unnamed = [field for field in FIELDS if not isinstance(model.get(field, {}), dict)]
+    named = (*FIELDS, "read")
+    unnamed = [field for field in named if not isinstance(model.get(field, {}), dict)]
     if unnamed:
         return [f"{field} is {model[field]!r}; expected its parts by name" for field in unnamed]
     for field, parts in FIELDS.items():
@@ -86,9 +90,33 @@ def faults(model) -> list[str]:
         told.append("kv_heads do not share its heads evenly")
     if model.get("parameters") != eval(model.get("parameters_sum", "None")):
         told.append("parameters are not their sum")
-    sources = [model["source"], *([model["also"]] if "also" in model else [])]
+    sources = sources_of(model)
     told += [f"{each} names no commit" for each in sources if not re.fullmatch(SOURCE, each)]
-    return told + misfits(model)
+    return told + misfits(model) + misread(model)
+
+
+def sources_of(model) -> dict[str, list[str]]:
+    """Return where an entry was read, {address: its fields}; the main source comes first."""
+    found = {"source": [], **model.get("read", {})}
+    return {model["source"]: found.pop("source"), **found}
+
+
+def misread(model) -> list[str]:
+    """Say which fields of an entry have no source, more than one, or are none of its own."""
+    fields = [field for field in model if field in {*ALWAYS, *HEADS, *MAY, *FIELDS} - {*UNREAD}]
+    parts = {field: parts_of(model, field) for field in fields}
+    own = [part for field in fields for part in parts[field]]
+    named = [part for listed in sources_of(model).values() for part in listed]
+    found = [part for name in named for part in parts.get(name, [name])]
+    told = [f"{part} has no source" for part in own if part not in found]
+    told += [f"{part} has two sources" for part in own if found.count(part) > 1]
+    return told + [f"{part} has a source and no value" for part in found if part not in own]
+
+
+def parts_of(model, field) -> list[str]:
+    """Return a field, or the parts that it has, as `read` names them."""
+    value = model[field]
+    return [f"{field}.{part}" for part in value] if isinstance(value, dict) else [field]
 
 
 def misfits(model) -> list[str]:
@@ -107,6 +135,9 @@ def misfits(model) -> list[str]:
         told.append(f"unknown positions {positions['kind']}")
     if ("stretched" in positions) != ("rule" in positions):
         told.append("stretched goes with its rule")
+    chosen = model.get("chosen") or {}
+    if "pool" in chosen and (chosen.get("gathers", 0) % chosen["pool"] or "gathers" not in chosen):
+        told.append("its pools gather no whole number of strides")
     if positions.get("rotated", 0) > model.get("d_k", 0):
         told.append("more is rotated than a key has")
     named = re.findall(r"arXiv:(\d\d)\d\d\.", f"{model['source']} {model.get('note')}")
@@ -129,7 +160,7 @@ def window_words(model) -> str:
 
 
 def longest(model):
-    """Return the longest text that a model's configuration names; None where it names none."""
+    """Return the longest text that a model's sources name; None where they name none."""
     positions = model.get("positions", {})
     stretched = positions.get("stretched", 0) * positions.get("max_positions", 0)
     return model.get("context") or stretched or None
@@ -164,7 +195,9 @@ def arrows(model) -> dict[str, str]:
 
 def choice_words(chosen) -> str:
     """Say how many keys are chosen, of what, and by how many short heads."""
-    what = f"pools of {chosen['pool']} tokens" if "pool" in chosen else "keys"
+    what = "keys"
+    if "pool" in chosen:
+        what = f"pools of {chosen['gathers']} tokens at stride {chosen['pool']}"
     return f"{chosen['keys']:,} {what}, by {chosen['heads']} heads of {chosen['d_k']}"
 
 
@@ -198,6 +231,7 @@ def sparsely(sparse) -> str:
 def steps(model) -> list[str]:
     """Return the steps of the map that a model changes, in the order of the map."""
     changed = {step for row in arrows(model) for step in STEPS[row]} | {*model.get("other", {})}
+    changed |= {"score"} if "scale" in model else set()
     return [step for step in MAP if step in changed]
 
 
@@ -242,12 +276,18 @@ def masks_of(model, kind, T=TOKENS):
 
 
 def _pooled(model, kind, causal, rng):
-    """Return the tokens of the pools that each query scores: those whose last token is there."""
+    """Return the tokens of the pools that each query scores: those whose last token is there.
+
+    A pool may gather the tokens of strides before its own too.
+    """
     size = model["chosen"]["pool"] if "chosen" in kind else model["pool"]
     pools = causal[:, size - 1 :: size]  # (T, T // size)
     if "chosen" in kind:
         pools = top_k_mask(rng.random(pools.shape), model["chosen"]["keys"], mask=pools)
-    return np.repeat(pools, size, axis=1)  # T is a multiple of the size
+    seen = pools.copy()
+    for back in range(1, model["chosen"]["gathers"] // size if "chosen" in kind else 1):
+        seen[:, :-back] |= pools[:, back:]
+    return np.repeat(seen, size, axis=1)  # T is a multiple of the size
 
 
 def _sparse(sparse, T, rng):
@@ -288,14 +328,15 @@ def every_head(model) -> int:
     return sum(m["heads"] * (m["d_k"] + m["d_v"]) for m in widths) if "heads" in model else 0
 
 
-def choosing(model) -> float:
+def choosing(model, *, absorbed=False) -> float:
     """Return what a choice multiplies, of what a full layer would over the same pairs.
 
-    Its short heads score every pair, or every pool, of a text. Where there is a latent, the full
-    layer is the absorbed one, as it decodes.
+    Its short heads score every pair, or every pool, of a text. The full layer has the keys and
+    values of all heads, as for a prompt; absorbed, it has the latent, as it decodes.
     """
-    chosen, latent = model["chosen"], model.get("latent")
-    width = 2 * latent["rank"] + latent["rope_dim"] if latent else model["d_k"] + model["d_v"]
+    chosen, width = model["chosen"], model["d_k"] + model["d_v"]
+    if absorbed:
+        width = 2 * model["latent"]["rank"] + model["latent"]["rope_dim"]
     return chosen["heads"] * chosen["d_k"] / chosen.get("pool", 1) / (model["heads"] * width)
 
 

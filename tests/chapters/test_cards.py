@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from book._ext.models import (
     reached,
     share,
     small,
+    sources_of,
     steps,
     writes,
 )
@@ -86,13 +88,25 @@ def sparse_keys(sparse, query, T):
 def test_chosen_pools_are_whole_and_as_many_as_are_chosen():
     model = small(BY_NAME["DeepSeek-V4-Flash"])
     near, pooled = masks_of(model, "chosen pool")
-    size, count = model["chosen"]["pool"], model["chosen"]["keys"]
+    size, count, width = (model["chosen"][part] for part in ("pool", "keys", "gathers"))
     assert (near == window_mask(T, T, model["window"])).all()
     for query, row in enumerate(pooled):
-        pools = row.reshape(-1, size)
-        assert (pools.all(axis=1) == pools.any(axis=1)).all()
-        assert pools.any(axis=1).sum() == min((query + 1) // size, count)
-        assert not row[(query + 1) // size * size :].any()
+        ends = range(size, query + 2, size)  # of the pools that are full
+        pools = [{*range(max(end - width, 0), end)} for end in ends]
+        sets = combinations(pools, min(len(pools), count))
+        assert {*np.flatnonzero(row)} in [set().union(*chosen) for chosen in sets]
+
+
+def test_a_pool_of_v4_gathers_twice_its_stride():
+    chosen = BY_NAME["DeepSeek-V4-Flash"]["chosen"]
+    assert (chosen["gathers"], chosen["pool"]) == (8, 4)
+    drawn = small(BY_NAME["DeepSeek-V4-Flash"])["chosen"]
+    assert drawn["gathers"] * chosen["pool"] == chosen["gathers"] * drawn["pool"]
+    told = "512 pools of 8 tokens at stride 4, by 64 heads of 128"
+    assert arrows(BY_NAME["DeepSeek-V4-Flash"])["Top-k attention"] == told
+    name, small_one = cards.named(BY_NAME["DeepSeek-V4-Flash"], "chosen pool")
+    assert name == "window of 128, top 512 pools of 8 at stride 4"
+    assert small_one == ", drawn as 4, 2 pools of 4 at stride 2"
 
 
 def test_shares_are_those_of_masks_of_the_same_size():
@@ -152,7 +166,8 @@ def test_every_entry_has_a_card_or_does_not_say_what_its_layers_are():
 @NAMED
 def test_every_arrow_of_a_card_leads_to_where_it_is_built(model):
     lines = arrow_lines(model, links(CHAPTERS))
-    assert len(lines) == max(1, len(arrows(model)) + len(model.get("other", ())))
+    more = len(model.get("other", ())) + ("scale" in model)
+    assert len(lines) == max(1, len(arrows(model)) + more)
     for name, line in zip(arrows(model), lines, strict=False):
         page, _ = every_row(CHAPTERS)[name]
         assert line.startswith(f"- [{name}](../notebooks/{page.name}.ipynb#")
@@ -169,9 +184,9 @@ def test_the_numbers_of_a_card_are_those_of_its_entry(model):
     assert len(rows) == (sum(n <= cards.most(model) for n in cards.TOLD) if writes(model) else 0)
     for tokens, kept in rows:
         assert kept == cards.size(model_cache_bytes(model, int(tokens.replace(",", ""))))
-    for key in ("source", "also"):
-        if model.get(key, "").startswith("https"):
-            assert f'<a href="{model[key].split(" ")[0]}">' in told
+    for address in sources_of(model):
+        if address.startswith("https"):
+            assert told.count(f'<a href="{address.split(" ")[0]}">') == 1
     kept = model_cache_bytes(model, 1024) / 1024_000
     assert each(model, 1024) == (f"{kept:,.{int(kept < 100)}f}" if writes(model) else "–")
 
@@ -194,18 +209,42 @@ def test_a_state_says_what_its_tables_weigh_in_32_bits():
     assert "32 bits" not in cards.kept_words(BY_NAME["gpt-oss-120b"])
 
 
+@NAMED
+def test_a_card_says_which_field_was_read_where(model):
+    told = numbers(model)
+    (_, main), *rest = sources_of(model).items()
+    assert main
+    for address, fields in rest:
+        link = f'<a href="{address.split(" ")[0]}">'
+        _, _, said = told.partition(link)
+        assert f": {cards.in_words(fields)}." in said.partition("<a ")[0]
+    assert told.count(" From ") == len(rest)
+
+
+def test_a_field_without_words_ends_the_build_by_name():
+    with pytest.raises(CardError, match=r"window of models.json has no words in READ_AS"):
+        cards.in_words(["context", "window"])
+    assert cards.in_words(["context"]) == "the longest text"
+    assert cards.in_words(["heads", "d_k", "context"]) == "the heads and the longest text"
+
+
 def test_a_choice_says_what_it_scores_itself():
-    for name, what, full, short in [
-        ("DeepSeek-V3.2", "pair", 128 * (576 + 512), 64 * 128),
-        ("GLM-5", "pair", 64 * (576 + 512), 32 * 128),
-        ("DeepSeek-V4-Flash", "pool", 64 * (512 + 512), 64 * 128 / 4),
+    for name, full, absorbed, short, parts in [
+        ("DeepSeek-V3.2", 128 * (192 + 128), 128 * (576 + 512), 64 * 128, ("20", "5.9")),
+        ("GLM-5", 64 * (256 + 256), 64 * (576 + 512), 32 * 128, ("12.5", "5.9")),
     ]:
         model = BY_NAME[name]
         assert choosing(model) == short / full
-        part = f"{100 * short / full:.2g}{cards.PERCENT}"
-        words = f"The indexer scores every {what}, with {part} of the multiply-adds of a full layer"
-        assert words in cards.masks(model)
-    assert "The choice" not in cards.masks(BY_NAME["Gemma 2 2B"])
+        assert choosing(model, absorbed=True) == short / absorbed
+        words = "The indexer scores every pair. That takes {}\N{NO-BREAK SPACE}% of the "
+        words += "multiply-adds of a full layer that computes all keys and values, as for a "
+        words += "prompt, and {}\N{NO-BREAK SPACE}% of those of an absorbed one"
+        assert words.format(*parts) in cards.masks(model)
+    pools = BY_NAME["DeepSeek-V4-Flash"]
+    assert choosing(pools) == 64 * 128 / 4 / (64 * (512 + 512))
+    words = "every pool. That takes 3.1\N{NO-BREAK SPACE}% of the multiply-adds of a full layer<"
+    assert words in cards.masks(pools)
+    assert "The indexer" not in cards.masks(BY_NAME["Gemma 2 2B"])
 
 
 def test_a_step_that_no_chapter_builds_is_told_and_not_linked():
@@ -213,6 +252,59 @@ def test_a_step_that_no_chapter_builds_is_told_and_not_linked():
     assert line.startswith("- project out: in 8 groups of heads")
     assert "](" not in line
     assert [m["name"] for m in carded() if "project out" in steps(m)] == ["DeepSeek-V4-Flash"]
+
+
+def test_low_rank_queries_are_on_the_cards_that_have_them():
+    told = {m["name"]: m["other"]["project"] for m in carded() if "project" in m.get("other", {})}
+    low = {name: words for name, words in told.items() if words.startswith("low-rank queries")}
+    assert {name: words.split()[-1] for name, words in low.items()} == {
+        "DeepSeek-V3": "1,536",
+        "DeepSeek-V3.2": "1,536",
+        "GLM-5": "2,048",
+        "DeepSeek-V4-Flash": "1,024",
+        "Kimi K3": "1,536",
+    }
+    assert all("values are normed" in told[f"Gemma 4 {size}"] for size in ("E2B", "31B"))
+    assert "second W_Q, W_K and W_V" in told["Longformer base"]
+
+
+def test_a_scale_that_is_not_that_of_the_width_is_told_as_a_step_of_score():
+    scales = {m["name"]: m["scale"] for m in carded() if "scale" in m}
+    for name in ("DeepSeek-V3", "DeepSeek-V3.2", "gpt-oss-120b"):  # YaRN's, of keys and queries
+        model = BY_NAME[name]
+        factor = (0.1 * math.log(model["positions"]["stretched"]) + 1) ** 2
+        width = model["d_k"]
+        assert scales.pop(name).startswith(f"{factor:.2f}/√{width} instead of 1/√{width}")
+    model = BY_NAME["Gemma 3 27B"]
+    assert scales.pop("Gemma 3 27B") == f"1/√168 instead of 1/√{model['d_k']}"
+    for name in ("Gemma 4 E2B", "Gemma 4 31B"):
+        model = BY_NAME[name]
+        widths = f"1/√{model['d_k']} in windows and 1/√{model['full']['d_k']} in full layers"
+        assert scales.pop(name) == f"1 instead of {widths}"
+    assert not scales
+    for model in carded():
+        line = f"- score: scaled by {model.get('scale')}"
+        assert (line in arrow_lines(model, links(CHAPTERS))) == ("scale" in model)
+    assert steps(BY_NAME["GPT-2 small"] | {"scale": "1"}) == ["score"]
+
+
+def test_the_longest_texts_are_those_of_the_sources():
+    for name, tokens in {
+        "Qwen3-Next 80B": 262_144,
+        "Gemma 4 E2B": 131_072,
+        "Gemma 4 31B": 262_144,
+        "DeepSeek-V3": 163_840,
+    }.items():
+        assert longest(BY_NAME[name]) == tokens
+        assert f"up to {tokens:,} tokens" in cards.plot(BY_NAME[name])
+
+
+def test_four_cards_gate_and_say_in_which_layers():
+    gates = {m["name"]: m["variants"]["Gate"] for m in carded() if "Gate" in m.get("variants", ())}
+    in_every_layer = {name for name, words in gates.items() if words.startswith("in every layer")}
+    assert in_every_layer == {"Mamba-2 2.7B", "Qwen3-Next 80B", "Kimi K3"}
+    assert {*gates} - in_every_layer == {"Kimi Linear 48B"}
+    assert gates["Kimi Linear 48B"].startswith("in the state layers")
 
 
 LONG = 2**20
@@ -236,10 +328,10 @@ def test_the_first_sentences_of_the_page_are_true_of_the_entries():
     partly = [m for m in late if m["positions"].get("rotated", 0) < m.get("full", m).get("d_k", 0)]
     assert (len(new), sum(m in new for m in partly)) == (11, 8)
     assert [m["name"] for m in partly if m not in new] == ["DeepSeek-V3"]
-    for row in ("Sink", "Gate"):
-        having = [m for m in carded() if row in m.get("variants", ())]
-        assert len(having) == 2
-        assert all(m in new for m in having)
+    sinks, gates = ([m for m in carded() if r in m.get("variants", ())] for r in ("Sink", "Gate"))
+    assert (len(sinks), len(gates)) == (2, 4)
+    assert all(model in new for model in sinks)
+    assert [m["name"] for m in gates if m not in new] == ["Mamba-2 2.7B"]
 
 
 @pytest.mark.parametrize("name", ["GPT-2 XL", "Mistral 7B", "Kimi K3", "gpt-oss-120b"])

@@ -25,9 +25,9 @@ from tutorial_lib.pytorch import bridge
 from tutorial_lib.variants import cache, grouped, latent, positions
 from tutorial_lib.variants import state as states
 
-B, T, S, H, d_k, d_v, d_model = 2, 5, 6, 3, 4, 7, 12
+B, T, S, H, G, d_k, d_v, d_model = 2, 5, 6, 3, 1, 4, 7, 12
 SIZES = {"B": B, "T": T, "S": S, "H": H, "d_k": d_k, "d_v": d_v, "d_model": d_model, "d": d_k}
-SIZES |= {"vocabulary size": 11}
+SIZES |= {"G": G, "vocabulary size": 11}
 
 COMMENT = re.compile(r" ?<!--.*?-->", re.DOTALL)
 GLOSSARY, NOTATION = (
@@ -51,7 +51,7 @@ SHAPES = {  # entry -> the arrays whose shapes it names, in their order
     "head": ["W_Q[0]", "W_K[0]", "W_V[0]"],
     "heads": ["heads"],
     "key": ["K"],
-    "KV cache": ["K", "V"],
+    "KV cache": ["K[:, :G]", "V[:, :G]"],
     "mask": ["scores"],
     "multi-head attention": ["X", "Y"],
     "multiply-add": ["Q[0, 0]", "K[0, 0].T"],

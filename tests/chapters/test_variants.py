@@ -5,6 +5,7 @@ import doctest
 import importlib
 import inspect
 import json
+from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from book._ext.variants import HEADER, VariantsError, every_row, rows, table
 from tests.chapters.pages import listed
 from tools.chapters import FOLDER, ROOT, Page, pages
+from tutorial_lib.pytorch import DecoderAttention
+from tutorial_lib.pytorch.decoder import Sight
 
 MODULES = sorted((ROOT / "tests" / "library" / "variants").glob("test_*.py"))
 CHAPTERS = [page for page in pages() if page.has_variants]
@@ -152,6 +155,25 @@ def test_the_page_calls_the_layer_as_its_docstring_does():
     ran = "".join(example.source for example in examples)
     assert shown
     assert ran.startswith(shown)
+
+
+WORDS = {  # what the layer can be given -> how the page calls it
+    "n_kv_heads": "shared keys",
+    "rotation": "RoPE or no positions",
+    "window": "windows",
+    "sink": "sinks",
+    "qk_norm": "QK-norm",
+}
+SIZES = ["d_model", "n_heads", "sizes", "sight", "bias", "eps"]
+
+
+def test_the_page_names_each_variant_that_the_layer_has_and_no_other():
+    given = list(inspect.signature(DecoderAttention).parameters)
+    given += [field.name for field in fields(Sight)]
+    assert {*given} - {*SIZES} == {*WORDS}
+    page = (ROOT / "book" / "variants.md").read_text(encoding="utf-8")
+    *names, last = ["the KV cache", *WORDS.values()]
+    assert f"has {', '.join(names)} and {last}. The other variants" in page
 
 
 def test_one_name_in_two_chapters_is_told(plant):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from book._ext.models import faults
+from book._ext.models import faults, sources_of
 from experiments import (
     decode,
     gradients,
@@ -302,6 +302,9 @@ def test_the_facts_of_a_model_agree_with_one_another(model):
     assert faults(model) == []
 
 
+SIZED = ["layers", "d_model", "heads", "d_k", "d_v", "kv_heads", "pattern", "positions", "context"]
+SIZED += ["parameters_sum"]
+POOLS = {"pool": 4, "keys": 512, "heads": 64, "d_k": 128}
 WRONG = [
     ("GPT-2 small", {"d_k": 96}, "heads_times_d_k is not what its heads give"),
     ("Llama 2 70B", {"kv_heads": 7}, "kv_heads do not share its heads evenly"),
@@ -309,7 +312,19 @@ WRONG = [
     ("Llama 2 70B", {"d_model": 8192.0}, "d_model is no whole number"),
     ("Llama 2 7B", {"parameters": 7_000_000_000}, "parameters are not their sum"),
     ("Llama 2 7B", {"source": "https://huggingface.co/meta-llama"}, "names no commit"),
-    ("GPT-2 small", {"also": "https://github.com/a/b/blob/main/c.py"}, "names no commit"),
+    ("GPT-2 small", {"read": {"https://github.com/a/b/blob/main/c.py": []}}, "names no commit"),
+    ("GPT-2 XL", {"first": ["full"]}, "first has no source"),
+    ("GPT-2 XL", {"other": {"mix": "by half"}}, "other.mix has no source"),
+    ("Mistral 7B", {"read": {"source": [*SIZED, "window", "window"]}}, "window has two sources"),
+    (
+        "Mistral 7B",
+        {"read": {"source": [*SIZED, "window", "base"]}},
+        "base has a source and no value",
+    ),
+    ("Mistral 7B", {"read": {"source": SIZED}}, "window has no source"),
+    ("Mistral 7B", {"read": None}, "read is None; expected its parts by name"),
+    ("DeepSeek-V4-Flash", {"chosen": POOLS | {"gathers": 6}}, "gather no whole number of strides"),
+    ("DeepSeek-V4-Flash", {"chosen": POOLS}, "gather no whole number of strides"),
     ("GPT-2 small", {"positions": {"kind": "learnt"}}, "unknown positions learnt"),
     ("Llama 3 8B", {"positions": {"kind": "rope", "rotated": 256}}, "more is rotated than a key"),
     ("Llama 3 8B", {"positions": {"kind": "rope", "theta": 500_000}}, "unknown positions.theta"),
@@ -366,7 +381,6 @@ def test_an_entry_has_the_sizes_of_the_class_that_loads_its_checkpoint(name):
     assert model["d_model"] == config.hidden_size
     assert model["heads"] == config.num_attention_heads
     assert model.get("window") == getattr(config, "sliding_window", None)
-    assert name != "Qwen3-Next 80B" or model["context"] == config.max_position_embeddings
     if found := getattr(config, "layer_types", None):
         assert [KINDS[each] for each in found] == layer_kinds(model)
     with torch.device("meta"):
@@ -401,9 +415,8 @@ def test_a_further_entry_has_the_sizes_of_the_class_that_names_its_checkpoint(na
 
 def test_facts_read_in_one_file_name_one_commit_of_it():
     commits = {}
-    for entry in [*MODELS, *facts("quoted")["numbers"]]:
-        if found := re.match(
-            r"https://github\.com/(.+?)/blob/([0-9a-f]{40})/([^ #?]+)", entry["source"]
-        ):
+    quoted = [entry["source"] for entry in facts("quoted")["numbers"]]
+    for address in [*quoted, *(address for model in MODELS for address in sources_of(model))]:
+        if found := re.match(r"https://github\.com/(.+?)/blob/([0-9a-f]{40})/([^ #?]+)", address):
             commits.setdefault((found[1], found[3]), set()).add(found[2])
     assert {file: names for file, names in commits.items() if len(names) > 1} == {}

@@ -49,10 +49,33 @@ def cards_with_a_sink():
 
 
 def cards_with_a_gate():
-    """So many models have a gate after the mix."""
+    """So many models have a gate after the mix, of a softmax or of a state."""
     return len(_with("Gate"))
 
 
-def no_card_before_2025_has_a_sink_or_a_gate():
-    """Sinks and gates first appear on the cards of 2025."""
-    return min(card["year"] for card in _with("Sink") + _with("Gate")) == 2025
+def no_card_before_2025_has_a_sink():
+    """Sinks first appear on the cards of 2025."""
+    return min(card["year"] for card in _with("Sink")) == 2025
+
+
+def cards_of_2025_and_later_with_a_gate():
+    """So many of the models with a gate are of 2025 and later."""
+    return len([card for card in _with("Gate") if card["year"] >= 2025])
+
+
+def only_mamba_2_has_a_gate_before_2025():
+    """The only older model with a gate is Mamba-2, of 2024."""
+    older = [(card["name"], card["year"]) for card in _with("Gate") if card["year"] < 2025]
+    return older == [("Mamba-2 2.7B", 2024)]
+
+
+def longest_text_of_deepseek_v3():
+    """The stretch of its rotation gives this many tokens."""
+    [positions] = [card["positions"] for card in _cards() if card["name"] == "DeepSeek-V3"]
+    return positions["stretched"] * positions["max_positions"]
+
+
+def pools_of_deepseek_v4():
+    """Return how many tokens a chosen pool gathers, and the tokens between two pools."""
+    [chosen] = [card["chosen"] for card in _cards() if "pool" in card.get("chosen", ())]
+    return chosen["gathers"], chosen["pool"]

@@ -5,7 +5,8 @@ a tuple of whole numbers, and a count of the book's own (chapters, questions, po
 equality, which is evaluated, or have a comment right behind them that names their value, as in
 `0.583<!-- "mean top weight"[0, 2] -->`, see `named.py`. Several numbers may share a comment, in
 their order: `0.31 to 0.45<!-- "low"; "high" -->`. A comment whose value is True states something
-without a number. In the reasons of a bank, a number of their own question needs none.
+without a number. In the reasons of a bank, a number of their own question needs none. What proves
+the name of a head, such as 1.2, is said in `head_names.py`.
 """
 
 import ast
@@ -16,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from tests.chapters.equalities import PARTS, equalities, false_equalities, formulas
+from tests.chapters.head_names import EXAMPLE, LISTED, Proofs, given_by
 from tests.chapters.named import Missing, is_settled, value_of
 from tests.chapters.pages import tags
 from tools.minutes import SAID
@@ -67,8 +69,7 @@ YEAR = re.compile(
 )
 PLACE = re.compile(
     r"\b(?:section|table|figure|theorem|chapter|round|exercise|prediction|step|token|place)s?"
-    r" (?!\d{3})\d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*"  # step 141 is measured
-    r"|\bheads? \d\.\d\b(?:(?:,| and| to| or) \d\.\d\b)*",  # of a layer, and its number there
+    r" (?!\d{3})\d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*",  # step 141 is measured
     re.IGNORECASE,
 )
 BLOCK = re.compile(
@@ -124,6 +125,7 @@ class Passage:
     code : all code cells of the chapter
     given : the code that computes the answers of the inventory
     asked : of a bank's reason, the question with its answer, whose numbers need no second proof
+    free : heads that the question of a bank says are of an example
     """
 
     text: str
@@ -133,6 +135,7 @@ class Passage:
     code: list = field(default_factory=list)
     given: str = ""
     asked: str = ""
+    free: frozenset = frozenset()
 
 
 def faults(passage):
@@ -154,13 +157,20 @@ def _plain(text):
 
 def numbers(text):
     """Return the numbers of a text, in figures and in words, outside code, links and citations."""
-    prose = text
+    prose = _prose(text)
     # The minutes of a Goal are held by the order of its page.
-    for pattern in (FENCE, COMMENT, YEAR, TARGET, CODE, TAG, PLACE, SAID):
+    for pattern in (PLACE, LISTED, SAID):
         prose = pattern.sub(_blank, prose)
     figures = [_number(match, prose) for match in NUMBER.finditer(prose)]
     words = [_word(match, prose) for match in WORD.finditer(prose)]
     return sorted([*figures, *words], key=lambda number: number.start)
+
+
+def _prose(text):
+    """Return a text with spaces for comments, code, links and citations."""
+    for pattern in (FENCE, COMMENT, YEAR, TARGET, CODE, TAG):
+        text = pattern.sub(_blank, text)
+    return text
 
 
 def _blank(match):
@@ -220,19 +230,27 @@ def _word(match, prose):
 def _block(passage, block):
     """Return the faults of one paragraph, list item or row of a table."""
     here, proved, at = numbers(block), set(), 0
+    heads = Proofs(_prose(block), passage.free)
     for comment in COMMENT.finditer(block):
         before = [number for number in here if at <= number.start < comment.start()]
         at = comment.end()
+        if comment[1].strip() == EXAMPLE:
+            heads.excuse(comment)
+            continue
         try:
-            values = [
-                (value, reference)
+            found = [
+                (reference, _value(reference, passage, block[: comment.start()]))
                 for reference in map(str.strip, comment[1].split(";"))
-                for value in _values(reference, passage, block[: comment.start()])
             ]
         except Missing as missing:
             yield str(missing)
-            values = before[:0]
+            found = []
             proved |= {number.start for number in before[-1:]}
+            heads.excuse(comment)
+        yield from heads.bind(comment, found)
+        values = [
+            (each, ref) for ref, value in found if not given_by(value) for each in _flat(value)
+        ]
         bound = before[len(before) - len(values) :] if values else []
         if len(bound) < len(values):
             yield f"{comment[0]} names {len(values)} numbers; {len(before)} stand before it"
@@ -243,6 +261,8 @@ def _block(passage, block):
                 said = ""  # a limit is quoted as its source has it
             if not number.is_given_by(value, said, comment[1]):
                 yield _differs(number, value, reference)
+    proved |= heads.settle()
+    yield from heads.faults()
     left = [number for number in here if number.start not in proved]
     yield from _unproved(passage, block, left)
 
@@ -258,8 +278,8 @@ def _differs(number, value, reference):
     return f"the text says {number.text}, but <!-- {reference} --> gives {value}: {mend}"
 
 
-def _values(reference, passage, before):
-    """Return the numbers that a reference names: several for a row, none for what is True."""
+def _value(reference, passage, before):
+    """Return what a reference names, an empty list for what is True."""
     value = value_of(reference, passage.cells, passage.page, passage.code)
     if isinstance(value, dict) and "value" in value:  # quoted, so its source is linked
         if value["source"] not in passage.text:
@@ -273,6 +293,11 @@ def _values(reference, passage, before):
                 f"the sentence or the reference, whichever is wrong"
             )
         return []
+    return value
+
+
+def _flat(value):
+    """Return the numbers of a value: several for a row, else one."""
     if isinstance(value, np.ndarray | list | tuple):
         flat = list(np.asarray(value, dtype=object).ravel())
         if all(isinstance(each, str | int | float | Fraction | np.number) for each in flat):

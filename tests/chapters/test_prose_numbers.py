@@ -10,6 +10,7 @@ from nbformat.v4 import new_notebook
 
 from tests.chapters import named
 from tests.chapters.equalities import false_equalities
+from tests.chapters.head_names import examples, heads_of, label_faults
 from tests.chapters.named import NAMESPACE, VALUES, module_of, values_of
 from tests.chapters.pages import NAMES, code_cells, listed, written
 from tests.chapters.planted import code, stdout, text
@@ -55,12 +56,19 @@ def bank_passages(page):
             claims = [question["question"], question.get("why", "")]
             claims += [option["why"] for option in options]
             asked = f"{question['question']} {question.get('answer')}"
+            free = frozenset(examples(question["question"]))
             if "computed" not in question:  # else tests compute with the question, and its key
                 claims += [option["text"] for option in options if option.get("correct")]
                 asked = ""
             for claim in claims:
                 where = f"{room.name}/bank.json, {kind} {n}"
-                yield Passage(claim, where, cells, page, cells, asked=asked)
+                yield Passage(claim, where, cells, page, cells, asked=asked, free=free)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_heads_in_the_labels_of_a_chapter_are_proved(name):
+    found = list(label_faults(code_cells(written(name)), heads_of(name)))
+    assert not found, listed(found, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -295,7 +303,8 @@ def comments(page):
         texts.append((Path(ROOMS[page].__file__).parent / "bank.json").read_text(encoding="utf-8"))
     else:
         texts = [(ROOT / f"book/{page}.md").read_text(encoding="utf-8")]
-    return [comment for text in texts for comment in COMMENT.findall(text)]
+    used = [f"{function.__name__}()" for function in heads_of(page).values()]
+    return [*used, *(comment for text in texts for comment in COMMENT.findall(text))]
 
 
 def misnamed(functions, used):

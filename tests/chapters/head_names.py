@@ -3,9 +3,12 @@
 A name has a comment right behind it that gives this name, or behind the last of several names one
 that gives them all: `heads 1.0 and 1.3<!-- = heads_that_copy() -->`. A list or set of names is
 given in any order, a pair within a list as it is: `0.0 → 1.1<!-- = pairs_that_match() -->`, with
-[("0.0", "1.1")]. Where a sentence gives a number of a head, the label in its comment is enough:
-`1.00<!-- "layer 1"["attractor", "1.2"] -->` proves "1.2" there. Heads of an invented model, or of
-one that is only pointed at, say so: `head 2.3<!-- of an example -->`, once in a question of a bank.
+[("0.0", "1.1")].
+
+Where a sentence gives a number of a head, the label in its comment is enough for that sentence, as
+`1.00<!-- "layer 1"["attractor", "1.2"] -->` for 1.2; of several heads, in the order of the names.
+A head of an invented model, or one that is only pointed at, says so: `head 2.3<!-- of an example
+-->`, in a bank once, in the question.
 
 Names in the labels and captions of code stand in HEADS of the page's module in `values/`: a piece
 of the label, and a function that returns its names in their order.
@@ -92,7 +95,7 @@ class Proofs:
 
     def __init__(self, prose, free=()):
         self.names, self.free, self.proved = names_in(prose), free, set()
-        self.prose, self.ends, self.labels = prose, [], []
+        self.prose, self.labels, self.swapped = prose, [], []
         self.ends = [match.end() for match in SENTENCE.finditer(prose)] + [len(prose)]
 
     def excuse(self, comment):
@@ -108,6 +111,10 @@ class Proofs:
         groups = [(group, ref) for ref, value in references for group in given_by(value)]
         if not groups:
             return
+        for _, ref in groups:
+            if re.fullmatch(rf"=(?:[\s,()\[\]{{}}\"']|{NAME})+", ref):
+                yield f"<!-- {ref} --> computes nothing: write a function that finds the head"
+                return
         n, shown = sum(len(group) for group, _ in groups), f"<!-- {comment[1].strip()} -->"
         bound = self._before(comment)[-n:]
         self.proved |= set(bound)
@@ -116,8 +123,8 @@ class Proofs:
             told.append(tuple(name.text for name in bound[at : at + len(group)]))
             at += len(group)
         given = [group for group, _ in groups]
-        if re.search(r"\w", self.prose[bound[-1].end if bound else 0 : comment.start()]):
-            yield f"{shown} names heads, so move it right behind the last of their names"
+        if bound and re.search(r"\w", self.prose[bound[-1].end : comment.start()]):
+            yield f"{shown} gives a head: move it right behind the name, or the last of several"
         elif sorted(told) != sorted(given):
             said = _spoken(told) or "none"
             yield (
@@ -133,28 +140,37 @@ class Proofs:
         return [name for name in names if name not in self.proved]
 
     def settle(self):
-        """Return the places of all names that something proves, and yield no fault for them."""
+        """Return the places of all names that something proves, labels of their sentences too."""
         start = 0
         for end in self.ends:
+            here = [name for name in self.names if start <= name.start < end]
+            self.proved |= {name for name in here if name.text in self.free}
             labels = [label for at, own in self.labels if start <= at < end for label in own]
-            known = {name for label in labels for name in re.findall(rf"(?<![\d.]){NAME}", label)}
-            known |= set(self.free)
-            self.proved |= {
-                name for name in self.names if start <= name.start < end and name.text in known
-            }
+            said = re.findall(rf"(?<![\d.]){NAME}", " ".join(labels))
+            left = [name for name in here if name not in self.proved and name.text in said]
+            self.proved |= set(left)
+            told, given = ([*dict.fromkeys(names)] for names in ((n.text for n in left), said))
+            if told != (given := [name for name in given if name in told]):
+                self.swapped.append(
+                    f"the sentence names head {', '.join(told)}, and its numbers are of "
+                    f"{', '.join(given)}: order both alike, or write <!-- = function() --> right "
+                    f"behind the names"
+                )
             start = end
         return {name.start for name in self.proved}
 
     def faults(self):
         """Yield a sentence for each name behind the word *head* that nothing proves."""
+        yield from self.swapped
         for name in self.names:
             if name.told and name not in self.proved:
-                said = re.sub(r"\s+", " ", self.prose[max(name.start - 40, 0) : name.end]).strip()
+                start = max([name.start - 40, *(end for end in self.ends if end <= name.start)])
+                said = re.sub(r"\s+", " ", self.prose[max(start, 0) : name.end]).strip(" .|*-")
                 yield f"nothing says why {said!r} names this head: {MEND}"
 
 
 def _spoken(groups):
-    return ", ".join(" with ".join(group) for group in groups)
+    return ", ".join(" with ".join(group) for group in groups if group)
 
 
 def examples(text):
@@ -181,8 +197,8 @@ def label_faults(cells, heads):
             yield f"no code has {piece!r}, which HEADS names: remove it, or copy it from the code"
         elif names != given:
             yield (
-                f"the code says {piece!r}, but {function.__name__}() gives {', '.join(given)}: "
-                f"correct the label or the function, whichever is wrong"
+                f"the code says {piece!r}, but HEADS gives {', '.join(given)} for it: correct "
+                f"the label or the function, whichever is wrong"
             )
     for cell in cells:
         for label in labels(cell.source):
@@ -226,9 +242,8 @@ def _titles(node):
         for keyword in node.keywords:
             if keyword.arg in TITLES:
                 yield from _texts(keyword.value)
-    elif isinstance(node, ast.Assign):
-        if {ast.unparse(target) for target in node.targets} & TITLES:
-            yield from _texts(node.value)
+    elif isinstance(node, ast.Assign) and {*map(ast.unparse, node.targets)} & TITLES:
+        yield from _texts(node.value)
 
 
 def _texts(node):

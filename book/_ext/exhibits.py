@@ -186,7 +186,7 @@ class Exhibit(Directive):
         [name] = self.arguments
         if name not in SHOWN:
             raise self.error(f"There is no exhibit {name!r}. Choose one of: {', '.join(SHOWN)}.")
-        return [raw(SHOWN[name](" ".join(self.content)))]
+        return [raw(SHOWN[name](COMMENT.sub("", " ".join(self.content))))]
 
 
 class Prediction(Directive):

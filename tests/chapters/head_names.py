@@ -187,9 +187,11 @@ def label_faults(cells, heads):
 
     Parameters
     ----------
-    cells : the code cells of a page
+    cells : all cells of a page; where none names a head, 0.9 in a label is a number
     heads : its HEADS, a function for each piece of a label
     """
+    has_heads = any(LISTED.search(cell.source) for cell in cells)
+    cells = [cell for cell in cells if cell.cell_type == "code" and has_heads]
     for piece, function in heads.items():
         names, given = [m[0] for m in BARE.finditer(piece)], function()
         given = [given] if isinstance(given, str) else list(given)

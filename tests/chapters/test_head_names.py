@@ -198,6 +198,10 @@ def test_a_wrong_head_in_a_label_is_refused(right, wrong, told):
     assert all(part in fault and advises(fault) for part, fault in zip(told, found, strict=True))
 
 
+def test_on_a_page_that_names_no_head_a_label_has_numbers():
+    assert list(label_faults([code("c", 'print("an accuracy of 0.9 or more")')], {})) == []
+
+
 def test_a_piece_of_a_label_with_another_head_than_its_function_gives_is_refused():
     (fault,) = label_faults([code("c", CODE)], HEADS | {"without 1.2": lambda: "1.3"})
     assert "the code says 'without 1.2', but HEADS gives 1.3 for it: correct the label" in fault

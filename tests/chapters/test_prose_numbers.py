@@ -66,7 +66,7 @@ def bank_passages(page):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_heads_in_the_labels_of_a_chapter_are_proved(name):
-    found = list(label_faults(code_cells(written(name)), heads_of(name)))
+    found = list(label_faults(written(name).cells, heads_of(name)))
     assert not found, listed(found, name)
 
 

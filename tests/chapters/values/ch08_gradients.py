@@ -107,3 +107,12 @@ def weight_left_over_uniform_weights():
     """What is left is so many times what uniform weights put there."""
     uniform = printed_under(PAGE, "second layer, weight after copies")[2]
     return round(printed_under(PAGE, ABLATED)[1, 1] / uniform)
+
+
+def heads_of_the_second_layer():
+    """The names of the heads of the second layer, in the model of two layers."""
+    (found,) = (v for v in _layers() if v["layers"] == 2)
+    return [f"1.{head}" for head in range(found["heads"])]
+
+
+HEADS = {"heads 1.0 and 1.1": heads_of_the_second_layer}

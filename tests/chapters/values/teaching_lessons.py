@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from tests.chapters.named import printed_under, read
-from tutorial_lib.records import bank, facts
+from tutorial_lib.records import bank, facts, record
 
 
 def most_options_of_a_first_prediction():
@@ -56,3 +56,10 @@ def heads_that_are_reordered():
     """The Check of chapter 04 reorders so many heads."""
     found = re.search(r"layer\(\[(.*?)\]\)", read("notebooks/04_multi_head_attention.ipynb"))
     return len(found[1].split(","))
+
+
+def head_that_copies_most_of_a_surname():
+    """The head of layer 1 whose ablation raises the loss of the surname's form most."""
+    scored = record("scored_heads")["heads"]["two layers"]
+    costs = dict(zip(scored["names"], scored["seeds"][0]["form"]["surname"], strict=True))
+    return max((name for name in costs if name.startswith("1.")), key=costs.get)

@@ -192,26 +192,39 @@ def label_faults(cells, heads):
     """
     has_heads = any(LISTED.search(cell.source) for cell in cells)
     cells = [cell for cell in cells if cell.cell_type == "code" and has_heads]
+    said = [(cell.get("id"), label) for cell in cells for label in labels(cell.source)]
+    whole = {label for _, label in said}
     for piece, function in heads.items():
         names, given = [m[0] for m in BARE.finditer(piece)], function()
         given = [given] if isinstance(given, str) else list(given)
+        meant = sorted(label for label in whole if _means(piece, label, whole))
         if not any(piece in cell.source for cell in cells):
             yield f"no code has {piece!r}, which HEADS names: remove it, or copy it from the code"
+        elif len(meant) > 1:
+            yield (
+                f"{piece!r} of HEADS stands in {' and '.join(map(repr, meant))}: write a longer "
+                f"piece of each, or one may take the other's head"
+            )
         elif names != given:
             yield (
                 f"the code says {piece!r}, but HEADS gives {', '.join(given)} for it: correct "
                 f"the label or the function, whichever is wrong"
             )
-    for cell in cells:
-        for label in labels(cell.source):
-            covered = [m.span() for piece in heads for m in re.finditer(re.escape(piece), label)]
-            for name in BARE.finditer(label):
-                if not any(start <= name.start() < end for start, end in covered):
-                    yield (
-                        f"cell {cell.get('id')}: nothing says why {label!r} names head {name[0]}: "
-                        f"add a piece of it that has the name to HEADS of the page's module in "
-                        f"{VALUES}/, with a function that computes the head"
-                    )
+    for cell, label in said:
+        pieces = [piece for piece in heads if _means(piece, label, whole)]
+        covered = [m.span() for piece in pieces for m in re.finditer(re.escape(piece), label)]
+        for name in BARE.finditer(label):
+            if not any(start <= name.start() < end for start, end in covered):
+                yield (
+                    f"cell {cell}: nothing says why {label!r} names head {name[0]}: add a piece "
+                    f"of it that has the name to HEADS of the page's module in {VALUES}/, with a "
+                    f"function that computes the head"
+                )
+
+
+def _means(piece, label, whole):
+    """Whether a piece is of a label; one that is itself a whole label is of that one alone."""
+    return piece == label if piece in whole else piece in label
 
 
 def labels(source):

@@ -198,6 +198,16 @@ def test_a_wrong_head_in_a_label_is_refused(right, wrong, told):
     assert all(part in fault and advises(fault) for part, fault in zip(told, found, strict=True))
 
 
+def test_a_piece_of_two_labels_is_refused_unless_it_is_one_itself():
+    of_a_head = HEADS["head 0.0"]
+    two = [code("c", 'show("head 0.0 first", a)\nshow("head 0.0 last", b)')]
+    assert "write a longer" in next(label_faults(two, {"head 0.0": of_a_head}))
+    assert list(label_faults(two, dict.fromkeys(("0.0 first", "0.0 last"), of_a_head))) == []
+    own = [code("c", 'show("head 0.0", a)\nshow("head 0.0 last", b)')]
+    assert list(label_faults(own, dict.fromkeys(("head 0.0", "0.0 last"), of_a_head))) == []
+    assert "add a piece" in next(label_faults(own, {"head 0.0": of_a_head}))
+
+
 def test_on_a_page_that_names_no_head_a_label_has_numbers():
     assert list(label_faults([code("c", 'print("an accuracy of 0.9 or more")')], {})) == []
 

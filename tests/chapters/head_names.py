@@ -145,16 +145,20 @@ class Proofs:
         for end in self.ends:
             here = [name for name in self.names if start <= name.start < end]
             self.proved |= {name for name in here if name.text in self.free}
-            labels = [label for at, own in self.labels if start <= at < end for label in own]
-            said = re.findall(rf"(?<![\d.]){NAME}", " ".join(labels))
+            labels = [
+                (at, name)
+                for at, own in self.labels
+                if start <= at < end
+                for name in re.findall(rf"(?<![\d.]){NAME}", " ".join(own))
+            ]
+            said = [name for _, name in labels]
             left = [name for name in here if name not in self.proved and name.text in said]
             self.proved |= set(left)
-            told, given = ([*dict.fromkeys(names)] for names in ((n.text for n in left), said))
-            if told != (given := [name for name in given if name in told]):
+            if not _agree(left, labels):
                 self.swapped.append(
-                    f"the sentence names head {', '.join(told)}, and its numbers are of "
-                    f"{', '.join(given)}: order both alike, or write <!-- = function() --> right "
-                    f"behind the names"
+                    f"the sentence names head {', '.join(name.text for name in left)}, and its "
+                    f"numbers are of {', '.join(said)}: order both alike, or write <!-- = "
+                    f"function() --> right behind the names"
                 )
             start = end
         return {name.start for name in self.proved}
@@ -167,6 +171,18 @@ class Proofs:
                 start = max([name.start - 40, *(end for end in self.ends if end <= name.start)])
                 said = re.sub(r"\s+", " ", self.prose[max(start, 0) : name.end]).strip(" .|*-")
                 yield f"nothing says why {said!r} names this head: {MEND}"
+
+
+def _agree(names, labels):
+    """Whether each head comes with its number: one by one, or each with the next one behind it."""
+    said = [name for _, name in labels]
+    if len(names) == len(said):
+        return [name.text for name in names] == said
+    for name in names:
+        behind = [at for at, _ in labels if at > name.start] or [max(at for at, _ in labels)]
+        if name.text not in [label for at, label in labels if at == behind[0]]:
+            return False
+    return True
 
 
 def _spoken(groups):

@@ -44,6 +44,8 @@ def found(monkeypatch):
 
 
 PROVED = [
+    'It has 0.94<!-- "weight"["surname", "1.0"] -->, more than head 1.3 with 0.88'
+    '<!-- "weight"["surname", "1.3"] -->.',
     "Head 1.2<!-- = finds_the_subject() --> finds the subject.",
     'Head 1.2<!-- = head_at("attractor") --> finds it, head 1.0<!-- = head_at("surname") --> no.',
     "It is **head 1.2**<!-- = finds_the_subject() -->.",
@@ -89,6 +91,10 @@ REFUSED = {
     '- It is 1.00<!-- "weight"["attractor", "1.2"] -->\n- head 1.2': "'head 1.2' names this head",
     'Head 1.3 has 0.94<!-- "weight"["surname", "1.0"] -->, head 1.0 only 0.88'
     '<!-- "weight"["surname", "1.3"] -->.': "names head 1.3, 1.0, and its numbers are of 1.0, 1.3",
+    'Head 1.3 has 0.94<!-- "weight"["surname", "1.0"] -->, not 0.88'
+    '<!-- "weight"["surname", "1.3"] -->.': "names head 1.3, and its numbers are of 1.0, 1.3",
+    'Head 1.0 has 0.94<!-- "weight"["surname", "1.0"] -->, head 1.0 has 0.88'
+    '<!-- "weight"["surname", "1.3"] -->.': "names head 1.0, 1.0, and its numbers are of 1.0, 1.3",
     "It is lost without 1.2.": "1.2 is measured",
     "| head 1.2 |": "nothing says why 'head 1.2' names this head",
     "A head 2.3<!-- of an example --> and head 2.2.": "head 2.2' names this head",

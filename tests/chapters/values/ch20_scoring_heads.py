@@ -82,6 +82,109 @@ def most_that_matter_and_do_not_look_are_in_layer_0():
     return all(pairs[:, :4].sum() > pairs.sum() / 2 for pairs in others)
 
 
+def _names():
+    return record("scored_heads")["heads"]["two layers"]["names"]
+
+
+def _first(task, kind):
+    """The scores of the eight heads of the checkpoint, which is seed 0."""
+    return np.array(_seeds()[0][kind][task])
+
+
+def head_2_of_layer_1():
+    """The name of head 2 of layer 1."""
+    return _names()[4 + 2]
+
+
+def heads_of_layer_1():
+    """The names of the four heads of layer 1."""
+    return _names()[4:]
+
+
+def head_of_attractor():
+    """The head with the largest patching effect at verbs away from their subject."""
+    return _carries("attractor", "across clause", "across aside", "inside clause")
+
+
+def head_of_agreement():
+    """The head with the largest patching effect at agreement."""
+    return _carries("agreement")
+
+
+def head_of_himself_and_he():
+    """The head with the largest patching effect at reflexives and at pronouns, of names."""
+    return _carries("reflexive", "pronoun")
+
+
+def heads_of_surname():
+    """The heads with a patching effect of more than a tenth at surname, the largest first."""
+    effects = _first("surname", "patch")
+    return [_names()[head] for head in np.argsort(-effects) if effects[head] > 0.1]
+
+
+def head_of_surname():
+    """The head with the largest patching effect at surname."""
+    return heads_of_surname()[0]
+
+
+def second_head_of_surname():
+    """The head with the second largest patching effect at surname."""
+    return heads_of_surname()[1]
+
+
+def head_that_surname_needs_most():
+    """The head whose ablation raises the loss of the form most at surname."""
+    return _names()[int(np.argmax(_first("surname", "form")))]
+
+
+def head_of_layer_0_that_attractor_needs():
+    """The head of layer 0 whose ablation raises the loss of the form most at attractor."""
+    return _names()[int(np.argmax(_first("attractor", "form")[:4]))]
+
+
+def head_that_attractor_misses_most():
+    """The head whose ablation makes most verbs wrong at attractor."""
+    return _names()[int(np.argmax(_first("attractor", "fall")))]
+
+
+def heads_of_the_circuit():
+    """The head that the surnames need most, and those that carry them."""
+    return [head_that_surname_needs_most(), *heads_of_surname()]
+
+
+def head_that_all_measures_support():
+    """The head that is first by weight, loss of the form and patching effect at attractor."""
+    [head] = {int(np.argmax(_first("attractor", kind))) for kind in ("weight", "form", "patch")}
+    return _names()[head]
+
+
+def head_that_attends_in_vain():
+    """The only head with most of its weight on the opening bracket that no form depends on."""
+    needless = _first("bracket", "form") < 0.01
+    [head] = np.flatnonzero((_first("bracket", "weight") > 0.5) & needless)
+    return _names()[head]
+
+
+def head_above_the_offset_where_the_subject_is_far():
+    """The only head far above the fixed offset at each task of a verb away from its subject."""
+    tasks = ("inside clause", "across clause", "across aside", "attractor")
+    base = record("scored_heads")["baseline"]
+    above = [_first(task, "weight") > base[task]["accuracy"] + 0.2 for task in tasks]
+    [head] = np.flatnonzero(np.all(above, axis=0))
+    return _names()[head]
+
+
+def head_that_only_the_whole_word_needs():
+    """The head whose ablation raises the loss of the whole word most at outer bracket."""
+    return _names()[int(np.argmax(_first("outer bracket", "nats")))]
+
+
+def _carries(*tasks):
+    """The head with the largest patching effect, the same at all these tasks."""
+    [head] = {int(np.argmax(_first(task, "patch"))) for task in tasks}
+    return _names()[head]
+
+
 def no_path_through_two_heads_adds_a_tenth():
     """No virtual head changes the mean logit difference of a task by a tenth."""
     return bool(printed_under("20_scoring_heads", "through two heads")[:, 0].max() < 0.1)
@@ -181,3 +284,16 @@ def only_in_seed_0_the_two_losses_name_different_heads():
     """At outer bracket, the head with the largest rise of the word's loss and of the form's."""
     both = (_holders("outer bracket", kind) for kind in ("nats", "form"))
     return [one == other for one, other in zip(*both, strict=True)] == [0, 1, 1, 1, 1]
+
+
+HEADS = {
+    "wrong without 1.2": head_that_attractor_misses_most,
+    "head 1.2, on any noun": head_of_attractor,
+    "attractor 1.2": head_of_attractor,
+    "surname 1.0": head_of_surname,
+    "surname 1.3": second_head_of_surname,
+    "with 0.0": head_that_surname_needs_most,
+    "mean ablation of head 0.0": head_that_surname_needs_most,
+    "The weights of head 1.2": head_of_agreement,
+    "head 1.2 at ": head_of_agreement,
+}

@@ -3,7 +3,10 @@
 import numpy as np
 
 from tests.chapters.named import printed_under
-from tutorial_lib.records import record
+from tutorial_lib.models.circuits import ov_circuit
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import ID, SURNAME
+from tutorial_lib.records import checkpoint, record
 
 
 def other_terms_of_the_score_add_up_to_little():
@@ -144,6 +147,79 @@ def letters_right_with_one_layer():
     return min(seed["right"] for seed in record("induction")["one_period"]["1 layer"])
 
 
+def head_that_writes_the_name():
+    """The head of layer 0 in the pair that matches the given names best, in the first seed."""
+    return f"0.{_example()['pair'][0]}"
+
+
+def strongest_later_head():
+    """The head of layer 1 in this pair."""
+    return f"1.{_example()['pair'][1]}"
+
+
+def other_later_head():
+    """The other head of layer 1 that matches six names with the same head of layer 0."""
+    (other,) = set(heads_that_match_all_names()) - {strongest_later_head()}
+    return other
+
+
+def heads_that_match_all_names():
+    """The heads of layer 1 in all pairs that match six names; the first head is the same."""
+    pairs = _pairs_of_six(_example())
+    assert {a for a, _ in pairs} == {_example()["pair"][0]}
+    return [f"1.{b}" for _, b in pairs]
+
+
+def heads_that_copy_all_surnames():
+    """The heads of layer 1 through which twelve surnames raise themselves most."""
+    return [f"1.{b}" for b, own in enumerate(_example()["copied"]["own"]) if own == 12]
+
+
+def heads_that_find_the_surname():
+    """The heads with over half their weight on the surname, which also match and copy all."""
+    scores = record("scored_heads")["heads"]["two layers"]
+    weight, path = (scores["seeds"][0][part]["surname"] for part in ("weight", "path"))
+    parts = zip(scores["names"], weight, path[1:], strict=True)  # the first is the word's own
+    found = [name for name, on, added in parts if on > 0.5 and added > 1]
+    assert found == heads_that_match_all_names() == heads_that_copy_all_surnames()
+    return found
+
+
+def copying_heads_in_which_moser_lowers_all():
+    """The heads that copy all surnames, in which Moser lowers all of them, and its own least."""
+    model, found = TinyModel.of(checkpoint("known_text")), []
+    surnames, moser = np.flatnonzero(SURNAME), ID["Moser"]
+    for head in (int(name[-1]) for name in heads_that_copy_all_surnames()):
+        raised = model.E[moser] @ ov_circuit(model.layers[1], head) @ model.U[:, surnames]
+        if max(raised) < 0 and surnames[np.argmax(raised)] == moser:
+            found.append(f"1.{head}")
+    return found
+
+
+def head_that_gives_she_and_he():
+    """The head whose patch moves she and he after a name most, in the first seed."""
+    return record("scored_heads")["heads"]["two layers"]["names"][_head_of_pronouns(0)]
+
+
+def heads_that_compose_above_chance():
+    """The heads of layer 1 in the pairs above the 95th percentile; the first head is the same."""
+    pairs = _above_chance(_example())
+    assert {a for a, _ in pairs} == {_example()["pair"][0]}
+    return [f"1.{b}" for _, b in pairs]
+
+
+def next_pair_below_the_limit():
+    """The pair with the largest composition among those not above the 95th percentile."""
+    scores = np.array(_example()["composition"]["keys"])
+    scores[scores > _example()["largest_rotated"]["95 %"]] = 0
+    first, second = np.unravel_index(scores.argmax(), scores.shape)
+    return [f"0.{first}", f"1.{second}"]
+
+
+def _example():
+    return _seeds("two layers")[0]
+
+
 def surnames_right_on_the_plateau():
     """On the plateau, each seed's accuracy at surnames is between these two."""
     right = [seed["right"] for seed in record("scored_heads")["plateau"]["two layers"]]
@@ -223,3 +299,28 @@ def fall_of_one_layer_when_the_steps_double():
 
 def _plateau():
     return record("induction")["plateau"]
+
+
+LABELS = {
+    head_that_writes_the_name: (
+        "head 0.0",
+        "# of head 0.0",
+        "that head 0.0 has",
+        "written by 0.0",
+        "from 0.0",
+        "what 0.0 wrote",
+        "0.0, keys",
+        "0.0, queries",
+        "0.0, values",
+        "0.0 swapped",
+    ),
+    strongest_later_head: (
+        "head 1.0",
+        "scores in head 1.0",
+        "scores of 1.0",
+        "to 1.0",
+        "weight 1.0",
+    ),
+    other_later_head: ("head 1.3", "to 1.3", "weight 1.3"),
+}
+HEADS = {piece: function for function, pieces in LABELS.items() for piece in pieces}

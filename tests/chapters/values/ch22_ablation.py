@@ -44,13 +44,45 @@ def _strongest(single, layer):
     return max((head for head in single if head.startswith(layer)), key=single.get)
 
 
-def _strongest_at_attractor():
+def backups_at_surname():
+    """The pair of heads whose increase at surname exceeds the sum of the two most."""
+    return _most_beyond("surname")[1]
+
+
+def chain_at_surname():
+    """The heads of layer 0 and of layer 1 that raise the loss at surname most by themselves."""
+    return _chain("surname")
+
+
+def chain_at_attractor():
+    """The heads of layer 0 and of layer 1 that raise the loss at attractor most by themselves."""
+    return _chain("attractor")
+
+
+def _chain(task, seed=0):
+    single, sets = _increases(task, seed)
+    pair = [_strongest(single, "0"), _strongest(single, "1")]
+    assert sets[" ".join(pair)] < sum(single[head] for head in pair) - 0.4
+    return pair
+
+
+def strongest_at_attractor():
     """The head that raises the loss of the form at attractor most, and that of all words 2nd."""
     losses = _seeds()[0]["single"]["mean"]["loss"]
     single = _increases("attractor")[0]
     strongest = max(single, key=single.get)
     assert NAMES.index(strongest) == np.argsort(losses)[-2]
     return strongest
+
+
+def strongest_at_brackets_of_seed_1():
+    """In seed 1, the head that raises the loss of the form at both kinds of brackets most."""
+    strongest = {max(single, key=single.get) for single in map(_brackets_of_seed_1, TASKS[7:9])}
+    return [*strongest]
+
+
+def _brackets_of_seed_1(task):
+    return _increases(task, 1)[0]
 
 
 def most_that_the_second_head_of_the_chain_adds():
@@ -98,9 +130,24 @@ def _gates(row, is_open):
     return [n for n, gate in zip(NAMES, gates, strict=True) if (gate > 0.5) == is_open]
 
 
-def _closed_to_ruin_attractor():
+def left_open_to_keep_surname():
+    """The heads whose gates stay open above a half to keep surname."""
+    return _gates("keep surname", True)
+
+
+def left_open_to_keep_attractor():
+    """The heads whose gates stay open above a half to keep attractor."""
+    return _gates("keep attractor", True)
+
+
+def closed_to_ruin_attractor():
     """The heads whose gates close to ruin attractor."""
     return _gates("ruin attractor", False)
+
+
+def first_removed():
+    """The heads in the order in which greedy pruning removes them."""
+    return _seeds()[0]["greedy"]["order"]
 
 
 @cache
@@ -131,8 +178,8 @@ def weights_on_the_subject():
     target = documents.target_of("attractor")
     n, t = np.nonzero(target >= 0)
     means, found = replacement_outputs(model, ALL_HEADS, others), []
-    closed = [ALL_HEADS[NAMES.index(name)] for name in _closed_to_ruin_attractor()]
-    layer, head = ALL_HEADS[NAMES.index(_strongest_at_attractor())]
+    closed = [ALL_HEADS[NAMES.index(name)] for name in closed_to_ruin_attractor()]
+    layer, head = ALL_HEADS[NAMES.index(strongest_at_attractor())]
     low = run(model, documents.ids[:, :-1])[1][0]
     for removed in ([], closed):
         heads = low.heads.copy()
@@ -283,3 +330,27 @@ def last_doubling_lowers_sixteen_heads_by():
     curves = np.array([run["excess_loss"] for run in _models()["16 heads"]["runs"]])
     half, _, end = np.median(curves, axis=0)[-3:]
     return 1000 * (half - end)
+
+
+def _first_backup():
+    return backups_at_surname()[:1]
+
+
+def _second_backup():
+    return backups_at_surname()[1:]
+
+
+def _pair_at_outer_bracket():
+    """The pair that exceeds its sum at outer bracket most, by the whole word."""
+    return _most_beyond("outer bracket", part="nats")[1]
+
+
+HEADS = {
+    "with head 1.0": _first_backup,
+    "without head 1.0": _first_backup,
+    "with head 1.3": _second_backup,
+    "without head 1.3": _second_backup,
+    "1.0 and 1.3 add": backups_at_surname,
+    "0.2 and 0.3 deviate": _pair_at_outer_bracket,
+    "and 1.2": strongest_at_attractor,
+}

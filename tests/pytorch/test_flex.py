@@ -34,12 +34,16 @@ def drawn(seed):
     return torch.from_numpy(np.random.default_rng(seed).standard_normal((3, B, H, T, D)))
 
 
-def shown():
-    """The chapter's fence."""
+def fences():
+    """The fences of the chapter."""
     cells = json.loads(CHAPTER.read_text("utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells)
-    fences = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    [fence] = [fence for fence in fences if fence.startswith(MARK)]
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def shown():
+    """The chapter's fence of masks."""
+    [fence] = [fence for fence in fences() if fence.startswith(MARK)]
     return fence
 
 
@@ -90,6 +94,22 @@ def test_a_mask_that_is_changed_is_told(name):
     old, new = CHANGES[name]
     assert old in shown()
     assert differing(shown().replace(old, new)) == [name]
+
+
+def test_call_of_the_chapter_gives_the_heads_of_a_window_and_counts_behind_a_cache():
+    [fence] = [fence for fence in fences() if fence.startswith("from torch.nn.attention.flex")]
+    (Q, K, V), S = drawn(3), T + 4
+    names = {"torch": torch, "Q": Q, "K": K, "V": V, "T": T, "S": S}
+    exec(compile(shown(), "chapter 17", "exec"), names)
+    whole = fence.replace("torch.compile(flex_attention)", "flex_attention")
+    assert whole != fence
+    exec(compile(whole, "chapter 17", "exec"), names)
+    mask = torch.from_numpy(patterns.window_mask(T, T, names["w"]))
+    right = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+    torch.testing.assert_close(names["heads"], right, rtol=1e-12, atol=1e-12)
+    behind = create_mask(names["after_cache"], B, H, T, S, device="cpu")
+    expected = torch.from_numpy(patterns.window_mask(T, S, names["w"]))
+    assert torch.equal(behind, expected.expand(B, H, T, S))
 
 
 @pytest.mark.long

@@ -86,25 +86,22 @@ def learning_rate_was_chosen_with_heads_of_16():
     return wide["tried"] == narrow["tried"] and narrow["d_k"] == 16
 
 
-def equal_blocks_took_the_largest_rate():
-    """The blocks with as many parameters took the largest learning rate that was tried."""
-    equal = _model("norm and MLP, equal parameters")
-    return equal["rate"] == max(tried["rate"] for tried in equal["tried"])
-
-
-def in_three_models_no_trial_had_found_the_surnames():
-    """Every trial of these three has a larger loss than each run that knew the surnames by then."""
-    knew = [loss for one in record("scored_heads")["models"].values() for loss in _knew_early(one)]
+def three_models_were_tried_from_two_seeds_for_all_steps():
+    """One layer and both models of blocks were, and the other two from one seed for half."""
+    models = record("scored_heads")["models"]
+    steps = record("scored_heads")["settings"]["steps"]
     three = "one layer", "norm and MLP", "norm and MLP, equal parameters"
-    tried = [trial["excess_loss"] for name in three for trial in _model(name)["tried"]]
-    return len(knew) > 3 and min(tried) > 0.05 > max(knew)
+    rows = {name: one["tried"] for name, one in models.items()}
+    rows["no positions"] = record("known_text")["positions"]["none, heads of 18"]["tried"]
+    full = {n for n, rs in rows.items() if all(r["steps"] == steps for r in rs)}
+    pairs = {n for n, rs in rows.items() if all(len(r["seeds"]) == 2 for r in rs)}
+    return full == pairs == set(three)
 
 
-def _knew_early(model):
-    """The losses after half of the steps of the seeds that were then right on most surnames."""
-    half = model["steps"].index(record("scored_heads")["settings"]["tried_for"])
-    runs = [run for run in model["runs"] if run["accuracy"]["surname"][half] > 0.7]
-    return [run["excess_loss"][half] for run in runs]
+def millinats_of_two_layers_by_rate():
+    """The mean excess loss of two seeds at half the example's rate, and at its rate."""
+    tried = record("known_text")["rates"]["learned"]
+    return [round(1000 * row["excess_loss"], 1) for row in tried[:2]]
 
 
 def seeds_without_surnames_stay_far_above_the_entropy():

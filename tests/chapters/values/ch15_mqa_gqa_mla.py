@@ -76,6 +76,14 @@ def _trained():
     return [*known["heads"].values(), *known["latent"].values()]
 
 
+def the_latent_has_half_the_rate_by_two_seeds_and_all_steps():
+    """Its rate is half of that of MHA, and its trials were two of all steps at each rate."""
+    known = record("known_text")
+    one, steps = known["latent"]["rank 32"], known["settings"]["steps"]
+    long = all(row["steps"] == steps and len(row["seeds"]) == 2 for row in one["tried"])
+    return long and 2 * one["rate"] == known["heads"]["4 heads, 4 KV heads"]["rate"]
+
+
 def no_two_ranges_lie_apart():
     """Any two of the ranges of five seeds overlap."""
     ranges = [model["excess_loss"] for model in _trained()]

@@ -1,6 +1,7 @@
 """The main path of a chapter ends, and its Build is not a column of text and code alone.
 
-It is asked of chapters that have a Deeper; the others get one when they are told again.
+It is asked of chapters that have a Deeper; the others get one when they are told again. Chapter 20
+has folds already and is not told again, so it must fail here until it is.
 `python -m tools.pace` prints the screens of all pages.
 """
 
@@ -11,6 +12,10 @@ from tests.site.test_deeper import WITH_DEEPER
 from tools.pace import SCREEN, measure
 
 MOST = {"whole": 15, "bare": 4}  # screens
+LONG = pytest.mark.xfail(strict=True, reason="not told again yet", raises=AssertionError)
+PAGES = [
+    pytest.param(name, marks=LONG) if name == "20_scoring_heads" else name for name in WITH_DEEPER
+]
 
 
 def too_long(found) -> list[str]:
@@ -27,7 +32,7 @@ def too_long(found) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", WITH_DEEPER)
+@pytest.mark.parametrize("name", PAGES)
 def test_main_path_and_the_stretches_of_build_are_short(open_page, name):
     page = open_page(f"notebooks/{name}.html", width=SCREEN["width"])
     assert too_long(measure(page)) == []

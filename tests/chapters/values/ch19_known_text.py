@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.chapters.named import printed_under
-from tutorial_lib.models.grammar import TASKS
+from tutorial_lib.models.grammar import GIVEN, SURNAME, TASKS, WORDS, sample_documents
 from tutorial_lib.records import record
 
 
@@ -77,6 +77,16 @@ def seeds_whose_choices_beat_their_chance():
     """In so many seeds this mean is more than two standard errors above 0."""
     beyond = [seed["over_chance"] for seed in _plateau()]
     return sum(one["mean"] > 2 * one["standard_error"] for one in beyond) == 2
+
+
+def most_subjects_are_always_singular():
+    """At agreement and across asides, over half of the subjects are names, she, he or it."""
+    documents = sample_documents(np.random.default_rng(1000), 600)
+    singular = GIVEN | SURNAME | np.isin(WORDS, ["she", "he", "it"])
+    tasks = [documents.task == TASKS.index(task) for task in ("agreement", "across aside")]
+    rows = np.arange(600)[:, None]
+    subjects = singular[documents.ids[rows, documents.decided_by]]
+    return all(subjects[task].mean() > 0.5 for task in tasks)
 
 
 def learning_rate_was_chosen_with_heads_of_16():

@@ -12,7 +12,7 @@ from tests.chapters.named import printed_under
 from tutorial_lib import causal_mask, concat_heads, trace
 from tutorial_lib.models.ablation import replacement_outputs
 from tutorial_lib.models.copying import TinyModel, run
-from tutorial_lib.models.entropy import excess_loss
+from tutorial_lib.models.entropy import excess_loss, form_loss
 from tutorial_lib.models.grammar import TASKS, sample_documents
 from tutorial_lib.models.head_scores import run_with
 from tutorial_lib.records import checkpoint, record
@@ -95,6 +95,21 @@ def most_that_the_second_head_of_the_chain_adds():
     return max(added)
 
 
+def most_that_is_left_to_lose_at_surname():
+    """Without the strongest head of layer 0, a blind choice of a surname loses this much more."""
+    singles = [_increases("surname", seed)[0] for seed in range(5)]
+    return np.log(12) - min(single[_strongest(single, "0")] for single in singles)
+
+
+def the_chain_of_each_seed_is_the_pair_of_chapter_21():
+    """The two strongest heads at surname are the pair that matches most of the names."""
+    found = []
+    for n, seed in enumerate(record("induction")["models"]["two layers"]):
+        single, (a, b) = _increases("surname", n)[0], seed["pair"]
+        found.append([_strongest(single, "0"), _strongest(single, "1")] == [f"0.{a}", f"1.{b}"])
+    return all(found)
+
+
 def three_seeds_have_no_backup_heads():
     """In three seeds no pair exceeds its sum at surname by 0.05 nats, in two one does by one."""
     beyond = [_most_beyond("surname", seed)[0] for seed in range(5)]
@@ -116,6 +131,11 @@ def most_beyond_the_sum_of_whole_words():
 def most_beyond_the_sum_of_forms():
     """The pair of a seed exceeds its sum of forms at outer bracket by this, least and most."""
     return _beyond_at_outer_bracket("form")
+
+
+def lost_by_one_head_at_outer_bracket_in_three_seeds():
+    """The third largest of five seeds of what one head loses in the form at outer bracket."""
+    return sorted(max(_increases("outer bracket", seed)[0].values()) for seed in range(5))[-3]
 
 
 def _beyond_at_outer_bracket(part):
@@ -169,6 +189,20 @@ def most_that_means_by_position_change():
             for instead in (output, by_position)
         )
         changes.append(abs(each - one))
+    return max(changes)
+
+
+def most_that_means_by_position_change_at_a_task():
+    """The same for the loss of the form at each task."""
+    model, others, documents = _measured()
+    traces, changes = run(model, others)[1], []
+    for head, output in replacement_outputs(model, ALL_HEADS, others).items():
+        by_position = traces[head[0]].heads[:, head[1]].mean(axis=0)
+        one, each = (
+            form_loss(run_with(model, documents.ids[:, :-1], {head: instead}), documents)
+            for instead in (output, by_position)
+        )
+        changes += [abs(each[task] - one[task]) for task in one]
     return max(changes)
 
 
@@ -227,15 +261,42 @@ def pairs_of_seeds_that_the_rank_test_tolerates():
     return max(most for most, chance in enumerate(chances) if chance < 0.05)
 
 
+def _closed_to_ruin_attractor(seed):
+    gates = _seeds()[seed]["gates"]["attractor"]["ruin"]["gates"]
+    return [name for name, gate in zip(NAMES, gates, strict=True) if gate <= 0.5]
+
+
 def how_the_gates_ruin_attractor_in_five_seeds():
-    """Two heads of layer 0 are closed in four seeds, one in one; the strongest of layer 1 never."""
+    """Heads of each layer that are closed in each seed; the strongest of layer 1 never is."""
     closed, spared = [], []
-    for n, seed in enumerate(_seeds()):
-        gates = dict(zip(NAMES, seed["gates"]["attractor"]["ruin"]["gates"], strict=True))
-        names = [name for name, gate in gates.items() if gate <= 0.5]
-        closed.append(sum(name.startswith("0") for name in names))
-        spared.append(_strongest(_increases("attractor", n)[0], "1") not in names)
-    return sorted(closed) == [1, 2, 2, 2, 2] and all(spared)
+    for seed in range(5):
+        names = _closed_to_ruin_attractor(seed)
+        closed.append(tuple(sum(name.startswith(layer) for name in names) for layer in "01"))
+        spared.append(_strongest(_increases("attractor", seed)[0], "1") not in names)
+    return sorted(closed) == [(1, 0), (2, 0), (2, 0), (2, 0), (2, 1)] and all(spared)
+
+
+def loss_of_the_ruined_attractor():
+    """The loss of the form with these gates rises by this, least and most of five seeds."""
+    rises = [seed["gates"]["attractor"]["ruin"]["form"] for seed in _seeds()]
+    return [min(rises), max(rises)]
+
+
+def only_in_seed_0_the_strongest_head_is_left_open():
+    """The strongest head at attractor is closed in all other seeds, where it is in layer 0."""
+    found = []
+    for seed in range(5):
+        single = _increases("attractor", seed)[0]
+        strongest = max(single, key=single.get)
+        found.append((strongest[0], strongest in _closed_to_ruin_attractor(seed)))
+    return found == [("1", False)] + 4 * [("0", True)]
+
+
+def the_gate_that_keeps_brackets():
+    """The only gate that is open at all to keep brackets, least and most of five seeds."""
+    gates = [[g for g in s["gates"]["bracket"]["keep"]["gates"] if g > 0] for s in _seeds()]
+    assert all(len(opened) == 1 for opened in gates)
+    return [min(gates)[0], max(gates)[0]]
 
 
 def at_most_three_gates_are_open_to_keep_a_task():
@@ -283,6 +344,12 @@ def one_pair_of_seeds_favours_one_head():
     return _opposite(one, four) == 1
 
 
+def two_pairs_of_seeds_favour_sixteen_heads():
+    """At the chosen rates, two pairs of seeds favour sixteen heads."""
+    sixteen, four = (_models()[name] for name in ("16 heads", "4 heads"))
+    return _opposite(sixteen, four) == 2
+
+
 def none_is_distinguishable_at_the_chosen_rates():
     """At the chosen rates, the seeds of 1, 2, 8 and 16 heads overlap with those of 4."""
     models = _models()
@@ -323,6 +390,25 @@ def only_four_heads_know_in_all_seeds():
             right = [run["accuracy"]["surname"][-1] > 0.99 for run in part["runs"]]
             known.setdefault(name, []).append(sum(right))
     return known.pop("4 heads") == [5, 5] and max(max(n) for n in known.values()) < 5
+
+
+def _runs_that_do_not_know():
+    """Of all numbers of heads and both rates: (loss, surnames right) where these are not known."""
+    models = [model for name, model in _models().items() if "W_O" not in name]
+    runs = [run for m in models for part in (m, m["second"]) for run in part["runs"]]
+    ends = [(run["excess_loss"][-1], run["accuracy"]["surname"][-1]) for run in runs]
+    return [end for end in ends if end[1] <= 0.99]
+
+
+def runs_that_do_not_know():
+    """How many do not know the surnames, and of these on the plateau, and no longer on it."""
+    on = [loss > 0.05 for loss, _ in _runs_that_do_not_know()]
+    return [len(on), sum(on), len(on) - sum(on)]
+
+
+def least_known_off_the_plateau():
+    """The least fraction of surnames that is right in a run that has left the plateau."""
+    return min(right for loss, right in _runs_that_do_not_know() if loss <= 0.05)
 
 
 def last_doubling_lowers_sixteen_heads_by():

@@ -79,6 +79,28 @@ def seeds_whose_choices_beat_their_chance():
     return sum(one["mean"] > 2 * one["standard_error"] for one in beyond) == 2
 
 
+def right_by_the_most_given_names():
+    """How often a rule is right that takes the surname with the most given names so far."""
+    return round(_right_by_the_most_given_names(), 2)
+
+
+def no_seed_is_right_more_often():
+    """On the plateau, no seed is right more often than this rule."""
+    return max(seed["right"] for seed in _plateau()) < _right_by_the_most_given_names()
+
+
+def _right_by_the_most_given_names():
+    """Its mean chance of being right: each given name so far is equally likely to come again."""
+    documents, chances = sample_documents(np.random.default_rng(1000), 600), []
+    for ids, tasks in zip(documents.ids, documents.task, strict=True):
+        for t in np.flatnonzero(tasks == TASKS.index("surname")):
+            at = np.flatnonzero(GIVEN[ids[:t]])
+            surnames = [*dict(zip(ids[at], ids[at + 1], strict=True)).values()]
+            chances.append(max(surnames.count(one) for one in surnames) / len(surnames))
+    assert len(chances) == record("scored_heads")["guess_rules"]["cases"]
+    return np.mean(chances)
+
+
 def most_subjects_are_always_singular():
     """At agreement and across asides, over half of the subjects are names, she, he or it."""
     documents = sample_documents(np.random.default_rng(1000), 600)

@@ -77,6 +77,24 @@ def curves_of_table_rope_and_alibi_still_fall():
     return not any(_kinds()[name]["flat"] for name in ("learned", "RoPE", "ALiBi"))
 
 
+def _by_rate(name):
+    return [tried["excess_loss"] for tried in record("known_text")["rates"][name]]
+
+
+def rope_is_ahead_of_the_table_at_two_rates_and_alibi_at_one():
+    """From two seeds and all steps, at the lower two rates; ALiBi only at the second of them."""
+    table = _by_rate("learned")[:2]
+    rope = [one < other for one, other in zip(_by_rate("RoPE"), table, strict=False)]
+    alibi = [one < other for one, other in zip(_by_rate("ALiBi"), table, strict=False)]
+    return rope == [True, True] and alibi == [False, True]
+
+
+def highest_rate_is_the_worst_for_all():
+    """From two seeds and all steps, every kind ends higher at the last rate than at the others."""
+    losses = [_by_rate(name) for name in record("known_text")["rates"]]
+    return all(last > max(others) for *others, last in losses)
+
+
 def millinats_between_rope_and_alibi():
     """The median excess loss of ALiBi is above that of RoPE by so many millinats."""
     alibi, rope = (_kinds()[name]["excess_loss"]["median"] for name in ("ALiBi", "RoPE"))

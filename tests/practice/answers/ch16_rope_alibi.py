@@ -73,7 +73,7 @@ def what_a_shift_changes():
     of_fast = ~np.isclose(scores(positions + 1000, fast), scores(positions, fast), atol=1e-9)
     far = np.abs(positions[:, None] - positions) > 32
     return {
-        "All: every angle is a different one": bool(changed.all()),
+        "All of them, because every angle changes": bool(changed.all()),
         "Those of the fast pairs, which have gone round many times": bool(of_fast.any()),
         "Those of words that are far apart": bool(changed[far].any()),
         "None, but for rounding": not changed.any(),

@@ -86,7 +86,7 @@ def least_time_after_halving():
         "It halves": ratio == 0.5,
         "It stays as it is": ratio == 1,
         "It falls to a quarter": ratio == 0.25,
-        "It doubles, since each byte now has twice the flop": ratio == 2,
+        "It doubles: each byte has twice the flop": ratio == 2,
     }
 
 
@@ -135,10 +135,10 @@ def why_stacking_needs_no_swap():
     right = [Q[g * 3 + m, t] for g in range(G) for m in range(H // G) for t in range(T)]
     whole = np.array_equal(rows.reshape(-1, d_k), right)
     concat_too = np.array_equal(Q.reshape(T, H * d_k), concat_heads(Q))
-    merged = "H/G and T are neighbours, so merging them keeps every row whole; H and d_v are not"
+    merged = "H/G and T are neighbours, so every row stays whole; H and d_v are not"
     return {
-        "Stacking may mix words, since the softmax sorts them out": not whole,
+        "Stacking may mix words: the softmax sorts them out": not whole,
         merged: whole and not concat_too,
-        "NumPy notices that the result is used in a product, and swaps by itself": concat_too,
+        "NumPy swaps by itself for a product": concat_too,
         "Queries are never stored head by head": Q.shape[0] != H,
     }

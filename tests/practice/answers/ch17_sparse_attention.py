@@ -36,7 +36,7 @@ def weight_of_dogs_beside_a_sink():
     return attention_with_sink(layer.scores, np.full(2, -np.log(2)), mask=example.mask)[0, 0, 0]
 
 
-EVEN = "All the same: the softmax distributes all weight in each"
+EVEN = "All the same: the softmax distributes all weight in each case"
 SELECTIONS = {
     "The last 8": lambda scores: window_mask(64, 64, 8),
     "`<bos>` and the last 7": lambda scores: (

@@ -81,21 +81,19 @@ def _changes(params, grouped, X):
 
 
 def where_pooling_changes_nothing():
-    """Which layers of 4 heads compute the same with 2 key heads."""
+    """Which layers of 4 heads compute the same with 2 KV heads."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5, 12))
     sampled = init_params(rng, d_model=12, n_heads=4)
     pairs = {name: np.repeat(W[::2], 2, axis=0) for name, W in vars(sampled).items() if W.ndim == 3}
     rows = np.tile(sampled.W_O[:3], (4, 1))
     layers = {
-        "For any: a mean keeps the sum of the keys": sampled,
-        "For one whose heads have equal rows of W_O": replace(sampled, W_O=rows),
-        "For one in which both heads of a group have equal W_K and W_V": replace(
+        "In any layer, because a mean keeps the sum of the keys": sampled,
+        "In one whose heads have equal rows of W_O": replace(sampled, W_O=rows),
+        "In one where both heads of a group have equal W_K and W_V": replace(
             sampled, W_K=pairs["W_K"], W_V=pairs["W_V"]
         ),
-        "For one in which both heads of a group have equal queries": replace(
-            sampled, W_Q=pairs["W_Q"]
-        ),
+        "In one where both heads of a group have equal queries": replace(sampled, W_Q=pairs["W_Q"]),
     }
     return {text: not _changes(layer, group_params(layer, 2), X) for text, layer in layers.items()}
 
@@ -111,8 +109,8 @@ def merged_with_an_empty_part():
     return {
         "Half of the second device’s output": np.allclose(merged, second / 2),
         "The second device’s output": np.allclose(merged, second),
-        "NaN, since −inf is not a number": np.isnan(merged).any(),
-        "The mean of both": np.allclose(merged, (nothing[0] + second) / 2),
+        "NaN, because −inf is not a number": np.isnan(merged).any(),
+        "The mean of both outputs": np.allclose(merged, (nothing[0] + second) / 2),
     }
 
 
@@ -124,7 +122,7 @@ def _score(distance, frequencies):
 
 
 def distance_of_a_full_turn():
-    """At which distance a pair of frequency π/4 scores as at 0."""
+    """At which distance a pair of frequency π/4 contributes what it does at 0."""
     quarter = np.array([np.pi / 4])
     [first, *_] = [n for n in range(1, 33) if np.isclose(_score(n, quarter), _score(0, quarter))]
     return first
@@ -140,7 +138,7 @@ def what_moves_with_the_heads():
     inward = [W[order] for W in (params.W_Q, params.W_K, params.W_V)]
     right = multi_head_attention(X, params)
     found = {
-        "Nothing: heads are added up in any order": (X, params.W_O),
+        "Nothing, because heads are added up in any order": (X, params.W_O),
         "The columns of W_O": (X, params.W_O[:, features]),
         "The features of X": (X[:, features], params.W_O),
         "The rows of W_O, d_v for each head": (X, W_O),
@@ -165,7 +163,7 @@ def distance_at_half_the_frequencies():
     frequencies = rope_frequencies(8)
     now = _score(10, frequencies / 2)
     [before] = [n for n in range(64) if np.isclose(_score(n, frequencies), now)]
-    return f"Words {before} positions apart"
+    return f"{before} positions"
 
 
 def keys_seen_by_the_last_query():

@@ -172,38 +172,33 @@ def first_removed():
 
 @cache
 def _measured():
-    """The example, documents of the chapter, and the mean output of each head."""
+    """The example, ids of the documents that means are of, and the documents that are measured."""
     model = TinyModel.of(checkpoint("known_text"))
     others, documents = (sample_documents(np.random.default_rng(seed), 100) for seed in (1, 2))
     return model, others.ids[:, :-1], documents
 
 
-def most_that_means_by_position_change():
-    """A mean for each position, not one, changes no head's increase by more than this."""
+def _by_mean_and_by_position(measure):
+    """Yield for each head what its ablation gives, by one mean and by a mean for each position."""
     model, others, documents = _measured()
-    traces, changes = run(model, others)[1], []
+    traces = run(model, others)[1]
     for head, output in replacement_outputs(model, ALL_HEADS, others).items():
         by_position = traces[head[0]].heads[:, head[1]].mean(axis=0)
-        one, each = (
-            excess_loss(run_with(model, documents.ids[:, :-1], {head: instead}), documents).mean()
+        yield [
+            measure(run_with(model, documents.ids[:, :-1], {head: instead}), documents)
             for instead in (output, by_position)
-        )
-        changes.append(abs(each - one))
-    return max(changes)
+        ]
+
+
+def most_that_means_by_position_change():
+    """A mean for each position, not one, changes no head's increase by more than this."""
+    return max(abs(each.mean() - one.mean()) for one, each in _by_mean_and_by_position(excess_loss))
 
 
 def most_that_means_by_position_change_at_a_task():
     """The same for the loss of the form at each task."""
-    model, others, documents = _measured()
-    traces, changes = run(model, others)[1], []
-    for head, output in replacement_outputs(model, ALL_HEADS, others).items():
-        by_position = traces[head[0]].heads[:, head[1]].mean(axis=0)
-        one, each = (
-            form_loss(run_with(model, documents.ids[:, :-1], {head: instead}), documents)
-            for instead in (output, by_position)
-        )
-        changes += [abs(each[task] - one[task]) for task in one]
-    return max(changes)
+    pairs = _by_mean_and_by_position(form_loss)
+    return max(abs(each[task] - one[task]) for one, each in pairs for task in one)
 
 
 def weights_on_the_subject():

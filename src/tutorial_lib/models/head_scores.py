@@ -13,6 +13,7 @@ from tutorial_lib.errors import (
     require_shape,
     require_whole,
 )
+from tutorial_lib.gradients import multi_head_attention_backward, require_gradient
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.doors import require_head, require_kind, require_pair
@@ -218,6 +219,51 @@ def patch(model, ids, other, layer, head):
     _, records = run(model, other)
     output = records[layer].heads[..., head, :, :]
     return run_with(model, ids, {(layer, head): output})
+
+
+def attribution_patch(model, ids, other, dlogits):
+    """Estimate what `patch` would change, for every head at once, from one backward pass.
+
+    Introduced in chapter 20. The estimate is the derivative with respect to the head's output
+    times the change of this output. For heads of the last layer it is exact where the measure is
+    linear in the logits; before a saturated softmax it can miss everything.
+
+    Parameters
+    ----------
+    model : TinyModel
+    ids, other : (..., T), of one shape
+    dlogits : (..., T, vocabulary), the derivative of a measure with respect to the logits of `ids`
+
+    Returns
+    -------
+    changes : (..., layers*H), of the measure; layer 0 before layer 1
+
+    Raises
+    ------
+    TypeError, ValueError : as `patch`; NaN in dlogits
+    ShapeError : ids and other of different lengths, dlogits of another shape
+
+    Source: Nanda (2023), https://www.neelnanda.io/mechanistic-interpretability/attribution-patching
+
+    >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+    >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
+    >>> ids, other = np.array([[2, 0, 1], [3, 0, 1]])
+    >>> attribution_patch(model, ids, other, np.ones((3, 7))).shape
+    (6,)
+    """
+    require_kind(model, TinyModel)
+    require_ids_of(model, "ids", ids)
+    require_ids_of(model, "other", other)
+    require_same_length(ids, other)
+    logits, records = run(model, ids)
+    require_gradient("dlogits", dlogits, logits.shape)
+    dX, changes = dlogits @ model.U.T, []
+    for here, there in zip(records[::-1], run(model, other)[1][::-1], strict=True):
+        H, d_v = here.params.n_heads, here.params.d_v
+        moved = (there.heads - here.heads) @ here.params.W_O.reshape(H, d_v, -1)
+        changes.append((moved * dX[..., None, :, :]).sum(axis=(-2, -1)))  # (..., H)
+        dX = dX + multi_head_attention_backward(here, dX).dX
+    return np.concatenate(changes[::-1], axis=-1)
 
 
 def require_weights(weights, target):

@@ -9,6 +9,7 @@ from tutorial_lib.models import copying, head_scores
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import TASKS, sample_documents
 from tutorial_lib.models.head_scores import (
+    attribution_patch,
     best_offset,
     fixed_offset_score,
     logit_terms,
@@ -229,6 +230,39 @@ def test_inputs_stay_as_they_are(tiny, normal, weights, assert_untouched):
     assert_untouched(logit_terms, tiny, IDS)
     assert_untouched(run_with, tiny, IDS, {(1, 2): normal(80, 5, 4)})
     assert_untouched(patch, tiny, IDS, OTHER, 1, 2)
+    assert_untouched(attribution_patch, tiny, IDS, OTHER, normal(81, 2, 5, 7))
+
+
+# --- patches, estimated ---
+
+
+def test_estimated_patches_are_slopes_of_small_patches(tiny, normal, assert_close):
+    dlogits, step, found = normal(82, 2, 5, 7), 1e-6, []
+    here, there = (copying.run(tiny, ids)[1] for ids in (IDS, OTHER))
+    for layer, head in HEADS:
+        own, other = (records[layer].heads[:, head] for records in (here, there))
+        both = [{(layer, head): own + sign * step * (other - own)} for sign in (1, -1)]
+        up, down = (run_with(tiny, IDS, outputs) for outputs in both)
+        found.append((dlogits * (up - down)).sum(axis=(-2, -1)) / (2 * step))
+    slopes = np.transpose(found)  # (2, heads)
+    estimated = attribution_patch(tiny, IDS, OTHER, dlogits)
+    np.testing.assert_allclose(estimated, slopes, rtol=1e-6, atol=1e-8)
+    one = attribution_patch(tiny, IDS[1], OTHER[1], dlogits[1])
+    np.testing.assert_allclose(one, estimated[1], rtol=1e-10, atol=1e-12)
+
+
+def test_estimated_patches_of_the_last_layer_are_exact(tiny, normal, assert_close):
+    dlogits, logits = normal(83, 2, 5, 7), copying.run(tiny, IDS)[0]
+    changes = [patch(tiny, IDS, OTHER, 1, head) - logits for head in range(3)]
+    exact = np.transpose([(dlogits * change).sum(axis=(-2, -1)) for change in changes])
+    assert_close(attribution_patch(tiny, IDS, OTHER, dlogits)[:, 2:], exact)
+
+
+def test_gradients_of_other_logits_are_refused(tiny, normal):
+    with pytest.raises(ShapeError, match=r"dlogits has shape \(2, 5, 9\); expected \(2, 5, 7\)"):
+        attribution_patch(tiny, IDS, OTHER, normal(84, 2, 5, 9))
+    with pytest.raises(ValueError, match="dlogits"):
+        attribution_patch(tiny, IDS, OTHER, np.full((2, 5, 7), np.nan))
 
 
 NO_HEAD = [
@@ -306,6 +340,8 @@ def test_a_patch_between_sequences_of_different_lengths_is_refused(example, tiny
     )
     with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and other \(5,\)"):
         patch(tiny, IDS, OTHER[0], 1, 0)
+    with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and other \(5,\)"):
+        attribution_patch(tiny, IDS, OTHER[0], np.ones((2, 5, 7)))
 
 
 @pytest.mark.parametrize(
@@ -324,6 +360,8 @@ def test_ids_that_are_none_are_refused(ids, error, says, tiny):
         lambda: run_with(tiny, ids, {(1, 0): np.zeros(4)}),
         lambda: patch(tiny, ids, good, 1, 0),
         lambda: patch(tiny, good, ids, 1, 0),
+        lambda: attribution_patch(tiny, ids, good, np.ones((1, 7))),
+        lambda: attribution_patch(tiny, good, ids, np.ones((1, 7))),
     ):
         with pytest.raises(error, match=says):
             call()
@@ -336,6 +374,7 @@ def test_a_model_whose_logits_are_no_sum_of_terms_is_refused(tiny):
         lambda: logit_terms(stack, IDS),
         lambda: run_with(stack, IDS, {(1, 0): np.zeros(4)}),
         lambda: patch(stack, IDS, OTHER, 1, 0),
+        lambda: attribution_patch(stack, IDS, OTHER, np.ones((2, 5, 7))),
     ):
         with pytest.raises(TypeError, match="model is a BlockModel; expected a TinyModel"):
             call()

@@ -1,0 +1,271 @@
+"""The measures of chapter 20 on a GPT-2 of transformers, by hooks on the inputs of its W_O.
+
+The model computes as it always does. What its heads output arrives side by side, head 0 first, at
+the `c_proj` of their layer, so a hook there can keep it and replace it. The final norm divides by
+one number per position; direct logit attribution holds this number fixed.
+"""
+
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+from tutorial_lib.pytorch.known_layers import GPT2, require_layer
+
+COLUMNS = "weight", "attribution", "form", "patching"
+NAMES = "Mary", "John", "Sarah", "David", "Jessica", "Michael", "Jennifer", "Robert"
+NOUNS = {"key": "keys", "dog": "dogs", "car": "cars", "book": "books", "boy": "boys"}
+FRAMES = {
+    "indirect object": [
+        "When {right} and {wrong} went to the store, {giver} gave a drink to",
+        "When {wrong} and {right} went to the store, {giver} gave a drink to",
+    ],
+    "attractor": [
+        "We know that the {noun} near the old {near}",
+        "We know that the old {noun} near the {near}",
+    ],
+}
+
+
+class Prompts(NamedTuple):
+    """Texts of one length; an earlier word of each decides the next word."""
+
+    ids: torch.Tensor  # (n, T)
+    other: torch.Tensor  # (n, T), texts that differ in one word and have the other answer
+    target: torch.Tensor  # (n,), the position of the deciding word in ids
+    right: torch.Tensor  # (n,), the right next token after ids
+    wrong: torch.Tensor  # (n,), the right next token after other
+
+
+class Run(NamedTuple):
+    """What a run leaves behind."""
+
+    logits: torch.Tensor  # (n, vocabulary), at the last position
+    weights: torch.Tensor  # (n, layers, H, T, T)
+    heads: torch.Tensor  # (n, layers, H, T, d_v), with those that were replaced
+    mlps: torch.Tensor  # (n, layers, d_model), what the MLPs add at the last position
+    last: torch.Tensor  # (n, d_model), what the final norm gets at the last position
+
+
+def make_prompts(read, task):
+    """Make the prompts of a task: `indirect object` or `attractor`.
+
+    Introduced in chapter 20. At *indirect object*, two names stand in either order, one of them
+    comes again, and the other one must follow. At *attractor*, a noun of the other number stands
+    between a subject and *was* or *were*.
+
+    Parameters
+    ----------
+    read : function from a text to its list of token ids, such as `tokenizer.encode`
+    task : one of FRAMES
+
+    Returns
+    -------
+    prompts : Prompts
+
+    Raises
+    ------
+    ValueError : another task; a word that is no single token, with a space in front
+    """
+    if task not in FRAMES:
+        raise ValueError(f"task={task!r}; expected one of {', '.join(map(repr, FRAMES))}.")
+    rows = []
+    for frame in FRAMES[task]:
+        for text, other, deciding, right, wrong in _filled(frame, task):
+            ids, word = read(text), _token(read, deciding)
+            rows.append(
+                [ids, read(other), ids.index(word), _token(read, right), _token(read, wrong)]
+            )
+    return Prompts(*(torch.tensor(column) for column in zip(*rows, strict=True)))
+
+
+def _filled(frame, task):
+    """Yield a text, the other one, the deciding word, the right and the wrong answer."""
+    if task == "indirect object":
+        for right, wrong in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True):
+            texts = (frame.format(right=right, wrong=wrong, giver=g) for g in (wrong, right))
+            yield *texts, right, right, wrong
+        return
+    nouns = list(NOUNS.items())
+    for numbers, nears in zip(nouns, nouns[1:] + nouns[:1], strict=True):
+        for n in (0, 1):  # singular, plural
+            texts = (frame.format(noun=numbers[m], near=nears[1 - n]) for m in (n, 1 - n))
+            verbs = ["was", "were"]
+            yield *texts, numbers[n], verbs[n], verbs[1 - n]
+
+
+def _token(read, word):
+    ids = read(f" {word}")
+    if len(ids) != 1:
+        raise ValueError(
+            f"{word!r} with a space in front is {len(ids)} tokens; expected one. Give the "
+            f"tokenizer of GPT-2, or choose other words in NAMES and NOUNS."
+        )
+    return ids[0]
+
+
+@torch.no_grad()
+def run_gpt2(model, ids, outputs=None):
+    """Run a GPT-2 and keep what its heads do; some heads may be given other outputs.
+
+    Introduced in chapter 20.
+
+    Parameters
+    ----------
+    model : GPT2LMHeadModel of transformers, in eval mode, with `attn_implementation="eager"`
+    ids : (n, T)
+    outputs : dict from (layer, head), both counted from 0, to a tensor that broadcasts to
+        (n, T, d_v); none by default
+
+    Returns
+    -------
+    run : Run
+
+    Raises
+    ------
+    TypeError : another model
+    ValueError : a model in train mode, or one that does not return its weights; a layer or a head
+        that is not there; hooks or changes that `require_layer` finds in a layer
+    """
+    outputs = outputs or {}
+    H, kept = require_gpt2(model, outputs), {"heads": [], "mlps": [], "last": []}
+    with ExitStack() as hooks:
+        for handle in _hooks(model.transformer, H, outputs, kept):
+            hooks.callback(handle.remove)
+        found = model(ids, output_attentions=True, use_cache=False)
+    heads, mlps = (torch.stack(kept[name], dim=1) for name in ("heads", "mlps"))
+    weights = torch.stack(found.attentions, dim=1)
+    return Run(found.logits[:, -1], weights, heads, mlps, kept["last"][0])
+
+
+def _hooks(body, H, outputs, kept):
+    """Yield the handles of hooks that replace outputs of heads and keep what a Run holds."""
+
+    def replace(layer):
+        def hook(_, inputs):
+            heads = inputs[0].unflatten(-1, (H, -1)).clone()  # (n, T, H, d_v)
+            for head in (head for at, head in outputs if at == layer):
+                heads[:, :, head] = outputs[layer, head]
+            kept["heads"].append(heads.transpose(1, 2))
+            return (heads.flatten(-2),)
+
+        return hook
+
+    def keep_mlp(_, inputs, output):
+        kept["mlps"].append(output[:, -1])
+
+    def keep_last(_, inputs):
+        kept["last"].append(inputs[0][:, -1])
+
+    for layer, block in enumerate(body.h):
+        yield block.attn.c_proj.register_forward_pre_hook(replace(layer))
+        yield block.mlp.register_forward_hook(keep_mlp)
+    yield body.ln_f.register_forward_pre_hook(keep_last)
+
+
+@torch.no_grad()
+def attribute(model, run, right, wrong):
+    """Split the logit difference of two tokens into the terms of heads and MLPs.
+
+    Introduced in chapter 20: direct logit attribution. The divisor of the final norm is held at its
+    value in this run. What is left over is the term of the embeddings and of the biases.
+
+    Parameters
+    ----------
+    model : as of `run_gpt2`
+    run : Run of this model
+    right, wrong : (n,) tokens
+
+    Returns
+    -------
+    heads, mlps : (n, layers, H) and (n, layers)
+    """
+    norm, U = model.transformer.ln_f, model.lm_head.weight  # (vocabulary, d_model)
+    divisor = (run.last.var(-1, correction=0) + norm.eps).sqrt()
+    toward = (U[right] - U[wrong]) * norm.weight  # (n, d_model)
+    toward = (toward - toward.mean(-1, keepdim=True)) / divisor[:, None]  # the norm takes the mean
+    W_O = torch.stack([block.attn.c_proj.weight for block in model.transformer.h])
+    W_O = W_O.unflatten(1, (run.heads.shape[2], -1))  # (layers, H, d_v, d_model)
+    heads = torch.einsum("nlhd,lhdm,nm->nlh", run.heads[..., -1, :], W_O, toward)
+    return heads, torch.einsum("nlm,nm->nl", run.mlps, toward)
+
+
+def measure_heads(model, prompts):
+    """Yield each layer's number, and the four measures of its heads.
+
+    Introduced in chapter 20. In the order of COLUMNS, each a mean over the prompts: the weight on
+    the deciding word; the direct logit attribution of right - wrong; the increase in the loss of
+    the form, -log of the right answer's probability among the two, when the head outputs its mean
+    over all positions of all prompts; the patching effect, with the head's output in `other`, as a
+    fraction of the whole change of right - wrong, NaN where nothing changes.
+
+    Parameters
+    ----------
+    model : as of `run_gpt2`
+    prompts : Prompts
+
+    Yields
+    ------
+    layer, measures : a number from 0; (H, 4)
+
+    Raises
+    ------
+    TypeError, ValueError : as `run_gpt2`
+    """
+    ids, other, target, right, wrong = prompts
+    runs = [run_gpt2(model, texts) for texts in (ids, other)]
+    means = torch.cat([run.heads for run in runs]).mean(dim=(0, 3))  # (layers, H, d_v)
+    each = torch.arange(len(ids))
+    terms, _ = attribute(model, runs[0], right, wrong)
+    start, end = (lead(run.logits, right, wrong) for run in runs)
+    for layer in range(means.shape[0]):
+        rows = []
+        for head in range(means.shape[1]):
+            weight = runs[0].weights[each, layer, head, -1, target].mean()
+            changed = []
+            for output in (means[layer, head], runs[1].heads[:, layer, head]):
+                logits = run_gpt2(model, ids, {(layer, head): output}).logits
+                changed.append(lead(logits, right, wrong))
+            form = F.softplus(-changed[0]).mean() - F.softplus(-start).mean()
+            patching = (changed[1] - start).mean() / (end - start).mean()
+            rows.append([weight, terms[:, layer, head].mean(), form, patching])
+        yield layer, torch.tensor(rows)
+
+
+def lead(logits, right, wrong):
+    """Return the logit of `right` less that of `wrong`, (n,)."""
+    each = torch.arange(len(logits))
+    return logits[each, right] - logits[each, wrong]
+
+
+def require_gpt2(model, outputs):
+    """Require a GPT-2 that can be measured, and outputs for heads that it has; return H.
+
+    Raises
+    ------
+    TypeError, ValueError : as `run_gpt2`
+    """
+    blocks = getattr(getattr(model, "transformer", None), "h", None)
+    if type(model).__name__ != "GPT2LMHeadModel" or blocks is None:
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a GPT2LMHeadModel of transformers: "
+            f'AutoModelForCausalLM.from_pretrained("gpt2", attn_implementation="eager").'
+        )
+    if model.training:
+        raise ValueError("model is in train mode, where dropout is on; expected model.eval().")
+    if model.config._attn_implementation != "eager":
+        raise ValueError(
+            f"model computes attention by {model.config._attn_implementation!r}, which returns no "
+            f'weights; load it with attn_implementation="eager".'
+        )
+    for block in blocks:
+        require_layer(block.attn, GPT2)
+    H = blocks[0].attn.num_heads
+    for layer, head in outputs:
+        if not (0 <= layer < len(blocks) and 0 <= head < H):
+            raise ValueError(
+                f"outputs has head {layer}.{head}; expected a layer from 0 to {len(blocks) - 1} "
+                f"and a head from 0 to {H - 1}."
+            )
+    return H

@@ -1,0 +1,181 @@
+"""The measures of chapter 20 on a GPT-2: on a small one with random weights, against known facts.
+
+No trained weights are in the environment. The tokenizer is a stand-in that splits at spaces.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from tutorial_lib import Params, causal_mask, trace
+from tutorial_lib.pytorch import gpt2
+
+LAYERS, H, D_MODEL, T, N = 2, 3, 24, 7, 5
+
+
+def drawn(attention="eager"):
+    """A random GPT-2 of 97 tokens in float64, in eval mode."""
+    sizes = {"n_positions": 32, "n_embd": D_MODEL, "n_head": H, "n_layer": LAYERS}
+    config = GPT2Config(vocab_size=97, attn_implementation=attention, **sizes)
+    config.bos_token_id = config.eos_token_id = 0
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(config).double().eval()
+    for numbers in model.parameters():
+        torch.nn.init.normal_(numbers, std=0.3)
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return drawn()
+
+
+@pytest.fixture(scope="module")
+def prompts():
+    rng = torch.Generator().manual_seed(1)
+    ids, other = torch.randint(97, (2, N, T), generator=rng)
+    target = torch.randint(T, (N,), generator=rng)
+    right, wrong = torch.arange(N), torch.arange(N) + 40
+    return gpt2.Prompts(ids, other, target, right, wrong)
+
+
+def splitter():
+    """A stand-in for a tokenizer: each word is a token, with or without a space in front."""
+    numbers = {}
+    return lambda text: [numbers.setdefault(word, len(numbers)) for word in text.split()]
+
+
+def test_run_is_the_models_own(model, prompts):
+    run = gpt2.run_gpt2(model, prompts.ids)
+    with torch.no_grad():
+        torch.testing.assert_close(run.logits, model(prompts.ids).logits[:, -1])
+    assert run.weights.shape == (N, LAYERS, H, T, T)
+    assert run.heads.shape == (N, LAYERS, H, T, D_MODEL // H)
+    torch.testing.assert_close(run.weights.sum(-1), torch.ones(N, LAYERS, H, T).double())
+
+
+def test_heads_are_those_of_the_books_layer(model, prompts):
+    part = model.transformer.h[0]
+    run, X = gpt2.run_gpt2(model, prompts.ids), model.transformer.wte(prompts.ids)
+    X = part.ln_1(X + model.transformer.wpe(torch.arange(T))).detach().numpy()
+    packed, bias = (W.detach().numpy() for W in (part.attn.c_attn.weight, part.attn.c_attn.bias))
+    X = np.pad(X, ((0, 0), (0, 0), (0, 1)), constant_values=1)  # a bias is a row, times one
+    rows = np.concatenate([packed, bias[None]]).reshape(D_MODEL + 1, 3, H, -1)
+    W_O = np.zeros((D_MODEL, D_MODEL + 1))
+    ours = trace(X, Params(*np.moveaxis(rows, (1, 2), (0, 1)), W_O), mask=causal_mask(T))
+    np.testing.assert_allclose(run.heads[:, 0].numpy(), ours.heads, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(run.weights[:, 0].numpy(), ours.weights, rtol=1e-10, atol=1e-12)
+
+
+def test_own_outputs_change_nothing_and_others_do(model, prompts):
+    run = gpt2.run_gpt2(model, prompts.ids)
+    for layer, head in np.ndindex(LAYERS, H):
+        own = {(layer, head): run.heads[:, layer, head]}
+        torch.testing.assert_close(gpt2.run_gpt2(model, prompts.ids, own).logits, run.logits)
+        none = gpt2.run_gpt2(model, prompts.ids, {(layer, head): torch.zeros(D_MODEL // H)})
+        assert not torch.allclose(none.logits, run.logits)
+        assert (none.heads[:, layer, head] == 0).all()
+
+
+def test_replaced_by_zeros_is_rows_of_w_o_at_zero(model, prompts):
+    copy = drawn()
+    with torch.no_grad():
+        copy.transformer.h[0].attn.c_proj.weight.unflatten(0, (H, -1))[2] = 0
+    none = gpt2.run_gpt2(model, prompts.ids, {(0, 2): torch.zeros(D_MODEL // H)})
+    torch.testing.assert_close(none.logits, gpt2.run_gpt2(copy, prompts.ids).logits)
+
+
+def test_terms_sum_to_the_logit_difference(model, prompts):
+    run, body = gpt2.run_gpt2(model, prompts.ids), model.transformer
+    right, wrong = prompts.right, prompts.wrong
+    heads, mlps = gpt2.attribute(model, run, right, wrong)
+    with torch.no_grad():
+        rest = body.wte(prompts.ids[:, -1]) + body.wpe(torch.tensor(T - 1))
+        rest = rest + sum(block.attn.c_proj.bias for block in body.h)
+        scale = (run.last.var(-1, correction=0) + body.ln_f.eps).sqrt()[:, None]
+        rest = (rest - rest.mean(-1, keepdim=True)) / scale * body.ln_f.weight + body.ln_f.bias
+        U = model.lm_head.weight
+        rest = (rest * (U[right] - U[wrong])).sum(-1)
+    found = heads.sum((1, 2)) + mlps.sum(1) + rest
+    torch.testing.assert_close(found, gpt2.lead(run.logits, right, wrong))
+
+
+def test_measures_by_hand(model, prompts):
+    ids, other, target, right, wrong = prompts
+    found = dict(gpt2.measure_heads(model, prompts))
+    assert list(found) == [0, 1]
+    run, there = gpt2.run_gpt2(model, ids), gpt2.run_gpt2(model, other)
+    layer, head = 1, 2
+    weight = np.mean([run.weights[n, layer, head, -1, target[n]] for n in range(N)])
+    mean = torch.cat([run.heads, there.heads])[:, layer, head].mean((0, 1))
+    ablated = gpt2.run_gpt2(model, ids, {(layer, head): mean}).logits
+    patched = gpt2.run_gpt2(model, ids, {(layer, head): there.heads[:, layer, head]}).logits
+    pairs = [
+        torch.stack([x[range(N), t] for t in (right, wrong)], -1) for x in (run.logits, ablated)
+    ]
+    whole, without = (-pair.log_softmax(-1)[:, 0].mean() for pair in pairs)
+    all_logits = run.logits, there.logits, patched
+    leads = [(x[range(N), right] - x[range(N), wrong]).mean() for x in all_logits]
+    effect = (leads[2] - leads[0]) / (leads[1] - leads[0])
+    term = gpt2.attribute(model, run, right, wrong)[0][:, layer, head].mean()
+    expected = torch.tensor([weight, term, without - whole, effect])
+    torch.testing.assert_close(found[layer][head], expected, check_dtype=False)
+
+
+def test_without_a_change_there_is_no_patching_effect(model, prompts):
+    same = prompts._replace(other=prompts.ids.clone())
+    for _, measures in itertools.islice(gpt2.measure_heads(model, same), 1):
+        assert torch.isnan(measures[:, 3]).all()
+
+
+def test_hooks_are_gone_after_a_run_that_fails(model, prompts):
+    with pytest.raises(RuntimeError):
+        gpt2.run_gpt2(model, prompts.ids, {(0, 0): torch.zeros(D_MODEL + 1)})
+    for block in model.transformer.h:
+        assert not block.attn.c_proj._forward_pre_hooks
+        assert not block.mlp._forward_hooks
+
+
+@pytest.mark.parametrize("task", gpt2.FRAMES)
+def test_prompts_differ_in_the_word_that_decides(task):
+    read = splitter()
+    ids, other, target, right, wrong = gpt2.make_prompts(read, task)
+    assert ids.shape == other.shape
+    assert ((ids != other).sum(1) == 1).all()
+    assert (right != wrong).all()
+    assert len(set(target.tolist())) == 2  # no fixed offset finds all of them
+    deciding = ids[range(len(ids)), target]
+    if task == "indirect object":
+        assert (deciding == right).all()
+        assert ((ids == right[:, None]).sum(1) == 1).all()
+        assert ((ids == wrong[:, None]).sum(1) == 2).all()
+        assert ((other == right[:, None]).sum(1) == 2).all()
+    else:
+        changed = (ids != other).int().argmax(1)
+        assert (changed == target).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        (lambda: drawn().train(), ValueError, "train mode"),
+        (lambda: drawn("sdpa"), ValueError, "eager"),
+        (lambda: drawn().transformer, TypeError, "GPT2LMHeadModel"),
+    ],
+)
+def test_models_that_cannot_be_measured_are_refused(change, error, says, prompts):
+    with pytest.raises(error, match=says):
+        gpt2.run_gpt2(change(), prompts.ids)
+
+
+def test_bad_heads_tasks_and_tokens_are_refused(model, prompts):
+    for head in ((LAYERS, 0), (0, H), (-1, 0)):
+        with pytest.raises(ValueError, match="expected a layer from 0 to 1"):
+            gpt2.run_gpt2(model, prompts.ids, {head: torch.zeros(D_MODEL // H)})
+    with pytest.raises(ValueError, match="expected one of 'indirect object'"):
+        gpt2.make_prompts(splitter(), "agreement")
+    with pytest.raises(ValueError, match="is 2 tokens"):
+        gpt2.make_prompts(lambda text: [0, *splitter()(text)], "attractor")

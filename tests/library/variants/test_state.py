@@ -266,7 +266,7 @@ def stateful_layer(params, *, read_first=False, shared=False, padding_writes=Fal
         ),
         ({"shared": True}, "✗ cached: a new cache is not empty"),
         ({"padding_writes": True}, "✗ cached: tokens attend to padding"),
-        ({"lost": True}, "✗ cached: the window holds only behind a cache"),
+        ({"lost": True}, "✗ cached: the window holds only after cached tokens"),
     ],
     ids=str,
 )

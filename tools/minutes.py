@@ -28,6 +28,7 @@ HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
 EXERCISE = re.compile(r"^(?:\*\*|#+ )Exercise \d+\b", re.MULTILINE)
 FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 UNREAD = re.compile(r"<!--.*?-->|<details.*?</details>|\]\([^)]*\)|<[^>]*>", re.DOTALL)
+SPECIFIED = re.compile(r"<details><summary>What (.*?)</details>", re.DOTALL)  # part of a task
 FORMULA = re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL)
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
 SAID = re.compile(
@@ -89,6 +90,7 @@ def count(cells, *, deeper=True):
     """Count what cells of a notebook hold, with what stands below a *Deeper* or without."""
     found = [(section, kind, text) for section, off, kind, text in passages(cells) if deeper >= off]
     tasks = "\n".join(text for section, kind, text in found if section in TASKS and kind == "text")
+    tasks = SPECIFIED.sub(r"\1", tasks)
     sizes = [words_of(task) for task in EXERCISE.split(tasks)[1:] or [tasks] if task]
     return Counts(
         words=sum(words_of(text) for _, kind, text in found if kind == "text"),

@@ -396,7 +396,7 @@ def exercise_faults(exercise):
 
 def _role(piece):
     if piece.kind == "markdown":
-        return "h" if "<details" in piece.text else "t"
+        return "h" if "<summary>Hint" in piece.text else "t"
     if "solution" in tags(piece.cell):
         return "S"
     return "c" if CHECK.search(piece.text) else "s"

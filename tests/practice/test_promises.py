@@ -239,7 +239,10 @@ def listed_in_the_chapter():
     """Number, claim and what to compute, of each entry of the chapter's list."""
     cells = [COMMENT.sub("", cell.source) for cell in written("23_capstone").cells]
     [exercise] = [text for text in cells if text.startswith("**Exercise 3: ")]
-    return re.findall(r"^(\d+)\. \*\*(.+?)\*\* (.+)\.$", exercise, re.MULTILINE)
+    claims = re.findall(r"^(\d+)\. \*\*(.+)\*\*$", exercise, re.MULTILINE)
+    computed = re.findall(r"^(\d+)\. ([^*].+)\.$", exercise, re.MULTILINE)
+    assert [number for number, _ in claims] == [number for number, _ in computed]
+    return [(*claim, what) for claim, (_, what) in zip(claims, computed, strict=True)]
 
 
 def test_the_claims_of_the_chapter_are_those_that_are_checked():

@@ -47,6 +47,14 @@ def test_exercises_count_and_of_each_the_words_beyond_a_length():
     assert found.further == 9
 
 
+def test_what_a_task_specifies_in_a_fold_is_work_and_a_hint_is_not():
+    fold = f"<details><summary>What else</summary>\n\n{'word ' * LONG}\n\n</details>"
+    cells = [text(f"## Exercises\n\n**Exercise 1.** Try.\n\n{fold}"), text(HINT)]
+    found = count(cells)
+    assert found.words == 3  # Exercises, Exercise, Try
+    assert found.further == len(["Try", "else"])
+
+
 @pytest.mark.parametrize(
     ("after", "on_the_path"),
     [("### Round 2", True), ("## Check", True), ("#### Deeper: again", False), ("##### x", False)],

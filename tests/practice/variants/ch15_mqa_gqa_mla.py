@@ -97,6 +97,10 @@ def output_by_a_block_diagonal(latent):
     return wide @ latent.W_O
 
 
+def bytes_layer_by_layer(*, n_layers, n_heads, rank, rope_dim, itemsize):
+    return sum(itemsize * rank + itemsize * rope_dim for _ in range(n_layers))
+
+
 def batch_of_the_keys(Q, K, V, *, mask=None):
     *batch, G, S, d_k = K.shape
     H, T = Q.shape[-3:-1]
@@ -125,6 +129,7 @@ VARIANTS = [
     ("from_tiled", "a stable sort", untiled_by_sorting),
     ("absorbed_output", "head by head", output_head_by_head),
     ("absorbed_output", "a block diagonal", output_by_a_block_diagonal),
+    ("latent_cache_bytes", "layer by layer", bytes_layer_by_layer),
 ]
 
 
@@ -152,5 +157,15 @@ NARROW = [
         lambda X, layers, sources, *, mask=None: layers_by_contexts(
             X, layers, [0] * len(layers), mask=mask
         ),
+    ),
+    (
+        "latent_cache_bytes",
+        "16 bits only",
+        lambda *, n_layers, n_heads, rank, rope_dim, itemsize: n_layers * (rank + rope_dim) * 2,
+    ),
+    (
+        "latent_cache_bytes",
+        "one latent only",
+        lambda *, n_layers, n_heads, rank, rope_dim, itemsize: n_layers * (40 + 6) * itemsize,
     ),
 ]

@@ -125,3 +125,21 @@ def check_absorbed_output(function):
         Case("2 heads, rank 5", {"latent": _latent(1670, H=2, rank=5)}),
     )
     check("absorbed_output", function, _absorbed_output, cases)
+
+
+def _latent_cache_bytes(*, n_layers, n_heads, rank, rope_dim, itemsize):
+    return n_layers * (rank + rope_dim) * itemsize
+
+
+def check_latent_cache_bytes(function):
+    """Check `latent_cache_bytes(*, n_layers, n_heads, rank, rope_dim, itemsize)`."""
+    small = {"n_layers": 3, "n_heads": 7, "rank": 40, "rope_dim": 6, "itemsize": 4}
+    cases = (
+        Case("a small model", {}, small),
+        Case(
+            "16 bits, 27 layers",
+            {},
+            {"n_layers": 27, "n_heads": 16, "rank": 72, "rope_dim": 10, "itemsize": 2},
+        ),
+    )
+    check("latent_cache_bytes", function, _latent_cache_bytes, cases)

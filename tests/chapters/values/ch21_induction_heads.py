@@ -168,6 +168,12 @@ def two_heads_copy_only_in_seeds_0_and_2():
     return [heads.count(12) for heads in copied] == [2, 1, 2, 1, 1]
 
 
+def most_that_matching_heads_score_on_words():
+    """On random words, the head that matches the names scores at most this, in five seeds."""
+    found = [seed["induction"]["words"][4 + seed["pair"][1]] for seed in _seeds("two layers")]
+    return round(max(found), 2)
+
+
 def letters_right_with_one_layer():
     """Trained on blocks of six only, one layer has at least this accuracy in each seed."""
     return min(seed["right"] for seed in record("induction")["one_period"]["1 layer"])
@@ -346,7 +352,12 @@ def _plateau():
 LABELS = {
     head_that_writes_the_name: (
         "head 0.0",
-        "# of head 0.0",
+        "output of\nhead 0.0",
+        "output of head 0.0",
+        "after head 0.0 has",
+        "lead from head 0.0",
+        "# head 0.0's rows",
+        "# head 0.0 stays",
         "that head 0.0 has",
         "written by 0.0",
         "from 0.0",
@@ -360,9 +371,18 @@ LABELS = {
         "head 1.0",
         "scores in head 1.0",
         "scores of 1.0",
+        "added by head 1.0",
+        "queries of head 1.0",
+        "when head 1.0",
         "to 1.0",
         "weight 1.0",
     ),
-    other_later_head: ("head 1.3", "to 1.3", "weight 1.3"),
+    other_later_head: (
+        "head 1.3",
+        "added by head 1.3",
+        "when head 1.3",
+        "to 1.3",
+        "weight 1.3",
+    ),
 }
 HEADS = {piece: function for function, pieces in LABELS.items() for piece in pieces}

@@ -352,9 +352,6 @@ def _plateau():
 LABELS = {
     head_that_writes_the_name: (
         "head 0.0",
-        "output of\nhead 0.0",
-        "output of head 0.0",
-        "after head 0.0 has",
         "lead from head 0.0",
         "# head 0.0's rows",
         "# head 0.0 stays",
@@ -371,16 +368,11 @@ LABELS = {
         "head 1.0",
         "scores in head 1.0",
         "scores of 1.0",
-        "added by head 1.0",
-        "queries of head 1.0",
-        "when head 1.0",
         "to 1.0",
         "weight 1.0",
     ),
     other_later_head: (
         "head 1.3",
-        "added by head 1.3",
-        "when head 1.3",
         "to 1.3",
         "weight 1.3",
     ),

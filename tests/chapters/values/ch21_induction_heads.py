@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tests.chapters.named import printed_under
+from tutorial_lib.attention import attention_weights
 from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import ID, SURNAME
@@ -182,6 +183,15 @@ def letters_right_with_one_layer():
 def head_that_writes_the_name():
     """The head of layer 0 in the pair that matches the given names best, in the first seed."""
     return f"0.{_example()['pair'][0]}"
+
+
+def words_only_leave_the_weight_spread():
+    """From the words of six surnames only, no given name puts more than 0.35 on one of them."""
+    model = TinyModel.of(checkpoint("known_text"))
+    names = model.E[[ID[name] for name in "Anna Mira Nora Emil Karl Paul".split()]]
+    words = model.E[[ID[name] for name in "Kern Roth Dorn Haas Lang Vogt".split()]]
+    QK = qk_circuit(model.layers[1], int(strongest_later_head()[-1]))
+    return bool(attention_weights(names @ QK @ words.T / 4).max() < 0.35)
 
 
 def strongest_later_head():

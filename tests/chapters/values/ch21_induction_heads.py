@@ -188,8 +188,8 @@ def head_that_writes_the_name():
 def words_only_leave_the_weight_spread():
     """From the words of six surnames only, no given name puts more than 0.35 on one of them."""
     model = TinyModel.of(checkpoint("known_text"))
-    names = model.E[[ID[name] for name in "Anna Mira Nora Emil Karl Paul".split()]]
-    words = model.E[[ID[name] for name in "Kern Roth Dorn Haas Lang Vogt".split()]]
+    names = model.E[[ID[name] for name in ["Anna", "Mira", "Nora", "Emil", "Karl", "Paul"]]]
+    words = model.E[[ID[name] for name in ["Kern", "Roth", "Dorn", "Haas", "Lang", "Vogt"]]]
     QK = qk_circuit(model.layers[1], int(strongest_later_head()[-1]))
     return bool(attention_weights(names @ QK @ words.T / 4).max() < 0.35)
 

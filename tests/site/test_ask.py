@@ -24,6 +24,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF"
 QUESTION = "At *that*: which head looks at *dogs*?"
 HEADS = [f"{layer}.{head}" for layer in range(2) for head in range(4)]
 BEGINS = "the dogs that the cats see"
+FOLDED_IN = "#deeper-ask-the-model-and-layer-1-on-one-sentence"
 # The forward pass as its file holds it, on the weights that stand in the page.
 ANSWER = """(asked) => {{
   {source}
@@ -332,7 +333,7 @@ def test_keys_and_fingers_ask_for_the_arcs_of_one_head(shown):
 
 def test_what_is_said_is_in_sight_of_what_is_pressed(open_page):
     options = {"has_touch": True, "is_mobile": True}
-    page = open_page("notebooks/20_scoring_heads.html", width=390, **options)
+    page = open_page(f"notebooks/20_scoring_heads.html{FOLDED_IN}", width=390, **options)
     shown, bar = page.locator("tl-ask"), page.locator(".bd-header-article").bounding_box()
     for head in ("0.0", "1.3"):
         shown.get_by_role("button", name=f"silence head {head}").tap()

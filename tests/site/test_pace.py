@@ -1,7 +1,6 @@
 """The main path of a chapter ends, and its Build is not a column of text and code alone.
 
-It is asked of chapters that have a Deeper; the others get one when they are told again. Chapter 20
-has folds already and is not told again, so it must fail here until it is.
+It is asked of chapters that have a Deeper; the others get one when they are told again.
 `python -m tools.pace` prints the screens of all pages.
 """
 
@@ -12,10 +11,6 @@ from tests.site.test_deeper import WITH_DEEPER
 from tools.pace import SCREEN, measure
 
 MOST = {"whole": 15, "bare": 4}  # screens
-LONG = pytest.mark.xfail(strict=True, reason="not told again yet", raises=AssertionError)
-PAGES = [
-    pytest.param(name, marks=LONG) if name == "20_scoring_heads" else name for name in WITH_DEEPER
-]
 
 
 def too_long(found) -> list[str]:
@@ -32,7 +27,7 @@ def too_long(found) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", WITH_DEEPER)
 def test_main_path_and_the_stretches_of_build_are_short(open_page, name):
     page = open_page(f"notebooks/{name}.html", width=SCREEN["width"])
     assert too_long(measure(page)) == []

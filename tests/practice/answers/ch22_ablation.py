@@ -75,7 +75,8 @@ def who_ruins_attractor():
     def gain(removed):
         return _increase_of_form(removed, "attractor") - 0.3 * len(removed)
 
-    sets = [s for n in range(1, 5) for s in combinations(HEADS, n)] + [tuple(HEADS)]
+    sets = [s for n in range(9) for s in combinations(HEADS, n)]
+    assert len(sets) == 256
     best = max(sets, key=gain)
     single = {head: _increase_of_form([head], "attractor") for head in HEADS}
     idle = [head for head, rise in single.items() if rise < 0.02]

@@ -22,7 +22,7 @@ ARXIV = re.compile(r"arxiv\.org/(?:abs|pdf|html)/(\d{4}\.\d{4,5})|arXiv:(\d{4}\.
 DOI = re.compile(r"doi\.org/(10\.\d{4,9}/[^\s)\"\\]+)")
 PAGE = re.compile(
     r"https://(?:aclanthology\.org|proceedings\.[\w.]+|transformer-circuits\.pub|openreview\.net"
-    r"|www\.evanmiller\.org|papers\.[\w.]+|www\.jmlr\.org|jmlr\.org|dl\.acm\.org)/[^\s)\"\\]+"
+    r"|www\.evanmiller\.org|www\.neelnanda\.io|papers\.[\w.]+|www\.jmlr\.org|jmlr\.org|dl\.acm\.org)/[^\s)\"\\]+"
 )
 LINK = re.compile(r"\[([^][]*)\]\((https?://[^)\s]+)\)")
 BARE = re.compile(r"^(?:19|20)\d\d$")

@@ -3,16 +3,21 @@
 No trained weights are in the environment. The tokenizer is a stand-in that splits at spaces.
 """
 
+import importlib
 import itertools
+import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from tutorial_lib import Params, causal_mask, trace
+from tutorial_lib import Params, causal_mask, show, trace
 from tutorial_lib.pytorch import gpt2
 
+CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "20_scoring_heads.ipynb"
 LAYERS, H, D_MODEL, T, N = 2, 3, 24, 7, 5
 
 
@@ -179,3 +184,34 @@ def test_bad_heads_tasks_and_tokens_are_refused(model, prompts):
         gpt2.make_prompts(splitter(), "agreement")
     with pytest.raises(ValueError, match="is 2 tokens"):
         gpt2.make_prompts(lambda text: [0, *splitter()(text)], "attractor")
+
+
+def test_guarded_cell_of_the_chapter_measures_every_head(model, capsys):
+    cells = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    [source] = [source for source in sources if source.startswith("MEASURE = False")]
+    asked = []
+
+    def made(name, attn_implementation):
+        asked.append((name, attn_implementation))
+        return model
+
+    read = SimpleNamespace(encode=splitter())
+    kit = SimpleNamespace(
+        AutoTokenizer=SimpleNamespace(from_pretrained=lambda name: read),
+        AutoModelForCausalLM=SimpleNamespace(from_pretrained=made),
+    )
+    modules = {"transformers": kit}  # no weights are downloaded
+    loader = SimpleNamespace(
+        import_module=lambda name: modules.get(name) or importlib.import_module(name)
+    )
+    names = {"importlib": loader, "show": show}
+    exec(source, names)
+    assert not asked  # as stored, nothing is measured
+    assert capsys.readouterr().out == ""
+    exec(source.replace("MEASURE = False", "MEASURE = True"), names)
+    said = capsys.readouterr().out
+    assert asked == [("gpt2", "eager")]
+    for layer, head in np.ndindex(LAYERS, H):
+        assert f"{layer}.{head}" in said
+    assert all(column in said for column in gpt2.COLUMNS)

@@ -8,7 +8,6 @@ import numpy as np
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.embedding import embed
 from tutorial_lib.errors import (
-    require_divisible,
     require_length,
     require_operand,
     require_shape,
@@ -234,42 +233,3 @@ def in_eight_bits(model):
     require_kind(model, TinyModel)
     pairs = (eight_bits(array) for array in model.arrays)
     return TinyModel.of([codes * steps[..., None] for codes, steps in pairs])
-
-
-def params_of_gpt2(W, b, W_O, n_heads):
-    """Make Params of GPT-2's c_attn and c_proj, for an X with a last column of ones.
-
-    Introduced in chapter 20. A bias is a row of parameters for a number that is always 1. The
-    output has a last column of zeros, and lacks the bias of c_proj, one vector for all tokens.
-
-    Parameters
-    ----------
-    W : (d_model, 3*d_model), the weight of c_attn: queries, keys and values side by side
-    b : (3*d_model,), its bias
-    W_O : (d_model, d_model), the weight of c_proj
-    n_heads : H
-
-    Returns
-    -------
-    params : Params, for an X of width d_model + 1
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, such as tensors, or n_heads is no whole number
-    ShapeError : arrays that do not fit together, or a width that does not split
-    ValueError : NaN or infinity
-
-    >>> params_of_gpt2(np.ones((12, 36)), np.ones(36), np.ones((12, 12)), 3).W_Q.shape
-    (3, 13, 4)
-    """
-    require_shape("W_O", W_O, "d_model width")
-    d_model = len(W_O)
-    require_shape("W_O", W_O, "d_model width", width=d_model)
-    require_divisible("d_model", d_model, "n_heads", n_heads)
-    require_shape("W", W, "d_model 3*d_model", **{"d_model": d_model, "3*d_model": 3 * d_model})
-    require_shape("b", b, "3*d_model", **{"3*d_model": 3 * d_model})
-    for name, array in {"W": W, "b": b, "W_O": W_O}.items():
-        require_operand(name, array)
-    wide = np.concatenate([W, b[None]]).reshape(d_model + 1, 3, n_heads, -1)
-    W_Q, W_K, W_V = np.moveaxis(wide, (1, 2), (0, 1))  # each (H, d_model + 1, d_k)
-    return Params(W_Q, W_K, W_V, np.pad(W_O, ((0, 0), (0, 1))))

@@ -18,7 +18,6 @@ from tutorial_lib.models.language import (
     eight_bits,
     encode,
     in_eight_bits,
-    params_of_gpt2,
     run_blocks,
 )
 
@@ -375,56 +374,3 @@ def test_the_example_in_8_bits_answers_as_well(example):
     shares = accuracy(after, documents)
     assert set(shares) == set(TASKS)
     assert min(shares.values()) > 0.9995  # 1.000 in three decimals
-
-
-# --- GPT-2's two matrices; the layer itself is in tests/pytorch/test_gpt2_layer.py ---
-
-
-def gpt2_arrays(normal, d_model=12):
-    """c_attn's weight and bias, c_proj's weight."""
-    shapes = (d_model, 3 * d_model), (3 * d_model,), (d_model, d_model)
-    return [normal(90 + i, *shape) for i, shape in enumerate(shapes)]
-
-
-def test_a_column_of_ones_carries_the_biases_of_queries_keys_and_values(normal, assert_close):
-    W, b, W_O = gpt2_arrays(normal)
-    X = normal(95, 5, 12)
-    params = params_of_gpt2(W, b, W_O, 3)
-    wide = np.pad(X, ((0, 0), (0, 1)), constant_values=1)
-    arrays = oracle.trace(wide, params, mask=oracle.causal_mask(5))
-    for n, name in enumerate("QKV"):
-        columns = slice(12 * n, 12 * (n + 1))
-        with_bias = np.array([[oracle.dot(x, w) for w in W.T[columns]] for x in X]) + b[columns]
-        np.testing.assert_allclose(arrays[name], oracle.split_heads(with_bias, 3), rtol=1e-10)
-    assert_close(arrays["Y"][:, :-1], oracle.project_out(arrays["concat"], W_O))
-    assert (arrays["Y"][:, -1] == 0).all()
-
-
-def test_params_of_gpt2_do_not_change_or_share_what_was_given(normal, assert_untouched):
-    arrays = gpt2_arrays(normal)
-    assert_untouched(params_of_gpt2, *arrays, 3)
-    made = params_of_gpt2(*arrays, 3)
-    assert not any(np.shares_memory(W, given) for W in vars(made).values() for given in arrays)
-
-
-@pytest.mark.parametrize(
-    ("changed", "error", "says"),
-    [
-        ({"n_heads": 5}, ShapeError, "d_model=12 does not split into n_heads=5"),
-        ({"n_heads": 3.0}, TypeError, "n_heads is 3.0"),
-        ({"W": np.ones((36, 12))}, ShapeError, "W has shape \\(36, 12\\).*with d_model=12"),
-        ({"W": np.ones((12, 24))}, ShapeError, "W has shape \\(12, 24\\).*with 3\\*d_model=36"),
-        ({"W": [[1.0]]}, TypeError, "W is a list; expected a NumPy array"),
-        ({"b": np.ones(12)}, ShapeError, "b has shape \\(12,\\).*with 3\\*d_model=36"),
-        ({"b": np.ones((1, 36))}, ShapeError, "b has shape \\(1, 36\\), 2 axes"),
-        ({"W": np.full((12, 36), np.nan)}, ValueError, "^W is nan at position \\(0, 0\\)"),
-        ({"b": np.full(36, np.inf)}, ValueError, "^b is inf at position \\(0,\\)"),
-        ({"W_O": np.full((12, 12), np.nan)}, ValueError, "^W_O is nan at position"),
-        ({"b": np.ones(36, dtype=np.int8)}, TypeError, "^b is an array of int8"),
-        ({"W_O": np.ones((12, 11))}, ShapeError, "W_O has shape \\(12, 11\\)"),
-    ],
-)
-def test_arrays_that_are_not_of_gpt2_are_refused(changed, error, says, normal):
-    given = dict(zip(("W", "b", "W_O"), gpt2_arrays(normal), strict=True)) | {"n_heads": 3}
-    with pytest.raises(error, match=says):
-        params_of_gpt2(**(given | changed))

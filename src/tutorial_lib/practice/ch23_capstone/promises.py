@@ -159,7 +159,7 @@ def _no_leak(layer):
     for label, options in (("", {}), ("with all options, ", ALL)):
         change = leak(layer.of(params_of(), **options), X, other)
         if not change < 1e-9:
-            raise Broken(f"{label}a row changes by {change:.2g} when tokens after it are exchanged")
+            raise Broken(f"{label}a row changes by {change:.2g} when tokens after it are replaced")
 
 
 def _parity(layer):

@@ -32,7 +32,7 @@ def directions_of_the_names():
     assert large == (sizes > 0.02 * sizes[0]).sum()  # wherever the limit is
     return {
         "6: each name needs a direction of its own": large == 6,
-        "5: six points can lie apart in five dimensions": large == 5,
+        "5: six points can be equally far apart in five dimensions": large == 5,
         "3": large == 3,
         "1: name or no name": large == 1,
     }

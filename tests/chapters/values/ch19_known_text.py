@@ -1,9 +1,11 @@
 """What chapter 19 says of its models and how they train, computed from their records."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from tests.chapters.named import printed_under
-from tutorial_lib.models.grammar import GIVEN, SURNAME, TASKS, WORDS, sample_documents
+from tutorial_lib.models.grammar import GIVEN, GRAMMAR, ID, SURNAME, TASKS, WORDS, sample_documents
 from tutorial_lib.records import record
 
 
@@ -17,6 +19,11 @@ def _plateau():
 
 def _longer(name):
     return record("scored_heads")["longer"][name]
+
+
+def first_word_is(word):
+    """The probability that the grammar gives to this word at the beginning of a document."""
+    return Fraction(float(GRAMMAR.chances[0, ID[word]])).limit_denominator(100)
 
 
 def agreement_comes_first_and_the_surname_last():

@@ -89,7 +89,7 @@ def which_of_two_models_is_nearer():
         "The first: its loss is lower": first < second,
         "The first: it is below the entropy": first < second,
         "The second": second < first,
-        "Both are as near": np.isclose(first, second),
+        "Both are equally near": np.isclose(first, second),
     }
 
 
@@ -122,5 +122,5 @@ def gradient_past_a_silent_layer():
         "0, since the layer writes nothing": np.allclose(found, 0),
         "G": np.allclose(found, G),
         "2 G": np.allclose(found, 2 * G),
-        "It cannot be said without X": not np.allclose(*found),
+        "It depends on X": not np.allclose(*found),
     }

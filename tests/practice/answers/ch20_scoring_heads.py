@@ -37,10 +37,10 @@ def how_near_the_terms_come():
     assert len(parts) == 1 + 8  # the word, and eight heads
     exact = bool(off < 1e-12 * np.abs(logits).max())
     return {
-        "To the last digits of a float": exact,
-        "Near, but a softmax leaves a remainder": not exact,
-        "Exactly for layer 1, not for layer 0, which layer 1 reads": not exact,
-        "Only up to a constant for each word": not exact,
+        "Equal up to rounding": exact,
+        "Close, but the softmax leaves a remainder": not exact,
+        "Exact for layer 1 but not for layer 0, which layer 1 reads": not exact,
+        "Equal up to a constant for each word": not exact,
     }
 
 
@@ -61,10 +61,10 @@ def whose_ablation_loses_the_surnames():
     most = max(lost, key=lost.get)
     assert lost[most] > 0.5
     return {
-        "Head 1.0, which attends to it and has the largest attribution": most == "1.0",
-        "Head 1.3, which attends to it too": most == "1.3",
-        "Head 0.0, which never attends to it": most == "0.0",
-        "None: another head always contributes it": lost[most] < 0.5,
+        "Head 1.0, which attends to the surname and has the largest attribution": most == "1.0",
+        "Head 1.3, which attends to the surname too": most == "1.3",
+        "Head 0.0, which never attends to the surname": most == "0.0",
+        "None: another head always contributes the surname": lost[most] < 0.5,
     }
 
 

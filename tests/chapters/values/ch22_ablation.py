@@ -440,10 +440,14 @@ def _pair_at_outer_bracket():
     return _most_beyond("outer bracket", part="nats")[1]
 
 
+def _pair_and_strongest_at_attractor():
+    return [*closed_to_ruin_attractor(), strongest_at_attractor()]
+
+
 HEADS = {
     "with head 1.0": _first_backup,
     "without head 1.0": _first_backup,
     "1.0 and 1.3 add": backups_at_surname,
     "0.2 and 0.3 deviate": _pair_at_outer_bracket,
-    "and 1.2": strongest_at_attractor,
+    "attractor: without 0.0 0.3 1.2": _pair_and_strongest_at_attractor,
 }

@@ -777,6 +777,7 @@ FIGURES = {name: kinds for name, kinds in FIGURES.items() if kinds}
 @pytest.mark.parametrize(("name", "kinds"), FIGURES.items(), ids=FIGURES)
 def test_figures_of_a_chapter_answer(open_page, name, kinds):
     page = open_page(f"notebooks/{name}.html", width=320, dark=True)
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     for kind in kinds:
         element = page.locator(kind)
         assert element.locator("g path").count() >= 12

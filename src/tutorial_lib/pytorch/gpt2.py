@@ -29,11 +29,15 @@ FRAMES = {
 
 
 class Prompts(NamedTuple):
-    """Texts of one length; an earlier word of each decides the next word."""
+    """Texts of one length; earlier words of each decide the next word.
+
+    At *indirect object*, `target` is the right name, and `other` has another giver, so that the
+    other name is right. At *attractor*, `target` is the subject, and `other` changes its number.
+    """
 
     ids: torch.Tensor  # (n, T)
     other: torch.Tensor  # (n, T), texts that differ in one word and have the other answer
-    target: torch.Tensor  # (n,), the position of the deciding word in ids
+    target: torch.Tensor  # (n,), the position in ids of the right name or of the subject
     right: torch.Tensor  # (n,), the right next token after ids
     wrong: torch.Tensor  # (n,), the right next token after other
 
@@ -72,8 +76,8 @@ def make_prompts(read, task):
         raise ValueError(f"task={task!r}; expected one of {', '.join(map(repr, FRAMES))}.")
     rows = []
     for frame in FRAMES[task]:
-        for text, other, deciding, right, wrong in _filled(frame, task):
-            ids, word = read(text), _token(read, deciding)
+        for text, other, target, right, wrong in _filled(frame, task):
+            ids, word = read(text), _token(read, target)
             rows.append(
                 [ids, read(other), ids.index(word), _token(read, right), _token(read, wrong)]
             )
@@ -81,7 +85,7 @@ def make_prompts(read, task):
 
 
 def _filled(frame, task):
-    """Yield a text, the other one, the deciding word, the right and the wrong answer."""
+    """Yield a text, the other one, the word at target, the right and the wrong answer."""
     if task == "indirect object":
         for right, wrong in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True):
             texts = (frame.format(right=right, wrong=wrong, giver=g) for g in (wrong, right))
@@ -195,10 +199,12 @@ def measure_heads(model, prompts):
     """Yield each layer's number, and the four measures of its heads.
 
     Introduced in chapter 20. In the order of COLUMNS, each a mean over the prompts: the weight on
-    the deciding word; the direct logit attribution of right - wrong; the increase in the loss of
-    the form, -log of the right answer's probability among the two, when the head outputs its mean
-    over all positions of all prompts; the patching effect, with the head's output in `other`, as a
-    fraction of the whole change of right - wrong, NaN where nothing changes.
+    `target`, which is the right name at *indirect object* and the subject at *attractor*; the
+    direct logit attribution of right - wrong; the increase in the loss of the form, -log of the
+    right answer's probability among the two, when the head outputs its mean over all positions of
+    these same prompts, `ids` and `other`, and not of other texts; the patching effect, with the
+    head's output in `other`, where the giver or the subject differs, as a fraction of the whole
+    change of right - wrong, NaN where nothing changes.
 
     Parameters
     ----------

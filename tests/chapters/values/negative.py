@@ -43,6 +43,14 @@ def one_head_copies_at_least():
     return _copied(group="heads", heads=1)[:, -1].min()
 
 
+def one_and_two_heads_overlap():
+    """Some seed with two heads ends as well as some seed with one, and none with more does."""
+    worst, best = _copied(group="heads", heads=1)[:, -1].min(), {}
+    for heads in (2, 4, 8, 16):
+        best[heads] = _copied(group="heads", heads=heads)[:, -1].max()
+    return [heads for heads, most in best.items() if most > worst] == [2]
+
+
 def sixteen_heads_copy_at_most():
     """The best seed with sixteen heads ends with this accuracy."""
     return _copied(group="heads", heads=16)[:, -1].max()

@@ -26,6 +26,11 @@ def mixed_of_that_and_bark():
     return 2.0 ** scores_of_bark()[1:] @ _record().V[0, 1:]
 
 
+def mixed_of_all_three():
+    """The sum of all three values, with exponentials relative to *dogs*'s."""
+    return 2.0 ** (scores_of_bark() - 1) @ _record().V[0]
+
+
 def two_orders_end_alike():
     """In both orders of the keys, the numbers after the last key are the same."""
     in_order = printed_under("12_flash_attention", "in this order")

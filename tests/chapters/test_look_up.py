@@ -246,6 +246,23 @@ def test_a_variants_name_in_a_configuration_is_one_of_llama_or_deepseek():
     assert names <= set(given)
 
 
+@pytest.mark.long
+def test_a_lengths_name_in_a_configuration_is_that_of_the_model():
+    from transformers import DeepseekV3Config, GPT2Config, LlamaConfig  # takes seconds
+
+    models = {"": LlamaConfig(), "GPT-2": GPT2Config(), "DeepSeek-V3": DeepseekV3Config()}
+    cells = [row[5] for row in rows_of("Lengths")[1:] if row[5] != "–"]
+    named = [re.fullmatch(r"(\S*) ?`(\w+)`", part) for row in cells for part in row.split("; ")]
+    found = {
+        name: getattr(models[model], name) for model, name in (part.groups() for part in named)
+    }
+    assert len(named) == 8
+    assert len(found) == 7, "head_dim is the width of keys and of values"
+    latent = models["DeepSeek-V3"]
+    assert latent.qk_head_dim == latent.qk_nope_head_dim + latent.qk_rope_head_dim
+    assert latent.head_dim == latent.qk_rope_head_dim, "only the part that is rotated"
+
+
 def test_the_lengths_of_the_notation_are_the_letters_of_pytorchs_documentation():
     rows = named_in("Lengths")
     N, L, keys, queries_H, width, value = (rows[n][4] for n in ("B", "T", "S", "H", "d_k", "d_v"))
@@ -340,7 +357,7 @@ def test_every_name_in_code_is_one_of_the_library_or_of_pytorch():
     away = "Where PyTorch does otherwise"
     pages = SECTIONS | ENTRIES | {away: re.sub(r"(?m)^\|.*$", "", SECTIONS[away])}
     # Names of transformers are compared with its own classes.
-    for section in ("Variants", "Models"):
+    for section in ("Lengths", "Variants", "Models"):
         pages[section] = re.sub(r"(?m)[^|]*\|$", "", SECTIONS[section])
     for code in codes("".join(pages.values())):
         for name in NAME.findall(code):

@@ -183,7 +183,8 @@ def _goal(parts, notebook):
     if len(shown) != 1 or "**" not in shown[0]:
         yield f"the top does not show the map once: write it, its own steps in bold, {UNLIT}"
     if (said := minutes.goal(notebook.cells)) not in goal:
-        yield f"Goal does not give its minutes: write “{said}”; python -m tools.minutes sets them"
+        sets = ".venv/bin/python -m tools.minutes --write sets them"
+        yield f"Goal does not give its minutes: write “{said}”; {sets}"
     if not re.search(r"`[^`\n]*→[^`\n]*`", goal):
         yield "Goal does not show its arrow: write it in code, such as `X → Q, K, V`"
 

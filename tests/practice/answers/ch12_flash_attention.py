@@ -43,12 +43,10 @@ def blocks_that_agree():
         if np.allclose(flash_forward(Q, K, V, block=block).heads, exact, **close)
     ]
     return {
-        "Those of 1 and 100: 7 and 64 do not divide 100, and 1000 is more than there is": (
-            agree == [1, 100]
-        ),
-        "Only 100 and 1000: with them nothing has to be rescaled": agree == [100, 1000],
+        "Only those of 1 and 100, because only these divide 100": (agree == [1, 100]),
+        "Only those of 100 and 1000, where nothing is rescaled": agree == [100, 1000],
         "All of them": agree == sizes,
-        "All but 1: a single key has no softmax": agree == sizes[1:],
+        "All but those of 1, because one key has no softmax": agree == sizes[1:],
     }
 
 

@@ -51,9 +51,7 @@ def halves_of_heads():
         "No: each takes the softmax of partial scores": (
             parts_of_scores and not (adds_up or corrected_adds_up)
         ),
-        "Yes, but for the root: each divides by the root of 2 instead of that of 4": (
-            corrected_adds_up
-        ),
+        "Yes, but for the root: each divides by √2 instead of √4": corrected_adds_up,
         "No: the shapes do not fit": any(steps.Y.shape != whole.Y.shape for steps in parts),
     }
 

@@ -1,5 +1,7 @@
 """What chapter 20 computes in its cells is what the script of its record computes."""
 
+import ast
+
 import numpy as np
 import pytest
 
@@ -16,9 +18,10 @@ ALL_HEADS = [(layer, head) for layer in range(2) for head in range(4)]
 
 
 def in_the_chapter(name):
-    """The function of this name, as a cell of the chapter defines it."""
+    """The function of this name, as a cell of the chapter defines it, which may do more."""
     cells = code_cells(written("20_scoring_heads"))
-    [source] = [c.source for c in cells if c.source.startswith(f"def {name}(")]
+    nodes = [node for cell in cells for node in ast.parse(cell.source).body]
+    [source] = [ast.unparse(node) for node in nodes if getattr(node, "name", None) == name]
     known = {"np": np, "FORMS": FORMS, "ID": ID, "encode": encode, "run": run, "patch": patch}
     known |= {"model": MODEL, "all_heads": ALL_HEADS}
     exec(source, known)

@@ -44,16 +44,16 @@ _RING_HOW_TO = (
     "queries stay where they are."
 )
 _LEGEND = (
-    "The strongest cells are the tile just folded in, striped ones lie in tiles that are skipped. "
-    "Below mixed stands the output, once a query has all its keys."
+    "The strongest cells are the tile just folded in, and striped ones lie in tiles that are "
+    "skipped. Once a query has all its keys, its output appears below mixed."
 )
 _HOW = (
     "The words go through head 0 of *dogs that bark*; its scores are whole numbers times ln 2, "
     "so that e to a score is a power of 2."
 )
 _HELD = (
-    "Held are the scores of the tile, and maximum, total and mixed of the queries at work: no more "
-    "for a longer text, whose table grows with its square."
+    "At one time we hold the scores of one tile, and maximum, total and mixed of its queries. A "
+    "longer text needs no more, although its table grows with the square of its length."
 )
 
 
@@ -218,7 +218,8 @@ def _numbers(owners):
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
         for first, *rest in _rows(owners)
     ]
-    sizes = "words in halves" if owners > 1 else f"{_SIZE} queries by {_SIZE} keys, row by row"
+    in_rows = f"in tiles of {_SIZE} queries by {_SIZE} keys, row by row"
+    sizes = "words in halves" if owners > 1 else in_rows
     table = TABLE.format(headings(*names), "\n".join(rows))
     how = inline(" ".join((_HOW,) if owners > 1 else (_HOW, _HELD)))
     return fold_numbers(table, summary=f"All steps as a table, {sizes}", how=how)

@@ -68,8 +68,9 @@ def own(fields):
 
 
 def seal(key, fields):
-    """Eight characters that stand for an entry as it is, but for its field `compared`."""
-    stated = {name: value for name, value in fields.items() if name != "compared"}
+    """Eight characters that stand for an entry as it is, but for `compared` and our `annote`."""
+    ours = {"compared", "annote"}  # an annote is our own sentence: no second source has it
+    stated = {name: value for name, value in fields.items() if name not in ours}
     return hashlib.sha256(json.dumps([key, stated]).encode()).hexdigest()[:8]
 
 
@@ -162,6 +163,16 @@ def test_every_entry_is_the_one_that_was_compared_with_a_second_source(key):
     assert ENTRIES[key].get("compared") == found, (
         f"{key} has changed: compare it with a second source, then write compared = {{{found}}}"
     )
+
+
+@pytest.mark.parametrize("key", ENTRIES)
+def test_every_entry_says_in_one_sentence_why_it_is_cited(key):
+    sentence = ENTRIES[key].get("annote", "")
+    told = f"{key} of {BIB}: let its annote be a sentence of 12 to 30 words with a full stop"
+    assert 12 <= len(sentence.split()) <= 30, told
+    assert sentence.endswith("."), told
+    same = [other for other, fields in ENTRIES.items() if fields.get("annote") == sentence]
+    assert same == [key], f"{BIB}: {same} have one annote, so it says of none why it is cited"
 
 
 @pytest.mark.parametrize("key", ENTRIES)

@@ -107,4 +107,5 @@ def test_the_six_steps_are_named_and_numbered_in_their_order():
     assert f"there are six steps: {listed}." in GLOSSARY
     places = ("first", "second", "third", "fourth", "fifth", "sixth")
     for step, place in zip(STEPS, places, strict=True):
-        assert re.match(rf"\s*The {place} (of the six )?steps?\b", ENTRIES[step]), step
+        definition = ENTRIES[step].partition("\n\n")[0]
+        assert re.search(rf" is the {place} (of the six )?steps? of a \w+", definition), step

@@ -6,7 +6,9 @@ tests/pytorch/test_differences.py.
 
 import builtins
 import inspect
+import json
 import re
+from functools import cache as cache_calls
 from functools import reduce
 from itertools import pairwise
 from math import prod, sqrt
@@ -34,7 +36,7 @@ GLOSSARY, NOTATION = (
     COMMENT.sub("", (ROOT / "book" / name).read_text(encoding="utf-8"))
     for name in ("glossary.md", "notation.md")
 )
-ENTRIES = dict(re.findall(r"^(\w[^\n]*)\n((?:  [^\n]*\n)+)", GLOSSARY, re.MULTILINE))
+ENTRIES = dict(re.findall(r"^(\w[^\n]*)\n((?:  [^\n]*\n|\n(?=  ))+)", GLOSSARY, re.MULTILINE))
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", NOTATION, re.MULTILINE | re.DOTALL))
 NAME = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z_]\w{2,}")
 SHAPE = re.compile(r"(?<![\w)])\(((?:[\w.* ]+, )+[\w.* ]+)\)")
@@ -68,6 +70,7 @@ SHAPES = {  # entry -> the arrays whose shapes it names, in their order
     "sinusoidal positions": ["tl.sinusoidal_positions(T, d_model)"],
     "state": ["np.swapaxes(K, -1, -2) @ V"],
     "stride": ["np.ones((3, 8))"],
+    "unembedding": ["E.T"],
     "value": ["V"],
     "X": ["X"],
     "Y": ["Y"],
@@ -78,6 +81,8 @@ EQUAL = {  # a product of the glossary -> what it is
     "weights @ V": "heads",
     "concat @ W_O": "Y",
 }
+LABELS = ["Shape", "Formula", "Chapter", "Paper", "Also called"]  # of an entry, in this order
+MOST_WORDS = 45  # of a definition, which a hover card shows without the rest
 DRAWN = np.random.default_rng(0)
 
 
@@ -127,6 +132,45 @@ def named_in(section):
 def test_terms_of_the_glossary_stand_in_the_order_of_their_letters():
     wrong = [one for one, after in pairwise(ENTRIES) if one.lower() > after.lower()]
     assert not wrong, f"book/glossary.md: move {wrong} to their letters"
+
+
+def as_read(text):
+    """Return a text without roles, links, marks and case, and with one form of axis."""
+    text = re.sub(r"\{term\}`([^`<]*?)(?: <[^`]*)?`", r"\1", text)
+    text = re.sub(r"\[([^][]*)\]\([^)]*\)", r"\1", text)
+    return " ".join(re.sub(r"[*`]", "", text).replace("axes", "axis").casefold().split())
+
+
+@cache_calls
+def told_by(chapter):
+    """Return what the text of a chapter says, or nothing where there is no such chapter."""
+    path = ROOT / "notebooks" / chapter
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
+    return as_read(" ".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown"))
+
+
+@pytest.mark.parametrize("term", ENTRIES)
+def test_an_entry_begins_with_a_definition_and_ends_with_its_labels(term):
+    first, last = (ENTRIES[term].split("\n\n")[i].strip() for i in (0, -1))
+    told = f"book/glossary.md, {term}: "
+    length = len(as_read(first).split())
+    assert length <= MOST_WORDS, f"{told}define it in {MOST_WORDS} words, not in {length}"
+    bold = [
+        set(re.findall(r"[\w-]+", part)) for part in re.findall(r"\*\*(.+?)\*\*", first.lower())
+    ]
+    named = [words for words in bold if words & set(term.lower().split()) - {"a", "and", "of"}]
+    assert len(named) == 1, f"{told}set the term, or a word of it, in bold once in its definition"
+    labels = dict(re.findall(r"(?:^| · )\*([^*]+):\* (.+?)(?= · \*|$)", last))
+    right = [label for label in LABELS if label in labels]
+    assert list(labels) == right, f"{told}end it with labels of {LABELS}, in this order"
+    others = labels.get("Also called", "")
+    assert not re.search(r"[*{[]", others), f"{told}write its other names as plain text"
+    chapters = re.findall(r"\]\(\.\./notebooks/(.+?)[#)]", labels.get("Chapter", ""))
+    assert chapters, f"{told}link the chapter that introduces it behind *Chapter:*"
+    names = [as_read(name) for name in (term, *others.split(", ")) if name]
+    for chapter in chapters:
+        found = any(re.search(rf"(?<!\w){re.escape(name)}", told_by(chapter)) for name in names)
+        assert found, f"{told}its text in {chapter} has none of {names}: correct link or names"
 
 
 @pytest.mark.parametrize("term", {**SHAPES, **{t: 1 for t in ENTRIES if shapes_in(ENTRIES[t])}})

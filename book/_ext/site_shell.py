@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from docutils import nodes
 
 from book._ext.code_lines import hang_lines
+from book._ext.definitions import define_terms
 from book._ext.lighten import drop_idle, drop_scripts, fold_elements, fold_models
 from book._ext.search import index_pages
 from book._ext.security import FIRST, secure
@@ -247,8 +248,8 @@ def finish_pages(app, exception):
     site = Path(app.outdir)
     paths = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
-    steps = [mend, stand_in_for_stores, fold_elements, fold_models, drop_scripts, index_pages]
-    steps += [hang_lines, join_styles, drop_idle, secure]
+    steps = [mend, define_terms, stand_in_for_stores, fold_elements, fold_models, drop_scripts]
+    steps += [index_pages, hang_lines, join_styles, drop_idle, secure]
     for step in steps:
         step(site, pages)
     for path, page in pages.items():

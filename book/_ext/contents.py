@@ -1,12 +1,15 @@
 """The contents at the left: each title on one line, by what stands before its colon.
 
-The whole title is the entry's tooltip, which a screen reader says after its name.
+The whole title is the entry's tooltip, which a screen reader says after its name. The index, which
+is no page of the contents, ends the part in which one looks things up.
 """
 
 import re
 from html import escape, unescape
 
 ENTRY = re.compile(r'(<a class="[^"]*\binternal"[^>]*)>\s*(?:(\d+)\. )?([^<]*?)\s*</a>')
+LOOKED_UP = re.compile(r"(?s)(Look things up</span></p>\s*<ul.*?)(</ul>)")
+INDEX = '<li class="toctree-l1"><a class="reference internal" href="{}">Index</a></li>\n'
 CAPTION = re.compile(r'(<span class="caption-text">)([^<:]+:)')
 
 
@@ -24,7 +27,10 @@ def shorten_contents(app, pagename, templatename, context, doctree):
     generate = context["generate_toctree_html"]
 
     def generate_short(*args, **kwargs):
-        contents = ENTRY.sub(shorten, str(generate(*args, **kwargs)))
+        contents = str(generate(*args, **kwargs))
+        index = INDEX.format(context["pathto"]("genindex"))
+        contents = LOOKED_UP.sub(rf"\1{index}\2", contents)
+        contents = ENTRY.sub(shorten, contents)
         return CAPTION.sub(r"\1<b>\2</b>", contents)
 
     context["generate_toctree_html"] = generate_short

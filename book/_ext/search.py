@@ -45,7 +45,7 @@ THOUSANDS = r"(?<=\d),(?=\d{3}\b)"
 # What the script with its index weighs at most, in bytes, packed as a host does. Words of sections
 # come first, those that tell most; sentences take what room is left, so that both become fewer a
 # section as the book grows. A letter of a sentence packs to about so many bytes.
-MOST_BYTES, LETTER = 84_000, 0.4
+MOST_BYTES, LETTER = 100_000, 0.4
 MOST_WORDS = 20_000
 SHORTEST, LONGEST = 20, 300
 FIRST = 3  # times as much as the same sentence behind another one of its section
@@ -145,6 +145,14 @@ SYNONYMS = (
     ("symbols", "notation"),
     ("misconception", "myth"),
     ("bibliography", "references", "papers", "citation"),
+    ("license", "licence"),
+    ("duration", "how long", "minutes", "hours"),
+    ("prerequisites", "requirements", "what you need"),
+    ("author", "authors", "wrote", "written by"),
+    ("errata", "report", "mistake"),
+    ("shortcuts", "keyboard", "Ctrl"),
+    ("syllabus", "curriculum", "calendar"),
+    ("dark mode", "night mode", "colours"),
 )
 # How readers type what MathML nests, by the element around it.
 TYPED = {

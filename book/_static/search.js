@@ -14,6 +14,7 @@
   const PAPER = 0.2;
   const CITED = 0.5; // what the title of a paper says, in a section that cites it
   const TERM = 0.8;
+  const BESIDE = 0.6; // pages that look up or look back, after the chapters that explain
   const SLIP = 0.8; // of a word as it was meant
   const PART = 0.7; // of a name, as its words
   const [TOGETHER, NEARED] = [0.4, 40]; // for words that stand together as asked; hits looked at
@@ -88,7 +89,8 @@
     const isTerm = id.startsWith("term-");
     const paper = /references$/.test(path) && id;
     const kind = id.startsWith("exercise-") ? "Exercises" : title;
-    const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[kind] ?? 1);
+    const beside = /\/(notation|negative)$/.test(path) ? BESIDE : 1;
+    const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[kind] ?? beside);
     const whole = [pageTitle, rest, section, path.replace(/.*\/[\d_]*/, "")].join(" ");
     const said = { title, names, text, cited, whole };
     return { place, path, id, crumbs, worth, isTerm, last, size: 0, ...said };
@@ -324,12 +326,15 @@
     return made;
   };
 
-  // The sentence that answers most, begun shortly before its first answer where it is long.
+  // The sentence that says most of what was asked, begun shortly before its first word of it where
+  // it is long; none that says nothing of it.
   const excerptOf = ({ text }, asked) => {
     const sentences = text.split("\n");
     const countOf = (sentence) => asked.filter((term) => isSaid(sentence, answersTo(term))).length;
     const counts = sentences.map(countOf);
-    const best = sentences[counts.indexOf(Math.max(...counts))];
+    const most = Math.max(...counts);
+    if (!most) return "";
+    const best = sentences[counts.indexOf(most)];
     if (best.length <= EXCERPT) return best;
     const stems = stemsOf(asked);
     const first = [...best.matchAll(CHUNK)].find(([chunk]) => isSaid(chunk, stems))?.index ?? 0;
@@ -359,9 +364,9 @@
     link.href = address;
     link.append(
       element("span", "search-path", entry.crumbs.join(" · ")),
-      element("b", "", marked(entry.title, stems)),
-      element("span", "search-excerpt", marked(excerpt, stems))
+      element("b", "", marked(entry.title, stems))
     );
+    if (excerpt) link.append(element("span", "search-excerpt", marked(excerpt, stems)));
     if (more.length) {
       const words = [...new Set(more)].join(", ");
       link.append(element("span", "search-also", "Also: ", marked(words, stems)));

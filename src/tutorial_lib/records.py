@@ -27,6 +27,7 @@ DATA = Path(__file__).parent / "data"
 MANIFEST = DATA / "sha256.json"  # "results/gradients.json" -> sha256
 ADDRESS = "TUTORIAL_LIB_DATA"
 REPOSITORY = "https://github.com/attention-head-by-head/attention-head-by-head"
+SITE = "https://attention-head-by-head.github.io/attention-head-by-head/"  # `make retarget`
 RELEASE = "7247b40d6b3c937ccd3947f607a1f61f6e87a1c2"  # as in the set-up cells: `make release`
 INSTALL = f"pip install git+{REPOSITORY}@{RELEASE}"
 SEAL = "python -m experiments.measuring"  # of facts, and of files that are new

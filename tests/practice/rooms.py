@@ -6,10 +6,13 @@ from functools import cache
 from importlib import import_module
 from unittest.mock import patch
 
+from tools.chapters import ROOT
+from tools.retarget import current
 from tutorial_lib import checks, practice
 from tutorial_lib.practice import account as engine
 from tutorial_lib.records import page_of
 
+SYMPTOMS = f"https://{current(ROOT).pages}/book/symptoms.html#symptom-"
 NAMES = [found.name for found in pkgutil.iter_modules(practice.__path__) if found.ispkg]
 ROOMS = {page_of(name): import_module(f"{practice.__name__}.{name}.checks") for name in NAMES}
 BY_BEHAVIOUR = {"cached", "attention", "claims"}  # with no right function: tests of their own
@@ -21,6 +24,12 @@ ALL = [(name, mistake) for name, mistakes in MISTAKES.items() for mistake in mis
 def wrong(name, mistake):
     """The wrong function that a mistake makes of the right one."""
     return mistake.of(asked(name)[0])
+
+
+def ending(mistake):
+    """The lines that end the account of a mistake: how to mend it, and where else it shows."""
+    shows = f"  Elsewhere it shows like this: {SYMPTOMS}{mistake.symptom}"
+    return [f"  {mistake.mend}", shows] if mistake.symptom else [f"  {mistake.mend}"]
 
 
 def checked_in(room):

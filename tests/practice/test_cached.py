@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.practice.rooms import ROOMS
+from tests.practice.rooms import ROOMS, ending
 from tutorial_lib import attention_scores, attention_weights, checks, concat_heads, project_heads
 from tutorial_lib.practice import feeding
 from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer
@@ -31,9 +31,9 @@ def said(step, empty, capsys, **options):
 
 @pytest.mark.parametrize("mistake", PLANTED, ids=lambda mistake: mistake.name)
 def test_a_planted_mistake_is_named_and_said_how_to_mend(mistake, capsys):
-    first, seen, last = said(*mistake.of(cached_layer)(), capsys)
+    first, seen, *end = said(*mistake.of(cached_layer)(), capsys)
     assert first == f"✗ cached: {mistake.says}."
-    assert last == f"  {mistake.mend}"
+    assert end == ending(mistake)
     assert seen.startswith("  ")
     assert seen.endswith(".")
 
@@ -171,7 +171,7 @@ def test_a_wide_window_that_counts_padding_is_named(capsys):
             seen = cache.positions(T)[:, None, :, None] - keys < 8
         return cache.mask(T) & seen
 
-    first, seen, _ = said(*cached_layer(mask=mask), capsys)
+    first, seen, *_ = said(*cached_layer(mask=mask), capsys)
     assert first == f"✗ cached: {named(PLANTED, 'window_counts_padding').says}."
     assert seen.startswith("  chunks of 5, padded: token 8 attends to 0, 1, 2, 3, 4, 5, 6, 7, 8,")
 
@@ -290,13 +290,13 @@ def test_what_goes_wrong_where_old_rows_are_dropped_is_named(name, width, parts,
 
 
 def test_rows_of_nan_in_a_chunk_longer_than_the_window_are_named(params, capsys):
-    first, seen, _ = said(*rolling(3, params, early=lambda length: True, none=0), capsys)
+    first, seen, *_ = said(*rolling(3, params, early=lambda length: True, none=0), capsys)
     assert first == f"✗ cached: {named(PLANTED, 'rows_dropped').says}."
     assert seen == "  one chunk of 7: row 0 holds NaN or infinity; of 3 none does."
 
 
 def test_a_buffer_whose_ninth_row_replaces_the_first_is_found(params, capsys):
-    first, seen, _ = said(*rolling(NO_WINDOW, params, stored=7), capsys)
+    first, seen, *_ = said(*rolling(NO_WINDOW, params, stored=7), capsys)
     assert first == f"✗ cached: {named(PLANTED, 'window_only_behind_a_cache').says}."
     assert seen.startswith("  chunks of 1: token 8 attends to 1, 2, 3, 4, 5, 6, 7, 8, in one chunk")
 

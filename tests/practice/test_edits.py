@@ -11,6 +11,7 @@ ROOM = """# softmax
 overflow: large scores give NaN,
         even where the weights are ordinary
     Subtract each row's largest score first.
+    symptom: overflow-in-exp
     - scores - scores.max(axis=axis, keepdims=True)
     + scores
 
@@ -69,6 +70,10 @@ def test_a_file_gives_the_wrong_functions_with_their_words(tmp_path):
     with np.errstate(all="ignore"):
         assert np.isnan(overflow.of(tl.softmax)(scores + 1e4)).all()
     np.testing.assert_allclose(two_steps.of(tl.softmax)(scores), share / share.sum())
+    symptoms = {m.name: m.symptom for m in (*found["softmax"], *found["attention_weights"])}
+    told = {name: symptom for name, symptom in symptoms.items() if symptom}
+    assert told == {"overflow": "overflow-in-exp"}
+    assert found["attention_weights"][1].symptom == "overflow-in-exp"  # taken over with it
     in_another, taken, by_hand = (m.of(tl.attention_weights) for m in found["attention_weights"])
     np.testing.assert_allclose(in_another(scores), tl.softmax(scores, axis=-2))
     with np.errstate(all="ignore"):
@@ -114,6 +119,8 @@ def test_a_function_that_is_not_called_cannot_be_edited():
 
 
 MISTAKE = "wrong: it is wrong\n    Mend it.\n    - a\n    + b\n"
+SYMPTOM = "# f\n\nwrong: it is wrong\n    Mend it.\n    symptom:{}\n    - a\n    + b\n"
+NO_SYMPTOMS = "", " ", "nan", " nan in rows", " NaN", " nan\n    symptom: inf"
 
 
 @pytest.mark.parametrize(
@@ -127,6 +134,7 @@ MISTAKE = "wrong: it is wrong\n    Mend it.\n    - a\n    + b\n"
         ("# f\n\nfrom g: wrong\n", "'g'"),
         (f"# f\n\n{MISTAKE}\n# g\n\nfrom f: right\n", "'right'"),
         ("# f\n\nwrong: it is wrong\n    Mend it.\n    = odd\n", "'odd'"),
+        *((SYMPTOM.format(text), "write `symptom: its-name` on a line") for text in NO_SYMPTOMS),
         (MISTAKE, "begin with `# function`"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from tests import oracle
 from tests.chapters.pages import NAMES, written
 from tests.chapters.twins import keepers
-from tests.practice.rooms import ALL, MISTAKES, ROOMS, checked_in, wrong
+from tests.practice.rooms import ALL, MISTAKES, ROOMS, checked_in, ending, wrong
 from tests.sampling import every
 from tools.chapters import pages
 from tutorial_lib import Params, causal_mask, checks, multi_head_attention
@@ -64,9 +64,9 @@ IN_NOTEBOOKS = [
 def test_check_names_the_mistake_first_and_says_last_how_to_mend_it(name, mistake, capsys):
     with np.errstate(all="raise"):  # no mistake warns
         getattr(checks, f"check_{name}")(wrong(name, mistake))
-    first, *_, last = sentences(capsys.readouterr().out)
-    assert first == f"✗ {name}: {mistake.says}."
-    assert last == f"  {mistake.mend}"
+    lines, end = sentences(capsys.readouterr().out), ending(mistake)
+    assert lines[0] == f"✗ {name}: {mistake.says}."
+    assert lines[-len(end) :] == end
 
 
 @pytest.mark.parametrize(("chapter", "name", "mistake"), every(4, IN_NOTEBOOKS))

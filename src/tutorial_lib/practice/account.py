@@ -13,6 +13,7 @@ import numpy as np
 from tutorial_lib.practice.calls import Answers, a, fault, first_difference, same
 from tutorial_lib.practice.diagnosis import coarse, diagnose, draws, of_shape
 from tutorial_lib.practice.mistake import read_mistakes
+from tutorial_lib.records import SITE
 
 WIDTH = 78  # columns of an account; a page shows 85
 PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
@@ -47,12 +48,21 @@ def _entry(entry, decimals):
 
 
 def told(*sentences):
-    """Lay sentences out for a page: each on a line of its own, indented where it goes on."""
-    ended = [text if text[-1] in ".…?" else f"{text}." for text in sentences]
+    """Lay sentences out for a page: each on a line of its own, indented where it goes on.
+
+    An address gets no full stop behind it, and stays whole where it is wider than the page.
+    """
+    ended = [text if text[-1] in ".…?" or SITE in text else f"{text}." for text in sentences]
     page = textwrap.TextWrapper(
         WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
     return "\n".join(page.fill(text) for text in [ended[0], *(f"  {text}" for text in ended[1:])])
+
+
+def mended(mistake):
+    """Return the sentences that end the account of a mistake: how to mend it, where it shows."""
+    page = f"Elsewhere it shows like this: {SITE}book/symptoms.html#symptom-{mistake.symptom}"
+    return (mistake.mend, page) if mistake.symptom else (mistake.mend,)
 
 
 def account(name, function, reference, cases, mistakes=()):
@@ -86,7 +96,7 @@ def _of_wrong(name, answers, mistakes):
     for mistake in mistakes:
         fits = answers.fit(mistake.of(answers.reference))
         if all(fits) and any(not answers.outcomes[i].error for i in answers.wrong):
-            return told(f"✗ {name}: {mistake.says}", *([] if error else [seen]), mistake.mend)
+            return told(f"✗ {name}: {mistake.says}", *([] if error else [seen]), *mended(mistake))
         like = like or (mistake if fits[first] else None)
     if error:
         shape = "" if outcome.error else of_shape(outcome.value, right)

@@ -6,6 +6,7 @@ A room keeps its mistakes as short diffs of the right function, in `mistakes.txt
 
     wrong_axis: columns sum to 1 instead of rows
         Sum along `axis`: -1 runs along a row.
+        symptom: softmax-wrong-axis
         - exponentials.sum(axis=axis, keepdims=True)
         + exponentials.sum(axis=0, keepdims=True)
 
@@ -13,7 +14,9 @@ A section is called after the function that is checked. What a line `-` holds mu
 once in the function's source, however it is spaced; several lines are one piece, and several pieces
 are changed in their order. `in scale:` goes before the pieces of another function of ours, which
 the right one calls. `= name` takes a function from the room's `mistakes.py`: for what is no edit.
-`from room/function: names` takes mistakes over from another section.
+`symptom:` names the entry of the page *Symptoms* that describes how the mistake shows in a program
+of one's own; many mistakes have none. `from room/function: names` takes mistakes over from another
+section, with their symptoms.
 """
 
 import inspect
@@ -25,6 +28,7 @@ from importlib import import_module
 from types import FunctionType, ModuleType
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
+SYMPTOM = "symptom:"
 HEAD = re.compile(r"(?P<name>[a-z0-9_]+): (?P<says>.+)")
 TAKEN = re.compile(r"from ((?P<room>\w+)/)?(?P<function>\w+): (?P<names>.+)")
 
@@ -55,6 +59,7 @@ class Mistake:
     mend : one sentence on how to put it right
     function : the wrong implementation, where it is no edit
     edits : of the right function
+    symptom : entry of the page *Symptoms*, without `symptom-`; "": none describes it
     """
 
     name: str
@@ -62,6 +67,7 @@ class Mistake:
     mend: str
     function: Callable | None = None
     edits: tuple[Edit, ...] = ()
+    symptom: str = ""
 
     def of(self, right):
         """Return the wrong function that it makes of the right one, as `edited` does."""
@@ -262,8 +268,8 @@ def _written(path, head, lines, by_hand):
     if not (first := HEAD.fullmatch(head)):
         raise ValueError("write `# function`, `name: what it does wrong` or `from function: names`")
     says, mend, edits, where, function = [first["says"]], [], [], "", None
-    last = ""
-    for line in lines:
+    last, symptom = "", _symptom(lines)
+    for line in (line for line in lines if not line.strip().startswith(SYMPTOM)):
         mark, _, rest = line[4:].partition(" ")
         if line.startswith(8 * " ") and not edits:
             says.append(line.strip())
@@ -282,7 +288,16 @@ def _written(path, head, lines, by_hand):
         last = mark
     if bool(edits) == bool(function) or not mend:
         raise ValueError("give a sentence that mends it, and either an edit or a function")
-    return Mistake(first["name"], " ".join(says), " ".join(mend), function, tuple(edits))
+    return Mistake(first["name"], " ".join(says), " ".join(mend), function, tuple(edits), symptom)
+
+
+def _symptom(lines):
+    """Return the symptom that one of the lines names; "": none does."""
+    marked = [line for line in lines if line.strip().startswith(SYMPTOM)]
+    given = [re.fullmatch(rf"    {SYMPTOM} ([a-z0-9]+(?:-[a-z0-9]+)*)", line) for line in marked]
+    if len(given) > 1 or None in given:
+        raise ValueError(f"write `{SYMPTOM} its-name` on a line of its own, once")
+    return given[0][1] if given else ""
 
 
 def _by_hand(path, name, by_hand):

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from tutorial_lib.practice import feeding
-from tutorial_lib.practice.account import room, told
+from tutorial_lib.practice.account import mended, room, told
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.mistake import named
 
@@ -42,7 +42,7 @@ def _told_of(found):
     if not found.name:
         return told(f"✗ cached: {found.seen}")
     mistake = named(MISTAKES["cached"], found.name)
-    return told(f"✗ cached: {mistake.says}", found.seen, mistake.mend)
+    return told(f"✗ cached: {mistake.says}", found.seen, *mended(mistake))
 
 
 def _buffer_mask(length, T, capacity):

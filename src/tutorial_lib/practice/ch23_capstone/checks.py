@@ -9,7 +9,7 @@ from tutorial_lib.models.entropy import excess_loss
 from tutorial_lib.models.grammar import WORDS, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
-from tutorial_lib.practice.account import room, told, written
+from tutorial_lib.practice.account import mended, room, told, written
 from tutorial_lib.practice.calls import Case, a
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
 from tutorial_lib.practice.ch23_capstone.promises import (
@@ -106,7 +106,7 @@ def check_attention(function):
 
 
 def _told_of(mistake):
-    return mistake.says[0].upper() + mistake.says[1:], mistake.mend
+    return mistake.says[0].upper() + mistake.says[1:], *mended(mistake)
 
 
 def _name(function):

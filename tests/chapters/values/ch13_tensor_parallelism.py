@@ -2,13 +2,19 @@
 
 import numpy as np
 
-from tests.chapters.named import printed_under
+from tests.chapters.named import printed_under, setting
 
 
 def sevenths_and_thirteenths_make_ninety_firsts():
     """The largest denominators of the two partial sums of Y are 7 and 13, that of their sum 91."""
     rows = printed_under("13_tensor_parallelism", "Y for bark")
     return [max(entry.denominator for entry in row) for row in rows] == [7, 13, 91]
+
+
+def a_rank_begins_with(rank):
+    """The array that a process has before the first step of the drawn ring."""
+    a, b = (setting("13_tensor_parallelism 13-04a", f"np.outer.{name}") for name in "ab")
+    return np.outer(a, b)[rank]
 
 
 def a_ring_sends_twice_n_minus_1_over_n_arrays():

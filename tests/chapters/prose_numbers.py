@@ -67,6 +67,11 @@ YEAR = re.compile(
     r"\((?:[^()]*[\s,])?(?:19|20)\d\d[a-z]?\)|\bal\.,? (?:19|20)\d\d\b"
     r"|(?:19|20)\d\d[a-z]?(?=\]\(https://)"
 )
+ISSUE = re.compile(
+    r"\b(?:issue|pull request) (?P<number>\d+)"
+    r"(?=\]\(https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/(?P=number)\))"
+)
+MESSAGES = "symptoms"  # the page whose blocks of text are messages, see test_symptoms.py
 PLACE = re.compile(
     r"\b(?:section|table|figure|theorem|chapter|round|exercise|prediction|step|token|place)s?"
     r" (?!\d{3})\d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*",  # step 141 is measured
@@ -168,7 +173,7 @@ def numbers(text):
 
 def _prose(text):
     """Return a text with spaces for comments, code, links and citations."""
-    for pattern in (FENCE, COMMENT, YEAR, TARGET, CODE, TAG):
+    for pattern in (FENCE, COMMENT, YEAR, ISSUE, TARGET, CODE, TAG):
         text = pattern.sub(_blank, text)
     return text
 
@@ -348,6 +353,8 @@ def _fences(passage, text):
     for fence in FENCE.finditer(text):
         kind, body = fence["kind"].strip(), fence["body"]
         if kind.startswith("{") or kind in COMMANDS or (kind == "python" and _is_code(body)):
+            continue
+        if kind == "text" and passage.page == MESSAGES:
             continue
         drawn = re.search(r"<!--\s*(=[^>]*?)-->\s*$", text[: fence.start()])
         if drawn is None:

@@ -149,6 +149,7 @@ PROVED = [
     "4 · 0.25 = 1.0.",
     "In two rows of 12, see section 3.5 (Vaswani et al., 2017).",
     "After [Britz et al. 2017](https://arxiv.org/abs/1703.03906), `d_model=512`, $W_{12}$.",
+    "In [nanoGPT, issue 470](https://github.com/karpathy/nanoGPT/issues/470).",
     "```python\nx = 0.583\n```",
     "```sh\npython -m 0.6\n\npython -m 0.7\n```",
     "Two rows.<!-- = np.eye(2).shape == (2, 2) -->\n\n<!-- = np.eye(2) -->\n```text\n✓ ·\n· ✓\n```",
@@ -172,6 +173,7 @@ REFUSED = {
     "Near 10⁻²¹<!-- = 1 / 10**12 -->.": "says 10⁻²¹, but <!-- = 1 / 10**12 --> gives",
     "It is 0.583.": "measured, and nothing says where",
     "It is 0.583, [they say](https://arxiv.org/abs/1703.03906).": "nothing says where",
+    "In [nanoGPT, issue 471](https://github.com/karpathy/nanoGPT/issues/470).": "measured",
     'It is 0.584<!-- "mean top weight"[0, 1] -->.': "gives 0.583: write that number",
     'It is 0.583<!-- "mean top weights"[0, 1] -->.': "no cell above prints",
     'It is 0.583<!-- "mean top weight"[2, 1] -->.': "no such entry",
@@ -247,6 +249,13 @@ def test_numbers_that_name_columns_are_no_row():
     assert missing('It is 0.3<!-- "x"[1, 0] -->.', "x   (2, 2)\n0.1  0.2\n0.3  0.4\n\n") == []
     named = "sent   (3,)\nn = 1    2   12\n0.000  1.0  1.8\n"
     assert missing('It is 1.8<!-- "sent"["12"] -->.', named) == []
+
+
+def test_a_block_of_text_is_a_message_on_the_page_of_symptoms_alone():
+    block = "```text\nRuntimeError: shape '[1, 1024]' is invalid\n```"
+    assert faults(Passage(block, "book/symptoms.md", page="symptoms")) == []
+    (fault,) = faults(Passage(block, "book/running.md", page="running"))
+    assert "looks like an output" in fault
 
 
 def test_an_output_below_is_not_named():

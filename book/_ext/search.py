@@ -5,7 +5,8 @@ from npm alone, and none of them takes 4/7, √ or W_O for a word or leaves out 
 
 An entry is a section, an exercise, a term of the glossary or a paper. The index keeps of each its
 title, the words that tell most of it and, where there is room, the sentences that say most;
-`search.js` counts and ranks them.
+`search.js` counts and ranks them. All sentences of a page are a file of their own, fetched when one
+of its entries is a hit, so that every hit can show a sentence with the words that were asked.
 """
 
 import gzip
@@ -22,6 +23,7 @@ from book._ext.exhibits import MAP
 from tools.chapters import captions
 
 SOURCE = Path(__file__).parents[1] / "_static" / "search.js"
+SENTENCES = "sentences"  # the folder of what all pages say
 LAST = "For instructors"
 
 # What a page shows only when asked, and what is no text of it. An element holds answers; the cards
@@ -45,7 +47,7 @@ THOUSANDS = r"(?<=\d),(?=\d{3}\b)"
 # What the script with its index weighs at most, in bytes, packed as a host does. Words of sections
 # come first, those that tell most; sentences take what room is left, so that both become fewer a
 # section as the book grows. A letter of a sentence packs to about so many bytes.
-MOST_BYTES, LETTER = 100_000, 0.4
+MOST_BYTES, LETTER = 84_000, 0.4
 MOST_WORDS = 20_000
 SHORTEST, LONGEST = 20, 300
 FIRST = 3  # times as much as the same sentence behind another one of its section
@@ -146,7 +148,7 @@ SYNONYMS = (
     ("misconception", "myth"),
     ("bibliography", "references", "papers", "citation"),
     ("license", "licence"),
-    ("duration", "how long", "minutes", "hours"),
+    ("duration", "long take", "long chapter"),
     ("prerequisites", "requirements", "what you need"),
     ("author", "authors", "wrote", "written by"),
     ("errata", "report", "mistake"),
@@ -201,6 +203,17 @@ def index_pages(site, pages):
     bare = len(gzip.compress(written([[] for _ in entries]).encode()))
     kept = choose([entry["texts"] for entry in entries], (MOST_BYTES - bare) / LETTER)
     (site / "_static" / SOURCE.name).write_text(written(kept), encoding="utf-8")
+    write_sentences(site / "_static" / SENTENCES, found)
+
+
+def write_sentences(folder, found):
+    """Write what all entries of a page say, for each page a script."""
+    folder.mkdir(exist_ok=True)
+    for name, entries in found.items():
+        texts = [[text for text in entry["texts"] if len(text) > SHORTEST] for entry in entries]
+        source = json.dumps([name, texts], ensure_ascii=False, separators=(",", ":"))
+        script = folder / f"{Path(name).name}.js"
+        script.write_text(f"readSentences(...{source});\n", encoding="utf-8")
 
 
 def tell(entries, kept) -> dict:

@@ -14,6 +14,7 @@
   const PAPER = 0.2;
   const CITED = 0.5; // what the title of a paper says, in a section that cites it
   const TERM = 0.8;
+  const [SYMPTOM, PASTED] = [1.5, 4]; // of what one sees, where so many words were asked: a message
   const BESIDE = 0.6; // pages that look up or look back, after the chapters that explain
   const SLIP = 0.8; // of a word as it was meant
   const PART = 0.7; // of a name, as its words
@@ -93,7 +94,8 @@
     const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[kind] ?? beside);
     const whole = [pageTitle, rest, section, path.replace(/.*\/[\d_]*/, "")].join(" ");
     const said = { title, names, text, cited, whole };
-    return { place, path, id, crumbs, worth, isTerm, last, size: 0, ...said };
+    const isSymptom = path == "book/symptoms";
+    return { place, path, id, crumbs, worth, isTerm, isSymptom, last, size: 0, ...said };
   });
 
   // Where each stem stands, and with what weight: a Map from an entry's place for each stem.
@@ -288,7 +290,8 @@
     const hits = [...found].map(([place, { sum, count }]) => {
       const entry = ENTRIES[place];
       const named = entry.title.toLowerCase() == title ? NAMED : 1;
-      return { entry, score: (sum * entry.worth * named * count) / words.length };
+      const seen = entry.isSymptom && asked.length >= PASTED ? SYMPTOM : 1;
+      return { entry, score: (sum * entry.worth * named * seen * count) / words.length };
     });
     const better = (a, b) => b.score - a.score || a.entry.place - b.entry.place;
     hits.sort(better);
@@ -301,7 +304,7 @@
   };
 
   // What is shown of a text: the words that answer what was asked stand in <mark>.
-  const CHUNK = /[\p{L}\p{N}√½⅓¼⅔¾]+(?:[_.\-/^][\p{L}\p{N}√]+)*/gu;
+  const CHUNK = /[\p{L}\p{N}√½⅓¼⅔¾]+(?:(?:[_.\-/^]|,(?=\d{3}\b))[\p{L}\p{N}√]+)*/gu;
   const answersTo = ({ stems, synonyms }) => new Set([...stems.keys(), ...synonyms.flat()]);
   const isSaid = (text, stems) =>
     read(text).some(({ whole, parts }) => [whole, ...parts].some((stem) => stems.has(stem)));
@@ -326,13 +329,29 @@
     return made;
   };
 
+  // All that the entries of a page say, fetched when one of them is a hit.
+  const REQUESTS = new Map();
+  globalThis.readSentences = (path, texts) => {
+    const entries = ENTRIES.filter((entry) => entry.path == path);
+    entries.forEach((entry, i) => (entry.sentences = texts[i]));
+  };
+  const fetchSentences = (path) => {
+    const fetch = (done) => {
+      const script = document.createElement("script");
+      script.src = new URL(`_static/sentences/${path.split("/").at(-1)}.js`, ROOT);
+      script.onload = script.onerror = done;
+      document.head.append(script);
+    };
+    if (!REQUESTS.has(path)) REQUESTS.set(path, new Promise(fetch));
+    return REQUESTS.get(path);
+  };
+
   // The sentence that says most of what was asked, begun shortly before its first word of it where
   // it is long; none that says nothing of it.
-  const excerptOf = ({ text }, asked) => {
-    const sentences = text.split("\n");
+  const excerptOf = ({ text, sentences = text.split("\n") }, asked) => {
     const countOf = (sentence) => asked.filter((term) => isSaid(sentence, answersTo(term))).length;
     const counts = sentences.map(countOf);
-    const most = Math.max(...counts);
+    const most = Math.max(...counts, 0);
     if (!most) return "";
     const best = sentences[counts.indexOf(most)];
     if (best.length <= EXCERPT) return best;
@@ -354,9 +373,6 @@
       .filter(Boolean);
 
   const drawHit = ({ entry }, { asked, query }) => {
-    const stems = stemsOf(asked);
-    const excerpt = excerptOf(entry, asked);
-    const more = elsewhere(entry, asked, `${entry.crumbs.join(" ")} ${entry.title} ${excerpt}`);
     const link = element("a", "search-hit");
     const address = new URL(`${entry.path}.html`, ROOT);
     address.searchParams.set("find", query.slice(0, LONGEST_QUERY));
@@ -364,19 +380,33 @@
     link.href = address;
     link.append(
       element("span", "search-path", entry.crumbs.join(" · ")),
-      element("b", "", marked(entry.title, stems))
+      element("b", "", marked(entry.title, stemsOf(asked)))
     );
-    if (excerpt) link.append(element("span", "search-excerpt", marked(excerpt, stems)));
-    if (more.length) {
-      const words = [...new Set(more)].join(", ");
-      link.append(element("span", "search-also", "Also: ", marked(words, stems)));
-    }
+    quote(link, entry, asked);
     link.addEventListener("click", (event) => openHere(event, address, query));
     return link;
   };
 
+  // What an entry says of the question; all its sentences may come after it is drawn.
+  const quote = async (link, entry, asked) => {
+    if (!entry.sentences) {
+      await fetchSentences(entry.path);
+      entry.sentences ??= entry.text.split("\n");
+    }
+    const stems = stemsOf(asked);
+    const excerpt = excerptOf(entry, asked);
+    const more = elsewhere(entry, asked, `${entry.crumbs.join(" ")} ${entry.title} ${excerpt}`);
+    if (excerpt) link.append(element("span", "search-excerpt", marked(excerpt, stems)));
+    if (!more.length) return;
+    const words = [...new Set(more)].join(", ");
+    link.append(element("span", "search-also", "Also: ", marked(words, stems)));
+  };
+
+  // Words of a pasted message are names more often than slips.
   const suggest = ({ asked }) =>
-    asked.filter(({ slip }) => slip).map(({ word, slip }) => [word, slip]);
+    asked.length > PASTED
+      ? []
+      : asked.filter(({ slip }) => slip).map(({ word, slip }) => [word, slip]);
 
   const EXAMPLES = "a word, a symbol such as √ or W_O, or a number such as 4/7";
   const explain = (query, { asked, all }, count) => {

@@ -27,7 +27,7 @@ from coursework.grader.corrections import CorrectionsError
 from coursework.grader.entries import AnotherBatch, UnknownStudent
 from coursework.grader.files import HandinsError
 from coursework.grader.inert import listed, shown
-from coursework.grader.owners import LAYOUTS
+from coursework.grader.owners import LAYOUTS, pattern_of
 from coursework.grader.records import Damaged
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, SandboxError
 from coursework.grader.seeds import SeedError, number_of, read_seed
@@ -99,9 +99,12 @@ def _add_readings(grade):
     """Add what says whose a hand-in is and which counts, where names and times do not."""
     on = "grade hand-ins that the roster does not name, too"
     grade.add_argument("--keep-unknown", action="store_true", help=on)
-    grade.add_argument("--layout", choices=LAYOUTS, help="how students' names are given")
+    ways = grade.add_mutually_exclusive_group()
+    ways.add_argument("--layout", choices=LAYOUTS, help="how students' names are given")
+    named = "the same as a pattern of {name}, {id}, {attempt} and {file}, with * for anything"
+    ways.add_argument("--who", dest="layout", type=_pattern, metavar="PATTERN", help=named)
     held = "where neither names nor times tell which notebook counts, those with TEXT in their "
-    held += "name do; may be repeated"
+    held += "name or folder do; may be repeated"
     grade.add_argument("--notebook", action="append", metavar="TEXT", default=[], help=held)
     close = "of several notebooks the newest counts, however close the times of the files"
     grade.add_argument("--believe-times", action="store_true", help=close)
@@ -130,6 +133,13 @@ def _seconds(text):
             f"{shown(text)!r} is not a limit: expected seconds, above 0 and up to {MOST_SECONDS}"
         )
     return seconds
+
+
+def _pattern(text):
+    try:
+        return pattern_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{shown(text)!r} is no pattern: {error}") from None
 
 
 def _shard(text):
@@ -171,7 +181,7 @@ def _grade(given):
     said, told = [], _progress(time.monotonic())
     graded = batch.grade_batch(exam, found, given.out, told=told, say=said.append, **options)
     print(file=sys.stderr)
-    for sentence in said:
+    for sentence in filter(None, [*said, handins.which_counts(found)]):
         _warn_of(sentence)
     _tell(graded, given)
 

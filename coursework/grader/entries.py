@@ -1,7 +1,8 @@
 """What `batch.json` says: which batch it is, and an entry for each student.
 
 An entry has a student's name, `id` (the folder of reports), `mark` (which tells two names that look
-alike), the file that counts and how many there were; then a record's key, or why there is none.
+alike), the file that counts, how many there were and why it is this one, and whether it came late
+or is held; then a record's key, or why there is none.
 """
 
 import os
@@ -19,6 +20,7 @@ UNSAID = {
     "grade in a shard, then merge again",
 }
 SAID = {"source": "class"}  # other names than those of `batch.json`
+TOLD = ("late", "why", "held")  # of a hand-in, where there is something to tell
 KEPT = {"grades": "", "reported": {}, "corrected": {}}  # what reports leave for the next run
 
 
@@ -127,6 +129,7 @@ def _entry(handins):
     entry = {"student": plain(handin.student), "file": plain(handin.name)}
     if handin.identifier:
         entry["identifier"] = plain(handin.identifier)
+    entry |= {name: getattr(handin, name) for name in TOLD if getattr(handin, name)}
     return entry | {"mark": digest_of(handin.student), "of": len(handins)}
 
 

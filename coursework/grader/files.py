@@ -21,6 +21,7 @@ MOST_FILES = 1_000  # in a zip file of a student's
 LONGEST = 255  # letters of a name on a disk; in a zip file it can be 256 times that
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others are unpacked whole, however large
 UTF_8 = 0x800  # the flag of a zip file that says so of a name
+ENDINGS = re.compile(r"(?<=\.ipynb)(\.(txt|json))+$", re.I)  # that browsers and mail add
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
 DAMAGED += (RuntimeError, NotImplementedError, OSError, ValueError)
 
@@ -30,7 +31,7 @@ class HandinsError(Exception):
 
 
 class Question(HandinsError):
-    """The hand-ins can be read in two ways; the message says which, and what answers it."""
+    """The class can be read in two ways; the message says which, and what answers it."""
 
 
 class Unreadable(Exception):
@@ -50,6 +51,11 @@ class Handin:
     identifier : of the roster, or else of the system that gave the files out
     zipped : the place of the student's zip file that the notebook is in, "" for none
     problem : why there is nothing to be read, "" where there is
+    attempt : of a system that keeps several, a text that sorts as they came
+    depth : how many folders of the student's are around it
+    late : whether the system says so
+    why : of several hand-ins, why the one that counts does
+    held : whether it waits for an answer, which `problem` asks for
     """
 
     student: str
@@ -59,6 +65,11 @@ class Handin:
     identifier: str = ""
     zipped: str = ""
     problem: str = ""
+    attempt: str = ""
+    depth: int = 0
+    late: bool = False
+    why: str = ""
+    held: bool = False
 
     def read(self):
         """Return the bytes of the notebook.
@@ -124,12 +135,18 @@ def _from_zip(source, name):
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or folder of a class: `parts` of its place, what the source calls it, its time."""
+    """A file or folder of a class: `parts` of its place, what the source calls it, its time.
+
+    `attempt`, `depth` and `late` are as in `Handin`.
+    """
 
     parts: tuple
     name: str
     when: float
     folder: bool = False
+    attempt: str = ""
+    depth: int = 0
+    late: bool = False
 
     def ends(self, *endings):
         """Whether it is a file of one of these endings."""
@@ -165,7 +182,7 @@ def entries_of(source):
 def visible(entry):
     """Whether a person put this there: not .DS_Store, ._anna.ipynb, checkpoints, __MACOSX."""
     *above, last = entry.parts
-    if any(part.startswith(".") for part in above):
+    if any(part.startswith(".") for part in above) or ".ipynb_checkpoints" in last:
         return False
     if last.startswith(".") and (last.startswith("._") or not entry.ends(".ipynb")):
         return False
@@ -224,8 +241,11 @@ def _readable(info):
 
 
 def composed(parts):
-    """Return names in one Unicode form, as macOS takes the dots off an ü, and of bounded length."""
-    return tuple(unicodedata.normalize("NFC", part[:LONGEST]) for part in parts)
+    """Return names in one form, of bounded length.
+
+    macOS takes the dots off an ü; a notebook that came as heads.ipynb.txt is heads.ipynb.
+    """
+    return tuple(ENDINGS.sub("", unicodedata.normalize("NFC", part[:LONGEST])) for part in parts)
 
 
 def _seconds(info):
@@ -256,7 +276,7 @@ def without_results(entries):
 
 def stem_of(name):
     """Return a file's name without its ending."""
-    return re.sub(r"\.(ipynb|zip)$", "", name, flags=re.I)
+    return re.sub(r"(\.ipynb|\.zip)+$", "", name, flags=re.I)
 
 
 def last_part(name):

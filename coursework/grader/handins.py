@@ -2,11 +2,12 @@
 
 A notebook at the top is a student's of the file's name, without the " (1)" of a second download. A
 folder at the top is a student's, with all notebooks below it, or in a zip file there if there are
-no others. Exports of Canvas, Moodle and Gradescope are known by their names.
+no others. What the systems of `owners` give out is known by its names.
 """
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from coursework.grader.files import (
     results_in,
     without_results,
 )
-from coursework.grader.inert import listed, plain
+from coursework.grader.inert import listed, plain, quoted
 from coursework.grader.owners import numbered, owned, place_of, unwrap
 
 TIE_S = 60  # a copy gives all files of a student times so close to each other
@@ -30,14 +31,15 @@ class Reading:
 
     Parameters
     ----------
-    layout : one of LAYOUTS, by default what the names say
-    notebook : texts; where nothing else tells which notebook counts, one of them in its name does
+    layout : one of LAYOUTS, or a pattern of `pattern_of`; by default what the names say
+    notebook : texts; where nothing else tells which notebook counts, one of them in its name does,
+        or else in the names of its folders
     believe_times : where nothing else tells which is the last, take the newer, however close
     enrol : names the students, list of Handin → list of Handin
     title : name of the assignment, and so of its notebook
     """
 
-    layout: str | None = None
+    layout: str | re.Pattern | None = None
     notebook: Sequence = ()
     believe_times: bool = False
     enrol: Callable = list
@@ -47,6 +49,8 @@ class Reading:
 def find_handins(source, **options):
     """Return every hand-in of a folder or zip file, by student, the one that counts last.
 
+    Where it is not clear which one counts, the last one is `held`.
+
     Parameters
     ----------
     options : as `Reading` has them
@@ -54,11 +58,13 @@ def find_handins(source, **options):
     Raises
     ------
     HandinsError : no such folder, nothing in it, or no notebook is named as an option says
-    Question : a student, or which notebook counts, can be read in two ways
+    Question : whose a hand-in is can be read in two ways
     """
     source, reading = Path(source), Reading(**options)
-    entries = unwrap(without_results(entries_of(source)), reading.layout)
-    found = list(owned(entries, source, reading.layout))
+    entries = without_results(entries_of(source))
+    name = source.stem if source.is_file() else source.resolve().name
+    around, entries = unwrap(entries, reading.layout, name)
+    found = list(owned(entries, source, reading.layout, around))
     if not found:
         raise HandinsError(f"{source} holds no .ipynb file and no folder of a student")
     by_student = {}
@@ -66,13 +72,7 @@ def find_handins(source, **options):
         by_student.setdefault(handin.student, []).append(handin)
     if reading.layout is None:
         _require_people(by_student, reading.title)
-    ordered, unclear = [], []
-    for student in sorted(by_student):
-        handins, clear = _in_order(by_student[student], reading)
-        ordered += handins
-        unclear += [] if clear else [handins]
-    if unclear:
-        raise _which_counts(unclear)
+    ordered = [h for student in sorted(by_student) for h in _in_order(by_student[student], reading)]
     _require_named(ordered, reading.notebook)
     return ordered
 
@@ -99,12 +99,18 @@ def _require_people(by_student, title):
 
 def _require_named(handins, texts):
     for text in texts:
-        if not any(_has(handin, text) for handin in handins):
+        if not any(text.casefold() in handin.name.casefold() for handin in handins):
             raise HandinsError(f"--notebook {plain(text)}: no notebook has this in its name")
 
 
-def _has(handin, text):
-    return text.casefold() in last_part(handin.name).casefold()
+def _chosen(rivals, texts):
+    """Return the rivals with one of some texts in their names, or else in their folders'."""
+    texts = [text.casefold() for text in texts]
+    for name_of in (last_part, str):
+        found = [h for h in rivals if any(text in name_of(h.name).casefold() for text in texts)]
+        if len(found) == 1:
+            break
+    return found
 
 
 def other_files(source):
@@ -117,42 +123,72 @@ def other_files(source):
 
 
 def _in_order(handins, reading):
-    """Return a student's hand-ins, the one that counts last, and whether that is clear."""
-    ordered, rivals = _ranked([h for h in handins if h.name] or handins[:1], reading.title)
-    if not rivals:
-        return ordered, True
-    chosen = [h for h in (*rivals, ordered[-1]) if any(_has(h, text) for text in reading.notebook)]
-    ordered.sort(key=chosen.__contains__)
-    return ordered, reading.believe_times or len(chosen) == 1
+    """Return a student's hand-ins, the one that counts last; it is held where that is not clear."""
+    handins = [h for h in handins if h.name] or handins[:1]
+    attempts = {h.attempt for h in handins}
+    newest = max(attempts) if all(attempts) else None
+    older = [h for h in handins if newest and h.attempt < newest]
+    ordered, rivals, why = _ranked([h for h in handins if h not in older], reading.title)
+    if rivals:
+        rivals.append(ordered[-1])
+        chosen = _chosen(rivals, reading.notebook)
+        ordered.sort(key=chosen.__contains__)
+        why = "the one that --notebook names" if len(chosen) == 1 else why
+        if len(chosen) != 1 and not reading.believe_times:
+            names = listed(quoted(name) for name in _told_apart(rivals))
+            problem = f"it is not clear which notebook counts: {names}"
+            ordered[-1] = replace(ordered[-1], held=True, problem=problem)
+    why = why or "the one of the newest attempt" * bool(older)
+    return [*sorted(older, key=lambda h: h.attempt), *ordered[:-1], replace(ordered[-1], why=why)]
+
+
+def _told_apart(handins):
+    """Return the names of notebooks, with their folders where others have the same."""
+    names = [last_part(handin.name) for handin in handins]
+    return names if len({*names}) == len(names) else [handin.name for handin in handins]
 
 
 def _ranked(handins, title):
-    """Return hand-ins, the one that counts last, and those that might count as well.
+    """Return hand-ins, the one that counts last, those that might count as well, and why.
 
     A number decides between names that are the same but for it; between other names the
-    assignment's own does, then the time.
+    assignment's own does, then who is nearest to the top, then the time.
     """
     names = _names(handins)
 
     def family(handin):
-        return (_rank(names[handin][1].casefold(), title.casefold()), *names[handin][:2])
+        rank = _rank(names[handin][1].casefold(), title.casefold())
+        return (rank, -handin.depth, *names[handin][:2])
 
     def within(handin):
         return (names[handin][2], handin.when, handin.name)
 
     families = [sorted(own, key=within) for _, own in groupby(sorted(handins, key=family), family)]
-    families.sort(key=lambda own: (family(own[-1])[0], own[-1].when, own[-1].name))
-    last = families[-1][-1]
+    families.sort(key=lambda own: (family(own[-1])[:2], own[-1].when, own[-1].name))
+    ordered = [handin for own in families for handin in own]
+    last = ordered[-1]
     rivals = [
         handin
         for own in families
         for handin in own
         if handin is not last
-        and family(handin)[0] == family(last)[0]
+        and family(handin)[:2] == family(last)[:2]
         and names[handin][2] == names[own[-1]][2]
         and abs(last.when - handin.when) <= TIE_S
     ]
-    return [handin for own in families for handin in own], rivals
+    return ordered, rivals, _why(*(names[h] for h in ordered[-2:]), *map(family, ordered[-2:]))
+
+
+def _why(*told):
+    """Return why the last of two hand-ins counts, from their names and families; "" for one."""
+    if len(told) < 4:
+        return ""
+    (*_, before), (*_, number), other, own = told
+    if other[0] != own[0]:
+        return "the one with the assignment's name"
+    if other[1] != own[1]:
+        return "the one nearest to the top"
+    return "the one with the highest number" if other == own and before != number else "the newest"
 
 
 def _rank(stem, title):
@@ -169,16 +205,17 @@ def _names(handins):
     return {h: (folder, *numbered(stem, beside[folder])) for h, (folder, stem) in places.items()}
 
 
-def _which_counts(unclear):
-    said = []
-    for handins in unclear[:3]:
-        names = listed(last_part(handin.name) for handin in handins)
-        said.append(f"{plain(handins[0].student)}: {names}")
-    more = f"; and {len(unclear) - 3} students more" if len(unclear) > 3 else ""
-    return Question(
+def which_counts(handins):
+    """Return the question that those wait for who are held, "" where nobody is."""
+    held = [handin for handin in handins if handin.held]
+    said = [f"{plain(h.student)}: {h.problem.partition(': ')[2]}" for h in held[:3]]
+    more = f"; and {len(held) - 3} students more" if len(held) > 3 else ""
+    if not held:
+        return ""
+    return (
         f"Which notebook counts? Neither the names nor the times tell for {'; '.join(said)}{more} "
-        "(a copy gives all files one time). Say --notebook TEXT, as often as needed, to take those "
-        "with TEXT in their name, or --believe-times to take the newest, however "
-        f"close: {plain(last_part(unclear[0][-1].name))} for {plain(unclear[0][0].student)}. "
-        "Nothing was graded"
+        "(a copy gives all files one time). Repeat the command with --notebook TEXT, as often as "
+        "needed, to take those with TEXT in their name or folder, or with --believe-times to take "
+        f"the newest, however close: {plain(held[0].name)} for {plain(held[0].student)}. "
+        f"{len(held)} held, the others are graded"
     )

@@ -23,6 +23,11 @@ def plain(text):
     return shown(text)[:MOST_OF_WORDS]
 
 
+def quoted(text):
+    """Return a student's words between quotation marks, which nothing in them can close."""
+    return f"“{re.sub('[“”]', chr(39), plain(text))}”"
+
+
 def listed(names, most=10):
     """Return names in order for a message, and how many more; semicolons where one has a comma."""
     told = [shown(name)[:80] for name in sorted(names)]

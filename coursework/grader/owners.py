@@ -1,14 +1,24 @@
-"""Whose a hand-in is: by its name, or as Canvas, Moodle and Gradescope name what they give out.
+"""Whose a hand-in is: by its name, or as a course's own system names what it gives out.
 
-What can be read in two ways is a question, never a guess.
+What can be read in two ways is a question, never a guess. Public descriptions of what is read here:
+
+- Blackboard: `assignment_username_attempt_date_file` (github.com/kwurst/bb-file-cleanup, README);
+- Brightspace: folders `number - name - date` (github.com/cgmb/d2lmf, `parse_submission_dirname`);
+- GitHub Classroom: `slug-submissions/slug-login/` (github.com/github/gh-classroom,
+  `student-repos.go`);
+- Teams: `Submitted files/name/assignment/Version n/file`
+  (github.com/lwchkg/teams_assignment_explorer, README).
 """
 
+import contextlib
 import io
 import re
 import unicodedata
 import zipfile
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
 
 from coursework.grader.files import (
     DAMAGED,
@@ -24,10 +34,10 @@ from coursework.grader.files import (
     stem_of,
     visible,
 )
-from coursework.grader.inert import listed, plain
+from coursework.grader.inert import listed, plain, quoted
 
 CANVAS = re.compile(
-    r"(?P<name>.*?)(?:(?:^|_)LATE)?(?:^|_)(?P<id>[1-9]\d*|anon_[A-Za-z0-9]+)_"
+    r"(?P<name>.*?)(?:(?:^|_)(?P<late>LATE))?(?:^|_)(?P<id>[1-9]\d*|anon_[A-Za-z0-9]+)_"
     r"(?:(?P<file>[1-9]\d*)_(?P<rest>.+)|(?:text|link)\.html)",
     re.DOTALL,
 )
@@ -35,8 +45,37 @@ MOODLE = re.compile(
     r"(?P<name>.*?)(?:_(?P<id>\d+))?_assignsubmission_[a-z0-9]+(?:_(?P<rest>.*))?", re.DOTALL
 )
 GRADESCOPE = re.compile(r"(?P<name>submission_(?P<id>\d+))")
-SYSTEMS = {"gradescope": GRADESCOPE, "moodle": MOODLE, "canvas": CANVAS}
-LAYOUTS = ("files", "folders", *SYSTEMS)
+BLACKBOARD = re.compile(
+    r"(?P<title>.+)_(?P<id>[^_]+)_attempt_(?P<attempt>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)",
+    re.DOTALL,
+)
+DATE = r"(?:[A-Z][a-z]+ \d\d?|\d\d? [A-Z][a-z]+), \d{4} \d\d?:?\d\d [AP]M"
+BRIGHTSPACE = re.compile(
+    rf"(?P<id>\d+)-\d+ - (?P<name>.+?) - (?P<attempt>{DATE})(?: - (?P<rest>.+))?", re.DOTALL
+)
+TOPS = {  # what a file or folder at the top is called
+    "gradescope": GRADESCOPE,
+    "moodle": MOODLE,
+    "blackboard": BLACKBOARD,
+    "brightspace": BRIGHTSPACE,
+    "canvas": CANVAS,
+}
+PATHS = {  # where a file lies, from the folder around the class on
+    "teams": re.compile(
+        r"(?:.*/Submitted files|[^/]+)/(?P<name>[^/]+)/[^/]+/Version (?P<attempt>\d+)/(?P<rest>.+)"
+    ),
+    "github": re.compile(
+        r"(?P<slug>[^/]+)-submissions/(?P=slug)-(?P<name>[^/]+)(?:/(?P<rest>.*))?"
+    ),
+}
+UNSENT = "Working files"  # beside Teams' "Submitted files"
+LAYOUTS = ("files", "folders", *TOPS, *PATHS)
+PARTS = {"name": "[^/]+?", "id": "[^/]+?", "attempt": "[^/]+?", "file": ".+"}  # of --who
+DATES = [
+    f"{day}, %Y {time}"
+    for day in ("%b %d", "%B %d", "%d %b", "%d %B")
+    for time in ("%I%M %p", "%I:%M %p")
+]
 METADATA = "submission_metadata.yml"
 COPIES = (  # as Windows, macOS, Jupyter and Drive name a second file, often a backup
     re.compile(r"(?P<base>.*?)[ _-]+(?:copy|kopie|copie|copia) ?\(?\d*\)?$", re.I | re.S),
@@ -46,19 +85,58 @@ COUNTED = re.compile(r"(?P<base>.*?)[_-](?P<number>\d{1,2})$", re.S)
 COPY = re.compile(r"(?P<base>.*?)\s*\((?P<number>\d+)\)$", re.S)
 
 
-def unwrap(entries, layout):
-    """Take off what is around all: folders with nothing beside them but files of other kinds."""
-    while not _system(entries, layout):
-        top, inner = _only_folder(entries)
+def pattern_of(text):
+    """Return what `--who` describes: `{name}`, `{id}`, `{attempt}` and `{file}`, `*` for anything.
+
+    No part but `{file}` has a `/` in it.
+
+    Raises
+    ------
+    ValueError : another part, one twice, or neither `{name}` nor `{id}`
+    """
+    body, used = "", []
+    for piece in re.split(r"(\{\w*\}|\*)", text):
+        part = piece[1:-1] if piece[:1] == "{" else ""
+        if part:
+            used.append(part)
+            body += f"(?P<{part}>{PARTS.get(part, '')})"
+        else:
+            body += "[^/]*?" if piece == "*" else re.escape(piece)
+    if not {*used} <= {*PARTS} or len(used) > len({*used}) or not {"name", "id"} & {*used}:
+        raise ValueError("expected {name} or {id}, and perhaps {attempt} and {file}, each once")
+    return re.compile("[^/]*/" + body + ("" if "file" in used else "(?:/.+)?"), re.DOTALL)
+
+
+def unwrap(entries, layout, around):
+    """Take off what is around all: folders with nothing beside them but files of other kinds.
+
+    Parameters
+    ----------
+    layout : one of LAYOUTS, a pattern of `pattern_of`, or None for what the names say
+    around : name of the class's folder or zip file
+
+    Returns
+    -------
+    around : name of the last folder that was taken off
+    entries : what is in it
+    """
+    top, inner = _only_folder(entries)
+    while not _system(entries, layout, around) or _fits_inside(inner, layout, top):
         if not any(e.ends(".ipynb", ".zip") for e in inner):
             break
         if direct := [e for e in inner if len(e.parts) == 1 and e.ends(".ipynb", ".zip")]:
             if layout == "folders":
                 break
-            if layout is None and not _system(inner, None):
+            if layout is None and not _system(inner, None, top):
                 raise _whose_folder(top, direct)
-        entries = inner
-    return entries
+        around, entries = top, inner
+        top, inner = _only_folder(entries)
+    return around, entries
+
+
+def _fits_inside(inner, layout, top):
+    """Whether a pattern fits within the one folder, too, which then is not of the class."""
+    return isinstance(layout, re.Pattern) and bool(_system(inner, layout, top))
 
 
 def _only_folder(entries):
@@ -82,10 +160,25 @@ def _whose_folder(top, direct):
     )
 
 
-def _system(entries, layout):
-    """Return the name of the system that these names are of, None for no system."""
+def _match(system, entry, around):
+    """Return what the name of a file or folder says in a system, None for nothing."""
+    if system in TOPS:
+        return TOPS[system].fullmatch(entry.parts[0])
+    match = PATHS.get(system, system).fullmatch("/".join((around, *entry.parts)))
+    return match if match and (entry.folder or system != "github" or match["rest"]) else None
+
+
+def _system(entries, layout, around):
+    """Return the name or the pattern of the system that names are of, None for no system."""
+    if isinstance(layout, re.Pattern):
+        return layout if any(_match(layout, entry, around) for entry in entries) else None
+    books = [e for e in entries if e.ends(".ipynb", ".zip") and e.parts[0] != UNSENT]
+    for name in PATHS:
+        fits = [bool(_match(name, book, around)) for book in books]
+        if (layout is None and books and all(fits)) or (layout == name and any(fits)):
+            return name
     tops = _tops(entries)
-    for name, pattern in SYSTEMS.items():
+    for name, pattern in TOPS.items():
         fits = [match for match in map(pattern.fullmatch, tops) if match]
         if layout == name and fits:
             return name
@@ -97,10 +190,15 @@ def _system(entries, layout):
 
 
 def _can_be(name, fits, entries):
-    """Whether all else is as a system gives it out: Canvas numbers each file."""
+    """Whether all else is as a system gives it out: Canvas numbers each file.
+
+    A name of Blackboard's with another beginning may be of a user whose name has a `_` in it.
+    """
     if name == "gradescope":
         return any(entry.parts == (METADATA,) for entry in entries)
-    if name == "moodle":
+    if name == "blackboard":
+        return len({match["title"] for match in fits}) == 1
+    if name != "canvas":
         return True
     of = {match["file"]: set() for match in fits}
     for match in fits:
@@ -124,19 +222,39 @@ def _which_system(name, fits, tops):
     )
 
 
-def owned(entries, source, layout):
+def owned(entries, source, layout, around):
     """Yield the hand-ins with the names of their students, ordered by nothing."""
-    held, system = {}, _system(entries, layout)
-    if layout in SYSTEMS and not system:
-        raise HandinsError(f"{source} holds nothing that is named as {layout.title()} names it")
-    owners = _owners(entries, source, layout, system)
+    held, system = {}, _system(entries, layout, around)
+    if layout not in (None, "files", "folders") and not system:
+        named = f"as {layout.title()} names it" if layout in LAYOUTS else "as --who says"
+        raise HandinsError(f"{source} holds nothing that is named {named}")
+    owners = _owners(entries, source, layout, system, around)
     for entry in entries:
-        for owner in owners(entry):
-            held.setdefault(owner, []).append(entry)
+        match = _match(system, entry, around) if system else None
+        told = _told(entry, match)
+        for owner in owners(entry, match):
+            held.setdefault(owner, []).append(told)
     names = labels(held)
     for owner, own in held.items():
         for handin in _of_student(own, source):
             yield replace(handin, student=names[owner], identifier=owner[1])
+
+
+def _told(entry, match):
+    """Return an entry with what its name says besides its student."""
+    said = match.groupdict() if match else {}
+    own = said.get("file") or said.get("rest") if match and match.re not in TOPS.values() else None
+    depth = max(len(entry.parts) - 2, 0) if own is None else own.count("/")
+    attempt = _in_time(said.get("attempt") or "")
+    return replace(entry, attempt=attempt, depth=depth, late=bool(said.get("late")))
+
+
+def _in_time(text):
+    """Return a text that sorts as attempts came: a date of Brightspace's in order, numbers too."""
+    for form in DATES:
+        with contextlib.suppress(ValueError):
+            return datetime.strptime(text, form).isoformat()
+    return re.sub(r"\d+", lambda match: match[0].zfill(20), text)
 
 
 def labels(owners):
@@ -149,20 +267,34 @@ def labels(owners):
 
 
 def _of_student(entries, source):
-    """Yield the notebooks of one student, those in zip files where there are no others."""
+    """Return the notebooks of one student, of each attempt."""
+    entries = sorted(entries, key=lambda entry: entry.attempt)
+    attempts = [[*own] for _, own in groupby(entries, lambda entry: entry.attempt)]
+    if found := [handin for own in attempts for handin in _of_attempt(own, source)]:
+        return found
+    others = [quoted(last_part(e.name)) for e in entries if not e.folder]
+    problem = f"there is no .ipynb file, but {listed(others, 3)}" if others else ""
+    return [Handin("", "", 0.0, source, problem=problem)]
+
+
+def _of_attempt(entries, source):
+    """Yield the notebooks of an attempt, those in zip files where there are no others."""
     books = [e for e in entries if e.ends(".ipynb")]
-    for book in books:
-        yield Handin("", book.name, book.when, source)
-    zips = [] if books else [e for e in entries if e.ends(".zip")]
-    for entry in zips:
-        yield from _in_students_zip(entry, source)
-    if not books and not zips:
-        yield Handin("", "", 0.0, source)
+    for book in [b for b in books if b.name.lower().endswith(".ipynb")] or books:
+        yield _handin(book, source)
+    for entry in [] if books else entries:
+        if entry.ends(".zip"):
+            yield from _in_students_zip(entry, source)
+
+
+def _handin(entry, source):
+    more = {"attempt": entry.attempt, "depth": entry.depth, "late": entry.late}
+    return Handin("", entry.name, entry.when, source, **more)
 
 
 def _in_students_zip(entry, source):
     """Yield the notebooks in a zip file of a student's, or why there are none."""
-    lying, name = Handin("", entry.name, entry.when, source), plain(last_part(entry.name))
+    lying, name = _handin(entry, source), quoted(last_part(entry.name))
     try:
         content = small_zip(content_of(source, entry.name))
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -173,31 +305,46 @@ def _in_students_zip(entry, source):
         yield replace(lying, problem=f"{name} is not a zip file that can be read")
     else:
         for book in found:
-            yield replace(lying, name=f"{entry.name}/{book.name}", zipped=entry.name)
+            place, depth = f"{entry.name}/{book.name}", entry.depth + len(book.parts) - 1
+            yield replace(lying, name=place, zipped=entry.name, depth=depth)
         if not found:
             yield replace(lying, problem=f"{name} holds no .ipynb file")
 
 
-def _owners(entries, source, layout, system):
-    """Return the function that tells of an entry whose it is: a list of (name, identifier)."""
+def _owners(entries, source, layout, system, around):
+    """Return the function that tells whose an entry with a match is: [(name, identifier), …]."""
     stems = {stem_of(e.parts[0]) for e in entries if len(e.parts) == 1 and e.ends(".ipynb")}
     people = _submitters(entries, source) if system == "gradescope" else {}
 
-    def owners(entry):
+    def owners(entry, match):
         top = entry.parts[0]
-        if system and (match := SYSTEMS[system].fullmatch(top)):
-            return people.get(top) or [(match["name"] or match["id"] or top, match["id"] or "")]
+        if match:
+            said = match.groupdict()
+            name, identifier = said.get("name") or "", said.get("id") or ""
+            return people.get(top) or [(name or identifier or top, identifier)]
+        if system and system not in TOPS:
+            return _outside(entry, system)
         if len(entry.parts) > 1 or entry.folder:
             return [(top, "")]
         if entry.ends(".ipynb"):
             return [(_student(stem_of(top), stems, layout) or top, "")]
-        if entry.ends(".zip") and layout == "files":
+        if entry.ends(".zip") and (layout == "files" or entry.ends(".ipynb.zip")):
             return [(stem_of(top), "")]
         if entry.ends(".zip") and any(h.zipped for h in _in_students_zip(entry, source)):
             raise _whose_zip(top)
         return []
 
     return owners
+
+
+def _outside(entry, system):
+    """Turn down a notebook that a pattern does not fit; other files are nobody's."""
+    if entry.ends(".ipynb") and entry.parts[0] != UNSENT:
+        how = f"--layout {system}" if system in LAYOUTS else "--who"
+        raise HandinsError(
+            f"{how} does not fit {plain('/'.join(entry.parts))}: change it, or move this file away"
+        )
+    return []
 
 
 def _whose_zip(top):
@@ -243,7 +390,7 @@ def numbered(stem, known):
 def place_of(name):
     """Return the folder and the stem of a notebook, as its student named them."""
     parts = list(composed(name.replace("\\", "/").split("/")))
-    for pattern in (MOODLE, CANVAS):
+    for pattern in (MOODLE, BLACKBOARD, BRIGHTSPACE, CANVAS):
         if (match := pattern.fullmatch(parts[0])) and match["rest"]:
             parts[0] = match["rest"]
             break

@@ -10,7 +10,7 @@ from coursework.grader.assignment import read_assignment
 from coursework.grader.corrections import NAME as CORRECTIONS
 from coursework.grader.corrections import make_corrections, read_corrections
 from coursework.grader.entries import record_of
-from coursework.grader.inert import in_table, listed
+from coursework.grader.inert import in_table, listed, quoted
 from coursework.grader.judge import SAID
 from coursework.grader.records import FILE_MODE, make_folder, put, put_json
 from coursework.grader.rendering import html_page, markdown
@@ -50,6 +50,8 @@ def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
     for each in told:
         _write_report(out / "reports" / each.entry["id"], each)
     rows = [each.row() for each in told]
+    if any(entry.get("late") for entry in batch["handins"]):
+        rows = [row | {"late": "late" * each.late} for row, each in zip(rows, told, strict=True)]
     changed = [*_since_last(batch, told)]
     _write_grades(batch, out, rows, say)
     items = _items([each.record for each in told])
@@ -74,6 +76,8 @@ class _Told:
         self.hand = {f: c.points for f, c in self.given.items() if c.points is not None}
         self.points = {name: self.hand.get(name, own) for name, own in self.graded.items()}
         self.total = self.hand.get("", sum(self.points.values()))
+        self.late = bool(entry.get("late"))
+        self.held = bool(entry.get("held")) and not self.hand
         self.out_of = sum(self.most.values())
 
     def by_hand(self):
@@ -93,8 +97,9 @@ class _Told:
         notes = [(sentence, "") for sentence in self.by_hand()]
         if self.record["problem"]:
             notes.append((self.record["problem"], ""))
-        if self.entry["of"] > 1:
-            said = f"There were {self.entry['of']} hand-ins; this one counts"
+        if self.entry["of"] > 1 and not self.held:
+            which = self.entry.get("why", "this one")
+            said = f"There were {self.entry['of']} hand-ins; {which} counts"
             notes.append((said, self.entry["file"]))
         if self.trusted:
             notes.append(
@@ -123,6 +128,8 @@ class _Told:
         if "identifier" in self.entry:
             row["identifier"] = self.entry["identifier"]
         row |= {"points": self.total, "of": self.out_of, **self.points}
+        if self.held:
+            row |= dict.fromkeys(("points", *self.points), "")
         notes = [*map(_joined, self.notes()), *self.reasons()]
         return row | {"file": self.entry["file"], "notes": "; ".join(n.rstrip(".") for n in notes)}
 
@@ -133,7 +140,7 @@ def _earned(results):
 
 def _joined(pair):
     ours, words = pair
-    return f"{ours}: {words}" if words else ours
+    return f"{ours}: {quoted(words)}" if words else ours
 
 
 def _why(results, task):
@@ -201,6 +208,7 @@ def _nothing_because(beginning):
 ABSENT, UNREADABLE = "without a notebook", "that could not be read or run"
 KINDS = {
     "with points by hand": lambda told: told.hand,
+    "held with a question": lambda told: told.held,
     ABSENT: lambda told: not told.entry["file"],
     UNREADABLE: lambda told: told.record["problem"],
     "with 0 points because their function was not found": _nothing_because("there is no function"),
@@ -227,7 +235,8 @@ def _named(results, task):
 def _parts(told):
     """Return a report as `rendering` takes it."""
     entry, record = told.entry, told.record
-    parts = [("title", f"{told.title}: {told.total} of {told.out_of} points")]
+    earned = "not graded yet" if told.held else f"{told.total} of {told.out_of} points"
+    parts = [("title", f"{told.title}: {earned}")]
     parts.append(("code", ("Student", entry["student"])))
     parts.append(("code", ("File", entry["file"] or "none")))
     parts += [("code", (o, words)) if words else ("note", o) for o, words in told.notes()]

@@ -18,13 +18,14 @@ from coursework.grader.inert import in_table, listed, plain
 from coursework.grader.owners import labels
 from coursework.grader.records import put
 
+GITHUB = "github_username"  # GitHub Classroom's has `identifier`, and perhaps no name
 NAMES = ("student", "name", "full name", "student name", "display name", "vollständiger name")
 FIRST = ("first name", "given name", "vorname")
 LAST = ("last name", "surname", "family name", "nachname")
 IDS = ("id", "identifier", "student id", "sid", "student number", "id number", "id-nummer")
 IDS += ("matriculation number", "matrikelnummer", "orgdefinedid")
 LOGINS = ("sis user id", "sis login id", "login id", "login", "username", "anmeldename")
-LOGINS += ("email", "email address", "e-mail", "e-mail-adresse", "integration id")
+LOGINS += (GITHUB, "email", "email address", "e-mail", "e-mail-adresse", "integration id")
 CANVAS = {"student", "id", "section"}
 MOODLES = (  # its columns of ids, of grades and of comments, in English and German
     ("identifier", "grade", "feedback comments"),
@@ -34,6 +35,7 @@ TOLD = ("points", "notes")  # what grades and comments are in `grades.csv`
 CANVAS_OWN = (*CANVAS, "sis user id", "sis login id", "integration id", "root account")
 NOBODY = ("points possible", "student, test", "test student")  # lines of Canvas's own
 OUTSIDE = "not in the roster"
+LATE = re.compile(r" - [^-]* late(?: - |$)")  # in a Moodle worksheet's status
 
 
 class RosterError(HandinsError):
@@ -51,6 +53,7 @@ class Student:
     line : its number in the file, from 1
     keys : what a hand-in of the student can be called
     numbers : what a system can give as the student's number
+    late : whether it says so
     """
 
     name: str
@@ -58,6 +61,7 @@ class Student:
     line: int
     keys: frozenset
     numbers: frozenset
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ def read_roster(path):
         [header.index(f), header.index(n)] for f in FIRST for n in LAST if {f, n} <= {*header}
     ]
     ids = [header.index(c) for c in (*IDS, *LOGINS) if c in header]
+    named = named or [ids[:1]] * (GITHUB in header)
+    status = header.index("status") if "status" in header else None
     if not (named and ids):
         raise RosterError(
             f"{path} has the columns {listed(table[0]) or 'none'}. A roster has a line of column "
@@ -102,7 +108,8 @@ def read_roster(path):
         cells = [plain(row[i]).strip() for i in ids]
         canvas = set(header) >= CANVAS and name.casefold() in NOBODY
         if (name or cells[0]) and not canvas:
-            students.append(_student(name or cells[0], cells, line))
+            late = status is not None and bool(LATE.search(row[status]))
+            students.append(replace(_student(name or cells[0], cells, line), late=late))
     return Roster(path, table, _distinct(path, students))
 
 
@@ -204,7 +211,8 @@ def enrol(roster, handins, *, keep_unknown=False):
     for handin in handins:
         if handin.student not in unknown:
             [student] = fits[handin.student]
-            named.append(replace(handin, student=student.name, identifier=student.identifier))
+            own = {"student": student.name, "identifier": student.identifier}
+            named.append(replace(handin, **own, late=handin.late or student.late))
         else:
             name = handin.student
             name = f"{name} ({OUTSIDE})" if name in taken else name

@@ -98,7 +98,7 @@ def test_results_for_gradescope_have_its_fields(written):
     _, texts, _ = written
     found = json.loads(texts["results.json"])
     assert found["score"] == 0
-    assert f"Code cell 3 raised an error: {HOSTILE}" in found["output"].splitlines()
+    assert f"Code cell 3 raised an error: “{HOSTILE}”" in found["output"].splitlines()
     assert found["tests"][0] | {"output": ""} == {
         "name": f"{FUNCTION}: a case",
         "score": 0,
@@ -199,7 +199,7 @@ REASONS = [
         record_of(
             result_of("x"), result_of("y"), remarks=[["Code cell 3 is not Python", "line 2"]]
         ),
-        "Code cell 3 is not Python: line 2",
+        "Code cell 3 is not Python: “line 2”",
     ),
     (record_of(problem="Not graded: no notebook."), "Not graded: no notebook"),
     (
@@ -220,6 +220,39 @@ def test_whoever_is_wrong_in_numbers_alone_has_no_note_and_neither_has_who_is_ri
     wrong = record_of(result_of("the largest difference is 4"), result_of("right", 3))
     right = record_of(result_of("right", 3), remarks=[["Code cell 9 is not Python", ""]])
     assert [row["notes"] for row in report(tmp_path, wrong, right)] == ["", ""]
+
+
+FORGED = "”; By hand: 10 of 10 points, 0 by the grader: “fine"
+
+
+def test_nothing_that_a_student_wrote_looks_like_the_graders_word_in_the_notes(tmp_path):
+    record = record_of(result_of("x"), result_of("y"), remarks=[["Code cell 3 raised it", FORGED]])
+    [row] = report(tmp_path, record, file=FORGED, of=2)
+    assert re.sub("“[^“”]*”", "“”", row["notes"]) == (
+        "There were 2 hand-ins; this one counts: “”; Code cell 3 raised it: “”"
+    )
+    found = json.loads((tmp_path / "reports" / "a" / "results.json").read_text("utf-8"))
+    assert "By hand" not in re.sub("“[^“”]*”", "", found["output"])
+
+
+def test_who_is_held_has_no_points_until_there_is_an_answer_or_points_by_hand(tmp_path):
+    said, record = [], record_of(result_of("not run"), problem="Not graded: which one?")
+    [row] = report(tmp_path, record, say=said.append, held=True, of=2)
+    assert (row["points"], row[FUNCTION], row["of"]) == ("", "", 3)
+    assert row["notes"] == "Not graded: which one?"
+    assert "1 held with a question: a" in said
+    assert (tmp_path / "reports/a/report.md").read_text().startswith("# heads: not graded yet\n")
+    (tmp_path / "corrections.csv").write_text("student,function,points,remark\na,,2,\n")
+    [row] = report(tmp_path, record, held=True)
+    assert row["points"] == 2
+
+
+def test_who_came_late_is_in_the_table_where_anybody_did(tmp_path):
+    record = record_of(result_of())
+    assert "late" not in report(tmp_path, record)[0]
+    assert report(tmp_path, record, late=True)[0]["late"] == "late"
+    with (tmp_path / "grades.csv").open(encoding="utf-8-sig") as file:
+        assert next(csv.DictReader(file))["late"] == "late"
 
 
 def test_of_a_hand_in_that_could_not_be_read_no_tests_are_told(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import random
+import re
 import unicodedata
 import zipfile
 from functools import partial
@@ -115,11 +116,11 @@ def test_names_composed_and_apart_are_one(tmp_path):
     assert [i for _, i, f in rows if f] == ["e03"]
 
 
-def test_two_files_of_one_student_under_two_names_are_one_row_or_a_question(tmp_path):
+def test_two_files_of_one_student_under_two_names_are_one_row(tmp_path):
     held = roster(tmp_path, OWN)
     source = handed_in(tmp_path, "Jane Doe.ipynb", "e01.ipynb")
-    with pytest.raises(Question, match=r"Which notebook counts.*Jane Doe"):
-        named(source, held)
+    found = find_handins(source, enrol=partial(enrol, held))
+    assert [h.student for h in found if h.held] == ["Jane Doe"]
     found = find_handins(source, believe_times=True, enrol=partial(enrol, held))
     assert [h.student for h in found].count("Jane Doe") == 2
 
@@ -148,6 +149,34 @@ def test_numbers_of_another_system_are_not_taken_for_ids(tmp_path):
         ("Jane Doe", "31", files[0]),
         ("Kim Lee", "8", files[3]),
     ]
+
+
+CLASSROOM = """\ufeff"identifier","github_username","github_id","name"
+"s1","gh-anna","1",""
+"Ben Roe","Ben-Roe","2","Ben"
+"s3","","",""
+"""
+
+
+@pytest.mark.parametrize("named_too", [True, False])
+def test_github_classrooms_roster_knows_the_logins_of_clones(tmp_path, named_too):
+    text = CLASSROOM if named_too else re.sub(r',"[^,]*","[^,]*"$', "", CLASSROOM, flags=re.M)
+    files = [f"heads-submissions/heads-{login}/heads.ipynb" for login in ("ben-roe", "gh-anna")]
+    held = {(i, f) for _, i, f in named(handed_in(tmp_path, *files), roster(tmp_path, text))}
+    assert held == {("Ben Roe", files[0]), ("s1", files[1]), ("s3", "")}
+
+
+def test_late_is_what_moodles_worksheet_says(tmp_path):
+    status = "Submitted for grading - 1 day 2 hours late"
+    text = MOODLE.replace("Submitted", status, 1).replace("Submitted,", f"{status} - Graded,", 1)
+    text = text.replace("No submission", "No submission - Assignment is overdue by: 2 days")
+    files = [f"Anna Weiß_{n}_assignsubmission_file_/04.ipynb" for n in (4711, 4712)]
+    source = handed_in(tmp_path, *files)
+    found = find_handins(source, enrol=partial(enrol, roster(tmp_path, text)))
+    assert {h.identifier[-4:]: h.late for h in found} == {"4711": True, "4712": True, "4713": False}
+    assert not any(
+        h.late for h in find_handins(source, enrol=partial(enrol, roster(tmp_path, MOODLE)))
+    )
 
 
 def test_who_is_missing_is_told_so(tmp_path):
@@ -322,6 +351,31 @@ def test_who_handed_in_nothing_has_a_row_a_report_and_points_by_hand_under_the_i
     found = {row["identifier"]: row["points"] for row in table(out).values()}
     assert found == {"e01": "10", "e02": "4", "e03": "10", "e04": "0", "": "10"}
     assert "in the oral exam" in table(out)["Anna Weiß"]["notes"]
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_student_with_two_notebooks_is_held_and_late_ones_are_graded(tmp_path, seed, capsys):
+    (tmp_path / "gradebook.csv").write_text(CANVAS, encoding="utf-8")
+    (tmp_path / "class").mkdir()
+    files = ["doejane_12345_678901_a.ipynb", "doejane_12345_678902_b.ipynb"]
+    files += ["oneillben_LATE_31_678903_04.ipynb"]
+    for name in files:
+        (tmp_path / "class" / name).write_bytes(as_bytes(read_notebook("heads")))
+    out = tmp_path / "results"
+    given = ["grade", "heads", str(tmp_path / "class"), *seed(1), "--out", str(out)]
+    given += ["--roster", str(tmp_path / "gradebook.csv")]
+    for more, points in (([], ""), (["--notebook", "_a."], "10")):
+        assert main([*given, *more]) == 0
+        said = capsys.readouterr()
+        assert ("Which notebook counts?" in said.err) == (not more)
+        assert ("1 held with a question: Doe, Jane (12345)" in said.out) == (not more)
+        rows = {row["identifier"]: row for row in table(out).values()}
+        found = {i: (row["points"], row["late"]) for i, row in rows.items()}
+        rest = {"31": ("10", "late"), "77": ("0", ""), "9": ("0", "")}
+        assert found == {"12345": (points, ""), **rest}
+        lines = (out / "canvas.csv").read_text(encoding="utf-8").splitlines()
+        [jane] = [row for row in csv.reader(lines) if row[1] == "12345"]
+        assert jane[-1] == points
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -1,7 +1,7 @@
 """A wrong hand-in, and an hour later a right one, which counts.
 
 Earns: 10
-Says: There were 2 hand-ins; this one counts: `twice (1).ipynb`
+Says: There were 2 hand-ins; the one with the highest number counts: `twice (1).ipynb`
 """
 
 import os

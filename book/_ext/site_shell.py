@@ -18,6 +18,7 @@ from book._ext.lighten import drop_idle, drop_scripts, fold_elements, fold_model
 from book._ext.search import index_pages
 from book._ext.security import FIRST, secure
 from book._ext.styles import join_styles
+from tutorial_lib.records import SITE
 
 SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every output checked."
 SOCIAL_IMAGE = "_static/social.png"
@@ -69,6 +70,8 @@ MENDS = (
     (r'<button onclick="window\.print\(\)"', "<button"),
     # A menu stands below its button; nothing computes its place.
     (r'<ul class="dropdown-menu"', r'\g<0> data-bs-popper="static"'),
+    # An address that a check prints is a link.
+    (rf"(?<![\"'>]){re.escape(SITE)}(book/symptoms\.html#[\w-]+)", r'<a href="../\1">\g<0></a>'),
     # An icon stands beside a text or in a button with a name; its glyph is no letter.
     (r'(<(?:i|span)) (class="[^"]*\bfa-)', r'\1 aria-hidden="true" \2'),
 )

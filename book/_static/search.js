@@ -90,7 +90,7 @@
     const isTerm = id.startsWith("term-");
     const paper = /references$/.test(path) && id;
     const kind = id.startsWith("exercise-") ? "Exercises" : title;
-    const beside = /\/(notation|negative)$/.test(path) ? BESIDE : 1;
+    const beside = /\/(notation|negative|symptoms)$/.test(path) ? BESIDE : 1;
     const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[kind] ?? beside);
     const whole = [pageTitle, rest, section, path.replace(/.*\/[\d_]*/, "")].join(" ");
     const said = { title, names, text, cited, whole };

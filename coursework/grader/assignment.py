@@ -95,6 +95,7 @@ class HiddenTest:
     expected : the right value
     right : the task's right function
     torch : whether it takes tensors
+    digest : tells it from one that could be judged in another way; its points count for nothing
     """
 
     task: Task
@@ -102,6 +103,7 @@ class HiddenTest:
     expected: np.ndarray
     right: Callable
     torch: bool = False
+    digest: str = ""
 
     @cached_property
     def wrong(self):
@@ -264,13 +266,16 @@ def set_exam(name, seed):
     tests = []
     for task in assignment.tasks:
         _try_edits(name, task, right[task.function])
+        source = solution_source(name, [task.function])
         rng = np.random.default_rng([seed, zlib.crc32(f"{name} {task.function}".encode())])
         for case in task.cases(rng):
             expected = _value(right[task.function], case, torch=torch)
             if expected.dtype.kind not in "biufc" or not np.isfinite(expected).all():
                 raise AssignmentError(f"{name}, {case.label}: the right value is not finite")
-            tests.append(HiddenTest(task, case, expected, right[task.function], torch))
-    return Exam(name, seed, assignment, tuple(tests), _digest(name))
+            digest = _digest(assignment, task, case, source)
+            tests.append(HiddenTest(task, case, expected, right[task.function], torch, digest))
+    told = [(test.digest, test.case.label, test.case.points) for test in tests]
+    return Exam(name, seed, assignment, tuple(tests), _sha256(told))
 
 
 def _try_edits(name, task, right):
@@ -281,9 +286,17 @@ def _try_edits(name, task, right):
             raise AssignmentError(f"{name}, mistake {mistake.name}: {error}") from error
 
 
-def _digest(name):
-    files = sorted(folder_of(name).glob("*.*"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+def _digest(assignment, task, case, source):
+    """Return what a test's result depends on, besides the hand-in and the limits."""
+    arrays = [a if isinstance(a, np.ndarray) else repr(a) for a in case.arguments]
+    inputs = [(a.dtype.str, a.shape, a.tobytes()) if hasattr(a, "shape") else a for a in arrays]
+    mistakes = [(m.name, m.edits, getattr(m.function, "__name__", "")) for m in task.mistakes]
+    judged = task.function, task.rtol, task.atol, mistakes, source
+    return _sha256([inputs, judged, assignment.withheld, assignment.torch])
+
+
+def _sha256(told):
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
 def offer_library(folder, assignment):

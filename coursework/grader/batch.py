@@ -8,7 +8,7 @@ import hashlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,9 +17,10 @@ import nbformat
 
 from coursework.grader.assignment import Exam, offer_library, read_notebook, without_solutions
 from coursework.grader.corrections import read_corrections
-from coursework.grader.entries import head_of, kept_of, places_of, require_same_batch
+from coursework.grader.entries import CORRECTED, head_of, kept_of, places_of, require_same_batch
 from coursework.grader.files import Unreadable
-from coursework.grader.judge import grade
+from coursework.grader.inert import listed
+from coursework.grader.judge import RIGHT, grade
 from coursework.grader.records import (
     ALONE,
     BESIDE,
@@ -57,14 +58,30 @@ class Bench:
     exam: Exam
     open_sandbox: Callable
 
-    def grade(self, content):
-        """Grade the bytes of a notebook; a machine that fails is tried again before it is told."""
+    def grade(self, content, tests=()):
+        """Grade the bytes of a notebook; a machine that fails is tried again before it is told.
+
+        Parameters
+        ----------
+        tests : some of the exam's, by default all; each result has the digest of its own
+        """
+        exam = replace(self.exam, tests=tuple(tests) or self.exam.tests)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return grade(self.exam, content, self.open_sandbox)
+                record = grade(exam, content, self.open_sandbox)
+                break
             except SandboxError:
                 if attempt == ATTEMPTS:
                     raise
+        for result, test in zip(record["results"], exam.tests, strict=True):
+            result["test"] = test.digest
+        return record
+
+    def with_limit(self, seconds):
+        """Return the same with another limit of a test, or itself for None."""
+        if seconds is None:
+            return self
+        return replace(self, open_sandbox=partial(self.open_sandbox, seconds=seconds))
 
 
 def set_bench(exam, folder, *, trusted=False, seconds=None):
@@ -127,7 +144,7 @@ def prove(bench):
 
 
 def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
-    """Grade the last hand-in of every student that has no record yet.
+    """Grade the last hand-in of every student in the tests of which it has no record yet.
 
     Parameters
     ----------
@@ -138,7 +155,8 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     options : `source`, where the hand-ins lie; `shard`, (number, of), the part of a class that
         these are; `jobs`, sandboxes at a time, by default JOBS; `only`, names of students who are
         graded anew while all others stay as they were; `say`, called with each sentence for the
-        instructor; `trusted` and `seconds`, see `set_bench`
+        instructor; `trusted` and `seconds`, see `set_bench`; with `only`, seconds are for these
+        students alone
 
     Returns
     -------
@@ -152,8 +170,10 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     out, only, jobs = Path(out), options.get("only") or (), options.get("jobs", JOBS)
     say = options.get("say", lambda sentence: None)
     head = head_of(exam, options)
-    old = require_same_batch(out, head)
-    entries, places = places_of(handins, old, only)
+    own, free = head["seconds"] if only else None, (*CORRECTED, *["seconds"] * bool(only))
+    old = require_same_batch(out, head, free)
+    entries, places = places_of(handins, old, head, only)
+    head["seconds"] = old.get("seconds", head["seconds"])
     read_corrections([out], entries, list(head["points"]))
     make_folder(out)
     make_folder(out / "records")
@@ -163,9 +183,11 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     with temporary_folder() as folder:
         bench = set_bench(exam, folder, trusted=head["trusted"], seconds=head["seconds"])
         prove(bench)
-        reader = _Reader(bench, out, say, again=bool(only))
+        reader = _Reader(bench, out, say, again=bool(only), seconds=own)
         _grade_all(reader, places, jobs, told)
         reader.journal.close()
+    if reader.changed:
+        say(_changed(exam, reader.changed))
     chosen = {entry["id"] for entry, _ in places}
     for entry in entries:
         if entry["id"] not in chosen and entry.get("record") in reader.fresh:
@@ -175,11 +197,22 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     return batch
 
 
-class _Reader:
-    """Fills in the entries of a batch; the same bytes are graded once."""
+def _changed(exam, changed):
+    """Say that the assignment has changed, and what was graded again."""
+    labels = listed(t.case.label for t in exam.tests if t.digest in set().union(*changed.values()))
+    again = f"Graded again, for {len(changed)} hand-ins: {labels}"
+    return f"The assignment has changed. {again if labels else 'Nothing had to be graded again'}"
 
-    def __init__(self, bench, out, say, *, again):
-        self.bench, self.say, self.again = bench, say, again
+
+class _Reader:
+    """Fills in the entries of a batch; the same bytes are graded once in the same test.
+
+    `seconds` : limit of these hand-ins alone, kept in their records
+    """
+
+    def __init__(self, bench, out, say, *, again, seconds=None):
+        self.bench, self.say, self.again, self.seconds = bench, say, again, seconds
+        self.changed = {}  # of each record that was there: the tests that were not in it
         self.records = out / "records"
         self.journal = Journal(out / "underway", self.records)
         self.locks, self.guard, self.fresh = {}, threading.Lock(), set()
@@ -203,23 +236,42 @@ class _Reader:
         with self.guard:
             lock = self.locks.setdefault(key, threading.Lock())
         with lock:
-            if not self._known(key, entry["student"]):
-                with self.journal.note(key, how):
-                    put_json(self.records / f"{key}.json", self.bench.grade(content))
+            if key not in self.fresh:
+                self._complete(key, content, how, self._known(key, entry["student"]))
                 self.fresh.add(key)
         entry["record"] = key
         return True
 
+    def _complete(self, key, content, how, known):
+        """Write a record that has a result of each test, with the points of today."""
+        seconds, tests = known.get("seconds", self.seconds), self.bench.exam.tests
+        results = {result.get("test"): result for result in known.get("results", ())}
+        missing = [test for test in tests if test.digest not in results]
+        record = known
+        if missing:
+            with self.journal.note(key, how):
+                record = self.bench.with_limit(seconds).grade(content, missing)
+            results |= {result["test"]: result for result in record["results"]}
+            record |= {"seconds": seconds} if seconds else {}
+        record = record | {"results": [_today(results[test.digest], test.case) for test in tests]}
+        if known and record != known:
+            self.changed[key] = {test.digest for test in missing}
+        put_json(self.records / f"{key}.json", record)
+
     def _known(self, key, student):
-        if self.again or key in self.fresh:
-            return key in self.fresh
         try:
-            return bool(read_record(self.records / f"{key}.json"))
+            return {} if self.again else read_record(self.records / f"{key}.json")
         except FileNotFoundError:
-            return False
+            return {}
         except Damaged as error:
             self.say(f"{error}: {student} is graded again")
-            return False
+            return {}
+
+
+def _today(result, case):
+    """Return a result with the label and the points that its case has now."""
+    earned = case.points if result["said"] == RIGHT else 0
+    return result | {"label": case.label, "points": case.points, "earned": earned}
 
 
 def _grade_all(reader, places, jobs, told):

@@ -16,11 +16,13 @@ from coursework.grader.seeds import seal
 UNSAID = {
     "seed": "a different seed",
     "digest": "a different version of the assignment",
+    "points": "with other points",
     "merged": "merged from shards there or now, and the shards hold corrections of their own: "
     "grade in a shard, then merge again",
 }
 SAID = {"source": "class"}  # other names than those of `batch.json`
 TOLD = ("late", "why", "held")  # of a hand-in, where there is something to tell
+CORRECTED = ("digest", "points")  # what a corrected assignment changes
 KEPT = {"grades": "", "reported": {}, "corrected": {}}  # what reports leave for the next run
 
 
@@ -45,15 +47,19 @@ def head_of(exam, options):
     return head | {"seconds": options.get("seconds"), "shard": list(options.get("shard", (1, 1)))}
 
 
-def require_same_batch(out, head):
+def require_same_batch(out, head, free=()):
     """Turn down a folder that holds results of something else.
+
+    Parameters
+    ----------
+    free : names of `head` that may have changed
 
     Returns
     -------
     old : the batch that is there, {} where there is none
     """
     old = read_batch(out)
-    changed = [name for name in head if old and old.get(name) != head[name]]
+    changed = [name for name in head if old and name not in free and old.get(name) != head[name]]
     if changed:
         said = "; ".join(_changed(name, old.get(name), head[name]) for name in changed)
         mend = "; or give a newer export of one class the old name" * ("source" in changed)
@@ -73,7 +79,7 @@ def _changed(name, there, now):
     return UNSAID.get(name, f"{SAID.get(name, name)} {there} there, {now} now")
 
 
-def places_of(handins, old, only):
+def places_of(handins, old, head, only):
     """Return (entries of all students, pairs of an entry and the hand-in to grade for it)."""
     students = {}
     for handin in handins:
@@ -87,6 +93,8 @@ def places_of(handins, old, only):
         raise AnotherBatch("--only grades again, and nothing was graded yet: first leave it out")
     if not old.get("finished"):
         raise AnotherBatch("--only grades again: first repeat the same command without it")
+    if old["digest"] != head["digest"]:
+        raise AnotherBatch("the assignment has changed: first repeat the command without --only")
     again = _find(only, entries)
     places = [(entry, handin) for entry, handin in places if entry["id"] in again]
     by_mark, new = ({e["mark"]: e for e in old["handins"]}, {e["mark"]: e for e, _ in places})

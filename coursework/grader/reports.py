@@ -101,6 +101,8 @@ class _Told:
             which = self.entry.get("why", "this one")
             said = f"There were {self.entry['of']} hand-ins; {which} counts"
             notes.append((said, self.entry["file"]))
+        if seconds := self.record.get("seconds"):
+            notes.append((f"Each test had up to {seconds:g} seconds here", ""))
         if self.trusted:
             notes.append(
                 ("Run in a limited process without a sandbox, as the instructor chose.", "")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from coursework.grader.corrections import read_corrections
 from coursework.grader.entries import (
+    CORRECTED,
     KEPT,
     AnotherBatch,
     in_order,
@@ -36,7 +37,7 @@ def merge(parts, out):
     head = {name: value for name, value in batches[0].items() if name not in OWN}
     for folder in parts:
         require_same_batch(folder, head)
-    old = require_same_batch(out, head | WHOLE)
+    old = require_same_batch(out, head | WHOLE, CORRECTED)
     _require_all(batches)
     entries = in_order([entry for batch in batches for entry in batch["handins"]])
     read_corrections([out, *parts], entries, list(head["points"]))

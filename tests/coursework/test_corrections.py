@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import stat
 
 import pytest
 
 from coursework.__main__ import main
+from coursework.grader import assignment, batch
 from coursework.grader.corrections import (
     Correction,
     CorrectionsError,
@@ -203,7 +205,7 @@ def test_another_class_shard_or_seed_into_the_same_place_writes_nothing(
     calls = {
         f"class {folder} there, {other} now": ["grade", NAME, str(other), *graded[3:]],
         "shard 1/1 there, 1/2 now": [*graded, "--shard", "1/2"],
-        "another seed": [*graded[:3], *seed(2), *graded[5:]],
+        "a different seed": [*graded[:3], *seed(2), *graded[5:]],
         "seconds None there, 3.0 now": [*graded, "--seconds", "3"],
     }
     for said, given in calls.items():
@@ -240,6 +242,54 @@ def test_one_student_is_graded_again_and_all_others_stay_as_they_were(
     assert "nothing was graded yet: first leave it out" in capsys.readouterr().err
     assert main([*graded, "--only", "dora"]) == 1
     assert "'dora' is not in the results yet" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_of_a_corrected_assignment_only_what_changed_is_graded_again(
+    folder, out, seed, tmp_path, monkeypatch, capsys
+):
+    place = tmp_path / "assignments" / NAME
+    shutil.copytree(assignment.FOLDER / NAME, place)
+    monkeypatch.setattr(assignment, "FOLDER", place.parent)
+    asked, grade = [], batch.grade
+    monkeypatch.setattr(
+        batch, "grade", lambda exam, *a: asked.append(len(exam.tests)) or grade(exam, *a)
+    )
+    given = ["grade", NAME, str(folder), *seed(1), "--out", str(out)]
+    assert main(given) == 0
+    assert asked == [6] * 5, "the reference, the untouched notebook and three hand-ins"
+    corrected = {  # a text and a void test; a test that is another; both again as they were
+        "assignment.ipynb": ("one scale", "another scale", [], 10, "has changed" * 0),
+        "grading.py": ("d_k=9), 1)", "d_k=9), 0)", [], 8, "Nothing had to be graded again"),
+        "./grading.py": ("H=3, S=36", "H=3, S=44", [1] * 3, 8, "3 hand-ins: scores of 1,000 and"),
+    }
+    for name, (was, now, again, points, said) in corrected.items():
+        text = (place / name).read_text(encoding="utf-8")
+        (place / name).write_text(text.replace(was, now), encoding="utf-8")
+        (place / ".ipynb_checkpoints").mkdir(exist_ok=True)
+        asked.clear()
+        capsys.readouterr()
+        if said:
+            assert main([*given, "--only", "anna"]) == 1
+            assert "changed: first repeat the command without --only" in capsys.readouterr().err
+        assert main(given) == 0
+        assert asked == [6, 6, *again]
+        told = capsys.readouterr().err
+        assert said in told
+        assert ("The assignment has changed" in told) == bool(said)
+        assert grades(out) == {"anna": points, "ben": 0, "cem": points}
+        assert {row["of"] for row in table(out).values()} == {str(points)}
+
+
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.long
+def test_a_longer_limit_for_one_student_stays_with_the_student(graded, folder, out):
+    assert main([*graded, "--only", "ben", "--seconds", "30"]) == 0
+    for _ in range(2):
+        notes = {student: row["notes"] for student, row in table(out).items()}
+        assert "Each test had up to 30 seconds here" in notes["ben"]
+        assert notes["anna"] == notes["cem"] == ""
+        assert main(graded) == 0
 
 
 @pytest.mark.usefixtures("bubblewrap")

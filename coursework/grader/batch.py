@@ -186,22 +186,10 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
         reader = _Reader(bench, out, say, again=bool(only), seconds=own)
         _grade_all(reader, places, jobs, told)
         reader.journal.close()
-    if reader.changed:
-        say(_changed(exam, reader.changed))
-    chosen = {entry["id"] for entry, _ in places}
-    for entry in entries:
-        if entry["id"] not in chosen and entry.get("record") in reader.fresh:
-            say(f"{entry['student']} has the same file, and so the new record too")
+    reader.tell(entries, places)
     batch |= {"finished": True, "handins": entries}
     put_json(out / "batch.json", batch)
     return batch
-
-
-def _changed(exam, changed):
-    """Say that the assignment has changed, and what was graded again."""
-    labels = listed(t.case.label for t in exam.tests if t.digest in set().union(*changed.values()))
-    again = f"Graded again, for {len(changed)} hand-ins: {labels}"
-    return f"The assignment has changed. {again if labels else 'Nothing had to be graded again'}"
 
 
 class _Reader:
@@ -212,7 +200,7 @@ class _Reader:
 
     def __init__(self, bench, out, say, *, again, seconds=None):
         self.bench, self.say, self.again, self.seconds = bench, say, again, seconds
-        self.changed = {}  # of each record that was there: the tests that were not in it
+        self.changed, self.lacking = set(), set()  # records that were there; tests not in them
         self.records = out / "records"
         self.journal = Journal(out / "underway", self.records)
         self.locks, self.guard, self.fresh = {}, threading.Lock(), set()
@@ -255,8 +243,20 @@ class _Reader:
             record |= {"seconds": seconds} if seconds else {}
         record = record | {"results": [_today(results[test.digest], test.case) for test in tests]}
         if known and record != known:
-            self.changed[key] = {test.digest for test in missing}
+            self.changed.add(key)
+            self.lacking |= {test.digest for test in missing}
         put_json(self.records / f"{key}.json", record)
+
+    def tell(self, entries, places):
+        """Say whether the assignment has changed, and who shares a file with somebody chosen."""
+        labels = listed(t.case.label for t in self.bench.exam.tests if t.digest in self.lacking)
+        again = f"Graded again, for {len(self.changed)} hand-ins: {labels}" if labels else ""
+        if self.changed:
+            self.say(f"The assignment has changed. {again or 'Nothing had to be graded again'}")
+        chosen = {entry["id"] for entry, _ in places}
+        for entry in entries:
+            if entry["id"] not in chosen and entry.get("record") in self.fresh:
+                self.say(f"{entry['student']} has the same file, and so the new record too")
 
     def _known(self, key, student):
         try:

@@ -2,8 +2,9 @@
 
 RESULTS/corrections.csv has a line for each: a student, by the name of `grades.csv`, identifier or
 folder of reports; a function, or nothing for the whole; the points, which replace the grader's, or
-nothing to keep these; and a remark for the report. Cells may be separated by commas, semicolons or
-tabs.
+nothing to keep these; and a remark for the report. A student `every MISTAKE` is everyone who made
+this known mistake and has no line of their own for it. Cells may be separated by commas, semicolons
+or tabs.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from coursework.grader.records import FILE_MODE
 
 NAME = "corrections.csv"
 COLUMNS = ("student", "function", "points", "remark")
+EVERY = "every "
 NUMBER = re.compile(r"\d{1,6}([.,]\d{1,6})?", re.ASCII)
 MOST_TOLD = 10
 
@@ -72,7 +74,7 @@ def nearest(name, entries):
     return f"; the nearest: {', '.join(map(repr, near))}" if near else ""
 
 
-def read_corrections(folders, entries, functions):
+def read_corrections(folders, entries, functions, made=None):
     """Return the corrections of some folders of results.
 
     Parameters
@@ -80,6 +82,7 @@ def read_corrections(folders, entries, functions):
     folders : those of the shards too, where they are merged
     entries : of the batch
     functions : names
+    made : who made each known mistake, {name: folders of students}; None where nobody knows yet
 
     Returns
     -------
@@ -91,14 +94,17 @@ def read_corrections(folders, entries, functions):
     """
     found, faults, students = {}, [], called(entries)
     paths = dict.fromkeys(Path(folder).resolve() / NAME for folder in folders)
-    for path in (path for path in paths if path.exists()):
-        for line, row in _rows(path):
-            if fault := _fault(row, entries, students, functions, found):
-                faults.append(f"{path}, line {line}: {fault}")
-                continue
-            [folder] = students[row["student"]]
-            given = found.setdefault(folder, {})
-            given[row["function"]] = Correction(_number(row["points"]), row["remark"])
+    rows = [(path, *line) for path in paths if path.exists() for line in _rows(path)]
+    every = {row["student"]: set() for *_, row in rows if row["student"].startswith(EVERY)}
+    known = every if made is None else {EVERY + name: own for name, own in made.items()}
+    students = known | students
+    for path, line, row in sorted(rows, key=lambda each: each[2]["student"] in known):
+        if fault := _fault(row, entries, students, functions, found):
+            faults.append(f"{path}, line {line}: {fault}")
+            continue
+        for folder in students[row["student"]]:
+            given = Correction(_number(row["points"]), row["remark"])
+            found.setdefault(folder, {}).setdefault(row["function"], given)
     if faults:
         more = len(faults) - MOST_TOLD
         told = [*faults[:MOST_TOLD], *([f"and {more} more lines"] if more > 0 else [])]
@@ -115,9 +121,12 @@ def _number(text):
 def _fault(row, entries, students, functions, found):
     """Return what is wrong with a line, "" when nothing is."""
     student, function = row["student"], row["function"]
-    if not (fitting := students.get(student)):
-        return f"there is no student {student!r}{nearest(student, entries)}"
-    if len(fitting) > 1:
+    one = not student.startswith(EVERY)
+    if student not in students:
+        near = nearest(student, entries) if one else ""
+        return f"there is no {'student' if one else 'known mistake'} {student!r}{near}"
+    fitting = students[student]
+    if one and len(fitting) > 1:
         return f"{student!r} may be {' or '.join(sorted(fitting))}: give the folder's name"
     if function and function not in functions:
         return f"there is no function {function!r}: expected {', '.join(functions)}, or nothing"
@@ -125,7 +134,7 @@ def _fault(row, entries, students, functions, found):
         return "there are neither points nor a remark"
     if row["points"] and not NUMBER.fullmatch(row["points"]):
         return f"{row['points']!r} is not a number of points: expected one such as 7 or 2.5"
-    if function in found.get(next(iter(fitting)), {}):
+    if one and function in found.get(next(iter(fitting)), {}):
         return f"{student!r} has two lines for {function or 'the whole'}: keep one"
     return ""
 

@@ -42,9 +42,11 @@ def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
     CorrectionsError, Damaged : nothing was written
     """
     out = Path(out)
-    corrections = read_corrections([out, *parts], batch["handins"], list(batch["points"]))
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
-    told = [_Told(batch, e, record_of(out, e), corrections, tasks) for e in batch["handins"]]
+    records = {entry["id"]: record_of(out, entry) for entry in batch["handins"]}
+    made = _made(records, tasks.values())
+    corrections = read_corrections([out, *parts], batch["handins"], list(batch["points"]), made)
+    told = [_Told(batch, e, records[e["id"]], corrections, tasks) for e in batch["handins"]]
     make_folder(out / "reports")
     make_corrections(out)
     for each in told:
@@ -60,6 +62,15 @@ def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
     for line in [*_whom_to_look_at(told), *changed]:
         say(line)
     return rows
+
+
+def _made(records, tasks):
+    """Return who made each known mistake: {name: folders of students}."""
+    made = {mistake.name: set() for task in tasks for mistake in task.mistakes}
+    for folder, record in records.items():
+        for result in record["results"]:
+            made.get(result["mistake"], set()).add(folder)
+    return made
 
 
 class _Told:

@@ -140,7 +140,25 @@ def test_corrections_are_read_as_spreadsheets_write_them(tmp_path):
     }
 
 
+def test_a_line_for_everyone_who_made_a_mistake_yields_to_a_line_of_their_own(tmp_path):
+    made = {"late_root": {"anna", "_1_1-aaaaaaaa"}, "no_root": {"anna"}, "never": set()}
+    text = f"{HEAD}every late_root,f,5,the idea is right\nevery no_root,f,1,\nevery no_root,,2,\n"
+    text += "every never,g,3,\nanna,f,6,seen\n"
+    (tmp_path / "corrections.csv").write_text(text)
+    assert read_corrections([tmp_path], ENTRIES, ["f", "g"], made) == {
+        "anna": {"f": Correction(6, "seen"), "": Correction(2, "")},
+        "_1_1-aaaaaaaa": {"f": Correction(5, "the idea is right")},
+    }
+    assert list(read(tmp_path, text)) == ["anna"], "before anybody is graded"
+    with pytest.raises(
+        CorrectionsError, match="line 2: there is no known mistake 'every late_root'"
+    ):
+        read_corrections([tmp_path], ENTRIES, ["f", "g"], {"no_root": set(), "never": set()})
+
+
 FAULTS = [
+    (f"{HEAD}every x,h,1,\n", "line 2: there is no function 'h'"),
+    (f"{HEAD}every x,f,,\n", "line 2: there are neither points nor a remark"),
     (f"{HEAD}zoe,,1,\n", "line 2: 'zoe' may be zoe-bbbbbbbb or zoe-cccccccc"),
     (f"{HEAD}anna,f,,\n", "line 2: there are neither points nor a remark"),
     (f"{HEAD}anna,,-1,\n", "line 2: '-1' is not a number"),

@@ -247,6 +247,16 @@ def test_who_is_held_has_no_points_until_there_is_an_answer_or_points_by_hand(tm
     assert row["points"] == 2
 
 
+def test_points_by_hand_for_a_known_mistake_reach_everyone_who_made_it(tmp_path):
+    mistake = TASK.mistakes[0].name
+    made = record_of(result_of(), result_of("a known mistake", mistake=mistake))
+    (tmp_path / "corrections.csv").write_text(
+        f"student,function,points,remark\nevery {mistake},{FUNCTION},2,\n"
+    )
+    rows = report(tmp_path, made, record_of(result_of()), made)
+    assert [row["points"] for row in rows] == [2, 0, 2]
+
+
 def test_who_came_late_is_in_the_table_where_anybody_did(tmp_path):
     record = record_of(result_of())
     assert "late" not in report(tmp_path, record)[0]

@@ -6,6 +6,7 @@ untouched notebook go through the sandbox, and each mistake through the judge.
 
 import ast
 import re
+import shutil
 import tempfile
 from dataclasses import replace
 from itertools import permutations
@@ -77,6 +78,32 @@ def test_pages_for_teachers_name_the_assignments_that_need_torch(exam):
     needing = re.search(r"The assignments ([^.]*) need PyTorch", TEACHING)[1]
     listed = f"| `{exam.name}` |" in TEACHING
     assert (listed and exam.assignment.torch) == (f"`{exam.name}`" in needing)
+
+
+CHANGED = {  # in a file of `heads`, what is changed into what, and how many tests are others then
+    "a word of the text": ("assignment.ipynb", "by its name", "by name", 0),
+    "a comment of the solution": ("assignment.ipynb", "# (..., S / size, width)", "# a mean", 0),
+    "points and a label": ("grading.py", '5 heads, 96 keys", arrays(', '5 heads", arrays(', 0),
+    "one case": ("grading.py", "H=3, S=36", "H=3, S=44", 1),
+    "the tolerance": ("grading.py", 'scales", cases)', 'scales", cases, rtol=1e-5)', 6),
+    "what is withheld": ("grading.py", "cases),))", 'cases),), ("causal_mask",))', 6),
+    "the solution": ("assignment.ipynb", "range(Q.shape[-3])", "range(K.shape[-3])", 6),
+    "a mistake": ("mistakes.txt", "+ 2 ** (h + 1)", "+ 2 ** (h + 2)", 6),
+}
+
+
+@pytest.mark.parametrize(("file", "was", "now", "others"), CHANGED.values(), ids=CHANGED)
+def test_a_test_is_another_where_what_it_judges_by_has_changed(
+    file, was, now, others, tmp_path, monkeypatch
+):
+    before = {test.digest for test in set_exam("heads", 1).tests}
+    shutil.copytree(folder_of("heads"), tmp_path / "heads")
+    monkeypatch.setattr(assignment, "FOLDER", tmp_path)
+    path = tmp_path / "heads" / file
+    text = path.read_text(encoding="utf-8")
+    assert was in text
+    path.write_text(text.replace(was, now), encoding="utf-8")
+    assert len({test.digest for test in set_exam("heads", 1).tests} - before) == others
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -707,13 +707,14 @@ def test_clones_of_github_classroom_are_of_the_logins_in_their_names(tmp_path, i
     source = tmp_path / "heads-of-all-submissions"
     names = ("heads-of-all-anna-b/heads.ipynb", "heads-of-all-ben/heads.ipynb")
     place(source, *names, "heads-of-all-ben/.git/HEAD", "heads-of-all-ben/old/heads.ipynb")
-    place(source, "heads-of-all-cem/README.md", "notes.txt")
+    place(source, "heads-of-all-cem/README.md", "notes.txt", "heads-of-all-notes.txt")
     found = counted(source if inside else tmp_path)
     assert {student: name[-len(names[0]) :] for student, name in found.items() if name} == {
         "anna-b": names[0],
         "ben": find_name(source if inside else tmp_path, names[1]),
     }
     assert found["cem"] == ""
+    assert len(found) == 3
 
 
 def find_name(source, end):

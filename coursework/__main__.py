@@ -181,7 +181,7 @@ def _grade(given):
     said, told = [], _progress(time.monotonic())
     graded = batch.grade_batch(exam, found, given.out, told=told, say=said.append, **options)
     print(file=sys.stderr)
-    for sentence in filter(None, [*said, handins.which_counts(found)]):
+    for sentence in [*said, *handins.questions_of(found)]:
         _warn_of(sentence)
     _tell(graded, given)
 

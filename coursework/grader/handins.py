@@ -17,11 +17,13 @@ from coursework.grader.files import (
     entries_of,
     last_part,
     results_in,
+    stem_of,
     without_results,
 )
 from coursework.grader.inert import listed, plain, quoted
-from coursework.grader.owners import numbered, owned, place_of, unwrap
+from coursework.grader.owners import COUNTED, numbered, owned, place_of, unwrap
 
+ONE_OR_TWO = "it is not clear whether these are one student or two"
 TIE_S = 60  # a copy gives all files of a student times so close to each other
 
 
@@ -70,31 +72,38 @@ def find_handins(source, **options):
     by_student = {}
     for handin in reading.enrol(found):
         by_student.setdefault(handin.student, []).append(handin)
-    if reading.layout is None:
-        _require_people(by_student, reading.title)
-    ordered = [h for student in sorted(by_student) for h in _in_order(by_student[student], reading)]
+    doubts = _in_doubt(by_student, reading.title) if reading.layout is None else {}
+    ordered = []
+    for student in sorted(by_student):
+        *before, last = _in_order(by_student[student], reading)
+        ordered += [*before, replace(last, **doubts.get(student, {}))]
     _require_named(ordered, reading.notebook)
     return ordered
 
 
-def _require_people(by_student, title):
-    """Ask where names are no people's: the assignment's own, or one name in capitals and not."""
+def _in_doubt(by_student, title):
+    """Return how those are held who may be one student: a name in capitals and not, x and x-1.
+
+    Raises
+    ------
+    Question : the only name is the assignment's own
+    """
     if [name.casefold() for name in by_student] == [title.casefold()]:
         files = listed(last_part(h.name) for each in by_student.values() for h in each)
         raise Question(
             f"Whose are these: {files}? They bear the assignment's name and no student's. Rename "
             f"each to NAME.ipynb, or say --layout files if {title} is a student. Nothing was graded"
         )
-    alike = {}
-    for name, handins in by_student.items():
-        if not handins[0].identifier:
-            alike.setdefault(name.casefold(), []).append(name)
-    if several := [" and ".join(map(plain, sorted(n))) for n in alike.values() if len(n) > 1]:
-        raise Question(
-            f"One student or two? These names differ only in capitals: {listed(several, 3)}. Say "
-            "--layout files if each is a student; rename the files of one student to one name. "
-            "Nothing was graded"
-        )
+    alike, doubts = {}, {}
+    for name in [name for name, own in by_student.items() if not own[0].identifier]:
+        of_a_file = stem_of(last_part(by_student[name][0].name)) == name
+        counted = COUNTED.fullmatch(name) if of_a_file else None
+        base = counted["base"] if counted and counted["base"] in by_student else name
+        alike.setdefault(base.casefold(), []).append(name)
+    for names in [sorted(names) for names in alike.values() if len(names) > 1]:
+        problem = f"{ONE_OR_TWO}: {' and '.join(map(quoted, names))}"
+        doubts |= {name: {"held": True, "problem": problem} for name in names}
+    return doubts
 
 
 def _require_named(handins, texts):
@@ -205,13 +214,24 @@ def _names(handins):
     return {h: (folder, *numbered(stem, beside[folder])) for h, (folder, stem) in places.items()}
 
 
-def which_counts(handins):
-    """Return the question that those wait for who are held, "" where nobody is."""
+def questions_of(handins):
+    """Yield the questions for whose answers somebody is held."""
     held = [handin for handin in handins if handin.held]
+    alike = {h.problem.partition(": ")[2] for h in held if h.problem.startswith(ONE_OR_TWO)}
+    if alike:
+        yield (
+            "One student or two? These names differ only in capitals or in a number: "
+            f"{listed(alike, 3)}. Repeat the command with --layout files if each is a student; "
+            "rename the files of one student to one name, and a second hand-in to 'NAME (1).ipynb'."
+            " They are held, the others are graded"
+        )
+    if held := [handin for handin in held if not handin.problem.startswith(ONE_OR_TWO)]:
+        yield _which_counts(held)
+
+
+def _which_counts(held):
     said = [f"{plain(h.student)}: {h.problem.partition(': ')[2]}" for h in held[:3]]
     more = f"; and {len(held) - 3} students more" if len(held) > 3 else ""
-    if not held:
-        return ""
     return (
         f"Which notebook counts? Neither the names nor the times tell for {'; '.join(said)}{more} "
         "(a copy gives all files one time). Repeat the command with --notebook TEXT, as often as "

@@ -327,7 +327,7 @@ def _owners(entries, source, layout, system, around):
         if len(entry.parts) > 1 or entry.folder:
             return [(top, "")]
         if entry.ends(".ipynb"):
-            return [(_student(stem_of(top), stems, layout) or top, "")]
+            return [(_student(stem_of(top), stems) or top, "")]
         if entry.ends(".zip") and (layout == "files" or entry.ends(".ipynb.zip")):
             return [(stem_of(top), "")]
         if entry.ends(".zip") and any(h.zipped for h in _in_students_zip(entry, source)):
@@ -355,19 +355,11 @@ def _whose_zip(top):
     )
 
 
-def _student(stem, stems, layout):
+def _student(stem, stems):
     """Return whose a notebook of this name is: a copy belongs to whom the first one belongs."""
-    base, number = numbered(stem, stems)
-    counted = COUNTED.fullmatch(stem)
-    if not (number and counted and counted["base"] == base):
-        return base
-    if layout is None:
-        raise Question(
-            f"{plain(stem)}.ipynb lies beside {plain(base)}.ipynb: a different student, or a "
-            f"second hand-in? Say --layout files if every name is a student's; rename a second "
-            f"hand-in to '{plain(base)} ({number}).ipynb'. Nothing was graded"
-        )
-    return stem
+    counted = COUNTED.fullmatch(stem)  # may be another student
+    base, _ = numbered(stem, stems)
+    return stem if counted and counted["base"] == base else base
 
 
 def numbered(stem, known):

@@ -8,6 +8,7 @@ files have the same bytes, so each has a sandbox of its own.
 """
 
 import argparse
+import json
 import resource
 import tempfile
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from coursework.grader.assignment import read_notebook, set_exam, without_solutions
 from coursework.grader.batch import as_bytes, grade_batch
+from coursework.grader.entries import record_of
 from coursework.grader.handins import find_handins
 from coursework.grader.release import wrong_handin
 from experiments import measuring
@@ -40,9 +42,8 @@ def hand_in(folder, exam, number):
     """Put so many hand-ins into a folder."""
     kinds = ordinary(exam)
     for i in range(number):
-        mark = f'"metadata": {{"hand-in": {i},'.encode()
-        content = kinds[i % len(kinds)].replace(b'"metadata": {', mark, -1)
-        (folder / f"student {i:04}.ipynb").write_bytes(content)
+        notebook = json.loads(kinds[i % len(kinds)]) | {"hand-in": i}
+        (folder / f"student {i:04}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
 
 
 def measure(name, number):
@@ -60,7 +61,9 @@ def measure(name, number):
         start = time.monotonic()
         batch = grade_batch(exam, found, out, jobs=JOBS, told=told)
         seconds = time.monotonic() - start
+        records = [record_of(out, entry) for entry in batch["handins"]]
         assert len({entry["record"] for entry in batch["handins"]}) == number
+        assert not any(record["problem"] for record in records), "no notebook"
     print(f"\r{name}: {number} hand-ins, {60 * number / seconds:.0f} a minute")
     rate = round(60 * number / seconds)
     return {"hand_ins": number, "jobs": JOBS, "per_minute": rate, "memory_mib": memory_mib}

@@ -15,7 +15,7 @@ import traceback
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import nbformat
@@ -170,6 +170,13 @@ def without_solutions(notebook):
             if numbered.get("execution_count") is not None:
                 numbered.execution_count = count
     return notebook
+
+
+@cache
+def handed_out(name):
+    """Return the sources of the code cells that students are given."""
+    cells = without_solutions(read_notebook(name)).cells
+    return [cell.source.strip() for cell in cells if cell.cell_type == "code"]
 
 
 def read_assignment(name):

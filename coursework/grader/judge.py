@@ -7,6 +7,7 @@ shown, as the student's words.
 
 import math
 import re
+import sys
 import time
 import unicodedata
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from itertools import permutations
 
 import numpy as np
 
+from coursework.grader.assignment import handed_out
 from coursework.grader.inert import plain
 from coursework.grader.kinds import clauses, kind_of_difference
 from coursework.grader.sandbox import ENDED, Lost
@@ -32,11 +34,13 @@ LAST_PLACE = 99  # of cells and of lines that a report names
 MOST_S = 120  # for one hand-in, however many of its tests never come back
 UNREADABLE = {
     "json": "Not graded: it is not a notebook, its JSON cannot be read.",
+    "cells": "Not graded: it is not a notebook, it has no list of cells.",
     "kernel": "Not graded: its kernel is for a language other than Python.",
 }
 REMARKS = {
-    "syntax": "is not Python, so it did not run",
+    "syntax": "is not Python {}.{}, which grades here, so it did not run".format(*sys.version_info),
     "raised": "raised an error",
+    "package": "imports a package that the grader does not offer",
     "again": "has the definition that counts, the last of several that were run",
     "magic": "has lines that only IPython reads; commands and most magics do nothing here",
 }
@@ -46,6 +50,7 @@ SAID = {
     "nothing": "not done yet: it returns None",
     "no array": "it returned something that is not an array of numbers; one whose dtype is object "
     "becomes one with .astype(float)",
+    "several": "it returned a tuple or a list of several things, and one array was asked for",
     "too large": "it returned more than 32 MiB",
 }
 LOST = (  # how the clauses of `Lost` begin
@@ -84,14 +89,15 @@ class Result:
     mistake: str = ""
 
 
-def grade(exam, content, open_sandbox):
-    """Grade a hand-in.
+def grade(exam, content, open_sandbox, *, patient=True):
+    """Grade a hand-in; where points are lost, once more with all its cells, and the better counts.
 
     Parameters
     ----------
     exam : Exam
     content : the bytes of its notebook
     open_sandbox : function that starts a fresh `Sandbox`
+    patient : go on where a test is lost by time
 
     Returns
     -------
@@ -101,12 +107,22 @@ def grade(exam, content, open_sandbox):
     ------
     SandboxError : the machine fails; nothing is known of the hand-in then
     """
-    account, replies = _ask(exam, content, open_sandbox)
-    if account["problem"]:
-        return not_graded(exam, account["problem"])
-    replies += [("not run", None)] * (len(exam.tests) - len(replies))
-    results = [asdict(result) for result in _results(exam, replies, account)]
-    return {"problem": "", "remarks": account["remarks"], "results": results}
+    caller = _Caller(exam, content, open_sandbox, patient=patient)
+    record, whole = caller.record(), caller.account["whole"]
+    if record["problem"] or whole or points(record) == exam.out_of:
+        return record
+    return max(record, caller.record(every=True), key=points)
+
+
+def points(record):
+    """Return the points of a record."""
+    return sum(result["earned"] for result in record["results"])
+
+
+def lost_by_time(record):
+    """Whether a test of a record was lost by time."""
+    late = [r for r in record["results"] if r["said"].startswith((LOST[0], SAID["not run"]))]
+    return bool(late) and not record["problem"]
 
 
 def not_graded(exam, problem):
@@ -116,36 +132,52 @@ def not_graded(exam, problem):
     return {"problem": problem, "remarks": [], "results": [asdict(result) for result in results]}
 
 
-def _ask(exam, content, open_sandbox):
-    """Call every hidden case; return the account of the hand-in, and the replies."""
-    caller, replies, end = _Caller(exam, content, open_sandbox), [], time.monotonic() + MOST_S
-    try:
-        for test in exam.tests:
-            if time.monotonic() > end or not caller.ready():
-                break
-            replies.append(caller.reply(test))
-    finally:
-        caller.close()
-    return caller.account, replies
-
-
 class _Caller:
     """Calls functions of a hand-in; where a call ends or exhausts the sandbox, opens a new one."""
 
-    def __init__(self, exam, content, open_sandbox):
+    def __init__(self, exam, content, open_sandbox, *, patient):
         self.exam, self.content, self.open_sandbox = exam, content, open_sandbox
-        self.account, self.sandbox, self.used = None, None, False
+        self.patient, self.end = patient, time.monotonic() + MOST_S
+        self.account, self.sandbox, self.used, self.every = None, None, False, False
+
+    def record(self, *, every=False):
+        """Call every hidden case, after the cells that seem to matter or every one; return both."""
+        self.every, self.account, replies = every, None, []
+        try:
+            for test in self.exam.tests:
+                if time.monotonic() > self.end or not self.ready():
+                    break
+                replies.append(self.reply(test))
+                if not self.patient and str(replies[-1][1]).startswith(LOST[0]):
+                    break
+        finally:
+            self.close()
+        account = self.account or read_account({}, ())
+        if account["problem"]:
+            return not_graded(self.exam, account["problem"])
+        replies += [("not run", None)] * (len(self.exam.tests) - len(replies))
+        results = [asdict(result) for result in _results(self.exam, replies, account)]
+        return {"problem": "", "remarks": account["remarks"], "results": results}
 
     def ready(self):
         """Have a sandbox in which the cells were run, and return whether they could be."""
         if self.sandbox is not None:
             return True
         self.sandbox = self.open_sandbox()
-        loaded = _load(self.sandbox, self.exam.functions, self.content)
+        loaded = self.load()
         self.account = self.account or loaded
         if loaded["problem"]:
             self.close()
         return not loaded["problem"]
+
+    def load(self):
+        """Run the cells; return the account of it."""
+        functions, how = self.exam.functions, {"handed_out": handed_out(self.exam.name)}
+        try:
+            raw = self.sandbox.load(functions, self.content, every=self.every, **how)
+            return read_account(raw, functions)
+        except Lost as lost:
+            return read_account({}, functions) | {"problem": f"Its cells were run, and {lost}."}
 
     def reply(self, test):
         """Call a case; again in a new sandbox where an earlier call may have broken this one."""
@@ -175,20 +207,14 @@ class _Caller:
         self.sandbox, self.used = None, False
 
 
-def _load(sandbox, functions, content):
-    try:
-        return read_account(sandbox.load(functions, content), functions)
-    except Lost as lost:
-        return read_account({}, functions) | {"problem": f"Its cells were run, and {lost}."}
-
-
 def read_account(raw, functions):
     """Take from a sandbox's account of a hand-in what has the right form, and nothing else.
 
     Returns
     -------
     account : dict with `problem` (text or ""), `remarks` ((our words, the student's) pairs),
-        `missing`, `defined`, `cells` (how many there are)
+        `missing`, `defined`, `in_text`, `cells` (how many there are),
+        `whole` (whether all were run that are the student's own)
     """
     raw = raw if isinstance(raw, dict) else {}
 
@@ -208,7 +234,9 @@ def read_account(raw, functions):
         ],
         "missing": [name for name in texts("missing") if name in functions],
         "defined": [name for name in texts("defined") if name.isidentifier()],
+        "in_text": [name for name in texts("in_text") if name in functions],
         "cells": cells if _is_count(cells) else 0,
+        "whole": raw.get("whole") is True,
     }
 
 
@@ -230,6 +258,8 @@ def _results(exam, replies, account):
         function = test.task.function
         if said == "missing":
             said = _missing(function, untold.pop(function, ()))
+            if function in account["in_text"]:
+                said += "; its definition stands in a cell of text: make that a code cell"
         best = max(mistakes, key=lambda name: fits[function, name], default="")
         earned = test.case.points if right else 0
         results.append(Result(function, test.case.label, test.case.points, earned, said, best))

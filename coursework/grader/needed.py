@@ -5,7 +5,6 @@ needs no more: the one that turns `%magic`, `!shell` and `help?` into Python.
 """
 
 import ast
-import builtins
 import importlib.util
 import os
 import re
@@ -20,15 +19,9 @@ UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 IMPORTS = (ast.Import, ast.ImportFrom)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINES = (*FUNCTIONS, ast.ClassDef)
-SURE = (*IMPORTS, *DEFINES, ast.Assign)  # once run, these have bound their names
-AT_ONCE = ("listcomp", "setcomp", "dictcomp", "genexpr")
-ANYTHING = {"exec", "globals", "locals", "vars"}  # whoever uses these may bind any name
-BY_TEXT = ANYTHING | {"eval"}  # whoever uses these may name what is meant in a text
-SAID = {"print", "display"}  # given something, these change nothing
 RUN = {"time", "prun", "capture"}  # magics that run the code that they are given
 PYLAB = "import numpy, numpy as np, matplotlib.pyplot as plt\nfrom numpy import *"
 IPYTHON = ("utils/tokenutil.py", "core/inputtransformer2.py")
-WORD = re.compile(r"[^\W\d]\w*")
 PROMPT = re.compile(r"\s*In \[\d+\]: ")  # pasted, and valid Python: an annotation
 MOST_MAGIC = 500  # lines of a cell
 
@@ -39,19 +32,6 @@ class Cell(NamedTuple):
     number: int
     source: str
     count: int | None = None
-
-
-class Part(NamedTuple):
-    """A statement, and the names that it sets or changes, reads at once, and reads when called.
-
-    `effects` are what its functions set or change when they are called.
-    """
-
-    statement: ast.stmt
-    sets: set
-    effects: set
-    now: set
-    later: set
 
 
 def code_cells(notebook):
@@ -256,84 +236,47 @@ def _bound(table):
     }
 
 
-def _part(statement, table, fixed, shared):
-    """Return a statement as a Part.
+def _names(statement, table, modules):
+    """Return the names that a statement sets or visibly changes, uses at once, uses when called.
 
     Parameters
     ----------
-    fixed : names that cannot be changed, by the way to it
-    shared : for a name those that may hold parts of the same value
+    modules : names of modules, which no method changes
     """
-    sets, now = _bound(table), {s.get_name() for s in table.get_symbols() if s.is_referenced()}
-    effects, later = set(), set()
-    scopes = [(child, True) for child in table.get_children()]
-    while scopes:
-        scope, at_once = scopes.pop()
-        at_once = at_once and (scope.get_type() == "class" or scope.get_name() in AT_ONCE)
-        scopes += [(child, at_once) for child in scope.get_children()]
+    sets, later, tables = set(_bound(table)), set(), table.get_children()
+    if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+        sets.add("*")  # any name
+    for scope in tables:
+        tables += scope.get_children()
         names = [s for s in scope.get_symbols() if s.is_global()]
-        (now if at_once else later).update(s.get_name() for s in names)
-        declared = {s.get_name() for s in names if s.is_declared_global()}
-        (sets if at_once else effects).update(declared)
-    for node, deferred in _nodes(statement):
-        changed = {name for way, name in _changed(node) if name not in fixed[way]}
-        changed &= later if deferred else changed
-        (effects if deferred else sets).update(*(shared.get(name, {name}) for name in changed))
-    return Part(statement, sets, effects, now, later)
+        later |= {s.get_name() for s in names}
+        sets |= {s.get_name() for s in names if s.is_declared_global()}
+    for node in ast.walk(statement):
+        match node:
+            case ast.Attribute() | ast.Subscript() if not isinstance(node.ctx, ast.Load):
+                sets |= _root(node)
+            case ast.Call(func=ast.Attribute() as method):
+                sets |= _root(method) - modules
+    now = {s.get_name() for s in table.get_symbols() if s.is_referenced()}
+    return sets, now, later
 
 
-def _nodes(statement):
-    """Yield every node of a statement, and whether it stands in a function's body."""
-    waiting = [(statement, False)]
-    while waiting:
-        node, deferred = waiting.pop()
-        yield node, deferred
-        body = node.body if isinstance(node, (*FUNCTIONS, ast.Lambda)) else []
-        inside = {id(child) for child in (body if isinstance(body, list) else [body])}
-        for child in ast.iter_child_nodes(node):
-            waiting.append((child, deferred or id(child) in inside))
-
-
-def _changed(node):
-    """Yield (way, name) of what a node may change: it sets a part, calls a method, passes it on."""
-    match node:
-        case ast.Attribute() | ast.Subscript() if not isinstance(node.ctx, ast.Load):
-            yield from _root(node, "part")
-        case ast.AugAssign(target=ast.Name(id=name)):
-            yield "part", name
-        case ast.Call(func=ast.Attribute() as method):
-            yield from _root(method, "method")
-        case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(ast.Call() as call)):
-            yield from _given(call)
-        case ast.FunctionDef(decorator_list=calls) | ast.ClassDef(decorator_list=calls):
-            for call in calls:
-                yield from _given(call) if isinstance(call, ast.Call) else ()
-
-
-def _given(call):
-    if isinstance(call.func, ast.Name) and call.func.id in SAID:
-        return
-    for value in (*call.args, *(keyword.value for keyword in call.keywords)):
-        if isinstance(value, ast.Name):
-            yield "given", value.id
-
-
-def _root(node, way):
+def _root(node):
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func  # seen.setdefault(h, []).append(1)
-    if isinstance(node, ast.Name):
-        yield way, node.id
+    return {node.id} if isinstance(node, ast.Name) else set()
 
 
-def needed(cells, wanted):
-    """Choose the cells that define the wanted names, and all that these lean on.
+def needed(cells, wanted, *, every=False):
+    """Choose the cells that seem to define the wanted names and what these lean on.
+
+    It is a guess: of what a call changes nothing is known. Where it fails, every cell is run.
 
     Parameters
     ----------
     cells : as `code_cells` returns them
     wanted : names
+    every : choose all cells
 
     Returns
     -------
@@ -352,9 +295,34 @@ def needed(cells, wanted):
         by_ipython |= {cell.number} if magic else set()
     for name in wanted:
         remarks += _leave_out_stubs(bodies, name)
-    taken = _closure(_parts(bodies), set(wanted))
+    taken = list(bodies) if every else _leant_on(bodies, wanted)
     remarks += [(number, "magic", "") for number in taken if number in by_ipython]
     return [(number, pair[0]) for number in taken for pair in bodies[number]], remarks
+
+
+def _leant_on(bodies, wanted):
+    """Return the numbers of the cells that set a name of the set, which grows by what they use.
+
+    What a cell uses while it runs was set there or above it; what its functions use, anywhere.
+    """
+    every = [pair for body in bodies.values() for pair in body]
+    modules = {name for s, table in every if isinstance(s, IMPORTS) for name in _bound(table)}
+    found, taken, anytime = {}, set(), {"*", *wanted}
+    for number, body in bodies.items():
+        names = [_names(*pair, modules) for pair in body]
+        sets, now, later = (set().union(*(part[i] for part in names)) for i in range(3))
+        own = set().union(*(_bound(table) for _, table in body))
+        found[number] = sets, now - own, later
+    while True:
+        before, soon = len(taken), set()
+        for number in reversed(bodies):
+            sets, now, later = found[number]
+            if sets & (anytime | soon):
+                taken.add(number)
+                anytime |= later
+            soon |= now if number in taken else set()
+        if len(taken) == before:
+            return [number for number in bodies if number in taken]
 
 
 def statements_for(sources, wanted):
@@ -380,6 +348,14 @@ def told(error, line):
     """Return what Python says of an error, and in which line of the cell, in 200 characters."""
     where = f"line {line}: " if line else ""
     return f"{where}{type(error).__name__}: {getattr(error, 'msg', None) or error}"[:200]
+
+
+def in_text(notebook, names):
+    """Return those functions of which a cell has the definition that is no code cell."""
+    cells = [cell for cell in _all_cells(notebook) if isinstance(cell, dict)]
+    texts = [_source(cell) for cell in cells if cell.get("cell_type") in ("markdown", "raw")]
+    found = [re.compile(rf"^\s*(async )?def {name}\b", re.MULTILINE) for name in names]
+    return [n for n, line in zip(names, found, strict=True) if any(map(line.search, texts))]
 
 
 def _leave_out_stubs(bodies, name):
@@ -415,114 +391,3 @@ def _is_nothing(line):
         case ast.Raise(ast.Name("NotImplementedError") | ast.Call(ast.Name("NotImplementedError"))):
             return True
     return False
-
-
-def _parts(bodies):
-    """Return the statements of each cell as Parts, below its number."""
-    every = [pair for body in bodies.values() for pair in body]
-    modules = {n for s, table in every if isinstance(s, IMPORTS) for n in _bound(table)}
-    defined = {statement.name for statement, _ in every if isinstance(statement, DEFINES)}
-    classes = {statement.name for statement, _ in every if isinstance(statement, ast.ClassDef)}
-    fixed = {"part": set(), "method": modules, "given": modules | (defined - classes)}
-    shared, cells = _shared([statement for statement, _ in every], modules | defined), {}
-    for number, body in bodies.items():
-        cells[number] = parts = [_part(*pair, fixed, shared) for pair in body]
-        by_text = any(BY_TEXT & (part.now | part.later) for part in parts)
-        for part in parts:
-            part.later.update(part.now & classes)  # an object's class may change after it
-            part.later.update(_words(part.statement) if by_text else ())
-    return cells
-
-
-def _words(statement):
-    """Return what may be names in the texts of a statement."""
-    found = [n.value for n in ast.walk(statement) if isinstance(n, ast.Constant)]
-    return {word for value in found if isinstance(value, str) for word in WORD.findall(value)}
-
-
-def _shared(statements, fixed):
-    """Return for a name those that may hold parts of the same value: row = table[0]."""
-    shared = {}
-    for node, deferred in (pair for statement in statements for pair in _nodes(statement)):
-        match node:
-            case ast.Assign(targets=[*ends], value=value) if not deferred:
-                ends.append(value)
-            case ast.For(target=target, iter=value) if not deferred:
-                ends = [target, value]
-            case _:
-                continue
-        held = {name for end in ends for name in _held(end)} - fixed
-        held = held.union(*(shared.get(name, ()) for name in held))
-        shared |= dict.fromkeys(held, held)
-    return shared
-
-
-def _held(node):
-    """Return the names of which an expression's value may be or hold a part, or be one."""
-    match node:
-        case ast.Name(id=name):
-            return {name}
-        case ast.Attribute(value=value) | ast.Subscript(value=value) | ast.Starred(value=value):
-            parts = [value]
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
-            pass
-        case ast.Call(func=ast.Attribute(value=value)):
-            parts = [value]  # heads.items()
-        case ast.Call(func=ast.Name(id=name), args=parts) if hasattr(builtins, name):
-            pass  # zip(heads, scales)
-        case _:
-            return set()
-    return set().union(*map(_held, parts))
-
-
-def _closure(cells, wanted):
-    """Return the numbers of the cells that set a name of the set, which grows by what they read.
-
-    What a cell reads while it runs was set above it; what its functions read, anywhere.
-    """
-    effects = _effects([part for parts in cells.values() for part in parts], wanted)
-    sets = {n: _set_by(parts, effects) for n, parts in cells.items()}
-    taken = {n for n, parts in cells.items() if any(map(_may_bind_anything, parts))}
-    anytime = set(wanted).union(*(part.later for n in taken for part in cells[n]))
-    while True:
-        before, soon = len(taken), set()
-        for number in reversed(cells):
-            if number not in taken and sets[number] & (anytime | soon):
-                taken.add(number)
-                anytime.update(*(part.later for part in cells[number]))
-            if number in taken:
-                soon |= _read_at_once(cells[number])
-        if len(taken) == before:
-            return [number for number in cells if number in taken]
-
-
-def _effects(parts, wanted):
-    """Return what using a name may change: all that its value's functions do, and theirs."""
-    effects, before = {}, -1
-    while (size := sum(map(len, effects.values()))) > before:
-        before = size
-        for part in parts:
-            reach = part.effects.union(*(effects.get(n, ()) for n in part.now | part.later))
-            for name in part.sets - wanted if reach else ():
-                effects[name] = effects.get(name, set()) | reach
-    return effects
-
-
-def _set_by(parts, effects):
-    used = {name for part in parts for name in part.now}
-    own = (part.sets | part.effects for part in parts)
-    return set().union(*own, *(effects.get(name, ()) for name in used))
-
-
-def _may_bind_anything(part):
-    star = isinstance(part.statement, ast.ImportFrom) and part.statement.names[0].name == "*"
-    return star or bool(ANYTHING & part.now)
-
-
-def _read_at_once(parts):
-    names, sure = set(), set()
-    for part in parts:
-        names |= part.now - sure
-        if isinstance(part.statement, SURE):
-            sure |= part.sets
-    return names

@@ -41,6 +41,7 @@ MOST_REPLY_MIB = 33
 START_S = 120
 SECONDS, TORCH_SECONDS = 5, 20  # of one request
 LOADING = 4  # so many times as long for a hand-in to load
+WAITING = 4  # so many times as long by the clock, whatever else the machine does meanwhile
 MEMORY_GIB, TORCH_MEMORY_GIB = 2, 16  # of addresses: torch reserves more than it uses
 SYSTEM = ("/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 LINKER = ("/etc/ld.so.cache", "/etc/alternatives")
@@ -221,10 +222,12 @@ class Sandbox:
         if not trusted and shutil.which("bwrap") is None:
             raise SandboxError(f"bubblewrap (bwrap) is not installed. {HOW_TO_GET}")
         self.folder = tempfile.TemporaryDirectory() if trusted else None
+        self.worker = None
         self.process = self._start(library, torch=torch, trusted=trusted)
         os.set_blocking(self.process.stdin.fileno(), False)
         try:
             self._exchange(b"" if trusted else seccomp_filter(), START_S)
+            self.worker = _last_child(self.process.pid)
         except ValueError as error:
             self.close()
             raise SandboxError(f"{error}. {HOW_TO_GET}") from None
@@ -268,13 +271,15 @@ class Sandbox:
         if self.folder:
             self.folder.cleanup()
 
-    def load(self, functions, content):
+    def load(self, functions, content, *, every=False, handed_out=()):
         """Run what some functions of a notebook need.
 
         Parameters
         ----------
         functions : their names
         content : the bytes of the notebook
+        every : run all cells
+        handed_out : the sources of cells that are not the student's own
 
         Returns
         -------
@@ -284,7 +289,8 @@ class Sandbox:
         ------
         Lost : it did not come back
         """
-        self._exchange(json.dumps(list(functions)).encode(), self.seconds)
+        asked = {"functions": list(functions), "every": every, "handed_out": list(handed_out)}
+        self._exchange(json.dumps(asked).encode(), self.seconds)
         _, payload = self._exchange(content, LOADING * self.seconds)
         try:
             return json.loads(payload[:100_000])
@@ -296,7 +302,7 @@ class Sandbox:
 
         Returns
         -------
-        kind : "value", "nothing", "no array", "too large", or "raised"
+        kind : "value", "nothing", "no array", "several", "too large", or "raised"
         value : the array of "value", the name of the exception of "raised", or None
 
         Raises
@@ -310,14 +316,14 @@ class Sandbox:
             return "value", read_array(payload)
         if kind == b"e":
             return "raised", payload[:80].decode(errors="replace")
-        kinds = {b"n": "nothing", b"o": "no array", b"l": "too large"}
+        kinds = {b"n": "nothing", b"o": "no array", b"s": "several", b"l": "too large"}
         if kind not in kinds:
             raise Lost("it wrote into the grader's channel")
         return kinds[kind], None
 
     def _exchange(self, payload, seconds):
-        """Send a request, wait for its reply."""
-        deadline = time.monotonic() + seconds
+        """Send a request, wait for its reply: so many seconds of the worker's processor time."""
+        start, begun = time.monotonic(), self._processor_s()
         token = os.urandom(16)
         rest = memoryview(struct.pack(">16sQ", token, len(payload)) + payload)
         received = bytearray()
@@ -327,10 +333,11 @@ class Sandbox:
             waiting.register(out_of, select.POLLIN)
             if rest:
                 waiting.register(into, select.POLLOUT)
-            left = deadline - time.monotonic()
-            events = dict(waiting.poll(1000 * left)) if left > 0 else {}
-            if not events:
+            clock = WAITING * seconds - (time.monotonic() - start)
+            left = min(clock, seconds - (self._processor_s() - begun))
+            if left <= 0:
                 raise Lost(f"it did not come back within {seconds} seconds")
+            events = dict(waiting.poll(1000 * left + 1))
             if into in events:
                 rest = rest[self._write(into, rest) :]
             if out_of in events:
@@ -341,6 +348,14 @@ class Sandbox:
                 if reply := _reply(received, token):
                     return reply
 
+    def _processor_s(self):
+        """Return the processor time of the worker, or the clock as long as there is none."""
+        if self.worker is None:
+            return time.monotonic()
+        with contextlib.suppress(OSError):  # it has ended
+            return time.clock_gettime(~self.worker << 3 | 2)  # as clock_getcpuclockid(3) does
+        return 0.0
+
     def _write(self, into, rest):
         try:
             return os.write(into, rest[:MIB])
@@ -348,6 +363,14 @@ class Sandbox:
             return 0
         except BrokenPipeError:
             raise Lost(ENDED) from None
+
+
+def _last_child(pid):
+    """Return the process below others that have one child each: the worker, below bubblewrap."""
+    with contextlib.suppress(OSError):
+        while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            pid = int(children[-1])
+    return pid
 
 
 def _reply(received, token):

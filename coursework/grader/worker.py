@@ -13,8 +13,11 @@ import __future__
 
 import ast
 import builtins
+import contextlib
 import ctypes
+import functools
 import importlib.machinery
+import importlib.util
 import inspect
 import io
 import json
@@ -43,12 +46,14 @@ if "torch" in sys.argv:
 NOBODY = 65534
 MIB = 2**20
 DRAW = ("IPython", "google", "ipywidgets", "matplotlib", "mpl_toolkits", "plotly", "seaborn")
+PASS_ON = ("icecream", "tqdm")
 PRINT = tuple(f"tutorial_lib.{name}" for name in ("checks", "elements", "figures", "practice"))
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "neg")
 OPERATORS += ("pos", "abs", "round", "lt", "le", "gt", "ge")
 DEEPEST = 10_000  # calls within calls; with more, Python 3.13.0 can end where memory does
 OWN = re.compile(r"cell \d{1,4}")  # the file of a cell's code
 REPLY_MIB = 32
+FILES = {}  # what the hand-in has written, by path; it lasts as long as the sandbox
 REAL_OPEN = open
 REAL_LIMIT = sys.setrecursionlimit
 
@@ -111,20 +116,70 @@ for _operator in OPERATORS:
         setattr(Silence, f"__{_side}{_operator}__", Silence.__call__)
 
 
+class PassOn(Silence):
+    """Stands in for what shows something and hands it on, as a bar of progress does."""
+
+    def __getattr__(self, name):
+        return range if name == "trange" else super().__getattr__(name)
+
+    def __call__(self, *args, **options):
+        """Return the first argument."""
+        return args[0] if args else self
+
+
+class Shell(Silence):
+    """The notebook's IPython, of which only written files do something.
+
+    Parameters
+    ----------
+    space : dict, the variables of all cells
+    """
+
+    def __init__(self, space):
+        super().__init__()
+        self.space = space
+
+    def run_cell_magic(self, magic, line, cell):
+        """Keep the file that a cell writes."""
+        words = line.split()
+        if magic in ("writefile", "file") and words:
+            with open_or_keep(words[-1].strip("'\""), "a" if "-a" in words else "w") as file:
+                file.write(cell)
+        return self
+
+    def run_line_magic(self, magic, line, *more):
+        """Run a file that was kept."""
+        path = os.path.abspath(line.strip().strip("'\""))
+        if magic == "run" and path in FILES:
+            exec(compile(FILES[path], path, "exec"), self.space)
+        return self
+
+
+class Written(importlib.machinery.SourceFileLoader):
+    """Loads a module that the hand-in has written."""
+
+    def get_data(self, path):
+        """Return the file's bytes."""
+        return FILES[path]
+
+
 class Silencer:
-    """Finds the modules that are silent here, and any module below them."""
+    """Finds the modules that are silent here, any module below them, and those that are written."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         """Return the spec of a silent module, or None."""
-        if f"{name}.".startswith(tuple(f"{silent}." for silent in DRAW + PRINT)):
+        if f"{name}.".startswith(tuple(f"{known}." for known in DRAW + PRINT + PASS_ON)):
             return importlib.machinery.ModuleSpec(name, cls, is_package=True)
+        file = os.path.abspath(f"{name.replace('.', os.sep)}.py")
+        if file in FILES:
+            return importlib.util.spec_from_file_location(name, file, loader=Written(name, file))
         return None
 
     @staticmethod
     def create_module(spec):
         """Return the module."""
-        return Silence()
+        return PassOn() if spec.name.partition(".")[0] in PASS_ON else Silence()
 
     @staticmethod
     def exec_module(module):
@@ -150,14 +205,55 @@ def limit(memory_mib):
         os.setresuid(NOBODY, NOBODY, NOBODY)
 
 
-def open_or_drop(file, mode="r", *args, **options):
-    """Open a file; where none can be written, what a hand-in writes is dropped."""
+class Kept(io.BytesIO):
+    """A file in memory, since none on the disk can be written."""
+
+    def __init__(self, path, mode):
+        super().__init__(b"" if {"w", "x"}.intersection(mode) else FILES.get(path, b""))
+        self.path, self.mode = path, mode
+        self.seek(0, io.SEEK_END if "a" in mode else io.SEEK_SET)
+
+    def close(self):
+        """Keep what was written."""
+        if not self.closed and set("wax+").intersection(self.mode):
+            FILES[self.path] = self.getvalue()
+        super().close()
+
+
+def open_or_keep(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, **more):
+    """Open a file; one that cannot be written is kept in memory, and can be read again."""
     try:
-        return REAL_OPEN(file, mode, *args, **options)
+        return REAL_OPEN(file, mode, buffering, encoding, errors, newline, **more)
     except OSError:
-        if not isinstance(mode, str) or not set("wax").intersection(mode):
+        path = os.path.abspath(os.fsdecode(file)) if isinstance(file, str | os.PathLike) else ""
+        if not path or not (path in FILES or set("wax").intersection(mode)):
             raise
-        return REAL_OPEN(os.devnull, mode.replace("x", "w"), *args, **options)
+        kept = Kept(path, mode)
+        return kept if "b" in mode else io.TextIOWrapper(kept, encoding, errors, newline)
+
+
+def save_or_keep(thing, file, *options, real=None, **more):
+    """Save as torch does, which else writes past `open`."""
+    with contextlib.ExitStack() as stack:
+        if isinstance(file, str | os.PathLike):
+            file = stack.enter_context(open_or_keep(file, "wb"))
+        real(thing, file, *options, **more)
+
+
+def leave_uncompiled(function=None, **options):
+    """Stand in for `torch.compile`, whose compilers are not here: the function stays as it is."""
+    return leave_uncompiled if function is None else function
+
+
+def tame_torch():
+    """Leave to torch no threads, no compilers, and no files of its own."""
+    import tempfile
+
+    torch.set_num_threads = torch.set_num_interop_threads = lambda number: None
+    torch.compile = leave_uncompiled
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.sep  # else importing a part of torch makes one
+    tempfile.tempdir = os.sep  # nothing is kept there; to look for a better place would raise
+    torch.save = functools.partial(save_or_keep, real=torch.save)
 
 
 def limit_recursion(deepest):
@@ -203,28 +299,51 @@ class Kernel:
 
     def __init__(self, space):
         self.space, self.flags, self.lacking = space, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, set()
+        self.shown = None
 
-    def run(self, number, statement):
-        """Run a statement of a cell; return whether the cell goes on, and its error or None."""
+    def run(self, number, statement, *, last=False):
+        """Run a statement of a cell; return whether the cell goes on, and its error or None.
+
+        Of the last one of a cell the value is `_`, as long as the hand-in gives `_` no other.
+        """
         try:
-            self._execute(statement, f"cell {number}")
+            self._execute(statement, f"cell {number}", last=last)
         except BaseException as error:
+            if isinstance(error, NameError) and self._is_ours(error) and self._bared(statement):
+                return self.run(number, statement, last=last)
             goes_on = self._is_ours(error)
             if goes_on:
                 self.lacking |= needed.bound(statement)
             return goes_on, error
         return True, None
 
-    def _execute(self, statement, name):
-        module = ast.Module([statement], [])
-        code = compile(module, name, "exec", self.flags, dont_inherit=True)
+    def _execute(self, statement, name, *, last):
+        shows = last and isinstance(statement, ast.Expr)
+        tree = ast.Expression(statement.value) if shows else ast.Module([statement], [])
+        code = compile(tree, name, "eval" if shows else "exec", self.flags, dont_inherit=True)
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
             for feature in statement.names:
                 self.flags |= getattr(__future__, feature.name).compiler_flag
+        value = eval(code, self.space)
         if code.co_flags & inspect.CO_COROUTINE:
-            run_until_complete(eval(code, self.space))
-        else:
-            exec(code, self.space)
+            value = run_until_complete(value)
+        if shows and value is not None and self.space.get("_") is self.shown:
+            self.space["_"] = self.shown = value
+
+    def _bared(self, statement):
+        """Take from a definition what names a missing package and changes no value it returns.
+
+        These are annotations and decorators. Return whether there was any.
+        """
+        before, lacking = ast.dump(statement), self.lacking
+        for node in ast.walk(statement):
+            if isinstance(node, needed.DEFINES):
+                node.decorator_list = [d for d in node.decorator_list if not names(d) & lacking]
+            if isinstance(node, needed.FUNCTIONS):
+                node.returns = None
+            if isinstance(node, ast.arg):
+                node.annotation = None
+        return isinstance(statement, needed.DEFINES) and ast.dump(statement) != before
 
     def _is_ours(self, error):
         """Whether a cell ends early for what is missing here and is there on a student's machine.
@@ -239,6 +358,11 @@ class Kernel:
         if isinstance(error, RuntimeError):
             return list(frames(error))[-1][0] == threading.__file__
         return isinstance(error, ImportError | OSError | EOFError | MemoryError)
+
+
+def names(node):
+    """Return the names in a part of a statement."""
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def run_until_complete(coroutine):
@@ -280,29 +404,49 @@ def place(error):
     return at[-1]
 
 
-def load(content, functions, space):
-    """Run what the functions need; return the account of it that goes into the report."""
+def load(content, asked, space):
+    """Run what the functions need, or every cell; return the account for the report."""
+    functions = asked["functions"]
     try:
         notebook = json.loads(as_text(content), parse_int=as_integer)
-        cells = needed.code_cells(notebook)
     except (ValueError, RecursionError):
         return {"unreadable": "json"}
-    chosen, remarks = needed.needed(cells, functions)
+    try:
+        cells = needed.code_cells(notebook)
+    except ValueError:
+        return {"unreadable": "cells"}
+    chosen, remarks = needed.needed(cells, functions, every=asked["every"])
     for cell in cells:  # for `inspect.getsource`
         name, lines = f"cell {cell.number}", cell.source.splitlines(keepends=True)
         linecache.cache[name] = len(cell.source), None, lines, name
-    kernel, ended = Kernel(space), set()
-    for number, statement in chosen:
-        goes_on, error = (True, None) if number in ended else kernel.run(number, statement)
-        if error is not None:
-            remarks.append((number, "raised", needed.told(error, place(error)[1])))
-        ended |= set() if goes_on else {number}
+    remarks += run_all(Kernel(space), chosen)
     missing = [name for name in functions if not callable(space.get(name))]
     if missing == functions and is_foreign(notebook):
         return {"unreadable": "kernel"}
     defined = needed.functions_of(cells) if missing else []
+    run = {number for number, _ in chosen}
+    left = {cell.source.strip() for cell in cells if cell.number not in run}
     account = {"remarks": remarks[:20], "missing": missing, "defined": defined[:50]}
+    account |= {"in_text": needed.in_text(notebook, missing)}
+    account |= {"whole": left <= set(asked["handed_out"])}
     return account | {"cells": len(cells)}
+
+
+def run_all(kernel, chosen):
+    """Run statements of cells; return what is to remark on them."""
+    remarks, ended = [], set()
+    last = dict(chosen)
+    for number, statement in chosen:
+        if number in ended:
+            continue
+        goes_on, error = kernel.run(number, statement, last=statement is last[number])
+        if isinstance(error, ModuleNotFoundError) and goes_on:
+            remark = number, "package", (error.name or "").partition(".")[0]
+            remarks += [remark] if remark not in remarks else []
+        elif error is not None:
+            remarks.append((number, "raised", needed.told(error, place(error)[1])))
+        ended |= set() if goes_on else {number}
+    return remarks
 
 
 def as_text(content):
@@ -334,17 +478,27 @@ def call(function, arguments):
         if value is None:
             return b"n", b""
         warnings.simplefilter("ignore")
-        value = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
-        if value.dtype.kind not in "biufc":
-            return b"o", b""
-        if value.nbytes > REPLY_MIB * MIB:
-            return b"l", b""
+        value, kind = as_array(value)
+        if kind != b"v":
+            return kind, b""
         file = io.BytesIO()
         np.lib.format.write_array(file, value, allow_pickle=False)
         return b"v", file.getvalue()
     except BaseException as error:
         cell, line = place(error)
         return b"e", f"{type(error).__name__[:60]} {cell} {line}".encode(errors="replace")
+
+
+def as_array(value):
+    """Return a returned value as an array, and the kind of the reply."""
+    try:
+        array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
+        kind = array.dtype.kind
+    except (ValueError, TypeError, RuntimeError):
+        array, kind = None, "O"
+    if kind not in "biufc":
+        return array, b"s" if isinstance(value, tuple | list) else b"o"
+    return array, b"l" if array.nbytes > REPLY_MIB * MIB else b"v"
 
 
 def unpack(packed):
@@ -362,9 +516,9 @@ def unpack(packed):
 
 def begin_notebook():
     """Make a notebook the main program, as in a kernel; return the variables of all its cells."""
-    silence = Silence()
     sys.modules["__main__"] = notebook = types.ModuleType("__main__")
-    vars(notebook).update(display=silence, get_ipython=lambda: silence)
+    shell = Shell(vars(notebook))
+    vars(notebook).update(display=Silence(), get_ipython=lambda: shell)
     return vars(notebook)
 
 
@@ -374,8 +528,10 @@ def main():
     quiet = os.open(os.devnull, os.O_RDWR)
     sys.meta_path.insert(0, Silencer)
     sys.modules.setdefault("torch", None)  # not in a task for NumPy: importing it raises
-    builtins.open = io.open = open_or_drop
+    builtins.open = io.open = open_or_keep
     sys.setrecursionlimit = limit_recursion
+    if "torch" in sys.argv:
+        tame_torch()
     token, program = receive(requests)
     limit(int(sys.argv[2]))
     if program:
@@ -384,10 +540,10 @@ def main():
         os.dup2(quiet, standard)
     send(replies, token, b"r")
     space = begin_notebook()
-    token, functions = receive(requests)
+    token, asked = receive(requests)
     send(replies, token, b"r")
     token, content = receive(requests)
-    account = load(content, json.loads(functions), space)
+    account = load(content, json.loads(asked), space)
     del content
     send(replies, token, b"a", json.dumps(account).encode())
     while True:

@@ -55,7 +55,7 @@ def counting(monkeypatch):
     """Count the hand-ins that are really graded."""
     graded = []
     grade = batch.grade
-    monkeypatch.setattr(batch, "grade", lambda *a: graded.append(a[1]) or grade(*a))
+    monkeypatch.setattr(batch, "grade", lambda *a, **how: graded.append(a[1]) or grade(*a, **how))
     return graded
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coursework.__main__ import main
-from coursework.grader import assignment, batch, shards
+from coursework.grader import assignment, batch, judge, shards
 from coursework.grader.assignment import read_notebook, set_exam, without_solutions
 from coursework.grader.batch import ProofFailed, grade_batch, prove
 from coursework.grader.entries import AnotherBatch
@@ -89,6 +89,26 @@ def test_a_grader_that_is_killed_leaves_no_sandbox_behind(folder, out, tmp_path,
     run.kill()
     run.wait()
     wait_until(lambda: str(own) not in processes(), "the end of the sandbox")
+
+
+def test_what_time_has_taken_is_tried_again_alone_and_once(folder, out, monkeypatch, seed):
+    asked = []
+
+    def grade(exam, content, open_sandbox, *, patient=True):
+        record = judge.grade(exam, content, open_sandbox)
+        asked.append(patient)
+        if 2 < len(asked) <= 5:  # behind the reference and the untouched notebook
+            said = "it did not come back within 5 seconds"
+            late = record["results"][0] | {"earned": 0, "said": said}
+            record["results"] = [late, *record["results"][1:]]
+        return record
+
+    monkeypatch.setattr(batch, "grade", grade)
+    for _ in range(2):
+        assert main(["grade", NAME, str(folder), *seed(1), "--out", str(out)]) == 0
+        assert grades(out) == {"anna": 10, "ben": 0, "cem": 10}
+    assert asked[:8] == [True] * 5 + [False] * 3
+    assert len(asked) == 10, "the second time the reference and the untouched notebook alone"
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from coursework.grader.judge import (
     bits,
     grade,
     judge,
+    lost_by_time,
     outcomes,
+    points,
     read_account,
 )
 from coursework.grader.sandbox import ENDED, Lost
@@ -41,7 +44,7 @@ class Breaking:
         self.calls, self.closed, self.opened = 0, False, opened
         opened.append(self)
 
-    def load(self, functions, content):
+    def load(self, functions, content, **how):
         """Load once, but for the first."""
         if len(self.opened) > 1:
             raise Lost("it did not come back within 20 seconds")
@@ -67,6 +70,73 @@ def test_a_sandbox_whose_cells_did_not_come_back_is_not_called():
     assert said[:2] == [SAID["nothing"], ENDED]
     assert set(said[2:]) == {SAID["not run"]}
     assert all(each.closed for each in opened)
+
+
+class Trying:
+    """A stand-in for a sandbox in which only every cell together gives the right values.
+
+    Parameters
+    ----------
+    exam : Exam
+    tried : gets a word for each time that cells are run
+    account : what it says of them
+    """
+
+    def __init__(self, exam, tried, account):
+        self.right = {id(test.case.arguments): test.expected for test in exam.tests}
+        self.tried, self.account = tried, account
+
+    def load(self, functions, content, *, every, handed_out):
+        """Note what was run."""
+        self.tried.append("every" if every else "some")
+        return self.account
+
+    def call(self, function, arguments):
+        """Return the right value after every cell."""
+        return ("value", self.right[id(arguments)] * (self.tried[-1] == "every"))
+
+    def close(self):
+        """End."""
+
+
+@pytest.mark.parametrize(
+    ("account", "runs", "earned"),
+    [({}, ["some", "every"], 10), ({"whole": True}, ["some"], 0)],
+)
+def test_where_points_are_lost_every_cell_is_run_if_one_was_left_out(account, runs, earned):
+    exam, tried = set_exam("heads", 1), []
+    record = grade(exam, b"", lambda: Trying(exam, tried, account))
+    assert (tried, points(record)) == (runs, earned)
+
+
+def test_a_second_try_that_earns_no_more_does_not_count():
+    exam, words = set_exam("heads", 1), [[1, "raised", "the first"]]
+
+    class Worse(Trying):
+        def load(self, functions, content, **how):
+            super().load(functions, content, **how)
+            return {"remarks": words if self.tried == ["some"] else [], "cells": 3}
+
+        def call(self, function, arguments):
+            return "nothing", None
+
+    record = grade(exam, b"", lambda tried=[]: Worse(exam, tried, {}))
+    assert record["remarks"] == [["Code cell 1 raised an error", "the first"]]
+
+
+def test_a_hand_in_that_is_repeated_ends_with_the_first_test_that_time_takes():
+    exam, calls = set_exam("heads", 1), []
+
+    class Slow(Trying):
+        def call(self, function, arguments):
+            calls.append(function)
+            raise Lost("it did not come back within 5 seconds")
+
+    for patient, number in ((True, len(exam.tests)), (False, 1)):
+        calls.clear()
+        open_slow = partial(Slow, exam, [], {"whole": True})
+        assert lost_by_time(grade(exam, b"", open_slow, patient=patient))
+        assert len(calls) == number
 
 
 def reply(value, expected=EXPECTED):
@@ -176,7 +246,7 @@ def hostile(rng):
         value = [*ways, *ways[:1] * 9, *kinds][rng.integers(16)]
     long = np.zeros([1] * rng.integers(30))
     values = value, value.astype(complex), 2 * EXPECTED, value * np.inf, long, value > 0
-    kinds = "nothing", "no array", "too large", "missing", "not run"
+    kinds = "nothing", "no array", "several", "too large", "missing", "not run"
     names = [*RAISED, "NotImplementedError", "SystemExit", f"Q_was_{rng.random()}"]
     lost = rng.choice(LOST)
     choices = [("value", v) for v in (*values, value, value) for _ in range(3)] + [
@@ -228,7 +298,8 @@ def test_a_whole_report_carries_less_than_seven_bits_a_test_and_fourteen_a_funct
     ],
 )
 def test_an_account_of_no_form_says_nothing(raw):
-    empty = {"problem": "", "remarks": [], "missing": [], "defined": [], "cells": 0}
+    empty = {"problem": "", "remarks": [], "missing": [], "defined": [], "in_text": []}
+    empty |= {"cells": 0, "whole": False}
     assert read_account(raw, ["f"]) == empty
 
 

@@ -5,6 +5,7 @@ again. Wrong kinds are among them, so that agreement means something.
 """
 
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -56,7 +57,7 @@ def test_a_kernel_gives_a_notebook_the_points_that_were_recorded(name):
 
 REMARKS = {
     "unknown_name_above_in_the_cell": "Code cell 2 raised an error: line 1: NameError",
-    "not_python": "Code cell 2 is not Python, so it did not run: line ",
+    "not_python": "Code cell 2 is not Python {1}, which grades here, so it did not run: line ",
     "right_cell_above_the_stub": "Code cell 2 has the definition that counts",
     "wrong_one_above_run_last": "the last of several that were run: {0}; also in code cell 3",
 }
@@ -65,7 +66,8 @@ REMARKS = {
 @pytest.mark.parametrize("name", REMARKS)
 def test_a_remark_says_what_to_mend_and_where(graded, name):
     said = [": ".join(remark) for remark in graded[name]["remarks"]]
-    words = REMARKS[name].format(*corpus.exam().functions)
+    version = "{}.{}".format(*sys.version_info)
+    words = REMARKS[name].format(*corpus.exam().functions, version)
     assert any(words in line for line in said), said
 
 
@@ -104,7 +106,7 @@ class Raising:
     def __init__(self, word):
         self.word = word
 
-    def load(self, functions, content):
+    def load(self, functions, content, **how):
         """Give an account of three cells."""
         return {"cells": 3}
 
@@ -139,7 +141,8 @@ def test_a_place_that_there_cannot_be_is_not_told(word, said):
 @pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b"\xff\xfe{", b"{}", b"3"])
 def test_what_is_no_notebook_is_out_of_as_many_points_as_any_and_told_once(bench, content):
     record = bench.grade(content)
-    assert record["problem"] == "Not graded: it is not a notebook, its JSON cannot be read."
+    why = "it has no list of cells" if content in (b"{}", b"3") else "its JSON cannot be read"
+    assert record["problem"] == f"Not graded: it is not a notebook, {why}."
     assert sum(result["points"] for result in record["results"]) == bench.exam.out_of
     assert {result["said"] for result in record["results"]} == {"not run"}
     assert points(record) == 0

@@ -7,7 +7,10 @@ import struct
 import subprocess
 import sys
 import textwrap
+import time
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -277,7 +280,7 @@ def test_for_a_plain_user_what_is_beside_pythons_own_is_not_inside_and_nothing_c
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_hand_in_that_writes_files_goes_on_and_what_it_writes_is_dropped(tmp_path):
+def test_a_hand_in_that_writes_files_goes_on_and_reads_them_from_memory(tmp_path):
     kind, value = asked(
         tmp_path,
         """
@@ -295,10 +298,116 @@ def test_a_hand_in_that_writes_files_goes_on_and_what_it_writes_is_dropped(tmp_p
             with open("log.txt", "a") as file, open("x.json", "x", encoding="utf-8") as other:
                 file.write("more")
                 json.dump({}, other)
+            assert Path("log.txt").read_text() == "a logmore"
+            assert np.load("weights.npy").shape == (3,)
             return np.array(len([p for p in os.listdir() if "." in p]))
         """,
     )
     assert (kind, value) == ("value", 0)
+
+
+def test_what_only_names_a_package_that_is_not_there_is_left_out(tmp_path):
+    source = """
+    from jaxtyping import Float
+    import numba.core as core
+    import torch
+
+    memory = core.Memory("cache")
+
+    @memory.cache
+    @core.njit(parallel=True)
+    def f(x: Float[torch.Tensor, "T"], *, n: core.int64 = 1) -> torch.Tensor:
+        return x + n
+    """
+    with opened(tmp_path) as inside:
+        account = inside.load(["f"], notebook(source))
+        assert inside.call("f", (np.ones(2),))[1].tolist() == [2, 2]
+    packages = [words for _, kind, words in account["remarks"] if kind == "package"]
+    assert packages == ["jaxtyping", "numba", "torch"]
+
+
+def test_a_definition_that_needs_a_package_that_is_not_there_is_not_there_either(tmp_path):
+    source = """
+    import jax
+
+    def f(x=jax.numpy):
+        return x
+    """
+    with opened(tmp_path) as inside:
+        assert inside.load(["f"], notebook(source))["missing"] == ["f"]
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_several_things_that_are_no_array_together_are_told_as_such(tmp_path):
+    source = """
+    import numpy as np
+
+    def f(which):
+        x = np.ones((2, 3))
+        return [(x, None), (x, x[0]), [x, "x"], (x, x), {"x": x}][which]
+    """
+    with opened(tmp_path) as inside:
+        inside.load(["f"], notebook(source))
+        kinds = [inside.call("f", (np.array(i),))[0] for i in range(5)]
+    assert kinds == ["several", "several", "several", "value", "no array"]
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_processor_time_counts_and_not_the_clock(tmp_path, monkeypatch):
+    def clock(seconds):
+        ticks = count(0, seconds)
+        names = {"clock_gettime": time.clock_gettime, "monotonic": lambda: next(ticks)}
+        monkeypatch.setattr(sandbox, "time", SimpleNamespace(**names))
+
+    endless = "def f(n):\n    while n:\n        pass\n    return n\n"
+    with opened(tmp_path) as inside:
+        inside.load(["f"], notebook(endless))
+        clock(100)  # seconds that each look at it takes
+        assert inside.call("f", (np.array(0),))[0] == "value", "it waited for a processor"
+        clock(0)
+        inside.seconds = 0.2
+        with pytest.raises(Lost, match=r"within 0\.2 seconds"):
+            inside.call("f", (np.array(1),))
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_what_waits_without_end_is_lost_by_the_clock(tmp_path, monkeypatch):
+    with opened(tmp_path) as inside:
+        inside.load(["f"], notebook("import time\n\ndef f():\n    time.sleep(1e6)\n"))
+        inside.seconds = 0.01
+        with pytest.raises(Lost, match="did not come back"):
+            inside.call("f", ())
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("bubblewrap")
+def test_torch_has_no_threads_no_compilers_and_keeps_what_it_saves_in_memory(tmp_path):
+    pytest.importorskip("torch")
+    source = """
+    import os
+    import torch
+    from torch.nn.attention.bias import causal_lower_right
+    from torch.nn.attention.flex_attention import flex_attention
+
+    torch.set_num_threads(os.cpu_count() + 3)
+    torch.set_num_interop_threads(2)
+    torch.save({"two": torch.tensor(2.0)}, "x.pt")
+    two = torch.load("x.pt")["two"]
+    half = torch.compile(lambda x: x / 2, mode="reduce-overhead")
+
+    @torch.compile
+    def more(x):
+        return x + two
+
+    @torch.compile(fullgraph=True)
+    def f(x):
+        return half(more(x) @ x)
+    """
+    with opened(tmp_path, "pytorch") as inside:
+        account = inside.load(["f"], notebook(source))
+        assert account["remarks"] == account["missing"] == []
+        x = np.eye(300)
+        np.testing.assert_array_equal(inside.call("f", (x,))[1], (x + 2) @ x / 2)
 
 
 def npy(array, *, allow_pickle=False):

@@ -220,16 +220,18 @@ class Kept(io.BytesIO):
         super().close()
 
 
-def open_or_keep(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, **more):
+def open_or_keep(file, mode="r", *options, **more):
     """Open a file; one that cannot be written is kept in memory, and can be read again."""
     try:
-        return REAL_OPEN(file, mode, buffering, encoding, errors, newline, **more)
+        return REAL_OPEN(file, mode, *options, **more)
     except OSError:
         path = os.path.abspath(os.fsdecode(file)) if isinstance(file, str | os.PathLike) else ""
         if not path or not (path in FILES or set("wax").intersection(mode)):
             raise
         kept = Kept(path, mode)
-        return kept if "b" in mode else io.TextIOWrapper(kept, encoding, errors, newline)
+        given = inspect.signature(REAL_OPEN).bind(file, mode, *options, **more).arguments
+        form = {name: given.get(name) for name in ("encoding", "errors", "newline")}
+        return kept if "b" in mode else io.TextIOWrapper(kept, **form)
 
 
 def save_or_keep(thing, file, *options, real=None, **more):
@@ -522,16 +524,21 @@ def begin_notebook():
     return vars(notebook)
 
 
-def main():
-    """Answer requests until there is none."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    quiet = os.open(os.devnull, os.O_RDWR)
+def tame():
+    """Put what is quiet, kept or limited here into the place of what a hand-in asks for."""
     sys.meta_path.insert(0, Silencer)
     sys.modules.setdefault("torch", None)  # not in a task for NumPy: importing it raises
     builtins.open = io.open = open_or_keep
     sys.setrecursionlimit = limit_recursion
     if "torch" in sys.argv:
         tame_torch()
+
+
+def main():
+    """Answer requests until there is none."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    quiet = os.open(os.devnull, os.O_RDWR)
+    tame()
     token, program = receive(requests)
     limit(int(sys.argv[2]))
     if program:

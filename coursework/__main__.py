@@ -16,6 +16,7 @@ RESULTS/corrections.csv is yours: points and remarks by hand, which every run re
 import argparse
 import math
 import os
+import re
 import signal
 import sys
 import time
@@ -204,6 +205,9 @@ def _warn(given, found):
     if given.name in students or len(students) == 1 < len(found):
         said = listed(students, 3)
         _warn_of(f"Is this a class? Its students are: {said}. A hand-in is NAME.ipynb")
+    books = handins.left_aside(given.handins, found) if isinstance(given.layout, re.Pattern) else []
+    if books:
+        _warn_of(f"Left aside, not as --who says ({len(books)}): {listed(books, 5)}")
     if others := {*handins.other_files(given.handins)} - {handin.zipped for handin in found}:
         _warn_of(f"Left aside, not notebooks ({len(others)}): {listed(others, 5)}")
 

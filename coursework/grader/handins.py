@@ -131,6 +131,12 @@ def other_files(source):
     return sorted(names)
 
 
+def left_aside(source, found):
+    """Return the names of the notebooks that no hand-in is, in order."""
+    books = {entry.name for entry in entries_of(Path(source)) if entry.ends(".ipynb")}
+    return sorted(books - {handin.name for handin in found})
+
+
 def _in_order(handins, reading):
     """Return a student's hand-ins, the one that counts last; it is held where that is not clear."""
     handins = [h for h in handins if h.name] or handins[:1]

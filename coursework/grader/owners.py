@@ -49,7 +49,7 @@ BLACKBOARD = re.compile(
     r"(?P<title>.+)_(?P<id>[^_]+)_attempt_(?P<attempt>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)",
     re.DOTALL,
 )
-DATE = r"(?:[A-Z][a-z]+ \d\d?|\d\d? [A-Z][a-z]+), \d{4} \d\d?:?\d\d [AP]M"
+DATE = r"(?:[A-Z][a-z]+ \d\d?|\d\d? [A-Z][a-z]+),? \d{4} \d\d?:?\d\d(?: [AP]M)?"
 BRIGHTSPACE = re.compile(
     rf"(?P<id>\d+)-\d+ - (?P<name>.+?) - (?P<attempt>{DATE})(?: - (?P<rest>.+))?", re.DOTALL
 )
@@ -62,19 +62,20 @@ TOPS = {  # what a file or folder at the top is called
 }
 PATHS = {  # where a file lies, from the folder around the class on
     "teams": re.compile(
-        r"(?:.*/Submitted files|[^/]+)/(?P<name>[^/]+)/[^/]+/Version (?P<attempt>\d+)/(?P<rest>.+)"
+        r"(?:.*/Submitted files|[^/]+)/(?P<name>[^/]+)/(?P<title>[^/]+)/Vers\w+ "
+        r"(?P<attempt>\d+)/(?P<rest>.+)"
     ),
     "github": re.compile(
         r"(?P<slug>[^/]+)-submissions/(?P=slug)-(?P<name>[^/]+)(?:/(?P<rest>.*))?"
     ),
 }
-UNSENT = "Working files"  # beside Teams' "Submitted files"
+SENT, UNSENT = "Submitted files", "Working files"  # folders of Teams, one beside the other
 LAYOUTS = ("files", "folders", *TOPS, *PATHS)
 PARTS = {"name": "[^/]+?", "id": "[^/]+?", "attempt": "[^/]+?", "file": ".+"}  # of --who
 DATES = [
-    f"{day}, %Y {time}"
+    f"{day} %Y {time}"
     for day in ("%b %d", "%B %d", "%d %b", "%d %B")
-    for time in ("%I%M %p", "%I:%M %p")
+    for time in ("%I:%M %p", "%H:%M")
 ]
 METADATA = "submission_metadata.yml"
 COPIES = (  # as Windows, macOS, Jupyter and Drive name a second file, often a backup
@@ -174,8 +175,9 @@ def _system(entries, layout, around):
         return layout if any(_match(layout, entry, around) for entry in entries) else None
     books = [e for e in entries if e.ends(".ipynb", ".zip") and e.parts[0] != UNSENT]
     for name in PATHS:
-        fits = [bool(_match(name, book, around)) for book in books]
-        if (layout is None and books and all(fits)) or (layout == name and any(fits)):
+        fits = [match for match in (_match(name, book, around) for book in books) if match]
+        if fits and (layout == name or (layout is None and len(fits) == len(books))):
+            _require_one_title({match.groupdict().get("title") for match in fits})
             return name
     tops = _tops(entries)
     for name, pattern in TOPS.items():
@@ -187,6 +189,16 @@ def _system(entries, layout, around):
                 return name
             raise _which_system(name, fits, tops)
     return None
+
+
+def _require_one_title(titles):
+    """Ask where a folder of Teams holds several assignments, each with attempts of its own."""
+    if len(titles) > 1:
+        raise Question(
+            f"These are of several assignments: {listed(titles, 5)}. Give the folder "
+            f"{SENT!r}, and say which one you mean with --who, for example "
+            f'--who "{{name}}/{min(titles)}/Version {{attempt}}/{{file}}". Nothing was graded'
+        )
 
 
 def _can_be(name, fits, entries):
@@ -251,9 +263,10 @@ def _told(entry, match):
 
 def _in_time(text):
     """Return a text that sorts as attempts came: a date of Brightspace's in order, numbers too."""
+    date = re.sub(r"(\d\d?):?(\d\d)(?=(?: [AP]M)?$)", r"\1:\2", text.replace(",", ""))
     for form in DATES:
         with contextlib.suppress(ValueError):
-            return datetime.strptime(text, form).isoformat()
+            return datetime.strptime(date, form).isoformat()
     return re.sub(r"\d+", lambda match: match[0].zfill(20), text)
 
 
@@ -323,7 +336,7 @@ def _owners(entries, source, layout, system, around):
             name, identifier = said.get("name") or "", said.get("id") or ""
             return people.get(top) or [(name or identifier or top, identifier)]
         if system and system not in TOPS:
-            return _outside(entry, system)
+            return []
         if len(entry.parts) > 1 or entry.folder:
             return [(top, "")]
         if entry.ends(".ipynb"):
@@ -335,16 +348,6 @@ def _owners(entries, source, layout, system, around):
         return []
 
     return owners
-
-
-def _outside(entry, system):
-    """Turn down a notebook that a pattern does not fit; other files are nobody's."""
-    if entry.ends(".ipynb") and entry.parts[0] != UNSENT:
-        how = f"--layout {system}" if system in LAYOUTS else "--who"
-        raise HandinsError(
-            f"{how} does not fit {plain('/'.join(entry.parts))}: change it, or move this file away"
-        )
-    return []
 
 
 def _whose_zip(top):

@@ -190,7 +190,7 @@ def test_a_zip_file_that_was_looked_into_was_not_left_aside(tmp_path, capsys):
         (tmp_path / name).mkdir()
         with zipfile.ZipFile(tmp_path / name / "work.zip", "w") as archive:
             archive.writestr(held, "")
-    given = argparse.Namespace(name=NAME, handins=tmp_path)
+    given = argparse.Namespace(name=NAME, handins=tmp_path, layout=None)
     command_line._warn(given, find_handins(tmp_path))
     assert capsys.readouterr().err == ("Left aside, not notebooks (1): ben/work.zip\n")
 

@@ -4,12 +4,10 @@ Our own, since Pagefind fetches, which a page opened from disk may not, lunr.js 
 from npm alone, and none of them takes 4/7, √ or W_O for a word or leaves out an answer.
 
 An entry is a section, an exercise, a term of the glossary or a paper. The index keeps of each its
-title, the words that tell most of it and, where there is room, the sentences that say most;
-`search.js` counts and ranks them. All sentences of a page are a file of their own, fetched when one
-of its entries is a hit, so that every hit can show a sentence with the words that were asked.
+title and the words that tell most of it; `search.js` counts and ranks them. The sentences of a page
+are a file of their own, fetched when one of its entries is a hit, so that it can show one.
 """
 
-import gzip
 import json
 import re
 from collections import Counter
@@ -44,13 +42,8 @@ NAME = r"[A-Za-z_]\w*[a-zA-Z_]\w*|[A-Z]\b"
 NOT_SAID = r"[\d.]+(?:e\d*)?$|\d+[^/\d].{4}|check_"
 NUMBER = r"(?<![\w.,−-])(?:[1-9]\d+|\d+\.\d+)(?![\w/-])"
 THOUSANDS = r"(?<=\d),(?=\d{3}\b)"
-# What the script with its index weighs at most, in bytes, packed as a host does. Words of sections
-# come first, those that tell most; sentences take what room is left, so that both become fewer a
-# section as the book grows. A letter of a sentence packs to about so many bytes.
-MOST_BYTES, LETTER = 84_000, 0.4
-MOST_WORDS = 20_000
-SHORTEST, LONGEST = 20, 300
-FIRST = 3  # times as much as the same sentence behind another one of its section
+MOST_WORDS = 32_000  # of all entries, those that tell most
+SHORTEST = 20  # characters of a sentence that tells something
 UNSAID = 0.3  # what a word of the code counts against one of the text
 SENTENCE = r"(?<!\bal\.)(?<=[.?!:])\s+(?=[A-Z“(√0-9])"
 WORD = r"\d+/\d+|[½⅓¼⅔¾√]|[^\W_]+(?:[_.\-][^\W_]+)*"
@@ -194,15 +187,11 @@ def index_pages(site, pages):
     named = [name_page(name, found[name], listed[name]) for name in listed]
     lines = map(str.strip, SOURCE.read_text(encoding="utf-8").splitlines())
     script = "\n".join(line for line in lines if line and not line.startswith("//"))
-
-    def written(kept):
-        index = {"pages": named, **tell(entries, kept)}
-        source = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
-        return f"const INDEX = {source};\n{script}\n"
-
-    bare = len(gzip.compress(written([[] for _ in entries]).encode()))
-    kept = choose([entry["texts"] for entry in entries], (MOST_BYTES - bare) / LETTER)
-    (site / "_static" / SOURCE.name).write_text(written(kept), encoding="utf-8")
+    source = json.dumps(
+        {"pages": named, **tell(entries)}, ensure_ascii=False, separators=(",", ":")
+    )
+    written = f"const INDEX = {source};\n{script}\n"
+    (site / "_static" / SOURCE.name).write_text(written, encoding="utf-8")
     write_sentences(site / "_static" / SENTENCES, found)
 
 
@@ -216,11 +205,11 @@ def write_sentences(folder, found):
         script.write_text(f"readSentences(...{source});\n", encoding="utf-8")
 
 
-def tell(entries, kept) -> dict:
-    """Return what the index tells of all entries, of which these sentences are kept."""
-    words, places = post(thin(entries, list(map(others, entries, kept))))
+def tell(entries) -> dict:
+    """Return what the index tells of all entries."""
+    words, places = post(thin(entries, list(map(count_words, entries))))
     return {
-        "entries": columns(entries) | {"text": ["\n".join(texts) for texts in kept]},
+        "entries": columns(entries),
         "words": front(words),
         "places": " ".join(places),
         "synonyms": SYNONYMS,
@@ -360,50 +349,11 @@ def numbers(texts) -> set[str]:
     return set(re.findall(NUMBER, re.sub(THOUSANDS, "", " ".join(texts))))
 
 
-def choose(entries, room) -> list[list[str]]:
-    """Return of each entry, in their order, the sentences that hold rare words in little room.
-
-    Parameters
-    ----------
-    entries : list of lists of sentences
-    room : how many characters the sentences of all entries have
-    """
-    spread = Counter(word for texts in entries for word in set(words(" ".join(texts))))
-    worth = {word: log(1 + len(entries) / count) for word, count in spread.items()}
-    found = [(*each, i) for i, texts in enumerate(entries) for each in weigh(texts, worth)]
-    kept = [set() for _ in entries]
-    for _, place, i in sorted(found, key=lambda each: (-each[0], each[2], each[1])):
-        room -= len(entries[i][place])
-        if room < 0:
-            break
-        kept[i].add(place)
-    return [
-        [texts[place] for place in sorted(few)] for texts, few in zip(entries, kept, strict=True)
-    ]
-
-
-def weigh(texts, worth) -> list[tuple]:
-    """Return of the sentences of one entry what each adds to those before, and its place."""
-    left = {place: text for place, text in enumerate(texts) if SHORTEST < len(text) <= LONGEST}
-    said, seen = {place: set(words(text)) for place, text in left.items()}, set()
-    weighed = []
-    while left:
-        new = {place: sum(map(worth.get, said[place] - seen)) for place in left}
-        gains = {place: new[place] / (len(text) + 40) for place, text in left.items()}
-        best = max(left, key=gains.get)
-        weighed.append((gains[best] * (1 if weighed else FIRST), best))
-        seen |= said[best]
-        del left[best]
-    return weighed
-
-
-def others(entry, kept) -> Counter:
-    """Return how often an entry says each word besides the sentences that are kept of it."""
-    said = Counter(words(" ".join(kept)))
-    counts = Counter(words(" ".join(entry["texts"]))) - said
-    counts |= Counter(numbers(entry["texts"]) - numbers(kept))
+def count_words(entry) -> Counter:
+    """Return how often an entry says each word; of its code a fourth."""
+    counts = Counter(words(" ".join(entry["texts"]))) | Counter(numbers(entry["texts"]))
     for word, count in Counter(words(" ".join(entry["code"]))).items():
-        if len(word) > 2 and (word not in said or count > 3):
+        if len(word) > 2:
             counts[word] += (count + 3) // 4
     return counts
 
@@ -438,7 +388,7 @@ def post(counts):
 
     Parameters
     ----------
-    counts : list of what `others` returns of each entry
+    counts : list of what `count_words` returns of each entry
     """
     places, forms = {}, {}
     for place, found in enumerate(counts):

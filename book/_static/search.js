@@ -4,17 +4,17 @@
   // Where a thing is explained, rather than used, asked or listed.
   const EXPLAINS = {
     ...{ Idea: 1.1, "Myth and measurement": 0.85, Goal: 0.8, Exercises: 0.9, Check: 0.7 },
-    ...{ Quiz: 0.5, Recap: 0.8 },
+    ...{ Quiz: 0.5, Recap: 0.8, Deeper: 0.8 },
   };
   const MENTIONED = 0.5; // in what the glossary says of another term
-  const FIELDS = { title: 6, name: 4, above: 2.5, text: 1 };
+  const FIELDS = { title: 6, name: 4, above: 2.5 };
   const SYNONYM = 0.5;
   const BEGINNING = 0.4; // of a word that is longer than what was typed
   const [SATURATION, LENGTH, SHORT] = [1.5, 0.4, 1];
   const PAPER = 0.2;
   const CITED = 0.5; // what the title of a paper says, in a section that cites it
   const TERM = 0.8;
-  const [SYMPTOM, PASTED] = [1.5, 4]; // of what one sees, where so many words were asked: a message
+  const [SYMPTOM, PASTED] = [1.8, 4]; // of what one sees, where so many words were asked: a message
   const BESIDE = 0.6; // pages that look up or look back, after the chapters that explain
   const SLIP = 0.8; // of a word as it was meant
   const PART = 0.7; // of a name, as its words
@@ -81,7 +81,7 @@
   const COLUMNS = INDEX.entries;
   const PAGES = INDEX.pages.flatMap((page) => Array(page.at(-1)).fill(page));
   const ENTRIES = PAGES.map(([path, label, pageTitle, rest, last], place) => {
-    const [title, names, text, cited] = ["title", "names", "text", "cited"].map(
+    const [title, names, cited] = ["title", "names", "cited"].map(
       (column) => COLUMNS[column][place]
     );
     const id = idOf(COLUMNS.id[place], title);
@@ -89,11 +89,11 @@
     const crumbs = [label, id && pageTitle, section].filter(Boolean);
     const isTerm = id.startsWith("term-");
     const paper = /references$/.test(path) && id;
-    const kind = id.startsWith("exercise-") ? "Exercises" : title;
+    const kind = id.startsWith("exercise-") ? "Exercises" : title.replace(/^Deeper: .*/, "Deeper");
     const beside = /\/(notation|negative|symptoms)$/.test(path) ? BESIDE : 1;
     const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[kind] ?? beside);
     const whole = [pageTitle, rest, section, path.replace(/.*\/[\d_]*/, "")].join(" ");
-    const said = { title, names, text, cited, whole };
+    const said = { title, names, cited, whole };
     const isSymptom = path == "book/symptoms";
     return { place, path, id, crumbs, worth, isTerm, isSymptom, last, size: 0, ...said };
   });
@@ -115,11 +115,9 @@
 
   const build = () => {
     for (const entry of ENTRIES) {
-      const fields = { title: entry.title, name: entry.names, text: entry.text };
-      fields.above = entry.whole;
+      const fields = { title: entry.title, name: entry.names, above: entry.whole };
       for (const [field, text] of Object.entries(fields)) {
-        const weight = FIELDS[field] * (field == "text" && entry.isTerm ? MENTIONED : 1);
-        for (const token of read(text)) note(entry, token, weight);
+        for (const token of read(text)) note(entry, token, FIELDS[field]);
       }
     }
     const codes = INDEX.places.split(" ");
@@ -127,8 +125,12 @@
     for (const [, shared, rest] of INDEX.words.matchAll(/([#-,])([^#-,]+)/g)) {
       word = word.slice(0, shared.charCodeAt() - 35) + rest;
       const [token] = read(word);
+      const add = (place, degree) => {
+        const weight = 2 ** degree * (ENTRIES[place].isTerm ? MENTIONED : 1);
+        if (token) note(ENTRIES[place], token, weight);
+      };
       codes.shift().split("|").forEach((places, degree) =>
-        decode(places).forEach((place) => token && note(ENTRIES[place], token, 2 ** degree))
+        decode(places).forEach((place) => add(place, degree))
       );
     }
     for (const { title, cited } of ENTRIES) {
@@ -265,7 +267,7 @@
 
   // The share of neighbours in a query that are neighbours in an entry too.
   const togetherIn = (entry, asked) => {
-    entry.order ??= read(`${entry.title} ${entry.text}`).filter(isRare);
+    entry.order ??= read(entry.title).filter(isRare);
     const answers = (token, { stems }) =>
       [token.whole, ...token.parts].some((stem) => stems.get(stem) > BEGINNING);
     const near = asked.slice(1).filter((term, i) =>
@@ -304,7 +306,7 @@
   };
 
   // What is shown of a text: the words that answer what was asked stand in <mark>.
-  const CHUNK = /[\p{L}\p{N}√½⅓¼⅔¾]+(?:(?:[_.\-/^]|,(?=\d{3}\b))[\p{L}\p{N}√]+)*/gu;
+  const CHUNK = /[\p{L}\p{N}√∞½⅓¼⅔¾]+(?:(?:[_.\-/^]|,(?=\d{3}\b))[\p{L}\p{N}√]+)*/gu;
   const answersTo = ({ stems, synonyms }) => new Set([...stems.keys(), ...synonyms.flat()]);
   const isSaid = (text, stems) =>
     read(text).some(({ whole, parts }) => [whole, ...parts].some((stem) => stems.has(stem)));
@@ -348,7 +350,7 @@
 
   // The sentence that says most of what was asked, begun shortly before its first word of it where
   // it is long; none that says nothing of it.
-  const excerptOf = ({ text, sentences = text.split("\n") }, asked) => {
+  const excerptOf = ({ sentences }, asked) => {
     const countOf = (sentence) => asked.filter((term) => isSaid(sentence, answersTo(term))).length;
     const counts = sentences.map(countOf);
     const most = Math.max(...counts, 0);
@@ -391,7 +393,7 @@
   const quote = async (link, entry, asked) => {
     if (!entry.sentences) {
       await fetchSentences(entry.path);
-      entry.sentences ??= entry.text.split("\n");
+      entry.sentences ??= [];
     }
     const stems = stemsOf(asked);
     const excerpt = excerptOf(entry, asked);

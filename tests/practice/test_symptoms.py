@@ -64,7 +64,7 @@ def expected():
     found = {}
     for page in pages():
         for check in checked_in_order(page.name):
-            for symptom in {mistake.symptom for mistake in ALL_MISTAKES[check]} - {""}:
+            for symptom in sorted({mistake.symptom for mistake in ALL_MISTAKES[check]} - {""}):
                 found.setdefault(symptom, []).append((check, link(check)))
     return found
 

@@ -234,7 +234,7 @@ def read_account(raw, functions):
         ],
         "missing": [name for name in texts("missing") if name in functions],
         "defined": [name for name in texts("defined") if name.isidentifier()],
-        "in_text": [name for name in texts("in_text") if name in functions],
+        "in_text": texts("in_text"),
         "cells": cells if _is_count(cells) else 0,
         "whole": raw.get("whole") is True,
     }

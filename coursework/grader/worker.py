@@ -249,12 +249,9 @@ def leave_uncompiled(function=None, **options):
 
 def tame_torch():
     """Leave to torch no threads, no compilers, and no files of its own."""
-    import tempfile
-
     torch.set_num_threads = torch.set_num_interop_threads = lambda number: None
     torch.compile = leave_uncompiled
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.sep  # else importing a part of torch makes one
-    tempfile.tempdir = os.sep  # nothing is kept there; to look for a better place would raise
     torch.save = functools.partial(save_or_keep, real=torch.save)
 
 

@@ -78,6 +78,11 @@ def test_a_letter_that_only_looks_latin_is_named(graded, name):
     assert set(others) == {f"there is no function `{corpus.exam().functions[0]}`"}
 
 
+@pytest.mark.parametrize("name", ["in_a_raw_cell"])
+def test_a_definition_that_stands_in_a_cell_of_text_is_told(graded, name):
+    assert graded[name]["results"][0]["said"].endswith("in a cell of text: make that a code cell")
+
+
 @pytest.mark.parametrize("name", ["right_without_a_batch_alone"])
 def test_the_first_test_that_raised_names_the_line_and_no_other(graded, name):
     said = [r["said"] for r in graded[name]["results"] if r["said"].startswith("it raised")]

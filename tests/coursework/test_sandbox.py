@@ -306,6 +306,7 @@ def test_a_hand_in_that_writes_files_goes_on_and_reads_them_from_memory(tmp_path
     assert (kind, value) == ("value", 0)
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_what_only_names_a_package_that_is_not_there_is_left_out(tmp_path):
     source = """
     from jaxtyping import Float
@@ -326,6 +327,7 @@ def test_what_only_names_a_package_that_is_not_there_is_left_out(tmp_path):
     assert packages == ["jaxtyping", "numba", "torch"]
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_definition_that_needs_a_package_that_is_not_there_is_not_there_either(tmp_path):
     source = """
     import jax
@@ -335,6 +337,25 @@ def test_a_definition_that_needs_a_package_that_is_not_there_is_not_there_either
     """
     with opened(tmp_path) as inside:
         assert inside.load(["f"], notebook(source))["missing"] == ["f"]
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_bars_of_progress_hand_on_what_they_are_given(tmp_path):
+    kind, value = asked(
+        tmp_path,
+        """
+        import numpy as np
+        from icecream import ic
+        from tqdm import tqdm as bar
+        from tqdm.auto import trange
+
+        def f():
+            with bar(total=3) as total:
+                total.update(1)
+            return np.array([*bar(range(3), desc="heads"), *trange(1, 3), ic(7)])
+        """,
+    )
+    assert (kind, value.tolist()) == ("value", [0, 1, 2, 1, 2, 7])
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -17,7 +17,13 @@ from tools.chapters import FOLDER, ROOT, ContentsError, page
 from tutorial_lib.records import page_of
 
 ROOMS = ROOT / "src" / "tutorial_lib" / "practice"
-STYLE = (["check"], ["format", "--check"])
+BY_HAND = re.compile(r"^[A-Z]+\d+ (?!\[\*\])", re.MULTILINE)  # what ruff reports and cannot mend
+LONG_LINES = """\
+E501: `make format` splits no text. Write it as two strings, one a line, the space inside the first:
+    "the first half of the text "
+    "and the second half",
+In JSON each of the two lines is an entry, as in "    \\"the first half of the text \\"\\n",
+"""
 TESTS = ("tests/chapters", "tests/practice", "tests/tools/test_chapter.py")
 
 
@@ -56,7 +62,7 @@ def lay_out(name):
                 where = path.relative_to(ROOT)
                 raise ValueError(f"{where}: {error}. Correct the file.") from None
             if new == text:
-                return "unchanged"
+                return "already laid out"
             path.write_text(new, encoding="utf-8")
             return "laid out anew"
     return "there is none yet"
@@ -72,10 +78,23 @@ def check(name, command):
     _, warnings = building.communicate()
     if building.returncode:
         print(f"Correct in the text what the page's build warns of:\n{readable(warnings)}")
-    ruff = [[sys.executable, "-m", "ruff", *words, "--quiet", "."] for words in STYLE]
-    style = any(subprocess.run(each, cwd=ROOT, check=False).returncode for each in ruff)
-    codes = {"a test": red, "the page": building.returncode, "style (run: make format)": style}
-    return [part for part, code in codes.items() if code]
+    return ["a test"] * bool(red) + ["the page"] * bool(building.returncode) + style()
+
+
+def style():
+    """Ask ruff; return in words what is wrong, with what mends it: a command, or a hand."""
+    ruff = [sys.executable, "-m", "ruff"]
+    asked = {"cwd": ROOT, "check": False, "capture_output": True, "text": True}
+    wrong = subprocess.run([*ruff, "check", "--quiet", "."], **asked)
+    form = subprocess.run([*ruff, "format", "--check", "--quiet", "."], **asked)
+    told = "".join([wrong.stdout, wrong.stderr, form.stdout, form.stderr])
+    print(told + LONG_LINES * ("E501" in told), end="")
+    if not wrong.returncode and not form.returncode:
+        return []
+    by_hand = BY_HAND.search(wrong.stdout) is not None
+    by_command = form.returncode or "[*]" in wrong.stdout or not by_hand
+    ways = ["run: make format"] * bool(by_command) + ["edit by hand what ruff names"] * by_hand
+    return [f"style ({', then '.join(ways)})"]
 
 
 def readable(warnings):

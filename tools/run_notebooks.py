@@ -10,6 +10,7 @@ leaves the bytes as they are. Whatever editor saved a file, it is stored in one 
 
 import argparse
 import copy
+import html
 import json
 import os
 import re
@@ -44,6 +45,7 @@ FOLDED = {  # what Jupyter and the page read besides the tags, by the tag that a
     },
 }
 MOST_LINES = 8  # of an output that has changed, and so many such outputs
+ALT = re.compile(r'role="img" aria-label="(.*?)"')  # of a figure, see its class Figure
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -226,6 +228,14 @@ def refresh(path, *, report=print):
         report(f"  {cells} show something else than was stored. Is each change meant?")
     for lines in differing[:MOST_LINES]:
         report("\n".join(f"    {line}" for line in lines))
+    if differing[MOST_LINES:]:
+        report(f"    … and {left(differing, 'cell')}")
+
+
+def left(lines, what):
+    """Say how many of a list were not shown, as in "2 more lines"."""
+    more = len(lines) - MOST_LINES
+    return f"{more} more {what}{'s' * (more > 1)}"
 
 
 def committed(path):
@@ -257,8 +267,11 @@ def changes(before, after):
         if cell.id in old and _outputs(old[cell.id]) != _outputs(cell):
             texts = [_text(one).splitlines() for one in (old[cell.id], cell)]
             lines = [line for line in unified_diff(*texts, n=0, lineterm="") if line[:2] != "@@"]
+            lines = lines[2:] or ["  a picture or an element"]
+            if lines[MOST_LINES:]:
+                lines[MOST_LINES:] = [f"  … and {left(lines, 'line')}"]
             head = f"cell {place} (id {cell.id})  {cell.source.partition(chr(10))[0][:60]}"
-            found.append([head, *(lines[2:][:MOST_LINES] or ["  a picture or an element"])])
+            found.append([head, *lines])
     return found
 
 
@@ -267,8 +280,13 @@ def _outputs(cell):
 
 
 def _text(cell):
-    plain = [o.get("text") or o.get("data", {}).get("text/plain", "") for o in cell.outputs]
-    return "\n".join(plain)
+    """Return what a cell shows as text, and the alt texts of its pictures."""
+    lines = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        lines.append(output.get("text") or data.get("text/plain", ""))
+        lines += [f"alt: {html.unescape(alt)}" for alt in ALT.findall(data.get("text/html", ""))]
+    return "\n".join(lines)
 
 
 def find(names):
@@ -304,8 +322,8 @@ def main(arguments=None):
         print(error, file=sys.stderr)
         return 2
     except (CellFailed, Unreadable) as error:
-        left = "The file is unchanged. Correct it, and run it again."
-        print(f"\n{path.name}: {error}\n{left}", file=sys.stderr)
+        then = "This command has stored nothing. Correct the file, and run it again."
+        print(f"\n{path.name}: {error}\n{then}", file=sys.stderr)
         return 1
     return 0
 

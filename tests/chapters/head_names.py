@@ -128,8 +128,8 @@ class Proofs:
         elif sorted(told) != sorted(given):
             said = _spoken(told) or "none"
             yield (
-                f"the text names {said}, but {shown} gives {_spoken(given)}: correct the names "
-                f"or the reference, whichever is wrong"
+                f"the text names {said}, but {shown} gives {_spoken(given)}: correct the names, "
+                f"or, if they are right, the comment or what it names"
             )
 
     def _before(self, comment):
@@ -224,7 +224,7 @@ def label_faults(cells, heads):
         elif names != given:
             yield (
                 f"the code says {piece!r}, but HEADS gives {', '.join(given)} for it: correct "
-                f"the label or the function, whichever is wrong"
+                f"the label, or, if it is right, the function"
             )
     for cell, label in said:
         pieces = [piece for piece in heads if _means(piece, label, whole)]

@@ -55,6 +55,8 @@ AT_MOST = re.compile(r"\b(?:less than|fewer than|under|below|at most|up to|withi
 AT_LEAST = re.compile(r"\b(?:more than|over|above|at least)\s*$", re.I)
 ROUGHLY = re.compile(r"(?:\b(?:about|around|nearly|roughly|some|almost)|≈)\s*$", re.I)
 
+WORDS_SHOWN = 8  # of the text, before and with a number that is wrong
+
 FENCE = re.compile(
     r"^(?P<ticks>```+|~~~+)(?P<kind>[^\n]*)\n(?P<body>.*?)^(?P=ticks)[ \t]*$",
     re.DOTALL | re.MULTILINE,
@@ -265,22 +267,27 @@ def _block(passage, block):
             if reference.startswith("quoted:") and not ROUGHLY.search(said):
                 said = ""  # a limit is quoted as its source has it
             if not number.is_given_by(value, said, comment[1]):
-                yield _differs(number, value, reference)
+                yield _differs(block[: number.end], number, value, reference)
     proved |= heads.settle()
     yield from heads.faults()
     left = [number for number in here if number.start not in proved]
     yield from _unproved(passage, block, left)
 
 
-def _differs(number, value, reference):
-    """Return a sentence on a number that is another one by its reference, and how to mend it."""
+def _differs(before, number, value, reference):
+    """Return a sentence on a number that is another one by its reference, and how to mend it.
+
+    The number is shown with the words before it, by which an editor finds it.
+    """
     value = value if isinstance(value, str) else f"{float(value):.6g}"
-    mend = (
-        "write that number"
-        if is_settled(reference)
-        else "correct the number or the reference, whichever is wrong"
+    mend = "write that number"
+    if not is_settled(reference):
+        mend += ", or, if the text is right, correct the comment or what it names"
+    words = re.split(r"-->|\n", before)[-1].split(" ")
+    said = " ".join(words[-WORDS_SHOWN:]).strip()
+    return (
+        f"the text says {number.text} in “{said}”, but <!-- {reference} --> gives {value}: {mend}"
     )
-    return f"the text says {number.text}, but <!-- {reference} --> gives {value}: {mend}"
 
 
 def _value(reference, passage, before):
@@ -295,7 +302,7 @@ def _value(reference, passage, before):
             sentence = re.split(r"(?<=[.:;!?])\s+", COMMENT.sub("", before).strip())[-1]
             raise Missing(
                 f"the text says {sentence!r}, but <!-- {reference} --> is not true: correct "
-                f"the sentence or the reference, whichever is wrong"
+                f"the sentence, or, if it is right, the comment or what it names"
             )
         return []
     return value

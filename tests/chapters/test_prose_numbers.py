@@ -165,12 +165,12 @@ def test_a_proved_number_passes(prose):
 
 
 REFUSED = {
-    "It takes 12.88 million<!-- = 12.88e9 --> flop.": "says 12.88, but <!-- = 12.88e9 --> gives",
-    "It takes 12.88 million<!-- = [12.88][0] --> flop.": "gives 12.88: correct the number",
-    "Numbers of 16<!-- = 8 * np.float32().itemsize --> bits.": "gives 32: correct the number or",
+    "It takes 12.88 million<!-- = 12.88e9 --> flop.": "says 12.88 in “It takes 12.88 million”, but",
+    "It takes 12.88 million<!-- = [12.88][0] --> flop.": "gives 12.88: write that number, or, if",
+    "Numbers of 16<!-- = 8 * np.float32().itemsize --> bits.": "gives 32: write that number, or",
     "$e^{-\\infty} = 1$": "does not hold",
     "$\\frac27 (1 + a) = \\frac47 + \\frac27 a$": "does not hold",
-    "Near 10⁻²¹<!-- = 1 / 10**12 -->.": "says 10⁻²¹, but <!-- = 1 / 10**12 --> gives",
+    "Near 10⁻²¹<!-- = 1 / 10**12 -->.": "<!-- = 1 / 10**12 --> gives 1e-12: write that number, or",
     "It is 0.583.": "measured, and nothing says where",
     "It is 0.583, [they say](https://arxiv.org/abs/1703.03906).": "nothing says where",
     "In [nanoGPT, issue 471](https://github.com/karpathy/nanoGPT/issues/470).": "measured",
@@ -186,22 +186,22 @@ REFUSED = {
     f"A sum of 261<!-- = {39 * '1+'}222 -->.": "has 81 characters, more than 80: make",
     'It is 0.583<!-- 03-12 "share" -->.': "03-12 is no chapter of _toc.yml and no code cell above",
     'It is 0.583<!-- 99_nothing "share" -->.': "99_nothing is no chapter of _toc.yml",
-    "For 801<!-- code:steps --> of them.": "gives 800: correct the number or the reference",
+    "For 801<!-- code:steps --> of them.": "gives 800: write that number, or, if the text is right",
     "For 800<!-- code:04-11 steps --> of them.": "04-11 is no chapter",
     "For 800<!-- code:pace --> of them.": "no cell sets pace: write a name that one sets",
     "For 800<!-- code:widths[4] --> of them.": "raises IndexError",
     "For 800<!-- code:b --> of them.": "raises NameError",
     "For 800<!-- code:attend.X --> of them.": "raises NameError",
     "For 800<!-- code:attend.pace --> of them.": "no cell sets attend.pace",
-    "At most 61 s<!-- coursework.grader.judge:MOST_S -->.": "gives 120: correct the number or",
+    "At most 61 s<!-- coursework.grader.judge:MOST_S -->.": "gives 120: write that number, or",
     "It is 0.583<!-- numpy_attention:sizes.none -->.": "not there",
     "It is 0.583<!-- tools.chapters:NONE -->.": "not there",
     "It is 0.583<!-- nothing:at.all -->.": "not there",
     "It is 0.583<!-- = 1 / 0 -->.": "raises ZeroDivisionError",
-    "About 22,000<!-- = math.exp(11) --> to 1.": "gives 59874.1: correct the number",
+    "About 22,000<!-- = math.exp(11) --> to 1.": "gives 59874.1: write that number, or",
     "More than 10 MB<!-- = 9.9 -->.": "gives 9.9",
     "More than 10 MB<!-- = 30 -->.": "gives 30",
-    "Six questions<!-- bank:03_attention_weights.quiz -->.": "gives 5: correct the number or",
+    "Six questions<!-- bank:03_attention_weights.quiz -->.": "gives 5: write that number, or",
     "There are six questions.": "a count of the book's own",
     "It is 12 ms.": "measured",
     "A weight of 5/7.": "a fraction",
@@ -237,6 +237,29 @@ def test_an_unproved_number_is_refused(prose):
     (found,) = missing(prose)
     assert REFUSED[prose] in found
     assert found.startswith("03_attention_weights, cell prose: ")
+
+
+SHOWN = {
+    'It is not 0.25, as before, and in all of them it is 0.584<!-- "mean top weight"[0, 1] -->.': (
+        "0.584 in “and in all of them it is 0.584”, but"
+    ),
+    'From 0.25<!-- "mean top weight"[0, 0] --> to 0.584<!-- "mean top weight"[0, 1] -->.': (
+        "0.584 in “to 0.584”, but"
+    ),
+    '- one\n- it is 0.584<!-- "mean top weight"[0, 1] -->.': "0.584 in “- it is 0.584”, but",
+    'From 0.26 to 0.584<!-- "mean top weight"[0, 0]; "mean top weight"[0, 1] -->.': (
+        "0.26 in “From 0.26”, but"
+    ),
+}
+
+
+@pytest.mark.parametrize("prose", SHOWN)
+def test_a_wrong_number_is_shown_with_words_that_a_search_finds(prose):
+    told = [fault for fault in missing(prose) if "the text says" in fault]
+    said = SHOWN[prose].split("“")[1].split("”")[0]
+    assert said in prose
+    assert f"the text says {SHOWN[prose]} <!-- " in told[0]
+    assert told[0].endswith(": write that number")
 
 
 def test_numbers_that_name_columns_are_no_row():
@@ -287,7 +310,7 @@ def test_a_function_of_the_page_is_asked_by_its_name(monkeypatch):
     monkeypatch.setattr(named, "values_of", lambda page: {"share": lambda: [0.25, len(page)]})
     assert missing("From 0.25 to 20<!-- = share() -->.") == []
     assert missing("It is 0.25<!-- = share()[0] -->.") == []
-    assert "whichever is wrong" in missing("It is 0.26<!-- = share()[0] -->.")[0]
+    assert "correct the comment" in missing("It is 0.26<!-- = share()[0] -->.")[0]
     assert "raises NameError" in missing("It is 0.25<!-- = shares()[0] -->.")[0]
 
 

@@ -34,6 +34,7 @@ FOLDER = "tests/practice/answers"
 
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+|/\d+)?"
 ROW = rf"(?:About )?[(\[]?({NUMBER}(?:,? {NUMBER})*),?[)\]]?"
+PROVED_IN_BANK = "(2, 3, 4)<!-- = split_heads(np.zeros((3, 8)), 2).shape -->"
 REST = r"(?: [^\W\d][^\d:;,.·×]*)?(?:[:;,.] .*)?"  # of "16 times, once for each head"
 
 
@@ -193,7 +194,11 @@ def unused(question, answers):
     shapes = TUPLE.findall(re.sub(r"(?:\([^()]*\))?`?<!--.*?-->", "", question.asked))
     found += [shape for shape in shapes if bare(shape) not in bare(source)]
     if found:
-        yield f"does without {found} of the question: compute with them, or say by a comment whence"
+        yield (
+            f"does without {found} of the question: compute with them, a shape written as there, "
+            "or prove in the bank those that it does not need, by a comment right behind: "
+            f"{PROVED_IN_BANK}"
+        )
 
 
 def is_bare(node):
@@ -445,6 +450,23 @@ def test_answer_that_is_not_computed_is_told(planted, old, new, complaint):
     told, _, _ = planted(source=RIGHT.replace(old, new))
     assert len(told) == 1
     assert complaint in told[0]
+
+
+ASKED = {
+    "a number": ("36 rows", "does without ['36'] of the question: compute with them"),
+    "a shape": ("(16, 4)", "does without ['(16, 4)'] of the question"),
+    "one proved": ("36<!-- = 6 * 6 --> rows", None),
+    "a shape proved": (PROVED_IN_BANK, None),
+    "one that is computed with": ("16 rows", None),
+    "a shape that is computed with": ("(4, 16, 16)", None),
+}
+
+
+@pytest.mark.parametrize(("asked", "complaint"), ASKED.values(), ids=ASKED)
+def test_number_of_a_question_that_its_function_does_without_is_told(planted, asked, complaint):
+    told, _, _ = planted(write("predictions", 2, "question", f"Of {asked}, how many are left?"))
+    assert len(told) == (complaint is not None)
+    assert complaint is None or (complaint in told[0] and PROVED_IN_BANK in told[0])
 
 
 def test_function_that_no_question_names_is_told(planted):

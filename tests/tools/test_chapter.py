@@ -55,7 +55,7 @@ def bank(tmp_path, monkeypatch):
 def test_a_bank_is_laid_out_where_it_stands(bank):
     assert lay_out(NAME) == "there is none yet"
     bank.write_text(json.dumps(BANK), encoding="utf-8")
-    assert [lay_out(NAME), lay_out(NAME)] == ["laid out anew", "unchanged"]
+    assert [lay_out(NAME), lay_out(NAME)] == ["laid out anew", "already laid out"]
     assert bank.read_text(encoding="utf-8") == LAYOUT
 
 
@@ -86,7 +86,7 @@ def test_without_a_chapter_the_names_are_told_and_what_to_type(capsys, name):
 )
 def test_last_line_says_how_it_went_and_where_the_page_is(monkeypatch, capsys, wrong, says):
     steps = []
-    monkeypatch.setattr(chapter, "lay_out", lambda name: steps.append("bank") or "unchanged")
+    monkeypatch.setattr(chapter, "lay_out", lambda name: steps.append("bank") or "laid out anew")
     monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: steps.append("cells"))
     monkeypatch.setattr(chapter.readme, "main", lambda: steps.append("README"))
     monkeypatch.setattr(chapter, "check", lambda *given: steps.append("checks") or wrong)
@@ -98,12 +98,14 @@ def test_last_line_says_how_it_went_and_where_the_page_is(monkeypatch, capsys, w
 
 
 def test_a_cell_that_fails_ends_the_command(monkeypatch):
-    monkeypatch.setattr(chapter, "lay_out", lambda name: "unchanged")
+    monkeypatch.setattr(chapter, "lay_out", lambda name: "already laid out")
     monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: 1)
     monkeypatch.setattr(chapter, "check", lambda *given: pytest.fail("went on"))
     assert main([NAME, "pytest"]) == 1
 
 
+LONG = "E501 Line too long (126 > 100)\n --> notebooks/05.ipynb:cell 12:18:101"
+UNUSED = "F401 [*] `os` imported but unused\n --> tools/chapter.py:1:8"
 WARNING = f"{ROOT}/notebooks/{NAME}.ipynb:40006: WARNING: target not found: 'nope' [myst]"
 
 
@@ -113,8 +115,8 @@ WARNING = f"{ROOT}/notebooks/{NAME}.ipynb:40006: WARNING: target not found: 'nop
         ((0, 0, ""), []),
         ((1, 0, ""), ["a test"]),
         ((0, 1, ""), ["the page"]),
-        ((0, 0, "check"), ["style"]),
-        ((0, 0, "--check"), ["style"]),
+        ((0, 0, "check"), ["style (edit by hand what ruff names)"]),
+        ((0, 0, "--check"), ["style (run: make format)"]),
     ],
 )
 def test_tests_page_and_style_are_asked_and_what_the_build_warns_of_is_shown(
@@ -126,14 +128,62 @@ def test_tests_page_and_style_are_asked_and_what_the_build_warns_of_is_shown(
 
     def run(command, **options):
         ran.append(command)
-        return SimpleNamespace(returncode=styled in command if "ruff" in command else red)
+        if "ruff" not in command:
+            return SimpleNamespace(returncode=red)
+        stdout = f"{LONG}\n" * (styled in command and "--check" not in command)
+        return SimpleNamespace(returncode=int(styled in command), stdout=stdout, stderr="")
 
     monkeypatch.setattr(chapter.subprocess, "Popen", lambda *given, **options: page)
     monkeypatch.setattr(chapter.subprocess, "run", run)
-    assert [part.partition(" (")[0] for part in chapter.check(NAME, ["pytest"])] == says
+    assert chapter.check(NAME, ["pytest"]) == says
     assert ran[0] == ["pytest", "-k", NAME, *chapter.TESTS, f"notebooks/{NAME}.ipynb"]
     warned = f"notebooks/{NAME}.ipynb, cell 4: WARNING: target not found: 'nope' [myst]\n"
     assert (warned in capsys.readouterr().out) is bool(built)
+
+
+@pytest.mark.parametrize(
+    ("ruff", "says"),
+    [
+        ((0, "", 0), []),
+        ((1, LONG, 0), ["style (edit by hand what ruff names)"]),
+        ((1, UNUSED, 0), ["style (run: make format)"]),
+        ((0, "", 1), ["style (run: make format)"]),
+        (
+            (1, f"{UNUSED}\n\n{LONG}", 0),
+            ["style (run: make format, then edit by hand what ruff names)"],
+        ),
+        ((1, LONG, 1), ["style (run: make format, then edit by hand what ruff names)"]),
+    ],
+)
+def test_style_says_what_a_command_mends_and_what_only_a_hand_does(monkeypatch, capsys, ruff, says):
+    code, found, unformatted = ruff
+
+    def run(command, **options):
+        if "format" in command:
+            return SimpleNamespace(returncode=unformatted, stdout="", stderr="")
+        return SimpleNamespace(returncode=code, stdout=found, stderr="")
+
+    monkeypatch.setattr(chapter.subprocess, "run", run)
+    assert chapter.style() == says
+    told = capsys.readouterr().out
+    assert found in told
+    assert ("Write it as two strings" in told) is ("E501" in found)
+
+
+def test_ruff_writes_its_findings_as_they_are_read_here(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(chapter, "ROOT", tmp_path)
+    long = "x" * 120
+    settings = '[lint]\nselect = ["E", "F"]\n'
+    (tmp_path / "ruff.toml").write_text(settings, encoding="utf-8")
+    (tmp_path / "long.py").write_text(f'alt = "{long}"\n', encoding="utf-8")
+    assert chapter.style() == ["style (edit by hand what ruff names)"]
+    assert chapter.LONG_LINES in capsys.readouterr().out
+    (tmp_path / "long.py").write_text("import os\n", encoding="utf-8")
+    assert chapter.style() == ["style (run: make format)"]
+    (tmp_path / "long.py").write_text("alt = 'x'\n", encoding="utf-8")
+    assert chapter.style() == ["style (run: make format)"]
+    (tmp_path / "long.py").write_text('alt = "x"\n', encoding="utf-8")
+    assert chapter.style() == []
 
 
 @pytest.mark.long

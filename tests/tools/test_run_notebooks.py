@@ -11,6 +11,7 @@ from tests.chapters.planted import METADATA, cell_of, code, good, stdout, text
 from tools import run_notebooks
 from tools.chapters import pages
 from tools.run_notebooks import SETTINGS, Unreadable, changes, dumps, main, stored_form
+from tutorial_lib.figures.figure import Figure
 
 SOURCES = {
     "streams": "import sys\n\nprint('a', flush=True)\nprint('b')\nsys.stdout.write('c\\n');",
@@ -215,3 +216,44 @@ def test_an_output_that_has_changed_is_shown_by_its_lines_and_a_new_cell_is_not(
         ["cell 5 (id figure)  Dot(0.5714)", "  a picture or an element"],
     ]
     assert changes(before, good()) == []
+
+
+def test_of_a_long_output_the_first_lines_are_shown_and_how_many_are_left():
+    before, after = good(), good()
+    cell_of(after, "text").outputs[0].text = "".join(f"{n}\n" for n in range(9))
+    [lines] = changes(before, after)
+    assert lines[1:] == [
+        "-share 0.5714285714285714",
+        *(f"+{n}" for n in range(7)),
+        "  … and 2 more lines",
+    ]
+    cell_of(after, "text").outputs[0].text = "".join(f"{n}\n" for n in range(7))
+    assert changes(before, after) == [[*lines[:-1]]]
+    cell_of(after, "text").outputs[0].text = "".join(f"{n}\n" for n in range(8))
+    assert changes(before, after) == [[*lines[:-1], "  … and 1 more line"]]
+
+
+def test_of_many_changed_cells_the_first_are_shown_and_how_many_are_left(tmp_path, monkeypatch):
+    cells = [code(f"c{n}", f"print({n})", stdout("old\n")) for n in range(10)]
+    path = stored(tmp_path / "many.ipynb", new_notebook(cells=cells))
+    told = []
+    monkeypatch.setattr(run_notebooks, "execute", lambda notebook, *_, **__: ran(notebook))
+    run_notebooks.refresh(path, report=told.append)
+    assert told[2].startswith("  10 of 10 cells show something else")
+    assert [len(told), told[-1]] == [12, "    … and 2 more cells"]
+
+
+def ran(notebook):
+    """Return a notebook whose cells have run and print something else."""
+    for cell in notebook.cells:
+        cell.outputs = [stdout("new\n")]
+    return notebook
+
+
+def test_a_changed_alt_text_is_a_line_as_the_figures_write_it():
+    before, after = good(), good()
+    for notebook, alt in [(before, "Two rows."), (after, "“a” > b: two rows & more.")]:
+        data = Figure("<svg/>", (), "A dot.", alt)._repr_mimebundle_()
+        cell_of(notebook, "figure").outputs[0].data = data
+    [[_, *lines]] = changes(before, after)
+    assert lines == ["-alt: Two rows.", "+alt: “a” > b: two rows & more."]

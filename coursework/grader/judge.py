@@ -108,10 +108,14 @@ def grade(exam, content, open_sandbox, *, patient=True):
     SandboxError : the machine fails; nothing is known of the hand-in then
     """
     caller = _Caller(exam, content, open_sandbox, patient=patient)
-    record, whole = caller.record(), caller.account["whole"]
-    if record["problem"] or whole or points(record) == exam.out_of:
-        return record
-    return max(record, caller.record(every=True), key=points)
+    try:
+        record = caller.record()
+        done = record["problem"] or points(record) == exam.out_of or caller.account["whole"]
+        if done or not caller.may_gain(record):
+            return record
+        return max(record, caller.record(every=True), key=points)
+    finally:
+        caller.close()
 
 
 def points(record):
@@ -142,22 +146,36 @@ class _Caller:
 
     def record(self, *, every=False):
         """Call every hidden case, after the cells that seem to matter or every one; return both."""
+        self.close()
         self.every, self.account, replies = every, None, []
-        try:
-            for test in self.exam.tests:
-                if time.monotonic() > self.end or not self.ready():
-                    break
-                replies.append(self.reply(test))
-                if not self.patient and str(replies[-1][1]).startswith(LOST[0]):
-                    break
-        finally:
-            self.close()
+        for test in self.exam.tests:
+            if time.monotonic() > self.end or not self.ready():
+                break
+            replies.append(self.reply(test))
+            if not self.patient and str(replies[-1][1]).startswith(LOST[0]):
+                break
         account = self.account or read_account({}, ())
         if account["problem"]:
             return not_graded(self.exam, account["problem"])
         replies += [("not run", None)] * (len(self.exam.tests) - len(replies))
         results = [asdict(result) for result in _results(self.exam, replies, account)]
         return {"problem": "", "remarks": account["remarks"], "results": results}
+
+    def may_gain(self, record):
+        """Whether every cell, run in the sandbox that is there, makes a lost test right.
+
+        That sandbox has seen the inputs, so it only says whether a fresh one is worth its time.
+        """
+        if self.sandbox is None:
+            return True
+        self.every = True
+        self.account = self.load()
+        for test, result in zip(self.exam.tests, record["results"], strict=True):
+            if self.account["problem"] or self.sandbox is None:
+                return not self.account["problem"]
+            if not result["earned"] and judge(test, *self._call(test))[0]:
+                return True
+        return False
 
     def ready(self):
         """Have a sandbox in which the cells were run, and return whether they could be."""

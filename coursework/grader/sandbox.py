@@ -290,7 +290,7 @@ class Sandbox:
         Lost : it did not come back
         """
         asked = {"functions": list(functions), "every": every, "handed_out": list(handed_out)}
-        self._exchange(json.dumps(asked).encode(), self.seconds)
+        self._exchange(b"\0" + json.dumps(asked).encode(), self.seconds)
         _, payload = self._exchange(content, LOADING * self.seconds)
         try:
             return json.loads(payload[:100_000])

@@ -543,17 +543,19 @@ def main():
     for standard in (0, 1, 2):
         os.dup2(quiet, standard)
     send(replies, token, b"r")
-    space = begin_notebook()
-    token, asked = receive(requests)
-    send(replies, token, b"r")
-    token, content = receive(requests)
-    account = load(content, json.loads(asked), space)
-    del content
-    send(replies, token, b"a", json.dumps(account).encode())
+    space = {}
     while True:
         token, payload = receive(requests)
         name, _, packed = payload.partition(b"\0")
-        send(replies, token, *call(space.get(name.decode()), unpack(packed)))
+        if name:
+            send(replies, token, *call(space.get(name.decode()), unpack(packed)))
+            continue
+        send(replies, token, b"r")
+        token, content = receive(requests)
+        space = begin_notebook()
+        account = load(content, json.loads(packed), space)
+        del content
+        send(replies, token, b"a", json.dumps(account).encode())
 
 
 if __name__ == "__main__":

@@ -99,9 +99,13 @@ class Trying:
         """End."""
 
 
+def none(self, function, arguments):
+    return "nothing", None
+
+
 @pytest.mark.parametrize(
     ("account", "runs", "earned"),
-    [({}, ["some", "every"], 10), ({"whole": True}, ["some"], 0)],
+    [({}, ["some", "every", "every"], 10), ({"whole": True}, ["some"], 0)],
 )
 def test_where_points_are_lost_every_cell_is_run_if_one_was_left_out(account, runs, earned):
     exam, tried = set_exam("heads", 1), []
@@ -109,19 +113,21 @@ def test_where_points_are_lost_every_cell_is_run_if_one_was_left_out(account, ru
     assert (tried, points(record)) == (runs, earned)
 
 
-def test_a_second_try_that_earns_no_more_does_not_count():
-    exam, words = set_exam("heads", 1), [[1, "raised", "the first"]]
+def test_a_sandbox_that_has_seen_the_inputs_only_says_whether_a_fresh_one_is_worth_its_time():
+    exam, tried = set_exam("heads", 1), []
+    told = [{"remarks": [[n, "raised", "words"]], "cells": 3} for n in (1, 2, 3)]
 
-    class Worse(Trying):
+    class Telling(Trying):
         def load(self, functions, content, **how):
             super().load(functions, content, **how)
-            return {"remarks": words if self.tried == ["some"] else [], "cells": 3}
+            return told[len(self.tried) - 1]
 
-        def call(self, function, arguments):
-            return "nothing", None
-
-    record = grade(exam, b"", lambda tried=[]: Worse(exam, tried, {}))
-    assert record["remarks"] == [["Code cell 1 raised an error", "the first"]]
+    for way, runs, cell in ((Telling, 3, 3), (type("Wrong", (Telling,), {"call": none}), 2, 1)):
+        tried.clear()
+        opened = []
+        record = grade(exam, b"", lambda w=way, o=opened: o.append(w) or w(exam, tried, {}))
+        assert (len(tried), len(opened)) == (runs, runs - 1)
+        assert record["remarks"] == [[f"Code cell {cell} raised an error", "words"]]
 
 
 def test_a_hand_in_that_is_repeated_ends_with_the_first_test_that_time_takes():

@@ -1,6 +1,7 @@
 """The set-up: one Makefile, pinned versions, and the places that repeat either."""
 
 import ast
+import json
 import os
 import re
 import shlex
@@ -206,6 +207,26 @@ def test_guide_of_contributors_begins_with_the_four_commonest_changes():
         "Change a figure",
     ]
     assert all("make chapter NB=" in section for section in sections)
+
+
+def test_number_that_the_guide_changes_is_in_one_cell_and_its_message_is_what_is_said():
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    [(old, new)] = re.findall(r"Change the cell, for example `(.+)` to `(.+)`", guide)
+    either = re.compile(f"{re.escape(old)}|{re.escape(new)}")  # somebody may have followed it
+    folders = ("notebooks", "book", "src", "coursework", "experiments", "tests")
+    kinds = {".ipynb", ".md", ".py", ".json", ".txt", ".js"}
+    files = [p for name in folders for p in (ROOT / name).rglob("*") if p.suffix in kinds]
+    has_it = [path for path in files if either.search(path.read_text(encoding="utf-8"))]
+    chapter = ROOT / "notebooks" / "05_concatenation.ipynb"
+    assert has_it == [chapter], f"choose another example: {old} is in {has_it}"
+    cells = json.loads(chapter.read_text(encoding="utf-8"))["cells"]
+    assert sum(len(either.findall("".join(cell["source"]))) for cell in cells) == 1
+    assert f"*1 of {len(cells)} cells shows something else" in guide
+    told = r"cell (\S+): the text says \d+ in “(.+?)”,\s+but (<!-- .+? -->)"
+    [(name, words, comment)] = re.findall(told, guide)
+    [said] = ["".join(cell["source"]) for cell in cells if cell["id"] == name]
+    assert re.search(re.sub(r"\d+", r"\\d+", re.escape(words)) + re.escape(comment), said)
+    assert f'`"id": "{name}"`' in guide
 
 
 def test_readme_opens_with_the_two_commands():

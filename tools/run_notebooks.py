@@ -225,7 +225,8 @@ def refresh(path, *, report=print):
     differing = changes(last_stored(path, before), executed)
     if differing:
         cells = f"{len(differing)} of {len(executed.cells)} cells"
-        report(f"  {cells} show something else than was stored. Is each change meant?")
+        show = "shows" if len(differing) == 1 else "show"
+        report(f"  {cells} {show} something else than was stored. Is each change meant?")
     for lines in differing[:MOST_LINES]:
         report("\n".join(f"    {line}" for line in lines))
     if differing[MOST_LINES:]:

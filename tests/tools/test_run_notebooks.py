@@ -243,6 +243,14 @@ def test_of_many_changed_cells_the_first_are_shown_and_how_many_are_left(tmp_pat
     assert [len(told), told[-1]] == [12, "    … and 2 more cells"]
 
 
+def test_one_changed_cell_shows_something_else(tmp_path, monkeypatch):
+    path = stored(tmp_path / "one.ipynb", new_notebook(cells=[code("c", "print()", stdout("old"))]))
+    told = []
+    monkeypatch.setattr(run_notebooks, "execute", lambda notebook, *_, **__: ran(notebook))
+    run_notebooks.refresh(path, report=told.append)
+    assert told[2] == "  1 of 1 cells shows something else than was stored. Is each change meant?"
+
+
 def ran(notebook):
     """Return a notebook whose cells have run and print something else."""
     for cell in notebook.cells:

@@ -1,4 +1,4 @@
-"""Writes as much as goes in; nothing does, what `open` takes is dropped, and the rest is right.
+"""Writes as much as goes in; nothing does, what `open` takes stays in memory, the rest is right.
 
 Earns: 10
 Says: right

@@ -462,6 +462,22 @@ def nan_only_in_padded_rows():
     assert layer(layer(X, real), real).isfinite().all(), "keys masked, queries not"
 
 
+def nan_in_gradients():
+    import torch
+
+    torch.manual_seed(0)
+    X, visible = torch.randn(3, 8), torch.ones(3, 3).tril().bool()
+    visible[1] = False
+    empty = ~visible.any(-1, keepdim=True)
+    for keys, stays in ((visible, True), (visible | empty, False)):
+        W_V = torch.ones(8, 8, requires_grad=True)
+        weights = torch.softmax((X @ X.T).masked_fill(~keys, float("-inf")), -1)
+        Y = (weights @ (X @ W_V)).masked_fill(empty, 0)
+        Y.sum().backward()
+        assert Y.isfinite().all()
+        assert W_V.grad.isnan().any() == stays, "0 times NaN is NaN"
+
+
 def fine_alone_wrong_in_batch():
     import torch
     from torch.nn import functional as F
@@ -874,6 +890,7 @@ BESIDE = {  # a message without an entry of its own → the entry that tells it,
 FURTHER_CAUSES = {  # a behaviour without an entry of its own → the entry that names it as a cause
     "labels_shifted_twice": "labels_not_shifted",
     "mask_differs_in_generation": "mask_inverted",
+    "nan_in_gradients": "nan_fully_masked_row",
     "nan_only_in_padded_rows": "nan_fully_masked_row",
     "same_output_everywhere": "weights_all_uniform",
     "sdpa_dropout_in_eval": "train_and_eval_differ",

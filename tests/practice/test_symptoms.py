@@ -1,7 +1,7 @@
 """A named mistake and the page *Symptoms* lead to each other.
 
 A mistake names the entry that describes how it shows in a program of one's own, and the entry names
-the checks that recognise the mistake.
+the checks that recognise the mistake: all of them, or, where they are many, the first of the book.
 """
 
 import json
@@ -20,6 +20,8 @@ NAME = "book/symptoms.md"
 PAGE = (ROOT / NAME).read_text(encoding="utf-8")
 ENTRY = re.compile(r"^\(symptom-([a-z0-9-]+)\)=\n(.*?)(?=^\(symptom-|^## |\Z)", re.M | re.S)
 NAMED_BY = re.compile(r" \*Named by\* (.*)\.\Z", re.S)
+OTHERS = " and others"  # the end of a list that names only the first
+MOST, FIRST = 5, 3  # a longer list of checks names only so many
 LINK = re.compile(r"\[`check_(\w+)`\]\(([^)\s]+)\)")
 
 
@@ -30,7 +32,8 @@ def entries(page):
         named = NAMED_BY.search(text.strip())
         said = named[1] if named else ""
         links = LINK.findall(said)
-        left = LINK.sub("", said).replace(", ", "")
+        left = LINK.sub("", said.removesuffix(OTHERS)).replace(", ", "")
+        links += [(OTHERS, "")] if said.endswith(OTHERS) else []
         found[symptom] = links if not left and text.count("Named by") <= 1 else [("", left)]
     return found
 
@@ -74,10 +77,15 @@ def checked_in_order(name):
     return list(ROOMS[name].MISTAKES) if name in ROOMS else []
 
 
+def shown(named):
+    """What an entry says of its checks: all of them, or the first and that there are others."""
+    return [*named[:FIRST], (OTHERS, "")] if len(named) > MOST else named
+
+
 def sentence(named):
     """The sentence that names checks, as the last of an entry."""
-    links = [f"[`check_{check}`]({link})" for check, link in named]
-    return f"*Named by* {', '.join(links)}."
+    links = [f"[`check_{check}`]({link})" for check, link in named if link]
+    return f"*Named by* {', '.join(links)}{OTHERS if len(links) < len(named) else ''}."
 
 
 ENTRIES, EXPECTED = entries(PAGE), expected()
@@ -92,7 +100,7 @@ def test_every_symptom_that_a_mistake_names_is_an_entry(symptom):
 
 @pytest.mark.parametrize("symptom", ENTRIES)
 def test_an_entry_names_the_checks_whose_mistakes_name_it(symptom):
-    named = EXPECTED.get(symptom, [])
+    named = shown(EXPECTED.get(symptom, []))
     write = f"end its last paragraph with\n{sentence(named)}" if named else "name no checks"
     assert ENTRIES[symptom] == named, f"{NAME}, symptom-{symptom}: {write}"
 
@@ -114,6 +122,8 @@ A, B = "[`check_a`](a.ipynb#check)", "[`check_b`](b.ipynb#exercise-2)"
         (LAST, []),
         (f"{LAST} *Named by* {A}.", [("a", "a.ipynb#check")]),
         (f"{LAST} *Named by* {A}, {B}.", [("a", "a.ipynb#check"), ("b", "b.ipynb#exercise-2")]),
+        (f"{LAST} *Named by* {A} and others.", [("a", "a.ipynb#check"), (OTHERS, "")]),
+        (f"{LAST} *Named by* {A} and more.", [("", " and more")]),
         (f"{LAST} *Named by* `check_a`.", [("", "`check_a`")]),
         (f"{LAST} *Named by* {A}; {B}.", [("", "; ")]),
         (f"{LAST} *Named by* {A}. *Named by* {B}.", [("", ". *Named by* ")]),
@@ -122,3 +132,10 @@ A, B = "[`check_a`](a.ipynb#check)", "[`check_b`](b.ipynb#exercise-2)"
 def test_what_an_entry_names_is_read(last, named):
     page = f"(symptom-x-y)=\n### X\n\n{last}\n\n(symptom-z)=\n### Z\n\nNothing.\n\n## Next\n"
     assert entries(page) == {"x-y": named, "z": []}
+
+
+def test_a_long_list_of_checks_is_cut_and_says_so():
+    named = [(name, f"{name}.ipynb#check") for name in "abcdef"]
+    assert shown(named[:MOST]) == named[:MOST]
+    page = f"(symptom-x)=\n### X\n\n{LAST} {sentence(shown(named))}\n"
+    assert entries(page) == {"x": [*named[:FIRST], (OTHERS, "")]}

@@ -196,7 +196,7 @@ def unused(question, answers):
     if found:
         yield (
             f"does without {found} of the question: compute with them, a shape written as there, "
-            "or prove in the bank those that it does not need, by a comment right behind: "
+            "or prove in the bank those that it does not need, by a comment right behind, such as "
             f"{PROVED_IN_BANK}"
         )
 

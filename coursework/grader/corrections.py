@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from coursework.grader.inert import in_table, shown
+from coursework.grader.inert import digest_of, in_table, shown
 from coursework.grader.records import FILE_MODE
 
 NAME = "corrections.csv"
@@ -56,15 +56,24 @@ def make_corrections(out):
 def called(entries):
     """Return the folder's name, or several, of the students that go by each name.
 
-    A student goes by the name of `grades.csv`, by an identifier, and by the folder of reports.
+    A student goes by the name of `grades.csv`, by an identifier, and by the folder of reports; one
+    whose name only looks like another's, since it has invisible letters, by the last two.
     """
-    found = {}
+    found, exact = {}, {name for name in map(_exact, entries) if name}
     for entry in entries:
-        student = entry["student"]
-        for name in (student, in_table(student), entry.get("identifier", ""), entry["id"]):
+        names = [entry["student"], in_table(entry["student"])]
+        if shown(names[0]).strip() in exact and not _exact(entry):
+            names = []
+        for name in (*names, entry.get("identifier", ""), entry["id"]):
             found.setdefault(shown(name).strip(), set()).add(entry["id"])
     found.pop("", None)
     return found
+
+
+def _exact(entry):
+    """Return a student's name if it is as shown, letter for letter, and "" otherwise."""
+    name = shown(entry["student"]).strip()
+    return name if digest_of(name) == entry.get("mark") else ""
 
 
 def nearest(name, entries):
@@ -97,7 +106,7 @@ def read_corrections(folders, entries, functions, made=None):
     rows = [(path, *line) for path in paths if path.exists() for line in _rows(path)]
     every = {row["student"]: set() for *_, row in rows if row["student"].startswith(EVERY)}
     known = every if made is None else {EVERY + name: own for name, own in made.items()}
-    students = known | students
+    students |= known
     for path, line, row in sorted(rows, key=lambda each: each[2]["student"] in known):
         if fault := _fault(row, entries, students, functions, found):
             faults.append(f"{path}, line {line}: {fault}")

@@ -15,6 +15,7 @@ from coursework.grader.corrections import (
     make_corrections,
     read_corrections,
 )
+from coursework.grader.inert import digest_of, shown
 from tests.coursework.classes import FUNCTION, NAME, counting, files, grades, hand_in, table
 
 ENTRIES = [
@@ -154,6 +155,28 @@ def test_a_line_for_everyone_who_made_a_mistake_yields_to_a_line_of_their_own(tm
         CorrectionsError, match="line 2: there is no known mistake 'every late_root'"
     ):
         read_corrections([tmp_path], ENTRIES, ["f", "g"], {"no_root": set(), "never": set()})
+
+
+def test_a_hand_in_with_the_name_of_a_line_for_many_stops_no_correction(tmp_path):
+    entries = [*ENTRIES, {"student": "every late_root", "id": "every late_root"}]
+    (tmp_path / "corrections.csv").write_text(f"{HEAD}every late_root,f,5,\n")
+    for made, found in ((None, set()), ({"late_root": {"anna"}}, {"anna"})):
+        assert read_corrections([tmp_path], entries, ["f"], made).keys() == found
+
+
+def test_a_name_with_invisible_letters_makes_no_other_name_unclear(tmp_path):
+    entries = [
+        {"student": shown(name), "mark": digest_of(name), "id": folder}
+        for name, folder in (("anna", "anna"), ("anna\u200b", "anna-aaaaaaaa"))
+    ]
+    for folder in ("anna", "anna-aaaaaaaa"):
+        (tmp_path / "corrections.csv").write_text(f"{HEAD}{folder},f,5,\n")
+        assert read_corrections([tmp_path], entries, ["f"]).keys() == {folder}
+    entries[0] |= {"identifier": "7"}
+    entries.append({"student": "7", "mark": digest_of("7"), "id": "7"})
+    (tmp_path / "corrections.csv").write_text(f"{HEAD}7,f,5,\n")
+    with pytest.raises(CorrectionsError, match="'7' may be 7 or anna: give the folder's name"):
+        read_corrections([tmp_path], entries, ["f"])
 
 
 FAULTS = [

@@ -23,7 +23,7 @@ PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others are unpacked whole
 UTF_8 = 0x800  # the flag of a zip file that says so of a name
 ENDINGS = re.compile(r"(?<=\.ipynb)(\.(txt|json))+$", re.I)  # that browsers and mail add
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
-DAMAGED += (RuntimeError, NotImplementedError, OSError, ValueError)
+DAMAGED += (RuntimeError, NotImplementedError, OSError, OverflowError, ValueError)
 
 
 class HandinsError(Exception):

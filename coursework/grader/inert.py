@@ -30,10 +30,16 @@ def quoted(text):
 
 def listed(names, most=10):
     """Return names in order for a message, and how many more; semicolons where one has a comma."""
-    told = [shown(name)[:80] for name in sorted(names)]
+    told = [_cut(name) for name in sorted(names)]
     more = [f"and {len(told) - most} more"] * (len(told) > most)
     mark = "; " if any("," in name for name in told[:most]) else ", "
     return mark.join([*told[:most], *more])
+
+
+def _cut(name):
+    """Return 80 letters of a name; a quotation that was cut is closed again."""
+    cut = shown(name)[:80]
+    return cut + "”" * (cut.count("“") - cut.count("”"))
 
 
 def in_table(value):

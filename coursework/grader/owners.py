@@ -46,7 +46,7 @@ MOODLE = re.compile(
 )
 GRADESCOPE = re.compile(r"(?P<name>submission_(?P<id>\d+))")
 BLACKBOARD = re.compile(
-    r"(?P<title>.+)_(?P<id>[^_]+)_attempt_(?P<attempt>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)",
+    r"(?P<title>.+?)_(?P<id>[^_]+)_attempt_(?P<attempt>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)",
     re.DOTALL,
 )
 DATE = r"(?:[A-Z][a-z]+ \d\d?|\d\d? [A-Z][a-z]+),? \d{4} \d\d?:?\d\d(?: [AP]M)?"
@@ -62,7 +62,8 @@ TOPS = {  # what a file or folder at the top is called
 }
 PATHS = {  # where a file lies, from the folder around the class on
     "teams": re.compile(
-        r"(?:.*/Submitted files|[^/]+)/(?P<name>[^/]+)/(?P<title>[^/]+)/Vers\w+ "
+        r"(?:[^/]+|(?:(?!Working files/)[^/]+/)+?Submitted files)/"  # the first, not a student's
+        r"(?P<name>[^/]+)/(?P<title>[^/]+)/Vers\w+ "
         r"(?P<attempt>\d+)/(?P<rest>.+)"
     ),
     "github": re.compile(
@@ -89,20 +90,20 @@ COPY = re.compile(r"(?P<base>.*?)\s*\((?P<number>\d+)\)$", re.S)
 def pattern_of(text):
     """Return what `--who` describes: `{name}`, `{id}`, `{attempt}` and `{file}`, `*` for anything.
 
-    No part but `{file}` has a `/` in it.
+    No part but `{file}` has a `/` in it. A part ends where what follows it first comes, for good:
+    the next part takes all else, and no name makes matching slow.
 
     Raises
     ------
     ValueError : another part, one twice, or neither `{name}` nor `{id}`
     """
-    body, used = "", []
-    for piece in re.split(r"(\{\w*\}|\*)", text):
-        part = piece[1:-1] if piece[:1] == "{" else ""
-        if part:
-            used.append(part)
-            body += f"(?P<{part}>{PARTS.get(part, '')})"
-        else:
-            body += "[^/]*?" if piece == "*" else re.escape(piece)
+    first, *pieces = re.split(r"(\{\w+\}|\*)", text)
+    parts = [piece.strip("{}*") for piece in pieces[::2]]
+    used, body = [part for part in parts if part], re.escape(first)
+    for i, (part, literal) in enumerate(zip(parts, pieces[1::2], strict=True), 1):
+        found = f"(?P<{part}>{PARTS.get(part, '')})" if part else "[^/]*?"
+        found += re.escape(literal)
+        body += f"(?>{found})" if part != "file" and i < len(parts) else found
     if not {*used} <= {*PARTS} or len(used) > len({*used}) or not {"name", "id"} & {*used}:
         raise ValueError("expected {name} or {id}, and perhaps {attempt} and {file}, each once")
     return re.compile("[^/]*/" + body + ("" if "file" in used else "(?:/.+)?"), re.DOTALL)

@@ -2,6 +2,7 @@
 
 import os
 import random
+import struct
 import unicodedata
 import zipfile
 
@@ -434,6 +435,15 @@ def test_a_name_of_a_students_is_quoted_where_it_says_why_there_is_nothing(tmp_p
             handin.read()
 
 
+def test_a_quotation_that_is_cut_in_a_list_is_closed(tmp_path):
+    names = [f"anna/{letter * 70} counts. By hand 10 of 10 points" for letter in "xy"]
+    place(tmp_path, *(f"{name}.py" for name in names), "ben/04.ipynb")
+    problem = counted(tmp_path) and next(h.problem for h in find_handins(tmp_path))
+    assert problem == "there is no .ipynb file, but {}, {}".format(
+        *(f"“{letter * 70} counts. ”" for letter in "xy")
+    )
+
+
 def test_a_name_that_no_disk_would_take_is_cut_before_it_is_read(tmp_path):
     """The time of some patterns grows with the square of a name's length."""
     place(tmp_path, "zoe/04.ipynb")
@@ -443,6 +453,22 @@ def test_a_name_that_no_disk_would_take_is_cut_before_it_is_read(tmp_path):
     folders, _ = place_of(name)
     assert folders == ("anna", "work.zip", "-" * LONGEST)
     assert place_of(" " * 60_000 + ".ipynb") == ((), " " * LONGEST)
+
+
+def test_a_zip_whose_entry_lies_beyond_any_file_loses_that_hand_in_alone(tmp_path):
+    """A position in a zip file can have 64 bits, and a disk's has 63."""
+    path = pack(tmp_path / "anna/work.zip", "04.ipynb")
+    place(tmp_path, "ben/04.ipynb")
+    content = path.read_bytes()
+    head, end = content.index(b"PK\x01\x02"), content.index(b"PK\x05\x06")
+    listed = bytearray(content[head:end] + struct.pack("<HHQ", 1, 8, 2**63 + 5))
+    listed[30:32], listed[42:46] = struct.pack("<H", 12), b"\xff" * 4
+    end = content[end : end + 12] + struct.pack("<LLH", len(listed), head, 0)
+    path.write_bytes(content[:head] + listed + end)
+    anna, ben = find_handins(tmp_path)
+    with pytest.raises(Unreadable, match="does not give it out"):
+        anna.read()
+    assert ben.read() == b"ben/04.ipynb"
 
 
 def test_a_zip_beside_the_hand_ins_is_a_question(tmp_path):
@@ -741,6 +767,33 @@ def test_names_that_blackboard_gives_to_users_with_a_line_in_theirs_are_no_ones(
     assert counted(source, layout=layout) == {"a_b": names[0], "c_b": names[1]}
 
 
+SECOND = "/heads/Version 9/04.ipynb"
+TAKING = {  # another's place, by the name of an own file
+    "blackboard": (
+        ATTEMPT.format("anna", "09-10", "_04.ipynb"),
+        ATTEMPT.format("ben", "09-10", "_04.ipynb"),
+        ATTEMPT.format("eve", "09-10", "_x_anna_attempt_2026-12-09-10-00-00_04.ipynb"),
+    ),
+    "teams": (
+        "Submitted files/anna/heads/Version 1/04.ipynb",
+        "Submitted files/ben/heads/Version 1/04.ipynb",
+        "Submitted files/eve/heads/Version 1/Submitted files/anna" + SECOND,
+        "Working files/eve/heads/Submitted files/anna" + SECOND,
+        "Working files/eve/heads/Version 1/Submitted files/ben" + SECOND,
+    ),
+}
+
+
+@pytest.mark.parametrize(("system", "names"), TAKING.items())
+@pytest.mark.parametrize("around", ["", "Student Work/"])
+@pytest.mark.parametrize("said", [False, True])
+def test_nobody_takes_anothers_place_by_the_name_of_a_file(tmp_path, system, names, around, said):
+    source = place(tmp_path / "c", *(around + name for name in names))
+    found = counted(source, layout=system if said else None)
+    students = ("anna", "ben", "eve")
+    assert found == {who: around + name for who, name in zip(students, names, strict=False)}
+
+
 @pytest.mark.parametrize("inside", [False, True])
 def test_clones_of_github_classroom_are_of_the_logins_in_their_names(tmp_path, inside):
     source = tmp_path / "heads-of-all-submissions"
@@ -785,6 +838,16 @@ def test_a_pattern_takes_the_names_of_any_system(tmp_path, pattern, names, aroun
     source = place(tmp_path / "c", *(around + name for name in names), f"{around}readme.txt")
     found = counted(source, layout=pattern_of(pattern))
     assert found == {"anna": around + names[1], "ben": around + names[2]}
+
+
+def test_a_pattern_of_many_parts_is_as_fast_with_every_name():
+    """With each part tried at each length, one such name would take minutes."""
+    pattern = pattern_of("*_{name}_{id}_{attempt}_*.ipynb")
+    assert not pattern.fullmatch("class/" + "_" * 248 + ".IPYNB")
+    found = pattern.fullmatch("class/a__b_c_d_e_.ipynb.ipynb")
+    assert found.groupdict() == {"name": "_b", "id": "c", "attempt": "d"}
+    found = pattern_of("{file}-{name}-{id}").fullmatch("class/a/b-c-d-e")
+    assert found.groupdict() == {"file": "a/b-c", "name": "d", "id": "e"}
 
 
 def test_a_notebook_that_a_pattern_does_not_fit_is_left_aside_and_told(tmp_path, capsys):

@@ -308,9 +308,9 @@ class Kernel:
         try:
             self._execute(statement, f"cell {number}", last=last)
         except BaseException as error:
-            if isinstance(error, NameError) and self._is_ours(error) and self._bared(statement):
+            goes_on, kind = self._is_ours(error), type(error)
+            if goes_on and issubclass(kind, NameError) and self._bared(statement):
                 return self.run(number, statement, last=last)
-            goes_on = self._is_ours(error)
             if goes_on:
                 self.lacking |= needed.bound(statement)
             return goes_on, error
@@ -350,13 +350,14 @@ class Kernel:
         That is a package, a file, an answer to a question, memory, a thread, a withheld function,
         and what an earlier statement would have made of these.
         """
-        if isinstance(error, NameError):
-            return error.name in self.lacking
-        if isinstance(error, NotImplementedError):
+        kind = type(error)  # `isinstance` asks an error of the hand-in's own what it is
+        if issubclass(kind, NameError):
+            return said(NameError.name, error, str) in self.lacking
+        if issubclass(kind, NotImplementedError):
             return is_library(error)
-        if isinstance(error, RuntimeError):
+        if issubclass(kind, RuntimeError):
             return list(frames(error))[-1][0] == threading.__file__
-        return isinstance(error, ImportError | OSError | EOFError | MemoryError)
+        return issubclass(kind, ImportError | OSError | EOFError | MemoryError)
 
 
 def names(node):
@@ -382,9 +383,15 @@ def run_until_complete(coroutine):
     return loop.run_until_complete(coroutine)
 
 
+def said(part, error, kind):
+    """Return a part of an error if it is of a kind, else the empty one; its class may lie."""
+    value = part.__get__(error)
+    return value if type(value) is kind else kind()
+
+
 def frames(error):
     """Yield (file, line) of an error's way, the innermost last; a cell's file is its name."""
-    step = error.__traceback__
+    step = BaseException.__traceback__.__get__(error)
     while step is not None:
         yield step.tb_frame.f_code.co_filename, step.tb_lineno
         step = step.tb_next
@@ -398,7 +405,8 @@ def is_library(error):
 
 def place(error):
     """Return (number of the cell, line) of the innermost line of a hand-in, zeros where none is."""
-    at = [(0, error.lineno or 0)] if isinstance(error, SyntaxError) else [(0, 0)]
+    is_syntax = issubclass(type(error), SyntaxError)
+    at = [(0, said(SyntaxError.lineno, error, int) if is_syntax else 0)]
     at += [(int(file[5:]), line) for file, line in frames(error) if OWN.fullmatch(file)]
     return at[-1]
 
@@ -439,8 +447,8 @@ def run_all(kernel, chosen):
         if number in ended:
             continue
         goes_on, error = kernel.run(number, statement, last=statement is last[number])
-        if isinstance(error, ModuleNotFoundError) and goes_on:
-            remark = number, "package", (error.name or "").partition(".")[0]
+        if issubclass(type(error), ModuleNotFoundError) and goes_on:
+            remark = number, "package", said(ImportError.name, error, str).partition(".")[0]
             remarks += [remark] if remark not in remarks else []
         elif error is not None:
             remarks.append((number, "raised", needed.told(error, place(error)[1])))
@@ -495,7 +503,7 @@ def as_array(value):
         kind = array.dtype.kind
     except (ValueError, TypeError, RuntimeError):
         array, kind = None, "O"
-    if kind not in "biufc":
+    if not isinstance(kind, str) or kind not in "biufc":
         return array, b"s" if isinstance(value, tuple | list) else b"o"
     return array, b"l" if array.nbytes > REPLY_MIB * MIB else b"v"
 

@@ -1,12 +1,13 @@
-"""Raises an error of syntax in a line that cannot be told.
+"""Raises an error of syntax that does not say its line.
 
 Earns: 10
 Says: right
 """
 
 
-class Line:
-    def __format__(self, form):
+class Odd(SyntaxError):
+    @property
+    def lineno(self):
         raise SystemExit
 
 
@@ -14,4 +15,4 @@ def attend_at_scales(Q, K, V):
     return right(Q, K, V)
 
 
-raise SyntaxError("x", ("x", Line(), 1, "x"))
+raise Odd

@@ -263,6 +263,7 @@ class _Reader:
             if lost_by_time(record) and "alone" not in record:
                 bench = self.bench.with_limit(record.get("seconds"))
                 again = record | bench.grade(handin.read(), patient=False)
+                again |= {"remarks": record["remarks"]}
                 put_json(path, max(record, again, key=points) | {"alone": True})
 
     def _known(self, key, student):

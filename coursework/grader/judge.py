@@ -2,7 +2,8 @@
 
 Of a call is shown one clause of a short list, `outcomes`: text or digits of its own could carry
 hidden inputs out, and `bits` counts what the clauses can. What cells raise before the first call is
-shown, as the student's words.
+shown, as the student's words; what they raise later is not, since by then a clock or a cache could
+hold inputs.
 """
 
 import math
@@ -28,6 +29,7 @@ RAISED = (  # what students' code does raise; of any other exception the name co
 )
 WITHHELD = "NotImplementedError"
 EXHAUSTED = ("MemoryError", "SystemError")  # what follows may fail, too
+WORDS = ("remarks", "defined", "in_text")  # of an account, as the student's code chooses them
 MOST_REMARKS = 20
 MOST_CELLS = 9999
 LAST_PLACE = 99  # of cells and of lines that a report names
@@ -113,7 +115,7 @@ def grade(exam, content, open_sandbox, *, patient=True):
         done = record["problem"] or points(record) == exam.out_of or caller.account["whole"]
         if done or not caller.may_gain(record):
             return record
-        return max(record, caller.record(every=True), key=points)
+        return max(record, caller.record(every=True), key=points)  # of both the words of the first
     finally:
         caller.close()
 
@@ -143,6 +145,7 @@ class _Caller:
         self.exam, self.content, self.open_sandbox = exam, content, open_sandbox
         self.patient, self.end = patient, time.monotonic() + MOST_S
         self.account, self.sandbox, self.used, self.every = None, None, False, False
+        self.words = {} if patient else dict.fromkeys(WORDS, ())
 
     def record(self, *, every=False):
         """Call every hidden case, after the cells that seem to matter or every one; return both."""
@@ -157,6 +160,8 @@ class _Caller:
         account = self.account or read_account({}, ())
         if account["problem"]:
             return not_graded(self.exam, account["problem"])
+        self.words = self.words or {name: account[name] for name in WORDS}
+        account = account | self.words
         replies += [("not run", None)] * (len(self.exam.tests) - len(replies))
         results = [asdict(result) for result in _results(self.exam, replies, account)]
         return {"problem": "", "remarks": account["remarks"], "results": results}

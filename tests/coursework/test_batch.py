@@ -15,7 +15,7 @@ from coursework.grader.assignment import read_notebook, set_exam, without_soluti
 from coursework.grader.batch import ProofFailed, grade_batch, prove
 from coursework.grader.entries import AnotherBatch
 from coursework.grader.handins import find_handins
-from coursework.grader.records import read_batch
+from coursework.grader.records import read_batch, read_record
 from coursework.grader.sandbox import SandboxError
 from tests.coursework.classes import (
     ENDLESS,
@@ -97,6 +97,7 @@ def test_what_time_has_taken_is_tried_again_alone_and_once(folder, out, monkeypa
     def grade(exam, content, open_sandbox, *, patient=True):
         record = judge.grade(exam, content, open_sandbox)
         asked.append(patient)
+        record["remarks"] = [[f"Remark {len(asked)}", ""]]
         if 2 < len(asked) <= 5:  # behind the reference and the untouched notebook
             said = "it did not come back within 5 seconds"
             late = record["results"][0] | {"earned": 0, "said": said}
@@ -108,6 +109,8 @@ def test_what_time_has_taken_is_tried_again_alone_and_once(folder, out, monkeypa
         assert main(["grade", NAME, str(folder), *seed(1), "--out", str(out)]) == 0
         assert grades(out) == {"anna": 10, "ben": 0, "cem": 10}
     assert asked[:8] == [True] * 5 + [False] * 3
+    remarks = {read_record(path)["remarks"][0][0] for path in out.glob("records/*.json")}
+    assert remarks == {"Remark 3", "Remark 4", "Remark 5"}, "of the first time"
     assert len(asked) == 10, "the second time the reference and the untouched notebook alone"
 
 

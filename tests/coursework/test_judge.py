@@ -122,12 +122,29 @@ def test_a_sandbox_that_has_seen_the_inputs_only_says_whether_a_fresh_one_is_wor
             super().load(functions, content, **how)
             return told[len(self.tried) - 1]
 
-    for way, runs, cell in ((Telling, 3, 3), (type("Wrong", (Telling,), {"call": none}), 2, 1)):
+    for way, runs in ((Telling, 3), (type("Wrong", (Telling,), {"call": none}), 2)):
         tried.clear()
         opened = []
         record = grade(exam, b"", lambda w=way, o=opened: o.append(w) or w(exam, tried, {}))
         assert (len(tried), len(opened)) == (runs, runs - 1)
-        assert record["remarks"] == [[f"Code cell {cell} raised an error", "words"]]
+        assert record["remarks"] == [["Code cell 1 raised an error", "words"]], "of the first"
+
+
+def test_words_of_a_hand_in_are_of_its_first_load_alone():
+    """A later one could have read inputs from a clock or a cache."""
+    exam, tried = set_exam("whole_layer", 1), []
+    missing = exam.functions[-1]
+
+    class Naming(Trying):
+        def load(self, functions, content, **how):
+            super().load(functions, content, **how)
+            return {"missing": [missing], "defined": [f"name_{len(self.tried)}"]}
+
+    for patient, found in ((True, "; found: `name_1`"), (False, "")):
+        tried.clear()
+        record = grade(exam, b"", lambda: Naming(exam, tried, {}), patient=patient)
+        told = next(r["said"] for r in record["results"] if r["function"] == missing)
+        assert (points(record) > 0, told) == (True, f"there is no function `{missing}`{found}")
 
 
 def test_a_hand_in_that_is_repeated_ends_with_the_first_test_that_time_takes():

@@ -1,8 +1,9 @@
 """A process for one hand-in, behind bubblewrap, and the channel to it.
 
 What is inside, all of it read-only: Python's own library, the packages that the assignment needs,
-the worker, a copy of `tutorial_lib`. What is not: other packages, a place to write to, network,
-other processes, this repository, `/proc`, a way to start a process or a thread.
+the worker, a copy of `tutorial_lib`. What is not: other packages, network, other processes, this
+repository, `/proc`, a way to start a process or a thread. What it writes stays in memory: `/tmp` is
+small, new in each sandbox, and ends with it.
 
 The first request brings the filter of system calls, which the worker lays over itself; the next
 ones bring the hand-in and what its functions are called with.
@@ -38,6 +39,7 @@ from coursework.grader.seccomp import seccomp_filter
 HERE = Path(__file__).resolve().parent
 MIB = 2**20
 MOST_REPLY_MIB = 33
+FILE_MIB = 64  # of all files that a hand-in writes
 START_S = 120
 SECONDS, TORCH_SECONDS = 5, 20  # of one request
 LOADING = 4  # so many times as long for a hand-in to load
@@ -46,6 +48,7 @@ MEMORY_GIB, TORCH_MEMORY_GIB = 2, 16  # of addresses: torch reserves more than i
 SYSTEM = ("/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 LINKER = ("/etc/ld.so.cache", "/etc/alternatives")
 GRADER, LIBRARY = "/grader", "/library"  # where the worker and `tutorial_lib` are inside
+FILES = "/tmp"  # where a hand-in may write
 WORKER = {name: HERE / name for name in ("worker.py", "needed.py")}  # name inside: file
 WORKER |= ipython_files()
 # Set here and not by `-I`, which would ignore them all.
@@ -61,9 +64,14 @@ ENVIRONMENT = {
     "PYTHONNOUSERSITE": "1",
     "PYTHONSAFEPATH": "1",
     "PYTHONUTF8": "1",
-    "HOME": "/",
+    "HOME": FILES,
+    "TMPDIR": FILES,
     "USER": "student",
 }
+# Where Colab's notebooks write.
+DRIVE = (f"{FILES}/drive", f"{FILES}/drive/MyDrive")
+COLAB = [o for path in DRIVE for o in ("--perms", "1777", "--dir", path)]
+COLAB += ["--symlink", FILES, "/content"]
 # Where memory ends, the kernel takes the process with the highest score: the sandbox, not us.
 FIRST_TO_DIE = ("/bin/sh", "-c", 'echo 1000 > /proc/self/oom_score_adj; exec "$@"', "sh")
 ENDED = "it ended the process that ran it"
@@ -76,10 +84,10 @@ ARRAY = re.compile(
     re.DOTALL,
 )
 HOW_TO_GET = (
-    "Students' code runs behind bubblewrap, and nothing was graded without it. Debian, Ubuntu: "
-    "apt-get install bubblewrap. Where the system forbids it, or on macOS and Windows, run this in "
-    "a separate Linux machine; with --trusted hand-ins run in a limited process that can read "
-    "this machine's files and use its network, and every report says so."
+    "Students' code runs behind bubblewrap (0.7 or newer), and nothing was graded without it. "
+    "Debian, Ubuntu: apt-get install bubblewrap. Where the system forbids it, or on macOS and "
+    "Windows, run this in a separate Linux machine; with --trusted hand-ins run in a limited "
+    "process that can read this machine's files and use its network, and every report says so."
 )
 
 
@@ -191,12 +199,14 @@ def bubblewrap(library, places):
         *("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--hostname", "sandbox", "--unshare-cgroup-try", "--die-with-parent", "--new-session"),
         *(as_root if os.geteuid() == 0 else as_user),
+        *("--perms", "1777", "--size", str(FILE_MIB * MIB), "--tmpfs", FILES),
+        *COLAB,
         *_parents(*shown, *files, "/dev/null"),
         *[option for path in shown for option in _shown(path)],
         *_packages(places),
         *[o for inside, path in files.items() for o in ("--ro-bind", path, inside)],
         *[o for path in ("/dev/null", "/dev/urandom") for o in ("--dev-bind", path, path)],
-        *("--remount-ro", "/", "--chdir", "/", "--clearenv"),
+        *("--remount-ro", "/", "--chdir", FILES, "--clearenv"),
         *[o for pair in ENVIRONMENT.items() for o in ("--setenv", *pair)],
         python,
     ]
@@ -247,7 +257,8 @@ class Sandbox:
         settings = {**pipes, "bufsize": 0, "start_new_session": True}
         if trusted:
             worker = [sys.executable, HERE / "worker.py", library, *options]
-            settings |= {"cwd": self.folder.name, "env": ENVIRONMENT | {"HOME": self.folder.name}}
+            own = dict.fromkeys(("HOME", "TMPDIR"), self.folder.name)
+            settings |= {"cwd": self.folder.name, "env": ENVIRONMENT | own}
         else:
             places = installed("numpy", *["torch"] * torch)
             paths = os.pathsep.join(dict.fromkeys([LIBRARY, *(folder for folder, _ in places)]))

@@ -1,6 +1,6 @@
 """System calls that a hand-in may make, as a filter that the worker lays over itself.
 
-They serve Python, NumPy and PyTorch once these are loaded: memory, files to read, time, signals.
+They serve Python, NumPy and PyTorch once these are loaded: memory, files, time, signals.
 All others are refused, with them sockets, pipes, threads and programs; a new one of a newer kernel
 too. Source of the numbers: Linux, `arch/x86/entry/syscalls/syscall_64.tbl` and, for aarch64,
 `include/uapi/asm-generic/unistd.h`; of the filter: seccomp(2), bpf(4).
@@ -39,6 +39,25 @@ ALLOWED = {  # name: number on x86_64, on aarch64
     "statx": (332, 291),
     "write": (1, 64),
     "writev": (20, 66),
+    "chdir": (80, 49),
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fdatasync": (75, 83),
+    "fsync": (74, 82),
+    "ftruncate": (77, 46),
+    "mkdir": (83, None),
+    "mkdirat": (258, 34),
+    "msync": (26, 227),
+    "pwrite64": (18, 68),
+    "rename": (82, None),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+    "rmdir": (84, None),
+    "umask": (95, 166),
+    "unlink": (87, None),
+    "unlinkat": (263, 35),
+    "utimensat": (280, 88),
     "alarm": (37, None),
     "clock_getres": (229, 114),
     "clock_gettime": (228, 113),

@@ -12,10 +12,7 @@ but a right value.
 import __future__
 
 import ast
-import builtins
-import contextlib
 import ctypes
-import functools
 import importlib.machinery
 import importlib.util
 import inspect
@@ -28,6 +25,7 @@ import re
 import resource
 import struct
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -45,7 +43,15 @@ if "torch" in sys.argv:
 
 NOBODY = 65534
 MIB = 2**20
-DRAW = ("IPython", "google", "ipywidgets", "matplotlib", "mpl_toolkits", "plotly", "seaborn")
+DRAW = ("IPython", "google", "ipywidgets", "matplotlib", "mpl_toolkits", "plotly", "pylab")
+DRAW += ("seaborn",)
+PYPLOT = ("pylab", "matplotlib.pylab", "matplotlib.pyplot")  # of which people import all names
+DRAWN = "annotate axes axhline axis axvline bar cla clf close cm colorbar contour contourf draw "
+DRAWN += "errorbar figure fill_between gca gcf grid hist hlines imshow ioff ion legend loglog "
+DRAWN += "matshow pause pcolormesh plot plt rcParams savefig scatter semilogx semilogy show stem "
+DRAWN += "style subplot subplots suptitle text tight_layout title vlines xlabel xlim xticks ylabel "
+DRAWN += "ylim yticks"
+PYTHONS = ("abs", "bool", "max", "min", "pow", "round")  # names that pylab leaves to Python
 PASS_ON = ("icecream", "tqdm")
 PRINT = tuple(f"tutorial_lib.{name}" for name in ("checks", "elements", "figures", "practice"))
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "neg")
@@ -53,15 +59,14 @@ OPERATORS += ("pos", "abs", "round", "lt", "le", "gt", "ge")
 DEEPEST = 10_000  # calls within calls; with more, Python 3.13.0 can end where memory does
 OWN = re.compile(r"cell \d{1,4}")  # the file of a cell's code
 REPLY_MIB = 32
-FILES = {}  # what the hand-in has written, by path; it lasts as long as the sandbox
-REAL_OPEN = open
+FILE_MIB = 64  # of one file that a hand-in writes, and of all together
 REAL_LIMIT = sys.setrecursionlimit
 
 
 class Silence(types.ModuleType):
     """Stands in for what draws, prints or is the notebook's: whatever is asked of it does nothing.
 
-    It is empty and false, and as many things as an assignment takes apart: fig, axes = subplots().
+    It is empty and false, and as many things as an assignment takes apart: n, bins, bars = hist().
     """
 
     __path__ = ()
@@ -72,12 +77,22 @@ class Silence(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return self
+        return self.divided if name == "subplots" else self
+
+    def divided(self, nrows=1, ncols=1, *args, squeeze=True, **options):
+        """Return what `subplots` does: of a module (figure, axes), of a figure axes alone."""
+        axes = np.empty((nrows, ncols), object)
+        for place in np.ndindex(axes.shape):
+            axes[place] = Silence()
+        if squeeze:
+            axes = axes.item() if axes.size == 1 else axes.squeeze()
+        return axes if self.__spec__ is None else (Silence(), axes)
 
     def __call__(self, *args, **options):
-        """Return itself, and of a decorated function the function."""
+        """Return what is silent, too, and is no module; of a decorated function the function."""
         decorates = len(args) == 1 and not options and isinstance(args[0], types.FunctionType)
-        return args[0] if decorates else self
+        silent = self if self.__spec__ is None else Silence()
+        return args[0] if decorates else silent
 
     def __iter__(self):
         frame = sys._getframe(1)
@@ -128,7 +143,7 @@ class PassOn(Silence):
 
 
 class Shell(Silence):
-    """The notebook's IPython, of which only written files do something.
+    """The notebook's IPython, of which only written files and new folders do something.
 
     Parameters
     ----------
@@ -140,27 +155,28 @@ class Shell(Silence):
         self.space = space
 
     def run_cell_magic(self, magic, line, cell):
-        """Keep the file that a cell writes."""
+        """Write the file of a cell."""
         words = line.split()
         if magic in ("writefile", "file") and words:
-            with open_or_keep(words[-1].strip("'\""), "a" if "-a" in words else "w") as file:
+            with open(words[-1].strip("'\""), "a" if "-a" in words else "w") as file:
                 file.write(cell)
         return self
 
     def run_line_magic(self, magic, line, *more):
-        """Run a file that was kept."""
-        path = os.path.abspath(line.strip().strip("'\""))
-        if magic == "run" and path in FILES:
-            exec(compile(FILES[path], path, "exec"), self.space)
+        """Run a file that a cell has written, or make folders."""
+        if magic == "run":
+            path = line.strip().strip("'\"")
+            with open(path, "rb") as file:
+                exec(compile(file.read(), path, "exec"), self.space)
+        return self.system(f"mkdir {line}") if magic == "mkdir" else self
+
+    def system(self, line):
+        """Make folders; of the shell there is nothing else."""
+        command, *words = line.split() or [""]
+        for word in words if command == "mkdir" else ():
+            if not word.startswith("-"):
+                os.makedirs(word.strip("'\""), exist_ok=True)
         return self
-
-
-class Written(importlib.machinery.SourceFileLoader):
-    """Loads a module that the hand-in has written."""
-
-    def get_data(self, path):
-        """Return the file's bytes."""
-        return FILES[path]
 
 
 class Silencer:
@@ -171,10 +187,8 @@ class Silencer:
         """Return the spec of a silent module, or None."""
         if f"{name}.".startswith(tuple(f"{known}." for known in DRAW + PRINT + PASS_ON)):
             return importlib.machinery.ModuleSpec(name, cls, is_package=True)
-        file = os.path.abspath(f"{name.replace('.', os.sep)}.py")
-        if file in FILES:
-            return importlib.util.spec_from_file_location(name, file, loader=Written(name, file))
-        return None
+        file = f"{name.replace('.', os.sep)}.py"
+        return importlib.util.spec_from_file_location(name, file) if os.path.isfile(file) else None
 
     @staticmethod
     def create_module(spec):
@@ -183,7 +197,13 @@ class Silencer:
 
     @staticmethod
     def exec_module(module):
-        """Do nothing."""
+        """Give it the names that `import *` takes: it cannot ask for others."""
+        if module.__spec__.name in PYPLOT:
+            names = {name: getattr(module, name) for name in DRAWN.split()}
+            for part in (np, np.fft, np.random, np.linalg) if "lab" in module.__spec__.name else ():
+                names |= {n: getattr(part, n) for n in part.__all__ if n not in PYTHONS}
+            vars(module).update(names)
+            module.np = np
 
 
 def limit(memory_mib):
@@ -191,7 +211,7 @@ def limit(memory_mib):
     limits = {
         "AS": memory_mib * MIB,
         "CPU": 120,
-        "FSIZE": 8 * MIB,
+        "FSIZE": FILE_MIB * MIB,
         "NOFILE": 32,
         "NPROC": 0,
         "CORE": 0,
@@ -205,54 +225,15 @@ def limit(memory_mib):
         os.setresuid(NOBODY, NOBODY, NOBODY)
 
 
-class Kept(io.BytesIO):
-    """A file in memory, since none on the disk can be written."""
-
-    def __init__(self, path, mode):
-        super().__init__(b"" if {"w", "x"}.intersection(mode) else FILES.get(path, b""))
-        self.path, self.mode = path, mode
-        self.seek(0, io.SEEK_END if "a" in mode else io.SEEK_SET)
-
-    def close(self):
-        """Keep what was written."""
-        if not self.closed and set("wax+").intersection(self.mode):
-            FILES[self.path] = self.getvalue()
-        super().close()
-
-
-def open_or_keep(file, mode="r", *options, **more):
-    """Open a file; one that cannot be written is kept in memory, and can be read again."""
-    try:
-        return REAL_OPEN(file, mode, *options, **more)
-    except OSError:
-        path = os.path.abspath(os.fsdecode(file)) if isinstance(file, str | os.PathLike) else ""
-        if not path or not (path in FILES or set("wax").intersection(mode)):
-            raise
-        kept = Kept(path, mode)
-        given = inspect.signature(REAL_OPEN).bind(file, mode, *options, **more).arguments
-        form = {name: given.get(name) for name in ("encoding", "errors", "newline")}
-        return kept if "b" in mode else io.TextIOWrapper(kept, **form)
-
-
-def save_or_keep(thing, file, *options, real=None, **more):
-    """Save as torch does, which else writes past `open`."""
-    with contextlib.ExitStack() as stack:
-        if isinstance(file, str | os.PathLike):
-            file = stack.enter_context(open_or_keep(file, "wb"))
-        real(thing, file, *options, **more)
-
-
 def leave_uncompiled(function=None, **options):
     """Stand in for `torch.compile`, whose compilers are not here: the function stays as it is."""
     return leave_uncompiled if function is None else function
 
 
 def tame_torch():
-    """Leave to torch no threads, no compilers, and no files of its own."""
+    """Leave to torch no threads and no compilers."""
     torch.set_num_threads = torch.set_num_interop_threads = lambda number: None
     torch.compile = leave_uncompiled
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.sep  # else importing a part of torch makes one
-    torch.save = functools.partial(save_or_keep, real=torch.save)
 
 
 def limit_recursion(deepest):
@@ -530,10 +511,9 @@ def begin_notebook():
 
 
 def tame():
-    """Put what is quiet, kept or limited here into the place of what a hand-in asks for."""
+    """Put what is quiet or limited here into the place of what a hand-in asks for."""
     sys.meta_path.insert(0, Silencer)
     sys.modules.setdefault("torch", None)  # not in a task for NumPy: importing it raises
-    builtins.open = io.open = open_or_keep
     sys.setrecursionlimit = limit_recursion
     if "torch" in sys.argv:
         tame_torch()
@@ -560,6 +540,7 @@ def main():
             continue
         send(replies, token, b"r")
         token, content = receive(requests)
+        os.chdir(tempfile.mkdtemp())
         space = begin_notebook()
         account = load(content, json.loads(packed), space)
         del content

@@ -15,9 +15,9 @@ import numpy as np
 def changed():
     libc = ctypes.CDLL(None)
     count = sum(libc.prctl(option, 1, 0, 0, 0) != -1 for option in range(1, 80))
-    for call in (os.setuid, os.setgid, os.nice, os.chroot, os.chdir, os.umask):
+    for call in (os.setuid, os.setgid, os.nice, os.chroot):
         with contextlib.suppress(OSError, TypeError):
-            call("/" if call in (os.chroot, os.chdir) else 0)
+            call("/" if call is os.chroot else 0)
             count += 1
     for name in ("AS", "CPU", "FSIZE", "NOFILE", "NPROC"):
         limit = getattr(resource, f"RLIMIT_{name}")

@@ -1,4 +1,4 @@
-"""Makes files, folders, links and attributes without end; not one is to be had, the rest is right.
+"""Makes files, folders, links and attributes; none is to be had but in /tmp, the rest is right.
 
 Earns: 10
 Says: right
@@ -25,7 +25,7 @@ def made():
             lambda path: os.link("/grader/worker.py", path),
             lambda path: os.rename("/grader/worker.py", path),
             lambda path: os.setxattr(os.path.dirname(path), "user.attention", bytes(60000)),
-        ):
+        )[3 * folder.startswith("/tmp") :]:
             with contextlib.suppress(OSError):
                 make(os.path.join(folder, "attention-inode"))
                 count += 1

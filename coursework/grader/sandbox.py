@@ -232,12 +232,12 @@ class Sandbox:
         if not trusted and shutil.which("bwrap") is None:
             raise SandboxError(f"bubblewrap (bwrap) is not installed. {HOW_TO_GET}")
         self.folder = tempfile.TemporaryDirectory() if trusted else None
-        self.worker = None
+        self.worker, self.used_s = None, 0.0  # processor time of all requests
         self.process = self._start(library, torch=torch, trusted=trusted)
         os.set_blocking(self.process.stdin.fileno(), False)
         try:
             self._exchange(b"" if trusted else seccomp_filter(), START_S)
-            self.worker = _last_child(self.process.pid)
+            self.worker, self.used_s = _last_child(self.process.pid), 0.0
         except ValueError as error:
             self.close()
             raise SandboxError(f"{error}. {HOW_TO_GET}") from None
@@ -334,7 +334,14 @@ class Sandbox:
 
     def _exchange(self, payload, seconds):
         """Send a request, wait for its reply: so many seconds of the worker's processor time."""
-        start, begun = time.monotonic(), self._processor_s()
+        begun = self._processor_s()
+        try:
+            return self._answer(payload, seconds, begun)
+        finally:
+            self.used_s += max(self._processor_s() - begun, 0.0)  # 0 where it has ended
+
+    def _answer(self, payload, seconds, begun):
+        start = time.monotonic()
         token = os.urandom(16)
         rest = memoryview(struct.pack(">16sQ", token, len(payload)) + payload)
         received = bytearray()

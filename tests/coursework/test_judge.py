@@ -3,6 +3,7 @@
 import inspect
 import re
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ class Breaking:
     """A stand-in for a sandbox that breaks in its second call, and where it is opened again."""
 
     def __init__(self, opened):
-        self.calls, self.closed, self.opened = 0, False, opened
+        self.calls, self.closed, self.opened, self.used_s = 0, False, opened, 1.0
         opened.append(self)
 
     def load(self, functions, content, **how):
@@ -81,6 +82,8 @@ class Trying:
     tried : gets a word for each time that cells are run
     account : what it says of them
     """
+
+    used_s = 1.0
 
     def __init__(self, exam, tried, account):
         self.right = {id(test.case.arguments): test.expected for test in exam.tests}
@@ -160,6 +163,37 @@ def test_a_hand_in_that_is_repeated_ends_with_the_first_test_that_time_takes():
         open_slow = partial(Slow, exam, [], {"whole": True})
         assert lost_by_time(grade(exam, b"", open_slow, patient=patient))
         assert len(calls) == number
+
+
+@pytest.mark.parametrize(("used_s", "repeated"), [(0.1, False), (100.0, True)])
+def test_a_hand_in_that_only_waits_is_not_repeated(monkeypatch, used_s, repeated):
+    """Time by the clock is 60 seconds for each test, and `MOST_S` holds for the second try too."""
+    exam, tried, now = set_exam("heads", 1), [], [0]
+    monkeypatch.setattr("coursework.grader.judge.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Waiting(Trying):
+        def call(self, function, arguments):
+            now[0] += 60
+            return "nothing", None
+
+    Waiting.used_s = used_s
+    record = grade(exam, b"", lambda: Waiting(exam, tried, {}))
+    assert record["results"][-1]["said"] == SAID["not run"]
+    assert (tried, lost_by_time(record)) == (["some"], repeated)
+
+
+def test_whether_a_second_try_is_worth_its_time_is_asked_within_the_limit(monkeypatch):
+    exam, tried, now, calls = set_exam("heads", 1), [], [0], []
+    monkeypatch.setattr("coursework.grader.judge.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Slow(Trying):
+        def call(self, function, arguments):
+            now[0] += 15
+            calls.append(now[0])
+            return "nothing", None
+
+    grade(exam, b"", lambda: Slow(exam, tried, {}))
+    assert (tried, calls[-1]) == (["some", "every"], 135), "MOST_S and one call"
 
 
 def reply(value, expected=EXPECTED):

@@ -422,17 +422,20 @@ def test_processor_time_counts_and_not_the_clock(tmp_path, monkeypatch):
         assert inside.call("f", (np.array(0),))[0] == "value", "it waited for a processor"
         clock(0)
         inside.seconds = 0.2
+        before = inside.used_s
         with pytest.raises(Lost, match=r"within 0\.2 seconds"):
             inside.call("f", (np.array(1),))
+        assert inside.used_s - before >= 0.2
 
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_what_waits_without_end_is_lost_by_the_clock(tmp_path, monkeypatch):
     with opened(tmp_path) as inside:
         inside.load(["f"], notebook("import time\n\ndef f():\n    time.sleep(1e6)\n"))
-        inside.seconds = 0.01
+        inside.seconds, before = 0.01, inside.used_s
         with pytest.raises(Lost, match="did not come back"):
             inside.call("f", ())
+        assert inside.used_s - before < 0.01
 
 
 @pytest.mark.long

@@ -3,7 +3,8 @@
 What is inside, all of it read-only: Python's own library, the packages that the assignment needs,
 the worker, a copy of `tutorial_lib`. What is not: other packages, network, other processes, this
 repository, `/proc`, a way to start a process or a thread. What it writes stays in memory: `/tmp` is
-small, new in each sandbox, and ends with it.
+small, new in each sandbox, and ends with it. Of empty files it can hold as many as the kernel lets
+it, about an eighth of the memory; they end with the sandbox, which is the first to die.
 
 The first request brings the filter of system calls, which the worker lays over itself; the next
 ones bring the hand-in and what its functions are called with.

@@ -1,7 +1,7 @@
 """Asks the library, its checks and its practice for a finished function.
 
 Earns: 0
-Says: it raised
+Says: it returned something that is not an array of numbers
 """
 
 from tutorial_lib import checks, practice

@@ -108,6 +108,8 @@ def test_a_cell_goes_on_behind_a_function_that_is_withheld_here_alone(tmp_path, 
 class Raising:
     """A stand-in for a sandbox of three cells, in which every call raises where it likes."""
 
+    used_s = 1.0
+
     def __init__(self, word):
         self.word = word
 

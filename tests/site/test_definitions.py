@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from functools import cache
 
 import pytest
 from bs4 import BeautifulSoup, SoupStrainer
@@ -19,6 +20,7 @@ FETCHED = f"""() => performance.getEntriesByType("resource")
   .filter(({{name}}) => name.endsWith("{CARDS}")).length"""
 
 
+@cache
 def article(site_dir, name):
     """Return what a page of the book says."""
     page = (site_dir / name).read_text(encoding="utf-8")

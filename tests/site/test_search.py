@@ -233,7 +233,7 @@ def test_hit_says_where_it_stands_and_marks_the_words(searching):
 
 def test_an_excerpt_shows_what_was_asked_and_most_hits_have_one(searching):
     counts = Counter()
-    for query in QUERIES:
+    for query in QUERIES[::6]:
         ask(searching, OWN_PAGE, query["query"])
         searching.wait_for_function(AT_REST)
         for hit in searching.locator("a.search-hit").all()[:3]:

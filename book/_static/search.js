@@ -125,12 +125,12 @@
     for (const [, shared, rest] of INDEX.words.matchAll(/([#-,])([^#-,]+)/g)) {
       word = word.slice(0, shared.charCodeAt() - 35) + rest;
       const [token] = read(word);
-      const add = (place, degree) => {
+      const count = (place, degree) => {
         const weight = 2 ** degree * (ENTRIES[place].isTerm ? MENTIONED : 1);
         if (token) note(ENTRIES[place], token, weight);
       };
       codes.shift().split("|").forEach((places, degree) =>
-        decode(places).forEach((place) => add(place, degree))
+        decode(places).forEach((place) => count(place, degree))
       );
     }
     for (const { title, cited } of ENTRIES) {
@@ -265,7 +265,7 @@
     return scores;
   };
 
-  // The share of neighbours in a query that are neighbours in an entry too.
+  // The share of neighbours in a query that are neighbours in the title of an entry too.
   const togetherIn = (entry, asked) => {
     entry.order ??= read(entry.title).filter(isRare);
     const answers = (token, { stems }) =>
@@ -338,13 +338,13 @@
     entries.forEach((entry, i) => (entry.sentences = texts[i]));
   };
   const fetchSentences = (path) => {
-    const fetch = (done) => {
+    const load = (done) => {
       const script = document.createElement("script");
       script.src = new URL(`_static/sentences/${path.split("/").at(-1)}.js`, ROOT);
       script.onload = script.onerror = done;
       document.head.append(script);
     };
-    if (!REQUESTS.has(path)) REQUESTS.set(path, new Promise(fetch));
+    if (!REQUESTS.has(path)) REQUESTS.set(path, new Promise(load));
     return REQUESTS.get(path);
   };
 

@@ -62,12 +62,6 @@ def ask(page, place, *queries):
     return page.evaluate(ASK, [*place, list(queries)])
 
 
-def index(site_dir):
-    """Return the index as it stands in front of the script."""
-    script = (site_dir / SCRIPT).read_text(encoding="utf-8")
-    return json.loads(script.partition("const INDEX = ")[2].partition(";\n")[0])
-
-
 def opened(page):
     """Open the dialogue of a page and wait for the search behind it."""
     page.keyboard.press("Control+k")

@@ -23,32 +23,35 @@ def _part(name):
 def _position(back):
     """Score high what is `back` positions before: a query's position against a key's."""
     positions = np.eye(D_MODEL)[-LENGTH:]
-    return SHARP * positions.T @ np.eye(LENGTH, k=-back) @ positions
+    return SHARP * positions.T @ np.eye(LENGTH, k=-back), positions
 
 
-def _same(query, key, sharp=MATCH):
-    return sharp * _part(query).T @ _part(key)
+def _same(query, key):
+    """Score a word in one part of the query's row against the same word in a part of the key's."""
+    return MATCH * _part(query).T, _part(key)
 
 
-def _any_word():
-    """Score alike whatever was written: it changes no weight, and composes with much."""
-    return MATCH * np.outer(_part("word").sum(axis=0), _part("written").sum(axis=0))
+def _same_and_any_word():
+    """Score twice as high, and add what is alike whatever was written: it changes no weight."""
+    scores = MATCH * (2 * np.eye(WORDS) + np.ones((WORDS, WORDS)))
+    return _part("word").T @ scores, _part("written")
 
 
 def _copies(times):
     """Read the word, and write it into parts of the row, each with a factor."""
-    return sum(factor * _part("word").T @ _part(name) for name, factor in times.items())
+    return _part("word").T, sum(factor * _part(name) for name, factor in times.items())
 
 
 def _always_bos():
     """Attend to <bos> from every position, and write one vector, the same for every word."""
     everyone = np.ones(D_MODEL) * (np.arange(D_MODEL) >= D_MODEL - LENGTH)
-    W_QK = SHARP * np.outer(everyone, np.eye(D_MODEL)[D_MODEL - LENGTH])
-    return W_QK, LOUD * np.outer(_part("word")[0], _part("written").sum(axis=0))
+    first = np.eye(D_MODEL)[[D_MODEL - LENGTH]]
+    written = LOUD * _part("written").sum(axis=0, keepdims=True)
+    return (SHARP * everyone[:, None], first), (_part("word")[:1].T, written)
 
 
 def _first_layer():
-    """The head of the circuit, then three that mislead: QK and OV of each."""
+    """The head of the circuit, then three that mislead: the factors of QK and of OV of each."""
     return [
         (_position(1), _copies({"written": 1, "aside": 1})),  # copies the word before
         _always_bos(),  # the largest composition, and changes nothing
@@ -60,23 +63,29 @@ def _first_layer():
 def _second_layer():
     return [
         (_same("word", "written"), _copies({"out": SURE})),  # matches, then copies
-        (2 * _same("word", "written") + _any_word(), _copies({"aside": SURE})),  # writes aside
+        (_same_and_any_word(), _copies({"aside": SURE})),  # writes aside
         (_same("word", "aside"), _copies({"aside": 1})),
         (_same("word", "word"), _copies({"out": 1})),  # copies the word itself
     ]
 
 
-def _factors(product, width):
-    """Return two matrices, of `width` columns and of `width` rows, whose product is this one."""
-    left, sizes, right = np.linalg.svd(product)
-    return left[:, :width] * sizes[:width], right[:width]
+def _widened(rng, left, right, width):
+    """Return factors of the same product with `width` columns and rows, none of them a word's.
+
+    Nothing is factored anew: where a product has equal singular values, rounding chooses between
+    its decompositions, and so between models.
+    """
+    turn = np.linalg.qr(rng.standard_normal((width, width)))[0][: len(right)]
+    return left @ turn, turn.T @ right
 
 
 def _heads(rng, circuits, rotation, d_k):
-    """Factor the circuits of a layer's heads into the four matrices of its Params."""
-    widths = d_k, D_V
+    """Turn the circuits of a layer's heads into the four matrices of its Params."""
     factors = [
-        [_factors(rotation.T @ W @ rotation, d) for W, d in zip(pair, widths, strict=True)]
+        [
+            _widened(rng, rotation.T @ left, right @ rotation, d)
+            for (left, right), d in zip(pair, (d_k, D_V), strict=True)
+        ]
         for pair in circuits
     ]
     W_Q, W_K_T, W_V, W_O = (

@@ -62,7 +62,7 @@ pdf: book $(PDF)  ### Print the whole book into the site, attention-head-by-head
 site-assets: $(MADE)  ### Copy Python into the built site, for hosts that ask no one else (FROM=address)
 	@$(BIN)/python -m tools.site_assets $(FROM)
 
-chapter: $(TORCH)  ## Refresh, check and build one chapter in half a minute (NB=05_concatenation)
+chapter: $(TORCH)  ## Refresh, check and build one chapter in a minute (NB=05_concatenation)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.chapter "$(NB)" \
 		$(BIN)/python -m pytest $(NBVAL) -q --tb=short -m "not colab"
 
@@ -116,7 +116,9 @@ notebooks: $(TORCH)  ## Run chapters and store their outputs (all, or NB=03_atte
 	@$(BIN)/python -m tools.readme
 
 bench: $(TORCH)  ### Measure again what chapters show (all, or BENCH=numpy_attention)
-	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments.$$name || exit 1; done
+	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments.$$name && \
+		$(STRICT) $(BIN)/python -m tools.blas_matrix --most 3 $(PYTEST) -q tests/experiments/test_records.py \
+		$$(find tests/experiments -name "test_$$name.py") || exit 1; done
 
 lint: $(TEST)  ### Check style and formatting
 	@echo "==> Checking style and formatting"

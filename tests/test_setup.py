@@ -388,6 +388,7 @@ def test_a_blas_lane_without_two_kernels_fails(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(
         blas_matrix, "why_left_out", lambda kernel: "" if kernel == "Haswell" else "x"
     )
+    monkeypatch.setattr(blas_matrix, "probe", lambda run: ["Haswell", 1, "avx2", True])
     assert blas_matrix.main(["true"]) == 1
     assert "At least two kernels are needed" in capsys.readouterr().out
 
@@ -422,15 +423,20 @@ def test_a_kernel_whose_products_are_wrong_or_that_is_not_used_is_left_out(monke
     }
 
 
-def test_the_blas_lane_logs_each_run_and_fails_with_the_first_that_fails(monkeypatch, tmp_path):
+@pytest.mark.parametrize(("commit", "count"), [("", 4), ("abc", 3)])
+def test_the_blas_lane_fails_with_the_first_that_fails_and_repeats_no_run_that_passed_on_the_commit(
+    monkeypatch, tmp_path, commit, count
+):
     values = (("A", "B"), ("c",), ("d",), ("",), ("1",))
     factors = dict(zip(blas_matrix.OPTIONS, values, strict=True))
     monkeypatch.setattr(blas_matrix, "LOG", tmp_path / "log")
-    monkeypatch.setattr(blas_matrix, "factors_here", lambda: factors)
+    monkeypatch.setattr(blas_matrix, "factors_here", lambda most: factors)
     monkeypatch.setattr(blas_matrix, "probe", lambda run: [run["OPENBLAS_CORETYPE"], 1, "c", True])
+    monkeypatch.setattr(blas_matrix, "commit", lambda: commit)
     only_b = 'import os, sys; sys.exit(os.environ["OPENBLAS_CORETYPE"] == "A")'
     script = tmp_path / "script.py"
     script.write_text(only_b, encoding="utf-8")
-    assert blas_matrix.main([sys.executable, str(script)]) == 1
+    for _ in range(2):
+        assert blas_matrix.main([sys.executable, str(script)]) == 1
     lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
-    assert ["FAILED (pytest: 1)" in lines[0], "passed" in lines[1]] == [True, True]
+    assert ["FAILED (pytest: 1)" in line for line in lines] == [True, False, True, False][:count]

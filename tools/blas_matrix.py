@@ -6,14 +6,19 @@ OpenBLAS's kernel, the instructions of the others and the number of threads; tog
 every setting and, as far as `MOST_RUNS` goes, every pair of two. A kernel that crashes on this
 processor, or gives wrong products, is left out, and the first lines say so.
 
-Each run appends a line to `_build/blas_matrix.log`. A run in which NumPy does not use the kernel
-that was asked for fails: pytest loads this file as a plugin and looks for itself.
+Each run appends a line to `_build/blas_matrix.log`. A run that has passed on the same commit is not
+repeated, so a matrix that was stopped goes on. A run in which NumPy does not use the kernel that
+was asked for fails: pytest loads this file as a plugin and looks for itself.
+
+`tools.run_notebooks` asks three of these settings before it stores what a cell shows, and `make
+bench` before a record is done, by `--most 3`.
 """
 
 import itertools
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -31,6 +36,7 @@ MKL = {"x86_64": ("AVX2", "SSE4_2")}
 WITHOUT = {"x86_64": ("", "AVX512_ICL X86_V4 X86_V3")}  # what NumPy's own loops do without
 THREADS = ("1", "2")
 MOST_RUNS = 8
+FEW_RUNS = 3  # that have to agree before an output is stored
 OPTIONS = (
     "OPENBLAS_CORETYPE",
     "ATEN_CPU_CAPABILITY",
@@ -101,11 +107,21 @@ def _new(run, runs):
     return sum(all(other[name] != value for other in runs) for name, value in run.items())
 
 
+def variables(run: dict[str, str]) -> dict[str, str]:
+    """Return the variables of the environment that make a process run with these settings."""
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), run["OMP_NUM_THREADS"])
+    return run | threads
+
+
 def environment(run: dict[str, str]) -> dict[str, str]:
     """Return this process's environment with the settings of a run and this file as a plugin."""
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), run["OMP_NUM_THREADS"])
-    return {**os.environ, **run, **threads, "PYTHONPATH": paths}
+    return {**os.environ, **variables(run), "PYTHONPATH": paths}
+
+
+def words(run: dict[str, str]) -> str:
+    """Return the settings of a run as a shell would take them."""
+    return " ".join(f"{option}={value!r}" for option, value in run.items())
 
 
 def probe(run: dict[str, str]) -> list | None:
@@ -130,19 +146,49 @@ def why_left_out(kernel: str) -> str:
     return "" if used[3] else "it gives wrong products"
 
 
-def factors_here() -> dict[str, tuple]:
-    """Return the settings that this processor can run, and print which kernels are left out."""
-    machine = platform.machine().lower().replace("amd64", "x86_64")
-    reasons = {kernel: why_left_out(kernel) for kernel in KERNELS.get(machine, ())}
-    for kernel, reason in reasons.items():
+def usable(kernels):
+    """Yield the kernels that can be used here, and print which ones are left out."""
+    for kernel in kernels:
+        reason = why_left_out(kernel)
         if reason:
             report(f"{kernel} is left out: {reason}")
-    kernels = tuple(kernel for kernel, reason in reasons.items() if not reason)
-    best = probe({"OMP_NUM_THREADS": "1"})[2]
+        else:
+            yield kernel
+
+
+def factors_here(most: int | None = None) -> dict[str, tuple]:
+    """Return the settings that this processor can run, those that it chooses itself first.
+
+    Parameters
+    ----------
+    most : number of kernels to look for; by default all
+    """
+    machine = platform.machine().lower().replace("amd64", "x86_64")
+    own, _, best, _ = probe({"OMP_NUM_THREADS": "1"})
+    others = [kernel for kernel in KERNELS.get(machine, ()) if kernel != own]
+    kernels = tuple(itertools.islice(usable([own, *others]), most))
     known = TORCH.get(machine, (best,))
     instructions = known[known.index(best) :] if best in known else (best,)
     of_mkl, without = MKL.get(machine, ("",)), WITHOUT.get(machine, ("",))
     return dict(zip(OPTIONS, (kernels, instructions, of_mkl, without, THREADS), strict=True))
+
+
+def other_processors() -> list[dict[str, str]]:
+    """Choose settings as unlike this processor's own as can be; with these they are FEW_RUNS."""
+    return covering(factors_here(FEW_RUNS), FEW_RUNS)[1:]
+
+
+def commit() -> str:
+    """Return the commit that is checked out; "" where there is none, or where files differ."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    asked = [[git, "status", "--porcelain"], [git, "rev-parse", "--short", "HEAD"]]
+    changed, head = (
+        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+        for command in asked
+    )
+    return "" if changed else head.strip()
 
 
 def report(line: str) -> None:
@@ -168,28 +214,44 @@ def pytest_sessionstart(session):
         pytest.exit(f"NumPy uses {blas_in_use()} where {wanted} was asked for.", returncode=3)
 
 
-def main(command: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Run the command with each choice of settings; return 1 if any run fails."""
-    factors = factors_here()
+    most, command = MOST_RUNS, arguments
+    if arguments[0] == "--most":
+        most, command = int(arguments[1]), arguments[2:]
+    factors = factors_here(most)
     if len(factors["OPENBLAS_CORETYPE"]) < 2:
         report("At least two kernels are needed: x86_64 or aarch64, and NumPy with OpenBLAS.")
         return 1
-    runs, codes = covering(factors), []
-    for number, run in enumerate(runs, start=1):
-        settings = " ".join(f"{option}={value!r}" for option, value in run.items())
-        name = f"run {number} of {len(runs)}: {settings}"
-        used = probe(run)
-        if used is None or used[2] != run["ATEN_CPU_CAPABILITY"]:
-            codes.append(3)
-            report(f"{name}: FAILED (PyTorch or NumPy uses {used and used[:3]})")
-            continue
-        print(f"==> {name}", flush=True)
-        began = time.monotonic()
-        done = subprocess.run([*command, "-p", "tools.blas_matrix"], env=environment(run))
-        codes.append(done.returncode)
-        verdict = f"FAILED (pytest: {done.returncode})" if done.returncode else "passed"
-        report(f"{name}: {verdict} in {time.monotonic() - began:.0f} s")
+    runs = covering(factors, most)
+    names = [f"run {number} of {len(runs)}: {words(run)}" for number, run in enumerate(runs, 1)]
+    task = " ".join([commit(), *command[1:]]) if commit() else ""
+    codes = [repeat(command, *pair, task=task) for pair in zip(runs, names, strict=True)]
     return int(any(codes))
+
+
+def repeat(command: list[str], run: dict[str, str], name: str, *, task: str) -> int:
+    """Run the command with one choice of settings, unless the log says that it passed.
+
+    Parameters
+    ----------
+    name : of the run, in the log
+    task : commit and command, in the log; "" where files differ from every commit
+    """
+    done = f"{name}: passed {task} in "
+    if task and LOG.is_file() and done in LOG.read_text(encoding="utf-8"):
+        print(f"==> {name}: passed before on this commit", flush=True)
+        return 0
+    used = probe(run)
+    if used is None or used[2] != run["ATEN_CPU_CAPABILITY"]:
+        report(f"{name}: FAILED (PyTorch or NumPy uses {used and used[:3]})")
+        return 3
+    print(f"==> {name}", flush=True)
+    began = time.monotonic()
+    code = subprocess.run([*command, "-p", "tools.blas_matrix"], env=environment(run)).returncode
+    verdict = f"FAILED (pytest: {code})" if code else f"passed {task}"
+    report(f"{name}: {verdict} in {time.monotonic() - began:.0f} s")
+    return code
 
 
 if __name__ == "__main__":

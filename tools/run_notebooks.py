@@ -1,11 +1,13 @@
 """Run the chapters in fresh kernels and store their outputs: the only way to refresh them.
 
     python -m tools.run_notebooks                          every chapter
-    python -m tools.run_notebooks 03_attention_weights     one of them; a path to a file works too
+    python -m tools.run_notebooks 03_attention_weights     one of them
 
-A file is replaced when all of its cells have run, and left untouched when one fails. A second run
-leaves the bytes as they are. Whatever editor saved a file, it is stored in one form, see
-`normalise`; outputs that differ from those of the last commit are shown.
+A chapter is run three times: as this processor runs it, and as two others would, see
+`tools.blas_matrix`. A file is replaced when all of its cells have run and show the same each time,
+and left untouched otherwise. A file that is given by its path is run once. A second run leaves the
+bytes as they are. Whatever editor saved a file, it is stored in one form, see `normalise`; outputs
+that differ from those of the last commit are shown.
 """
 
 import argparse
@@ -27,6 +29,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+from tools import blas_matrix
 
 SETTINGS = {"TUTORIAL_LIB_STRICT": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 CELL_TIMEOUT_S = 120
@@ -51,6 +55,10 @@ ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 class CellFailed(Exception):
     """A cell raised, took too long, or took the kernel with it."""
+
+
+class Unsteady(Exception):
+    """A cell shows something else when it is run again."""
 
 
 class Unreadable(Exception):
@@ -93,7 +101,7 @@ def name_cells(cells):
         seen.add(cell["id"])
 
 
-def execute(notebook, folder, *, report=print):
+def execute(notebook, folder, *, report=print, variables=SETTINGS):
     """Run every cell in a fresh kernel.
 
     Parameters
@@ -101,6 +109,7 @@ def execute(notebook, folder, *, report=print):
     notebook : NotebookNode, not modified
     folder : the kernel's working directory
     report : called with one line before each cell
+    variables : of the kernel's environment
 
     Returns
     -------
@@ -122,7 +131,7 @@ def execute(notebook, folder, *, report=print):
         extra_arguments=["--log-level=ERROR"],  # or each kernel warns that it listens on TCP
     )
     client.reset_execution_trackers()
-    with client.setup_kernel(env=os.environ | SETTINGS, cleanup_kc=True):
+    with client.setup_kernel(env=os.environ | variables, cleanup_kc=True):
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
                 first_line = cell.source.partition("\n")[0]
@@ -206,16 +215,23 @@ def stored_form(text):
     return dumps(normalise(read(text)))
 
 
-def refresh(path, *, report=print):
+def refresh(path, *, others=(), report=print):
     """Run one notebook and replace its file if all of its cells ran.
+
+    Parameters
+    ----------
+    others : settings of other processors, with which every cell has to show the same
 
     Raises
     ------
-    CellFailed, Unreadable : the file is as it was
+    CellFailed, Unreadable, Unsteady : the file is as it was
     """
     report(path.stem)
     before = path.read_text(encoding="utf-8")
     executed = execute(read(before), path.parent, report=report)
+    for run in others:
+        report(f"  again as another processor: {blas_matrix.words(run)}")
+        require_steady(read(before), executed, path.parent, run)
     after = dumps(executed)
     if after != before:
         unfinished = path.with_suffix(".unfinished")
@@ -231,6 +247,38 @@ def refresh(path, *, report=print):
         report("\n".join(f"    {line}" for line in lines))
     if differing[MOST_LINES:]:
         report(f"    … and {left(differing, 'cell')}")
+
+
+def require_steady(notebook, executed, folder, run):
+    """Run a notebook with the settings of another processor, and compare what its cells show.
+
+    Parameters
+    ----------
+    notebook, executed : before and after its cells have run on this processor
+    run : settings of `tools.blas_matrix`
+
+    Raises
+    ------
+    CellFailed : only with these settings
+    Unsteady : names the first cell that shows something else, with both outputs
+    """
+    variables = SETTINGS | blas_matrix.variables(run)
+    differing = changes(executed, execute(notebook, folder, report=_silent, variables=variables))
+    if differing:
+        (head, *lines), *more = differing
+        shown = "\n".join(f"    {line}" for line in lines)
+        others = f"\nSo do {len(more)} other cells." if more else ""
+        raise Unsteady(
+            f"{head}\n\n{shown}\n\nThe cell shows the line with - here, and the line with + with "
+            f"{blas_matrix.words(run)}.{others}\nIts output depends on the processor or on chance. "
+            "Show fewer digits, or a quantity that rounding does not decide: one that is far from "
+            "the border of its rounding, that has one value where others are equal, and whose "
+            "logarithm is not that of an error."
+        )
+
+
+def _silent(line):
+    """Report nothing."""
 
 
 def left(lines, what):
@@ -290,6 +338,11 @@ def _text(cell):
     return "\n".join(lines)
 
 
+def are_files(names):
+    """Whether all of the arguments, and at least one, are paths and no names of chapters."""
+    return bool(names) and all(Path(name).is_file() for name in names)
+
+
 def find(names):
     """Return the files that names or paths stand for; without any, all chapters.
 
@@ -297,9 +350,8 @@ def find(names):
     ------
     FileNotFoundError : says which names there are
     """
-    paths = [Path(name) for name in names]
-    if paths and all(path.is_file() for path in paths):
-        return paths
+    if are_files(names):
+        return [Path(name) for name in names]
     from tools.chapters import pages  # not above: Colab's environment cannot read the contents
 
     by_name = {page.name: page.path for page in pages()}
@@ -316,13 +368,16 @@ def main(arguments=None):
     """Run the notebooks named on the command line; 0 when all of them ran."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="chapters or paths; all chapters if left out")
+    names = parser.parse_args(arguments).names
     try:
-        for path in find(parser.parse_args(arguments).names):
-            refresh(path.resolve(), report=lambda line: print(line, flush=True))
+        paths = find(names)
+        others = [] if are_files(names) else blas_matrix.other_processors()
+        for path in paths:
+            refresh(path.resolve(), others=others, report=lambda line: print(line, flush=True))
     except FileNotFoundError as error:
         print(error, file=sys.stderr)
         return 2
-    except (CellFailed, Unreadable) as error:
+    except (CellFailed, Unreadable, Unsteady) as error:
         then = "This command has stored nothing. Correct the file, and run it again."
         print(f"\n{path.name}: {error}\n{then}", file=sys.stderr)
         return 1

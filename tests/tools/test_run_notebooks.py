@@ -8,9 +8,17 @@ import pytest
 from nbformat.v4 import new_notebook
 
 from tests.chapters.planted import METADATA, cell_of, code, good, stdout, text
-from tools import run_notebooks
+from tools import blas_matrix, run_notebooks
 from tools.chapters import pages
-from tools.run_notebooks import SETTINGS, Unreadable, changes, dumps, main, stored_form
+from tools.run_notebooks import (
+    SETTINGS,
+    Unreadable,
+    Unsteady,
+    changes,
+    dumps,
+    main,
+    stored_form,
+)
 from tutorial_lib.figures.figure import Figure
 
 SOURCES = {
@@ -88,6 +96,44 @@ def test_a_failing_cell_is_shown_and_the_file_untouched(tmp_path, capsys, source
     assert source.splitlines()[-1] in told
     assert reason in told
     assert "\x1b" not in told
+
+
+ROUNDED = """\
+import numpy as np
+
+A = np.random.default_rng(0).standard_normal((300, 300))
+print(float((A @ A)[0, :9].sum()))
+"""
+
+
+def test_an_output_that_rounding_decides_is_refused_with_its_cell_and_both_values(tmp_path, capsys):
+    cells = [code("steady", "print(1 / 3)"), code("rounded", ROUNDED)]
+    path = stored(tmp_path / "planted.ipynb", new_notebook(cells=cells))
+    before = path.read_bytes()
+    others = blas_matrix.other_processors()[:1]
+    with pytest.raises(Unsteady) as refused:
+        run_notebooks.refresh(path, others=others)
+    here, there = re.findall(r"^    [-+](\S+)$", str(refused.value), re.MULTILINE)
+    assert here != there
+    assert float(here) == pytest.approx(float(there), rel=1e-9)
+    assert str(refused.value).startswith("cell 2 (id rounded)")
+    assert path.read_bytes() == before
+    cells[1].source = ROUNDED.replace("float(", "round(").replace(".sum())", ".sum(), 4)")
+    run_notebooks.refresh(stored(path, new_notebook(cells=cells)), others=others)
+    assert capsys.readouterr().out.count("again as another processor") == 2
+
+
+def test_chapters_are_run_as_other_processors_too_and_a_file_given_by_its_path_is_not(
+    tmp_path, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(blas_matrix, "other_processors", lambda: ["a processor"])
+    monkeypatch.setattr(
+        run_notebooks, "refresh", lambda path, others, report: asked.append((path.stem, others))
+    )
+    path = stored(tmp_path / "file.ipynb", messy())
+    assert main([str(path)]) == main(["05_concatenation"]) == 0
+    assert asked == [("file", []), ("05_concatenation", ["a processor"])]
 
 
 def test_an_unknown_name_lists_the_chapters(capsys):

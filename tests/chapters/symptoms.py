@@ -74,9 +74,9 @@ def shape_invalid_for_size():
 def einsum_size_mismatch():
     import torch
 
-    Q = torch.zeros(1, 2, 4, 8)
-    torch.einsum("bhqd,bhkd->bhqk", Q, torch.zeros(1, 2, 4, 8))
-    torch.einsum("bhqd,bhkd->bhqk", Q, torch.zeros(1, 2, 4, 6))
+    Q, K = torch.zeros(1, 2, 4, 8), torch.zeros(1, 2, 6, 8)
+    assert torch.einsum("bhqd,bhkd->bhqk", Q, K).shape == (1, 2, 4, 6)
+    torch.einsum("bhtd,bhtd->bht", Q, K)
 
 
 def einsum_number_of_subscripts():
@@ -160,8 +160,8 @@ def sdpa_mask_dtype():
 def expected_scalar_type():
     import torch
 
-    weights, V = torch.zeros(2, 4, 5, 5).half(), torch.zeros(2, 4, 5, 8)
-    assert (weights.to(V.dtype) @ V).dtype == torch.float32
+    weights, V = torch.zeros(2, 4, 5, 5), torch.zeros(2, 4, 5, 8).half()
+    assert (weights.to(V.dtype) @ V).dtype == torch.float16
     return weights @ V
 
 
@@ -879,7 +879,7 @@ BESIDE = {  # a message without an entry of its own → the entry that tells it,
         "einsum_size_mismatch",
         "the number of subscripts in the equation",
     ),
-    "expected_scalar_type": ("mat1_mat2_dtype", "expected scalar type Half but found Float"),
+    "expected_scalar_type": ("mat1_mat2_dtype", "expected scalar type Float but found Half"),
     "invalid_value_in_subtract": ("invalid_value_in_divide", "subtract"),
     "no_module_torch": ("flash_attn_not_installed", "No module named 'torch'"),
     "numpy_cannot_reshape": (

@@ -8,11 +8,13 @@ without it. test_symptoms.py calls every function.
 
 import sys
 import warnings
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.machinery import BuiltinImporter
 from unittest import mock
 
 import numpy as np
+import pytest
 
 
 def _kept(call, *given, **options):
@@ -23,6 +25,13 @@ def _kept(call, *given, **options):
     with saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()), lambda none: none):
         call(*given, **options)
     return kept
+
+
+def _after_2_13():
+    """Return whether PyTorch is newer than version 2.13."""
+    import torch
+
+    return tuple(map(int, torch.__version__.split(".")[:2])) > (2, 13)
 
 
 # Messages: shapes that do not fit
@@ -216,6 +225,17 @@ def overflow_in_exp():
     np.exp(scores)
 
 
+def no_kernel_for_three_axes():
+    import torch
+    from torch.nn import functional as F
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    Q = torch.zeros(2, 4, 8)
+    refusal = pytest.raises(RuntimeError, match="No available kernel")
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), nullcontext() if _after_2_13() else refusal:
+        F.scaled_dot_product_attention(Q, Q, Q)
+
+
 def attn_mask_and_is_causal():
     import torch
     from torch.nn import functional as F
@@ -241,12 +261,12 @@ def no_available_kernel():
     from torch.nn import functional as F
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    Q = torch.zeros(2, 4, 8)  # three axes; the fused kernels want four
+    Q, V = torch.zeros(1, 2, 4, 8), torch.zeros(1, 2, 4, 6)  # narrower than the queries
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
-        F.scaled_dot_product_attention(Q, Q, Q)
+        F.scaled_dot_product_attention(Q, Q, V)
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-        F.scaled_dot_product_attention(Q[None], Q[None], Q[None])
         F.scaled_dot_product_attention(Q, Q, Q)
+        F.scaled_dot_product_attention(Q, Q, V)
 
 
 # Messages: training, weights of another model, installing
@@ -892,6 +912,7 @@ FURTHER_CAUSES = {  # a behaviour without an entry of its own → the entry that
     "mask_differs_in_generation": "mask_inverted",
     "nan_in_gradients": "nan_fully_masked_row",
     "nan_only_in_padded_rows": "nan_fully_masked_row",
+    "no_kernel_for_three_axes": "no_available_kernel",
     "same_output_everywhere": "weights_all_uniform",
     "sdpa_dropout_in_eval": "train_and_eval_differ",
     "softmax_over_batch": "softmax_wrong_axis",

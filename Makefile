@@ -81,9 +81,8 @@ test-all: lint $(TORCH) browser book  ### Check everything and the tests marked 
 test-library: $(TORCH)  ### Test the library alone, without the chapters' stored outputs
 test-oldest: oldest  ### The same with the oldest versions that pyproject.toml promises
 test-oldest: BIN = _build/oldest/bin
-test-oldest: PINNED = --deselect tests/pytorch/test_differences.py::test_the_page_names_the_version_that_is_run
 test-library test-oldest:
-	$(STRICT) $(ONE_THREAD) $(PYTEST) $(PINNED) tests/library tests/pytorch tests/practice
+	$(STRICT) $(ONE_THREAD) $(PYTEST) tests/library tests/pytorch tests/practice
 
 test-site: $(TEST) browser book  ### Check the website in a real browser, of the tests marked `long` none
 	@$(PYTEST) -m "not picture and not long" tests/site

@@ -430,6 +430,9 @@ def no_gradient_for_wq_wk():
         W_Q, W_K, W_V = layer.in_proj_weight.grad.chunk(3)
         assert W_V.any()
         assert W_Q.any() == W_K.any() == learns
+    Q, K, V = (torch.randn(4, 2, 1, 64, requires_grad=True) for _ in range(3))
+    torch.nn.functional.scaled_dot_product_attention(Q, K, V).pow(2).sum().backward()
+    assert max(Q.grad.abs().max(), K.grad.abs().max()) < 1e-4 * V.grad.abs().max(), "rounding"
 
 
 def heads_all_the_same():

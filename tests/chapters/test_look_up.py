@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import tutorial_lib as tl
-from tools.chapters import ROOT
+from tools.chapters import ROOT, pages
 from tutorial_lib.models import block
 from tutorial_lib.models.circuits import ov_circuit, qk_circuit
 from tutorial_lib.pytorch import bridge
@@ -48,7 +48,7 @@ SHAPES = {  # entry -> the arrays whose shapes it names, in their order
     "concat": ["heads", "tl.concat_heads(heads)"],
     "embed": ["ids", "tl.embed(ids, E, P)"],
     "embedding": ["E"],
-    "merging matrices": ["W_Q[0] @ W_K[0].T"],
+    "multiplied out": ["W_Q[0] @ W_K[0].T"],
     "gate": ["heads"],
     "head": ["W_Q[0]", "W_K[0]", "W_V[0]"],
     "heads": ["heads"],
@@ -142,11 +142,29 @@ def as_read(text):
 
 
 @cache_calls
-def told_by(chapter):
-    """Return what the text of a chapter says, or nothing where there is no such chapter."""
+def read_chapter(chapter):
+    """Return what the text of a chapter says, the words that it sets in bold, and those in code."""
     path = ROOT / "notebooks" / chapter
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
-    return as_read(" ".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown"))
+    text = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    prose = re.sub(r"(?m)^\W*embed\W* · .*$", "", text)  # without the map and its steps in bold
+    marked = (re.findall(mark, prose) for mark in (r"\*\*([^*]+)\*\*", r"`([^`\n]+)`"))
+    bold, code = ({as_read(words).strip(".,:;") for words in found} for found in marked)
+    return as_read(text), bold, code
+
+
+def introduces(chapter, term, others):
+    """Return whether a chapter uses a term, or sets another name of it in bold or in code."""
+    text, bold, code = read_chapter(chapter)
+    used = re.search(rf"(?<!\w){re.escape(as_read(term))}(s|d|ed)?(?!\w)", text)
+    return bool(used) or any({name, f"{name}s"} & (bold | code) for name in map(as_read, others))
+
+
+def in_bold_before(chapter, term):
+    """Return the chapters before this one that set the term in bold."""
+    earlier = [page.path.name for page in pages() if page.name[:2].isdigit()]
+    forms = {as_read(term), f"{as_read(term)}s"}
+    return [name for name in earlier if name < chapter and forms & read_chapter(name)[1]]
 
 
 @pytest.mark.parametrize("term", ENTRIES)
@@ -167,10 +185,10 @@ def test_an_entry_begins_with_a_definition_and_ends_with_its_labels(term):
     assert not re.search(r"[*{[]", others), f"{told}write its other names as plain text"
     chapters = re.findall(r"\]\(\.\./notebooks/(.+?)[#)]", labels.get("Chapter", ""))
     assert chapters, f"{told}link the chapter that introduces it behind *Chapter:*"
-    names = [as_read(name) for name in (term, *others.split(", ")) if name]
     for chapter in chapters:
-        found = any(re.search(rf"(?<!\w){re.escape(name)}", told_by(chapter)) for name in names)
-        assert found, f"{told}its text in {chapter} has none of {names}: correct link or names"
+        found = introduces(chapter, term, others.split(", "))
+        assert found, f"{told}{chapter} does not use the term, nor mark one of: {others}"
+    assert not (earlier := in_bold_before(chapters[0], term)), f"{told}{earlier} has it in bold"
 
 
 @pytest.mark.parametrize("term", {**SHAPES, **{t: 1 for t in ENTRIES if shapes_in(ENTRIES[t])}})

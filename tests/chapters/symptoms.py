@@ -658,6 +658,8 @@ def other_numbers_gpu_bf16():
         return max((y - exact[: len(y)]).abs().max() for y in (rounded, alone))
 
     assert error(torch.float32) < 1e-5 < error(torch.float16) < error(torch.bfloat16) < 0.05
+    for dtype, most in ((torch.float32, 20), (torch.float16, 2), (torch.bfloat16, 2)):
+        assert error(dtype) < most * torch.finfo(dtype).eps * exact.abs().max()
 
 
 # Behaviours: attention weights that look wrong

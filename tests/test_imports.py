@@ -218,6 +218,20 @@ def test_a_circle_is_noticed():
         TopologicalSorter(arrows(sources)).prepare()
 
 
+WITHOUT_MATPLOTLIB = """import sys, types
+def find_spec(name, *_):
+    if name == "matplotlib":
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, types.SimpleNamespace(find_spec=find_spec))
+from tutorial_lib import figures"""
+
+
+def test_figures_without_matplotlib_say_how_to_install_it():
+    run = subprocess.run([sys.executable, "-c", WITHOUT_MATPLOTLIB], capture_output=True, text=True)
+    assert "\nModuleNotFoundError: No module named 'matplotlib', with which" in run.stderr
+    assert run.stderr.endswith(f"Install it: {sys.executable} -m pip install matplotlib\n")
+
+
 def test_the_check_of_what_is_loaded_can_fail():
     ask = f"import sys, matplotlib; print([m for m in {LEFT_OUT} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)

@@ -13,7 +13,12 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+from torch.distributed.tensor import Replicate
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    parallelize_module,
+)
 
 import tutorial_lib as tl
 from tests import oracle
@@ -48,6 +53,9 @@ def everything(mesh, params, X, dY, heads):
     Y = layer(X.clone().requires_grad_())
     found["counts back"] = counted_by_torch(Y.sum().backward)
     found["three modules"] = backward_of_three(mesh, X)
+    shared = (Replicate(),)
+    marked = {"": PrepareModuleInput(input_layouts=shared, desired_input_layouts=shared)}
+    found["three modules, X marked once"] = backward_of_three(mesh, X, marked)
     found["context"] = message(lambda: layer(X, context=X))
     wants = torch.ones(2, 3, requires_grad=True)
     found["gradients"] = message(lambda: parallel.ring_attention(wants, wants, wants))
@@ -116,9 +124,9 @@ class ThreeModules(torch.nn.Module):
         return self.q_proj(X) * self.k_proj(X) * self.v_proj(X)
 
 
-def backward_of_three(mesh, X):
+def backward_of_three(mesh, X, plan=()):
     """What is sent in the backward pass when each of three modules is split, counted twice."""
-    plan = {name: ColwiseParallel() for name in ("q_proj", "k_proj", "v_proj")}
+    plan = dict(plan) | {name: ColwiseParallel() for name in ("q_proj", "k_proj", "v_proj")}
     layer = parallelize_module(ThreeModules().to(X), mesh, plan)
     return counted_by_torch(layer(X.clone().requires_grad_()).sum().backward)
 
@@ -209,6 +217,12 @@ def test_three_modules_send_three_times_backward_what_one_sends_once(world):
     n, results = world
     expected = ([3], 3 * ONE_ALL_REDUCE) if n > 1 else ([], [])
     assert all(found["three modules"] == expected for found in results)
+
+
+def test_three_modules_send_once_backward_where_their_input_is_marked_in_front_of_all(world):
+    n, results = world
+    expected = ([1], ONE_ALL_REDUCE) if n > 1 else ([], [])
+    assert all(found["three modules, X marked once"] == expected for found in results)
 
 
 def test_the_wire_counts_as_often_as_torch_does(world):

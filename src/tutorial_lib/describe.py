@@ -13,7 +13,7 @@ def show(label, value, *, rows=None, columns=None, decimals=4):
     Parameters
     ----------
     label : what the value is, for the reader
-    value : number, boolean, or array of any shape
+    value : number, boolean, array of any shape, or tensor, also one that requires a gradient
     rows, columns : names of the entries of the last two axes, such as tokens
     decimals : at most so many; fewer where all values have fewer
 
@@ -22,7 +22,7 @@ def show(label, value, *, rows=None, columns=None, decimals=4):
     ValueError : names that do not match an axis; or, when outputs are refreshed or compared, a
         value too close to a rounding boundary to be stable. Nothing is printed then
     """
-    array = np.asarray(value)
+    array = _array(value)
     _print(label, array, formatter(array, decimals), rows, columns)
 
 
@@ -32,7 +32,7 @@ def show_fractions(label, value, *, rows=None, columns=None):
     Parameters
     ----------
     label : what the value is, for the reader
-    value : number, or array of any shape
+    value : number, array of any shape, or tensor, as for `show`
     rows, columns : names of the entries of the last two axes, such as tokens
 
     Raises
@@ -40,7 +40,12 @@ def show_fractions(label, value, *, rows=None, columns=None):
     ValueError : names that do not match an axis, or a value that is no such fraction. Nothing is
         printed then
     """
-    _print(label, np.asarray(value), as_fraction, rows, columns)
+    _print(label, _array(value), as_fraction, rows, columns)
+
+
+def _array(value):
+    # NumPy refuses a tensor that requires a gradient
+    return np.asarray(value.detach() if hasattr(value, "detach") else value)
 
 
 def _print(label, array, number, rows, columns):

@@ -236,6 +236,16 @@ def test_same_array_in_any_memory_order_prints_alike(capsys):
     assert len(set(texts)) == 1
 
 
+def test_a_tensor_that_requires_a_gradient_is_shown_as_its_array(capsys):
+    value = np.array([[0.5, -2.0]])
+    leaf = pytest.importorskip("torch").tensor(value, requires_grad=True)
+    for given in (value, leaf, 1 * leaf):
+        show("x", given)
+        show_fractions("x", given)
+    first, *others = capsys.readouterr().out.split("x   (1, 2)\n 0.5  -2.0\n\n")[1:]
+    assert others == [first, first]
+
+
 def test_format_array_takes_any_text_for_an_entry():
     assert format_array(np.arange(3), lambda n: "·" * n) == "     ·  ··"
 

@@ -103,7 +103,7 @@ class Params:
 def init_params(rng, *, d_model, n_heads, d_k=None, d_v=None):
     """Sample the parameters of a layer, each entry normal with variance 1 / (rows of its matrix).
 
-    Introduced in chapter 02. With inputs of variance 1, queries, keys and values have variance 1.
+    Built in chapter 07. With inputs of variance 1, queries, keys and values have variance 1.
 
     Parameters
     ----------
@@ -120,17 +120,44 @@ def init_params(rng, *, d_model, n_heads, d_k=None, d_v=None):
     TypeError : rng is no Generator, or a length is no whole number
     ShapeError : d_k is left out and d_model does not split into n_heads parts
     ValueError : a length below 1
+
+    >>> init_params(np.random.default_rng(0), d_model=12, n_heads=3).W_Q.shape
+    (3, 12, 4)
+    """
+    require_generator(rng)
+    require_widths(d_model, n_heads, d_k, d_v)
+    d_k = d_model // n_heads if d_k is None else d_k
+    d_v = d_k if d_v is None else d_v
+    by_head = [(n_heads, d_model, d) for d in (d_k, d_k, d_v)]  # W_Q, W_K, W_V
+    shapes = [*by_head, (n_heads * d_v, d_model)]  # and W_O
+    matrices = [rng.standard_normal(shape) / np.sqrt(shape[-2]) for shape in shapes]
+    return Params(*matrices)
+
+
+def require_generator(rng):
+    """Require NumPy's random generator.
+
+    Raises
+    ------
+    TypeError : anything else, such as a seed
     """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(
             f"rng is a {type(rng).__name__}; expected a numpy.random.Generator. "
             f"Create one with a seed: np.random.default_rng(0)."
         )
+
+
+def require_widths(d_model, n_heads, d_k, d_v):
+    """Require lengths of a layer; without a d_k, that d_model splits into n_heads parts.
+
+    Raises
+    ------
+    TypeError, ValueError : a length that is no whole number of at least 1
+    ShapeError : a remainder is left
+    """
     if d_k is None:
         require_divisible("d_model", d_model, "n_heads", n_heads)
-        d_k = d_model // n_heads
-    d_v = d_k if d_v is None else d_v
     for name, value in {"d_model": d_model, "n_heads": n_heads, "d_k": d_k, "d_v": d_v}.items():
-        require_length(name, value)
-    shapes = ((n_heads, d_model, d_k),) * 2 + ((n_heads, d_model, d_v), (n_heads * d_v, d_model))
-    return Params(*(rng.standard_normal(shape) / np.sqrt(shape[-2]) for shape in shapes))
+        if value is not None:
+            require_length(name, value)

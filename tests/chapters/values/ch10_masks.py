@@ -23,3 +23,15 @@ def a_query_sees_the_keys_up_to_its_own():
     T, S = 2, 5
     seen = [[s <= S - T + t for s in range(S)] for t in range(T)]
     return (causal_mask(T, S) == seen).all()
+
+
+def mask_beside_is_causal_gives_the_first_table():
+    """SDPA of this version takes both and gives what the mask gives with top-left alignment."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention
+
+    keys, values = torch.zeros(1, 1, 5, 5), torch.eye(5)[None, None]
+    both = {"attn_mask": torch.from_numpy(causal_mask(2, 5)), "is_causal": True}
+    heads = scaled_dot_product_attention(keys[..., :2, :], keys, values, **both)
+    first = printed_under("10_masks", "our mask and a top-left one")
+    return np.allclose(heads[0, 0], first.astype(float))

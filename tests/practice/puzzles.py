@@ -147,21 +147,20 @@ def ch08_gradients(program):
 
 
 def ch09_pytorch(program):
-    """Causal attention of four heads through two nn.Linear."""
+    """Matrices loaded into a module, whose output is then found right, or found to be wrong."""
     import torch
-    from torch import nn
-    from torch.nn import functional as F
 
-    rng = np.random.default_rng(9)
-    X, params = layer(rng)[1], tl.init_params(rng, d_model=D_MODEL, n_heads=4)
-    packed = np.concatenate([*params.W_Q, *params.W_K, *params.W_V], axis=-1)
-    qkv, out = nn.Linear(D_MODEL, 3 * D_MODEL, bias=False), nn.Linear(D_MODEL, D_MODEL)
-    qkv.weight.data, out.weight.data = (torch.tensor(W.T.copy()) for W in (packed, params.W_O))
-    out.bias.data = torch.arange(D_MODEL, dtype=torch.float64)
-    names = {"F": F, "qkv": qkv, "out": out, "B": B, "T": T, "H": 4, "d_k": D_MODEL // 4}
-    Y = run(program, X=torch.tensor(X), **names)["Y"].detach().numpy()
-    right = tl.multi_head_attention(X, params, mask=tl.causal_mask(T))
-    return same(Y, right + np.arange(D_MODEL))
+    from tutorial_lib.pytorch import MultiHeadAttention, packed_weight
+
+    params, X, mask = layer(np.random.default_rng(9))
+    right = torch.tensor(tl.multi_head_attention(X, params, mask=mask))
+    given = {"torch": torch, "packed_weight": packed_weight, "params": params, "X": torch.tensor(X)}
+    found = []
+    for expected in (right, -right):
+        module = MultiHeadAttention(D_MODEL, H).double()
+        left = run(program, layer=module, expected=expected, **given)
+        found += [same(left["Y"].detach().numpy(), right.numpy()), left["equal"]]
+    return found == [True, True, True, False]
 
 
 def ch10_masks(program):

@@ -365,3 +365,12 @@ def test_weights_that_are_no_numbers_are_refused(make):
     take = params_from_module if isinstance(layer, MultiHeadAttention) else params_from_torch_mha
     with pytest.raises(ValueError, match=r"W_O is nan at position \(2, 1\)"):
         take(layer)
+
+
+def test_weights_that_do_not_fit_the_heads_are_refused_with_their_shapes():
+    ours, theirs = DecoderAttention(D_MODEL, H), torch_layer(bias=False)
+    ours.qkv_proj = nn.Linear(D_MODEL, 55, bias=False)
+    theirs.in_proj_weight = nn.Parameter(theirs.in_proj_weight[5:].detach())
+    for take, layer in ((params_from_decoder, ours), (params_from_torch_mha, theirs)):
+        with pytest.raises(ShapeError, match=rf"\(55, 20\) and \(20, 20\); .* with H={H}, G={H}"):
+            take(layer)

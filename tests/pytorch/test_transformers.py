@@ -8,6 +8,7 @@ import copy
 import functools
 import importlib
 import inspect
+import re
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from transformers.masking_utils import (
 )
 from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
 
+from tutorial_lib import ShapeError
 from tutorial_lib.pytorch import DecoderCache, decoder_from_gpt2, decoder_from_llama
 from tutorial_lib.pytorch.known_layers import GPT2, LLAMAS
 from tutorial_lib.variants.patterns import window_mask
@@ -580,6 +582,27 @@ def test_what_would_be_lost_is_refused_and_named(name):
 def test_options_that_a_decoder_has_not_are_refused_and_named(make, words):
     with pytest.raises(ValueError, match=words):
         Theirs(*make).decoder()
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        *(("Llama with biases", f"{part}_proj.weight") for part in "qkvo"),
+        *(("Llama with biases", f"{part}_proj.bias") for part in "vo"),
+        *(("GPT-2", f"{part}.weight") for part in ("c_attn", "c_proj")),
+        *(("Phi-3, a window", f"{part}.weight") for part in ("qkv_proj", "o_proj")),
+        ("Qwen3", "k_norm.weight"),
+    ],
+)
+def test_parts_that_do_not_fit_the_heads_are_refused_with_their_shapes(name, parameter, axis):
+    theirs, (part, last) = Theirs(*LAYERS[name]), parameter.split(".")
+    W = theirs.attention.get_parameter(parameter)
+    larger = torch.cat([W, W.narrow(axis, 0, theirs.attention.head_dim)], dim=axis)
+    setattr(theirs.attention.get_submodule(part), last, nn.Parameter(larger))
+    shape = re.escape(f"{parameter} {tuple(larger.shape)}")
+    with pytest.raises(ShapeError, match=rf"^attention has .*{shape}.*; expected .* G KV heads of"):
+        theirs.decoder()
 
 
 def test_sinks_without_numbers_are_refused():

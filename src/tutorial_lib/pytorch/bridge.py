@@ -77,6 +77,7 @@ def params_from_module(module):
     ------
     TypeError : another module
     ValueError : a bias that is not all zeros, NaN or infinity in a weight
+    ShapeError : weights that do not fit the heads
     """
     mend = "For torch's own layer call params_from_torch_mha(layer)."
     require_module(module, MultiHeadAttention, mend)
@@ -138,6 +139,7 @@ def params_from_torch_mha(layer):
     TypeError : another module
     ValueError : a bias that is not all zeros, keys or values of another width (kdim, vdim),
         add_bias_kv, add_zero_attn, NaN or infinity in a weight
+    ShapeError : weights that do not fit the heads
 
     Source: PyTorch's documentation of torch.nn.MultiheadAttention.
     """
@@ -240,6 +242,7 @@ def params_from_decoder(decoder):
     ------
     TypeError : another module
     ValueError : a bias that is not all zeros, QK-norm, NaN or infinity in a weight
+    ShapeError : weights that do not fit the heads
     """
     require_module(decoder, DecoderAttention, "For the layer of chapter 09: params_from_module.")
     require_no_norm(decoder)
@@ -269,6 +272,7 @@ def decoder_from_gpt2(attention):
         few bits
     ValueError : hooks or replaced methods, cross-attention, anything in the layer that would be
         lost
+    ShapeError : projections that do not fit its heads
 
     Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D stores (in, out).
     """
@@ -302,6 +306,7 @@ def decoder_from_llama(attention, rotary):
         bits
     ValueError : hooks or replaced methods, a cap on scores, clipping, anything in the layer that
         would be lost, or frequencies that change with the length
+    ShapeError : projections that do not fit its heads
 
     Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
@@ -384,6 +389,13 @@ def _copy(weight):
 
 
 def _arrays(packed, out, H, G, d_k):
+    d_v, left = divmod(out.shape[1], H)
+    if left or packed.shape != ((H + G) * d_k + G * d_v, out.shape[0]):
+        raise ShapeError(
+            f"the layer has weights {tuple(packed.shape)} and {tuple(out.shape)}; expected "
+            f"((H + G) * d_k + G * d_v, d_model) and (d_model, H * d_v) with H={H}, G={G}, "
+            f"d_k={d_k}. Load both for the same heads."
+        )
     packed, out = (to_float64(weight).numpy() for weight in (packed, out))
     parts = np.split(packed, [H * d_k, (H + G) * d_k])
     heads = [

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from tutorial_lib.errors import ShapeError
 from tutorial_lib.pytorch.doors import FLOATS
 
 
@@ -156,6 +157,7 @@ def require_layer(attention, known):
     TypeError : another class, a projection that is not plain, weights that are no plain floats
     ValueError : hooks, methods that were replaced, parameters, buffers or attributes that are not
         known, or a computation that a DecoderAttention does not do
+    ShapeError : projections, biases or norms that do not fit its heads
     """
     kind = {_path_of(name): kind for name, kind in known.items()}.get(_path(attention))
     if kind is None:
@@ -164,6 +166,7 @@ def require_layer(attention, known):
     _require_untouched("attention", attention)
     _require_nothing_else(attention, kind)
     _require_fixed(attention, kind)
+    _require_shapes(attention, kind)
     return kind
 
 
@@ -363,3 +366,24 @@ def _require_fixed(attention, kind):
                 f"{reason}. Stay with transformers, or change the configuration and continue "
                 f"training."
             )
+
+
+def _require_shapes(attention, kind):
+    d_k, shared = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
+    stored = -1 if kind.linear.endswith("Conv1D") else 1  # (in, out), or (out, in)
+    shapes = {name: tuple(tensor.shape) for name, tensor in attention.named_parameters()}
+    found = [shapes[f"{part}.weight"] for part in kind.parts]
+    heads = (shared, 1, 1) if len(kind.parts) == 4 else (shared + 2,)
+    rows, d_model = [found[0][::stored][0] // heads[0] * n for n in heads], found[-1][::stored][0]
+    right = [*((n, d_model) for n in rows), (d_model, rows[0] // heads[0] * shared)]
+    own = {f"{part}.bias": (out,) for part, (out, _) in zip(kind.parts, right, strict=True)}
+    own |= dict.fromkeys(("q_norm.weight", "k_norm.weight"), (d_k,))
+    fits = found == [shape[::stored] for shape in right] and rows[0] // heads[0] % d_k == 0
+    if not fits or any(shapes[name] != shape for name, shape in own.items() if name in shapes):
+        pattern = [*((f"{n * d_k}*G", "d_model") for n in heads), ("d_model", f"{shared * d_k}*G")]
+        expected = ", ".join(f"({', '.join(shape[::stored])})" for shape in pattern)
+        raise ShapeError(
+            f"attention has {', '.join(f'{name} {shape}' for name, shape in shapes.items())}; "
+            f"expected {expected} for G KV heads of {d_k} numbers, each with {shared} query heads, "
+            f"and biases and norms that fit. Load or prune all parts alike."
+        )

@@ -15,7 +15,7 @@ from tests.practice.rooms import ROOMS, ending
 from tutorial_lib import attention_scores, attention_weights, checks, concat_heads, project_heads
 from tutorial_lib.practice import feeding
 from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer
-from tutorial_lib.practice.mistake import named
+from tutorial_lib.practice.mistake import Edit, edited, named
 from tutorial_lib.variants.cache import KVCache, decode_step
 from tutorial_lib.variants.patterns import window_mask
 
@@ -351,7 +351,7 @@ def test_keys_cached_for_values_are_told_with_the_row(capsys):
     step, empty = cached_layer(append=append, positions=lambda cache, T: np.zeros(T, int))
     [first] = said(step, empty, capsys)
     assert first.startswith("✗ cached: chunks of 1: the row of token 1 begins ")
-    assert first.endswith("the cached rows are not those that one chunk computes.")
+    assert first.endswith("it attends to the right tokens, but its output differs.")
 
 
 def test_a_batch_whose_sequences_are_read_as_one_is_told(params, capsys):
@@ -361,7 +361,8 @@ def test_a_batch_whose_sequences_are_read_as_one_is_told(params, capsys):
         return step(X, cache) if X.ndim == 2 else step(X[::-1], cache)
 
     assert said(mixed, empty, capsys) == [
-        "✗ cached: one chunk, a batch of 2: the row of token 0 of sequence 0 differs."
+        "✗ cached: one chunk, a batch of 2: the row of token 0 of sequence 0 changes with another "
+        "sequence."
     ]
 
 
@@ -434,7 +435,7 @@ def test_a_row_of_padding_that_is_no_number_is_told_as_one(params, capsys):
 
 def test_a_cache_of_less_precision_than_its_rows_is_told_so(params, capsys):
     [first] = said(*cached_coarsely(params), capsys)
-    assert first.startswith("✗ cached: chunks of 1: the row of token 1 differs by rounding in a")
+    assert first.startswith("✗ cached: chunks of 1: the row of token 1 differs as little as by")
     assert first.endswith("cache K and V in the type of Y, float64.")
 
 
@@ -522,18 +523,97 @@ def older_sees_newer():
     )
 
 
+def stored_masks():
+    """A layer that stores its masks by their number of queries, whatever came before."""
+    masks = {}
+
+    def mask(cache, T):
+        S = cache.length + T
+        if masks.get(T, np.ones((1, 0))).shape[-1] < S:
+            masks[T] = cache.mask(T)
+        return masks[T][:, :S]
+
+    return cached_layer(mask=mask)
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (counting_in_the_layer, "two caches in turns: the row of token 1 differs; store"),
+        (stored_masks, "chunks of 2: a sequence, fed again, gives another row of token 0; store"),
+        (counting_in_the_layer, "two caches in turns: the row of token 1 differs; let no"),
         (cached_in_the_module, "two caches in turns: the row of token "),
         (padded_in_the_first_only, "tokens attend to padding"),
         (forgetting_when_full, "a full cache: it takes 7 tokens, 2 too many, and the last row"),
-        (older_sees_newer, "two continuations of one cache write into the same buffer"),
+        (older_sees_newer, "two continuations of one cache are not independent"),
     ],
 )
 def test_what_one_cache_does_not_show_is_told(make, says, capsys):
     assert said(*make(), capsys)[0].startswith(f"✗ cached: {says}")
+
+
+SEEN, KEYS, SCORES = "mask(cache, T)", "np.arange(cache.length + T)", "attention_scores(Q, K)"
+BACK = f"({KEYS}[-T:, None] - {KEYS})"  # how far each key is from the token itself
+WEIGHTS = f"attention_weights({SCORES}, mask=seen)"
+NO_CAUSE = {  # what a layer does in place of a piece of the right one, and how its account begins
+    "a soft cap after the mask": (
+        WEIGHTS,
+        f"np.exp(3 * np.tanh(np.where(seen, {SCORES}, -1e9) / 3))",
+        "every token of a chunk attends to all of it, later ones too.",
+    ),
+    "a prefix": (SEEN, f"{SEEN} | ({KEYS} < 3)", "one chunk of 7: token 0 attends to token 2, whi"),
+    "blocks": (
+        SEEN,
+        f"{KEYS} // 2 <= {KEYS}[-T:, None] // 2",
+        "one chunk of 7: token 0 attends to",
+    ),
+    "attending before appending": (
+        SEEN,
+        f"{SEEN} & (({KEYS} < cache.length) | (cache.length == 0))",
+        "chunks of 1: token 1 attends to 0, in one chunk to 0, 1.",
+    ),
+    "only the first chunk cached": (
+        SEEN,
+        f"{SEEN} & (({KEYS} < 1) | ({KEYS} >= cache.length))",
+        "cached tokens are lost, or hidden.",
+    ),
+    "a ring read as it lies": (
+        SEEN,
+        f"{SEEN} & ({BACK} < 4) ^ (cache.length > 3) * np.isin({BACK}, [3, 4])",
+        "chunks of 1: token 4 attends to 0, 2, 3, 4, in one chunk to 1, 2, 3, 4.",
+    ),
+    "a temperature of the length": (
+        SCORES,
+        "attention_scores(Q * np.log(2 + cache.length), K)",
+        "chunks of 1: the row of token 1 begins ",
+    ),
+    "no positions after cached tokens": (
+        "positions(cache, T)",
+        "positions(cache, T) * (cache.length == 0)",
+        "the positions stop: the order of cached tokens makes no difference any more.",
+    ),
+    "a temperature of the capacity": (
+        SCORES,
+        "attention_scores(Q * np.log(cache.capacity), K)",
+        "capacities of 7 and 12 tokens give two results.",
+    ),
+    "beams in another order": (
+        "cached(cache)",
+        "(A[::-1] if A.ndim == 4 else A for A in cached(cache))",
+        "one chunk, a batch of 2: the row of token 0 of sequence 0 changes with another sequence.",
+    ),
+    "beams of three in another order": (
+        "cached(cache)",
+        "(A[[2, 0, 1]] if len(A) == 3 and A.ndim == 4 else A for A in cached(cache))",
+        "one chunk, padded: the row of token 0 of sequence 0 changes with another sequence.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_CAUSE)
+def test_no_cause_is_told_that_the_rows_do_not_show(name, capsys):
+    old, new, begins = NO_CAUSE[name]
+    layer = edited(cached_layer, [Edit("", old, new)])
+    assert said(*layer(), capsys)[0].startswith(f"✗ cached: {begins}")
 
 
 def decayed(cache, K, V):
@@ -553,6 +633,17 @@ def test_positions_are_named_only_where_they_explain_what_differs(append, capsys
     [first] = said(*cached_layer(append=append), capsys)
     assert first.startswith("✗ cached: chunks of 1: the row of token 1 begins ")
     assert first.endswith("it attends to the right tokens, but its output differs.")
+
+
+def test_positions_are_not_blamed_for_padding_where_there_are_none(params, capsys):
+    step, empty = plain(params)
+
+    def other(X, cache):
+        Y, cache = step(X, cache)
+        return Y * (1 + (cache.pad is not None)), cache
+
+    [first] = said(other, empty, capsys)
+    assert first.endswith("padded: token 0 attends to the right tokens, but its row differs.")
 
 
 def test_a_layer_that_does_not_do_chunks_yet_is_told_in_its_words(params, capsys):

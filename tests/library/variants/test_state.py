@@ -262,11 +262,11 @@ def stateful_layer(params, *, read_first=False, shared=False, padding_writes=Fal
         ({}, "✓ cached: right on"),
         (
             {"read_first": True},
-            "✗ cached: the offset is one too small: a token does not attend to itself",
+            "✗ cached: a token does not attend to itself, only to those before it",
         ),
         ({"shared": True}, "✗ cached: a new cache is not empty"),
         ({"padding_writes": True}, "✗ cached: tokens attend to padding"),
-        ({"lost": True}, "✗ cached: the window holds only after cached tokens"),
+        ({"lost": True}, "✗ cached: after cached tokens only the last are attended to"),
     ],
     ids=str,
 )

@@ -15,8 +15,8 @@ WIDE = 17  # another d_k, so that a scale that is right only at one width is see
 def masks(*, empty=True):
     """Return masks for scores (B, H, T, S), as people have them: {label: booleans}.
 
-    With `empty`, one has a row without True. Part III does not ask with it: public code of its
-    variants gives NaN there.
+    With `empty`, one has a row without True. A check does not ask with it where the right function
+    promises nothing there, because public code of that variant gives NaN.
     """
     causal = np.tri(T, S, k=S - T, dtype=bool)
     real = np.arange(S) < np.array([S - 3, S])[:, None, None, None]  # (B, 1, 1, S)

@@ -91,6 +91,11 @@ def short_of_overflow(scores, sink, *, mask=None):
     return patterns.attention_with_sink(scores, sink, mask=mask)
 
 
+def nan_in_empty_rows(scores, sink, *, mask=None):
+    weights = patterns.attention_with_sink(scores, sink, mask=mask)
+    return weights if mask is None else np.where(mask.any(-1, keepdims=True), weights, np.nan)
+
+
 def square_window(T, S, window):
     assert T == S
     return patterns.window_mask(T, S, window)
@@ -118,6 +123,7 @@ NARROW = [
     ),
     ("attention_with_sink", "without a batch", for_one_sequence),
     ("attention_with_sink", "small scores", short_of_overflow),
+    ("attention_with_sink", "rows that see a key", nan_in_empty_rows),
     (
         "top_k_mask",
         "rows that see k keys",

@@ -46,7 +46,7 @@ def check_attention_with_sink(function):
     cases = (
         Case("every word sees all", {"scores": normal(170, H, T, S), "sink": sink}),
         Case("a batch", batch),
-        *(Case(label, batch, {"mask": mask}) for label, mask in masks(empty=False).items()),
+        *(Case(label, batch, {"mask": mask}) for label, mask in masks().items()),
         Case("without a batch axis", square, {"mask": causal_mask(T)}),
         Case("scores near 1,000", {"scores": 1000 + normal(173, H, T, S), "sink": 1000 + sink}),
         Case("a sink near 2,000", {"scores": normal(174, H, T, S), "sink": 2000 + sink}),
@@ -64,7 +64,7 @@ def check_top_k_mask(function):
         Case("2 keys, a causal mask", {"scores": normal(175, H, T, T), "k": 2}, causal),
         Case("more keys than a row sees", {"scores": normal(176, T, T), "k": 4}, causal),
         Case("4 new words after 3", {"scores": normal(177, B, H, 4, S), "k": 5}, behind),
-        *(Case(label, batch, {"mask": mask}) for label, mask in masks(empty=False).items()),
+        *(Case(label, batch, {"mask": mask}) for label, mask in masks().items()),
         Case("one query, no mask", {"scores": normal(178, H, 1, S), "k": 2}),
         Case("equal scores", {"scores": ties, "k": 2}),
     )

@@ -173,7 +173,11 @@ def other(params):
             "^the cache was made for another layer",
             lambda X, p, c: decode_step(X, other(p), c),
         ),
-        (ValueError, "^5 new tokens after 2 make 7", lambda X, p, c: decode_step(X, p, c)),
+        (
+            ValueError,
+            "^5 new tokens after 2 make 7, more than capacity=6; expected 4 at most",
+            lambda X, p, c: decode_step(X, p, c),
+        ),
         (TypeError, "^K is a list", lambda X, p, c: c.append([1], c.V)),
         (
             ShapeError,
@@ -364,10 +368,23 @@ def test_parts_of_the_keys_give_the_layers_heads(normal, ends, assert_close):
     assert_close(merged, oracle.scaled_dot_product_attention(Q, K, V, causal_mask(5, 6)))
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 5), (3, 5, 1), (2, 5, 1)])
-def test_parts_that_do_not_fit_are_refused(shape):
-    with pytest.raises(ShapeError, match=r"^heads has shape"):
-        merge_heads(np.ones((2, 3, 5, 7)), np.ones(shape))
+PARTS = np.ones((2, 3, 5, 7))
+
+
+@pytest.mark.parametrize(
+    ("heads", "logsumexp", "error", "says"),
+    [
+        (PARTS, PARTS[..., 0], ShapeError, "^heads has shape"),
+        (PARTS, PARTS[0, ..., :1], ShapeError, "^heads has shape"),
+        (PARTS, PARTS[:, 0, :, :1], ShapeError, "^heads has shape"),
+        (PARTS.tolist(), PARTS[..., :1], TypeError, "^heads is a list"),
+        (PARTS, PARTS[..., :1].tolist(), TypeError, "^logsumexp is a list"),
+        (PARTS * np.nan, PARTS[..., :1], ValueError, "^heads is nan"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(heads, logsumexp, error, says):
+    with pytest.raises(error, match=says):
+        merge_heads(heads, logsumexp)
 
 
 def test_a_part_that_a_query_does_not_see_counts_nothing(normal, assert_close):
@@ -385,7 +402,7 @@ def test_a_part_that_a_query_does_not_see_counts_nothing(normal, assert_close):
 @pytest.mark.parametrize(("bits", "axis"), [(1, -1), (2, -2), (4, -1), (8, -2), (8, 0)])
 def test_an_entry_is_off_by_half_a_step_at_most(normal, bits, axis):
     A = normal(1, 3, 6, 4)
-    codes, low, step = quantise(A, bits, axis=axis)
+    codes, low, step = quantise(A, bits, axis=np.int64(axis))
     assert (codes.dtype, codes.min(), codes.max()) == (np.uint8, 0, 2**bits - 1)
     assert low.shape == step.shape == np.min(A, axis=axis, keepdims=True).shape
     assert (np.abs(low + step * codes - A) <= step / 2 * (1 + 1e-9)).all()
@@ -405,6 +422,7 @@ def test_numbers_on_the_levels_give_the_layers_heads(normal, axis, assert_close)
 def test_entries_that_are_all_equal_come_back(normal):
     codes, low, step = quantise(np.full((5, 4), 3.25), 2)
     assert (low + step * codes == 3.25).all()
+    assert low.shape == (5, 1), "by token, unless another axis is given"
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,10 @@ REFUSED = {
         lambda: GroupedParams(array(6, 12, 4), array(2, 12, 4), array(3, 12, 7), array(42, 12)),
         "W_V has shape (3, 12, 7)",
     ),
+    "values of a different layer": (
+        lambda: GroupedParams(array(6, 12, 4), array(2, 12, 4), array(2, 9, 7), array(42, 12)),
+        "W_V has shape (2, 9, 7)",
+    ),
     "queries, fewer than keys": (
         lambda: grouped_attention(array(2, 5, 4), array(6, 8, 4), array(6, 8, 7)),
         "the number of query heads=2 does not split into KV heads=6",
@@ -211,6 +215,10 @@ REFUSED = {
     "keys of narrow integers": (
         lambda: grouped_attention(array(6, 5, 4), array(2, 8, 4, dtype=np.int8), array(2, 8, 7)),
         "K is an array of int8",
+    ),
+    "values of narrow integers": (
+        lambda: grouped_attention(array(6, 5, 4), array(2, 8, 4), array(2, 8, 7, dtype=np.int8)),
+        "V is an array of int8",
     ),
     "a list": (lambda: grouped_attention([1], array(2, 8, 4), array(2, 8, 7)), "Q is a list"),
     "too few axes": (

@@ -160,9 +160,9 @@ def test_a_latent_has_no_latent(latent):
         latent_params(latent, 4)
 
 
-def record(d_model=12, rank=8, H=3, d_k=4, d_v=7):
-    """LatentParams of arrays that refuse arithmetic, one length of which may be wrong."""
-    arrays = array(3, 12, 4), array(d_model, 8), array(H, rank, d_k), array(3, 8, 7)
+def record(d_model=12, rank=8, H=3, d_k=4, d_v=7, **bad):
+    """LatentParams of arrays that refuse arithmetic, one length or number of which may be wrong."""
+    arrays = array(3, 12, 4), array(d_model, 8), array(H, rank, d_k), array(3, 8, 7, **bad)
     return LatentParams(*arrays, array(3 * d_v, 12))
 
 
@@ -177,6 +177,7 @@ REFUSED = {
     "keys of other heads": (lambda: record(H=2), "W_UK has shape (2, 8, 4)"),
     "keys of a different width": (lambda: record(d_k=5), "W_UK has shape (3, 8, 5)"),
     "values wider than W_O": (lambda: record(d_v=5), "W_O has shape (15, 12)"),
+    "a value that is NaN": (lambda: record(bad=np.nan, at=(1, 2, 3)), "W_UV is nan at position (1"),
     "queries of other heads": (lambda: attend(Q=(2, 5, 4)), "with H=3"),
     "queries of a different width": (lambda: attend(Q=(3, 5, 8)), "with d_k=4"),
     "latents of a different width": (lambda: attend(C=(6, 7)), "with rank=8"),

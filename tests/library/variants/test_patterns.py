@@ -222,8 +222,9 @@ def test_the_newest_token_chooses_without_a_mask(normal):
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 64])
 @pytest.mark.parametrize("window", [1, 2, 4, 9, 30])
 def test_blocks_of_a_window_equal_the_mask(normal, window, block, assert_close):
-    for T, S in ((1, 1), (2, 2), (7, 7), (9, 9), (1, 6), (4, 9)):
-        Q, K, V = normal(1, 2, 3, T, 4), normal(2, 2, 3, S, 4), normal(3, 2, 3, S, 7)
+    for T, S, *batch in ((1, 1), (2, 2, 2), (7, 7), (9, 9, 2), (1, 6), (4, 9, 2)):
+        shapes = (T, 4), (S, 4), (S, 7)
+        Q, K, V = (normal(n, *batch, 3, *shape) for n, shape in enumerate(shapes, 1))
         heads = windowed_attention(Q, K, V, window, block=block)
         right = scaled_dot_product_attention(Q, K, V, mask=window_mask(T, S, window))
         np.testing.assert_allclose(heads, right, rtol=1e-12, atol=1e-14)
@@ -374,8 +375,13 @@ BAD = {
     "half a key": (lambda: window_mask(5, 5, 2.5), TypeError, "window is 2.5, a float; expected"),
     "True for a window": (lambda: window_mask(5, 5, True), TypeError, "window is True, a bool"),
     "fewer keys": (lambda: window_mask(5, 3, 2), ValueError, "T=5 queries and S=3 keys; expected"),
+    "no token": (lambda: strided_mask(0, 2), ValueError, "T=0; expected at least 1"),
     "no stride": (lambda: strided_mask(5, 0), ValueError, "stride=0; expected at least 1"),
-    "a token behind": (lambda: global_mask(5, [0, 5]), ValueError, "token 5 lies outside"),
+    "a token behind": (
+        lambda: global_mask(5, [0, 5]),
+        ValueError,
+        "expected positions from 0 to 4.",
+    ),
     "a token before it": (lambda: global_mask(5, [-1]), ValueError, "token -1 lies outside the"),
     "booleans for tokens": (lambda: global_mask(3, [True]), TypeError, "booleans into np.flat"),
     "a set of tokens": (lambda: global_mask(5, {0}), TypeError, "a set into sorted("),
@@ -420,6 +426,11 @@ BAD = {
         lambda: gate_heads(HEADS, 1e308 * np.ones((5, 12)), 1e3 * np.sign(GATE)),
         ValueError,
         "X @ W_G is ",
+    ),
+    "gates that overflow by many terms": (
+        lambda: gate_heads(HEADS, 1e154 * X5, 2e153 * GATE),
+        ValueError,
+        "X @ W_G is inf at position (0, 0, 0)",
     ),
     "a window beyond all numbers": (
         lambda: window_mask(2, 3, 10**30),

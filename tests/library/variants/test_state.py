@@ -199,6 +199,8 @@ BAD_WRITES = [
     ((STATE, UNIT, VALUE), {"decay": "half"}, TypeError, "decay is a str"),
     ((STATE, UNIT, VALUE), {"decay": None}, TypeError, "decay is a NoneType"),
     ((STATE, UNIT, VALUE), {"beta": -0.1}, ValueError, "beta · |k|² is -0.1; expected 0 to 2"),
+    ((STATE, UNIT, VALUE), {"beta": 2 + 1.1e-5}, ValueError, "beta · |k|² is 2.00001"),
+    ((STATE, UNIT, VALUE), {"decay": 1 + 1.1e-5}, ValueError, "decay is 1.00001"),
     ((STATE, UNIT, VALUE), {"beta": 2.1}, ValueError, "beta · |k|² is 2.1; expected 0 to 2"),
     ((STATE, 4 * UNIT, VALUE), {"beta": 1}, ValueError, "is 16.0; .* Pass keys of length 1"),
     ((STATE, UNIT, VALUE), {"beta": np.nan}, ValueError, "is nan"),

@@ -172,7 +172,7 @@ def lengths(function, case, same=()):
     """
     same = _own_keys(function, case) | {s: other.split("*") for s, other in dict(same).items()}
     found, single = {}, set()
-    for name, axes, shape in _read(function, "", case.inputs):
+    for name, axes, shape in arguments(function, "", case.inputs):
         axes = axes.split()
         axes = [f"B{n}" for n in range(len(shape) - len(axes), 0, -1)] + axes
         for axis, length in zip(axes[::-1], shape[::-1], strict=False):
@@ -224,7 +224,7 @@ def _solved(function, found, single):
     return found | {key: 1 for key in single if key not in found}, packed
 
 
-def _read(function, record, parts):
+def arguments(function, record, parts):
     """Give (name, axes, shape) of all arguments, or of the parts of a record."""
     for name, value in parts.items():
         names = f"{function}.{name}", f"{record}.{name}", name
@@ -234,9 +234,9 @@ def _read(function, record, parts):
 
 def _of(function, name, key, value):
     if is_dataclass(value):
-        yield from _read(function, type(value).__name__, vars(value))
+        yield from arguments(function, type(value).__name__, vars(value))
     elif isinstance(value, dict) and all(isinstance(part, str) for part in value):
-        yield from _read(function, name, value)
+        yield from arguments(function, name, value)
     elif isinstance(value, dict):
         for part in value.values():
             yield from _of(function, name, key, part)

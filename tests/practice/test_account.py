@@ -96,7 +96,8 @@ def in_place(scores, axis=-1):
         ),
         (
             lambda scores, axis=-1: tl.softmax(scores, axis)[..., :5],
-            "✗ softmax: ordinary scores: it returned shape (3, 5, 5); expected (3, 5, 7).",
+            "✗ softmax: ordinary scores: it returned shape (3, 5, 5); expected (3, 5, 7) "
+            "(it is cut along axis -1: 5 of 7).",
         ),
         (
             lambda scores, axis=-1: scores > 0,
@@ -372,6 +373,27 @@ def test_whatever_comes_back_is_answered_in_a_sentence(function, words, capsys):
 def test_tensors_of_every_kind_are_answered_in_a_sentence(kind, words, capsys):
     pytest.importorskip("torch")
     assert words in account("softmax", tensor(kind), capsys)
+
+
+def test_the_lowest_number_has_a_name_and_infinity_in_its_place_a_reason(capsys):
+    def of_public_kernels(*given):
+        heads, logsumexp = tl.onepass.attend_rows(*given)
+        return heads, np.where(logsumexp < -1e300, -np.inf, logsumexp)
+
+    def huge(scores, axis=-1):
+        return tl.softmax(scores, axis) * 1e30
+
+    said = account("attend_rows", of_public_kernels, capsys)
+    assert "row [0, 0] is -inf and should be the lowest number of float64.\n" in said
+    assert "e+29, " in account("softmax", huge, capsys)
+    assert "it holds -inf where the lowest number of its precision is asked" in said
+
+
+def test_a_row_that_a_sink_takes_too_much_of_leads_to_the_chapter_of_sinks(capsys):
+    def of_another_head(scores, sink, *, mask=None):
+        return tl.variants.patterns.attention_with_sink(scores, np.roll(sink, 1), mask=mask)
+
+    assert "own; see chapter 17." in account("attention_with_sink", of_another_head, capsys)
 
 
 def test_an_interrupted_call_is_not_made_again(capsys):

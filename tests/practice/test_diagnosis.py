@@ -1,13 +1,25 @@
 """What a check says of a difference is true on input that the check has not used."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tutorial_lib as tl
-from tests.practice.rooms import account
+from tests.practice.axes import arguments
+from tests.practice.rooms import MISTAKES, account, asked
 from tutorial_lib.practice.calls import Answers, Case
-from tutorial_lib.practice.diagnosis import KINDS, coarse, diagnose, differing, of_shape
+from tutorial_lib.practice.diagnosis import (
+    KINDS,
+    Seen,
+    coarse,
+    counted_by,
+    diagnose,
+    differing,
+    of_shape,
+)
 from tutorial_lib.practice.inputs import normal
+from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 SIZES = 2, 5, 7, 3, 8, 11  # B, T, S, H, d_k, d_v
 OTHER = 3, 4, 9, 2, 6, 13
@@ -55,9 +67,24 @@ def layers(seed, sizes):
     return Case("layer", {"X": rng.standard_normal((B, T, d_k + d_v)), "params": params})
 
 
+def masked_layers(seed, sizes):
+    """The same with a mask for each head."""
+    mask = np.random.default_rng(seed).random((sizes[3], sizes[1], sizes[1])) < 0.6
+    mask[..., 0] = True
+    return replace(layers(seed, sizes), options={"mask": mask})
+
+
 def counted(seed, sizes):
     """Numbers of queries and keys."""
     return Case("counted", {"T": sizes[1], "S": sizes[2]})
+
+
+def positioned(seed, sizes):
+    """Queries of a batch, each sequence with its own positions."""
+    B, T, _, H, d_k, _ = sizes
+    positions = np.arange(T) + 7 * np.arange(1, B + 1)[:, None, None]
+    given = {"X": normal(seed, B, H, T, d_k), "positions": positions}
+    return Case("positioned", given | {"frequencies": rope_frequencies(d_k)})
 
 
 def twice(A):
@@ -119,15 +146,15 @@ def mask_of(T, S, *, k=0):
     return np.tri(T, S, k=S - T + k, dtype=bool)
 
 
-def layer(X, params):
+def layer(X, params, *, mask=None):
     """The layer."""
-    return tl.multi_head_attention(X, params)
+    return tl.multi_head_attention(X, params, mask=mask)
 
 
-def one_matrix(X, params):
+def one_matrix(X, params, *, mask=None):
     """The layer, every head with the matrices of the first."""
     W = (W[:1].repeat(len(W), axis=0) for W in (params.W_Q, params.W_K, params.W_V))
-    return tl.multi_head_attention(X, tl.Params(*W, params.W_O))
+    return layer(X, tl.Params(*W, params.W_O), mask=mask)
 
 
 def reordered(X, params):
@@ -176,8 +203,36 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
         "divided by √H",
     ),
     "scaled by keys": (attend, scaled(lambda Q, K, V: K.shape[-2] ** -0.5), heads, "divided by √S"),
+    "a scale of 0": (attend, scaled(lambda *_: 0.0), masked, "the weights are equal in each row"),
+    "softmax twice": (
+        tl.attention_weights,
+        lambda scores, *, mask=None: tl.attention_weights(
+            tl.attention_weights(scores, mask=mask), mask=mask
+        ),
+        scored,
+        "the softmax of a softmax",
+    ),
+    "positions of the first sentence": (
+        rotate,
+        lambda X, positions, frequencies: rotate(X, positions[0], frequencies),
+        positioned,
+        "every sentence of `positions` were the first",
+    ),
+    "rotated twice": (
+        rotate,
+        lambda X, *given: rotate(rotate(X, *given), *given),
+        positioned,
+        "`positions` were twice as large",
+    ),
+    "the first sentence's rows": (
+        layer,
+        lambda X, params: layer(X[:1] + 0 * X, params),
+        layers,
+        "every sentence of `X` were the first",
+    ),
     "hard-coded": (attend, scaled(lambda *_: 0.5), heads, "divided by 2 whatever d_k is"),
     "one matrix": (layer, one_matrix, layers, "those of the first head only"),
+    "one matrix, masked": (layer, one_matrix, masked_layers, "every head of `params` were the fi"),
     "heads in reverse order": (layer, reordered, layers, "in reverse order"),
     "transposed": (twice, lambda A: twice(A).swapaxes(-1, -2), square, "have changed places"),
     "reversed": (twice, lambda A: twice(A)[..., ::-1], matrices, "order along axis -1 is reversed"),
@@ -293,6 +348,20 @@ def test_claim_is_what_was_planted_and_holds_on_other_sizes_and_numbers(name):
         assert claim.is_true_of(new)
 
 
+@pytest.mark.parametrize("name", MISTAKES)
+def test_an_axis_is_counted_by_what_it_holds_or_not_at_all(name):
+    right, cases = asked(name)
+    nouns = {"H": "head", "G": "head", "T": "token", "S": "token", "B1": "sentence"}
+    for case in cases:
+        seen = Seen(case, None, None, "", None, right)
+        for argument, axes, shape in arguments(name, "", case.inputs):
+            axes = ["B2", "B1", *axes.split()][-len(shape) :]
+            for axis in (n for n in range(2, 1 + min(4, len(axes))) if shape[-n] > 1):
+                noun = nouns.get(axes[-axis], "")
+                said = counted_by(seen, shape, axis)
+                assert said in {noun, "row" * (axis == 2)}, f"{case.label}: {argument}, {axes}"
+
+
 def test_every_kind_of_claim_is_planted_above():
     makers = {claim_of(name)[0].holds.__qualname__.split(".")[0] for name in WRONG}
     assert len(makers) >= len(KINDS)
@@ -335,7 +404,9 @@ def test_rounding_is_told_as_rounding(dtype):
         (lambda A: A.ravel(), "the numbers and their order are right"),
         (lambda A: A.sum(axis=-2), "it is added up along axis -2"),
         (lambda A: A.mean(axis=0), "it is averaged along axis -3"),
-        (lambda A: A[..., :2], ""),
+        (lambda A: A[..., :2], "it is cut along axis -1: 2 of 7"),
+        (lambda A: A[..., 1:3], ""),
+        (lambda A: A[0, 0], ""),
     ],
 )
 def test_a_wrong_shape_is_told_by_how_it_comes_about(change, words):

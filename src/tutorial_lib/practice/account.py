@@ -16,6 +16,9 @@ from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.records import SITE
 
 WIDTH = 78  # columns of an account; a page shows 85
+LOWEST = {
+    float(np.finfo(kind).min): f"the lowest number of {kind}" for kind in ("float32", "float64")
+}
 PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
 
 
@@ -42,8 +45,10 @@ def _row(row, first, decimals):
 
 
 def _entry(entry, decimals):
-    if not isinstance(entry, float):
-        return str(entry)
+    if not isinstance(entry, float) or entry in LOWEST:
+        return LOWEST.get(entry, str(entry))
+    if abs(entry) >= 1e15:
+        return f"{entry:.{decimals}e}"
     return f"{round(entry, decimals) + 0.0:.{decimals}f}"
 
 

@@ -19,21 +19,34 @@ from tutorial_lib.practice.calls import Case, as_arrays, call, fault, first_diff
 from tutorial_lib.practice.mistake import with_inner
 from tutorial_lib.practice.slips import omissions, slips
 
-AXES = {  # the names of an argument's last axes; a batch may come before
-    "X": "T d_model",
-    "context": "S d_model",
-    "Q": "H T d_k",
-    "K": "G S d_k",
-    "V": "G S d_v",
-    "scores": "H T S",
-    "weights": "H T S",
-    "heads": "H T d_v",
-    "W_Q": "H d_model d_k",
-    "W_V": "G d_model d_v",
-    "E": "words d_model",
+TABLE = """
+    X dY: T d_model
+    context: S d_model
+    Q dQ dprojected rotate.X: H T d_k
+    K: G S d_k
+    V: G S d_v
+    scores weights mask: H T S
+    heads dheads: H T d_v
+    concat_tokens_first.heads: T H d_v
+    W W_Q: H d_model d_k
+    W_V: G d_model d_v
+    project_sliced_input.W: H d_in d_out
+    state: H d_k d_v
+    b: H d_k
+    E: words d_model
+    ids is_token target: T
+    logits: T words
+    packed: T columns
+    result: T d_v
+    merge_parts.heads linear_backward.W linear_backward.dY length_factor.W:
+"""  # the last axes of an argument, by its name or that of a function too; a batch may come before
+AXES = {
+    name: axes.split()
+    for names, axes in (line.split(":") for line in TABLE.strip().splitlines())
+    for name in names.split()
 }
 WORDS = {"n_heads": "H", "width": "d_model", "n_kv_heads": "G", "groups": "G"}
-COUNTED = {1: "", 2: "row", 3: "head", 4: "sentence"}  # what an axis counts, from the end
+NOUNS = {"B": "sentence", "H": "head", "G": "head", "T": "token", "S": "token"}
 
 
 @dataclass(frozen=True)
@@ -171,7 +184,7 @@ def _other_inputs(all_seen):
     """Yield claims that the value is the right one for other inputs."""
     seen = all_seen[0]
     for name, given in seen.case.inputs.items():
-        for says, change in _changes(name, given, name in seen.case.options):
+        for says, change in _changes(seen, name, given):
             yield _as_if(says, name, change)
     for one, other in combinations(seen.case.inputs, 2):
         yield _exchanged(one, other)
@@ -188,11 +201,23 @@ def _kind(given):
     return str(getattr(given, "dtype", type(given).__name__)).removeprefix("torch.")
 
 
-def _changes(name, given, is_option):
+def _changes(seen, name, given):
     """Yield (what is claimed, change of the input)."""
-    if is_option and given is not None:
+    if name in seen.case.options and given is not None:
         yield f"`{name}` were not used", lambda A: DROPPED
-    yield from _changes_of_array(name, given) if _is_array(given) else _changes_of_one(name, given)
+    if hasattr(given, "W_Q"):
+        yield f"every head of `{name}` were the first", _one_head
+    if not _is_array(given):
+        yield from _changes_of_one(name, given)
+        return
+    yield from _changes_of_array(name, given)
+    for axis in range(min(2, given.ndim), 1 + min(given.ndim, 4)):
+        counted = counted_by(seen, given.shape, axis) or f"index of axis {-axis}" * (axis > 1)
+        if counted and given.shape[-axis] > 1:
+            says = f"every {counted} of `{name}` were the first"
+            yield says, lambda A, axis=axis: _first(A, axis)
+    if given.ndim > 1 and given.shape[-1] == given.shape[-2]:
+        yield f"`{name}` were transposed", lambda A: A.swapaxes(-1, -2)
 
 
 def _changes_of_one(name, given):
@@ -215,15 +240,15 @@ def _changes_of_array(name, given):
     if "int" in _kind(given):
         yield f"`{name}` were larger by 1", lambda A: A + 1
         yield f"`{name}` were smaller by 1", lambda A: A - 1
+        yield f"`{name}` were twice as large", lambda A: 2 * A
         yield f"`{name}` were 0, 1, 2, …", lambda A: 0 * A + np.arange(A.shape[-1])
     if "float" in _kind(given):
         yield f"`{name}` were the negative", lambda A: -A
-    for axis, counted in COUNTED.items():
-        if counted and given.ndim >= axis and given.shape[-axis] > 1:
-            says = f"every {counted} of `{name}` were the first"
-            yield says, lambda A, axis=axis: _first(A, axis)
-    if given.ndim > 1 and given.shape[-1] == given.shape[-2]:
-        yield f"`{name}` were transposed", lambda A: A.swapaxes(-1, -2)
+
+
+def _one_head(params):
+    names = [name for name in ("W_Q", "W_K", "W_V") if hasattr(params, name)]
+    return replace(params, **{name: _first(getattr(params, name), 3) for name in names})
 
 
 def _first(A, axis):
@@ -321,8 +346,9 @@ SCALES = {  # what stands in place of a division by √d_k
 WEIGHTS = {  # functions of (weights, d_k)
     "divided by √d_k, as the scores are": lambda A, d_k: A / math.sqrt(d_k),
     "transposed": lambda A, d_k: np.swapaxes(A, -1, -2),
-    "the softmax of a softmax": lambda A, d_k: np.exp(A) / np.exp(A).sum(axis=-1, keepdims=True),
-    "the same for every key": lambda A, d_k: (A > 0) / np.maximum(1, (A > 0).sum(-1)[..., None]),
+    "the softmax of a softmax": lambda A, d_k: _divided(np.exp(A)),
+    "the softmax of a softmax, both masked": lambda A, d_k: _divided(np.exp(A) * (A > 0)),
+    "equal in each row": lambda A, d_k: _divided(A > 0),
 }
 HEADS = {
     "laid side by side in reverse order": lambda A: A[..., ::-1, :, :],
@@ -331,11 +357,17 @@ HEADS = {
 }
 
 
+def _divided(A):
+    return A / np.maximum(A.sum(axis=-1, keepdims=True), 1e-300)
+
+
 def _inside(says, chapter, name, change):
     """Make a claim that the function is the right one with another inner step."""
 
     def holds(seen):
         other = with_inner(seen.reference, name, partial(change, seen=seen))
+        if seen.reference.__name__ == name:  # it is that step itself
+            other = change(seen.reference, seen=seen)
         return other is not None and _alike(seen.value, seen.instead(other))
 
     return Claim(says, chapter, holds)
@@ -451,16 +483,34 @@ NAMED = {
 
 def sizes_of(seen):
     """Return the lengths of a case by their symbols: {"H": 3, "d_k": 8, …}."""
-    found = {}
+    found = {symbol: n for symbol, n in _lengths(seen) if symbol != "B"}
     for name, given in seen.case.inputs.items():
-        arrays = {n: getattr(given, n) for n in ("W_Q", "W_V") if hasattr(given, n)}
-        for array_name, array in (arrays or {name: given}).items():
-            axes = AXES.get(array_name, "").split()
-            if axes and hasattr(array, "shape"):
-                found |= dict(zip(reversed(axes), reversed(array.shape), strict=False))
         if isinstance(given, int | np.integer) and not isinstance(given, bool):
             found[WORDS.get(name, name)] = int(given)
     return found
+
+
+def _lengths(seen):
+    """Yield (symbol, length) of each axis that has a name; of several axes of a batch none has."""
+    function = seen.reference.__name__.lstrip("_")
+    for name, given in seen.case.inputs.items():
+        arrays = {n: getattr(given, n) for n in ("W_Q", "W_V") if hasattr(given, n)}
+        for array_name, array in (arrays or {name: given}).items():
+            axes = AXES.get(f"{function}.{array_name}", AXES.get(array_name))
+            if axes and hasattr(array, "shape"):
+                axes = ["B", *axes] if len(array.shape) == len(axes) + 1 else axes
+                pairs = zip(reversed(axes), reversed(array.shape), strict=False)
+                yield from ((symbol, n) for symbol, n in pairs if n > 1)
+
+
+def counted_by(seen, shape, axis):
+    """Say what an axis, from the end, counts: what has its length, as in a case no two are equal.
+
+    A "row" of a matrix, if it is nothing else; "" where nothing is known.
+    """
+    found = {NOUNS.get(symbol, "") for symbol, n in _lengths(seen) if n == shape[-axis]}
+    noun = found.pop() if len(found) == 1 else ""
+    return "row" if axis == 2 and noun in ("", "token") else noun
 
 
 def _factors(all_seen):
@@ -607,12 +657,20 @@ def _nan(all_seen):
         return
     if not np.isfinite(seen.right).all():
         return
+    says = "it holds -inf where the lowest number of its precision is asked, as -inf - -inf is NaN"
+    yield Claim(says, 12, _infinite_for_lowest)
     name = "NaN" if np.isnan(seen.value).any() else "infinity"
     if seen.case.inputs.get("mask") is not None:
         rows = "the rows in which the mask hides every key"
         yield Claim(f"it holds {name} in {rows}, and is right elsewhere", 3, _nan_in_empty_rows)
     yield Claim(f"it holds {name}, and is right wherever it does not", 3, _right_where_finite)
     yield Claim(f"it holds {name}", 3, lambda s: not np.isfinite(s.value).all())
+
+
+def _infinite_for_lowest(seen):
+    lowest = seen.right == np.finfo(seen.right.dtype).min
+    rest = _alike(seen.value[~lowest], seen.right[~lowest]) or lowest.all()
+    return lowest.any() and np.array_equal(seen.value == -np.inf, lowest) and rest
 
 
 def _right_where_finite(seen):
@@ -633,8 +691,9 @@ def _nan_in_empty_rows(seen):
 def _copies(all_seen):
     """Yield claims that one head, row or sentence stands in place of all."""
     seen = all_seen[0]
-    for axis, counted in COUNTED.items():
-        if counted and seen.right.ndim >= axis and seen.right.shape[-axis] > 1:
+    for axis in range(2, 1 + min(seen.right.ndim, 4)):
+        if seen.right.shape[-axis] > 1:
+            counted = counted_by(seen, seen.right.shape, axis) or "index"
             says = f"every {counted} (axis {-axis}) holds what only the first should hold"
             yield _says(says, 4, lambda A, s, axis=axis: _first(A, axis))
 
@@ -648,7 +707,8 @@ def _row_factors(all_seen):
         if seen.right.ndim >= axis and seen.right.shape[-axis] > 2:
             counted = "row" if axis == 1 else "column"
             says = f"every {counted} is right but for a factor of its own"
-            yield Claim(says, 3, lambda s, axis=axis: _own_factor(s, axis))
+            chapter = 17 if "sink" in seen.case.inputs else 3
+            yield Claim(says, chapter, lambda s, axis=axis: _own_factor(s, axis))
 
 
 def _own_factor(seen, axis):
@@ -662,10 +722,11 @@ def _own_factor(seen, axis):
 def _single(all_seen):
     """Yield claims that only one index of an axis is right, or only one is wrong."""
     seen = all_seen[0]
-    for axis, counted in sorted(COUNTED.items(), key=lambda pair: pair[0] == 1):
+    for axis in (2, 3, 4, 1):
         if seen.right.ndim < axis or seen.right.shape[-axis] < 3:
             continue
-        counted = f"{{}} {counted} (axis {-axis})" if counted else "{} entry of each row"
+        counted = f"{{}} {counted_by(seen, seen.right.shape, axis) or 'index'} (axis {-axis})"
+        counted = counted if axis > 1 else "{} entry of each row"
         for index, named in ((0, "first"), (-1, "last")):
             for wrong, told in ((False, "right"), (True, "wrong")):
                 says = f"only the {counted.format(named)} is {told}"
@@ -745,8 +806,8 @@ KINDS = (
     _booleans,
     _orders,
     _factors,
-    _other_inputs,
     _inner_steps,
+    _other_inputs,
     _terms,
     _rounded,
     _sums,
@@ -779,6 +840,10 @@ def of_shape(value, right):
                 return f"it is added up along axis {-axis}"
             if _alike(value, right.mean(axis=-axis)):
                 return f"it is averaged along axis {-axis}"
+            length = right.shape[-axis]
+            n = min(value.shape[-axis], length) if value.ndim == right.ndim else length
+            if _alike(value, np.take(right, range(n), axis=-axis)):
+                return f"it is cut along axis {-axis}: {n} of {length}"
         return ""
     if value.squeeze().shape == right.squeeze().shape and _alike(value.squeeze(), right.squeeze()):
         return f"an axis of length 1 is {'missing' if value.ndim < right.ndim else 'too many'}"

@@ -56,7 +56,7 @@ FIELDS = {  # field that an entry may have -> its parts
     "chosen": {"keys", "heads", "d_k", "pool", "gathers"},
     "sparse": {"window", "globals", "random", "block"},
     "full": {"kv_heads", "d_k", "d_v"},
-    "positions": {"kind", "max_positions", "base", "rotated", "stretched", "rule"},
+    "positions": {"kind", "max_positions", "base", "rotated", "stretched", "rule", "window_base"},
     "variants": set(STEPS),
     "other": set(MAP),  # what a step has become that no chapter builds
 }
@@ -218,6 +218,9 @@ def placed(model) -> dict[str, str]:
         words.append(f"{positions['rotated']} of {width} rotated")
     if "stretched" in positions:
         words.append(f"stretched {positions['stretched']} times ({positions['rule']})")
+    if "window_base" in positions:
+        near = layer_kinds(model).count("window")
+        words.append(f"base {positions['window_base']:,} in the {near} layers with only a window")
     return {"RoPE": ", ".join(words) or "the base is not given"}
 
 
@@ -229,8 +232,12 @@ def sparsely(sparse) -> str:
 
 
 def steps(model) -> list[str]:
-    """Return the steps of the map that a model changes, in the order of the map."""
+    """Return the steps of the map that a model changes, in the order of the map.
+
+    Whoever adds no learned positions changes embed, whatever stands in for them later.
+    """
     changed = {step for row in arrows(model) for step in STEPS[row]} | {*model.get("other", {})}
+    changed |= {"embed"} if model["positions"]["kind"] != "learned" else set()
     changed |= {"score"} if "scale" in model else set()
     return [step for step in MAP if step in changed]
 

@@ -265,7 +265,15 @@ def test_low_rank_queries_are_on_the_cards_that_have_them():
         "Kimi K3": "1,536",
     }
     assert all("values are normed" in told[f"Gemma 4 {size}"] for size in ("E2B", "31B"))
+    assert "one projection for both" in told["Gemma 4 31B"]
     assert "second W_Q, W_K and W_V" in told["Longformer base"]
+
+
+def test_positions_are_told_of_all_layers_and_change_embed_where_none_are_added():
+    words = arrows(BY_NAME["DeepSeek-V4-Flash"])["RoPE"]
+    assert words.startswith("base 160,000, 64 of 512 rotated, stretched 16 times (YaRN), ")
+    assert words.endswith("base 10,000 in the 2 layers with only a window")
+    assert steps(BY_NAME["Llama 2 7B"]) == ["embed", "score"]
 
 
 def test_a_scale_that_is_not_that_of_the_width_is_told_as_a_step_of_score():

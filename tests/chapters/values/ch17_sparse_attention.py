@@ -26,17 +26,17 @@ def best_8_cost_less_than_a_third_of_the_last_8():
 
 
 def agreement_needs_only_the_last_8():
-    """With the last 8 keys, the example is right on more than 99.9 % of agreement."""
-    return _accuracy_with("last", 8)["agreement"] > 0.999
+    """With the last 8 keys, every seed is right on more than 99.9 % of agreement."""
+    return _least_accuracy_with("last", "agreement") > 0.999
 
 
 def surnames_need_only_the_best_8():
-    """With the best 8 keys, the example is right on more than 99.5 % of the surnames."""
-    return _accuracy_with("best", 8)["surname"] > 0.995
+    """With the best 8 keys, every seed is right on more than 99.5 % of the surnames."""
+    return _least_accuracy_with("best", "surname") > 0.995
 
 
-def _accuracy_with(kind, k):
-    return record("look_less")["example"]["less"][kind][str(k)]["accuracy"]
+def _least_accuracy_with(kind, task):
+    return _models()["attention only"]["less"][kind]["8"]["accuracy"][task]["min"]
 
 
 def first_token_is_not_needed_in_the_window():

@@ -76,10 +76,10 @@ def _millinats_above_the_entropy(name):
     return [round(1000 * above[end]) for end in ("min", "max")]
 
 
-def three_of_five_seeds_find_the_surnames():
-    """Without positions, three of five seeds are right on more than 90 % of the surnames."""
-    runs = _positions("none, heads of 18")["runs"]
-    return sum(run["accuracy"]["surname"][-1] > 0.9 for run in runs) == 3
+def one_of_five_seeds_finds_all_surnames():
+    """Without positions, one of five seeds is right on all surnames, and two on less than half."""
+    right = [run["accuracy"]["surname"][-1] for run in _positions("none, heads of 18")["runs"]]
+    return sorted(right)[1] < 0.5 < sorted(right)[2] and right.count(1) == 1
 
 
 def millinats_without_positions():

@@ -7,10 +7,10 @@ tried, each from two seeds and for all steps, since a run that is stopped on the
 surnames are found says little; the model then trains from five seeds at the best of them, and, as
 two seeds can mislead, at the second best too. Then heads of the five models of four heads are
 taken away: each by zero, by its mean and by what it gives for other documents; each pair, each
-layer, all; one after the other, always the one that costs least; and by gates that are learned,
-for each of five tasks, to keep it with few heads open, or to ruin it with few closed. Greedy
-pruning chooses on documents of its own, gates are learned on others, and all is reported on a third
-set; the mean of a head is of a fourth.
+layer, all; one after the other, always the one that costs least, beside the best of all sets of
+each size; and by gates that are learned, for each of five tasks, to keep it with few heads open, or
+to ruin it with few closed. Pruning chooses on documents of its own, gates are learned on others,
+and all is reported on a third set; the mean of a head is of a fourth.
 
 Writes src/tutorial_lib/data/results/how_many_heads.json, anew behind each model. What is trained is
 kept in _build/known_text, so a run that was stopped goes on where it was. With `--heads` heads are
@@ -132,17 +132,46 @@ def together(model, given, outputs):
     return {"sets": list(sets)} | by_task(rows)
 
 
+def losses_of_sets(model, documents, outputs):
+    """Return the loss over all words without each set of heads, the empty one first.
+
+    Nothing comes after the last layer, so each of its heads changes the logits by a term of its
+    own, and one run for each set of the first layer is enough.
+    """
+    below, above = (sets_of([head for head in outputs if head[0] == layer]) for layer in (0, 1))
+    params, found = model.layers[1], {}
+    rows = params.W_O.reshape(params.n_heads, params.d_v, -1)
+    for low in below:
+        given = {head: outputs[head] for head in low}
+        logits, (_, top) = go(model, documents.ids[:, :-1], given)
+        terms = {
+            (1, h): (outputs[1, h] - top.heads[:, h]) @ rows[h] @ model.U for h in range(len(rows))
+        }
+        for high in above:
+            end = logits + sum(terms[head] for head in high)
+            found[low + high] = entropy.excess_loss(end, documents).mean()
+    return found
+
+
+def sets_of(heads):
+    """Return every set of heads, the empty one first."""
+    return [part for n in range(len(heads) + 1) for part in combinations(heads, n)]
+
+
 def pruned(model, chosen_on, given, outputs):
-    """Return the greedy order with its losses where it was chosen, and what is left elsewhere."""
-
-    def loss(gone):
-        logits, _ = go(model, chosen_on.ids[:, :-1], {head: outputs[head] for head in gone})
-        return entropy.excess_loss(logits, chosen_on).mean()
-
-    order, losses = prune_greedily(named(model), loss)
-    steps = [order[: n + 1] for n in range(len(order))]
-    rows = [lost(model, *given, {head: outputs[head] for head in gone}) for gone in steps]
-    return {"order": list(map(name_of, order)), "chosen": losses} | by_task(rows)
+    """Return the greedy order and the best set of each size, where chosen and elsewhere."""
+    table, heads = losses_of_sets(model, chosen_on, outputs), named(model)
+    order, losses = prune_greedily(heads, lambda removed: table[tuple(sorted(removed))])
+    sizes = range(1, len(heads) + 1)
+    best = [min((part for part in table if len(part) == n), key=table.get) for n in sizes]
+    rows, of_best = (
+        [lost(model, *given, {head: outputs[head] for head in part}) for part in parts]
+        for parts in ([order[:n] for n in sizes], best)
+    )
+    found = {"sets": [" ".join(map(name_of, part)) for part in best]}
+    found |= {"chosen": [table[part] for part in best], "loss": [row["loss"] for row in of_best]}
+    names = list(map(name_of, order))
+    return {"order": names, "chosen": losses} | by_task(rows) | {"best": found}
 
 
 def gates_of(model, few, outputs, task, sign):

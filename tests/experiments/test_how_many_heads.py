@@ -9,7 +9,7 @@ from experiments.known_text import SEEDS, STEPS, as_model
 from experiments.scored_heads import named
 from tests.rounding import unlike
 from tutorial_lib import records
-from tutorial_lib.models import grammar
+from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.ablation import replacement_outputs
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import TASKS
@@ -116,6 +116,22 @@ def test_sets_of_heads_agree_with_each_other():
         assert greedy["loss"][1] == pytest.approx(loss[pair], abs=1e-3)
         single = dict(zip(names, part["single"]["mean"]["loss"], strict=True))
         assert greedy["loss"][0] == pytest.approx(single[greedy["order"][0]], abs=1e-3)
+        best = greedy["best"]
+        assert [len(part.split()) for part in best["sets"]] == list(range(1, 9))
+        assert (np.array(best["chosen"]) <= greedy["chosen"]).all()
+        assert best["loss"][1] == pytest.approx(loss[best["sets"][1]], abs=1e-3)
+
+
+@pytest.mark.parametrize("removed", [(), ((0, 0), (1, 2)), ((0, 1), (0, 3), (1, 0), (1, 3))])
+def test_the_loss_without_a_set_is_that_of_one_run_without_it(removed, example):
+    documents = small_documents(3)
+    outputs = replacement_outputs(example, named(example), documents.ids[:, :-1])
+    found = how_many_heads.losses_of_sets(example, documents, outputs)
+    assert len(found) == 2**8
+    given = {head: outputs[head] for head in removed}
+    logits, _ = scored_heads.go(example, documents.ids[:, :-1], given)
+    right = entropy.excess_loss(logits, documents).mean()
+    assert found[removed] == pytest.approx(right, rel=1e-10)
 
 
 def test_gates_lie_from_zero_to_one():

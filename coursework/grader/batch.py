@@ -20,7 +20,7 @@ from coursework.grader.corrections import read_corrections
 from coursework.grader.entries import CORRECTED, head_of, kept_of, places_of, require_same_batch
 from coursework.grader.files import Unreadable
 from coursework.grader.inert import listed
-from coursework.grader.judge import RIGHT, grade, lost_by_time, points
+from coursework.grader.judge import RIGHT, grade, is_late, lost_by_time, points
 from coursework.grader.records import (
     ALONE,
     BESIDE,
@@ -255,16 +255,17 @@ class _Reader:
                 self.say(f"{entry['student']} has the same file, and so the new record too")
 
     def repeat(self, place):
-        """Try again alone, once, a hand-in that lost a test by time; the better counts."""
+        """Try again alone, once, a hand-in that lost a test by time; only such tests change."""
         entry, handin = place
         if "record" in entry:
             path = self.records / f"{entry['record']}.json"
             record = read_record(path)
             if lost_by_time(record) and "alone" not in record:
                 bench = self.bench.with_limit(record.get("seconds"))
-                again = record | bench.grade(handin.read(), patient=False)
-                again |= {"remarks": record["remarks"]}
-                put_json(path, max(record, again, key=points) | {"alone": True})
+                again = bench.grade(handin.read(), patient=False)["results"]
+                pairs = zip(record["results"], again, strict=True)
+                results = [new if is_late(old) and not is_late(new) else old for old, new in pairs]
+                put_json(path, record | {"results": results, "alone": True})
 
     def _known(self, key, student):
         try:

@@ -33,7 +33,7 @@ WORDS = ("remarks", "defined", "in_text")  # of an account, as the student's cod
 MOST_REMARKS = 20
 MOST_CELLS = 9999
 LAST_PLACE = 99  # of cells and of lines that a report names
-MOST_S = 120  # for one hand-in, however many of its tests never come back
+MOST_S = 120  # for each time that cells are run, however many tests never come back
 IDLE = 50  # a hand-in whose time by the clock is so many times its processor time only waits
 UNREADABLE = {
     "json": "Not graded: it is not a notebook, its JSON cannot be read.",
@@ -93,7 +93,11 @@ class Result:
 
 
 def grade(exam, content, open_sandbox, *, patient=True):
-    """Grade a hand-in; where points are lost, once more with all its cells, and the better counts.
+    """Grade a hand-in after all its cells, and ask again where a test has got no answer there.
+
+    Cells that do not end or do not come back are no reason to lose what the function has right, so
+    the second time only those that it seems to need are run. An answer is never asked for again,
+    right or wrong: a file that answers differently then cannot have the better of two.
 
     Parameters
     ----------
@@ -112,11 +116,13 @@ def grade(exam, content, open_sandbox, *, patient=True):
     """
     caller = _Caller(exam, content, open_sandbox, patient=patient)
     try:
-        record = caller.record()
-        done = record["problem"] or points(record) == exam.out_of or caller.account["whole"]
-        if done or not caller.may_gain(record):
-            return record
-        return max(record, caller.record(every=True), key=points)  # of both the words of the first
+        every = range(len(exam.tests))
+        replies = caller.replies(every, all_cells=True)
+        left = [i for i in every if _is_open(*replies.get(i, ("missing", None)))]
+        if left and not caller.account["whole"]:
+            again = caller.replies(left, all_cells=False)
+            replies = again | {i: r for i, r in replies.items() if not _is_answer(again.get(i))}
+        return caller.record(replies)
     finally:
         caller.close()
 
@@ -126,10 +132,15 @@ def points(record):
     return sum(result["earned"] for result in record["results"])
 
 
+def is_late(result):
+    """Whether a test was lost by time, or was not begun."""
+    return result["said"].startswith((LOST[0], "not run"))
+
+
 def lost_by_time(record):
     """Whether a test of a record was lost by time, and not by waiting alone."""
-    late = [r for r in record["results"] if r["said"].startswith((LOST[0], SAID["not run"]))]
-    return bool(late) and not record["problem"] and not record.get("idle")
+    late = any(map(is_late, record["results"]))
+    return late and not record["problem"] and not record.get("idle")
 
 
 def not_graded(exam, problem):
@@ -139,63 +150,54 @@ def not_graded(exam, problem):
     return {"problem": problem, "remarks": [], "results": [asdict(result) for result in results]}
 
 
+def _is_answer(reply):
+    return reply is not None and reply[0] == "value"
+
+
+def _is_open(kind, value):
+    """Whether other cells may bring an answer, as they do not where the time is used up."""
+    late = kind == "not run" or str(value).startswith(LOST[0])
+    return kind != "value" and not late
+
+
 class _Caller:
     """Calls functions of a hand-in; where a call ends or exhausts the sandbox, opens a new one."""
 
     def __init__(self, exam, content, open_sandbox, *, patient):
         self.exam, self.content, self.open_sandbox = exam, content, open_sandbox
         self.patient, self.start, self.used_s = patient, time.monotonic(), 0.0
-        self.account, self.sandbox, self.used, self.every = None, None, False, False
-        self.words = {} if patient else dict.fromkeys(WORDS, ())
+        self.sandbox, self.used, self.words = None, False, {}
 
-    def record(self, *, every=False):
-        """Call every hidden case, after the cells that seem to matter or every one; return both."""
+    def replies(self, places, *, all_cells):
+        """Call hidden cases after all cells, or those that seem to matter; {} if none were run."""
         self.close()
-        self.every, self.account, replies = every, None, []
-        for test in self.exam.tests:
-            if self.clock_s() > MOST_S or not self.ready():
+        self.all_cells, self.account, self.end = all_cells, None, time.monotonic() + MOST_S
+        found = {}
+        for i in places:
+            if time.monotonic() > self.end or not self.ready():
                 break
-            replies.append(self.reply(test))
-            if not self.patient and str(replies[-1][1]).startswith(LOST[0]):
+            found[i] = self.reply(self.exam.tests[i])
+            if not self.patient and str(found[i][1]).startswith(LOST[0]):
                 break
-        account = self.account or read_account({}, ())
-        if account["problem"]:
-            return not_graded(self.exam, account["problem"])
-        self.words = self.words or {name: account[name] for name in WORDS}
-        account = account | self.words
-        replies += [("not run", None)] * (len(self.exam.tests) - len(replies))
+        if self.account["problem"]:
+            return {}
+        self.words = self.words or self.account
+        return dict.fromkeys(places, ("not run", None)) | found
+
+    def record(self, replies):
+        """Return the record of what all hidden cases have come to."""
+        if not self.words:
+            return not_graded(self.exam, self.account["problem"])
+        account = self.words | ({} if self.patient else dict.fromkeys(WORDS, ()))
+        replies = [replies[i] for i in range(len(self.exam.tests))]
         results = [asdict(result) for result in _results(self.exam, replies, account)]
         record = {"problem": "", "remarks": account["remarks"], "results": results}
         return record | ({"idle": True} if lost_by_time(record) and self.is_idle() else {})
 
-    def clock_s(self):
-        """Return how long this takes already."""
-        return time.monotonic() - self.start
-
     def is_idle(self):
         """Whether the hand-in has slept most of its time: alone it would be as late."""
         here = self.sandbox.used_s if self.sandbox else 0.0
-        return IDLE * (self.used_s + here) < self.clock_s()
-
-    def may_gain(self, record):
-        """Whether every cell, run in the sandbox that is there, makes a lost test right.
-
-        That sandbox has seen the inputs, so it only says whether a fresh one is worth its time.
-        """
-        if self.clock_s() > MOST_S:
-            return False
-        if self.sandbox is None:
-            return True
-        self.every = True
-        self.account = self.load()
-        for test, result in zip(self.exam.tests, record["results"], strict=True):
-            if self.account["problem"] or self.sandbox is None:
-                return not self.account["problem"]
-            if self.clock_s() > MOST_S:
-                return False
-            if not result["earned"] and judge(test, *self._call(test))[0]:
-                return True
-        return False
+        return IDLE * (self.used_s + here) < time.monotonic() - self.start
 
     def ready(self):
         """Have a sandbox in which the cells were run, and return whether they could be."""
@@ -212,7 +214,7 @@ class _Caller:
         """Run the cells; return the account of it."""
         functions, how = self.exam.functions, {"handed_out": handed_out(self.exam.name)}
         try:
-            raw = self.sandbox.load(functions, self.content, every=self.every, **how)
+            raw = self.sandbox.load(functions, self.content, every=self.all_cells, **how)
             return read_account(raw, functions)
         except Lost as lost:
             return read_account({}, functions) | {"problem": f"Its cells were run, and {lost}."}
@@ -253,7 +255,7 @@ def read_account(raw, functions):
     -------
     account : dict with `problem` (text or ""), `remarks` ((our words, the student's) pairs),
         `missing`, `defined`, `in_text`, `cells` (how many there are),
-        `whole` (whether all were run that are the student's own)
+        `whole` (whether there are no others to run)
     """
     raw = raw if isinstance(raw, dict) else {}
 
@@ -264,8 +266,9 @@ def read_account(raw, functions):
     remarks = raw.get("remarks") if isinstance(raw.get("remarks"), list) else []
     remarks = [r for r in remarks if isinstance(r, list) and len(r) == 3 and _is_count(r[0])]
     unreadable, cells = raw.get("unreadable"), raw.get("cells")
+    problem = UNREADABLE.get(unreadable, "") if isinstance(unreadable, str) else ""
     return {
-        "problem": UNREADABLE.get(unreadable, "") if isinstance(unreadable, str) else "",
+        "problem": problem,
         "remarks": [
             [f"Code cell {number} {REMARKS[kind]}", plain(detail)]
             for number, kind, detail in remarks[:MOST_REMARKS]
@@ -275,7 +278,7 @@ def read_account(raw, functions):
         "defined": [name for name in texts("defined") if name.isidentifier()],
         "in_text": texts("in_text"),
         "cells": cells if _is_count(cells) else 0,
-        "whole": raw.get("whole") is True,
+        "whole": raw.get("whole") is True or bool(problem),
     }
 
 

@@ -1,4 +1,4 @@
-"""Which cells of a notebook a function needs, read as IPython reads them; no others are run.
+"""Which cells of a notebook a function needs, read as IPython reads them.
 
 Needs the standard library alone, since it runs in the sandbox too, and of IPython one file that
 needs no more: the one that turns `%magic`, `!shell` and `help?` into Python.
@@ -270,7 +270,7 @@ def _root(node):
 def needed(cells, wanted, *, every=False):
     """Choose the cells that seem to define the wanted names and what these lean on.
 
-    It is a guess: of what a call changes nothing is known. Where it fails, every cell is run.
+    It is a guess: of what a call changes nothing is known. So every cell is run first.
 
     Parameters
     ----------

@@ -393,7 +393,11 @@ def place(error):
 
 
 def load(content, asked, space):
-    """Run what the functions need, or every cell; return the account for the report."""
+    """Run what the functions need, or every cell; return the account for the report.
+
+    The student's own cells decide: where those that were handed out are all that seems not to
+    matter, they stay out. What is remarked is of cells that seem to matter.
+    """
     functions = asked["functions"]
     try:
         notebook = json.loads(as_text(content), parse_int=as_integer)
@@ -403,21 +407,23 @@ def load(content, asked, space):
         cells = needed.code_cells(notebook)
     except ValueError:
         return {"unreadable": "cells"}
-    chosen, remarks = needed.needed(cells, functions, every=asked["every"])
+    chosen, remarks = needed.needed(cells, functions)
+    matter = {number for number, _ in chosen}
+    left = {cell.source.strip() for cell in cells if cell.number not in matter}
+    whole = left <= set(asked["handed_out"])
+    if asked["every"] and not whole:
+        chosen, _ = needed.needed(cells, functions, every=True)
     for cell in cells:  # for `inspect.getsource`
         name, lines = f"cell {cell.number}", cell.source.splitlines(keepends=True)
         linecache.cache[name] = len(cell.source), None, lines, name
-    remarks += run_all(Kernel(space), chosen)
+    remarks += [remark for remark in run_all(Kernel(space), chosen) if remark[0] in matter]
     missing = [name for name in functions if not callable(space.get(name))]
     if missing == functions and is_foreign(notebook):
         return {"unreadable": "kernel"}
     defined = needed.functions_of(cells) if missing else []
-    run = {number for number, _ in chosen}
-    left = {cell.source.strip() for cell in cells if cell.number not in run}
     account = {"remarks": remarks[:20], "missing": missing, "defined": defined[:50]}
     account |= {"in_text": needed.in_text(notebook, missing)}
-    account |= {"whole": left <= set(asked["handed_out"])}
-    return account | {"cells": len(cells)}
+    return account | {"whole": whole, "cells": len(cells)}
 
 
 def run_all(kernel, chosen):

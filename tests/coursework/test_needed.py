@@ -1,4 +1,4 @@
-"""Of a notebook those cells run that the graded function needs, in the order of their runs."""
+"""Which cells of a notebook the graded function needs, in the order of their runs."""
 
 import ast
 import subprocess
@@ -89,7 +89,7 @@ def test_another_name_that_is_bound_again_changes_nothing():
     assert chosen("T = [0]", local, "row = []\nrow.append(1)", "def f():\n    return T") == [1, 4]
 
 
-def test_every_cell_is_chosen_where_the_guess_has_failed():
+def test_every_cell_is_chosen_where_it_is_asked_for():
     cells = ("def fill(t):\n    t[0] = 1", "T = [0]", "def f():\n    return T", "fill(T)")
     assert chosen(*cells) == [2, 3]
     pairs, _ = needed(cells_of(cells), ["f"], every=True)

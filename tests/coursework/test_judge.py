@@ -23,6 +23,7 @@ from coursework.grader.judge import (
     points,
     read_account,
 )
+from coursework.grader.kinds import TOO_FALSE, TOO_TRUE, UPSIDE_DOWN
 from coursework.grader.sandbox import ENDED, Lost
 
 EXPECTED = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -221,7 +222,8 @@ OTHER = "its shape is a different one, of ndim {}; expected (2,\N{NO-BREAK SPACE
         (-1e-3 * EXPECTED, f"{TIMES} factor"),
         (EXPECTED[::-1], "the order along one of its axes is reversed"),
         (EXPECTED.T.reshape(2, 3), "the right numbers are in a different order"),
-        (EXPECTED * [[1], [3]], "some of its rows are right, and others are not"),
+        (EXPECTED * [[1], [3]], "result[:1] is right, and the rest is not"),
+        (EXPECTED * [[3], [1]], "result[1:] is right, and the rest is not"),
         (EXPECTED * [[2], [3]], "each row is right but for a factor of its own"),
         (EXPECTED + 0.002, "it differs in the fourth of 7 digits"),
         (EXPECTED * 1.00003, "it differs in the fifth of 7 digits"),
@@ -234,6 +236,26 @@ OTHER = "its shape is a different one, of ndim {}; expected (2,\N{NO-BREAK SPACE
 )
 def test_wrong_value_is_told_in_words(value, said):
     assert reply(value) == (False, said, [])
+
+
+FIRST, SOME = (
+    "it differs in the first of 7 digits",
+    "some of its rows are right, and others are not",
+)
+SMALL = EXPECTED * [[1e3], [1e-6]]
+
+
+@pytest.mark.parametrize(
+    ("factors", "expected", "said"),
+    [
+        ([[2, 1, 1], [2, 1, 1]], SMALL, FIRST),
+        ([[2, 2, 2], [5, 3, 3]], SMALL, FIRST),
+        ([[1, 1, 1], [9, 1, 1]], EXPECTED * [[0], [1]], FIRST),
+        ([[2], [1], [3]], EXPECTED.T, SOME),
+    ],
+)
+def test_a_row_is_right_by_its_own_scale_and_one_of_zeros_shows_nothing(factors, expected, said):
+    assert reply(expected * factors, expected) == (False, said, [])
 
 
 def test_float32_inside_is_guessed_from_the_digits_that_are_right():
@@ -256,12 +278,10 @@ def test_true_and_false_are_asked_for_where_the_answer_is_a_mask():
     assert reply(mask, mask)[0]
     said = "it returned numbers where True and False were asked for"
     assert reply(mask.astype(float), mask) == (False, said, [])
-    said = "some of its True and False are the wrong way round"
-    assert reply(mask.T, mask) == (False, said, [])
+    assert reply(mask.T, mask) == (False, UPSIDE_DOWN, [])
     assert reply(~mask, mask) == (False, "True and False are exchanged in it", [])
-    said = "it is {} too often, and never too seldom"
-    assert reply(np.tri(3, k=1), mask) == (False, said.format("True"), [])
-    assert reply(np.tri(3, k=-1, dtype=bool), mask) == (False, said.format("False"), [])
+    assert reply(np.tri(3, k=1), mask) == (False, TOO_TRUE, [])
+    assert reply(np.tri(3, k=-1, dtype=bool), mask) == (False, TOO_FALSE, [])
 
 
 def test_shares_that_do_not_sum_to_1_and_axes_of_one_length_are_told():
@@ -290,8 +310,12 @@ def hostile(rng):
     if value.shape == EXPECTED.shape and rng.random() < 0.9:
         change = rng.choice([-1, 1], EXPECTED.shape) * 10.0 ** rng.uniform(-9, 3)
         ways = EXPECTED * (1 + change), EXPECTED[:, ::-1], EXPECTED[::-1, [1, 2, 0]]
-        kinds = EXPECTED + 9, EXPECTED * 3, EXPECTED * [[1], [2]], EXPECTED * [[2], [3]]
-        value = [*ways, *ways[:1] * 9, *kinds][rng.integers(16)]
+        kinds = (
+            EXPECTED + 9,
+            EXPECTED * 3,
+            *(EXPECTED * [[1 + i // 3], [1 + i % 3]] for i in (1, 3, 5)),
+        )
+        value = [*ways, *ways[:1] * 9, *kinds][rng.integers(17)]
     long = np.zeros([1] * rng.integers(30))
     values = value, value.astype(complex), 2 * EXPECTED, value * np.inf, long, value > 0
     kinds = "nothing", "no array", "several", "too large", "missing", "not run"

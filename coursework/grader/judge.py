@@ -64,7 +64,7 @@ LOST = (  # how the clauses of `Lost` begin
     "it sent something that is not an array of numbers",
 )
 RIGHT = "right"
-KNOWN = "a known mistake"
+KNOWN = "it is what a known mistake gives"
 COMPLEX = "it returned complex numbers"
 NUMBERS = "it returned numbers where True and False were asked for"
 NOT_FINITE = "it holds NaN or infinity"

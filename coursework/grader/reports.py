@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 from collections import Counter
+from operator import itemgetter
 from pathlib import Path
 
 from coursework.grader.assignment import read_assignment
@@ -16,7 +17,8 @@ from coursework.grader.records import FILE_MODE, make_folder, put, put_json
 from coursework.grader.rendering import html_page, markdown
 
 MARK = {True: "✓", False: "✗"}
-TOO_MANY = 3  # remarks in a line of `grades.csv`
+VOID = "this test does not count"
+TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
 
 
 def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
@@ -43,7 +45,7 @@ def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
     """
     out = Path(out)
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
-    records = {entry["id"]: record_of(out, entry) for entry in batch["handins"]}
+    records = {entry["id"]: _without_void(record_of(out, entry)) for entry in batch["handins"]}
     made = _made(records, tasks.values())
     corrections = read_corrections([out, *parts], batch["handins"], list(batch["points"]), made)
     told = [_Told(batch, e, records[e["id"]], corrections, tasks) for e in batch["handins"]]
@@ -62,6 +64,12 @@ def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
     for line in [*_whom_to_look_at(told), *changed]:
         say(line)
     return rows
+
+
+def _without_void(record):
+    """Return a record in which a test without points says nothing."""
+    void = {"said": VOID, "mistake": ""}
+    return record | {"results": [r if r["points"] else r | void for r in record["results"]]}
 
 
 def _made(records, tasks):
@@ -125,7 +133,7 @@ class _Told:
         return {} if self.record["problem"] else self.groups
 
     def reasons(self):
-        """Return why points were lost for other reasons than wrong numbers, for `grades.csv`."""
+        """Return why points were lost, for `grades.csv`."""
         lost = any(result["earned"] < result["points"] for result in self.record["results"])
         if self.record["problem"] or not lost:
             return []
@@ -156,14 +164,21 @@ def _joined(pair):
     return f"{ours}: {quoted(words)}" if words else ours
 
 
+def _lost(results):
+    return [result for result in results if result["earned"] < result["points"]]
+
+
 def _why(results, task):
-    """Return what kept every test of a function from its points, or what one of them raised."""
-    says = {mistake.name: mistake.says for mistake in task.mistakes}
-    lost = [says.get(r["mistake"], r["said"]) for r in results if r["earned"] < r["points"]]
-    shortest = min(lost, key=len, default="")  # the first of several says more, such as the place
-    same = len(lost) == len(results) and all(said.startswith(shortest) for said in lost)
-    raised = [said for said in lost if said.startswith("it raised")]
-    return "".join((lost if same else raised)[:1])
+    """Return what the lost tests of a function have come to, the most frequent first."""
+    named, of = _named(results, task), sum(result["points"] > 0 for result in results)
+    says = {n: "it looks as if " * bool(where) + m.says for n, (where, m) in named.items()}
+    said = [says.get(result["mistake"], result["said"]) for result in _lost(results)]
+    kinds = Counter(min(filter(own.startswith, said), key=len) for own in said)
+    found = []
+    for kind, number in kinds.most_common(TOO_MANY):
+        first = next(own for own in said if own.startswith(kind))  # it may say the place, too
+        found.append(first if number == of else f"{first} (in {number} of {of} tests)")
+    return ", ".join(found)
 
 
 def _whom_to_look_at(told):
@@ -240,9 +255,22 @@ def _write_report(folder, told):
 
 
 def _named(results, task):
-    """Return the known mistakes of a task's results, the most frequent first."""
-    found = Counter(r["mistake"] for r in results if r["mistake"])
-    return [m for name, _ in found.most_common() for m in task.mistakes if m.name == name]
+    """Return {name: (where, known mistake)}, the most frequent first.
+
+    `where` is "" if the mistake explains every test that was lost; elsewhere it is a likeness.
+    """
+    lost, found = _lost(results), {}
+    mistakes = {mistake.name: mistake for mistake in task.mistakes}
+    for name, number in Counter(r["mistake"] for r in lost).most_common():
+        if name in mistakes:
+            like = f"in {number} of {len(lost)} lost tests it looks as if "
+            found[name] = like * (number < len(lost)), mistakes[name]
+    return found
+
+
+def _diagnosis(where, mistake):
+    said = f"{where}{mistake.says}"
+    return f"{said[:1].upper()}{said[1:]}. {mistake.mend}"
 
 
 def _parts(told):
@@ -258,15 +286,14 @@ def _parts(told):
         hand = " (by hand)" if function in told.hand else ""
         points, most = told.points[function], told.most[function]
         parts.append(("heading", f"{function}: {points} of {most}{hand}"))
-        for mistake in _named(results, told.tasks[function]):
-            says = f"{mistake.says[:1].upper()}{mistake.says[1:]}."
-            parts.append(("text", f"{says} {mistake.mend}"))
+        named = _named(results, told.tasks[function])
+        parts += [("text", _diagnosis(*pair)) for pair in named.values()]
         parts.append(("table", [_line(result) for result in results]))
     return parts
 
 
 def _line(result):
-    sign = MARK[result["earned"] == result["points"]]
+    sign = MARK[result["earned"] == result["points"]] if result["points"] else "–"
     points = f"{result['earned']} of {result['points']}"
     return f"{sign} {result['label']}", points, result["said"]
 
@@ -274,8 +301,9 @@ def _line(result):
 def _gradescope(told):
     tests = []
     for function, results in told.tables().items():
-        for r in results:
-            named = [m for m in told.tasks[function].mistakes if m.name == r["mistake"]]
+        named = _named(results, told.tasks[function])
+        texts = {name: [_diagnosis(*pair)] for name, pair in named.items()}
+        for r in filter(itemgetter("points"), results):
             right = r["earned"] == r["points"]
             tests.append(
                 {
@@ -283,7 +311,7 @@ def _gradescope(told):
                     "score": r["earned"],
                     "max_score": r["points"],
                     "status": "passed" if right else "failed",
-                    "output": "\n".join([r["said"], *(f"{m.says}. {m.mend}" for m in named)]),
+                    "output": "\n".join([r["said"], *texts.get(r["mistake"], ())]),
                 }
             )
     notes = "\n".join(map(_joined, [*told.notes(), *told.record["remarks"]]))
@@ -314,10 +342,10 @@ def _sha256(text):
 
 
 def _items(records):
-    """Return a row for each test: how many solved it, and which mistakes were made."""
+    """Return a row for each test that counts: how many solved it, which mistakes were made."""
     found = {}
     for record in records:
-        for r in record["results"]:
+        for r in filter(itemgetter("points"), record["results"]):
             key = (r["function"], r["label"])
             item = found.setdefault(
                 key, {"points": r["points"], "solved": 0, "mistakes": Counter()}

@@ -11,6 +11,7 @@ import pytest
 from coursework.grader import sandbox
 from coursework.grader.assignment import Case, HiddenTest, Mistake, Task, set_exam
 from coursework.grader.judge import (
+    KNOWN,
     LOST,
     NUMBERS,
     RAISED,
@@ -199,7 +200,7 @@ def test_right_value_is_right_within_rounding():
 
 
 def test_known_mistake_is_named():
-    assert reply(2 * EXPECTED) == (False, "a known mistake", ["doubled"])
+    assert reply(2 * EXPECTED) == (False, KNOWN, ["doubled"])
 
 
 TIMES = "each number is the right one times one and the same"

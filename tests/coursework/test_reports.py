@@ -44,8 +44,8 @@ def batch_of(*entries, trusted=False):
     return head | kept_of({}) | {"handins": list(entries)}
 
 
-def result_of(said="right", earned=0, mistake=""):
-    result = {"function": FUNCTION, "label": "a case", "points": 3, "earned": earned}
+def result_of(said="right", earned=0, mistake="", points=3):
+    result = {"function": FUNCTION, "label": "a case", "points": points, "earned": earned}
     return result | {"said": said, "mistake": mistake}
 
 
@@ -184,6 +184,9 @@ def test_numbers_of_a_table_stay_numbers_and_ordinary_names_as_they_are():
         assert in_table(name) == name
 
 
+MADE = result_of("a known mistake", mistake=TASK.mistakes[0].name)
+VOIDED = result_of("it holds NaN or infinity", mistake=TASK.mistakes[1].name, points=0)
+LIKE = in_table(plain(TASK.mistakes[0].says))
 REASONS = [
     (record_of(result_of("it raised KeyError")), f"{FUNCTION}: it raised KeyError"),
     (record_of(result_of(earned=3), result_of("it raised KeyError")), "it raised KeyError"),
@@ -203,33 +206,54 @@ REASONS = [
     ),
     (record_of(problem="Not graded: no notebook."), "Not graded: no notebook"),
     (
-        record_of(result_of("a known mistake", mistake=TASK.mistakes[0].name)),
-        f"{FUNCTION}: {in_table(plain(TASK.mistakes[0].says))}",
+        record_of(MADE, VOIDED),
+        f"{FUNCTION}: {LIKE}",
+    ),
+    (
+        record_of(result_of("x"), MADE, result_of("x"), result_of("right", 3), VOIDED),
+        f"{FUNCTION}: x (in 2 of 4 tests), it looks as if {LIKE} (in 1 of 4 tests)",
     ),
 ]
 
 
 @pytest.mark.parametrize(("record", "note"), REASONS)
-def test_whoever_loses_points_to_something_else_than_numbers_has_a_note(tmp_path, record, note):
+def test_whoever_loses_points_has_the_reasons_in_a_note(tmp_path, record, note):
     [row] = report(tmp_path, record)
     assert note in row["notes"]
-    assert row["of"] == 3
 
 
-def test_whoever_is_wrong_in_numbers_alone_has_no_note_and_neither_has_who_is_right(tmp_path):
-    wrong = record_of(result_of("the largest difference is 4"), result_of("right", 3))
+def test_who_is_right_has_no_note(tmp_path):
     right = record_of(result_of("right", 3), remarks=[["Code cell 9 is not Python", ""]])
-    assert [row["notes"] for row in report(tmp_path, wrong, right)] == ["", ""]
+    assert [row["notes"] for row in report(tmp_path, right)] == [""]
+
+
+@pytest.mark.parametrize(
+    ("others", "where"), [(1, "In 1 of 2 lost tests it looks as if "), (0, "")]
+)
+def test_a_mistake_is_named_if_it_explains_all_that_is_lost_and_none_by_a_void_test(
+    tmp_path, others, where
+):
+    report(tmp_path, record_of(MADE, *[result_of("x")] * others, VOIDED))
+    says = TASK.mistakes[0].says
+    named = f"{where}{says}" if where else f"{says[:1].upper()}{says[1:]}"
+    written = (tmp_path / "reports/a/report.md").read_text("utf-8")
+    assert f"\n{named}. {TASK.mistakes[0].mend}\n" in written
+    assert "| – a case | 0 of 0 | this test does not count |\n" in written
+    for name in ("reports/a/report.md", "reports/a/results.json", "items.csv", "grades.csv"):
+        text = (tmp_path / name).read_text("utf-8")
+        assert not [
+            word for word in ("NaN", TASK.mistakes[1].name, TASK.mistakes[1].says) if word in text
+        ]
 
 
 FORGED = "”; By hand: 10 of 10 points, 0 by the grader: “fine"
 
 
 def test_nothing_that_a_student_wrote_looks_like_the_graders_word_in_the_notes(tmp_path):
-    record = record_of(result_of("x"), result_of("y"), remarks=[["Code cell 3 raised it", FORGED]])
+    record = record_of(result_of("x"), remarks=[["Code cell 3 raised it", FORGED]])
     [row] = report(tmp_path, record, file=FORGED, of=2)
     assert re.sub("“[^“”]*”", "“”", row["notes"]) == (
-        "There were 2 hand-ins; this one counts: “”; Code cell 3 raised it: “”"
+        f"There were 2 hand-ins; this one counts: “”; Code cell 3 raised it: “”; {FUNCTION}: x"
     )
     found = json.loads((tmp_path / "reports" / "a" / "results.json").read_text("utf-8"))
     assert "By hand" not in re.sub("“[^“”]*”", "", found["output"])

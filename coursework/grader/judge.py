@@ -47,6 +47,7 @@ REMARKS = {
     "again": "has the definition that counts, the last of several that were run",
     "magic": "has lines that only IPython reads; commands and most magics do nothing here",
 }
+PYTHONS = "The notebook ran on Python 3.{}, and this grader is Python {}.{}"
 SAID = {
     "missing": "missing",
     "not run": "not run: the hand-in had used up its time",
@@ -192,6 +193,9 @@ class _Caller:
         replies = [replies[i] for i in range(len(self.exam.tests))]
         results = [asdict(result) for result in _results(self.exam, replies, account)]
         record = {"problem": "", "remarks": account["remarks"], "results": results}
+        if points(record) < self.exam.out_of and account["python"] not in (0, sys.version_info[1]):
+            told = PYTHONS.format(account["python"], *sys.version_info)
+            record["remarks"] = [[told, ""], *record["remarks"]]
         return record | ({"idle": True} if lost_by_time(record) and self.is_idle() else {})
 
     def is_idle(self):
@@ -254,7 +258,7 @@ def read_account(raw, functions):
     Returns
     -------
     account : dict with `problem` (text or ""), `remarks` ((our words, the student's) pairs),
-        `missing`, `defined`, `in_text`, `cells` (how many there are),
+        `missing`, `defined`, `in_text`, `cells` (how many there are), `python` (the n of 3.n),
         `whole` (whether there are no others to run)
     """
     raw = raw if isinstance(raw, dict) else {}
@@ -265,7 +269,7 @@ def read_account(raw, functions):
 
     remarks = raw.get("remarks") if isinstance(raw.get("remarks"), list) else []
     remarks = [r for r in remarks if isinstance(r, list) and len(r) == 3 and _is_count(r[0])]
-    unreadable, cells = raw.get("unreadable"), raw.get("cells")
+    unreadable, cells, python = map(raw.get, ("unreadable", "cells", "python"))
     problem = UNREADABLE.get(unreadable, "") if isinstance(unreadable, str) else ""
     return {
         "problem": problem,
@@ -278,12 +282,13 @@ def read_account(raw, functions):
         "defined": [name for name in texts("defined") if name.isidentifier()],
         "in_text": texts("in_text"),
         "cells": cells if _is_count(cells) else 0,
+        "python": python if _is_count(python, LAST_PLACE) else 0,
         "whole": raw.get("whole") is True or bool(problem),
     }
 
 
-def _is_count(number):
-    return type(number) is int and 0 < number <= MOST_CELLS
+def _is_count(number, most=MOST_CELLS):
+    return type(number) is int and 0 < number <= most
 
 
 def _results(exam, replies, account):

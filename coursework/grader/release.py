@@ -52,7 +52,8 @@ def write_new(notebook, path):
 def release(name, out):
     """Write an assignment without its solutions into a folder, its cells as if they were never run.
 
-    The grader runs cells in the order of their counts, so these have to be the student's own.
+    The grader runs cells in the order of their counts, and tells on which Python they ran, so these
+    have to be the student's own.
 
     Returns
     -------
@@ -63,6 +64,7 @@ def release(name, out):
         for numbered in (cell, *cell.get("outputs", [])):
             if "execution_count" in numbered:
                 numbered.execution_count = None
+    notebook.metadata.language_info = {"name": "python"}
     return write_new(notebook, Path(out) / f"{name}.ipynb")
 
 

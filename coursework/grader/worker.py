@@ -423,7 +423,7 @@ def load(content, asked, space):
     defined = needed.functions_of(cells) if missing else []
     account = {"remarks": remarks[:20], "missing": missing, "defined": defined[:50]}
     account |= {"in_text": needed.in_text(notebook, missing)}
-    return account | {"whole": whole, "cells": len(cells)}
+    return account | {"whole": whole, "cells": len(cells), "python": python_of(notebook)}
 
 
 def run_all(kernel, chosen):
@@ -453,15 +453,26 @@ def as_integer(digits):
     return int(digits) if len(digits) < 20 else 0
 
 
+def metadata(notebook, name):
+    """Return a part of what a notebook says of itself, {} where it has not the form of one."""
+    found = notebook.get("metadata")
+    part = found.get(name) if isinstance(found, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
 def is_foreign(notebook):
     """Whether a notebook says that it is in another language than Python."""
-    found = notebook.get("metadata")
-    for name in ("kernelspec", "language_info"):
-        part = found.get(name) if isinstance(found, dict) else None
-        said = part.get("language", part.get("name")) if isinstance(part, dict) else None
+    for part in (metadata(notebook, "kernelspec"), metadata(notebook, "language_info")):
+        said = part.get("language", part.get("name"))
         if isinstance(said, str) and said and "python" not in said.lower():
             return True
     return False
+
+
+def python_of(notebook):
+    """Return n where a notebook says that it ran on Python 3.n, and 0 where it does not."""
+    found = re.match(r"3\.(\d{1,2})\b", str(metadata(notebook, "language_info").get("version")))
+    return int(found[1]) if found else 0
 
 
 def call(function, arguments):

@@ -71,6 +71,25 @@ def test_a_remark_says_what_to_mend_and_where(graded, name):
     assert any(words in line for line in said), said
 
 
+OWN = sys.version_info[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "told"),
+    [
+        ("wrong_values", f"3.{OWN + 1}.2", True),
+        ("as_asked", f"3.{OWN + 1}.2", False),
+        ("wrong_values", f"3.{OWN}.99", False),
+        ("wrong_values", 3, False),
+    ],
+)
+def test_another_python_of_the_notebook_is_told_where_points_are_lost(bench, name, version, told):
+    info = {"language_info": {"name": "python", "version": version}}
+    record = bench.grade(replace(KINDS[name], metadata=info).content())
+    said = f"The notebook ran on Python 3.{OWN + 1}, and this grader is Python 3.{OWN}"
+    assert record["remarks"][:1] == [[said, ""]] * told
+
+
 @pytest.mark.parametrize("name", ["cyrillic_letter"])
 def test_a_letter_that_only_looks_latin_is_named(graded, name):
     said, *others = [result["said"] for result in graded[name]["results"]]
@@ -155,8 +174,9 @@ def test_what_is_no_notebook_is_out_of_as_many_points_as_any_and_told_once(bench
     assert points(record) == 0
 
 
-def test_a_notebook_for_students_has_no_counts_of_ours(tmp_path):
-    notebook = nbformat.read(release(corpus.NAME, tmp_path), as_version=4)
+def test_a_notebook_for_students_has_no_counts_and_no_python_of_ours(tmp_path):
+    notebook = nbformat.read(release("kv_cache", tmp_path), as_version=4)
+    assert notebook.metadata.language_info == {"name": "python"}
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert len(code) > 3
     assert {cell.execution_count for cell in code} == {None}

@@ -1,6 +1,7 @@
 """Write the notebook that students get, and show that an assignment is fit to be given out."""
 
 import ast
+import math
 from pathlib import Path
 
 import nbformat
@@ -8,6 +9,7 @@ import nbformat
 from coursework.grader.assignment import (
     AssignmentError,
     folder_of,
+    read_assignment,
     read_notebook,
     solution_source,
     without_solutions,
@@ -17,6 +19,15 @@ from coursework.grader.needed import statements_for
 from coursework.grader.records import make_folder, temporary_folder
 from tools.chapters import page
 from tutorial_lib.practice.mistake import pieces_of, replaced
+
+HOW = """Write your code where this notebook says so, in as many cells as you like, and hand in \
+this file. The grader runs the cells in the order in which you ran them. An error ends only its \
+own cell, and a trial that takes long or never ends costs nothing if your code does not need its \
+cell. Then the grader calls {functions} with inputs that you have not seen, and compares results. \
+Beside Python's own library it has {packages}, but no other package, no threads and no network; \
+plots are not drawn, and a file is there only if a cell has written it. Save before you hand in, \
+and do not rename a function. Warnings of NumPy cost nothing, and numbers need to be right to \
+{digits} digits."""
 
 
 def student_version(chapter):
@@ -52,6 +63,8 @@ def write_new(notebook, path):
 def release(name, out):
     """Write an assignment without its solutions into a folder, its cells as if they were never run.
 
+    Below its title stands how it is graded, which is the same in all of them.
+
     The grader runs cells in the order of their counts, and tells on which Python they ran, so these
     have to be the student's own.
 
@@ -65,7 +78,17 @@ def release(name, out):
             if "execution_count" in numbered:
                 numbered.execution_count = None
     notebook.metadata.language_info = {"name": "python"}
+    title, _, more = notebook.cells[0].source.partition("\n")
+    notebook.cells[0].source = f"{title}\n\n{_how(read_assignment(name))}\n{more}".strip()
     return write_new(notebook, Path(out) / f"{name}.ipynb")
+
+
+def _how(assignment):
+    """Return what students have to know of the grader."""
+    functions = ", ".join(f"`{task.function}`" for task in assignment.tasks)
+    digits = round(-math.log10(min(task.rtol for task in assignment.tasks)))
+    packages = f"{'PyTorch, ' * assignment.torch}NumPy and `tutorial_lib`"
+    return HOW.format(functions=functions, packages=packages, digits=digits)
 
 
 def wrong_handin(name, task, mistake):

@@ -29,7 +29,7 @@ from coursework.grader.assignment import (
 from coursework.grader.batch import as_bytes, prove, set_bench
 from coursework.grader.judge import judge
 from coursework.grader.needed import statements_for
-from coursework.grader.release import check
+from coursework.grader.release import check, release
 from coursework.grader.release import wrong_handin as hand_in_mistake
 from tests.chapters.pages import code_cells, printed, read, tags
 from tests.chapters.test_run_cell import run_through
@@ -81,7 +81,7 @@ def test_pages_for_teachers_name_the_assignments_that_need_torch(exam):
 
 
 CHANGED = {  # in a file of `heads`, what is changed into what, and how many tests are others then
-    "a word of the text": ("assignment.ipynb", "by its name", "by name", 0),
+    "a word of the text": ("assignment.ipynb", "scale of its own", "own scale", 0),
     "a comment of the solution": ("assignment.ipynb", "# (..., S / size, width)", "# a mean", 0),
     "points and a label": ("grading.py", '5 heads, 96 keys", arrays(', '5 heads", arrays(', 0),
     "one case": ("grading.py", "H=3, S=36", "H=3, S=44", 1),
@@ -161,6 +161,16 @@ def test_text_says_how_many_points_there_are_and_which_functions_are_asked_for(e
     assert exam.out_of in (*said, sum(said))
     for function in exam.functions:
         assert f"`{function}(" in text
+
+
+def test_a_handout_says_once_how_it_is_graded(exam, tmp_path):
+    handout = nbformat.read(release(exam.name, tmp_path), as_version=4)
+    title, how = handout.cells[0].source.split("\n\n")
+    assert title == read_notebook(exam.name).cells[0].source
+    assert all(f"`{function}`" in how for function in exam.functions)
+    assert ("PyTorch" in how) == exam.assignment.torch
+    assert "to 7 digits" in how
+    assert not [cell for cell in handout.cells[1:] if "hand in" in cell.source.lower()]
 
 
 def test_labels_set_cases_apart_and_give_no_value_away(exam):

@@ -4,8 +4,6 @@ What can be read in two ways is a question, never a guess. Public descriptions o
 
 - Blackboard: `assignment_username_attempt_date_file` (github.com/kwurst/bb-file-cleanup, README);
 - Brightspace: folders `number - name - date` (github.com/cgmb/d2lmf, `parse_submission_dirname`);
-- GitHub Classroom: `slug-submissions/slug-login/` (github.com/github/gh-classroom,
-  `student-repos.go`);
 - Teams: `Submitted files/name/assignment/Version n/file`
   (github.com/lwchkg/teams_assignment_explorer, README).
 """
@@ -65,9 +63,6 @@ PATHS = {  # where a file lies, from the folder around the class on
         r"(?:[^/]+|(?:(?!Working files/)[^/]+/)+?Submitted files)/"  # the first, not a student's
         r"(?P<name>[^/]+)/(?P<title>[^/]+)/Vers\w+ "
         r"(?P<attempt>\d+)/(?P<rest>.+)"
-    ),
-    "github": re.compile(
-        r"(?P<slug>[^/]+)-submissions/(?P=slug)-(?P<name>[^/]+)(?:/(?P<rest>.*))?"
     ),
 }
 SENT, UNSENT = "Submitted files", "Working files"  # folders of Teams, one beside the other
@@ -166,8 +161,7 @@ def _match(system, entry, around):
     """Return what the name of a file or folder says in a system, None for nothing."""
     if system in TOPS:
         return TOPS[system].fullmatch(entry.parts[0])
-    match = PATHS.get(system, system).fullmatch("/".join((around, *entry.parts)))
-    return match if match and (entry.folder or system != "github" or match["rest"]) else None
+    return PATHS.get(system, system).fullmatch("/".join((around, *entry.parts)))
 
 
 def _system(entries, layout, around):

@@ -18,14 +18,14 @@ from coursework.grader.inert import in_table, listed, plain
 from coursework.grader.owners import labels
 from coursework.grader.records import put
 
-GITHUB = "github_username"  # GitHub Classroom's has `identifier`, and perhaps no name
 NAMES = ("student", "name", "full name", "student name", "display name", "vollständiger name")
 FIRST = ("first name", "given name", "vorname")
 LAST = ("last name", "surname", "family name", "nachname")
 IDS = ("id", "identifier", "student id", "sid", "student number", "id number", "id-nummer")
 IDS += ("matriculation number", "matrikelnummer", "orgdefinedid")
 LOGINS = ("sis user id", "sis login id", "login id", "login", "username", "anmeldename")
-LOGINS += (GITHUB, "email", "email address", "e-mail", "e-mail-adresse", "integration id")
+LOGINS += ("github_username", "email", "email address", "e-mail", "e-mail-adresse")
+LOGINS += ("integration id",)
 CANVAS = {"student", "id", "section"}
 MOODLES = (  # its columns of ids, of grades and of comments, in English and German
     ("identifier", "grade", "feedback comments"),
@@ -95,7 +95,6 @@ def read_roster(path):
         [header.index(f), header.index(n)] for f in FIRST for n in LAST if {f, n} <= {*header}
     ]
     ids = [header.index(c) for c in (*IDS, *LOGINS) if c in header]
-    named = named or [ids[:1]] * (GITHUB in header)
     status = header.index("status") if "status" in header else None
     if not (named and ids):
         raise RosterError(

@@ -794,27 +794,6 @@ def test_nobody_takes_anothers_place_by_the_name_of_a_file(tmp_path, system, nam
     assert found == {who: around + name for who, name in zip(students, names, strict=False)}
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_clones_of_github_classroom_are_of_the_logins_in_their_names(tmp_path, inside):
-    source = tmp_path / "heads-of-all-submissions"
-    names = ("heads-of-all-anna-b/heads.ipynb", "heads-of-all-ben/heads.ipynb")
-    place(source, *names, "heads-of-all-ben/.git/HEAD", "heads-of-all-ben/old/heads.ipynb")
-    place(source, "heads-of-all-cem/README.md", "notes.txt", "heads-of-all-notes.txt")
-    found = counted(source if inside else tmp_path)
-    assert {student: name[-len(names[0]) :] for student, name in found.items() if name} == {
-        "anna-b": names[0],
-        "ben": find_name(source if inside else tmp_path, names[1]),
-    }
-    assert found["cem"] == ""
-    assert len(found) == 3
-
-
-def find_name(source, end):
-    """Return the last letters, as many as a clone's name has, of the hand-in that ends so."""
-    [name] = [h.name for h in find_handins(source) if h.name.endswith(end)]
-    return name[-len("heads-of-all-anna-b/heads.ipynb") :]
-
-
 WAYS = {
     "{name}/{attempt}_{file}": ("anna/9_a.ipynb", "anna/10_a.ipynb", "ben/1_b.ipynb"),
     "{id}/{attempt}/{file}": ("anna/2/a.ipynb", "anna/10/a.ipynb", "ben/1/b.ipynb"),

@@ -42,7 +42,7 @@ def _halves(shape):
     for axis, length in enumerate(shape[:-1]):
         for cut in range(1, length) if length <= SHORT else ():
             for first, part in ((True, f":{cut}"), (False, f"{cut}:")):
-                place = ", ".join([":"] * axis + [part])
+                place = ", ".join(["...", part, *[":"] * (len(shape) - 1 - axis)])
                 said = f"result[{place}] is right, and the rest is not"
                 wanted = [first] * cut + [not first] * (length - cut)
                 yield said, _always, partial(_half, axis, wanted)

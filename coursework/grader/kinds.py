@@ -13,6 +13,7 @@ TOO_FALSE = "some entries that should be True are False, and none the other way 
 TOO_TRUE = "some entries that should be False are True, and none the other way round"
 UPSIDE_DOWN = "some entries that should be True are False, and some the other way round"
 RTOL = 1e-6
+NOISE = 1e-12
 SHORT = 8  # the longest axis of which halves are told: each adds what a report can carry
 
 
@@ -56,6 +57,8 @@ def _half(axis, wanted, value, expected):
 
 
 def _close(one, other):
+    if _has_rows(other):
+        return bool(_right_rows(one, other).all())
     size = np.abs(other).max(initial=1e-300)
     return bool(np.isclose(one, other, rtol=RTOL, atol=RTOL * size).all())
 
@@ -112,7 +115,7 @@ def _own_factors(value, expected):
         return False
     weight = (expected * expected).sum(axis=-1, keepdims=True)
     factor = (value * expected).sum(axis=-1, keepdims=True) / np.where(weight == 0, 1, weight)
-    return bool(factor.any() and _right_rows(value, factor * expected).all())
+    return bool(factor.any()) and _close(value, factor * expected)
 
 
 def _has_rows(expected):
@@ -130,14 +133,20 @@ def _some_rows(value, expected):
     return bool(right[_has_values(expected)].any() and not right.all())
 
 
+def _sizes(expected):
+    """Return the largest number of each row, 0 where all are no more than rounding leaves of 0."""
+    sizes = np.abs(expected).max(axis=-1, keepdims=True, initial=0)
+    return np.where(sizes > NOISE * sizes.max(initial=0), sizes, 0)
+
+
 def _has_values(expected):
     """Whether each row has a value in it: one of zeros is right too easily."""
-    return expected.any(axis=-1)
+    return _sizes(expected)[..., 0] > 0
 
 
 def _right_rows(value, expected):
     """Whether each row is right, to its own largest number, or to that of all where it is 0."""
-    sizes = np.abs(expected).max(axis=-1, keepdims=True, initial=0)
+    sizes = _sizes(expected)
     sizes = np.where(sizes == 0, sizes.max(initial=1e-300), sizes)
     return np.isclose(value, expected, rtol=RTOL, atol=RTOL * sizes).all(axis=-1)
 

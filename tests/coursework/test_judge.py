@@ -252,6 +252,8 @@ SMALL = EXPECTED * [[1e3], [1e-6]]
         ([[2, 1, 1], [2, 1, 1]], SMALL, FIRST),
         ([[2, 2, 2], [5, 3, 3]], SMALL, FIRST),
         ([[1, 1, 1], [9, 1, 1]], EXPECTED * [[0], [1]], FIRST),
+        ([[9, 1, 1], [3, 3, 3]], EXPECTED * [[1e-14], [1]], f"{TIMES} factor"),
+        ([[3, 3, 3], [4, 3, 3]], SMALL, FIRST),
         ([[2], [1], [3]], EXPECTED.T, SOME),
     ],
 )

@@ -8,7 +8,7 @@ import sys
 
 
 def attend_at_scales(Q, K, V):
-    sys.modules.pop("torch")
+    sys.modules.pop("torch", None)
     import torch
 
     return torch.nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, (Q, K, V)))

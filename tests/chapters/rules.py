@@ -22,9 +22,11 @@ import sys
 if importlib.util.find_spec("tutorial_lib") is None:
     repository = "{REPOSITORY}"
     release = "{RELEASE}"
-    source = os.environ.get("TUTORIAL_LIB_SOURCE", f"git+{{repository}}@{{release}}")
+    source = os.environ.get("TUTORIAL_LIB_SOURCE") or f"git+{{repository}}@{{release}}"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", source]
-    subprocess.run(install, check=True)
+    done = subprocess.run(install, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"pip could not install tutorial_lib:\\n{{done.stderr}}")
     importlib.invalidate_caches()"""
 
 KNOWN_TAGS = {"hide-input", "keeper", "remove-input", "hide-output", "solution", "hide-cell"}

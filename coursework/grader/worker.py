@@ -413,9 +413,7 @@ def load(content, asked, space):
     whole = left <= set(asked["handed_out"])
     if asked["every"] and not whole:
         chosen, _ = needed.needed(cells, functions, every=True)
-    for cell in cells:  # for `inspect.getsource`
-        name, lines = f"cell {cell.number}", cell.source.splitlines(keepends=True)
-        linecache.cache[name] = len(cell.source), None, lines, name
+    keep_lines(cells)
     remarks += [remark for remark in run_all(Kernel(space), chosen) if remark[0] in matter]
     missing = [name for name in functions if not callable(space.get(name))]
     if missing == functions and is_foreign(notebook):
@@ -424,6 +422,13 @@ def load(content, asked, space):
     account = {"remarks": remarks[:20], "missing": missing, "defined": defined[:50]}
     account |= {"in_text": needed.in_text(notebook, missing)}
     return account | {"whole": whole, "cells": len(cells), "python": python_of(notebook)}
+
+
+def keep_lines(cells):
+    """Let `inspect.getsource` find the text of what cells define."""
+    for cell in cells:
+        name, lines = f"cell {cell.number}", cell.source.splitlines(keepends=True)
+        linecache.cache[name] = len(cell.source), None, lines, name
 
 
 def run_all(kernel, chosen):

@@ -457,15 +457,15 @@ def _ask_batch(layer):
             if differ(alone[b], layer.fed(X[b], n)).any():
                 again = f"fed again, gives another row of token {t}; store nothing in the layer"
                 raise Found("", f"{label}: a sequence, {again}")
-            _ask_apart(layer, X, n, b, f"{label}, a batch of 2")
+            _ask_apart(layer, X, b, f"{label}, a batch of 2", n=n)
             raise Found("", f"{label}, a batch of 2: the row of token {t} of sequence {b} differs")
 
 
-def _ask_apart(layer, X, n, b, label, pad=None):
-    """A sequence must not change with the others of its batch."""
-    other, left = X.copy(), 0 if pad is None else pad[b]
+def _ask_apart(layer, X, b, label, **chunks):
+    """A sequence must not change with the others of its batch, fed in the same chunks."""
+    other, left = X.copy(), chunks["pad"][b] if "pad" in chunks else 0
     other[np.arange(len(X)) != b] = layer.sampled(92, tokens=X.shape[-2])
-    changed = differ(*(layer.fed(A, n, pad=pad)[b, left:] for A in (X, other)))
+    changed = differ(*(layer.fed(A, **chunks)[b, left:] for A in (X, other)))
     if changed.any():
         row = f"the row of token {int(np.argmax(changed))} of sequence {b}"
         raise Found("", f"{label}: {row} changes with another sequence")
@@ -482,7 +482,7 @@ def _ask_padded(layer, X, cuts):
             wrong = differ(alone[b], rows[b, left:])
             if wrong.any():
                 label = "one chunk, padded" if n == X.shape[-2] else f"{said(n)}, padded"
-                _ask_apart(layer, X, n, b, label, pad)
+                _ask_apart(layer, X, b, label, n=n, pad=pad)
                 now = attended(layer, X, n, rows, pad=pad)[b, left:]
                 right = attended(layer, unpadded[b], LONG, alone[b])
                 if len(right) < T and _let_go(now[:, :left], now[:, left:], right):

@@ -1,24 +1,34 @@
-"""What a page keeps folded: its set-up, as one line, and cells called by what they hold.
+"""What a page keeps folded: code, an output that waits for an answer, the hints of an exercise.
 
-myst-nb folds each tagged cell alone and calls it "source", "content" or "output". A chapter begins
-with what every chapter needs, installing and importing, so that stands in one fold. The text below
-an output that waits for a prediction discusses it, so the output's fold takes it in.
+myst-nb folds each tagged cell alone and calls it "source", "content" or "output". Here three things
+get three looks. Closed code is one line: its first line, and how many there are. An output that
+waits is an empty output, which the paragraph behind it, the one that reads the answer, shares. The
+hints of an exercise and its solution are one row. Cells that show nothing and stand one behind the
+other, as in the set-up of a chapter, are one fold.
 """
 
+import re
+from html import escape
 from itertools import takewhile
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-SET_UP = ("Show the set-up", "Hide the set-up")
-SOLUTION = ("Show a solution", "Hide the solution")
-PICTURE = ("Show the code of this picture", "Hide the code of this picture")
-CODE = ("Show the code", "Hide the code")
-OUTPUT = ("Show the output", "Hide the output")
+SET_UP = "Set-up"
+SOLUTION = "Solution"
+OUTPUT = "Output: answer above, or <u>show it</u>", "Hide the output"
+SUMMARY = """\
+<details class="admonition hide {classes}">
+<summary>
+<p class="collapsed admonition-title">{closed}</p>
+<p class="expanded admonition-title">{opened}</p>
+</summary>
+"""
+HINT = re.compile(r"<summary>(Hint \d+)((?:(?!</summary>).)*)</summary>")
+HINT_TITLE = r"<summary>\1<span>\2</span></summary>"
+HINTS = '<div class="book-hints">', "</div>"
 WAITS = "○ "  # how a check begins that waits for the reader
-DRAWN = ('class="ahh-figure', "<svg")
-ASKED = "tl-predict"
 
 
 def is_cell(node) -> bool:
@@ -31,63 +41,97 @@ def is_machinery(node) -> bool:
     return is_cell(node) and node.get("hide_mode") == "input" and len(node.children) == 1
 
 
-def draws(cell) -> bool:
-    """Whether a cell shows a picture."""
-    outputs = (raw.astext() for raw in cell.findall(nodes.raw))
-    return any(sign in output for output in outputs for sign in DRAWN)
-
-
-def shows_code(node) -> bool:
-    """Whether a node is a code cell whose code is visible."""
-    return is_cell(node) and any("cell_input" in part["classes"] for part in node.children)
-
-
-def ends_discussion(node) -> bool:
-    """Whether what follows an answer is no longer about it: a heading, code, or a new question."""
-    asks = is_cell(node) and any(ASKED in raw.astext() for raw in node.findall(nodes.raw))
-    return isinstance(node, nodes.section) or shows_code(node) or asks
+def is_solution(node) -> bool:
+    """Whether a node is the cell with the solution of an exercise."""
+    return is_cell(node) and "tag_solution" in node["classes"]
 
 
 def is_answer(fold) -> bool:
-    """Whether a fold holds an output that waits for a prediction."""
-    return "below-input" in fold["classes"]
+    """Whether a fold holds an output that waits for an answer."""
+    return {"below-input", "above-output"} & set(fold["classes"]) != set()
 
 
-def prompts(cell, fold) -> tuple[str, str]:
-    """Return what opens and what closes a fold of a cell."""
-    if is_answer(fold) or "above-output" in fold["classes"]:
-        return OUTPUT
-    if "tag_solution" in cell["classes"]:
-        return SOLUTION
-    return PICTURE if draws(cell) else CODE
+def code_line(code) -> str:
+    """Return closed code as a line: the first of its lines that says something, and their number."""
+    lines = code.strip().splitlines()
+    count = f"{len(lines)} lines" if len(lines) > 1 else "1 line"
+    first = next(line for line in lines if line != "display(")
+    return f"<code>{escape(first.strip())}</code> <span>{count}</span>"
 
 
-def fold_set_up(cells):
-    """Put cells that stand one after the other into one fold, each of them whole."""
-    fold = HideCodeCellNode(prompt_show=SET_UP[0], prompt_hide=SET_UP[1])
-    fold["classes"] += ["above-input", "book-setup"]
+def name_fold(cell, fold):
+    """Give a fold of a cell the words that open and close it."""
+    code = "\n".join(block.astext() for block in fold.findall(nodes.literal_block))
+    if is_answer(fold):
+        fold["closed"], fold["opened"] = OUTPUT
+    elif is_solution(cell):
+        fold["closed"] = fold["opened"] = SOLUTION
+    else:
+        fold["classes"].append("book-code")
+        fold["closed"], fold["opened"] = code_line(code), "Hide the code"
+
+
+def join(cells) -> HideCodeCellNode:
+    """Put cells that show nothing and stand one after the other into one fold, each whole."""
+    joined = HideCodeCellNode()
+    joined["classes"] += ["above-input", "book-code", "book-joined"]
     first = cells[0]
-    first.parent.replace(first, [fold, first])
+    first.parent.replace(first, [joined, first])
     for cell in cells:
         cell.parent.remove(cell)
         [own] = cell.children
         cell.children = []
         cell.extend(own.children)
-        fold.append(cell)
+        joined.append(cell)
+    code = "\n".join(block.astext() for block in joined.findall(nodes.literal_block))
+    joined["closed"], joined["opened"] = code_line(code), "Hide the code"
+    return joined
 
 
-def fold_discussion(cell, fold):
-    """Put what discusses an answer into its fold, behind the output."""
+def join_machinery(cells):
+    """Join what shows nothing, and call that of the beginning the set-up."""
+    left = [cell for cell in cells if is_machinery(cell)]
+    while left:
+        parent, place = left[0].parent, left[0].parent.index(left[0])
+        run = list(takewhile(is_machinery, parent.children[place:]))
+        left = left[len(run) :]
+        if run[0] is cells[0]:
+            fold = join(run)
+            fold["classes"].append("book-setup")
+            fold["closed"] = fold["opened"] = SET_UP
+        elif len(run) > 1:
+            join(run)
+
+
+def gather_answer(cell, fold):
+    """Put the cell's closed code, and the paragraph that reads the answer, into its output."""
     after = cell.parent.children[cell.parent.index(cell) + 1 :]
-    discussed = list(takewhile(lambda node: not ends_discussion(node), after))
-    for node in discussed:
-        cell.parent.remove(node)
-    if discussed:
-        fold.append(nodes.container("", *discussed, classes=["book-discussion"]))
+    if after and isinstance(after[0], nodes.paragraph):
+        cell.parent.remove(after[0])
+        fold.append(nodes.container("", after[0], classes=["book-reading"]))
+    for code in [child for child in cell.children if isinstance(child, HideCodeCellNode)]:
+        if code is not fold:
+            cell.remove(code)
+            fold.insert(0, code)
+
+
+def row_of_hints(first):
+    """Put the hints that begin at a node, and the solution behind them, into one row."""
+    parent, place = first.parent, first.parent.index(first)
+    last = place
+    for number, node in enumerate(parent.children[place:], start=place):
+        if is_solution(node):
+            last = number
+        if isinstance(node, nodes.raw) and "</details>" in node.astext():
+            last = number
+        if isinstance(node, nodes.section) or is_cell(node):
+            break
+    for tag, where in zip(HINTS, (place, last + 2), strict=True):
+        parent.insert(where, nodes.raw("", tag, format="html"))
 
 
 class NameFolds(SphinxPostTransform):
-    """Name the folds that myst-nb has made, join those of the set-up, widen those of answers."""
+    """Name the folds that myst-nb has made, join what shows nothing, and gather what belongs."""
 
     default_priority = 200  # myst-nb folds at 199
     formats = ("html",)
@@ -100,16 +144,35 @@ class NameFolds(SphinxPostTransform):
                 if printed.astext().startswith(WAITS):
                     printed["classes"].append("book-waits")
             for fold in list(cell.findall(HideCodeCellNode)):
-                fold["prompt_show"], fold["prompt_hide"] = prompts(cell, fold)
+                name_fold(cell, fold)
                 if is_answer(fold):
-                    fold_discussion(cell, fold)
-        if cells and is_machinery(cells[0]):
-            parent = cells[0].parent
-            after = parent.children[parent.index(cells[0]) :]
-            fold_set_up(list(takewhile(is_machinery, after)))
+                    gather_answer(cell, fold)
+        join_machinery(cells)
+        self.join_hints()
+
+    def join_hints(self):
+        """Make one row of the hints of each exercise."""
+        hints = [raw for raw in self.document.findall(nodes.raw) if HINT.search(raw.astext())]
+        for raw in hints:
+            text = HINT.sub(HINT_TITLE, raw.astext())
+            raw.children, raw.rawsource = [nodes.Text(text)], text
+            if "Hint 1<" in text:
+                row_of_hints(raw)
+
+
+def visit_fold(translator, node):
+    """Begin a fold of cells."""
+    classes = " ".join(node["classes"])
+    translator.body.append(SUMMARY.format(**node.attributes | {"classes": classes}))
+
+
+def depart_fold(translator, node):
+    """End a fold of cells."""
+    translator.body.append("</details>\n")
 
 
 def setup(app):
-    """Connect the step above."""
+    """Connect the step above, and have folds drawn as named here."""
     app.add_post_transform(NameFolds)
+    app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,7 +10,10 @@ from book._ext.site_shell import is_site
 from tools.chapters import at
 
 STEPS = re.compile(r'<(?:details|p) class="book-steps">')
-PDF = '<button type="button" class="book-pdf pst-js-only">PDF</button>'  # site.js answers it
+BUTTONS = (  # site.js answers them
+    '<button type="button" class="book-shows pst-js-only">Show everything</button>'
+    '<button type="button" class="book-pdf pst-js-only">PDF</button>'
+)
 
 
 def join_head(app, pagename, templatename, context, doctree):
@@ -19,7 +22,7 @@ def join_head(app, pagename, templatename, context, doctree):
         return
     head, goal, rest = context["body"].partition(BEFORE)
     start = STEPS.search(head).start()
-    box = f'<div class="book-head">\n{head[start:]}{PDF}\n</div>\n'
+    box = f'<div class="book-head">\n{head[start:]}{BUTTONS}\n</div>\n'
     context["body"] = f"{head[:start]}{box}{goal}{rest}"
 
 

@@ -11,6 +11,31 @@ document.addEventListener("click", ({ target }) => {
   if (target.closest(".btn-download-pdf-button, .book-pdf")) print();
 });
 
+// A reader's setting for the whole book: outputs wait for an answer, or everything is shown. The
+// button says what it would change to.
+{
+  const page = document.documentElement;
+  const NAME = `kept:${new URL(page.dataset.content_root, location).pathname}shows`;
+  const CHOICES = { "questions first": "Show everything", everything: "Ask me first" };
+  const show = (choice) => {
+    page.dataset.shows = choice in CHOICES ? choice : "questions first";
+    for (const button of document.querySelectorAll(".book-shows")) {
+      button.textContent = CHOICES[page.dataset.shows];
+    }
+  };
+  show(localStorage.getItem(NAME));
+  addEventListener("DOMContentLoaded", () => show(page.dataset.shows));
+  addEventListener("storage", ({ key, newValue }) => key == NAME && show(newValue));
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest(".book-shows");
+    if (!button) return;
+    const { top } = button.getBoundingClientRect();
+    show(page.dataset.shows == "everything" ? "questions first" : "everything");
+    localStorage.setItem(NAME, page.dataset.shows);
+    scrollBy({ top: button.getBoundingClientRect().top - top, behavior: "instant" });
+  });
+}
+
 // The theme says by an icon alone which colours are on. What changes later is spoken, too.
 addEventListener("DOMContentLoaded", () => {
   const names = document.querySelectorAll(".theme-switch-button > .visually-hidden");

@@ -1,4 +1,4 @@
-"""Predictions hold: nothing on a page gives an answer away before its reader commits or asks."""
+"""Predictions hide their answers until a reader commits or asks, and hide nothing else."""
 
 import re
 from copy import copy
@@ -18,19 +18,12 @@ TOLD = "the weight of dogs falls to"
 LONG = "notebooks/17_sparse_attention.html"  # its third answer: two outputs
 
 
-def block(box):
-    """What follows a prediction: its answers and the next code, or up to a heading or question."""
+def below(box):
+    """What follows a prediction up to a heading or another prediction."""
     for node in (box.find_parent(class_="cell") or box).find_next_siblings():
         if node.name == "section" or node.select_one(ASKED):
             return
         yield node
-        if is_other_code(node):
-            return
-
-
-def is_other_code(node):
-    """Whether a cell shows its code and keeps no output closed."""
-    return node.select_one(".cell_input") and not node.select_one(WAITS)
 
 
 def seen(node, unseen=UNSEEN):
@@ -39,15 +32,6 @@ def seen(node, unseen=UNSEEN):
     for part in shown.select(unseen):
         part.extract()
     return " ".join(shown.get_text(" ").split()).replace("−", "-")
-
-
-def given_away(box):
-    """What is visible below a prediction before any code but that of its answers."""
-    for node in block(box):
-        if is_other_code(node):
-            return
-        if text := seen(node, f"{UNSEEN}, .cell_input"):
-            yield text
 
 
 def values(text):
@@ -74,27 +58,51 @@ def answer_of(box):
 
 
 @pytest.fixture(scope="module")
-def boxes(site_dir, page_name):
-    """The predictions of a built page."""
+def page_soup(site_dir, page_name):
+    """The text of a built page that asks for predictions, or nothing of another."""
     text = (site_dir / page_name).read_text(encoding="utf-8")
-    if ASKED.removeprefix(".") not in text:
-        return []
-    page = BeautifulSoup(text, "html.parser", parse_only=SoupStrainer("article"))
-    return page.select(ASKED)
+    asks = ASKED.removeprefix(".") in text
+    return BeautifulSoup(text if asks else "", "html.parser", parse_only=SoupStrainer("article"))
 
 
-def test_nothing_that_discusses_an_answer_is_visible_before_it(boxes):
-    told = {box["id"]: list(given_away(box)) for box in boxes}
-    assert not any(told.values()), {name: texts for name, texts in told.items() if texts}
+@pytest.fixture(scope="module")
+def boxes(page_soup):
+    """The predictions of a built page."""
+    return page_soup.select(ASKED)
+
+
+READING = "details > .book-reading"
+MOST_WORDS, MOST_SENTENCES = 60, 2
+SENTENCE_ENDS = r"[.?!:](?=[\s”’)]|$)"
+EXPLAINS = "b, strong, dfn, figure, svg, details, .tl"  # which a fold may not take from the text
+
+
+def too_much(reading):
+    """List what a paragraph that waits with an output holds beyond reading it."""
+    text = " ".join(reading.get_text(" ").split())
+    words, sentences = len(text.split()), len(re.findall(SENTENCE_ENDS, text))
+    faults = [f"{words} words, more than {MOST_WORDS}"] * (words > MOST_WORDS)
+    faults += [f"{sentences} sentences, more than {MOST_SENTENCES}"] * (sentences > MOST_SENTENCES)
+    found = sorted({node.name for node in reading.select(EXPLAINS)})
+    return faults + [f"it explains, with {', '.join(found)}"] * bool(found)
+
+
+def test_what_waits_with_an_output_reads_it_and_explains_nothing(page_soup):
+    readings = page_soup.select(READING)
+    faults = {" ".join(r.get_text(" ").split())[:60]: too_much(r) for r in readings}
+    assert not any(faults.values()), (
+        "Say it after the answer, as a paragraph of its own that does not give the answer away: "
+        f"{ {begins: found for begins, found in faults.items() if found} }"
+    )
 
 
 def test_no_answer_stands_below_its_question(boxes):
     told = []
     for box in boxes:
-        text, asked = " | ".join(map(seen, block(box))), box.select_one("legend, label").get_text()
+        text, asked = " | ".join(map(seen, below(box))), box.select_one("legend, label").get_text()
         if stands_in(answer_of(box), text) and not stands_in(answer_of(box), asked):
             told.append((box["id"], answer_of(box), text))
-    assert not told, "Give the cell that prints it the tag hide-output, or say it after the answer."
+    assert not told, "Give the cell that prints it the tag hide-output, or say it in other words."
 
 
 def test_answers_are_found_in_words_and_as_numbers():
@@ -114,10 +122,10 @@ def test_discussion_waits_for_the_commitment_and_is_there_tomorrow(open_page, wi
     assert not told.is_visible()
     box.get_by_role("button", name="Commit").click()
     assert told.is_visible()
-    assert page.locator(".book-discussion:visible").count() == 1
+    assert page.locator(".book-reading:visible").count() == 1
     page.reload()
     told.wait_for()
-    assert page.locator(".book-discussion:visible").count() == 1
+    assert page.locator(".book-reading:visible").count() == 1
     assert page.problems == []
 
 

@@ -20,7 +20,7 @@
   const PART = 0.7; // of a name, as its words
   const [TOGETHER, NEARED] = [0.4, 40]; // for words that stand together as asked; hits looked at
   const NAMED = 1.5; // an entry that is called as it was asked for
-  const [MOST_HITS, MOST_LAST, EXCERPT, LONGEST_QUERY] = [20, 5, 170, 200];
+  const [MOST_HITS, MOST_LAST, EXCERPT, QUOTED, LONGEST_QUERY] = [20, 5, 170, 60, 200];
   const ROOT = new URL("..", document.currentScript.src);
 
   const ENDINGS = new RegExp(INDEX.endings);
@@ -348,10 +348,13 @@
     return REQUESTS.get(path);
   };
 
-  // The sentence that says most of what was asked, begun shortly before its first word of it where
-  // it is long; none that says nothing of it.
+  // The sentence that says most of what was asked, a question only where no other says as much,
+  // begun shortly before its first word of it where it is long; none that says nothing of it.
   const excerptOf = ({ sentences }, asked) => {
-    const countOf = (sentence) => asked.filter((term) => isSaid(sentence, answersTo(term))).length;
+    const countOf = (sentence) => {
+      const count = asked.filter((term) => isSaid(sentence, answersTo(term))).length;
+      return count && count - (sentence.endsWith("?") ? 0.5 : 0);
+    };
     const counts = sentences.map(countOf);
     const most = Math.max(...counts, 0);
     if (!most) return "";
@@ -385,7 +388,7 @@
       element("b", "", marked(entry.title, stemsOf(asked)))
     );
     quote(link, entry, asked);
-    link.addEventListener("click", (event) => openHere(event, address, query));
+    link.addEventListener("click", (event) => openHere(event, new URL(link.href)));
     return link;
   };
 
@@ -398,7 +401,12 @@
     const stems = stemsOf(asked);
     const excerpt = excerptOf(entry, asked);
     const more = elsewhere(entry, asked, `${entry.crumbs.join(" ")} ${entry.title} ${excerpt}`);
-    if (excerpt) link.append(element("span", "search-excerpt", marked(excerpt, stems)));
+    if (excerpt) {
+      link.append(element("span", "search-excerpt", marked(excerpt, stems)));
+      const address = new URL(link.href);
+      address.searchParams.set("quoted", excerpt.replaceAll("…", "").trim().slice(0, QUOTED));
+      link.href = address;
+    }
     if (!more.length) return;
     const words = [...new Set(more)].join(", ");
     link.append(element("span", "search-also", "Also: ", marked(words, stems)));
@@ -412,6 +420,7 @@
 
   const EXAMPLES = "a word, a symbol such as √ or W_O, or a number such as 4/7";
   const explain = (query, { asked, all }, count) => {
+    if (count >= MOST_HITS) return `The best ${count} places, best first.`;
     if (count) return count == 1 ? "One place found." : `${count} places found, best first.`;
     if (!query.trim()) return `Type ${EXAMPLES}.`;
     if (!all.length) return `There is no word or number in this. Try ${EXAMPLES}.`;
@@ -539,8 +548,9 @@
   };
 
   // The marks where a hit opens. What is closed, and what answers, stays as it is, except what
-  // discusses a prediction's answer: "Next mark" opens that.
-  const CLOSED = "details:not([open])";
+  // reads a prediction's answer, which "Next mark" opens, and what holds the quoted sentence.
+  const CLOSED = "html:not([data-shows=everything]) details:not([open])";
+  const BLOCKS = "p, li, dt, dd, th, td, figcaption, pre";
   const UNMARKED = ".tl, .math, mjx-container, svg, script, style, button";
   let pill;
 
@@ -564,7 +574,7 @@
       const { parentElement } = walker.currentNode;
       const own = part.matches("section") ? parentElement.closest("section") == part : true;
       const fold = parentElement.closest(CLOSED);
-      const isRead = !fold || parentElement.closest(".book-discussion")?.parentNode == fold;
+      const isRead = !fold || parentElement.closest(".book-reading")?.parentNode == fold;
       if (own && isRead && !parentElement.closest(UNMARKED)) texts.push(walker.currentNode);
     }
     return texts;
@@ -583,11 +593,18 @@
   const forgetMarks = () => {
     clearMarks();
     const address = new URL(location);
-    address.searchParams.delete("find");
+    for (const name of ["find", "quoted"]) address.searchParams.delete(name);
     changeAddress(address);
   };
 
-  const markPlace = (id, query) => {
+  // The block that says a sentence. A formula has other signs in the index than on the page.
+  const blockOf = (parts, quoted) => {
+    const letters = (text) => text.replace(/\P{L}/gu, "");
+    const blocks = parts.flatMap((part) => [...part.querySelectorAll(BLOCKS)]);
+    return quoted && blocks.find((block) => letters(block.textContent).includes(letters(quoted)));
+  };
+
+  const markPlace = (id, query, quoted) => {
     clearMarks();
     const stems = stemsOf(ask(query).asked);
     const parts = partsOf(id);
@@ -601,7 +618,10 @@
     }
     const marks = [...document.querySelectorAll("article mark.search-mark")];
     if (marks.length) offerMarks(marks);
-    if (id && parts.length) stayAt(parts[0]);
+    const block = blockOf(parts, quoted);
+    for (let fold = block; (fold = fold?.closest("details:not([open])")); ) fold.open = true;
+    if (block) stayAt(block, "center");
+    else if (id && parts.length) stayAt(parts[0]);
   };
 
   const offerMarks = (marks) => {
@@ -628,8 +648,8 @@
   };
 
   // Formulas above are set late, and move it; until the reader does something it is brought back.
-  const stayAt = (place) => {
-    const bring = () => place.scrollIntoView({ behavior: "instant" });
+  const stayAt = (place, block = "start") => {
+    const bring = () => place.scrollIntoView({ behavior: "instant", block });
     const watch = new ResizeObserver(bring);
     watch.observe(document.querySelector("article"));
     bring();
@@ -642,14 +662,14 @@
   };
 
   // A hit on the page that is open is gone to without loading it again.
-  const openHere = (event, address, query) => {
+  const openHere = (event, address) => {
     const other = address.pathname != location.pathname;
     if (other || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     document.querySelector("#pst-search-dialog")?.close();
     const id = decodeURIComponent(address.hash.slice(1));
     location.hash = id;
-    markPlace(id, query);
+    markPlace(id, address.searchParams.get("find"), address.searchParams.get("quoted"));
   };
 
   document.addEventListener("keydown", ({ key }) => {
@@ -678,7 +698,8 @@
       results.show();
     }
     const sought = parameters.get("find");
-    if (sought) markPlace(decodeURIComponent(location.hash.slice(1)), sought);
+    const id = decodeURIComponent(location.hash.slice(1));
+    if (sought) markPlace(id, sought, parameters.get("quoted"));
   };
   wake();
 }

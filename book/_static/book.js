@@ -31,6 +31,30 @@
     for (const event of ["pointerenter", "focus", "click"]) link.addEventListener(event, name);
   }
 
+  // A list of entries shows those that have all words of its field or, where none has, most of them.
+  for (const field of all(document, ".book-filter input")) {
+    const entries = all(document, "article section section");
+    const texts = entries.map((entry) => entry.textContent.toLowerCase());
+    const status = field.closest(".book-filter").querySelector("[role=status]");
+    const filter = () => {
+      const words = field.value.toLowerCase().match(/[a-z_]{3,}/g) ?? [];
+      const counts = texts.map((text) => words.filter((word) => text.includes(word)).length);
+      const most = Math.max(...counts);
+      const shown = entries.filter((entry, i) => {
+        entry.hidden = words.length > 0 && (most == 0 || counts[i] < most);
+        return !entry.hidden;
+      });
+      for (const group of all(document, "article > section > section")) {
+        group.hidden = all(group, "section").every((entry) => entry.hidden);
+      }
+      const count = `${shown.length} of ${entries.length} entries`;
+      status.textContent = words.length ? `${count} fit best.` : "";
+    };
+    field.closest(".book-filter").hidden = false;
+    field.oninput = filter;
+    filter();
+  }
+
   // On paper nothing can be pressed: the answers go to the end of the page, in light colours.
   const answersOf = (article) => {
     const section = document.createElement("section");

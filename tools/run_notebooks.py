@@ -38,6 +38,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+VISIBLE_WORDS = "visible_words"  # the most words outside Deeper; the one key that authors set
 FOLDED = {  # what Jupyter and the page read besides the tags, by the tag that asks for it
     "hide-output": {"jupyter": {"outputs_hidden": True}},
     "hide-cell": {
@@ -172,7 +173,8 @@ def normalise(notebook):
     -------
     notebook : the same object
     """
-    notebook.metadata = nbformat.from_dict(METADATA)
+    budget = {key: value for key, value in notebook.metadata.items() if key == VISIBLE_WORDS}
+    notebook.metadata = nbformat.from_dict(METADATA | budget)
     code_cells = (cell for cell in notebook.cells if cell.cell_type == "code")
     for number, cell in enumerate(code_cells, start=1):
         cell.execution_count = number

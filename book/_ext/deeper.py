@@ -24,7 +24,7 @@ def is_deeper(section) -> bool:
 
 
 def minutes(parts) -> int:
-    """Return how long parts of a page take to read: their paragraphs, and the code that is shown."""
+    """Return how long parts of a page take to read: paragraphs, and the code that is shown."""
     paragraphs = [node for part in parts for node in part.findall(nodes.paragraph)]
     words = sum(len(WORD.findall(paragraph.astext())) for paragraph in paragraphs)
     cells = [node for part in parts for node in part.findall(nodes.container) if is_cell(node)]

@@ -48,7 +48,7 @@ COUNTS = {
 OUTPUT = """\
 <div class="cell container"><details class="admonition hide below-input">
 <summary>
-<p class="collapsed admonition-title">Show the output</p>
+<p class="collapsed admonition-title">Output: answer above, or <u>show it</u></p>
 <p class="expanded admonition-title">Hide the output</p>
 </summary>
 <div class="cell_output"><div class="output text_plain"><pre>{}</pre></div></div>

@@ -52,7 +52,7 @@ def is_answer(fold) -> bool:
 
 
 def code_line(code) -> str:
-    """Return closed code as a line: the first of its lines that says something, and their number."""
+    """Return closed code as a line: the first that says something, and how many there are."""
     lines = code.strip().splitlines()
     count = f"{len(lines)} lines" if len(lines) > 1 else "1 line"
     first = next(line for line in lines if line != "display(")

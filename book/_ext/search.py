@@ -260,8 +260,8 @@ def citing(paper, entries) -> list[int]:
 def read(page) -> list[dict]:
     """Return the entries of a page in its order, the page itself first."""
     article = BeautifulSoup(page, "html.parser", parse_only=SoupStrainer("article"))
-    for discussion in article.select("details > .book-discussion"):
-        discussion.parent.insert_after(discussion)  # it is text, although it waits
+    for reading in article.select("details > .book-reading"):
+        reading.parent.insert_after(reading)  # it is text, although it waits
     for unread in article.select(UNREAD):
         unread.extract()
     for formula in article.select(".math"):

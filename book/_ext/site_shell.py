@@ -73,7 +73,10 @@ MENDS = (
     # An address that a check prints is a link.
     (rf"(?<![\"'>]){re.escape(SITE)}(book/symptoms\.html#[\w-]+)", r'<a href="../\1">\g<0></a>'),
     # What goes deeper is found where it stands, not in the list of what is on the page.
-    (r'<li class="toc-h\d nav-item toc-entry"><a [^>]*href="#deeper-[^>]*>(?:(?!</?li).)*</li>', ""),
+    (
+        r'<li class="toc-h\d nav-item toc-entry"><a [^>]*href="#deeper-[^>]*>(?:(?!</?li).)*</li>',
+        "",
+    ),
     # An icon stands beside a text or in a button with a name; its glyph is no letter.
     (r'(<(?:i|span)) (class="[^"]*\bfa-)', r'\1 aria-hidden="true" \2'),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tests.chapters.pages import CHAPTER, NAMES, REPOSITORY, kind_of, printed, tags
 from tools import minutes
 from tools.chapters import DEEPER, page
+from tools.run_notebooks import VISIBLE_WORDS
 from tutorial_lib.elements.exhibits.board import STEPS
 
 UNLIT = " · ".join(STEPS)
@@ -100,6 +101,7 @@ def faults(name, notebook):
     if kind is CHAPTER:
         own = [
             *_opening(parts),
+            *_length(notebook),
             *_build(parts),
             *_middle(parts),
             *_deepers(parts),
@@ -187,6 +189,18 @@ def _goal(parts, notebook):
         yield f"Goal does not give its minutes: write “{said}”; {sets}"
     if not re.search(r"`[^`\n]*→[^`\n]*`", goal):
         yield "Goal does not show its arrow: write it in code, such as `X → Q, K, V`"
+
+
+def _length(notebook):
+    most = notebook.metadata.get(VISIBLE_WORDS)
+    words = minutes.count(notebook.cells, deeper=False).words
+    if most is None:
+        yield f"the metadata does not give the budget of words: write {VISIBLE_WORDS}, such as 2600"
+    elif words > most:
+        yield (
+            f"{words} words are outside Deeper, more than its {VISIBLE_WORDS}, {most}: "
+            "move what answers another question into Deeper, or cut an experiment"
+        )
 
 
 def _recap(name, parts):

@@ -9,6 +9,7 @@ from tests.chapters.anatomy import STEPS, UNLIT, colab_address, next_map
 from tests.chapters.pages import FIRST_REVIEW, NAMES
 from tests.chapters.rules import SETUP
 from tools.chapters import page
+from tools.run_notebooks import VISIBLE_WORDS
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -120,7 +121,7 @@ def chapter():
         code("questions", f'quiz("{CHAPTER}")', tags=["remove-input"]),
         text("recap", RECAP),
     ]
-    return new_notebook(cells=cells, metadata=METADATA)
+    return new_notebook(cells=cells, metadata=METADATA | {VISIBLE_WORDS: 300})
 
 
 def exercises():

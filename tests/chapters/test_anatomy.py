@@ -107,6 +107,8 @@ CHANGES = {
     "map twice": (edit("opening", "## Goal", f"{UNLIT}\n\n## Goal"), "top does not show the map"),
     "no arrow": (edit("opening", "`X → Q, K, V`", "Q"), "Goal does not show its arrow"),
     "no minutes": (edit("opening", "About 5 minutes", "Long minutes"), "its minutes"),
+    "200 words too many": (edit("idea", "Why?", f"Why? {'word ' * 400}"), "outside Deeper"),
+    "no budget": (lambda notebook: notebook.metadata.pop("visible_words"), "budget of words"),
     "no reason": (edit("opening", "- **Why**", "- Why"), "opens with ['You get', 'One number']"),
     "no notation": (edit("opening", "notation.md", "x.md"), "does not link to the notation once"),
     "glossary twice": (edit("opening", "notation.md", "glossary.md"), "to the glossary once"),

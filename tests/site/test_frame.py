@@ -4,6 +4,7 @@ import ast
 import json
 
 import pytest
+from bs4 import BeautifulSoup, SoupStrainer
 
 from tests.sampling import long
 from tests.site.browsing import ROOT, STORES
@@ -145,7 +146,7 @@ def test_set_up_is_one_line_at_the_head_and_nothing_of_it_stands_elsewhere(open_
     page = open_page(f"notebooks/{notebook}.html", java_script_enabled=False)
     fold = page.locator("article details.book-setup")
     assert fold.count() == 1
-    assert fold.locator("summary").inner_text() == "Show the set-up"
+    assert fold.locator("summary").inner_text() == "Set-up"
     assert fold.bounding_box()["height"] <= 48
     folded = fold.locator("div.cell > .cell_input").count()
     first, *others = code_cells(notebook)
@@ -153,22 +154,41 @@ def test_set_up_is_one_line_at_the_head_and_nothing_of_it_stands_elsewhere(open_
     assert folded == 1 + sum(map(prepares, others)), "imports that are not tagged hide-input"
     assert page.locator("article div.cell").first.evaluate("e => !!e.closest('.book-setup')")
     fold.locator("summary").click()
-    assert fold.locator("summary").inner_text() == "Hide the set-up"
     assert fold.locator("pre").last.is_visible()
 
 
-def test_each_fold_says_what_it_holds(site_dir, open_page, notebook):
+def test_each_fold_says_what_it_holds(open_page, notebook):
     page = open_page(f"notebooks/{notebook}.html", java_script_enabled=False)
-    names = page.locator("article div.cell details.hide").evaluate_all(
+    folds = page.locator("article div.cell details.hide").evaluate_all(
         """folds => folds.map((fold) => [
           fold.querySelector(".collapsed").textContent,
           fold.closest("div.cell").matches(".tag_solution"),
           fold.matches(".below-input"),
-          Boolean(fold.closest("div.cell").querySelector(".cell_output svg")),
+          [...fold.querySelectorAll(".cell_input pre")].map((pre) => pre.textContent).join("\\n"),
         ])"""
     )
-    assert len(names) >= 1
-    for name, solution, output, picture in names:
-        code = "Show the code of this picture" if picture else "Show the code"
-        expected = "Show a solution" if solution else "Show the output" if output else code
-        assert name == expected
+    assert len(folds) >= 1
+    for name, solution, output, code in folds:
+        lines = [line.strip() for line in code.strip().splitlines()]
+        first = next((line for line in lines if line != "display("), "")
+        count = f"{len(lines)} line{'s' * (len(lines) > 1)}"
+        waits = "Output: answer above, or show it"
+        assert name == ("Solution" if solution else waits if output else f"{first} {count}")
+
+
+def rows_of_bars(article):
+    """Yield what is closed and directly followed by something else that is closed."""
+    for cell in article.select("div.cell, details.book-setup"):
+        last = cell if cell.name == "details" else cell.find_all(recursive=False)[-1]
+        following = cell.find_next_sibling()
+        if last.name != "details" or following is None or cell.find_parent(class_="book-hints"):
+            continue
+        first = following if following.name == "details" else following.find(recursive=False)
+        if first is not None and first.name == "details":
+            yield " / ".join(" ".join(f.summary.get_text(" ").split()) for f in (last, first))
+
+
+def test_between_two_closed_bars_stands_a_sentence(site_dir, notebook):
+    text = (site_dir / "notebooks" / f"{notebook}.html").read_text(encoding="utf-8")
+    article = BeautifulSoup(text, "html.parser", parse_only=SoupStrainer("article"))
+    assert list(rows_of_bars(article)) == []

@@ -457,8 +457,8 @@ def test_address_of_a_search_can_be_shared(searching, site_url):
 def test_answers_are_not_among_the_sentences(site_dir, name):
     page = (site_dir / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(page, "html.parser", parse_only=SoupStrainer("article"))
-    for discussion in soup.select(".book-discussion"):
-        discussion.parent.insert_after(discussion.extract())  # text, which may be looked for
+    for reading in soup.select(".book-reading"):
+        reading.parent.insert_after(reading.extract())  # text, which may be looked for
     hidden = [folded.extract().get_text() for folded in soup.select(FOLDED)]
     lines = {" ".join(s.split()) for text in hidden for s in re.split(r"(?<=[.?!]) |\n", text)}
     shown = "".join(soup.select_one("article").get_text().split())

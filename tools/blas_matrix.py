@@ -173,9 +173,14 @@ def factors_here(most: int | None = None) -> dict[str, tuple]:
     return dict(zip(OPTIONS, (kernels, instructions, of_mkl, without, THREADS), strict=True))
 
 
-def other_processors() -> list[dict[str, str]]:
-    """Choose settings as unlike this processor's own as can be; with these they are FEW_RUNS."""
-    return covering(factors_here(FEW_RUNS), FEW_RUNS)[1:]
+def other_processors() -> dict[str, dict[str, str]]:
+    """Choose settings as unlike this processor's own as can be; with these they are FEW_RUNS.
+
+    Returns
+    -------
+    variables : of the environment, by the settings in words
+    """
+    return {words(run): variables(run) for run in covering(factors_here(FEW_RUNS), FEW_RUNS)[1:]}
 
 
 def commit() -> str:

@@ -30,8 +30,6 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from tools import blas_matrix
-
 SETTINGS = {"TUTORIAL_LIB_STRICT": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 CELL_TIMEOUT_S = 600  # a busy machine may take ten times as long as an idle one
 METADATA = {
@@ -217,12 +215,13 @@ def stored_form(text):
     return dumps(normalise(read(text)))
 
 
-def refresh(path, *, others=(), report=print):
+def refresh(path, *, others=None, report=print):
     """Run one notebook and replace its file if all of its cells ran.
 
     Parameters
     ----------
-    others : settings of other processors, with which every cell has to show the same
+    others : dict from other processors, in words, to the variables that make a kernel one of them;
+        with each, every cell has to show the same
 
     Raises
     ------
@@ -231,9 +230,10 @@ def refresh(path, *, others=(), report=print):
     report(path.stem)
     before = path.read_text(encoding="utf-8")
     executed = execute(read(before), path.parent, report=report)
-    for run in others:
-        report(f"  again as another processor: {blas_matrix.words(run)}")
-        require_steady(read(before), executed, path.parent, run)
+    for processor, variables in (others or {}).items():
+        report(f"  again as another processor: {processor}")
+        again = execute(read(before), path.parent, report=_silent, variables=SETTINGS | variables)
+        require_steady(executed, again, processor)
     after = dumps(executed)
     if after != before:
         unfinished = path.with_suffix(".unfinished")
@@ -251,28 +251,26 @@ def refresh(path, *, others=(), report=print):
         report(f"    … and {left(differing, 'cell')}")
 
 
-def require_steady(notebook, executed, folder, run):
-    """Run a notebook with the settings of another processor, and compare what its cells show.
+def require_steady(executed, again, processor):
+    """Require that the cells of a notebook show the same in both runs.
 
     Parameters
     ----------
-    notebook, executed : before and after its cells have run on this processor
-    run : settings of `tools.blas_matrix`
+    executed, again : NotebookNode, of this processor and of another
+    processor : the other one, in words
 
     Raises
     ------
-    CellFailed : only with these settings
     Unsteady : names the first cell that shows something else, with both outputs
     """
-    variables = SETTINGS | blas_matrix.variables(run)
-    differing = changes(executed, execute(notebook, folder, report=_silent, variables=variables))
+    differing = changes(executed, again)
     if differing:
         (head, *lines), *more = differing
         shown = "\n".join(f"    {line}" for line in lines)
         others = f"\nSo do {len(more)} other cells." if more else ""
         raise Unsteady(
             f"{head}\n\n{shown}\n\nThe cell shows the line with - here, and the line with + with "
-            f"{blas_matrix.words(run)}.{others}\nIts output depends on the processor or on chance. "
+            f"{processor}.{others}\nIts output depends on the processor or on chance. "
             "Show fewer digits, or a quantity that rounding does not decide: one that is far from "
             "the border of its rounding, that has one value where others are equal, and whose "
             "logarithm is not that of an error."
@@ -354,7 +352,7 @@ def find(names):
     """
     if are_files(names):
         return [Path(name) for name in names]
-    from tools.chapters import pages  # not above: Colab's environment cannot read the contents
+    from tools.chapters import pages  # not above, for the same reason as below
 
     by_name = {page.name: page.path for page in pages()}
     paths = [by_name.get(name, Path(name)) for name in names or by_name]
@@ -366,6 +364,12 @@ def find(names):
     return paths
 
 
+def _other_processors():
+    from tools.blas_matrix import other_processors  # not above: Colab's environment has no `tools`
+
+    return other_processors()
+
+
 def main(arguments=None):
     """Run the notebooks named on the command line; 0 when all of them ran."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -373,7 +377,7 @@ def main(arguments=None):
     names = parser.parse_args(arguments).names
     try:
         paths = find(names)
-        others = [] if are_files(names) else blas_matrix.other_processors()
+        others = {} if are_files(names) else _other_processors()
         for path in paths:
             refresh(path.resolve(), others=others, report=lambda line: print(line, flush=True))
     except FileNotFoundError as error:

@@ -110,7 +110,7 @@ def test_an_output_that_rounding_decides_is_refused_with_its_cell_and_both_value
     cells = [code("steady", "print(1 / 3)"), code("rounded", ROUNDED)]
     path = stored(tmp_path / "planted.ipynb", new_notebook(cells=cells))
     before = path.read_bytes()
-    others = blas_matrix.other_processors()[:1]
+    others = dict([blas_matrix.other_processors().popitem()])
     with pytest.raises(Unsteady) as refused:
         run_notebooks.refresh(path, others=others)
     here, there = re.findall(r"^    [-+](\S+)$", str(refused.value), re.MULTILINE)
@@ -127,13 +127,13 @@ def test_chapters_are_run_as_other_processors_too_and_a_file_given_by_its_path_i
     tmp_path, monkeypatch
 ):
     asked = []
-    monkeypatch.setattr(blas_matrix, "other_processors", lambda: ["a processor"])
+    monkeypatch.setattr(blas_matrix, "other_processors", lambda: {"another": {}})
     monkeypatch.setattr(
         run_notebooks, "refresh", lambda path, others, report: asked.append((path.stem, others))
     )
     path = stored(tmp_path / "file.ipynb", messy())
     assert main([str(path)]) == main(["05_concatenation"]) == 0
-    assert asked == [("file", []), ("05_concatenation", ["a processor"])]
+    assert asked == [("file", {}), ("05_concatenation", {"another": {}})]
 
 
 def test_an_unknown_name_lists_the_chapters(capsys):

@@ -60,7 +60,7 @@ def _step(minutes):
 
 def words_of(text):
     """Count the words that are read: no fold, comment, address or code; a formula is one."""
-    return len(WORD.findall(FORMULA.sub("F", UNREAD.sub(" ", FENCE.sub("", text)))))
+    return len(WORD.findall(UNREAD.sub(" ", FORMULA.sub("F", FENCE.sub("", text)))))
 
 
 def passages(cells):

@@ -14,7 +14,7 @@ from tools.page_minutes import NOTED, fit
 
 TEXT = """## Idea
 
-Two words. A formula $a + b$ is one, [a link](https://example.org/of/many) its text.
+Two words. A formula $a < b$ is one, [a link](https://example.org/of/many) its text.
 <!-- "a comment"[0] -->
 
 ```python

@@ -7,6 +7,7 @@ import pytest
 from bs4 import BeautifulSoup, SoupStrainer
 
 from tests.sampling import long
+from tests.site.test_deeper import IN_VIEW
 
 ASKED = ".tl-predict"
 WAITS = "details.below-input"
@@ -113,7 +114,7 @@ def test_answers_are_found_in_words_and_as_numbers():
 
 
 @pytest.mark.parametrize("width", [1440, *long(390)])
-def test_discussion_waits_for_the_commitment_and_is_there_tomorrow(open_page, width):
+def test_reading_waits_for_the_commitment_and_is_there_tomorrow(open_page, width):
     page = open_page(DISCUSSED, width=width)
     box, told = page.locator(ASKED).nth(1), page.get_by_text(TOLD)
     assert told.count() == 1
@@ -137,11 +138,10 @@ def test_all_outputs_of_an_answer_open_together(open_page):
     assert page.problems == []
 
 
-def test_discussion_is_found_printed_and_there_without_scripts(open_page):
+def test_reading_is_found_printed_and_there_without_scripts(open_page):
     page = open_page(DISCUSSED, java_script_enabled=False)
-    told = page.get_by_text(TOLD)
-    page.locator(WAITS).nth(1).locator("summary").click()
-    assert told.is_visible()
+    assert page.get_by_text(TOLD).is_visible()
+    assert not page.locator(f"{WAITS} > summary").first.is_visible()
     page = open_page(f"{DISCUSSED}?find=quarter+ahead#round-2-rope-a-rotation-for-each-position")
     told = page.get_by_text(TOLD)
     assert not told.is_visible()
@@ -151,3 +151,30 @@ def test_discussion_is_found_printed_and_there_without_scripts(open_page):
     page = open_page(DISCUSSED)
     page.emulate_media(media="print")
     assert page.get_by_text(TOLD).is_visible()
+
+
+@pytest.mark.parametrize("touch", [False, True], ids=["keys", "touch"])
+def test_who_asks_for_everything_has_it_on_every_page_until_asked_first_again(open_page, touch):
+    page = open_page(DISCUSSED, has_touch=touch)
+    press = page.locator(".book-shows").tap if touch else lambda: page.keyboard.press("Enter")
+    page.locator(".book-shows").focus()
+    assert not page.get_by_text(TOLD).is_visible()
+    press()
+    page.reload()
+    assert page.get_by_text(TOLD).is_visible()
+    assert page.locator(".book-deeper > p").first.is_visible()
+    assert not page.locator(".book-hints details > p").first.is_visible()
+    assert page.locator(".book-shows").inner_text() == "Ask me first"
+    page.locator(".book-shows").focus()
+    press()
+    assert not page.get_by_text(TOLD).is_visible()
+    assert page.problems == []
+
+
+def test_sentence_that_a_hit_quotes_is_opened_and_in_view(open_page):
+    quoted = "in head 0 the weight of dogs falls to"
+    address = f"{DISCUSSED}?find=quarter&quoted={quoted}#round-2-rope-a-rotation-for-each-position"
+    page = open_page(address.replace(" ", "+"))
+    told = page.get_by_text(TOLD)
+    told.wait_for()
+    page.wait_for_function(IN_VIEW, arg=told.element_handle())

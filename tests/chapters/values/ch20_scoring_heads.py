@@ -81,12 +81,12 @@ def of_those_that_do_not_look_matter():
     return [min(others), max(others)]
 
 
-def most_that_matter_look_in_all_seeds_but_seed_2():
-    """Whether the pairs that look are most of those that matter, by form and by accuracy."""
-    return all(
-        [np.sign((m & looks).sum() - (m & ~looks).sum()) for looks, m in pairs] == [1, 1, -1, 1, 1]
-        for pairs in _pairs_by_both_counts()
-    )
+def those_that_matter_look_in_all_seeds_but_seed_2():
+    """Which fraction of the pairs that matter look, least and most of four seeds, both counts."""
+    counts = _pairs_by_both_counts()
+    found = np.array([[looks[matters].mean() for looks, matters in pairs] for pairs in counts])
+    assert (found[:, 2] < 0.5).all()
+    return [np.delete(found, 2, axis=1).min(), np.delete(found, 2, axis=1).max()]
 
 
 def most_that_matter_and_do_not_look_are_in_layer_0():

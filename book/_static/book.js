@@ -33,7 +33,7 @@
 
   // A list of entries shows those that have all words of its field or, where none has, most of them.
   for (const field of all(document, ".book-filter input")) {
-    const entries = all(document, "article section section");
+    const entries = all(document, "article section section section");
     const texts = entries.map((entry) => entry.textContent.toLowerCase());
     const status = field.closest(".book-filter").querySelector("[role=status]");
     const filter = () => {

@@ -73,6 +73,7 @@ def walked(visit, kind):
 def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(walked):
     walked.emulate_media(reduced_motion="reduce")
     walked.evaluate(OPEN_ALL)
+    walked.wait_for_timeout(500)  # then the theme has seen which boxes of what opened scroll
     count = walked.evaluate(STOPS)
     assert count > 15
     for _ in range(count + 20):  # a box that scrolls is a stop, too, without being a control

@@ -31,7 +31,8 @@
     for (const event of ["pointerenter", "focus", "click"]) link.addEventListener(event, name);
   }
 
-  // A list of entries shows those that have all words of its field or, where none has, most of them.
+  // A list of entries shows those that have all words of its field; where none has, those that
+  // have most of them.
   for (const field of all(document, ".book-filter input")) {
     const entries = all(document, "article section section section");
     const texts = entries.map((entry) => entry.textContent.toLowerCase());

@@ -63,7 +63,7 @@ def whose_ablation_loses_the_surnames():
     return {
         "Head 1.0, which attends to the surname and has the largest attribution": most == "1.0",
         "Head 1.3, which attends to the surname too": most == "1.3",
-        "Head 0.0, which never attends to the surname": most == "0.0",
+        "Head 0.0, which hardly attends to the surname": most == "0.0",
         "None: another head always contributes the surname": lost[most] < 0.5,
     }
 

@@ -109,6 +109,8 @@ const reachWideFormulas = () => {
 addEventListener("DOMContentLoaded", () =>
   new ResizeObserver(reachWideFormulas).observe(document.querySelector("main"))
 );
+// The theme asks which code scrolls when the window changes, and not when a fold opens.
+document.addEventListener("toggle", () => dispatchEvent(new Event("resize")), true);
 
 // The search and its index are loaded on use: when a field is reached for, on the pages that search
 // at once, and where a hit has words to mark.

@@ -34,6 +34,8 @@ STOPS = """() => {
   window.left = () => stops.filter((e) => !reached.has(e)).map(name);
   return stops.length;
 }"""
+STOPS_ARE_RIGHT = """() => [...document.querySelectorAll("pre")].every((e) =>
+  (e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight) == (e.tabIndex == 0))"""
 WIDE_FORMULAS = """() => [...document.querySelectorAll(".math")]
   .filter((e) => e.scrollWidth > e.clientWidth + 2 || e.tabIndex >= 0)
   .map((e) => e.tabIndex == 0 && e.getBoundingClientRect().right <= innerWidth)"""
@@ -73,7 +75,7 @@ def walked(visit, kind):
 def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(walked):
     walked.emulate_media(reduced_motion="reduce")
     walked.evaluate(OPEN_ALL)
-    walked.wait_for_timeout(500)  # then the theme has seen which boxes of what opened scroll
+    walked.wait_for_function(STOPS_ARE_RIGHT)
     count = walked.evaluate(STOPS)
     assert count > 15
     for _ in range(count + 20):  # a box that scrolls is a stop, too, without being a control

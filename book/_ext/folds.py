@@ -74,7 +74,7 @@ def name_fold(cell, fold):
 def join(cells) -> HideCodeCellNode:
     """Put cells that show nothing and stand one after the other into one fold, each whole."""
     joined = HideCodeCellNode()
-    joined["classes"] += ["above-input", "book-code", "book-joined"]
+    joined["classes"] += ["above-input", "book-code"]
     first = cells[0]
     first.parent.replace(first, [joined, first])
     for cell in cells:

@@ -12,6 +12,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
+from book._ext.folds import OUTPUT as WAITING
+from book._ext.folds import SUMMARY
 from book._ext.lighten import LATER, MODEL_BEGINS
 from tools.chapters import FOLDER, ROOT, at, pages
 from tutorial_lib import multihead
@@ -45,13 +47,10 @@ COUNTS = {
     "functions": "functions compared with the library’s",
     "answers": "answers computed",
 }
-OUTPUT = """\
-<div class="cell container"><details class="admonition hide below-input">
-<summary>
-<p class="collapsed admonition-title">Output: answer above, or <u>show it</u></p>
-<p class="expanded admonition-title">Hide the output</p>
-</summary>
-<div class="cell_output"><div class="output text_plain"><pre>{}</pre></div></div>
+FOLD = SUMMARY.format(classes="below-input", closed=WAITING[0], opened=WAITING[1])
+OUTPUT = f"""\
+<div class="cell container">{FOLD}\
+<div class="cell_output"><div class="output text_plain"><pre>{{}}</pre></div></div>
 </details></div>"""
 
 

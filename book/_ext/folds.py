@@ -59,22 +59,27 @@ def code_line(code) -> str:
     return f"<code>{escape(first.strip())}</code> <span>{count}</span>"
 
 
+def name_code(fold):
+    """Give a fold of code its look, and the words that open and close it."""
+    code = "\n".join(block.astext() for block in fold.findall(nodes.literal_block))
+    fold["classes"].append("book-code")
+    fold["closed"], fold["opened"] = code_line(code), "Hide the code"
+
+
 def name_fold(cell, fold):
     """Give a fold of a cell the words that open and close it."""
-    code = "\n".join(block.astext() for block in fold.findall(nodes.literal_block))
     if is_answer(fold):
         fold["closed"], fold["opened"] = OUTPUT
     elif is_solution(cell):
         fold["closed"] = fold["opened"] = SOLUTION
     else:
-        fold["classes"].append("book-code")
-        fold["closed"], fold["opened"] = code_line(code), "Hide the code"
+        name_code(fold)
 
 
 def join(cells) -> HideCodeCellNode:
     """Put cells that show nothing and stand one after the other into one fold, each whole."""
     joined = HideCodeCellNode()
-    joined["classes"] += ["above-input", "book-code"]
+    joined["classes"].append("above-input")
     first = cells[0]
     first.parent.replace(first, [joined, first])
     for cell in cells:
@@ -83,8 +88,7 @@ def join(cells) -> HideCodeCellNode:
         cell.children = []
         cell.extend(own.children)
         joined.append(cell)
-    code = "\n".join(block.astext() for block in joined.findall(nodes.literal_block))
-    joined["closed"], joined["opened"] = code_line(code), "Hide the code"
+    name_code(joined)
     return joined
 
 

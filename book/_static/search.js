@@ -420,7 +420,7 @@
 
   const EXAMPLES = "a word, a symbol such as √ or W_O, or a number such as 4/7";
   const explain = (query, { asked, all }, count) => {
-    if (count >= MOST_HITS) return `The best ${count} places found, best first.`;
+    if (count >= MOST_HITS) return `The best ${count} places found.`;
     if (count) return count == 1 ? "One place found." : `${count} places found, best first.`;
     if (!query.trim()) return `Type ${EXAMPLES}.`;
     if (!all.length) return `There is no word or number in this. Try ${EXAMPLES}.`;

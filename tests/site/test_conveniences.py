@@ -278,3 +278,21 @@ def test_pages_that_are_not_of_the_book_have_no_foot(open_page):
         page = open_page(name)
         assert page.locator(".book-foot").count() == 0
         assert page.problems == []
+
+
+def test_pasted_message_leaves_the_entry_that_has_most_of_its_words_and_none_leaves_all(open_page):
+    page = open_page("book/symptoms.html")
+    entries = page.locator("article section section section")
+    count, field = entries.count(), page.locator(".book-filter input")
+    field.fill("RuntimeError: expected scalar type Float but found Half")
+    shown = entries.locator("visible=true").locator("h3").all_inner_texts()
+    assert [text.strip("#") for text in shown] == ["mat1 and mat2 must have the same dtype"]
+    assert page.locator(".book-filter [role=status]").inner_text().startswith(f"1 of {count}")
+    field.fill("")
+    assert entries.locator("h3:visible").count() == count
+
+
+def test_field_that_searches_is_in_view_on_a_page_far_down_the_contents(open_page):
+    page = open_page("book/symptoms.html", width=1280)
+    box = page.locator(".bd-sidebar-primary .search-button-field").bounding_box()
+    assert 0 <= box["y"] < 100

@@ -29,6 +29,8 @@ OF_VARIANTS = {"Part III"}
 MAP = re.compile(r"^[^·\n]+(?: · [^·\n]+)+$", re.MULTILINE)
 # What the heading of a section off the main path begins with.
 DEEPER = "Deeper: "
+# The sections whose headings say behind a colon what is in them; without it they are alike.
+LABELLED = "Check", "Look", "Myth and measurement"
 IN_BROWSER = {*sys.stdlib_module_names, "numpy", "matplotlib", "tutorial_lib"}
 
 
@@ -101,6 +103,12 @@ class Page:
     def has_variants(self):
         """Return whether it is a chapter that replaces arrows of the layer."""
         return self.part in OF_VARIANTS and not self.closes
+
+
+def section_of(heading):
+    """Return the name of a section: its heading, without a label."""
+    name = heading.partition(": ")[0]
+    return name if name in LABELLED else heading
 
 
 def documents(root=ROOT):

@@ -1,9 +1,11 @@
-"""Addresses below a section: exercises, predictions, figures, tables, questions and states.
+"""Addresses of a section without its label, and of what is below a section.
 
-The numbers come from the chapter itself. An exercise, a prediction and a question bear theirs; the
-figures and the tables of a page are counted as they stand. Each gets an id, which Markdown can link
-to like a heading's, and a link to itself, which `addresses.js` lets copy its address. A link to a
-state, such as `06_output_projection.ipynb#playground=0&X.0.2.1=1.5`, leads to its page as it is.
+The address of "Look: bytes of a cache" is `#look`, whatever the label. Below it are exercises,
+predictions, figures, tables, questions and states. The numbers come from the chapter itself. An
+exercise, a prediction and a question bear theirs; the figures and the tables of a page are counted
+as they stand. Each gets an id, which Markdown can link to like a heading's, and a link to itself,
+which `addresses.js` lets copy its address. A link to a state, such as
+`06_output_projection.ipynb#playground=0&X.0.2.1=1.5`, leads to its page as it is.
 """
 
 import re
@@ -57,7 +59,9 @@ class NumberPage(SphinxTransform):
         self.chapter = f"{page.number}." if page.number else ""
         self.figures = self.tables = 0
         for node in [*self.document.findall()]:
-            if isinstance(node, nodes.paragraph):
+            if isinstance(node, nodes.section):
+                self.name_section(node)
+            elif isinstance(node, nodes.paragraph):
                 self.name_exercise(node)
             elif isinstance(node, nodes.table):
                 self.count_table(node)
@@ -69,6 +73,14 @@ class NumberPage(SphinxTransform):
         address = f"{kind}-{number}"
         self.document.myst_slugs[address] = (None, address, text)
         return address
+
+    def name_section(self, section):
+        """Give a section with a label the id that it would have without."""
+        heading, slugs = section.next_node(nodes.title).astext(), self.document.myst_slugs
+        if (name := chapters.section_of(heading)) != heading:
+            section["ids"] = [nodes.make_id(name)]
+            slugs[section["ids"][0]] = (None, section["ids"][0], heading)
+            del slugs[section["slug"]]
 
     def name_exercise(self, paragraph):
         """Give an exercise, a paragraph that begins in bold, its id and its link."""

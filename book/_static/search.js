@@ -89,7 +89,7 @@
     const crumbs = [label, id && pageTitle, section].filter(Boolean);
     const isTerm = id.startsWith("term-");
     const paper = /references$/.test(path) && id;
-    const kind = id.startsWith("exercise-") ? "Exercises" : title.replace(/^Deeper: .*/, "Deeper");
+    const kind = id.startsWith("exercise-") ? "Exercises" : title.split(": ")[0];
     const beside = /\/(notation|negative|symptoms)$/.test(path) ? BESIDE : 1;
     const worth = isTerm ? TERM : paper ? PAPER : (EXPLAINS[kind] ?? beside);
     const whole = [pageTitle, rest, section, path.replace(/.*\/[\d_]*/, "")].join(" ");

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.chapters.pages import CHAPTER, NAMES, REPOSITORY, kind_of, printed, tags
 from tools import minutes
-from tools.chapters import DEEPER, page
+from tools.chapters import DEEPER, LABELLED, page, section_of
 from tools.run_notebooks import VISIBLE_WORDS
 from tutorial_lib.elements.exhibits.board import STEPS
 
@@ -19,6 +19,7 @@ MEDIAN_LINES, MOST_LINES = 5, 12
 OPENING = ["You get", "Why", "One number"]  # the lines that a chapter opens with
 LOOKED_UP = "notation", "glossary"
 LEAST_HINTS = 3  # a ladder
+WORDS_OF_A_LABEL = range(2, 7)
 MOST_COLUMNS = 85  # a wider line is cut off on the page
 SHOWN_FOLDED = {"hide-input", "remove-input"}
 FOLDED = {"outputs_hidden": True, "source_hidden": True}
@@ -43,7 +44,7 @@ class Piece:
 
     Parameters
     ----------
-    section : its level-2 heading
+    section : its level-2 heading, without a label
     kind : "code" or "markdown"
     text : with the heading that it begins with
     cell : the whole cell
@@ -71,7 +72,7 @@ def pieces(notebook):
             continue
         for stretch in re.split(r"(?m)^(?=#{2,4} )", cell.source):
             level, title = _first_heading(stretch)
-            section = title if level == 2 else section
+            section = section_of(title) if level == 2 else section
             if title.startswith(DEEPER) or 0 < level <= deep:
                 deeper, deep = (title, level) if title.startswith(DEEPER) else ("", 0)
             if stretch.strip():
@@ -158,16 +159,20 @@ def _levels(cell):
     return headings(cell.source) if cell.cell_type == "markdown" else []
 
 
+def sections(parts):
+    """Return the level-2 headings, with their labels."""
+    texts = [piece.text for piece in parts if piece.kind == "markdown"]
+    return [title for text in texts for level, title in headings(text) if level == 2]
+
+
 def _headings(kind, parts):
-    found = [
-        title
-        for piece in parts
-        if piece.kind == "markdown"
-        for level, title in headings(piece.text)
-        if level == 2
-    ]
-    if found != list(kind.headings):
+    found = sections(parts)
+    if list(map(section_of, found)) != list(kind.headings):
         yield f"level-2 headings are {found}: write {list(kind.headings)}, in this order"
+    for title in found:
+        name, _, label = title.partition(": ")
+        if name in LABELLED and len(label.split()) not in WORDS_OF_A_LABEL:
+            yield f"{title!r} has no label of 2 to 6 words: name its subject, as in chapter 14"
 
 
 def _opening(parts):

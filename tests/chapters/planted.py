@@ -89,7 +89,7 @@ HINTS = [
 ]
 HINT = "\n".join(HINTS)
 MYTH = (
-    '## Myth and measurement\n\n> *"Half the width, half the work."*\n\n'
+    '## Myth and measurement: narrow heads\n\n> *"Half the width, half the work."*\n\n'
     "No ([Vaswani et al. 2017](https://arxiv.org/abs/1706.03762))."
 )
 RECAP = f"## Recap\n\nThree lines.\n\n{next_map(CHAPTER)}"
@@ -109,9 +109,9 @@ def chapter():
         code(
             "keeper", "def project_heads(X, W):\n    return X[..., None, :, :] @ W", tags=["keeper"]
         ),
-        text("check", "## Check"),
+        text("check", "## Check: one head"),
         code("checked", "check_project_heads(project_heads)", stdout("✓ project_heads\n")),
-        text("look", "## Look\n\nWhich is longer?"),
+        text("look", "## Look: weights of dogs\n\nWhich is longer?"),
         code("figure", "attention_maps(weights, tokens)", figure),
         code("sentence", "print('dogs')", stdout("dogs\n")),
         text("myth", MYTH),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.chapters.anatomy import UNLIT, faults, next_map
+from tests.chapters.anatomy import UNLIT, faults, next_map, pieces, sections
 from tests.chapters.pages import NAMES, advises, listed, written
 from tests.chapters.planted import (
     CHAPTER,
@@ -23,6 +23,12 @@ from tests.chapters.planted import (
 def test_page_has_the_order_of_its_kind(name):
     found = faults(name, written(name))
     assert not found, listed(found, name)
+
+
+def test_no_two_sections_have_one_label():
+    titles = [title for name in NAMES for title in sections(pieces(written(name)))]
+    twice = {title for title in titles if ": " in title and titles.count(title) > 1}
+    assert not twice, f"two sections are called {twice}: change one label"
 
 
 def test_a_good_chapter_and_a_good_review_have_no_faults():
@@ -100,6 +106,8 @@ CHANGES = {
     "heading missing": (edit("myth", "## Myth and measurement", "### Myth"), "level-2 headings"),
     "heading misspelt": (edit("quiz", "Quiz", "Test yourself"), "level-2 headings"),
     "headings swapped": (move("look", "check"), "level-2 headings"),
+    "no label": (edit("look", ": weights of dogs", ""), "label of 2 to 6 words"),
+    "long label": (edit("look", "dogs", "dogs in both of the maps"), "label of 2 to 6"),
     "map unlit": (edit("opening", "**project**", "project"), "top does not show the map"),
     "map without a step": (edit("opening", "score · ", ""), "top does not show the map"),
     "map in another order": (edit("opening", "score · mix", "mix · score"), "top does not show"),

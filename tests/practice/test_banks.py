@@ -14,7 +14,7 @@ from tests.chapters.anatomy import headings
 from tests.chapters.pages import NAMES, QUESTIONS_A_CHAPTER, advises, kind_of, listed, written
 from tests.elements.sample_bank import CHAPTER, REVIEW, sample_bank, sample_review
 from tests.practice.rooms import ROOMS
-from tools.chapters import page, pages
+from tools.chapters import page, pages, section_of
 from tutorial_lib import records
 from tutorial_lib.elements.banks import check_bank
 
@@ -246,7 +246,7 @@ def test_what_is_to_be_read_again_is_a_heading_of_its_page(chapter):
 def titles(chapter):
     """The headings of a page that a link leads to."""
     texts = [cell.source for cell in written(chapter).cells if cell.cell_type == "markdown"]
-    return {title for text in texts for level, title in headings(text) if level in (2, 3)}
+    return {section_of(title) for t in texts for level, title in headings(t) if level in (2, 3)}
 
 
 def test_a_heading_that_is_not_there_is_told():

@@ -11,7 +11,7 @@ import pytest
 
 from tests.chapters.anatomy import CHECK, EXERCISE, HEADING
 from tests.practice.rooms import ALL_MISTAKES, ROOMS, SYMPTOMS, checked_in
-from tools.chapters import ROOT, pages
+from tools.chapters import ROOT, pages, section_of
 from tutorial_lib.practice.account import mended
 from tutorial_lib.practice.mistake import Mistake
 from tutorial_lib.records import SITE
@@ -48,7 +48,7 @@ def places(page):
                 found.setdefault(call[len("check_") : -1], anchor)
             continue
         if headings := HEADING.findall(source):
-            anchor = re.sub(r"[^\w -]", "", headings[-1][1].lower()).replace(" ", "-")
+            anchor = re.sub(r"[^\w -]", "", section_of(headings[-1][1]).lower()).replace(" ", "-")
         if exercises := EXERCISE.findall(source):
             anchor = f"exercise-{exercises[-1]}"
     return found

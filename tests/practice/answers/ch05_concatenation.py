@@ -35,10 +35,10 @@ def column_of_an_entry():
 
 
 def strides_of_a_cut():
-    """The strides of split_heads(product, 2), counted in entries."""
+    """The strides of split_heads(product, 4), counted in entries."""
     product = np.zeros((3, 8))
     assert [stride // product.itemsize for stride in product.strides] == [8, 1]
-    return [stride // product.itemsize for stride in split_heads(product, 2).strides]
+    return [stride // product.itemsize for stride in split_heads(product, 4).strides]
 
 
 def right_half_without_a_swap():

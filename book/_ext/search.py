@@ -55,30 +55,38 @@ ENDINGS = (
 BASE = 56  # of the characters that number the entries
 CAMEL = re.compile("[a-z][A-Z][a-z]")
 LISTED = """
-a about after all also an and any are as at be been before below both but by can cannot could did
-do does each else every for from get got had has have here how i if in into is it its itself let
+a about after all also an and any are as at be been before below both but by can cannot code could
+did do does each else every for from get got had has have here how i if in into is it its itself let
 like may me more most must my no not now of off on one only or other our out over own say same see
 should so some such take than that the their them then there these they this those through to too
-two under up use very want was we were what when where which while who whose why will with without
-work works would you your
+two under up use used uses using versus very vs want was we were what when where which while who
+whose why will with without work works would you your
 """
 COMMON = set(LISTED.split())
 # Readers' words for what a page calls otherwise; each line is one meaning.
 SYNONYMS = (
     ("gqa", "mqa", "grouped query", "multi query", "kv_heads"),
     ("mha", "multi head attention"),
-    ("multiple heads", "several heads", "two heads"),
+    ("multiple heads", "several heads", "two heads", "multi-head"),
+    ("how many parameters", "count_parameters", "layer_parameters"),
+    ("attn_mask", "attention_mask", "boolean masks"),
+    ("cu_seqlens", "varlen", "document mask"),
+    ("register_buffer", "state dict"),
+    ("from scratch", "the whole layer"),
+    ("computed from scratch", "without the cache"),
+    ("results", "output", "logits"),
+    ("flash_attn", "FlashAttention"),
+    ("softcap", "softcapping", "soft cap"),
     ("QKᵀ", "Q K.T", "attention_scores", "dot product"),
     ("dot product", "inner product"),
-    ("sdpa", "scaled dot product"),
     ("kv", "keys and values"),
-    ("past_key_values", "kv cache"),
+    ("past_key_values", "past_key_value", "use_cache", "kv cache", "with the cache"),
     ("paged attention", "pages"),
     ("quantized", "quantised", "few bits", "int8"),
-    ("mla", "latent", "multi head latent attention"),
     ("interleaved", "neighbours", "gpt-j"),
     ("half split", "halves", "rotate_half"),
-    ("rope", "rotary", "rotate"),
+    ("rope", "rotary", "rotate", "rope_theta", "inv_freq", "apply_rotary_pos_emb"),
+    ("context length", "extrapolation", "longer texts"),
     ("nope", "no positions"),
     ("positional encoding", "position embedding", "position"),
     ("order of words", "position"),
@@ -114,10 +122,8 @@ SYNONYMS = (
     ("residual", "skip connection"),
     ("layernorm", "layer norm", "norm"),
     ("ffn", "feed forward", "feed-forward", "mlp"),
-    ("perplexity", "entropy", "surprisal"),
     ("lowest possible", "irreducible", "entropy"),
     ("sample", "sampling", "let it generate"),
-    ("causal tracing", "activation patching", "patch"),
     ("importance", "ablate", "ablation"),
     ("important", "matters", "explanation"),
     ("logit lens", "logit attribution", "logit terms"),
@@ -126,7 +132,7 @@ SYNONYMS = (
     ("distributed", "multi gpu", "many devices", "ranks", "processes"),
     ("autoregressive", "causal", "look ahead", "future"),
     ("decoding", "generate", "inference", "one token at a time"),
-    ("encoder decoder", "cross attention", "context"),
+    ("encoder decoder", "cross attention", "context", "encoder_hidden_states"),
     ("local attention", "sliding window"),
     ("bertviz", "heatmap", "visualise", "visualize", "figure"),
     ("interpret", "interpretability", "explain", "explanation"),
@@ -143,7 +149,7 @@ SYNONYMS = (
     ("bibliography", "references", "papers", "citation"),
     ("license", "licence"),
     ("duration", "long take", "long chapter"),
-    ("prerequisites", "requirements", "what you need"),
+    ("prerequisites", "requirements", "what you need", "math"),
     ("author", "authors", "wrote", "written by"),
     ("errata", "report", "mistake"),
     ("shortcuts", "keyboard", "Ctrl"),
@@ -200,7 +206,11 @@ def write_sentences(folder, found):
     """Write what all entries of a page say, for each page a script."""
     folder.mkdir(exist_ok=True)
     for name, entries in found.items():
-        texts = [[text for text in entry["texts"] if len(text) > SHORTEST] for entry in entries]
+        texts = [
+            [text for text in entry["texts"] if entry["paper"] or len(text) > SHORTEST]
+            for entry in entries
+        ]
+        texts = [said or texts[1] for said in texts]  # of a title alone, its Goal
         source = json.dumps([name, texts], ensure_ascii=False, separators=(",", ":"))
         script = folder / f"{Path(name).name}.js"
         script.write_text(f"readSentences(...{source});\n", encoding="utf-8")
@@ -313,10 +323,11 @@ def add(entry, block):
     elif is_paper(block):
         entry["texts"] += re.split(FULL_STOP, squeeze(text))[:1]
     elif text != MAP:
-        entry["texts"] += re.split(SENTENCE, squeeze(text))
+        text, _, called = squeeze(text).partition("Also called: ")
+        entry["texts"] += re.split(SENTENCE, text)
         inside = block.find_parent(["dd", "blockquote"])
         terms = block.select("em" if inside else "strong")
-        entry["defined"] += [squeeze(term.get_text()) for term in terms]
+        entry["defined"] += [called, *(squeeze(term.get_text()) for term in terms)]
 
 
 def squeeze(text) -> str:

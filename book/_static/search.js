@@ -4,23 +4,26 @@
   // Where a thing is explained, rather than used, asked or listed.
   const EXPLAINS = {
     ...{ Idea: 1.1, "Myth and measurement": 0.85, Goal: 0.8, Exercises: 0.9, Check: 0.7 },
-    ...{ Quiz: 0.5, Recap: 0.8, Deeper: 0.8 },
+    ...{ Quiz: 0.5, Recap: 0.8, Deeper: 0.8, Look: 1 },
   };
   const MENTIONED = 0.5; // in what the glossary says of another term
   const FIELDS = { title: 6, name: 4, above: 2.5 };
+  const HEADING = 1; // a title that all chapters have
   const SYNONYM = 0.5;
   const BEGINNING = 0.4; // of a word that is longer than what was typed
   const [SATURATION, LENGTH, SHORT] = [1.5, 0.4, 1];
   const PAPER = 0.2;
   const CITED = 0.5; // what the title of a paper says, in a section that cites it
   const TERM = 0.8;
-  const [SYMPTOM, PASTED] = [1.8, 4]; // of what one sees, where so many words were asked: a message
+  const [SYMPTOM, PASTED] = [2.2, 5]; // of what one sees, where so many words were asked: a message
   const BESIDE = 0.6; // pages that look up or look back, after the chapters that explain
+  const [NOTHING_SAID, NOT_TOLD] = [0.001, 0.01]; // of a sentence: no word asked for; a question
   const SLIP = 0.8; // of a word as it was meant
-  const PART = 0.7; // of a name, as its words
+  const [PART, ASKED_PART] = [0.7, 0.4]; // of a name, as its words, where it stands and as asked
   const [TOGETHER, NEARED] = [0.4, 40]; // for words that stand together as asked; hits looked at
-  const NAMED = 1.5; // an entry that is called as it was asked for
-  const [MOST_HITS, MOST_LAST, EXCERPT, QUOTED, LONGEST_QUERY] = [20, 5, 170, 60, 200];
+  const [NAMED, PHRASE] = [1.5, 3]; // an entry called as was asked, or with so many words of it
+  const SHOWN = { dialogue: [8, 2], page: [20, 5] }; // hits, and those of pages that come last
+  const [EXCERPT, QUOTED, LONGEST_QUERY] = [170, 60, 200];
   const ROOT = new URL("..", document.currentScript.src);
 
   const ENDINGS = new RegExp(INDEX.endings);
@@ -117,7 +120,8 @@
     for (const entry of ENTRIES) {
       const fields = { title: entry.title, name: entry.names, above: entry.whole };
       for (const [field, text] of Object.entries(fields)) {
-        for (const token of read(text)) note(entry, token, FIELDS[field]);
+        const weight = field == "title" && EXPLAINS[text] ? HEADING : FIELDS[field];
+        for (const token of read(text)) note(entry, token, weight);
       }
     }
     const codes = INDEX.places.split(" ");
@@ -156,10 +160,7 @@
   const ask = (query) => {
     const all = read(query.slice(0, LONGEST_QUERY));
     const rare = all.filter(isRare);
-    const asked = rare.map(({ word, whole, parts }) => {
-      const stems = new Map([[whole, 1], ...parts.map((part) => [part, 0.4])]);
-      return { word, whole, stems, synonyms: [] };
-    });
+    const asked = rare.map((token) => ({ ...token, stems: new Map([[token.whole, 1]]) }));
     asked.forEach((term, i) => {
       const joined = asked[i + 1] && term.whole + asked[i + 1].whole;
       if (PLACES.has(joined)) for (const { stems } of [term, asked[i + 1]]) stems.set(joined, 1);
@@ -170,6 +171,9 @@
       if ((term == last || !known) && term.word.length > 2) addLonger(term, known ? 0.25 : 1);
     }
     addSynonyms(asked);
+    for (const { parts, stems, synonyms } of asked) {
+      if (!synonyms.length) for (const part of parts) stems.set(part, ASKED_PART);
+    }
     const isKnown = ({ stems }) => [...stems.keys()].some((stem) => PLACES.has(stem));
     const slips = asked.filter((term) => !isKnown(term) && !term.synonyms.length);
     slips.forEach(mendSlip);
@@ -265,6 +269,8 @@
     return scores;
   };
 
+  const wholes = (tokens) => tokens.map(({ whole }) => whole).join(" ");
+
   // The share of neighbours in a query that are neighbours in the title of an entry too.
   const togetherIn = (entry, asked) => {
     entry.order ??= read(entry.title).filter(isRare);
@@ -279,21 +285,24 @@
     return near.length / Math.max(asked.length - 1, 1);
   };
 
-  const rank = ({ asked }) => {
+  // A rare word that an entry says tells more of it than a common one.
+  const rank = ({ asked, all }) => {
     const words = asked.map(scoresOf).filter((scores) => scores.size);
-    const title = asked.map(({ word }) => word).join(" ");
+    const most = words.reduce((sum, { size }) => sum + rarity(size), 0);
+    const phrase = wholes(all);
     const found = new Map();
     for (const scores of words) {
       for (const [place, score] of scores) {
-        const { sum = 0, count = 0 } = found.get(place) ?? {};
-        found.set(place, { sum: sum + score, count: count + 1 });
+        const { sum = 0, share = 0 } = found.get(place) ?? {};
+        found.set(place, { sum: sum + score, share: share + rarity(scores.size) / most });
       }
     }
-    const hits = [...found].map(([place, { sum, count }]) => {
+    const hits = [...found].map(([place, { sum, share }]) => {
       const entry = ENTRIES[place];
-      const named = entry.title.toLowerCase() == title ? NAMED : 1;
+      entry.called ??= wholes(read(entry.title));
+      const isNamed = all.length < PHRASE ? entry.called == phrase : entry.called.includes(phrase);
       const seen = entry.isSymptom && asked.length >= PASTED ? SYMPTOM : 1;
-      return { entry, score: (sum * entry.worth * named * seen * count) / words.length };
+      return { entry, score: sum * share * entry.worth * seen * (isNamed ? NAMED : 1) };
     });
     const better = (a, b) => b.score - a.score || a.entry.place - b.entry.place;
     hits.sort(better);
@@ -301,8 +310,7 @@
       hit.score *= 1 + TOGETHER * togetherIn(hit.entry, asked);
     }
     hits.sort(better);
-    const first = hits.filter(({ entry }) => !entry.last).slice(0, MOST_HITS);
-    return [...first, ...hits.filter(({ entry }) => entry.last).slice(0, MOST_LAST)];
+    return hits;
   };
 
   // What is shown of a text: the words that answer what was asked stand in <mark>.
@@ -348,17 +356,17 @@
     return REQUESTS.get(path);
   };
 
-  // The sentence that says most of what was asked, a question only where no other says as much,
-  // begun shortly before its first word of it where it is long; none that says nothing of it.
+  // The sentence that says most of what was asked, begun shortly before its first word of it where
+  // it is long. What asks or leads on comes behind what tells, and what says nothing of it last.
   const excerptOf = ({ sentences }, asked) => {
-    const countOf = (sentence) => {
-      const count = asked.filter((term) => isSaid(sentence, answersTo(term))).length;
-      return count && count - (sentence.endsWith("?") ? 0.5 : 0);
+    const worthOf = (sentence) => {
+      const stems = new Set(read(sentence).flatMap(({ whole, parts }) => [whole, ...parts]));
+      const count = (meant) => asked.filter((term) => meant(term).some((stem) => stems.has(stem)));
+      const said = [...count((term) => [...answersTo(term)]), ...count(({ whole }) => [whole])];
+      return (said.length || NOTHING_SAID) * (/[?:]$/.test(sentence) ? NOT_TOLD : 1);
     };
-    const counts = sentences.map(countOf);
-    const most = Math.max(...counts, 0);
-    if (!most) return "";
-    const best = sentences[counts.indexOf(most)];
+    const worths = sentences.map(worthOf);
+    const best = sentences[worths.indexOf(Math.max(...worths))] ?? "";
     if (best.length <= EXCERPT) return best;
     const stems = stemsOf(asked);
     const first = [...best.matchAll(CHUNK)].find(([chunk]) => isSaid(chunk, stems))?.index ?? 0;
@@ -414,13 +422,13 @@
 
   // Words of a pasted message are names more often than slips.
   const suggest = ({ asked }) =>
-    asked.length > PASTED
+    asked.length >= PASTED
       ? []
       : asked.filter(({ slip }) => slip).map(({ word, slip }) => [word, slip]);
 
   const EXAMPLES = "a word, a symbol such as √ or W_O, or a number such as 4/7";
-  const explain = (query, { asked, all }, count) => {
-    if (count >= MOST_HITS) return `The best ${count} places found.`;
+  const explain = (query, { asked, all }, count, isAll) => {
+    if (!isAll) return `The best ${count} places found.`;
     if (count) return count == 1 ? "One place found." : `${count} places found, best first.`;
     if (!query.trim()) return `Type ${EXAMPLES}.`;
     if (!all.length) return `There is no word or number in this. Try ${EXAMPLES}.`;
@@ -458,8 +466,9 @@
     show() {
       const query = this.input.value;
       const question = { ...ask(query), query };
-      const hits = rank(question);
-      this.said.textContent = explain(query, question, hits.length);
+      const found = rank(question);
+      const hits = this.pick(found);
+      this.said.textContent = explain(query, question, hits.length, hits.length == found.length);
       this.drawTips(question, hits);
       this.list.replaceChildren(...this.draw(hits, question));
       if (this.inDialog) {
@@ -471,13 +480,17 @@
       return hits.length;
     }
 
+    pick(found) {
+      const [most, mostLast] = this.inDialog ? SHOWN.dialogue : SHOWN.page;
+      const first = found.filter(({ entry }) => !entry.last).slice(0, most);
+      return [...first, ...found.filter(({ entry }) => entry.last).slice(0, mostLast)];
+    }
+
     draw(hits, question) {
-      const limit = this.inDialog ? 8 : MOST_HITS;
-      const first = hits.filter(({ entry }) => !entry.last).slice(0, limit);
-      const last = hits.filter(({ entry }) => entry.last).slice(0, this.inDialog ? 2 : MOST_LAST);
-      return [...first, ...last].map((hit, i) => {
+      const firstLast = hits.findIndex(({ entry }) => entry.last);
+      return hits.map((hit, i) => {
         const link = drawHit(hit, question);
-        if (i == first.length) link.classList.add("search-last");
+        if (i == firstLast) link.classList.add("search-last");
         if (!this.inDialog) return element("li", "", link);
         link.role = "option";
         link.id = `search-hit-${i + 1}`;
@@ -550,7 +563,7 @@
   // The marks where a hit opens. What is closed, and what answers, stays as it is, except what
   // reads a prediction's answer, which "Next mark" opens, and what holds the quoted sentence.
   const CLOSED = "html:not([data-shows=everything]) details:not([open])";
-  const BLOCKS = "p, li, dt, dd, th, td, figcaption, pre";
+  const BLOCKS = "p, li, dt, dd, tr, th, td, figcaption, pre";
   const UNMARKED = ".tl, .math, mjx-container, svg, script, style, button";
   let pill;
 
@@ -600,8 +613,9 @@
   // The block that says a sentence. A formula has other signs in the index than on the page.
   const blockOf = (parts, quoted) => {
     const letters = (text) => text.replace(/\P{L}/gu, "");
-    const blocks = parts.flatMap((part) => [...part.querySelectorAll(BLOCKS)]);
-    return quoted && blocks.find((block) => letters(block.textContent).includes(letters(quoted)));
+    const blocks = parts.flatMap((part) => [part, ...part.querySelectorAll(BLOCKS)]);
+    const says = ({ textContent }) => letters(textContent).includes(letters(quoted));
+    return quoted && blocks.findLast((block) => block.matches(BLOCKS) && says(block));
   };
 
   const markPlace = (id, query, quoted) => {

@@ -420,12 +420,6 @@
     link.append(element("span", "search-also", "Also: ", marked(words, stems)));
   };
 
-  // Words of a pasted message are names more often than slips.
-  const suggest = ({ asked }) =>
-    asked.length >= PASTED
-      ? []
-      : asked.filter(({ slip }) => slip).map(({ word, slip }) => [word, slip]);
-
   const EXAMPLES = "a word, a symbol such as √ or W_O, or a number such as 4/7";
   const explain = (query, { asked, all }, count, isAll) => {
     if (!isAll) return `The best ${count} places found.`;
@@ -477,7 +471,6 @@
       } else {
         keepAddress(query);
       }
-      return hits.length;
     }
 
     pick(found) {
@@ -501,11 +494,13 @@
 
     drawTips(question, hits) {
       this.tips.replaceChildren();
-      for (const [word, form] of suggest(question)) {
-        const button = element("button", "", form);
+      // Words of a pasted message are names more often than slips.
+      const terms = question.asked.length < PASTED ? question.asked : [];
+      for (const { word, slip } of terms.filter((term) => term.slip)) {
+        const button = element("button", "", slip);
         button.type = "button";
         button.addEventListener("click", () => {
-          this.input.value = this.input.value.toLowerCase().replace(word, form);
+          this.input.value = this.input.value.toLowerCase().replace(word, slip);
           this.input.focus();
           this.show();
         });

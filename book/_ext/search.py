@@ -57,10 +57,10 @@ CAMEL = re.compile("[a-z][A-Z][a-z]")
 LISTED = """
 a about after all also an and any are as at be been before below both but by can cannot code could
 did do does each else every for from get got had has have here how i if in into is it its itself let
-like may me more most must my no not now of off on one only or other our out over own say same see
-should so some such take than that the their them then there these they this those through to too
-two under up use used uses using versus very vs want was we were what when where which while who
-whose why will with without work works would you your
+like may me more most must my need needs no not now of off on one only or other our out over own say
+same see should so some such take than that the their them then there these they this those through
+to too two under up use used uses using versus very vs want was we were what when where which while
+who whose why will with without work works would you your
 """
 COMMON = set(LISTED.split())
 # Readers' words for what a page calls otherwise; each line is one meaning.
@@ -149,7 +149,7 @@ SYNONYMS = (
     ("bibliography", "references", "papers", "citation"),
     ("license", "licence"),
     ("duration", "long take", "long chapter"),
-    ("prerequisites", "requirements", "what you need", "math"),
+    ("prerequisites", "requirements", "powers logarithms", "math"),
     ("author", "authors", "wrote", "written by"),
     ("errata", "report", "mistake"),
     ("shortcuts", "keyboard", "Ctrl"),

@@ -55,6 +55,12 @@ def test_formula_says_whether_it_stands_by_itself(display):
     assert "<mfrac><mn>1</mn><mn>2</mn></mfrac>" in formula
 
 
+def test_prime_stands_beside_its_letter_and_not_above_it():
+    formula = formulas.mathml(nodes.math("", "a' = b^2"), display=False)
+    assert '<mi>a</mi><mo form="postfix" lspace="0" rspace="0">′</mo>' in formula
+    assert formula.count("<msup>") == 1
+
+
 def test_formula_that_cannot_be_set_is_told_with_its_place(caplog):
     node = nodes.math("", r"\frac{1")
     node.source, node.line = "chapter.md", 7

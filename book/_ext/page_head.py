@@ -12,17 +12,20 @@ from tools.chapters import at
 STEPS = re.compile(r'<(?:details|p) class="book-steps">')
 BUTTONS = (  # site.js answers them
     '<button type="button" class="book-shows pst-js-only">Show everything</button>'
-    '<button type="button" class="book-pdf pst-js-only">PDF</button>'
+    '<button type="button" class="book-pdf pst-js-only">Print or PDF</button>'
 )
+NOT_HERE = '<p class="book-elsewhere">This chapter cannot run here, since it needs PyTorch.</p>'
 
 
 def join_head(app, pagename, templatename, context, doctree):
     """Put what stands between the title and the goal of a notebook into one box."""
-    if not is_site(app) or at(pagename) is None:
+    page = at(pagename)
+    if not is_site(app) or page is None:
         return
     head, goal, rest = context["body"].partition(BEFORE)
     start = STEPS.search(head).start()
-    box = f'<div class="book-head">\n{head[start:]}{BUTTONS}\n</div>\n'
+    note = "" if page.runs_in_browser else NOT_HERE
+    box = f'<div class="book-head">\n{head[start:]}{BUTTONS}{note}\n</div>\n'
     context["body"] = f"{head[:start]}{box}{goal}{rest}"
 
 

@@ -54,6 +54,12 @@ MENDS = (
         r'(?=<a class="headerlink")',
         r"\1<span>\2</span>",
     ),
+    # What follows the colon of a title is a line below it, in smaller type.
+    (
+        r'(<h1>(?:<span class="section-number">\d+<span>\. </span></span>)?<span>[^<:]+)(: )'
+        r'(.+?)(?=</span><a class="headerlink")',
+        r'\1<span class="book-colon">\2</span><span class="book-subtitle">\3</span>',
+    ),
     # A formula could end a line, and the full stop or bracket behind it begin the next.
     (
         r'(<span class="math notranslate nohighlight"><math>(?:(?!</math>).)*</math></span>'

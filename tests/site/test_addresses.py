@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from book._ext.addresses import BOOK, EXERCISE
 from tests.chapters.pages import written
 from tests.sampling import long
-from tests.site.browsing import DOCUMENTS, SITE
+from tests.site.browsing import DOCUMENTS, PHONE, SITE
 from tools import chapters
 from tools.print_book import PDF
 from tutorial_lib import Params, running_example, trace
@@ -171,6 +171,14 @@ def test_link_of_a_heading_copies_by_the_keyboard(reader, site_url):
         reader.keyboard.press("Enter")
 
     assert copy(reader, "goal", press) == f"{site_url}{CHAPTER}#goal"
+
+
+def test_link_of_a_heading_is_seen_on_a_phone_after_a_tap_on_the_heading(open_page):
+    page = open_page(CHAPTER, **PHONE)
+    link = page.locator("#goal > h2 > a.headerlink")
+    assert link.evaluate("(e) => getComputedStyle(e).opacity") == "0"
+    page.locator("#goal > h2").tap(position={"x": 10, "y": 30})
+    assert link.evaluate("(e) => getComputedStyle(e).opacity") == "1"
 
 
 @pytest.mark.parametrize("stand_in", ["refused", *long("absent")])

@@ -2,7 +2,11 @@
 
 import pytest
 
+from tests.site.browsing import PHONE
+from tools.chapters import part
+
 PARTS = ".book-head > :is(.book-steps, .book-pdf), .book-head > p > a, .tl-run > button"
+PILLS = ".book-head > button, .book-head > p > a, .tl-run > button"
 BOXES = """(parts) => [...document.querySelectorAll(parts)].filter((part) => !part.hidden)
   .map((part) => { const {top, bottom} = part.getBoundingClientRect(); return [top, bottom]; })"""
 
@@ -23,12 +27,41 @@ def assert_one_line(page, parts):
     assert max(bottom for _, bottom in boxes) - min(top for top, _ in boxes) < 80
 
 
-def test_head_is_one_line(head):
-    assert_one_line(head, 4)
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_head_is_one_line(open_page, width):
+    assert_one_line(open_page("notebooks/03_attention_weights.html", width=width), 4)
 
 
 def test_head_of_a_chapter_that_needs_pytorch_is_one_line(open_page):
     assert_one_line(open_page("notebooks/11_gpu.html", width=1440), 3)
+
+
+@pytest.mark.parametrize("name", ["03_attention_weights", "11_gpu"])
+def test_on_a_phone_the_pills_are_one_row_and_project_out_one_line(open_page, name):
+    page = open_page(f"notebooks/{name}.html", **PHONE)
+    boxes = page.evaluate(BOXES, PILLS)
+    assert len(boxes) == 3 + (name[:2] == "03")
+    assert len({(round(top), round(bottom)) for top, bottom in boxes}) == 1
+    steps = page.locator(".book-head .book-map > .book-step").all()
+    assert len({step.bounding_box()["height"] for step in steps}) == 1
+
+
+def test_chapters_without_run_here_say_why(site_dir):
+    for page in (*part("Part I"), *part("Part II")):
+        text = (site_dir / f"notebooks/{page.name}.html").read_text(encoding="utf-8")
+        says = "cannot run here, since it needs PyTorch" in text
+        assert says == (">Run here<" not in text) == (page.part == "Part II"), page.name
+
+
+def test_what_follows_the_colon_of_a_title_is_a_line_below_it_in_smaller_type(head):
+    words, subtitle = head.locator("h1 > span").last, head.locator("h1 .book-subtitle")
+    assert words.text_content() == "Scores, softmax, one head: weigh the words"
+    sizes = [
+        part.evaluate("(e) => parseFloat(getComputedStyle(e).fontSize)")
+        for part in (words, subtitle)
+    ]
+    assert subtitle.text_content() == "weigh the words"
+    assert sizes[1] < 0.7 * sizes[0]
 
 
 def test_idea_begins_on_the_first_screen(head):
@@ -42,5 +75,5 @@ def test_button_tells_where_python_comes_from_before_it_is_pressed(head):
 
 def test_pdf_of_the_head_prints_the_page(head):
     head.evaluate("() => { window.print = () => { document.title = 'printed'; }; }")
-    head.get_by_role("button", name="PDF", exact=True).click()
+    head.get_by_role("button", name="Print or PDF").click()
     assert head.title() == "printed"

@@ -80,7 +80,7 @@ def test_neighbours_are_named_with_their_arrow(plain, site_url, notebook, docume
 
 
 def test_first_page_and_first_chapter_are_neighbours(plain, site_url, documents):
-    first, ten_minutes, *_, run, chapter = documents[:5]
+    first, ten_minutes, *_, run, chapter = documents[:6]
     leads = {(first, "right-next"): chapter, (chapter, "left-prev"): first}
     leads |= {(ten_minutes, "left-prev"): first, (run, "right-next"): chapter}
     for (document, side), neighbour in leads.items():

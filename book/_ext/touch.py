@@ -1,0 +1,108 @@
+"""The page of things to touch: each exhibit of the book as a small picture, with its places.
+
+Which chapter has which exhibit is read from its cells. The picture is what the first of these cells
+has stored, without what serves to change it.
+"""
+
+import json
+import re
+
+from bs4 import BeautifulSoup
+from docutils.parsers.rst import Directive
+
+from book._ext.exhibits import cells, raw
+from tools.chapters import FOLDER, pages
+from tutorial_lib.elements import exhibits
+from tutorial_lib.elements.markup import inline
+
+EXHIBITS = (*exhibits.__all__, "gallery")
+CALL = re.compile(rf"^\s*({'|'.join(EXHIBITS)})\(", re.MULTILINE)
+FORM = re.compile("^tl-")
+CONTROLS = (
+    "details, button, input, select, legend, .tl-ask, .tl-said, .tl-row, .tl-legend, "
+    "[style*='display:none']:not(.tl-live)"
+)
+IDLE = {"id", "role", "tabindex", "data-given", "data-weights", "aria-label", "aria-live", "scope"}
+THING = """\
+<div class="book-thing">
+<div class="book-picture" inert aria-hidden="true"><div>{picture}</div></div>
+<p><a href="{first}"><b>{name}</b></a>: {sentence} <span>{places}</span></p>
+</div>"""
+
+
+def places() -> dict[str, list]:
+    """Return where each exhibit is shown, {its function: [(address, words, its form)]}."""
+    start = form(exhibits.live_map().html)
+    found = {"live_map": [(f"intro.html#{start['id']}", "first page", start)]}
+    for page in pages():
+        for cell in cells(page.path):
+            called = CALL.search("".join(cell["source"]))
+            if not called or cell["cell_type"] != "code":
+                continue
+            for output in cell["outputs"]:
+                shown = form("".join(output.get("data", {}).get("text/html", "")))
+                if shown:
+                    address = f"../{FOLDER}{page.name}.html#{shown['id']}"
+                    place = address, f"chapter {page.number:02}", shown
+                    found.setdefault(called[1], []).append(place)
+    return found
+
+
+def form(html):
+    """Return the form of an exhibit; None where there is none."""
+    return BeautifulSoup(html, "html.parser").find(FORM)
+
+
+def draw_weights(live):
+    """Draw the maps of a gallery, whose script would read the weights from an attribute."""
+    rows, queries = live["data-weights"].split(" "), json.loads(live["data-queries"])
+    for head, board in enumerate(live.select("svg > g")):
+        own = rows[head * len(queries) :][: len(queries)]
+        drawn = [
+            f'<path d="M{s} {t}h.94v.94h-.94z" fill-opacity="{0.1 + 0.9 * int(pair, 36) / 1000}"/>'
+            for t, row in enumerate(own)
+            for s, pair in enumerate(re.findall("..", row))
+            if pair != "--"
+        ]
+        group = (
+            f'<g data-head="{head}" transform="scale({board["data-side"]})">{"".join(drawn)}</g>'
+        )
+        board.append(BeautifulSoup(group, "html.parser"))
+
+
+def thing(shown, sentence) -> str:
+    """Return an exhibit with its picture, what one can find out, and the links to its places."""
+    first, _, drawn = shown[0]
+    name = drawn["aria-label"].partition(",")[0]
+    for part in drawn.select(CONTROLS):
+        part.decompose()
+    for live in drawn.select(".tl-live"):
+        draw_weights(live)
+    for part in (drawn, *drawn.find_all(True)):
+        part.attrs = {key: value for key, value in part.attrs.items() if key not in IDLE}
+    drawn.name = "div"  # what no script wakes
+    links = (f'<a href="{address}">{words}</a>' for address, words, _ in shown)
+    return THING.format(
+        picture=drawn, first=first, name=name, sentence=inline(sentence), places=" · ".join(links)
+    )
+
+
+class Things(Directive):
+    """The directive `things`: a line for each exhibit, its function and what one can find out."""
+
+    has_content = True
+
+    def run(self):
+        """Return the exhibits in the order of the book."""
+        sentences = dict(line.split(": ", 1) for line in self.content)
+        shown = places()
+        if unlike := sentences.keys() ^ shown.keys():
+            raise self.error(f"Give each exhibit of the book a sentence; see {sorted(unlike)}.")
+        things = "\n".join(thing(shown[name], sentences[name]) for name in shown)
+        return [raw(f'<div class="book-things">{things}</div>')]
+
+
+def setup(app):
+    """Add the directive."""
+    app.add_directive("things", Things)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

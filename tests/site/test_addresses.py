@@ -16,7 +16,7 @@ from tests.sampling import long
 from tests.site.browsing import DOCUMENTS, PHONE, SITE
 from tools import chapters
 from tools.print_book import PDF
-from tutorial_lib import Params, running_example, trace
+from tutorial_lib import Params, embed, running_example, trace
 
 CHAPTER = "notebooks/03_attention_weights.html"
 KINDS = ("exercise", "prediction", "figure", "table", "quiz")
@@ -401,9 +401,15 @@ def moves_no_row_before(was, now):
     return moved.tolist() == [False, True, True]
 
 
+def has_cats_for_dogs(was, now):
+    ids = EXAMPLE.vocabulary.ids(("cats", *EXAMPLE.tokens[1:]))
+    return equal(now.X, embed(ids, EXAMPLE.E, EXAMPLE.P))
+
+
 CLAIMS = {  # in the order of their links
-    "05_concatenation": [drops_column_0],
-    "06_output_projection": [
+    "book/one_evening": [has_cats_for_dogs],
+    "notebooks/05_concatenation": [drops_column_0],
+    "notebooks/06_output_projection": [
         moves_no_row_before,
         doubles_bark,
         hides_nothing,
@@ -417,13 +423,13 @@ CLAIMS = {  # in the order of their links
 @pytest.mark.usefixtures("site_dir")
 def test_every_page_that_leads_to_a_state_of_the_playground_has_its_claims():
     linking = {page for page, _, fragment in states() if fragment.startswith("playground=")}
-    assert linking == {f"notebooks/{name}.html" for name in CLAIMS}
+    assert linking == {f"{name}.html" for name in CLAIMS}
 
 
 @pytest.mark.usefixtures("site_dir")
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_state_of_the_playground_shows_what_its_sentence_says(name):
-    links = [f for page, _, f in states() if page.endswith(f"{name}.html")]
+    links = [f for page, _, f in states() if page == f"{name}.html"]
     links = [fragment for fragment in links if fragment.startswith("playground=")]
     for claim, fragment in zip(CLAIMS[name], links, strict=True):
         assert claim(layer(), layer(fragment)), claim.__name__

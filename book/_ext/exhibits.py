@@ -29,7 +29,7 @@ from tutorial_lib.elements.exhibits import (
     softmax_bench,
 )
 from tutorial_lib.elements.exhibits.board import STEPS
-from tutorial_lib.elements.markup import ask
+from tutorial_lib.elements.markup import ask, inline
 from tutorial_lib.elements.prediction.element import draw_prediction
 from tutorial_lib.example import running_example
 from tutorial_lib.models.copying import TinyModel
@@ -108,7 +108,10 @@ class DrawMaps(SphinxPostTransform):
     def run(self, **kwargs):
         """Change the page in place; a chapter's line comes right below its title."""
         for asked in list(self.document.findall(place)):
-            asked.replace_self(raw(self.live_map()))
+            said = f"<p>{inline(asked.astext())}</p>\n"
+            asked.replace_self(
+                raw(re.sub('(?=<p class="tl-ask">)', said, self.live_map(), count=1))
+            )
         lines = [p for p in self.document.findall(nodes.paragraph) if p.astext() == MAP]
         for line in lines:
             steps = [step.astext() for step in line.findall(nodes.strong)]
@@ -136,11 +139,13 @@ class DrawMaps(SphinxPostTransform):
 
 
 class LiveMap(Directive):
-    """The directive `live-map`: the map with all its steps lit."""
+    """The directive `live-map`: the map with all steps lit; its content stands above the task."""
+
+    has_content = True
 
     def run(self):
         """Return its place."""
-        return [place("", format="html")]
+        return [place("", COMMENT.sub("", " ".join(self.content)), format="html")]
 
 
 def two_heads(task):

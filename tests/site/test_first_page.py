@@ -9,7 +9,7 @@ from tests.chapters.prose_numbers import COMMENT
 from tests.chapters.twins import homes
 from tests.practice.rooms import ROOMS
 from tests.sampling import long
-from tests.site.browsing import ROOT
+from tests.site.browsing import PHONE, ROOT
 from tools.chapters import page as page_of
 from tools.chapters import pages
 from tutorial_lib import multihead, records
@@ -60,17 +60,28 @@ def plain(visit):
     page.context.close()
 
 
-def test_ways_in_stand_under_the_first_sentences_and_need_no_script(plain, site_url):
+def test_ways_in_say_each_thing_once_and_need_no_script(plain, site_url):
     plain.goto(site_url + FIRST)
     ways = plain.locator("h1 + p + .book-ways > li")
     links = ways.locator("a").evaluate_all("all => all.map((a) => a.getAttribute('href'))")
-    names = [link.rpartition("/")[2].removesuffix(".html")[:11] for link in links]
-    assert names[:3] == ["ten_minutes", "one_evening", "01_embeddin"]
-    assert [name[:2] for name in names[-3:]] == ["09", "14", "19"]
-    start = plain.locator("h1 + p + .book-ways + p > a.book-start")
-    assert start.inner_text() == "Start with chapter 1"
-    start.click()
-    plain.wait_for_url("**/notebooks/01_embeddings.html")
+    names = [link.rpartition("/")[2].removesuffix(".html") for link in links]
+    assert names[:4] == ["ten_minutes", "01_embeddings", "teaching", "one_evening"]
+    assert [name[:2] for name in names[4:]] == ["09", "14", "19"]
+    filled, outlined = ways.locator("a.book-start").all()
+    assert (filled.inner_text(), outlined.inner_text()) == ("Twenty minutes", "Chapter 1")
+    grounds = [a.evaluate("(a) => getComputedStyle(a).backgroundColor") for a in (filled, outlined)]
+    assert grounds[1] == "rgba(0, 0, 0, 0)" != grounds[0]
+    filled.click()
+    plain.wait_for_url("**/book/ten_minutes.html")
+
+
+def test_on_a_phone_the_map_stands_between_two_sentences_and_the_ways_in(open_page):
+    page = open_page(FIRST, **PHONE)
+    parts = ["h1 + p", "tl-map", ".book-ways", ".book-ways ~ p", ".book-cards"]
+    tops = [page.locator(part).first.bounding_box()["y"] for part in parts]
+    assert tops == sorted(tops)
+    assert tops[1] < 844, "the map begins on the first screen"
+    assert page.locator("tl-map > p").first.inner_text().startswith("Three rows go in")
 
 
 def test_counts_of_the_first_page_are_those_of_a_recount(plain, site_url):
@@ -127,10 +138,8 @@ def test_first_page_says_what_attention_is_for_before_any_symbol(plain, site_url
     plain.goto(site_url + FIRST)
     paragraph = plain.locator("h1 + p")
     text = paragraph.inner_text()
-    assert len(re.findall(r"[.?!](?: |$)", text)) == 4
+    assert len(re.findall(r"[.?!](?: |$)", text)) == 2
     assert "language model" in text
-    assert "translation" in text
-    assert "transformer" in text
     assert not paragraph.locator("code, math, sub").count()
 
 

@@ -34,6 +34,7 @@ STEPS = {  # row of the variants that a card names -> the steps of the map that 
     "Sink": ["score"],
     "Top-k attention": ["score"],
     "Bounded scores (QK-norm, soft cap)": ["score"],
+    "Differential attention": ["score"],
     "Linear attention": ["score", "mix"],
     "Delta rule": ["score", "mix"],
     "Forget gate": ["score", "mix"],

@@ -6,11 +6,13 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from book._ext.exhibits import cells
+from book._ext.exhibits import cells, small_map
+from book._ext.models import STEPS
 from tools.chapters import FOLDER, pages
 
 HEADER = "| variant | what changes on the map | what gives the layer back |"
 SHOWN = "| variant, chapter | what changes on the map | what gives the layer back |"
+STEP = re.compile(r"\b(embed|project|score|mix|concat)s?\b")
 RULE = re.compile(r"\|(\s*:?-+:?\s*\|){3}")
 BUILT = re.compile(r"\[(?P<name>[^\]]+)\]\(#[^\s)]+\)")
 # A link of a chapter, to itself or to another.
@@ -87,12 +89,21 @@ def every_row(chapters) -> dict:
     return found
 
 
+def small_bar(name, change) -> str:
+    """Return the line of the six steps, those lit that a variant changes, for those who look.
+
+    The cards of the models have the steps of most variants; a row names those of the others.
+    """
+    lit = STEPS.get(name, STEP.findall(change))
+    return f'<span class="book-steps" aria-hidden="true">{small_map(lit)}</span>'
+
+
 def table(chapters) -> list[str]:
     """Return the lines of the table of all variants, each row with the way to its chapter."""
     lines = [SHOWN, "|---|---|---|"]
-    for page, (first, *rest) in every_row(chapters).values():
+    for name, (page, (first, change, limit)) in every_row(chapters).items():
         home = f"../{FOLDER}{page.name}.ipynb"
-        line = f"| {first}, [{page.number}]({home}) | {' | '.join(rest)} |"
+        line = f"| {first}, [{page.number}]({home}) | {small_bar(name, change)}{change} | {limit} |"
         line = BESIDE.sub(f"](../{FOLDER}", line)
         lines.append(INSIDE.sub(f"]({home}", line))
     return lines

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from book._ext.variants import HEADER, VariantsError, every_row, rows, table
+from book._ext.variants import HEADER, VariantsError, every_row, rows, small_bar, table
 from tests.chapters.pages import listed
 from tools.chapters import FOLDER, ROOT, Page, pages
 from tutorial_lib.pytorch import DecoderAttention
@@ -106,10 +106,11 @@ def test_rows_come_from_the_recap_and_their_links_lead_to_the_chapter(plant):
     assert page.has_variants
     home = f"../{FOLDER}14_kv_cache.ipynb"
     assert table([page])[2:] == [
-        f"| [KV cache]({home}#build), [14]({home}) | *project* keeps `K` \\| `V` "
+        f"| [KV cache]({home}#build), [14]({home}) "
+        f"| {small_bar('', 'project')}*project* keeps `K` \\| `V` "
         f"| T steps, see [06](../{FOLDER}06_x.ipynb#idea) |",
         f"| [Pages]({home}#round-3-pages), [14]({home}) "
-        f"| nothing | $x = 1$ [again]({home}#check) |",
+        f"| {small_bar('', '')}nothing | $x = 1$ [again]({home}#check) |",
     ]
 
 

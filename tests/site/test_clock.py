@@ -173,6 +173,7 @@ def test_question_stays_and_trying_answers_it(clock):
 
 def test_both_move_together_and_the_score_stays(clock):
     clock.get_by_role("button", name="Move both together").click()
+    assert said(clock) == "Both now move together, so their distance stays."
     write(clock, QUERY_FIELD, "1009")
     assert said(clock) == (
         f"Query at 1009, key at 1004, distance 5: the score is still {score(m=9, n=4)}."
@@ -183,6 +184,7 @@ def test_both_move_together_and_the_score_stays(clock):
     write(clock, QUERY_FIELD, "2")  # the key stops at position 0, and the query with it
     agrees(clock, **FIRST | {"m": 5, "n": 0})
     clock.get_by_role("button", name="Move both together").click()
+    assert said(clock) == "Each now moves alone, so the distance can change."
     write(clock, QUERY_FIELD, "6")
     agrees(clock, **FIRST | {"m": 6, "n": 0})
     assert "still" not in said(clock)

@@ -41,7 +41,7 @@ def gallery(weights, tokens, question, answers, *, mask=None, target=None):
     best = scores.index(max(scores, key=float))
     ringed = "" if target is None else "; a ring is the target, the word that decides the next one"
     heads, reasons = [], []
-    room = 240 if len(scores) < 3 else 168  # three stand side by side on the page
+    room = 256 if len(scores) in (1, 2, 4) else 168  # of others, three stand side by side
     for h, (score, (_, why)) in enumerate(zip(scores, answers, strict=True)):
         name = f'<input type="radio" name="tl-heads" {KEYS}> <b data-head="{h % 4}">head {h}</b>'
         alt = f"The weights of head {h} as a map: arrow keys choose a query and a key{ringed}"

@@ -6,7 +6,8 @@ import { WeightExhibit } from "../weights.js";
 // Copies of a gallery on one page must not share their radio buttons.
 let galleries = 0;
 
-// Its state adds `open`: 1 where the scores are shown, 2 where they judge the head that is picked.
+// Its state adds `tried`: the head that was first picked wrongly, of which alone the score is shown;
+// and `open`: 1 where all scores are shown, 2 where they judge the head that is picked.
 class Gallery extends WeightExhibit {
   first = {};
   state = {};
@@ -18,7 +19,7 @@ class Gallery extends WeightExhibit {
     this.spoken = all(element, "[aria-live]")[1];
     this.reasons = all(element, "dd");
     this.best = this.reasons.findIndex((reason) => reason.querySelector(".tl-right"));
-    this.sizes.open = 3;
+    Object.assign(this.sizes, { tried: this.sizes.head, open: 3 });
     this.target = JSON.parse(element.querySelector(".tl-live").dataset.target ?? "[]");
     this.maps.forEach((map, h) => map.draw(this.weights(h), h));
   }
@@ -36,20 +37,21 @@ class Gallery extends WeightExhibit {
   }
 
   verdict() {
-    const { head, open } = this.state;
-    const wrong = `<b class="tl-wrong">✗ Not head ${head}.</b>`;
-    const judged = head == this.best ? '<b class="tl-right">✓ Right.</b>' : wrong;
-    return open ? `${open == 2 ? `${judged} ` : ""}Head ${this.best} scores highest.` : "";
+    const { head, tried, open } = this.state;
+    const wrong = (h) => `<b class="tl-wrong">✗ Not head ${h}.</b>`;
+    const judged = head == this.best ? '<b class="tl-right">✓ Right.</b>' : wrong(head);
+    if (open) return `${open == 2 ? `${judged} ` : ""}Head ${this.best} scores highest.`;
+    return tried >= 0 ? `${wrong(tried)} Another scores higher: choose again.` : "";
   }
 
   show() {
-    const { head, open } = this.state;
+    const { head, tried, open } = this.state;
     this.inputs.forEach((input, h) => (input.checked = h == head));
     this.maps.forEach((map) => map.frame(this.state));
     this.heads.forEach((box, h) => {
       const [at, note] = all(box, "p");
       at.innerHTML = this.gives(h);
-      note.innerHTML = open ? this.reasons[h].innerHTML : "";
+      note.innerHTML = open || h == tried ? this.reasons[h].innerHTML : "";
     });
     if (this.news.innerHTML != this.verdict()) this.news.innerHTML = this.verdict();
   }
@@ -70,7 +72,9 @@ define("tl-gallery", (element) => {
     input.onchange = () => gallery.change({ head, open: gallery.state.open && 1 });
   });
   commit.onclick = () => {
-    if (gallery.state.head >= 0) gallery.change({ open: 2 });
+    const { head, tried, open } = gallery.state;
+    const last = open || tried >= 0 || head == gallery.best;
+    if (head >= 0) gallery.change(last ? { open: 2 } : { tried: head });
     else gallery.say("Choose a head first.");
   };
   show.onclick = () => gallery.change({ open: 1 });

@@ -69,12 +69,15 @@ const judge = (puzzle) => {
   const wrong = placed.findIndex((line, i) => line.textContent != solution[i]);
   placed.forEach((line, i) => line.parentNode.toggleAttribute("data-wrong", i == wrong));
   const bug = placed[wrong]?.dataset.why;
+  const left = solution.length - placed.filter(({ dataset }) => dataset.place).length;
+  const missing = left ? ` ${left == 1 ? "1 line is" : `${left} lines are`} missing.` : "";
   if (bug) {
     verdict.innerHTML = `Line ${wrong + 1}: ${reasons[bug].innerHTML}`;
   } else if (wrong >= 0) {
-    say("wrong", "✗ Not yet.", `Line ${wrong + 1} is the first out of place.`);
-  } else if (placed.length < solution.length) {
-    say("more", "Not complete.", placed.length ? "Every line so far is in its place." : "");
+    say("wrong", "✗ Not yet.", `Line ${wrong + 1} is the first out of place.${missing}`);
+  } else if (left) {
+    const first = placed.length ? "Every line so far is in its place." : "";
+    say("more", "Not complete.", first + missing);
   } else {
     say("right", "✓ Right.", "Every line is in its place.");
     puzzle.solved = true;

@@ -89,7 +89,7 @@ class Clock extends Exhibit {
     });
     this.fields[2].onchange = () => this.write(this.fields[2], frequency, RADIANS);
     this.both.ariaPressed = false;
-    this.both.onclick = () => (this.both.ariaPressed = this.both.ariaPressed != "true");
+    this.both.onclick = () => this.join();
     this.reset.onclick = () => this.back();
     this.face.onpointerdown = (event) => this.take(event);
     this.face.onpointermove = (event) => this.drag(event);
@@ -168,6 +168,14 @@ class Clock extends Exhibit {
     const after = n > m ? " (the key is after the query)" : "";
     const where = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
     this.say(`${where}${after}: the score is ${still}${fourPlaces(score)}${most}.`);
+  }
+
+  // Let both go together, or each alone.
+  join() {
+    const together = this.both.ariaPressed != "true";
+    this.both.ariaPressed = together;
+    const which = together ? "Both now move together, so their" : "Each now moves alone, so the";
+    this.say(`${which} distance ${together ? "stays" : "can change"}.`);
   }
 
   // Move one to a position, and the other with it where they go together.

@@ -33,7 +33,7 @@ def page():
 
 
 def rows():
-    """The rows of the two tables: next words, and terms of the logits."""
+    """The rows of the two tables of no split: next words, and terms of the logits."""
     for table in re.findall(r"<tbody>(.*?)</tbody>", ELEMENT.html, re.S):
         lines = re.findall(r"<tr.*?</tr>", table, re.S)
         yield [[Tree(c).text for c in re.findall(r"<t[hd].*?</t[hd]>", r, re.S)] for r in lines]
@@ -163,6 +163,9 @@ def test_a_split_begins_with_the_difference_of_two_logits():
     said = [float(n.replace("−", "-")) for n in re.findall(r"adds ([+−][\d.]+)", element.text)]
     np.testing.assert_allclose(said, [*added, sum(added)], atol=0.005)
     assert "adds to “c” − “d”" in element.html
+    compared, others = element.html.split("Other next letters")
+    assert compared.count("data-asked>") == 2
+    assert len(re.findall("tl-bar", others.split("</table>")[0])) == 4
     assert "what adds to the logit of c − d," in element.text
 
 

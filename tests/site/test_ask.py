@@ -23,6 +23,7 @@ from tutorial_lib.records import checkpoint
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF"
 QUESTION = "At *that*: which head looks at *dogs*?"
 HEADS = [f"{layer}.{head}" for layer in range(2) for head in range(4)]
+BAR = ".tl-paths rect >> nth=0"
 BEGINS = "the dogs that the cats see"
 FOLDED_IN = "#deeper-ask-the-model-and-layer-1-on-one-sentence"
 # The forward pass as its file holds it, on the weights that stand in the page.
@@ -67,7 +68,8 @@ TYPED = (FOLDER / "exhibits/ask/typed.js").read_text(encoding="utf-8").replace("
 # What the exhibit shows: the sentence, the chosen position, the next words, the row of each term.
 READ = """(ask) => {
   const texts = (row) => [...row.cells].map((cell) => cell.textContent.replace(/\u00a0/g, " "));
-  const [next, rows] = [...ask.querySelectorAll("tbody")].map((body) => [...body.rows].map(texts));
+  const tables = [...ask.querySelectorAll("tbody")].map((body) => [...body.rows].map(texts));
+  const [rows, next] = [tables.pop(), tables.flat()];
   const cells = [...ask.querySelectorAll(".tl-word")];
   return {
     sentence: cells.map((cell) => cell.firstChild.textContent),
@@ -252,10 +254,12 @@ def test_words_are_typed_and_pressed_and_removed(shown):
 
 def test_a_head_is_silenced_and_the_probabilities_follow(shown):
     shown.locator(".tl-word").nth(3).click()
+    bar = shown.locator(BAR).get_attribute("width")
     switch = shown.get_by_role("button", name="silence head 1.2")
     switch.click()
     assert switch.get_attribute("aria-pressed") == "true"
     assert said(shown).startswith("Head 1.2 is silenced: “the” goes from 0.")
+    assert shown.locator(BAR).get_attribute("width") == bar  # its scale, though 1.2 was the largest
     agrees(shown, BEGINS, query=3, silenced=["1.2"])
     shown.get_by_role("button", name="silence head 0.0").click()
     agrees(shown, BEGINS, query=3, silenced=["1.2", "0.0"])
@@ -273,6 +277,11 @@ def test_two_words_are_split_and_what_adds_most_is_said(show):
     agrees(shown, BEGINS, word="bark", minus="barks")
     link = shown.get_by_role("link", name="Link to this sentence")
     assert link.get_attribute("href") == "#ask=0"
+    assert shown.locator("tr[data-asked]:visible").count() == 2
+    other = shown.locator("th", has_text="[")
+    assert not other.is_visible()
+    shown.get_by_text("Other next words").click()
+    assert other.is_visible()
     shown.locator("select").first.select_option("sleep")
     assert re.fullmatch(
         r"Head 1\.2 adds most to “sleep” − “barks”: \+\d\.\d\d of \+\d\.\d\d\.", said(shown)

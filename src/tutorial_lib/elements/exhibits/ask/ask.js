@@ -32,7 +32,10 @@ class Ask extends Exhibit {
     this.field = element.querySelector("[type=text]");
     this.menus = all(element, "select");
     [this.after, this.adds] = all(element, ".tl-after, .tl-paths th:nth-child(3)");
-    [this.coming, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
+    this.scales = new Map();
+    // The words that come next, or those that are compared and behind them others, in a fold.
+    this.coming = all(element, ".tl-answer tbody").map((body) => [...body.rows]);
+    this.rows = this.coming.pop();
     this.chips = all(element, "details button");
     this.switches = all(element, ".tl-silence > button");
     this.sound = this.switches.pop();
@@ -55,8 +58,10 @@ class Ask extends Exhibit {
     this.field.onchange = () => this.type(this.field.value);
     this.away.onclick = () => this.take();
     this.sound.onclick = () => this.change({ silenced: [] });
-    this.reset.onclick = () =>
+    this.reset.onclick = () => {
+      this.scales = new Map();
       this.change(this.first, () => `The sentence is as it was. ${this.sentence()}`);
+    };
     ["word", "minus"].forEach((name, i) => {
       const menu = this.menus[i];
       menu.onchange = () => this.change({ [name]: words.indexOf(menu.value) }, () => this.most());
@@ -208,15 +213,8 @@ class Ask extends Exhibit {
     const { words } = this.given;
     const { query, ids, silenced } = this.state;
     this.after.lastElementChild.textContent = words[ids[query]];
-    const shown = this.following(this.coming.length);
-    const most = Math.max(...shown.map((word) => this.chances[word]));
-    shown.forEach((word, i) => {
-      const [name, bar, chance] = this.coming[i].cells;
-      write(name, words[word]);
-      write(chance, chanceOf(this.chances[word]));
-      bar.firstElementChild.style.width = `${(100 * this.chances[word]) / most}%`;
-      this.coming[i].toggleAttribute("data-asked", this.compared().includes(word));
-    });
+    const shown = this.following(this.coming.flat().length);
+    this.coming.forEach((rows) => this.list(rows, shown.splice(0, rows.length)));
     this.heads.forEach((head, i) => {
       const row = this.rows[i + 1];
       const quiet = silenced.includes(head);
@@ -229,6 +227,25 @@ class Ask extends Exhibit {
       this.switches[i].ariaPressed = quiet;
     });
     this.sound.disabled = !silenced.length;
+  }
+
+  // Write words and their probabilities into rows.
+  list(rows, shown) {
+    const most = this.scale(rows, shown.map((word) => this.chances[word]));
+    shown.forEach((word, i) => {
+      const [name, bar, chance] = rows[i].cells;
+      write(name, this.given.words[word]);
+      write(chance, chanceOf(this.chances[word]));
+      bar.firstElementChild.style.width = `${(100 * this.chances[word]) / most}%`;
+      rows[i].toggleAttribute("data-asked", this.compared().includes(word));
+    });
+  }
+
+  // The largest number that the bars of some rows have had: they keep their scale until Reset.
+  scale(rows, numbers) {
+    const most = Math.max(this.scales.get(rows) ?? 0, ...numbers.map(Math.abs));
+    this.scales.set(rows, most);
+    return most || 1;
   }
 
   // The words that are compared, and behind them the most probable others.
@@ -253,7 +270,7 @@ class Ask extends Exhibit {
     const { words } = this.given;
     const { word, minus } = this.state;
     this.added = this.terms.map((term) => term[this.asked] - (minus < 0 ? 0 : term[minus]));
-    const most = Math.max(...this.added.map(Math.abs)) || 1;
+    const most = this.scale(this.rows, this.added);
     this.rows.forEach((row, i) => {
       const [text, svg] = row.cells[2].children;
       write(text, signed(this.added[i] ?? this.added.reduce(add)));
@@ -295,7 +312,7 @@ class Ask extends Exhibit {
     const { words } = this.given;
     const { ids, query } = this.state;
     const told = (word) => `“${words[word]}” ${chanceOf(this.chances[word])}`;
-    const next = this.following(3).filter(
+    const next = this.following(Math.min(3, this.coming[0].length)).filter(
       (word) => this.compared().includes(word) || this.chances[word] >= 0.0005);
     const where = this.cells[query].ariaLabel ? `, position ${query}` : "";
     return `Next after “${words[ids[query]]}”${where}: ${next.map(told).join(", ")}.`;

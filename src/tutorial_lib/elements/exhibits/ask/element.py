@@ -51,8 +51,8 @@ _LEGEND = (
 )
 _MORE = (
     "A number in brackets is a position. Of the next {word}s those that are compared come first, "
-    "then the most probable ones; the longest bar is the largest probability of the list. The "
-    "terms add up to the last line. A silenced head adds nothing, so later layers change too. "
+    "then the most probable ones. All bars keep their scale until Reset. The terms add up to the "
+    "last line. A silenced head adds nothing, so later layers change too. "
     "Keys: arrows choose a {word}, Delete removes it, Enter on one in the list puts that after it. "
     "All parameters of the model are rounded to 8 bits."
 )
@@ -70,8 +70,8 @@ def ask_model(model, words, sentence, *, question, split=None):
     words : names of its tokens, in the order of their ids
     sentence : what it begins with
     question : what is asked before the first touch
-    split : two of the words, the difference of whose logits is split at first; by default the
-        logit of the most probable word is
+    split : two of the words, the difference of whose logits is split at first, and behind which
+        other next words are folded away; by default the logit of the most probable word is split
 
     Raises
     ------
@@ -236,7 +236,6 @@ class _Answer:
 
     def tables(self):
         """Draw the next words, and below them the terms of the logits."""
-        words = "".join(self._next_rows())
         most = max(map(abs, self.terms))
         rows = "".join(self._row(i, *row, most) for i, row in enumerate(self.rows()))
         adds = " − ".join(f"“{escape(word)}”" for word in self.split)
@@ -244,20 +243,29 @@ class _Answer:
         after = f"After <b>{escape(self.words[self.ids[-1]])}</b> comes:"
         return (
             f'<div class="tl-answer"><div><p class="tl-after">{after}</p>'
-            f"{TABLE.format(_columns('next', '', 'probability'), words)}{_menus(self.words)}"
+            f"{self._next_tables()}{_menus(self.words)}"
             f'</div><div class="tl-paths">{TABLE.format(heads, rows)}</div></div>'
         )
 
-    def _next_rows(self):
+    def _next_tables(self):
+        """Draw the next words; where two are compared, others are folded away behind them."""
         shown = self.next_words()
+        if self.word < 0:
+            return self._next_table(shown)
+        summary = f"Other next {_noun(self.words)}s"
+        others = fold_numbers(self._next_table(shown[2:]), summary=summary)
+        return self._next_table(shown[:2]) + others
+
+    def _next_table(self, shown):
         most = max(chance for _, chance in shown)
-        for word, chance in shown:
-            asked = " data-asked" * (self.word >= 0 and word in self.split)
-            yield (
-                f'<tr{asked}><th scope="row">{escape(word)}</th><td><span class="tl-bar" '
-                f'style="width:{100 * chance / most:.1f}%"></span></td>'
-                f"<td>{escape(_chance(chance))}</td></tr>"
-            )
+        rows = [
+            f"<tr{' data-asked' * (self.word >= 0 and word in self.split)}>"
+            f'<th scope="row">{escape(word)}</th><td><span class="tl-bar" '
+            f'style="width:{100 * chance / most:.1f}%"></span></td>'
+            f"<td>{escape(_chance(chance))}</td></tr>"
+            for word, chance in shown
+        ]
+        return TABLE.format(_columns("next", "", "probability"), "".join(rows))
 
     def _row(self, i, name, keys, term, most):
         head = 0 < i <= len(self.heads)

@@ -174,7 +174,7 @@ SHOWN = {
     "softmax-bench": partial(with_task, softmax_bench),
     "two-heads": two_heads,
     "heads-sum": partial(with_task, heads_sum),
-    "paint-mask": partial(with_task, paint_mask),
+    "paint-mask": lambda task: paint_mask(task).html,
     "trained-model": trained_model,
 }
 

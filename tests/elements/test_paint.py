@@ -32,20 +32,20 @@ def unpacked(digits):
     return np.array([[digit == "1" for digit in row] for row in rows])
 
 
-def library(looks):
-    """Weights and Y of the last tokens as queries, all five as keys."""
-    made = trace(X[-len(looks) :], EXAMPLE.params, context=X, mask=looks)
+def library(looks, X=X):
+    """Weights and Y of the last of the first tokens as queries, all of these as keys."""
+    context = X[: looks.shape[1]]
+    made = trace(context[-len(looks) :], EXAMPLE.params, context=context, mask=looks)
     return made.weights, made.Y
 
 
 def changes(looks):
-    """By how much each output changes when each token is replaced: (T, 5)."""
+    """By how much each output changes when each token is replaced: (T, S)."""
     before, found = library(looks)[1], []
-    for s in range(5):
+    for s in range(looks.shape[1]):
         changed = X.copy()
         changed[s] = OTHER
-        after = trace(changed[-len(looks) :], EXAMPLE.params, context=changed, mask=looks).Y
-        found.append(np.abs(after - before).max(axis=-1))
+        found.append(np.abs(library(looks, changed)[1] - before).max(axis=-1))
     return np.stack(found, axis=-1)
 
 

@@ -82,19 +82,21 @@ def agrees(found, mask, reads="look", align="bottom-right", masked="zeros"):
     blind = ~looks.any(axis=1) & (masked == "nan")
     weights, changed = library(looks)[0], changes(looks)
     weights[:, blind], changed[blind] = np.nan, np.nan
-    tokens, later = TOKENS[-len(mask) :], np.triu(np.ones((5, 5), dtype=bool), k=1)[-len(mask) :]
+    T, S = mask.shape
+    tokens, later = TOKENS[:S][-T:], np.triu(np.ones((S, S), dtype=bool), k=1)[-T:]
     np.testing.assert_array_equal(found["mask"], mask)
     assert found["words"] == [["True" if on else "" for on in row] for row in mask]
     verbs = np.where(looks, "may look", "may not look")
     assert found["heard"] == [
-        [f"{t} at {s}: {on}, {verb}" for s, on, verb in zip(TOKENS, row, verbs[i], strict=True)]
+        [f"{t} at {s}: {on}, {verb}" for s, on, verb in zip(TOKENS[:S], row, verbs[i], strict=True)]
         for i, (t, row) in enumerate(zip(tokens, mask, strict=True))
     ]
     np.testing.assert_array_equal(found["leaks"], later & (changed > 1e-9))
     assert found["changes"] == [
         [decimals(by) if not by <= 1e-9 else "·" for by in row] for row in changed
     ]
-    for head, texts, tints in zip(weights, found["weights"], found["tints"], strict=True):
+    # The three words alone have their weights in the table only.
+    for head, texts, tints in zip(weights, found["weights"], found["tints"], strict=S == 5):
         for pair in np.ndindex(mask.shape):
             text, weight = texts[pair[0]][pair[1]], head[pair]
             assert near(text, weight, looks[pair]), (text, weight)
@@ -109,7 +111,7 @@ def agrees(found, mask, reads="look", align="bottom-right", masked="zeros"):
 
 def listed(chosen):
     """The names of some tokens."""
-    return ", ".join(np.array(TOKENS)[chosen]) or "nothing"
+    return ", ".join(np.array(TOKENS[: len(chosen)])[chosen]) or "nothing"
 
 
 def value(text):
@@ -216,6 +218,24 @@ def test_question_stays_and_one_of_the_four_masks_leaks(paint):
         assert verdicts[-1] != ("No leak: no output depends" in said(paint))
     assert verdicts == [False, False, True, False]
     assert question.is_visible()
+
+
+def test_three_words_have_one_task_and_nothing_to_choose(show):
+    paint = show(paint_mask("Tap a cell of *the mask*.").html).locator("tl-paint")
+    assert paint.locator(".tl-ask").inner_text() == "Tap a cell of the mask."
+    assert paint.get_by_role("button").all_inner_texts() == ["Reset"]
+    agrees(shown(paint)[0], causal_mask(3))
+    cell(paint, 0, 1).click()
+    mask = causal_mask(3)
+    mask[0, 1] = True
+    agrees(shown(paint)[0], mask)
+    assert said(paint).startswith("True: dogs may look at that. It leaks, in 1 pair: “dogs”")
+    link = paint.get_by_role("link", name="Link to this mask")
+    assert link.get_attribute("href") == "#paint=0&mask=667"
+    press(paint, "Reset")
+    agrees(shown(paint, "mask=667")[0], mask)
+    paint.page.evaluate(SET, "#paint=0&mask=12")
+    paint.page.get_by_text("mask is “12”; expected 3 digits, 0 to 7 for each query.").wait_for()
 
 
 @pytest.mark.long

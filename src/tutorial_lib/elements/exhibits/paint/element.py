@@ -29,67 +29,80 @@ _OTHER = np.array([0.7, -1.3, 0.2, 1.9, -0.6, 1.1, -2.1, 0.4])  # what replaces 
 _READS = ("look", "hide")
 _KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": "Window"}
 _QUESTION = "Which of these four masks leaks? Decide before you press one."
+_TAP = (
+    "Tap a cell, or use arrow keys and the space bar: full means that the query may look at the "
+    "key. The other grid has by how much each output changes when a token does."
+)
 _HOW_TO = (
     "Press a mask, or paint one of your own: click a cell, drag across several, or use arrow keys "
-    "and the space bar. A mask leaks if an output changes when a later token does."
+    "and the space bar. A mask leaks if an output changes when a later token does. Three queries "
+    "are the last three of the five tokens. The table of changes holds the largest change among "
+    "an output's entries."
 )
 _LEGEND = (
-    "The table of changes holds the largest change among an output's entries. Padded treats the "
-    "last two tokens as padding, Packed keeps <i>dogs that bark</i> and <i>cats sleep</i> apart, "
-    "Window shows each query its own token and the one before."
+    "Padded treats the last two tokens as padding, Packed keeps <i>dogs that bark</i> and "
+    "<i>cats sleep</i> apart, Window shows each query its own token and the one before."
 )
-_HOW = (
-    "Each token in turn is replaced by other numbers, and the layer runs again. Three queries are "
-    "the last three of the five tokens."
-)
+_HOW = "Each token in turn is replaced by other numbers, and the layer runs again."
 
 
-def paint_mask():
+def paint_mask(task=None):
     """Show a mask to paint on, the weights it leaves, and which outputs change with which token.
 
     The array is read as *True means look* or as *True means hide*, and written as a line of NumPy
     and of PyTorch.
+
+    Parameters
+    ----------
+    task : what to do with the mask of the running example's three tokens, with nothing to choose;
+        by default the question is which of four masks leaks
     """
-    arrays, made = _arrays(), _made()
-    mask = np.array(arrays.matrices["mask"][0], dtype=bool)
-    data = escape(json.dumps([made, _given(), _OTHER.tolist()], separators=(",", ":")))
+    T = _KEYS if task is None else _FEW
+    arrays, made, mask = _arrays(T), _made(T), np.tri(T, dtype=bool)
+    given = _given() if task is None else [[made[0][3], "look", T]]
+    data = escape(json.dumps([made, given, _OTHER.tolist()], separators=(",", ":")))
     grids = f'<div class="tl-paints" {arrays.given()} data-made="{data}">{_grids(mask)}</div>'
-    body = [
-        ask(_QUESTION),
-        band(_HOW_TO),
-        _four(),
-        button_row([*_KINDS.values(), "Reset"]),
-        button_row(["True means look", "align bottom-right", "5 queries", "masked rows: zeros"]),
-        grids,
-        _code(made[0][4:]),
-        f'<p class="tl-legend">{_LEGEND}</p>',
-        _numbers(mask),
-    ]
+    if task is None:
+        body = [ask(_QUESTION), band(_HOW_TO), *_choices(), grids, _code(made[0][4:])]
+        body += [f'<p class="tl-legend">{_LEGEND}</p>', _numbers(mask, *_judgements())]
+    else:
+        body = [ask(task), band(_TAP), grids, button_row(["Reset"]), _numbers(mask)]
     html = wrap("paint", "tl-paint", "Paint a mask", body)
     rows = "\n".join(f"   {': '.join(row[:2])}; depends on {row[-1]}" for row in _rows(mask))
-    return Element(html, f"Mask of {_KEYS} tokens, causal, True means look\n{rows}")
+    return Element(html, f"Mask of {T} tokens, causal, True means look\n{rows}")
+
+
+def _choices():
+    """Draw the masks of the question and the buttons."""
+    reading = ["True means look", "align bottom-right", "5 queries", "masked rows: zeros"]
+    return _four(), button_row([*_KINDS.values(), "Reset"]), button_row(reading)
 
 
 def _tokens():
     return (*running_example().tokens, *_MORE)
 
 
-def _inputs():
-    """Return X of two documents in one row, each with positions of its own: (5, d_model)."""
+def _inputs(T):
+    """Return X of the first tokens of two documents in one row: (T, d_model).
+
+    Each document has positions of its own.
+    """
     example = running_example()
     more = embed(example.vocabulary.ids(_MORE), example.E, example.P)
-    return np.concatenate([example.X, more])
+    return np.concatenate([example.X, more])[:T]
 
 
-def _arrays():
+def _arrays(T):
     """Return the example's arrays with that X and the causal mask."""
     arrays = example_arrays()
-    inputs = {"X": [_inputs().tolist()], "mask": [np.tri(_KEYS, dtype=bool).tolist()]}
-    return replace(arrays, tokens=_tokens(), matrices=arrays.matrices | inputs)
+    inputs = {"X": [_inputs(T).tolist()], "mask": [np.tri(T, dtype=bool).tolist()]}
+    return replace(arrays, tokens=_tokens()[:T], matrices=arrays.matrices | inputs)
 
 
-def _made():
+def _made(T):
     """List every mask with a name: kind, alignment, queries, digits and its lines of code."""
+    if T < _KEYS:
+        return [["causal", "bottom-right", T, packed(np.tri(T, dtype=bool))]]
     sizes = [(_KEYS, "bottom-right"), (_FEW, "bottom-right"), (_FEW, "top-left")]
     return [
         [kind, align, T, packed(_mask(kind, T, align)), *_lines(kind, T, align)]
@@ -172,7 +185,7 @@ def _thumb(mask):
 
 def _run(looks, changed=None):
     """Run the layer, with one token replaced by other numbers if one is given."""
-    X = _inputs()
+    X = _inputs(len(looks))
     if changed is not None:
         X[changed] = _OTHER
     return trace(X, running_example().params, mask=looks)
@@ -181,7 +194,7 @@ def _run(looks, changed=None):
 def _changes(looks):
     """Return by how much each output changes when each token is replaced: (T, S)."""
     before = _run(looks).Y
-    after = [_run(looks, s).Y for s in range(_KEYS)]
+    after = [_run(looks, s).Y for s in range(len(looks))]
     return np.stack([np.abs(Y - before).max(axis=-1) for Y in after], axis=-1)
 
 
@@ -197,13 +210,14 @@ def _grids(mask):
     ]
     by = [[_change(*cell) for cell in enumerate(row, -t)] for t, row in enumerate(changes)]
     captions = "mask: query ↓ &nbsp; key →", "change: output ↓ &nbsp; token →"
+    names = _tokens()[: len(mask)]
     drawn = [
-        pair_grid(full, names=_tokens(), caption=captions[0]),
-        pair_grid(by, names=_tokens(), caption=captions[1]),
+        pair_grid(full, names=names, caption=captions[0]),
+        pair_grid(by, names=names, caption=captions[1]),
     ]
-    for h, cells in enumerate(heads):
+    for h, cells in enumerate(heads if len(mask) == _KEYS else []):
         title = f"weights of head {h}: query ↓ &nbsp; key →"
-        drawn.append(pair_grid(cells, names=_tokens(), caption=title, kind="tl-mixed"))
+        drawn.append(pair_grid(cells, names=names, caption=title, kind="tl-mixed"))
     return "\n".join(drawn)
 
 
@@ -241,22 +255,25 @@ def _rows(mask):
             *(", ".join(entry("weights", w) for w in head[t]) for head in weights),
             _listed(tokens, changes[t] > 1e-9),
         )
-        for t, query in enumerate(tokens)
+        for t, query in enumerate(tokens[: len(mask)])
     ]
 
 
 def _listed(tokens, chosen):
-    return ", ".join(np.array(tokens)[chosen]) or "nothing"
+    return ", ".join(name for name, on in zip(tokens, chosen, strict=False) if on) or "nothing"
 
 
-def _numbers(mask):
+def _numbers(mask, *judgements):
     names = ("query", "may look at", "weights, head 0", "weights, head 1", "depends on")
+    summary = "The numbers as a table" + ", the four masks judged" * bool(judgements)
+    return fold_numbers(table(names, _rows(mask)), *judgements, summary=summary, how=_HOW)
+
+
+def _judgements():
     four = [
         (f"mask {name}", *_judged(*given)) for name, given in zip("ABCD", _given(), strict=True)
     ]
-    tables = [table(names, _rows(mask)), table(("given", "pairs that may look", "leaks"), four)]
-    summary = "The numbers as a table, the four masks judged"
-    return fold_numbers(*tables, summary=summary, how=_HOW)
+    return [table(("given", "pairs that may look", "leaks"), four)]
 
 
 def _judged(digits, reads, T):

@@ -23,7 +23,7 @@ class Painting extends Pairs {
     this.replacement = replacement;
     this.every = this.rows;
     this.tokens = this.rows.map((row) => row[0].parentNode.cells[0].textContent);
-    this.top = unpacked(made[0][3], this.tokens.length);
+    this.top = unpacked(four[0][0], this.tokens.length);
     this.made = made.map(([kind, align, queries, digits, ...lines]) => {
       return { kind, align, queries, mask: this.whole(digits), lines };
     });
@@ -45,10 +45,11 @@ class Painting extends Pairs {
 
   listen() {
     const { element } = this;
-    const buttons = all(element, ".tl-row button");
-    this.kinds = buttons.splice(0, 4);
-    [this.reset, this.reading, this.aligning, this.counting, this.filling] = buttons;
-    this.names = this.kinds.map((_, i) => this.made[i].kind);
+    const [kinds, ...rows] = all(element, ".tl-row").map((row) => all(row, "button"));
+    this.reset = kinds.pop();
+    this.kinds = kinds;
+    this.switches = rows.flat();
+    this.names = [...new Set(this.made.map(({ kind }) => kind))];
     this.kinds.forEach((button, i) => (button.onclick = () => this.make(this.names[i])));
     this.gave = all(element, ".tl-gave");
     this.serve([this.gave]);
@@ -56,10 +57,13 @@ class Painting extends Pairs {
       cell.role = "button";
       cell.onclick = () => this.take(i);
     });
-    this.reading.onclick = () => this.read();
-    this.aligning.onclick = () => this.turn({ align: other(ALIGNS, this.align) });
-    this.counting.onclick = () => this.turn({ queries: 8 - this.queries });
-    this.filling.onclick = () => this.fill();
+    const acts = [
+      () => this.read(),
+      () => this.turn({ align: other(ALIGNS, this.align) }),
+      () => this.turn({ queries: 8 - this.queries }),
+      () => this.fill(),
+    ];
+    this.switches.forEach((button, i) => (button.onclick = acts[i]));
     this.reset.onclick = () => this.show(this.first, "The mask is as it was");
     this.codes = all(element, ".tl-code code");
     this.codes.forEach((code) => (code.nextElementSibling.onclick = () => this.copy(code)));
@@ -190,8 +194,7 @@ class Painting extends Pairs {
     const named = this.named();
     this.kinds.forEach((button, i) => (button.ariaPressed = named.includes(this.names[i])));
     const texts = [READS[reads], ALIGNS[align], `${queries} queries`, MASKED[masked]];
-    const switches = [this.reading, this.aligning, this.counting, this.filling];
-    switches.forEach((button, i) => (button.textContent = texts[i]));
+    this.switches.forEach((button, i) => (button.textContent = texts[i]));
     this.element.dataset.reads = reads;
     const rows = packed(this.used(mask));
     this.gave.forEach((cell, i) => {
@@ -199,7 +202,7 @@ class Painting extends Pairs {
       const same = one.queries == queries && one.reads == reads;
       cell.ariaPressed = same && packed(this.used(one.mask)) == rows;
     });
-    this.code().forEach((line, i) => (this.codes[i].textContent = `mask = ${line}`));
+    this.codes.forEach((code, i) => (code.textContent = `mask = ${this.code()[i]}`));
   }
 
   // The lines that make the array, with the alignment that is set before the other.
@@ -263,13 +266,15 @@ class Painting extends Pairs {
   }
 
   forms() {
-    const mask = /^([01][0-9a-f]){3}(([01][0-9a-f]){2})?$/;
+    const [mask, digits] = this.tokens.length > 4
+      ? [/^([01][0-9a-f]){3}(([01][0-9a-f]){2})?$/, "6 or 10 digits, 00 to 1f for each query"]
+      : [/^[0-7]{3}$/, "3 digits, 0 to 7 for each query"];
     return {
       make: oneOf(...this.names),
-      mask: [(text) => mask.exec(text)?.[0], "6 or 10 digits, 00 to 1f for each query"],
+      mask: [(text) => mask.exec(text)?.[0], digits],
       true: oneOf(...Object.keys(READS)),
       align: oneOf(...Object.keys(ALIGNS)),
-      queries: oneOf(5, 3),
+      queries: oneOf(...new Set(this.made.map(({ queries }) => queries))),
       masked: oneOf(...Object.keys(MASKED)),
     };
   }
@@ -277,9 +282,9 @@ class Painting extends Pairs {
   put(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
-    const { make, mask, true: reads = "look", queries = 5, ...rest } = given;
+    const { make, mask, true: reads = "look", queries = this.first.queries, ...rest } = given;
     if (make && mask) return "it has both make and mask; expected one of the two.";
-    const digits = 2 * queries;
+    const digits = packed(this.first.mask.slice(-queries)).length;
     if (mask && mask.length != digits)
       return `mask has ${mask.length} digits; expected ${digits}, for ${queries} queries.`;
     const state = { ...this.first, ...rest, reads, queries };

@@ -36,16 +36,15 @@ _SLOPE = (
 _CURVE = "The dot stands above a weight, as high as the slope of that weight in its own score. "
 _HOW_TO = (
     "Drag a bar (by touch: tap it first), or write a number such as "
-    "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture."
+    "3\N{NO-BREAK SPACE}ln\N{NO-BREAK SPACE}2, also one beyond the picture. Arrow keys choose a "
+    "bar and move it by ln\N{NO-BREAK SPACE}2, which doubles an exponential where nothing is "
+    "divided."
 )
 _LEGEND = (
     "{}The entropy measures how evenly the weight is spread over the keys. It is 0 bits if one key "
     "has all of it."
 )
-_HOW = (
-    "{}Arrow keys choose a bar and move it by ln\N{NO-BREAK SPACE}2, which doubles an exponential "
-    "where nothing is divided. Three equal weights have an entropy of 1.585 bits."
-)
+_HOW = "{}Three equal weights have an entropy of 1.585 bits."
 
 
 @dataclass(frozen=True)

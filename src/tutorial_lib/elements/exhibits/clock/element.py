@@ -18,13 +18,13 @@ _POSITIONS = 9, 4  # of the query, of the key
 _NEAR, _DISTANCES = 40, range(13)  # the last position of a slider; the distances of the table
 _QUESTION = "At which distance up to 40 is the score largest? And what if both move on?"
 _HOW_TO = (
-    "Drag a hand or a slider, or write a number, also one beyond the slider. Arrow keys choose a "
-    "pair."
+    "Drag a hand or a slider, or write a number, also one beyond the slider; a frequency may be "
+    "written as π/2. Arrow keys choose a pair."
 )
 _LEGEND = (
     "A pair of entries is a hand: the first points up, the second to the right. A hand is rotated "
     "by its position times its frequency θ. The thick line is the key's hand projected onto the "
-    "query's: the product of the pair. A frequency may be written as π/2."
+    "query's: the product of the pair."
 )
 
 

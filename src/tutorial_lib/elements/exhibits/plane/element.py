@@ -36,10 +36,10 @@ _ASKED_OF_PRODUCTS = (
     "Which changes the word that fits best, turning q or making it longer?"
 )
 _DRAG = "Drag the query q (by touch: tap it first), or turn and lengthen it by the arrow keys."
-_HOW_TO = f"{_DRAG} The output is the sum of the values, each times its weight."
-_LEGEND = (
-    "A dot on the line of the query q is a key's shadow: from the middle to the dot, times the "
-    "length of q, is their dot product: the larger, the larger the weight."
+_HOW_TO = (
+    f"{_DRAG} A dot on the line of q is a key's shadow: from the middle to the dot, times the "
+    "length of q, is their dot product: the larger, the larger the weight. The output is the sum "
+    "of the values, each times its weight."
 )
 _HOW = (
     "A score is the dot product over √2, the root of the width. A weight is <i>e</i> to the score, "
@@ -75,7 +75,6 @@ def query_plane(*, weights=True):
         f'<div><div class="tl-askers">{shown}</div>{mixed}</div>',
         "</div>",
         button_row(["Second head", "Reset"] if weights else ["Reset"]),
-        *([f'<p class="tl-legend">{_LEGEND}</p>'] if weights else []),
         _numbers(heads, weights),
     ]
     text = "\n".join(f"   {word}: {', '.join(rest)}" for word, *rest in rows)

@@ -35,17 +35,17 @@ _RING_QUESTION = (
     "Each process folds in the keys at hand and passes them on. Which one waits, and what if the "
     "words are dealt in turn?"
 )
+_CELLS = (
+    "The strongest cells are the tile just folded in, and striped ones lie in tiles that are "
+    "skipped. Once a query has all its keys, its output appears below mixed."
+)
 _HOW_TO = (
     "Press a tile, or go to it by arrow keys and press Enter, to fold it in next. × old is the "
-    "factor that shrank the old total and mixed."
+    f"factor that shrank the old total and mixed. {_CELLS}"
 )
 _RING_HOW_TO = (
     "Press *Next step*, or deal the words otherwise. Above a key is the process that folds it in; "
-    "queries stay where they are."
-)
-_LEGEND = (
-    "The strongest cells are the tile just folded in, and striped ones lie in tiles that are "
-    "skipped. Once a query has all its keys, its output appears below mixed."
+    f"queries stay where they are. {_CELLS}"
 )
 _HOW = (
     "The words go through head 0 of *dogs that bark*; its scores are whole numbers times ln 2, "
@@ -80,9 +80,8 @@ def fold_tiles(*, owners=1):
         _controls(ring),
         button_row(["Next step" if ring else "Next tile", "All the rest", "Start over"]),
         f'<figure class="tl-fold" data-given="{escape(_given(owners))}">',
-        f"{_grid(owners)}\n{_states()}\n{_meter(owners)}",
+        f"{_grid(owners)}\n{_states(owners)}\n{_meter(owners)}",
         "</figure>",
-        f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers(owners),
     ]
     lines = [": ".join((row[0], f"query {row[1]}", "; ".join(row[2:]))) for row in _rows(owners)]
@@ -133,8 +132,12 @@ def _grid(owners):
     keys = [f'<th scope="col">{word}<small>{at}</small></th>' for word, at in names]
     rows = [
         f'<tr><th scope="row">{word}<small>{at}</small></th>'
-        + "".join(f"<td><b>{_fraction(n)}</b></td>" for n in scores[t, : t + 1])
-        + "<td data-out></td>" * (T - 1 - t)
+        + "".join(
+            f"<td{_fate(t, s, owners)}><b>{_fraction(n)}</b></td>"
+            if s <= t
+            else f"<td data-out{_fate(t, s, owners)}></td>"
+            for s, n in enumerate(scores[t])
+        )
         + "</tr>"
         for t, (word, at) in enumerate(names)
     ]
@@ -144,13 +147,26 @@ def _grid(owners):
     return f'<table class="tl-scores">{caption}{head}\n<tbody>{body}</tbody></table>'
 
 
-def _states():
-    """Draw what is held of each query, nothing yet."""
-    rows = "".join(
-        f'<tr><th scope="row">{word}<small>{t}</small></th>'
-        "<td>–</td><td></td><td>–</td><td>–<b></b></td></tr>"
-        for t, word in enumerate(_WORDS)
-    )
+def _fate(t, s, owners):
+    """Say of a pair whether its tile is the first, or lies beyond what the query may see."""
+    seen = [keys for queries, keys in _steps(owners)[:owners] if t in queries]
+    if not seen or (s not in seen[0] and owners > 1):
+        return ""
+    return f' data-fate="{"now" if s in seen[0] else "skipped"}"'
+
+
+def _states(owners):
+    """Draw what is held of each query after the first tile, or the first step of a ring."""
+    first = sum(len(queries) for queries, _ in _steps(owners)[:owners])
+    states = {row[1]: row[2:] for row in _rows(owners)[:first]}
+    rows = ""
+    for t, word in enumerate(_WORDS):
+        maximum, total, mixed, output = states.get(f"{t} {word}", "––––")
+        verdict = f'<b class="tl-right">✓ {output}</b>' if output != "–" else "<b></b>"
+        rows += (
+            f'<tr><th scope="row">{word}<small>{t}</small></th><td>{maximum}</td><td></td>'
+            f"<td>{total}</td><td>{mixed}{verdict}</td></tr>"
+        )
     names = headings("max.", "× old", "total", "mixed<br>and output")
     caption = "<caption>what each query has</caption>"
     head = f"<thead><tr><td></td>{names}</tr></thead>"

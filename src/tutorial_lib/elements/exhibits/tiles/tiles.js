@@ -14,8 +14,8 @@ const TILE_ORDERS = {
   last: (a, b) => a.i - b.i || b.j - a.j,
 };
 const TILE_DEALS = ["halves", "turn"];
-const ALONE = { rows: 2, keys: 2, order: "rows", factor: "yes", tiles: [] };
-const IN_A_RING = { deal: "halves", steps: 0 };
+const ALONE = { rows: 2, keys: 2, order: "rows", factor: "yes", tiles: [0] };
+const IN_A_RING = { deal: "halves", steps: 1 };
 const FATES = { now: "just folded in", in: "is in", skipped: "skipped" };
 
 class Tiles extends Exhibit {
@@ -256,7 +256,7 @@ class Tiles extends Exhibit {
     if (wrong) return wrong;
     const next = { ...this.first, ...given };
     if (given.tiles !== undefined) {
-      const [cut, numbers] = [this.cut(next), next.tiles.split(".")];
+      const [cut, numbers] = [this.cut(next), next.tiles.split(".").filter(Boolean)];
       const fits = (n, i) => /^\d+$/.test(n) && cut[n]?.pairs && numbers.indexOf(n) == i;
       if (!numbers.every(fits))
         return `tiles is “${next.tiles}”; expected tiles that the mask leaves, each once: 0.2.`;

@@ -68,6 +68,7 @@
   const add = ({ place, part }, html) => {
     const source = new DOMParser().parseFromString(html, "text/html");
     const article = document.adoptNode(source.querySelector("article"));
+    for (const folded of all(article, ".book-folded")) folded.replaceWith(...folded.childNodes);
     const base = root + place;
     for (const sheet of all(source, "head link[rel=stylesheet]")) {
       sheet.href = new URL(sheet.getAttribute("href"), base);

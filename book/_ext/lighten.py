@@ -1,9 +1,11 @@
 """What a page need not carry: repeated scripts, icons that none shows, files that none asks for.
 
 A notebook's elements bring their style and their script with them, since alone in Colab they have
-nothing else. On the site every page takes both from one file. The theme draws two dozen icons out
-of two thousand; those stay, as fonts inside its style sheet, so that nothing is fetched for them
-and nothing moves when they come.
+nothing else. On the site all take their style from one file, and each kind has a script of its own:
+a page links those of its questions, and `site.js` loads that of an exhibit when it comes near, with
+its model. What lies in a closed fold waits as text until the fold opens. The theme draws two dozen
+icons out of two thousand; those stay, as fonts inside its style sheet, so that nothing is fetched
+for them and nothing moves when they come.
 """
 
 import gzip
@@ -13,23 +15,32 @@ import shutil
 from base64 import b64encode
 from functools import partial
 from hashlib import sha256
+from html import unescape
 from io import BytesIO
+from unicodedata import normalize
 
 from fontTools import subset
+from fontTools.ttLib import TTFont
 
-from tutorial_lib.elements.sources import KINDS, script, style
+from tutorial_lib.elements.sources import KINDS, bare, is_exhibit, script, style
 
-ELEMENTS = ("elements.css", "elements.js")
 ELEMENTS_STYLE = '    <link rel="stylesheet" href="{root}_static/elements.css" />\n'
-ELEMENTS_SCRIPT = '<script src="{root}_static/elements.js?v={digest}"></script>\n    '
+ELEMENT_SCRIPT = '<script src="{root}_static/tl-{kind}.js?v={digest}"></script>\n    '
 MODEL_BEGINS = "<script data-model="
 LATER = "<script data-later data-model="  # of a model that a reader loads by a button
 MODEL = r'<script( data-later)? data-model="(\w+)">\n(.*?)\n</script>\n?'
-MODEL_SCRIPT = '<script src="{root}_static/model-{name}.js"></script>\n    '
-WAITING = (
+MODEL_NEAR = '<template data-model="{root}_static/model-{name}.js"></template>\n'
+MODEL_LATER = (
     '<button type="button" data-model="{root}_static/model-{name}.js" hidden>'
     "Load the model, {kb} kB</button>\n"
 )
+# Where a fold begins or ends; an element, which may have folds of its own, is passed over whole.
+FOLD = r"(<(tl-[\w-]+)\b[^>]*>.*?</\2>|</?details\b)"
+PART = r"(<(pre|table|svg)\b[^>]*>)(.*?)(</\2>)"
+TEXT = '<noscript class="book-folded">{}</noscript>'
+LEAST_MARKUP = 20  # tags; less is no gain
+FORMULA = r"<math\b.*?</math>"
+FORMULA_FONT = "_static/formulas.woff"
 ICON_FONTS = "_static/vendor/fontawesome/webfonts"
 ICON_SOURCE = r"src:url\(\.\./vendor/fontawesome/webfonts/([\w-]+)\.woff2\)[^}]*"
 # An icon as a style sheet writes it: the character itself, or its number.
@@ -65,19 +76,20 @@ BLOCKING = r"<script(?=[^>]*\ssrc=)(?![^>]*\sdefer)(?![^>]*/(?:documentation_opt
 
 
 def fold_elements(site, pages):
-    """Write the style and the script of all elements once, and take their copies from the pages.
+    """Write the style of all elements once and the script of each, and take the copies from pages.
 
     Parameters
     ----------
     site : folder of the built site
     pages : dict from a path to the text of that page
     """
-    contents = style(*KINDS), script(*KINDS)
-    for name, content in zip(ELEMENTS, contents, strict=True):
-        (site / "_static" / name).write_text(content + "\n", encoding="utf-8")
-    digest = sha256("".join(contents).encode()).hexdigest()[:8]
+    scripts = {kind: script(kind) for kind in KINDS}
+    (site / "_static/elements.css").write_text(style(*KINDS) + "\n", encoding="utf-8")
+    for kind, content in scripts.items():
+        (site / f"_static/tl-{kind}.js").write_text(content + "\n", encoding="utf-8")
     copies = {f"<style>\n{style(kind)}\n</style>\n" for kind in KINDS}
-    copies |= {f"<script>\n{script(kind)}\n</script>" for kind in KINDS}
+    copies |= {f"<script>\n{content}\n</script>" for content in scripts.values()}
+    digests = {k: sha256(scripts[k].encode()).hexdigest()[:8] for k in KINDS if not is_exhibit(k)}
     for path, page in pages.items():
         if "<tl-" not in page:
             continue
@@ -86,7 +98,11 @@ def fold_elements(site, pages):
         root = re.search(r'data-content_root="([^"]*)"', page)[1]
         page = page.replace("  </head>", ELEMENTS_STYLE.format(root=root) + "  </head>", 1)
         # Before the others, which may ask the elements.
-        first = ELEMENTS_SCRIPT.format(root=root, digest=digest)
+        first = "".join(
+            ELEMENT_SCRIPT.format(root=root, kind=kind, digest=digest)
+            for kind, digest in digests.items()
+            if f"<tl-{kind} " in page
+        )
         pages[path] = page.replace('<script src="', first + '<script src="', 1)
 
 
@@ -94,35 +110,74 @@ def fold_models(site, pages):
     """Write the weights of each model into a script of its own, and take them from the pages.
 
     A script, and not data that a script asks for: the site may be opened from a disk. It is named
-    by a digest of the weights. Where a reader is to load it, a button takes its place.
+    by a digest of the weights, and its address waits in the exhibit.
 
     Parameters
     ----------
     site : folder of the built site
     pages : dict from a path to the text of that page
     """
-    written = {}
     for path, page in pages.items():
         found = re.search(r'data-content_root="([^"]*)"', page)
         root = found[1] if found else ""
-        models = re.findall(MODEL, page, re.S)
-        at_once = dict.fromkeys(name for later, name, _ in models if not later)
-        scripts = "".join(MODEL_SCRIPT.format(root=root, name=name) for name in at_once)
-        page = page.replace('<script src="', scripts + '<script src="', 1)
-        pages[path] = re.sub(MODEL, partial(waiting, root), page, flags=re.S)
-        written |= {name: content for _, name, content in models}
-    for name, content in written.items():
-        (site / f"_static/model-{name}.js").write_text(content + "\n", encoding="utf-8")
+        for _, name, content in re.findall(MODEL, page, re.S):
+            model = site / f"_static/model-{name}.js"
+            model.write_text(content + "\n", encoding="utf-8")
+        pages[path] = re.sub(MODEL, partial(model_address, root), page, flags=re.S)
 
 
-def waiting(root, model) -> str:
-    """Return what stands where a model stood: the button that loads it, where there is one.
+def model_address(root, model) -> str:
+    """Return what stands where a model stood: a note for `site.js`, or a button for the reader.
 
     Its size is that of the compressed file, in whole kB, rounded up.
     """
     later, name, content = model.groups()
     kb = math.ceil(len(gzip.compress(content.encode())) / 1000)
-    return WAITING.format(root=root, name=name, kb=kb) if later else ""
+    return (MODEL_LATER if later else MODEL_NEAR).format(root=root, name=name, kb=kb)
+
+
+def fold_markup(site, pages):
+    """Have code, tables and drawings in closed folds wait as text, which `site.js` makes markup.
+
+    Where no script runs, a browser reads the text as markup itself.
+
+    Parameters
+    ----------
+    site : folder of the built site
+    pages : dict from a path to the text of that page
+    """
+    for path, page in pages.items():
+        texts = re.split(FOLD, page, flags=re.S)
+        parts, depth = [], 0
+        for text, mark in zip(texts[::3], [*texts[1::3], ""], strict=True):
+            parts += [re.sub(PART, as_text, text, flags=re.S) if depth else text, mark]
+            depth += {"<details": 1, "</details": -1}.get(mark, 0)
+        pages[path] = "".join(parts)
+
+
+def as_text(part) -> str:
+    """Return a part of a fold as text; as it was, if it is short or an address leads to it."""
+    whole, begins, kind, inside, ends = part.group(0, 1, 2, 3, 4)
+    if inside.count("<") < LEAST_MARKUP or " id=" in begins:
+        return whole
+    if kind == "pre":  # stays, for the scripts that look for code
+        return f"{begins}{TEXT.format(inside)}{ends}"
+    return TEXT.format(whole)
+
+
+def cut_formula_font(site, pages):
+    """Leave in the font of formulas the signs that they have, upright and slanted.
+
+    Parameters
+    ----------
+    site : folder of the built site
+    pages : dict from a path to the text of that page
+    """
+    formulas = "".join(re.findall(FORMULA, "".join(pages.values()), re.S))
+    signs = set(normalize("NFKC", unescape(re.sub(r"<[^>]*>", "", formulas))))
+    path = site / FORMULA_FONT
+    codes = TTFont(path).getBestCmap()
+    path.write_bytes(subset_font(path, {c for c in codes if normalize("NFKC", chr(c)) in signs}))
 
 
 def with_icons(site, css) -> str:
@@ -131,14 +186,14 @@ def with_icons(site, css) -> str:
     codes = {int(i[1:], 16) if i.startswith("\\") else ord(i) for i in icons}
 
     def embedded(source):
-        font = subset_font(site / ICON_FONTS / f"{source[1]}.ttf", codes)
+        font = b64encode(subset_font(site / ICON_FONTS / f"{source[1]}.ttf", codes)).decode()
         return f'src:url(data:font/woff;base64,{font}) format("woff")'
 
     return re.sub(ICON_SOURCE, embedded, css)
 
 
-def subset_font(path, codes) -> str:
-    """Return a font with these characters alone, as WOFF in base 64."""
+def subset_font(path, codes) -> bytes:
+    """Return a font with these characters alone, as WOFF."""
     options = subset.Options(flavor="woff")
     font = subset.load_font(path, options)
     subsetter = subset.Subsetter(options)
@@ -146,11 +201,11 @@ def subset_font(path, codes) -> str:
     subsetter.subset(font)
     content = BytesIO()
     subset.save_font(font, content, options)
-    return b64encode(content.getvalue()).decode()
+    return content.getvalue()
 
 
 def drop_scripts(site, pages):
-    """Take from each page the scripts that it has no use for, and let the others wait for it.
+    """Take from each page the scripts that it has no use for; the others, bare, wait for it.
 
     Parameters
     ----------
@@ -166,9 +221,11 @@ def drop_scripts(site, pages):
             page = re.sub(TOGGLE_OPTION, "", page)
         pages[path] = re.sub(BLOCKING, "<script defer", page)
     scripts = {path: path.read_text(encoding="utf-8") for path in site.glob("_static/**/*.js")}
-    for path in scripts:
+    for path, source in scripts.items():
+        path.write_text(bare(source) + "\n", encoding="utf-8")
         others = (text for other, text in [*pages.items(), *scripts.items()] if other != path)
-        if not any(path.name in text for text in others):
+        # `site.js` loads that of an exhibit by the name of its tag.
+        if not path.stem.startswith("tl-") and not any(path.name in text for text in others):
             path.unlink()
 
 

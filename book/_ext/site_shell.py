@@ -14,7 +14,14 @@ from docutils import nodes
 
 from book._ext.code_lines import hang_lines
 from book._ext.definitions import define_terms
-from book._ext.lighten import drop_idle, drop_scripts, fold_elements, fold_models
+from book._ext.lighten import (
+    cut_formula_font,
+    drop_idle,
+    drop_scripts,
+    fold_elements,
+    fold_markup,
+    fold_models,
+)
 from book._ext.search import index_pages
 from book._ext.security import FIRST, secure
 from book._ext.styles import join_styles
@@ -24,6 +31,10 @@ SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, ev
 SOCIAL_IMAGE = "_static/social.png"
 
 MENDS = (
+    # Where a number is from; the tests read it in the sources.
+    (r"<!--(?:(?!-->).)*-->", ""),
+    # Code in the colour of the text around it.
+    (r'<span class="(?:n|nn|nx|p|w)">([^<]*)</span>', r"\1"),
     # A name that hides the visible text "Search Ctrl+K" from speech control.
     (r'(<button class="btn search-button-field[^>]*?) aria-label="Search"', r"\1"),
     # A name that hides "Show code cell source" and "Hide code cell source".
@@ -63,7 +74,7 @@ MENDS = (
     # A formula could end a line, and the full stop or bracket behind it begin the next.
     (
         r'(<span class="math notranslate nohighlight"><math>(?:(?!</math>).)*</math></span>'
-        r"(?:<!--(?:(?!-->).)*-->)?[.,:;?!)]+)",
+        r"[.,:;?!)]+)",
         r'<span class="unbroken">\1</span>',
     ),
     # A notebook opened as text in a new tab; it is there to be saved.
@@ -263,8 +274,8 @@ def finish_pages(app, exception):
     paths = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
     steps = [mend, define_terms, stand_in_for_stores, fold_elements, fold_models, drop_scripts]
-    steps += [index_pages, hang_lines, join_styles, drop_idle, secure]
-    for step in steps:
+    steps += [index_pages, hang_lines, fold_markup, join_styles, cut_formula_font, drop_idle]
+    for step in [*steps, secure]:
         step(site, pages)
     for path, page in pages.items():
         path.write_text(page, encoding="utf-8")

@@ -43,7 +43,10 @@
     const folds = all(document, "details:not([open])").filter(
       (fold) => fold.contains(aim) || (fold.parentNode == aim && fold.matches(".book-deeper"))
     );
-    for (const fold of folds) fold.open = true;
+    for (const fold of folds) {
+      unwrap(fold);
+      fold.open = true;
+    }
     if (folds.length) aim.scrollIntoView();
   };
   unfold();

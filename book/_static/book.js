@@ -114,29 +114,27 @@
       if (pressed) exhibit.querySelector("[aria-checked=true]").focus({ preventScroll: true });
     };
     const load = () => {
-      const script = document.createElement("script");
       button.onclick = null;
       news.textContent = "The model is loading.";
-      script.src = button.dataset.model;
-      script.onload = start;
-      script.onerror = () => {
+      loadScript(button.dataset.model).then(start, () => {
         news.textContent = "The model did not arrive. Check the connection and press again.";
         button.onclick = load;
-      };
-      document.head.append(script);
+      });
     };
     const follow = () => location.hash.startsWith("#ask=") && button.onclick?.();
     exhibit.recall = (state) => {
       kept = state;
       return true;
     };
-    button.onclick = load;
-    button.hidden = false;
-    band.append(button);
-    link.textContent = "Link to this sentence";
-    all(exhibit, ".tl-asked > .tl-row").at(-1).append(link);
-    rest(true);
-    follow();
-    addEventListener("hashchange", follow);
+    customElements.whenDefined("tl-ask").then(() => {
+      button.onclick = load;
+      button.hidden = false;
+      band.append(button);
+      link.textContent = "Link to this sentence";
+      all(exhibit, ".tl-asked > .tl-row").at(-1).append(link);
+      rest(true);
+      follow();
+      addEventListener("hashchange", follow);
+    });
   }
 }

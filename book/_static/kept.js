@@ -183,7 +183,9 @@
     }
     for (const [fold, key] of folds) {
       const { state } = plain(record.parts[key]);
-      if (within.contains(fold) && isNew(key) && typeof state == "boolean") fold.open = state;
+      if (!within.contains(fold) || !isNew(key) || typeof state != "boolean") continue;
+      unwrap(fold);
+      fold.open = state;
     }
   };
 

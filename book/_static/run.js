@@ -223,13 +223,20 @@
     );
   };
 
+  // The text of code that may wait in a closed fold.
+  const textOf = (pre) => {
+    const copy = pre.cloneNode(true);
+    unwrap(copy);
+    return copy.textContent;
+  };
+
   const cells = [...document.querySelectorAll("div.cell")]
     .map((box) => ({ box, input: box.querySelector(".cell_input") }))
     .filter(({ input }) => input)
     .map((cell, i) => ({
       ...cell,
       number: i + 1,
-      source: cell.input.querySelector("pre").textContent.replace(/\n$/, ""),
+      source: textOf(cell.input.querySelector("pre")).replace(/\n$/, ""),
     }));
 
   // Two cells may begin with the same text; then their order tells them apart.
@@ -288,7 +295,7 @@
     cell.output.replaceChildren();
   };
 
-  // What a cell shows. Scripts in it do not run: the page has those of all elements. What is
+  // What a cell shows. Scripts in it do not run: the page loads those of elements itself. What is
   // "live 1" takes the place of the last "live 1".
   const show = (cell, { kind, text }) => {
     const isLive = kind.startsWith("live");

@@ -6,6 +6,14 @@ if (document.documentElement.dataset.theme == "auto") {
   document.documentElement.dataset.theme = dark ? "dark" : "light";
 }
 
+// Code, tables and drawings in closed folds wait as text, so that a page is soon there. They become
+// markup before a fold opens, is printed, is searched, or is shown with everything.
+const unwrap = (root) => {
+  for (const folded of root.querySelectorAll(".book-folded")) folded.outerHTML = folded.textContent;
+};
+addEventListener("click", ({ target }) => unwrap(target.closest("details") ?? target), true);
+addEventListener("beforeprint", () => unwrap(document));
+
 // Instead of an `onclick` attribute.
 document.addEventListener("click", ({ target }) => {
   if (target.closest(".btn-download-pdf-button, .book-pdf")) print();
@@ -19,6 +27,7 @@ document.addEventListener("click", ({ target }) => {
   const CHOICES = { "questions first": "Show everything", everything: "Ask me first" };
   const show = (choice) => {
     page.dataset.shows = choice in CHOICES ? choice : "questions first";
+    if (page.dataset.shows == "everything") unwrap(document);
     for (const button of document.querySelectorAll(".book-shows")) {
       button.textContent = CHOICES[page.dataset.shows];
     }
@@ -109,8 +118,56 @@ const reachWideFormulas = () => {
 addEventListener("DOMContentLoaded", () =>
   new ResizeObserver(reachWideFormulas).observe(document.querySelector("main"))
 );
-// The theme asks which code scrolls when the window changes, and not when a fold opens.
-document.addEventListener("toggle", () => dispatchEvent(new Event("resize")), true);
+// A script may open a fold, too. The theme asks which code scrolls when the window changes, and not
+// when a fold opens.
+document.addEventListener(
+  "toggle",
+  ({ target }) => {
+    unwrap(target);
+    dispatchEvent(new Event("resize"));
+  },
+  true
+);
+
+// The script of an exhibit comes when it nears the screen; before it, the model that it asks. All come
+// where a page is not read from its top, so that nothing above the reader changes its height later.
+const loadScript = (src) =>
+  new Promise((onload, onerror) =>
+    document.head.append(Object.assign(document.createElement("script"), { src, onload, onerror }))
+  );
+{
+  const folder = new URL(".", document.currentScript.src);
+  const started = new Set();
+  const start = async ({ localName }) => {
+    if (started.has(localName)) return;
+    started.add(localName);
+    const exhibits = [...document.querySelectorAll(localName)];
+    const models = document.querySelectorAll(`${localName} > template[data-model]`);
+    for (const { dataset } of models) await loadScript(dataset.model);
+    await loadScript(new URL(`${localName}.js`, folder));
+    // What the page has kept of them is put back.
+    for (const { parentNode } of exhibits) {
+      parentNode.dispatchEvent(new Event("tl-shown", { bubbles: true }));
+    }
+  };
+  const near = new IntersectionObserver(
+    (entries) => entries.filter((e) => e.isIntersecting).forEach(({ target }) => start(target)),
+    { rootMargin: "100%" }
+  );
+  const waiting = (root) => root.querySelectorAll("article :not(:defined)");
+  const watch = ({ target }) => waiting(target).forEach((exhibit) => near.observe(exhibit));
+  const startAll = () => {
+    if (location.hash.includes("=")) unwrap(document); // a state may lie in a fold
+    waiting(document).forEach(start);
+  };
+  addEventListener("DOMContentLoaded", (event) => {
+    const [{ type }] = performance.getEntriesByType("navigation");
+    if (location.hash || location.search || type != "navigate") startAll();
+    else watch(event);
+  });
+  addEventListener("hashchange", startAll);
+  document.addEventListener("tl-shown", watch); // by a cell that has run
+}
 
 // The search and its index are loaded on use: when a field is reached for, on the pages that search
 // at once, and where a hit has words to mark.
@@ -119,6 +176,7 @@ document.addEventListener("toggle", () => dispatchEvent(new Event("resize")), tr
   let script;
   const load = () => {
     if (script) return;
+    unwrap(document);
     script = document.head.appendChild(document.createElement("script"));
     script.src = address;
   };

@@ -38,13 +38,15 @@ TASKS = ["-*", "devtools.timeline", "disabled-by-default-devtools.timeline"]
 WEIGHT = """() => ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type))
   .reduce((sum, entry) => sum + entry.transferSize, 0)"""
 
+NODES = "document.querySelectorAll('*').length"
+
 
 def arrive(browser, visit, name, width, first=""):
     """Visit a page for the first time.
 
     Returns
     -------
-    page : with `arrival`: its name, its weight in bytes, its layout shifts, its largest task in
+    page : with `arrival`: its weight in bytes, its nodes, its layout shifts, its largest task in
         references
     """
     page = visit(None, width=width, first=f"{WATCH};{first}")
@@ -52,7 +54,7 @@ def arrive(browser, visit, name, width, first=""):
         page.goto(name)
         page.evaluate("() => document.fonts.ready.then(() => null)")
         page.wait_for_timeout(150)
-        page.arrival = page.evaluate(f"() => ({{weight: ({WEIGHT})(), moves}})") | {"name": name}
+        page.arrival = page.evaluate(f"() => ({{weight: ({WEIGHT})(), nodes: {NODES}, moves}})")
         do_references(page)
     page.arrival["work"] = largest_task(events)
     return page
@@ -114,10 +116,9 @@ def beyond_budget(arrival, *closer) -> list[str]:
     for look in closer:
         if work > BUDGETS["long_task"]:
             work = min(work, look())
-    weights = BUDGETS["first_visit_kb"]
-    limits = BUDGETS | {"first_visit_kb": weights.get(arrival["name"], weights["any other"])}
-    found = {"first_visit_kb": arrival["weight"] / 1000, "layout_shift": moved, "long_task": work}
-    return [f"{name}: {n:.3f}, {arrival}" for name, n in found.items() if n > limits[name]]
+    found = {"first_visit_kb": arrival["weight"] / 1000, "nodes": arrival["nodes"]}
+    found |= {"layout_shift": moved, "long_task": work}
+    return [f"{name}: {n:.3f}, {arrival}" for name, n in found.items() if n > BUDGETS[name]]
 
 
 def closer_looks(browser, visit, name, width):

@@ -13,6 +13,12 @@ SKIPPED = "No test of the site in a browser has run."
 # Runs before a page's own scripts; the console carries it to `page.problems`.
 TELL_BREACHES = """addEventListener("securitypolicyviolation", (breach) =>
   console.error(`policy: ${breach.effectiveDirective} ${breach.blockedURI} ${breach.sample}`))"""
+# All exhibits of a page, which otherwise start when they come near.
+START_EXHIBITS = """() => {
+  const waiting = [...document.querySelectorAll("article :not(:defined)")];
+  dispatchEvent(new HashChangeEvent("hashchange"));
+  return Promise.all(waiting.map((e) => customElements.whenDefined(e.localName).then(() => null)));
+}"""
 OPEN_ALL = "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
 SCRIPT = {"Content-Type": "text/javascript"}
 # How a browser fails to store, done before a page's own scripts: as where all cookies are blocked,

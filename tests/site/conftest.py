@@ -31,6 +31,7 @@ from tests.site.browsing import (
     ROOT,
     SITE,
     SKIPPED,
+    START_EXHIBITS,
     TELL_BREACHES,
     sampled,
 )
@@ -176,7 +177,7 @@ def _open(browser, site_url, *, first="", **options):
 
 
 def _lead(page, address, *, width=1280, dark=False, scripts=True):
-    """Lead an empty page to an address, at a width and in a mode, and wait for its fonts.
+    """Lead an empty page to an address, at a width and in a mode; its fonts and exhibits come.
 
     Without an address it stays empty, and `page.goto("book/intro.html")` leads it on.
     """
@@ -187,6 +188,7 @@ def _lead(page, address, *, width=1280, dark=False, scripts=True):
     page.goto(address, wait_until="load")
     if scripts:
         page.evaluate("() => document.fonts.ready.then(() => null)")
+        page.evaluate(START_EXHIBITS)
     return page
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.site.arrival import arrive, beyond_budget, closer_looks
-from tests.site.browsing import KINDS, OPEN_ALL, PARAMETERS, PHONE
+from tests.site.browsing import KINDS, OPEN_ALL, PARAMETERS, PHONE, START_EXHIBITS
 
 LUMINANCE = """(element) => {
   const [r, g, b] = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number);
@@ -205,6 +205,7 @@ def operate(page) -> list[str]:
 def visited(browser, visit, page_name):
     """One page of the site, opened once for all tests that look at it."""
     page = arrive(browser, visit, page_name, 1280)
+    page.evaluate(START_EXHIBITS)
     yield page
     page.context.close()
 

@@ -8,7 +8,6 @@ from docutils import nodes
 from fontTools.ttLib import TTFont
 
 from book._ext import formulas
-from tests.site.browsing import ROOT
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 ITALICS = {letter: chr(0x1D44E + i) for i, letter in enumerate(LETTERS)} | {"h": "ℎ"}
@@ -25,9 +24,9 @@ def signs(formula) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def font() -> set[str]:
-    """The signs of the font of formulas."""
-    return set(map(chr, TTFont(ROOT / "book/_static/formulas.woff").getBestCmap()))
+def font(site_dir) -> set[str]:
+    """The signs of the font of formulas, as the site has it."""
+    return set(map(chr, TTFont(site_dir / "_static/formulas.woff").getBestCmap()))
 
 
 def test_font_has_every_sign_of_a_formula(site_dir, font, page_name):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tutorial_lib.elements.sources import is_exhibit
+
 FIXED = {
     "default-src": "'self'",
     "style-src": "'self' 'unsafe-inline'",
@@ -112,10 +114,12 @@ def test_what_a_stranger_writes_into_a_page_does_not_run(open_fresh, from_disk):
     ]
 
 
-def test_elements_take_style_and_script_from_one_file(site_dir, notebook):
+def test_questions_take_style_and_script_from_files_that_the_page_links(site_dir, notebook):
     page = (site_dir / "notebooks" / f"{notebook}.html").read_text(encoding="utf-8")
     article = re.search(r"<article.*</article>", page, re.S)[0]
     assert "<tl-" in article
     assert "<script" not in article
     assert "<style" not in article
-    assert len(re.findall(r'<script defer src="[^"]*_static/elements\.js\?v=\w{8}">', page)) == 1
+    linked = re.findall(r'<script defer src="\.\./_static/tl-([\w-]+)\.js\?v=\w{8}">', page)
+    questions = {kind for kind in re.findall(r"<tl-([\w-]+) ", article) if not is_exhibit(kind)}
+    assert sorted(linked) == sorted(questions)

@@ -2,7 +2,7 @@
 
 `tl-quiz` is defined in `quiz.js`. A script names in its import lines the others that it needs, and
 the style sheet beside a script has its name and goes with it. Alone in Colab an element has nothing
-else, so it carries all of this as one block; the site has one block for all elements.
+else, so it carries all of this as one block; the site has the block of each kind once.
 """
 
 import re
@@ -19,9 +19,13 @@ KINDS = {
 def script(*kinds):
     """Return the scripts of elements and all that they need, each once, in a block of their own."""
     source = "".join(path.read_text(encoding="utf-8") for path in needed(*kinds))
-    lines = (line.strip().removeprefix("export ") for line in source.splitlines())
-    kept = (line for line in lines if line and not line.startswith(("//", "import ")))
-    return "{\n" + "\n".join(kept) + "\n}"
+    return "{\n" + re.sub(r"^import .*\n|^export ", "", bare(source), flags=re.M) + "\n}"
+
+
+def bare(source):
+    """Return a script without indentation and comments."""
+    lines = map(str.strip, source.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def style(*kinds):
@@ -35,6 +39,11 @@ def style(*kinds):
 def needed(*kinds):
     """List the scripts of elements, each behind those that it imports."""
     return list(_with_imports([KINDS[kind] for kind in kinds]))
+
+
+def is_exhibit(kind) -> bool:
+    """Whether an element is there to be tried, and not a question."""
+    return FOLDER / "exhibits/exhibit.js" in needed(kind)
 
 
 def _with_imports(paths):

@@ -62,6 +62,7 @@ def test_a_figure_is_no_wider_than_its_column_unless_its_box_scrolls(measured, w
 def test_paper_has_the_picture_for_a_desk(visit):
     page = visit(f"notebooks/{SAMPLE}.html", width=PAPER)
     page.emulate_media(media="print")
+    page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     found = page.evaluate(
         FIGURES.replace("caption:", "widths: shown.map((s) => box(s).width), caption:")
     )

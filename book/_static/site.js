@@ -129,8 +129,8 @@ document.addEventListener(
   true
 );
 
-// The script of an exhibit comes when it nears the screen; before it, the model that it asks. All come
-// where a page is not read from its top, so that nothing above the reader changes its height later.
+// The script of an exhibit comes when it nears the screen; before it, the model that it asks. All
+// come where a page is not read from its top, so that what is above changes its height at once.
 const loadScript = (src) =>
   new Promise((onload, onerror) =>
     document.head.append(Object.assign(document.createElement("script"), { src, onload, onerror }))

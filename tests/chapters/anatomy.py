@@ -1,13 +1,17 @@
 """The order of a chapter or of a review, read from the notebook."""
 
+import ast
+import json
 import re
 import statistics
 from dataclasses import dataclass
+from functools import cache
 
-from tests.chapters.pages import CHAPTER, NAMES, REPOSITORY, kind_of, printed, tags
+from tests.chapters.pages import CHAPTER, NAMES, REPOSITORY, kind_of, printed, tags, written
 from tools import minutes
 from tools.chapters import DEEPER, LABELLED, page, section_of
 from tools.run_notebooks import VISIBLE_WORDS
+from tutorial_lib.elements.banks import load_bank
 from tutorial_lib.elements.exhibits.board import STEPS
 
 UNLIT = " · ".join(STEPS)
@@ -31,6 +35,10 @@ EXERCISE = re.compile(r"^(?:\*\*|#+ )Exercise (\d+)\b", re.MULTILINE)
 CHECK = re.compile(r"\bcheck_\w+\(")
 # The sections that may go deeper than the main path, and the level of its heading there.
 DEEPER_LEVELS = {"Idea": 3, "Build": 4, "Check": 3, "Look": 3, "Myth and measurement": 3}
+# The sections that, like the bank, must not need what only a Deeper explains.
+ASKING = "Exercises", "The task", "Quiz", "Recap"
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 MOST_SENTENCES = 2
 SENTENCE_END = re.compile(r"(?<!\bal)[.?!](?=[*\")”]*(?:\s|$))")
 NO_PARAGRAPH = re.compile(r"\s*(?:[#|>`<$]|[-*+] |\d+\. |!\[|$)")
@@ -98,6 +106,7 @@ def faults(name, notebook):
         *_solutions(kind, parts),
         *_quiz(name, parts),
         *_lengths(parts),
+        *_needs(name, parts),
     ]
     if kind is CHAPTER:
         own = [
@@ -275,6 +284,49 @@ def _deeper_cell(piece):
     else:
         return
     yield f"cell {piece.cell.id}, {kind}, is in {piece.deeper!r}: move it to the main path"
+
+
+def _needs(name, parts):
+    """List what tasks, questions and Recap need although only a Deeper has it."""
+    near, far = main_path(parts), [piece for piece in parts if piece.deeper]
+    bank = json.dumps(load_bank(name), ensure_ascii=False)
+    asked = COMMENT.sub("", "\n".join([*(prose(near, s) for s in ASKING), bank]))
+    if pointer := re.search(r"\bDeeper\b.{,30}|#deeper-[\w-]+", asked):
+        yield f"tasks, bank or Recap name {pointer[0]!r}: move what they need to the main path"
+    for term in sorted(_terms(far) - _terms(near) - _explained_before(name)):
+        if re.search(rf"(?<!\w){re.escape(term)}s?(?!\w)", asked, re.IGNORECASE):
+            yield f"tasks, bank or Recap use {term!r}: move it from its Deeper to the main path"
+    (bound, read, _), (deep, _, functions) = _names(near), _names(far)
+    read |= set(re.findall(r"`(\w+)[`(]", asked)) & functions
+    for found in sorted(read & deep - bound):
+        yield f"the main path uses {found}, which only a Deeper defines: move it, or use another"
+
+
+def _terms(parts):
+    """Return what Markdown has in bold, without the words with which a paragraph begins."""
+    texts = (COMMENT.sub("", piece.text) for piece in parts if piece.kind == "markdown")
+    found = {term.lower() for text in texts for term in BOLD.findall(text)}
+    return {term for term in found if term[-1] not in ".:?"}
+
+
+@cache
+def _explained_before(name):
+    """Return the terms in bold on the main paths of the pages before this one."""
+    earlier = NAMES[: NAMES.index(name)]
+    return {term for page in earlier for term in _terms(main_path(pieces(written(page))))}
+
+
+def _names(parts):
+    """Return the names that code binds, those that it reads, and those of its functions."""
+    bound, read, functions = set(), set(), set()
+    for node in (n for p in parts if p.kind == "code" for n in ast.walk(ast.parse(p.text))):
+        if isinstance(node, ast.Name):
+            (bound if isinstance(node.ctx, ast.Store) else read).add(node.id)
+        elif isinstance(node, ast.FunctionDef):
+            functions.add(node.name)
+        elif isinstance(node, ast.alias | ast.arg):
+            bound.add(node.arg if isinstance(node, ast.arg) else node.asname or node.name)
+    return bound | functions, read, functions
 
 
 def _predictions(name, parts):

@@ -204,6 +204,7 @@ def test_a_deeper_has_its_place_and_its_cells_are_not_counted():
 
 
 RESULT = "The loops agree. They are slower."
+TERM = RESULT.replace("loops", "**bias**")
 DEEPER_CHANGES = {
     "in Quiz": (edit("quiz", "## Quiz", "## Quiz\n\n### Deeper: x\n\nSo."), "is in Quiz"),
     "of a section in a round": (edit("loops", "#### ", "### "), "has ###: write ####"),
@@ -226,6 +227,9 @@ DEEPER_CHANGES = {
     "result below a cell": (edit("loops", RESULT, "$$x$$\n\nSo."), "write its result"),
     "figure of Look in it": (move("figure", "deep-Look"), "Look shows neither"),
     "sentence of Look in it": (move("sentence", "deep-Look"), "prints no sentence"),
+    "a term of a task in it": (edit("loops", RESULT, TERM), "use 'bias': move it"),
+    "a function of Look in it": (edit("loop-1", "x = 1", "def weights(): x"), "uses weights"),
+    "named in a task": (edit("task", "Add one.", "See *Deeper*."), "name 'Deeper*.'"),
     "eight cells outside it": (edit("loops", "#### Deeper: in loops", ""), "code cells: split"),
 }
 

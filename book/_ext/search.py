@@ -91,7 +91,7 @@ SYNONYMS = (
     ("positional encoding", "position embedding", "position"),
     ("order of words", "position"),
     ("sin", "sine", "cosine", "sinusoidal"),
-    ("install", "set up", "pip", "your own computer"),
+    ("install", "set up", "pip", "your own computer", "laptop", "no gpu"),
     ("run", "launch", "start"),
     ("offline", "without a network"),
     ("browser", "in the page", "pyodide"),

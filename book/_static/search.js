@@ -42,6 +42,7 @@
       .replace(/√/g, " sqrt ")
       .replace(/∞/g, " inf ")
       .replace(/@/g, " matmul ")
+      .replace(/->/g, " einsum ")
       .replace(/∑/g, " sum ")
       .replace(/\b\p{L}+n['’]t\b/gu, " not ")
       .replace(/['’](s|re|ve|ll|d|m)\b/g, "");

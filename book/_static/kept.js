@@ -253,7 +253,7 @@
     link,
     place: placeOf(link.href),
   }));
-  const start = document.querySelector("a.book-start");
+  const start = document.querySelector("a.book-start[href*='notebooks/']");
   const box = foot?.querySelector(".book-mark input");
   // The mark of one page, or those of all.
   const showMarks = (only) => {
@@ -278,6 +278,7 @@
     start.title = next.link.title || title;
     start.href = next.link.href.split("#")[0];
     if (next.last) start.hash = next.last;
+    start.closest("ul").prepend(start.closest("li")); // the first button is filled
   };
 
   // Forgetting, once the reader has said so twice. A page that is read anew is as new.

@@ -6,8 +6,8 @@ import { WeightExhibit } from "../weights.js";
 // Copies of a gallery on one page must not share their radio buttons.
 let galleries = 0;
 
-// Its state adds `tried`: the head that was first picked wrongly, of which alone the score is shown;
-// and `open`: 1 where all scores are shown, 2 where they judge the head that is picked.
+// Its state adds `tried`: the head that was first picked wrongly, whose score alone is shown; and
+// `open`: 1 where all scores are shown, 2 where they judge the head that is picked.
 class Gallery extends WeightExhibit {
   first = {};
   state = {};

@@ -32,7 +32,7 @@ class Row(NamedTuple):
     apart: bool = False
 
 
-DOORS = ("errors", "describe", "records")
+DOORS = ("errors", "contract", "describe", "records")
 STEPS = ("text", "embedding", "projection", "attention", "heads")
 LAYER = (*DOORS, *STEPS, "multihead", "example")
 FAST = (*LAYER, "gradients", "tiled", "onepass", "counting")
@@ -46,6 +46,7 @@ NOTEBOOKS, PRINTED = (
 )
 TABLE = {
     **dict.fromkeys(DOORS, Row(())),
+    "contract": Row(("errors",)),
     "records": Row((), inside=("js", "pyodide")),  # in a browser alone
     **dict.fromkeys(STEPS, Row(DOORS)),
     "multihead": Row((*DOORS, *STEPS)),

@@ -261,15 +261,41 @@ def require_broadcast(**arrays):
     ------
     ShapeError : they do not
     """
-    batches = {name: array.shape[:-2] for name, array in arrays.items()}
+    broadcast_batches({name: array.shape[:-2] for name, array in arrays.items()})
+
+
+def broadcast_batches(batches):
+    """Return the shape to which batch axes broadcast; `batches` holds those of each array, by name.
+
+    Raises
+    ------
+    ShapeError : they do not
+    """
+    batches = {name: axes for name, axes in batches.items() if axes}
+    if len(set(batches.values())) < 2:
+        return next(iter(batches.values()), ())
     try:
-        np.broadcast_shapes(*batches.values())
+        return np.broadcast_shapes(*batches.values())
     except ValueError:
         given = ", ".join(f"{name} has {axes}" for name, axes in batches.items())
         raise ShapeError(
             f"the leading axes do not fit together: {given}. Expected equal lengths, or 1, "
             f"from the right. Add a batch axis of 1 where one is missing: array[None]."
         ) from None
+
+
+def require_whole_numbers(name, array):
+    """Require an array of integers, such as ids.
+
+    Raises
+    ------
+    TypeError : floats
+    """
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} is an array of {array.dtype}; expected whole numbers, the row numbers of E. "
+            f"Convert tokens with Vocabulary.ids, or floats with {name}.astype(int)."
+        )
 
 
 def require_ids(ids, vocabulary_size):
@@ -282,11 +308,7 @@ def require_ids(ids, vocabulary_size):
     ValueError : an id outside the vocabulary; names the first position
     """
     require_shape("ids", ids, "... T")
-    if ids.dtype.kind not in "iu":
-        raise TypeError(
-            f"ids is an array of {ids.dtype}; expected whole numbers, the row numbers of E. "
-            f"Convert tokens with Vocabulary.ids, or floats with ids.astype(int)."
-        )
+    require_whole_numbers("ids", ids)
     outside = np.argwhere((ids < 0) | (ids >= vocabulary_size))
     if len(outside):
         position = tuple(int(i) for i in outside[0])

@@ -14,6 +14,7 @@ from tools.chapters import ROOT, page
 LIBRARY = ROOT / "src" / "tutorial_lib"
 LONGEST_KEEPER = 12  # lines
 AGREE = "give its cell the tag keeper, or correct the docstring"
+CHECK = re.compile(r"(checked|require(_\w+)?)$")
 BUILT_IN = re.compile(r"\bBuilt in chapter (\d\d)\b")
 
 
@@ -29,12 +30,13 @@ def library():
 
 
 def reduced(function):
-    """Return a function's tree without docstring, annotations, `require_*` lines and decorators."""
+    """Return a function's tree without docstring, annotations, checks and their decorators."""
     function = copy.deepcopy(function)
     if ast.get_docstring(function, clean=False) is not None:
         function.body = function.body[1:]
-    function.body = [node for node in function.body if not _is_door(node)] or [ast.Pass()]
-    function.decorator_list = [node for node in function.decorator_list if not _guards(node)]
+    function.body = [node for node in function.body if not _is_check(node)] or [ast.Pass()]
+    decorators = function.decorator_list
+    function.decorator_list = [node for node in decorators if not _has_name_of_check(node)]
     for node in ast.walk(function):
         if isinstance(node, ast.FunctionDef):
             node.returns = None
@@ -49,14 +51,13 @@ class _Unannotated(ast.NodeTransformer):
         return ast.Assign([node.target], node.value, lineno=0) if node.value else None
 
 
-def _is_door(node):
+def _is_check(node):
     call = node.value if isinstance(node, ast.Expr) else None
-    is_name = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-    return is_name and call.func.id.startswith("require_")
+    return isinstance(call, ast.Call) and _has_name_of_check(call.func)
 
 
-def _guards(decorator):
-    return isinstance(decorator, ast.Name) and decorator.id.startswith("require_")
+def _has_name_of_check(node):
+    return isinstance(node, ast.Name) and bool(CHECK.match(node.id))
 
 
 def difference(in_cell, in_library):

@@ -1,0 +1,212 @@
+"""The contract of a function is its signature: each annotation says what an argument has to be.
+
+    @checked
+    def project_heads(X: "... T d_model", W: "any H d_model d") -> "... H T d":
+
+A text names the axes of an array. An axis that comes twice, in one call or one record, has one
+length; `H*d_v` is a product of two; a leading `...` stands for batch axes, which broadcast. One
+word may stand before the axes: `any` leaves out whether all numbers are finite, `mask` is a mask
+of the scores with these axes, `int` asks for whole numbers. Without an axis S in any array, S is T:
+queries and keys come from the same tokens. "length" is a whole number of at least 1, and a class
+asks for one of its instances. Where the default is None, None is allowed. An annotation that is
+none of these, such as `callable`, is for readers.
+
+All of it is checked before any arithmetic, and only by the outermost call: what a checked function
+passes on, it has computed from arguments that were checked. A function that calls the reader's code
+says so by an argument `callable`, and then the calls inside are checked too.
+"""
+
+import inspect
+import math
+import threading
+from dataclasses import dataclass
+from functools import wraps
+
+import numpy as np
+
+from tutorial_lib.errors import (
+    broadcast_batches,
+    require_array,
+    require_length,
+    require_mask,
+    require_operand,
+    require_shape,
+    require_whole_numbers,
+    require_wide_dtype,
+)
+
+MADE_BY = {  # class -> what is expected, and how to make one
+    np.random.Generator: (
+        "a numpy.random.Generator. Create one with a seed: np.random.default_rng(0)."
+    ),
+}
+PROPERTIES = {"H": "n_heads", "G": "n_kv_heads"}  # the axes of a record whose property differs
+KINDS = {  # word before the axes -> what is required of the entries
+    "": require_operand,
+    "any": require_wide_dtype,
+    "int": require_whole_numbers,
+    "mask": None,  # checked last, against the scores
+}
+
+
+class _Call(threading.local):
+    checked = False  # whether a checked function is running
+
+
+def require(holds, error, sentence):
+    """Raise an error with a sentence, what was given, expected, how to mend it, unless it holds."""
+    if not holds:
+        raise error(sentence)
+
+
+def require_instance(name, value, kind):
+    """Require an instance of a class; MADE_BY says how to make one.
+
+    Raises
+    ------
+    TypeError : an instance of another class
+    """
+    if not isinstance(value, kind):
+        expected = MADE_BY.get(kind, f"{kind.__name__}.")
+        raise TypeError(f"{name} is a {type(value).__name__}; expected {expected}")
+
+
+class Axes:
+    """What an annotation such as `"any ... H S d_k"` asks of an array, read once."""
+
+    def __init__(self, annotation):
+        kind, _, axes = annotation.partition(" ")
+        self.kind, self.text = (kind, axes) if kind in KINDS else ("", annotation)
+        self.names = tuple(axis for axis in self.text.split() if axis != "...")
+        self.factors = {axis: axis.split("*") for axis in self.names if "*" in axis}
+        self.batched = self.text.startswith("...")
+        self.require_entries = KINDS[self.kind]
+
+    def measure(self, name, array, sizes):
+        """Require these axes of an array; add their lengths to `sizes`, and return its batch.
+
+        Raises
+        ------
+        TypeError : not an array of numbers
+        ShapeError : too few or too many axes, an empty axis, or another length than in `sizes`
+        """
+        require_array(name, array)
+        for axis, factors in self.factors.items():
+            sizes[axis] = math.prod(sizes[factor] for factor in factors)
+        shape, first = array.shape, array.ndim - len(self.names)
+        fits = first == 0 or (self.batched and first > 0)
+        if fits:
+            for axis, length in zip(self.names, shape[first:], strict=True):
+                fits = fits and 0 < length == sizes.setdefault(axis, length)
+        if not fits:
+            require_shape(name, array, self.text, **sizes)
+        return shape[:first]
+
+
+class Contract:
+    """What the annotations of a function ask of its arguments, read once."""
+
+    def __init__(self, parameters):
+        notes = {name: p.annotation for name, p in parameters.items()}
+        self.names = tuple(parameters)
+        self.optional = {name for name, p in parameters.items() if p.default is None}
+        self.calls_back = callable in notes.values()
+        self.values = {n: a for n, a in notes.items() if a == "length" or isinstance(a, type)}
+        texts = {n: a for n, a in notes.items() if isinstance(a, str) and a != "length"}
+        axes = {name: Axes(annotation) for name, annotation in texts.items()}
+        self.arrays = [(name, a) for name, a in axes.items() if a.kind != "mask"]
+        self.masks = [(name, a) for name, a in axes.items() if a.kind == "mask"]
+
+    def check(self, arguments, options):
+        """Check the arguments of a call; that one is missing is left to Python."""
+        given = dict(zip(self.names, arguments, strict=False), **options)
+        for name in self.optional & given.keys():
+            if given[name] is None:
+                del given[name]
+        sizes = {}
+        for name, asked in self.values.items():
+            if name in given and asked == "length":
+                require_length(name, given[name])
+            elif name in given:
+                require_instance(name, given[name], asked)
+                sizes |= getattr(given[name], "sizes", {})
+        arrays = [(name, given[name], axes) for name, axes in self.arrays if name in given]
+        batches = {name: axes.measure(name, array, sizes) for name, array, axes in arrays}
+        batch = broadcast_batches(batches)
+        for name, array, axes in arrays:
+            axes.require_entries(name, array)
+        for name, axes in self.masks:
+            if name in given:
+                sizes.setdefault("S", sizes.get("T"))
+                require_mask(given[name], (*batch, *(sizes[axis] for axis in axes.names)))
+
+
+_call = _Call()
+
+
+def checked(function):
+    """Check the arguments of a function against its annotations."""
+    contract = Contract(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def call(*arguments, **options):
+        if _call.checked:
+            return function(*arguments, **options)
+        contract.check(arguments, options)
+        _call.checked = not contract.calls_back
+        try:
+            return function(*arguments, **options)
+        finally:
+            _call.checked = False
+
+    return call
+
+
+def record(made_by):
+    """Make a class a frozen record of arrays whose annotations name their axes.
+
+    Each axis is a property, under its own name or that of PROPERTIES, and `sizes` holds them all.
+    What is mathematics beside the shapes, a class asks in a method `check`.
+
+    Parameters
+    ----------
+    made_by : how to make one, a sentence
+    """
+
+    def decorate(cls):
+        cls.axes = {name: Axes(text) for name, text in cls.__annotations__.items()}
+        cls.__post_init__, cls.sizes = _check_arrays, property(_sizes)
+        for name, axes in reversed(cls.axes.items()):
+            for i, axis in enumerate(axes.names):
+                if axis.isidentifier():
+                    setattr(cls, PROPERTIES.get(axis, axis), _length(name, i, axis))
+        cls = dataclass(frozen=True)(cls)
+        MADE_BY[cls] = f"{cls.__name__}. {made_by}"
+        return cls
+
+    return decorate
+
+
+def _check_arrays(self):
+    sizes = {}
+    for name, axes in self.axes.items():
+        axes.measure(name, getattr(self, name), sizes)
+    if hasattr(self, "check"):
+        self.check()
+    for name, axes in self.axes.items():
+        axes.require_entries(name, getattr(self, name))
+
+
+def _sizes(self):
+    """Return the lengths of the axes, by name."""
+    sizes = {}
+    for name, axes in self.axes.items():
+        sizes.update(zip(axes.names, getattr(self, name).shape, strict=True))
+    return sizes
+
+
+def _length(name, place, axis):
+    """Return the property that is the length of an axis of one array."""
+    return property(
+        lambda self: getattr(self, name).shape[place], doc=f"Length of the axis {axis}."
+    )

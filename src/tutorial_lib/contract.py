@@ -4,12 +4,15 @@
     def project_heads(X: "... T d_model", W: "any H d_model d") -> "... H T d":
 
 A text names the axes of an array. An axis that comes twice, in one call or one record, has one
-length; `H*d_v` is a product of two; a leading `...` stands for batch axes, which broadcast. One
-word may stand before the axes: `any` leaves out whether all numbers are finite, `mask` is a mask
-of the scores with these axes, `int` asks for whole numbers. Without an axis S in any array, S is T:
-queries and keys come from the same tokens. "length" is a whole number of at least 1, and a class
-asks for one of its instances. Where the default is None, None is allowed. An annotation that is
-none of these, such as `callable`, is for readers.
+length; `H*d_v` is a product of two; a leading `...` stands for batch axes, which broadcast. Without
+an axis S in any array, S is T: queries and keys come from the same tokens. One word may stand
+before the axes: `any` leaves out whether all numbers are finite, `raw` allows narrow integers too,
+since they are only moved, `int` asks for integers; `mask` and `gradient` are a mask and a gradient
+of what has these axes and the batch axes of all other arrays.
+
+"length" is a whole number of at least 1, "integer" any whole number, and a class asks for one of
+its instances. Where the default is None, None is allowed. An annotation that is none of these, such
+as `callable`, is for readers.
 
 All of it is checked before any arithmetic, and only by the outermost call: what a checked function
 passes on, it has computed from arguments that were checked. A function that calls the reader's code
@@ -27,10 +30,12 @@ import numpy as np
 from tutorial_lib.errors import (
     broadcast_batches,
     require_array,
+    require_gradient,
     require_length,
     require_mask,
     require_operand,
     require_shape,
+    require_whole,
     require_whole_numbers,
     require_wide_dtype,
 )
@@ -39,14 +44,23 @@ MADE_BY = {  # class -> what is expected, and how to make one
     np.random.Generator: (
         "a numpy.random.Generator. Create one with a seed: np.random.default_rng(0)."
     ),
+    bool: "True or False. Write {name}=True or {name}=False.",
+    float: "a number. Give a float, such as 0.5.",
+    tuple: "a tuple. Convert it first: tuple({name}).",
 }
+NUMPY_TOO = {bool: bool | np.bool_, float: int | float | np.number}  # class -> what will do
 PROPERTIES = {"H": "n_heads", "G": "n_kv_heads"}  # the axes of a record whose property differs
 KINDS = {  # word before the axes -> what is required of the entries
     "": require_operand,
     "any": require_wide_dtype,
+    "raw": lambda name, array: None,
     "int": require_whole_numbers,
-    "mask": None,  # checked last, against the scores
 }
+LAST = {  # the same, where an array is checked last, against the lengths of all others
+    "mask": lambda name, mask, shape: require_mask(mask, shape),
+    "gradient": require_gradient,
+}
+VALUES = {"length": require_length, "integer": require_whole}  # what is no array -> its check
 
 
 class _Call(threading.local):
@@ -66,8 +80,8 @@ def require_instance(name, value, kind):
     ------
     TypeError : an instance of another class
     """
-    if not isinstance(value, kind):
-        expected = MADE_BY.get(kind, f"{kind.__name__}.")
+    if not isinstance(value, NUMPY_TOO.get(kind, kind)):
+        expected = MADE_BY.get(kind, f"{kind.__name__}.").format(name=name)
         raise TypeError(f"{name} is a {type(value).__name__}; expected {expected}")
 
 
@@ -76,11 +90,11 @@ class Axes:
 
     def __init__(self, annotation):
         kind, _, axes = annotation.partition(" ")
-        self.kind, self.text = (kind, axes) if kind in KINDS else ("", annotation)
+        self.kind, self.text = (kind, axes) if kind in {**KINDS, **LAST} else ("", annotation)
         self.names = tuple(axis for axis in self.text.split() if axis != "...")
         self.factors = {axis: axis.split("*") for axis in self.names if "*" in axis}
         self.batched = self.text.startswith("...")
-        self.require_entries = KINDS[self.kind]
+        self.require_entries = KINDS.get(self.kind)
 
     def measure(self, name, array, sizes):
         """Require these axes of an array; add their lengths to `sizes`, and return its batch.
@@ -111,11 +125,11 @@ class Contract:
         self.names = tuple(parameters)
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.calls_back = callable in notes.values()
-        self.values = {n: a for n, a in notes.items() if a == "length" or isinstance(a, type)}
-        texts = {n: a for n, a in notes.items() if isinstance(a, str) and a != "length"}
+        self.values = {n: a for n, a in notes.items() if a in VALUES or isinstance(a, type)}
+        texts = {n: a for n, a in notes.items() if isinstance(a, str) and a not in VALUES}
         axes = {name: Axes(annotation) for name, annotation in texts.items()}
-        self.arrays = [(name, a) for name, a in axes.items() if a.kind != "mask"]
-        self.masks = [(name, a) for name, a in axes.items() if a.kind == "mask"]
+        self.arrays = [(name, a) for name, a in axes.items() if a.kind not in LAST]
+        self.last = [(name, a) for name, a in axes.items() if a.kind in LAST]
 
     def check(self, arguments, options):
         """Check the arguments of a call; that one is missing is left to Python."""
@@ -125,8 +139,8 @@ class Contract:
                 del given[name]
         sizes = {}
         for name, asked in self.values.items():
-            if name in given and asked == "length":
-                require_length(name, given[name])
+            if name in given and asked in VALUES:
+                VALUES[asked](name, given[name])
             elif name in given:
                 require_instance(name, given[name], asked)
                 sizes |= getattr(given[name], "sizes", {})
@@ -135,10 +149,11 @@ class Contract:
         batch = broadcast_batches(batches)
         for name, array, axes in arrays:
             axes.require_entries(name, array)
-        for name, axes in self.masks:
+        for name, axes in self.last:
             if name in given:
                 sizes.setdefault("S", sizes.get("T"))
-                require_mask(given[name], (*batch, *(sizes[axis] for axis in axes.names)))
+                shape = *batch, *(sizes[axis] for axis in axes.names)
+                LAST[axes.kind](name, given[name], shape)
 
 
 _call = _Call()
@@ -159,6 +174,7 @@ def checked(function):
         finally:
             _call.checked = False
 
+    call.contract = contract
     return call
 
 
@@ -195,6 +211,20 @@ def _check_arrays(self):
         self.check()
     for name, axes in self.axes.items():
         axes.require_entries(name, getattr(self, name))
+
+
+def require_fields(name, made, sizes):
+    """Require of each array of a record the axes that its annotation names.
+
+    Raises
+    ------
+    TypeError : a field that is no array of numbers
+    ShapeError : fields that do not fit together, or not to `sizes`
+    """
+    for field, annotation in type(made).__annotations__.items():
+        array = getattr(made, field)
+        if isinstance(annotation, str) and array is not None:
+            Axes(annotation).measure(f"{name}.{field}", array, sizes)
 
 
 def _sizes(self):

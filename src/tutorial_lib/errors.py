@@ -284,6 +284,26 @@ def broadcast_batches(batches):
         ) from None
 
 
+def require_gradient(name, gradient, shape):
+    """Require finite floats of the shape of the array whose gradient they are.
+
+    Raises
+    ------
+    TypeError : not an array of floats
+    ShapeError : another shape
+    ValueError : NaN or infinity
+    """
+    require_array(name, gradient)
+    require_floats(name, gradient)
+    if gradient.shape != tuple(shape):
+        raise ShapeError(
+            f"{name} has shape {gradient.shape}; expected {tuple(shape)}, the shape of "
+            f"{name.removeprefix('d')}: a gradient has one entry for each entry of its array. "
+            f"Take it from the loss of this very {name.removeprefix('d')}."
+        )
+    require_finite(name, gradient)
+
+
 def require_whole_numbers(name, array):
     """Require an array of integers, such as ids.
 

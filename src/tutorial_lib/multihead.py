@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights
+from tutorial_lib.contract import MADE_BY, checked
 from tutorial_lib.errors import require_broadcast, require_mask, require_operand, require_shape
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
@@ -15,61 +16,46 @@ class Trace:
     """What one pass was computed from, and every array of it in the order of the data flow.
 
     Introduced in chapter 06.
-
-    Parameters
-    ----------
-    params : Params
-    X : (..., T, d_model), the input
-    context : (..., S, d_model), where keys and values come from; None: from X
-    Q, K, V : (..., H, T, d_k), (..., H, S, d_k), (..., H, S, d_v)
-    scores : (..., H, T, S), scaled, before the mask, so never -inf
-    weights : (..., H, T, S)
-    heads : (..., H, T, d_v)
-    concat : (..., T, H*d_v)
-    Y : (..., T, d_model), the output
     """
 
     params: Params
-    X: np.ndarray
-    context: np.ndarray | None
-    Q: np.ndarray
-    K: np.ndarray
-    V: np.ndarray
-    scores: np.ndarray
-    weights: np.ndarray
-    heads: np.ndarray
-    concat: np.ndarray
-    Y: np.ndarray
+    X: "... T d_model"  # the input
+    context: "... S d_model"  # where keys and values come from; None: from X
+    Q: "... H T d_k"
+    K: "... H S d_k"
+    V: "... H S d_v"
+    scores: "... H T S"  # scaled, before the mask, so never -inf
+    weights: "... H T S"
+    heads: "... H T d_v"
+    concat: "... T H*d_v"
+    Y: "... T d_model"  # the output
 
 
-def trace(X, params, *, context=None, mask=None):
+MADE_BY[Trace] = "a Trace, the record of the forward pass. Compute it with trace(X, params, ...)."
+
+
+@checked
+def trace(
+    X: "... T d_model",
+    params: Params,
+    *,
+    context: "... S d_model" = None,
+    mask: "mask ... H T S" = None,
+) -> Trace:
     """Run the layer and store every array on the way.
 
-    Built in chapter 06.
-
-    Parameters
-    ----------
-    X : (..., T, d_model)
-    params : Params
-    context : (..., S, d_model), a different sequence to attend to; None: X attends to itself
-    mask : booleans that broadcast to (..., H, T, S), True = may attend; None hides nothing
-
-    Returns
-    -------
-    trace : Trace
+    Built in chapter 06. Keys and values come from `context`, a different sequence, where it is
+    given; else X attends to itself.
 
     Raises
     ------
-    TypeError : no arrays of numbers, params that are no Params, a mask of anything but booleans
-    ShapeError : widths that differ, a 1-D X, an empty sequence, a mask that does not broadcast
-    ValueError : NaN or infinity in X or context
+    ValueError : scores that overflow
 
     Source: Vaswani et al. (2017), section 3.2.2.
 
     >>> trace(np.ones((5, 12)), Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))).scores.shape
     (3, 5, 5)
     """
-    require_layer_input(X, params, context, mask)
     source = X if context is None else context
     Q = project_heads(X, params.W_Q)  # (..., H, T, d_k)
     K = project_heads(source, params.W_K)  # (..., H, S, d_k)
@@ -82,25 +68,17 @@ def trace(X, params, *, context=None, mask=None):
     return Trace(params, X, context, Q, K, V, scores, weights, heads, concat, Y)
 
 
-def multi_head_attention(X, params, *, context=None, mask=None):
+@checked
+def multi_head_attention(
+    X: "... T d_model",
+    params: Params,
+    *,
+    context: "... S d_model" = None,
+    mask: "mask ... H T S" = None,
+) -> "... T d_model":
     """Run the layer and return only its output: `trace(...).Y`.
 
     Built in chapter 06.
-
-    Parameters
-    ----------
-    X : (..., T, d_model)
-    params : Params
-    context : (..., S, d_model), a different sequence to attend to; None: X attends to itself
-    mask : booleans that broadcast to (..., H, T, S), True = may attend; None hides nothing
-
-    Returns
-    -------
-    Y : (..., T, d_model)
-
-    Raises
-    ------
-    TypeError, ShapeError, ValueError : as `trace`
 
     Source: Vaswani et al. (2017), section 3.2.2.
 

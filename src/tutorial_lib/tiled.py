@@ -6,39 +6,32 @@ from itertools import product
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.errors import (
-    ShapeError,
-    require_length,
-    require_one_precision,
-    require_shape,
-)
+from tutorial_lib.contract import checked, require
+from tutorial_lib.errors import ShapeError, require_one_precision
 from tutorial_lib.heads import concat_heads, split_heads
-from tutorial_lib.multihead import require_layer_input
+from tutorial_lib.projection import Params
 
 
-def attend_block(Q, K_T, V, *, causal=False):
+@checked
+def attend_block(
+    Q: "any ... rows d_k", K_T: "any ... d_k S", V: "any ... S d_v", *, causal: bool = False
+) -> "... rows d_v":
     """Let a block of queries attend; the scores are the only large array, rewritten in place.
 
     Built in chapter 07. We divide by the sums after mixing, which takes rows * d_v divisions
-    instead of rows * S.
+    instead of rows * S. A query whose largest score overflows gets NaN; `attend_in_blocks` refuses
+    it.
 
     Parameters
     ----------
-    Q : (..., rows, d_k), already divided by sqrt(d_k)
-    K_T : (..., d_k, S), the keys as columns
-    V : (..., S, d_v)
+    Q : already divided by sqrt(d_k)
+    K_T : the keys as columns
     causal : the queries are the last of the S tokens, and none sees a later token
-
-    Returns
-    -------
-    heads : (..., rows, d_v)
 
     Raises
     ------
     TypeError : anything but three arrays of float32, or three of float64
-    ShapeError : widths or lengths that differ, or more queries than keys in a causal block
-
-    A query whose largest score overflows gets NaN; `attend_in_blocks` refuses it.
+    ShapeError : more queries than keys in a causal block
 
     >>> attend_block(np.ones((5, 4)), np.ones((4, 6)), np.ones((6, 7))).shape
     (5, 7)
@@ -55,37 +48,30 @@ def attend_block(Q, K_T, V, *, causal=False):
     return exponentials @ V / total  # (..., rows, d_v)
 
 
-def attend_in_blocks(Q, K_T, V, *, causal, block):
+@checked
+def attend_in_blocks(
+    Q: "any H T d_k", K_T: "any H d_k T", V: "any H T d_v", *, causal: bool, block: "length"
+) -> "H T d_v":
     """Let all queries of a sequence attend: some heads at a time, one block of queries at a time.
 
     Built in chapter 07.
 
     Parameters
     ----------
-    Q : (H, T, d_k), already divided by sqrt(d_k)
-    K_T : (H, d_k, T), the keys as columns
-    V : (H, T, d_v)
+    Q : already divided by sqrt(d_k)
+    K_T : the keys as columns
     causal : a block is scored against the keys up to its own end, and no others
     block : number of queries
 
-    Returns
-    -------
-    heads : (H, T, d_v)
-
     Raises
     ------
-    TypeError : as `attend_block`; a block that is not a whole number
-    ShapeError : widths, lengths or numbers of heads that differ
-    ValueError : a block below 1, scores that overflow
+    TypeError : anything but three arrays of float32, or three of float64
+    ValueError : scores that overflow
 
     >>> attend_in_blocks(*np.ones((3, 3, 4, 4)), causal=True, block=2).shape
     (3, 4, 4)
     """
     require_tile(Q, K_T, V, causal)
-    require_shape("V", V, "H T d_v")
-    require_shape("Q", Q, "H T d_k", H=V.shape[0], T=V.shape[1])
-    require_shape("K_T", K_T, "H d_k T", H=V.shape[0])
-    require_length("block", block)
     H, T, _ = V.shape
     heads = np.empty_like(V)  # lies in memory as V does
     together = max(1, 2**19 // (block * T))  # heads whose scores stay in the cache
@@ -98,7 +84,10 @@ def attend_in_blocks(Q, K_T, V, *, causal, block):
     return heads
 
 
-def tiled_multi_head_attention(X, params, *, causal=False, block=128):
+@checked
+def tiled_multi_head_attention(
+    X: "... T d_model", params: Params, *, causal: bool = False, block: "length" = 128
+) -> "... T d_model":
     """Run the layer block by block, one sequence of the batch after the other.
 
     Built in chapter 07. The result is that of `multi_head_attention`, for self-attention only.
@@ -106,20 +95,13 @@ def tiled_multi_head_attention(X, params, *, causal=False, block=128):
 
     Parameters
     ----------
-    X : (..., T, d_model), float32 or float64
-    params : Params of the same precision
     causal : no query sees a later token
     block : number of queries that are scored at once
 
-    Returns
-    -------
-    Y : (..., T, d_model), in the precision of X
-
     Raises
     ------
-    TypeError : integers, half precision, two precisions, a causal that is not a bool; as `trace`
-    ShapeError : another width, a 1-D X, an empty sequence
-    ValueError : a block below 1, NaN or infinity in X, scores that overflow
+    TypeError : integers, half precision, two precisions
+    ValueError : scores that overflow
 
     Source: blocks of queries as in Rabe & Staats (2021); the layer as in Vaswani et al. (2017),
     section 3.2.2.
@@ -128,7 +110,7 @@ def tiled_multi_head_attention(X, params, *, causal=False, block=128):
     >>> tiled_multi_head_attention(np.ones((5, 12)), params).shape
     (5, 12)
     """
-    require_tiled_input(X, params, causal, block)
+    require_one_precision(X=X, **vars(params))
     W_Q, W_K, W_V = (concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V))
     W_Q = W_Q / math.sqrt(params.d_k)  # no score needs dividing
     H, T = params.n_heads, X.shape[-2]
@@ -143,23 +125,15 @@ def tiled_multi_head_attention(X, params, *, causal=False, block=128):
 
 
 def require_tile(Q, K_T, V, causal):
-    """Require queries, keys as columns, and values that fit together.
-
-    Raises
-    ------
-    TypeError : anything but three arrays of float32, or three of float64
-    ShapeError : widths or lengths that differ, or more queries than keys in a causal block
-    """
-    require_shape("Q", Q, "... rows d_k")
-    require_shape("K_T", K_T, "... d_k S", d_k=Q.shape[-1])
-    require_shape("V", V, "... S d_v", S=K_T.shape[-1])
+    """Require one precision, and in a causal block at least as many keys as queries."""
     require_one_precision(Q=Q, K_T=K_T, V=V)
-    if causal and Q.shape[-2] > K_T.shape[-1]:
-        raise ShapeError(
-            f"Q has {Q.shape[-2]} rows and K_T has {K_T.shape[-1]} columns; expected at least as "
-            f"many keys as queries, since in a causal block the queries are the last of the "
-            f"tokens. Pass the keys of these tokens too."
-        )
+    require(
+        not causal or Q.shape[-2] <= K_T.shape[-1],
+        ShapeError,
+        f"Q has {Q.shape[-2]} rows and K_T has {K_T.shape[-1]} columns; expected at least as "
+        f"many keys as queries, since in a causal block the queries are the last of the "
+        f"tokens. Pass the keys of these tokens too.",
+    )
 
 
 def require_no_overflow(heads):
@@ -177,22 +151,3 @@ def require_no_overflow(heads):
             f"or an input is NaN; expected finite numbers. Make X, W_Q, W_K or W_V smaller, or "
             f"look for NaN in them."
         )
-
-
-def require_tiled_input(X, params, causal, block):
-    """Require what the layer requires, one precision throughout, a bool and a positive block.
-
-    Raises
-    ------
-    TypeError : params are not Params, anything but one of float32 and float64, not a bool
-    ShapeError : another width, a 1-D X, an empty sequence
-    ValueError : NaN or infinity, or a block below 1
-    """
-    require_layer_input(X, params, None, None)
-    require_one_precision(X=X, **vars(params))
-    if not isinstance(causal, bool | np.bool_):
-        raise TypeError(
-            f"causal is a {type(causal).__name__}; expected True or False. "
-            f"For any other mask use multi_head_attention(X, params, mask=mask)."
-        )
-    require_length("block", block)

@@ -89,7 +89,8 @@ TOO_SHORT = Kind(ValueError, "expected at least 1", "Give a positive length")
 BASE = Kind(ValueError, "expected a positive finite number", "base=10_000.0")
 TOO_FEW_KEYS = Kind(tl.ShapeError, "at least as many keys as queries", "Pass the keys of these")
 PRECISIONS = Kind(TypeError, "float32 throughout or float64 throughout", "X.astype(")
-NO_BOOL = Kind(TypeError, "expected True or False", "multi_head_attention(X, params, mask=mask)")
+NO_BOOL = Kind(TypeError, "expected True or False", "Write causal=True")
+NO_NUMBER = Kind(TypeError, "expected a number", "Give a float")
 
 
 def layer_rows(name, layer):
@@ -154,7 +155,12 @@ POSITIONS = [
     ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 8, base=0.0), BASE, "base=0.0"),
     ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 8, base=INF), BASE, "base=inf"),
     ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 8, base=NAN), BASE, "base=nan"),
-    ("sinusoidal_positions", lambda: tl.sinusoidal_positions(5, 8, base="9"), BASE, "base=9"),
+    (
+        "sinusoidal_positions",
+        lambda: tl.sinusoidal_positions(5, 8, base="9"),
+        NO_NUMBER,
+        "base is a str",
+    ),
 ]
 PROJECT = [
     ("project_heads", lambda: tl.project_heads([[1.0]], array(3, 12, 4)), NO_ARRAY, "X is a list"),
@@ -203,7 +209,7 @@ WEIGHTS = [
     ("softmax", lambda: tl.softmax(np.array([INF, 0], "f2")), OVERFLOW, "row () is inf"),
     ("softmax", lambda: tl.softmax(array(5, 6), axis=2), AXIS, "scores has shape (5, 6) … axis 2"),
     ("softmax", lambda: tl.softmax(array(5, 6), axis=-3), AXIS, "expected an axis -3"),
-    ("softmax", lambda: tl.softmax(array(5, 6), axis=None), AXIS, "expected an axis None"),
+    ("softmax", lambda: tl.softmax(array(5, 6), axis=None), NO_LENGTH, "axis is None"),
     ("softmax", lambda: tl.softmax(array(5, 0)), AXIS, "scores has shape (5, 0)"),
     ("softmax", lambda: tl.softmax(array()), AXIS, "scores has shape ()"),
     ("softmax", lambda: tl.softmax(nan_at(4, 1, shape=(5, 6))), NAN_SCORE, "row (4,) is nan"),
@@ -276,6 +282,7 @@ NAN_DY = NOT_FINITE, "dY is nan at position (1, 4, 11)"
 NO_FLOATS = Kind(TypeError, "expected floats", ".astype(float)")
 GRADIENT = Kind(tl.ShapeError, "one entry for each entry", "Take it from the loss")
 COPIES = Kind(tl.ShapeError, "does not broadcast", "Pass the shape of the array")
+NO_SHAPE = Kind(TypeError, "expected a tuple", "tuple(shape)")
 NO_TRACE = Kind(TypeError, "expected a Trace", "Compute it with trace(X, params, ...)")
 BACKWARD = [
     ("softmax_backward", lambda: tl.softmax_backward([1.0], array(1)), NO_ARRAY, "weights is a"),
@@ -287,7 +294,7 @@ BACKWARD = [
     ("sum_copies", lambda: tl.sum_copies([[1.0]], (1,)), NO_ARRAY, "gradient is a list"),
     ("sum_copies", lambda: tl.sum_copies(array(2, 5), (5, 5)), COPIES, "(2, 5) … of shape (5, 5)"),
     ("sum_copies", lambda: tl.sum_copies(array(5), (2, 5)), COPIES, "(5,) … of shape (2, 5)"),
-    ("sum_copies", lambda: tl.sum_copies(array(2, 5), [5]), COPIES, "of shape [5]"),
+    ("sum_copies", lambda: tl.sum_copies(array(2, 5), [5]), NO_SHAPE, "shape is a list"),
     ("attention_backward", lambda: attend_back(Q=[[1.0]]), NO_ARRAY, "Q is a list"),
     ("attention_backward", lambda: attend_back(dheads=None), NO_ARRAY, "dheads is a NoneType"),
     ("attention_backward", lambda: attend_back(Q=array(4)), TOO_FEW_AXES, "Q has shape (4,)"),
@@ -423,7 +430,7 @@ ATTEND_IN_BLOCKS = [
     ("attend_in_blocks", lambda: in_blocks(V=[[1.0]]), NO_ARRAY, "V is a list"),
     ("attend_in_blocks", lambda: in_blocks(V=array(2, 3, 6, 7)), TOO_MANY_AXES, "V has shape (2,"),
     ("attend_in_blocks", lambda: in_blocks(K_T=array(3, 5, 6)), WIDTH, "K_T … with d_k=4"),
-    ("attend_in_blocks", lambda: in_blocks(V=array(3, 5, 7)), WIDTH, "V … with S=6"),
+    ("attend_in_blocks", lambda: in_blocks(V=array(3, 5, 7)), WIDTH, "V … with T=6"),
     ("attend_in_blocks", lambda: in_blocks(block=0), TOO_SHORT, "block=0"),
     ("attend_in_blocks", lambda: in_blocks(block=2.0), NO_LENGTH, "block is 2.0"),
 ]

@@ -57,7 +57,8 @@ def test_layer_is_the_last_array_of_its_trace(X, params, context, mask):
     np.testing.assert_array_equal(
         multi_head_attention(X, params, **options), trace(X, params, **options).Y
     )
-    assert inspect.signature(trace) == inspect.signature(multi_head_attention)
+    one, other = (inspect.signature(layer) for layer in (trace, multi_head_attention))
+    assert one.parameters == other.parameters
 
 
 @pytest.mark.parametrize("batches", [((), (2,)), ((2,), ()), ((2,), (1,)), ((8, 1), (2,))])

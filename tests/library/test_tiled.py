@@ -194,11 +194,11 @@ def test_a_block_that_does_not_fit_is_turned_down(shapes, options, error, words)
 @pytest.mark.parametrize(
     ("shapes", "block", "error", "words"),
     [
-        (((5, 4), (4, 5), (5, 7)), 2, ShapeError, "V has shape"),
+        (((5, 4), (4, 5), (5, 7)), 2, ShapeError, "Q has shape"),
         (((2, 5, 4), (2, 5, 5), (2, 5, 7)), 2, ShapeError, "d_k=4"),
         (((2, 5, 4), (2, 4, 5), (2, 5, 7)), 0, ValueError, "block=0"),
-        (((1, 5, 4), (2, 4, 5), (2, 5, 7)), 2, ShapeError, "H=2"),
-        (((2, 1, 4), (2, 4, 5), (2, 5, 7)), 8, ShapeError, "T=5"),
+        (((1, 5, 4), (2, 4, 5), (2, 5, 7)), 2, ShapeError, "H=1"),
+        (((2, 1, 4), (2, 4, 5), (2, 5, 7)), 8, ShapeError, "T=1"),
         (((2, 5, 4), (1, 4, 5), (2, 5, 7)), 2, ShapeError, "H=2"),
     ],
 )

@@ -8,12 +8,13 @@ from tutorial_lib.errors import (
     ShapeError,
     require_array,
     require_finite,
+    require_gradient,
     require_ids,
     require_operand,
     require_shape,
     require_whole,
 )
-from tutorial_lib.gradients import multi_head_attention_backward, require_gradient
+from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.doors import require_head, require_kind, require_pair

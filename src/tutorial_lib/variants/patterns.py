@@ -6,7 +6,7 @@ from tutorial_lib.attention import (
     attention_scores,
     attention_weights,
     causal_mask,
-    require_heads,
+    scaled_dot_product_attention,
 )
 from tutorial_lib.errors import (
     ShapeError,
@@ -540,6 +540,6 @@ def require_windowed(Q, K, V, window, block):
     ShapeError : widths or lengths that differ, an empty axis
     ValueError : a length below 1, fewer keys than queries, NaN or infinity
     """
-    require_heads(Q, K, V, None)
+    scaled_dot_product_attention.contract.check((Q, K, V), {})
     require_window(Q.shape[-2], K.shape[-2], window)
     require_length("block", block)

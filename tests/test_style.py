@@ -69,6 +69,16 @@ def undocumented(source):
     return missing
 
 
+def unannotated(source):
+    """List the arguments of checked functions that have no annotation."""
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, FUNCTIONS) and "checked" in map(ast.unparse, node.decorator_list):
+            every = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+            found += [f"{node.name}({arg.arg})" for arg in every if arg.annotation is None]
+    return found
+
+
 def changeable(source):
     """List the dataclasses whose fields can be set after they were made."""
     classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
@@ -81,6 +91,7 @@ def changeable(source):
 def test_functions_are_short_public_names_documented_and_records_frozen(path):
     source = path.read_text(encoding="utf-8")
     found = [*faults(source, path), *(f"{name} has no docstring" for name in undocumented(source))]
+    found += [f"{name} has no annotation, so it is not checked" for name in unannotated(source)]
     found += [
         f"{name} can be changed; make it a dataclass(frozen=True)" for name in changeable(source)
     ]
@@ -136,6 +147,11 @@ def test_a_missing_docstring_is_noticed():
     source = "def f():\n  pass\n\nclass A:\n  def g(self):\n    pass\n  def _h(self):\n    pass"
     assert undocumented(source) == ["the module", "f", "A", "A.g"]
     assert undocumented('"""m"""\n\ndef _f():\n  pass') == []
+
+
+def test_a_missing_annotation_is_noticed():
+    source = "@checked\ndef f(a, *, b: int, c=1):\n  pass\n\ndef g(a):\n  pass"
+    assert unannotated(source) == ["f(a)", "f(c)"]
 
 
 def test_a_record_that_can_be_changed_is_noticed():

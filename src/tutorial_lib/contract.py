@@ -4,11 +4,11 @@
     def project_heads(X: "... T d_model", W: "any H d_model d") -> "... H T d":
 
 A text names the axes of an array. An axis that comes twice, in one call or one record, has one
-length; `H*d_v` is a product of two; a leading `...` stands for batch axes, which broadcast. Without
-an axis S in any array, S is T: queries and keys come from the same tokens. One word may stand
-before the axes: `any` leaves out whether all numbers are finite, `raw` allows narrow integers too,
-since they are only moved, `int` asks for integers; `mask` and `gradient` are a mask and a gradient
-of what has these axes and the batch axes of all other arrays.
+length; `H*d_v` is a product, and 1 is 1; a leading `...` stands for batch axes, which broadcast.
+Without an axis S in any array, S is T: queries and keys come from the same tokens. One word may
+stand before the axes: `any` leaves out whether all numbers are finite, `raw` allows narrow integers
+too, since they are only moved, `int` asks for integers; `mask` and `gradient` are a mask and a
+gradient of what has these axes and the batch axes of all other arrays.
 
 "length" is a whole number of at least 1, "integer" any whole number, and a class asks for one of
 its instances. Where the default is None, None is allowed. An annotation that is none of these, such
@@ -24,6 +24,7 @@ import math
 import threading
 from dataclasses import dataclass
 from functools import wraps
+from numbers import Real
 
 import numpy as np
 
@@ -45,10 +46,11 @@ MADE_BY = {  # class -> what is expected, and how to make one
         "a numpy.random.Generator. Create one with a seed: np.random.default_rng(0)."
     ),
     bool: "True or False. Write {name}=True or {name}=False.",
+    dict: "a dict. Give the fields by name: dict(name=value).",
     float: "a number. Give a float, such as 0.5.",
     tuple: "a tuple. Convert it first: tuple({name}).",
 }
-NUMPY_TOO = {bool: bool | np.bool_, float: int | float | np.number}  # class -> what will do
+NUMPY_TOO = {bool: bool | np.bool_, float: Real}  # class -> what will do
 PROPERTIES = {"H": "n_heads", "G": "n_kv_heads"}  # the axes of a record whose property differs
 KINDS = {  # word before the axes -> what is required of the entries
     "": require_operand,
@@ -80,7 +82,8 @@ def require_instance(name, value, kind):
     ------
     TypeError : an instance of another class
     """
-    if not isinstance(value, NUMPY_TOO.get(kind, kind)):
+    wrong = not isinstance(value, NUMPY_TOO.get(kind, kind))
+    if wrong or (kind is float and isinstance(value, bool)):
         expected = MADE_BY.get(kind, f"{kind.__name__}.").format(name=name)
         raise TypeError(f"{name} is a {type(value).__name__}; expected {expected}")
 
@@ -92,7 +95,7 @@ class Axes:
         kind, _, axes = annotation.partition(" ")
         self.kind, self.text = (kind, axes) if kind in {**KINDS, **LAST} else ("", annotation)
         self.names = tuple(axis for axis in self.text.split() if axis != "...")
-        self.factors = {axis: axis.split("*") for axis in self.names if "*" in axis}
+        self.factors = {axis: axis.split("*") for axis in self.names if not axis.isidentifier()}
         self.batched = self.text.startswith("...")
         self.require_entries = KINDS.get(self.kind)
 
@@ -106,7 +109,7 @@ class Axes:
         """
         require_array(name, array)
         for axis, factors in self.factors.items():
-            sizes[axis] = math.prod(sizes[factor] for factor in factors)
+            sizes[axis] = math.prod(int(f) if f.isdigit() else sizes[f] for f in factors)
         shape, first = array.shape, array.ndim - len(self.names)
         fits = first == 0 or (self.batched and first > 0)
         if fits:

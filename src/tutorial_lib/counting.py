@@ -3,8 +3,8 @@
 import math
 from collections import Counter
 from itertools import cycle, islice
-from numbers import Real
 
+from tutorial_lib.contract import checked, require
 from tutorial_lib.errors import ShapeError, require_length
 
 HEADS = ("kv_heads", "d_k", "d_v")
@@ -22,7 +22,8 @@ LAYERS = {  # kind of layer -> the fields of a model that give the size of its c
 }
 
 
-def attention_flop(Q, K, V):
+@checked
+def attention_flop(Q: object, K: object, V: object) -> int:
     """Count the operations of the two products of attention, scoring and mixing, over all pairs.
 
     Built in chapter 11. A multiply-add is 2. A causal mask needs about half of the pairs; scale
@@ -50,7 +51,8 @@ def attention_flop(Q, K, V):
     return 2 * pairs * (Q.shape[-1] + V.shape[-1])
 
 
-def attention_bytes(Q, K, V, *, fused):
+@checked
+def attention_bytes(Q: object, K: object, V: object, *, fused: bool) -> int:
     """Count the bytes that attention must at least move from and to the device's large memory.
 
     Built in chapter 11. Fused, each entry of Q, K, V and of the heads' output is moved once. Step
@@ -82,7 +84,15 @@ def attention_bytes(Q, K, V, *, fused):
     return once if fused else once + 4 * table
 
 
-def cache_bytes(*, n_layers, n_kv_heads, d_k, d_v, itemsize):
+@checked
+def cache_bytes(
+    *,
+    n_layers: "length",
+    n_kv_heads: "length",
+    d_k: "length",
+    d_v: "length",
+    itemsize: float,
+):
     """Count the bytes per token of a KV cache: keys and values in all layers.
 
     Built in chapter 14.
@@ -91,48 +101,31 @@ def cache_bytes(*, n_layers, n_kv_heads, d_k, d_v, itemsize):
     ----------
     n_layers : layers that cache keys and values of their own
     n_kv_heads : KV heads; as many as query heads where none is shared
-    d_k, d_v : widths of a key and of a value
     itemsize : bytes of an entry; 2 for 16 bits, 0.5 for 4
 
     Returns
     -------
     bytes : per token
 
-    Raises
-    ------
-    TypeError : lengths that are no whole numbers, an itemsize that is no number
-    ValueError : one that is not positive
-
     >>> cache_bytes(n_layers=2, n_kv_heads=3, d_k=4, d_v=7, itemsize=8)
     528
     """
-    require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize)
+    require_itemsize(itemsize)
     return n_layers * n_kv_heads * (d_k + d_v) * itemsize
 
 
-def require_cache(n_layers, n_kv_heads, d_k, d_v, itemsize):
-    """Require positive whole numbers, and a positive number of bytes per entry.
-
-    Raises
-    ------
-    TypeError : lengths that are no whole numbers, an itemsize that is no number
-    ValueError : one that is not positive
-    """
-    lengths = {"n_layers": n_layers, "n_kv_heads": n_kv_heads, "d_k": d_k, "d_v": d_v}
-    for name, value in lengths.items():
-        require_length(name, value)
-    if isinstance(itemsize, bool) or not isinstance(itemsize, Real):
-        raise TypeError(
-            f"itemsize is {itemsize!r}, a {type(itemsize).__name__}; expected bytes per "
-            f"entry. Give 2 for 16 bits, or 0.5 for 4."
-        )
-    if not 0 < itemsize < math.inf:
-        raise ValueError(
-            f"itemsize={itemsize}; expected a positive number of bytes. Divide the bits by 8."
-        )
+def require_itemsize(itemsize):
+    """Require a positive number of bytes per entry."""
+    require(
+        0 < itemsize < math.inf,
+        ValueError,
+        f"itemsize={itemsize}; expected a positive number of bytes. Give 2 for 16 bits, or 0.5 "
+        f"for 4.",
+    )
 
 
-def cache_entries(model):
+@checked
+def cache_entries(model: dict):
     """Count the entries that a model caches of a sequence: keys, values, latents and states.
 
     Introduced in chapter 14.
@@ -183,7 +176,8 @@ def _entries(model, kind):
     return 0, 0, 0
 
 
-def layer_kinds(model):
+@checked
+def layer_kinds(model: dict) -> list:
     """List the kind of each layer of a model, from the first to the last.
 
     Introduced in chapter 17.
@@ -210,7 +204,8 @@ def layer_kinds(model):
     return [*first, *islice(cycle(model["pattern"]), between), *last]
 
 
-def layers_by_kind(model):
+@checked
+def layers_by_kind(model: dict) -> Counter:
     """Count the layers of each kind in a model.
 
     Introduced in chapter 14.
@@ -234,7 +229,8 @@ def layers_by_kind(model):
     return Counter(layer_kinds(model))
 
 
-def model_cache_bytes(model, tokens, *, itemsize=2):
+@checked
+def model_cache_bytes(model: dict, tokens: float, *, itemsize: float = 2):
     """Count the bytes that a model caches of one sequence of so many tokens.
 
     Introduced in chapter 14.
@@ -251,7 +247,6 @@ def model_cache_bytes(model, tokens, *, itemsize=2):
 
     Raises
     ------
-    TypeError : tokens or an itemsize that are no numbers
     TypeError, ValueError : a model that `cache_entries` refuses
     ValueError : tokens below 0, a size of 0 or less, NaN or infinity
 
@@ -259,14 +254,8 @@ def model_cache_bytes(model, tokens, *, itemsize=2):
     660
     """
     growing, windowed, fixed = cache_entries(model)
-    for name, value in {"tokens": tokens, "itemsize": itemsize}.items():
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise TypeError(f"{name} is {value!r}; expected a number. Give one, such as 2.")
-    if not (0 <= tokens < math.inf and 0 < itemsize < math.inf):
-        raise ValueError(
-            f"tokens={tokens} and itemsize={itemsize}; expected 0 tokens or more, and an entry of "
-            f"more than 0 bytes. Give 2 for 16 bits."
-        )
+    require_itemsize(itemsize)
+    require(0 <= tokens < math.inf, ValueError, f"tokens={tokens}; expected 0 or more. Give 0.")
     seen = min(tokens, model.get("window", 0))
     return itemsize * (growing * tokens + windowed * seen + fixed)
 

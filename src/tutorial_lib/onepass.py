@@ -8,28 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tutorial_lib.errors import (
-    ShapeError,
-    require_finite,
-    require_length,
-    require_one_precision,
-    require_shape,
-)
+from tutorial_lib.contract import MADE_BY, checked, require
+from tutorial_lib.errors import ShapeError, require_gradient, require_one_precision
 
 
-def last_keys(T, S, *, causal):
+@checked
+def last_keys(T: "length", S: "length", *, causal: bool) -> "T 1":
     """Return the last key that each query may look at: the last of all, or by the causal mask.
 
     Built in chapter 12. Causal is `causal_mask(T, S)`; -1 and below is a fully masked row.
-
-    Parameters
-    ----------
-    T, S : number of queries, number of keys
-    causal : whether a query sees no later key
-
-    Returns
-    -------
-    last : (T, 1) whole numbers
 
     >>> last_keys(5, 6, causal=True).shape
     (5, 1)
@@ -38,20 +25,15 @@ def last_keys(T, S, *, causal):
     return last[:, None]
 
 
-def score_tile(Q, K, seen):
+@checked
+def score_tile(Q: "any ... rows d_k", K: "any ... keys d_k", seen: object) -> "... rows keys":
     """Score some queries against some keys, -inf where a query may not look.
 
     Built in chapter 12. Divides by the root of d_k itself.
 
     Parameters
     ----------
-    Q : (..., rows, d_k)
-    K : (..., keys, d_k)
-    seen : booleans that broadcast to (..., rows, keys), True = may look
-
-    Returns
-    -------
-    scores : (..., rows, keys)
+    seen : True, or booleans that broadcast to (..., rows, keys), True = may look
 
     >>> score_tile(np.ones((5, 4)), np.ones((6, 4)), True).shape
     (5, 6)
@@ -60,7 +42,8 @@ def score_tile(Q, K, seen):
     return np.where(seen, scores, -np.inf)
 
 
-def fold_block(state, scores, V):
+@checked
+def fold_block(state: tuple, scores: "any ... rows keys", V: "any ... keys d_v") -> tuple:
     """Add a block of keys to the state of a softmax and its mix over the keys before.
 
     Built in chapter 12. The exponentials that were summed so far are relative to the old maximum;
@@ -71,17 +54,7 @@ def fold_block(state, scores, V):
     state : (maximum, total, mixed) of the keys before: the largest score, the sum of the
         exponentials exp(score - maximum), and the values mixed by these; (..., rows, 1) twice
         and (..., rows, d_v), or before the first block a number below every score, 0.0 and 0.0
-    scores : (..., rows, keys), -inf where a query may not look
-    V : (..., keys, d_v)
-
-    Returns
-    -------
-    state : with the block in it
-
-    Raises
-    ------
-    TypeError : no arrays of numbers
-    ShapeError : numbers of keys that differ, an empty axis
+    scores : -inf where a query may not look
 
     Source: Milakov & Gimelshein (2018), algorithm 3; Dao et al. (2022), section 3.1.
 
@@ -89,8 +62,6 @@ def fold_block(state, scores, V):
     >>> [part.shape for part in state]
     [(5, 1), (5, 1), (5, 7)]
     """
-    require_shape("scores", scores, "... rows keys")
-    require_shape("V", V, "... keys d_v", keys=scores.shape[-1])
     maximum, total, mixed = state
     raised = np.maximum(maximum, scores.max(axis=-1, keepdims=True))
     shrink, exponentials = np.exp(maximum - raised), np.exp(scores - raised)
@@ -99,18 +70,23 @@ def fold_block(state, scores, V):
     return raised, total, mixed
 
 
-def attend_rows(Q, K, V, last, block):
-    """Let a block of queries attend, one block of keys after the other.
+@checked
+def attend_rows(
+    Q: "any ... rows d_k",
+    K: "any ... S d_k",
+    V: "any ... S d_v",
+    last: "int rows 1",
+    block: "length",
+):
+    """Let a block of queries attend, one block of keys after the other: heads and logsumexp.
 
     Built in chapter 12. What `flash_kernel` does, in NumPy. A fully masked row gives
-    zeros.
+    zeros. Scores that overflow give NaN, or zeros where all of a row do so downwards;
+    `flash_forward` refuses them.
 
     Parameters
     ----------
-    Q : (..., rows, d_k)
-    K : (..., S, d_k)
-    V : (..., S, d_v)
-    last : (rows, 1), the last key that each query may look at
+    last : the last key that each query may look at
     block : number of keys that are scored at once
 
     Returns
@@ -118,9 +94,6 @@ def attend_rows(Q, K, V, last, block):
     heads : (..., rows, d_v)
     logsumexp : (..., rows, 1), the logarithm of the sum of exp(score): exp(score - logsumexp) is
         the weight; the lowest number of its precision for a fully masked row
-
-    Scores that overflow give NaN, or zeros where all of a row do so downwards; `flash_forward`
-    refuses them.
 
     >>> found = attend_rows(np.ones((5, 4)), *np.ones((2, 6, 4)), last_keys(5, 6, causal=True), 2)
     >>> [part.shape for part in found]
@@ -141,53 +114,51 @@ class FlashTrace:
     """What the backward pass needs of the forward pass; nothing here grows with T·S.
 
     Introduced in chapter 12.
-
-    Parameters
-    ----------
-    Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v)
-    heads : (..., T, d_v)
-    logsumexp : (..., T, 1), the logarithm of each row's sum of exp(score)
-    causal : whether `causal_mask(T, S)` held
     """
 
-    Q: np.ndarray
-    K: np.ndarray
-    V: np.ndarray
-    heads: np.ndarray
-    logsumexp: np.ndarray
-    causal: bool
+    Q: "... T d_k"
+    K: "... S d_k"
+    V: "... S d_v"
+    heads: "... T d_v"
+    logsumexp: "... T 1"  # the logarithm of each row's sum of exp(score)
+    causal: bool  # whether `causal_mask(T, S)` held
 
 
-def flash_forward(Q, K, V, *, causal=False, block=64):
+MADE_BY[FlashTrace] = (
+    "a FlashTrace, the record of the forward pass. Compute it with flash_forward(Q, K, V)."
+)
+
+
+@checked
+def flash_forward(
+    Q: "... T d_k",
+    K: "... S d_k",
+    V: "... S d_v",
+    *,
+    causal: bool = False,
+    block: "length" = 64,
+) -> FlashTrace:
     """Score and mix in one pass over blocks of keys, for one block of queries after the other.
 
     Built in chapter 12. The block changes the memory, and the result only by rounding.
 
     Parameters
     ----------
-    Q : (..., H, T, d_k), float32 or float64
-    K : (..., H, S, d_k)
-    V : (..., H, S, d_v)
     causal : apply `causal_mask(T, S)`
     block : number of queries, and of keys, that are scored at once
 
-    Returns
-    -------
-    trace : FlashTrace
-
     Raises
     ------
-    TypeError : integers, half precision, two precisions, a causal that is not a bool
-    ShapeError : widths, lengths or batch axes that differ, an empty axis
-    ValueError : a block below 1, NaN or infinity, a query all of whose scores, or the largest,
-        overflow
+    TypeError : integers, half precision, two precisions
+    ShapeError : batch axes that differ
+    ValueError : a query all of whose scores, or the largest, overflow
 
     Source: Dao (2024), algorithm 1; blocks of queries and keys as in Rabe & Staats (2021).
 
     >>> flash_forward(*np.ones((3, 2, 5, 4))).heads.shape
     (2, 5, 4)
     """
-    require_flash_input(Q, K, V, causal, block)
+    require_same_batch(Q=Q, K=K, V=V)
     T, S = Q.shape[-2], K.shape[-2]
     last = last_keys(T, S, causal=causal)
     heads = np.empty((*Q.shape[:-1], V.shape[-1]), dtype=V.dtype)
@@ -200,7 +171,8 @@ def flash_forward(Q, K, V, *, causal=False, block=64):
     return FlashTrace(Q, K, V, heads, logsumexp, causal)
 
 
-def block_backward(trace, dheads, keys):
+@checked
+def block_backward(trace: FlashTrace, dheads: "any ... T d_v", keys: "int n"):
     """Go back through a block of keys, whose weights are computed again from their scores.
 
     Built in chapter 12. The mean of a row of dweights needs no row of weights: it is the row of
@@ -208,9 +180,7 @@ def block_backward(trace, dheads, keys):
 
     Parameters
     ----------
-    trace : FlashTrace of the forward pass
-    dheads : (..., H, T, d_v)
-    keys : (n,) whole numbers, the positions of the keys
+    keys : the positions of the keys
 
     Returns
     -------
@@ -231,26 +201,20 @@ def block_backward(trace, dheads, keys):
     return dproducts @ K, np.swapaxes(dproducts, -1, -2) @ Q, dV
 
 
-def flash_backward(trace, dheads, *, block=64):
+@checked
+def flash_backward(trace: FlashTrace, dheads: "... T d_v", *, block: "length" = 64):
     """Go back from dL/dheads to dL/dQ, dL/dK and dL/dV, in memory that grows with T.
 
     Built in chapter 12.
 
     Parameters
     ----------
-    trace : FlashTrace of the forward pass
-    dheads : (..., H, T, d_v)
     block : number of keys whose weights are held at once; need not be that of the forward pass
-
-    Returns
-    -------
-    dQ, dK, dV : the shapes of Q, K and V
 
     Raises
     ------
-    TypeError : not a FlashTrace, not an array of floats of its precision
+    TypeError : a dheads of another precision than heads
     ShapeError : a dheads of another shape than heads
-    ValueError : a block below 1, NaN or infinity
 
     Source: Dao et al. (2022), appendix B.2.
 
@@ -258,7 +222,7 @@ def flash_backward(trace, dheads, *, block=64):
     >>> [d.shape for d in flash_backward(record, np.ones((2, 5, 4)))]
     [(2, 5, 4), (2, 5, 4), (2, 5, 4)]
     """
-    require_flash_backward(trace, dheads, block)
+    require_flash_backward(trace, dheads)
     dQ, dK, dV = (np.zeros_like(A) for A in (trace.Q, trace.K, trace.V))
     S = trace.K.shape[-2]
     for start in range(0, S, block):
@@ -269,28 +233,18 @@ def flash_backward(trace, dheads, *, block=64):
     return dQ, dK, dV
 
 
-def require_flash_input(Q, K, V, causal, block):
-    """Require finite arrays of one precision that fit together, a bool and a positive block.
-
-    Raises
-    ------
-    TypeError : integers, half precision, two precisions, a causal that is not a bool
-    ShapeError : widths, lengths or batch axes that differ, an empty axis
-    ValueError : a block below 1, NaN or infinity
-    """
-    require_shape("Q", Q, "... T d_k")
-    require_shape("K", K, "... S d_k", d_k=Q.shape[-1])
-    require_shape("V", V, "... S d_v", S=K.shape[-2])
-    require_one_precision(Q=Q, K=K, V=V)
-    for name, array in {"Q": Q, "K": K, "V": V}.items():
-        require_finite(name, array)
-        if array.shape[:-2] != Q.shape[:-2]:
-            raise ShapeError(
-                f"{name} has the leading axes {array.shape[:-2]}, and Q has {Q.shape[:-2]}; "
-                f"expected the same. Copy what is shared: np.broadcast_to({name}, ...)."
-            )
-    require_bool("causal", causal)
-    require_length("block", block)
+def require_same_batch(**arrays):
+    """Require one precision, and leading axes that do not broadcast."""
+    require_one_precision(**arrays)
+    first, *_ = arrays
+    for name, array in arrays.items():
+        require(
+            array.shape[:-2] == arrays[first].shape[:-2],
+            ShapeError,
+            f"{name} has the leading axes {array.shape[:-2]}, and {first} has "
+            f"{arrays[first].shape[:-2]}; expected the same. "
+            f"Copy what is shared: np.broadcast_to({name}, ...).",
+        )
 
 
 def require_scores(logsumexp, last):
@@ -309,40 +263,7 @@ def require_scores(logsumexp, last):
         )
 
 
-def require_flash_backward(trace, dheads, block):
-    """Require a FlashTrace, finite floats of the shape of its heads, and a positive block.
-
-    Raises
-    ------
-    TypeError : not a FlashTrace, not an array of floats of its precision
-    ShapeError : another shape
-    ValueError : a block below 1, NaN or infinity
-    """
-    if not isinstance(trace, FlashTrace):
-        raise TypeError(
-            f"trace is a {type(trace).__name__}; expected a FlashTrace, the record of the "
-            f"forward pass. Compute it with flash_forward(Q, K, V)."
-        )
-    require_shape("dheads", dheads, "... T d_v")
-    if dheads.shape != trace.heads.shape:
-        raise ShapeError(
-            f"dheads has shape {dheads.shape}; expected {trace.heads.shape}, the shape of heads: "
-            f"a gradient has one entry for each entry of its array. Take it from their loss."
-        )
+def require_flash_backward(trace, dheads):
+    """Require a gradient of the shape and the precision of the heads."""
+    require_gradient("dheads", dheads, trace.heads.shape)
     require_one_precision(heads=trace.heads, dheads=dheads)
-    require_finite("dheads", dheads)
-    require_length("block", block)
-
-
-def require_bool(name, value):
-    """Require True or False.
-
-    Raises
-    ------
-    TypeError : anything else, such as a mask
-    """
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(
-            f"{name} is a {type(value).__name__}; expected True or False. For any other mask use "
-            f"scaled_dot_product_attention(Q, K, V, mask=mask), which holds the scores."
-        )

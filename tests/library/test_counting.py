@@ -89,9 +89,9 @@ def test_bytes_of_a_cache_are_those_that_a_cache_grows_by(params):
     [
         (ValueError, "^n_layers=0", {"n_layers": 0}),
         (TypeError, "^n_kv_heads is 1.5", {"n_kv_heads": 1.5}),
-        (TypeError, "^itemsize is 'float16'", {"itemsize": "float16"}),
+        (TypeError, "^itemsize is a str", {"itemsize": "float16"}),
         (ValueError, "^itemsize=0", {"itemsize": 0}),
-        (TypeError, "^itemsize is True", {"itemsize": True}),
+        (TypeError, "^itemsize is a bool", {"itemsize": True}),
         (ValueError, "^itemsize=nan", {"itemsize": np.nan}),
     ],
 )
@@ -236,5 +236,5 @@ def test_what_is_no_number_is_not_counted(tokens, itemsize):
 
 @pytest.mark.parametrize(("tokens", "itemsize"), [(-1, 2), (5, 0), (np.nan, 2), (5, np.inf)])
 def test_a_cache_of_less_than_nothing_is_refused(tokens, itemsize):
-    with pytest.raises(ValueError, match=f"tokens={tokens} and itemsize={itemsize}; expected 0"):
+    with pytest.raises(ValueError, match=r"(tokens=(-1|nan)|itemsize=(0|inf)); expected"):
         model_cache_bytes(HEADS | {"pattern": ["full"]}, tokens, itemsize=itemsize)

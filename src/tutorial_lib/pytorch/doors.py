@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from tutorial_lib.contract import require_instance
 from tutorial_lib.errors import (
     ShapeError,
     mask_misfit,
@@ -12,7 +13,6 @@ from tutorial_lib.errors import (
     require_length,
     require_shape,
 )
-from tutorial_lib.onepass import require_bool
 from tutorial_lib.projection import Params
 from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
 from tutorial_lib.variants.patterns import require_sink_scores
@@ -319,7 +319,7 @@ def require_flash_options(Q, is_causal, blocks):
     TypeError : an is_causal that is no bool
     ValueError : other blocks, or more heads in the batch than a GPU's grid holds
     """
-    require_bool("is_causal", is_causal)
+    require_instance("is_causal", is_causal, bool)
     if blocks is not None and not (
         isinstance(blocks, tuple) and len(blocks) == 2 and all(map(_is_block, blocks))
     ):

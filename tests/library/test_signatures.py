@@ -1,0 +1,213 @@
+"""Each annotation is kept: in a right call, one argument at a time becomes what it forbids."""
+
+import importlib
+import inspect
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tutorial_lib
+from tests.library.test_errors import NoArithmetic
+from tutorial_lib.contract import LAST, MADE_BY, VALUES, Axes, checked
+from tutorial_lib.onepass import FlashTrace, flash_forward
+from tutorial_lib.projection import Params
+
+LIBRARY = Path(tutorial_lib.__file__).parent
+CONTRACT = {"contract", "axes"}  # the attributes of a checked function and of a record
+LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "rows": 5}
+OTHER = dict(zip(("n_heads", "n_kv_heads"), "HG", strict=True))
+COUNTING = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
+MODEL = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
+ARGUMENTS = {  # what mathematics asks beside the signature
+    "split_heads": {"X": np.ones((5, 12)), "n_heads": 3},
+    "sinusoidal_positions": {"d_model": 12},
+    "init_params": {"d_k": 8},
+    "embed": {"ids": np.zeros((2, 5), dtype=int)},
+    "sum_copies": {"gradient": np.ones((2, 5, 4)), "shape": (5, 4)},
+    "multi_head_attention_backward": {"dY": np.ones((5, 13))},
+    "softmax": {"axis": -1},
+    "score_tile": {"seen": True},
+    "fold_block": {"state": (-1e9, 0.0, 0.0)},
+    "flash_backward": {"dheads": np.ones((5, 11))},
+    "block_backward": {"dheads": np.ones((5, 11)), "keys": np.arange(3)},
+    **dict.fromkeys(("attention_flop", "attention_bytes"), dict.fromkeys("QKV", np.ones((5, 8)))),
+    **{name: {"model": MODEL} for name in COUNTING},
+}
+
+
+def contracts():
+    """The functions and records with a contract, by name, of the modules that need no PyTorch."""
+    found = {}
+    for path in sorted(LIBRARY.rglob("*.py")):
+        module = ".".join(("tutorial_lib", *path.relative_to(LIBRARY).with_suffix("").parts))
+        if "from tutorial_lib.contract import" in path.read_text() and ".pytorch." not in module:
+            here = vars(importlib.import_module(module)).items()
+            for name, value in here:
+                if getattr(value, "__module__", "") == module and CONTRACT & set(dir(value)):
+                    found[name] = value
+    return found
+
+
+def right(annotation, name=""):
+    """What an annotation allows."""
+    if annotation in VALUES:
+        return LENGTHS.get(OTHER.get(name, name), 3)
+    if not isinstance(annotation, type):
+        return ones(Axes(annotation))
+    makers = {
+        np.random.Generator: np.random.default_rng,
+        float: lambda: 2.5,
+        tutorial_lib.Trace: lambda: tutorial_lib.trace(right("T d_model"), right(Params)),
+        FlashTrace: lambda: flash_forward(*map(right, ("T d_k", "S d_k", "S d_v"))),
+    }
+    if hasattr(annotation, "axes"):
+        return annotation(*map(ones, annotation.axes.values()))
+    return makers.get(annotation, annotation)()
+
+
+def ones(axes):
+    """An array with these axes, whose products are no lengths of others."""
+    for axis in axes.names:
+        factors = [int(f) if f.isdigit() else LENGTHS.setdefault(f, 19) for f in axis.split("*")]
+        LENGTHS[axis] = math.prod(factors)
+    shape = [LENGTHS[axis] for axis in axes.names] or [4]
+    return np.ones(shape, dtype={"mask": bool, "int": int}.get(axes.kind, float))
+
+
+def arguments(function):
+    """A right call of a function or a record."""
+    parameters = inspect.signature(function).parameters
+    found = {name: right(p.annotation, name) for name, p in parameters.items()}
+    return found | ARGUMENTS.get(function.__name__, {})
+
+
+def of_array(axes, array):
+    """What the annotation of an array forbids: (value, error, words of the sentence)."""
+    if axes.kind == "mask":
+        yield array.astype(int), TypeError, "mask == 1"
+        yield array.tolist(), TypeError, "mask == 1"
+        yield np.repeat(array, 2, axis=0), ValueError, "mask[:, None]"
+        return
+    yield array.tolist(), TypeError, "np.asarray("
+    yield np.ma.array(array), TypeError, ".filled("
+    yield array.reshape(-1, array.shape[-1]).view(np.matrix), TypeError, "np.asarray("
+    for kind in (str, bool, complex, object):
+        yield array.astype(kind), TypeError, ".astype(float)"
+    if axes.kind == "gradient":
+        yield array.astype(int), TypeError, ".astype(float)"
+        yield np.repeat(array, 2, axis=-1), ValueError, "Take it from the loss"
+    elif axes.kind == "int":
+        yield array.astype(float), TypeError, ".astype(int)"
+    elif axes.kind != "raw":
+        for kind in (np.int8, np.int32, np.uint64):
+            yield array.astype(kind), TypeError, ".astype(float)"
+    if axes.kind in ("", "gradient"):
+        for bad in (np.nan, np.inf, -np.inf):
+            spoilt = array.copy()
+            spoilt.flat[-1] = bad
+            yield spoilt, ValueError, f"is {bad} at position"
+    if axes.names and axes.kind != "gradient":
+        yield array[..., :0], ValueError, "filtered"
+        fewer = array[(0,) * (array.ndim - len(axes.names) + 1)]
+        yield np.asarray(fewer), ValueError, "missing axes"
+    if not axes.batched:
+        yield array[None], ValueError, "Drop an axis"
+
+
+def of_value(annotation):
+    """The same of what is no array."""
+    if annotation in VALUES:
+        yield from [(2.5, TypeError, "Give an int"), (True, TypeError, "Give an int")]
+    elif annotation is not object:
+        yield object(), TypeError, MADE_BY[annotation].partition("{")[0]
+    if annotation == "length":
+        yield 0, ValueError, "Give a positive length"
+        yield 2**62, ValueError, "2**62"
+
+
+def shared(annotations, given):
+    """For each axis that two arrays share: the second of them twice as long there."""
+    known = set()
+    for name, annotation in annotations.items():
+        if hasattr(annotation, "axes"):
+            known |= {axis for axes in annotation.axes.values() for axis in axes.names}
+        elif isinstance(annotation, str) and annotation not in VALUES:
+            axes = Axes(annotation)
+            for place, axis in enumerate(axes.names[::-1], 1):
+                if (axis in known or "*" in axis) and axes.kind not in LAST:
+                    yield name, np.repeat(given[name], 2, axis=-place), f"{name} has shape"
+            known |= set(axes.names)
+
+
+def batches(annotations, given):
+    """The first two arrays with batch axes that do not broadcast."""
+    texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in VALUES}
+    batched = [n for n, a in texts.items() if Axes(a).batched and Axes(a).kind not in LAST]
+    if len(batched) > 1:
+        yield {n: np.stack([given[n]] * copies) for n, copies in zip(batched, (2, 3), strict=False)}
+
+
+def cases():
+    """Every contract with a right call, what is wrong in its place, and the error."""
+    for function in contracts().values():
+        given = arguments(function)
+        annotations = {n: p.annotation for n, p in inspect.signature(function).parameters.items()}
+        for name, annotation in annotations.items():
+            array = isinstance(annotation, str) and annotation not in VALUES
+            wrong = of_array(Axes(annotation), given[name]) if array else of_value(annotation)
+            for value, error, words in wrong:
+                yield function, given, {name: value}, error, words
+        for name, value, words in shared(annotations, given):
+            yield function, given, {name: value}, ValueError, words
+        for changes in batches(annotations, given):
+            yield function, given, changes, ValueError, "Expected equal lengths, or 1"
+
+
+def case_id(case):
+    """The function, the arguments and what the error says."""
+    function, _, changes, _, words = case
+    return f"{function.__name__}({', '.join(changes)}): {words}"
+
+
+@pytest.mark.parametrize("case", [*cases()], ids=case_id)
+def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(case):
+    function, given, changes, error, words = case
+    given = given | changes
+    plain = {name for name, value in given.items() if type(value) is np.ndarray}
+    given |= {name: given[name].view(NoArithmetic) for name in plain}
+    with pytest.raises(error) as caught:
+        function(**given)
+    for fragment in (*changes, words):
+        assert fragment in str(caught.value)
+
+
+@pytest.mark.parametrize("name", contracts())
+def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name(name):
+    function = contracts()[name]
+    result = function(**arguments(function))
+    returns = inspect.signature(function).return_annotation
+    if isinstance(returns, str):
+        Axes(returns).measure(name, result + 0, dict(LENGTHS) if name not in ARGUMENTS else {})
+    elif isinstance(returns, type) and returns is not inspect.Signature.empty:
+        assert isinstance(result, returns)
+
+
+def test_only_the_outermost_call_is_checked_unless_a_function_calls_the_reader_s_code():
+    @checked
+    def inner(x: "length"):
+        return x
+
+    @checked
+    def outer(x: "any T"):
+        return inner(-1)
+
+    @checked
+    def caller(function: callable):
+        return function(-1)
+
+    assert outer(np.ones(2)) == -1
+    for call in (lambda: inner(-1), lambda: caller(inner)):  # after a call, too
+        with pytest.raises(ValueError, match="x=-1"):
+            call()

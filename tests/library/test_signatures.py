@@ -16,10 +16,11 @@ from tutorial_lib.projection import Params
 
 LIBRARY = Path(tutorial_lib.__file__).parent
 CONTRACT = {"contract", "axes"}  # the attributes of a checked function and of a record
-LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "rows": 5}
+LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "rows": 5, "rank": 3}
 OTHER = dict(zip(("n_heads", "n_kv_heads"), "HG", strict=True))
 COUNTING = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
 MODEL = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
+LAYER = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
 ARGUMENTS = {  # what mathematics asks beside the signature
     "split_heads": {"X": np.ones((5, 12)), "n_heads": 3},
     "sinusoidal_positions": {"d_model": 12},
@@ -27,6 +28,7 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "embed": {"ids": np.zeros((2, 5), dtype=int)},
     "sum_copies": {"gradient": np.ones((2, 5, 4)), "shape": (5, 4)},
     "multi_head_attention_backward": {"dY": np.ones((5, 13))},
+    "cross_layer_attention": {"layers": [LAYER], "sources": [0], "X": LAYER.W_O, "mask": None},
     "softmax": {"axis": -1},
     "score_tile": {"seen": True},
     "fold_block": {"state": (-1e9, 0.0, 0.0)},

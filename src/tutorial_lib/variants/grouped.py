@@ -1,87 +1,37 @@
 """X → fewer K, V: heads in groups share keys and values, and so may layers."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, scaled_dot_product_attention
-from tutorial_lib.errors import (
-    ShapeError,
-    require_broadcast,
-    require_divisible,
-    require_mask,
-    require_operand,
-    require_shape,
-    require_wide_dtype,
-)
+from tutorial_lib.contract import checked, record, require
+from tutorial_lib.errors import ShapeError, require_divisible
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.multihead import require_layer_input
+from tutorial_lib.multihead import multi_head_attention
 from tutorial_lib.projection import Params, project_heads
 
 
-@dataclass(frozen=True)
+@record(made_by="Make them with group_params(params, n_kv_heads).")
 class GroupedParams:
     """The four parameter arrays of a layer whose H heads share the keys and values of G KV heads.
 
     Introduced in chapter 15. Heads g·H/G to (g+1)·H/G - 1 attend to KV head g. G = H is the layer
     of chapter 06; G = 1 is MQA.
 
-    Parameters
-    ----------
-    W_Q : (H, d_model, d_k)
-    W_K : (G, d_model, d_k)
-    W_V : (G, d_model, d_v)
-    W_O : (H*d_v, d_model)
-
     Raises
     ------
-    TypeError : no arrays of numbers
-    ShapeError : the arrays disagree on G, d_model, d_k or d_v, or G does not divide H
-    ValueError : NaN or infinity in one of them
+    ShapeError : G does not divide H
 
     Source: Ainslie et al. (2023); Shazeer (2019).
     """
 
-    W_Q: np.ndarray
-    W_K: np.ndarray
-    W_V: np.ndarray
-    W_O: np.ndarray
+    W_Q: "H d_model d_k"
+    W_K: "G d_model d_k"
+    W_V: "G d_model d_v"
+    W_O: "H*d_v d_model"
 
-    def __post_init__(self):
-        require_shape("W_Q", self.W_Q, "H d_model d_k")
-        H, d_model, d_k = self.W_Q.shape
-        require_shape("W_K", self.W_K, "G d_model d_k", d_model=d_model, d_k=d_k)
-        require_divisible("n_heads", H, "n_kv_heads", len(self.W_K))
-        require_shape("W_V", self.W_V, "G d_model d_v", G=len(self.W_K), d_model=d_model)
-        width = H * self.W_V.shape[-1]
-        require_shape("W_O", self.W_O, "H*d_v d_model", **{"H*d_v": width, "d_model": d_model})
-        for name in ("W_Q", "W_K", "W_V", "W_O"):
-            require_operand(name, getattr(self, name))
-
-    @property
-    def n_heads(self):
-        """H, the number of query heads."""
-        return self.W_Q.shape[0]
-
-    @property
-    def n_kv_heads(self):
-        """G, the number of KV heads."""
-        return self.W_K.shape[0]
-
-    @property
-    def d_model(self):
-        """Width of the layer's input and output."""
-        return self.W_Q.shape[1]
-
-    @property
-    def d_k(self):
-        """Width of a query and of a key."""
-        return self.W_Q.shape[2]
-
-    @property
-    def d_v(self):
-        """Width of a value."""
-        return self.W_V.shape[2]
+    def check(self):
+        """Require that the heads split into equal groups."""
+        require_divisible("n_heads", self.n_heads, "n_kv_heads", self.n_kv_heads)
 
     def expanded(self):
         """Return the Params of the layer of H KV heads that computes the same."""
@@ -89,25 +39,15 @@ class GroupedParams:
         return Params(self.W_Q, W_K, W_V, self.W_O)
 
 
-def group_params(params, n_kv_heads):
+@checked
+def group_params(params: Params, n_kv_heads: "length") -> GroupedParams:
     """Give each group of heads the mean of its heads' keys and values.
 
     Built in chapter 15. `n_kv_heads` = H gives the layer back.
 
-    Parameters
-    ----------
-    params : Params
-    n_kv_heads : G, a divisor of H
-
-    Returns
-    -------
-    grouped : GroupedParams
-
     Raises
     ------
-    TypeError : params that are no Params, a number that is not whole
-    ShapeError : more KV heads than heads, or a number that does not divide them
-    ValueError : below 1
+    ShapeError : a number that does not divide the heads
 
     Source: Ainslie et al. (2023).
 
@@ -115,7 +55,7 @@ def group_params(params, n_kv_heads):
     >>> group_params(params, 2).W_K.shape
     (2, 12, 4)
     """
-    require_group(params, n_kv_heads)
+    require_divisible("n_heads", params.n_heads, "n_kv_heads", n_kv_heads)
     pooled = []
     for W in (params.W_K, params.W_V):
         groups = W.reshape(n_kv_heads, -1, *W.shape[1:])  # (G, H/G, d_model, d)
@@ -123,55 +63,32 @@ def group_params(params, n_kv_heads):
     return GroupedParams(params.W_Q, *pooled, params.W_O)
 
 
-def require_group(params, n_kv_heads):
-    """Require Params, and a number of KV heads that divides its heads.
-
-    Raises
-    ------
-    TypeError : params that are no Params, a number that is not whole
-    ShapeError : more KV heads than heads, or a number that does not divide them
-    ValueError : below 1
-    """
-    if not isinstance(params, Params):
-        raise TypeError(
-            f"params is a {type(params).__name__}; expected Params, with a KV head for each head. "
-            f"Expand a dataclass of a different kind first: params.expanded()."
-        )
-    require_divisible("n_heads", params.n_heads, "n_kv_heads", n_kv_heads)
-
-
-def grouped_attention(Q, K, V, *, mask=None):
+@checked
+def grouped_attention(
+    Q: "... H T d_k",
+    K: "any ... G S d_k",
+    V: "any ... G S d_v",
+    *,
+    mask: "mask ... H T S" = None,
+) -> "... H T d_v":
     """Let each group of heads attend to one KV head, and copy no key and no value.
 
-    Built in chapter 15. The queries of a group become the rows of one matrix, head below head, so
-    its keys are read once. With as many KV heads as heads this is `scaled_dot_product_attention`.
-    Whether K and V are finite is checked where they are computed, because a look through them would
-    cost as much as the rest.
-
-    Parameters
-    ----------
-    Q : (..., H, T, d_k)
-    K : (..., G, S, d_k); heads g·H/G to (g+1)·H/G - 1 belong to KV head g
-    V : (..., G, S, d_v)
-    mask : booleans that broadcast to (..., H, T, S), True = may look; None lets all look
-
-    Returns
-    -------
-    heads : (..., H, T, d_v)
+    Built in chapter 15. Heads g·H/G to (g+1)·H/G - 1 belong to KV head g. The queries of a group
+    become the rows of one matrix, head below head, so its keys are read once. With as many KV heads
+    as heads this is `scaled_dot_product_attention`. Whether K and V are finite is checked where
+    they are computed, because a look through them would cost as much as the rest.
 
     Raises
     ------
-    TypeError : no arrays of numbers, or a mask of anything but booleans
-    ShapeError : widths or lengths that differ, more KV heads than heads or a number that does not
-        divide them, an empty axis, a mask that does not broadcast
-    ValueError : NaN or infinity in Q, or scores that are NaN or overflow
+    ShapeError : a number of KV heads that does not divide that of heads, K and V of other batches
+    ValueError : scores that are NaN or overflow
 
     Source: Ainslie et al. (2023).
 
     >>> grouped_attention(np.ones((6, 5, 4)), np.ones((2, 8, 4)), np.ones((2, 8, 7))).shape
     (6, 5, 7)
     """
-    require_groups(Q, K, V, mask)
+    require_groups(Q, K, V)
     *batch, H, T, d_k = Q.shape
     G = K.shape[-3]
     rows = Q.reshape(*batch, G, H // G * T, d_k)  # a group's queries, head below head
@@ -182,44 +99,21 @@ def grouped_attention(Q, K, V, *, mask=None):
     return mixed.reshape(*batch, H, T, V.shape[-1])
 
 
-def require_groups(Q, K, V, mask):
-    """Require finite queries of H heads, keys and values of G, and a mask that fits them.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, or a mask of anything but booleans
-    ShapeError : widths or lengths that differ, a G that does not divide H, an empty axis, a mask
-        that does not broadcast
-    ValueError : NaN or infinity in Q
-    """
-    require_shape("Q", Q, "... H T d_k")
-    require_shape("K", K, "... G S d_k", d_k=Q.shape[-1])
-    require_shape("V", V, "... G S d_v", G=K.shape[-3], S=K.shape[-2])
+def require_groups(Q, K, V):
+    """Require groups of equally many heads, and keys and values of the same sequences."""
     require_divisible("the number of query heads", Q.shape[-3], "KV heads", K.shape[-3])
-    require_same_batch(K, V)
-    require_broadcast(Q=Q[..., 0, :, :], K=K[..., 0, :, :])
-    require_operand("Q", Q)
-    require_wide_dtype("K", K)
-    require_wide_dtype("V", V)
-    batch = np.broadcast_shapes(Q.shape[:-3], K.shape[:-3])
-    require_mask(mask, (*batch, *Q.shape[-3:-1], K.shape[-2]))
+    require(
+        K.shape[:-3] == V.shape[:-3],
+        ShapeError,
+        f"K has the batch axes {K.shape[:-3]}, V has {V.shape[:-3]}; expected the same, since "
+        f"each key has its value. Project both from one X.",
+    )
 
 
-def require_same_batch(K, V):
-    """Require keys and values of the same sequences.
-
-    Raises
-    ------
-    ShapeError : different batch axes
-    """
-    if K.shape[:-3] != V.shape[:-3]:
-        raise ShapeError(
-            f"K has the batch axes {K.shape[:-3]}, V has {V.shape[:-3]}; expected the same, since "
-            f"each key has its value. Project both from one X."
-        )
-
-
-def cross_layer_attention(X, layers, sources, *, mask=None):
+@checked
+def cross_layer_attention(
+    X: "... T d_model", layers: object, sources: object, *, mask: object = None
+) -> "... T d_model":
     """Run layers on top of each other, some with the keys and values of an earlier one.
 
     Built in chapter 15. Each layer adds its output to X. With `sources` = (0, 1, 2, …) every
@@ -227,22 +121,15 @@ def cross_layer_attention(X, layers, sources, *, mask=None):
 
     Parameters
     ----------
-    X : (..., T, d_model)
     layers : list or tuple of Params, of equal widths; a borrower's W_K and W_V are not used
     sources : for each layer, the number of the layer whose keys and values it attends to
     mask : booleans that broadcast to (..., H, T, T), True = may look; None lets all look
 
-    Returns
-    -------
-    X : (..., T, d_model), after the last layer
-
     Raises
     ------
-    TypeError : layers or sources that are no list or tuple, layers that are no Params, X no array
-        of numbers, a mask of anything but booleans
-    ShapeError : widths or numbers of heads that differ, a mask that does not broadcast
-    ValueError : no layer, a source for each is missing, or is no earlier layer with keys of its
-        own; NaN or infinity in X
+    TypeError : layers or sources that are no list or tuple, layers that are no Params
+    ShapeError : widths or numbers of heads that differ
+    ValueError : no layer, a source for each is missing, or is no earlier layer with keys of its own
 
     Source: Brandon et al. (2024).
 
@@ -262,20 +149,11 @@ def cross_layer_attention(X, layers, sources, *, mask=None):
 
 
 def require_sources(X, layers, sources, mask):
-    """Require layers of equal shapes that fit X, each with a source that has keys of its own.
-
-    Raises
-    ------
-    TypeError : layers that are no list or tuple of Params, sources that are neither, X no array
-        of numbers, a mask of no booleans
-    ShapeError : widths or numbers of heads that differ, a mask that does not fit
-    ValueError : no layer, a different number of sources than of layers, a source that is no earlier
-        layer with keys of its own; NaN or infinity
-    """
+    """Require layers of equal shapes that fit X, each with a source that has keys of its own."""
     _require_list("layers", layers)
     _require_list("sources", sources)
     for params in layers:
-        require_layer_input(X, params, None, mask)
+        multi_head_attention.contract.check((X, params), {"mask": mask})
     shapes = {tuple(W.shape for W in vars(params).values()) for params in layers}
     if len(shapes) > 1:
         raise ShapeError(

@@ -2,25 +2,20 @@
 
 import numpy as np
 
-from tutorial_lib.attention import (
-    attention_scores,
-    attention_weights,
-    causal_mask,
-    scaled_dot_product_attention,
-)
+from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
+from tutorial_lib.contract import checked, require
 from tutorial_lib.errors import (
     ShapeError,
     require_finite,
     require_length,
     require_mask,
-    require_operand,
-    require_shape,
     require_softmax_rows,
 )
 from tutorial_lib.projection import project_heads
 
 
-def window_mask(T, S, window):
+@checked
+def window_mask(T: "length", S: "length", window: "length") -> "mask T S":
     """Let each query look at the last `window` keys, its own among them.
 
     Built in chapter 17. The queries are the last T of S tokens, as in `causal_mask(T, S)`: behind
@@ -29,58 +24,39 @@ def window_mask(T, S, window):
 
     Parameters
     ----------
-    T, S : number of queries, number of keys
     window : number of keys, the query's own token included
-
-    Returns
-    -------
-    mask : (T, S) booleans, True = may look
 
     Raises
     ------
-    TypeError : a length that is no whole number
-    ValueError : a length below 1, fewer keys than queries
+    ValueError : fewer keys than queries
 
     Source: Child et al. (2019), section 4.2; Beltagy et al. (2020), section 3.1.
 
     >>> window_mask(5, 6, 2).sum(axis=-1)
     array([2, 2, 2, 2, 2])
     """
-    require_window(T, S, window)
+    require_last(T, S)
     too_far = np.tri(T, S, k=S - T - window, dtype=bool)
     return causal_mask(T, S) & ~too_far
 
 
-def strided_mask(T, stride):
+@checked
+def strided_mask(T: "length", stride: "length") -> "mask T T":
     """Let each query look at its own token, and from there back at every `stride`-th.
 
     Built in chapter 17. A stride of 1 is `causal_mask(T)`.
-
-    Parameters
-    ----------
-    T : number of tokens
-    stride : number of steps from one key to the next
-
-    Returns
-    -------
-    mask : (T, T) booleans, True = may look
-
-    Raises
-    ------
-    TypeError, ValueError : a length that is not a positive whole number
 
     Source: Child et al. (2019), section 4.2.
 
     >>> strided_mask(5, 2)[4]
     array([ True, False,  True, False,  True])
     """
-    require_length("T", T)
-    require_length("stride", stride)
     distances = np.arange(T)[:, None] - np.arange(T)
     return (distances >= 0) & (distances % stride == 0)
 
 
-def global_mask(T, tokens):
+@checked
+def global_mask(T: "length", tokens: object) -> "mask T T":
     """Let some tokens look at all, and all look at them: a row and a column each.
 
     Built in chapter 17. It looks ahead: a decoder takes `global_mask(T, tokens) & causal_mask(T)`.
@@ -88,17 +64,12 @@ def global_mask(T, tokens):
 
     Parameters
     ----------
-    T : number of tokens
     tokens : the positions of the global ones, from 0 to T - 1
-
-    Returns
-    -------
-    mask : (T, T) booleans, True = may look
 
     Raises
     ------
-    TypeError : a length or positions that are no whole numbers
-    ValueError : a length below 1, a position outside the sequence
+    TypeError : positions that are no whole numbers
+    ValueError : a position outside the sequence
 
     Source: Beltagy et al. (2020), section 3.1.
 
@@ -110,38 +81,29 @@ def global_mask(T, tokens):
     return chosen[:, None] | chosen
 
 
-def random_mask(rng, T, n):
+@checked
+def random_mask(rng: np.random.Generator, T: "length", n: "length") -> "mask T T":
     """Let each query look at n random keys of all T, sampled without replacement.
 
     Built in chapter 17. It looks ahead: a decoder takes `random_mask(rng, T, n) & causal_mask(T)`,
     which leaves early tokens fewer. n = T hides nothing.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    T : number of tokens
-    n : number of keys of each query
-
-    Returns
-    -------
-    mask : (T, T) booleans, True = may look
-
     Raises
     ------
-    TypeError : rng is no Generator, or a length is no whole number
-    ValueError : a length below 1, more keys than tokens
+    ValueError : more keys than tokens
 
     Source: Zaheer et al. (2020), section 2.
 
     >>> random_mask(np.random.default_rng(0), 5, 2).sum(axis=-1)
     array([2, 2, 2, 2, 2])
     """
-    require_sample(rng, T, n)
+    require_sample(T, n)
     order = rng.permuted(np.tile(np.arange(T), (T, 1)), axis=-1)
     return order < n
 
 
-def receptive_field(mask, n_layers):
+@checked
+def receptive_field(mask: object, n_layers: "length") -> "mask T T":
     """Return on which tokens each row can depend after some layers with the same mask.
 
     Built in chapter 17. Every row keeps its own token, as the residual connection around a
@@ -150,22 +112,20 @@ def receptive_field(mask, n_layers):
     Parameters
     ----------
     mask : (T, T) booleans, True = may look
-    n_layers : number of layers
 
     Returns
     -------
-    reached : (T, T) booleans; [t, s]: row t can depend on token s
+    reached : [t, s]: row t can depend on token s
 
     Raises
     ------
-    TypeError : a mask of anything but booleans, a number that is not whole
+    TypeError : a mask of anything but booleans
     ShapeError : a mask that is not square, or has a further axis
-    ValueError : a number below 1
 
     >>> receptive_field(window_mask(6, 6, 2), 3).sum(axis=-1)
     array([1, 2, 3, 4, 4, 4])
     """
-    require_steps(mask, n_layers)
+    require_square(mask)
     step = (mask | np.eye(len(mask), dtype=bool)).astype(float)
     reached = step
     for _ in range(n_layers - 1):
@@ -173,28 +133,22 @@ def receptive_field(mask, n_layers):
     return reached > 0
 
 
-def attention_with_sink(scores, sink, *, mask=None):
+@checked
+def attention_with_sink(
+    scores: "any ... H T S", sink: "any H", *, mask: "mask ... H T S" = None
+) -> "... H T S":
     """Return each query's attention weights beside a sink, which takes a part of each row.
 
     Built in chapter 17. The sink is one more score in each row's sum, without a key or a value. At
-    -inf it takes nothing: the weights of the layer.
+    -inf it takes nothing: the weights of the layer. A row of weights sums to 1 less what the sink
+    takes, or is 0 throughout where it is fully masked.
 
     Parameters
     ----------
-    scores : (..., H, T, S)
-    sink : (H,), a score for each head; -inf: none
-    mask : booleans that broadcast to scores, True = may look; None lets all look
-
-    Returns
-    -------
-    weights : (..., H, T, S); a row sums to 1 less what the sink takes, or is 0 throughout where it
-        is fully masked
+    sink : a score for each head; -inf: none
 
     Raises
     ------
-    TypeError : no arrays of numbers, or a mask of anything but booleans
-    ShapeError : a sink of another number of heads, scores without an axis of heads, an empty axis,
-        a mask that does not broadcast
     ValueError : NaN or +inf in sink; NaN or +inf in scores, or a row of -inf
 
     Source: Xiao et al. (2024), for the tokens that serve as one; OpenAI (2025), for a learned one.
@@ -202,7 +156,8 @@ def attention_with_sink(scores, sink, *, mask=None):
     >>> print(attention_with_sink(np.zeros((3, 5, 6)), np.zeros(3)).sum(axis=-1)[0, 0].round(3))
     0.857
     """
-    require_sink(scores, sink, mask)
+    require_sink_scores(sink)
+    require_rows_seen(scores, mask)
     column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
     seen = np.broadcast_to(True if mask is None else mask, scores.shape)
     both = np.concatenate([scores, column], axis=-1)  # (..., H, T, S + 1)
@@ -210,26 +165,20 @@ def attention_with_sink(scores, sink, *, mask=None):
     return attention_weights(both, mask=allowed)[..., :-1]
 
 
-def gate_heads(heads, X, W_G):
+@checked
+def gate_heads(heads: "... H T d_v", X: "... T d_model", W_G: "H d_model d_v") -> "... H T d_v":
     """Multiply each head's output by gates between 0 and 1, computed from its query's token.
 
     Built in chapter 17. W_G = 0 halves everything, exactly; gates of 1 are the layer.
 
     Parameters
     ----------
-    heads : (..., H, T, d_v)
-    X : (..., T, d_model), the tokens of the queries
-    W_G : (H, d_model, d_v)
-
-    Returns
-    -------
-    gated : (..., H, T, d_v)
+    X : the tokens of the queries
 
     Raises
     ------
-    TypeError : no arrays of numbers
-    ShapeError : a gate of another width or number of heads, X of other tokens than heads
-    ValueError : NaN or infinity, or products of X and W_G that overflow
+    ShapeError : X of another batch than heads
+    ValueError : products of X and W_G that overflow
 
     Source: Qiu et al. (2025).
 
@@ -241,7 +190,10 @@ def gate_heads(heads, X, W_G):
     return heads * gates  # (..., H, T, d_v)
 
 
-def top_k_mask(scores, k, *, mask=None):
+@checked
+def top_k_mask(
+    scores: "any ... T S", k: "length", *, mask: "mask ... T S" = None
+) -> "mask ... T S":
     """Let each query look at the k keys with the largest scores, of those that it may look at.
 
     Built in chapter 17. Of equal scores the earlier key is chosen. The mask comes first, so that a
@@ -249,22 +201,15 @@ def top_k_mask(scores, k, *, mask=None):
 
     Parameters
     ----------
-    scores : (..., T, S), those of the layer, or cheaper ones of an indexer
+    scores : those of the layer, or cheaper ones of an indexer
     k : number of keys; S: all that the mask lets see
-    mask : booleans that broadcast to scores, True = may look; None for one query only, the newest
-        token. A mask may let a query see later keys, since keys may be pools of tokens, whose
-        positions only the caller knows; where they are tokens, `require_past` checks it
-
-    Returns
-    -------
-    chosen : (..., T, S) booleans, True = may look
+    mask : None for one query only, the newest token. A mask may let a query see later keys, since
+        keys may be pools of tokens, whose positions only the caller knows; where they are tokens,
+        `require_past` checks it
 
     Raises
     ------
-    TypeError : no array of numbers, a mask of anything but booleans, a k that is no whole number
-    ShapeError : fewer than two axes, an empty axis, a mask that does not broadcast
-    ValueError : k below 1 or above S, several queries without a mask, NaN or +inf in scores, or a
-        row of -inf
+    ValueError : k above S, several queries without a mask, NaN or +inf in scores, or a row of -inf
 
     Source: DeepSeek-AI (2025).
 
@@ -278,7 +223,10 @@ def top_k_mask(scores, k, *, mask=None):
     return (ranks < k) & (seen > -np.inf)
 
 
-def windowed_attention(Q, K, V, window, *, block=64):
+@checked
+def windowed_attention(
+    Q: "... T d_k", K: "... S d_k", V: "... S d_v", window: "length", *, block: "length" = 64
+) -> "... T d_v":
     """Attend within a window, some queries at a time, and skip the keys that none of them sees.
 
     Built in chapter 17. Equals `scaled_dot_product_attention` under `window_mask(T, S, window)`,
@@ -286,28 +234,20 @@ def windowed_attention(Q, K, V, window, *, block=64):
 
     Parameters
     ----------
-    Q : (..., H, T, d_k), the last T of S tokens
-    K : (..., H, S, d_k)
-    V : (..., H, S, d_v)
+    Q : the queries of the last T of S tokens
     window : number of keys, the query's own token included
     block : number of queries at a time
 
-    Returns
-    -------
-    heads : (..., H, T, d_v)
-
     Raises
     ------
-    TypeError : no arrays of numbers, a length that is no whole number
-    ShapeError : widths or lengths that differ, an empty axis
-    ValueError : a length below 1, fewer keys than queries, NaN or infinity, scores that overflow
+    ValueError : fewer keys than queries, scores that overflow
 
     Source: Beltagy et al. (2020), section 3.2.
 
     >>> windowed_attention(*np.ones((3, 2, 9, 4)), 3, block=4).shape
     (2, 9, 4)
     """
-    require_windowed(Q, K, V, window, block)
+    require_last(Q.shape[-2], K.shape[-2])
     T, S = Q.shape[-2], K.shape[-2]
     parts = []
     for start in range(0, T, block):
@@ -371,37 +311,18 @@ def require_tokens(T, tokens):
         )
 
 
-def require_sample(rng, T, n):
-    """Require a generator, and no more keys than tokens.
-
-    Raises
-    ------
-    TypeError : rng is no Generator, or a length is no whole number
-    ValueError : a length below 1, more keys than tokens
-    """
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"rng is a {type(rng).__name__}; expected a numpy.random.Generator. "
-            f"Make one with a seed: np.random.default_rng(0)."
-        )
-    require_length("T", T)
-    require_length("n", n)
-    if n > T:
-        raise ValueError(
-            f"n={n} keys are to be sampled from T={T} tokens; expected {T} at most, since none is "
-            f"sampled twice. Sample fewer."
-        )
+def require_sample(T, n):
+    """Require no more keys than tokens."""
+    require(
+        n <= T,
+        ValueError,
+        f"n={n} keys are to be sampled from T={T} tokens; expected {T} at most, since none is "
+        f"sampled twice. Sample fewer.",
+    )
 
 
-def require_steps(mask, n_layers):
-    """Require one square mask and a number of layers.
-
-    Raises
-    ------
-    TypeError : a mask of anything but booleans, a number that is not whole
-    ShapeError : a mask that is not square, or has a further axis
-    ValueError : a number below 1
-    """
+def require_square(mask):
+    """Require one square mask."""
     shape = np.shape(mask)
     if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
         raise ShapeError(
@@ -409,40 +330,14 @@ def require_steps(mask, n_layers):
             f"per head or per sequence, give one: mask[0], or mask.any(axis=0)."
         )
     require_mask(mask, shape)
-    require_length("n_layers", n_layers)
 
 
 def require_rows_seen(scores, mask):
-    """Require scores that `attention_weights` takes under this mask.
-
-    Raises
-    ------
-    TypeError : no array of numbers, or a mask of anything but booleans
-    ShapeError : fewer than two axes, an empty axis, a mask that does not broadcast
-    ValueError : NaN or +inf, or a row of -inf
-    """
-    require_shape("scores", scores, "... T S")
-    require_mask(mask, scores.shape)
+    """Require that no row of scores has a NaN, +inf, or nothing but -inf among the keys it sees."""
     if mask is not None:
         hidden = ~mask & mask.any(axis=-1, keepdims=True)  # as in a row that is not fully masked
         scores = np.where(hidden, -np.inf, scores)
     require_softmax_rows(scores, -1)
-
-
-def require_sink(scores, sink, mask):
-    """Require a sink for each head of the scores, and scores that the layer takes.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, or a mask of anything but booleans
-    ShapeError : a sink of another number of heads, scores without an axis of heads, a mask that
-        does not broadcast
-    ValueError : NaN or +inf in sink; NaN or +inf in scores, or a row of -inf
-    """
-    require_shape("scores", scores, "... H T S")
-    require_shape("sink", sink, "H", H=scores.shape[-3])
-    require_sink_scores(sink)
-    require_rows_seen(scores, mask)
 
 
 def require_sink_scores(sink):
@@ -462,25 +357,14 @@ def require_sink_scores(sink):
 
 
 def require_gate(heads, X, W_G):
-    """Require a gate for each entry of each head's output, and the tokens that the heads belong to.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers
-    ShapeError : a gate of another width or number of heads, X of other tokens than heads
-    ValueError : NaN or infinity, or products of X and W_G that overflow
-    """
-    require_shape("heads", heads, "... H T d_v")
-    *batch, H, T, d_v = heads.shape
-    require_shape("X", X, "... T d_model", T=T)
-    if X.shape[:-2] != tuple(batch):
-        raise ShapeError(
-            f"X has the batch axes {X.shape[:-2]}, heads has {tuple(batch)}; expected the same, "
-            f"since a gate is computed from the token of its query. Give the X of these heads."
-        )
-    require_shape("W_G", W_G, "H d_model d_v", H=H, d_model=X.shape[-1], d_v=d_v)
-    for name, array in {"heads": heads, "X": X, "W_G": W_G}.items():
-        require_operand(name, array)
+    """Require X of the heads' batch, and products of X and W_G that do not overflow."""
+    batch = heads.shape[:-3]
+    require(
+        X.shape[:-2] == batch,
+        ShapeError,
+        f"X has the batch axes {X.shape[:-2]}, heads has {batch}; expected the same, "
+        f"since a gate is computed from the token of its query. Give the X of these heads.",
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         most = np.abs(X).max() * np.abs(W_G).max() * X.shape[-1]
         if not np.isfinite(most):  # no smaller ones can overflow
@@ -488,18 +372,8 @@ def require_gate(heads, X, W_G):
 
 
 def require_choice(scores, k, mask):
-    """Require scores that the layer takes, as many keys as chosen, and a mask for several queries.
-
-    Raises
-    ------
-    TypeError : no array of numbers, a mask of anything but booleans, a k that is no whole number
-    ShapeError : fewer than two axes, an empty axis, a mask that does not broadcast
-    ValueError : k below 1 or above S, several queries without a mask, NaN or +inf in scores, or a
-        row of -inf
-    """
-    require_shape("scores", scores, "... T S")
+    """Require k keys to choose from, a mask for several queries, and scores of the layer."""
     T, S = scores.shape[-2:]
-    require_length("k", k)
     if k > S:
         raise ValueError(
             f"k={k} keys are to be chosen among S={S}; expected {S} at most. "
@@ -529,17 +403,3 @@ def require_past(mask, T, S):
             f"since a model chooses before it has seen that token. "
             f"Give mask=causal_mask({T}, {S}), or your mask & causal_mask({T}, {S})."
         )
-
-
-def require_windowed(Q, K, V, window, block):
-    """Require finite queries, keys and values that fit together, a window and a block.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, a length that is no whole number
-    ShapeError : widths or lengths that differ, an empty axis
-    ValueError : a length below 1, fewer keys than queries, NaN or infinity
-    """
-    scaled_dot_product_attention.contract.check((Q, K, V), {})
-    require_window(Q.shape[-2], K.shape[-2], window)
-    require_length("block", block)

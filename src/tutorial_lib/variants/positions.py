@@ -3,12 +3,14 @@
 import numpy as np
 
 from tutorial_lib.attention import attention_scores
+from tutorial_lib.contract import checked, require
 from tutorial_lib.embedding import require_base
-from tutorial_lib.errors import ShapeError, require_length, require_operand, require_shape
+from tutorial_lib.errors import ShapeError, require_operand, require_shape
 
 
-def rope_frequencies(d_k, *, base=10_000.0):
-    """Return the frequency of each pair of entries, from one radian per token down to nearly 0.
+@checked
+def rope_frequencies(d_k: "length", *, base: float = 10_000.0) -> "n":
+    """Return the frequency of each pair of entries in radians per token, from 1 down to nearly 0.
 
     Built in chapter 16. Pair i has the frequency base^(-2i/d_k), as in `sinusoidal_positions`;
     other code calls the result `inv_freq`.
@@ -18,28 +20,23 @@ def rope_frequencies(d_k, *, base=10_000.0):
     d_k : how many entries of a query and of a key are rotated, even
     base : the lowest frequency is base^(2/d_k) / base
 
-    Returns
-    -------
-    frequencies : (d_k/2,), radians per token
-
     Raises
     ------
-    TypeError : d_k is not a whole number
     ShapeError : d_k is odd
-    ValueError : d_k below 1, or base not a positive finite number
+    ValueError : base is no positive finite number
 
     Source: Su et al. (2021).
 
     >>> rope_frequencies(4).shape
     (2,)
     """
-    require_length("d_k", d_k)
     require_pairs("d_k", d_k)
     require_base(base)
     return base ** (-np.arange(0, d_k, 2) / d_k)
 
 
-def rotate(X, positions, frequencies, *, half=False):
+@checked
+def rotate(X: "... T d", positions: object, frequencies: "n", *, half: bool = False) -> "... T d":
     """Rotate each pair of entries by the position of its token times the frequency of the pair.
 
     Built in chapter 16. RoPE: apply it to queries and keys, so that their scores depend only on
@@ -48,22 +45,16 @@ def rotate(X, positions, frequencies, *, half=False):
 
     Parameters
     ----------
-    X : (..., T, d), queries or keys
     positions : (T,), or (..., T) that broadcasts to the tokens of X; positions of each sequence,
         (B, T), need an axis for the heads, positions[:, None]; never falling along a sequence
-    frequencies : (n,), radians per token, for n of the d/2 pairs; 0 leaves a pair as it is
+    frequencies : radians per token, for n of the d/2 pairs; 0 leaves a pair as it is
     half : False: entries 2i and 2i + 1 are a pair, interleaved; True: entries i and i + n, as in
         `rotate_half` of Hugging Face's Llama
 
-    Returns
-    -------
-    rotated : (..., T, d), in the precision of X
-
     Raises
     ------
-    TypeError : no arrays of numbers, or integers other than int64
     ShapeError : an odd width, more frequencies than pairs, positions that do not fit the tokens
-    ValueError : NaN or infinity, or positions that go backwards
+    ValueError : positions that go backwards
 
     Source: Su et al. (2021).
 
@@ -81,38 +72,27 @@ def rotate(X, positions, frequencies, *, half=False):
     return rotated
 
 
-def alibi_slopes(n_heads):
+@checked
+def alibi_slopes(n_heads: "length") -> "H":
     """Return the slope of each head: a geometric series, so that some attend near and some far.
 
     Built in chapter 16. For 8 heads 1/2, 1/4, ... 1/256; any power of two ends at 1/256. For other
     numbers of heads, the series of the power of two below, then every second slope of the next
     power's.
 
-    Parameters
-    ----------
-    n_heads : number of heads
-
-    Returns
-    -------
-    slopes : (H,), subtracted from a score for each step of distance
-
-    Raises
-    ------
-    TypeError, ValueError : not a positive whole number
-
     Source: Press et al. (2022), section 3, and the authors' code for other numbers of heads.
 
     >>> alibi_slopes(3).shape
     (3,)
     """
-    require_length("n_heads", n_heads)
     power = 2 ** int(np.log2(n_heads))  # the largest that is not above
     series = 2.0 ** (-8 * np.arange(1, power + 1) / power)
     between = 2.0 ** (-4 * np.arange(1, 2 * power, 2) / power)
     return np.concatenate([series, between[: n_heads - power]])
 
 
-def alibi_bias(T, S, slopes):
+@checked
+def alibi_bias(T: "length", S: "length", slopes: "H") -> "H T S":
     """Return what each head adds to the score of each pair: minus its slope times their distance.
 
     Built in chapter 16. The queries are the last T of S tokens, as in `causal_mask(T, S)`. A key
@@ -120,50 +100,35 @@ def alibi_bias(T, S, slopes):
 
     Parameters
     ----------
-    T, S : number of queries, number of keys
-    slopes : (H,), none below 0; all 0 is no bias
-
-    Returns
-    -------
-    bias : (H, T, S), to be added to the scores; no entry is above 0
+    slopes : none below 0; all 0 is no bias
 
     Raises
     ------
-    TypeError : a length that is not a whole number, or slopes that are no array of numbers
-    ShapeError : slopes of more than one axis, or none
-    ValueError : a length below 1, or a slope below 0
+    ValueError : a slope below 0
 
     Source: Press et al. (2022), section 3.
 
     >>> alibi_bias(5, 6, alibi_slopes(3)).shape
     (3, 5, 6)
     """
-    require_length("T", T)
-    require_length("S", S)
     require_slopes(slopes)
     distances = np.abs(np.arange(S - T, S)[:, None] - np.arange(S))  # (T, S)
     return -slopes[:, None, None] * distances
 
 
-def alibi_scores(Q, K, slopes):
+@checked
+def alibi_scores(Q: "any ... T d_k", K: "any ... S d_k", slopes: "H") -> "... H T S":
     """Score every query against every key, minus the slope of the head times their distance.
 
     Built in chapter 16. Used in place of `attention_scores`.
 
     Parameters
     ----------
-    Q : (..., H, T, d_k), the queries of the last T of S tokens
-    K : (..., H, S, d_k)
-    slopes : (H,), none below 0
-
-    Returns
-    -------
-    scores : (..., H, T, S)
+    Q : the queries of the last T of S tokens
+    slopes : none below 0
 
     Raises
     ------
-    TypeError : no arrays of numbers
-    ShapeError : widths that differ, or slopes for another number of heads
     ValueError : a slope below 0
 
     Source: Press et al. (2022), section 3.
@@ -171,9 +136,8 @@ def alibi_scores(Q, K, slopes):
     >>> alibi_scores(np.ones((3, 5, 4)), np.ones((3, 6, 4)), alibi_slopes(3)).shape
     (3, 5, 6)
     """
-    require_shape("Q", Q, "... H T d_k")
-    require_shape("K", K, "... S d_k", d_k=Q.shape[-1])
-    require_slopes(slopes, n_heads=Q.shape[-3])
+    require_heads(Q, slopes)
+    require_slopes(slopes)
     bias = alibi_bias(Q.shape[-2], K.shape[-2], slopes)  # (H, T, S)
     return attention_scores(Q, K) + bias
 
@@ -193,19 +157,8 @@ def require_pairs(name, width):
 
 
 def require_rotatable(X, positions, frequencies):
-    """Require pairs of entries, at most one frequency for each, and positions that go forwards.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, or integers other than int64
-    ShapeError : an odd width, more frequencies than pairs, positions that do not fit the tokens
-    ValueError : NaN or infinity, or positions that go backwards
-    """
-    require_shape("X", X, "... T d")
+    """Require pairs of entries, at most one frequency for each, and positions that go forwards."""
     require_pairs("d", X.shape[-1])
-    require_operand("X", X)
-    require_shape("frequencies", frequencies, "n")
-    require_operand("frequencies", frequencies)
     pairs = X.shape[-1] // 2
     if len(frequencies) > pairs:
         raise ShapeError(
@@ -246,24 +199,23 @@ def require_positions(positions, tokens):
         )
 
 
-def require_slopes(slopes, *, n_heads=None):
-    """Require a finite slope of at least 0 for each head.
+def require_heads(Q, slopes):
+    """Require a slope for each head."""
+    require_shape("Q", Q, "... H T d_k")
+    n_heads = Q.shape[-3]
+    require(
+        len(slopes) == n_heads,
+        ShapeError,
+        f"slopes has {len(slopes)} entries, but Q has {n_heads} heads; expected one for each. "
+        f"Make them with alibi_slopes({n_heads}).",
+    )
 
-    Raises
-    ------
-    TypeError : not an array of numbers, or integers other than int64
-    ShapeError : more than one axis, or another number of heads
-    ValueError : NaN, infinity, or a slope below 0
-    """
-    require_shape("slopes", slopes, "H")
-    require_operand("slopes", slopes)
-    if n_heads not in (None, len(slopes)):
-        raise ShapeError(
-            f"slopes has {len(slopes)} entries, but Q has {n_heads} heads; expected one for each. "
-            f"Make them with alibi_slopes({n_heads})."
-        )
-    if slopes.min() < 0:
-        raise ValueError(
-            f"slopes goes down to {slopes.min()}; expected none below 0, since the bias is minus "
-            f"slope times distance already. Drop the sign: -slopes."
-        )
+
+def require_slopes(slopes):
+    """Require that no slope is below 0."""
+    require(
+        slopes.min() >= 0,
+        ValueError,
+        f"slopes goes down to {slopes.min()}; expected none below 0, since the bias is minus "
+        f"slope times distance already. Drop the sign: -slopes.",
+    )

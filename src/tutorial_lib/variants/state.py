@@ -2,44 +2,24 @@
 
 import numpy as np
 
-from tutorial_lib.errors import (
-    ShapeError,
-    require_broadcast,
-    require_length,
-    require_operand,
-    require_shape,
-)
+from tutorial_lib.contract import checked
+from tutorial_lib.errors import ShapeError
 
 _SLACK = 1e-5  # in single precision, rounding makes a gate of 1 or a key of length 1 larger
 
 
-def linear_attention(Q, K, V):
+@checked
+def linear_attention(Q: "... T d_k", K: "... T d_k", V: "... T d_v") -> "... T d_v":
     """Attend without a softmax, a token at a time: add k ⊗ v to a state, then read it with q.
 
     Built in chapter 18. Causal, from an empty state. Scores are not divided: for those of
     `attention_scores` pass Q / sqrt(d_k).
-
-    Parameters
-    ----------
-    Q, K : (..., T, d_k)
-    V : (..., T, d_v)
-
-    Returns
-    -------
-    heads : (..., T, d_v)
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, or integers other than int64
-    ShapeError : lengths or widths that differ, or batch axes that do not broadcast
-    ValueError : NaN or infinity
 
     Source: Katharopoulos et al. (2020), without feature map and denominator.
 
     >>> linear_attention(np.ones((3, 5, 4)), np.ones((3, 5, 4)), np.ones((3, 5, 7))).shape
     (3, 5, 7)
     """
-    require_tokens(Q, K, V)
     state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]), K.dtype)
     rows = []
     for t in range(Q.shape[-2]):
@@ -48,65 +28,48 @@ def linear_attention(Q, K, V):
     return np.concatenate(rows, axis=-2)
 
 
-def linear_attention_parallel(Q, K, V):
+@checked
+def linear_attention_parallel(Q: "... T d_k", K: "... T d_k", V: "... T d_v") -> "... T d_v":
     """Attend without a softmax, all tokens at once: the scores of later tokens become 0.
 
     Built in chapter 18. The result is that of `linear_attention`, from T times T scores.
-
-    Parameters
-    ----------
-    Q, K : (..., T, d_k)
-    V : (..., T, d_v)
-
-    Returns
-    -------
-    heads : (..., T, d_v)
-
-    Raises
-    ------
-    TypeError, ShapeError, ValueError : as `linear_attention`
 
     Source: Yang et al. (2024).
 
     >>> linear_attention_parallel(np.ones((5, 4)), np.ones((5, 4)), np.ones((5, 7))).shape
     (5, 7)
     """
-    require_tokens(Q, K, V)
     scores = Q @ np.swapaxes(K, -1, -2)  # (..., T, T)
     return np.tril(scores) @ V
 
 
-def delta_step(state, k, v, *, beta=1.0, decay=1.0):
+@checked
+def delta_step(
+    state: "... d_k d_v", k: "... d_k", v: "... d_v", *, beta: object = 1.0, decay: object = 1.0
+) -> "... d_k d_v":
     """Write one key and its value: let the state fade, then correct what k reads towards v.
 
     Built in chapter 18. The state forgets first: the error is that of the faded state.
+    The state given stays as it is; with beta 1 and k of length 1, k reads v from the new one.
 
     Parameters
     ----------
-    state : (..., d_k, d_v), stays as it is
-    k : (..., d_k), of length 1 where beta may reach 1
-    v : (..., d_v)
+    k : of length 1 where beta may reach 1
     beta : the fraction of the error that is corrected: a number, or one per head, (..., H, 1, 1)
     decay : the fraction of the state that stays, from 0 to 1: a number, one per head,
         (..., H, 1, 1), or one per channel of the key, (..., H, d_k, 1)
 
-    Returns
-    -------
-    state : (..., d_k, d_v), a new one; with beta 1 and k of length 1, k reads v from it
-
     Raises
     ------
-    TypeError : no arrays of numbers, or integers other than int64
-    ShapeError : widths that differ, or gates that do not fit k
-    ValueError : NaN or infinity, decay outside 0 to 1, or beta times the squared length of k
-        outside 0 to 2, where each write makes old readings larger
+    ShapeError : gates that do not fit k
+    ValueError : decay outside 0 to 1, or beta times the squared length of k outside 0 to 2, where
+        each write makes old readings larger
 
     Source: Yang et al. (2025), arXiv:2412.06464; arXiv:2510.26692 for a decay of each channel.
 
     >>> delta_step(np.zeros((3, 4, 7)), np.ones((3, 4)) / 2, np.ones((3, 7))).shape
     (3, 4, 7)
     """
-    require_write(state, k, v)
     require_decay(decay, k)
     require_beta(beta, k)
     state = decay * state
@@ -114,7 +77,8 @@ def delta_step(state, k, v, *, beta=1.0, decay=1.0):
     return state + beta * k[..., :, None] * error[..., None, :]
 
 
-def chunked(Q, K, V, *, size):
+@checked
+def chunked(Q: "... T d_k", K: "... T d_k", V: "... T d_v", *, size: "length") -> "... T d_v":
     """Attend without a softmax, a chunk at a time: in parallel within it, by a state before it.
 
     Built in chapter 18. The result is that of `linear_attention`, for any size: with 1 it computes
@@ -122,25 +86,13 @@ def chunked(Q, K, V, *, size):
 
     Parameters
     ----------
-    Q, K : (..., T, d_k)
-    V : (..., T, d_v)
     size : tokens of a chunk; the last one may be shorter
-
-    Returns
-    -------
-    heads : (..., T, d_v)
-
-    Raises
-    ------
-    TypeError, ShapeError, ValueError : as `linear_attention`, or a size below 1
 
     Source: Yang et al. (2024).
 
     >>> chunked(np.ones((5, 4)), np.ones((5, 4)), np.ones((5, 7)), size=2).shape
     (5, 7)
     """
-    require_tokens(Q, K, V)
-    require_length("size", size)
     state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]), K.dtype)
     parts = []
     for start in range(0, Q.shape[-2], size):
@@ -148,40 +100,6 @@ def chunked(Q, K, V, *, size):
         parts.append(q @ state + linear_attention_parallel(q, k, v))
         state = state + np.swapaxes(k, -1, -2) @ v
     return np.concatenate(parts, axis=-2)
-
-
-def require_tokens(Q, K, V):
-    """Require a query, a key and a value for each token, keys as wide as queries.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, or integers other than int64
-    ShapeError : lengths or widths that differ, or batch axes that do not broadcast
-    ValueError : NaN or infinity
-    """
-    require_shape("Q", Q, "... T d_k")
-    require_shape("K", K, "... T d_k", T=Q.shape[-2], d_k=Q.shape[-1])
-    require_shape("V", V, "... T d_v", T=Q.shape[-2])
-    require_broadcast(Q=Q, K=K, V=V)
-    for name, array in {"Q": Q, "K": K, "V": V}.items():
-        require_operand(name, array)
-
-
-def require_write(state, k, v):
-    """Require a key and a value as wide as the state.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, or integers other than int64
-    ShapeError : widths that differ, or batch axes that do not broadcast
-    ValueError : NaN or infinity
-    """
-    require_shape("state", state, "... d_k d_v")
-    require_shape("k", k, "... d_k", d_k=state.shape[-2])
-    require_shape("v", v, "... d_v", d_v=state.shape[-1])
-    require_broadcast(state=state, k=k[..., None], v=v[..., None])
-    for name, array in {"state": state, "k": k, "v": v}.items():
-        require_operand(name, array)
 
 
 def require_decay(decay, k):

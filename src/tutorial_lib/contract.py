@@ -178,6 +178,7 @@ def checked(function):
             _call.checked = False
 
     call.contract = contract
+    call.__kwdefaults__ = function.__kwdefaults__  # where a text looks a default up
     return call
 
 

@@ -254,16 +254,6 @@ def mask_misfit(mask, shape):
     )
 
 
-def require_broadcast(**arrays):
-    """Require that the batch axes, all but the last two, of the arrays broadcast.
-
-    Raises
-    ------
-    ShapeError : they do not
-    """
-    broadcast_batches({name: array.shape[:-2] for name, array in arrays.items()})
-
-
 def broadcast_batches(batches):
     """Return the shape to which batch axes broadcast; `batches` holds those of each array, by name.
 

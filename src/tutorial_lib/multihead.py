@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from tutorial_lib.attention import attention_scores, attention_weights
 from tutorial_lib.contract import MADE_BY, checked
-from tutorial_lib.errors import require_broadcast, require_mask, require_operand, require_shape
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
 
@@ -87,28 +84,3 @@ def multi_head_attention(
     (5, 12)
     """
     return trace(X, params, context=context, mask=mask).Y
-
-
-def require_layer_input(X, params, context, mask):
-    """Require Params, finite sequences of the layer's width, and a mask that fits them.
-
-    Raises
-    ------
-    TypeError : params are no Params, X or context no array of numbers, a mask of no booleans
-    ShapeError : another width, an empty sequence, batch axes or a mask that do not fit
-    ValueError : NaN or infinity
-    """
-    if not isinstance(params, Params):
-        raise TypeError(
-            f"params is a {type(params).__name__}; expected Params. "
-            f"Make them with Params(W_Q, W_K, W_V, W_O) or init_params(rng, ...)."
-        )
-    require_shape("X", X, "... T d_model", d_model=params.d_model)
-    require_operand("X", X)
-    if context is not None:
-        require_shape("context", context, "... S d_model", d_model=params.d_model)
-        require_operand("context", context)
-        require_broadcast(X=X, context=context)
-    source = X if context is None else context
-    batch = np.broadcast_shapes(X.shape[:-2], source.shape[:-2])
-    require_mask(mask, (*batch, params.n_heads, X.shape[-2], source.shape[-2]))

@@ -12,7 +12,7 @@ from tutorial_lib.errors import (
     require_operand,
     require_shape,
 )
-from tutorial_lib.models.block import mlp, require_feed, rms_norm
+from tutorial_lib.models.block import mlp, rms_norm
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.doors import require_kind, require_list, require_model, require_sequence
 from tutorial_lib.models.grammar import ID, LENGTH
@@ -56,7 +56,7 @@ class BlockModel:
         require_sequence("feeds", self.feeds, pairs, len(self.layers))
         for n, feed in enumerate(self.feeds):
             require_sequence(f"feed {n}", feed, "the matrices W_1 and W_2", 2)
-            require_feed(self.E, *feed)
+            mlp.contract.check((self.E, *feed), {})
 
     @property
     def arrays(self):

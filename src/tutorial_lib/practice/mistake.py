@@ -27,6 +27,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from types import FunctionType, ModuleType
 
+import numpy as np
+
 TOKEN = re.compile(r"\w+|[^\w\s]")
 SYMPTOM = "symptom:"
 HEAD = re.compile(r"(?P<name>[a-z0-9_]+): (?P<says>.+)")
@@ -136,7 +138,7 @@ def _rebuilt(function, pieces, found):
         source = textwrap.dedent(inspect.getsource(function))
         source = replaced(source, changes, function.__name__)
         code = compile(source, f"<wrong {function.__name__}>", "exec")
-        scope = dict(scope)
+        scope = {"np": np, **scope}
         exec(code, scope)
         found[function] = scope[function.__name__]
     elif scope is not function.__globals__:

@@ -260,19 +260,6 @@ def windowed_attention(
     return np.concatenate(parts, axis=-2)
 
 
-def require_window(T, S, window):
-    """Require a window, and queries that are the last of the keys' tokens.
-
-    Raises
-    ------
-    TypeError : a length that is no whole number
-    ValueError : a length below 1, fewer keys than queries
-    """
-    for name, value in {"T": T, "S": S, "window": window}.items():
-        require_length(name, value)
-    require_last(T, S)
-
-
 def require_last(T, S):
     """Require that T queries can be the last of S tokens.
 

@@ -102,7 +102,7 @@ ROUNDED = """\
 import numpy as np
 
 A = np.random.default_rng(0).standard_normal((300, 300))
-print(float((A @ A)[0, :9].sum()))
+print(float((A @ A @ A @ A)[0, :9].sum()))
 """
 
 
@@ -110,7 +110,7 @@ def test_an_output_that_rounding_decides_is_refused_with_its_cell_and_both_value
     cells = [code("steady", "print(1 / 3)"), code("rounded", ROUNDED)]
     path = stored(tmp_path / "planted.ipynb", new_notebook(cells=cells))
     before = path.read_bytes()
-    others = dict([blas_matrix.other_processors().popitem()])
+    others = blas_matrix.other_processors()  # one of them may be what this run imitates
     with pytest.raises(Unsteady) as refused:
         run_notebooks.refresh(path, others=others)
     here, there = re.findall(r"^    [-+](\S+)$", str(refused.value), re.MULTILINE)
@@ -120,7 +120,7 @@ def test_an_output_that_rounding_decides_is_refused_with_its_cell_and_both_value
     assert path.read_bytes() == before
     cells[1].source = ROUNDED.replace("float(", "round(").replace(".sum())", ".sum(), 4)")
     run_notebooks.refresh(stored(path, new_notebook(cells=cells)), others=others)
-    assert capsys.readouterr().out.count("again as another processor") == 2
+    assert capsys.readouterr().out.count("again as another processor") > len(others)
 
 
 def test_chapters_are_run_as_other_processors_too_and_a_file_given_by_its_path_is_not(

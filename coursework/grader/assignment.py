@@ -190,7 +190,7 @@ def read_assignment(name):
     spec = importlib.util.spec_from_file_location(f"grading_{name}", path)
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        exec(spec.loader.source_to_code(path.read_bytes(), str(path)), vars(module))  # no .pyc
         return _with_mistakes(module.ASSIGNMENT, path.with_name("mistakes.txt"), vars(module))
     except Exception as error:
         raise AssignmentError(f"{path}{_where(error, str(path))}: correct this first") from error

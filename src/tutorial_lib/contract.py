@@ -4,7 +4,7 @@
     def project_heads(X: "... T d_model", W: "any H d_model d") -> "... H T d":
 
 A text names the axes of an array. An axis that comes twice, in one call or one record, has one
-length; `H*d_v` is a product, and 1 is 1; a leading `...` stands for batch axes, which broadcast.
+length; `H*d_v` is a product, and 1 is 1; `...`, mostly first, are batch axes, which broadcast.
 Without an axis S in any array, S is T: queries and keys come from the same tokens. One word may
 stand before the axes: `any` leaves out whether all numbers are finite, `raw` allows narrow integers
 too, since they are only moved, `int` asks for integers; `mask` and `gradient` are a mask and a
@@ -96,7 +96,8 @@ class Axes:
         self.kind, self.text = (kind, axes) if kind in {**KINDS, **LAST} else ("", annotation)
         self.names = tuple(axis for axis in self.text.split() if axis != "...")
         self.factors = {axis: axis.split("*") for axis in self.names if not axis.isidentifier()}
-        self.batched = self.text.startswith("...")
+        self.batched = "..." in self.text
+        self.before = len(self.text.partition("...")[0].split())  # the batch axes
         self.require_entries = KINDS.get(self.kind)
 
     def measure(self, name, array, sizes):
@@ -110,21 +111,22 @@ class Axes:
         require_array(name, array)
         for axis, factors in self.factors.items():
             sizes[axis] = math.prod(int(f) if f.isdigit() else sizes[f] for f in factors)
-        shape, first = array.shape, array.ndim - len(self.names)
-        fits = first == 0 or (self.batched and first > 0)
+        shape, before, n = array.shape, self.before, array.ndim - len(self.names)
+        fits = n == 0 or (self.batched and n > 0)
         if fits:
-            for axis, length in zip(self.names, shape[first:], strict=True):
+            for axis, length in zip(self.names, shape[:before] + shape[before + n :], strict=True):
                 fits = fits and 0 < length == sizes.setdefault(axis, length)
         if not fits:
             require_shape(name, array, self.text, **sizes)
-        return shape[:first]
+        return shape[before : before + n]
 
 
 class Contract:
     """What the annotations of a function ask of its arguments, read once."""
 
     def __init__(self, parameters):
-        notes = {name: p.annotation for name, p in parameters.items()}
+        noted = {name: p for name, p in parameters.items() if p.annotation is not p.empty}
+        notes = {name: p.annotation for name, p in noted.items()}
         self.names = tuple(parameters)
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.calls_back = callable in notes.values()

@@ -53,8 +53,8 @@ def require_shape(name, array, pattern, **sizes):
     ----------
     name : what the caller calls the array
     array : the array
-    pattern : axis names separated by blanks, such as ``"... T d_model"``; a leading ``...``
-        stands for any number of batch axes
+    pattern : axis names separated by blanks, such as ``"... T d_model"``; ``...`` stands for any
+        number of batch axes
     sizes : lengths that some of these axes must have, such as ``d_model=8``
 
     Raises
@@ -71,7 +71,9 @@ def require_shape(name, array, pattern, **sizes):
             f"{name} has shape {array.shape}, {array.ndim} axes; expected {expected}. "
             + (f"Add the missing axes, for example {name}[None]." if short else "Drop an axis.")
         )
-    for axis, length in zip(axes, array.shape[array.ndim - len(axes) :], strict=True):
+    before, batch = len(pattern.partition("...")[0].split()), array.ndim - len(axes)
+    lengths = array.shape[:before] + array.shape[before + batch :]
+    for axis, length in zip(axes, lengths, strict=True):
         if length == 0:
             raise ShapeError(
                 f"{name} has shape {array.shape}: its axis {axis} is empty; expected {expected} "

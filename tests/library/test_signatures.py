@@ -13,6 +13,7 @@ from tests.library.test_errors import NoArithmetic
 from tutorial_lib.contract import LAST, MADE_BY, VALUES, Axes, checked
 from tutorial_lib.onepass import FlashTrace, flash_forward
 from tutorial_lib.projection import Params
+from tutorial_lib.variants.cache import KVCache
 
 LIBRARY = Path(tutorial_lib.__file__).parent
 CONTRACT = {"contract", "axes"}  # the attributes of a checked function and of a record
@@ -36,7 +37,6 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "rotate": {"X": np.ones((5, 8)), "positions": np.arange(5), "frequencies": np.ones(3)},
     "alibi_scores": {"Q": np.ones((6, 5, 8))},
     "delta_step": {"beta": 0.1, "decay": 0.9},
-    "softmax": {"axis": -1},
     "score_tile": {"seen": True},
     "fold_block": {"state": (-1e9, 0.0, 0.0)},
     "flash_backward": {"dheads": np.ones((5, 11))},
@@ -69,6 +69,7 @@ def right(annotation, name=""):
         np.random.Generator: np.random.default_rng,
         float: lambda: 2.5,
         tutorial_lib.Trace: lambda: tutorial_lib.trace(right("T d_model"), right(Params)),
+        KVCache: lambda: KVCache.empty(right(Params), 9),
         FlashTrace: lambda: flash_forward(*map(right, ("T d_k", "S d_k", "S d_v"))),
     }
     if hasattr(annotation, "axes"):
@@ -88,7 +89,10 @@ def ones(axes):
 def arguments(function):
     """A right call of a function or a record."""
     parameters = inspect.signature(function).parameters
-    found = {name: right(p.annotation, name) for name, p in parameters.items()}
+    found = {
+        name: right(p.annotation, name) if p.default in (p.empty, None) else p.default
+        for name, p in parameters.items()
+    }
     return found | ARGUMENTS.get(function.__name__, {})
 
 
@@ -153,7 +157,8 @@ def shared(annotations, given):
 def batches(annotations, given):
     """The first two arrays with batch axes that do not broadcast."""
     texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in VALUES}
-    batched = [n for n, a in texts.items() if Axes(a).batched and Axes(a).kind not in LAST]
+    axes = {name: Axes(text) for name, text in texts.items()}
+    batched = [n for n, a in axes.items() if a.batched and not a.before and a.kind not in LAST]
     if len(batched) > 1:
         yield {n: np.stack([given[n]] * copies) for n, copies in zip(batched, (2, 3), strict=False)}
 

@@ -6,38 +6,36 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask, softmax
+from tutorial_lib.contract import MADE_BY, checked, require
 from tutorial_lib.errors import (
     ShapeError,
     require_array,
     require_finite,
     require_length,
     require_operand,
-    require_shape,
 )
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
 
 
-def write_rows(buffer, length, rows):
+@checked
+def write_rows(
+    buffer: "raw ... capacity d", length: "integer", rows: "... T d"
+) -> "any ... filled d":
     """Write rows into a reserved buffer, behind those that it holds.
 
-    Built in chapter 14. Changes `buffer`; no row that it holds already is changed or copied.
+    Built in chapter 14. Changes `buffer` and returns a view of it, (..., length + T, d); no row
+    that it holds already is changed or copied.
 
     Parameters
     ----------
-    buffer : (..., capacity, d)
     length : number of rows that the buffer holds already
-    rows : (..., T, d)
-
-    Returns
-    -------
-    filled : (..., length + T, d), a view of buffer
 
     Raises
     ------
-    TypeError : no arrays of numbers, rows of more precision, a length that is no whole number
-    ShapeError : other axes than those of buffer
-    ValueError : NaN or infinity, more rows than the buffer can hold, a length below 0
+    TypeError : rows of more precision than the buffer
+    ShapeError : other batch axes than those of buffer
+    ValueError : more rows than the buffer can hold, a length below 0
 
     >>> write_rows(np.zeros((3, 6, 4)), 2, np.ones((3, 1, 4))).shape
     (3, 3, 4)
@@ -46,6 +44,34 @@ def write_rows(buffer, length, rows):
     end = length + rows.shape[-2]
     buffer[..., length:end, :] = rows
     return buffer[..., :end, :]
+
+
+def require_rows(buffer, length, rows):
+    """Require rows that fit behind the first `length` of the buffer."""
+    require(
+        rows.shape[:-2] == buffer.shape[:-2],
+        ShapeError,
+        f"rows has shape {rows.shape} and buffer {buffer.shape}; expected them to agree in all "
+        f"axes but the last but one. Reserve a buffer of the shape of the rows.",
+    )
+    require(
+        np.result_type(rows, buffer) == buffer.dtype,
+        TypeError,
+        f"rows is of {rows.dtype}, and a buffer of {buffer.dtype} would change them; "
+        f"expected {buffer.dtype} or less. Convert the rows first, or reserve another buffer.",
+    )
+    require(length >= 0, ValueError, f"length={length}; expected 0 or more. Count the rows so far.")
+    require_capacity(rows.shape[-2], length, buffer.shape[-2])
+
+
+def require_capacity(T, length, capacity):
+    """Require that a buffer can hold T tokens behind the first `length`."""
+    require(
+        length + T <= capacity,
+        ValueError,
+        f"{T} new tokens after {length} make {length + T}, more than capacity={capacity}; "
+        f"expected {capacity - length} at most. Give empty a larger capacity.",
+    )
 
 
 @dataclass(frozen=True)
@@ -73,8 +99,9 @@ class KVCache:
     written: np.ndarray
 
     @classmethod
-    def empty(cls, params, capacity, *, batch=(), pad=None):
-        """Reserve buffers for a number of tokens.
+    @checked
+    def empty(cls, params: object, capacity: "length", *, batch: tuple = (), pad: object = None):
+        """Reserve buffers for a number of tokens, in the precision of W_K, float32 at least.
 
         Parameters
         ----------
@@ -84,22 +111,22 @@ class KVCache:
         batch : lengths of the batch axes
         pad : (...) whole numbers, how many tokens at the left of each sequence are padding
 
-        Returns
-        -------
-        cache : KVCache, in the precision of W_K, float32 at least
-
         Raises
         ------
-        TypeError : params without W_K and W_V, lengths or pad that are no whole numbers
+        TypeError : params without W_K and W_V, pad that is no whole number
         ShapeError : W_K and W_V of different numbers of heads, pad of another shape than batch
-        ValueError : a length below 1, more padding than the capacity
+        ValueError : more padding than the capacity
 
         >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
         >>> KVCache.empty(params, 6).append(*np.ones((2, 3, 5, 4))).K.shape
         (3, 5, 4)
         """
         pad = None if pad is None else np.array(pad)
-        require_new_cache(params, capacity, batch, pad)
+        require_projections(params)
+        for length in batch:
+            require_length("a length of batch", length)
+        if pad is not None:
+            require_pad(pad, batch, capacity)
         pad = None if pad is None else pad.astype(int)  # positions are differences, below 0 too
         dtype = np.result_type(params.W_K.dtype, np.float32)
         shapes = ((*batch, len(W), capacity, W.shape[-1]) for W in (params.W_K, params.W_V))
@@ -132,15 +159,11 @@ class KVCache:
         return self.buffers[0].shape[-2]
 
     def append(self, K, V):
-        """Write the keys and values of new tokens behind the others.
+        """Write the keys and values of new tokens behind the others: a cache longer by T.
 
         Parameters
         ----------
         K, V : (..., G, T, d_k), (..., G, T, d_v)
-
-        Returns
-        -------
-        cache : KVCache, longer by T
 
         Raises
         ------
@@ -148,7 +171,7 @@ class KVCache:
         ShapeError : another batch, number of heads or width; K and V of different lengths
         ValueError : NaN or infinity, a full buffer, a cache that was continued already
         """
-        require_next(self, K, V)
+        require_entries(self, K, V)
         for buffer, rows in zip(self.buffers, (K, V), strict=True):
             if buffer.shape[-1]:
                 write_rows(buffer, self.length, rows)
@@ -156,31 +179,16 @@ class KVCache:
         return replace(self, length=int(self.written))
 
     def fork(self):
-        """Copy the cached rows, to continue a second time, or from a view that was continued.
-
-        Returns
-        -------
-        cache : KVCache of the same layer and length, in buffers of its own
-        """
+        """Copy the cached rows, to continue a second time, or from a view that was continued."""
         buffers = tuple(buffer.copy() for buffer in self.buffers)
         return replace(self, buffers=buffers, written=np.array(self.length))
 
-    def mask(self, T):
+    @checked
+    def mask(self, T: "length"):
         """Return the mask of the next T tokens: all before them and themselves, no padding.
 
-        Parameters
-        ----------
-        T : number of new tokens
-
-        Returns
-        -------
-        mask : booleans, (T, length + T), or (..., 1, T, length + T) where there is padding
-
-        Raises
-        ------
-        TypeError, ValueError : T is no positive whole number
+        Booleans of shape (T, length + T), or (..., 1, T, length + T) where there is padding.
         """
-        require_length("T", T)
         S = self.length + T
         seen = causal_mask(T, S)  # bottom-right alignment
         if self.pad is None:
@@ -188,24 +196,97 @@ class KVCache:
         real = np.arange(S) >= self.pad[..., None]  # (..., S)
         return seen & real[..., None, None, :]
 
-    def positions(self, T):
+    @checked
+    def positions(self, T: "length"):
         """Return the positions of the next T tokens, padding not counted; padding itself has 0.
 
-        Parameters
-        ----------
-        T : number of new tokens
-
-        Returns
-        -------
-        positions : whole numbers, (T,), or (..., T) where there is padding
-
-        Raises
-        ------
-        TypeError, ValueError : T is no positive whole number
+        Whole numbers of shape (T,), or (..., T) where there is padding.
         """
-        require_length("T", T)
         index = np.arange(self.length, self.length + T)
         return index if self.pad is None else np.maximum(index - self.pad[..., None], 0)
+
+
+MADE_BY[KVCache] = "KVCache. Make one with KVCache.empty(params, capacity)."
+
+
+def require_projections(params):
+    """Require a layer's W_K and W_V, of as many heads."""
+    for name in ("W_K", "W_V"):
+        W = getattr(params, name, None)
+        require(
+            isinstance(W, np.ndarray) and W.ndim == 3,
+            TypeError,
+            f"params.{name} is {'missing' if W is None else type(W).__name__}; expected an "
+            f"array of three axes, (G, d_model, d). Give Params, or a record that has one.",
+        )
+    require(
+        len(params.W_K) == len(params.W_V),
+        ShapeError,
+        f"params.W_K has {len(params.W_K)} heads and params.W_V {len(params.W_V)}; expected as "
+        f"many, since a token adds a key and a value to each. Give both for the same heads.",
+    )
+
+
+def require_pad(pad, batch, capacity):
+    """Require a whole number for each sequence, from 0 to less than the capacity."""
+    require(
+        pad.dtype.kind in "iu",
+        TypeError,
+        f"pad is of type {pad.dtype}; expected whole numbers, how many tokens at the left of "
+        f"each sequence are padding. Count them: (~is_token).sum(axis=-1).",
+    )
+    require(
+        pad.shape == batch,
+        ShapeError,
+        f"pad has shape {pad.shape}; expected {batch}, a number for each sequence of the "
+        f"batch. Give as many, 0 where nothing is padded.",
+    )
+    if pad.min(initial=0) < 0 or pad.max(initial=0) >= capacity:
+        raise ValueError(
+            f"pad goes from {pad.min()} to {pad.max()}; expected numbers from 0 to {capacity - 1}, "
+            f"since a capacity of {capacity} holds the padding too. Reserve more, or pad less."
+        )
+
+
+def require_unused(cache):
+    """Require the newest view of a cache."""
+    require(
+        cache.length == cache.written,
+        ValueError,
+        f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
+        f"expected the newest, or the tokens behind it would be overwritten. Continue with the "
+        f"cache that the last step returned, or with a copy of this one: cache.fork().",
+    )
+
+
+def require_entries(cache, K, V):
+    """Require keys and values that belong behind those of a cache."""
+    require_unused(cache)
+    T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
+    for name, new, buffer in zip("KV", (K, V), cache.buffers, strict=True):
+        require_array(name, new)
+        *lead, _, d = buffer.shape
+        expected = ", ".join(map(str, (*lead, "T", d)))
+        require(
+            T > 0 and new.shape == (*lead, T, d),
+            ShapeError,
+            f"{name} has shape {new.shape}; expected ({expected}) with one T of at least 1 "
+            f"for K and V. Use the cache of this layer and of this batch.",
+        )
+        require_precision(name, new.dtype, buffer.dtype)
+        require_finite(name, new)
+    require_capacity(T, cache.length, cache.capacity)
+
+
+def require_precision(name, given, cached):
+    """Require numbers that a cache stores without rounding."""
+    require(
+        np.result_type(given, cached) == cached,
+        TypeError,
+        f"{name} is of {given}, and the cache of {cached} would round it; expected {cached} or "
+        f"less. Convert it first, {name}.astype(np.{cached}), or make the cache for params of "
+        f"{given}.",
+    )
 
 
 def require_end(step):
@@ -217,19 +298,19 @@ def require_end(step):
 
     @functools.wraps(step)
     def whole(X, params, cache):
-        written = int(cache.written) if isinstance(cache, KVCache) else None
+        written = int(cache.written)
         try:
             return step(X, params, cache)
         except BaseException:
-            if written is not None:
-                cache.written[...] = written
+            cache.written[...] = written
             raise
 
     return whole
 
 
+@checked
 @require_end
-def decode_step(X, params, cache):
+def decode_step(X: "... T d_model", params: Params, cache: KVCache) -> tuple:
     """Run the layer for new tokens, which attend causally to the cache and to one another.
 
     Built in chapter 14. From an empty cache, in chunks of any length, it returns the rows that the
@@ -237,9 +318,8 @@ def decode_step(X, params, cache):
 
     Parameters
     ----------
-    X : (..., T, d_model), only the new tokens; one or more
-    params : Params
-    cache : KVCache of this layer, with the tokens before
+    X : only the new tokens; one or more
+    cache : of this layer, with the tokens before
 
     Returns
     -------
@@ -248,10 +328,10 @@ def decode_step(X, params, cache):
 
     Raises
     ------
-    TypeError : no arrays of numbers, no Params, no KVCache, more precision than the cache
-    ShapeError : another width or batch
-    ValueError : a cache of another layer, one that was continued already, a full buffer, NaN or
-        infinity in X, scores too large for their type; after each the given cache can be continued
+    TypeError : more precision than the cache
+    ShapeError : another batch
+    ValueError : a cache of another layer, one that was continued already, a full buffer, scores
+        too large for their type; after each the given cache can be continued
 
     Source: Pope et al. (2023).
 
@@ -267,7 +347,31 @@ def decode_step(X, params, cache):
     return concat_heads(weights @ cache.V) @ params.W_O, cache
 
 
-def gather_pages(pool, table, length):
+def require_decode(X, params, cache):
+    """Require a cache of this layer and batch that can be continued."""
+    require(
+        cache.params is params
+        or all(np.array_equal(getattr(cache.params, W), vars(params)[W]) for W in ("W_K", "W_V")),
+        ValueError,
+        "the cache was made for another layer: its W_K or W_V differ from those of params; "
+        "expected a cache that this layer filled. Make one for each layer: "
+        "KVCache.empty(params, capacity).",
+    )
+    require(
+        X.shape[:-2] == cache.batch,
+        ShapeError,
+        f"X has shape {X.shape}, a batch of {X.shape[:-2]}, and the cache one of "
+        f"{cache.batch}; expected the same: KVCache.empty(params, capacity, batch=...).",
+    )
+    require_precision("X", np.result_type(X, params.W_K, params.W_V), cache.buffers[0].dtype)
+    require_unused(cache)
+    require_capacity(X.shape[-2], cache.length, cache.capacity)
+
+
+@checked
+def gather_pages(
+    pool: "raw pages ... page d", table: "int n", length: "length"
+) -> "any ... length d":
     """Collect the rows of one sequence from the pages that hold them.
 
     Built in chapter 14. It copies them, to show where they lie; a kernel of PagedAttention reads
@@ -275,18 +379,12 @@ def gather_pages(pool, table, length):
 
     Parameters
     ----------
-    pool : (pages, ..., page, d), the pages of all sequences, each of which holds `page` tokens
-    table : (n,) whole numbers, the pages of this sequence in order: its block table
+    pool : the pages of all sequences, each of which holds `page` tokens
+    table : the pages of this sequence in order: its block table
     length : number of its tokens; the last page may be filled in part
-
-    Returns
-    -------
-    rows : (..., length, d)
 
     Raises
     ------
-    TypeError : no array of numbers, a table of anything but whole numbers
-    ShapeError : a pool with fewer than three axes or no page, a table with other than one
     ValueError : a page that the pool does not have, more tokens than the pages hold
 
     Source: Kwon et al. (2023), section 4.1.
@@ -300,7 +398,25 @@ def gather_pages(pool, table, length):
     return pages.reshape(*lead, n * size, d)[..., :length, :]
 
 
-def merge_heads(heads, logsumexp):
+def require_table(pool, table, length):
+    """Require pages of the pool, enough of them for the tokens."""
+    outside = table[(table < 0) | (table >= len(pool))]
+    if outside.size:
+        raise ValueError(
+            f"table points to page {outside[0]}; expected 0 to {len(pool) - 1}, one of the "
+            f"{len(pool)} pages of the pool. Was the page freed?"
+        )
+    tokens = len(table) * pool.shape[-2]
+    require(
+        length <= tokens,
+        ValueError,
+        f"length={length}, and {len(table)} pages of {pool.shape[-2]} hold {tokens} tokens; "
+        f"expected no more. Add a page to the table.",
+    )
+
+
+@checked
+def merge_heads(heads: "parts ... T d_v", logsumexp: "any parts ... T 1") -> "... T d_v":
     """Merge the heads of queries over parts of the keys, each part with a softmax of its own.
 
     Built in chapter 14. The weight of a part is proportional to e to its logsumexp, its sum of
@@ -308,19 +424,14 @@ def merge_heads(heads, logsumexp):
 
     Parameters
     ----------
-    heads : (P, ..., T, d_v), an entry for each part
-    logsumexp : (P, ..., T, 1), the logarithm of each part's sum of e to the score; -inf where a
-        query sees no key of a part
-
-    Returns
-    -------
-    heads : (..., T, d_v), as from one softmax over all keys
+    heads : an entry for each part
+    logsumexp : the logarithm of each part's sum of e to the score; -inf where a query sees no key
+        of a part
 
     Raises
     ------
-    TypeError : no arrays of numbers
-    ShapeError : parts, queries or batch axes that differ
-    ValueError : NaN or infinity in heads, NaN or +inf in logsumexp, a query that sees no key
+    ShapeError : batch axes that differ
+    ValueError : NaN or +inf in logsumexp, a query that sees no key
 
     Source: Milakov & Gimelshein (2018), for the sums; of heads, Ye et al. (2025).
 
@@ -332,7 +443,25 @@ def merge_heads(heads, logsumexp):
     return (weights * heads).sum(axis=0)
 
 
-def quantise(A, bits, *, axis=-1):
+def require_parts(heads, logsumexp):
+    """Require one batch, and a part with a key for each query."""
+    require_operand("logsumexp", np.where(logsumexp == -np.inf, 0, logsumexp))  # sees no key
+    require(
+        logsumexp.shape[:-1] == heads.shape[:-1],
+        ShapeError,
+        f"heads has shape {heads.shape} and logsumexp {logsumexp.shape}; expected "
+        f"(P, ..., T, d_v) and (P, ..., T, 1). Stack the parts along a new first axis: np.stack.",
+    )
+    unseen = np.argwhere((logsumexp == -np.inf).all(axis=0)[..., 0])
+    if unseen.size:
+        raise ValueError(
+            f"logsumexp is -inf in all parts for the query at {tuple(map(int, unseen[0]))}; "
+            f"expected a part with a key that it sees. Leave the query out, or give it a key."
+        )
+
+
+@checked
+def quantise(A: "... S d", bits: "length", *, axis: "integer" = -1) -> tuple:
     """Round to whole numbers of a few bits, spread evenly from the smallest entry to the largest.
 
     Built in chapter 14. `low + step * codes` is the array again, each entry off by at most half a
@@ -340,7 +469,7 @@ def quantise(A, bits, *, axis=-1):
 
     Parameters
     ----------
-    A : (..., S, d), such as the keys of a cache
+    A : floats, such as the keys of a cache
     bits : 1 to 8
     axis : along which entries share their levels; -1: per token, -2: per channel, as KIVI does
         for keys
@@ -352,9 +481,9 @@ def quantise(A, bits, *, axis=-1):
 
     Raises
     ------
-    TypeError : no array of floats, bits that are no whole number
-    ShapeError : no such axis, an empty array
-    ValueError : bits below 1 or above 8, NaN or infinity, a range too wide for the type of A
+    TypeError : whole numbers
+    ShapeError : no such axis
+    ValueError : more than 8 bits, a range too wide for the type of A
 
     Source: Liu et al. (2024).
 
@@ -369,303 +498,25 @@ def quantise(A, bits, *, axis=-1):
     return codes, low, step
 
 
-def require_rows(buffer, length, rows):
-    """Require rows that fit behind the first `length` of the buffer.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, rows of more precision, a length that is no whole number
-    ShapeError : other axes than those of buffer
-    ValueError : NaN or infinity, more rows than the buffer can hold, a length below 0
-    """
-    require_shape("buffer", buffer, "... capacity d")
-    require_shape("rows", rows, "... T d")
-    require_count("length", length)
-    if rows.shape[:-2] + rows.shape[-1:] != buffer.shape[:-2] + buffer.shape[-1:]:
-        raise ShapeError(
-            f"rows has shape {rows.shape} and buffer {buffer.shape}; expected them to agree in all "
-            f"axes but the last but one. Reserve a buffer of the shape of the rows."
-        )
-    if np.result_type(rows, buffer) != buffer.dtype:
-        raise TypeError(
-            f"rows is of {rows.dtype}, and a buffer of {buffer.dtype} would change them; "
-            f"expected {buffer.dtype} or less. Convert the rows first, or reserve another buffer."
-        )
-    require_finite("rows", rows)
-    require_capacity(rows.shape[-2], length, buffer.shape[-2])
-
-
-def require_count(name, value):
-    """Require a whole number of at least 0.
-
-    Raises
-    ------
-    TypeError : not a whole number
-    ValueError : below 0
-    """
-    if value != 0 or not isinstance(value, int | np.integer) or isinstance(value, bool):
-        require_length(name, value)
-
-
-def require_capacity(T, length, capacity):
-    """Require that a buffer can hold T tokens behind the first `length`.
-
-    Raises
-    ------
-    ValueError : it cannot
-    """
-    if length + T > capacity:
-        raise ValueError(
-            f"{T} new tokens after {length} make {length + T}, more than capacity={capacity}; "
-            f"expected {capacity - length} at most. Give empty a larger capacity."
-        )
-
-
-def require_new_cache(params, capacity, batch, pad):
-    """Require a layer's W_K and W_V, lengths, and padding that leaves a token.
-
-    Raises
-    ------
-    TypeError : params without W_K and W_V, lengths or pad that are no whole numbers
-    ShapeError : W_K and W_V of different numbers of heads, pad of another shape than batch
-    ValueError : a length below 1, more padding than the capacity
-    """
-    for name in ("W_K", "W_V"):
-        W = getattr(params, name, None)
-        if not isinstance(W, np.ndarray) or W.ndim != 3:
-            raise TypeError(
-                f"params.{name} is {'missing' if W is None else type(W).__name__}; expected an "
-                f"array of three axes, (G, d_model, d). Give Params, or a record that has one."
-            )
-    if len(params.W_K) != len(params.W_V):
-        raise ShapeError(
-            f"params.W_K has {len(params.W_K)} heads and params.W_V {len(params.W_V)}; expected as "
-            f"many, since a token adds a key and a value to each. Give both for the same heads."
-        )
-    require_length("capacity", capacity)
-    if not isinstance(batch, tuple):
-        raise TypeError(f"batch is {batch!r}; expected a tuple of lengths, such as (2,) or ().")
-    for length in batch:
-        require_length("a length of batch", length)
-    if pad is not None:
-        require_pad(pad, batch, capacity)
-
-
-def require_pad(pad, batch, capacity):
-    """Require a whole number for each sequence, from 0 to less than the capacity.
-
-    Raises
-    ------
-    TypeError : no whole numbers
-    ShapeError : another shape than batch
-    ValueError : below 0, or no token beside the padding
-    """
-    if pad.dtype.kind not in "iu":
-        raise TypeError(
-            f"pad is of type {pad.dtype}; expected whole numbers, how many tokens at the left of "
-            f"each sequence are padding. Count them: (~is_token).sum(axis=-1)."
-        )
-    if pad.shape != batch:
-        raise ShapeError(
-            f"pad has shape {pad.shape}; expected {batch}, a number for each sequence of the "
-            f"batch. Give as many, 0 where nothing is padded."
-        )
-    if pad.min(initial=0) < 0 or pad.max(initial=0) >= capacity:
-        raise ValueError(
-            f"pad goes from {pad.min()} to {pad.max()}; expected numbers from 0 to {capacity - 1}, "
-            f"since a capacity of {capacity} holds the padding too. Reserve more, or pad less."
-        )
-
-
-def require_unused(cache):
-    """Require the newest view of a cache.
-
-    Raises
-    ------
-    ValueError : it was continued already
-    """
-    if cache.length != cache.written:
-        raise ValueError(
-            f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
-            f"expected the newest, or the tokens behind it would be overwritten. Continue with the "
-            f"cache that the last step returned, or with a copy of this one: cache.fork()."
-        )
-
-
-def require_next(cache, K, V):
-    """Require keys and values that belong behind those of a cache.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, or of more precision than the cache
-    ShapeError : another batch, number of heads or width; K and V of different lengths
-    ValueError : NaN or infinity, a full buffer, a cache that was continued already
-    """
-    require_unused(cache)
-    T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
-    for name, new, buffer in zip("KV", (K, V), cache.buffers, strict=True):
-        require_array(name, new)
-        *lead, _, d = buffer.shape
-        if T == 0 or new.shape != (*lead, T, d):
-            expected = ", ".join(map(str, (*lead, "T", d)))
-            raise ShapeError(
-                f"{name} has shape {new.shape}; expected ({expected}) with one T of at least 1 "
-                f"for K and V. Use the cache of this layer and of this batch."
-            )
-        require_precision(name, new.dtype, buffer.dtype)
-        require_finite(name, new)
-    require_capacity(T, cache.length, cache.capacity)
-
-
-def require_precision(name, given, cached):
-    """Require numbers that a cache stores without rounding.
-
-    Raises
-    ------
-    TypeError : they have more precision
-    """
-    if np.result_type(given, cached) != cached:
-        raise TypeError(
-            f"{name} is of {given}, and the cache of {cached} would round it; expected {cached} or "
-            f"less. Convert it first, {name}.astype(np.{cached}), or make the cache for params of "
-            f"{given}."
-        )
-
-
-def require_decode(X, params, cache):
-    """Require new tokens, a layer, and a cache of it that can be continued.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers, no Params, no KVCache, more precision than the cache
-    ShapeError : another width or batch
-    ValueError : a cache of another layer, one that was continued already, a full buffer, NaN or
-        infinity in X
-    """
-    for name, value, kind in (("params", params, Params), ("cache", cache, KVCache)):
-        if not isinstance(value, kind):
-            raise TypeError(
-                f"{name} is a {type(value).__name__}; expected {kind.__name__}. A step takes X, "
-                f"params and cache, in this order: decode_step(X, params, cache)."
-            )
-    require_shape("X", X, "... T d_model", d_model=params.d_model)
-    require_operand("X", X)
-    require_layer(params, cache)
-    if X.shape[:-2] != cache.batch:
-        raise ShapeError(
-            f"X has shape {X.shape}, a batch of {X.shape[:-2]}, and the cache one of "
-            f"{cache.batch}; expected the same: KVCache.empty(params, capacity, batch=...)."
-        )
-    require_precision("X", np.result_type(X, params.W_K, params.W_V), cache.buffers[0].dtype)
-    require_unused(cache)
-    require_capacity(X.shape[-2], cache.length, cache.capacity)
-
-
-def require_layer(params, cache):
-    """Require the layer whose cache it is.
-
-    Raises
-    ------
-    ValueError : W_K or W_V are others
-    """
-    made_for = cache.params
-    same = made_for is params or all(
-        np.array_equal(getattr(made_for, name), getattr(params, name)) for name in ("W_K", "W_V")
-    )
-    if not same:
-        raise ValueError(
-            "the cache was made for another layer: its W_K or W_V differ from those of params; "
-            "expected a cache that this layer filled. Make one for each layer: "
-            "KVCache.empty(params, capacity)."
-        )
-
-
-def require_table(pool, table, length):
-    """Require pages of the pool, enough of them for the tokens.
-
-    Raises
-    ------
-    TypeError : no array of numbers, a table of anything but whole numbers
-    ShapeError : a pool with fewer than three axes or no page, a table with other than one
-    ValueError : a page that the pool does not have, more tokens than the pages hold
-    """
-    require_shape("pool", pool, "... pages page d")
-    require_array("table", table)
-    if table.ndim != 1 or table.dtype.kind not in "iu":
-        raise (TypeError if table.dtype.kind not in "iu" else ShapeError)(
-            f"table is an array of {table.dtype} of shape {table.shape}; expected whole numbers of "
-            f"shape (n,), the pages of one sequence. Gather one sequence at a time."
-        )
-    if not len(pool):
-        raise ShapeError(
-            f"pool has shape {pool.shape}, and no page; expected one at least. Reserve pages "
-            f"first: np.zeros((pages, ..., page, d))."
-        )
-    outside = table[(table < 0) | (table >= len(pool))]
-    if outside.size:
-        raise ValueError(
-            f"table points to page {outside[0]}; expected 0 to {len(pool) - 1}, one of the "
-            f"{len(pool)} pages of the pool. Was the page freed?"
-        )
-    require_length("length", length)
-    if length > len(table) * pool.shape[-2]:
-        raise ValueError(
-            f"length={length}, and {len(table)} pages of {pool.shape[-2]} hold "
-            f"{len(table) * pool.shape[-2]} tokens; expected no more. Add a page to the table."
-        )
-
-
-def require_parts(heads, logsumexp):
-    """Require as many parts, queries and batch axes in heads as in logsumexp.
-
-    Raises
-    ------
-    TypeError : no arrays of numbers
-    ShapeError : they differ
-    ValueError : NaN or infinity in heads, NaN or +inf in logsumexp, a query that sees no key
-    """
-    for name, array in (("heads", heads), ("logsumexp", logsumexp)):
-        require_shape(name, array, "... T d_v")
-    require_operand("heads", heads)
-    require_operand("logsumexp", np.where(logsumexp == -np.inf, 0, logsumexp))  # sees no key
-    if heads.ndim < 3 or logsumexp.shape != (*heads.shape[:-1], 1):
-        raise ShapeError(
-            f"heads has shape {heads.shape} and logsumexp {logsumexp.shape}; expected "
-            f"(P, ..., T, d_v) and (P, ..., T, 1). Stack the parts along a new first axis: "
-            f"np.stack."
-        )
-    unseen = np.argwhere((logsumexp == -np.inf).all(axis=0)[..., 0])
-    if unseen.size:
-        raise ValueError(
-            f"logsumexp is -inf in all parts for the query at {tuple(map(int, unseen[0]))}; "
-            f"expected a part with a key that it sees. Leave the query out, or give it a key."
-        )
-
-
 def require_levels(A, bits, axis):
-    """Require finite floats, 1 to 8 bits, and an axis of the array.
-
-    Raises
-    ------
-    TypeError : no array of floats, bits that are no whole number
-    ShapeError : no such axis, an empty array
-    ValueError : bits below 1 or above 8, NaN or infinity, a range too wide for the type of A
-    """
-    require_shape("A", A, "... S d")
-    if A.dtype.kind != "f":
-        raise TypeError(
-            f"A is an array of {A.dtype}; expected floats, since whole numbers are codes already. "
-            f"Convert it first: A.astype(float)."
-        )
-    require_finite("A", A)
-    require_length("bits", bits)
-    if bits > 8:
-        raise ValueError(f"bits={bits}; expected 1 to 8, since a code has a byte. Use fewer bits.")
-    if not (isinstance(axis, int | np.integer) and -A.ndim <= axis < A.ndim):
-        raise ShapeError(
-            f"A has shape {A.shape}; expected an axis {axis} of it. Choose -1 to group per token, "
-            f"or -2 to group per channel."
-        )
+    """Require floats, 1 to 8 bits, and an axis of the array."""
+    require(
+        A.dtype.kind == "f",
+        TypeError,
+        f"A is an array of {A.dtype}; expected floats, since whole numbers are codes already. "
+        f"Convert it first: A.astype(float).",
+    )
+    require(
+        bits <= 8,
+        ValueError,
+        f"bits={bits}; expected 1 to 8, since a code has a byte. Use fewer bits.",
+    )
+    require(
+        -A.ndim <= axis < A.ndim,
+        ShapeError,
+        f"A has shape {A.shape}; expected an axis {axis} of it. Choose -1 to group per token, "
+        f"or -2 to group per channel.",
+    )
     with np.errstate(over="ignore"):
         widest = np.ptp(A, axis=axis).max()
     if not np.isfinite(widest):

@@ -19,7 +19,6 @@ from tutorial_lib.variants.cache import (
 
 SHAPES = (3, 12, 4), (3, 12, 4), (3, 12, 7), (21, 12)
 PIECES = [(1,) * 5, (2, 2, 1), (3, 2), (5,), (1, 4)]
-BAD = np.nan, np.inf
 
 
 @pytest.fixture
@@ -150,23 +149,10 @@ def other(params):
 @pytest.mark.parametrize(
     ("error", "says", "call"),
     [
-        (TypeError, "^X is a list", lambda X, p, c: decode_step(X.tolist(), p, c)),
-        (
-            TypeError,
-            "^params is a SimpleNamespace",
-            lambda X, p, c: decode_step(X, layer_of_zeros(), c),
-        ),
-        (TypeError, "^cache is a ndarray", lambda X, p, c: decode_step(X, p, c.K)),
-        (ShapeError, "^X has shape .* d_model=12", lambda X, p, c: decode_step(X[:, :8], p, c)),
         (
             ShapeError,
             r"^X has shape \(1, 5, 12\), a batch of \(1,\)",
             lambda X, p, c: decode_step(X[None], p, c),
-        ),
-        (
-            ValueError,
-            "^X is nan at position",
-            lambda X, p, c: decode_step(changed(X, (0, 1), BAD[0]), p, c),
         ),
         (
             ValueError,
@@ -202,7 +188,7 @@ def other(params):
         (
             ValueError,
             "^V is inf at position",
-            lambda X, p, c: c.append(c.K, changed(c.V, (0, 0, 0), BAD[1])),
+            lambda X, p, c: c.append(c.K, changed(c.V, (0, 0, 0), np.inf)),
         ),
     ],
 )
@@ -273,7 +259,7 @@ def test_a_step_that_fails_behind_the_append_can_be_taken_again(normal, layer, a
         ),
         (TypeError, "^capacity is 2.5", {"capacity": 2.5}),
         (ValueError, "^capacity=0", {"capacity": 0}),
-        (TypeError, "^batch is 2; expected a tuple", {"batch": 2}),
+        (TypeError, "^batch is a int; expected a tuple", {"batch": 2}),
         (TypeError, "^pad is of type float64", {"batch": (2,), "pad": [0.0, 1.0]}),
         (ShapeError, r"^pad has shape \(3,\); expected \(2,\)", {"batch": (2,), "pad": [0, 1, 1]}),
         (ValueError, "^pad goes from -1 to 1", {"batch": (2,), "pad": [-1, 1]}),
@@ -289,10 +275,8 @@ def test_a_cache_that_cannot_be_is_refused(layer, error, says, arguments):
 @pytest.mark.parametrize(
     ("error", "says", "shape", "length", "rows"),
     [
-        (ShapeError, "^rows has shape", (3, 6, 4), 2, (3, 1, 5)),
+        (ShapeError, "^rows has shape", (3, 6, 4), 2, (2, 3, 1, 4)),
         (ValueError, "^length=-1", (3, 6, 4), -1, (3, 1, 4)),
-        (TypeError, "^length is 1.5", (3, 6, 4), 1.5, (3, 1, 4)),
-        (TypeError, "^length is 0.0", (3, 6, 4), 0.0, (3, 1, 4)),
         (ValueError, "^3 new tokens after 4 make 7", (3, 6, 4), 4, (3, 3, 4)),
     ],
 )
@@ -308,7 +292,6 @@ def test_rows_that_do_not_fit_are_refused(error, says, shape, length, rows):
     [
         (TypeError, "^rows is of float64, and a buffer of int64", int, np.full((2, 4), 1.9)),
         (TypeError, "^rows is of int64, and a buffer of int8", np.int8, np.full((2, 4), 300)),
-        (ValueError, "^rows is nan at position", float, np.full((2, 4), np.nan)),
     ],
 )
 def test_rows_that_a_buffer_would_change_are_refused(error, says, dtype, rows):
@@ -316,11 +299,6 @@ def test_rows_that_a_buffer_would_change_are_refused(error, says, dtype, rows):
     with pytest.raises(error, match=says):
         write_rows(reserved, 2, rows)
     assert not reserved.any()
-
-
-def test_a_pool_without_a_page_is_refused():
-    with pytest.raises(ShapeError, match=r"^pool has shape \(0, 3, 4, 7\), and no page"):
-        gather_pages(np.ones((0, 3, 4, 7)), np.array([0]), 2)
 
 
 @pytest.mark.parametrize("length", [1, 4, 5, 6, 8])
@@ -346,9 +324,6 @@ def test_pages_in_any_order_give_the_layer_back(normal, layer, length, assert_cl
         (ValueError, "^table points to page 9; expected 0 to 8", [5, 9], 6),
         (ValueError, "^table points to page -1", [-1, 5], 6),
         (ValueError, "^length=9, and 2 pages of 4 hold 8", [5, 0], 9),
-        (ValueError, "^length=0", [5, 0], 0),
-        (TypeError, "^table is an array of float64", [5.0, 0.0], 6),
-        (ShapeError, r"^table is an array of int64 of shape \(1, 2\)", [[5, 0]], 6),
     ],
 )
 def test_a_page_table_that_points_outside_is_refused(error, says, table, length):
@@ -368,23 +343,9 @@ def test_parts_of_the_keys_give_the_layers_heads(normal, ends, assert_close):
     assert_close(merged, oracle.scaled_dot_product_attention(Q, K, V, causal_mask(5, 6)))
 
 
-PARTS = np.ones((2, 3, 5, 7))
-
-
-@pytest.mark.parametrize(
-    ("heads", "logsumexp", "error", "says"),
-    [
-        (PARTS, PARTS[..., 0], ShapeError, "^heads has shape"),
-        (PARTS, PARTS[0, ..., :1], ShapeError, "^heads has shape"),
-        (PARTS, PARTS[:, 0, :, :1], ShapeError, "^heads has shape"),
-        (PARTS.tolist(), PARTS[..., :1], TypeError, "^heads is a list"),
-        (PARTS, PARTS[..., :1].tolist(), TypeError, "^logsumexp is a list"),
-        (PARTS * np.nan, PARTS[..., :1], ValueError, "^heads is nan"),
-    ],
-)
-def test_parts_that_do_not_fit_are_refused(heads, logsumexp, error, says):
-    with pytest.raises(error, match=says):
-        merge_heads(heads, logsumexp)
+def test_parts_of_another_batch_are_refused():
+    with pytest.raises(ShapeError, match=r"^heads has shape .* Stack the parts"):
+        merge_heads(np.ones((2, 3, 5, 7)), np.ones((2, 1, 5, 1)))
 
 
 def test_a_part_that_a_query_does_not_see_counts_nothing(normal, assert_close):
@@ -429,10 +390,7 @@ def test_entries_that_are_all_equal_come_back(normal):
     ("error", "says", "A", "bits", "axis"),
     [
         (TypeError, "^A is an array of int64", np.ones((5, 4), int), 4, -1),
-        (ValueError, "^A is nan", np.full((5, 4), np.nan), 4, -1),
         (ValueError, "^A goes from -6", np.array([[-60000, 60000]], np.float16), 4, -1),
-        (TypeError, "^bits is 1.5", np.ones((5, 4)), 1.5, -1),
-        (ValueError, "^bits=0", np.ones((5, 4)), 0, -1),
         (ValueError, "^bits=9", np.ones((5, 4)), 9, -1),
         (ShapeError, r"^A has shape \(5, 4\); expected an axis 2", np.ones((5, 4)), 4, 2),
     ],

@@ -66,12 +66,11 @@ def require_rows(buffer, length, rows):
 
 def require_capacity(T, length, capacity):
     """Require that a buffer can hold T tokens behind the first `length`."""
-    require(
-        length + T <= capacity,
-        ValueError,
-        f"{T} new tokens after {length} make {length + T}, more than capacity={capacity}; "
-        f"expected {capacity - length} at most. Give empty a larger capacity.",
-    )
+    if length + T > capacity:  # a compiled step can form no sentence, so `require` is no help
+        raise ValueError(
+            f"{T} new tokens after {length} make {length + T}, more than capacity={capacity}; "
+            f"expected {capacity - length} at most. Give empty a larger capacity."
+        )
 
 
 @dataclass(frozen=True)
@@ -250,13 +249,12 @@ def require_pad(pad, batch, capacity):
 
 def require_unused(cache):
     """Require the newest view of a cache."""
-    require(
-        cache.length == cache.written,
-        ValueError,
-        f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
-        f"expected the newest, or the tokens behind it would be overwritten. Continue with the "
-        f"cache that the last step returned, or with a copy of this one: cache.fork().",
-    )
+    if cache.length != cache.written:
+        raise ValueError(
+            f"this cache of {cache.length} tokens was continued already, to {cache.written}; "
+            f"expected the newest, or the tokens behind it would be overwritten. Continue with the "
+            f"cache that the last step returned, or with a copy of this one: cache.fork()."
+        )
 
 
 def require_entries(cache, K, V):

@@ -261,13 +261,7 @@ def model_cache_bytes(model: dict, tokens: float, *, itemsize: float = 2):
 
 
 def require_attention(Q, K, V):
-    """Require queries, keys and values that fit one another.
-
-    Raises
-    ------
-    TypeError : no arrays or tensors
-    ShapeError : fewer than two axes, or lengths that do not fit
-    """
+    """Require queries, keys and values that fit one another."""
     for name, value in {"Q": Q, "K": K, "V": V}.items():
         if not (hasattr(value, "shape") and hasattr(value, "itemsize")):
             raise TypeError(
@@ -285,14 +279,7 @@ def require_attention(Q, K, V):
 
 
 def require_model(model):
-    """Require the fields that give the cache of each layer of a model.
-
-    Raises
-    ------
-    TypeError : lengths that are no whole numbers
-    ValueError : no pattern, a kind of layer that is none of LAYERS, a field that it lacks, a
-        length below 1, or fewer layers than it names
-    """
+    """Require the fields that give the cache of each layer of a model."""
     name, pattern = model.get("name", "the model"), model.get("pattern")
     kinds = [*(pattern or []), *model.get("first", []), *model.get("last", [])]
     if not pattern or not set(kinds) <= set(LAYERS):

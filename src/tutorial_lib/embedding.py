@@ -6,26 +6,6 @@ from tutorial_lib.contract import checked, require
 from tutorial_lib.errors import ShapeError, require_ids, require_operand, require_shape
 
 
-def require_positions(P, T, d_model):
-    """Require None, or a finite table of at least T rows of width d_model.
-
-    Raises
-    ------
-    TypeError : not an array of numbers
-    ShapeError : another width, or fewer rows than tokens
-    ValueError : NaN or infinity in the table
-    """
-    if P is None:
-        return
-    require_shape("P", P, "positions d_model", d_model=d_model)
-    require_operand("P", P)
-    if len(P) < T:
-        raise ShapeError(
-            f"the sequence has {T} tokens, but P has rows for {len(P)} positions; expected at "
-            f"least {T} rows. Cut the sequence, or give P more rows."
-        )
-
-
 @checked
 def embed(
     ids: "int ... T", E: "vocabulary d_model", P: "positions d_model" = None
@@ -52,6 +32,19 @@ def embed(
     return X + P[: ids.shape[-1]]
 
 
+def require_positions(P, T, d_model):
+    """Require None, or a finite table of at least T rows of width d_model."""
+    if P is None:
+        return
+    require_shape("P", P, "positions d_model", d_model=d_model)
+    require_operand("P", P)
+    if len(P) < T:
+        raise ShapeError(
+            f"the sequence has {T} tokens, but P has rows for {len(P)} positions; expected at "
+            f"least {T} rows. Cut the sequence, or give P more rows."
+        )
+
+
 @checked
 def sinusoidal_positions(T: "length", d_model: "length", *, base: float = 10_000.0) -> "T d_model":
     """Fill a table of positions with sines and cosines of ever longer wavelengths.
@@ -69,7 +62,12 @@ def sinusoidal_positions(T: "length", d_model: "length", *, base: float = 10_000
     >>> sinusoidal_positions(5, 12).shape
     (5, 12)
     """
-    require_even(d_model)
+    require(
+        d_model % 2 == 0,
+        ShapeError,
+        f"d_model={d_model}; expected an even width, a sine and a cosine for each wavelength. "
+        f"Choose {d_model - 1} or {d_model + 1}.",
+    )
     require_base(base)
     frequencies = base ** (-np.arange(0, d_model, 2) / d_model)  # (d_model/2,)
     angles = np.arange(T)[:, None] * frequencies  # (T, d_model/2)
@@ -79,24 +77,10 @@ def sinusoidal_positions(T: "length", d_model: "length", *, base: float = 10_000
     return P
 
 
-def require_even(d_model):
-    """Require a width that splits into pairs of a sine and a cosine."""
-    require(
-        d_model % 2 == 0,
-        ShapeError,
-        f"d_model={d_model}; expected an even width, a sine and a cosine for each wavelength. "
-        f"Choose {d_model - 1} or {d_model + 1}.",
-    )
-
-
 def require_base(base):
-    """Require a positive, finite base of the wavelengths.
-
-    Raises
-    ------
-    ValueError : anything else
-    """
-    if not isinstance(base, int | float | np.number) or not 0 < base < np.inf:
-        raise ValueError(
-            f"base={base}; expected a positive finite number. The paper's choice is base=10_000.0."
-        )
+    """Require a positive, finite base of the wavelengths."""
+    require(
+        0 < base < np.inf,
+        ValueError,
+        f"base={base}; expected a positive finite number. The paper's choice is base=10_000.0.",
+    )

@@ -222,7 +222,8 @@ def flash_backward(trace: FlashTrace, dheads: "... T d_v", *, block: "length" = 
     >>> [d.shape for d in flash_backward(record, np.ones((2, 5, 4)))]
     [(2, 5, 4), (2, 5, 4), (2, 5, 4)]
     """
-    require_flash_backward(trace, dheads)
+    require_gradient("dheads", dheads, trace.heads.shape)
+    require_one_precision(heads=trace.heads, dheads=dheads)
     dQ, dK, dV = (np.zeros_like(A) for A in (trace.Q, trace.K, trace.V))
     S = trace.K.shape[-2]
     for start in range(0, S, block):
@@ -248,12 +249,7 @@ def require_same_batch(**arrays):
 
 
 def require_scores(logsumexp, last):
-    """Require that scores did not overflow: a query that sees keys has a finite logsumexp.
-
-    Raises
-    ------
-    ValueError : names the first query all of whose scores, or the largest, overflow
-    """
+    """Require that scores did not overflow: a query that sees keys has a finite logsumexp."""
     lost = (last >= 0) & ~(np.abs(logsumexp) < np.finfo(logsumexp.dtype).max)
     if lost.any():
         row = tuple(int(i) for i in np.argwhere(lost)[0][:-1])
@@ -261,9 +257,3 @@ def require_scores(logsumexp, last):
             f"the scores of query {row} overflow {logsumexp.dtype}; expected a finite largest one. "
             f"Q and K are finite, but their products are not: make one of them smaller."
         )
-
-
-def require_flash_backward(trace, dheads):
-    """Require a gradient of the shape and the precision of the heads."""
-    require_gradient("dheads", dheads, trace.heads.shape)
-    require_one_precision(heads=trace.heads, dheads=dheads)

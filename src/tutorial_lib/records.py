@@ -116,12 +116,7 @@ def bank(page):
 
 
 def require_head(name, found):
-    """Require that a record begins with HEAD.
-
-    Raises
-    ------
-    ValueError : a key of it is missing or stands elsewhere
-    """
+    """Require that a record begins with HEAD."""
     first = tuple(found)[: len(HEAD)]
     if first != HEAD:
         raise ValueError(
@@ -131,12 +126,7 @@ def require_head(name, found):
 
 
 def require_budget(name, content):
-    """Require that a checkpoint has a budget in CHECKPOINT_KB and keeps to it.
-
-    Raises
-    ------
-    ValueError : no budget, or more bytes
-    """
+    """Require that a checkpoint has a budget in CHECKPOINT_KB and keeps to it."""
     size_kb, budget_kb = len(content) / 1000, CHECKPOINT_KB.get(name, 0)
     if size_kb > budget_kb:
         raise ValueError(

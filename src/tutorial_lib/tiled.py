@@ -137,12 +137,7 @@ def require_tile(Q, K_T, V, causal):
 
 
 def require_no_overflow(heads):
-    """Require that no query got NaN, which is what an overflow leaves.
-
-    Raises
-    ------
-    ValueError : names the first head and query that did
-    """
+    """Require that no query got NaN, which is what an overflow leaves."""
     lost = np.isnan(heads).any(axis=-1)
     if lost.any():
         row = tuple(int(i) for i in np.argwhere(lost)[0])

@@ -195,18 +195,3 @@ def test_scores_are_divided_by_the_square_root_of_d_k(assert_close):
     Q, K = np.array([[2.0, 0, 0, 0]]), np.array([[np.log(3), 0, 0, 0], [0, 0, 0, 0]])
     heads = scaled_dot_product_attention(Q, K, np.eye(2))
     assert_close(heads, np.array([[3 / 4, 1 / 4]]))  # 2 ln 3 / sqrt(4) = ln 3
-
-
-def test_single_precision_stays(Q, K, V, scores, mask):
-    Q, K, V, scores = (array.astype(np.float32) for array in (Q, K, V, scores))
-    assert attention_scores(Q, K).dtype == np.float32
-    assert softmax(scores).dtype == np.float32
-    assert attention_weights(scores, mask=mask).dtype == np.float32
-    assert scaled_dot_product_attention(Q, K, V, mask=mask).dtype == np.float32
-
-
-def test_attention_leaves_its_inputs_alone(Q, K, V, scores, mask, assert_untouched):
-    assert_untouched(attention_scores, Q, K)
-    assert_untouched(softmax, scores)
-    assert_untouched(attention_weights, scores, mask=mask)
-    assert_untouched(scaled_dot_product_attention, Q, K, V, mask=mask)

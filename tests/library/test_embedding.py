@@ -46,16 +46,6 @@ def test_ids_of_any_integer_type_look_up_the_same_rows(ids, E, P, kind):
     np.testing.assert_array_equal(embed(ids.astype(kind), E, P), embed(ids, E, P))
 
 
-def test_single_precision_stays(ids, E, P):
-    E, P = E.astype(np.float32), P.astype(np.float32)
-    assert embed(ids, E, P).dtype == embed(ids, E).dtype == np.float32
-
-
-def test_embed_leaves_its_inputs_alone(ids, E, P, assert_untouched):
-    assert_untouched(embed, ids, E, P)
-    assert_untouched(embed, ids, E)
-
-
 def test_result_is_no_view_of_the_table(ids, E):
     assert not np.shares_memory(embed(ids, E), E)
 

@@ -159,14 +159,3 @@ def test_sequences_of_a_batch_do_not_interact(params, sizes, normal, assert_clos
     X = normal(1, sizes.B, sizes.T, sizes.d_model)
     alone = np.stack([multi_head_attention(one, params) for one in X])
     assert_close(multi_head_attention(X, params), alone)
-
-
-def test_single_precision_stays(X, params_32, context, mask):
-    X, context = X.astype(np.float32), context.astype(np.float32)
-    record = trace(X, params_32, context=context, mask=mask)
-    assert {getattr(record, step).dtype for step in STEPS} == {np.dtype(np.float32)}
-
-
-def test_layer_leaves_its_inputs_alone(X, params, context, mask, assert_untouched):
-    assert_untouched(trace, X, params, context=context, mask=mask)
-    assert_untouched(multi_head_attention, X, params, context=context, mask=mask)

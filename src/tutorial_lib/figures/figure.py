@@ -126,12 +126,7 @@ def rounded(array, *, fine=False):
 
 
 def require_some(name, panels):
-    """Require a dict with at least one entry.
-
-    Raises
-    ------
-    ValueError : anything else
-    """
+    """Require a dict with at least one entry."""
     if not isinstance(panels, dict) or not panels:
         raise ValueError(
             f"{name} is {panels!r}; expected a dict with at least one entry. "

@@ -88,7 +88,13 @@ def grouped_attention(
     >>> grouped_attention(np.ones((6, 5, 4)), np.ones((2, 8, 4)), np.ones((2, 8, 7))).shape
     (6, 5, 7)
     """
-    require_groups(Q, K, V)
+    require_divisible("the number of query heads", Q.shape[-3], "KV heads", K.shape[-3])
+    require(
+        K.shape[:-3] == V.shape[:-3],
+        ShapeError,
+        f"K has the batch axes {K.shape[:-3]}, V has {V.shape[:-3]}; expected the same, since "
+        f"each key has its value. Project both from one X.",
+    )
     *batch, H, T, d_k = Q.shape
     G = K.shape[-3]
     rows = Q.reshape(*batch, G, H // G * T, d_k)  # a group's queries, head below head
@@ -97,17 +103,6 @@ def grouped_attention(
     weights = attention_weights(scores.reshape(*batch, H, T, S), mask=mask)
     mixed = weights.reshape(scores.shape) @ V  # (..., G, H/G*T, d_v)
     return mixed.reshape(*batch, H, T, V.shape[-1])
-
-
-def require_groups(Q, K, V):
-    """Require groups of equally many heads, and keys and values of the same sequences."""
-    require_divisible("the number of query heads", Q.shape[-3], "KV heads", K.shape[-3])
-    require(
-        K.shape[:-3] == V.shape[:-3],
-        ShapeError,
-        f"K has the batch axes {K.shape[:-3]}, V has {V.shape[:-3]}; expected the same, since "
-        f"each key has its value. Project both from one X.",
-    )
 
 
 @checked

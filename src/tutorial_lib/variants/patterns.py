@@ -7,7 +7,6 @@ from tutorial_lib.contract import checked, require
 from tutorial_lib.errors import (
     ShapeError,
     require_finite,
-    require_length,
     require_mask,
     require_softmax_rows,
 )
@@ -97,7 +96,12 @@ def random_mask(rng: np.random.Generator, T: "length", n: "length") -> "mask T T
     >>> random_mask(np.random.default_rng(0), 5, 2).sum(axis=-1)
     array([2, 2, 2, 2, 2])
     """
-    require_sample(T, n)
+    require(
+        n <= T,
+        ValueError,
+        f"n={n} keys are to be sampled from T={T} tokens; expected {T} at most, since none is "
+        f"sampled twice. Sample fewer.",
+    )
     order = rng.permuted(np.tile(np.arange(T), (T, 1)), axis=-1)
     return order < n
 
@@ -125,7 +129,13 @@ def receptive_field(mask: object, n_layers: "length") -> "mask T T":
     >>> receptive_field(window_mask(6, 6, 2), 3).sum(axis=-1)
     array([1, 2, 3, 4, 4, 4])
     """
-    require_square(mask)
+    require(
+        np.ndim(mask) == 2 and len(mask) == len(mask[0]) > 0,
+        ShapeError,
+        f"mask has shape {np.shape(mask)}; expected (T, T), a row and a column for each token. Of "
+        f"masks per head or per sequence, give one: mask[0], or mask.any(axis=0).",
+    )
+    require_mask(mask, np.shape(mask))
     step = (mask | np.eye(len(mask), dtype=bool)).astype(float)
     reached = step
     for _ in range(n_layers - 1):
@@ -261,12 +271,7 @@ def windowed_attention(
 
 
 def require_last(T, S):
-    """Require that T queries can be the last of S tokens.
-
-    Raises
-    ------
-    ValueError : there are fewer keys than queries
-    """
+    """Require that T queries can be the last of S tokens."""
     if S < T:
         raise ValueError(
             f"there are T={T} queries and S={S} keys; expected S of at least T, since the queries "
@@ -275,14 +280,7 @@ def require_last(T, S):
 
 
 def require_tokens(T, tokens):
-    """Require positions in a sequence of T tokens.
-
-    Raises
-    ------
-    TypeError : T or positions that are no whole numbers
-    ValueError : T below 1, a position outside the sequence
-    """
-    require_length("T", T)
+    """Require positions in a sequence of T tokens."""
     positions = np.asarray(tokens)
     if positions.size and positions.dtype.kind not in "iu":
         raise TypeError(
@@ -298,27 +296,6 @@ def require_tokens(T, tokens):
         )
 
 
-def require_sample(T, n):
-    """Require no more keys than tokens."""
-    require(
-        n <= T,
-        ValueError,
-        f"n={n} keys are to be sampled from T={T} tokens; expected {T} at most, since none is "
-        f"sampled twice. Sample fewer.",
-    )
-
-
-def require_square(mask):
-    """Require one square mask."""
-    shape = np.shape(mask)
-    if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-        raise ShapeError(
-            f"mask has shape {shape}; expected (T, T), a row and a column for each token. Of masks "
-            f"per head or per sequence, give one: mask[0], or mask.any(axis=0)."
-        )
-    require_mask(mask, shape)
-
-
 def require_rows_seen(scores, mask):
     """Require that no row of scores has a NaN, +inf, or nothing but -inf among the keys it sees."""
     if mask is not None:
@@ -328,12 +305,7 @@ def require_rows_seen(scores, mask):
 
 
 def require_sink_scores(sink):
-    """Require for each head the score of its sink, or -inf for none.
-
-    Raises
-    ------
-    ValueError : NaN or +inf
-    """
+    """Require for each head the score of its sink, or -inf for none."""
     wrong = np.isnan(sink) | (sink == np.inf)
     if wrong.any():
         h = int(np.argmax(wrong))
@@ -377,10 +349,6 @@ def require_past(mask, T, S):
     Parameters
     ----------
     mask : booleans that broadcast to (..., T, S), True = may look; None lets all look
-
-    Raises
-    ------
-    ValueError : a query that sees a later token; names the first
     """
     ahead = ~causal_mask(T, S) & (True if mask is None else mask)
     if ahead.any():

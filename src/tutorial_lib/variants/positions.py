@@ -111,7 +111,12 @@ def alibi_bias(T: "length", S: "length", slopes: "H") -> "H T S":
     >>> alibi_bias(5, 6, alibi_slopes(3)).shape
     (3, 5, 6)
     """
-    require_slopes(slopes)
+    require(
+        slopes.min() >= 0,
+        ValueError,
+        f"slopes goes down to {slopes.min()}; expected none below 0, since the bias is minus "
+        f"slope times distance already. Drop the sign: -slopes.",
+    )
     distances = np.abs(np.arange(S - T, S)[:, None] - np.arange(S))  # (T, S)
     return -slopes[:, None, None] * distances
 
@@ -136,19 +141,18 @@ def alibi_scores(Q: "any ... T d_k", K: "any ... S d_k", slopes: "H") -> "... H 
     >>> alibi_scores(np.ones((3, 5, 4)), np.ones((3, 6, 4)), alibi_slopes(3)).shape
     (3, 5, 6)
     """
-    require_heads(Q, slopes)
-    require_slopes(slopes)
+    require(
+        Q.ndim > 2 and Q.shape[-3] == len(slopes),
+        ShapeError,
+        f"slopes has {len(slopes)} entries, but Q has shape {Q.shape}; expected a slope for each "
+        f"head of (..., H, T, d_k). Make them with alibi_slopes(H).",
+    )
     bias = alibi_bias(Q.shape[-2], K.shape[-2], slopes)  # (H, T, S)
     return attention_scores(Q, K) + bias
 
 
 def require_pairs(name, width):
-    """Require a width that splits into pairs.
-
-    Raises
-    ------
-    ShapeError : odd
-    """
+    """Require a width that splits into pairs."""
     if width % 2:
         raise ShapeError(
             f"{name}={width}; expected an even width, since entries are rotated in pairs. "
@@ -169,14 +173,7 @@ def require_rotatable(X, positions, frequencies):
 
 
 def require_positions(positions, tokens):
-    """Require a position for each token, none below that of the token before it.
-
-    Raises
-    ------
-    TypeError : not an array of numbers, or integers other than int64
-    ShapeError : does not broadcast to `tokens`, the axes (..., T)
-    ValueError : NaN or infinity, or positions that go backwards
-    """
+    """Require a position for each token, none below that of the token before it."""
     require_shape("positions", positions, "... T", T=tokens[-1])
     require_operand("positions", positions)
     try:
@@ -197,25 +194,3 @@ def require_positions(positions, tokens):
             f"positions go backwards, from {before} to {after} at token {t + 1}; expected that "
             f"none falls along a sequence. To rotate back, negate the frequencies: -frequencies."
         )
-
-
-def require_heads(Q, slopes):
-    """Require a slope for each head."""
-    require_shape("Q", Q, "... H T d_k")
-    n_heads = Q.shape[-3]
-    require(
-        len(slopes) == n_heads,
-        ShapeError,
-        f"slopes has {len(slopes)} entries, but Q has {n_heads} heads; expected one for each. "
-        f"Make them with alibi_slopes({n_heads}).",
-    )
-
-
-def require_slopes(slopes):
-    """Require that no slope is below 0."""
-    require(
-        slopes.min() >= 0,
-        ValueError,
-        f"slopes goes down to {slopes.min()}; expected none below 0, since the bias is minus "
-        f"slope times distance already. Drop the sign: -slopes.",
-    )

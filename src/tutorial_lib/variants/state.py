@@ -103,14 +103,7 @@ def chunked(Q: "... T d_k", K: "... T d_k", V: "... T d_v", *, size: "length") -
 
 
 def require_decay(decay, k):
-    """Require factors from 0 to 1: a number, one per head, or one per channel of the key.
-
-    Raises
-    ------
-    TypeError : no numbers
-    ShapeError : does not fit k
-    ValueError : NaN, below 0 or above 1
-    """
+    """Require factors from 0 to 1: a number, one per head, or one per channel of the key."""
     _require_gate("decay", decay, (*k.shape, 1))
     outside = np.extract(~((np.asarray(decay) >= 0) & (np.asarray(decay) <= 1 + _SLACK)), decay)
     if len(outside):
@@ -124,12 +117,6 @@ def require_beta(beta, k):
     """Require that a write makes no old reading larger: beta · |k|² from 0 to 2.
 
     What k reads is multiplied by 1 - beta · |k|² before the new value is added.
-
-    Raises
-    ------
-    TypeError : no numbers
-    ShapeError : neither a number nor one per head
-    ValueError : NaN, below 0, or above 2 over the squared length of k
     """
     _require_gate("beta", beta, (*k.shape[:-1], 1, 1))
     factor = beta * (k * k).sum(axis=-1)[..., None, None]

@@ -263,15 +263,6 @@ def test_a_row_that_sees_nothing_gets_no_weight(scores):
     assert not top_k_mask(scores, 3, mask=mask)[..., 2, :].any()
 
 
-def test_inputs_are_left_alone(Q, K, V, X, scores, normal, batch, assert_untouched):
-    mask = causal_mask(5, 6)
-    assert_untouched(attention_with_sink, scores, np.zeros(3), mask=mask)
-    assert_untouched(top_k_mask, scores, 2, mask=mask)
-    assert_untouched(windowed_attention, Q, K, V, 3, block=2)
-    assert_untouched(gate_heads, normal(2, *batch, 3, 5, 7), X, normal(3, 3, 12, 7))
-    assert_untouched(receptive_field, mask[:, 1:], 2)
-
-
 # --- the numbers of the chapter ---
 
 
@@ -371,12 +362,7 @@ HEADS, X5, GATE = np.ones((3, 5, 7)), np.ones((5, 12)), np.ones((3, 12, 7))
 Q4, V7 = np.ones((3, 5, 4)), np.ones((3, 5, 7))
 RNG = np.random.default_rng(0)
 BAD = {
-    "no window": (lambda: window_mask(5, 5, 0), ValueError, "window=0; expected at least 1"),
-    "half a key": (lambda: window_mask(5, 5, 2.5), TypeError, "window is 2.5, a float; expected"),
-    "True for a window": (lambda: window_mask(5, 5, True), TypeError, "window is True, a bool"),
     "fewer keys": (lambda: window_mask(5, 3, 2), ValueError, "T=5 queries and S=3 keys; expected"),
-    "no token": (lambda: strided_mask(0, 2), ValueError, "T=0; expected at least 1"),
-    "no stride": (lambda: strided_mask(5, 0), ValueError, "stride=0; expected at least 1"),
     "a token behind": (
         lambda: global_mask(5, [0, 5]),
         ValueError,
@@ -385,9 +371,7 @@ BAD = {
     "a token before it": (lambda: global_mask(5, [-1]), ValueError, "token -1 lies outside the"),
     "booleans for tokens": (lambda: global_mask(3, [True]), TypeError, "booleans into np.flat"),
     "a set of tokens": (lambda: global_mask(5, {0}), TypeError, "a set into sorted("),
-    "a seed": (lambda: random_mask(0, 5, 2), TypeError, "rng is a int; expected a numpy.random."),
     "too many sampled": (lambda: random_mask(RNG, 5, 6), ValueError, "n=6 keys are to be sampled"),
-    "none sampled": (lambda: random_mask(RNG, 5, 0), ValueError, "n=0; expected at least 1"),
     "no square": (
         lambda: receptive_field(CAUSAL, 2),
         ShapeError,
@@ -399,14 +383,6 @@ BAD = {
         TypeError,
         "expected a NumPy array of booleans",
     ),
-    "no layer": (
-        lambda: receptive_field(causal_mask(5), 0),
-        ValueError,
-        "n_layers=0; expected at least 1",
-    ),
-    "two sinks": (lambda: attention_with_sink(S36, np.zeros(2)), ShapeError, "with H=3, but its"),
-    "a sink in a list": (lambda: attention_with_sink(S36, [0, 0, 0]), TypeError, "sink is a list"),
-    "one head": (lambda: attention_with_sink(S56, np.zeros(5)), ShapeError, "expected (..., H, T"),
     "a sink of NaN": (
         lambda: attention_with_sink(S36, np.array([0, np.nan, 0])),
         ValueError,
@@ -432,31 +408,7 @@ BAD = {
         ValueError,
         "X @ W_G is inf at position (0, 0, 0)",
     ),
-    "a window beyond all numbers": (
-        lambda: window_mask(2, 3, 10**30),
-        ValueError,
-        "expected less than 2**62",
-    ),
-    "a stride beyond all numbers": (
-        lambda: strided_mask(3, 10**30),
-        ValueError,
-        "expected less than 2**62",
-    ),
-    "a gate of another width": (
-        lambda: gate_heads(HEADS, X5, GATE[..., :1]),
-        ShapeError,
-        "W_G has shape (3, 12, 1); expected (H, d_model, d_v) with d_v=7",
-    ),
-    "a gate of fewer heads": (
-        lambda: gate_heads(HEADS, X5, GATE[:2]),
-        ShapeError,
-        "W_G has shape (2, 12, 7); expected (H, d_model, d_v) with H=3",
-    ),
-    "a gate of another layer": (lambda: gate_heads(HEADS, X5[:, 1:], GATE), ShapeError, "d_model="),
-    "other tokens": (lambda: gate_heads(HEADS, X5[1:], GATE), ShapeError, "X has shape (4, 12)"),
     "another batch": (lambda: gate_heads(HEADS[None], X5, GATE), ShapeError, "X has the batch axe"),
-    "a gate of NaN": (lambda: gate_heads(HEADS, X5, GATE * np.nan), ValueError, "W_G is nan at"),
-    "no key": (lambda: top_k_mask(S56, 0, mask=CAUSAL), ValueError, "k=0; expected at least 1"),
     "too many keys": (lambda: top_k_mask(S56, 7, mask=CAUSAL), ValueError, "k=7 keys are to be"),
     "the future": (lambda: top_k_mask(S56, 2), ValueError, "query 0 of 5 may look at key 2, a la"),
     "a key ahead": (
@@ -469,17 +421,10 @@ BAD = {
         ValueError,
         "Give mask=causal_mask(5, 6), or your mask & causal_mask(5, 6).",
     ),
-    "no block": (lambda: windowed_attention(Q4, Q4, V7, 2, block=0), ValueError, "block=0; expect"),
-    "no window of blocks": (lambda: windowed_attention(Q4, Q4, V7, 0), ValueError, "window=0; ex"),
     "more queries": (
         lambda: windowed_attention(Q4, Q4[:, 1:], V7[:, 1:], 2),
         ValueError,
         "T=5 queries and S=4 keys",
-    ),
-    "an endless value": (
-        lambda: windowed_attention(Q4, Q4, V7 * np.inf, 2),
-        ValueError,
-        "V is inf at position (0, 0, 0); expected finite",
     ),
 }
 

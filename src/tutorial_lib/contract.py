@@ -10,9 +10,9 @@ stand before the axes: `any` leaves out whether all numbers are finite, `raw` al
 too, since they are only moved, `int` asks for integers; `mask` and `gradient` are a mask and a
 gradient of what has these axes and the batch axes of all other arrays.
 
-"length" is a whole number of at least 1, "integer" any whole number, and a class asks for one of
-its instances. Where the default is None, None is allowed. An annotation that is none of these, such
-as `callable`, is for readers.
+"length" is a whole number of at least 1, "integer" any whole number, `callable` a function, a class
+asks for one of its instances, and `list[Params]` for a list or a tuple of one or more. Where the
+default is None, None is allowed. An annotation that is none of these is for readers.
 
 All of it is checked before any arithmetic, and only by the outermost call: what a checked function
 passes on, it has computed from arguments that were checked. A function that calls the reader's code
@@ -25,6 +25,7 @@ import threading
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
+from types import GenericAlias
 
 import numpy as np
 
@@ -46,8 +47,9 @@ MADE_BY = {  # class -> what is expected, and how to make one
         "a numpy.random.Generator. Create one with a seed: np.random.default_rng(0)."
     ),
     bool: "True or False. Write {name}=True or {name}=False.",
-    dict: "a dict. Give the fields by name: dict(name=value).",
+    dict: "a dict. Write its entries as {{key: value}}.",
     float: "a number. Give a float, such as 0.5.",
+    str: "a string. Join a list of words first: ' '.join({name}).",
     tuple: "a tuple. Convert it first: tuple({name}).",
 }
 NUMPY_TOO = {bool: bool | np.bool_, float: Real}  # class -> what will do
@@ -62,7 +64,27 @@ LAST = {  # the same, where an array is checked last, against the lengths of all
     "mask": lambda name, mask, shape: require_mask(mask, shape),
     "gradient": require_gradient,
 }
-VALUES = {"length": require_length, "integer": require_whole}  # what is no array -> its check
+
+
+def require_function(name, value):
+    """Require something that can be called.
+
+    Raises
+    ------
+    TypeError : it cannot
+    """
+    if not callable(value):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; expected a function. Give the function itself, "
+            f"such as lambda X: X, and not its result."
+        )
+
+
+VALUES = {  # what is no array -> its check
+    "length": require_length,
+    "integer": require_whole,
+    callable: require_function,
+}
 
 
 class _Call(threading.local):
@@ -86,6 +108,30 @@ def require_instance(name, value, kind):
     if wrong or (kind is float and isinstance(value, bool)):
         expected = MADE_BY.get(kind, f"{kind.__name__}.").format(name=name)
         raise TypeError(f"{name} is a {type(value).__name__}; expected {expected}")
+
+
+def require_value(name, value, asked):
+    """Require what an annotation without axes asks for.
+
+    Raises
+    ------
+    TypeError : something else, or in a list something else
+    ValueError : a number out of range, or an empty list
+    """
+    if asked in VALUES:
+        VALUES[asked](name, value)
+    elif not isinstance(asked, GenericAlias):
+        require_instance(name, value, asked)
+    elif not isinstance(value, list | tuple):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; expected a list or a tuple. "
+            f"Write [entry] for one of a single entry."
+        )
+    elif not value:
+        raise ValueError(f"{name} is empty; expected one entry at least. Give a list of some.")
+    else:
+        for n, entry in enumerate(value):
+            require_value(f"{name}[{n}]", entry, *asked.__args__)
 
 
 class Axes:
@@ -130,11 +176,12 @@ class Contract:
         self.names = tuple(parameters)
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.calls_back = callable in notes.values()
-        self.values = {n: a for n, a in notes.items() if a in VALUES or isinstance(a, type)}
+        kinds = type | GenericAlias
+        self.values = {n: a for n, a in notes.items() if a in VALUES or isinstance(a, kinds)}
         texts = {n: a for n, a in notes.items() if isinstance(a, str) and a not in VALUES}
-        axes = {name: Axes(annotation) for name, annotation in texts.items()}
-        self.arrays = [(name, a) for name, a in axes.items() if a.kind not in LAST]
-        self.last = [(name, a) for name, a in axes.items() if a.kind in LAST]
+        self.axes = {name: Axes(annotation) for name, annotation in texts.items()}
+        self.arrays = [(name, a) for name, a in self.axes.items() if a.kind not in LAST]
+        self.last = [(name, a) for name, a in self.axes.items() if a.kind in LAST]
 
     def check(self, arguments, options):
         """Check the arguments of a call; that one is missing is left to Python."""
@@ -144,10 +191,8 @@ class Contract:
                 del given[name]
         sizes = {}
         for name, asked in self.values.items():
-            if name in given and asked in VALUES:
-                VALUES[asked](name, given[name])
-            elif name in given:
-                require_instance(name, given[name], asked)
+            if name in given:
+                require_value(name, given[name], asked)
                 sizes |= getattr(given[name], "sizes", {})
         arrays = [(name, given[name], axes) for name, axes in self.arrays if name in given]
         batches = {name: axes.measure(name, array, sizes) for name, array, axes in arrays}
@@ -185,9 +230,10 @@ def checked(function):
 
 
 def record(made_by):
-    """Make a class a frozen record of arrays whose annotations name their axes.
+    """Make a class a frozen record whose fields are checked as the arguments of a function are.
 
-    Each axis is a property, under its own name or that of PROPERTIES, and `sizes` holds them all.
+    Each axis of its arrays is a property, under its own name or that of PROPERTIES, and `sizes`
+    holds them all, with those of the records in it. An array that may be None gives no property.
     What is mathematics beside the shapes, a class asks in a method `check`.
 
     Parameters
@@ -196,27 +242,23 @@ def record(made_by):
     """
 
     def decorate(cls):
-        cls.axes = {name: Axes(text) for name, text in cls.__annotations__.items()}
-        cls.__post_init__, cls.sizes = _check_arrays, property(_sizes)
-        for name, axes in reversed(cls.axes.items()):
-            for i, axis in enumerate(axes.names):
-                if axis.isidentifier():
-                    setattr(cls, PROPERTIES.get(axis, axis), _length(name, i, axis))
+        cls.__post_init__, cls.sizes = _check_fields, property(_sizes)
         cls = dataclass(frozen=True)(cls)
+        cls.contract = Contract(inspect.signature(cls).parameters)
+        for name, axes in reversed(cls.contract.axes.items()):
+            for i, axis in enumerate(axes.names):
+                if axis.isidentifier() and name not in cls.contract.optional:
+                    setattr(cls, PROPERTIES.get(axis, axis), _length(name, i, axis))
         MADE_BY[cls] = f"{cls.__name__}. {made_by}"
         return cls
 
     return decorate
 
 
-def _check_arrays(self):
-    sizes = {}
-    for name, axes in self.axes.items():
-        axes.measure(name, getattr(self, name), sizes)
+def _check_fields(self):
+    self.contract.check((), vars(self))
     if hasattr(self, "check"):
         self.check()
-    for name, axes in self.axes.items():
-        axes.require_entries(name, getattr(self, name))
 
 
 def require_fields(name, made, sizes):
@@ -236,8 +278,10 @@ def require_fields(name, made, sizes):
 def _sizes(self):
     """Return the lengths of the axes, by name."""
     sizes = {}
-    for name, axes in self.axes.items():
-        sizes.update(zip(axes.names, getattr(self, name).shape, strict=True))
+    for name, value in vars(self).items():
+        axes = self.contract.axes.get(name)
+        named = zip(axes.names, value.shape, strict=True) if axes and value is not None else ()
+        sizes |= dict(named) | getattr(value, "sizes", {})
     return sizes
 
 

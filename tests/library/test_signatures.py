@@ -6,6 +6,7 @@ import importlib
 import inspect
 import math
 from pathlib import Path
+from types import GenericAlias
 
 import numpy as np
 import pytest
@@ -18,13 +19,13 @@ from tutorial_lib.projection import Params
 from tutorial_lib.variants.cache import KVCache
 
 LIBRARY = Path(tutorial_lib.__file__).parent
-CONTRACT = {"contract", "axes"}  # the attributes of a checked function and of a record
 LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "rows": 5, "rank": 3}
 OTHER = dict(zip(("n_heads", "n_kv_heads"), "HG", strict=True))
 WRITTEN = {"buffer", "cache"}  # arguments that change
 COUNTING = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
 MODEL = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
 LAYER = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+KNOWN = np.ones((19, 18), dtype=bool)
 ARGUMENTS = {  # what mathematics asks beside the signature
     "split_heads": {"X": np.ones((5, 12)), "n_heads": 3},
     "sinusoidal_positions": {"d_model": 12},
@@ -44,6 +45,11 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "fold_block": {"state": (-1e9, 0.0, 0.0)},
     "flash_backward": {"dheads": np.ones((5, 11))},
     "block_backward": {"dheads": np.ones((5, 11)), "keys": np.arange(3)},
+    "BlockModel": {"feeds": [(np.ones((13, 9)), np.ones((9, 13)))]},
+    "sample_sequences": {"periods": (4, 12)},
+    "loss_and_gradients": {"known": KNOWN},
+    "copy_accuracy": {"known": KNOWN},
+    "encode": {"sentence": "the dogs bark"},
     **dict.fromkeys(("attention_flop", "attention_bytes"), dict.fromkeys("QKV", np.ones((5, 8)))),
     **{name: {"model": MODEL} for name in COUNTING},
 }
@@ -57,15 +63,19 @@ def contracts():
         if "from tutorial_lib.contract import" in path.read_text() and ".pytorch." not in module:
             here = vars(importlib.import_module(module)).items()
             for name, value in here:
-                if getattr(value, "__module__", "") == module and CONTRACT & set(dir(value)):
+                if getattr(value, "__module__", "") == module and hasattr(value, "contract"):
                     found[name] = value
     return found
 
 
 def right(annotation, name=""):
     """What an annotation allows."""
+    if annotation is callable:
+        return np.sum
     if annotation in VALUES:
         return LENGTHS.get(OTHER.get(name, name), 3)
+    if isinstance(annotation, GenericAlias):
+        return [*map(right, annotation.__args__)]
     if not isinstance(annotation, type):
         return ones(Axes(annotation))
     makers = {
@@ -75,8 +85,8 @@ def right(annotation, name=""):
         KVCache: lambda: KVCache.empty(right(Params), 9),
         FlashTrace: lambda: flash_forward(*map(right, ("T d_k", "S d_k", "S d_v"))),
     }
-    if hasattr(annotation, "axes"):
-        return annotation(*map(ones, annotation.axes.values()))
+    if hasattr(annotation, "contract"):
+        return annotation(**arguments(annotation))
     return makers.get(annotation, annotation)()
 
 
@@ -134,8 +144,15 @@ def of_array(axes, array):
 
 def of_value(annotation):
     """The same of what is no array."""
-    if annotation in VALUES:
+    if annotation is callable:
+        yield "X", TypeError, "Give the function itself"
+    elif annotation in VALUES:
         yield from [(2.5, TypeError, "Give an int"), (True, TypeError, "Give an int")]
+    elif isinstance(annotation, GenericAlias):
+        yield object(), TypeError, "a list or a tuple"
+        yield (), ValueError, "is empty"
+        for value, error, words in of_value(*annotation.__args__):
+            yield [value], error, words
     elif annotation is not object:
         yield object(), TypeError, MADE_BY[annotation].partition("{")[0]
     if annotation == "length":
@@ -147,8 +164,8 @@ def shared(annotations, given):
     """For each axis that two arrays share: the second of them twice as long there."""
     known = set()
     for name, annotation in annotations.items():
-        if hasattr(annotation, "axes"):
-            known |= {axis for axes in annotation.axes.values() for axis in axes.names}
+        if hasattr(annotation, "contract"):
+            known |= set(given[name].sizes)
         elif isinstance(annotation, str) and annotation not in VALUES:
             axes = Axes(annotation)
             for place, axis in enumerate(axes.names[::-1], 1):

@@ -134,7 +134,7 @@ UNLIKE = TinyModel(
 @pytest.mark.parametrize(
     ("kind", "said", "given"),
     [
-        (TypeError, r"^model is a NoneType; expected a TinyModel", {"model": None}),
+        (TypeError, r"^model is a NoneType; expected TinyModel", {"model": None}),
         (TypeError, r"^sentence is a list; expected one string", {"sentence": ["a", "b"]}),
         (ValueError, r"^the model has 3 layers; expected 1 or 2", {"model": TALL}),
         (ValueError, r"^the layers have 2 and 4 heads; expected as many", {"model": UNLIKE}),

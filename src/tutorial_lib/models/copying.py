@@ -4,14 +4,13 @@ Its sequences repeat a random block with a random period. One way to know the ne
 period, is to find an earlier copy of the present one and to look one position further.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tutorial_lib.attention import causal_mask, softmax
+from tutorial_lib.contract import checked, record, require
 from tutorial_lib.embedding import embed
 from tutorial_lib.gradients import linear_backward, multi_head_attention_backward
-from tutorial_lib.models.doors import require_kind, require_list, require_model, require_periods
+from tutorial_lib.models.layers import require_width, split_layers
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params, init_params
 
@@ -19,30 +18,22 @@ VOCABULARY = LENGTH = 32
 PERIODS, BATCH = (4, 12), 32  # shortest and longest period; sequences in a step
 
 
-@dataclass(frozen=True)
+@record(made_by="Make one with TinyModel.of(checkpoint(name)).")
 class TinyModel:
     """X = E[ids] + P; each layer adds its output to X; X @ U scores the next token.
 
     Introduced in chapter 08.
 
-    Parameters
-    ----------
-    E, P : (vocabulary, d_model), (length, d_model)
-    layers : tuple of Params
-    U : (d_model, vocabulary)
-
     Raises
     ------
-    TypeError, ShapeError, ValueError : arrays that do not fit together, or NaN: a damaged file
+    ShapeError : layers of another width
     """
 
-    E: np.ndarray
-    P: np.ndarray
-    layers: tuple
-    U: np.ndarray
-
-    def __post_init__(self):
-        require_model(self)
+    E: "vocabulary d_model"
+    P: "length d_model"
+    layers: list[Params]
+    U: "d_model vocabulary"
+    check = require_width
 
     @property
     def arrays(self):
@@ -53,10 +44,8 @@ class TinyModel:
     @classmethod
     def of(cls, arrays):
         """Make a model of such a list."""
-        require_list(arrays, "TinyModel")
-        E, P, *matrices, U = arrays
-        fours = [matrices[i : i + 4] for i in range(0, len(matrices), 4)]
-        return cls(E, P, tuple(Params(*four) for four in fours), U)
+        E, P, layers, U = split_layers(arrays, "TinyModel")
+        return cls(E, P, tuple(Params(*layer) for layer in layers), U)
 
 
 def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
@@ -70,18 +59,26 @@ def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
     return TinyModel(E, P, layers, rng.standard_normal((d_model, VOCABULARY)) / np.sqrt(d_model))
 
 
-def sample_sequences(rng, n, *, periods=PERIODS):
+@checked
+def sample_sequences(
+    rng: np.random.Generator, n: "length", *, periods: list["integer"] = PERIODS
+) -> tuple:
     """Sample ids, (n, LENGTH + 1), and known, (n, LENGTH): True where a token is a copy."""
-    require_periods(periods, LENGTH)
+    require(
+        len(periods) == 2 and 1 <= periods[0] <= periods[1] < LENGTH,
+        ValueError,
+        f"periods={tuple(periods)}; expected the shortest, at least 1, and then the longest, below "
+        f"{LENGTH}, so that a block repeats. Give a pair such as (4, 12), or (6, 6).",
+    )
     periods = rng.integers(periods[0], periods[1] + 1, (n, 1))
     blocks = rng.permuted(np.tile(np.arange(VOCABULARY), (n, 1)), axis=1)  # no token twice
     ids = np.take_along_axis(blocks, np.arange(LENGTH + 1) % periods, axis=1)
     return ids, np.arange(LENGTH) >= periods
 
 
-def run(model, ids):
+@checked
+def run(model: TinyModel, ids: "int ... T") -> tuple:
     """Run the forward pass: logits, (..., T, vocabulary), and the trace of each layer."""
-    require_kind(model, TinyModel)
     X, records = embed(ids, model.E, model.P), []
     for params in model.layers:
         records.append(trace(X, params, mask=causal_mask(ids.shape[-1])))
@@ -89,7 +86,8 @@ def run(model, ids):
     return X @ model.U, records
 
 
-def loss_and_gradients(model, ids, known):
+@checked
+def loss_and_gradients(model: TinyModel, ids: "int n tokens", known: object) -> tuple:
     """Return the mean of -log(probability of the next token) where known, and its gradients.
 
     The gradients are a list in the order of `model.arrays`.
@@ -101,17 +99,18 @@ def loss_and_gradients(model, ids, known):
     dlogits = (probabilities - one_hot[:, 1:]) * weight[..., None]
     dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
     gradients = [dU]
-    for record in records[::-1]:
-        layer = multi_head_attention_backward(record, dX)
-        gradients = [layer.dW_Q, layer.dW_K, layer.dW_V, layer.dW_O, *gradients]
-        dX = dX + layer.dX  # around the layer, and through it
+    for layer in records[::-1]:
+        own = multi_head_attention_backward(layer, dX)
+        gradients = [own.dW_Q, own.dW_K, own.dW_V, own.dW_O, *gradients]
+        dX = dX + own.dX  # around the layer, and through it
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)  # a lookup is a product: chapter 01
     dP = np.zeros(model.P.shape)
     dP[: dX.shape[1]] = dX.sum(axis=0)
     return loss, [dE, dP, *gradients]
 
 
-def copy_accuracy(model, ids, known):
+@checked
+def copy_accuracy(model: TinyModel, ids: "int n tokens", known: object) -> float:
     """Return the fraction of known next tokens that have the highest score."""
     logits, _ = run(model, ids[:, :-1])
     return (logits.argmax(axis=-1) == ids[:, 1:])[known].mean()

@@ -1,21 +1,17 @@
 """Language models of blocks, sentences as ids, weights in 8 bits, and GPT-2's layer as Params."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
+from tutorial_lib.contract import checked, record, require
 from tutorial_lib.embedding import embed
-from tutorial_lib.errors import (
-    require_length,
-    require_operand,
-    require_shape,
-)
+from tutorial_lib.errors import ShapeError
 from tutorial_lib.models.block import mlp, rms_norm
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.doors import require_kind, require_list, require_model, require_sequence
 from tutorial_lib.models.grammar import ID, LENGTH
+from tutorial_lib.models.layers import require_width, split_layers
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params
 
@@ -26,7 +22,7 @@ KINDS = (
 LONGEST_SHOWN = 20  # letters of a word that is refused
 
 
-@dataclass(frozen=True)
+@record(made_by="Make one with BlockModel.of(checkpoint(name)).")
 class BlockModel:
     """X = E[ids] + P; each block adds attention, then an MLP, of the normed X; norm(X) @ U.
 
@@ -34,28 +30,30 @@ class BlockModel:
 
     Parameters
     ----------
-    E, P : (vocabulary, d_model), (length, d_model)
-    layers : tuple of Params
-    feeds : tuple of pairs W_1, W_2: (d_model, d_feed), (d_feed, d_model), one for each layer
-    U : (d_model, vocabulary)
+    feeds : the two matrices W_1 and W_2 of each layer
 
     Raises
     ------
-    TypeError, ShapeError, ValueError : arrays that do not fit together, or NaN: a damaged file
+    TypeError, ShapeError, ValueError : layers or feeds of another width, or not as many
     """
 
-    E: np.ndarray
-    P: np.ndarray
-    layers: tuple
-    feeds: tuple
-    U: np.ndarray
+    E: "vocabulary d_model"
+    P: "length d_model"
+    layers: list[Params]
+    feeds: list[tuple]
+    U: "d_model vocabulary"
 
-    def __post_init__(self):
-        require_model(self)
-        pairs = "pairs W_1, W_2, one for each layer"
-        require_sequence("feeds", self.feeds, pairs, len(self.layers))
-        for n, feed in enumerate(self.feeds):
-            require_sequence(f"feed {n}", feed, "the matrices W_1 and W_2", 2)
+    def check(self):
+        """Require layers and feeds that fit together."""
+        require_width(self)
+        lengths = [len(feed) for feed in self.feeds]
+        require(
+            lengths == [2] * len(self.layers),
+            ShapeError,
+            f"feeds has entries of {lengths} matrices; expected W_1 and W_2 for each of "
+            f"{len(self.layers)} layers. Give as many pairs.",
+        )
+        for feed in self.feeds:
             mlp.contract.check((self.E, *feed), {})
 
     @property
@@ -68,34 +66,21 @@ class BlockModel:
     @classmethod
     def of(cls, arrays):
         """Make a model of such a list."""
-        require_list(arrays, "BlockModel")
-        E, P, *matrices, U = arrays
-        sixes = [matrices[i : i + 6] for i in range(0, len(matrices), 6)]
-        layers = tuple(Params(*six[:4]) for six in sixes)
-        return cls(E, P, layers, tuple(tuple(six[4:]) for six in sixes), U)
+        E, P, blocks, U = split_layers(arrays, "BlockModel")
+        layers = tuple(Params(*matrices[:4]) for matrices in blocks)
+        return cls(E, P, layers, tuple(tuple(matrices[4:]) for matrices in blocks), U)
 
 
-def run_blocks(model, ids):
+@checked
+def run_blocks(model: BlockModel, ids: "int ... T") -> tuple:
     """Run the model: logits of the next word, (..., T, vocabulary), and the trace of each layer.
 
     Introduced in chapter 19. Each trace is of the normed X.
 
-    Parameters
-    ----------
-    model : BlockModel
-    ids : (..., T), at most as many as P has rows
-
-    Returns
-    -------
-    logits, traces : (..., T, vocabulary), and a list of one Trace for each layer
-
     Raises
     ------
-    TypeError : no BlockModel, or ids that are no whole numbers
-    ShapeError : more ids than the model has positions
-    ValueError : an id outside the vocabulary
+    ShapeError, ValueError : as `embed`
     """
-    require_kind(model, BlockModel)
     X, traces = embed(ids, model.E, model.P), []
     for params, feed in zip(model.layers, model.feeds, strict=True):
         traces.append(trace(rms_norm(X), params, mask=causal_mask(ids.shape[-1])))
@@ -104,7 +89,8 @@ def run_blocks(model, ids):
     return rms_norm(X) @ model.U, traces
 
 
-def encode(sentence, *, length=LENGTH):
+@checked
+def encode(sentence: str, *, length: "length" = LENGTH) -> "positions":
     """Return the ids of a sentence of the known text, with <bos> in front.
 
     Introduced in chapter 20.
@@ -114,30 +100,20 @@ def encode(sentence, *, length=LENGTH):
     sentence : words of the text with blanks between them; `.` and brackets are words too
     length : number of positions that the model has, <bos> among them
 
-    Returns
-    -------
-    ids : (words + 1,)
-
     Raises
     ------
-    TypeError : no string, or a length that is no whole number
     ValueError : a length below 2; no word, `length` words or more, or a word that the text does
         not have
 
     >>> encode("the dogs that bark").tolist()
     [0, 2, 20, 3, 40]
     """
-    require_length("length", length)
-    if length < 2:
-        raise ValueError(
-            f"length={length}; expected at least 2, since <bos> takes the first position. "
-            f"Give the number of positions that the model has, such as {LENGTH}."
-        )
-    if not isinstance(sentence, str):
-        raise TypeError(
-            f"sentence is a {type(sentence).__name__}; expected words in one string. "
-            f"Join a list of them: ' '.join(sentence)."
-        )
+    require(
+        length >= 2,
+        ValueError,
+        f"length={length}; expected at least 2, since <bos> takes the first position. "
+        f"Give the number of positions that the model has, such as {LENGTH}.",
+    )
     words = sentence.split()
     if fault := _fault(words, length):
         raise ValueError(fault)
@@ -192,44 +168,30 @@ def _changes(a, b):
     return row[-1]
 
 
-def eight_bits(W):
+@checked
+def eight_bits(W: "... d") -> tuple:
     """Round a matrix to whole numbers from -127 to 127, a step for each row.
 
     Introduced in chapter 20. A number is off by at most half a step of its row; a row of zeros
     stays one.
 
-    Parameters
-    ----------
-    W : (..., d)
-
     Returns
     -------
     codes, steps : (..., d) int8 and (...) float64; W is near codes * steps[..., None]
-
-    Raises
-    ------
-    TypeError, ShapeError : no array of numbers, integers other than int64, or an empty axis
-    ValueError : NaN or infinity
 
     >>> codes, steps = eight_bits(np.array([[127.0, -63.6], [0.0, 0.0]]))
     >>> codes.tolist(), steps.tolist()
     ([[127, -64], [0, 0]], [1.0, 0.0])
     """
-    require_shape("W", W, "... d")
-    require_operand("W", W)
     steps = np.abs(W.astype(float)).max(axis=-1) / 127
     return np.rint(W / np.where(steps, steps, 1)[..., None]).astype(np.int8), steps
 
 
-def in_eight_bits(model):
+@checked
+def in_eight_bits(model: TinyModel) -> TinyModel:
     """Return the TinyModel whose arrays are rounded by `eight_bits`, in float64.
 
     Introduced in chapter 20.
-
-    Raises
-    ------
-    TypeError : no TinyModel
     """
-    require_kind(model, TinyModel)
     pairs = (eight_bits(array) for array in model.arrays)
     return TinyModel.of([codes * steps[..., None] for codes, steps in pairs])

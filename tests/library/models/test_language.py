@@ -95,142 +95,57 @@ def test_a_stack_is_its_list_of_arrays(stack):
     assert all(a is b for a, b in zip(again.arrays, stack.arrays, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("ids", "error", "says"),
-    [
-        ([0, 1], TypeError, "ids is a list"),
-        (np.array([0.0, 1.0]), TypeError, "ids is an array of float64; expected whole numbers"),
-        (np.array([0, 7]), ValueError, "ids is 7 at position \\(1,\\); expected 0 to 6"),
-        (np.array([-1]), ValueError, "ids is -1 at position"),
-        (np.zeros(10, dtype=int), ShapeError, "has 10 tokens, but P has rows for 9 positions"),
-        (np.zeros((2, 0), dtype=int), ShapeError, "axis T is empty"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["blocks", "layers"])
-def test_ids_that_a_model_cannot_read_are_refused(ids, error, says, kind, stack, tiny):
-    run, model = {"blocks": (run_blocks, stack), "layers": (copying.run, tiny)}[kind]
-    with pytest.raises(error, match=says):
-        run(model, ids)
-
-
-def test_a_model_of_the_other_kind_is_refused(stack, tiny):
-    with pytest.raises(TypeError, match="model is a TinyModel; expected a BlockModel"):
-        run_blocks(tiny, IDS)
-    with pytest.raises(TypeError, match="model is a BlockModel; expected a TinyModel"):
-        copying.run(stack, IDS)
-    with pytest.raises(TypeError, match="model is a BlockModel; expected a TinyModel"):
-        in_eight_bits(stack)
-
-
 # --- damaged checkpoints ---
-
-
-def replaced(place, array):
-    """Damage: another array in a place of the list."""
-    return lambda arrays: [array if n == place % len(arrays) else W for n, W in enumerate(arrays)]
-
-
-def emptied(place):
-    """Damage: one number of an array that is NaN."""
-
-    def damage(arrays):
-        changed = arrays[place].copy()
-        changed[(0,) * changed.ndim] = np.nan
-        return replaced(place, changed)(arrays)
-
-    return damage
 
 
 DAMAGES = {
     "cut": (lambda arrays: arrays[:-1], "arrays make no {kind}; expected E, P,"),
     "one more": (lambda arrays: [*arrays, arrays[-1]], "arrays make no {kind}; expected E, P,"),
-    "no layer": (lambda arrays: [*arrays[:2], arrays[-1]], "3 arrays make no {kind}"),
-    "nothing": (lambda arrays: [], "0 arrays make no {kind}"),
-    "E of another width": (replaced(0, np.ones((7, 4))), "P has shape .*with d_model=4"),
-    "a flat E": (replaced(0, np.ones(35)), "E has shape \\(35,\\), 1 axes"),
-    "P of another width": (replaced(1, np.ones((9, 4))), "P has shape .*with d_model=5"),
-    "U of fewer words": (replaced(-1, np.ones((5, 6))), "U has shape .*with vocabulary=7"),
-    "W_Q cut": (replaced(2, np.ones((2, 4, 3))), "W_K has shape .*d_model=4"),
-    "W_O cut": (replaced(5, np.ones((3, 5))), "W_O has shape .*H\\*d_v=4"),
-    "NaN in E": (emptied(0), "E is nan at position \\(0, 0\\)"),
-    "NaN in P": (emptied(1), "P is nan at position \\(0, 0\\)"),
-    "NaN in W_V": (emptied(4), "W_V is nan at position \\(0, 0, 0\\)"),
-    "NaN in U": (emptied(-1), "U is nan at position \\(0, 0\\)"),
-    "a list for U": (replaced(-1, [[1.0] * 7] * 5), "U is a list"),
+    "no layer": (lambda arrays: [*arrays[:2], arrays[-1]], "^3 arrays make no {kind}"),
+    "E narrower": (lambda arrays: [arrays[0][:, :4], *arrays[1:]], "P has shape .*d_model=4"),
+    "W_Q flat": (lambda arrays: [*arrays[:2], arrays[2][0], *arrays[3:]], "Is the checkpoint"),
+    "NaN": (lambda arrays: [*arrays[:4], arrays[4] * np.nan, *arrays[5:]], "W_V is nan at posit"),
+    "none": (lambda arrays: (), "arrays is empty"),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("kind", [TinyModel, BlockModel])
-def test_a_damaged_checkpoint_is_refused_by_name(name, kind, tiny, stack):
+@pytest.mark.parametrize("kind", ["tiny", "stack"])
+def test_a_damaged_checkpoint_is_refused_by_name(name, kind, request):
     damage, says = DAMAGES[name]
-    arrays = list((tiny if kind is TinyModel else stack).arrays)
-    error = TypeError if name == "a list for U" else ValueError
-    if name in ("cut", "one more"):
-        says = f"{len(damage(arrays))} {says}"
-    with pytest.raises(error, match=says.format(kind=kind.__name__)):
-        kind.of(damage(arrays))
+    model = request.getfixturevalue(kind)
+    with pytest.raises(ValueError, match=says.format(kind=type(model).__name__)):
+        model.of(damage(model.arrays))
 
 
-@pytest.mark.parametrize(
-    ("place", "array", "says"),
-    [
-        (6, np.ones((4, 8)), "W_1 has shape \\(4, 8\\).*with d_model=5"),
-        (7, np.ones((7, 5)), "W_2 has shape \\(7, 5\\).*with d_feed=8"),
-        (13, np.full((6, 5), np.inf), "W_2 is inf at position"),
-    ],
-)
-def test_feeds_of_another_shape_are_refused_by_name(place, array, says, stack):
-    with pytest.raises(ShapeError if "shape" in says else ValueError, match=says):
-        BlockModel.of(replaced(place, array)(stack.arrays))
-
-
-def test_layers_of_another_width_and_no_layers_are_refused(tiny, stack):
+def test_layers_and_feeds_of_another_width_or_number_are_refused(tiny, stack):
     wide = Params(*np.ones((3, 2, 6, 3)), np.ones((6, 6)))
+    (W_1, W_2), other = stack.feeds
+
+    def make(*feeds):
+        return BlockModel(stack.E, stack.P, stack.layers, feeds, stack.U)
+
     with pytest.raises(ShapeError, match=r"layer 1 has d_model=6, but E has shape \(7, 5\)"):
         TinyModel(tiny.E, tiny.P, (tiny.layers[0], wide), tiny.U)
-    with pytest.raises(ShapeError, match="layers is empty; expected at least one"):
-        TinyModel(tiny.E, tiny.P, (), tiny.U)
-    with pytest.raises(TypeError, match="layer 0 is a tuple; expected Params"):
-        TinyModel(tiny.E, tiny.P, ((1, 2),), tiny.U)
-    with pytest.raises(ShapeError, match="feeds has 1 entries; expected 2: pairs W_1, W_2"):
-        BlockModel(stack.E, stack.P, stack.layers, stack.feeds[:1], stack.U)
+    with pytest.raises(ShapeError, match=r"layer 1 has d_model=6"):
+        BlockModel(tiny.E, tiny.P, (tiny.layers[0], wide), stack.feeds, tiny.U)
+    for feeds in ([other], [other, (W_1,)], [other, (W_1, W_2, W_2)]):
+        with pytest.raises(ShapeError, match=r"feeds has entries of .*expected W_1 and W_2 for ea"):
+            make(*feeds)
+    with pytest.raises(ShapeError, match=r"W_1 has shape \(4, 8\).*with d_model=5"):
+        make((W_1[:4], W_2), other)
+    with pytest.raises(ValueError, match=r"W_1 is .*inf at position"):
+        make(stack.feeds[0], tuple(W * np.inf for W in other))
 
 
 def test_arrays_of_one_kind_of_model_make_none_of_the_other(tiny, stack):
     assert (len(stack.arrays) - 3) % 4 == 0  # as many as three layers have
     for kind, other in ((TinyModel, stack), (BlockModel, tiny)):
-        theirs = type(other).__name__
-        says = f"these are the arrays of a {theirs}; expected those of a {kind.__name__}. Make the "
-        with pytest.raises(ShapeError, match=f"^{says}model with {theirs}.of"):
+        says = f"arrays make no {kind.__name__}.*Take {type(other).__name__}.of"
+        with pytest.raises(ShapeError, match=says):
             kind.of(other.arrays)
-
-
-@pytest.mark.parametrize("kind", [TinyModel, BlockModel])
-@pytest.mark.parametrize("arrays", [None, 3, np.ones((11, 7, 5)), iter([])])
-def test_a_model_of_no_list_is_refused(kind, arrays):
-    says = f"^arrays is a {type(arrays).__name__}; expected a list or a tuple of arrays such as"
-    with pytest.raises(TypeError, match=says):
-        kind.of(arrays)
-
-
-def test_layers_and_feeds_that_are_no_lists_are_refused(stack):
-    def made(layers=stack.layers, feeds=stack.feeds):
-        return BlockModel(stack.E, stack.P, layers, feeds, stack.U)
-
-    with pytest.raises(TypeError, match="layers is a Params; expected a list or a tuple of Params"):
-        made(layers=stack.layers[0])
-    with pytest.raises(TypeError, match="layers is a Params; expected a list or a tuple of Params"):
-        TinyModel(stack.E, stack.P, stack.layers[0], stack.U)
-    with pytest.raises(TypeError, match="feeds is a NoneType; expected a list or a tuple of pairs"):
-        made(feeds=None)
-    pair, (W_1, W_2) = stack.feeds
-    with pytest.raises(ShapeError, match="feed 1 has 1 entries; expected 2: the matrices W_1 and"):
-        made(feeds=(pair, (W_1,)))
-    with pytest.raises(ShapeError, match="feed 1 has 3 entries; expected 2"):
-        made(feeds=(pair, (W_1, W_2, W_2)))
-    with pytest.raises(TypeError, match="feed 1 is a ndarray; expected a list or a tuple"):
-        made(feeds=(pair, W_1))
+    with pytest.raises(TypeError, match="arrays is a ndarray; expected a list or a tuple"):
+        TinyModel.of(np.ones((11, 7, 5)))
 
 
 # --- sentences ---
@@ -284,15 +199,7 @@ def test_a_sentence_that_is_none_is_refused_in_these_words(sentence):
         encode(sentence)
 
 
-@pytest.mark.parametrize("sentence", [None, ["the", "dogs"], b"the dogs", 3])
-def test_a_sentence_that_is_no_string_is_refused(sentence):
-    with pytest.raises(TypeError, match=f"sentence is a {type(sentence).__name__}; expected words"):
-        encode(sentence)
-
-
-def test_a_length_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="length=0; expected at least 1"):
-        encode("the", length=0)
+def test_a_length_that_leaves_no_word_is_refused():
     for sentence in ("the", ""):
         with pytest.raises(ValueError, match=r"^length=1; expected at least 2, since <bos> takes"):
             encode(sentence, length=1)
@@ -345,21 +252,6 @@ def test_a_row_of_zeros_stays_one_and_whole_numbers_up_to_127_stay_exact():
         codes, steps = eight_bits(W)
     np.testing.assert_array_equal(codes * steps[:, None], W)
     np.testing.assert_array_equal(eight_bits(W.astype(np.int64))[0], codes)
-
-
-@pytest.mark.parametrize(
-    ("W", "error", "says"),
-    [
-        (np.array([[1.0, np.nan]]), ValueError, "W is nan at position \\(0, 1\\)"),
-        (np.array([[1.0, np.inf]]), ValueError, "W is inf at position \\(0, 1\\)"),
-        (np.ones((2, 0)), ShapeError, "axis d is empty"),
-        ([[1.0]], TypeError, "W is a list"),
-        (np.ones((1, 2), dtype=np.int8), TypeError, "W is an array of int8"),
-    ],
-)
-def test_what_has_no_8_bits_is_refused(W, error, says):
-    with pytest.raises(error, match=says):
-        eight_bits(W)
 
 
 def test_the_example_in_8_bits_answers_as_well(example):

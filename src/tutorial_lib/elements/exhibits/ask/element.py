@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.attention import softmax
+from tutorial_lib.contract import require_instance
 from tutorial_lib.describe import printable, round_stable
 from tutorial_lib.elements.maps import NO_MATH, TABLE, headings
 from tutorial_lib.elements.markup import (
@@ -21,7 +22,6 @@ from tutorial_lib.elements.markup import (
     wrap,
 )
 from tutorial_lib.models.copying import TinyModel, run
-from tutorial_lib.models.doors import require_kind
 from tutorial_lib.models.grammar import CLASSES, WORDS
 from tutorial_lib.models.head_scores import logit_terms
 from tutorial_lib.models.language import KINDS, eight_bits, encode, in_eight_bits
@@ -86,7 +86,7 @@ def ask_model(model, words, sentence, *, question, split=None):
     >>> ask_model(model, letters, "abab", question="Which letter?").text[:11]
     'Model: abab'
     """
-    require_kind(model, TinyModel)
+    require_instance("model", model, TinyModel)
     _require_layers(model)
     _require_names(model, words)
     words = [printable(word) for word in words]

@@ -1,0 +1,82 @@
+"""Layers and heads of a model: how its list of arrays is cut, and whether a head is there."""
+
+import numpy as np
+
+from tutorial_lib.contract import require, require_value
+from tutorial_lib.errors import ShapeError, require_whole
+
+AXES = {"TinyModel": (3, 3, 3, 2), "BlockModel": (3, 3, 3, 2, 2, 2)}  # of the arrays of a layer
+
+
+def split_layers(arrays, kind):
+    """Return E, P, the arrays of each layer, and U, of what checkpoint(name) returns.
+
+    Parameters
+    ----------
+    arrays : list or tuple
+    kind : name of the class of the model
+
+    Raises
+    ------
+    TypeError : no list
+    ShapeError : arrays of another kind of model, or too few or too many
+    """
+    require_value("arrays", arrays, list[object])
+    n, axes = len(AXES[kind]), tuple(map(np.ndim, arrays[2:-1]))
+    fits = [name for name, layer in AXES.items() if axes == layer * max(1, len(axes) // len(layer))]
+    require(
+        kind in fits,
+        ShapeError,
+        f"{len(arrays)} arrays make no {kind}; expected E, P, {n} for each layer, and U: {3 + n}, "
+        f"{3 + 2 * n} or more. "
+        + (f"Take {fits[0]}.of(arrays)." if fits else "Is the checkpoint whole, and of this kind?"),
+    )
+    E, P, *matrices, U = arrays
+    return E, P, [matrices[i : i + n] for i in range(0, len(matrices), n)], U
+
+
+def require_width(model):
+    """Require layers that are as wide as the rows of E."""
+    for n, params in enumerate(model.layers):
+        require(
+            params.d_model == model.d_model,
+            ShapeError,
+            f"layer {n} has d_model={params.d_model}, but E has shape {model.E.shape}; "
+            f"expected d_model={model.d_model} in both. Take arrays of one model.",
+        )
+
+
+def require_heads(model, *heads):
+    """Require heads of the model, each named by a tuple (layer, head), both counted from 0.
+
+    Raises
+    ------
+    TypeError : no tuple of two whole numbers
+    ValueError : a layer or a head that is not there
+    """
+    for pair in heads:
+        require(
+            isinstance(pair, tuple) and len(pair) == 2,
+            TypeError,
+            f"a head is named {pair!r}; expected a tuple (layer, head). Head 1.2 is (1, 2).",
+        )
+        layer, head = pair
+        require_number("layer", layer, len(model.layers))
+        require_number("head", head, model.layers[layer].n_heads)
+
+
+def require_number(name, value, n):
+    """Require the number of a layer or of a head, from 0 to `n` - 1.
+
+    Raises
+    ------
+    TypeError : no whole number
+    ValueError : below 0, or n and more
+    """
+    require_whole(name, value)
+    require(
+        0 <= value < n,
+        ValueError,
+        f"{name} {value} of {n}: expected 0 to {n - 1}. Choose one that is there; "
+        f"the first is {name} 0.",
+    )

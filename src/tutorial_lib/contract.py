@@ -43,6 +43,7 @@ from tutorial_lib.errors import (
 )
 
 MADE_BY = {  # class -> what is expected, and how to make one
+    np.ndarray: "a NumPy array. Convert it first: np.asarray({name}).",
     np.random.Generator: (
         "a numpy.random.Generator. Create one with a seed: np.random.default_rng(0)."
     ),

@@ -47,6 +47,8 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "block_backward": {"dheads": np.ones((5, 11)), "keys": np.arange(3)},
     "BlockModel": {"feeds": [(np.ones((13, 9)), np.ones((9, 13)))]},
     "sample_sequences": {"periods": (4, 12)},
+    "adam_step": {"memory": None},
+    "train": {"rate": 0.5},
     "loss_and_gradients": {"known": KNOWN},
     "copy_accuracy": {"known": KNOWN},
     "encode": {"sentence": "the dogs bark"},
@@ -81,6 +83,7 @@ def right(annotation, name=""):
     makers = {
         np.random.Generator: np.random.default_rng,
         float: lambda: 2.5,
+        np.ndarray: lambda: np.ones(3),
         tutorial_lib.Trace: lambda: tutorial_lib.trace(right("T d_model"), right(Params)),
         KVCache: lambda: KVCache.empty(right(Params), 9),
         FlashTrace: lambda: flash_forward(*map(right, ("T d_k", "S d_k", "S d_v"))),

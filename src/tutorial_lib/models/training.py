@@ -2,27 +2,20 @@
 
 import numpy as np
 
+from tutorial_lib.contract import checked, require
 from tutorial_lib.models.copying import BATCH, TinyModel, loss_and_gradients, sample_sequences
-from tutorial_lib.models.doors import require_rate, require_steps
 
 
-def adam_step(arrays, gradients, memory, rate):
+@checked
+def adam_step(arrays: list[np.ndarray], gradients: list[np.ndarray], memory: object, rate: float):
     """Move each array against its gradient, by steps that hardly depend on the gradient's size.
 
     Adam divides a running mean of the gradients by the root of a running mean of their squares;
     both means start at 0, which the two divisors make up for. An entry moves by about `rate` where
     its gradients agree from step to step, and by less where they do not.
 
-    Parameters
-    ----------
-    arrays, gradients : lists of arrays, pair by pair of one shape
-    memory : what the last step returned; None in the first one
-    rate : how far an entry moves at most, or nearly so
-
-    Returns
-    -------
-    arrays : list of new arrays
-    memory : (steps, means, squares) for the next step
+    Returns the new arrays, and the memory for the next step: (steps, means, squares). The first
+    step has None.
 
     Source: Kingma and Ba (2015), algorithm 1, with beta_1 = 0.9 and beta_2 = 0.98.
     """
@@ -38,16 +31,21 @@ def adam_step(arrays, gradients, memory, rate):
     return moved, (steps, means, squares)
 
 
-def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
+@checked
+def train(
+    model: TinyModel,
+    rng: np.random.Generator,
+    *,
+    steps: "integer",
+    rate: float = 5e-3,
+    differentiate: callable = loss_and_gradients,
+):
     """Train on new sequences in each step, and yield each step's number, loss and new model.
 
     Introduced in chapter 08.
 
     Parameters
     ----------
-    model : TinyModel
-    rng : numpy.random.Generator, samples the sequences
-    steps : how many
     rate : how far an entry moves in a step at most, or nearly so
     differentiate : function that returns what `copying.loss_and_gradients` does
 
@@ -57,8 +55,7 @@ def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
 
     Raises
     ------
-    TypeError, ValueError : steps is not a whole number from 0 on; rate is not a number above
-        0, at most 1
+    ValueError : steps below 0, a rate that is not above 0 and at most 1
     FloatingPointError : the loss is NaN or infinite
 
     >>> from tutorial_lib.models.copying import init_model
@@ -66,15 +63,18 @@ def train(model, rng, *, steps, rate=5e-3, differentiate=loss_and_gradients):
     >>> [model.arrays[0].shape for _, _, model in train(init_model(rng), rng, steps=1)]
     [(32, 64)]
     """
-    require_steps(steps)
-    require_rate(rate)
+    require(
+        steps >= 0 and 0 < rate <= 1,
+        ValueError,
+        f"steps={steps} and rate={rate}; expected 0 steps or more and a rate above 0, at most 1, "
+        f"since all entries begin near 0. Give numbers such as 300 and 5e-3.",
+    )
     memory = None
     for step in range(1, steps + 1):
         ids, known = sample_sequences(rng, BATCH)
         loss, gradients = differentiate(model, ids, known)
         if not np.isfinite(loss):
-            said = f"The loss of step {step} is {loss}. Lower the rate."
-            raise FloatingPointError(said)
+            raise FloatingPointError(f"The loss of step {step} is {loss}. Lower the rate.")
         arrays, memory = adam_step(model.arrays, gradients, memory, rate)
         model = TinyModel.of(arrays)
         yield step, loss, model

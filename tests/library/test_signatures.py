@@ -45,8 +45,9 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "fold_block": {"state": (-1e9, 0.0, 0.0)},
     "flash_backward": {"dheads": np.ones((5, 11))},
     "block_backward": {"dheads": np.ones((5, 11)), "keys": np.arange(3)},
-    "BlockModel": {"feeds": [(np.ones((13, 9)), np.ones((9, 13)))]},
+    "BlockModel": {"feeds": [(np.ones((13, 9)), np.ones((9, 13)))] * 2},
     "sample_sequences": {"periods": (4, 12)},
+    "compose": {"first": (0, 1), "second": (1, 0), "through": "keys"},
     "adam_step": {"memory": None},
     "train": {"rate": 0.5},
     "loss_and_gradients": {"known": KNOWN},
@@ -77,7 +78,7 @@ def right(annotation, name=""):
     if annotation in VALUES:
         return LENGTHS.get(OTHER.get(name, name), 3)
     if isinstance(annotation, GenericAlias):
-        return [*map(right, annotation.__args__)]
+        return [*map(right, annotation.__args__)] * 2
     if not isinstance(annotation, type):
         return ones(Axes(annotation))
     makers = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tutorial_lib import ShapeError, init_params, records, trace
+from tutorial_lib import records, trace
 from tutorial_lib.models import circuits
 from tutorial_lib.models.circuits import (
     compose,
@@ -17,7 +17,7 @@ from tutorial_lib.models.circuits import (
 )
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import CLASSES
-from tutorial_lib.models.language import BlockModel, encode
+from tutorial_lib.models.language import encode
 
 NAMES = f"{CLASSES['given:f']} {CLASSES['given:m']}"
 
@@ -143,10 +143,8 @@ def test_inputs_stay_as_they_were(tiny, assert_untouched, normal):
         ((1, 2), (1, 2), ValueError, "head 1.2 reads nothing of head 1.2"),
         ((0, 2), (1, 0), ValueError, "head 2 of 2: expected 0 to 1"),
         ((0, 0), (1, 3), ValueError, "head 3 of 3: expected 0 to 2"),
-        ((0, 0), (2, 0), ValueError, "layer 2 of 2: expected 0 to 1"),
         ((-1, 0), (1, 0), ValueError, "layer -1 of 2: expected 0 to 1"),
-        (0, (1, 0), TypeError, "a head is named 0; expected a tuple"),
-        ("0.0", "1.0", TypeError, "a head is named '0.0'"),
+        ((0,), (1, 0), TypeError, r"a head is named \(0,\); expected a tuple"),
         ((0, 0.0), (1, 0), TypeError, "head is 0.0, a float"),
     ],
 )
@@ -156,73 +154,23 @@ def test_a_pair_that_does_not_fit_is_refused(first, second, error, says, tiny, m
         compose(tiny, first, second)
 
 
-def test_the_wrong_order_is_told_in_one_sentence_with_its_mend(tiny):
-    with pytest.raises(ValueError, match="Exchange") as caught:
-        compose(tiny, (1, 0), (0, 1))
-    assert str(caught.value) == (
-        "head 0.1 reads nothing of head 1.0: expected the second head in a later layer, since a "
-        "layer reads what earlier ones have added. Exchange them."
-    )
-
-
-def test_another_path_or_another_model_is_refused(tiny):
+def test_another_path_is_refused(tiny):
     with pytest.raises(ValueError, match="through='key'; expected one of"):
         compose(tiny, (0, 0), (1, 0), through="key")
-    feeds = ((np.ones((5, 8)), np.ones((8, 5))),) * 2
-    stack = BlockModel(tiny.E, tiny.P, tiny.layers, feeds, tiny.U)
-    with pytest.raises(TypeError, match="model is a BlockModel; expected a TinyModel"):
-        compose(stack, (0, 0), (1, 0))
 
 
 @pytest.mark.parametrize("circuit", [qk_circuit, ov_circuit])
-def test_a_head_that_is_not_there_is_refused(circuit, tiny):
-    for head, error, says in (
-        (2, ValueError, "head 2 of 2: expected 0 to 1"),
-        (-1, ValueError, "head -1 of 2"),
-        (0.0, TypeError, "head is 0.0, a float"),
-        (True, TypeError, "head is True, a bool"),
-    ):
-        with pytest.raises(error, match=says):
-            circuit(tiny.layers[0], head)
-    with pytest.raises(TypeError, match="params is a TinyModel; expected Params"):
-        circuit(tiny, 0)
+@pytest.mark.parametrize("head", [2, -1])
+def test_a_head_that_is_not_there_is_refused(circuit, head, tiny):
+    with pytest.raises(ValueError, match=f"head {head} of 2: expected 0 to 1. Choose one that is"):
+        circuit(tiny.layers[0], head)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "error", "says"),
-    [
-        (np.ones((5, 3)), np.ones((4, 5)), ShapeError, "second has shape.*width=3"),
-        (np.ones(5), np.ones((5, 5)), ShapeError, "first has shape \\(5,\\)"),
-        (np.zeros((5, 5)), np.ones((5, 5)), ValueError, "first is all zeros"),
-        (np.ones((5, 5)), np.zeros((5, 5)), ValueError, "second is all zeros"),
-        (np.full((5, 5), np.nan), np.ones((5, 5)), ValueError, "first is nan"),
-        ([[1.0]], np.ones((1, 1)), TypeError, "first is a list"),
-    ],
-)
-def test_matrices_that_do_not_chain_are_refused(first, second, error, says):
-    with pytest.raises(error, match=says):
-        composition(first, second)
-
-
-def test_words_and_circuits_of_different_widths_are_refused():
-    E, W = np.ones((4, 5)), np.ones((5, 5))
-    for words, W_QK, W_OV, says in (
-        (E, np.ones((6, 6)), W, "W_QK has shape \\(6, 6\\)"),
-        (E, W, np.ones((5, 3)), "W_OV has shape \\(5, 3\\)"),
-        (np.ones(5), W, W, "E has shape \\(5,\\)"),
-    ):
-        with pytest.raises(ShapeError, match=says):
-            match_scores(words, W_QK, W_OV)
-    with pytest.raises(ValueError, match="W_OV is nan"):
-        match_scores(E, W, W * np.nan)
-
-
-def test_one_layer_has_no_pair():
-    rng = np.random.default_rng(3)
-    E, P, U = rng.standard_normal((3, 12, 12))
-    model = TinyModel(E, P, (init_params(rng, d_model=12, n_heads=3),), U)
-    with pytest.raises(ValueError, match="layer 1 of 1: expected 0 to 0"):
-        compose(model, (0, 0), (1, 0))
+def test_matrices_of_zeros_have_no_composition():
+    ones, zeros = np.ones((5, 5)), np.zeros((5, 5))
+    for matrices, name in (((zeros, ones), "first"), ((ones, zeros), "second")):
+        with pytest.raises(ValueError, match=f"^{name} is all zeros; expected a norm above 0"):
+            composition(*matrices)
 
 
 # --- on the example ---

@@ -25,6 +25,7 @@ WRITTEN = {"buffer", "cache"}  # arguments that change
 COUNTING = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
 MODEL = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
 LAYER = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+TARGET = np.zeros((19, 5), dtype=int)
 KNOWN = np.ones((19, 18), dtype=bool)
 ARGUMENTS = {  # what mathematics asks beside the signature
     "split_heads": {"X": np.ones((5, 12)), "n_heads": 3},
@@ -47,6 +48,10 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "block_backward": {"dheads": np.ones((5, 11)), "keys": np.arange(3)},
     "BlockModel": {"feeds": [(np.ones((13, 9)), np.ones((9, 13)))] * 2},
     "sample_sequences": {"periods": (4, 12)},
+    "score_head": {"target": TARGET},
+    "best_offset": {"target": TARGET},
+    "fixed_offset_score": {"target": TARGET},
+    "patch": {"layer": 1},
     "compose": {"first": (0, 1), "second": (1, 0), "through": "keys"},
     "adam_step": {"memory": None},
     "train": {"rate": 0.5},

@@ -88,7 +88,7 @@ def ablate(model, ids, heads, others, *, how="mean"):
     """
     require_heads(model, heads)
     require_a_rest(model, heads)
-    require_ids_of(model, "ids", ids)
+    require_ids_of(model, ids)
     require_fitting(ids, others, how)
     return run_with(model, ids, replacement_outputs(model, heads, others, how))
 
@@ -369,7 +369,7 @@ def require_others(model, others):
     TypeError, ShapeError, ValueError : as `replacement_outputs`
     """
     require_shape("others", others, "n T")
-    require_ids_of(model, "others", others)
+    require_ids_of(model, others)
 
 
 def require_fitting(ids, others, how):
@@ -425,7 +425,7 @@ def require_gates(model, ids, gates, outputs):
     TypeError, ShapeError, ValueError : as `gated`
     """
     require_kind(model, TinyModel)
-    require_ids_of(model, "ids", ids)
+    require_ids_of(model, ids)
     require_outputs(model, ids, outputs)
     require_open(gates)
     for head in gates:

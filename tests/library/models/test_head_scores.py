@@ -17,7 +17,6 @@ from tutorial_lib.models.head_scores import (
     run_with,
     score_head,
 )
-from tutorial_lib.models.language import BlockModel, encode
 
 IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
 OTHER = np.array([[2, 1, 6, 0, 6], [5, 0, 4, 1, 3]])
@@ -105,69 +104,33 @@ def test_targets_of_sampled_documents_pass(task):
     )
 
 
-WRONG_TARGET = {
-    "a list": ([[-1, 0]], TypeError, "target is a list"),
-    "floats": (TARGET.astype(float), TypeError, "target is an array of float64; expected"),
-    "unsigned": (abs(TARGET).astype(np.uint8) * 0, TypeError, "target is an array of uint8"),
-    "one sequence": (TARGET[0], ShapeError, "target has shape \\(5,\\), 1 axes"),
-    "the future": (np.array([[0, 2, -1]]), ValueError, "target is 2 at \\(0, 1\\)"),
-    "outside": (np.array([[0, -1, 3]]), ValueError, "target is 3 at .* from 0 to 2"),
-    "below -1": (np.array([[0, -2, 0]]), ValueError, "target is -2 at \\(0, 1\\)"),
-    "no target": (
-        np.full((2, 3), -1),
-        ValueError,
-        "no position has a target: target is -1 throughout",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_TARGET)
-def test_a_target_that_cannot_be_is_refused(name):
-    target, error, says = WRONG_TARGET[name]
-    T = np.shape(target)[-1]
+@pytest.mark.parametrize(
+    ("target", "error", "says"),
+    [
+        (abs(TARGET).astype(np.uint8) * 0, TypeError, "target is an array of uint8; expected pos"),
+        (np.array([[0, 2, -1]]), ValueError, r"target is 2 at \(0, 1\); expected .* from 0 to 1"),
+        (np.array([[0, -1, 3]]), ValueError, r"target is 3 at .* from 0 to 2"),
+        (np.array([[0, -2, 0]]), ValueError, r"target is -2 at \(0, 1\)"),
+        (np.full((2, 3), -1), ValueError, "no position has a target: target is -1 throughout"),
+    ],
+)
+def test_a_target_that_cannot_be_is_refused(target, error, says):
+    T = target.shape[-1]
     weights = np.broadcast_to(np.eye(T), (len(target), 3, T, T))
-    calls = {
-        score_head: (weights, target),
-        best_offset: (target,),
-        fixed_offset_score: (target, 1),
-    }
-    for function, given in calls.items():
+    for function, given in (
+        (score_head, (weights, target)),
+        (best_offset, (target,)),
+        (fixed_offset_score, (target, 1)),
+    ):
         with pytest.raises(error, match=says):
             function(*given)
 
 
-@pytest.mark.parametrize(
-    ("shape", "says"),
-    [
-        ((3, 3, 5, 6), "weights has shape .*with S=5"),
-        ((3, 5, 5), "weights has shape \\(3, 5, 5\\), 3 axes"),
-        ((2, 3, 5, 5), "target has shape \\(3, 5\\).*with n=2"),
-        ((3, 3, 4, 4), "target has shape \\(3, 5\\).*with T=4"),
-    ],
-)
-def test_weights_of_other_documents_are_refused(shape, says):
-    with pytest.raises(ShapeError, match=says):
-        score_head(np.ones(shape), TARGET)
-
-
-def test_weights_that_are_no_numbers_are_refused(weights):
-    with pytest.raises(ValueError, match="weights is nan at position"):
-        score_head(np.where(weights > 0.9, np.nan, weights), TARGET)
-    with pytest.raises(TypeError, match="weights is a list"):
-        score_head(weights.tolist(), TARGET)
-
-
-@pytest.mark.parametrize(
-    ("offset", "error", "says"),
-    [
-        (-1, ValueError, "offset=-1; expected 0 or more"),
-        (1.0, TypeError, "offset is 1.0, a float"),
-        (True, TypeError, "offset is True, a bool"),
-    ],
-)
-def test_an_offset_that_is_none_is_refused(offset, error, says):
-    with pytest.raises(error, match=says):
-        fixed_offset_score(TARGET, offset)
+def test_a_head_attends_to_nothing_after_its_query():
+    with pytest.raises(ShapeError, match=r"weights has shape \(3, 3, 5, 6\).*with T=5"):
+        score_head(np.ones((3, 3, 5, 6)), TARGET)
+    with pytest.raises(ValueError, match="offset=-1; expected 0 or more"):
+        fixed_offset_score(TARGET, -1)
 
 
 # --- what heads contribute ---
@@ -258,13 +221,6 @@ def test_estimated_patches_of_the_last_layer_are_exact(tiny, normal, assert_clos
     assert_close(attribution_patch(tiny, IDS, OTHER, dlogits)[:, 2:], exact)
 
 
-def test_gradients_of_other_logits_are_refused(tiny, normal):
-    with pytest.raises(ShapeError, match=r"dlogits has shape \(2, 5, 9\); expected \(2, 5, 7\)"):
-        attribution_patch(tiny, IDS, OTHER, normal(84, 2, 5, 9))
-    with pytest.raises(ValueError, match="dlogits"):
-        attribution_patch(tiny, IDS, OTHER, np.full((2, 5, 7), np.nan))
-
-
 NO_HEAD = [
     (1, 3, ValueError, "head 3 of 3: expected 0 to 2"),
     (0, 2, ValueError, "head 2 of 2: expected 0 to 1"),
@@ -272,8 +228,6 @@ NO_HEAD = [
     (2, 0, ValueError, "layer 2 of 2: expected 0 to 1"),
     (-1, 0, ValueError, "layer -1 of 2: expected 0 to 1"),
     (1, 1.0, TypeError, "head is 1.0, a float; expected a whole number. Give"),
-    (True, 0, TypeError, "layer is True, a bool"),
-    (1, (0, 1), TypeError, "head is \\(0, 1\\), a tuple"),
 ]
 
 
@@ -295,21 +249,12 @@ def test_several_heads_give_other_outputs_at_once(tiny, normal, assert_close):
     assert_close(run_with(tiny, IDS, {}), copying.run(tiny, IDS)[0])
 
 
-@pytest.mark.parametrize(
-    ("outputs", "says"),
-    [
-        (
-            [((1, 0), np.zeros(4))],
-            r"outputs is a list; expected a dict .* Write \{\(1, 0\): output",
-        ),
-        ({1: np.zeros(4)}, r"a head is named 1; expected a tuple \(layer, head\). Head 1.2 is"),
-        ({"1.0": np.zeros(4)}, "a head is named '1.0'; expected a tuple"),
-        ({(1, 0, 2): np.zeros(4)}, r"a head is named \(1, 0, 2\); expected a tuple"),
-    ],
-)
-def test_outputs_that_name_no_heads_are_refused(outputs, says, tiny):
-    with pytest.raises(TypeError, match=says):
-        run_with(tiny, IDS, outputs)
+@pytest.mark.parametrize("name", [1, "10", (1, 0, 2)])
+def test_outputs_that_name_no_heads_are_refused(name, tiny):
+    with pytest.raises(
+        TypeError, match=r"a head is named .*; expected a tuple \(layer, head\). He"
+    ):
+        run_with(tiny, IDS, {name: np.zeros(4)})
 
 
 @pytest.mark.parametrize(
@@ -331,52 +276,39 @@ def test_an_output_that_no_head_can_give_is_refused(output, error, says, tiny):
         run_with(tiny, IDS, {(1, 0): output})
 
 
-def test_a_patch_between_sequences_of_different_lengths_is_refused(example, tiny):
-    long, short = encode("the dogs that the cats see"), encode("the dogs bark")
-    with pytest.raises(ShapeError) as caught:
-        patch(example, long, short, 1, 2)
-    assert str(caught.value) == (
-        "ids has 7 positions and other 4; expected the same. Give sentences with as many words."
-    )
-    with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and other \(5,\)"):
-        patch(tiny, IDS, OTHER[0], 1, 0)
-    with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and other \(5,\)"):
-        attribution_patch(tiny, IDS, OTHER[0], np.ones((2, 5, 7)))
+def test_a_patch_between_sequences_of_different_shapes_is_refused(tiny):
+    with pytest.raises(
+        ShapeError, match=r"other has shape .*with T=5, but its axis T has length 4"
+    ):
+        patch(tiny, IDS, OTHER[:, :4], 1, 0)
+    for call in (
+        lambda: patch(tiny, IDS, OTHER[0], 1, 0),
+        lambda: attribution_patch(tiny, IDS, OTHER[0], np.ones((2, 5, 7))),
+    ):
+        with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and the others \(5,\)"):
+            call()
 
 
 @pytest.mark.parametrize(
     ("ids", "error", "says"),
     [
-        ([0, 1], TypeError, "is a list"),
-        (np.array([0.0]), TypeError, "is an array of float64; expected whole numbers"),
         (np.array([7]), ValueError, "is 7 at position"),
         (np.zeros(10, dtype=int), ShapeError, "10 tokens, but P has rows for 9"),
     ],
 )
-def test_ids_that_are_none_are_refused(ids, error, says, tiny):
-    good = np.array([0])
+def test_ids_that_a_model_cannot_read_are_refused_before_it_runs(
+    ids, error, says, tiny, monkeypatch
+):
+    monkeypatch.setattr(head_scores, "run", None)
+    good = np.zeros(len(ids), dtype=int)
     for call in (
-        lambda: logit_terms(tiny, ids),
         lambda: run_with(tiny, ids, {(1, 0): np.zeros(4)}),
         lambda: patch(tiny, ids, good, 1, 0),
         lambda: patch(tiny, good, ids, 1, 0),
-        lambda: attribution_patch(tiny, ids, good, np.ones((1, 7))),
-        lambda: attribution_patch(tiny, good, ids, np.ones((1, 7))),
+        lambda: attribution_patch(tiny, ids, good, np.ones((len(ids), 7))),
+        lambda: attribution_patch(tiny, good, ids, np.ones((len(ids), 7))),
     ):
         with pytest.raises(error, match=says):
-            call()
-
-
-def test_a_model_whose_logits_are_no_sum_of_terms_is_refused(tiny):
-    feeds = ((np.ones((5, 8)), np.ones((8, 5))),) * 2
-    stack = BlockModel(tiny.E, tiny.P, tiny.layers, feeds, tiny.U)
-    for call in (
-        lambda: logit_terms(stack, IDS),
-        lambda: run_with(stack, IDS, {(1, 0): np.zeros(4)}),
-        lambda: patch(stack, IDS, OTHER, 1, 0),
-        lambda: attribution_patch(stack, IDS, OTHER, np.ones((2, 5, 7))),
-    ):
-        with pytest.raises(TypeError, match="model is a BlockModel; expected a TinyModel"):
             call()
 
 

@@ -14,18 +14,22 @@ import pytest
 import tutorial_lib
 from tests.library.test_errors import NoArithmetic
 from tutorial_lib.contract import LAST, MADE_BY, VALUES, Axes, checked
+from tutorial_lib.models.grammar import GRAMMAR, Documents, sample_documents
+from tutorial_lib.models.rules import Grammar
 from tutorial_lib.onepass import FlashTrace, flash_forward
 from tutorial_lib.projection import Params
 from tutorial_lib.variants.cache import KVCache
 
 LIBRARY = Path(tutorial_lib.__file__).parent
 LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "rows": 5, "rank": 3}
+LENGTHS |= {"n": 19, "vocabulary": 100, "words": 100, "length": 64}
 OTHER = dict(zip(("n_heads", "n_kv_heads"), "HG", strict=True))
 WRITTEN = {"buffer", "cache"}  # arguments that change
 COUNTING = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
 MODEL = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
 LAYER = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
 TARGET = np.zeros((19, 5), dtype=int)
+GATES = {"gates": {(1, 0): 0.5}, "outputs": {(1, 0): np.zeros(11)}}
 KNOWN = np.ones((19, 18), dtype=bool)
 ARGUMENTS = {  # what mathematics asks beside the signature
     "split_heads": {"X": np.ones((5, 12)), "n_heads": 3},
@@ -52,6 +56,15 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "best_offset": {"target": TARGET},
     "fixed_offset_score": {"target": TARGET},
     "patch": {"layer": 1},
+    "replacement_outputs": {"heads": [(0, 1)], "how": "mean"},
+    "ablate": {"heads": [(0, 1)], "how": "mean"},
+    "gated": GATES,
+    "gate_gradients": {"task": "bracket", **GATES},
+    "learn_gates": {"gates": {(1, 0): 0.5}, "gradients": lambda gates: gates},
+    "compile_rules": {"rules": {"text": "1 dog text"}, "words": ["dog"], "start": "text"},
+    "read_documents": {"ids": np.array([[0, 2, 8]])},
+    "prune_greedily": {"heads": [(0, 0), (0, 1)], "loss": len},
+    "interval": {"values": [0.1, 0.2]},
     "compose": {"first": (0, 1), "second": (1, 0), "through": "keys"},
     "adam_step": {"memory": None},
     "train": {"rate": 0.5},
@@ -90,11 +103,13 @@ def right(annotation, name=""):
         np.random.Generator: np.random.default_rng,
         float: lambda: 2.5,
         np.ndarray: lambda: np.ones(3),
+        Grammar: lambda: GRAMMAR,
+        Documents: lambda: sample_documents(np.random.default_rng(0), LENGTHS["n"]),
         tutorial_lib.Trace: lambda: tutorial_lib.trace(right("T d_model"), right(Params)),
         KVCache: lambda: KVCache.empty(right(Params), 9),
         FlashTrace: lambda: flash_forward(*map(right, ("T d_k", "S d_k", "S d_v"))),
     }
-    if hasattr(annotation, "contract"):
+    if annotation not in makers and hasattr(annotation, "contract"):
         return annotation(**arguments(annotation))
     return makers.get(annotation, annotation)()
 

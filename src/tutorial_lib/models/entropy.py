@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from tutorial_lib.errors import require_length, require_shape
-from tutorial_lib.models.grammar import FORMS, GIVEN, GRAMMAR, LENGTH, SURNAME, TASKS, WORDS
+from tutorial_lib.contract import checked, require
+from tutorial_lib.models.grammar import FORMS, GIVEN, GRAMMAR, LENGTH, SURNAME, TASKS, Documents
+from tutorial_lib.models.rules import Grammar
 
 
-def expected_surprisal(*, length=LENGTH, grammar=GRAMMAR):
+@checked
+def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR) -> "length":
     """Return the exact expectation of the surprisal of each of the first words of a document.
 
     It is taken over all documents that the grammar can produce, not over a sample. Its mean is the
@@ -15,27 +17,16 @@ def expected_surprisal(*, length=LENGTH, grammar=GRAMMAR):
     it, so that after c others it is new with the chance (1 - 1/names)^c; only then does its surname
     have a surprisal.
 
-    Introduced in chapter 19.
-
-    Parameters
-    ----------
-    length : number of words
-    grammar : of the words WORDS
-
-    Returns
-    -------
-    nats : (length,)
+    Introduced in chapter 19. The words of the grammar are WORDS.
 
     Raises
     ------
-    TypeError, ValueError : length is no whole number of at least 1
     ValueError : a grammar whose names are not equally likely, or which has surnames elsewhere than
         right after them
 
     >>> expected_surprisal().shape
     (64,)
     """
-    require_length("length", length)
     require_uniform_names(grammar)
     chances = grammar.chances
     entropy = -(chances * np.log(np.where(chances > 0, chances, 1))).sum(axis=1)
@@ -54,12 +45,7 @@ def expected_surprisal(*, length=LENGTH, grammar=GRAMMAR):
 
 
 def require_uniform_names(grammar):
-    """Require given names that are equally likely where they occur, and surnames only after them.
-
-    Raises
-    ------
-    ValueError : a name is likelier than another, or a surname is elsewhere or may be left out
-    """
+    """Require equally likely given names wherever one is possible, and surnames only after them."""
     possible = grammar.chances > 0
     named = possible[:, GIVEN].any(axis=1)
     chances = grammar.chances[named][:, possible.any(axis=0) & GIVEN]  # (states, names)
@@ -67,61 +53,38 @@ def require_uniform_names(grammar):
     surname = possible[:, SURNAME].any(axis=1)
     only = not possible[surname][:, ~SURNAME].any() and not surname[0]
     after = (surname[grammar.follows] == GIVEN) | ~possible
-    if not (even and only and after.all()):
-        raise ValueError(
-            f"the grammar has {'names and surnames apart' if even else 'uneven names'}; expected "
-            f"one chance for all names, wherever a name is possible, and a surname after each and "
-            f"nowhere else, or the chance of a new name is not known. Change the rules."
-        )
+    require(
+        even and only and after.all(),
+        ValueError,
+        f"the grammar has {'names and surnames apart' if even else 'uneven names'}; expected one "
+        f"chance for all names, wherever a name is possible, and a surname after each and nowhere "
+        f"else, or the chance of a new name is not known. Change the rules.",
+    )
 
 
-def excess_loss(logits, documents):
+@checked
+def excess_loss(logits: "any n length 100", documents: Documents) -> "n length":
     """Return the excess loss of a model: its loss minus the exact surprisal, for each word.
 
     The mean over the words of a document says how far the model is from one that knows the rules,
     on this document; what is hard about the document itself drops out.
 
-    Introduced in chapter 19.
-
-    Parameters
-    ----------
-    logits : (n, length, words), of the next word
-    documents : Documents
-
-    Returns
-    -------
-    nats : (n, length)
-
-    Raises
-    ------
-    ShapeError : logits of other documents
+    Introduced in chapter 19. The logits are of the next word.
 
     >>> from tutorial_lib.models.grammar import sample_documents
     >>> documents = sample_documents(np.random.default_rng(0), 2)
     >>> excess_loss(np.zeros((2, 64, 100)), documents).shape
     (2, 64)
     """
-    _require_logits(logits, documents)
     return -_log_softmax(logits, documents.ids[:, 1:]) - documents.surprisal
 
 
-def accuracy(logits, documents):
+@checked
+def accuracy(logits: "any n length 100", documents: Documents) -> dict:
     """Return how often the right form has the highest logit among the forms of its set, by task.
 
-    Introduced in chapter 19.
-
-    Parameters
-    ----------
-    logits : (n, length, words), of the next word
-    documents : Documents
-
-    Returns
-    -------
-    accuracies : dict of task -> accuracy, for the TASKS that occur in the documents
-
-    Raises
-    ------
-    ShapeError : logits of other documents
+    Introduced in chapter 19. The logits are of the next word; a task that does not occur in
+    the documents is left out.
 
     >>> from tutorial_lib.models.grammar import sample_documents
     >>> documents = sample_documents(np.random.default_rng(0), 20)
@@ -134,27 +97,16 @@ def accuracy(logits, documents):
     }
 
 
-def form_loss(logits, documents):
-    """Return the loss of the right form among the forms of its set, by task.
+@checked
+def form_loss(logits: "any n length 100", documents: Documents) -> dict:
+    """Return the loss of the right form among the forms of its set, by task, in mean nats.
 
     The loss of a whole word is a sum of two: that of its set of forms (a verb, and not a clause)
     and that of the form within the set (*bark*, and not *barks*). Only the second is decided by the
     task, and a model that knows the rules has none of it.
 
-    Introduced in chapter 20.
-
-    Parameters
-    ----------
-    logits : (n, length, words), of the next word
-    documents : Documents
-
-    Returns
-    -------
-    losses : dict of task -> mean nats, for the TASKS that occur in the documents
-
-    Raises
-    ------
-    ShapeError : logits of other documents
+    Introduced in chapter 20. The logits are of the next word; a task that does not occur in
+    the documents is left out.
 
     >>> from tutorial_lib.models.grammar import sample_documents
     >>> documents = sample_documents(np.random.default_rng(0), 20)
@@ -172,7 +124,6 @@ def _forms(logits, documents):
 
     The logits, (cases, words), are -inf outside the set of forms that the right one belongs to.
     """
-    _require_logits(logits, documents)
     for task, name in enumerate(TASKS):
         cases = documents.task == task
         if cases.any():
@@ -185,8 +136,3 @@ def _log_softmax(logits, words):
     shifted = logits - logits.max(axis=-1, keepdims=True)
     picked = np.take_along_axis(shifted, words[..., None], axis=-1)[..., 0]
     return picked - np.log(np.exp(shifted).sum(axis=-1))
-
-
-def _require_logits(logits, documents):
-    n, length = documents.surprisal.shape
-    require_shape("logits", logits, "n length words", n=n, length=length, words=len(WORDS))

@@ -4,12 +4,11 @@
 surname when it first appears, and keeps it to the end of the document.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from tutorial_lib.errors import require_ids, require_length, require_shape
-from tutorial_lib.models.rules import compile_rules
+from tutorial_lib.contract import checked, record
+from tutorial_lib.errors import require_ids
+from tutorial_lib.models.rules import Grammar, compile_rules
 from tutorial_lib.models.words import CLASSES, WORDS
 
 LENGTH = 64  # words of a document, after <bos>
@@ -32,18 +31,11 @@ for _set in (CLOSING, SURNAME, _is("pronoun"), _is("reflexive")):
     FORMS[_set] = FORMS[_set][0]
 
 
-def sentence(rng):
+@checked
+def sentence(rng: np.random.Generator) -> list:
     """Sample the words of one sentence by the smallest part of the rules, of three choices at most.
 
     Built in chapter 19.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    words : list of str
 
     >>> " ".join(sentence(np.random.default_rng(0)))
     'the dog that the cats see barks .'
@@ -90,7 +82,7 @@ def rules():
 GRAMMAR = compile_rules(rules(), WORDS)
 
 
-@dataclass(frozen=True)
+@record(made_by="Sample some with sample_documents(rng, n).")
 class Documents:
     """Documents with surprisals and targets; position t of these is about the word ids[:, t + 1].
 
@@ -98,17 +90,17 @@ class Documents:
 
     Parameters
     ----------
-    ids : (n, length + 1), each begins with <bos>
-    surprisal : (n, length), nats of the choices between the word before and this one
-    task : (n, length), which of TASKS the word is, -1 for none
-    decided_by : (n, length), the position in ids of the word that decides it, -1 for none;
-        for a surname the last position where it occurred
+    ids : each document begins with <bos>, so there are length + 1 tokens
+    surprisal : nats of the choices between the word before and this one
+    task : which of TASKS the word is, -1 for none
+    decided_by : the position in ids of the word that decides it, -1 for none; for a surname the
+        last position where it occurred
     """
 
-    ids: np.ndarray
-    surprisal: np.ndarray
-    task: np.ndarray
-    decided_by: np.ndarray
+    ids: "int n tokens"
+    surprisal: "any n length"
+    task: "int n length"
+    decided_by: "int n length" = None
 
     def target_of(self, task):
         """Return the target position of each query, (n, length), -1 for none.
@@ -168,30 +160,17 @@ def _tasks(ids, decided_by):
     return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)
 
 
-def sample_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
+@checked
+def sample_documents(
+    rng: np.random.Generator, n: "length", *, length: "length" = LENGTH, grammar: Grammar = GRAMMAR
+) -> Documents:
     """Sample documents, each of which begins with <bos> and is cut off after `length` words.
 
-    Introduced in chapter 19.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n, length : how many, and of how many words
-    grammar : of the words WORDS
-
-    Returns
-    -------
-    documents : Documents
-
-    Raises
-    ------
-    TypeError, ValueError : n or length is no whole number of at least 1
+    Introduced in chapter 19. The words of the grammar are WORDS.
 
     >>> sample_documents(np.random.default_rng(0), 3).ids.shape
     (3, 65)
     """
-    require_length("n", n)
-    require_length("length", length)
     luck = rng.random((length, n, 1))
 
     def choose(t, chances):
@@ -201,30 +180,20 @@ def sample_documents(rng, n, *, length=LENGTH, grammar=GRAMMAR):
     return _walk(choose, n, length, grammar)
 
 
-def read_documents(ids, *, grammar=GRAMMAR):
+@checked
+def read_documents(ids: "int n tokens", *, grammar: Grammar = GRAMMAR) -> Documents:
     """Return the surprisals, tasks and targets of given documents.
 
-    Introduced in chapter 19.
-
-    Parameters
-    ----------
-    ids : (n, length + 1), each begins with <bos>
-    grammar : of the words WORDS
-
-    Returns
-    -------
-    documents : Documents
+    Introduced in chapter 19. Each begins with <bos>; the words of the grammar are WORDS.
 
     Raises
     ------
-    TypeError, ShapeError, ValueError : no array of ids, n documents of one length after <bos>
-    ValueError : a word that the rules do not allow at its position
+    ValueError : a word that the rules do not allow at its position, such as another first one
 
     >>> ids = np.array([[ID[word] for word in "<bos> the dogs that bark sleep .".split()]])
     >>> [TASKS[task] for task in read_documents(ids).task[0] if task >= 0]
     ['inside clause', 'across clause']
     """
-    require_shape("ids", ids, "n positions")
     require_ids(ids, len(WORDS))
     if ids[:, 0].any():
         raise ValueError("a document does not begin with <bos>; expected id 0. Put it in front.")

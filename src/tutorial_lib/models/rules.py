@@ -7,12 +7,13 @@ is made right before the word that shows it, and the chance of that word is that
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
+from tutorial_lib.contract import checked, record
 
-@dataclass(frozen=True)
+
+@record(made_by="Make one with compile_rules(rules, words).")
 class Grammar:
     """Where a text can be, and how it goes on: a state is all that is still to come of a sentence.
 
@@ -20,17 +21,17 @@ class Grammar:
 
     Parameters
     ----------
-    chances : (states, words), of the next word; a text begins in state 0
-    follows : (states, words), the state after it
-    decides, notes : (states, words), which of `names` gives the position of the word that decides
-        it, and under which its own is noted
-    names : tuple, the last of them "" for none
+    chances : of the next word; a text begins in state 0
+    follows : the state after it
+    decides, notes : which of `names` gives the position of the word that decides it, and under
+        which its own is noted
+    names : the last of them "" for none
     """
 
-    chances: np.ndarray
-    follows: np.ndarray
-    decides: np.ndarray
-    notes: np.ndarray
+    chances: "states words"
+    follows: "int states words"
+    decides: "int states words"
+    notes: "int states words"
     names: tuple
 
 
@@ -58,12 +59,7 @@ def _begin(rules, parts):
 
 
 def require_words(rules, words):
-    """Require that each alternative is a weight above 0, followed by symbols and words.
-
-    Raises
-    ------
-    ValueError : names the rule
-    """
+    """Require that each alternative is a weight above 0, followed by symbols and words."""
     for symbol, rule in rules.items():
         for alternative in rule.split("|"):
             weight, *parts = alternative.split() or [""]
@@ -81,12 +77,7 @@ def require_words(rules, words):
 
 
 def require_progress(rules):
-    """Require that no symbol can begin with itself, so that each comes to a word.
-
-    Raises
-    ------
-    ValueError : names the symbol
-    """
+    """Require that no symbol can begin with itself, so that each comes to a word."""
     firsts = {s: {_split(p[0])[0] for _, p in alternatives(rule)} for s, rule in rules.items()}
     for symbol, reached in firsts.items():
         found, waiting = set(), set(reached)
@@ -101,12 +92,7 @@ def require_progress(rules):
 
 
 def require_unambiguous(rules):
-    """Require that no two alternatives of a rule can begin with one word.
-
-    Raises
-    ------
-    ValueError : names the rule and the word
-    """
+    """Require that no two alternatives of a rule can begin with one word."""
     for symbol, rule in rules.items():
         seen = set()
         for _, parts in alternatives(rule):
@@ -119,7 +105,8 @@ def require_unambiguous(rules):
             seen |= words
 
 
-def compile_rules(rules, words, *, start="text"):
+@checked
+def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Grammar:
     """Turn rules into the walk that they describe.
 
     Introduced in chapter 19.
@@ -129,10 +116,6 @@ def compile_rules(rules, words, *, start="text"):
     rules : dict of symbol -> alternatives, such as "3 the dog end | 1 dogs sleep text"
     words : the vocabulary, in the order of its ids
     start : the symbol that a text begins with
-
-    Returns
-    -------
-    grammar : Grammar
 
     Raises
     ------

@@ -101,11 +101,6 @@ def test_a_grammar_of_other_names_is_refused(told, rules):
         expected_surprisal(grammar=named(**rules))
 
 
-def test_a_length_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="length=0; expected at least 1"):
-        expected_surprisal(length=0)
-
-
 def test_a_model_that_knows_the_rules_has_no_excess_loss(documents):
     rows, positions = np.indices(documents.surprisal.shape)
     chance = np.exp(-documents.surprisal)
@@ -158,6 +153,7 @@ def test_logits_that_lie_far_apart_have_the_loss_of_their_gap(gap, documents):
 
 
 @pytest.mark.parametrize("measure", [excess_loss, accuracy, form_loss])
-def test_logits_of_other_documents_are_refused(measure, documents):
+@pytest.mark.parametrize("shape", [(200, 51, 100), (100, 50, 100), (200, 50, 99)])
+def test_logits_of_other_documents_or_words_are_refused(measure, shape, documents):
     with pytest.raises(ShapeError, match="logits has shape"):
-        measure(np.zeros((200, 51, 100)), documents)
+        measure(np.zeros(shape), documents)

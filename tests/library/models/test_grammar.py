@@ -188,9 +188,7 @@ def test_targets_of_a_task_are_those_of_its_words_only(documents):
 
 
 def test_targets_of_an_unknown_task_are_refused(documents):
-    with pytest.raises(
-        ValueError, match=r"^task is 'plural'; expected one of \('agreement', .*Ch"
-    ):
+    with pytest.raises(ValueError, match=r"^task is 'plural'; expected one of \('agreement', .*Ch"):
         documents.target_of("plural")
 
 

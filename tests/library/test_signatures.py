@@ -15,10 +15,12 @@ import tutorial_lib
 from tests.library.test_errors import NoArithmetic
 from tutorial_lib.contract import LAST, MADE_BY, VALUES, Axes, checked
 from tutorial_lib.models.grammar import GRAMMAR, Documents, sample_documents
+from tutorial_lib.models.own_layer import OwnLayer, Pass, forward_pass, init_own_model
 from tutorial_lib.models.rules import Grammar
 from tutorial_lib.onepass import FlashTrace, flash_forward
 from tutorial_lib.projection import Params
 from tutorial_lib.variants.cache import KVCache
+from tutorial_lib.variants.grouped import GroupedParams
 
 LIBRARY = Path(tutorial_lib.__file__).parent
 LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "rows": 5, "rank": 3}
@@ -67,6 +69,10 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "leak": {"layer": np.copy},
     "drift": {"layer": np.copy, "window": 3},
     "in_chunks": {"step": lambda X, cache: (X, cache), "cache": None, "sizes": [2, 3]},
+    "OwnModel": {"steps": 0},
+    "backward_pass": {"dY": np.ones((5, 13))},
+    "init_own_model": {"n_kv_heads": 2},
+    "train_own": {"model": init_own_model(np.random.default_rng(0))},
     "interval": {"values": [0.1, 0.2]},
     "compose": {"first": (0, 1), "second": (1, 0), "through": "keys"},
     "adam_step": {"memory": None},
@@ -80,7 +86,7 @@ ARGUMENTS = {  # what mathematics asks beside the signature
 
 
 def contracts():
-    """The functions and records with a contract, by name, of the modules that need no PyTorch."""
+    """The functions and records with a contract, by module and name, where no PyTorch is needed."""
     found = {}
     for path in sorted(LIBRARY.rglob("*.py")):
         module = ".".join(("tutorial_lib", *path.relative_to(LIBRARY).with_suffix("").parts))
@@ -88,7 +94,7 @@ def contracts():
             here = vars(importlib.import_module(module)).items()
             for name, value in here:
                 if getattr(value, "__module__", "") == module and hasattr(value, "contract"):
-                    found[name] = value
+                    found[f"{module}.{name}"] = value
     return found
 
 
@@ -107,6 +113,8 @@ def right(annotation, name=""):
         float: lambda: 2.5,
         np.ndarray: lambda: np.ones(3),
         Grammar: lambda: GRAMMAR,
+        OwnLayer: lambda: OwnLayer(right(GroupedParams)),
+        Pass: lambda: forward_pass(right("T d_model"), right(OwnLayer)),
         Documents: lambda: sample_documents(np.random.default_rng(0), LENGTHS["n"]),
         tutorial_lib.Trace: lambda: tutorial_lib.trace(right("T d_model"), right(Params)),
         KVCache: lambda: KVCache.empty(right(Params), 9),
@@ -133,7 +141,8 @@ def arguments(function):
         name: right(p.annotation, name) if p.default in (p.empty, None) else p.default
         for name, p in parameters.items()
     }
-    return found | ARGUMENTS.get(function.__name__, {})
+    special = ARGUMENTS.get(function.__name__, {})
+    return found | {name: value for name, value in special.items() if name in parameters}
 
 
 def of_array(axes, array):
@@ -250,7 +259,9 @@ def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name
     result = function(**arguments(function))
     returns = inspect.signature(function).return_annotation
     if isinstance(returns, str):
-        Axes(returns).measure(name, result + 0, dict(LENGTHS) if name not in ARGUMENTS else {})
+        Axes(returns).measure(
+            name, result + 0, {} if function.__name__ in ARGUMENTS else dict(LENGTHS)
+        )
     elif isinstance(returns, type) and returns is not inspect.Signature.empty:
         assert isinstance(result, returns)
 

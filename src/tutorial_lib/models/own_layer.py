@@ -5,16 +5,17 @@ window and sink need no new derivative. A sink has no value, so its gradient is 
 times the weighted sum of the row's gradients.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, softmax
+from tutorial_lib.contract import MADE_BY, checked, record, require
 from tutorial_lib.embedding import embed
-from tutorial_lib.errors import require_floats, require_length, require_operand, require_shape
+from tutorial_lib.errors import require_floats, require_gradient
 from tutorial_lib.gradients import attention_backward, linear_backward, project_heads_backward
 from tutorial_lib.heads import concat_heads, split_heads
-from tutorial_lib.models.doors import require_kind
 from tutorial_lib.models.grammar import LENGTH, WORDS, sample_documents
 from tutorial_lib.models.training import adam_step
 from tutorial_lib.projection import project_heads
@@ -26,7 +27,7 @@ D_MODEL, HEADS = 64, 4
 BATCH, WARM_UP, OUTER, FORGETS = 16, 200, 2.5, 4  # as experiments/known_text.py trains
 
 
-@dataclass(frozen=True)
+@record(made_by="Make it with OwnLayer(params, frequencies, window, sink).")
 class OwnLayer:
     """What the layer of chapter 23 is given: its arrays and its options.
 
@@ -34,21 +35,23 @@ class OwnLayer:
 
     Parameters
     ----------
-    params : GroupedParams
-    frequencies : (n,), radians per token; None: nothing is rotated
+    frequencies : radians per token; None: nothing is rotated
     window : number of keys that a query sees; None: all before it
-    sink : (H,), a score for each head; None: no sink
+    sink : a score for each head, -inf for none; None: no sink
+
+    Raises
+    ------
+    ValueError : NaN or +inf in sink
     """
 
     params: GroupedParams
-    frequencies: np.ndarray | None = None
-    window: int | None = None
-    sink: np.ndarray | None = None
+    frequencies: "n" = None
+    window: "length" = None
+    sink: "any H" = None
 
-    def __post_init__(self):
-        require_kind_of_params(self.params)
+    def check(self):
+        """Require scores of sinks."""
         if self.sink is not None:
-            require_shape("sink", self.sink, "H", H=self.params.n_heads)
             require_sink_scores(self.sink)
 
     @property
@@ -73,55 +76,32 @@ class Pass:
     """The arrays of one forward pass, which the backward pass needs.
 
     Introduced in chapter 23.
-
-    Parameters
-    ----------
-    layer : OwnLayer
-    X : (..., T, d_model)
-    Q, K, V : (..., H, T, d_k) twice, rotated, and (..., H, T, d_v); K and V copied for each head
-    weights : (..., H, T, T)
-    concat : (..., T, H*d_v)
-    Y : (..., T, d_model)
     """
 
     layer: OwnLayer
-    X: np.ndarray
-    Q: np.ndarray
-    K: np.ndarray
-    V: np.ndarray
-    weights: np.ndarray
-    concat: np.ndarray
-    Y: np.ndarray
+    X: "... T d_model"
+    Q: "... H T d_k"  # rotated, as the keys are
+    K: "... H T d_k"  # copied for each head of a group, as the values are
+    V: "... H T d_v"
+    weights: "... H T T"
+    concat: "... T H*d_v"
+    Y: "... T d_model"
 
 
-def forward_pass(X, layer):
+MADE_BY[Pass] = "a Pass. Compute it with forward_pass(X, layer)."
+
+
+@checked
+def forward_pass(X: "... T d_model", layer: OwnLayer) -> Pass:
     """Run one layer, causally.
 
     Introduced in chapter 23.
-
-    Parameters
-    ----------
-    X : (..., T, d_model)
-    layer : OwnLayer
-
-    Returns
-    -------
-    record : Pass
-
-    Raises
-    ------
-    TypeError : no OwnLayer, no array of numbers
-    ShapeError : another width
-    ValueError : NaN or infinity
 
     >>> layer = OwnLayer(GroupedParams(*np.ones((3, 2, 6, 4)), np.ones((8, 6))), window=3)
     >>> forward_pass(np.ones((5, 6)), layer).weights.shape
     (2, 5, 5)
     """
-    require_kind_of_layer(layer)
     params, T = layer.params, X.shape[-2]
-    require_shape("X", X, "... T d_model", d_model=params.d_model)
-    require_operand("X", X)
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     if layer.frequencies is not None:
         Q, K = (rotate(Z, np.arange(T), layer.frequencies) for Z in (Q, K))
@@ -133,15 +113,11 @@ def forward_pass(X, layer):
     return Pass(layer, X, Q, K, V, weights, concat, concat @ params.W_O)
 
 
-def backward_pass(record, dY):
+@checked
+def backward_pass(record: Pass, dY: "any ...") -> tuple:
     """Compute the gradients of one layer from dL/dY.
 
-    Introduced in chapter 23.
-
-    Parameters
-    ----------
-    record : Pass of the forward pass, of floats
-    dY : the shape of Y
+    Introduced in chapter 23. dY has the shape of record.Y.
 
     Returns
     -------
@@ -150,17 +126,16 @@ def backward_pass(record, dY):
 
     Raises
     ------
-    TypeError : no Pass, no floats
-    ShapeError, ValueError : a dY of another shape than Y, NaN or infinity
+    TypeError : a pass of whole numbers
 
     >>> layer = OwnLayer(GroupedParams(*np.ones((3, 2, 6, 4)), np.ones((8, 6))), sink=np.zeros(2))
     >>> dX, gradients = backward_pass(forward_pass(np.ones((5, 6)), layer), np.ones((5, 6)))
     >>> len(gradients)
     5
     """
-    require_kind(record, Pass)
-    layer, params = record.layer, record.layer.params
     require_floats("X", record.X)
+    require_gradient("dY", dY, record.Y.shape)
+    layer, params = record.layer, record.layer.params
     dconcat, dW_O = linear_backward(record.concat, params.W_O, dY)
     dheads = split_heads(dconcat, params.n_heads)
     dQ, dK, dV = attention_backward(record.Q, record.K, record.V, record.weights, dheads)
@@ -188,7 +163,7 @@ def _dsink(record, dheads):
     return per_row.reshape(-1, per_row.shape[-1]).sum(axis=0)
 
 
-@dataclass(frozen=True)
+@record(made_by="Make one with init_own_model(rng).")
 class OwnModel:
     """X = E[ids] + P; each layer adds its output to X; X @ U scores the next word.
 
@@ -197,17 +172,14 @@ class OwnModel:
 
     Parameters
     ----------
-    E, P : (words, d_model), (positions, d_model)
-    layers : tuple of OwnLayer
-    U : (d_model, words)
     steps : how many steps it was trained for
     """
 
-    E: np.ndarray
-    P: np.ndarray
-    layers: tuple
-    U: np.ndarray
-    steps: int = 0
+    E: "any words d_model"
+    P: "any positions d_model"
+    layers: list[OwnLayer]
+    U: "any d_model words"
+    steps: "integer" = 0
 
     @property
     def arrays(self):
@@ -235,34 +207,33 @@ class OwnModel:
         return OwnModel(E, P, tuple(layers), U, self.steps)
 
 
-def init_own_model(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=False):
+@checked
+def init_own_model(
+    rng: np.random.Generator,
+    *,
+    n_kv_heads: "length" = HEADS,
+    rotated: bool = False,
+    window: "length" = None,
+    sink: bool = False,
+) -> OwnModel:
     """Initialise a model of two layers at random, of the widths of chapter 19's model.
 
     Introduced in chapter 23.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     n_kv_heads : KV heads of each layer, a divisor of 4
     rotated : whether queries and keys are rotated; P is zeros then, and not learned
     window : number of keys that a query sees; None: all before it
     sink : whether each head has one
 
-    Returns
-    -------
-    model : OwnModel
-
     Raises
     ------
-    TypeError, ValueError : lengths that are no whole numbers of at least 1
     ShapeError : a number of KV heads that does not divide 4
 
     >>> init_own_model(np.random.default_rng(0)).n_parameters
     49664
     """
-    require_length("n_kv_heads", n_kv_heads)
-    if window is not None:
-        require_length("window", window)
     d_k, sums = D_MODEL // HEADS, 1 if rotated else 2
     E = rng.standard_normal((len(WORDS), D_MODEL)) / np.sqrt(sums)
     P = np.zeros((LENGTH, D_MODEL)) if rotated else rng.standard_normal((LENGTH, D_MODEL)) / 2**0.5
@@ -275,12 +246,12 @@ def init_own_model(rng, *, n_kv_heads=HEADS, rotated=False, window=None, sink=Fa
     return OwnModel(E, P, tuple(layers), rng.standard_normal((D_MODEL, len(WORDS))) / D_MODEL**0.5)
 
 
-def run_own(model, ids):
+@checked
+def run_own(model: OwnModel, ids: "int ... T") -> tuple:
     """Return the logits of the next word, (..., T, words), and the Pass of each layer.
 
     Introduced in chapter 23.
     """
-    require_kind(model, OwnModel)
     X, records = embed(ids, model.E, model.P), []
     for layer in model.layers:
         records.append(forward_pass(X, layer))
@@ -288,7 +259,8 @@ def run_own(model, ids):
     return X @ model.U, records
 
 
-def loss_and_gradients(model, ids):
+@checked
+def loss_and_gradients(model: OwnModel, ids: "int n tokens") -> tuple:
     """Return the mean of -log(probability of the next word), and its gradients.
 
     Introduced in chapter 23. The gradients are a list in the order of `model.arrays`.
@@ -299,8 +271,8 @@ def loss_and_gradients(model, ids):
     dlogits = (probabilities - one_hot[:, 1:]) / ids[:, 1:].size
     dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
     gradients = [dU]
-    for record in records[::-1]:
-        through, own = backward_pass(record, dX)
+    for layer in records[::-1]:
+        through, own = backward_pass(layer, dX)
         dX, gradients = dX + through, [*own, *gradients]  # around the layer, and through it
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)
     dP = np.zeros(model.P.shape)
@@ -308,7 +280,10 @@ def loss_and_gradients(model, ids):
     return loss, [dE, *([dP] if model.has_positions else []), *gradients]
 
 
-def train_own(model, rng, *, steps, rate=4e-3):
+@checked
+def train_own(
+    model: OwnModel, rng: np.random.Generator, *, steps: "length", rate: float = 4e-3
+) -> Iterator:
     """Train on new documents in each step; yield its number, its loss and the model so far.
 
     Introduced in chapter 23. It trains as chapter 19's models were trained: with a warm-up and a
@@ -316,8 +291,6 @@ def train_own(model, rng, *, steps, rate=4e-3):
 
     Parameters
     ----------
-    model : OwnModel
-    rng : numpy.random.Generator, samples the documents
     steps : how many
     rate : learning rate, about the most by which a step of Adam changes an entry of a layer
 
@@ -327,14 +300,18 @@ def train_own(model, rng, *, steps, rate=4e-3):
 
     Raises
     ------
-    TypeError : no OwnModel; steps that are no whole number
-    ValueError : steps below 1, a rate that is no positive number
+    ValueError : a rate that is no positive number
 
     >>> rng = np.random.default_rng(0)
     >>> [step for step, _, _ in train_own(init_own_model(rng), rng, steps=1)]
     [1]
     """
-    require_training(model, steps, rate)
+    require(
+        0 < rate < np.inf,
+        ValueError,
+        f"rate={rate}; expected a positive number, about the change of an entry in a step. "
+        f"Begin with 4e-3.",
+    )
     arrays, average, memories = model.arrays, model.arrays, (None, None)
     for step in range(1, steps + 1):
         loss, gradients = loss_and_gradients(model.of(arrays), sample_documents(rng, BATCH).ids)
@@ -357,48 +334,3 @@ def _stepped(model, arrays, gradients, memories, rate):
         for n, array in zip(part, changed, strict=True):
             now[n] = array
     return now, tuple(after)
-
-
-def require_kind_of_params(params):
-    """Require the arrays of a layer with groups.
-
-    Raises
-    ------
-    TypeError : others
-    """
-    if not isinstance(params, GroupedParams):
-        raise TypeError(
-            f"params is a {type(params).__name__}; expected GroupedParams, in which G = H is the "
-            f"layer of chapter 06. Make them: GroupedParams(W_Q, W_K, W_V, W_O)."
-        )
-
-
-def require_kind_of_layer(layer):
-    """Require an OwnLayer.
-
-    Raises
-    ------
-    TypeError : something else
-    """
-    if not isinstance(layer, OwnLayer):
-        raise TypeError(
-            f"layer is a {type(layer).__name__}; expected an OwnLayer. "
-            f"Make it with OwnLayer(params, frequencies, window, sink)."
-        )
-
-
-def require_training(model, steps, rate):
-    """Require a model, steps and a rate to train with.
-
-    Raises
-    ------
-    TypeError : no OwnModel; steps that are no whole number
-    ValueError : steps below 1, a rate that is no positive number
-    """
-    require_kind(model, OwnModel)
-    require_length("steps", steps)
-    if not (np.isfinite(rate) and rate > 0):
-        raise ValueError(
-            f"rate={rate}; expected a positive number, about the change of an entry in a step. "
-            f"Begin with 4e-3."
-        )

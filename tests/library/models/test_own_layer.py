@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tutorial_lib import causal_mask, concat_heads, multi_head_attention, trace
+from tutorial_lib import ShapeError, causal_mask, concat_heads, multi_head_attention, trace
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.copying import run as run_tiny
 from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.models.own_layer import (
     OwnLayer,
-    OwnModel,
     backward_pass,
     forward_pass,
     init_own_model,
@@ -206,30 +205,17 @@ def test_training_lowers_the_loss_and_leaves_its_model_as_it_was(rng):
         np.testing.assert_array_equal(one, other)
 
 
-def refused(grouped):
-    """Calls that must be refused, with a part of what is said."""
-    layer, model = OwnLayer(grouped), init_own_model(np.random.default_rng(0))
-    X = np.ones((T, D_MODEL))
-    return {
-        "params is a Params; expected GroupedParams": lambda: OwnLayer(grouped.expanded()),
-        "sink": lambda: OwnLayer(grouped, sink=np.ones(3)),
-        "layer is a GroupedParams; expected an OwnLayer": lambda: forward_pass(X, grouped),
-        "d_model": lambda: forward_pass(X[:, :5], layer),
-        "expected a Pass": lambda: backward_pass(X, X),
-        "dY": lambda: backward_pass(forward_pass(X, layer), X[:2]),
-        "n_kv_heads": lambda: init_own_model(np.random.default_rng(0), n_kv_heads=0),
-        "window": lambda: init_own_model(np.random.default_rng(0), window=0),
-        "expected a OwnModel": lambda: next(train_own(layer, None, steps=1)),
-        "steps": lambda: next(train_own(model, None, steps=0)),
-        "rate=nan; expected a positive number": lambda: next(
-            train_own(model, None, steps=1, rate=np.nan)
-        ),
-    }
-
-
-def test_what_is_no_layer_no_model_and_no_training_is_refused(grouped):
-    for says, call in refused(grouped).items():
-        with pytest.raises((TypeError, ValueError)) as told:
-            call()
-        assert says in str(told.value)
-    assert isinstance(init_own_model(np.random.default_rng(1)), OwnModel)
+def test_what_is_no_layer_no_gradient_and_no_training_is_refused(grouped):
+    X, model = np.ones((T, D_MODEL)), init_own_model(np.random.default_rng(0))
+    record = forward_pass(X, OwnLayer(grouped))
+    with pytest.raises(ShapeError, match=r"sink has shape \(3,\); expected \(H\) with H=4"):
+        OwnLayer(grouped, sink=np.ones(3))
+    with pytest.raises(ValueError, match="sink is nan for head 1"):
+        OwnLayer(grouped, sink=SINK * [1, np.nan, 1, 1])
+    with pytest.raises(ShapeError, match="dY has shape"):
+        backward_pass(record, X[:2])
+    with pytest.raises(TypeError, match="X is an array of int64; expected floats"):
+        backward_pass(forward_pass(X.astype(int), OwnLayer(grouped)), X)
+    for rate in (np.nan, np.inf, 0.0):
+        with pytest.raises(ValueError, match=r"rate=.*; expected a positive number"):
+            next(train_own(model, np.random.default_rng(0), steps=1, rate=rate))

@@ -63,6 +63,7 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "gated": GATES,
     "gate_gradients": {"task": "bracket", **GATES},
     "learn_gates": {"gates": {(1, 0): 0.5}, "gradients": lambda gates: gates},
+    "alternatives": {"rule": "1 dog"},
     "compile_rules": {"rules": {"text": "1 dog text"}, "words": ["dog"], "start": "text"},
     "read_documents": {"ids": np.array([[0, 2, 8]])},
     "prune_greedily": {"heads": [(0, 0), (0, 1)], "loss": len},

@@ -21,7 +21,7 @@ HOW = ("zero", "mean", "resample")
 
 @checked
 def replacement_outputs(
-    model: TinyModel, heads: list[tuple], others: "int n T", how: object = "mean"
+    model: TinyModel, heads: list[tuple], others: "int n T", how: str = "mean"
 ) -> dict:
     """Return what replaces the outputs of ablated heads: zeros, their mean, or a resampled output.
 
@@ -64,12 +64,7 @@ def replacement_outputs(
 
 @checked
 def ablate(
-    model: TinyModel,
-    ids: "int ... T",
-    heads: list[tuple],
-    others: "int n S",
-    *,
-    how: object = "mean",
+    model: TinyModel, ids: "int ... T", heads: list[tuple], others: "int n S", *, how: str = "mean"
 ) -> "... T vocabulary":
     """Return the logits with these heads ablated, all in one run, so that later heads see it.
 
@@ -191,11 +186,8 @@ def gate_gradients(
     """
     ids, target = documents.ids, documents.target_of(task)
     require_gates(model, ids[:, :-1], gates, outputs)
-    require(
-        (target >= 0).any(),
-        ValueError,
-        f"no word of the documents belongs to {task!r}; expected at least one. Sample more.",
-    )
+    sentence = f"no word of the documents belongs to {task!r}; expected at least one. Sample more."
+    require((target >= 0).any(), ValueError, sentence)
     logits, records = _gated_records(model, ids[:, :-1], gates, outputs)
     n, t = np.nonzero(target >= 0)
     right = np.eye(len(model.E))[ids[n, t + 1]]  # (cases, vocabulary)
@@ -248,11 +240,6 @@ def learn_gates(gates: dict, gradients: callable, *, price: float, steps: "integ
     gradients : function of gates, returns a dict: the derivative of what is to be minimised with
         respect to each gate, its price included
     price : of a gate, above 0: the gradient from which on a step is a whole one
-    steps : how many
-
-    Raises
-    ------
-    ValueError : a gate outside 0 to 1, a price that is not above 0
 
     >>> learn_gates({(0, 0): 1.0, (0, 1): 1.0}, lambda g: {(0, 0): 0.1, (0, 1): -3.0}, price=0.1)
     {(0, 0): 0.0, (0, 1): 1.0}
@@ -276,11 +263,8 @@ def interval(values: object) -> tuple:
     """Return the smallest and the largest value of some seeds, and the confidence of this range.
 
     Built in chapter 22. The median of all seeds lies outside the range of n of them only if all n
-    are on one side of it: with a probability of 2 / 2^n, whatever their distribution.
-
-    Parameters
-    ----------
-    values : one number for each seed, in a list or an array
+    are on one side of it: with a probability of 2 / 2^n, whatever their distribution. `values` is a
+    list or an array, with one number for each seed.
 
     Raises
     ------
@@ -305,17 +289,10 @@ def require_each_once(heads):
 
 
 def require_a_rest(model, heads):
-    """Require heads of the model, and that at least one remains.
-
-    Raises
-    ------
-    TypeError, ValueError : as `replacement_outputs`; all heads are ablated
-    """
-    require_each_once(heads)
-    require_heads(model, *heads)
+    """Require that at least one head of the model remains."""
     total = sum(params.n_heads for params in model.layers)
     require(
-        len(heads) < total,
+        len(set(heads)) < total,
         ValueError,
         f"all {total} heads are ablated, so no word can depend on another; expected at most "
         f"{total - 1}. Keep one, or replace all outputs: run_with(model, ids, outputs).",

@@ -81,17 +81,14 @@ def composition(first: "n width", second: "width m") -> float:
 def match_scores(E: "n d_model", W_QK: "d_model d_model", W_OV: "d_model d_model") -> "n n":
     """Return the scores of each word, as a query, with each word that an earlier head has written.
 
-    Built in chapter 21. They are not yet divided by the root of d_k.
+    Built in chapter 21. They are not yet divided by the root of d_k. A row is the word in the
+    query, a column the word written into the key.
 
     Parameters
     ----------
     E : rows of words
     W_QK : of the later head, which matches
     W_OV : of the earlier head, which writes into the keys
-
-    Returns
-    -------
-    products : row: the word in the query; column: the word written into the key
 
     Source: Elhage et al. (2021).
 

@@ -8,7 +8,7 @@ from tutorial_lib.models.rules import Grammar
 
 
 @checked
-def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR) -> "length":
+def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR) -> np.ndarray:
     """Return the exact expectation of the surprisal of each of the first words of a document.
 
     It is taken over all documents that the grammar can produce, not over a sample. Its mean is the

@@ -97,10 +97,6 @@ def logit_terms(model: TinyModel, ids: "int ... T") -> list:
     -------
     parts : list of 1 + layers·H arrays, each (..., T, vocabulary); layer 0 before layer 1
 
-    Raises
-    ------
-    ShapeError, ValueError : as `embed`
-
     Source: Elhage et al. (2021), for the logits as a sum of paths.
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
@@ -186,10 +182,7 @@ def patch(
 
 @checked
 def attribution_patch(
-    model: TinyModel,
-    ids: "int ... T",
-    other: "int ... T",
-    dlogits: "gradient ... T vocabulary",
+    model: TinyModel, ids: "int ... T", other: "int ... T", dlogits: "gradient ... T vocabulary"
 ) -> "... heads":
     """Estimate what `patch` would change, for every head at once, from one backward pass.
 

@@ -76,10 +76,6 @@ def run_blocks(model: BlockModel, ids: "int ... T") -> tuple:
     """Run the model: logits of the next word, (..., T, vocabulary), and the trace of each layer.
 
     Introduced in chapter 19. Each trace is of the normed X.
-
-    Raises
-    ------
-    ShapeError, ValueError : as `embed`
     """
     X, traces = embed(ids, model.E, model.P), []
     for params, feed in zip(model.layers, model.feeds, strict=True):

@@ -9,18 +9,7 @@ AXES = {"TinyModel": (3, 3, 3, 2), "BlockModel": (3, 3, 3, 2, 2, 2)}  # of the a
 
 
 def split_layers(arrays, kind):
-    """Return E, P, the arrays of each layer, and U, of what checkpoint(name) returns.
-
-    Parameters
-    ----------
-    arrays : list or tuple
-    kind : name of the class of the model
-
-    Raises
-    ------
-    TypeError : no list
-    ShapeError : arrays of another kind of model, or too few or too many
-    """
+    """Return E, P, the arrays of each layer, and U, of what checkpoint(name) returns."""
     require_value("arrays", arrays, list[object])
     n, axes = len(AXES[kind]), tuple(map(np.ndim, arrays[2:-1]))
     fits = [name for name, layer in AXES.items() if axes == layer * max(1, len(axes) // len(layer))]
@@ -47,13 +36,7 @@ def require_width(model):
 
 
 def require_heads(model, *heads):
-    """Require heads of the model, each named by a tuple (layer, head), both counted from 0.
-
-    Raises
-    ------
-    TypeError : no tuple of two whole numbers
-    ValueError : a layer or a head that is not there
-    """
+    """Require heads of the model, each named by a tuple (layer, head), both counted from 0."""
     for pair in heads:
         require(
             isinstance(pair, tuple) and len(pair) == 2,
@@ -66,13 +49,7 @@ def require_heads(model, *heads):
 
 
 def require_number(name, value, n):
-    """Require the number of a layer or of a head, from 0 to `n` - 1.
-
-    Raises
-    ------
-    TypeError : no whole number
-    ValueError : below 0, or n and more
-    """
+    """Require the number of a layer or of a head, from 0 to `n` - 1."""
     require_whole(name, value)
     require(
         0 <= value < n,

@@ -62,13 +62,13 @@ class OwnLayer:
     @property
     def options(self):
         """The options by name, without those that are not set."""
-        named = {"frequencies": self.frequencies, "window": self.window, "sink": self.sink}
+        named = {**vars(self), "params": None}
         return {name: value for name, value in named.items() if value is not None}
 
     def of(self, arrays):
         """Return the layer with other arrays."""
-        sink = None if self.sink is None else arrays[4]
-        return replace(self, params=GroupedParams(*arrays[:4]), sink=sink)
+        *matrices, sink = arrays if len(arrays) == 5 else (*arrays, None)
+        return replace(self, params=GroupedParams(*matrices), sink=sink)
 
 
 @dataclass(frozen=True)
@@ -201,10 +201,10 @@ class OwnModel:
         """Return the model with other arrays, in the order of `arrays`."""
         E, *inner, U = arrays
         P = inner.pop(0) if self.has_positions else self.P
-        layers, size = [], len(inner) // len(self.layers)
-        for n, layer in enumerate(self.layers):
-            layers.append(layer.of(inner[n * size : (n + 1) * size]))
-        return OwnModel(E, P, tuple(layers), U, self.steps)
+        size = len(inner) // len(self.layers)
+        starts = range(0, len(inner), size)
+        pairs = zip(self.layers, (inner[i : i + size] for i in starts), strict=True)
+        return replace(self, E=E, P=P, layers=tuple(layer.of(own) for layer, own in pairs), U=U)
 
 
 @checked
@@ -226,10 +226,6 @@ def init_own_model(
     rotated : whether queries and keys are rotated; P is zeros then, and not learned
     window : number of keys that a query sees; None: all before it
     sink : whether each head has one
-
-    Raises
-    ------
-    ShapeError : a number of KV heads that does not divide 4
 
     >>> init_own_model(np.random.default_rng(0)).n_parameters
     49664
@@ -291,7 +287,6 @@ def train_own(
 
     Parameters
     ----------
-    steps : how many
     rate : learning rate, about the most by which a step of Adam changes an entry of a layer
 
     Yields
@@ -306,12 +301,8 @@ def train_own(
     >>> [step for step, _, _ in train_own(init_own_model(rng), rng, steps=1)]
     [1]
     """
-    require(
-        0 < rate < np.inf,
-        ValueError,
-        f"rate={rate}; expected a positive number, about the change of an entry in a step. "
-        f"Begin with 4e-3.",
-    )
+    expected = "expected a positive number, about the change of an entry in a step"
+    require(0 < rate < np.inf, ValueError, f"rate={rate}; {expected}. Begin with 4e-3.")
     arrays, average, memories = model.arrays, model.arrays, (None, None)
     for step in range(1, steps + 1):
         loss, gradients = loss_and_gradients(model.of(arrays), sample_documents(rng, BATCH).ids)
@@ -324,13 +315,8 @@ def train_own(
 
 def _stepped(model, arrays, gradients, memories, rate):
     """One step of Adam, at a larger rate for E, P and U; return arrays and both memories."""
-    outer = {0, len(arrays) - 1, *([1] if model.has_positions else [])}
-    now, after = [*arrays], []
-    for is_outer, memory in zip((True, False), memories, strict=True):
-        part = [n for n in range(len(arrays)) if (n in outer) == is_outer]
-        chosen = ([Z[n] for n in part] for Z in (arrays, gradients))
-        changed, memory = adam_step(*chosen, memory, rate * (OUTER if is_outer else 1))
-        after.append(memory)
-        for n, array in zip(part, changed, strict=True):
-            now[n] = array
-    return now, tuple(after)
+    n = 2 if model.has_positions else 1  # of E and P
+    ends = ([*Z[:n], Z[-1]] for Z in (arrays, gradients))
+    outer, after_outer = adam_step(*ends, memories[0], rate * OUTER)
+    inner, after_inner = adam_step(arrays[n:-1], gradients[n:-1], memories[1], rate)
+    return [*outer[:-1], *inner, outer[-1]], (after_outer, after_inner)

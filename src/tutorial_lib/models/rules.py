@@ -35,7 +35,8 @@ class Grammar:
     names: tuple
 
 
-def alternatives(rule):
+@checked
+def alternatives(rule: str) -> list:
     """Return the alternatives of a rule: pairs of a chance and a tuple of what follows."""
     pairs = [alternative.split() for alternative in rule.split("|")]
     total = sum(float(weight) for weight, *_ in pairs)
@@ -151,12 +152,7 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
 
 
 def _marks(marks, names):
-    """Return under which name the target of a word is noted, and under which its own position.
-
-    Raises
-    ------
-    ValueError : its target is a position that no word notes
-    """
+    """Return under which name the target of a word is noted, and under which its own position."""
     read, noted = re.fullmatch(r"(?:<(\w+))?(?:>(\w+))?", marks).groups("")
     if read not in names:
         raise ValueError(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tutorial_lib import ShapeError, records
+from tutorial_lib import ShapeError
 from tutorial_lib.models import copying
 from tutorial_lib.models.ablation import (
     ablate,
@@ -17,7 +17,6 @@ from tutorial_lib.models.ablation import (
     prune_greedily,
     replacement_outputs,
 )
-from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.entropy import form_loss
 from tutorial_lib.models.grammar import FORMS, TASKS, sample_documents
 from tutorial_lib.models.head_scores import run_with
@@ -25,20 +24,6 @@ from tutorial_lib.models.head_scores import run_with
 IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
 OTHERS = np.array([[2, 1, 6, 0, 6], [5, 0, 4, 1, 3]])
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
-
-
-@pytest.fixture
-def tiny(normal):
-    """Two layers with 2 and 3 heads, 7 words, 9 positions, d_model 5."""
-    shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
-    shapes = [(7, 5), (9, 5), *shapes, (5, 7)]
-    return TinyModel.of([normal(60 + i, *s) / s[-2] ** 0.5 for i, s in enumerate(shapes)])
-
-
-@pytest.fixture(scope="module")
-def example():
-    """The committed model of the known text."""
-    return TinyModel.of(records.checkpoint("known_text"))
 
 
 def own_output(model, ids, layer, head):

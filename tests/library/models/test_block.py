@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tutorial_lib import Params, ShapeError, causal_mask, multi_head_attention
+from tutorial_lib import Params, causal_mask, multi_head_attention
 from tutorial_lib.models import block as module
 from tutorial_lib.models.block import block, mlp, rms_norm
 
@@ -60,17 +60,11 @@ def test_whole_numbers_are_promoted_before_their_squares_are_shared_out():
 @pytest.mark.parametrize(
     ("X", "error", "says"),
     [
-        ([[1.0, 2.0]], TypeError, "X is a list; expected a NumPy array"),
-        (np.ones((2, 3), dtype=np.int32), TypeError, "X is an array of int32; expected floats, or"),
         (
             np.ones((2, 3), dtype=np.float16),
             TypeError,
             "X is an array of float16; expected float32",
         ),
-        (np.array(1.0), ShapeError, "X has shape \\(\\), 0 axes"),
-        (np.ones((2, 0)), ShapeError, "its axis d_model is empty"),
-        (np.array([[1.0, np.nan]]), ValueError, "X is nan at position \\(0, 1\\)"),
-        (np.array([[1.0, -np.inf]]), ValueError, "X is -inf at position \\(0, 1\\)"),
         (np.array([[1.0, -1e154]]), ValueError, "largest number of X is 1e\\+154; expected less"),
         (np.full((1, 3), 2e19, np.float32), ValueError, "squares overflows float32. Make X small"),
         (np.array([[1, 2**32]]), ValueError, "squares overflows int64. Make X smaller"),
@@ -101,30 +95,6 @@ def test_mlp_treats_every_token_by_itself(X, feed):
         np.testing.assert_allclose(mlp(X[index], *feed), rows[index], rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("shapes", "says"),
-    [
-        (((5, 12), (11, 9), (9, 12)), "W_1 has shape \\(11, 9\\).*with d_model=12"),
-        (((5, 12), (12, 9), (8, 12)), "W_2 has shape \\(8, 12\\).*with d_feed=9"),
-        (((5, 12), (12, 9), (9, 11)), "W_2 has shape \\(9, 11\\).*with d_model=12"),
-        (((5, 12), (3, 12, 9), (9, 12)), "W_1 has shape \\(3, 12, 9\\), 3 axes"),
-        (((5, 12), (12, 0), (0, 12)), "its axis d_feed is empty"),
-    ],
-)
-def test_matrices_that_do_not_lead_back_are_refused(shapes, says):
-    with pytest.raises(ShapeError, match=says):
-        mlp(*(np.ones(shape) for shape in shapes))
-
-
-@pytest.mark.parametrize("place", range(3))
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_numbers_that_are_none_are_refused_wherever_they_stand(place, wrong):
-    arrays = [np.ones((5, 12)), np.ones((12, 9)), np.ones((9, 12))]
-    arrays[place][1, 2] = wrong
-    with pytest.raises(ValueError, match=f"{('X', 'W_1', 'W_2')[place]} is {wrong} at position"):
-        mlp(*arrays)
-
-
 # --- both around the residual stream ---
 
 
@@ -153,29 +123,10 @@ def test_a_mask_of_a_block_means_what_it_means_in_the_layer(X, params, feed, siz
     np.testing.assert_array_equal(pairs[0][..., :-1, :], pairs[1][..., :-1, :])
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "says"),
-    [
-        ({"params": None}, TypeError, "params is a NoneType; expected Params"),
-        ({"X": np.ones((5, 11))}, ShapeError, "X has shape \\(5, 11\\).*d_model=12"),
-        ({"X": np.ones(12)}, ShapeError, "X has shape \\(12,\\), 1 axes"),
-        ({"X": np.full((5, 12), np.nan)}, ValueError, "X is nan"),
-        ({"X": np.full((5, 12), 1e200)}, ValueError, "largest number of X is 1e\\+200"),
-        ({"W_2": np.ones((9, 11))}, ShapeError, "W_2 has shape"),
-        ({"mask": np.ones((5, 5))}, TypeError, "mask is of type float64"),
-        ({"mask": np.ones((5, 6), dtype=bool)}, ShapeError, "mask has shape \\(5, 6\\)"),
-    ],
-)
-def test_a_block_refuses_at_the_door(changed, error, says, params, monkeypatch):
-    given = {
-        "X": np.ones((5, 12)),
-        "params": params,
-        "W_1": np.ones((12, 9)),
-        "W_2": np.ones((9, 12)),
-    }
-    monkeypatch.setattr(module, "multi_head_attention", None)  # nothing is computed
-    with pytest.raises(error, match=says):
-        block(**{**given, **changed})
+def test_a_block_refuses_what_overflows_before_it_computes(params, feed, monkeypatch):
+    monkeypatch.setattr(module, "multi_head_attention", None)
+    with pytest.raises(ValueError, match=r"largest number of X is 1e\+200"):
+        block(np.full((5, 12), 1e200), params, *feed)
 
 
 def test_widths_of_a_head_need_not_be_shares_of_the_stream(normal, feed):

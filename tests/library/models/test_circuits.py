@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tutorial_lib import records, trace
+from tutorial_lib import trace
 from tutorial_lib.models import circuits
 from tutorial_lib.models.circuits import (
     compose,
@@ -20,20 +20,6 @@ from tutorial_lib.models.grammar import CLASSES
 from tutorial_lib.models.language import encode
 
 NAMES = f"{CLASSES['given:f']} {CLASSES['given:m']}"
-
-
-@pytest.fixture
-def tiny(normal):
-    """Two layers with 2 and 3 heads, 7 words, 9 positions, d_model 5; head widths all differ."""
-    shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
-    shapes = [(7, 5), (9, 5), *shapes, (5, 7)]
-    return TinyModel.of([normal(80 + i, *shape) for i, shape in enumerate(shapes)])
-
-
-@pytest.fixture(scope="module")
-def example():
-    """The committed model of the known text."""
-    return TinyModel.of(records.checkpoint("known_text"))
 
 
 def by_loops(*matrices):

@@ -14,41 +14,33 @@ LONGEST_MODULE = 120  # lines
 
 
 @pytest.fixture
-def small(normal):
-    """Two layers with 2 and 3 heads, 7 tokens, 9 places, d_model 5."""
-    shapes = [(2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5), (3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5)]
-    matrices = [normal(i, *shape) / 3 for i, shape in enumerate(shapes)]
-    return TinyModel.of([normal(20, 7, 5) / 2, normal(21, 9, 5) / 2, *matrices, normal(22, 5, 7)])
-
-
-@pytest.fixture
 def sequences():
     """Two sequences of 6 + 1 tokens, and which of the 6 next tokens count."""
     ids = np.array([[3, 1, 3, 0, 6, 3, 2], [5, 5, 4, 2, 0, 1, 5]])
     return ids, np.array([[0, 0, 1, 1, 0, 1], [1, 0, 0, 1, 1, 1]], dtype=bool)
 
 
-def test_loss_is_the_mean_surprise_of_the_tokens_that_count(small, sequences):
+def test_loss_is_the_mean_surprise_of_the_tokens_that_count(tiny, sequences):
     ids, known = sequences
-    loss, _ = copying.loss_and_gradients(small, ids, known)
+    loss, _ = copying.loss_and_gradients(tiny, ids, known)
     surprises = []
     for sentence, counts in zip(ids, known, strict=True):
-        X = oracle.embed(sentence[:-1], small.E, small.P)
-        for params in small.layers:
+        X = oracle.embed(sentence[:-1], tiny.E, tiny.P)
+        for params in tiny.layers:
             X = X + oracle.mha(X, params, mask=oracle.causal_mask(6))
-        weights = oracle.softmax(oracle.project_out(X, small.U))
+        weights = oracle.softmax(oracle.project_out(X, tiny.U))
         surprises += [-np.log(weights[t, sentence[t + 1]]) for t in range(6) if counts[t]]
     np.testing.assert_allclose(loss, np.mean(surprises), rtol=1e-12)
 
 
-def test_gradients_of_all_arrays_agree_with_central_differences(small, sequences):
-    _, gradients = copying.loss_and_gradients(small, *sequences)
+def test_gradients_of_all_arrays_agree_with_central_differences(tiny, sequences):
+    _, gradients = copying.loss_and_gradients(tiny, *sequences)
     largest = max(np.abs(gradient).max() for gradient in gradients)
-    assert len(gradients) == len(small.arrays) == 11
-    for place, (array, gradient) in enumerate(zip(small.arrays, gradients, strict=True)):
+    assert len(gradients) == len(tiny.arrays) == 11
+    for place, (array, gradient) in enumerate(zip(tiny.arrays, gradients, strict=True)):
 
         def loss(changed, place=place):
-            arrays = [*small.arrays[:place], changed, *small.arrays[place + 1 :]]
+            arrays = [*tiny.arrays[:place], changed, *tiny.arrays[place + 1 :]]
             return copying.loss_and_gradients(TinyModel.of(arrays), *sequences)[0]
 
         differences = oracle.central_differences(loss, array)
@@ -83,9 +75,9 @@ def test_next_tokens_cannot_be_known_from_their_place():
         assert same[known[:, back:]].mean() < 0.4
 
 
-def test_model_is_its_list_of_arrays(small):
-    again = TinyModel.of(small.arrays)
-    assert [array.shape for array in again.arrays] == [array.shape for array in small.arrays]
+def test_model_is_its_list_of_arrays(tiny):
+    again = TinyModel.of(tiny.arrays)
+    assert [array.shape for array in again.arrays] == [array.shape for array in tiny.arrays]
     assert [params.n_heads for params in again.layers] == [2, 3]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tutorial_lib import Params, ShapeError, records
+from tutorial_lib import Params, ShapeError
 from tutorial_lib.models import copying, language
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.entropy import accuracy, excess_loss
@@ -22,33 +22,13 @@ from tutorial_lib.models.language import (
 )
 
 IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
-LAYERS = [((2, 5, 3), (2, 5, 3), (2, 5, 2), (4, 5)), ((3, 5, 2), (3, 5, 2), (3, 5, 4), (12, 5))]
-FEEDS = [((5, 8), (8, 5)), ((5, 6), (6, 5))]
-
-
-def arrays_of(normal, layers):
-    """Arrays of a model of 7 words, 9 positions and d_model 5."""
-    shapes = [(7, 5), (9, 5), *layers, (5, 7)]
-    return [normal(60 + i, *shape) / shape[-2] ** 0.5 for i, shape in enumerate(shapes)]
 
 
 @pytest.fixture
-def stack(normal):
-    """Two blocks with 2 and 3 heads, and MLPs of 8 and 6 numbers."""
-    layers = [(*layer, *feed) for layer, feed in zip(LAYERS, FEEDS, strict=True)]
-    return BlockModel.of(arrays_of(normal, itertools.chain(*layers)))
-
-
-@pytest.fixture
-def tiny(normal):
-    """The same without norms and MLPs."""
-    return TinyModel.of(arrays_of(normal, itertools.chain(*LAYERS)))
-
-
-@pytest.fixture(scope="module")
-def example():
-    """The committed model of the known text."""
-    return TinyModel.of(records.checkpoint("known_text"))
+def stack(tiny, normal):
+    """The layers of `tiny` as blocks, with MLPs of 8 and 6 numbers."""
+    pairs = [[normal(90 + d, d, 5).T, normal(80 + d, d, 5) / d**0.5] for d in (8, 6)]
+    return BlockModel(tiny.E, tiny.P, tiny.layers, tuple(map(tuple, pairs)), tiny.U)
 
 
 # --- models of blocks ---

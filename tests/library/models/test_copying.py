@@ -60,21 +60,6 @@ def test_sequences_repeat_blocks_of_different_tokens_with_random_periods():
     assert len(np.unique(ids[:, 0])) == 32
 
 
-def test_known_next_tokens_follow_from_what_was_seen():
-    ids, known = sample_sequences(np.random.default_rng(1), 50)
-    for sentence, counts in zip(ids.tolist(), known, strict=True):
-        for t in np.flatnonzero(counts):
-            before = sentence[:t].index(sentence[t])
-            assert sentence[t + 1] == sentence[before + 1]
-
-
-def test_next_tokens_cannot_be_known_from_their_place():
-    ids, known = sample_sequences(np.random.default_rng(2), 400)
-    for back in range(1, 13):  # copying from a fixed distance
-        same = ids[:, back:-1] == ids[:, : -back - 1]
-        assert same[known[:, back:]].mean() < 0.4
-
-
 def test_model_is_its_list_of_arrays(tiny):
     again = TinyModel.of(tiny.arrays)
     assert [array.shape for array in again.arrays] == [array.shape for array in tiny.arrays]

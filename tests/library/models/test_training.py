@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from tutorial_lib import Params
 from tutorial_lib.models import training
 from tutorial_lib.models.copying import TinyModel, copy_accuracy, init_model, sample_sequences
 from tutorial_lib.models.training import adam_step, train
@@ -128,26 +127,6 @@ def test_two_layers_learn_to_copy_in_steps_in_which_one_does_not():
     assert sizes == [38912, 38912]
     assert found[0] > 0.95
     assert 0.25 < found[1] < 0.6
-
-
-def cloned(params, W_O):
-    """Params whose heads all have the matrices of head 0."""
-    W_Q, W_K, W_V = (np.repeat(W[:1], len(W), axis=0) for W in (params.W_Q, params.W_K, params.W_V))
-    return Params(W_Q, W_K, W_V, W_O)
-
-
-@pytest.mark.parametrize(("same_W_O", "apart"), [(True, False), (False, True)])
-def test_cloned_heads_stay_equal_unless_w_o_tells_them_apart(same_W_O, apart):
-    rng = np.random.default_rng(0)
-    model = init_model(rng)
-    outs = [np.tile(p.W_O[:32], (2, 1)) if same_W_O else p.W_O for p in model.layers]
-    layers = tuple(cloned(p, W_O) for p, W_O in zip(model.layers, outs, strict=True))
-    losses, model = trained(TinyModel(model.E, model.P, layers, model.U), rng, steps=25)
-    assert losses[-1] < losses[0] - 0.5
-    for params in model.layers:
-        for W in (params.W_Q, params.W_K, params.W_V):
-            difference = np.abs(W[0] - W[1]).max()
-            assert difference > 0.01 if apart else difference < 1e-9
 
 
 def test_module_is_short_enough_to_be_read_at_once():

@@ -122,11 +122,8 @@ def compose(model: TinyModel, first: tuple, second: tuple, *, through: object = 
     1.0
     """
     require_order(model, first, second)
-    require(
-        through in PATHS,
-        ValueError,
-        f"through={through!r}; expected one of {PATHS}. A head reads by these.",
-    )
+    sentence = f"through={through!r}; expected one of {PATHS}. A head reads by these."
+    require(through in PATHS, ValueError, sentence)
     written = ov_circuit(model.layers[first[0]], first[1])
     params, head = model.layers[second[0]], second[1]
     if through == "values":

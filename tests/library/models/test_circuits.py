@@ -110,7 +110,7 @@ def test_keys_are_what_is_meant_where_no_path_is_named(tiny):
 @pytest.mark.parametrize(
     ("first", "second", "error", "says"),
     [
-        ((1, 0), (0, 0), ValueError, "head 0.0 reads nothing of head 1.0.*Exchange them"),
+        ((1, 0), (0, 1), ValueError, "head 0.1 reads nothing of head 1.0.*Exchange them"),
         ((0, 1), (0, 0), ValueError, "head 0.0 reads nothing of head 0.1.*Take heads of two"),
         ((1, 2), (1, 2), ValueError, "head 1.2 reads nothing of head 1.2"),
         ((0, 2), (1, 0), ValueError, "head 2 of 2: expected 0 to 1"),

@@ -60,10 +60,10 @@ def test_sequences_repeat_blocks_of_different_tokens_with_random_periods():
     assert len(np.unique(ids[:, 0])) == 32
 
 
-def test_model_is_its_list_of_arrays(tiny):
-    again = TinyModel.of(tiny.arrays)
-    assert [array.shape for array in again.arrays] == [array.shape for array in tiny.arrays]
-    assert [params.n_heads for params in again.layers] == [2, 3]
+@pytest.mark.parametrize("periods", [(0, 3), (5, 4), (4, 32), (4, 5, 6)])
+def test_periods_in_which_no_block_repeats_are_refused(periods):
+    with pytest.raises(ValueError, match=r"periods=.*, so that a block repeats. Give a pair"):
+        sample_sequences(np.random.default_rng(0), 2, periods=periods)
 
 
 def test_fresh_model_scores_with_a_spread_near_one():

@@ -36,14 +36,6 @@ def test_score_of_a_head_is_its_mean_weight_on_its_targets(weights, assert_close
     assert_close(score_head(weights, TARGET), oracle.score_head(weights, TARGET))
 
 
-def test_a_head_that_attends_to_the_targets_scores_1_and_one_that_attends_elsewhere_0():
-    t, s = np.indices((5, 5))
-    looks = np.stack(
-        [TARGET[:, :, None] == s, (s == 0) & (t >= 0) & (TARGET[:, :, None] > 0)], axis=1
-    )
-    assert score_head(looks.astype(float), TARGET).tolist() == [1.0, 0.0]
-
-
 def test_best_offset_is_the_most_frequent_distance_and_of_a_tie_the_smaller():
     assert sorted(oracle.offsets(TARGET)) == [0, 0, 0, 0, 1, 1, 2]
     assert best_offset(TARGET) == 0
@@ -199,11 +191,7 @@ def test_outputs_that_name_no_heads_are_refused(name, tiny):
 @pytest.mark.parametrize(
     ("output", "error", "says"),
     [
-        (
-            np.zeros(3),
-            ShapeError,
-            r"output has shape \(3,\); expected what broadcasts to \(2, 5, 4",
-        ),
+        (np.zeros(3), ShapeError, r"output has shape \(3,\); expected what .* \(2, 5, 4"),
         (np.zeros((3, 2, 5, 4)), ShapeError, r"shape \(3, 2, 5, 4\).*has shape \(4,\)"),
         (np.full(4, np.nan), ValueError, r"output is nan at position \(0,\)"),
         (0.0, TypeError, "output is a float; expected a NumPy array"),

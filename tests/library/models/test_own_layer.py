@@ -26,6 +26,7 @@ from tutorial_lib.variants.grouped import GroupedParams
 T, H, G, D_MODEL, D_K, D_V, B = 6, 4, 2, 12, 6, 5, 2
 FREQUENCIES, SINK = np.array([1.0, 0.3]), np.array([0.5, -1.0, 2.0, 0.0])
 ALL = {"frequencies": FREQUENCIES, "window": 3, "sink": SINK}
+OPTIONS = [{}, *({name: value} for name, value in ALL.items()), ALL]
 
 
 @pytest.fixture
@@ -43,7 +44,6 @@ def grouped(normal):
 
 def by_loops(X, params, frequencies=(), window=T, sink=None):
     """Row by row, head by head, pair by pair."""
-    Y = np.zeros(X.shape)
     heads = np.zeros((H, len(X), D_V))
     for h, t in np.ndindex(H, len(X)):
         g, exponentials = h * G // H, {}
@@ -54,8 +54,7 @@ def by_loops(X, params, frequencies=(), window=T, sink=None):
             exponentials[s] = math.exp(score)
         total = sum(exponentials.values()) + (0 if sink is None else math.exp(sink[h]))
         heads[h, t] = sum(e / total * (X[s] @ params.W_V[g]) for s, e in exponentials.items())
-    Y = concat_heads(heads) @ params.W_O
-    return Y
+    return concat_heads(heads) @ params.W_O
 
 
 def rotated(x, position, frequencies):
@@ -68,9 +67,7 @@ def rotated(x, position, frequencies):
     return x
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"frequencies": FREQUENCIES}, {"window": 3}, {"sink": SINK}, ALL]
-)
+@pytest.mark.parametrize("options", OPTIONS)
 def test_a_layer_with_options_equals_plain_loops(options, grouped, normal):
     X = normal(50, T, D_MODEL)
     Y = forward_pass(X, OwnLayer(grouped, **options)).Y
@@ -93,9 +90,7 @@ def test_at_its_limits_it_is_the_causal_layer_and_so_is_its_gradient(grouped, no
     np.testing.assert_allclose(dsink, 0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"frequencies": FREQUENCIES}, {"window": 3}, {"sink": SINK}, ALL]
-)
+@pytest.mark.parametrize("options", OPTIONS)
 def test_every_gradient_is_that_of_central_differences(options, grouped, normal):
     layer = OwnLayer(grouped, **options)
     X, dY = normal(53, B, T, D_MODEL), normal(54, B, T, D_MODEL)

@@ -234,8 +234,8 @@ def record(made_by):
     """Make a class a frozen record whose fields are checked as the arguments of a function are.
 
     Each axis of its arrays is a property, under its own name or that of PROPERTIES, and `sizes`
-    holds them all, with those of the records in it. An array that may be None gives no property.
-    What is mathematics beside the shapes, a class asks in a method `check`.
+    holds them all, with those of the records in it. What is mathematics beside the shapes, a class
+    asks in a method `check`.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def record(made_by):
         cls.contract = Contract(inspect.signature(cls).parameters)
         for name, axes in reversed(cls.contract.axes.items()):
             for i, axis in enumerate(axes.names):
-                if axis.isidentifier() and name not in cls.contract.optional:
+                if axis.isidentifier():
                     setattr(cls, PROPERTIES.get(axis, axis), _length(name, i, axis))
         MADE_BY[cls] = f"{cls.__name__}. {made_by}"
         return cls

@@ -207,6 +207,8 @@ def test_what_is_no_layer_no_gradient_and_no_training_is_refused(grouped):
         OwnLayer(grouped, sink=np.ones(3))
     with pytest.raises(ValueError, match="sink is nan for head 1"):
         OwnLayer(grouped, sink=SINK * [1, np.nan, 1, 1])
+    with pytest.raises(ShapeError, match=r"X has shape \(6, 5\).*with d_model=12"):
+        forward_pass(X[:, :5], OwnLayer(grouped))
     with pytest.raises(ShapeError, match="dY has shape"):
         backward_pass(record, X[:2])
     with pytest.raises(TypeError, match="X is an array of int64; expected floats"):

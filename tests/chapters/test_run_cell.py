@@ -221,8 +221,11 @@ def test_own_training_of_chapter_08_runs_with_what_a_reader_changes(change):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"(4, 12), 5e-3": "(4, 12), float('nan')"}, "rate=nan; expected a number above 0"),
-        ({"5e-3, 2": "5e-3, -2"}, "steps=-2; expected 0 or more"),
+        (
+            {"(4, 12), 5e-3": "(4, 12), float('nan')"},
+            "rate=nan; expected 0 steps or more and a rate above 0",
+        ),
+        ({"5e-3, 2": "5e-3, -2"}, "steps=-2 and rate=0.005; expected 0 steps"),
         ({"(4, 12), 5e-3": "(12, 4), 5e-3"}, "expected the shortest, at least 1, and then"),
         ({"(4, 12), 5e-3": "(4, 40), 5e-3"}, "below 32, so that a block repeats"),
         ({"= 2, 2, 64": "= 2, 3, 64"}, "does not split into n_heads=3"),

@@ -12,7 +12,8 @@ gradient of what has these axes and the batch axes of all other arrays.
 
 "length" is a whole number of at least 1, "integer" any whole number, `callable` a function, a class
 asks for one of its instances, and `list[Params]` for a list or a tuple of one or more. Where the
-default is None, None is allowed. An annotation that is none of these is for readers.
+default is None, None is allowed. An annotation that is none of these, such as `object`, is for
+readers; of `self`, which has none, only `sizes` count.
 
 All of it is checked before any arithmetic, and only by the outermost call: what a checked function
 passes on, it has computed from arguments that were checked. A function that calls the reader's code
@@ -32,11 +33,12 @@ import numpy as np
 from tutorial_lib.errors import (
     broadcast_batches,
     require_array,
+    require_axes,
+    require_callable,
     require_gradient,
     require_length,
     require_mask,
     require_operand,
-    require_shape,
     require_whole,
     require_whole_numbers,
     require_wide_dtype,
@@ -65,26 +67,10 @@ LAST = {  # the same, where an array is checked last, against the lengths of all
     "mask": lambda name, mask, shape: require_mask(mask, shape),
     "gradient": require_gradient,
 }
-
-
-def require_function(name, value):
-    """Require something that can be called.
-
-    Raises
-    ------
-    TypeError : it cannot
-    """
-    if not callable(value):
-        raise TypeError(
-            f"{name} is a {type(value).__name__}; expected a function. Give the function itself, "
-            f"such as lambda X: X, and not its result."
-        )
-
-
 VALUES = {  # what is no array -> its check
     "length": require_length,
     "integer": require_whole,
-    callable: require_function,
+    callable: require_callable,
 }
 
 
@@ -138,14 +124,17 @@ def require_value(name, value, asked):
 class Axes:
     """What an annotation such as `"any ... H S d_k"` asks of an array, read once."""
 
+    kinds, last, require_array = KINDS, LAST, staticmethod(require_array)
+
     def __init__(self, annotation):
         kind, _, axes = annotation.partition(" ")
-        self.kind, self.text = (kind, axes) if kind in {**KINDS, **LAST} else ("", annotation)
+        named = kind in {**self.kinds, **self.last}
+        self.kind, self.text = (kind, axes) if named else ("", annotation)
         self.names = tuple(axis for axis in self.text.split() if axis != "...")
         self.factors = {axis: axis.split("*") for axis in self.names if not axis.isidentifier()}
         self.batched = "..." in self.text
         self.before = len(self.text.partition("...")[0].split())  # the batch axes
-        self.require_entries = KINDS.get(self.kind)
+        self.require_entries = (self.kinds | self.last)[self.kind]
 
     def measure(self, name, array, sizes):
         """Require these axes of an array; add their lengths to `sizes`, and return its batch.
@@ -155,37 +144,40 @@ class Axes:
         TypeError : not an array of numbers
         ShapeError : too few or too many axes, an empty axis, or another length than in `sizes`
         """
-        require_array(name, array)
+        self.require_array(name, array)
         for axis, factors in self.factors.items():
             sizes[axis] = math.prod(int(f) if f.isdigit() else sizes[f] for f in factors)
-        shape, before, n = array.shape, self.before, array.ndim - len(self.names)
+        shape, before, n = tuple(array.shape), self.before, array.ndim - len(self.names)
         fits = n == 0 or (self.batched and n > 0)
         if fits:
             for axis, length in zip(self.names, shape[:before] + shape[before + n :], strict=True):
                 fits = fits and 0 < length == sizes.setdefault(axis, length)
         if not fits:
-            require_shape(name, array, self.text, **sizes)
+            require_axes(name, shape, self.text, **sizes)
         return shape[before : before + n]
 
 
 class Contract:
     """What the annotations of a function ask of its arguments, read once."""
 
+    kind_of_axes = Axes
+
     def __init__(self, parameters):
-        noted = {name: p for name, p in parameters.items() if p.annotation is not p.empty}
-        notes = {name: p.annotation for name, p in noted.items()}
-        self.names = tuple(parameters)
+        notes = {
+            n: object if p.annotation is p.empty else p.annotation for n, p in parameters.items()
+        }
+        self.names = tuple(n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.calls_back = callable in notes.values()
         kinds = type | GenericAlias
         self.values = {n: a for n, a in notes.items() if a in VALUES or isinstance(a, kinds)}
         texts = {n: a for n, a in notes.items() if isinstance(a, str) and a not in VALUES}
-        self.axes = {name: Axes(annotation) for name, annotation in texts.items()}
-        self.arrays = [(name, a) for name, a in self.axes.items() if a.kind not in LAST]
-        self.last = [(name, a) for name, a in self.axes.items() if a.kind in LAST]
+        self.axes = {name: self.kind_of_axes(annotation) for name, annotation in texts.items()}
+        self.arrays = [(name, a) for name, a in self.axes.items() if a.kind not in a.last]
+        self.last = [(name, a) for name, a in self.axes.items() if a.kind in a.last]
 
     def check(self, arguments, options):
-        """Check the arguments of a call; that one is missing is left to Python."""
+        """Check the arguments of a call and return them; that one is missing is left to Python."""
         given = dict(zip(self.names, arguments, strict=False), **options)
         for name in self.optional & given.keys():
             if given[name] is None:
@@ -204,7 +196,8 @@ class Contract:
             if name in given:
                 sizes.setdefault("S", sizes.get("T"))
                 shape = *batch, *(sizes[axis] for axis in axes.names)
-                LAST[axes.kind](name, given[name], shape)
+                axes.require_entries(name, given[name], shape)
+        return given
 
 
 _call = _Call()

@@ -63,25 +63,35 @@ def require_shape(name, array, pattern, **sizes):
     ShapeError : too few or too many axes, an empty axis, or a length other than required
     """
     require_array(name, array)
+    require_axes(name, array.shape, pattern, **sizes)
+
+
+def require_axes(name, shape, pattern, **sizes):
+    """Require of a shape what `require_shape` requires of an array's.
+
+    Raises
+    ------
+    ShapeError : too few or too many axes, an empty axis, or a length other than required
+    """
     expected = "(" + ", ".join(pattern.split()) + ")"
     axes = [axis for axis in pattern.split() if axis != "..."]
-    short, long = array.ndim < len(axes), array.ndim > len(axes) and "..." not in pattern
+    short, long = len(shape) < len(axes), len(shape) > len(axes) and "..." not in pattern
     if short or long:
         raise ShapeError(
-            f"{name} has shape {array.shape}, {array.ndim} axes; expected {expected}. "
+            f"{name} has shape {shape}, {len(shape)} axes; expected {expected}. "
             + (f"Add the missing axes, for example {name}[None]." if short else "Drop an axis.")
         )
-    before, batch = len(pattern.partition("...")[0].split()), array.ndim - len(axes)
-    lengths = array.shape[:before] + array.shape[before + batch :]
+    before, batch = len(pattern.partition("...")[0].split()), len(shape) - len(axes)
+    lengths = shape[:before] + shape[before + batch :]
     for axis, length in zip(axes, lengths, strict=True):
         if length == 0:
             raise ShapeError(
-                f"{name} has shape {array.shape}: its axis {axis} is empty; expected {expected} "
+                f"{name} has shape {shape}: its axis {axis} is empty; expected {expected} "
                 f"with at least one entry in each. Was the input filtered down to nothing?"
             )
         if axis in sizes and length != sizes[axis]:
             raise ShapeError(
-                f"{name} has shape {array.shape}; expected {expected} with {axis}={sizes[axis]}, "
+                f"{name} has shape {shape}; expected {expected} with {axis}={sizes[axis]}, "
                 f"but its axis {axis} has length {length}. Make the two agree."
             )
 
@@ -115,6 +125,20 @@ def require_length(name, value):
         raise ValueError(
             f"{name}={value}; expected less than 2**62, since NumPy counts with 64 bits and sums "
             f"could overflow. Give the length of the sequence where nothing is to be left out."
+        )
+
+
+def require_callable(name, value):
+    """Require something that can be called.
+
+    Raises
+    ------
+    TypeError : anything else, such as the result of the call
+    """
+    if not callable(value):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; expected a function. "
+            f"Give it uncalled, for example {name}=lambda: module(X)."
         )
 
 

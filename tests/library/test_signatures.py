@@ -103,7 +103,7 @@ def contracts():
 def right(annotation, name=""):
     """What an annotation allows."""
     if annotation is callable:
-        return np.sum
+        return list
     if annotation in VALUES:
         return LENGTHS.get(OTHER.get(name, name), 3)
     if isinstance(annotation, GenericAlias):
@@ -136,15 +136,15 @@ def ones(axes):
     return np.ones(shape, dtype={"mask": bool, "int": int}.get(axes.kind, float))
 
 
-def arguments(function):
+def arguments(function, own=ARGUMENTS):
     """A right call of a function or a record."""
-    parameters = inspect.signature(function).parameters
-    found = {
-        name: right(p.annotation, name) if p.default in (p.empty, None) else p.default
-        for name, p in parameters.items()
-    }
-    special = ARGUMENTS.get(function.__name__, {})
-    return found | {name: value for name, value in special.items() if name in parameters}
+    found, parameters = own.get(function.__name__, {}), inspect.signature(function).parameters
+    found = {name: value for name, value in found.items() if name in parameters}
+    rest = {name: p for name, p in parameters.items() if name not in found}
+    for name, p in rest.items():
+        default = p.default not in (p.empty, None)
+        rest[name] = p.default if default else right(p.annotation, name)
+    return rest | found
 
 
 def of_array(axes, array):
@@ -183,7 +183,7 @@ def of_array(axes, array):
 def of_value(annotation):
     """The same of what is no array."""
     if annotation is callable:
-        yield "X", TypeError, "Give the function itself"
+        yield 2.5, TypeError, "Give it uncalled"
     elif annotation in VALUES:
         yield from [(2.5, TypeError, "Give an int"), (True, TypeError, "Give an int")]
     elif isinstance(annotation, GenericAlias):
@@ -221,29 +221,30 @@ def batches(annotations, given):
         yield {n: np.stack([given[n]] * copies) for n, copies in zip(batched, (2, 3), strict=False)}
 
 
-def cases():
-    """Every contract with a right call, what is wrong in its place, and the error."""
-    for function in contracts().values():
-        given = arguments(function)
-        annotations = {n: p.annotation for n, p in inspect.signature(function).parameters.items()}
-        for name, annotation in annotations.items():
-            array = isinstance(annotation, str) and annotation not in VALUES
-            wrong = of_array(Axes(annotation), given[name]) if array else of_value(annotation)
-            for value, error, words in wrong:
-                yield function, given, {name: value}, error, words
-        for name, value, words in shared(annotations, given):
-            yield function, given, {name: value}, ValueError, words
-        for changes in batches(annotations, given):
-            yield function, given, changes, ValueError, "Expected equal lengths, or 1"
+def cases(function, given, of_array=of_array):
+    """A contract with a right call, what is wrong in its place, and the error."""
+    annotations = {n: p.annotation for n, p in inspect.signature(function).parameters.items()}
+    for name, annotation in annotations.items():
+        array = isinstance(annotation, str) and annotation not in VALUES
+        wrong = of_array(Axes(annotation), given[name]) if array else of_value(annotation)
+        for value, error, words in wrong:
+            yield function, given, {name: value}, error, words
+    for name, value, words in shared(annotations, given):
+        yield function, given, {name: value}, ValueError, words
+    for changes in batches(annotations, given):
+        yield function, given, changes, ValueError, "Expected equal lengths, or 1"
 
 
 def case_id(case):
     """The function, the arguments and what the error says."""
     function, _, changes, _, words = case
-    return f"{function.__name__}({', '.join(changes)}): {words}"
+    return f"{function.__qualname__}({', '.join(changes)}): {words}"
 
 
-@pytest.mark.parametrize("case", [*cases()], ids=case_id)
+CASES = [case for f in contracts().values() for case in cases(f, arguments(f))]
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(case):
     function, given, changes, error, words = case
     given = given | changes

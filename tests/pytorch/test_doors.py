@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.pytorch.layers import D_MODEL, PATHS, B, H, S, T, coins, draw, make
+from tests.pytorch.layers import D_MODEL, B, NoArithmetic, S, T, draw, make
 from tutorial_lib import ShapeError, init_params
 from tutorial_lib.pytorch import (
     DecoderAttention,
@@ -17,7 +16,6 @@ from tutorial_lib.pytorch import (
     MultiHeadAttention,
     Rotation,
     Sight,
-    attention_trace,
     decoder_from_params,
     flash_attention,
     module_from_params,
@@ -31,42 +29,6 @@ from tutorial_lib.pytorch.doors import require_rank
 from tutorial_lib.pytorch.parallel import shard_params
 from tutorial_lib.variants.grouped import group_params
 from tutorial_lib.variants.positions import rope_frequencies
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"n_heads": 5}, ShapeError, ("d_model=12", "n_heads=5 equal parts", "Choose n_heads")),
-        ({"d_model": 12.0}, TypeError, ("d_model is 12.0", "a whole number", "Give an int")),
-        ({"n_heads": True}, TypeError, ("n_heads is True", "a whole number", "Give an int")),
-        ({"n_heads": 0}, ValueError, ("n_heads=0", "at least 1", "positive length")),
-        ({"d_k": 0}, ValueError, ("d_k=0", "at least 1", "positive length")),
-        ({"d_k": "4"}, TypeError, ("d_k is '4'", "a whole number", "Give an int")),
-        ({"d_v": -1}, ValueError, ("d_v=-1", "at least 1", "positive length")),
-        ({"d_v": 2.5}, TypeError, ("d_v is 2.5", "a whole number", "Give an int")),
-        ({"d_k": 4, "d_model": 0}, ValueError, ("d_model=0", "at least 1", "positive length")),
-        ({"dropout": 1.0}, ValueError, ("dropout=1.0", "from 0 to below 1", "such as 0.1")),
-        ({"dropout": -0.1}, ValueError, ("dropout=-0.1", "from 0 to below 1", "such as 0.1")),
-        ({"dropout": float("nan")}, ValueError, ("dropout=nan", "from 0", "such as 0.1")),
-        ({"dropout": "0.1"}, TypeError, ("dropout is '0.1'", "a number", "Give a float")),
-        ({"dropout": True}, TypeError, ("dropout is True, a bool", "a number", "Give a float")),
-        ({"dropout": None}, TypeError, ("dropout is None", "a number", "Give a float")),
-    ],
-)
-def test_constructor_refuses_bad_sizes(change, error, words):
-    with pytest.raises(error) as caught:
-        MultiHeadAttention(**{"d_model": 12, "n_heads": 3} | change)
-    assert_said(caught, error, words)
-
-
-class NoArithmetic(TorchDispatchMode):
-    """A failure as soon as any tensor is computed with; its numbers may be looked at."""
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        """Fail, unless the tensor is handed to NumPy."""
-        if function is torch.ops.aten.detach.default:
-            return function(*arguments)
-        raise AssertionError(f"computed {function} before the check")
 
 
 def assert_said(caught, error, words):
@@ -95,70 +57,6 @@ BAD_SEQUENCES = [
     (draw(T, 12).float().to("meta"), TypeError, ("is in torch.float32", "one precision", ".to(")),
     (draw(T, 12).to("meta"), ValueError, ("is on meta", "one device", ".to('cpu')")),
 ]
-BAD_MASKS = [
-    (np.ones((T, T), dtype=bool), TypeError, ("mask is a ndarray", "booleans", "as_tensor(mask)")),
-    ([[True] * T] * T, TypeError, ("mask is a list", "tensor of booleans", "as_tensor(mask)")),
-    (True, TypeError, ("mask is a bool", "True = may look", "torch.as_tensor(mask)")),
-    (torch.ones(T, T), TypeError, ("a tensor of torch.float32", "booleans", "mask == 0")),
-    (torch.ones(T, T).int(), TypeError, ("a tensor of torch.int32", "booleans", "mask == 1")),
-    (coins(T, S), ShapeError, ("mask has shape (5, 6)", "(2, 3, 5, 5)", "mask[:, None]")),
-    (coins(B, T, T), ShapeError, ("mask has shape (2, 5, 5)", "(2, 3, 5, 5)", "mask[:, None]")),
-    (coins(4, B, H, T, T), ShapeError, ("has shape (4, 2, 3, 5, 5)", "scores'", "mask[:, None]")),
-    (coins(1, B, H, T, T), ShapeError, ("has shape (1, 2, 3, 5, 5)", "scores'", "mask[:, None]")),
-    (torch.ones(T, 0).bool(), ShapeError, ("has shape (5, 0)", "(2, 3, 5, 5)", "mask[:, None]")),
-    (torch.ones(0).bool(), ShapeError, ("has shape (0,)", "(2, 3, 5, 5)", "mask[:, None]")),
-    (coins(T, T).to("meta"), ValueError, ("mask is on meta", "one device", "mask.to('cpu')")),
-]
-BAD_BATCHES = (
-    draw(3, S, 12),
-    ShapeError,
-    ("X has (2,), context has (3,)", "or 1", "context[None]"),
-)
-BAD = [
-    *(("X", *row) for row in BAD_SEQUENCES),
-    *(("context", *row) for row in BAD_SEQUENCES),
-    *(("mask", *row) for row in BAD_MASKS),
-    ("context", *BAD_BATCHES),
-]
-
-
-@pytest.mark.parametrize("call", [*PATHS.values(), attention_trace])
-@pytest.mark.parametrize(("name", "value", "error", "words"), BAD)
-def test_bad_input_is_turned_down_before_any_arithmetic(call, name, value, error, words):
-    module, given = make(), {"X": draw(B, T, D_MODEL), name: value}
-    with NoArithmetic(), pytest.raises(error) as caught:
-        call(module, given.pop("X"), **given)
-    assert_said(caught, error, words)
-    assert name in str(caught.value)
-
-
-@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
-def test_mask_of_one_key_is_not_stretched_to_none(path):
-    X, empty = draw(B, 1, D_MODEL), torch.ones(0, dtype=torch.bool)
-    with pytest.raises(ShapeError, match=r"mask has shape \(0,\)"):
-        path(make(), X, mask=empty)
-
-
-@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
-@pytest.mark.parametrize(
-    ("weights", "given"), [(torch.float32, torch.float64), (torch.float64, torch.float32)]
-)
-def test_autocast_does_not_take_double_precision_along(path, weights, given):
-    X = draw(T, D_MODEL).to(given)
-    with (
-        torch.autocast("cpu", dtype=torch.bfloat16),
-        pytest.raises(TypeError, match="expected one precision"),
-    ):
-        path(make(weights), X)
-
-
-@pytest.mark.parametrize("module", [torch.nn.MultiheadAttention(12, 3), None, make().forward])
-def test_trace_wants_a_module_of_this_library(module):
-    X = draw(T, D_MODEL)
-    with NoArithmetic(), pytest.raises(TypeError) as caught:
-        attention_trace(module, X)
-    given = f"module is a {type(module).__name__}"
-    assert_said(caught, TypeError, (given, "expected a MultiHeadAttention", "module_from_params"))
 
 
 def params_of(n_heads, d_model):

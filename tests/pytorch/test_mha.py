@@ -1,11 +1,12 @@
 """The PyTorch layer: two paths, masks, dropout, precisions, compiling, saving.
 
-That its numbers are right is the subject of test_parity.py, its errors are that of test_doors.py.
+That its numbers are right is the subject of test_parity.py, its errors are that of test_tensors.py.
 """
 
 import copy
 import io
 import itertools
+import math
 import pickle
 
 import numpy as np
@@ -52,6 +53,18 @@ def test_widths_are_those_of_the_paper_unless_given():
     assert MultiHeadAttention(12, 3, d_k=2).d_v == 2
     assert MultiHeadAttention(12, 5, d_k=2, d_v=4).out_proj.weight.shape == (12, 20)
     assert make().qkv_proj.weight.shape == (H * (2 * D_K + D_V), D_MODEL)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_heads": 5}, "d_model=12 does not split into n_heads=5 equal parts"),
+        *(({"dropout": p}, f"dropout={p}; expected .* below 1") for p in (1.0, -0.1, math.nan)),
+    ],
+)
+def test_heads_of_unequal_widths_and_a_dropout_of_all_weights_are_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        MultiHeadAttention(**{"d_model": 12, "n_heads": 3} | change)
 
 
 def test_lengths_may_be_whole_numbers_of_numpy():

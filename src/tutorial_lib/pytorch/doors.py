@@ -7,13 +7,13 @@ from torch import nn
 from tutorial_lib.contract import require_instance
 from tutorial_lib.errors import (
     ShapeError,
-    mask_misfit,
     require_finite,
     require_floats,
     require_length,
     require_shape,
 )
 from tutorial_lib.projection import Params
+from tutorial_lib.pytorch.tensors import autocast_converts, kind_of
 from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
 from tutorial_lib.variants.patterns import require_sink_scores
 from tutorial_lib.variants.positions import require_pairs, require_positions
@@ -126,72 +126,28 @@ def require_float_dtype(dtype):
         )
 
 
-def require_fraction(name, value):
-    """Require a number from 0 to below 1.
-
-    Raises
-    ------
-    TypeError : no number
-    ValueError : outside
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(
-            f"{name} is {value!r}, a {type(value).__name__}; expected a number from 0 to below 1. "
-            f"Give a float, such as 0.1."
-        )
-    if not 0 <= value < 1:
-        raise ValueError(
-            f"{name}={value}; expected a number from 0 to below 1. "
-            f"It is the fraction of the weights that training sets to zero, such as 0.1."
-        )
-
-
 def require_tensors(module, X, context, mask):
-    """Require inputs that fit the module and each other, and a mask that fits their scores.
+    """Require a sequence that fits the module; a decoder has neither context nor mask.
 
     Whether all numbers are finite is not asked: on a GPU the answer would have to be waited for.
 
     Raises
     ------
-    TypeError : no tensors of floats, another precision than the weights', a mask of no booleans
-    ShapeError : another width, an empty sequence, batch axes or a mask that do not fit
-    ValueError : tensors on another device than the weights
+    TypeError : no tensor of floats, another precision than the weights'
+    ShapeError : another width, an empty sequence
+    ValueError : a tensor on another device than the weights
     """
     _require_sequence("X", X, "T", module)
-    if context is not None:
-        _require_sequence("context", context, "S", module)
-    source = X if context is None else context
-    try:
-        batch = torch.broadcast_shapes(X.shape[:-2], source.shape[:-2])
-    except RuntimeError:
-        raise ShapeError(
-            f"the leading axes do not fit together: X has {tuple(X.shape[:-2])}, context has "
-            f"{tuple(source.shape[:-2])}. Expected equal lengths, or 1, from the right. "
-            f"Add a batch axis of 1 where one is missing: context[None]."
-        ) from None
-    if mask is not None:
-        _require_mask(mask, (*batch, module.n_heads, X.shape[-2], source.shape[-2]), X.device)
-
-
-def _kind(value):
-    tensor = isinstance(value, torch.Tensor)
-    return f"a tensor of {value.dtype}" if tensor else f"a {type(value).__name__}"
-
-
-def _autocast_converts(*tensors):
-    device = tensors[0].device.type
-    enabled = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-    return enabled and all(tensor.dtype != torch.float64 for tensor in tensors)
 
 
 def _require_sequence(name, value, length, module):
     weight = module.qkv_proj.weight
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         raise TypeError(
-            f"{name} is {_kind(value)}; expected a tensor of floats. "
+            f"{name} is {kind_of(value)}; expected a tensor of floats. "
             f"Convert it first: torch.as_tensor({name}, dtype={weight.dtype})."
         )
-    if value.dtype != weight.dtype and not _autocast_converts(value, weight):
+    if value.dtype != weight.dtype and not autocast_converts(value, weight):
         raise TypeError(
             f"{name} is in {value.dtype} and the weights are in {weight.dtype}; expected one "
             f"precision. Convert one: {name}.to({weight.dtype}), or module.to({value.dtype})."
@@ -206,21 +162,6 @@ def _require_sequence(name, value, length, module):
             f"{name} is on {value.device} and the weights are on {weight.device}; expected one "
             f"device. Move one of them: {name}.to({str(weight.device)!r})."
         )
-
-
-def _require_mask(mask, shape, device):
-    if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
-        raise TypeError(
-            f"mask is {_kind(mask)}; expected a tensor of booleans, True = may look. From NumPy "
-            f"make torch.as_tensor(mask), from 1 and 0 mask == 1, from 0 and -inf mask == 0."
-        )
-    try:
-        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise mask_misfit(mask, shape)
-    _require_device("mask", mask, "X", device)
 
 
 def _require_device(name, tensor, other, device):
@@ -552,13 +493,13 @@ def require_rotated(X, positions, n):
     """
     if not isinstance(X, torch.Tensor) or not X.is_floating_point():
         raise TypeError(
-            f"X is {_kind(X)}; expected a tensor of floats, queries or keys. "
+            f"X is {kind_of(X)}; expected a tensor of floats, queries or keys. "
             f"Convert it first: torch.as_tensor(X, dtype=torch.float64)."
         )
     require_pairs_to_rotate(X.shape[-1], n)
     if not isinstance(positions, torch.Tensor) or positions.dtype not in POSITIONS:
         raise TypeError(
-            f"positions is {_kind(positions)}; expected a tensor of int64, int32, float64 or "
+            f"positions is {kind_of(positions)}; expected a tensor of int64, int32, float64 or "
             f"float32, a position for each token. Count them: torch.arange(T)."
         )
     _require_positions(positions, tuple(X.shape[:-1]))

@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.errors import require_divisible, require_length
+from tutorial_lib.contract import MADE_BY, require
 from tutorial_lib.multihead import Trace
-from tutorial_lib.pytorch.doors import require_fraction, require_module, require_tensors
+from tutorial_lib.projection import require_split
+from tutorial_lib.pytorch.tensors import checked
 
 
 class MultiHeadAttention(nn.Module):
@@ -34,24 +35,34 @@ class MultiHeadAttention(nn.Module):
 
     Raises
     ------
-    TypeError : a length that is no whole number
     ShapeError : d_k is left out and d_model does not split into n_heads parts
-    ValueError : a length below 1, or a dropout outside [0, 1)
+    ValueError : a dropout outside [0, 1)
 
     Source: Vaswani et al. (2017), section 3.2.2.
     """
 
-    def __init__(self, d_model, n_heads, *, d_k=None, d_v=None, bias=False, dropout=0.0):
+    @checked
+    def __init__(
+        self,
+        d_model: "length",
+        n_heads: "length",
+        *,
+        d_k: "length" = None,
+        d_v: "length" = None,
+        bias: bool = False,
+        dropout: float = 0.0,
+    ):
         super().__init__()
-        if d_k is None:
-            require_divisible("d_model", d_model, "n_heads", n_heads)
-            d_k = d_model // n_heads
+        require_split(d_model, n_heads, d_k)
+        require(
+            0 <= dropout < 1,
+            ValueError,
+            f"dropout={dropout}; expected a number from 0 to below 1. "
+            f"It is the fraction of the weights that training sets to zero, such as 0.1.",
+        )
+        d_k = d_model // n_heads if d_k is None else d_k
         d_v = d_k if d_v is None else d_v
-        lengths = {"d_model": d_model, "n_heads": n_heads, "d_k": d_k, "d_v": d_v}
-        for name, value in lengths.items():
-            require_length(name, value)
-        require_fraction("dropout", dropout)
-        self.d_model, self.n_heads, self.d_k, self.d_v = map(int, lengths.values())
+        self.d_model, self.n_heads, self.d_k, self.d_v = map(int, (d_model, n_heads, d_k, d_v))
         self.dropout = float(dropout)
         self.qkv_proj = nn.Linear(self.d_model, self.n_heads * (2 * self.d_k + self.d_v), bias=bias)
         self.out_proj = nn.Linear(self.n_heads * self.d_v, self.d_model, bias=bias)
@@ -63,27 +74,30 @@ class MultiHeadAttention(nn.Module):
             f"dropout={self.dropout}"
         )
 
-    def forward(self, X, *, context=None, mask=None, is_causal=False):
+    @property
+    def sizes(self):
+        """The lengths of the axes, by name."""
+        return {"d_model": self.d_model, "H": self.n_heads, "d_k": self.d_k, "d_v": self.d_v}
+
+    @checked
+    def forward(
+        self,
+        X: "... T d_model",
+        *,
+        context: "... S d_model" = None,
+        mask: "mask ... H T S" = None,
+        is_causal: bool = False,
+    ) -> "... T d_model":
         """Run the layer through `F.scaled_dot_product_attention`.
+
+        A fully masked row of the output is out_proj's bias, or zero.
 
         Parameters
         ----------
-        X : (..., T, d_model)
-        context : (..., S, d_model), another sequence to attend to; None: self-attention
-        mask : booleans that broadcast to (..., H, T, S), True = may look; None lets all look
+        context : another sequence to attend to; None: self-attention
+        mask : True = may look; None lets all look
         is_causal : apply `causal_mask(T, S)`, beside the mask where there is one
-
-        Returns
-        -------
-        Y : (..., T, d_model); a fully masked row is out_proj's bias, or zero
-
-        Raises
-        ------
-        TypeError : no tensors of floats, another precision than the weights', a mask of no booleans
-        ShapeError : another width, an empty sequence, batch axes or a mask that do not fit
-        ValueError : tensors on another device than the weights
         """
-        require_tensors(self, X, context, mask)
         batch = batch_axes(X, context)
         Q, K, V = project_packed(self, one_batch_axis(X, batch), one_batch_axis(context, batch))
         dropout = self.dropout if self.training else 0.0
@@ -100,30 +114,33 @@ class MultiHeadAttention(nn.Module):
         return attention_trace(self, X, context=context, mask=mask, is_causal=is_causal).Y
 
 
-def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
+MADE_BY[MultiHeadAttention] = (
+    "a MultiHeadAttention of this library. Convert torch's own layer: "
+    "module_from_params(params_from_torch_mha(layer))."
+)
+
+
+@checked
+def attention_trace(
+    module: MultiHeadAttention,
+    X: "... T d_model",
+    *,
+    context: "... S d_model" = None,
+    mask: "mask ... H T S" = None,
+    is_causal: bool = False,
+) -> Trace:
     """Run the layer step by step and keep every tensor on the way.
 
-    Introduced in chapter 09. Divides by the root of d_k itself.
-
-    Parameters
-    ----------
-    module : MultiHeadAttention
-    X, context, mask, is_causal : as `MultiHeadAttention.forward`
+    Introduced in chapter 09. Divides by the root of d_k itself. Arguments as
+    `MultiHeadAttention.forward`.
 
     Returns
     -------
     trace : tutorial_lib.Trace of tensors in their graph, with the module for params; its weights
         are those before dropout, and its heads, in training, come from those after
 
-    Raises
-    ------
-    TypeError, ShapeError, ValueError : as `MultiHeadAttention.forward`, and another module
-
     Source: Vaswani et al. (2017), section 3.2.2.
     """
-    fix = "Convert torch's layer: module_from_params(params_from_torch_mha(layer))."
-    require_module(module, MultiHeadAttention, fix)
-    require_tensors(module, X, context, mask)
     Q, K, V = project_packed(module, X, context)
     scores = Q / math.sqrt(module.d_k) @ K.transpose(-2, -1)  # (..., H, T, S)
     weights = masked_softmax(scores, mask=may_look(mask, is_causal, Q, K))
@@ -133,17 +150,14 @@ def attention_trace(module, X, *, context=None, mask=None, is_causal=False):
     return Trace(module, X, context, Q, K, V, scores, weights, heads, concat, Y)
 
 
-def project_packed(module, X, context=None):
+@checked
+def project_packed(
+    module: MultiHeadAttention, X: "... T d_model", context: "... S d_model" = None
+) -> tuple:
     """Give each head its queries, keys and values, from one product in self-attention.
 
     Introduced in chapter 09. With a context the rows of `qkv_proj.weight` are used apart, so its
     hooks are not called.
-
-    Parameters
-    ----------
-    module : MultiHeadAttention
-    X : (..., T, d_model)
-    context : (..., S, d_model), or None
 
     Returns
     -------
@@ -162,20 +176,15 @@ def project_packed(module, X, context=None):
     return tuple(A.unflatten(-1, (H, -1)).transpose(-3, -2) for A in wide)
 
 
-def may_look(mask, is_causal, Q, K):
+@checked
+def may_look(mask: object, is_causal: bool, Q: "... T d_k", K: "... S d_k") -> "mask ... T S":
     """Join a mask and causality, `causal_mask(T, S)`, into one mask: both must allow a look.
 
     Built in chapter 10.
 
     Parameters
     ----------
-    mask : booleans, or None
-    is_causal : bool
-    Q, K : (..., T, d_k), (..., S, d_k)
-
-    Returns
-    -------
-    mask : booleans, or None where all may look
+    mask : booleans, or None where all may look, as in what is returned
 
     >>> may_look(None, True, torch.ones(5, 4), torch.ones(6, 4)).shape
     torch.Size([5, 6])
@@ -187,20 +196,12 @@ def may_look(mask, is_causal, Q, K):
     return causal if mask is None else causal & mask
 
 
-def masked_softmax(scores, *, mask=None):
+@checked
+def masked_softmax(scores: "... T S", *, mask: "mask ... T S" = None) -> "... T S":
     """Turn each row of scores into weights; a fully masked row gives zeros.
 
     Built in chapter 10. What `tutorial_lib.attention_weights` is in NumPy. A fully masked row looks
     at all keys until the softmax is done, so that no NaN arises, in a gradient either.
-
-    Parameters
-    ----------
-    scores : (..., T, S)
-    mask : booleans that broadcast to the scores, True = may look; None lets all look
-
-    Returns
-    -------
-    weights : (..., T, S)
 
     >>> masked_softmax(torch.zeros(3, 5, 6)).shape
     torch.Size([3, 5, 6])
@@ -212,20 +213,22 @@ def masked_softmax(scores, *, mask=None):
     return torch.where(some, weights, 0.0)
 
 
-def fused_attention(Q, K, V, *, mask=None, dropout=0.0):
+@checked
+def fused_attention(
+    Q: "... T d_k",
+    K: "... S d_k",
+    V: "... S d_v",
+    *,
+    mask: "mask ... T S" = None,
+    dropout: float = 0.0,
+) -> "... T d_v":
     """Score and mix in one call of PyTorch; a fully masked row gives zeros.
 
-    Built in chapter 10.
+    Built in chapter 10. H stands among the leading axes.
 
     Parameters
     ----------
-    Q, K, V : (B, H, T, d_k), (B, H, S, d_k), (B, H, S, d_v)
-    mask : booleans that broadcast to (B, H, T, S), True = may look; None lets all look
     dropout : fraction of the weights to set to zero
-
-    Returns
-    -------
-    heads : (B, H, T, d_v)
 
     >>> fused_attention(*torch.ones(3, 2, 3, 5, 4)).shape
     torch.Size([2, 3, 5, 4])

@@ -1,0 +1,116 @@
+"""The contract of functions of tensors: the annotations of `tutorial_lib.contract`, in graphs too.
+
+An array is then a tensor of floats, a mask one of booleans. All tensors of a call are of one
+precision and on one device: those of its module's weights, or else of the first. Autocast may
+convert a precision, but never float64. Whether all numbers are finite is not checked, because on a
+GPU the answer would have to be waited for.
+"""
+
+import inspect
+from functools import wraps
+
+import torch
+from torch import nn
+
+from tutorial_lib.contract import Axes, Contract
+from tutorial_lib.errors import mask_misfit
+
+
+def checked(function):
+    """Check the arguments against the annotations; the inner calls too, since a graph has no state.
+
+    `tutorial_lib.contract.checked` knows by a variable of the thread which call is the outermost,
+    and a graph of torch.compile cannot hold such a variable.
+    """
+    contract = TensorContract(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def call(*arguments, **options):
+        contract.check(arguments, options)
+        return function(*arguments, **options)
+
+    call.contract = contract
+    return call
+
+
+def require_floats(name, value):
+    """Require a tensor of floats.
+
+    Raises
+    ------
+    TypeError : anything else
+    """
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        raise TypeError(
+            f"{name} is {kind_of(value)}; expected a tensor of floats. "
+            f"Convert it first: torch.as_tensor({name}, dtype=torch.float32)."
+        )
+
+
+def require_mask(name, mask, shape):
+    """Require a tensor of booleans that broadcasts to the shape of the scores; True = may look.
+
+    Raises
+    ------
+    TypeError : anything else
+    ShapeError : does not broadcast to `shape`
+    """
+    if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
+        raise TypeError(
+            f"{name} is {kind_of(mask)}; expected a tensor of booleans, True = may look. From "
+            f"NumPy make torch.as_tensor(mask), from 1 and 0 mask == 1, from 0 and -inf mask == 0."
+        )
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise mask_misfit(mask, shape)
+
+
+def kind_of(value):
+    """Name the kind of a value in a sentence."""
+    tensor = isinstance(value, torch.Tensor)
+    return f"a tensor of {value.dtype}" if tensor else f"a {type(value).__name__}"
+
+
+def autocast_converts(*tensors):
+    """Say whether autocast gives these tensors one precision."""
+    device = tensors[0].device.type
+    enabled = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return enabled and all(tensor.dtype != torch.float64 for tensor in tensors)
+
+
+class TensorAxes(Axes):
+    """What an annotation asks of a tensor."""
+
+    kinds, last = {"": lambda name, tensor: None}, {"mask": require_mask}
+    require_array = staticmethod(require_floats)
+
+
+class TensorContract(Contract):
+    """What the annotations of a function ask of its arguments, among them tensors."""
+
+    kind_of_axes = TensorAxes
+
+    def check(self, arguments, options):
+        """Check the arguments of a call: after all else that they have one precision and device."""
+        given = super().check(arguments, options)
+        tensors = {name: given[name] for name, _ in (*self.arrays, *self.last) if name in given}
+        modules = [value for value in given.values() if isinstance(value, nn.Module)]
+        if modules and tensors:
+            tensors = {"the weights": next(modules[0].parameters()), **tensors}
+        for name, tensor in tensors.items():
+            first, like = next(iter(tensors.items()))
+            floats = tensor.is_floating_point()
+            if floats and tensor.dtype != like.dtype and not autocast_converts(tensor, like):
+                raise TypeError(
+                    f"{name} is in {tensor.dtype}, {first} in {like.dtype}; expected one "
+                    f"precision. Convert one of the two: {name}.to({like.dtype})."
+                )
+            if tensor.device != like.device:
+                raise ValueError(
+                    f"{name} is on {tensor.device}, {first} on {like.device}; expected one "
+                    f"device. Move one of the two: {name}.to({str(like.device)!r})."
+                )
+        return given

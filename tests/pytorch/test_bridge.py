@@ -357,6 +357,58 @@ def test_widths_that_torchs_layer_cannot_hold_are_refused(sizes):
         torch_mha_from_params(params)
 
 
+@pytest.mark.parametrize("function", [packed_weight, decoder_from_params])
+@pytest.mark.parametrize("value", [None, {"W_Q": np.ones((2, 3, 4))}, MultiHeadAttention(4, 2)])
+def test_only_params_are_taken_for_params(function, value):
+    with pytest.raises(TypeError, match=f"params is a {type(value).__name__}; expected Params or"):
+        function(value)
+
+
+@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params, decoder_from_params])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.complex64])
+def test_only_a_precision_of_floats_is_taken_for_one(make, dtype):
+    with pytest.raises(TypeError, match=f"dtype is {dtype}; expected a precision of floats. Give"):
+        make(torch_params(), dtype=dtype)
+
+
+@pytest.mark.parametrize("value", [1e-30, math.nan])
+@pytest.mark.parametrize(
+    ("take", "layer", "part"),
+    [
+        (params_from_module, MultiHeadAttention(4, 2, bias=True), "qkv_proj"),
+        (params_from_module, MultiHeadAttention(4, 2, bias=True), "out_proj"),
+        (params_from_torch_mha, nn.MultiheadAttention(4, 2), "in_proj"),
+        (params_from_torch_mha, nn.MultiheadAttention(4, 2), "out_proj"),
+        (params_from_decoder, DecoderAttention(4, 2, bias=True), "qkv_proj"),
+        (params_from_decoder, DecoderAttention(4, 2, bias=True), "out_proj"),
+    ],
+)
+def test_a_bias_must_be_zero(take, layer, part, value):
+    biases = {name: tensor for name, tensor in layer.named_parameters() if "bias" in name}
+    with torch.no_grad():
+        for bias in biases.values():
+            bias.zero_()
+        take(layer)
+        next(bias for name, bias in biases.items() if part in name)[-1] = value
+    with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
+        take(layer)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kdim": 7}, "kdim=7, vdim=20; expected queries"),
+        ({"vdim": 9}, "kdim=20, vdim=9; expected queries"),
+        ({"add_bias_kv": True}, "and add_bias_kv=True; expected"),
+        ({"add_zero_attn": True}, "and add_zero_attn=True; expected"),
+        ({"add_bias_kv": True, "add_zero_attn": True}, "add_bias_kv=True, add_zero_attn=True"),
+    ],
+)
+def test_options_that_params_cannot_hold_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        params_from_torch_mha(torch_layer(**options))
+
+
 @pytest.mark.parametrize("make", [lambda: MultiHeadAttention(4, 2), torch_layer])
 def test_weights_that_are_no_numbers_are_refused(make):
     layer = make()

@@ -1,33 +1,22 @@
 """Bad input is refused at the door: what was given, what was expected, how to mend it."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from tests.pytorch.layers import D_MODEL, B, NoArithmetic, S, T, draw, make
 from tutorial_lib import ShapeError, init_params
 from tutorial_lib.pytorch import (
     DecoderAttention,
     DecoderCache,
-    MultiHeadAttention,
     Rotation,
     Sight,
-    decoder_from_params,
     flash_attention,
-    module_from_params,
-    packed_weight,
-    params_from_decoder,
-    params_from_module,
-    params_from_torch_mha,
-    torch_mha_from_params,
 )
 from tutorial_lib.pytorch.doors import require_rank
 from tutorial_lib.pytorch.parallel import shard_params
-from tutorial_lib.variants.grouped import group_params
 from tutorial_lib.variants.positions import rope_frequencies
 
 
@@ -62,83 +51,6 @@ BAD_SEQUENCES = [
 def params_of(n_heads, d_model):
     """Params with so many heads."""
     return init_params(np.random.default_rng(5), d_model=d_model, n_heads=n_heads)
-
-
-def torch_layer(**options):
-    """PyTorch's layer; its biases are there and, as PyTorch starts them, zero."""
-    return nn.MultiheadAttention(20, 4, **options)
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        packed_weight,
-        module_from_params,
-        torch_mha_from_params,
-        decoder_from_params,
-        partial(shard_params, rank=0, world_size=1),
-    ],
-)
-@pytest.mark.parametrize("value", [None, {"W_Q": np.ones((2, 3, 4))}, MultiHeadAttention(4, 2)])
-def test_only_params_are_taken_for_params(function, value):
-    with pytest.raises(TypeError, match=f"params is a {type(value).__name__}; expected Params"):
-        function(value)
-
-
-@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params, decoder_from_params])
-@pytest.mark.parametrize("dtype", [torch.int64, np.float32, "float32", None, torch.complex64])
-def test_only_a_precision_of_floats_is_taken_for_one(make, dtype):
-    with pytest.raises(TypeError, match="expected torch's name of a precision of floats"):
-        make(params_of(4, 20), dtype=dtype)
-
-
-def test_each_layer_goes_through_its_own_door():
-    with pytest.raises(TypeError, match=r"call params_from_torch_mha\(layer\)"):
-        params_from_module(torch_layer())
-    with pytest.raises(TypeError, match=r"call params_from_module\(module\)"):
-        params_from_torch_mha(MultiHeadAttention(4, 2))
-
-
-@pytest.mark.parametrize("part", ["qkv_proj", "out_proj"])
-def test_a_bias_of_our_module_must_be_zero(part):
-    module = MultiHeadAttention(4, 2, bias=True)
-    with torch.no_grad():
-        module.qkv_proj.bias.zero_(), module.out_proj.bias.zero_()
-    without = MultiHeadAttention(4, 2)
-    without.load_state_dict({n: t for n, t in module.state_dict().items() if "bias" not in n})
-    pair = (vars(params_from_module(layer)).values() for layer in (module, without))
-    for one, other in zip(*pair, strict=True):
-        np.testing.assert_array_equal(one, other)
-    for value in (1e-30, math.nan):
-        with torch.no_grad():
-            getattr(module, part).bias[-1] = value
-        with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
-            params_from_module(module)
-
-
-@pytest.mark.parametrize("part", ["in_proj", "out_proj"])
-def test_a_bias_of_torchs_layer_must_be_zero(part):
-    layer = torch_layer()
-    bias = layer.in_proj_bias if part == "in_proj" else layer.out_proj.bias
-    with torch.no_grad():
-        bias[-1] = 0.5
-    with pytest.raises(ValueError, match=f"the bias of {part} is not zero; expected none"):
-        params_from_torch_mha(layer)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"kdim": 7}, "kdim=7, vdim=20; expected queries"),
-        ({"vdim": 9}, "kdim=20, vdim=9; expected queries"),
-        ({"add_bias_kv": True}, "and add_bias_kv=True; expected"),
-        ({"add_zero_attn": True}, "and add_zero_attn=True; expected"),
-        ({"add_bias_kv": True, "add_zero_attn": True}, "add_bias_kv=True, add_zero_attn=True"),
-    ],
-)
-def test_options_that_params_cannot_hold_are_refused(options, words):
-    with pytest.raises(ValueError, match=words):
-        params_from_torch_mha(torch_layer(**options))
 
 
 @pytest.mark.parametrize(
@@ -483,15 +395,3 @@ def test_a_step_refuses_to_lose_gradients(wanting):
     assert kept.written == 0
     with torch.no_grad():
         module.step(X, kept)
-
-
-def test_biases_and_other_layers_do_not_become_grouped_params():
-    with pytest.raises(ValueError, match="the bias of qkv_proj and out_proj is not zero"):
-        params_from_decoder(decoder())
-    with pytest.raises(TypeError, match="expected a DecoderAttention of this library"):
-        params_from_decoder(make())
-
-
-def test_grouped_params_are_for_a_decoder_alone():
-    with pytest.raises(TypeError, match="params is a GroupedParams; expected Params"):
-        module_from_params(group_params(params_of(4, 20), 2))

@@ -7,21 +7,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tests.library.test_signatures import LENGTHS, arguments, case_id, cases, of_array
 from tests.pytorch.layers import D_MODEL, PATHS, B, NoArithmetic, T, draw, make
-from tutorial_lib import ShapeError, pytorch
-from tutorial_lib.pytorch import MultiHeadAttention
+from tutorial_lib import ShapeError, init_params, pytorch
+from tutorial_lib.pytorch import DecoderAttention, MultiHeadAttention
 from tutorial_lib.pytorch.tensors import TensorAxes, TensorContract
 
 FOLDER = Path(pytorch.__file__).parent
 SIZES = {name: LENGTHS[name] for name in ("d_model", "d_k", "d_v")}
 LAYER = MultiHeadAttention(n_heads=LENGTHS["H"], **SIZES).double()
+PARAMS = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
 ARGUMENTS = {  # what mathematics asks beside the signature
-    "MultiHeadAttention": SIZES | {"dropout": 0.5},
+    "MultiHeadAttention": SIZES,
     "attention_trace": {"module": LAYER},
     "project_packed": {"module": LAYER},
-    "fused_attention": {"dropout": 0.5},
+    "params_from_module": {"module": LAYER},
+    "params_from_torch_mha": {"layer": nn.MultiheadAttention(12, 3)},
+    "params_from_decoder": {"decoder": DecoderAttention(12, 3)},
+    "packed_weight": {"params": PARAMS},
+    "torch_mha_from_params": {"params": PARAMS},
+    "decoder_from_params": {"params": PARAMS, "rotation": None},
 }
 
 

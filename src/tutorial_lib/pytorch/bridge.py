@@ -8,18 +8,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from tutorial_lib.contract import MADE_BY, checked, require
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.projection import Params
 from tutorial_lib.pytorch.decoder import ALL, DecoderAttention, Rotation, Sight
 from tutorial_lib.pytorch.device import to_float64
-from tutorial_lib.pytorch.doors import (
-    require_float_dtype,
-    require_module,
-    require_no_biases,
-    require_no_norm,
-    require_params,
-    require_plain_torch_mha,
-)
 from tutorial_lib.pytorch.known_layers import (
     GPT2,
     LLAMAS,
@@ -30,8 +23,15 @@ from tutorial_lib.pytorch.known_layers import (
 from tutorial_lib.pytorch.mha import MultiHeadAttention
 from tutorial_lib.variants.grouped import GroupedParams
 
+MADE_BY |= {
+    torch.dtype: "a precision of floats. Give torch.float64, torch.float32 or torch.bfloat16.",
+    nn.MultiheadAttention: "torch's own layer. For ours call params_from_module(module).",
+    DecoderAttention: "a DecoderAttention. For chapter 09's call params_from_module(module).",
+}
 
-def packed_weight(params):
+
+@checked
+def packed_weight(params: object) -> np.ndarray:
     """Transpose and stack W_Q, W_K and W_V into the one weight of `qkv_proj`.
 
     Built in chapter 09.
@@ -45,14 +45,15 @@ def packed_weight(params):
     weight : (H*(2*d_k + d_v), d_model): the rows of all heads' queries, then of their keys, then
         of their values, head 0 first
 
-    Raises
-    ------
-    TypeError : no Params
-
     >>> packed_weight(Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))).shape
     (36, 12)
     """
-    require_params(params, GroupedParams)
+    require(
+        isinstance(params, Params | GroupedParams),
+        TypeError,
+        f"params is a {type(params).__name__}; expected Params or GroupedParams. Make them with "
+        f"Params(W_Q, W_K, W_V, W_O), init_params(rng, ...) or params_from_module(module).",
+    )
     rows = []
     for W in (params.W_Q, params.W_K, params.W_V):
         W_T = np.swapaxes(W, -1, -2)  # (H, d, d_model): a row is now one feature of one head
@@ -60,137 +61,110 @@ def packed_weight(params):
     return np.concatenate(rows)
 
 
-def params_from_module(module):
+@checked
+def params_from_module(module: MultiHeadAttention) -> Params:
     """Copy a module's weights into Params, float64, without its dropout.
 
-    Introduced in chapter 09.
-
-    Parameters
-    ----------
-    module : MultiHeadAttention of this library, in any precision, on any device
-
-    Returns
-    -------
-    params : Params, float64
+    Introduced in chapter 09. The module may be in any precision, on any device.
 
     Raises
     ------
-    TypeError : another module
     ValueError : a bias that is not all zeros, NaN or infinity in a weight
     ShapeError : weights that do not fit the heads
     """
-    mend = "For torch's own layer call params_from_torch_mha(layer)."
-    require_module(module, MultiHeadAttention, mend)
     require_no_biases(qkv_proj=module.qkv_proj.bias, out_proj=module.out_proj.bias)
     weights = module.qkv_proj.weight, module.out_proj.weight
     return Params(*_arrays(*weights, module.n_heads, module.n_heads, module.d_k))
 
 
-def module_from_params(params, *, dtype=torch.float64):
+@checked
+def module_from_params(params: Params, *, dtype: torch.dtype = torch.float64) -> MultiHeadAttention:
     """Make a module that computes what the layer of `params` computes.
 
     Introduced in chapter 09. As any new module it is on the CPU, in training mode, with weights
     that require gradients. It has no biases and no dropout, so both modes give the same numbers.
     The state of torch's random generator does not change.
 
-    Parameters
-    ----------
-    params : Params
-    dtype : torch's name of a precision of floats
-
-    Returns
-    -------
-    module : MultiHeadAttention with copies of the weights
-
-    Raises
-    ------
-    TypeError : no Params, or a dtype that is no precision of floats
     """
-    require_params(params)
-    require_float_dtype(dtype)
+    state = _state(params, dtype)
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
         module = MultiHeadAttention(
             params.d_model, params.n_heads, d_k=params.d_k, d_v=params.d_v, bias=False
         )
-    state = {
-        "qkv_proj.weight": _tensor(packed_weight(params), dtype),
-        "out_proj.weight": _tensor(params.W_O.T, dtype),
-    }
     module.load_state_dict(state, assign=True)
     return module
 
 
-def params_from_torch_mha(layer):
+@checked
+def params_from_torch_mha(layer: nn.MultiheadAttention) -> Params:
     """Copy the weights of PyTorch's own layer into Params, float64.
 
     Introduced in chapter 09. The layer's `batch_first` and dropout are not parameters and are
-    not copied. Its masks are the opposite of ours: there, True = may not attend.
-
-    Parameters
-    ----------
-    layer : torch.nn.MultiheadAttention, in any precision, on any device
-
-    Returns
-    -------
-    params : Params, float64, with d_k = d_v = d_model / H
+    not copied. Its masks are the opposite of ours: there, True = may not attend. It may be in any
+    precision, on any device.
 
     Raises
     ------
-    TypeError : another module
     ValueError : a bias that is not all zeros, keys or values of another width (kdim, vdim),
         add_bias_kv, add_zero_attn, NaN or infinity in a weight
     ShapeError : weights that do not fit the heads
 
     Source: PyTorch's documentation of torch.nn.MultiheadAttention.
     """
-    require_plain_torch_mha(layer)
+    options = {
+        f"kdim={layer.kdim}, vdim={layer.vdim}": layer.in_proj_weight is None,
+        "add_bias_kv=True": layer.bias_k is not None,
+        "add_zero_attn=True": layer.add_zero_attn,
+    }
+    more = ", ".join(option for option, given in options.items() if given)
+    require(
+        not more,
+        ValueError,
+        f"layer has embed_dim={layer.embed_dim} and {more}; expected queries, keys and values from "
+        f"one width and nothing added to them, since Params hold no more. Make the layer without.",
+    )
     require_no_biases(in_proj=layer.in_proj_bias, out_proj=layer.out_proj.bias)
     weights = layer.in_proj_weight, layer.out_proj.weight
     return Params(*_arrays(*weights, layer.num_heads, layer.num_heads, layer.head_dim))
 
 
-def torch_mha_from_params(params, *, dtype=torch.float64):
+@checked
+def torch_mha_from_params(
+    params: Params, *, dtype: torch.dtype = torch.float64
+) -> nn.MultiheadAttention:
     """Make PyTorch's own layer with the weights of `params`.
 
     Introduced in chapter 09. As any new module it is on the CPU, in training mode, with weights
     that require gradients; it has no biases and no dropout. Its inputs are (B, T, d_model), or
     (T, d_model), and its masks the opposite of ours: there, True = may not attend.
 
-    Parameters
-    ----------
-    params : Params with d_k = d_v = d_model / H
-    dtype : torch's name of a precision of floats
-
-    Returns
-    -------
-    layer : torch.nn.MultiheadAttention(..., bias=False, batch_first=True)
-
     Raises
     ------
-    TypeError : no Params, or a dtype that is no precision of floats
     ShapeError : widths that PyTorch's layer cannot hold
 
     Source: PyTorch's documentation of torch.nn.MultiheadAttention.
     """
-    require_params(params)
-    require_float_dtype(dtype)
     H, d_model, d_k, d_v = params.n_heads, params.d_model, params.d_k, params.d_v
-    if not (d_k == d_v and H * d_k == d_model):
-        raise ShapeError(
-            f"params have H={H}, d_model={d_model}, d_k={d_k}, d_v={d_v}; expected "
-            f"d_k = d_v = d_model / H, which is all that torch.nn.MultiheadAttention holds. "
-            f"Call module_from_params(params), which takes any widths."
-        )
+    require(
+        d_k == d_v and H * d_k == d_model,
+        ShapeError,
+        f"params have H={H}, d_model={d_model}, d_k={d_k}, d_v={d_v}; expected "
+        f"d_k = d_v = d_model / H, which is all that torch.nn.MultiheadAttention holds. "
+        f"Call module_from_params(params), which takes any widths.",
+    )
     layer = nn.MultiheadAttention(d_model, H, bias=False, batch_first=True, device="meta")
-    state = {
-        "in_proj_weight": _tensor(packed_weight(params), dtype),
-        "out_proj.weight": _tensor(params.W_O.T, dtype),
-    }
-    layer.load_state_dict(state, assign=True)
+    layer.load_state_dict(_state(params, dtype, "in_proj_weight"), assign=True)
     return layer
 
 
-def decoder_from_params(params, *, rotation=None, sight=ALL, dtype=torch.float64):
+@checked
+def decoder_from_params(
+    params: object,
+    *,
+    rotation: object = None,
+    sight: object = ALL,
+    dtype: torch.dtype = torch.float64,
+) -> DecoderAttention:
     """Make a decoder that computes what `decode_step` computes, with grouped queries and RoPE.
 
     Introduced in chapter 15. As any new module it is on the CPU, in training mode, with weights
@@ -201,57 +175,43 @@ def decoder_from_params(params, *, rotation=None, sight=ALL, dtype=torch.float64
     params : GroupedParams, or Params, in which each head is a KV head too
     rotation : Rotation of queries and keys, or None
     sight : Sight, with a window, sinks, QK-norm, or several of them
-    dtype : torch's name of a precision of floats
-
-    Returns
-    -------
-    decoder : DecoderAttention with copies of the weights
 
     Raises
     ------
-    TypeError : no params, no Rotation, no Sight, or a dtype that is no precision of floats
+    TypeError : no params, no Rotation, no Sight
     ShapeError : an odd d_k, or fewer pairs than frequencies of the rotation; another number of
         sinks than of heads, or of gains than d_k
     """
-    require_params(params, GroupedParams)
-    require_float_dtype(dtype)
-    state = {
-        "qkv_proj.weight": _tensor(packed_weight(params), dtype),
-        "out_proj.weight": _tensor(params.W_O.T, dtype),
-    }
+    state = _state(params, dtype)
     options = {"rotation": rotation, "sight": sight, "n_kv_heads": len(params.W_K)}
     return _decoder(state, params.n_heads, params.d_k, options)
 
 
-def params_from_decoder(decoder):
+@checked
+def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
     """Copy a decoder's matrices into GroupedParams, float64.
 
     Without its rotation, its window and its sinks; the sinks are `decoder.sink`.
 
-    Introduced in chapter 15.
-
-    Parameters
-    ----------
-    decoder : DecoderAttention, in any precision, on any device
-
-    Returns
-    -------
-    params : GroupedParams, float64
+    Introduced in chapter 15. The decoder may be in any precision, on any device.
 
     Raises
     ------
-    TypeError : another module
     ValueError : a bias that is not all zeros, QK-norm, NaN or infinity in a weight
     ShapeError : weights that do not fit the heads
     """
-    require_module(decoder, DecoderAttention, "For the layer of chapter 09: params_from_module.")
-    require_no_norm(decoder)
+    require(
+        decoder.qk_norm is None,
+        ValueError,
+        "the decoder has QK-norm; expected none, since GroupedParams hold no gains, and its "
+        "scores would differ. Make it without qk_norm, or stay in PyTorch.",
+    )
     require_no_biases(qkv_proj=decoder.qkv_proj.bias, out_proj=decoder.out_proj.bias)
     weights = decoder.qkv_proj.weight, decoder.out_proj.weight
     return GroupedParams(*_arrays(*weights, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
 
 
-def decoder_from_gpt2(attention):
+def decoder_from_gpt2(attention) -> DecoderAttention:
     """Make a decoder with the weights of an attention layer of GPT-2, as in transformers.
 
     Introduced in chapter 14. Its dropout is not copied, so in training the two differ.
@@ -268,18 +228,14 @@ def decoder_from_gpt2(attention):
 
     Raises
     ------
-    TypeError : another module; a projection that is not plain, such as one with an adapter or in
-        few bits
-    ValueError : hooks or replaced methods, cross-attention, anything in the layer that would be
-        lost
-    ShapeError : projections that do not fit its heads
+    TypeError, ValueError, ShapeError : as `known_layers.require_layer`
 
     Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D stores (in, out).
     """
     return _decoder_of(attention, require_layer(attention, GPT2), None, 1.0)
 
 
-def decoder_from_llama(attention, rotary):
+def decoder_from_llama(attention, rotary) -> DecoderAttention:
     """Make a decoder with the weights and frequencies of a layer of Llama, or of its family.
 
     Introduced in chapter 16. The others add a window, sinks, biases, QK-norm, a different scale of
@@ -302,11 +258,7 @@ def decoder_from_llama(attention, rotary):
 
     Raises
     ------
-    TypeError : other modules; a projection that is not plain, such as one with an adapter or in few
-        bits
-    ValueError : hooks or replaced methods, a cap on scores, clipping, anything in the layer that
-        would be lost, or frequencies that change with the length
-    ShapeError : projections that do not fit its heads
+    TypeError, ValueError, ShapeError : as `known_layers.require_layer` and `require_rotary`
 
     Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
@@ -382,6 +334,29 @@ def _decoder(state, n_heads, d_k, options):
         decoder = DecoderAttention(d_model, n_heads, **options)
     decoder.load_state_dict(state, assign=True)
     return decoder
+
+
+def require_no_biases(**biases):
+    """Require of each bias that it is None or all zeros.
+
+    Raises
+    ------
+    ValueError : another bias
+    """
+    found = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
+    require(
+        not found,
+        ValueError,
+        f"the bias of {' and '.join(found)} is not zero; expected none, since Params hold no "
+        f"biases. Make the layer with bias=False, or stay in PyTorch.",
+    )
+
+
+def _state(params, dtype, inner="qkv_proj.weight"):
+    holds = dtype.is_floating_point
+    require(holds, TypeError, f"dtype is {dtype}; expected {MADE_BY[torch.dtype]}")
+    weights = {inner: packed_weight(params), "out_proj.weight": params.W_O.T}
+    return {name: _tensor(weight, dtype) for name, weight in weights.items()}
 
 
 def _copy(weight):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from torch import nn
 
 from tutorial_lib.contract import require_instance
 from tutorial_lib.errors import (
@@ -53,76 +52,6 @@ def require_module(module, kind, mend):
         raise TypeError(
             f"module is a {type(module).__name__}; expected a {kind.__name__} of this library. "
             f"{mend}"
-        )
-
-
-def require_plain_torch_mha(layer):
-    """Require torch.nn.MultiheadAttention without the options that a Params cannot hold.
-
-    Raises
-    ------
-    TypeError : another module
-    ValueError : kdim, vdim, add_bias_kv or add_zero_attn
-    """
-    if not isinstance(layer, nn.MultiheadAttention):
-        raise TypeError(
-            f"layer is a {type(layer).__name__}; expected a torch.nn.MultiheadAttention. "
-            f"For this library's own module call params_from_module(module)."
-        )
-    options = {
-        f"kdim={layer.kdim}, vdim={layer.vdim}": layer.in_proj_weight is None,
-        "add_bias_kv=True": layer.bias_k is not None,
-        "add_zero_attn=True": layer.add_zero_attn,
-    }
-    found = [option for option, given in options.items() if given]
-    if found:
-        raise ValueError(
-            f"layer has embed_dim={layer.embed_dim} and {', '.join(found)}; expected queries, keys "
-            f"and values from one width and nothing added to them, since Params hold no more. "
-            f"Make the layer without these options."
-        )
-
-
-def require_no_biases(**biases):
-    """Require of each bias that it is None or all zeros.
-
-    Raises
-    ------
-    ValueError : another bias
-    """
-    found = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
-    if found:
-        raise ValueError(
-            f"the bias of {' and '.join(found)} is not zero; expected none, since Params hold no "
-            f"biases. Make the layer with bias=False, or stay in PyTorch."
-        )
-
-
-def require_no_norm(decoder):
-    """Require a decoder that does not norm its queries and keys.
-
-    Raises
-    ------
-    ValueError : one that does
-    """
-    if decoder.qk_norm is not None:
-        raise ValueError(
-            "the decoder has QK-norm; expected none, since GroupedParams hold no gains, and its "
-            "scores would differ. Make it without qk_norm, or stay in PyTorch."
-        )
-
-
-def require_float_dtype(dtype):
-    """Require one of torch's precisions of floats.
-
-    Raises
-    ------
-    TypeError : anything else
-    """
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise TypeError(
-            f"dtype is {dtype!r}; expected torch's name of a precision of floats. "
-            f"Give torch.float64, torch.float32 or torch.bfloat16."
         )
 
 

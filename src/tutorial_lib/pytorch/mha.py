@@ -115,8 +115,7 @@ class MultiHeadAttention(nn.Module):
 
 
 MADE_BY[MultiHeadAttention] = (
-    "a MultiHeadAttention of this library. Convert torch's own layer: "
-    "module_from_params(params_from_torch_mha(layer))."
+    "a MultiHeadAttention. Of torch's make module_from_params(params_from_torch_mha(layer))."
 )
 
 

@@ -1,6 +1,7 @@
 """The kernel of the softmax in one pass, and its way back: against SDPA, autograd and memory."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.sampling import long
+from tutorial_lib.errors import ShapeError
 from tutorial_lib.onepass import flash_forward
 from tutorial_lib.pytorch import flash
 from tutorial_lib.pytorch.flash import flash_attention
@@ -213,6 +215,36 @@ def test_blocks_may_be_integers_of_numpy():
     blocks = np.int64(32), np.uint8(16)
     found = flash_attention(*small(), blocks=blocks)
     torch.testing.assert_close(found, flash_attention(*small(), blocks=(32, 16)))
+
+
+def tensors(tensor):
+    """The same for Q, K and V."""
+    return dict.fromkeys("QKV", tensor)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (tensors(torch.ones(1, 2, 5, 64).double()), TypeError, "Q, K and V are in torch.float64"),
+        (tensors(torch.ones(1, 2, 5, 48)), ShapeError, "d=48; expected a width that the kernel"),
+        (tensors(torch.ones(1, 2, 5, 64).to("meta")), ValueError, "on meta, which holds no numb"),
+        (tensors(torch.ones(1, 1, 1, 16).expand(256, 256, 1, 16)), ValueError, "65536 heads"),
+        *(
+            ({"blocks": blocks}, ValueError, re.escape(f"blocks is {blocks!r}; expected two pow"))
+            for blocks in [(64, 48), (8, 16), 64, (np.int64(48), 16), (32.0, 16), (16, 16, 16)]
+        ),
+    ],
+)
+def test_what_the_kernel_does_not_take_is_refused(change, error, words):
+    with pytest.raises(error, match=words):
+        flash_attention(**tensors(torch.ones(1, 2, 5, 64)) | change)
+
+
+def test_autocast_converts_nothing_for_the_kernel():
+    Q, K, V = small()
+    words = "are in torch.float32, torch.bfloat16 and torch.float32; expected one of"
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(TypeError, match=words):
+        flash_attention(Q, K.bfloat16(), V)
 
 
 class Doubling(torch.nn.Module):

@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 
-from tutorial_lib.contract import require_instance
 from tutorial_lib.errors import (
     ShapeError,
     require_finite,
@@ -17,9 +16,7 @@ from tutorial_lib.variants.cache import require_capacity, require_pad, require_u
 from tutorial_lib.variants.patterns import require_sink_scores
 from tutorial_lib.variants.positions import require_pairs, require_positions
 
-FLASH_WIDTHS = 16, 32, 64, 128
-FLASH_DTYPES = torch.float32, torch.float16, torch.bfloat16
-FLOATS = torch.float64, *FLASH_DTYPES
+FLOATS = torch.float64, torch.float32, torch.float16, torch.bfloat16
 INTEGERS = (
     *(torch.int64, torch.int32, torch.int16, torch.int8),
     *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
@@ -108,105 +105,6 @@ def _require_dtype(name, tensor, like, dtypes, expected):
             f"{name} is of type {kind}; expected {expected}. "
             f"Convert it, for example torch.as_tensor({name}).to({dtypes[0]})."
         )
-
-
-def require_no_capture():
-    """Require a call of its own, outside of a graph that is being made.
-
-    Raises
-    ------
-    ValueError : inside of torch.compile or torch.export
-    """
-    if torch.compiler.is_compiling():
-        raise ValueError(
-            "flash_attention is called inside of a graph; expected a call between graphs, since "
-            "its kernel is none of PyTorch's operations. Leave out fullgraph=True, or use "
-            "F.scaled_dot_product_attention."
-        )
-
-
-def require_first_gradients():
-    """Require that the way back itself needs no graph.
-
-    Raises
-    ------
-    ValueError : gradients of gradients
-    """
-    if torch.is_grad_enabled():
-        raise ValueError(
-            "create_graph=True asks flash_attention for gradients of its gradients; expected first "
-            "gradients only, since its way back has no graph. Use F.scaled_dot_product_attention "
-            "within torch.nn.attention.sdpa_kernel(SDPBackend.MATH)."
-        )
-
-
-def require_flash_tensors(Q, K, V):
-    """Require tensors of one precision, on one device, of shapes that the kernel takes.
-
-    Raises
-    ------
-    TypeError : no tensors of float16, bfloat16 or float32, or two precisions
-    ShapeError : no four axes, an empty one, lengths that differ, another width than its own
-    ValueError : two devices, or the meta device
-    """
-    expected = "tensors of one precision: float16, bfloat16 or float32"
-    for name, tensor in {"Q": Q, "K": K, "V": V}.items():
-        _require_dtype(name, tensor, Q, FLASH_DTYPES, expected)
-        if tensor.ndim != 4 or 0 in tensor.shape:
-            raise ShapeError(
-                f"{name} has shape {tuple(tensor.shape)}; expected (B, H, length, d) with at least "
-                f"one entry in each. Add the missing axes, for example {name}[None]."
-            )
-        _require_device(name, tensor, "Q", Q.device)
-    if Q.is_meta:
-        raise ValueError(
-            "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
-            "read them. For only the shapes use F.scaled_dot_product_attention."
-        )
-    _require_flash_shapes(Q, K, V)
-
-
-def _require_flash_shapes(Q, K, V):
-    (B, H, _, d), S = Q.shape, K.shape[-2]
-    if d not in FLASH_WIDTHS:
-        raise ShapeError(
-            f"Q has shape {tuple(Q.shape)}, d={d}; expected a width that the kernel is written "
-            f"for, one of {FLASH_WIDTHS}. For others use F.scaled_dot_product_attention."
-        )
-    for name, tensor in {"K": K, "V": V}.items():
-        if tensor.shape != (B, H, S, d):
-            raise ShapeError(
-                f"{name} has shape {tuple(tensor.shape)}; expected {(B, H, S, d)}, (B, H, S, d) "
-                f"with B, H and d of Q and S of K. Make them agree, for example by expand."
-            )
-
-
-def require_flash_options(Q, is_causal, blocks):
-    """Require a bool, and blocks that the compiler can lay out.
-
-    Raises
-    ------
-    TypeError : an is_causal that is no bool
-    ValueError : other blocks, or more heads in the batch than a GPU's grid holds
-    """
-    require_instance("is_causal", is_causal, bool)
-    if blocks is not None and not (
-        isinstance(blocks, tuple) and len(blocks) == 2 and all(map(_is_block, blocks))
-    ):
-        raise ValueError(
-            f"blocks is {blocks!r}; expected two powers of 2 from 16 on, the numbers of queries "
-            f"and of keys that are scored at once. Give for example (64, 32), or leave it out."
-        )
-    B, H = Q.shape[:2]
-    if B * H > 65_535:
-        raise ValueError(
-            f"Q has {B} * {H} = {B * H} heads in its batch; expected at most 65535, which is what "
-            f"a GPU's grid holds. Cut the batch in two."
-        )
-
-
-def _is_block(length):
-    return isinstance(length, int | np.integer) and length >= 16 and int(length).bit_count() == 1
 
 
 def require_rank(rank, world_size):

@@ -5,24 +5,22 @@ there is no Triton its NumPy twin, `tutorial_lib.onepass`, runs in its place; `w
 which.
 """
 
-from __future__ import annotations  # tl.constexpr is not a name where there is no Triton
-
+import inspect
 import math
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 
+from tutorial_lib.contract import require
+from tutorial_lib.errors import ShapeError
 from tutorial_lib.onepass import flash_forward
 from tutorial_lib.pytorch.device import capability, find_device, to_float64
-from tutorial_lib.pytorch.doors import (
-    require_first_gradients,
-    require_flash_options,
-    require_flash_tensors,
-    require_no_capture,
-)
+from tutorial_lib.pytorch.tensors import TensorContract
 
+WIDTHS, DTYPES = (16, 32, 64, 128), (torch.float32, torch.float16, torch.bfloat16)
 HAS_GPU, LOADED_BEFORE = torch.cuda.is_available(), "triton" in sys.modules
 if not HAS_GPU and not LOADED_BEFORE:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton reads it once, when it is imported
@@ -30,7 +28,7 @@ try:
     import triton
     import triton.language as tl
 except ImportError:
-    triton = None
+    triton, tl = None, SimpleNamespace(constexpr=None)
 
 
 def _jit(function):
@@ -127,22 +125,11 @@ def flash_kernel(QKV, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexp
 COMPILED = triton is not None and isinstance(flash_kernel, triton.JITFunction)
 
 
-def which_flash(device="cpu"):
+def which_flash(device="cpu") -> str:
     """Say in a line what `flash_attention` runs on a device, and why.
 
-    Introduced in chapter 12.
-
-    Parameters
-    ----------
-    device : torch.device or str
-
-    Returns
-    -------
-    line : such as ``"cuda:0: the kernel, compiled by Triton 3.7.1"``
-
-    Raises
-    ------
-    ValueError : not a device of this machine
+    Introduced in chapter 12. Such as ``"cuda:0: the kernel, compiled by Triton 3.7.1"``; the device
+    is one of `find_device`.
     """
     device = find_device(device)
     if reason := _why_no_kernel(device):
@@ -159,7 +146,14 @@ def _why_no_kernel(device):
     return "Triton compiles for the GPU" if HAS_GPU else "Triton was imported before the book was"
 
 
-def flash_attention(Q, K, V, *, is_causal=False, blocks=None):
+def flash_attention(
+    Q: "B H T d",
+    K: "B H S d",
+    V: "B H S d",
+    *,
+    is_causal: bool = False,
+    blocks: object = None,
+) -> "B H T d":
     """Score and mix without ever holding the scores, forwards and backwards.
 
     Introduced in chapter 12. Sums are in float32, and so are the kernel's scores: we do not check
@@ -177,37 +171,81 @@ def flash_attention(Q, K, V, *, is_causal=False, blocks=None):
 
     Parameters
     ----------
-    Q : (B, H, T, d), float16, bfloat16 or float32, of any strides; d is 16, 32, 64 or 128
-    K, V : (B, H, S, d)
+    Q, K, V : float16, bfloat16 or float32, of any strides; d is 16, 32, 64 or 128
     is_causal : apply `causal_mask(T, S)`
     blocks : numbers of queries and of keys that are scored at once, powers of 2 from 16 on; None
         leaves the choice to the library. A GPU's registers and fast memory limit them
 
-    Returns
-    -------
-    heads : (B, H, T, d), in the precision of Q
-
     Raises
     ------
-    TypeError : not tensors of such floats, two precisions, an is_causal that is not a bool
-    ShapeError : widths, lengths or batch axes that differ, an empty axis, another d
-    ValueError : two devices, the meta device, other blocks, more than 65,535 heads in the batch; a
-        graph or gradients of gradients, as above
+    TypeError : another precision
+    ShapeError : another d
+    ValueError : the meta device, other blocks, more than 65,535 heads in the batch; a graph or
+        gradients of gradients, as above
 
     Source: Dao (2024), algorithms 1 and 2.
     """
-    require_no_capture()
+    require(
+        not torch.compiler.is_compiling(),
+        ValueError,
+        "flash_attention is called inside of a graph; expected a call between graphs, since its "
+        "kernel is none of PyTorch's operations. Leave out fullgraph=True, or use "
+        "F.scaled_dot_product_attention.",
+    )
     attend = _attend
     if "torch._dynamo" in sys.modules:  # then torch.compile may be at work, and must not look in
         attend = torch.compiler.disable(attend)
     return attend(Q, K, V, is_causal, blocks)
 
 
+# Checked by hand: torch.compile cannot break its graph inside a function that a decorator wraps.
+flash_attention.contract = TensorContract(inspect.signature(flash_attention).parameters)
+
+
 def _attend(Q, K, V, is_causal, blocks):
-    require_flash_tensors(Q, K, V)
-    require_flash_options(Q, is_causal, blocks)
+    flash_attention.contract.check((Q, K, V), {"is_causal": is_causal})
+    require_kernel(Q, K, V)
+    require(
+        blocks is None
+        or (isinstance(blocks, tuple) and len(blocks) == 2 and all(map(_is_block, blocks))),
+        ValueError,
+        f"blocks is {blocks!r}; expected two powers of 2 from 16 on, the numbers of queries "
+        f"and of keys that are scored at once. Give for example (64, 32), or leave it out.",
+    )
     blocks = None if blocks is None else tuple(map(int, blocks))
     return _FlashAttention.apply(Q, K, V, (bool(is_causal), blocks))
+
+
+def require_kernel(Q, K, V):
+    """Require tensors that the kernel takes; `flash_attention` says which."""
+    (heads, d), one = (Q.shape[0] * Q.shape[1], Q.shape[3]), Q.dtype == K.dtype == V.dtype
+    require(
+        one and Q.dtype in DTYPES,
+        TypeError,
+        f"Q, K and V are in {Q.dtype}, {K.dtype} and {V.dtype}; expected one of float16, bfloat16 "
+        f"and float32. Convert them, for example Q.to({DTYPES[0]}).",
+    )
+    require(
+        d in WIDTHS,
+        ShapeError,
+        f"Q has d={d}; expected a width that the kernel is written for, one of {WIDTHS}. "
+        f"For others use F.scaled_dot_product_attention.",
+    )
+    require(
+        not Q.is_meta,
+        ValueError,
+        "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
+        "read them. For only the shapes use F.scaled_dot_product_attention.",
+    )
+    require(
+        heads <= 65_535,
+        ValueError,
+        f"Q has {heads} heads in its batch; expected at most 65535, a GPU's grid. Cut it in two.",
+    )
+
+
+def _is_block(length):
+    return isinstance(length, int | np.integer) and length >= 16 and int(length).bit_count() == 1
 
 
 class _FlashAttention(torch.autograd.Function):
@@ -221,7 +259,13 @@ class _FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, dheads):
-        require_first_gradients()
+        require(
+            not torch.is_grad_enabled(),
+            ValueError,
+            "create_graph=True asks flash_attention for gradients of its gradients; expected first "
+            "gradients only, since its way back has no graph. Use F.scaled_dot_product_attention "
+            "within torch.nn.attention.sdpa_kernel(SDPBackend.MATH).",
+        )
         return *_recompute(ctx.saved_tensors, dheads, ctx.is_causal), None
 
 

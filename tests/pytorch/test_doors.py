@@ -14,8 +14,6 @@ from tutorial_lib.pytorch import (
     Rotation,
     Sight,
 )
-from tutorial_lib.pytorch.doors import require_rank
-from tutorial_lib.pytorch.parallel import shard_params
 from tutorial_lib.variants.positions import rope_frequencies
 
 
@@ -50,28 +48,6 @@ BAD_SEQUENCES = [
 def params_of(n_heads, d_model):
     """Params with so many heads."""
     return init_params(np.random.default_rng(5), d_model=d_model, n_heads=n_heads)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "said"),
-    [
-        ((0, 3), ShapeError, "n_heads=4 does not split into world_size=3 equal parts"),
-        ((0, 0), ValueError, "world_size=0; expected at least 1"),
-        ((0, 2.0), TypeError, "world_size is 2.0"),
-        ((2, 2), ValueError, "rank=2; expected 0 to 1"),
-        ((-1, 2), ValueError, "rank=-1; expected 0 to 1"),
-        (("0", 2), TypeError, "rank is '0', a str"),
-        ((True, 2), TypeError, "rank is True, a bool"),
-    ],
-)
-def test_shards_that_cannot_be_are_refused(arguments, error, said):
-    with pytest.raises(error, match=said):
-        shard_params(params_of(4, 20), *arguments)
-
-
-def test_ranks_may_be_whole_numbers_of_numpy():
-    require_rank(np.int64(1), 2)
-    assert shard_params(params_of(4, 20), np.int64(1), np.int32(2)).n_heads == 2
 
 
 # --- the decoder ---

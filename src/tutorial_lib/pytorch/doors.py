@@ -10,7 +10,6 @@ from tutorial_lib.errors import (
     require_length,
     require_shape,
 )
-from tutorial_lib.projection import Params
 from tutorial_lib.pytorch.tensors import autocast_converts, kind_of
 from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
 from tutorial_lib.variants.patterns import require_sink_scores
@@ -22,20 +21,6 @@ INTEGERS = (
     *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
 )
 POSITIONS = torch.int64, torch.int32, torch.float64, torch.float32  # bfloat16 has no 257
-
-
-def require_params(params, *others):
-    """Require Params, or a record of one of the other classes.
-
-    Raises
-    ------
-    TypeError : anything else
-    """
-    if not isinstance(params, (Params, *others)):
-        raise TypeError(
-            f"params is a {type(params).__name__}; expected Params. Make them with "
-            f"Params(W_Q, W_K, W_V, W_O), init_params(rng, ...) or params_from_module(module)."
-        )
 
 
 def require_module(module, kind, mend):
@@ -104,78 +89,6 @@ def _require_dtype(name, tensor, like, dtypes, expected):
         raise TypeError(
             f"{name} is of type {kind}; expected {expected}. "
             f"Convert it, for example torch.as_tensor({name}).to({dtypes[0]})."
-        )
-
-
-def require_rank(rank, world_size):
-    """Require a whole number from 0 to below `world_size`.
-
-    Raises
-    ------
-    TypeError : no whole number
-    ValueError : outside
-    """
-    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
-        raise TypeError(
-            f"rank is {rank!r}, a {type(rank).__name__}; expected a whole number. "
-            f"Give an int, such as 0."
-        )
-    if not 0 <= rank < world_size:
-        raise ValueError(
-            f"rank={rank}; expected 0 to {world_size - 1}, one of {world_size} processes. "
-            f"The first process has rank 0."
-        )
-
-
-def require_gradient_of(X, dY, params):
-    """Require arrays of floats of the layer's width, and a gradient of the shape of X.
-
-    Raises
-    ------
-    TypeError : no arrays of floats
-    ShapeError : another width, an empty axis, two shapes
-    """
-    for name, array in {"X": X, "dY": dY}.items():
-        require_shape(name, array, "... T d_model", d_model=params.d_model)
-        require_floats(name, array)
-    if X.shape != dY.shape:
-        raise ShapeError(
-            f"dY has shape {dY.shape}; expected {X.shape}, the shape of X and so of Y: a gradient "
-            f"has one entry for each entry of its array. Take it from the loss of Y."
-        )
-
-
-def require_ring_blocks(Q, K, V):
-    """Require tensors of floats of one precision: as many keys and values as queries.
-
-    Raises
-    ------
-    TypeError : no tensors of floats of one precision
-    ShapeError : other numbers of keys or values than of queries, widths that differ
-    """
-    for name, tensor in {"Q": Q, "K": K, "V": V}.items():
-        _require_dtype(name, tensor, Q, FLOATS, "tensors of floats of one precision")
-        axes = slice(-1 if name == "V" else None)  # values have a width of their own
-        fits = tensor.ndim >= 2 and tensor.shape[axes] == Q.shape[axes]
-        if not fits or 0 in tensor.shape:
-            raise ShapeError(
-                f"{name} has shape {tuple(tensor.shape)} and Q has {tuple(Q.shape)}; expected as "
-                f"many keys and values as queries, (..., T/n, width), since every process holds a "
-                f"block of one sequence. Cut Q, K and V at the same tokens."
-            )
-
-
-def require_no_gradients(*tensors):
-    """Require tensors of which nobody wants a gradient.
-
-    Raises
-    ------
-    ValueError : one that asks for gradients, outside torch.no_grad()
-    """
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        raise ValueError(
-            "Q, K or V asks for gradients; expected none, since blocks that were received have no "
-            "graph, and dK and dV would be wrong. Call it under torch.no_grad()."
         )
 
 

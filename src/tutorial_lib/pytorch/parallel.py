@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -23,39 +24,32 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tutorial_lib.errors import require_divisible, require_one_precision, require_shape
+from tutorial_lib.contract import MADE_BY, checked, require
+from tutorial_lib.errors import require_divisible, require_floats, require_one_precision
 from tutorial_lib.projection import Params, init_params
 from tutorial_lib.pytorch.bridge import module_from_params
 from tutorial_lib.pytorch.device import to_float64
-from tutorial_lib.pytorch.doors import (
-    require_gradient_of,
-    require_no_gradients,
-    require_params,
-    require_rank,
-    require_ring_blocks,
-)
+from tutorial_lib.pytorch.mha import MultiHeadAttention
 from tutorial_lib.pytorch.processes import join, run_parallel
+from tutorial_lib.pytorch.tensors import checked as checked_tensors
+
+MADE_BY[DeviceMesh] = "a DeviceMesh. Pass on the one that run_parallel gives a worker."
 
 
-def shard_params(params, rank, world_size):
+@checked
+def shard_params(params: Params, rank: "integer", world_size: "length") -> Params:
     """Return the shard of one process: W_Q, W_K and W_V of its heads, and its rows of W_O.
 
     Built in chapter 13. In one wide matrix a head's W_Q is d_k columns, so the first three are
-    column-parallel, and W_O is row-parallel.
+    column-parallel, and W_O is row-parallel. The shard is of views, no copies.
 
     Parameters
     ----------
-    params : Params
     rank : which process, from 0
     world_size : number of processes
 
-    Returns
-    -------
-    shard : Params with H / world_size heads; views, no copies
-
     Raises
     ------
-    TypeError : no Params, or no whole numbers
     ShapeError : H does not split into world_size equal parts
     ValueError : a rank outside 0 to world_size - 1
 
@@ -64,14 +58,21 @@ def shard_params(params, rank, world_size):
     >>> shard_params(Params(*np.ones((3, 4, 12, 3)), np.ones((12, 12))), 0, 2).W_Q.shape
     (2, 12, 3)
     """
-    require_params(params)
     require_divisible("n_heads", params.n_heads, "world_size", world_size)
-    require_rank(rank, world_size)
+    require(
+        0 <= rank < world_size,
+        ValueError,
+        f"rank={rank}; expected 0 to {world_size - 1}, one of {world_size} processes. "
+        f"The first process has rank 0.",
+    )
     arrays = params.W_Q, params.W_K, params.W_V, params.W_O
     return Params(*(np.split(W, world_size)[rank] for W in arrays))
 
 
-def parallelize_heads(params, mesh, *, dtype=torch.float64):
+@checked
+def parallelize_heads(
+    params: Params, mesh: DeviceMesh, *, dtype: torch.dtype = torch.float64
+) -> MultiHeadAttention:
     """Make this process's part of the layer: its own heads, and one sum over all processes.
 
     Introduced in chapter 13. Every process calls this, and the layer, together. Each holds only
@@ -82,9 +83,8 @@ def parallelize_heads(params, mesh, *, dtype=torch.float64):
 
     Parameters
     ----------
-    params : Params, the whole layer
-    mesh : DeviceMesh with one axis, as a worker of `run_parallel` is given
-    dtype : torch's name of a precision of floats
+    params : the whole layer
+    mesh : one axis, as a worker of `run_parallel` is given
 
     Returns
     -------
@@ -94,7 +94,6 @@ def parallelize_heads(params, mesh, *, dtype=torch.float64):
 
     Raises
     ------
-    TypeError : no Params, or a dtype that is no precision of floats
     ShapeError : H does not split into equal parts
     ValueError : when called, a context
 
@@ -170,30 +169,26 @@ class RankResult:
     backward: list
 
 
-def run_layer(mesh, X, params, dY, is_causal=False):
+@checked
+def run_layer(
+    mesh: DeviceMesh,
+    X: "... T d_model",
+    params: Params,
+    dY: "gradient ... T d_model",
+    is_causal: bool = False,
+) -> RankResult:
     """Run the layer with its heads over the processes of the mesh: a worker for `run_parallel`.
 
-    Introduced in chapter 13.
-
-    Parameters
-    ----------
-    mesh : DeviceMesh
-    X : (..., T, d_model), float64
-    params : Params, the whole layer
-    dY : (..., T, d_model), the gradient of Y
-    is_causal : as `MultiHeadAttention.forward`
-
-    Returns
-    -------
-    result : RankResult, in float64
+    Introduced in chapter 13. Arguments as `parallelize_heads` and `MultiHeadAttention.forward`; X
+    is float64, and so is the result.
 
     Raises
     ------
-    TypeError : no arrays of floats, no Params
-    ShapeError : H does not split into equal parts, another width, a dY of another shape than X
+    TypeError : an X of integers
+    ShapeError : H does not split into equal parts
     """
+    require_floats("X", X)
     layer = parallelize_heads(params, mesh)
-    require_gradient_of(X, dY, params)
     X = torch.tensor(X, device=mesh.device_type, requires_grad=True)
     with CommunicationLog() as forward:
         Y = layer(X, is_causal=is_causal)
@@ -204,35 +199,35 @@ def run_layer(mesh, X, params, dY, is_causal=False):
     return RankResult(*arrays, forward.calls, backward.calls)
 
 
-def ring_attention(Q, K, V, *, is_causal=False):
+@checked_tensors
+def ring_attention(
+    Q: "... T d_k", K: "... T d_k", V: "... T d_v", *, is_causal: bool = False
+) -> "... T d_v":
     """Attend over a sequence that is split into blocks, one in each process.
 
     Introduced in chapter 13. Queries stay. Keys and values go round: while a process works on the
-    block it has, it sends that block on and receives the next. Each block rescales what was summed
+    block it has, it sends that block on and receives the next. T here is the length of a block, the
+    same in all. Each block rescales what was summed
     before it to the new largest score, so no process ever holds a whole row of scores. There is
     only a forward pass: a block that was received has no graph for gradients. Divides by the root
     of d_k itself.
 
     Parameters
     ----------
-    Q, K : (..., T/n, d_k), this process's tokens, floats; all blocks of one length
-    V : (..., T/n, d_v)
     is_causal : no token attends to a later one of the whole sequence
-
-    Returns
-    -------
-    heads : (..., T/n, d_v), for this process's tokens
 
     Raises
     ------
-    TypeError : no tensors of floats of one precision
-    ShapeError : other numbers of keys or values than of queries, widths that differ
     ValueError : a tensor that requires gradients, outside torch.no_grad()
 
     Source: Liu et al. (2024), section 3; Milakov and Gimelshein (2018), algorithm 3.
     """
-    require_ring_blocks(Q, K, V)
-    require_no_gradients(Q, K, V)
+    require(
+        not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (Q, K, V))),
+        ValueError,
+        "Q, K or V asks for gradients; expected none, since blocks that were received have no "
+        "graph, and dK and dV would be wrong. Call it under torch.no_grad().",
+    )
     rank, n, block = dist.get_rank(), dist.get_world_size(), Q.shape[-2]
     here = torch.arange(block, device=Q.device)
     top, total, mixed = torch.full_like(Q[..., :1], -math.inf), 0.0, 0.0
@@ -267,17 +262,17 @@ def _pass_on(*tensors):
     return arrive
 
 
-def run_ring(mesh, Q, K, V, is_causal=False):
+@checked
+def run_ring(
+    mesh: DeviceMesh,
+    Q: "... T d_k",
+    K: "... T d_k",
+    V: "... T d_v",
+    is_causal: bool = False,
+) -> tuple:
     """Split the sequence into a block for each process and send keys and values round: a worker.
 
-    Introduced in chapter 13.
-
-    Parameters
-    ----------
-    mesh : DeviceMesh
-    Q, K : (..., T, d_k), the whole sequence, float32 or float64
-    V : (..., T, d_v)
-    is_causal : as `ring_attention`
+    Introduced in chapter 13. The whole sequence is float32 or float64.
 
     Returns
     -------
@@ -287,11 +282,8 @@ def run_ring(mesh, Q, K, V, is_causal=False):
     Raises
     ------
     TypeError : integers, half precision, two precisions
-    ShapeError : T does not split into equal parts, other numbers of keys or values than of queries
+    ShapeError : T does not split into equal parts
     """
-    require_shape("Q", Q, "... T d_k")
-    require_shape("K", K, "... T d_k", T=Q.shape[-2], d_k=Q.shape[-1])
-    require_shape("V", V, "... T d_v", T=Q.shape[-2])
     require_one_precision(Q=Q, K=K, V=V)
     require_divisible("T", Q.shape[-2], "world_size", mesh.size())
     blocks = (np.split(A, mesh.size(), axis=-2)[mesh.get_local_rank()] for A in (Q, K, V))
@@ -302,19 +294,11 @@ def run_ring(mesh, Q, K, V, is_causal=False):
     return to_float64(heads).numpy(), log.calls
 
 
-def compare(mesh, n_heads=4):
+@checked
+def compare(mesh: DeviceMesh, n_heads: "length" = 4) -> list:
     """Compare the layer over the processes of the mesh with the layer in one: a worker.
 
-    Introduced in chapter 13.
-
-    Parameters
-    ----------
-    mesh : DeviceMesh
-    n_heads : number of heads
-
-    Returns
-    -------
-    lines : list of str
+    Introduced in chapter 13. Returns lines of text.
 
     Raises
     ------

@@ -21,7 +21,14 @@ SIZES = {name: LENGTHS[name] for name in ("d_model", "d_k", "d_v")}
 LAYER = MultiHeadAttention(n_heads=LENGTHS["H"], **SIZES).double()
 PARAMS = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
 FLASH = dict.fromkeys("QKV", np.ones((2, 6, 5, 16), np.float32))
-PROCESSES = "parallelize_heads", "run_layer", "run_ring", "compare", "ring_attention"
+PROCESSES = (
+    "run_parallel",
+    "parallelize_heads",
+    "run_layer",
+    "run_ring",
+    "compare",
+    "ring_attention",
+)
 ARGUMENTS = {  # what mathematics asks beside the signature
     "MultiHeadAttention": SIZES,
     "attention_trace": {"module": LAYER},
@@ -33,6 +40,8 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "packed_weight": {"params": PARAMS},
     "torch_mha_from_params": {"params": PARAMS},
     "decoder_from_params": {"params": PARAMS, "rotation": None},
+    **{name: {"device": "cpu"} for name in ("time_ms", "measure", "peak_mib")},
+    "interleave": {"device": "cpu", "calls": {"nothing": list}, "say": None},
     "shard_params": {"params": PARAMS, "rank": 0, "world_size": 3},
     **{name: {"mesh": DeviceMesh.__new__(DeviceMesh)} for name in PROCESSES},
 }

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tutorial_lib.errors import require_length
+from tutorial_lib.contract import checked
+from tutorial_lib.errors import require_callable
 from tutorial_lib.pytorch.device import find_device
 
 MIB = 2**20
@@ -50,7 +51,8 @@ def _wait_for(device):  # until all launched work is done; on the CPU it always 
         torch.mps.synchronize()
 
 
-def time_ms(call, *, device):
+@checked
+def time_ms(call: callable, *, device: object) -> float:
     """Time one call, from an idle device to an idle device, without Python's garbage collector.
 
     Introduced in chapter 11. The clock is the CPU's: on a GPU the time includes that of the
@@ -58,19 +60,13 @@ def time_ms(call, *, device):
 
     Parameters
     ----------
-    call : function without arguments
-    device : torch.device or str, where the call computes
-
-    Returns
-    -------
-    time_ms : float
+    call : takes no arguments
+    device : one of `find_device`, where the call computes
 
     Raises
     ------
-    TypeError : nothing that can be called
     ValueError : no device of this machine, or the call returns a tensor of another
     """
-    require_call("call", call)
     device, collecting = find_device(device), gc.isenabled()
     _wait_for(device)
     gc.disable()
@@ -86,35 +82,31 @@ def time_ms(call, *, device):
     return spent
 
 
-def measure(call, *, device, repeats=21, warm_up=3):
+@checked
+def measure(
+    call: callable, *, device: object, repeats: "length" = 21, warm_up: "length" = 3
+) -> Measurement:
     """Run a call until it is warm, time it again and again, and look at its memory once.
 
     Introduced in chapter 11. What a first call costs, such as compiling, is left out.
 
     Parameters
     ----------
-    call : function without arguments; runs `warm_up` + `repeats` times, and then for its memory
-    device : torch.device or str, where the call computes
+    call, device : as of `time_ms`; it runs `warm_up` + `repeats` times, and then for its memory
     repeats : how often it is timed
-    warm_up : how often it runs before, at least once
-
-    Returns
-    -------
-    measurement : Measurement
+    warm_up : how often it runs before
 
     Raises
     ------
-    TypeError : nothing that can be called, numbers that are not whole
-    ValueError : below 1, no device of this machine, or the call returns a tensor of another
+    ValueError : as `time_ms`
     """
-    require_length("repeats", repeats)
-    require_length("warm_up", warm_up)
     times_ms = [time_ms(call, device=device) for _ in range(warm_up + repeats)][warm_up:]
     low, median, high = np.percentile(times_ms, [25, 50, 75]).tolist()
     return Measurement(median, low, high, repeats, peak_mib(call, device=device))
 
 
-def interleave(calls, *, device, rounds=21, say=None):
+@checked
+def interleave(calls: dict, *, device: object, rounds: "length" = 21, say: object = None) -> dict:
     """Time every call once per round, each round in a new order, so that all get the same noise.
 
     Introduced in chapter 11. Right before it is timed a call runs once untimed, so that each finds
@@ -122,23 +114,22 @@ def interleave(calls, *, device, rounds=21, say=None):
 
     Parameters
     ----------
-    calls : dict of name -> function without arguments
-    device : torch.device or str, where all of them compute
+    calls : name -> function without arguments
+    device : one of `find_device`, where all of them compute
     rounds : how often each is timed
-    say : called before each call with a line that says how far the run is; or None
+    say : called before each call with a line that says how far the run is
 
     Returns
     -------
-    times_ms : dict of name -> (rounds,); entries of one round belong together, so ratios of two
+    times_ms : name -> (rounds,); entries of one round belong together, so ratios of two
         calls are taken entry by entry
 
     Raises
     ------
     TypeError, ValueError : as `measure`
     """
-    require_length("rounds", rounds)
     for name, call in calls.items():
-        require_call(f"calls[{name!r}]", call)
+        require_callable(f"calls[{name!r}]", call)
     names, rng = list(calls), np.random.default_rng(0)
     times_ms = {name: np.empty(rounds) for name in names}
     for number in range(rounds):
@@ -152,26 +143,20 @@ def interleave(calls, *, device, rounds=21, say=None):
     return times_ms
 
 
-def peak_mib(call, *, device):
+@checked
+def peak_mib(call: callable, *, device: object) -> float:
     """Return the most that a call's tensors hold at once: its result, but not its inputs.
 
-    Introduced in chapter 11.
+    Introduced in chapter 11. None on MPS, which does not count it.
 
     Parameters
     ----------
-    call : function without arguments
-    device : torch.device or str, where the call computes
-
-    Returns
-    -------
-    peak_mib : float; None on MPS, which does not count it
+    call, device : as of `time_ms`
 
     Raises
     ------
-    TypeError : nothing that can be called
     ValueError : no device of this machine
     """
-    require_call("call", call)
     device = find_device(device)
     gc.collect()
     if device.type == "cuda":
@@ -202,28 +187,10 @@ def _peak_bytes_on_cpu(call):
     return max(np.cumsum([size for _, size in seen]).max(initial=0), 0)
 
 
-def require_call(name, call):
-    """Require something that can be called.
-
-    Raises
-    ------
-    TypeError : anything else, such as the result of the call
-    """
-    if not callable(call):
-        raise TypeError(
-            f"{name} is a {type(call).__name__}; expected a function without arguments. "
-            f"Give it uncalled, for example lambda: module(X)."
-        )
-
-
 def require_result_on(device, result):
     """Require that a tensor lies on the device that was waited for, or on the CPU.
 
     A copy on the CPU has waited by itself; a tensor of another GPU may not be computed yet.
-
-    Raises
-    ------
-    ValueError : it lies on another device
     """
     if not isinstance(result, torch.Tensor) or result.device.type == "cpu":
         return

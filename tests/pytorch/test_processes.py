@@ -207,10 +207,3 @@ def in_a_notebook():
 def test_a_worker_that_no_process_can_import_is_refused(worker):
     with pytest.raises(TypeError, match=r"at the top level of a \.py file"):
         run_parallel(worker, 2)
-
-
-def test_a_number_of_processes_below_one_is_refused():
-    with pytest.raises(ValueError, match="n_processes=0; expected at least 1"):
-        run_parallel(give_back, 0, 1)
-    with pytest.raises(TypeError, match=r"n_processes is 1\.5"):
-        run_parallel(give_back, 1.5, 1)

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from tutorial_lib.errors import require_length
+from tutorial_lib.contract import checked
 from tutorial_lib.pytorch.device import best_device
 
 LOOK_EVERY_S = 0.02
@@ -30,7 +30,14 @@ TORCHRUN = {
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
-def run_parallel(worker, n_processes, *arguments, port=None, timeout_s=90):
+@checked
+def run_parallel(
+    worker: object,
+    n_processes: "length",
+    *arguments: object,
+    port: "length" = None,
+    timeout_s: float = 90,
+) -> list:
     """Call a function in several new processes at once, and return what each of them returns.
 
     Introduced in chapter 13. Each process has one thread. They talk through NCCL where there is a
@@ -50,18 +57,17 @@ def run_parallel(worker, n_processes, *arguments, port=None, timeout_s=90):
 
     Returns
     -------
-    results : list, that of rank 0 first
+    results : that of rank 0 first
 
     Raises
     ------
-    TypeError : a worker that another process cannot import, or no whole number
-    ValueError : a number of processes below 1
+    TypeError : a worker that another process cannot import
+    ValueError : a port above 65535
     RuntimeError : the port is taken; a process died, and the message names its rank and exit code
     TimeoutError : not done in time; names the ranks that are still at work
     Exception : what a worker raised, with a note that names its rank
     """
     require_worker(worker)
-    require_length("n_processes", n_processes)
     if port is not None:
         require_free_port(port)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, _Workers() as workers:
@@ -243,12 +249,7 @@ def join(rank, world_size, *, init_method="env://", timeout_s=90):
 
 
 def require_worker(worker):
-    """Require a function that a new process finds by its name.
-
-    Raises
-    ------
-    TypeError : no function, or one of a notebook, a script, or another function
-    """
+    """Require a function that a new process finds by its name."""
     module, name = (getattr(worker, key, None) for key in ("__module__", "__qualname__"))
     if not callable(worker) or module in (None, "__main__") or not name or "<" in name:
         raise TypeError(
@@ -259,14 +260,7 @@ def require_worker(worker):
 
 
 def require_free_port(port):
-    """Require a TCP port that can be listened on.
-
-    Raises
-    ------
-    RuntimeError : it is taken, or the system keeps it
-    TypeError, ValueError : no whole number from 1 to 65535
-    """
-    require_length("port", port)
+    """Require a TCP port that can be listened on."""
     if port > 65535:
         raise ValueError(f"port={port}; expected 1 to 65535. Leave port out, and none is needed.")
     try:

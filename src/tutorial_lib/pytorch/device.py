@@ -8,21 +8,17 @@ VARIABLE = "TUTORIAL_LIB_DEVICE"
 GIB = 2**30
 
 
-def available_devices():
+def available_devices() -> list:
     """List the names of this machine's devices, the best first: CUDA, then MPS, then the CPU.
 
-    Introduced in chapter 11.
-
-    Returns
-    -------
-    names : list of str, such as ``["cuda:0", "cuda:1", "cpu"]``
+    Introduced in chapter 11. Such as ``["cuda:0", "cuda:1", "cpu"]``.
     """
     gpus = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
     mps = ["mps"] if torch.backends.mps.is_available() else []
     return [*(f"cuda:{number}" for number in gpus), *mps, "cpu"]
 
 
-def find_device(device, *, said_by="device"):
+def find_device(device, *, name="device") -> torch.device:
     """Return a device of this machine by its name; "cuda" is the current one of several.
 
     Introduced in chapter 11.
@@ -30,84 +26,58 @@ def find_device(device, *, said_by="device"):
     Parameters
     ----------
     device : torch.device or str, such as ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``
-    said_by : what an error calls it
+    name : what an error calls it
 
     Returns
     -------
-    device : torch.device; on CUDA with its number, as the tensors there have it
+    device : on CUDA with its number, as the tensors there have it
 
     Raises
     ------
     ValueError : no device, or none of this machine; lists those that exist
     """
-    name, here = str(device), available_devices()
-    if name == "cuda" and "cuda:0" in here:
-        name = f"cuda:{torch.cuda.current_device()}"
-    name = {"mps:0": "mps", "cpu:0": "cpu"}.get(name, name)
-    if name not in here:
+    label, here = str(device), available_devices()
+    if label == "cuda" and "cuda:0" in here:
+        label = f"cuda:{torch.cuda.current_device()}"
+    label = {"mps:0": "mps", "cpu:0": "cpu"}.get(label, label)
+    if label not in here:
         raise ValueError(
-            f"{said_by} is {name!r}; expected a device of this machine: {', '.join(here)}. "
+            f"{name} is {label!r}; expected a device of this machine: {', '.join(here)}. "
             f"Name one of these."
         )
-    return torch.device(name)
+    return torch.device(label)
 
 
-def best_device():
+def best_device() -> torch.device:
     """Choose the device to compute on: CUDA, then MPS, then the CPU.
 
     Introduced in chapter 11. The environment variable TUTORIAL_LIB_DEVICE overrides the choice.
-
-    Returns
-    -------
-    device : torch.device
 
     Raises
     ------
     ValueError : the variable names no device of this machine
     """
-    asked = os.environ.get(VARIABLE)
-    return find_device(asked, said_by=VARIABLE) if asked else find_device(available_devices()[0])
+    wish = os.environ.get(VARIABLE)
+    return find_device(wish, name=VARIABLE) if wish else find_device(available_devices()[0])
 
 
-def capability(device):
+def capability(device) -> tuple:
     """Return NVIDIA's compute capability: (7, 5) on a T4, (9, 0) on an H200.
 
-    Introduced in chapter 11.
-
-    Parameters
-    ----------
-    device : torch.device or str
-
-    Returns
-    -------
-    capability : (major, minor), or None on MPS and the CPU, which have none
-
-    Raises
-    ------
-    ValueError : no device of this machine
+    Introduced in chapter 11. None on MPS and the CPU, which have none; the device is one of
+    `find_device`.
     """
     device = find_device(device)
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
 
 
-def best_dtype(device):
+def best_dtype(device) -> torch.dtype:
     """Choose a precision that the device multiplies matrices fast in.
 
     Introduced in chapter 11. NVIDIA's GPUs have matrix units for float16 from capability 7.0 on
     (but for the GTX 16 series), and for bfloat16, as fast and with the range of float32, from 8.0
-    on. Without them float32 is chosen, which is safe and need not be the fastest.
-
-    Parameters
-    ----------
-    device : torch.device or str
-
-    Returns
-    -------
-    dtype : torch.bfloat16, torch.float16 or torch.float32
-
-    Raises
-    ------
-    ValueError : no device of this machine
+    on. Without them float32 is chosen, which is safe and need not be the fastest. The device is one
+    of `find_device`.
 
     Source: NVIDIA, CUDA C++ Programming Guide, compute capabilities.
     """
@@ -117,23 +87,12 @@ def best_dtype(device):
     return torch.float16 if version >= (7, 0) else torch.float32
 
 
-def describe_device(device):
+def describe_device(device) -> str:
     """Say in one line what a device is, its fast precision, and what it was chosen among.
 
-    Introduced in chapter 11.
-
-    Parameters
-    ----------
-    device : torch.device or str
-
-    Returns
-    -------
-    line : such as ``"cuda:0: Tesla T4, capability 7.5, 15 GiB; fast in float16; one of
-        cuda:0, cpu"``; and TUTORIAL_LIB_DEVICE where it is set
-
-    Raises
-    ------
-    ValueError : no device of this machine
+    Introduced in chapter 11. Such as ``"cuda:0: Tesla T4, capability 7.5, 15 GiB; fast in float16;
+    one of cuda:0, cpu"``, and TUTORIAL_LIB_DEVICE where it is set; the device is one of
+    `find_device`.
     """
     device, version = find_device(device), capability(device)
     what = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)
@@ -142,21 +101,14 @@ def describe_device(device):
         memory = f"{gpu.total_memory / GIB:.0f} GiB"
         what = f"{gpu.name}, capability {version[0]}.{version[1]}, {memory}"
     dtype = str(best_dtype(device)).removeprefix("torch.")
-    asked = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
-    return f"{device}: {what}; fast in {dtype}; one of {', '.join(available_devices())}{asked}"
+    wish = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
+    return f"{device}: {what}; fast in {dtype}; one of {', '.join(available_devices())}{wish}"
 
 
-def to_float64(tensor):
+def to_float64(tensor) -> torch.Tensor:
     """Return the tensor on the CPU in float64, where every comparison of precisions is made.
 
-    Introduced in chapter 11. MPS has no float64, and most GPUs are slow in it.
-
-    Parameters
-    ----------
-    tensor : a tensor of any shape, on any device
-
-    Returns
-    -------
-    tensor : the same entries without their graph
+    Introduced in chapter 11. MPS has no float64, and most GPUs are slow in it. What is returned has
+    no graph.
     """
     return tensor.detach().cpu().double()  # in this order: the device never holds a float64

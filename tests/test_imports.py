@@ -32,9 +32,9 @@ class Row(NamedTuple):
     apart: bool = False
 
 
-DOORS = ("errors", "contract", "describe", "records")
+CONTRACT = ("errors", "contract", "describe", "records")
 STEPS = ("text", "embedding", "projection", "attention", "heads")
-LAYER = (*DOORS, *STEPS, "multihead", "example")
+LAYER = (*CONTRACT, *STEPS, "multihead", "example")
 FAST = (*LAYER, "gradients", "tiled", "onepass", "counting")
 MODELS = (*FAST, "variants", "models")
 LIBRARY = (*MODELS, "practice", "checks", "figures", "elements", "pytorch", "__init__")
@@ -45,19 +45,19 @@ NOTEBOOKS, PRINTED = (
     ("playwright", "pypdf"),
 )
 TABLE = {
-    **dict.fromkeys(DOORS, Row(())),
+    **dict.fromkeys(CONTRACT, Row(())),
     "contract": Row(("errors",)),
     "records": Row((), inside=("js", "pyodide")),  # in a browser alone
-    **dict.fromkeys(STEPS, Row(DOORS)),
-    "multihead": Row((*DOORS, *STEPS)),
-    "example": Row((*DOORS, *STEPS, "multihead")),
+    **dict.fromkeys(STEPS, Row(CONTRACT)),
+    "multihead": Row((*CONTRACT, *STEPS)),
+    "example": Row((*CONTRACT, *STEPS, "multihead")),
     **dict.fromkeys(FAST[len(LAYER) :], Row(LAYER)),
     "variants": Row(FAST, apart=True),
     "models": Row((*FAST, "variants")),
     "practice": Row(MODELS, inside=("pytorch", "torch")),
     "checks": Row(("practice",), ()),
-    "figures": Row(DOORS, ("numpy", "matplotlib")),
-    "elements": Row(DOORS),
+    "figures": Row(CONTRACT, ("numpy", "matplotlib")),
+    "elements": Row(CONTRACT),
     "elements.exhibits": Row((*MODELS, "elements")),
     "pytorch": Row((*FAST, "variants"), (*TORCH, "triton")),
     "__init__": Row(FAST),

@@ -1,4 +1,4 @@
-"""Bad input is refused at the door: what was given, what was expected, how to mend it."""
+"""Bad input of a decoder is refused: what was given, what was expected, how to mend it."""
 
 import math
 
@@ -48,9 +48,6 @@ BAD_SEQUENCES = [
 def params_of(n_heads, d_model):
     """Params with so many heads."""
     return init_params(np.random.default_rng(5), d_model=d_model, n_heads=n_heads)
-
-
-# --- the decoder ---
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Checks at the door for tensors and modules, each sentence once: what `errors` is for arrays."""
+"""What a DecoderAttention, its cache, its rotation and its sight require of their arguments."""
 
 import numpy as np
 import torch

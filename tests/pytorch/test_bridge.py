@@ -1,6 +1,7 @@
 """Weights across: exact copies there and back, and the outputs that the weights belong to."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -72,18 +73,48 @@ def test_each_row_is_one_feature_of_one_head(params, sizes):
     np.testing.assert_array_equal(weight, np.array(expected))
 
 
-def test_packing_leaves_the_params_as_they_are(params, assert_untouched):
-    assert_untouched(packed_weight, params)
+# --- there and back ---
+
+PAIRS = {
+    module_from_params: params_from_module,
+    torch_mha_from_params: params_from_torch_mha,
+    decoder_from_params: params_from_decoder,
+}
+each_pair = pytest.mark.parametrize(("make", "take"), PAIRS.items())
 
 
-def test_the_packed_weight_is_a_copy():
-    params = torch_params(H=1, d_model=3)
-    before = params.W_Q.copy()
-    packed_weight(params)[:] = 0
-    np.testing.assert_array_equal(params.W_Q, before)
+@each_pair
+@pytest.mark.parametrize("widths", [(12, 3, 4, 4), (12, 3, 4, 7), (5, 1, 2, 2), (6, 2, 8, 3)])
+def test_params_go_into_a_layer_and_back_unchanged(make, take, widths):
+    d_model, H, d_k, d_v = widths
+    rng = np.random.default_rng(0)
+    params = init_params(rng, d_model=d_model, n_heads=H, d_k=d_k, d_v=d_v)
+    if make is torch_mha_from_params and not H * d_k == H * d_v == d_model:
+        words = f"H={H}, d_model={d_model}, d_k={d_k}, d_v={d_v}; expected d_k = d_v = d_model / H"
+        with pytest.raises(ShapeError, match=words):
+            make(params)
+    else:
+        assert_same_params(take(make(params)), params)
 
 
-# --- Params and our module ---
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    ("make", "layer"),
+    [
+        (module_from_params, partial(MultiHeadAttention, 12, 3, d_k=4, d_v=7)),
+        (torch_mha_from_params, partial(nn.MultiheadAttention, 20, 4, bias=False)),
+        (decoder_from_params, partial(DecoderAttention, 12, 6, n_kv_heads=2, sizes=(4, 7))),
+    ],
+)
+def test_a_layer_goes_into_params_and_back_unchanged_in_every_precision(make, layer, dtype):
+    torch.manual_seed(0)
+    layer = layer().to(dtype)
+    params = PAIRS[make](layer)
+    assert {getattr(params, name).dtype for name in WEIGHTS} == {np.dtype(np.float64)}
+    again = make(params, dtype=dtype).state_dict()
+    assert list(again) == list(layer.state_dict())
+    for name, tensor in layer.state_dict().items():
+        torch.testing.assert_close(again[name], tensor, rtol=0, atol=0)
 
 
 def test_the_module_computes_what_the_loops_compute(X, params, square_mask, assert_close):
@@ -93,69 +124,21 @@ def test_the_module_computes_what_the_loops_compute(X, params, square_mask, asse
     assert_close(module(torch.tensor(X), mask=mask).detach().numpy(), expected)
 
 
-def test_the_module_looks_at_a_context_as_the_loops_do(X, context, params, mask, assert_close):
-    module = module_from_params(params)
-    tensor = None if mask is None else torch.tensor(mask)
-    Y = module(torch.tensor(X), context=torch.tensor(context), mask=tensor)
-    assert_close(Y.detach().numpy(), oracle.mha(X, params, context, mask))
-
-
-@pytest.mark.parametrize("widths", [(12, 3, 4, 7), (5, 1, 2, 2), (6, 2, 8, 3), (1, 1, 1, 1)])
-def test_params_go_into_a_module_and_back_unchanged(widths):
-    d_model, H, d_k, d_v = widths
-    rng = np.random.default_rng(0)
-    params = init_params(rng, d_model=d_model, n_heads=H, d_k=d_k, d_v=d_v)
-    assert_same_params(params_from_module(module_from_params(params)), params)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_a_module_goes_into_params_and_back_unchanged_in_every_precision(dtype):
-    torch.manual_seed(0)
-    module = MultiHeadAttention(12, 3, d_k=4, d_v=7).to(dtype)
-    params = params_from_module(module)
-    assert {getattr(params, name).dtype for name in WEIGHTS} == {np.dtype(np.float64)}
-    again = module_from_params(params, dtype=dtype)
-    assert again.state_dict().keys() == module.state_dict().keys()
-    for name, tensor in module.state_dict().items():
-        torch.testing.assert_close(again.state_dict()[name], tensor, rtol=0, atol=0)
-
-
-def test_the_params_of_a_module_compute_what_it_computes(batch, X, assert_close):
-    torch.manual_seed(0)
-    module = MultiHeadAttention(12, 3, d_k=4, d_v=7, dropout=0.5).double().eval()
-    Y = module(torch.tensor(X)).detach().numpy()
-    assert_close(Y, oracle.mha(X, params_from_module(module)))
-
-
-def test_a_new_module_is_as_any_new_module(params):
-    module = module_from_params(params)
-    assert module.training
-    assert module.dropout == 0.0
-    assert (module.d_model, module.n_heads, module.d_k, module.d_v) == (12, 3, 4, 7)
-    assert list(module.state_dict()) == ["qkv_proj.weight", "out_proj.weight"]
-    for weight in module.parameters():
+@pytest.mark.parametrize("make", PAIRS)
+def test_a_new_layer_is_as_any_new_layer_and_takes_no_random_numbers(make):
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    layer = make(torch_params())
+    assert torch.equal(torch.get_rng_state(), before)
+    assert layer.training
+    assert getattr(layer, "dropout", 0.0) == 0.0
+    assert getattr(layer, "batch_first", True)
+    assert not any("bias" in name for name in layer.state_dict())
+    for weight in layer.parameters():
         assert weight.requires_grad
         assert weight.is_leaf
         assert weight.is_contiguous()
         assert (weight.dtype, weight.device.type) == (torch.float64, "cpu")
-    module(draw(T, 12)).sum().backward()
-    assert all(weight.grad.abs().sum() > 0 for weight in module.parameters())
-
-
-@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params, decoder_from_params])
-def test_the_random_numbers_of_torch_are_left_where_they_are(make):
-    params = torch_params()
-    torch.manual_seed(3)
-    before = torch.get_rng_state()
-    make(params)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_layer_is_made_in_the_precision_asked_for(make, dtype):
-    layer = make(torch_params(), dtype=dtype)
-    assert {weight.dtype for weight in layer.parameters()} == {dtype}
 
 
 def odd_layouts(array):
@@ -184,16 +167,7 @@ def test_params_of_other_numbers_become_float64(number):
     assert_same_params(params_from_module(module), params)
 
 
-def pairs():
-    """(make a layer, take its params) for our module and for torch's."""
-    return [
-        (module_from_params, params_from_module),
-        (torch_mha_from_params, params_from_torch_mha),
-        (decoder_from_params, params_from_decoder),
-    ]
-
-
-@pytest.mark.parametrize(("make", "take"), pairs())
+@each_pair
 @pytest.mark.parametrize("H", [1, 2])
 def test_both_sides_own_their_numbers(make, take, H):
     params, untouched = torch_params(H, 2), torch_params(H, 2)
@@ -241,15 +215,6 @@ def test_each_row_of_a_decoder_is_one_feature_of_one_head_or_key_head():
     np.testing.assert_array_equal(packed_weight(params), np.array(expected))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_a_decoder_goes_into_grouped_params_and_back_unchanged(dtype):
-    torch.manual_seed(0)
-    decoder = DecoderAttention(12, 6, n_kv_heads=2, sizes=(4, 7)).to(dtype)
-    again = decoder_from_params(params_from_decoder(decoder), dtype=dtype)
-    for name, tensor in decoder.state_dict().items():
-        torch.testing.assert_close(again.state_dict()[name], tensor, rtol=0, atol=0)
-
-
 def test_a_decoder_of_params_is_the_layer_of_chapter_06_under_a_causal_mask(assert_close):
     params, X = torch_params(), draw(B, T, D_MODEL)
     found = decoder_from_params(params)(X).detach().numpy()
@@ -294,67 +259,13 @@ def test_our_module_computes_what_torchs_layer_computes_with_the_opposite_mask()
     assert (unmasked - expected).abs().max() > 0.1, "without effect, the mask would prove nothing"
 
 
-def test_padding_is_the_opposite_mask_too():
-    layer = torch_layer()
-    module = module_from_params(params_from_torch_mha(layer))
-    X = draw(B, T, D_MODEL)
-    real = torch.arange(T) < torch.tensor([[T - 2], [T]])  # (B, T)
-    expected, _ = layer(X, X, X, key_padding_mask=~real, need_weights=False)
-    assert_equal(module(X, mask=real[:, None, None]), expected)
-
-
-@pytest.mark.parametrize("H", [1, 2, 4, 20])
-def test_params_go_into_torchs_layer_and_back_unchanged(H):
-    params = torch_params(H)
-    assert_same_params(params_from_torch_mha(torch_mha_from_params(params)), params)
-
-
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_torchs_layer_goes_into_params_and_back_unchanged(bias, dtype):
-    layer = torch_layer(bias=bias, dtype=dtype)
-    again = torch_mha_from_params(params_from_torch_mha(layer), dtype=dtype)
-    assert list(again.state_dict()) == ["in_proj_weight", "out_proj.weight"]
-    for name, tensor in again.state_dict().items():
-        torch.testing.assert_close(tensor, layer.state_dict()[name], rtol=0, atol=0)
-
-
-def test_tokens_first_or_batch_first_is_no_property_of_the_weights():
-    first, last = torch_layer(batch_first=True), torch_layer(batch_first=False)
-    assert_same_params(params_from_torch_mha(first), params_from_torch_mha(last))
-
-
-def test_kdim_and_vdim_of_the_same_width_are_no_hindrance():
-    layer = torch_layer(kdim=D_MODEL, vdim=D_MODEL)
-    assert_same_params(params_from_torch_mha(layer), params_from_torch_mha(torch_layer()))
-
-
-def test_a_new_layer_of_torch_is_as_any_new_layer():
-    layer = torch_mha_from_params(torch_params())
-    assert layer.training
-    assert layer.batch_first
-    assert layer.dropout == 0.0
-    assert layer.in_proj_bias is None
-    assert layer.out_proj.bias is None
-    for weight in layer.parameters():
-        assert weight.requires_grad
-        assert weight.is_contiguous()
-        assert (weight.dtype, weight.device.type) == (torch.float64, "cpu")
+def test_batch_first_and_widths_of_keys_that_are_the_same_are_no_properties_of_the_weights():
+    expected = params_from_torch_mha(torch_layer())
+    for options in ({"batch_first": False}, {"kdim": D_MODEL, "vdim": D_MODEL}):
+        assert_same_params(params_from_torch_mha(torch_layer(**options)), expected)
 
 
 # --- what is refused ---
-
-
-@pytest.mark.parametrize(
-    "sizes", [(12, 3, 4, 7), (12, 3, 2, 2), (12, 3, 4, 2), (12, 3, 2, 4), (4, 2, 3, 1)]
-)
-def test_widths_that_torchs_layer_cannot_hold_are_refused(sizes):
-    d_model, H, d_k, d_v = sizes
-    rng = np.random.default_rng(0)
-    params = init_params(rng, d_model=d_model, n_heads=H, d_k=d_k, d_v=d_v)
-    words = f"H={H}, d_model={d_model}, d_k={d_k}, d_v={d_v}; expected d_k = d_v = d_model / H"
-    with pytest.raises(ShapeError, match=words):
-        torch_mha_from_params(params)
 
 
 @pytest.mark.parametrize("function", [packed_weight, decoder_from_params])

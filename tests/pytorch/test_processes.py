@@ -154,6 +154,25 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
     assert orphans == []
 
 
+def fail(mesh, folder):
+    """Leave a child and its number behind, and raise."""
+    (folder / f"{subprocess.Popen(['sleep', str(WAITS_S)]).pid}").touch()
+    raise ValueError
+
+
+def test_a_worker_that_fails_ends_what_it_has_started_by_itself(tmp_path):
+    (folder := tmp_path / "run").mkdir()
+    (children := tmp_path / "children").mkdir()
+    job = fail, (children,), (folder / "meet").as_uri(), WAITS_S
+    (folder / "job").write_bytes(pickle.dumps(sys.path) + pickle.dumps(job))
+    with processes._Workers() as workers:
+        workers.start(folder, 1)
+        workers.processes[0].wait()  # its parent is not asked to kill anything
+        assert left(children) == []
+    _, error = pickle.loads((folder / "error0").read_bytes())
+    assert isinstance(pickle.loads(error), ValueError)
+
+
 def test_a_taken_port_is_an_error_before_anything_starts(monkeypatch):
     monkeypatch.setattr(processes._Workers, "start", None)
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -178,7 +178,8 @@ def work():
     except BaseException as error:
         when = time.monotonic_ns()  # one clock for all processes
         _write(folder / f"error{rank}", pickle.dumps((when, _portable(error, rank, n_processes))))
-        os._exit(1)  # and so without waiting for processes that may never respond
+        _kill_group(os.getpid())  # with what the worker has started, waiting for none of it
+        os._exit(1)
     _write(folder / f"result{rank}", result)
 
 

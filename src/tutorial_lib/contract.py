@@ -97,7 +97,7 @@ def require_instance(name, value, kind):
         raise TypeError(f"{name} is a {type(value).__name__}; expected {expected}")
 
 
-def require_value(name, value, asked):
+def require_value(name, value, annotation):
     """Require what an annotation without axes asks for.
 
     Raises
@@ -105,10 +105,10 @@ def require_value(name, value, asked):
     TypeError : something else, or in a list something else
     ValueError : a number out of range, or an empty list
     """
-    if asked in VALUES:
-        VALUES[asked](name, value)
-    elif not isinstance(asked, GenericAlias):
-        require_instance(name, value, asked)
+    if annotation in VALUES:
+        VALUES[annotation](name, value)
+    elif not isinstance(annotation, GenericAlias):
+        require_instance(name, value, annotation)
     elif not isinstance(value, list | tuple):
         raise TypeError(
             f"{name} is a {type(value).__name__}; expected a list or a tuple. "
@@ -118,7 +118,7 @@ def require_value(name, value, asked):
         raise ValueError(f"{name} is empty; expected one entry at least. Give a list of some.")
     else:
         for n, entry in enumerate(value):
-            require_value(f"{name}[{n}]", entry, *asked.__args__)
+            require_value(f"{name}[{n}]", entry, *annotation.__args__)
 
 
 class Axes:
@@ -183,9 +183,9 @@ class Contract:
             if given[name] is None:
                 del given[name]
         sizes = {}
-        for name, asked in self.values.items():
+        for name, annotation in self.values.items():
             if name in given:
-                require_value(name, given[name], asked)
+                require_value(name, given[name], annotation)
                 sizes |= getattr(given[name], "sizes", {})
         arrays = [(name, given[name], axes) for name, axes in self.arrays if name in given]
         batches = {name: axes.measure(name, array, sizes) for name, array, axes in arrays}
@@ -255,7 +255,7 @@ def _check_fields(self):
         self.check()
 
 
-def require_fields(name, made, sizes):
+def require_fields(name, instance, sizes):
     """Require of each array of a record the axes that its annotation names.
 
     Raises
@@ -263,8 +263,8 @@ def require_fields(name, made, sizes):
     TypeError : a field that is no array of numbers
     ShapeError : fields that do not fit together, or not to `sizes`
     """
-    for field, annotation in type(made).__annotations__.items():
-        array = getattr(made, field)
+    for field, annotation in type(instance).__annotations__.items():
+        array = getattr(instance, field)
         if isinstance(annotation, str) and array is not None:
             Axes(annotation).measure(f"{name}.{field}", array, sizes)
 

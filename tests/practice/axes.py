@@ -6,6 +6,10 @@ from dataclasses import is_dataclass
 
 import numpy as np
 
+from tutorial_lib.projection import Params
+from tutorial_lib.variants.grouped import GroupedParams
+from tutorial_lib.variants.latent import LatentParams
+
 # The last axes of an argument, by its name, that of a function and its own, or a record's and its
 # own. What stands before them is a batch: B1 next to them, then B2. The axes of several arrays in
 # a tuple have a semicolon between them; in brackets: the argument's numbers are lengths themselves.
@@ -20,17 +24,10 @@ TABLE = """
     heads dheads: H T d_v
     concat: T H*d_v
     logsumexp: H T 1
-    W_Q W_K W: H d_model d_k
-    W_V: H d_model d_v
-    W_O: H*d_v d_model
+    W: H d_model d_k
     b: H d_k
-    GroupedParams.W_K: G d_model d_k
     grouped_attention.K: G S d_k
     grouped_attention.V: G S d_v
-    GroupedParams.W_V: G d_model d_v
-    W_D: d_model rank
-    W_UK: H rank d_k
-    W_UV: H rank d_v
     W_1: d_model d_hidden
     W_2: d_hidden d_model
     W_QK W_OV: d_model d_model
@@ -121,7 +118,11 @@ ITSELF = """
     T S d_model d_k d_v window block size k n p itemsize bits rank rope_dim factor words tokens
     length layers capacity repeats warm_up values wavelengths names
 """  # arguments whose name is the symbol
-AXES = {name: name for name in ITSELF.split()} | {
+RECORDS = LatentParams, GroupedParams, Params  # whose annotations name their axes
+FIELDS = [(r, field, axes.text) for r in RECORDS for field, axes in r.contract.axes.items()]
+AXES = {name: name for name in ITSELF.split()}
+AXES |= {name: text for r, field, text in FIELDS for name in (field, f"{r.__name__}.{field}")}
+AXES |= {
     name: axes.strip()
     for names, axes in (line.split(":") for line in TABLE.strip().splitlines())
     for name in names.split()

@@ -107,7 +107,7 @@ def grouped_attention(
 
 @checked
 def cross_layer_attention(
-    X: "... T d_model", layers: object, sources: object, *, mask: object = None
+    X: "... T d_model", layers: list[Params], sources: list[object], *, mask: object = None
 ) -> "... T d_model":
     """Run layers on top of each other, some with the keys and values of an earlier one.
 
@@ -116,15 +116,14 @@ def cross_layer_attention(
 
     Parameters
     ----------
-    layers : list or tuple of Params, of equal widths; a borrower's W_K and W_V are not used
+    layers : of equal widths; a borrower's W_K and W_V are not used
     sources : for each layer, the number of the layer whose keys and values it attends to
     mask : booleans that broadcast to (..., H, T, T), True = may look; None lets all look
 
     Raises
     ------
-    TypeError : layers or sources that are no list or tuple, layers that are no Params
     ShapeError : widths or numbers of heads that differ
-    ValueError : no layer, a source for each is missing, or is no earlier layer with keys of its own
+    ValueError : a source for each is missing, or is no earlier layer with keys of its own
 
     Source: Brandon et al. (2024).
 
@@ -145,8 +144,6 @@ def cross_layer_attention(
 
 def require_sources(X, layers, sources, mask):
     """Require layers of equal shapes that fit X, each with a source that has keys of its own."""
-    _require_list("layers", layers)
-    _require_list("sources", sources)
     for params in layers:
         multi_head_attention.contract.check((X, params), {"mask": mask})
     shapes = {tuple(W.shape for W in vars(params).values()) for params in layers}
@@ -166,13 +163,3 @@ def require_sources(X, layers, sources, mask):
                 f"layer {n} takes its keys from layer {source!r}; expected itself, or an earlier "
                 f"layer with keys of its own. Its own number is {n}."
             )
-
-
-def _require_list(name, given):
-    if not isinstance(given, list | tuple | range):
-        raise TypeError(
-            f"{name} is a {type(given).__name__}; expected a list or a tuple, with an entry for "
-            f"each layer. Turn it into a list first."
-        )
-    if not len(given):
-        raise ValueError(f"{name} is empty; expected one or more. Pass an entry for each layer.")

@@ -251,16 +251,3 @@ def test_layers_of_other_widths_share_no_keys(params, wide):
         cross_layer_attention(np.ones((5, 12)), [params, wide], (0, 0))
     with pytest.raises(TypeError, match="GroupedParams; expected Params"):
         cross_layer_attention(np.ones((5, 12)), [group_params(params, 1)], (0,))
-
-
-@pytest.mark.parametrize(
-    ("layers", "sources", "error", "says"),
-    [
-        ([], (), ValueError, "layers is empty; expected one or more"),
-        ((n for n in range(2)), (0, 1), TypeError, "layers is a generator; expected a list"),
-        ([1], iter(()), TypeError, "sources is a tuple_iterator; expected a list or a tuple"),
-    ],
-)
-def test_layers_and_sources_come_in_lists(layers, sources, error, says):
-    with pytest.raises(error, match=says):
-        cross_layer_attention(np.ones((5, 12)), layers, sources)

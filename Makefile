@@ -23,7 +23,7 @@ FETCH_CHROMIUM = PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT=10000 \
 	$(BIN)/python -m playwright install --only-shell chromium
 # In the order of collection: else the few long tests of one file begin last, and one waits.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
-NBVAL = --nbval --nbval-current-env --nbval-cell-timeout=120
+NBVAL = --nbval --nbval-current-env --nbval-cell-timeout=600
 STRICT = TUTORIAL_LIB_STRICT=1
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 

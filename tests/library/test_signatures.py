@@ -103,7 +103,7 @@ def contracts():
 def right(annotation, name=""):
     """What an annotation allows."""
     if annotation is callable:
-        return np.sum
+        return lambda *arrays: sum(map(np.sum, arrays))
     if annotation in VALUES:
         return LENGTHS.get(OTHER.get(name, name), 3)
     if isinstance(annotation, GenericAlias):

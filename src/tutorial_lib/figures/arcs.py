@@ -8,7 +8,6 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path
 
 from tutorial_lib.describe import printable
-from tutorial_lib.errors import ShapeError
 from tutorial_lib.figures.figure import Figure, Table, in_two, require_some, shortened
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.svg import LINE, draw_svg, length_of, side_by_side
@@ -44,8 +43,8 @@ def arcs(tokens, kinds, *, caption):
 
     Raises
     ------
-    ShapeError : an arc without two places
-    ValueError : no word, no kind, no arc, a place that is not there, an arc from a word to itself
+    ValueError : no word, no kind, no arc, an arc without two places that are there, or from a word
+        to itself
     """
     words = [printable(token) for token in tokens]
     _require_arcs(words, kinds)
@@ -104,17 +103,11 @@ def _require_arcs(words, kinds):
 
 
 def _require_arc(name, pair, length):
-    if np.shape(pair) != (2,):
-        raise ShapeError(
-            f"{name!r} has an arc {pair!r}; expected two positions. "
+    if np.shape(pair) != (2,) or not all(place in range(length) for place in pair):
+        raise ValueError(
+            f"{name!r} has an arc {pair!r}; expected two positions from 0 to {length - 1}. "
             f"Give the word that it leaves and the word that it leads to, such as (4, 1)."
         )
-    for place in pair:
-        if isinstance(place, bool | np.bool_) or place not in range(length):
-            raise ValueError(
-                f"{name!r} has an arc {tuple(pair)}; expected positions from 0 to {length - 1}. "
-                f"Count the words from 0."
-            )
     if pair[0] == pair[1]:
         raise ValueError(
             f"{name!r} has an arc {tuple(pair)} from a word to itself; expected two words. "

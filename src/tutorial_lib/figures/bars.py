@@ -4,8 +4,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from tutorial_lib.describe import printable
-from tutorial_lib.errors import ShapeError, require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, Table, rounded, shortened
+from tutorial_lib.figures.figure import Figure, Table, require_numbers, rounded, shortened
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.lines import legend_columns
 from tutorial_lib.figures.svg import RULE, Ticks, draw_within, side_by_side
@@ -37,7 +36,8 @@ def bar_chart(values, rows, columns, *, label, caption):
     ValueError : NaN, infinity or a number below 0
     """
     rows, columns = ([printable(name) for name in names] for names in (rows, columns))
-    _require_bars(values, rows, columns)
+    lengths = {"limits": (0, np.inf), "rows": rows, "columns": columns}
+    require_numbers("values", values, "rows columns", **lengths)
     numbers, texts = rounded(values)
     height = _THICK * len(rows) * (len(columns) + _APART)
 
@@ -51,22 +51,6 @@ def bar_chart(values, rows, columns, *, label, caption):
         for column, (name, place) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
     )
     return Figure(side_by_side([picture]), (Table(label, texts, rows, columns),), caption, alt)
-
-
-def _require_bars(values, rows, columns):
-    require_shape("values", values, "rows columns")
-    require_finite("values", values)
-    for name, names, length in zip(("rows", "columns"), (rows, columns), values.shape, strict=True):
-        if len(names) != length:
-            raise ShapeError(
-                f"values has shape {values.shape}, but {len(names)} names of {name} are given; "
-                f"expected one for each. Pass {length} names."
-            )
-    if values.min() < 0:
-        raise ValueError(
-            f"values has {values.min()}; expected no number below 0, since a bar is a length. "
-            f"Draw differences with signed_maps."
-        )
 
 
 def _draw_bars(axes, numbers, rows, columns, label):

@@ -2,13 +2,13 @@
 
 from functools import cache
 from itertools import combinations, pairwise
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.path import Path
 
+from tutorial_lib.contract import MADE_BY, require_instance
 from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.figures.figure import Figure, Table, require_some, rounded
@@ -57,6 +57,10 @@ class Diagram(NamedTuple):
 
     blocks: dict
     arrows: tuple = ()
+
+
+MADE_BY[Block] = "a Block. Give its place and its text: Block(0, 0, 'Q')."
+MADE_BY[Diagram] = "a Diagram. Wrap its blocks: Diagram({{'Q': Block(0, 0, 'Q')}})."
 
 
 class Box(NamedTuple):
@@ -130,9 +134,10 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt):
     ------
     TypeError : a panel that is no Diagram, a block that is no Block, a place, length or shade that
         is no number
-    ShapeError : an arrow without two names, or a unit without two lengths
-    ValueError : no panel, no block, no alt, numbers that are not finite, a shade outside 0 to 1,
-        blocks on top of each other, an arrow without two blocks or room, a text without room
+    ShapeError : an arrow without two names
+    ValueError : no panel, no block, no alt, a unit without two lengths, numbers that are not
+        finite, a shade outside 0 to 1, blocks on top of each other, an arrow without two blocks or
+        room, a text without room
     """
     require_some("panels", panels)
     _require_words(alt)
@@ -173,12 +178,7 @@ def _require_words(alt):
 
 
 def _require_unit(unit):
-    if np.shape(unit) != (2,):
-        raise ShapeError(
-            f"unit has shape {np.shape(unit)}; expected two lengths in pixels. "
-            f"Give the width and the height of a block, such as (84, 40)."
-        )
-    if not (np.isfinite(unit).all() and min(unit) > 0):
+    if np.shape(unit) != (2,) or not np.isfinite(unit).all() or min(unit) <= 0:
         raise ValueError(
             f"unit is {unit}; expected two lengths above 0, in pixels. "
             f"Give the width and the height of a block, such as (84, 40)."
@@ -186,50 +186,32 @@ def _require_unit(unit):
 
 
 def _require_diagram(title, diagram):
-    if not isinstance(diagram, Diagram):
-        raise TypeError(
-            f"{title!r} is a {type(diagram).__name__}; expected a Diagram. "
-            f"Wrap its blocks: Diagram({{'Q': Block(0, 0, 'Q')}})."
-        )
+    require_instance(repr(title), diagram, Diagram)
     require_some(f"blocks of {title!r}", diagram.blocks)
     for name, block in diagram.blocks.items():
-        if not isinstance(block, Block):
-            raise TypeError(
-                f"block {name!r} of {title!r} is a {type(block).__name__}; expected a Block. "
-                f"Give its place and its text: Block(0, 0, 'Q')."
-            )
-        _require_numbers(f"block {name!r} of {title!r}", block)
+        _require_block(f"block {name!r} of {title!r}", block)
 
 
-def _require_numbers(name, block):
+def _require_block(name, block):
+    require_instance(name, block, Block)
     place = (block.x, block.y, block.width, block.height)
-    if not all(map(_is_number, place)):
-        raise TypeError(
-            f"{name} has x, y, width, height {place}; expected four numbers. "
-            f"Count them in units, and name what follows: Block(2, 0, 'K', width=1)."
-        )
-    if block.shade is not None and not _is_number(block.shade):
-        raise TypeError(
-            f"{name} has shade={block.shade!r}; expected a number from 0 to 1. Give one, or None."
-        )
+    shade = 0 if block.shade is None else block.shade
+    for field, value in zip(("x", "y", "width", "height", "shade"), (*place, shade), strict=True):
+        require_instance(f"{field} of {name}", value, float)
     if not np.isfinite(place).all() or min(place[2:]) <= 0:
         raise ValueError(
             f"{name} has x, y, width, height {place}; expected finite numbers, and lengths above "
             f"0. Count them in units, such as Block(2, 0, 'K', width=1)."
         )
-    if block.shade is not None and not 0 <= block.shade <= 1:
+    if not 0 <= shade <= 1:
         raise ValueError(
-            f"{name} has shade={block.shade}; expected 0 to 1. "
+            f"{name} has shade={shade}; expected 0 to 1. "
             f"Divide by the largest number that the tints are to show."
         )
     if block.head is not None and (isinstance(block.head, bool) or block.head not in range(10**6)):
         raise ValueError(
             f"{name} has head={block.head!r}; expected the number of a head. Give 0, 1, 2, …"
         )
-
-
-def _is_number(value):
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _boxes(title, blocks, unit):

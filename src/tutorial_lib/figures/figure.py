@@ -6,6 +6,7 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.describe import format_array, formatter
+from tutorial_lib.errors import ShapeError, require_finite, require_shape
 
 _TABLE = (
     "width:auto;margin:0.5rem 0;border-collapse:separate;border-spacing:0.8rem 0.15rem;"
@@ -132,6 +133,42 @@ def require_some(name, panels):
             f"{name} is {panels!r}; expected a dict with at least one entry. "
             f"Give each a name: {{'head 0': ...}}."
         )
+
+
+def require_numbers(name, array, axes, *, limits=(-np.inf, np.inf), log=False, **entries):
+    """Require finite numbers with these axes, and what belongs to each entry of an axis.
+
+    Parameters
+    ----------
+    name : what the caller calls the array
+    array : the array
+    axes : as in `require_shape`
+    limits : the least and the largest number, but for a rounding error
+    log : whether they stand on a logarithmic axis
+    entries : by axis, names or places, one for each of its entries; None for none
+
+    Raises
+    ------
+    TypeError : no array of numbers
+    ShapeError : other axes, or another number of entries
+    ValueError : NaN, infinity, or a number that is outside of the limits or has no logarithm
+    """
+    require_shape(name, array, axes)
+    require_finite(name, array)
+    for axis, length in zip(axes.split(), array.shape, strict=True):
+        given = entries.get(axis)
+        if given is not None and len(given) != length:
+            raise ShapeError(
+                f"{name} has shape {array.shape}, but {axis} has {len(given)} entries, {given}; "
+                f"expected {length}, one for each along that axis. Make the two agree."
+            )
+    low, high = limits
+    outside = np.argwhere((array < low - 1e-9) | (array > high + 1e-9) | (log & (array <= 0)))
+    if len(outside):
+        place = tuple(outside[0].tolist())
+        ranged = f"{low} to {high}. Draw other numbers with signed_maps."
+        expected = "positive numbers on a logarithmic axis. Leave log= out." if log else ranged
+        raise ValueError(f"{name} is {array[place]} at position {place}; expected {expected}")
 
 
 def shortened(name):

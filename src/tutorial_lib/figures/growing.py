@@ -44,7 +44,8 @@ def watch(training, start, steps):
         try:
             screen.show(_Sketch(losses, steps))
             for _, loss, reached in training:
-                _require_finite_loss(loss, len(losses) + 1)
+                if not np.isfinite(loss):
+                    raise FloatingPointError(f"The loss of step {len(losses) + 1} is {loss}.")
                 losses.append(float(loss))
                 before, model = model, reached
                 screen.show_seldom(_Sketch(losses, steps))
@@ -56,11 +57,6 @@ def watch(training, start, steps):
     with contextlib.suppress(KeyboardInterrupt):  # Stop was pressed as the last step ended
         screen.show(_picture(losses, _tell(losses, steps) + end))
     return model
-
-
-def _require_finite_loss(loss, step):
-    if not np.isfinite(loss):
-        raise FloatingPointError(f"The loss of step {step} is {loss}.")
 
 
 def _tell(losses, steps):

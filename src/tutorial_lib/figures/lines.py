@@ -7,8 +7,7 @@ import numpy as np
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from tutorial_lib.describe import printable
-from tutorial_lib.errors import ShapeError, require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, Table, require_some, rounded
+from tutorial_lib.figures.figure import Figure, Table, require_numbers, require_some, rounded
 from tutorial_lib.figures.ink import HEAD_INKS, INK, head_of
 from tutorial_lib.figures.svg import Ticks, draw_within, length_of, pretty, side_by_side
 
@@ -47,8 +46,11 @@ def line_chart(x, series, *, labels, caption, log=()):
     ValueError : no curve, NaN, or a number on a logarithmic axis that is not positive
     """
     require_some("series", series)
-    places = _curve("x", x, np.shape(x)[:1], "x" in log)
-    curves = [_curve(name, y, places.values.shape, "y" in log) for name, y in series.items()]
+    require_numbers("x", x, "points", log="x" in log)
+    for name, y in series.items():
+        require_numbers(name, y, "x", x=x, log="y" in log)
+    places = Curve("x", *rounded(x, fine="x" in log))
+    curves = [Curve(printable(name), *rounded(y, fine="y" in log)) for name, y in series.items()]
 
     def picture(room):
         height = 130 + 0.25 * room
@@ -65,22 +67,6 @@ def line_chart(x, series, *, labels, caption, log=()):
         for curve in curves
     )
     return Figure(side_by_side([picture]), (table,), caption, alt)
-
-
-def _curve(name, values, shape, is_log):
-    require_shape(name, values, "points")
-    if values.shape != shape:
-        raise ShapeError(
-            f"{name!r} has {len(values)} points, but x has {shape[0]}; expected one for each x. "
-            f"Pass the x of these points, or cut both to the same length."
-        )
-    require_finite(name, values)
-    if is_log and values.min() <= 0:
-        raise ValueError(
-            f"{name!r} is {values.min()} at position {values.argmin()}, which has no place on a "
-            f"logarithmic axis; expected positive numbers. Leave its axis out of log=."
-        )
-    return Curve(printable(name), *rounded(values, fine=is_log))
 
 
 def _draw_chart(axes, places, curves, labels, log):

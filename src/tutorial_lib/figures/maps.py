@@ -10,8 +10,14 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
 from tutorial_lib.describe import as_fraction, printable
-from tutorial_lib.errors import ShapeError, require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
+from tutorial_lib.figures.figure import (
+    Figure,
+    Table,
+    require_numbers,
+    require_some,
+    rounded,
+    shortened,
+)
 from tutorial_lib.figures.ink import DIVERGING, INK, PAPER, SEQUENTIAL, title_ink
 from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, pretty, side_by_side
 
@@ -65,11 +71,10 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     ShapeError : another number of axes, or of tokens
     ValueError : NaN, weights outside 0 to 1, or no such fraction
     """
-    require_shape("weights", weights, "T S" if np.ndim(weights) == 2 else "H T S")
-    _require_weights(weights)
     axis, tokens = _axis(tokens, "query")
     keys = tokens if key_tokens is None else key_tokens
-    _require_tokens(weights, tokens, keys)
+    axes = "tokens key_tokens" if np.ndim(weights) == 2 else "heads tokens key_tokens"
+    require_numbers("weights", weights, axes, limits=(0, 1), tokens=tokens, key_tokens=keys)
     rows, columns = _named(axis, tokens), _named("key", keys)
     heads = weights.reshape(-1, *weights.shape[-2:])  # (H, T, S)
     titles = ["weights"] if weights.ndim == 2 else [f"head {h}" for h in range(len(heads))]
@@ -132,27 +137,6 @@ def _scale_of(grids):
     return (DIVERGING, -limit, limit) if is_signed else (SEQUENTIAL, 0.0, limit)
 
 
-def _require_weights(weights):
-    require_finite("weights", weights)
-    outside = np.argwhere((weights < -1e-9) | (weights > 1 + 1e-9))
-    if len(outside):
-        position = tuple(outside[0].tolist())
-        raise ValueError(
-            f"weights is {weights[position]} at position {position}; expected 0 to 1. "
-            f"Draw scores with signed_maps, or pass attention_weights(scores)."
-        )
-
-
-def _require_tokens(weights, tokens, keys):
-    T, S = weights.shape[-2:]
-    if (len(tokens), len(keys)) != (T, S):
-        raise ShapeError(
-            f"weights has shape {weights.shape}, {T} queries and {S} keys, but {len(tokens)} names "
-            f"are given for the queries and {len(keys)} for the keys; expected one for each. "
-            f"Name keys that are not the queries with key_tokens=."
-        )
-
-
 def _of(names, title):
     return names.get(title) if isinstance(names, dict) else names
 
@@ -164,14 +148,11 @@ def grid_of(title, array, *, rows, columns, fractions=False):
     """
     is_bool = isinstance(array, np.ndarray) and array.dtype == bool
     numbers = array.astype(int) if is_bool else array
-    require_shape(title, numbers, "rows columns")
-    require_finite(title, numbers)
+    (row, rows), (column, columns) = _axis(rows), _axis(columns)
+    require_numbers(title, numbers, "rows columns", rows=rows, columns=columns)
     numbers, texts = _written(numbers, fractions)
     texts = np.where(array, "✓", "·") if is_bool else texts
-    names = [
-        _names(title, "rows", rows, len(array)),
-        _names(title, "columns", columns, len(array.T)),
-    ]
+    names = _named(row, rows or range(len(array))), _named(column, columns or range(len(array.T)))
     return Grid(title, numbers, texts, *names)
 
 
@@ -184,22 +165,11 @@ def _written(array, fractions):
     return numbers.reshape(array.shape), texts.reshape(array.shape)
 
 
-def _names(title, kind, names, length):
-    """Return Names from what the caller may give: nothing, names, or a pair with the axis."""
-    axis, entries = _axis(names)
-    entries = range(length) if entries is None else list(entries)
-    if len(entries) != length:
-        raise ShapeError(
-            f"{title!r} has {length} {kind}, but {len(entries)} names are given for them: "
-            f"{entries}. Expected one name for each of the {kind}; pass {length} names."
-        )
-    return _named(axis, entries)
-
-
 def _axis(names, axis=""):
-    """Return the name of an axis and those of its entries, of which the first may be left out."""
+    """Return the name of an axis and those of its entries, either of which may be left out."""
     pair = isinstance(names, tuple) and len(names) == 2 and not isinstance(names[1], str)
-    return names if pair else (axis, names)
+    axis, entries = names if pair else (axis, names)
+    return axis, entries if entries is None else list(entries)
 
 
 def _named(axis, entries):

@@ -7,8 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tutorial_lib.describe import as_fraction, printable
-from tutorial_lib.errors import ShapeError, require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, Table, require_some, rounded, shortened
+from tutorial_lib.figures.figure import (
+    Figure,
+    Table,
+    require_numbers,
+    require_some,
+    rounded,
+    shortened,
+)
 from tutorial_lib.figures.ink import INK, title_ink
 from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_side
 
@@ -60,13 +66,7 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
 
 
 def _panel(title, array, names, fractions):
-    require_shape(title, array, "names")
-    if len(array) != len(names):
-        raise ShapeError(
-            f"{title!r} has {len(array)} entries, but {len(names)} names are given: {names}. "
-            f"Expected one for each bar; pass {len(array)} names."
-        )
-    require_finite(title, array)
+    require_numbers(title, array, "names", names=names)
     if not fractions:
         return Panel(printable(title), *rounded(array))
     texts = [as_fraction(entry) for entry in array.tolist()]

@@ -4,8 +4,16 @@ import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from tutorial_lib.describe import printable
-from tutorial_lib.errors import ShapeError, require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, Table, in_two, require_some, rounded, shortened
+from tutorial_lib.errors import ShapeError
+from tutorial_lib.figures.figure import (
+    Figure,
+    Table,
+    in_two,
+    require_numbers,
+    require_some,
+    rounded,
+    shortened,
+)
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.svg import RULE, Ticks, draw_within, length_of, side_by_side
 
@@ -37,7 +45,7 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     """
     _require_runs(runs, log)
     if at is not None:
-        _require_line(at, log)
+        require_numbers("at", np.array([at]), "line", log=log)
     names = [printable(name) for name in runs]
     numbers, texts = rounded(np.stack([*runs.values()]), fine=log)
 
@@ -62,26 +70,12 @@ def _require_runs(runs, log):
     require_some("runs", runs)
     first = len(next(iter(runs.values())))
     for name, values in runs.items():
-        require_shape(name, values, "runs")
-        require_finite(name, values)
+        require_numbers(name, values, "runs", log=log)
         if len(values) != first:
             raise ShapeError(
                 f"{name!r} has {len(values)} runs, the first row has {first}; expected as many in "
                 f"each, or a wider range would mean more runs. Cut all to the same number."
             )
-        if log and values.min() <= 0:
-            raise ValueError(
-                f"{name!r} has {values.min()}, which has no place on a logarithmic axis; expected "
-                f"positive numbers. Leave log=True out."
-            )
-
-
-def _require_line(at, log):
-    if not np.isfinite(at) or (log and at <= 0):
-        raise ValueError(
-            f"at is {at}, which has no place on {'a logarithmic' if log else 'the'} axis; expected "
-            f"a {'positive ' if log else ''}number. Leave at out to draw no line."
-        )
 
 
 def _written(name):

@@ -53,8 +53,8 @@ def block_map(models, *, layers="L", caption):
 
     Raises
     ------
-    TypeError : names that are no tuple or list; layers that are no whole number
-    ValueError : no model, a part that is none of the three, fewer layers than one
+    TypeError : layers that are no whole number
+    ValueError : no model, no tuple or list of parts of the three, fewer layers than one
     """
     require_some("models", models)
     for title, lacks in models.items():
@@ -75,16 +75,10 @@ def block_map(models, *, layers="L", caption):
 
 
 def _require_parts(title, lacks):
-    if not isinstance(lacks, tuple | list):
-        raise TypeError(
-            f"{title!r} lacks {lacks!r}; expected a tuple of names. "
-            f"Give () for a whole block, or for example ('norm', 'MLP')."
-        )
-    unknown = [part for part in lacks if part not in PARTS]
-    if unknown:
+    if not isinstance(lacks, tuple | list) or not all(part in PARTS for part in lacks):
         raise ValueError(
-            f"{title!r} lacks {unknown[0]!r}; expected parts of {', '.join(PARTS)}. "
-            f"Leave out what every model has, and correct the name."
+            f"{title!r} lacks {lacks!r}; expected a tuple of {', '.join(PARTS)}. "
+            f"Give () for a whole block, or for example ('norm', 'MLP')."
         )
 
 

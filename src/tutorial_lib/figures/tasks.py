@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.errors import require_finite, require_shape
-from tutorial_lib.figures.figure import Figure, require_some
+from tutorial_lib.figures.figure import Figure, require_numbers, require_some
 from tutorial_lib.figures.ink import SEQUENTIAL
 from tutorial_lib.figures.maps import FIXED, colour_bar, draw_grids, grid_of, levels_of, table_of
 
@@ -59,26 +58,12 @@ def _of(name, given, title):
 def _grid(title, array, baseline, names):
     """Return the scores of one map, tasks down, with the fixed offset after the heads."""
     heads, tasks = map(list, names)
-    require_shape(title, array, "heads tasks", heads=len(heads), tasks=len(tasks))
-    require_shape("baseline", baseline, "tasks", tasks=len(tasks))
-    require_finite(title, array)
-    require_finite("baseline", baseline)
+    require_numbers(title, array, "heads tasks", limits=(0, 1), heads=heads, tasks=tasks)
+    require_numbers("baseline", baseline, "tasks", limits=(0, 1), tasks=tasks)
     numbers = np.vstack([array, baseline]).T  # (tasks, heads + 1)
     rows, columns = ("", tasks), ("head", [*heads, FIXED])
     grid = grid_of(title, numbers, rows=rows, columns=columns)
-    _require_scores(title, grid)
     return grid._replace(framed=grid.numbers > grid.numbers[:, -1:])
-
-
-def _require_scores(title, grid):
-    outside = np.argwhere((grid.numbers < 0) | (grid.numbers > 1))
-    if len(outside):
-        task, head = outside[0].tolist()
-        name, task = grid.columns.entries[head], grid.rows.entries[task]
-        raise ValueError(
-            f"{title!r} has {grid.numbers[tuple(outside[0])]} for {name} on {task}; expected 0 to "
-            f"1. Give mean weights or fractions; draw differences with signed_maps."
-        )
 
 
 def _in_words(grid):

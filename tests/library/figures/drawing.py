@@ -12,7 +12,7 @@ from tutorial_lib import figures
 from tutorial_lib.figures import Block, Diagram, ink
 
 H, T, S = 2, 3, 4
-TOKENS = ["<BOS>", "dogs", "$bark$"]
+TOKENS, CAPTION = ["<BOS>", "dogs", "$bark$"], "Where does <BOS> look?"
 KEYS = ["les", "chiens", "qui", "aboient"]
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -39,62 +39,66 @@ CHAINS = {
 PAIR = {"a": Block(0, 0, "a"), "b": Block(2, 0, "b", width=0.5, height=2)}
 
 
+def three_blocks(array):
+    """The panels of a diagram whose texts are numbers."""
+    named = enumerate(zip(TOKENS, array, strict=True))
+    blocks = {token: Block(2 * t, 0, f"{y:.4f}") for t, (token, y) in named}
+    blocks |= {f"name {t}": Block(2 * t, 1.2, token) for t, token in enumerate(TOKENS)}
+    return {"head 1": Diagram(blocks, [("<BOS>", "dogs", "<i>"), ("$bark$", "<BOS>")])}
+
+
+DRAW = {
+    "attention_maps": lambda f, array: f(array, TOKENS, key_tokens=KEYS),
+    "signed_maps": lambda f, array: f({"head 1": array}, rows=TOKENS, columns=KEYS),
+    "line_chart": lambda f, array: f(
+        np.arange(T), {"d_k = 1": array[0], "d_k = 4": array[1]}, labels=("step", "<error>")
+    ),
+    "bar_chart": lambda f, array: f(array, TOKENS, ["loop", "<error>"], label="ms"),
+    "bar_panels": lambda f, array: f({"head 1": array[:, 0], "<error>": array[:, 1]}, TOKENS),
+    "spread_chart": lambda f, array: f(dict(zip(TOKENS, array, strict=True)), label="<error>"),
+    "block_diagram": lambda f, array: f(
+        three_blocks(array), alt="Three blocks in a row, the first with an arrow to the second."
+    ),
+    "task_maps": lambda f, array: f({"<error>": array}, ramp(T), heads=KEYS[:H], tasks=TOKENS),
+}
+
+
 def draw(kind, array):
     """The figure of each kind for one array."""
-    caption = "Where does <BOS> look?"
-    if kind == "attention_maps":
-        return figures.attention_maps(array, TOKENS, key_tokens=KEYS, caption=caption)
-    if kind == "signed_maps":
-        return figures.signed_maps({"head 1": array}, rows=TOKENS, columns=KEYS, caption=caption)
-    if kind == "bar_chart":
-        return figures.bar_chart(array, TOKENS, ["loop", "<error>"], label="ms", caption=caption)
-    if kind == "bar_panels":
-        panels = dict(zip(("head 1", "<error>"), array.T, strict=True))
-        return figures.bar_panels(panels, TOKENS, caption=caption)
-    if kind == "spread_chart":
-        runs = dict(zip(TOKENS, array, strict=True))
-        return figures.spread_chart(runs, label="<error>", caption=caption)
-    if kind == "task_maps":
-        names = {"heads": KEYS[:H], "tasks": TOKENS}
-        return figures.task_maps({"<error>": array}, ramp(T), **names, caption=caption)
-    if kind == "block_diagram":
-        named = enumerate(zip(TOKENS, array, strict=True))
-        blocks = {token: Block(2 * t, 0, f"{y:.4f}") for t, (token, y) in named}
-        blocks |= {f"name {t}": Block(2 * t, 1.2, token) for t, token in enumerate(TOKENS)}
-        arrows = [("<BOS>", "dogs", "<i>"), ("$bark$", "<BOS>")]
-        alt = "Three blocks in a row, the first with an arrow to the second."
-        return figures.block_diagram({"head 1": Diagram(blocks, arrows)}, caption=caption, alt=alt)
-    series = {f"d_k = {4**h}": y for h, y in enumerate(array)}
-    return figures.line_chart(np.arange(T), series, labels=("step", "<error>"), caption=caption)
+    return DRAW[kind](functools.partial(getattr(figures, kind), caption=CAPTION), array)
+
+
+def heads_by_task(n_maps, n_heads):
+    """Maps of scores for ten tasks."""
+    scores = {f"map {n}": np.full((n_heads, 10), 0.25) for n in range(n_maps)}
+    names = {"heads": [f"0.{n}" for n in range(n_heads)], "tasks": ["across a clause"] * 10}
+    return figures.task_maps(scores, np.full(10, 0.5), **names, caption="")
+
+
+ARCS = {"agreement": [(4, 1)], "<copy>": [(3, 2), (4, 2)]}
+OTHERS = {  # that draw no array
+    "network": lambda: figures.tensor_network(CHAINS, between="softmax over s", caption=CAPTION),
+    "streams": lambda: figures.block_map(
+        {"a block": (), "<error>": ("norm", "MLP")}, layers=2, caption=CAPTION
+    ),
+    "sentence": lambda: figures.arcs([*TOKENS, "<BOS>", "cats"], ARCS, caption=CAPTION),
+}
+WIDE = {
+    "eight words": lambda: figures.attention_maps(np.full((8, 8), 0.0625), range(8), caption=""),
+    "many columns": lambda: figures.signed_maps({"W": np.ones((2, 18), dtype=int)}, caption=""),
+    "many bars": lambda: figures.bar_panels({"s": np.arange(9)}, range(9), caption=""),
+    "long row": lambda: diagram({n: Block(1.5 * n, 0, str(n)) for n in range(6)}),
+    "seventeen words": lambda: figures.arcs(range(900, 917), {"far": [(16, 0)]}, caption=""),
+    "two layers of four heads": lambda: heads_by_task(2, 4),
+    "three seeds": lambda: heads_by_task(3, 8),
+    "five arrays": lambda: figures.tensor_network({"Y": ("ab,bc,cd,de->ae", "ABCD")}, caption=""),
+}
 
 
 @functools.cache
-def drawn(kind):
-    """The figure of each kind for its own array, drawn once."""
-    return draw(kind, ARRAYS[kind])
-
-
-@functools.cache
-def network():
-    """A layer as a tensor network, drawn once."""
-    return figures.tensor_network(CHAINS, between="softmax over s", caption="Which ends are open?")
-
-
-@functools.cache
-def streams():
-    """The second map of two models, drawn once."""
-    models = {"a block": (), "<error>": ("norm", "MLP")}
-    return figures.block_map(models, layers=2, caption="Which parts are not there?")
-
-
-@functools.cache
-def sentence():
-    """A sentence with arcs of two kinds, drawn once."""
-    kinds = {"agreement": [(4, 1)], "<copy>": [(3, 2), (4, 2)]}
-    return figures.arcs([*TOKENS, "<BOS>", "cats"], kinds, caption="What decides <BOS>?")
-
-
-OTHERS = {"network": network, "streams": streams, "sentence": sentence}  # that draw no array
+def drawn(name):
+    """A figure, that of its own array if it draws one, drawn once."""
+    return draw(name, ARRAYS[name]) if name in ARRAYS else (OTHERS | WIDE)[name]()
 
 
 def shown(figure):
@@ -105,7 +109,7 @@ def shown(figure):
 
 def digest():
     """A fingerprint of one figure of each kind."""
-    every = [*map(drawn, ARRAYS), *(figure() for figure in OTHERS.values())]
+    every = map(drawn, (*ARRAYS, *OTHERS))
     return hashlib.sha256("".join(map(shown, every)).encode()).hexdigest()
 
 
@@ -120,6 +124,32 @@ def parsed(figure, *, phone=False):
 def texts(figure, *, phone=False):
     """The text elements of a figure."""
     return list(parsed(figure, phone=phone).iter(f"{SVG}text"))
+
+
+def words(figure, **options):
+    """What is written in a figure, in its order."""
+    return [text.text for text in texts(figure, **options)]
+
+
+def spots(figure, **options):
+    """Where each text stands that is not turned, (x, y) by the text."""
+    level = [t for t in texts(figure, **options) if t.get("x")]
+    return {t.text: np.array([float(t.get("x")), float(t.get("y"))]) for t in level}
+
+
+def paths(figure, **options):
+    """The paths of a figure."""
+    return list(parsed(figure, **options).iter(f"{SVG}path"))
+
+
+def points_of(path):
+    """The points of a path."""
+    return np.array(re.findall(r"([-\d.]+) ([-\d.]+)", path.get("d")), dtype=float)
+
+
+def colours_of(scale, levels):
+    """The colours on light pages of steps of a scale."""
+    return [ink.STAND_INS[scale.cells[level]][0] for level in levels]
 
 
 def luminance(colour):
@@ -158,8 +188,8 @@ def cell_colours(figure):
 
 def coloured(figure, *, marks):
     """The paths in a head's colour: the markers and arrowheads, or the lines."""
-    paths = [p for p in parsed(figure).iter(f"{SVG}path") if "color-mix" in p.get("style")]
-    return [path for path in paths if ("transform" in path.attrib) == marks]
+    every = [path for path in paths(figure) if "color-mix" in path.get("style")]
+    return [path for path in every if ("transform" in path.attrib) == marks]
 
 
 def diagram(blocks, *arrows, **options):

@@ -3,10 +3,8 @@
 import re
 
 import numpy as np
-import pytest
 
-from tests.library.figures.drawing import parsed, texts
-from tutorial_lib import ShapeError
+from tests.library.figures.drawing import paths, words
 from tutorial_lib.figures import mask_panels, mask_svg
 
 SPREAD = np.random.default_rng(17).random((5, 8)) < 0.4
@@ -21,11 +19,6 @@ def painted(path, cell, shape):
         first, row = (int(float(place) // cell) for place in (x, y))
         found[row, first : first + round(float(length) / cell + 0.14)] = True
     return found
-
-
-def paths(figure):
-    """The paths of a figure, one a picture."""
-    return [node for node in parsed(figure).iter() if node.tag.endswith("path")]
 
 
 def test_each_mask_is_one_path_that_paints_what_may_be_looked_at():
@@ -47,7 +40,7 @@ def test_a_mask_without_words_is_as_wide_as_its_room():
 
 def test_names_the_axes_and_tells_the_numbers():
     figure = mask_panels({"a < b": SPREAD, "causal": CAUSAL}, caption="Which?")
-    assert [t.text for t in texts(figure)] == ["a < b", "query", "key", "causal", "query", "key"]
+    assert words(figure) == ["a < b", "query", "key", "causal", "query", "key"]
     assert figure.alt.endswith(f"a < b: {SPREAD.sum()} of 40 pairs. causal: 136 of 256 pairs.")
     told = figure.text()
     assert told.startswith("Which?\na < b, ")
@@ -57,18 +50,3 @@ def test_names_the_axes_and_tells_the_numbers():
         keys = [k for first, *last in spans for k in range(int(first), int([first, *last][-1]) + 1)]
         assert keys == np.flatnonzero(row).tolist()
         assert int(count) == len(keys)
-
-
-@pytest.mark.parametrize(
-    ("masks", "error", "told"),
-    [
-        ({}, ValueError, "expected a dict with at least one entry"),
-        ({"m": [[True]]}, TypeError, "'m' is no array of booleans"),
-        ({"m": np.ones((2, 2))}, TypeError, "'m' is no array of booleans"),
-        ({"m": CAUSAL[0]}, ShapeError, "'m' has shape"),
-        ({"m": CAUSAL[:0]}, ShapeError, "'m' has shape"),
-    ],
-)
-def test_what_is_no_mask_is_refused(masks, error, told):
-    with pytest.raises(error, match=told):
-        mask_panels(masks, caption="")

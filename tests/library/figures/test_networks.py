@@ -1,12 +1,11 @@
 """Tensor networks."""
 
-from tests.library.figures import test_figure
-from tests.library.figures.drawing import network, texts
+from tests.library.figures.drawing import drawn, texts
 from tutorial_lib import figures
 
 
 def test_a_network_says_of_every_index_which_arrays_have_it_and_whether_it_is_open():
-    scores, layer = network().tables
+    scores, layer = drawn("network").tables
     assert scores.rows == list("tmhdns")
     assert scores.columns == ["X", "W_Q", "W_K", "X", "scores"]
     assert dict(zip(scores.rows, scores.cells.tolist(), strict=True)) == {
@@ -17,20 +16,13 @@ def test_a_network_says_of_every_index_which_arrays_have_it_and_whether_it_is_op
         "n": ["", "", "●", "●", "summed"],
         "s": ["", "", "", "●", "open"],
     }
-    assert [row[-1] for row in layer.cells] == [
-        "summed",
-        "open",
-        "summed",
-        "summed",
-        "summed",
-        "open",
-    ]
-    assert "Summed over: m, d, n. Open: t, h, s. Then softmax over s. Y: " in network().alt
+    assert [*layer.cells[:, -1]] == ["summed", "open", "summed", "summed", "summed", "open"]
+    assert "Summed over: m, d, n. Open: t, h, s. Then softmax over s. Y: " in drawn("network").alt
 
 
 def test_an_index_is_written_once_where_its_line_runs():
     places = {}
-    for text in texts(network()):
+    for text in texts(drawn("network")):
         places.setdefault(text.text, []).append((float(text.get("x")), float(text.get("y"))))
     assert set(places) == {
         *("scores", "Y", "X", "W_Q", "W_K", "weights", "W_V", "W_O"),
@@ -42,16 +34,6 @@ def test_an_index_is_written_once_where_its_line_runs():
     assert places["X"][0][0] < between_boxes[0] < places["W_Q"][0][0]
     assert places["W_Q"][0][0] < places["h"][0][0] < places["W_K"][0][0]
     assert places["h"][0][1] < places["softmax over s"][0][1] < places["weights"][0][1]
-
-
-def test_a_network_fits_any_page():
-    picture = network()
-    test_figure.test_pictures_are_vectors_with_nothing_that_could_clash_with_the_page(picture)
-    test_figure.test_no_stand_in_for_a_colour_is_left(picture)
-    test_figure.test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(picture)
-    test_figure.test_every_name_has_room_in_its_picture(picture)
-    assert "ahh-wide" not in picture.svg
-    assert len(picture.html()) < 20_000
 
 
 def test_a_chain_of_one_array_and_a_chain_without_open_ends_can_be_drawn():

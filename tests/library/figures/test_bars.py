@@ -4,26 +4,21 @@ import re
 
 import numpy as np
 
-from tests.library.figures.drawing import SVG, parsed, texts
+from tests.library.figures.drawing import paths, words
 from tutorial_lib import figures
-
-
-def lengths(figure):
-    """The right ends of the bars, from left in the picture, bar after bar."""
-    ends = [[float(x) for x in re.findall(r"[MLH]([\d.]+)", p.get("d"))] for p in bars(figure)]
-    return [max(x) - min(x) for x in ends]
 
 
 def bars(figure):
     """The bars in the order of columns, without those of the key."""
-    paths = [p for p in parsed(figure).iter(f"{SVG}path") if "color-mix" in p.get("style")]
-    return paths[: figure.tables[0].cells.size]
+    coloured = [path for path in paths(figure) if "color-mix" in path.get("style")]
+    return coloured[: figure.tables[0].cells.size]
 
 
 def test_bars_are_as_long_as_their_numbers():
     values = np.array([[1.0, 4.0], [2.0, 0.5], [0.0, 3.0]])
     figure = figures.bar_chart(values, "abc", ["x", "y"], label="ms", caption="")
-    found = np.array(lengths(figure)).reshape(2, 3).T
+    ends = [[float(x) for x in re.findall(r"[MLH]([\d.]+)", p.get("d"))] for p in bars(figure)]
+    found = np.ptp([(min(x), max(x)) for x in ends], axis=1).reshape(2, 3).T
     np.testing.assert_allclose(found / found.max(), values / 4, atol=0.01)
 
 
@@ -35,7 +30,7 @@ def test_bars_of_a_group_differ_in_black_and_white_too():
 
 def test_one_bar_in_each_group_needs_no_key():
     one = figures.bar_chart(np.ones((2, 1)), "ab", ["only"], label="ms", caption="")
-    assert "only" not in {text.text for text in texts(one)}
+    assert "only" not in words(one)
     assert "only" in one.text()
 
 

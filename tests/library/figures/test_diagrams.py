@@ -1,18 +1,21 @@
 """Block diagrams."""
 
-import re
-
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import PAIR, SVG, diagram, parsed, texts
+from tests.library.figures.drawing import (
+    PAIR,
+    SVG,
+    colours_of,
+    diagram,
+    parsed,
+    paths,
+    points_of,
+    spots,
+    texts,
+)
 from tutorial_lib import figures
 from tutorial_lib.figures import Block, Diagram, ink
-
-
-def points_of(path):
-    """The points of a path."""
-    return np.array(re.findall(r"([-\d.]+) ([-\d.]+)", path.get("d")), dtype=float)
 
 
 def is_block(path):
@@ -22,7 +25,7 @@ def is_block(path):
 
 def blocks_of(figure):
     """The paths of the blocks, in the order in which they are given."""
-    return list(filter(is_block, parsed(figure).iter(f"{SVG}path")))
+    return list(filter(is_block, paths(figure)))
 
 
 def frames(figure):
@@ -33,7 +36,7 @@ def frames(figure):
 
 def lines_and_heads(figure):
     """The points of each arrow's line, and of its head."""
-    points = [points_of(p) for p in parsed(figure).iter(f"{SVG}path") if not is_block(p)]
+    points = [points_of(path) for path in paths(figure) if not is_block(path)]
     return list(zip(points[::2], points[1::2], strict=True))
 
 
@@ -44,18 +47,14 @@ def test_blocks_stand_where_their_units_say():
     np.testing.assert_allclose(c[:2] - a[:2], (-60, 120), atol=0.2)
     np.testing.assert_allclose(a[2:] - a[:2], (57, 37), atol=0.2)  # neighbours stay apart
     np.testing.assert_allclose(b[2:] - b[:2], (27, 77), atol=0.2)
-
-
-def test_a_unit_may_be_less_than_a_pixel():
-    wide = {"a": Block(0, 0, "a", width=120, height=80)}
-    small, large = diagram(wide, unit=(0.5, 0.5)), diagram({"a": Block(0, 0, "a")}, unit=(60, 40))
-    assert frames(small)[0].tolist() == frames(large)[0].tolist()
+    small = frames(diagram({"a": Block(0, 0, width=120, height=80)}, unit=(0.5, 0.5)))
+    assert small.tolist() == frames(diagram({"a": Block(0, 0)}, unit=(60, 40))).tolist()
 
 
 def test_the_lines_of_a_text_stand_in_the_middle_of_their_block():
     figure = diagram({"dY": Block(0, 0, "dY\n(3, 4)"), "dX": Block(2, 1, "dX")})
     first, second = frames(figure)
-    place = {t.text: (float(t.get("x")), float(t.get("y"))) for t in texts(figure)}
+    place = spots(figure)
     assert {"dY", "(3, 4)", "dX", "map"} == set(place)
     assert place["dY"][0] == place["(3, 4)"][0] == pytest.approx(first[[0, 2]].mean(), abs=0.2)
     assert first[1] < place["dY"][1] < place["(3, 4)"][1] < first[3]
@@ -99,25 +98,23 @@ def test_an_arrow_and_the_arrow_back_lie_beside_each_other():
     figure = diagram(PAIR, ("a", "b", "to"), ("b", "a", "back"))
     (to, _), (back, _) = lines_and_heads(figure)
     assert to[0][1] < back[0][1] - 8
-    place = {t.text: float(t.get("y")) for t in texts(figure)}
-    assert place["to"] < to[0][1] < back[0][1] < place["back"]
+    place = spots(figure)
+    assert place["to"][1] < to[0][1] < back[0][1] < place["back"][1]
 
 
 def test_an_arrow_walks_around_the_blocks_between():
     row = {name: Block(2 * n, 0, name) for n, name in enumerate("abc")}
     column = {name: Block(0, 2 * n, name) for n, name in enumerate("abc")}
-    ((below, _),) = lines_and_heads(diagram(row, ("c", "a", "again")))
-    assert len(below) == 4
-    assert below[1][1] == below[2][1] > frames(diagram(row))[:, 3].max() + 10
-    ((beside, _),) = lines_and_heads(diagram(column, ("a", "c")))
-    assert len(beside) == 4
-    assert beside[1][0] == beside[2][0] > frames(diagram(column))[:, 2].max() + 10
     floor = {f"below {name}": Block(2 * n, 1.2, name) for n, name in enumerate("abc")}
-    figure = diagram(row | floor, ("c", "a", "again"))
-    ((above, _),) = lines_and_heads(figure)
-    assert above[1][1] == above[2][1] < frames(figure)[:, 1].min() - 10
-    place = {t.text: float(t.get("y")) for t in texts(figure)}
-    assert place["again"] < above[1][1]
+    ways = {}
+    for way, blocks in {"below": row, "beside": column, "above": row | floor}.items():
+        figure = diagram(blocks, ("c", "a", "again"))
+        ((ways[way], _),) = lines_and_heads(figure)
+        assert len(ways[way]) == 4
+        assert len(set(ways[way][1:3, 0 if way == "beside" else 1])) == 1
+    assert spots(figure)["again"][1] < ways["above"][1][1] < frames(figure)[:, 1].min() - 10
+    assert ways["below"][1][1] > frames(diagram(row))[:, 3].max() + 10
+    assert ways["beside"][1][0] > frames(diagram(column))[:, 2].max() + 10
     ((straight, _),) = lines_and_heads(diagram(row, ("c", "b")))
     assert len(straight) == 2
 
@@ -130,21 +127,18 @@ def test_heads_tints_and_dashes_of_blocks():
         "both": Block(3, 0, "both", head=1, shade=1),
         "later": Block(4, 0, "later", head=1, dashed=True),
     }
-    figure = diagram(blocks)
+    figure, head = diagram(blocks), figures.HEAD_COLOURS[1]
+    pale, strong = colours_of(ink.SEQUENTIAL, (25, 100))
     styles = [path.get("style") for path in blocks_of(figure)]
-    plain, own, tint, both, later = styles
-    assert "fill:none" in plain
-    assert "stroke:currentColor" in plain
-    assert f"fill:{figures.HEAD_COLOURS[1]}" in own
-    assert f"fill:{ink.STAND_INS[ink.SEQUENTIAL.cells[25]][0]}" in tint
-    assert f"fill:{ink.STAND_INS[ink.SEQUENTIAL.cells[100]][0]}" in both
-    assert f"stroke:{figures.HEAD_COLOURS[1]}" in both
-    assert "fill:none" in later
+    for style, fill in zip(styles, ("none", head, pale, strong, "none"), strict=True):
+        assert f"fill:{fill}" in style
+    assert "stroke:currentColor" in styles[0]
+    assert f"stroke:{head}" in styles[3]
     assert ["dasharray" in style for style in styles] == [False] * 4 + [True]
-    fills = {t.text: re.sub(r".*\bfill:", "", t.get("style")) for t in texts(figure)}
-    assert fills["own"] == "#fff"
-    assert "#000" in fills["tint"]
-    assert figures.HEAD_COLOURS[1] in {t.text: t.get("style") for t in texts(figure)}["later"]
+    fills = {t.text: t.get("style") for t in texts(figure)}
+    assert fills["own"].endswith("fill:#fff")
+    assert "fill:#000" in fills["tint"]
+    assert head in fills["later"]
 
 
 def test_tables_of_a_diagram_say_texts_tints_and_arrows():
@@ -156,23 +150,17 @@ def test_tables_of_a_diagram_say_texts_tints_and_arrows():
     assert diagram(PAIR).tables[0].columns == ["text"]
 
 
-def test_panels_of_a_diagram_stand_side_by_side_each_with_its_table():
-    panels = {"step 0": Diagram(PAIR), "step 1": Diagram(PAIR, [("a", "b")])}
-    figure = figures.block_diagram(panels, caption="", alt="Two steps.")
-    assert len(list(parsed(figure).iter(f"{SVG}svg"))) == 2
-    assert [table.title for table in figure.tables] == ["step 0", "step 1"]
-    assert figure.alt == "Two steps."
-
-
 def test_a_phone_has_narrower_blocks_on_one_scale_for_all_panels_and_as_wide_as_their_texts():
     short = {n: Block(n, 0, "1234") for n in range(3)}
     long = {n: Block(n, 0, "1234") for n in range(9)}
     panels = {"short": Diagram(short), "long": Diagram(long)}
-    figure = figures.block_diagram(panels, unit=(76, 40), caption="", alt="Blocks.")
+    figure = figures.block_diagram(panels, unit=(76, 40), caption="", alt="Two rows.")
+    assert [table.title for table in figure.tables] == ["short", "long"]
+    assert figure.alt == "Two rows."
     for phone, width in ((False, 76), (True, 76 * 0.5)):
         pictures = list(parsed(figure, phone=phone).iter(f"{SVG}svg"))
         for picture, count in zip(pictures, (3, 9), strict=True):
-            boxes = [points_of(p) for p in picture.iter(f"{SVG}path") if is_block(p)]
-            lefts = [points[:, 0].min() for points in boxes]
+            boxes = filter(is_block, picture.iter(f"{SVG}path"))
+            lefts = [points_of(box)[:, 0].min() for box in boxes]
             assert len(lefts) == count
             np.testing.assert_allclose(np.diff(lefts), width, atol=0.2)

@@ -28,17 +28,15 @@ def test_larger_weights_stand_out_more_on_light_and_dark_pages():
 def test_colours_of_heads_are_legible_titles_on_light_and_dark_pages(page, words):
     for code in ink.HEAD_INKS:
         colour, share = re.search(r"(#\w+) (\d+)%,currentColor", ink.STAND_INS[code][-1]).groups()
-        mixed = np.average(
-            [to_rgb(colour), to_rgb(words)], axis=0, weights=[int(share), 100 - int(share)]
-        )
+        shares = int(share), 100 - int(share)
+        mixed = np.average([to_rgb(colour), to_rgb(words)], axis=0, weights=shares)
         assert contrast(mixed, page) >= 4.5
 
 
 def test_a_head_keeps_its_number_and_its_colour():
     weights = np.full((6, 1, 1), 1.0)
-    titles = [
-        t for t in texts(figures.attention_maps(weights, ["a"], caption="")) if "head" in t.text
-    ]
+    every = texts(figures.attention_maps(weights, ["a"], caption=""))
+    titles = [text for text in every if "head" in text.text]
     assert [title.text for title in titles] == [f"head {h}" for h in range(6)]
     for h, title in enumerate(titles):
         assert figures.HEAD_COLOURS[h % 4] in title.get("style")

@@ -191,6 +191,7 @@ WORDS = {
         lambda: diagram(PAIR, unit=72)
     ),
     "ValueError: unit is (72, 0); expected two lengths": lambda: diagram(PAIR, unit=(72, 0)),
+    "ValueError: unit is (inf, 9); expected two": lambda: diagram(PAIR, unit=(float("inf"), 9)),
 }
 
 

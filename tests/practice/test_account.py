@@ -77,7 +77,8 @@ def in_place(scores, axis=-1):
         (
             sometimes_none,
             "✗ softmax: along another axis: it returned None; "
-            "expected an array of numbers of shape (3, 5, 7).",
+            "expected an array of numbers of shape (3, 5, 7).\n"
+            "  Right so far: ordinary scores.",
         ),
         (
             lambda scores, axis=-1: tl.softmax(scores, axis).tolist(),
@@ -121,7 +122,8 @@ def in_place(scores, axis=-1):
         (
             lambda scores: tl.softmax(scores),
             "✗ softmax: along another axis: it must take (scores, axis=…), "
-            "but Python says: got an unexpected keyword argument 'axis'.",
+            "but Python says: got an unexpected keyword argument 'axis'.\n"
+            "  Right so far: ordinary scores.",
         ),
         (
             lambda: np.ones(3),

@@ -88,11 +88,18 @@ def account(name, function, reference, cases, mistakes=()):
     if not answers.wrong:
         labels = textwrap.fill("; ".join(case.label for case in cases) + ".", WIDTH - 2)
         return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
-    return _of_wrong(name, answers, mistakes)
+    difference, *rest = _of_wrong(name, answers, mistakes)
+    before = "; ".join(case.label for case in cases[: answers.wrong[0]])
+    return told(difference, *([f"Right so far: {before}"] if before else []), *rest)
 
 
 def _of_wrong(name, answers, mistakes):
-    """Name the mistake that gives every value; else show the first difference, and its kind."""
+    """Name the mistake that gives every value; else the first difference, and its kind.
+
+    Returns
+    -------
+    sentences : list of text; the first begins with ✗
+    """
     first = answers.wrong[0]
     outcome, right = answers.outcomes[first], answers.rights[first]
     error = outcome.error or fault(outcome.value, right)
@@ -101,15 +108,15 @@ def _of_wrong(name, answers, mistakes):
     for mistake in mistakes:
         fits = answers.fit(mistake.of(answers.reference))
         if all(fits) and any(not answers.outcomes[i].error for i in answers.wrong):
-            return told(f"✗ {name}: {mistake.says}", *([] if error else [seen]), *mended(mistake))
+            return [f"✗ {name}: {mistake.says}", *([] if error else [seen]), *mended(mistake)]
         like = like or (mistake if fits[first] else None)
     if error:
         shape = "" if outcome.error else of_shape(outcome.value, right)
-        return told(f"✗ {name}: {seen}{f' ({shape})' if shape else ''}")
+        return [f"✗ {name}: {seen}{f' ({shape})' if shape else ''}"]
     kind, instead = _kind(answers)
     if not kind and like:
         kind = f"In this case it looks like this: {like.says}"
-    return told(f"✗ {name}: {kind if instead else seen}", *([kind] if kind and not instead else []))
+    return [f"✗ {name}: {kind if instead else seen}", *([kind] if kind and not instead else [])]
 
 
 def _kind(answers):

@@ -485,7 +485,10 @@ def _quiz(name, parts):
 
 def _lengths(parts):
     visible = [p for p in parts if p.kind == "code" and not SHOWN_FOLDED & set(tags(p.cell))]
-    lines = {p.cell.id: sum(1 for line in p.text.splitlines() if line.strip()) for p in visible}
+    lines = {
+        p.cell.id: sum(line.strip()[:1] not in {"", "#"} for line in p.text.splitlines())
+        for p in visible
+    }
     for name, count in lines.items():
         if count > MOST_LINES:
             yield f"cell {name} has {count} lines, more than {MOST_LINES}: split it"

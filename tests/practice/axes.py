@@ -63,7 +63,6 @@ TABLE = """
     project_sliced_input.W: H d_in d_out
     linear_backward.W: d_model d_out
     linear_backward.dY: T d_out
-    length_factor.W: rows columns
     composition.first: rows inner
     composition.second: inner columns
     seeds_apart.first seeds_apart.second: seeds values

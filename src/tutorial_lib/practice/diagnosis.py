@@ -38,7 +38,7 @@ TABLE = """
     logits: T words
     packed: T columns
     result: T d_v
-    merge_parts.heads linear_backward.W linear_backward.dY length_factor.W:
+    merge_parts.heads linear_backward.W linear_backward.dY:
 """  # the last axes of an argument, by its name or that of a function too; a batch may come before
 AXES = {
     name: axes.split()

@@ -23,9 +23,3 @@ def every_case_is_off_by_a_quarter():
     """The best sum of two heads misses the *and* by a quarter in all four cases."""
     wanted, found = printed_under(PAGE, "and")
     return all(abs(wanted - found) == Fraction(1, 4))
-
-
-def BOS_has_an_eighth_of_its_length():
-    """The output of `<BOS>` has an eighth of the length that its row of X had."""
-    lengths = printed_under(PAGE, "length of <BOS>")
-    return round(lengths[0] / lengths[2]) == 8

@@ -1,7 +1,6 @@
 """Right answers of chapter 06 in other ways, and too narrow ones."""
 
 import dataclasses
-import math
 
 import numpy as np
 
@@ -122,18 +121,15 @@ VARIANTS = [
     ("trace", "einsum", trace_by_einsum),
     ("head_contributions", "loop over heads", shares_by_loop),
     ("head_contributions", "each part with every part", shares_by_einsum),
-    ("length_factor", "norm", lambda W: np.linalg.norm(W) / len(W) ** 0.5),
-    ("length_factor", "trace", lambda W: np.sqrt(np.trace(W @ W.T) / W.shape[0])),
-    (
-        "length_factor",
-        "lengths of rows",
-        lambda W: math.sqrt(np.mean(np.linalg.norm(W, axis=1) ** 2)),
-    ),
     ("layer_parameters", "matrix by matrix", lambda d, H, k, kv: 2 * d * H * k + 2 * d * kv * k),
     (
         "layer_parameters",
         "np.int64",
         lambda *sizes: np.int64(sizes[0] * sizes[2]) * 2 * sum(sizes[1::2]),
+    ),
+    *(
+        ("my_layer", label, lambda X, params, mask, layer=layer: layer(X, params, mask=mask))
+        for label, layer in (("einsum", layer_by_einsum), ("by sentence", layer_by_sequence))
     ),
     ("layer_parameters", "float", lambda d, H, k, kv: 2.0 * d * k * (H + kv)),
 ]

@@ -1,7 +1,5 @@
 """Checks for chapter 06."""
 
-import math
-
 import numpy as np
 
 from tutorial_lib import multihead, projection
@@ -67,20 +65,6 @@ def check_head_contributions(function):
     check("head_contributions", function, _head_contributions, cases)
 
 
-def _length_factor(W):
-    return math.sqrt(W.shape[1] * (W**2).mean())
-
-
-def check_length_factor(function):
-    """Check `length_factor(W)`, exercise of chapter 06."""
-    cases = (
-        Case("more columns than rows", {"W": normal(34, D_MODEL, H * D_V)}),
-        Case("more rows than columns", {"W": 0.1 * normal(35, H * D_V, D_MODEL)}),
-        Case("entries around 1", {"W": 1 + normal(36, D_MODEL, D_K)}),
-    )
-    check("length_factor", function, _length_factor, cases)
-
-
 def _layer_parameters(d_model, heads, d_k, kv_heads):
     queries_and_out = 2 * d_model * heads * d_k
     return queries_and_out + 2 * d_model * kv_heads * d_k
@@ -98,3 +82,32 @@ def check_layer_parameters(function):
         Case(label, dict(zip(names, values, strict=True))) for label, values in sizes.items()
     )
     check("layer_parameters", function, _layer_parameters, cases)
+
+
+def _my_layer(X, params, mask):
+    return multihead.multi_head_attention(X, params, mask=mask)
+
+
+def my_layer_cases():
+    """Return the cases of a layer from nothing, from what a first version does to what it lacks.
+
+    X holds multiples of 1/4, so that it is the same in single precision, and the large scores
+    leave no two keys close.
+    """
+    own = masks()["a mask for each sentence and head"][..., :T]
+    causal = np.tri(T, dtype=bool)
+    padded = causal & (np.arange(T) > 0)  # token 0 is padding, so it sees no key
+    wide, batch = _inputs(2, WIDE), _inputs(H, D_K, B)
+    params, X = batch["params"], np.round(4 * batch["X"][1]) / 4
+    sharp = projection.Params(1000 * params.W_Q, params.W_K, params.W_V, params.W_O)
+    return (
+        Case("one sentence under a causal mask", {**wide, "mask": causal}),
+        Case("a batch, with a mask for each sentence and head", {**batch, "mask": own}),
+        Case("a fully masked row", {"X": X, "params": params, "mask": padded}),
+        Case("scores in the thousands", {"X": X, "params": sharp, "mask": causal}),
+    )
+
+
+def check_my_layer(function):
+    """Check `my_layer(X, params, mask)`, the blank cell of chapter 06. Prints an account."""
+    check("my_layer", function, _my_layer, my_layer_cases())

@@ -13,6 +13,7 @@ from tests.practice.rooms import ALL, MISTAKES, SYMPTOMS, account, asked, printe
 from tests.sampling import every
 from tutorial_lib import checks
 from tutorial_lib.practice.account import WIDTH
+from tutorial_lib.practice.mistake import named
 
 
 @pytest.mark.parametrize("word", ["x" * 90, "x-" * 45])
@@ -144,6 +145,13 @@ def in_place(scores, axis=-1):
 )
 def test_what_went_wrong_is_said_in_words(function, words, capsys):
     assert account("softmax", function, capsys) == words + "\n"
+
+
+def test_a_layer_without_the_maximum_is_told_what_is_right_so_far(capsys):
+    first_version = wrong("my_layer", named(MISTAKES["my_layer"], "no_maximum"))
+    lines = account("my_layer", first_version, capsys).splitlines()
+    assert lines[1].startswith("  Right so far: one sentence under a causal mask; a batch, ")
+    assert lines[2].startswith("  a fully masked row: row [0] is nan, ")
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -147,20 +147,20 @@ def ch08_gradients(program):
 
 
 def ch09_pytorch(program):
-    """Matrices loaded into a module, whose output is then found right, or found to be wrong."""
-    import torch
-
-    from tutorial_lib.pytorch import MultiHeadAttention, packed_weight
+    """Matrices taken out of PyTorch's layer; NumPy's output is found right, or found wrong."""
+    from tutorial_lib.pytorch import torch_mha_from_params
 
     params, X, mask = layer(np.random.default_rng(9))
-    right = torch.tensor(tl.multi_head_attention(X, params, mask=mask))
-    given = {"torch": torch, "packed_weight": packed_weight, "params": params, "X": torch.tensor(X)}
-    found = []
-    for expected in (right, -right):
-        module = MultiHeadAttention(D_MODEL, H).double()
-        left = run(program, layer=module, expected=expected, **given)
-        found += [same(left["Y"].detach().numpy(), right.numpy()), left["equal"]]
-    return found == [True, True, True, False]
+    right = tl.multi_head_attention(X, params, mask=mask)
+
+    def split_packed(weight, n_heads):
+        return np.swapaxes(weight.reshape(3, n_heads, -1, D_MODEL), -1, -2)
+
+    given = {"layer": torch_mha_from_params(params), "split_packed": split_packed, "hidden": ~mask}
+    given |= {"np": np, "Params": tl.Params, "trace": tl.trace, "X": X, "H": H}
+    left = [run(program, expected=expected, **given) for expected in (right, -right)]
+    found = [(same(names["Y"], right), names["equal"]) for names in left]
+    return found == [(True, True), (True, False)]
 
 
 def ch10_masks(program):

@@ -91,7 +91,8 @@ def count(cells, *, deeper=True):
     found = [(section, kind, text) for section, off, kind, text in passages(cells) if deeper >= off]
     tasks = "\n".join(text for section, kind, text in found if section in TASKS and kind == "text")
     tasks = SPECIFIED.sub(r"\1", tasks)
-    sizes = [words_of(task) for task in EXERCISE.split(tasks)[1:] or [tasks] if task]
+    whole = tasks.partition("\n### ")[0]  # of a review; below it its answer is used
+    sizes = [words_of(task) for task in EXERCISE.split(tasks)[1:] or [whole] if task]
     return Counts(
         words=sum(words_of(text) for _, kind, text in found if kind == "text"),
         lines=sum(

@@ -332,7 +332,8 @@ def _names(parts):
 def _predictions(name, parts):
     shown = [place for place, piece in enumerate(parts) if piece.text.startswith("prediction(")]
     sources = [parts[place].text.strip() for place in shown]
-    expected = [f'prediction("{name}", {n})' for n in range(1, kind_of(name).predictions + 1)]
+    count = kind_of(name).predictions or len(shown)
+    expected = [f'prediction("{name}", {n})' for n in range(1, count + 1)]
     if sources != expected:
         yield f"predictions are {sources}: write {expected}, in this order"
     answers = []
@@ -419,15 +420,12 @@ def _abilities(name, parts):
 
 def _task(kind, parts):
     task = [piece for piece in parts if piece.section == kind.tasks]
-    use = task[-1].cell if task else None
-    if use is None or use.cell_type != "code" or tags(use) != ["solution"]:
-        yield "the task does not end in an open cell, tagged solution: add one that uses the answer"
-    elif not printed(use).strip():
-        yield "the last cell of the task finds no number again: print one of the chapters"
-    before = task[:-1]
-    if before and before[-1].kind == "markdown":  # what the use is for
-        before = before[:-1]
-    yield from (f"the task: {fault}" for fault in exercise_faults(before))
+    solved = [n for n, piece in enumerate(task, start=1) if "hide-cell" in tags(piece.cell)]
+    end = solved[0] if solved else len(task)
+    uses = [piece.cell for piece in task[end:] if tags(piece.cell) == ["solution"]]
+    if not any(printed(cell).strip() for cell in uses):
+        yield "no open cell, tagged solution, uses the answer: add one that prints what comes of it"
+    yield from (f"the task: {fault}" for fault in exercise_faults(task[:end]))
 
 
 def _exercises(name, parts):

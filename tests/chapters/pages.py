@@ -30,12 +30,13 @@ class Kind:
     ----------
     headings : those of level 2, in order
     tasks : the one below which readers write code
-    predictions, puzzles, questions : how many its bank holds and its notebook shows
+    predictions, puzzles, questions : how many its bank holds and its notebook shows; None: as
+        many as the bank holds
     """
 
     headings: tuple
     tasks: str
-    predictions: int
+    predictions: int | None
     puzzles: int
     questions: int
 
@@ -63,7 +64,7 @@ def kind_of(name):
 
 def _review(questions):
     headings = ("Goal", "What you can do now", "Quiz", "The task", "Recap")
-    return Kind(headings, tasks="The task", predictions=0, puzzles=0, questions=questions)
+    return Kind(headings, tasks="The task", predictions=None, puzzles=0, questions=questions)
 
 
 def read(path):

@@ -169,8 +169,10 @@ def review():
         text("quiz", "## Quiz"),
         code("questions", f'quiz("{REVIEW}")', tags=["remove-input"]),
         *exercise("## The task\n\nWrite all of it."),
+        code("chosen", "layer = biased", tags=["solution"]),
+        *prediction(1, REVIEW),
+        code("use", "print(layer(0))", stdout("1\n"), tags=["solution"]),
         text("again", "The old numbers."),
-        code("use", "print(biased(0))", stdout("1\n"), tags=["solution"]),
         text("recap", f"## Recap\n\nThree lines.\n\n{next_map(REVIEW)}"),
     ]
     return new_notebook(cells=cells, metadata=METADATA)
@@ -181,13 +183,13 @@ def text(name, source):
     return new_markdown_cell(source, id=name)
 
 
-def prediction(n):
+def prediction(n, name=CHAPTER):
     """Return a prediction and the closed cell that answers it."""
     answer = code(
         f"answer-{n}", f"show('shape', {n})", stdout(f"shape: {n}\n"), tags=["hide-output"]
     )
     answer.metadata.jupyter = {"outputs_hidden": True}
-    asked = code(f"prediction-{n}", f'prediction("{CHAPTER}", {n})', tags=["remove-input"])
+    asked = code(f"prediction-{n}", f'prediction("{name}", {n})', tags=["remove-input"])
     return asked, answer
 
 

@@ -248,10 +248,7 @@ REVIEW_CHANGES = {
     "recap without its map": (edit("recap", next_map(REVIEW), ""), "the next arrow"),
     "a chapter left out": (edit("abilities", f"({CHAPTER}.ipynb)", "(1)"), f"no link to {CHAPTER}"),
     "a step left out": (edit("abilities", "| **concat** |", "| concat |"), "no row for the step"),
-    "a prediction": (
-        add(code("asked", f'prediction("{REVIEW}", 1)', tags=["remove-input"]), "quiz"),
-        "predictions are",
-    ),
+    "prediction counted from 2": (edit("prediction-1", "1)", "2)"), "predictions are"),
     "no quiz": (drop("questions"), "Quiz needs one cell"),
     "quiz of a chapter": (edit("questions", REVIEW, CHAPTER), "Quiz needs one cell"),
     "no stub": (drop("stub"), "the task: goes t c h S"),
@@ -263,10 +260,9 @@ REVIEW_CHANGES = {
         add(code("early", "x = 1", stdout("1\n"), tags=["solution"]), "quiz"),
         "outside The task",
     ),
-    "nothing found again": (drop("use"), "does not end in an open cell"),
-    "use that stays without the solution": (retag("use"), "does not end in an open cell"),
-    "use that is folded": (retag("use", "solution", "hide-cell"), "does not end in an open cell"),
-    "use that shows nothing": (clear("use"), "finds no number again"),
+    "no use": (drop("use"), "uses the answer"),
+    "use that stays without the solution": (retag("use"), "uses the answer"),
+    "use that shows nothing": (clear("use"), "uses the answer"),
     "13 lines": (add(long(13), "quiz"), "13 lines"),
 }
 

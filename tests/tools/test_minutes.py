@@ -45,6 +45,7 @@ def test_exercises_count_and_of_each_the_words_beyond_a_length():
     found = count([text(tasks), code("done = True", "solution", "hide-cell")])
     assert (found.exercises, found.lines) == (2, 0)
     assert found.further == 9
+    assert count([text(f"## The task\n\nTry.\n\n### Use\n\n{'word ' * LONG}")]).further == 0
 
 
 def test_what_a_task_specifies_in_a_fold_is_work_and_a_hint_is_not():

@@ -5,4 +5,4 @@ from tutorial_lib.practice.review_part_1.checks import MISTAKES
 
 def ways_to_go_wrong():
     """The number of mistakes that the check names."""
-    return len(MISTAKES["attend_to_sentence"])
+    return len(MISTAKES["layer_from_memory"])

@@ -173,7 +173,7 @@ def test_each_fold_says_what_it_holds(open_page, notebook):
         first = next((line for line in lines if line != "display("), "")
         count = f"{len(lines)} line{'s' * (len(lines) > 1)}"
         waits = "Output: answer above, or show it"
-        assert name == ("Solution" if solution else waits if output else f"{first} {count}")
+        assert name == (waits if output else "Solution" if solution else f"{first} {count}")
 
 
 def rows_of_bars(article):

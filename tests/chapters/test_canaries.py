@@ -23,7 +23,7 @@ from tests.conftest import hints
 from tools.chapters import ROOT
 from tools.run_notebooks import SETTINGS, dumps
 
-NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]
+NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
 WORKERS = ["-n", "2", "--dist", "loadfile"]
 SHARE = 'print("share", 4 / 7)'
 STALE = stdout("share 0.5\n")

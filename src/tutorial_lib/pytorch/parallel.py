@@ -207,10 +207,9 @@ def ring_attention(
 
     Introduced in chapter 13. Queries stay. Keys and values go round: while a process works on the
     block it has, it sends that block on and receives the next. T here is the length of a block, the
-    same in all. Each block rescales what was summed
-    before it to the new largest score, so no process ever holds a whole row of scores. There is
-    only a forward pass: a block that was received has no graph for gradients. Divides by the root
-    of d_k itself.
+    same in all. Each block rescales what was summed before it to the new largest score, so no
+    process ever holds a whole row of scores. There is only a forward pass: a block that was
+    received has no graph for gradients. Divides by the root of d_k itself.
 
     Parameters
     ----------

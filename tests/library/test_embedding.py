@@ -19,46 +19,23 @@ def E(sizes, normal):
     return normal(20, 9, sizes.d_model)
 
 
-@pytest.fixture
-def P(sizes, normal):
-    """More positions than tokens: (8, d_model)."""
-    return normal(21, 8, sizes.d_model)
-
-
-def test_rows_of_both_tables_are_added(ids, E, P, assert_close):
+@pytest.mark.parametrize("n_positions", [None, 5, 8])
+def test_rows_of_both_tables_are_added(ids, E, n_positions, normal, assert_close):
+    P = None if n_positions is None else normal(21, n_positions, E.shape[1])
     assert_close(embed(ids, E, P), oracle.embed(ids, E, P))
 
 
-def test_without_positions_a_row_is_that_of_its_token(ids, E, assert_close):
-    assert_close(embed(ids, E), oracle.embed(ids, E))
-
-
-def test_a_table_with_exactly_as_many_positions_as_tokens_suffices(ids, E, P, sizes, assert_close):
-    assert_close(embed(ids, E, P[: sizes.T]), oracle.embed(ids, E, P))
-
-
-def test_lookup_is_a_one_hot_product(ids, E):
-    np.testing.assert_array_equal(embed(ids, E), np.eye(len(E))[ids] @ E)
-
-
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64])
-def test_ids_of_any_integer_type_look_up_the_same_rows(ids, E, P, kind):
-    np.testing.assert_array_equal(embed(ids.astype(kind), E, P), embed(ids, E, P))
+def test_ids_of_any_integer_type_look_up_the_same_rows_and_no_view_of_them(ids, E, kind):
+    X = embed(ids.astype(kind), E)
+    np.testing.assert_array_equal(X, E[ids])
+    assert not np.shares_memory(X, E)
 
 
-def test_result_is_no_view_of_the_table(ids, E):
-    assert not np.shares_memory(embed(ids, E), E)
-
-
-@pytest.mark.parametrize("base", [10_000.0, 100.0, 7, np.float32(0.5)])
+@pytest.mark.parametrize("base", [{}, {"base": 100.0}, {"base": 7}, {"base": np.float32(0.5)}])
 def test_positions_are_sines_and_cosines(sizes, base, assert_close):
-    expected = oracle.sinusoidal_positions(sizes.T, sizes.d_model, base)
-    assert_close(sinusoidal_positions(sizes.T, sizes.d_model, base=base), expected)
-
-
-def test_default_base_is_the_papers(sizes, assert_close):
-    expected = oracle.sinusoidal_positions(sizes.S, sizes.d_model)
-    assert_close(sinusoidal_positions(sizes.S, sizes.d_model), expected)
+    expected = oracle.sinusoidal_positions(sizes.T, sizes.d_model, **base)
+    assert_close(sinusoidal_positions(sizes.T, sizes.d_model, **base), expected)
 
 
 def test_dot_product_of_two_positions_depends_only_on_their_distance():

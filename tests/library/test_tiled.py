@@ -8,10 +8,7 @@ import pytest
 from tests import oracle
 from tests.memory import peak_bytes
 from tutorial_lib import (
-    Params,
-    ShapeError,
     attend_block,
-    attend_in_blocks,
     causal_mask,
     init_params,
     multi_head_attention,
@@ -112,15 +109,6 @@ def test_a_block_that_is_not_causal_may_have_more_queries_than_keys(normal, asse
     assert_close(attend_block(Q / 2, K.T, V), oracle.scaled_dot_product_attention(Q, K, V))
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("block", BLOCKS)
-def test_all_blocks_together_are_attention(block, causal, normal, assert_close):
-    Q, K, V = normal(1, 3, 5, 4), normal(2, 3, 5, 4), normal(3, 3, 5, 7)
-    expected = oracle.scaled_dot_product_attention(Q, K, V, mask_for(causal, 5))
-    K_T = np.swapaxes(K, -1, -2)
-    assert_close(attend_in_blocks(Q / 2, K_T, V, causal=causal, block=block), expected)
-
-
 def peak_of(T):
     """The most that a call on T tokens holds at once, output included."""
     params = init_params(np.random.default_rng(0), d_model=8, n_heads=2)
@@ -132,38 +120,3 @@ def test_memory_is_linear_in_the_number_of_tokens():
     short, long = peak_of(1024), peak_of(4096)
     assert long < 4.2 * short
     assert long < 4096 * 4096 * 8 / 20, "far below one (T, S) array"
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"X": np.ones((5, 12), dtype=int)}, TypeError, "X is int64, W_Q is float64"),
-        ({"X": np.ones((5, 12), dtype=np.float16)}, TypeError, "expected float32 throughout"),
-        ({"X": np.ones((5, 12), dtype=np.float32)}, TypeError, "X is float32, W_Q is float64"),
-    ],
-)
-def test_bad_input_is_turned_down_at_the_door(params, normal, change, error, words):
-    given = {"X": normal(1, 5, 12), "params": params} | change
-    with pytest.raises(error, match=words):
-        tiled_multi_head_attention(**given)
-
-
-def test_params_of_two_precisions_are_turned_down(params, normal):
-    mixed = Params(params.W_Q, params.W_K, params.W_V.astype(np.float32), params.W_O)
-    with pytest.raises(TypeError, match="W_V is float32, W_O is float64; expected"):
-        tiled_multi_head_attention(normal(1, 5, 12), mixed)
-
-
-def test_a_causal_block_needs_a_key_for_each_query():
-    with pytest.raises(ShapeError, match="5 rows and K_T has 3 columns"):
-        attend_block(np.ones((5, 4)), np.ones((4, 3)), np.ones((3, 7)), causal=True)
-
-
-@pytest.mark.parametrize("name", ["Q", "K_T", "V"])
-@pytest.mark.parametrize("kind", [np.float32, np.int64])
-def test_blocks_of_two_precisions_are_turned_down(name, kind):
-    given = {"Q": np.ones((2, 5, 4)), "K_T": np.ones((2, 4, 5)), "V": np.ones((2, 5, 7))}
-    given[name] = given[name].astype(kind)
-    for call in (attend_block, lambda **tile: attend_in_blocks(**tile, causal=False, block=2)):
-        with pytest.raises(TypeError, match="expected float32 throughout or float64 throughout"):
-            call(**given)

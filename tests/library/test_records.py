@@ -1,6 +1,7 @@
 """The reader of data/: what it gives, and what it says of a file that is not as it should be."""
 
 import hashlib
+import itertools
 import json
 import re
 import shutil
@@ -36,25 +37,21 @@ def plant(empty, monkeypatch):
     def plant_(path, content):
         (empty / path).parent.mkdir()
         (empty / path).write_bytes(content)
-        digests = {path: hashlib.sha256(content).hexdigest()}
         monkeypatch.setattr(records, "MANIFEST", empty / "sha256.json")
-        records.MANIFEST.write_text(json.dumps(digests), encoding="utf-8")
+        records.MANIFEST.write_text(json.dumps({path: sha256(content)}), encoding="utf-8")
 
     return plant_
 
 
+def sha256(content):
+    """The digest that the manifest has of a file."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def test_every_file_has_its_sha256_and_every_sha256_its_file():
     files = [path for folder in records.FOLDERS for path in (DATA / folder).iterdir()]
-    found = {
-        path.relative_to(DATA).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
-    }
-    assert found == DIGESTS, f"after a change of facts run: {records.SEAL}"
-
-
-@pytest.mark.parametrize(("folder", "name"), NAMES)
-def test_every_file_is_read_by_its_name(folder, name):
-    assert READ[folder](name)
+    digests = {path.relative_to(DATA).as_posix(): sha256(path.read_bytes()) for path in files}
+    assert digests == DIGESTS, f"after a change of facts run: {records.SEAL}"
 
 
 def test_a_checkpoint_is_arrays_in_float64_in_the_order_in_which_they_were_saved():
@@ -72,83 +69,80 @@ def test_what_is_read_may_be_changed_and_read_again():
 
 
 @pytest.mark.parametrize("folder", READ)
-def test_an_unknown_name_is_told_the_known_ones(folder):
-    with pytest.raises(ValueError, match="There is no 'copyng'") as told:
+def test_the_error_of_an_unknown_name_lists_the_known_ones(folder):
+    with pytest.raises(ValueError, match="There is no 'copyng'") as error:
         READ[folder]("copyng")
-    assert str([name for kind, name in NAMES if kind == folder]) in str(told.value)
-    assert records.SEAL in str(told.value)
+    assert str([name for kind, name in NAMES if kind == folder]) in str(error.value)
+    assert records.SEAL in str(error.value)
 
 
 @pytest.mark.parametrize(("folder", "name"), NAMES)
-def test_a_file_that_is_missing_and_has_no_address_says_how_to_install_it(empty, folder, name):
-    with pytest.raises(FileNotFoundError, match=f"data/{folder}/{name}.* is not installed") as told:
-        READ[folder](name)
-    assert records.ADDRESS in str(told.value)
-    assert records.INSTALL in str(told.value)
-
-
-@pytest.mark.parametrize(("folder", "name"), NAMES)
-def test_a_file_that_is_not_installed_is_fetched_from_the_address(
-    tmp_path, monkeypatch, folder, name
-):
-    expected = READ[folder](name)
-    monkeypatch.setattr(records, "DATA", tmp_path)
+def test_a_file_is_read_or_fetched_or_the_error_says_how_to_install_it(monkeypatch, folder, name):
+    content = READ[folder](name)
+    assert content
+    monkeypatch.setattr(records, "DATA", DATA / "nothing")
     monkeypatch.setenv(records.ADDRESS, DATA.as_uri() + "/")
-    np.testing.assert_equal(READ[folder](name), expected)
+    np.testing.assert_equal(READ[folder](name), content)
+    monkeypatch.delenv(records.ADDRESS)
+    with pytest.raises(
+        FileNotFoundError, match=f"data/{folder}/{name}.* is not installed"
+    ) as error:
+        READ[folder](name)
+    assert records.ADDRESS in str(error.value)
+    assert records.INSTALL in str(error.value)
 
 
 @pytest.fixture
 def closed_port():
-    """A port of this machine that is taken, so that nobody else listens there; nor does this."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
+    """A port of this machine that is bound, so that nobody else listens there; nor does this."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 @pytest.mark.parametrize("address", ["here", "", "http://127.0.0.1:{port}/", "{folder}/nothing/"])
-def test_an_address_that_gives_nothing_is_told_with_what_to_do(
+def test_the_error_of_an_address_that_gives_nothing_says_what_to_do(
     empty, monkeypatch, closed_port, address
 ):
     address = address.format(port=closed_port, folder=empty.as_uri())
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setenv(records.ADDRESS, address)
-    with pytest.raises(FileNotFoundError, match="did not load: ") as told:
+    with pytest.raises(FileNotFoundError, match="did not load: ") as error:
         record("gradients")
-    assert f"{address}results/gradients.json" in str(told.value)
-    assert records.INSTALL in str(told.value)
+    assert f"{address}results/gradients.json" in str(error.value)
+    assert records.INSTALL in str(error.value)
 
 
 @pytest.mark.parametrize("fetched", [False, True])
 def test_another_file_is_refused_with_both_sha256_and_what_to_do(plant, monkeypatch, fetched):
     plant("results/a.json", b"{}")
-    expected = hashlib.sha256(b"{}").hexdigest()
     (records.DATA / "results" / "a.json").write_bytes(b"[]")
     if fetched:
         shutil.move(records.DATA / "results", records.DATA / "site" / "results")
         monkeypatch.setenv(records.ADDRESS, (records.DATA / "site").as_uri() + "/")
-    with pytest.raises(ValueError, match="has the sha256") as told:
+    with pytest.raises(ValueError, match="has the sha256") as error:
         record("a")
-    said = str(told.value)
-    assert f"{hashlib.sha256(b'[]').hexdigest()}; expected {expected}" in said
-    assert all(words in said for words in ("Load the page again", records.INSTALL, records.SEAL))
+    digests = f"{sha256(b'[]')}; expected {sha256(b'{}')}"
+    for fragment in (digests, "Load the page again", records.INSTALL, records.SEAL):
+        assert fragment in str(error.value)
 
 
 @pytest.mark.parametrize("head", [{}, dict.fromkeys(HEAD[:-1]), dict.fromkeys(HEAD[::-1])])
 def test_a_record_without_its_head_is_refused(plant, head):
     plant("results/a.json", json.dumps(head | {"times": 1}).encode())
-    with pytest.raises(ValueError, match=r"record 'a' begins with .* expected its head") as told:
+    with pytest.raises(ValueError, match=r"record 'a' begins with .* expected its head") as error:
         record("a")
-    assert str(list(HEAD)) in str(told.value)
-    assert "new_record(__file__, seed=SEED)" in str(told.value)
+    assert str(list(HEAD)) in str(error.value)
+    assert "new_record(__file__, seed=SEED)" in str(error.value)
 
 
 @pytest.mark.parametrize(("name", "size"), [("copying", 160_001), ("unknown", 1)])
 def test_a_checkpoint_larger_than_its_budget_is_refused(plant, name, size):
     plant(f"checkpoints/{name}.npz", b"0" * size)
     allowed = f"expected at most {CHECKPOINT_KB.get(name, 0)} kB"
-    with pytest.raises(ValueError, match=allowed) as told:
+    with pytest.raises(ValueError, match=allowed) as error:
         checkpoint(name)
-    assert "records.CHECKPOINT_KB" in str(told.value)
+    assert "records.CHECKPOINT_KB" in str(error.value)
 
 
 SAVED = (DATA / "checkpoints" / "known_text.npz").read_bytes()
@@ -160,29 +154,25 @@ def saved(array):
     return file.getvalue()
 
 
-@pytest.mark.parametrize("content", [SAVED[: len(SAVED) // 2], SAVED[:-30], SAVED[30:], b""])
-def test_a_checkpoint_that_is_not_whole_is_refused_by_its_sha256(plant, content):
-    plant("checkpoints/known_text.npz", SAVED)
-    (records.DATA / "checkpoints" / "known_text.npz").write_bytes(content)
-    with pytest.raises(ValueError, match="has the sha256") as told:
-        checkpoint("known_text")
-    assert "a checkpoint changes where its script" in str(told.value)
-
-
 HALF, MIDDLE = len(SAVED) // 2, bytes(99)
 DAMAGED = [SAVED[:HALF], SAVED[:-30], b"", b"no zip", SAVED[:HALF] + MIDDLE + SAVED[HALF + 99 :]]
 
 
 @pytest.mark.parametrize("content", [*DAMAGED, saved(np.eye(3)), saved(np.array(["a"]))])
-def test_a_checkpoint_that_was_sealed_damaged_is_refused(plant, content):
+def test_a_damaged_checkpoint_is_refused_by_its_sha256_or_because_it_was_sealed(plant, content):
     plant("checkpoints/known_text.npz", content)
-    with pytest.raises(ValueError, match=r"^checkpoint 'known_text' holds no arrays") as told:
+    with pytest.raises(ValueError, match=r"^checkpoint 'known_text' holds no arrays") as error:
         checkpoint("known_text")
-    assert str(told.value).endswith("Let its script in experiments/ write it again.")
+    assert str(error.value).endswith("Let its script in experiments/ write it again.")
+    (records.DATA / "checkpoints" / "known_text.npz").write_bytes(content + b"0")
+    with pytest.raises(
+        ValueError, match=r"has the sha256 .* a checkpoint changes where its script"
+    ):
+        checkpoint("known_text")
 
 
-def told(name):
-    """What is said of a checkpoint that cannot be read; nothing of one that can."""
+def message_of(name):
+    """The message of the error where a checkpoint cannot be read; None where it can."""
     try:
         checkpoint(name)
     except ValueError as error:
@@ -190,17 +180,17 @@ def told(name):
 
 
 @pytest.mark.parametrize("name", ["copying", "known_text"])
-def test_bits_flipped_before_the_seal_are_told_in_words(name, monkeypatch):
-    whole = (DATA / "checkpoints" / f"{name}.npz").read_bytes()
-    rng, said = np.random.default_rng(11), []
-    for place in [*rng.integers(300, size=75), *-rng.integers(1, 900, size=75)]:  # first and last
-        content = bytearray(whole)
+def test_bits_flipped_before_the_seal_are_refused_in_words(name, monkeypatch):
+    original = (DATA / "checkpoints" / f"{name}.npz").read_bytes()
+    rng, messages = np.random.default_rng(11), []
+    for place in [*rng.integers(300, size=75), *-rng.integers(1, 900, size=75)]:  # head and tail
+        content = bytearray(original)
         content[place] ^= 1 << rng.integers(8)
         monkeypatch.setattr(records, "_read", lambda *_, content=content: bytes(content))
-        said.append(told(name))
-    refused = [words for words in said if words]
-    assert len(refused) > 50
-    assert all(words.startswith(f"checkpoint {name!r} holds no arrays") for words in refused)
+        messages.append(message_of(name))
+    messages = list(filter(None, messages))
+    assert len(messages) > 50
+    assert all(text.startswith(f"checkpoint {name!r} holds no arrays") for text in messages)
 
 
 def test_every_checkpoint_has_a_budget_and_together_they_are_at_most_1_mb():
@@ -210,15 +200,14 @@ def test_every_checkpoint_has_a_budget_and_together_they_are_at_most_1_mb():
 
 @pytest.mark.parametrize("name", [name for folder, name in NAMES if folder == "facts"])
 def test_facts_say_when_they_were_checked_whose_they_are_and_under_which_licence(name):
-    found = facts(name)
-    assert re.fullmatch(r"20\d\d-[01]\d", found.pop("checked"))
-    assert "licence" in found.pop("taken")
-    entries = [entry for listed in found.values() for entry in listed]
+    lists = facts(name)
+    assert re.fullmatch(r"20\d\d-[01]\d", lists.pop("checked"))
+    assert "licence" in lists.pop("taken")
+    entries = [*itertools.chain(*lists.values())]
     assert len({entry["name"] for entry in entries}) == len(entries)
     for entry in entries:
         assert re.match(r"https://\S+|arXiv:\d{4}\.\d{5}", entry["source"]), entry
-        assert entry["source_kind"].strip(), entry
-        assert entry["licence"].strip(), entry
+        assert all(entry[key].strip() for key in ("source_kind", "licence")), entry
 
 
 class Request:
@@ -275,7 +264,7 @@ def test_in_the_page_the_browser_fetches_and_the_sha256_is_checked(in_page):
     ("answer", "words"),
     [(b"", "the answer is 404"), (BrowserError(), "A network error occurred.")],
 )
-def test_in_the_page_a_file_that_does_not_come_is_told(in_page, answer, words):
+def test_in_the_page_a_file_that_does_not_come_is_an_error(in_page, answer, words):
     in_page["https://book.example/_static/data/facts/models.json"] = answer
     with pytest.raises(FileNotFoundError, match=f"models.json did not load: {words}"):
         facts("models")

@@ -31,17 +31,14 @@ from types import GenericAlias
 import numpy as np
 
 from tutorial_lib.errors import (
+    ShapeError,
     broadcast_batches,
     require_array,
-    require_axes,
-    require_callable,
     require_gradient,
     require_length,
     require_mask,
     require_operand,
     require_whole,
-    require_whole_numbers,
-    require_wide_dtype,
 )
 
 MADE_BY = {  # class -> what is expected, and how to make one
@@ -54,14 +51,20 @@ MADE_BY = {  # class -> what is expected, and how to make one
     float: "a number. Give a float, such as 0.5.",
     str: "a string. Join a list of words first: ' '.join({name}).",
     tuple: "a tuple. Convert it first: tuple({name}).",
+    callable: "a function. Give it uncalled, for example {name}=lambda: module(X).",
 }
 NUMPY_TOO = {bool: bool | np.bool_, float: Real}  # class -> what will do
 PROPERTIES = {"H": "n_heads", "G": "n_kv_heads"}  # the axes of a record whose property differs
 KINDS = {  # word before the axes -> what is required of the entries
     "": require_operand,
-    "any": require_wide_dtype,
+    "any": lambda name, array: require_operand(name, array, finite=False),
     "raw": lambda name, array: None,
-    "int": require_whole_numbers,
+    "int": lambda name, array: require(
+        array.dtype.kind in "iu",
+        TypeError,
+        f"{name} is an array of {array.dtype}; expected whole numbers, the row numbers of E. "
+        f"Convert tokens with Vocabulary.ids, or floats with {name}.astype(int).",
+    ),
 }
 LAST = {  # the same, where an array is checked last, against the lengths of all others
     "mask": lambda name, mask, shape: require_mask(mask, shape),
@@ -70,7 +73,7 @@ LAST = {  # the same, where an array is checked last, against the lengths of all
 VALUES = {  # what is no array -> its check
     "length": require_length,
     "integer": require_whole,
-    callable: require_callable,
+    callable: lambda name, value: require_instance(name, value, callable),
 }
 
 
@@ -85,28 +88,33 @@ def require(holds, error, sentence):
 
 
 def require_instance(name, value, kind):
-    """Require an instance of a class; MADE_BY says how to make one.
+    """Require an instance of a class, or what is `callable`; MADE_BY says how to make one.
 
     Raises
     ------
     TypeError : an instance of another class
     """
-    wrong = not isinstance(value, NUMPY_TOO.get(kind, kind))
-    if wrong or (kind is float and isinstance(value, bool)):
+    fits = callable(value) if kind is callable else isinstance(value, NUMPY_TOO.get(kind, kind))
+    if not fits or (kind is float and isinstance(value, bool)):
         expected = MADE_BY.get(kind, f"{kind.__name__}.").format(name=name)
         raise TypeError(f"{name} is a {type(value).__name__}; expected {expected}")
 
 
-def require_value(name, value, annotation):
-    """Require what an annotation without axes asks for.
+def require_value(name, value, annotation, **sizes):
+    """Require what an annotation asks for; `sizes` are the lengths of some of its axes.
 
     Raises
     ------
     TypeError : something else, or in a list something else
+    ShapeError : other axes
     ValueError : a number out of range, or an empty list
     """
     if annotation in VALUES:
         VALUES[annotation](name, value)
+    elif isinstance(annotation, str):
+        axes = Axes(annotation)
+        axes.measure(name, value, sizes)
+        axes.require_entries(name, value)
     elif not isinstance(annotation, GenericAlias):
         require_instance(name, value, annotation)
     elif not isinstance(value, list | tuple):
@@ -148,13 +156,26 @@ class Axes:
         for axis, factors in self.factors.items():
             sizes[axis] = math.prod(int(f) if f.isdigit() else sizes[f] for f in factors)
         shape, before, n = tuple(array.shape), self.before, array.ndim - len(self.names)
-        fits = n == 0 or (self.batched and n > 0)
-        if fits:
-            for axis, length in zip(self.names, shape[:before] + shape[before + n :], strict=True):
-                fits = fits and 0 < length == sizes.setdefault(axis, length)
-        if not fits:
-            require_axes(name, shape, self.text, **sizes)
+        if n < 0 or (n > 0 and not self.batched):
+            mend = "Drop an axis." if n > 0 else f"Add the missing axes, for example {name}[None]."
+            raise ShapeError(
+                f"{name} has shape {shape}, {len(shape)} axes; expected {self}. {mend}"
+            )
+        for axis, length in zip(self.names, shape[:before] + shape[before + n :], strict=True):
+            if length == 0:
+                raise ShapeError(
+                    f"{name} has shape {shape}: its axis {axis} is empty; expected {self} "
+                    f"with at least one entry in each. Was the input filtered down to nothing?"
+                )
+            if length != sizes.setdefault(axis, length):
+                raise ShapeError(
+                    f"{name} has shape {shape}; expected {self} with {axis}={sizes[axis]}, "
+                    f"but its axis {axis} has length {length}. Make the two agree."
+                )
         return shape[before : before + n]
+
+    def __str__(self):
+        return f"({', '.join(self.text.split())})"
 
 
 class Contract:

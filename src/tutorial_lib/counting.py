@@ -294,17 +294,13 @@ def require_model(model):
             f"{', '.join(sorted(needed))}. Add what is missing."
         )
     for field in sorted(needed | ({"full", "shared"} & set(model))):
-        _require_lengths(name, field, model[field])
+        lengths = model[field] if isinstance(model[field], dict) else {field: model[field]}
+        for part, length in lengths.items():
+            if length != 0 or part not in MAY_BE_NONE:
+                require_length(f"{part} of {name}", length)
     named = len(kinds) - len(pattern)
     if max(named + 1, model.get("shared", 0) + 1) > model["layers"]:
         raise ValueError(
             f"{name} has {model['layers']} layers; expected more than the {named} that it names "
             f"before and after its pattern, and than the {model.get('shared', 0)} without keys."
         )
-
-
-def _require_lengths(name, field, found):
-    lengths = found if isinstance(found, dict) else {field: found}
-    for part, length in lengths.items():
-        if length != 0 or part not in MAY_BE_NONE:
-            require_length(f"{part} of {name}", length)

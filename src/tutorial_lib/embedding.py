@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tutorial_lib.contract import checked, require
-from tutorial_lib.errors import ShapeError, require_ids, require_operand, require_shape
+from tutorial_lib.contract import checked, require, require_value
+from tutorial_lib.errors import ShapeError, require_ids
 
 
 @checked
@@ -36,13 +36,13 @@ def require_positions(P, T, d_model):
     """Require None, or a finite table of at least T rows of width d_model."""
     if P is None:
         return
-    require_shape("P", P, "positions d_model", d_model=d_model)
-    require_operand("P", P)
-    if len(P) < T:
-        raise ShapeError(
-            f"the sequence has {T} tokens, but P has rows for {len(P)} positions; expected at "
-            f"least {T} rows. Cut the sequence, or give P more rows."
-        )
+    require_value("P", P, "positions d_model", d_model=d_model)
+    require(
+        len(P) >= T,
+        ShapeError,
+        f"the sequence has {T} tokens, but P has rows for {len(P)} positions; expected at "
+        f"least {T} rows. Cut the sequence, or give P more rows.",
+    )
 
 
 @checked

@@ -7,6 +7,17 @@ class ShapeError(ValueError):
     """The axes of an array, or two arrays together, do not fit."""
 
 
+def first_place(marks):
+    """Return the index of the first True; of none, an empty one."""
+    return tuple(int(i) for i in next(iter(np.argwhere(marks)), ()))
+
+
+def broadcasts(shape, other):
+    """Say whether an array of a shape broadcasts to another shape, which stays as it is."""
+    pairs = zip(reversed(shape), reversed(other), strict=False)
+    return len(shape) <= len(other) and all(n in (1, length) for n, length in pairs)
+
+
 def require_array(name, value):
     """Require a NumPy array of integers or floats.
 
@@ -46,56 +57,6 @@ def require_floats(name, array):
         )
 
 
-def require_shape(name, array, pattern, **sizes):
-    """Require the axes that `pattern` names, none of them empty.
-
-    Parameters
-    ----------
-    name : what the caller calls the array
-    array : the array
-    pattern : axis names separated by blanks, such as ``"... T d_model"``; ``...`` stands for any
-        number of batch axes
-    sizes : lengths that some of these axes must have, such as ``d_model=8``
-
-    Raises
-    ------
-    TypeError : not an array of numbers
-    ShapeError : too few or too many axes, an empty axis, or a length other than required
-    """
-    require_array(name, array)
-    require_axes(name, array.shape, pattern, **sizes)
-
-
-def require_axes(name, shape, pattern, **sizes):
-    """Require of a shape what `require_shape` requires of an array's.
-
-    Raises
-    ------
-    ShapeError : too few or too many axes, an empty axis, or a length other than required
-    """
-    expected = "(" + ", ".join(pattern.split()) + ")"
-    axes = [axis for axis in pattern.split() if axis != "..."]
-    short, long = len(shape) < len(axes), len(shape) > len(axes) and "..." not in pattern
-    if short or long:
-        raise ShapeError(
-            f"{name} has shape {shape}, {len(shape)} axes; expected {expected}. "
-            + (f"Add the missing axes, for example {name}[None]." if short else "Drop an axis.")
-        )
-    before, batch = len(pattern.partition("...")[0].split()), len(shape) - len(axes)
-    lengths = shape[:before] + shape[before + batch :]
-    for axis, length in zip(axes, lengths, strict=True):
-        if length == 0:
-            raise ShapeError(
-                f"{name} has shape {shape}: its axis {axis} is empty; expected {expected} "
-                f"with at least one entry in each. Was the input filtered down to nothing?"
-            )
-        if axis in sizes and length != sizes[axis]:
-            raise ShapeError(
-                f"{name} has shape {shape}; expected {expected} with {axis}={sizes[axis]}, "
-                f"but its axis {axis} has length {length}. Make the two agree."
-            )
-
-
 def require_whole(name, value):
     """Require a whole number, of Python or of NumPy; True and False are none.
 
@@ -128,20 +89,6 @@ def require_length(name, value):
         )
 
 
-def require_callable(name, value):
-    """Require something that can be called.
-
-    Raises
-    ------
-    TypeError : anything else, such as the result of the call
-    """
-    if not callable(value):
-        raise TypeError(
-            f"{name} is a {type(value).__name__}; expected a function. "
-            f"Give it uncalled, for example {name}=lambda: module(X)."
-        )
-
-
 def require_divisible(width_name, width, parts_name, parts):
     """Require that a width splits into equal parts.
 
@@ -168,40 +115,31 @@ def require_finite(name, array):
     ValueError : names the first position that is not finite
     """
     if not np.isfinite(array).all():
-        position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        position = first_place(~np.isfinite(array))
         raise ValueError(
             f"{name} is {array[position]} at position {position}; expected finite numbers. "
             f"Look at the step that computed {name}: np.argwhere(~np.isfinite({name})) lists all."
         )
 
 
-def require_operand(name, array):
-    """Require finite numbers of a dtype that is wide enough for their products and sums.
+def require_operand(name, array, *, finite=True):
+    """Require numbers of a dtype that is wide enough for their products and sums.
 
     NumPy adds and multiplies small integers in their own width, and drops what does not fit
-    without a warning: 100 + 100 is -56 in int8.
+    without a warning: 100 + 100 is -56 in int8. Unsigned differences wrap.
 
     Raises
     ------
     TypeError : integers other than int64
-    ValueError : names the first position that is not finite
-    """
-    require_wide_dtype(name, array)
-    require_finite(name, array)
-
-
-def require_wide_dtype(name, array):
-    """Require floats, or signed integers of 64 bits.
-
-    Raises
-    ------
-    TypeError : narrower integers, or unsigned ones, whose differences wrap
+    ValueError : names the first position that is not finite, if they have to be
     """
     if array.dtype.kind != "f" and array.dtype != np.int64:
         raise TypeError(
             f"{name} is an array of {array.dtype}; expected floats, or int64, which are wide "
             f"enough for sums, differences and products. Convert it first: {name}.astype(float)."
         )
+    if finite:
+        require_finite(name, array)
 
 
 def require_softmax_rows(scores, axis):
@@ -209,12 +147,9 @@ def require_softmax_rows(scores, axis):
 
     Raises
     ------
-    TypeError : not an array of numbers, or integers other than int64
     ShapeError : no such axis, or an empty one
     ValueError : a row holds NaN or +inf, or nothing but -inf
     """
-    require_array("scores", scores)
-    require_wide_dtype("scores", scores)
     known = isinstance(axis, int | np.integer) and -scores.ndim <= axis < scores.ndim
     if not known or scores.shape[axis] == 0:
         raise ShapeError(
@@ -223,7 +158,7 @@ def require_softmax_rows(scores, axis):
         )
     top = scores.max(axis=axis)
     if not np.isfinite(top).all():
-        row = tuple(int(i) for i in np.argwhere(~np.isfinite(top))[0]) if top.ndim else ()
+        row = first_place(~np.isfinite(top))
         raise ValueError(
             f"the largest score of row {row} is {top[row]}; expected a finite number. "
             + _mend_of_scores(top[row])
@@ -263,11 +198,7 @@ def require_mask(mask, shape):
             f"mask is of type {kind}; expected a NumPy array of booleans, True = may look. "
             f"From 1 and 0 make mask == 1; from 0 and -inf make mask == 0."
         )
-    try:
-        fits = np.broadcast_shapes(mask.shape, shape) == tuple(shape)
-    except ValueError:
-        fits = False
-    if not fits:
+    if not broadcasts(mask.shape, shape):
         raise mask_misfit(mask, shape)
 
 
@@ -320,34 +251,16 @@ def require_gradient(name, gradient, shape):
     require_finite(name, gradient)
 
 
-def require_whole_numbers(name, array):
-    """Require an array of integers, such as ids.
-
-    Raises
-    ------
-    TypeError : floats
-    """
-    if array.dtype.kind not in "iu":
-        raise TypeError(
-            f"{name} is an array of {array.dtype}; expected whole numbers, the row numbers of E. "
-            f"Convert tokens with Vocabulary.ids, or floats with {name}.astype(int)."
-        )
-
-
 def require_ids(ids, vocabulary_size):
-    """Require whole numbers from 0 to `vocabulary_size` - 1, shape (..., T).
+    """Require ids from 0 to `vocabulary_size` - 1.
 
     Raises
     ------
-    TypeError : not an array of integers
-    ShapeError : no axis, or an empty sequence
     ValueError : an id outside the vocabulary; names the first position
     """
-    require_shape("ids", ids, "... T")
-    require_whole_numbers("ids", ids)
-    outside = np.argwhere((ids < 0) | (ids >= vocabulary_size))
-    if len(outside):
-        position = tuple(int(i) for i in outside[0])
+    outside = (ids < 0) | (ids >= vocabulary_size)
+    if outside.any():
+        position = first_place(outside)
         raise ValueError(
             f"ids is {ids[position]} at position {position}; expected 0 to {vocabulary_size - 1}, "
             f"one of the {vocabulary_size} rows of E. Add a row to E, or map unknown tokens first."

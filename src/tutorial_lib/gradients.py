@@ -10,7 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutorial_lib.contract import checked, require, require_fields
-from tutorial_lib.errors import ShapeError, require_finite, require_floats, require_gradient
+from tutorial_lib.errors import (
+    ShapeError,
+    broadcasts,
+    require_finite,
+    require_floats,
+    require_gradient,
+)
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.multihead import Trace, multi_head_attention
 
@@ -57,7 +63,12 @@ def sum_copies(gradient: "any ...", shape: tuple) -> "...":
     >>> sum_copies(np.ones((2, 5, 4)), (5, 4)).shape
     (5, 4)
     """
-    require_copies(gradient, shape)
+    require(
+        broadcasts(shape, gradient.shape),
+        ShapeError,
+        f"gradient has shape {gradient.shape}; expected copies of an array of shape {shape}, "
+        f"but that does not broadcast to it. Pass the shape of the array, such as K.shape.",
+    )
     if gradient.shape == shape:
         return gradient
     once = (1,) * (gradient.ndim - len(shape)) + shape  # (1, 6, 12) for (6, 12)
@@ -149,28 +160,13 @@ def multi_head_attention_backward(trace: Trace, dY: "any ...") -> Gradients:
     return Gradients(from_Q, from_K + from_V, dW_Q, dW_K, dW_V, dW_O)
 
 
-def require_copies(gradient, shape):
-    """Require a tuple of lengths that broadcasts to the shape of the gradient."""
-    try:
-        fits = np.broadcast_shapes(shape, gradient.shape) == gradient.shape
-    except (TypeError, ValueError):
-        fits = False
-    require(
-        fits,
-        ShapeError,
-        f"gradient has shape {gradient.shape}; expected copies of an array of shape {shape}, "
-        f"but that does not broadcast to it. Pass the shape of the array, such as K.shape.",
-    )
-
-
 def require_backward(trace, dY):
     """Require a trace of finite floats, and a gradient of its output."""
     require_gradient("dY", dY, trace.Y.shape)
     layer_input = {"X": trace.X, "params": trace.params, "context": trace.context}
     multi_head_attention.contract.check((), layer_input)
-    sizes = trace.params.sizes | ({"S": trace.X.shape[-2]} if trace.context is None else {})
-    require_fields("trace", trace, sizes)
-    require_finite("trace.Y", trace.Y)  # what overflows anywhere in the layer ends up here
     source = trace.X if trace.context is None else trace.context
+    require_fields("trace", trace, trace.params.sizes | {"S": source.shape[-2]})
+    require_finite("trace.Y", trace.Y)  # what overflows anywhere in the layer ends up here
     for name, array in {"X": trace.X, "context": source}.items():
         require_floats(name, array)

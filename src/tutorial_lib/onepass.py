@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutorial_lib.contract import MADE_BY, checked, require
-from tutorial_lib.errors import ShapeError, require_gradient, require_one_precision
+from tutorial_lib.errors import ShapeError, first_place, require_gradient, require_one_precision
 
 
 @checked
@@ -158,7 +158,13 @@ def flash_forward(
     >>> flash_forward(*np.ones((3, 2, 5, 4))).heads.shape
     (2, 5, 4)
     """
-    require_same_batch(Q=Q, K=K, V=V)
+    require_one_precision(Q=Q, K=K, V=V)
+    require(
+        Q.shape[:-2] == K.shape[:-2] == V.shape[:-2],
+        ShapeError,
+        f"Q, K and V have the leading axes {Q.shape[:-2]}, {K.shape[:-2]} and {V.shape[:-2]}; "
+        f"expected the same. Copy what is shared: np.broadcast_to(K, ...).",
+    )
     T, S = Q.shape[-2], K.shape[-2]
     last = last_keys(T, S, causal=causal)
     heads = np.empty((*Q.shape[:-1], V.shape[-1]), dtype=V.dtype)
@@ -234,26 +240,12 @@ def flash_backward(trace: FlashTrace, dheads: "... T d_v", *, block: "length" = 
     return dQ, dK, dV
 
 
-def require_same_batch(**arrays):
-    """Require one precision, and leading axes that do not broadcast."""
-    require_one_precision(**arrays)
-    first, *_ = arrays
-    for name, array in arrays.items():
-        require(
-            array.shape[:-2] == arrays[first].shape[:-2],
-            ShapeError,
-            f"{name} has the leading axes {array.shape[:-2]}, and {first} has "
-            f"{arrays[first].shape[:-2]}; expected the same. "
-            f"Copy what is shared: np.broadcast_to({name}, ...).",
-        )
-
-
 def require_scores(logsumexp, last):
     """Require that scores did not overflow: a query that sees keys has a finite logsumexp."""
     lost = (last >= 0) & ~(np.abs(logsumexp) < np.finfo(logsumexp.dtype).max)
-    if lost.any():
-        row = tuple(int(i) for i in np.argwhere(lost)[0][:-1])
-        raise ValueError(
-            f"the scores of query {row} overflow {logsumexp.dtype}; expected a finite largest one. "
-            f"Q and K are finite, but their products are not: make one of them smaller."
-        )
+    require(
+        not lost.any(),
+        ValueError,
+        f"the scores of query {first_place(lost)[:-1]} overflow {logsumexp.dtype}; expected a "
+        f"finite largest one. Q and K are finite, but their products are not: make one smaller.",
+    )

@@ -59,16 +59,10 @@ def init_params(
     >>> init_params(np.random.default_rng(0), d_model=12, n_heads=3).W_Q.shape
     (3, 12, 4)
     """
-    require_split(d_model, n_heads, d_k)
+    require_divisible("d_model", d_model, "n_heads", n_heads if d_k is None else 1)
     d_k = d_model // n_heads if d_k is None else d_k
     d_v = d_k if d_v is None else d_v
     by_head = [(n_heads, d_model, d) for d in (d_k, d_k, d_v)]  # W_Q, W_K, W_V
     shapes = [*by_head, (n_heads * d_v, d_model)]  # and W_O
     matrices = [rng.standard_normal(shape) / np.sqrt(shape[-2]) for shape in shapes]
     return Params(*matrices)
-
-
-def require_split(d_model, n_heads, d_k):
-    """Require that d_model splits into n_heads parts, unless a head has a width d_k of its own."""
-    if d_k is None:
-        require_divisible("d_model", d_model, "n_heads", n_heads)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.contract import checked, require
-from tutorial_lib.errors import ShapeError, require_one_precision
+from tutorial_lib.errors import ShapeError, first_place, require_one_precision
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.projection import Params
 
@@ -80,7 +80,13 @@ def attend_in_blocks(
         seen = slice(0, start + block if causal else T)
         tile = Q[some, rows], K_T[some, :, seen], V[some, seen]
         heads[some, rows] = attend_block(*tile, causal=causal)
-    require_no_overflow(heads)
+    require(
+        not np.isnan(heads).any(),
+        ValueError,
+        f"(head, query) {first_place(np.isnan(heads))[:-1]} got NaN: a score, or a sum of values, "
+        f"overflows {heads.dtype}, or an input is NaN; expected finite numbers. Make X, W_Q, W_K "
+        f"or W_V smaller, or look for NaN in them.",
+    )
     return heads
 
 
@@ -134,15 +140,3 @@ def require_tile(Q, K_T, V, causal):
         f"many keys as queries, since in a causal block the queries are the last of the "
         f"tokens. Pass the keys of these tokens too.",
     )
-
-
-def require_no_overflow(heads):
-    """Require that no query got NaN, which is what an overflow leaves."""
-    lost = np.isnan(heads).any(axis=-1)
-    if lost.any():
-        row = tuple(int(i) for i in np.argwhere(lost)[0])
-        raise ValueError(
-            f"(head, query) {row} got NaN: a score, or a sum of values, overflows {heads.dtype}, "
-            f"or an input is NaN; expected finite numbers. Make X, W_Q, W_K or W_V smaller, or "
-            f"look for NaN in them."
-        )

@@ -213,7 +213,7 @@ SENTENCES = {
     ),
     "TypeError: Q is int64, K is float64": lambda: flash(Q=whole(3, 5, 4)),
     "TypeError: … K is float64, V is float32": lambda: flash(V=singles(3, 6, 7)),
-    "ShapeError: V has the leading axes (1,), and Q has (3,); expected the same. Copy": (
+    "ShapeError: … the leading axes (3,), (3,) and (1,); expected the same. Copy what is shared": (
         lambda: flash(V=array(1, 6, 7))
     ),
     "ShapeError: dheads … expected (3, 5, 7), the shape of heads": lambda: flash(

@@ -5,8 +5,9 @@ from fractions import Fraction
 from html import escape
 from typing import NamedTuple
 
+from tutorial_lib.contract import require, require_value
 from tutorial_lib.describe import printable, round_stable
-from tutorial_lib.errors import ShapeError, require_finite, require_mask, require_shape
+from tutorial_lib.errors import ShapeError, first_place, require_finite, require_mask
 
 _MOST = {"H": (16, "heads"), "T": (64, "queries"), "S": (64, "keys")}
 _MOST_ROWS = 48  # of the table that needs no script
@@ -112,17 +113,19 @@ def read_weights(weights, tokens, keys, mask):
     ------
     TypeError, ShapeError, ValueError : see `inspector`
     """
-    require_shape("weights", weights, "H T S")
-    for axis, length in zip(_MOST, weights.shape, strict=True):
-        _require_few(axis, length, weights.shape)
-    _require_names("T", tokens, weights.shape)
-    _require_names("S", keys, weights.shape)
+    require_value("weights", weights, "raw H T S")
+    _require_lengths(weights.shape, {"T": tokens, "S": keys})
     require_finite("weights", weights)
     require_mask(mask, weights.shape)
     _require_rows(weights)
     seen = weights == weights
     seen = seen if mask is None else seen & mask
-    _require_hidden(weights, seen)
+    if (hidden := (weights > 0) & ~seen).any():
+        place = first_place(hidden)
+        raise ValueError(
+            f"mask hides position {place}, where the weight is {weights[place]}; expected 0. "
+            f"Give the mask that made these weights: attention_weights(scores, mask=mask)."
+        )
     numbers, fractions = _rounded(set(weights.ravel().tolist()))
     rows = [
         [
@@ -147,7 +150,7 @@ def read_targets(target, looks):
     ShapeError : other than a position for each query
     ValueError : a position that is not there, or that no head may attend to
     """
-    require_shape("target", target, "T")
+    require_value("target", target, "raw T")
     if target.dtype.kind not in "iu":
         raise TypeError(
             f"target is an array of {target.dtype}; expected whole numbers, the positions of keys. "
@@ -173,56 +176,33 @@ def read_targets(target, looks):
     return looks._replace(target=tuple(target.tolist()))
 
 
-def _require_few(axis, length, shape):
-    most, kind = _MOST[axis]
-    mend = "Choose some of them: weights[:16]." if axis == "H" else "Give a shorter sequence."
-    if length > most:
-        raise ShapeError(
-            f"weights has shape {shape}: its axis {axis} has {length} {kind}; expected at most "
-            f"{most}. {mend}"
-        )
-
-
-def _require_names(axis, names, shape):
-    length, kind = shape["HTS".index(axis)], _MOST[axis][1]
-    mend = "Keys that are not the queries have names of their own: keys=." * (axis == "S")
-    if len(names) != length:
-        raise ShapeError(
-            f"weights has shape {shape}: its axis {axis} has {length} {kind}, but {len(names)} "
-            f"names are given for them; expected one for each. {mend}".strip()
-        )
+def _require_lengths(shape, names):
+    for length, (axis, (most, kind)) in zip(shape, _MOST.items(), strict=True):
+        given = f"weights has shape {shape}: its axis {axis} has {length} {kind}"
+        mend = "Choose some of them: weights[:16]." if axis == "H" else "Give a shorter sequence."
+        require(length <= most, ShapeError, f"{given}; expected at most {most}. {mend}")
+        if axis in names:
+            mend = " Keys that are not the queries have names of their own: keys=." * (axis == "S")
+            n_names = len(names[axis])
+            sentence = f"{given}, but {n_names} names are given for them; expected one for each."
+            require(n_names == length, ShapeError, sentence + mend)
 
 
 def _require_rows(weights):
-    sums = weights.sum(axis=-1, dtype=float)
-    negative, wrong = weights < 0, (abs(sums - 1) > 1e-3) & (sums != 0)  # float16 has 3 digits
-    if negative.any():
-        place = _first(negative)
+    if (negative := weights < 0).any():
+        place = first_place(negative)
         raise ValueError(
             f"weights is {weights[place]} at position {place}; expected 0 to 1. "
             f"If these are scores, attention_weights(scores) makes weights of them."
         )
-    if wrong.any():
-        place = _first(wrong)
+    sums = weights.sum(axis=-1, dtype=float)
+    if (misfits := (abs(sums - 1) > 1e-3) & (sums != 0)).any():  # float16 has 3 digits
+        place = first_place(misfits)
         raise ValueError(
             f"the row of head {place[0]}, query {place[1]} sums to {sums[place]:.4g} along axis S; "
             f"expected 1, or 0 where a query sees nothing. Give all keys of a row, and weights "
             f"that a softmax over the last axis made."
         )
-
-
-def _require_hidden(weights, seen):
-    wrong = (weights > 0) & ~seen
-    if wrong.any():
-        place = _first(wrong)
-        raise ValueError(
-            f"mask hides position {place}, where the weight is {weights[place]}; expected 0. "
-            f"Give the mask that made these weights: attention_weights(scores, mask=mask)."
-        )
-
-
-def _first(marks):
-    return tuple(int(places[0]) for places in marks.nonzero())
 
 
 def _rounded(weights):

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path
 
+from tutorial_lib.contract import require
 from tutorial_lib.describe import printable
 from tutorial_lib.figures.figure import Figure, Table, in_two, require_some, shortened
 from tutorial_lib.figures.ink import HEAD_INKS, INK
@@ -90,28 +91,26 @@ class _Plan(NamedTuple):
 
 def _require_arcs(words, kinds):
     require_some("kinds", kinds)
-    if not words:
-        raise ValueError("tokens is empty; expected at least one word. Give the sentence.")
-    if not any(map(len, kinds.values())):
-        raise ValueError(
-            f"kinds has no arc, only {list(kinds)}; expected pairs of two positions. "
-            f"Give them: {{'agreement': [(4, 1)]}}."
+    sentence = "tokens is empty; expected at least one word. Give the sentence."
+    require(words, ValueError, sentence)
+    require(
+        any(map(len, kinds.values())),
+        ValueError,
+        f"kinds has no arc, only {list(kinds)}; expected pairs of two positions. "
+        f"Give them: {{'agreement': [(4, 1)]}}.",
+    )
+    for name, pair in ((name, pair) for name, pairs in kinds.items() for pair in pairs):
+        require(
+            np.shape(pair) == (2,) and all(place in range(len(words)) for place in pair),
+            ValueError,
+            f"{name!r} has an arc {pair!r}; expected two positions from 0 to {len(words) - 1}. "
+            f"Give the word that it leaves and the word that it leads to, such as (4, 1).",
         )
-    for name, pairs in kinds.items():
-        for pair in pairs:
-            _require_arc(name, pair, len(words))
-
-
-def _require_arc(name, pair, length):
-    if np.shape(pair) != (2,) or not all(place in range(length) for place in pair):
-        raise ValueError(
-            f"{name!r} has an arc {pair!r}; expected two positions from 0 to {length - 1}. "
-            f"Give the word that it leaves and the word that it leads to, such as (4, 1)."
-        )
-    if pair[0] == pair[1]:
-        raise ValueError(
+        require(
+            pair[0] != pair[1],
+            ValueError,
             f"{name!r} has an arc {tuple(pair)} from a word to itself; expected two words. "
-            f"Leave it out, and say in words that the word itself decides."
+            f"Leave it out, and say in words that the word itself decides.",
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.path import Path
 
-from tutorial_lib.contract import MADE_BY, require_instance
+from tutorial_lib.contract import MADE_BY, require, require_instance
 from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.figures.figure import Figure, Table, require_some, rounded
@@ -140,8 +140,18 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt):
         room, a text without room
     """
     require_some("panels", panels)
-    _require_words(alt)
-    _require_unit(unit)
+    require(
+        isinstance(alt, str) and alt.strip(),
+        ValueError,
+        f"alt is {alt!r}; expected the picture in words, since blocks do not say what they mean. "
+        f"Write for someone who cannot see them: which block leads to which.",
+    )
+    require(
+        np.shape(unit) == (2,) and np.isfinite(unit).all() and min(unit) > 0,
+        ValueError,
+        f"unit is {unit}; expected two lengths above 0, in pixels. "
+        f"Give the width and the height of a block, such as (84, 40).",
+    )
     widest = _width(_layouts(panels, unit))
 
     @cache
@@ -162,34 +172,14 @@ def _width(layouts):
 
 
 def _layout(title, diagram, unit):
-    _require_diagram(title, diagram)
-    boxes = _boxes(title, diagram.blocks, unit)
-    arrows = [_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
-    _require_room(title, diagram.blocks, boxes, arrows)
-    return Layout(boxes, arrows)
-
-
-def _require_words(alt):
-    if not isinstance(alt, str) or not alt.strip():
-        raise ValueError(
-            f"alt is {alt!r}; expected the picture in words, since blocks do not say what they "
-            f"mean. Write for someone who cannot see them: which block leads to which."
-        )
-
-
-def _require_unit(unit):
-    if np.shape(unit) != (2,) or not np.isfinite(unit).all() or min(unit) <= 0:
-        raise ValueError(
-            f"unit is {unit}; expected two lengths above 0, in pixels. "
-            f"Give the width and the height of a block, such as (84, 40)."
-        )
-
-
-def _require_diagram(title, diagram):
     require_instance(repr(title), diagram, Diagram)
     require_some(f"blocks of {title!r}", diagram.blocks)
     for name, block in diagram.blocks.items():
         _require_block(f"block {name!r} of {title!r}", block)
+    boxes = _boxes(title, diagram.blocks, unit)
+    arrows = [_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
+    _require_room(title, diagram.blocks, boxes, arrows)
+    return Layout(boxes, arrows)
 
 
 def _require_block(name, block):
@@ -198,20 +188,23 @@ def _require_block(name, block):
     shade = 0 if block.shade is None else block.shade
     for field, value in zip(("x", "y", "width", "height", "shade"), (*place, shade), strict=True):
         require_instance(f"{field} of {name}", value, float)
-    if not np.isfinite(place).all() or min(place[2:]) <= 0:
-        raise ValueError(
-            f"{name} has x, y, width, height {place}; expected finite numbers, and lengths above "
-            f"0. Count them in units, such as Block(2, 0, 'K', width=1)."
-        )
-    if not 0 <= shade <= 1:
-        raise ValueError(
-            f"{name} has shade={shade}; expected 0 to 1. "
-            f"Divide by the largest number that the tints are to show."
-        )
-    if block.head is not None and (isinstance(block.head, bool) or block.head not in range(10**6)):
-        raise ValueError(
-            f"{name} has head={block.head!r}; expected the number of a head. Give 0, 1, 2, …"
-        )
+    require(
+        np.isfinite(place).all() and min(place[2:]) > 0,
+        ValueError,
+        f"{name} has x, y, width, height {place}; expected finite numbers, and lengths above "
+        f"0. Count them in units, such as Block(2, 0, 'K', width=1).",
+    )
+    require(
+        0 <= shade <= 1,
+        ValueError,
+        f"{name} has shade={shade}; expected 0 to 1. "
+        f"Divide by the largest number that the tints are to show.",
+    )
+    require(
+        block.head is None or (not isinstance(block.head, bool) and block.head in range(10**6)),
+        ValueError,
+        f"{name} has head={block.head!r}; expected the number of a head. Give 0, 1, 2, …",
+    )
 
 
 def _boxes(title, blocks, unit):

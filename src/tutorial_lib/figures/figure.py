@@ -5,8 +5,9 @@ from html import escape
 
 import numpy as np
 
+from tutorial_lib.contract import require_value
 from tutorial_lib.describe import format_array, formatter
-from tutorial_lib.errors import ShapeError, require_finite, require_shape
+from tutorial_lib.errors import ShapeError, require_finite
 
 _TABLE = (
     "width:auto;margin:0.5rem 0;border-collapse:separate;border-spacing:0.8rem 0.15rem;"
@@ -142,7 +143,7 @@ def require_numbers(name, array, axes, *, limits=(-np.inf, np.inf), log=False, *
     ----------
     name : what the caller calls the array
     array : the array
-    axes : as in `require_shape`
+    axes : as in an annotation
     limits : the least and the largest number, but for a rounding error
     log : whether they stand on a logarithmic axis
     entries : by axis, names or places, one for each of its entries; None for none
@@ -153,7 +154,7 @@ def require_numbers(name, array, axes, *, limits=(-np.inf, np.inf), log=False, *
     ShapeError : other axes, or another number of entries
     ValueError : NaN, infinity, or a number that is outside of the limits or has no logarithm
     """
-    require_shape(name, array, axes)
+    require_value(name, array, f"raw {axes}")
     require_finite(name, array)
     for axis, length in zip(axes.split(), array.shape, strict=True):
         given = entries.get(axis)

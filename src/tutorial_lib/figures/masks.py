@@ -4,8 +4,8 @@ from itertools import groupby
 
 import numpy as np
 
+from tutorial_lib.contract import require, require_value
 from tutorial_lib.describe import printable
-from tutorial_lib.errors import require_shape
 from tutorial_lib.figures.figure import Figure, Table, require_some
 from tutorial_lib.figures.ink import SEQUENTIAL, STAND_INS
 from tutorial_lib.figures.svg import LINE, length_of, side_by_side
@@ -37,7 +37,13 @@ def mask_panels(masks, *, caption, alt=None):
     """
     require_some("masks", masks)
     for title, mask in masks.items():
-        _require_mask(title, mask)
+        require(
+            isinstance(mask, np.ndarray) and mask.dtype == bool,
+            TypeError,
+            f"{title!r} is no array of booleans; expected True where a query may look. "
+            f"Compare first, for example weights > 0.",
+        )
+        require_value(repr(title), mask.astype(int), "T S")
     named = {printable(title): mask for title, mask in masks.items()}
     draws = [lambda room, t=t, m=m: _picture(t, m) for t, m in named.items()]
     least = max(_width(title, mask) for title, mask in named.items())
@@ -72,15 +78,6 @@ def mask_svg(mask, *, through=None):
 def in_words(mask):
     """Say how many pairs a mask allows."""
     return f"{int(mask.sum()):,} of {mask.size:,} pairs"
-
-
-def _require_mask(name, mask):
-    if not isinstance(mask, np.ndarray) or mask.dtype != bool:
-        raise TypeError(
-            f"{name!r} is no array of booleans; expected True where a query may look. "
-            f"Compare first, for example weights > 0."
-        )
-    require_shape(repr(name), mask.astype(int), "T S")
 
 
 def _path(mask, *, cell=1, top=0):

@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from tutorial_lib.contract import require
 from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.figures.figure import (
@@ -43,7 +44,10 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     ValueError : no row, NaN, infinity, or a number on a logarithmic axis that is not positive,
         in runs or as at
     """
-    _require_runs(runs, log)
+    require_some("runs", runs)
+    for name, values in runs.items():
+        require_numbers(name, values, "runs", log=log)
+    _require_equal_numbers({name: len(values) for name, values in runs.items()})
     if at is not None:
         require_numbers("at", np.array([at]), "line", log=log)
     names = [printable(name) for name in runs]
@@ -66,16 +70,15 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     return Figure(side_by_side([picture]), (table,), caption, alt)
 
 
-def _require_runs(runs, log):
-    require_some("runs", runs)
-    first = len(next(iter(runs.values())))
-    for name, values in runs.items():
-        require_numbers(name, values, "runs", log=log)
-        if len(values) != first:
-            raise ShapeError(
-                f"{name!r} has {len(values)} runs, the first row has {first}; expected as many in "
-                f"each, or a wider range would mean more runs. Cut all to the same number."
-            )
+def _require_equal_numbers(n_runs):
+    first = next(iter(n_runs.values()))
+    for name, n in n_runs.items():
+        require(
+            n == first,
+            ShapeError,
+            f"{name!r} has {n} runs, the first row has {first}; expected as many in each, or a "
+            f"wider range would mean more runs. Cut all to the same number.",
+        )
 
 
 def _written(name):

@@ -4,8 +4,8 @@ import numpy as np
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.path import Path
 
+from tutorial_lib.contract import require, require_value
 from tutorial_lib.describe import printable
-from tutorial_lib.errors import require_length
 from tutorial_lib.figures.figure import Figure, Table, require_some
 from tutorial_lib.figures.ink import INK, title_ink
 from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
@@ -58,9 +58,14 @@ def block_map(models, *, layers="L", caption):
     """
     require_some("models", models)
     for title, lacks in models.items():
-        _require_parts(title, lacks)
+        require(
+            isinstance(lacks, tuple | list) and set(lacks) <= set(PARTS),
+            ValueError,
+            f"{title!r} lacks {lacks!r}; expected a tuple of {', '.join(PARTS)}. "
+            f"Give () for a whole block, or for example ('norm', 'MLP').",
+        )
     if not isinstance(layers, str):
-        require_length("layers", layers)
+        require_value("layers", layers, "length")
     named = [(printable(title), frozenset(lacks)) for title, lacks in models.items()]
     pictures = [_picture(*panel, layers) for panel in named]  # narrow enough for every room
     draws = [lambda room, picture=picture: picture for picture in pictures]
@@ -72,14 +77,6 @@ def block_map(models, *, layers="L", caption):
         f"norm and MLP. {' '.join(_lacking(*panel) for panel in named)}"
     )
     return Figure(side_by_side(draws, least=_WIDTH), tables, caption, alt)
-
-
-def _require_parts(title, lacks):
-    if not isinstance(lacks, tuple | list) or not all(part in PARTS for part in lacks):
-        raise ValueError(
-            f"{title!r} lacks {lacks!r}; expected a tuple of {', '.join(PARTS)}. "
-            f"Give () for a whole block, or for example ('norm', 'MLP')."
-        )
 
 
 def _count(layers):

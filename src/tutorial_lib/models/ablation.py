@@ -3,9 +3,8 @@
 import numpy as np
 
 from tutorial_lib.attention import causal_mask, softmax
-from tutorial_lib.contract import checked, require, require_instance
+from tutorial_lib.contract import checked, require, require_instance, require_value
 from tutorial_lib.embedding import embed
-from tutorial_lib.errors import require_operand, require_shape
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
@@ -334,5 +333,4 @@ def require_seeds(values):
             f"values has {len(array)} entries; expected one for each of two seeds or more, since "
             f"one seed does not show how far others are from it. Train again with another seed."
         )
-    require_shape("values", array, "seeds")
-    require_operand("values", array)
+    require_value("values", array, "seeds")

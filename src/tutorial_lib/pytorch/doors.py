@@ -3,13 +3,8 @@
 import numpy as np
 import torch
 
-from tutorial_lib.errors import (
-    ShapeError,
-    require_finite,
-    require_floats,
-    require_length,
-    require_shape,
-)
+from tutorial_lib.contract import require_value
+from tutorial_lib.errors import ShapeError, require_finite, require_floats, require_length
 from tutorial_lib.pytorch.tensors import autocast_converts, kind_of
 from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
 from tutorial_lib.variants.patterns import require_sink_scores
@@ -101,7 +96,7 @@ def require_frequencies(frequencies, half):
     ShapeError : another number of axes than one, or an empty one
     ValueError : NaN or infinity
     """
-    require_shape("frequencies", frequencies, "n")
+    require_value("frequencies", frequencies, "raw n")
     require_floats("frequencies", frequencies)
     require_finite("frequencies", frequencies)
     if not isinstance(half, bool):
@@ -152,7 +147,7 @@ def require_sink(sink):
     ValueError : NaN or +inf
     """
     if sink is not None:
-        require_shape("sink", sink, "H")
+        require_value("sink", sink, "raw H")
         require_floats("sink", sink)
         require_sink_scores(sink)
 
@@ -167,7 +162,7 @@ def require_qk_norm(qk_norm, eps):
     ValueError : NaN or infinity, an eps below 0
     """
     if qk_norm is not None:
-        require_shape("qk_norm", qk_norm, "two d_k", two=2)
+        require_value("qk_norm", qk_norm, "raw two d_k", two=2)
         require_floats("qk_norm", qk_norm)
         require_finite("qk_norm", qk_norm)
     if isinstance(eps, bool) or not isinstance(eps, int | float):

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.contract import MADE_BY, require
+from tutorial_lib.errors import require_divisible
 from tutorial_lib.multihead import Trace
-from tutorial_lib.projection import require_split
 from tutorial_lib.pytorch.tensors import checked
 
 
@@ -53,7 +53,8 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        require_split(d_model, n_heads, d_k)
+        if d_k is None:
+            require_divisible("d_model", d_model, "n_heads", n_heads)
         require(
             0 <= dropout < 1,
             ValueError,

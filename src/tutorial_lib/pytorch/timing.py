@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tutorial_lib.contract import checked
-from tutorial_lib.errors import require_callable
+from tutorial_lib.contract import checked, require_instance
 from tutorial_lib.pytorch.device import find_device
 
 MIB = 2**20
@@ -129,7 +128,7 @@ def interleave(calls: dict, *, device: object, rounds: "length" = 21, say: objec
     TypeError, ValueError : as `measure`
     """
     for name, call in calls.items():
-        require_callable(f"calls[{name!r}]", call)
+        require_instance(f"calls[{name!r}]", call, callable)
     names, rng = list(calls), np.random.default_rng(0)
     times_ms = {name: np.empty(rounds) for name in names}
     for number in range(rounds):

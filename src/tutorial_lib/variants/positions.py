@@ -3,9 +3,9 @@
 import numpy as np
 
 from tutorial_lib.attention import attention_scores
-from tutorial_lib.contract import checked, require
+from tutorial_lib.contract import checked, require, require_value
 from tutorial_lib.embedding import require_base
-from tutorial_lib.errors import ShapeError, require_operand, require_shape
+from tutorial_lib.errors import ShapeError
 
 
 @checked
@@ -174,8 +174,7 @@ def require_rotatable(X, positions, frequencies):
 
 def require_positions(positions, tokens):
     """Require a position for each token, none below that of the token before it."""
-    require_shape("positions", positions, "... T", T=tokens[-1])
-    require_operand("positions", positions)
+    require_value("positions", positions, "... T", T=tokens[-1])
     try:
         fits = np.broadcast_shapes(positions.shape, tokens) == tokens
     except ValueError:

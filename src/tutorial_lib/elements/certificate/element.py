@@ -3,6 +3,7 @@
 from hashlib import sha256
 from html import escape
 
+from tutorial_lib.contract import require
 from tutorial_lib.describe import printable
 from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, inline, wrap
 
@@ -28,8 +29,14 @@ def certificate(name, shown=None):
     TypeError : a name that is no string, something else than results
     ValueError : a name that is too long
     """
-    _require_name(name)
-    _require_shown(shown)
+    sentence = f"name is a {type(name).__name__}; expected a string. Write your name."
+    require(isinstance(name, str), TypeError, sentence)
+    require(
+        shown is None or hasattr(shown, "promises"),
+        TypeError,
+        f"shown is a {type(shown).__name__}; expected what show_results(...) returns, since "
+        f"a certificate says what checks have found. Let them run.",
+    )
     blocks = _blocks(shown)
     text = "\n\n".join([_heading(name), *("\n".join(_plain(block)) for block in blocks), LIMITS])
     body = [
@@ -45,6 +52,12 @@ def certificate(name, shown=None):
 
 
 def _by(name):
+    require(
+        len(name) <= LONGEST_NAME,
+        ValueError,
+        f"name has {len(name)} signs; expected {LONGEST_NAME} at most, which one line holds. "
+        f"Shorten it.",
+    )
     return f"Shown by {printable(name)}" if name.strip() else "Shown by nobody yet"
 
 
@@ -92,21 +105,3 @@ def _html(block):
     title, lines = block
     items = [f"<li>{inline(line)}</li>" for line in lines]
     return [f'<p class="tl-title">{inline(title)}</p>', *(["<ul>", *items, "</ul>"] * bool(items))]
-
-
-def _require_name(name):
-    if not isinstance(name, str):
-        raise TypeError(f"name is a {type(name).__name__}; expected a string. Write your name.")
-    if len(name) > LONGEST_NAME:
-        raise ValueError(
-            f"name has {len(name)} signs; expected {LONGEST_NAME} at most, which one line holds. "
-            f"Shorten it."
-        )
-
-
-def _require_shown(shown):
-    if shown is not None and not hasattr(shown, "promises"):
-        raise TypeError(
-            f"shown is a {type(shown).__name__}; expected what show_results(...) returns, since "
-            f"a certificate says what checks have found. Let them run."
-        )

@@ -2,6 +2,7 @@
 
 from html import escape
 
+from tutorial_lib.contract import require
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import STEPS, board
 from tutorial_lib.elements.maps import TABLE, headings
@@ -38,7 +39,13 @@ def live_map(steps=(), *, links=None, playground=""):
     ------
     ValueError : a step that is none of the six
     """
-    _require_steps(*steps, *(links or {}))
+    for step in (*steps, *(links or {})):
+        require(
+            step in STEPS,
+            ValueError,
+            f"{step!r} is no step; expected one of {', '.join(STEPS)}. "
+            f"Write the steps as the chapters do.",
+        )
     arrays = example_arrays()
     controls = button_row(["− 1", "+ 1", "Reset"])
     drawn = board(arrays, steps=steps, links=links, beside=controls)
@@ -54,15 +61,6 @@ def live_map(steps=(), *, links=None, playground=""):
     html = wrap("map", f"tl-map-{'-'.join(steps)}", "Live map", body)
     text = "\n".join(f"   {line}" for line in _lines(arrays))
     return Element(html, f"Live map: {' '.join(arrays.tokens)}\n{text}")
-
-
-def _require_steps(*steps):
-    for step in steps:
-        if step not in STEPS:
-            raise ValueError(
-                f"{step!r} is no step; expected one of {', '.join(STEPS)}. "
-                f"Write the steps as the chapters do."
-            )
 
 
 def _numbers(arrays):

@@ -21,17 +21,17 @@ KEEPERS = {
 def examples(function, names):
     """The examples of a function's docstring, in which NumPy is `np`."""
     names = {**vars(tutorial_lib), "np": np, **names}
-    [found] = doctest.DocTestFinder(recurse=False).find(function, function.__name__, globs=names)
-    return found
+    [doc] = doctest.DocTestFinder(recurse=False).find(function, function.__name__, globs=names)
+    return doc
 
 
-def complaints(found):
-    """What is wrong with the examples of a docstring, as doctest tells it."""
-    said, last = [], found.examples[-1].want.strip() if found.examples else "an example"
-    if not found.docstring.rstrip().endswith(last):
-        said.append(f"the docstring of {found.name} does not end in a call and what it gives")
-    doctest.DocTestRunner().run(found, out=said.append)
-    return said
+def complaints(doc):
+    """The errors in the examples of a docstring, as doctest writes them."""
+    messages, result = [], doc.examples[-1].want.strip() if doc.examples else "an example"
+    if not doc.docstring.rstrip().endswith(result):
+        messages.append(f"the docstring of {doc.name} does not end in a call and what it gives")
+    doctest.DocTestRunner().run(doc, out=messages.append)
+    return messages
 
 
 @pytest.mark.parametrize("name", KEEPERS)
@@ -40,18 +40,8 @@ def test_docstring_of_a_keeper_ends_in_lines_that_run(name):
     assert complaints(examples(getattr(module, name), vars(module))) == []
 
 
-def planted(docstring):
-    """A function with a docstring."""
-
-    def function():
-        pass
-
-    function.__doc__ = docstring
-    return function
-
-
 @pytest.mark.parametrize(
-    ("docstring", "says"),
+    ("docstring", "message"),
     [
         ("Do.", "does not end in a call"),
         ("Do.\n\n>>> np.ones(2).shape\n(2,)\n\nAnd more.", "does not end in a call"),
@@ -59,5 +49,9 @@ def planted(docstring):
         ("Do.\n\n>>> numpy.ones(2)\n2", "NameError"),
     ],
 )
-def test_docstring_that_does_not_run_is_noticed(docstring, says):
-    assert any(says in said for said in complaints(examples(planted(docstring), {})))
+def test_docstring_that_does_not_run_is_noticed(docstring, message):
+    def function():
+        pass
+
+    function.__doc__ = docstring
+    assert any(message in text for text in complaints(examples(function, {})))

@@ -41,8 +41,7 @@ def test_weights_are_the_fractions_of_the_book(running, head, assert_close):
 
 @pytest.mark.parametrize("step", ["weights", "heads", "concat", "Y"])
 def test_all_that_follows_the_softmax_is_a_fraction(running, step):
-    values = getattr(traced(running), step).ravel().tolist()
-    for value in values:
+    for value in getattr(traced(running), step).ravel().tolist():
         assert abs(Fraction(value).limit_denominator(1000) - Fraction(value)) < 1e-12
 
 
@@ -111,13 +110,10 @@ def test_examples_equal_the_loops(request, name, step, assert_close):
 
 @pytest.mark.parametrize("make", [running_example, published_example])
 def test_each_call_makes_new_arrays_in_double_precision(make):
-    first, second = make(), make()
-    for name in ("W_Q", "W_K", "W_V", "W_O"):
-        one, other = getattr(first.params, name), getattr(second.params, name)
-        assert one.dtype == np.float64
-        assert not np.shares_memory(one, other)
-    assert first.X.dtype == np.float64
-    assert not np.shares_memory(first.E, second.E)
+    arrays, others = ([example.E, *vars(example.params).values()] for example in (make(), make()))
+    for array, other in zip(arrays, others, strict=True):
+        assert array.dtype == np.float64
+        assert not np.shares_memory(array, other)
 
 
 def test_published_numbers_are_reproduced_to_every_printed_digit(published):

@@ -89,25 +89,24 @@ ARGUMENTS = {  # what mathematics asks beside the signature
 
 def contracts():
     """The functions and records with a contract, by module and name, where no PyTorch is needed."""
-    found = {}
+    by_name = {}
     for path in sorted(LIBRARY.rglob("*.py")):
         module = ".".join(("tutorial_lib", *path.relative_to(LIBRARY).with_suffix("").parts))
         if "from tutorial_lib.contract import" in path.read_text() and ".pytorch." not in module:
-            here = vars(importlib.import_module(module)).items()
-            for name, value in here:
+            for name, value in vars(importlib.import_module(module)).items():
                 if getattr(value, "__module__", "") == module and hasattr(value, "contract"):
-                    found[f"{module}.{name}"] = value
-    return found
+                    by_name[f"{module}.{name}"] = value
+    return by_name
 
 
-def right(annotation, name=""):
+def valid_value(annotation, name=""):
     """What an annotation allows."""
     if annotation is callable:
         return lambda *arrays: sum(map(np.sum, arrays))
     if annotation in VALUES:
         return LENGTHS.get(OTHER.get(name, name), 3)
     if isinstance(annotation, GenericAlias):
-        return [*map(right, annotation.__args__)] * 2
+        return [*map(valid_value, annotation.__args__)] * 2
     if not isinstance(annotation, type):
         return ones(Axes(annotation))
     makers = {
@@ -115,12 +114,14 @@ def right(annotation, name=""):
         float: lambda: 2.5,
         np.ndarray: lambda: np.ones(3),
         Grammar: lambda: GRAMMAR,
-        OwnLayer: lambda: OwnLayer(right(GroupedParams)),
-        Pass: lambda: forward_pass(right("T d_model"), right(OwnLayer)),
+        OwnLayer: lambda: OwnLayer(valid_value(GroupedParams)),
+        Pass: lambda: forward_pass(valid_value("T d_model"), valid_value(OwnLayer)),
         Documents: lambda: sample_documents(np.random.default_rng(0), LENGTHS["n"]),
-        tutorial_lib.Trace: lambda: tutorial_lib.trace(right("T d_model"), right(Params)),
-        KVCache: lambda: KVCache.empty(right(Params), 9),
-        FlashTrace: lambda: flash_forward(*map(right, ("T d_k", "S d_k", "S d_v"))),
+        tutorial_lib.Trace: lambda: tutorial_lib.trace(
+            valid_value("T d_model"), valid_value(Params)
+        ),
+        KVCache: lambda: KVCache.empty(valid_value(Params), 9),
+        FlashTrace: lambda: flash_forward(*map(valid_value, ("T d_k", "S d_k", "S d_v"))),
     }
     if annotation not in makers and hasattr(annotation, "contract"):
         return annotation(**arguments(annotation))
@@ -138,13 +139,13 @@ def ones(axes):
 
 def arguments(function, own=ARGUMENTS):
     """A right call of a function or a record."""
-    found, parameters = own.get(function.__name__, {}), inspect.signature(function).parameters
-    found = {name: value for name, value in found.items() if name in parameters}
-    rest = {name: p for name, p in parameters.items() if name not in found}
-    for name, p in rest.items():
+    values, parameters = own.get(function.__name__, {}), inspect.signature(function).parameters
+    values = {name: value for name, value in values.items() if name in parameters}
+    others = {name: p for name, p in parameters.items() if name not in values}
+    for name, p in others.items():
         default = p.default not in (p.empty, None)
-        rest[name] = p.default if default else right(p.annotation, name)
-    return rest | found
+        others[name] = p.default if default else valid_value(p.annotation, name)
+    return others | values
 
 
 def of_array(axes, array):
@@ -198,41 +199,43 @@ def of_value(annotation):
         yield 2**62, ValueError, "2**62"
 
 
-def shared(annotations, given):
+def shared(annotations, values):
     """For each axis that two arrays share: the second of them twice as long there."""
     known = set()
     for name, annotation in annotations.items():
         if hasattr(annotation, "contract"):
-            known |= set(given[name].sizes)
+            known |= set(values[name].sizes)
         elif isinstance(annotation, str) and annotation not in VALUES:
             axes = Axes(annotation)
             for place, axis in enumerate(axes.names[::-1], 1):
                 if (axis in known or "*" in axis) and axes.kind not in LAST:
-                    yield name, np.repeat(given[name], 2, axis=-place), f"{name} has shape"
+                    yield name, np.repeat(values[name], 2, axis=-place), f"{name} has shape"
             known |= set(axes.names)
 
 
-def batches(annotations, given):
+def batches(annotations, values):
     """The first two arrays with batch axes that do not broadcast."""
     texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in VALUES}
     axes = {name: Axes(text) for name, text in texts.items()}
     batched = [n for n, a in axes.items() if a.batched and not a.before and a.kind not in LAST]
     if len(batched) > 1:
-        yield {n: np.stack([given[n]] * copies) for n, copies in zip(batched, (2, 3), strict=False)}
+        yield {
+            n: np.stack([values[n]] * copies) for n, copies in zip(batched, (2, 3), strict=False)
+        }
 
 
-def cases(function, given, of_array=of_array):
+def cases(function, values, of_array=of_array):
     """A contract with a right call, what is wrong in its place, and the error."""
     annotations = {n: p.annotation for n, p in inspect.signature(function).parameters.items()}
     for name, annotation in annotations.items():
         array = isinstance(annotation, str) and annotation not in VALUES
-        wrong = of_array(Axes(annotation), given[name]) if array else of_value(annotation)
-        for value, error, words in wrong:
-            yield function, given, {name: value}, error, words
-    for name, value, words in shared(annotations, given):
-        yield function, given, {name: value}, ValueError, words
-    for changes in batches(annotations, given):
-        yield function, given, changes, ValueError, "Expected equal lengths, or 1"
+        rows = of_array(Axes(annotation), values[name]) if array else of_value(annotation)
+        for value, error, words in rows:
+            yield function, values, {name: value}, error, words
+    for name, value, words in shared(annotations, values):
+        yield function, values, {name: value}, ValueError, words
+    for changes in batches(annotations, values):
+        yield function, values, changes, ValueError, "Expected equal lengths, or 1"
 
 
 def case_id(case):
@@ -246,14 +249,14 @@ CASES = [case for f in contracts().values() for case in cases(f, arguments(f))]
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(case):
-    function, given, changes, error, words = case
-    given = given | changes
-    plain = {name for name, value in given.items() if type(value) is np.ndarray}
-    given |= {name: given[name].view(NoArithmetic) for name in plain}
-    with pytest.raises(error) as caught:
-        function(**given)
+    function, values, changes, error, words = case
+    values = values | changes
+    arrays = {name: value for name, value in values.items() if type(value) is np.ndarray}
+    values |= {name: array.view(NoArithmetic) for name, array in arrays.items()}
+    with pytest.raises(error) as refusal:
+        function(**values)
     for fragment in (*changes, words):
-        assert fragment in str(caught.value)
+        assert fragment in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", contracts())
@@ -309,10 +312,12 @@ def types(value):
 
 @pytest.mark.parametrize("name", contracts())
 def test_inputs_are_only_read_and_single_precision_stays(name):
-    given = {argument: in_single(value) for argument, value in arguments(contracts()[name]).items()}
-    for argument in WRITTEN & given.keys():
-        given[argument] = copy.deepcopy(given[argument])  # can be written
-    found = types(contracts()[name](**given))
+    values = {
+        argument: in_single(value) for argument, value in arguments(contracts()[name]).items()
+    }
+    for argument in WRITTEN & values.keys():
+        values[argument] = copy.deepcopy(values[argument])  # can be written
+    result = types(contracts()[name](**values))
     doubles = ".models." in name or ".alibi_" in name  # by their own arrays, by whole numbers
-    if "float32" in types([*given.values()]) and not doubles:
-        assert "float64" not in found
+    if "float32" in types([*values.values()]) and not doubles:
+        assert "float64" not in result

@@ -155,11 +155,8 @@ def colours_of(scale, levels):
 def luminance(colour):
     """Relative luminance, as the Web Content Accessibility Guidelines 2 define it."""
     rgb = np.array(to_rgb(colour))
-    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (
-        0.2126,
-        0.7152,
-        0.0722,
-    )
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
 
 
 def contrast(one, other):

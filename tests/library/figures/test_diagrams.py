@@ -53,12 +53,12 @@ def test_blocks_stand_where_their_units_say():
 
 def test_the_lines_of_a_text_stand_in_the_middle_of_their_block():
     figure = diagram({"dY": Block(0, 0, "dY\n(3, 4)"), "dX": Block(2, 1, "dX")})
-    first, second = frames(figure)
+    dY, dX = frames(figure)
     place = spots(figure)
     assert {"dY", "(3, 4)", "dX", "map"} == set(place)
-    assert place["dY"][0] == place["(3, 4)"][0] == pytest.approx(first[[0, 2]].mean(), abs=0.2)
-    assert first[1] < place["dY"][1] < place["(3, 4)"][1] < first[3]
-    assert second[1] < place["dX"][1] < second[3]
+    assert place["dY"][0] == place["(3, 4)"][0] == pytest.approx(dY[[0, 2]].mean(), abs=0.2)
+    assert dY[1] < place["dY"][1] < place["(3, 4)"][1] < dY[3]
+    assert dX[1] < place["dX"][1] < dX[3]
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,9 @@ def test_caption_and_words_for_the_picture_stand_in_the_page(figure):
     assert len(alt) > 40
 
 
-def test_given_words_for_the_picture_replace_the_automatic_ones():
-    given = 'A "diagonal" & <nothing> else'
-    page = figures.bar_panels({"s": np.eye(2)[0]}, "ab", caption="", alt=given).html()
+def test_words_of_the_caller_for_the_picture_replace_the_automatic_ones():
+    alt = 'A "diagonal" & <nothing> else'
+    page = figures.bar_panels({"s": np.eye(2)[0]}, "ab", caption="", alt=alt).html()
     assert 'aria-label="A &quot;diagonal&quot; &amp; &lt;nothing&gt; else"' in page
 
 
@@ -150,25 +150,18 @@ def test_names_are_shown_as_they_are(kind):
     assert "<error>" not in figure.html()
 
 
-@pytest.mark.parametrize(("length", "written"), [(20, "n" * 20), (21, "n" * 19 + "…")])
-def test_names_of_more_than_twenty_signs_are_cut_in_the_picture_alone(length, written):
-    figure = figures.attention_maps(np.eye(2), ["n" * length, "a"], caption="")
-    assert written in words(figure)
-    assert "n" * length in figure.text()
-    assert "n" * length in figure.html()
-
-
-def test_line_breaks_and_signs_without_a_glyph_are_names_too():
-    figure = figures.attention_maps(np.eye(2), ["\n", "犬"], caption="")
-    assert {"\\n", "犬"} < {*words(figure)}
+def test_names_of_more_than_twenty_signs_are_cut_in_the_picture_alone_and_any_sign_is_a_name():
+    names = ["n" * 20, "n" * 21, "\n", "犬"]
+    figure = figures.attention_maps(np.eye(4), names, caption="")
+    assert {"n" * 20, "n" * 19 + "…", "\\n", "犬"} < {*words(figure)}
+    for text in (figure.text(), figure.html()):
+        assert names[1] in text
 
 
 def test_every_name_has_room_in_its_picture(figure):
     for picture in parsed(figure).iter(f"{SVG}svg"):
         _, _, width, height = map(float, picture.get("viewBox").split())
-        for text in picture.iter(f"{SVG}text"):
-            if text.get("transform"):
-                continue
+        for text in (t for t in picture.iter(f"{SVG}text") if not t.get("transform")):
             x, y = float(text.get("x")), float(text.get("y"))
             length = 5 * len(text.text)
             anchor = re.search(r"text-anchor:(\w+)", text.get("style"))
@@ -193,14 +186,12 @@ def width_of(picture):
 
 def sizes(figure, column):
     """The size in pixels of the texts of each grid of pictures that may take a column's width."""
-    found = []
     for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
         least = int(re.search(r"minmax\(max\((\d+)px", grid.get("style"))[1])
         widths = [list(map(width_of, item.iter(f"{SVG}svg"))) for item in grid]
         desk, phone = (max(width[place] for width in widths) for place in (0, -1))
-        drawn_for = desk if column > desk * 12 / 14 or len(widths[0]) == 1 else phone
-        found.append(14 * min(1, max(column, least) / drawn_for))
-    return found
+        room = desk if column > desk * 12 / 14 or len(widths[0]) == 1 else phone
+        yield 14 * min(1, max(column, least) / room)
 
 
 @pytest.mark.parametrize("column", [327, 257])
@@ -231,14 +222,12 @@ def test_what_is_drawn_for_a_phone_shows_where_the_other_would_have_texts_of_les
 
 
 def test_panels_of_a_figure_have_one_scale_and_shrink_no_further_than_13_pixels_beside_each_other():
-    pair = {"X": np.eye(2), "a wider one": ramp(2, 6)}
-    figure = figures.signed_maps(pair, caption="")
-    first, second, _ = parsed(figure).iter(f"{SVG}svg")
-    shares = [float(re.search(r"([\d.]+)%[;)]", svg.get("style"))[1]) for svg in (first, second)]
-    assert shares[1] == 100
-    assert shares[0] == pytest.approx(100 * width_of(first) / width_of(second), rel=1e-3)
+    figure = figures.signed_maps({"X": np.eye(2), "wider": ramp(2, 6)}, caption="")
+    narrow, wide, _ = parsed(figure).iter(f"{SVG}svg")
+    shares = [float(re.search(r"([\d.]+)%[;)]", svg.get("style"))[1]) for svg in (narrow, wide)]
+    assert shares == [pytest.approx(100 * width_of(narrow) / width_of(wide), rel=1e-3), 100]
     column = float(re.search(r"min\(100%,(\d+)px", figure.svg)[1])
-    assert 14 * column / width_of(second) >= 13
+    assert 14 * column / width_of(wide) >= 13
 
 
 def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():

@@ -58,18 +58,14 @@ def test_every_step_is_shown_in_one_place_and_the_last_model_comes_back(screen):
     assert screen.captions == ["No step of 4 is done: the model is as it was.", *steps, steps[-1]]
     assert isinstance(screen.last, Figure)
     assert screen.last.tables[0].cells[:, 0].tolist() == ["4.0", "2.0", "1.0", "0.5"]
-
-
-def test_sketch_falls_with_the_loss_and_says_it_in_words(screen):
-    figures.watch(training(LOSSES), 0, 4)
-    html = screen.pages[-2]
-    assert 'points="105.0,20.0 200.0,100.0 295.0,140.0 390.0,160.0"' in html
-    assert f"A curve of the loss from 0 to 4. {screen.captions[-2]}" in html
+    sketch = screen.pages[-2]
+    assert 'points="105.0,20.0 200.0,100.0 295.0,140.0 390.0,160.0"' in sketch
+    assert f"A curve of the loss from 0 to 4. {screen.captions[-2]}" in sketch
     assert 'points=""' in screen.pages[0]
 
 
 @pytest.mark.parametrize(
-    ("losses", "error", "picture", "model", "caption"),
+    ("losses", "error", "interrupt", "model", "caption"),
     [
         ([], None, None, 0, NONE),
         (LOSSES, None, 2, 1, "Step 1 of 9: the loss is 4.000. Stopped; the model is kept."),
@@ -83,9 +79,9 @@ def test_sketch_falls_with_the_loss_and_says_it_in_words(screen):
     ],
 )
 def test_however_a_training_ends_the_last_model_whose_loss_was_a_number_is_kept(
-    screen, losses, error, picture, model, caption
+    screen, losses, error, interrupt, model, caption
 ):
-    screen.interrupt = picture
+    screen.interrupt = interrupt
     assert figures.watch(training(losses, error=error), 0, 9) == model
     assert screen.captions[-1] == caption
 

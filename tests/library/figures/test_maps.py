@@ -74,7 +74,7 @@ def test_numbered_keys_are_thinned_out_by_a_round_step_and_no_more_than_they_nee
     assert apart.min() >= needed > apart.max() * finer / step
 
 
-def test_weights_that_are_fractions_are_written_as_fractions():
+def test_numbers_that_are_fractions_are_written_as_fractions():
     weights = np.array([[1, 0, 0], [4 / 5, 1 / 5, 0], [4 / 7, 1 / 7, 2 / 7]])
     figure = figures.attention_maps(weights, TOKENS, fractions=True, caption="")
     cells = figure.tables[0].cells.tolist()
@@ -82,6 +82,10 @@ def test_weights_that_are_fractions_are_written_as_fractions():
     assert {"4/7", "1/7", "2/7"} < {*words(figure)}
     assert "largest weight 1, from" in figure.alt
     assert cell_colours(figure) == cell_colours(figures.attention_maps(weights, TOKENS, caption=""))
+    signed = figures.signed_maps({"Y": np.array([[-8 / 13, 106 / 91]])}, fractions=True, caption="")
+    assert signed.tables[0].cells.tolist() == [["-8/13", "106/91"]]
+    assert {"−8/13", "106/91"} < {*words(signed)}
+    assert "from -8/13 to 106/91" in signed.alt
 
 
 # Signed maps.
@@ -135,13 +139,6 @@ def test_numbers_are_written_where_twelve_rows_and_480_pixels_hold_them_or_it_fi
     figure = figures.signed_maps({"W": np.full(shape, -7)}, caption="")
     assert words(figure).count("−7") == written * np.prod(shape) + 1  # the key
     assert ("ahh-wide" in figure.svg) == written
-
-
-def test_signed_numbers_that_are_fractions_are_written_as_fractions():
-    figure = figures.signed_maps({"Y": np.array([[-8 / 13, 106 / 91]])}, fractions=True, caption="")
-    assert figure.tables[0].cells.tolist() == [["-8/13", "106/91"]]
-    assert {"−8/13", "106/91"} < {*words(figure)}
-    assert "from -8/13 to 106/91" in figure.alt
 
 
 @pytest.mark.parametrize(("n_columns", "desk", "phone"), [(2, 64, 64), (8, 64, 37), (18, 37, 26)])

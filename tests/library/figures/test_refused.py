@@ -1,12 +1,12 @@
 """What cannot be drawn is refused: what was given, what was expected, how to mend it."""
 
-import re
 from functools import partial
 
 import numpy as np
 import pytest
 
 from tests.library.figures.drawing import PAIR, diagram, shown
+from tests.library.test_errors import refuse
 from tutorial_lib import figures
 from tutorial_lib.figures import Block
 
@@ -33,14 +33,6 @@ ARRAYS = {  # name -> what draws that array, of three entries along each axis
     "seed": lambda array: task_maps({"seed": array}, X),
     "baseline": lambda array: task_maps({"seed": np.outer(X, X)}, array),
 }
-
-
-def refuse(sentence, call):
-    """Require that a call raises this error, with a sentence of these parts in this order."""
-    with pytest.raises((TypeError, ValueError)) as refused:
-        call()
-    words = f"{refused.type.__name__}: {refused.value}"
-    assert re.match(".*".join(map(re.escape, sentence.split(" … "))), words), words
 
 
 def numbers(name, *entries):

@@ -4,6 +4,7 @@ import functools
 import re
 
 import numpy as np
+import pytest
 
 from tests.library.figures.drawing import paths, points_of, spots, texts, words
 from tutorial_lib import figures
@@ -17,8 +18,7 @@ def block_map(*lacks, layers="L"):
 
 def written(figure):
     """The texts of a picture with their places, from the top down."""
-    found = [(float(t.get("y")), float(t.get("x")), t.text) for t in texts(figure)]
-    return sorted(found)
+    return sorted((float(t.get("y")), float(t.get("x")), t.text) for t in texts(figure))
 
 
 def dashed(figure):
@@ -60,18 +60,18 @@ def test_what_a_model_lacks_is_dashed_and_the_table_says_so():
     there = [name for name, row in zip(table.rows, table.cells, strict=True) if row[-1] == "yes"]
     assert there == ["embed", "attend", "add", "unembed"]
     assert block_map("norm", "MLP").alt.endswith("model: without norm and MLP.")
-    (whole,) = block_map().tables
-    assert set(whole.cells[:, -1].tolist()) == {"yes"}
-    (fed,) = block_map("MLP").tables
-    assert fed.cells[:, -1].tolist() == ["yes"] * 4 + ["no"] * 3 + ["yes"] * 2
+    assert {*block_map().tables[0].cells[:, -1]} == {"yes"}
+    without_mlp = block_map("MLP").tables[0].cells[:, -1].tolist()
+    assert without_mlp == ["yes"] * 4 + ["no"] * 3 + ["yes"] * 2
 
 
-def test_names_of_what_a_model_lacks_are_pale_and_no_others():
-    faint = [t.text for t in texts(block_map("MLP")) if "opacity" in t.get("style")]
-    assert sorted(faint) == ["(T, d_model)", "MLP", "add", "norm"]
-    ends = [t.text for t in texts(block_map("norm")) if "opacity" in t.get("style")]
-    assert ends == ["norm"] * 3
-    assert not [t for t in texts(block_map()) if "opacity" in t.get("style")]
+@pytest.mark.parametrize(
+    ("lacks", "pale"),
+    [((), []), (("norm",), ["norm"] * 3), (("MLP",), ["(T, d_model)", "MLP", "add", "norm"])],
+)
+def test_names_of_what_a_model_lacks_are_pale_and_no_others(lacks, pale):
+    names = [t.text for t in texts(block_map(*lacks)) if "opacity" in t.get("style")]
+    assert sorted(names) == pale
 
 
 def test_the_count_of_blocks_stands_free_of_their_parts():

@@ -37,24 +37,21 @@ def frames(figure):
 
 def test_what_is_above_the_fixed_offset_is_framed_and_what_equals_it_is_not():
     figure = task_map()
-    (found, _) = frames(figure)  # of the map, and of the key
+    (middles, _) = frames(figure)  # of the map, and of the key
     place = spots(figure)
-    assert len(found) == 4, "a rim and a line for each"
-    for number, pair in zip(("0.9", "0.7"), (found[:2], found[2:]), strict=True):
+    assert len(middles) == 4, "a rim and a line for each"
+    for number, pair in zip(("0.9", "0.7"), (middles[:2], middles[2:]), strict=True):
         for middle in pair:
             np.testing.assert_allclose(middle[0], place[number][0], atol=0.3)
             assert abs(middle[1] - place[number][1]) < 8
 
 
-def test_tasks_run_down_heads_across_and_the_fixed_offset_is_last():
-    (table,) = task_map().tables
+def test_tasks_run_down_heads_across_and_the_fixed_offset_is_last_with_level_names():
+    figure = task_map()
+    (table,) = figure.tables
     assert table.rows == NAMES["tasks"]
     assert table.columns == ["1.0", "1.1", "fixed offset"]
     np.testing.assert_array_equal(table.cells.astype(float), np.vstack([SCORES, BASELINE]).T)
-
-
-def test_heads_and_the_fixed_offset_are_named_level_below_their_columns():
-    figure = task_map()
     assert not [t for t in texts(figure) if "rotate" in t.get("transform", "")]
     assert [word for word in words(figure) if word in ("fixed", "offset")] == ["fixed", "offset"]
     numbers = spots(figure)
@@ -70,9 +67,9 @@ def test_colours_run_from_0_to_1_whatever_the_scores_are():
 
 def test_a_frame_is_seen_on_every_colour_of_both_pages():
     styles = [path.get("style") for path in paths(task_map())]
-    drawn = [style for style in styles if style.startswith("fill:none")]
-    assert any("stroke:light-dark(#fff,#000)" in style for style in drawn), "the rim"
-    assert any("stroke:currentColor" in style for style in drawn), "the line"
+    frame = [style for style in styles if style.startswith("fill:none")]
+    assert any("stroke:light-dark(#fff,#000)" in style for style in frame), "the rim"
+    assert any("stroke:currentColor" in style for style in frame), "the line"
 
 
 def test_up_to_two_maps_carry_their_numbers_and_more_are_small():
@@ -82,7 +79,7 @@ def test_up_to_two_maps_carry_their_numbers_and_more_are_small():
     assert "0.9" in spots(two)
     assert "0.9" not in spots(three)
     assert "0.9" in three.text()
-    assert [len(found) for found in frames(three)] == [4, 4, 4, 0]
+    assert [*map(len, frames(three))] == [4, 4, 4, 0]
 
 
 def test_maps_may_have_their_own_heads_and_baselines_and_say_where_nothing_is_framed():
@@ -91,7 +88,7 @@ def test_maps_may_have_their_own_heads_and_baselines_and_say_where_nothing_is_fr
     baselines = {"layer 0": BASELINE, "layer 1": np.ones(3)}
     figure = figures.task_maps(scores, baselines, heads=heads, tasks=NAMES["tasks"], caption="")
     assert [table.columns[0] for table in figure.tables] == ["0.0", "1.0"]
-    assert [len(found) for found in frames(figure)] == [2, 0, 0]
+    assert [*map(len, frames(figure))] == [2, 0, 0]
     assert {"layer 0", "layer 1, no frame"} < {*words(figure)}
     assert "layer 1: no head is framed; bracket, best head 1.1" in figure.alt
     assert figure.alt.count("no head is framed") == 1

@@ -88,12 +88,7 @@ def require(holds, error, sentence):
 
 
 def require_instance(name, value, kind):
-    """Require an instance of a class, or what is `callable`; MADE_BY says how to make one.
-
-    Raises
-    ------
-    TypeError : an instance of another class
-    """
+    """Require an instance of a class, or what is `callable`; MADE_BY says how to make one."""
     fits = callable(value) if kind is callable else isinstance(value, NUMPY_TOO.get(kind, kind))
     if not fits or (kind is float and isinstance(value, bool)):
         expected = MADE_BY.get(kind, f"{kind.__name__}.").format(name=name)
@@ -101,14 +96,7 @@ def require_instance(name, value, kind):
 
 
 def require_value(name, value, annotation, **sizes):
-    """Require what an annotation asks for; `sizes` are the lengths of some of its axes.
-
-    Raises
-    ------
-    TypeError : something else, or in a list something else
-    ShapeError : other axes
-    ValueError : a number out of range, or an empty list
-    """
+    """Require what an annotation asks for; `sizes` are the lengths of some of its axes."""
     if annotation in VALUES:
         VALUES[annotation](name, value)
     elif isinstance(annotation, str):
@@ -145,13 +133,7 @@ class Axes:
         self.require_entries = (self.kinds | self.last)[self.kind]
 
     def measure(self, name, array, sizes):
-        """Require these axes of an array; add their lengths to `sizes`, and return its batch.
-
-        Raises
-        ------
-        TypeError : not an array of numbers
-        ShapeError : too few or too many axes, an empty axis, or another length than in `sizes`
-        """
+        """Require these axes of an array; add their lengths to `sizes`, and return its batch."""
         self.require_array(name, array)
         for axis, factors in self.factors.items():
             sizes[axis] = math.prod(int(f) if f.isdigit() else sizes[f] for f in factors)
@@ -277,13 +259,7 @@ def _check_fields(self):
 
 
 def require_fields(name, instance, sizes):
-    """Require of each array of a record the axes that its annotation names.
-
-    Raises
-    ------
-    TypeError : a field that is no array of numbers
-    ShapeError : fields that do not fit together, or not to `sizes`
-    """
+    """Require of each array of a record the axes that its annotation names, and `sizes`."""
     for field, annotation in type(instance).__annotations__.items():
         array = getattr(instance, field)
         if isinstance(annotation, str) and array is not None:

@@ -34,10 +34,6 @@ def attention_flop(Q: object, K: object, V: object) -> int:
     Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v); only their shapes are read, so tensors
         on the device "meta", which have no entries, will do
 
-    Returns
-    -------
-    flop : int
-
     Raises
     ------
     TypeError : no arrays or tensors
@@ -64,10 +60,6 @@ def attention_bytes(Q: object, K: object, V: object, *, fused: bool) -> int:
     Q, K, V : (..., T, d_k), (..., S, d_k), (..., S, d_v) of one precision; only their shapes and
         their precision are read
     fused : whether the matrix of scores stays out of the large memory
-
-    Returns
-    -------
-    bytes : int
 
     Raises
     ------
@@ -182,17 +174,7 @@ def layer_kinds(model: dict) -> list:
 
     Introduced in chapter 17.
 
-    Parameters
-    ----------
-    model : dict, as `cache_entries` reads it
-
-    Returns
-    -------
-    kinds : list of str
-
-    Raises
-    ------
-    TypeError, ValueError : as `cache_entries`
+    `cache_entries` says what a model has to hold.
 
     >>> model = {"layers": 4, "pattern": ["window", "full"], "last": ["full"], "window": 6}
     >>> layer_kinds(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})
@@ -210,17 +192,7 @@ def layers_by_kind(model: dict) -> Counter:
 
     Introduced in chapter 14.
 
-    Parameters
-    ----------
-    model : dict, as `cache_entries` reads it
-
-    Returns
-    -------
-    count : Counter of kind -> number of layers
-
-    Raises
-    ------
-    TypeError, ValueError : as `cache_entries`
+    `cache_entries` says what a model has to hold.
 
     >>> model = {"layers": 5, "pattern": ["window", "full"], "window": 6}
     >>> layers_by_kind(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})["window"]
@@ -247,8 +219,7 @@ def model_cache_bytes(model: dict, tokens: float, *, itemsize: float = 2):
 
     Raises
     ------
-    TypeError, ValueError : a model that `cache_entries` refuses
-    ValueError : tokens below 0, a size of 0 or less, NaN or infinity
+    ValueError : a model that `cache_entries` refuses, tokens below 0, a size of 0 or less, NaN
 
     >>> model_cache_bytes({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}, 5)
     660

@@ -31,9 +31,7 @@ def show_fractions(label, value, *, rows=None, columns=None):
 
     Parameters
     ----------
-    label : what the value is, for the reader
-    value : number, array of any shape, or tensor, as for `show`
-    rows, columns : names of the entries of the last two axes, such as tokens
+    label, value, rows, columns : as for `show`
 
     Raises
     ------
@@ -94,10 +92,6 @@ def describe_attention(weights, tokens, *, query, head=0):
     tokens : S names of the keys; the query is the same sequence
     query : position of the query in the sequence
     head : number of the head
-
-    Returns
-    -------
-    sentence : str
 
     Raises
     ------

@@ -44,12 +44,7 @@ def require_array(name, value):
 
 
 def require_floats(name, array):
-    """Require an array of floats, because whole numbers cannot change by a small amount.
-
-    Raises
-    ------
-    TypeError : whole numbers
-    """
+    """Require an array of floats, because whole numbers cannot change by a small amount."""
     if array.dtype.kind != "f":
         raise TypeError(
             f"{name} is an array of {array.dtype}; expected floats, since a gradient tells what "
@@ -58,12 +53,7 @@ def require_floats(name, array):
 
 
 def require_whole(name, value):
-    """Require a whole number, of Python or of NumPy; True and False are none.
-
-    Raises
-    ------
-    TypeError : not a whole number
-    """
+    """Require a whole number, of Python or of NumPy; True and False are none."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(
             f"{name} is {value!r}, a {type(value).__name__}; expected a whole number. "
@@ -72,13 +62,7 @@ def require_whole(name, value):
 
 
 def require_length(name, value):
-    """Require a whole number of at least 1, with which NumPy can count.
-
-    Raises
-    ------
-    TypeError : not a whole number
-    ValueError : below 1, or of more than 62 bits
-    """
+    """Require a whole number of at least 1, with which NumPy can count: of 62 bits."""
     require_whole(name, value)
     if value < 1:
         raise ValueError(f"{name}={value}; expected at least 1. Give a positive length.")
@@ -90,13 +74,7 @@ def require_length(name, value):
 
 
 def require_divisible(width_name, width, parts_name, parts):
-    """Require that a width splits into equal parts.
-
-    Raises
-    ------
-    TypeError, ValueError : not positive whole numbers
-    ShapeError : a remainder is left
-    """
+    """Require that a width splits into equal parts."""
     require_length(width_name, width)
     require_length(parts_name, parts)
     if width % parts:
@@ -108,12 +86,7 @@ def require_divisible(width_name, width, parts_name, parts):
 
 
 def require_finite(name, array):
-    """Require that no entry is NaN or infinite.
-
-    Raises
-    ------
-    ValueError : names the first position that is not finite
-    """
+    """Require that no entry is NaN or infinite; the error names the first position."""
     if not np.isfinite(array).all():
         position = first_place(~np.isfinite(array))
         raise ValueError(
@@ -127,11 +100,6 @@ def require_operand(name, array, *, finite=True):
 
     NumPy adds and multiplies small integers in their own width, and drops what does not fit
     without a warning: 100 + 100 is -56 in int8. Unsigned differences wrap.
-
-    Raises
-    ------
-    TypeError : integers other than int64
-    ValueError : names the first position that is not finite, if they have to be
     """
     if array.dtype.kind != "f" and array.dtype != np.int64:
         raise TypeError(
@@ -143,13 +111,7 @@ def require_operand(name, array, *, finite=True):
 
 
 def require_softmax_rows(scores, axis):
-    """Require that each row along `axis` has a finite largest score, so that softmax is defined.
-
-    Raises
-    ------
-    ShapeError : no such axis, or an empty one
-    ValueError : a row holds NaN or +inf, or nothing but -inf
-    """
+    """Require that each row along `axis` has a finite largest score, so that softmax is defined."""
     known = isinstance(axis, int | np.integer) and -scores.ndim <= axis < scores.ndim
     if not known or scores.shape[axis] == 0:
         raise ShapeError(
@@ -184,11 +146,6 @@ def require_mask(mask, shape):
     A mask per sequence, (B, T, S), with as many sequences as heads fits too, and is then taken for
     a mask per head, because its shape cannot show the difference. Give it its head axis,
     mask[:, None], whatever B is.
-
-    Raises
-    ------
-    TypeError : not an array of booleans
-    ShapeError : does not broadcast to `shape`
     """
     if mask is None:
         return
@@ -212,12 +169,7 @@ def mask_misfit(mask, shape):
 
 
 def broadcast_batches(batches):
-    """Return the shape to which batch axes broadcast; `batches` holds those of each array, by name.
-
-    Raises
-    ------
-    ShapeError : they do not
-    """
+    """Return the shape to which batch axes broadcast; `batches` holds those of each array."""
     batches = {name: axes for name, axes in batches.items() if axes}
     if len(set(batches.values())) < 2:
         return next(iter(batches.values()), ())
@@ -232,14 +184,7 @@ def broadcast_batches(batches):
 
 
 def require_gradient(name, gradient, shape):
-    """Require finite floats of the shape of the array whose gradient they are.
-
-    Raises
-    ------
-    TypeError : not an array of floats
-    ShapeError : another shape
-    ValueError : NaN or infinity
-    """
+    """Require finite floats of the shape of the array whose gradient they are."""
     require_array(name, gradient)
     require_floats(name, gradient)
     if gradient.shape != tuple(shape):
@@ -252,12 +197,7 @@ def require_gradient(name, gradient, shape):
 
 
 def require_ids(ids, vocabulary_size):
-    """Require ids from 0 to `vocabulary_size` - 1.
-
-    Raises
-    ------
-    ValueError : an id outside the vocabulary; names the first position
-    """
+    """Require ids from 0 to `vocabulary_size` - 1; the error names the first position."""
     outside = (ids < 0) | (ids >= vocabulary_size)
     if outside.any():
         position = first_place(outside)
@@ -268,12 +208,7 @@ def require_ids(ids, vocabulary_size):
 
 
 def require_one_precision(**arrays):
-    """Require that all arrays are float32, or all float64.
-
-    Raises
-    ------
-    TypeError : integers, half precision, two precisions
-    """
+    """Require that all arrays are float32, or all float64."""
     kinds = {name: array.dtype.name for name, array in arrays.items()}
     if set(kinds.values()) not in ({"float32"}, {"float64"}):
         given = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())

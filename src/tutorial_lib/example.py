@@ -52,10 +52,6 @@ def running_example():
     W_Q holds integers times 2·ln 2 and sqrt(d_k) is 2, so e to a score is a power of 2 and every
     weight is a fraction. The values of head 0 are the four features of the word, those of
     head 1 the four features of its position.
-
-    Returns
-    -------
-    example : Example, float64
     """
     E = np.array(_WORDS, dtype=float)
     P = np.array(_POSITIONS, dtype=float)
@@ -71,10 +67,6 @@ def published_example():
     Its numbers come from Python's own generator, seeded with 42, standard deviation 0.1, sampled
     row by row: token table, position table, W_Q and W_K and W_V of each head, W_O. That example
     computes its output as `concat @ W_O.T`, so W_O here is the transpose of the matrix it sampled.
-
-    Returns
-    -------
-    example : Example, float64
     """
     rng = random.Random(42)
 

@@ -96,12 +96,12 @@ WIDE = {
 
 
 @functools.cache
-def drawn(name):
+def figure_of(name):
     """A figure, that of its own array if it draws one, drawn once."""
     return draw(name, ARRAYS[name]) if name in ARRAYS else (OTHERS | WIDE)[name]()
 
 
-def shown(figure):
+def stored_text(figure):
     """All that a notebook stores of a figure, as one string."""
     bundle = figure._repr_mimebundle_()
     return bundle["text/plain"] + bundle["text/html"]
@@ -109,8 +109,8 @@ def shown(figure):
 
 def digest():
     """A fingerprint of one figure of each kind."""
-    every = map(drawn, (*ARRAYS, *OTHERS))
-    return hashlib.sha256("".join(map(shown, every)).encode()).hexdigest()
+    every = map(figure_of, (*ARRAYS, *OTHERS))
+    return hashlib.sha256("".join(map(stored_text, every)).encode()).hexdigest()
 
 
 def parsed(figure, *, phone=False):

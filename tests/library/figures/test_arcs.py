@@ -22,7 +22,7 @@ def curves(figure, **options):
     return [points_of(p)[:4] for p in paths(figure, **options) if "C" in p.get("d")]
 
 
-def written(figure, *, names=False, **options):
+def labels(figure, *, names=False, **options):
     """What is written in the picture, and where: the words, or the coloured names of arcs."""
     picture = next(parsed(figure, **options).iter(f"{SVG}svg"))
     kind = [t for t in picture.iter(f"{SVG}text") if names == ("color-mix" in t.get("style"))]
@@ -31,7 +31,7 @@ def written(figure, *, names=False, **options):
 
 def is_row(figure, **options):
     """Whether all words stand on one line, and not below each other."""
-    _, places = written(figure, **options)
+    _, places = labels(figure, **options)
     across, down = (len(set(column)) for column in places.T)
     assert (across == 1) != (down == 1)
     return down == 1
@@ -39,7 +39,7 @@ def is_row(figure, **options):
 
 def test_an_arc_leaves_one_word_and_leads_to_the_other_above_the_row():
     figure = draw({"far": [(6, 1)], "near": [(5, 4)]})
-    _, places = written(figure)
+    _, places = labels(figure)
     assert is_row(figure)
     for points, (start, end) in zip(curves(figure), [(6, 1), (5, 4)], strict=True):
         np.testing.assert_allclose(points[0, 0], places[start, 0], atol=0.2)
@@ -51,7 +51,7 @@ def test_an_arc_leaves_one_word_and_leads_to_the_other_above_the_row():
 
 def test_words_without_room_in_a_row_run_down_the_page_with_arcs_beside_them():
     figure = draw({"far": [(16, 0)]}, [f"word {n}" for n in range(17)])
-    _, places = written(figure)
+    _, places = labels(figure)
     assert not is_row(figure)
     assert (np.diff(places[:, 1]) > 20).all()
     ((start, *middle, end),) = curves(figure)
@@ -88,7 +88,7 @@ def test_five_kinds_have_five_hues_and_of_eight_no_two_share_hue_and_dashes():
 @pytest.mark.parametrize("phone", [False, True])
 def test_a_name_stands_free_at_the_bend_of_each_arc_of_its_kind(phone):
     figure = draw({"far": [(6, 1), (3, 0)], "agreement": [(7, 6)]}, EIGHT)
-    names, places = written(figure, names=True, phone=phone)
+    names, places = labels(figure, names=True, phone=phone)
     assert sorted(names) == ["agreement", "far", "far"]
     assert figure.svg.count("<svg") == 2, "a picture for a desk, one for a phone, no key"
     bends = [arc[1:3].mean(axis=0) for arc in curves(figure, phone=phone)]  # beyond by a third

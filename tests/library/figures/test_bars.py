@@ -18,8 +18,8 @@ def test_bars_are_as_long_as_their_numbers():
     values = np.array([[1.0, 4.0], [2.0, 0.5], [0.0, 3.0]])
     figure = figures.bar_chart(values, "abc", ["x", "y"], label="ms", caption="")
     ends = [[float(x) for x in re.findall(r"[MLH]([\d.]+)", p.get("d"))] for p in bars(figure)]
-    found = np.ptp([(min(x), max(x)) for x in ends], axis=1).reshape(2, 3).T
-    np.testing.assert_allclose(found / found.max(), values / 4, atol=0.01)
+    lengths = np.ptp([(min(x), max(x)) for x in ends], axis=1).reshape(2, 3).T
+    np.testing.assert_allclose(lengths / lengths.max(), values / 4, atol=0.01)
 
 
 def test_bars_of_a_group_differ_in_black_and_white_too():

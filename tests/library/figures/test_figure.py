@@ -20,10 +20,10 @@ from tests.library.figures.drawing import (
     WIDE,
     digest,
     draw,
-    drawn,
+    figure_of,
     parsed,
     ramp,
-    shown,
+    stored_text,
     texts,
     words,
 )
@@ -41,14 +41,14 @@ def kind(request):
 @pytest.fixture(params=[*ARRAYS, *OTHERS])
 def figure(request):
     """A figure, of an array or not."""
-    return drawn(request.param)
+    return figure_of(request.param)
 
 
 # What a figure carries.
 
 
 def test_page_and_text_carry_every_number(kind):
-    bundle = drawn(kind)._repr_mimebundle_()
+    bundle = figure_of(kind)._repr_mimebundle_()
     for number in ARRAYS[kind].ravel():
         assert re.search(rf"(?<![-\d.]){number:.4f}\b", bundle["text/plain"])
         assert f"<td>{number:.4f}</td>" in bundle["text/html"].partition("<details>")[2]
@@ -57,7 +57,7 @@ def test_page_and_text_carry_every_number(kind):
 def test_a_change_below_the_rounding_changes_nothing_and_input_is_left_alone(kind):
     array = ARRAYS[kind] + 2e-6
     array.setflags(write=False)
-    assert shown(draw(kind, array)) == shown(drawn(kind))
+    assert stored_text(draw(kind, array)) == stored_text(figure_of(kind))
 
 
 def test_colours_are_those_of_the_rounded_numbers_too():
@@ -112,7 +112,7 @@ def test_the_settings_of_the_caller_are_neither_used_nor_changed(kind):
     theirs = {"font.size": 30, "text.usetex": True, "axes.grid": True, "svg.fonttype": "path"}
     with matplotlib.rc_context(theirs):
         before = dict(matplotlib.rcParams)
-        assert shown(draw(kind, ARRAYS[kind])) == shown(drawn(kind))
+        assert stored_text(draw(kind, ARRAYS[kind])) == stored_text(figure_of(kind))
         assert dict(matplotlib.rcParams) == before
     assert pyplot.get_fignums() == []
 
@@ -141,7 +141,7 @@ def test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(figure
 
 
 def test_names_are_shown_as_they_are(kind):
-    figure = drawn(kind)
+    figure = figure_of(kind)
     if kind != "line_chart":
         assert {*words(figure)} >= set(TOKENS)
         assert '<th scope="row">&lt;BOS&gt;</th>' in figure.html()
@@ -165,14 +165,14 @@ def test_every_name_has_room_in_its_picture(figure):
             x, y = float(text.get("x")), float(text.get("y"))
             length = 5 * len(text.text)
             anchor = re.search(r"text-anchor:(\w+)", text.get("style"))
-            left = x - length * {"middle": 0.5, "end": 1, None: 0}[anchor and anchor[1]]
-            assert left > -1
-            assert left + length < width + 1
+            start = x - length * {"middle": 0.5, "end": 1, None: 0}[anchor and anchor[1]]
+            assert start > -1
+            assert start + length < width + 1
             assert 8 < y < height
 
 
 def test_pictures_shrink_to_the_page_and_no_further_than_they_are_legible():
-    narrow, wide = drawn("attention_maps"), drawn("many columns")
+    narrow, wide = figure_of("attention_maps"), figure_of("many columns")
     assert not re.search(r'role="img"[^>]* tabindex="0"', narrow.html())
     assert "ahh-wide" not in narrow.svg
     assert '<div class="ahh-grid ahh-wide"' in wide.svg
@@ -197,21 +197,21 @@ def sizes(figure, column):
 @pytest.mark.parametrize("column", [327, 257])
 @pytest.mark.parametrize("name", every(3, [*ARRAYS, *WIDE, *OTHERS]))
 def test_no_text_is_smaller_than_11_pixels_on_a_phone(name, column):
-    figure = drawn(name)
+    figure = figure_of(name)
     assert min(sizes(figure, column)) >= 11
     assert "font-size" not in figure.svg.replace("font-family:inherit;font-size:14px", "")
 
 
 @pytest.mark.parametrize("name", [*ARRAYS, *OTHERS])
 def test_figures_fill_a_desk_s_column_and_do_not_exceed_it(name):
-    figure = drawn(name)
+    figure = figure_of(name)
     assert min(sizes(figure, 708)) >= 13
     for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
         assert max(map(width_of, grid.iter(f"{SVG}svg"))) <= 708
 
 
 def test_what_is_drawn_for_a_phone_shows_where_the_other_would_have_texts_of_less_than_12_pixels():
-    figure = drawn("line_chart")
+    figure = figure_of("line_chart")
     desk, phone = parsed(figure), parsed(figure, phone=True)
     (wide,), (narrow,) = (list(picture.iter(f"{SVG}svg")) for picture in (desk, phone))
     limit = re.search(r"width:clamp\(0px,\(100% - (\d+)px \+ 0.01px\)", wide.get("style"))[1]
@@ -233,9 +233,9 @@ def test_panels_of_a_figure_have_one_scale_and_shrink_no_further_than_13_pixels_
 def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():
     page = figures.attention_maps(np.eye(2), ["dogs", "bark"], caption="").html()
     panels = re.search(r'<div class="ahh-panels.*</div>(?=<figcaption)', page)[0]
-    left = ElementTree.fromstring(re.sub(r"</?(svg|path|text|desc)\b[^>]*>", "", panels))
-    assert "font-size:0" in left.get("style")
-    assert [span.text[:26] for span in left.iter("span")] == ["Jupyter hides this picture"]
+    rest = ElementTree.fromstring(re.sub(r"</?(svg|path|text|desc)\b[^>]*>", "", panels))
+    assert "font-size:0" in rest.get("style")
+    assert [span.text[:26] for span in rest.iter("span")] == ["Jupyter hides this picture"]
 
 
 @pytest.mark.long

@@ -11,8 +11,8 @@ from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.training import train
 
 LOSSES = [4.0, 2.0, 1.0, 0.5]
-NONE, THREE = "No step of 9 is done: the model is as it was.", "Step 3 of 9: the loss is 1.000."
-KEPT = "Kept is the model before step 3."  # whose loss step 3 measured
+START, THIRD = "No step of 9 is done: the model is as it was.", "Step 3 of 9: the loss is 1.000."
+REST = "Kept is the model before step 3."  # whose loss step 3 measured
 
 
 class Screen:
@@ -67,15 +67,15 @@ def test_every_step_is_shown_in_one_place_and_the_last_model_comes_back(screen):
 @pytest.mark.parametrize(
     ("losses", "error", "interrupt", "model", "caption"),
     [
-        ([], None, None, 0, NONE),
+        ([], None, None, 0, START),
         (LOSSES, None, 2, 1, "Step 1 of 9: the loss is 4.000. Stopped; the model is kept."),
         (LOSSES, None, 5, 4, "Step 4 of 9: the loss is 0.500. Stopped; the model is kept."),
         (LOSSES, None, 6, 4, "Step 4 of 9: the loss is 0.500."),  # stopped as it ended
-        ([], KeyboardInterrupt, None, 0, f"{NONE} Stopped; the model is kept."),
-        ([np.nan, 1.0], None, None, 0, f"{NONE} The loss of step 1 is nan."),
-        ([*LOSSES[:3], np.nan], None, None, 2, f"{THREE} The loss of step 4 is nan. {KEPT}"),
-        ([*LOSSES[:3], np.inf], None, None, 2, f"{THREE} The loss of step 4 is inf. {KEPT}"),
-        (LOSSES[:3], FloatingPointError("A sum is nan."), None, 2, f"{THREE} A sum is nan. {KEPT}"),
+        ([], KeyboardInterrupt, None, 0, f"{START} Stopped; the model is kept."),
+        ([np.nan, 1.0], None, None, 0, f"{START} The loss of step 1 is nan."),
+        ([*LOSSES[:3], np.nan], None, None, 2, f"{THIRD} The loss of step 4 is nan. {REST}"),
+        ([*LOSSES[:3], np.inf], None, None, 2, f"{THIRD} The loss of step 4 is inf. {REST}"),
+        (LOSSES[:3], FloatingPointError("A sum is nan."), None, 2, f"{THIRD} A sum is nan. {REST}"),
     ],
 )
 def test_however_a_training_ends_the_last_model_whose_loss_was_a_number_is_kept(

@@ -34,7 +34,7 @@ def test_places_of_few_points_are_marked_and_logarithms_have_powers():
 
 
 @pytest.mark.parametrize(
-    ("log", "y", "written", "unwritten"),
+    ("log", "y", "present", "absent"),
     [
         ("y", [2e9, 1e8, 3e5, 2e4], "10⁹ 10⁸ 10⁷ 10⁶ 10⁵", "1000000 100000"),
         ("y", [1e-5, 1e-3, 0.1, 1], "10⁻⁵ 10⁻³ 10⁻¹ 10⁰", "0.1 0.001 1"),
@@ -46,13 +46,13 @@ def test_places_of_few_points_are_marked_and_logarithms_have_powers():
     ],
 )
 def test_ticks_of_an_axis_have_one_notation_and_are_whole_where_all_values_are(
-    log, y, written, unwritten
+    log, y, present, absent
 ):
     series = {"bytes": np.array(y)}
     figure = figures.line_chart(np.arange(4) * 3, series, labels=("T", ""), log=log, caption="")
     labels = {*words(figure)}
-    assert labels > set(written.split())
-    assert not labels & set(unwritten.split())
+    assert labels > set(present.split())
+    assert not labels & set(absent.split())
 
 
 def test_a_chart_may_have_one_point_or_one_value():

@@ -48,10 +48,10 @@ def test_all_heads_share_one_colour_bar():
     assert labels[-4:] == ["0", "0.5", "1", "weight"]
 
 
-@pytest.mark.parametrize(("size", "written"), [(8, True), (9, False)])
-def test_small_maps_have_their_weights_written_into_the_cells(size, written):
+@pytest.mark.parametrize(("size", "is_written"), [(8, True), (9, False)])
+def test_small_maps_have_their_weights_written_into_the_cells(size, is_written):
     figure = figures.attention_maps(np.full((size, size), 0.375), range(size), caption="")
-    assert words(figure).count("0.375") == written * size * size
+    assert words(figure).count("0.375") == is_written * size * size
 
 
 def test_a_sole_head_may_come_without_its_axis():
@@ -130,15 +130,15 @@ def test_booleans_are_seen_or_hidden():
 
 
 @pytest.mark.parametrize(
-    ("shape", "written"),
+    ("shape", "is_written"),
     [((12, 18), True), ((13, 18), False), ((12, 19), False), ((2, 40), False), ((2, 70), False)],
 )
 def test_numbers_are_written_where_twelve_rows_and_480_pixels_hold_them_or_it_fits_a_phone(
-    shape, written
+    shape, is_written
 ):
     figure = figures.signed_maps({"W": np.full(shape, -7)}, caption="")
-    assert words(figure).count("−7") == written * np.prod(shape) + 1  # the key
-    assert ("ahh-wide" in figure.svg) == written
+    assert words(figure).count("−7") == is_written * np.prod(shape) + 1  # the key
+    assert ("ahh-wide" in figure.svg) == is_written
 
 
 @pytest.mark.parametrize(("n_columns", "desk", "phone"), [(2, 64, 64), (8, 64, 37), (18, 37, 26)])

@@ -1,11 +1,11 @@
 """Tensor networks."""
 
-from tests.library.figures.drawing import drawn, texts
+from tests.library.figures.drawing import figure_of, texts
 from tutorial_lib import figures
 
 
 def test_a_network_says_of_every_index_which_arrays_have_it_and_whether_it_is_open():
-    scores, layer = drawn("network").tables
+    scores, layer = figure_of("network").tables
     assert scores.rows == list("tmhdns")
     assert scores.columns == ["X", "W_Q", "W_K", "X", "scores"]
     assert dict(zip(scores.rows, scores.cells.tolist(), strict=True)) == {
@@ -17,12 +17,14 @@ def test_a_network_says_of_every_index_which_arrays_have_it_and_whether_it_is_op
         "s": ["", "", "", "●", "open"],
     }
     assert [*layer.cells[:, -1]] == ["summed", "open", "summed", "summed", "summed", "open"]
-    assert "Summed over: m, d, n. Open: t, h, s. Then softmax over s. Y: " in drawn("network").alt
+    assert (
+        "Summed over: m, d, n. Open: t, h, s. Then softmax over s. Y: " in figure_of("network").alt
+    )
 
 
 def test_an_index_is_written_once_where_its_line_runs():
     places = {}
-    for text in texts(drawn("network")):
+    for text in texts(figure_of("network")):
         places.setdefault(text.text, []).append((float(text.get("x")), float(text.get("y"))))
     assert set(places) == {
         *("scores", "Y", "X", "W_Q", "W_K", "weights", "W_V", "W_O"),

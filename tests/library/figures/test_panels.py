@@ -63,10 +63,10 @@ def test_a_panel_of_a_head_has_its_colour_and_others_the_page_s():
 def test_names_below_bars_have_room_up_to_eleven_letters_and_are_turned_beyond(letters, turned):
     names = ["n" * letters, "m" * letters]
     figure = figures.bar_panels({"s": np.ones(2)}, names, caption="")
-    first, second = (t for t in texts(figure) if t.text in names)
-    assert ("rotate" in first.get("transform", "")) == turned
+    one, other = (t for t in texts(figure) if t.text in names)
+    assert ("rotate" in one.get("transform", "")) == turned
     if not turned:
-        assert float(second.get("x")) - float(first.get("x")) >= 7.5 * letters
+        assert float(other.get("x")) - float(one.get("x")) >= 7.5 * letters
 
 
 def test_bars_of_zeros_and_long_names_can_be_drawn():

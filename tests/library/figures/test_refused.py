@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import PAIR, diagram, shown
+from tests.library.figures.drawing import PAIR, diagram, stored_text
 from tests.library.test_errors import refuse
 from tutorial_lib import figures
 from tutorial_lib.figures import Block
@@ -59,7 +59,7 @@ def test_each_array_has_its_axes_a_name_for_each_entry_and_finite_numbers(name):
 def test_numbers_outside_0_to_1_are_refused_but_for_a_rounding_error(name):
     call, top = ARRAYS[name], np.inf if name == "values" else 1
     near, exact = numbers(name, -9e-10, 1 + 9e-10), numbers(name, 0, 1)
-    assert shown(call(near)) == shown(call(exact))
+    assert stored_text(call(near)) == stored_text(call(exact))
     for near.flat[0] in (-1.1e-9, *[1 + 1.1e-9] * (top == 1)):
         sentence = f"{name} is {near.flat[0]} at position … expected 0 to {top}. … signed_maps"
         refuse(f"ValueError: {sentence}", lambda: call(near))

@@ -12,8 +12,8 @@ RUNS = {"one": np.array([3.0, 1.0, 4.0]), "other": np.array([2.0, 2.5, 9.0])}
 
 def places(figure):
     """Where the points are, (rows, runs), from the left and from the top."""
-    moved = (mark.get("transform") for mark in coloured(figure, marks=True))
-    spots = np.array([[float(n) for n in re.findall(r"[\d.]+", move)] for move in moved])
+    shifts = (mark.get("transform") for mark in coloured(figure, marks=True))
+    spots = np.array([[float(n) for n in re.findall(r"[\d.]+", shift)] for shift in shifts])
     return spots[:, 0].reshape(len(RUNS), -1), spots[:, 1].reshape(len(RUNS), -1)
 
 
@@ -31,8 +31,8 @@ def test_a_line_goes_from_the_least_to_the_most():
     lines = [p for p in paths(figure) if "opacity:0.5" in p.get("style", "")]
     ends = [[float(n) for n in re.findall(r"[MLH]([\d.]+)", line.get("d"))] for line in lines]
     x, _ = places(figure)
-    wanted = [[row.min(), row.max()] for row in x]
-    np.testing.assert_allclose([[min(e), max(e)] for e in ends], wanted, atol=0.1)
+    ranges = [[row.min(), row.max()] for row in x]
+    np.testing.assert_allclose([[min(e), max(e)] for e in ends], ranges, atol=0.1)
 
 
 def test_a_logarithmic_axis_has_marks_inside_a_decade():
@@ -42,12 +42,14 @@ def test_a_logarithmic_axis_has_marks_inside_a_decade():
 
 
 def test_a_line_at_a_value_stands_where_a_point_of_that_value_stands():
-    plain, lined = (figures.spread_chart(RUNS, label="ms", caption="", at=at) for at in (None, 2.5))
-    drawn = [[p.get("d") for p in paths(figure)] for figure in (plain, lined)]
-    [line] = [d for d in drawn[1] if d not in drawn[0]]
-    left = {float(n) for n in re.findall(r"[ML]([\d.]+)", line)}
+    without, lined = (
+        figures.spread_chart(RUNS, label="ms", caption="", at=at) for at in (None, 2.5)
+    )
+    lines, others = ([p.get("d") for p in paths(figure)] for figure in (lined, without))
+    [line] = [d for d in lines if d not in others]
+    ends = {float(n) for n in re.findall(r"[ML]([\d.]+)", line)}
     x, _ = places(lined)
-    np.testing.assert_allclose(sorted(left), x[1, 1], atol=0.1)
+    np.testing.assert_allclose(sorted(ends), x[1, 1], atol=0.1)
 
 
 def test_a_long_name_and_a_long_title_take_two_lines_and_are_not_cut():
@@ -55,9 +57,9 @@ def test_a_long_name_and_a_long_title_take_two_lines_and_are_not_cut():
     label = "thousandths of a nat above the floor"
     figure = figures.spread_chart(runs, label=label, caption="")
     desk, phone = (words(figure, phone=phone) for phone in (False, True))
-    for shown in (desk, phone):
-        assert {"norm and MLP,", "equal numbers", "short"} < set(shown)
-        assert not [text for text in shown if "…" in text]
+    for names in (desk, phone):
+        assert {"norm and MLP,", "equal numbers", "short"} < set(names)
+        assert not [text for text in names if "…" in text]
     assert label in desk
     assert {"thousandths of a", "nat above the floor"} < set(phone)
     assert "ahh-wide" not in figure.svg, "it does not scroll on a phone"

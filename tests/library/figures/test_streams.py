@@ -16,7 +16,7 @@ def block_map(*lacks, layers="L"):
     return figures.block_map({"model": lacks}, layers=layers, caption="")
 
 
-def written(figure):
+def labels(figure):
     """The texts of a picture with their places, from the top down."""
     return sorted((float(t.get("y")), float(t.get("x")), t.text) for t in texts(figure))
 
@@ -27,7 +27,7 @@ def dashed(figure):
 
 
 def test_the_steps_run_down_in_their_order():
-    names = [name for *_, name in written(block_map()) if not re.search(r"\(|blocks", name)]
+    names = [name for *_, name in labels(block_map()) if not re.search(r"\(|blocks", name)]
     attend = ["norm", "attend", "project", "score", "mix", "concat", "project out", "add"]
     assert names == ["model", "embed", *attend, "norm", "MLP", "add", "norm", "unembed"]
 
@@ -44,10 +44,10 @@ def test_the_stream_is_a_thick_line_from_embed_to_the_end_parted_by_each_add():
 
 
 def test_lines_carry_their_shapes_and_the_block_its_count():
-    shown = words(block_map(layers=2))
-    assert shown.count("(T, d_model)") == 3
+    names = words(block_map(layers=2))
+    assert names.count("(T, d_model)") == 3
     others = {"residual stream (T, d_model)", "(T, vocabulary)", "ids (T,)", "× 2 blocks"}
-    assert others < set(shown)
+    assert others < set(names)
     assert "× L blocks" in words(block_map())
     assert "× 1 block" in words(block_map(layers=1))
 
@@ -75,8 +75,8 @@ def test_names_of_what_a_model_lacks_are_pale_and_no_others(lacks, pale):
 
 
 def test_the_count_of_blocks_stands_free_of_their_parts():
-    [y] = [y for y, _, text in written(block_map(layers=2)) if text == "× 2 blocks"]
-    near = [text for v, u, text in written(block_map(layers=2)) if abs(v - y) < 17 and u > 120]
+    [y] = [y for y, _, text in labels(block_map(layers=2)) if text == "× 2 blocks"]
+    near = [text for v, u, text in labels(block_map(layers=2)) if abs(v - y) < 17 and u > 120]
     assert near == ["× 2 blocks"], "no name on its line to the right of the stream"
 
 

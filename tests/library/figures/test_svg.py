@@ -6,7 +6,7 @@ from tutorial_lib.figures.svg import pretty
 
 
 @pytest.mark.parametrize(
-    ("number", "digits", "written"),
+    ("number", "digits", "text"),
     [
         (0, 8, "0"),
         (-0.5, 8, "−0.5"),
@@ -25,5 +25,5 @@ from tutorial_lib.figures.svg import pretty
         (2e-4 / 3, 3, "6.67·10⁻⁵"),
     ],
 )
-def test_numbers_below_a_thousandth_or_of_nine_digits_have_a_power_of_ten(number, digits, written):
-    assert pretty(number, digits) == written
+def test_numbers_below_a_thousandth_or_of_nine_digits_have_a_power_of_ten(number, digits, text):
+    assert pretty(number, digits) == text

@@ -15,11 +15,7 @@ class GroupedParams:
     """The four parameter arrays of a layer whose H heads share the keys and values of G KV heads.
 
     Introduced in chapter 15. Heads g·H/G to (g+1)·H/G - 1 attend to KV head g. G = H is the layer
-    of chapter 06; G = 1 is MQA.
-
-    Raises
-    ------
-    ShapeError : G does not divide H
+    of chapter 06; G = 1 is MQA. G divides H.
 
     Source: Ainslie et al. (2023); Shazeer (2019).
     """
@@ -44,10 +40,6 @@ def group_params(params: Params, n_kv_heads: "length") -> GroupedParams:
     """Give each group of heads the mean of its heads' keys and values.
 
     Built in chapter 15. `n_kv_heads` = H gives the layer back.
-
-    Raises
-    ------
-    ShapeError : a number that does not divide the heads
 
     Source: Ainslie et al. (2023).
 
@@ -107,7 +99,7 @@ def grouped_attention(
 
 @checked
 def cross_layer_attention(
-    X: "... T d_model", layers: list[Params], sources: list[object], *, mask: object = None
+    X: "... T d_model", layers: list[Params], sources: list["integer"], *, mask: object = None
 ) -> "... T d_model":
     """Run layers on top of each other, some with the keys and values of an earlier one.
 
@@ -143,23 +135,25 @@ def cross_layer_attention(
 
 
 def require_sources(X, layers, sources, mask):
-    """Require layers of equal shapes that fit X, each with a source that has keys of its own."""
+    """Require layers of equal sizes that fit X, each with a source that has keys of its own."""
     for params in layers:
         multi_head_attention.contract.check((X, params), {"mask": mask})
-    shapes = {tuple(W.shape for W in vars(params).values()) for params in layers}
-    if len(shapes) > 1:
-        raise ShapeError(
-            f"the layers have the shapes {sorted(shapes)}; expected the same in each, since the "
-            f"queries of one are scored against keys of another. Sample all with the same widths."
-        )
-    if len(sources) != len(layers):
-        raise ValueError(
-            f"there are {len(layers)} layers and {len(sources)} sources; expected one for each. "
-            f"A layer with keys of its own has its own number."
-        )
+    require(
+        all(params.sizes == layers[0].sizes for params in layers),
+        ShapeError,
+        f"the layers have the sizes {[params.sizes for params in layers]}; expected the same in "
+        f"each, since queries of one are scored against keys of another. Sample all alike.",
+    )
+    require(
+        len(sources) == len(layers),
+        ValueError,
+        f"there are {len(layers)} layers and {len(sources)} sources; expected one for each. "
+        f"A layer with keys of its own has its own number.",
+    )
     for n, source in enumerate(sources):
-        if source not in list(range(n + 1)) or sources[int(source)] != source:
-            raise ValueError(
-                f"layer {n} takes its keys from layer {source!r}; expected itself, or an earlier "
-                f"layer with keys of its own. Its own number is {n}."
-            )
+        require(
+            0 <= source <= n and sources[source] == source,
+            ValueError,
+            f"layer {n} takes its keys from layer {source}; expected itself, or an earlier layer "
+            f"with keys of its own. Its own number is {n}.",
+        )

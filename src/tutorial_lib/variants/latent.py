@@ -37,33 +37,24 @@ def latent_params(params: Params, rank: "length") -> LatentParams:
 
     Built in chapter 15. No matrix of that rank has a smaller sum of squared differences to
     [W_K | W_V]; scores and Y may be nearer with another. A rank of min(d_model, H*(d_k + d_v))
-    gives the layer back.
-
-    Raises
-    ------
-    ValueError : a rank above the smaller side of [W_K | W_V]
+    gives the layer back; no larger one can be.
 
     >>> latent_params(Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12))), 5).W_UK.shape
     (3, 5, 4)
     """
-    require_rank(params, rank)
+    require(
+        rank <= min(params.d_model, params.n_heads * (params.d_k + params.d_v)),
+        ValueError,
+        f"rank={rank}; expected at most the smaller side of [W_K | W_V] of all heads, which is "
+        f"{params.d_model} x {params.n_heads * (params.d_k + params.d_v)}. At that one the "
+        f"result is exact.",
+    )
     joint = np.concatenate([params.W_K, params.W_V], axis=-1)  # (H, d_model, d_k + d_v)
     left, sizes, right = np.linalg.svd(concat_heads(joint), full_matrices=False)
     W_D = left[:, :rank] * sizes[:rank]  # (d_model, rank)
     up = split_heads(right[:rank], params.n_heads)  # (H, rank, d_k + d_v)
     W_UK, W_UV = np.split(up, [params.d_k], axis=-1)
     return LatentParams(params.W_Q, W_D, W_UK, W_UV, params.W_O)
-
-
-def require_rank(params, rank):
-    """Require a rank that keys and values together can have."""
-    sides = params.d_model, params.n_heads * (params.d_k + params.d_v)
-    require(
-        rank <= min(sides),
-        ValueError,
-        f"rank={rank}; expected 1 to {min(sides)}, since [W_K | W_V] of all heads is "
-        f"{sides[0]} x {sides[1]}. At {min(sides)} the result is exact.",
-    )
 
 
 @checked

@@ -22,7 +22,6 @@ def rope_frequencies(d_k: "length", *, base: float = 10_000.0) -> "n":
 
     Raises
     ------
-    ShapeError : d_k is odd
     ValueError : base is no positive finite number
 
     Source: Su et al. (2021).
@@ -61,7 +60,15 @@ def rotate(X: "... T d", positions: object, frequencies: "n", *, half: bool = Fa
     >>> rotate(np.ones((3, 5, 4)), np.arange(5), rope_frequencies(4)).shape
     (3, 5, 4)
     """
-    require_rotatable(X, positions, frequencies)
+    require_pairs("d", X.shape[-1])
+    require(
+        2 * len(frequencies) <= X.shape[-1],
+        ShapeError,
+        f"frequencies has {len(frequencies)} entries, but X of width {X.shape[-1]} has "
+        f"{X.shape[-1] // 2} pairs; expected at most one for each. "
+        f"Make them with rope_frequencies({X.shape[-1]}).",
+    )
+    require_positions(positions, X.shape[:-1])
     n, rotated = len(frequencies), X * 1.0  # a copy, in floats
     angles = positions[..., None] * frequencies  # (..., T, n)
     cos, sin = np.cos(angles), np.sin(angles)
@@ -96,11 +103,8 @@ def alibi_bias(T: "length", S: "length", slopes: "H") -> "H T S":
     """Return what each head adds to the score of each pair: minus its slope times their distance.
 
     Built in chapter 16. The queries are the last T of S tokens, as in `causal_mask(T, S)`. A key
-    after the query is penalised by its distance too, so the bias also works without a mask.
-
-    Parameters
-    ----------
-    slopes : none below 0; all 0 is no bias
+    after the query is penalised by its distance too, so the bias also works without a mask. Slopes
+    of 0 are no bias.
 
     Raises
     ------
@@ -125,16 +129,8 @@ def alibi_bias(T: "length", S: "length", slopes: "H") -> "H T S":
 def alibi_scores(Q: "any ... T d_k", K: "any ... S d_k", slopes: "H") -> "... H T S":
     """Score every query against every key, minus the slope of the head times their distance.
 
-    Built in chapter 16. Used in place of `attention_scores`.
-
-    Parameters
-    ----------
-    Q : the queries of the last T of S tokens
-    slopes : none below 0
-
-    Raises
-    ------
-    ValueError : a slope below 0
+    Built in chapter 16. Used in place of `attention_scores`, with slopes as in `alibi_bias`. Q
+    holds the queries of the last T of S tokens.
 
     Source: Press et al. (2022), section 3.
 
@@ -160,35 +156,20 @@ def require_pairs(name, width):
         )
 
 
-def require_rotatable(X, positions, frequencies):
-    """Require pairs of entries, at most one frequency for each, and positions that go forwards."""
-    require_pairs("d", X.shape[-1])
-    pairs = X.shape[-1] // 2
-    if len(frequencies) > pairs:
-        raise ShapeError(
-            f"frequencies has {len(frequencies)} entries, but X of width {2 * pairs} has {pairs} "
-            f"pairs; expected at most one for each. Make them with rope_frequencies({2 * pairs})."
-        )
-    require_positions(positions, X.shape[:-1])
-
-
 def require_positions(positions, tokens):
     """Require a position for each token, none below that of the token before it."""
     require_value("positions", positions, "... T", T=tokens[-1])
-    try:
-        fits = np.broadcast_shapes(positions.shape, tokens) == tokens
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ShapeError(
-            f"positions has shape {positions.shape}, which does not broadcast to the tokens' "
-            f"{tokens}. Positions of each sequence, (B, T), need a head axis: "
-            f"positions[:, None]."
-        )
-    falls = np.argwhere(np.diff(positions) < 0)
-    if len(falls):
-        *row, t = (int(i) for i in falls[0])
-        before, after = positions[(*row, t)], positions[(*row, t + 1)]
+    lengths = zip(positions.shape[::-1], tokens[::-1], strict=False)
+    require(
+        positions.ndim <= len(tokens) and all(n in (1, length) for n, length in lengths),
+        ShapeError,
+        f"positions has shape {positions.shape}, which does not broadcast to the tokens' {tokens}. "
+        f"Positions of each sequence, (B, T), need a head axis: positions[:, None].",
+    )
+    drops = np.argwhere(np.diff(positions) < 0)
+    if len(drops):
+        *sequence, t = (int(i) for i in drops[0])
+        before, after = positions[(*sequence, t)], positions[(*sequence, t + 1)]
         raise ValueError(
             f"positions go backwards, from {before} to {after} at token {t + 1}; expected that "
             f"none falls along a sequence. To rotate back, negate the frequencies: -frequencies."

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.contract import checked
+from tutorial_lib.contract import checked, require
 from tutorial_lib.errors import ShapeError
 
 _SLACK = 1e-5  # in single precision, rounding makes a gate of 1 or a key of length 1 larger
@@ -70,8 +70,21 @@ def delta_step(
     >>> delta_step(np.zeros((3, 4, 7)), np.ones((3, 4)) / 2, np.ones((3, 7))).shape
     (3, 4, 7)
     """
-    require_decay(decay, k)
-    require_beta(beta, k)
+    require_gate("decay", decay, (*k.shape, 1))
+    require_gate("beta", beta, (*k.shape[:-1], 1, 1))
+    require(
+        np.min(decay) >= 0 and np.max(decay) <= 1 + _SLACK,
+        ValueError,
+        f"decay goes from {np.min(decay)} to {np.max(decay)}; expected 0 to 1, the fraction of the "
+        f"state that stays, since above 1 it grows. For a logarithm pass np.exp(decay).",
+    )
+    require(
+        np.min(beta) >= 0 and _replaced(beta, k).max() <= 2 + _SLACK,
+        ValueError,
+        f"beta · |k|² goes from {_replaced(beta, k).min()} to {_replaced(beta, k).max()}; expected "
+        f"0 to 2, since a write leaves 1 - beta · |k|² of what k read, and beyond -1 that grows. "
+        f"Pass beta from 0 to 2, keys k / np.linalg.norm(k, axis=-1, keepdims=True).",
+    )
     state = decay * state
     error = v - (k[..., None, :] @ state)[..., 0, :]
     return state + beta * k[..., :, None] * error[..., None, :]
@@ -82,11 +95,7 @@ def chunked(Q: "... T d_k", K: "... T d_k", V: "... T d_v", *, size: "length") -
     """Attend without a softmax, a chunk at a time: in parallel within it, by a state before it.
 
     Built in chapter 18. The result is that of `linear_attention`, for any size: with 1 it computes
-    token by token, with T it is `linear_attention_parallel`.
-
-    Parameters
-    ----------
-    size : tokens of a chunk; the last one may be shorter
+    token by token, with T it is `linear_attention_parallel`. The last chunk may be shorter.
 
     Source: Yang et al. (2024).
 
@@ -102,47 +111,25 @@ def chunked(Q: "... T d_k", K: "... T d_k", V: "... T d_v", *, size: "length") -
     return np.concatenate(parts, axis=-2)
 
 
-def require_decay(decay, k):
-    """Require factors from 0 to 1: a number, one per head, or one per channel of the key."""
-    _require_gate("decay", decay, (*k.shape, 1))
-    outside = np.extract(~((np.asarray(decay) >= 0) & (np.asarray(decay) <= 1 + _SLACK)), decay)
-    if len(outside):
-        raise ValueError(
-            f"decay is {outside[0]}; expected 0 to 1, the fraction of the state that stays, since "
-            f"above 1 it grows with every token. For a logarithm pass np.exp(decay)."
-        )
+def _replaced(beta, k):
+    """Return beta · |k|², the fraction of what k read before that a write takes away."""
+    return beta * (k * k).sum(axis=-1)[..., None, None]
 
 
-def require_beta(beta, k):
-    """Require that a write makes no old reading larger: beta · |k|² from 0 to 2.
-
-    What k reads is multiplied by 1 - beta · |k|² before the new value is added.
-    """
-    _require_gate("beta", beta, (*k.shape[:-1], 1, 1))
-    factor = beta * (k * k).sum(axis=-1)[..., None, None]
-    outside = np.extract(~((np.asarray(beta) >= 0) & (factor <= 2 + _SLACK)), factor)
-    if len(outside):
-        raise ValueError(
-            f"beta · |k|² is {outside[0]}; expected 0 to 2, since a write leaves 1 - beta · |k|² "
-            f"of what k read before, and beyond -1 that grows. Pass keys of length 1, "
-            f"k / np.linalg.norm(k, axis=-1, keepdims=True), and beta from 0 to 2."
-        )
-
-
-def _require_gate(name, gate, shape):
+def require_gate(name, gate, shape):
     """Require a number, or an array that broadcasts to `shape`, with a head's axis where k has."""
     array = np.asarray(gate)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(
-            f"{name} is a {type(gate).__name__} of {array.dtype}; expected a number or an array "
-            f"of numbers. Pass one for all heads, such as 0.9, or an array of shape {shape}."
-        )
-    pairs = zip(array.shape[::-1], shape[::-1], strict=False)
-    fits = min(3, len(shape)) <= array.ndim <= len(shape) and all(
-        one in (1, other) for one, other in pairs
+    require(
+        array.dtype.kind in "iuf",
+        TypeError,
+        f"{name} is a {type(gate).__name__} of {array.dtype}; expected a number or an array "
+        f"of numbers. Pass one for all heads, such as 0.9, or an array of shape {shape}.",
     )
-    if array.ndim and not fits:
-        raise ShapeError(
-            f"{name} has shape {array.shape}; expected a number, or an array that broadcasts to "
-            f"{shape}. One per head, (..., H), needs two more axes: {name}[..., None, None]."
-        )
+    lengths = zip(array.shape[::-1], shape[::-1], strict=False)
+    fits = min(3, len(shape)) <= array.ndim <= len(shape)
+    require(
+        array.ndim == 0 or (fits and all(n in (1, length) for n, length in lengths)),
+        ShapeError,
+        f"{name} has shape {array.shape}; expected a number, or an array that broadcasts to "
+        f"{shape}. One per head, (..., H), needs two more axes: {name}[..., None, None].",
+    )

@@ -4,13 +4,13 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
 from tutorial_lib.contract import checked, require
-from tutorial_lib.errors import (
-    ShapeError,
-    require_finite,
-    require_mask,
-    require_softmax_rows,
-)
+from tutorial_lib.errors import ShapeError, require_finite, require_mask, require_softmax_rows
 from tutorial_lib.projection import project_heads
+
+FEWER_KEYS = (
+    "there are T={} queries and S={} keys; expected S of at least T, since the queries are the "
+    "last T of the S tokens. Count the cached tokens and the new: S = length + T."
+)
 
 
 @checked
@@ -21,10 +21,6 @@ def window_mask(T: "length", S: "length", window: "length") -> "mask T S":
     S - T cached tokens the window goes on into the cache. A window of S or more is
     `causal_mask(T, S)`.
 
-    Parameters
-    ----------
-    window : number of keys, the query's own token included
-
     Raises
     ------
     ValueError : fewer keys than queries
@@ -34,7 +30,7 @@ def window_mask(T: "length", S: "length", window: "length") -> "mask T S":
     >>> window_mask(5, 6, 2).sum(axis=-1)
     array([2, 2, 2, 2, 2])
     """
-    require_last(T, S)
+    require(S >= T, ValueError, FEWER_KEYS.format(T, S))
     too_far = np.tri(T, S, k=S - T - window, dtype=bool)
     return causal_mask(T, S) & ~too_far
 
@@ -59,11 +55,7 @@ def global_mask(T: "length", tokens: object) -> "mask T T":
     """Let some tokens look at all, and all look at them: a row and a column each.
 
     Built in chapter 17. It looks ahead: a decoder takes `global_mask(T, tokens) & causal_mask(T)`.
-    With all tokens global it hides nothing.
-
-    Parameters
-    ----------
-    tokens : the positions of the global ones, from 0 to T - 1
+    With all tokens global it hides nothing. `tokens` holds positions from 0 to T - 1.
 
     Raises
     ------
@@ -75,7 +67,18 @@ def global_mask(T: "length", tokens: object) -> "mask T T":
     >>> global_mask(5, [0])[3]
     array([ True, False, False, False, False])
     """
-    require_tokens(T, tokens)
+    require(
+        np.size(tokens) == 0 or np.asarray(tokens).dtype.kind in "iu",
+        TypeError,
+        f"tokens is {tokens!r}; expected the positions of the global tokens, whole numbers in a "
+        f"list or an array. Turn booleans into np.flatnonzero(tokens), a set into sorted(tokens).",
+    )
+    require(
+        np.isin(tokens, np.arange(T)).all(),
+        ValueError,
+        f"tokens is {tokens!r}; expected positions from 0 to {T - 1}. Leave out what lies outside, "
+        f"or give the length of the whole sequence as T.",
+    )
     chosen = np.isin(np.arange(T), tokens)
     return chosen[:, None] | chosen
 
@@ -121,11 +124,6 @@ def receptive_field(mask: object, n_layers: "length") -> "mask T T":
     -------
     reached : [t, s]: row t can depend on token s
 
-    Raises
-    ------
-    TypeError : a mask of anything but booleans
-    ShapeError : a mask that is not square, or has a further axis
-
     >>> receptive_field(window_mask(6, 6, 2), 3).sum(axis=-1)
     array([1, 2, 3, 4, 4, 4])
     """
@@ -167,7 +165,7 @@ def attention_with_sink(
     0.857
     """
     require_sink_scores(sink)
-    require_rows_seen(scores, mask)
+    require_softmax_rows(_visible(scores, mask), -1)
     column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
     seen = np.broadcast_to(True if mask is None else mask, scores.shape)
     both = np.concatenate([scores, column], axis=-1)  # (..., H, T, S + 1)
@@ -181,10 +179,6 @@ def gate_heads(heads: "... H T d_v", X: "... T d_model", W_G: "H d_model d_v") -
 
     Built in chapter 17. W_G = 0 halves everything, exactly; gates of 1 are the layer.
 
-    Parameters
-    ----------
-    X : the tokens of the queries
-
     Raises
     ------
     ShapeError : X of another batch than heads
@@ -195,7 +189,13 @@ def gate_heads(heads: "... H T d_v", X: "... T d_model", W_G: "H d_model d_v") -
     >>> print(gate_heads(np.ones((3, 5, 7)), np.ones((5, 12)), np.zeros((3, 12, 7)))[0, 0, 0])
     0.5
     """
-    require_gate(heads, X, W_G)
+    require(
+        X.shape[:-2] == heads.shape[:-3],
+        ShapeError,
+        f"X has the batch axes {X.shape[:-2]}, heads has {heads.shape[:-3]}; expected the same, "
+        f"since a gate is computed from the token of its query. Give the X of these heads.",
+    )
+    require_finite("X @ W_G", _large_products(X, W_G))
     gates = (1 + np.tanh(project_heads(X, W_G) / 2)) / 2  # 1 / (1 + exp(-x)), no overflow
     return heads * gates  # (..., H, T, d_v)
 
@@ -214,8 +214,7 @@ def top_k_mask(
     scores : those of the layer, or cheaper ones of an indexer
     k : number of keys; S: all that the mask lets see
     mask : None for one query only, the newest token. A mask may let a query see later keys, since
-        keys may be pools of tokens, whose positions only the caller knows; where they are tokens,
-        `require_past` checks it
+        keys may be pools of tokens, whose positions only the caller knows
 
     Raises
     ------
@@ -226,7 +225,19 @@ def top_k_mask(
     >>> top_k_mask(np.arange(6.0)[None], 2)
     array([[False, False, False, False,  True,  True]])
     """
-    require_choice(scores, k, mask)
+    require(
+        k <= scores.shape[-1],
+        ValueError,
+        f"k={k} keys are to be chosen among S={scores.shape[-1]}; expected {scores.shape[-1]} at "
+        f"most. Take min(k, S) where a sequence is shorter than k.",
+    )
+    require(
+        mask is not None or scores.shape[-2] == 1,
+        ValueError,
+        f"mask is None for {scores.shape[-2]} queries, all of which may then look at the last "
+        f"token; expected a mask of the past. Give mask=causal_mask{scores.shape[-2:]}.",
+    )
+    require_softmax_rows(_visible(scores, mask), -1)
     seen = scores if mask is None else np.where(mask, scores, -np.inf)
     order = np.argsort(-seen, axis=-1, kind="stable")  # best first
     ranks = np.argsort(order, axis=-1)  # (..., T, S), 0: best
@@ -240,13 +251,7 @@ def windowed_attention(
     """Attend within a window, some queries at a time, and skip the keys that none of them sees.
 
     Built in chapter 17. Equals `scaled_dot_product_attention` under `window_mask(T, S, window)`,
-    whatever the block. Keys and values are not copied.
-
-    Parameters
-    ----------
-    Q : the queries of the last T of S tokens
-    window : number of keys, the query's own token included
-    block : number of queries at a time
+    whatever the block, the number of queries at a time. Keys and values are not copied.
 
     Raises
     ------
@@ -257,8 +262,8 @@ def windowed_attention(
     >>> windowed_attention(*np.ones((3, 2, 9, 4)), 3, block=4).shape
     (2, 9, 4)
     """
-    require_last(Q.shape[-2], K.shape[-2])
     T, S = Q.shape[-2], K.shape[-2]
+    require(S >= T, ValueError, FEWER_KEYS.format(T, S))
     parts = []
     for start in range(0, T, block):
         q = Q[..., start : start + block, :]
@@ -270,38 +275,11 @@ def windowed_attention(
     return np.concatenate(parts, axis=-2)
 
 
-def require_last(T, S):
-    """Require that T queries can be the last of S tokens."""
-    if S < T:
-        raise ValueError(
-            f"there are T={T} queries and S={S} keys; expected S of at least T, since the queries "
-            f"are the last T of the S tokens. Count the cached tokens and the new: S = length + T."
-        )
-
-
-def require_tokens(T, tokens):
-    """Require positions in a sequence of T tokens."""
-    positions = np.asarray(tokens)
-    if positions.size and positions.dtype.kind not in "iu":
-        raise TypeError(
-            f"tokens is {tokens!r}; expected the positions of the global tokens, whole numbers in "
-            f"a list or an array. Turn booleans into np.flatnonzero(tokens), a set into "
-            f"sorted(tokens)."
-        )
-    outside = positions[(positions < 0) | (positions >= T)] if positions.size else positions
-    if outside.size:
-        raise ValueError(
-            f"token {outside.flat[0]} lies outside the sequence; expected positions from 0 to "
-            f"{T - 1}. Leave it out, or give the length of the whole sequence as T."
-        )
-
-
-def require_rows_seen(scores, mask):
-    """Require that no row of scores has a NaN, +inf, or nothing but -inf among the keys it sees."""
-    if mask is not None:
-        hidden = ~mask & mask.any(axis=-1, keepdims=True)  # as in a row that is not fully masked
-        scores = np.where(hidden, -np.inf, scores)
-    require_softmax_rows(scores, -1)
+def _visible(scores, mask):
+    """Return the scores, -inf where a key is hidden, but not in a row that is fully masked."""
+    if mask is None:
+        return scores
+    return np.where(~mask & mask.any(axis=-1, keepdims=True), -np.inf, scores)
 
 
 def require_sink_scores(sink):
@@ -315,46 +293,8 @@ def require_sink_scores(sink):
         )
 
 
-def require_gate(heads, X, W_G):
-    """Require X of the heads' batch, and products of X and W_G that do not overflow."""
-    batch = heads.shape[:-3]
-    require(
-        X.shape[:-2] == batch,
-        ShapeError,
-        f"X has the batch axes {X.shape[:-2]}, heads has {batch}; expected the same, "
-        f"since a gate is computed from the token of its query. Give the X of these heads.",
-    )
+def _large_products(X, W_G):
+    """Return X @ W_G, or nothing where no product can overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        most = np.abs(X).max() * np.abs(W_G).max() * X.shape[-1]
-        if not np.isfinite(most):  # no smaller ones can overflow
-            require_finite("X @ W_G", X[..., None, :, :] @ W_G)
-
-
-def require_choice(scores, k, mask):
-    """Require k keys to choose from, a mask for several queries, and scores of the layer."""
-    T, S = scores.shape[-2:]
-    if k > S:
-        raise ValueError(
-            f"k={k} keys are to be chosen among S={S}; expected {S} at most. "
-            f"Take min(k, S) where a sequence is shorter than k."
-        )
-    if mask is None:
-        require_past(mask, T, S)
-    require_rows_seen(scores, mask)
-
-
-def require_past(mask, T, S):
-    """Require that no query looks at a later token, the T queries being the last of S tokens.
-
-    Parameters
-    ----------
-    mask : booleans that broadcast to (..., T, S), True = may look; None lets all look
-    """
-    ahead = ~causal_mask(T, S) & (True if mask is None else mask)
-    if ahead.any():
-        t, s = (int(i) for i in np.argwhere(ahead)[0][-2:])
-        raise ValueError(
-            f"query {t} of {T} may look at key {s}, a later token; expected a mask of the past, "
-            f"since a model chooses before it has seen that token. "
-            f"Give mask=causal_mask({T}, {S}), or your mask & causal_mask({T}, {S})."
-        )
+        largest = np.abs(X).max() * np.abs(W_G).max() * X.shape[-1]
+        return np.zeros(0) if np.isfinite(largest) else project_heads(X, W_G)

@@ -17,19 +17,20 @@ from tutorial_lib.errors import (
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
 
+ROUNDED = (
+    "{0} is of {1}, and {2} of {3} would change it; expected {3} or less. Convert {0}, or what it "
+    "is computed from, such as X: .astype(np.{3}). Or reserve {2} of {1}."
+)
+
 
 @checked
 def write_rows(
     buffer: "raw ... capacity d", length: "integer", rows: "... T d"
 ) -> "any ... filled d":
-    """Write rows into a reserved buffer, behind those that it holds.
+    """Write rows into a reserved buffer, behind the `length` rows that it holds already.
 
     Built in chapter 14. Changes `buffer` and returns a view of it, (..., length + T, d); no row
     that it holds already is changed or copied.
-
-    Parameters
-    ----------
-    length : number of rows that the buffer holds already
 
     Raises
     ------
@@ -40,14 +41,6 @@ def write_rows(
     >>> write_rows(np.zeros((3, 6, 4)), 2, np.ones((3, 1, 4))).shape
     (3, 3, 4)
     """
-    require_rows(buffer, length, rows)
-    end = length + rows.shape[-2]
-    buffer[..., length:end, :] = rows
-    return buffer[..., :end, :]
-
-
-def require_rows(buffer, length, rows):
-    """Require rows that fit behind the first `length` of the buffer."""
     require(
         rows.shape[:-2] == buffer.shape[:-2],
         ShapeError,
@@ -57,11 +50,13 @@ def require_rows(buffer, length, rows):
     require(
         np.result_type(rows, buffer) == buffer.dtype,
         TypeError,
-        f"rows is of {rows.dtype}, and a buffer of {buffer.dtype} would change them; "
-        f"expected {buffer.dtype} or less. Convert the rows first, or reserve another buffer.",
+        ROUNDED.format("rows", rows.dtype, "a buffer", buffer.dtype),
     )
     require(length >= 0, ValueError, f"length={length}; expected 0 or more. Count the rows so far.")
     require_capacity(rows.shape[-2], length, buffer.shape[-2])
+    end = length + rows.shape[-2]
+    buffer[..., length:end, :] = rows
+    return buffer[..., :end, :]
 
 
 def require_capacity(T, length, capacity):
@@ -108,25 +103,32 @@ class KVCache:
             may be 0, where a layer caches only one array
         capacity : number of tokens, padding included
         batch : lengths of the batch axes
-        pad : (...) whole numbers, how many tokens at the left of each sequence are padding
-
-        Raises
-        ------
-        TypeError : params without W_K and W_V, pad that is no whole number
-        ShapeError : W_K and W_V of different numbers of heads, pad of another shape than batch
-        ValueError : more padding than the capacity
+        pad : (...) whole numbers, how many tokens at the left of each sequence are padding,
+            fewer than capacity
 
         >>> params = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
         >>> KVCache.empty(params, 6).append(*np.ones((2, 3, 5, 4))).K.shape
         (3, 5, 4)
         """
-        pad = None if pad is None else np.array(pad)
-        require_projections(params)
+        for name in ("W_K", "W_V"):
+            W = getattr(params, name, None)
+            require(
+                isinstance(W, np.ndarray) and W.ndim == 3,
+                TypeError,
+                f"params.{name} is {'missing' if W is None else type(W).__name__}; expected an "
+                f"array of three axes, (G, d_model, d). Give Params, or a record that has one.",
+            )
+        require(
+            len(params.W_K) == len(params.W_V),
+            ShapeError,
+            f"params.W_K has {len(params.W_K)} heads and params.W_V {len(params.W_V)}; expected as "
+            f"many, since a token adds a key and a value to each. Give both for the same heads.",
+        )
         for length in batch:
             require_length("a length of batch", length)
         if pad is not None:
-            require_pad(pad, batch, capacity)
-        pad = None if pad is None else pad.astype(int)  # positions are differences, below 0 too
+            require_pad(np.array(pad), batch, capacity)
+            pad = np.array(pad, int)  # positions are differences, below 0 too
         dtype = np.result_type(params.W_K.dtype, np.float32)
         shapes = ((*batch, len(W), capacity, W.shape[-1]) for W in (params.W_K, params.W_V))
         buffers = tuple(np.zeros(shape, dtype) for shape in shapes)
@@ -158,23 +160,34 @@ class KVCache:
         return self.buffers[0].shape[-2]
 
     def append(self, K, V):
-        """Write the keys and values of new tokens behind the others: a cache longer by T.
-
-        Parameters
-        ----------
-        K, V : (..., G, T, d_k), (..., G, T, d_v)
+        """Write K (..., G, T, d_k) and V (..., G, T, d_v) of new tokens: a cache longer by T.
 
         Raises
         ------
-        TypeError : no arrays of numbers, or of more precision than the cache
-        ShapeError : another batch, number of heads or width; K and V of different lengths
+        TypeError : more precision than the cache
+        ShapeError : another batch, number of heads or width
         ValueError : NaN or infinity, a full buffer, a cache that was continued already
         """
-        require_entries(self, K, V)
+        require_unused(self)
+        T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
+        for name, rows, buffer in zip("KV", (K, V), self.buffers, strict=True):
+            require_array(name, rows)
+            *lead, _, d = buffer.shape
+            require(
+                T > 0 and rows.shape == (*lead, T, d),
+                ShapeError,
+                f"{name} has shape {rows.shape}; expected ({', '.join(map(str, lead))}, T, {d}) "
+                f"with one T of at least 1 for K and V. Use the cache of this layer and batch.",
+            )
+            cached = buffer.dtype
+            sentence = ROUNDED.format(name, rows.dtype, "a cache", cached)
+            require(np.result_type(rows, cached) == cached, TypeError, sentence)
+            require_finite(name, rows)
+        require_capacity(T, self.length, self.capacity)
         for buffer, rows in zip(self.buffers, (K, V), strict=True):
             if buffer.shape[-1]:
                 write_rows(buffer, self.length, rows)
-        self.written[...] = self.length + V.shape[-2]
+        self.written[...] = self.length + T
         return replace(self, length=int(self.written))
 
     def fork(self):
@@ -189,11 +202,11 @@ class KVCache:
         Booleans of shape (T, length + T), or (..., 1, T, length + T) where there is padding.
         """
         S = self.length + T
-        seen = causal_mask(T, S)  # bottom-right alignment
+        mask = causal_mask(T, S)  # bottom-right alignment
         if self.pad is None:
-            return seen
-        real = np.arange(S) >= self.pad[..., None]  # (..., S)
-        return seen & real[..., None, None, :]
+            return mask
+        is_token = np.arange(S) >= self.pad[..., None]  # (..., S)
+        return mask & is_token[..., None, None, :]
 
     @checked
     def positions(self, T: "length"):
@@ -206,24 +219,6 @@ class KVCache:
 
 
 MADE_BY[KVCache] = "KVCache. Make one with KVCache.empty(params, capacity)."
-
-
-def require_projections(params):
-    """Require a layer's W_K and W_V, of as many heads."""
-    for name in ("W_K", "W_V"):
-        W = getattr(params, name, None)
-        require(
-            isinstance(W, np.ndarray) and W.ndim == 3,
-            TypeError,
-            f"params.{name} is {'missing' if W is None else type(W).__name__}; expected an "
-            f"array of three axes, (G, d_model, d). Give Params, or a record that has one.",
-        )
-    require(
-        len(params.W_K) == len(params.W_V),
-        ShapeError,
-        f"params.W_K has {len(params.W_K)} heads and params.W_V {len(params.W_V)}; expected as "
-        f"many, since a token adds a key and a value to each. Give both for the same heads.",
-    )
 
 
 def require_pad(pad, batch, capacity):
@@ -257,36 +252,6 @@ def require_unused(cache):
         )
 
 
-def require_entries(cache, K, V):
-    """Require keys and values that belong behind those of a cache."""
-    require_unused(cache)
-    T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
-    for name, new, buffer in zip("KV", (K, V), cache.buffers, strict=True):
-        require_array(name, new)
-        *lead, _, d = buffer.shape
-        expected = ", ".join(map(str, (*lead, "T", d)))
-        require(
-            T > 0 and new.shape == (*lead, T, d),
-            ShapeError,
-            f"{name} has shape {new.shape}; expected ({expected}) with one T of at least 1 "
-            f"for K and V. Use the cache of this layer and of this batch.",
-        )
-        require_precision(name, new.dtype, buffer.dtype)
-        require_finite(name, new)
-    require_capacity(T, cache.length, cache.capacity)
-
-
-def require_precision(name, given, cached):
-    """Require numbers that a cache stores without rounding."""
-    require(
-        np.result_type(given, cached) == cached,
-        TypeError,
-        f"{name} is of {given}, and the cache of {cached} would round it; expected {cached} or "
-        f"less. Convert it first, {name}.astype(np.{cached}), or make the cache for params of "
-        f"{given}.",
-    )
-
-
 def require_end(step):
     """Require that a step comes to its end, else leave the cache to be continued as before.
 
@@ -313,11 +278,7 @@ def decode_step(X: "... T d_model", params: Params, cache: KVCache) -> tuple:
 
     Built in chapter 14. From an empty cache, in chunks of any length, it returns the rows that the
     layer gives in one pass under a causal mask. Many tokens at once are prefill, one is decoding.
-
-    Parameters
-    ----------
-    X : only the new tokens; one or more
-    cache : of this layer, with the tokens before
+    X holds only the new tokens, and the cache is of this layer, with the tokens before.
 
     Returns
     -------
@@ -337,16 +298,6 @@ def decode_step(X: "... T d_model", params: Params, cache: KVCache) -> tuple:
     >>> decode_step(np.ones((5, 12)), params, KVCache.empty(params, 6))[0].shape
     (5, 12)
     """
-    require_decode(X, params, cache)
-    mask = cache.mask(X.shape[-2])  # of the old tokens and the new
-    Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    cache = cache.append(K, V)
-    weights = attention_weights(attention_scores(Q, cache.K), mask=mask)
-    return concat_heads(weights @ cache.V) @ params.W_O, cache
-
-
-def require_decode(X, params, cache):
-    """Require a cache of this layer and batch that can be continued."""
     require(
         cache.params is params
         or all(np.array_equal(getattr(cache.params, W), vars(params)[W]) for W in ("W_K", "W_V")),
@@ -361,25 +312,26 @@ def require_decode(X, params, cache):
         f"X has shape {X.shape}, a batch of {X.shape[:-2]}, and the cache one of "
         f"{cache.batch}; expected the same: KVCache.empty(params, capacity, batch=...).",
     )
-    require_precision("X", np.result_type(X, params.W_K, params.W_V), cache.buffers[0].dtype)
-    require_unused(cache)
-    require_capacity(X.shape[-2], cache.length, cache.capacity)
+    mask = cache.mask(X.shape[-2])  # of the old tokens and the new
+    Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    cache = cache.append(K, V)
+    weights = attention_weights(attention_scores(Q, cache.K), mask=mask)
+    return concat_heads(weights @ cache.V) @ params.W_O, cache
 
 
 @checked
 def gather_pages(
     pool: "raw pages ... page d", table: "int n", length: "length"
 ) -> "any ... length d":
-    """Collect the rows of one sequence from the pages that hold them.
+    """Collect the rows of the `length` tokens of one sequence from the pages that hold them.
 
     Built in chapter 14. It copies them, to show where they lie; a kernel of PagedAttention reads
-    each page where it lies.
+    each page where it lies. The last page may be filled in part.
 
     Parameters
     ----------
     pool : the pages of all sequences, each of which holds `page` tokens
     table : the pages of this sequence in order: its block table
-    length : number of its tokens; the last page may be filled in part
 
     Raises
     ------
@@ -390,27 +342,21 @@ def gather_pages(
     >>> gather_pages(np.ones((9, 3, 4, 7)), np.array([5, 0]), 6).shape
     (3, 6, 7)
     """
-    require_table(pool, table, length)
+    require(
+        0 <= table.min() <= table.max() < len(pool),
+        ValueError,
+        f"table goes from page {table.min()} to {table.max()}; expected 0 to {len(pool) - 1}, the "
+        f"{len(pool)} pages of the pool. Was a page freed?",
+    )
+    require(
+        length <= len(table) * pool.shape[-2],
+        ValueError,
+        f"length={length}, and {len(table)} pages of {pool.shape[-2]} tokens are "
+        f"{len(table) * pool.shape[-2]}; expected no more. Add a page to the table.",
+    )
     pages = np.moveaxis(pool[table], 0, -3)  # (..., n, page, d)
     *lead, n, size, d = pages.shape
     return pages.reshape(*lead, n * size, d)[..., :length, :]
-
-
-def require_table(pool, table, length):
-    """Require pages of the pool, enough of them for the tokens."""
-    outside = table[(table < 0) | (table >= len(pool))]
-    if outside.size:
-        raise ValueError(
-            f"table points to page {outside[0]}; expected 0 to {len(pool) - 1}, one of the "
-            f"{len(pool)} pages of the pool. Was the page freed?"
-        )
-    tokens = len(table) * pool.shape[-2]
-    require(
-        length <= tokens,
-        ValueError,
-        f"length={length}, and {len(table)} pages of {pool.shape[-2]} hold {tokens} tokens; "
-        f"expected no more. Add a page to the table.",
-    )
 
 
 @checked
@@ -422,7 +368,6 @@ def merge_heads(heads: "parts ... T d_v", logsumexp: "any parts ... T 1") -> "..
 
     Parameters
     ----------
-    heads : an entry for each part
     logsumexp : the logarithm of each part's sum of e to the score; -inf where a query sees no key
         of a part
 
@@ -436,13 +381,6 @@ def merge_heads(heads: "parts ... T d_v", logsumexp: "any parts ... T 1") -> "..
     >>> merge_heads(np.ones((2, 3, 5, 7)), np.zeros((2, 3, 5, 1))).shape
     (3, 5, 7)
     """
-    require_parts(heads, logsumexp)
-    weights = softmax(logsumexp, axis=0)  # (P, ..., T, 1)
-    return (weights * heads).sum(axis=0)
-
-
-def require_parts(heads, logsumexp):
-    """Require one batch, and a part with a key for each query."""
     require_operand("logsumexp", np.where(logsumexp == -np.inf, 0, logsumexp))  # sees no key
     require(
         logsumexp.shape[:-1] == heads.shape[:-1],
@@ -450,12 +388,15 @@ def require_parts(heads, logsumexp):
         f"heads has shape {heads.shape} and logsumexp {logsumexp.shape}; expected "
         f"(P, ..., T, d_v) and (P, ..., T, 1). Stack the parts along a new first axis: np.stack.",
     )
-    unseen = np.argwhere((logsumexp == -np.inf).all(axis=0)[..., 0])
-    if unseen.size:
-        raise ValueError(
-            f"logsumexp is -inf in all parts for the query at {tuple(map(int, unseen[0]))}; "
-            f"expected a part with a key that it sees. Leave the query out, or give it a key."
-        )
+    require(
+        (logsumexp > -np.inf).any(axis=0).all(),
+        ValueError,
+        f"logsumexp is -inf in all parts for the query at "
+        f"{np.argwhere((logsumexp == -np.inf).all(axis=0)[..., 0]).tolist()}; expected a part "
+        f"with a key that it sees. Leave the query out, or give it a key.",
+    )
+    weights = softmax(logsumexp, axis=0)  # (P, ..., T, 1)
+    return (weights * heads).sum(axis=0)
 
 
 @checked
@@ -480,45 +421,34 @@ def quantise(A: "... S d", bits: "length", *, axis: "integer" = -1) -> tuple:
     Raises
     ------
     TypeError : whole numbers
-    ShapeError : no such axis
-    ValueError : more than 8 bits, a range too wide for the type of A
+    ValueError : more than 8 bits, no such axis, a range too wide for the type of A
 
     Source: Liu et al. (2024).
 
     >>> print(quantise(np.eye(5, 4), 2)[0].max())
     3
     """
-    require_levels(A, bits, axis)
-    low = A.min(axis=axis, keepdims=True)
-    step = (A.max(axis=axis, keepdims=True) - low) / (2**bits - 1)
-    step = np.where(step > 0, step, 1)  # all entries equal
-    codes = np.rint((A - low) / step).astype(np.uint8)
-    return codes, low, step
-
-
-def require_levels(A, bits, axis):
-    """Require floats, 1 to 8 bits, and an axis of the array."""
     require(
         A.dtype.kind == "f",
         TypeError,
         f"A is an array of {A.dtype}; expected floats, since whole numbers are codes already. "
         f"Convert it first: A.astype(float).",
     )
-    require(
-        bits <= 8,
-        ValueError,
-        f"bits={bits}; expected 1 to 8, since a code has a byte. Use fewer bits.",
-    )
+    require(bits <= 8, ValueError, f"bits={bits}; expected 1 to 8, a byte. Use fewer bits.")
     require(
         -A.ndim <= axis < A.ndim,
         ShapeError,
         f"A has shape {A.shape}; expected an axis {axis} of it. Choose -1 to group per token, "
         f"or -2 to group per channel.",
     )
-    with np.errstate(over="ignore"):
-        widest = np.ptp(A, axis=axis).max()
-    if not np.isfinite(widest):
-        raise ValueError(
-            f"A goes from {A.min()} to {A.max()}, a range that {A.dtype} cannot represent; "
-            f"expected less. Convert it first: A.astype(float), or scale it."
-        )
+    require(
+        (A.max(axis=axis) / 2 - A.min(axis=axis) / 2).max() <= np.finfo(A.dtype).max / 2,
+        ValueError,
+        f"A goes from {A.min()} to {A.max()}, a range that {A.dtype} cannot represent; "
+        f"expected less. Convert it first: A.astype(float), or scale it.",
+    )
+    low = A.min(axis=axis, keepdims=True)
+    step = (A.max(axis=axis, keepdims=True) - low) / (2**bits - 1)
+    step = np.where(step > 0, step, 1)  # all entries equal
+    codes = np.rint((A - low) / step).astype(np.uint8)
+    return codes, low, step

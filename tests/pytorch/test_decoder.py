@@ -38,7 +38,9 @@ from tests.library.variants.compositions import (
     T,
     X,
     expected,
-    fed,
+)
+from tests.library.variants.compositions import (
+    rows_in_chunks as fed,
 )
 from tests.sampling import long
 from tutorial_lib import (
@@ -221,7 +223,7 @@ def plain_rows(layer, pad):
     rows = np.zeros(X.shape)
     for b in range(B):
         start = 0 if PADS[pad] is None else PADS[pad][b]
-        rows[b, start:] = layer.plain(X[b, start:])
+        rows[b, start:] = layer.loops(X[b, start:])
     return rows
 
 

@@ -1,14 +1,14 @@
-"""Layers put together from functions of the variants, each with a cache, and with plain loops.
+"""Layers put together from functions of the variants, each with a cache, and in plain loops.
 
 What `step` does is what chapters 14 to 17 build: `Grouped` caches keys that groups share and
 that may be rotated or biased, `Patterned` masks some of them, `Latent` caches a latent per token
-and a RoPE part. A method is a step where people go wrong, so that a test can put a
-mistake there.
+and a RoPE part. A method is a step where people go wrong, so that a test can put a mistake there.
+The methods `loop_…` are for one sequence without a cache, and `loops` runs the layer of them.
 """
 
+import functools
 import math
 from dataclasses import dataclass
-from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -45,36 +45,30 @@ class Layer:
     """What all layers share: the mask of new tokens, their positions, and the steps in order."""
 
     def mask(self, cache, T):
-        """The mask of the next T tokens."""
         return cache.mask(T)
 
     def positions(self, cache, T):
-        """The positions of the next T tokens, with an axis for the heads."""
-        return cache.positions(T)[..., None, :]
+        return cache.positions(T)[..., None, :]  # (..., 1, T)
 
     def step(self, X, cache):
         """Run the layer for the next tokens: (Y, cache)."""
         T = X.shape[-2]
         mask, positions = self.mask(cache, T), self.positions(cache, T)
-        Q, new = self.project(X, positions)
-        cache = cache.append(*new)
+        Q, rows = self.project(X, positions)
+        cache = cache.append(*rows)
         heads = self.finish(self.attend(Q, cache, mask), X)
         return concat_heads(heads) @ self.params.W_O, cache
 
     def finish(self, heads, X):
-        """The outputs of the heads, as they are."""
         return heads
 
-    def plain_mask(self, scores):
-        """The mask of one sequence, in plain loops."""
+    def loop_mask(self, scores):
         return oracle.causal_mask(scores.shape[-1])
 
-    def plain_weights(self, scores):
-        """The weights of one sequence, in plain loops."""
-        return oracle.attention_weights(scores, self.plain_mask(scores))
+    def loop_weights(self, scores):
+        return oracle.attention_weights(scores, self.loop_mask(scores))
 
-    def plain_finish(self, heads, X):
-        """The outputs of the heads of one sequence, as they are."""
+    def loop_finish(self, heads, X):
         return heads
 
 
@@ -88,36 +82,28 @@ class Grouped(Layer):
     slopes: np.ndarray | None = None
 
     def empty(self, capacity, *, batch=(), pad=None):
-        """An empty cache."""
         return KVCache.empty(self.params, capacity, batch=batch, pad=pad)
 
     def with_rope(self, A, positions):
-        """Queries or keys, rotated."""
-        return (
-            A
-            if self.frequencies is None
-            else rotate(A, positions, self.frequencies, half=self.half)
-        )
+        if self.frequencies is None:
+            return A
+        return rotate(A, positions, self.frequencies, half=self.half)
 
     def project(self, X, positions):
-        """The queries, and what is cached of the new tokens."""
         p = self.params
         Q, K, V = (project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
         return self.with_rope(Q, positions), (self.with_rope(K, positions), V)
 
-    def own(self, A):
-        """Cached keys or values, copied for each head."""
+    def per_head(self, A):
         return np.repeat(A, self.params.n_heads // self.params.n_kv_heads, axis=-3)
 
     def attend(self, Q, cache, mask):
-        """The heads."""
         if self.slopes is None:
             return grouped_attention(Q, cache.K, cache.V, mask=mask)
-        scores = alibi_scores(Q, self.own(cache.K), self.slopes)
-        return attention_weights(scores, mask=mask) @ self.own(cache.V)
+        scores = alibi_scores(Q, self.per_head(cache.K), self.slopes)
+        return attention_weights(scores, mask=mask) @ self.per_head(cache.V)
 
-    def plain(self, X):
-        """The layer over one sequence without a cache, in plain loops."""
+    def loops(self, X):
         p, T = self.params, len(X)
         Q, K, V = (oracle.project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
         if self.frequencies is not None:
@@ -126,8 +112,8 @@ class Grouped(Layer):
         scores = oracle.scores(Q, np.stack([K[g] for g in owners]))
         if self.slopes is not None:
             scores = scores + oracle.alibi_bias(T, T, self.slopes)
-        heads = oracle.mix(self.plain_weights(scores), np.stack([V[g] for g in owners]))
-        heads = self.plain_finish(heads, X)
+        heads = oracle.mix(self.loop_weights(scores), np.stack([V[g] for g in owners]))
+        heads = self.loop_finish(heads, X)
         return oracle.project_out(oracle.concat_heads(heads), p.W_O)
 
 
@@ -141,40 +127,32 @@ class Patterned(Grouped):
     W_G: np.ndarray | None = None
 
     def mask(self, cache, T):
-        """The mask of the next T tokens."""
         return cache.mask(T) & window_mask(T, cache.length + T, self.window)
 
-    def chosen(self, scores, mask):
-        """The mask of the chosen keys."""
+    def top_k(self, scores, mask):
         return top_k_mask(scores, min(self.k, scores.shape[-1]), mask=mask)
 
     def weigh(self, scores, mask):
-        """The weights, beside a sink or without."""
         sink = np.full(H, -np.inf) if self.sink is None else self.sink
         return attention_with_sink(scores, sink, mask=mask)
 
     def attend(self, Q, cache, mask):
-        """The heads."""
-        scores = attention_scores(Q, self.own(cache.K))
-        mask = mask if self.k is None else self.chosen(scores, mask)
-        return self.weigh(scores, mask) @ self.own(cache.V)
+        scores = attention_scores(Q, self.per_head(cache.K))
+        mask = mask if self.k is None else self.top_k(scores, mask)
+        return self.weigh(scores, mask) @ self.per_head(cache.V)
 
     def finish(self, heads, X):
-        """The heads times their gates."""
         return heads if self.W_G is None else gate_heads(heads, X, self.W_G)
 
-    def plain_mask(self, scores):
-        """The mask of one sequence, in plain loops."""
+    def loop_mask(self, scores):
         T = scores.shape[-1]
         return oracle.top_k_mask(scores, self.k or T, oracle.window_mask(T, T, self.window))
 
-    def plain_weights(self, scores):
-        """The weights of one sequence, in plain loops."""
+    def loop_weights(self, scores):
         sink = np.full(H, -math.inf) if self.sink is None else self.sink
-        return oracle.attention_with_sink(scores, sink, self.plain_mask(scores))
+        return oracle.attention_with_sink(scores, sink, self.loop_mask(scores))
 
-    def plain_finish(self, heads, X):
-        """The heads of one sequence times their gates, in plain loops."""
+    def loop_finish(self, heads, X):
         return heads if self.W_G is None else oracle.gate_heads(heads, X, self.W_G)
 
 
@@ -190,30 +168,25 @@ class Latent(Layer):
     frequencies: np.ndarray
 
     def empty(self, capacity, *, batch=(), pad=None):
-        """An empty cache of latents, in the place of the keys; there are no values."""
         W_D = self.params.W_D[None]
-        cached = SimpleNamespace(W_K=W_D, W_V=W_D[..., :0])
-        return KVCache.empty(cached, capacity, batch=batch, pad=pad)
+        latents = SimpleNamespace(W_K=W_D, W_V=W_D[..., :0])  # in place of the keys; no values
+        return KVCache.empty(latents, capacity, batch=batch, pad=pad)
 
     def with_rope(self, A, positions):
-        """Queries or latents, their last entries rotated."""
         fixed = A.shape[-1] - 2 * len(self.frequencies)
-        part = A[..., fixed:]
-        part = rotate(part, positions, self.frequencies) if part.size else part
-        return np.concatenate([A[..., :fixed], part], axis=-1)
+        rope = A[..., fixed:]
+        rope = rotate(rope, positions, self.frequencies) if rope.size else rope
+        return np.concatenate([A[..., :fixed], rope], axis=-1)
 
     def project(self, X, positions):
-        """The queries, and what is cached of the new tokens."""
         Q = project_heads(X, self.params.W_Q)
         C = (X @ self.params.W_D)[..., None, :, :]
         return self.with_rope(Q, positions), (self.with_rope(C, positions), C[..., :0])
 
     def attend(self, Q, cache, mask):
-        """The heads."""
         return absorbed_attention(Q, cache.K[..., 0, :, :], self.params, mask=mask)
 
-    def plain(self, X):
-        """The layer over one sequence without a cache, with keys and values, in plain loops."""
+    def loops(self, X):
         p, T, n = self.params, len(X), 2 * len(self.frequencies)
         Q = oracle.project_heads(X, p.W_Q)
         C = oracle.project_heads(X, p.W_D[None])
@@ -223,7 +196,7 @@ class Latent(Layer):
             for A in (Q, K):
                 A[..., -n:] = oracle.rotate(A[..., -n:], np.arange(T), self.frequencies)
         scores = oracle.scores(Q, K)
-        heads = oracle.mix(self.plain_weights(scores), V)
+        heads = oracle.mix(self.loop_weights(scores), V)
         return oracle.project_out(oracle.concat_heads(heads), p.W_O)
 
 
@@ -234,11 +207,9 @@ class WindowedLatent(Latent):
     window: int = 3
 
     def mask(self, cache, T):
-        """The mask of the next T tokens."""
         return cache.mask(T) & window_mask(T, cache.length + T, self.window)
 
-    def plain_mask(self, scores):
-        """The mask of one sequence, in plain loops."""
+    def loop_mask(self, scores):
         return oracle.window_mask(*scores.shape[-2:], self.window)
 
 
@@ -247,16 +218,12 @@ class RotatedLatent(Latent):
     """A latent per token; its keys are computed at every step and rotated, so never absorbed."""
 
     def with_rope(self, A, positions):
-        """Queries rotated; latents stay."""
         return rotate(A, positions, self.frequencies) if A.shape[-1] == self.params.d_k else A
 
     def attend(self, Q, cache, mask):
-        """The heads, from keys and values computed from all cached latents."""
-        start = KVCache.empty(
-            self.params.expanded(), cache.capacity, batch=cache.batch, pad=cache.pad
-        )
-        C = cache.K
-        K = rotate(C @ self.params.W_UK, self.positions(start, cache.length), self.frequencies)
+        start = self.empty(cache.capacity, batch=cache.batch, pad=cache.pad)
+        C, positions = cache.K, self.positions(start, cache.length)
+        K = rotate(C @ self.params.W_UK, positions, self.frequencies)
         return grouped_attention(Q, K, C @ self.params.W_UV, mask=mask)
 
 
@@ -272,9 +239,9 @@ def grouped(G, encoding):
     return Grouped(GroupedParams(queries, keys, values, out), **ENCODINGS[encoding])
 
 
-def patterned(encoding, **parts):
+def patterned(encoding, **options):
     """A layer of two KV heads with sparse attention."""
-    return Patterned(grouped(2, encoding).params, **ENCODINGS[encoding], **parts)
+    return Patterned(grouped(2, encoding).params, **ENCODINGS[encoding], **options)
 
 
 def latent(kind, n):
@@ -288,37 +255,36 @@ def latent(kind, n):
     return kind(params, FREQUENCIES if kind is RotatedLatent else FREQUENCIES[: n // 2])
 
 
-LAYERS = {f"{G} KV heads, {name}": grouped(G, name) for G in GROUPS for name in ENCODINGS}
-LAYERS["latent, absorbed"] = latent(Latent, 0)
-LAYERS["latent, absorbed, decoupled"] = latent(Latent, 4)
-LAYERS["latent, keys computed and rotated"] = latent(RotatedLatent, 0)
 SINK, W_G = sampled(7, H, 1)[:, 0], 3 * sampled(8, H, D_MODEL, D_V)
-LAYERS |= {
+LAYERS = {f"{G} KV heads, {name}": grouped(G, name) for G in GROUPS for name in ENCODINGS} | {
+    "latent, absorbed": latent(Latent, 0),
+    "latent, absorbed, decoupled": latent(Latent, 4),
+    "latent, keys computed and rotated": latent(RotatedLatent, 0),
     "2 KV heads, a window": patterned("no positions", window=3),
     "2 KV heads, a window, halves rotated": patterned("halves rotated", window=3),
     "2 KV heads, a sink": patterned("no positions", sink=SINK),
     "2 KV heads, gates": patterned("no positions", W_G=W_G),
-    "2 KV heads, chosen keys": patterned("no positions", k=2),
+    "2 KV heads, top-k keys": patterned("no positions", k=2),
     "2 KV heads, all of it": patterned("halves rotated", window=5, k=3, sink=SINK, W_G=W_G),
     "latent, absorbed, a window": latent(WindowedLatent, 4),
 }
 X = sampled(6, B, T, D_MODEL) * np.sqrt(T)
 
 
-@cache
+@functools.cache
 def expected(name, pad):
-    """The rows of each sequence by itself; zeros for its padding."""
+    """The rows of each sequence by itself, by loops; zeros for its padding."""
     rows = np.zeros(X.shape)
     for b in range(B):
         start = 0 if PADS[pad] is None else PADS[pad][b]
-        rows[b, start:] = LAYERS[name].plain(X[b, start:])
+        rows[b, start:] = LAYERS[name].loops(X[b, start:])
     return rows
 
 
-def fed(layer, pad, n):
+def rows_in_chunks(layer, pad, n):
     """The rows of a layer that processes n tokens at a time."""
-    longer, rows = layer.empty(CAPACITY, batch=(B,), pad=PADS[pad]), []
+    cache, rows = layer.empty(CAPACITY, batch=(B,), pad=PADS[pad]), []
     for start in range(0, T, n):
-        Y, longer = layer.step(X[:, start : start + n], longer)
+        Y, cache = layer.step(X[:, start : start + n], cache)
         rows.append(Y)
     return np.concatenate(rows, axis=1)

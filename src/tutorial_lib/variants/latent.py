@@ -45,9 +45,8 @@ def latent_params(params: Params, rank: "length") -> LatentParams:
     require(
         rank <= min(params.d_model, params.n_heads * (params.d_k + params.d_v)),
         ValueError,
-        f"rank={rank}; expected at most the smaller side of [W_K | W_V] of all heads, which is "
-        f"{params.d_model} x {params.n_heads * (params.d_k + params.d_v)}. At that one the "
-        f"result is exact.",
+        f"rank={rank}; expected at most the smaller side of [W_K | W_V] of all heads, exact there: "
+        f"{params.d_model} x {params.n_heads * (params.d_k + params.d_v)}. Give a lower rank.",
     )
     joint = np.concatenate([params.W_K, params.W_V], axis=-1)  # (H, d_model, d_k + d_v)
     left, sizes, right = np.linalg.svd(concat_heads(joint), full_matrices=False)

@@ -151,10 +151,6 @@ def attention_with_sink(
     -inf it takes nothing: the weights of the layer. A row of weights sums to 1 less what the sink
     takes, or is 0 throughout where it is fully masked.
 
-    Parameters
-    ----------
-    sink : a score for each head; -inf: none
-
     Raises
     ------
     ValueError : NaN or +inf in sink; NaN or +inf in scores, or a row of -inf
@@ -165,7 +161,7 @@ def attention_with_sink(
     0.857
     """
     require_sink_scores(sink)
-    require_softmax_rows(_visible(scores, mask), -1)
+    require_softmax_rows(_visible_scores(scores, mask), -1)
     column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
     seen = np.broadcast_to(True if mask is None else mask, scores.shape)
     both = np.concatenate([scores, column], axis=-1)  # (..., H, T, S + 1)
@@ -237,7 +233,7 @@ def top_k_mask(
         f"mask is None for {scores.shape[-2]} queries, all of which may then look at the last "
         f"token; expected a mask of the past. Give mask=causal_mask{scores.shape[-2:]}.",
     )
-    require_softmax_rows(_visible(scores, mask), -1)
+    require_softmax_rows(_visible_scores(scores, mask), -1)
     seen = scores if mask is None else np.where(mask, scores, -np.inf)
     order = np.argsort(-seen, axis=-1, kind="stable")  # best first
     ranks = np.argsort(order, axis=-1)  # (..., T, S), 0: best
@@ -275,7 +271,7 @@ def windowed_attention(
     return np.concatenate(parts, axis=-2)
 
 
-def _visible(scores, mask):
+def _visible_scores(scores, mask):
     """Return the scores, -inf where a key is hidden, but not in a row that is fully masked."""
     if mask is None:
         return scores

@@ -79,11 +79,11 @@ def delta_step(
         f"state that stays, since above 1 it grows. For a logarithm pass np.exp(decay).",
     )
     require(
-        np.min(beta) >= 0 and _replaced(beta, k).max() <= 2 + _SLACK,
+        np.min(beta) >= 0 and _step_size(beta, k).max() <= 2 + _SLACK,
         ValueError,
-        f"beta · |k|² goes from {_replaced(beta, k).min()} to {_replaced(beta, k).max()}; expected "
-        f"0 to 2, since a write leaves 1 - beta · |k|² of what k read, and beyond -1 that grows. "
-        f"Pass beta from 0 to 2, keys k / np.linalg.norm(k, axis=-1, keepdims=True).",
+        f"beta · |k|² goes from {_step_size(beta, k).min()} to {_step_size(beta, k).max()}; "
+        f"expected 0 to 2, since a write leaves 1 - beta · |k|² of what k read, and beyond -1 that "
+        f"grows. Pass beta from 0 to 2, keys k / np.linalg.norm(k, axis=-1, keepdims=True).",
     )
     state = decay * state
     error = v - (k[..., None, :] @ state)[..., 0, :]
@@ -111,7 +111,7 @@ def chunked(Q: "... T d_k", K: "... T d_k", V: "... T d_v", *, size: "length") -
     return np.concatenate(parts, axis=-2)
 
 
-def _replaced(beta, k):
+def _step_size(beta, k):
     """Return beta · |k|², the fraction of what k read before that a write takes away."""
     return beta * (k * k).sum(axis=-1)[..., None, None]
 

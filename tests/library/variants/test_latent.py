@@ -96,7 +96,7 @@ def test_narrow_heads_bound_the_rank(params, normal):
     np.testing.assert_allclose(full.W_K, narrow.W_K, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(full.W_V, narrow.W_V, rtol=1e-10, atol=1e-12)
     for layer, rank, sides in ((narrow, 11, "12 x 10"), (params, 13, "12 x 33")):
-        with pytest.raises(ValueError, match=f"^rank={rank}; expected .* is {sides}. At that one"):
+        with pytest.raises(ValueError, match=f"^rank={rank}; expected .*: {sides}. Give a lower"):
             latent_params(layer, rank)
 
 

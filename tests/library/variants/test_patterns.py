@@ -268,7 +268,8 @@ def test_receptive_field_is_what_a_changed_token_changes(name, n_layers, params,
 # --- bad input ---
 
 S36, CAUSAL, X5 = np.zeros((3, 5, 6)), causal_mask(5, 6), np.ones((5, 12))
-HEADS, GATE, Q4 = np.ones((3, 5, 7)), np.ones((3, 12, 7)), np.ones((3, 5, 4))
+HEADS, GATE = np.ones((3, 5, 7)), np.ones((3, 12, 7))
+Q4, K4 = np.ones((3, 5, 4)), np.ones((3, 4, 4))
 RNG = np.random.default_rng(0)
 
 
@@ -279,7 +280,7 @@ def sink_of(*scores):
 
 BAD = [
     (lambda: window_mask(5, 3, 2), ValueError, "T=5 queries and S=3 keys; expected"),
-    (lambda: windowed_attention(Q4, Q4[:, 1:], HEADS[:, 1:], 2), ValueError, "T=5 queries and S=4"),
+    (lambda: windowed_attention(Q4, K4, K4, 2, block=2), ValueError, "T=5 queries and S=4 keys"),
     (lambda: global_mask(5, [0, 5]), ValueError, "expected positions from 0 to 4."),
     (lambda: global_mask(5, [-1]), ValueError, "tokens is [-1]; expected positions from 0"),
     (lambda: global_mask(3, [True]), TypeError, "booleans into np.flat"),

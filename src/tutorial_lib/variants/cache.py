@@ -183,7 +183,6 @@ class KVCache:
             sentence = ROUNDED.format(name, rows.dtype, "a cache", cached)
             require(np.result_type(rows, cached) == cached, TypeError, sentence)
             require_finite(name, rows)
-        require_capacity(T, self.length, self.capacity)
         for buffer, rows in zip(self.buffers, (K, V), strict=True):
             if buffer.shape[-1]:
                 write_rows(buffer, self.length, rows)
@@ -260,7 +259,7 @@ def require_end(step):
     """
 
     @functools.wraps(step)
-    def whole(X, params, cache):
+    def completed_step(X, params, cache):
         written = int(cache.written)
         try:
             return step(X, params, cache)
@@ -268,7 +267,7 @@ def require_end(step):
             cache.written[...] = written
             raise
 
-    return whole
+    return completed_step
 
 
 @checked

@@ -128,7 +128,7 @@ def receptive_field(mask: object, n_layers: "length") -> "mask T T":
     array([1, 2, 3, 4, 4, 4])
     """
     require(
-        np.ndim(mask) == 2 and len(mask) == len(mask[0]) > 0,
+        np.ndim(mask) == 2 and 0 < len(mask) == np.shape(mask)[1],
         ShapeError,
         f"mask has shape {np.shape(mask)}; expected (T, T), a row and a column for each token. Of "
         f"masks per head or per sequence, give one: mask[0], or mask.any(axis=0).",
@@ -280,9 +280,9 @@ def _visible_scores(scores, mask):
 
 def require_sink_scores(sink):
     """Require for each head the score of its sink, or -inf for none."""
-    wrong = np.isnan(sink) | (sink == np.inf)
-    if wrong.any():
-        h = int(np.argmax(wrong))
+    invalid = np.isnan(sink) | (sink == np.inf)
+    if invalid.any():
+        h = int(np.argmax(invalid))
         raise ValueError(
             f"sink is {sink[h]} for head {h}; expected a finite number, or -inf for a head without "
             f"a sink. Look at the step that made it."

@@ -82,14 +82,14 @@ def test_a_number_of_tokens_that_cannot_be_is_refused(method, error, T):
 
 def test_no_step_copies_the_cache(normal, layer):
     cache = KVCache.empty(layer, 6)
-    _, first = decode_step(normal(1, 2, 12), layer, cache)
-    before = first.K.copy()
-    _, second = decode_step(normal(2, 3, 12), layer, first)
-    for shorter, longer in ((first.K, second.K), (first.V, second.V)):
+    _, prompt = decode_step(normal(1, 2, 12), layer, cache)
+    before = prompt.K.copy()
+    _, longer_cache = decode_step(normal(2, 3, 12), layer, prompt)
+    for shorter, longer in ((prompt.K, longer_cache.K), (prompt.V, longer_cache.V)):
         assert np.shares_memory(shorter, longer)
         with pytest.raises(ValueError, match="read-only"):
             longer[...] = 0
-    np.testing.assert_array_equal(first.K, before)  # the shorter view shows what it showed
+    np.testing.assert_array_equal(prompt.K, before)  # the shorter view shows what it showed
     buffer = np.zeros((3, 6, 4))
     assert np.shares_memory(write_rows(buffer, 2, np.ones((3, 1, 4))), buffer)
 
@@ -143,36 +143,36 @@ def test_bad_input_is_refused_and_the_cache_stays_as_it_was(normal, layer, call,
 @pytest.mark.parametrize("pad", [None, [1, 0]])
 def test_a_cache_is_continued_once_and_its_forks_by_themselves(normal, layer, pad, assert_close):
     X, Z = normal(3, 2, 5, 12), normal(4, 2, 2, 12)
-    _, short = decode_step(X[:, :3], layer, KVCache.empty(layer, 6, batch=(2,), pad=pad))
-    fork = short.fork()
-    expected, long = decode_step(X[:, 3:], layer, short)
-    before = long.K.copy()
+    _, prompt = decode_step(X[:, :3], layer, KVCache.empty(layer, 6, batch=(2,), pad=pad))
+    fork = prompt.fork()
+    expected, longer_cache = decode_step(X[:, 3:], layer, prompt)
+    before = longer_cache.K.copy()
     branch, _ = decode_step(Z, layer, fork)
-    again, _ = decode_step(X[:, 3:], layer, short.fork())  # behind a view that has gone on
-    assert_close(again, expected)
+    repeated, _ = decode_step(X[:, 3:], layer, prompt.fork())  # behind a view that has gone on
+    assert_close(repeated, expected)
     fresh = KVCache.empty(layer, 6, batch=(2,), pad=pad)
-    alone, _ = decode(np.concatenate([X[:, :3], Z], axis=1), layer, fresh, (3, 2))
-    assert_close(branch, alone[:, 3:])
-    assert (fork.written, short.written, fork.capacity) == (5, 5, 6)
+    separate, _ = decode(np.concatenate([X[:, :3], Z], axis=1), layer, fresh, (3, 2))
+    assert_close(branch, separate[:, 3:])
+    assert (fork.written, prompt.written, fork.capacity) == (5, 5, 6)
     message = r"^this cache of 3 tokens was continued already, to 5.* copy of this one: cache\.fork"
     with pytest.raises(ValueError, match=message):
-        decode_step(Z, layer, short)
+        decode_step(Z, layer, prompt)
     with pytest.raises(ValueError, match=message):
-        short.append(short.K[..., :1, :], short.V[..., :1, :])
-    np.testing.assert_array_equal(long.K, before)
+        prompt.append(prompt.K[..., :1, :], prompt.V[..., :1, :])
+    np.testing.assert_array_equal(longer_cache.K, before)
 
 
 def test_a_step_that_fails_behind_the_append_can_be_taken_again(normal, layer, assert_close):
     X = normal(3, 5, 12)
-    _, first = decode_step(X[:2], layer, KVCache.empty(layer, 6))
+    _, prompt = decode_step(X[:2], layer, KVCache.empty(layer, 6))
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"inf|nan"):
-        decode_step(1e200 * X[2:], layer, first)  # finite, and its scores are not
-    assert first.written == first.length == 2
-    Y, second = decode_step(X[2:], layer, first)
+        decode_step(1e200 * X[2:], layer, prompt)  # finite, and its scores are not
+    assert prompt.written == prompt.length == 2
+    Y, longer_cache = decode_step(X[2:], layer, prompt)
     assert_close(Y, oracle.mha(X, layer, mask=causal_mask(5))[2:])
     with pytest.raises(ValueError, match="continued already, to 5"):
-        decode_step(X[2:], layer, first)
-    assert second.written == 5
+        decode_step(X[2:], layer, prompt)
+    assert longer_cache.written == 5
 
 
 TWO, FLAT = {"batch": (2,)}, SimpleNamespace(W_K=np.eye(3))
@@ -299,10 +299,10 @@ def test_numbers_on_the_levels_give_the_layers_heads(normal, axis, assert_close)
 
 
 def test_entries_that_are_all_equal_come_back():
-    for A in (np.full((5, 4), 3.25), WIDE):
+    for A in (np.full((3, 5, 4), 3.25), WIDE):
         codes, low, step = quantise(A, 2)
         assert (low + step * codes == A).all()
-        assert low.shape == (len(A), 1), "by token, unless another axis is given"
+        assert low.shape == (*A.shape[:-1], 1), "by token, unless another axis is given"
 
 
 LIMITS = {

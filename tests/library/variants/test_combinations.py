@@ -82,8 +82,8 @@ WIDER_WINDOW = window_behind_a_cache(lambda width: width + 1)
 
 def window_of_positions(self, cache, T):
     """Queries counted by their positions, without padding, and keys with it."""
-    near = cache.positions(T)[..., None] - np.arange(cache.length + T) < self.window
-    return cache.mask(T) & (near if cache.pad is None else near[:, None])
+    in_window = cache.positions(T)[..., None] - np.arange(cache.length + T) < self.window
+    return cache.mask(T) & (in_window if cache.pad is None else in_window[:, None])
 
 
 def padding_seen(self, cache, T):
@@ -109,9 +109,9 @@ def one_side(rotates_queries):
     """Rotate only the queries, or only the keys."""
 
     def project(self, X, positions):
-        right = type(self).__mro__[1].project
-        rotated, still = right(self, X, positions), right(self, X, np.zeros_like(positions))
-        return (rotated[0], still[1]) if rotates_queries else (still[0], rotated[1])
+        method = type(self).__mro__[1].project
+        rotated, unrotated = (method(self, X, at) for at in (positions, 0 * positions))
+        return (rotated[0], unrotated[1]) if rotates_queries else (unrotated[0], rotated[1])
 
     return project
 
@@ -231,8 +231,8 @@ def with_method(layer, method, function):
 def differs(layer, name):
     """Whether some chunk of a padded or unpadded sequence gives a different row of a token."""
     for pad, n in product(PADS, CHUNKS):
-        rows, right = rows_in_chunks(layer, pad, n), expected(name, pad)
-        if np.abs(rows - right)[right != 0].max() > 1e-3:
+        rows, expected_rows = rows_in_chunks(layer, pad, n), expected(name, pad)
+        if np.abs(rows - expected_rows)[expected_rows != 0].max() > 1e-3:
             return True
     return False
 
@@ -246,13 +246,13 @@ def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistak
     ("mistake", "name"), [(m, name) for m, name in PLANTED if MISTAKES[m][3] and name[0] in "2l"]
 )
 def test_check_of_the_chapter_names_the_mistake_in_any_combination(mistake, name, capsys):
-    method, function, _, known = MISTAKES[mistake]
+    method, function, _, mistake_name = MISTAKES[mistake]
     message = feedback(with_method(LAYERS[name], method, function), capsys)
-    if known == ROW:
+    if mistake_name == ROW:
         assert message.startswith("✗ cached: chunks of 1: the row of token ")
         assert message.endswith("it attends to the right tokens, but its output differs.")
     else:
-        assert f"✗ cached: {named(KNOWN['cached'], known).says}" in message
+        assert f"✗ cached: {named(KNOWN['cached'], mistake_name).says}" in message
 
 
 def test_every_mistake_is_planted_somewhere_and_every_layer_holds_some():
@@ -266,5 +266,5 @@ def test_padding_that_counts_everywhere_changes_nothing_since_only_distances_cou
     counting = with_method(layer, "positions", padded_positions)
     for n in CHUNKS:
         rows = rows_in_chunks(counting, "padded", n)
-        right = rows_in_chunks(layer, "padded", n)
-        np.testing.assert_allclose(rows, right, rtol=1e-10, atol=1e-12)
+        expected_rows = rows_in_chunks(layer, "padded", n)
+        np.testing.assert_allclose(rows, expected_rows, rtol=1e-10, atol=1e-12)

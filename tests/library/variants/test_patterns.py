@@ -52,17 +52,17 @@ def capped(scores, cap):
     return cap * np.tanh(scores / cap)
 
 
-def differential(scores, others, factor):
+def differential(scores, noise, factor):
     """Weights, less a fraction of those that other queries and keys give."""
     mask = causal_mask(scores.shape[-1])
-    return attention_weights(scores, mask=mask) - factor * attention_weights(others, mask=mask)
+    return attention_weights(scores, mask=mask) - factor * attention_weights(noise, mask=mask)
 
 
-def talking(scores, before, after):
+def talking(scores, score_mixer, weight_mixer):
     """Weights of scores that heads exchange, exchanged again."""
-    mixed = np.einsum("gh,...hts->...gts", before, scores)
+    mixed = np.einsum("gh,...hts->...gts", score_mixer, scores)
     weights = attention_weights(mixed, mask=causal_mask(scores.shape[-1]))
-    return np.einsum("gh,...hts->...gts", after, weights)
+    return np.einsum("gh,...hts->...gts", weight_mixer, weights)
 
 
 # --- the limits ---
@@ -70,12 +70,12 @@ def talking(scores, before, after):
 
 @pytest.mark.parametrize("window", [5, 6, 99])
 def test_a_window_as_long_as_the_sequence_is_the_layer(X, params, window):
-    right = multi_head_attention(X, params, mask=causal_mask(5))
+    expected = multi_head_attention(X, params, mask=causal_mask(5))
     mask = window_mask(5, 5, window)
-    np.testing.assert_array_equal(multi_head_attention(X, params, mask=mask), right)
+    np.testing.assert_array_equal(multi_head_attention(X, params, mask=mask), expected)
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     heads = windowed_attention(Q, K, V, window)
-    np.testing.assert_allclose(concat_heads(heads) @ params.W_O, right, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(concat_heads(heads) @ params.W_O, expected, rtol=1e-13, atol=1e-14)
 
 
 def test_every_step_and_every_token_global_are_the_layer(X, params):
@@ -83,8 +83,8 @@ def test_every_step_and_every_token_global_are_the_layer(X, params):
     sampled = random_mask(np.random.default_rng(0), 5, 5)
     for everything in (global_mask(5, range(5)), sampled):
         Y = multi_head_attention(X, params, mask=everything & causal_mask(5))
-        right = multi_head_attention(X, params, mask=causal_mask(5))
-        np.testing.assert_array_equal(Y, right)
+        expected = multi_head_attention(X, params, mask=causal_mask(5))
+        np.testing.assert_array_equal(Y, expected)
 
 
 def test_a_sink_without_a_score_is_the_layer(X, params, square_mask, assert_close):
@@ -106,16 +106,16 @@ def test_top_k_keys_of_all_tokens_are_the_layer(X, params):
     def weigh(scores):
         return attention_weights(scores, mask=top_k_mask(scores, 5, mask=causal_mask(5)))
 
-    right = multi_head_attention(X, params, mask=causal_mask(5))
-    np.testing.assert_array_equal(layer(X, params, weigh), right)
+    expected = multi_head_attention(X, params, mask=causal_mask(5))
+    np.testing.assert_array_equal(layer(X, params, weigh), expected)
 
 
 def test_scores_far_below_their_bound_are_the_layer(X, params):
-    right = multi_head_attention(X, params)
-    far = layer(X, params, lambda s: attention_weights(capped(s, 1e7)))
-    np.testing.assert_allclose(far, right, rtol=1e-10, atol=1e-12)
+    expected = multi_head_attention(X, params)
+    Y = layer(X, params, lambda s: attention_weights(capped(s, 1e7)))
+    np.testing.assert_allclose(Y, expected, rtol=1e-10, atol=1e-12)
     errors = [
-        np.abs(layer(X, params, lambda s, c=cap: softmax(capped(s, c))) - right).max()
+        np.abs(layer(X, params, lambda s, c=cap: softmax(capped(s, c))) - expected).max()
         for cap in (1e2, 1e3)
     ]
     assert 90 < errors[0] / errors[1] < 110  # a third of (score / cap) squared of each score
@@ -126,18 +126,18 @@ def test_scores_far_below_their_bound_are_the_layer(X, params):
 
 
 def test_none_of_the_second_weights_is_the_layer(X, params, normal):
-    others = normal(8, *X.shape[:-2], 3, 5, 5)
-    right = multi_head_attention(X, params, mask=causal_mask(5))
-    Y = layer(X, params, lambda s: differential(s, others, 0))
-    np.testing.assert_array_equal(Y, right)  # exact: no more than 0 is taken from a weight
-    rows = differential(others, others[..., ::-1], 0.5).sum(axis=-1)
+    noise = normal(8, *X.shape[:-2], 3, 5, 5)
+    expected = multi_head_attention(X, params, mask=causal_mask(5))
+    Y = layer(X, params, lambda s: differential(s, noise, 0))
+    np.testing.assert_array_equal(Y, expected)  # exact: no more than 0 is taken from a weight
+    rows = differential(noise, noise[..., ::-1], 0.5).sum(axis=-1)
     np.testing.assert_allclose(rows, 0.5, rtol=1e-14)
 
 
 def test_heads_that_exchange_nothing_are_the_layer(X, params, assert_close):
-    right = multi_head_attention(X, params, mask=causal_mask(5))
+    expected = multi_head_attention(X, params, mask=causal_mask(5))
     Y = layer(X, params, lambda s: talking(s, np.eye(3), np.eye(3)))
-    assert_close(Y, right)
+    assert_close(Y, expected)
 
 
 LIMITS = {
@@ -171,8 +171,8 @@ def test_each_query_has_as_many_random_keys_and_every_key_its_turn(n):
     masks = np.array([random_mask(rng, 8, n) for _ in range(400)])
     assert (masks.sum(axis=-1) == n).all()
     np.testing.assert_allclose(masks.mean(axis=0), n / 8, atol=0.1)
-    again = random_mask(np.random.default_rng(0), 8, n)
-    np.testing.assert_array_equal(masks[0], again)
+    repeated = random_mask(np.random.default_rng(0), 8, n)
+    np.testing.assert_array_equal(masks[0], repeated)
 
 
 def test_weights_beside_a_sink_equal_loops(scores, normal, mask, assert_close):
@@ -208,8 +208,8 @@ def test_blocks_of_a_window_equal_the_mask(normal, window, block, assert_close):
         shapes = (T, 4), (S, 4), (S, 7)
         Q, K, V = (normal(n, *batch, 3, *shape) for n, shape in enumerate(shapes, 1))
         heads = windowed_attention(Q, K, V, window, block=block)
-        right = scaled_dot_product_attention(Q, K, V, mask=window_mask(T, S, window))
-        np.testing.assert_allclose(heads, right, rtol=1e-12, atol=1e-14)
+        expected = scaled_dot_product_attention(Q, K, V, mask=window_mask(T, S, window))
+        np.testing.assert_allclose(heads, expected, rtol=1e-12, atol=1e-14)
     loops = oracle.scaled_dot_product_attention(Q, K, V, oracle.window_mask(T, S, window))
     assert_close(heads, loops)
 
@@ -256,11 +256,11 @@ def test_receptive_field_is_what_a_changed_token_changes(name, n_layers, params,
         return X
 
     X = normal(1, 7, 12)
-    before, depends = run(X), np.zeros((7, 7), dtype=bool)
+    unchanged, depends = run(X), np.zeros((7, 7), dtype=bool)
     for s in range(7):
         changed = X.copy()
         changed[s] = normal(2, 12)
-        depends[:, s] = (np.abs(run(changed) - before) > 1e-9).any(axis=-1)
+        depends[:, s] = (np.abs(run(changed) - unchanged) > 1e-9).any(axis=-1)
     np.testing.assert_array_equal(receptive_field(MASKS[name], n_layers), depends)
     np.testing.assert_array_equal(oracle.receptive_field(MASKS[name], n_layers), depends)
 
@@ -287,6 +287,7 @@ BAD = [
     (lambda: global_mask(5, {0}), TypeError, "a set into sorted("),
     (lambda: random_mask(RNG, 5, 6), ValueError, "n=6 keys are to be sampled"),
     (lambda: receptive_field(CAUSAL, 2), ShapeError, "mask has shape (5, 6); expected (T, T)"),
+    (lambda: receptive_field(CAUSAL[:0, :0], 2), ShapeError, "mask has shape (0, 0); expected"),
     (lambda: receptive_field(S36 > 0, 2), ShapeError, "mask.any(axis=0)"),
     (lambda: receptive_field(np.eye(5), 2), TypeError, "expected a NumPy array of booleans"),
     (lambda: sink_of(0, np.nan, 0), ValueError, "sink is nan for head 1; expected a finite number"),

@@ -51,8 +51,8 @@ def rotated_back(Q, K, positions, frequencies, *, mask=None):
 def test_without_a_rotation_the_layer_is_back(X, params, square_mask):
     Y = trace(X, params, mask=square_mask).Y
     for half in (False, True):
-        still = rotary_layer(X, params, np.arange(5), np.zeros(2), mask=square_mask, half=half)
-        np.testing.assert_array_equal(still, Y)
+        unrotated = rotary_layer(X, params, np.arange(5), np.zeros(2), mask=square_mask, half=half)
+        np.testing.assert_array_equal(unrotated, Y)
     nowhere = rotary_layer(X, params, np.zeros(5), rope_frequencies(4), mask=square_mask)
     np.testing.assert_array_equal(nowhere, Y)
 
@@ -107,12 +107,12 @@ def test_a_rotation_equals_a_product_of_complex_numbers(normal, positions, n, ha
 @LAYOUTS
 def test_scores_depend_only_on_the_distance(normal, half):
     Q, K, frequencies = normal(1, 3, 5, 6), normal(2, 3, 5, 6), rope_frequencies(6)
-    near, far = (
+    scores, shifted = (
         attention_scores(*(rotate(A, positions, frequencies, half=half) for A in (Q, K)))
         for positions in (np.arange(5), np.arange(5) + 1000)
     )
-    np.testing.assert_allclose(far, near, atol=1e-12)
-    assert np.abs(near - attention_scores(Q, K)).max() > 0.1  # and they do depend on it
+    np.testing.assert_allclose(shifted, scores, atol=1e-12)
+    assert np.abs(scores - attention_scores(Q, K)).max() > 0.1  # and they do depend on it
 
 
 @LAYOUTS
@@ -141,9 +141,9 @@ def test_a_step_away_subtracts_one_slope(Q, K, assert_close):
 
 def test_the_output_rotated_back_does_not_depend_on_where_the_sequence_begins(normal):
     Q, K, frequencies = normal(1, 3, 5, 4), normal(2, 1, 5, 4), rope_frequencies(4)
-    near = rotated_back(Q, K, np.arange(5), frequencies)
+    heads = rotated_back(Q, K, np.arange(5), frequencies)
     np.testing.assert_allclose(
-        rotated_back(Q, K, np.arange(5) + 1000, frequencies), near, atol=1e-12
+        rotated_back(Q, K, np.arange(5) + 1000, frequencies), heads, atol=1e-12
     )
 
 

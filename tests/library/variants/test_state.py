@@ -101,18 +101,18 @@ def test_a_write_equals_loops(beta, decay, normal, batch, assert_close):
     state, v = normal(1, *batch, H, D_K, D_V), normal(3, *batch, H, D_V)
     k = normal(2, *batch, H, D_K)
     k = k / np.linalg.norm(k, axis=-1, keepdims=True)
-    new = delta_step(state, k, v, beta=beta, decay=decay)
+    written = delta_step(state, k, v, beta=beta, decay=decay)
     betas, decays = np.broadcast_to(beta, (H, 1, 1)), np.broadcast_to(decay, (H, D_K, 1))
     for index in np.ndindex(*batch, H):
         gates = betas[index[-1], 0, 0], decays[index[-1], :, 0]
-        assert_close(new[index], oracle.delta_step(state[index], k[index], v[index], *gates))
+        assert_close(written[index], oracle.delta_step(state[index], k[index], v[index], *gates))
 
 
 def test_a_key_that_is_written_again_reads_its_newest_value(normal, assert_close):
     K, V = orthonormal(normal), normal(9, H, D_K, D_V)
-    again = delta_step(state_of(K, V), K[:, 0], V[:, 3])
-    assert_close(K[:, :1] @ again, V[:, 3:])
-    assert_close(K[:, 1:] @ again, V[:, 1:])  # the other tokens read what they read before
+    rewritten = delta_step(state_of(K, V), K[:, 0], V[:, 3])
+    assert_close(K[:, :1] @ rewritten, V[:, 3:])
+    assert_close(K[:, 1:] @ rewritten, V[:, 1:])  # the other tokens read what they read before
 
 
 STATE, UNIT, VALUE = np.ones((H, D_K, D_V)), np.full((H, D_K), 0.5), np.ones((H, D_V))

@@ -4,6 +4,8 @@ The only place that transposes for torch. `X @ W` is the book's product, so its 
 (in, out); nn.Linear computes `X @ weight.T` and stores (out, in), one row per feature.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import torch
 from torch import nn
@@ -13,13 +15,7 @@ from tutorial_lib.errors import ShapeError
 from tutorial_lib.projection import Params
 from tutorial_lib.pytorch.decoder import ALL, DecoderAttention, Rotation, Sight
 from tutorial_lib.pytorch.device import to_float64
-from tutorial_lib.pytorch.known_layers import (
-    GPT2,
-    LLAMAS,
-    eps_of,
-    require_layer,
-    require_rotary,
-)
+from tutorial_lib.pytorch.known_layers import GPT2, LLAMAS, eps_of, require_layer, require_rotary
 from tutorial_lib.pytorch.mha import MultiHeadAttention
 from tutorial_lib.variants.grouped import GroupedParams
 
@@ -34,16 +30,9 @@ MADE_BY |= {
 def packed_weight(params: object) -> np.ndarray:
     """Transpose and stack W_Q, W_K and W_V into the one weight of `qkv_proj`.
 
-    Built in chapter 09.
-
-    Parameters
-    ----------
-    params : Params, or GroupedParams, whose G KV heads have fewer rows
-
-    Returns
-    -------
-    weight : (H*(2*d_k + d_v), d_model): the rows of all heads' queries, then of their keys, then
-        of their values, head 0 first
+    Built in chapter 09. Params, or GroupedParams, whose G KV heads have fewer rows, become
+    (H*(2*d_k + d_v), d_model): the rows of all heads' queries, then of their keys, then of their
+    values, head 0 first.
 
     >>> packed_weight(Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))).shape
     (36, 12)
@@ -72,9 +61,8 @@ def params_from_module(module: MultiHeadAttention) -> Params:
     ValueError : a bias that is not all zeros, NaN or infinity in a weight
     ShapeError : weights that do not fit the heads
     """
-    require_no_biases(qkv_proj=module.qkv_proj.bias, out_proj=module.out_proj.bias)
-    weights = module.qkv_proj.weight, module.out_proj.weight
-    return Params(*_arrays(*weights, module.n_heads, module.n_heads, module.d_k))
+    projections = {"qkv_proj": module.qkv_proj, "out_proj": module.out_proj}
+    return Params(*_arrays(projections, module.n_heads, module.n_heads, module.d_k))
 
 
 @checked
@@ -84,13 +72,11 @@ def module_from_params(params: Params, *, dtype: torch.dtype = torch.float64) ->
     Introduced in chapter 09. As any new module it is on the CPU, in training mode, with weights
     that require gradients. It has no biases and no dropout, so both modes give the same numbers.
     The state of torch's random generator does not change.
-
     """
     state = _state(params, dtype)
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
-        module = MultiHeadAttention(
-            params.d_model, params.n_heads, d_k=params.d_k, d_v=params.d_v, bias=False
-        )
+        widths = {"d_k": params.d_k, "d_v": params.d_v}
+        module = MultiHeadAttention(params.d_model, params.n_heads, **widths)
     module.load_state_dict(state, assign=True)
     return module
 
@@ -116,16 +102,17 @@ def params_from_torch_mha(layer: nn.MultiheadAttention) -> Params:
         "add_bias_kv=True": layer.bias_k is not None,
         "add_zero_attn=True": layer.add_zero_attn,
     }
-    more = ", ".join(option for option, given in options.items() if given)
+    additions = ", ".join(option for option, is_on in options.items() if is_on)
     require(
-        not more,
+        not additions,
         ValueError,
-        f"layer has embed_dim={layer.embed_dim} and {more}; expected queries, keys and values from "
-        f"one width and nothing added to them, since Params hold no more. Make the layer without.",
+        f"layer has embed_dim={layer.embed_dim} and {additions}; expected queries, keys and values "
+        f"from one width and nothing added to them, since Params hold no more. Make the layer "
+        f"without.",
     )
-    require_no_biases(in_proj=layer.in_proj_bias, out_proj=layer.out_proj.bias)
-    weights = layer.in_proj_weight, layer.out_proj.weight
-    return Params(*_arrays(*weights, layer.num_heads, layer.num_heads, layer.head_dim))
+    in_proj = SimpleNamespace(weight=layer.in_proj_weight, bias=layer.in_proj_bias)
+    projections = {"in_proj": in_proj, "out_proj": layer.out_proj}
+    return Params(*_arrays(projections, layer.num_heads, layer.num_heads, layer.head_dim))
 
 
 @checked
@@ -134,8 +121,7 @@ def torch_mha_from_params(
 ) -> nn.MultiheadAttention:
     """Make PyTorch's own layer with the weights of `params`.
 
-    Introduced in chapter 09. As any new module it is on the CPU, in training mode, with weights
-    that require gradients; it has no biases and no dropout. Its inputs are (B, T, d_model), or
+    Introduced in chapter 09. As `module_from_params`. Its inputs are (B, T, d_model), or
     (T, d_model), and its masks the opposite of ours: there, True = may not attend.
 
     Raises
@@ -167,12 +153,11 @@ def decoder_from_params(
 ) -> DecoderAttention:
     """Make a decoder that computes what `decode_step` computes, with grouped queries and RoPE.
 
-    Introduced in chapter 15. As any new module it is on the CPU, in training mode, with weights
-    that require gradients. It has no biases.
+    Introduced in chapter 15. Of Params each head is a KV head too. As `module_from_params`.
 
     Parameters
     ----------
-    params : GroupedParams, or Params, in which each head is a KV head too
+    params : GroupedParams, or Params
     rotation : Rotation of queries and keys, or None
     sight : Sight, with a window, sinks, QK-norm, or several of them
 
@@ -191,9 +176,8 @@ def decoder_from_params(
 def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
     """Copy a decoder's matrices into GroupedParams, float64.
 
-    Without its rotation, its window and its sinks; the sinks are `decoder.sink`.
-
-    Introduced in chapter 15. The decoder may be in any precision, on any device.
+    Introduced in chapter 15. Its rotation, window and sinks are not copied; the sinks are
+    `decoder.sink`. The decoder may be in any precision, on any device.
 
     Raises
     ------
@@ -206,25 +190,20 @@ def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
         "the decoder has QK-norm; expected none, since GroupedParams hold no gains, and its "
         "scores would differ. Make it without qk_norm, or stay in PyTorch.",
     )
-    require_no_biases(qkv_proj=decoder.qkv_proj.bias, out_proj=decoder.out_proj.bias)
-    weights = decoder.qkv_proj.weight, decoder.out_proj.weight
-    return GroupedParams(*_arrays(*weights, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
+    projections = {"qkv_proj": decoder.qkv_proj, "out_proj": decoder.out_proj}
+    return GroupedParams(*_arrays(projections, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
 
 
 def decoder_from_gpt2(attention) -> DecoderAttention:
     """Make a decoder with the weights of an attention layer of GPT-2, as in transformers.
 
-    Introduced in chapter 14. Its dropout is not copied, so in training the two differ.
+    Introduced in chapter 14. Weights and biases are copied, in their precision and on their device.
+    The dropout is not, so in training the two differ. Where scores are divided by anything but the
+    root of d_k, the rows of the queries are multiplied by the rest.
 
     Parameters
     ----------
     attention : GPT2Attention of transformers, such as `model.transformer.h[0].attn`
-
-    Returns
-    -------
-    decoder : DecoderAttention with copies of weights and biases, in their precision and on their
-        device; where scores are divided by anything but the root of d_k, the rows of the queries
-        are multiplied by the rest
 
     Raises
     ------
@@ -239,8 +218,10 @@ def decoder_from_llama(attention, rotary) -> DecoderAttention:
     """Make a decoder with the weights and frequencies of a layer of Llama, or of its family.
 
     Introduced in chapter 16. The others add a window, sinks, biases, QK-norm, a different scale of
-    scores, layers without RoPE, or interleaved pairs. The dropout is not copied, so in training the
-    two may differ.
+    scores, layers without RoPE, or interleaved pairs. Weights are copied as by `decoder_from_gpt2`.
+    Where scores have a different scale, or the rotation stretches too, as YaRN's, the rows of
+    queries and keys are multiplied by it, or else the gains of their norms, which are float32 at
+    least.
 
     Parameters
     ----------
@@ -248,13 +229,6 @@ def decoder_from_llama(attention, rotary) -> DecoderAttention:
         subclass; such as `model.model.layers[0].self_attn`
     rotary : the rotary embedding of its model, which has the frequencies: `model.model.rotary_emb`;
         a layer without RoPE needs none
-
-    Returns
-    -------
-    decoder : DecoderAttention with copies of the weights, in their precision and on their device;
-        where scores have a different scale, or the rotation stretches too, as YaRN's, the rows of
-        queries and keys are multiplied by it, or else the gains of their norms, which are float32
-        at least
 
     Raises
     ------
@@ -272,30 +246,26 @@ def decoder_from_llama(attention, rotary) -> DecoderAttention:
 
 def _decoder_of(attention, kind, rotation, stretch):
     *inner, outer = (getattr(attention, name) for name in kind.parts)
-    factors = _factors(attention, rotation, stretch)
+    d_k, shared = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
+    factors = torch.ones(2, d_k, dtype=torch.float64)  # of queries and keys, beside the root of d_k
+    factors[0] *= attention.scaling / d_k**-0.5  # exactly 1, where they are equal
+    if rotation is not None:
+        factors[:, : 2 * len(rotation.bits)] *= stretch
     sight = _sight(attention, kind, factors)
     factors = torch.ones_like(factors) if kind.norm else factors  # the gains have them
-    packed = torch.cat([_rows(part) for part in inner])
-    d_k, shared = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
+    packed = torch.cat([_rows(projection) for projection in inner])
     G = len(packed) // d_k // (shared + 2)
     rows = torch.cat((factors[0].repeat(shared * G), factors[1].repeat(G), torch.ones(G * d_k)))
     state = {"qkv_proj.weight": _times(packed, rows[:, None]), "out_proj.weight": _rows(outer)}
-    if any(part.bias is not None for part in (*inner, outer)):
-        state["qkv_proj.bias"] = _times(torch.cat([_bias(part) for part in inner]), rows)
-        state["out_proj.bias"] = _bias(outer)
+    if any(projection.bias is not None for projection in (*inner, outer)):
+        biases = [_bias(projection) for projection in inner]
+        state |= {"qkv_proj.bias": _times(torch.cat(biases), rows), "out_proj.bias": _bias(outer)}
+    copies = {
+        name: tensor.detach().clone(memory_format=torch.contiguous_format)
+        for name, tensor in state.items()
+    }
     options = {"rotation": rotation, "sight": sight, "n_kv_heads": G}
-    return _decoder(
-        {name: _copy(tensor) for name, tensor in state.items()}, shared * G, d_k, options
-    )
-
-
-def _factors(attention, rotation, stretch):
-    """Return what queries and keys are multiplied by, (2, d_k), beside the root of d_k."""
-    factors = torch.ones(2, attention.head_dim, dtype=torch.float64)
-    factors[0] *= attention.scaling / attention.head_dim**-0.5  # exactly 1, where they are equal
-    if rotation is not None:
-        factors[:, : 2 * len(rotation.bits)] *= stretch
-    return factors
+    return _decoder(copies, shared * G, d_k, options)
 
 
 def _sight(attention, kind, factors):
@@ -309,12 +279,14 @@ def _sight(attention, kind, factors):
     return Sight(**options)
 
 
-def _rows(part):
-    return part.weight if isinstance(part, nn.Linear) else part.weight.T  # Conv1D's: (in, out)
+def _rows(projection):
+    linear = isinstance(projection, nn.Linear)
+    return projection.weight if linear else projection.weight.T  # Conv1D's: (in, out)
 
 
-def _bias(part):
-    return _rows(part).new_zeros(len(_rows(part))) if part.bias is None else part.bias
+def _bias(projection):
+    rows = _rows(projection)
+    return rows.new_zeros(len(rows)) if projection.bias is None else projection.bias
 
 
 def _times(tensor, factors):
@@ -323,7 +295,7 @@ def _times(tensor, factors):
 
 
 def _decoder(state, n_heads, d_k, options):
-    weight, sight = state["out_proj.weight"], options.get("sight", ALL)
+    weight, sight = state["out_proj.weight"], options["sight"]
     d_model, concat = weight.shape
     wide = torch.promote_types(weight.dtype, torch.float32)  # gains are multiplied in it
     for name, dtype in {"sink": weight.dtype, "qk_norm": wide}.items():
@@ -336,22 +308,6 @@ def _decoder(state, n_heads, d_k, options):
     return decoder
 
 
-def require_no_biases(**biases):
-    """Require of each bias that it is None or all zeros.
-
-    Raises
-    ------
-    ValueError : another bias
-    """
-    found = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
-    require(
-        not found,
-        ValueError,
-        f"the bias of {' and '.join(found)} is not zero; expected none, since Params hold no "
-        f"biases. Make the layer with bias=False, or stay in PyTorch.",
-    )
-
-
 def _state(params, dtype, inner="qkv_proj.weight"):
     holds = dtype.is_floating_point
     require(holds, TypeError, f"dtype is {dtype}; expected {MADE_BY[torch.dtype]}")
@@ -359,26 +315,33 @@ def _state(params, dtype, inner="qkv_proj.weight"):
     return {name: _tensor(weight, dtype) for name, weight in weights.items()}
 
 
-def _copy(weight):
-    return weight.detach().clone(memory_format=torch.contiguous_format)
-
-
-def _arrays(packed, out, H, G, d_k):
-    d_v, left = divmod(out.shape[1], H)
-    if left or packed.shape != ((H + G) * d_k + G * d_v, out.shape[0]):
-        raise ShapeError(
-            f"the layer has weights {tuple(packed.shape)} and {tuple(out.shape)}; expected "
-            f"((H + G) * d_k + G * d_v, d_model) and (d_model, H * d_v) with H={H}, G={G}, "
-            f"d_k={d_k}. Load both for the same heads."
-        )
-    packed, out = (to_float64(weight).numpy() for weight in (packed, out))
-    parts = np.split(packed, [H * d_k, (H + G) * d_k])
-    heads = [
-        np.swapaxes(rows.reshape(n, -1, packed.shape[1]), -1, -2)
-        for rows, n in zip(parts, (H, G, G), strict=True)
-    ]
-    return [np.array(W, order="C") for W in (*heads, out.T)]  # each a copy
-
-
 def _tensor(array, dtype):
     return torch.from_numpy(np.array(array, dtype=np.float64, order="C")).to(dtype)
+
+
+def _arrays(projections, H, G, d_k):
+    """Return copies of the four matrices in two projections without biases."""
+    biases = {name: projection.bias for name, projection in projections.items()}
+    biased = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
+    require(
+        not biased,
+        ValueError,
+        f"the bias of {' and '.join(biased)} is not zero; expected none, since Params hold no "
+        f"biases. Make the layer with bias=False, or stay in PyTorch.",
+    )
+    packed, out = (projection.weight for projection in projections.values())
+    d_v, remainder = divmod(out.shape[1], H)
+    require(
+        not remainder and packed.shape == ((H + G) * d_k + G * d_v, out.shape[0]),
+        ShapeError,
+        f"the layer has weights {tuple(packed.shape)} and {tuple(out.shape)}; expected "
+        f"((H + G) * d_k + G * d_v, d_model) and (d_model, H * d_v) with H={H}, G={G}, "
+        f"d_k={d_k}. Load both for the same heads.",
+    )
+    packed, out = (to_float64(weight).numpy() for weight in (packed, out))
+    blocks = np.split(packed, [H * d_k, (H + G) * d_k])
+    heads = [
+        np.swapaxes(rows.reshape(n, -1, packed.shape[1]), -1, -2)
+        for rows, n in zip(blocks, (H, G, G), strict=True)
+    ]
+    return [np.array(W, order="C") for W in (*heads, out.T)]  # each a copy

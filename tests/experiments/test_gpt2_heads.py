@@ -5,7 +5,7 @@ import json
 import pytest
 
 from experiments import gpt2_heads, measuring
-from tests.pytorch.test_gpt2 import drawn, splitter
+from tests.pytorch.test_gpt2 import random_gpt2, splitter
 from tutorial_lib.pytorch import gpt2
 
 
@@ -17,7 +17,7 @@ class Splitter:
 
 def test_record_holds_every_head_of_both_tasks(monkeypatch, tmp_path, capsys):
     written = {}
-    monkeypatch.setattr(gpt2_heads, "load", lambda source: (drawn(), Splitter))
+    monkeypatch.setattr(gpt2_heads, "load", lambda source: (random_gpt2(), Splitter))
     monkeypatch.setattr(gpt2_heads, "prepare", lambda: None)  # the threads are the tests' own
     monkeypatch.setattr(gpt2_heads, "write", lambda name, record: written.update({name: record}))
     gpt2_heads.main([])
@@ -28,7 +28,7 @@ def test_record_holds_every_head_of_both_tasks(monkeypatch, tmp_path, capsys):
         prompts = gpt2.make_prompts(Splitter.encode, task)
         assert found["prompts"] == len(prompts.ids)
         assert found["fixed_offset_score"] == 0.5  # each of the two places, in half of the prompts
-        for layer, measures in gpt2.measure_heads(drawn(), prompts):
+        for layer, measures in gpt2.measure_heads(random_gpt2(), prompts):
             assert found["heads"][f"layer {layer}"] == pytest.approx(measures.numpy(), rel=1e-2)
     assert "python" in capsys.readouterr().out
 

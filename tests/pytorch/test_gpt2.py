@@ -4,10 +4,10 @@ No trained weights are in the environment. The tokenizer is a stand-in that spli
 """
 
 import importlib
-import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "20_scoring_heads.
 LAYERS, H, D_MODEL, T, N = 2, 3, 24, 7, 5
 
 
-def drawn(attention="eager"):
+def random_gpt2(attention="eager"):
     """A random GPT-2 of 97 tokens in float64, in eval mode."""
     sizes = {"n_positions": 32, "n_embd": D_MODEL, "n_head": H, "n_layer": LAYERS}
     config = GPT2Config(vocab_size=97, attn_implementation=attention, **sizes)
@@ -35,7 +35,7 @@ def drawn(attention="eager"):
 
 @pytest.fixture(scope="module")
 def model():
-    return drawn()
+    return random_gpt2()
 
 
 @pytest.fixture(scope="module")
@@ -75,22 +75,18 @@ def test_heads_are_those_of_the_books_layer(model, prompts):
     np.testing.assert_allclose(run.weights[:, 0].numpy(), ours.weights, rtol=1e-10, atol=1e-12)
 
 
-def test_own_outputs_change_nothing_and_others_do(model, prompts):
+def test_own_outputs_change_nothing_and_zeros_are_rows_of_w_o_at_zero(model, prompts):
     run = gpt2.run_gpt2(model, prompts.ids)
     for layer, head in np.ndindex(LAYERS, H):
         own = {(layer, head): run.heads[:, layer, head]}
         torch.testing.assert_close(gpt2.run_gpt2(model, prompts.ids, own).logits, run.logits)
-        none = gpt2.run_gpt2(model, prompts.ids, {(layer, head): torch.zeros(D_MODEL // H)})
-        assert not torch.allclose(none.logits, run.logits)
-        assert (none.heads[:, layer, head] == 0).all()
-
-
-def test_replaced_by_zeros_is_rows_of_w_o_at_zero(model, prompts):
-    copy = drawn()
-    with torch.no_grad():
-        copy.transformer.h[0].attn.c_proj.weight.unflatten(0, (H, -1))[2] = 0
-    none = gpt2.run_gpt2(model, prompts.ids, {(0, 2): torch.zeros(D_MODEL // H)})
-    torch.testing.assert_close(none.logits, gpt2.run_gpt2(copy, prompts.ids).logits)
+        zeros = {(layer, head): torch.zeros(D_MODEL // H)}
+        ablated = gpt2.run_gpt2(model, prompts.ids, zeros)
+        pruned = random_gpt2().requires_grad_(False)
+        pruned.transformer.h[layer].attn.c_proj.weight.unflatten(0, (H, -1))[head] = 0
+        torch.testing.assert_close(ablated.logits, gpt2.run_gpt2(pruned, prompts.ids).logits)
+        assert not torch.allclose(ablated.logits, run.logits)
+        assert (ablated.heads[:, layer, head] == 0).all()
 
 
 def test_terms_sum_to_the_logit_difference(model, prompts):
@@ -104,14 +100,14 @@ def test_terms_sum_to_the_logit_difference(model, prompts):
         rest = (rest - rest.mean(-1, keepdim=True)) / scale * body.ln_f.weight + body.ln_f.bias
         U = model.lm_head.weight
         rest = (rest * (U[right] - U[wrong])).sum(-1)
-    found = heads.sum((1, 2)) + mlps.sum(1) + rest
-    torch.testing.assert_close(found, gpt2.lead(run.logits, right, wrong))
+    total = heads.sum((1, 2)) + mlps.sum(1) + rest
+    torch.testing.assert_close(total, gpt2.lead(run.logits, right, wrong))
 
 
 def test_measures_by_hand(model, prompts):
     ids, other, target, right, wrong = prompts
-    found = dict(gpt2.measure_heads(model, prompts))
-    assert list(found) == [0, 1]
+    measures = dict(gpt2.measure_heads(model, prompts))
+    assert list(measures) == [0, 1]
     run, there = gpt2.run_gpt2(model, ids), gpt2.run_gpt2(model, other)
     layer, head = 1, 2
     weight = np.mean([run.weights[n, layer, head, -1, target[n]] for n in range(N)])
@@ -127,13 +123,13 @@ def test_measures_by_hand(model, prompts):
     effect = (leads[2] - leads[0]) / (leads[1] - leads[0])
     term = gpt2.attribute(model, run, right, wrong)[0][:, layer, head].mean()
     expected = torch.tensor([weight, term, without - whole, effect])
-    torch.testing.assert_close(found[layer][head], expected, check_dtype=False)
+    torch.testing.assert_close(measures[layer][head], expected, check_dtype=False)
 
 
 def test_without_a_change_there_is_no_patching_effect(model, prompts):
     same = prompts._replace(other=prompts.ids.clone())
-    for _, measures in itertools.islice(gpt2.measure_heads(model, same), 1):
-        assert torch.isnan(measures[:, 3]).all()
+    _, measures = next(gpt2.measure_heads(model, same))
+    assert torch.isnan(measures[:, 3]).all()
 
 
 def test_hooks_are_gone_after_a_run_that_fails(model, prompts):
@@ -164,16 +160,16 @@ def test_prompts_differ_in_the_word_that_decides(task):
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "says"),
+    ("make", "error", "words"),
     [
-        (lambda: drawn().train(), ValueError, "train mode"),
-        (lambda: drawn("sdpa"), ValueError, "eager"),
-        (lambda: drawn().transformer, TypeError, "GPT2LMHeadModel"),
+        (lambda: random_gpt2().train(), ValueError, "train mode"),
+        (lambda: random_gpt2("sdpa"), ValueError, "eager"),
+        (lambda: random_gpt2().transformer, TypeError, "GPT2LMHeadModel"),
     ],
 )
-def test_models_that_cannot_be_measured_are_refused(change, error, says, prompts):
-    with pytest.raises(error, match=says):
-        gpt2.run_gpt2(change(), prompts.ids)
+def test_models_that_cannot_be_measured_are_refused(make, error, words, prompts):
+    with pytest.raises(error, match=words):
+        gpt2.run_gpt2(make(), prompts.ids)
 
 
 def test_bad_heads_tasks_and_tokens_are_refused(model, prompts):
@@ -190,16 +186,10 @@ def test_guarded_cell_of_the_chapter_measures_every_head(model, capsys):
     cells = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     [source] = [source for source in sources if source.startswith("MEASURE = False")]
-    asked = []
-
-    def made(name, attn_implementation):
-        asked.append((name, attn_implementation))
-        return model
-
-    read = SimpleNamespace(encode=splitter())
+    load, read = mock.Mock(return_value=model), SimpleNamespace(encode=splitter())
     kit = SimpleNamespace(
         AutoTokenizer=SimpleNamespace(from_pretrained=lambda name: read),
-        AutoModelForCausalLM=SimpleNamespace(from_pretrained=made),
+        AutoModelForCausalLM=SimpleNamespace(from_pretrained=load),
     )
     modules = {"transformers": kit}  # no weights are downloaded
     loader = SimpleNamespace(
@@ -207,11 +197,10 @@ def test_guarded_cell_of_the_chapter_measures_every_head(model, capsys):
     )
     names = {"importlib": loader, "show": show}
     exec(source, names)
-    assert not asked  # as stored, nothing is measured
+    assert not load.called, "as stored, nothing is measured"
     assert capsys.readouterr().out == ""
     exec(source.replace("MEASURE = False", "MEASURE = True"), names)
-    said = capsys.readouterr().out
-    assert asked == [("gpt2", "eager")]
-    for layer, head in np.ndindex(LAYERS, H):
-        assert f"{layer}.{head}" in said
-    assert all(column in said for column in gpt2.COLUMNS)
+    load.assert_called_once_with("gpt2", attn_implementation="eager")
+    output = capsys.readouterr().out
+    for words in (*gpt2.COLUMNS, *(f"{layer}.{head}" for layer, head in np.ndindex(LAYERS, H))):
+        assert words in output

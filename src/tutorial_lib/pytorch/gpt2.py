@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
+from tutorial_lib.contract import require
 from tutorial_lib.pytorch.known_layers import GPT2, require_layer
 
 COLUMNS = "weight", "attribution", "form", "patching"
@@ -52,39 +53,29 @@ class Run(NamedTuple):
     last: torch.Tensor  # (n, d_model), what the final norm gets at the last position
 
 
-def make_prompts(read, task):
+def make_prompts(read, task) -> Prompts:
     """Make the prompts of a task: `indirect object` or `attractor`.
 
     Introduced in chapter 20. At *indirect object*, two names stand in either order, one of them
     comes again, and the other one must follow. At *attractor*, a noun of the other number stands
-    between a subject and *was* or *were*.
-
-    Parameters
-    ----------
-    read : function from a text to its list of token ids, such as `tokenizer.encode`
-    task : one of FRAMES
-
-    Returns
-    -------
-    prompts : Prompts
+    between a subject and *was* or *were*. `read` turns a text into its list of token ids, as
+    `tokenizer.encode` does.
 
     Raises
     ------
     ValueError : another task; a word that is no single token, with a space in front
     """
-    if task not in FRAMES:
-        raise ValueError(f"task={task!r}; expected one of {', '.join(map(repr, FRAMES))}.")
+    tasks = ", ".join(map(repr, FRAMES))
+    require(task in FRAMES, ValueError, f"task={task!r}; expected one of {tasks}.")
     rows = []
     for frame in FRAMES[task]:
-        for text, other, target, right, wrong in _filled(frame, task):
-            ids, word = read(text), _token(read, target)
-            rows.append(
-                [ids, read(other), ids.index(word), _token(read, right), _token(read, wrong)]
-            )
+        for text, other, *words in _sentences(frame, task):
+            ids, (target, right, wrong) = read(text), (_token(read, word) for word in words)
+            rows.append([ids, read(other), ids.index(target), right, wrong])
     return Prompts(*(torch.tensor(column) for column in zip(*rows, strict=True)))
 
 
-def _filled(frame, task):
+def _sentences(frame, task):
     """Yield a text, the other one, the word at target, the right and the wrong answer."""
     if task == "indirect object":
         for right, wrong in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True):
@@ -101,16 +92,17 @@ def _filled(frame, task):
 
 def _token(read, word):
     ids = read(f" {word}")
-    if len(ids) != 1:
-        raise ValueError(
-            f"{word!r} with a space in front is {len(ids)} tokens; expected one. Give the "
-            f"tokenizer of GPT-2, or choose other words in NAMES and NOUNS."
-        )
+    require(
+        len(ids) == 1,
+        ValueError,
+        f"{word!r} with a space in front is {len(ids)} tokens; expected one. Give the "
+        f"tokenizer of GPT-2, or choose other words in NAMES and NOUNS.",
+    )
     return ids[0]
 
 
 @torch.no_grad()
-def run_gpt2(model, ids, outputs=None):
+def run_gpt2(model, ids, outputs=None) -> Run:
     """Run a GPT-2 and keep what its heads do; some heads may be given other outputs.
 
     Introduced in chapter 20.
@@ -122,28 +114,56 @@ def run_gpt2(model, ids, outputs=None):
     outputs : dict from (layer, head), both counted from 0, to a tensor that broadcasts to
         (n, T, d_v); none by default
 
-    Returns
-    -------
-    run : Run
-
     Raises
     ------
     TypeError : another model
     ValueError : a model in train mode, or one that does not return its weights; a layer or a head
         that is not there; hooks or changes that `require_layer` finds in a layer
     """
-    outputs = outputs or {}
-    H, kept = require_gpt2(model, outputs), {"heads": [], "mlps": [], "last": []}
+    blocks, outputs = _blocks(model), outputs or {}
+    activations = {"heads": [], "mlps": [], "last": []}
+    H = blocks[0].attn.num_heads
+    for layer, head in outputs:
+        require(
+            0 <= layer < len(blocks) and 0 <= head < H,
+            ValueError,
+            f"outputs has head {layer}.{head}; expected a layer from 0 to {len(blocks) - 1} "
+            f"and a head from 0 to {H - 1}.",
+        )
     with ExitStack() as hooks:
-        for handle in _hooks(model.transformer, H, outputs, kept):
+        for handle in _hooks(model.transformer, H, outputs, activations):
             hooks.callback(handle.remove)
-        found = model(ids, output_attentions=True, use_cache=False)
-    heads, mlps = (torch.stack(kept[name], dim=1) for name in ("heads", "mlps"))
-    weights = torch.stack(found.attentions, dim=1)
-    return Run(found.logits[:, -1], weights, heads, mlps, kept["last"][0])
+        result = model(ids, output_attentions=True, use_cache=False)
+    heads, mlps = (torch.stack(activations[name], dim=1) for name in ("heads", "mlps"))
+    weights = torch.stack(result.attentions, dim=1)
+    return Run(result.logits[:, -1], weights, heads, mlps, activations["last"][0])
 
 
-def _hooks(body, H, outputs, kept):
+def _blocks(model):
+    """Return the blocks of a GPT-2 that can be measured."""
+    blocks = getattr(getattr(model, "transformer", None), "h", None)
+    if type(model).__name__ != "GPT2LMHeadModel" or blocks is None:
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a GPT2LMHeadModel of transformers: "
+            f'AutoModelForCausalLM.from_pretrained("gpt2", attn_implementation="eager").'
+        )
+    require(
+        not model.training,
+        ValueError,
+        "model is in train mode, where dropout is on; expected model.eval().",
+    )
+    require(
+        model.config._attn_implementation == "eager",
+        ValueError,
+        f"model computes attention by {model.config._attn_implementation!r}, which returns no "
+        f'weights; load it with attn_implementation="eager".',
+    )
+    for block in blocks:
+        require_layer(block.attn, GPT2)
+    return model.transformer.h
+
+
+def _hooks(body, H, outputs, activations):
     """Yield the handles of hooks that replace outputs of heads and keep what a Run holds."""
 
     def replace(layer):
@@ -151,16 +171,16 @@ def _hooks(body, H, outputs, kept):
             heads = inputs[0].unflatten(-1, (H, -1)).clone()  # (n, T, H, d_v)
             for head in (head for at, head in outputs if at == layer):
                 heads[:, :, head] = outputs[layer, head]
-            kept["heads"].append(heads.transpose(1, 2))
+            activations["heads"].append(heads.transpose(1, 2))
             return (heads.flatten(-2),)
 
         return hook
 
     def keep_mlp(_, inputs, output):
-        kept["mlps"].append(output[:, -1])
+        activations["mlps"].append(output[:, -1])
 
     def keep_last(_, inputs):
-        kept["last"].append(inputs[0][:, -1])
+        activations["last"].append(inputs[0][:, -1])
 
     for layer, block in enumerate(body.h):
         yield block.attn.c_proj.register_forward_pre_hook(replace(layer))
@@ -173,17 +193,8 @@ def attribute(model, run, right, wrong):
     """Split the logit difference of two tokens into the terms of heads and MLPs.
 
     Introduced in chapter 20: direct logit attribution. The divisor of the final norm is held at its
-    value in this run. What is left over is the term of the embeddings and of the biases.
-
-    Parameters
-    ----------
-    model : as of `run_gpt2`
-    run : Run of this model
-    right, wrong : (n,) tokens
-
-    Returns
-    -------
-    heads, mlps : (n, layers, H) and (n, layers)
+    value in this run. What is left over is the term of the embeddings and of the biases. The tokens
+    are (n,), the terms (n, layers, H) and (n, layers).
     """
     norm, U = model.transformer.ln_f, model.lm_head.weight  # (vocabulary, d_model)
     divisor = (run.last.var(-1, correction=0) + norm.eps).sqrt()
@@ -204,16 +215,7 @@ def measure_heads(model, prompts):
     right answer's probability among the two, when the head outputs its mean over all positions of
     these same prompts, `ids` and `other`, and not of other texts; the patching effect, with the
     head's output in `other`, where the giver or the subject differs, as a fraction of the whole
-    change of right - wrong, NaN where nothing changes.
-
-    Parameters
-    ----------
-    model : as of `run_gpt2`
-    prompts : Prompts
-
-    Yields
-    ------
-    layer, measures : a number from 0; (H, 4)
+    change of right - wrong, NaN where nothing changes. The measures of a layer are (H, 4).
 
     Raises
     ------
@@ -229,12 +231,12 @@ def measure_heads(model, prompts):
         rows = []
         for head in range(means.shape[1]):
             weight = runs[0].weights[each, layer, head, -1, target].mean()
-            changed = []
+            leads = []
             for output in (means[layer, head], runs[1].heads[:, layer, head]):
                 logits = run_gpt2(model, ids, {(layer, head): output}).logits
-                changed.append(lead(logits, right, wrong))
-            form = F.softplus(-changed[0]).mean() - F.softplus(-start).mean()
-            patching = (changed[1] - start).mean() / (end - start).mean()
+                leads.append(lead(logits, right, wrong))
+            form = F.softplus(-leads[0]).mean() - F.softplus(-start).mean()
+            patching = (leads[1] - start).mean() / (end - start).mean()
             rows.append([weight, terms[:, layer, head].mean(), form, patching])
         yield layer, torch.tensor(rows)
 
@@ -243,35 +245,3 @@ def lead(logits, right, wrong):
     """Return the logit of `right` less that of `wrong`, (n,)."""
     each = torch.arange(len(logits))
     return logits[each, right] - logits[each, wrong]
-
-
-def require_gpt2(model, outputs):
-    """Require a GPT-2 that can be measured, and outputs for heads that it has; return H.
-
-    Raises
-    ------
-    TypeError, ValueError : as `run_gpt2`
-    """
-    blocks = getattr(getattr(model, "transformer", None), "h", None)
-    if type(model).__name__ != "GPT2LMHeadModel" or blocks is None:
-        raise TypeError(
-            f"model is a {type(model).__name__}; expected a GPT2LMHeadModel of transformers: "
-            f'AutoModelForCausalLM.from_pretrained("gpt2", attn_implementation="eager").'
-        )
-    if model.training:
-        raise ValueError("model is in train mode, where dropout is on; expected model.eval().")
-    if model.config._attn_implementation != "eager":
-        raise ValueError(
-            f"model computes attention by {model.config._attn_implementation!r}, which returns no "
-            f'weights; load it with attn_implementation="eager".'
-        )
-    for block in blocks:
-        require_layer(block.attn, GPT2)
-    H = blocks[0].attn.num_heads
-    for layer, head in outputs:
-        if not (0 <= layer < len(blocks) and 0 <= head < H):
-            raise ValueError(
-                f"outputs has head {layer}.{head}; expected a layer from 0 to {len(blocks) - 1} "
-                f"and a head from 0 to {H - 1}."
-            )
-    return H

@@ -17,7 +17,8 @@ from tutorial_lib.pytorch import flash
 from tutorial_lib.pytorch.flash import flash_attention
 from tutorial_lib.pytorch.timing import peak_mib
 
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+CUDA = pytest.param("cuda", marks=pytest.mark.gpu)
+each_device = pytest.mark.parametrize("device", ["cpu", CUDA])
 # One rounding of the powers and one of the output, each of at most eps / 2. Float32 rounds the
 # score of a wide head to some 1e-7 of its size, which makes that error of the weight.
 TOLERANCE = {dtype: torch.finfo(dtype).eps for dtype in (torch.float16, torch.bfloat16)}
@@ -39,10 +40,10 @@ def draw(device, dtype, *shapes):
 def reference(Q, K, V, is_causal):
     """SDPA in float64 on the CPU; a query that sees nothing gets zeros."""
     Q, K, V = (tensor.cpu().double() for tensor in (Q, K, V))
-    seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool)
-    seen = seen.tril(K.shape[-2] - Q.shape[-2]) if is_causal else seen
-    some = seen.any(dim=-1, keepdim=True)
-    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=seen | ~some)
+    mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool)
+    mask = mask.tril(K.shape[-2] - Q.shape[-2]) if is_causal else mask
+    some = mask.any(dim=-1, keepdim=True)
+    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask | ~some)
     return torch.where(some, heads, 0.0)
 
 
@@ -51,7 +52,17 @@ def error_of(actual, expected):
     return ((actual.detach().cpu().double() - expected).norm() / expected.norm()).item()
 
 
-@pytest.mark.parametrize("device", DEVICES)
+def gradient_pairs(Q, K, V, dheads, is_causal=False, **options):
+    """The gradients of the kernel, each with that of the reference."""
+    leaves = [A.requires_grad_() for A in (Q, K, V)]
+    exact = [A.detach().cpu().double().requires_grad_() for A in leaves]
+    heads = flash_attention(*leaves, is_causal=is_causal, **options)
+    gradients = torch.autograd.grad(heads, leaves, dheads)
+    expected = torch.autograd.grad(reference(*exact, is_causal), exact, dheads.cpu().double())
+    return [*zip(gradients, expected, strict=True)]
+
+
+@each_device
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(
@@ -75,7 +86,6 @@ def test_the_kernel_is_attention(device, dtype, is_causal, d, T, S, blocks):
     ("version", "dtype", "d", "options"),
     [
         ((7, 5), torch.float16, 64, (32, 32, 8, 1)),
-        ((8, 0), torch.float32, 64, (32, 32, 8, 1)),
         ((8, 0), torch.float16, 64, (128, 64, 4, 2)),
         ((8, 9), torch.bfloat16, 128, (128, 64, 8, 2)),
         ((9, 0), torch.bfloat16, 64, (128, 64, 4, 3)),
@@ -90,16 +100,16 @@ def test_blocks_are_those_that_a_device_has_matrix_units_and_memory_for(
     assert flash._launch_options(torch.ones(1, 1, 1, d, dtype=dtype)) == options
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 def test_every_block_size_of_the_kernel_gives_the_twins_numbers(device):
-    Q, K, V = draw(device, torch.float32, (1, 1, 70, 64), (1, 1, 70, 64), (1, 1, 70, 64))
+    Q, K, V = draw(device, torch.float32, *3 * [(1, 1, 70, 64)])
     twin = flash_forward(*(A.cpu().double().numpy() for A in (Q, K, V)), causal=True, block=8)
-    for blocks in [(16, 16), (16, 64), (64, 16), (128, 32), (32, 128)]:
+    for blocks in [(16, 16), (16, 64), (64, 16), (128, 32), (np.int64(32), np.uint8(128))]:
         heads = flash_attention(Q, K, V, is_causal=True, blocks=blocks)
         assert error_of(heads, torch.from_numpy(twin.heads)) <= 1e-6
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 def test_tensors_may_lie_in_memory_in_any_order(device):
     shapes = (2, 40, 3, 64), (3, 40, 2, 64), (1, 1, 64, 40)
     Q, K, V = draw(device, torch.float32, *shapes)
@@ -125,9 +135,9 @@ def test_rows_may_lie_farther_apart_than_32_bits_count(tmp_path):
     torch.testing.assert_close(flash_attention(Q, K, V), flash_attention(near, K, V))
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 def test_large_scores_of_the_kernel_do_not_overflow(device):
-    Q, K, V = draw(device, torch.float32, (1, 1, 40, 64), (1, 1, 40, 64), (1, 1, 40, 64))
+    Q, K, V = draw(device, torch.float32, *3 * [(1, 1, 40, 64)])
     heads = flash_attention(1e3 * Q, K, V)
     assert error_of(heads, reference(1e3 * Q, K, V, False)) <= 1e-3, "float32 scores near 1e3"
     expected = V.cpu().double().mean(dim=-2, keepdim=True).expand(V.shape)
@@ -138,13 +148,8 @@ def test_large_scores_of_the_kernel_do_not_overflow(device):
 
 def values_off(device, spread):
     """The error of dV for scores of a standard deviation."""
-    Q, K, V, dheads = draw(device, torch.float32, *4 * [(1, 2, 128, 64)])
-    Q = Q * spread
-    exact = [A.cpu().double().requires_grad_() for A in (Q, K, V)]
-    expected = torch.autograd.grad(reference(*exact, False), exact, dheads.cpu().double())[2]
-    inputs = [A.requires_grad_() for A in (Q, K, V)]
-    dV = torch.autograd.grad(flash_attention(*inputs), inputs, dheads)[2]
-    return error_of(dV, expected)
+    Q, *others = draw(device, torch.float32, *4 * [(1, 2, 128, 64)])
+    return error_of(*gradient_pairs(Q * spread, *others)[2])
 
 
 ALIKE = {1: 1e-6, 900: 3e-5, 10_000: 2e-4}
@@ -161,7 +166,7 @@ def rounds_alike(device):
     return device != "cpu" or np.array_equal(Q.numpy() @ K.numpy().T, (Q @ K.T).numpy())
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 @pytest.mark.parametrize("spread", ALIKE)
 def test_large_scores_are_rounded_alike_on_both_ways(device, spread):
     assert values_off(device, spread) <= (ALIKE if rounds_alike(device) else OTHERWISE)[spread]
@@ -173,26 +178,19 @@ def test_large_scores_of_the_twin_are_rounded_otherwise_on_the_way_back(monkeypa
     assert values_off("cpu", spread) <= OTHERWISE[spread]
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(("T", "S"), [(200, 200), (16, 2048), (200, 37)])
 def test_gradients_are_those_of_autograd(device, dtype, is_causal, T, S):
-    Q, K, V, dheads = draw(
-        device, dtype, (1, 2, T, 16), (1, 2, S, 16), (1, 2, S, 16), (1, 2, T, 16)
-    )
-    exact = [A.cpu().double().requires_grad_() for A in (Q, K, V)]
-    expected = torch.autograd.grad(reference(*exact, is_causal), exact, dheads.cpu().double())
-    inputs = [A.requires_grad_() for A in (Q, K, V)]
-    heads = flash_attention(*inputs, is_causal=is_causal, blocks=(128, 128))
-    actual = torch.autograd.grad(heads, inputs, dheads)
-    for one, other in zip(actual, expected, strict=True):
-        assert one.dtype == dtype
+    Q, K, V, dheads = draw(device, dtype, *((1, 2, n, 16) for n in (T, S, S, T)))
+    for gradient, expected in gradient_pairs(Q, K, V, dheads, is_causal, blocks=(128, 128)):
+        assert gradient.dtype == dtype
         summed_in_float32 = torch.finfo(dtype).eps / 2 if dtype != torch.float32 else 1e-6
-        assert error_of(one, other) <= summed_in_float32, "and rounded once, at the end"
+        assert error_of(gradient, expected) <= summed_in_float32, "and rounded once, at the end"
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 def test_memory_is_linear_in_the_number_of_tokens(device):
     peaks = {}
     for T in (128, 512):
@@ -211,24 +209,21 @@ def small():
     return draw("cpu", torch.float32, *3 * [(1, 2, 20, 16)])
 
 
-def test_blocks_may_be_integers_of_numpy():
-    blocks = np.int64(32), np.uint8(16)
-    found = flash_attention(*small(), blocks=blocks)
-    torch.testing.assert_close(found, flash_attention(*small(), blocks=(32, 16)))
-
-
 def tensors(tensor):
     """The same for Q, K and V."""
     return dict.fromkeys("QKV", tensor)
 
 
+ONES = torch.ones(1, 2, 5, 64)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        (tensors(torch.ones(1, 2, 5, 64).double()), TypeError, "Q, K and V are in torch.float64"),
-        (tensors(torch.ones(1, 2, 5, 48)), ShapeError, "d=48; expected a width that the kernel"),
-        (tensors(torch.ones(1, 2, 5, 64).to("meta")), ValueError, "on meta, which holds no numb"),
-        (tensors(torch.ones(1, 1, 1, 16).expand(256, 256, 1, 16)), ValueError, "65536 heads"),
+        (tensors(ONES.double()), TypeError, "Q, K and V are in torch.float64"),
+        (tensors(ONES[..., :48]), ShapeError, "d=48; expected a width that the kernel"),
+        (tensors(ONES.to("meta")), ValueError, "on meta, which holds no numb"),
+        (tensors(ONES[:, :1, :1].expand(256, 256, 1, 64)), ValueError, "65536 heads"),
         *(
             ({"blocks": blocks}, ValueError, re.escape(f"blocks is {blocks!r}; expected two pow"))
             for blocks in [(64, 48), (8, 16), 64, (np.int64(48), 16), (32.0, 16), (16, 16, 16)]
@@ -237,7 +232,7 @@ def tensors(tensor):
 )
 def test_what_the_kernel_does_not_take_is_refused(change, error, words):
     with pytest.raises(error, match=words):
-        flash_attention(**tensors(torch.ones(1, 2, 5, 64)) | change)
+        flash_attention(**tensors(ONES) | change)
 
 
 def test_autocast_converts_nothing_for_the_kernel():
@@ -267,12 +262,12 @@ def fresh_compiler():
 def test_in_torch_compile_it_is_a_break_between_two_graphs(fresh_compiler, monkeypatch, path):
     if path == "twin":
         monkeypatch.setattr(flash, "triton", None)
-    module, found = Doubling(), []
+    module, results = Doubling(), []
     for function in (module, torch.compile(module, backend="aot_eager")):
         inputs = [A.requires_grad_() for A in small()]
         heads = function(*inputs)
-        found.append([heads, *torch.autograd.grad(heads.square().sum(), inputs)])
-    torch.testing.assert_close(*found, rtol=0, atol=0)
+        results.append([heads, *torch.autograd.grad(heads.square().sum(), inputs)])
+    torch.testing.assert_close(*results, rtol=0, atol=0)
 
 
 def test_no_graph_can_hold_it_whole(fresh_compiler):
@@ -324,37 +319,35 @@ print(torch.allclose(heads, expected, atol=2e-6), "triton" in sys.modules)
 def run_afresh(before, script=RUN, **environment):
     """The lines that a script prints in a new process, warnings being errors."""
     clean = {name: text for name, text in os.environ.items() if name != "TRITON_INTERPRET"}
-    triton = "ignore:AnnAssign.__init__ missing:DeprecationWarning"  # its own, on Python 3.13
-    options = ["-W", "error", "-W", triton]
-    command = [sys.executable, *options, "-c", f"import sys\n{before}\n{script}"]
+    allowed = "ignore:AnnAssign.__init__ missing:DeprecationWarning"  # Triton's, on Python 3.13
+    program = f"import sys\n{before}\n{script}"
+    command = [sys.executable, "-W", "error", "-W", allowed, "-c", program]
     run = subprocess.run(command, capture_output=True, text=True, env=clean | environment)
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
 
 
-@pytest.mark.long
-def test_without_triton_the_twin_runs_and_says_so():
-    line, gradients, values = run_afresh("sys.modules['triton'] = None")
-    assert line == "cpu: the NumPy twin, because Triton is not installed"
-    assert (gradients, values) == ("True", "True True"), "the entry that blocks it"
-
-
 needs_triton = pytest.mark.skipif(flash.triton is None, reason="Triton is not installed")
 
 
-@needs_triton
-@pytest.mark.long
-def test_a_triton_that_was_imported_to_compile_is_left_alone_and_the_twin_runs():
-    line, gradients, values = run_afresh("import triton", CUDA_VISIBLE_DEVICES="")
-    assert line == "cpu: the NumPy twin, because Triton was imported before the book was"
-    assert (gradients, values) == ("True", "True True")
-
-
-@needs_triton
-def test_without_a_gpu_the_kernel_runs_in_the_interpreter():
-    line, gradients, values = run_afresh("", CUDA_VISIBLE_DEVICES="")
-    assert line.startswith("cpu: the kernel, in the interpreter of Triton ")
-    assert (gradients, values) == ("True", "True True")
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        *long(
+            ("sys.modules['triton'] = None", "the NumPy twin, because Triton is not installed\n")
+        ),
+        pytest.param(
+            "import triton",
+            "the NumPy twin, because Triton was imported before the book was\n",
+            marks=(needs_triton, pytest.mark.long),
+        ),
+        pytest.param("", "the kernel, in the interpreter of Triton ", marks=needs_triton),
+    ],
+)
+def test_without_a_gpu_the_interpreter_runs_and_without_a_triton_for_it_the_twin(before, line):
+    which, gradients, values = run_afresh(before, CUDA_VISIBLE_DEVICES="")
+    assert f"{which}\n".startswith(f"cpu: {line}")
+    assert (gradients, values) == ("True", "True True"), "or the entry that blocks it"
 
 
 COMPILE = """

@@ -147,12 +147,7 @@ def _why_no_kernel(device):
 
 
 def flash_attention(
-    Q: "B H T d",
-    K: "B H S d",
-    V: "B H S d",
-    *,
-    is_causal: bool = False,
-    blocks: object = None,
+    Q: "B H T d", K: "B H S d", V: "B H S d", *, is_causal: bool = False, blocks: object = None
 ) -> "B H T d":
     """Score and mix without ever holding the scores, forwards and backwards.
 
@@ -204,23 +199,9 @@ flash_attention.contract = TensorContract(inspect.signature(flash_attention).par
 
 def _attend(Q, K, V, is_causal, blocks):
     flash_attention.contract.check((Q, K, V), {"is_causal": is_causal})
-    require_kernel(Q, K, V)
+    B, H, _, d = Q.shape
     require(
-        blocks is None
-        or (isinstance(blocks, tuple) and len(blocks) == 2 and all(map(_is_block, blocks))),
-        ValueError,
-        f"blocks is {blocks!r}; expected two powers of 2 from 16 on, the numbers of queries "
-        f"and of keys that are scored at once. Give for example (64, 32), or leave it out.",
-    )
-    blocks = None if blocks is None else tuple(map(int, blocks))
-    return _FlashAttention.apply(Q, K, V, (bool(is_causal), blocks))
-
-
-def require_kernel(Q, K, V):
-    """Require tensors that the kernel takes; `flash_attention` says which."""
-    (heads, d), one = (Q.shape[0] * Q.shape[1], Q.shape[3]), Q.dtype == K.dtype == V.dtype
-    require(
-        one and Q.dtype in DTYPES,
+        Q.dtype in DTYPES and Q.dtype == K.dtype == V.dtype,
         TypeError,
         f"Q, K and V are in {Q.dtype}, {K.dtype} and {V.dtype}; expected one of float16, bfloat16 "
         f"and float32. Convert them, for example Q.to({DTYPES[0]}).",
@@ -232,16 +213,22 @@ def require_kernel(Q, K, V):
         f"For others use F.scaled_dot_product_attention.",
     )
     require(
-        not Q.is_meta,
+        B * H <= 65_535,
         ValueError,
-        "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
-        "read them. For only the shapes use F.scaled_dot_product_attention.",
+        f"Q has {B * H} heads in its batch; expected at most 65535, a GPU's grid. Cut it in two.",
     )
+    return _FlashAttention.apply(Q, K, V, (bool(is_causal), _whole_blocks(blocks)))
+
+
+def _whole_blocks(blocks):
+    pair = isinstance(blocks, tuple) and len(blocks) == 2
     require(
-        heads <= 65_535,
+        blocks is None or (pair and all(map(_is_block, blocks))),
         ValueError,
-        f"Q has {heads} heads in its batch; expected at most 65535, a GPU's grid. Cut it in two.",
+        f"blocks is {blocks!r}; expected two powers of 2 from 16 on, the numbers of queries "
+        f"and of keys that are scored at once. Give for example (64, 32), or leave it out.",
     )
+    return blocks and [int(length) for length in blocks]
 
 
 def _is_block(length):
@@ -251,6 +238,12 @@ def _is_block(length):
 class _FlashAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, Q, K, V, options):
+        require(
+            not Q.is_meta,
+            ValueError,
+            "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
+            "read them. For only the shapes use F.scaled_dot_product_attention.",
+        )
         run = _run_twin if _why_no_kernel(Q.device) else _run_kernel
         heads, logsumexp = run(Q, K, V, *options)
         ctx.save_for_backward(Q, K, V, heads, logsumexp)

@@ -15,15 +15,15 @@ import torch
 import torch.nn.functional as F
 
 from tests import oracle
-from tests.pytorch.layers import D_K, D_MODEL, D_V, PATHS, B, H, S, T, coins, draw, make
+from tests.pytorch.layers import D_K, D_MODEL, PATHS, B, H, S, T, coins, draw, make
 from tutorial_lib import multi_head_attention_backward
 from tutorial_lib.pytorch import MultiHeadAttention, attention_trace, may_look
 
 
-@pytest.fixture(params=PATHS)
+@pytest.fixture(params=PATHS.values(), ids=PATHS)
 def path(request):
     """The fused path or the explicit one: `path(module, X, ...)`."""
-    return PATHS[request.param]
+    return request.param
 
 
 def assert_close(actual, expected, rtol=1e-11, atol=1e-12):
@@ -43,16 +43,26 @@ def test_in_float16_scores_beyond_its_range_are_right_only_on_the_fused_path():
         assert_close(module(X).double(), expected, rtol=0, atol=0.01)
 
 
-def test_widths_are_those_of_the_paper_unless_given():
-    module = MultiHeadAttention(12, 3)
-    assert (module.d_k, module.d_v) == (4, 4)
-    assert module.qkv_proj.weight.shape == (36, 12)
-    assert module.qkv_proj.bias is None
-    assert module.out_proj.weight.shape == (12, 12)
-    assert module.dropout == 0.0
-    assert MultiHeadAttention(12, 3, d_k=2).d_v == 2
-    assert MultiHeadAttention(12, 5, d_k=2, d_v=4).out_proj.weight.shape == (12, 20)
-    assert make().qkv_proj.weight.shape == (H * (2 * D_K + D_V), D_MODEL)
+@pytest.mark.parametrize(
+    ("arguments", "options", "d_k", "d_v"),
+    [
+        ((12, 3), {}, 4, 4),
+        ((12, 3), {"d_k": 2}, 2, 2),
+        ((12, 5), {"d_k": 2, "d_v": 3, "bias": True, "dropout": 0.1}, 2, 3),
+        ((np.int64(12), np.int32(3)), {"d_v": np.int8(100)}, 4, 100),
+    ],
+)
+def test_widths_are_those_of_the_paper_unless_given(arguments, options, d_k, d_v):
+    module, (d_model, n_heads) = MultiHeadAttention(*arguments, **options), map(int, arguments)
+    sizes = module.d_model, module.n_heads, module.d_k, module.d_v
+    assert sizes == (d_model, n_heads, d_k, d_v)
+    assert {type(size) for size in sizes} == {int}
+    assert module.qkv_proj.weight.shape == (n_heads * (2 * d_k + d_v), d_model)
+    assert module.out_proj.weight.shape == (d_model, n_heads * d_v)
+    assert (
+        (module.qkv_proj.bias is None) == (module.out_proj.bias is None) == ("bias" not in options)
+    )
+    assert module.dropout == options.get("dropout", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -67,26 +77,13 @@ def test_heads_of_unequal_widths_and_a_dropout_of_all_weights_are_refused(change
         MultiHeadAttention(**{"d_model": 12, "n_heads": 3} | change)
 
 
-def test_lengths_may_be_whole_numbers_of_numpy():
-    module = MultiHeadAttention(np.int64(12), np.int32(3), d_v=np.int8(100))
-    sizes = (module.d_model, module.n_heads, module.d_k, module.d_v, module.qkv_proj.in_features)
-    assert sizes == (12, 3, 4, 100, 12)
-    assert {type(size) for size in sizes} == {int}
-    assert module.out_proj.in_features == 300
-
-
 @pytest.mark.parametrize("keys", [None, S])
 def test_biases_are_those_of_torchs_layer(path, keys):
     theirs = torch.nn.MultiheadAttention(D_MODEL, H, batch_first=True, dtype=torch.float64)
     module = make(d_v=D_K)  # the widths that torch's layer has, and the layout of its rows
-    theirs.load_state_dict(
-        {
-            "in_proj_weight": module.qkv_proj.weight,
-            "in_proj_bias": module.qkv_proj.bias,
-            "out_proj.weight": module.out_proj.weight,
-            "out_proj.bias": module.out_proj.bias,
-        }
-    )
+    names = {"in_proj_weight": "qkv_proj.weight", "in_proj_bias": "qkv_proj.bias"}
+    state = {name: module.state_dict()[names.get(name, name)] for name in theirs.state_dict()}
+    theirs.load_state_dict(state)
     X, context = draw(B, T, D_MODEL), None if keys is None else draw(B, keys, D_MODEL, seed=2)
     source = X if context is None else context
     assert_close(path(module, X, context=context), theirs(X, source, source)[0])
@@ -106,7 +103,7 @@ def test_fully_masked_query_gives_the_bias_or_zeros(path, bias):
     module, X = make(bias=bias), draw(B, T, D_MODEL)
     mask = coins(B, H, T, T)
     mask[1, :, 2] = False  # no head of query 2 of sequence 1
-    mask[0, 0, 4] = False  # only one head of query 4 of sequence 0
+    mask[0, 0, 4] = False  # one head of query 4 of sequence 0
     Y = path(module, X, mask=mask)
     expected = module.out_proj.bias if bias else torch.zeros(D_MODEL, dtype=X.dtype)
     assert torch.equal(Y[1, 2], expected)
@@ -129,8 +126,7 @@ def test_gradients_of_fully_masked_rows_are_finite(path, options):
 @pytest.mark.parametrize("lengths", [(), (S,), (T, S), (H, T, S), (B, H, T, S), (8, B, H, T, S)])
 def test_mask_of_every_shape_that_broadcasts(path, lengths):
     module, X, context = make(), draw(8, B, T, D_MODEL), draw(8, B, S, D_MODEL, seed=2)
-    for kept in itertools.product([False, True], repeat=len(lengths)):
-        shape = [n if keep else 1 for n, keep in zip(lengths, kept, strict=True)]
+    for shape in itertools.product(*((1, n) for n in lengths)):
         mask = torch.rand(shape, generator=torch.Generator().manual_seed(5)) < 0.6
         expected = path(module, X, context=context, mask=mask.expand(8, B, H, T, S).clone())
         assert_close(path(module, X, context=context, mask=mask), expected)
@@ -229,29 +225,22 @@ def compiler():
 
 @pytest.mark.parametrize("case", COMPILED)
 def test_compiles_without_a_graph_break(path, compiler, case):
-    options, expected, found = COMPILED[case], make(), make()
-    X, again = (draw(B, T, D_MODEL).requires_grad_() for _ in range(2))
-    Y = path(expected, X, **options)
-    Y.square().sum().backward()
-    compiled = compiler(path)(found, again, **options)
-    compiled.square().sum().backward()
-    assert_close(compiled, Y)
-    assert_close(again.grad, X.grad)
-    assert_close(found.qkv_proj.weight.grad, expected.qkv_proj.weight.grad)
+    results = []
+    for call in (path, compiler(path)):
+        module, X = make(), draw(B, T, D_MODEL).requires_grad_()
+        Y = call(module, X, **COMPILED[case])
+        Y.square().sum().backward()
+        results.append((Y, X.grad, module.qkv_proj.weight.grad))
+    assert_close(*results)
 
 
-def test_compiled_layer_takes_other_lengths(path, compiler):
-    module = make()
-    compiled = compiler(path)
+def test_compiled_layer_takes_other_lengths_and_drops_weights_only_in_training(path, compiler):
+    module, compiled = make(dropout=0.5), compiler(path)
     for tokens in (5, 6, 9):
         X = draw(B, tokens, D_MODEL)
-        assert_close(compiled(module, X, is_causal=True), path(module, X, is_causal=True))
-
-
-def test_compiled_layer_drops_weights_only_in_training(path, compiler):
-    module, X = make(dropout=0.5), draw(B, T, D_MODEL)
-    assert not torch.allclose(compiler(path)(module, X), path(module.eval(), X))
-    assert_close(compiler(path)(module, X), path(module, X))
+        Y = path(module.eval(), X, is_causal=True)
+        assert_close(compiled(module, X, is_causal=True), Y)
+        assert not torch.allclose(compiled(module.train(), X, is_causal=True), Y)
 
 
 def test_shapes_can_be_asked_for_without_numbers(path):
@@ -259,23 +248,6 @@ def test_shapes_can_be_asked_for_without_numbers(path):
     X = torch.empty(B, T, D_MODEL, dtype=torch.float64, device="meta")
     Y = path(module, X, mask=coins(H, T, T).to("meta"), is_causal=True)
     assert (Y.shape, Y.device.type) == ((B, T, D_MODEL), "meta")
-
-
-def test_state_dict_round_trips():
-    module, other = make(), make()
-    state = module.state_dict()
-    assert list(state) == ["qkv_proj.weight", "qkv_proj.bias", "out_proj.weight", "out_proj.bias"]
-    with torch.no_grad():
-        for parameter in other.parameters():
-            parameter.zero_()
-    stored = io.BytesIO()
-    torch.save(state, stored)
-    stored.seek(0)
-    other.load_state_dict(torch.load(stored, weights_only=True))
-    for name, tensor in other.state_dict().items():
-        assert torch.equal(tensor, state[name]), name
-    X = draw(B, T, D_MODEL)
-    assert_close(other(X), module(X))
 
 
 @pytest.mark.parametrize(
@@ -293,14 +265,28 @@ def test_weights_of_another_layout_do_not_load(state, words):
         module.load_state_dict(state)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_copy_is_the_same_layer_with_weights_of_its_own(path, copied):
-    module, X = make(dropout=0.25).eval(), draw(B, T, D_MODEL)
-    other = copied(module)
+def loaded(module):
+    """A layer with the weights of a file."""
+    file, other = io.BytesIO(), make(dropout=0.25).eval().requires_grad_(False)
+    torch.save(module.state_dict(), file)
+    file.seek(0)
+    for parameter in other.parameters():
+        parameter.zero_()
+    other.load_state_dict(torch.load(file, weights_only=True))
+    return other
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)), loaded]
+)
+def test_copy_is_the_same_layer_with_weights_of_its_own(path, duplicate):
+    module, X = make(dropout=0.25).eval().requires_grad_(False), draw(B, T, D_MODEL)
+    other = duplicate(module)
     assert other.dropout == 0.25
-    assert_close(path(other, X), path(module, X))
-    with torch.no_grad():
-        other.qkv_proj.weight.zero_()
+    names = "qkv_proj.weight", "qkv_proj.bias", "out_proj.weight", "out_proj.bias"
+    assert tuple(other.state_dict()) == names
+    assert torch.equal(path(other, X), path(module, X))
+    other.qkv_proj.weight.zero_()
     assert not torch.allclose(path(other, X), path(module, X))
 
 
@@ -310,63 +296,46 @@ def test_printed_layer_names_its_sizes():
     assert "(qkv_proj): Linear(in_features=12, out_features=45, bias=True)" in text
 
 
-def test_trace_keeps_the_graph():
+def test_trace_keeps_the_graph_which_the_backward_pass_of_numpy_refuses():
     record = attention_trace(make(), draw(B, T, D_MODEL), context=draw(B, S, D_MODEL, seed=2))
     names = ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
     assert all(getattr(record, name).grad_fn is not None for name in names)
-
-
-def test_trace_of_tensors_is_refused_by_the_backward_pass_of_numpy():
-    record = attention_trace(make(), draw(B, T, D_MODEL))
     with pytest.raises(TypeError, match="params is a MultiHeadAttention; expected Params"):
         multi_head_attention_backward(record, record.Y.detach().numpy())
 
 
-@pytest.fixture
-def dropped():
-    """Keys for whose weights heads = dropped weights @ V can be solved: d_v is more than S."""
+def test_weights_are_those_before_dropout_and_heads_come_from_those_after():
     torch.manual_seed(3)
     module, X, context = make(dropout=0.25), draw(200, T, D_MODEL), draw(200, S, D_MODEL, seed=2)
     record = attention_trace(module, X, context=context, mask=coins(H, T, S))
-    return record, record.heads @ torch.linalg.pinv(record.V)
-
-
-def test_trace_shows_weights_before_dropout(dropped):
-    record, _ = dropped
     assert_close(record.weights.sum(-1), torch.ones(200, H, T, dtype=torch.float64))
     assert torch.equal(record.weights == 0, ~coins(H, T, S).expand(200, H, T, S))
-
-
-def test_heads_in_training_use_the_weights_that_dropout_left(dropped):
-    record, used = dropped
-    kept = used.abs() > 1e-9
-    looked = record.weights > 1e-6
-    assert_close(used[kept & looked], record.weights[kept & looked] / 0.75, rtol=1e-6, atol=1e-8)
-    fraction = 1 - kept[looked].double().mean().item()
-    deviation = (0.25 * 0.75 / int(looked.sum())) ** 0.5  # another machine samples other numbers
+    dropped = record.heads @ torch.linalg.pinv(record.V)  # can be solved: d_v is more than S
+    nonzero, allowed = dropped.abs() > 1e-9, record.weights > 1e-6
+    expected = record.weights[nonzero & allowed] / 0.75
+    assert_close(dropped[nonzero & allowed], expected, rtol=1e-6, atol=1e-8)
+    fraction = 1 - nonzero[allowed].double().mean().item()
+    deviation = (0.25 * 0.75 / int(allowed.sum())) ** 0.5  # another machine samples other numbers
     assert fraction == pytest.approx(0.25, abs=5 * deviation)
 
 
-def test_dropout_ends_with_training(path):
-    module, X = make(dropout=0.5), draw(B, T, D_MODEL)
-    expected = path(make(), X)
-    assert not torch.allclose(path(module, X), expected)
-    assert not torch.allclose(path(module, X), path(module, X))
-    assert_close(path(module.eval(), X), expected)
-    assert not torch.allclose(path(module.train(), X), expected)
+def test_dropout_ends_with_training_and_keeps_a_fully_masked_row_zero(path):
+    module, X, mask = make(dropout=0.5), draw(B, T, D_MODEL), torch.arange(T)[:, None] != 2
+    expected = path(make(), X, mask=mask)
+    for training in (True, False, True):
+        module.train(training)
+        runs = [path(module, X, mask=mask) for _ in range(2)]
+        for one, other in itertools.combinations([*runs, expected], 2):
+            assert torch.allclose(one, other, rtol=1e-11, atol=1e-12) != training
+            assert_close(one[:, 2], module.out_proj.bias.expand(B, D_MODEL))
 
 
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"mask": coins(H, T, T)}])
 def test_dropout_keeps_the_mean_and_spreads_both_paths_alike(options):
-    module, X = make(dropout=0.25), draw(T, D_MODEL)
-    module.eval()
-    expected = module(X, **options)
-    module.train()
-    many = X.expand(8000, T, D_MODEL)
-    spreads = []
+    module, X, spreads = make(dropout=0.25).requires_grad_(False), draw(T, D_MODEL), []
+    expected = module.eval()(X, **options)
     for path in PATHS.values():
-        with torch.no_grad():
-            Y = path(module, many, **options)
+        Y = path(module.train(), X.expand(8000, T, D_MODEL), **options)
         spread = Y.std(dim=0)
         assert ((Y.mean(dim=0) - expected).abs() < 5 * spread / 8000**0.5).all()
         spreads.append(spread)
@@ -374,20 +343,12 @@ def test_dropout_keeps_the_mean_and_spreads_both_paths_alike(options):
     assert_close(*spreads, rtol=0.1, atol=0)
 
 
-def test_fully_masked_row_stays_zero_under_dropout(path):
-    module, X = make(dropout=0.25, bias=False), draw(B, T, D_MODEL)
-    Y = path(module, X, mask=torch.arange(T)[:, None] != 2)
-    assert (Y[:, 2] == 0).all()
-    assert (Y[:, [0, 1, 3, 4]] != 0).any()
-
-
 MASKED = {"nothing": {}, "causal": {"is_causal": True}, "mask": {"mask": coins(H, T, T)}}
 
 
 @pytest.mark.parametrize("options", MASKED.values(), ids=MASKED)
 @pytest.mark.parametrize(
-    ("dtype", "tolerance"),
-    [(torch.float32, 1e-6), (torch.float16, 0.01), (torch.bfloat16, 0.05)],
+    ("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float16, 0.01), (torch.bfloat16, 0.05)]
 )
 def test_precision_of_the_module_is_that_of_the_result(path, dtype, tolerance, options):
     expected = path(make(), draw(B, T, D_MODEL), **options)
@@ -397,9 +358,9 @@ def test_precision_of_the_module_is_that_of_the_result(path, dtype, tolerance, o
 
 
 @pytest.mark.parametrize("options", MASKED.values(), ids=MASKED)
-@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
-def test_autocast_lowers_the_precision_and_leaves_that_of_the_weights(path, given, options):
-    module, X = make(torch.float32), draw(B, T, D_MODEL).to(given)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_autocast_lowers_the_precision_and_leaves_that_of_the_weights(path, dtype, options):
+    module, X = make(torch.float32), draw(B, T, D_MODEL).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         Y = path(module, X, **options)
     assert Y.dtype == torch.bfloat16
@@ -411,8 +372,7 @@ def test_autocast_lowers_the_precision_and_leaves_that_of_the_weights(path, give
 def test_layer_leaves_its_inputs_alone(path):
     module, mask = make(), coins(B, H, T, S)
     mask[0, :, 1] = False
-    given = draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2), mask, *module.parameters()
-    before = [tensor.detach().clone() for tensor in given]
-    path(module, given[0], context=given[1], mask=given[2], is_causal=True).sum().backward()
-    for old, new in zip(before, given, strict=True):
-        assert torch.equal(old, new)
+    inputs = draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2), mask, *module.parameters()
+    copies = [tensor.detach().clone() for tensor in inputs]
+    path(module, inputs[0], context=inputs[1], mask=mask, is_causal=True).sum().backward()
+    assert all(map(torch.equal, copies, inputs))

@@ -11,12 +11,7 @@ from tutorial_lib.pytorch.bridge import (
     params_from_torch_mha,
     torch_mha_from_params,
 )
-from tutorial_lib.pytorch.decoder import (
-    DecoderAttention,
-    DecoderCache,
-    Rotation,
-    Sight,
-)
+from tutorial_lib.pytorch.decoder import DecoderAttention, DecoderCache, Rotation, Sight
 from tutorial_lib.pytorch.device import (
     available_devices,
     best_device,
@@ -26,11 +21,7 @@ from tutorial_lib.pytorch.device import (
     find_device,
     to_float64,
 )
-from tutorial_lib.pytorch.flash import (
-    flash_attention,
-    flash_kernel,
-    which_flash,
-)
+from tutorial_lib.pytorch.flash import flash_attention, flash_kernel, which_flash
 from tutorial_lib.pytorch.mha import (
     MultiHeadAttention,
     attention_trace,
@@ -39,13 +30,7 @@ from tutorial_lib.pytorch.mha import (
     may_look,
     project_packed,
 )
-from tutorial_lib.pytorch.timing import (
-    Measurement,
-    interleave,
-    measure,
-    peak_mib,
-    time_ms,
-)
+from tutorial_lib.pytorch.timing import Measurement, interleave, measure, peak_mib, time_ms
 
 __all__ = [
     "DecoderAttention",

@@ -4,14 +4,16 @@ import os
 
 import torch
 
+from tutorial_lib.contract import require
+
 VARIABLE = "TUTORIAL_LIB_DEVICE"
 GIB = 2**30
 
 
 def available_devices() -> list:
-    """List the names of this machine's devices, the best first: CUDA, then MPS, then the CPU.
+    """List this machine's devices, the best first, such as ``["cuda:0", "cuda:1", "mps", "cpu"]``.
 
-    Introduced in chapter 11. Such as ``["cuda:0", "cuda:1", "cpu"]``.
+    Introduced in chapter 11.
     """
     gpus = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
     mps = ["mps"] if torch.backends.mps.is_available() else []
@@ -21,16 +23,8 @@ def available_devices() -> list:
 def find_device(device, *, name="device") -> torch.device:
     """Return a device of this machine by its name; "cuda" is the current one of several.
 
-    Introduced in chapter 11.
-
-    Parameters
-    ----------
-    device : torch.device or str, such as ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``
-    name : what an error calls it
-
-    Returns
-    -------
-    device : on CUDA with its number, as the tensors there have it
+    Introduced in chapter 11. A name is ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``, and a
+    torch.device will do. On CUDA what is returned has its number, as the tensors there have it.
 
     Raises
     ------
@@ -40,11 +34,9 @@ def find_device(device, *, name="device") -> torch.device:
     if label == "cuda" and "cuda:0" in here:
         label = f"cuda:{torch.cuda.current_device()}"
     label = {"mps:0": "mps", "cpu:0": "cpu"}.get(label, label)
-    if label not in here:
-        raise ValueError(
-            f"{name} is {label!r}; expected a device of this machine: {', '.join(here)}. "
-            f"Name one of these."
-        )
+    names = ", ".join(here)
+    expected = f"a device of this machine: {names}. Name one of these."
+    require(label in here, ValueError, f"{name} is {label!r}; expected {expected}")
     return torch.device(label)
 
 
@@ -64,8 +56,7 @@ def best_device() -> torch.device:
 def capability(device) -> tuple:
     """Return NVIDIA's compute capability: (7, 5) on a T4, (9, 0) on an H200.
 
-    Introduced in chapter 11. None on MPS and the CPU, which have none; the device is one of
-    `find_device`.
+    Introduced in chapter 11. None on MPS and the CPU, which have none.
     """
     device = find_device(device)
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
@@ -76,8 +67,7 @@ def best_dtype(device) -> torch.dtype:
 
     Introduced in chapter 11. NVIDIA's GPUs have matrix units for float16 from capability 7.0 on
     (but for the GTX 16 series), and for bfloat16, as fast and with the range of float32, from 8.0
-    on. Without them float32 is chosen, which is safe and need not be the fastest. The device is one
-    of `find_device`.
+    on. Without them float32 is chosen, which is safe and need not be the fastest.
 
     Source: NVIDIA, CUDA C++ Programming Guide, compute capabilities.
     """
@@ -91,8 +81,7 @@ def describe_device(device) -> str:
     """Say in one line what a device is, its fast precision, and what it was chosen among.
 
     Introduced in chapter 11. Such as ``"cuda:0: Tesla T4, capability 7.5, 15 GiB; fast in float16;
-    one of cuda:0, cpu"``, and TUTORIAL_LIB_DEVICE where it is set; the device is one of
-    `find_device`.
+    one of cuda:0, cpu"``, and TUTORIAL_LIB_DEVICE where it is set.
     """
     device, version = find_device(device), capability(device)
     what = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)

@@ -70,10 +70,8 @@ class MultiHeadAttention(nn.Module):
 
     def extra_repr(self):
         """Say the sizes when the module is printed."""
-        return (
-            f"d_model={self.d_model}, n_heads={self.n_heads}, d_k={self.d_k}, d_v={self.d_v}, "
-            f"dropout={self.dropout}"
-        )
+        names = "d_model", "n_heads", "d_k", "d_v", "dropout"
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
 
     @property
     def sizes(self):
@@ -91,13 +89,8 @@ class MultiHeadAttention(nn.Module):
     ) -> "... T d_model":
         """Run the layer through `F.scaled_dot_product_attention`.
 
-        A fully masked row of the output is out_proj's bias, or zero.
-
-        Parameters
-        ----------
-        context : another sequence to attend to; None: self-attention
-        mask : True = may look; None lets all look
-        is_causal : apply `causal_mask(T, S)`, beside the mask where there is one
+        A context is another sequence to attend to. In a mask True = may look. `is_causal` applies
+        `causal_mask(T, S)` too. A fully masked row of the output is out_proj's bias, or zero.
         """
         batch = batch_axes(X, context)
         Q, K, V = project_packed(self, one_batch_axis(X, batch), one_batch_axis(context, batch))
@@ -132,12 +125,8 @@ def attention_trace(
     """Run the layer step by step and keep every tensor on the way.
 
     Introduced in chapter 09. Divides by the root of d_k itself. Arguments as
-    `MultiHeadAttention.forward`.
-
-    Returns
-    -------
-    trace : tutorial_lib.Trace of tensors in their graph, with the module for params; its weights
-        are those before dropout, and its heads, in training, come from those after
+    `MultiHeadAttention.forward`. The tensors are in their graph, and `params` is the module. The
+    weights are those before dropout; the heads, in training, come from those after.
 
     Source: Vaswani et al. (2017), section 3.2.2.
     """
@@ -156,12 +145,8 @@ def project_packed(
 ) -> tuple:
     """Give each head its queries, keys and values, from one product in self-attention.
 
-    Introduced in chapter 09. With a context the rows of `qkv_proj.weight` are used apart, so its
-    hooks are not called.
-
-    Returns
-    -------
-    Q, K, V : (..., H, T, d_k), (..., H, S, d_k), (..., H, S, d_v)
+    Introduced in chapter 09. They are (..., H, T, d_k), (..., H, S, d_k) and (..., H, S, d_v). With
+    a context the rows of `qkv_proj.weight` are used apart, so its hooks are not called.
     """
     H, d_k, d_v = module.n_heads, module.d_k, module.d_v
     if context is None:
@@ -180,11 +165,7 @@ def project_packed(
 def may_look(mask: object, is_causal: bool, Q: "... T d_k", K: "... S d_k") -> "mask ... T S":
     """Join a mask and causality, `causal_mask(T, S)`, into one mask: both must allow a look.
 
-    Built in chapter 10.
-
-    Parameters
-    ----------
-    mask : booleans, or None where all may look, as in what is returned
+    Built in chapter 10. None, given or returned, lets all look.
 
     >>> may_look(None, True, torch.ones(5, 4), torch.ones(6, 4)).shape
     torch.Size([5, 6])
@@ -224,11 +205,8 @@ def fused_attention(
 ) -> "... T d_v":
     """Score and mix in one call of PyTorch; a fully masked row gives zeros.
 
-    Built in chapter 10. H stands among the leading axes.
-
-    Parameters
-    ----------
-    dropout : fraction of the weights to set to zero
+    Built in chapter 10. H stands among the leading axes; dropout is the fraction of the weights to
+    set to zero.
 
     >>> fused_attention(*torch.ones(3, 2, 3, 5, 4)).shape
     torch.Size([2, 3, 5, 4])
@@ -242,9 +220,8 @@ def fused_attention(
 
 def batch_axes(X, context=None):
     """Return the batch axes of a layer's output: those of X and of the context, broadcast."""
-    return torch.broadcast_shapes(
-        X.shape[:-2], X.shape[:-2] if context is None else context.shape[:-2]
-    )
+    context = X if context is None else context
+    return torch.broadcast_shapes(X.shape[:-2], context.shape[:-2])
 
 
 def one_batch_axis(X, batch):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tutorial_lib.contract import checked, require_instance
+from tutorial_lib.contract import checked, require, require_instance
 from tutorial_lib.pytorch.device import find_device
 
 MIB = 2**20
@@ -22,20 +22,13 @@ class Measurement:
     """The times of one call, repeated, and its peak memory.
 
     Introduced in chapter 11.
-
-    Parameters
-    ----------
-    median_ms : half of the repeats took longer
-    low_ms, high_ms : the quartiles; half of the repeats lie between them
-    repeats : how often the call was timed
-    peak_mib : the most it held at once: its result, but not its inputs; None where unknown
     """
 
-    median_ms: float
-    low_ms: float
+    median_ms: float  # half of the repeats took longer
+    low_ms: float  # the quartiles: half of the repeats lie between them
     high_ms: float
-    repeats: int
-    peak_mib: float | None
+    repeats: int  # how often the call was timed
+    peak_mib: float | None  # the most it held at once, see the function; None where unknown
 
     def __repr__(self):
         peak = "unknown" if self.peak_mib is None else f"{self.peak_mib:.4g} MiB"
@@ -55,12 +48,8 @@ def time_ms(call: callable, *, device: object) -> float:
     """Time one call, from an idle device to an idle device, without Python's garbage collector.
 
     Introduced in chapter 11. The clock is the CPU's: on a GPU the time includes that of the
-    launch, and below some 50 µs little else.
-
-    Parameters
-    ----------
-    call : takes no arguments
-    device : one of `find_device`, where the call computes
+    launch, and below some 50 µs little else. The call takes no arguments and computes on the
+    device, one of `find_device`.
 
     Raises
     ------
@@ -73,12 +62,19 @@ def time_ms(call: callable, *, device: object) -> float:
         start = time.perf_counter()
         result = call()
         _wait_for(device)
-        spent = 1e3 * (time.perf_counter() - start)
+        elapsed_ms = 1e3 * (time.perf_counter() - start)
     finally:
         if collecting:
             gc.enable()
-    require_result_on(device, result)
-    return spent
+    # A copy on the CPU has waited by itself; a tensor of another GPU may not be computed yet.
+    if isinstance(result, torch.Tensor) and result.device.type != "cpu":
+        require(
+            (result.device.type, result.device.index or 0) == (device.type, device.index or 0),
+            ValueError,
+            f"device is {device} and the call computes on {result.device}, which was not "
+            f"waited for; expected one device. Give the device of the inputs: device=X.device.",
+        )
+    return elapsed_ms
 
 
 @checked
@@ -87,13 +83,8 @@ def measure(
 ) -> Measurement:
     """Run a call until it is warm, time it again and again, and look at its memory once.
 
-    Introduced in chapter 11. What a first call costs, such as compiling, is left out.
-
-    Parameters
-    ----------
-    call, device : as of `time_ms`; it runs `warm_up` + `repeats` times, and then for its memory
-    repeats : how often it is timed
-    warm_up : how often it runs before
+    Introduced in chapter 11. What a first call costs, such as compiling, is left out: the call, as
+    of `time_ms`, runs `warm_up` times, is timed `repeats` times, and then runs for its memory.
 
     Raises
     ------
@@ -113,9 +104,7 @@ def interleave(calls: dict, *, device: object, rounds: "length" = 21, say: objec
 
     Parameters
     ----------
-    calls : name -> function without arguments
-    device : one of `find_device`, where all of them compute
-    rounds : how often each is timed
+    calls : name -> function without arguments; all compute on the device
     say : called before each call with a line that says how far the run is
 
     Returns
@@ -146,11 +135,7 @@ def interleave(calls: dict, *, device: object, rounds: "length" = 21, say: objec
 def peak_mib(call: callable, *, device: object) -> float:
     """Return the most that a call's tensors hold at once: its result, but not its inputs.
 
-    Introduced in chapter 11. None on MPS, which does not count it.
-
-    Parameters
-    ----------
-    call, device : as of `time_ms`
+    Introduced in chapter 11. None on MPS, which does not count it. Arguments as `time_ms`.
 
     Raises
     ------
@@ -184,17 +169,3 @@ def _peak_bytes_on_cpu(call):
         events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     seen = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
     return max(np.cumsum([size for _, size in seen]).max(initial=0), 0)
-
-
-def require_result_on(device, result):
-    """Require that a tensor lies on the device that was waited for, or on the CPU.
-
-    A copy on the CPU has waited by itself; a tensor of another GPU may not be computed yet.
-    """
-    if not isinstance(result, torch.Tensor) or result.device.type == "cpu":
-        return
-    if (result.device.type, result.device.index) != (device.type, device.index or 0):
-        raise ValueError(
-            f"device is {device} and the call computes on {result.device}, which was not "
-            f"waited for; expected one device. Give the device of the inputs: device=X.device."
-        )

@@ -38,7 +38,6 @@ def backend(n):
 
 
 def start_and_wait(command, **environment):
-    """Run a command from the root."""
     return subprocess.run(
         command,
         capture_output=True,
@@ -50,7 +49,6 @@ def start_and_wait(command, **environment):
     )
 
 
-def torchrun(*arguments):
-    """Start a module of two processes by torchrun and wait for it."""
+def torchrun(*arguments, **environment):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *arguments]
-    return start_and_wait(command, OMP_NUM_THREADS="1")
+    return start_and_wait(command, OMP_NUM_THREADS="1", **environment)

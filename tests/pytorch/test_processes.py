@@ -14,7 +14,8 @@ import time
 import pytest
 import torch.distributed as dist
 
-from tests.pytorch.launching import ROOT, alive, children, start_and_wait
+from tests.pytorch.launching import ROOT, alive, children, torchrun
+from tests.sampling import long
 from tutorial_lib.pytorch import processes
 from tutorial_lib.pytorch.processes import run_parallel
 
@@ -22,26 +23,24 @@ WAITS_S = 600  # how long a process sleeps that nobody ends
 MOST_S = WAITS_S / 2  # so whoever comes back within this has not waited for it
 
 
-def end(mesh, how, folder):
+def end(mesh, way, folder):
     """Leave a child and its number behind and end in rank 1, while rank 0 waits for it."""
-    child = subprocess.Popen(["sleep", str(WAITS_S)])
     (folder / f"{os.getpid()}").touch()
-    (folder / f"{child.pid}").touch()
+    (folder / f"{subprocess.Popen(['sleep', str(WAITS_S)]).pid}").touch()
     print("last words", flush=True)
     dist.barrier()
     if mesh.get_local_rank() == 1:
-        how_to_end(how)
+        end_this_process(way)
     dist.barrier()
 
 
-def how_to_end(how):
-    """End this process."""
-    if how == "kill":
+def end_this_process(way):
+    if way == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif how == "leave":
+    elif way == "leave":
         sys.exit(3)
-    elif how != "wait":
-        os._exit(int(how))
+    elif way != "wait":
+        os._exit(int(way))
     time.sleep(WAITS_S)
 
 
@@ -52,18 +51,13 @@ class Unportable(Exception):
         super().__init__(text, "more")
 
 
-def give_back(mesh, what):
-    """Return what was given."""
-    return what
-
-
-def left(folder):
+def survivors(folder):
     """The processes noted in a folder that nobody ends; by themselves they would much later."""
     end = time.monotonic() + MOST_S
     while True:
-        still = [path.name for path in folder.iterdir() if alive(path.name)]
-        if not still or time.monotonic() > end:
-            return still
+        numbers = [path.name for path in folder.iterdir() if alive(path.name)]
+        if not numbers or time.monotonic() > end:
+            return numbers
         time.sleep(0.02)
 
 
@@ -73,40 +67,34 @@ def seconds_since_the_last(folder):
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("way", "words"),
     [
-        pytest.param(
-            "0",
-            "rank 1 of 2 processes died, exit code 0, before it gave a result",
-            marks=pytest.mark.long,
-        ),
+        *long(("0", "rank 1 of 2 processes died, exit code 0, before it gave a result")),
         ("kill", "rank 1 of 2 processes was killed by SIGKILL, exit code -9, before it gave"),
-        pytest.param(
-            "leave", "rank 1 of 2 processes ended itself:\nTraceback", marks=pytest.mark.long
-        ),
+        *long(("leave", "rank 1 of 2 processes ended itself:\nTraceback")),
     ],
 )
-def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, how, said):
+def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, way, words):
     before = children()
     with pytest.raises(RuntimeError) as caught:
-        run_parallel(end, 2, how, tmp_path, timeout_s=WAITS_S)
-    assert said in str(caught.value)
+        run_parallel(end, 2, way, tmp_path, timeout_s=WAITS_S)
+    assert words in str(caught.value)
     assert seconds_since_the_last(tmp_path) < MOST_S
-    assert ("last words" in str(caught.value)) == (how != "leave")
+    assert ("last words" in str(caught.value)) == (way != "leave")
     assert len(list(tmp_path.iterdir())) == 4
-    assert left(tmp_path) == []
+    assert survivors(tmp_path) == []
     assert children() == before
 
 
 @pytest.mark.parametrize("error", [Unportable("far away"), KeyboardInterrupt("far away")])
-def test_an_error_that_cannot_travel_is_told_in_words(error):
-    arrived = pickle.loads(processes._portable(error, 3, 5))
-    assert type(arrived) is RuntimeError
-    assert str(arrived).startswith("rank 3 of 5 processes ended itself:")
-    assert "far away" in str(arrived)
+def test_an_error_that_cannot_travel_is_put_into_words(error):
+    copy = pickle.loads(processes._portable(error, 3, 5))
+    assert type(copy) is RuntimeError
+    assert str(copy).startswith("rank 3 of 5 processes ended itself:")
+    assert "far away" in str(copy)
 
 
-def test_of_several_errors_the_first_is_told(tmp_path):
+def test_of_several_errors_the_first_is_raised(tmp_path):
     for rank, when in enumerate((20, 10)):
         error = processes._portable(ValueError(f"of rank {rank}"), rank, 2)
         (tmp_path / f"error{rank}").write_bytes(pickle.dumps((when, error)))
@@ -133,7 +121,7 @@ def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_parallel(end, 2, "wait", tmp_path, timeout_s=WAITS_S)
     monkeypatch.undo()
-    assert left(tmp_path) == []
+    assert survivors(tmp_path) == []
     assert children() == before
 
 
@@ -148,7 +136,7 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
         time.sleep(0.05)
     process.kill()
     process.wait()
-    orphans = left(tmp_path)
+    orphans = survivors(tmp_path)
     for pid in orphans:
         os.kill(int(pid), signal.SIGKILL)
     assert orphans == []
@@ -168,7 +156,7 @@ def test_a_worker_that_fails_ends_what_it_has_started_by_itself(tmp_path):
     with processes._Workers() as workers:
         workers.start(folder, 1)
         workers.processes[0].wait()  # its parent is not asked to kill anything
-        assert left(children) == []
+        assert survivors(children) == []
     _, error = pickle.loads((folder / "error0").read_bytes())
     assert isinstance(pickle.loads(error), ValueError)
 
@@ -178,9 +166,9 @@ def test_a_taken_port_is_an_error_before_anything_starts(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(RuntimeError, match=f"port={port} cannot be had: Address already in"):
-            run_parallel(give_back, 2, 0, port=port)
+            run_parallel(fail, 2, port=port)
     with pytest.raises(ValueError, match="expected 1 to 65535"):
-        run_parallel(give_back, 2, 0, port=65536)
+        run_parallel(fail, 2, port=65536)
 
 
 @pytest.mark.long
@@ -192,22 +180,17 @@ def test_torchrun_ends_all_when_one_dies(tmp_path):
         "with t.processes.join(rank, 2):\n"
         f"    pathlib.Path({str(tmp_path)!r}, 'pids', str(os.getpid())).touch()\n"
         "    t.dist.barrier()\n"
-        "    if rank: t.how_to_end('7')\n"
+        "    if rank: t.end_this_process('7')\n"
         "    t.dist.barrier()\n",
         encoding="utf-8",
     )
     (tmp_path / "pids").mkdir()
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    run = start_and_wait(
-        [*command, "--nproc-per-node", "2", str(script)],
-        OMP_NUM_THREADS="1",
-        PYTHONPATH=str(ROOT),
-    )
+    run = torchrun("--standalone", str(script), PYTHONPATH=str(ROOT))
     assert run.returncode == 1
     assert "exitcode  : 7" in run.stderr
     assert len(list((tmp_path / "pids").iterdir())) == 2
     assert seconds_since_the_last(tmp_path / "pids") < MOST_S
-    assert left(tmp_path / "pids") == []
+    assert survivors(tmp_path / "pids") == []
 
 
 def in_a_notebook():

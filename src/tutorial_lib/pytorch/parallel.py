@@ -17,11 +17,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Shard
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tutorial_lib.contract import MADE_BY, checked, require
@@ -41,12 +37,7 @@ def shard_params(params: Params, rank: "integer", world_size: "length") -> Param
     """Return the shard of one process: W_Q, W_K and W_V of its heads, and its rows of W_O.
 
     Built in chapter 13. In one wide matrix a head's W_Q is d_k columns, so the first three are
-    column-parallel, and W_O is row-parallel. The shard is of views, no copies.
-
-    Parameters
-    ----------
-    rank : which process, from 0
-    world_size : number of processes
+    column-parallel, and W_O is row-parallel. The shard is of views, no copies. Ranks count from 0.
 
     Raises
     ------
@@ -79,12 +70,8 @@ def parallelize_heads(
     the parameters of its own heads. Those of `qkv_proj` are shards along axis 0, (out, in), so
     columns of W_Q, W_K and W_V; those of `out_proj` are shards along axis 1, so rows of W_O.
     Concatenated, the shards of `qkv_proj` are not `packed_weight(params)`: each has its own
-    queries, keys and values. There is no bias and no dropout.
-
-    Parameters
-    ----------
-    params : the whole layer
-    mesh : one axis, as a worker of `run_parallel` is given
+    queries, keys and values. There is no bias and no dropout. The mesh has one axis, as a worker
+    of `run_parallel` is given.
 
     Returns
     -------
@@ -151,21 +138,13 @@ class RankResult:
     """What one process has after the forward and the backward pass of the layer.
 
     Introduced in chapter 13.
-
-    Parameters
-    ----------
-    Y : (..., T, d_model), the whole output
-    dX : (..., T, d_model), the whole gradient
-    dW_qkv : (H/n*(2*d_k + d_v), d_model), of its own rows of `qkv_proj`
-    dW_out : (d_model, H/n*d_v), of its own columns of `out_proj`
-    forward, backward : lists of (name, entries), see `CommunicationLog`
     """
 
-    Y: np.ndarray
-    dX: np.ndarray
-    dW_qkv: np.ndarray
-    dW_out: np.ndarray
-    forward: list
+    Y: np.ndarray  # (..., T, d_model), the whole output
+    dX: np.ndarray  # (..., T, d_model), the whole gradient
+    dW_qkv: np.ndarray  # (H/n*(2*d_k + d_v), d_model), of its own rows of `qkv_proj`
+    dW_out: np.ndarray  # (d_model, H/n*d_v), of its own columns of `out_proj`
+    forward: list  # of (name, entries), see `CommunicationLog`
     backward: list
 
 
@@ -179,8 +158,7 @@ def run_layer(
 ) -> RankResult:
     """Run the layer with its heads over the processes of the mesh: a worker for `run_parallel`.
 
-    Introduced in chapter 13. Arguments as `parallelize_heads` and `MultiHeadAttention.forward`; X
-    is float64, and so is the result.
+    Introduced in chapter 13. X is float64, and so is the result.
 
     Raises
     ------
@@ -209,11 +187,8 @@ def ring_attention(
     block it has, it sends that block on and receives the next. T here is the length of a block, the
     same in all. Each block rescales what was summed before it to the new largest score, so no
     process ever holds a whole row of scores. There is only a forward pass: a block that was
-    received has no graph for gradients. Divides by the root of d_k itself.
-
-    Parameters
-    ----------
-    is_causal : no token attends to a later one of the whole sequence
+    received has no graph for gradients. Divides by the root of d_k itself. `is_causal` lets no
+    token attend to a later one of the whole sequence.
 
     Raises
     ------
@@ -263,20 +238,12 @@ def _pass_on(*tensors):
 
 @checked
 def run_ring(
-    mesh: DeviceMesh,
-    Q: "... T d_k",
-    K: "... T d_k",
-    V: "... T d_v",
-    is_causal: bool = False,
+    mesh: DeviceMesh, Q: "... T d_k", K: "... T d_k", V: "... T d_v", is_causal: bool = False
 ) -> tuple:
     """Split the sequence into a block for each process and send keys and values round: a worker.
 
-    Introduced in chapter 13. The whole sequence is float32 or float64.
-
-    Returns
-    -------
-    heads : (..., T/n, d_v), of this process's tokens
-    calls : list of (name, entries), see `CommunicationLog`
+    Introduced in chapter 13. The whole sequence is float32 or float64. Returns the heads of this
+    process's tokens, (..., T/n, d_v), and the calls of its `CommunicationLog`.
 
     Raises
     ------
@@ -309,19 +276,14 @@ def compare(mesh: DeviceMesh, n_heads: "length" = 4) -> list:
     one, X = module_from_params(params), torch.tensor(X, requires_grad=True)
     Y = one(X, is_causal=True)
     Y.backward(torch.from_numpy(dY))
-    pairs = {"Y": (result.Y, to_float64(Y).numpy()), "dX": (result.dX, X.grad.numpy())}
-    return [
-        f"{n_heads} heads over {mesh.size()} processes by {dist.get_backend()}",
-        *(
-            f"{name} as in one process within 1e-12: {np.allclose(a, b, rtol=0, atol=1e-12)}"
-            for name, (a, b) in pairs.items()
-        ),
-        *(
-            f"{name}: {operation} of {entries} entries"
-            for name in ("forward", "backward")
-            for operation, entries in getattr(result, name)
-        ),
-    ]
+    lines = [f"{n_heads} heads over {mesh.size()} processes by {dist.get_backend()}"]
+    for name, expected in {"Y": Y.detach(), "dX": X.grad}.items():
+        same = np.allclose(getattr(result, name), expected.numpy(), rtol=0, atol=1e-12)
+        lines.append(f"{name} as in one process within 1e-12: {same}")
+    for name in ("forward", "backward"):
+        for operation, entries in getattr(result, name):
+            lines.append(f"{name}: {operation} of {entries} entries")
+    return lines
 
 
 def main(arguments=None):

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from tutorial_lib.contract import checked
+from tutorial_lib.contract import checked, require
 from tutorial_lib.pytorch.device import best_device
 
 LOOK_EVERY_S = 0.02
@@ -47,11 +47,9 @@ def run_parallel(
 
     Parameters
     ----------
-    worker : function of an importable .py file, called as `worker(mesh, *arguments)`;
-        `mesh.get_local_rank()` says which process it is in, `mesh.size()` how many there are.
-        What it prints is shown only if it fails
-    n_processes : how many
-    arguments : anything that pickle can copy
+    worker : function of an importable .py file, called as `worker(mesh, *arguments)`, results and
+        arguments such as pickle can copy; `mesh.get_local_rank()` says which process it is in,
+        `mesh.size()` how many there are. What it prints is shown only if it fails
     port : TCP port on which they find each other; None: a file, so that no port can be taken
     timeout_s : seconds for all of it
 
@@ -67,18 +65,41 @@ def run_parallel(
     TimeoutError : not done in time; names the ranks that are still at work
     Exception : what a worker raised, with a note that names its rank
     """
-    require_worker(worker)
-    if port is not None:
-        require_free_port(port)
+    module, name = (getattr(worker, key, None) for key in ("__module__", "__qualname__"))
+    require(
+        callable(worker) and module not in (None, "__main__") and name and "<" not in name,
+        TypeError,
+        f"worker is {worker!r}; expected a function at the top level of a .py file, since "
+        f"the new processes import it by name. Write it to a file beside the notebook or "
+        f"script, such as my_workers.py, and import it: from my_workers import my_worker.",
+    )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, _Workers() as workers:
         folder = Path(name)
-        where = (folder / "meet").as_uri() if port is None else f"tcp://127.0.0.1:{port}"
+        where = _meeting_place(folder, port)
         with (folder / "job").open("wb") as file:
             pickle.dump(sys.path, file)
             pickle.dump((worker, arguments, where, timeout_s), file)
         workers.start(folder, n_processes)
         workers.wait(folder, timeout_s)
         return [pickle.loads((folder / f"result{rank}").read_bytes()) for rank in workers.ranks]
+
+
+def _meeting_place(folder, port):
+    if port is None:
+        return (folder / "meet").as_uri()
+    require(
+        port <= 65_535,
+        ValueError,
+        f"port={port}; expected 1 to 65535. Leave port out, and none is needed.",
+    )
+    try:
+        socket.create_server(("", port)).close()
+    except OSError as error:
+        raise RuntimeError(
+            f"port={port} cannot be had: {error.strerror}; expected one that no program listens "
+            f"on. Leave port out, and none is needed; with torchrun, say --standalone."
+        ) from None
+    return f"tcp://127.0.0.1:{port}"
 
 
 class _Workers:
@@ -118,13 +139,9 @@ class _Workers:
         for rank in range(n_processes):
             command = [sys.executable, "-c", START, str(folder), str(rank), str(n_processes)]
             with (folder / f"log{rank}").open("wb") as log:
+                streams = {"stdin": subprocess.PIPE, "stdout": log, "stderr": subprocess.STDOUT}
                 process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                    start_new_session=True,
+                    command, **streams, env=environment, start_new_session=True
                 )
             self.processes.append(process)
 
@@ -202,16 +219,15 @@ def _write(path, data):
 
 
 def _portable(error, rank, n_processes):
-    said = "".join(traceback.format_exception(error)).strip()
+    text = "".join(traceback.format_exception(error)).strip()
     if isinstance(error, Exception):
-        error.add_note(f"Raised in rank {rank} of {n_processes} processes:\n{said}")
+        error.add_note(f"Raised in rank {rank} of {n_processes} processes:\n{text}")
         with contextlib.suppress(Exception):
             data = pickle.dumps(error)
             pickle.loads(data)
             return data
-    return pickle.dumps(
-        RuntimeError(f"rank {rank} of {n_processes} processes ended itself:\n{said}")
-    )
+    ended = RuntimeError(f"rank {rank} of {n_processes} processes ended itself:\n{text}")
+    return pickle.dumps(ended)
 
 
 @contextlib.contextmanager
@@ -219,21 +235,15 @@ def join(rank, world_size, *, init_method="env://", timeout_s=90):
     """Join the other processes, and leave when all are done.
 
     Introduced in chapter 13. After an error no process waits for the others: the process that
-    started them ends them.
-
-    Parameters
-    ----------
-    rank : which process this is, from 0
-    world_size : how many there are
-    init_method : as in `torch.distributed.init_process_group`; env:// is torchrun's
-    timeout_s : how long a process waits for another one
+    started them ends them. Arguments as `torch.distributed.init_process_group`; env:// is
+    torchrun's, and `timeout_s` how long a process waits for another one.
 
     Yields
     ------
     mesh : DeviceMesh with one axis, of CUDA devices where each process has its own, else of CPUs
     """
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
-    cuda = best_device().type == "cuda" and torch.cuda.device_count() >= here
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
+    cuda = best_device().type == "cuda" and torch.cuda.device_count() >= local_size
     if cuda:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
     torch.set_num_threads(1)
@@ -247,27 +257,3 @@ def join(rank, world_size, *, init_method="env://", timeout_s=90):
     yield init_device_mesh("cuda" if cuda else "cpu", (world_size,))
     dist.barrier()  # a process that leaves early breaks connections that others still use
     dist.destroy_process_group()
-
-
-def require_worker(worker):
-    """Require a function that a new process finds by its name."""
-    module, name = (getattr(worker, key, None) for key in ("__module__", "__qualname__"))
-    if not callable(worker) or module in (None, "__main__") or not name or "<" in name:
-        raise TypeError(
-            f"worker is {worker!r}; expected a function at the top level of a .py file, since "
-            f"the new processes import it by name. Write it to a file beside the notebook or "
-            f"script, such as my_workers.py, and import it: from my_workers import my_worker."
-        )
-
-
-def require_free_port(port):
-    """Require a TCP port that can be listened on."""
-    if port > 65535:
-        raise ValueError(f"port={port}; expected 1 to 65535. Leave port out, and none is needed.")
-    try:
-        socket.create_server(("", port)).close()
-    except OSError as error:
-        raise RuntimeError(
-            f"port={port} cannot be had: {error.strerror}; expected one that no program listens "
-            f"on. Leave port out, and none is needed; with torchrun, say --standalone."
-        ) from None

@@ -7,6 +7,7 @@ otherwise. Where a newer one is known to, the page says so, and the test asks wh
 
 import contextlib
 import inspect
+import itertools
 import re
 from pathlib import Path
 from unittest import mock
@@ -30,6 +31,8 @@ PRECISIONS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 PARAMS = init_params(np.random.default_rng(0), d_model=D, n_heads=H)
 CAUSAL = torch.ones(T, T, dtype=torch.bool).tril()
 NOTHING_HIDDEN = torch.zeros(T, T, dtype=torch.bool)
+STEPS = "training", "evaluation"  # the modes in which the layer takes its steps one by one
+LAST = torch.arange(T) == T - 1
 NATIVE = "_native_multi_head_attention"  # the program of the fast path
 REFUSED = "Explicit attn_mask should not be set when is_causal=True"
 REFUSES = tuple(map(int, torch.__version__.split(".")[:2])) > (2, 13)  # a mask beside is_causal
@@ -37,18 +40,17 @@ REFUSES = tuple(map(int, torch.__version__.split(".")[:2])) > (2, 13)  # a mask 
 ROWS, SILENT = {}, {}  # (table, the row's cells) → its calls; name of a paragraph → its calls
 
 
-def row(*cells, table=TABLE):
+def table_row(*cells, table=TABLE):
     """Register the calls behind a row of a table, given in the words of the page."""
     return lambda calls: ROWS.setdefault((table, cells), calls)
 
 
-def silent(name):
+def paragraph(name):
     """Register the calls behind a paragraph that begins with a bold name."""
     return lambda calls: SILENT.setdefault(name, calls)
 
 
 def numbers(seed, *shape, dtype=torch.float64):
-    """Return a tensor of standard normal numbers."""
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
 
 
@@ -66,14 +68,13 @@ def torch_layer(*, n_heads=H, **options):
 def mode_of(layer, mode):
     """Set "training", "evaluation" (with gradients) or "fast path" (without them)."""
     layer.train(mode == "training")
-    watched = mock.patch.object(torch, NATIVE, wraps=getattr(torch, NATIVE))
-    with torch.set_grad_enabled(mode != "fast path"), watched as taken:
+    patch = mock.patch.object(torch, NATIVE, wraps=getattr(torch, NATIVE))
+    with torch.set_grad_enabled(mode != "fast path"), patch as native:
         yield
-    assert taken.called == (mode == "fast path")
+    assert native.called == (mode == "fast path")
 
 
 def output(layer, X, mode, **options):
-    """Return Y of PyTorch's layer, in a mode."""
     with mode_of(layer, mode):
         return layer(X, X, X, **options)[0].detach()
 
@@ -84,19 +85,18 @@ def ours(X, mask):
 
 
 def heads_of(X):
-    """Cut X into heads: (B, H, T, D / H)."""
     return X.unflatten(-1, (H, -1)).transpose(1, 2)
 
 
 def looks(call, X):
     """Return (T, T): does output t move when token s changes? `call` takes (1, T, D)."""
-    before, moved = call(X), []
+    Y, columns = call(X), []
     for s in range(X.shape[1]):
         changed = X.clone()
         changed[:, s] = numbers(100 + s, D)
-        still = (call(changed) - before).abs().amax(dim=-1)[0] <= 1e-9
-        moved.append(~still)  # NaN is not still
-    return torch.stack(moved, dim=1)
+        equal = (call(changed) - Y).abs().amax(dim=-1)[0] <= 1e-9
+        columns.append(~equal)  # NaN is not equal
+    return torch.stack(columns, dim=1)
 
 
 def layer_looks(mode, **options):
@@ -114,37 +114,16 @@ def sdpa_weights(queries, keys, **options):
 
 def table(heading):
     """Return the rows of a table of the page, each a tuple of cells, by its first heading."""
-    found = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", PAGE, re.M)
-    rows = found[1].splitlines()
-    return [tuple(cell.strip() for cell in row.strip("|").split(" | ")) for row in rows]
+    rows = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", PAGE, re.M)[1]
+    cells = (line.strip("|").split(" | ") for line in rows.splitlines())
+    return [tuple(cell.strip() for cell in line) for line in cells]
 
 
-def paragraphs():
-    """Return the bold names that the paragraphs below the first table begin with."""
-    after = PAGE.partition("## Where PyTorch does otherwise")[2]
-    return re.findall(r"^\*\*The ([\w ]+)\.\*\*", after, re.M)
-
-
-@pytest.mark.parametrize("heading", [TABLE, HINT])
-def test_every_row_of_the_page_has_its_calls_in_the_same_words(heading):
-    assert table(heading) == [cells for name, cells in ROWS if name == heading]
-
-
-def test_every_silent_difference_of_the_page_has_its_calls():
-    assert paragraphs() == list(SILENT)
-
-
-@pytest.mark.parametrize("place", ROWS, ids=lambda place: place[1][0])
-def test_a_row_says_what_happens(place):
-    ROWS[place]()
-
-
-@pytest.mark.parametrize("name", SILENT)
-def test_a_silent_difference_raises_nothing_and_is_one(name):
-    SILENT[name]()
-
-
-def test_the_page_names_the_version_that_the_book_is_built_with():
+def test_every_row_and_silent_difference_of_the_page_has_its_calls_in_the_same_words():
+    for heading in (TABLE, HINT):
+        assert table(heading) == [cells for name, cells in ROWS if name == heading]
+    section = PAGE.partition("## Where PyTorch does otherwise")[2]
+    assert set(re.findall(r"^\*\*The ([\w ]+)\.\*\*", section, re.M)) == set(SILENT)
     [version] = re.findall(r"^torch==([\d.]+)$", PINNED, re.M)
     assert f"torch {version} " in PAGE
 
@@ -166,23 +145,26 @@ def test_the_page_names_what_else_torch_has():
     }
     expected = F.scaled_dot_product_attention(A, A, A, is_causal=True)
     for name, function in functions.items():
-        found = flex_attention.flex_attention(A, A, A, **{name: function})
-        torch.testing.assert_close(found, expected)
+        heads = flex_attention.flex_attention(A, A, A, **{name: function})
+        torch.testing.assert_close(heads, expected)
 
 
-@row("True in a boolean mask", "may look", "**may not look**, in both masks", "may look")
+@paragraph("mask")
+@table_row("True in a boolean mask", "may look", "**may not look**, in both masks", "may look")
 def _():
     X = numbers(0, 1, T, D)
     assert torch.equal(looks(lambda X: ours(X, CAUSAL), X), CAUSAL)
     assert torch.equal(layer_looks("training", attn_mask=~CAUSAL), CAUSAL)
-    last = torch.arange(T) == T - 1
-    table = layer_looks("training", key_padding_mask=last[None])
-    assert not table[:-1, -1].any(), "the key of the last token is hidden"
-    assert table[:, :-1].all()
+    pairs = layer_looks("training", key_padding_mask=LAST[None])
+    assert not pairs[:-1, -1].any(), "the key of the last token is hidden"
+    assert pairs[:, :-1].all()
     assert torch.equal(sdpa_weights(T, T, attn_mask=CAUSAL) > 0, CAUSAL)
+    future = layer_looks("training", attn_mask=CAUSAL, need_weights=False)
+    assert torch.equal(future & ~torch.eye(T, dtype=torch.bool), ~CAUSAL)
+    assert torch.equal(sdpa_weights(T, T, attn_mask=~CAUSAL) > 0, ~CAUSAL)
 
 
-@row(
+@table_row(
     "shape of the mask",
     "fits `(..., H, T, S)`",
     "`attn_mask`: `(L, S)` or `(N*num_heads, L, S)`; `key_padding_mask`: `(N, S)`",
@@ -196,22 +178,16 @@ def _():
         "SDPA": lambda mask: F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask),
         "layer": lambda mask: layer(X, X, X, attn_mask=~mask),
     }
-    both = dict.fromkeys([(1, T, T), (H, T, T), (B, 1, 1, T), (B, 1, T, T), (B, H, T, T)])
-    taken_by = {shape: {"book", "SDPA"} for shape in both}
-    taken_by |= {(T, T): {"book", "SDPA", "layer"}, (B * H, T, T): {"layer"}}
-    for shape, expected in taken_by.items():
-        assert accepted(calls, torch.ones(shape, dtype=torch.bool)) == expected, shape
-    layer(X, X, X, key_padding_mask=torch.zeros(B, T, dtype=torch.bool))
-
-
-def accepted(calls, mask):
-    """Return the names of the calls that take the mask."""
-    taken = set()
-    for name, call in calls.items():
+    shapes = (1, T, T), (H, T, T), (B, 1, 1, T), (B, 1, T, T), (B, H, T, T)
+    expected = {shape: {"book", "SDPA"} for shape in shapes}
+    expected |= {(T, T): {"book", "SDPA", "layer"}, (B * H, T, T): {"layer"}}
+    accepted = {shape: set() for shape in expected}
+    for shape, (name, call) in itertools.product(expected, calls.items()):
         with contextlib.suppress(RuntimeError, AssertionError, ShapeError):
-            call(mask)
-            taken.add(name)
-    return taken
+            call(torch.ones(shape, dtype=torch.bool))
+            accepted[shape].add(name)
+    assert accepted == expected
+    layer(X, X, X, key_padding_mask=torch.zeros(B, T, dtype=torch.bool))
 
 
 def padding(n_texts):
@@ -220,7 +196,8 @@ def padding(n_texts):
     return real[:, None].expand(n_texts, T, T)
 
 
-@row(
+@paragraph("axis of heads")
+@table_row(
     "a mask `(B, T, S)`",
     "refused, unless B = 1, which is harmless, or B = H: then **one per head**",
     "refused, unless it has one head",
@@ -229,52 +206,53 @@ def padding(n_texts):
 def _():
     X, mask = numbers(0, 1, T, D), CAUSAL[None]
     torch.testing.assert_close(ours(X, mask), ours(X, CAUSAL))
-    heads = heads_of(X)
-    found, expected = (
-        F.scaled_dot_product_attention(heads, heads, heads, attn_mask=m) for m in (mask, CAUSAL)
-    )
-    torch.testing.assert_close(found, expected)
+    A = [heads_of(X)] * 3
+    masked = [F.scaled_dot_product_attention(*A, attn_mask=m) for m in (mask, CAUSAL)]
+    torch.testing.assert_close(*masked)
     X, layer = numbers(0, 2, T, D), torch_layer(n_heads=1)
-    found = layer(X, X, X, attn_mask=~padding(2))[0]
-    for text, own in enumerate(padding(2)):
+    Y = layer(X, X, X, attn_mask=~padding(2))[0]
+    for text, own_mask in enumerate(padding(2)):
         alone = X[text : text + 1]
-        expected = layer(alone, alone, alone, attn_mask=~own)[0][0]
-        torch.testing.assert_close(found[text], expected)
+        torch.testing.assert_close(Y[text], layer(alone, alone, alone, attn_mask=~own_mask)[0][0])
     with pytest.raises(RuntimeError, match="3D attn_mask"):
         torch_layer()(X[:1], X[:1], X[:1], attn_mask=~CAUSAL[None])
     for n_texts in (2, H):
         X, mask = numbers(0, n_texts, T, D), padding(n_texts)
-        heads = heads_of(X)
+        A = [heads_of(X)] * 3
         with pytest.raises(RuntimeError, match="3D attn_mask"):
             torch_layer()(X, X, X, attn_mask=~mask)
         if n_texts != H:
             with pytest.raises(ShapeError, match="needs a head axis"):
                 ours(X, mask)
             with pytest.raises(RuntimeError, match="must match the size"):
-                F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask)
-    record = trace(X.numpy(), PARAMS, mask=mask.numpy())
-    assert ((record.weights > 0) == mask[None].numpy()).all(), "head h has the mask of text h"
-    found = F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask)
-    per_head = F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask[None])
-    torch.testing.assert_close(found, per_head)
+                F.scaled_dot_product_attention(*A, attn_mask=mask)
+    per_head, per_text = (
+        trace(X.numpy(), PARAMS, mask=m.numpy()).weights for m in (mask, mask[:, None])
+    )
+    assert ((per_head > 0) == mask[None].numpy()).all(), "head h has the mask of text h"
+    assert ((per_text > 0) == mask[:, None].numpy()).all()
+    assert (per_text[0, ..., 1:] == 0).all(), "text 0 has one token"
+    assert (per_head[0, H - 1, :, 1:H] > 0).all(), "and in the last head sees the padding behind it"
+    masked = [F.scaled_dot_product_attention(*A, attn_mask=m) for m in (mask, mask[None])]
+    torch.testing.assert_close(*masked)
 
 
-@row("a mask of floats", "refused", "added to the scores", "added to the scores")
+@table_row("a mask of floats", "refused", "added to the scores", "added to the scores")
 def _():
     X, bias = numbers(0, 1, T, D), numbers(3, T, T)
     with pytest.raises(TypeError, match="booleans"):
         ours(X, bias)
     scores = numbers(1, 1, 1, T, T)
     identity = torch.eye(T, dtype=torch.float64)[None, None]
-    found = F.scaled_dot_product_attention(scores, identity, identity, attn_mask=bias, scale=1.0)
-    torch.testing.assert_close(found, (scores + bias).softmax(dim=-1))
+    weights = F.scaled_dot_product_attention(scores, identity, identity, attn_mask=bias, scale=1.0)
+    torch.testing.assert_close(weights, (scores + bias).softmax(dim=-1))
     layer = torch_layer(n_heads=1)
-    plain = layer(X, X, X)[1].log()[0]
-    found = layer(X, X, X, attn_mask=bias)[1][0]
-    torch.testing.assert_close(found, (plain + bias).softmax(dim=-1))
+    weights, biased = layer(X, X, X)[1], layer(X, X, X, attn_mask=bias)[1]
+    torch.testing.assert_close(biased, (weights.log() + bias).softmax(dim=-1))
 
 
-@row(
+@paragraph("fully masked row")
+@table_row(
     "a fully masked row",
     "zeros",
     "NaN; with `need_weights=False` the bias of `out_proj`, and NaN again on the fast path",
@@ -285,19 +263,17 @@ def _():
     hidden[2] = True
     layer = torch_layer()
     assert not ours(X, ~hidden)[0, 2].any()
-    for mode in ("training", "evaluation", "fast path"):
+    for mode in (*STEPS, "fast path"):
         assert output(layer, X, mode, attn_mask=hidden)[0, 2].isnan().all()
-    for mode in ("training", "evaluation"):
-        found = output(layer, X, mode, attn_mask=hidden, need_weights=False)[0, 2]
-        assert torch.equal(found, layer.out_proj.bias)
-        assert not output(torch_layer(bias=False), X, mode, attn_mask=hidden, need_weights=False)[
-            0, 2
-        ].any()
-    assert output(layer, X, "fast path", attn_mask=hidden, need_weights=False)[0, 2].isnan().all()
-    for backend in (None, SDPBackend.MATH):
-        for dtype in PRECISIONS:
-            with sdpa_kernel(backend) if backend else contextlib.nullcontext():
-                assert empty_rows_of_sdpa(hidden, dtype) == 0
+    options = {"attn_mask": hidden, "need_weights": False}
+    for mode in STEPS:
+        assert torch.equal(output(layer, X, mode, **options)[0, 2], layer.out_proj.bias)
+        assert not output(torch_layer(bias=False), X, mode, **options)[0, 2].any()
+    assert output(layer, X, "fast path", **options)[0, 2].isnan().all()
+    for dtype in PRECISIONS:
+        assert empty_rows_of_sdpa(hidden, dtype) == 0
+        with sdpa_kernel(SDPBackend.MATH):
+            assert empty_rows_of_sdpa(hidden, dtype) == 0
 
 
 def empty_rows_of_sdpa(hidden, dtype):
@@ -310,7 +286,7 @@ def empty_rows_of_sdpa(hidden, dtype):
     return float(torch.stack(rows).abs().max())
 
 
-@row(
+@table_row(
     "causal",
     "`causal_mask(T, S)`",
     "`is_causal=True` is a hint beside `attn_mask`",
@@ -322,7 +298,7 @@ def _():
     assert "provides a hint" in inspect.getdoc(nn.MultiheadAttention.forward)
 
 
-@row(
+@table_row(
     "causal beside a mask",
     "both hold",
     "the hint or the mask, see below",
@@ -346,7 +322,7 @@ def _():
             with refusal():
                 F.scaled_dot_product_attention(A, A, A, attn_mask=fits, is_causal=True)
     turned = A.mT.contiguous().mT
-    for QKV, given in (
+    for QKV, attn_mask in (
         ((A[0], A[0], A[0]), CAUSAL),
         ((A[None], A[None], A[None]), CAUSAL),
         ((turned, A, A), CAUSAL),
@@ -357,7 +333,7 @@ def _():
         ((A, A, A), bias.requires_grad_()),
     ):
         with pytest.raises(RuntimeError, match=REFUSED):
-            F.scaled_dot_product_attention(*QKV, attn_mask=given, is_causal=True)
+            F.scaled_dot_product_attention(*QKV, attn_mask=attn_mask, is_causal=True)
     with sdpa_kernel(SDPBackend.MATH), pytest.raises(RuntimeError, match=REFUSED):
         sdpa_weights(T, S, attn_mask=mask, is_causal=True)
     ours, X, context = MultiHeadAttention(D, H).double(), numbers(0, T, D), numbers(1, S, D)
@@ -372,32 +348,31 @@ def refusal():
 
 def both_hold_from_the_first_corner_or_are_refused(mask):
     """Return whether a mask beside `is_causal` does what this version of PyTorch is known for."""
-    first, seen = mask & torch.ones_like(mask).tril(), None
+    looks = None
     with refusal():
-        seen = sdpa_weights(*mask.shape, attn_mask=mask, is_causal=True) > 0
-    return seen is None if REFUSES else torch.equal(seen, first)
+        looks = sdpa_weights(*mask.shape, attn_mask=mask, is_causal=True) > 0
+    return looks is None if REFUSES else torch.equal(looks, mask & torch.ones_like(mask).tril())
 
 
-@row(
+@table_row(
     "causal, T ≠ S",
     "bottom right corner",
     "as your `attn_mask` says; by the hint, **top left** corner",
     "**top left** corner",
 )
 def _():
-    first = torch.ones(2, T, dtype=torch.bool).tril()
+    top_left = torch.ones(2, T, dtype=torch.bool).tril()
     last = torch.from_numpy(causal_mask(2, T))
     assert torch.equal(last, torch.ones(2, T, dtype=torch.bool).tril(T - 2))
-    assert torch.equal(sdpa_weights(2, T, is_causal=True) > 0, first)
+    assert torch.equal(sdpa_weights(2, T, is_causal=True) > 0, top_left)
     layer, X, context = torch_layer(n_heads=1), numbers(0, 1, 2, D), numbers(1, 1, T, D)
     weights = layer(X, context, context, attn_mask=~last)[1]
     assert torch.equal(weights[0] > 0, last)
-    hinted = {"is_causal": True, "need_weights": False}
-    found = layer(X, context, context, attn_mask=~last, **hinted)[0]
-    torch.testing.assert_close(found, layer(X, context, context, attn_mask=~first)[0])
+    Y = layer(X, context, context, attn_mask=~last, is_causal=True, need_weights=False)[0]
+    torch.testing.assert_close(Y, layer(X, context, context, attn_mask=~top_left)[0])
 
 
-@row("a stored matrix", "`(in, out)`, $XW$", "`(out, in)`, $xW^T$", "–")
+@table_row("a stored matrix", "`(in, out)`, $XW$", "`(out, in)`, $xW^T$", "–")
 def _():
     params = init_params(np.random.default_rng(0), d_model=D, n_heads=3)
     layer = bridge.torch_mha_from_params(params)
@@ -410,7 +385,8 @@ def _():
     torch.testing.assert_close(layer(X, X, X)[0], expected, rtol=1e-10, atol=1e-12)
 
 
-@row(
+@paragraph("axes")
+@table_row(
     "axes of the input",
     "`(..., T, d_model)`",
     "`(seq, batch, feature)`; `(batch, seq, feature)` only with `batch_first=True`",
@@ -418,16 +394,19 @@ def _():
 )
 def _():
     X = numbers(0, B, T, D)
-    default, turned = torch_layer(batch_first=False), torch_layer()
     assert not nn.MultiheadAttention(D, H).batch_first
-    found = default(X.transpose(0, 1), X.transpose(0, 1), X.transpose(0, 1))[0]
-    torch.testing.assert_close(found.transpose(0, 1), turned(X, X, X)[0])
-    shape = (B, 3, H, T, 8)
-    A = numbers(1, *shape)
-    assert F.scaled_dot_product_attention(A, A, A).shape == shape
+    Y = torch_layer(batch_first=False)(*[X.transpose(0, 1)] * 3)[0]
+    torch.testing.assert_close(Y.transpose(0, 1), torch_layer()(X, X, X)[0])
+    layer, changed = torch_layer(batch_first=False), X.clone()
+    changed[1] = numbers(9, T, D)
+    Y, Z = (layer(A, A, A)[0] for A in (X, changed))
+    assert Y.shape == X.shape
+    assert not torch.isclose(Y[0], Z[0]).any(), "sentence 0 sees sentence 1"
+    A = numbers(1, B, 3, H, T, 8)
+    assert F.scaled_dot_product_attention(A, A, A).shape == A.shape
 
 
-@row(
+@table_row(
     "weights returned",
     "every head's, before dropout",
     "their mean, unless `average_attn_weights=False`, after dropout",
@@ -448,13 +427,13 @@ def _():
     assert isinstance(F.scaled_dot_product_attention(X, X, X), torch.Tensor)
 
 
-@row("scale", r"$1/\sqrt{d_k}$", r"$1/\sqrt{d_k}$", "the same, or `scale=`")
+@table_row("scale", r"$1/\sqrt{d_k}$", r"$1/\sqrt{d_k}$", "the same, or `scale=`")
 def _():
     Q, K = numbers(1, 1, 1, T, 7), numbers(2, 1, 1, S, 7)
     identity, products = torch.eye(S, dtype=torch.float64)[None, None], Q @ K.transpose(-1, -2)
     for options, scale in (({}, 7**-0.5), ({"scale": 0.3}, 0.3)):
-        found = F.scaled_dot_product_attention(Q, K, identity, **options)
-        torch.testing.assert_close(found, (scale * products).softmax(dim=-1))
+        weights = F.scaled_dot_product_attention(Q, K, identity, **options)
+        torch.testing.assert_close(weights, (scale * products).softmax(dim=-1))
     params = init_params(np.random.default_rng(0), d_model=D, n_heads=3)
     X = numbers(0, T, D)
     weights = bridge.torch_mha_from_params(params)(X, X, X, average_attn_weights=False)[1]
@@ -462,7 +441,8 @@ def _():
     torch.testing.assert_close(weights, torch.from_numpy(record.weights), rtol=1e-10, atol=1e-12)
 
 
-@row(
+@paragraph("dropout")
+@table_row(
     "dropout",
     "our module: in training",
     "in training",
@@ -473,46 +453,43 @@ def _():
     own = MultiHeadAttention(D, H, dropout=0.5).double()
     for layer, inputs in ((theirs, (X, X, X)), (own, (X,))):
         for training in (True, False):
-            first, second = (layer.train(training)(*inputs) for _ in range(2))
-            if layer is theirs:
-                first, second = first[0], second[0]
-            assert torch.equal(first, second) != training
+            runs = [layer.train(training)(*inputs) for _ in range(2)]
+            runs = [Y[0] for Y in runs] if layer is theirs else runs
+            assert torch.equal(*runs) != training
     with torch.no_grad():
         dropped = sdpa_weights(T, T, dropout_p=0.5)
     assert (dropped == 0).any(), "though nothing is in training"
     assert (sdpa_weights(T, T, dropout_p=0.0) > 0).all()
 
 
-@row(
+@table_row(
     "`attn_mask`, `need_weights=False`, no `key_padding_mask`",
     "it is causal and never reads `attn_mask`",
     table=HINT,
 )
 def _():
-    for mode in ("training", "evaluation"):
-        for mask in (~CAUSAL, CAUSAL, NOTHING_HIDDEN):
-            found = layer_looks(mode, attn_mask=mask, is_causal=True, need_weights=False)
-            assert torch.equal(found, CAUSAL)
+    for mode, mask in itertools.product(STEPS, (~CAUSAL, CAUSAL, NOTHING_HIDDEN)):
+        pairs = layer_looks(mode, attn_mask=mask, is_causal=True, need_weights=False)
+        assert torch.equal(pairs, CAUSAL)
 
 
-@row("`attn_mask`, `need_weights=True`", "it reads only `attn_mask`", table=HINT)
+@table_row("`attn_mask`, `need_weights=True`", "it reads only `attn_mask`", table=HINT)
 def _():
-    for mode in ("training", "evaluation"):
+    for mode in STEPS:
         assert layer_looks(mode, attn_mask=NOTHING_HIDDEN, is_causal=True).all()
 
 
-@row("`attn_mask` and `key_padding_mask`", "it reads both masks, and no hint", table=HINT)
+@table_row("`attn_mask` and `key_padding_mask`", "it reads both masks, and no hint", table=HINT)
 def _():
-    padded = torch.arange(T) == T - 1
-    options = {"attn_mask": NOTHING_HIDDEN, "key_padding_mask": padded[None], "is_causal": True}
-    for mode in ("training", "evaluation", "fast path"):
-        for need_weights in (True, False):
-            found = layer_looks(mode, need_weights=need_weights, **options)
-            assert found[:, :-1].all()
-            assert not found[:-1, -1].any()
+    options = {"attn_mask": NOTHING_HIDDEN, "key_padding_mask": LAST[None], "is_causal": True}
+    for mode, need_weights in itertools.product((*STEPS, "fast path"), (True, False)):
+        pairs = layer_looks(mode, need_weights=need_weights, **options)
+        assert pairs[:, :-1].all()
+        assert not pairs[:-1, -1].any()
 
 
-@row(
+@paragraph("hint")
+@table_row(
     "`attn_mask`, on the fast path",
     "it reads only `attn_mask`, whatever `need_weights` is",
     table=HINT,
@@ -524,40 +501,24 @@ def _():
         assert torch.equal(layer_looks("fast path", attn_mask=~CAUSAL, **options), CAUSAL)
 
 
-@row("no `attn_mask`", "it raises an error", table=HINT)
+@table_row("no `attn_mask`", "it raises an error", table=HINT)
 def _():
     X, layer = numbers(0, 1, T, D), torch_layer()
-    for mode in (True, False):
+    for training in (True, False):
         with pytest.raises(RuntimeError, match="Need attn_mask"):
-            layer.train(mode)(X, X, X, is_causal=True, need_weights=False)
+            layer.train(training)(X, X, X, is_causal=True, need_weights=False)
 
 
-@row("no `attn_mask`, on the fast path", "every token sees all", table=HINT)
+@table_row("no `attn_mask`, on the fast path", "every token sees all", table=HINT)
 def _():
     for need_weights in (True, False):
         assert layer_looks("fast path", is_causal=True, need_weights=need_weights).all()
 
 
-@silent("mask")
+@paragraph("corner")
 def _():
-    future = layer_looks("training", attn_mask=CAUSAL, need_weights=False)
-    assert torch.equal(future & ~torch.eye(T, dtype=torch.bool), ~CAUSAL)
-    assert torch.equal(sdpa_weights(T, T, attn_mask=~CAUSAL) > 0, ~CAUSAL)
-
-
-@silent("axis of heads")
-def _():
-    X, mask = numbers(0, H, T, D), padding(H)
-    wrong = trace(X.numpy(), PARAMS, mask=mask.numpy()).weights
-    right = trace(X.numpy(), PARAMS, mask=mask[:, None].numpy()).weights
-    assert (right[0, ..., 1:] == 0).all(), "text 0 has one token"
-    assert (wrong[0, H - 1, :, 1:H] > 0).all(), "and in the last head sees the padding behind it"
-
-
-@silent("corner")
-def _():
-    drawn = re.search(r"```text\n(.*?)```", PAGE, re.S)[1].splitlines()
-    halves = [[part.split() for part in line.split("       ")] for line in drawn]
+    lines = re.search(r"```text\n(.*?)```", PAGE, re.S)[1].splitlines()
+    halves = [[half.split() for half in line.split("       ")] for line in lines]
     left, right = (torch.tensor([[c == "✓" for c in line[i]] for line in halves]) for i in (0, 1))
     last = torch.from_numpy(causal_mask(2, 5))
     assert torch.equal(left, last)
@@ -566,47 +527,24 @@ def _():
     assert torch.equal(left, sdpa_weights(2, 5, attn_mask=last) > 0)
 
 
-@silent("hint")
-def _():
-    options = {"attn_mask": NOTHING_HIDDEN, "is_causal": True, "need_weights": False}
-    assert torch.equal(layer_looks("training", **options), CAUSAL)
-    assert layer_looks("fast path", **options).all()
+OFF_THE_PATH = {"bias": False, "n_heads": 3, "batch_first": False, "batch": False}
+OFF_THE_PATH |= {"cross": True, "training": True, "gradients": True, "attn_mask": numbers(3, T, T)}
 
 
-@pytest.mark.parametrize(
-    "leaves",
-    [
-        {"bias": False},
-        {"n_heads": 3},
-        {"batch_first": False},
-        {"attn_mask": numbers(3, T, T)},
-        {"batch": False},
-        {"cross": True},
-        {"training": True},
-        {"gradients": True},
-    ],
-    ids=lambda given: next(iter(given)),
-)
-def test_each_named_condition_keeps_the_layer_off_the_fast_path(leaves):
-    assert not takes_fast_path(**leaves)
+@pytest.mark.parametrize("option", OFF_THE_PATH)
+def test_each_named_condition_keeps_the_layer_off_the_fast_path(option):
+    assert not takes_fast_path(**{option: OFF_THE_PATH[option]})
 
 
 def takes_fast_path(
-    *, attn_mask=None, batch=True, cross=False, training=False, gradients=False, **made
+    *, attn_mask=None, batch=True, cross=False, training=False, gradients=False, **options
 ):
     """Return whether PyTorch's layer takes the fast path, by default where it may."""
     X = numbers(0, 1, T, D) if batch else numbers(0, T, D)
-    layer, context = torch_layer(**made).train(training), X.clone() if cross else X
-    with torch.set_grad_enabled(gradients), mock.patch.object(torch, NATIVE) as taken:
+    layer, context = torch_layer(**options).train(training), X.clone() if cross else X
+    with torch.set_grad_enabled(gradients), mock.patch.object(torch, NATIVE) as native:
         layer(X, context, context, attn_mask=attn_mask)
-    return taken.called
-
-
-@silent("fully masked row")
-def _():
-    calls = ("training", False), ("training", True), ("fast path", False)
-    found = [empty_row(mode, need_weights=asked).isnan().all() for mode, asked in calls]
-    assert [bool(nan) for nan in found] == [False, True, True]
+    return native.called
 
 
 def empty_row(mode, *, need_weights):
@@ -615,17 +553,10 @@ def empty_row(mode, *, need_weights):
     return output(torch_layer(), X, mode, attn_mask=hidden, need_weights=need_weights)
 
 
-@silent("dropout")
-def _():
-    with torch.no_grad():
-        assert (sdpa_weights(T, T, dropout_p=0.5) == 0).any()
+NAMES = {calls: name for name, calls in SILENT.items()}
+NAMES |= {calls: cells[0] for (_, cells), calls in ROWS.items()}
 
 
-@silent("axes")
-def _():
-    X, layer = numbers(0, B, T, D), torch_layer(batch_first=False)
-    changed = X.clone()
-    changed[1] = numbers(9, T, D)
-    before, after = layer(X, X, X)[0], layer(changed, changed, changed)[0]
-    assert before.shape == X.shape
-    assert not torch.isclose(before[0], after[0]).any(), "sentence 0 sees sentence 1"
+@pytest.mark.parametrize("calls", NAMES, ids=NAMES.get)
+def test_what_the_page_says_is_what_happens(calls):
+    calls()

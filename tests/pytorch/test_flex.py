@@ -24,32 +24,28 @@ from tutorial_lib import attention_scores, causal_mask
 from tutorial_lib.variants import patterns
 
 CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "17_sparse_attention.ipynb"
-MARK = "# FlexAttention, in PyTorch\n"
 B, H, T, D = 2, 3, 11, 8
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 
 
-def drawn(seed):
-    """Queries, keys and values."""
+def normal(seed):
     return torch.from_numpy(np.random.default_rng(seed).standard_normal((3, B, H, T, D)))
 
 
-def fences():
-    """The fences of the chapter."""
+def fence_of(start):
     cells = json.loads(CHAPTER.read_text("utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells)
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-
-def shown():
-    """The chapter's fence of masks."""
-    [fence] = [fence for fence in fences() if fence.startswith(MARK)]
+    fences = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [fence] = [fence for fence in fences if fence.startswith(start)]
     return fence
+
+
+MASKS = fence_of("# FlexAttention, in PyTorch\n")
 
 
 def pairs(fence):
     """Each function of the fence, beside the mask that the comment behind its `def` gives."""
-    Q, K, _ = drawn(0).numpy()
+    Q, K, _ = normal(0).numpy()
     names = vars(patterns) | {"rng": np.random.default_rng(0), "T": T, "n": 3, "k": 4}
     names |= {"scores": attention_scores(Q, K), "mask": causal_mask(T)}
     ours = {}
@@ -58,15 +54,15 @@ def pairs(fence):
         if isinstance(node, ast.FunctionDef):
             comment = fence.splitlines()[node.lineno - 1].partition(":  # ")[2]
             table, _, call = comment.rpartition(" = ") if " = " in comment else ("", "", comment)
-            right = torch.from_numpy(eval(call, names | ours))
-            ours[table] = right  # a table that the function reads, where it has a name
-            yield node.name, ours[node.name], right
+            expected = torch.from_numpy(eval(call, names | ours))
+            ours[table] = expected  # a table that the function reads, where it has a name
+            yield node.name, ours[node.name], expected
 
 
 def differing(fence):
     """The functions of the fence that are not what stands beside them."""
-    masks = ((name, of(function), right) for name, function, right in pairs(fence))
-    return [name for name, mask, right in masks if not torch.equal(mask, right.expand(B, H, T, T))]
+    masks = ((name, of(function), mask) for name, function, mask in pairs(fence))
+    return [name for name, mask, ours in masks if not torch.equal(mask, ours.expand(B, H, T, T))]
 
 
 def of(function):
@@ -75,9 +71,9 @@ def of(function):
 
 
 def test_each_mask_of_the_chapter_is_the_one_that_stands_beside_it():
-    names = [name for name, _, _ in pairs(shown())]
+    names = [name for name, _, _ in pairs(MASKS)]
     assert {"window", "strided", "global_tokens", "random_keys"} <= set(names)
-    assert differing(shown()) == []
+    assert differing(MASKS) == []
 
 
 CHANGES = {
@@ -90,23 +86,23 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_mask_that_is_changed_is_told(name):
+def test_a_mask_that_is_changed_is_named(name):
     old, new = CHANGES[name]
-    assert old in shown()
-    assert differing(shown().replace(old, new)) == [name]
+    assert old in MASKS
+    assert differing(MASKS.replace(old, new)) == [name]
 
 
 def test_call_of_the_chapter_gives_the_heads_of_a_window_and_counts_behind_a_cache():
-    [fence] = [fence for fence in fences() if fence.startswith("from torch.nn.attention.flex")]
-    (Q, K, V), S = drawn(3), T + 4
+    fence = fence_of("from torch.nn.attention.flex")
+    (Q, K, V), S = normal(3), T + 4
     names = {"torch": torch, "Q": Q, "K": K, "V": V, "T": T, "S": S}
-    exec(compile(shown(), "chapter 17", "exec"), names)
+    exec(compile(MASKS, "chapter 17", "exec"), names)
     whole = fence.replace("torch.compile(flex_attention)", "flex_attention")
     assert whole != fence
     exec(compile(whole, "chapter 17", "exec"), names)
     mask = torch.from_numpy(patterns.window_mask(T, T, names["w"]))
-    right = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-    torch.testing.assert_close(names["heads"], right, rtol=1e-12, atol=1e-12)
+    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+    torch.testing.assert_close(names["heads"], heads, rtol=1e-12, atol=1e-12)
     behind = create_mask(names["after_cache"], B, H, T, S, device="cpu")
     expected = torch.from_numpy(patterns.window_mask(T, S, names["w"]))
     assert torch.equal(behind, expected.expand(B, H, T, S))
@@ -114,28 +110,29 @@ def test_call_of_the_chapter_gives_the_heads_of_a_window_and_counts_behind_a_cac
 
 @pytest.mark.long
 def test_heads_are_those_of_the_call_with_a_table():
-    Q, K, V = drawn(1)
-    for name, function, mask in pairs(shown()):
-        seen = create_block_mask(function, B, H, T, T, device="cpu")
-        found = flex_attention(Q, K, V, block_mask=seen)
-        right = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-        # A row that sees nothing gives zeros there, and NaN here.
-        torch.testing.assert_close(found, right.nan_to_num(), rtol=1e-12, atol=1e-12, msg=name)
+    Q, K, V = normal(1)
+    for name, function, mask in pairs(MASKS):
+        block_mask = create_block_mask(function, B, H, T, T, device="cpu")
+        heads = flex_attention(Q, K, V, block_mask=block_mask)
+        expected = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask).nan_to_num()
+        torch.testing.assert_close(heads, expected, rtol=1e-12, atol=1e-12, msg=name)
+
+
+def window_blocks(w, T):
+    return create_block_mask(lambda b, h, t, s: (s <= t) & (t - s < w), None, None, T, T, "cpu")
 
 
 def test_a_sink_is_a_gate_behind_the_kernel():
-    Q, K, V = drawn(2)
+    Q, K, V = normal(2)
     sink = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
-    seen = create_block_mask(lambda b, h, t, s: (s <= t) & (t - s < 4), None, None, T, T, "cpu")
-    heads, more = flex_attention(Q, K, V, block_mask=seen, return_aux=AuxRequest(lse=True))
-    heads = heads * torch.sigmoid(more.lse - sink[:, None])[..., None]
+    options = {"block_mask": window_blocks(4, T), "return_aux": AuxRequest(lse=True)}
+    heads, aux = flex_attention(Q, K, V, **options)
+    heads = heads * torch.sigmoid(aux.lse - sink[:, None])[..., None]
     scores, mask = attention_scores(Q.numpy(), K.numpy()), patterns.window_mask(T, T, 4)
-    right = patterns.attention_with_sink(scores, sink.detach().numpy(), mask=mask) @ V.numpy()
-    np.testing.assert_allclose(heads.detach().numpy(), right, rtol=1e-12, atol=1e-12)
+    expected = patterns.attention_with_sink(scores, sink.detach().numpy(), mask=mask) @ V.numpy()
+    np.testing.assert_allclose(heads.detach().numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_blocks_of_a_window_are_few():
-    seen = create_block_mask(
-        lambda b, h, t, s: (s <= t) & (t - s < 128), None, None, 4_096, 4_096, "cpu"
-    )
-    assert (int(seen.to_dense().sum()), seen.to_dense().numel()) == (63, 1_024)
+    blocks = window_blocks(128, 4_096).to_dense()
+    assert (int(blocks.sum()), blocks.numel()) == (63, 1_024)

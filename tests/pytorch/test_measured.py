@@ -20,7 +20,6 @@ class StandIn(TorchFunctionMode):
     """Make on the CPU what is asked for on cuda:0."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        """Call a function of torch with the other device."""
         args = [CPU if isinstance(value, torch.device) else value for value in args]
         return func(*args, **{k: CPU if v == GPU else v for k, v in (kwargs or {}).items()})
 

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 
 import tutorial_lib as tl
 from tests import oracle
+from tests.pytorch.layers import PATHS
 from tutorial_lib import Params
 from tutorial_lib.pytorch import MultiHeadAttention, attention_trace
 
@@ -39,7 +40,6 @@ MASKS = ("none", "causal", "boolean", "causal and boolean", "empty row")
 # How far an entry may be off, as a share of its array's largest entry, or of 1 if that is more.
 # The largest differences seen when this was written were 1.1e-15, 4.3e-7 and 0.022.
 TOLERANCES = {"float64": 1e-14, "float32": 2e-6, "bfloat16": 0.05}
-PATHS = {"fused": MultiHeadAttention.forward, "explicit": MultiHeadAttention.explicit}
 GRID = (
     f"parity of PyTorch and NumPy: {len(SHAPES)} shapes, {len(MASKS)} masks, "
     f"{len(TOLERANCES)} precisions, {len(PATHS)} paths"
@@ -82,8 +82,8 @@ class Case:
 
 def exact(seed, *shape, scale=1.0):
     """Normal numbers, rounded to what bfloat16 holds, in float64."""
-    drawn = scale * np.random.default_rng(seed).standard_normal(shape)
-    return torch.from_numpy(drawn).bfloat16().double().numpy()
+    array = scale * np.random.default_rng(seed).standard_normal(shape)
+    return torch.from_numpy(array).bfloat16().double().numpy()
 
 
 @cache
@@ -111,31 +111,29 @@ def make_mask(kind, scores):
 
 def packed(params):
     """The rows of `qkv_proj`: a row for each head's each column, of W_Q, then W_K, then W_V."""
-    rows = []
-    for matrix in (params.W_Q, params.W_K, params.W_V):
-        for head in matrix:
-            rows += [head[:, column] for column in range(head.shape[1])]
-    return np.array(rows)
+    return np.concatenate([head.T for W in (params.W_Q, params.W_K, params.W_V) for head in W])
 
 
 def unpacked(rows, params):
     """The way back: an array (H, d_model, d) for each of W_Q, W_K, W_V."""
-    row, matrices = iter(rows), {}
+    heads, H = {}, params.n_heads
     for name in ("W_Q", "W_K", "W_V"):
-        matrices[name] = np.zeros(getattr(params, name).shape)
-        for head in matrices[name]:
-            for column in range(head.shape[1]):
-                head[:, column] = next(row)
-    return matrices
+        d = getattr(params, name).shape[-1]
+        heads[name], rows = rows[: H * d].reshape(H, d, -1).swapaxes(1, 2), rows[H * d :]
+    return heads
 
 
 def module_of(params, dtype=torch.float64):
-    """Our module with these weights."""
     sizes = {"d_k": params.d_k, "d_v": params.d_v}
     module = MultiHeadAttention(params.d_model, params.n_heads, **sizes)
-    state = {"qkv_proj.weight": packed(params), "out_proj.weight": params.W_O.T}
+    return loaded(module, params, "qkv_proj.weight").to(dtype)
+
+
+def loaded(module, params, name):
+    """A module with these weights; those of all projections in front have a name."""
+    state = {name: packed(params), "out_proj.weight": params.W_O.T}
     module.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
-    return module.to(dtype)
+    return module
 
 
 def leaf(array, dtype):
@@ -144,18 +142,15 @@ def leaf(array, dtype):
 
 
 def numbers(tensor):
-    """A tensor as float64 in NumPy, or None."""
     return None if tensor is None else tensor.detach().double().numpy()
 
 
 def results(Y, inputs, weights):
-    """Values, and the gradients that a way back has left, by name."""
-    found = {name: None if x is None else numbers(x.grad) for name, x in inputs.items()}
-    return {"Y": numbers(Y)} | found | weights
+    gradients = {name: None if x is None else numbers(x.grad) for name, x in inputs.items()}
+    return {"Y": numbers(Y)} | gradients | weights
 
 
 def ours(case, dtype, path):
-    """Values and gradients of our module."""
     module = module_of(case.params, dtype)
     inputs = {"X": leaf(case.X, dtype), "context": leaf(case.context, dtype)}
     mask = None if case.mask is None else torch.tensor(case.mask)
@@ -173,9 +168,7 @@ def torch_module(case, dtype, path):
     """
     p = case.params
     module = torch.nn.MultiheadAttention(p.d_model, p.n_heads, bias=False, batch_first=True)
-    state = {"in_proj_weight": packed(p), "out_proj.weight": p.W_O.T}
-    module.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
-    module.to(dtype)
+    loaded(module, p, "in_proj_weight").to(dtype)
     inputs = {"X": leaf(case.X, dtype), "context": leaf(case.context, dtype)}
     source = inputs["X"] if case.context is None else inputs["context"]
     hidden = None if case.allowed is None else torch.tensor(~case.allowed)
@@ -208,7 +201,6 @@ def torch_function(case, dtype):
 
 @cache
 def loops(shape, kind):
-    """Values and gradients of plain loops."""
     case = make_case(shape, kind)
     arguments = {"context": case.context, "mask": case.allowed}
     gradients = oracle.mha_backward(case.X, case.params, case.dY, **arguments)
@@ -217,24 +209,23 @@ def loops(shape, kind):
 
 @cache
 def by_hand(shape, kind):
-    """Values and gradients of our NumPy layer."""
     case = make_case(shape, kind)
     record = tl.trace(case.X, case.params, context=case.context, mask=case.allowed)
     gradients = vars(tl.multi_head_attention_backward(record, case.dY))
     return {"Y": record.Y} | {name.removeprefix("d"): array for name, array in gradients.items()}
 
 
-def assert_equal(found, expected, tolerance, reference):
+def assert_equal(actual, expected, tolerance, reference):
     """Compare arrays by name, each within the tolerance of its largest entry."""
-    assert set(found) == set(expected) == {"Y", "X", "context", "W_Q", "W_K", "W_V", "W_O"}
+    assert set(actual) == set(expected) == {"Y", "X", "context", "W_Q", "W_K", "W_V", "W_O"}
     for name, array in expected.items():
         words = f"{name} against {reference}"
         if array is None:
-            assert found[name] is None, words
-            continue
-        assert found[name].shape == array.shape, words
-        atol = tolerance * max(1.0, np.abs(array).max())
-        np.testing.assert_allclose(found[name], array, rtol=0, atol=atol, err_msg=words)
+            assert actual[name] is None, words
+        else:
+            assert actual[name].shape == array.shape, words
+            atol = tolerance * max(1.0, np.abs(array).max())
+            np.testing.assert_allclose(actual[name], array, rtol=0, atol=atol, err_msg=words)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -244,25 +235,18 @@ def assert_equal(found, expected, tolerance, reference):
 def test_layer_and_gradients_equal_all_references(shape, kind, precision, path, record_property):
     record_property("grid", GRID)  # tests/conftest.py counts and prints
     case, dtype = make_case(shape, kind), getattr(torch, precision)
-    found = ours(case, dtype, path)
+    actual = ours(case, dtype, path)
     if case.fits_torch:
         peer, theirs = "nn.MultiheadAttention", torch_module(case, dtype, path)
     else:
         peer, theirs = "F.scaled_dot_product_attention", torch_function(case, dtype)
     references = {"loops": loops(shape, kind), "NumPy": by_hand(shape, kind), peer: theirs}
     for name, expected in references.items():
-        assert_equal(found, expected, TOLERANCES[precision], name)
-
-
-def test_grid_has_every_case(request):
-    grid = test_layer_and_gradients_equal_all_references.__name__
-    functions = request.node.parent.collect()
-    cases = [test for test in functions if getattr(test, "originalname", None) == grid]
-    assert len(cases) == len(SHAPES) * len(MASKS) * len(TOLERANCES) * len(PATHS) == 420
-    assert len({tuple(test.callspec.params.values()) for test in cases}) == 420
+        assert_equal(actual, expected, TOLERANCES[precision], name)
 
 
 def test_grid_has_every_kind_of_shape():
+    assert len(SHAPES) * len(MASKS) * len(TOLERANCES) * len(PATHS) == 420
     X, context, sizes = zip(*SHAPES.values(), strict=True)
     assert {len(shape) - 2 for shape in X} == {0, 1, 2}
     longer = {np.sign(c[-2] - x[-2]) for x, c in zip(X, context, strict=True) if c is not None}
@@ -290,8 +274,7 @@ def test_every_step_of_a_trace_equals_numpy(shape, kind):
     assert record.params is module
     assert record.X is X
     assert record.context is context
-    for name, array in vars(expected).items():
-        if isinstance(array, np.ndarray):
-            assert getattr(record, name).shape == array.shape, name
-            found = numbers(getattr(record, name))
-            np.testing.assert_allclose(found, array, rtol=1e-12, atol=1e-12, err_msg=name)
+    for name in ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y"):
+        actual, array = numbers(getattr(record, name)), getattr(expected, name)
+        assert actual.shape == array.shape, name
+        np.testing.assert_allclose(actual, array, rtol=1e-12, atol=1e-12, err_msg=name)

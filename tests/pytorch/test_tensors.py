@@ -21,14 +21,8 @@ SIZES = {name: LENGTHS[name] for name in ("d_model", "d_k", "d_v")}
 LAYER = MultiHeadAttention(n_heads=LENGTHS["H"], **SIZES).double()
 PARAMS = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
 FLASH = dict.fromkeys("QKV", np.ones((2, 6, 5, 16), np.float32))
-PROCESSES = (
-    "run_parallel",
-    "parallelize_heads",
-    "run_layer",
-    "run_ring",
-    "compare",
-    "ring_attention",
-)
+PROCESSES = {"run_parallel", "parallelize_heads", "run_layer", "run_ring", "compare"}
+PROCESSES |= {"ring_attention"}
 ARGUMENTS = {  # what mathematics asks beside the signature
     "MultiHeadAttention": SIZES,
     "attention_trace": {"module": LAYER},
@@ -54,13 +48,13 @@ def called(value):
 
 def contracts():
     """The functions and constructors of the folder that have a contract, by name."""
-    found = {"forward": LAYER.forward}
+    functions = {"forward": LAYER.forward}
     for path in FOLDER.glob("*.py"):
-        name = f"tutorial_lib.pytorch.{path.stem}"
-        here = vars(importlib.import_module(name)).items()
-        own = {n: v for n, v in here if getattr(called(v), "__module__", "") == name}
-        found |= {n: v for n, v in own.items() if hasattr(called(v), "contract")}
-    return found
+        module = f"tutorial_lib.pytorch.{path.stem}"
+        for name, value in vars(importlib.import_module(module)).items():
+            here = getattr(called(value), "__module__", "") == module
+            functions |= {name: value} if here and hasattr(called(value), "contract") else {}
+    return functions
 
 
 def of_tensor(axes, array):
@@ -71,8 +65,8 @@ def of_tensor(axes, array):
     if axes.kind == "mask":
         yield tensor.int(), TypeError, "mask == 1"
         yield tensor.float(), TypeError, "mask == 0"
-        for wrong in (np.repeat(array, 2, axis=0), array[None], array[..., :0]):
-            yield wrong, ShapeError, "mask[:, None]"
+        for misfit in (np.repeat(array, 2, axis=0), array[None], array[..., :0]):
+            yield misfit, ShapeError, "mask[:, None]"
         return
     for dtype in (torch.int64, torch.bool, torch.complex64):
         yield tensor.to(dtype), TypeError, "a tensor of floats"
@@ -134,20 +128,15 @@ def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
-@pytest.mark.parametrize(
-    ("weights", "given"), [(torch.float32, torch.float64), (torch.float64, torch.float32)]
-)
-def test_autocast_does_not_take_double_precision_along(path, weights, given):
-    X = draw(T, D_MODEL).to(given)
-    with (
-        torch.autocast("cpu", dtype=torch.bfloat16),
-        pytest.raises(TypeError, match="expected one precision"),
-    ):
-        path(make(weights), X)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_autocast_does_not_take_double_precision_along(path, dtype):
+    other = {torch.float32: torch.float64, torch.float64: torch.float32}[dtype]
+    words = pytest.raises(TypeError, match="expected one precision")
+    with torch.autocast("cpu", dtype=torch.bfloat16), words:
+        path(make(dtype), draw(T, D_MODEL).to(other))
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 def test_mask_of_one_key_is_not_stretched_to_none(path):
-    X, empty = draw(B, 1, D_MODEL), torch.ones(0, dtype=torch.bool)
     with pytest.raises(ShapeError, match=r"mask has shape \(0,\)"):
-        path(make(), X, mask=empty)
+        path(make(), draw(B, 1, D_MODEL), mask=torch.ones(0, dtype=torch.bool))

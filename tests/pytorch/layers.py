@@ -17,7 +17,6 @@ def make(dtype=torch.float64, **options):
 
 
 def draw(*shape, seed=1, dtype=torch.float64):
-    """Standard normal numbers."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
@@ -33,7 +32,6 @@ class NoArithmetic(TorchDispatchMode):
     """A failure as soon as any tensor is computed with; its numbers may be looked at."""
 
     def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        """Fail, unless the tensor is handed to NumPy."""
         if function is torch.ops.aten.detach.default:
             return function(*arguments)
         raise AssertionError(f"computed {function} before the check")

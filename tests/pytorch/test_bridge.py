@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from tests import oracle
+from tests.pytorch.layers import draw
 from tutorial_lib import Params, ShapeError, init_params
 from tutorial_lib.pytorch import (
     DecoderAttention,
@@ -31,13 +32,7 @@ B, T, S, H, D_MODEL = 2, 6, 7, 4, 20  # not three heads: three are the queries, 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
 
 
-def draw(*shape, seed=1):
-    """Standard normal numbers, float64."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def assert_same_params(actual, expected):
-    """Compare Params bit by bit."""
     for name in WEIGHTS:
         np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name), err_msg=name)
 
@@ -209,18 +204,16 @@ def test_gains_of_qk_norm_go_into_a_decoder_and_are_not_lost_on_the_way_back():
 # --- torch's own layer ---
 
 
-def test_torchs_layer_computes_what_the_loops_compute(normal, assert_close):
-    params = torch_params()
-    X, context = normal(1, B, T, D_MODEL), normal(2, B, S, D_MODEL)
-    source = torch.tensor(context)
-    Y, _ = torch_mha_from_params(params)(torch.tensor(X), source, source)
-    assert_close(Y.detach().numpy(), oracle.mha(X, params, context))
+def test_torchs_layer_computes_what_the_loops_compute(assert_close):
+    params, X, context = torch_params(), draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2)
+    Y, _ = torch_mha_from_params(params)(X, context, context)
+    assert_close(Y.detach().numpy(), oracle.mha(X.numpy(), params, context.numpy()))
 
 
 def test_our_module_computes_what_torchs_layer_computes_with_the_opposite_mask():
     layer = torch_layer()
     module = module_from_params(params_from_torch_mha(layer))
-    X, context = draw(B, T, D_MODEL, seed=1), draw(B, S, D_MODEL, seed=2)
+    X, context = draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2)
     mask = draw(T, S, seed=3) < 0.5
     mask[:, 0] = True
     expected, _ = layer(X, context, context, attn_mask=~mask, need_weights=False)

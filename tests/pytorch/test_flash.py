@@ -48,7 +48,6 @@ def reference(Q, K, V, is_causal):
 
 
 def error_of(actual, expected):
-    """The length of the difference over that of the expected."""
     return ((actual.detach().cpu().double() - expected).norm() / expected.norm()).item()
 
 
@@ -205,12 +204,10 @@ def test_memory_is_linear_in_the_number_of_tokens(device):
 
 
 def small():
-    """Three inputs of two heads."""
     return draw("cpu", torch.float32, *3 * [(1, 2, 20, 16)])
 
 
 def tensors(tensor):
-    """The same for Q, K and V."""
     return dict.fromkeys("QKV", tensor)
 
 
@@ -246,7 +243,6 @@ class Doubling(torch.nn.Module):
     """The kernel between two operations that a graph can hold."""
 
     def forward(self, Q, K, V):
-        """Attend to twice of everything."""
         return 2 * flash_attention(Q + Q, K, V, is_causal=True)
 
 

@@ -14,10 +14,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests import oracle
 from tests.pytorch.layers import D_K, D_MODEL, PATHS, B, H, S, T, coins, draw, make
 from tutorial_lib import multi_head_attention_backward
-from tutorial_lib.pytorch import MultiHeadAttention, attention_trace, may_look
+from tutorial_lib.pytorch import MultiHeadAttention, attention_trace
 
 
 @pytest.fixture(params=PATHS.values(), ids=PATHS)
@@ -27,7 +26,6 @@ def path(request):
 
 
 def assert_close(actual, expected, rtol=1e-11, atol=1e-12):
-    """Compare values, shapes and precisions."""
     torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol)
 
 
@@ -87,40 +85,6 @@ def test_biases_are_those_of_torchs_layer(path, keys):
     X, context = draw(B, T, D_MODEL), None if keys is None else draw(B, keys, D_MODEL, seed=2)
     source = X if context is None else context
     assert_close(path(module, X, context=context), theirs(X, source, source)[0])
-
-
-def test_may_look_joins_mask_and_causality():
-    Q, K, mask = draw(H, T, D_K), draw(H, S, D_K), coins(H, T, S)
-    causal = torch.tensor(oracle.causal_mask(T, S))
-    assert may_look(None, False, Q, K) is None
-    assert may_look(mask, False, Q, K) is mask
-    assert torch.equal(may_look(None, True, Q, K), causal)
-    assert torch.equal(may_look(mask, True, Q, K), causal & mask)
-
-
-@pytest.mark.parametrize("bias", [False, True])
-def test_fully_masked_query_gives_the_bias_or_zeros(path, bias):
-    module, X = make(bias=bias), draw(B, T, D_MODEL)
-    mask = coins(B, H, T, T)
-    mask[1, :, 2] = False  # no head of query 2 of sequence 1
-    mask[0, 0, 4] = False  # one head of query 4 of sequence 0
-    Y = path(module, X, mask=mask)
-    expected = module.out_proj.bias if bias else torch.zeros(D_MODEL, dtype=X.dtype)
-    assert torch.equal(Y[1, 2], expected)
-    assert not torch.isclose(Y[0, 4], expected).any()
-    assert Y.isfinite().all()
-
-
-@pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": torch.tensor([False] * 3)}])
-def test_gradients_of_fully_masked_rows_are_finite(path, options):
-    module = make()
-    X, context = draw(B, T, D_MODEL).requires_grad_(), draw(B, 3, D_MODEL, seed=2).requires_grad_()
-    with torch.autograd.set_detect_anomaly(True, check_nan=True):
-        path(module, X, context=context, **options).square().sum().backward()
-    for tensor in (X, context, *module.parameters()):
-        assert tensor.grad.isfinite().all()
-    assert (X.grad[:, :2] == 0).all(), "queries 0 and 1 are fully masked, so they change nothing"
-    assert (X.grad[:, 2:] != 0).any() == ("mask" not in options)
 
 
 @pytest.mark.parametrize("lengths", [(), (S,), (T, S), (H, T, S), (B, H, T, S), (8, B, H, T, S)])
@@ -266,7 +230,6 @@ def test_weights_of_another_layout_do_not_load(state, words):
 
 
 def loaded(module):
-    """A layer with the weights of a file."""
     file, other = io.BytesIO(), make(dropout=0.25).eval().requires_grad_(False)
     torch.save(module.state_dict(), file)
     file.seek(0)

@@ -27,18 +27,15 @@ class SimulatedGPU:
         self.peak = max(self.peak, self.held + mib * MIB)
 
     def synchronize(self, device=None):
-        """Wait until the work is done."""
         self.waits += 1
         self.now = max(self.now, self.done_at)
 
     def forget(self, device):
-        """Begin a new peak."""
         self.peak = self.held
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A SimulatedGPU in place of cuda:0."""
     gpu = SimulatedGPU()
     clock = SimpleNamespace(perf_counter=lambda: gpu.now)
     monkeypatch.setattr("tutorial_lib.pytorch.timing.time", clock)
@@ -153,8 +150,6 @@ def test_peak_memory_on_cuda_is_read_while_the_device_is_idle(gpu):
 )
 def test_a_result_of_a_device_that_was_not_waited_for_is_refused(gpu, device, computed_on, fits):
     class Elsewhere(torch.Tensor):
-        """A replacement for a tensor of a GPU."""
-
         device = property(lambda self: torch.device(computed_on))
 
     words = f"device is {device} and the call computes on {computed_on}, which was not waited for"

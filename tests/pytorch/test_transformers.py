@@ -22,6 +22,7 @@ from transformers.masking_utils import (
 )
 from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
 
+from tests.pytorch.layers import draw
 from tutorial_lib import ShapeError
 from tutorial_lib.pytorch import DecoderCache, decoder_from_gpt2, decoder_from_llama
 from tutorial_lib.pytorch.known_layers import GPT2, LLAMAS
@@ -127,7 +128,6 @@ class Theirs:
                 weight += torch.randn_like(weight) * 0.3
 
     def decoder(self):
-        """Ours, with these weights."""
         if isinstance(self.attention, GPT2Attention):
             return decoder_from_gpt2(self.attention)
         return decoder_from_llama(self.attention, self.model.rotary_emb)
@@ -153,15 +153,10 @@ def theirs_of(name):
 
 
 def model_of(name):
-    """That of `theirs_of`."""
     return theirs_of(name).model
 
 
-def normal(*shape):
-    """Standard normal numbers, float32."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
-
-
+normal = functools.partial(draw, dtype=torch.float32)
 PADDED = (0, 2, 5)
 PIECES = {
     "prefill and words": ((6, 1, 1, 1), PADDED),
@@ -289,7 +284,6 @@ def test_hooks_that_transformers_itself_leaves_behind_do_no_harm():
 
 
 def layer_of(family, name):
-    """An attention layer of another class, that of layer 0."""
     module = importlib.import_module(f"transformers.models.{family}.modeling_{family}")
     sizes = SIZES | {"q_lora_rank": 8}
     if family == "falcon":
@@ -380,17 +374,14 @@ def wrapped(layer, rotary):
 
 
 def subclassed(layer, rotary):
-    """A layer of a subclass with norms."""
     return type("Normed", (type(layer),), {"q_norm": None})(layer.config, 0), rotary
 
 
 def of_narrow_heads(layer, rotary):
-    """The layer, with the rotary embedding of other heads."""
     return layer, Theirs("llama", 0, {"head_dim": 4}).model.rotary_emb
 
 
 def of_another_file(layer, rotary):
-    """A class of the same name."""
     module = importlib.import_module("transformers.models.qwen3.modular_qwen3")
     layer.__class__ = module.Qwen3Attention
 

@@ -30,13 +30,12 @@ def find_device(device, *, name="device") -> torch.device:
     ------
     ValueError : no device, or none of this machine; lists those that exist
     """
-    label, here = str(device), available_devices()
-    if label == "cuda" and "cuda:0" in here:
+    label, names = str(device), available_devices()
+    if label == "cuda" and "cuda:0" in names:
         label = f"cuda:{torch.cuda.current_device()}"
     label = {"mps:0": "mps", "cpu:0": "cpu"}.get(label, label)
-    names = ", ".join(here)
-    expected = f"a device of this machine: {names}. Name one of these."
-    require(label in here, ValueError, f"{name} is {label!r}; expected {expected}")
+    expected = f"a device of this machine: {', '.join(names)}. Name one of these."
+    require(label in names, ValueError, f"{name} is {label!r}; expected {expected}")
     return torch.device(label)
 
 
@@ -49,8 +48,8 @@ def best_device() -> torch.device:
     ------
     ValueError : the variable names no device of this machine
     """
-    wish = os.environ.get(VARIABLE)
-    return find_device(wish, name=VARIABLE) if wish else find_device(available_devices()[0])
+    setting = os.environ.get(VARIABLE)
+    return find_device(setting, name=VARIABLE) if setting else find_device(available_devices()[0])
 
 
 def capability(device) -> tuple:
@@ -84,14 +83,14 @@ def describe_device(device) -> str:
     one of cuda:0, cpu"``, and TUTORIAL_LIB_DEVICE where it is set.
     """
     device, version = find_device(device), capability(device)
-    what = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)
+    hardware = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)
     if version:
         gpu = torch.cuda.get_device_properties(device)
         memory = f"{gpu.total_memory / GIB:.0f} GiB"
-        what = f"{gpu.name}, capability {version[0]}.{version[1]}, {memory}"
-    dtype = str(best_dtype(device)).removeprefix("torch.")
-    wish = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
-    return f"{device}: {what}; fast in {dtype}; one of {', '.join(available_devices())}{wish}"
+        hardware = f"{gpu.name}, capability {version[0]}.{version[1]}, {memory}"
+    dtype, names = str(best_dtype(device)).removeprefix("torch."), ", ".join(available_devices())
+    setting = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
+    return f"{device}: {hardware}; fast in {dtype}; one of {names}{setting}"
 
 
 def to_float64(tensor) -> torch.Tensor:

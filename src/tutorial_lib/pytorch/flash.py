@@ -134,8 +134,8 @@ def which_flash(device="cpu") -> str:
     device = find_device(device)
     if reason := _why_no_kernel(device):
         return f"{device}: the NumPy twin, because {reason}"
-    how = "compiled by" if COMPILED else "in the interpreter of"
-    return f"{device}: the kernel, {how} Triton {triton.__version__}"
+    mode = "compiled by" if COMPILED else "in the interpreter of"
+    return f"{device}: the kernel, {mode} Triton {triton.__version__}"
 
 
 def _why_no_kernel(device):
@@ -316,12 +316,12 @@ def _recompute(saved, dheads, is_causal, block=128):
     T, S = Q.shape[-2], K.shape[-2]
     dQ, dK, dV = torch.zeros_like(Q, dtype=torch.float32), torch.empty_like(K), torch.empty_like(V)
     for start in range(0, S, block):
-        first = max(0, start + T - S) if is_causal else 0
-        rows, keys = np.s_[..., first:, :], np.s_[..., start : start + block, :]
-        diagonal = first + S - T - start if is_causal else block
+        top = max(0, start + T - S) if is_causal else 0
+        rows, keys = np.s_[..., top:, :], np.s_[..., start : start + block, :]
+        diagonal = top + S - T - start if is_causal else block
         tile = Q[rows], K[keys], V[keys], heads[rows], logsumexp[..., None][rows], dheads[rows]
-        part, dK[keys], dV[keys] = _tile_backward([A.float() for A in tile], diagonal)
-        dQ[rows] += part
+        dQ_tile, dK[keys], dV[keys] = _tile_backward([A.float() for A in tile], diagonal)
+        dQ[rows] += dQ_tile
     return dQ.to(Q.dtype), dK, dV
 
 
@@ -332,9 +332,9 @@ def _tile_backward(tile, diagonal):
     Those of the twin are not, since it scores in float64. Divides by the root of d_k itself.
     """
     Q, K, V, heads, logsumexp, dheads = tile
-    seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device).tril(diagonal)
+    mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device).tril(diagonal)
     scores = Q @ K.mT * _scale(Q.shape[-1])
-    weights = torch.exp2(scores.masked_fill(~seen, -math.inf) - logsumexp)
+    weights = torch.exp2(scores.masked_fill(~mask, -math.inf) - logsumexp)
     mean = (dheads * heads).sum(dim=-1, keepdim=True)
     dproducts = weights * (dheads @ V.mT - mean) * Q.shape[-1] ** -0.5
     return dproducts @ K, dproducts.mT @ Q, weights.mT @ dheads

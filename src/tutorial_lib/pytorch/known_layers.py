@@ -293,9 +293,9 @@ def _plain_tensors(name, module):
     parameters = module.named_parameters(remove_duplicate=False)
     tensors = dict((*parameters, *module.named_buffers()))
     for key, tensor in tensors.items():
-        plain = type(tensor) in (nn.Parameter, torch.Tensor) and tensor.layout == torch.strided
+        strided = type(tensor) in (nn.Parameter, torch.Tensor) and tensor.layout == torch.strided
         require(
-            plain and tensor.dtype in FLOATS and not tensor.is_meta,
+            strided and tensor.dtype in FLOATS and not tensor.is_meta,
             TypeError,
             f"{name}.{key} is a {_path(tensor)} of {tensor.dtype} on {tensor.device}; expected a "
             f"plain tensor of floats that has its data. Load the whole model, without "

@@ -95,22 +95,22 @@ class TensorContract(Contract):
 
     def check(self, arguments, options):
         """Check the arguments of a call: after all else that they have one precision and device."""
-        given = super().check(arguments, options)
-        tensors = {name: given[name] for name, _ in (*self.arrays, *self.last) if name in given}
-        modules = [value for value in given.values() if isinstance(value, nn.Module)]
+        values = super().check(arguments, options)
+        tensors = {name: values[name] for name, _ in (*self.arrays, *self.last) if name in values}
+        modules = [value for value in values.values() if isinstance(value, nn.Module)]
         if modules and tensors:
             tensors = {"the weights": next(modules[0].parameters()), **tensors}
         for name, tensor in tensors.items():
-            first, like = next(iter(tensors.items()))
+            name_of_like, like = next(iter(tensors.items()))
             floats = tensor.is_floating_point()
             if floats and tensor.dtype != like.dtype and not autocast_converts(tensor, like):
                 raise TypeError(
-                    f"{name} is in {tensor.dtype}, {first} in {like.dtype}; expected one "
+                    f"{name} is in {tensor.dtype}, {name_of_like} in {like.dtype}; expected one "
                     f"precision. Convert one of the two: {name}.to({like.dtype})."
                 )
             if tensor.device != like.device:
                 raise ValueError(
-                    f"{name} is on {tensor.device}, {first} on {like.device}; expected one "
+                    f"{name} is on {tensor.device}, {name_of_like} on {like.device}; expected one "
                     f"device. Move one of the two: {name}.to({str(like.device)!r})."
                 )
-        return given
+        return values

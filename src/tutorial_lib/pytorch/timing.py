@@ -167,5 +167,5 @@ def _peak_bytes_on_cpu(call):
         path = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(path))
         events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    seen = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
-    return max(np.cumsum([size for _, size in seen]).max(initial=0), 0)
+    steps = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
+    return max(np.cumsum([size for _, size in steps]).max(initial=0), 0)

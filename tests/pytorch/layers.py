@@ -24,8 +24,8 @@ def coins(*shape):
     """Random booleans; every row of the last axis holds a True, at different places."""
     mask = torch.rand(shape, generator=torch.Generator().manual_seed(5)) < 0.5
     keys = shape[-1]
-    row = torch.arange(mask.numel()).reshape(shape) // keys
-    return mask | (row % keys == torch.arange(keys))
+    query = torch.arange(mask.numel()).reshape(shape) // keys
+    return mask | (query % keys == torch.arange(keys))
 
 
 class NoArithmetic(TorchDispatchMode):

@@ -106,10 +106,10 @@ def test_a_layer_goes_into_params_and_back_unchanged_in_every_precision(make, la
     layer = layer().to(dtype)
     params = PAIRS[make](layer)
     assert {getattr(params, name).dtype for name in WEIGHTS} == {np.dtype(np.float64)}
-    again = make(params, dtype=dtype).state_dict()
-    assert list(again) == list(layer.state_dict())
+    state = make(params, dtype=dtype).state_dict()
+    assert list(state) == list(layer.state_dict())
     for name, tensor in layer.state_dict().items():
-        torch.testing.assert_close(again[name], tensor, rtol=0, atol=0)
+        torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
 
 
 def test_the_module_computes_what_the_loops_compute(X, params, square_mask, assert_close):
@@ -179,9 +179,9 @@ def test_grouped_params_go_into_a_decoder_and_back_unchanged(G):
     params = grouped_params(G)
     decoder = decoder_from_params(params, rotation=Rotation(rope_frequencies(4)))
     assert (decoder.n_heads, decoder.n_kv_heads, decoder.d_k, decoder.d_v) == (6, G, 4, 7)
-    again = params_from_decoder(decoder)
-    assert isinstance(again, GroupedParams)
-    assert_same_params(again, params)
+    copied_params = params_from_decoder(decoder)
+    assert isinstance(copied_params, GroupedParams)
+    assert_same_params(copied_params, params)
 
 
 def test_a_decoder_of_params_is_the_layer_of_chapter_06_under_a_causal_mask(assert_close):

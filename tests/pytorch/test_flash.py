@@ -357,17 +357,17 @@ class Absent:
     get_current_target = lambda self: GPUTarget("cuda", self.version, 32)
 
 def compiled(version, dtype, d, is_causal):
-    gpu, made = Absent(), []
+    gpu, kernels = Absent(), []
     gpu.version = version
     driver.set_active(gpu)
     flash.capability = lambda device: divmod(version, 10)
     run = type(flash.flash_kernel).run
-    flash.flash_kernel.run = lambda *arguments, warmup, **options: made.append(
+    flash.flash_kernel.run = lambda *arguments, warmup, **options: kernels.append(
         run(flash.flash_kernel, *arguments, warmup=True, **options)
     )
     Q, K, V = (torch.ones(2, 200, 3, d, dtype=dtype).transpose(1, 2) for _ in range(3))
     flash._run_kernel(Q, K, V, is_causal, None)
-    return made[0]
+    return kernels[0]
 
 hopper = compiled(90, torch.bfloat16, 128, True)
 print("wgmma.mma_async" in hopper.asm["ptx"], "cp.async" in hopper.asm["ptx"])

@@ -63,10 +63,10 @@ def test_run_is_the_models_own(model, prompts):
 
 
 def test_heads_are_those_of_the_books_layer(model, prompts):
-    part = model.transformer.h[0]
+    block = model.transformer.h[0]
     run, X = gpt2.run_gpt2(model, prompts.ids), model.transformer.wte(prompts.ids)
-    X = part.ln_1(X + model.transformer.wpe(torch.arange(T))).detach().numpy()
-    packed, bias = (W.detach().numpy() for W in (part.attn.c_attn.weight, part.attn.c_attn.bias))
+    X = block.ln_1(X + model.transformer.wpe(torch.arange(T))).detach().numpy()
+    packed, bias = (W.detach().numpy() for W in (block.attn.c_attn.weight, block.attn.c_attn.bias))
     X = np.pad(X, ((0, 0), (0, 0), (0, 1)), constant_values=1)  # a bias is a row, times one
     rows = np.concatenate([packed, bias[None]]).reshape(D_MODEL + 1, 3, H, -1)
     W_O = np.zeros((D_MODEL, D_MODEL + 1))
@@ -108,17 +108,17 @@ def test_measures_by_hand(model, prompts):
     ids, other, target, right, wrong = prompts
     measures = dict(gpt2.measure_heads(model, prompts))
     assert list(measures) == [0, 1]
-    run, there = gpt2.run_gpt2(model, ids), gpt2.run_gpt2(model, other)
+    run, other_run = gpt2.run_gpt2(model, ids), gpt2.run_gpt2(model, other)
     layer, head = 1, 2
     weight = np.mean([run.weights[n, layer, head, -1, target[n]] for n in range(N)])
-    mean = torch.cat([run.heads, there.heads])[:, layer, head].mean((0, 1))
+    mean = torch.cat([run.heads, other_run.heads])[:, layer, head].mean((0, 1))
     ablated = gpt2.run_gpt2(model, ids, {(layer, head): mean}).logits
-    patched = gpt2.run_gpt2(model, ids, {(layer, head): there.heads[:, layer, head]}).logits
+    patched = gpt2.run_gpt2(model, ids, {(layer, head): other_run.heads[:, layer, head]}).logits
     pairs = [
         torch.stack([x[range(N), t] for t in (right, wrong)], -1) for x in (run.logits, ablated)
     ]
     whole, without = (-pair.log_softmax(-1)[:, 0].mean() for pair in pairs)
-    all_logits = run.logits, there.logits, patched
+    all_logits = run.logits, other_run.logits, patched
     leads = [(x[range(N), right] - x[range(N), wrong]).mean() for x in all_logits]
     effect = (leads[2] - leads[0]) / (leads[1] - leads[0])
     term = gpt2.attribute(model, run, right, wrong)[0][:, layer, head].mean()

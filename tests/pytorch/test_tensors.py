@@ -76,10 +76,10 @@ def of_tensor(axes, array):
         yield tensor[None], ShapeError, "Drop an axis"
 
 
-def of_several(function, given):
+def of_several(function, values):
     """What tensors forbid each other, and a layer its inputs."""
-    layer = getattr(function, "__self__", given.get("module"))
-    arrays = {name: value for name, value in given.items() if type(value) is np.ndarray}
+    layer = getattr(function, "__self__", values.get("module"))
+    arrays = {name: value for name, value in values.items() if type(value) is np.ndarray}
     for name, array in arrays.items() if layer or len(arrays) > 2 else ():
         tensor = torch.from_numpy(array)
         yield {name: tensor.to("meta")}, ValueError, "expected one device. Move one"
@@ -92,14 +92,14 @@ def of_several(function, given):
 def torch_cases():
     """Every contract with a right call, what is wrong in its place, and the error."""
     for function in contracts().values():
-        given = arguments(function, ARGUMENTS)
+        values = arguments(function, ARGUMENTS)
         tensors = isinstance(called(function).contract, TensorContract)
-        yield from cases(function, given, of_tensor if tensors else of_array)
-        for case in of_several(function, given) if tensors else ():
-            yield function, given, *case
+        yield from cases(function, values, of_tensor if tensors else of_array)
+        for case in of_several(function, values) if tensors else ():
+            yield function, values, *case
 
 
-def as_given(function, values):
+def as_tensors(function, values):
     """The arguments of a call, its arrays as tensors where the function wants tensors."""
     if not isinstance(called(function).contract, TensorContract):
         return values
@@ -108,10 +108,10 @@ def as_given(function, values):
 
 @pytest.mark.parametrize("case", [*torch_cases()], ids=case_id)
 def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(case):
-    function, given, changes, error, words = case
-    given = as_given(function, given | changes)
+    function, values, changes, error, words = case
+    values = as_tensors(function, values | changes)
     with NoArithmetic(), pytest.raises(error) as caught:
-        function(**given)
+        function(**values)
     for fragment in (*changes, words):
         assert fragment in str(caught.value)
 
@@ -119,7 +119,7 @@ def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(case):
 @pytest.mark.parametrize("name", [n for n in contracts() if n not in PROCESSES])
 def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name(name):
     function = contracts()[name]
-    result = function(**as_given(function, arguments(function, ARGUMENTS)))
+    result = function(**as_tensors(function, arguments(function, ARGUMENTS)))
     returns = inspect.signature(function).return_annotation
     if isinstance(returns, str) and "mask" not in returns:
         TensorAxes(returns).measure(name, result, dict(LENGTHS) if name not in ARGUMENTS else {})

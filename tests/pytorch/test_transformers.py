@@ -193,13 +193,13 @@ def test_rows_and_keys_are_theirs_with_their_cache_and_their_masks(name, pieces)
 def test_whole_sequences_and_their_gradients_are_theirs(name):
     theirs = theirs_of(name)
     ours, grads = theirs.decoder(), []
-    X, options, right = theirs.run(normal(B, T, D_MODEL), use_cache=False)
+    X, options, expected = theirs.run(normal(B, T, D_MODEL), use_cache=False)
     for layer in (lambda X: theirs.attention(X, **options)[0], ours):
         leaf = X.clone().requires_grad_()
         layer(leaf).square().sum().backward()
         grads.append(leaf.grad)
     with torch.no_grad():
-        torch.testing.assert_close(ours(X), right, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(ours(X), expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(*grads, rtol=1e-5, atol=1e-6 * grads[0].abs().max().item())
 
 
@@ -390,7 +390,7 @@ LLAMA, QWEN, OSS = "Llama, 2 KV heads", "Qwen3", "gpt-oss, sinks"
 ONE = "one: give attention"
 REPLACED = "attention.forward was replaced"
 NO_ROTARY = "; expected the rotary embedding of .*LlamaAttention"
-REFUSED = [  # what is done to a layer and its rotary embedding or given in their place, the words
+REFUSED = [  # a change of a layer and its rotary embedding, or what stands for them; the words
     (put("q_proj", Adapter), r"q_proj is a tests.*Adapter; expected a torch.*merge_and_unload\(\)"),
     (put("o_proj", Adapter), "attention.o_proj is a .*Adapter"),
     (lambda a, _: a.v_proj.register_parameter("lora", a.q_proj.weight), "v_proj.lora, which would"),
@@ -465,10 +465,10 @@ def test_options_that_a_decoder_has_not_are_refused_and_named(layer, words):
 @pytest.mark.parametrize(
     ("name", "parameter"),
     [
-        *(("Llama with biases", f"{part}_proj.weight") for part in "qkvo"),
-        *(("Llama with biases", f"{part}_proj.bias") for part in "vo"),
-        *(("GPT-2", f"{part}.weight") for part in ("c_attn", "c_proj")),
-        *(("Phi-3, a window", f"{part}_proj.weight") for part in ("qkv", "o")),
+        *(("Llama with biases", f"{name}_proj.weight") for name in "qkvo"),
+        *(("Llama with biases", f"{name}_proj.bias") for name in "vo"),
+        *(("GPT-2", f"{name}.weight") for name in ("c_attn", "c_proj")),
+        *(("Phi-3, a window", f"{name}_proj.weight") for name in ("qkv", "o")),
         ("Qwen3", "k_norm.weight"),
     ],
 )

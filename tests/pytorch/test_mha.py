@@ -87,6 +87,18 @@ def test_biases_are_those_of_torchs_layer(path, keys):
     assert_close(path(module, X, context=context), theirs(X, source, source)[0])
 
 
+@pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": torch.tensor([False] * 3)}])
+def test_no_gradient_of_a_fully_masked_row_is_nan_on_its_way(path, options):
+    module = make()
+    X, context = draw(B, T, D_MODEL).requires_grad_(), draw(B, 3, D_MODEL, seed=2).requires_grad_()
+    with torch.autograd.set_detect_anomaly(True, check_nan=True):
+        path(module, X, context=context, **options).square().sum().backward()
+    for tensor in (X, context, *module.parameters()):
+        assert tensor.grad.isfinite().all()
+    assert (X.grad[:, :2] == 0).all(), "queries 0 and 1 are fully masked, so they change nothing"
+    assert (X.grad[:, 2:] != 0).any() == ("mask" not in options)
+
+
 @pytest.mark.parametrize("lengths", [(), (S,), (T, S), (H, T, S), (B, H, T, S), (8, B, H, T, S)])
 def test_mask_of_every_shape_that_broadcasts(path, lengths):
     module, X, context = make(), draw(8, B, T, D_MODEL), draw(8, B, S, D_MODEL, seed=2)

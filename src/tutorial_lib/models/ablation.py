@@ -1,5 +1,7 @@
 """Ablation and pruning of heads: by zero, mean or resampling, one by one, together, or by gates."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tutorial_lib.attention import causal_mask, softmax
@@ -13,9 +15,9 @@ from tutorial_lib.models.grammar import FORMS, Documents
 from tutorial_lib.models.head_scores import require_ids_of, require_outputs, run_with
 from tutorial_lib.models.layers import require_heads
 from tutorial_lib.multihead import trace
-from tutorial_lib.projection import Params
 
 HOW = ("zero", "mean", "resample")
+ONCE = "expected each head once, since a removed head cannot be removed again. Drop what is twice."
 
 
 @checked
@@ -39,15 +41,15 @@ def replacement_outputs(
 
     Raises
     ------
-    TypeError, ValueError : a head twice or not there, how is none of the three; others as `embed`
+    TypeError, ValueError : a head twice or not there, another way; others as `embed`
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
     >>> replacement_outputs(model, [(1, 0)], np.array([[2, 0, 1]]))[1, 0].shape
     (4,)
     """
-    require_each_once(heads)
-    require_heads(model, *heads)
+    require(len(set(heads)) == len(heads), ValueError, f"heads is {heads}; {ONCE}")
+    require_heads(model.layers, *heads)
     require(
         how in HOW,
         ValueError,
@@ -86,7 +88,12 @@ def ablate(
     >>> ablate(model, np.array([[2, 0, 1]]), [(0, 1), (1, 0)], np.array([[3, 0, 1]])).shape
     (1, 3, 7)
     """
-    require_a_rest(model, heads)
+    require(
+        len(set(heads)) < sum(params.n_heads for params in model.layers),
+        ValueError,
+        f"all {len(heads)} heads are ablated, so no word can depend on another; expected fewer. "
+        f"Keep one, or replace all outputs: run_with(model, ids, outputs).",
+    )
     require_ids_of(model, ids, *([others] if how == "resample" else []))
     return run_with(model, ids, replacement_outputs(model, heads, others, how))
 
@@ -95,16 +102,12 @@ def ablate(
 def prune_greedily(heads: list[object], loss: callable) -> tuple:
     """Remove one head after the other, always the one whose removal raises the loss least by then.
 
-    Built in chapter 22.
+    Built in chapter 22. Returns the heads, the first removed first, and the loss after each.
 
     Parameters
     ----------
     heads : of (layer, head), each once
     loss : function of a list of removed heads, returns a number
-
-    Returns
-    -------
-    order, losses : list of heads, the first removed first; the loss after each
 
     Source: Michel et al. (2019), who order heads once, by a first-order estimate.
 
@@ -112,7 +115,7 @@ def prune_greedily(heads: list[object], loss: callable) -> tuple:
     >>> order, losses
     ([(0, 1), (0, 0)], [1, 3])
     """
-    require_each_once(heads)
+    require(len(set(heads)) == len(heads), ValueError, f"heads is {heads}; {ONCE}")
     order, losses = [], []
     while left := [head for head in heads if head not in order]:
         found = {head: loss([*order, head]) for head in left}
@@ -142,7 +145,8 @@ def gated(model: TinyModel, ids: "int ... T", gates: dict, outputs: dict) -> "..
     >>> gated(model, np.array([2, 0, 1]), {(1, 0): 0.5}, {(1, 0): np.zeros(4)}).shape
     (3, 7)
     """
-    require_gates(model, ids, gates, outputs)
+    require_outputs(model, ids, outputs)
+    require_gates(gates, outputs)
     X = embed(ids, model.E, model.P)
     for layer, params in enumerate(model.layers):
         heads = trace(X, params, mask=causal_mask(ids.shape[-1])).heads.copy()
@@ -161,16 +165,12 @@ def gate_gradients(
     """Return the loss of the form at one task, and its derivative with respect to each gate.
 
     Introduced in chapter 22. The loss is that of `form_loss`: the mean of -log of the right form's
-    probability among the forms of its set.
+    probability among the forms of its set. The derivatives are a dict, with the keys of `gates`.
 
     Parameters
     ----------
-    task : one of TASKS, of which the documents have a word
+    task : one of TASKS
     gates, outputs : as of `gated`
-
-    Returns
-    -------
-    loss, gradients : a number; dict from (layer, head) to dloss/dgate
 
     Raises
     ------
@@ -184,46 +184,43 @@ def gate_gradients(
     [(1, 0)]
     """
     ids, target = documents.ids, documents.target_of(task)
-    require_gates(model, ids[:, :-1], gates, outputs)
+    require_outputs(model, ids[:, :-1], outputs)
+    require_gates(gates, outputs)
     sentence = f"no word of the documents belongs to {task!r}; expected at least one. Sample more."
     require((target >= 0).any(), ValueError, sentence)
     logits, records = _gated_records(model, ids[:, :-1], gates, outputs)
     n, t = np.nonzero(target >= 0)
-    right = np.eye(len(model.E))[ids[n, t + 1]]  # (cases, vocabulary)
-    in_set = FORMS[ids[n, t + 1]][:, None] == FORMS
+    word = ids[n, t + 1]
+    in_set = FORMS[word][:, None] == FORMS
     chances, dlogits = softmax(np.where(in_set, logits[n, t], -np.inf)), np.zeros(logits.shape)
-    dlogits[n, t] = (chances - right) / len(n)
-    dX, gradients = dlogits @ model.U.T, {}
+    dlogits[n, t] = (chances - np.eye(len(model.E))[word]) / len(n)
+    dX, gradients = dlogits @ model.U.T, dict.fromkeys(gates)
     for layer in reversed(range(len(model.layers))):
-        changes = _changes(model, records[layer].heads, layer, gates, outputs)
-        gradients |= {head: float((change * dX).sum()) for head, change in changes.items()}
+        for head in [head for head in gates if head[0] == layer]:
+            change = records[layer].heads[:, head[1]] - outputs[head]
+            gradients[head] = float((change @ _rows(model, head) * dX).sum())
         dX = dX + multi_head_attention_backward(records[layer], dX).dX
-    return form_loss(logits, documents)[task], {h: gradients[h] for h in gates}
-
-
-def _changes(model, heads, layer, gates, outputs):
-    """Return the derivative of X with respect to each gate of a layer, (n, T, d_model)."""
-    params = model.layers[layer]
-    rows = params.W_O.reshape(params.n_heads, params.d_v, -1)  # of each head
-    own = {(i, head): heads[:, head] for i, head in gates if i == layer}
-    return {head: (own[head] - outputs[head]) @ rows[head[1]] for head in own}
+    return form_loss(logits, documents)[task], gradients
 
 
 def _gated_records(model, ids, gates, outputs):
     """Return the logits of `gated`, and traces with the rows of W_O times their head's gate."""
     X, records = embed(ids, model.E, model.P), []
     for layer, params in enumerate(model.layers):
-        H, d_v = params.n_heads, params.d_v
-        own = np.array([gates.get((layer, head), 1.0) for head in range(H)])
-        W_O = np.repeat(own, d_v)[:, None] * params.W_O
-        scaled = Params(params.W_Q, params.W_K, params.W_V, W_O)
-        records.append(trace(X, scaled, mask=causal_mask(ids.shape[-1])))
+        own = np.array([gates.get((layer, head), 1.0) for head in range(params.n_heads)])
+        W_O = np.repeat(own, params.d_v)[:, None] * params.W_O
+        records.append(trace(X, replace(params, W_O=W_O), mask=causal_mask(ids.shape[-1])))
         X = X + records[-1].Y
-        for (at, head), gate in gates.items():
-            if at == layer:
-                rows = params.W_O[head * d_v : (head + 1) * d_v]
-                X = X + (1 - gate) * outputs[at, head] @ rows
+        for head, gate in gates.items():
+            if head[0] == layer:
+                X = X + (1 - gate) * outputs[head] @ _rows(model, head)
     return X @ model.U, records
+
+
+def _rows(model, head):
+    """Return the rows of W_O that belong to a head, (d_v, d_model)."""
+    params = model.layers[head[0]]
+    return params.W_O[head[1] * params.d_v : (head[1] + 1) * params.d_v]
 
 
 @checked
@@ -243,16 +240,12 @@ def learn_gates(gates: dict, gradients: callable, *, price: float, steps: "integ
     >>> learn_gates({(0, 0): 1.0, (0, 1): 1.0}, lambda g: {(0, 0): 0.1, (0, 1): -3.0}, price=0.1)
     {(0, 0): 0.0, (0, 1): 1.0}
     """
-    require_open(gates)
-    require(
-        price > 0,
-        ValueError,
-        f"price is {price}; expected more than 0, or a gate that nothing needs does not move. "
-        f"Take 0.3 nats.",
-    )
+    require_gates(gates, gates)
+    expected = "expected more than 0, or a gate that nothing needs does not move"
+    require(price > 0, ValueError, f"price is {price}; {expected}. Take 0.3 nats.")
     for step in np.linspace(0.2, 0.02, steps):
-        found = gradients(gates)
-        moves = {head: step * np.clip(found[head] / price, -1, 1) for head in gates}
+        slopes = gradients(gates)
+        moves = {head: step * np.clip(slopes[head] / price, -1, 1) for head in gates}
         gates = {head: float(np.clip(gates[head] - moves[head], 0, 1)) for head in gates}
     return gates
 
@@ -273,33 +266,19 @@ def interval(values: object) -> tuple:
     >>> interval([0.2, 0.5, 0.1, 0.4, 0.3])
     (0.1, 0.5, 0.9375)
     """
-    require_seeds(values)
+    require(
+        np.size(values) > 1,
+        ValueError,
+        f"values has {np.size(values)} entries; expected one for each of two seeds or more, since "
+        f"one seed does not show how far others are from it. Train again with another seed.",
+    )
+    require_shape("values", np.asarray(values), "seeds")
+    require_operand("values", np.asarray(values))
     return min(values), max(values), 1 - 2 / 2 ** len(values)
 
 
-def require_each_once(heads):
-    """Require that no head is there twice."""
-    again = [head for i, head in enumerate(heads) if head in heads[:i]]
-    if again:
-        raise ValueError(
-            f"head {again[0]} is in heads twice; expected each once, since a removed head cannot "
-            f"be removed again. Drop one."
-        )
-
-
-def require_a_rest(model, heads):
-    """Require that at least one head of the model remains."""
-    total = sum(params.n_heads for params in model.layers)
-    require(
-        len(set(heads)) < total,
-        ValueError,
-        f"all {total} heads are ablated, so no word can depend on another; expected at most "
-        f"{total - 1}. Keep one, or replace all outputs: run_with(model, ids, outputs).",
-    )
-
-
-def require_open(gates):
-    """Require gates, at least one, from 0, closed, to 1, open."""
+def require_gates(gates, outputs):
+    """Require gates, one at least, from 0 to 1, each of a head with a replacement output."""
     require(gates, ValueError, "gates is empty; expected at least one gate. Write {(1, 0): 0.5}.")
     for head, gate in gates.items():
         require_instance(f"the gate of {head}", gate, float)
@@ -309,28 +288,9 @@ def require_open(gates):
             f"the gate of {head} is {gate}; expected 0, closed, to 1, open. "
             f"Bring it back: np.clip(gate, 0, 1).",
         )
-
-
-def require_gates(model, ids, gates, outputs):
-    """Require gates of heads that the model has, and a replacement output for each."""
-    require_outputs(model, ids, outputs)
-    require_open(gates)
-    require_heads(model, *gates)
-    for head in gates:
         require(
             head in outputs,
             ValueError,
             f"head {head} has a gate and no replacement output; expected one for each gate. "
             f"Make them with replacement_outputs(model, list(gates), others).",
         )
-
-
-def require_seeds(values):
-    """Require one finite number for each of two seeds or more."""
-    array = np.asarray(values)
-    if array.ndim == 1 and len(array) < 2:
-        raise ValueError(
-            f"values has {len(array)} entries; expected one for each of two seeds or more, since "
-            f"one seed does not show how far others are from it. Train again with another seed."
-        )
-    require_value("values", array, "seeds")

@@ -4,7 +4,7 @@ import numpy as np
 
 from tutorial_lib.contract import checked, require
 from tutorial_lib.models.copying import TinyModel
-from tutorial_lib.models.layers import require_heads, require_number
+from tutorial_lib.models.layers import require_heads
 from tutorial_lib.projection import Params
 
 PATHS = ("keys", "queries", "values")
@@ -25,7 +25,7 @@ def qk_circuit(params: Params, head: "integer") -> "d_model d_model":
     >>> qk_circuit(Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12))), 2).shape
     (12, 12)
     """
-    require_number("head", head, params.n_heads)
+    require_heads([params], (0, head))
     return params.W_Q[head] @ params.W_K[head].T
 
 
@@ -45,7 +45,7 @@ def ov_circuit(params: Params, head: "integer") -> "d_model d_model":
     >>> ov_circuit(Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12))), 2).shape
     (12, 12)
     """
-    require_number("head", head, params.n_heads)
+    require_heads([params], (0, head))
     d_v = params.d_v
     return params.W_V[head] @ params.W_O[head * d_v : (head + 1) * d_v]
 
@@ -86,7 +86,6 @@ def match_scores(E: "n d_model", W_QK: "d_model d_model", W_OV: "d_model d_model
 
     Parameters
     ----------
-    E : rows of words
     W_QK : of the later head, which matches
     W_OV : of the earlier head, which writes into the keys
 
@@ -121,7 +120,15 @@ def compose(model: TinyModel, first: tuple, second: tuple, *, through: object = 
     >>> round(float(compose(model, (0, 2), (1, 0), through="values")), 12)
     1.0
     """
-    require_order(model, first, second)
+    require_heads(model.layers, first, second)
+    later, earlier = (f"{layer}.{head}" for layer, head in (second, first))
+    require(
+        first[0] < second[0],
+        ValueError,
+        f"head {later} reads nothing of head {earlier}: expected the second head in a later layer, "
+        f"since a layer reads what earlier ones have added. "
+        + ("Exchange them." if second[0] < first[0] else "Take heads of two layers."),
+    )
     sentence = f"through={through!r}; expected one of {PATHS}. A head reads by these."
     require(through in PATHS, ValueError, sentence)
     written = ov_circuit(model.layers[first[0]], first[1])
@@ -130,16 +137,3 @@ def compose(model: TinyModel, first: tuple, second: tuple, *, through: object = 
         return composition(written, ov_circuit(params, head))
     read = qk_circuit(params, head)
     return composition(written, read.T if through == "keys" else read)
-
-
-def require_order(model, first, second):
-    """Require two heads of the model, the second in a later layer."""
-    require_heads(model, first, second)
-    one, other = (f"{layer}.{head}" for layer, head in (first, second))
-    require(
-        first[0] < second[0],
-        ValueError,
-        f"head {other} reads nothing of head {one}: expected the second head in a later layer, "
-        f"since a layer reads what earlier ones have added. "
-        + ("Exchange them." if second[0] < first[0] else "Take heads of two layers."),
-    )

@@ -25,8 +25,7 @@ def score_head(weights: "n H T T", target: "int n T") -> "H":
 
     Raises
     ------
-    TypeError : unsigned positions
-    ValueError : a target outside the sequence or after its query, no target at all
+    TypeError, ValueError : unsigned positions; one outside the sequence or after its query; none
 
     >>> weights = np.full((2, 3, 5, 5), 0.2)
     >>> score_head(weights, np.array([[-1, 0, -1, -1, 3], [-1] * 5])).tolist()
@@ -42,11 +41,7 @@ def best_offset(target: "int n T") -> np.integer:
     """Return the most frequent distance from a query back to its target; of a tie the smaller.
 
     Built in chapter 20. 0 is the query's own position, 1 the position before it. Choose it on one
-    set of documents, and report `fixed_offset_score` on another.
-
-    Parameters
-    ----------
-    target : as of `score_head`
+    set of documents, and report `fixed_offset_score` on another. `target` is as of `score_head`.
 
     >>> int(best_offset(np.array([[-1, 0, 1, -1, 1]])))
     1
@@ -61,12 +56,7 @@ def fixed_offset_score(target: "int n T", offset: "integer") -> float:
     """Return how often the target is that far back: the score of a fixed-offset baseline.
 
     Built in chapter 20. A head that puts all of its weight that many positions back has this
-    `score_head`.
-
-    Parameters
-    ----------
-    target : as of `score_head`
-    offset : 0 for the query's own position, 1 for the position before it
+    `score_head`. `target` is as there; the offset 0 is the query's own position.
 
     Raises
     ------
@@ -91,11 +81,7 @@ def logit_terms(model: TinyModel, ids: "int ... T") -> list:
     """Return the terms of the logits: that of the words themselves, then one for each head.
 
     Built in chapter 20. They sum to the logits of `copying.run`; a model with norms or an MLP has
-    no such sum.
-
-    Returns
-    -------
-    parts : list of 1 + layers·H arrays, each (..., T, vocabulary); layer 0 before layer 1
+    no such sum. Each of the 1 + layers·H arrays is (..., T, vocabulary); layer 0 before layer 1.
 
     Source: Elhage et al. (2021), for the logits as a sum of paths.
 
@@ -129,8 +115,8 @@ def run_with(model: TinyModel, ids: "int ... T", outputs: dict) -> "... T vocabu
     Raises
     ------
     TypeError : a head that is no pair, an output that is no array of numbers
-    ShapeError : an output of another shape; ids as `embed`
-    ValueError : a layer or a head that is not there, NaN in an output; ids as `embed`
+    ShapeError, ValueError : an output of another shape, or with NaN; a head that is not there; ids
+        as `embed`
 
     >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
     >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
@@ -154,17 +140,11 @@ def patch(
 ) -> "... T vocabulary":
     """Return the logits of `ids` when one head has the output that it has for `other`.
 
-    Built in chapter 20: activation patching.
-
-    Parameters
-    ----------
-    ids, other : of one shape
-    layer, head : both counted from 0
+    Built in chapter 20: activation patching. Layer and head are counted from 0.
 
     Raises
     ------
-    ShapeError : ids and other of different batches; as `embed`
-    ValueError : a layer or a head that is not there; as `embed`
+    ShapeError, ValueError : ids and other of different shapes; a head that is not there; as `embed`
 
     Source: Wang et al. (2023), who patch the outputs of heads of GPT-2.
 
@@ -174,7 +154,7 @@ def patch(
     (3, 7)
     """
     require_ids_of(model, ids, other)
-    require_heads(model, (layer, head))
+    require_heads(model.layers, (layer, head))
     _, records = run(model, other)
     output = records[layer].heads[..., head, :, :]
     return run_with(model, ids, {(layer, head): output})
@@ -192,7 +172,6 @@ def attribution_patch(
 
     Parameters
     ----------
-    ids, other : of one shape
     dlogits : the derivative of a measure with respect to the logits of `ids`
 
     Returns
@@ -201,7 +180,7 @@ def attribution_patch(
 
     Raises
     ------
-    ShapeError, ValueError : ids and other of different batches; as `embed`
+    ShapeError, ValueError : ids and other of different shapes; as `embed`
 
     Source: Nanda (2023), https://www.neelnanda.io/mechanistic-interpretability/attribution-patching
 
@@ -216,8 +195,8 @@ def attribution_patch(
     dX, changes = dlogits @ model.U.T, []
     for here, there in zip(records[::-1], run(model, other)[1][::-1], strict=True):
         H, d_v = here.params.n_heads, here.params.d_v
-        moved = (there.heads - here.heads) @ here.params.W_O.reshape(H, d_v, -1)
-        changes.append((moved * dX[..., None, :, :]).sum(axis=(-2, -1)))  # (..., H)
+        dY = (there.heads - here.heads) @ here.params.W_O.reshape(H, d_v, -1)
+        changes.append((dY * dX[..., None, :, :]).sum(axis=(-2, -1)))  # (..., H)
         dX = dX + multi_head_attention_backward(here, dX).dX
     return np.concatenate(changes[::-1], axis=-1)
 
@@ -225,26 +204,25 @@ def attribution_patch(
 def require_target(target):
     """Require target positions that are not after their query, or -1, and at least one of them.
 
-    The targets of a gallery have a check of their own: it draws a sentence in which no query needs
-    a target, under any mask, and takes unsigned positions, since it does not subtract them.
+    A gallery checks its own: it takes a sentence without any target, and unsigned positions.
     """
-    if target.dtype.kind == "u":
-        raise TypeError(
-            f"target is an array of {target.dtype}; expected positions, signed whole numbers, "
-            f"or -1 for none. Convert it first: target.astype(int)."
-        )
-    wrong = np.argwhere((target < -1) | (target > np.arange(target.shape[1])))
-    if len(wrong):
-        n, t = map(int, wrong[0])
+    require(
+        target.dtype.kind == "i",
+        TypeError,
+        f"target is an array of {target.dtype}; expected positions, signed whole numbers, "
+        f"or -1 for none. Convert it first: target.astype(int).",
+    )
+    for n, t in np.argwhere((target < -1) | (target > np.arange(target.shape[1]))):
         raise ValueError(
             f"target is {target[n, t]} at ({n}, {t}); expected a position from 0 to {t}, which "
             f"query {t} can see, or -1 for none."
         )
-    if not (target >= 0).any():
-        raise ValueError(
-            "no position has a target: target is -1 throughout; expected a position at least once. "
-            "Take more documents, or another task."
-        )
+    require(
+        (target >= 0).any(),
+        ValueError,
+        "no position has a target: target is -1 throughout; expected a position at least once. "
+        "Take more documents, or another task.",
+    )
 
 
 def require_ids_of(model, ids, *others):
@@ -262,7 +240,7 @@ def require_ids_of(model, ids, *others):
 
 def require_outputs(model, ids, outputs):
     """Require an output for heads that are there: finite numbers that broadcast to their own."""
-    require_heads(model, *outputs)
+    require_heads(model.layers, *outputs)
     for (layer, _), output in outputs.items():
         require_array("output", output)
         shape = (*ids.shape, model.layers[layer].d_v)

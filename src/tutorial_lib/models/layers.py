@@ -35,25 +35,21 @@ def require_width(model):
         )
 
 
-def require_heads(model, *heads):
-    """Require heads of the model, each named by a tuple (layer, head), both counted from 0."""
+def require_heads(layers, *heads):
+    """Require heads of these layers, each named by a tuple (layer, head), both counted from 0."""
     for pair in heads:
         require(
             isinstance(pair, tuple) and len(pair) == 2,
             TypeError,
             f"a head is named {pair!r}; expected a tuple (layer, head). Head 1.2 is (1, 2).",
         )
-        layer, head = pair
-        require_number("layer", layer, len(model.layers))
-        require_number("head", head, model.layers[layer].n_heads)
-
-
-def require_number(name, value, n):
-    """Require the number of a layer or of a head, from 0 to `n` - 1."""
-    require_whole(name, value)
-    require(
-        0 <= value < n,
-        ValueError,
-        f"{name} {value} of {n}: expected 0 to {n - 1}. Choose one that is there; "
-        f"the first is {name} 0.",
-    )
+        n = len(layers)
+        for name, number in zip(("layer", "head"), pair, strict=True):
+            require_whole(name, number)
+            require(
+                0 <= number < n,
+                ValueError,
+                f"{name} {number} of {n}: expected 0 to {n - 1}. Choose one that is there; "
+                f"the first is {name} 0.",
+            )
+            n = layers[pair[0]].n_heads

@@ -69,7 +69,7 @@ def test_resampled_by_the_same_documents_nothing_changes(tiny, assert_close):
 @pytest.mark.parametrize(
     ("heads", "error", "says"),
     [
-        ([(0, 1), (0, 1)], ValueError, r"head \(0, 1\) is in heads twice"),
+        ([(0, 1), (0, 1)], ValueError, r"heads is \[\(0, 1\), \(0, 1\)\]; .* Drop what is twice"),
         ([(0, 2)], ValueError, "head 2 of 2: expected 0 to 1"),
         ([(2, 0)], ValueError, "layer 2 of 2: expected 0 to 1"),
         ([(1,)], TypeError, r"a head is named \(1,\); expected a tuple"),
@@ -85,7 +85,7 @@ def test_heads_that_cannot_be_ablated_are_refused(tiny, heads, error, says):
 
 
 def test_all_heads_at_once_are_refused_and_all_but_one_pass(tiny):
-    with pytest.raises(ValueError, match=r"all 5 heads are ablated.*at most 4.*run_with"):
+    with pytest.raises(ValueError, match=r"all 5 heads are ablated.*expected fewer.*run_with"):
         ablate(tiny, IDS, HEADS, OTHERS)
     assert ablate(tiny, IDS, HEADS[1:], OTHERS).shape == (2, 5, 7)
     assert len(replacement_outputs(tiny, HEADS, OTHERS)) == 5
@@ -150,7 +150,6 @@ WRONG_GATES = {
     "a word": ({(0, 1): "half"}, TypeError, "is a str; expected a number"),
     "True": ({(0, 1): True}, TypeError, "is a bool"),
     "none": ({}, ValueError, "gates is empty"),
-    "not there": ({(0, 5): 0.5}, ValueError, "head 5 of 2"),
     "no output": ({(1, 1): 0.5}, ValueError, r"head \(1, 1\) has a gate and no replacement output"),
 }
 

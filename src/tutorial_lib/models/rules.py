@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from tutorial_lib.contract import checked, record
+from tutorial_lib.contract import checked, record, require
 
 
 @record(made_by="Make one with compile_rules(rules, words).")
@@ -38,9 +38,18 @@ class Grammar:
 @checked
 def alternatives(rule: str) -> list:
     """Return the alternatives of a rule: pairs of a chance and a tuple of what follows."""
-    pairs = [alternative.split() for alternative in rule.split("|")]
-    total = sum(float(weight) for weight, *_ in pairs)
-    return [(float(weight) / total, tuple(parts)) for weight, *parts in pairs]
+    pairs = []
+    for alternative in rule.split("|"):
+        weight, *parts = alternative.split() or [""]
+        require(
+            parts and re.fullmatch(r"[\d.]*[1-9][\d.]*", weight),
+            ValueError,
+            f"an alternative of {rule!r} is {alternative.strip()!r}; expected a weight above 0 and "
+            f"what follows, since a word shows the choice. Write '1 word'.",
+        )
+        pairs.append((float(weight), tuple(parts)))
+    total = sum(weight for weight, _ in pairs)
+    return [(weight / total, parts) for weight, parts in pairs]
 
 
 def _split(part):
@@ -48,62 +57,46 @@ def _split(part):
     return re.fullmatch(r"(.[^<>]*)(.*)", part).groups()
 
 
-def _begin(rules, parts):
-    """Yield each continuation: chance, the word, its marks, and the parts after it."""
+def _parse(symbol, rule, known):
+    """Return the alternatives of a rule, of known symbols and words."""
+    pairs = alternatives(rule)
+    unknown = {name for _, parts in pairs for name, _ in map(_split, parts)} - known
+    require(
+        not unknown,
+        ValueError,
+        f"{symbol!r} holds {min(unknown, default='')!r}, which is no symbol and no word; expected "
+        f"one of the {len(known)} that there are. Write it otherwise, or add it.",
+    )
+    return pairs
+
+
+def _begin(pairs, parts, within=()):
+    """Yield each continuation: chance, the word, its marks, and the parts after it.
+
+    `pairs` are the alternatives of each symbol. `within` are the symbols that these parts begin.
+    """
     symbol, marks = _split(parts[0])
-    if symbol not in rules:
+    if symbol not in pairs:
         yield 1.0, symbol, marks, parts[1:]
         return
-    for chance, (first, *others) in alternatives(rules[symbol]):
-        for inner, *found, rest in _begin(rules, (first + marks, *others)):
-            yield chance * inner, *found, (*rest, *parts[1:])
-
-
-def require_words(rules, words):
-    """Require that each alternative is a weight above 0, followed by symbols and words."""
-    for symbol, rule in rules.items():
-        for alternative in rule.split("|"):
-            weight, *parts = alternative.split() or [""]
-            if not parts or not re.fullmatch(r"[\d.]*[1-9][\d.]*", weight):
-                raise ValueError(
-                    f"an alternative of {symbol!r} is {alternative.strip()!r}; expected a weight "
-                    f"above 0 and what follows, since a word shows the choice. Write '1 word'."
-                )
-            unknown = {name for name, _ in map(_split, parts)} - {*rules, *words}
-            if unknown:
-                raise ValueError(
-                    f"{symbol!r} holds {min(unknown)!r}, which is no symbol and no word; expected "
-                    f"one of the rules or of the {len(words)} words. Write it otherwise, or add it."
-                )
-
-
-def require_progress(rules):
-    """Require that no symbol can begin with itself, so that each comes to a word."""
-    firsts = {s: {_split(p[0])[0] for _, p in alternatives(rule)} for s, rule in rules.items()}
-    for symbol, reached in firsts.items():
-        found, waiting = set(), set(reached)
-        while waiting := waiting - found:
-            found |= waiting
-            waiting = set().union(*(firsts.get(name, ()) for name in waiting))
-        if symbol in found:
-            raise ValueError(
-                f"{symbol!r} can begin with itself, and so never comes to a word; expected a word "
-                f"before it. Put {symbol!r} after a word."
+    require(
+        symbol not in within,
+        ValueError,
+        f"{symbol!r} can begin with itself, and so never comes to a word; expected a word before "
+        f"it. Put {symbol!r} after a word.",
+    )
+    words = set()
+    for chance, (head, *others) in pairs[symbol]:
+        inner = _begin(pairs, (head + marks, *others), (*within, symbol))
+        for conditional, word, word_marks, rest in inner:
+            require(
+                word not in words,
+                ValueError,
+                f"two alternatives of {symbol!r} can begin with {word!r}; expected that a word "
+                f"shows the choice. Let each begin with words of its own.",
             )
-
-
-def require_unambiguous(rules):
-    """Require that no two alternatives of a rule can begin with one word."""
-    for symbol, rule in rules.items():
-        seen = set()
-        for _, parts in alternatives(rule):
-            words = {word for _, word, *_ in _begin(rules, parts)}
-            if seen & words:
-                raise ValueError(
-                    f"two alternatives of {symbol!r} can begin with {min(seen & words)!r}; expected"
-                    f" that a word shows the choice. Let each begin with words of its own."
-                )
-            seen |= words
+            words.add(word)
+            yield chance * conditional, word, word_marks, (*rest, *parts[1:])
 
 
 @checked
@@ -122,25 +115,22 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
     ------
     ValueError : two alternatives of a rule can begin with one word; an alternative has no weight
         or no word, or a word that is not in `words`; a symbol begins with itself; a text ends
-
-    >>> rules = {"text": "3 the dog end | 1 dogs sleep text", "end": "1 sleeps text | 1 barks text"}
-    >>> compile_rules(rules, ("the", "dog", "dogs", "sleep", "sleeps", "barks")).chances.shape
-    (4, 6)
     """
-    require_words(rules | {"the start": f"1 {start}"}, words)
-    require_progress(rules)
-    require_unambiguous(rules)
+    known = {*rules, *words}
+    pairs = {symbol: _parse(symbol, rule, known) for symbol, rule in rules.items()}
+    _parse("the start", f"1 {start}", known)
     noted = sorted(set(re.findall(r">(\w+)", " ".join(rules.values()))))
     names, number, rows = (*noted, ""), {(start,): 0}, []
     for parts in (waiting := [(start,)]):  # grows while it is read
         row = np.zeros((4, len(words)))
         row[2:] = len(noted)
-        for chance, word, marks, rest in _begin(rules, parts):
-            if not rest:
-                raise ValueError(
-                    f"the text ends after {word!r}; expected one that goes on, to be cut off at "
-                    f"any length. Let the rule end in {start!r}."
-                )
+        for chance, word, marks, rest in _begin(pairs, parts):
+            require(
+                rest,
+                ValueError,
+                f"the text ends after {word!r}; expected one that goes on, to be cut off at "
+                f"any length. Let the rule end in {start!r}.",
+            )
             if rest not in number:
                 number[rest] = len(number)
                 waiting.append(rest)
@@ -154,9 +144,10 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
 def _marks(marks, names):
     """Return under which name the target of a word is noted, and under which its own position."""
     read, noted = re.fullmatch(r"(?:<(\w+))?(?:>(\w+))?", marks).groups("")
-    if read not in names:
-        raise ValueError(
-            f"a word is decided by <{read}, which no word notes; expected one of {names[:-1]}. "
-            f"Write >{read} after the word that decides it."
-        )
+    require(
+        read in names,
+        ValueError,
+        f"a word is decided by <{read}, which no word notes; expected one of {names[:-1]}. "
+        f"Write >{read} after the word that decides it.",
+    )
     return read, noted

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tutorial_lib.contract import checked
+from tutorial_lib.contract import checked, require
 from tutorial_lib.multihead import multi_head_attention
 from tutorial_lib.projection import Params
 
@@ -34,7 +34,7 @@ def rms_norm(X: "... d_model") -> "... d_model":
 def mlp(X: "... d_model", W_1: "d_model d_feed", W_2: "d_feed d_model") -> "... d_model":
     """Multiply each row by two matrices, with a ReLU between: zeros replace what is negative.
 
-    Built in chapter 19. There are no biases.
+    Built in chapter 19.
 
     Source: Vaswani et al. (2017), section 3.3, without biases.
 
@@ -67,23 +67,24 @@ def block(
     >>> block(np.ones((5, 12)), params, np.ones((12, 20)), np.ones((20, 12))).shape
     (5, 12)
     """
-    require_squares(X)
     X = X + multi_head_attention(rms_norm(X), params, mask=mask)
     return X + mlp(rms_norm(X), W_1, W_2)
 
 
 def require_squares(X):
     """Require rows whose squares, and sums of squares, do not overflow."""
-    if X.dtype == np.float16:
-        raise TypeError(
-            "X is an array of float16; expected float32 or float64, since the square of 256 "
-            "overflows float16. Convert it first: X.astype(float)."
-        )
+    require(
+        X.dtype != np.float16,
+        TypeError,
+        "X is an array of float16; expected float32 or float64, since the square of 256 "
+        "overflows float16. Convert it first: X.astype(float).",
+    )
     kind = np.iinfo if X.dtype.kind == "i" else np.finfo
     most = math.sqrt(float(kind(X.dtype).max) / X.shape[-1])
     largest = max(float(X.max(initial=0)), -float(X.min(initial=0)))  # 0 where a batch is empty
-    if largest >= most:
-        raise ValueError(
-            f"the largest number of X is {largest:.3g}; expected less than {most:.3g}, or the "
-            f"sum of its row's squares overflows {X.dtype}. Make X smaller."
-        )
+    require(
+        largest < most,
+        ValueError,
+        f"the largest number of X is {largest:.3g}; expected less than {most:.3g}, or the "
+        f"sum of its row's squares overflows {X.dtype}. Make X smaller.",
+    )

@@ -23,43 +23,40 @@ def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR)
     ------
     ValueError : a grammar whose names are not equally likely, or which has surnames elsewhere than
         right after them
-
-    >>> expected_surprisal().shape
-    (64,)
     """
-    require_uniform_names(grammar)
     chances = grammar.chances
     entropy = -(chances * np.log(np.where(chances > 0, chances, 1))).sum(axis=1)
     moves = np.zeros((len(chances), len(chances)))  # from state to state, by any word
     np.add.at(moves, (np.arange(len(chances))[:, None], grammar.follows), chances)
-    surname = chances[:, SURNAME].sum(axis=1) > 0
-    names = max(1, (chances[:, GIVEN] > 0).any(axis=0).sum())
-    new = np.where(surname[:, None], (1 - 1 / names) ** np.arange(length), 1)
-    reached, nats = np.zeros((len(chances), length)), []  # chance of a state with c names so far
-    reached[0, 0] = 1
+    surname, new = _chances_of_new(grammar, length)
+    distribution, nats = np.zeros((len(chances), length)), []  # over states and names so far
+    distribution[0, 0] = 1
     for _ in range(length):
-        nats.append((reached * new * entropy[:, None]).sum())
-        reached[surname] = np.roll(reached[surname], 1, axis=1)
-        reached = moves.T @ reached
+        nats.append((distribution * np.where(surname[:, None], new, 1) * entropy[:, None]).sum())
+        distribution[surname] = np.roll(distribution[surname], 1, axis=1)
+        distribution = moves.T @ distribution
     return np.array(nats)
 
 
-def require_uniform_names(grammar):
-    """Require equally likely given names wherever one is possible, and surnames only after them."""
+def _chances_of_new(grammar, length):
+    """Return which states are surnames, and how likely one is new, by the number of names so far.
+
+    Given names have to be equally likely wherever one is possible, and surnames only after them.
+    """
     possible = grammar.chances > 0
-    named = possible[:, GIVEN].any(axis=1)
+    named, surname = (possible[:, words].any(axis=1) for words in (GIVEN, SURNAME))
     chances = grammar.chances[named][:, possible.any(axis=0) & GIVEN]  # (states, names)
-    even = not named.any() or np.allclose(chances, chances[:, :1])
-    surname = possible[:, SURNAME].any(axis=1)
-    only = not possible[surname][:, ~SURNAME].any() and not surname[0]
-    after = (surname[grammar.follows] == GIVEN) | ~possible
+    even = np.allclose(chances, chances[:, :1])
+    surnames_only = not possible[surname][:, ~SURNAME].any() and not surname[0]
+    after_names = (surname[grammar.follows] == GIVEN) | ~possible
     require(
-        even and only and after.all(),
+        even and surnames_only and after_names.all(),
         ValueError,
         f"the grammar has {'names and surnames apart' if even else 'uneven names'}; expected one "
         f"chance for all names, wherever a name is possible, and a surname after each and nowhere "
         f"else, or the chance of a new name is not known. Change the rules.",
     )
+    return surname, (1 - 1 / max(1, chances.shape[1])) ** np.arange(length)
 
 
 @checked
@@ -70,11 +67,6 @@ def excess_loss(logits: "any n length 100", documents: Documents) -> "n length":
     on this document; what is hard about the document itself drops out.
 
     Introduced in chapter 19. The logits are of the next word.
-
-    >>> from tutorial_lib.models.grammar import sample_documents
-    >>> documents = sample_documents(np.random.default_rng(0), 2)
-    >>> excess_loss(np.zeros((2, 64, 100)), documents).shape
-    (2, 64)
     """
     return -_log_softmax(logits, documents.ids[:, 1:]) - documents.surprisal
 
@@ -85,11 +77,6 @@ def accuracy(logits: "any n length 100", documents: Documents) -> dict:
 
     Introduced in chapter 19. The logits are of the next word; a task that does not occur in
     the documents is left out.
-
-    >>> from tutorial_lib.models.grammar import sample_documents
-    >>> documents = sample_documents(np.random.default_rng(0), 20)
-    >>> len(accuracy(np.zeros((20, 64, 100)), documents))
-    10
     """
     return {
         task: float((among.argmax(axis=-1) == right).mean())

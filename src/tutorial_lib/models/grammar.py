@@ -6,7 +6,7 @@ surname when it first appears, and keeps it to the end of the document.
 
 import numpy as np
 
-from tutorial_lib.contract import checked, record
+from tutorial_lib.contract import checked, record, require
 from tutorial_lib.errors import require_ids
 from tutorial_lib.models.rules import Grammar, compile_rules
 from tutorial_lib.models.words import CLASSES, WORDS
@@ -53,30 +53,30 @@ def rules():
 
     A kind is s, p, f or m: what `it`, `they`, `she` and `he` stand for.
     """
-    found = {name: " | ".join(f"1 {w}" for w in words.split()) for name, words in CLASSES.items()}
-    found["text"] = "3 the head | 1 called:f | 1 called:m"
-    found["head"] = "1 noun:s>subject more:s | 1 noun:p>subject more:p"
-    found["inner"] = "1 noun:s>clause act:s<clause | 1 noun:p>clause act:p<clause"
-    found["object"] = "1 the other | 1 given:f surname | 1 given:m surname"
-    found["other"] = "1 noun:s | 1 noun:p"
-    found |= {f"called:{k}": f"1 given:{k}>subject surname aside:{k}" for k in "fm"}
+    symbols = {name: " | ".join(f"1 {w}" for w in words.split()) for name, words in CLASSES.items()}
+    symbols["text"] = "3 the head | 1 called:f | 1 called:m"
+    symbols["head"] = "1 noun:s>subject more:s | 1 noun:p>subject more:p"
+    symbols["inner"] = "1 noun:s>clause act:s<clause | 1 noun:p>clause act:p<clause"
+    symbols["object"] = "1 the other | 1 given:f surname | 1 given:m surname"
+    symbols["other"] = "1 noun:s | 1 noun:p"
+    symbols |= {f"called:{k}": f"1 given:{k}>subject surname aside:{k}" for k in "fm"}
     words = CLASSES["pronoun"].split(), CLASSES["reflexive"].split()
     for kind, pronoun, reflexive in zip("spfm", *words, strict=True):
         verb, on = "p<subject" if kind == "p" else "s<subject", f". next:{kind}"
         then, again = f"aside:{kind}", f"{pronoun}<subject>subject do:{kind}"
-        found[f"next:{kind}"] = f"6 the head | 3 called:f | 3 called:m | 4 {again}"
-        found[f"more:{kind}"] = f"1 {then} | 1 that clause:{kind} {then}"
-        found[f"clause:{kind}"] = f"1 rest:{verb} | 1 act:{verb} the other | 1 the inner"
-        found[then] = f"2 do:{kind} | 1 round:1 do:{kind} | 1 square:1 do:{kind}"
-        found[f"do:{kind}"] = f"1 rest:{verb} {on} | 1 act:{verb} whom:{kind} {on}"
-        found[f"whom:{kind}"] = f"2 object | 1 {reflexive}<subject"
+        symbols[f"next:{kind}"] = f"6 the head | 3 called:f | 3 called:m | 4 {again}"
+        symbols[f"more:{kind}"] = f"1 {then} | 1 that clause:{kind} {then}"
+        symbols[f"clause:{kind}"] = f"1 rest:{verb} | 1 act:{verb} the other | 1 the inner"
+        symbols[then] = f"2 do:{kind} | 1 round:1 do:{kind} | 1 square:1 do:{kind}"
+        symbols[f"do:{kind}"] = f"1 rest:{verb} {on} | 1 act:{verb} whom:{kind} {on}"
+        symbols[f"whom:{kind}"] = f"2 object | 1 {reflexive}<subject"
     for depth in range(1, DEPTH + 1):
         for shape, opening, closing in (("round", "(", ")"), ("square", "[", "]")):
             end, deeper = f"{closing}<bracket{depth}", depth + 1
             more = f" | 1 round:{deeper} {end} | 1 square:{deeper} {end}" * (depth < DEPTH)
-            found[f"{shape}:{depth}"] = f"1 {opening}>bracket{depth} adverb {shape}-end:{depth}"
-            found[f"{shape}-end:{depth}"] = f"4 {end}{more}"
-    return found
+            symbols[f"{shape}:{depth}"] = f"1 {opening}>bracket{depth} adverb {shape}-end:{depth}"
+            symbols[f"{shape}-end:{depth}"] = f"4 {end}{more}"
+    return symbols
 
 
 GRAMMAR = compile_rules(rules(), WORDS)
@@ -105,23 +105,19 @@ class Documents:
     def target_of(self, task):
         """Return the target position of each query, (n, length), -1 for none.
 
-        It is the position of the word that decides the next word. Only next words of one task, one
-        of TASKS, have a target here.
+        It is the position of the word that decides the next word, where that is of this task.
 
         Raises
         ------
         ValueError : no such task
-
-        >>> sample_documents(np.random.default_rng(0), 3).target_of("surname").shape
-        (3, 64)
         """
-        if task not in TASKS:
-            raise ValueError(f"task is {task!r}; expected one of {TASKS}. Choose one of them.")
+        sentence = f"task is {task!r}; expected one of {TASKS}. Choose one of them."
+        require(task in TASKS, ValueError, sentence)
         return np.where(self.task == TASKS.index(task), self.decided_by, -1)
 
 
-def _walk(choose, n, length, grammar):
-    """Make documents word by word; `choose` gets t and the chances (n, words)."""
+def _walk(next_word, n, length, grammar):
+    """Make documents word by word; `next_word` gets t and the chances (n, words)."""
     rows, state = np.arange(n), np.zeros(n, dtype=int)
     ids, surprisal = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
     decided_by, noted = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
@@ -131,7 +127,7 @@ def _walk(choose, n, length, grammar):
         known = family[rows, before]
         back = known >= 0
         chances[back] = np.eye(len(WORDS))[ids[back, known[back]]]
-        word = ids[:, t + 1] = choose(t, chances)
+        word = ids[:, t + 1] = next_word(t, chances)
         surprisal[:, t] = -np.log(chances[rows, word])
         decided_by[:, t] = np.where(back, known, noted[rows, grammar.decides[state, word]])
         noted[rows, grammar.notes[state, word]] = t + 1
@@ -146,16 +142,17 @@ def _tasks(ids, decided_by):
     rows, word = np.arange(len(ids))[:, None], ids[:, 1:]
     verb, closing, that = VERB[word], CLOSING[word], _is("that")
 
-    def between(flags):
+    def count_between(flags):
         counts = np.pad(np.cumsum(flags[ids], axis=1), ((0, 0), (1, 0)))
         return counts[:, 1:-1] - counts[rows, decided_by + 1]
 
-    plural, nested = _is("noun:p", "they")[ids[rows, decided_by]], between(CLOSING) > 0
-    others = np.where(plural, between(_is("noun:s") | GIVEN), between(_is("noun:p")))
+    plural, nested = _is("noun:p", "they")[ids[rows, decided_by]], count_between(CLOSING) > 0
+    singular_between = count_between(_is("noun:s") | GIVEN)
+    attractors = np.where(plural, singular_between, count_between(_is("noun:p")))
     adjacent = decided_by == np.arange(ids.shape[1] - 1)
     back = np.pad(ids, ((0, 0), (2, 0)))  # back[:, t] is ids[:, t - 2]
-    cases = [verb & (that[ids[:, :-1]] | that[back[:, :-3]] & adjacent), verb & (others > 0)]
-    cases += [verb & (between(that) > 0), verb & nested, verb, closing & nested, closing]
+    cases = [verb & (that[ids[:, :-1]] | that[back[:, :-3]] & adjacent), verb & (attractors > 0)]
+    cases += [verb & (count_between(that) > 0), verb & nested, verb, closing & nested, closing]
     cases += [SURNAME[word], _is("reflexive")[word], _is("pronoun")[word]]  # the first that holds
     return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)
 
@@ -167,17 +164,14 @@ def sample_documents(
     """Sample documents, each of which begins with <bos> and is cut off after `length` words.
 
     Introduced in chapter 19. The words of the grammar are WORDS.
-
-    >>> sample_documents(np.random.default_rng(0), 3).ids.shape
-    (3, 65)
     """
-    luck = rng.random((length, n, 1))
+    uniform = rng.random((length, n, 1))
 
-    def choose(t, chances):
+    def sample(t, chances):
         sums = np.cumsum(chances, axis=1)
-        return (sums <= luck[t] * sums[:, -1:]).sum(axis=1)
+        return (sums <= uniform[t] * sums[:, -1:]).sum(axis=1)
 
-    return _walk(choose, n, length, grammar)
+    return _walk(sample, n, length, grammar)
 
 
 @checked
@@ -198,15 +192,14 @@ def read_documents(ids: "int n tokens", *, grammar: Grammar = GRAMMAR) -> Docume
     if ids[:, 0].any():
         raise ValueError("a document does not begin with <bos>; expected id 0. Put it in front.")
 
-    def choose(t, chances):
-        word = ids[:, t + 1]
-        wrong = np.flatnonzero(chances[np.arange(len(ids)), word] == 0)
-        if len(wrong):
-            could = [WORDS[i] for i in np.flatnonzero(chances[wrong[0]])]
+    def read(t, chances):
+        words = ids[:, t + 1]
+        for n in np.flatnonzero(chances[np.arange(len(ids)), words] == 0):
+            possible = [WORDS[i] for i in np.flatnonzero(chances[n])]
             raise ValueError(
-                f"document {wrong[0]} has {WORDS[word[wrong[0]]]!r} at position {t + 1}; expected "
-                f"one of {could}. Change that word, or the words before it."
+                f"document {n} has {WORDS[words[n]]!r} at position {t + 1}; expected one of "
+                f"{possible}. Change that word, or the words before it."
             )
-        return word
+        return words
 
-    return _walk(choose, len(ids), ids.shape[1] - 1, grammar)
+    return _walk(read, len(ids), ids.shape[1] - 1, grammar)

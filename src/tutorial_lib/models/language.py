@@ -26,11 +26,7 @@ LONGEST_SHOWN = 20  # letters of a word that is refused
 class BlockModel:
     """X = E[ids] + P; each block adds attention, then an MLP, of the normed X; norm(X) @ U.
 
-    Introduced in chapter 19.
-
-    Parameters
-    ----------
-    feeds : the two matrices W_1 and W_2 of each layer
+    Introduced in chapter 19. `feeds` are the two matrices W_1 and W_2 of each layer.
 
     Raises
     ------
@@ -98,8 +94,7 @@ def encode(sentence: str, *, length: "length" = LENGTH) -> "positions":
 
     Raises
     ------
-    ValueError : a length below 2; no word, `length` words or more, or a word that the text does
-        not have
+    ValueError : a length below 2; no word, `length` words or more, or an unknown word
 
     >>> encode("the dogs that bark").tolist()
     [0, 2, 20, 3, 40]
@@ -111,23 +106,23 @@ def encode(sentence: str, *, length: "length" = LENGTH) -> "positions":
         f"Give the number of positions that the model has, such as {LENGTH}.",
     )
     words = sentence.split()
-    if fault := _fault(words, length):
-        raise ValueError(fault)
+    message = _fault(words, length)
+    require(not message, ValueError, message)
     return np.array([0, *(ID[word] for word in words)])
 
 
 def _fault(words, length):
-    """Describe what is wrong with the words of a sentence; nothing where all is right."""
-    most = length - 1
+    """Say what keeps the words of a sentence from being ids; nothing where all can be."""
+    limit = length - 1
     if not words:
         return (
-            f"The sentence has no word; expected 1 to {most}. Write some, such as "
+            f"The sentence has no word; expected 1 to {limit}. Write some, such as "
             f"“the dogs that bark”."
         )
-    if len(words) > most:
+    if len(words) > limit:
         return (
-            f"The sentence has {len(words)} words; expected at most {most}, since the model has "
-            f"{length} positions and <bos> takes the first. Leave out {len(words) - most}."
+            f"The sentence has {len(words)} words; expected at most {limit}, since the model has "
+            f"{length} positions and <bos> takes the first. Leave out {len(words) - limit}."
         )
     unknown = [word for word in words if not ID.get(word)]  # None, or 0 for <bos>
     return _unknown(unknown[0]) if unknown else ""
@@ -142,38 +137,35 @@ def _unknown(word):
     refused = f"'{shown}' is no word of this text"
     if all(part in ID for part in parts):
         return f"{refused}, but its parts are. Put blanks between them: “{' '.join(parts)}”."
-    if near := _near(shown):
-        return f"{refused}; near it: {', '.join(near)}. Take one of its words."
+    if similar := _similar(shown):
+        return f"{refused}; near it: {', '.join(similar)}. Take one of its words."
     return f"{refused}. {KINDS}"
 
 
-def _near(word):
+def _similar(word):
     """Return up to three words of the text that a few changed letters make of this one."""
-    changes = {known: _changes(word.lower(), known.lower()) for known in ID if ID[known]}
-    most = min(max(2, len(word) // 2), len(word) - 1)
-    return [known for known in sorted(changes, key=changes.get) if changes[known] <= most][:3]
+    distances = {known: _distance(word.lower(), known.lower()) for known in ID if ID[known]}
+    limit = min(max(2, len(word) // 2), len(word) - 1)
+    nearest = sorted(distances, key=distances.get)[:3]
+    return [known for known in nearest if distances[known] <= limit]
 
 
-def _changes(a, b):
+def _distance(a, b):
     """Count the letters to insert, delete or replace to make b of a."""
-    row = list(range(len(b) + 1))
+    distances = list(range(len(b) + 1))
     for x in a:
-        last, row = row, [row[0] + 1]
+        above, distances = distances, [distances[0] + 1]
         for j, y in enumerate(b):
-            row.append(min(row[j] + 1, last[j + 1] + 1, last[j] + (x != y)))
-    return row[-1]
+            distances.append(min(distances[j] + 1, above[j + 1] + 1, above[j] + (x != y)))
+    return distances[-1]
 
 
 @checked
 def eight_bits(W: "... d") -> tuple:
     """Round a matrix to whole numbers from -127 to 127, a step for each row.
 
-    Introduced in chapter 20. A number is off by at most half a step of its row; a row of zeros
-    stays one.
-
-    Returns
-    -------
-    codes, steps : (..., d) int8 and (...) float64; W is near codes * steps[..., None]
+    Introduced in chapter 20. Returns codes, (..., d) in int8, and steps, (...): W is near
+    codes * steps[..., None], off by at most half a step of its row. A row of zeros stays one.
 
     >>> codes, steps = eight_bits(np.array([[127.0, -63.6], [0.0, 0.0]]))
     >>> codes.tolist(), steps.tolist()

@@ -10,12 +10,8 @@ from tutorial_lib.errors import ShapeError
 def leak(layer: callable, X: "... T d_model", other: "... T d_model") -> float:
     """Return how much a row changes, at most, when tokens after it are exchanged for others.
 
-    Built in chapter 23. A causal layer gives 0. A layer that gives NaN gives NaN.
-
-    Parameters
-    ----------
-    layer : function from (..., T, d_model) to as many rows
-    other : the shape of X, a different sequence
+    Built in chapter 23. A causal layer gives 0. A layer that gives NaN gives NaN. `layer` is a
+    function from (..., T, d_model) to as many rows; `other` is a sequence of the shape of X.
 
     Raises
     ------
@@ -42,13 +38,8 @@ def directional_derivative(loss: callable, array: "...", along: "...", step: flo
     """Return how fast a loss rises along one direction of an array.
 
     Built in chapter 23. It is the sum of `gradient * along`: two calls check all entries together,
-    where chapter 08 needs two calls for each.
-
-    Parameters
-    ----------
-    loss : function from an array of this shape to a number
-    along : the shape of array
-    step : how far to go to each side
+    where chapter 08 needs two calls for each. `loss` is a function from an array to a number;
+    `along` is a direction of the same shape; `step` is how far to go to each side.
 
     Raises
     ------
@@ -71,22 +62,28 @@ def directional_derivative(loss: callable, array: "...", along: "...", step: flo
 def drift(layer: callable, X: "... T d_model", before: "... S d_model", window: "length") -> float:
     """Return how much rows change when other tokens come before them that they do not see.
 
-    Built in chapter 23. The first window - 1 rows do see some of them, and are left out.
-
-    Parameters
-    ----------
-    layer : function from (..., T, d_model), any T, to as many rows; each sees `window` keys
-    window : number of keys that a row sees, at most T
+    Built in chapter 23. The first window - 1 rows do see some of them, and are left out. `layer` is
+    a function from (..., T, d_model), any T, to as many rows, each of which sees `window` keys.
 
     Raises
     ------
-    ShapeError : sequences of other batches
-    ValueError : a window above T
+    ShapeError, ValueError : sequences of other batches; a window above T
 
     >>> float(drift(lambda X: np.cumsum(X, axis=-2), np.ones((4, 2)), np.ones((3, 2)), 2))
     3.0
     """
-    require_before(X, before, window)
+    require(
+        X.shape[:-2] == before.shape[:-2],
+        ShapeError,
+        f"X has shape {X.shape} and before {before.shape}; expected them to differ only in the "
+        f"number of tokens. Give both one batch.",
+    )
+    require(
+        window <= X.shape[-2],
+        ValueError,
+        f"window={window} and X has {X.shape[-2]} tokens; expected a window within X, or every "
+        f"row sees what comes before it. Give a longer X or a smaller window.",
+    )
     T, Y = X.shape[-2], layer(X)
     after = layer(np.concatenate([before, X], axis=-2))[..., -T:, :]
     return np.abs(after - Y)[..., window - 1 :, :].max()
@@ -98,13 +95,8 @@ def in_chunks(
 ) -> "... T d_model":
     """Let a step process a sequence in chunks, each with the cache that the one before returned.
 
-    Built in chapter 23.
-
-    Parameters
-    ----------
-    step : function from rows and a cache to (rows, cache)
-    cache : what the first chunk is given
-    sizes : numbers of tokens, with the sum T
+    Built in chapter 23. `step` is a function from rows and a cache to both; the first chunk gets
+    `cache`. `sizes` are numbers of tokens.
 
     Raises
     ------
@@ -125,19 +117,3 @@ def in_chunks(
         rows.append(Y)
         start += size
     return np.concatenate(rows, axis=-2)
-
-
-def require_before(X, before, window):
-    """Require two sequences of one batch, and a window within the second."""
-    require(
-        X.shape[:-2] == before.shape[:-2],
-        ShapeError,
-        f"X has shape {X.shape} and before {before.shape}; expected them to differ only in the "
-        f"number of tokens. Give both one batch.",
-    )
-    require(
-        window <= X.shape[-2],
-        ValueError,
-        f"window={window} and X has {X.shape[-2]} tokens; expected a window within X, or every "
-        f"row sees what comes before it. Give a longer X or a smaller window.",
-    )

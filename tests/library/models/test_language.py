@@ -173,7 +173,7 @@ def test_changed_letters_are_counted_as_by_trying_all_ways():
         return min(min(ways) + 1, by_recursion(a[1:], b[1:]) + (a[0] != b[0]))
 
     for a, b in itertools.product(["", "a", "dgo", "dogs", "mice", "gods"], repeat=2):
-        assert language._changes(a, b) == by_recursion(a, b), (a, b)
+        assert language._distance(a, b) == by_recursion(a, b), (a, b)
 
 
 def test_all_that_kinds_names_is_of_this_text():

@@ -26,18 +26,14 @@ def replacement_outputs(
 ) -> dict:
     """Return what replaces the outputs of ablated heads: zeros, their mean, or a resampled output.
 
-    Built in chapter 22.
+    Built in chapter 22. Returns a dict from (layer, head), both counted from 0, to an output of
+    shape (d_v,), or (n, T, d_v) for "resample".
 
     Parameters
     ----------
-    heads : of (layer, head), both counted from 0
     others : ids of other documents
     how : "zero"; "mean", of the head's outputs over all positions of others; "resample", its
         output at the same position of another document
-
-    Returns
-    -------
-    outputs : dict from (layer, head) to (d_v,), or (n, T, d_v) for "resample"
 
     Raises
     ------
@@ -69,12 +65,8 @@ def ablate(
 ) -> "... T vocabulary":
     """Return the logits with these heads ablated, all in one run, so that later heads see it.
 
-    Built in chapter 22.
-
-    Parameters
-    ----------
-    heads, how : as of `replacement_outputs`
-    others : ids of other documents; for "resample" as many and as long
+    Built in chapter 22. `heads` and `how` are as of `replacement_outputs`. `others` are the ids of
+    other documents, for "resample" as many and as long.
 
     Raises
     ------
@@ -102,12 +94,8 @@ def ablate(
 def prune_greedily(heads: list[object], loss: callable) -> tuple:
     """Remove one head after the other, always the one whose removal raises the loss least by then.
 
-    Built in chapter 22. Returns the heads, the first removed first, and the loss after each.
-
-    Parameters
-    ----------
-    heads : of (layer, head), each once
-    loss : function of a list of removed heads, returns a number
+    Built in chapter 22. `loss` is a function of a list of removed heads. Returns the heads, the
+    first removed first, and the loss after each.
 
     Source: Michel et al. (2019), who order heads once, by a first-order estimate.
 
@@ -165,23 +153,12 @@ def gate_gradients(
     """Return the loss of the form at one task, and its derivative with respect to each gate.
 
     Introduced in chapter 22. The loss is that of `form_loss`: the mean of -log of the right form's
-    probability among the forms of its set. The derivatives are a dict, with the keys of `gates`.
-
-    Parameters
-    ----------
-    task : one of TASKS
-    gates, outputs : as of `gated`
+    probability among the forms of its set. `task` is one of TASKS; `gates` and `outputs` are as of
+    `gated`. The derivatives are a dict with the keys of `gates`.
 
     Raises
     ------
     TypeError, ShapeError, ValueError : as `gated`; as `Documents.target_of`; a task without words
-
-    >>> from tutorial_lib.models.grammar import sample_documents
-    >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
-    >>> model = TinyModel(np.ones((100, 12)), np.ones((64, 12)), (layer,) * 2, np.ones((12, 100)))
-    >>> documents, output = sample_documents(np.random.default_rng(0), 9), {(1, 0): np.zeros(4)}
-    >>> list(gate_gradients(model, documents, "surname", {(1, 0): 0.5}, output)[1])
-    [(1, 0)]
     """
     ids, target = documents.ids, documents.target_of(task)
     require_outputs(model, ids[:, :-1], outputs)

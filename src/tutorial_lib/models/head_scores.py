@@ -17,11 +17,8 @@ from tutorial_lib.multihead import trace
 def score_head(weights: "n H T T", target: "int n T") -> "H":
     """Return the mean weight of each head on the target positions.
 
-    Built in chapter 20. The mean is over the queries that have a target.
-
-    Parameters
-    ----------
-    target : for each query the position of the key that decides the next word, -1 for none
+    Built in chapter 20. The mean is over the queries that have a target: the position of the key
+    that decides the next word, -1 for none.
 
     Raises
     ------
@@ -104,13 +101,9 @@ def logit_terms(model: TinyModel, ids: "int ... T") -> list:
 def run_with(model: TinyModel, ids: "int ... T", outputs: dict) -> "... T vocabulary":
     """Return the logits when some heads have the given `outputs`; later layers are recomputed.
 
-    Built in chapter 20. With the means of the heads' outputs over other documents this is mean
-    ablation, with zeros zero ablation.
-
-    Parameters
-    ----------
-    outputs : dict from (layer, head), both counted from 0, to an array that broadcasts to
-        (..., T, d_v)
+    Built in chapter 20. `outputs` is a dict from (layer, head), both counted from 0, to an array
+    that broadcasts to (..., T, d_v). With the means of the heads' outputs over other documents this
+    is mean ablation, with zeros zero ablation.
 
     Raises
     ------
@@ -166,29 +159,16 @@ def attribution_patch(
 ) -> "... heads":
     """Estimate what `patch` would change, for every head at once, from one backward pass.
 
-    Introduced in chapter 20. The estimate is the derivative with respect to the head's output
-    times the change of this output. For heads of the last layer it is exact where the measure is
-    linear in the logits; before a saturated softmax it can miss everything.
-
-    Parameters
-    ----------
-    dlogits : the derivative of a measure with respect to the logits of `ids`
-
-    Returns
-    -------
-    changes : (..., layers*H), of the measure; layer 0 before layer 1
+    Introduced in chapter 20. `dlogits` is the derivative of a measure with respect to the logits of
+    `ids`; the estimate is that with respect to the head's output times the change of this output,
+    (..., layers·H), layer 0 before layer 1. For heads of the last layer it is exact where the
+    measure is linear in the logits; before a saturated softmax it can miss everything.
 
     Raises
     ------
     ShapeError, ValueError : ids and other of different shapes; as `embed`
 
     Source: Nanda (2023), https://www.neelnanda.io/mechanistic-interpretability/attribution-patching
-
-    >>> layer = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
-    >>> model = TinyModel(np.ones((7, 12)), np.ones((9, 12)), (layer,) * 2, np.ones((12, 7)))
-    >>> ids, other = np.array([[2, 0, 1], [3, 0, 1]])
-    >>> attribution_patch(model, ids, other, np.ones((3, 7))).shape
-    (6,)
     """
     require_ids_of(model, ids, other)
     _, records = run(model, ids)
@@ -244,12 +224,9 @@ def require_outputs(model, ids, outputs):
     for (layer, _), output in outputs.items():
         require_array("output", output)
         shape = (*ids.shape, model.layers[layer].d_v)
-        try:
-            fits = np.broadcast_shapes(output.shape, shape) == shape
-        except ValueError:
-            fits = False
+        pairs = zip(output.shape[::-1], shape[::-1], strict=False)
         require(
-            fits,
+            output.ndim <= len(shape) and all(n in (1, length) for n, length in pairs),
             ShapeError,
             f"output has shape {output.shape}; expected what broadcasts to {shape}, (..., T, d_v). "
             f"A mean over documents and positions has shape ({shape[-1]},).",

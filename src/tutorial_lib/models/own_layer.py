@@ -107,31 +107,21 @@ def forward_pass(X: "... T d_model", layer: OwnLayer) -> Pass:
         Q, K = (rotate(Z, np.arange(T), layer.frequencies) for Z in (Q, K))
     K, V = (np.repeat(Z, params.n_heads // params.n_kv_heads, axis=-3) for Z in (K, V))
     sink = np.full(params.n_heads, -np.inf) if layer.sink is None else layer.sink
-    seen = window_mask(T, T, T if layer.window is None else layer.window)
-    weights = attention_with_sink(attention_scores(Q, K), sink, mask=seen)
+    mask = window_mask(T, T, layer.window or T)
+    weights = attention_with_sink(attention_scores(Q, K), sink, mask=mask)
     concat = concat_heads(weights @ V)
     return Pass(layer, X, Q, K, V, weights, concat, concat @ params.W_O)
 
 
 @checked
 def backward_pass(record: Pass, dY: "any ...") -> tuple:
-    """Compute the gradients of one layer from dL/dY.
+    """Compute dX and the gradients of one layer, in the order of `layer.arrays`, from dL/dY.
 
     Introduced in chapter 23. dY has the shape of record.Y.
-
-    Returns
-    -------
-    dX : the shape of X
-    gradients : list in the order of `layer.arrays`
 
     Raises
     ------
     TypeError : a pass of whole numbers
-
-    >>> layer = OwnLayer(GroupedParams(*np.ones((3, 2, 6, 4)), np.ones((8, 6))), sink=np.zeros(2))
-    >>> dX, gradients = backward_pass(forward_pass(np.ones((5, 6)), layer), np.ones((5, 6)))
-    >>> len(gradients)
-    5
     """
     require_floats("X", record.X)
     require_gradient("dY", dY, record.Y.shape)
@@ -158,9 +148,8 @@ def _dsink(record, dheads):
     """The gradient of a sink: minus its weight times the weighted sum of the row's gradients."""
     dweights = dheads @ np.swapaxes(record.V, -1, -2)
     mean = (record.weights * dweights).sum(axis=-1)  # (..., H, T)
-    taken = 1 - record.weights.sum(axis=-1)
-    per_row = -(taken * mean).sum(axis=-1)  # (..., H)
-    return per_row.reshape(-1, per_row.shape[-1]).sum(axis=0)
+    dscores = (record.weights.sum(axis=-1) - 1) * mean
+    return dscores.sum(axis=-1).reshape(-1, dscores.shape[-2]).sum(axis=0)
 
 
 @record(made_by="Make one with init_own_model(rng).")
@@ -168,11 +157,7 @@ class OwnModel:
     """X = E[ids] + P; each layer adds its output to X; X @ U scores the next word.
 
     Introduced in chapter 23. A model whose layers rotate queries and keys has zeros for P, which
-    are no parameters then.
-
-    Parameters
-    ----------
-    steps : how many steps it was trained for
+    are no parameters then. `steps` is how many steps it was trained for.
     """
 
     E: "any words d_model"
@@ -202,9 +187,8 @@ class OwnModel:
         E, *inner, U = arrays
         P = inner.pop(0) if self.has_positions else self.P
         size = len(inner) // len(self.layers)
-        starts = range(0, len(inner), size)
-        pairs = zip(self.layers, (inner[i : i + size] for i in starts), strict=True)
-        return replace(self, E=E, P=P, layers=tuple(layer.of(own) for layer, own in pairs), U=U)
+        layers = (layer.of(inner[n * size :][:size]) for n, layer in enumerate(self.layers))
+        return replace(self, E=E, P=P, layers=tuple(layers), U=U)
 
 
 @checked
@@ -218,20 +202,14 @@ def init_own_model(
 ) -> OwnModel:
     """Initialise a model of two layers at random, of the widths of chapter 19's model.
 
-    Introduced in chapter 23.
-
-    Parameters
-    ----------
-    n_kv_heads : KV heads of each layer, a divisor of 4
-    rotated : whether queries and keys are rotated; P is zeros then, and not learned
-    window : number of keys that a query sees; None: all before it
-    sink : whether each head has one
+    Introduced in chapter 23. Each layer has `n_kv_heads` KV heads, a divisor of 4; each head may
+    have a sink. If queries and keys are rotated, P is zeros, and not learned.
 
     >>> init_own_model(np.random.default_rng(0)).n_parameters
     49664
     """
-    d_k, sums = D_MODEL // HEADS, 1 if rotated else 2
-    E = rng.standard_normal((len(WORDS), D_MODEL)) / np.sqrt(sums)
+    d_k, terms = D_MODEL // HEADS, 1 if rotated else 2
+    E = rng.standard_normal((len(WORDS), D_MODEL)) / np.sqrt(terms)
     P = np.zeros((LENGTH, D_MODEL)) if rotated else rng.standard_normal((LENGTH, D_MODEL)) / 2**0.5
     frequencies, layers = rope_frequencies(d_k) if rotated else None, []
     for _ in range(2):
@@ -283,11 +261,8 @@ def train_own(
     """Train on new documents in each step; yield its number, its loss and the model so far.
 
     Introduced in chapter 23. It trains as chapter 19's models were trained: with a warm-up and a
-    larger learning rate for E, P and U. The model so far has an average of its parameters.
-
-    Parameters
-    ----------
-    rate : learning rate, about the most by which a step of Adam changes an entry of a layer
+    larger learning rate for E, P and U. The model so far has an average of its parameters. `rate`
+    is about the most by which a step of Adam changes an entry of a layer.
 
     Yields
     ------
@@ -296,10 +271,6 @@ def train_own(
     Raises
     ------
     ValueError : a rate that is no positive number
-
-    >>> rng = np.random.default_rng(0)
-    >>> [step for step, _, _ in train_own(init_own_model(rng), rng, steps=1)]
-    [1]
     """
     expected = "expected a positive number, about the change of an entry in a step"
     require(0 < rate < np.inf, ValueError, f"rate={rate}; {expected}. Begin with 4e-3.")

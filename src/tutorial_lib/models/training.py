@@ -42,12 +42,8 @@ def train(
 ):
     """Train on new sequences in each step, and yield each step's number, loss and new model.
 
-    Introduced in chapter 08.
-
-    Parameters
-    ----------
-    rate : how far an entry moves in a step at most, or nearly so
-    differentiate : function that returns what `copying.loss_and_gradients` does
+    Introduced in chapter 08. `rate` is how far an entry moves in a step at most, or nearly so;
+    `differentiate` is a function that returns what `copying.loss_and_gradients` does.
 
     Yields
     ------
@@ -57,11 +53,6 @@ def train(
     ------
     ValueError : steps below 0, a rate that is not above 0 and at most 1
     FloatingPointError : the loss is NaN or infinite
-
-    >>> from tutorial_lib.models.copying import init_model
-    >>> rng = np.random.default_rng(0)
-    >>> [model.arrays[0].shape for _, _, model in train(init_model(rng), rng, steps=1)]
-    [(32, 64)]
     """
     require(
         steps >= 0 and 0 < rate <= 1,

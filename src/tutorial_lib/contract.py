@@ -11,9 +11,10 @@ too, since they are only moved, `int` asks for integers; `mask` and `gradient` a
 gradient of what has these axes and the batch axes of all other arrays.
 
 "length" is a whole number of at least 1, "integer" any whole number, `callable` a function, a class
-asks for one of its instances, and `list[Params]` for a list or a tuple of one or more. Where the
-default is None, None is allowed. An annotation that is none of these, such as `object`, is for
-readers; of `self`, which has none, only `sizes` count.
+asks for one of its instances, and `list[Params]` for a list or a tuple of one or more, each of
+which shares axes with the arrays beside it, and not with the next. Where the default is None, None
+is allowed. An annotation that is none of these, such as `object`, is for readers; of `self`, which
+has none, only `sizes` count.
 
 All of it is checked before any arithmetic, and only by the outermost call: what a checked function
 passes on, it has computed from arguments that were checked. A function that calls the reader's code
@@ -174,6 +175,8 @@ class Contract:
         self.calls_back = callable in notes.values()
         kinds = type | GenericAlias
         self.values = {n: a for n, a in notes.items() if a in VALUES or isinstance(a, kinds)}
+        lists = {n: a.__args__ for n, a in notes.items() if isinstance(a, GenericAlias)}
+        self.lists = {name for name, (kind,) in lists.items() if hasattr(kind, "contract")}
         texts = {n: a for n, a in notes.items() if isinstance(a, str) and a not in VALUES}
         self.axes = {name: self.kind_of_axes(annotation) for name, annotation in texts.items()}
         self.arrays = [(name, a) for name, a in self.axes.items() if a.kind not in a.last]
@@ -192,6 +195,9 @@ class Contract:
                 sizes |= getattr(given[name], "sizes", {})
         arrays = [(name, given[name], axes) for name, axes in self.arrays if name in given]
         batches = {name: axes.measure(name, array, sizes) for name, array, axes in arrays}
+        for name in self.lists & given.keys():
+            for n, entry in enumerate(given[name]):
+                require_fields(f"{name}[{n}]", entry, dict(sizes))
         batch = broadcast_batches(batches)
         for name, array, axes in arrays:
             axes.require_entries(name, array)
@@ -262,7 +268,7 @@ def require_fields(name, instance, sizes):
     """Require of each array of a record the axes that its annotation names, and `sizes`."""
     for field, annotation in type(instance).__annotations__.items():
         array = getattr(instance, field)
-        if isinstance(annotation, str) and array is not None:
+        if isinstance(annotation, str) and annotation not in VALUES and array is not None:
             Axes(annotation).measure(f"{name}.{field}", array, sizes)
 
 

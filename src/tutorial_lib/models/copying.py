@@ -10,7 +10,7 @@ from tutorial_lib.attention import causal_mask, softmax
 from tutorial_lib.contract import checked, record, require
 from tutorial_lib.embedding import embed
 from tutorial_lib.gradients import linear_backward, multi_head_attention_backward
-from tutorial_lib.models.layers import require_width, split_layers
+from tutorial_lib.models.layers import split_layers
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params, init_params
 
@@ -33,7 +33,6 @@ class TinyModel:
     P: "length d_model"
     layers: list[Params]
     U: "d_model vocabulary"
-    check = require_width
 
     @property
     def arrays(self):

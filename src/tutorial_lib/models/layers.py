@@ -24,17 +24,6 @@ def split_layers(arrays, kind):
     return E, P, [matrices[i : i + n] for i in range(0, len(matrices), n)], U
 
 
-def require_width(model):
-    """Require layers that are as wide as the rows of E."""
-    for n, params in enumerate(model.layers):
-        require(
-            params.d_model == model.d_model,
-            ShapeError,
-            f"layer {n} has d_model={params.d_model}, but E has shape {model.E.shape}; "
-            f"expected d_model={model.d_model} in both. Take arrays of one model.",
-        )
-
-
 def require_heads(layers, *heads):
     """Require heads of these layers, each named by a tuple (layer, head), both counted from 0."""
     for pair in heads:

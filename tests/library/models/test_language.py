@@ -84,9 +84,9 @@ def test_layers_and_feeds_of_another_width_or_number_are_refused(tiny, stack):
     def make(*feeds):
         return BlockModel(stack.E, stack.P, stack.layers, feeds, stack.U)
 
-    with pytest.raises(ShapeError, match=r"layer 1 has d_model=6, but E has shape \(7, 5\)"):
+    with pytest.raises(ShapeError, match=r"^layers\[1\].W_Q has shape .*with d_model=5, but"):
         TinyModel(tiny.E, tiny.P, (tiny.layers[0], wide), tiny.U)
-    with pytest.raises(ShapeError, match=r"layer 1 has d_model=6"):
+    with pytest.raises(ShapeError, match=r"^layers\[1\].W_Q has shape"):
         BlockModel(tiny.E, tiny.P, (tiny.layers[0], wide), stack.feeds, tiny.U)
     for feeds in ([other], [other, (W_1,)], [other, (W_1, W_2, W_2)]):
         with pytest.raises(ShapeError, match=r"feeds has entries of .*expected W_1 and W_2 for ea"):

@@ -18,17 +18,12 @@ from tutorial_lib.models.ablation import (
     replacement_outputs,
 )
 from tutorial_lib.models.entropy import form_loss
-from tutorial_lib.models.grammar import FORMS, TASKS, sample_documents
+from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.models.head_scores import run_with
 
 IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
 OTHERS = np.array([[2, 1, 6, 0, 6], [5, 0, 4, 1, 3]])
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
-
-
-def own_output(model, ids, layer, head):
-    """The output of a head for each document, from plain loops over the runs of one document."""
-    return np.stack([copying.run(model, document)[1][layer].heads[head] for document in ids])
 
 
 def oracle_heads(X, params):
@@ -37,70 +32,32 @@ def oracle_heads(X, params):
     return oracle.scaled_dot_product_attention(*parts, oracle.causal_mask(len(X)))
 
 
-# --- what replaces an output ---
+# --- ablation and pruning ---
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
 def test_zero_mean_and_resampling_replace_as_named(tiny, layer, head, assert_close):
-    there = own_output(tiny, OTHERS, layer, head)
-    found = {
-        how: replacement_outputs(tiny, [(layer, head)], OTHERS, *how.split())
-        for how in ("zero", "", "resample")
-    }
-    assert found["zero"][layer, head].tolist() == [0] * there.shape[-1]
-    mean = sum(there[n, t] for n, t in np.ndindex(2, 5)) / 10
-    assert_close(found[""][layer, head], mean)
-    assert_close(found["resample"][layer, head], there)
+    expected = np.stack([copying.run(tiny, ids)[1][layer].heads[head] for ids in OTHERS])
+    zero, mean, resampled = (
+        replacement_outputs(tiny, [(layer, head)], OTHERS, *how)[layer, head]
+        for how in (["zero"], [], ["resample"])
+    )
+    assert zero.tolist() == [0] * expected.shape[-1]
+    assert_close(mean, sum(expected[n, t] for n, t in np.ndindex(2, 5)) / 10)
+    assert_close(resampled, expected)
 
 
 @pytest.mark.parametrize("how", ["zero", "mean", "resample"])
 def test_ablated_heads_are_those_and_no_others_whatever_their_order(tiny, how, assert_close):
     for heads in combinations(HEADS, 2):
-        right = run_with(tiny, IDS, replacement_outputs(tiny, list(heads), OTHERS, how))
+        expected = run_with(tiny, IDS, replacement_outputs(tiny, list(heads), OTHERS, how))
         for order in (heads, heads[::-1]):
-            assert_close(ablate(tiny, IDS, list(order), OTHERS, how=how), right)
+            assert_close(ablate(tiny, IDS, list(order), OTHERS, how=how), expected)
 
 
-def test_resampled_by_the_same_documents_nothing_changes(tiny, assert_close):
-    whole, _ = copying.run(tiny, IDS)
-    assert_close(ablate(tiny, IDS, [(0, 1), (1, 2)], IDS, how="resample"), whole)
-
-
-@pytest.mark.parametrize(
-    ("heads", "error", "says"),
-    [
-        ([(0, 1), (0, 1)], ValueError, r"heads is \[\(0, 1\), \(0, 1\)\]; .* Drop what is twice"),
-        ([(0, 2)], ValueError, "head 2 of 2: expected 0 to 1"),
-        ([(2, 0)], ValueError, "layer 2 of 2: expected 0 to 1"),
-        ([(1,)], TypeError, r"a head is named \(1,\); expected a tuple"),
-    ],
-)
-def test_heads_that_cannot_be_ablated_are_refused(tiny, heads, error, says):
-    for call in (
-        lambda: ablate(tiny, IDS, heads, OTHERS),
-        lambda: replacement_outputs(tiny, heads, OTHERS),
-    ):
-        with pytest.raises(error, match=says):
-            call()
-
-
-def test_all_heads_at_once_are_refused_and_all_but_one_pass(tiny):
-    with pytest.raises(ValueError, match=r"all 5 heads are ablated.*expected fewer.*run_with"):
-        ablate(tiny, IDS, HEADS, OTHERS)
-    assert ablate(tiny, IDS, HEADS[1:], OTHERS).shape == (2, 5, 7)
+def test_all_heads_but_one_can_be_ablated_and_others_may_be_fewer_and_shorter(tiny):
+    assert ablate(tiny, IDS, HEADS[1:], OTHERS[:1, :4]).shape == (2, 5, 7)
     assert len(replacement_outputs(tiny, HEADS, OTHERS)) == 5
-
-
-def test_others_are_as_many_and_as_long_only_to_resample(tiny):
-    for others in (OTHERS[:, :4], OTHERS[:1]):
-        with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and the others \(., .\)"):
-            ablate(tiny, IDS, [(0, 1)], others, how="resample")
-    assert ablate(tiny, IDS, [(0, 1)], OTHERS[:1, :4]).shape == (2, 5, 7)
-    with pytest.raises(ValueError, match="how is 'median'; expected one of"):
-        replacement_outputs(tiny, [(0, 1)], OTHERS, "median")
-
-
-# --- pruning ---
 
 
 def test_each_loss_is_that_of_all_heads_removed_by_then():
@@ -108,16 +65,11 @@ def test_each_loss_is_that_of_all_heads_removed_by_then():
     table = {frozenset(s): rng.random() for n in range(6) for s in combinations(HEADS, n)}
     order, losses = prune_greedily(HEADS, lambda removed: table[frozenset(removed)])
     assert sorted(order) == HEADS
-    for n, (head, found) in enumerate(zip(order, losses, strict=True)):
-        assert found == table[frozenset(order[: n + 1])]
-        left = set(HEADS) - set(order[:n])
-        assert head in left
-        assert found == min(table[frozenset([*order[:n], other])] for other in left)
-
-
-def test_pruning_refuses_a_head_twice():
-    with pytest.raises(ValueError, match="twice"):
-        prune_greedily([(0, 0), (0, 0)], len)
+    for n, (head, loss) in enumerate(zip(order, losses, strict=True)):
+        assert loss == table[frozenset(order[: n + 1])]
+        remaining = set(HEADS) - set(order[:n])
+        assert head in remaining
+        assert loss == min(table[frozenset([*order[:n], other])] for other in remaining)
 
 
 # --- gates ---
@@ -143,86 +95,36 @@ def test_a_gate_mixes_a_heads_own_output_with_its_replacement(tiny, normal, asse
     assert_close(gated(tiny, IDS, gates, outputs), run_with(tiny, IDS, mixed))
 
 
-WRONG_GATES = {
-    "above 1": ({(0, 1): 1.01}, ValueError, r"the gate of \(0, 1\) is 1.01; expected 0, closed"),
-    "below 0": ({(0, 1): -0.1}, ValueError, "is -0.1"),
-    "NaN": ({(0, 1): float("nan")}, ValueError, "is nan"),
-    "a word": ({(0, 1): "half"}, TypeError, "is a str; expected a number"),
-    "True": ({(0, 1): True}, TypeError, "is a bool"),
-    "none": ({}, ValueError, "gates is empty"),
-    "no output": ({(1, 1): 0.5}, ValueError, r"head \(1, 1\) has a gate and no replacement output"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_GATES)
-def test_gates_that_cannot_be_are_refused(tiny, name):
-    gates, error, says = WRONG_GATES[name]
-    outputs = {(0, 1): np.zeros(2), (0, 0): np.zeros(2)}
-    with pytest.raises(error, match=says):
-        gated(tiny, IDS, gates, outputs)
-
-
-@pytest.mark.parametrize(("task", "size"), [("surname", 12), ("attractor", 2), ("bracket", 2)])
-def test_gradients_of_gates_are_those_of_differences_and_the_loss_is_the_forms(example, task, size):
+@pytest.mark.parametrize("task", ["surname", "attractor", "bracket"])
+def test_gradients_of_gates_are_those_of_differences_of_the_forms_loss(example, task):
     documents = sample_documents(np.random.default_rng(5), 8)
     others = sample_documents(np.random.default_rng(6), 8).ids[:, :-1]
-    heads = [(layer, head) for layer in range(2) for head in range(4)]
-    outputs = replacement_outputs(example, heads, others)
+    outputs = replacement_outputs(example, [(n, h) for n, h in np.ndindex(2, 4)], others)
     values = np.random.default_rng(7).uniform(0.2, 0.9, 7)
-    gates = dict(zip(heads[:7], values.tolist(), strict=True))  # the eighth stays whole
-    target = documents.target_of(task)
+    gates = dict(zip(outputs, values.tolist(), strict=False))  # the eighth stays whole
 
-    def loss(changed):
-        logits, total, count = gated(example, documents.ids[:, :-1], changed, outputs), 0, 0
-        for n, t in np.argwhere(target >= 0):
-            right = documents.ids[n, t + 1]
-            forms = [word for word in range(100) if FORMS[word] == FORMS[right]]
-            assert len(forms) == size
-            scores = logits[n, t] - logits[n, t].max()
-            total -= scores[right] - np.log(np.exp(scores[forms]).sum())
-            count += 1
-        return total / count
+    def loss(changes):
+        logits = gated(example, documents.ids[:, :-1], gates | changes, outputs)
+        return form_loss(logits, documents)[task]
 
-    found, gradients = gate_gradients(example, documents, task, gates, outputs)
-    assert found == pytest.approx(loss(gates), rel=1e-9)
-    assert found == pytest.approx(
-        form_loss(gated(example, documents.ids[:, :-1], gates, outputs), documents)[task]
-    )
-    assert list(gradients) == heads[:7]
-    for head in heads[:7]:
-        up, down = (loss(gates | {head: gates[head] + step}) for step in (1e-5, -1e-5))
+    value, gradients = gate_gradients(example, documents, task, gates, outputs)
+    assert value == pytest.approx(loss({}), rel=1e-9)
+    assert list(gradients) == list(gates)
+    for head, gate in gates.items():
+        up, down = (loss({head: gate + step}) for step in (1e-5, -1e-5))
         assert gradients[head] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-7)
 
 
-def test_gradients_require_a_task_of_which_the_documents_have_a_word(example):
-    documents = sample_documents(np.random.default_rng(0), 1, length=2)
-    outputs = {(1, 0): np.zeros(16)}
-    with pytest.raises(ValueError, match="no word of the documents belongs to 'surname'"):
-        gate_gradients(example, documents, "surname", {(1, 0): 0.5}, outputs)
-    with pytest.raises(ValueError, match="task is 'verbs'; expected one of"):
-        gate_gradients(example, documents, "verbs", {(1, 0): 0.5}, outputs)
-    assert "surname" in TASKS
-
-
 def test_learned_gates_stop_where_the_gradient_is_0_and_within_0_and_1():
-    start = {"free": 1.0, "needed": 1.0, "between": 1.0}
+    start = {"free": 1.0, "needed": 1.0, "useful": 1.0}
 
-    def gradients(gates):  # what is between is least at 0.4
-        return {"free": 0.3, "needed": -5.0, "between": 2 * (gates["between"] - 0.4)}
+    def gradients(gates):  # what is useful is best at 0.4
+        return {"free": 0.3, "needed": -5.0, "useful": 2 * (gates["useful"] - 0.4)}
 
-    found = learn_gates(start, gradients, price=0.3, steps=60)
-    assert found["free"] == 0
-    assert found["needed"] == 1
-    assert found["between"] == pytest.approx(0.4, abs=0.05)
-    assert start == {"free": 1.0, "needed": 1.0, "between": 1.0}
-
-
-@pytest.mark.parametrize("price", [0, -1, float("nan")])
-def test_learning_refuses_a_price_that_is_none_and_gates_that_are_none(price):
-    with pytest.raises(ValueError, match=r"price is .*expected more than 0"):
-        learn_gates({(0, 0): 0.5}, dict, price=price)
-    with pytest.raises(ValueError, match=r"the gate of .* is 2"):
-        learn_gates({(0, 0): 2}, dict, price=0.3)
+    gates = learn_gates(start, gradients, price=0.3, steps=60)
+    assert (gates["free"], gates["needed"]) == (0, 1)
+    assert gates["useful"] == pytest.approx(0.4, abs=0.05)
+    assert start == {"free": 1.0, "needed": 1.0, "useful": 1.0}
 
 
 # --- seeds ---
@@ -231,18 +133,73 @@ def test_learning_refuses_a_price_that_is_none_and_gates_that_are_none(price):
 def test_the_range_contains_the_median_as_often_as_its_confidence():
     rng = np.random.default_rng(0)
     samples = rng.exponential(size=(20000, 4))  # whatever the distribution; its median is log 2
-    held = [low < np.log(2) < high for low, high, _ in map(interval, samples)]
+    contains = [low < np.log(2) < high for low, high, _ in map(interval, samples)]
     assert interval(samples[0])[2] == 1 - 2 / 16
-    assert np.mean(held) == pytest.approx(0.875, abs=0.01)
+    assert np.mean(contains) == pytest.approx(0.875, abs=0.01)
 
 
-def test_a_range_requires_two_seeds_and_numbers():
-    for few in ([], [0.1], np.array([0.1])):
-        with pytest.raises(ValueError, match="expected one for each of two seeds or more"):
-            interval(few)
-    with pytest.raises(ShapeError, match="values has shape"):
-        interval(np.ones((2, 3)))
-    with pytest.raises(ValueError, match="values is nan at position"):
-        interval([0.1, np.nan])
-    with pytest.raises(TypeError, match="values is an array of"):
-        interval(["a", "b"])
+# --- what is refused ---
+
+
+REFUSED = [
+    (lambda m: ablate(m, IDS, [(0, 1)] * 2, OTHERS), ValueError, "heads is .* Drop what is twice"),
+    (lambda m: ablate(m, IDS, [(0, 2)], OTHERS), ValueError, "head 2 of 2: expected 0 to 1"),
+    (lambda m: ablate(m, IDS, HEADS, OTHERS), ValueError, "all 5 heads are ablated.*run_with"),
+    (lambda m: replacement_outputs(m, [(1,)], OTHERS), TypeError, r"named \(1,\); expected a"),
+    (lambda m: replacement_outputs(m, [(0, 1)], OTHERS, "median"), ValueError, "how is 'median'; "),
+    (lambda m: prune_greedily([(0, 0), (0, 0)], len), ValueError, "heads is .* Drop what is twice"),
+    (lambda m: learn_gates({(0, 0): 2}, dict, price=0.3), ValueError, "the gate of .* is 2"),
+    (lambda m: learn_gates({(0, 0): 0.5}, dict, price=0), ValueError, "price is 0; expected more"),
+    (lambda m: learn_gates({(0, 0): 0.5}, dict, price=np.nan), ValueError, "price is nan"),
+    (lambda m: interval([]), ValueError, "values has 0 entries; expected one for each of"),
+    (lambda m: interval(np.array([0.1])), ValueError, "values has 1 entries; expected one for"),
+    (lambda m: interval(np.ones((2, 3))), ShapeError, "values has shape"),
+    (lambda m: interval([0.1, np.nan]), ValueError, "values is nan at position"),
+    (lambda m: interval(["a", "b"]), TypeError, "values is an array of"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
+def test_what_cannot_be_ablated_learned_or_counted_is_refused(call, error, message, tiny):
+    with pytest.raises(error, match=message):
+        call(tiny)
+
+
+@pytest.mark.parametrize("others", [OTHERS[:, :4], OTHERS[:1]])
+def test_others_to_resample_are_as_many_and_as_long(others, tiny):
+    with pytest.raises(ShapeError, match=r"ids has shape \(2, 5\) and the others \(., .\)"):
+        ablate(tiny, IDS, [(0, 1)], others, how="resample")
+
+
+@pytest.mark.parametrize(
+    ("gates", "error", "message"),
+    [
+        ({(0, 1): 1.01}, ValueError, r"the gate of \(0, 1\) is 1.01; expected 0, closed"),
+        ({(0, 1): -0.1}, ValueError, "is -0.1"),
+        ({(0, 1): float("nan")}, ValueError, "is nan"),
+        ({(0, 1): "half"}, TypeError, "is a str; expected a number"),
+        ({(0, 1): True}, TypeError, "is a bool"),
+        ({}, ValueError, "gates is empty"),
+        ({(1, 1): 0.5}, ValueError, r"head \(1, 1\) has a gate and no replacement output"),
+    ],
+)
+def test_gates_that_cannot_be_are_refused(gates, error, message, tiny):
+    with pytest.raises(error, match=message):
+        gated(tiny, IDS, gates, {(0, 1): np.zeros(2), (0, 0): np.zeros(2)})
+
+
+@pytest.mark.parametrize(
+    ("task", "gate", "width", "message"),
+    [
+        ("surname", 0.5, 16, "no word of the documents belongs to 'surname'"),
+        ("verbs", 0.5, 16, "task is 'verbs'; expected one of"),
+        ("surname", 2, 16, r"the gate of \(1, 0\) is 2"),
+        ("surname", 0.5, 15, r"output has shape \(15,\)"),
+    ],
+)
+def test_gradients_require_a_word_of_the_task_gates_and_outputs(
+    task, gate, width, message, example
+):
+    documents = sample_documents(np.random.default_rng(0), 1, length=2)
+    with pytest.raises(ValueError, match=message):
+        gate_gradients(example, documents, task, {(1, 0): gate}, {(1, 0): np.zeros(width)})

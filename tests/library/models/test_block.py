@@ -13,20 +13,16 @@ D_FEED = 9
 
 @pytest.fixture(scope="session")
 def feed(normal, sizes):
-    """W_1 and W_2, wider between than none of the other lengths."""
+    """W_1 and W_2, of a width that no other axis has."""
     return normal(30, sizes.d_model, D_FEED) / 3, normal(31, D_FEED, sizes.d_model) / 3
 
 
 # --- the norm ---
 
 
-def test_norm_divides_each_row_by_the_root_of_its_mean_square(X, assert_close):
+@pytest.mark.parametrize("factor", [1, 1e-3, 7.0, 1e6, 1e150])
+def test_norm_divides_each_row_by_the_root_of_its_mean_square(X, factor, assert_close):
     assert_close(rms_norm(X), oracle.rms_norm(X))
-    np.testing.assert_allclose((rms_norm(X) ** 2).mean(axis=-1), 1, rtol=1e-10)
-
-
-@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e6, 1e150])
-def test_norm_does_not_see_how_long_a_row_is(X, factor):
     np.testing.assert_allclose(rms_norm(X * factor), rms_norm(X), rtol=1e-5)
 
 
@@ -38,9 +34,9 @@ def test_a_row_of_zeros_stays_at_zeros_beside_others():
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (0, 5, 12), (2, 0, 12)])
-def test_a_batch_of_no_rows_has_norms_of_none(shape):
-    for dtype in (float, np.float32, np.int64):
-        assert rms_norm(np.ones(shape, dtype)).shape == shape
+@pytest.mark.parametrize("dtype", [float, np.float32, np.int64])
+def test_a_batch_of_no_rows_has_norms_of_none(shape, dtype):
+    assert rms_norm(np.ones(shape, dtype)).shape == shape
 
 
 def test_a_batch_of_no_sequences_passes_a_block_as_it_passes_the_layer(params, feed, sizes):
@@ -54,20 +50,16 @@ def test_whole_numbers_are_promoted_before_their_squares_are_shared_out():
 
 
 @pytest.mark.parametrize(
-    ("X", "error", "says"),
+    ("X", "error", "message"),
     [
-        (
-            np.ones((2, 3), dtype=np.float16),
-            TypeError,
-            "X is an array of float16; expected float32",
-        ),
+        (np.ones((2, 3), dtype=np.float16), TypeError, "array of float16; expected float32"),
         (np.array([[1.0, -1e154]]), ValueError, "largest number of X is 1e\\+154; expected less"),
         (np.full((1, 3), 2e19, np.float32), ValueError, "squares overflows float32. Make X small"),
         (np.array([[1, 2**32]]), ValueError, "squares overflows int64. Make X smaller"),
     ],
 )
-def test_rows_that_have_no_norm_are_refused(X, error, says):
-    with pytest.raises(error, match=says):
+def test_rows_that_have_no_norm_are_refused(X, error, message):
+    with pytest.raises(error, match=message):
         rms_norm(X)
 
 
@@ -77,7 +69,7 @@ def test_the_largest_numbers_that_pass_have_a_norm():
         np.testing.assert_allclose(rms_norm(np.full((1, 3), 1.0e19, np.float32)), 1, rtol=1e-6)
 
 
-# --- the MLP ---
+# --- the MLP, and both around the residual stream ---
 
 
 def test_mlp_is_two_products_with_zeros_for_what_is_negative_between(X, feed, assert_close):
@@ -85,13 +77,11 @@ def test_mlp_is_two_products_with_zeros_for_what_is_negative_between(X, feed, as
     assert_close(mlp(X, *feed), oracle.mlp(X, *feed))
 
 
-# --- both around the residual stream ---
-
-
-def test_block_adds_attention_then_the_mlp_each_of_the_normed(X, params, feed, square_mask):
-    found = block(X, params, *feed, mask=square_mask)
-    right = oracle.block(X, params, feed, square_mask)
-    np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-12)
+def test_block_adds_attention_then_the_mlp_each_of_the_normed(
+    X, params, feed, square_mask, assert_close
+):
+    Y = block(X, params, *feed, mask=square_mask)
+    assert_close(Y, oracle.block(X, params, feed, square_mask))
 
 
 def test_a_block_refuses_what_overflows_before_it_computes(params, feed, monkeypatch):

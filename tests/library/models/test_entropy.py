@@ -11,11 +11,6 @@ from tutorial_lib.models.entropy import accuracy, excess_loss, expected_surprisa
 from tutorial_lib.models.grammar import FORMS, TASKS, WORDS, sample_documents
 from tutorial_lib.models.rules import compile_rules
 
-TINY = {
-    "text": "3 the dog end | 1 dogs sleep text",
-    "end": "1 that sleeps text | 1 barks text",
-}
-
 
 @pytest.fixture(scope="module")
 def documents():
@@ -49,30 +44,27 @@ def texts(length, state=0, before=0, family=()):
 
 
 def test_expectation_is_the_sum_over_all_texts():
-    every = list(texts(4))
-    assert sum(chance for chance, _ in every) == pytest.approx(1)
-    by_hand = sum(chance * np.array(surprisal) for chance, surprisal in every)
-    np.testing.assert_allclose(expected_surprisal(length=4), by_hand, rtol=1e-10)
+    expected = sum(chance * np.array(surprisal) for chance, surprisal in texts(4))
+    np.testing.assert_allclose(expected_surprisal(length=4), expected, rtol=1e-10)
 
 
-def named(text="1 given surname text", given="1 Anna | 1 Mira | 1 Nora | 1 Emil"):
-    """A small text of names only, in which every second surname can be known."""
+def names_only(text="1 given surname text", given="1 Anna | 1 Mira | 1 Nora | 1 Emil"):
+    """A grammar of names only, in which every second surname can be known."""
     rules = {"text": text, "given": given, "surname": "1 Kern | 1 Adler | 1 Busch"}
     return compile_rules(rules, WORDS)
 
 
 @pytest.mark.parametrize("n", [1, 4, 6])
 def test_a_given_name_comes_back_with_the_chance_of_uniform_samples(n):
-    names = "Anna", "Mira", "Nora", "Emil", "Karl", "Paul"
-    given = " | ".join(f"1 {name}" for name in names[:n])
-    found = expected_surprisal(length=8, grammar=named(given=given))
-    np.testing.assert_allclose(found[::2], np.log(n), rtol=1e-12)
+    given = " | ".join(f"1 {name}" for name in ("Anna", "Mira", "Nora", "Emil", "Karl", "Paul")[:n])
+    surprisal = expected_surprisal(length=8, grammar=names_only(given=given))
+    np.testing.assert_allclose(surprisal[::2], np.log(n), rtol=1e-12)
     new = (1 - 1 / n) ** np.arange(4)
-    np.testing.assert_allclose(found[1::2], np.log(3) * new, rtol=1e-12)
+    np.testing.assert_allclose(surprisal[1::2], np.log(3) * new, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("told", "rules"),
+    ("fault", "rules"),
     [
         ("uneven names", {"given": "2 Anna | 1 Mira"}),
         ("uneven names", {"text": "1 given surname Paul surname text"}),
@@ -81,9 +73,9 @@ def test_a_given_name_comes_back_with_the_chance_of_uniform_samples(n):
         ("names and surnames apart", {"text": "1 given surname text | 1 surname text"}),
     ],
 )
-def test_a_grammar_of_other_names_is_refused(told, rules):
-    with pytest.raises(ValueError, match=f"the grammar has {told}; expected one chance"):
-        expected_surprisal(grammar=named(**rules))
+def test_a_grammar_of_other_names_is_refused(fault, rules):
+    with pytest.raises(ValueError, match=f"the grammar has {fault}; expected one chance"):
+        expected_surprisal(grammar=names_only(**rules))
 
 
 def test_a_model_that_knows_the_rules_has_no_excess_loss(documents):
@@ -97,29 +89,21 @@ def test_a_model_that_knows_the_rules_has_no_excess_loss(documents):
     np.testing.assert_allclose(uniform, np.log(100) - documents.surprisal, rtol=1e-12)
 
 
-def test_accuracy_compares_the_right_form_with_the_others_of_its_set_only(documents):
-    targets, rng = documents.ids[:, 1:], np.random.default_rng(0)
-    logits, by_hand = rng.standard_normal((*targets.shape, 100)), defaultdict(list)
-    for i, t in zip(*np.nonzero(documents.task >= 0), strict=True):
-        forms = np.flatnonzero(FORMS[targets[i, t]] == FORMS)
-        best = max(forms, key=lambda form: logits[i, t, form])
-        by_hand[TASKS[documents.task[i, t]]].append(best == targets[i, t])
-    found = accuracy(logits, documents)
-    assert list(found) == list(TASKS)
-    assert found == pytest.approx({task: np.mean(right) for task, right in by_hand.items()})
-    assert set(accuracy(np.eye(100)[targets], documents).values()) == {1.0}
-
-
-def test_form_loss_is_the_loss_of_the_word_less_that_of_its_set_of_forms(documents):
-    targets, rng = documents.ids[:, 1:], np.random.default_rng(0)
-    logits, by_hand = 3 * rng.standard_normal((*targets.shape, 100)), defaultdict(list)
-    for i, t in zip(*np.nonzero(documents.task >= 0), strict=True):
-        chances = np.exp(logits[i, t]) / np.exp(logits[i, t]).sum()
-        of_set = chances[FORMS[targets[i, t]] == FORMS].sum()
-        by_hand[TASKS[documents.task[i, t]]].append(-np.log(chances[targets[i, t]] / of_set))
-    found = form_loss(logits, documents)
-    assert list(found) == list(TASKS)
-    assert found == pytest.approx({task: np.mean(loss) for task, loss in by_hand.items()})
+def test_accuracy_and_loss_compare_the_right_form_with_the_others_of_its_set_only(documents):
+    words, rng = documents.ids[:, 1:], np.random.default_rng(0)
+    logits = 3 * rng.standard_normal((*words.shape, 100))
+    correct, losses = defaultdict(list), defaultdict(list)
+    for n, t in np.argwhere(documents.task >= 0):
+        word, task = words[n, t], TASKS[documents.task[n, t]]
+        forms = np.flatnonzero(FORMS[word] == FORMS)
+        correct[task].append(word == max(forms, key=lambda form, n=n, t=t: logits[n, t, form]))
+        chances = np.exp(logits[n, t]) / np.exp(logits[n, t]).sum()
+        losses[task].append(-np.log(chances[word] / chances[forms].sum()))
+    for measure, cases in ((accuracy, correct), (form_loss, losses)):
+        values = measure(logits, documents)
+        assert list(values) == list(TASKS)
+        assert values == pytest.approx({task: np.mean(case) for task, case in cases.items()})
+    assert set(accuracy(np.eye(100)[words], documents).values()) == {1.0}
 
 
 @pytest.mark.parametrize("gap", [800.0, 1e5])

@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from collections import defaultdict
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -51,26 +51,20 @@ def test_a_surname_has_a_surprisal_only_when_its_given_name_is_new(documents):
 
 
 def test_surprisal_is_minus_log_of_the_choices_of_a_sentence():
-    found = read_documents(ids_of("the dogs ( often ) bark . they help themselves ."))
-    quarter = [3 / 5, 1 / 24, 1 / 2 / 4, 1 / 10, 4 / 6, 1 / 2 / 8, 1, 4 / 16, 1 / 2 / 8, 1 / 3, 1]
-    np.testing.assert_allclose(found.surprisal[0], -np.log(quarter), atol=1e-12)
+    document = read_documents(ids_of("the dogs ( often ) bark . they help themselves ."))
+    chances = [3 / 5, 1 / 24, 1 / 2 / 4, 1 / 10, 4 / 6, 1 / 2 / 8, 1, 4 / 16, 1 / 2 / 8, 1 / 3, 1]
+    np.testing.assert_allclose(document.surprisal[0], -np.log(chances), atol=1e-12)
 
 
-def test_each_choice_of_the_text_is_shown_by_its_word():
+def test_chances_sum_to_1_and_words_are_forms_of_sets_of_1_2_4_and_12():
     np.testing.assert_allclose(grammar.GRAMMAR.chances.sum(axis=1), 1)
+    assert Counter(Counter(FORMS).values()) == {1: 46, 2: 17, 4: 2, 12: 1}
 
 
 def test_sampled_documents_can_be_read_again(documents):
     again = read_documents(documents.ids)
     for name, values in vars(documents).items():
         np.testing.assert_array_equal(getattr(again, name), values)
-
-
-def test_text_that_the_rules_forbid_is_refused_by_word_and_position():
-    with pytest.raises(ValueError, match="document 0 has 'bark' at position 5; expected one of"):
-        read_documents(ids_of("the dog that barks bark ."))
-    with pytest.raises(ValueError, match=r"document 0 has 'Lang' at position 6; .*Kern"):
-        read_documents(ids_of("Anna Kern sleeps . Anna Lang ."))
 
 
 def rivals(word):
@@ -88,26 +82,19 @@ def allowed(ids):
 
 
 def test_the_right_form_is_the_only_one_of_its_set(documents):
-    counts = defaultdict(int)
-    for i, t in zip(*np.nonzero(documents.task >= 0), strict=True):
-        task = documents.task[i, t]
-        counts[task] += 1
-        if counts[task] > 12:
-            continue
-        begun = documents.ids[i, : t + 2]
-        for rival in rivals(begun[-1]):
-            assert not allowed(np.r_[begun[:-1], rival])
-    assert set(counts) == set(range(len(TASKS)))
+    for task in range(len(TASKS)):
+        for n, t in np.argwhere(documents.task == task)[:12]:
+            *start, word = documents.ids[n, : t + 2]
+            assert rivals(word)
+            assert not any(allowed(np.array([*start, rival])) for rival in rivals(word))
 
 
 def swaps():
     """Nouns of one number to the other, opening brackets, surnames: what may decide other words."""
-    found = {"(": "[", "[": "("}
-    for one, other in (("noun:s", "noun:p"), ("noun:p", "noun:s")):
-        found |= dict(zip(CLASSES[one].split(), CLASSES[other].split(), strict=True))
-    surnames = CLASSES["surname"].split()
-    found |= dict(zip(surnames, [*surnames[1:], surnames[0]], strict=True))
-    return {ID[word]: ID[other] for word, other in found.items()}
+    singular, plural, surnames = (CLASSES[k].split() for k in ("noun:s", "noun:p", "surname"))
+    words = ["(", "[", *singular, *plural, *surnames]
+    others = ["[", "(", *plural, *singular, *surnames[1:], surnames[0]]
+    return {ID[word]: ID[other] for word, other in zip(words, others, strict=True)}
 
 
 def repaired(ids):
@@ -124,33 +111,31 @@ def repaired(ids):
 
 
 def test_another_word_at_a_position_changes_just_what_it_is_said_to_decide(documents):
-    other, tried = swaps(), set()
-    for ids, task, decided_by in list(
-        zip(documents.ids, documents.task, documents.decided_by, strict=True)
-    )[:8]:
-        chosen = [p for p in range(1, 60) if ids[p] in other and decided_by[p - 1] < 0]
-        for position in chosen:
+    other, tasks = swaps(), set()
+    for n in range(8):
+        ids, decided_by = documents.ids[n], documents.decided_by[n]
+        free = [p for p in range(1, 60) if ids[p] in other and decided_by[p - 1] < 0]
+        for position in free:
             changed = ids.copy()
             changed[position] = other[ids[position]]
             decided = {position}
             for t, decider in enumerate(decided_by):  # what it decides, decides others
                 decided |= {t + 1} if decider in decided else set()
             assert set(np.flatnonzero(repaired(changed) != ids)) == decided
-            tried |= {task[t] for t in range(64) if t + 1 in decided}
-    assert tried - {-1} == set(range(len(TASKS)))
+            tasks |= {documents.task[n, t - 1] for t in decided}
+    assert tasks - {-1} == set(range(len(TASKS)))
 
 
 def test_marks_of_a_sentence_are_those_of_a_reader():
     text = "the dogs that the cat sees ( often [ never ] ) bark . they help themselves . the cat "
     text += "that sees the owl sleeps . Anna Kern likes herself . the owl that hears the cats "
     text += "[ now ] calls Anna Kern . it"
-    found, words = read_documents(ids_of(text)), ["<bos>", *text.split()]
-    marks = [
+    marks, words = read_documents(ids_of(text)), ["<bos>", *text.split()]
+    assert [
         (word, TASKS[task], words[position], position)
-        for word, task, position in zip(words[1:], found.task[0], found.decided_by[0], strict=True)
+        for word, task, position in zip(words[1:], marks.task[0], marks.decided_by[0], strict=True)
         if task >= 0
-    ]
-    assert marks == [
+    ] == [
         ("sees", "inside clause", "cat", 5),
         ("]", "bracket", "[", 9),
         (")", "outer bracket", "(", 7),
@@ -170,30 +155,33 @@ def test_marks_of_a_sentence_are_those_of_a_reader():
     ]
 
 
-def test_words_without_a_task_have_no_target(documents):
-    np.testing.assert_array_equal(documents.task < 0, documents.decided_by < 0)
-    positions = np.arange(documents.task.shape[1])
-    assert (documents.decided_by <= positions).all()
-
-
-def test_targets_of_a_task_are_those_of_its_words_only(documents):
-    for task in TASKS:
-        target = documents.target_of(task)
-        for row, positions in enumerate(target[:40]):
-            for t, position in enumerate(positions):
-                of_it = documents.task[row, t] == TASKS.index(task)
-                assert position == (documents.decided_by[row, t] if of_it else -1)
+def test_targets_of_a_task_are_those_of_its_words_only_and_come_before_them(documents):
+    for task, name in enumerate(TASKS):
+        target = documents.target_of(name)
+        np.testing.assert_array_equal(target >= 0, documents.task == task)
+        np.testing.assert_array_equal(target[target >= 0], documents.decided_by[target >= 0])
+        assert (target <= np.arange(target.shape[1])).all()
         assert (target >= 0).any()
+    np.testing.assert_array_equal(documents.task < 0, documents.decided_by < 0)
 
 
-def test_targets_of_an_unknown_task_are_refused(documents):
-    with pytest.raises(ValueError, match=r"^task is 'plural'; expected one of \('agreement', .*Ch"):
-        documents.target_of("plural")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the dog that barks bark .", "document 0 has 'bark' at position 5; expected one of"),
+        ("Anna Kern sleeps . Anna Lang .", r"document 0 has 'Lang' at position 6; .*Kern"),
+    ],
+)
+def test_text_that_the_rules_forbid_is_refused_by_word_and_position(text, message):
+    with pytest.raises(ValueError, match=message):
+        read_documents(ids_of(text))
 
 
-def test_text_without_its_beginning_is_refused(documents):
+def test_text_without_its_beginning_and_an_unknown_task_are_refused(documents):
     with pytest.raises(ValueError, match="does not begin with <bos>"):
         read_documents(documents.ids[:, 1:])
+    with pytest.raises(ValueError, match=r"^task is 'plural'; expected one of \('agreement', .*Ch"):
+        documents.target_of("plural")
 
 
 def test_code_is_short_enough_to_be_read_at_once():

@@ -32,9 +32,6 @@ def oracle_heads(X, params):
     return oracle.scaled_dot_product_attention(*parts, oracle.causal_mask(len(X)))
 
 
-# --- ablation and pruning ---
-
-
 @pytest.mark.parametrize(("layer", "head"), HEADS)
 def test_zero_mean_and_resampling_replace_as_named(tiny, layer, head, assert_close):
     expected = np.stack([copying.run(tiny, ids)[1][layer].heads[head] for ids in OTHERS])
@@ -72,16 +69,12 @@ def test_each_loss_is_that_of_all_heads_removed_by_then():
         assert loss == min(table[frozenset([*order[:n], other])] for other in remaining)
 
 
-# --- gates ---
-
-
 def test_gates_of_1_change_nothing_and_gates_of_0_ablate(tiny, assert_close):
     outputs = replacement_outputs(tiny, HEADS, OTHERS)
     whole, _ = copying.run(tiny, IDS)
     assert_close(gated(tiny, IDS, dict.fromkeys(HEADS, 1.0), outputs), whole)
-    some = [(0, 1), (1, 2)]
-    closed = gated(tiny, IDS, dict.fromkeys(some, 0), outputs)
-    assert_close(closed, ablate(tiny, IDS, some, OTHERS))
+    closed = gated(tiny, IDS, {(0, 1): 0, (1, 2): 0}, outputs)
+    assert_close(closed, ablate(tiny, IDS, [(0, 1), (1, 2)], OTHERS))
 
 
 def test_a_gate_mixes_a_heads_own_output_with_its_replacement(tiny, normal, assert_close):
@@ -127,18 +120,12 @@ def test_learned_gates_stop_where_the_gradient_is_0_and_within_0_and_1():
     assert start == {"free": 1.0, "needed": 1.0, "useful": 1.0}
 
 
-# --- seeds ---
-
-
 def test_the_range_contains_the_median_as_often_as_its_confidence():
     rng = np.random.default_rng(0)
     samples = rng.exponential(size=(20000, 4))  # whatever the distribution; its median is log 2
     contains = [low < np.log(2) < high for low, high, _ in map(interval, samples)]
     assert interval(samples[0])[2] == 1 - 2 / 16
     assert np.mean(contains) == pytest.approx(0.875, abs=0.01)
-
-
-# --- what is refused ---
 
 
 REFUSED = [

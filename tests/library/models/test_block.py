@@ -17,9 +17,6 @@ def feed(normal, sizes):
     return normal(30, sizes.d_model, D_FEED) / 3, normal(31, D_FEED, sizes.d_model) / 3
 
 
-# --- the norm ---
-
-
 @pytest.mark.parametrize("factor", [1, 1e-3, 7.0, 1e6, 1e150])
 def test_norm_divides_each_row_by_the_root_of_its_mean_square(X, factor, assert_close):
     assert_close(rms_norm(X), oracle.rms_norm(X))
@@ -67,9 +64,6 @@ def test_the_largest_numbers_that_pass_have_a_norm():
     with np.errstate(all="raise"):
         np.testing.assert_allclose(rms_norm(np.full((1, 3), 7.7e153)), 1, rtol=1e-10)
         np.testing.assert_allclose(rms_norm(np.full((1, 3), 1.0e19, np.float32)), 1, rtol=1e-6)
-
-
-# --- the MLP, and both around the residual stream ---
 
 
 def test_mlp_is_two_products_with_zeros_for_what_is_negative_between(X, feed, assert_close):

@@ -8,13 +8,7 @@ import pytest
 from tests import oracle
 from tutorial_lib import trace
 from tutorial_lib.models import circuits
-from tutorial_lib.models.circuits import (
-    compose,
-    composition,
-    match_scores,
-    ov_circuit,
-    qk_circuit,
-)
+from tutorial_lib.models.circuits import compose, composition, match_scores, ov_circuit, qk_circuit
 from tutorial_lib.models.grammar import CLASSES
 from tutorial_lib.models.language import encode
 
@@ -31,9 +25,6 @@ def product(first, *others):
 def norm(matrix):
     """The root of the sum of all squares."""
     return math.sqrt(math.fsum(float(x) ** 2 for x in matrix.ravel()))
-
-
-# --- against the layer, and plain loops ---
 
 
 def test_circuits_give_the_scores_of_each_head_and_together_the_output(
@@ -90,25 +81,19 @@ def test_keys_are_what_is_meant_where_no_path_is_named(tiny):
     assert compose(tiny, (0, 1), (1, 2)) == compose(tiny, (0, 1), (1, 2), through="keys")
 
 
-# --- what is refused ---
-
-
 @pytest.mark.parametrize(
-    ("first", "second", "error", "message"),
+    ("first", "second", "message"),
     [
-        ((1, 0), (0, 1), ValueError, "head 0.1 reads nothing of head 1.0.*Exchange them"),
-        ((0, 1), (0, 0), ValueError, "head 0.0 reads nothing of head 0.1.*Take heads of two"),
-        ((1, 2), (1, 2), ValueError, "head 1.2 reads nothing of head 1.2"),
-        ((0, 2), (1, 0), ValueError, "head 2 of 2: expected 0 to 1"),
-        ((0, 0), (1, 3), ValueError, "head 3 of 3: expected 0 to 2"),
-        ((-1, 0), (1, 0), ValueError, "layer -1 of 2: expected 0 to 1"),
-        ((0,), (1, 0), TypeError, r"a head is named \(0,\); expected a tuple"),
-        ((0, 0.0), (1, 0), TypeError, "head is 0.0, a float"),
+        ((1, 0), (0, 1), "head 0.1 reads nothing of head 1.0.*Exchange them"),
+        ((0, 1), (0, 0), "head 0.0 reads nothing of head 0.1.*Take heads of two"),
+        ((1, 2), (1, 2), "head 1.2 reads nothing of head 1.2"),
+        ((0, 2), (1, 0), "head 2 of 2: expected 0 to 1"),
+        ((0, 0), (1, 3), "head 3 of 3: expected 0 to 2"),
     ],
 )
-def test_a_pair_that_does_not_fit_is_refused(first, second, error, message, tiny, monkeypatch):
+def test_a_pair_that_does_not_fit_is_refused(first, second, message, tiny, monkeypatch):
     monkeypatch.setattr(circuits, "ov_circuit", None)  # nothing is computed
-    with pytest.raises(error, match=message):
+    with pytest.raises(ValueError, match=message):
         compose(tiny, first, second)
 
 
@@ -128,9 +113,6 @@ ZEROS, ONES = np.zeros((5, 5)), np.ones((5, 5))
 def test_what_has_no_circuit_is_refused(call, message, tiny):
     with pytest.raises(ValueError, match=message):
         call(tiny)
-
-
-# --- on the example ---
 
 
 def test_in_the_example_each_name_written_by_head_0_0_is_matched_by_two_heads(example):

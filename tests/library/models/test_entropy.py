@@ -114,7 +114,6 @@ def test_logits_that_lie_far_apart_have_the_loss_of_their_gap(gap, documents):
 
 
 @pytest.mark.parametrize("measure", [excess_loss, accuracy, form_loss])
-@pytest.mark.parametrize("shape", [(200, 51, 100), (100, 50, 100), (200, 50, 99)])
-def test_logits_of_other_documents_or_words_are_refused(measure, shape, documents):
+def test_logits_of_other_words_are_refused(measure, documents):
     with pytest.raises(ShapeError, match="logits has shape"):
-        measure(np.zeros(shape), documents)
+        measure(np.zeros((200, 50, 99)), documents)

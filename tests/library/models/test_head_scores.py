@@ -22,17 +22,9 @@ HEADS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
 TARGET = np.array([[-1, 0, 2, 1, -1], [0, -1, 1, 3, 4], [-1, -1, -1, -1, -1]])
 
 
-@pytest.fixture
-def weights(normal, sizes):
-    """Weights of 3 documents, (3, H, 5, 5)."""
-    raw = np.exp(normal(71, 3, sizes.H, 5, 5)) * np.tri(5)
-    return raw / raw.sum(axis=-1, keepdims=True)
-
-
-# --- where heads attend ---
-
-
-def test_score_of_a_head_is_its_mean_weight_on_its_targets(weights, assert_close):
+def test_score_of_a_head_is_its_mean_weight_on_its_targets(normal, sizes, assert_close):
+    weights = np.exp(normal(71, 3, sizes.H, 5, 5)) * np.tri(5)
+    weights /= weights.sum(axis=-1, keepdims=True)
     assert_close(score_head(weights, TARGET), oracle.score_head(weights, TARGET))
 
 
@@ -56,9 +48,6 @@ def test_a_fixed_offset_scores_what_a_head_would_that_always_attends_that_far_ba
     assert best_offset(target) == np.argmax(scores)
 
 
-# --- what heads contribute ---
-
-
 @pytest.mark.parametrize("ids", [IDS, IDS[0, :3], np.stack([IDS, OTHER])], ids=lambda ids: ids.ndim)
 def test_terms_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, assert_close):
     terms = logit_terms(tiny, ids)
@@ -66,9 +55,6 @@ def test_terms_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, ass
     for term, expected in zip(terms, oracle.logit_terms(tiny, ids), strict=True):
         assert_close(term, expected)
     assert_close(sum(terms), copying.run(tiny, ids)[0])
-
-
-# --- what depends on them ---
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
@@ -99,9 +85,6 @@ def test_several_heads_give_other_outputs_at_once(tiny, normal, assert_close):
     assert_close(run_with(tiny, IDS, {}), copying.run(tiny, IDS)[0])
 
 
-# --- patches, estimated ---
-
-
 def test_estimated_patches_are_slopes_of_small_patches(tiny, normal, assert_close):
     dlogits, step, slopes = normal(82, 2, 5, 7), 1e-6, []
     here, there = (copying.run(tiny, ids)[1] for ids in (IDS, OTHER))
@@ -120,9 +103,6 @@ def test_estimated_patches_of_the_last_layer_are_exact(tiny, normal, assert_clos
     changes = [patch(tiny, IDS, OTHER, 1, head) - logits for head in range(3)]
     exact = np.transpose([(dlogits * change).sum(axis=(-2, -1)) for change in changes])
     assert_close(attribution_patch(tiny, IDS, OTHER, dlogits)[:, 2:], exact)
-
-
-# --- what is refused ---
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,7 @@ from tutorial_lib.models import copying, language
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.entropy import accuracy, excess_loss
 from tutorial_lib.models.grammar import ID, LENGTH, TASKS, WORDS, sample_documents
-from tutorial_lib.models.language import (
-    BlockModel,
-    eight_bits,
-    encode,
-    in_eight_bits,
-    run_blocks,
-)
+from tutorial_lib.models.language import BlockModel, eight_bits, encode, in_eight_bits, run_blocks
 
 IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
 
@@ -30,31 +25,21 @@ def stack(tiny, normal):
     return BlockModel(tiny.E, tiny.P, tiny.layers, tuple(map(tuple, pairs)), tiny.U)
 
 
-# --- models of blocks ---
-
-
-def test_blocks_score_words_as_plain_loops_do(stack, assert_close):
-    assert_close(run_blocks(stack, IDS)[0], oracle.blocks(stack, IDS))
-    assert_close(run_blocks(stack, IDS[1, :3])[0], oracle.blocks(stack, IDS[1, :3]))
-
-
-def test_each_trace_is_of_the_normed_stream_that_its_block_reads(stack, assert_close):
-    X = oracle.embed(IDS, stack.E, stack.P)
-    for params, feed, found in zip(
-        stack.layers, stack.feeds, run_blocks(stack, IDS)[1], strict=True
-    ):
-        assert_close(found.X, oracle.rms_norm(X))
-        assert found.params is params
-        X = oracle.block(X, params, feed, oracle.causal_mask(5))
+@pytest.mark.parametrize("ids", [IDS, IDS[1, :3]], ids=lambda ids: ids.ndim)
+def test_blocks_score_words_as_plain_loops_do(ids, stack, assert_close):
+    logits, traces = run_blocks(stack, ids)
+    assert_close(logits, oracle.blocks(stack, ids))
+    X, mask = oracle.embed(ids, stack.E, stack.P), oracle.causal_mask(ids.shape[-1])
+    for params, feed, record in zip(stack.layers, stack.feeds, traces, strict=True):
+        assert_close(record.X, oracle.rms_norm(X))
+        assert record.params is params
+        X = oracle.block(X, params, feed, mask)
 
 
 def test_a_stack_is_its_list_of_arrays(stack):
-    again = BlockModel.of(stack.arrays)
-    assert len(stack.arrays) == 3 + 6 * 2
-    assert all(a is b for a, b in zip(again.arrays, stack.arrays, strict=True))
-
-
-# --- damaged checkpoints ---
+    copies = BlockModel.of(stack.arrays).arrays
+    assert len(copies) == 3 + 6 * 2
+    assert all(a is b for a, b in zip(copies, stack.arrays, strict=True))
 
 
 DAMAGES = {
@@ -71,43 +56,40 @@ DAMAGES = {
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("kind", ["tiny", "stack"])
 def test_a_damaged_checkpoint_is_refused_by_name(name, kind, request):
-    damage, says = DAMAGES[name]
+    damage, message = DAMAGES[name]
     model = request.getfixturevalue(kind)
-    with pytest.raises(ValueError, match=says.format(kind=type(model).__name__)):
+    with pytest.raises(ValueError, match=message.format(kind=type(model).__name__)):
         model.of(damage(model.arrays))
-
-
-def test_layers_and_feeds_of_another_width_or_number_are_refused(tiny, stack):
-    wide = Params(*np.ones((3, 2, 6, 3)), np.ones((6, 6)))
-    (W_1, W_2), other = stack.feeds
-
-    def make(*feeds):
-        return BlockModel(stack.E, stack.P, stack.layers, feeds, stack.U)
-
-    with pytest.raises(ShapeError, match=r"^layers\[1\].W_Q has shape .*with d_model=5, but"):
-        TinyModel(tiny.E, tiny.P, (tiny.layers[0], wide), tiny.U)
-    with pytest.raises(ShapeError, match=r"^layers\[1\].W_Q has shape"):
-        BlockModel(tiny.E, tiny.P, (tiny.layers[0], wide), stack.feeds, tiny.U)
-    for feeds in ([other], [other, (W_1,)], [other, (W_1, W_2, W_2)]):
-        with pytest.raises(ShapeError, match=r"feeds has entries of .*expected W_1 and W_2 for ea"):
-            make(*feeds)
-    with pytest.raises(ShapeError, match=r"W_1 has shape \(4, 8\).*with d_model=5"):
-        make((W_1[:4], W_2), other)
-    with pytest.raises(ValueError, match=r"W_1 is .*inf at position"):
-        make(stack.feeds[0], tuple(W * np.inf for W in other))
 
 
 def test_arrays_of_one_kind_of_model_make_none_of_the_other(tiny, stack):
     assert (len(stack.arrays) - 3) % 4 == 0  # as many as three layers have
     for kind, other in ((TinyModel, stack), (BlockModel, tiny)):
-        says = f"arrays make no {kind.__name__}.*Take {type(other).__name__}.of"
-        with pytest.raises(ShapeError, match=says):
+        message = f"arrays make no {kind.__name__}.*Take {type(other).__name__}.of"
+        with pytest.raises(ShapeError, match=message):
             kind.of(other.arrays)
     with pytest.raises(TypeError, match="arrays is a ndarray; expected a list or a tuple"):
         TinyModel.of(np.ones((11, 7, 5)))
 
 
-# --- sentences ---
+WIDE = Params(*np.ones((3, 2, 6, 3)), np.ones((6, 6)))
+FEED = np.ones((5, 8)), np.ones((8, 5))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layers": [WIDE, WIDE]}, r"^layers\[0\].W_Q has shape .*with d_model=5, but"),
+        ({"feeds": [FEED]}, r"feeds has entries of \[2\] .*expected W_1 and W_2 for each"),
+        ({"feeds": [FEED, FEED[:1]]}, r"feeds has entries of \[2, 1\]"),
+        ({"feeds": [FEED, (*FEED, FEED[1])]}, r"feeds has entries of \[2, 3\]"),
+        ({"feeds": [FEED[::-1], FEED]}, r"W_1 has shape \(8, 5\).*with d_model=5"),
+        ({"feeds": [FEED, (FEED[0] * np.inf, FEED[1])]}, r"W_1 is inf at position"),
+    ],
+)
+def test_layers_and_feeds_of_another_width_or_number_are_refused(change, message, stack):
+    with pytest.raises(ValueError, match=message):
+        replace(stack, **change)
 
 
 def test_a_sentence_is_its_words_behind_bos():
@@ -115,7 +97,7 @@ def test_a_sentence_is_its_words_behind_bos():
     assert ids.dtype.kind == "i"
     assert " ".join(WORDS[i] for i in ids) == "<bos> the dogs that bark ( often ) ."
     for word in WORDS[1:]:
-        assert encode(word).tolist() == [0, ID[word]]
+        assert encode(word, length=2).tolist() == [0, ID[word]]
 
 
 def test_a_sentence_has_as_many_words_as_the_model_has_positions_but_one(example):
@@ -123,46 +105,38 @@ def test_a_sentence_has_as_many_words_as_the_model_has_positions_but_one(example
     assert copying.run(example, ids)[0].shape == (LENGTH, len(WORDS)) == (64, 100)
     with pytest.raises(ShapeError, match="has 65 tokens, but P has rows for 64 positions"):
         copying.run(example, np.append(ids, 0))
-    assert encode("the dogs", length=3).shape == (3,)
-    with pytest.raises(ValueError, match="has 2 words; expected at most 1, since the model"):
-        encode("the dogs", length=2)
 
 
-REFUSED = {
-    "": (
-        nothing := "The sentence has no word; expected 1 to 63. Write some, such as "
-        "“the dogs that bark”."
-    ),
-    " \t\n": nothing,
-    "dogs " * 70: "The sentence has 70 words; expected at most 63, since the model has 64 "
-    "positions and <bos> takes the first. Leave out 7.",
-    "<bos> the dogs": "'<bos>' is put in front by itself. Leave it out.",
-    "dogs bark.": "'bark.' is no word of this text, but its parts are. Put blanks between them: "
-    "“bark .”.",
-    "(never)": "'(never)' is no word of this text, but its parts are. Put blanks between them: "
-    "“( never )”.",
-    "The dogs": "'The' is no word of this text; near it: the, they, she. Take one of its words.",
-    "Anna, Kern": "'Anna,' is no word of this text; near it: Anna. Take one of its words.",
-    "dogs barking": "'barking' is no word of this text; near it: barks, bark. "
-    "Take one of its words.",
-    "the elephant": f"'elephant' is no word of this text. {language.KINDS}",
-    "a": f"'a' is no word of this text. {language.KINDS}",
-    "the-dog": f"'the-dog' is no word of this text. {language.KINDS}",
-    "x" * 5000: f"'{'x' * 20}…' is no word of this text. {language.KINDS}",
-}
+NOTHING = "The sentence has no word; expected 1 to 63. Write some, such as “the dogs that bark”."
+LONG = "The sentence has 70 words; expected at most 63, since the model has 64 positions and <bos> "
+NO_WORD, BLANKS = "is no word of this text", "but its parts are. Put blanks between them:"
+REFUSED = [
+    ("", NOTHING),
+    (" \t\n", NOTHING),
+    ("dogs " * 70, f"{LONG}takes the first. Leave out 7."),
+    ("<bos> the dogs", "'<bos>' is put in front by itself. Leave it out."),
+    ("dogs bark.", f"'bark.' {NO_WORD}, {BLANKS} “bark .”."),
+    ("(never)", f"'(never)' {NO_WORD}, {BLANKS} “( never )”."),
+    ("The dogs", f"'The' {NO_WORD}; near it: the, they, she. Take one of its words."),
+    ("Anna, Kern", f"'Anna,' {NO_WORD}; near it: Anna. Take one of its words."),
+    ("dogs barking", f"'barking' {NO_WORD}; near it: barks, bark. Take one of its words."),
+    ("the elephant", f"'elephant' {NO_WORD}. {language.KINDS}"),
+    ("a", f"'a' {NO_WORD}. {language.KINDS}"),
+    ("the-dog", f"'the-dog' {NO_WORD}. {language.KINDS}"),
+    ("x" * 5000, f"'{'x' * 20}…' {NO_WORD}. {language.KINDS}"),
+]
 
 
-@pytest.mark.parametrize("sentence", REFUSED, ids=lambda sentence: repr(sentence[:12]))
-def test_a_sentence_that_is_none_is_refused_in_these_words(sentence):
-    with pytest.raises(ValueError, match=f"^{re.escape(REFUSED[sentence])}$"):
+@pytest.mark.parametrize(("sentence", "message"), REFUSED)
+def test_a_sentence_that_is_none_is_refused_in_these_words(sentence, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         encode(sentence)
 
 
-def test_a_length_that_leaves_no_word_is_refused():
-    for sentence in ("the", ""):
-        with pytest.raises(ValueError, match=r"^length=1; expected at least 2, since <bos> takes"):
-            encode(sentence, length=1)
-    assert encode("the", length=2).tolist() == [0, ID["the"]]
+@pytest.mark.parametrize("sentence", ["the", ""])
+def test_a_length_that_leaves_no_word_is_refused(sentence):
+    with pytest.raises(ValueError, match=r"^length=1; expected at least 2, since <bos> takes"):
+        encode(sentence, length=1)
 
 
 def test_changed_letters_are_counted_as_by_trying_all_ways():
@@ -177,21 +151,16 @@ def test_changed_letters_are_counted_as_by_trying_all_ways():
 
 
 def test_all_that_kinds_names_is_of_this_text():
-    named = "dogs bark Anna Kern often they themselves the that . ( ) [ ]"
-    assert all(word in language.KINDS for word in named.split())
-    assert len(encode(named)) == 1 + 14
-
-
-# --- weights in 8 bits ---
+    words = "dogs bark Anna Kern often they themselves the that . ( ) [ ]"
+    assert all(word in language.KINDS for word in words.split())
+    assert len(encode(words)) == 1 + 14
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_8_bits_are_off_by_at_most_half_a_step_of_their_row(normal, dtype):
     W = (normal(70, 4, 3, 50) * np.logspace(-3, 3, 12).reshape(4, 3, 1)).astype(dtype)
     codes, steps = eight_bits(W)
-    assert codes.dtype == np.int8
-    assert codes.shape == W.shape
-    assert steps.shape == (4, 3)
+    assert (codes.dtype, codes.shape, steps.shape) == (np.int8, W.shape, (4, 3))
     assert (np.abs(codes).max(axis=-1) == 127).all()
     off = np.abs(codes * steps[..., None] - W)
     assert (off <= steps[..., None] / 2 * (1 + 1e-12)).all()
@@ -213,8 +182,7 @@ def test_the_example_in_8_bits_answers_as_well(example):
         codes, steps = eight_bits(array)
         np.testing.assert_array_equal(again, codes * steps[..., None])
     before, after = (copying.run(m, documents.ids[:, :-1])[0] for m in (example, rounded))
-    worse = excess_loss(after, documents).mean() - excess_loss(before, documents).mean()
-    assert 0 < worse < 1e-3
-    shares = accuracy(after, documents)
-    assert set(shares) == set(TASKS)
-    assert min(shares.values()) > 0.9995  # 1.000 in three decimals
+    assert 0 < (excess_loss(after, documents) - excess_loss(before, documents)).mean() < 1e-3
+    fractions = accuracy(after, documents)
+    assert set(fractions) == set(TASKS)
+    assert min(fractions.values()) > 0.9995  # 1.000 in three decimals

@@ -61,9 +61,6 @@ def of_array(loss, arrays, n):
     return lambda array: loss([*arrays[:n], array, *arrays[n + 1 :]])
 
 
-# --- the layer ---
-
-
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_layer_and_its_gradients_equal_plain_loops_and_central_differences(
     options, grouped, normal
@@ -98,9 +95,6 @@ def test_at_its_limits_it_is_the_causal_layer_and_so_is_its_gradient(grouped, no
     for array, gradient in zip((dX, *matrices), gradients, strict=True):
         np.testing.assert_allclose(array, gradient, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(dsink, 0, atol=1e-12)
-
-
-# --- the model ---
 
 
 @pytest.mark.parametrize(
@@ -152,9 +146,6 @@ def test_training_lowers_the_loss_and_leaves_its_model_as_it_was(rng):
     assert np.mean(losses[-4:]) < np.mean(losses[:4]) - 0.5
     for array, original in zip(model.arrays, originals, strict=True):
         np.testing.assert_array_equal(array, original)
-
-
-# --- what is refused ---
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,7 @@ def test_gradients_may_come_from_another_function():
     assert losses.tolist() == [7.0, 7.0]
     assert shapes == [((32, 33), (32, 32))] * 2
     np.testing.assert_allclose(last.U, model.U - 1, rtol=1e-6)
+    assert list(train(model, rng, steps=0)) == []
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 4])
@@ -102,11 +103,6 @@ def test_two_layers_learn_to_copy_in_steps_in_which_one_does_not():
         assert sum(array.size for array in model.arrays) == 38912
         _, model = trained(model, rng, steps=110)
         assert low < copy_accuracy(model, *validation) <= high
-
-
-def test_no_steps_give_nothing():
-    rng = np.random.default_rng(0)
-    assert list(train(init_model(rng), rng, steps=0)) == []
 
 
 NO_NUMBERS = r"expected 0 steps or more and a rate above 0, at most 1"

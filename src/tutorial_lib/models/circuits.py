@@ -131,9 +131,9 @@ def compose(model: TinyModel, first: tuple, second: tuple, *, through: object = 
     )
     sentence = f"through={through!r}; expected one of {PATHS}. A head reads by these."
     require(through in PATHS, ValueError, sentence)
-    written = ov_circuit(model.layers[first[0]], first[1])
+    W_OV = ov_circuit(model.layers[first[0]], first[1])
     params, head = model.layers[second[0]], second[1]
     if through == "values":
-        return composition(written, ov_circuit(params, head))
-    read = qk_circuit(params, head)
-    return composition(written, read.T if through == "keys" else read)
+        return composition(W_OV, ov_circuit(params, head))
+    W_QK = qk_circuit(params, head)
+    return composition(W_OV, W_QK.T if through == "keys" else W_QK)

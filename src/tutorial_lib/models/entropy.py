@@ -79,8 +79,8 @@ def accuracy(logits: "any n length 100", documents: Documents) -> dict:
     the documents is left out.
     """
     return {
-        task: float((among.argmax(axis=-1) == right).mean())
-        for task, among, right in _forms(logits, documents)
+        task: float((logits.argmax(axis=-1) == words).mean())
+        for task, logits, words in _forms(logits, documents)
     }
 
 
@@ -101,8 +101,8 @@ def form_loss(logits: "any n length 100", documents: Documents) -> dict:
     0.6931
     """
     return {
-        task: float(-_log_softmax(among, right).mean())
-        for task, among, right in _forms(logits, documents)
+        task: float(-_log_softmax(logits, words).mean())
+        for task, logits, words in _forms(logits, documents)
     }
 
 
@@ -114,12 +114,12 @@ def _forms(logits, documents):
     for task, name in enumerate(TASKS):
         cases = documents.task == task
         if cases.any():
-            right = documents.ids[:, 1:][cases]
-            yield name, np.where(FORMS[right][:, None] == FORMS, logits[cases], -np.inf), right
+            words = documents.ids[:, 1:][cases]
+            yield name, np.where(FORMS[words][:, None] == FORMS, logits[cases], -np.inf), words
 
 
 def _log_softmax(logits, words):
     """Return the log of the softmax at one word of each row; no gap of logits is too wide."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
-    picked = np.take_along_axis(shifted, words[..., None], axis=-1)[..., 0]
-    return picked - np.log(np.exp(shifted).sum(axis=-1))
+    logit = np.take_along_axis(shifted, words[..., None], axis=-1)[..., 0]
+    return logit - np.log(np.exp(shifted).sum(axis=-1))

@@ -62,13 +62,13 @@ def rules():
     symbols |= {f"called:{k}": f"1 given:{k}>subject surname aside:{k}" for k in "fm"}
     words = CLASSES["pronoun"].split(), CLASSES["reflexive"].split()
     for kind, pronoun, reflexive in zip("spfm", *words, strict=True):
-        verb, on = "p<subject" if kind == "p" else "s<subject", f". next:{kind}"
-        then, again = f"aside:{kind}", f"{pronoun}<subject>subject do:{kind}"
-        symbols[f"next:{kind}"] = f"6 the head | 3 called:f | 3 called:m | 4 {again}"
-        symbols[f"more:{kind}"] = f"1 {then} | 1 that clause:{kind} {then}"
+        verb, end = "p<subject" if kind == "p" else "s<subject", f". next:{kind}"
+        aside, clause = f"aside:{kind}", f"{pronoun}<subject>subject do:{kind}"
+        symbols[f"next:{kind}"] = f"6 the head | 3 called:f | 3 called:m | 4 {clause}"
+        symbols[f"more:{kind}"] = f"1 {aside} | 1 that clause:{kind} {aside}"
         symbols[f"clause:{kind}"] = f"1 rest:{verb} | 1 act:{verb} the other | 1 the inner"
-        symbols[then] = f"2 do:{kind} | 1 round:1 do:{kind} | 1 square:1 do:{kind}"
-        symbols[f"do:{kind}"] = f"1 rest:{verb} {on} | 1 act:{verb} whom:{kind} {on}"
+        symbols[aside] = f"2 do:{kind} | 1 round:1 do:{kind} | 1 square:1 do:{kind}"
+        symbols[f"do:{kind}"] = f"1 rest:{verb} {end} | 1 act:{verb} whom:{kind} {end}"
         symbols[f"whom:{kind}"] = f"2 object | 1 {reflexive}<subject"
     for depth in range(1, DEPTH + 1):
         for shape, opening, closing in (("round", "(", ")"), ("square", "[", "]")):
@@ -120,19 +120,19 @@ def _walk(next_word, n, length, grammar):
     """Make documents word by word; `next_word` gets t and the chances (n, words)."""
     rows, state = np.arange(n), np.zeros(n, dtype=int)
     ids, surprisal = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
-    decided_by, noted = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
+    decided_by, marks = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
     family = np.full((n, len(WORDS)), -1)  # given name -> where its surname occurred last
     for t in range(length):
-        chances, before = grammar.chances[state], ids[:, t]
-        known = family[rows, before]
-        back = known >= 0
-        chances[back] = np.eye(len(WORDS))[ids[back, known[back]]]
+        chances, previous = grammar.chances[state], ids[:, t]
+        surname = family[rows, previous]
+        repeated = surname >= 0
+        chances[repeated] = np.eye(len(WORDS))[ids[repeated, surname[repeated]]]
         word = ids[:, t + 1] = next_word(t, chances)
         surprisal[:, t] = -np.log(chances[rows, word])
-        decided_by[:, t] = np.where(back, known, noted[rows, grammar.decides[state, word]])
-        noted[rows, grammar.notes[state, word]] = t + 1
-        noted[:, -1] = -1
-        family[rows[SURNAME[word]], before[SURNAME[word]]] = t + 1
+        decided_by[:, t] = np.where(repeated, surname, marks[rows, grammar.decides[state, word]])
+        marks[rows, grammar.notes[state, word]] = t + 1
+        marks[:, -1] = -1
+        family[rows[SURNAME[word]], previous[SURNAME[word]]] = t + 1
         state = grammar.follows[state, word]
     return Documents(ids, np.abs(surprisal), _tasks(ids, decided_by), decided_by)
 
@@ -150,8 +150,8 @@ def _tasks(ids, decided_by):
     singular_between = count_between(_is("noun:s") | GIVEN)
     attractors = np.where(plural, singular_between, count_between(_is("noun:p")))
     adjacent = decided_by == np.arange(ids.shape[1] - 1)
-    back = np.pad(ids, ((0, 0), (2, 0)))  # back[:, t] is ids[:, t - 2]
-    cases = [verb & (that[ids[:, :-1]] | that[back[:, :-3]] & adjacent), verb & (attractors > 0)]
+    delayed = np.pad(ids, ((0, 0), (2, 0)))[:, :-3]  # the word before the last
+    cases = [verb & (that[ids[:, :-1]] | that[delayed] & adjacent), verb & (attractors > 0)]
     cases += [verb & (count_between(that) > 0), verb & nested, verb, closing & nested, closing]
     cases += [SURNAME[word], _is("reflexive")[word], _is("pronoun")[word]]  # the first that holds
     return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)
@@ -167,11 +167,11 @@ def sample_documents(
     """
     uniform = rng.random((length, n, 1))
 
-    def sample(t, chances):
+    def next_word(t, chances):
         sums = np.cumsum(chances, axis=1)
         return (sums <= uniform[t] * sums[:, -1:]).sum(axis=1)
 
-    return _walk(sample, n, length, grammar)
+    return _walk(next_word, n, length, grammar)
 
 
 @checked
@@ -192,7 +192,7 @@ def read_documents(ids: "int n tokens", *, grammar: Grammar = GRAMMAR) -> Docume
     if ids[:, 0].any():
         raise ValueError("a document does not begin with <bos>; expected id 0. Put it in front.")
 
-    def read(t, chances):
+    def next_word(t, chances):
         words = ids[:, t + 1]
         for n in np.flatnonzero(chances[np.arange(len(ids)), words] == 0):
             possible = [WORDS[i] for i in np.flatnonzero(chances[n])]
@@ -202,4 +202,4 @@ def read_documents(ids: "int n tokens", *, grammar: Grammar = GRAMMAR) -> Docume
             )
         return words
 
-    return _walk(read, len(ids), ids.shape[1] - 1, grammar)
+    return _walk(next_word, len(ids), ids.shape[1] - 1, grammar)

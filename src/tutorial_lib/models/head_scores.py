@@ -171,13 +171,13 @@ def attribution_patch(
     Source: Nanda (2023), https://www.neelnanda.io/mechanistic-interpretability/attribution-patching
     """
     require_ids_of(model, ids, other)
-    _, records = run(model, ids)
+    (_, records), (_, others) = run(model, ids), run(model, other)
     dX, changes = dlogits @ model.U.T, []
-    for here, there in zip(records[::-1], run(model, other)[1][::-1], strict=True):
-        H, d_v = here.params.n_heads, here.params.d_v
-        dY = (there.heads - here.heads) @ here.params.W_O.reshape(H, d_v, -1)
+    for record, patched in zip(records[::-1], others[::-1], strict=True):
+        H, d_v = record.params.n_heads, record.params.d_v
+        dY = (patched.heads - record.heads) @ record.params.W_O.reshape(H, d_v, -1)
         changes.append((dY * dX[..., None, :, :]).sum(axis=(-2, -1)))  # (..., H)
-        dX = dX + multi_head_attention_backward(here, dX).dX
+        dX = dX + multi_head_attention_backward(record, dX).dX
     return np.concatenate(changes[::-1], axis=-1)
 
 

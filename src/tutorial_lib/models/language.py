@@ -132,13 +132,13 @@ def _unknown(word):
     if word in ID:
         return f"'{word}' is put in front by itself. Leave it out."
     parts = re.findall(r"[^\W_]+|[\W_]", word)
-    shown = word if len(word) <= LONGEST_SHOWN else word[:LONGEST_SHOWN] + "…"
-    refused = f"'{shown}' is no word of this text"
+    excerpt = word if len(word) <= LONGEST_SHOWN else word[:LONGEST_SHOWN] + "…"
+    message = f"'{excerpt}' is no word of this text"
     if all(part in ID for part in parts):
-        return f"{refused}, but its parts are. Put blanks between them: “{' '.join(parts)}”."
-    if similar := _similar(shown):
-        return f"{refused}; near it: {', '.join(similar)}. Take one of its words."
-    return f"{refused}. {KINDS}"
+        return f"{message}, but its parts are. Put blanks between them: “{' '.join(parts)}”."
+    if similar := _similar(excerpt):
+        return f"{message}; near it: {', '.join(similar)}. Take one of its words."
+    return f"{message}. {KINDS}"
 
 
 def _similar(word):
@@ -153,9 +153,9 @@ def _distance(a, b):
     """Count the letters to insert, delete or replace to make b of a."""
     distances = list(range(len(b) + 1))
     for x in a:
-        above, distances = distances, [distances[0] + 1]
+        previous, distances = distances, [distances[0] + 1]
         for j, y in enumerate(b):
-            distances.append(min(distances[j] + 1, above[j + 1] + 1, above[j] + (x != y)))
+            distances.append(min(distances[j] + 1, previous[j + 1] + 1, previous[j] + (x != y)))
     return distances[-1]
 
 

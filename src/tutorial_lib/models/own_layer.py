@@ -62,8 +62,8 @@ class OwnLayer:
     @property
     def options(self):
         """The options by name, without those that are not set."""
-        named = {**vars(self), "params": None}
-        return {name: value for name, value in named.items() if value is not None}
+        fields = {**vars(self), "params": None}
+        return {name: value for name, value in fields.items() if value is not None}
 
     def of(self, arrays):
         """Return the layer with other arrays."""

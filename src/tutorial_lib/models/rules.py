@@ -119,11 +119,11 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
     known = {*rules, *words}
     pairs = {symbol: _parse(symbol, rule, known) for symbol, rule in rules.items()}
     _parse("the start", f"1 {start}", known)
-    noted = sorted(set(re.findall(r">(\w+)", " ".join(rules.values()))))
-    names, number, rows = (*noted, ""), {(start,): 0}, []
-    for parts in (waiting := [(start,)]):  # grows while it is read
-        row = np.zeros((4, len(words)))
-        row[2:] = len(noted)
+    notes = sorted(set(re.findall(r">(\w+)", " ".join(rules.values()))))
+    names, state_of, states = (*notes, ""), {(start,): 0}, []
+    for parts in (queue := [(start,)]):  # grows while it is read
+        entries = np.zeros((4, len(words)))
+        entries[2:] = len(notes)
         for chance, word, marks, rest in _begin(pairs, parts):
             require(
                 rest,
@@ -131,23 +131,23 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
                 f"the text ends after {word!r}; expected one that goes on, to be cut off at "
                 f"any length. Let the rule end in {start!r}.",
             )
-            if rest not in number:
-                number[rest] = len(number)
-                waiting.append(rest)
-            noting = [names.index(name) for name in _marks(marks, names)]
-            row[:, words.index(word)] = chance, number[rest], *noting
-        rows.append(row)
-    chances, *tables = np.stack(rows, axis=1)
+            if rest not in state_of:
+                state_of[rest] = len(state_of)
+                queue.append(rest)
+            indices = [names.index(name) for name in _marks(marks, names)]
+            entries[:, words.index(word)] = chance, state_of[rest], *indices
+        states.append(entries)
+    chances, *tables = np.stack(states, axis=1)
     return Grammar(chances, *(table.astype(int) for table in tables), names)
 
 
 def _marks(marks, names):
     """Return under which name the target of a word is noted, and under which its own position."""
-    read, noted = re.fullmatch(r"(?:<(\w+))?(?:>(\w+))?", marks).groups("")
+    decider, note = re.fullmatch(r"(?:<(\w+))?(?:>(\w+))?", marks).groups("")
     require(
-        read in names,
+        decider in names,
         ValueError,
-        f"a word is decided by <{read}, which no word notes; expected one of {names[:-1]}. "
-        f"Write >{read} after the word that decides it.",
+        f"a word is decided by <{decider}, which no word notes; expected one of {names[:-1]}. "
+        f"Write >{decider} after the word that decides it.",
     )
-    return read, noted
+    return decider, note

@@ -71,21 +71,21 @@ def test_each_loss_is_that_of_all_heads_removed_by_then():
 
 def test_gates_of_1_change_nothing_and_gates_of_0_ablate(tiny, assert_close):
     outputs = replacement_outputs(tiny, HEADS, OTHERS)
-    whole, _ = copying.run(tiny, IDS)
-    assert_close(gated(tiny, IDS, dict.fromkeys(HEADS, 1.0), outputs), whole)
-    closed = gated(tiny, IDS, {(0, 1): 0, (1, 2): 0}, outputs)
-    assert_close(closed, ablate(tiny, IDS, [(0, 1), (1, 2)], OTHERS))
+    logits, _ = copying.run(tiny, IDS)
+    assert_close(gated(tiny, IDS, dict.fromkeys(HEADS, 1.0), outputs), logits)
+    ablated_logits = gated(tiny, IDS, {(0, 1): 0, (1, 2): 0}, outputs)
+    assert_close(ablated_logits, ablate(tiny, IDS, [(0, 1), (1, 2)], OTHERS))
 
 
 def test_a_gate_mixes_a_heads_own_output_with_its_replacement(tiny, normal, assert_close):
     outputs = {(0, 1): normal(80, 2), (1, 0): normal(81, 5, 4)}
     gates = {(0, 1): 0.3, (1, 0): 0.8}
-    _, (low, _) = copying.run(tiny, IDS)
-    mixed = {(0, 1): 0.3 * low.heads[:, 1] + 0.7 * outputs[0, 1]}
-    X = low.X + np.concatenate([low.heads[:, 0], mixed[0, 1]], axis=-1) @ tiny.layers[0].W_O
-    above = np.stack([oracle_heads(x, tiny.layers[1]) for x in X])
-    mixed[1, 0] = 0.8 * above[:, 0] + 0.2 * outputs[1, 0]
-    assert_close(gated(tiny, IDS, gates, outputs), run_with(tiny, IDS, mixed))
+    _, (lower, _) = copying.run(tiny, IDS)
+    mixtures = {(0, 1): 0.3 * lower.heads[:, 1] + 0.7 * outputs[0, 1]}
+    X = lower.X + np.concatenate([lower.heads[:, 0], mixtures[0, 1]], axis=-1) @ tiny.layers[0].W_O
+    upper_heads = np.stack([oracle_heads(x, tiny.layers[1]) for x in X])
+    mixtures[1, 0] = 0.8 * upper_heads[:, 0] + 0.2 * outputs[1, 0]
+    assert_close(gated(tiny, IDS, gates, outputs), run_with(tiny, IDS, mixtures))
 
 
 @pytest.mark.parametrize("task", ["surname", "attractor", "bracket"])

@@ -1,5 +1,6 @@
 """Circuits of two heads: against plain loops, on the example, and what they refuse."""
 
+import functools
 import math
 
 import numpy as np
@@ -15,11 +16,9 @@ from tutorial_lib.models.language import encode
 NAMES = f"{CLASSES['given:f']} {CLASSES['given:m']}"
 
 
-def product(first, *others):
+def product(*matrices):
     """The product of matrices, by sums over pairs."""
-    for matrix in others:
-        first = oracle.project_out(first, matrix)
-    return first
+    return functools.reduce(oracle.project_out, matrices)
 
 
 def norm(matrix):
@@ -45,9 +44,9 @@ def test_composition_is_the_norm_of_the_product_by_the_norms(normal, assert_clos
 
 
 def test_composition_is_0_where_nothing_is_read_and_1_along_one_direction():
-    write, read, other = (np.outer(row, row) for row in np.eye(3))
-    assert composition(write, read) == composition(read, other) == 0
-    assert composition(3 * write, -2 * write) == 1
+    projections = [np.outer(axis, axis) for axis in np.eye(3)]
+    assert composition(*projections[:2]) == composition(*projections[1:]) == 0
+    assert composition(3 * projections[0], -2 * projections[0]) == 1
 
 
 @pytest.mark.parametrize("size", [-7, 1e-300, 1e-200, 1e-160, 1e160, 1e200, 1e300])
@@ -68,13 +67,13 @@ def test_match_scores_are_products_of_the_query_and_the_word_written_into_the_ke
 
 @pytest.mark.parametrize("through", ["keys", "queries", "values"])
 def test_compose_is_what_reaches_the_keys_the_queries_and_the_values(through, tiny, assert_close):
-    first, second = tiny.layers
+    lower, upper = tiny.layers
     for a, b in np.ndindex(2, 3):
-        write = product(first.W_V[a], first.W_O[2 * a : 2 * a + 2])
-        W_Q, W_K, rows = second.W_Q[b], second.W_K[b], second.W_O[4 * b : 4 * b + 4]
-        read = {"keys": (W_K, W_Q.T), "queries": (W_Q, W_K.T), "values": (second.W_V[b], rows)}
+        W_OV = product(lower.W_V[a], lower.W_O[2 * a : 2 * a + 2])
+        W_Q, W_K, rows = upper.W_Q[b], upper.W_K[b], upper.W_O[4 * b : 4 * b + 4]
+        paths = {"keys": (W_K, W_Q.T), "queries": (W_Q, W_K.T), "values": (upper.W_V[b], rows)}
         score = compose(tiny, (0, a), (1, b), through=through)
-        assert_close(score, composition(write, product(*read[through])))
+        assert_close(score, composition(W_OV, product(*paths[through])))
 
 
 def test_keys_are_what_is_meant_where_no_path_is_named(tiny):

@@ -32,8 +32,8 @@ def test_gradients_of_all_arrays_agree_with_central_differences(tiny, sequences)
     assert len(gradients) == len(tiny.arrays) == 11
     for place, (array, gradient) in enumerate(zip(tiny.arrays, gradients, strict=True)):
 
-        def loss(changed, place=place):
-            arrays = [*tiny.arrays[:place], changed, *tiny.arrays[place + 1 :]]
+        def loss(candidate, place=place):
+            arrays = [*tiny.arrays[:place], candidate, *tiny.arrays[place + 1 :]]
             return copying.loss_and_gradients(TinyModel.of(arrays), *sequences)[0]
 
         differences = oracle.central_differences(loss, array)
@@ -81,8 +81,8 @@ def test_votes_of_places_are_highest_for_the_right_letter_of_every_period(t):
     assert votes.sum() == 0
     for period in range(4, min(t, 12) + 1):
         sums = [votes[start::period].sum() for start in range(period)]
-        right = sums.pop((t + 1) % period)
-        assert right > max(*sums, 0)
+        winner = sums.pop((t + 1) % period)
+        assert winner > max(*sums, 0)
 
 
 def test_one_layer_copies_without_comparing_a_letter():

@@ -30,15 +30,15 @@ def test_exact_entropy_is_the_mean_surprisal_of_sampled_documents():
     assert 0.7 < standardised.std() < 1.3
 
 
-def texts(length, state=0, before=0, family=()):
+def texts(length, state=0, previous=0, family=()):
     """Every text of the grammar by plain recursion: its chance, and the surprisal of each word."""
     if not length:
         yield 1.0, ()
         return
-    row, known = grammar.GRAMMAR.chances[state], dict(family).get(before)
-    chances = {w: row[w] for w in np.flatnonzero(row)} if known is None else {known: 1.0}
+    chances, surname = grammar.GRAMMAR.chances[state], dict(family).get(previous)
+    chances = {w: chances[w] for w in np.flatnonzero(chances)} if surname is None else {surname: 1}
     for word, chance in chances.items():
-        new = (*family, (before, word)) if grammar.SURNAME[word] else family
+        new = (*family, (previous, word)) if grammar.SURNAME[word] else family
         for rest, surprisal in texts(length - 1, grammar.GRAMMAR.follows[state, word], word, new):
             yield chance * rest, (-np.log(chance), *surprisal)
 

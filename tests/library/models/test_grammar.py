@@ -32,9 +32,9 @@ def test_a_surname_has_a_surprisal_only_when_its_given_name_is_new(documents):
     for ids, surprisal in zip(documents.ids, documents.surprisal, strict=True):
         family = {}
         for t in np.flatnonzero(grammar.SURNAME[ids]):
-            given = ids[t - 1]
-            new = given not in family
-            assert family.setdefault(given, ids[t]) == ids[t]
+            given_name = ids[t - 1]
+            new = given_name not in family
+            assert family.setdefault(given_name, ids[t]) == ids[t]
             assert surprisal[t - 1] == pytest.approx(np.log(12) if new else 0)
 
 
@@ -50,9 +50,9 @@ def test_chances_sum_to_1_and_words_are_forms_of_sets_of_1_2_4_and_12():
 
 
 def test_sampled_documents_can_be_read_again(documents):
-    again = read_documents(documents.ids)
+    reading = read_documents(documents.ids)
     for name, values in vars(documents).items():
-        np.testing.assert_array_equal(getattr(again, name), values)
+        np.testing.assert_array_equal(getattr(reading, name), values)
 
 
 def rivals(word):
@@ -86,7 +86,7 @@ def swaps():
     return {ID[word]: ID[other] for word, other in zip(words, others, strict=True)}
 
 
-def repaired(ids):
+def repair(ids):
     """The text, each word that the rules refuse replaced, from the left, by the right form."""
     ids = ids.copy()
     while not allowed(ids):
@@ -105,13 +105,13 @@ def test_another_word_at_a_position_changes_just_what_it_is_said_to_decide(docum
         ids, decided_by = documents.ids[n], documents.decided_by[n]
         free = [p for p in range(1, 60) if ids[p] in other and decided_by[p - 1] < 0]
         for position in free:
-            changed = ids.copy()
-            changed[position] = other[ids[position]]
-            decided = {position}
+            edited = ids.copy()
+            edited[position] = other[ids[position]]
+            dependents = {position}
             for t, decider in enumerate(decided_by):  # what it decides, decides others
-                decided |= {t + 1} if decider in decided else set()
-            assert set(np.flatnonzero(repaired(changed) != ids)) == decided
-            tasks |= {documents.task[n, t - 1] for t in decided}
+                dependents |= {t + 1} if decider in dependents else set()
+            assert set(np.flatnonzero(repair(edited) != ids)) == dependents
+            tasks |= {documents.task[n, t - 1] for t in dependents}
     assert tasks - {-1} == set(range(len(TASKS)))
 
 

@@ -178,9 +178,9 @@ def test_a_row_of_zeros_stays_one_and_whole_numbers_up_to_127_stay_exact():
 def test_the_example_in_8_bits_answers_as_well(example):
     documents = sample_documents(np.random.default_rng(4000), 60)
     rounded = in_eight_bits(example)
-    for array, again in zip(example.arrays, rounded.arrays, strict=True):
+    for array, rounded_array in zip(example.arrays, rounded.arrays, strict=True):
         codes, steps = eight_bits(array)
-        np.testing.assert_array_equal(again, codes * steps[..., None])
+        np.testing.assert_array_equal(rounded_array, codes * steps[..., None])
     before, after = (copying.run(m, documents.ids[:, :-1])[0] for m in (example, rounded))
     assert 0 < (excess_loss(after, documents) - excess_loss(before, documents)).mean() < 1e-3
     fractions = accuracy(after, documents)

@@ -17,7 +17,7 @@ from tutorial_lib.models.layers import require_heads
 from tutorial_lib.multihead import trace
 
 HOW = ("zero", "mean", "resample")
-ONCE = "expected each head once, since a removed head cannot be removed again. Drop what is twice."
+ONCE = "expected each head once, since a removed head cannot be removed again. Drop the duplicate."
 
 
 @checked

@@ -129,12 +129,12 @@ def test_the_range_contains_the_median_as_often_as_its_confidence():
 
 
 REFUSED = [
-    (lambda m: ablate(m, IDS, [(0, 1)] * 2, OTHERS), ValueError, "heads is .* Drop what is twice"),
+    (lambda m: ablate(m, IDS, [(0, 1)] * 2, OTHERS), ValueError, "heads is .* Drop the duplicate"),
     (lambda m: ablate(m, IDS, [(0, 2)], OTHERS), ValueError, "head 2 of 2: expected 0 to 1"),
     (lambda m: ablate(m, IDS, HEADS, OTHERS), ValueError, "all 5 heads are ablated.*run_with"),
     (lambda m: replacement_outputs(m, [(1,)], OTHERS), TypeError, r"named \(1,\); expected a"),
     (lambda m: replacement_outputs(m, [(0, 1)], OTHERS, "median"), ValueError, "how is 'median'; "),
-    (lambda m: prune_greedily([(0, 0), (0, 0)], len), ValueError, "heads is .* Drop what is twice"),
+    (lambda m: prune_greedily([(0, 0), (0, 0)], len), ValueError, "heads is .* Drop the duplicate"),
     (lambda m: learn_gates({(0, 0): 2}, dict, price=0.3), ValueError, "the gate of .* is 2"),
     (lambda m: learn_gates({(0, 0): 0.5}, dict, price=0), ValueError, "price is 0; expected more"),
     (lambda m: learn_gates({(0, 0): 0.5}, dict, price=np.nan), ValueError, "price is nan"),

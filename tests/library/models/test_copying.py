@@ -50,6 +50,7 @@ def test_sequences_repeat_blocks_of_different_tokens_with_random_periods():
         assert len(set(sequence[:period].tolist())) == period
         np.testing.assert_array_equal(sequence[period:], sequence[:-period])
     assert len(np.unique(ids[:, 0])) == 32
+    assert sample_sequences(np.random.default_rng(0), 9, periods=(6, 6))[1].sum() == 9 * 26
 
 
 @pytest.mark.parametrize("periods", [(0, 3), (5, 4), (4, 32), (4, 5, 6)])

@@ -56,7 +56,7 @@ def test_a_twin_may_differ_in_docstring_annotations_and_checks_at_the_door():
     assert faults(f"@require_end\n{SPLIT}") == []
     assert faults(f"@cached\n{SPLIT}") != []
     assert (
-        faults(annotated.replace("):\n", ") -> object:\n    'Cut.'\n    require_shape(X)\n")) == []
+        faults(annotated.replace("):\n", ") -> object:\n    'Cut.'\n    require_mask(X)\n")) == []
     )
 
 

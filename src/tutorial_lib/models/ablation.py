@@ -249,7 +249,7 @@ def interval(values: object) -> tuple:
         f"values has {np.size(values)} entries; expected one for each of two seeds or more, since "
         f"one seed does not show how far others are from it. Train again with another seed.",
     )
-    require_shape("values", np.asarray(values), "seeds")
+    require_value("values", np.asarray(values), "seeds")
     require_operand("values", np.asarray(values))
     return min(values), max(values), 1 - 2 / 2 ** len(values)
 

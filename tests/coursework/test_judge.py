@@ -13,6 +13,7 @@ from coursework.grader.assignment import Case, HiddenTest, Mistake, Task, set_ex
 from coursework.grader.judge import (
     KNOWN,
     LOST,
+    MOST_S,
     NUMBERS,
     RAISED,
     SAID,
@@ -25,7 +26,7 @@ from coursework.grader.judge import (
     read_account,
 )
 from coursework.grader.kinds import TOO_FALSE, TOO_TRUE, UPSIDE_DOWN
-from coursework.grader.sandbox import ENDED, Lost
+from coursework.grader.sandbox import ENDED, WAITING, Lost
 
 EXPECTED = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -172,21 +173,44 @@ def test_a_hand_in_that_is_repeated_ends_with_the_first_test_that_time_takes():
         assert len(calls) == number
 
 
+def clock(monkeypatch):
+    """A list with the time by the clock, which a test puts forward."""
+    now = [0]
+    monkeypatch.setattr("coursework.grader.judge.time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
 @pytest.mark.parametrize(("used_s", "repeated"), [(0.1, False), (100.0, True)])
 def test_a_hand_in_that_only_waits_is_not_repeated(monkeypatch, used_s, repeated):
-    """Time by the clock is 60 seconds for each test, and `MOST_S` holds for each of two tries."""
-    exam, tried, now = set_exam("heads", 1), [], [0]
-    monkeypatch.setattr("coursework.grader.judge.time", SimpleNamespace(monotonic=lambda: now[0]))
+    """Each test takes half of the time by the clock that all of a try may take."""
+    exam, tried, now = set_exam("heads", 1), [], clock(monkeypatch)
 
     class Waiting(Trying):
         def call(self, function, arguments):
-            now[0] += 60
+            now[0] += MOST_S * WAITING / 2
             return "nothing", None
 
     Waiting.used_s = used_s
     record = grade(exam, b"", lambda: Waiting(exam, tried, {}))
     assert record["results"][-1]["said"] == SAID["not run"]
-    assert (tried, now, lost_by_time(record)) == (["every", "some"], [360], repeated)
+    assert (tried, now[0], lost_by_time(record)) == (
+        ["every", "some"],
+        3 * MOST_S * WAITING,
+        repeated,
+    )
+
+
+def test_a_right_hand_in_has_its_points_where_others_keep_the_machine_busy(monkeypatch):
+    exam, tried, now = set_exam("heads", 1), [], clock(monkeypatch)
+
+    class Busy(Trying):
+        def call(self, function, arguments):
+            now[0] += MOST_S / 2
+            return super().call(function, arguments)
+
+    record = grade(exam, b"", lambda: Busy(exam, tried, {}))
+    assert now[0] > MOST_S
+    assert points(record) == exam.out_of
 
 
 def reply(value, expected=EXPECTED):

@@ -143,7 +143,7 @@ def prepares(cell) -> bool:
 
 
 def test_set_up_is_one_line_at_the_head_and_nothing_of_it_stands_elsewhere(open_page, notebook):
-    page = open_page(f"notebooks/{notebook}.html", java_script_enabled=False)
+    page = open_page(f"notebooks/{notebook}.html")
     fold = page.locator("article details.book-setup")
     assert fold.count() == 1
     assert fold.locator("summary").inner_text() == "Set-up"
@@ -176,19 +176,30 @@ def test_each_fold_says_what_it_holds(open_page, notebook):
         assert name == (waits if output else "Solution" if solution else f"{first} {count}")
 
 
+def is_closed(part):
+    """Whether a part of a page is a fold."""
+    return part is not None and part.name == "details"
+
+
+def shows_code(part):
+    """Whether a part of a page is a cell whose code is in view."""
+    return part.select_one(":scope > .cell_input") is not None
+
+
 def rows_of_bars(article):
-    """Yield what is closed and directly followed by something else that is closed."""
-    for cell in article.select("div.cell, details.book-setup"):
-        last = cell if cell.name == "details" else cell.find_all(recursive=False)[-1]
+    """Yield what is closed and directly followed by something closed, or by code in view."""
+    for cell in article.select("div.cell, details.book-setup, section > details.book-code"):
+        last = cell if is_closed(cell) else cell.find_all(recursive=False)[-1]
         following = cell.find_next_sibling()
-        if last.name != "details" or following is None or cell.find_parent(class_="book-hints"):
+        if not is_closed(last) or following is None or cell.find_parent(class_="book-hints"):
             continue
-        first = following if following.name == "details" else following.find(recursive=False)
-        if first is not None and first.name == "details":
-            yield " / ".join(" ".join(f.summary.get_text(" ").split()) for f in (last, first))
+        first = following if is_closed(following) else following.find(recursive=False)
+        if is_closed(first) or ("book-code" in last["class"] and shows_code(following)):
+            parts = (part.summary or part for part in (last, first))
+            yield " / ".join(" ".join(part.get_text(" ").split()) for part in parts)
 
 
-def test_between_two_closed_bars_stands_a_sentence(site_dir, notebook):
+def test_after_a_closed_bar_stands_a_sentence(site_dir, notebook):
     text = (site_dir / "notebooks" / f"{notebook}.html").read_text(encoding="utf-8")
     article = BeautifulSoup(text, "html.parser", parse_only=SoupStrainer("article"))
     assert list(rows_of_bars(article)) == []

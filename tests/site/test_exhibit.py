@@ -59,7 +59,7 @@ BANDS = {  # all that say how to begin, and what is pressed first where it is no
     "inspector": (lambda: inspector(WEIGHTS, running_example().tokens), "svg"),
     "gallery": (lambda: gallery(WEIGHTS, ["a", "b", "c"], "Which?", [(1, "all")]), "svg"),
 }
-FILLED = "plane", "bench", "slopes", "paint", "tiles", "ring", "clock"  # by more words
+FILLED = "plane", "bench", "slopes", "paint", "words", "tiles", "ring", "clock"  # by more words
 ASK = ".tl-ask"
 TOUCHED = {  # what is touched or asked on a phone, and the picture that answers
     "plane": [(".tl-arrows svg", ".tl-mix"), (".tl-polar", ".tl-arrows svg")],

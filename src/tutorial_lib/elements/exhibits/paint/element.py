@@ -31,7 +31,8 @@ _KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": 
 _QUESTION = "Which of these four masks leaks? Decide before you press one."
 _TAP = (
     "Tap a cell, or use arrow keys and the space bar: full means that the query may look at the "
-    "key. The other grid has by how much each output changes when a token does."
+    "key. The other grid has by how much each output changes when a token does. A number above its "
+    "diagonal is a leak: an earlier word depends on a later one."
 )
 _HOW_TO = (
     "Press a mask, or paint one of your own: click a cell, drag across several, or use arrow keys "

@@ -250,7 +250,6 @@ def interval(values: object) -> tuple:
         f"one seed does not show how far others are from it. Train again with another seed.",
     )
     require_value("values", np.asarray(values), "seeds")
-    require_operand("values", np.asarray(values))
     return min(values), max(values), 1 - 2 / 2 ** len(values)
 
 

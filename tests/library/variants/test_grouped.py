@@ -123,7 +123,7 @@ REFUSED = [
     (lambda: cross_layer_attention(X5, [SIX] * 2, (0, -1)), "layer 1 takes its keys from layer -1"),
     (lambda: cross_layer_attention(X5, [SIX] * 3, (0, 0, 1)), "from layer 1; expected itself"),
     (lambda: cross_layer_attention(X5, [SIX, TWO], (0, 0)), "expected the same in each"),
-    (lambda: cross_layer_attention(array(5, 9), [SIX], (0,)), "X has shape (5, 9)"),
+    (lambda: cross_layer_attention(array(5, 9), [SIX], (0,)), "with d_model=9"),
     (lambda: cross_layer_attention(X5, [SIX], (0,), mask=X5), "expected a NumPy array of booleans"),
 ]
 

@@ -48,13 +48,17 @@ def arcs(tokens, kinds, *, caption):
         to itself
     """
     words = [printable(token) for token in tokens]
-    _require_arcs(words, kinds)
+    require_some("kinds", kinds)
+    require(words, ValueError, "tokens is empty; expected at least one word. Give the sentence.")
+    require(
+        any(map(len, kinds.values())),
+        ValueError,
+        f"kinds has no arc, only {list(kinds)}; expected pairs of two positions. "
+        f"Give them: {{'agreement': [(4, 1)]}}.",
+    )
     names = [printable(name) for name in kinds]
-    drawn = [
-        _Arc(number, *map(int, pair))
-        for number, pairs in enumerate(kinds.values())
-        for pair in pairs
-    ]
+    numbered = enumerate(kinds.items())
+    drawn = [_arc(n, name, pair, len(words)) for n, (name, pairs) in numbered for pair in pairs]
     row, column = _row(words, names, drawn), _column(words, names, drawn)
     key = "" if row.places and column.places else _key(names)
     width = _middles(words)[-1] + length_of(words[-1]) / 2
@@ -76,6 +80,22 @@ class _Arc(NamedTuple):
     end: int
 
 
+def _arc(kind, name, pair, n_words):
+    require(
+        np.shape(pair) == (2,) and all(place in range(n_words) for place in pair),
+        ValueError,
+        f"{name!r} has an arc {pair!r}; expected two positions from 0 to {n_words - 1}. "
+        f"Give the word that it leaves and the word that it leads to, such as (4, 1).",
+    )
+    require(
+        pair[0] != pair[1],
+        ValueError,
+        f"{name!r} has an arc {tuple(pair)} from a word to itself; expected two words. "
+        f"Leave it out, and say in words that the word itself decides.",
+    )
+    return _Arc(kind, *map(int, pair))
+
+
 class _Plan(NamedTuple):
     """How arcs and their names lie, in pixels along the words and away from them.
 
@@ -87,31 +107,6 @@ class _Plan(NamedTuple):
     rises: np.ndarray
     names: list
     places: list
-
-
-def _require_arcs(words, kinds):
-    require_some("kinds", kinds)
-    sentence = "tokens is empty; expected at least one word. Give the sentence."
-    require(words, ValueError, sentence)
-    require(
-        any(map(len, kinds.values())),
-        ValueError,
-        f"kinds has no arc, only {list(kinds)}; expected pairs of two positions. "
-        f"Give them: {{'agreement': [(4, 1)]}}.",
-    )
-    for name, pair in ((name, pair) for name, pairs in kinds.items() for pair in pairs):
-        require(
-            np.shape(pair) == (2,) and all(place in range(len(words)) for place in pair),
-            ValueError,
-            f"{name!r} has an arc {pair!r}; expected two positions from 0 to {len(words) - 1}. "
-            f"Give the word that it leaves and the word that it leads to, such as (4, 1).",
-        )
-        require(
-            pair[0] != pair[1],
-            ValueError,
-            f"{name!r} has an arc {tuple(pair)} from a word to itself; expected two words. "
-            f"Leave it out, and say in words that the word itself decides.",
-        )
 
 
 def _middles(words):

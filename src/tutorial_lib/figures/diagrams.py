@@ -178,7 +178,24 @@ def _layout(title, diagram, unit):
         _require_block(f"block {name!r} of {title!r}", block)
     boxes = _boxes(title, diagram.blocks, unit)
     arrows = [_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
-    _require_room(title, diagram.blocks, boxes, arrows)
+    for name, box in boxes.items():
+        block = diagram.blocks[name]
+        lines = _lines(block)
+        needed = max(map(length_of, lines)) + 5, LINE * len(lines) if block.text else 0
+        room = box.right - box.left, box.bottom - box.top
+        if needed[0] > room[0] or needed[1] > room[1]:
+            raise ValueError(
+                f"the text of block {name!r} of {title!r} needs {needed[0]:.0f} by {needed[1]:.0f} "
+                f"pixels and has {room[0]:.0f} by {room[1]:.0f}; expected room for it. "
+                f"Break its lines with \\n, or give the block or unit= more width or height."
+            )
+    for arrow in filter(lambda arrow: arrow.label, arrows):
+        met = [name for name, box in boxes.items() if box.meets(arrow.box())]
+        if met:
+            raise ValueError(
+                f"the label {arrow.label!r} of {title!r} would lie on block {met[0]!r}; expected "
+                f"{length_of(arrow.label):.0f} pixels of room. Move the blocks apart or shorten it."
+            )
     return Layout(boxes, arrows)
 
 
@@ -338,26 +355,6 @@ def _meets_any(points, boxes):
 
 def _lines(block):
     return [printable(line) for line in str(block.text).split("\n")]
-
-
-def _require_room(title, blocks, boxes, arrows):
-    for name, box in boxes.items():
-        lines = _lines(blocks[name])
-        needed = max(map(length_of, lines)) + 5, LINE * len(lines) if blocks[name].text else 0
-        room = box.right - box.left, box.bottom - box.top
-        if needed[0] > room[0] or needed[1] > room[1]:
-            raise ValueError(
-                f"the text of block {name!r} of {title!r} needs {needed[0]:.0f} by {needed[1]:.0f} "
-                f"pixels and has {room[0]:.0f} by {room[1]:.0f}; expected room for it. "
-                f"Break its lines with \\n, or give the block or unit= more width or height."
-            )
-    for arrow in filter(lambda arrow: arrow.label, arrows):
-        met = [name for name, box in boxes.items() if box.meets(arrow.box())]
-        if met:
-            raise ValueError(
-                f"the label {arrow.label!r} of {title!r} would lie on block {met[0]!r}; expected "
-                f"{length_of(arrow.label):.0f} pixels of room. Move the blocks apart or shorten it."
-            )
 
 
 def _picture(title, diagram, layout):

@@ -3,9 +3,8 @@
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from tutorial_lib.contract import require
+from tutorial_lib.contract import require_value
 from tutorial_lib.describe import printable
-from tutorial_lib.errors import ShapeError
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
@@ -27,7 +26,8 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
 
     Parameters
     ----------
-    runs : dict of name -> (n,) values, one for each run; the same number in each
+    runs : dict of name -> (n,) values, one for each run; the same number in each, or a
+        wider range would mean more runs
     label : what the values are
     caption : what to look for
     log : whether the axis is logarithmic
@@ -47,7 +47,7 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     require_some("runs", runs)
     for name, values in runs.items():
         require_numbers(name, values, "runs", log=log)
-    _require_equal_numbers({name: len(values) for name, values in runs.items()})
+        require_value(name, values, "raw runs", runs=len(next(iter(runs.values()))))
     if at is not None:
         require_numbers("at", np.array([at]), "line", log=log)
     names = [printable(name) for name in runs]
@@ -68,17 +68,6 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     )
     table = Table(label, texts, names, [f"run {n}" for n in range(texts.shape[1])])
     return Figure(side_by_side([picture]), (table,), caption, alt)
-
-
-def _require_equal_numbers(n_runs):
-    first = next(iter(n_runs.values()))
-    for name, n in n_runs.items():
-        require(
-            n == first,
-            ShapeError,
-            f"{name!r} has {n} runs, the first row has {first}; expected as many in each, or a "
-            f"wider range would mean more runs. Cut all to the same number.",
-        )
 
 
 def _written(name):

@@ -115,7 +115,7 @@ WORDS = {
     # Names, fractions, masks, steps.
     "ShapeError: weights has shape (2, 3), but key_tokens has 2 entries, ['a', 'b']; expected 3, "
     "one for each along that axis. Make": lambda: attention_maps(np.eye(2, 3), ["a", "b"]),
-    "ShapeError: 'b' has 2 runs, the first row has 3; expected as many in each … Cut": (
+    "ShapeError: b has shape (2,); expected (runs) with runs=3 … Make": (
         lambda: spread_chart({"a": X, "b": X[:2]})
     ),
     "ValueError: 0.123456 is not a fraction … up to 1000 … decimals": (

@@ -88,8 +88,7 @@ def ask_model(model, words, sentence, *, question, split=None):
     """
     require_instance("model", model, TinyModel)
     _require_layers(model)
-    _require_names(model, words)
-    words = [printable(word) for word in words]
+    words = _read_names(model, words)
     ids = _ids(model, words, sentence)
     answer = _Answer(in_eight_bits(model), words, ids, _pair(words, split))
     name, weights = packed(model)
@@ -126,7 +125,7 @@ def _require_layers(model):
         )
 
 
-def _require_names(model, words):
+def _read_names(model, words):
     if len(words) != len(model.E):
         raise ValueError(
             f"words has {len(words)} names, but the model has {len(model.E)} tokens; expected one "
@@ -143,6 +142,7 @@ def _require_names(model, words):
                 f"words[{i}] is {word!r}, as words[{words.index(word)}] is; expected a name of "
                 f"its own for each token. Rename one."
             )
+    return [printable(word) for word in words]
 
 
 def _pair(words, split):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -48,24 +49,9 @@ def refuse(sentence, call):
     assert re.match(".*".join(map(re.escape, sentence.split(" … "))), message), message
 
 
-def singles(*shape):
-    """Ones in single precision."""
-    return array(*shape, dtype=np.float32)
-
-
-def whole(*shape):
-    """Ones that are whole numbers."""
-    return np.ones(shape, dtype=int)
-
-
 def look_up(token=0, at=(0, 0), positions=5):
     """`embed` of 2 sentences of 5 tokens in a table of 9 rows."""
     return tl.embed(array(2, 5, bad=token, at=at, dtype=int), array(9, 12), array(positions, 12))
-
-
-def sample(**sizes):
-    """`init_params` with a generator."""
-    return tl.init_params(np.random.default_rng(0), d_model=12, **sizes)
 
 
 def weigh(score, *at, seen=None):
@@ -81,27 +67,19 @@ def back(inputs=INPUTS, params=PARAMS, context=None, **fields):
     return tl.multi_head_attention_backward(dataclasses.replace(record, **fields), array(2, 5, 12))
 
 
-def block(Q=None, K_T=None, V=None, **options):
-    """`attend_block` of 5 queries and 6 keys, but for one array."""
-    arrays = (array(3, 5, 4), array(3, 4, 6), array(3, 6, 7))
-    chosen = [
-        own if other is None else other for own, other in zip(arrays, (Q, K_T, V), strict=True)
-    ]
-    return tl.attend_block(*chosen, **options)
-
-
-def flash(Q=None, V=None, dheads=None):
+def flash(**changes):
     """`flash_forward` of 5 queries and 6 keys and its backward pass, but for one array."""
-    Q, V = (np.ones(s) if A is None else A for A, s in ((Q, (3, 5, 4)), (V, (3, 6, 7))))
-    record = flash_forward(Q, np.ones((3, 6, 4)), V)
-    return flash_backward(record, np.ones((3, 5, 7)) if dheads is None else dheads)
+    sizes = {"Q": (3, 5, 4), "K": (3, 6, 4), "V": (3, 6, 7), "dheads": (3, 5, 7)}
+    arrays = {name: np.ones(size) for name, size in sizes.items()} | changes
+    dheads = arrays.pop("dheads")
+    return flash_backward(flash_forward(**arrays), dheads)
 
 
-def describe(weights, *, query=0, head=0):
-    """`describe_attention` of five tokens."""
-    return tl.describe_attention(weights, "abcde", query=query, head=head)
-
-
+singles, whole = partial(array, dtype=np.float32), partial(np.ones, dtype=int)
+waves = partial(tl.sinusoidal_positions, 5)
+sample = partial(tl.init_params, np.random.default_rng(0), d_model=12)
+block = partial(tl.attend_block, Q=array(3, 5, 4), K_T=array(3, 4, 6), V=array(3, 6, 7))
+describe = partial(tl.describe_attention, tokens="abcde", query=0)
 SENTENCES = {
     # Tokens, ids and positions.
     "TypeError: token 3 is a int; expected a string … [str(token)": (
@@ -133,15 +111,10 @@ SENTENCES = {
     "TypeError: P is an array of int8; expected floats": (
         lambda: require_positions(np.ones((8, 12), dtype=np.int8), 5, 12)
     ),
-    "ShapeError: d_model=7; expected an even width … Choose 6 or 8": (
-        lambda: tl.sinusoidal_positions(5, 7)
-    ),
-    **{
-        f"ValueError: base={base}; expected a positive finite number … base=10_000.0": (
-            lambda base=base: tl.sinusoidal_positions(5, 8, base=base)
-        )
-        for base in (0.0, INF, NAN)
-    },
+    "ShapeError: d_model=7; expected an even width … Choose 6 or 8": lambda: waves(7),
+    "ValueError: base=0.0; … positive finite number … base=10_000.0": lambda: waves(8, base=0.0),
+    "ValueError: base=inf; expected": lambda: waves(8, base=INF),
+    "ValueError: base=nan; expected": lambda: waves(8, base=NAN),
     # Widths of heads.
     "ShapeError: d_model=12 … n_heads=5 equal parts. Choose n_heads from [1, 2, 3, 4, 6, 12]": (
         lambda: sample(n_heads=5)
@@ -179,9 +152,9 @@ SENTENCES = {
     ),
     "ShapeError: … (5,) … of shape (2, 5)": lambda: tl.sum_copies(array(5), (2, 5)),
     "TypeError: X is an array of int64; expected floats … .astype(float)": (
-        lambda: back(whole(2, 5, 12))
+        lambda: back(whole((2, 5, 12)))
     ),
-    "TypeError: context is an array of int64": lambda: back(context=whole(6, 12)),
+    "TypeError: context is an array of int64": lambda: back(context=whole((6, 12))),
     "ValueError: trace.Y is nan at position (1, 4, 11); expected finite numbers": (
         lambda: back(Y=array(2, 5, 12, bad=NAN, at=(1, 4, 11)))
     ),
@@ -195,7 +168,7 @@ SENTENCES = {
     "ShapeError: dY has shape": lambda: back(Y=array(2, 4, 12)),
     # The layer in blocks, and in one pass.
     "TypeError: X is int64, W_Q is float64 … float32 throughout or float64 … X.astype(": (
-        lambda: tl.tiled_multi_head_attention(whole(5, 12), PARAMS)
+        lambda: tl.tiled_multi_head_attention(whole((5, 12)), PARAMS)
     ),
     "TypeError: X is float32, W_Q is float64": (
         lambda: tl.tiled_multi_head_attention(singles(5, 12), PARAMS)
@@ -205,7 +178,7 @@ SENTENCES = {
     ),
     "TypeError: Q is float32, K_T is float64": lambda: block(Q=singles(3, 5, 4)),
     "TypeError: Q is float64, K_T is float32": lambda: block(K_T=singles(3, 4, 6)),
-    "TypeError: … K_T is float64, V is int64": lambda: block(V=whole(3, 6, 7)),
+    "TypeError: … K_T is float64, V is int64": lambda: block(V=whole((3, 6, 7))),
     "TypeError: … K_T is float64, V is float32": (
         lambda: tl.attend_in_blocks(*array(2, 3, 4, 4), singles(3, 4, 4), causal=False, block=2)
     ),
@@ -215,7 +188,7 @@ SENTENCES = {
     "TypeError: Q is float16, K is float16, V is float16; expected float32 throughout": (
         lambda: flash_forward(*np.ones((3, 5, 4), dtype=np.float16))
     ),
-    "TypeError: Q is int64, K is float64": lambda: flash(Q=whole(3, 5, 4)),
+    "TypeError: Q is int64, K is float64": lambda: flash(Q=whole((3, 5, 4))),
     "TypeError: … K is float64, V is float32": lambda: flash(V=singles(3, 6, 7)),
     "ShapeError: … the leading axes (3,), (3,) and (1,); expected the same. Copy what is shared": (
         lambda: flash(V=array(1, 6, 7))
@@ -243,15 +216,6 @@ SENTENCES = {
 def test_bad_input_is_refused_before_any_arithmetic(sentence, capsys):
     refuse(sentence, SENTENCES[sentence])
     assert capsys.readouterr().out == ""
-
-
-def test_shape_error_is_a_value_error():
-    assert issubclass(tl.ShapeError, ValueError)
-    assert tl.ShapeError is errors.ShapeError
-
-
-def test_empty_batch_is_no_error():
-    assert tl.multi_head_attention(np.ones((0, 5, 12)), PARAMS).shape == (0, 5, 12)
 
 
 @pytest.mark.parametrize("width", [0, -12, 12.0, True])

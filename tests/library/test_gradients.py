@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -132,30 +133,12 @@ def test_attention_goes_back_as_differences_say(of_Q, of_V, is_masked, normal):
     assert_differences(heads, {"Q": Q, "K": K, "V": V}, dheads, gradients)
 
 
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [
-        ((2, 3), [[4, 4, 4], [4, 4, 4]]),
-        ((1, 3), [[8, 8, 8]]),
-        ((2, 1), [[12], [12]]),
-        ((3,), [8, 8, 8]),
-        ((1,), [24]),
-        ((), 24),
-        ((4, 1, 1), [[[6]]] * 4),
-        ((4, 2, 3), np.ones((4, 2, 3))),
-    ],
-)
-def test_copies_are_added_up(shape, expected):
-    summed = tl.sum_copies(np.ones((4, 2, 3)), shape)
+@pytest.mark.parametrize("shape", [(2, 3), (1, 3), (2, 1), (3,), (1,), (), (4, 1, 1), (4, 2, 3)])
+def test_copies_are_added_up(shape, normal):
+    gradient, array = normal(1, 4, 2, 3), normal(2, math.prod(shape)).reshape(shape)
+    summed = tl.sum_copies(gradient, shape)
     assert summed.shape == shape
-    np.testing.assert_array_equal(summed, expected)
-
-
-def test_where_nothing_may_be_looked_at_all_gradients_are_zeros(params, normal):
-    X = normal(1, 5, 12)
-    blind = trace(X, params, mask=np.zeros((5, 5), dtype=bool))
-    for gradient in vars(tl.multi_head_attention_backward(blind, X)).values():
-        assert gradient is None or (gradient == 0).all()
+    np.testing.assert_allclose((summed * array).sum(), (gradient * array).sum(), rtol=1e-12)
 
 
 def test_empty_batch_is_no_error(params):

@@ -84,20 +84,12 @@ def test_a_query_that_sees_nothing_gets_zeros_and_the_lowest_logsumexp(normal, d
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_scores_that_overflow_are_refused_and_not_returned_as_nan_or_zeros(normal, sign, causal):
+@pytest.mark.parametrize("query", [3, 0])  # by the causal mask, 0 sees one key alone
+def test_scores_that_overflow_are_refused(normal, query, sign, causal):
     Q, K, V = (normal(seed, 2, 5, 4).copy() for seed in (1, 2, 3))
-    Q[1, 3:], K[1] = sign * 1e200, 1e200
-    with pytest.raises(ValueError, match=r"the scores of query \(1, 3\) overflow float64"):
+    Q[1, query:], K[1] = sign * 1e200, 1e200
+    with pytest.raises(ValueError, match=rf"the scores of query \(1, {query}\) overflow float64"):
         flash_forward(Q, K, V, causal=causal, block=2)
-
-
-@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-def test_a_score_that_overflows_is_noticed_where_a_query_sees_one_key_alone(normal):
-    Q, K, V = (normal(seed, 5, 4).copy() for seed in (1, 2, 3))
-    Q[0], K[0] = -1e200, 1e200
-    with pytest.raises(ValueError, match=r"the scores of query \(0,\) overflow float64"):
-        flash_forward(Q, K, V, causal=True, block=2)
 
 
 @pytest.mark.parametrize("causal", [False, True])

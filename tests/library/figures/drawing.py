@@ -114,16 +114,23 @@ def digest():
 
 
 def parsed(figure, *, phone=False):
-    """The pictures of a figure as elements, as they are on a desk or on a phone."""
+    """The pictures of a figure as elements, as they are on a desk or on a phone; or one of them."""
+    if isinstance(figure, ElementTree.Element):
+        return figure
     root = ElementTree.fromstring(f"<div>{figure.svg}</div>")
     for pair in root.iterfind("div/div"):
         pair.remove(pair[0 if phone else 1])
     return root
 
 
-def texts(figure, *, phone=False):
-    """The text elements of a figure."""
-    return list(parsed(figure, phone=phone).iter(f"{SVG}text"))
+def pictures(figure, **options):
+    """The pictures of a figure, one by one."""
+    return list(parsed(figure, **options).iter(f"{SVG}svg"))
+
+
+def texts(figure, **options):
+    """The text elements of a figure or of one picture."""
+    return list(parsed(figure, **options).iter(f"{SVG}text"))
 
 
 def words(figure, **options):
@@ -138,7 +145,7 @@ def spots(figure, **options):
 
 
 def paths(figure, **options):
-    """The paths of a figure."""
+    """The paths of a figure or of one picture."""
     return list(parsed(figure, **options).iter(f"{SVG}path"))
 
 
@@ -173,14 +180,12 @@ def on_both_pages(colour):
 
 def cell_colours(figure):
     """The colours on light pages of the cells of each picture, row by row."""
-    pictures = []
-    for picture in parsed(figure).iter(f"{SVG}svg"):
+    for picture in pictures(figure):
         colours = {}
-        for path in picture.iter(f"{SVG}path"):
+        for path in paths(picture):
             for x, y in re.findall(r"M(\S+) (\S+?)H", path.get("d")):
                 colours[float(y), float(x)] = re.search(r"fill:(#\w+)", path.get("style"))[1]
-        pictures.append([colours[place] for place in sorted(colours)])
-    return pictures
+        yield [colours[place] for place in sorted(colours)]
 
 
 def coloured(figure, *, marks):

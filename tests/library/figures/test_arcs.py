@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import SVG, parsed, paths, points_of, words
+from tests.library.figures.drawing import paths, pictures, points_of, texts, words
 from tutorial_lib import figures
 
 WORDS = ["the", "dogs", "that", "the", "cat", "sees", "bark"]
@@ -24,8 +24,8 @@ def curves(figure, **options):
 
 def labels(figure, *, names=False, **options):
     """What is written in the picture, and where: the words, or the coloured names of arcs."""
-    picture = next(parsed(figure, **options).iter(f"{SVG}svg"))
-    kind = [t for t in picture.iter(f"{SVG}text") if names == ("color-mix" in t.get("style"))]
+    picture = pictures(figure, **options)[0]
+    kind = [t for t in texts(picture) if names == ("color-mix" in t.get("style"))]
     return [t.text for t in kind], np.array([[t.get("x"), t.get("y")] for t in kind], dtype=float)
 
 
@@ -47,6 +47,8 @@ def test_an_arc_leaves_one_word_and_leads_to_the_other_above_the_row():
         assert points[1:3, 1].max() < points[[0, -1], 1].min() < places[0, 1]
     far, near = curves(figure)
     assert far[1, 1] < near[1, 1] - 20, "an arc over more words is higher"
+    one, other = curves(draw({"one": [(6, 1)], "other": [(6, 1)]}))
+    assert abs(one[1, 1] - other[1, 1]) > 4, "two kinds between the same words lie apart"
 
 
 def test_words_without_room_in_a_row_run_down_the_page_with_arcs_beside_them():
@@ -62,15 +64,8 @@ def test_words_without_room_in_a_row_run_down_the_page_with_arcs_beside_them():
 SENTENCE = "<bos> the dogs that the cat sees bark . they help Anna Kern . Anna Kern sleeps ."
 
 
-@pytest.mark.parametrize(
-    ("tokens", "kinds"),
-    [
-        (EIGHT, {"far": [(7, 0)]}),
-        (SENTENCE.split(), {"inside clause": [(6, 5)], "attractor": [(7, 2)]}),
-    ],
-)
-def test_a_phone_shows_a_column_where_a_desk_shows_a_row(tokens, kinds):
-    figure = draw(kinds, tokens)
+def test_a_phone_shows_a_column_where_a_desk_shows_a_row():
+    figure = draw({"inside clause": [(6, 5)], "attractor": [(7, 2)]}, SENTENCE.split())
     assert is_row(figure)
     assert not is_row(figure, phone=True)
 
@@ -88,6 +83,7 @@ def test_five_kinds_have_five_hues_and_of_eight_no_two_share_hue_and_dashes():
 @pytest.mark.parametrize("phone", [False, True])
 def test_a_name_stands_free_at_the_bend_of_each_arc_of_its_kind(phone):
     figure = draw({"far": [(6, 1), (3, 0)], "agreement": [(7, 6)]}, EIGHT)
+    assert is_row(figure, phone=phone) != phone
     names, places = labels(figure, names=True, phone=phone)
     assert sorted(names) == ["agreement", "far", "far"]
     assert figure.svg.count("<svg") == 2, "a picture for a desk, one for a phone, no key"
@@ -107,11 +103,6 @@ def test_a_name_stands_free_at_the_bend_of_each_arc_of_its_kind(phone):
 def test_kinds_whose_names_have_no_room_have_a_key():
     kinds = {f"a kind with a very long name {n}": [(6, 0), (5, 1), (4, 2)] for n in range(6)}
     assert {*words(draw(kinds))} >= set(kinds)
-
-
-def test_two_kinds_between_the_same_words_lie_apart():
-    one, other = curves(draw({"one": [(6, 1)], "other": [(6, 1)]}))
-    assert abs(one[1, 1] - other[1, 1]) > 4
 
 
 def test_table_and_words_name_both_ends_of_each_arc():

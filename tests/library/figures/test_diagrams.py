@@ -5,11 +5,10 @@ import pytest
 
 from tests.library.figures.drawing import (
     PAIR,
-    SVG,
     colours_of,
     diagram,
-    parsed,
     paths,
+    pictures,
     points_of,
     spots,
     texts,
@@ -158,9 +157,7 @@ def test_a_phone_has_narrower_blocks_on_one_scale_for_all_panels_and_as_wide_as_
     assert [table.title for table in figure.tables] == ["short", "long"]
     assert figure.alt == "Two rows."
     for phone, width in ((False, 76), (True, 76 * 0.5)):
-        pictures = list(parsed(figure, phone=phone).iter(f"{SVG}svg"))
-        for picture, count in zip(pictures, (3, 9), strict=True):
-            boxes = filter(is_block, picture.iter(f"{SVG}path"))
-            lefts = [points_of(box)[:, 0].min() for box in boxes]
+        for picture, count in zip(pictures(figure, phone=phone), (3, 9), strict=True):
+            lefts = frames(picture)[:, 0]
             assert len(lefts) == count
             np.testing.assert_allclose(np.diff(lefts), width, atol=0.2)

@@ -22,6 +22,7 @@ from tests.library.figures.drawing import (
     draw,
     figure_of,
     parsed,
+    pictures,
     ramp,
     stored_text,
     texts,
@@ -128,9 +129,6 @@ def test_pictures_are_vectors_with_nothing_that_could_clash_with_the_page(figure
     assert "font-family:inherit" in figure.svg
     assert " id=" not in figure.html()
     assert "<style" not in figure.html()
-
-
-def test_no_stand_in_for_a_colour_is_left(figure):
     assert not set(re.findall(r"#[0-9a-f]{6}\b", figure.svg)) & set(ink.STAND_INS)
 
 
@@ -159,9 +157,9 @@ def test_names_of_more_than_twenty_signs_are_cut_in_the_picture_alone_and_any_si
 
 
 def test_every_name_has_room_in_its_picture(figure):
-    for picture in parsed(figure).iter(f"{SVG}svg"):
+    for picture in pictures(figure):
         _, _, width, height = map(float, picture.get("viewBox").split())
-        for text in (t for t in picture.iter(f"{SVG}text") if not t.get("transform")):
+        for text in (t for t in texts(picture) if not t.get("transform")):
             x, y = float(text.get("x")), float(text.get("y"))
             length = 5 * len(text.text)
             anchor = re.search(r"text-anchor:(\w+)", text.get("style"))
@@ -188,7 +186,7 @@ def sizes(figure, column):
     """The size in pixels of the texts of each grid of pictures that may take a column's width."""
     for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
         least = int(re.search(r"minmax\(max\((\d+)px", grid.get("style"))[1])
-        widths = [list(map(width_of, item.iter(f"{SVG}svg"))) for item in grid]
+        widths = [list(map(width_of, pictures(item))) for item in grid]
         desk, phone = (max(width[place] for width in widths) for place in (0, -1))
         room = desk if column > desk * 12 / 14 or len(widths[0]) == 1 else phone
         yield 14 * min(1, max(column, least) / room)
@@ -207,13 +205,12 @@ def test_figures_fill_a_desk_s_column_and_do_not_exceed_it(name):
     figure = figure_of(name)
     assert min(sizes(figure, 708)) >= 13
     for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
-        assert max(map(width_of, grid.iter(f"{SVG}svg"))) <= 708
+        assert max(map(width_of, pictures(grid))) <= 708
 
 
 def test_what_is_drawn_for_a_phone_shows_where_the_other_would_have_texts_of_less_than_12_pixels():
     figure = figure_of("line_chart")
-    desk, phone = parsed(figure), parsed(figure, phone=True)
-    (wide,), (narrow,) = (list(picture.iter(f"{SVG}svg")) for picture in (desk, phone))
+    (wide,), (narrow,) = (pictures(figure, phone=phone) for phone in (False, True))
     limit = re.search(r"width:clamp\(0px,\(100% - (\d+)px \+ 0.01px\)", wide.get("style"))[1]
     assert f"width:clamp(0px,({limit}px - 100%)*9999,100%)" in narrow.get("style")
     assert 12 <= 14 * int(limit) / width_of(wide) < 12.1
@@ -223,7 +220,7 @@ def test_what_is_drawn_for_a_phone_shows_where_the_other_would_have_texts_of_les
 
 def test_panels_of_a_figure_have_one_scale_and_shrink_no_further_than_13_pixels_beside_each_other():
     figure = figures.signed_maps({"X": np.eye(2), "wider": ramp(2, 6)}, caption="")
-    narrow, wide, _ = parsed(figure).iter(f"{SVG}svg")
+    narrow, wide, _ = pictures(figure)
     shares = [float(re.search(r"([\d.]+)%[;)]", svg.get("style"))[1]) for svg in (narrow, wide)]
     assert shares == [pytest.approx(100 * width_of(narrow) / width_of(wide), rel=1e-3), 100]
     column = float(re.search(r"min\(100%,(\d+)px", figure.svg)[1])

@@ -5,11 +5,10 @@ import pytest
 
 from tests.library.figures.drawing import (
     KEYS,
-    SVG,
     TOKENS,
     cell_colours,
     colours_of,
-    parsed,
+    pictures,
     ramp,
     spots,
     texts,
@@ -29,22 +28,16 @@ def test_queries_run_down_and_keys_across():
     assert [t.text for t in texts(figure) if "rotate(-90" in t.get("transform", "")] == ["query"]
     assert place["key"][1] > place["qui"][1]
     assert place["query"][0] < place["dogs"][0]
-
-
-def test_rows_that_are_no_queries_say_what_they_are():
     figure = figures.attention_maps(ramp(3, 4), ("head", TOKENS), key_tokens=KEYS, caption="")
-    assert {"head", *TOKENS} <= {*words(figure)} - {"query"} == {*words(figure)}
+    assert {"head", *TOKENS} <= {*words(figure)} - {"query"} == {*words(figure)}, "no queries"
 
 
 def test_colours_of_weights_run_from_0_to_1_whatever_the_largest_is():
     weights = np.array([[0.0, 0.25], [0.5, 0.25]])
     cells, _ = cell_colours(figures.attention_maps(weights, ["a", "b"], caption=""))
     assert cells == colours_of(ink.SEQUENTIAL, (0, 25, 50, 25))
-
-
-def test_all_heads_share_one_colour_bar():
     labels = words(figures.attention_maps(ramp(2, 3, 3), TOKENS, caption=""))
-    assert labels.count("weight") == 1
+    assert labels.count("weight") == 1, "all heads share one bar of colours"
     assert labels[-4:] == ["0", "0.5", "1", "weight"]
 
 
@@ -63,8 +56,7 @@ def test_a_sole_head_may_come_without_its_axis():
 def test_numbered_keys_are_thinned_out_by_a_round_step_and_no_more_than_they_need(n_keys):
     weights, keys = np.full((9, n_keys), 0.125), range(n_keys)
     figure = figures.attention_maps(weights, "abcdefghi", key_tokens=keys, caption="")
-    picture = next(parsed(figure).iter(f"{SVG}svg"))
-    numbers = [t for t in picture.iter(f"{SVG}text") if t.text.isdigit()]
+    numbers = [t for t in texts(pictures(figure)[0]) if t.text.isdigit()]
     step = int(numbers[1].text)
     assert [t.text for t in numbers] == [str(n) for n in keys[::step]]
     steps = (0, 1, 2, 5, 10)
@@ -81,7 +73,8 @@ def test_numbers_that_are_fractions_are_written_as_fractions():
     assert cells == [["1", "0", "0"], ["4/5", "1/5", "0"], ["4/7", "1/7", "2/7"]]
     assert {"4/7", "1/7", "2/7"} < {*words(figure)}
     assert "largest weight 1, from" in figure.alt
-    assert cell_colours(figure) == cell_colours(figures.attention_maps(weights, TOKENS, caption=""))
+    decimals = figures.attention_maps(weights, TOKENS, caption="")
+    assert [*cell_colours(figure)] == [*cell_colours(decimals)]
     signed = figures.signed_maps({"Y": np.array([[-8 / 13, 106 / 91]])}, fractions=True, caption="")
     assert signed.tables[0].cells.tolist() == [["-8/13", "106/91"]]
     assert {"−8/13", "106/91"} < {*words(signed)}
@@ -93,8 +86,7 @@ def test_numbers_that_are_fractions_are_written_as_fractions():
 
 def keys(figure):
     """The texts of the key to the colours, the last picture."""
-    *_, key = parsed(figure).iter(f"{SVG}svg")
-    return [text.text for text in key.iter(f"{SVG}text")]
+    return words(pictures(figure)[-1])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +104,7 @@ def test_all_panels_have_one_scale_symmetric_about_0_where_a_number_is_negative(
 ):
     figure = figures.signed_maps({f"{p}": np.array([p]) for p in panels}, caption="")
     expected = [colours_of(getattr(ink, scale), of_panel) for of_panel in levels]
-    assert cell_colours(figure)[:-1] == expected
+    assert [*cell_colours(figure)][:-1] == expected
     assert keys(figure) == [*ticks.split(), "value"]
     assert ("signed" in figure.alt) == (scale == "DIVERGING")
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import SVG, TOKENS, parsed, paths, spots, texts, words
+from tests.library.figures.drawing import TOKENS, paths, pictures, spots, texts, words
 from tutorial_lib import figures
 
 PENCIL = {"score s": np.array([1, -1, 0]), "share": np.array([4, 1, 2]) / 7}
@@ -14,8 +14,8 @@ PENCIL = {"score s": np.array([1, -1, 0]), "share": np.array([4, 1, 2]) / 7}
 def upright(figure):
     """The top and the bottom of each bar, panel after panel."""
     spans = []
-    for picture in parsed(figure).iter(f"{SVG}svg"):
-        boxes = [p for p in picture.iter(f"{SVG}path") if "fill-opacity" in p.get("style")]
+    for picture in pictures(figure):
+        boxes = [p for p in paths(picture) if "fill-opacity" in p.get("style")]
         ys = [[float(y) for y in re.findall(r"[ V]([\d.]+)", p.get("d"))] for p in boxes]
         spans.append([(min(y), max(y)) for y in ys])
     return np.array(spans)

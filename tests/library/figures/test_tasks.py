@@ -3,11 +3,10 @@
 import numpy as np
 
 from tests.library.figures.drawing import (
-    SVG,
     cell_colours,
     colours_of,
-    parsed,
     paths,
+    pictures,
     points_of,
     spots,
     texts,
@@ -28,8 +27,8 @@ def task_map(scores=SCORES, baseline=BASELINE, **names):
 
 def frames(figure):
     """The middle of each frame of each picture, once for the rim and once for the line."""
-    for picture in parsed(figure).iter(f"{SVG}svg"):
-        lines = [p for p in picture.iter(f"{SVG}path") if p.get("style").startswith("fill:none")]
+    for picture in pictures(figure):
+        lines = [path for path in paths(picture) if path.get("style").startswith("fill:none")]
         closed = [path for path in lines if path.get("d").endswith("z")]
         points = map(points_of, closed)
         yield [tuple((p.min(axis=0) + p.max(axis=0)) / 2) for p in points]
@@ -44,6 +43,9 @@ def test_what_is_above_the_fixed_offset_is_framed_and_what_equals_it_is_not():
         for middle in pair:
             np.testing.assert_allclose(middle[0], place[number][0], atol=0.3)
             assert abs(middle[1] - place[number][1]) < 8
+    styles = [path.get("style") for path in paths(figure)]
+    for stroke in ("light-dark(#fff,#000)", "currentColor"):  # seen on every colour of both pages
+        assert any(s.startswith("fill:none") and f"stroke:{stroke}" in s for s in styles)
 
 
 def test_tasks_run_down_heads_across_and_the_fixed_offset_is_last_with_level_names():
@@ -63,13 +65,6 @@ def test_colours_run_from_0_to_1_whatever_the_scores_are():
     (colours, _) = cell_colours(task_map())
     levels = np.rint(100 * np.vstack([SCORES, BASELINE]).T).astype(int)
     assert colours == colours_of(ink.SEQUENTIAL, levels.ravel())
-
-
-def test_a_frame_is_seen_on_every_colour_of_both_pages():
-    styles = [path.get("style") for path in paths(task_map())]
-    frame = [style for style in styles if style.startswith("fill:none")]
-    assert any("stroke:light-dark(#fff,#000)" in style for style in frame), "the rim"
-    assert any("stroke:currentColor" in style for style in frame), "the line"
 
 
 def test_up_to_two_maps_carry_their_numbers_and_more_are_small():

@@ -120,6 +120,8 @@ def test_each_kind_of_layer_caches_its_entries(pattern):
         entries = fixed + sum(growing + windowed * (t < 6) for t in range(tokens))
         assert model_cache_bytes(model, tokens) == 2 * entries
         assert model_cache_bytes(model, tokens, itemsize=0.5) == entries / 2
+    few, more = (model_cache_bytes(model, tokens) for tokens in (5, 6))
+    assert model_cache_bytes(model, 5.25) == pytest.approx(0.75 * few + 0.25 * more)
 
 
 PUBLISHED = {  # bytes of each token in 16 bits: without end, in the window; and once
@@ -190,12 +192,6 @@ REFUSED = {
 @pytest.mark.parametrize("sentence", REFUSED)
 def test_a_model_that_does_not_say_what_it_caches_is_refused(sentence):
     refuse(sentence, lambda: cache_entries(HEADS | {"pattern": ["full"]} | REFUSED[sentence]))
-
-
-def test_between_two_tokens_the_bytes_lie_between():
-    model = HEADS | {"pattern": ["window", "full"], "window": 6}
-    few, more = (model_cache_bytes(model, tokens) for tokens in (5, 6))
-    assert model_cache_bytes(model, 5.25) == pytest.approx(0.75 * few + 0.25 * more)
 
 
 per_token = partial(cache_bytes, n_layers=6, n_kv_heads=3, d_k=4, d_v=7)

@@ -76,7 +76,7 @@ def flash(**changes):
 
 
 singles, whole = partial(array, dtype=np.float32), partial(np.ones, dtype=int)
-waves = partial(tl.sinusoidal_positions, 5)
+tiled, waves = tl.tiled_multi_head_attention, partial(tl.sinusoidal_positions, 5)
 sample = partial(tl.init_params, np.random.default_rng(0), d_model=12)
 block = partial(tl.attend_block, Q=array(3, 5, 4), K_T=array(3, 4, 6), V=array(3, 6, 7))
 describe = partial(tl.describe_attention, tokens="abcde", query=0)
@@ -168,14 +168,10 @@ SENTENCES = {
     "ShapeError: dY has shape": lambda: back(Y=array(2, 4, 12)),
     # The layer in blocks, and in one pass.
     "TypeError: X is int64, W_Q is float64 … float32 throughout or float64 … X.astype(": (
-        lambda: tl.tiled_multi_head_attention(whole((5, 12)), PARAMS)
+        lambda: tiled(whole((5, 12)), PARAMS)
     ),
-    "TypeError: X is float32, W_Q is float64": (
-        lambda: tl.tiled_multi_head_attention(singles(5, 12), PARAMS)
-    ),
-    "TypeError: … W_V is float32, W_O is float64; expected": (
-        lambda: tl.tiled_multi_head_attention(array(5, 12), MIXED)
-    ),
+    "TypeError: X is float32, W_Q is float64": lambda: tiled(singles(5, 12), PARAMS),
+    "TypeError: … W_V is float32, W_O is float64; expected": lambda: tiled(array(5, 12), MIXED),
     "TypeError: Q is float32, K_T is float64": lambda: block(Q=singles(3, 5, 4)),
     "TypeError: Q is float64, K_T is float32": lambda: block(K_T=singles(3, 4, 6)),
     "TypeError: … K_T is float64, V is int64": lambda: block(V=whole((3, 6, 7))),

@@ -39,11 +39,6 @@ class Case:
     mask: np.ndarray | None
     dY: np.ndarray
 
-    @property
-    def arrays(self):
-        """All that has a gradient, by name."""
-        return {"X": self.X, "context": self.context, **vars(self.params)}
-
     def gradients(self):
         """Forward and back: gradients by the name of their array."""
         record = trace(self.X, self.params, context=self.context, mask=self.mask)
@@ -113,7 +108,8 @@ def test_all_gradients_agree_with_central_differences(case):
         options = {"context": arrays.get("context"), "mask": case.mask}
         return tl.multi_head_attention(arrays["X"], params, **options)
 
-    arrays = {name: array for name, array in case.arrays.items() if array is not None}
+    arrays = {"X": case.X, "context": case.context, **vars(case.params)}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
     gradients = case.gradients()
     assert_differences(layer, arrays, case.dY, [gradients[name] for name in arrays])
 

@@ -115,9 +115,6 @@ WORDS = {
     # Names, fractions, masks, steps.
     "ShapeError: weights has shape (2, 3), but key_tokens has 2 entries, ['a', 'b']; expected 3, "
     "one for each along that axis. Make": lambda: attention_maps(np.eye(2, 3), ["a", "b"]),
-    "ShapeError: b has shape (2,); expected (runs) with runs=3 … Make": (
-        lambda: spread_chart({"a": X, "b": X[:2]})
-    ),
     "ValueError: 0.123456 is not a fraction … up to 1000 … decimals": (
         lambda: bar_panels({"s": np.array([0.123456])}, "a", fractions=True)
     ),
@@ -135,7 +132,6 @@ WORDS = {
     "ValueError: tokens is empty; expected at least one word": lambda: arcs([], {"a": [(1, 0)]}),
     "ValueError: kinds has no arc, only ['far']; expected pairs of two positions. Give": arc,
     "ValueError: 'far' has an arc (1,); expected two positions from 0 to 2": lambda: arc((1,)),
-    "ValueError: 'far' has an arc 1; expected two positions": lambda: arc(1),
     "ValueError: 'far' has an arc (3, 1); expected two positions": lambda: arc((3, 1)),
     "ValueError: 'far' has an arc (1, -1); expected two positions": lambda: arc((1, -1)),
     "ValueError: 'far' has an arc (1, 1) from a word to itself … Leave": lambda: arc((1, 1)),

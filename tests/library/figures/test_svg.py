@@ -1,4 +1,4 @@
-"""Numbers as one writes them by hand, and pictures side by side."""
+"""Numbers as one writes them by hand."""
 
 import pytest
 

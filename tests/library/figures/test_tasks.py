@@ -20,9 +20,7 @@ BASELINE = np.array([0.3, 0.6, 0.5])
 NAMES = {"heads": ["1.0", "1.1"], "tasks": ["bracket", "pronoun", "surname"]}
 
 
-def task_map(scores=SCORES, baseline=BASELINE, **names):
-    """One map of two heads and three tasks."""
-    return figures.task_maps({"layer 1": scores}, baseline, **(NAMES | names), caption="")
+FIGURE = figures.task_maps({"layer 1": SCORES}, BASELINE, **NAMES, caption="")
 
 
 def frames(figure):
@@ -35,36 +33,30 @@ def frames(figure):
 
 
 def test_what_is_above_the_fixed_offset_is_framed_and_what_equals_it_is_not():
-    figure = task_map()
-    (middles, _) = frames(figure)  # of the map, and of the key
-    place = spots(figure)
+    (middles, _) = frames(FIGURE)  # of the map, and of the key
+    place = spots(FIGURE)
     assert len(middles) == 4, "a rim and a line for each"
     for number, pair in zip(("0.9", "0.7"), (middles[:2], middles[2:]), strict=True):
         for middle in pair:
             np.testing.assert_allclose(middle[0], place[number][0], atol=0.3)
             assert abs(middle[1] - place[number][1]) < 8
-    styles = [path.get("style") for path in paths(figure)]
+    styles = [path.get("style") for path in paths(FIGURE)]
     for stroke in ("light-dark(#fff,#000)", "currentColor"):  # seen on every colour of both pages
         assert any(s.startswith("fill:none") and f"stroke:{stroke}" in s for s in styles)
 
 
 def test_tasks_run_down_heads_across_and_the_fixed_offset_is_last_with_level_names():
-    figure = task_map()
-    (table,) = figure.tables
+    (table,) = FIGURE.tables
     assert table.rows == NAMES["tasks"]
     assert table.columns == ["1.0", "1.1", "fixed offset"]
     np.testing.assert_array_equal(table.cells.astype(float), np.vstack([SCORES, BASELINE]).T)
-    assert not [t for t in texts(figure) if "rotate" in t.get("transform", "")]
-    assert [word for word in words(figure) if word in ("fixed", "offset")] == ["fixed", "offset"]
-    numbers = spots(figure)
+    assert not [t for t in texts(FIGURE) if "rotate" in t.get("transform", "")]
+    assert [word for word in words(FIGURE) if word in ("fixed", "offset")] == ["fixed", "offset"]
+    numbers = spots(FIGURE)
     for head, number in (("1.0", "0.7"), ("1.1", "0.9")):
         assert abs(numbers[head][0] - numbers[number][0]) < 0.5
-
-
-def test_colours_run_from_0_to_1_whatever_the_scores_are():
-    (colours, _) = cell_colours(task_map())
     levels = np.rint(100 * np.vstack([SCORES, BASELINE]).T).astype(int)
-    assert colours == colours_of(ink.SEQUENTIAL, levels.ravel())
+    assert next(cell_colours(FIGURE)) == colours_of(ink.SEQUENTIAL, levels.ravel())
 
 
 def test_up_to_two_maps_carry_their_numbers_and_more_are_small():
@@ -90,7 +82,7 @@ def test_maps_may_have_their_own_heads_and_baselines_and_say_where_nothing_is_fr
 
 
 def test_words_say_of_each_task_which_head_is_best_and_whether_it_is_above():
-    assert task_map().alt.endswith(
+    assert FIGURE.alt.endswith(
         "layer 1: bracket, best head 1.1 with 0.9, above the fixed offset with 0.3; "
         "pronoun, best head 1.0 with 0.7, above the fixed offset with 0.6; "
         "surname, best head 1.0 with 0.5, not above the fixed offset with 0.5."
